@@ -1,0 +1,69 @@
+package ricartagrawala
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+func appendMessage(b []byte, m Message) []byte {
+	return binary.AppendUvarint(append(b, m.Kind), m.Time)
+}
+
+func readMessage(b []byte) (m Message, rest []byte, err error) {
+	r := protocol.Reader{Rest: b}
+	m.Kind = uint8(r.Max(uint64(Reply)))
+	m.Time = r.Uint()
+	return m, r.Rest, r.Err
+}
+
+func ints(m Message) int {
+	if m.Time == 0 {
+		return 0
+	}
+	return 1
+}
+
+func text(m Message) string {
+	return fmt.Sprintf("%s(%d)", messages[m.Kind].Name, m.Time)
+}
+
+// AppendState implements protocol.Process.
+func (p *Process) AppendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, p.clock)
+	b = append(b, byte(p.section))
+	b = binary.AppendUvarint(b, p.request)
+	b = binary.AppendUvarint(b, p.missing)
+	for _, w := range p.deferred {
+		b = binary.AppendUvarint(b, w)
+	}
+	return b
+}
+
+// LoadState implements protocol.Process.
+func (p *Process) LoadState(b []byte) ([]byte, error) {
+	r := protocol.Reader{Rest: b}
+	p.clock = r.Uint()
+	p.section = protocol.Section(r.Max(uint64(protocol.InCrit)))
+	p.request = r.Uint()
+	p.missing = r.Max(uint64(p.n - 1))
+	for i := range p.deferred {
+		p.deferred[i] = r.Uint()
+	}
+	return r.Rest, r.Err
+}
+
+func mapState(p protocol.Process[Message], f func(uint64) uint64) {
+	q := p.(*Process)
+	q.clock = f(q.clock)
+	if q.request != 0 {
+		q.request = f(q.request)
+	}
+}
+
+func mapMsg(m *Message, f func(uint64) uint64) {
+	if m.Time != 0 {
+		m.Time = f(m.Time)
+	}
+}

@@ -1,0 +1,151 @@
+package ricartagrawala
+
+import (
+	"math/bits"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// The kinds of Message.
+const (
+	Request uint8 = iota
+	Reply
+)
+
+var messages = []protocol.Message{Request: {Name: "REQUEST"}, Reply: {Name: "REPLY"}}
+
+// A Message is REQUEST(timestamp) or REPLY(clock).
+type Message struct {
+	Kind uint8
+	Time uint64 // 0 in a REPLY of the printed variant
+}
+
+// Algorithm is the default form, with the clock on REPLY.
+var Algorithm = algorithm("", true)
+
+// Printed is the algorithm as published: REPLY carries nothing.
+var Printed = algorithm("printed", false)
+
+func algorithm(variant string, clockOnReply bool) protocol.Algorithm[Message] {
+	others := func(c protocol.Config) float64 { return float64(c.N - 1) }
+	times := func(k float64) func(protocol.Config) float64 {
+		return func(c protocol.Config) float64 { return k * others(c) }
+	}
+	hops := func(k float64) func(protocol.Config) float64 {
+		return func(protocol.Config) float64 { return k }
+	}
+	return protocol.Algorithm[Message]{
+		Info: protocol.Info{
+			Name:     "ricart-agrawala",
+			Variant:  variant,
+			Title:    "permission from everybody",
+			Source:   "Ricart, Agrawala: An Optimal Algorithm for Mutual Exclusion in Computer Networks, CACM 1981",
+			Users:    protocol.Members,
+			Messages: messages,
+			Claims: []protocol.Claim{
+				{Load: protocol.LowLoad, Measure: protocol.Messages, Least: times(2), Most: times(2)},
+				{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: hops(2), Most: hops(2)},
+				{Load: protocol.HighLoad, Measure: protocol.Messages, Least: times(2), Most: times(2)},
+				{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: hops(1), Most: hops(1)},
+			},
+		},
+		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
+			return &Process{id: id, n: c.N, clockOnReply: clockOnReply, deferred: make([]uint64, (c.N+63)/64)}
+		},
+		Append:   appendMessage,
+		Read:     readMessage,
+		KindOf:   func(m Message) int { return int(m.Kind) },
+		Ints:     ints,
+		Text:     text,
+		MapState: mapState,
+		MapMsg:   mapMsg,
+	}
+}
+
+// Process is one participant.
+type Process struct {
+	id           protocol.ID
+	n            int
+	clockOnReply bool
+
+	clock    uint64           // the largest timestamp seen or used
+	section  protocol.Section // InRem, InTry or InCrit
+	request  uint64           // timestamp of the current request, 0 in the remainder
+	missing  uint64           // replies not yet received, 0 unless trying
+	deferred []uint64         // bit set: who gets a REPLY on exit; empty in the remainder
+}
+
+// Step implements protocol.Process.
+func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
+	switch ev.Kind {
+	case protocol.Start:
+	case protocol.Try:
+		p.try(out)
+	case protocol.Exit:
+		p.exit(out)
+	case protocol.Receive:
+		p.clock = max(p.clock, ev.Msg.Time)
+		switch ev.Msg.Kind {
+		case Request:
+			p.onRequest(ev.From, ev.Msg.Time, out)
+		case Reply:
+			p.onReply(out)
+		}
+	default:
+		panic("ricartagrawala: unexpected event")
+	}
+}
+
+// try requests permission from everybody else.
+func (p *Process) try(out *protocol.Out[Message]) {
+	p.clock++
+	p.section, p.request, p.missing = protocol.InTry, p.clock, uint64(p.n-1)
+	out.Broadcast(Message{Kind: Request, Time: p.request})
+	p.enterIfPermitted(out)
+}
+
+// onRequest defers the reply while inside, and while trying with an earlier
+// request than (t, from).
+func (p *Process) onRequest(from protocol.ID, t uint64, out *protocol.Out[Message]) {
+	first := p.request < t || p.request == t && p.id < from
+	if p.section == protocol.InCrit || p.section == protocol.InTry && first {
+		p.deferred[from/64] |= 1 << (from % 64)
+		return
+	}
+	p.reply(from, out)
+}
+
+func (p *Process) onReply(out *protocol.Out[Message]) {
+	if p.missing == 0 {
+		panic("ricartagrawala: a REPLY that nobody waits for")
+	}
+	p.missing--
+	p.enterIfPermitted(out)
+}
+
+func (p *Process) enterIfPermitted(out *protocol.Out[Message]) {
+	if p.missing == 0 {
+		p.section = protocol.InCrit
+		out.Crit(0)
+	}
+}
+
+// exit answers everybody whose reply was deferred.
+func (p *Process) exit(out *protocol.Out[Message]) {
+	p.section, p.request = protocol.InRem, 0
+	out.Rem("")
+	for i, w := range p.deferred {
+		for ; w != 0; w &= w - 1 {
+			p.reply(protocol.ID(64*i+bits.TrailingZeros64(w)), out)
+		}
+		p.deferred[i] = 0
+	}
+}
+
+func (p *Process) reply(to protocol.ID, out *protocol.Out[Message]) {
+	m := Message{Kind: Reply}
+	if p.clockOnReply {
+		m.Time = p.clock
+	}
+	out.Send(to, m)
+}

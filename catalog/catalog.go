@@ -1,0 +1,38 @@
+// Package catalog is the list of all algorithms, message type erased: the only
+// package that knows them all.
+package catalog
+
+import (
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// An Entry is one form of one algorithm, with its drivers.
+type Entry interface {
+	Info() protocol.Info
+}
+
+type entry[M any] struct{ algorithm protocol.Algorithm[M] }
+
+// Of makes the entry of an algorithm.
+func Of[M any](a protocol.Algorithm[M]) Entry { return entry[M]{a} }
+
+func (e entry[M]) Info() protocol.Info { return e.algorithm.Info }
+
+// All lists every algorithm; an algorithm's default form stands before its
+// variants.
+var All = []Entry{
+	Of(ricartagrawala.Algorithm),
+	Of(ricartagrawala.Printed),
+}
+
+// Find returns the form called variant ("" for the default) of the algorithm
+// called name, or nil.
+func Find(name, variant string) Entry {
+	for _, e := range All {
+		if i := e.Info(); i.Name == name && i.Variant == variant {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+// Command poundlock runs commands under distributed locks, serves those locks,
+// and simulates and checks the algorithms behind them.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses, in the spirit of sysexits.h and env(1).
+const (
+	exitHolds       = 0
+	exitError       = 1
+	exitViolated    = 1
+	exitUndecided   = 3
+	exitUsage       = 64
+	exitNoQuorum    = 69
+	exitLost        = 74
+	exitNotAcquired = 75
+	exitCannotRun   = 126
+	exitNotFound    = 127
+)
+
+// An exitStatus ends the program with its code. err may be nil: nothing is printed.
+type exitStatus struct {
+	code int
+	err  error
+	hint string // one line on what to do, "" for none
+}
+
+func (e *exitStatus) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitStatus) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &exitStatus{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+func run(args []string) int {
+	root := &cobra.Command{
+		Use:           "poundlock",
+		Short:         "Distributed mutual exclusion: locks, and the evidence that they work",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &exitStatus{code: exitUsage, err: err, hint: "see: " + c.CommandPath() + " --help"}
+	})
+	root.AddCommand(
+		algorithmsCommand(),
+	)
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	status := &exitStatus{code: exitUsage, err: err} // cobra's own errors are about usage
+	errors.As(err, &status)
+	if status.err != nil {
+		fmt.Fprintln(os.Stderr, "poundlock:", status.err)
+	}
+	if status.hint != "" {
+		fmt.Fprintln(os.Stderr, "hint:", status.hint)
+	}
+	return status.code
+}

@@ -1,0 +1,66 @@
+// Package history judges what users see of a lock: the sequence of try, crit,
+// exit and rem at each of them. Its predicates know no algorithm and no message,
+// so the same ones judge the checker, the simulator and a real cluster.
+package history
+
+import (
+	"fmt"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// Users is the section of each user, by process id. Drivers need it to know
+// which inputs are possible; the properties are predicates over it.
+type Users []protocol.Section
+
+// Input records that a driver gave in to user id, and returns an error when no
+// user may do that in its section.
+func (u Users) Input(id protocol.ID, in protocol.Input) error {
+	s := &u[id]
+	switch {
+	case in.Kind == protocol.Try && *s == protocol.InRem:
+		*s = protocol.InTry
+	case in.Kind == protocol.Exit && (*s == protocol.InCrit || *s == protocol.InLost):
+		// The user stops being inside when it calls exit, not when it is told rem.
+		*s = protocol.InRem
+	case in.Kind == protocol.Cancel && *s == protocol.InTry:
+	case in.Kind == protocol.Try, in.Kind == protocol.Exit, in.Kind == protocol.Cancel:
+		return fmt.Errorf("history: user %d: input %d in section %d", id, in.Kind, *s)
+	}
+	return nil
+}
+
+// Act records what process id told its user, and returns an error when that
+// breaks well-formedness: try, crit, exit, rem in cyclic order.
+func (u Users) Act(id protocol.ID, a protocol.Act) error {
+	s := &u[id]
+	switch {
+	case a.Do == protocol.Crit && *s == protocol.InTry:
+		*s = protocol.InCrit
+	case a.Do == protocol.Ejected && *s == protocol.InCrit:
+		*s = protocol.InLost
+	case a.Do == protocol.Rem && (*s == protocol.InTry || *s == protocol.InRem):
+		*s = protocol.InRem
+	case a.Do == protocol.Crit, a.Do == protocol.Ejected, a.Do == protocol.Rem:
+		return fmt.Errorf("well-formed: user %d was told %d in section %d", id, a.Do, *s)
+	}
+	return nil
+}
+
+// Crash records that process id stopped for ever: its user is no longer inside.
+func (u Users) Crash(id protocol.ID) { u[id] = protocol.InRem }
+
+// Exclusion returns an error when two users are in the critical section.
+func (u Users) Exclusion() error {
+	first := -1
+	for id, s := range u {
+		if s != protocol.InCrit {
+			continue
+		}
+		if first >= 0 {
+			return fmt.Errorf("exclusion: users %d and %d are both inside", first, id)
+		}
+		first = id
+	}
+	return nil
+}

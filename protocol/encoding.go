@@ -1,0 +1,66 @@
+package protocol
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/bits"
+)
+
+// ErrShort says that an encoding ended too early or held an impossible value.
+var ErrShort = errors.New("protocol: malformed encoding")
+
+// A Reader takes values from an encoding. After the first error it returns
+// zeros, so that a decoder checks Err once, at its end.
+type Reader struct {
+	Rest []byte
+	Err  error
+}
+
+// Uint reads a varint. Only the shortest form is accepted, because equal values
+// must have equal bytes.
+func (r *Reader) Uint() uint64 {
+	if r.Err != nil {
+		return 0
+	}
+	v, n := binary.Uvarint(r.Rest)
+	if n <= 0 || n != uvarintLen(v) {
+		r.fail()
+		return 0
+	}
+	r.Rest = r.Rest[n:]
+	return v
+}
+
+// Max reads a varint and fails when it exceeds most.
+func (r *Reader) Max(most uint64) uint64 {
+	v := r.Uint()
+	if v > most {
+		r.fail()
+		return 0
+	}
+	return v
+}
+
+// Len reads the length of a list whose elements take at least one byte each, so
+// that hostile input cannot ask for more memory than it sent.
+func (r *Reader) Len() int { return int(r.Max(uint64(len(r.Rest)))) }
+
+// Bool reads a boolean.
+func (r *Reader) Bool() bool { return r.Max(1) == 1 }
+
+func (r *Reader) fail() {
+	if r.Err == nil {
+		r.Err = ErrShort
+	}
+	r.Rest = nil
+}
+
+// AppendBool appends v as Reader.Bool reads it.
+func AppendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func uvarintLen(v uint64) int { return max(1, (bits.Len64(v)+6)/7) }

@@ -1,0 +1,388 @@
+// Package protocol is the contract between an algorithm and its drivers: the
+// simulator, the model checker and the network runtime.
+//
+// A process is a function of its state and one event. It never reads a clock,
+// draws a random number, starts a goroutine or touches a socket: drivers own
+// time, randomness, channels, failure detectors and users. The same process is
+// therefore simulated, model-checked and run on a network by the same code.
+//
+// What does not depend on the message type (Input, Act) is a plain struct, so
+// that histories, monitors and traces need no type parameter.
+package protocol
+
+import "iter"
+
+// An ID names a process for ever. Members (peers, servers) are 0..N-1. A client
+// has an id >= N that is drawn once, never reused and equal at every member,
+// because ids break ties between requests.
+type ID uint64
+
+// A Kind says what happened to a process.
+type Kind uint8
+
+// The events of a process.
+const (
+	// Start is the first event after New. Arg is the incarnation: it differs
+	// between two lives of one member, and 0 means that nobody knows it.
+	Start Kind = iota + 1
+	// Try: the user wants to enter. Arg is TryWait or TryOnce.
+	Try
+	// Cancel: the user gives up while trying. Only where Info.Cancels; answered
+	// by Rem. A driver never sends it after Crit.
+	Cancel
+	// Exit: the user leaves the critical section, after Crit or Ejected.
+	Exit
+	// Receive: Event.Msg arrived from From.
+	Receive
+	// Timeout: the timer Timer fired, and is no longer set.
+	Timeout
+	// Suspect: the detector suspects From. It is a level, not an edge: a driver
+	// repeats it after Start and after each message that it still delivers from
+	// a suspected process, so a process need not remember whom it suspects.
+	// At a client it says that its lease at server From lapsed.
+	Suspect
+	// Restore: From is trusted. Arg is its incarnation. Repeated after Start and
+	// whenever the incarnation changes.
+	Restore
+)
+
+// Values of Input.Arg in a Try.
+const (
+	TryWait = 0 // wait for the critical section
+	TryOnce = 1 // give up with Rem as soon as somebody else seems to be first
+)
+
+// Input is all of an event but the message.
+type Input struct {
+	Kind  Kind
+	Timer uint32 // Timeout
+	From  ID     // Receive, Suspect, Restore
+	Arg   uint64 // see the kinds
+	// Now is the process's own clock in nanoseconds. It never decreases in one
+	// life of a process. It is 0 in the checker, where a hybrid logical clock
+	// thereby becomes a Lamport clock.
+	Now int64
+}
+
+// An Event is what a process reacts to.
+type Event[M any] struct {
+	Input
+	Msg M // Receive
+}
+
+// A Do is what a process asks of its driver.
+type Do uint8
+
+// The effects of a process.
+const (
+	// Send carries Effect.Msg to To. A process never sends to itself.
+	Send Do = iota + 1
+	// Broadcast carries Effect.Msg to every member except the sender.
+	Broadcast
+	// Crit: the user is in the critical section. Arg is the fencing token, 0
+	// where the algorithm has none.
+	Crit
+	// Rem: the user is out, after Exit, Cancel or a Try that gave up. Reason is
+	// "" in the regular cases, and else says why the process gave up.
+	Rem
+	// Ejected: the critical section was lost. The user must stop and then Exit;
+	// from this effect on it no longer counts as inside.
+	Ejected
+	// SetTimer sets Timer to fire between After and After+Arg nanoseconds from
+	// now: the driver draws. It replaces an earlier setting.
+	SetTimer
+	// StopTimer clears Timer.
+	StopTimer
+)
+
+// Act is all of an effect but the message.
+type Act struct {
+	Do     Do
+	Timer  uint32
+	To     ID
+	Arg    uint64
+	After  int64
+	Reason string
+}
+
+// An Effect is one request of a process to its driver.
+type Effect[M any] struct {
+	Act
+	Msg M
+}
+
+// Out collects the effects of one step, in order. A driver resets and reuses
+// it, so that a step in steady state allocates nothing.
+type Out[M any] struct {
+	Effects []Effect[M]
+	words   []uint64
+}
+
+// Reset forgets the effects. Messages already sent stay valid.
+func (o *Out[M]) Reset() { o.Effects = o.Effects[:0] }
+
+// Send sends m to the process to.
+func (o *Out[M]) Send(to ID, m M) {
+	o.Effects = append(o.Effects, Effect[M]{Act{Do: Send, To: to}, m})
+}
+
+// Broadcast sends m to every member except this process.
+func (o *Out[M]) Broadcast(m M) {
+	o.Effects = append(o.Effects, Effect[M]{Act{Do: Broadcast}, m})
+}
+
+// Crit lets the user in, with a fencing token (0: none).
+func (o *Out[M]) Crit(token uint64) { o.act(Act{Do: Crit, Arg: token}) }
+
+// Rem tells the user that it is out; reason is "" unless the process gave up.
+func (o *Out[M]) Rem(reason string) { o.act(Act{Do: Rem, Reason: reason}) }
+
+// Ejected tells the user that its critical section is lost.
+func (o *Out[M]) Ejected() { o.act(Act{Do: Ejected}) }
+
+// SetTimer sets timer t to fire between after and after+jitter ns from now.
+func (o *Out[M]) SetTimer(t uint32, after, jitter int64) {
+	o.act(Act{Do: SetTimer, Timer: t, After: after, Arg: uint64(jitter)})
+}
+
+// StopTimer clears timer t.
+func (o *Out[M]) StopTimer(t uint32) { o.act(Act{Do: StopTimer, Timer: t}) }
+
+func (o *Out[M]) act(a Act) { o.Effects = append(o.Effects, Effect[M]{Act: a}) }
+
+// Words returns a zeroed vector of n words for a message. It is carved from a
+// block that is never reused, so that many vectors cost one allocation and each
+// is frozen once its message is sent.
+func (o *Out[M]) Words(n int) []uint64 {
+	const block = 4096
+	if len(o.words) < n {
+		o.words = make([]uint64, max(n, block))
+	}
+	w := o.words[:n:n]
+	o.words = o.words[n:]
+	return w
+}
+
+// A Process is one participant. It depends on its state and the event only, and
+// owns the memory of its state: what a sent message points to is frozen for
+// ever, so the sender copies out and the receiver copies in.
+//
+// An event that the stated model makes impossible panics with the name of the
+// algorithm; a driver turns that into a verdict or a lock that fails closed.
+type Process[M any] interface {
+	// Step reacts to ev and appends its effects to out.
+	Step(ev Event[M], out *Out[M])
+	// AppendState appends the canonical encoding of the state: everything that
+	// a later effect can depend on and nothing else. Equal states have equal
+	// bytes: dead fields are zero, sets are sorted.
+	AppendState(b []byte) []byte
+	// LoadState replaces the state by an encoded one and returns what follows
+	// it. It reuses the memory of the old state and never panics.
+	LoadState(b []byte) (rest []byte, err error)
+}
+
+// An Algorithm is what a package under algo exports.
+type Algorithm[M any] struct {
+	Info
+	// New makes process id in its initial state: a member if id < c.N, and a
+	// client otherwise. The roles may differ in type.
+	New func(id ID, c Config) Process[M]
+	// Append and Read are the one encoding of a message, for the wire, for
+	// fingerprints and for traces. Read copies what it keeps and never panics.
+	Append func(b []byte, m M) []byte
+	Read   func(b []byte) (m M, rest []byte, err error)
+	// KindOf is the index of m in Info.Messages, Ints the number of integers
+	// that m carries, and Text its form in traces: one line, equal for equal
+	// messages and different for different ones.
+	KindOf func(m M) int
+	Ints   func(m M) int
+	Text   func(m M) string
+
+	// The rest is optional.
+
+	// Idempotent says that receiving m twice is like receiving it once. The
+	// checker then keeps one copy of equal messages in flight, and lets a
+	// delivery either consume it or leave it: an over-approximation that keeps
+	// periodic senders finite.
+	Idempotent func(m M) bool
+	// MapState and MapMsg replace each value of a logical clock by f of it. They
+	// claim that Step commutes with adding a constant to all clocks, and let the
+	// checker subtract from all of them what makes the smallest one 1. A value
+	// of 0 that means "none" is not passed to f; f maps no other value to 0.
+	MapState func(p Process[M], f func(uint64) uint64)
+	MapMsg   func(m *M, f func(uint64) uint64)
+	// Bounds are counters that would make the state space infinite: the checker
+	// does not go beyond them, and says so.
+	Bounds []Bound[M]
+	// Invariants are the algorithm's own properties, checked in every state.
+	Invariants []Invariant[M]
+	// Inspect tells what a member knows about who is inside and who waits.
+	Inspect func(p Process[M]) Standing
+}
+
+// A Claim is one cost that an algorithm promises and the suite measures.
+type Claim struct {
+	Load    Load
+	Measure Measure
+	// Least and Most bound the mean of the measure: messages an entry, or
+	// delays in hops of one constant message delay.
+	Least, Most func(c Config) float64
+}
+
+// A Load is a workload that a Claim refers to.
+type Load uint8
+
+// LowLoad has one user at a time; HighLoad has every user trying for ever.
+const (
+	LowLoad Load = iota
+	HighLoad
+)
+
+// A Measure is what a Claim bounds.
+type Measure uint8
+
+// The measures of claims.
+const (
+	Messages  Measure = iota // messages an entry
+	Waiting                  // hops between try and crit
+	SyncDelay                // hops between an exit and the next crit while somebody waits
+)
+
+// Users says who gets Try and Exit.
+type Users uint8
+
+// Members are processes 0..N-1; Clients have ids from N on.
+const (
+	Members Users = iota
+	Clients
+)
+
+// A Detector is the failure detector that an algorithm asks for.
+type Detector uint8
+
+const (
+	// NoDetector: nobody is ever suspected.
+	NoDetector Detector = iota
+	// PerfectDetector: members suspect exactly the clients that crashed.
+	PerfectDetector
+	// LeaseDetector is what a network can have: a client holds a lease at each
+	// server. When it may have lapsed the client gets Suspect(server), and only
+	// after that may the server get Suspect(client), though both are alive. The
+	// client gets Restore(server) when a new lease begins, with the server's
+	// incarnation, also when that changed.
+	LeaseDetector
+)
+
+// Faults is a set of faults.
+type Faults uint8
+
+// The faults that a model may allow.
+const (
+	ClientCrash Faults = 1 << iota // a user's process stops for ever
+	Amnesia                        // a member restarts in its initial state
+)
+
+// Info is what tables, documentation and drivers read about an algorithm.
+type Info struct {
+	Name      string // catalog id: lower case, hyphens
+	Variant   string // "" for the default form
+	Title     string // one line for a table
+	Source    string // authors, title, venue, year
+	Users     Users
+	Cancels   bool // accepts Cancel
+	FIFO      bool // needs FIFO channels
+	Detector  Detector
+	Tolerates Faults
+	Messages  []Message
+	Options   []Option
+	Claims    []Claim
+}
+
+// Message describes one kind of message.
+type Message struct {
+	Name     string
+	Overhead bool // not one of the algorithm's own messages: apart in counts
+}
+
+// An Option is a parameter of one algorithm.
+type Option struct {
+	Name    string
+	Default func(c Config) int64
+	Doc     string // with the unit
+}
+
+// Config is what all processes of one system share. The zero Options are the
+// defaults.
+type Config struct {
+	N       int // members
+	Options map[string]int64
+}
+
+// Option returns the value of the option called name: the one set in c, else
+// its default. It panics when the algorithm has no such option.
+func (i Info) Option(c Config, name string) int64 {
+	for _, o := range i.Options {
+		if o.Name == name {
+			if v, ok := c.Options[name]; ok {
+				return v
+			}
+			return o.Default(c)
+		}
+	}
+	panic("protocol: " + i.Name + " has no option " + name)
+}
+
+// A Bound keeps the checker finite: states in which Of exceeds Max for some
+// process are not explored.
+type Bound[M any] struct {
+	Name string
+	Max  uint64
+	Of   func(p Process[M]) uint64
+}
+
+// An Invariant is a property of one algorithm. Err returns what is wrong in a
+// state, or nil. Procs[i].(*Server) gives typed access.
+type Invariant[M any] struct {
+	Name string
+	Err  func(v *View[M]) error
+}
+
+// A View is one global state.
+type View[M any] struct {
+	Config Config
+	Procs  []Process[M] // by id; nil where crashed or never up
+	Users  []Section    // by id
+	// Lost[i] says that member i lost its memory while some live user that is
+	// not in its remainder section was already trying; such a member is faulty
+	// in that user's epoch.
+	Lost [][]bool // Lost[user][member]
+	// InFlight yields each message on its way, as often as it may arrive.
+	InFlight iter.Seq2[Channel, M]
+}
+
+// A Channel is an ordered pair of processes.
+type Channel struct{ From, To ID }
+
+// A Section is where a user is.
+type Section uint8
+
+// The sections of a user, in their cyclic order. A user whose critical section
+// was lost is in Lost until it exits.
+const (
+	InRem Section = iota
+	InTry
+	InCrit
+	InLost
+)
+
+// Standing is what a member knows about the users of one lock.
+type Standing struct {
+	Holders []Request // whom the member supports or knows inside
+	Waiters []Request // in the order of service
+}
+
+// A Request is a user and the time of its request.
+type Request struct {
+	User  ID
+	Since int64 // ns of the user's clock, 0 where unknown
+}

@@ -1,0 +1,218 @@
+// Package scenario is the text form of a run: a list of atomic steps, one a
+// line, in which counterexamples are printed, prefixes of a check are given and
+// the faults of a simulation are scheduled.
+//
+//	# two holders after one memory loss
+//	try c1
+//	deliver c1 s1 REQUEST(1)
+//	amnesia s1
+//	at 30ms partition s1,s2 for 10ms
+//
+// Members of a client-server algorithm are s1, s2, .. and its clients c1, c2, ..;
+// the members of a peer algorithm are p1, p2, ..
+package scenario
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A Verb is what happens in a step.
+type Verb string
+
+// The verbs, with their arguments.
+const (
+	Try       Verb = "try"       // USER
+	Cancel    Verb = "cancel"    // USER
+	Exit      Verb = "exit"      // USER
+	Deliver   Verb = "deliver"   // FROM TO MESSAGE
+	Timeout   Verb = "timeout"   // PROCESS NUMBER
+	Suspect   Verb = "suspect"   // OBSERVER SUBJECT: the detector of a member suspects a client
+	Lapse     Verb = "lapse"     // CLIENT MEMBER: the client's lease at the member may have lapsed
+	Restore   Verb = "restore"   // OBSERVER SUBJECT: a new lease, or news of a new incarnation
+	Amnesia   Verb = "amnesia"   // MEMBER: restarts empty
+	Crash     Verb = "crash"     // PROCESS: stops for ever
+	Pause     Verb = "pause"     // PROCESS for DURATION
+	Partition Verb = "partition" // PROCESS,PROCESS,.. for DURATION: cut off from all others
+)
+
+// A Step is one line.
+type Step struct {
+	At    time.Duration // of a simulation, from its start; 0 in a list of steps in order
+	Verb  Verb
+	Procs []protocol.ID // the processes named, in order; of a Partition, one side
+	Timer uint32        // Timeout
+	Text  string        // Deliver: the message, as the algorithm's Text gives it
+	For   time.Duration // Pause, Partition
+}
+
+// Names maps ids to names and back.
+type Names struct {
+	Members int
+	Clients bool // whether users are clients: s1.. and c1.., else p1..
+}
+
+// Of returns the name of process id.
+func (n Names) Of(id protocol.ID) string {
+	switch {
+	case !n.Clients:
+		return "p" + strconv.FormatUint(uint64(id)+1, 10)
+	case id < protocol.ID(n.Members):
+		return "s" + strconv.FormatUint(uint64(id)+1, 10)
+	default:
+		return "c" + strconv.FormatUint(uint64(id)-uint64(n.Members)+1, 10)
+	}
+}
+
+// ID returns the process called name.
+func (n Names) ID(name string) (protocol.ID, error) {
+	want := "p"
+	if n.Clients {
+		want = "s or c"
+	}
+	bad := fmt.Errorf("scenario: %q is not a process: want %s and a number from 1, such as %s", name, want, n.Of(0))
+	if len(name) < 2 {
+		return 0, bad
+	}
+	k, err := strconv.ParseUint(name[1:], 10, 32)
+	if err != nil || k == 0 {
+		return 0, bad
+	}
+	id := protocol.ID(k - 1)
+	if n.Clients && name[0] == 'c' {
+		id += protocol.ID(n.Members)
+	} else if id >= protocol.ID(n.Members) {
+		return 0, fmt.Errorf("scenario: there is no member %q: members are %s to %s", name, n.Of(0), n.Of(protocol.ID(n.Members-1)))
+	}
+	if n.Of(id) != name {
+		return 0, bad
+	}
+	return id, nil
+}
+
+// Format returns the line of s.
+func (n Names) Format(s Step) string {
+	var b strings.Builder
+	if s.At != 0 {
+		fmt.Fprintf(&b, "at %v ", s.At)
+	}
+	b.WriteString(string(s.Verb))
+	sep := " "
+	for i, id := range s.Procs {
+		if i > 0 && s.Verb == Partition {
+			sep = ","
+		}
+		b.WriteString(sep + n.Of(id))
+	}
+	if s.Verb == Timeout {
+		fmt.Fprintf(&b, " %d", s.Timer)
+	}
+	if s.Verb == Deliver {
+		b.WriteString(" " + s.Text)
+	}
+	if s.For != 0 {
+		fmt.Fprintf(&b, " for %v", s.For)
+	}
+	return b.String()
+}
+
+// Parse reads the lines of r. Empty lines and lines that begin with # are
+// comments. An error names the line.
+func (n Names) Parse(r io.Reader) ([]Step, error) {
+	var steps []Step
+	sc := bufio.NewScanner(r)
+	for line := 1; sc.Scan(); line++ {
+		text := strings.TrimSpace(sc.Text())
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		s, err := n.parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %q: %w", line, text, err)
+		}
+		steps = append(steps, s)
+	}
+	return steps, sc.Err()
+}
+
+// arguments is how many processes each verb names.
+var arguments = map[Verb]int{
+	Try: 1, Cancel: 1, Exit: 1, Deliver: 2, Timeout: 1, Suspect: 2, Lapse: 2, Restore: 2,
+	Amnesia: 1, Crash: 1, Pause: 1, Partition: 1,
+}
+
+func (n Names) parse(line string) (s Step, err error) {
+	words := strings.Fields(line)
+	if words[0] == "at" && len(words) > 2 {
+		if s.At, err = positive(words[1]); err != nil {
+			return s, err
+		}
+		words = words[2:]
+	}
+	if k := len(words); k > 2 && words[k-2] == "for" {
+		if s.For, err = positive(words[k-1]); err != nil {
+			return s, err
+		}
+		words = words[:k-2]
+	}
+	s.Verb = Verb(words[0])
+	want, known := arguments[s.Verb]
+	if !known {
+		return s, fmt.Errorf("scenario: unknown step %q", words[0])
+	}
+	if timed := s.Verb == Pause || s.Verb == Partition; timed != (s.For != 0) {
+		return s, errors.New("scenario: pause and partition, and only they, end with: for DURATION")
+	}
+	words = words[1:]
+	if s.Verb == Partition && len(words) == 1 {
+		words = strings.Split(words[0], ",")
+		want = len(words)
+	}
+	if len(words) < want {
+		return s, fmt.Errorf("scenario: %s needs %d processes", s.Verb, want)
+	}
+	for _, w := range words[:want] {
+		id, err := n.ID(w)
+		if err != nil {
+			return s, err
+		}
+		s.Procs = append(s.Procs, id)
+	}
+	words = words[want:]
+	switch s.Verb {
+	case Timeout:
+		if len(words) != 1 {
+			return s, errors.New("scenario: timeout needs a process and a number")
+		}
+		k, err := strconv.ParseUint(words[0], 10, 32)
+		if err != nil {
+			return s, fmt.Errorf("scenario: %q is not the number of a timer", words[0])
+		}
+		s.Timer = uint32(k)
+	case Deliver:
+		if len(words) == 0 {
+			return s, errors.New("scenario: deliver needs a message")
+		}
+		s.Text = strings.Join(words, " ")
+	default:
+		if len(words) > 0 {
+			return s, fmt.Errorf("scenario: unexpected %q", words[0])
+		}
+	}
+	return s, nil
+}
+
+func positive(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("scenario: %q is not a positive duration such as 20ms", text)
+	}
+	return d, nil
+}

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -24,6 +25,7 @@ func (e entry[M]) Info() protocol.Info { return e.algorithm.Info }
 var All = []Entry{
 	Of(ricartagrawala.Algorithm),
 	Of(ricartagrawala.Printed),
+	Of(suzukikasami.Algorithm),
 }
 
 // Find returns the form called variant ("" for the default) of the algorithm

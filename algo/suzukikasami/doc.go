@@ -1,0 +1,34 @@
+// Package suzukikasami implements the token algorithm of Suzuki and Kasami: who
+// holds the one token may enter, a request goes to everybody because nobody
+// else need know where the token is, and the token itself carries the queue.
+//
+// # Model
+//
+// n processes, reliable channels (FIFO not needed), no failures, asynchronous.
+// Member 0 holds the token at first.
+//
+// # Properties
+//
+// Mutual exclusion; no deadlock; starvation freedom: the queue on the token is
+// first come, first served, and each exit looks at all processes in turn.
+//
+// # Complexity
+//
+// n messages an entry, or 0 when the process already holds the token; waiting
+// two message delays, or none; synchronization delay one. REQUEST carries one
+// integer, TOKEN up to 2n-2; O(n) integers of state.
+//
+// # Source
+//
+// I. Suzuki, T. Kasami, "A Distributed Mutual Exclusion Algorithm", ACM TOCS
+// 3(4), 1985, doi:10.1145/6110.214406.
+//
+// # Deviations
+//
+// None in substance. The paper's procedure waits for the token in its middle;
+// here that is two steps. TOKEN is one vector: LN, then the queue Q.
+//
+// # Checked
+//
+// See TestConformance and TestMutants for the bounds.
+package suzukikasami

@@ -1,0 +1,198 @@
+package suzukikasami
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// The kinds of Message.
+const (
+	Request uint8 = iota
+	Token
+)
+
+var messages = []protocol.Message{Request: {Name: "REQUEST"}, Token: {Name: "TOKEN"}}
+
+// A Message is REQUEST(number) or TOKEN(LN[0], .., LN[n-1], Q...).
+type Message struct {
+	Kind   uint8
+	Number uint64   // of a REQUEST: its sender's, counted from 1
+	Token  []uint64 // of a TOKEN: LN and then the queue, frozen once sent
+}
+
+// Algorithm is the only form.
+var Algorithm = protocol.Algorithm[Message]{
+	Info: protocol.Info{
+		Name:     "suzuki-kasami",
+		Title:    "one token, requested from everybody",
+		Source:   "Suzuki, Kasami: A Distributed Mutual Exclusion Algorithm, ACM TOCS 1985",
+		Users:    protocol.Members,
+		Messages: messages,
+		Claims:   claims,
+	},
+	New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
+		p := &Process{
+			id: id, n: c.N,
+			rn: make([]uint64, c.N), ln: make([]uint64, c.N), queue: make([]uint64, 0, c.N),
+		}
+		p.token = id == 0
+		return p
+	},
+	Append: appendMessage,
+	Read:   readMessage,
+	KindOf: func(m Message) int { return int(m.Kind) },
+	Ints:   ints,
+	Text:   text,
+	// No MapState: the numbers of two processes grow apart without bound, so
+	// that no one constant can be taken from all of them.
+	Bounds: []protocol.Bound[Message]{{Name: "request number", Max: 4, Of: newest}},
+	Invariants: []protocol.Invariant[Message]{
+		{Name: "suzuki-kasami/token", Err: oneToken},
+	},
+}
+
+// claims holds for n > 1. Only means over a run can be measured, and the first
+// entry of member 0 is free: over E entries of each process that takes 1/E from
+// the n messages, and under load at most as much again, when member 0 comes
+// back before the first requests reach it. The bounds suit E >= 10.
+var claims = []protocol.Claim{
+	{Load: protocol.LowLoad, Measure: protocol.Messages, Least: nLess(0.1), Most: nLess(0)},
+	{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: hops(1.9), Most: hops(2)},
+	{Load: protocol.HighLoad, Measure: protocol.Messages, Least: nLess(0.2), Most: nLess(0)},
+	{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: hops(0.9), Most: hops(1)},
+}
+
+func nLess(d float64) func(protocol.Config) float64 {
+	return func(c protocol.Config) float64 { return float64(c.N) - d }
+}
+
+func hops(k float64) func(protocol.Config) float64 {
+	return func(protocol.Config) float64 { return k }
+}
+
+// Process is one participant. The names are the paper's.
+type Process struct {
+	id protocol.ID
+	n  int
+
+	section protocol.Section // InRem, InTry or InCrit; in InTry it has no token
+	rn      []uint64         // RN[j]: the largest number received from j; of id itself, of its last request
+	token   bool             // it holds the token, whose two parts are
+	ln      []uint64         // LN[j]: the number of j's request served last; all 0 without the token
+	queue   []uint64         // Q: who gets the token next; empty unless inside
+}
+
+// Step implements protocol.Process.
+func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
+	switch ev.Kind {
+	case protocol.Start:
+	case protocol.Try:
+		p.try(out)
+	case protocol.Exit:
+		p.exit(out)
+	case protocol.Receive:
+		switch ev.Msg.Kind {
+		case Request:
+			p.onRequest(ev.From, ev.Msg.Number, out)
+		case Token:
+			p.onToken(ev.Msg.Token, out)
+		}
+	default:
+		panic("suzukikasami: unexpected event")
+	}
+}
+
+// try enters at once with the token, and else asks everybody for it.
+func (p *Process) try(out *protocol.Out[Message]) {
+	if p.token {
+		p.enter(out)
+		return
+	}
+	p.section = protocol.InTry
+	p.rn[p.id]++
+	out.Broadcast(Message{Kind: Request, Number: p.rn[p.id]})
+}
+
+// onToken takes over the token, whose memory belongs to the message, and enters.
+func (p *Process) onToken(t []uint64, out *protocol.Out[Message]) {
+	if p.section != protocol.InTry || len(t) < p.n {
+		panic("suzukikasami: a TOKEN that nobody waits for")
+	}
+	p.token = true
+	copy(p.ln, t)
+	p.queue = append(p.queue, t[p.n:]...)
+	p.enter(out)
+}
+
+func (p *Process) enter(out *protocol.Out[Message]) {
+	p.section = protocol.InCrit
+	out.Crit(0)
+}
+
+// exit records that the own request is served, queues every process with an
+// open request behind those already queued, and passes the token on. The scan
+// begins after the process itself: from a fixed place, small ids would be
+// favoured.
+func (p *Process) exit(out *protocol.Out[Message]) {
+	p.section = protocol.InRem
+	out.Rem("")
+	p.ln[p.id] = p.rn[p.id]
+	for k := 1; k < p.n; k++ {
+		j := (p.id + protocol.ID(k)) % protocol.ID(p.n)
+		if p.open(j) && !slices.Contains(p.queue, uint64(j)) {
+			p.queue = append(p.queue, uint64(j))
+		}
+	}
+	if len(p.queue) > 0 {
+		next := protocol.ID(p.queue[0])
+		p.queue = append(p.queue[:0], p.queue[1:]...)
+		p.pass(next, out)
+	}
+}
+
+// onRequest remembers the newest number only, because requests may overtake one
+// another. An idle token answers it at once; a token in use does so on exit.
+func (p *Process) onRequest(j protocol.ID, number uint64, out *protocol.Out[Message]) {
+	p.rn[j] = max(p.rn[j], number)
+	if p.token && p.section == protocol.InRem && p.open(j) {
+		p.pass(j, out)
+	}
+}
+
+// open says that the newest request known of j is not served yet. It needs the
+// token. An old number is not an open request: it is at most LN[j].
+func (p *Process) open(j protocol.ID) bool { return p.rn[j] == p.ln[j]+1 }
+
+// pass sends the token away and forgets it.
+func (p *Process) pass(to protocol.ID, out *protocol.Out[Message]) {
+	t := out.Words(p.n + len(p.queue))
+	copy(t, p.ln)
+	copy(t[p.n:], p.queue)
+	out.Send(to, Message{Kind: Token, Token: t})
+	p.token = false
+	clear(p.ln)
+	p.queue = p.queue[:0]
+}
+
+// oneToken is the invariant behind mutual exclusion.
+func oneToken(v *protocol.View[Message]) error {
+	tokens := 0
+	for _, p := range v.Procs {
+		if p.(*Process).token {
+			tokens++
+		}
+	}
+	for _, m := range v.InFlight {
+		if m.Kind == Token {
+			tokens++
+		}
+	}
+	if tokens != 1 {
+		return errors.New("suzukikasami: there is not exactly one token")
+	}
+	return nil
+}
+
+func newest(p protocol.Process[Message]) uint64 { return slices.Max(p.(*Process).rn) }

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/slots"
+)
+
+// errNoServers says that no cluster was named. Its user gets a hint, never a
+// lock that nobody shares.
+var errNoServers = &exitStatus{
+	code: exitUsage,
+	err:  errors.New("no servers given"),
+	hint: "name a cluster with --servers NAME=HOST:PORT,... or POUNDLOCK_SERVERS",
+}
+
+// clusterFlags are the flags of the commands that talk to a cluster. Each can
+// also stand in the environment (POUNDLOCK_CLOCK_BOUND for --clock-bound) and in
+// the file of --config (clock-bound: 50ms); a flag beats the environment, which
+// beats the file.
+type clusterFlags struct {
+	file       string
+	servers    string
+	epoch      uint64
+	clockBound time.Duration
+	noAmnesia  bool
+	tlsCert    string
+	tlsKey     string
+	tlsCA      string
+}
+
+func (f *clusterFlags) register(s *pflag.FlagSet) {
+	s.StringVar(&f.file, "config", "", "YAML `file` with the names of flags as keys")
+	s.StringVar(&f.servers, "servers", "", "all servers of the cluster: `NAME=HOST:PORT,...` or NAME=unix:/path")
+	s.Uint64Var(&f.epoch, "epoch", 0, "`number` of the slot table; processes of different epochs refuse each other")
+	s.DurationVar(&f.clockBound, "clock-bound", slots.DefaultClockBound, "distance of every clock from real time")
+	s.BoolVar(&f.noAmnesia, "no-amnesia", false, "allow fewer than 4 servers: no server may lose its memory")
+	s.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` with the certificate of this process")
+	s.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` with its private key")
+	s.StringVar(&f.tlsCA, "tls-ca", "", "PEM `file` with the authorities that sign the other side's certificates")
+}
+
+// fill sets the flags that were not given from the environment and the file. It
+// may be called again.
+func (f *clusterFlags) fill(cmd *cobra.Command) error {
+	known := settings(cmd.Root())
+	if err := fillFrom(cmd, known, environment(), "environment variable "); err != nil {
+		return err
+	}
+	if f.file == "" {
+		return nil
+	}
+	values, err := readConfigFile(f.file)
+	if err != nil {
+		return &exitStatus{code: exitUsage, err: err}
+	}
+	return fillFrom(cmd, known, values, f.file+": ")
+}
+
+// config fills f and returns how to reach the cluster. Without servers it
+// returns errNoServers.
+func (f *clusterFlags) config(cmd *cobra.Command) (poundlock.Config, error) {
+	if err := f.fill(cmd); err != nil {
+		return poundlock.Config{}, err
+	}
+	if f.servers == "" {
+		return poundlock.Config{}, errNoServers
+	}
+	table, err := slots.Parse(f.servers)
+	if err == nil {
+		table, err = slots.Check(table, f.noAmnesia)
+	}
+	if err != nil {
+		s := &exitStatus{code: exitUsage, err: fmt.Errorf("--servers: %w", err)}
+		if errors.Is(err, slots.ErrTooFew) {
+			s.hint = "with --no-amnesia the operator promises that no server ever loses its memory"
+		}
+		return poundlock.Config{}, s
+	}
+	c := poundlock.Config{Epoch: f.epoch, ClockBound: f.clockBound, NoAmnesia: f.noAmnesia}
+	for _, p := range table {
+		c.Servers = append(c.Servers, poundlock.Server(p))
+	}
+	if c.TLS, err = f.clientTLS(); err != nil {
+		return poundlock.Config{}, &exitStatus{code: exitUsage, err: err}
+	}
+	return c, nil
+}
+
+// clientTLS is nil when no TLS file is given. Without an authority the system's
+// are trusted; with a certificate the client shows it.
+func (f *clusterFlags) clientTLS() (*tls.Config, error) {
+	if f.tlsCert == "" && f.tlsKey == "" && f.tlsCA == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS13}
+	if err := f.loadTLS(c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// serverTLS is nil when no TLS file is given. With an authority it asks every
+// client for a certificate.
+func (f *clusterFlags) serverTLS() (*tls.Config, error) {
+	c, err := f.clientTLS()
+	if c == nil || err != nil {
+		return nil, err
+	}
+	if len(c.Certificates) == 0 {
+		return nil, errors.New("--tls-ca: a server also needs --tls-cert and --tls-key")
+	}
+	if c.RootCAs != nil {
+		c.ClientCAs, c.ClientAuth = c.RootCAs, tls.RequireAndVerifyClientCert
+	}
+	return c, nil
+}
+
+func (f *clusterFlags) loadTLS(c *tls.Config) error {
+	if (f.tlsCert == "") != (f.tlsKey == "") {
+		return errors.New("--tls-cert and --tls-key belong together")
+	}
+	if f.tlsCert != "" {
+		pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
+		if err != nil {
+			return fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	if f.tlsCA != "" {
+		pem, err := os.ReadFile(f.tlsCA)
+		if err != nil {
+			return fmt.Errorf("--tls-ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("--tls-ca: %s holds no PEM certificate", f.tlsCA)
+		}
+	}
+	return nil
+}
+
+const envPrefix = "POUNDLOCK_"
+
+// environment returns the POUNDLOCK_* variables by the name of their flag. Not
+// among them are what lock gives to its child (a flag --name or --token of a
+// process inside a lock is not meant) and the variables of tests.
+func environment() map[string]string {
+	values := map[string]string{}
+	for _, kv := range os.Environ() {
+		k, v, _ := strings.Cut(kv, "=")
+		k, ok := strings.CutPrefix(k, envPrefix)
+		if !ok || k == "FULL" || strings.HasPrefix(k, "TEST_") {
+			continue
+		}
+		values[strings.ReplaceAll(strings.ToLower(k), "_", "-")] = v
+	}
+	if _, inside := values["holder"]; inside {
+		delete(values, "name")
+		delete(values, "token")
+		delete(values, "holder")
+	}
+	return values
+}
+
+// readConfigFile reads a mapping of scalars; a list of scalars is joined by
+// commas, so that servers can stand one in a line.
+func readConfigFile(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	var nodes map[string]yaml.Node
+	if err := yaml.Unmarshal(text, &nodes); err != nil {
+		return nil, fmt.Errorf("--config: %s: %w", path, err)
+	}
+	values := map[string]string{}
+	for key, n := range nodes {
+		scalars := []*yaml.Node{&n}
+		if n.Kind == yaml.SequenceNode {
+			scalars = n.Content
+		}
+		var parts []string
+		for _, s := range scalars {
+			if s.Kind != yaml.ScalarNode {
+				return nil, fmt.Errorf("--config: %s:%d: %s: want a value or a list of values", path, n.Line, key)
+			}
+			parts = append(parts, s.Value)
+		}
+		values[key] = strings.Join(parts, ",")
+	}
+	return values, nil
+}
+
+// settings are the names of the flags of all commands that talk to a cluster:
+// one file and one environment serve them all.
+func settings(root *cobra.Command) map[string]bool {
+	known := map[string]bool{}
+	for _, c := range root.Commands() {
+		if c.Flags().Lookup("servers") == nil {
+			continue
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+	}
+	delete(known, "help")
+	return known
+}
+
+// fillFrom sets the flags of cmd that values names and nobody has set before. A
+// name that is no setting is an error: a misspelt one must not be ignored.
+func fillFrom(cmd *cobra.Command, known map[string]bool, values map[string]string, source string) error {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		shown := key
+		if strings.HasPrefix(source, "environment") {
+			shown = envPrefix + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+		}
+		if !known[key] {
+			return &exitStatus{
+				code: exitUsage,
+				err:  fmt.Errorf("%s%s: no flag has this name", source, shown),
+				hint: "known: " + strings.Join(slices.Sorted(maps.Keys(known)), ", "),
+			}
+		}
+		flag := cmd.Flags().Lookup(key)
+		if flag == nil || flag.Changed {
+			continue
+		}
+		if err := cmd.Flags().Set(key, values[key]); err != nil {
+			return usagef("%s%s: %w", source, shown, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,295 @@
+// Package mutant tests tests: it breaks an algorithm in one place at a time and
+// asks whether its checks notice.
+//
+// The obvious way, to edit the source and run the tests once for each edit,
+// pays for a build each time. Here all mutants of a package are compiled into
+// one test binary, and an environment variable says which one is alive:
+//
+//	if p.section == InCrit || first {                      // as written
+//	if cond(7, 8, func() bool { return p.section == ... }) // as compiled
+//
+// The mutated files exist only as an overlay of that build, so the algorithm
+// itself holds no hook and pays nothing. Each mutant runs in a process of its
+// own: one that loops for ever, or exhausts its stack, harms nobody else.
+//
+// What is mutated: each condition of an if, a case without tag and each other
+// comparison or logical value becomes true, then false; a loop's condition
+// becomes false; each operand of && and || is dropped. Edits that are no guard
+// ("forget to clear the queue") are given as Replacements.
+//
+// A mutant that no check catches is a survivor. A survivor is either a hole in
+// the checks or has a reason to be harmless, which the test must then state.
+package mutant
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var only = flag.String("mutant", "", "with TestMutants: run only mutants whose name contains `TEXT`")
+
+// A Check examines an algorithm. It returns how it found a fault, such as
+// "exclusion, 10 steps", or "" when it found none. A panic is a fault too. An
+// error says that the check itself could not be made.
+type Check func() (fault string, err error)
+
+// A Replacement is a mutant that is no guard: Old becomes New. Old must stand
+// exactly once in the package, inside one function.
+type Replacement struct {
+	Name     string // what the mutant forgets or confuses
+	Old, New string
+}
+
+// Config says how to mutate and how to check.
+type Config struct {
+	// Dir is the directory of the package; "" is the working directory of a
+	// test, which is that of its own package.
+	Dir string
+	// Checks are tried in order until one finds a fault: cheap ones first.
+	Checks []Check
+	// Replace lists mutants beyond the guards.
+	Replace []Replacement
+	// Outside lists functions that are not part of the machine, such as the
+	// properties that the checks use, each with the reason.
+	Outside map[string]string
+	// Survivors maps the name of a mutant that no check catches to the argument
+	// why it is harmless or out of reach. A mutant that survives without one
+	// fails the test, and so does an entry that no survivor needs.
+	Survivors map[string]string
+	// Patience is how long one mutant may take; beyond it, it is caught as
+	// endless. Default: 10 s, and at least 20 times what the checks take on
+	// the algorithm as written.
+	Patience time.Duration
+}
+
+// alive names the living mutant to a test binary built by Test; 0 is none.
+const alive = "POUNDLOCK_MUTANT"
+
+// An outcome is what the process of one mutant reports.
+type outcome struct {
+	Fault   string        `json:"fault"`
+	Err     string        `json:"err,omitempty"`
+	Elapsed time.Duration `json:"elapsed"`
+}
+
+// outcomeMark begins the line of standard output with the outcome.
+const outcomeMark = "mutant outcome: "
+
+// Test runs every mutant of the package against the checks.
+func Test(t *testing.T, c Config) {
+	t.Helper()
+	if os.Getenv(alive) != "" {
+		report(os.Stdout, c.Checks)
+		return
+	}
+	results, err := c.run(t.Name(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + table(results))
+	if *only != "" {
+		return
+	}
+	for _, complaint := range judge(results, c.Survivors) {
+		t.Error(complaint)
+	}
+}
+
+// A result is a mutant and how it was caught, "" when it survived.
+type result struct {
+	name  string
+	fault string
+}
+
+// run runs the mutants by means of the package's test called test.
+func (c Config) run(test, tmp string) ([]result, error) {
+	s, err := mutate(c)
+	if err != nil {
+		return nil, err
+	}
+	binary, err := build(s, c.Dir, tmp)
+	if err != nil {
+		return nil, err
+	}
+	patience := c.Patience
+	if patience == 0 {
+		patience = time.Minute
+	}
+	original := live(binary, c.Dir, test, 0, patience)
+	if original.Fault != "" || original.Err != "" {
+		return nil, fmt.Errorf("mutant: the checks fail on the algorithm as written: %s%s", original.Fault, original.Err)
+	}
+	if c.Patience == 0 {
+		patience = max(10*time.Second, 20*original.Elapsed)
+	}
+
+	results := make([]result, len(s.names))
+	failures := make([]error, len(s.names))
+	var group sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, name := range s.names {
+		if !strings.Contains(name, *only) {
+			continue
+		}
+		free <- struct{}{}
+		group.Go(func() {
+			defer func() { <-free }()
+			o := live(binary, c.Dir, test, i+1, patience)
+			results[i] = result{name, o.Fault}
+			if o.Err != "" {
+				failures[i] = fmt.Errorf("mutant: %s: %s", name, o.Err)
+			}
+		})
+	}
+	group.Wait()
+	results = slices.DeleteFunc(results, func(r result) bool { return r.name == "" })
+	return results, errors.Join(failures...)
+}
+
+// build compiles the test binary of the package with the mutated files in place
+// of its own.
+func build(s *schemata, dir, tmp string) (binary string, err error) {
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for path, text := range s.files {
+		copied := filepath.Join(tmp, filepath.Base(path))
+		if err := os.WriteFile(copied, text, 0o600); err != nil {
+			return "", fmt.Errorf("mutant: %w", err)
+		}
+		overlay.Replace[path] = copied
+	}
+	list, err := json.Marshal(overlay)
+	if err != nil {
+		return "", fmt.Errorf("mutant: %w", err)
+	}
+	listed := filepath.Join(tmp, "overlay.json")
+	if err := os.WriteFile(listed, list, 0o600); err != nil {
+		return "", fmt.Errorf("mutant: %w", err)
+	}
+	binary = filepath.Join(tmp, "mutants.test")
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay="+listed, "-o", binary, ".")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("mutant: building the mutants: %w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// live runs the checks in a process in which mutant k is alive.
+func live(binary, dir, test string, k int, patience time.Duration) outcome {
+	cmd := exec.Command(binary, "-test.run=^"+test+"$", "-test.timeout=0")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), alive+"="+strconv.Itoa(k), "GOMAXPROCS=1")
+	var output, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &complaints
+	if err := cmd.Start(); err != nil {
+		return outcome{Err: err.Error()}
+	}
+	overdue := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	err := cmd.Wait()
+	if !overdue.Stop() {
+		return outcome{Fault: fmt.Sprintf("endless: not done after %v", patience)}
+	}
+	for line := range strings.Lines(output.String()) {
+		if rest, found := strings.CutPrefix(line, outcomeMark); found {
+			var o outcome
+			if err := json.Unmarshal([]byte(rest), &o); err != nil {
+				return outcome{Err: err.Error()}
+			}
+			return o
+		}
+	}
+	if err == nil {
+		return outcome{Err: "the process ended without an outcome: does the test call mutant.Test, and no subtest?"}
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(complaints.String()), "\n")
+	return outcome{Fault: "crash: " + first}
+}
+
+// report makes the checks and writes the outcome.
+func report(w io.Writer, checks []Check) {
+	debug.SetMaxStack(64 << 20) // an endless recursion shall not need a gigabyte to be noticed
+	var o outcome
+	begin := time.Now()
+	for _, check := range checks {
+		fault, err := attempt(check)
+		if err != nil {
+			o.Err = err.Error()
+			break
+		}
+		if o.Fault = fault; fault != "" {
+			break
+		}
+	}
+	o.Elapsed = time.Since(begin)
+	line, _ := json.Marshal(o) // of strings and a number: cannot fail
+	fmt.Fprintf(w, "%s%s\n", outcomeMark, line)
+}
+
+func attempt(check Check) (fault string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			fault, err = fmt.Sprint("panic: ", r), nil
+		}
+	}()
+	return check()
+}
+
+// judge compares the survivors with those that have an argument.
+func judge(results []result, arguments map[string]string) (complaints []string) {
+	needed := map[string]bool{}
+	for _, r := range results {
+		argument := strings.TrimSpace(arguments[r.name])
+		switch {
+		case r.fault != "":
+		case argument == "":
+			complaints = append(complaints, fmt.Sprintf(
+				"mutant survives: %q: strengthen the checks, or state in Survivors why it is harmless", r.name))
+		default:
+			needed[r.name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(arguments)) {
+		if !needed[name] && strings.TrimSpace(arguments[name]) != "" {
+			complaints = append(complaints, fmt.Sprintf(
+				"Survivors lists %q, which is caught or does not exist: remove it", name))
+		}
+	}
+	return complaints
+}
+
+// table shows each mutant with what caught it.
+func table(results []result) string {
+	width, caught := 0, 0
+	for _, r := range results {
+		width = max(width, len(r.name))
+		if r.fault != "" {
+			caught++
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d mutants, %d caught, %d survive\n", len(results), caught, len(results)-caught)
+	for _, r := range results {
+		fault := r.fault
+		if fault == "" {
+			fault = "SURVIVES"
+		}
+		fmt.Fprintf(&b, "%-*s  %s\n", width, r.name, fault)
+	}
+	return b.String()
+}

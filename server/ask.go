@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// AskConfig says whom to ask.
+type AskConfig struct {
+	Servers    []node.Peer // the whole slot table
+	NoAmnesia  bool        // allow fewer than 4 servers
+	Epoch      uint64
+	ClockBound time.Duration // default 50ms
+	TLS        *tls.Config   // nil: plaintext
+}
+
+// An Answer is what one server said, or why it said nothing.
+type Answer struct {
+	Server node.Peer
+	Status Status
+	Err    error
+}
+
+// Ask asks every server for its Status, all at once, until ctx ends. The answers
+// stand in the order of the names. The error is about the configuration only.
+func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
+	table, err := slots.Check(c.Servers, c.NoAmnesia)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	if c.ClockBound == 0 {
+		c.ClockBound = slots.DefaultClockBound
+	}
+	n, err := node.Start(node.Config{
+		ID:     node.NewClientID(),
+		System: slots.System(len(table), c.ClockBound),
+		Kind:   node.Mutex,
+		Host:   slots.Host(),
+		Peers:  table,
+		Epoch:  c.Epoch,
+		TLS:    c.TLS,
+		Label:  "status",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	defer n.Close()
+	answers := make([]Answer, len(table))
+	var all sync.WaitGroup
+	for i, p := range table {
+		all.Go(func() {
+			answers[i].Server = p
+			answers[i].Status, answers[i].Err = ask(ctx, n, protocol.ID(i))
+		})
+	}
+	all.Wait()
+	return answers, nil
+}
+
+// ask puts the pages of one server together. Locks that come or go between two
+// pages may be missing, as in any list of what changes.
+func ask(ctx context.Context, n *node.Node, id protocol.ID) (Status, error) {
+	var whole Status
+	for _, q := range []query{{Ask: "sessions"}, {Ask: "locks"}} {
+		for more := true; more; {
+			p, err := askPage(ctx, n, id, q)
+			if err != nil {
+				return Status{}, err
+			}
+			if whole.Incarnation != "" && whole.Incarnation != p.Incarnation {
+				return Status{}, errors.New("server: restarted while it was asked")
+			}
+			p.Sessions = append(whole.Sessions, p.Sessions...)
+			p.Locks = append(whole.Locks, p.Locks...)
+			whole = p.Status
+			if more = p.More; !more {
+				break
+			}
+			if q.Ask == "sessions" && len(p.Sessions) > 0 {
+				q.After = p.Sessions[len(p.Sessions)-1].ID
+			} else if q.Ask == "locks" && len(p.Locks) > 0 {
+				q.After = p.Locks[len(p.Locks)-1].Name
+			}
+		}
+	}
+	return whole, nil
+}
+
+func askPage(ctx context.Context, n *node.Node, id protocol.ID, q query) (page, error) {
+	request, err := json.Marshal(q)
+	if err != nil {
+		return page{}, err
+	}
+	answer, err := n.Call(ctx, id, request)
+	if err != nil {
+		return page{}, err
+	}
+	var p page
+	if err := json.Unmarshal(answer, &p); err != nil {
+		return page{}, fmt.Errorf("server: malformed answer: %w", err)
+	}
+	if p.Err != "" {
+		return page{}, errors.New(p.Err)
+	}
+	return p, nil
+}

@@ -1,0 +1,165 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// Config describes a server. Name and Servers are required.
+type Config struct {
+	Name    string      // which of Servers this one is
+	Servers []node.Peer // the whole slot table; ids follow the names, so its order does not matter
+	Epoch   uint64      // of the slot table; processes of different epochs refuse each other
+
+	Listen   string       // where to accept, HOST:PORT or unix:/path. Default: the own address in Servers
+	Listener net.Listener // instead of Listen, for tests
+	TLS      *tls.Config  // with certificates; required off loopback
+	Insecure bool         // allow to listen off loopback without TLS
+
+	NoAmnesia  bool          // allow fewer than 4 servers: no server may ever lose its memory
+	ClockBound time.Duration // eps: the distance of every clock from real time. Default 50ms
+	Lease      time.Duration // the longest lease that a client gets. Default 10s
+
+	// RequireClockSync makes an unsynchronised kernel clock an error. Default: a
+	// warning. Fencing tokens are monotone only while clocks are within ClockBound.
+	RequireClockSync bool
+
+	Log *slog.Logger // nil: discarded
+}
+
+// A Server is one member of a cluster.
+type Server struct {
+	config   Config
+	id       protocol.ID
+	listener net.Listener
+	started  time.Time
+	node     *node.Node
+	serving  chan struct{} // closed once node is set
+}
+
+// New checks the configuration and listens. The listener accepts no session
+// before Run; a Server that is never run must be closed.
+func New(c Config) (*Server, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.ClockBound == 0 {
+		c.ClockBound = slots.DefaultClockBound
+	}
+	if c.Lease == 0 {
+		c.Lease = slots.DefaultLease
+	}
+	if c.ClockBound < 0 || c.Lease < 0 {
+		return nil, fmt.Errorf("server: negative clock bound %v or lease %v", c.ClockBound, c.Lease)
+	}
+	table, err := slots.Check(c.Servers, c.NoAmnesia)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	c.Servers = table
+	i := slices.IndexFunc(table, func(p node.Peer) bool { return p.Name == c.Name })
+	if i < 0 {
+		return nil, fmt.Errorf("server: name %q is not in the list of servers (%s)", c.Name, names(table))
+	}
+	if err := checkClock(); err != nil {
+		if c.RequireClockSync {
+			return nil, fmt.Errorf("server: %w", err)
+		}
+		c.Log.Warn("fencing tokens are monotone only while clocks are within the clock bound",
+			"err", err, "clock_bound", c.ClockBound)
+	}
+	s := &Server{config: c, id: protocol.ID(i), listener: c.Listener, serving: make(chan struct{})}
+	if s.listener == nil {
+		addr := c.Listen
+		if addr == "" {
+			addr = table[i].Addr
+		}
+		if s.listener, err = listen(addr, c.TLS, c.Insecure); err != nil {
+			return nil, fmt.Errorf("server: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Close gives up the listener of a server that was never run.
+func (s *Server) Close() error { return s.listener.Close() }
+
+// Run serves until ctx ends; it may be called once. What the server knew is
+// gone then.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.listener.Close()
+	c := s.config
+	s.started = time.Now()
+	n, err := node.Start(node.Config{
+		ID:       s.id,
+		System:   slots.System(len(c.Servers), c.ClockBound),
+		Kind:     node.Mutex,
+		Host:     slots.Host(),
+		Peers:    c.Servers,
+		Epoch:    c.Epoch,
+		Listener: s.listener,
+		TLS:      c.TLS,
+		Lease:    c.Lease,
+		Label:    c.Name,
+		Log:      c.Log,
+		Call: func(from protocol.ID, request []byte) []byte {
+			<-s.serving
+			return s.answer(from, request)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	s.node = n
+	close(s.serving)
+	c.Log.Info("serving", "server", c.Name, "addr", s.listener.Addr().String(), "servers", len(c.Servers),
+		"quorum", slots.Quorum(len(c.Servers)), "incarnation", n.Incarnation())
+	<-ctx.Done()
+	c.Log.Info("closing", "server", c.Name)
+	err = n.Close()
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}
+
+// clients is how many clients have a session.
+func (s *Server) clients() int {
+	select {
+	case <-s.serving:
+	default:
+		return 0
+	}
+	k := 0
+	for _, x := range s.node.Sessions() {
+		if x.Peer >= protocol.ID(len(s.config.Servers)) {
+			k++
+		}
+	}
+	return k
+}
+
+func names(table []node.Peer) string {
+	var b strings.Builder
+	for i, p := range table {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(p.Name)
+	}
+	return b.String()
+}

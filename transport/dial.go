@@ -1,0 +1,66 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+)
+
+const unixPrefix = "unix:"
+
+// split returns the network and the address of addr: host:port, or unix:/path.
+func split(addr string) (network, address string) {
+	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
+		return "unix", path
+	}
+	return "tcp", addr
+}
+
+// CheckAddr says what is wrong with the form of an address.
+func CheckAddr(addr string) error {
+	network, address := split(addr)
+	if network == "unix" {
+		if address == "" {
+			return fmt.Errorf("transport: address %q: no path after unix:", addr)
+		}
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return fmt.Errorf("transport: address %q: want host:port or unix:/path: %w", addr, err)
+	}
+	return nil
+}
+
+// Dial connects to addr. A TLS configuration without a server name gets the host
+// of addr.
+func Dial(ctx context.Context, addr string, c *tls.Config) (net.Conn, error) {
+	network, address := split(addr)
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil || c == nil {
+		return conn, err
+	}
+	if c.ServerName == "" && network == "tcp" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			conn.Close()
+			return nil, fmt.Errorf("transport: address %q: %w", addr, err)
+		}
+		c = c.Clone()
+		c.ServerName = host
+	}
+	secure := tls.Client(conn, c)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("transport: TLS with %s: %w", addr, err)
+	}
+	return secure, nil
+}
+
+// Listen listens at addr: host:port, or unix:/path.
+func Listen(addr string) (net.Listener, error) {
+	network, address := split(addr)
+	return net.Listen(network, address)
+}

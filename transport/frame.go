@@ -1,0 +1,90 @@
+// Package transport is the wire: frames on a byte stream, the items in them,
+// and the ways to get a stream (TCP, unix sockets, TLS, memory).
+//
+// A frame is a length of four bytes, the wire version (one byte), the epoch of
+// the slot table (a varint) and items one after another. The version and the
+// epoch stand at the same place in all versions to come, so that two ends that
+// do not understand each other can still say why.
+package transport
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// Version is the wire version that this code speaks.
+const Version = 1
+
+// Limits of what is accepted from the other end.
+const (
+	MaxBody      = 1 << 20         // one control request or answer
+	MaxFrame     = MaxBody + 1<<16 // one frame, without its length
+	MaxHandshake = 1 << 13         // the first frame in each direction
+	MaxName      = 1024            // the name of a lock
+	lengthSize   = 4
+)
+
+// ErrFrame says that the other end does not speak this protocol.
+var ErrFrame = errors.New("transport: malformed frame")
+
+// AppendHeader begins a frame. Items follow; EndFrame completes it.
+func AppendHeader(b []byte, epoch uint64) []byte {
+	b = append(b, 0, 0, 0, 0, Version)
+	return binary.AppendUvarint(b, epoch)
+}
+
+// EndFrame writes the length of the frame that fills b.
+func EndFrame(b []byte) { binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize)) }
+
+// ReadFrame reads one frame of at most limit bytes, without its length, into
+// memory of its own: what is decoded from it may be kept.
+func ReadFrame(r io.Reader, limit int) ([]byte, error) {
+	var length [lengthSize]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n > uint32(limit) {
+		return nil, fmt.Errorf("%w: it claims %d bytes, the limit is %d", ErrFrame, n, limit)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, fmt.Errorf("transport: a frame ends early: %w", err)
+	}
+	return b, nil
+}
+
+// A Header is what every frame begins with.
+type Header struct {
+	Version uint8
+	Epoch   uint64
+}
+
+// ReadHeader takes the header from a frame and returns the items.
+func ReadHeader(frame []byte) (h Header, items []byte, err error) {
+	if len(frame) == 0 {
+		return h, nil, fmt.Errorf("%w: it is empty", ErrFrame)
+	}
+	h.Version = frame[0]
+	r := protocol.Reader{Rest: frame[1:]}
+	h.Epoch = r.Uint()
+	if r.Err != nil {
+		return h, nil, fmt.Errorf("%w: no epoch", ErrFrame)
+	}
+	return h, r.Rest, nil
+}
+
+// Check compares a header with what this end speaks. The error names both.
+func (h Header) Check(epoch uint64) error {
+	if h.Version != Version {
+		return fmt.Errorf("transport: it speaks wire version %d, this process speaks %d", h.Version, Version)
+	}
+	if h.Epoch != epoch {
+		return fmt.Errorf("transport: its slot table has epoch %d, this process's has %d", h.Epoch, epoch)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package transport
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A Type says what an item of a frame is.
+type Type uint8
+
+// The types of items.
+const (
+	HelloItem   Type = iota + 1 // first item of the dialing end; Body is a Hello
+	WelcomeItem                 // its answer; Body is a Welcome
+	RefuseItem                  // or this one, or the last item before the end; Body is a Refuse
+	MessageItem                 // a message of the lock Name, of kind Kind, number Seq of its session
+	AckItem                     // every message up to Seq was received
+	PingItem                    // asks for a Pong with the same Seq, and renews the lease
+	PongItem
+	CallItem  // control request Seq
+	ReplyItem // its answer; Kind is 0, or 1 when Body is an error text
+	ByeItem   // the session ends here, at will
+)
+
+// An Item is one part of a frame. Its slices point into the frame.
+type Item struct {
+	Type Type
+	Kind uint8
+	Seq  uint64
+	Name []byte
+	Body []byte
+}
+
+// Append appends the encoding of i.
+func (i Item) Append(b []byte) []byte {
+	b = append(b, byte(i.Type))
+	switch i.Type {
+	case HelloItem, WelcomeItem, RefuseItem:
+		return appendBytes(b, i.Body)
+	case MessageItem:
+		b = append(binary.AppendUvarint(b, i.Seq), i.Kind)
+		return appendBytes(appendBytes(b, i.Name), i.Body)
+	case AckItem, PingItem, PongItem:
+		return binary.AppendUvarint(b, i.Seq)
+	case CallItem:
+		return appendBytes(binary.AppendUvarint(b, i.Seq), i.Body)
+	case ReplyItem:
+		return appendBytes(append(binary.AppendUvarint(b, i.Seq), i.Kind), i.Body)
+	}
+	return b // Bye
+}
+
+// ReadItem takes the first item of items.
+func ReadItem(items []byte) (i Item, rest []byte, err error) {
+	if len(items) == 0 {
+		return i, nil, fmt.Errorf("%w: no item", ErrFrame)
+	}
+	i.Type = Type(items[0])
+	r := reader{protocol.Reader{Rest: items[1:]}}
+	switch i.Type {
+	case HelloItem, WelcomeItem, RefuseItem:
+		i.Body = r.bytes(MaxHandshake)
+	case MessageItem:
+		i.Seq, i.Kind = r.Uint(), r.byte()
+		i.Name, i.Body = r.bytes(MaxName), r.bytes(MaxFrame)
+	case AckItem, PingItem, PongItem:
+		i.Seq = r.Uint()
+	case CallItem:
+		i.Seq, i.Body = r.Uint(), r.bytes(MaxBody)
+	case ReplyItem:
+		i.Seq, i.Kind, i.Body = r.Uint(), r.byte(), r.bytes(MaxBody)
+	case ByeItem:
+	default:
+		return i, nil, fmt.Errorf("%w: item of unknown type %d", ErrFrame, i.Type)
+	}
+	if r.Err != nil {
+		return Item{}, nil, fmt.Errorf("%w: item of type %d", ErrFrame, i.Type)
+	}
+	return i, r.Rest, nil
+}
+
+// A reader adds strings to protocol.Reader.
+type reader struct{ protocol.Reader }
+
+func (r *reader) bytes(most int) []byte {
+	n := r.Max(uint64(most))
+	if r.Err == nil && n > uint64(len(r.Rest)) {
+		r.Err = protocol.ErrShort
+	}
+	if r.Err != nil {
+		return nil
+	}
+	b := r.Rest[:n:n]
+	r.Rest = r.Rest[n:]
+	return b
+}
+
+func (r *reader) byte() byte {
+	if r.Err == nil && len(r.Rest) == 0 {
+		r.Err = protocol.ErrShort
+	}
+	if r.Err != nil {
+		return 0
+	}
+	b := r.Rest[0]
+	r.Rest = r.Rest[1:]
+	return b
+}
+
+func (r *reader) string(most int) string { return string(r.bytes(most)) }
+
+// end is the error of a body that must be used up.
+func (r *reader) end(what string) error {
+	if r.Err == nil && len(r.Rest) != 0 {
+		r.Err = protocol.ErrShort
+	}
+	if r.Err != nil {
+		return fmt.Errorf("%w: %s", ErrFrame, what)
+	}
+	return nil
+}
+
+func appendBytes[T string | []byte](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}

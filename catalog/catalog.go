@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -25,6 +26,8 @@ func (e entry[M]) Info() protocol.Info { return e.algorithm.Info }
 var All = []Entry{
 	Of(ricartagrawala.Algorithm),
 	Of(ricartagrawala.Printed),
+	Of(sigma.Algorithm),
+	Of(sigma.Literal),
 	Of(suzukikasami.Algorithm),
 }
 

@@ -1,0 +1,497 @@
+package sigma
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// The timers of a process.
+const (
+	checkTimer  uint32 = iota + 1 // server: line 48
+	forgetTimer                   // server: forget the recorded token
+	retryTimer                    // client: look at the responses again, see Client.evaluate
+	tokenTimer                    // client: its clock reaches the token that it wants to record
+	clockTimer                    // client: its clock passes its last timestamp
+)
+
+// Multiples of the message delay T.
+const (
+	maxBackOff  = 8   // between two rounds of YIELD, REQUEST and INQUIRY
+	safetyDelay = 400 // before a client stops trusting that somebody else will enter
+)
+
+// onceRounds is how many proven splits a TryOnce resolves before it gives up.
+const onceRounds = 1
+
+// A response is what a client knows about one server: whom it supports.
+type response struct {
+	request
+	serial uint64 // of a support of ours, else 0
+	token  uint64 // with a support: the largest token that others had recorded
+}
+
+// Client is a client with all extensions. The methods that begin with the
+// numbers of lines follow Figure 1, as LiteralClient does.
+type Client struct {
+	id    protocol.ID
+	m     int
+	delay int64
+	fence int64
+
+	section protocol.Section
+	time    uint64 // the timestamp of the current request, 0 in the remainder
+	last    uint64 // no timestamp or token so far was larger; 0 once the clock is past it
+
+	// By server. incs is the incarnation that we trust, 0 while we have no lease
+	// there. given is the last support of this epoch that we gave back; it never
+	// decreases within an epoch, which makes late YIELDs and RESPONSEs harmless.
+	incs  []uint64
+	given []uint64
+	resp  []response // zero: no answer; a support stays known inside
+
+	once    bool   // a TryOnce
+	rounds  uint64 // of a TryOnce: splits resolved
+	resting bool   // the next round waits for retryTimer
+	refused []bool // by server: it finds our clock too far ahead
+
+	token    uint64 // the token being recorded, 0: none
+	recorded []bool // by server: it recorded token
+	asked    []bool // by server: it was sent SETTOKEN
+
+	backOff int64 // ns; scales retryTimer only, so not part of the state
+	chosen  []int // scratch of choose
+}
+
+func newClient(id protocol.ID, c protocol.Config) *Client {
+	return &Client{
+		id:       id,
+		m:        int(info.Option(c, "quorum")),
+		delay:    info.Option(c, "delay"),
+		fence:    info.Option(c, "fence"),
+		incs:     make([]uint64, c.N),
+		given:    make([]uint64, c.N),
+		resp:     make([]response, c.N),
+		refused:  make([]bool, c.N),
+		recorded: make([]bool, c.N),
+		asked:    make([]bool, c.N),
+	}
+}
+
+// Step implements protocol.Process.
+func (c *Client) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
+	switch ev.Kind {
+	case protocol.Start:
+	case protocol.Try:
+		c.try(ev, out)
+	case protocol.Exit, protocol.Cancel:
+		c.leave("", ev.Now, out)
+	case protocol.Suspect:
+		c.onSuspect(int(ev.From), ev.Now, out)
+	case protocol.Restore:
+		c.onIncarnation(int(ev.From), ev.Arg, ev.Now, out)
+	case protocol.Timeout:
+		c.onTimeout(ev, out)
+	case protocol.Receive:
+		c.onMessage(ev, out)
+	default:
+		panic("sigma: unexpected event at a client")
+	}
+}
+
+func (c *Client) onMessage(ev protocol.Event[Message], out *protocol.Out[Message]) {
+	j, m := int(ev.From), ev.Msg
+	switch m.Kind {
+	case Response:
+		c.onResponse(j, m, ev.Now, out)
+	case Check: // lines 24-25
+		if c.time != m.Time {
+			out.Send(ev.From, Message{Kind: Release, Time: m.Time})
+		}
+	case Recorded:
+		if c.time == m.Time && c.token != 0 && c.token == m.Token && c.asked[j] {
+			c.recorded[j] = true
+			c.enterIfRecorded(out)
+		}
+	case Refused:
+		if c.time == m.Time && c.section == protocol.InTry {
+			c.onRefused(j, m.Token, ev.Now, out)
+		}
+	default:
+		panic("sigma: a client received " + messages[m.Kind].Name)
+	}
+}
+
+func (c *Client) onTimeout(ev protocol.Event[Message], out *protocol.Out[Message]) {
+	switch ev.Timer {
+	case retryTimer:
+		out.SetTimer(retryTimer, safetyDelay*c.delay, 0)
+		if c.resting {
+			c.resting = false
+			c.evaluate(ev.Now, out)
+		} else {
+			c.stopTrusting(out)
+		}
+	case tokenTimer:
+		c.record(out)
+	case clockTimer:
+		if c.section == protocol.InRem {
+			c.forget(ev.Now, out)
+		}
+	default:
+		panic("sigma: unexpected timer at a client")
+	}
+}
+
+// try is lines 1-5.
+func (c *Client) try(ev protocol.Event[Message], out *protocol.Out[Message]) {
+	c.section, c.once = protocol.InTry, ev.Arg == protocol.TryOnce
+	c.request(ev.Now, out)
+}
+
+// request begins an epoch.
+func (c *Client) request(now int64, out *protocol.Out[Message]) {
+	c.time = fresh(c.last, now)
+	c.last = c.time
+	c.backOff = c.delay
+	out.SetTimer(retryTimer, safetyDelay*c.delay, 0)
+	out.Broadcast(Message{Kind: Request, Time: c.time})
+}
+
+// onResponse is lines 7-18.
+func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Message]) {
+	if now == 0 {
+		// Lamport's rule. With a clock, merging would only let one fast clock
+		// drag everybody's along.
+		c.last = max(c.last, m.Time)
+	}
+	if c.incs[j] == 0 || m.Inc < c.incs[j] {
+		return // from before we lost our lease, or from a life that is over
+	}
+	if m.Inc > c.incs[j] {
+		c.onIncarnation(j, m.Inc, now, out)
+	}
+	if c.section == protocol.InRem || c.section == protocol.InLost {
+		return
+	}
+	r := response{request{m.Owner, m.Time}, m.Serial, m.Token}
+	if c.section == protocol.InCrit && r.request != c.me() {
+		return
+	}
+	if c.supports(j) && r.request != c.me() { // line 8
+		return
+	}
+	if m.Owner == c.id && m.Time != c.time { // line 8
+		return
+	}
+	if r.request == c.me() && m.Serial <= c.given[j] {
+		return // a support that we gave back already
+	}
+	c.resp[j] = r // line 9
+	if c.section == protocol.InTry {
+		c.evaluate(now, out)
+	} else {
+		c.resp[j].token = 0
+	}
+}
+
+// evaluate is lines 10-18, with one change: the paper polls the servers again as
+// soon as m of them have answered, so that waiting clients flood them for as long
+// as somebody is inside. We do so only when the answers prove that nobody has a
+// quorum, and with a growing pause; otherwise we rest until a server tells us
+// that it supports us now. Resting gives nothing away, and ends with retryTimer.
+func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
+	if c.supporters() >= c.m { // line 11
+		c.win(now, out)
+		return
+	}
+	switch {
+	case c.once && !c.possible(c.me()) && (c.rounds == onceRounds || !c.split()):
+		c.leave("", now, out)
+	case c.resting || !c.split():
+	case c.once:
+		c.rounds++
+		c.resolve(out)
+	default:
+		c.resting = true
+		out.SetTimer(retryTimer, c.backOff/2, c.backOff/2)
+		c.backOff = min(2*c.backOff, maxBackOff*c.delay)
+		c.resolve(out)
+	}
+}
+
+// split reports whether the answers prove that nobody has a quorum.
+func (c *Client) split() bool {
+	if c.answers() < c.m || c.possible(request{}) {
+		return false
+	}
+	for _, r := range c.resp {
+		if r.request != (request{}) && c.possible(r.request) {
+			return false
+		}
+	}
+	return true
+}
+
+// possible reports whether a quorum may support r: the servers that say so and
+// those that have yet to answer. A server without a lease is not expected to.
+// The zero request stands for one that no answer names.
+func (c *Client) possible(r request) bool {
+	k := 0
+	for j, s := range c.resp {
+		if s.request == (request{}) && c.incs[j] != 0 || s.request != (request{}) && s.request == r {
+			k++
+		}
+	}
+	return k >= c.m
+}
+
+// resolve is lines 14-18.
+func (c *Client) resolve(out *protocol.Out[Message]) {
+	for j, r := range c.resp {
+		to := protocol.ID(j)
+		switch {
+		case r.request == request{}:
+		case r.request == c.me():
+			out.Send(to, Message{Kind: Yield, Time: c.time, Serial: r.serial})
+			c.given[j] = r.serial
+		case c.me().before(r.request):
+			c.rerequest(j, out)
+		default:
+			out.Send(to, Message{Kind: Inquiry, Time: c.time})
+		}
+	}
+	clear(c.resp)
+}
+
+// stopTrusting ends a long rest: whatever the answers say, poll again, and ask
+// the servers that did not answer.
+func (c *Client) stopTrusting(out *protocol.Out[Message]) {
+	for j, r := range c.resp {
+		if r.request == (request{}) && c.incs[j] != 0 {
+			c.rerequest(j, out)
+		}
+	}
+	if c.answers() >= c.m && c.token == 0 {
+		c.resolve(out)
+	}
+}
+
+// rerequest asks server j again. It says which support we gave back last, so
+// that the server numbers the next one above it.
+func (c *Client) rerequest(j int, out *protocol.Out[Message]) {
+	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.given[j]})
+}
+
+// onIncarnation learns that server j lives its life inc. In a new life it has
+// forgotten us: its support is gone, and a waiting client asks again.
+func (c *Client) onIncarnation(j int, inc uint64, now int64, out *protocol.Out[Message]) {
+	if c.incs[j] == inc {
+		return
+	}
+	c.incs[j] = inc
+	c.lose(j, now, out)
+	if c.section == protocol.InTry {
+		c.rerequest(j, out)
+	}
+}
+
+// onSuspect: our lease at server j may have lapsed, so it may forget us.
+func (c *Client) onSuspect(j int, now int64, out *protocol.Out[Message]) {
+	c.incs[j] = 0
+	c.lose(j, now, out)
+}
+
+// lose drops what server j said.
+func (c *Client) lose(j int, now int64, out *protocol.Out[Message]) {
+	recording := c.asked[j]
+	c.resp[j] = response{}
+	switch {
+	case c.section == protocol.InCrit:
+		c.ejectIfWeak(out)
+	case c.section == protocol.InTry && recording:
+		c.again(now, out)
+	case c.section == protocol.InTry:
+		c.evaluate(now, out)
+	}
+}
+
+// ejectIfWeak stops a holder whose live supports no longer exclude another
+// quorum: with n-m+1 of them at most m-1 servers support somebody else.
+func (c *Client) ejectIfWeak(out *protocol.Out[Message]) {
+	if c.supporters() < len(c.resp)-c.m+1 {
+		c.section = protocol.InLost
+		clear(c.resp)
+		out.Ejected()
+	}
+}
+
+// onRefused: server j does not record our token, or finds our timestamp too far
+// from its clock.
+func (c *Client) onRefused(j int, clock uint64, now int64, out *protocol.Out[Message]) {
+	if c.token != 0 {
+		c.again(now, out)
+		return
+	}
+	if c.time < clock {
+		c.last = max(c.last, clock) // we are behind: ask with the server's time
+		c.again(now, out)
+		return
+	}
+	c.refused[j] = true
+	if countTrue(c.refused) > len(c.refused)-c.m {
+		ahead := time.Duration(c.time - clock).Round(time.Millisecond)
+		c.leave(fmt.Sprintf("the clock of this client is %v ahead of the servers'", ahead), now, out)
+	}
+}
+
+// again gives up the current epoch and begins another one.
+func (c *Client) again(now int64, out *protocol.Out[Message]) {
+	c.release(out)
+	c.section = protocol.InTry
+	c.request(now, out)
+}
+
+// leave is lines 19-23, and giving up while trying.
+func (c *Client) leave(reason string, now int64, out *protocol.Out[Message]) {
+	c.release(out)
+	c.section, c.once, c.rounds = protocol.InRem, false, 0
+	out.StopTimer(retryTimer)
+	out.StopTimer(tokenTimer)
+	out.Rem(reason)
+	c.forget(now, out)
+}
+
+// release ends the epoch.
+func (c *Client) release(out *protocol.Out[Message]) {
+	out.Broadcast(Message{Kind: Release, Time: c.time})
+	c.time, c.token, c.resting = 0, 0, false
+	clear(c.given)
+	clear(c.resp)
+	clear(c.refused)
+	clear(c.recorded)
+	clear(c.asked)
+}
+
+// forget drops the last timestamp once the clock is past it: then the next one
+// is larger anyway, and the state equals the initial one.
+func (c *Client) forget(now int64, out *protocol.Out[Message]) {
+	switch {
+	case now == 0:
+	case uint64(now) > c.last:
+		c.last = 0
+	default:
+		out.SetTimer(clockTimer, int64(c.last)-now+1, 0)
+	}
+}
+
+// win has m supports. Without fencing that is all; else the client enters with
+// a token that m servers have recorded and that is larger than all they knew.
+func (c *Client) win(now int64, out *protocol.Out[Message]) {
+	most := c.choose()
+	switch {
+	case c.fence == FenceOff:
+		c.enter(0, out)
+	case c.fence == FencePiggyback:
+		c.enter(1+most, out)
+	case most < c.time: // each supporter recorded our timestamp with its support
+		c.enter(c.time, out)
+	case c.token == 0:
+		c.token = 1 + most
+		for _, j := range c.chosen {
+			c.asked[j] = true
+		}
+		if wait := int64(c.token) - now; now > 0 && wait > 0 {
+			out.SetTimer(tokenTimer, wait, 0)
+		} else {
+			c.record(out)
+		}
+	}
+}
+
+// choose sets chosen to the m supporters that know the smallest tokens, and
+// returns the largest of these.
+func (c *Client) choose() uint64 {
+	c.chosen = c.chosen[:0]
+	for j := range c.resp {
+		if c.supports(j) {
+			c.chosen = append(c.chosen, j)
+		}
+	}
+	slices.SortStableFunc(c.chosen, func(i, j int) int {
+		return cmp.Compare(c.resp[i].token, c.resp[j].token)
+	})
+	c.chosen = c.chosen[:c.m]
+	return c.resp[c.chosen[c.m-1]].token
+}
+
+// record asks the chosen supporters to record the token.
+func (c *Client) record(out *protocol.Out[Message]) {
+	c.last = max(c.last, c.token)
+	for j, asked := range c.asked {
+		if asked {
+			out.Send(protocol.ID(j), Message{Kind: SetToken, Time: c.time, Serial: c.resp[j].serial, Token: c.token})
+		}
+	}
+}
+
+func (c *Client) enterIfRecorded(out *protocol.Out[Message]) {
+	if countTrue(c.recorded) >= c.m {
+		c.enter(c.token, out)
+	}
+}
+
+func (c *Client) enter(token uint64, out *protocol.Out[Message]) {
+	c.section, c.once, c.rounds = protocol.InCrit, false, 0
+	c.token, c.resting = 0, false
+	clear(c.refused)
+	clear(c.recorded)
+	clear(c.asked)
+	for j := range c.resp {
+		c.resp[j].token = 0
+		if !c.supports(j) {
+			c.resp[j] = response{}
+		}
+	}
+	out.StopTimer(retryTimer)
+	out.StopTimer(tokenTimer)
+	out.Crit(token)
+}
+
+func (c *Client) me() request { return request{c.id, c.time} }
+
+// supports reports whether we count server j.
+func (c *Client) supports(j int) bool { return c.resp[j].serial != 0 }
+
+func (c *Client) supporters() int {
+	k := 0
+	for j := range c.resp {
+		if c.supports(j) {
+			k++
+		}
+	}
+	return k
+}
+
+func (c *Client) answers() int {
+	k := 0
+	for _, r := range c.resp {
+		if r.request != (request{}) {
+			k++
+		}
+	}
+	return k
+}
+
+func countTrue(set []bool) int {
+	k := 0
+	for _, b := range set {
+		if b {
+			k++
+		}
+	}
+	return k
+}

@@ -1,0 +1,209 @@
+package sigma
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+func appendMessage(b []byte, m Message) []byte {
+	b = binary.AppendUvarint(append(b, m.Kind), m.Time)
+	switch m.Kind {
+	case Request, Yield:
+		b = binary.AppendUvarint(b, m.Serial)
+	case Response:
+		b = binary.AppendUvarint(b, uint64(m.Owner))
+		b = binary.AppendUvarint(b, m.Inc)
+		b = binary.AppendUvarint(b, m.Serial)
+		b = binary.AppendUvarint(b, m.Token)
+	case SetToken:
+		b = binary.AppendUvarint(b, m.Serial)
+		b = binary.AppendUvarint(b, m.Token)
+	case Recorded, Refused:
+		b = binary.AppendUvarint(b, m.Token)
+	}
+	return b
+}
+
+func readMessage(b []byte) (m Message, rest []byte, err error) {
+	r := protocol.Reader{Rest: b}
+	m.Kind = uint8(r.Max(uint64(Refused)))
+	m.Time = r.Uint()
+	switch m.Kind {
+	case Request, Yield:
+		m.Serial = r.Uint()
+	case Response:
+		m.Owner = protocol.ID(r.Uint())
+		m.Inc = r.Uint()
+		m.Serial = r.Uint()
+		m.Token = r.Uint()
+	case SetToken:
+		m.Serial = r.Uint()
+		m.Token = r.Uint()
+	case Recorded, Refused:
+		m.Token = r.Uint()
+	}
+	return m, r.Rest, r.Err
+}
+
+// ints counts the timestamp and the fields that are set.
+func ints(m Message) int {
+	k := 1
+	for _, v := range [...]uint64{uint64(m.Owner), m.Inc, m.Serial, m.Token} {
+		if v != 0 {
+			k++
+		}
+	}
+	return k
+}
+
+// text is NAME(timestamp) or RESPONSE(owner@timestamp), then the fields that are set.
+func text(m Message) string {
+	var b strings.Builder
+	if m.Kind == Response {
+		fmt.Fprintf(&b, "RESPONSE(%d@%d", m.Owner, m.Time)
+	} else {
+		fmt.Fprintf(&b, "%s(%d", messages[m.Kind].Name, m.Time)
+	}
+	for _, f := range [...]struct {
+		name  string
+		value uint64
+	}{{"inc", m.Inc}, {"serial", m.Serial}, {"token", m.Token}} {
+		if f.value != 0 {
+			fmt.Fprintf(&b, " %s=%d", f.name, f.value)
+		}
+	}
+	return b.String() + ")"
+}
+
+func (r request) append(b []byte) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.client)), r.time)
+}
+
+func readRequest(r *protocol.Reader) request {
+	return request{protocol.ID(r.Uint()), r.Uint()}
+}
+
+func (e entry) append(b []byte) []byte {
+	return binary.AppendUvarint(e.request.append(b), e.serial)
+}
+
+func readEntry(r *protocol.Reader) entry {
+	return entry{readRequest(r), r.Uint()}
+}
+
+// AppendState implements protocol.Process.
+func (c *LiteralClient) AppendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, c.timestamp)
+	b = append(b, byte(c.section))
+	for _, r := range c.resp {
+		b = r.append(b)
+	}
+	return b
+}
+
+// LoadState implements protocol.Process.
+func (c *LiteralClient) LoadState(b []byte) ([]byte, error) {
+	r := protocol.Reader{Rest: b}
+	c.timestamp = r.Uint()
+	c.section = protocol.Section(r.Max(uint64(protocol.InCrit)))
+	for j := range c.resp {
+		c.resp[j] = readRequest(&r)
+	}
+	return r.Rest, r.Err
+}
+
+// AppendState implements protocol.Process.
+func (s *LiteralServer) AppendState(b []byte) []byte {
+	b = s.owner.append(b)
+	b = binary.AppendUvarint(b, uint64(len(s.queue)))
+	for _, r := range s.queue {
+		b = r.append(b)
+	}
+	return b
+}
+
+// LoadState implements protocol.Process.
+func (s *LiteralServer) LoadState(b []byte) ([]byte, error) {
+	r := protocol.Reader{Rest: b}
+	s.owner = readRequest(&r)
+	s.queue = s.queue[:0]
+	for range r.Len() {
+		s.queue = append(s.queue, readRequest(&r))
+	}
+	return r.Rest, r.Err
+}
+
+// AppendState implements protocol.Process.
+func (c *Client) AppendState(b []byte) []byte {
+	b = append(b, byte(c.section))
+	b = binary.AppendUvarint(b, c.time)
+	b = binary.AppendUvarint(b, c.last)
+	b = binary.AppendUvarint(b, c.token)
+	b = binary.AppendUvarint(b, c.rounds)
+	b = protocol.AppendBool(b, c.once)
+	b = protocol.AppendBool(b, c.resting)
+	for j := range c.resp {
+		b = binary.AppendUvarint(b, c.incs[j])
+		b = binary.AppendUvarint(b, c.given[j])
+		b = c.resp[j].append(b)
+		b = binary.AppendUvarint(b, c.resp[j].serial)
+		b = binary.AppendUvarint(b, c.resp[j].token)
+		b = protocol.AppendBool(b, c.refused[j])
+		b = protocol.AppendBool(b, c.asked[j])
+		b = protocol.AppendBool(b, c.recorded[j])
+	}
+	return b
+}
+
+// LoadState implements protocol.Process.
+func (c *Client) LoadState(b []byte) ([]byte, error) {
+	r := protocol.Reader{Rest: b}
+	c.section = protocol.Section(r.Max(uint64(protocol.InLost)))
+	c.time = r.Uint()
+	c.last = r.Uint()
+	c.token = r.Uint()
+	c.rounds = r.Uint()
+	c.once = r.Bool()
+	c.resting = r.Bool()
+	c.backOff = c.delay
+	for j := range c.resp {
+		c.incs[j] = r.Uint()
+		c.given[j] = r.Uint()
+		c.resp[j] = response{readRequest(&r), r.Uint(), r.Uint()}
+		c.refused[j] = r.Bool()
+		c.asked[j] = r.Bool()
+		c.recorded[j] = r.Bool()
+	}
+	return r.Rest, r.Err
+}
+
+// AppendState implements protocol.Process.
+func (s *Server) AppendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, s.inc)
+	b = s.owner.append(b)
+	b = binary.AppendUvarint(b, uint64(s.largest))
+	b = binary.AppendUvarint(b, s.tokens[0])
+	b = binary.AppendUvarint(b, s.tokens[1])
+	b = binary.AppendUvarint(b, uint64(len(s.queue)))
+	for _, e := range s.queue {
+		b = e.append(b)
+	}
+	return b
+}
+
+// LoadState implements protocol.Process.
+func (s *Server) LoadState(b []byte) ([]byte, error) {
+	r := protocol.Reader{Rest: b}
+	s.inc = r.Uint()
+	s.owner = readEntry(&r)
+	s.largest = protocol.ID(r.Uint())
+	s.tokens = [2]uint64{r.Uint(), r.Uint()}
+	s.queue = s.queue[:0]
+	for range r.Len() {
+		s.queue = append(s.queue, readEntry(&r))
+	}
+	return r.Rest, r.Err
+}

@@ -1,0 +1,2 @@
+// Package sigma implements Sigma.
+package sigma

@@ -1,0 +1,189 @@
+package sigma
+
+import (
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/quorum"
+)
+
+// The kinds of Message, with the fields that each carries.
+const (
+	Request  uint8 = iota // client: Time, Serial (the last support given back)
+	Response              // server: Owner, Time of the owner; of the reader's own support Serial and Token too; Inc
+	Yield                 // client: Time, Serial
+	Release               // client: Time
+	Inquiry               // client: Time
+	Check                 // server: Time
+	SetToken              // client: Time, Serial, Token
+	Recorded              // server: Time, Token
+	Refused               // server: Time, Token (its clock)
+)
+
+var messages = []protocol.Message{
+	Request:  {Name: "REQUEST"},
+	Response: {Name: "RESPONSE"},
+	Yield:    {Name: "YIELD"},
+	Release:  {Name: "RELEASE"},
+	Inquiry:  {Name: "INQUIRY"},
+	Check:    {Name: "CHECK", Overhead: true},
+	SetToken: {Name: "SETTOKEN"},
+	Recorded: {Name: "RECORDED"},
+	Refused:  {Name: "REFUSED"},
+}
+
+// A Message is what clients and servers send each other. Fields that a kind does
+// not carry are 0. In literal runs Inc, Serial and Token are always 0.
+type Message struct {
+	Kind   uint8
+	Time   uint64      // the timestamp of a request
+	Owner  protocol.ID // whom the server supports
+	Inc    uint64      // the server's incarnation
+	Serial uint64      // the number of a support
+	Token  uint64      // a fencing token or a clock, ns
+}
+
+const source = "Chen, Lin, Lian, Zhang: Sigma: A Fault-Tolerant Mutual Exclusion Algorithm in Dynamic " +
+	"Distributed Systems Subject to Process Crashes and Memory Losses"
+
+// The values of the option fence.
+const (
+	FenceOff       = iota // grants carry no token
+	FenceOn               // tokens are recorded by a quorum before a grant
+	FenceNoFloor          // unsound, for the evidence: a restarted server starts at 0
+	FencePiggyback        // unsound, for the evidence: nothing is written back
+)
+
+var (
+	quorumOption = protocol.Option{
+		Name:    "quorum",
+		Default: func(c protocol.Config) int64 { return int64(quorum.TwoThirds(c.N)) },
+		Doc:     "servers that must support a holder (default two thirds, rounded up)",
+	}
+	checkOption = protocol.Option{
+		Name:    "check",
+		Default: func(protocol.Config) int64 { return 1e9 },
+		Doc:     "ns between two CHECKs of a server to the client that it supports; 0: none (default 1s)",
+	}
+	options = []protocol.Option{
+		quorumOption,
+		checkOption,
+		{
+			Name:    "delay",
+			Default: func(protocol.Config) int64 { return 1e6 },
+			Doc:     "ns, T: the message delay that back-off and safety timer are multiples of (default 1ms)",
+		},
+		{
+			Name:    "fence",
+			Default: func(protocol.Config) int64 { return FenceOff },
+			Doc:     "fencing tokens: 0 off, 1 on, 2 on without a floor after restarts, 3 piggybacked only",
+		},
+		{
+			Name:    "eps",
+			Default: func(protocol.Config) int64 { return 50e6 },
+			Doc:     "ns: no clock is further from real time (default 50ms)",
+		},
+		{
+			Name:    "forget",
+			Default: func(protocol.Config) int64 { return 10e9 },
+			Doc:     "ns, D: how long a server remembers the token of an idle lock, at least 10 eps (default 10s)",
+		},
+		{
+			Name:    "oldest",
+			Default: func(protocol.Config) int64 { return 3600e9 },
+			Doc:     "ns: servers refuse a first request that is further behind their clock (default 1h)",
+		},
+	}
+)
+
+var info = protocol.Info{
+	Name:      "sigma",
+	Title:     "unbounded clients on memory-only servers that may restart empty",
+	Source:    source,
+	Users:     protocol.Clients,
+	Cancels:   true,
+	Detector:  protocol.LeaseDetector,
+	Tolerates: protocol.ClientCrash | protocol.Amnesia,
+	Messages:  messages,
+	Options:   options,
+	Claims:    claims(4.5, 2.2),
+}
+
+var literalInfo = protocol.Info{
+	Name:      "sigma",
+	Variant:   "literal",
+	Title:     "Sigma as published, line by line",
+	Source:    source,
+	Users:     protocol.Clients,
+	Cancels:   true,
+	Detector:  protocol.PerfectDetector,
+	Tolerates: protocol.ClientCrash | protocol.Amnesia,
+	Messages:  messages,
+	Options:   []protocol.Option{quorumOption, checkOption},
+	Claims:    claims(0, 0)[:2], // under contention it floods: see the package documentation
+}
+
+// Algorithm is Sigma as one would run it: Figure 1 with numbered supports,
+// deferral, re-requests from recovered servers, leases and fencing tokens.
+var Algorithm = algorithm(info, newDefault, invariants(token))
+
+// Literal is Figure 1 line by line, without any extension.
+var Literal = algorithm(literalInfo, newLiteral, invariants(literalToken))
+
+type newProcess = func(id protocol.ID, c protocol.Config) protocol.Process[Message]
+
+func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message]) protocol.Algorithm[Message] {
+	return protocol.Algorithm[Message]{
+		Info:       i,
+		New:        p,
+		Append:     appendMessage,
+		Read:       readMessage,
+		KindOf:     func(m Message) int { return int(m.Kind) },
+		Ints:       ints,
+		Text:       text,
+		Idempotent: func(m Message) bool { return m.Kind == Check },
+		Bounds:     []protocol.Bound[Message]{{Name: "serials", Max: 3, Of: serial}},
+		Invariants: inv,
+		Inspect:    inspect,
+	}
+}
+
+func newDefault(id protocol.ID, c protocol.Config) protocol.Process[Message] {
+	if id < protocol.ID(c.N) {
+		return newServer(c)
+	}
+	return newClient(id, c)
+}
+
+func newLiteral(id protocol.ID, c protocol.Config) protocol.Process[Message] {
+	if id < protocol.ID(c.N) {
+		return newLiteralServer(c)
+	}
+	return newLiteralClient(id, c)
+}
+
+// claims are 3n messages and two hops without contention, and with contention
+// at most messages*n and sync hops.
+func claims(messages, sync float64) []protocol.Claim {
+	times := func(k float64) func(protocol.Config) float64 {
+		return func(c protocol.Config) float64 { return k * float64(c.N) }
+	}
+	hops := func(k float64) func(protocol.Config) float64 {
+		return func(protocol.Config) float64 { return k }
+	}
+	return []protocol.Claim{
+		{Load: protocol.LowLoad, Measure: protocol.Messages, Least: times(3), Most: times(3)},
+		{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: hops(2), Most: hops(2)},
+		{Load: protocol.HighLoad, Measure: protocol.Messages, Least: times(3), Most: times(messages)},
+		{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: hops(2), Most: hops(sync)},
+	}
+}
+
+// A request is (client, timestamp). Requests are totally ordered, first by
+// timestamp: the paper's predetermined order.
+type request struct {
+	client protocol.ID
+	time   uint64
+}
+
+func (r request) before(s request) bool {
+	return r.time < s.time || r.time == s.time && r.client < s.client
+}

@@ -51,6 +51,7 @@ type Step struct {
 	Timer uint32        // Timeout
 	Text  string        // Deliver: the message, as the algorithm's Text gives it
 	For   time.Duration // Pause, Partition
+	Line  int           // where Parse found it, from 1
 }
 
 // Names maps ids to names and back.
@@ -137,6 +138,7 @@ func (n Names) Parse(r io.Reader) ([]Step, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %q: %w", line, text, err)
 		}
+		s.Line = line
 		steps = append(steps, s)
 	}
 	return steps, sc.Err()

@@ -1,0 +1,145 @@
+// Package check is an explicit-state model checker: it visits every state that
+// an algorithm can reach within stated bounds, breadth first, and reports the
+// shortest run that violates a property.
+//
+// The process that it steps is the one that the simulator measures and the
+// network runs. Users, channels, timers, failure detectors and faults are
+// choices of the checker: whatever may happen next is one action, and one line
+// of a scenario.
+//
+// # Storage
+//
+// A global state is a short vector of numbers. The state of one process (with
+// its user, timers and leases) and each message are interned on first sight, so
+// that a step of one process in one local state under one event is computed once
+// however many global states contain it. Visited states are kept as 64-bit
+// fingerprints with the number of their parent and of the action that led to
+// them; only the two frontiers hold whole vectors. A trace is rebuilt by taking
+// those actions again. Two states may share a fingerprint: the chance that a
+// state was missed for that reason is part of the bounds.
+//
+// # Verdicts
+//
+// A property holds within the bounds, is violated by a trace, or is undecided.
+// The search ends at the first violation of any property that was asked for; the
+// others are then undecided, although nothing was found against them so far.
+package check
+
+import (
+	"errors"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+// Unlimited is a number of entries without end.
+const Unlimited = -1
+
+// DefaultMaxMemory is the memory cap of a zero Config.
+const DefaultMaxMemory = 4 << 30
+
+// The properties of every algorithm, by name. An algorithm's invariants have
+// names of their own.
+const (
+	// Exclusion: at most one user is in the critical section.
+	Exclusion = "exclusion"
+	// WellFormed: every user sees try, crit, exit, rem in cyclic order.
+	WellFormed = "well-formed"
+	// Deadlock: never does a user try while nothing that must happen can change
+	// the state. Messages, timers, exits and the failure detector must happen; a
+	// new try and a fault need not, so they are no way out.
+	Deadlock = "deadlock"
+	// Model: the algorithm never meets what its model makes impossible, that is,
+	// no step panics. It is always checked.
+	Model = "model"
+)
+
+// ErrClaim says that an algorithm made a false claim about itself, so that a
+// verdict that relies on it would mean nothing.
+var ErrClaim = errors.New("check: the algorithm's claim is false")
+
+// A Config says what to explore. A Config with N explores one entry each.
+type Config struct {
+	protocol.Config
+	Clients int   // users of a client-server algorithm. Default 2
+	Entries []int // tries, one number for all users or one for each; Unlimited. Default 1
+
+	// Budgets: how often each fault may happen in one run.
+	Amnesia int // a member restarts empty
+	Crash   int // a user's process stops for ever
+	Suspect int // a lease at a live server lapses
+	Cancel  int // a user gives up a try
+
+	Down       []protocol.ID   // members that are never up
+	FIFO       bool            // channels keep their order; always so where Info.FIFO
+	Properties []string        // names; empty or "all": all
+	Prefix     []scenario.Step // the run to start from
+	MaxMemory  int64           // bytes. Default DefaultMaxMemory
+
+	// Progress is called about four times a second.
+	Progress func(Progress)
+}
+
+// Progress is how far a search has come.
+type Progress struct {
+	States, Transitions int64
+	Depth               int   // of the states being expanded
+	Frontier            int64 // states still to be expanded
+	Memory              int64 // bytes
+	Elapsed             time.Duration
+}
+
+// A Result is one of three values.
+type Result string
+
+// The results, from best to worst.
+const (
+	Holds     Result = "holds"
+	Undecided Result = "undecided"
+	Violated  Result = "violated"
+)
+
+// A Verdict is what a search found out, with its bounds.
+type Verdict struct {
+	Verdict     Result     `json:"verdict"`    // the worst of all
+	Property    string     `json:"property"`   // the first with that result
+	Trace       []string   `json:"trace"`      // of a violation: scenario lines
+	Properties  []Property `json:"properties"` // each one that was asked for
+	Bounds      string     `json:"bounds"`
+	States      int64      `json:"states"`
+	Transitions int64      `json:"transitions"`
+	Depth       int        `json:"depth"` // the longest shortest path that was completely explored
+	Seconds     float64    `json:"seconds"`
+	StatesPerS  float64    `json:"states_per_s"`
+
+	// Reason says what is wrong at the end of the trace.
+	Reason string `json:"reason,omitempty"`
+	// Effects holds, for each line of the trace, what the step did.
+	Effects [][]string `json:"-"`
+}
+
+// A Property is the result for one property.
+type Property struct {
+	Property string   `json:"property"`
+	Verdict  Result   `json:"verdict"`
+	Depth    int      `json:"depth"` // of a violation: its steps; else as Verdict.Depth
+	Trace    []string `json:"trace"`
+}
+
+// Run explores a within c. An error means that c is not a possible
+// configuration, or wraps ErrClaim; what is wrong with the algorithm is a verdict.
+func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
+	names, err := c.complete(a.Info)
+	if err != nil {
+		return Verdict{}, err
+	}
+	for _, i := range a.Invariants {
+		names = append(names, i.Name)
+	}
+	if names, err = choose(names, c.Properties); err != nil {
+		return Verdict{}, err
+	}
+	s := newSpace(a.Info, c, newAdapter(a, c))
+	return search(s, c, names)
+}

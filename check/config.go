@@ -1,0 +1,101 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// maxMembers is how many members fit a set of bits, maxBudget what fits a byte.
+const (
+	maxMembers = 64
+	maxBudget  = 255
+)
+
+// complete fills in defaults, refuses what the model of the algorithm does not
+// have, and returns the names of the properties that every algorithm has.
+func (c *Config) complete(i protocol.Info) ([]string, error) {
+	bad := func(format string, args ...any) ([]string, error) {
+		return nil, fmt.Errorf("check: %s: %w", i.Name, fmt.Errorf(format, args...))
+	}
+	if c.N < 1 || c.N > maxMembers {
+		return bad("%d members: want 1 to %d", c.N, maxMembers)
+	}
+	users := c.N
+	if i.Users == protocol.Clients {
+		if c.Clients == 0 {
+			c.Clients = 2
+		}
+		users = c.Clients
+	} else if c.Clients != 0 {
+		return bad("%d clients: its users are its members", c.Clients)
+	}
+	if c.Clients < 0 || c.Clients > maxMembers {
+		return bad("%d clients: want 1 to %d", c.Clients, maxMembers)
+	}
+	if len(c.Entries) == 0 {
+		c.Entries = []int{1}
+	}
+	if len(c.Entries) == 1 {
+		c.Entries = slices.Repeat(c.Entries, users)
+	}
+	if len(c.Entries) != users {
+		return bad("%d numbers of entries for %d users: want one for all or one for each", len(c.Entries), users)
+	}
+	for _, e := range c.Entries {
+		if e < Unlimited || e > 1<<20 {
+			return bad("%d entries: want 0 to %d, or unlimited", e, 1<<20)
+		}
+	}
+	for _, d := range c.Down {
+		if d >= protocol.ID(c.N) {
+			return bad("process %d cannot be down: only members can", d)
+		}
+	}
+	c.FIFO = c.FIFO || i.FIFO
+	if c.MaxMemory == 0 {
+		c.MaxMemory = DefaultMaxMemory
+	}
+	if c.MaxMemory < 1<<20 {
+		return bad("a memory cap of %d bytes: want at least 1MiB", c.MaxMemory)
+	}
+	for name := range c.Options {
+		if !slices.ContainsFunc(i.Options, func(o protocol.Option) bool { return o.Name == name }) {
+			return bad("no option %q", name)
+		}
+	}
+	for _, b := range []struct {
+		name    string
+		budget  int
+		allowed bool
+	}{
+		{"amnesia", c.Amnesia, i.Tolerates&protocol.Amnesia != 0},
+		{"crash", c.Crash, i.Tolerates&protocol.ClientCrash != 0},
+		{"suspect", c.Suspect, i.Detector == protocol.LeaseDetector},
+		{"cancel", c.Cancel, i.Cancels},
+	} {
+		if b.budget < 0 || b.budget > maxBudget {
+			return bad("%s=%d: want 0 to %d", b.name, b.budget, maxBudget)
+		}
+		if b.budget > 0 && !b.allowed {
+			return bad("%s=%d: its model has no such step", b.name, b.budget)
+		}
+	}
+	return []string{Exclusion, WellFormed, Deadlock, Model}, nil
+}
+
+// choose returns the properties asked for, in the order of all. Model is always
+// among them.
+func choose(all, asked []string) ([]string, error) {
+	if len(asked) == 0 || slices.Contains(asked, "all") {
+		return all, nil
+	}
+	for _, a := range asked {
+		if !slices.Contains(all, a) {
+			return nil, fmt.Errorf("check: unknown property %q: want all or some of %s", a, strings.Join(all, ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(n string) bool { return n != Model && !slices.Contains(asked, n) }), nil
+}

@@ -1,0 +1,615 @@
+package check
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+// A space is the graph of global states. A state is a vector of words:
+//
+//	the budgets left, a byte each
+//	for each process the number of its local state, 0 where it is absent
+//	the numbers of the messages in flight
+//
+// Messages are sorted by number; with FIFO channels they are sorted by channel,
+// and within a channel stand in the order in which they were sent. So equal
+// states are equal vectors.
+type space struct {
+	m       machine
+	mail    *mail
+	info    protocol.Info
+	names   scenario.Names
+	total   int // processes
+	members int
+	fifo    bool
+	leases  bool // LeaseDetector
+	user    []bool
+	endless []bool // unlimited entries, by process
+	down    []bool
+	budget  uint32 // initial
+	shifts  bool
+
+	locals   []local
+	number   map[string]uint32
+	moves    []move
+	moveOf   map[moveKey]uint32
+	shifted  map[shiftKey]uint32
+	bytes    int64
+	fresh    int // distinct local steps, for the commutation check
+	claim    error
+	problems []problem
+
+	users history.Users // scratch
+	key   []byte
+	next  []uint32
+}
+
+// A local is everything about one process that a global state contains.
+type local struct {
+	proc    int
+	state   []byte
+	section protocol.Section
+	entries uint32 // tries left, 0 where unlimited
+	life    uint64 // incarnation
+	timers  []uint32
+	lost    uint64   // of a user: members that lost their memory during its epoch
+	lapsed  uint64   // of a client: members at which its lease lapsed
+	known   []uint64 // of a client with leases: the incarnations that it knows
+	least   uint64   // smallest clock value
+}
+
+// A move is the outcome of one event in one local state.
+type move struct {
+	to      uint32
+	cut     bool     // beyond a bound
+	problem uint32   // 0, or 1 + an index in problems
+	sends   []uint32 // numbers of messages
+	bound   int
+}
+
+// A problem is a property that a step violates, whatever the other processes do.
+type problem struct {
+	property string
+	err      error
+}
+
+type moveKey struct {
+	local uint32
+	verb  verb
+	arg   uint64 // the message, timer, or process and incarnation
+}
+
+type shiftKey struct {
+	what uint32 // 2*local or 2*message+1
+	by   uint64
+}
+
+// A verb is a kind of action.
+type verb uint8
+
+const (
+	try verb = iota
+	cancel
+	exit
+	timeout
+	deliver
+	suspect
+	restore
+	// The rest are faults.
+	lapse
+	amnesia
+	crash
+)
+
+var verbs = [...]scenario.Verb{
+	try: scenario.Try, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
+	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse,
+	amnesia: scenario.Amnesia, crash: scenario.Crash,
+}
+
+// must says whether a run in which an action of this kind stays possible for
+// ever without being taken is not a fair one.
+func (v verb) must() bool { return v > cancel && v < lapse }
+
+// The budgets, by their byte in the first word of a state.
+const (
+	amnesiaBudget = 8 * iota
+	crashBudget
+	suspectBudget
+	cancelBudget
+)
+
+// An action is one way to leave a state.
+type action struct {
+	verb verb
+	a, b int    // processes, in the order of scenario.Step.Procs
+	arg  uint32 // timer or message
+}
+
+// A visit is one action with its outcome.
+type visit struct {
+	action
+	next    []uint32 // valid during the call
+	cut     bool     // next lies beyond a bound and is not to be explored
+	bound   int      // the bound
+	problem *problem // the step violates a property; next may be the state before it
+	sends   []uint32 // messages sent
+}
+
+func newSpace(i protocol.Info, c Config, m machine) *space {
+	total := c.N + c.Clients
+	s := &space{
+		m: m, mail: m.mail(), info: i, total: total, members: c.N, fifo: c.FIFO,
+		names:  scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients},
+		leases: i.Detector == protocol.LeaseDetector,
+		user:   make([]bool, total), endless: make([]bool, total), down: make([]bool, total),
+		budget: uint32(c.Amnesia)<<amnesiaBudget | uint32(c.Crash)<<crashBudget |
+			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget,
+		locals: make([]local, 1), number: map[string]uint32{},
+		moveOf: map[moveKey]uint32{}, shifted: map[shiftKey]uint32{},
+		users: make(history.Users, total),
+	}
+	for k, e := range c.Entries {
+		u := total - len(c.Entries) + k
+		s.user[u], s.endless[u] = true, e == Unlimited
+		s.shifts = s.shifts || e == Unlimited
+	}
+	s.shifts = s.shifts && m.shifts()
+	for _, d := range c.Down {
+		s.down[d] = true
+	}
+	return s
+}
+
+// initial returns the state after every process had its Start, and every client
+// with leases heard of every member. A problem there is one of no trace.
+func (s *space) initial(entries []int) ([]uint32, *problem) {
+	st := make([]uint32, 1+s.total)
+	st[0] = s.budget
+	apply := func(m move) *problem {
+		if m.problem != 0 {
+			return &s.problems[m.problem-1]
+		}
+		l := &s.locals[m.to]
+		st[1+l.proc] = m.to
+		for _, msg := range m.sends {
+			st = s.send(st, msg)
+		}
+		return nil
+	}
+	// A message vanishes only where its receiver is down, not where it has not started yet.
+	for i := range s.total {
+		if !s.down[i] {
+			st[1+i] = math.MaxUint32
+		}
+	}
+	for i := range s.total {
+		if s.down[i] {
+			continue
+		}
+		l := local{proc: i, state: s.m.first(i)}
+		if s.leases {
+			l.life = 1
+		}
+		if k := i - (s.total - len(entries)); k >= 0 && entries[k] > 0 {
+			l.entries = uint32(entries[k])
+		}
+		if s.leases && i >= s.members {
+			l.known = make([]uint64, s.members)
+		}
+		if p := apply(s.begin(l)); p != nil {
+			return nil, p
+		}
+	}
+	for i := s.members; s.leases && i < s.total; i++ {
+		for j := range s.members {
+			if !s.down[j] {
+				if p := apply(s.moves[s.move(st[1+i], restore, uint64(j)|1<<8)]); p != nil {
+					return nil, p
+				}
+			}
+		}
+	}
+	return s.normal(st), nil
+}
+
+// begin gives l its Start.
+func (s *space) begin(l local) move {
+	arg := uint64(0)
+	if s.leases {
+		arg = l.life
+	}
+	return s.take(l, protocol.Input{Kind: protocol.Start, Arg: arg}, 0)
+}
+
+// intern returns the number of l. It copies what it keeps.
+func (s *space) intern(l local) uint32 {
+	k := binary.AppendUvarint(s.key[:0], uint64(l.proc))
+	k = binary.AppendUvarint(k, uint64(l.section))
+	k = binary.AppendUvarint(k, uint64(l.entries))
+	k = binary.AppendUvarint(k, l.life)
+	k = binary.AppendUvarint(k, l.lost)
+	k = binary.AppendUvarint(k, l.lapsed)
+	for _, v := range l.known {
+		k = binary.AppendUvarint(k, v)
+	}
+	k = binary.AppendUvarint(k, uint64(len(l.timers)))
+	for _, t := range l.timers {
+		k = binary.AppendUvarint(k, uint64(t))
+	}
+	k = append(k, l.state...)
+	s.key = k
+	if n, ok := s.number[string(k)]; ok {
+		return n
+	}
+	n := uint32(len(s.locals))
+	s.number[string(k)] = n
+	l.state, l.timers, l.known = slices.Clone(l.state), slices.Clone(l.timers), slices.Clone(l.known)
+	if l.state == nil {
+		l.state = []byte{} // nil means absent
+	}
+	l.least = math.MaxUint64
+	if s.shifts {
+		l.least = s.m.least(l.proc, l.state)
+	}
+	s.locals = append(s.locals, l)
+	s.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 250)
+	return n
+}
+
+// move returns the index of the move that an event makes from a local state.
+func (s *space) move(from uint32, v verb, arg uint64) uint32 {
+	key := moveKey{from, v, arg}
+	if n, ok := s.moveOf[key]; ok {
+		return n
+	}
+	l := s.locals[from]
+	in, msg := protocol.Input{}, uint32(0)
+	switch v {
+	case try:
+		in.Kind = protocol.Try
+		if !s.endless[l.proc] {
+			l.entries--
+		}
+	case cancel:
+		in.Kind = protocol.Cancel
+	case exit:
+		in.Kind = protocol.Exit
+	case timeout:
+		in.Kind, in.Timer = protocol.Timeout, uint32(arg)
+		l.timers = slices.DeleteFunc(slices.Clone(l.timers), func(t uint32) bool { return t == in.Timer })
+	case deliver:
+		msg = uint32(arg)
+		in.Kind, in.From = protocol.Receive, protocol.ID(s.mail.from[msg])
+	case suspect, lapse:
+		in.Kind, in.From = protocol.Suspect, protocol.ID(arg)
+		if v == lapse {
+			l.lapsed |= 1 << arg
+		}
+	case restore:
+		in.Kind, in.From, in.Arg = protocol.Restore, protocol.ID(arg&0xff), arg>>8
+		l.lapsed &^= 1 << in.From
+		l.known = slices.Clone(l.known)
+		l.known[in.From] = in.Arg
+	}
+	n := uint32(len(s.moves))
+	m := s.take(l, in, msg)
+	s.moves = append(s.moves, m)
+	s.moveOf[key] = n
+	s.bytes += int64(4*len(m.sends) + 140)
+	// Every 16th distinct step is enough to catch a false claim: a wrong MapState
+	// or MapMsg shows in most steps that touch a clock.
+	if s.fresh++; s.shifts && m.problem == 0 && (s.fresh < 1000 || s.fresh%16 == 0) &&
+		!s.m.commutes(l.proc, s.locals[from].state, in, msg) && s.claim == nil {
+		s.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving all clocks",
+			ErrClaim, s.info.Name, in, l.proc)
+	}
+	return n
+}
+
+// take steps the process of l.
+func (s *space) take(l local, in protocol.Input, msg uint32) move {
+	problemOf := func(property string, err error) uint32 {
+		s.problems = append(s.problems, problem{property, err})
+		return uint32(len(s.problems))
+	}
+	s.users[l.proc] = l.section
+	if err := s.users.Input(protocol.ID(l.proc), in); err != nil {
+		return move{problem: problemOf(Model, err)}
+	}
+	state, effects, beyond, err := s.m.step(l.proc, l.state, in, msg)
+	if err != nil {
+		return move{problem: problemOf(Model, err)}
+	}
+	m := move{cut: beyond >= 0, bound: beyond}
+	l.state = state
+	for _, e := range effects {
+		switch e.Do {
+		case protocol.Send:
+			m.sends = append(m.sends, e.msg)
+		case protocol.Crit, protocol.Rem, protocol.Ejected:
+			if err := s.users.Act(protocol.ID(l.proc), e.Act); err != nil && m.problem == 0 {
+				m.problem = problemOf(WellFormed, err)
+			}
+		case protocol.SetTimer, protocol.StopTimer:
+			i, set := slices.BinarySearch(l.timers, e.Timer)
+			l.timers = slices.Clone(l.timers)
+			if e.Do == protocol.SetTimer && !set {
+				l.timers = slices.Insert(l.timers, i, e.Timer)
+			} else if e.Do == protocol.StopTimer && set {
+				l.timers = slices.Delete(l.timers, i, i+1)
+			}
+		}
+	}
+	if l.section = s.users[l.proc]; l.section == protocol.InRem {
+		l.lost = 0
+	}
+	m.to = s.intern(l)
+	return m
+}
+
+// send puts a message in flight, unless its receiver is absent.
+func (s *space) send(st []uint32, msg uint32) []uint32 {
+	if st[1+s.mail.to[msg]] == 0 {
+		return st
+	}
+	i := len(st)
+	st = append(st, msg)
+	for ; i > 1+s.total && s.after(st[i-1], msg); i-- {
+		st[i] = st[i-1]
+	}
+	st[i] = msg
+	if s.mail.idempotent[msg] && s.holds(st[1+s.total:i], msg) {
+		st = slices.Delete(st, i, i+1)
+	}
+	return st
+}
+
+// holds reports whether msg is the last of flight; with FIFO channels, whether it
+// is the last of its channel, since elsewhere its place in the order matters.
+func (s *space) holds(flight []uint32, msg uint32) bool {
+	return len(flight) > 0 && flight[len(flight)-1] == msg
+}
+
+// after reports whether message a stands behind one that is sent now.
+func (s *space) after(a, now uint32) bool {
+	if !s.fifo {
+		return a > now
+	}
+	return s.channel(a) > s.channel(now)
+}
+
+func (s *space) channel(msg uint32) int { return s.mail.from[msg]*s.total + s.mail.to[msg] }
+
+// normal subtracts from all clock values what makes the smallest one 1.
+func (s *space) normal(st []uint32) []uint32 {
+	if !s.shifts {
+		return st
+	}
+	least := uint64(math.MaxUint64)
+	for i, w := range st[1:] {
+		if i >= s.total {
+			least = min(least, s.mail.least[w])
+		} else if w != 0 {
+			least = min(least, s.locals[w].least)
+		}
+	}
+	if least <= 1 || least == math.MaxUint64 {
+		return st
+	}
+	by := least - 1
+	for i, w := range st[1:] {
+		if i >= s.total {
+			st[1+i] = s.shift(2*w+1, by)
+		} else if w != 0 {
+			st[1+i] = s.shift(2*w, by)
+		}
+	}
+	if !s.fifo {
+		slices.Sort(st[1+s.total:])
+	}
+	return st
+}
+
+func (s *space) shift(what uint32, by uint64) uint32 {
+	key := shiftKey{what, by}
+	if n, ok := s.shifted[key]; ok {
+		return n
+	}
+	var n uint32
+	if what%2 == 1 {
+		n = s.m.shiftMessage(what/2, by)
+	} else {
+		l := s.locals[what/2]
+		l.state = s.m.shift(l.proc, l.state, by)
+		n = s.intern(l)
+	}
+	s.shifted[key] = n
+	s.bytes += 60
+	return n
+}
+
+// expand calls f for each action of st, in an order that depends on st only.
+func (s *space) expand(st []uint32, f func(visit)) {
+	flight := st[1+s.total:]
+	for i := range s.total {
+		n := st[1+i]
+		if n == 0 {
+			continue
+		}
+		if s.user[i] {
+			l := &s.locals[n]
+			switch {
+			case l.section == protocol.InRem && (l.entries > 0 || s.endless[i]):
+				s.local(st, action{verb: try, a: i}, 0, -1, f)
+			case l.section == protocol.InCrit || l.section == protocol.InLost:
+				s.local(st, action{verb: exit, a: i}, 0, -1, f)
+			case l.section == protocol.InTry && st[0]>>cancelBudget&0xff > 0:
+				s.local(st, action{verb: cancel, a: i}, 0, cancelBudget, f)
+			}
+		}
+		for _, t := range s.locals[n].timers {
+			s.local(st, action{verb: timeout, a: i, arg: t}, uint64(t), -1, f)
+		}
+	}
+	for k, msg := range flight {
+		if k > 0 && (msg == flight[k-1] || s.fifo && s.channel(msg) == s.channel(flight[k-1])) {
+			continue
+		}
+		s.deliver(st, 1+s.total+k, f)
+	}
+	s.detect(st, f)
+	s.faults(st, f)
+}
+
+// local takes a step of process a.a that consumes nothing but a budget.
+func (s *space) local(st []uint32, a action, arg uint64, budget int, f func(visit)) {
+	s.next = append(s.next[:0], st...)
+	if budget >= 0 {
+		s.next[0] -= 1 << budget
+	}
+	s.finish(a, s.move(st[1+a.a], a.verb, arg), a.a, f)
+}
+
+// finish completes s.next by a move of process i and reports it.
+func (s *space) finish(a action, n uint32, i int, f func(visit)) {
+	m := &s.moves[n]
+	v := visit{action: a, cut: m.cut, bound: m.bound, sends: m.sends}
+	if m.problem != 0 {
+		v.problem = &s.problems[m.problem-1]
+	}
+	if m.to != 0 {
+		s.next[1+i] = m.to
+		for _, msg := range m.sends {
+			s.next = s.send(s.next, msg)
+		}
+	}
+	s.next = s.normal(s.next)
+	v.next = s.next
+	f(v)
+}
+
+// deliver delivers the message at st[at]. An idempotent one may arrive again.
+func (s *space) deliver(st []uint32, at int, f func(visit)) {
+	msg := st[at]
+	a := action{verb: deliver, a: s.mail.from[msg], b: s.mail.to[msg], arg: msg}
+	n := s.move(st[1+a.b], deliver, uint64(msg))
+	s.next = append(append(s.next[:0], st[:at]...), st[at+1:]...)
+	s.finish(a, n, a.b, f)
+	if s.mail.idempotent[msg] {
+		s.next = append(s.next[:0], st...)
+		s.finish(a, n, a.b, f)
+	}
+}
+
+// detect takes the steps of the failure detector.
+func (s *space) detect(st []uint32, f func(visit)) {
+	if s.info.Detector == protocol.NoDetector {
+		return
+	}
+	for j := range s.members {
+		if st[1+j] == 0 {
+			continue
+		}
+		for u := range s.total {
+			if !s.user[u] || u == j {
+				continue
+			}
+			n := st[1+u]
+			if n == 0 || s.locals[n].lapsed&(1<<j) != 0 {
+				s.local(st, action{verb: suspect, a: j, b: u}, uint64(u), -1, f)
+			}
+			if n == 0 || !s.leases {
+				continue
+			}
+			l, life := &s.locals[n], s.locals[st[1+j]].life
+			if l.lapsed&(1<<j) != 0 || l.known[j] != life {
+				s.local(st, action{verb: restore, a: u, b: j}, uint64(j)|life<<8, -1, f)
+			}
+			if st[0]>>suspectBudget&0xff > 0 && s.locals[n].lapsed&(1<<j) == 0 {
+				s.local(st, action{verb: lapse, a: u, b: j}, uint64(j), suspectBudget, f)
+			}
+		}
+	}
+}
+
+// faults takes the faults that budgets allow.
+func (s *space) faults(st []uint32, f func(visit)) {
+	for i := 0; i < s.members && st[0]>>amnesiaBudget&0xff > 0; i++ {
+		if st[1+i] != 0 {
+			s.amnesia(st, i, f)
+		}
+	}
+	for i := 0; i < s.total && st[0]>>crashBudget&0xff > 0; i++ {
+		if !s.user[i] || st[1+i] == 0 {
+			continue
+		}
+		s.next = append(s.next[:0], st[:1+s.total]...)
+		s.next[0] -= 1 << crashBudget
+		s.next[1+i] = 0
+		for _, msg := range st[1+s.total:] {
+			if s.mail.to[msg] != i {
+				s.next = append(s.next, msg)
+			}
+		}
+		s.next = s.normal(s.next)
+		f(visit{action: action{verb: crash, a: i}, next: s.next})
+	}
+}
+
+// amnesia restarts member i empty. Its user, if it has one, is in its remainder
+// section; every user that tries or is inside remembers that i is faulty.
+func (s *space) amnesia(st []uint32, i int, f func(visit)) {
+	old := &s.locals[st[1+i]]
+	s.next = append(s.next[:0], st...)
+	s.next[0] -= 1 << amnesiaBudget
+	for u := range s.total {
+		if n := s.next[1+u]; s.user[u] && u != i && n != 0 {
+			if l := s.locals[n]; l.section == protocol.InTry || l.section == protocol.InCrit {
+				l.lost |= 1 << i
+				s.next[1+u] = s.intern(l)
+			}
+		}
+	}
+	a := action{verb: amnesia, a: i}
+	s.finish(a, s.rebirth(old.proc, old.entries, old.life), i, f)
+}
+
+// rebirth returns the index of the move that New and Start make.
+func (s *space) rebirth(i int, entries uint32, life uint64) uint32 {
+	key := moveKey{uint32(i), amnesia, uint64(entries)<<32 | life}
+	if n, ok := s.moveOf[key]; ok {
+		return n
+	}
+	l := local{proc: i, entries: entries, state: s.m.first(i)}
+	if s.leases {
+		l.life = life + 1
+	}
+	n := uint32(len(s.moves))
+	s.moves = append(s.moves, s.begin(l))
+	s.moveOf[key] = n
+	return n
+}
+
+// line returns the scenario line of a.
+func (s *space) line(a action) string { return s.names.Format(s.step(a)) }
+
+func (s *space) step(a action) scenario.Step {
+	st := scenario.Step{Verb: verbs[a.verb], Procs: []protocol.ID{protocol.ID(a.a)}}
+	switch a.verb {
+	case timeout:
+		st.Timer = a.arg
+	case deliver:
+		st.Text = s.m.text(a.arg)
+	}
+	if n := a.verb; n == deliver || n == suspect || n == restore || n == lapse {
+		st.Procs = append(st.Procs, protocol.ID(a.b))
+	}
+	return st
+}

@@ -7,11 +7,13 @@ import (
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sim"
 )
 
 // An Entry is one form of one algorithm, with its drivers.
 type Entry interface {
 	Info() protocol.Info
+	Simulate(c sim.Config) (sim.Result, error)
 }
 
 type entry[M any] struct{ algorithm protocol.Algorithm[M] }
@@ -20,6 +22,8 @@ type entry[M any] struct{ algorithm protocol.Algorithm[M] }
 func Of[M any](a protocol.Algorithm[M]) Entry { return entry[M]{a} }
 
 func (e entry[M]) Info() protocol.Info { return e.algorithm.Info }
+
+func (e entry[M]) Simulate(c sim.Config) (sim.Result, error) { return sim.Run(e.algorithm, c) }
 
 // All lists every algorithm; an algorithm's default form stands before its
 // variants.

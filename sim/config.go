@@ -1,0 +1,277 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+// ErrConfig is wrapped by every error that says that a Config makes no sense for
+// the algorithm.
+var ErrConfig = errors.New("sim: bad configuration")
+
+// Defaults of a Config. With the default delay, milliseconds are hops. Users
+// think a thousand times longer than they hold, which is nearly no contention.
+var (
+	DefaultDelay = Constant(time.Millisecond)
+	DefaultThink = Exponential(time.Second)
+	DefaultHold  = Constant(time.Millisecond)
+)
+
+// The other defaults.
+const (
+	DefaultEntries  = 100
+	DefaultLease    = 10 * time.Second
+	DefaultPatience = 50_000_000
+)
+
+// Config is a run. The zero Config with N set, and Clients where the algorithm
+// has clients, runs without faults.
+type Config struct {
+	protocol.Config
+	Clients int    // users of a client-server algorithm; 0 for a peer algorithm, whose users are its members
+	Entries []int  // critical sections: one number for each user, or one for all. Default 100
+	Seed    uint64 // of every random number
+
+	Delay Dist // of a message. Default constant:1ms
+	Think Dist // between leaving and the next try. Default exponential:1s
+	Hold  Dist // of the critical section. Default constant:1ms
+	FIFO  bool // messages of one channel arrive in order
+
+	Down           []protocol.ID   // members that are never up
+	AmnesiaEvery   time.Duration   // a random member loses its memory, this often; 0: never
+	CrashEvery     time.Duration   // a random client crashes, this often
+	PauseEvery     time.Duration   // a random process pauses, this often, for a uniform part of this time
+	PartitionEvery time.Duration   // a random half is cut off, this often, for a uniform part of this time
+	Faults         []scenario.Step // at given times: amnesia, crash, pause, partition
+
+	Lease       time.Duration // of a client at a member, with protocol.LeaseDetector. Default 10s
+	ClockOffset time.Duration // each life's clock is off by a uniform part of this, either way
+
+	// Patience is the number of events without any entry after which a run ends
+	// as stuck. Default 50 million.
+	Patience int64
+
+	Trace    io.Writer                // one line an event; nil: none
+	Digest   bool                     // hash those lines
+	Progress func(entries, total int) // called now and then; nil: never
+}
+
+// clockBase is what a process's own clock shows at the start of a run, so that
+// no clock within its offset is negative.
+const clockBase = int64(time.Hour)
+
+// maxProcesses bounds what a run can be asked to allocate.
+const maxProcesses = 1 << 20
+
+// users returns the number of users.
+func (c *Config) users(i protocol.Info) int {
+	if i.Users == protocol.Clients {
+		return c.Clients
+	}
+	return c.N
+}
+
+// entriesOf returns how often user u enters.
+func (c *Config) entriesOf(u int) int {
+	if len(c.Entries) == 1 {
+		return c.Entries[0]
+	}
+	return c.Entries[u]
+}
+
+func (c *Config) names(i protocol.Info) scenario.Names {
+	return scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients}
+}
+
+// complete checks c against the algorithm's model and fills in the defaults.
+func (c *Config) complete(i protocol.Info) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s: "+format, append([]any{ErrConfig, i.Name}, args...)...)
+	}
+	if c.N < 1 || c.N > maxProcesses {
+		return bad("%d members: want 1 to %d", c.N, maxProcesses)
+	}
+	switch {
+	case i.Users == protocol.Members && c.Clients != 0:
+		return bad("%d clients: it has none, its users are the %d members", c.Clients, c.N)
+	case i.Users == protocol.Clients && (c.Clients < 1 || c.Clients > maxProcesses):
+		return bad("%d clients: want 1 to %d", c.Clients, maxProcesses)
+	}
+	if len(c.Entries) == 0 {
+		c.Entries = []int{DefaultEntries}
+	}
+	if users := c.users(i); len(c.Entries) != 1 && len(c.Entries) != users {
+		return bad("%d numbers of entries for %d users: want one for all, or one for each", len(c.Entries), users)
+	}
+	for _, k := range c.Entries {
+		if k < 1 {
+			return bad("%d entries: want at least 1", k)
+		}
+	}
+	for _, d := range []struct {
+		name string
+		dist *Dist
+		or   Dist
+	}{{"delay", &c.Delay, DefaultDelay}, {"think", &c.Think, DefaultThink}, {"hold", &c.Hold, DefaultHold}} {
+		if d.dist.Shape == Default {
+			*d.dist = d.or
+		}
+		if err := d.dist.check(); err != nil {
+			return bad("%s: %v", d.name, err)
+		}
+	}
+	if i.FIFO && !c.FIFO {
+		return bad("it needs FIFO channels")
+	}
+	for name := range c.Options {
+		if err := CheckOption(i, name); err != nil {
+			return err
+		}
+	}
+	if c.Lease == 0 {
+		c.Lease = DefaultLease
+	}
+	if c.Patience == 0 {
+		c.Patience = DefaultPatience
+	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"amnesia-every", c.AmnesiaEvery},
+		{"crash-every", c.CrashEvery},
+		{"pause-every", c.PauseEvery},
+		{"partition-every", c.PartitionEvery},
+		{"lease", c.Lease},
+		{"clock-offset", c.ClockOffset},
+	} {
+		if d.d < 0 || d.d > longest {
+			return bad("%s %v: want 0 to %v", d.name, d.d, longest)
+		}
+	}
+	if c.ClockOffset > time.Duration(clockBase) {
+		return bad("clock-offset %v: want at most %v", c.ClockOffset, time.Duration(clockBase))
+	}
+	if c.Patience < 0 {
+		return bad("patience of %d events: want at least 1", c.Patience)
+	}
+	return c.checkFaults(i, bad)
+}
+
+// CheckOption returns an error that lists the options of the algorithm when name
+// is none of them.
+func CheckOption(i protocol.Info, name string) error {
+	var have []string
+	for _, o := range i.Options {
+		if o.Name == name {
+			return nil
+		}
+		have = append(have, o.Name)
+	}
+	list := "it has no options"
+	if len(have) > 0 {
+		list = "its options are " + strings.Join(have, ", ")
+	}
+	return fmt.Errorf("%w: %s has no option %q: %s", ErrConfig, i.Name, name, list)
+}
+
+// checkFaults refuses what the algorithm's model excludes: what it then does
+// says nothing about it.
+func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) error {
+	allow := func(f protocol.Faults, what string) error {
+		if i.Tolerates&f != 0 {
+			return nil
+		}
+		return bad("%s: its model %s", what, model(i))
+	}
+	up := make([]bool, c.N)
+	for k := range up {
+		up[k] = true
+	}
+	left := c.N
+	for _, id := range c.Down {
+		if id >= protocol.ID(c.N) {
+			return bad("down: there is no member %d", id+1)
+		}
+		if err := allow(protocol.Amnesia, "a member that is down"); err != nil {
+			return err
+		}
+		if up[id] {
+			up[id], left = false, left-1
+		}
+	}
+	if left == 0 {
+		return bad("down: no member is left")
+	}
+	if c.AmnesiaEvery > 0 {
+		if err := allow(protocol.Amnesia, "memory loss"); err != nil {
+			return err
+		}
+	}
+	if c.CrashEvery > 0 {
+		if err := allow(protocol.ClientCrash, "a crash"); err != nil {
+			return err
+		}
+	}
+	names := c.names(i)
+	for _, f := range c.Faults {
+		line := names.Format(f)
+		for _, id := range f.Procs {
+			if id >= protocol.ID(c.N+c.Clients) {
+				return bad("%q: there is no process %s at the start", line, names.Of(id))
+			}
+			if id < protocol.ID(c.N) && !up[id] {
+				return bad("%q: %s is down", line, names.Of(id))
+			}
+		}
+		var err error
+		switch f.Verb {
+		case scenario.Amnesia:
+			if len(f.Procs) != 1 || f.Procs[0] >= protocol.ID(c.N) {
+				return bad("%q: only a member can lose its memory and stay", line)
+			}
+			err = allow(protocol.Amnesia, fmt.Sprintf("%q", line))
+		case scenario.Crash:
+			if len(f.Procs) != 1 || f.Procs[0] < protocol.ID(c.N) && i.Users == protocol.Clients {
+				return bad("%q: only a user's process can crash for ever; a member loses its memory (amnesia) or is down", line)
+			}
+			err = allow(protocol.ClientCrash, fmt.Sprintf("%q", line))
+		case scenario.Pause:
+			if len(f.Procs) != 1 || f.For <= 0 || f.For > longest {
+				return bad("%q: want one process and a time up to %v", line, longest)
+			}
+		case scenario.Partition:
+			if len(f.Procs) == 0 || f.For <= 0 || f.For > longest {
+				return bad("%q: want processes and a time up to %v", line, longest)
+			}
+		default:
+			return bad("%q: faults are amnesia, crash, pause and partition", line)
+		}
+		if err != nil {
+			return err
+		}
+		if f.At < 0 || f.At > longest {
+			return bad("%q: want a time up to %v", line, longest)
+		}
+	}
+	return nil
+}
+
+// model says in words which faults i tolerates.
+func model(i protocol.Info) string {
+	switch i.Tolerates {
+	case 0:
+		return "has no failures"
+	case protocol.ClientCrash:
+		return "has crashes of users, and no memory loss"
+	case protocol.Amnesia:
+		return "has memory losses of members, and no crashes of users"
+	}
+	return "has crashes of users and memory losses of members"
+}

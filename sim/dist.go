@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// A Shape is a family of distributions.
+type Shape uint8
+
+// The shapes. Default is that of the zero Dist: the default of its place.
+const (
+	Default Shape = iota
+	ConstantShape
+	ExponentialShape
+	UniformShape
+)
+
+// A Dist is a distribution of durations. The zero value stands for the default.
+type Dist struct {
+	Shape Shape
+	A, B  time.Duration // constant A; exponential of mean A; uniform in [A, B]
+}
+
+// Constant is always d.
+func Constant(d time.Duration) Dist { return Dist{ConstantShape, d, d} }
+
+// Exponential has the given mean.
+func Exponential(mean time.Duration) Dist { return Dist{ExponentialShape, mean, 0} }
+
+// Uniform lies in [lo, hi].
+func Uniform(lo, hi time.Duration) Dist { return Dist{UniformShape, lo, hi} }
+
+// longest bounds every duration of a run, far below where sums would overflow.
+const longest = 1000 * 24 * time.Hour
+
+// ParseDist reads constant:D, exponential:MEAN or uniform:LO,HI.
+func ParseDist(text string) (Dist, error) {
+	bad := func(why string) (Dist, error) {
+		return Dist{}, fmt.Errorf("sim: %q is not a distribution: %s; want constant:D, exponential:MEAN or uniform:LO,HI, "+
+			"such as constant:1ms", text, why)
+	}
+	shape, rest, _ := strings.Cut(text, ":")
+	args := strings.Split(rest, ",")
+	var ds []time.Duration
+	for _, a := range args {
+		d, err := time.ParseDuration(a)
+		if err != nil {
+			return bad(fmt.Sprintf("%q is not a duration", a))
+		}
+		ds = append(ds, d)
+	}
+	var d Dist
+	switch {
+	case shape == "constant" && len(ds) == 1:
+		d = Constant(ds[0])
+	case shape == "exponential" && len(ds) == 1:
+		d = Exponential(ds[0])
+	case shape == "uniform" && len(ds) == 2:
+		d = Uniform(ds[0], ds[1])
+	default:
+		return bad("unknown name or number of durations")
+	}
+	if err := d.check(); err != nil {
+		return bad(err.Error())
+	}
+	return d, nil
+}
+
+func (d Dist) check() error {
+	switch {
+	case d.Shape > UniformShape:
+		return fmt.Errorf("unknown shape %d", d.Shape)
+	case d.A < 0 || d.B < 0:
+		return fmt.Errorf("%v is negative", min(d.A, d.B))
+	case d.A > longest || d.B > longest:
+		return fmt.Errorf("%v is longer than %v", max(d.A, d.B), longest)
+	case d.Shape == UniformShape && d.A > d.B:
+		return fmt.Errorf("%v is after %v", d.A, d.B)
+	}
+	return nil
+}
+
+// Mean returns the mean.
+func (d Dist) Mean() time.Duration {
+	if d.Shape == UniformShape {
+		return (d.A + d.B) / 2
+	}
+	return d.A
+}
+
+// String returns the form that ParseDist reads.
+func (d Dist) String() string {
+	switch d.Shape {
+	case ConstantShape:
+		return fmt.Sprintf("constant:%v", d.A)
+	case ExponentialShape:
+		return fmt.Sprintf("exponential:%v", d.A)
+	case UniformShape:
+		return fmt.Sprintf("uniform:%v,%v", d.A, d.B)
+	}
+	return "default"
+}
+
+// draw takes the next value from a stream. A constant takes no random number.
+func (d Dist) draw(r *rand.Rand) int64 {
+	switch d.Shape {
+	case ExponentialShape:
+		return int64(r.ExpFloat64() * float64(d.A))
+	case UniformShape:
+		return int64(d.A) + r.Int64N(int64(d.B-d.A)+1)
+	}
+	return int64(d.A)
+}
+
+// A purpose is what a stream of random numbers is for.
+type purpose uint64
+
+const (
+	forDelay purpose = iota + 1
+	forJitter
+	forClock
+	forThink
+	forHold
+	forFaults
+)
+
+// stream returns the random numbers of one purpose of one process or user. The
+// two words of its state are mixed, because near states of PCG begin alike.
+func stream(seed uint64, p purpose, of uint64) *rand.Rand {
+	a := mix(seed + mix(uint64(p)))
+	return rand.New(rand.NewPCG(a, mix(a+mix(of))))
+}
+
+// mix is the output function of SplitMix64: a bijection in which each bit of x
+// changes half of the result's.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,319 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+// faults is what a run knows about its faults and its failure detector.
+type faults struct {
+	random     *rand.Rand
+	detector   *rand.Rand
+	up         []uint32 // members that are not down
+	partitions []partition
+	suspected  []uint32             // clients that some member suspects
+	apart      map[pair]*separation // looked up, never ranged over
+}
+
+// A partition cuts the processes in side off from all others.
+type partition struct {
+	side  map[uint32]bool
+	until int64
+}
+
+// A pair is a client and a member.
+type pair struct{ client, member uint32 }
+
+// A separation is a time in which a pause or a partition, or several without a
+// gap, keep a client and a member apart.
+type separation struct {
+	since, until int64
+	lapses       bool // longer than a lease: the lapse is scheduled
+	lapsed       bool // the client was told, and not yet restored
+}
+
+func (s *simulator[M]) startFaults() {
+	for i, f := range s.cfg.Faults {
+		s.push(int64(f.At), fault, 0, uint32(i))
+	}
+	s.every(s.cfg.AmnesiaEvery, amnesias)
+	s.every(s.cfg.CrashEvery, crashes)
+	s.every(s.cfg.PauseEvery, pauses)
+	s.every(s.cfg.PartitionEvery, partitions)
+}
+
+func (s *simulator[M]) every(d time.Duration, kind uint64) {
+	if d > 0 {
+		s.push(s.now+int64(d), kind, 0, 0)
+	}
+}
+
+// fault handles the items of the queue that are no process's or user's own.
+func (s *simulator[M]) fault(it item) {
+	f := &s.faults
+	switch it.key & (1<<kindBits - 1) {
+	case fault:
+		s.scheduled(s.cfg.Faults[it.slot])
+	case amnesias:
+		s.every(s.cfg.AmnesiaEvery, amnesias)
+		s.forget(f.up[f.random.IntN(len(f.up))])
+	case crashes:
+		s.every(s.cfg.CrashEvery, crashes)
+		if live := s.live(); len(live) > 0 {
+			s.crash(live[f.random.IntN(len(live))])
+		}
+	case pauses:
+		s.every(s.cfg.PauseEvery, pauses)
+		all := append(s.live(), f.up...)
+		id := all[f.random.IntN(len(all))]
+		s.pause(id, 1+f.random.Int64N(int64(s.cfg.PauseEvery)))
+	case partitions:
+		s.every(s.cfg.PartitionEvery, partitions)
+		var side []uint32
+		for _, id := range append(append([]uint32(nil), f.up...), s.live()...) {
+			if f.random.IntN(2) == 0 {
+				side = append(side, id)
+			}
+		}
+		s.partition(side, 1+f.random.Int64N(int64(s.cfg.PartitionEvery)))
+	case lapse:
+		s.lapse(it.to, it.slot)
+	case suspect:
+		s.suspect(it)
+	case restore, news:
+		s.restore(it)
+	}
+}
+
+func (s *simulator[M]) scheduled(f scenario.Step) {
+	id := uint32(f.Procs[0])
+	switch f.Verb {
+	case scenario.Amnesia:
+		s.forget(id)
+	case scenario.Crash:
+		if s.procs[id].process != nil {
+			s.crash(id)
+		}
+	case scenario.Pause:
+		if s.procs[id].process != nil {
+			s.pause(id, int64(f.For))
+		}
+	case scenario.Partition:
+		side := make([]uint32, len(f.Procs))
+		for i, p := range f.Procs {
+			side[i] = uint32(p)
+		}
+		s.partition(side, int64(f.For))
+	}
+}
+
+// live lists the clients that are up, or in a peer algorithm nobody: there the
+// members are all there is.
+func (s *simulator[M]) live() []uint32 {
+	var ids []uint32
+	for u := range s.users {
+		us := &s.users[u]
+		if us.state != done && s.procs[us.proc].process != nil && int(us.proc) >= s.cfg.N {
+			ids = append(ids, us.proc)
+		}
+	}
+	return ids
+}
+
+// forget lets a member lose its memory and start afresh at once.
+func (s *simulator[M]) forget(id uint32) {
+	s.logFault(scenario.Step{Verb: scenario.Amnesia, Procs: []protocol.ID{protocol.ID(id)}})
+	s.forgotten++
+	s.begin(id)
+	for _, c := range s.faults.suspected {
+		if by := s.procs[c].suspectedBy; by != nil && by[id] {
+			s.suspects(id, c)
+		}
+	}
+	if s.alg.Detector == protocol.LeaseDetector {
+		for _, c := range s.live() {
+			s.push(s.now+s.detectorDelay(), news, c, id)
+		}
+	}
+}
+
+// crash stops a user's process for ever. A new client takes over its entries.
+func (s *simulator[M]) crash(id uint32) {
+	s.logFault(scenario.Step{Verb: scenario.Crash, Procs: []protocol.ID{protocol.ID(id)}})
+	s.crashed++
+	p := &s.procs[id]
+	k := int(p.user)
+	u := &s.users[k]
+	s.monitor.Crash(k, s.now)
+	p.process, p.timers, p.last = nil, nil, nil
+	if s.alg.Detector != protocol.NoDetector {
+		after := int64(0)
+		if s.alg.Detector == protocol.LeaseDetector {
+			after = int64(s.cfg.Lease) // a member learns of a crash by the end of the lease
+		}
+		for _, j := range s.faults.up {
+			if j != id {
+				s.push(s.now+after+s.detectorDelay(), suspect, j, id)
+			}
+		}
+	}
+	if u.state == done {
+		return
+	}
+	u.pending = 0
+	if u.left == 0 || int(id) < s.cfg.N {
+		u.state = done
+		s.active--
+		return
+	}
+	u.state = thinking
+	s.schedule(k, birth, s.cfg.Think.draw(u.think))
+}
+
+func (s *simulator[M]) pause(id uint32, d int64) {
+	s.logFault(scenario.Step{Verb: scenario.Pause, Procs: []protocol.ID{protocol.ID(id)}, For: time.Duration(d)})
+	p := &s.procs[id]
+	p.pausedUntil = max(p.pausedUntil, s.now+d)
+	if int(id) < s.cfg.N {
+		for _, c := range s.live() {
+			s.separate(c, id, p.pausedUntil)
+		}
+		return
+	}
+	for _, j := range s.faults.up {
+		s.separate(id, j, p.pausedUntil)
+	}
+}
+
+func (s *simulator[M]) partition(side []uint32, d int64) {
+	step := scenario.Step{Verb: scenario.Partition, For: time.Duration(d)}
+	p := partition{side: map[uint32]bool{}, until: s.now + d}
+	for _, id := range side {
+		p.side[id] = true
+		step.Procs = append(step.Procs, protocol.ID(id))
+	}
+	if len(side) == 0 {
+		return
+	}
+	s.logFault(step)
+	f := &s.faults
+	kept := f.partitions[:0]
+	for _, q := range f.partitions {
+		if q.until > s.now {
+			kept = append(kept, q)
+		}
+	}
+	f.partitions = append(kept, p)
+	for _, c := range s.live() {
+		for _, j := range f.up {
+			if p.side[c] != p.side[j] {
+				s.separate(c, j, p.until)
+			}
+		}
+	}
+}
+
+// heldUntil is when a message between two processes that is due now arrives, as
+// far as pauses and partitions go; not after now when nothing holds it up.
+func (s *simulator[M]) heldUntil(from, to uint32) int64 {
+	until := s.procs[to].pausedUntil
+	for i := range s.faults.partitions {
+		if p := &s.faults.partitions[i]; p.until > until && p.side[from] != p.side[to] {
+			until = p.until
+		}
+	}
+	return until
+}
+
+// detectorDelay is how long news of a process takes to reach another one.
+func (s *simulator[M]) detectorDelay() int64 { return s.cfg.Delay.draw(s.faults.detector) }
+
+// separate records that client and member do not hear of each other until then.
+func (s *simulator[M]) separate(client, member uint32, until int64) {
+	if s.alg.Detector != protocol.LeaseDetector {
+		return
+	}
+	k := pair{client, member}
+	a := s.faults.apart[k]
+	if a == nil || a.until < s.now && !a.lapses {
+		a = &separation{since: s.now}
+		s.faults.apart[k] = a
+	}
+	a.until = max(a.until, until)
+	if end := a.since + int64(s.cfg.Lease); !a.lapses && a.until > end {
+		a.lapses = true
+		s.push(end, lapse, client, member)
+	}
+}
+
+// lapse tells a client that its lease at a member may have lapsed, and after
+// that lets the member suspect the client.
+func (s *simulator[M]) lapse(client, member uint32) {
+	if s.procs[client].process == nil {
+		return
+	}
+	s.faults.apart[pair{client, member}].lapsed = true
+	s.logPair(scenario.Lapse, client, member)
+	s.input(client, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(member)})
+	s.push(s.now+s.detectorDelay(), suspect, member, client)
+}
+
+// suspect begins the suspicion of a client at a member.
+func (s *simulator[M]) suspect(it item) {
+	if until := s.procs[it.to].pausedUntil; until > s.now {
+		s.again(it, until)
+		return
+	}
+	client := &s.procs[it.slot]
+	if client.suspectedBy == nil {
+		client.suspectedBy = make([]bool, s.cfg.N)
+		s.faults.suspected = append(s.faults.suspected, it.slot)
+	}
+	client.suspectedBy[it.to] = true
+	s.suspects(it.to, it.slot)
+	if client.process != nil {
+		a := s.faults.apart[pair{it.slot, it.to}]
+		s.push(max(s.now, a.until)+s.detectorDelay(), restore, it.slot, it.to)
+	}
+}
+
+// suspects tells a member what its detector says now: suspicion is a level.
+func (s *simulator[M]) suspects(member, client uint32) {
+	s.logPair(scenario.Suspect, member, client)
+	s.input(member, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(client)})
+}
+
+// restore begins a new lease of a client at a member, or tells of the member's
+// new incarnation; the latter waits for the former when the lease has lapsed.
+func (s *simulator[M]) restore(it item) {
+	client := &s.procs[it.to]
+	if client.process == nil {
+		return
+	}
+	k := pair{it.to, it.slot}
+	a := s.faults.apart[k]
+	again := it.key&(1<<kindBits-1) == restore
+	if !again && a != nil && a.lapsed {
+		return
+	}
+	if until := max(s.heldUntil(it.slot, it.to), s.procs[it.slot].pausedUntil); until > s.now {
+		s.again(it, until)
+		return
+	}
+	if again {
+		client.suspectedBy[it.slot] = false
+		delete(s.faults.apart, k)
+	}
+	s.restored(it.to, it.slot)
+}
+
+// restored tells a client of its lease at a member.
+func (s *simulator[M]) restored(client, member uint32) {
+	s.logPair(scenario.Restore, client, member)
+	s.input(client, protocol.Input{
+		Kind: protocol.Restore, From: protocol.ID(member), Arg: s.procs[member].incarnation,
+	})
+}

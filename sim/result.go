@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/poundlock/poundlock/history"
+)
+
+// A Result is what a run showed. Everything but Events PerSecond and Seconds is
+// a function of the algorithm, the Config and its seed. Delays are in virtual
+// milliseconds; with the default delay they are hops.
+type Result struct {
+	Algorithm string `json:"algorithm"`
+	Variant   string `json:"variant,omitempty"`
+	N         int    `json:"n"`
+	Clients   int    `json:"clients"`
+	Seed      uint64 `json:"seed"`
+
+	Entries  uint64 `json:"entries"`
+	GaveUp   uint64 `json:"gave_up"`
+	Ejected  uint64 `json:"ejected"`
+	Amnesias int    `json:"amnesias"`
+	Crashes  int    `json:"crashes"`
+
+	Messages           int            `json:"messages"`          // the algorithm's own
+	OverheadMessages   int            `json:"overhead_messages"` // the others
+	MessagesByKind     map[string]int `json:"messages_by_kind"`
+	MessagesPerEntry   float64        `json:"messages_per_entry"`
+	IntegersPerMessage float64        `json:"integers_per_message"` // of the algorithm's own
+
+	WaitingMS      history.Summary `json:"waiting_ms"`    // crit - try
+	ResponseMS     history.Summary `json:"response_ms"`   // rem - try
+	SyncDelayMS    history.Summary `json:"sync_delay_ms"` // last exit to next crit, while somebody waits
+	ThroughputPerS float64         `json:"throughput_per_s"`
+	Jain           float64         `json:"jain"`
+	MaxBypass      uint64          `json:"max_bypass"`
+
+	// FencedEntries are the grants with a fencing token after the first six
+	// clock bounds; SlowPathShare is the part of them that needed one more round
+	// to get it.
+	FencedEntries int     `json:"fenced_entries,omitempty"`
+	SlowPathShare float64 `json:"slow_path_share"`
+
+	Violations     []string          `json:"violations"` // the first ones
+	ViolationCount uint64            `json:"violation_count"`
+	ViolationsOf   map[string]uint64 `json:"violations_by_property,omitempty"`
+
+	VirtualSeconds float64 `json:"virtual_seconds"`
+	Events         int64   `json:"events"`
+	Seconds        float64 `json:"seconds"` // of the machine
+	EventsPerS     float64 `json:"events_per_s"`
+	LogSHA256      string  `json:"log_sha256,omitempty"`
+}
+
+func (s *simulator[M]) result(took time.Duration) (Result, error) {
+	m := s.monitor.Measures()
+	r := Result{
+		Algorithm:      s.alg.Name,
+		Variant:        s.alg.Variant,
+		N:              s.cfg.N,
+		Clients:        s.cfg.Clients,
+		Seed:           s.cfg.Seed,
+		Entries:        m.Entries,
+		GaveUp:         m.GaveUp,
+		Ejected:        m.Ejected,
+		Amnesias:       s.forgotten,
+		Crashes:        s.crashed,
+		MessagesByKind: map[string]int{},
+		WaitingMS:      m.Waiting,
+		ResponseMS:     m.Response,
+		SyncDelayMS:    m.SyncDelay,
+		ThroughputPerS: m.Throughput,
+		Jain:           m.Jain,
+		MaxBypass:      m.MaxBypass,
+		FencedEntries:  s.fenced,
+		Violations:     []string{},
+		ViolationCount: s.monitor.Total(),
+		ViolationsOf:   s.monitor.Counts(),
+		VirtualSeconds: time.Duration(s.now).Seconds(),
+		Events:         s.events,
+		Seconds:        took.Seconds(),
+		EventsPerS:     float64(s.events) / max(took.Seconds(), 1e-9),
+	}
+	for i, k := range s.byKind {
+		if k == 0 {
+			continue
+		}
+		r.MessagesByKind[s.alg.Messages[i].Name] = k
+		if s.overhead[i] {
+			r.OverheadMessages += k
+		} else {
+			r.Messages += k
+		}
+	}
+	r.MessagesPerEntry = ratio(r.Messages, int(r.Entries))
+	r.IntegersPerMessage = ratio(s.integers, r.Messages)
+	r.SlowPathShare = ratio(s.slow, s.fenced)
+	for _, v := range s.monitor.Violations() {
+		r.Violations = append(r.Violations, v.String())
+	}
+	if err := s.log.close(); err != nil {
+		return r, fmt.Errorf("sim: trace: %w", err)
+	}
+	if s.log != nil {
+		r.LogSHA256 = s.log.digest
+	}
+	return r, nil
+}
+
+// ratio is a/b, and 0 where there is nothing to divide by.
+func ratio(a, b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}

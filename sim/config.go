@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,23 +27,23 @@ var (
 
 // The other defaults.
 const (
+	DefaultClients  = 10
 	DefaultEntries  = 100
 	DefaultLease    = 10 * time.Second
 	DefaultPatience = 50_000_000
 )
 
-// Config is a run. The zero Config with N set, and Clients where the algorithm
-// has clients, runs without faults.
+// Config is a run. The zero Config with N set runs, without faults.
 type Config struct {
 	protocol.Config
-	Clients int    // users of a client-server algorithm; 0 for a peer algorithm, whose users are its members
+	Clients int    // users of a client-server algorithm, default 10; 0 for a peer algorithm, whose users are its members
 	Entries []int  // critical sections: one number for each user, or one for all. Default 100
 	Seed    uint64 // of every random number
 
 	Delay Dist // of a message. Default constant:1ms
 	Think Dist // between leaving and the next try. Default exponential:1s
 	Hold  Dist // of the critical section. Default constant:1ms
-	FIFO  bool // messages of one channel arrive in order
+	FIFO  bool // messages of one channel arrive in order; always so where the algorithm needs it
 
 	Down           []protocol.ID   // members that are never up
 	AmnesiaEvery   time.Duration   // a random member loses its memory, this often; 0: never
@@ -100,7 +102,9 @@ func (c *Config) complete(i protocol.Info) error {
 	switch {
 	case i.Users == protocol.Members && c.Clients != 0:
 		return bad("%d clients: it has none, its users are the %d members", c.Clients, c.N)
-	case i.Users == protocol.Clients && (c.Clients < 1 || c.Clients > maxProcesses):
+	case i.Users == protocol.Clients && c.Clients == 0:
+		c.Clients = DefaultClients
+	case c.Clients < 0 || c.Clients > maxProcesses:
 		return bad("%d clients: want 1 to %d", c.Clients, maxProcesses)
 	}
 	if len(c.Entries) == 0 {
@@ -126,12 +130,17 @@ func (c *Config) complete(i protocol.Info) error {
 			return bad("%s: %v", d.name, err)
 		}
 	}
-	if i.FIFO && !c.FIFO {
-		return bad("it needs FIFO channels")
-	}
-	for name := range c.Options {
+	c.FIFO = c.FIFO || i.FIFO
+	for _, name := range slices.Sorted(maps.Keys(c.Options)) {
 		if err := CheckOption(i, name); err != nil {
 			return err
+		}
+		want := "at least 0"
+		if name == "quorum" {
+			want = "1 to the number of members"
+		}
+		if v := c.Options[name]; v < 0 || name == "quorum" && (v < 1 || v > int64(c.N)) {
+			return bad("option %s=%d with %d members: want %s", name, v, c.N, want)
 		}
 	}
 	if c.Lease == 0 {

@@ -60,6 +60,7 @@ func run(args []string) int {
 	})
 	root.AddCommand(
 		algorithmsCommand(),
+		simCommand(),
 	)
 	root.SetArgs(args)
 	err := root.Execute()

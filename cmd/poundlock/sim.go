@@ -1,0 +1,234 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// simFlags are the flags of poundlock sim.
+type simFlags struct {
+	algorithmFlags
+	config   sim.Config
+	delay    distFlag
+	think    distFlag
+	hold     distFlag
+	scenario string
+	trace    string
+	json     bool
+}
+
+// A distFlag is a sim.Dist as a flag.
+type distFlag struct{ sim.Dist }
+
+func (d *distFlag) Set(text string) (err error) { d.Dist, err = sim.ParseDist(text); return err }
+func (d *distFlag) Type() string                { return "DIST" }
+
+func simCommand() *cobra.Command {
+	f := &simFlags{
+		delay: distFlag{sim.DefaultDelay},
+		think: distFlag{sim.DefaultThink},
+		hold:  distFlag{sim.DefaultHold},
+	}
+	c := &cobra.Command{
+		Use:   "sim ALGORITHM",
+		Short: "Run an algorithm in virtual time and measure it",
+		Long: `Run an algorithm in virtual time and measure it.
+
+Every process, or every client of a client-server algorithm, thinks, tries,
+holds and exits, again and again; first tries are spread evenly over one mean
+think time. Equal flags and seeds give equal runs. A DIST is constant:D,
+exponential:MEAN or uniform:LO,HI. With the default delay, milliseconds are hops.
+
+Exit status: 0 without violations, 1 with, 64 usage.`,
+		Example: `  poundlock sim ricart-agrawala -n 10 --think constant:1s
+  poundlock sim sigma -n 4 --clients 50 --think constant:0ms --amnesia-every 2s --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	s := c.Flags()
+	f.register(s, fmt.Sprint(sim.DefaultEntries))
+	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
+	s.Var(&f.delay, "delay", "of a message")
+	s.Var(&f.think, "think", "from leaving to the next try")
+	s.Var(&f.hold, "hold", "of the critical section")
+	s.DurationVar(&f.config.AmnesiaEvery, "amnesia-every", 0, "a random server restarts empty, this often")
+	s.DurationVar(&f.config.CrashEvery, "crash-every", 0, "a random client crashes, this often; a new one goes on")
+	s.DurationVar(&f.config.PauseEvery, "pause-every", 0, "a random process pauses, this often, for a random part of this time")
+	s.DurationVar(&f.config.PartitionEvery, "partition-every", 0,
+		"a random half is cut off, this often, for a random part of this time")
+	s.StringVar(&f.scenario, "scenario", "", "`file` of faults at times, such as: at 30ms pause c1 for 10ms")
+	s.DurationVar(&f.config.Lease, "lease", sim.DefaultLease, "how long servers keep the locks of a silent client")
+	s.DurationVar(&f.config.ClockOffset, "clock-offset", 0, "clocks are off by a random part of this, either way")
+	s.StringVar(&f.trace, "trace", "", "`file` to write each event to")
+	s.BoolVar(&f.config.Digest, "digest", false, "print the SHA-256 of the run's log")
+	s.BoolVar(&f.json, "json", false, "print one JSON object")
+	return c
+}
+
+func (f *simFlags) run(c *cobra.Command, name string) (err error) {
+	e, err := f.find(name)
+	if err != nil {
+		return err
+	}
+	i, given := e.Info(), c.Flags().Changed
+	if f.config.Config, err = f.system(i, given); err != nil {
+		return err
+	}
+	if f.config.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
+		return usagef("--clients %d: want at least 1", f.clients)
+	}
+	if f.config.Entries, err = counts("entries", f.entries, nil); err != nil {
+		return err
+	}
+	f.config.Delay, f.config.Think, f.config.Hold = f.delay.Dist, f.think.Dist, f.hold.Dist
+	if f.config.FIFO, err = f.isFIFO(i, given); err != nil {
+		return err
+	}
+	if f.config.Down, err = f.downIDs(i); err != nil {
+		return err
+	}
+	if f.config.Lease == 0 {
+		return usagef("--lease 0s: want more than 0")
+	}
+	if f.scenario != "" {
+		if f.config.Faults, err = readScenario(f.scenario, f.names(i)); err != nil {
+			return err
+		}
+	}
+	if f.trace != "" {
+		file, err := os.Create(f.trace)
+		if err != nil {
+			return &exitStatus{code: exitError, err: err}
+		}
+		defer file.Close()
+		f.config.Trace = file
+	}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		var finish func()
+		f.config.Progress, finish = progress(name, time.Now())
+		defer finish()
+	}
+	r, err := e.Simulate(f.config)
+	if errors.Is(err, sim.ErrConfig) {
+		return &exitStatus{code: exitUsage, err: err, hint: "see: " + c.CommandPath() + " --help"}
+	}
+	if err != nil {
+		return &exitStatus{code: exitError, err: err}
+	}
+	if err := f.print(c.OutOrStdout(), r); err != nil {
+		return &exitStatus{code: exitError, err: err}
+	}
+	if r.ViolationCount > 0 {
+		return &exitStatus{code: exitViolated}
+	}
+	return nil
+}
+
+// readScenario reads a file of steps.
+func readScenario(path string, names scenario.Names) ([]scenario.Step, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, usagef("--scenario: %w", err)
+	}
+	defer file.Close()
+	steps, err := names.Parse(file)
+	if err != nil {
+		return nil, usagef("--scenario %s: %w", path, err)
+	}
+	return steps, nil
+}
+
+// progress shows a bar once a run has taken two seconds. finish removes it.
+func progress(what string, began time.Time) (show func(entries, total int), finish func()) {
+	var bar *progressbar.ProgressBar
+	show = func(entries, total int) {
+		if bar == nil && time.Since(began) > 2*time.Second {
+			bar = progressbar.NewOptions(total, progressbar.OptionSetDescription(what),
+				progressbar.OptionSetWriter(os.Stderr), progressbar.OptionShowCount(),
+				progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+		}
+		if bar != nil {
+			_ = bar.Set(entries) // only for the eye
+		}
+	}
+	return show, func() {
+		if bar != nil {
+			_ = bar.Finish()
+		}
+	}
+}
+
+func (f *simFlags) print(w io.Writer, r sim.Result) error {
+	if f.json {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
+	form, system := r.Algorithm, fmt.Sprintf("n=%d", r.N)
+	if r.Variant != "" {
+		form += " (" + r.Variant + ")"
+	}
+	if r.Clients > 0 {
+		system += fmt.Sprintf(" clients=%d", r.Clients)
+	}
+	row("run", "%s %s seed=%d", form, system, r.Seed)
+	row("entries", "%d", r.Entries)
+	if r.GaveUp+r.Ejected > 0 {
+		row("", "%d tries gave up, %d critical sections were lost", r.GaveUp, r.Ejected)
+	}
+	if r.Amnesias+r.Crashes > 0 {
+		row("faults", "%d memory losses, %d crashes", r.Amnesias, r.Crashes)
+	}
+	var kinds []string
+	for _, k := range slices.Sorted(maps.Keys(r.MessagesByKind)) {
+		kinds = append(kinds, fmt.Sprintf("%s %d", k, r.MessagesByKind[k]))
+	}
+	row("messages", "%d, %.4g an entry, and %d overhead", r.Messages, r.MessagesPerEntry, r.OverheadMessages)
+	if len(kinds) > 0 {
+		row("", "%s", strings.Join(kinds, ", "))
+	}
+	row("integers a message", "%.4g", r.IntegersPerMessage)
+	summary := func(name string, s history.Summary) {
+		row(name, "mean %.4g  p50 %.4g  p99 %.4g  max %.4g ms", s.Mean, s.P50, s.P99, s.Max)
+	}
+	summary("waiting", r.WaitingMS)
+	summary("response", r.ResponseMS)
+	summary("sync delay", r.SyncDelayMS)
+	row("throughput", "%.4g entries/s", r.ThroughputPerS)
+	row("Jain's index", "%.4f", r.Jain)
+	row("max bypass", "%d", r.MaxBypass)
+	if r.FencedEntries > 0 {
+		row("slow path", "%.4g%% of %d grants past the first 6 clock bounds", 100*r.SlowPathShare, r.FencedEntries)
+	}
+	row("events", "%d, %.3g a second", r.Events, r.EventsPerS)
+	if r.LogSHA256 != "" {
+		row("log", "sha256 %s", r.LogSHA256)
+	}
+	row("violations", "%d", r.ViolationCount)
+	for _, v := range r.Violations {
+		row("", "%s", v)
+	}
+	if more := r.ViolationCount - uint64(len(r.Violations)); more > 0 {
+		row("", "and %d more", more)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/poundlock/poundlock/catalog"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/quorum"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+// algorithmFlags are the flags by which commands that drive an algorithm choose
+// its form, its size and its options.
+type algorithmFlags struct {
+	variant string
+	n       int
+	clients int
+	entries string
+	quorum  string
+	fence   string
+	options []string
+	down    []string
+	fifo    string
+}
+
+func (f *algorithmFlags) register(s *pflag.FlagSet, entries string) {
+	s.StringVar(&f.variant, "variant", "", "`form` of the algorithm; see: poundlock algorithms")
+	s.IntVarP(&f.n, "n", "n", 4, "`number` of processes, or of servers")
+	s.IntVar(&f.clients, "clients", 0, "`number` of clients, for client-server algorithms only")
+	s.StringVar(&f.entries, "entries", entries, "critical sections: one `number` for all processes or clients, or one for each: N1,N2,..")
+	s.StringVar(&f.quorum, "quorum", "", "two-thirds, majority or a `number` of servers")
+	s.StringVar(&f.fence, "fence", "off", "fencing tokens: off, on, no-floor or piggyback; the last two are unsound, to show why")
+	s.StringArrayVar(&f.options, "option", nil, "`NAME=VALUE` of an option of the algorithm; a VALUE in ns may be a duration such as 50ms")
+	s.StringSliceVar(&f.down, "down", nil, "`names` of servers that are never up, such as s1")
+	s.StringVar(&f.fifo, "channels", "unordered", "fifo or unordered")
+}
+
+// find returns the form of the algorithm called name.
+func (f *algorithmFlags) find(name string) (catalog.Entry, error) {
+	if e := catalog.Find(name, f.variant); e != nil {
+		return e, nil
+	}
+	var names, variants []string
+	for _, e := range catalog.All {
+		i := e.Info()
+		if i.Variant == "" {
+			names = append(names, i.Name)
+		} else if i.Name == name {
+			variants = append(variants, i.Variant)
+		}
+	}
+	if catalog.Find(name, "") == nil {
+		return nil, usagef("there is no algorithm %q; there are %s", name, strings.Join(names, ", "))
+	}
+	if len(variants) == 0 {
+		return nil, usagef("%s has no variant %q: it has one form only", name, f.variant)
+	}
+	return nil, usagef("%s has no variant %q; it has %s", name, f.variant, strings.Join(variants, ", "))
+}
+
+// system returns what all processes share. Fencing is off unless asked for.
+func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (protocol.Config, error) {
+	c := protocol.Config{N: f.n, Options: map[string]int64{}}
+	if f.n < 1 {
+		return c, usagef("-n %d: want at least 1", f.n)
+	}
+	set := func(name string, v int64) error {
+		var have []string
+		for _, o := range i.Options {
+			if o.Name == name {
+				c.Options[name] = v
+				return nil
+			}
+			have = append(have, o.Name)
+		}
+		form := i.Name
+		if i.Variant != "" {
+			form += " --variant " + i.Variant
+		}
+		if len(have) == 0 {
+			return usagef("%s has no option %s, nor any other", form, name)
+		}
+		return usagef("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
+	}
+	for _, text := range f.options {
+		name, value, ok := strings.Cut(text, "=")
+		v, err := strconv.ParseInt(value, 10, 64)
+		if d, derr := time.ParseDuration(value); err != nil && derr == nil {
+			v, err = d.Nanoseconds(), nil
+		}
+		if !ok || err != nil {
+			return c, usagef("--option %q: want NAME=VALUE with a number or a duration", text)
+		}
+		if err := set(name, v); err != nil {
+			return c, err
+		}
+	}
+	if given("quorum") {
+		m, err := f.quorumSize()
+		if err == nil {
+			err = set("quorum", int64(m))
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	fence, ok := map[string]int64{"off": 0, "on": 1, "no-floor": 2, "piggyback": 3}[f.fence]
+	if !ok {
+		return c, usagef("--fence %q: want off, on, no-floor or piggyback", f.fence)
+	}
+	if given("fence") {
+		return c, set("fence", fence)
+	}
+	if _, chosen := c.Options["fence"]; !chosen {
+		_ = set("fence", 0) // an algorithm without it has no tokens
+	}
+	return c, nil
+}
+
+func (f *algorithmFlags) quorumSize() (int, error) {
+	switch f.quorum {
+	case "two-thirds":
+		return quorum.TwoThirds(f.n), nil
+	case "majority":
+		return quorum.Majority(f.n), nil
+	}
+	m, err := strconv.Atoi(f.quorum)
+	if err != nil || m < 1 || m > f.n {
+		return 0, usagef("--quorum %q: want two-thirds, majority or a number from 1 to %d", f.quorum, f.n)
+	}
+	return m, nil
+}
+
+// names names the processes of an algorithm of that size.
+func (f *algorithmFlags) names(i protocol.Info) scenario.Names {
+	return scenario.Names{Members: f.n, Clients: i.Users == protocol.Clients}
+}
+
+// downIDs returns the members that are never up.
+func (f *algorithmFlags) downIDs(i protocol.Info) ([]protocol.ID, error) {
+	var ids []protocol.ID
+	for _, name := range f.down {
+		id, err := f.names(i).ID(name)
+		if err != nil {
+			return nil, usagef("--down: %w", err)
+		}
+		if id >= protocol.ID(f.n) {
+			return nil, usagef("--down %s: only a server can be down", name)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// isFIFO says whether channels are FIFO: as chosen, and where nothing was
+// chosen as the algorithm needs.
+func (f *algorithmFlags) isFIFO(i protocol.Info, given func(flag string) bool) (bool, error) {
+	switch f.fifo {
+	case "fifo":
+		return true, nil
+	case "unordered":
+		if i.FIFO && given("channels") {
+			return false, usagef("--channels unordered: %s needs fifo", i.Name)
+		}
+		return i.FIFO, nil
+	}
+	return false, usagef("--channels %q: want fifo or unordered", f.fifo)
+}
+
+// counts reads N or N1,N2,..; special gives the value of a word, as unlimited.
+func counts(flag, text string, special map[string]int) ([]int, error) {
+	var ns []int
+	for _, part := range strings.Split(text, ",") {
+		if v, ok := special[part]; ok {
+			ns = append(ns, v)
+			continue
+		}
+		v, err := strconv.Atoi(part)
+		if err != nil || v < 1 {
+			return nil, usagef("%s", fmt.Sprintf("--%s %q: %q is not a number of at least 1", flag, text, part))
+		}
+		ns = append(ns, v)
+	}
+	return ns, nil
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
 )
@@ -14,6 +15,7 @@ import (
 type Entry interface {
 	Info() protocol.Info
 	Simulate(c sim.Config) (sim.Result, error)
+	Check(c check.Config) (check.Verdict, error)
 }
 
 type entry[M any] struct{ algorithm protocol.Algorithm[M] }
@@ -24,6 +26,8 @@ func Of[M any](a protocol.Algorithm[M]) Entry { return entry[M]{a} }
 func (e entry[M]) Info() protocol.Info { return e.algorithm.Info }
 
 func (e entry[M]) Simulate(c sim.Config) (sim.Result, error) { return sim.Run(e.algorithm, c) }
+
+func (e entry[M]) Check(c check.Config) (check.Verdict, error) { return check.Run(e.algorithm, c) }
 
 // All lists every algorithm; an algorithm's default form stands before its
 // variants.

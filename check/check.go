@@ -79,6 +79,8 @@ type Config struct {
 
 	// Progress is called about four times a second.
 	Progress func(Progress)
+	// Done ends the search when it is closed, as the memory cap does.
+	Done <-chan struct{}
 }
 
 // Progress is how far a search has come.

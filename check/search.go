@@ -35,6 +35,7 @@ type searcher struct {
 	current     uint32        // the state being expanded
 	ordinal     int           // of the next action
 	found       *finding
+	stopped     string // why the search ended early, "" if it did not
 	reported    time.Time
 
 	g glance
@@ -89,22 +90,36 @@ func (r *searcher) levels() bool {
 		r.now, r.later = r.later, r.now
 		first := r.links.parent.n - int(r.now.states)
 		r.current = uint32(first) - 1
-		stopped := false
 		r.now.each(&r.pool, func(st []uint32) bool {
 			r.current++
 			r.state(st)
 			if r.current%1024 == 0 {
 				r.report()
-				stopped = r.memory() > r.c.MaxMemory || r.links.parent.n > math.MaxUint32-1024
+				r.cap()
 			}
-			return r.found == nil && !stopped && r.claim == nil
+			return r.found == nil && r.stopped == "" && r.claim == nil
 		})
-		if r.found != nil || stopped || r.claim != nil {
+		if r.found != nil || r.stopped != "" || r.claim != nil {
 			return false
 		}
 		r.depth++
 	}
 	return true
+}
+
+// cap ends the search where it must not go on.
+func (r *searcher) cap() {
+	select {
+	case <-r.c.Done:
+		r.stopped = "interrupted"
+	default:
+	}
+	switch {
+	case r.memory() > r.c.MaxMemory:
+		r.stopped = fmt.Sprintf("stopped at the memory cap of %d MiB", r.c.MaxMemory>>20)
+	case r.links.parent.n > math.MaxUint32-1<<20:
+		r.stopped = "stopped because states are numbered with 32 bits"
+	}
 }
 
 // memory estimates the bytes in use.
@@ -279,8 +294,8 @@ func (r *searcher) bounds(complete bool) string {
 	case r.found != nil:
 		parts = append(parts, "stopped at the first violation")
 	default:
-		parts = append(parts, fmt.Sprintf("stopped at the memory cap of %d MiB with depth %d completely covered and %s not expanded",
-			c.MaxMemory>>20, max(0, r.depth-1), plural(r.now.states+r.later.states, "state")))
+		parts = append(parts, fmt.Sprintf("%s with depth %d completely covered and %s not expanded",
+			r.stopped, max(0, r.depth-1), plural(r.now.states+r.later.states, "state")))
 	}
 	parts = append(parts, fmt.Sprintf("chance that a fingerprint hid a state %.0e", n*n/math.Exp2(65)))
 	return strings.Join(parts, ", ")

@@ -60,6 +60,7 @@ func run(args []string) int {
 	})
 	root.AddCommand(
 		algorithmsCommand(),
+		checkCommand(),
 		simCommand(),
 	)
 	root.SetArgs(args)

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/poundlock/poundlock/catalog"
+	"github.com/poundlock/poundlock/check"
+)
+
+// checkFlags are the flags of poundlock check.
+type checkFlags struct {
+	algorithmFlags
+	config     check.Config
+	faults     map[string]int
+	properties []string
+	scenario   string
+	memory     bytesFlag
+	trace      string
+	json       bool
+}
+
+func checkCommand() *cobra.Command {
+	f := &checkFlags{memory: check.DefaultMaxMemory}
+	c := &cobra.Command{
+		Use:   "check ALGORITHM",
+		Short: "Explore every run of an algorithm within bounds",
+		Long: `Explore every run of an algorithm within bounds, breadth first, and print the
+shortest one that violates a property.
+
+Messages arrive in any order, an armed timer may fire at any moment, and faults
+happen at any moment within their budgets: a member loses its memory (amnesia), a
+client stops for ever (crash), a client's lease lapses at a live server (suspect),
+a user gives up (cancel). The verdict is holds, violated or undecided (the memory
+cap was reached, or ^C), always with the bounds within which it was found. The
+search ends at the first violation; other properties are then undecided.
+
+Exit status: 0 holds, 1 violated, 3 undecided, 64 usage.`,
+		Example: `  poundlock check ricart-agrawala -n 3 --entries unlimited
+  poundlock check sigma --variant literal -n 3 --clients 2 --faults amnesia=1 --trace two-holders.txt`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	s := c.Flags()
+	f.register(s, "1")
+	f.n, s.Lookup("n").DefValue = 3, "3" // four processes are many states
+	s.Lookup("entries").Usage += ", or unlimited"
+	s.StringToIntVar(&f.faults, "faults", nil, "`budgets`: amnesia=1,crash=0,suspect=0,cancel=0")
+	s.StringSliceVar(&f.properties, "property", nil, "`names` of properties to check (default all)")
+	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
+	s.Var(&f.memory, "max-memory", "where to stop undecided, such as 500MiB")
+	s.StringVar(&f.trace, "trace", "", "`file` to write a violation to, as a scenario")
+	s.BoolVar(&f.json, "json", false, "print one JSON object")
+	return c
+}
+
+func (f *checkFlags) run(c *cobra.Command, name string) error {
+	e, err := f.find(name)
+	if err != nil {
+		return err
+	}
+	if err := f.fill(c, e); err != nil {
+		return err
+	}
+	// The garbage of growing tables must not take the process beyond its cap.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.config.MaxMemory + f.config.MaxMemory/4))
+	done, stop := interrupted()
+	defer stop()
+	f.config.Done = done
+	finish := func() {}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		f.config.Progress, finish = checkProgress(os.Stderr)
+	}
+	v, err := e.Check(f.config)
+	finish()
+	if errors.Is(err, check.ErrClaim) {
+		return &exitStatus{code: exitError, err: err}
+	}
+	if err != nil {
+		return &exitStatus{code: exitUsage, err: err, hint: "see: " + c.CommandPath() + " --help"}
+	}
+	if f.trace != "" && v.Verdict == check.Violated {
+		if err := f.write(e, v); err != nil {
+			return &exitStatus{code: exitError, err: err}
+		}
+	}
+	if err := f.print(c.OutOrStdout(), v); err != nil {
+		return &exitStatus{code: exitError, err: err}
+	}
+	switch v.Verdict {
+	case check.Violated:
+		return &exitStatus{code: exitViolated}
+	case check.Undecided:
+		return &exitStatus{code: exitUndecided}
+	}
+	return nil
+}
+
+// fill makes the configuration from the flags.
+func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
+	i, given := e.Info(), c.Flags().Changed
+	if f.config.Config, err = f.system(i, given); err != nil {
+		return err
+	}
+	if f.config.Clients = f.clients; given("clients") && f.clients < 1 {
+		return usagef("--clients %d: want at least 1", f.clients)
+	}
+	if f.config.Entries, err = counts("entries", f.entries, map[string]int{"unlimited": check.Unlimited, "0": 0}); err != nil {
+		return err
+	}
+	if f.config.FIFO, err = f.isFIFO(i, given); err != nil {
+		return err
+	}
+	if f.config.Down, err = f.downIDs(i); err != nil {
+		return err
+	}
+	budgets := map[string]*int{
+		"amnesia": &f.config.Amnesia, "crash": &f.config.Crash,
+		"suspect": &f.config.Suspect, "cancel": &f.config.Cancel,
+	}
+	for name, n := range f.faults {
+		if budgets[name] == nil {
+			return usagef("--faults %s=%d: want amnesia, crash, suspect or cancel", name, n)
+		}
+		*budgets[name] = n
+	}
+	f.config.Properties = f.properties
+	f.config.MaxMemory = int64(f.memory)
+	if a := availableMemory(); a > 0 && !given("max-memory") {
+		f.config.MaxMemory = min(f.config.MaxMemory, a/2) // where a machine has less than the default
+	}
+	if f.scenario != "" {
+		if f.config.Prefix, err = readScenario(f.scenario, f.names(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// interrupted returns a channel that ^C or SIGTERM closes.
+func interrupted() (done <-chan struct{}, stop func()) {
+	signals, ch, end := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			signal.Stop(signals) // a second one kills
+			close(ch)
+		case <-end:
+		}
+	}()
+	return ch, func() { signal.Stop(signals); close(end) }
+}
+
+// checkProgress shows a line once a search has taken two seconds. finish removes it.
+func checkProgress(w io.Writer) (show func(check.Progress), finish func()) {
+	shown := false
+	show = func(p check.Progress) {
+		if p.Elapsed < 2*time.Second {
+			return
+		}
+		shown = true
+		fmt.Fprintf(w, "\r\x1b[K%s states, %s/s, depth %d, frontier %s, %d MiB",
+			check.Group(p.States), check.Group(int64(float64(p.States)/p.Elapsed.Seconds())), p.Depth,
+			check.Group(p.Frontier), p.Memory>>20)
+	}
+	return show, func() {
+		if shown {
+			fmt.Fprint(w, "\r\x1b[K")
+		}
+	}
+}
+
+func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
+	if f.json {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	}
+	b := bufio.NewWriter(w)
+	switch v.Verdict {
+	case check.Violated:
+		fmt.Fprintf(b, "violated: %s, after %d steps: %s\n\n", v.Property, len(v.Trace), v.Reason)
+		for i, line := range v.Trace {
+			fmt.Fprintf(b, "%4d  %-36s %s\n", i+1, line, strings.Join(v.Effects[i], "; "))
+		}
+		fmt.Fprintln(b)
+	case check.Undecided:
+		fmt.Fprintf(b, "undecided: no violation in %s states\n", check.Group(v.States))
+	default:
+		fmt.Fprintf(b, "holds: no violation in %s states\n", check.Group(v.States))
+	}
+	for _, p := range v.Properties {
+		fmt.Fprintf(b, "%-14s %s\n", p.Property, p.Verdict)
+	}
+	fmt.Fprintf(b, "bounds         %s\n", v.Bounds)
+	fmt.Fprintf(b, "explored       %s states, %s transitions, depth %d, %.1f s, %s states/s\n", check.Group(v.States),
+		check.Group(v.Transitions), v.Depth, v.Seconds, check.Group(int64(v.StatesPerS)))
+	return b.Flush()
+}
+
+// write writes the trace of v as a scenario that --scenario reads.
+func (f *checkFlags) write(e catalog.Entry, v check.Verdict) error {
+	var b strings.Builder
+	i := e.Info()
+	fmt.Fprintf(&b, "# %s", i.Name)
+	if i.Variant != "" {
+		fmt.Fprintf(&b, " (%s)", i.Variant)
+	}
+	fmt.Fprintf(&b, ": %s is violated after %d steps\n# %s\n# %s\n", v.Property, len(v.Trace), v.Reason, v.Bounds)
+	for k, line := range v.Trace {
+		b.WriteString(line + "\n")
+		for _, e := range v.Effects[k] {
+			b.WriteString("#   " + e + "\n")
+		}
+	}
+	return os.WriteFile(f.trace, []byte(b.String()), 0o644)
+}
+
+// A bytesFlag is a size as a flag: bytes, or a number with a unit.
+type bytesFlag int64
+
+type unit struct {
+	name string
+	size int64
+}
+
+var units = []unit{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"", 1},
+}
+
+func (b *bytesFlag) Set(text string) error {
+	u := units[slices.IndexFunc(units, func(u unit) bool { return strings.HasSuffix(text, u.name) })]
+	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, u.name)), 64)
+	if err != nil || !(v > 0) || v*float64(u.size) > math.MaxInt64/2 {
+		return fmt.Errorf("%q is not a size: want bytes, or a number with KiB, MiB or GiB", text)
+	}
+	*b = bytesFlag(v * float64(u.size))
+	return nil
+}
+
+func (b *bytesFlag) String() string {
+	for _, u := range []int{2, 1, 0} { // GiB, MiB, KiB
+		if s := units[u].size; int64(*b) >= s && int64(*b)%s == 0 {
+			return fmt.Sprintf("%d%s", int64(*b)/s, units[u].name)
+		}
+	}
+	return strconv.FormatInt(int64(*b), 10)
+}
+
+func (b *bytesFlag) Type() string { return "SIZE" }
+
+// availableMemory is what this machine can still give, 0 where unknown.
+func availableMemory() int64 {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		var kb int64
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kb); n == 1 {
+			return kb << 10
+		}
+	}
+	return 0
+}

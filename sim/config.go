@@ -194,8 +194,11 @@ func CheckOption(i protocol.Info, name string) error {
 // says nothing about it.
 func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) error {
 	allow := func(f protocol.Faults, what string) error {
-		if i.Tolerates&f != 0 {
+		if i.Tolerates&f != 0 && i.Users == protocol.Clients {
 			return nil
+		}
+		if i.Tolerates&f != 0 {
+			return bad("%s: not simulated where the members are the users", what)
 		}
 		return bad("%s: its model %s", what, model(i))
 	}

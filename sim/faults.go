@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -28,11 +29,17 @@ type partition struct {
 type pair struct{ client, member uint32 }
 
 // A separation is a time in which a pause or a partition, or several without a
-// gap, keep a client and a member apart.
+// gap, keep a client and a member apart. When it lasts longer than a lease the
+// session between the two ends: what was sent in it is lost. What the client
+// sends from then on belongs to the next session, which begins with Restore;
+// what the member sends before that has nowhere to go.
 type separation struct {
 	since, until int64
-	lapses       bool // longer than a lease: the lapse is scheduled
-	lapsed       bool // the client was told, and not yet restored
+	lapses       bool   // longer than a lease: the lapse is scheduled
+	lapsed       bool   // the client was told, and not yet restored
+	ended        uint64 // sequence number at the end of the session, 0: it did not end
+	began        uint64 // sequence number at the beginning of the next one
+	held         []item // messages of the client that wait for the next session
 }
 
 func (s *simulator[M]) startFaults() {
@@ -62,8 +69,11 @@ func (s *simulator[M]) fault(it item) {
 		s.forget(f.up[f.random.IntN(len(f.up))])
 	case crashes:
 		s.every(s.cfg.CrashEvery, crashes)
-		if live := s.live(); len(live) > 0 {
-			s.crash(live[f.random.IntN(len(live))])
+		// Of all users, so that those who are left at the end of a run do not
+		// crash the more often.
+		u := &s.users[f.random.IntN(len(s.users))]
+		if u.state != done && s.procs[u.proc].process != nil {
+			s.crash(u.proc)
 		}
 	case pauses:
 		s.every(s.cfg.PauseEvery, pauses)
@@ -110,8 +120,7 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 	}
 }
 
-// live lists the clients that are up, or in a peer algorithm nobody: there the
-// members are all there is.
+// live lists the clients that are up, which in a peer algorithm is nobody.
 func (s *simulator[M]) live() []uint32 {
 	var ids []uint32
 	for u := range s.users {
@@ -155,16 +164,14 @@ func (s *simulator[M]) crash(id uint32) {
 			after = int64(s.cfg.Lease) // a member learns of a crash by the end of the lease
 		}
 		for _, j := range s.faults.up {
-			if j != id {
-				s.push(s.now+after+s.detectorDelay(), suspect, j, id)
-			}
+			s.push(s.now+after+s.detectorDelay(), suspect, j, id)
 		}
 	}
 	if u.state == done {
 		return
 	}
 	u.pending = 0
-	if u.left == 0 || int(id) < s.cfg.N {
+	if u.left == 0 {
 		u.state = done
 		s.active--
 		return
@@ -200,13 +207,8 @@ func (s *simulator[M]) partition(side []uint32, d int64) {
 	}
 	s.logFault(step)
 	f := &s.faults
-	kept := f.partitions[:0]
-	for _, q := range f.partitions {
-		if q.until > s.now {
-			kept = append(kept, q)
-		}
-	}
-	f.partitions = append(kept, p)
+	f.partitions = slices.DeleteFunc(f.partitions, func(q partition) bool { return q.until <= s.now })
+	f.partitions = append(f.partitions, p)
 	for _, c := range s.live() {
 		for _, j := range f.up {
 			if p.side[c] != p.side[j] {
@@ -238,9 +240,12 @@ func (s *simulator[M]) separate(client, member uint32, until int64) {
 	}
 	k := pair{client, member}
 	a := s.faults.apart[k]
-	if a == nil || a.until < s.now && !a.lapses {
+	if a == nil {
 		a = &separation{since: s.now}
 		s.faults.apart[k] = a
+	}
+	if a.until < s.now && !a.lapses {
+		a.since = s.now
 	}
 	a.until = max(a.until, until)
 	if end := a.since + int64(s.cfg.Lease); !a.lapses && a.until > end {
@@ -255,7 +260,8 @@ func (s *simulator[M]) lapse(client, member uint32) {
 	if s.procs[client].process == nil {
 		return
 	}
-	s.faults.apart[pair{client, member}].lapsed = true
+	a := s.faults.apart[pair{client, member}]
+	a.lapsed, a.ended = true, s.seq
 	s.logPair(scenario.Lapse, client, member)
 	s.input(client, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(member)})
 	s.push(s.now+s.detectorDelay(), suspect, member, client)
@@ -274,8 +280,7 @@ func (s *simulator[M]) suspect(it item) {
 	}
 	client.suspectedBy[it.to] = true
 	s.suspects(it.to, it.slot)
-	if client.process != nil {
-		a := s.faults.apart[pair{it.slot, it.to}]
+	if a := s.faults.apart[pair{it.slot, it.to}]; a != nil && a.lapsed {
 		s.push(max(s.now, a.until)+s.detectorDelay(), restore, it.slot, it.to)
 	}
 }
@@ -290,13 +295,18 @@ func (s *simulator[M]) suspects(member, client uint32) {
 // new incarnation; the latter waits for the former when the lease has lapsed.
 func (s *simulator[M]) restore(it item) {
 	client := &s.procs[it.to]
-	if client.process == nil {
-		return
-	}
-	k := pair{it.to, it.slot}
-	a := s.faults.apart[k]
+	a := s.faults.apart[pair{it.to, it.slot}]
 	again := it.key&(1<<kindBits-1) == restore
-	if !again && a != nil && a.lapsed {
+	switch {
+	case client.process == nil:
+		if again {
+			for _, m := range a.held {
+				s.land(m.slot)
+			}
+			a.held = nil
+		}
+		return
+	case !again && a != nil && a.lapsed:
 		return
 	}
 	if until := max(s.heldUntil(it.slot, it.to), s.procs[it.slot].pausedUntil); until > s.now {
@@ -305,9 +315,46 @@ func (s *simulator[M]) restore(it item) {
 	}
 	if again {
 		client.suspectedBy[it.slot] = false
-		delete(s.faults.apart, k)
+		a.lapses, a.lapsed, a.began, a.until = false, false, s.seq, 0
+		at := s.now + s.detectorDelay()
+		for _, m := range a.held {
+			s.again(m, at)
+		}
+		a.held = a.held[:0]
 	}
 	s.restored(it.to, it.slot)
+}
+
+// A passage is what becomes of a message between a client and a member whose
+// session has ended once.
+type passage uint8
+
+const (
+	passes passage = iota
+	waits          // for the next session
+	lost           // with the session that it was sent in
+)
+
+// passage judges a message that is due now.
+func (s *simulator[M]) passage(from uint32, it item) passage {
+	k, toMember := pair{it.to, from}, int(from) >= s.cfg.N
+	if toMember {
+		k = pair{from, it.to}
+	}
+	a := s.faults.apart[k]
+	if a == nil || a.ended == 0 {
+		return passes
+	}
+	switch sent := it.key >> kindBits; {
+	case sent <= a.ended:
+		return lost
+	case toMember && a.lapsed:
+		a.held = append(a.held, it)
+		return waits
+	case !toMember && (a.lapsed || sent <= a.began):
+		return lost
+	}
+	return passes
 }
 
 // restored tells a client of its lease at a member.

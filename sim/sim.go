@@ -473,6 +473,15 @@ func (s *simulator[M]) arrive(it item) {
 		s.again(it, until)
 		return
 	}
+	if len(s.faults.apart) > 0 {
+		switch s.passage(from, it) {
+		case waits:
+			return
+		case lost:
+			s.land(it.slot)
+			return
+		}
+	}
 	msg := f.msg
 	s.land(it.slot)
 	if s.log != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
 )
@@ -16,6 +17,8 @@ type Entry interface {
 	Info() protocol.Info
 	Simulate(c sim.Config) (sim.Result, error)
 	Check(c check.Config) (check.Verdict, error)
+	// Host makes the algorithm's processes for a node.
+	Host() node.Host
 }
 
 type entry[M any] struct{ algorithm protocol.Algorithm[M] }
@@ -28,6 +31,8 @@ func (e entry[M]) Info() protocol.Info { return e.algorithm.Info }
 func (e entry[M]) Simulate(c sim.Config) (sim.Result, error) { return sim.Run(e.algorithm, c) }
 
 func (e entry[M]) Check(c check.Config) (check.Verdict, error) { return check.Run(e.algorithm, c) }
+
+func (e entry[M]) Host() node.Host { return node.HostOf(e.algorithm) }
 
 // All lists every algorithm; an algorithm's default form stands before its
 // variants.

@@ -2,43 +2,40 @@
 // for each lock name, created on first use and dropped when it is idle. It gives
 // them what the contract promises: reliable channels, a clock, timers, and a
 // failure detector made of leases.
+//
+// Two processes share one session for all their locks. A session outlives its
+// connections: what was not acknowledged is sent again on the next one. It ends
+// when its lease lapses, which the client always notices first, or when one end
+// has lost it; a new session then begins with new numbers, and no message of
+// the old one is delivered any more.
+//
+// The goroutines of a node are one a shard, which alone touches the instances
+// whose names hash to it; a reader and a writer a connection; one dialer for
+// each process that this one dials; one that watches the leases; and one for
+// each control request being answered. A shard never waits for a peer: it
+// appends to the window of the session, and the writer takes from there.
 package node
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
 )
-
-// A Host makes the processes of one algorithm, message type erased. HostOf
-// returns one; the catalog exports one for each algorithm.
-type Host interface {
-	Info() protocol.Info
-	// New makes process id of one lock, before its Start.
-	New(id protocol.ID, c protocol.Config) Instance
-}
-
-// An Instance is one process of one lock.
-type Instance interface {
-	// Step gives the event to the process; msg is the encoded message of a
-	// Receive. Effects reach the sink in order. An error says that msg is
-	// malformed or that the process panicked: the instance must not be used again.
-	Step(in protocol.Input, msg []byte, sink Sink) error
-	// Fresh reports whether the state equals that of New and Start.
-	Fresh() bool
-	// Standing is what a member knows about holders and waiters.
-	Standing() protocol.Standing
-}
-
-// A Sink receives the effects of a step. The bytes of a message are valid during
-// the call only.
-type Sink interface {
-	Effect(a protocol.Act, msg []byte)
-}
 
 // Kind is the kind of a lock name, part of its identity on the wire.
 type Kind uint8
@@ -57,12 +54,12 @@ type Peer struct {
 type Config struct {
 	ID     protocol.ID // a member if below len(Peers), else a client: NewClientID
 	System protocol.Config
-	Kind   Kind
+	Kind   Kind // default Mutex
 	Host   Host
 	Peers  []Peer // every member
 	Epoch  uint64 // of the slot table, in every frame; another epoch is refused
 
-	Listener net.Listener // where a member accepts; nil at a client
+	Listener net.Listener // where a member accepts; nil at a client. Close closes it
 	TLS      *tls.Config  // for dialing; nil: plaintext. A TLS listener is the caller's
 
 	Lease      time.Duration // L: a server suspects a client that it has not heard of for L; a client asks for it. Default 10s
@@ -70,12 +67,30 @@ type Config struct {
 	Label      string        // who this is, for people: shown by status as the holder
 	Log        *slog.Logger  // nil: discarded
 
-	// Call answers a control request of a connected process, such as status.
+	// Call answers a control request of a connected process, such as status, on
+	// a goroutine of its own; Close waits for it. nil: requests are refused.
 	Call func(from protocol.ID, request []byte) []byte
+
+	// Dial connects to a member. nil: TCP or a unix socket, with TLS if set.
+	Dial func(ctx context.Context, p Peer) (net.Conn, error)
+	// Boot is the clock of leases. nil: the time since the machine booted, which
+	// counts a suspended machine's sleep. A test with a virtual clock sets it.
+	Boot func() time.Duration
+
+	MaxSessions int // sessions with clients; more are refused. Default 10000
+	MaxLocks    int // locks that one client may have business with at once; its session ends beyond. Default 65536
 }
 
+// What Try fails with.
+var (
+	ErrClosed = errors.New("node: closed")
+	ErrBusy   = errors.New("node: the lock has a user that is not in its remainder section")
+	ErrFailed = errors.New("node: the lock failed")
+)
+
 // A User is told what the process of its lock does. Calls come from the node's
-// own goroutines, one at a time for one lock, and must not block.
+// own goroutines, one at a time for one lock. They must not block, and may call
+// Try, Cancel and Exit of the node, but no other method.
 type User interface {
 	Crit(token uint64)
 	Rem(reason string)
@@ -83,44 +98,221 @@ type User interface {
 }
 
 // A Node hosts processes until it is closed.
-type Node struct{}
+type Node struct {
+	c           Config
+	info        protocol.Info
+	incarnation uint64
+	started     time.Time // of timers
+	clock       clock
+	seed        maphash.Seed
+	shards      []*shard
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	admit sync.Mutex // one Hello is judged at a time; taken before mu
+
+	mu       sync.RWMutex             // taken before the mutex of a shard
+	sessions map[protocol.ID]*session // by peer; those that are not dead
+	dials    map[protocol.ID]error    // the last failure to reach a member
+	changed  chan struct{}            // closed when a session comes up
+	closing  bool
+
+	done      chan struct{} // closed when Close is done
+	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
+	watch     chan struct{} // wakes the watcher of leases
+	calls     chan struct{} // one element for each control request being answered
+}
 
 // Start starts a node.
-func Start(c Config) (*Node, error) { panic("not implemented") }
+func Start(c Config) (*Node, error) {
+	if err := c.complete(); err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	n := &Node{
+		c:           c,
+		info:        c.Host.Info(),
+		incarnation: uint64(time.Now().UnixNano()),
+		started:     time.Now(),
+		seed:        maphash.MakeSeed(),
+		sessions:    map[protocol.ID]*session{},
+		dials:       map[protocol.ID]error{},
+		changed:     make(chan struct{}),
+		done:        make(chan struct{}),
+		watch:       make(chan struct{}, 1),
+		calls:       make(chan struct{}, maxCalls),
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	for range runtime.GOMAXPROCS(0) {
+		n.shards = append(n.shards, newShard(n))
+	}
+	for id := range c.Peers {
+		if id := protocol.ID(id); id != c.ID && n.standing(id) {
+			n.mu.Lock()
+			n.register(newSession(n, id, 1))
+			n.mu.Unlock()
+		}
+	}
+	for _, s := range n.shards {
+		go s.run()
+	}
+	for id := range c.Peers {
+		if id := protocol.ID(id); n.dialsTo(id) {
+			n.wg.Go(func() { n.dial(id) })
+		}
+	}
+	if c.Listener != nil {
+		n.wg.Go(n.accept)
+	}
+	n.wg.Go(n.watchLeases)
+	return n, nil
+}
 
-// Close ends the node: its sessions end, its users are told Ejected or Rem.
-func (n *Node) Close() error { panic("not implemented") }
+// complete fills in the defaults and says what is wrong.
+func (c *Config) complete() error {
+	if c.Host == nil {
+		return errors.New("no algorithm to host")
+	}
+	if c.System.N == 0 {
+		c.System.N = len(c.Peers)
+	}
+	switch {
+	case len(c.Peers) == 0:
+		return errors.New("no members")
+	case c.System.N != len(c.Peers):
+		return fmt.Errorf("the system has %d members, the slot table %d", c.System.N, len(c.Peers))
+	case c.member() && c.Listener == nil && len(c.Peers) > 1:
+		return fmt.Errorf("member %s needs a listener", c.Peers[c.ID].Name)
+	case !c.member() && c.Listener != nil:
+		return errors.New("a client does not listen")
+	}
+	for i, p := range c.Peers {
+		if p.Name == "" || len(p.Name) > 255 {
+			return fmt.Errorf("member %d: the name %q must have 1 to 255 bytes", i, p.Name)
+		}
+		if slices.ContainsFunc(c.Peers[:i], func(q Peer) bool { return q.Name == p.Name }) {
+			return fmt.Errorf("two members are called %q", p.Name)
+		}
+		if c.Dial == nil && protocol.ID(i) != c.ID {
+			if err := transport.CheckAddr(p.Addr); err != nil {
+				return fmt.Errorf("member %s: %w", p.Name, err)
+			}
+		}
+	}
+	if c.Kind == 0 {
+		c.Kind = Mutex
+	}
+	if c.Lease == 0 {
+		c.Lease = 10 * time.Second
+	}
+	if c.Lease < minLease || c.Lease > maxLease {
+		return fmt.Errorf("the lease %v must be between %v and %v", c.Lease, minLease, maxLease)
+	}
+	if c.ClockDrift == 0 {
+		c.ClockDrift = 0.001
+	}
+	if c.ClockDrift < 0 || c.ClockDrift > 0.5 {
+		return fmt.Errorf("the clock drift %v must be between 0 and 0.5", c.ClockDrift)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Dial == nil {
+		tls := c.TLS
+		c.Dial = func(ctx context.Context, p Peer) (net.Conn, error) { return transport.Dial(ctx, p.Addr, tls) }
+	}
+	if c.Boot == nil {
+		c.Boot = bootTime
+	}
+	if c.MaxSessions == 0 {
+		c.MaxSessions = 10000
+	}
+	if c.MaxLocks == 0 {
+		c.MaxLocks = 1 << 16
+	}
+	return nil
+}
 
-// NewClientID draws the id of a client.
-func NewClientID() protocol.ID { panic("not implemented") }
+func (c *Config) member() bool { return c.ID < protocol.ID(len(c.Peers)) }
+
+// NewClientID draws the id of a client: 62 random bits above every member's id.
+func NewClientID() protocol.ID {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return protocol.ID(binary.LittleEndian.Uint64(b[:])>>2 | 1<<62)
+}
 
 // Incarnation is the number of this life of the node: its boot clock.
-func (n *Node) Incarnation() uint64 { panic("not implemented") }
+func (n *Node) Incarnation() uint64 { return n.incarnation }
 
-// Try lets u try to enter the lock called name. A node has one user a lock at a
-// time: Try fails while another one is not in its remainder section.
-func (n *Node) Try(name string, u User, once bool) error { panic("not implemented") }
+// ID is the id of the node.
+func (n *Node) ID() protocol.ID { return n.c.ID }
 
-// Cancel gives up a Try. The user is told Rem, or was told Crit before.
-func (n *Node) Cancel(name string) { panic("not implemented") }
+// isMember reports whether id is a member's.
+func (n *Node) isMember(id protocol.ID) bool { return id < protocol.ID(n.c.System.N) }
 
-// Exit leaves the lock called name. Rem follows.
-func (n *Node) Exit(name string) { panic("not implemented") }
+// dialsTo reports whether this node dials member id: of two processes that have
+// business with each other the one with the larger id dials.
+func (n *Node) dialsTo(id protocol.ID) bool {
+	if n.isMember(n.c.ID) {
+		return n.info.Users == protocol.Members && id < n.c.ID
+	}
+	return true
+}
 
-// Alive returns how many members this node has a live session with.
-func (n *Node) Alive() int { panic("not implemented") }
+// leased reports whether the session with id hangs on a lease. Between members
+// there is none: nobody suspects a member.
+func (n *Node) leased(id protocol.ID) bool {
+	return n.info.Detector != protocol.NoDetector && n.isMember(id) != n.isMember(n.c.ID) ||
+		n.isMember(n.c.ID) && !n.isMember(id)
+}
 
-// WaitAlive waits for k live sessions, and returns what stands in the way, by
-// member, when ctx ends first.
-func (n *Node) WaitAlive(ctx context.Context, k int) error { panic("not implemented") }
+// standing reports whether there is always a session with id, so that messages
+// wait in it even before the first connection: where the algorithm is not told
+// who can be reached.
+func (n *Node) standing(id protocol.ID) bool {
+	return n.mayTalk(id) && n.isMember(id) && n.info.Detector != protocol.LeaseDetector
+}
 
-// LeaseEnd is when the sessions of at least k members are certain to be alive
-// until, by this node's clock: the k-th latest lease end.
-func (n *Node) LeaseEnd(k int) time.Time { panic("not implemented") }
+// mayTalk reports whether lock messages pass between this node and id.
+func (n *Node) mayTalk(id protocol.ID) bool {
+	if n.info.Users == protocol.Members {
+		return n.isMember(id) && n.isMember(n.c.ID)
+	}
+	return n.isMember(id) != n.isMember(n.c.ID)
+}
 
-// Call sends a control request to a member and waits for the answer.
-func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error) {
-	panic("not implemented")
+// name is what people call process id.
+func (n *Node) name(id protocol.ID) string {
+	if n.isMember(id) {
+		return n.c.Peers[id].Name
+	}
+	return fmt.Sprintf("client %x", uint64(id))
+}
+
+// Try lets u try to enter the lock called name; with once it gives up as soon as
+// somebody else seems to be first. A node has one user a lock at a time: Try
+// fails with ErrBusy while another one is not in its remainder section.
+func (n *Node) Try(name string, u User, once bool) error {
+	if name == "" || len(name) > transport.MaxName {
+		return fmt.Errorf("node: the name of a lock has 1 to %d bytes, not %d", transport.MaxName, len(name))
+	}
+	if (n.info.Users == protocol.Members) != n.isMember(n.c.ID) {
+		return fmt.Errorf("node: %s is not a user of %s", n.name(n.c.ID), n.info.Name)
+	}
+	return n.shard(name).try(name, u, once)
+}
+
+// Cancel gives up a Try. The user is told Rem, or was told Crit before. Where
+// the algorithm cannot cancel (Info.Cancels) nothing happens, and Crit follows.
+func (n *Node) Cancel(name string) { n.shard(name).post(event{op: opCancel, text: name}) }
+
+// Exit leaves the lock called name, after Crit or Ejected. Rem follows.
+func (n *Node) Exit(name string) { n.shard(name).post(event{op: opExit, text: name}) }
+
+func (n *Node) shard(name string) *shard {
+	return n.shards[maphash.String(n.seed, name)%uint64(len(n.shards))]
 }
 
 // A Lock is what a node knows about one lock.
@@ -131,15 +323,85 @@ type Lock struct {
 }
 
 // Locks returns the instances that are not idle, by name.
-func (n *Node) Locks() []Lock { panic("not implemented") }
-
-// A Session is what a node knows about one connected process.
-type Session struct {
-	Peer        protocol.ID
-	Label       string
-	Incarnation uint64
-	LeaseEnd    time.Time
+func (n *Node) Locks() []Lock {
+	var all []Lock
+	for _, s := range n.shards {
+		reply := make(chan []Lock, 1)
+		if s.post(event{op: opLocks, locks: reply}) {
+			all = append(all, <-reply...)
+		}
+	}
+	slices.SortFunc(all, func(a, b Lock) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
-// Sessions returns the live sessions, by peer.
-func (n *Node) Sessions() []Session { panic("not implemented") }
+// Close ends the node. What its users have left is told to the peers, within a
+// second, before the sessions end; users inside are told Ejected, and those that
+// try Rem. Close must not be called by a User.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	first := !n.closing
+	n.closing = true
+	n.mu.Unlock()
+	if !first {
+		<-n.done
+		return nil
+	}
+	if n.c.Listener != nil {
+		n.c.Listener.Close()
+	}
+	for _, s := range n.shards {
+		s.post(event{op: opClose})
+	}
+	for _, s := range n.shards {
+		<-s.done
+	}
+	n.flush()
+	n.cancel()
+	n.wg.Wait()
+	close(n.done)
+	return nil
+}
+
+// flush waits until the peers that are connected have received everything and
+// the good-byes are sent, for a second in all.
+func (n *Node) flush() {
+	const most, step = time.Second, time.Millisecond
+	var left []*conn
+	deadline := time.Now().Add(most)
+	for _, s := range n.list() {
+		for s.pending() && time.Now().Before(deadline) {
+			time.Sleep(step)
+		}
+		if c := s.connection(); c != nil && n.leased(s.id) {
+			c.finish(transport.Item{Type: transport.ByeItem}.Append(nil), ErrClosed)
+			left = append(left, c)
+		}
+	}
+	limit := time.NewTimer(time.Until(deadline) + 10*step)
+	defer limit.Stop()
+	for _, c := range left {
+		select {
+		case <-c.done:
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+// list returns the sessions that are not dead, by peer.
+func (n *Node) list() []*session {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	all := make([]*session, 0, len(n.sessions))
+	for _, s := range n.sessions {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *session) int {
+		if a.id < b.id {
+			return -1
+		}
+		return 1
+	})
+	return all
+}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -21,10 +22,11 @@ const Version = 1
 
 // Limits of what is accepted from the other end.
 const (
-	MaxBody      = 1 << 20         // one control request or answer
-	MaxFrame     = MaxBody + 1<<16 // one frame, without its length
-	MaxHandshake = 1 << 13         // the first frame in each direction
-	MaxName      = 1024            // the name of a lock
+	MaxBody      = 1 << 20 // one control request or answer
+	MaxMessage   = 1 << 19 // one message of a lock
+	MaxFrame     = 2 << 20 // one frame, without its length: a request, messages and more fit in
+	MaxHandshake = 1 << 13 // the first frame in each direction
+	MaxName      = 1024    // the name of a lock
 	lengthSize   = 4
 )
 
@@ -51,9 +53,17 @@ func ReadFrame(r io.Reader, limit int) ([]byte, error) {
 	if n > uint32(limit) {
 		return nil, fmt.Errorf("%w: it claims %d bytes, the limit is %d", ErrFrame, n, limit)
 	}
-	b := make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
-		return nil, fmt.Errorf("transport: a frame ends early: %w", err)
+	// Memory follows the bytes that came, not those that were claimed.
+	b := make([]byte, 0, min(n, 1<<16))
+	for len(b) < int(n) {
+		if len(b) == cap(b) {
+			b = slices.Grow(b, min(len(b), int(n)-len(b)))
+		}
+		end := min(cap(b), int(n))
+		if _, err := io.ReadFull(r, b[len(b):end]); err != nil {
+			return nil, fmt.Errorf("transport: a frame ends early: %w", err)
+		}
+		b = b[:end]
 	}
 	return b, nil
 }

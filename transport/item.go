@@ -40,8 +40,7 @@ func (i Item) Append(b []byte) []byte {
 	case HelloItem, WelcomeItem, RefuseItem:
 		return appendBytes(b, i.Body)
 	case MessageItem:
-		b = append(binary.AppendUvarint(b, i.Seq), i.Kind)
-		return appendBytes(appendBytes(b, i.Name), i.Body)
+		return appendMessage(b, i.Seq, i.Kind, i.Name, i.Body)
 	case AckItem, PingItem, PongItem:
 		return binary.AppendUvarint(b, i.Seq)
 	case CallItem:
@@ -50,6 +49,16 @@ func (i Item) Append(b []byte) []byte {
 		return appendBytes(append(binary.AppendUvarint(b, i.Seq), i.Kind), i.Body)
 	}
 	return b // Bye
+}
+
+// AppendMessage appends a MessageItem whose name is a string.
+func AppendMessage(b []byte, seq uint64, kind uint8, name string, body []byte) []byte {
+	return appendMessage(append(b, byte(MessageItem)), seq, kind, name, body)
+}
+
+func appendMessage[T string | []byte](b []byte, seq uint64, kind uint8, name T, body []byte) []byte {
+	b = append(binary.AppendUvarint(b, seq), kind)
+	return appendBytes(appendBytes(b, name), body)
 }
 
 // ReadItem takes the first item of items.
@@ -64,7 +73,7 @@ func ReadItem(items []byte) (i Item, rest []byte, err error) {
 		i.Body = r.bytes(MaxHandshake)
 	case MessageItem:
 		i.Seq, i.Kind = r.Uint(), r.byte()
-		i.Name, i.Body = r.bytes(MaxName), r.bytes(MaxFrame)
+		i.Name, i.Body = r.bytes(MaxName), r.bytes(MaxMessage)
 	case AckItem, PingItem, PongItem:
 		i.Seq = r.Uint()
 	case CallItem:

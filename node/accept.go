@@ -1,0 +1,209 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/poundlock/poundlock/transport"
+)
+
+// maxGreeting is how many connections may be in their handshake at once.
+const maxGreeting = 1024
+
+// accept serves the listener until the node closes.
+func (n *Node) accept() {
+	greeting := make(chan struct{}, maxGreeting)
+	backoff := minBackoff
+	for {
+		nc, err := n.c.Listener.Accept()
+		if err != nil {
+			if n.isClosing() || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			n.c.Log.Warn("accept", "error", err) // out of descriptors, for one: it may pass
+			select {
+			case <-time.After(backoff):
+			case <-n.ctx.Done():
+				return
+			}
+			backoff = min(2*backoff, maxBackoff)
+			continue
+		}
+		backoff = minBackoff
+		greeting <- struct{}{} // each leaves within the time of a handshake
+		n.wg.Go(func() {
+			defer closeNow(nc)
+			stop := context.AfterFunc(n.ctx, func() { closeNow(nc) })
+			defer stop()
+			c, err := n.greet(nc)
+			<-greeting
+			if err == nil {
+				err = c.run()
+			}
+			n.c.Log.Debug("connection ended", "from", nc.RemoteAddr(), "error", err)
+		})
+	}
+}
+
+func (n *Node) isClosing() bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.closing
+}
+
+// greet does the accepting end of the handshake.
+func (n *Node) greet(nc net.Conn) (*conn, error) {
+	nc.SetDeadline(time.Now().Add(handshake))
+	in := bufio.NewReaderSize(nc, 1<<16)
+	i, header, err := n.readFirst(in)
+	if err != nil {
+		if misfit := header.Check(n.c.Epoch); header.Version != 0 && misfit != nil {
+			// The header of this frame tells the other end the same.
+			n.writeFrame(nc, refusal("frames", fmt.Sprintf("version %d, epoch %d", transport.Version, n.c.Epoch),
+				fmt.Sprintf("version %d, epoch %d", header.Version, header.Epoch)).Append)
+			n.c.Log.Warn("refused a connection", "from", nc.RemoteAddr(), "error", misfit)
+		}
+		return nil, err
+	}
+	if i.Type != transport.HelloItem {
+		return nil, fmt.Errorf("%w: item of type %d instead of a hello", transport.ErrFrame, i.Type)
+	}
+	h, err := transport.ReadHello(i.Body)
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(n, nc, in, false, n.lease(h))
+	w, no := n.welcome(h, c)
+	if no != nil {
+		if no.Code == transport.Misfit {
+			n.c.Log.Warn("refused a connection", "from", nc.RemoteAddr(), "peer", n.name(h.From),
+				"what", no.What, "mine", no.Mine, "theirs", no.Yours)
+		}
+		n.writeFrame(nc, no.Append)
+		return nil, *no
+	}
+	if err := n.writeFrame(nc, w.Append); err != nil {
+		c.s.detach(c)
+		return nil, err
+	}
+	nc.SetDeadline(time.Time{})
+	c.kick()
+	return c, nil
+}
+
+// lease is the length of the lease that is granted: the one asked for, within
+// bounds.
+func (n *Node) lease(h transport.Hello) time.Duration {
+	if h.Lease == 0 {
+		return n.c.Lease
+	}
+	return max(minLease, min(h.Lease, maxLease))
+}
+
+// misfit says how the two ends differ in what they must agree on.
+func (n *Node) misfit(h transport.Hello) *transport.Refuse {
+	mine := n.c.Peers[n.c.ID].Name
+	switch {
+	case h.To != n.c.ID || h.ToName != mine:
+		return refusal("name of the server", mine, h.ToName)
+	case h.Members != n.c.System.N:
+		return refusal("number of members", fmt.Sprint(n.c.System.N), fmt.Sprint(h.Members))
+	case Kind(h.Kind) != n.c.Kind:
+		return refusal("kind of locks", fmt.Sprint(n.c.Kind), fmt.Sprint(h.Kind))
+	case h.Algorithm != n.algorithm():
+		return refusal("algorithm", n.algorithm(), h.Algorithm)
+	case n.isMember(h.From) && (!n.mayTalk(h.From) || h.From <= n.c.ID):
+		return refusal("direction of the connection", "from "+mine+" to "+n.name(h.From), "the other way")
+	case h.Session == 0 || h.Incarnation == 0:
+		return refusal("numbers of sessions", "from 1", "0")
+	}
+	return nil
+}
+
+// welcome judges a Hello, one at a time, and gives c to the session that it asks
+// for: the one that it resumes, or a new one, which ends an older one.
+func (n *Node) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *transport.Refuse) {
+	if no := n.misfit(h); no != nil {
+		return w, no
+	}
+	n.admit.Lock()
+	defer n.admit.Unlock()
+	s, no := n.sessionFor(h)
+	if no != nil {
+		return w, no
+	}
+	s.mu.Lock()
+	isNew := !s.established
+	s.number, s.incarnation, s.established, s.label = h.Session, h.Incarnation, true, h.Label
+	s.granted.Length = c.lease
+	s.granted.Hear(n.c.Boot())
+	w = transport.Welcome{
+		Incarnation: n.incarnation, Session: h.Session, Received: s.window.Received(),
+		Lease: c.lease, Label: n.c.Label,
+	}
+	s.mu.Unlock()
+	c.s = s
+	if err := s.attach(c, h.Received); err != nil {
+		n.end(s, err, nil)
+		return w, &transport.Refuse{Code: transport.UnknownSession, What: err.Error()}
+	}
+	n.mu.Lock()
+	switch {
+	case n.closing:
+		n.mu.Unlock()
+		return w, &transport.Refuse{Code: transport.Full, What: "the server is closing"}
+	case n.sessions[h.From] == nil && !s.dead.Load():
+		n.register(s)
+	}
+	n.mu.Unlock()
+	n.noteUp()
+	if isNew {
+		n.c.Log.Debug("session began", "peer", n.name(h.From), "label", h.Label, "session", h.Session)
+	}
+	return w, nil
+}
+
+// sessionFor finds the session that a Hello means.
+func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
+	s := n.lookup(h.From)
+	if s != nil {
+		s.mu.Lock()
+		established, number, incarnation := s.established, s.number, s.incarnation
+		s.mu.Unlock()
+		switch {
+		case !established:
+		case h.Incarnation == incarnation && h.Session == number:
+			return s, nil
+		case h.Incarnation < incarnation || h.Incarnation == incarnation && h.Session < number:
+			return nil, &transport.Refuse{
+				Code: transport.Stale, What: "session",
+				Mine:  fmt.Sprintf("session %d of incarnation %d", number, incarnation),
+				Yours: fmt.Sprintf("session %d of incarnation %d", h.Session, h.Incarnation),
+			}
+		default:
+			why := errNewer
+			if h.Incarnation != incarnation {
+				why = errRestarted
+			}
+			n.end(s, why, nil)
+			s = n.lookup(h.From) // a standing one
+		}
+	}
+	if h.Resume || h.Received != 0 {
+		return nil, &transport.Refuse{Code: transport.UnknownSession, What: "the session is not known here"}
+	}
+	if s == nil {
+		n.mu.RLock()
+		full := len(n.sessions) >= n.c.MaxSessions+n.c.System.N
+		n.mu.RUnlock()
+		if full {
+			return nil, &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions are the limit", n.c.MaxSessions)}
+		}
+		s = newSession(n, h.From, h.Session)
+	}
+	return s, nil
+}

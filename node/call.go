@@ -1,0 +1,149 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+const (
+	maxCalls        = 64 // control requests that are answered at once
+	maxCallsOfOne   = 16 // of one connection
+	maxCallsWaiting = 64 // of this end, on one connection
+)
+
+// An answer ends a call.
+type answer struct {
+	body []byte
+	err  error
+}
+
+// Call sends a control request to a process that this node has a session with,
+// a member as a rule, and waits for the answer. It is not repeated: when the
+// connection breaks, it fails.
+func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error) {
+	if len(request) > transport.MaxBody {
+		return nil, fmt.Errorf("node: a request of %d bytes exceeds %d", len(request), transport.MaxBody)
+	}
+	reply := make(chan answer, 1)
+	var c *conn
+	if s := n.lookup(to); s != nil {
+		c = s.connection()
+	}
+	if c == nil {
+		n.mu.RLock()
+		err := n.dials[to]
+		n.mu.RUnlock()
+		if err == nil {
+			err = errNoAnswer
+		}
+		return nil, fmt.Errorf("node: no connection with %s: %w", n.name(to), err)
+	}
+	number, err := c.call(request, reply)
+	if err != nil {
+		return nil, fmt.Errorf("node: call %s: %w", n.name(to), err)
+	}
+	select {
+	case a := <-reply:
+		if a.err != nil {
+			return nil, fmt.Errorf("node: call %s: %w", n.name(to), a.err)
+		}
+		return a.body, nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		delete(c.calls, number)
+		c.mu.Unlock()
+		return nil, fmt.Errorf("node: call %s: %w", n.name(to), context.Cause(ctx))
+	}
+}
+
+func (c *conn) call(request []byte, reply chan<- answer) (number uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why != nil {
+		return 0, c.why
+	}
+	if len(c.calls) >= maxCallsWaiting {
+		return 0, errors.New("too many calls wait for answers")
+	}
+	c.number++
+	c.calls[c.number] = reply
+	c.out = append(c.out, transport.Item{Type: transport.CallItem, Seq: c.number, Body: request}.Append(nil))
+	c.kick()
+	return c.number, nil
+}
+
+func (c *conn) answered(number uint64, kind uint8, body []byte) {
+	c.mu.Lock()
+	reply := c.calls[number]
+	delete(c.calls, number)
+	c.mu.Unlock()
+	if reply == nil {
+		return // the caller has given up
+	}
+	if kind != 0 {
+		reply <- answer{err: errors.New(string(body))}
+		return
+	}
+	reply <- answer{body: bytes.Clone(body)}
+}
+
+// serve answers a request of the peer on a goroutine of its own. A peer with too
+// many open requests breaks the rules; a node with too many says so.
+func (c *conn) serve(number uint64, request []byte) error {
+	c.mu.Lock()
+	c.serving++
+	over := c.serving > maxCallsWaiting
+	mine := c.serving <= maxCallsOfOne
+	c.mu.Unlock()
+	if over {
+		return errors.New("node: too many requests at once")
+	}
+	if c.n.c.Call == nil {
+		c.reply(number, 1, []byte("control requests are not answered here"))
+		return nil
+	}
+	if mine {
+		select {
+		case c.n.calls <- struct{}{}:
+		default:
+			mine = false
+		}
+	}
+	if !mine {
+		c.reply(number, 1, []byte("too many requests at once, try again"))
+		return nil
+	}
+	c.n.wg.Go(func() {
+		defer func() { <-c.n.calls }()
+		b := c.n.c.Call(c.s.id, request)
+		if len(b) > transport.MaxBody {
+			c.reply(number, 1, fmt.Appendf(nil, "the answer of %d bytes exceeds %d", len(b), transport.MaxBody))
+			return
+		}
+		c.reply(number, 0, b)
+	})
+	return nil
+}
+
+// reply queues an answer. One that the peer does not read breaks the connection
+// instead of filling memory.
+func (c *conn) reply(number uint64, kind uint8, body []byte) {
+	item := transport.Item{Type: transport.ReplyItem, Kind: kind, Seq: number, Body: body}.Append(nil)
+	c.mu.Lock()
+	c.serving--
+	over := len(c.out) >= maxCallsWaiting
+	if !over {
+		c.out = append(c.out, item)
+	}
+	c.mu.Unlock()
+	if over {
+		c.close(errors.New("node: too many answers are not read"))
+		return
+	}
+	c.kick()
+}

@@ -1,0 +1,378 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/poundlock/poundlock/transport"
+)
+
+const (
+	maxBatch     = 256 << 10 // bytes of messages in one frame
+	ackDelay     = 5 * time.Millisecond
+	ackAtOnce    = 1024 // messages that are acknowledged without delay
+	writeTimeout = 10 * time.Second
+)
+
+// A conn is one connection of one session, after the handshake.
+type conn struct {
+	n     *Node
+	s     *session
+	nc    net.Conn
+	in    *bufio.Reader
+	dials bool // this end dialed: it sends the heartbeats
+	lease time.Duration
+	wake  chan struct{}
+	done  chan struct{} // closed when the connection is
+	acker *time.Timer
+
+	batches [][]event // by shard; the reader's
+
+	mu      sync.Mutex
+	why     error // set when done is closed
+	ping    time.Duration
+	pinged  bool // ping is on its way
+	pong    uint64
+	pongs   bool     // pong is to be sent
+	ack     bool     // what was received is to be acknowledged
+	unacked int      // messages received since the last acknowledgement
+	out     [][]byte // calls and answers, bounded by the numbers of calls
+	last    []byte   // items after which the connection is closed
+	lastWhy error
+	calls   map[uint64]chan<- answer
+	number  uint64 // of the last call
+	serving int    // calls of the peer that are being answered
+}
+
+func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Duration) *conn {
+	c := &conn{
+		n: n, nc: nc, in: in, dials: dials, lease: lease,
+		wake:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		batches: make([][]event, len(n.shards)),
+		calls:   map[uint64]chan<- answer{},
+	}
+	c.acker = time.AfterFunc(time.Hour, c.kick)
+	c.acker.Stop()
+	return c
+}
+
+// close closes the connection; the first reason counts.
+func (c *conn) close(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why != nil {
+		return
+	}
+	c.why = why
+	close(c.done)
+	c.acker.Stop()
+	closeNow(c.nc)
+	for id, reply := range c.calls {
+		reply <- answer{err: why} // it has room
+		delete(c.calls, id)
+	}
+}
+
+// closeNow closes a connection without TLS's farewell, which could wait for a
+// peer that does not read. Sessions have their own.
+func closeNow(nc net.Conn) {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	nc.Close()
+}
+
+// finishing reports whether only the last items are still to be sent.
+func (c *conn) finishing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last != nil
+}
+
+// finish sends the last items and then closes.
+func (c *conn) finish(last []byte, why error) {
+	c.mu.Lock()
+	c.last, c.lastWhy = last, why
+	c.mu.Unlock()
+	c.kick()
+}
+
+func (c *conn) kick() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run reads and writes until the connection ends, and returns why it did.
+func (c *conn) run() error {
+	stop := context.AfterFunc(c.n.ctx, func() { c.close(ErrClosed) })
+	defer stop()
+	var writer sync.WaitGroup
+	writer.Go(c.write)
+	c.close(c.read())
+	writer.Wait()
+	c.s.detach(c)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.why
+}
+
+// write sends frames until the connection is closed: everything that waits goes
+// into one frame.
+func (c *conn) write() {
+	interval := c.lease / 4
+	heartbeat := time.NewTimer(interval)
+	defer heartbeat.Stop()
+	var frame []byte
+	var beat bool
+	for {
+		var last error
+		frame, last = c.fill(frame, beat)
+		beat = false
+		if frame != nil {
+			c.nc.SetWriteDeadline(time.Now().Add(writeTimeout))
+			_, err := c.nc.Write(frame)
+			if err == nil {
+				err = last
+			}
+			if err != nil {
+				c.close(err)
+				return
+			}
+			continue
+		}
+		select {
+		case <-c.wake:
+		case <-heartbeat.C:
+			heartbeat.Reset(interval)
+			beat = c.dials
+		case <-c.done:
+			return
+		}
+	}
+}
+
+// fill makes a frame of what waits, in the memory of the last one; nil if nothing
+// does. The error is that of the end of the connection, after this frame.
+func (c *conn) fill(frame []byte, beat bool) ([]byte, error) {
+	b := transport.AppendHeader(frame[:0], c.n.c.Epoch)
+	empty := len(b)
+	c.mu.Lock()
+	if beat && !c.pinged {
+		// The lease counts from here: before the renewal is sent.
+		c.ping, c.pinged = c.n.c.Boot(), true
+		b = transport.Item{Type: transport.PingItem, Seq: uint64(c.ping)}.Append(b)
+	}
+	if c.pongs {
+		c.pongs = false
+		b = transport.Item{Type: transport.PongItem, Seq: c.pong}.Append(b)
+	}
+	for len(c.out) > 0 && (len(b)+len(c.out[0]) < transport.MaxBody || len(b) < maxBatch) {
+		b = append(b, c.out[0]...)
+		c.out = slices.Delete(c.out, 0, 1)
+	}
+	ack, last, why := c.ack, c.last, c.lastWhy
+	if len(b) > empty && c.unacked > 0 {
+		ack = true // it costs nothing now
+	}
+	c.mu.Unlock()
+
+	c.s.mu.Lock()
+	if c.s.conn == c {
+		before := len(b)
+		b = c.s.window.Take(b, maxBatch)
+		if ack || len(b) > before && c.s.window.Received() > 0 {
+			b = transport.Item{Type: transport.AckItem, Seq: c.s.window.Received()}.Append(b)
+			ack = true
+		}
+	}
+	c.s.mu.Unlock()
+	if ack {
+		c.mu.Lock()
+		c.ack, c.unacked = false, 0
+		c.mu.Unlock()
+	}
+	b = append(b, last...)
+	if len(b) == empty {
+		return nil, nil
+	}
+	transport.EndFrame(b)
+	if last == nil {
+		why = nil
+	}
+	return b, why
+}
+
+// read handles frames until one is wrong or the connection ends.
+func (c *conn) read() error {
+	idle := c.lease
+	if c.dials {
+		idle = c.lease / 2 // two heartbeats: time enough is left to connect anew
+	}
+	for {
+		c.nc.SetReadDeadline(time.Now().Add(idle))
+		frame, err := transport.ReadFrame(c.in, transport.MaxFrame)
+		if err != nil {
+			return err
+		}
+		h, items, err := transport.ReadHeader(frame)
+		if err == nil {
+			err = h.Check(c.n.c.Epoch)
+		}
+		if err == nil {
+			err = c.frame(items)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// frame handles the items of one frame. The messages in it go to the shards at
+// its end, in their order.
+func (c *conn) frame(items []byte) error {
+	c.s.receive.Lock()
+	defer c.s.receive.Unlock()
+	if c.s.connection() != c {
+		if c.finishing() {
+			return nil // nobody cares any more
+		}
+		return errReplaced
+	}
+	received := 0
+	err := func() error {
+		for len(items) > 0 {
+			i, rest, err := transport.ReadItem(items)
+			if err != nil {
+				return err
+			}
+			items = rest
+			if i.Type == transport.MessageItem {
+				received++
+				err = c.message(i)
+			} else {
+				err = c.control(i)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}()
+	// What was received before an error counts as received.
+	for k, batch := range c.batches {
+		if len(batch) > 0 {
+			c.n.shards[k].deliver(batch)
+			clear(batch)
+			c.batches[k] = batch[:0]
+		}
+	}
+	if received > 0 {
+		c.oweAck(received)
+	}
+	return err
+}
+
+// oweAck has messages acknowledged: with the next frame that goes out anyway, or
+// soon.
+func (c *conn) oweAck(received int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := c.unacked == 0
+	c.unacked += received
+	switch {
+	case c.why != nil:
+	case c.unacked >= ackAtOnce:
+		c.ack = true
+		c.kick()
+	case first:
+		c.ack = true
+		c.acker.Reset(ackDelay)
+	}
+}
+
+func (c *conn) message(i transport.Item) error {
+	if Kind(i.Kind) != c.n.c.Kind {
+		return c.refuse(refusal(fmt.Sprintf("kind of lock %q", i.Name),
+			fmt.Sprint(c.n.c.Kind), fmt.Sprint(i.Kind)))
+	}
+	if !c.n.mayTalk(c.s.id) || len(i.Name) == 0 {
+		return c.refuse(refusal("lock messages from this process", "", ""))
+	}
+	c.s.mu.Lock()
+	isNew, err := c.s.window.Receive(i.Seq)
+	c.s.mu.Unlock()
+	if err != nil || !isNew {
+		return err
+	}
+	// The hash needs no secret, but one that nobody outside knows keeps a client
+	// from giving all its locks to one shard.
+	k := maphash.Bytes(c.n.seed, i.Name) % uint64(len(c.n.shards))
+	c.batches[k] = append(c.batches[k], event{op: opMessage, sess: c.s, name: i.Name, msg: i.Body})
+	return nil
+}
+
+// refuse ends the session because of what the peer did, and tells it.
+func (c *conn) refuse(r *transport.Refuse) error {
+	c.n.end(c.s, fmt.Errorf("refused: %s: %s here, %s there", r.What, r.Mine, r.Yours), r)
+	return nil // the connection ends when the peer has been told
+}
+
+func refusal(what, mine, yours string) *transport.Refuse {
+	return &transport.Refuse{Code: transport.Misfit, What: what, Mine: mine, Yours: yours}
+}
+
+func (c *conn) control(i transport.Item) error {
+	switch i.Type {
+	case transport.AckItem:
+		c.s.mu.Lock()
+		defer c.s.mu.Unlock()
+		return c.s.window.Ack(i.Seq)
+	case transport.PingItem:
+		c.s.mu.Lock()
+		c.s.granted.Hear(c.n.c.Boot())
+		c.s.mu.Unlock()
+		c.mu.Lock()
+		c.pong, c.pongs = i.Seq, true
+		c.mu.Unlock()
+		c.kick()
+	case transport.PongItem:
+		c.mu.Lock()
+		sent, ok := c.ping, c.pinged && i.Seq == uint64(c.ping)
+		c.pinged = c.pinged && !ok
+		c.mu.Unlock()
+		if !ok {
+			return errors.New("node: an answer to no heartbeat")
+		}
+		c.s.mu.Lock()
+		c.s.held.Renew(sent)
+		c.s.mu.Unlock()
+	case transport.CallItem:
+		return c.serve(i.Seq, i.Body)
+	case transport.ReplyItem:
+		c.answered(i.Seq, i.Kind, i.Body)
+	case transport.ByeItem:
+		c.n.end(c.s, errBye, nil)
+		return errBye
+	case transport.RefuseItem:
+		r, err := transport.ReadRefuse(i.Body)
+		if err == nil {
+			err = r
+			c.n.end(c.s, r, nil)
+		}
+		return err
+	default:
+		return fmt.Errorf("%w: item of type %d after the handshake", transport.ErrFrame, i.Type)
+	}
+	return nil
+}

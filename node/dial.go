@@ -1,0 +1,198 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/poundlock/poundlock/detector"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+const (
+	minBackoff = 10 * time.Millisecond
+	maxBackoff = time.Second
+	handshake  = 5 * time.Second // to connect and to greet
+)
+
+// dial keeps a connection with member id for as long as the node lives.
+func (n *Node) dial(id protocol.ID) {
+	var number uint64 // of the last session that this end began
+	backoff := minBackoff
+	for {
+		began := time.Now()
+		greeted, err := n.connect(id, &number)
+		if n.ctx.Err() != nil {
+			return
+		}
+		n.noteFailure(id, err)
+		if greeted && time.Since(began) > backoff {
+			backoff = minBackoff
+		}
+		// Jitter keeps the clients of a server that comes back apart.
+		select {
+		case <-time.After(backoff/2 + rand.N(backoff/2)):
+		case <-n.ctx.Done():
+			return
+		}
+		backoff = min(2*backoff, maxBackoff, max(minBackoff, n.c.Lease/8))
+	}
+}
+
+// noteFailure remembers why a member cannot be reached, and logs what is news.
+func (n *Node) noteFailure(id protocol.ID, err error) {
+	n.mu.Lock()
+	old := n.dials[id]
+	n.dials[id] = err
+	n.mu.Unlock()
+	if old == nil || old.Error() != err.Error() {
+		n.c.Log.Warn("no connection", "peer", n.name(id), "address", n.c.Peers[id].Addr, "error", err)
+	}
+}
+
+// connect makes one connection and serves it until it ends. greeted says that
+// the peer accepted it.
+func (n *Node) connect(id protocol.ID, number *uint64) (greeted bool, err error) {
+	ctx, cancel := context.WithTimeout(n.ctx, handshake)
+	defer cancel()
+	nc, err := n.c.Dial(ctx, n.c.Peers[id])
+	if err != nil {
+		return false, err
+	}
+	defer closeNow(nc)
+	stop := context.AfterFunc(n.ctx, func() { closeNow(nc) })
+	defer stop()
+	nc.SetDeadline(time.Now().Add(handshake))
+
+	s := n.lookup(id)
+	if s == nil {
+		*number++
+		s = newSession(n, id, *number)
+	}
+	in := bufio.NewReaderSize(nc, 1<<16)
+	sent := n.c.Boot()
+	if err := n.hello(nc, s); err != nil {
+		return false, err
+	}
+	w, err := n.readWelcome(in, s)
+	if err != nil {
+		return false, err
+	}
+	c, err := n.begin(s, w, sent, nc, in)
+	if err != nil {
+		return false, err
+	}
+	nc.SetDeadline(time.Time{})
+	return true, c.run()
+}
+
+func (n *Node) hello(nc net.Conn, s *session) error {
+	s.mu.Lock()
+	h := transport.Hello{
+		From: n.c.ID, To: s.id, ToName: n.c.Peers[s.id].Name,
+		Incarnation: n.incarnation, Session: s.number, Resume: s.established,
+		Received: s.window.Received(),
+		Members:  n.c.System.N, Kind: uint8(n.c.Kind), Algorithm: n.algorithm(),
+		Lease: n.c.Lease, Label: n.c.Label,
+	}
+	s.mu.Unlock()
+	return n.writeFrame(nc, h.Append)
+}
+
+// algorithm is what the two ends must agree on.
+func (n *Node) algorithm() string {
+	if n.info.Variant == "" {
+		return n.info.Name
+	}
+	return n.info.Name + "/" + n.info.Variant
+}
+
+func (n *Node) writeFrame(nc net.Conn, item func([]byte) []byte) error {
+	b := item(transport.AppendHeader(nil, n.c.Epoch))
+	transport.EndFrame(b)
+	_, err := nc.Write(b)
+	return err
+}
+
+// readFirst reads the first item of the other end.
+func (n *Node) readFirst(in *bufio.Reader) (i transport.Item, h transport.Header, err error) {
+	frame, err := transport.ReadFrame(in, transport.MaxHandshake)
+	if err != nil {
+		return i, h, err
+	}
+	h, items, err := transport.ReadHeader(frame)
+	if err == nil {
+		err = h.Check(n.c.Epoch)
+	}
+	if err == nil {
+		i, _, err = transport.ReadItem(items)
+	}
+	return i, h, err
+}
+
+// readWelcome reads the answer to a Hello. A session that the peer has lost is
+// lost here too.
+func (n *Node) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, err error) {
+	i, _, err := n.readFirst(in)
+	if err != nil {
+		return w, err
+	}
+	switch i.Type {
+	case transport.WelcomeItem:
+		return transport.ReadWelcome(i.Body)
+	case transport.RefuseItem:
+		r, err := transport.ReadRefuse(i.Body)
+		if err != nil {
+			return w, err
+		}
+		if r.Code == transport.UnknownSession {
+			n.end(s, errRestarted, nil)
+		}
+		return w, r
+	}
+	return w, fmt.Errorf("%w: item of type %d instead of a welcome", transport.ErrFrame, i.Type)
+}
+
+// begin begins or resumes a session that the peer has agreed to. sent is when
+// the Hello was, from where the lease counts.
+func (n *Node) begin(s *session, w transport.Welcome, sent time.Duration, nc net.Conn, in *bufio.Reader) (*conn, error) {
+	if w.Lease < minLease || w.Lease > maxLease {
+		return nil, fmt.Errorf("node: a lease of %v was granted", w.Lease)
+	}
+	s.mu.Lock()
+	fits := w.Session == s.number && (!s.established || w.Incarnation == s.incarnation)
+	s.mu.Unlock()
+	if !fits {
+		return nil, fmt.Errorf("node: the welcome is for session %d of incarnation %d", w.Session, w.Incarnation)
+	}
+	c := newConn(n, nc, in, true, w.Lease)
+	c.s = s
+	s.mu.Lock()
+	s.incarnation, s.established, s.label = w.Incarnation, true, w.Label
+	s.held.Terms = detector.Terms{Length: w.Lease, Drift: n.c.ClockDrift, Margin: detector.Margin(w.Lease)}
+	s.held.Renew(sent)
+	lapsed := n.leased(s.id) && s.held.Lapsed(n.c.Boot())
+	s.mu.Unlock()
+	if lapsed {
+		n.end(s, errLapsed, nil)
+		return nil, errLapsed
+	}
+	if err := s.attach(c, w.Received); err != nil {
+		n.end(s, err, nil)
+		return nil, err
+	}
+	n.mu.Lock()
+	if n.sessions[s.id] == nil && !s.dead.Load() {
+		n.register(s)
+	}
+	n.dials[s.id] = nil
+	n.mu.Unlock()
+	n.noteUp()
+	c.kick()
+	n.c.Log.Debug("connected", "peer", n.name(s.id), "session", w.Session)
+	return c, nil
+}

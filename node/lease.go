@@ -1,0 +1,112 @@
+package node
+
+import (
+	"errors"
+	"math"
+	"time"
+)
+
+const (
+	minLease = 20 * time.Millisecond
+	maxLease = 10 * time.Minute
+)
+
+// Why sessions and connections end, or cannot begin.
+var (
+	errLost      = errors.New("node: the session is lost")
+	errReplaced  = errors.New("node: a newer connection of the session took over")
+	errLapsed    = errors.New("node: the lease lapsed")
+	errBye       = errors.New("node: the peer closed the session")
+	errRestarted = errors.New("node: the peer restarted and has lost its memory")
+	errNewer     = errors.New("node: the peer began a new session")
+	errNoAnswer  = errors.New("no answer yet")
+	errNotDialed = errors.New("it has not connected to this process")
+)
+
+// watchLeases ends the sessions whose leases lapse. A client must be on time; a
+// member may be late, which only delays a suspicion, and so it looks at its many
+// sessions not too often.
+func (n *Node) watchLeases() {
+	least, most := time.Millisecond, min(time.Second, n.c.Lease/4)
+	if n.isMember(n.c.ID) {
+		least = min(20*time.Millisecond, n.c.Lease/10)
+	}
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		now := n.c.Boot()
+		next := n.expire(now)
+		// The timer stands still while the machine is suspended, hence the cap.
+		t.Reset(max(least, min(most, next-now)))
+		select {
+		case <-t.C:
+		case <-n.watch:
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+func (n *Node) wakeWatcher() {
+	select {
+	case n.watch <- struct{}{}:
+	default:
+	}
+}
+
+// expire ends the sessions whose leases have lapsed at now, and returns when the
+// next one may.
+func (n *Node) expire(now time.Duration) (next time.Duration) {
+	for {
+		lapsed, next := n.lapsed(now)
+		if len(lapsed) == 0 {
+			return next
+		}
+		for _, s := range lapsed {
+			n.end(s, errLapsed, nil)
+		}
+	}
+}
+
+// lapsed returns the sessions whose leases have lapsed at now, and when the next
+// one ends. Only without any of the former does it set nextLapse, and only while
+// no session can begin, so that a shard never passes a lapse that is not dealt
+// with.
+func (n *Node) lapsed(now time.Duration) (over []*session, next time.Duration) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	next = math.MaxInt64
+	for _, s := range n.sessions {
+		if !n.leased(s.id) {
+			continue
+		}
+		s.mu.Lock()
+		known, lapsed, end := s.established, s.held.Lapsed(now), s.held.End()
+		if n.isMember(n.c.ID) {
+			lapsed, end = s.granted.Lapsed(now), s.granted.End()
+		}
+		s.mu.Unlock()
+		switch {
+		case !known:
+		case lapsed:
+			over = append(over, s)
+		default:
+			next = min(next, end)
+		}
+	}
+	if len(over) == 0 {
+		n.nextLapse.Store(int64(next))
+	}
+	return over, next
+}
+
+// lapse ends lapsed sessions before a shard of a client goes on: after a pause
+// of the whole process nobody knows whether the watcher has run yet.
+func (n *Node) lapse() {
+	if n.isMember(n.c.ID) {
+		return
+	}
+	if now := n.c.Boot(); int64(now) >= n.nextLapse.Load() {
+		n.expire(now)
+	}
+}

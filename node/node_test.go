@@ -1,0 +1,162 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A probe is a User that turns callbacks into channels.
+type probe struct {
+	crit    chan uint64
+	rem     chan string
+	ejected chan struct{}
+}
+
+func newProbe() *probe {
+	return &probe{make(chan uint64, 16), make(chan string, 16), make(chan struct{}, 16)}
+}
+
+func (p *probe) Crit(token uint64) { p.crit <- token }
+func (p *probe) Rem(reason string) { p.rem <- reason }
+func (p *probe) Ejected()          { p.ejected <- struct{}{} }
+
+// listen listens on loopback, or on a unix socket.
+func listen(t testing.TB, unix bool, i int) (net.Listener, string) {
+	t.Helper()
+	addr := "127.0.0.1:0"
+	if unix {
+		addr = "unix:" + filepath.Join(t.TempDir(), fmt.Sprint(i))
+	}
+	l, err := transport.Listen(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !unix {
+		addr = l.Addr().String()
+	}
+	return l, addr
+}
+
+// cluster starts n members of host and waits until all are connected.
+func cluster(t testing.TB, n int, unix bool, host node.Host, change func(*node.Config)) []*node.Node {
+	t.Helper()
+	peers := make([]node.Peer, n)
+	listeners := make([]net.Listener, n)
+	for i := range peers {
+		l, addr := listen(t, unix, i)
+		peers[i], listeners[i] = node.Peer{Name: fmt.Sprint("s", i+1), Addr: addr}, l
+	}
+	nodes := make([]*node.Node, n)
+	for i := range nodes {
+		c := node.Config{ID: protocol.ID(i), Host: host, Peers: peers, Listener: listeners[i]}
+		if change != nil {
+			change(&c)
+		}
+		nodes[i] = start(t, c)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if host.Info().Users == protocol.Members {
+		for _, m := range nodes {
+			if err := m.WaitAlive(ctx, n-1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return nodes
+}
+
+func start(t testing.TB, c node.Config) *node.Node {
+	t.Helper()
+	n, err := node.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+// count has every node enter every lock several times, and counts under the
+// lock in a way that is right only under it.
+func count(t *testing.T, nodes []*node.Node, locks, entries int) {
+	t.Helper()
+	counters := make([]int, locks) // the race detector watches them too
+	var inside = make([]atomic.Int32, locks)
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		for k := range locks {
+			wg.Go(func() {
+				u, name := newProbe(), fmt.Sprint("lock-", k)
+				for range entries {
+					if err := n.Try(name, u, false); err != nil {
+						t.Errorf("node %d: %v", i, err)
+						return
+					}
+					select {
+					case <-u.crit:
+					case <-time.After(20 * time.Second):
+						t.Errorf("node %d: no entry to %s", i, name)
+						return
+					}
+					if inside[k].Add(1) != 1 {
+						t.Errorf("two inside %s", name)
+					}
+					counters[k]++
+					inside[k].Add(-1)
+					n.Exit(name)
+					<-u.rem
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for k, got := range counters {
+		if want := len(nodes) * entries; got != want {
+			t.Errorf("lock %d: counted %d, want %d", k, got, want)
+		}
+	}
+}
+
+func TestRicartAgrawala(t *testing.T) {
+	for _, n := range []int{1, 3, 5} {
+		for _, unix := range []bool{false, true} {
+			t.Run(fmt.Sprintf("n=%d,unix=%v", n, unix), func(t *testing.T) {
+				count(t, cluster(t, n, unix, node.HostOf(ricartagrawala.Algorithm), nil), 3, 20)
+			})
+		}
+	}
+}
+
+func TestBusy(t *testing.T) {
+	n := cluster(t, 3, false, node.HostOf(ricartagrawala.Algorithm), nil)[0]
+	u := newProbe()
+	if err := n.Try("a", u, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Try("a", newProbe(), false); !errors.Is(err, node.ErrBusy) {
+		t.Errorf("a second user: %v, want ErrBusy", err)
+	}
+	<-u.crit
+	n.Exit("a")
+	<-u.rem
+	if err := n.Try("a", u, false); err != nil {
+		t.Errorf("after Rem: %v", err)
+	}
+	<-u.crit
+}

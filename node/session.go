@@ -1,0 +1,311 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/poundlock/poundlock/detector"
+	"github.com/poundlock/poundlock/link"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A session is what one life of this node shares with one life of a peer. It
+// ends once, and for ever.
+type session struct {
+	n       *Node
+	id      protocol.ID // the peer
+	dead    atomic.Bool
+	kicked  atomic.Bool // some shard will wake the writer at the end of its batch
+	receive sync.Mutex  // one reader delivers at a time; taken before mu
+
+	mu          sync.Mutex // the last to be taken
+	number      uint64     // counts the sessions of the dialing end with the other one
+	incarnation uint64     // of the peer, 0 until established
+	established bool       // the two ends have agreed
+	label       string     // of the peer
+	window      link.Window
+	conn        *conn            // nil while there is none
+	held        detector.Holder  // at a client
+	granted     detector.Grantor // at a member
+}
+
+func newSession(n *Node, id protocol.ID, number uint64) *session {
+	return &session{n: n, id: id, number: number}
+}
+
+// register makes s the session with its peer, and tells the shards. n.mu is held.
+func (n *Node) register(s *session) {
+	n.sessions[s.id] = s
+	for _, sh := range n.shards {
+		sh.post(event{op: opOpen, sess: s})
+	}
+}
+
+// noteUp wakes those who wait for sessions, and has the leases looked at.
+func (n *Node) noteUp() {
+	n.mu.Lock()
+	n.nextLapse.Store(0)
+	close(n.changed)
+	n.changed = make(chan struct{})
+	n.mu.Unlock()
+	n.wakeWatcher()
+}
+
+// end ends a session: the shards hear of it before anything else, and no message
+// of it is delivered from now on. A refusal is the last word on the connection.
+func (n *Node) end(s *session, why error, last *transport.Refuse) {
+	n.mu.Lock()
+	if !s.dead.CompareAndSwap(false, true) {
+		n.mu.Unlock()
+		return
+	}
+	s.mu.Lock()
+	c, number := s.conn, s.number
+	s.conn, s.window = nil, link.Window{}
+	s.mu.Unlock()
+	if n.sessions[s.id] == s {
+		delete(n.sessions, s.id)
+		for _, sh := range n.shards {
+			sh.hurry(event{op: opDead, sess: s, text: why.Error()})
+		}
+		if n.standing(s.id) {
+			n.register(newSession(n, s.id, number+1))
+		}
+	}
+	n.mu.Unlock()
+	n.c.Log.Info("session ended", "peer", n.name(s.id), "session", number, "reason", why)
+	if c == nil {
+		return
+	}
+	if last != nil {
+		c.finish(last.Append(nil), why)
+	} else {
+		c.close(why)
+	}
+}
+
+func (n *Node) lookup(id protocol.ID) *session {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.sessions[id]
+}
+
+// attach gives the session a new connection on which the peer has received every
+// message up to received. It fails when the session is dead or when the numbers
+// make no sense.
+func (s *session) attach(c *conn, received uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead.Load() {
+		return errLost
+	}
+	if err := s.window.Restart(received); err != nil {
+		return err
+	}
+	if s.conn != nil {
+		s.conn.close(errReplaced)
+	}
+	s.conn = c
+	return nil
+}
+
+// detach takes a connection that broke from the session, which goes on.
+func (s *session) detach(c *conn) {
+	s.mu.Lock()
+	if s.conn == c {
+		s.conn = nil
+	}
+	s.mu.Unlock()
+}
+
+// send appends a message to the window. The writer is woken by kick.
+func (s *session) send(kind Kind, name string, msg []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead.Load() {
+		return nil // what is sent to a dead session is lost, as it may be
+	}
+	seq, b := s.window.Next()
+	return s.window.Push(transport.AppendMessage(b, seq, uint8(kind), name, msg))
+}
+
+// kick wakes the writer.
+func (s *session) kick() {
+	s.kicked.Store(false)
+	if c := s.connection(); c != nil {
+		c.kick()
+	}
+}
+
+func (s *session) connection() *conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn
+}
+
+// pending reports whether a connected peer has yet to acknowledge something.
+func (s *session) pending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn != nil && s.window.Unacked() > 0
+}
+
+// up reports whether the session is alive as far as this node knows at now, and
+// until when.
+func (s *session) up(now time.Duration) (end time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.established || s.dead.Load() {
+		return 0, false
+	}
+	if !s.n.leased(s.id) {
+		return now + s.n.c.Lease, s.conn != nil
+	}
+	if s.n.isMember(s.n.c.ID) {
+		return s.granted.End(), !s.granted.Lapsed(now)
+	}
+	return s.held.End(), !s.held.Lapsed(now)
+}
+
+// Alive returns how many members this node has a live session with, itself not
+// counted.
+func (n *Node) Alive() int {
+	now, k := n.c.Boot(), 0
+	for _, s := range n.list() {
+		if _, ok := s.up(now); ok && n.isMember(s.id) {
+			k++
+		}
+	}
+	return k
+}
+
+// LeaseEnd is when the sessions of at least k members are certain to be alive
+// until, by this node's clock: the k-th latest lease end. It is the zero time
+// when there are fewer.
+func (n *Node) LeaseEnd(k int) time.Time {
+	now, wall := n.c.Boot(), time.Now()
+	var ends []time.Duration
+	for _, s := range n.list() {
+		if end, ok := s.up(now); ok && n.isMember(s.id) {
+			ends = append(ends, end)
+		}
+	}
+	if k < 1 || len(ends) < k {
+		return time.Time{}
+	}
+	sortDescending(ends)
+	return wall.Add(ends[k-1] - now)
+}
+
+func sortDescending(d []time.Duration) {
+	for i := range d { // a handful of members
+		for j := i; j > 0 && d[j] > d[j-1]; j-- {
+			d[j], d[j-1] = d[j-1], d[j]
+		}
+	}
+}
+
+// A Session is what a node knows about one connected process.
+type Session struct {
+	Peer        protocol.ID
+	Label       string
+	Incarnation uint64
+	LeaseEnd    time.Time
+}
+
+// Sessions returns the live sessions, by peer.
+func (n *Node) Sessions() []Session {
+	now, wall := n.c.Boot(), time.Now()
+	var all []Session
+	for _, s := range n.list() {
+		end, ok := s.up(now)
+		if !ok {
+			continue
+		}
+		s.mu.Lock()
+		all = append(all, Session{s.id, s.label, s.incarnation, wall.Add(end - now)})
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// An UnreachableError says which members a node has no session with, and why.
+type UnreachableError struct {
+	Alive, Want int
+	Members     []MemberError
+	Cause       error // the context's
+}
+
+// A MemberError is what stands in the way of one session.
+type MemberError struct {
+	Peer Peer
+	Err  error
+}
+
+func (e *UnreachableError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "node: %d of %d members reached", e.Alive, e.Want)
+	for i, m := range e.Members {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&b, "%s%s (%s): %v", sep, m.Peer.Name, m.Peer.Addr, m.Err)
+	}
+	return b.String()
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Cause }
+
+// WaitAlive waits for k live sessions, and returns what stands in the way, by
+// member, when ctx ends first: an *UnreachableError that wraps ctx's cause.
+func (n *Node) WaitAlive(ctx context.Context, k int) error {
+	for {
+		n.mu.RLock()
+		changed := n.changed
+		n.mu.RUnlock()
+		if n.Alive() >= k {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return n.unreachable(k, context.Cause(ctx))
+		case <-n.ctx.Done():
+			return ErrClosed
+		}
+	}
+}
+
+func (n *Node) unreachable(k int, cause error) error {
+	e := &UnreachableError{Alive: n.Alive(), Want: k, Cause: cause}
+	now := n.c.Boot()
+	for id, p := range n.c.Peers {
+		id := protocol.ID(id)
+		if id == n.c.ID {
+			continue
+		}
+		if s := n.lookup(id); s != nil {
+			if _, ok := s.up(now); ok {
+				continue
+			}
+		}
+		n.mu.RLock()
+		err := n.dials[id]
+		n.mu.RUnlock()
+		switch {
+		case err != nil:
+		case n.dialsTo(id):
+			err = errNoAnswer
+		default:
+			err = errNotDialed
+		}
+		e.Members = append(e.Members, MemberError{p, err})
+	}
+	return e
+}

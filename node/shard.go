@@ -1,0 +1,637 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// maxQueue is how many events wait for a shard before readers wait for it.
+const maxQueue = 1 << 14
+
+// An op says what an event asks of a shard.
+type op uint8
+
+const (
+	opMessage op = iota // msg of the lock name arrived in sess
+	opOpen              // sess is the session with its peer
+	opDead              // sess has ended
+	opTry
+	opCancel
+	opExit
+	opLocks
+	opClose
+)
+
+type event struct {
+	op    op
+	once  bool // opTry
+	sess  *session
+	name  []byte // opMessage
+	msg   []byte
+	text  string // name of the lock; opDead: the reason
+	locks chan<- []Lock
+}
+
+// An instance is one process of one lock.
+type instance struct {
+	name    string
+	process Instance
+	timers  []*timer   // those that are armed
+	peers   []*session // that have business with it: where shard.business has it
+}
+
+// A user is the user of one lock, from Try to Rem.
+type user struct {
+	User
+	section protocol.Section // the shard's
+}
+
+// A shard owns the instances whose names hash to it. Only its goroutine touches
+// what does not stand below mu.
+type shard struct {
+	n         *Node
+	instances map[string]*instance
+	sessions  map[protocol.ID]*session // by peer, as far as this shard has heard
+	live      []uint64                 // incarnations of the members trusted, 0: not trusted; at clients with leases
+	business  map[*session]map[*instance]struct{}
+	timers    timers
+	random    *rand.Rand
+	current   *instance  // whose effects come
+	dirty     []*session // to be kicked
+	fresh     []byte     // the state of an instance just made; nil: unknown
+	state     []byte     // scratch
+	done      chan struct{}
+	wake      chan struct{}
+
+	mu     sync.Mutex
+	space  sync.Cond // there is room in queue
+	urgent []event   // before the queue
+	queue  []event
+	users  map[string]*user
+	failed map[string]string // why a lock is dead at this node; written by the shard
+	closed bool
+}
+
+func newShard(n *Node) *shard {
+	s := &shard{
+		n:         n,
+		instances: map[string]*instance{},
+		sessions:  map[protocol.ID]*session{},
+		business:  map[*session]map[*instance]struct{}{},
+		live:      make([]uint64, n.c.System.N),
+		random:    rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		done:      make(chan struct{}),
+		wake:      make(chan struct{}, 1),
+		users:     map[string]*user{},
+		failed:    map[string]string{},
+	}
+	s.space.L = &s.mu
+	return s
+}
+
+// deliver queues events, and waits while the queue is full. It empties batch.
+func (s *shard) deliver(batch []event) {
+	s.mu.Lock()
+	for len(s.queue) >= maxQueue && !s.closed {
+		s.space.Wait()
+	}
+	if !s.closed {
+		s.queue = append(s.queue, batch...)
+	}
+	s.mu.Unlock()
+	s.signal()
+}
+
+// post queues an event and never waits, so that users may call it from their
+// callbacks. It reports false when the shard is closed. What is posted is
+// bounded by the numbers of users and of sessions.
+func (s *shard) post(e event) bool {
+	s.mu.Lock()
+	if !s.closed {
+		s.queue = append(s.queue, e)
+	}
+	ok := !s.closed
+	s.mu.Unlock()
+	s.signal()
+	return ok
+}
+
+// hurry queues an event before all others that are not urgent.
+func (s *shard) hurry(e event) {
+	s.mu.Lock()
+	s.urgent = append(s.urgent, e)
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *shard) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *shard) try(name string, u User, once bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if why, ok := s.failed[name]; ok {
+		return fmt.Errorf("%w: %q: %s", ErrFailed, name, why)
+	}
+	if s.users[name] != nil {
+		return fmt.Errorf("%w: %q", ErrBusy, name)
+	}
+	s.users[name] = &user{User: u}
+	s.queue = append(s.queue, event{op: opTry, text: name, once: once})
+	s.signal()
+	return nil
+}
+
+// run is the goroutine of the shard.
+func (s *shard) run() {
+	defer close(s.done)
+	var urgent, queue []event
+	alarm := time.NewTimer(time.Hour)
+	defer alarm.Stop()
+	for {
+		s.n.lapse()
+		s.mu.Lock()
+		urgent, s.urgent = s.urgent, urgent[:0]
+		queue, s.queue = s.queue, queue[:0]
+		s.space.Broadcast()
+		s.mu.Unlock()
+		idle := len(urgent)+len(queue) == 0
+		for i := range urgent {
+			s.handle(&urgent[i])
+		}
+		for i := range queue {
+			if queue[i].op == opClose {
+				s.close(queue[i+1:])
+				return
+			}
+			s.handle(&queue[i])
+		}
+		clear(urgent)
+		clear(queue)
+		wait := s.runTimers()
+		for _, p := range s.dirty {
+			p.kick()
+		}
+		clear(s.dirty)
+		s.dirty = s.dirty[:0]
+		if !idle {
+			continue
+		}
+		alarm.Reset(wait)
+		select {
+		case <-s.wake:
+		case <-alarm.C:
+		}
+	}
+}
+
+func (s *shard) handle(e *event) {
+	switch e.op {
+	case opMessage:
+		s.message(e)
+	case opOpen:
+		s.open(e.sess)
+	case opDead:
+		s.dead(e.sess, e.text)
+	case opTry:
+		s.tryEvent(e)
+	case opCancel:
+		if u := s.user(e.text); u != nil && u.section == protocol.InTry && s.n.info.Cancels {
+			s.stepUser(e.text, protocol.Input{Kind: protocol.Cancel})
+		}
+	case opExit:
+		if u := s.user(e.text); u != nil && u.section >= protocol.InCrit {
+			s.stepUser(e.text, protocol.Input{Kind: protocol.Exit})
+		}
+	case opLocks:
+		e.locks <- s.locks()
+	}
+}
+
+// message delivers a message of a session that is not dead.
+func (s *shard) message(e *event) {
+	if e.sess.dead.Load() {
+		return
+	}
+	i := s.instances[string(e.name)]
+	if i == nil {
+		if len(s.failed) > 0 && s.failed[string(e.name)] != "" {
+			return
+		}
+		i = s.create(string(e.name))
+	}
+	s.note(i, e.sess)
+	if e.sess.dead.Load() { // it had too much business
+		s.dropIfIdle(i)
+		return
+	}
+	s.step(i, protocol.Input{Kind: protocol.Receive, From: e.sess.id}, e.msg, e.sess)
+}
+
+// open notes the session that messages to a peer go to from now on. A client is
+// told that the lease at a member has begun.
+func (s *shard) open(sess *session) {
+	if sess.dead.Load() {
+		return // opDead has come or will come, and must be the last word
+	}
+	s.sessions[sess.id] = sess
+	if !s.restores(sess) {
+		return
+	}
+	sess.mu.Lock()
+	incarnation := sess.incarnation
+	sess.mu.Unlock()
+	s.live[sess.id] = incarnation
+	s.fresh = nil
+	s.stepAll(protocol.Input{Kind: protocol.Restore, From: sess.id, Arg: incarnation})
+}
+
+// restores reports whether processes are told about this session.
+func (s *shard) restores(sess *session) bool {
+	return s.n.info.Detector == protocol.LeaseDetector && !s.n.isMember(s.n.c.ID) && s.n.isMember(sess.id)
+}
+
+// dead tells the processes concerned that a session has ended: those of a client
+// about the member, those of a member about the client. Where the algorithm does
+// not know such an event, its locks fail closed.
+func (s *shard) dead(sess *session, why string) {
+	if s.sessions[sess.id] == sess {
+		delete(s.sessions, sess.id)
+	}
+	business := s.business[sess]
+	delete(s.business, sess)
+	suspect := protocol.Input{Kind: protocol.Suspect, From: sess.id}
+	switch {
+	case s.restores(sess):
+		s.live[sess.id] = 0
+		s.fresh = nil
+		s.stepAll(suspect)
+	case s.n.isMember(s.n.c.ID) && !s.n.isMember(sess.id) && s.n.info.Detector != protocol.NoDetector:
+		for i := range business {
+			i.forget(sess)
+			s.step(i, suspect, nil, nil)
+		}
+	default:
+		for i := range business {
+			s.fail(i, fmt.Sprintf("%s: %s", s.n.name(sess.id), why))
+		}
+	}
+}
+
+func (s *shard) stepAll(in protocol.Input) {
+	for _, i := range s.instances {
+		s.step(i, in, nil, nil)
+	}
+}
+
+func (s *shard) tryEvent(e *event) {
+	u := s.user(e.text)
+	u.section = protocol.InTry
+	if why := s.failed[e.text]; why != "" {
+		s.leave(e.text)
+		u.Rem(why)
+		return
+	}
+	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait}
+	if e.once {
+		in.Arg = protocol.TryOnce
+	}
+	s.stepUser(e.text, in)
+}
+
+// stepUser gives an event of the user to the instance of its lock.
+func (s *shard) stepUser(name string, in protocol.Input) {
+	i := s.instances[name]
+	if i != nil || in.Kind == protocol.Try {
+		if i == nil {
+			i = s.create(name)
+		}
+		s.step(i, in, nil, nil)
+		return
+	}
+	// The lock failed under a user that had to leave first.
+	if u := s.user(name); u != nil {
+		s.leave(name)
+		u.Rem(s.failed[name])
+	}
+}
+
+// create makes an instance: Start, and what a client knows of the members.
+func (s *shard) create(name string) *instance {
+	i := &instance{name: name, process: s.n.c.Host.New(s.n.c.ID, s.n.c.System)}
+	s.instances[name] = i
+	s.begin(func(in protocol.Input) error {
+		if s.instances[name] == i {
+			s.stepKeep(i, in, nil, nil)
+		}
+		return nil
+	})
+	return i
+}
+
+// begin feeds the first events of an instance.
+func (s *shard) begin(feed func(protocol.Input) error) error {
+	err := feed(protocol.Input{Kind: protocol.Start, Arg: s.n.incarnation})
+	for id, incarnation := range s.live {
+		if incarnation != 0 && err == nil {
+			err = feed(protocol.Input{Kind: protocol.Restore, From: protocol.ID(id), Arg: incarnation})
+		}
+	}
+	return err
+}
+
+// step gives an event to an instance, and drops the instance when that leaves it
+// idle.
+func (s *shard) step(i *instance, in protocol.Input, msg []byte, from *session) {
+	s.stepKeep(i, in, msg, from)
+	s.dropIfIdle(i)
+}
+
+func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *session) {
+	in.Now = s.n.clock.now()
+	s.current = i
+	err := i.process.Step(in, msg, s)
+	s.current = nil
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrMessage):
+		s.n.c.Log.Error("malformed message", "lock", i.name, "peer", s.n.name(from.id), "error", err)
+		s.n.end(from, err, nil)
+	default:
+		s.fail(i, err.Error())
+	}
+}
+
+// fail closes a lock: its process has lost or broken its state, and a new one in
+// its place could grant what the old one had given away. The name stays refused
+// for the rest of this node's life.
+func (s *shard) fail(i *instance, why string) {
+	if s.instances[i.name] != i {
+		return
+	}
+	s.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "reason", why)
+	s.remove(i)
+	if line := bytes.IndexByte([]byte(why), '\n'); line >= 0 {
+		why = why[:line] // the stack is for the log
+	}
+	s.mu.Lock()
+	s.failed[i.name] = why
+	u := s.users[i.name]
+	s.mu.Unlock()
+	if u == nil {
+		return
+	}
+	switch u.section {
+	case protocol.InTry:
+		s.leave(i.name)
+		u.Rem(why)
+	case protocol.InCrit:
+		u.section = protocol.InLost // Exit and Rem follow
+		u.Ejected()
+	}
+}
+
+// remove forgets an instance.
+func (s *shard) remove(i *instance) {
+	delete(s.instances, i.name)
+	for _, t := range i.timers {
+		s.timers.remove(t)
+	}
+	i.timers = nil
+	for _, p := range i.peers {
+		delete(s.business[p], i)
+	}
+	i.peers = nil
+}
+
+// dropIfIdle forgets an instance that nothing distinguishes from a new one.
+func (s *shard) dropIfIdle(i *instance) {
+	if len(i.timers) > 0 || s.instances[i.name] != i || s.user(i.name) != nil {
+		return
+	}
+	if s.fresh == nil && !s.makeFresh() {
+		return
+	}
+	s.state = i.process.AppendState(s.state[:0])
+	if bytes.Equal(s.state, s.fresh) {
+		s.remove(i)
+	}
+}
+
+// makeFresh computes the state of an instance made now.
+func (s *shard) makeFresh() bool {
+	p := s.n.c.Host.New(s.n.c.ID, s.n.c.System)
+	err := s.begin(func(in protocol.Input) error {
+		in.Now = s.n.clock.now()
+		return p.Step(in, nil, nowhere{})
+	})
+	s.fresh = p.AppendState([]byte{})
+	return err == nil
+}
+
+type nowhere struct{}
+
+func (nowhere) Effect(protocol.Act, []byte) {}
+
+// note records that a peer has business with an instance, where the end of its
+// session concerns only those.
+func (s *shard) note(i *instance, p *session) {
+	if s.restores(p) {
+		return
+	}
+	locks := s.business[p]
+	if _, ok := locks[i]; ok {
+		return
+	}
+	if locks == nil {
+		locks = map[*instance]struct{}{}
+		s.business[p] = locks
+	}
+	if len(locks) >= s.n.c.MaxLocks/len(s.n.shards)+1 && !s.n.isMember(p.id) {
+		err := fmt.Errorf("node: more than %d locks", s.n.c.MaxLocks)
+		s.n.end(p, err, refusal("locks of one client", fmt.Sprint("at most ", s.n.c.MaxLocks), "more"))
+		return
+	}
+	locks[i] = struct{}{}
+	i.peers = append(i.peers, p)
+}
+
+func (i *instance) forget(p *session) {
+	if k := slices.Index(i.peers, p); k >= 0 {
+		i.peers = slices.Delete(i.peers, k, k+1)
+	}
+}
+
+// Effect implements Sink for the current instance.
+func (s *shard) Effect(a protocol.Act, msg []byte) {
+	i := s.current
+	if s.instances[i.name] != i {
+		return // an earlier effect of this step made the lock fail
+	}
+	switch a.Do {
+	case protocol.Send:
+		s.send(i, a.To, msg)
+	case protocol.Broadcast:
+		for id := range s.n.c.System.N {
+			if id := protocol.ID(id); id != s.n.c.ID {
+				s.send(i, id, msg)
+			}
+		}
+	case protocol.Crit:
+		if u := s.user(i.name); u != nil {
+			u.section = protocol.InCrit
+			u.Crit(a.Arg)
+		}
+	case protocol.Ejected:
+		if u := s.user(i.name); u != nil {
+			u.section = protocol.InLost
+			u.Ejected()
+		}
+	case protocol.Rem:
+		if u := s.user(i.name); u != nil {
+			s.leave(i.name)
+			u.Rem(a.Reason)
+		}
+	case protocol.SetTimer:
+		after := time.Duration(a.After)
+		if a.Arg > 0 {
+			after += time.Duration(s.random.Uint64N(a.Arg + 1))
+		}
+		s.setTimer(i, a.Timer, after)
+	case protocol.StopTimer:
+		if t := i.timer(a.Timer); t != nil {
+			s.stopTimer(t)
+		}
+	default:
+		panic(fmt.Sprintf("node: unknown effect %d", a.Do))
+	}
+}
+
+// send appends a message to the session with a peer. Without one it is lost: the
+// process has been told, or nobody will ever need it.
+func (s *shard) send(i *instance, to protocol.ID, msg []byte) {
+	p := s.sessions[to]
+	if p == nil {
+		return
+	}
+	if len(msg) > transport.MaxMessage {
+		s.fail(i, fmt.Sprintf("a message of %d bytes exceeds %d", len(msg), transport.MaxMessage))
+		return
+	}
+	s.note(i, p)
+	if err := p.send(s.n.c.Kind, i.name, msg); err != nil {
+		s.n.end(p, err, nil)
+		return
+	}
+	if p.kicked.CompareAndSwap(false, true) {
+		s.dirty = append(s.dirty, p)
+	}
+}
+
+func (s *shard) user(name string) *user {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.users[name]
+}
+
+// leave forgets the user of a lock, before it is told Rem: it may Try again at
+// once.
+func (s *shard) leave(name string) {
+	s.mu.Lock()
+	delete(s.users, name)
+	s.mu.Unlock()
+}
+
+func (i *instance) timer(id uint32) *timer {
+	for _, t := range i.timers {
+		if t.id == id {
+			return t
+		}
+	}
+	return nil
+}
+
+func (s *shard) setTimer(i *instance, id uint32, after time.Duration) {
+	t := i.timer(id)
+	if t == nil {
+		t = &timer{inst: i, id: id}
+		i.timers = append(i.timers, t)
+	} else {
+		s.timers.remove(t)
+	}
+	t.at = time.Since(s.n.started) + after
+	s.timers.add(t)
+}
+
+func (s *shard) stopTimer(t *timer) {
+	s.timers.remove(t)
+	k := slices.Index(t.inst.timers, t)
+	t.inst.timers = slices.Delete(t.inst.timers, k, k+1)
+}
+
+// runTimers fires what is due, and returns how long to wait for the next one.
+func (s *shard) runTimers() time.Duration {
+	const most = time.Hour
+	if len(s.timers) == 0 {
+		return most
+	}
+	now := time.Since(s.n.started)
+	for len(s.timers) > 0 && s.timers[0].at <= now {
+		t := s.timers[0]
+		s.stopTimer(t)
+		s.step(t.inst, protocol.Input{Kind: protocol.Timeout, Timer: t.id}, nil, nil)
+	}
+	if len(s.timers) == 0 {
+		return most
+	}
+	return min(most, s.timers[0].at-now)
+}
+
+func (s *shard) locks() []Lock {
+	all := make([]Lock, 0, len(s.instances))
+	for name, i := range s.instances {
+		all = append(all, Lock{name, s.n.c.Kind, i.process.Standing()})
+	}
+	return all
+}
+
+// close tells the users that it is over. rest is what will not be handled.
+func (s *shard) close(rest []event) {
+	s.mu.Lock()
+	s.closed = true
+	users := s.users
+	s.users = map[string]*user{}
+	for _, e := range append(rest, s.queue...) {
+		if e.op == opLocks {
+			e.locks <- nil
+		}
+	}
+	s.urgent, s.queue = nil, nil
+	s.space.Broadcast()
+	s.mu.Unlock()
+	for _, u := range users {
+		if u.section == protocol.InCrit {
+			u.Ejected()
+		} else {
+			u.Rem(ErrClosed.Error())
+		}
+	}
+	for _, p := range s.dirty {
+		p.kick()
+	}
+}

@@ -1,0 +1,65 @@
+package node
+
+import "time"
+
+// A timer is one armed timer of one instance.
+type timer struct {
+	at    time.Duration // since the node's start
+	inst  *instance
+	id    uint32
+	index int // in the heap
+}
+
+// timers is a binary heap of timers, the earliest first.
+type timers []*timer
+
+func (h *timers) add(t *timer) {
+	t.index = len(*h)
+	*h = append(*h, t)
+	h.up(t.index)
+}
+
+func (h *timers) remove(t *timer) {
+	last := len(*h) - 1
+	i := t.index
+	h.swap(i, last)
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	if i < last {
+		h.down(i)
+		h.up(i)
+	}
+}
+
+func (h *timers) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if (*h)[parent].at <= (*h)[i].at {
+			return
+		}
+		h.swap(i, parent)
+		i = parent
+	}
+}
+
+func (h *timers) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(*h) {
+			return
+		}
+		if child+1 < len(*h) && (*h)[child+1].at < (*h)[child].at {
+			child++
+		}
+		if (*h)[i].at <= (*h)[child].at {
+			return
+		}
+		h.swap(i, child)
+		i = child
+	}
+}
+
+func (h *timers) swap(i, j int) {
+	(*h)[i], (*h)[j] = (*h)[j], (*h)[i]
+	(*h)[i].index, (*h)[j].index = i, j
+}

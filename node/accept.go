@@ -95,13 +95,13 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	return c, nil
 }
 
-// lease is the length of the lease that is granted: the one asked for, within
-// bounds.
+// lease is the length of the lease that is granted: the one asked for, but none
+// longer than this member's own.
 func (n *Node) lease(h transport.Hello) time.Duration {
 	if h.Lease == 0 {
 		return n.c.Lease
 	}
-	return max(minLease, min(h.Lease, maxLease))
+	return max(minLease, min(h.Lease, n.c.Lease))
 }
 
 // misfit says how the two ends differ in what they must agree on.

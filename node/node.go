@@ -62,10 +62,12 @@ type Config struct {
 	Listener net.Listener // where a member accepts; nil at a client. Close closes it
 	TLS      *tls.Config  // for dialing; nil: plaintext. A TLS listener is the caller's
 
-	Lease      time.Duration // L: a server suspects a client that it has not heard of for L; a client asks for it. Default 10s
-	ClockDrift float64       // rho: two clocks' rates differ by less. Default 0.001
-	Label      string        // who this is, for people: shown by status as the holder
-	Log        *slog.Logger  // nil: discarded
+	// Lease is L: a member suspects a client that it has not heard of for L. A
+	// client asks for its own, and gets at most the member's. Default 10s.
+	Lease      time.Duration
+	ClockDrift float64      // rho: two clocks' rates differ by less. Default 0.001
+	Label      string       // who this is, for people: shown by status as the holder
+	Log        *slog.Logger // nil: discarded
 
 	// Call answers a control request of a connected process, such as status, on
 	// a goroutine of its own; Close waits for it. nil: requests are refused.

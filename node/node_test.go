@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -56,6 +57,13 @@ func listen(t testing.TB, unix bool, i int) (net.Listener, string) {
 // cluster starts n members of host and waits until all are connected.
 func cluster(t testing.TB, n int, unix bool, host node.Host, change func(*node.Config)) []*node.Node {
 	t.Helper()
+	nodes, _ := clusterAt(t, n, unix, host, change)
+	return nodes
+}
+
+// clusterAt returns the slot table too, for clients.
+func clusterAt(t testing.TB, n int, unix bool, host node.Host, change func(*node.Config)) ([]*node.Node, []node.Peer) {
+	t.Helper()
 	peers := make([]node.Peer, n)
 	listeners := make([]net.Listener, n)
 	for i := range peers {
@@ -79,7 +87,7 @@ func cluster(t testing.TB, n int, unix bool, host node.Host, change func(*node.C
 			}
 		}
 	}
-	return nodes
+	return nodes, peers
 }
 
 func start(t testing.TB, c node.Config) *node.Node {
@@ -140,6 +148,47 @@ func TestRicartAgrawala(t *testing.T) {
 				count(t, cluster(t, n, unix, node.HostOf(ricartagrawala.Algorithm), nil), 3, 20)
 			})
 		}
+	}
+}
+
+// clients starts k clients of the members and waits for their sessions.
+func clients(t testing.TB, k int, peers []node.Peer, host node.Host, change func(*node.Config)) []*node.Node {
+	t.Helper()
+	nodes := make([]*node.Node, k)
+	for i := range nodes {
+		c := node.Config{ID: node.NewClientID(), Host: host, Peers: peers}
+		if change != nil {
+			change(&c)
+		}
+		nodes[i] = start(t, c)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := nodes[i].WaitAlive(ctx, len(peers)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return nodes
+}
+
+// eventually waits until ok holds.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not after 10 s: %s", what)
+		}
+	}
+}
+
+func TestSigma(t *testing.T) {
+	host := node.HostOf(sigma.Algorithm)
+	servers, peers := clusterAt(t, 4, false, host, nil)
+	users := clients(t, 3, peers, host, nil)
+	count(t, users, 3, 20)
+	for i, n := range append(servers, users...) {
+		eventually(t, fmt.Sprintf("node %d has no instances", i), func() bool {
+			return len(n.Locks()) == 0
+		})
 	}
 }
 

@@ -13,6 +13,14 @@ import (
 // which inputs are possible; the properties are predicates over it.
 type Users []protocol.Section
 
+var (
+	inputs   = map[protocol.Kind]string{protocol.Try: "try", protocol.Exit: "exit", protocol.Cancel: "cancel"}
+	acts     = map[protocol.Do]string{protocol.Crit: "crit", protocol.Rem: "rem", protocol.Ejected: "ejected"}
+	sections = [...]string{
+		protocol.InRem: "remainder", protocol.InTry: "trying", protocol.InCrit: "critical", protocol.InLost: "lost",
+	}
+)
+
 // Input records that a driver gave in to user id, and returns an error when no
 // user may do that in its section.
 func (u Users) Input(id protocol.ID, in protocol.Input) error {
@@ -25,7 +33,7 @@ func (u Users) Input(id protocol.ID, in protocol.Input) error {
 		*s = protocol.InRem
 	case in.Kind == protocol.Cancel && *s == protocol.InTry:
 	case in.Kind == protocol.Try, in.Kind == protocol.Exit, in.Kind == protocol.Cancel:
-		return fmt.Errorf("history: user %d: input %d in section %d", id, in.Kind, *s)
+		return fmt.Errorf("history: user %d: %s in its %s section", id, inputs[in.Kind], sections[*s])
 	}
 	return nil
 }
@@ -42,7 +50,7 @@ func (u Users) Act(id protocol.ID, a protocol.Act) error {
 	case a.Do == protocol.Rem && (*s == protocol.InTry || *s == protocol.InRem):
 		*s = protocol.InRem
 	case a.Do == protocol.Crit, a.Do == protocol.Ejected, a.Do == protocol.Rem:
-		return fmt.Errorf("well-formed: user %d was told %d in section %d", id, a.Do, *s)
+		return fmt.Errorf("well-formed: user %d was told %s in its %s section", id, acts[a.Do], sections[*s])
 	}
 	return nil
 }

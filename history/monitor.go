@@ -91,7 +91,7 @@ func NewMonitor(users int) *Monitor {
 func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 	was := m.users[user]
 	if err := m.users.Input(protocol.ID(user), in); err != nil {
-		m.Found(at, WellFormed, fmt.Sprintf("%s may not do this: %v", m.Name(user), err))
+		m.Found(at, WellFormed, fmt.Sprintf("%s: %s in its %s section", m.Name(user), inputs[in.Kind], sections[was]))
 		return
 	}
 	t := &m.tries[user]
@@ -116,7 +116,7 @@ func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 func (m *Monitor) Act(user int, at int64, a protocol.Act) {
 	was := m.users[user]
 	if err := m.users.Act(protocol.ID(user), a); err != nil {
-		m.Found(at, WellFormed, fmt.Sprintf("%s: %v", m.Name(user), err))
+		m.Found(at, WellFormed, fmt.Sprintf("%s was told %s in its %s section", m.Name(user), acts[a.Do], sections[was]))
 		return
 	}
 	t := &m.tries[user]

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -30,7 +31,8 @@ type Answer struct {
 	Err    error
 }
 
-// Ask asks every server for its Status, all at once, until ctx ends. The answers
+// Ask asks every server for its Status, all at once, until ctx ends; when a
+// quorum has answered it waits only a little longer for the others. The answers
 // stand in the order of the names. The error is about the configuration only.
 func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 	table, err := slots.Check(c.Servers, c.NoAmnesia)
@@ -44,7 +46,7 @@ func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 		ID:     node.NewClientID(),
 		System: slots.System(len(table), c.ClockBound),
 		Kind:   node.Mutex,
-		Host:   slots.Host(),
+		Host:   host(),
 		Peers:  table,
 		Epoch:  c.Epoch,
 		TLS:    c.TLS,
@@ -54,6 +56,7 @@ func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	defer n.Close()
+	connect(ctx, n, len(table))
 	answers := make([]Answer, len(table))
 	var all sync.WaitGroup
 	for i, p := range table {
@@ -66,12 +69,23 @@ func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 	return answers, nil
 }
 
+// connect waits for sessions with all k servers, and for the last ones only a
+// little longer than for a quorum.
+func connect(ctx context.Context, n *node.Node, k int) {
+	if n.WaitAlive(ctx, slots.Quorum(k)) != nil {
+		return // the answers say why
+	}
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	_ = n.WaitAlive(ctx, k)
+}
+
 // ask puts the pages of one server together. Locks that come or go between two
 // pages may be missing, as in any list of what changes.
 func ask(ctx context.Context, n *node.Node, id protocol.ID) (Status, error) {
 	var whole Status
 	for _, q := range []query{{Ask: "sessions"}, {Ask: "locks"}} {
-		for more := true; more; {
+		for {
 			p, err := askPage(ctx, n, id, q)
 			if err != nil {
 				return Status{}, err
@@ -82,14 +96,13 @@ func ask(ctx context.Context, n *node.Node, id protocol.ID) (Status, error) {
 			p.Sessions = append(whole.Sessions, p.Sessions...)
 			p.Locks = append(whole.Locks, p.Locks...)
 			whole = p.Status
-			if more = p.More; !more {
+			if !p.More {
 				break
 			}
-			if q.Ask == "sessions" && len(p.Sessions) > 0 {
-				q.After = p.Sessions[len(p.Sessions)-1].ID
-			} else if q.Ask == "locks" && len(p.Locks) > 0 {
-				q.After = p.Locks[len(p.Locks)-1].Name
+			if bytes.Compare(p.Last, q.After) <= 0 {
+				return Status{}, errors.New("server: pages out of order")
 			}
+			q.After = p.Last
 		}
 	}
 	return whole, nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -108,7 +109,7 @@ func (s *Server) Run(ctx context.Context) error {
 		ID:       s.id,
 		System:   slots.System(len(c.Servers), c.ClockBound),
 		Kind:     node.Mutex,
-		Host:     slots.Host(),
+		Host:     host(),
 		Peers:    c.Servers,
 		Epoch:    c.Epoch,
 		Listener: s.listener,
@@ -136,6 +137,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// host makes the processes of exclusive locks.
+func host() node.Host { return catalog.Find("sigma", "").Host() }
 
 // clients is how many clients have a session.
 func (s *Server) clients() int {

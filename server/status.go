@@ -44,11 +44,14 @@ type Request struct {
 // A query asks for one page of a Status.
 type query struct {
 	Ask   string `json:"ask"`             // "sessions" or "locks"
-	After string `json:"after,omitempty"` // the last id or name of the page before
+	After []byte `json:"after,omitempty"` // the Last of the page before
 }
 
+// A page is a part of a Status. Last is its last id or name; bytes, because a
+// hostile client may use a name that is no text.
 type page struct {
 	Status
+	Last []byte `json:"last,omitempty"`
 	More bool   `json:"more,omitempty"`
 	Err  string `json:"error,omitempty"`
 }
@@ -70,9 +73,9 @@ func (s *Server) answer(from protocol.ID, request []byte) []byte {
 	var q query
 	switch err := json.Unmarshal(request, &q); {
 	case err == nil && q.Ask == "sessions":
-		s.listSessions(&p, from, q.After)
+		s.listSessions(&p, from, string(q.After))
 	case err == nil && q.Ask == "locks":
-		s.listLocks(&p, q.After)
+		s.listLocks(&p, string(q.After))
 	default:
 		p.Err = fmt.Sprintf("server: unknown request %.40q", request)
 	}
@@ -97,6 +100,7 @@ func (s *Server) listSessions(p *page, asks protocol.ID, after string) {
 			return
 		}
 		p.Sessions = append(p.Sessions, Session{ID: id, Label: x.Label})
+		p.Last = []byte(id)
 		size += 50 + len(x.Label)
 	}
 }
@@ -132,6 +136,7 @@ func (s *Server) listLocks(p *page, after string) {
 			lock.Waiters = append(lock.Waiters, request(w))
 		}
 		p.Locks = append(p.Locks, lock)
+		p.Last = []byte(l.Name)
 		size += 80 + len(l.Name)
 	}
 }

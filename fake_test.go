@@ -1,0 +1,211 @@
+package poundlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A fakeNode is a runtime whose process does what a test says: it grants every
+// Try at once unless held back, and answers Cancel and Exit with Rem.
+type fakeNode struct {
+	t *testing.T
+
+	mu           sync.Mutex
+	hold         bool   // Try waits for an explicit grant
+	beforeCancel func() // without f.mu
+	atCancel     func(u node.User)
+	atExit       func(u node.User)
+	users        map[string]node.User
+	inside       map[string]bool
+	token        uint64
+	alive        int
+	sessions     []node.Session
+	log          []string
+	calls        chan func() // run one after another, as a node's goroutine does
+	closeOnce    sync.Once
+}
+
+func newFake(t *testing.T) (*Client, *fakeNode) {
+	t.Helper()
+	c, err := newClient(Config{Servers: servers(4), Label: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeNode{t: t, alive: 4, users: map[string]node.User{}, inside: map[string]bool{}, calls: make(chan func(), 100)}
+	for i := range 4 {
+		f.sessions = append(f.sessions, node.Session{
+			Peer: protocol.ID(i), Incarnation: uint64(10 + i), LeaseEnd: time.Now().Add(time.Hour),
+		})
+	}
+	go func() {
+		for call := range f.calls {
+			call()
+		}
+	}()
+	c.node = f
+	t.Cleanup(func() { c.Close() })
+	return c, f
+}
+
+func servers(n int) []Server {
+	var s []Server
+	for i := range n {
+		s = append(s, Server{Name: fmt.Sprintf("s%d", i), Addr: fmt.Sprintf("127.0.0.1:%d", 7000+i)})
+	}
+	return s
+}
+
+func (f *fakeNode) Try(name string, u node.User, once bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.users == nil {
+		return errors.New("closed")
+	}
+	if f.users[name] != nil {
+		f.t.Errorf("Try(%s) while another user is not in its remainder", name)
+		return errors.New("busy")
+	}
+	f.users[name] = u
+	f.log = append(f.log, "try "+name)
+	if !f.hold {
+		f.grant(name)
+	}
+	return nil
+}
+
+// grant lets the user in; f.mu is held.
+func (f *fakeNode) grant(name string) {
+	u := f.users[name]
+	f.calls <- func() {
+		f.mu.Lock()
+		if f.users[name] != u {
+			f.mu.Unlock()
+			return
+		}
+		f.token++
+		token := f.token
+		f.inside[name] = true
+		f.mu.Unlock()
+		u.Crit(token)
+	}
+}
+
+// rem ends what u does with the lock; f.mu is held.
+func (f *fakeNode) rem(name, reason string) {
+	u := f.users[name]
+	f.calls <- func() {
+		f.mu.Lock()
+		if f.users[name] != u {
+			f.mu.Unlock()
+			return
+		}
+		delete(f.users, name)
+		delete(f.inside, name)
+		f.mu.Unlock()
+		u.Rem(reason)
+	}
+}
+
+func (f *fakeNode) Cancel(name string) {
+	if f.beforeCancel != nil {
+		f.beforeCancel()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, "cancel "+name)
+	u := f.users[name]
+	if u == nil || f.inside[name] {
+		return
+	}
+	if f.atCancel != nil {
+		f.atCancel(u)
+		return
+	}
+	f.rem(name, "")
+}
+
+func (f *fakeNode) Exit(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, "exit "+name)
+	u := f.users[name]
+	if u == nil {
+		return
+	}
+	if !f.inside[name] {
+		f.t.Errorf("Exit(%s) outside the critical section", name)
+	}
+	if f.atExit != nil {
+		f.atExit(u)
+		return
+	}
+	f.rem(name, "")
+}
+
+func (f *fakeNode) eject(name string) {
+	f.mu.Lock()
+	u := f.users[name]
+	f.mu.Unlock()
+	f.calls <- u.Ejected
+}
+
+func (f *fakeNode) setAlive(k int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alive = k
+}
+
+func (f *fakeNode) Alive() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.alive
+}
+
+func (f *fakeNode) Sessions() []node.Session {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]node.Session(nil), f.sessions...)
+}
+
+func (f *fakeNode) WaitAlive(ctx context.Context, k int) error {
+	for f.Alive() < k {
+		select {
+		case <-ctx.Done():
+			return errors.New("s3: no route to host")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func (f *fakeNode) Close() error {
+	f.closeOnce.Do(func() {
+		f.mu.Lock()
+		users := f.users
+		f.users = nil
+		f.mu.Unlock()
+		f.calls <- func() {
+			for name, u := range users {
+				if f.inside[name] {
+					u.Ejected()
+				}
+				u.Rem("the node is closed")
+			}
+		}
+		close(f.calls)
+	})
+	return nil
+}
+
+func (f *fakeNode) logged() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.log...)
+}

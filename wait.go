@@ -1,0 +1,137 @@
+package poundlock
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A wait is one call's patience: it ends with ctx, with the client, with the
+// bound of TryLock, or when no quorum could be reached for Config.QuorumWait.
+type wait struct {
+	client   *Client
+	ctx      context.Context
+	patience <-chan time.Time // nil: none
+	since    time.Time        // when fewer servers than a quorum were first seen alive; zero: they are enough
+}
+
+var errPatience = errors.New("the servers did not decide in time")
+
+// until returns nil once done is closed, or why the wait ended before.
+func (w *wait) until(done <-chan struct{}) error {
+	c := w.client
+	bound := c.config.QuorumWait
+	tick := time.NewTicker(max(bound/10, time.Millisecond))
+	defer tick.Stop()
+	for {
+		switch {
+		case c.node.Alive() >= c.quorum:
+			w.since = time.Time{}
+		case w.since.IsZero():
+			w.since = time.Now()
+		case time.Since(w.since) >= bound:
+			return w.noQuorum(fmt.Errorf("for %v", bound))
+		}
+		select {
+		case <-done:
+			return nil
+		case <-c.closing:
+			return ErrClosed
+		case <-w.ctx.Done():
+			return w.over(w.ctx.Err())
+		case <-w.patience:
+			return w.over(errPatience)
+		case <-tick.C:
+		}
+	}
+}
+
+// over is the error of a wait whose time is up.
+func (w *wait) over(err error) error {
+	if w.client.node.Alive() < w.client.quorum {
+		return w.noQuorum(err)
+	}
+	return err
+}
+
+// noQuorum adds what each server said to err.
+func (w *wait) noQuorum(err error) error {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	if why := w.client.node.WaitAlive(now, w.client.quorum); why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
+	}
+	return fmt.Errorf("%w: %w", ErrNoQuorum, err)
+}
+
+// A line is the queue of one lock name in this client: the node has one user a
+// lock, so local users take turns. It is in Client.lines while somebody has the
+// turn. Guarded by Client.mu.
+type line struct {
+	name    string
+	hold    *hold     // of the one who has the turn; nil before its Try
+	waiters list.List // of chan struct{}, closed when the turn comes
+}
+
+// takeTurn waits for the turn, first come first served. With once it waits only
+// for a turn that is about to end, because its user has unlocked.
+func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	if c.closed() {
+		c.mu.Unlock()
+		return nil, ErrClosed
+	}
+	l := c.lines[name]
+	if l == nil {
+		l = &line{name: name}
+		c.lines[name] = l
+		c.mu.Unlock()
+		return l, nil
+	}
+	if once && !l.ending() {
+		c.mu.Unlock()
+		return nil, errors.New("this client holds or wants it already")
+	}
+	turn := make(chan struct{})
+	place := l.waiters.PushBack(turn)
+	c.mu.Unlock()
+
+	err := w.until(turn)
+	if err == nil {
+		return l, nil
+	}
+	c.mu.Lock()
+	select {
+	case <-turn: // it came in the meantime
+		c.passTurnLocked(l)
+	default:
+		l.waiters.Remove(place)
+	}
+	c.mu.Unlock()
+	return nil, err
+}
+
+// ending: the turn ends without anybody else's doing, and nobody waits for it.
+func (l *line) ending() bool {
+	return l.waiters.Len() == 0 && l.hold != nil && l.hold.state == leaving && l.hold.unlocked
+}
+
+func (c *Client) passTurn(l *line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.passTurnLocked(l)
+}
+
+func (c *Client) passTurnLocked(l *line) {
+	l.hold = nil
+	if next := l.waiters.Front(); next != nil {
+		close(l.waiters.Remove(next).(chan struct{}))
+		return
+	}
+	delete(c.lines, l.name)
+}

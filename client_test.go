@@ -1,0 +1,232 @@
+package poundlock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// startLocal starts a cluster of four servers and returns how to reach it.
+func startLocal(t *testing.T) (*server.Local, poundlock.Config) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pl") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := server.StartLocal(server.LocalConfig{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		os.RemoveAll(dir)
+	})
+	var c poundlock.Config
+	for _, s := range l.Servers() {
+		c.Servers = append(c.Servers, poundlock.Server(s))
+	}
+	return l, c
+}
+
+func dial(t *testing.T, c poundlock.Config) *poundlock.Client {
+	t.Helper()
+	client, err := poundlock.Dial(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
+// TestExclusion: clients and local users of each, one counter that is right only
+// under the lock, tokens that grow.
+func TestExclusion(t *testing.T) {
+	_, config := startLocal(t)
+	const clients, users, rounds = 3, 3, 20
+	var inside, entries int
+	var last uint64
+	var mu sync.Mutex // guards the above, and is never contended under the lock
+	var all sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range clients {
+		m := dial(t, config).Mutex("counter")
+		for range users {
+			all.Go(func() {
+				for range rounds {
+					err := m.Do(ctx, func(ctx context.Context, g poundlock.Grant) error {
+						mu.Lock()
+						inside++
+						if inside != 1 {
+							t.Errorf("%d are inside", inside)
+						}
+						if g.Token() <= last {
+							t.Errorf("token %d after %d", g.Token(), last)
+						}
+						last = g.Token()
+						entries++
+						mu.Unlock()
+						time.Sleep(100 * time.Microsecond)
+						mu.Lock()
+						inside--
+						mu.Unlock()
+						return ctx.Err()
+					})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if entries != clients*users*rounds {
+		t.Errorf("%d entries", entries)
+	}
+}
+
+// TestOneServerForgets while a lock is held and another client waits for it.
+func TestOneServerForgets(t *testing.T) {
+	l, config := startLocal(t)
+	first, second := dial(t, config), dial(t, config)
+	for i := range l.Servers() {
+		g, err := first.Mutex("a").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		entered := make(chan error)
+		go func() {
+			g, err := second.Mutex("a").Lock(context.Background())
+			if err == nil {
+				err = g.Unlock()
+			}
+			entered <- err
+		}()
+		time.Sleep(50 * time.Millisecond)
+		if err := errors.Join(l.Stop(i), l.Start(i)); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-entered:
+			t.Fatalf("entered (%v) while the lock was held", err)
+		case <-g.Context().Done():
+			t.Fatal(context.Cause(g.Context()))
+		case <-time.After(200 * time.Millisecond):
+		}
+		if err := g.Unlock(); err != nil {
+			t.Error(err)
+		}
+		if err := <-entered; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestQuorumLost: a holder whose servers all fail hears of it.
+func TestQuorumLost(t *testing.T) {
+	l, config := startLocal(t)
+	config.Lease = 300 * time.Millisecond
+	config.QuorumWait = 200 * time.Millisecond
+	c := dial(t, config)
+	g, err := c.Mutex("a").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := time.Until(g.LeaseEnd()); end <= 0 || end > 300*time.Millisecond {
+		t.Errorf("certain for %v", end)
+	}
+	for i := range l.Servers() {
+		if err := l.Stop(i); err != nil {
+			t.Error(err)
+		}
+	}
+	select {
+	case <-g.Context().Done():
+	case <-time.After(5 * time.Second):
+		t.Fatal("the holder of a dead cluster's lock was not told")
+	}
+	if err := context.Cause(g.Context()); !errors.Is(err, poundlock.ErrLost) {
+		t.Errorf("cause %v", err)
+	}
+	if err := g.Unlock(); !errors.Is(err, poundlock.ErrLost) {
+		t.Errorf("Unlock: %v", err)
+	}
+	if _, err := c.Mutex("b").Lock(t.Context()); !errors.Is(err, poundlock.ErrNoQuorum) {
+		t.Errorf("Lock on a dead cluster: %v", err)
+	}
+	if _, err := poundlock.Dial(t.Context(), config); !errors.Is(err, poundlock.ErrNoQuorum) {
+		t.Errorf("Dial to a dead cluster: %v", err)
+	} else {
+		t.Log(err)
+	}
+}
+
+// TestTryLocks: of two clients that try one free lock at once at most one gets
+// it; that both fail is possible and rare; once both have ended a try succeeds.
+func TestTryLocks(t *testing.T) {
+	_, config := startLocal(t)
+	clients := []*poundlock.Client{dial(t, config), dial(t, config)}
+	neither := 0
+	const rounds = 50
+	for range rounds {
+		grants := make([]*poundlock.Grant, 2)
+		var all sync.WaitGroup
+		for i, c := range clients {
+			all.Go(func() {
+				g, err := c.Mutex("free").TryLock(t.Context())
+				if err != nil && !errors.Is(err, poundlock.ErrNotAcquired) {
+					t.Error(err)
+				}
+				grants[i] = g
+			})
+		}
+		all.Wait()
+		held := 0
+		for _, g := range grants {
+			if g != nil {
+				held++
+				if err := g.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		switch held {
+		case 0:
+			neither++
+		case 2:
+			t.Fatal("both hold it")
+		}
+		deadline := time.Now().Add(5 * time.Second)
+		for {
+			g, err := clients[0].Mutex("free").TryLock(t.Context())
+			if err == nil {
+				g.Unlock()
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("a free lock cannot be had: %v", err)
+			}
+		}
+	}
+	t.Logf("neither got the lock in %d of %d rounds", neither, rounds)
+	if neither == rounds {
+		t.Error("of two concurrent tries none ever succeeds")
+	}
+}

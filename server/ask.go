@@ -70,8 +70,13 @@ func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 }
 
 // connect waits for sessions with all k servers, and for the last ones only a
-// little longer than for a quorum.
+// little longer than for a quorum. It leaves a third of the time for the answers.
 func connect(ctx context.Context, n *node.Node, k int) {
+	if end, ok := ctx.Deadline(); ok {
+		bounded, cancel := context.WithTimeout(ctx, time.Until(end)*2/3)
+		defer cancel()
+		ctx = bounded
+	}
 	if n.WaitAlive(ctx, slots.Quorum(k)) != nil {
 		return // the answers say why
 	}

@@ -39,6 +39,9 @@ type Config struct {
 	Log *slog.Logger // nil: discarded
 }
 
+// ErrClock says that RequireClockSync is not met.
+var ErrClock = errors.New("fencing tokens need a synchronised clock")
+
 // A Server is one member of a cluster.
 type Server struct {
 	config   Config
@@ -75,10 +78,10 @@ func New(c Config) (*Server, error) {
 	}
 	if err := checkClock(); err != nil {
 		if c.RequireClockSync {
-			return nil, fmt.Errorf("server: %w", err)
+			return nil, fmt.Errorf("server: %w: %w", ErrClock, err)
 		}
 		c.Log.Warn("fencing tokens are monotone only while clocks are within the clock bound",
-			"err", err, "clock_bound", c.ClockBound)
+			"clock_bound", c.ClockBound, "reason", err)
 	}
 	s := &Server{config: c, id: protocol.ID(i), listener: c.Listener, serving: make(chan struct{})}
 	if s.listener == nil {

@@ -61,7 +61,9 @@ func run(args []string) int {
 	root.AddCommand(
 		algorithmsCommand(),
 		checkCommand(),
+		serveCommand(),
 		simCommand(),
+		statusCommand(),
 	)
 	root.SetArgs(args)
 	err := root.Execute()

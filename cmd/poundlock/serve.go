@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/server"
+)
+
+const serveLong = `Serve is one server of a cluster. It holds locks in memory only: a server that
+is killed may be started again at once, empty, under the same name. Of four
+servers one may do so while somebody waits for or holds a lock, of seven two, of
+ten three.
+
+All servers and clients need the same --servers, --epoch and --clock-bound. Every
+flag can also stand in the environment (POUNDLOCK_CLOCK_BOUND for --clock-bound)
+or in the YAML file of --config (clock-bound: 50ms); a flag beats the
+environment, which beats the file.
+
+It logs to stderr and ends with status 0 on SIGTERM or SIGINT. Other statuses: 1
+when it cannot serve, 64 when it was called wrongly.`
+
+func serveCommand() *cobra.Command {
+	var f clusterFlags
+	var c server.Config
+	level := slog.LevelInfo
+	cmd := &cobra.Command{
+		Use:     "serve --name NAME --servers NAME=HOST:PORT,...",
+		Short:   "Run one server of a cluster",
+		Long:    serveLong,
+		Example: "  poundlock serve --name s1 --servers s1=127.0.0.1:7001,s2=127.0.0.1:7002,s3=127.0.0.1:7003,s4=127.0.0.1:7004",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cluster, err := f.config(cmd)
+			if err != nil {
+				return err
+			}
+			if c.TLS, err = f.serverTLS(); err != nil {
+				return &exitStatus{code: exitUsage, err: err}
+			}
+			c.Servers = peers(cluster)
+			c.Epoch, c.ClockBound, c.NoAmnesia = cluster.Epoch, cluster.ClockBound, cluster.NoAmnesia
+			c.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+			return serve(cmd.Context(), c)
+		},
+	}
+	s := cmd.Flags()
+	f.register(s)
+	s.StringVar(&c.Name, "name", "", "which of --servers this one is")
+	s.StringVar(&c.Listen, "listen", "", "where to accept connections, `HOST:PORT` or unix:/path (default its address in --servers)")
+	s.BoolVar(&c.Insecure, "insecure", false, "allow to listen off loopback without TLS: anybody can take and release locks")
+	s.DurationVar(&c.Lease, "lease", slots.DefaultLease, "the longest lease that a client gets")
+	s.BoolVar(&c.RequireClockSync, "require-clock-sync", false, "refuse to serve when the kernel's clock is not synchronised")
+	s.TextVar(&level, "log-level", level, "debug, info, warn or error")
+	return cmd
+}
+
+func serve(ctx context.Context, c server.Config) error {
+	if c.Name == "" {
+		return &exitStatus{
+			code: exitUsage,
+			err:  errors.New("no name given"),
+			hint: "say with --name which of --servers this one is",
+		}
+	}
+	if !slices.ContainsFunc(c.Servers, func(p node.Peer) bool { return p.Name == c.Name }) {
+		return usagef("--name: %q is not in --servers", c.Name)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s, err := server.New(c)
+	switch {
+	case errors.Is(err, server.ErrInsecure):
+		return &exitStatus{
+			code: exitUsage,
+			err:  err,
+			hint: "give --tls-cert and --tls-key, or --insecure on a network that you trust",
+		}
+	case errors.Is(err, server.ErrClock):
+		return &exitStatus{
+			code: exitError,
+			err:  err,
+			hint: "start a time service such as chrony, or leave out --require-clock-sync",
+		}
+	case err == nil:
+		err = s.Run(ctx)
+	}
+	if err != nil {
+		return &exitStatus{code: exitError, err: err}
+	}
+	return nil
+}
+
+// peers is the slot table of c.
+func peers(c poundlock.Config) []node.Peer {
+	table := make([]node.Peer, len(c.Servers))
+	for i, s := range c.Servers {
+		table[i] = node.Peer(s)
+	}
+	return table
+}
+
+// printable is s as a terminal may show it: what others chose is quoted when it
+// holds control characters.
+func printable(s string) string {
+	if q := fmt.Sprintf("%q", s); q != `"`+s+`"` {
+		return q
+	}
+	return s
+}

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/quorum"
+	"github.com/poundlock/poundlock/server"
+)
+
+const statusLong = `Status asks every server what it knows and shows it together: the servers, and
+the locks that somebody holds or waits for.
+
+SUPPORT is how many servers support a holder. A client needs a quorum of them to
+get in and then stays in while a few are left, so with fewer than a quorum only
+the client itself knows whether it is inside. Ages count from the request, and are
+as exact as clocks agree.
+
+Exit status: 0, 69 when no quorum can be reached (what is known is shown), 64 when
+called wrongly.`
+
+func statusCommand() *cobra.Command {
+	var f clusterFlags
+	var asJSON bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the servers of a cluster, and who holds and waits for locks",
+		Long:  statusLong,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.config(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			answers, err := server.Ask(ctx, server.AskConfig{
+				Servers: peers(c), NoAmnesia: c.NoAmnesia, Epoch: c.Epoch, ClockBound: c.ClockBound, TLS: c.TLS,
+			})
+			if err != nil {
+				return &exitStatus{code: exitUsage, err: err}
+			}
+			s := merge(answers, time.Now())
+			if asJSON {
+				e := json.NewEncoder(cmd.OutOrStdout())
+				e.SetIndent("", "  ")
+				err = e.Encode(s)
+			} else {
+				err = s.print(cmd.OutOrStdout())
+			}
+			if err != nil {
+				return &exitStatus{code: exitError, err: err}
+			}
+			if s.Reachable < s.Quorum {
+				return &exitStatus{
+					code: exitNoQuorum,
+					err:  fmt.Errorf("%d of %d servers reachable, a quorum is %d", s.Reachable, len(s.Servers), s.Quorum),
+				}
+			}
+			return nil
+		},
+	}
+	f.register(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().DurationVar(&timeout, "timeout", 3*time.Second, "how long to wait for servers")
+	return cmd
+}
+
+// clusterStatus is what the reachable servers know, together.
+type clusterStatus struct {
+	Quorum    int            `json:"quorum"`
+	Reachable int            `json:"reachable"`
+	Servers   []serverStatus `json:"servers"`
+	Clients   []clientStatus `json:"clients"`
+	Locks     []lockStatus   `json:"locks"`
+}
+
+type serverStatus struct {
+	Name        string     `json:"name"`
+	Address     string     `json:"address"`
+	Reachable   bool       `json:"reachable"`
+	Error       string     `json:"error,omitempty"`
+	Incarnation string     `json:"incarnation,omitempty"`
+	Started     *time.Time `json:"started,omitempty"`
+	UptimeMS    int64      `json:"uptime_ms,omitempty"`
+	Sessions    int        `json:"sessions"`
+}
+
+// A clientStatus is a client with a session at Servers servers.
+type clientStatus struct {
+	ID      string `json:"id"`
+	Label   string `json:"label"`
+	Servers int    `json:"servers"`
+}
+
+type lockStatus struct {
+	Name    string          `json:"name"`
+	Kind    string          `json:"kind"`
+	Holder  *requestStatus  `json:"holder,omitempty"`
+	Waiters []requestStatus `json:"waiters"` // the one that asked first comes first
+}
+
+type requestStatus struct {
+	ID       string `json:"id"`
+	Label    string `json:"label,omitempty"`
+	AgeMS    int64  `json:"age_ms"`
+	Supports int    `json:"supports"`
+}
+
+func merge(answers []server.Answer, now time.Time) clusterStatus {
+	n := len(answers)
+	s := clusterStatus{
+		Quorum: slots.Quorum(n), Servers: []serverStatus{}, Clients: []clientStatus{}, Locks: []lockStatus{},
+	}
+	clients := map[string]*clientStatus{}
+	type lockKey struct{ name, kind string }
+	locks := map[lockKey]map[string]*requestStatus{}
+	for _, a := range answers {
+		x := serverStatus{Name: a.Server.Name, Address: a.Server.Addr}
+		if a.Err != nil {
+			x.Error = a.Err.Error()
+			s.Servers = append(s.Servers, x)
+			continue
+		}
+		s.Reachable++
+		x.Reachable, x.Incarnation, x.Started = true, a.Status.Incarnation, &a.Status.Started
+		x.UptimeMS = max(0, now.Sub(a.Status.Started).Milliseconds())
+		x.Sessions = len(a.Status.Sessions)
+		s.Servers = append(s.Servers, x)
+		for _, c := range a.Status.Sessions {
+			if clients[c.ID] == nil {
+				clients[c.ID] = &clientStatus{ID: c.ID, Label: c.Label}
+			}
+			clients[c.ID].Servers++
+		}
+		for _, l := range a.Status.Locks {
+			key := lockKey{l.Name, l.Kind}
+			if locks[key] == nil {
+				locks[key] = map[string]*requestStatus{}
+			}
+			add := func(r server.Request, supports int) {
+				x := locks[key][r.ID]
+				if x == nil {
+					x = &requestStatus{ID: r.ID}
+					locks[key][r.ID] = x
+				}
+				x.Label = cmp.Or(x.Label, r.Label)
+				x.AgeMS = max(x.AgeMS, r.AgeMS)
+				x.Supports += supports
+			}
+			if l.Holder != nil {
+				add(*l.Holder, 1)
+			}
+			for _, w := range l.Waiters {
+				add(w, 0)
+			}
+		}
+	}
+	for _, c := range clients {
+		s.Clients = append(s.Clients, *c)
+	}
+	slices.SortFunc(s.Clients, func(a, b clientStatus) int { return cmp.Compare(a.ID, b.ID) })
+	for key, requests := range locks {
+		if len(requests) > 0 {
+			s.Locks = append(s.Locks, lockOf(key.name, key.kind, requests, n))
+		}
+	}
+	slices.SortFunc(s.Locks, func(a, b lockStatus) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
+	return s
+}
+
+// lockOf calls the client with most supports the holder, if it could be inside.
+func lockOf(name, kind string, requests map[string]*requestStatus, n int) lockStatus {
+	l := lockStatus{Name: name, Kind: kind, Waiters: []requestStatus{}}
+	for _, r := range requests {
+		l.Waiters = append(l.Waiters, *r)
+	}
+	slices.SortFunc(l.Waiters, func(a, b requestStatus) int {
+		return cmp.Or(cmp.Compare(b.Supports, a.Supports), cmp.Compare(a.ID, b.ID))
+	})
+	if first := l.Waiters[0]; first.Supports > quorum.Silent(n, slots.Quorum(n)) {
+		l.Holder, l.Waiters = &first, l.Waiters[1:]
+	}
+	slices.SortFunc(l.Waiters, func(a, b requestStatus) int {
+		return cmp.Or(cmp.Compare(b.AgeMS, a.AgeMS), cmp.Compare(a.ID, b.ID))
+	})
+	return l
+}
+
+func (s clusterStatus) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SERVER\tADDRESS\tSTATE\tUPTIME\tINCARNATION\tSESSIONS")
+	for _, x := range s.Servers {
+		if !x.Reachable {
+			fmt.Fprintf(w, "%s\t%s\tunreachable\t-\t-\t-\n", x.Name, x.Address)
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\tup\t%s\t%s\t%d\n", x.Name, x.Address, age(x.UptimeMS), x.Incarnation, x.Sessions)
+	}
+	fmt.Fprintln(w, "\nLOCK\tKIND\tHOLDER\tSUPPORT\tAGE\tWAITERS")
+	for _, l := range s.Locks {
+		holder, support, held := "-", "-", "-"
+		if h := l.Holder; h != nil {
+			holder, support, held = h.name(), fmt.Sprintf("%d of %d", h.Supports, len(s.Servers)), age(h.AgeMS)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, holder, support, held, waiters(l.Waiters))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, x := range s.Servers {
+		if x.Error != "" {
+			if _, err := fmt.Fprintf(out, "\n%s: %s", x.Name, printable(x.Error)); err != nil {
+				return err
+			}
+		}
+	}
+	if s.Reachable < len(s.Servers) {
+		fmt.Fprintln(out)
+	}
+	return nil
+}
+
+// waiters names the first three.
+func waiters(all []requestStatus) string {
+	if len(all) == 0 {
+		return "-"
+	}
+	var parts []string
+	for i, r := range all {
+		if i == 3 {
+			parts = append(parts, fmt.Sprintf("and %d more", len(all)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", r.name(), age(r.AgeMS)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r requestStatus) name() string { return printable(cmp.Or(r.Label, r.ID)) }
+
+// age is precise to a tenth of a second below a minute.
+func age(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	if d < time.Minute {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

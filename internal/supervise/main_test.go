@@ -1,0 +1,90 @@
+//go:build unix
+
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain makes this binary the three programs of this package: the gate, the
+// watchdog, and a supervisor whose lock is a pretence.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case GateCommand:
+			status, err := Gate(os.Args[2:])
+			fmt.Fprintln(os.Stderr, "gate:", err)
+			os.Exit(status)
+		case WatchdogCommand:
+			if err := Watch(os.Args[2:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		case "pretend":
+			os.Exit(pretend(os.Args[2:]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// statusLost is the exit status of a supervisor whose lock was lost.
+const statusLost = 74
+
+// pretend runs a command under a lock that exists in this process only:
+//
+//	LEASE ACTION GRACE RENEW-FOR LOSE-AFTER -- COMMAND
+//
+// Every third of a lease until RENEW-FOR is over its end moves to a lease from
+// now. After LOSE-AFTER, unless 0s, the lock is lost.
+func pretend(args []string) int {
+	durations := make([]time.Duration, 5)
+	for _, i := range []int{0, 2, 3, 4} {
+		d, err := time.ParseDuration(args[i])
+		if err != nil {
+			panic(err)
+		}
+		durations[i] = d
+	}
+	lease, grace, renew, lose := durations[0], durations[2], durations[3], durations[4]
+	lost := make(chan struct{})
+	if lose > 0 {
+		time.AfterFunc(lose, func() { close(lost) })
+	}
+	start := time.Now()
+	c := Command{
+		Args:   args[6:],
+		Env:    os.Environ(),
+		Name:   "pretence",
+		Lease:  lease,
+		Lost:   lost,
+		OnLoss: Action(args[1]),
+		Grace:  grace,
+		End: func() time.Time {
+			step := lease / 3
+			return start.Add(min(time.Since(start), renew) / step * step).Add(lease)
+		},
+		Signals: Signals(),
+		Log:     func(f string, a ...any) { fmt.Fprintf(os.Stderr, "lock: "+strings.TrimSpace(f)+"\n", a...) },
+	}
+	if c.OnLoss != Warn {
+		var err error
+		if c.Watchdog, err = StartWatchdog(c.Name, c.OnLoss, grace); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	result, err := c.Run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if result.Lost {
+		return statusLost
+	}
+	return result.Status
+}

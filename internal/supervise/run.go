@@ -1,0 +1,323 @@
+//go:build unix
+
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// A Command is what Run runs, and the lease that it runs under.
+type Command struct {
+	Args []string // the command, looked up in PATH, and its arguments
+	Env  []string
+
+	Name   string           // of the lock, for messages
+	Lease  time.Duration    // how long the lock outlives its holder's silence
+	End    func() time.Time // until when the lock is certain to be held; it moves
+	Lost   <-chan struct{}  // closed when the lock is lost
+	OnLoss Action
+	Grace  time.Duration // between SIGTERM and SIGKILL
+
+	Watchdog *Watchdog                        // nil if OnLoss is Warn. Run closes it
+	Signals  chan os.Signal                   // from Signals
+	Log      func(format string, args ...any) // tells the user
+}
+
+// A Result is how a command ended.
+type Result struct {
+	Status int  // its own, 128 + the number of the signal that ended it
+	Lost   bool // the lock was lost while it ran
+}
+
+// Signals returns a channel of the signals that Run forwards to the command,
+// for the rest of this process's life. Those that were ignored when this process
+// started stay ignored, here and in the command.
+func Signals() chan os.Signal {
+	c := make(chan os.Signal, 64)
+	for _, s := range []syscall.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGALRM, syscall.SIGTERM, syscall.SIGCONT, syscall.SIGWINCH,
+		syscall.SIGPIPE, // not forwarded: a closed standard error must not end this process
+	} {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+	return c
+}
+
+// Run runs the command until it ends. The error says that it could not be started;
+// then it does not run.
+//
+// When the lock is lost the whole group is ended, unless OnLoss is Warn. When a
+// signal ended the command, so is what the command left of its group. When the
+// command ended by itself, what it left in the background runs on, without a lock.
+func (c Command) Run() (Result, error) {
+	r := &run{Command: c, tty: openTerminal(), own: syscall.Getpgrp(), dog: c.Watchdog}
+	defer r.tty.close()
+	r.job = !piped()
+	defer func() { r.dog.Close() }()
+	if err := r.start(); err != nil {
+		return Result{}, fmt.Errorf("supervise: %w", err)
+	}
+	defer r.takeTerminal()
+	if !signal.Ignored(syscall.SIGTSTP) {
+		signal.Notify(r.Signals, syscall.SIGTSTP) // the command stops first, or refuses to
+	}
+	status := r.supervise()
+	return r.finish(status), nil
+}
+
+type run struct {
+	Command
+	tty   *terminal
+	own   int  // process group of this process
+	job   bool // the command gets the foreground when this process has it
+	group int  // process group of the command
+	child *child
+	dog   *Watchdog
+
+	lost    bool
+	ended   chan struct{} // closed when the loss has ended the group; nil before
+	leaseIn time.Duration // the length of the lease, or what was left of it at the start
+	leased  time.Time     // what End said last
+	end     time.Duration // the same instant, by now
+}
+
+// start arms the watchdog and opens the gate.
+func (r *run) start() error {
+	r.renew()
+	r.leaseIn = min(r.Lease, r.end-now())
+	orphan := syscall.SIGKILL
+	if r.OnLoss == Warn {
+		orphan = 0
+	}
+	var tty *terminal
+	if r.job && r.tty.foreground() == r.own {
+		tty = r.tty
+	}
+	child, err := startChild(r.Args, r.Env, tty, orphan)
+	if err != nil {
+		return err
+	}
+	r.child, r.group = child, child.pid
+	if r.dog != nil {
+		if err := r.dog.arm(r.group, r.leaseIn, r.end); err != nil {
+			child.gate.Close()
+			<-child.events
+			r.takeTerminal()
+			return err
+		}
+	}
+	end := r.end
+	if r.OnLoss == Warn {
+		end = 1<<63 - 1
+	}
+	child.open(end) // an error means that the gate is gone: its status will say why
+	return nil
+}
+
+// renew reports whether the lease has a new end. Each end is converted once: the
+// clock of time.Time may stop while the machine is suspended, and an end that was
+// converted again afterwards would have moved with it.
+func (r *run) renew() bool {
+	end := r.End()
+	if end.Equal(r.leased) {
+		return false
+	}
+	r.leased = end
+	at := now() // before time.Until, so that a pause here makes the end earlier
+	r.end = at + time.Until(end)
+	return true
+}
+
+// supervise returns the status with which the command ended.
+func (r *run) supervise() syscall.WaitStatus {
+	tick := time.NewTicker(max(r.leaseIn/10, 10*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case status := <-r.child.events:
+			if !status.Stopped() {
+				return status
+			}
+			r.stopped(status.StopSignal())
+		case s := <-r.Signals:
+			r.forward(s)
+		case <-tick.C:
+			r.feed()
+		case <-r.Lost:
+			r.Lost = nil // once
+			r.lose()
+		}
+	}
+}
+
+// feed tells the watchdog of a new end of the lease, and replaces a watchdog that
+// somebody killed. A lease that ended before its next end was known is a loss, even
+// if everything was stopped at that time and nobody else has noticed.
+func (r *run) feed() {
+	switch {
+	case r.lost:
+	case now() >= r.end:
+		r.lose()
+	case r.dog != nil && r.dog.dead() && !r.dog.barked():
+		r.replaceWatchdog()
+	case r.renew() && r.dog != nil:
+		r.dog.setEnd(r.end)
+	}
+}
+
+func (r *run) replaceWatchdog() {
+	r.dog.Close()
+	dog, err := StartWatchdog(r.Name, r.OnLoss, r.Grace)
+	if err == nil {
+		if err = dog.arm(r.group, r.leaseIn, r.end); err != nil {
+			dog.Close()
+		}
+	}
+	if err != nil {
+		r.say("the watchdog of lock %q was killed and cannot be replaced: %v", r.Name, err)
+		r.dog = nil
+		return
+	}
+	r.say("the watchdog of lock %q was killed and is replaced", r.Name)
+	r.dog = dog
+}
+
+// lose ends the command. The watchdog hears nothing new from now on: it ends the
+// group with the lease if the grace does not before.
+func (r *run) lose() {
+	if r.lost {
+		return
+	}
+	r.lost = true
+	switch r.OnLoss {
+	case Warn:
+		r.say("lock %q is lost: its command runs on without it", r.Name)
+	case Kill:
+		r.say("lock %q is lost: killing its command", r.Name)
+		signalGroup(r.group, syscall.SIGKILL)
+	default:
+		r.say("lock %q is lost: ending its command, at the latest in %v", r.Name, r.Grace)
+		r.ended = make(chan struct{})
+		go func() {
+			defer close(r.ended)
+			endGroup(r.group, r.Grace)
+		}()
+	}
+}
+
+// finish ends what must not outlive the command.
+func (r *run) finish(status syscall.WaitStatus) Result {
+	select {
+	case <-r.Lost:
+		r.lost = true
+	default:
+		r.lost = r.lost || now() >= r.end // nobody had the time to say so
+	}
+	switch {
+	case r.lost && r.OnLoss == Warn:
+	case r.ended != nil:
+		<-r.ended
+	case r.lost && r.OnLoss == Kill:
+		endGroup(r.group, 0)
+	case r.lost || status.Signaled():
+		endGroup(r.group, r.Grace)
+	}
+	r.dog.Close()
+	if r.dog != nil && r.dog.barked() {
+		r.lost = true
+	}
+	result := Result{Status: status.ExitStatus(), Lost: r.lost}
+	if status.Signaled() {
+		result.Status = 128 + int(status.Signal())
+	}
+	return result
+}
+
+// forward passes a signal on to the group.
+func (r *run) forward(s os.Signal) {
+	switch s {
+	case syscall.SIGPIPE:
+	case syscall.SIGCONT:
+		r.resume()
+	default:
+		signalGroup(r.group, s.(syscall.Signal))
+	}
+}
+
+// stopped deals with a command that was stopped by a signal.
+func (r *run) stopped(s syscall.Signal) {
+	front := r.tty.foreground()
+	switch {
+	case front == 0:
+		// No terminal, no job control: whoever stopped it continues it, and the lock
+		// is held until then.
+	case front == r.own && (s == syscall.SIGTTIN || s == syscall.SIGTTOU):
+		// It wants the terminal, and this process has it to give.
+		r.tty.give(r.group)
+		signalGroup(r.group, syscall.SIGCONT)
+	case s == syscall.SIGSTOP && front != r.group:
+		// Meant for the command only, as above.
+	default:
+		r.suspend()
+	}
+}
+
+// suspend stops this process's group as the terminal would have, so that the shell
+// notices, and continues the command when it is continued. No lease is renewed
+// meanwhile: the watchdog ends the command if that lasts too long.
+func (r *run) suspend() {
+	r.takeTerminal()
+	r.renew()
+	if r.dog != nil {
+		r.dog.setEnd(r.end)
+		r.say("stopped: unless it continues, lock %q is lost and its command ended in %v",
+			r.Name, (r.end - now()).Round(100*time.Millisecond))
+	}
+	defer stopGroup()()
+	// Without a shell that could continue it, the kernel does not stop a group:
+	// then no SIGCONT comes.
+	unstoppable := time.NewTimer(200 * time.Millisecond)
+	defer unstoppable.Stop()
+	for waiting := true; waiting; {
+		select {
+		case s := <-r.Signals:
+			if s == syscall.SIGCONT {
+				waiting = false
+			} else {
+				r.forward(s)
+			}
+		case <-unstoppable.C:
+			waiting = false
+		}
+	}
+	r.resume()
+}
+
+// resume continues the command, in the foreground if the shell put this process
+// there.
+func (r *run) resume() {
+	if r.job && r.tty.foreground() == r.own {
+		r.tty.give(r.group)
+	}
+	signalGroup(r.group, syscall.SIGCONT)
+}
+
+// takeTerminal takes the foreground back if the command has it.
+func (r *run) takeTerminal() {
+	if r.tty.foreground() == r.group {
+		r.tty.give(r.own)
+	}
+}
+
+// say tells the user, also where a background process that writes to the terminal
+// is stopped.
+func (r *run) say(format string, args ...any) {
+	holdTTOU(func() { r.Log(format, args...) })
+}

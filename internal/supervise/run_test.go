@@ -1,0 +1,508 @@
+//go:build unix
+
+package supervise
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A lock is a running supervisor.
+type lock struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	dir    string
+	stdout bytes.Buffer
+	stderr bytes.Buffer
+	ended  chan struct{}
+}
+
+const always = time.Hour // of renewing: longer than any test
+
+// options are the arguments of pretend; the zero value is a lock that holds.
+type options struct {
+	lease, grace, renew, lose time.Duration
+	action                    Action
+	stdin                     string
+}
+
+// start runs a shell script under a lock. Its working directory is l.dir.
+func start(t *testing.T, o options, command ...string) *lock {
+	t.Helper()
+	if o.lease == 0 {
+		o.lease = time.Minute
+	}
+	if o.grace == 0 {
+		o.grace = 5 * time.Second
+	}
+	if o.action == "" {
+		o.action = Term
+	}
+	if o.renew == 0 {
+		o.renew = always
+	}
+	l := &lock{t: t, dir: t.TempDir(), ended: make(chan struct{})}
+	args := append([]string{
+		"pretend", o.lease.String(), string(o.action), o.grace.String(),
+		o.renew.String(), o.lose.String(), "--",
+	}, command...)
+	l.cmd = exec.Command(os.Args[0], args...)
+	l.cmd.Dir = l.dir
+	l.cmd.Stdin = strings.NewReader(o.stdin)
+	l.cmd.Stdout, l.cmd.Stderr = &l.stdout, &l.stderr
+	l.cmd.WaitDelay = 100 * time.Millisecond // orphans may hold the pipes
+	if err := l.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		l.cmd.Wait()
+		close(l.ended)
+	}()
+	t.Cleanup(func() {
+		for _, name := range []string{"pid", "pid2"} {
+			if pid, err := l.readPid(name); err == nil {
+				syscall.Kill(-pid, syscall.SIGKILL)
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		l.cmd.Process.Kill()
+		<-l.ended
+	})
+	return l
+}
+
+// script is start with a shell.
+func script(t *testing.T, o options, text string) *lock {
+	t.Helper()
+	return start(t, o, "/bin/sh", "-c", text)
+}
+
+// status waits for the supervisor to exit.
+func (l *lock) status() int {
+	l.t.Helper()
+	select {
+	case <-l.ended:
+	case <-time.After(20 * time.Second):
+		l.t.Fatalf("does not end; stderr: %s", l.stderr.String())
+	}
+	return l.cmd.ProcessState.ExitCode()
+}
+
+func (l *lock) want(status int) {
+	l.t.Helper()
+	if got := l.status(); got != status {
+		l.t.Fatalf("exit status %d, want %d; stderr: %s", got, status, l.stderr.String())
+	}
+}
+
+func (l *lock) readPid(name string) (int, error) {
+	b, err := os.ReadFile(filepath.Join(l.dir, name))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// pid waits until the script has written a process id to a file.
+func (l *lock) pid(name string) int {
+	l.t.Helper()
+	var pid int
+	eventually(l.t, 10*time.Second, "file "+name, func() bool {
+		var err error
+		pid, err = l.readPid(name)
+		return err == nil
+	})
+	return pid
+}
+
+// alive is false for a zombie: it is nobody's any more.
+func alive(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return syscall.Kill(pid, 0) == nil && !os.IsNotExist(err)
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+	}
+}
+
+func gone(pid int) func() bool { return func() bool { return !alive(pid) } }
+
+// watchdogOf finds the watchdog among the supervisor's children.
+func (l *lock) watchdog() int {
+	l.t.Helper()
+	found := 0
+	eventually(l.t, 5*time.Second, "a watchdog", func() bool {
+		for _, pid := range children(l.cmd.Process.Pid) {
+			cmdline, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			if strings.Contains(string(cmdline), "\x00"+WatchdogCommand+"\x00") && alive(pid) {
+				found = pid
+			}
+		}
+		return found != 0
+	})
+	return found
+}
+
+func children(pid int) (pids []int) {
+	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	for _, f := range tasks {
+		b, _ := os.ReadFile(f)
+		for _, word := range strings.Fields(string(b)) {
+			if p, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, p)
+			}
+		}
+	}
+	return pids
+}
+
+func TestStatus(t *testing.T) {
+	for _, x := range []struct {
+		command []string
+		status  int
+	}{
+		{[]string{"true"}, 0},
+		{[]string{"sh", "-c", "exit 7"}, 7},
+		{[]string{"sh", "-c", "exit 255"}, 255},
+		{[]string{"sh", "-c", "kill -KILL $$"}, 137},
+		{[]string{"sh", "-c", "kill -TERM $$"}, 143},
+		{[]string{"no-such-command"}, 127},
+		{[]string{"./no-such-command"}, 127},
+		{[]string{"/"}, 126},
+		{[]string{"/dev/null"}, 126},
+	} {
+		t.Run(strings.Join(x.command, " "), func(t *testing.T) {
+			t.Parallel()
+			start(t, options{}, x.command...).want(x.status)
+		})
+	}
+}
+
+// A file in PATH that may not be executed is 126, as for execvp(3); one without a
+// format is a script.
+func TestLookPath(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("plain", "exit 3\n", 0o600)
+	write("script", "exit $1\n", 0o700)
+	write("lost", "#!/no/such/interpreter\n", 0o700)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	start(t, options{}, "plain").want(126)
+	start(t, options{}, "script", "9").want(9)
+	start(t, options{}, "lost").want(127)
+}
+
+func TestStreamsAndDescriptors(t *testing.T) {
+	const list = "ls /proc/self/fd | wc -l"
+	bare, err := exec.Command("sh", "-c", list).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := script(t, options{stdin: "in "}, "cat; echo err >&2; "+list)
+	l.want(0)
+	if got, want := l.stdout.String(), "in "+string(bare); got != want {
+		t.Errorf("stdout %q, want %q", got, want)
+	}
+	if got := l.stderr.String(); got != "err\n" {
+		t.Errorf("stderr %q", got)
+	}
+}
+
+// A descriptor that the supervisor was given reaches the command under its number.
+func TestInheritedDescriptor(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c := exec.Command(os.Args[0], "pretend", "1m", "term", "1s", "1h", "0s", "--", "sh", "-c", "echo here >&3")
+	c.ExtraFiles = []*os.File{w}
+	c.Stderr = os.Stderr
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	b := make([]byte, 16)
+	n, _ := r.Read(b)
+	if got := string(b[:n]); got != "here\n" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestSignalsReachTheGroup(t *testing.T) {
+	for _, s := range []struct {
+		name   string
+		signal syscall.Signal
+	}{
+		{"HUP", syscall.SIGHUP},
+		{"INT", syscall.SIGINT},
+		{"QUIT", syscall.SIGQUIT},
+		{"USR1", syscall.SIGUSR1},
+		{"USR2", syscall.SIGUSR2},
+		{"ALRM", syscall.SIGALRM},
+		{"TERM", syscall.SIGTERM},
+		{"WINCH", syscall.SIGWINCH},
+		{"CONT", syscall.SIGCONT},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			l := script(t, options{}, "trap 'exit 9' "+s.name+"; echo $$ >pid; while :; do sleep 0.02; done")
+			l.pid("pid")
+			l.cmd.Process.Signal(s.signal)
+			l.want(9)
+		})
+	}
+}
+
+func TestEndedBySignal(t *testing.T) {
+	l := script(t, options{}, "sleep 60 & echo $! >pid; wait")
+	sleep := l.pid("pid")
+	l.cmd.Process.Signal(syscall.SIGTERM)
+	l.want(143)
+	if alive(sleep) {
+		t.Error("the signal did not reach the whole group")
+	}
+}
+
+// A command that ended by itself may leave something behind, a command that was
+// killed may not.
+func TestRestOfTheGroup(t *testing.T) {
+	const leave = "(trap '' HUP; exec sleep 60) >/dev/null 2>&1 & echo $! >pid; "
+	t.Run("exited", func(t *testing.T) {
+		l := script(t, options{}, leave+"exit 5")
+		l.want(5)
+		if !alive(l.pid("pid")) {
+			t.Error("ended")
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		l := script(t, options{}, leave+"kill -KILL $$")
+		l.want(137)
+		if alive(l.pid("pid")) {
+			t.Error("lives on without a lock")
+		}
+	})
+}
+
+// stubborn is a script whose group obeys SIGKILL only.
+const stubborn = "trap '' TERM; (while :; do sleep 0.1; done) & echo $! >pid2; echo $$ >pid; while :; do sleep 0.1; done"
+
+func TestLoss(t *testing.T) {
+	t.Run("term", func(t *testing.T) {
+		t.Parallel()
+		l := script(t, options{lose: 300 * time.Millisecond},
+			"trap 'echo bye; exit 0' TERM; echo $$ >pid; while :; do sleep 0.02; done")
+		l.want(statusLost)
+		if l.stdout.String() != "bye\n" || !strings.Contains(l.stderr.String(), "is lost") {
+			t.Errorf("stdout %q, stderr %q", l.stdout.String(), l.stderr.String())
+		}
+	})
+	t.Run("grace", func(t *testing.T) {
+		t.Parallel()
+		l := script(t, options{lose: 300 * time.Millisecond, grace: 300 * time.Millisecond}, stubborn)
+		l.want(statusLost)
+		if alive(l.pid("pid2")) {
+			t.Error("the group lives on")
+		}
+	})
+	t.Run("background outlives TERM", func(t *testing.T) {
+		t.Parallel()
+		l := script(t, options{lose: 300 * time.Millisecond, grace: 300 * time.Millisecond},
+			"(trap '' TERM; while :; do sleep 0.1; done) & echo $! >pid2; exec sleep 60")
+		l.want(statusLost)
+		if alive(l.pid("pid2")) {
+			t.Error("the group lives on")
+		}
+	})
+	t.Run("kill", func(t *testing.T) {
+		t.Parallel()
+		l := script(t, options{lose: 300 * time.Millisecond, action: Kill, grace: time.Hour}, stubborn)
+		l.want(statusLost)
+		if alive(l.pid("pid2")) {
+			t.Error("the group lives on")
+		}
+	})
+	t.Run("warn", func(t *testing.T) {
+		t.Parallel()
+		l := script(t, options{lose: 100 * time.Millisecond, action: Warn}, "sleep 0.5; echo done")
+		l.want(statusLost)
+		if l.stdout.String() != "done\n" {
+			t.Errorf("stdout %q", l.stdout.String())
+		}
+	})
+	t.Run("stopped group", func(t *testing.T) {
+		t.Parallel()
+		l := script(t, options{lose: 300 * time.Millisecond},
+			"trap 'echo bye; exit 0' TERM; echo $$ >pid; kill -STOP $$; sleep 60")
+		l.want(statusLost)
+		if l.stdout.String() != "bye\n" {
+			t.Errorf("stdout %q", l.stdout.String())
+		}
+	})
+}
+
+// The supervisor is killed: the command and what it started end before the lease.
+func TestSupervisorKilled(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		text string
+	}{
+		{"obedient", "sleep 60 & echo $! >pid2; echo $$ >pid; wait"},
+		{"stubborn", stubborn},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			const lease = time.Second
+			l := script(t, options{lease: lease}, x.text)
+			pid2, pid := l.pid("pid2"), l.pid("pid")
+			dog := l.watchdog()
+			l.cmd.Process.Kill()
+			killed := time.Now()
+			eventually(t, lease, "the group has ended", func() bool { return !alive(pid) && !alive(pid2) })
+			t.Logf("ended %v after the kill", time.Since(killed))
+			eventually(t, 5*time.Second, "the watchdog has ended", gone(dog))
+		})
+	}
+}
+
+// The supervisor is killed together with its watchdog: the kernel ends the command.
+func TestBothKilled(t *testing.T) {
+	l := script(t, options{}, "echo $$ >pid; exec sleep 60")
+	pid := l.pid("pid")
+	syscall.Kill(l.watchdog(), syscall.SIGKILL)
+	l.cmd.Process.Kill()
+	eventually(t, 5*time.Second, "the command has ended", gone(pid))
+}
+
+// The supervisor is stopped: the watchdog ends the group before the lease ends.
+func TestSupervisorStopped(t *testing.T) {
+	const lease = time.Second
+	l := script(t, options{lease: lease}, stubborn)
+	pid2, pid := l.pid("pid2"), l.pid("pid")
+	time.Sleep(lease) // so that it lives by renewals
+	if !alive(pid) {
+		t.Fatalf("ended while the lease was renewed: %s", l.stderr.String())
+	}
+	l.cmd.Process.Signal(syscall.SIGSTOP)
+	eventually(t, lease, "the group has ended", func() bool { return !alive(pid) && !alive(pid2) })
+	l.cmd.Process.Signal(syscall.SIGCONT)
+	l.want(statusLost)
+}
+
+// Everything is stopped for three leases and continued.
+func TestAllStopped(t *testing.T) {
+	const lease = 300 * time.Millisecond
+	l := script(t, options{lease: lease}, "echo $$ >pid; while :; do sleep 0.02; done")
+	pid, dog, lock := l.pid("pid"), l.watchdog(), l.cmd.Process.Pid
+	for _, p := range []int{lock, dog, -pid} {
+		syscall.Kill(p, syscall.SIGSTOP)
+	}
+	time.Sleep(3 * lease)
+	for _, p := range []int{-pid, dog, lock} {
+		syscall.Kill(p, syscall.SIGCONT)
+	}
+	l.want(statusLost)
+	if alive(pid) || alive(dog) {
+		t.Error("processes are left")
+	}
+}
+
+// The lease is not renewed: the group ends before it, though the supervisor runs.
+func TestLeaseEnds(t *testing.T) {
+	const lease = time.Second
+	for _, action := range []Action{Term, Kill} {
+		t.Run(string(action), func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			l := script(t, options{lease: lease, renew: 1, action: action}, stubborn)
+			pid2, pid := l.pid("pid2"), l.pid("pid")
+			eventually(t, lease-time.Since(began), "the group has ended", func() bool { return !alive(pid) && !alive(pid2) })
+			if held := time.Since(began); held < lease/2 {
+				t.Errorf("ended after %v already", held)
+			}
+			l.want(statusLost)
+		})
+	}
+}
+
+// A watchdog that somebody kills is replaced.
+func TestWatchdogKilled(t *testing.T) {
+	const lease = time.Second
+	l := script(t, options{lease: lease}, "echo $$ >pid; exec sleep 60")
+	pid, first := l.pid("pid"), l.watchdog()
+	syscall.Kill(first, syscall.SIGKILL)
+	second := 0
+	eventually(t, 5*time.Second, "another watchdog", func() bool {
+		second = l.watchdog()
+		return second != first
+	})
+	time.Sleep(lease / 4) // armed
+	l.cmd.Process.Signal(syscall.SIGSTOP)
+	eventually(t, lease, "the command has ended", gone(pid))
+}
+
+// A watchdog that is stopped delays nobody for long.
+func TestWatchdogStopped(t *testing.T) {
+	l := script(t, options{}, "echo $$ >pid; exec sleep 60")
+	l.pid("pid")
+	syscall.Kill(l.watchdog(), syscall.SIGSTOP)
+	l.cmd.Process.Signal(syscall.SIGTERM)
+	l.want(143)
+}
+
+// A gate that is not opened does not run its command.
+func TestGateCloses(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		open func(w *os.File)
+		ran  bool
+	}{
+		{"supervisor died", func(*os.File) {}, false},
+		{"lease over", func(w *os.File) { openGate(w, now()-1) }, false},
+		{"opened", func(w *os.File) { openGate(w, now()+time.Minute) }, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			c := exec.Command(os.Args[0], GateCommand, "3", "echo", "ran")
+			c.Stdout = &out
+			c.ExtraFiles = []*os.File{r}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+			x.open(w)
+			w.Close()
+			c.Wait()
+			if ran := out.String() == "ran\n"; ran != x.ran {
+				t.Errorf("ran: %v", ran)
+			}
+			if !x.ran && c.ProcessState.ExitCode() != statusClosed {
+				t.Errorf("status %d", c.ProcessState.ExitCode())
+			}
+		})
+	}
+}

@@ -1,0 +1,159 @@
+//go:build unix
+
+package supervise
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// An Action is what happens to a command whose lock is lost.
+type Action string
+
+// The actions.
+const (
+	Term Action = "term" // SIGTERM to its group, SIGKILL after the grace
+	Kill Action = "kill" // SIGKILL to its group
+	Warn Action = "warn" // a message; nobody watches the supervisor then
+)
+
+// margin is how long before the end of a lease the group must have ended: time for
+// a busy machine to wake the watchdog and for the kernel to end the processes.
+func margin(lease time.Duration) time.Duration { return lease / 20 }
+
+// notice is the part of the grace that a lease leaves room for when nothing is
+// heard of a new one: longer, and a short silence of the network would end the
+// command.
+func notice(lease, grace time.Duration) time.Duration { return min(grace, lease/4) }
+
+// Watch is the watchdog. Its arguments are the name of the lock, the Action and
+// the grace. It reads from in what a Watchdog sends, tells it on out what it does,
+// and the user on log. It returns when it was told goodbye or has ended the group.
+func Watch(args []string, in io.Reader, out, log io.Writer) error {
+	if len(args) != 3 {
+		return errors.New("supervise: a watchdog is started by poundlock lock, not by hand")
+	}
+	grace, err := time.ParseDuration(args[2])
+	if err != nil {
+		return fmt.Errorf("supervise: watchdog: %w", err)
+	}
+	w := &watch{name: args[0], action: Action(args[1]), grace: grace, out: out, log: log}
+	if w.action != Term && w.action != Kill {
+		return fmt.Errorf("supervise: watchdog: bad action %q", args[1])
+	}
+	// Whoever ends everything around it (a service manager, a broken pipe) must
+	// not end the one that ends the rest: it goes by itself when its pipe ends.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM)
+	os.Chdir("/") // keeps no file system busy
+	return w.run(in)
+}
+
+type watch struct {
+	name   string
+	action Action
+	grace  time.Duration
+	out    io.Writer
+	log    io.Writer
+
+	group int           // 0 until known
+	lease time.Duration // its length
+	end   time.Duration // of the lease, by now
+}
+
+func (w *watch) run(in io.Reader) error {
+	lines := make(chan string)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		defer close(lines)
+		for scan := bufio.NewScanner(in); scan.Scan(); {
+			select {
+			case lines <- scan.Text():
+			case <-done:
+				return
+			}
+		}
+	}()
+	for {
+		var due <-chan time.Time
+		if w.group != 0 {
+			// Short sleeps: the timer does not advance while the machine is
+			// suspended, and the lease does.
+			due = time.After(min(w.left(), max(w.lease/20, time.Millisecond)))
+		}
+		select {
+		case line, open := <-lines:
+			if !open {
+				if w.group != 0 {
+					w.finish("poundlock lock was killed")
+				}
+				return nil
+			}
+			if line == "bye" {
+				return nil
+			}
+			if err := w.obey(line); err != nil {
+				return err
+			}
+		case <-due:
+			if w.left() <= 0 {
+				w.finish("its lease is about to end")
+				return nil
+			}
+		}
+	}
+}
+
+// left is the time until the group must be told to end.
+func (w *watch) left() time.Duration {
+	at := w.end - margin(w.lease)
+	if w.action == Term {
+		at -= notice(w.lease, w.grace)
+	}
+	return at - now()
+}
+
+// obey reads "group PGID LEASE END" and "end END", all but the first in
+// nanoseconds.
+func (w *watch) obey(line string) error {
+	verb, rest, _ := strings.Cut(line, " ")
+	var numbers []int64
+	for f := range strings.FieldsSeq(rest) {
+		x, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return fmt.Errorf("supervise: watchdog: bad line %q", line)
+		}
+		numbers = append(numbers, x)
+	}
+	switch {
+	case verb == "group" && len(numbers) == 3 && numbers[0] > 1:
+		w.group, w.lease, w.end = int(numbers[0]), time.Duration(numbers[1]), time.Duration(numbers[2])
+		fmt.Fprintln(w.out, "armed")
+	case verb == "end" && len(numbers) == 1:
+		w.end = time.Duration(numbers[0])
+	default:
+		return fmt.Errorf("supervise: watchdog: bad line %q", line)
+	}
+	return nil
+}
+
+// finish ends the group, at the latest when the lease leaves no more time.
+func (w *watch) finish(why string) {
+	fmt.Fprintln(w.out, "ending")
+	fmt.Fprintf(w.log, "poundlock: watchdog: lock %q: %s: ending its command, process group %d\n",
+		w.name, why, w.group)
+	var grace time.Duration
+	if w.action == Term {
+		grace = min(w.grace, w.end-margin(w.lease)-now())
+	}
+	endGroup(w.group, grace)
+}

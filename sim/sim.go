@@ -199,6 +199,10 @@ func (s *simulator[M]) start() {
 	}
 	for id := range s.cfg.N {
 		s.open(uint32(id))
+		if s.alg.Users == protocol.Members {
+			s.procs[id].user = int32(id)
+			s.users[id].proc = uint32(id)
+		}
 		if !down[id] {
 			s.begin(uint32(id))
 			s.faults.up = append(s.faults.up, uint32(id))
@@ -206,7 +210,6 @@ func (s *simulator[M]) start() {
 	}
 	for u := range s.users {
 		us := &s.users[u]
-		us.proc = uint32(u)
 		us.left = s.cfg.entriesOf(u)
 		us.think = stream(s.cfg.Seed, forThink, uint64(u))
 		us.hold = stream(s.cfg.Seed, forHold, uint64(u))
@@ -214,18 +217,10 @@ func (s *simulator[M]) start() {
 		if s.alg.Users == protocol.Clients {
 			s.newClient(u)
 		}
-		s.procs[us.proc].user = int32(u)
-		if s.procs[us.proc].process == nil { // its member is never up
-			us.state = done
-			s.active--
-			s.total -= us.left
-		}
 	}
 	for u := range s.users {
-		if s.users[u].state != done {
-			first := float64(s.cfg.Think.Mean()) * float64(u) / float64(len(s.users))
-			s.schedule(u, userTry, int64(first))
-		}
+		first := float64(s.cfg.Think.Mean()) * float64(u) / float64(len(s.users))
+		s.schedule(u, userTry, int64(first))
 	}
 	s.startFaults()
 }
@@ -310,7 +305,11 @@ func (s *simulator[M]) stuck(why string) {
 	if len(who) > most {
 		who = append(who[:most], fmt.Sprintf("%d more", len(who)-most))
 	}
-	s.found("stuck", fmt.Sprintf("%s, and %s wait", why, strings.Join(who, ", ")))
+	verb := "wait"
+	if len(who) == 1 {
+		verb = "waits"
+	}
+	s.found("stuck", fmt.Sprintf("%s, and %s %s", why, strings.Join(who, ", "), verb))
 }
 
 // push puts an item into the queue, and returns its key.

@@ -1,35 +1,182 @@
 package sim_test
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
 	"github.com/poundlock/poundlock/sim"
 )
-
-func run(t *testing.T, c sim.Config) sim.Result {
-	t.Helper()
-	r, err := sim.Run(ricartagrawala.Algorithm, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 // Ricart & Agrawala 1981: 2(n-1) messages an entry; a request and a reply to
 // wait for when nobody competes; one reply from one holder to the next.
 func TestCostsOfRicartAgrawala(t *testing.T) {
-	low := run(t, sim.Config{Config: protocol.Config{N: 10}, Think: sim.Constant(time.Second), Digest: true})
+	low := mustRun(t, ricartagrawala.Algorithm, sim.Config{
+		Config: protocol.Config{N: 10}, Think: sim.Constant(time.Second),
+	})
 	if low.MessagesPerEntry != 18 || low.WaitingMS.Mean != 2 || low.WaitingMS.Max != 2 || low.ViolationCount != 0 {
 		t.Errorf("low load: %+v", low)
 	}
-	high := run(t, sim.Config{
-		Config: protocol.Config{N: 10}, Think: sim.Constant(0), Hold: sim.Constant(time.Millisecond), Digest: true,
+	if low.Entries != 1000 || low.MessagesByKind["REQUEST"] != 9000 || low.MessagesByKind["REPLY"] != 9000 ||
+		low.OverheadMessages != 0 || low.IntegersPerMessage != 1 || low.ResponseMS.Mean != 3 || low.MaxBypass != 0 {
+		t.Errorf("low load: %+v", low)
+	}
+	high := mustRun(t, ricartagrawala.Algorithm, sim.Config{
+		Config: protocol.Config{N: 10}, Think: sim.Constant(0), Hold: sim.Constant(time.Millisecond),
 	})
 	if high.MessagesPerEntry != 18 || high.SyncDelayMS.Mean != 1 || high.SyncDelayMS.Max != 1 || high.ViolationCount != 0 {
 		t.Errorf("high load: %+v", high)
+	}
+	// The saturated lock changes hands every 2 ms, each time after the others.
+	if high.Jain < 0.999 || high.MaxBypass != 9 || high.ThroughputPerS < 499 || high.ThroughputPerS > 501 {
+		t.Errorf("high load: %+v", high)
+	}
+}
+
+// CHECK is no message of the algorithm's own, and a member that is down costs
+// messages that nobody answers.
+func TestOverheadAndDown(t *testing.T) {
+	r := mustRun(t, sigma.Algorithm, sim.Config{
+		Config: protocol.Config{N: 4}, Clients: 1, Entries: []int{10}, Hold: sim.Constant(3500 * time.Millisecond),
+	})
+	if r.MessagesByKind["CHECK"] != 120 || r.OverheadMessages != 120 || r.Messages != 120 || r.MessagesPerEntry != 12 {
+		t.Errorf("%+v", r)
+	}
+	r = mustRun(t, sigma.Algorithm, sim.Config{
+		Config: protocol.Config{N: 4}, Clients: 1, Entries: []int{10}, Down: []protocol.ID{3},
+	})
+	if r.MessagesByKind["REQUEST"] != 40 || r.MessagesByKind["RESPONSE"] != 30 || r.ViolationCount != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// stormy has a draw of every kind in it.
+func stormy(seed uint64) sim.Config {
+	return sim.Config{
+		Config: protocol.Config{N: 4}, Clients: 5, Entries: []int{10, 20, 30, 40, 50}, Seed: seed, Digest: true,
+		Delay: sim.Exponential(time.Millisecond), Think: sim.Uniform(0, 10*time.Millisecond), Hold: sim.Exponential(time.Millisecond),
+		AmnesiaEvery: 10 * time.Second, CrashEvery: 100 * time.Millisecond, PauseEvery: time.Second, PartitionEvery: time.Second,
+		Lease: 200 * time.Millisecond, ClockOffset: 10 * time.Millisecond,
+	}
+}
+
+// A run is a value: equal seeds, equal logs and results; other seeds, others.
+func TestDeterminism(t *testing.T) {
+	digests := map[string]uint64{}
+	for seed := range uint64(3) {
+		a, b := mustRun(t, sigma.Algorithm, stormy(seed)), mustRun(t, sigma.Algorithm, stormy(seed))
+		if a.LogSHA256 != b.LogSHA256 || a.Events != b.Events || a.WaitingMS != b.WaitingMS || a.Messages != b.Messages {
+			t.Errorf("seed %d: %+v\nand %+v", seed, a, b)
+		}
+		if before, is := digests[a.LogSHA256]; is || len(a.LogSHA256) != 64 {
+			t.Errorf("seeds %d and %d have digest %q", before, seed, a.LogSHA256)
+		}
+		digests[a.LogSHA256] = seed
+	}
+}
+
+// The digest is that of the trace, which is a scenario; neither changes the run.
+func TestTrace(t *testing.T) {
+	var b bytes.Buffer
+	c := stormy(1)
+	c.Trace = &b
+	traced := mustRun(t, sigma.Algorithm, c)
+	sum := sha256.Sum256(b.Bytes())
+	if got := hex.EncodeToString(sum[:]); got != traced.LogSHA256 {
+		t.Errorf("the trace has digest %s, the run %s", got, traced.LogSHA256)
+	}
+	c.Trace, c.Digest = nil, false
+	quiet := mustRun(t, sigma.Algorithm, c)
+	if quiet.Events != traced.Events || quiet.WaitingMS != traced.WaitingMS || quiet.LogSHA256 != "" {
+		t.Errorf("with trace %+v\nwithout %+v", traced, quiet)
+	}
+	steps, err := scenario.Names{Members: 4, Clients: true}.Parse(&b)
+	if err != nil || len(steps) < 1000 {
+		t.Errorf("%d steps, %v", len(steps), err)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestTraceError(t *testing.T) {
+	_, err := sim.Run(ricartagrawala.Algorithm, sim.Config{Config: protocol.Config{N: 2}, Trace: full{}})
+	if err == nil || errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), "disk full") {
+		t.Error(err)
+	}
+}
+
+// Two algorithms see the same workload: their users think equally long, however
+// many random numbers their messages take.
+func TestEqualWorkloads(t *testing.T) {
+	first := func(out string) (at []string) {
+		for _, line := range strings.Split(out, "\n") {
+			if strings.Contains(line, " try ") && strings.HasSuffix(line, "1") {
+				at = append(at, strings.Fields(line)[1])
+			}
+		}
+		return at
+	}
+	// Waiting is the same as well where nobody competes and delays are constant.
+	c := sim.Config{Config: protocol.Config{N: 2}, Entries: []int{20, 1}, Think: sim.Exponential(time.Hour), Hold: sim.Exponential(time.Second)}
+	a := first(trace(t, ricartagrawala.Algorithm, c))
+	c.N, c.Clients = 4, 2
+	b := first(trace(t, sigma.Algorithm, c))
+	if len(a) != 19 || strings.Join(a, " ") != strings.Join(b, " ") {
+		t.Errorf("tries at\n%v\nand at\n%v", a, b)
+	}
+}
+
+func TestOneMember(t *testing.T) {
+	r := mustRun(t, ricartagrawala.Algorithm, sim.Config{Config: protocol.Config{N: 1}})
+	if r.Entries != 100 || r.Messages != 0 || r.MessagesPerEntry != 0 || r.IntegersPerMessage != 0 || r.ViolationCount != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	calls := 0
+	c := sim.Config{
+		Config: protocol.Config{N: 30}, Entries: []int{800}, Think: sim.Constant(0),
+		Progress: func(entries, total int) {
+			if calls++; entries < 0 || entries > total || total != 24_000 {
+				t.Errorf("%d of %d", entries, total)
+			}
+		},
+	}
+	if mustRun(t, ricartagrawala.Algorithm, c); calls == 0 {
+		t.Error("no call of Progress")
+	}
+}
+
+// Past its warm-up a run allocates nothing: what a run ten times as long
+// allocates in addition is a few times the doubling of a slice.
+func TestNoAllocationAnEvent(t *testing.T) {
+	for _, delay := range []sim.Dist{sim.Constant(time.Millisecond), sim.Exponential(time.Millisecond)} {
+		allocations := func(entries int) (n uint64, events int64) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r := mustRun(t, ricartagrawala.Algorithm, sim.Config{
+				Config: protocol.Config{N: 16}, Entries: []int{entries}, Delay: delay, Think: sim.Constant(0),
+			})
+			runtime.ReadMemStats(&after)
+			return after.Mallocs - before.Mallocs, r.Events
+		}
+		few, short := allocations(100)
+		many, long := allocations(1000)
+		if extra := int64(many) - int64(few); extra > (long-short)/1000 {
+			t.Errorf("delay %v: %d allocations in %d events, %d in %d", delay, few, short, many, long)
+		}
 	}
 }
 
@@ -40,15 +187,25 @@ func BenchmarkRicartAgrawala(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			c := sim.Config{
-				Config: protocol.Config{N: 16}, Entries: []int{max(1, b.N/(16*31))},
-				Delay: delay, Think: sim.Constant(0), Hold: sim.Constant(time.Millisecond),
-			}
-			r, err := sim.Run(ricartagrawala.Algorithm, c)
+			const n = 16
+			r, err := sim.Run(ricartagrawala.Algorithm, sim.Config{
+				Config: protocol.Config{N: n}, Entries: []int{max(1, b.N/(n*2*n))}, Delay: delay, Think: sim.Constant(0),
+			})
 			if err != nil || r.ViolationCount != 0 {
 				b.Fatal(r.Violations, err)
 			}
 			b.ReportMetric(r.EventsPerS, "events/s")
 		})
 	}
+}
+
+func BenchmarkSigma(b *testing.B) {
+	b.ReportAllocs()
+	r, err := sim.Run(sigma.Algorithm, sim.Config{
+		Config: protocol.Config{N: 4}, Clients: 10, Entries: []int{max(1, b.N/300)}, Think: sim.Constant(0),
+	})
+	if err != nil || r.ViolationCount != 0 {
+		b.Fatal(r.Violations, err)
+	}
+	b.ReportMetric(r.EventsPerS, "events/s")
 }

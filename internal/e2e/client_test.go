@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/slots"
+)
+
+// clientArgs say what a client process does.
+type clientArgs struct {
+	Mode    string // "count" or "ask"
+	Servers string
+	Label   string
+	Lease   time.Duration
+	Name    string        // of the lock
+	File    string        // count: holds the counter and the last token
+	Hold    time.Duration // count: between reading and writing
+	NoLock  bool          // count: the broken variant
+}
+
+// counted is the last line of a client in mode count.
+type counted struct {
+	Increments int
+	Longest    time.Duration // epoch: wait and hold
+	Lost       int           // grants that were lost
+	Errors     []string      // other errors
+}
+
+func runClient(role string) int {
+	var a clientArgs
+	if err := json.Unmarshal([]byte(role), &a); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := client(a); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func client(a clientArgs) error {
+	table, err := slots.Parse(a.Servers)
+	if err != nil {
+		return err
+	}
+	c := poundlock.Config{Label: a.Label, Lease: a.Lease}
+	for _, p := range table {
+		c.Servers = append(c.Servers, poundlock.Server(p))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cl, err := poundlock.Dial(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	fmt.Println("ready")
+	if a.Mode == "ask" {
+		return ask(ctx, cl.Mutex(a.Name))
+	}
+	return count(ctx, cl.Mutex(a.Name), a)
+}
+
+// ask obeys the lines of stdin: lock, try, unlock.
+func ask(ctx context.Context, m *poundlock.Mutex) error {
+	var g *poundlock.Grant
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var err error
+		switch in.Text() {
+		case "lock":
+			g, err = m.Lock(ctx)
+		case "try":
+			g, err = m.TryLock(ctx)
+		case "unlock":
+			err = g.Unlock()
+		}
+		switch {
+		case errors.Is(err, poundlock.ErrNotAcquired):
+			fmt.Println("not acquired")
+		case err != nil:
+			fmt.Println("error:", err)
+		case in.Text() == "unlock":
+			fmt.Println("unlocked")
+		default:
+			fmt.Println("held", g.Token())
+		}
+	}
+	fmt.Println("bye")
+	return in.Err()
+}
+
+// count increments the counter in a.File until stdin ends.
+func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		}
+	}()
+	var r counted
+	for {
+		select {
+		case <-stop:
+			return json.NewEncoder(os.Stdout).Encode(r)
+		default:
+		}
+		begin := time.Now()
+		var err error
+		if a.NoLock {
+			err = increment(a, 0)
+		} else {
+			err = m.Do(ctx, func(ctx context.Context, g poundlock.Grant) error {
+				if err := increment(a, g.Token()); err != nil {
+					return err
+				}
+				return context.Cause(ctx)
+			})
+		}
+		r.Longest = max(r.Longest, time.Since(begin))
+		switch {
+		case errors.Is(err, poundlock.ErrLost):
+			r.Lost++
+		case err != nil:
+			r.Errors = append(r.Errors, err.Error())
+		default:
+			r.Increments++
+		}
+		if len(r.Errors) > 10 {
+			time.Sleep(100 * time.Millisecond) // it goes on failing
+		}
+	}
+}
+
+// increment reads the counter, waits, and writes it: two that do so at once lose
+// an increment. The file also holds the last token, which must grow.
+func increment(a clientArgs, token uint64) error {
+	k, last, err := readCounter(a.File)
+	if err != nil {
+		return err
+	}
+	if token != 0 && token <= last {
+		return fmt.Errorf("token %d after %d", token, last)
+	}
+	time.Sleep(a.Hold)
+	// A rename, so that nobody ever reads half a file.
+	temp := fmt.Sprintf("%s.%d", a.File, os.Getpid())
+	if err := os.WriteFile(temp, fmt.Appendf(nil, "%d %d\n", k+1, token), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temp, a.File)
+}
+
+func readCounter(file string) (k int, token uint64, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, 0, err
+	}
+	first, second, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	if k, err = strconv.Atoi(first); err != nil {
+		return 0, 0, err
+	}
+	token, err = strconv.ParseUint(second, 10, 64)
+	return k, token, err
+}

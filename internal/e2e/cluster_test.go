@@ -1,0 +1,278 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// roleVariable makes the test binary a client process.
+const roleVariable = "POUNDLOCK_TEST_CLIENT"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(runClient(role))
+	}
+	code := m.Run()
+	if dir := binaryDir; dir != "" {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+var binaryDir string
+
+// binary builds poundlock, once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "poundlock-e2e")
+	if err != nil {
+		return "", err
+	}
+	binaryDir = dir
+	path := filepath.Join(dir, "poundlock")
+	build := exec.Command("go", "build", "-o", path, "github.com/poundlock/poundlock/cmd/poundlock")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// A cluster is n server processes on loopback.
+type cluster struct {
+	t       *testing.T
+	servers string // as --servers takes them
+	table   []string
+	procs   []*exec.Cmd
+	logs    []*log
+}
+
+// startCluster starts n servers and waits until they answer.
+func startCluster(t *testing.T, n int) *cluster {
+	t.Helper()
+	if _, err := binary(); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, procs: make([]*exec.Cmd, n), logs: make([]*log, n)}
+	for i := range n {
+		c.table = append(c.table, fmt.Sprintf("s%d=%s", i+1, freeAddr(t)))
+	}
+	c.servers = strings.Join(c.table, ",")
+	t.Cleanup(func() {
+		for i := range n {
+			c.kill(i)
+			if t.Failed() {
+				t.Logf("log of s%d:\n%s", i+1, c.logs[i])
+			}
+		}
+	})
+	for i := range n {
+		c.logs[i] = &log{}
+		c.start(i)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		s, _, err := c.status()
+		if err == nil && s.Reachable == n {
+			return c
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the servers do not answer: %v, %+v", err, s)
+		}
+	}
+}
+
+// freeAddr returns an address that nobody listens at: below the ports that the
+// kernel gives to connections, so that none of those takes it.
+func freeAddr(t *testing.T) string {
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			l.Close()
+			return addr
+		}
+	}
+	t.Fatal("no free port")
+	return ""
+}
+
+// start starts server i, empty.
+func (c *cluster) start(i int) {
+	c.t.Helper()
+	path, err := binary()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cmd := exec.Command(path, "serve", "--name", fmt.Sprintf("s%d", i+1), "--servers", c.servers)
+	cmd.Env = cleanEnv()
+	cmd.Stderr = c.logs[i]
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.procs[i] = cmd
+}
+
+// kill ends server i with SIGKILL and waits until it is gone.
+func (c *cluster) kill(i int) {
+	if p := c.procs[i]; p != nil {
+		c.procs[i] = nil
+		_ = p.Process.Kill()
+		_ = p.Wait() // says that it was killed
+	}
+}
+
+// status runs poundlock status --json.
+func (c *cluster) status() (s status, code int, err error) {
+	out, code, err := c.run("status", "--json", "--servers", c.servers)
+	if err == nil || code == 69 {
+		err = json.Unmarshal([]byte(out), &s)
+	}
+	return s, code, err
+}
+
+func (c *cluster) run(args ...string) (out string, code int, err error) {
+	path, err := binary()
+	if err != nil {
+		return "", 0, err
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Env = cleanEnv()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, &stderr)
+		code = exit.ExitCode()
+	}
+	return stdout.String(), code, err
+}
+
+// status is what the tests read of the JSON of poundlock status.
+type status struct {
+	Quorum, Reachable int
+	Servers           []struct {
+		Name, Incarnation, Error string
+		Reachable                bool
+		Sessions                 int
+	}
+	Locks []struct {
+		Name, Kind string
+		Holder     *request
+		Waiters    []request
+	}
+}
+
+type request struct {
+	ID, Label string
+	AgeMS     int64 `json:"age_ms"`
+	Supports  int
+}
+
+// cleanEnv is the environment without poundlock's variables.
+func cleanEnv() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "POUNDLOCK_") {
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+// A log keeps what a process said.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// A process is a client process: the test binary in another role.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	stderr log
+}
+
+// startClient starts a client process; args are JSON in its environment.
+func startClient(t *testing.T, a clientArgs) *process {
+	t.Helper()
+	role, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: exec.Command(exe)}
+	p.cmd.Env = append(cleanEnv(), roleVariable+"="+string(role))
+	p.cmd.Stderr = &p.stderr
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdout = bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	return p
+}
+
+// say sends one line.
+func (p *process) say(line string) {
+	p.t.Helper()
+	if _, err := fmt.Fprintln(p.stdin, line); err != nil {
+		p.t.Fatalf("client: %v\n%s", err, &p.stderr)
+	}
+}
+
+// hear reads one line.
+func (p *process) hear() string {
+	p.t.Helper()
+	line, err := p.stdout.ReadString('\n')
+	if err != nil {
+		p.t.Fatalf("client: %v\n%s", err, &p.stderr)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+// end closes the client's stdin, which ends it, and returns its last line.
+func (p *process) end() string {
+	p.t.Helper()
+	p.stdin.Close()
+	line := p.hear()
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("client: %v\n%s", err, &p.stderr)
+	}
+	return line
+}

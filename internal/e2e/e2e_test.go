@@ -1,0 +1,266 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A counting is a number of clients that increment one counter.
+type counting struct {
+	t       *testing.T
+	file    string
+	clients []*process
+}
+
+func startCounting(t *testing.T, c *cluster, clients int, a clientArgs) *counting {
+	t.Helper()
+	a.Mode, a.Servers, a.Name = "count", c.servers, "counter"
+	a.File = filepath.Join(t.TempDir(), "counter")
+	if err := os.WriteFile(a.File, []byte("0 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := &counting{t: t, file: a.File}
+	for i := range clients {
+		a.Label = fmt.Sprintf("client %d", i)
+		x.clients = append(x.clients, startClient(t, a))
+	}
+	for _, p := range x.clients {
+		if line := p.hear(); line != "ready" {
+			t.Fatalf("client: %q\n%s", line, &p.stderr)
+		}
+	}
+	return x
+}
+
+// end ends the clients and returns what they did together, and the counter.
+func (x *counting) end() (all counted, counter int) {
+	x.t.Helper()
+	for _, p := range x.clients {
+		p.stdin.Close()
+	}
+	for i, p := range x.clients {
+		var r counted
+		if err := json.Unmarshal([]byte(p.end()), &r); err != nil {
+			x.t.Fatal(err)
+		}
+		all.Increments += r.Increments
+		all.Lost += r.Lost
+		all.Longest = max(all.Longest, r.Longest)
+		for _, e := range r.Errors {
+			all.Errors = append(all.Errors, fmt.Sprintf("client %d: %s", i, e))
+		}
+		if r.Increments == 0 {
+			x.t.Errorf("client %d never entered", i)
+		}
+	}
+	counter, _, err := readCounter(x.file)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return all, counter
+}
+
+// TestKilledServers: as long as not more than one of four servers loses its
+// memory while somebody waits or holds, nothing is lost and nobody notices.
+func TestKilledServers(t *testing.T) {
+	kills, interval := 5, time.Second
+	if os.Getenv("POUNDLOCK_FULL") != "" {
+		kills, interval = 20, 2*time.Second
+	} else {
+		t.Logf("SHORTENED to %d kills, one every %v: POUNDLOCK_FULL=1 makes it 20, one every 2s", kills, interval)
+	}
+	c := startCluster(t, 4)
+	x := startCounting(t, c, 6, clientArgs{Hold: 20 * time.Millisecond})
+	for range kills {
+		time.Sleep(interval)
+		i := rand.IntN(4)
+		c.kill(i)
+		c.start(i)
+	}
+	time.Sleep(interval)
+	all, counter := x.end()
+	t.Logf("%d increments, the longest wait and hold took %v", all.Increments, all.Longest)
+	if counter != all.Increments {
+		t.Errorf("the counter is %d after %d increments", counter, all.Increments)
+	}
+	if all.Lost != 0 || len(all.Errors) != 0 {
+		t.Errorf("%d grants lost, errors:\n%s", all.Lost, strings.Join(all.Errors, "\n"))
+	}
+	if all.Longest >= interval {
+		t.Errorf("somebody waited and held for %v: two kills were in one epoch, which is not promised to work", all.Longest)
+	}
+	if least := int(0.3 * float64(time.Duration(kills)*interval/(20*time.Millisecond))); all.Increments < least {
+		t.Errorf("only %d increments, want at least %d", all.Increments, least)
+	}
+}
+
+// TestWithoutLock shows that the counter notices: without the lock it is wrong.
+func TestWithoutLock(t *testing.T) {
+	c := startCluster(t, 4)
+	x := startCounting(t, c, 6, clientArgs{Hold: 20 * time.Millisecond, NoLock: true})
+	time.Sleep(500 * time.Millisecond)
+	all, counter := x.end()
+	t.Logf("%d of %d increments are in the counter", counter, all.Increments)
+	if counter >= all.Increments {
+		t.Error("six clients without a lock lost no increment: the harness cannot fail")
+	}
+}
+
+// TestTooManyKilledServers: when three of four servers lose their memory at once
+// the holder is told, because too few are left that know it.
+func TestTooManyKilledServers(t *testing.T) {
+	c := startCluster(t, 4)
+	x := startCounting(t, c, 3, clientArgs{Hold: 200 * time.Millisecond})
+	for range 4 {
+		time.Sleep(300 * time.Millisecond)
+		for i := range 3 {
+			c.kill(i)
+		}
+		for i := range 3 {
+			c.start(i)
+		}
+	}
+	time.Sleep(time.Second)
+	all, counter := x.end()
+	t.Logf("%d increments and %d lost grants, counter %d", all.Increments, all.Lost, counter)
+	if all.Lost == 0 {
+		t.Error("nobody was told that its lock was lost")
+	}
+	if len(all.Errors) != 0 {
+		t.Logf("errors, which are allowed here:\n%s", strings.Join(all.Errors, "\n"))
+	}
+}
+
+// TestTryLockOfTwo: two processes that try one free lock at once never both get
+// it; both may fail; and one that tries later, alone, gets it.
+func TestTryLockOfTwo(t *testing.T) {
+	c := startCluster(t, 4)
+	var clients []*process
+	for range 2 {
+		p := startClient(t, clientArgs{Mode: "ask", Servers: c.servers, Name: "free"})
+		if line := p.hear(); line != "ready" {
+			t.Fatal(line)
+		}
+		clients = append(clients, p)
+	}
+	outcomes := map[int]int{} // by how many got it
+	for range 100 {
+		for _, p := range clients {
+			p.say("try")
+		}
+		var holders []*process
+		for _, p := range clients {
+			switch line := p.hear(); {
+			case strings.HasPrefix(line, "held "):
+				holders = append(holders, p)
+			case line != "not acquired":
+				t.Error(line)
+			}
+		}
+		// Only now: one that tries on until the other has unlocked may get it too.
+		for _, p := range holders {
+			p.say("unlock")
+			if line := p.hear(); line != "unlocked" {
+				t.Error(line)
+			}
+		}
+		outcomes[len(holders)]++
+		later := clients[rand.IntN(2)]
+		deadline := time.Now().Add(5 * time.Second)
+		for {
+			later.say("try")
+			line := later.hear()
+			if strings.HasPrefix(line, "held ") {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("a free lock cannot be had: %s", line)
+			}
+		}
+		later.say("unlock")
+		if line := later.hear(); line != "unlocked" {
+			t.Error(line)
+		}
+	}
+	t.Logf("of 100 rounds: nobody got it in %d, one in %d", outcomes[0], outcomes[1])
+	if outcomes[2] != 0 {
+		t.Errorf("both got it in %d rounds", outcomes[2])
+	}
+	if outcomes[1] == 0 {
+		t.Error("nobody ever got it")
+	}
+	for _, p := range clients {
+		if line := p.end(); line != "bye" {
+			t.Error(line)
+		}
+	}
+}
+
+// TestStatus: holders and waiters of a real cluster, whatever server is down.
+func TestStatus(t *testing.T) {
+	c := startCluster(t, 4)
+	first := startClient(t, clientArgs{Mode: "ask", Servers: c.servers, Name: "deploy", Label: "first"})
+	second := startClient(t, clientArgs{Mode: "ask", Servers: c.servers, Name: "deploy", Label: "second"})
+	for _, p := range []*process{first, second} {
+		if line := p.hear(); line != "ready" {
+			t.Fatal(line)
+		}
+	}
+	first.say("lock")
+	if line := first.hear(); !strings.HasPrefix(line, "held ") {
+		t.Fatal(line)
+	}
+	second.say("lock")
+	var s status
+	var err error
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		s, _, err = c.status()
+		if err == nil && len(s.Locks) == 1 && len(s.Locks[0].Waiters) == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("status: %v, %+v", err, s)
+		}
+	}
+	l := s.Locks[0]
+	if l.Name != "deploy" || l.Kind != "mutex" || l.Holder == nil || l.Holder.Label != "first" || l.Holder.Supports < 3 {
+		t.Errorf("lock %+v, holder %+v", l, l.Holder)
+	}
+	if w := l.Waiters[0]; w.Label != "second" {
+		t.Errorf("waiter %+v", w)
+	}
+	if l.Holder != nil && (l.Holder.AgeMS <= l.Waiters[0].AgeMS || l.Holder.AgeMS > 20_000) {
+		t.Errorf("ages: holder %d ms, waiter %d ms", l.Holder.AgeMS, l.Waiters[0].AgeMS)
+	}
+	if s.Quorum != 3 || s.Reachable != 4 || s.Servers[3].Sessions != 2 {
+		t.Errorf("status %+v", s)
+	}
+
+	c.kill(3)
+	s, _, err = c.status()
+	if err != nil || s.Reachable != 3 || s.Servers[3].Reachable || s.Servers[3].Error == "" {
+		t.Errorf("with a server down: %v, %+v", err, s)
+	}
+	text, _, err := c.run("status", "--servers", c.servers)
+	if err != nil || !strings.Contains(text, "unreachable") || !strings.Contains(text, "first") {
+		t.Errorf("with a server down: %v\n%s", err, text)
+	}
+	first.say("unlock")
+	if line := first.hear(); line != "unlocked" {
+		t.Error(line)
+	}
+	if line := second.hear(); !strings.HasPrefix(line, "held ") {
+		t.Error(line)
+	}
+	c.kill(2)
+	if s, code, _ := c.status(); code != 69 || s.Reachable != 2 {
+		t.Errorf("without a quorum: exit status %d, %+v", code, s)
+	}
+}

@@ -20,6 +20,7 @@ const (
 	ackDelay     = 5 * time.Millisecond
 	ackAtOnce    = 1024 // messages that are acknowledged without delay
 	writeTimeout = 10 * time.Second
+	lingering    = time.Second
 )
 
 // A conn is one connection of one session, after the handshake.
@@ -142,7 +143,8 @@ func (c *conn) write() {
 		if frame != nil {
 			c.nc.SetWriteDeadline(time.Now().Add(writeTimeout))
 			_, err := c.nc.Write(frame)
-			if err == nil {
+			if err == nil && last != nil {
+				c.linger()
 				err = last
 			}
 			if err != nil {
@@ -159,6 +161,21 @@ func (c *conn) write() {
 		case <-c.done:
 			return
 		}
+	}
+}
+
+// linger lets the peer read the last items: to close while something of the peer
+// is unread would make its system throw them away.
+func (c *conn) linger() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	limit := time.NewTimer(lingering)
+	defer limit.Stop()
+	select {
+	case <-c.done: // the peer has closed, too
+	case <-limit.C:
 	}
 }
 

@@ -361,6 +361,12 @@ func (n *Node) Close() error {
 	n.flush()
 	n.cancel()
 	n.wg.Wait()
+	n.mu.Lock()
+	for _, s := range n.sessions {
+		s.dead.Store(true)
+	}
+	clear(n.sessions)
+	n.mu.Unlock()
 	close(n.done)
 	return nil
 }

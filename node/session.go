@@ -267,8 +267,11 @@ func (e *UnreachableError) Unwrap() error { return e.Cause }
 func (n *Node) WaitAlive(ctx context.Context, k int) error {
 	for {
 		n.mu.RLock()
-		changed := n.changed
+		changed, closing := n.changed, n.closing
 		n.mu.RUnlock()
+		if closing {
+			return ErrClosed
+		}
 		if n.Alive() >= k {
 			return nil
 		}

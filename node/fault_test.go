@@ -1,0 +1,314 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A cutter dials, and breaks what it dialed.
+type cutter struct {
+	mu    sync.Mutex
+	conns []net.Conn
+	cuts  int
+}
+
+func (c *cutter) dial(ctx context.Context, p node.Peer) (net.Conn, error) {
+	conn, err := transport.Dial(ctx, p.Addr, nil)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	conn = &brittle{Conn: conn, cutter: c}
+	c.conns = append(c.conns, conn)
+	return conn, nil
+}
+
+// brittle breaks in the middle of a frame now and then.
+type brittle struct {
+	net.Conn
+	cutter  *cutter
+	written int
+}
+
+func (b *brittle) Write(p []byte) (int, error) {
+	if b.written += len(p); b.written > 5_000 {
+		n, _ := b.Conn.Write(p[:len(p)/2])
+		b.Close()
+		b.cutter.mu.Lock()
+		b.cutter.cuts++
+		b.cutter.mu.Unlock()
+		return n, net.ErrClosed
+	}
+	return b.Conn.Write(p)
+}
+
+// run breaks a random connection every few milliseconds until stop is closed.
+func (c *cutter) run(stop <-chan struct{}) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(r.IntN(20_000_000))):
+		}
+		c.mu.Lock()
+		if len(c.conns) > 0 {
+			k := r.IntN(len(c.conns))
+			c.conns[k].Close()
+			c.conns = append(c.conns[:k], c.conns[k+1:]...)
+			c.cuts++
+		}
+		c.mu.Unlock()
+	}
+}
+
+// Connections that break all the time lose nothing and repeat nothing: Ricart
+// and Agrawala's algorithm would hang or panic.
+func TestBrokenConnections(t *testing.T) {
+	var c cutter
+	stop := make(chan struct{})
+	var cutting sync.WaitGroup
+	peers := func(cfg *node.Config) { cfg.Dial = c.dial }
+	nodes := cluster(t, 3, false, node.HostOf(ricartagrawala.Algorithm), peers)
+	host := node.HostOf(sigma.Algorithm)
+	_, table := clusterAt(t, 4, false, host, nil)
+	users := clients(t, 3, table, host, peers)
+	cutting.Go(func() { c.run(stop) })
+	count(t, nodes, 3, 200)
+	count(t, users, 3, 100)
+	close(stop)
+	cutting.Wait()
+	t.Logf("%d connections broke", c.cuts)
+	if c.cuts < 20 {
+		t.Error("too few to prove anything")
+	}
+}
+
+// A member that comes back empty, where the algorithm cannot bear it, closes the
+// locks that it had a part in, at all the others; other locks go on.
+func TestRestartFailsClosed(t *testing.T) {
+	host := node.HostOf(ricartagrawala.Algorithm)
+	nodes, peers := clusterAt(t, 3, false, host, nil)
+	waits, inside := newProbe(), newProbe()
+	must(t, nodes[1].Try("a", inside, false))
+	<-inside.crit
+	must(t, nodes[2].Try("a", waits, false))
+	eventually(t, "the request has arrived", func() bool { return len(nodes[0].Locks()) == 1 })
+
+	nodes[0].Close()
+	l, err := transport.Listen(peers[0].Addr)
+	must(t, err)
+	again := start(t, node.Config{ID: 0, Host: host, Peers: peers, Listener: l})
+	<-inside.ejected
+	why := <-waits.rem
+	if !strings.Contains(why, "s1") || !strings.Contains(why, "restarted") {
+		t.Errorf("the reason %q does not name the member that restarted", why)
+	}
+	nodes[1].Exit("a")
+	<-inside.rem
+	if err := nodes[2].Try("a", waits, false); !errors.Is(err, node.ErrFailed) || !strings.Contains(err.Error(), "s1") {
+		t.Errorf("Try of a failed lock: %v", err)
+	}
+	count(t, []*node.Node{again, nodes[1], nodes[2]}, 2, 5)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A process that panics closes its lock, and nothing else.
+func TestPanicFailsClosed(t *testing.T) {
+	host := node.HostOf(keeper(func(e keeperEvent) {
+		if e.Kind == protocol.Receive && e.Msg == leave {
+			panic("boom")
+		}
+	}))
+	nodes, peers := clusterAt(t, 1, false, host, nil)
+	c := clients(t, 1, peers, host, nil)[0]
+	other, u := newProbe(), newProbe()
+	must(t, c.Try("a", u, false))
+	<-u.crit
+	c.Exit("a") // the member panics
+	<-u.rem
+	must(t, c.Try("b", other, false))
+	<-other.crit
+	eventually(t, "the member dropped the lock", func() bool { return len(nodes[0].Locks()) == 1 })
+	must(t, c.Try("a", u, false))
+	select {
+	case <-u.crit:
+		t.Error("a failed lock was created anew")
+	case <-time.After(50 * time.Millisecond):
+	}
+	if c.Alive() != 1 {
+		t.Error("the session did not survive")
+	}
+}
+
+// A refused process learns both values, and so does whoever waits for it.
+func TestMisfits(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	_, peers := clusterAt(t, 2, false, host, func(c *node.Config) { c.Epoch = 7 })
+	other := keeper(nil)
+	other.Name = "seeker"
+	for _, test := range []struct {
+		what   string
+		change func(*node.Config)
+		want   []string
+	}{
+		{"epoch", func(c *node.Config) { c.Epoch = 8 }, []string{"epoch 7", "8"}},
+		{"members", func(c *node.Config) { c.Peers = c.Peers[:1] }, []string{"number of members", "2 there", "1 here"}},
+		{"kind", func(c *node.Config) { c.Kind = 9 }, []string{"kind of locks", "1 there", "9 here"}},
+		{"algorithm", func(c *node.Config) { c.Host = node.HostOf(other) }, []string{"keeper there", "seeker here"}},
+		{"name", func(c *node.Config) {
+			c.Peers = []node.Peer{{Name: "t1", Addr: peers[0].Addr}, peers[1]}
+		}, []string{"name of the server", "s1 there", "t1 here"}},
+		{"nobody", func(c *node.Config) {
+			c.Peers = []node.Peer{{Name: "s1", Addr: "unix:/nonexistent/socket"}, peers[1]}
+		}, []string{"/nonexistent/socket", "no such file"}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			c := node.Config{ID: node.NewClientID(), Host: host, Peers: peers, Epoch: 7}
+			test.change(&c)
+			n := start(t, c)
+			var err error
+			eventually(t, "the refusal is known", func() bool {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer cancel()
+				err = n.WaitAlive(ctx, len(c.Peers))
+				return !strings.Contains(err.Error(), "no answer")
+			})
+			var u *node.UnreachableError
+			if !errors.As(err, &u) || !errors.Is(err, context.DeadlineExceeded) || len(u.Members) == 0 {
+				t.Fatalf("%#v", err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// An instance that nothing distinguishes from a new one goes.
+func TestIdleInstancesGo(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	servers, peers := clusterAt(t, 2, false, host, nil)
+	c := clients(t, 1, peers, host, nil)[0]
+	const names, parallel = 10000, 100
+	var wg sync.WaitGroup
+	for p := range parallel {
+		wg.Go(func() {
+			u := newProbe()
+			for k := p; k < names; k += parallel {
+				name := fmt.Sprint("once-", k)
+				if err := c.Try(name, u, false); err != nil {
+					t.Error(err)
+					return
+				}
+				<-u.crit
+				c.Exit(name)
+				<-u.rem
+			}
+		})
+	}
+	wg.Wait()
+	for _, n := range append(servers, c) {
+		eventually(t, "all instances are gone", func() bool { return len(n.Locks()) == 0 })
+	}
+}
+
+// hooks is a User of functions.
+type hooks struct{ crit, rem, ejected func() }
+
+func (h *hooks) Crit(uint64) { h.crit() }
+func (h *hooks) Rem(string)  { h.rem() }
+func (h *hooks) Ejected()    { h.ejected() }
+
+// A User may call Try, Cancel and Exit from its callbacks.
+func TestCallsFromCallbacks(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	_, peers := clusterAt(t, 1, false, host, nil)
+	c := clients(t, 1, peers, host, nil)[0]
+	done := make(chan struct{})
+	rounds := 0
+	u := &hooks{ejected: func() { t.Error("ejected") }}
+	u.crit = func() { c.Exit("a") }
+	u.rem = func() {
+		if rounds++; rounds == 1000 {
+			close(done)
+			return
+		}
+		if err := c.Try("a", u, false); err != nil {
+			t.Error(err)
+		}
+	}
+	must(t, c.Try("a", u, false))
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%d rounds", rounds)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	_, peers := clusterAt(t, 1, false, host, nil)
+	c := start(t, node.Config{ID: node.NewClientID(), Host: host,
+		Peers: []node.Peer{{Name: "s1", Addr: "unix:/nonexistent/socket"}}})
+	u := newProbe()
+	must(t, c.Try("a", u, false))
+	c.Exit("a") // not inside: no effect
+	c.Cancel("a")
+	if why := <-u.rem; why != "" {
+		t.Errorf("Rem(%q)", why)
+	}
+	d := clients(t, 1, peers, host, nil)[0]
+	must(t, d.Try("a", u, false))
+	<-u.crit
+	d.Cancel("a") // too late: no effect
+	d.Exit("a")
+	<-u.rem
+	d.Exit("a") // no effect
+	if len(u.crit)+len(u.rem)+len(u.ejected) != 0 {
+		t.Error("more callbacks than expected")
+	}
+}
+
+func TestClosed(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	servers, peers := clusterAt(t, 1, false, host, nil)
+	c := clients(t, 1, peers, host, nil)[0]
+	must(t, c.Close())
+	must(t, c.Close())
+	if err := c.Try("a", newProbe(), false); !errors.Is(err, node.ErrClosed) {
+		t.Errorf("Try: %v", err)
+	}
+	if err := c.WaitAlive(t.Context(), 1); !errors.Is(err, node.ErrClosed) {
+		t.Errorf("WaitAlive: %v", err)
+	}
+	if _, err := c.Call(t.Context(), 0, nil); err == nil {
+		t.Error("Call succeeds")
+	}
+	if got := c.Locks(); len(got) != 0 {
+		t.Errorf("Locks: %v", got)
+	}
+	eventually(t, "the session is gone", func() bool { return len(servers[0].Sessions()) == 0 })
+}

@@ -1,0 +1,365 @@
+package node_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A stranger speaks the wire by hand.
+type stranger struct {
+	t    *testing.T
+	conn net.Conn
+}
+
+func visit(t *testing.T, addr string) *stranger {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	return &stranger{t, conn}
+}
+
+func frame(items ...func([]byte) []byte) []byte {
+	b := transport.AppendHeader(nil, 0)
+	for _, i := range items {
+		b = i(b)
+	}
+	transport.EndFrame(b)
+	return b
+}
+
+func (s *stranger) say(items ...func([]byte) []byte) {
+	s.t.Helper()
+	if _, err := s.conn.Write(frame(items...)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// hear returns the next items, or what ended the connection.
+func (s *stranger) hear() ([]transport.Item, error) {
+	b, err := transport.ReadFrame(s.conn, transport.MaxFrame)
+	if err != nil {
+		return nil, err
+	}
+	_, rest, err := transport.ReadHeader(b)
+	var items []transport.Item
+	for err == nil && len(rest) > 0 {
+		var i transport.Item
+		i, rest, err = transport.ReadItem(rest)
+		items = append(items, i)
+	}
+	return items, err
+}
+
+// until hears until an item of the type comes.
+func (s *stranger) until(want transport.Type) transport.Item {
+	s.t.Helper()
+	for {
+		items, err := s.hear()
+		for _, i := range items {
+			if i.Type == want {
+				return i
+			}
+		}
+		if err != nil {
+			s.t.Fatalf("no item of type %d: %v", want, err)
+		}
+	}
+}
+
+// ends waits for the end of the connection.
+func (s *stranger) ends() {
+	s.t.Helper()
+	for {
+		if _, err := s.hear(); err != nil {
+			var timeout net.Error
+			if errors.As(err, &timeout) && timeout.Timeout() {
+				s.t.Error("the connection goes on")
+			}
+			return
+		}
+	}
+}
+
+var greeting = transport.Hello{
+	From: 1000, ToName: "s1", Incarnation: 5, Session: 1, Members: 1, Kind: 1, Algorithm: "keeper",
+}
+
+func message(seq uint64, kind uint8, name string, body ...byte) func([]byte) []byte {
+	return transport.Item{Type: transport.MessageItem, Seq: seq, Kind: kind, Name: []byte(name), Body: body}.Append
+}
+
+// What a stranger does wrong ends its own session, and nothing else.
+func TestStrangers(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxLocks = 64 })
+	honest := clients(t, 1, peers, host, nil)[0]
+	u := newProbe()
+	must(t, honest.Try("honest", u, false))
+	<-u.crit
+	for k, test := range []struct {
+		name  string
+		items []func([]byte) []byte
+		want  string // what the refusal says, "" for none
+	}{
+		{"malformed message", []func([]byte) []byte{message(1, 1, "a", 77)}, ""},
+		{"another kind", []func([]byte) []byte{message(1, 2, "a", enter)}, `kind of lock "a": 1 there, 2 here`},
+		{"no name", []func([]byte) []byte{message(1, 1, "", enter)}, "lock messages"},
+		{"a gap", []func([]byte) []byte{message(2, 1, "a", enter)}, ""},
+		{"a late hello", []func([]byte) []byte{greeting.Append}, ""},
+		{"garbage", []func([]byte) []byte{func(b []byte) []byte { return append(b, 99, 99, 99) }}, ""},
+		{"an answer to nothing", []func([]byte) []byte{transport.Item{Type: transport.PongItem, Seq: 4}.Append}, ""},
+		{"acknowledges what was not sent", []func([]byte) []byte{transport.Item{Type: transport.AckItem, Seq: 9}.Append}, ""},
+		{"too many locks", nil, "locks of one client"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := visit(t, peers[0].Addr)
+			h := greeting
+			h.From += protocol.ID(k)
+			s.say(h.Append)
+			s.until(transport.WelcomeItem)
+			for k := range uint64(200) {
+				if test.items == nil {
+					s.conn.Write(frame(message(k+1, 1, fmt.Sprint("lock-", k), enter)))
+				}
+			}
+			if test.items != nil {
+				s.say(test.items...)
+			}
+			if test.want != "" {
+				r, err := transport.ReadRefuse(s.until(transport.RefuseItem).Body)
+				if err != nil || !strings.Contains(r.Error(), test.want) {
+					t.Errorf("%v, %v; want %q", r, err, test.want)
+				}
+			}
+			s.ends()
+		})
+	}
+	eventually(t, "only the honest client has a lock", func() bool {
+		servers[0].Sessions()
+		for _, l := range servers[0].Locks() {
+			if l.Name != "honest" && len(l.Standing.Holders) > 0 && strings.HasPrefix(l.Name, "lock-") {
+				return false
+			}
+		}
+		return honest.Alive() == 1
+	})
+	honest.Exit("honest")
+	<-u.rem
+}
+
+// The first frame decides: everything but a hello that fits ends the connection.
+func TestFirstFrame(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	_, peers := clusterAt(t, 1, false, host, nil)
+	resume, received, zero, backwards := greeting, greeting, greeting, greeting
+	resume.Resume = true
+	received.Received = 3
+	zero.Session = 0
+	backwards.From = 0
+	for name, first := range map[string][]byte{
+		"http":         []byte("GET / HTTP/1.1\r\n\r\n"),
+		"huge":         {255, 255, 255, 255},
+		"empty":        {0, 0, 0, 0},
+		"no hello":     frame(transport.Item{Type: transport.PingItem}.Append),
+		"no item":      frame(),
+		"version":      {0, 0, 0, 2, 9, 0},
+		"resume":       frame(resume.Append),
+		"received":     frame(received.Append),
+		"session zero": frame(zero.Append),
+		"itself":       frame(backwards.Append),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := visit(t, peers[0].Addr)
+			_, err := s.conn.Write(first)
+			must(t, err)
+			if name == "version" {
+				b, err := transport.ReadFrame(s.conn, transport.MaxHandshake)
+				must(t, err)
+				if h, _, _ := transport.ReadHeader(b); h.Version != transport.Version {
+					t.Errorf("the answer has version %d", h.Version)
+				}
+			}
+			s.ends()
+		})
+	}
+}
+
+// A hello of an older session, late on the network, does not end a newer one.
+func TestStaleHello(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	servers, peers := clusterAt(t, 1, false, host, nil)
+	newer, older := visit(t, peers[0].Addr), visit(t, peers[0].Addr)
+	h := greeting
+	h.Session = 2
+	newer.say(h.Append)
+	newer.until(transport.WelcomeItem)
+	older.say(greeting.Append)
+	r, err := transport.ReadRefuse(older.until(transport.RefuseItem).Body)
+	if err != nil || r.Code != transport.Stale {
+		t.Errorf("%+v, %v", r, err)
+	}
+	older.ends()
+	newer.say(transport.Item{Type: transport.PingItem, Seq: 1}.Append)
+	newer.until(transport.PongItem)
+	if n := len(servers[0].Sessions()); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+func TestMaxSessions(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	_, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxSessions = 2 })
+	for k := range protocol.ID(4) {
+		s := visit(t, peers[0].Addr)
+		h := greeting
+		h.From += k
+		s.say(h.Append)
+		if k < 3 { // the member itself leaves one place
+			s.until(transport.WelcomeItem)
+			continue
+		}
+		if r, err := transport.ReadRefuse(s.until(transport.RefuseItem).Body); err != nil || r.Code != transport.Full {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+}
+
+// Who connects and says nothing is dropped.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, 10*time.Second, 1, 1)
+		defer b.close()
+		conn, err := b.cable.Memory.Dial(t.Context(), "s1")
+		must(t, err)
+		defer conn.Close()
+		began := time.Now()
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("after %v", took)
+		}
+	})
+}
+
+// A client has no business with an algorithm of members, but may call.
+func TestClientOfPeers(t *testing.T) {
+	host := node.HostOf(ricartagrawala.Algorithm)
+	_, peers := clusterAt(t, 3, false, host, func(c *node.Config) {
+		c.Call = func(from protocol.ID, request []byte) []byte { return append(request, '!') }
+	})
+	c := clients(t, 1, peers, host, nil)[0]
+	if err := c.Try("a", newProbe(), false); err == nil || !strings.Contains(err.Error(), "not a user") {
+		t.Errorf("Try: %v", err)
+	}
+	for k := range peers {
+		if b, err := c.Call(t.Context(), protocol.ID(k), []byte("hi")); err != nil || string(b) != "hi!" {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+	s := visit(t, peers[0].Addr)
+	h := greeting
+	h.Members, h.Algorithm = 3, "ricart-agrawala"
+	s.say(h.Append, message(1, 1, "a", 0, 1))
+	s.until(transport.WelcomeItem)
+	s.say(message(1, 1, "a", 0, 1))
+	s.until(transport.RefuseItem)
+	s.ends()
+}
+
+func TestCall(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	release := make(chan struct{})
+	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) {
+		c.Call = func(from protocol.ID, request []byte) []byte {
+			switch string(request) {
+			case "wait":
+				<-release
+			case "huge":
+				return make([]byte, transport.MaxBody+1)
+			}
+			return request
+		}
+	})
+	c := clients(t, 1, peers, host, nil)[0]
+
+	big := bytes.Repeat([]byte("x"), transport.MaxBody)
+	var wg sync.WaitGroup
+	for k := range 12 { // more than one frame holds
+		wg.Go(func() {
+			if b, err := c.Call(t.Context(), 0, big); err != nil || !bytes.Equal(b, big) {
+				t.Errorf("call %d: %d bytes, %v", k, len(b), err)
+			}
+		})
+	}
+	wg.Wait()
+	wants := func(request []byte, want string) {
+		t.Helper()
+		if _, err := c.Call(t.Context(), 0, request); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	wants([]byte("huge"), "exceeds")
+	wants(append(big, 1), "exceeds")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	for range 16 {
+		wg.Go(func() {
+			if _, err := c.Call(ctx, 0, []byte("wait")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	wants([]byte("more"), "too many")
+	close(release)
+	eventually(t, "calls are answered again", func() bool {
+		_, err := c.Call(t.Context(), 0, nil)
+		return err == nil
+	})
+	servers[0].Close()
+	eventually(t, "the connection is gone", func() bool {
+		_, err := c.Call(t.Context(), 0, nil)
+		return err != nil && strings.Contains(err.Error(), "s1")
+	})
+}
+
+// Start says what is wrong with a configuration.
+func TestConfig(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	peers := []node.Peer{{Name: "a", Addr: "127.0.0.1:1"}, {Name: "b", Addr: "unix:/tmp/b"}}
+	for want, c := range map[string]node.Config{
+		"no algorithm":      {},
+		"no members":        {Host: host},
+		"slot table":        {Host: host, Peers: peers, System: protocol.Config{N: 3}},
+		"needs a listener":  {Host: host, Peers: peers},
+		`two members`:       {Host: host, ID: 9, Peers: []node.Peer{peers[0], peers[0]}},
+		"address \"nowhere": {Host: host, ID: 9, Peers: []node.Peer{{Name: "a", Addr: "nowhere"}}},
+		"the lease 1ns":     {Host: host, ID: 9, Peers: peers, Lease: 1},
+		"drift 2":           {Host: host, ID: 9, Peers: peers, ClockDrift: 2},
+	} {
+		n, err := node.Start(c)
+		if err == nil {
+			n.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

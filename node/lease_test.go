@@ -1,0 +1,308 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A cable is an in-memory network that can be cut: what is written is then lost,
+// and nobody is told.
+type cable struct {
+	transport.Memory
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+func (c *cable) set(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
+	if !cut { // what lost bytes must not go on
+		for _, conn := range c.conns {
+			conn.Close()
+		}
+		c.conns = nil
+	}
+}
+
+func (c *cable) isCut() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cut
+}
+
+func (c *cable) dial(ctx context.Context, p node.Peer) (net.Conn, error) {
+	if c.isCut() {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	conn, err := c.Memory.Dial(ctx, p.Addr)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.conns = append(c.conns, conn)
+	c.mu.Unlock()
+	return &lossy{conn, c}, nil
+}
+
+// lossy loses what is written on either side of a cut cable: the other side's
+// writes by never reading them.
+type lossy struct {
+	net.Conn
+	cable *cable
+}
+
+func (l *lossy) Write(b []byte) (int, error) {
+	if l.cable.isCut() {
+		return len(b), nil
+	}
+	return l.Conn.Write(b)
+}
+
+func (l *lossy) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	for err == nil && l.cable.isCut() {
+		n, err = l.Conn.Read(b)
+	}
+	return n, err
+}
+
+// A bubble is one member and one client on a cable, in virtual time, with clocks
+// of the given rates.
+type bubble struct {
+	cable  cable
+	diary  diary
+	server *node.Node
+	client *node.Node
+}
+
+func newBubble(t *testing.T, lease time.Duration, serverRate, clientRate float64) *bubble {
+	t.Helper()
+	b := &bubble{}
+	began := time.Now()
+	boot := func(rate float64) func() time.Duration {
+		return func() time.Duration { return time.Duration(float64(time.Since(began)) * rate) }
+	}
+	l, err := b.cable.Listen("s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := node.HostOf(keeper(b.diary.add))
+	c := node.Config{Host: host, Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Lease: lease, Dial: b.cable.dial}
+	server := c
+	server.Listener, server.Boot = l, boot(serverRate)
+	b.server = start(t, server)
+	c.ID, c.Boot, c.Label = node.NewClientID(), boot(clientRate), "tester"
+	b.client = start(t, c)
+	if err := b.client.WaitAlive(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bubble) close() {
+	b.client.Close()
+	b.server.Close()
+}
+
+// The client must notice the end of its lease strictly before the server does,
+// whatever the moment at which they are cut off and the rates of their clocks
+// within the bound (0.001 between the two).
+func TestClientLapsesFirst(t *testing.T) {
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			rate := func() float64 { return 1 + (r.Float64()-0.5)*0.0009 }
+			b := newBubble(t, 10*time.Second, rate(), rate())
+			defer b.close()
+			u := newProbe()
+			if err := b.client.Try("a", u, false); err != nil {
+				t.Fatal(err)
+			}
+			<-u.crit
+			time.Sleep(time.Duration(r.Int64N(int64(time.Hour))))
+			promised := b.client.LeaseEnd(1)
+			b.diary.take()
+			b.cable.set(true)
+			time.Sleep(time.Minute)
+			events := b.diary.take()
+			if got := fmt.Sprint(events); got != "[client suspect s1 suspect]" {
+				t.Fatalf("seed %d: %s", seed, got)
+			}
+			if !events[0].When.Before(events[1].When) {
+				t.Errorf("seed %d: the client at %v, the server at %v", seed, events[0].When, events[1].When)
+			}
+			if events[0].When.After(promised.Add(10 * time.Second)) {
+				t.Errorf("seed %d: promised %v, suspected at %v", seed, promised, events[0].When)
+			}
+			if !b.client.LeaseEnd(1).IsZero() || b.client.Alive() != 0 {
+				t.Errorf("seed %d: a lapsed lease counts", seed)
+			}
+		})
+	}
+}
+
+// A lease is kept alive for as long as both ends live and are connected.
+func TestLeaseHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, time.Second, 1, 1)
+		defer b.close()
+		b.diary.take()
+		for range 3600 {
+			time.Sleep(time.Second)
+			if left := time.Until(b.client.LeaseEnd(1)); left < 500*time.Millisecond || left > time.Second {
+				t.Fatalf("%v of the lease is left", left)
+			}
+		}
+		if got := b.diary.take(); len(got) != 0 {
+			t.Errorf("events: %v", got)
+		}
+		s := b.server.Sessions()
+		if len(s) != 1 || s[0].Label != "tester" || s[0].Incarnation != b.client.Incarnation() {
+			t.Errorf("sessions of the server: %+v", s)
+		}
+	})
+}
+
+// A break that ends within the lease is no event; nothing is lost by it.
+func TestBreakIsNoLapse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, 10*time.Second, 1, 1)
+		defer b.close()
+		for k := range 100 {
+			b.cable.set(true)
+			u := newProbe()
+			if err := b.client.Try("a", u, false); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			b.cable.set(false)
+			<-u.crit
+			b.client.Exit("a")
+			if why := <-u.rem; why != "" {
+				t.Fatalf("round %d: %s", k, why)
+			}
+			time.Sleep(20 * time.Second)
+		}
+		for _, e := range b.diary.take() {
+			if e.Kind == protocol.Suspect {
+				t.Fatalf("%v", e)
+			}
+		}
+	})
+}
+
+// After a lapse a new session begins. The server has dealt with the old one
+// before anything of the new one is delivered, even when it did not notice the
+// lapse by itself.
+func TestNewSession(t *testing.T) {
+	for _, cut := range []time.Duration{9700 * time.Millisecond, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBubble(t, 10*time.Second, 0.9999, 1)
+			defer b.close()
+			u := newProbe()
+			if err := b.client.Try("a", u, false); err != nil {
+				t.Fatal(err)
+			}
+			<-u.crit
+			time.Sleep(time.Second)
+			b.diary.take()
+			b.cable.set(true)
+			time.Sleep(cut)
+			b.cable.set(false)
+			if err := b.client.WaitAlive(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			b.client.Exit("a")
+			<-u.rem
+			if err := b.client.Try("a", u, false); err != nil {
+				t.Fatal(err)
+			}
+			<-u.crit
+			synctest.Wait()
+			events := b.diary.take()
+			at := func(want string) int {
+				k := slices.IndexFunc(events, func(e keeperEvent) bool { return e.String() == want })
+				if k < 0 {
+					t.Fatalf("cut for %v: no %q in %v", cut, want, events)
+				}
+				return k
+			}
+			order := []int{at("client suspect"), at("s1 suspect"), at("s1 receives leave")}
+			if !slices.IsSorted(order) || at("client restore") > at("client exit") {
+				t.Errorf("cut for %v: %v", cut, events)
+			}
+			if r := events[at("client restore")]; r.Arg != b.server.Incarnation() {
+				t.Errorf("restored with incarnation %d, the server's is %d", r.Arg, b.server.Incarnation())
+			}
+		})
+	}
+}
+
+// Close tells the server at once: what the client held is free.
+func TestBye(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, 10*time.Second, 1, 1)
+		defer b.close()
+		held, gone := newProbe(), newProbe()
+		for name, u := range map[string]*probe{"held": held, "gone": gone} {
+			if err := b.client.Try(name, u, false); err != nil {
+				t.Fatal(err)
+			}
+			<-u.crit
+		}
+		b.diary.take()
+		began := time.Now()
+		b.client.Exit("gone")
+		b.client.Close()
+		synctest.Wait()
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("Close took %v", took)
+		}
+		<-gone.rem
+		<-held.ejected
+		// What a node compares idle instances with is made of events too.
+		events := slices.DeleteFunc(b.diary.take(), func(e keeperEvent) bool { return e.Kind == protocol.Restore })
+		if got, want := fmt.Sprint(events), "[client exit s1 receives leave s1 suspect]"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if locks := b.server.Locks(); len(locks) != 0 {
+			t.Errorf("the server still has %v", locks)
+		}
+	})
+}
+
+// Close does not wait for ever for a peer that does not answer.
+func TestCloseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, 10*time.Second, 1, 1)
+		defer b.close()
+		b.cable.set(true)
+		u := newProbe()
+		if err := b.client.Try("a", u, false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		began := time.Now()
+		b.client.Close()
+		if took := time.Since(began); took > 1100*time.Millisecond {
+			t.Errorf("Close took %v", took)
+		}
+		if why := <-u.rem; why != node.ErrClosed.Error() {
+			t.Errorf("Rem(%q)", why)
+		}
+	})
+}

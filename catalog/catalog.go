@@ -15,6 +15,7 @@ import (
 // An Entry is one form of one algorithm, with its drivers.
 type Entry interface {
 	Info() protocol.Info
+	// Simulate runs the algorithm in virtual time.
 	Simulate(c sim.Config) (sim.Result, error)
 	Check(c check.Config) (check.Verdict, error)
 	// Host makes the algorithm's processes for a node.

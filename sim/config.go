@@ -68,8 +68,12 @@ type Config struct {
 // no clock within its offset is negative.
 const clockBase = int64(time.Hour)
 
-// maxProcesses bounds what a run can be asked to allocate.
-const maxProcesses = 1 << 20
+// What a run can be asked for. Each member may know each other one.
+const (
+	maxMembers = 1 << 16
+	maxClients = 1 << 20
+	maxEntries = 1 << 40
+)
 
 // users returns the number of users.
 func (c *Config) users(i protocol.Info) int {
@@ -96,16 +100,16 @@ func (c *Config) complete(i protocol.Info) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: "+format, append([]any{ErrConfig, i.Name}, args...)...)
 	}
-	if c.N < 1 || c.N > maxProcesses {
-		return bad("%d members: want 1 to %d", c.N, maxProcesses)
+	if c.N < 1 || c.N > maxMembers {
+		return bad("%d members: want 1 to %d", c.N, maxMembers)
 	}
 	switch {
 	case i.Users == protocol.Members && c.Clients != 0:
 		return bad("%d clients: it has none, its users are the %d members", c.Clients, c.N)
 	case i.Users == protocol.Clients && c.Clients == 0:
 		c.Clients = DefaultClients
-	case c.Clients < 0 || c.Clients > maxProcesses:
-		return bad("%d clients: want 1 to %d", c.Clients, maxProcesses)
+	case c.Clients < 0 || c.Clients > maxClients:
+		return bad("%d clients: want 1 to %d", c.Clients, maxClients)
 	}
 	if len(c.Entries) == 0 {
 		c.Entries = []int{DefaultEntries}
@@ -114,8 +118,8 @@ func (c *Config) complete(i protocol.Info) error {
 		return bad("%d numbers of entries for %d users: want one for all, or one for each", len(c.Entries), users)
 	}
 	for _, k := range c.Entries {
-		if k < 1 {
-			return bad("%d entries: want at least 1", k)
+		if k < 1 || k > maxEntries {
+			return bad("%d entries: want 1 to %d", k, maxEntries)
 		}
 	}
 	for _, d := range []struct {

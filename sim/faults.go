@@ -230,6 +230,11 @@ func (s *simulator[M]) heldUntil(from, to uint32) int64 {
 	return until
 }
 
+// meet is when a client and a member can next talk; now or before when they can.
+func (s *simulator[M]) meet(client, member uint32) int64 {
+	return max(s.heldUntil(member, client), s.procs[member].pausedUntil)
+}
+
 // detectorDelay is how long news of a process takes to reach another one.
 func (s *simulator[M]) detectorDelay() int64 { return s.cfg.Delay.draw(s.faults.detector) }
 
@@ -309,7 +314,7 @@ func (s *simulator[M]) restore(it item) {
 	case !again && a != nil && a.lapsed:
 		return
 	}
-	if until := max(s.heldUntil(it.slot, it.to), s.procs[it.slot].pausedUntil); until > s.now {
+	if until := s.meet(it.to, it.slot); until > s.now {
 		s.again(it, until)
 		return
 	}

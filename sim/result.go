@@ -7,8 +7,8 @@ import (
 	"github.com/poundlock/poundlock/history"
 )
 
-// A Result is what a run showed. Everything but Events PerSecond and Seconds is
-// a function of the algorithm, the Config and its seed. Delays are in virtual
+// A Result is what a run showed. All of it but Seconds and EventsPerS is a
+// function of the algorithm, the Config and its seed. Delays are in virtual
 // milliseconds; with the default delay they are hops.
 type Result struct {
 	Algorithm string `json:"algorithm"`

@@ -235,7 +235,11 @@ func (s *simulator[M]) newClient(u int) {
 	s.begin(id)
 	if s.alg.Detector == protocol.LeaseDetector {
 		for _, j := range s.faults.up {
-			s.restored(id, j)
+			if s.meet(id, j) > s.now {
+				s.push(s.meet(id, j)+s.detectorDelay(), news, id, j)
+			} else {
+				s.restored(id, j)
+			}
 		}
 	}
 }
@@ -314,6 +318,10 @@ func (s *simulator[M]) stuck(why string) {
 
 // push puts an item into the queue, and returns its key.
 func (s *simulator[M]) push(at int64, kind uint64, to, slot uint32) uint64 {
+	if at < s.now && !s.dead {
+		s.dead = true
+		s.found("time", "the virtual clock, which has 292 years, ran out")
+	}
 	s.seq++
 	key := s.seq<<kindBits | kind
 	s.queue.push(item{at, key, to, slot})

@@ -331,3 +331,12 @@ func TestClocks(t *testing.T) {
 		t.Errorf("a clock began at %d", first)
 	}
 }
+
+func TestTimeRunsOut(t *testing.T) {
+	r := mustRun(t, toys(protocol.Members, grabber(noToken)), sim.Config{
+		Config: protocol.Config{N: 1}, Think: sim.Constant(1000 * 24 * time.Hour), Entries: []int{1000},
+	})
+	if r.ViolationsOf["time"] != 1 || r.ViolationCount != 1 || r.Entries > 107 {
+		t.Errorf("%d entries, %v", r.Entries, r.Violations)
+	}
+}

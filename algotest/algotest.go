@@ -1,0 +1,171 @@
+// Package algotest is the conformance suite: what every algorithm must satisfy
+// to be simulated, model-checked and run on a network. A test of one line runs
+// all of it:
+//
+//	func TestConformance(t *testing.T) { algotest.Run(t, Algorithm) }
+//
+// Most parts watch the algorithm through a probe: a process that wraps the real
+// one, is driven by the simulator with every fault that the algorithm's model
+// allows, and at each step repeats on a copy what the process did.
+//
+// Beside the suite stand FuzzRead and FuzzLoadState, the fuzz targets of the two
+// decoders, and package mutant, which tests the tests.
+package algotest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// Options adapt the suite to an algorithm. The zero value suits most.
+type Options struct {
+	// Sizes are the numbers of members in simulated runs. Default 2, 3 and 5.
+	Sizes []int
+	// Clients is the number of clients, where there are any. Default 3.
+	Clients int
+	// Options are the algorithm's own, as in protocol.Config.
+	Options map[string]int64
+	// Exhaustive are the small models in which all properties must hold.
+	// Default: two members, two clients where there are any, one entry each.
+	Exhaustive []check.Config
+	// Allocations is how many a step may make in steady state. Default 0; an
+	// algorithm whose messages carry vectors needs a little more.
+	Allocations float64
+	// Skip maps a part that does not apply to the reason.
+	Skip map[string]string
+}
+
+// A suite is one algorithm with its completed options.
+type suite[M any] struct {
+	alg protocol.Algorithm[M]
+	Options
+}
+
+// A part is one subtest. It returns what is wrong, with the way to see it again.
+type part[M any] struct {
+	name string
+	run  func(*suite[M]) error
+}
+
+func parts[M any]() []part[M] {
+	return []part[M]{
+		{"Info", (*suite[M]).info},
+		{"Codec", (*suite[M]).codec},
+		{"State", (*suite[M]).state},
+		{"Shift", (*suite[M]).shift},
+		{"Determinism", (*suite[M]).determinism},
+		{"Allocations", (*suite[M]).allocations},
+		{"Events", (*suite[M]).events},
+		{"Claims", (*suite[M]).claims},
+		{"Exhaustive", (*suite[M]).exhaustive},
+	}
+}
+
+// Run runs every part of the suite as a subtest. It takes at most one Options.
+func Run[M any](t *testing.T, a protocol.Algorithm[M], o ...Options) {
+	t.Helper()
+	if len(o) > 1 {
+		t.Fatal("algotest: more than one Options")
+	}
+	var options Options
+	if len(o) == 1 {
+		options = o[0]
+	}
+	s, err := newSuite(a, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parts[M]() {
+		t.Run(p.name, func(t *testing.T) {
+			if why := s.Skip[p.name]; why != "" {
+				t.Skip("does not apply: " + why)
+			}
+			if err := p.run(s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func newSuite[M any](a protocol.Algorithm[M], o Options) (*suite[M], error) {
+	if len(o.Sizes) == 0 {
+		o.Sizes = []int{2, 3, 5}
+	}
+	clients := a.Users == protocol.Clients
+	if !clients && o.Clients != 0 {
+		return nil, fmt.Errorf("algotest: %d clients of %s, which has none", o.Clients, a.Name)
+	}
+	if clients && o.Clients == 0 {
+		o.Clients = 3
+	}
+	if len(o.Exhaustive) == 0 {
+		// More memory than that is no small model any more.
+		c := check.Config{Config: protocol.Config{N: 2, Options: o.Options}, MaxMemory: 256 << 20}
+		if clients {
+			c.Clients = 2
+		}
+		o.Exhaustive = []check.Config{c}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Skip)) {
+		if !slices.ContainsFunc(parts[M](), func(p part[M]) bool { return p.name == name }) {
+			return nil, fmt.Errorf("algotest: Skip names no part of the suite: %q", name)
+		}
+		if strings.TrimSpace(o.Skip[name]) == "" {
+			return nil, fmt.Errorf("algotest: Skip gives no reason for %q", name)
+		}
+	}
+	return &suite[M]{a, o}, nil
+}
+
+// Examine returns a function that makes all parts of the suite that are not
+// skipped, and returns what is wrong: a mutant.Check.
+func Examine[M any](a protocol.Algorithm[M], o Options) func() (fault string, err error) {
+	return func() (string, error) {
+		s, err := newSuite(a, o)
+		if err != nil {
+			return "", err
+		}
+		for _, p := range parts[M]() {
+			if s.Skip[p.name] != "" {
+				continue
+			}
+			if err := p.run(s); err != nil {
+				return p.name + ": " + err.Error(), nil
+			}
+		}
+		return "", nil
+	}
+}
+
+// info: what tables and drivers read is there.
+func (s *suite[M]) info() error {
+	i := s.alg.Info
+	if i.Name == "" || strings.ContainsFunc(i.Name, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+		return fmt.Errorf("name %q: want lower case, digits and hyphens", i.Name)
+	}
+	var missing []string
+	for what, absent := range map[string]bool{
+		"Title": i.Title == "", "Source": i.Source == "", "Messages": len(i.Messages) == 0,
+		"Claims": len(i.Claims) == 0, "New": s.alg.New == nil, "Append": s.alg.Append == nil,
+		"Read": s.alg.Read == nil, "KindOf": s.alg.KindOf == nil, "Ints": s.alg.Ints == nil, "Text": s.alg.Text == nil,
+	} {
+		if absent {
+			missing = append(missing, what)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("%s lacks %s", i.Name, strings.Join(missing, ", "))
+	}
+	if (s.alg.MapState == nil) != (s.alg.MapMsg == nil) {
+		return errors.New("MapState and MapMsg make one claim: want both or neither")
+	}
+	return nil
+}

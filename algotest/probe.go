@@ -1,0 +1,179 @@
+package algotest
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// A step is what a probe saw one process do.
+type step[M any] struct {
+	id      protocol.ID
+	config  protocol.Config
+	event   protocol.Event[M]
+	before  []byte // its state
+	effects []protocol.Effect[M]
+	after   []byte
+}
+
+// probed is the algorithm with a probe around each process. look sees each step
+// and returns what is wrong with it; after the first error it is not called
+// again, and the error is *found.
+//
+// The simulator's users neither cancel nor try only once, so the probe does both
+// for them, now and then.
+func (s *suite[M]) probed(seed uint64, look func(step[M]) error, found *error) protocol.Algorithm[M] {
+	random := rand.New(rand.NewPCG(seed, 0))
+	a := s.alg
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[M] {
+		return &probe[M]{Process: s.alg.New(id, c), suite: s, id: id, config: c, random: random, look: look, found: found}
+	}
+	return a
+}
+
+type probe[M any] struct {
+	protocol.Process[M]
+	suite  *suite[M]
+	id     protocol.ID
+	config protocol.Config
+	random *rand.Rand
+	look   func(step[M]) error
+	found  *error
+	trying bool
+	before []byte
+	after  []byte
+}
+
+// Step implements protocol.Process.
+func (p *probe[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
+	if ev.Kind == protocol.Try {
+		p.trying = true
+		if p.random.IntN(4) == 0 {
+			ev.Arg = protocol.TryOnce
+		}
+	}
+	p.step(ev, out)
+	if p.trying && ev.Kind != protocol.Try && p.suite.alg.Cancels && p.random.IntN(16) == 0 {
+		p.step(protocol.Event[M]{Input: protocol.Input{Kind: protocol.Cancel, Now: ev.Now}}, out)
+	}
+}
+
+func (p *probe[M]) step(ev protocol.Event[M], out *protocol.Out[M]) {
+	p.before = p.AppendState(p.before[:0])
+	from := len(out.Effects)
+	p.Process.Step(ev, out)
+	p.after = p.AppendState(p.after[:0])
+	effects := out.Effects[from:]
+	for _, e := range effects {
+		if e.Do == protocol.Crit || e.Do == protocol.Rem {
+			p.trying = false
+		}
+	}
+	if *p.found == nil {
+		*p.found = p.look(step[M]{p.id, p.config, ev, p.before, effects, p.after})
+	}
+}
+
+// walk runs the algorithm under all that its model allows, at each size, and
+// shows each step to look.
+func (s *suite[M]) walk(look func(step[M]) error) error {
+	for _, n := range s.Sizes {
+		c := sim.Config{
+			Config:  protocol.Config{N: n, Options: s.Options.Options},
+			Clients: s.Clients,
+			Entries: []int{30},
+			Seed:    uint64(n),
+			Delay:   sim.Exponential(time.Millisecond),
+			Think:   sim.Exponential(5 * time.Millisecond),
+			Hold:    sim.Exponential(time.Millisecond),
+			FIFO:    s.alg.FIFO,
+			// No process is without any for so long.
+			Patience: 1_000_000,
+		}
+		if s.alg.Tolerates&protocol.Amnesia != 0 {
+			c.AmnesiaEvery = 23 * time.Millisecond
+		}
+		if s.alg.Tolerates&protocol.ClientCrash != 0 {
+			c.CrashEvery = 41 * time.Millisecond
+		}
+		if s.alg.Detector == protocol.LeaseDetector {
+			c.PartitionEvery, c.Lease = 31*time.Millisecond, 10*time.Millisecond
+		}
+		var found error
+		r, err := sim.Run(s.probed(c.Seed, look, &found), c)
+		if err != nil {
+			return err
+		}
+		if found == nil && r.ViolationsOf["panic"] > 0 {
+			found = fmt.Errorf("a panic: %v", r.Violations)
+		}
+		if found != nil {
+			return fmt.Errorf("n=%d, seed %d: %w", n, c.Seed, found)
+		}
+	}
+	return nil
+}
+
+// where says which step it is, for an error.
+func (s *suite[M]) where(st step[M]) string {
+	text := fmt.Sprintf("process %d, event %d", st.id, st.event.Kind)
+	if st.event.Kind == protocol.Receive {
+		text += fmt.Sprintf(" %s from %d", s.alg.Text(st.event.Msg), st.event.From)
+	}
+	return fmt.Sprintf("%s in state %x", text, st.before)
+}
+
+// again makes the step on a process loaded from its bytes, p, and compares.
+func (s *suite[M]) again(p protocol.Process[M], st step[M]) error {
+	if err := load(p, st.before); err != nil {
+		return err
+	}
+	var out protocol.Out[M]
+	p.Step(st.event, &out)
+	if err := s.sameEffects(out.Effects, st.effects); err != nil {
+		return err
+	}
+	if got := p.AppendState(nil); !bytes.Equal(got, st.after) {
+		return fmt.Errorf("the state became %x, want %x", got, st.after)
+	}
+	return nil
+}
+
+func load[M any](p protocol.Process[M], b []byte) error {
+	rest, err := p.LoadState(b)
+	if err != nil {
+		return fmt.Errorf("its own encoding %x is refused: %w", b, err)
+	}
+	if len(rest) != 0 {
+		return fmt.Errorf("%d bytes of its own encoding %x are left", len(rest), b)
+	}
+	return nil
+}
+
+// sameEffects compares effects, but for the durations of timers: those may
+// depend on what is not part of the state, because the checker drops them.
+func (s *suite[M]) sameEffects(got, want []protocol.Effect[M]) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%d effects, want %d", len(got), len(want))
+	}
+	for i := range got {
+		g, w := got[i].Act, want[i].Act
+		if g.Do == protocol.SetTimer && w.Do == protocol.SetTimer {
+			g.After, g.Arg, w.After, w.Arg = 0, 0, 0, 0
+		}
+		if g != w {
+			return fmt.Errorf("effect %d is %+v, want %+v", i, g, w)
+		}
+		if g.Do != protocol.Send && g.Do != protocol.Broadcast {
+			continue
+		}
+		if !bytes.Equal(s.alg.Append(nil, got[i].Msg), s.alg.Append(nil, want[i].Msg)) {
+			return fmt.Errorf("effect %d carries %s, want %s", i, s.alg.Text(got[i].Msg), s.alg.Text(want[i].Msg))
+		}
+	}
+	return nil
+}

@@ -56,6 +56,9 @@ type Replacement struct {
 	Old, New string
 }
 
+// Edit returns the mutant called name, which has text in place of old.
+func Edit(name, old, text string) Replacement { return Replacement{Name: name, Old: old, New: text} }
+
 // Config says how to mutate and how to check.
 type Config struct {
 	// Dir is the directory of the package; "" is the working directory of a

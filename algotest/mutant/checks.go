@@ -1,0 +1,77 @@
+package mutant
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// Model explores a within c. Only a violation is a fault: bound the states so
+// that the algorithm as written is decided.
+func Model[M any](a protocol.Algorithm[M], c check.Config) Check {
+	return func() (string, error) {
+		fault, _, err := model(a, c)
+		return fault, err
+	}
+}
+
+// Decided is Model, and it is a fault too when the cap on memory ends the
+// exploration: for mutants whose states never repeat, such as those that keep
+// what they should have forgotten.
+func Decided[M any](a protocol.Algorithm[M], c check.Config) Check {
+	return func() (string, error) {
+		fault, v, err := model(a, c)
+		if v.Verdict == check.Undecided {
+			fault = fmt.Sprintf("undecided after %d states", v.States)
+		}
+		return fault, err
+	}
+}
+
+func model[M any](a protocol.Algorithm[M], c check.Config) (fault string, v check.Verdict, err error) {
+	v, err = check.Run(a, c)
+	switch {
+	case errors.Is(err, check.ErrClaim):
+		return "false claim", v, nil
+	case err != nil:
+		return "", v, err
+	case v.Verdict != check.Violated:
+		return "", v, nil
+	}
+	reason := ""
+	if v.Property == check.Model {
+		reason = ": " + strings.TrimPrefix(v.Reason, check.Model+": ")
+	}
+	return fmt.Sprintf("%s, %d steps%s", v.Property, len(v.Trace), reason), v, nil
+}
+
+// Simulate runs a. Any violation is a fault.
+func Simulate[M any](a protocol.Algorithm[M], c sim.Config) Check {
+	return func() (string, error) {
+		r, err := sim.Run(a, c)
+		if err != nil || len(r.Violations) == 0 {
+			return "", err
+		}
+		return "simulated, " + r.Violations[0], nil
+	}
+}
+
+// Panics checks that f panics, with a text that begins with prefix: that the
+// algorithm refuses what its model makes impossible.
+func Panics(prefix string, f func()) Check {
+	return func() (fault string, err error) {
+		defer func() {
+			if r := recover(); r == nil {
+				fault = "the impossible happens without a panic"
+			} else if text := fmt.Sprint(r); !strings.HasPrefix(text, prefix) {
+				fault = "another panic: " + text
+			}
+		}()
+		f()
+		return "", nil
+	}
+}

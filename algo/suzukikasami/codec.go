@@ -76,7 +76,6 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 		p.rn[j] = r.Uint()
 	}
 	p.token = r.Bool()
-	clear(p.ln)
 	p.queue = p.queue[:0]
 	if p.token {
 		for j := range p.ln {

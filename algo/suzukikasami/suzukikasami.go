@@ -80,7 +80,7 @@ type Process struct {
 	section protocol.Section // InRem, InTry or InCrit; in InTry it has no token
 	rn      []uint64         // RN[j]: the largest number received from j; of id itself, of its last request
 	token   bool             // it holds the token, whose two parts are
-	ln      []uint64         // LN[j]: the number of j's request served last; all 0 without the token
+	ln      []uint64         // LN[j]: the number of j's request served last; without the token, nothing
 	queue   []uint64         // Q: who gets the token next; empty unless inside
 }
 
@@ -172,7 +172,6 @@ func (p *Process) pass(to protocol.ID, out *protocol.Out[Message]) {
 	copy(t[p.n:], p.queue)
 	out.Send(to, Message{Kind: Token, Token: t})
 	p.token = false
-	clear(p.ln)
 	p.queue = p.queue[:0]
 }
 

@@ -1,0 +1,124 @@
+package ricartagrawala
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/poundlock/poundlock/algotest"
+	"github.com/poundlock/poundlock/algotest/mutant"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+var options = algotest.Options{
+	Exhaustive: []check.Config{
+		{Config: protocol.Config{N: 1}, Entries: []int{3}},
+		{Config: protocol.Config{N: 2}, Entries: []int{check.Unlimited}},
+		{Config: protocol.Config{N: 3}, Entries: []int{check.Unlimited}},
+	},
+}
+
+func TestConformance(t *testing.T)        { algotest.Run(t, Algorithm, options) }
+func TestConformancePrinted(t *testing.T) { algotest.Run(t, Printed, options) }
+func FuzzRead(f *testing.F)               { algotest.FuzzRead(f, Algorithm, options) }
+func FuzzLoadState(f *testing.F)          { algotest.FuzzLoadState(f, Algorithm, options) }
+
+// The order of entries is that of (timestamp, id) among those who wait together.
+func TestOrder(t *testing.T) {
+	for _, a := range []protocol.Algorithm[Message]{Algorithm, Printed} {
+		s := algotest.NewSystem(a, protocol.Config{N: 4}, 0)
+		// 3 requests with timestamp 1, and so does 1, which does not know of it yet.
+		s.Try(3)
+		s.Try(1)
+		s.Deliver(3, 0, 0)
+		s.Try(0) // with timestamp 2
+		s.Settle()
+		for _, id := range []protocol.ID{1, 3, 0} {
+			if got := s.Inside(); !slices.Equal(got, []protocol.ID{id}) {
+				t.Fatalf("%q: inside is %v, want %d", a.Variant, got, id)
+			}
+			s.Exit(id)
+			s.Settle()
+		}
+	}
+}
+
+// The reason for the clock on REPLY: without it a request overtakes another one
+// that happened before it.
+func TestHappenedBefore(t *testing.T) {
+	if overtakes(Algorithm) {
+		t.Error("a request overtakes one that happened before")
+	}
+	if !overtakes(Printed) {
+		t.Error("the printed form keeps the happened-before order: then why the clock on REPLY?")
+	}
+}
+
+// overtakes tells this story: 0 requests, and 1 learns of it. Then 1 replies to
+// 2, which enters, leaves and requests again, all after 0's request. Does 2 enter
+// before 0? It can, because 0 had heard of a request of 3 that 2 has not.
+func overtakes(a protocol.Algorithm[Message]) bool {
+	s := algotest.NewSystem(a, protocol.Config{N: 4}, 0)
+	s.Try(2) // timestamp 1
+	s.Deliver(2, 0, 0)
+	s.Deliver(2, 3, 0)
+	s.Try(3) // 2
+	s.Deliver(3, 0, 0)
+	s.Try(0) // 3
+	s.Deliver(0, 1, 0)
+	s.Deliver(2, 1, 0)
+	for _, id := range []protocol.ID{0, 1, 3} {
+		m := s.InFlight(id, 2)
+		s.Deliver(id, 2, slices.IndexFunc(m, func(m Message) bool { return m.Kind == Reply }))
+	}
+	s.Exit(2)
+	s.Try(2) // 2 as printed, 4 with the clock on REPLY
+	s.Settle()
+	return s.Inside()[0] == 2
+}
+
+func TestMutants(t *testing.T) {
+	model := func(a protocol.Algorithm[Message], n, entries int) mutant.Check {
+		return mutant.Model(a, check.Config{
+			Config: protocol.Config{N: n}, Entries: []int{entries}, MaxMemory: 256 << 20,
+		})
+	}
+	order := func(a protocol.Algorithm[Message], want bool) mutant.Check {
+		return func() (string, error) {
+			if overtakes(a) == want {
+				return "", nil
+			}
+			return "happened-before order, variant " + strconv.Quote(a.Variant), nil
+		}
+	}
+	// Every mutant is caught, so that there is no list of survivors.
+	mutant.Test(t, mutant.Config{
+		Checks: []mutant.Check{
+			model(Algorithm, 2, 2),
+			model(Algorithm, 3, 1),
+			mutant.Decided(Printed, check.Config{
+				Config: protocol.Config{N: 3}, Entries: []int{check.Unlimited}, MaxMemory: 16 << 20,
+			}),
+			order(Algorithm, false),
+			order(Printed, true),
+			mutant.Panics("ricartagrawala: ", func() {
+				p := Algorithm.New(0, protocol.Config{N: 2})
+				var out protocol.Out[Message]
+				p.Step(protocol.Event[Message]{
+					Input: protocol.Input{Kind: protocol.Receive, From: 1}, Msg: Message{Kind: Reply},
+				}, &out)
+			}),
+		},
+		Replace: []mutant.Replacement{
+			mutant.Edit("Receive does not merge the clock", "p.clock = max(p.clock, ev.Msg.Time)", ""),
+			mutant.Edit("Receive takes over any clock", "p.clock = max(p.clock, ev.Msg.Time)", "p.clock = ev.Msg.Time"),
+			mutant.Edit("try does not advance the clock", "p.clock++", ""),
+			mutant.Edit("try waits for one reply less", "uint64(p.n-1)", "uint64(max(p.n-2, 0))"),
+			mutant.Edit("exit keeps the request", "p.section, p.request = protocol.InRem, 0", "p.section = protocol.InRem"),
+			mutant.Edit("exit answers again and again", "p.deferred[i] = 0", ""),
+			mutant.Edit("exit stays inside", "p.section, p.request = protocol.InRem, 0", "p.request = 0"),
+			mutant.Edit("onReply does not count", "p.missing--", ""),
+		},
+	})
+}

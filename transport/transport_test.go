@@ -1,0 +1,348 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+var (
+	hello = Hello{
+		From: 1 << 62, To: 3, ToName: "s4", Incarnation: 1 << 60, Session: 7, Resume: true, Received: 300,
+		Members: 4, Kind: 1, Algorithm: "sigma", Lease: 10 * time.Second, Label: "host:1234",
+	}
+	welcome = Welcome{Incarnation: 99, Session: 7, Received: 12, Lease: time.Second, Label: "s4"}
+	refuse  = Refuse{Code: Misfit, What: "number of members", Mine: "4", Yours: "3"}
+	items   = []Item{
+		{Type: HelloItem, Body: []byte("x")},
+		{Type: WelcomeItem, Body: []byte{}},
+		{Type: RefuseItem, Body: []byte("abc")},
+		{Type: MessageItem, Seq: 1 << 40, Kind: 1, Name: []byte("build"), Body: []byte{0, 255}},
+		{Type: AckItem, Seq: 128},
+		{Type: PingItem, Seq: 1},
+		{Type: PongItem, Seq: 1},
+		{Type: CallItem, Seq: 2, Body: []byte("status")},
+		{Type: ReplyItem, Seq: 2, Kind: 1, Body: []byte("no")},
+		{Type: ByeItem},
+	}
+)
+
+// The place of the version and of the epoch may never change: processes that do
+// not understand each other must still be able to say why.
+func TestFrameLayout(t *testing.T) {
+	b := Item{Type: AckItem, Seq: 5}.Append(AppendHeader(nil, 300))
+	EndFrame(b)
+	if want := []byte{0, 0, 0, 5, Version, 0xac, 0x02, byte(AckItem), 5}; !bytes.Equal(b, want) {
+		t.Errorf("% x, want % x", b, want)
+	}
+}
+
+func TestItems(t *testing.T) {
+	b := AppendHeader(nil, 42)
+	for _, i := range items {
+		b = i.Append(b)
+	}
+	EndFrame(b)
+	frame, err := ReadFrame(iotest.OneByteReader(bytes.NewReader(b)), MaxFrame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, rest, err := ReadHeader(frame)
+	if err != nil || h.Check(42) != nil {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	for _, want := range items {
+		var got Item
+		if got, rest, err = ReadItem(rest); err != nil || !equal(got, want) {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+	if len(rest) != 0 {
+		t.Errorf("%d bytes are left", len(rest))
+	}
+	named := AppendMessage(nil, 9, 1, "build", []byte("body"))
+	if want := (Item{Type: MessageItem, Seq: 9, Kind: 1, Name: []byte("build"), Body: []byte("body")}).Append(nil); !bytes.Equal(named, want) {
+		t.Errorf("AppendMessage: % x, Append: % x", named, want)
+	}
+}
+
+func equal(a, b Item) bool {
+	return a.Type == b.Type && a.Kind == b.Kind && a.Seq == b.Seq &&
+		bytes.Equal(a.Name, b.Name) && bytes.Equal(a.Body, b.Body)
+}
+
+func TestBodies(t *testing.T) {
+	body := func(b []byte) []byte {
+		i, rest, err := ReadItem(b)
+		if err != nil || len(rest) != 0 {
+			t.Fatal(err)
+		}
+		return i.Body
+	}
+	if got, err := ReadHello(body(hello.Append(nil))); err != nil || got != hello {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := ReadWelcome(body(welcome.Append(nil))); err != nil || got != welcome {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := ReadRefuse(body(refuse.Append(nil))); err != nil || got != refuse {
+		t.Errorf("%+v, %v", got, err)
+	}
+	long := hello
+	long.Label = strings.Repeat("x", 5000)
+	if got, err := ReadHello(body(long.Append(nil))); err != nil || len(got.Label) != maxText {
+		t.Errorf("a label of 5000 bytes becomes one of %d, %v", len(got.Label), err)
+	}
+	for k := range body(hello.Append(nil)) {
+		if _, err := ReadHello(body(hello.Append(nil))[:k]); err == nil {
+			t.Errorf("the first %d bytes of a hello pass", k)
+		}
+	}
+	if want := "number of members: 4 there, 3 here"; !strings.Contains(refuse.Error(), want) {
+		t.Errorf("%v", refuse)
+	}
+}
+
+func TestChecks(t *testing.T) {
+	for want, h := range map[string]Header{
+		"wire version 9, this process speaks 1": {Version: 9, Epoch: 4},
+		"epoch 5, this process's has 4":         {Version: Version, Epoch: 5},
+	} {
+		if err := h.Check(4); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// A frame cannot ask for more memory than was sent.
+func TestReadFrame(t *testing.T) {
+	for _, test := range []struct {
+		in   []byte
+		want error
+	}{
+		{[]byte{}, io.EOF},
+		{[]byte{0, 0}, io.ErrUnexpectedEOF},
+		{[]byte{0, 0, 0, 9, 1}, io.ErrUnexpectedEOF},
+		{[]byte{0, 32, 0, 0, 1}, io.ErrUnexpectedEOF},
+		{[]byte{0, 32, 0, 1, 1}, ErrFrame},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ReadFrame(bytes.NewReader(test.in), MaxFrame)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, test.want) {
+			t.Errorf("% x: %v, want %v", test.in, err, test.want)
+		}
+		if got := after.TotalAlloc - before.TotalAlloc; got > 1<<17 {
+			t.Errorf("% x: %d bytes of memory", test.in, got)
+		}
+	}
+	big := AppendHeader(nil, 0)
+	big = append(big, bytes.Repeat([]byte{7}, 300_000)...)
+	EndFrame(big)
+	if b, err := ReadFrame(bytes.NewReader(big), MaxFrame); err != nil || !bytes.Equal(b, big[4:]) {
+		t.Errorf("%d bytes of %d, %v", len(b), len(big)-4, err)
+	}
+}
+
+func FuzzReadItem(f *testing.F) {
+	for _, i := range items {
+		f.Add(i.Append(nil))
+	}
+	f.Add(hello.Append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		i, rest, err := ReadItem(b)
+		if err != nil {
+			return
+		}
+		if again := i.Append(nil); !bytes.Equal(again, b[:len(b)-len(rest)]) {
+			t.Errorf("% x is read and written as % x", b, again)
+		}
+	})
+}
+
+func FuzzBodies(f *testing.F) {
+	for _, b := range [][]byte{hello.Append(nil), welcome.Append(nil), refuse.Append(nil)} {
+		i, _, err := ReadItem(b)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(i.Body)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		check := func(err error, appended []byte) {
+			if err != nil {
+				return
+			}
+			i, _, err := ReadItem(appended)
+			if err != nil || !bytes.Equal(i.Body, b) {
+				t.Errorf("% x is read and written as % x", b, i.Body)
+			}
+		}
+		h, err := ReadHello(b)
+		check(err, h.Append(nil))
+		w, err := ReadWelcome(b)
+		check(err, w.Append(nil))
+		r, err := ReadRefuse(b)
+		check(err, r.Append(nil))
+	})
+}
+
+func FuzzReadFrame(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 3, 1, 0, 5})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		frame, err := ReadFrame(bytes.NewReader(b), MaxHandshake)
+		if err != nil {
+			return
+		}
+		_, rest, err := ReadHeader(frame)
+		for err == nil && len(rest) > 0 {
+			_, rest, err = ReadItem(rest)
+		}
+	})
+}
+
+// echo sends back what it gets on one connection.
+func echo(l net.Listener) {
+	c, err := l.Accept()
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	io.Copy(c, c)
+}
+
+func talk(t *testing.T, c net.Conn, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 5)
+	if _, err := io.ReadFull(c, b); err != nil || string(b) != "hello" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestDial(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "s")} {
+		l, err := Listen(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		go echo(l)
+		if !strings.HasPrefix(addr, unixPrefix) {
+			addr = l.Addr().String()
+		}
+		c, err := Dial(t.Context(), addr, nil)
+		talk(t, c, err)
+	}
+}
+
+func TestDialTLS(t *testing.T) {
+	certificate, pool := selfSigned(t)
+	for _, addr := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "s")} {
+		plain, err := Listen(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := tls.NewListener(plain, &tls.Config{Certificates: []tls.Certificate{certificate}})
+		defer l.Close()
+		go echo(l)
+		c := &tls.Config{RootCAs: pool}
+		if strings.HasPrefix(addr, unixPrefix) {
+			c.ServerName = "127.0.0.1" // a path has no host
+		} else {
+			addr = plain.Addr().String()
+		}
+		conn, err := Dial(t.Context(), addr, c)
+		talk(t, conn, err)
+
+		go echo(l)
+		if _, err := Dial(t.Context(), addr, &tls.Config{ServerName: "127.0.0.1"}); err == nil || !strings.Contains(err.Error(), addr) {
+			t.Errorf("an unknown authority is trusted: %v", err)
+		}
+	}
+}
+
+func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+func TestCheckAddr(t *testing.T) {
+	for addr, ok := range map[string]bool{
+		"localhost:7000": true, "[::1]:7000": true, "unix:/run/s": true, "unix:": false, "localhost": false, "": false,
+	} {
+		if err := CheckAddr(addr); (err == nil) != ok {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+}
+
+func TestMemory(t *testing.T) {
+	var m Memory
+	l, err := m.Listen("s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Listen("s1"); err == nil {
+		t.Error("two listen at one address")
+	}
+	go echo(l)
+	c, err := m.Dial(t.Context(), "s1")
+	talk(t, c, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := m.Dial(ctx, "s1"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nobody accepts: %v", err)
+	}
+	l.Close()
+	l.Close()
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Accept after Close: %v", err)
+	}
+	if _, err := m.Dial(t.Context(), "s1"); err == nil {
+		t.Error("dialed a closed listener")
+	}
+	if !reflect.DeepEqual(l.Addr(), memoryAddr("s1")) || l.Addr().Network() != "memory" || l.Addr().String() != "s1" {
+		t.Errorf("address %v", l.Addr())
+	}
+}

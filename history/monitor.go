@@ -248,7 +248,7 @@ func (m *Monitor) Measures() Measures {
 		MaxBypass: m.bypass,
 	}
 	if m.last > m.first {
-		r.Throughput = float64(m.entries) / (time.Duration(m.last - m.first).Seconds())
+		r.Throughput = float64(m.entries) / time.Duration(m.last-m.first).Seconds()
 	}
 	return r
 }

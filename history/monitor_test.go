@@ -130,7 +130,8 @@ func TestViolations(t *testing.T) {
 		steps    []step
 	}{
 		"two inside": {Exclusion, []step{
-			{0, 0, "try", 0}, {0, 1, "try", 0}, {1, 0, "crit", 0}, {2, 1, "crit", 0}}},
+			{0, 0, "try", 0}, {0, 1, "try", 0}, {1, 0, "crit", 0}, {2, 1, "crit", 0},
+		}},
 		"crit without try":    {WellFormed, []step{{0, 0, "crit", 0}}},
 		"crit twice":          {WellFormed, []step{{0, 0, "try", 0}, {1, 0, "crit", 0}, {2, 0, "crit", 0}}},
 		"rem inside":          {WellFormed, []step{{0, 0, "try", 0}, {1, 0, "crit", 0}, {2, 0, "rem", 0}}},

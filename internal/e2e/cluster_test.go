@@ -134,8 +134,8 @@ func (c *cluster) kill(i int) {
 }
 
 // status runs poundlock status --json.
-func (c *cluster) status() (s status, code int, err error) {
-	out, code, err := c.run("status", "--json", "--servers", c.servers)
+func (c *cluster) status(flags ...string) (s status, code int, err error) {
+	out, code, err := c.run(append([]string{"status", "--json", "--servers", c.servers}, flags...)...)
 	if err == nil || code == 69 {
 		err = json.Unmarshal([]byte(out), &s)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -260,7 +261,16 @@ func TestStatus(t *testing.T) {
 		t.Error(line)
 	}
 	c.kill(2)
-	if s, code, _ := c.status(); code != 69 || s.Reachable != 2 {
+	if s, code, _ := c.status("--timeout", "500ms"); code != 69 || s.Reachable != 2 {
 		t.Errorf("without a quorum: exit status %d, %+v", code, s)
+	}
+
+	server := c.procs[0]
+	c.procs[0] = nil
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("a server that is asked to end: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func newFake(t *testing.T) (*Client, *fakeNode) {
 	f := &fakeNode{t: t, alive: 4, users: map[string]node.User{}, inside: map[string]bool{}, calls: make(chan func(), 100)}
 	for i := range 4 {
 		f.sessions = append(f.sessions, node.Session{
-			Peer: protocol.ID(i), Incarnation: uint64(10 + i), LeaseEnd: time.Now().Add(time.Hour),
+			Peer: protocol.ID(i), Number: 1, LeaseEnd: time.Now().Add(time.Hour),
 		})
 	}
 	go func() {

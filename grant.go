@@ -56,10 +56,11 @@ type hold struct {
 	cancel  context.CancelCauseFunc
 	decided chan struct{} // closed by the first of Crit and Rem
 
-	// When the user entered, and the incarnations of the servers then: one that
-	// restarted since has forgotten this hold. Constant after enter.
-	entered      time.Time
-	incarnations map[protocol.ID]uint64
+	// When the user entered, and the numbers of the sessions then: a server that
+	// has another one with this client since has forgotten this hold. Constant
+	// after enter.
+	entered  time.Time
+	sessions map[protocol.ID]uint64
 
 	token uint64 // constant once decided
 
@@ -128,13 +129,13 @@ func (h *hold) end() {
 
 // enter returns nil when the decision was Crit, and else why it was not.
 func (h *hold) enter() error {
-	incarnations := map[protocol.ID]uint64{}
+	sessions := map[protocol.ID]uint64{}
 	for _, s := range h.client.node.Sessions() {
-		incarnations[s.Peer] = s.Incarnation
+		sessions[s.Peer] = s.Number
 	}
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
-	h.entered, h.incarnations = time.Now(), incarnations
+	h.entered, h.sessions = time.Now(), sessions
 	switch {
 	case h.client.closed():
 		return ErrClosed
@@ -192,19 +193,19 @@ func (h *hold) leaseEnd() time.Time {
 		return time.Time{}
 	}
 	leases := h.leases(time.Time{})
-	last := len(h.incarnations) - c.quorum + len(c.config.Servers) - c.quorum
+	last := len(h.sessions) - c.quorum + len(c.config.Servers) - c.quorum
 	if last >= len(leases) {
 		return h.entered
 	}
 	return leases[last]
 }
 
-// leases are the ends after now of the leases at servers that have not restarted
-// since the user entered, latest first.
+// leases are the ends after now of those leases that the client has held without
+// a break since the user entered, latest first.
 func (h *hold) leases(now time.Time) []time.Time {
 	var ends []time.Time
 	for _, s := range h.client.node.Sessions() {
-		if i, ok := h.incarnations[s.Peer]; ok && i == s.Incarnation && s.LeaseEnd.After(now) {
+		if k, ok := h.sessions[s.Peer]; ok && k == s.Number && s.LeaseEnd.After(now) {
 			ends = append(ends, s.LeaseEnd)
 		}
 	}

@@ -421,7 +421,7 @@ func TestLeaseEnd(t *testing.T) {
 		begin := time.Now()
 		for _, x := range []struct {
 			entry string // minutes of the lease at each server at entry, "-" without a session
-			now   string // the same later; * restarted
+			now   string // the same later; * another session
 			want  int    // minutes; -1: in the past
 		}{
 			// Two of the three supports must live. Nobody knows whose they are, so
@@ -440,12 +440,12 @@ func TestLeaseEnd(t *testing.T) {
 				defer f.mu.Unlock()
 				f.sessions = nil
 				for i, field := range strings.Fields(text) {
-					s := node.Session{Peer: protocol.ID(i), Incarnation: 1, LeaseEnd: begin.Add(9 * time.Minute)}
+					s := node.Session{Peer: protocol.ID(i), Number: 1, LeaseEnd: begin.Add(9 * time.Minute)}
 					switch field {
 					case "-":
 						continue
 					case "*":
-						s.Incarnation = 2
+						s.Number = 2
 					default:
 						s.LeaseEnd = begin.Add(time.Duration(field[0]-'0') * time.Minute)
 					}

@@ -216,6 +216,7 @@ type Session struct {
 	Label       string
 	Incarnation uint64
 	LeaseEnd    time.Time
+	Number      uint64 // another one says that the lease was interrupted
 }
 
 // Sessions returns the live sessions, by peer.
@@ -228,7 +229,7 @@ func (n *Node) Sessions() []Session {
 			continue
 		}
 		s.mu.Lock()
-		all = append(all, Session{s.id, s.label, s.incarnation, wall.Add(end - now)})
+		all = append(all, Session{s.id, s.label, s.incarnation, wall.Add(end - now), s.number})
 		s.mu.Unlock()
 	}
 	return all

@@ -2,6 +2,7 @@ package algotest
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -22,14 +23,22 @@ func FuzzRead[M any](f *testing.F, a protocol.Algorithm[M], o ...Options) {
 		}
 		return found
 	})
-	f.Fuzz(func(t *testing.T, _ uint8, b []byte) { s.readAny(t, b) })
+	f.Fuzz(func(t *testing.T, _ uint8, b []byte) {
+		if err := s.readAny(b); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // FuzzLoadState fuzzes the decoder of states, of member 0 and of the first
 // client: it never panics, and what it accepts is the one encoding of a state.
 func FuzzLoadState[M any](f *testing.F, a protocol.Algorithm[M], o ...Options) {
 	s := seeded(f, a, o, func(st step[M]) [][]byte { return [][]byte{bytes.Clone(st.after)} })
-	f.Fuzz(s.loadAny)
+	f.Fuzz(func(t *testing.T, role uint8, b []byte) {
+		if err := s.loadAny(role, b); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // seeded adds the encodings that a walk finds, with whether a client's process
@@ -68,23 +77,24 @@ func role(id protocol.ID, c protocol.Config) uint8 {
 	return 1
 }
 
-func (s *suite[M]) readAny(t *testing.T, b []byte) {
+func (s *suite[M]) readAny(b []byte) error {
 	m, rest, err := s.alg.Read(b)
 	if err != nil {
-		return
+		return nil
 	}
 	used := b[:len(b)-len(rest)]
 	if again := s.alg.Append(nil, m); !bytes.Equal(again, used) {
-		t.Errorf("Read accepts %x, which is not its encoding %x", used, again)
+		return fmt.Errorf("reading accepts %x, which is not its encoding %x", used, again)
 	}
 	s.alg.Text(m)
 	s.alg.Ints(m)
 	if k := s.alg.KindOf(m); k < 0 || k >= len(s.alg.Messages) {
-		t.Errorf("kind %d of %d", k, len(s.alg.Messages))
+		return fmt.Errorf("kind %d of %d", k, len(s.alg.Messages))
 	}
+	return nil
 }
 
-func (s *suite[M]) loadAny(t *testing.T, role uint8, b []byte) {
+func (s *suite[M]) loadAny(role uint8, b []byte) error {
 	c := protocol.Config{N: s.Sizes[0], Options: s.Options.Options}
 	var id protocol.ID
 	if role%2 == 1 && s.alg.Users == protocol.Clients {
@@ -93,10 +103,11 @@ func (s *suite[M]) loadAny(t *testing.T, role uint8, b []byte) {
 	p := s.alg.New(id, c)
 	rest, err := p.LoadState(b)
 	if err != nil {
-		return
+		return nil
 	}
 	used := b[:len(b)-len(rest)]
 	if again := p.AppendState(nil); !bytes.Equal(again, used) {
-		t.Errorf("LoadState accepts %x, which is not its encoding %x", used, again)
+		return fmt.Errorf("loading accepts %x, which is not its encoding %x", used, again)
 	}
+	return nil
 }

@@ -58,16 +58,17 @@ func (s *suite[M]) roundTrip(m M, b []byte) error {
 	const next = 0xa5 // the first byte of whatever follows
 	got, rest, err := s.alg.Read(append(bytes.Clone(b), next))
 	if err != nil {
-		return fmt.Errorf("Read of its encoding %x: %w", b, err)
+		return fmt.Errorf("its encoding %x is refused: %w", b, err)
 	}
 	if len(rest) != 1 || rest[0] != next {
-		return fmt.Errorf("Read of its encoding %x and one more byte leaves %x", b, rest)
+		return fmt.Errorf("reading its encoding %x and one more byte leaves %x", b, rest)
 	}
-	if !reflect.DeepEqual(got, m) {
+	// Printing takes nil and empty lists for equal, and follows no pointers.
+	if !reflect.DeepEqual(got, m) && fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", m) {
 		return fmt.Errorf("read back as %+v, want %+v", got, m)
 	}
 	if s.alg.Text(got) != s.alg.Text(m) || s.alg.KindOf(got) != s.alg.KindOf(m) || s.alg.Ints(got) != s.alg.Ints(m) {
-		return errors.New("Text, KindOf or Ints differ after reading it back")
+		return errors.New("its Text, KindOf or Ints differ after reading it back")
 	}
 	if k := s.alg.KindOf(m); k < 0 || k >= len(s.alg.Messages) {
 		return fmt.Errorf("kind %d of %d in Info.Messages", k, len(s.alg.Messages))
@@ -77,7 +78,7 @@ func (s *suite[M]) roundTrip(m M, b []byte) error {
 	}
 	for cut := range b {
 		if _, _, err := s.alg.Read(b[:cut]); err == nil {
-			return fmt.Errorf("Read accepts the first %d bytes of its encoding %x", cut, b)
+			return fmt.Errorf("the first %d bytes of its encoding %x are accepted", cut, b)
 		}
 	}
 	return nil
@@ -85,6 +86,10 @@ func (s *suite[M]) roundTrip(m M, b []byte) error {
 
 // state: the encoding of a state is a function of it, holds all that a later
 // step depends on, and is refused when cut short.
+//
+// What it cannot see is a state with two encodings in which the process behaves
+// alike, such as a set in the order of arrival. Models then have more states
+// than they should; mutant.Decided finds the worst of it.
 func (s *suite[M]) state() error {
 	used := map[protocol.ID]protocol.Process[M]{}
 	n := 0
@@ -127,7 +132,7 @@ func (s *suite[M]) shift() error {
 	if s.alg.MapState == nil {
 		return nil
 	}
-	const constant = 1000
+	const constant = 1_000_003 // a prime: no step has it for a period
 	later := func(v uint64) uint64 { return v + constant }
 	laterMsg := func(m M) M {
 		// A message may hold frozen memory, so map a copy.

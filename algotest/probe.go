@@ -21,8 +21,8 @@ type step[M any] struct {
 }
 
 // probed is the algorithm with a probe around each process. look sees each step
-// and returns what is wrong with it; after the first error it is not called
-// again, and the error is *found.
+// and returns what is wrong with it; the first error becomes *found and ends the
+// run.
 //
 // The simulator's users neither cancel nor try only once, so the probe does both
 // for them, now and then.
@@ -73,8 +73,8 @@ func (p *probe[M]) step(ev protocol.Event[M], out *protocol.Out[M]) {
 			p.trying = false
 		}
 	}
-	if *p.found == nil {
-		*p.found = p.look(step[M]{p.id, p.config, ev, p.before, effects, p.after})
+	if *p.found = p.look(step[M]{p.id, p.config, ev, p.before, effects, p.after}); *p.found != nil {
+		panic("algotest: stop here") // the simulator ends the run
 	}
 }
 

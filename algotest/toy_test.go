@@ -1,0 +1,252 @@
+package algotest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// The toy is a lock that member 0 gives away in the order of (time, id). It is
+// correct unless it has a defect, and each defect is one that the suite must
+// find.
+type defect string
+
+const (
+	lossyCodec       defect = "the codec loses large times"
+	endlessMessage   defect = "the decoder takes an empty message for a REQUEST"
+	sameText         defect = "the text leaves the time out"
+	unknownKind      defect = "a message has no kind"
+	sharedMemory     defect = "a message shares memory with the state"
+	missingField     defect = "the encoding of the state lacks the clock"
+	unstableEncoding defect = "the encoding of the state depends on chance"
+	remains          defect = "loading a state leaves some of the last one"
+	endlessState     defect = "the decoder of states ignores its error"
+	absoluteClock    defect = "a step depends on the value of the clock"
+	unmappedMessage  defect = "MapMsg forgets the message"
+	chance           defect = "a step depends on chance"
+	garbage          defect = "a step allocates"
+	takesAnything    defect = "an impossible event is ignored"
+	refusesCancel    defect = "an event that the model allows panics"
+	wrongClaim       defect = "the claim is too low"
+	noExclusion      defect = "everybody is let in"
+	noTitle          defect = "there is no title"
+	halfAClaim       defect = "MapState without MapMsg"
+)
+
+const (
+	request uint8 = iota
+	grant
+	release
+)
+
+type message struct {
+	Kind    uint8
+	Time    uint64
+	Waiting []uint64 // in a grant: who else waits
+}
+
+func toy(d defect) protocol.Algorithm[message] {
+	n := func(c protocol.Config) float64 { return float64(c.N) }
+	factor := 3.0
+	if d == wrongClaim {
+		factor = 2
+	}
+	// Member 0 needs no message, and everybody else three.
+	messages := func(c protocol.Config) float64 { return factor * (n(c) - 1) / n(c) }
+	a := protocol.Algorithm[message]{
+		Info: protocol.Info{
+			Name: "toy", Title: "ask member 0", Source: "none", Users: protocol.Members, Cancels: d == refusesCancel,
+			Messages: []protocol.Message{{Name: "REQUEST"}, {Name: "GRANT"}, {Name: "RELEASE"}},
+			Claims:   []protocol.Claim{{Load: protocol.LowLoad, Measure: protocol.Messages, Least: messages, Most: messages}},
+		},
+		New: func(id protocol.ID, c protocol.Config) protocol.Process[message] {
+			return &process{id: id, defect: d}
+		},
+		Append: func(b []byte, m message) []byte {
+			if d == lossyCodec {
+				m.Time = min(m.Time, 9)
+			}
+			b = binary.AppendUvarint(append(b, m.Kind), m.Time)
+			if m.Kind == grant {
+				b = binary.AppendUvarint(b, uint64(len(m.Waiting)))
+				for _, w := range m.Waiting {
+					b = binary.AppendUvarint(b, w)
+				}
+			}
+			return b
+		},
+		Read: func(b []byte) (m message, rest []byte, err error) {
+			if d == endlessMessage && len(b) == 0 {
+				return message{}, nil, nil
+			}
+			r := protocol.Reader{Rest: b}
+			m.Kind = uint8(r.Max(uint64(release)))
+			m.Time = r.Uint()
+			if m.Kind == grant {
+				m.Waiting = make([]uint64, r.Len())
+				for i := range m.Waiting {
+					m.Waiting[i] = r.Uint()
+				}
+			}
+			return m, r.Rest, r.Err
+		},
+		KindOf: func(m message) int {
+			if d == unknownKind && m.Kind == release {
+				return 3
+			}
+			return int(m.Kind)
+		},
+		Ints: func(m message) int { return 1 + len(m.Waiting) },
+		Text: func(m message) string {
+			if d == sameText {
+				m.Time = 0
+			}
+			return fmt.Sprintf("%d(%d)%v", m.Kind, m.Time, m.Waiting)
+		},
+		MapState: func(p protocol.Process[message], f func(uint64) uint64) {
+			q := p.(*process)
+			q.clock = f(q.clock)
+			for i := range q.queue {
+				q.queue[i].time = f(q.queue[i].time)
+			}
+		},
+		MapMsg: func(m *message, f func(uint64) uint64) {
+			if d != unmappedMessage {
+				m.Time = f(m.Time)
+			}
+		},
+	}
+	if d == noTitle {
+		a.Title = ""
+	}
+	if d == halfAClaim {
+		a.MapMsg = nil
+	}
+	return a
+}
+
+type waiter struct{ time, id uint64 }
+
+type process struct {
+	id     protocol.ID
+	defect defect
+
+	clock uint64
+	busy  bool     // of member 0: somebody is inside
+	queue []waiter // of member 0, ordered
+	ids   []uint64 // scratch
+	waste *int
+}
+
+var dice = rand.New(rand.NewPCG(1, 2))
+
+func (p *process) Step(ev protocol.Event[message], out *protocol.Out[message]) {
+	if p.defect == garbage {
+		p.waste = new(int)
+	}
+	if p.defect == chance && dice.IntN(50) == 0 {
+		p.clock++
+	}
+	switch ev.Kind {
+	case protocol.Start:
+	case protocol.Try:
+		p.clock++
+		p.toServer(message{Kind: request, Time: p.clock}, out)
+	case protocol.Exit:
+		out.Rem("")
+		p.toServer(message{Kind: release, Time: p.clock}, out)
+	case protocol.Receive:
+		p.clock = max(p.clock, ev.Msg.Time)
+		if ev.Msg.Kind == grant {
+			out.Crit(0)
+		} else {
+			p.serve(ev.From, ev.Msg, out)
+		}
+	default:
+		if p.defect != takesAnything {
+			panic("toy: unexpected event")
+		}
+	}
+}
+
+func (p *process) toServer(m message, out *protocol.Out[message]) {
+	if p.id == 0 {
+		p.serve(0, m, out)
+	} else {
+		out.Send(0, m)
+	}
+}
+
+func (p *process) serve(from protocol.ID, m message, out *protocol.Out[message]) {
+	if m.Kind == request {
+		w := waiter{m.Time, uint64(from)}
+		i, _ := slices.BinarySearchFunc(p.queue, w, func(a, b waiter) int {
+			if a.time < b.time || a.time == b.time && a.id < b.id {
+				return -1
+			}
+			return 1
+		})
+		p.queue = slices.Insert(p.queue, i, w)
+	} else {
+		p.busy = false
+	}
+	if p.defect == absoluteClock && p.clock%1000 == 7 {
+		return // and so somebody waits a little longer
+	}
+	for len(p.queue) > 0 && (!p.busy || p.defect == noExclusion) {
+		next := p.queue[0]
+		p.queue = append(p.queue[:0], p.queue[1:]...)
+		p.busy = true
+		if next.id == uint64(p.id) {
+			out.Crit(0)
+			continue
+		}
+		p.ids = p.ids[:0]
+		for _, w := range p.queue {
+			p.ids = append(p.ids, w.id)
+		}
+		waiting := p.ids
+		if p.defect != sharedMemory {
+			waiting = out.Words(len(p.ids))
+			copy(waiting, p.ids)
+		}
+		out.Send(protocol.ID(next.id), message{Kind: grant, Time: p.clock, Waiting: waiting})
+	}
+}
+
+func (p *process) AppendState(b []byte) []byte {
+	clock := p.clock
+	if p.defect == missingField {
+		clock = 0
+	}
+	b = protocol.AppendBool(binary.AppendUvarint(b, clock), p.busy)
+	b = binary.AppendUvarint(b, uint64(len(p.queue)))
+	queue := p.queue
+	if p.defect == unstableEncoding {
+		queue = slices.Clone(queue)
+		dice.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
+	}
+	for _, w := range queue {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, w.time), w.id)
+	}
+	return b
+}
+
+func (p *process) LoadState(b []byte) ([]byte, error) {
+	r := protocol.Reader{Rest: b}
+	p.clock = r.Uint()
+	p.busy = r.Bool()
+	if p.defect != remains {
+		p.queue = p.queue[:0]
+	}
+	for range r.Len() {
+		p.queue = append(p.queue, waiter{r.Uint(), r.Uint()})
+	}
+	if p.defect == endlessState {
+		return r.Rest, nil
+	}
+	return r.Rest, r.Err
+}

@@ -116,7 +116,8 @@ func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 func (m *Monitor) Act(user int, at int64, a protocol.Act) {
 	was := m.users[user]
 	if err := m.users.Act(protocol.ID(user), a); err != nil {
-		m.Found(at, WellFormed, fmt.Sprintf("%s was told %s in its %s section", m.Name(user), acts[a.Do], sections[was]))
+		m.Found(at, WellFormed,
+			fmt.Sprintf("%s was told %s in its %s section", m.Name(user), acts[a.Do], sections[was]))
 		return
 	}
 	t := &m.tries[user]
@@ -162,7 +163,8 @@ func (m *Monitor) enter(user int, at int64, token uint64) {
 	switch {
 	case token == 0:
 	case token < m.maxEnded:
-		m.Found(at, Inversion, fmt.Sprintf("%s got token %d after a grant with %d had ended", m.Name(user), token, m.maxEnded))
+		m.Found(at, Inversion,
+			fmt.Sprintf("%s got token %d after a grant with %d had ended", m.Name(user), token, m.maxEnded))
 	case token == m.maxEnded:
 		m.Found(at, Reuse, fmt.Sprintf("%s got token %d, which a grant that had ended had", m.Name(user), token))
 	}

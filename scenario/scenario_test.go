@@ -94,7 +94,8 @@ func TestNames(t *testing.T) {
 // Whatever is parsed prints as something that is parsed as the same.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
-		"try c1", "at 30ms partition s1,s2 for 10ms", "deliver c1 s1 REQUEST(1)", "timeout s1 3", "pause c1 for 5ms", "at 1ns crash c9",
+		"try c1", "at 30ms partition s1,s2 for 10ms", "deliver c1 s1 REQUEST(1)", "timeout s1 3", "pause c1 for 5ms",
+		"at 1ns crash c9",
 	} {
 		f.Add(line)
 	}

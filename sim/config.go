@@ -36,7 +36,7 @@ const (
 // Config is a run. The zero Config with N set runs, without faults.
 type Config struct {
 	protocol.Config
-	Clients int    // users of a client-server algorithm, default 10; 0 for a peer algorithm, whose users are its members
+	Clients int    // of a client-server algorithm, default 10; the users of a peer algorithm are its members
 	Entries []int  // critical sections: one number for each user, or one for all. Default 100
 	Seed    uint64 // of every random number
 
@@ -255,7 +255,7 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 			err = allow(protocol.Amnesia, fmt.Sprintf("%q", line))
 		case scenario.Crash:
 			if len(f.Procs) != 1 || f.Procs[0] < protocol.ID(c.N) && i.Users == protocol.Clients {
-				return bad("%q: only a user's process can crash for ever; a member loses its memory (amnesia) or is down", line)
+				return bad("%q: only a user's process can crash for ever; a member loses its memory (amnesia)", line)
 			}
 			err = allow(protocol.ClientCrash, fmt.Sprintf("%q", line))
 		case scenario.Pause:

@@ -39,8 +39,8 @@ const longest = 1000 * 24 * time.Hour
 // ParseDist reads constant:D, exponential:MEAN or uniform:LO,HI.
 func ParseDist(text string) (Dist, error) {
 	bad := func(why string) (Dist, error) {
-		return Dist{}, fmt.Errorf("sim: %q is not a distribution: %s; want constant:D, exponential:MEAN or uniform:LO,HI, "+
-			"such as constant:1ms", text, why)
+		return Dist{}, fmt.Errorf("sim: %q is not a distribution: %s; "+
+			"want constant:D, exponential:MEAN or uniform:LO,HI, such as constant:1ms", text, why)
 	}
 	shape, rest, _ := strings.Cut(text, ":")
 	args := strings.Split(rest, ",")

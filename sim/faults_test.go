@@ -138,8 +138,9 @@ at 49ms exit c1
 // suspects the crashed one after a delay, and whenever it hears of it again.
 func TestCrash(t *testing.T) {
 	same(t, trace(t, clerk(protocol.PerfectDetector), sim.Config{
-		Config: protocol.Config{N: 1}, Clients: 1, Entries: []int{2}, Faults: faultsOf(t, "at 500us partition c1 for 6500us\nat 1ms crash c1"),
-		Think: sim.Constant(10 * time.Millisecond),
+		Config: protocol.Config{N: 1}, Clients: 1, Entries: []int{2},
+		Faults: faultsOf(t, "at 500us partition c1 for 6500us\nat 1ms crash c1"),
+		Think:  sim.Constant(10 * time.Millisecond),
 	}), `
 try c1
 at 500µs partition c1 for 6.5ms
@@ -266,21 +267,25 @@ func TestConfig(t *testing.T) {
 		edit func(*sim.Config)
 		want string
 	}{
-		"no member":          {func(c *sim.Config) { c.N = 0 }, "0 members"},
-		"too many":           {func(c *sim.Config) { c.N = 1 << 40 }, "members: want 1 to"},
-		"clients of a peer":  {func(c *sim.Config) { c.Clients = 2 }, "its users are the 4 members"},
-		"no entries":         {func(c *sim.Config) { c.Entries = []int{0} }, "0 entries"},
-		"entries for three":  {func(c *sim.Config) { c.Entries = []int{1, 2, 3} }, "3 numbers of entries for 4 users"},
-		"negative delay":     {func(c *sim.Config) { c.Delay = sim.Constant(-1) }, "delay: -1ns is negative"},
-		"uniform backwards":  {func(c *sim.Config) { c.Hold = sim.Uniform(2, 1) }, "hold: 2ns is after 1ns"},
-		"unknown option":     {func(c *sim.Config) { c.Options = map[string]int64{"x": 1} }, `no option "x": it has no options`},
-		"memory loss":        {func(c *sim.Config) { c.AmnesiaEvery = 1 }, "ricart-agrawala: memory loss: its model has no failures"},
+		"no member":         {func(c *sim.Config) { c.N = 0 }, "0 members"},
+		"too many":          {func(c *sim.Config) { c.N = 1 << 40 }, "members: want 1 to"},
+		"clients of a peer": {func(c *sim.Config) { c.Clients = 2 }, "its users are the 4 members"},
+		"no entries":        {func(c *sim.Config) { c.Entries = []int{0} }, "0 entries"},
+		"entries for three": {func(c *sim.Config) { c.Entries = []int{1, 2, 3} }, "3 numbers of entries for 4 users"},
+		"negative delay":    {func(c *sim.Config) { c.Delay = sim.Constant(-1) }, "delay: -1ns is negative"},
+		"uniform backwards": {func(c *sim.Config) { c.Hold = sim.Uniform(2, 1) }, "hold: 2ns is after 1ns"},
+		"unknown option": {func(c *sim.Config) {
+			c.Options = map[string]int64{"x": 1}
+		}, `no option "x": it has no options`},
+		"memory loss":        {func(c *sim.Config) { c.AmnesiaEvery = 1 }, "memory loss: its model has no failures"},
 		"crash":              {func(c *sim.Config) { c.CrashEvery = 1 }, "its model has no failures"},
 		"down":               {func(c *sim.Config) { c.Down = []protocol.ID{1} }, "its model has no failures"},
 		"negative period":    {func(c *sim.Config) { c.PauseEvery = -1 }, "pause-every -1ns"},
 		"negative lease":     {func(c *sim.Config) { c.Lease = -1 }, "lease -1ns"},
 		"large clock offset": {func(c *sim.Config) { c.ClockOffset = 2 * time.Hour }, "clock-offset 2h0m0s"},
-		"a crash at a time":  {func(c *sim.Config) { c.Faults = []scenario.Step{{Verb: scenario.Crash, Procs: []protocol.ID{1}}} }, "its model has no failures"},
+		"a crash at a time": {func(c *sim.Config) {
+			c.Faults = []scenario.Step{{Verb: scenario.Crash, Procs: []protocol.ID{1}}}
+		}, "its model has no failures"},
 		"a process too many": {func(c *sim.Config) {
 			c.Faults = []scenario.Step{{Verb: scenario.Pause, Procs: []protocol.ID{4}, For: 1}}
 		}, "there is no process p5"},

@@ -367,7 +367,7 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg M) {
 		case protocol.Crit, protocol.Rem, protocol.Ejected:
 			s.tell(id, e.Act)
 		default:
-			s.found(history.WellFormed, fmt.Sprintf("%s asked for an unknown effect %d", s.names.Of(protocol.ID(id)), e.Do))
+			s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.names.Of(protocol.ID(id)), e.Do))
 		}
 	}
 }

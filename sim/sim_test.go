@@ -63,8 +63,9 @@ func TestOverheadAndDown(t *testing.T) {
 func stormy(seed uint64) sim.Config {
 	return sim.Config{
 		Config: protocol.Config{N: 4}, Clients: 5, Entries: []int{10, 20, 30, 40, 50}, Seed: seed, Digest: true,
-		Delay: sim.Exponential(time.Millisecond), Think: sim.Uniform(0, 10*time.Millisecond), Hold: sim.Exponential(time.Millisecond),
-		AmnesiaEvery: 10 * time.Second, CrashEvery: 100 * time.Millisecond, PauseEvery: time.Second, PartitionEvery: time.Second,
+		Delay: sim.Exponential(time.Millisecond), Think: sim.Uniform(0, 10*time.Millisecond),
+		Hold: sim.Exponential(time.Millisecond), AmnesiaEvery: 10 * time.Second, CrashEvery: 100 * time.Millisecond,
+		PauseEvery: time.Second, PartitionEvery: time.Second,
 		Lease: 200 * time.Millisecond, ClockOffset: 10 * time.Millisecond,
 	}
 }
@@ -128,7 +129,10 @@ func TestEqualWorkloads(t *testing.T) {
 		return at
 	}
 	// Waiting is the same as well where nobody competes and delays are constant.
-	c := sim.Config{Config: protocol.Config{N: 2}, Entries: []int{20, 1}, Think: sim.Exponential(time.Hour), Hold: sim.Exponential(time.Second)}
+	c := sim.Config{
+		Config: protocol.Config{N: 2}, Entries: []int{20, 1},
+		Think: sim.Exponential(time.Hour), Hold: sim.Exponential(time.Second),
+	}
 	a := first(trace(t, ricartagrawala.Algorithm, c))
 	c.N, c.Clients = 4, 2
 	b := first(trace(t, sigma.Algorithm, c))
@@ -139,7 +143,8 @@ func TestEqualWorkloads(t *testing.T) {
 
 func TestOneMember(t *testing.T) {
 	r := mustRun(t, ricartagrawala.Algorithm, sim.Config{Config: protocol.Config{N: 1}})
-	if r.Entries != 100 || r.Messages != 0 || r.MessagesPerEntry != 0 || r.IntegersPerMessage != 0 || r.ViolationCount != 0 {
+	if r.Entries != 100 || r.Messages != 0 || r.MessagesPerEntry != 0 || r.IntegersPerMessage != 0 ||
+		r.ViolationCount != 0 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -177,7 +177,8 @@ func TestEjected(t *testing.T) {
 		}
 	}
 	same(t, trace(t, toys(protocol.Members, on), sim.Config{
-		Config: protocol.Config{N: 1}, Entries: []int{2}, Think: sim.Constant(time.Millisecond), Hold: sim.Constant(9 * time.Millisecond),
+		Config: protocol.Config{N: 1}, Entries: []int{2},
+		Think: sim.Constant(time.Millisecond), Hold: sim.Constant(9 * time.Millisecond),
 	}), `
 try p1
 # p1 crit
@@ -320,8 +321,8 @@ func TestClocks(t *testing.T) {
 	a := toys(protocol.Clients, on)
 	a.Detector = protocol.LeaseDetector
 	mustRun(t, a, sim.Config{
-		Config: protocol.Config{N: 4}, Clients: 1, Entries: []int{1000}, ClockOffset: time.Duration(bound), AmnesiaEvery: time.Second,
-		Think: sim.Constant(10 * time.Millisecond),
+		Config: protocol.Config{N: 4}, Clients: 1, Entries: []int{1000},
+		ClockOffset: time.Duration(bound), AmnesiaEvery: time.Second, Think: sim.Constant(10 * time.Millisecond),
 	})
 	if len(offsets) < 10 {
 		t.Errorf("%d different clocks at a start", len(offsets))

@@ -70,7 +70,8 @@ Exit status: 0 without violations, 1 with, 64 usage.`,
 	s.Var(&f.hold, "hold", "of the critical section")
 	s.DurationVar(&f.config.AmnesiaEvery, "amnesia-every", 0, "a random server restarts empty, this often")
 	s.DurationVar(&f.config.CrashEvery, "crash-every", 0, "a random client crashes, this often; a new one goes on")
-	s.DurationVar(&f.config.PauseEvery, "pause-every", 0, "a random process pauses, this often, for a random part of this time")
+	s.DurationVar(&f.config.PauseEvery, "pause-every", 0,
+		"a random process pauses, this often, for a random part of this time")
 	s.DurationVar(&f.config.PartitionEvery, "partition-every", 0,
 		"a random half is cut off, this often, for a random part of this time")
 	s.StringVar(&f.scenario, "scenario", "", "`file` of faults at times, such as: at 30ms pause c1 for 10ms")

@@ -129,12 +129,7 @@ func (c *Client) onTimeout(ev protocol.Event[Message], out *protocol.Out[Message
 	switch ev.Timer {
 	case retryTimer:
 		out.SetTimer(retryTimer, safetyDelay*c.delay, 0)
-		if c.resting {
-			c.resting = false
-			c.evaluate(ev.Now, out)
-		} else {
-			c.stopTrusting(out)
-		}
+		c.onRetry(out)
 	case tokenTimer:
 		c.record(out)
 	case clockTimer:
@@ -201,8 +196,9 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 // evaluate is lines 10-18, with one change: the paper polls the servers again as
 // soon as m of them have answered, so that waiting clients flood them for as long
 // as somebody is inside. We do so only when the answers prove that nobody has a
-// quorum, and with a growing pause; otherwise we rest until a server tells us
-// that it supports us now. Resting gives nothing away, and ends with retryTimer.
+// quorum and still do after a pause, for the answers of a hand-over do not arrive
+// all at once. Otherwise we rest until a server tells us that it supports us now.
+// Resting gives nothing away, and ends with retryTimer.
 func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
 	if c.supporters() >= c.m { // line 11
 		c.win(now, out)
@@ -211,16 +207,23 @@ func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
 	switch {
 	case c.once && !c.possible(c.me()) && (c.rounds == onceRounds || !c.split()):
 		c.leave("", now, out)
-	case c.resting || !c.split():
-	case c.once:
-		c.rounds++
-		c.resolve(out)
-	default:
+	case !c.resting && c.split():
 		c.resting = true
 		out.SetTimer(retryTimer, c.backOff/2, c.backOff/2)
+	}
+}
+
+// onRetry polls the servers if there still is a split, or if the client rested so
+// long that it no longer trusts that somebody will enter.
+func (c *Client) onRetry(out *protocol.Out[Message]) {
+	if c.answers() >= c.m && c.token == 0 && (!c.resting || c.split()) {
 		c.backOff = min(2*c.backOff, maxBackOff*c.delay)
+		if c.once {
+			c.rounds++
+		}
 		c.resolve(out)
 	}
+	c.resting = false
 }
 
 // split reports whether the answers prove that nobody has a quorum.
@@ -265,19 +268,6 @@ func (c *Client) resolve(out *protocol.Out[Message]) {
 		}
 	}
 	clear(c.resp)
-}
-
-// stopTrusting ends a long rest: whatever the answers say, poll again, and ask
-// the servers that did not answer.
-func (c *Client) stopTrusting(out *protocol.Out[Message]) {
-	for j, r := range c.resp {
-		if r.request == (request{}) && c.incs[j] != 0 {
-			c.rerequest(j, out)
-		}
-	}
-	if c.answers() >= c.m && c.token == 0 {
-		c.resolve(out)
-	}
 }
 
 // rerequest asks server j again. It says which support we gave back last, so

@@ -1,2 +1,74 @@
-// Package sigma implements Sigma.
+// Package sigma implements Sigma, a lock for any number of clients on n servers
+// that keep everything in memory and may crash and come back empty at any time.
+// A client asks every server and enters when m of them support it; a server
+// supports one request at a time and queues the others.
+//
+// # Model
+//
+// n servers with fixed names, clients that are not known beforehand. A server
+// that crashes loses its memory and may be back at once; nobody has to be told.
+// A client that crashes never returns; a restarted one is a new client. Channels
+// are asynchronous, not FIFO, and quasi-reliable: messages around a crash of
+// either end may be lost, and a recovered server may receive old ones. Clients
+// are watched by a perfect failure detector (Literal) or hold leases (Algorithm).
+//
+// With m = ceil(2n/3), in one epoch of one client (its wait and its critical
+// section) fewer than 2m-n servers may lose their memory and at most n-m may be
+// silent: at n=4 one and one, at n=3 none and one.
+//
+// # Properties
+//
+// Mutual exclusion and progress within that budget; lockout freedom when new
+// timestamps eventually exceed every given one, which clocks ensure. With
+// fencing on, the token of a grant exceeds that of every grant that ended before
+// it began, also beyond the budget, as long as no clock is further than eps from
+// real time.
+//
+// # Complexity
+//
+// Without contention 3n messages an entry and two message delays to enter. With
+// contention at most 4.5n messages and a synchronization delay of two; Literal
+// floods, see Deviations. O(1) integers a message; a server holds one request a
+// waiting client, and nothing for an idle lock.
+//
+// # Source
+//
+// W. Chen, S. Lin, Q. Lian, Z. Zhang, "Sigma: A Fault-Tolerant Mutual Exclusion
+// Algorithm in Dynamic Distributed Systems Subject to Process Crashes and Memory
+// Losses", PRDC 2005. Comments give the line numbers of its Figure 1.
+//
+// # Deviations
+//
+// Literal is Figure 1 without any change. Algorithm differs in this:
+//
+//   - Deferral. Figure 1 polls all servers again as soon as m have answered, so
+//     each waiting client floods them for as long as somebody is inside; the
+//     paper's 5n messages under load do not hold. A client now polls only when
+//     the answers prove that nobody has a quorum and still do after a pause,
+//     which grows from T to 8T; otherwise it rests, at most 400T. Resting gives
+//     nothing away.
+//   - Numbered supports. Each support of a request at a server has a number. A
+//     YIELD is obeyed only for the number given out last; a client counts no
+//     number that it gave back, and tells it with each REQUEST, so that a server
+//     that has forgotten it numbers on from there. Repeated and late messages
+//     are thereby harmless, and a server may repeat a RESPONSE.
+//   - Re-request. RESPONSE carries the server's incarnation. A waiting client
+//     that learns of a new one drops what the dead one said and asks again;
+//     Figure 1 starves when more than n-m servers restart while it waits.
+//   - Leases. A client drops a server at which its lease may have lapsed. A
+//     holder stays inside while n-m+1 of its supports are live, for then at most
+//     m-1 servers can support somebody else, and is ejected below that.
+//   - Timestamps come from the client's clock. Without a clock (in the checker)
+//     they follow Lamport's rule.
+//   - In the remainder section a client has no timestamp at all, instead of an
+//     unused fresh one; both disown the last epoch when a CHECK comes.
+//   - Fencing. A server remembers the largest token that it recorded and reports
+//     it with its support. A timestamp larger than all reports is the token;
+//     otherwise the client has a larger one recorded by m servers before it
+//     enters. A restarted server starts from its clock.
+//
+// # Checked
+//
+// See the tests: TestTheorem4, TestConformance, TestMutants, TestFencing. The
+// bounds of each run are printed with its verdict.
 package sigma

@@ -58,7 +58,7 @@ func (n *Node) isClosing() bool {
 // greet does the accepting end of the handshake.
 func (n *Node) greet(nc net.Conn) (*conn, error) {
 	nc.SetDeadline(time.Now().Add(handshake))
-	in := bufio.NewReaderSize(nc, 1<<16)
+	in := bufio.NewReaderSize(nc, readBuffer)
 	i, header, err := n.readFirst(in)
 	if err != nil {
 		if misfit := header.Check(n.c.Epoch); header.Version != 0 && misfit != nil {

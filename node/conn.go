@@ -21,6 +21,8 @@ const (
 	ackAtOnce    = 1024 // messages that are acknowledged without delay
 	writeTimeout = 10 * time.Second
 	lingering    = time.Second
+	readBuffer   = 8 << 10
+	keepBuffer   = 64 << 10 // a larger one is not kept while nothing is to be written
 )
 
 // A conn is one connection of one session, after the handshake.
@@ -134,13 +136,13 @@ func (c *conn) write() {
 	interval := c.lease / 4
 	heartbeat := time.NewTimer(interval)
 	defer heartbeat.Stop()
-	var frame []byte
+	var buffer []byte
 	var beat bool
 	for {
-		var last error
-		frame, last = c.fill(frame, beat)
+		frame, last := c.fill(buffer, beat)
 		beat = false
 		if frame != nil {
+			buffer = frame
 			c.nc.SetWriteDeadline(time.Now().Add(writeTimeout))
 			_, err := c.nc.Write(frame)
 			if err == nil && last != nil {
@@ -152,6 +154,9 @@ func (c *conn) write() {
 				return
 			}
 			continue
+		}
+		if cap(buffer) > keepBuffer {
+			buffer = nil
 		}
 		select {
 		case <-c.wake:
@@ -266,7 +271,7 @@ func (c *conn) frame(items []byte) error {
 		}
 		return errReplaced
 	}
-	received := 0
+	received, size := 0, len(items)
 	err := func() error {
 		for len(items) > 0 {
 			i, rest, err := transport.ReadItem(items)
@@ -289,7 +294,7 @@ func (c *conn) frame(items []byte) error {
 	// What was received before an error counts as received.
 	for k, batch := range c.batches {
 		if len(batch) > 0 {
-			c.n.shards[k].deliver(batch)
+			c.n.shards[k].deliver(batch, size)
 			clear(batch)
 			c.batches[k] = batch[:0]
 		}

@@ -57,7 +57,9 @@ func (n *Node) noteFailure(id protocol.ID, err error) {
 // connect makes one connection and serves it until it ends. greeted says that
 // the peer accepted it.
 func (n *Node) connect(id protocol.ID, number *uint64) (greeted bool, err error) {
-	ctx, cancel := context.WithTimeout(n.ctx, handshake)
+	// An attempt that hangs must not eat up the lease.
+	limit := min(handshake, max(n.c.Lease/2, handshake/10))
+	ctx, cancel := context.WithTimeout(n.ctx, limit)
 	defer cancel()
 	nc, err := n.c.Dial(ctx, n.c.Peers[id])
 	if err != nil {
@@ -66,14 +68,14 @@ func (n *Node) connect(id protocol.ID, number *uint64) (greeted bool, err error)
 	defer closeNow(nc)
 	stop := context.AfterFunc(n.ctx, func() { closeNow(nc) })
 	defer stop()
-	nc.SetDeadline(time.Now().Add(handshake))
+	nc.SetDeadline(time.Now().Add(limit))
 
 	s := n.lookup(id)
 	if s == nil {
 		*number++
 		s = newSession(n, id, *number)
 	}
-	in := bufio.NewReaderSize(nc, 1<<16)
+	in := bufio.NewReaderSize(nc, readBuffer)
 	sent := n.c.Boot()
 	if err := n.hello(nc, s); err != nil {
 		return false, err

@@ -312,3 +312,43 @@ func TestClosed(t *testing.T) {
 	}
 	eventually(t, "the session is gone", func() bool { return len(servers[0].Sessions()) == 0 })
 }
+
+// Sigma's servers come back empty, one after the other, under clients that count.
+func TestServersLoseMemory(t *testing.T) {
+	host := node.HostOf(sigma.Algorithm)
+	servers, peers := clusterAt(t, 4, true, host, nil)
+	users := clients(t, 3, peers, host, nil)
+	stop := make(chan struct{})
+	var restarting sync.WaitGroup
+	restarts := 0
+	restarting.Go(func() {
+		for k := 0; ; k = (k + 1) % len(servers) {
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			servers[k].Close()
+			l, err := transport.Listen(peers[k].Addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			servers[k], err = node.Start(node.Config{ID: protocol.ID(k), Host: host, Peers: peers, Listener: l})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			restarts++
+		}
+	})
+	for range 5 {
+		count(t, users, 2, 100)
+	}
+	close(stop)
+	restarting.Wait()
+	t.Logf("%d restarts", restarts)
+	for _, s := range servers {
+		s.Close()
+	}
+}

@@ -13,8 +13,11 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// maxQueue is how many events wait for a shard before readers wait for it.
-const maxQueue = 1 << 14
+// A shard's readers wait for it when this much waits already.
+const (
+	maxQueue = 1 << 14  // events
+	maxBytes = 16 << 20 // of frames with messages in the queue
+)
 
 // An op says what an event asks of a shard.
 type op uint8
@@ -75,6 +78,7 @@ type shard struct {
 	space  sync.Cond // there is room in queue
 	urgent []event   // before the queue
 	queue  []event
+	bytes  int // of the frames that the messages in queue keep in memory
 	users  map[string]*user
 	failed map[string]string // why a lock is dead at this node; written by the shard
 	closed bool
@@ -97,14 +101,16 @@ func newShard(n *Node) *shard {
 	return s
 }
 
-// deliver queues events, and waits while the queue is full. It empties batch.
-func (s *shard) deliver(batch []event) {
+// deliver queues the messages of a frame of size bytes, and waits while too much
+// is queued: a peer that sends faster than the shard steps is slowed down.
+func (s *shard) deliver(batch []event, size int) {
 	s.mu.Lock()
-	for len(s.queue) >= maxQueue && !s.closed {
+	for (len(s.queue) >= maxQueue || s.bytes >= maxBytes) && !s.closed {
 		s.space.Wait()
 	}
 	if !s.closed {
 		s.queue = append(s.queue, batch...)
+		s.bytes += size
 	}
 	s.mu.Unlock()
 	s.signal()
@@ -168,6 +174,7 @@ func (s *shard) run() {
 		s.mu.Lock()
 		urgent, s.urgent = s.urgent, urgent[:0]
 		queue, s.queue = s.queue, queue[:0]
+		s.bytes = 0
 		s.space.Broadcast()
 		s.mu.Unlock()
 		idle := len(urgent)+len(queue) == 0

@@ -18,6 +18,7 @@ type machine interface {
 	// exceeds, or -1; err holds what a panic said.
 	step(i int, state []byte, in protocol.Input, msg uint32) (next []byte, effects []effect, beyond int, err error)
 	// commutes reports whether the same step with all clocks moved does the same.
+	// It tries one small and one large distance.
 	commutes(i int, state []byte, in protocol.Input, msg uint32) bool
 	// least is the smallest clock value of a state; shift subtracts from all.
 	least(i int, state []byte) uint64
@@ -207,8 +208,15 @@ func (d *adapter[M]) shiftMessage(msg uint32, by uint64) uint32 {
 }
 
 func (d *adapter[M]) commutes(i int, state []byte, in protocol.Input, msg uint32) bool {
-	const by = 5
-	add := func(v uint64) uint64 { return v + by }
+	for _, by := range []uint64{1, 100} {
+		if !d.commutesBy(i, state, in, msg, func(v uint64) uint64 { return v + by }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *adapter[M]) commutesBy(i int, state []byte, in protocol.Input, msg uint32, add func(uint64) uint64) bool {
 	run := func(before, after bool) (b []byte) {
 		p, m := d.load(i, state), d.msgs[msg]
 		if before {

@@ -27,6 +27,7 @@ package check
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -71,6 +72,7 @@ type Config struct {
 	Suspect int // a lease at a live server lapses
 	Cancel  int // a user gives up a try
 
+	Timers     Timers
 	Down       []protocol.ID   // members that are never up
 	FIFO       bool            // channels keep their order; always so where Info.FIFO
 	Properties []string        // names; empty or "all": all
@@ -82,6 +84,20 @@ type Config struct {
 	// Done ends the search when it is closed, as the memory cap does.
 	Done <-chan struct{}
 }
+
+// Timers says when an armed timer may fire.
+type Timers string
+
+// The modes of timers.
+const (
+	// AnyMoment contains every timing, so that what holds holds for all of them.
+	// Because it multiplies the states, the search explores first what can happen
+	// when no timer fires: a violation found there is reported, though one that
+	// needs timeouts may be shorter. This is the default.
+	AnyMoment Timers = "any"
+	// NeverFire is for hunting: what holds then need not hold with timeouts.
+	NeverFire Timers = "never"
+)
 
 // Progress is how far a search has come.
 type Progress struct {
@@ -119,6 +135,8 @@ type Verdict struct {
 	Reason string `json:"reason,omitempty"`
 	// Effects holds, for each line of the trace, what the step did.
 	Effects [][]string `json:"-"`
+
+	timers bool // whether some process set a timer
 }
 
 // A Property is the result for one property.
@@ -142,6 +160,23 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
 	if names, err = choose(names, c.Properties); err != nil {
 		return Verdict{}, err
 	}
-	s := newSpace(a.Info, c, newAdapter(a, c))
-	return search(s, c, names)
+	if c.Timers == "" {
+		c.Timers = AnyMoment
+	}
+	if c.Timers != AnyMoment && c.Timers != NeverFire {
+		return Verdict{}, fmt.Errorf("check: timers %q: want %s or %s", c.Timers, AnyMoment, NeverFire)
+	}
+	quiet, err := run(a, c, names, NeverFire)
+	if err != nil || c.Timers == NeverFire || quiet.Verdict != Holds || !quiet.timers {
+		return quiet, err
+	}
+	v, err := run(a, c, names, AnyMoment)
+	if v.Verdict == Undecided {
+		v.Bounds += fmt.Sprintf("; with timers that never fire exhaustive: no violation in %s", plural(quiet.States, "state"))
+	}
+	return v, err
+}
+
+func run[M any](a protocol.Algorithm[M], c Config, names []string, t Timers) (Verdict, error) {
+	return search(newSpace(a.Info, c, newAdapter(a, c)), c, names, t)
 }

@@ -48,7 +48,7 @@ type finding struct {
 	trace    []line
 }
 
-func search(s *space, c Config, names []string) (Verdict, error) {
+func search(s *space, c Config, names []string, t Timers) (Verdict, error) {
 	r := &searcher{space: s, c: c, names: names, begin: time.Now(), cuts: map[int]int64{}}
 	for _, n := range names {
 		switch n {
@@ -74,7 +74,9 @@ func search(s *space, c Config, names []string) (Verdict, error) {
 		r.found = &finding{property: problem.property, err: problem.err}
 		return r.verdict(false), nil
 	}
-	if err := r.prefix(first); err != nil {
+	s.timers = true // in a prefix they fire
+	err := r.prefix(first)
+	if s.timers = t == AnyMoment; err != nil {
 		return Verdict{}, err
 	}
 	complete := r.found == nil && r.levels()
@@ -169,7 +171,7 @@ func (r *searcher) state(st []uint32) {
 			}
 		}
 	})
-	if r.deadlock && stuck && r.found == nil {
+	if r.deadlock && stuck && r.found == nil && (r.timers || !r.armed(st)) {
 		if u := r.trying(st); u >= 0 {
 			err := fmt.Errorf("deadlock: %s tries, and nothing that must happen changes the state", r.space.names.Of(protocol.ID(u)))
 			r.violated(Deadlock, err, r.trace(r.current))
@@ -179,6 +181,11 @@ func (r *searcher) state(st []uint32) {
 
 func (r *searcher) violated(property string, err error, trace []line) {
 	r.found = &finding{property, err, trace}
+}
+
+// armed reports whether some timer is set.
+func (r *searcher) armed(st []uint32) bool {
+	return slices.ContainsFunc(st[1:1+r.total], func(n uint32) bool { return len(r.locals[n].timers) > 0 })
 }
 
 // trying returns a user in its trying section, or -1.
@@ -198,7 +205,7 @@ func (r *searcher) judge(st []uint32) (string, error) {
 	}
 	if r.exclusion {
 		if err := r.users.Exclusion(); err != nil {
-			return Exclusion, err
+			return Exclusion, r.inside()
 		}
 	}
 	if len(r.invariants) == 0 {
@@ -218,6 +225,17 @@ func (r *searcher) judge(st []uint32) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// inside says in the names of a scenario what history.Users.Exclusion found.
+func (r *searcher) inside() error {
+	var names []string
+	for i, s := range r.users {
+		if s == protocol.InCrit {
+			names = append(names, r.space.names.Of(protocol.ID(i)))
+		}
+	}
+	return fmt.Errorf("exclusion: %s are inside", strings.Join(names, " and "))
 }
 
 func (r *searcher) verdict(complete bool) Verdict {
@@ -245,7 +263,7 @@ func (r *searcher) verdict(complete bool) Verdict {
 			}
 		}
 	}
-	v.Bounds = r.bounds(complete)
+	v.Bounds, v.timers = r.bounds(complete), r.timersSet
 	return v
 }
 
@@ -273,7 +291,13 @@ func (r *searcher) bounds(complete bool) string {
 	for _, d := range c.Down {
 		parts = append(parts, r.space.names.Of(d)+" down")
 	}
-	parts = append(parts, "an armed timer fires at any moment")
+	if r.timers {
+		parts = append(parts, "an armed timer fires at any moment")
+	} else if r.timersSet {
+		parts = append(parts, "timers never fire")
+	} else {
+		parts = append(parts, "no timers")
+	}
 	if r.shifts {
 		parts = append(parts, "clocks shifted")
 	}

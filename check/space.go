@@ -2,9 +2,11 @@ package check
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
@@ -34,6 +36,9 @@ type space struct {
 	down    []bool
 	budget  uint32 // initial
 	shifts  bool
+	timers  bool // whether armed timers fire
+
+	timersSet bool // whether some process ever set one
 
 	locals   []local
 	number   map[string]uint32
@@ -335,9 +340,11 @@ func (s *space) take(l local, in protocol.Input, msg uint32) move {
 			m.sends = append(m.sends, e.msg)
 		case protocol.Crit, protocol.Rem, protocol.Ejected:
 			if err := s.users.Act(protocol.ID(l.proc), e.Act); err != nil && m.problem == 0 {
-				m.problem = problemOf(WellFormed, err)
+				text := strings.ReplaceAll(err.Error(), fmt.Sprintf("user %d ", l.proc), s.names.Of(protocol.ID(l.proc))+" ")
+				m.problem = problemOf(WellFormed, errors.New(text))
 			}
 		case protocol.SetTimer, protocol.StopTimer:
+			s.timersSet = true
 			i, set := slices.BinarySearch(l.timers, e.Timer)
 			l.timers = slices.Clone(l.timers)
 			if e.Do == protocol.SetTimer && !set {
@@ -455,6 +462,9 @@ func (s *space) expand(st []uint32, f func(visit)) {
 			}
 		}
 		for _, t := range s.locals[n].timers {
+			if !s.timers {
+				break
+			}
 			s.local(st, action{verb: timeout, a: i, arg: t}, uint64(t), -1, f)
 		}
 	}

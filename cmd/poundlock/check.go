@@ -29,6 +29,7 @@ type checkFlags struct {
 	config     check.Config
 	faults     map[string]int
 	properties []string
+	timers     string
 	scenario   string
 	memory     bytesFlag
 	trace      string
@@ -62,6 +63,7 @@ Exit status: 0 holds, 1 violated, 3 undecided, 64 usage.`,
 	s.Lookup("entries").Usage += ", or unlimited"
 	s.StringToIntVar(&f.faults, "faults", nil, "`budgets`: amnesia=1,crash=0,suspect=0,cancel=0")
 	s.StringSliceVar(&f.properties, "property", nil, "`names` of properties to check (default all)")
+	s.StringVar(&f.timers, "timers", string(check.AnyMoment), "when armed timers fire: any moment, or never (for hunting)")
 	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
 	s.Var(&f.memory, "max-memory", "where to stop undecided, such as 500MiB")
 	s.StringVar(&f.trace, "trace", "", "`file` to write a violation to, as a scenario")
@@ -139,7 +141,7 @@ func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
 		}
 		*budgets[name] = n
 	}
-	f.config.Properties = f.properties
+	f.config.Properties, f.config.Timers = f.properties, check.Timers(f.timers)
 	f.config.MaxMemory = int64(f.memory)
 	if a := availableMemory(); a > 0 && !given("max-memory") {
 		f.config.MaxMemory = min(f.config.MaxMemory, a/2) // where a machine has less than the default

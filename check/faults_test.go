@@ -1,0 +1,222 @@
+package check_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+// panicOn is a program that enters, and panics as soon as an event makes bad true.
+func panicOn(bad func(p *toy, ev protocol.Event[uint8]) bool) program {
+	return func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		enter(p, ev, out)
+		if bad(p, ev) {
+			panic("found")
+		}
+	}
+}
+
+// server tells whether a toy is one.
+func (p *toy) server() bool { return p.id < protocol.ID(p.n) }
+
+// TestFaults asks for the shortest run to an event, which shows when the checker
+// lets it happen.
+func TestFaults(t *testing.T) {
+	restore := func(from protocol.ID, arg uint64) func(*toy, protocol.Event[uint8]) bool {
+		return func(p *toy, ev protocol.Event[uint8]) bool {
+			return !p.server() && ev.Kind == protocol.Restore && ev.From == from && ev.Arg == arg
+		}
+	}
+	suspected := func(p *toy, ev protocol.Event[uint8]) bool { return p.server() && ev.Kind == protocol.Suspect }
+	c := config(2)
+	c.Clients, c.Entries = 1, []int{0}
+	with := func(amnesia, crash, suspect int) check.Config {
+		k := c
+		k.Amnesia, k.Crash, k.Suspect = amnesia, crash, suspect
+		return k
+	}
+	for _, test := range []struct {
+		name  string
+		c     check.Config
+		bad   func(*toy, protocol.Event[uint8]) bool
+		trace string // "-": none
+	}{
+		{"incarnation 1", c, func(p *toy, ev protocol.Event[uint8]) bool {
+			return ev.Kind == protocol.Start && p.server() && ev.Arg != 1
+		}, "-"},
+		{"restore at the start", c, restore(1, 1), ""},
+		{"no restore without news", with(0, 0, 0), restore(0, 2), "-"},
+		{"amnesia starts the next incarnation", with(2, 0, 0), func(p *toy, ev protocol.Event[uint8]) bool {
+			return ev.Kind == protocol.Start && ev.Arg == 3
+		}, "amnesia s1, amnesia s1"},
+		{"clients learn of it", with(1, 0, 0), restore(1, 2), "amnesia s2, restore c1 s2"},
+		{"but only of the last one", with(2, 0, 0), restore(0, 3), "amnesia s1, amnesia s1, restore c1 s1"},
+		{"crash, then suspicion", with(0, 1, 0), suspected, "crash c1, suspect s1 c1"},
+		{"no suspicion of the living", with(1, 0, 0), suspected, "-"},
+		{"lapse at the client first", with(0, 0, 1), suspected, "lapse c1 s1, suspect s1 c1"},
+		{"a lapse is a suspicion at the client", with(0, 0, 1), func(p *toy, ev protocol.Event[uint8]) bool {
+			return !p.server() && ev.Kind == protocol.Suspect && ev.From == 1
+		}, "lapse c1 s2"},
+		{"a restored lease is not suspected", with(0, 0, 1), func(p *toy, ev protocol.Event[uint8]) bool {
+			if ev.Kind == protocol.Restore {
+				p.r[0]++
+			}
+			if ev.Kind == protocol.Suspect && p.server() {
+				p.r[1]++
+			}
+			return !p.server() && p.r[0] == 4
+		}, "-"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := run(t, algorithm(clients, panicOn(test.bad)), test.c)
+			if test.trace == "-" {
+				wants(t, v, check.Holds, check.Exclusion)
+			} else if v.Property != check.Model || strings.Join(v.Trace, ", ") != test.trace {
+				t.Errorf("%s: %s, trace %q, want %q", v.Verdict, v.Property, v.Trace, test.trace)
+			}
+		})
+	}
+}
+
+// An amnesiac member loses its timers and keeps what it sent; a crashed client
+// gets nothing any more, and what it sent arrives.
+func TestMessagesOfTheDead(t *testing.T) {
+	step := func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch ev.Kind {
+		case protocol.Start:
+			if p.server() && ev.Arg == 1 {
+				out.Send(2, 1)
+				out.SetTimer(1, 1, 0)
+			}
+		case protocol.Timeout:
+			if p.r[3] = 1; ev.Arg == 2 {
+				panic("a timer of the last life")
+			}
+		case protocol.Try:
+			out.Broadcast(2)
+			out.Crit(0)
+		case protocol.Exit:
+			out.Rem("")
+		}
+	}
+	a, c := algorithm(clients, step), config(2)
+	c.Clients, c.Amnesia, c.Crash, c.Suspect = 1, 1, 1, 0
+	for _, test := range []struct{ prefix, last, err string }{
+		{"amnesia s1", "deliver s1 c1 M(1)", ""},
+		{"amnesia s1", "timeout s1 1", "no timeout is possible here; "},
+		{"timeout s1 1", "timeout s1 1", "possible are: timeout s2 1"},
+		{"try c1\ncrash c1", "deliver c1 s1 M(2)", ""},
+		{"try c1\ncrash c1", "deliver s1 c1 M(1)", "possible are: deliver c1 s1 M(2); deliver c1 s2 M(2)"},
+		{"try c1\ncrash c1", "exit c1", "no exit is possible here"},
+		{"crash c1", "crash c1", "no budget left"},
+	} {
+		names := scenario.Names{Members: 2, Clients: true}
+		steps, err := names.Parse(strings.NewReader(test.prefix + "\n" + test.last))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := c
+		k.Prefix = steps
+		_, err = check.Run(a, k)
+		want := strings.TrimPrefix(test.err, "no timeout is possible here; ")
+		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s, %s: error %v, want %q", test.prefix, test.last, err, test.err)
+		}
+	}
+}
+
+// A member that is down gets nothing, and nothing is sent by it.
+func TestDown(t *testing.T) {
+	c := config(3)
+	c.Down = []protocol.ID{2}
+	v := run(t, ricartagrawala.Algorithm, c)
+	wants(t, v, check.Violated, check.Deadlock, "try p1", "deliver p1 p2 REQUEST(1)", "deliver p2 p1 REPLY(1)")
+	if !strings.Contains(v.Bounds, "p3 down") {
+		t.Errorf("bounds %q", v.Bounds)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	step := func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch ev.Kind {
+		case protocol.Try:
+			out.SetTimer(1, 1, 0)
+		case protocol.Cancel:
+			panic("cancelled")
+		}
+	}
+	c := config(1)
+	c.Clients, c.Cancel = 1, 1
+	wants(t, run(t, algorithm(clients, step), c), check.Violated, check.Model, "try c1", "cancel c1")
+	c.Cancel = 0
+	if v := run(t, algorithm(clients, step), c); v.Property != check.Deadlock {
+		t.Errorf("%s: %s", v.Verdict, v.Property)
+	}
+}
+
+// View.Lost tells which members forgot a user that is not in its remainder.
+func TestLost(t *testing.T) {
+	a, c := algorithm(clients, enter), config(2)
+	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/lost", Err: func(v *protocol.View[uint8]) error {
+		if v.Lost[2][1] && !v.Lost[2][0] && !v.Lost[3][1] {
+			return protocol.ErrShort
+		}
+		return nil
+	}}}
+	c.Amnesia, c.Entries = 1, []int{1, 0}
+	c.Properties = []string{"toy/lost"}
+	wants(t, run(t, a, c), check.Violated, "toy/lost", "try c1", "amnesia s2")
+}
+
+// TestPrefix replays a counterexample, as a whole and in part.
+func TestPrefix(t *testing.T) {
+	a, c := withoutTieBreak(), config(3)
+	names := scenario.Names{Members: 3}
+	whole := run(t, a, c)
+	for k := range len(whole.Trace) + 1 {
+		steps, err := names.Parse(strings.NewReader(strings.Join(whole.Trace[:k], "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Prefix = steps
+		v := run(t, a, c)
+		if v.Verdict != check.Violated || len(v.Trace) != len(whole.Trace) || len(v.Effects) != len(v.Trace) {
+			t.Errorf("after %d steps: %s with %d steps, want %d", k, v.Verdict, len(v.Trace), len(whole.Trace))
+		}
+	}
+}
+
+// The line of an idempotent message does not say whether it may arrive again, so
+// a prefix with one goes on from both states.
+func TestPrefixWithIdempotent(t *testing.T) {
+	step := func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch ev.Kind {
+		case protocol.Try:
+			out.Broadcast(1)
+			out.Crit(0)
+		case protocol.Exit:
+			out.Rem("")
+		case protocol.Receive:
+			if p.r[0]++; p.r[0] == 3 {
+				panic("three times")
+			}
+		}
+	}
+	a, c := algorithm(peers, step), config(2)
+	a.Idempotent = func(uint8) bool { return true }
+	c.Entries = []int{1, 0}
+	trace := []string{"try p1", "deliver p1 p2 M(1)", "deliver p1 p2 M(1)", "deliver p1 p2 M(1)"}
+	wants(t, run(t, a, c), check.Violated, check.Model, trace...)
+	steps, err := scenario.Names{Members: 2}.Parse(strings.NewReader(strings.Join(trace[:2], "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Prefix = steps
+	wants(t, run(t, a, c), check.Violated, check.Model, trace...)
+	c.Prefix = append(steps, steps[1], steps[1])
+	wants(t, run(t, a, c), check.Violated, check.Model, trace...)
+}

@@ -24,7 +24,7 @@ type Config struct {
 	Epoch   uint64      // of the slot table; processes of different epochs refuse each other
 
 	Listen   string       // where to accept, HOST:PORT or unix:/path. Default: the own address in Servers
-	Listener net.Listener // instead of Listen, for tests
+	Listener net.Listener // instead of Listen, without TLS; for tests
 	TLS      *tls.Config  // with certificates; required off loopback
 	Insecure bool         // allow to listen off loopback without TLS
 
@@ -84,7 +84,9 @@ func New(c Config) (*Server, error) {
 			"clock_bound", c.ClockBound, "reason", err)
 	}
 	s := &Server{config: c, id: protocol.ID(i), listener: c.Listener, serving: make(chan struct{})}
-	if s.listener == nil {
+	if s.listener != nil {
+		s.listener = secure(s.listener, c.TLS)
+	} else {
 		addr := c.Listen
 		if addr == "" {
 			addr = table[i].Addr

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/server"
+)
+
+// An authority signs certificates of processes on 127.0.0.1.
+type authority struct {
+	t    *testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{t: t, dir: t.TempDir()}
+	a.cert, a.key = a.sign("authority", nil)
+	return a
+}
+
+// sign writes NAME.pem and NAME.key, signed by a, or by itself as an authority.
+func (a *authority) sign(name string, parent *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	signer, signerKey := template, key
+	if parent != nil {
+		signer, signerKey = parent.cert, parent.key
+	} else {
+		template.IsCA, template.BasicConstraintsValid = true, true
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, signer, &key.PublicKey, signerKey)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.write(name+".pem", "CERTIFICATE", der)
+	a.write(name+".key", "EC PRIVATE KEY", keyDER)
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return cert, key
+}
+
+func (a *authority) write(name, kind string, der []byte) {
+	a.t.Helper()
+	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+	if err := os.WriteFile(filepath.Join(a.dir, name), text, 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
+
+// TestMutualTLS: with an authority, servers talk to clients that it has signed,
+// and clients to servers that it has signed; to nobody else.
+func TestMutualTLS(t *testing.T) {
+	ours, others := newAuthority(t), newAuthority(t)
+	ours.sign("server", ours)
+	ours.sign("client", ours)
+	others.sign("client", others)
+
+	var listeners []net.Listener
+	var table []node.Peer
+	for i := range 4 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners = append(listeners, l)
+		table = append(table, node.Peer{Name: fmt.Sprintf("s%d", i+1), Addr: l.Addr().String()})
+	}
+	f := clusterFlags{tlsCert: ours.path("server.pem"), tlsKey: ours.path("server.key"), tlsCA: ours.path("authority.pem")}
+	config, err := f.serverTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	for i, l := range listeners {
+		s, err := server.New(server.Config{Name: table[i].Name, Servers: table, Listener: l, TLS: config})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { ended <- s.Run(ctx) }()
+	}
+	defer func() {
+		stop()
+		for range listeners {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+
+	for _, x := range []struct {
+		who   string
+		flags clusterFlags
+		ok    bool
+	}{
+		{"plaintext", clusterFlags{}, false},
+		{"no certificate", clusterFlags{tlsCA: ours.path("authority.pem")}, false},
+		{"another authority's client", clusterFlags{
+			tlsCert: others.path("client.pem"), tlsKey: others.path("client.key"), tlsCA: ours.path("authority.pem"),
+		}, false},
+		{"a client of another cluster", clusterFlags{
+			tlsCert: ours.path("client.pem"), tlsKey: ours.path("client.key"), tlsCA: others.path("authority.pem"),
+		}, false},
+		{"our client", clusterFlags{
+			tlsCert: ours.path("client.pem"), tlsKey: ours.path("client.key"), tlsCA: ours.path("authority.pem"),
+		}, true},
+	} {
+		config, err := x.flags.clientTLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		patience := 500 * time.Millisecond
+		if x.ok {
+			patience = 10 * time.Second
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		answers, err := server.Ask(ctx, server.AskConfig{Servers: table, TLS: config})
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range answers {
+			if (a.Err == nil) != x.ok {
+				t.Errorf("%s, %s: error %v", x.who, a.Server.Name, a.Err)
+			}
+		}
+		if !x.ok {
+			t.Logf("%s: %v", x.who, answers[0].Err)
+		}
+	}
+}
+
+// TestServerTLS: an authority alone is not enough for a server.
+func TestServerTLS(t *testing.T) {
+	a := newAuthority(t)
+	f := clusterFlags{tlsCA: a.path("authority.pem")}
+	if _, err := f.serverTLS(); err == nil {
+		t.Error("a server without a certificate")
+	}
+	f = clusterFlags{tlsCert: a.path("authority.pem"), tlsKey: a.path("authority.key")}
+	c, err := f.serverTLS()
+	if err != nil || len(c.Certificates) != 1 || c.ClientCAs != nil {
+		t.Errorf("error %v, config %+v", err, c)
+	}
+	if c, err := new(clusterFlags).serverTLS(); c != nil || err != nil {
+		t.Errorf("without files: %v, %v", c, err)
+	}
+}

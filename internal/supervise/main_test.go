@@ -5,13 +5,15 @@ package supervise
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// TestMain makes this binary the three programs of this package: the gate, the
-// watchdog, and a supervisor whose lock is a pretence.
+// TestMain makes this binary the programs of this package: the gate, the watchdog,
+// a supervisor whose lock is a pretence, and a process that tells how long it runs.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -25,6 +27,8 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			os.Exit(0)
+		case "beat":
+			beat()
 		case "pretend":
 			os.Exit(pretend(os.Args[2:]))
 		}
@@ -40,7 +44,8 @@ const statusLost = 74
 //	LEASE ACTION GRACE RENEW-FOR LOSE-AFTER -- COMMAND
 //
 // Every third of a lease until RENEW-FOR is over its end moves to a lease from
-// now. After LOSE-AFTER, unless 0s, the lock is lost.
+// now. After LOSE-AFTER, unless 0s, the lock is lost. The file "lease", if it is
+// there, tells the end.
 func pretend(args []string) int {
 	durations := make([]time.Duration, 5)
 	for _, i := range []int{0, 2, 3, 4} {
@@ -66,7 +71,12 @@ func pretend(args []string) int {
 		Grace:  grace,
 		End: func() time.Time {
 			step := lease / 3
-			return start.Add(min(time.Since(start), renew) / step * step).Add(lease)
+			end := start.Add(min(time.Since(start), renew) / step * step).Add(lease)
+			if f, err := os.OpenFile("lease", os.O_WRONLY, 0); err == nil {
+				f.WriteAt([]byte(end.Format(time.RFC3339Nano+"\n")), 0)
+				f.Close()
+			}
+			return end
 		},
 		Signals: Signals(),
 		Log:     func(f string, a ...any) { fmt.Fprintf(os.Stderr, "lock: "+strings.TrimSpace(f)+"\n", a...) },
@@ -87,4 +97,19 @@ func pretend(args []string) int {
 		return statusLost
 	}
 	return result.Status
+}
+
+// beat writes the time to the file "beat" until it is killed.
+func beat() {
+	signal.Ignore(syscall.SIGTERM)
+	f, err := os.Create("beat")
+	if err != nil {
+		panic(err)
+	}
+	for {
+		if _, err := f.WriteAt([]byte(time.Now().Format(time.RFC3339Nano+"\n")), 0); err != nil {
+			panic(err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
 }

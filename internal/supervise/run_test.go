@@ -55,9 +55,13 @@ func start(t *testing.T, o options, command ...string) *lock {
 	}, command...)
 	l.cmd = exec.Command(os.Args[0], args...)
 	l.cmd.Dir = l.dir
+	l.cmd.Env = append(os.Environ(), "SELF="+os.Args[0])
 	l.cmd.Stdin = strings.NewReader(o.stdin)
 	l.cmd.Stdout, l.cmd.Stderr = &l.stdout, &l.stderr
 	l.cmd.WaitDelay = 100 * time.Millisecond // orphans may hold the pipes
+	if err := os.WriteFile(filepath.Join(l.dir, "lease"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := l.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +124,41 @@ func (l *lock) pid(name string) int {
 		return err == nil
 	})
 	return pid
+}
+
+// instant reads a time that a process wrote to a file.
+func (l *lock) instant(name string) time.Time {
+	l.t.Helper()
+	b, err := os.ReadFile(filepath.Join(l.dir, name))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	at, err := time.Parse(time.RFC3339Nano, line)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return at
+}
+
+// stubborn is a script whose group obeys SIGKILL only, with a process that tells
+// until when it ran.
+const stubborn = `trap '' TERM
+"$SELF" beat & echo $! >pid2
+echo $$ >pid
+while :; do sleep 0.1; done`
+
+// endsInTime waits until the group of stubborn has ended, before the lease did.
+func (l *lock) endsInTime() {
+	l.t.Helper()
+	eventually(l.t, 5*time.Second, "the group has ended", func() bool {
+		return !alive(l.pid("pid")) && !alive(l.pid("pid2"))
+	})
+	left := l.instant("lease").Sub(l.instant("beat"))
+	l.t.Logf("the group ended %v before the lease", left)
+	if left < 0 {
+		l.t.Error("that is too late")
+	}
 }
 
 // alive is false for a zombie: it is nobody's any more.
@@ -304,9 +343,6 @@ func TestRestOfTheGroup(t *testing.T) {
 	})
 }
 
-// stubborn is a script whose group obeys SIGKILL only.
-const stubborn = "trap '' TERM; (while :; do sleep 0.1; done) & echo $! >pid2; echo $$ >pid; while :; do sleep 0.1; done"
-
 func TestLoss(t *testing.T) {
 	t.Run("term", func(t *testing.T) {
 		t.Parallel()
@@ -363,26 +399,25 @@ func TestLoss(t *testing.T) {
 
 // The supervisor is killed: the command and what it started end before the lease.
 func TestSupervisorKilled(t *testing.T) {
-	for _, x := range []struct {
-		name string
-		text string
-	}{
-		{"obedient", "sleep 60 & echo $! >pid2; echo $$ >pid; wait"},
-		{"stubborn", stubborn},
-	} {
-		t.Run(x.name, func(t *testing.T) {
-			t.Parallel()
-			const lease = time.Second
-			l := script(t, options{lease: lease}, x.text)
-			pid2, pid := l.pid("pid2"), l.pid("pid")
-			dog := l.watchdog()
-			l.cmd.Process.Kill()
-			killed := time.Now()
-			eventually(t, lease, "the group has ended", func() bool { return !alive(pid) && !alive(pid2) })
-			t.Logf("ended %v after the kill", time.Since(killed))
-			eventually(t, 5*time.Second, "the watchdog has ended", gone(dog))
-		})
-	}
+	t.Run("stubborn", func(t *testing.T) {
+		t.Parallel()
+		l := script(t, options{lease: time.Second}, stubborn)
+		l.pid("pid")
+		dog := l.watchdog()
+		l.cmd.Process.Kill()
+		l.endsInTime()
+		eventually(t, 5*time.Second, "the watchdog has ended", gone(dog))
+	})
+	t.Run("obedient", func(t *testing.T) {
+		t.Parallel()
+		l := script(t, options{}, "sleep 60 & echo $! >pid2; echo $$ >pid; wait")
+		pid2, pid := l.pid("pid2"), l.pid("pid")
+		dog := l.watchdog()
+		l.cmd.Process.Kill()
+		for _, p := range []int{pid, pid2, dog} {
+			eventually(t, 5*time.Second, "all have ended", gone(p))
+		}
+	})
 }
 
 // The supervisor is killed together with its watchdog: the kernel ends the command.
@@ -398,13 +433,13 @@ func TestBothKilled(t *testing.T) {
 func TestSupervisorStopped(t *testing.T) {
 	const lease = time.Second
 	l := script(t, options{lease: lease}, stubborn)
-	pid2, pid := l.pid("pid2"), l.pid("pid")
+	pid := l.pid("pid")
 	time.Sleep(lease) // so that it lives by renewals
 	if !alive(pid) {
 		t.Fatalf("ended while the lease was renewed: %s", l.stderr.String())
 	}
 	l.cmd.Process.Signal(syscall.SIGSTOP)
-	eventually(t, lease, "the group has ended", func() bool { return !alive(pid) && !alive(pid2) })
+	l.endsInTime()
 	l.cmd.Process.Signal(syscall.SIGCONT)
 	l.want(statusLost)
 }
@@ -429,14 +464,14 @@ func TestAllStopped(t *testing.T) {
 
 // The lease is not renewed: the group ends before it, though the supervisor runs.
 func TestLeaseEnds(t *testing.T) {
-	const lease = time.Second
+	const lease = 2 * time.Second
 	for _, action := range []Action{Term, Kill} {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
 			l := script(t, options{lease: lease, renew: 1, action: action}, stubborn)
-			pid2, pid := l.pid("pid2"), l.pid("pid")
-			eventually(t, lease-time.Since(began), "the group has ended", func() bool { return !alive(pid) && !alive(pid2) })
+			l.pid("pid")
+			l.endsInTime()
 			if held := time.Since(began); held < lease/2 {
 				t.Errorf("ended after %v already", held)
 			}
@@ -448,8 +483,9 @@ func TestLeaseEnds(t *testing.T) {
 // A watchdog that somebody kills is replaced.
 func TestWatchdogKilled(t *testing.T) {
 	const lease = time.Second
-	l := script(t, options{lease: lease}, "echo $$ >pid; exec sleep 60")
-	pid, first := l.pid("pid"), l.watchdog()
+	l := script(t, options{lease: lease}, stubborn)
+	l.pid("pid")
+	first := l.watchdog()
 	syscall.Kill(first, syscall.SIGKILL)
 	second := 0
 	eventually(t, 5*time.Second, "another watchdog", func() bool {
@@ -458,7 +494,7 @@ func TestWatchdogKilled(t *testing.T) {
 	})
 	time.Sleep(lease / 4) // armed
 	l.cmd.Process.Signal(syscall.SIGSTOP)
-	eventually(t, lease, "the command has ended", gone(pid))
+	l.endsInTime()
 }
 
 // A watchdog that is stopped delays nobody for long.

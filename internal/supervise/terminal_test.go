@@ -131,7 +131,7 @@ func TestInteractiveRead(t *testing.T) {
 
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
-	c := open(t, underLock("sh", "-c", "echo go; sleep 60")...)
+	c := open(t, underLock("sh", "-c", "echo go; exec sleep 60")...)
 	c.see("go")
 	c.keys(ctrlC)
 	c.want(130)
@@ -183,8 +183,8 @@ func shell(t *testing.T) *console {
 func TestStopAndForeground(t *testing.T) {
 	t.Parallel()
 	c := shell(t)
-	c.keys(lockLine + `sh -c 'echo g''o; read x; echo "got $x"; exit 6'` + "\n")
-	c.see("go")
+	c.keys(lockLine + `sh -c 'echo in''side; read x; echo "read $x"; exit 6'` + "\n")
+	c.see("inside")
 	c.keys(ctrlZ)
 	c.see("Stopped")
 	c.see("ready> ")
@@ -193,7 +193,7 @@ func TestStopAndForeground(t *testing.T) {
 	c.keys("fg\n")
 	time.Sleep(100 * time.Millisecond) // fg writes its line first
 	c.keys("this\n")
-	c.see("got this")
+	c.see("read this")
 	c.see("ready> ")
 	c.keys("echo status=$?\n")
 	c.see("status=6")
@@ -234,8 +234,8 @@ func TestPipeline(t *testing.T) {
 	c.keys("this\n")
 	c.see("got this")
 	c.see("ready> ")
-	c.keys(lockLine + `sh -c 'echo g''o; sleep 60' | cat` + "\n")
-	c.see("go")
+	c.keys(lockLine + `sh -c 'echo in''side; exec sleep 60' | cat` + "\n")
+	c.see("inside")
 	c.keys(ctrlC)
 	c.see("ready> ")
 	c.keys("echo status=${PIPESTATUS[0]} $?\n")

@@ -27,7 +27,7 @@ const (
 
 // margin is how long before the end of a lease the group must have ended: time for
 // a busy machine to wake the watchdog and for the kernel to end the processes.
-func margin(lease time.Duration) time.Duration { return lease / 20 }
+func margin(lease time.Duration) time.Duration { return lease / 10 }
 
 // notice is the part of the grace that a lease leaves room for when nothing is
 // heard of a new one: longer, and a short silence of the network would end the

@@ -30,5 +30,9 @@
 //
 // # Checked
 //
-// See TestConformance and TestMutants for the bounds.
+// TestConformance explores all states of one process with three entries, of two
+// with three each and of three with two each. With unlimited entries and no more
+// than three requests of each process, "poundlock check suzuki-kasami -n 3
+// --entries unlimited" covers 2 215 290 states. TestMutants removes each guard:
+// none survives.
 package suzukikasami

@@ -47,7 +47,7 @@ var Algorithm = protocol.Algorithm[Message]{
 	Text:   text,
 	// No MapState: the numbers of two processes grow apart without bound, so
 	// that no one constant can be taken from all of them.
-	Bounds: []protocol.Bound[Message]{{Name: "request number", Max: 4, Of: newest}},
+	Bounds: []protocol.Bound[Message]{{Name: "request number", Max: 3, Of: newest}},
 	Invariants: []protocol.Invariant[Message]{
 		{Name: "suzuki-kasami/token", Err: oneToken},
 	},

@@ -18,7 +18,7 @@ var options = algotest.Options{
 	Exhaustive: []check.Config{
 		{Config: protocol.Config{N: 1}, Entries: []int{3}},
 		{Config: protocol.Config{N: 2}, Entries: []int{3}},
-		{Config: protocol.Config{N: 3}, Entries: []int{1}},
+		{Config: protocol.Config{N: 3}, Entries: []int{2}},
 	},
 }
 

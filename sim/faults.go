@@ -157,7 +157,7 @@ func (s *simulator[M]) crash(id uint32) {
 	k := int(p.user)
 	u := &s.users[k]
 	s.monitor.Crash(k, s.now)
-	p.process, p.timers, p.last = nil, nil, nil
+	*p = process[M]{user: p.user, suspectedBy: p.suspectedBy}
 	if s.alg.Detector != protocol.NoDetector {
 		after := int64(0)
 		if s.alg.Detector == protocol.LeaseDetector {

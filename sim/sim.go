@@ -53,8 +53,8 @@ type simulator[M any] struct {
 	events    int64
 	idle      int64 // items of the queue since the last entry
 	reported  int64 // events at the last call of Progress
-	stepping  bool
-	dead      bool // the run cannot go on
+	stepping  bool  // inside the algorithm: a panic is its
+	dead      bool  // the run cannot go on
 	crashed   int
 	forgotten int // memory losses
 }
@@ -173,7 +173,9 @@ func (s *simulator[M]) open(id uint32) {
 
 func (s *simulator[M]) begin(id uint32) {
 	p := &s.procs[id]
+	s.stepping = true
 	p.process = s.alg.New(protocol.ID(id), s.cfg.Config)
+	s.stepping = false
 	p.timers = p.timers[:0]
 	p.pausedUntil = 0
 	p.offset = clockBase

@@ -64,6 +64,7 @@ Exit status: 0 without violations, 1 with, 64 usage.`,
 	}
 	s := c.Flags()
 	f.register(s, fmt.Sprint(sim.DefaultEntries))
+	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", sim.DefaultClients)
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
 	s.Var(&f.delay, "delay", "of a message")
 	s.Var(&f.think, "think", "from leaving to the next try")

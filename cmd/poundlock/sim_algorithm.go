@@ -34,7 +34,7 @@ func (f *algorithmFlags) register(s *pflag.FlagSet, entries string) {
 	s.IntVar(&f.clients, "clients", 0, "`number` of clients, for client-server algorithms only")
 	s.StringVar(&f.entries, "entries", entries,
 		"critical sections: one `number` for all processes or clients, or one for each: N1,N2,..")
-	s.StringVar(&f.quorum, "quorum", "", "two-thirds, majority or a `number` of servers")
+	s.StringVar(&f.quorum, "quorum", "", "two-thirds, majority or a `number` of servers (default the algorithm's)")
 	s.StringVar(&f.fence, "fence", "off",
 		"fencing tokens: off, on, no-floor or piggyback; the last two are unsound, to show why")
 	s.StringArrayVar(&f.options, "option", nil,

@@ -96,6 +96,7 @@ func (h *hold) Ejected() {
 	h.lose(ErrLost)
 }
 
+// lose ends the context of a user that is inside. Client.mu is held.
 func (h *hold) lose(cause error) {
 	if h.state == inside && h.lost == nil {
 		h.lost = cause
@@ -120,10 +121,10 @@ func (h *hold) Rem(reason string) {
 
 // end passes the turn once both the process and the user are out. A user that
 // gives up is out only when it has called Cancel, which must not meet the next
-// user's Try.
+// user's Try. Client.mu is held.
 func (h *hold) end() {
 	if h.state == out && h.unlocked {
-		h.client.passTurnLocked(h.line)
+		h.client.passTurn(h.line)
 	}
 }
 

@@ -108,7 +108,7 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 	c.mu.Lock()
 	select {
 	case <-turn: // it came in the meantime
-		c.passTurnLocked(l)
+		c.passTurn(l)
 	default:
 		l.waiters.Remove(place)
 	}
@@ -121,13 +121,8 @@ func (l *line) ending() bool {
 	return l.waiters.Len() == 0 && l.hold != nil && l.hold.state == leaving && l.hold.unlocked
 }
 
+// passTurn gives the turn to the next user. c.mu is held.
 func (c *Client) passTurn(l *line) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.passTurnLocked(l)
-}
-
-func (c *Client) passTurnLocked(l *line) {
 	l.hold = nil
 	if next := l.waiters.Front(); next != nil {
 		close(l.waiters.Remove(next).(chan struct{}))

@@ -34,9 +34,10 @@ type Window struct {
 	from  uint64   // the position of items[0] in that count
 	acked uint64   // every item up to it has been received by the other end
 	sent  uint64   // the last item given to the current connection
+	most  uint64   // the last item given to any connection
 	seen  uint64   // the last item received from the other end
 
-	// Invariant: acked <= sent <= acked+len(ends).
+	// Invariant: acked <= sent <= most <= acked+len(ends).
 }
 
 // Next returns the number of the next item to push, and the buffer that its
@@ -80,6 +81,7 @@ func (w *Window) Take(b []byte, limit int) []byte {
 		end = e
 		w.sent++
 	}
+	w.most = max(w.most, w.sent)
 	return append(b, w.items[start:end]...)
 }
 
@@ -93,11 +95,14 @@ func (w *Window) position(i int) int {
 
 // Ack notes that the other end has received every item up to seq. Numbers that
 // are known already do nothing; one of an item that was never sent is an error.
+// The current connection need not have carried it: the other end may have looked
+// at what an old one brought after it had said where the current one begins.
 func (w *Window) Ack(seq uint64) error {
-	if seq > w.sent {
-		return fmt.Errorf("link: item %d is acknowledged, but only %d were sent", seq, w.sent)
+	if seq > w.most {
+		return fmt.Errorf("link: item %d is acknowledged, but only %d were sent", seq, w.most)
 	}
 	w.forget(seq)
+	w.sent = max(w.sent, w.acked)
 	return nil
 }
 
@@ -122,8 +127,8 @@ func (w *Window) forget(seq uint64) {
 // received every item up to seq: all later ones are to be taken again. On error
 // the ends do not belong together, and nothing has changed.
 func (w *Window) Restart(seq uint64) error {
-	if last := w.acked + uint64(len(w.ends)); seq < w.acked || seq > last {
-		return fmt.Errorf("link: the other end received %d items, of %d acknowledged and %d given", seq, w.acked, last)
+	if seq < w.acked || seq > w.most {
+		return fmt.Errorf("link: the other end received %d items, of %d acknowledged and %d sent", seq, w.acked, w.most)
 	}
 	w.forget(seq)
 	w.sent = seq

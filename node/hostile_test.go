@@ -222,6 +222,39 @@ func TestStaleHello(t *testing.T) {
 	}
 }
 
+// When a session ends, its processes hear of it before anything else, and
+// nothing of it that still waits for them is delivered.
+func TestDeadSession(t *testing.T) {
+	var d diary
+	began, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	host := node.HostOf(keeper(func(e keeperEvent) {
+		d.add(e)
+		once.Do(func() { close(began); <-goOn })
+	}))
+	servers, peers := clusterAt(t, 1, false, host, nil)
+	dying, other := visit(t, peers[0].Addr), visit(t, peers[0].Addr)
+	h := greeting
+	dying.say(h.Append)
+	dying.until(transport.WelcomeItem)
+	h.From++
+	other.say(h.Append)
+	other.until(transport.WelcomeItem)
+
+	dying.say(message(1, 1, "a", enter))
+	<-began // the shard is busy with it
+	other.say(message(1, 1, "a", enter), transport.Item{Type: transport.PingItem, Seq: 1}.Append)
+	other.until(transport.PongItem)
+	dying.say(message(2, 1, "a", enter), transport.Item{Type: transport.ByeItem}.Append)
+	dying.ends()
+	eventually(t, "the session is gone", func() bool { return len(servers[0].Sessions()) == 1 })
+	close(goOn)
+	eventually(t, "the other one is inside", func() bool { return d.has(0, protocol.Receive, h.From) })
+	if got, want := fmt.Sprint(d.take()), "[s1 receives enter s1 suspect s1 receives enter]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestMaxSessions(t *testing.T) {
 	host := node.HostOf(keeper(nil))
 	_, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxSessions = 2 })

@@ -20,6 +20,7 @@ import (
 // and nobody is told.
 type cable struct {
 	transport.Memory
+	delay time.Duration // of what the dialing end receives
 	mu    sync.Mutex
 	cut   bool
 	conns []net.Conn
@@ -77,6 +78,7 @@ func (l *lossy) Read(b []byte) (int, error) {
 	for err == nil && l.cable.isCut() {
 		n, err = l.Conn.Read(b)
 	}
+	time.Sleep(l.cable.delay)
 	return n, err
 }
 
@@ -91,7 +93,14 @@ type bubble struct {
 
 func newBubble(t *testing.T, lease time.Duration, serverRate, clientRate float64) *bubble {
 	t.Helper()
+	return newSlowBubble(t, lease, 0, serverRate, clientRate)
+}
+
+// newSlowBubble delays what the client receives.
+func newSlowBubble(t *testing.T, lease, delay time.Duration, serverRate, clientRate float64) *bubble {
+	t.Helper()
 	b := &bubble{}
+	b.cable.delay = delay
 	began := time.Now()
 	boot := func(rate float64) func() time.Duration {
 		return func() time.Duration { return time.Duration(float64(time.Since(began)) * rate) }
@@ -119,14 +128,14 @@ func (b *bubble) close() {
 }
 
 // The client must notice the end of its lease strictly before the server does,
-// whatever the moment at which they are cut off and the rates of their clocks
-// within the bound (0.001 between the two).
+// whatever the moment at which they are cut off, the delay of answers, and the
+// rates of their clocks within the bound (0.001 between the two).
 func TestClientLapsesFirst(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			rate := func() float64 { return 1 + (r.Float64()-0.5)*0.0009 }
-			b := newBubble(t, 10*time.Second, rate(), rate())
+			b := newSlowBubble(t, 10*time.Second, time.Duration(r.Int64N(int64(time.Second))), rate(), rate())
 			defer b.close()
 			u := newProbe()
 			if err := b.client.Try("a", u, false); err != nil {

@@ -3,8 +3,11 @@ package poundlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -228,5 +231,95 @@ func TestTryLocks(t *testing.T) {
 	t.Logf("neither got the lock in %d of %d rounds", neither, rounds)
 	if neither == rounds {
 		t.Error("of two concurrent tries none ever succeeds")
+	}
+}
+
+// TestStorm: users that wait for a random and mostly too short time, so that
+// cancellations meet grants, while one server after the other forgets. Nobody
+// meets anybody inside, tokens grow, and nothing is left behind.
+func TestStorm(t *testing.T) {
+	l, config := startLocal(t)
+	const clients, users, names = 3, 4, 2
+	until := time.Now().Add(2 * time.Second)
+	var inside [names]atomic.Int32
+	var token [names]atomic.Uint64
+	var entered, gaveUp atomic.Int32
+	var all sync.WaitGroup
+	for range clients {
+		c := dial(t, config)
+		for range users {
+			all.Go(func() {
+				for time.Now().Before(until) {
+					name := rand.IntN(names)
+					m := c.Mutex(string(rune('a' + name)))
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(10*time.Millisecond))))
+					var g *poundlock.Grant
+					var err error
+					if rand.IntN(4) == 0 {
+						g, err = m.TryLock(ctx)
+					} else {
+						g, err = m.Lock(ctx)
+					}
+					cancel()
+					if (g == nil) == (err == nil) {
+						t.Errorf("grant %v and error %v", g, err)
+					}
+					if err != nil {
+						gaveUp.Add(1)
+						if !errors.Is(err, poundlock.ErrNotAcquired) {
+							t.Error(err)
+						}
+						continue
+					}
+					entered.Add(1)
+					if k := inside[name].Add(1); k != 1 {
+						t.Errorf("%d are inside", k)
+					}
+					if last := token[name].Swap(g.Token()); last >= g.Token() {
+						t.Errorf("token %d after %d", g.Token(), last)
+					}
+					time.Sleep(time.Duration(rand.Int64N(int64(200 * time.Microsecond))))
+					inside[name].Add(-1)
+					if err := g.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	for time.Now().Before(until) {
+		time.Sleep(300 * time.Millisecond)
+		i := rand.IntN(4)
+		if err := errors.Join(l.Stop(i), l.Start(i)); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Wait()
+	t.Logf("%d entries, %d gave up", entered.Load(), gaveUp.Load())
+	if entered.Load() < 20 || gaveUp.Load() < 20 {
+		t.Errorf("%d entries and %d that gave up: this tests nothing", entered.Load(), gaveUp.Load())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		residue := ""
+		answers, err := server.Ask(ctx, server.AskConfig{Servers: l.Servers()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range answers {
+			for _, lock := range a.Status.Locks {
+				if lock.Holder != nil || len(lock.Waiters) != 0 {
+					residue += fmt.Sprintf("%s: %+v, holder %+v\n", a.Server.Name, lock, lock.Holder)
+				}
+			}
+		}
+		if residue == "" {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("after everybody has left:\n%s", residue)
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }

@@ -8,22 +8,20 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// seeds is how many different encodings of a run a fuzz target starts from.
-const seeds = 64
-
 // FuzzRead fuzzes the decoder of messages: it never panics, and what it accepts
 // is the one encoding of a message.
 func FuzzRead[M any](f *testing.F, a protocol.Algorithm[M], o ...Options) {
-	s := seeded(f, a, o, func(st step[M]) [][]byte {
-		var found [][]byte
+	known := seeds{}
+	s := seeded(f, a, o, func(st step[M]) {
 		for _, e := range st.effects {
 			if e.Do == protocol.Send || e.Do == protocol.Broadcast {
-				found = append(found, a.Append(nil, e.Msg))
+				if b := a.Append(nil, e.Msg); known.add(b) {
+					f.Add(b)
+				}
 			}
 		}
-		return found
 	})
-	f.Fuzz(func(t *testing.T, _ uint8, b []byte) {
+	f.Fuzz(func(t *testing.T, b []byte) {
 		if err := s.readAny(b); err != nil {
 			t.Error(err)
 		}
@@ -33,7 +31,12 @@ func FuzzRead[M any](f *testing.F, a protocol.Algorithm[M], o ...Options) {
 // FuzzLoadState fuzzes the decoder of states, of member 0 and of the first
 // client: it never panics, and what it accepts is the one encoding of a state.
 func FuzzLoadState[M any](f *testing.F, a protocol.Algorithm[M], o ...Options) {
-	s := seeded(f, a, o, func(st step[M]) [][]byte { return [][]byte{bytes.Clone(st.after)} })
+	known := seeds{}
+	s := seeded(f, a, o, func(st step[M]) {
+		if known.add(st.after) {
+			f.Add(role(st.id, st.config), bytes.Clone(st.after))
+		}
+	})
 	f.Fuzz(func(t *testing.T, role uint8, b []byte) {
 		if err := s.loadAny(role, b); err != nil {
 			t.Error(err)
@@ -41,9 +44,20 @@ func FuzzLoadState[M any](f *testing.F, a protocol.Algorithm[M], o ...Options) {
 	})
 }
 
-// seeded adds the encodings that a walk finds, with whether a client's process
-// has them.
-func seeded[M any](f *testing.F, a protocol.Algorithm[M], o []Options, find func(step[M]) [][]byte) *suite[M] {
+// seeds are the encodings that a fuzz target starts from: at most 64.
+type seeds map[string]bool
+
+// add returns whether b is a new one.
+func (s seeds) add(b []byte) bool {
+	if len(s) == 64 || s[string(b)] {
+		return false
+	}
+	s[string(b)] = true
+	return true
+}
+
+// seeded is the suite whose smallest size is fuzzed, after a walk through it.
+func seeded[M any](f *testing.F, a protocol.Algorithm[M], o []Options, visit func(step[M])) *suite[M] {
 	f.Helper()
 	var options Options
 	if len(o) > 0 {
@@ -54,14 +68,8 @@ func seeded[M any](f *testing.F, a protocol.Algorithm[M], o []Options, find func
 		f.Fatal(err)
 	}
 	s.Sizes = s.Sizes[:1]
-	known := map[string]bool{}
 	err = s.walk(func(st step[M]) error {
-		for _, b := range find(st) {
-			if len(known) < seeds && !known[string(b)] {
-				known[string(b)] = true
-				f.Add(role(st.id, st.config), b)
-			}
-		}
+		visit(st)
 		return nil
 	})
 	if err != nil {
@@ -70,6 +78,7 @@ func seeded[M any](f *testing.F, a protocol.Algorithm[M], o []Options, find func
 	return s
 }
 
+// role tells the two kinds of processes apart.
 func role(id protocol.ID, c protocol.Config) uint8 {
 	if id < protocol.ID(c.N) {
 		return 0

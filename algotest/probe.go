@@ -78,31 +78,44 @@ func (p *probe[M]) step(ev protocol.Event[M], out *protocol.Out[M]) {
 	}
 }
 
-// walk runs the algorithm under all that its model allows, at each size, and
-// shows each step to look.
+// faultless is a run with users at high load.
+func (s *suite[M]) faultless(n int) sim.Config {
+	return sim.Config{
+		Config:  protocol.Config{N: n, Options: s.Options.Options},
+		Clients: s.Clients,
+		Entries: []int{20},
+		Delay:   sim.Constant(time.Millisecond),
+		Think:   sim.Constant(0),
+		Hold:    sim.Constant(time.Millisecond),
+		FIFO:    s.alg.FIFO,
+	}
+}
+
+// faulty is a run with all that the algorithm's model allows.
+func (s *suite[M]) faulty(n int) sim.Config {
+	c := s.faultless(n)
+	c.Entries, c.Seed = []int{30}, uint64(n)
+	c.Delay = sim.Exponential(time.Millisecond)
+	c.Think = sim.Exponential(5 * time.Millisecond)
+	c.Hold = sim.Exponential(time.Millisecond)
+	c.Patience = 1_000_000 // events without an entry
+	if s.alg.Tolerates&protocol.Amnesia != 0 {
+		c.AmnesiaEvery = 23 * time.Millisecond
+	}
+	if s.alg.Tolerates&protocol.ClientCrash != 0 {
+		c.CrashEvery = 41 * time.Millisecond
+	}
+	if s.alg.Detector == protocol.LeaseDetector {
+		c.PartitionEvery, c.Lease = 31*time.Millisecond, 10*time.Millisecond
+	}
+	return c
+}
+
+// walk makes a faulty run at each size, and shows each step to look. A violation
+// is not its business: too many faults at once may well lead to one.
 func (s *suite[M]) walk(look func(step[M]) error) error {
 	for _, n := range s.Sizes {
-		c := sim.Config{
-			Config:  protocol.Config{N: n, Options: s.Options.Options},
-			Clients: s.Clients,
-			Entries: []int{30},
-			Seed:    uint64(n),
-			Delay:   sim.Exponential(time.Millisecond),
-			Think:   sim.Exponential(5 * time.Millisecond),
-			Hold:    sim.Exponential(time.Millisecond),
-			FIFO:    s.alg.FIFO,
-			// No process is without any for so long.
-			Patience: 1_000_000,
-		}
-		if s.alg.Tolerates&protocol.Amnesia != 0 {
-			c.AmnesiaEvery = 23 * time.Millisecond
-		}
-		if s.alg.Tolerates&protocol.ClientCrash != 0 {
-			c.CrashEvery = 41 * time.Millisecond
-		}
-		if s.alg.Detector == protocol.LeaseDetector {
-			c.PartitionEvery, c.Lease = 31*time.Millisecond, 10*time.Millisecond
-		}
+		c := s.faulty(n)
 		var found error
 		r, err := sim.Run(s.probed(c.Seed, look, &found), c)
 		if err != nil {

@@ -61,9 +61,13 @@ func run(args []string) int {
 	root.AddCommand(
 		algorithmsCommand(),
 		checkCommand(),
+		devClusterCommand(),
+		gateCommand(),
+		lockCommand(),
 		serveCommand(),
 		simCommand(),
 		statusCommand(),
+		watchdogCommand(),
 	)
 	root.SetArgs(args)
 	err := root.Execute()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,6 +86,7 @@ func (l *lossy) Read(b []byte) (int, error) {
 // A bubble is one member and one client on a cable, in virtual time, with clocks
 // of the given rates.
 type bubble struct {
+	asleep atomic.Int64 // how long the client's machine was suspended, unseen by its timers
 	cable  cable
 	diary  diary
 	server *node.Node
@@ -114,7 +116,9 @@ func newSlowBubble(t *testing.T, lease, delay time.Duration, serverRate, clientR
 	server := c
 	server.Listener, server.Boot = l, boot(serverRate)
 	b.server = start(t, server)
-	c.ID, c.Boot, c.Label = node.NewClientID(), boot(clientRate), "tester"
+	awake := boot(clientRate)
+	c.ID, c.Label = node.NewClientID(), "tester"
+	c.Boot = func() time.Duration { return awake() + time.Duration(b.asleep.Load()) }
 	b.client = start(t, c)
 	if err := b.client.WaitAlive(t.Context(), 1); err != nil {
 		t.Fatal(err)
@@ -312,6 +316,34 @@ func TestCloseIsBounded(t *testing.T) {
 		}
 		if why := <-u.rem; why != node.ErrClosed.Error() {
 			t.Errorf("Rem(%q)", why)
+		}
+	})
+}
+
+// A client whose machine was suspended for longer than its lease knows it before
+// it does anything else, although its timers have not moved.
+func TestSuspendedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, 10*time.Second, 1, 1)
+		defer b.close()
+		u := newProbe()
+		must(t, b.client.Try("a", u, false))
+		<-u.crit
+		time.Sleep(time.Minute)
+		b.diary.take()
+		b.asleep.Store(int64(time.Hour))
+		if !b.client.LeaseEnd(1).IsZero() || b.client.Alive() != 0 || len(b.client.Sessions()) != 0 {
+			t.Error("the lease outlives the sleep")
+		}
+		b.client.Exit("a")
+		<-u.rem
+		if got := b.diary.take(); len(got) < 2 || got[0].String() != "client suspect" {
+			t.Errorf("%v", got)
+		}
+		must(t, b.client.Try("a", u, false))
+		time.Sleep(time.Second)
+		if b.client.Alive() != 1 {
+			t.Error("no new session")
 		}
 	})
 }

@@ -2,10 +2,14 @@ package node_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -208,4 +212,23 @@ func TestBusy(t *testing.T) {
 		t.Errorf("after Rem: %v", err)
 	}
 	<-u.crit
+}
+
+func TestTLS(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	trusted := x509.NewCertPool()
+	trusted.AddCert(web.Certificate())
+	host := node.HostOf(sigma.Algorithm)
+	_, peers := clusterAt(t, 4, false, host, func(c *node.Config) {
+		c.Listener = tls.NewListener(c.Listener, &tls.Config{Certificates: web.TLS.Certificates})
+	})
+	count(t, clients(t, 2, peers, host, func(c *node.Config) { c.TLS = &tls.Config{RootCAs: trusted} }), 2, 20)
+
+	stranger := start(t, node.Config{ID: node.NewClientID(), Host: host, Peers: peers, TLS: &tls.Config{}})
+	eventually(t, "the certificate is refused", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		return strings.Contains(stranger.WaitAlive(ctx, 1).Error(), "certificate")
+	})
 }

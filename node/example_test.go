@@ -1,0 +1,54 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A visitor is inside for a moment.
+type visitor struct {
+	node *node.Node
+	done chan struct{}
+}
+
+func (v *visitor) Crit(token uint64) { fmt.Println("inside"); v.node.Exit("garden") }
+func (v *visitor) Rem(reason string) { fmt.Println("out"); close(v.done) }
+func (v *visitor) Ejected()          { fmt.Println("lost") }
+
+// Two members, here in one process, exclude each other.
+func ExampleStart() {
+	var network transport.Memory
+	peers := []node.Peer{{Name: "a", Addr: "a"}, {Name: "b", Addr: "b"}}
+	nodes := make([]*node.Node, len(peers))
+	for i, p := range peers {
+		listener, err := network.Listen(p.Addr)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		nodes[i], err = node.Start(node.Config{
+			ID: protocol.ID(i), Host: node.HostOf(ricartagrawala.Algorithm), Peers: peers, Listener: listener,
+			Dial: func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer nodes[i].Close()
+	}
+	v := &visitor{nodes[0], make(chan struct{})}
+	if err := nodes[0].Try("garden", v, false); err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-v.done
+	// Output:
+	// inside
+	// out
+}

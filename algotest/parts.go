@@ -113,7 +113,7 @@ func (s *suite[M]) state() error {
 					return fmt.Errorf("%s: loaded and encoded again it is %x", s.where(st), got)
 				}
 			}
-			if err := s.again(p, st); err != nil {
+			if err := s.again(p, st, 0); err != nil {
 				return fmt.Errorf("%s: a copy loaded from its encoding behaves differently: %w", s.where(st), err)
 			}
 		}
@@ -126,35 +126,52 @@ func (s *suite[M]) state() error {
 	})
 }
 
-// shift: when all clocks are later by a constant, a step does the same, only
-// later. The checker relies on that claim.
+// shift: when all values of a counter that exist are larger by a constant, a step
+// does the same, only with larger ones. The checker relies on that claim.
 func (s *suite[M]) shift() error {
 	if s.alg.MapState == nil {
-		return fmt.Errorf("%w: %s makes no claim about its clocks", errNothing, s.alg.Name)
+		return fmt.Errorf("%w: %s makes no claim about its counters", errNothing, s.alg.Name)
 	}
 	const constant = 1_000_003 // a prime: no step has it for a period
-	later := func(v uint64) uint64 { return v + constant }
-	laterMsg := func(m M) M {
+	existing := map[protocol.Counter]bool{}
+	note := func(c protocol.Counter, v uint64) uint64 {
+		existing[c] = true
+		return v
+	}
+	later := func(c protocol.Counter, v uint64) uint64 {
+		if existing[c] {
+			return v + constant
+		}
+		return v // it begins with this step
+	}
+	mapMsg := func(from, to protocol.ID, m M, f func(protocol.Counter, uint64) uint64) M {
 		// A message may hold frozen memory, so map a copy.
 		c, _, err := s.alg.Read(s.alg.Append(nil, m))
 		if err != nil {
 			panic(err) // the part Codec has read it
 		}
-		s.alg.MapMsg(&c, later)
+		s.alg.MapMsg(protocol.Channel{From: from, To: to}, &c, f)
 		return c
 	}
-	laterState := func(st step[M], b []byte) (protocol.Process[M], error) {
+	mapState := func(st step[M], b []byte, f func(protocol.Counter, uint64) uint64) (protocol.Process[M], error) {
 		p := s.alg.New(st.id, st.config)
 		err := load(p, b)
 		if err == nil {
-			s.alg.MapState(p, later)
+			s.alg.MapState(p, f)
 		}
 		return p, err
 	}
 	return s.walk(func(st step[M]) error {
 		// As in the checker, hybrid clocks are logical ones.
 		st.event.Now = 0
-		p, err := laterState(st, st.before)
+		clear(existing)
+		if _, err := mapState(st, st.before, note); err != nil {
+			return err
+		}
+		if st.event.Kind == protocol.Receive {
+			mapMsg(st.event.From, st.id, st.event.Msg, note)
+		}
+		p, err := mapState(st, st.before, later)
 		if err != nil {
 			return err
 		}
@@ -164,22 +181,23 @@ func (s *suite[M]) shift() error {
 		}
 		var out protocol.Out[M]
 		q.Step(st.event, &out)
-		want, err := laterState(st, q.AppendState(nil))
+		want, err := mapState(st, q.AppendState(nil), later)
 		if err != nil {
 			return err
 		}
 		shifted := step[M]{st.id, st.config, st.event, p.AppendState(nil), nil, want.AppendState(nil)}
 		if st.event.Kind == protocol.Receive {
-			shifted.event.Msg = laterMsg(st.event.Msg)
+			shifted.event.Msg = mapMsg(st.event.From, st.id, st.event.Msg, later)
 		}
 		for _, e := range out.Effects {
 			if e.Do == protocol.Send || e.Do == protocol.Broadcast {
-				e.Msg = laterMsg(e.Msg)
+				// The counters of a broadcast are those of each of its copies.
+				e.Msg = mapMsg(st.id, e.To, e.Msg, later)
 			}
 			shifted.effects = append(shifted.effects, e)
 		}
-		if err := s.again(p, shifted); err != nil {
-			return fmt.Errorf("%s: with all clocks later by %d it does something else: %w", s.where(st), constant, err)
+		if err := s.again(p, shifted, constant); err != nil {
+			return fmt.Errorf("%s: with all counters larger by %d it does something else: %w", s.where(st), constant, err)
 		}
 		return nil
 	})
@@ -191,7 +209,7 @@ func (s *suite[M]) determinism() error {
 	c.Digest = true
 	run := func(seed uint64) (string, error) {
 		c.Seed = seed
-		r, err := sim.Run(s.alg, c)
+		r, err := s.watch(c, func(step[M]) error { return nil })
 		return r.LogSHA256, err
 	}
 	first, err := run(1)

@@ -106,16 +106,16 @@ func toy(d defect) protocol.Algorithm[message] {
 			}
 			return fmt.Sprintf("%d(%d)%v", m.Kind, m.Time, m.Waiting)
 		},
-		MapState: func(p protocol.Process[message], f func(uint64) uint64) {
-			q := p.(*process)
-			q.clock = f(q.clock)
+		MapState: func(p protocol.Process[message], f func(protocol.Counter, uint64) uint64) {
+			q, clocks := p.(*process), protocol.Counter{Least: 1}
+			q.clock = f(clocks, q.clock)
 			for i := range q.queue {
-				q.queue[i].time = f(q.queue[i].time)
+				q.queue[i].time = f(clocks, q.queue[i].time)
 			}
 		},
-		MapMsg: func(m *message, f func(uint64) uint64) {
+		MapMsg: func(_ protocol.Channel, m *message, f func(protocol.Counter, uint64) uint64) {
 			if d != unmappedMessage {
-				m.Time = f(m.Time)
+				m.Time = f(protocol.Counter{Least: 1}, m.Time)
 			}
 		},
 	}

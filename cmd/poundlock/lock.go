@@ -163,7 +163,7 @@ func (f *lockFlags) lock(
 	}
 	client, err := poundlock.Dial(ctx, config)
 	if err != nil {
-		return f.explain(err)
+		return f.explain(name, err)
 	}
 	defer client.Close()
 	// The watchdog starts now, so that nobody waits for it while the lock is held.
@@ -180,7 +180,7 @@ func (f *lockFlags) lock(
 	grant, err := lock(ctx)
 	if err != nil {
 		dog.Close()
-		return f.explain(err)
+		return f.explain(name, err)
 	}
 	if waiting.stop() != 0 { // a signal ended the wait as it succeeded
 		dog.Close()
@@ -218,7 +218,7 @@ func (f *lockFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundloc
 }
 
 // explain gives an error of the client its status and a hint.
-func (f *lockFlags) explain(err error) error {
+func (f *lockFlags) explain(name string, err error) error {
 	s := &exitStatus{code: exitUsage, err: trimPrefix(err)}
 	switch {
 	case errors.Is(err, poundlock.ErrNoQuorum):
@@ -230,7 +230,9 @@ func (f *lockFlags) explain(err error) error {
 	case errors.Is(err, poundlock.ErrNotAcquired):
 		s.code = f.status
 		if f.try {
-			s.hint = "somebody else has or wants the lock; --wait gives it time"
+			s.hint = "--wait gives it time"
+		} else if errors.Is(err, context.DeadlineExceeded) {
+			s.err = fmt.Errorf("not acquired: lock %q: somebody else had it for %v", name, f.wait)
 		}
 	}
 	return s

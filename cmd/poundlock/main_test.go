@@ -2,6 +2,10 @@ package main
 
 import (
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -22,7 +26,27 @@ func TestMain(m *testing.M) {
 // inherited, so that the processes that poundlock starts are poundlock too.
 const runAsProgram = "POUNDLOCK_TEST_RUN_AS_PROGRAM"
 
-// TestScripts runs testdata/*.txt, one file for each behaviour.
+// TestScripts runs testdata/*.txt, one file for each behaviour. Each has a
+// development cluster of its own, which ends with it.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata"})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			run := filepath.Join(env.WorkDir, "run")
+			env.Setenv("XDG_RUNTIME_DIR", run)
+			env.Defer(func() { endDev(filepath.Join(run, "poundlock")) })
+			return os.Mkdir(run, 0o700)
+		},
+	})
+}
+
+// endDev kills the development cluster in a directory, if there is one.
+func endDev(dir string) {
+	text, err := os.ReadFile(filepath.Join(dir, devAlive))
+	if err != nil {
+		return
+	}
+	if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
 }

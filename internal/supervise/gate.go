@@ -100,11 +100,11 @@ func lookPath(name string) (string, error) {
 func reason(err error) error {
 	var lookup *exec.Error
 	if errors.As(err, &lookup) {
-		return lookup.Err
+		err = lookup.Err
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		return path.Err
+		err = path.Err
 	}
 	return err
 }

@@ -201,7 +201,9 @@ func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
 		full := len(n.sessions) >= n.c.MaxSessions+n.c.System.N
 		n.mu.RUnlock()
 		if full {
-			return nil, &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions are the limit", n.c.MaxSessions)}
+			return nil, &transport.Refuse{
+				Code: transport.Full, What: fmt.Sprintf("%d sessions are the limit", n.c.MaxSessions),
+			}
 		}
 		s = newSession(n, h.From, h.Session)
 	}

@@ -139,6 +139,12 @@ func (c *conn) write() {
 	var buffer []byte
 	var beat bool
 	for {
+		select {
+		case <-heartbeat.C: // also when there is always something to write
+			heartbeat.Reset(interval)
+			beat = c.dials
+		default:
+		}
 		frame, last := c.fill(buffer, beat)
 		beat = false
 		if frame != nil {

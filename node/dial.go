@@ -161,7 +161,9 @@ func (n *Node) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, e
 
 // begin begins or resumes a session that the peer has agreed to. sent is when
 // the Hello was, from where the lease counts.
-func (n *Node) begin(s *session, w transport.Welcome, sent time.Duration, nc net.Conn, in *bufio.Reader) (*conn, error) {
+func (n *Node) begin(
+	s *session, w transport.Welcome, sent time.Duration, nc net.Conn, in *bufio.Reader,
+) (*conn, error) {
 	if w.Lease < minLease || w.Lease > maxLease {
 		return nil, fmt.Errorf("node: a lease of %v was granted", w.Lease)
 	}

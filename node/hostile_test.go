@@ -124,7 +124,7 @@ func TestStrangers(t *testing.T) {
 		{"a late hello", []func([]byte) []byte{greeting.Append}, ""},
 		{"garbage", []func([]byte) []byte{func(b []byte) []byte { return append(b, 99, 99, 99) }}, ""},
 		{"an answer to nothing", []func([]byte) []byte{transport.Item{Type: transport.PongItem, Seq: 4}.Append}, ""},
-		{"acknowledges what was not sent", []func([]byte) []byte{transport.Item{Type: transport.AckItem, Seq: 9}.Append}, ""},
+		{"a false acknowledgement", []func([]byte) []byte{transport.Item{Type: transport.AckItem, Seq: 9}.Append}, ""},
 		{"too many locks", nil, "locks of one client"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -267,7 +267,8 @@ func TestMaxSessions(t *testing.T) {
 			s.until(transport.WelcomeItem)
 			continue
 		}
-		if r, err := transport.ReadRefuse(s.until(transport.RefuseItem).Body); err != nil || r.Code != transport.Full {
+		r, err := transport.ReadRefuse(s.until(transport.RefuseItem).Body)
+		if err != nil || r.Code != transport.Full {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}

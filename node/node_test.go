@@ -19,6 +19,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -66,7 +67,9 @@ func cluster(t testing.TB, n int, unix bool, host node.Host, change func(*node.C
 }
 
 // clusterAt returns the slot table too, for clients.
-func clusterAt(t testing.TB, n int, unix bool, host node.Host, change func(*node.Config)) ([]*node.Node, []node.Peer) {
+func clusterAt(
+	t testing.TB, n int, unix bool, host node.Host, change func(*node.Config),
+) ([]*node.Node, []node.Peer) {
 	t.Helper()
 	peers := make([]node.Peer, n)
 	listeners := make([]net.Listener, n)
@@ -122,6 +125,9 @@ func count(t *testing.T, nodes []*node.Node, locks, entries int) {
 					}
 					select {
 					case <-u.crit:
+					case why := <-u.rem:
+						t.Errorf("node %d: %s: out: %s", i, name, why)
+						return
 					case <-time.After(20 * time.Second):
 						t.Errorf("node %d: no entry to %s", i, name)
 						return
@@ -192,6 +198,21 @@ func TestSigma(t *testing.T) {
 	for i, n := range append(servers, users...) {
 		eventually(t, fmt.Sprintf("node %d has no instances", i), func() bool {
 			return len(n.Locks()) == 0
+		})
+	}
+}
+
+// Every algorithm runs, whatever its detector and its users.
+func TestOthers(t *testing.T) {
+	for _, host := range []node.Host{
+		node.HostOf(sigma.Literal), node.HostOf(suzukikasami.Algorithm), node.HostOf(ricartagrawala.Printed),
+	} {
+		t.Run(host.Info().Name+host.Info().Variant, func(t *testing.T) {
+			users, peers := clusterAt(t, 4, false, host, nil)
+			if host.Info().Users == protocol.Clients {
+				users = clients(t, 3, peers, host, nil)
+			}
+			count(t, users, 2, 10)
 		})
 	}
 }

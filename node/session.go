@@ -70,11 +70,15 @@ func (n *Node) end(s *session, why error, last *transport.Refuse) {
 	s.mu.Unlock()
 	if n.sessions[s.id] == s {
 		delete(n.sessions, s.id)
-		for _, sh := range n.shards {
-			sh.hurry(event{op: opDead, sess: s, text: why.Error()})
-		}
+		dead := event{op: opDead, sess: s, text: why.Error()}
 		if n.standing(s.id) {
-			n.register(newSession(n, s.id, number+1))
+			// The shards change over in one step: what they send must go into one
+			// of the two sessions, so that it arrives or makes its lock fail.
+			dead.next = newSession(n, s.id, number+1)
+			n.sessions[s.id] = dead.next
+		}
+		for _, sh := range n.shards {
+			sh.hurry(dead)
 		}
 	}
 	n.mu.Unlock()

@@ -37,7 +37,8 @@ type event struct {
 	op    op
 	once  bool // opTry
 	sess  *session
-	name  []byte // opMessage
+	next  *session // opDead: takes over where there is always a session
+	name  []byte   // opMessage
 	msg   []byte
 	text  string // name of the lock; opDead: the reason
 	locks chan<- []Lock
@@ -63,7 +64,7 @@ type shard struct {
 	n         *Node
 	instances map[string]*instance
 	sessions  map[protocol.ID]*session // by peer, as far as this shard has heard
-	live      []uint64                 // incarnations of the members trusted, 0: not trusted; at clients with leases
+	live      []uint64                 // at clients with leases: incarnations of the members, 0: not trusted
 	business  map[*session]map[*instance]struct{}
 	timers    timers
 	random    *rand.Rand
@@ -214,7 +215,7 @@ func (s *shard) handle(e *event) {
 	case opOpen:
 		s.open(e.sess)
 	case opDead:
-		s.dead(e.sess, e.text)
+		s.dead(e)
 	case opTry:
 		s.tryEvent(e)
 	case opCancel:
@@ -276,8 +277,12 @@ func (s *shard) restores(sess *session) bool {
 // dead tells the processes concerned that a session has ended: those of a client
 // about the member, those of a member about the client. Where the algorithm does
 // not know such an event, its locks fail closed.
-func (s *shard) dead(sess *session, why string) {
-	if s.sessions[sess.id] == sess {
+func (s *shard) dead(e *event) {
+	sess := e.sess
+	switch {
+	case e.next != nil:
+		s.sessions[sess.id] = e.next
+	case s.sessions[sess.id] == sess:
 		delete(s.sessions, sess.id)
 	}
 	business := s.business[sess]
@@ -295,7 +300,7 @@ func (s *shard) dead(sess *session, why string) {
 		}
 	default:
 		for i := range business {
-			s.fail(i, fmt.Sprintf("%s: %s", s.n.name(sess.id), why))
+			s.fail(i, fmt.Sprintf("%s: %s", s.n.name(sess.id), e.text))
 		}
 	}
 }

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/fence"
+	"github.com/poundlock/poundlock/internal/supervise"
+	"github.com/poundlock/poundlock/server"
+)
+
+// A stage is a cluster in this process, a client of it, and a directory in which
+// poundlock runs as a process of its own.
+type stage struct {
+	t      *testing.T
+	dir    string
+	flags  []string // that name the cluster
+	client *poundlock.Client
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{t: t, dir: shortTempDir(t)}
+	const bound = time.Millisecond
+	local, err := server.StartLocal(server.LocalConfig{Dir: s.dir, ClockBound: bound})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { local.Close() })
+	config := poundlock.Config{ClockBound: bound}
+	var names []string
+	for _, p := range local.Servers() {
+		config.Servers = append(config.Servers, poundlock.Server(p))
+		names = append(names, p.Name+"="+p.Addr)
+	}
+	s.flags = []string{"--clock-bound", bound.String(), "--servers", strings.Join(names, ",")}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if s.client, err = poundlock.Dial(ctx, config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.client.Close() })
+	return s
+}
+
+// shortTempDir is a directory whose sockets' paths are short, whatever the name of
+// the test.
+func shortTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// A lockProcess is poundlock lock as a process.
+type lockProcess struct {
+	*stage
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	ended  chan struct{}
+}
+
+// lease is short, so that tests are.
+const lease = time.Second
+
+// command prepares poundlock with arguments.
+func command(args ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), runAsProgram+"=1")
+	return c
+}
+
+// lock runs a shell script under the lock "a".
+func (s *stage) lock(script string) *lockProcess {
+	s.t.Helper()
+	args := append([]string{"lock", "a", "--lease", lease.String()}, s.flags...)
+	p := &lockProcess{stage: s, ended: make(chan struct{})}
+	p.cmd = command(append(args, "--", "sh", "-c", script)...)
+	p.cmd.Dir = s.dir
+	p.cmd.Stderr = &p.stderr
+	p.cmd.WaitDelay = 100 * time.Millisecond
+	if err := p.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		p.cmd.Wait()
+		close(p.ended)
+	}()
+	s.t.Cleanup(func() {
+		if pid, err := s.read("pid"); err == nil {
+			syscall.Kill(-pid, syscall.SIGKILL)
+		}
+		p.cmd.Process.Kill()
+		<-p.ended
+	})
+	return p
+}
+
+func (p *lockProcess) want(status int) {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(15 * time.Second):
+		p.t.Fatalf("does not end; stderr: %s", p.stderr.String())
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != status {
+		p.t.Fatalf("exit status %d, want %d; stderr: %s", got, status, p.stderr.String())
+	}
+}
+
+// watchdog is the process id of the one that poundlock started.
+func (p *lockProcess) watchdog() int {
+	p.t.Helper()
+	parent := strconv.Itoa(p.cmd.Process.Pid)
+	tasks, _ := filepath.Glob("/proc/" + parent + "/task/*/children")
+	for _, f := range tasks {
+		text, _ := os.ReadFile(f)
+		for _, pid := range strings.Fields(string(text)) {
+			cmdline, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+			if strings.Contains(string(cmdline), "\x00"+supervise.WatchdogCommand+"\x00") {
+				n, _ := strconv.Atoi(pid)
+				return n
+			}
+		}
+	}
+	p.t.Fatal("no watchdog")
+	return 0
+}
+
+func (s *stage) read(name string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// await waits until the script has written a number to a file.
+func (s *stage) await(name string) int {
+	s.t.Helper()
+	for end := time.Now().Add(15 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		n, err := s.read(name)
+		if err == nil {
+			return n
+		}
+		if time.Now().After(end) {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// next waits for the lock, as its next holder.
+func (s *stage) next() *poundlock.Grant {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	g, err := s.client.Mutex("a").Lock(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return g
+}
+
+// running is false for a zombie: nothing of it runs.
+func running(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
+
+// family is a script with a grandchild, neither of which obeys SIGTERM. The
+// grandchild keeps writing down the time, in nanoseconds.
+const family = `trap '' TERM
+(while :; do date +%s%N >beat.new; mv beat.new beat; sleep 0.01; done) & echo $! >grandchild
+echo $POUNDLOCK_TOKEN >token
+echo $$ >pid
+wait`
+
+// poundlock lock is killed: its child and grandchild are gone before the lock is
+// given to anybody else.
+func TestLockKilled(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	p := s.lock(family)
+	grandchild, child := s.await("grandchild"), s.await("pid")
+	dog := p.watchdog()
+	p.cmd.Process.Kill()
+	g := s.next()
+	defer g.Unlock()
+	if running(child) || running(grandchild) {
+		t.Errorf("the next holder is not alone: child %v, grandchild %v", running(child), running(grandchild))
+	}
+	if held := int(g.Token()); held <= s.await("token") {
+		t.Errorf("token %d after %d", held, s.await("token"))
+	}
+	for end := time.Now().Add(5 * time.Second); running(dog); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the watchdog is left")
+		}
+	}
+}
+
+// Only poundlock lock is stopped: the watchdog ends the child's group before the
+// lease ends.
+func TestLockStopped(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	p := s.lock(family)
+	grandchild, child := s.await("grandchild"), s.await("pid")
+	time.Sleep(3 * lease / 2) // it lives by renewals
+	if !running(child) {
+		t.Fatalf("ended while the lease was renewed: %s", p.stderr.String())
+	}
+	p.cmd.Process.Signal(syscall.SIGSTOP)
+	end := time.Now().Add(lease) // at the latest: no renewal was sent after the stop
+	g := s.next()
+	defer g.Unlock()
+	if running(child) || running(grandchild) {
+		t.Errorf("the next holder is not alone: child %v, grandchild %v", running(child), running(grandchild))
+	}
+	if last := time.Unix(0, int64(s.await("beat"))); last.After(end) {
+		t.Errorf("the group ran until %v after the lease", last.Sub(end))
+	}
+	p.cmd.Process.Signal(syscall.SIGCONT)
+	p.want(exitLost)
+	if !strings.Contains(p.stderr.String(), `lock "a" was lost`) {
+		t.Errorf("stderr %q", p.stderr.String())
+	}
+}
+
+// Everything is stopped for three leases and continued. Somebody else has had the
+// lock by then, and the resource knows a larger token.
+func TestAllStopped(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	p := s.lock(family)
+	grandchild, child, token := s.await("grandchild"), s.await("pid"), s.await("token")
+	dog := p.watchdog()
+	var resource fence.Checker
+	if err := resource.Check("a", uint64(token)); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range []int{p.cmd.Process.Pid, dog, -child} {
+		syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	time.Sleep(3 * lease)
+	g := s.next()
+	if err := resource.Check("a", g.Token()); err != nil {
+		t.Error(err)
+	}
+	for _, pid := range []int{-child, dog, p.cmd.Process.Pid} {
+		syscall.Kill(pid, syscall.SIGCONT)
+	}
+	if err := resource.Check("a", uint64(token)); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("the stale token: %v", err)
+	}
+	p.want(exitLost)
+	if !strings.Contains(p.stderr.String(), `lock "a" was lost`) {
+		t.Errorf("stderr %q", p.stderr.String())
+	}
+	if running(child) || running(grandchild) || running(dog) {
+		t.Error("processes are left")
+	}
+	if err := g.Unlock(); err != nil {
+		t.Errorf("the next holder: %v", err)
+	}
+}
+
+// On a terminal the command reads what is typed, and ^C is its own.
+func TestLockOnTerminal(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	c := command(append(append([]string{"lock", "a"}, s.flags...),
+		"--", "sh", "-c", `echo who; read x; echo "hello $x"; exec sleep 60`)...)
+	terminal, err := pty.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	defer c.Process.Kill()
+	watch := time.AfterFunc(15*time.Second, func() { c.Process.Kill() })
+	defer watch.Stop()
+	see := func(want string) {
+		t.Helper()
+		var seen []byte
+		for b := make([]byte, 256); !bytes.Contains(seen, []byte(want)); {
+			n, err := terminal.Read(b)
+			seen = append(seen, b[:n]...)
+			if err != nil {
+				t.Fatalf("never saw %q in %q: %v", want, seen, err)
+			}
+		}
+	}
+	see("who")
+	terminal.WriteString("you\n")
+	see("hello you")
+	terminal.WriteString("\x03")
+	c.Wait()
+	if status := c.ProcessState.ExitCode(); status != 130 {
+		t.Errorf("exit status %d after ^C", status)
+	}
+	if _, err := s.client.Mutex("a").TryLock(context.Background()); err != nil {
+		t.Errorf("not released: %v", err)
+	}
+}
+
+// Two clients try one free name at once: at most one gets it, and losing proves
+// nothing, so both may lose. One that tries alone gets it.
+func TestTwoTry(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	args := append(append([]string{"lock", "-n", "b"}, s.flags...), "--", "sh", "-c",
+		"mkdir inside || exit 9; sleep 0.05; rmdir inside")
+	for range 3 {
+		var two [2]*exec.Cmd
+		for i := range two {
+			two[i] = command(args...)
+			two[i].Dir = s.dir
+			if err := two[i].Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range two {
+			c.Wait()
+			if status := c.ProcessState.ExitCode(); status != 0 && status != exitNotAcquired {
+				t.Errorf("exit status %d", status)
+			}
+		}
+	}
+	alone := command(args...)
+	alone.Dir = s.dir
+	if err := alone.Run(); err != nil {
+		t.Errorf("alone: %v", err)
+	}
+}

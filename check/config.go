@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -60,6 +61,14 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	}
 	if c.MaxMemory < 1<<20 {
 		return bad("a memory cap of %d bytes: want at least 1MiB", c.MaxMemory)
+	}
+	if c.Options = maps.Clone(c.Options); c.Options == nil {
+		c.Options = map[string]int64{}
+	}
+	for _, o := range i.Options {
+		if _, given := c.Options[o.Name]; !given && o.InCheck != nil {
+			c.Options[o.Name] = o.InCheck(c.Config)
+		}
 	}
 	for name := range c.Options {
 		if !slices.ContainsFunc(i.Options, func(o protocol.Option) bool { return o.Name == name }) {

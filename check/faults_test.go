@@ -140,6 +140,29 @@ func TestDown(t *testing.T) {
 	}
 }
 
+// Options that differ from their defaults are part of the bounds, also those
+// that differ only in the checker.
+func TestOptions(t *testing.T) {
+	i := clients
+	for _, name := range []string{"a", "b", "c"} {
+		i.Options = append(i.Options, protocol.Option{Name: name, Default: func(protocol.Config) int64 { return 5 }})
+	}
+	i.Options[1].InCheck = func(protocol.Config) int64 { return 0 }
+	i.Options[2].InCheck = i.Options[1].InCheck
+	var seen map[string]int64
+	a, c := algorithm(i, enter), config(1)
+	inner := a.New
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[uint8] { seen = c.Options; return inner(id, c) }
+	c.Clients, c.Options = 1, map[string]int64{"c": 5}
+	v := run(t, a, c)
+	if !strings.Contains(v.Bounds, "1 client, b=0, 1 entry") || seen["b"] != 0 || seen["c"] != 5 {
+		t.Errorf("options %v, bounds %q", seen, v.Bounds)
+	}
+	if len(c.Options) != 1 {
+		t.Errorf("the caller's options became %v", c.Options)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	step := func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 		switch ev.Kind {

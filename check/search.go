@@ -117,7 +117,7 @@ func (r *searcher) cap() {
 	default:
 	}
 	switch {
-	case r.memory() > r.c.MaxMemory:
+	case r.memory() > r.c.MaxMemory/5*4: // the rest is for what the garbage collector has not taken yet
 		r.stopped = fmt.Sprintf("stopped at the memory cap of %d MiB", r.c.MaxMemory>>20)
 	case r.links.parent.n > math.MaxUint32-1<<20:
 		r.stopped = "stopped because states are numbered with 32 bits"
@@ -273,6 +273,11 @@ func (r *searcher) bounds(complete bool) string {
 	parts := []string{fmt.Sprintf("n=%d", c.N)}
 	if r.space.names.Clients {
 		parts = append(parts, plural(int64(c.Clients), "client"))
+	}
+	for _, o := range r.info.Options {
+		if v := r.info.Option(c.Config, o.Name); v != o.Default(c.Config) {
+			parts = append(parts, fmt.Sprintf("%s=%d", o.Name, v))
+		}
 	}
 	parts = append(parts, entries(c.Entries))
 	if c.FIFO {

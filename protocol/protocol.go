@@ -308,6 +308,9 @@ type Message struct {
 type Option struct {
 	Name    string
 	Default func(c Config) int64
+	// InCheck is the default in the checker, nil: Default. It may turn off what
+	// only repeats messages, which the checker delivers in any order anyway.
+	InCheck func(c Config) int64
 	Doc     string // with the unit
 }
 

@@ -61,7 +61,8 @@ var (
 	checkOption = protocol.Option{
 		Name:    "check",
 		Default: func(protocol.Config) int64 { return 1e9 },
-		Doc:     "ns between two CHECKs of a server to the client that it supports; 0: none (default 1s)",
+		InCheck: func(protocol.Config) int64 { return 0 },
+		Doc:     "ns between two CHECKs of a server to the client that it supports; 0: none (default 1s; 0 in check)",
 	}
 	options = []protocol.Option{
 		quorumOption,

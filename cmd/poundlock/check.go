@@ -80,7 +80,7 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 		return err
 	}
 	// The garbage of growing tables must not take the process beyond its cap.
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.config.MaxMemory + f.config.MaxMemory/4))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.config.MaxMemory))
 	done, stop := interrupted()
 	defer stop()
 	f.config.Done = done

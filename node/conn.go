@@ -260,7 +260,14 @@ func (c *conn) read() error {
 		if err == nil {
 			err = c.frame(items)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case c.finishing():
+			// The session is over, and the writer about to say why.
+		default:
+			if c.n.leased(c.s.id) && err != errReplaced {
+				c.n.end(c.s, err, nil) // nothing sound can follow on another connection
+			}
 			return err
 		}
 	}
@@ -272,9 +279,6 @@ func (c *conn) frame(items []byte) error {
 	c.s.receive.Lock()
 	defer c.s.receive.Unlock()
 	if c.s.connection() != c {
-		if c.finishing() {
-			return nil // nobody cares any more
-		}
 		return errReplaced
 	}
 	received, size := 0, len(items)

@@ -8,7 +8,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -350,40 +349,4 @@ func TestServersLoseMemory(t *testing.T) {
 			s.Close()
 		}
 	}
-}
-
-// Heartbeats go out however much else there is to write.
-func TestBusyLease(t *testing.T) {
-	var d diary
-	host := node.HostOf(keeper(func(e keeperEvent) {
-		if e.Kind == protocol.Suspect {
-			d.add(e)
-		}
-	}))
-	const lease = 500 * time.Millisecond
-	short := func(c *node.Config) { c.Lease = lease }
-	_, peers := clusterAt(t, 1, false, host, short)
-	c := clients(t, 1, peers, host, short)[0]
-	var stop atomic.Bool
-	var all sync.WaitGroup
-	for k := range 2000 {
-		name := fmt.Sprint("lock-", k)
-		all.Add(1)
-		u := &hooks{ejected: func() {}}
-		u.crit = func() { c.Exit(name) }
-		u.rem = func() {
-			if stop.Load() {
-				all.Done()
-			} else if err := c.Try(name, u, false); err != nil {
-				t.Error(err)
-			}
-		}
-		u.rem()
-	}
-	time.Sleep(3 * lease)
-	stop.Store(true)
-	if got := d.take(); len(got) != 0 {
-		t.Fatal(got[0])
-	}
-	all.Wait()
 }

@@ -347,3 +347,45 @@ func TestSuspendedClient(t *testing.T) {
 		}
 	})
 }
+
+// Heartbeats go out also while messages wait all the time.
+func TestHeartbeatAmongMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var network transport.Memory
+		l, err := network.Listen("s1")
+		must(t, err)
+		defer l.Close()
+		client := start(t, node.Config{
+			ID: node.NewClientID(), Host: node.HostOf(keeper(nil)), Lease: time.Second,
+			Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
+			Dial:  func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
+		})
+		defer client.Close()
+		conn, err := l.Accept()
+		must(t, err)
+		defer conn.Close()
+		s := &stranger{t, conn}
+		s.until(transport.HelloItem)
+		s.say(transport.Welcome{Incarnation: 1, Session: 1, Lease: time.Second}.Append)
+		must(t, client.WaitAlive(t.Context(), 1))
+		for k := range 3500 { // of the 4 MB that a window may hold
+			must(t, client.Try(fmt.Sprintf("%01000d", k), newProbe(), false))
+		}
+		synctest.Wait()
+		began := time.Now()
+		for {
+			time.Sleep(50 * time.Millisecond)
+			items, err := s.hear()
+			must(t, err)
+			if items[0].Type == transport.PingItem {
+				break
+			}
+			if items[0].Type != transport.MessageItem {
+				t.Fatalf("an item of type %d after the last message", items[0].Type)
+			}
+		}
+		if took := time.Since(began); took > 400*time.Millisecond {
+			t.Errorf("the first heartbeat is %v late", took)
+		}
+	})
+}

@@ -65,7 +65,10 @@ func (n *Node) end(s *session, why error, last *transport.Refuse) {
 		return
 	}
 	s.mu.Lock()
-	c, number := s.conn, s.number
+	c, number, label := s.conn, s.number, s.label
+	if c != nil && last != nil {
+		c.finish(last.Append(nil), why) // before its reader can find the session gone
+	}
 	s.conn, s.window = nil, link.Window{}
 	s.mu.Unlock()
 	if n.sessions[s.id] == s {
@@ -82,13 +85,8 @@ func (n *Node) end(s *session, why error, last *transport.Refuse) {
 		}
 	}
 	n.mu.Unlock()
-	n.c.Log.Info("session ended", "peer", n.name(s.id), "session", number, "reason", why)
-	if c == nil {
-		return
-	}
-	if last != nil {
-		c.finish(last.Append(nil), why)
-	} else {
+	n.c.Log.Info("session ended", "peer", n.name(s.id), "label", label, "session", number, "reason", why)
+	if c != nil && last == nil {
 		c.close(why)
 	}
 }

@@ -31,7 +31,8 @@ func TestHolderFirst(t *testing.T) {
 		suspects := time.Duration(float64(g.End()-offset) / theirs)
 		// Rounding to whole nanoseconds of hours costs some.
 		if slack := 10 * time.Nanosecond; ends >= suspects+slack {
-			t.Fatalf("%+v, rates %v and %v: the holder until %v, the grantor until %v", terms, mine, theirs, ends, suspects)
+			t.Fatalf("%+v, rates %v and %v: the holder until %v, the grantor until %v",
+				terms, mine, theirs, ends, suspects)
 		}
 	}
 }

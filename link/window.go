@@ -128,7 +128,8 @@ func (w *Window) forget(seq uint64) {
 // the ends do not belong together, and nothing has changed.
 func (w *Window) Restart(seq uint64) error {
 	if seq < w.acked || seq > w.most {
-		return fmt.Errorf("link: the other end received %d items, of %d acknowledged and %d sent", seq, w.acked, w.most)
+		return fmt.Errorf("link: the other end received %d items; %d are acknowledged, %d were sent",
+			seq, w.acked, w.most)
 	}
 	w.forget(seq)
 	w.sent = seq

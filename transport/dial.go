@@ -23,7 +23,7 @@ func CheckAddr(addr string) error {
 	network, address := split(addr)
 	if network == "unix" {
 		if address == "" {
-			return fmt.Errorf("transport: address %q: no path after unix:", addr)
+			return fmt.Errorf("transport: address %q has no path", addr)
 		}
 		return nil
 	}

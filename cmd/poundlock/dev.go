@@ -288,7 +288,6 @@ func devClusterCommand() *cobra.Command {
 func runDev(dir string, idle time.Duration) error {
 	closeInherited(4)
 	alive, ready := os.NewFile(3, devAlive), os.NewFile(4, "ready")
-	defer alive.Close()
 	if err := unix.Flock(3, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("descriptor 3 is not the lock of a development cluster: %w", err)
 	}
@@ -307,29 +306,31 @@ func runDev(dir string, idle time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer local.Close()
 	if err := alive.Truncate(0); err == nil { // for people: who it is
 		fmt.Fprintln(alive, os.Getpid())
 	}
 	io.WriteString(ready, devReady)
 	ready.Close()
-	end := awaitIdle(ctx, dir, idle, local.Clients)
-	if end != nil {
-		defer end.Close() // after the servers have closed
-	}
-	return nil
+	start := awaitEnd(ctx, dir, idle, local.Clients)
+	err = local.Close()
+	alive.Close()
+	start.Close() // last: who has "start" finds a cluster that lives, or none
+	return err
 }
 
-// awaitIdle returns when there were no clients for a time, holding "start" so that
-// none comes before this process has ended, or when ctx has ended.
-func awaitIdle(ctx context.Context, dir string, idle time.Duration, sessions func() int) *os.File {
+// awaitEnd returns when there were no clients for a time, or when ctx has ended. It
+// returns "start", locked, so that no client comes before the cluster has ended.
+func awaitEnd(ctx context.Context, dir string, idle time.Duration, sessions func() int) *os.File {
 	tick := time.NewTicker(min(idle/4, time.Second))
 	defer tick.Stop()
 	busy := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			start, _ := flock(ctx, filepath.Join(dir, devStart), unix.LOCK_EX)
+			return start
 		case <-tick.C:
 		}
 		free, err := tryFlock(filepath.Join(dir, devClients), unix.LOCK_EX)

@@ -17,6 +17,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsProgram) != "" {
 		os.Exit(run(os.Args[1:]))
 	}
+	// The race detector lets every process sleep for a second at its end.
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	testscript.Main(m, map[string]func(){
 		"poundlock": main,
 	})
@@ -34,6 +36,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			run := filepath.Join(env.WorkDir, "run")
 			env.Setenv("XDG_RUNTIME_DIR", run)
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Defer(func() { endDev(filepath.Join(run, "poundlock")) })
 			return os.Mkdir(run, 0o700)
 		},

@@ -3,7 +3,7 @@ package check
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
+	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -17,13 +17,14 @@ type machine interface {
 	// until the next call. beyond is the index of a bound that the new state
 	// exceeds, or -1; err holds what a panic said.
 	step(i int, state []byte, in protocol.Input, msg uint32) (next []byte, effects []effect, beyond int, err error)
-	// commutes reports whether the same step with all clocks moved does the same.
-	// It tries one small and one large distance.
+	// commutes reports whether the same step with the values of one counter moved
+	// does the same, for each counter. It tries a small and a large distance.
 	commutes(i int, state []byte, in protocol.Input, msg uint32) bool
-	// least is the smallest clock value of a state; shift subtracts from all.
-	least(i int, state []byte) uint64
-	shift(i int, state []byte, by uint64) []byte
-	shiftMessage(msg uint32, by uint64) uint32
+	// lows are the smallest values of the counters in a state; shift subtracts
+	// by[k] from all values of counter k.
+	lows(i int, state []byte) []low
+	shift(i int, state []byte, by []uint64) []byte
+	shiftMessage(msg uint32, by []uint64) uint32
 	// invariant evaluates the invariant called name in a state.
 	invariant(name string, g *glance) error
 	text(msg uint32) string
@@ -44,8 +45,15 @@ type mail struct {
 	number     map[string]uint32
 	from, to   []int
 	idempotent []bool
-	least      []uint64 // smallest clock value
+	lows       [][]low
+	least      []uint64 // Counter.Least, by the number of the counter
 	bytes      int64
+}
+
+// A low is the smallest value of a counter in one state or message.
+type low struct {
+	counter uint32
+	value   uint64
 }
 
 // A glance is one global state, as an invariant sees it.
@@ -70,6 +78,9 @@ type adapter[M any] struct {
 	key    []byte
 	effect []effect
 
+	counters map[protocol.Counter]uint32 // their numbers
+	low      []low                       // scratch
+
 	view   protocol.View[M] // of the state in loaded
 	loaded []uint32
 	flight []uint32
@@ -78,8 +89,8 @@ type adapter[M any] struct {
 func newAdapter[M any](a protocol.Algorithm[M], c Config) machine {
 	total := c.N + c.Clients
 	d := &adapter[M]{
-		a: a, c: c.Config, msgs: make([]M, 1), loaded: make([]uint32, total),
-		box: mail{number: map[string]uint32{}, from: []int{0}, to: []int{0}, idempotent: []bool{false}, least: []uint64{0}},
+		a: a, c: c.Config, msgs: make([]M, 1), loaded: make([]uint32, total), counters: map[protocol.Counter]uint32{},
+		box: mail{number: map[string]uint32{}, from: []int{0}, to: []int{0}, idempotent: []bool{false}, lows: make([][]low, 1)},
 	}
 	for i := range total {
 		d.procs = append(d.procs, a.New(protocol.ID(i), c.Config))
@@ -178,71 +189,106 @@ func (d *adapter[M]) intern(from, to int, m M) uint32 {
 	b.number[string(d.key)] = n
 	b.from, b.to = append(b.from, from), append(b.to, to)
 	b.idempotent = append(b.idempotent, d.a.Idempotent != nil && d.a.Idempotent(m))
-	least := uint64(math.MaxUint64)
+	d.low = d.low[:0]
 	if d.shifts() {
-		d.a.MapMsg(&m, func(v uint64) uint64 { least = min(least, v); return v })
+		d.a.MapMsg(d.channel(n), &m, d.note)
 	}
-	b.least = append(b.least, least)
+	b.lows = append(b.lows, slices.Clone(d.low))
 	d.msgs = append(d.msgs, m)
 	b.bytes += int64(len(d.key)) + 160
 	return n
 }
 
-func (d *adapter[M]) least(i int, state []byte) uint64 {
-	least := uint64(math.MaxUint64)
-	d.a.MapState(d.load(i, state), func(v uint64) uint64 { least = min(least, v); return v })
-	return least
+func (d *adapter[M]) channel(msg uint32) protocol.Channel {
+	return protocol.Channel{From: protocol.ID(d.box.from[msg]), To: protocol.ID(d.box.to[msg])}
 }
 
-func (d *adapter[M]) shift(i int, state []byte, by uint64) []byte {
+// note keeps the smallest value of each counter in d.low.
+func (d *adapter[M]) note(c protocol.Counter, v uint64) uint64 {
+	k, known := d.counters[c]
+	if !known {
+		k = uint32(len(d.box.least))
+		d.counters[c] = k
+		d.box.least = append(d.box.least, c.Least)
+	}
+	for i := range d.low {
+		if d.low[i].counter == k {
+			d.low[i].value = min(d.low[i].value, v)
+			return v
+		}
+	}
+	d.low = append(d.low, low{k, v})
+	return v
+}
+
+func (d *adapter[M]) lows(i int, state []byte) []low {
+	d.low = d.low[:0]
+	d.a.MapState(d.load(i, state), d.note)
+	return slices.Clone(d.low)
+}
+
+func (d *adapter[M]) shift(i int, state []byte, by []uint64) []byte {
 	p := d.load(i, state)
-	d.a.MapState(p, func(v uint64) uint64 { return v - by })
+	d.a.MapState(p, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
 	d.state = p.AppendState(d.state[:0])
 	return d.state
 }
 
-func (d *adapter[M]) shiftMessage(msg uint32, by uint64) uint32 {
+func (d *adapter[M]) shiftMessage(msg uint32, by []uint64) uint32 {
 	m := d.msgs[msg]
-	d.a.MapMsg(&m, func(v uint64) uint64 { return v - by })
+	d.a.MapMsg(d.channel(msg), &m, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
 	return d.intern(d.box.from[msg], d.box.to[msg], m)
 }
 
 func (d *adapter[M]) commutes(i int, state []byte, in protocol.Input, msg uint32) bool {
-	for _, by := range []uint64{1, 100} {
-		if !d.commutesBy(i, state, in, msg, func(v uint64) uint64 { return v + by }) {
-			return false
+	counters := d.lows(i, state)
+	for _, l := range d.box.lows[msg] {
+		counters = append(counters, low{counter: l.counter})
+	}
+	for _, l := range counters {
+		for _, by := range []uint64{1, 100} {
+			add := func(c protocol.Counter, v uint64) uint64 {
+				if d.counters[c] == l.counter {
+					v += by
+				}
+				return v
+			}
+			if d.moved(i, state, in, msg, add, true) != d.moved(i, state, in, msg, add, false) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-func (d *adapter[M]) commutesBy(i int, state []byte, in protocol.Input, msg uint32, add func(uint64) uint64) bool {
-	run := func(before, after bool) (b []byte) {
-		p, m := d.load(i, state), d.msgs[msg]
-		if before {
-			d.a.MapState(p, add)
-			if msg != 0 {
-				d.a.MapMsg(&m, add)
-			}
+// moved takes a step with values mapped by add before it, or else after it.
+func (d *adapter[M]) moved(
+	i int, state []byte, in protocol.Input, msg uint32, add func(protocol.Counter, uint64) uint64, before bool,
+) string {
+	p, m := d.load(i, state), d.msgs[msg]
+	if before {
+		d.a.MapState(p, add)
+		if msg != 0 {
+			d.a.MapMsg(d.channel(msg), &m, add)
 		}
-		var out protocol.Out[M]
-		p.Step(protocol.Event[M]{Input: in, Msg: m}, &out)
-		if after {
-			d.a.MapState(p, add)
-		}
-		b = p.AppendState(nil)
-		for _, e := range out.Effects {
-			if e.Do == protocol.Send || e.Do == protocol.Broadcast {
-				if after {
-					d.a.MapMsg(&e.Msg, add)
-				}
-				b = d.a.Append(b, e.Msg)
-			}
-			b = fmt.Appendf(b, "%d %d %d;", e.Do, e.To, e.Timer)
-		}
-		return b
 	}
-	return string(run(true, false)) == string(run(false, true))
+	var out protocol.Out[M]
+	p.Step(protocol.Event[M]{Input: in, Msg: m}, &out)
+	if !before {
+		d.a.MapState(p, add)
+	}
+	b := p.AppendState(nil)
+	for _, e := range out.Effects {
+		if e.Do == protocol.Send || e.Do == protocol.Broadcast {
+			if !before {
+				// The counters of a broadcast are those of each of its copies.
+				d.a.MapMsg(protocol.Channel{From: protocol.ID(i), To: e.To}, &e.Msg, add)
+			}
+			b = d.a.Append(b, e.Msg)
+		}
+		b = fmt.Appendf(b, "%d %d %d;", e.Do, e.To, e.Timer)
+	}
+	return string(b)
 }
 
 func (d *adapter[M]) invariant(name string, g *glance) error {

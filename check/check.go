@@ -75,6 +75,7 @@ type Config struct {
 	Timers     Timers
 	Down       []protocol.ID   // members that are never up
 	FIFO       bool            // channels keep their order; always so where Info.FIFO
+	NoShift    bool            // take counters as they are, though MapState would let them be moved
 	Properties []string        // names; empty or "all": all
 	Prefix     []scenario.Step // the run to start from
 	MaxMemory  int64           // bytes. Default DefaultMaxMemory

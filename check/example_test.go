@@ -22,5 +22,5 @@ func ExampleRun() {
 	fmt.Println(v.Bounds)
 	// Output:
 	// holds 9797
-	// n=3, unlimited entries, unordered channels, no timers, clocks shifted, exhaustive, chance that a fingerprint hid a state 3e-12
+	// n=3, unlimited entries, unordered channels, no timers, counters shifted, exhaustive, chance that a fingerprint hid a state 3e-12
 }

@@ -304,7 +304,7 @@ func (r *searcher) bounds(complete bool) string {
 		parts = append(parts, "no timers")
 	}
 	if r.shifts {
-		parts = append(parts, "clocks shifted")
+		parts = append(parts, "counters shifted")
 	}
 	for k := range r.m.boundsLen() {
 		b := r.m.bound(k)

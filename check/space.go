@@ -44,7 +44,7 @@ type space struct {
 	number   map[string]uint32
 	moves    []move
 	moveOf   map[moveKey]uint32
-	shifted  map[shiftKey]uint32
+	shifted  map[string]uint32 // by what, and by how much each of its counters moves
 	bytes    int64
 	fresh    int // distinct local steps, for the commutation check
 	claim    error
@@ -53,6 +53,7 @@ type space struct {
 	users history.Users // scratch
 	key   []byte
 	next  []uint32
+	by    []uint64
 }
 
 // A local is everything about one process that a global state contains.
@@ -66,7 +67,7 @@ type local struct {
 	lost    uint64   // of a user: members that lost their memory during its epoch
 	lapsed  uint64   // of a client: members at which its lease lapsed
 	known   []uint64 // of a client with leases: the incarnations that it knows
-	least   uint64   // smallest clock value
+	lows    []low
 }
 
 // A move is the outcome of one event in one local state.
@@ -88,11 +89,6 @@ type moveKey struct {
 	local uint32
 	verb  verb
 	arg   uint64 // the message, timer, or process and incarnation
-}
-
-type shiftKey struct {
-	what uint32 // 2*local or 2*message+1
-	by   uint64
 }
 
 // A verb is a kind of action.
@@ -157,15 +153,13 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		budget: uint32(c.Amnesia)<<amnesiaBudget | uint32(c.Crash)<<crashBudget |
 			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget,
 		locals: make([]local, 1), number: map[string]uint32{},
-		moveOf: map[moveKey]uint32{}, shifted: map[shiftKey]uint32{},
-		users: make(history.Users, total),
+		moveOf: map[moveKey]uint32{}, shifted: map[string]uint32{},
+		users: make(history.Users, total), shifts: m.shifts() && !c.NoShift,
 	}
 	for k, e := range c.Entries {
 		u := total - len(c.Entries) + k
 		s.user[u], s.endless[u] = true, e == Unlimited
-		s.shifts = s.shifts || e == Unlimited
 	}
-	s.shifts = s.shifts && m.shifts()
 	for _, d := range c.Down {
 		s.down[d] = true
 	}
@@ -259,12 +253,12 @@ func (s *space) intern(l local) uint32 {
 	if l.state == nil {
 		l.state = []byte{} // nil means absent
 	}
-	l.least = math.MaxUint64
+	l.lows = nil
 	if s.shifts {
-		l.least = s.m.least(l.proc, l.state)
+		l.lows = s.m.lows(l.proc, l.state)
 	}
 	s.locals = append(s.locals, l)
-	s.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 250)
+	s.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 16*len(l.lows) + 270)
 	return n
 }
 
@@ -312,7 +306,7 @@ func (s *space) move(from uint32, v verb, arg uint64) uint32 {
 	// or MapMsg shows in most steps that touch a clock.
 	if s.fresh++; s.shifts && m.problem == 0 && (s.fresh < 1000 || s.fresh%16 == 0) &&
 		!s.m.commutes(l.proc, s.locals[from].state, in, msg) && s.claim == nil {
-		s.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving all clocks",
+		s.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving the values of a counter",
 			ErrClaim, s.info.Name, in, l.proc)
 	}
 	return n
@@ -394,28 +388,39 @@ func (s *space) after(a, now uint32) bool {
 
 func (s *space) channel(msg uint32) int { return s.mail.from[msg]*s.total + s.mail.to[msg] }
 
-// normal subtracts from all clock values what makes the smallest one 1.
+// normal subtracts from all values of a counter what moves its smallest one down
+// to Counter.Least.
 func (s *space) normal(st []uint32) []uint32 {
 	if !s.shifts {
 		return st
 	}
-	least := uint64(math.MaxUint64)
+	s.by = slices.Grow(s.by[:0], len(s.mail.least))[:len(s.mail.least)]
+	for k := range s.by {
+		s.by[k] = math.MaxUint64
+	}
 	for i, w := range st[1:] {
-		if i >= s.total {
-			least = min(least, s.mail.least[w])
-		} else if w != 0 {
-			least = min(least, s.locals[w].least)
+		if w == 0 {
+			continue
+		}
+		for _, l := range s.lowsOf(i, w) {
+			s.by[l.counter] = min(s.by[l.counter], l.value)
 		}
 	}
-	if least <= 1 || least == math.MaxUint64 {
+	moves := false
+	for k, least := range s.mail.least {
+		if v := s.by[k]; v == math.MaxUint64 || v <= least {
+			s.by[k] = 0
+		} else {
+			s.by[k] = v - least
+			moves = true
+		}
+	}
+	if !moves {
 		return st
 	}
-	by := least - 1
 	for i, w := range st[1:] {
-		if i >= s.total {
-			st[1+i] = s.shift(2*w+1, by)
-		} else if w != 0 {
-			st[1+i] = s.shift(2*w, by)
+		if w != 0 {
+			st[1+i] = s.shift(i, w)
 		}
 	}
 	if !s.fifo {
@@ -424,21 +429,40 @@ func (s *space) normal(st []uint32) []uint32 {
 	return st
 }
 
-func (s *space) shift(what uint32, by uint64) uint32 {
-	key := shiftKey{what, by}
-	if n, ok := s.shifted[key]; ok {
+// lowsOf returns the lows of word i of a state, after the first one.
+func (s *space) lowsOf(i int, w uint32) []low {
+	if i >= s.total {
+		return s.mail.lows[w]
+	}
+	return s.locals[w].lows
+}
+
+// shift moves word i of a state by s.by.
+func (s *space) shift(i int, w uint32) uint32 {
+	key := protocol.AppendBool(s.key[:0], i >= s.total)
+	key = binary.AppendUvarint(key, uint64(w))
+	moves := false
+	for _, l := range s.lowsOf(i, w) {
+		key = binary.AppendUvarint(key, s.by[l.counter])
+		moves = moves || s.by[l.counter] != 0
+	}
+	s.key = key
+	if !moves {
+		return w
+	}
+	if n, ok := s.shifted[string(key)]; ok {
 		return n
 	}
-	var n uint32
-	if what%2 == 1 {
-		n = s.m.shiftMessage(what/2, by)
+	k, n := string(key), uint32(0)
+	if i >= s.total {
+		n = s.m.shiftMessage(w, s.by)
 	} else {
-		l := s.locals[what/2]
-		l.state = s.m.shift(l.proc, l.state, by)
+		l := s.locals[w]
+		l.state = s.m.shift(l.proc, l.state, s.by)
 		n = s.intern(l)
 	}
-	s.shifted[key] = n
-	s.bytes += 60
+	s.shifted[k] = n
+	s.bytes += int64(2*len(k)) + 60
 	return n
 }
 

@@ -205,12 +205,13 @@ type Algorithm[M any] struct {
 	// delivery either consume it or leave it: an over-approximation that keeps
 	// periodic senders finite.
 	Idempotent func(m M) bool
-	// MapState and MapMsg replace each value of a logical clock by f of it. They
-	// claim that Step commutes with adding a constant to all clocks, and let the
-	// checker subtract from all of them what makes the smallest one 1. A value
-	// of 0 that means "none" is not passed to f; f maps no other value to 0.
-	MapState func(p Process[M], f func(uint64) uint64)
-	MapMsg   func(m *M, f func(uint64) uint64)
+	// MapState and MapMsg replace each value v of a counter by f(counter, v), in
+	// a state and in a message on a channel. They claim that Step commutes with
+	// adding a constant to all values of one counter, wherever they are, and let
+	// the checker move the smallest one down to Counter.Least. A value that
+	// means "none" is not passed to f.
+	MapState func(p Process[M], f func(Counter, uint64) uint64)
+	MapMsg   func(ch Channel, m *M, f func(Counter, uint64) uint64)
 	// Bounds are counters that would make the state space infinite: the checker
 	// does not go beyond them, and says so.
 	Bounds []Bound[M]
@@ -333,6 +334,15 @@ func (i Info) Option(c Config, name string) int64 {
 		}
 	}
 	panic("protocol: " + i.Name + " has no option " + name)
+}
+
+// A Counter names numbers that matter only relative to each other, such as the
+// logical clocks of all processes (the zero ID and Time), or what one member
+// counts for one request. The values of different counters are never compared.
+type Counter struct {
+	Member, User ID
+	Time         uint64
+	Least        uint64 // where the smallest value is moved to
 }
 
 // A Bound keeps the checker finite: states in which Of exceeds Max for some

@@ -54,16 +54,19 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
-func mapState(p protocol.Process[Message], f func(uint64) uint64) {
+// clocks is the counter of all timestamps. 0 means none.
+var clocks = protocol.Counter{Least: 1}
+
+func mapState(p protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
 	q := p.(*Process)
-	q.clock = f(q.clock)
+	q.clock = f(clocks, q.clock)
 	if q.request != 0 {
-		q.request = f(q.request)
+		q.request = f(clocks, q.request)
 	}
 }
 
-func mapMsg(m *Message, f func(uint64) uint64) {
+func mapMsg(_ protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
 	if m.Time != 0 {
-		m.Time = f(m.Time)
+		m.Time = f(clocks, m.Time)
 	}
 }

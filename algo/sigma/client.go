@@ -315,6 +315,7 @@ func (c *Client) ejectIfWeak(out *protocol.Out[Message]) {
 	if c.supporters() < len(c.resp)-c.m+1 {
 		c.section = protocol.InLost
 		clear(c.resp)
+		clear(c.given)
 		out.Ejected()
 	}
 }

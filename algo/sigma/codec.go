@@ -207,3 +207,40 @@ func (s *Server) LoadState(b []byte) ([]byte, error) {
 	}
 	return r.Rest, r.Err
 }
+
+// serials counts the supports of one request at one server.
+func serials(server, client protocol.ID, time uint64) protocol.Counter {
+	return protocol.Counter{Member: server, User: client, Time: time}
+}
+
+func mapState(p protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
+	switch p := p.(type) {
+	case *Client:
+		if p.section == protocol.InRem || p.section == protocol.InLost {
+			return
+		}
+		for j := range p.resp {
+			k := serials(protocol.ID(j), p.id, p.time)
+			p.given[j] = f(k, p.given[j])
+			if p.supports(j) {
+				p.resp[j].serial = f(k, p.resp[j].serial)
+			}
+		}
+	case *Server:
+		if p.owner != (entry{}) {
+			p.owner.serial = f(serials(p.id, p.owner.client, p.owner.time), p.owner.serial)
+		}
+		for i, e := range p.queue {
+			p.queue[i].serial = f(serials(p.id, e.client, e.time), e.serial)
+		}
+	}
+}
+
+func mapMsg(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
+	switch {
+	case m.Kind == Request, m.Kind == Yield, m.Kind == SetToken:
+		m.Serial = f(serials(ch.To, ch.From, m.Time), m.Serial)
+	case m.Kind == Response && m.Owner == ch.To && m.Serial != 0:
+		m.Serial = f(serials(ch.From, ch.To, m.Time), m.Serial)
+	}
+}

@@ -16,6 +16,7 @@ type entry struct {
 
 // Server is a server with all extensions. The idle state is the initial state.
 type Server struct {
+	id     protocol.ID
 	period int64 // between CHECKs, ns; 0: never
 	fence  int64
 	eps    int64
@@ -32,8 +33,9 @@ type Server struct {
 	tokens  [2]uint64
 }
 
-func newServer(c protocol.Config) *Server {
+func newServer(id protocol.ID, c protocol.Config) *Server {
 	return &Server{
+		id:     id,
 		period: info.Option(c, "check"),
 		fence:  info.Option(c, "fence"),
 		eps:    info.Option(c, "eps"),

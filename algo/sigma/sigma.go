@@ -124,7 +124,7 @@ var literalInfo = protocol.Info{
 
 // Algorithm is Sigma as one would run it: Figure 1 with numbered supports,
 // deferral, re-requests from recovered servers, leases and fencing tokens.
-var Algorithm = algorithm(info, newDefault, invariants(token))
+var Algorithm = numbered(algorithm(info, newDefault, invariants(token)))
 
 // Literal is Figure 1 line by line, without any extension.
 var Literal = algorithm(literalInfo, newLiteral, invariants(literalToken))
@@ -141,15 +141,21 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 		Ints:       ints,
 		Text:       text,
 		Idempotent: func(m Message) bool { return m.Kind == Check },
-		Bounds:     []protocol.Bound[Message]{{Name: "serials", Max: 3, Of: serial}},
 		Invariants: inv,
 		Inspect:    inspect,
 	}
 }
 
+// numbered adds what the numbers of supports need in the checker.
+func numbered(a protocol.Algorithm[Message]) protocol.Algorithm[Message] {
+	a.MapState, a.MapMsg = mapState, mapMsg
+	a.Bounds = []protocol.Bound[Message]{{Name: "serials", Max: 5, Of: serial}}
+	return a
+}
+
 func newDefault(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 	if id < protocol.ID(c.N) {
-		return newServer(c)
+		return newServer(id, c)
 	}
 	return newClient(id, c)
 }

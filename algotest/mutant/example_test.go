@@ -13,6 +13,7 @@ import (
 // hand: it takes every message for a REPLY.
 func ExampleModel() {
 	broken := ricartagrawala.Algorithm
+	broken.MapState = nil // which expects no wrapper
 	broken.New = func(id protocol.ID, c protocol.Config) protocol.Process[ricartagrawala.Message] {
 		return deaf{ricartagrawala.Algorithm.New(id, c)}
 	}

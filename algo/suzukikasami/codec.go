@@ -3,6 +3,7 @@ package suzukikasami
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -13,7 +14,7 @@ func appendMessage(b []byte, m Message) []byte {
 	if m.Kind == Request {
 		return binary.AppendUvarint(b, m.Number)
 	}
-	return appendWords(b, m.Token)
+	return appendWords(appendWords(b, m.LN), m.Q)
 }
 
 func readMessage(b []byte) (m Message, rest []byte, err error) {
@@ -22,10 +23,7 @@ func readMessage(b []byte) (m Message, rest []byte, err error) {
 	if m.Kind == Request {
 		m.Number = r.Uint()
 	} else {
-		m.Token = make([]uint64, r.Len())
-		for i := range m.Token {
-			m.Token[i] = r.Uint()
-		}
+		m.LN, m.Q = readWords(&r), readWords(&r)
 	}
 	return m, r.Rest, r.Err
 }
@@ -38,18 +36,26 @@ func appendWords(b []byte, words []uint64) []byte {
 	return b
 }
 
+func readWords(r *protocol.Reader) []uint64 {
+	words := make([]uint64, r.Len())
+	for i := range words {
+		words[i] = r.Uint()
+	}
+	return words
+}
+
 func ints(m Message) int {
 	if m.Kind == Request {
 		return 1
 	}
-	return len(m.Token)
+	return len(m.LN) + len(m.Q)
 }
 
 func text(m Message) string {
 	if m.Kind == Request {
 		return fmt.Sprintf("REQUEST(%d)", m.Number)
 	}
-	return "TOKEN(" + strings.Trim(strings.ReplaceAll(fmt.Sprint(m.Token), " ", ","), "[]") + ")"
+	return "TOKEN(" + strings.ReplaceAll(fmt.Sprint(m.LN, m.Q), " ", ",") + ")"
 }
 
 // AppendState implements protocol.Process.
@@ -86,4 +92,29 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 		}
 	}
 	return r.Rest, r.Err
+}
+
+// numbers is the counter of the requests of process j: RN[j] of everybody, LN[j]
+// and what REQUESTs of j carry.
+func numbers(j int) protocol.Counter { return protocol.Counter{User: protocol.ID(j)} }
+
+func mapState(p protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
+	q := p.(*Process)
+	for j := range q.rn {
+		q.rn[j] = f(numbers(j), q.rn[j])
+		if q.token {
+			q.ln[j] = f(numbers(j), q.ln[j])
+		}
+	}
+}
+
+func mapMsg(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
+	if m.Kind == Request {
+		m.Number = f(numbers(int(ch.From)), m.Number)
+		return
+	}
+	m.LN = slices.Clone(m.LN) // a token under way is frozen
+	for j, v := range m.LN {
+		m.LN[j] = f(numbers(j), v)
+	}
 }

@@ -15,11 +15,11 @@ const (
 
 var messages = []protocol.Message{Request: {Name: "REQUEST"}, Token: {Name: "TOKEN"}}
 
-// A Message is REQUEST(number) or TOKEN(LN[0], .., LN[n-1], Q...).
+// A Message is REQUEST(number) or TOKEN(LN, Q).
 type Message struct {
 	Kind   uint8
 	Number uint64   // of a REQUEST: its sender's, counted from 1
-	Token  []uint64 // of a TOKEN: LN and then the queue, frozen once sent
+	LN, Q  []uint64 // of a TOKEN: two parts of one vector, frozen once sent
 }
 
 // Algorithm is the only form.
@@ -40,14 +40,16 @@ var Algorithm = protocol.Algorithm[Message]{
 		p.token = id == 0
 		return p
 	},
-	Append: appendMessage,
-	Read:   readMessage,
-	KindOf: func(m Message) int { return int(m.Kind) },
-	Ints:   ints,
-	Text:   text,
-	// No MapState: the numbers of two processes grow apart without bound, so
-	// that no one constant can be taken from all of them.
-	Bounds: []protocol.Bound[Message]{{Name: "request number", Max: 3, Of: newest}},
+	Append:   appendMessage,
+	Read:     readMessage,
+	KindOf:   func(m Message) int { return int(m.Kind) },
+	Ints:     ints,
+	Text:     text,
+	MapState: mapState,
+	MapMsg:   mapMsg,
+	// The checker takes from the numbers of each process what all others know of
+	// it; what is left is how many requests somebody has not heard of.
+	Bounds: []protocol.Bound[Message]{{Name: "requests unheard of", Max: 2, Of: newest}},
 	Invariants: []protocol.Invariant[Message]{
 		{Name: "suzuki-kasami/token", Err: oneToken},
 	},
@@ -97,7 +99,7 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		case Request:
 			p.onRequest(ev.From, ev.Msg.Number, out)
 		case Token:
-			p.onToken(ev.Msg.Token, out)
+			p.onToken(ev.Msg, out)
 		}
 	default:
 		panic("suzukikasami: unexpected event")
@@ -116,13 +118,13 @@ func (p *Process) try(out *protocol.Out[Message]) {
 }
 
 // onToken takes over the token, whose memory belongs to the message, and enters.
-func (p *Process) onToken(t []uint64, out *protocol.Out[Message]) {
-	if p.section != protocol.InTry || len(t) < p.n {
+func (p *Process) onToken(t Message, out *protocol.Out[Message]) {
+	if p.section != protocol.InTry || len(t.LN) != p.n {
 		panic("suzukikasami: a TOKEN that nobody waits for")
 	}
 	p.token = true
-	copy(p.ln, t)
-	p.queue = append(p.queue, t[p.n:]...)
+	copy(p.ln, t.LN)
+	p.queue = append(p.queue, t.Q...)
 	p.enter(out)
 }
 
@@ -170,7 +172,7 @@ func (p *Process) pass(to protocol.ID, out *protocol.Out[Message]) {
 	t := out.Words(p.n + len(p.queue))
 	copy(t, p.ln)
 	copy(t[p.n:], p.queue)
-	out.Send(to, Message{Kind: Token, Token: t})
+	out.Send(to, Message{Kind: Token, LN: t[:p.n], Q: t[p.n:]})
 	p.token = false
 	p.queue = p.queue[:0]
 }

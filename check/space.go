@@ -66,6 +66,7 @@ type local struct {
 	timers  []uint32
 	lost    uint64   // of a user: members that lost their memory during its epoch
 	lapsed  uint64   // of a client: members at which its lease lapsed
+	ended   uint64   // of these, the members that have suspected the client since
 	known   []uint64 // of a client with leases: the incarnations that it knows
 	lows    []low
 }
@@ -235,6 +236,7 @@ func (s *space) intern(l local) uint32 {
 	k = binary.AppendUvarint(k, l.life)
 	k = binary.AppendUvarint(k, l.lost)
 	k = binary.AppendUvarint(k, l.lapsed)
+	k = binary.AppendUvarint(k, l.ended)
 	for _, v := range l.known {
 		k = binary.AppendUvarint(k, v)
 	}
@@ -294,6 +296,7 @@ func (s *space) move(from uint32, v verb, arg uint64) uint32 {
 	case restore:
 		in.Kind, in.From, in.Arg = protocol.Restore, protocol.ID(arg&0xff), arg>>8
 		l.lapsed &^= 1 << in.From
+		l.ended &^= 1 << in.From
 		l.known = slices.Clone(l.known)
 		l.known[in.From] = in.Arg
 	}
@@ -355,9 +358,11 @@ func (s *space) take(l local, in protocol.Input, msg uint32) move {
 	return m
 }
 
-// send puts a message in flight, unless its receiver is absent.
+// send puts a message in flight, unless its receiver is absent or the lease
+// between the two has lapsed.
 func (s *space) send(st []uint32, msg uint32) []uint32 {
-	if st[1+s.mail.to[msg]] == 0 {
+	from, to := s.mail.from[msg], s.mail.to[msg]
+	if st[1+to] == 0 || s.apart(st, from, to) || s.apart(st, to, from) {
 		return st
 	}
 	i := len(st)
@@ -370,6 +375,12 @@ func (s *space) send(st []uint32, msg uint32) []uint32 {
 		st = slices.Delete(st, i, i+1)
 	}
 	return st
+}
+
+// apart reports whether u is a client whose lease at j has lapsed.
+func (s *space) apart(st []uint32, u, j int) bool {
+	return s.leases && u >= s.members && st[1+u] != 0 && st[1+u] != math.MaxUint32 &&
+		s.locals[st[1+u]].lapsed&(1<<j) != 0
 }
 
 // holds reports whether msg is the last of flight; with FIFO channels, whether it
@@ -556,21 +567,56 @@ func (s *space) detect(st []uint32, f func(visit)) {
 				continue
 			}
 			n := st[1+u]
-			if n == 0 || s.locals[n].lapsed&(1<<j) != 0 {
+			if n == 0 {
 				s.local(st, action{verb: suspect, a: j, b: u}, uint64(u), -1, f)
 			}
 			if n == 0 || !s.leases {
 				continue
 			}
-			l, life := &s.locals[n], s.locals[st[1+j]].life
-			if l.lapsed&(1<<j) != 0 || l.known[j] != life {
+			l, life := s.locals[n], s.locals[st[1+j]].life
+			lapsed, ended := l.lapsed&(1<<j) != 0, l.ended&(1<<j) != 0
+			if lapsed && !ended {
+				s.endLease(st, j, u, f)
+			}
+			if l.known[j] != life || ended {
 				s.local(st, action{verb: restore, a: u, b: j}, uint64(j)|life<<8, -1, f)
 			}
-			if st[0]>>suspectBudget&0xff > 0 && s.locals[n].lapsed&(1<<j) == 0 {
-				s.local(st, action{verb: lapse, a: u, b: j}, uint64(j), suspectBudget, f)
+			if !lapsed && st[0]>>suspectBudget&0xff > 0 {
+				s.lapse(st, u, j, f)
 			}
 		}
 	}
+}
+
+// lapse ends client u's lease at member j on the side of the client, which from
+// now on sends nothing to j and takes nothing from it.
+func (s *space) lapse(st []uint32, u, j int, f func(visit)) {
+	n := s.move(st[1+u], lapse, uint64(j))
+	s.next = s.without(st, j, u)
+	s.next[0] -= 1 << suspectBudget
+	s.finish(action{verb: lapse, a: u, b: j}, n, u, f)
+}
+
+// endLease ends it on the side of the member: what the client sent before and has
+// not arrived is lost.
+func (s *space) endLease(st []uint32, j, u int, f func(visit)) {
+	n := s.move(st[1+j], suspect, uint64(u))
+	s.next = s.without(st, u, j)
+	l := s.locals[st[1+u]]
+	l.ended |= 1 << j
+	s.next[1+u] = s.intern(l)
+	s.finish(action{verb: suspect, a: j, b: u}, n, j, f)
+}
+
+// without returns a copy of st without the messages of one channel, in s.next.
+func (s *space) without(st []uint32, from, to int) []uint32 {
+	next := append(s.next[:0], st[:1+s.total]...)
+	for _, msg := range st[1+s.total:] {
+		if s.mail.from[msg] != from || s.mail.to[msg] != to {
+			next = append(next, msg)
+		}
+	}
+	return next
 }
 
 // faults takes the faults that budgets allow.

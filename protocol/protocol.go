@@ -268,9 +268,10 @@ const (
 	PerfectDetector
 	// LeaseDetector is what a network can have: a client holds a lease at each
 	// server. When it may have lapsed the client gets Suspect(server), and only
-	// after that may the server get Suspect(client), though both are alive. The
-	// client gets Restore(server) when a new lease begins, with the server's
-	// incarnation, also when that changed.
+	// after that does the server get Suspect(client), though both are alive; then
+	// the client gets Restore(server) when a new lease begins, with the server's
+	// incarnation. No message crosses from one lease into the next: what was on
+	// its way is lost. A client also gets Restore when the incarnation changed.
 	LeaseDetector
 )
 

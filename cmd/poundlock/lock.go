@@ -23,7 +23,8 @@ const lockLong = `Lock waits for the lock NAME, runs COMMAND under it and releas
 ends. Standard input, output and error are COMMAND's, and so is the exit status.
 
 COMMAND leads a process group of its own, in the foreground of the terminal if
-there is one. Signals that are sent to poundlock go to the whole group. What
+there is one. Signals that are sent to poundlock go to the whole group. An interrupt
+from the terminal that ends COMMAND also ends the script that it stands in. What
 COMMAND leaves in the background when it ends by itself runs on without the lock;
 when a signal ends COMMAND, the rest of its group is ended before the release.
 
@@ -63,6 +64,8 @@ type lockFlags struct {
 	lease  seconds
 	onLoss string
 	grace  seconds
+
+	interrupted bool // the command was, at the terminal
 }
 
 func lockCommand() *cobra.Command {
@@ -143,6 +146,9 @@ func (f *lockFlags) run(cmd *cobra.Command, name string, command []string) error
 	err := f.lock(cmd, waiting, signals, name, command)
 	if s := waiting.stop(); s != 0 {
 		return &exitStatus{code: 128 + int(s)}
+	}
+	if f.interrupted {
+		supervise.Interrupt()
 	}
 	return err
 }
@@ -258,6 +264,7 @@ func (f *lockFlags) supervise(
 		Signals:  signals,
 		Log:      f.say,
 	}.Run()
+	f.interrupted = result.Interrupted
 	switch {
 	case err != nil:
 		return &exitStatus{code: exitCannotRun, err: err}

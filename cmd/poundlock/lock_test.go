@@ -26,6 +26,7 @@ import (
 type stage struct {
 	t      *testing.T
 	dir    string
+	local  *server.Local
 	flags  []string // that name the cluster
 	client *poundlock.Client
 }
@@ -38,6 +39,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.local = local
 	t.Cleanup(func() { local.Close() })
 	config := poundlock.Config{ClockBound: bound}
 	var names []string
@@ -319,6 +321,44 @@ func TestLockOnTerminal(t *testing.T) {
 	}
 	if _, err := s.client.Mutex("a").TryLock(context.Background()); err != nil {
 		t.Errorf("not released: %v", err)
+	}
+}
+
+// A server loses its memory under a holder: one of four may, and nothing is lost.
+func TestLockOutlivesServerRestart(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	p := s.lock("echo $$ >pid; sleep 2.5; echo 1 >done")
+	s.await("pid")
+	if err := s.local.Stop(0); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(lease / 2)
+	if err := s.local.Start(0); err != nil {
+		t.Fatal(err)
+	}
+	p.want(0)
+	if _, err := s.read("done"); err != nil {
+		t.Error(err)
+	}
+}
+
+// All servers end: the command does before the lease.
+func TestLockLosesServers(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	p := s.lock(family)
+	grandchild, child := s.await("grandchild"), s.await("pid")
+	if err := s.local.Close(); err != nil {
+		t.Fatal(err)
+	}
+	end := time.Now().Add(lease) // at the latest: nobody renews any more
+	p.want(exitLost)
+	if running(child) || running(grandchild) {
+		t.Error("processes are left")
+	}
+	if last := time.Unix(0, int64(s.await("beat"))); last.After(end) {
+		t.Errorf("the group ran until %v after the lease", last.Sub(end))
 	}
 }
 

@@ -95,6 +95,9 @@ func pretend(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if result.Interrupted {
+		Interrupt()
+	}
 	if result.Lost {
 		return statusLost
 	}

@@ -31,6 +31,9 @@ type Command struct {
 type Result struct {
 	Status int  // its own, 128 + the number of the signal that ended it
 	Lost   bool // the lock was lost while it ran
+	// Interrupted says that the terminal's SIGINT ended it, which nobody else got:
+	// see Interrupt.
+	Interrupted bool
 }
 
 // Signals returns a channel of the signals that Run forwards to the command,
@@ -236,8 +239,21 @@ func (r *run) finish(status syscall.WaitStatus) Result {
 	result := Result{Status: status.ExitStatus(), Lost: r.lost}
 	if status.Signaled() {
 		result.Status = 128 + int(status.Signal())
+		result.Interrupted = status.Signal() == syscall.SIGINT && r.tty.foreground() == r.group
 	}
 	return result
+}
+
+// Interrupt passes an interrupt of the terminal on to the rest of this process's
+// group and to itself, as if the command had not had the foreground: a script that
+// is interrupted is to end, and not only the line that it was at. It returns if
+// there is no such script, because this process leads its group.
+func Interrupt() {
+	if syscall.Getpgrp() != os.Getpid() {
+		signal.Reset(syscall.SIGINT)
+		syscall.Kill(0, syscall.SIGINT)
+		time.Sleep(100 * time.Millisecond) // this process ends meanwhile, unless it ignores the signal
+	}
 }
 
 // forward passes a signal on to the group.

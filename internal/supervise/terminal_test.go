@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -242,6 +243,33 @@ func TestPipeline(t *testing.T) {
 	c.see("status=130")
 	c.keys("exit 0\n")
 	c.want(0)
+}
+
+// An interrupt ends the script that the command stands in, as it does without a
+// lock; a command that handles it lets the script go on.
+func TestInterruptedScript(t *testing.T) {
+	t.Parallel()
+	c := shell(t)
+	for _, x := range []struct{ command, status string }{
+		{"exec sleep 60", "130"},
+		{"trap 'exit 4' INT; while :; do sleep 0.02; done", "0"},
+	} {
+		script := filepath.Join(t.TempDir(), "script")
+		text := lockLine + `sh -c "echo in''side; ` + x.command + `"` + "\necho after $?\nexit 0\n"
+		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.keys("bash " + script + "\n")
+		c.see("inside")
+		c.keys(ctrlC)
+		if x.status == "0" {
+			c.see("after 4")
+		}
+		c.see("ready> ")
+		c.keys("echo status=$?\n")
+		c.see("status=" + x.status)
+		c.see("ready> ")
+	}
 }
 
 // The terminal is closed: the command gets SIGHUP and nothing is left.

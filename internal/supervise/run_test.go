@@ -145,6 +145,7 @@ func (l *lock) instant(name string) time.Time {
 // until when it ran.
 const stubborn = `trap '' TERM
 "$SELF" beat & echo $! >pid2
+while ! test -s beat; do sleep 0.01; done
 echo $$ >pid
 while :; do sleep 0.1; done`
 

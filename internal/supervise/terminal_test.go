@@ -250,12 +250,12 @@ func TestPipeline(t *testing.T) {
 func TestInterruptedScript(t *testing.T) {
 	t.Parallel()
 	c := shell(t)
-	for _, x := range []struct{ command, status string }{
-		{"exec sleep 60", "130"},
-		{"trap 'exit 4' INT; while :; do sleep 0.02; done", "0"},
+	for _, x := range []struct{ trap, command, status string }{
+		{"", "exec sleep 60", "130"},
+		{"trap 'exit 4' INT; ", "while :; do sleep 0.02; done", "0"},
 	} {
 		script := filepath.Join(t.TempDir(), "script")
-		text := lockLine + `sh -c "echo in''side; ` + x.command + `"` + "\necho after $?\nexit 0\n"
+		text := lockLine + `sh -c "` + x.trap + `echo in''side; ` + x.command + `"` + "\necho after $?\nexit 0\n"
 		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

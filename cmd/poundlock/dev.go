@@ -311,7 +311,10 @@ func runDev(dir string, idle time.Duration) error {
 	}
 	io.WriteString(ready, devReady)
 	ready.Close()
-	start := awaitEnd(ctx, dir, idle, local.Clients)
+	start, err := awaitEnd(ctx, dir, idle, alive, local.Clients)
+	if err != nil {
+		return err // without closing: that would remove what has the sockets' names now
+	}
 	err = local.Close()
 	alive.Close()
 	start.Close() // last: who has "start" finds a cluster that lives, or none
@@ -319,45 +322,55 @@ func runDev(dir string, idle time.Duration) error {
 }
 
 // awaitEnd returns when there were no clients for a time, or when ctx has ended. It
-// returns "start", locked, so that no client comes before the cluster has ended.
-func awaitEnd(ctx context.Context, dir string, idle time.Duration, sessions func() int) *os.File {
+// returns "start", locked, so that no client comes before the cluster has ended. An
+// error says that the directory is not this cluster's any more.
+func awaitEnd(
+	ctx context.Context, dir string, idle time.Duration, alive *os.File, sessions func() int,
+) (start *os.File, err error) {
 	tick := time.NewTicker(min(idle/4, time.Second))
 	defer tick.Stop()
-	busy := time.Now()
-	for {
+	unused := func() bool {
+		free, err := tryFlock(filepath.Join(dir, devClients), unix.LOCK_EX)
+		if err != nil {
+			return false
+		}
+		free.Close()
+		return sessions() == 0
+	}
+	for busy := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			start, _ := flock(ctx, filepath.Join(dir, devStart), unix.LOCK_EX)
-			return start
+			start, _ = flock(ctx, filepath.Join(dir, devStart), unix.LOCK_EX)
+			return start, nil
 		case <-tick.C:
 		}
-		free, err := tryFlock(filepath.Join(dir, devClients), unix.LOCK_EX)
-		if err == nil {
-			free.Close()
+		if !names(filepath.Join(dir, devAlive), alive) {
+			return nil, fmt.Errorf("%s was removed or replaced", dir)
 		}
-		if err != nil || sessions() > 0 {
+		if !unused() {
 			busy = time.Now()
 		}
 		if time.Since(busy) < idle {
 			continue
 		}
-		start, err := tryFlock(filepath.Join(dir, devStart), unix.LOCK_EX)
-		if err != nil {
+		if start, err = tryFlock(filepath.Join(dir, devStart), unix.LOCK_EX); err != nil {
 			continue // somebody comes
 		}
-		free, err = tryFlock(filepath.Join(dir, devClients), unix.LOCK_EX)
-		if err == nil && sessions() == 0 {
-			free.Close()
-			return start
-		}
-		if err == nil {
-			free.Close()
+		if unused() {
+			return start, nil
 		}
 		start.Close()
 		busy = time.Now()
 	}
+}
+
+// names reports whether a path names an open file.
+func names(path string, f *os.File) bool {
+	a, errA := os.Stat(path)
+	b, errB := f.Stat()
+	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
 // closeInherited closes what this process was given beyond descriptor last: a
@@ -372,8 +385,8 @@ func closeInherited(last int) {
 		return
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	for _, name := range names {
+	entries, _ := dir.Readdirnames(-1)
+	for _, name := range entries {
 		fd, err := strconv.Atoi(name)
 		if err != nil || fd <= last {
 			continue

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -147,6 +148,45 @@ func TestDevStartsOnce(t *testing.T) {
 	if started != 1 {
 		t.Errorf("started %d clusters", started)
 	}
+}
+
+// A cluster whose directory was removed ends, also when another one has come there.
+func TestDevDirectoryRemoved(t *testing.T) {
+	const idle = 400 * time.Millisecond
+	dir := newDevDir(t)
+	d, _ := join(t, dir, idle)
+	defer d.leave()
+	text, err := os.ReadFile(filepath.Join(dir, devAlive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	second, said := join(t, dir, time.Minute)
+	defer second.leave()
+	if !strings.HasPrefix(said, "started") {
+		t.Errorf("said %q", said)
+	}
+	for end := time.Now().Add(10 * time.Second); running(first); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the first one does not end")
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c, err := poundlock.Dial(ctx, second.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 }
 
 // A cluster that cannot start says why, and leaves the directory to the next one.

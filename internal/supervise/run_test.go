@@ -315,6 +315,7 @@ func TestSignalsReachTheGroup(t *testing.T) {
 }
 
 func TestEndedBySignal(t *testing.T) {
+	t.Parallel()
 	l := script(t, options{}, "sleep 60 & echo $! >pid; wait")
 	sleep := l.pid("pid")
 	l.cmd.Process.Signal(syscall.SIGTERM)
@@ -423,6 +424,7 @@ func TestSupervisorKilled(t *testing.T) {
 
 // The supervisor is killed together with its watchdog: the kernel ends the command.
 func TestBothKilled(t *testing.T) {
+	t.Parallel()
 	l := script(t, options{}, "echo $$ >pid; exec sleep 60")
 	pid := l.pid("pid")
 	syscall.Kill(l.watchdog(), syscall.SIGKILL)
@@ -432,6 +434,7 @@ func TestBothKilled(t *testing.T) {
 
 // The supervisor is stopped: the watchdog ends the group before the lease ends.
 func TestSupervisorStopped(t *testing.T) {
+	t.Parallel()
 	const lease = time.Second
 	l := script(t, options{lease: lease}, stubborn)
 	pid := l.pid("pid")
@@ -447,6 +450,7 @@ func TestSupervisorStopped(t *testing.T) {
 
 // Everything is stopped for three leases and continued.
 func TestAllStopped(t *testing.T) {
+	t.Parallel()
 	const lease = 300 * time.Millisecond
 	l := script(t, options{lease: lease}, "echo $$ >pid; while :; do sleep 0.02; done")
 	pid, dog, lock := l.pid("pid"), l.watchdog(), l.cmd.Process.Pid
@@ -483,6 +487,7 @@ func TestLeaseEnds(t *testing.T) {
 
 // A watchdog that somebody kills is replaced.
 func TestWatchdogKilled(t *testing.T) {
+	t.Parallel()
 	const lease = time.Second
 	l := script(t, options{lease: lease}, stubborn)
 	l.pid("pid")
@@ -500,6 +505,7 @@ func TestWatchdogKilled(t *testing.T) {
 
 // A watchdog that is stopped delays nobody for long.
 func TestWatchdogStopped(t *testing.T) {
+	t.Parallel()
 	l := script(t, options{}, "echo $$ >pid; exec sleep 60")
 	l.pid("pid")
 	syscall.Kill(l.watchdog(), syscall.SIGSTOP)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/proctest"
 )
 
 // newDevDir is a directory for a development cluster, which ends with the test.
@@ -175,7 +176,7 @@ func TestDevDirectoryRemoved(t *testing.T) {
 	if !strings.HasPrefix(said, "started") {
 		t.Errorf("said %q", said)
 	}
-	for end := time.Now().Add(10 * time.Second); running(first); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); proctest.Running(first); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the first one does not end")
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/fence"
+	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/server"
 )
@@ -128,20 +129,11 @@ func (p *lockProcess) want(status int) {
 // watchdog is the process id of the one that poundlock started.
 func (p *lockProcess) watchdog() int {
 	p.t.Helper()
-	parent := strconv.Itoa(p.cmd.Process.Pid)
-	tasks, _ := filepath.Glob("/proc/" + parent + "/task/*/children")
-	for _, f := range tasks {
-		text, _ := os.ReadFile(f)
-		for _, pid := range strings.Fields(string(text)) {
-			cmdline, _ := os.ReadFile("/proc/" + pid + "/cmdline")
-			if strings.Contains(string(cmdline), "\x00"+supervise.WatchdogCommand+"\x00") {
-				n, _ := strconv.Atoi(pid)
-				return n
-			}
-		}
+	pid := proctest.Child(p.cmd.Process.Pid, supervise.WatchdogCommand)
+	if pid == 0 {
+		p.t.Fatal("no watchdog")
 	}
-	p.t.Fatal("no watchdog")
-	return 0
+	return pid
 }
 
 func (s *stage) read(name string) (int, error) {
@@ -178,16 +170,6 @@ func (s *stage) next() *poundlock.Grant {
 	return g
 }
 
-// running is false for a zombie: nothing of it runs.
-func running(pid int) bool {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
-}
-
 // family is a script with a grandchild, neither of which obeys SIGTERM. The
 // grandchild keeps writing down the time, in nanoseconds.
 const family = `trap '' TERM
@@ -207,13 +189,13 @@ func TestLockKilled(t *testing.T) {
 	p.cmd.Process.Kill()
 	g := s.next()
 	defer g.Unlock()
-	if running(child) || running(grandchild) {
-		t.Errorf("the next holder is not alone: child %v, grandchild %v", running(child), running(grandchild))
+	if proctest.Running(child) || proctest.Running(grandchild) {
+		t.Errorf("the next holder is not alone: child %v, grandchild %v", proctest.Running(child), proctest.Running(grandchild))
 	}
 	if held := int(g.Token()); held <= s.await("token") {
 		t.Errorf("token %d after %d", held, s.await("token"))
 	}
-	for end := time.Now().Add(5 * time.Second); running(dog); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); proctest.Running(dog); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the watchdog is left")
 		}
@@ -228,15 +210,15 @@ func TestLockStopped(t *testing.T) {
 	p := s.lock(family)
 	grandchild, child := s.await("grandchild"), s.await("pid")
 	time.Sleep(3 * lease / 2) // it lives by renewals
-	if !running(child) {
+	if !proctest.Running(child) {
 		t.Fatalf("ended while the lease was renewed: %s", p.stderr.String())
 	}
 	p.cmd.Process.Signal(syscall.SIGSTOP)
 	end := time.Now().Add(lease) // at the latest: no renewal was sent after the stop
 	g := s.next()
 	defer g.Unlock()
-	if running(child) || running(grandchild) {
-		t.Errorf("the next holder is not alone: child %v, grandchild %v", running(child), running(grandchild))
+	if proctest.Running(child) || proctest.Running(grandchild) {
+		t.Errorf("the next holder is not alone: child %v, grandchild %v", proctest.Running(child), proctest.Running(grandchild))
 	}
 	if last := time.Unix(0, int64(s.await("beat"))); last.After(end) {
 		t.Errorf("the group ran until %v after the lease", last.Sub(end))
@@ -278,7 +260,7 @@ func TestAllStopped(t *testing.T) {
 	if !strings.Contains(p.stderr.String(), `lock "a" was lost`) {
 		t.Errorf("stderr %q", p.stderr.String())
 	}
-	if running(child) || running(grandchild) || running(dog) {
+	if proctest.Running(child) || proctest.Running(grandchild) || proctest.Running(dog) {
 		t.Error("processes are left")
 	}
 	if err := g.Unlock(); err != nil {
@@ -354,7 +336,7 @@ func TestLockLosesServers(t *testing.T) {
 	}
 	end := time.Now().Add(lease) // at the latest: nobody renews any more
 	p.want(exitLost)
-	if running(child) || running(grandchild) {
+	if proctest.Running(child) || proctest.Running(grandchild) {
 		t.Error("processes are left")
 	}
 	if last := time.Unix(0, int64(s.await("beat"))); last.After(end) {

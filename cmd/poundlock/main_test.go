@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/poundlock/poundlock/internal/proctest"
 )
 
 // TestMain makes this binary poundlock: for the command of that name in a
@@ -19,7 +21,7 @@ func TestMain(m *testing.M) {
 	}
 	// The race detector lets every process sleep for a second at its end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	testscript.Main(m, map[string]func(){
+	testscript.Main(proctest.Main{Tests: m}, map[string]func(){
 		"poundlock": main,
 	})
 }

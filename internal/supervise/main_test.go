@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/proctest"
 )
 
 // TestMain makes this binary the programs of this package: the gate, the watchdog,
@@ -35,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	// The race detector lets every process sleep for a second at its end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	os.Exit(m.Run())
+	os.Exit(proctest.Main{Tests: m}.Run())
 }
 
 // statusLost is the exit status of a supervisor whose lock was lost.

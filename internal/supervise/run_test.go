@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/proctest"
 )
 
 // A lock is a running supervisor.
@@ -153,23 +155,13 @@ while :; do sleep 0.1; done`
 func (l *lock) endsInTime() {
 	l.t.Helper()
 	eventually(l.t, 5*time.Second, "the group has ended", func() bool {
-		return !alive(l.pid("pid")) && !alive(l.pid("pid2"))
+		return !proctest.Running(l.pid("pid")) && !proctest.Running(l.pid("pid2"))
 	})
 	left := l.instant("lease").Sub(l.instant("beat"))
 	l.t.Logf("the group ended %v before the lease", left)
 	if left < 0 {
 		l.t.Error("that is too late")
 	}
-}
-
-// alive is false for a zombie: it is nobody's any more.
-func alive(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return syscall.Kill(pid, 0) == nil && !os.IsNotExist(err)
-	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	return !strings.HasPrefix(rest, "Z")
 }
 
 func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
@@ -181,35 +173,17 @@ func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) 
 	}
 }
 
-func gone(pid int) func() bool { return func() bool { return !alive(pid) } }
+func gone(pid int) func() bool { return func() bool { return !proctest.Running(pid) } }
 
-// watchdogOf finds the watchdog among the supervisor's children.
+// watchdog waits for the watchdog among the supervisor's children.
 func (l *lock) watchdog() int {
 	l.t.Helper()
-	found := 0
+	pid := 0
 	eventually(l.t, 5*time.Second, "a watchdog", func() bool {
-		for _, pid := range children(l.cmd.Process.Pid) {
-			cmdline, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-			if strings.Contains(string(cmdline), "\x00"+WatchdogCommand+"\x00") && alive(pid) {
-				found = pid
-			}
-		}
-		return found != 0
+		pid = proctest.Child(l.cmd.Process.Pid, WatchdogCommand)
+		return pid != 0
 	})
-	return found
-}
-
-func children(pid int) (pids []int) {
-	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
-	for _, f := range tasks {
-		b, _ := os.ReadFile(f)
-		for _, word := range strings.Fields(string(b)) {
-			if p, err := strconv.Atoi(word); err == nil {
-				pids = append(pids, p)
-			}
-		}
-	}
-	return pids
+	return pid
 }
 
 func TestStatus(t *testing.T) {
@@ -320,7 +294,7 @@ func TestEndedBySignal(t *testing.T) {
 	sleep := l.pid("pid")
 	l.cmd.Process.Signal(syscall.SIGTERM)
 	l.want(143)
-	if alive(sleep) {
+	if proctest.Running(sleep) {
 		t.Error("the signal did not reach the whole group")
 	}
 }
@@ -332,14 +306,14 @@ func TestRestOfTheGroup(t *testing.T) {
 	t.Run("exited", func(t *testing.T) {
 		l := script(t, options{}, leave+"exit 5")
 		l.want(5)
-		if !alive(l.pid("pid")) {
+		if !proctest.Running(l.pid("pid")) {
 			t.Error("ended")
 		}
 	})
 	t.Run("killed", func(t *testing.T) {
 		l := script(t, options{}, leave+"kill -KILL $$")
 		l.want(137)
-		if alive(l.pid("pid")) {
+		if proctest.Running(l.pid("pid")) {
 			t.Error("lives on without a lock")
 		}
 	})
@@ -359,7 +333,7 @@ func TestLoss(t *testing.T) {
 		t.Parallel()
 		l := script(t, options{lose: 300 * time.Millisecond, grace: 300 * time.Millisecond}, stubborn)
 		l.want(statusLost)
-		if alive(l.pid("pid2")) {
+		if proctest.Running(l.pid("pid2")) {
 			t.Error("the group lives on")
 		}
 	})
@@ -368,7 +342,7 @@ func TestLoss(t *testing.T) {
 		l := script(t, options{lose: 300 * time.Millisecond, grace: 300 * time.Millisecond},
 			"(trap '' TERM; while :; do sleep 0.1; done) & echo $! >pid2; exec sleep 60")
 		l.want(statusLost)
-		if alive(l.pid("pid2")) {
+		if proctest.Running(l.pid("pid2")) {
 			t.Error("the group lives on")
 		}
 	})
@@ -376,7 +350,7 @@ func TestLoss(t *testing.T) {
 		t.Parallel()
 		l := script(t, options{lose: 300 * time.Millisecond, action: Kill, grace: time.Hour}, stubborn)
 		l.want(statusLost)
-		if alive(l.pid("pid2")) {
+		if proctest.Running(l.pid("pid2")) {
 			t.Error("the group lives on")
 		}
 	})
@@ -439,7 +413,7 @@ func TestSupervisorStopped(t *testing.T) {
 	l := script(t, options{lease: lease}, stubborn)
 	pid := l.pid("pid")
 	time.Sleep(lease) // so that it lives by renewals
-	if !alive(pid) {
+	if !proctest.Running(pid) {
 		t.Fatalf("ended while the lease was renewed: %s", l.stderr.String())
 	}
 	l.cmd.Process.Signal(syscall.SIGSTOP)
@@ -462,7 +436,7 @@ func TestAllStopped(t *testing.T) {
 		syscall.Kill(p, syscall.SIGCONT)
 	}
 	l.want(statusLost)
-	if alive(pid) || alive(dog) {
+	if proctest.Running(pid) || proctest.Running(dog) {
 		t.Error("processes are left")
 	}
 }

@@ -1,0 +1,84 @@
+// Package proctest helps tests that start processes: it tells whether they still
+// run, and fails a test binary that leaves some behind. It reads /proc, and knows
+// nothing where there is none.
+package proctest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Running is false for a process that has ended, even if nobody has waited for it.
+func Running(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	s := string(text)
+	state := strings.TrimSpace(s[strings.LastIndexByte(s, ')')+1:])
+	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
+}
+
+// Child finds a running child of a process by an argument of its command line. It
+// returns 0 if there is none.
+func Child(parent int, argument string) int {
+	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(parent) + "/task/*/children")
+	for _, f := range lists {
+		text, _ := os.ReadFile(f)
+		for _, word := range strings.Fields(string(text)) {
+			cmdline, _ := os.ReadFile("/proc/" + word + "/cmdline")
+			pid, err := strconv.Atoi(word)
+			if err == nil && strings.Contains(string(cmdline), "\x00"+argument+"\x00") && Running(pid) {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
+// A Main runs the tests of a package and then fails if a process of the test
+// binary is left: some test started it, or something that it started did.
+type Main struct {
+	Tests interface{ Run() int }
+}
+
+// Run implements what a testing.M does.
+func (m Main) Run() int {
+	code := m.Tests.Run()
+	left := others()
+	for end := time.Now().Add(2 * time.Second); len(left) > 0 && time.Now().Before(end); left = others() {
+		time.Sleep(10 * time.Millisecond) // they were told to end
+	}
+	for pid, cmdline := range left {
+		fmt.Fprintf(os.Stderr, "proctest: process %d is left: %s\n", pid, cmdline)
+		syscall.Kill(pid, syscall.SIGKILL)
+		code = max(code, 1)
+	}
+	return code
+}
+
+// others are the processes that run this binary, by id.
+func others() map[int]string {
+	self, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return nil
+	}
+	found := map[int]string{}
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if exe, err := os.Stat(link); err == nil && os.SameFile(self, exe) && Running(pid) {
+			cmdline, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
+			found[pid] = strings.ReplaceAll(string(cmdline), "\x00", " ")
+		}
+	}
+	return found
+}

@@ -5,7 +5,7 @@
 // # Model
 //
 // n processes, reliable channels (FIFO not needed), no failures, asynchronous.
-// Member 0 holds the token at first.
+// The last member holds the token at first.
 //
 // # Properties
 //
@@ -26,7 +26,9 @@
 // # Deviations
 //
 // None in substance. The paper's procedure waits for the token in its middle;
-// here that is two steps.
+// here that is two steps. Who holds the token at first is free; it is the process
+// that comes last in a run whose processes come in turn, so that no entry of such
+// a run is free by chance.
 //
 // # Checked
 //

@@ -50,11 +50,35 @@ func TestMessages(t *testing.T) {
 			t.Errorf("the entry of %d took %d messages, want %d", id, got, want)
 		}
 	}
-	enter(0, 0)
+	enter(n-1, 0)
+	enter(n-1, 0)
 	enter(3, n)
 	enter(3, 0)
 	enter(3, 0)
 	enter(0, n)
+}
+
+// Whoever comes last holds the token first, so that at low load every entry costs
+// n messages, the first ones too; under load exactly one entry of the run is free.
+func TestMessagesPerEntry(t *testing.T) {
+	const n, entries = 10, 100
+	for _, x := range []struct {
+		think time.Duration
+		free  int
+	}{{time.Second, 0}, {0, 1}} {
+		r, err := sim.Run(Algorithm, sim.Config{
+			Config:  protocol.Config{N: n},
+			Entries: []int{entries},
+			Think:   sim.Constant(x.think),
+			Hold:    sim.Constant(time.Millisecond),
+		})
+		if err != nil || r.ViolationCount != 0 {
+			t.Fatal(err, r.Violations)
+		}
+		if want := n * (n*entries - x.free); int(r.Messages) != want {
+			t.Errorf("think %v: %d messages, want %d", x.think, r.Messages, want)
+		}
+	}
 }
 
 func TestOrder(t *testing.T) {
@@ -91,21 +115,21 @@ func order() string {
 // process, is not served again.
 func TestOldRequests(t *testing.T) {
 	s := system(3)
-	s.Try(1) // its first request to 2 stays behind
-	s.Deliver(1, 0, 0)
-	s.Deliver(0, 1, 0)
-	s.Try(2)
+	s.Try(1) // its first request to 0 stays behind
+	s.Deliver(1, 2, 0)
 	s.Deliver(2, 1, 0)
+	s.Try(0)
+	s.Deliver(0, 1, 0)
 	s.Exit(1)
-	s.Deliver(1, 2, 1) // the token
-	s.Exit(2)
-	s.Deliver(1, 2, 0) // the old request
-	if got := s.InFlight(2, 1); len(got) != 0 {
+	s.Deliver(1, 0, 1) // the token
+	s.Exit(0)
+	s.Deliver(1, 0, 0) // the old request
+	if got := s.InFlight(0, 1); len(got) != 0 {
 		t.Fatalf("the idle token follows an old request: %v", got)
 	}
 	s.Try(1)
-	s.Deliver(1, 2, 0) // a new one
-	if got := s.InFlight(2, 1); len(got) != 1 || got[0].Kind != Token {
+	s.Deliver(1, 0, 0) // a new one
+	if got := s.InFlight(0, 1); len(got) != 1 || got[0].Kind != Token {
 		t.Fatalf("the idle token does not follow a new request: %v", got)
 	}
 }
@@ -134,10 +158,10 @@ func TestMutants(t *testing.T) {
 		return func() {
 			s := system(2)
 			if try {
-				s.Try(1)
+				s.Try(0)
 			}
 			var out protocol.Out[Message]
-			s.Procs[1].Step(protocol.Event[Message]{
+			s.Procs[0].Step(protocol.Event[Message]{
 				Input: protocol.Input{Kind: protocol.Receive}, Msg: Message{Kind: Token, LN: token},
 			}, &out)
 		}

@@ -8,10 +8,11 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A story from a paper: whoever holds the token enters without any message.
+// A story from a paper: whoever holds the token enters without any message;
+// at first that is the last process.
 func ExampleSystem() {
 	s := algotest.NewSystem(suzukikasami.Algorithm, protocol.Config{N: 4}, 0)
-	for _, id := range []protocol.ID{0, 2, 2} {
+	for _, id := range []protocol.ID{3, 2, 2} {
 		before := s.Sent
 		s.Try(id)
 		s.Settle()
@@ -19,7 +20,7 @@ func ExampleSystem() {
 		s.Exit(id)
 	}
 	// Output:
-	// [0] after 0 messages
+	// [3] after 0 messages
 	// [2] after 4 messages
 	// [2] after 0 messages
 }

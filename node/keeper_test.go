@@ -147,8 +147,10 @@ func (d *diary) has(at protocol.ID, kind protocol.Kind, from protocol.ID) bool {
 }
 
 func (e keeperEvent) String() string {
-	kinds := []string{protocol.Try: "try", protocol.Cancel: "cancel", protocol.Exit: "exit",
-		protocol.Suspect: "suspect", protocol.Restore: "restore", protocol.Timeout: "timeout"}
+	kinds := []string{
+		protocol.Try: "try", protocol.Cancel: "cancel", protocol.Exit: "exit",
+		protocol.Suspect: "suspect", protocol.Restore: "restore", protocol.Timeout: "timeout",
+	}
 	who := func(id protocol.ID) string {
 		if id < 16 {
 			return fmt.Sprintf("s%d", id+1)

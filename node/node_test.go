@@ -112,7 +112,7 @@ func start(t testing.TB, c node.Config) *node.Node {
 func count(t *testing.T, nodes []*node.Node, locks, entries int) {
 	t.Helper()
 	counters := make([]int, locks) // the race detector watches them too
-	var inside = make([]atomic.Int32, locks)
+	inside := make([]atomic.Int32, locks)
 	var wg sync.WaitGroup
 	for i, n := range nodes {
 		for k := range locks {

@@ -44,8 +44,10 @@ type Server struct {
 
 // Config says how to reach a cluster. Servers is required.
 type Config struct {
-	Servers []Server    // the whole slot table; ids follow the names, so its order does not matter
-	TLS     *tls.Config // nil: plaintext
+	Servers []Server // the whole slot table; ids follow the names, so its order does not matter
+	// TLS is nil for plaintext. Without a ServerName each server's certificate must
+	// be for the host of its address, or for its Name where that is a unix socket.
+	TLS *tls.Config
 	// Lease is how long servers keep the locks of a silent client: shorter frees
 	// the locks of a crashed client sooner, longer survives longer pauses.
 	// Default 10s; servers may allow less.

@@ -26,7 +26,7 @@ type cutter struct {
 }
 
 func (c *cutter) dial(ctx context.Context, p node.Peer) (net.Conn, error) {
-	conn, err := transport.Dial(ctx, p.Addr, nil)
+	conn, err := transport.Dial(ctx, p.Name, p.Addr, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -276,8 +276,10 @@ func TestCallsFromCallbacks(t *testing.T) {
 func TestCancel(t *testing.T) {
 	host := node.HostOf(keeper(nil))
 	_, peers := clusterAt(t, 1, false, host, nil)
-	c := start(t, node.Config{ID: node.NewClientID(), Host: host,
-		Peers: []node.Peer{{Name: "s1", Addr: "unix:/nonexistent/socket"}}})
+	c := start(t, node.Config{
+		ID: node.NewClientID(), Host: host,
+		Peers: []node.Peer{{Name: "s1", Addr: "unix:/nonexistent/socket"}},
+	})
 	u := newProbe()
 	must(t, c.Try("a", u, false))
 	c.Exit("a") // not inside: no effect

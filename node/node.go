@@ -60,7 +60,10 @@ type Config struct {
 	Epoch  uint64 // of the slot table, in every frame; another epoch is refused
 
 	Listener net.Listener // where a member accepts; nil at a client. Close closes it
-	TLS      *tls.Config  // for dialing; nil: plaintext. A TLS listener is the caller's
+	// TLS is for dialing; nil: plaintext. A TLS listener is the caller's. Without a
+	// ServerName each member's certificate must be for the host of its address, or
+	// for its name in Peers where the address is a unix socket.
+	TLS *tls.Config
 
 	// Lease is L: a member suspects a client that it has not heard of for L. A
 	// client asks for its own, and gets at most the member's. Default 10s.
@@ -222,7 +225,9 @@ func (c *Config) complete() error {
 	}
 	if c.Dial == nil {
 		tls := c.TLS
-		c.Dial = func(ctx context.Context, p Peer) (net.Conn, error) { return transport.Dial(ctx, p.Addr, tls) }
+		c.Dial = func(ctx context.Context, p Peer) (net.Conn, error) {
+			return transport.Dial(ctx, p.Name, p.Addr, tls)
+		}
 	}
 	if c.Boot == nil {
 		c.Boot = bootTime

@@ -21,7 +21,7 @@ type AskConfig struct {
 	NoAmnesia  bool        // allow fewer than 4 servers
 	Epoch      uint64
 	ClockBound time.Duration // default 50ms
-	TLS        *tls.Config   // nil: plaintext
+	TLS        *tls.Config   // nil: plaintext. As in poundlock.Config
 }
 
 // An Answer is what one server said, or why it said nothing.

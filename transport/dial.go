@@ -33,28 +33,32 @@ func CheckAddr(addr string) error {
 	return nil
 }
 
-// Dial connects to addr. A TLS configuration without a server name gets the host
-// of addr.
-func Dial(ctx context.Context, addr string, c *tls.Config) (net.Conn, error) {
+// Dial connects to the server called name at addr. c is nil for plaintext. The
+// certificate of the server must be for c.ServerName; without one, for the host of
+// addr, or for name where addr is a unix socket, which has no host.
+func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, error) {
 	network, address := split(addr)
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, network, address)
 	if err != nil || c == nil {
 		return conn, err
 	}
-	if c.ServerName == "" && network == "tcp" {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			conn.Close()
-			return nil, fmt.Errorf("transport: address %q: %w", addr, err)
-		}
+	if c.ServerName == "" {
 		c = c.Clone()
-		c.ServerName = host
+		c.ServerName = name
+		if network == "tcp" {
+			host, _, err := net.SplitHostPort(address)
+			if err != nil {
+				conn.Close()
+				return nil, fmt.Errorf("transport: address %q: %w", addr, err)
+			}
+			c.ServerName, _, _ = strings.Cut(host, "%") // no certificate names a zone of this machine
+		}
 	}
 	secure := tls.Client(conn, c)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("transport: TLS with %s: %w", addr, err)
+		return nil, fmt.Errorf("transport: TLS with %s, expected to be %q: %w", addr, c.ServerName, err)
 	}
 	return secure, nil
 }

@@ -253,32 +253,58 @@ func TestDial(t *testing.T) {
 		if !strings.HasPrefix(addr, unixPrefix) {
 			addr = l.Addr().String()
 		}
-		c, err := Dial(t.Context(), addr, nil)
+		c, err := Dial(t.Context(), "s1", addr, nil)
 		talk(t, c, err)
 	}
 }
 
+// The server must be who was dialed: the host of its address, its name where the
+// address is a path, or whom the configuration names.
 func TestDialTLS(t *testing.T) {
 	certificate, pool := selfSigned(t)
-	for _, addr := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "s")} {
-		plain, err := Listen(addr)
+	for _, x := range []struct {
+		addr, name, serverName string
+		ok                     bool
+	}{
+		{"127.0.0.1:0", "s2", "", true},
+		{"127.0.0.1:0", "s2", "s1", true},
+		{"127.0.0.1:0", "s1", "s2", false},
+		{"localhost:0", "s1", "", false},
+		{"localhost:0", "s2", "s1", true},
+		{unixPrefix, "s1", "", true},
+		{unixPrefix, "s2", "", false},
+		{unixPrefix, "s2", "s1", true},
+		{unixPrefix, "s2", "127.0.0.1", true},
+	} {
+		addr := x.addr
+		if addr == unixPrefix {
+			addr += filepath.Join(t.TempDir(), "s")
+		}
+		plain, err := Listen(strings.Replace(addr, "localhost", "127.0.0.1", 1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		l := tls.NewListener(plain, &tls.Config{Certificates: []tls.Certificate{certificate}})
 		defer l.Close()
 		go echo(l)
-		c := &tls.Config{RootCAs: pool}
-		if strings.HasPrefix(addr, unixPrefix) {
-			c.ServerName = "127.0.0.1" // a path has no host
-		} else {
-			addr = plain.Addr().String()
+		if x.addr != unixPrefix {
+			_, port, _ := strings.Cut(plain.Addr().String(), ":")
+			addr = strings.TrimSuffix(addr, "0") + port
 		}
-		conn, err := Dial(t.Context(), addr, c)
-		talk(t, conn, err)
+		c := &tls.Config{RootCAs: pool, ServerName: x.serverName}
+		conn, err := Dial(t.Context(), x.name, addr, c)
+		switch {
+		case x.ok:
+			talk(t, conn, err)
+		case err == nil || !strings.Contains(err.Error(), "certificate"):
+			t.Errorf("%+v: %v", x, err)
+		}
+		if c.ServerName != x.serverName {
+			t.Errorf("%+v: the caller's configuration has become %q", x, c.ServerName)
+		}
 
 		go echo(l)
-		_, err = Dial(t.Context(), addr, &tls.Config{ServerName: "127.0.0.1"})
+		_, err = Dial(t.Context(), x.name, addr, &tls.Config{ServerName: "s1"})
 		if err == nil || !strings.Contains(err.Error(), addr) {
 			t.Errorf("an unknown authority is trusted: %v", err)
 		}
@@ -293,6 +319,7 @@ func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	}
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		DNSNames:    []string{"s1"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)

@@ -40,6 +40,7 @@ type clusterFlags struct {
 	tlsCert    string
 	tlsKey     string
 	tlsCA      string
+	tlsName    string
 }
 
 func (f *clusterFlags) register(s *pflag.FlagSet) {
@@ -51,6 +52,8 @@ func (f *clusterFlags) register(s *pflag.FlagSet) {
 	s.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` with the certificate of this process")
 	s.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` with its private key")
 	s.StringVar(&f.tlsCA, "tls-ca", "", "PEM `file` with the authorities that sign the other side's certificates")
+	s.StringVar(&f.tlsName, "tls-server-name", "",
+		"`name` in the servers' certificates (default the host of each address; of a unix socket, the server's name)")
 }
 
 // fill sets the flags that were not given from the environment and the file. It
@@ -100,20 +103,20 @@ func (f *clusterFlags) config(cmd *cobra.Command) (poundlock.Config, error) {
 	return c, nil
 }
 
-// clientTLS is nil when no TLS file is given. Without an authority the system's
-// are trusted; with a certificate the client shows it.
+// clientTLS is nil when no flag of TLS is given. Without an authority the
+// system's are trusted; with a certificate the client shows it.
 func (f *clusterFlags) clientTLS() (*tls.Config, error) {
-	if f.tlsCert == "" && f.tlsKey == "" && f.tlsCA == "" {
+	if f.tlsCert == "" && f.tlsKey == "" && f.tlsCA == "" && f.tlsName == "" {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS13}
+	c := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: f.tlsName}
 	if err := f.loadTLS(c); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// serverTLS is nil when no TLS file is given. With an authority it asks every
+// serverTLS is nil when no flag of TLS is given. With an authority it asks every
 // client for a certificate.
 func (f *clusterFlags) serverTLS() (*tls.Config, error) {
 	c, err := f.clientTLS()
@@ -121,7 +124,7 @@ func (f *clusterFlags) serverTLS() (*tls.Config, error) {
 		return nil, err
 	}
 	if len(c.Certificates) == 0 {
-		return nil, errors.New("--tls-ca: a server also needs --tls-cert and --tls-key")
+		return nil, errors.New("a server with TLS needs --tls-cert and --tls-key")
 	}
 	if c.RootCAs != nil {
 		c.ClientCAs, c.ClientAuth = c.RootCAs, tls.RequireAndVerifyClientCert

@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 	"github.com/poundlock/poundlock/server"
 )
 
-// An authority signs certificates of processes on 127.0.0.1.
+// An authority signs certificates of processes on 127.0.0.1, and by their names.
 type authority struct {
 	t    *testing.T
 	dir  string
@@ -47,6 +48,7 @@ func (a *authority) sign(name string, parent *authority) (*x509.Certificate, *ec
 		Subject:      pkix.Name{CommonName: name},
 		NotBefore:    time.Now().Add(-time.Hour),
 		NotAfter:     time.Now().Add(time.Hour),
+		DNSNames:     []string{name},
 		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -166,12 +168,90 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
+// TestTLSOnUnixSockets: a server on a path shows a certificate for its own name,
+// or for the one of --tls-server-name; another server's will not do.
+func TestTLSOnUnixSockets(t *testing.T) {
+	a := newAuthority(t)
+	a.sign("client", a)
+	dir, err := os.MkdirTemp("", "tls") // short: the kernel limits the path of a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	table := server.LocalServers(dir, 4)
+	flags := func(certificate, name string) clusterFlags {
+		return clusterFlags{
+			tlsCert: a.path(certificate + ".pem"), tlsKey: a.path(certificate + ".key"),
+			tlsCA: a.path("authority.pem"), tlsName: name,
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	running := 0
+	defer func() {
+		stop()
+		for range running {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for _, p := range table {
+		name := p.Name
+		if name == "s4" {
+			name = "imposter"
+		}
+		a.sign(name, a)
+		f := flags(name, "")
+		config, err := f.serverTLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := server.New(server.Config{Name: p.Name, Servers: table, TLS: config})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running++
+		go func() { ended <- s.Run(ctx) }()
+	}
+	for _, x := range []struct {
+		expect string
+		ok     []bool
+	}{
+		{"", []bool{true, true, true, false}},
+		{"imposter", []bool{false, false, false, true}},
+	} {
+		f := flags("client", x.expect)
+		config, err := f.clientTLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		answers, err := server.Ask(ctx, server.AskConfig{Servers: table, TLS: config})
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range answers {
+			if (a.Err == nil) != x.ok[i] {
+				t.Errorf("expecting %q, %s: error %v", x.expect, a.Server.Name, a.Err)
+			} else if a.Err != nil && !strings.Contains(a.Err.Error(), "certificate") {
+				t.Errorf("expecting %q, %s: error %v does not speak of the certificate", x.expect, a.Server.Name, a.Err)
+			}
+		}
+	}
+}
+
 // TestServerTLS: an authority alone is not enough for a server.
 func TestServerTLS(t *testing.T) {
 	a := newAuthority(t)
 	f := clusterFlags{tlsCA: a.path("authority.pem")}
 	if _, err := f.serverTLS(); err == nil {
 		t.Error("a server without a certificate")
+	}
+	f = clusterFlags{tlsName: "s1"}
+	if c, err := f.clientTLS(); err != nil || c == nil || c.ServerName != "s1" {
+		t.Errorf("error %v, config %+v: want TLS by the system's authorities", err, c)
 	}
 	f = clusterFlags{tlsCert: a.path("authority.pem"), tlsKey: a.path("authority.key")}
 	c, err := f.serverTLS()

@@ -39,7 +39,9 @@
 //
 // # Deviations
 //
-// Literal is Figure 1 without any change. Algorithm differs in this:
+// Literal is Figure 1 line by line; only, a server that suspects a client drops
+// its request from the queue too, and not just when it comes up. Algorithm differs
+// in this:
 //
 //   - Deferral. Figure 1 polls all servers again as soon as m have answered, so
 //     each waiting client floods them for as long as somebody is inside; the

@@ -138,11 +138,12 @@ func (s *LiteralServer) Step(ev protocol.Event[Message], out *protocol.Out[Messa
 	case protocol.Start:
 	case protocol.Receive:
 		s.onMessage(ev.From, ev.Msg.Kind, ev.Msg.Time, out)
-	case protocol.Suspect: // lines 46-47
-		if s.owner.client == ev.From {
-			s.delete(s.owner, out)
-		}
+	case protocol.Suspect: // lines 46-47, for an owner to be as well: see protocol.Suspect
+		s.delete(s.stored(ev.From), out)
 	case protocol.Timeout: // lines 48-49
+		if ev.Timer != checkTimer {
+			panic("sigma: unexpected timer at a server")
+		}
 		out.Send(s.owner.client, Message{Kind: Check, Time: s.owner.time})
 		owned = false
 	default:

@@ -61,6 +61,8 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 			owned = false
 		case forgetTimer:
 			s.largest, s.tokens = 0, [2]uint64{}
+		default:
+			panic("sigma: unexpected timer at a server")
 		}
 	default:
 		panic("sigma: unexpected event at a server")

@@ -69,12 +69,16 @@ type Config struct {
 	// Replace lists mutants beyond the guards.
 	Replace []Replacement
 	// Outside lists functions that are not part of the machine, such as the
-	// properties that the checks use, each with the reason.
+	// properties that the checks use, each with the reason. The name of a type
+	// stands for all its methods: a package with two machines has a test for each.
 	Outside map[string]string
 	// Survivors maps the name of a mutant that no check catches to the argument
 	// why it is harmless or out of reach. A mutant that survives without one
 	// fails the test, and so does an entry that no survivor needs.
 	Survivors map[string]string
+	// Needed lists how faults begin that at least one mutant must be caught by,
+	// such as the names of properties: one that nothing violates shows nothing.
+	Needed []string
 	// Patience is how long one mutant may take; beyond it, it is caught as
 	// endless. Default: 10 s, and at least 20 times what the checks take on
 	// the algorithm as written.
@@ -109,7 +113,7 @@ func Test(t *testing.T, c Config) {
 	if *only != "" {
 		return
 	}
-	for _, complaint := range judge(results, c.Survivors) {
+	for _, complaint := range judge(results, c.Survivors, c.Needed) {
 		t.Error(complaint)
 	}
 }
@@ -253,8 +257,9 @@ func attempt(check Check) (fault string, err error) {
 	return check()
 }
 
-// judge compares the survivors with those that have an argument.
-func judge(results []result, arguments map[string]string) (complaints []string) {
+// judge compares the survivors with those that have an argument, and the faults
+// with those that are needed.
+func judge(results []result, arguments map[string]string, faults []string) (complaints []string) {
 	needed := map[string]bool{}
 	for _, r := range results {
 		argument := strings.TrimSpace(arguments[r.name])
@@ -273,20 +278,30 @@ func judge(results []result, arguments map[string]string) (complaints []string) 
 				"Survivors lists %q, which is caught or does not exist: remove it", name))
 		}
 	}
+	for _, f := range faults {
+		if !slices.ContainsFunc(results, func(r result) bool { return strings.HasPrefix(r.fault, f) }) {
+			complaints = append(complaints, fmt.Sprintf("no mutant is caught by %q: can it fail at all?", f))
+		}
+	}
 	return complaints
 }
 
 // table shows each mutant with what caught it.
 func table(results []result) string {
-	width, caught := 0, 0
+	width, caught, by := 0, 0, map[string]int{}
 	for _, r := range results {
 		width = max(width, len(r.name))
 		if r.fault != "" {
 			caught++
+			end := strings.IndexAny(r.fault+",", ",:")
+			by[r.fault[:end]]++
 		}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d mutants, %d caught, %d survive\n", len(results), caught, len(results)-caught)
+	for _, property := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(&b, "%d caught by %s\n", by[property], property)
+	}
 	for _, r := range results {
 		fault := r.fault
 		if fault == "" {

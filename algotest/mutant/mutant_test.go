@@ -12,7 +12,7 @@ import (
 // the test of that name in testdata/gate.
 var gate = Config{
 	Dir:     filepath.Join("testdata", "gate"),
-	Outside: map[string]string{"Gate.Same": "the checks use it"},
+	Outside: map[string]string{"Gate.Same": "the checks use it", "Sign": "another machine"},
 	Replace: []Replacement{
 		{"Enter does not count", "g.inside++\n\t\treturn true", "return true"},
 		{"Leave forgets nobody", "g.inside--", ""},
@@ -66,8 +66,9 @@ func TestGate(t *testing.T) {
 // What a survivor needs, and what an argument needs.
 func TestJudge(t *testing.T) {
 	results := []result{{"a", "exclusion"}, {"b", ""}, {"c", ""}, {"d", ""}}
-	got := judge(results, map[string]string{"a": "was needed once", "b": "harmless", "c": " ", "e": "gone"})
-	want := []string{`survives: "c"`, `survives: "d"`, `lists "a"`, `lists "e"`}
+	got := judge(results, map[string]string{"a": "was needed once", "b": "harmless", "c": " ", "e": "gone"},
+		[]string{"exclusion", "deadlock"})
+	want := []string{`survives: "c"`, `survives: "d"`, `lists "a"`, `lists "e"`, `caught by "deadlock"`}
 	if len(got) != len(want) {
 		t.Fatalf("got %q", got)
 	}

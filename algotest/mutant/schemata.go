@@ -52,7 +52,7 @@ func mutate(c Config) (*schemata, error) {
 		return nil, fmt.Errorf("mutant: %w", err)
 	}
 	s := &schemata{files: map[string][]byte{}}
-	m := &mutator{schemata: s, outside: maps.Clone(c.Outside), replaced: make([]int, len(c.Replace))}
+	m := &mutator{schemata: s, outside: c.Outside, met: map[string]bool{}, replaced: make([]int, len(c.Replace))}
 	name := ""
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "codec.go" {
@@ -81,8 +81,10 @@ func mutate(c Config) (*schemata, error) {
 				r.Name, m.replaced[i], r.Old)
 		}
 	}
-	for function := range m.outside {
-		return nil, fmt.Errorf("mutant: Outside names %q, which is no function of the package", function)
+	for _, name := range slices.Sorted(maps.Keys(c.Outside)) {
+		if !m.met[name] {
+			return nil, fmt.Errorf("mutant: Outside names %q, which is no function of the package, nor a type with methods", name)
+		}
 	}
 	if len(s.names) == 0 {
 		return nil, fmt.Errorf("mutant: there is nothing to mutate in %s", dir)
@@ -95,8 +97,9 @@ func mutate(c Config) (*schemata, error) {
 // A mutator walks one file after the other.
 type mutator struct {
 	*schemata
-	outside  map[string]string // those not yet met
-	replaced []int             // how often each old text was found
+	outside  map[string]string
+	met      map[string]bool // names of outside that the package has
+	replaced []int           // how often each old text was found
 
 	// of the current file
 	fset  *token.FileSet
@@ -125,11 +128,9 @@ func (m *mutator) file(file *ast.File, replace []Replacement) []byte {
 			continue
 		}
 		m.function = functionName(f)
-		if _, out := m.outside[m.function]; out {
-			delete(m.outside, m.function)
-			continue
+		if !m.isOutside() {
+			m.guards(f.Body)
 		}
-		m.guards(f.Body)
 	}
 	for i, r := range replace {
 		m.replaced[i] += bytes.Count(m.src, []byte(r.Old))
@@ -150,6 +151,18 @@ func (m *mutator) file(file *ast.File, replace []Replacement) []byte {
 		from = e.offset
 	}
 	return append(text, m.src[from:]...)
+}
+
+// isOutside reports whether the current function, or the type whose method it
+// is, is outside.
+func (m *mutator) isOutside() (yes bool) {
+	receiver, _, _ := strings.Cut(m.function, ".")
+	for _, name := range []string{m.function, receiver} {
+		if _, out := m.outside[name]; out {
+			m.met[name], yes = true, true
+		}
+	}
+	return yes
 }
 
 // functionName is Function or Type.Method.

@@ -48,3 +48,12 @@ func (g *Gate) Same(h Gate) bool { return *g == h }
 
 // Split is outside.
 func (g *Gate) Split() { g.inside /= 2 }
+
+// A Sign is another machine, which no check of the gate reads.
+type Sign struct{ lit bool }
+
+// Full shows that the gate is.
+func (s *Sign) Full(g Gate) { s.lit = g.inside >= g.most }
+
+// Dark reports whether the sign shows nothing.
+func (s Sign) Dark() bool { return !s.lit }

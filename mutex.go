@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode"
-	"unicode/utf8"
-)
 
-// maxName is the longest lock name in bytes.
-const maxName = 1024
+	"github.com/poundlock/poundlock/internal/slots"
+)
 
 // A Mutex is an exclusive lock. Several goroutines may use it: they queue here,
 // in the order of their calls.
@@ -65,8 +62,8 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, g Grant) err
 // enter acquires the lock; parent is the parent of the grant's context.
 func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	c := m.client
-	if err := checkName(m.name); err != nil {
-		return nil, err
+	if err := slots.CheckName(m.name); err != nil {
+		return nil, fmt.Errorf("poundlock: %w", err)
 	}
 	w := wait{client: c, ctx: ctx}
 	if once {
@@ -109,21 +106,4 @@ func (m *Mutex) failed(err error) error {
 		}
 	}
 	return fmt.Errorf("%w: lock %q: %w", ErrNotAcquired, m.name, err)
-}
-
-func checkName(name string) error {
-	switch {
-	case name == "":
-		return errors.New("poundlock: a lock needs a name")
-	case len(name) > maxName:
-		return fmt.Errorf("poundlock: lock name %.20q... has %d bytes, more than %d", name, len(name), maxName)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("poundlock: lock name %q is not UTF-8", name)
-	}
-	for _, r := range name {
-		if unicode.IsControl(r) {
-			return fmt.Errorf("poundlock: lock name %q has a control character", name)
-		}
-	}
-	return nil
 }

@@ -577,12 +577,14 @@ func TestBadConfigs(t *testing.T) {
 	double := servers(4)
 	double[1].Name = double[0].Name
 	for want, c := range map[string]Config{
-		"empty":                     {},
-		"3 servers":                 {Servers: servers(3)},
-		`"s0" appears twice`:        {Servers: double},
-		"negative Lease -1s":        {Servers: servers(4), Lease: -time.Second},
-		"negative ClockBound -1ns":  {Servers: servers(4), ClockBound: -1},
-		"negative QuorumWait -1m0s": {Servers: servers(4), QuorumWait: -time.Minute},
+		"empty":                            {},
+		"3 servers":                        {Servers: servers(3)},
+		`"s0" appears twice`:               {Servers: double},
+		"negative Lease -1s":               {Servers: servers(4), Lease: -time.Second},
+		"negative ClockBound -1ns":         {Servers: servers(4), ClockBound: -1},
+		"ClockBound 1.1s: want at most 1s": {Servers: servers(4), ClockBound: 1100 * time.Millisecond},
+		"lease 11m0s: want 20ms to 10m0s":  {Servers: servers(4), Lease: 11 * time.Minute},
+		"negative QuorumWait -1m0s":        {Servers: servers(4), QuorumWait: -time.Minute},
 	} {
 		_, err := Dial(t.Context(), c)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "poundlock: ") {

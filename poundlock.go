@@ -50,10 +50,10 @@ type Config struct {
 	TLS *tls.Config
 	// Lease is how long servers keep the locks of a silent client: shorter frees
 	// the locks of a crashed client sooner, longer survives longer pauses.
-	// Default 10s; servers may allow less.
+	// Default 10s, 20ms to 10m; servers may allow less.
 	Lease time.Duration
 	// ClockBound is eps, the distance of every clock from real time; servers need
-	// the same. Default 50ms.
+	// the same. Default 50ms, at most 1s.
 	ClockBound time.Duration
 	// QuorumWait is how long Dial and Lock go on while fewer servers than a quorum
 	// can be reached, should their context allow more. Default 10s.
@@ -152,6 +152,9 @@ func newClient(c Config) (*Client, error) {
 		if *d.value == 0 {
 			*d.value = d.zero
 		}
+	}
+	if c.ClockBound > slots.MaxClockBound {
+		return nil, fmt.Errorf("poundlock: ClockBound %v: want at most %v", c.ClockBound, slots.MaxClockBound)
 	}
 	if c.Label == "" {
 		host, err := os.Hostname()

@@ -101,7 +101,7 @@ func (n *Node) lease(h transport.Hello) time.Duration {
 	if h.Lease == 0 {
 		return n.c.Lease
 	}
-	return max(minLease, min(h.Lease, n.c.Lease))
+	return max(MinLease, min(h.Lease, n.c.Lease))
 }
 
 // misfit says how the two ends differ in what they must agree on.

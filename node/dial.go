@@ -164,7 +164,7 @@ func (n *Node) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, e
 func (n *Node) begin(
 	s *session, w transport.Welcome, sent time.Duration, nc net.Conn, in *bufio.Reader,
 ) (*conn, error) {
-	if w.Lease < minLease || w.Lease > maxLease {
+	if w.Lease < MinLease || w.Lease > MaxLease {
 		return nil, fmt.Errorf("node: a lease of %v was granted", w.Lease)
 	}
 	s.mu.Lock()

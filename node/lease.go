@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
+// Limits of Config.Lease.
 const (
-	minLease = 20 * time.Millisecond
-	maxLease = 10 * time.Minute
+	MinLease = 20 * time.Millisecond
+	MaxLease = 10 * time.Minute
 )
 
 // Why sessions and connections end, or cannot begin.

@@ -66,7 +66,8 @@ type Config struct {
 	TLS *tls.Config
 
 	// Lease is L: a member suspects a client that it has not heard of for L. A
-	// client asks for its own, and gets at most the member's. Default 10s.
+	// client asks for its own, and gets at most the member's. Default 10s, MinLease
+	// to MaxLease.
 	Lease      time.Duration
 	ClockDrift float64      // rho: two clocks' rates differ by less. Default 0.001
 	Label      string       // who this is, for people: shown by status as the holder
@@ -211,8 +212,8 @@ func (c *Config) complete() error {
 	if c.Lease == 0 {
 		c.Lease = 10 * time.Second
 	}
-	if c.Lease < minLease || c.Lease > maxLease {
-		return fmt.Errorf("the lease %v must be between %v and %v", c.Lease, minLease, maxLease)
+	if c.Lease < MinLease || c.Lease > MaxLease {
+		return fmt.Errorf("the lease %v: want %v to %v", c.Lease, MinLease, MaxLease)
 	}
 	if c.ClockDrift == 0 {
 		c.ClockDrift = 0.001

@@ -252,7 +252,7 @@ type MemberError struct {
 
 func (e *UnreachableError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "node: %d of %d members reached", e.Alive, e.Want)
+	fmt.Fprintf(&b, "node: %d members reached, %d wanted", e.Alive, e.Want)
 	for i, m := range e.Members {
 		sep := "; "
 		if i == 0 {

@@ -29,8 +29,8 @@ type Config struct {
 	Insecure bool         // allow to listen off loopback without TLS
 
 	NoAmnesia  bool          // allow fewer than 4 servers: no server may ever lose its memory
-	ClockBound time.Duration // eps: the distance of every clock from real time. Default 50ms
-	Lease      time.Duration // the longest lease that a client gets. Default 10s
+	ClockBound time.Duration // eps: the distance of every clock from real time. Default 50ms, at most 1s
+	Lease      time.Duration // the longest lease that a client gets. Default 10s, 20ms to 10m
 
 	// RequireClockSync makes an unsynchronised kernel clock an error. Default: a
 	// warning. Fencing tokens are monotone only while clocks are within ClockBound.
@@ -64,8 +64,11 @@ func New(c Config) (*Server, error) {
 	if c.Lease == 0 {
 		c.Lease = slots.DefaultLease
 	}
-	if c.ClockBound < 0 || c.Lease < 0 {
-		return nil, fmt.Errorf("server: negative clock bound %v or lease %v", c.ClockBound, c.Lease)
+	if c.ClockBound < 0 || c.ClockBound > slots.MaxClockBound {
+		return nil, fmt.Errorf("server: clock bound %v: want more than 0 and at most %v", c.ClockBound, slots.MaxClockBound)
+	}
+	if c.Lease < node.MinLease || c.Lease > node.MaxLease {
+		return nil, fmt.Errorf("server: lease %v: want %v to %v", c.Lease, node.MinLease, node.MaxLease)
 	}
 	table, err := slots.Check(c.Servers, c.NoAmnesia)
 	if err != nil {
@@ -90,6 +93,9 @@ func New(c Config) (*Server, error) {
 		addr := c.Listen
 		if addr == "" {
 			addr = table[i].Addr
+		}
+		if err := slots.CheckAddr(addr); err != nil {
+			return nil, fmt.Errorf("server: %w", err)
 		}
 		if s.listener, err = listen(addr, c.TLS, c.Insecure); err != nil {
 			return nil, fmt.Errorf("server: %w", err)

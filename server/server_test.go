@@ -53,11 +53,13 @@ func TestRefusals(t *testing.T) {
 		{Config{Name: "s1"}, "empty", nil},
 		{Config{Name: "s1", Servers: good[:3]}, "use 4, 7 or 10", slots.ErrTooFew},
 		{Config{Name: "s9", Servers: good}, `"s9" is not in the list of servers (s1, s2, s3, s4)`, nil},
-		{Config{Name: "s1", Servers: good, Lease: -1}, "negative", nil},
+		{Config{Name: "s1", Servers: good, Lease: -1}, "lease -1ns: want 20ms to 10m0s", nil},
+		{Config{Name: "s1", Servers: good, ClockBound: 2 * time.Second}, "clock bound 2s: want more than 0 and at most 1s", nil},
 		{Config{Name: "s1", Servers: off}, `"0.0.0.0:0"`, ErrInsecure},
 		{Config{Name: "s1", Servers: good, Listen: "0.0.0.0:0"}, `"0.0.0.0:0"`, ErrInsecure},
 		{Config{Name: "s1", Servers: good, Listen: ":0"}, `":0"`, ErrInsecure},
 		{Config{Name: "s1", Servers: good, Listen: "nonsense"}, "nonsense", nil},
+		{Config{Name: "s1", Servers: good, Listen: "unix:"}, "unix socket path", nil},
 	} {
 		s, err := New(x.config)
 		if err == nil {

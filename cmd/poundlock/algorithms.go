@@ -13,7 +13,7 @@ func algorithmsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "algorithms",
 		Short: "List the algorithms and their variants",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "ALGORITHM\tVARIANT\tWHAT\tSOURCE")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
 )
 
 // checkFlags are the flags of poundlock check.
@@ -54,7 +55,7 @@ search ends at the first violation; other properties are then undecided.
 Exit status: 0 holds, 1 violated, 3 undecided, 64 usage.`,
 		Example: `  poundlock check ricart-agrawala -n 3 --entries unlimited
   poundlock check sigma --variant literal -n 3 --clients 2 --faults amnesia=1 --trace two-holders.txt`,
-		Args: cobra.ExactArgs(1),
+		Args: oneAlgorithm,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
 	s := c.Flags()
@@ -79,6 +80,9 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	if err := f.fill(c, e); err != nil {
 		return err
 	}
+	if err := writable(f.trace); err != nil {
+		return usagef("--trace: %w", err)
+	}
 	// The garbage of growing tables must not take the process beyond its cap.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.config.MaxMemory))
 	done, stop := interrupted()
@@ -94,7 +98,7 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 		return &exitStatus{code: exitError, err: err}
 	}
 	if err != nil {
-		return &exitStatus{code: exitUsage, err: err, hint: "see: " + c.CommandPath() + " --help"}
+		return &exitStatus{code: exitUsage, err: err}
 	}
 	if f.trace != "" && v.Verdict == check.Violated {
 		if err := f.write(e, v); err != nil {
@@ -119,7 +123,7 @@ func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
 	if f.config.Config, err = f.system(i, given); err != nil {
 		return err
 	}
-	if f.config.Clients = f.clients; given("clients") && f.clients < 1 {
+	if f.config.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
 		return usagef("--clients %d: want at least 1", f.clients)
 	}
 	if f.config.Entries, err = counts("entries", f.entries, map[string]int{"unlimited": check.Unlimited, "0": 0}); err != nil {
@@ -214,6 +218,23 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	fmt.Fprintf(b, "explored       %s states, %s transitions, depth %d, %.1f s, %s states/s\n", check.Group(v.States),
 		check.Group(v.Transitions), v.Depth, v.Seconds, check.Group(int64(v.StatesPerS)))
 	return b.Flush()
+}
+
+// writable says why a file could not be written, before a search that may take
+// hours. It leaves behind what it found.
+func writable(path string) error {
+	if path == "" {
+		return nil
+	}
+	_, missing := os.Stat(path)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	if missing != nil {
+		defer os.Remove(path)
+	}
+	return file.Close()
 }
 
 // write writes the trace of v as a scenario that --scenario reads.

@@ -47,7 +47,7 @@ func (f *clusterFlags) register(s *pflag.FlagSet) {
 	s.StringVar(&f.file, "config", "", "YAML `file` with the names of flags as keys")
 	s.StringVar(&f.servers, "servers", "", "all servers of the cluster: `NAME=HOST:PORT,...` or NAME=unix:/path")
 	s.Uint64Var(&f.epoch, "epoch", 0, "`number` of the slot table; processes of different epochs refuse each other")
-	s.DurationVar(&f.clockBound, "clock-bound", slots.DefaultClockBound, "distance of every clock from real time")
+	s.DurationVar(&f.clockBound, "clock-bound", slots.DefaultClockBound, "distance of every clock from real time, at most 1s")
 	s.BoolVar(&f.noAmnesia, "no-amnesia", false, "allow fewer than 4 servers: no server may lose its memory")
 	s.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` with the certificate of this process")
 	s.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` with its private key")
@@ -92,6 +92,9 @@ func (f *clusterFlags) config(cmd *cobra.Command) (poundlock.Config, error) {
 			s.hint = "with --no-amnesia the operator promises that no server ever loses its memory"
 		}
 		return poundlock.Config{}, s
+	}
+	if f.clockBound <= 0 || f.clockBound > slots.MaxClockBound {
+		return poundlock.Config{}, usagef("--clock-bound %v: want more than 0 and at most %v", f.clockBound, slots.MaxClockBound)
 	}
 	c := poundlock.Config{Epoch: f.epoch, ClockBound: f.clockBound, NoAmnesia: f.noAmnesia}
 	for _, p := range table {

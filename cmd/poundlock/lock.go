@@ -17,6 +17,7 @@ import (
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/internal/supervise"
+	"github.com/poundlock/poundlock/node"
 )
 
 const lockLong = `Lock waits for the lock NAME, runs COMMAND under it and releases it when COMMAND
@@ -93,7 +94,7 @@ func lockCommand() *cobra.Command {
 	s.BoolVarP(&f.try, "try", "n", false, "give up at once when somebody else has or wants the lock")
 	s.VarP(&f.wait, "wait", "w", "give up after `DURATION` (5s, 1m30s, or a number of seconds; 0 is --try)")
 	s.IntVarP(&f.status, "conflict-exit-code", "E", exitNotAcquired, "exit `STATUS` when the lock was not acquired, 0 to 255")
-	s.Var(&f.lease, "lease", "how long the lock outlives a holder that is silent, `DURATION`; servers may allow less")
+	s.Var(&f.lease, "lease", "how long the lock outlives a holder that is silent, `DURATION`, 200ms to 10m; servers may allow less")
 	s.StringVar(&f.onLoss, "on-loss", string(supervise.Term), "when the lock is lost: `term`, kill or warn")
 	s.Var(&f.grace, "grace", "`DURATION` between SIGTERM and SIGKILL")
 	return cmd
@@ -120,8 +121,8 @@ func (f *lockFlags) check(cmd *cobra.Command) error {
 		return usagef("--wait %v: want 0 or more", f.wait)
 	case f.grace < 0:
 		return usagef("--grace %v: want 0 or more", f.grace)
-	case f.lease < minLease:
-		return usagef("--lease %v: want at least %v", f.lease, minLease)
+	case f.lease < minLease || f.lease > maxLease:
+		return usagef("--lease %v: want %v to %v", f.lease, minLease, maxLease)
 	case f.status < 0 || f.status > 255:
 		return usagef("-E %d: want 0 to 255", f.status)
 	}
@@ -132,12 +133,18 @@ func (f *lockFlags) check(cmd *cobra.Command) error {
 	return usagef("--on-loss %q: want term, kill or warn", f.onLoss)
 }
 
-// minLease leaves a busy machine the time to renew a lease, and to end a command
-// before its lease does.
-const minLease = seconds(200 * time.Millisecond)
+// The shortest lease leaves a busy machine the time to renew it, and to end a
+// command before its lease does.
+const (
+	minLease = seconds(200 * time.Millisecond)
+	maxLease = seconds(node.MaxLease)
+)
 
 // run returns an *exitStatus with the command's status, or what went wrong.
 func (f *lockFlags) run(cmd *cobra.Command, name string, command []string) error {
+	if err := slots.CheckName(name); err != nil {
+		return &exitStatus{code: exitUsage, err: err}
+	}
 	if err := f.check(cmd); err != nil {
 		return err
 	}

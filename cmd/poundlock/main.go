@@ -44,6 +44,14 @@ func usagef(format string, args ...any) error {
 	return &exitStatus{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
+// noArguments checks the arguments of a command that takes flags only.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no argument: what is %q?", cmd.Name(), args[0])
+	}
+	return nil
+}
+
 func main() {
 	os.Exit(run(os.Args[1:]))
 }
@@ -55,8 +63,8 @@ func run(args []string) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &exitStatus{code: exitUsage, err: err, hint: "see: " + c.CommandPath() + " --help"}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return &exitStatus{code: exitUsage, err: err}
 	})
 	root.AddCommand(
 		algorithmsCommand(),
@@ -70,12 +78,15 @@ func run(args []string) int {
 		watchdogCommand(),
 	)
 	root.SetArgs(args)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
 	if err == nil {
 		return 0
 	}
 	status := &exitStatus{code: exitUsage, err: err} // cobra's own errors are about usage
 	errors.As(err, &status)
+	if status.code == exitUsage && status.hint == "" && !cmd.Hidden {
+		status.hint = "see: " + cmd.CommandPath() + " --help"
+	}
 	if status.err != nil {
 		fmt.Fprintln(os.Stderr, "poundlock:", status.err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ func serveCommand() *cobra.Command {
 		Short:   "Run one server of a cluster",
 		Long:    serveLong,
 		Example: "  poundlock serve --name s1 --servers s1=127.0.0.1:7001,s2=127.0.0.1:7002,s3=127.0.0.1:7003,s4=127.0.0.1:7004",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cluster, err := f.config(cmd)
 			if err != nil {
@@ -60,7 +61,7 @@ func serveCommand() *cobra.Command {
 	s.StringVar(&c.Name, "name", "", "which of --servers this one is")
 	s.StringVar(&c.Listen, "listen", "", "where to accept connections, `HOST:PORT` or unix:/path (default its address in --servers)")
 	s.BoolVar(&c.Insecure, "insecure", false, "allow to listen off loopback without TLS: anybody can take and release locks")
-	s.DurationVar(&c.Lease, "lease", slots.DefaultLease, "the longest lease that a client gets")
+	s.DurationVar(&c.Lease, "lease", slots.DefaultLease, "the longest lease that a client gets, 20ms to 10m")
 	s.BoolVar(&c.RequireClockSync, "require-clock-sync", false, "refuse to serve when the kernel's clock is not synchronised")
 	s.TextVar(&level, "log-level", level, "debug, info, warn or error")
 	return cmd
@@ -74,8 +75,20 @@ func serve(ctx context.Context, c server.Config) error {
 			hint: "say with --name which of --servers this one is",
 		}
 	}
-	if !slices.ContainsFunc(c.Servers, func(p node.Peer) bool { return p.Name == c.Name }) {
-		return usagef("--name: %q is not in --servers", c.Name)
+	var names []string
+	for _, p := range c.Servers {
+		names = append(names, p.Name)
+	}
+	if !slices.Contains(names, c.Name) {
+		return usagef("--name: %q is not in --servers, which has %s", c.Name, strings.Join(names, ", "))
+	}
+	if c.Lease < node.MinLease || c.Lease > node.MaxLease {
+		return usagef("--lease %v: want %v to %v", c.Lease, node.MinLease, node.MaxLease)
+	}
+	if c.Listen != "" {
+		if err := slots.CheckAddr(c.Listen); err != nil {
+			return usagef("--listen: %w", err)
+		}
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -59,7 +59,7 @@ exponential:MEAN or uniform:LO,HI. With the default delay, milliseconds are hops
 Exit status: 0 without violations, 1 with, 64 usage.`,
 		Example: `  poundlock sim ricart-agrawala -n 10 --think constant:1s
   poundlock sim sigma -n 4 --clients 50 --think constant:0ms --amnesia-every 2s --json`,
-		Args: cobra.ExactArgs(1),
+		Args: oneAlgorithm,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
 	s := c.Flags()
@@ -117,7 +117,7 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	if f.trace != "" {
 		file, err := os.Create(f.trace)
 		if err != nil {
-			return &exitStatus{code: exitError, err: err}
+			return usagef("--trace: %w", err)
 		}
 		defer file.Close()
 		f.config.Trace = file
@@ -129,7 +129,7 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	}
 	r, err := e.Simulate(f.config)
 	if errors.Is(err, sim.ErrConfig) {
-		return &exitStatus{code: exitUsage, err: err, hint: "see: " + c.CommandPath() + " --help"}
+		return &exitStatus{code: exitUsage, err: err}
 	}
 	if err != nil {
 		return &exitStatus{code: exitError, err: err}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock/catalog"
@@ -41,6 +42,18 @@ func (f *algorithmFlags) register(s *pflag.FlagSet, entries string) {
 		"`NAME=VALUE` of an option of the algorithm; a VALUE in ns may be a duration such as 50ms")
 	s.StringSliceVar(&f.down, "down", nil, "`names` of servers that are never up, such as s1")
 	s.StringVar(&f.fifo, "channels", "unordered", "fifo or unordered")
+}
+
+// oneAlgorithm checks the arguments of a command whose only one is an algorithm.
+func oneAlgorithm(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return &exitStatus{
+		code: exitUsage,
+		err:  fmt.Errorf("%s wants the name of one algorithm, not %d names", cmd.Name(), len(args)),
+		hint: "poundlock algorithms lists them",
+	}
 }
 
 // find returns the form of the algorithm called name.

@@ -37,11 +37,14 @@ func statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show the servers of a cluster, and who holds and waits for locks",
 		Long:  statusLong,
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.config(cmd)
 			if err != nil {
 				return err
+			}
+			if timeout <= 0 {
+				return usagef("--timeout %v: want more than 0", timeout)
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()

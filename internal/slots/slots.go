@@ -9,10 +9,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/quorum"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // Defaults that servers and clients share.
@@ -20,6 +23,10 @@ const (
 	DefaultClockBound = 50 * time.Millisecond
 	DefaultLease      = 10 * time.Second
 )
+
+// MaxClockBound is a tenth of how long servers remember the token of an idle lock:
+// with larger bounds tokens could fall.
+const MaxClockBound = time.Second
 
 // ErrTooFew says that a table has too few servers to lose a memory.
 var ErrTooFew = errors.New("too few servers: fewer than four memory-only servers " +
@@ -60,7 +67,11 @@ func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
 				other, p.Name, p.Addr)
 		}
 		addrs[p.Addr] = p.Name
-		if err := checkAddr(p.Addr); err != nil {
+		err := CheckAddr(p.Addr)
+		if host, _, split := net.SplitHostPort(p.Addr); err == nil && split == nil && host == "" {
+			err = fmt.Errorf("address %q: want HOST:PORT or unix:/path", p.Addr)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("server %s: %w", p.Name, err)
 		}
 	}
@@ -70,7 +81,9 @@ func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
 	return table, nil
 }
 
-func checkAddr(addr string) error {
+// CheckAddr says what is wrong with the form of an address to listen at. To connect
+// to it, it also needs a host.
+func CheckAddr(addr string) error {
 	if path, ok := Unix(addr); ok {
 		// The kernel's limit is 108 bytes with the final zero, and 104 elsewhere.
 		if path == "" || len(path) > 103 {
@@ -78,9 +91,29 @@ func checkAddr(addr string) error {
 		}
 		return nil
 	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil || host == "" || port == "" {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
 		return fmt.Errorf("address %q: want HOST:PORT or unix:/path", addr)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("address %q: port %q: want a number up to 65535", addr, port)
+	}
+	return nil
+}
+
+const maxName = transport.MaxName // the longest lock name in bytes
+
+// CheckName says what is wrong with the name of a lock.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("a lock needs a name")
+	case len(name) > maxName:
+		return fmt.Errorf("lock name %.20q... has %d bytes, more than %d", name, len(name), maxName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("lock name %q is not UTF-8", name)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("lock name %q has a control character", name)
 	}
 	return nil
 }

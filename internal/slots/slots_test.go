@@ -44,6 +44,8 @@ func TestBadTables(t *testing.T) {
 		"a=h:1,b=h:1,c=h:3,d=h:4":   "servers a and b have the same address h:1",
 		"a=h,b=h:2,c=h:3,d=h:4":     `server a: address "h"`,
 		"a=:1,b=h:2,c=h:3,d=h:4":    `server a: address ":1"`,
+		"a=h:x,b=h:2,c=h:3,d=h:4":   `port "x": want a number`,
+		"a=h:65536,b=h:2":           `port "65536": want a number`,
 		"a=unix:,b=h:2,c=h:3,d=h:4": `unix socket path ""`,
 		"a=h:1,b=h:2,c=h:3":         "3 servers: too few",
 		"a=unix:" + strings.Repeat("x", 104) + ",b=h:2": "want 1 to 103 bytes",
@@ -65,5 +67,16 @@ func TestBadTables(t *testing.T) {
 	}
 	if _, err := Check(nil, true); err == nil {
 		t.Error("an empty table is accepted")
+	}
+}
+
+func TestCheckAddr(t *testing.T) {
+	for addr, ok := range map[string]bool{
+		":7001": true, "0.0.0.0:0": true, "[::]:80": true, "unix:/run/s": true,
+		"": false, "7001": false, "h:": false, "unix:": false, "h:70000": false, "h:-1": false,
+	} {
+		if err := CheckAddr(addr); (err == nil) != ok {
+			t.Errorf("%q: %v", addr, err)
+		}
 	}
 }

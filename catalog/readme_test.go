@@ -1,0 +1,32 @@
+package catalog_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/poundlock/poundlock/catalog"
+)
+
+// The README lists the algorithms; it must not fall behind.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = "| algorithm | variant | what | source |\n|---|---|---|---|\n"
+	_, rest, found := strings.Cut(string(text), head)
+	if !found {
+		t.Fatalf("README.md has no table that begins with\n%s", head)
+	}
+	got, _, _ := strings.Cut(rest, "\n\n")
+	var want []string
+	for _, e := range catalog.All {
+		i := e.Info()
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", i.Name, i.Variant, i.Title, i.Source))
+	}
+	if w := strings.Join(want, "\n"); got != w {
+		t.Errorf("the table of algorithms in README.md should be\n%s%s", head, w)
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// docs/cli.md names every flag and every JSON field of each command.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, s := range strings.Split(string(text), "\n## ") {
+		title, body, _ := strings.Cut(s, "\n")
+		sections[title] = body
+	}
+	const cluster, driving = "Naming a cluster", "Driving an algorithm"
+	for _, test := range []struct {
+		command *cobra.Command
+		shared  string // another section with flags
+		json    any
+	}{
+		{algorithmsCommand(), "", nil},
+		{checkCommand(), driving, check.Verdict{}},
+		{lockCommand(), cluster, nil},
+		{serveCommand(), cluster, nil},
+		{simCommand(), driving, sim.Result{}},
+		{statusCommand(), cluster, clusterStatus{}},
+	} {
+		c := test.command
+		body, found := sections["poundlock "+c.Name()]
+		if !found {
+			t.Errorf("no section on poundlock %s", c.Name())
+			continue
+		}
+		flags := body + sections[test.shared]
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !regexp.MustCompile("`--" + f.Name + "\\b[^-]").MatchString(flags) {
+				t.Errorf("poundlock %s: --%s is not described", c.Name(), f.Name)
+			}
+			if f.Shorthand != "" && !strings.Contains(flags, "`-"+f.Shorthand+"`") {
+				t.Errorf("poundlock %s: -%s is not described", c.Name(), f.Shorthand)
+			}
+		})
+		for _, name := range fields(reflect.TypeOf(test.json)) {
+			if !strings.Contains(body, "`"+name+"`") {
+				t.Errorf("poundlock %s: the JSON field %q is not described", c.Name(), name)
+			}
+		}
+	}
+}
+
+// fields are the names of a type's fields in JSON, and of those within them.
+func fields(t reflect.Type) (names []string) {
+	if t == nil {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return fields(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name != "" && name != "-" {
+				names = append(append(names, name), fields(f.Type)...)
+			}
+		}
+	}
+	return names
+}

@@ -65,7 +65,7 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 			// The header of this frame tells the other end the same.
 			n.writeFrame(nc, refusal("frames", fmt.Sprintf("version %d, epoch %d", transport.Version, n.c.Epoch),
 				fmt.Sprintf("version %d, epoch %d", header.Version, header.Epoch)).Append)
-			n.c.Log.Warn("refused a connection", "from", nc.RemoteAddr(), "error", misfit)
+			n.complain("refused a connection", "from", nc.RemoteAddr(), "error", misfit)
 		}
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	w, no := n.welcome(h, c)
 	if no != nil {
 		if no.Code == transport.Misfit {
-			n.c.Log.Warn("refused a connection", "from", nc.RemoteAddr(), "peer", n.name(h.From),
+			n.complain("refused a connection", "from", nc.RemoteAddr(), "peer", n.name(h.From),
 				"what", no.What, "mine", no.Mine, "theirs", no.Yours)
 		}
 		n.writeFrame(nc, no.Append)

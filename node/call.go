@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -120,7 +121,11 @@ func (c *conn) serve(number uint64, request []byte) error {
 	}
 	c.n.wg.Go(func() {
 		defer func() { <-c.n.calls }()
-		b := c.n.c.Call(c.s.id, request)
+		b, err := c.n.answer(c.s.id, request)
+		if err != nil {
+			c.reply(number, 1, []byte(err.Error()))
+			return
+		}
 		if len(b) > transport.MaxBody {
 			c.reply(number, 1, fmt.Appendf(nil, "the answer of %d bytes exceeds %d", len(b), transport.MaxBody))
 			return
@@ -128,6 +133,17 @@ func (c *conn) serve(number uint64, request []byte) error {
 		c.reply(number, 0, b)
 	})
 	return nil
+}
+
+// answer asks Config.Call. A panic fails this request only.
+func (n *Node) answer(from protocol.ID, request []byte) (b []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			n.c.Log.Error("an answer panicked", "peer", n.name(from), "panic", p, "stack", string(debug.Stack()))
+			err = errors.New("the request failed here, its reason is in the log")
+		}
+	}()
+	return n.c.Call(from, request), nil
 }
 
 // reply queues an answer. One that the peer does not read breaks the connection

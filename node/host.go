@@ -17,21 +17,24 @@ type Host interface {
 	New(id protocol.ID, c protocol.Config) Instance
 }
 
-// An Instance is one process of one lock.
+// An Instance is one process of one lock. None of its methods panics: a panic of
+// the algorithm is an error.
 type Instance interface {
 	// Step gives the event to the process; msg is the encoded message of a
 	// Receive. Effects reach the sink in order. ErrMessage says that msg is
 	// malformed and that nothing happened; any other error that the process
-	// panicked, had no effect, and must not be used again.
+	// panicked, that effects are missing, and that it must not be used again.
 	Step(in protocol.Input, msg []byte, sink Sink) error
-	// AppendState appends the canonical state: equal states, equal bytes.
-	AppendState(b []byte) []byte
-	// Standing is what a member knows about holders and waiters.
-	Standing() protocol.Standing
+	// AppendState appends the canonical state: equal states, equal bytes. After an
+	// error the process must not be used again.
+	AppendState(b []byte) ([]byte, error)
+	// Standing is what a member knows about holders and waiters. An error leaves
+	// the process as it was.
+	Standing() (protocol.Standing, error)
 }
 
 // A Sink receives the effects of a step. The bytes of a message are valid during
-// the call only.
+// the call only. It does not panic.
 type Sink interface {
 	Effect(a protocol.Act, msg []byte)
 }
@@ -61,36 +64,45 @@ type scratch[M any] struct {
 func (h *host[M]) Info() protocol.Info { return h.algorithm.Info }
 
 func (h *host[M]) New(id protocol.ID, c protocol.Config) Instance {
-	return &instanceOf[M]{h, h.algorithm.New(id, c)}
+	i := &instanceOf[M]{host: h}
+	i.broken = h.guard(func() { i.process = h.algorithm.New(id, c) })
+	return i
+}
+
+// guard calls code of the algorithm and turns a panic into an error: one lock
+// that fails, not a node.
+func (h *host[M]) guard(f func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("node: %s panicked: %v\n%s", h.algorithm.Name, p, debug.Stack())
+		}
+	}()
+	f()
+	return nil
 }
 
 type instanceOf[M any] struct {
 	host    *host[M]
 	process protocol.Process[M]
+	broken  error // it could not be made
 }
 
 func (i *instanceOf[M]) Step(in protocol.Input, msg []byte, sink Sink) error {
-	ev := protocol.Event[M]{Input: in}
-	if in.Kind == protocol.Receive {
-		m, rest, err := i.host.algorithm.Read(msg)
-		if err == nil && len(rest) != 0 {
-			err = fmt.Errorf("%d bytes too many", len(rest))
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrMessage, err)
-		}
-		ev.Msg = m
+	if i.broken != nil {
+		return i.broken
 	}
 	s := i.host.scratch.Get().(*scratch[M])
 	s.out.Reset()
-	if err := i.step(ev, &s.out); err != nil {
+	if err := i.step(in, msg, &s.out); err != nil {
 		return err
 	}
 	for k := range s.out.Effects {
 		e := &s.out.Effects[k]
 		s.msg = s.msg[:0]
 		if e.Do == protocol.Send || e.Do == protocol.Broadcast {
-			s.msg = i.host.algorithm.Append(s.msg, e.Msg)
+			if err := i.host.guard(func() { s.msg = i.host.algorithm.Append(s.msg, e.Msg) }); err != nil {
+				return err
+			}
 		}
 		sink.Effect(e.Act, s.msg)
 	}
@@ -98,23 +110,37 @@ func (i *instanceOf[M]) Step(in protocol.Input, msg []byte, sink Sink) error {
 	return nil
 }
 
-// step turns a panic of the process into an error: one lock that fails, not a
-// node.
-func (i *instanceOf[M]) step(ev protocol.Event[M], out *protocol.Out[M]) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("node: %s panicked: %v\n%s", i.host.algorithm.Name, p, debug.Stack())
+func (i *instanceOf[M]) step(in protocol.Input, msg []byte, out *protocol.Out[M]) error {
+	var malformed error
+	err := i.host.guard(func() {
+		ev := protocol.Event[M]{Input: in}
+		if in.Kind == protocol.Receive {
+			var rest []byte
+			if ev.Msg, rest, malformed = i.host.algorithm.Read(msg); malformed == nil && len(rest) != 0 {
+				malformed = fmt.Errorf("%d bytes too many", len(rest))
+			}
 		}
-	}()
-	i.process.Step(ev, out)
-	return nil
+		if malformed == nil {
+			i.process.Step(ev, out)
+		}
+	})
+	if malformed != nil {
+		return fmt.Errorf("%w: %w", ErrMessage, malformed)
+	}
+	return err
 }
 
-func (i *instanceOf[M]) AppendState(b []byte) []byte { return i.process.AppendState(b) }
-
-func (i *instanceOf[M]) Standing() protocol.Standing {
-	if i.host.algorithm.Inspect == nil {
-		return protocol.Standing{}
+func (i *instanceOf[M]) AppendState(b []byte) ([]byte, error) {
+	if i.broken != nil {
+		return b, i.broken
 	}
-	return i.host.algorithm.Inspect(i.process)
+	err := i.host.guard(func() { b = i.process.AppendState(b) })
+	return b, err
+}
+
+func (i *instanceOf[M]) Standing() (s protocol.Standing, err error) {
+	if i.broken == nil && i.host.algorithm.Inspect != nil {
+		err = i.host.guard(func() { s = i.host.algorithm.Inspect(i.process) })
+	}
+	return s, errors.Join(i.broken, err)
 }

@@ -74,7 +74,8 @@ type Config struct {
 	Log        *slog.Logger // nil: discarded
 
 	// Call answers a control request of a connected process, such as status, on
-	// a goroutine of its own; Close waits for it. nil: requests are refused.
+	// a goroutine of its own; Close waits for it. A panic fails the request only.
+	// nil: requests are refused.
 	Call func(from protocol.ID, request []byte) []byte
 
 	// Dial connects to a member. nil: TCP or a unix socket, with TLS if set.
@@ -96,7 +97,8 @@ var (
 
 // A User is told what the process of its lock does. Calls come from the node's
 // own goroutines, one at a time for one lock. They must not block, and may call
-// Try, Cancel and Exit of the node, but no other method.
+// Try, Cancel and Exit of the node, but no other method. After a panic in Crit or
+// Ejected the lock stays closed at this node.
 type User interface {
 	Crit(token uint64)
 	Rem(reason string)
@@ -129,6 +131,7 @@ type Node struct {
 	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
 	watch     chan struct{} // wakes the watcher of leases
 	calls     chan struct{} // one element for each control request being answered
+	complaint limiter       // of what hostile peers have logged
 }
 
 // Start starts a node.
@@ -328,6 +331,7 @@ type Lock struct {
 	Name     string
 	Kind     Kind
 	Standing protocol.Standing
+	Err      error // why Standing is unknown: the algorithm panicked
 }
 
 // Locks returns the instances that are not idle, by name.

@@ -85,7 +85,12 @@ func (n *Node) end(s *session, why error, last *transport.Refuse) {
 		}
 	}
 	n.mu.Unlock()
-	n.c.Log.Info("session ended", "peer", n.name(s.id), "label", label, "session", number, "reason", why)
+	args := []any{"peer", n.name(s.id), "label", label, "session", number, "reason", why}
+	if ordinary(why) {
+		n.c.Log.Info("session ended", args...)
+	} else {
+		n.complain("session ended", args...)
+	}
 	if c != nil && last == nil {
 		c.close(why)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -316,7 +317,7 @@ func (s *shard) tryEvent(e *event) {
 	u.section = protocol.InTry
 	if why := s.failed[e.text]; why != "" {
 		s.leave(e.text)
-		u.Rem(why)
+		s.tell(e.text, func() { u.Rem(why) })
 		return
 	}
 	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait}
@@ -339,7 +340,7 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 	// The lock failed under a user that had to leave first.
 	if u := s.user(name); u != nil {
 		s.leave(name)
-		u.Rem(s.failed[name])
+		s.tell(name, func() { u.Rem(s.failed[name]) })
 	}
 }
 
@@ -382,7 +383,7 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrMessage):
-		s.n.c.Log.Error("malformed message", "lock", i.name, "peer", s.n.name(from.id), "error", err)
+		s.n.complain("malformed message", "lock", i.name, "peer", s.n.name(from.id), "error", err)
 		s.n.end(from, err, nil)
 	default:
 		s.fail(i, err.Error())
@@ -411,11 +412,23 @@ func (s *shard) fail(i *instance, why string) {
 	switch u.section {
 	case protocol.InTry:
 		s.leave(i.name)
-		u.Rem(why)
+		s.tell(i.name, func() { u.Rem(why) })
 	case protocol.InCrit:
 		u.section = protocol.InLost // Exit and Rem follow
-		u.Ejected()
+		s.tell(i.name, u.Ejected)
 	}
+}
+
+// tell calls a user back. One that panics does not take the node with it; false
+// says that it may not know where it is.
+func (s *shard) tell(name string, callback func()) (ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.n.c.Log.Error("a user panicked", "lock", name, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	callback()
+	return true
 }
 
 // remove forgets an instance.
@@ -439,21 +452,27 @@ func (s *shard) dropIfIdle(i *instance) {
 	if s.fresh == nil && !s.makeFresh() {
 		return
 	}
-	s.state = i.process.AppendState(s.state[:0])
-	if bytes.Equal(s.state, s.fresh) {
+	var err error
+	if s.state, err = i.process.AppendState(s.state[:0]); err != nil {
+		s.fail(i, err.Error())
+	} else if bytes.Equal(s.state, s.fresh) {
 		s.remove(i)
 	}
 }
 
-// makeFresh computes the state of an instance made now.
+// makeFresh computes the state of an instance made now, if there is one.
 func (s *shard) makeFresh() bool {
 	p := s.n.c.Host.New(s.n.c.ID, s.n.c.System)
 	err := s.begin(func(in protocol.Input) error {
 		in.Now = s.n.clock.now()
 		return p.Step(in, nil, nowhere{})
 	})
-	s.fresh = p.AppendState([]byte{})
-	return err == nil
+	fresh, stateErr := p.AppendState([]byte{})
+	if err != nil || stateErr != nil {
+		return false
+	}
+	s.fresh = fresh
+	return true
 }
 
 type nowhere struct{}
@@ -507,17 +526,17 @@ func (s *shard) Effect(a protocol.Act, msg []byte) {
 	case protocol.Crit:
 		if u := s.user(i.name); u != nil {
 			u.section = protocol.InCrit
-			u.Crit(a.Arg)
+			s.tellOrFail(i, func() { u.Crit(a.Arg) })
 		}
 	case protocol.Ejected:
 		if u := s.user(i.name); u != nil {
 			u.section = protocol.InLost
-			u.Ejected()
+			s.tellOrFail(i, u.Ejected)
 		}
 	case protocol.Rem:
 		if u := s.user(i.name); u != nil {
 			s.leave(i.name)
-			u.Rem(a.Reason)
+			s.tell(i.name, func() { u.Rem(a.Reason) }) // it has left, whatever it does
 		}
 	case protocol.SetTimer:
 		after := time.Duration(a.After)
@@ -531,6 +550,14 @@ func (s *shard) Effect(a protocol.Act, msg []byte) {
 		}
 	default:
 		panic(fmt.Sprintf("node: unknown effect %d", a.Do))
+	}
+}
+
+// tellOrFail closes the lock of a user that panics while it has something to do
+// with it: nobody else would Exit.
+func (s *shard) tellOrFail(i *instance, callback func()) {
+	if !s.tell(i.name, callback) {
+		s.fail(i, "its user panicked")
 	}
 }
 
@@ -617,7 +644,11 @@ func (s *shard) runTimers() time.Duration {
 func (s *shard) locks() []Lock {
 	all := make([]Lock, 0, len(s.instances))
 	for name, i := range s.instances {
-		all = append(all, Lock{name, s.n.c.Kind, i.process.Standing()})
+		standing, err := i.process.Standing()
+		if err != nil {
+			s.n.c.Log.Error("no standing", "lock", name, "error", err)
+		}
+		all = append(all, Lock{name, s.n.c.Kind, standing, err})
 	}
 	return all
 }
@@ -636,11 +667,11 @@ func (s *shard) close(rest []event) {
 	s.urgent, s.queue = nil, nil
 	s.space.Broadcast()
 	s.mu.Unlock()
-	for _, u := range users {
+	for name, u := range users {
 		if u.section == protocol.InCrit {
-			u.Ejected()
+			s.tell(name, u.Ejected)
 		} else {
-			u.Rem(ErrClosed.Error())
+			s.tell(name, func() { u.Rem(ErrClosed.Error()) })
 		}
 	}
 	for _, p := range s.dirty {

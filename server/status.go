@@ -32,6 +32,7 @@ type Lock struct {
 	Kind    string    `json:"kind"`
 	Holder  *Request  `json:"holder,omitempty"` // whom this server supports: inside only if a quorum does
 	Waiters []Request `json:"waiters"`          // in the order of service, the first hundred
+	Error   string    `json:"error,omitempty"`  // why holder and waiters are not known here
 }
 
 // A Request is a client that holds or wants a lock.
@@ -128,6 +129,10 @@ func (s *Server) listLocks(p *page, after string) {
 			return
 		}
 		lock := Lock{Name: l.Name, Kind: kindName(l.Kind), Waiters: []Request{}}
+		if l.Err != nil {
+			lock.Error = "server: the lock cannot be inspected, the reason is in the log"
+			size += len(lock.Error)
+		}
 		if h := l.Standing.Holders; len(h) > 0 {
 			x := request(h[0])
 			lock.Holder = &x

@@ -112,6 +112,7 @@ type lockStatus struct {
 	Kind    string          `json:"kind"`
 	Holder  *requestStatus  `json:"holder,omitempty"`
 	Waiters []requestStatus `json:"waiters"` // the one that asked first comes first
+	Errors  []string        `json:"errors,omitempty"`
 }
 
 type requestStatus struct {
@@ -129,6 +130,7 @@ func merge(answers []server.Answer, now time.Time) clusterStatus {
 	clients := map[string]*clientStatus{}
 	type lockKey struct{ name, kind string }
 	locks := map[lockKey]map[string]*requestStatus{}
+	failures := map[lockKey][]string{}
 	for _, a := range answers {
 		x := serverStatus{Name: a.Server.Name, Address: a.Server.Addr}
 		if a.Err != nil {
@@ -162,6 +164,9 @@ func merge(answers []server.Answer, now time.Time) clusterStatus {
 				x.AgeMS = max(x.AgeMS, r.AgeMS)
 				x.Supports += supports
 			}
+			if l.Error != "" {
+				failures[key] = append(failures[key], a.Server.Name+": "+l.Error)
+			}
 			if l.Holder != nil {
 				add(*l.Holder, 1)
 			}
@@ -175,8 +180,10 @@ func merge(answers []server.Answer, now time.Time) clusterStatus {
 	}
 	slices.SortFunc(s.Clients, func(a, b clientStatus) int { return cmp.Compare(a.ID, b.ID) })
 	for key, requests := range locks {
-		if len(requests) > 0 {
-			s.Locks = append(s.Locks, lockOf(key.name, key.kind, requests, n))
+		if len(requests)+len(failures[key]) > 0 {
+			l := lockOf(key.name, key.kind, requests, n)
+			l.Errors = failures[key]
+			s.Locks = append(s.Locks, l)
 		}
 	}
 	slices.SortFunc(s.Locks, func(a, b lockStatus) int {
@@ -194,7 +201,8 @@ func lockOf(name, kind string, requests map[string]*requestStatus, n int) lockSt
 	slices.SortFunc(l.Waiters, func(a, b requestStatus) int {
 		return cmp.Or(cmp.Compare(b.Supports, a.Supports), cmp.Compare(a.ID, b.ID))
 	})
-	if first := l.Waiters[0]; first.Supports > quorum.Silent(n, slots.Quorum(n)) {
+	if len(l.Waiters) > 0 && l.Waiters[0].Supports > quorum.Silent(n, slots.Quorum(n)) {
+		first := l.Waiters[0]
 		l.Holder, l.Waiters = &first, l.Waiters[1:]
 	}
 	slices.SortFunc(l.Waiters, func(a, b requestStatus) int {
@@ -224,17 +232,22 @@ func (s clusterStatus) print(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, x := range s.Servers {
-		if x.Error != "" {
-			if _, err := fmt.Fprintf(out, "\n%s: %s", x.Name, printable(x.Error)); err != nil {
-				return err
-			}
+	var b strings.Builder
+	for _, l := range s.Locks {
+		for _, e := range l.Errors {
+			fmt.Fprintf(&b, "\n%s: %s", printable(l.Name), printable(e))
 		}
 	}
-	if s.Reachable < len(s.Servers) {
-		fmt.Fprintln(out)
+	for _, x := range s.Servers {
+		if x.Error != "" {
+			fmt.Fprintf(&b, "\n%s: %s", x.Name, printable(x.Error))
+		}
 	}
-	return nil
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintln(out, b.String())
+	return err
 }
 
 // waiters names the first three.

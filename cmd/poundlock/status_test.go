@@ -73,6 +73,27 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestStandingUnknown: a lock that a server cannot inspect is shown all the same.
+func TestStandingUnknown(t *testing.T) {
+	a := answer("s1", "")
+	a.Status.Locks[0].Error = "broken\x07"
+	s := merge([]server.Answer{a, answer("s2", "x:1s"), answer("s3", "x:1s"), answer("s4", "")}, time.Now())
+	if len(s.Locks) != 1 || s.Locks[0].Holder == nil || len(s.Locks[0].Errors) != 1 {
+		t.Errorf("%+v", s.Locks)
+	}
+	s = merge([]server.Answer{a}, time.Now())
+	if len(s.Locks) != 1 || s.Locks[0].Holder != nil {
+		t.Errorf("%+v", s.Locks)
+	}
+	var out bytes.Buffer
+	if err := s.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if want := `"a\x1b[2J": "s1: broken\a"`; !strings.Contains(out.String(), want) {
+		t.Errorf("no %q in\n%s", want, &out)
+	}
+}
+
 // TestNobodyIsInside: too few supports for anybody to be inside.
 func TestNobodyIsInside(t *testing.T) {
 	l := merge([]server.Answer{

@@ -1,0 +1,203 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// fragile is the keeper with parts that panic while armed.
+type fragile struct{ create, append, state atomic.Bool }
+
+func (f *fragile) host() node.Host {
+	a := keeper(nil)
+	whole := a
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[uint8] {
+		boom(&f.create)
+		return &fragileProcess{whole.New(id, c), f}
+	}
+	a.Append = func(b []byte, m uint8) []byte {
+		boom(&f.append)
+		return whole.Append(b, m)
+	}
+	a.Inspect = nil
+	return node.HostOf(a)
+}
+
+type fragileProcess struct {
+	protocol.Process[uint8]
+	f *fragile
+}
+
+func (p *fragileProcess) AppendState(b []byte) []byte {
+	boom(&p.f.state)
+	return p.Process.AppendState(b)
+}
+
+func boom(armed *atomic.Bool) {
+	if armed.Load() {
+		panic("boom")
+	}
+}
+
+// Whatever part of an algorithm panics, one lock fails, and the others work.
+func TestAlgorithmPanics(t *testing.T) {
+	_, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), nil)
+	for name, part := range map[string]func(*fragile) *atomic.Bool{
+		"New":         func(f *fragile) *atomic.Bool { return &f.create },
+		"Append":      func(f *fragile) *atomic.Bool { return &f.append },
+		"AppendState": func(f *fragile) *atomic.Bool { return &f.state },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fragile{}
+			c := clients(t, 1, peers, f.host(), nil)[0]
+			u := newProbe()
+			pass := func(name string) {
+				must(t, c.Try(name, u, false))
+				<-u.crit
+				c.Exit(name)
+				<-u.rem
+			}
+			pass("a")
+			part(f).Store(true)
+			must(t, c.Try("a", u, false))
+			select {
+			case <-u.crit: // the state is looked at when the user has left
+				c.Exit("a")
+				<-u.rem
+			case why := <-u.rem:
+				if !strings.Contains(why, "keeper panicked: boom") {
+					t.Errorf("why: %q", why)
+				}
+			}
+			eventually(t, "the lock has failed", func() bool {
+				return errors.Is(c.Try("a", newProbe(), false), node.ErrFailed)
+			})
+			part(f).Store(false)
+			pass("b")
+		})
+	}
+}
+
+// A standing that cannot be known is an error in the list, and no more.
+func TestInspectPanics(t *testing.T) {
+	a := keeper(nil)
+	inspect := a.Inspect
+	a.Inspect = func(p protocol.Process[uint8]) protocol.Standing {
+		s := inspect(p)
+		if len(s.Holders) == 2 {
+			panic("two are one too many")
+		}
+		return s
+	}
+	host := node.HostOf(a)
+	servers, peers := clusterAt(t, 1, false, host, nil)
+	u := newProbe()
+	both := clients(t, 2, peers, host, nil)
+	must(t, both[0].Try("one", u, false))
+	must(t, both[0].Try("two", u, false))
+	must(t, both[1].Try("two", u, false))
+	for range 3 {
+		<-u.crit
+	}
+	locks := servers[0].Locks()
+	if len(locks) != 2 || locks[0].Err != nil || len(locks[0].Standing.Holders) != 1 ||
+		locks[1].Err == nil || !strings.Contains(locks[1].Err.Error(), "two are one too many") {
+		t.Errorf("%+v", locks)
+	}
+	both[0].Exit("two")
+	<-u.rem
+	eventually(t, "the standing is known again", func() bool {
+		locks := servers[0].Locks()
+		return len(locks) == 2 && locks[1].Err == nil && len(locks[1].Standing.Holders) == 1
+	})
+}
+
+// A user that panics does not take the node with it. Its lock stays closed when
+// it had something to leave.
+func TestUserPanics(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	_, peers := clusterAt(t, 1, false, host, nil)
+	c := clients(t, 1, peers, host, nil)[0]
+	ejected := make(chan struct{})
+	u := &hooks{crit: func() { panic("crit") }, ejected: func() { close(ejected); panic("ejected") }, rem: func() { panic("rem") }}
+	must(t, c.Try("a", u, false))
+	<-ejected
+	c.Exit("a")
+	eventually(t, "the lock has failed", func() bool {
+		return errors.Is(c.Try("a", u, false), node.ErrFailed)
+	})
+
+	left := make(chan struct{}, 1)
+	u = &hooks{crit: func() { c.Exit("b") }, rem: func() { left <- struct{}{}; panic("rem") }}
+	for range 2 { // it had left already
+		must(t, c.Try("b", u, false))
+		<-left
+	}
+	must(t, c.Try("c", &hooks{crit: func() {}, rem: func() { panic("rem") }, ejected: func() { panic("ejected") }}, false))
+	must(t, c.Close())
+}
+
+func TestAnswerPanics(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	_, peers := clusterAt(t, 1, false, host, func(c *node.Config) {
+		c.Call = func(_ protocol.ID, request []byte) []byte { return request[:1] }
+	})
+	c := clients(t, 1, peers, host, nil)[0]
+	for range 100 { // more than may be open at once
+		if _, err := c.Call(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "the request failed") {
+			t.Fatal(err)
+		}
+	}
+	if b, err := c.Call(t.Context(), 0, []byte("xy")); err != nil || string(b) != "x" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// A counter counts warnings and worse.
+type counter struct {
+	slog.Handler
+	warnings atomic.Int32
+}
+
+func (c *counter) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c *counter) Handle(_ context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		c.warnings.Add(1)
+	}
+	return nil
+}
+
+// However many strangers knock, the log stays short.
+func TestComplaintsAreRationed(t *testing.T) {
+	var log counter
+	began := time.Now()
+	_, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), func(c *node.Config) { c.Log = slog.New(&log) })
+	for range 200 {
+		conn, err := net.Dial("tcp", peers[0].Addr)
+		must(t, err)
+		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		b := transport.Hello{From: 1 << 62, ToName: "another"}.Append(transport.AppendHeader(nil, 0))
+		transport.EndFrame(b)
+		_, err = conn.Write(b)
+		must(t, err)
+		if _, err = transport.ReadFrame(conn, transport.MaxHandshake); err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+	most := int32(20 + time.Since(began)/time.Second + 1)
+	if n := log.warnings.Load(); n < 20 || n > most {
+		t.Errorf("%d warnings for 200 strangers, want 20 to %d", n, most)
+	}
+}

@@ -227,7 +227,18 @@ type Claim struct {
 	Measure Measure
 	// Least and Most bound the mean of the measure: messages an entry, or
 	// delays in hops of one constant message delay.
-	Least, Most func(c Config) float64
+	Least, Most Cost
+}
+
+// A Cost depends on the size of the system.
+type Cost func(c Config) float64
+
+// Fixed is the cost k for any number of members.
+func Fixed(k float64) Cost { return func(Config) float64 { return k } }
+
+// Linear is the cost kN+d for N members.
+func Linear(k, d float64) Cost {
+	return func(c Config) float64 { return k*float64(c.N) + d }
 }
 
 // A Load is a workload that a Claim refers to.

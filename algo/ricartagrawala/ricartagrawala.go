@@ -27,13 +27,6 @@ var Algorithm = algorithm("", true)
 var Printed = algorithm("printed", false)
 
 func algorithm(variant string, clockOnReply bool) protocol.Algorithm[Message] {
-	others := func(c protocol.Config) float64 { return float64(c.N - 1) }
-	times := func(k float64) func(protocol.Config) float64 {
-		return func(c protocol.Config) float64 { return k * others(c) }
-	}
-	hops := func(k float64) func(protocol.Config) float64 {
-		return func(protocol.Config) float64 { return k }
-	}
 	return protocol.Algorithm[Message]{
 		Info: protocol.Info{
 			Name:     "ricart-agrawala",
@@ -43,10 +36,10 @@ func algorithm(variant string, clockOnReply bool) protocol.Algorithm[Message] {
 			Users:    protocol.Members,
 			Messages: messages,
 			Claims: []protocol.Claim{
-				{Load: protocol.LowLoad, Measure: protocol.Messages, Least: times(2), Most: times(2)},
-				{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: hops(2), Most: hops(2)},
-				{Load: protocol.HighLoad, Measure: protocol.Messages, Least: times(2), Most: times(2)},
-				{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: hops(1), Most: hops(1)},
+				{Load: protocol.LowLoad, Measure: protocol.Messages, Least: protocol.Linear(2, -2), Most: protocol.Linear(2, -2)},
+				{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: protocol.Fixed(2), Most: protocol.Fixed(2)},
+				{Load: protocol.HighLoad, Measure: protocol.Messages, Least: protocol.Linear(2, -2), Most: protocol.Linear(2, -2)},
+				{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: protocol.Fixed(1), Most: protocol.Fixed(1)},
 			},
 		},
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {

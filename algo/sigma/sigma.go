@@ -170,17 +170,11 @@ func newLiteral(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 // claims are 3n messages and two hops without contention, and with contention
 // at most messages*n and sync hops.
 func claims(messages, sync float64) []protocol.Claim {
-	times := func(k float64) func(protocol.Config) float64 {
-		return func(c protocol.Config) float64 { return k * float64(c.N) }
-	}
-	hops := func(k float64) func(protocol.Config) float64 {
-		return func(protocol.Config) float64 { return k }
-	}
 	return []protocol.Claim{
-		{Load: protocol.LowLoad, Measure: protocol.Messages, Least: times(3), Most: times(3)},
-		{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: hops(2), Most: hops(2)},
-		{Load: protocol.HighLoad, Measure: protocol.Messages, Least: times(3), Most: times(messages)},
-		{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: hops(2), Most: hops(sync)},
+		{Load: protocol.LowLoad, Measure: protocol.Messages, Least: protocol.Linear(3, 0), Most: protocol.Linear(3, 0)},
+		{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: protocol.Fixed(2), Most: protocol.Fixed(2)},
+		{Load: protocol.HighLoad, Measure: protocol.Messages, Least: protocol.Linear(3, 0), Most: protocol.Linear(messages, 0)},
+		{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: protocol.Fixed(2), Most: protocol.Fixed(sync)},
 	}
 }
 

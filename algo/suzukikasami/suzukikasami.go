@@ -61,18 +61,10 @@ var Algorithm = protocol.Algorithm[Message]{
 // each process that takes 1/E from the mean, and at most as much again when the
 // holder comes back before the first requests reach it. The bound suits E >= 10.
 var claims = []protocol.Claim{
-	{Load: protocol.LowLoad, Measure: protocol.Messages, Least: nLess(0), Most: nLess(0)},
-	{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: hops(2), Most: hops(2)},
-	{Load: protocol.HighLoad, Measure: protocol.Messages, Least: nLess(0.2), Most: nLess(0)},
-	{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: hops(0.9), Most: hops(1)},
-}
-
-func nLess(d float64) func(protocol.Config) float64 {
-	return func(c protocol.Config) float64 { return float64(c.N) - d }
-}
-
-func hops(k float64) func(protocol.Config) float64 {
-	return func(protocol.Config) float64 { return k }
+	{Load: protocol.LowLoad, Measure: protocol.Messages, Least: protocol.Linear(1, 0), Most: protocol.Linear(1, 0)},
+	{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: protocol.Fixed(2), Most: protocol.Fixed(2)},
+	{Load: protocol.HighLoad, Measure: protocol.Messages, Least: protocol.Linear(1, -0.2), Most: protocol.Linear(1, 0)},
+	{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: protocol.Fixed(0.9), Most: protocol.Fixed(1)},
 }
 
 // Process is one participant. The names are the paper's.

@@ -6,8 +6,14 @@ import "testing"
 // servers stand one silent server but no memory loss, and four stand one of each.
 func TestTwoThirds(t *testing.T) {
 	for _, c := range []struct{ n, m, losses, silent int }{
-		{3, 2, 0, 1}, {4, 3, 1, 1}, {5, 4, 2, 1}, {6, 4, 1, 2},
-		{7, 5, 2, 2}, {8, 6, 3, 2}, {9, 6, 2, 3}, {10, 7, 3, 3},
+		{3, 2, 0, 1},
+		{4, 3, 1, 1},
+		{5, 4, 2, 1},
+		{6, 4, 1, 2},
+		{7, 5, 2, 2},
+		{8, 6, 3, 2},
+		{9, 6, 2, 3},
+		{10, 7, 3, 3},
 	} {
 		m := TwoThirds(c.n)
 		if m != c.m || MemoryLosses(c.n, m) != c.losses || Silent(c.n, m) != c.silent {

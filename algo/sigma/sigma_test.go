@@ -53,6 +53,7 @@ func FuzzRead(f *testing.F) { algotest.FuzzRead(f, Algorithm, algotest.Options{}
 func FuzzLoadState(f *testing.F) {
 	algotest.FuzzLoadState(f, Algorithm, algotest.Options{Sizes: []int{4, 7}})
 }
+
 func FuzzLoadStateLiteral(f *testing.F) {
 	algotest.FuzzLoadState(f, Literal, algotest.Options{Sizes: []int{4, 7}})
 }

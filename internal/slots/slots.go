@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -88,6 +89,9 @@ func CheckAddr(addr string) error {
 		// The kernel's limit is 108 bytes with the final zero, and 104 elsewhere.
 		if path == "" || len(path) > 103 {
 			return fmt.Errorf("unix socket path %q: want 1 to 103 bytes", path)
+		}
+		if !filepath.IsAbs(path) { // it would be another socket in another directory
+			return fmt.Errorf("unix socket path %q: want an absolute path", path)
 		}
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -167,7 +168,12 @@ func (n Names) parse(line string) (s Step, err error) {
 	s.Verb = Verb(words[0])
 	want, known := arguments[s.Verb]
 	if !known {
-		return s, fmt.Errorf("scenario: unknown step %q", words[0])
+		var verbs []string
+		for v := range arguments {
+			verbs = append(verbs, string(v))
+		}
+		slices.Sort(verbs)
+		return s, fmt.Errorf("scenario: unknown step %q: want one of %s", words[0], strings.Join(verbs, ", "))
 	}
 	if timed := s.Verb == Pause || s.Verb == Partition; timed != (s.For != 0) {
 		return s, errors.New("scenario: pause and partition, and only they, end with: for DURATION")

@@ -49,7 +49,7 @@ lapse c1 s4
 
 func TestParseErrors(t *testing.T) {
 	for line, want := range map[string]string{
-		"fly c1":                   `unknown step "fly"`,
+		"fly c1":                   `unknown step "fly": want one of amnesia, cancel, `,
 		"try":                      "try needs 1 process",
 		"try p1":                   `"p1" is not a process: want s or c and a number from 1, such as s1`,
 		"try c0":                   `"c0" is not a process`,

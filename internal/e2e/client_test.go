@@ -100,6 +100,9 @@ func ask(ctx context.Context, m *poundlock.Mutex) error {
 	return in.Err()
 }
 
+// roundsFile grows by a byte with each wait and hold of a client that has ended.
+func roundsFile(a clientArgs) string { return a.File + "." + a.Label }
+
 // count increments the counter in a.File until stdin ends.
 func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
 	stop := make(chan struct{})
@@ -108,6 +111,11 @@ func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		}
 	}()
+	rounds, err := os.OpenFile(roundsFile(a), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer rounds.Close()
 	var r counted
 	for {
 		select {
@@ -128,6 +136,9 @@ func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
 			})
 		}
 		r.Longest = max(r.Longest, time.Since(begin))
+		if _, err := rounds.Write([]byte{'.'}); err != nil {
+			return err
+		}
 		switch {
 		case errors.Is(err, poundlock.ErrLost):
 			r.Lost++

@@ -84,19 +84,21 @@ func (h *Histogram) Percentile(p float64) int64 {
 
 // A Summary is what is printed of a Histogram, in milliseconds.
 type Summary struct {
-	Mean float64 `json:"mean"`
-	P50  float64 `json:"p50"`
-	P99  float64 `json:"p99"`
-	Max  float64 `json:"max"`
+	Count uint64  `json:"count"` // of values: where it is 0 the rest says nothing
+	Mean  float64 `json:"mean"`
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
 }
 
 // Summary sums h up.
 func (h *Histogram) Summary() Summary {
 	const ms = 1e6
 	return Summary{
-		Mean: h.Mean() / ms,
-		P50:  float64(h.Percentile(50)) / ms,
-		P99:  float64(h.Percentile(99)) / ms,
-		Max:  float64(h.max) / ms,
+		Count: h.count,
+		Mean:  h.Mean() / ms,
+		P50:   float64(h.Percentile(50)) / ms,
+		P99:   float64(h.Percentile(99)) / ms,
+		Max:   float64(h.max) / ms,
 	}
 }

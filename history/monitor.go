@@ -276,5 +276,5 @@ func (m *Monitor) jain() float64 {
 	if squares == 0 {
 		return 0
 	}
-	return sum * sum / (k * squares)
+	return min(1, sum*sum/(k*squares)) // rounding alone may exceed 1
 }

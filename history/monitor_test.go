@@ -58,10 +58,10 @@ func TestMeasures(t *testing.T) {
 	got := m.Measures()
 	want := Measures{
 		Entries:    4,
-		Waiting:    Summary{Mean: 4, P50: 2, P99: 9, Max: 9},     // 2, 3, 9, 2
-		Response:   Summary{Mean: 6.5, P50: 5, P99: 11, Max: 11}, // 5, 5, 11, 5
-		SyncDelay:  Summary{Mean: 2, P50: 1, P99: 3, Max: 3},     // 5 to 6, 8 to 11; nobody waited at 12
-		Throughput: 160,                                          // 4 in 25 ms
+		Waiting:    Summary{Count: 4, Mean: 4, P50: 2, P99: 9, Max: 9},     // 2, 3, 9, 2
+		Response:   Summary{Count: 4, Mean: 6.5, P50: 5, P99: 11, Max: 11}, // 5, 5, 11, 5
+		SyncDelay:  Summary{Count: 2, Mean: 2, P50: 1, P99: 3, Max: 3},     // 5 to 6, 8 to 11; nobody waited at 12
+		Throughput: 160,                                                    // 4 in 25 ms
 		Jain:       (2./25 + 1./10 + 1./5) * (2./25 + 1./10 + 1./5) / (3 * (4./625 + 1./100 + 1./25)),
 		MaxBypass:  1, // user 2 went before user 1
 	}

@@ -21,17 +21,17 @@ type Message struct {
 }
 
 // Algorithm is the default form, with the clock on REPLY.
-var Algorithm = algorithm("", true)
+var Algorithm = algorithm("", "permission from everybody", true)
 
 // Printed is the algorithm as published: REPLY carries nothing.
-var Printed = algorithm("printed", false)
+var Printed = algorithm("printed", "the same as published: no clock on REPLY", false)
 
-func algorithm(variant string, clockOnReply bool) protocol.Algorithm[Message] {
+func algorithm(variant, title string, clockOnReply bool) protocol.Algorithm[Message] {
 	return protocol.Algorithm[Message]{
 		Info: protocol.Info{
 			Name:     "ricart-agrawala",
 			Variant:  variant,
-			Title:    "permission from everybody",
+			Title:    title,
 			Source:   "Ricart, Agrawala: An Optimal Algorithm for Mutual Exclusion in Computer Networks, CACM 1981",
 			Users:    protocol.Members,
 			Messages: messages,

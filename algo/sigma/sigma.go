@@ -42,7 +42,7 @@ type Message struct {
 }
 
 const source = "Chen, Lin, Lian, Zhang: Sigma: A Fault-Tolerant Mutual Exclusion Algorithm in Dynamic " +
-	"Distributed Systems Subject to Process Crashes and Memory Losses"
+	"Distributed Systems Subject to Process Crashes and Memory Losses, PRDC 2005"
 
 // The values of the option fence.
 const (

@@ -210,6 +210,10 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	}
 	row("integers a message", "%.4g", r.IntegersPerMessage)
 	summary := func(name string, s history.Summary) {
+		if s.Count == 0 {
+			row(name, "none")
+			return
+		}
 		row(name, "mean %.4g  p50 %.4g  p99 %.4g  max %.4g ms", s.Mean, s.P50, s.P99, s.Max)
 	}
 	summary("waiting", r.WaitingMS)

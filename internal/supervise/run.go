@@ -83,6 +83,7 @@ type run struct {
 	group int  // process group of the command
 	child *child
 	dog   *Watchdog
+	next  chan *Watchdog // gives the replacement of dog, nil if there is none; nil when none comes
 
 	lost    bool
 	ended   chan struct{} // closed when the loss has ended the group; nil before
@@ -153,6 +154,8 @@ func (r *run) supervise() syscall.WaitStatus {
 			r.forward(s)
 		case <-tick.C:
 			r.feed()
+		case dog := <-r.next:
+			r.adopt(dog)
 		case <-r.Lost:
 			r.Lost = nil // once
 			r.lose()
@@ -175,21 +178,38 @@ func (r *run) feed() {
 	}
 }
 
+// replaceWatchdog starts another watchdog. That may take longer than the lease on
+// a busy machine, and the lease is watched meanwhile.
 func (r *run) replaceWatchdog() {
 	r.dog.Close()
-	dog, err := StartWatchdog(r.Name, r.OnLoss, r.Grace)
-	if err == nil {
-		if err = dog.arm(r.group, r.leaseIn, r.end); err != nil {
-			dog.Close()
+	r.dog = nil
+	next, group, lease, end := make(chan *Watchdog, 1), r.group, r.leaseIn, r.end
+	r.next = next
+	go func() {
+		dog, err := StartWatchdog(r.Name, r.OnLoss, r.Grace)
+		if err == nil {
+			if err = dog.arm(group, lease, end); err != nil {
+				dog.Close()
+			}
 		}
-	}
-	if err != nil {
-		r.say("the watchdog of lock %q was killed and cannot be replaced: %v", r.Name, err)
-		r.dog = nil
+		if err != nil {
+			r.say("the watchdog of lock %q was killed and cannot be replaced: %v", r.Name, err)
+			dog = nil
+		}
+		next <- dog
+	}()
+}
+
+// adopt takes the replacement of the watchdog, and tells it what it has missed.
+func (r *run) adopt(dog *Watchdog) {
+	r.dog, r.next = dog, nil
+	if dog == nil {
 		return
 	}
+	if !r.lost {
+		dog.setEnd(r.end)
+	}
 	r.say("the watchdog of lock %q was killed and is replaced", r.Name)
-	r.dog = dog
 }
 
 // lose ends the command. The watchdog hears nothing new from now on: it ends the
@@ -231,6 +251,9 @@ func (r *run) finish(status syscall.WaitStatus) Result {
 		endGroup(r.group, 0)
 	case r.lost || status.Signaled():
 		endGroup(r.group, r.Grace)
+	}
+	if r.next != nil {
+		r.dog = <-r.next // it must be told that the command has ended
 	}
 	r.dog.Close()
 	if r.dog != nil && r.dog.barked() {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,8 +23,26 @@ type lock struct {
 	cmd    *exec.Cmd
 	dir    string
 	stdout bytes.Buffer
-	stderr bytes.Buffer
+	stderr log
 	ended  chan struct{}
+}
+
+// A log can be read while a process writes to it.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 const always = time.Hour // of renewing: longer than any test
@@ -467,12 +486,12 @@ func TestWatchdogKilled(t *testing.T) {
 	l.pid("pid")
 	first := l.watchdog()
 	syscall.Kill(first, syscall.SIGKILL)
-	second := 0
-	eventually(t, 5*time.Second, "another watchdog", func() bool {
-		second = l.watchdog()
-		return second != first
+	eventually(t, 10*time.Second, "another watchdog", func() bool {
+		return strings.Contains(l.stderr.String(), "was killed and is replaced")
 	})
-	time.Sleep(lease / 4) // armed
+	if l.watchdog() == first {
+		t.Error("it lives")
+	}
 	l.cmd.Process.Signal(syscall.SIGSTOP)
 	l.endsInTime()
 }

@@ -50,7 +50,8 @@ var only = flag.String("mutant", "", "with TestMutants: run only mutants whose n
 type Check func() (fault string, err error)
 
 // A Replacement is a mutant that is no guard: Old becomes New. Old must stand
-// exactly once in the package, inside one function.
+// exactly once in the package, inside one function. Replacements of one name, in
+// different functions, are one mutant.
 type Replacement struct {
 	Name     string // what the mutant forgets or confuses
 	Old, New string

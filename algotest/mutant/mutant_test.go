@@ -17,6 +17,8 @@ var gate = Config{
 		{"Enter does not count", "g.inside++\n\t\treturn true", "return true"},
 		{"Leave forgets nobody", "g.inside--", ""},
 		{"Drain counts double", "n++", "n += 2"},
+		{"Drain counts double and Leave forgets", "n++", "n += 2"},
+		{"Drain counts double and Leave forgets", "g.inside--", ""},
 		{"Drain forgets to leave", "g.Leave()\n\t\tn++", "n++"},
 	},
 	Patience: 3 * time.Second, // to fill a stack takes a while on a busy machine
@@ -47,6 +49,7 @@ func TestGate(t *testing.T) {
 		"Enter does not count":                         "tickets",
 		"Leave forgets nobody":                         "leave",
 		"Drain counts double":                          "", // no check asks how many
+		"Drain counts double and Leave forgets":        "leave",
 		"Drain forgets to leave":                       "endless: not done after 3s",
 	}
 	for _, r := range results {

@@ -310,7 +310,11 @@ func (m *mutator) replace(file *ast.File, r Replacement, at int) {
 		m.err = fmt.Errorf("%q: its old text is not inside one function: %q", r.Name, r.Old)
 		return
 	}
-	m.names = append(m.names, r.Name)
+	k := 1 + slices.Index(m.names, r.Name)
+	if k == 0 {
+		m.names = append(m.names, r.Name)
+		k = len(m.names)
+	}
 	begin, end := m.offset(body.Lbrace)+1, m.offset(body.Rbrace)
 	changed := string(m.src[begin:at]) + r.New + string(m.src[at+len(r.Old):end])
 	if results == nil {
@@ -318,7 +322,7 @@ func (m *mutator) replace(file *ast.File, r Replacement, at int) {
 	}
 	m.edits = append(m.edits, edit{
 		begin, len(m.src),
-		fmt.Sprintf(" if mutantAlive == %d { %s }; ", len(m.names), changed),
+		fmt.Sprintf(" if mutantAlive == %d { %s }; ", k, changed),
 	})
 }
 

@@ -14,7 +14,11 @@ func endGroup(group int, grace time.Duration) {
 	if grace > 0 {
 		signalGroup(group, syscall.SIGTERM)
 		signalGroup(group, syscall.SIGCONT) // a stopped process cannot obey
-		if awaitGroup(group, grace) {
+		// To look at all processes of a busy machine may take longer than is left.
+		onTime := time.AfterFunc(grace, func() { signalGroup(group, syscall.SIGKILL) })
+		ended := awaitGroup(group, grace)
+		onTime.Stop()
+		if ended {
 			return
 		}
 	}

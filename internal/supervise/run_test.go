@@ -472,7 +472,7 @@ func TestSupervisorStopped(t *testing.T) {
 // Everything is stopped for three leases and continued.
 func TestAllStopped(t *testing.T) {
 	t.Parallel()
-	const lease = 300 * time.Millisecond
+	const lease = time.Second // so that the script is there before it ends
 	l := script(t, options{lease: lease}, "echo $$ >pid; while :; do sleep 0.02; done")
 	pid, dog, lock := l.pid("pid"), l.watchdog(), l.cmd.Process.Pid
 	for _, p := range []int{lock, dog, -pid} {

@@ -27,12 +27,17 @@ func onlyZombies(group int) bool {
 		if err != nil {
 			continue
 		}
-		// PID (NAME) STATE PARENT GROUP ...; the name may hold anything.
+		// PID (NAME) STATE PARENT GROUP ... THREADS ...; the name may hold anything.
+		const state, ofGroup, threads = 0, 2, 17
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(fields) < 3 || string(fields[2]) != strconv.Itoa(group) {
+		if len(fields) <= threads || string(fields[ofGroup]) != strconv.Itoa(group) {
 			continue
 		}
-		if s := fields[0][0]; s != 'Z' && s != 'X' {
+		// The state is that of the first thread, which others may outlive.
+		if k, err := strconv.Atoi(string(fields[threads])); err != nil || k > 1 {
+			return false
+		}
+		if s := fields[state][0]; s != 'Z' && s != 'X' {
 			return false
 		}
 		zombies++

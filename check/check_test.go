@@ -321,6 +321,7 @@ func TestConfigErrors(t *testing.T) {
 		"3 numbers of entries":           func(c *check.Config) { c.Entries = []int{1, 2, 3} },
 		"-2 entries":                     func(c *check.Config) { c.Entries = []int{-2} },
 		"process 7 cannot be down":       func(c *check.Config) { c.Down = []protocol.ID{7} },
+		"p2 cannot be down":              func(c *check.Config) { c.Down = []protocol.ID{1} },
 		`no option "x"`:                  func(c *check.Config) { c.Options = map[string]int64{"x": 1} },
 		"amnesia=1: its model has no":    func(c *check.Config) { c.Amnesia = 1 },
 		"crash=1: its model has no":      func(c *check.Config) { c.Crash = 1 },

@@ -54,6 +54,9 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 		if d >= protocol.ID(c.N) {
 			return bad("process %d cannot be down: only members can", d)
 		}
+		if i.Users == protocol.Members { // others wait for its answer: a deadlock that says nothing
+			return bad("p%d cannot be down: its members are its users, and its model has none that never answers", d+1)
+		}
 	}
 	c.FIFO = c.FIFO || i.FIFO
 	if c.MaxMemory == 0 {

@@ -181,8 +181,8 @@ func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
 		case h.Incarnation < incarnation || h.Incarnation == incarnation && h.Session < number:
 			return nil, &transport.Refuse{
 				Code: transport.Stale, What: "session",
-				Mine:  fmt.Sprintf("session %d of incarnation %d", number, incarnation),
-				Yours: fmt.Sprintf("session %d of incarnation %d", h.Session, h.Incarnation),
+				Mine:  fmt.Sprintf("session %d of incarnation %016x", number, incarnation),
+				Yours: fmt.Sprintf("session %d of incarnation %016x", h.Session, h.Incarnation),
 			}
 		default:
 			why := errNewer

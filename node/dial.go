@@ -171,7 +171,7 @@ func (n *Node) begin(
 	fits := w.Session == s.number && (!s.established || w.Incarnation == s.incarnation)
 	s.mu.Unlock()
 	if !fits {
-		return nil, fmt.Errorf("node: the welcome is for session %d of incarnation %d", w.Session, w.Incarnation)
+		return nil, fmt.Errorf("node: the welcome is for session %d of incarnation %016x", w.Session, w.Incarnation)
 	}
 	c := newConn(n, nc, in, true, w.Lease)
 	c.s = s

@@ -139,7 +139,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.node = n
 	close(s.serving)
 	c.Log.Info("serving", "server", c.Name, "addr", s.listener.Addr().String(), "servers", len(c.Servers),
-		"quorum", slots.Quorum(len(c.Servers)), "incarnation", n.Incarnation())
+		"quorum", slots.Quorum(len(c.Servers)), "incarnation", hex(n.Incarnation()))
 	<-ctx.Done()
 	c.Log.Info("closing", "server", c.Name)
 	err = n.Close()

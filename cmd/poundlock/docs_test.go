@@ -49,6 +49,9 @@ func TestDocs(t *testing.T) {
 			if !regexp.MustCompile("`--" + f.Name + "\\b[^-]").MatchString(flags) {
 				t.Errorf("poundlock %s: --%s is not described", c.Name(), f.Name)
 			}
+			if name, _ := pflag.UnquoteUsage(f); name == "" && f.Value.Type() != "bool" {
+				t.Errorf("poundlock %s: --help shows --%s without the name of its value", c.Name(), f.Name)
+			}
 			if f.Shorthand != "" && !strings.Contains(flags, "`-"+f.Shorthand+"`") {
 				t.Errorf("poundlock %s: -%s is not described", c.Name(), f.Shorthand)
 			}

@@ -95,7 +95,7 @@ func lockCommand() *cobra.Command {
 	s.VarP(&f.wait, "wait", "w", "give up after `DURATION` (5s, 1m30s, or a number of seconds; 0 is --try)")
 	s.IntVarP(&f.status, "conflict-exit-code", "E", exitNotAcquired, "exit `STATUS` when the lock was not acquired, 0 to 255")
 	s.Var(&f.lease, "lease", "how long the lock outlives a holder that is silent, `DURATION`, 200ms to 10m; servers may allow less")
-	s.StringVar(&f.onLoss, "on-loss", string(supervise.Term), "when the lock is lost: `term`, kill or warn")
+	s.StringVar(&f.onLoss, "on-loss", string(supervise.Term), "`ACTION` when the lock is lost: term, kill or warn")
 	s.Var(&f.grace, "grace", "`DURATION` between SIGTERM and SIGKILL")
 	return cmd
 }

@@ -63,7 +63,7 @@ func serveCommand() *cobra.Command {
 	s.BoolVar(&c.Insecure, "insecure", false, "allow to listen off loopback without TLS: anybody can take and release locks")
 	s.DurationVar(&c.Lease, "lease", slots.DefaultLease, "the longest lease that a client gets, 20ms to 10m")
 	s.BoolVar(&c.RequireClockSync, "require-clock-sync", false, "refuse to serve when the kernel's clock is not synchronised")
-	s.TextVar(&level, "log-level", level, "debug, info, warn or error")
+	s.TextVar(&level, "log-level", level, "lowest `LEVEL` that is logged: debug, info, warn or error")
 	return cmd
 }
 

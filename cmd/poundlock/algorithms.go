@@ -21,7 +21,10 @@ func algorithmsCommand() *cobra.Command {
 				i := e.Info()
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.Name, i.Variant, i.Title, i.Source)
 			}
-			return w.Flush()
+			if err := w.Flush(); err != nil {
+				return &exitStatus{code: exitInternal, err: err}
+			}
+			return nil
 		},
 	}
 }

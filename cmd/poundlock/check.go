@@ -52,7 +52,8 @@ a user gives up (cancel). The verdict is holds, violated or undecided (the memor
 cap was reached, or ^C), always with the bounds within which it was found. The
 search ends at the first violation; other properties are then undecided.
 
-Exit status: 0 holds, 1 violated, 3 undecided, 64 usage.`,
+Exit status: 0 holds, 1 violated, 3 undecided, 64 usage, 70 when the algorithm's
+claims about itself are false or a result cannot be written.`,
 		Example: `  poundlock check ricart-agrawala -n 3 --entries unlimited
   poundlock check sigma --variant literal -n 3 --clients 2 --faults amnesia=1 --trace two-holders.txt`,
 		Args: oneAlgorithm,
@@ -95,18 +96,18 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	v, err := e.Check(f.config)
 	finish()
 	if errors.Is(err, check.ErrClaim) {
-		return &exitStatus{code: exitError, err: err}
+		return &exitStatus{code: exitInternal, err: err}
 	}
 	if err != nil {
 		return &exitStatus{code: exitUsage, err: err}
 	}
 	if f.trace != "" && v.Verdict == check.Violated {
 		if err := f.write(e, v); err != nil {
-			return &exitStatus{code: exitError, err: err}
+			return &exitStatus{code: exitInternal, err: err}
 		}
 	}
 	if err := f.print(c.OutOrStdout(), v); err != nil {
-		return &exitStatus{code: exitError, err: err}
+		return &exitStatus{code: exitInternal, err: err}
 	}
 	switch v.Verdict {
 	case check.Violated:

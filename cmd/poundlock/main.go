@@ -18,6 +18,7 @@ const (
 	exitUndecided   = 3
 	exitUsage       = 64
 	exitNoQuorum    = 69
+	exitInternal    = 70 // an algorithm's false claim, or output that cannot be written
 	exitLost        = 74
 	exitNotAcquired = 75
 	exitCannotRun   = 126

@@ -56,7 +56,8 @@ holds and exits, again and again; first tries are spread evenly over one mean
 think time. Equal flags and seeds give equal runs. A DIST is constant:D,
 exponential:MEAN or uniform:LO,HI. With the default delay, milliseconds are hops.
 
-Exit status: 0 without violations, 1 with, 64 usage.`,
+Exit status: 0 without violations, 1 with, 64 usage, 70 when a result cannot be
+written.`,
 		Example: `  poundlock sim ricart-agrawala -n 10 --think constant:1s
   poundlock sim sigma -n 4 --clients 50 --think constant:0ms --amnesia-every 2s --json`,
 		Args: oneAlgorithm,
@@ -132,10 +133,10 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 		return &exitStatus{code: exitUsage, err: err}
 	}
 	if err != nil {
-		return &exitStatus{code: exitError, err: err}
+		return &exitStatus{code: exitInternal, err: err}
 	}
 	if err := f.print(c.OutOrStdout(), r); err != nil {
-		return &exitStatus{code: exitError, err: err}
+		return &exitStatus{code: exitInternal, err: err}
 	}
 	if r.ViolationCount > 0 {
 		return &exitStatus{code: exitViolated}

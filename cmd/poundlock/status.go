@@ -27,7 +27,7 @@ the client itself knows whether it is inside. Ages count from the request, and a
 as exact as clocks agree.
 
 Exit status: 0, 69 when no quorum can be reached (what is known is shown), 64 when
-called wrongly.`
+called wrongly, 70 when the result cannot be written.`
 
 func statusCommand() *cobra.Command {
 	var f clusterFlags
@@ -63,7 +63,7 @@ func statusCommand() *cobra.Command {
 				err = s.print(cmd.OutOrStdout())
 			}
 			if err != nil {
-				return &exitStatus{code: exitError, err: err}
+				return &exitStatus{code: exitInternal, err: err}
 			}
 			if s.Reachable < s.Quorum {
 				return &exitStatus{

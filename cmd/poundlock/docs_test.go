@@ -31,6 +31,7 @@ func TestDocs(t *testing.T) {
 		shared  string // another section with flags
 		json    any
 	}{
+		{rootCommand(), "", nil},
 		{algorithmsCommand(), "", nil},
 		{checkCommand(), driving, check.Verdict{}},
 		{lockCommand(), cluster, nil},
@@ -39,9 +40,13 @@ func TestDocs(t *testing.T) {
 		{statusCommand(), cluster, clusterStatus{}},
 	} {
 		c := test.command
-		body, found := sections["poundlock "+c.Name()]
+		title := "poundlock " + c.Name()
+		if c.Name() == "poundlock" {
+			title = "# The command line"
+		}
+		body, found := sections[title]
 		if !found {
-			t.Errorf("no section on poundlock %s", c.Name())
+			t.Errorf("no section %q", title)
 			continue
 		}
 		flags := body + sections[test.shared]

@@ -57,13 +57,16 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
-func run(args []string) int {
+func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "poundlock",
 		Short:         "Distributed mutual exclusion: locks, and the evidence that they work",
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.Flags().Bool("version", false, "print which version this is") // cobra's own has a shorthand
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &exitStatus{code: exitUsage, err: err}
 	})
@@ -78,6 +81,11 @@ func run(args []string) int {
 		statusCommand(),
 		watchdogCommand(),
 	)
+	return root
+}
+
+func run(args []string) int {
+	root := rootCommand()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
 	if err == nil {

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// version says which poundlock this is, as far as the build knows: the module's
+// version, or else the commit it was built from.
+func version() string {
+	i, ok := debug.ReadBuildInfo()
+	if !ok {
+		i = &debug.BuildInfo{}
+	}
+	return fmt.Sprintf("%s %s %s/%s", versionOf(i), cmp.Or(i.GoVersion, runtime.Version()), runtime.GOOS, runtime.GOARCH)
+}
+
+func versionOf(i *debug.BuildInfo) string {
+	if v := i.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	var revision, changed string
+	for _, s := range i.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = " with changes"
+		}
+	}
+	if revision == "" {
+		return "of unknown version"
+	}
+	return "commit " + revision + changed
+}

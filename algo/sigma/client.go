@@ -24,7 +24,7 @@ const (
 	safetyDelay = 400 // before a client stops trusting that somebody else will enter
 )
 
-// onceRounds is how many proven splits a TryOnce resolves before it gives up.
+// onceRounds is how many times a TryOnce polls before it gives up.
 const onceRounds = 1
 
 // A response is what a client knows about one server: whom it supports.
@@ -112,7 +112,7 @@ func (c *Client) onMessage(ev protocol.Event[Message], out *protocol.Out[Message
 			out.Send(ev.From, Message{Kind: Release, Time: m.Time})
 		}
 	case Recorded:
-		if c.time == m.Time && c.token != 0 && c.token == m.Token && c.asked[j] {
+		if c.time == m.Time && c.token == m.Token {
 			c.recorded[j] = true
 			c.enterIfRecorded(out)
 		}
@@ -129,13 +129,11 @@ func (c *Client) onTimeout(ev protocol.Event[Message], out *protocol.Out[Message
 	switch ev.Timer {
 	case retryTimer:
 		out.SetTimer(retryTimer, safetyDelay*c.delay, 0)
-		c.onRetry(out)
+		c.onRetry(ev.Now, out)
 	case tokenTimer:
 		c.record(out)
 	case clockTimer:
-		if c.section == protocol.InRem {
-			c.forget(ev.Now, out)
-		}
+		c.forget(ev.Now, out)
 	default:
 		panic("sigma: unexpected timer at a client")
 	}
@@ -166,9 +164,7 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 	if c.incs[j] == 0 || m.Inc < c.incs[j] {
 		return // from before we lost our lease, or from a life that is over
 	}
-	if m.Inc > c.incs[j] {
-		c.onIncarnation(j, m.Inc, now, out)
-	}
+	c.onIncarnation(j, m.Inc, now, out)
 	if c.section == protocol.InRem || c.section == protocol.InLost {
 		return
 	}
@@ -176,7 +172,7 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 	if c.section == protocol.InCrit && r.request != c.me() {
 		return
 	}
-	if c.supports(j) && r.request != c.me() { // line 8
+	if c.supports(j) { // line 8
 		return
 	}
 	if m.Owner == c.id && m.Time != c.time { // line 8
@@ -205,7 +201,7 @@ func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
 		return
 	}
 	switch {
-	case c.once && !c.possible(c.me()) && (c.rounds == onceRounds || !c.split()):
+	case c.once && !c.possible(c.me()) && !c.split():
 		c.leave("", now, out)
 	case !c.resting && c.split():
 		c.resting = true
@@ -215,8 +211,12 @@ func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
 
 // onRetry polls the servers if there still is a split, or if the client rested so
 // long that it no longer trusts that somebody will enter.
-func (c *Client) onRetry(out *protocol.Out[Message]) {
+func (c *Client) onRetry(now int64, out *protocol.Out[Message]) {
 	if c.answers() >= c.m && c.token == 0 && (!c.resting || c.split()) {
+		if c.rounds == onceRounds {
+			c.leave("", now, out)
+			return
+		}
 		c.backOff = min(2*c.backOff, maxBackOff*c.delay)
 		if c.once {
 			c.rounds++
@@ -228,11 +228,11 @@ func (c *Client) onRetry(out *protocol.Out[Message]) {
 
 // split reports whether the answers prove that nobody has a quorum.
 func (c *Client) split() bool {
-	if c.answers() < c.m || c.possible(request{}) {
-		return false
+	if c.answers() < c.m {
+		return false // line 10
 	}
 	for _, r := range c.resp {
-		if r.request != (request{}) && c.possible(r.request) {
+		if c.possible(r.request) {
 			return false
 		}
 	}
@@ -241,11 +241,10 @@ func (c *Client) split() bool {
 
 // possible reports whether a quorum may support r: the servers that say so and
 // those that have yet to answer. A server without a lease is not expected to.
-// The zero request stands for one that no answer names.
 func (c *Client) possible(r request) bool {
 	k := 0
 	for j, s := range c.resp {
-		if s.request == (request{}) && c.incs[j] != 0 || s.request != (request{}) && s.request == r {
+		if s.request == r || s.request == (request{}) && c.incs[j] != 0 {
 			k++
 		}
 	}
@@ -302,7 +301,7 @@ func (c *Client) lose(j int, now int64, out *protocol.Out[Message]) {
 	switch {
 	case c.section == protocol.InCrit:
 		c.ejectIfWeak(out)
-	case c.section == protocol.InTry && recording:
+	case recording:
 		c.again(now, out)
 	case c.section == protocol.InTry:
 		c.evaluate(now, out)

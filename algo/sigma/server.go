@@ -110,7 +110,7 @@ func (s *Server) onRequest(stored, e entry, now int64, out *protocol.Out[Message
 	switch {
 	case stored == (entry{}) && s.refuses(e.time, now):
 		out.Send(e.client, Message{Kind: Refused, Time: e.time, Token: uint64(now)})
-	case stored == (entry{}) && s.owner == (entry{}):
+	case s.owner == (entry{}):
 		s.grant(e, now, out)
 	case stored == (entry{}):
 		s.insert(e)
@@ -191,7 +191,7 @@ func (s *Server) respond(to protocol.ID, token uint64, out *protocol.Out[Message
 // onSetToken records a token for the support that it names.
 func (s *Server) onSetToken(from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
 	current := s.owner.request == request{from, m.Time} && s.owner.serial == m.Serial
-	ahead := now > 0 && int64(m.Token) > now+2*s.eps
+	ahead := now > 0 && m.Token > uint64(now+2*s.eps)
 	if !current || ahead || m.Token <= s.others(from, now) {
 		out.Send(from, Message{Kind: Refused, Time: m.Time, Token: uint64(now)})
 		return

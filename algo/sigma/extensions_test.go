@@ -1,0 +1,1045 @@
+package sigma
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// threeRivals lets c1, c2 and c3 hold s3, s1 and s2 of three servers. c1 comes
+// first in the order of requests but is not yet known at s1 and s2; the other
+// two are known at all three.
+func threeRivals(a protocol.Algorithm[Message]) (w *world, c1, c2, c3 protocol.ID) {
+	w = newWorld(a, 3, 3)
+	c1, c2, c3 = w.client(1), w.client(2), w.client(3)
+	w.unsound = true
+	w.try(c1)
+	w.try(c2)
+	w.try(c3)
+	w.ask(c1, s3)
+	w.ask(c2, s1)
+	w.ask(c3, s2)
+	if w.leases() {
+		w.ask(c2, s3)
+		w.ask(c3, s3)
+	}
+	return w, c1, c2, c3
+}
+
+// duplicateYield lets the YIELD of c2 arrive at s1 twice, the second time when c2
+// is inside by the support that it got in return, and c1 waits for it.
+func duplicateYield(a protocol.Algorithm[Message]) (w *world, c1, c2 protocol.ID) {
+	w, c1, c2, c3 := threeRivals(a)
+	w.deliver(c3, s1, Request)
+	w.ask(c2, s2)
+	w.poll(c2)
+	w.repeat(c2, s1, Yield)
+	w.deliver(s1, c3, Response)
+	w.poll(c3)
+	w.deliver(c3, s2, Yield)
+	w.deliver(s1, c2, Response)
+	w.deliver(s2, c2, Response)
+	w.inside(c2)
+	w.deliver(c1, s1, Request)
+	w.deliver(c2, s1, Yield)
+	w.deliverNewest(s1, c1, Response)
+	return w, c1, c2
+}
+
+// duplicateResponse lets the support of s1 arrive at c2 twice, the second time
+// when c2 has given it back and c1 is inside with it.
+func duplicateResponse(a protocol.Algorithm[Message]) (w *world, c1, c2 protocol.ID) {
+	w = newWorld(a, 3, 3)
+	c1, c2, c3 := w.client(1), w.client(2), w.client(3)
+	w.unsound = true
+	for _, c := range []protocol.ID{c1, c2, c3} {
+		w.try(c)
+	}
+	w.ask(c1, s3)
+	w.deliver(c2, s1, Request)
+	w.repeat(s1, c2, Response)
+	w.ask(c3, s2)
+	w.deliver(c1, s1, Request)
+	if w.leases() {
+		w.ask(c2, s3)
+	}
+	w.ask(c2, s2)
+	w.poll(c2)
+	copied := w.flights[w.find(s1, c2, Response)].msg
+	w.drop(s1, c2, Response)
+	w.deliver(c2, s1, Yield)
+	w.deliverNewest(s1, c1, Response)
+	w.inside(c1)
+	w.deliver(c3, s1, Request)
+	w.deliver(s1, c3, Response)
+	if w.leases() {
+		w.ask(c3, s3)
+	}
+	w.poll(c3)
+	w.receive(s1, c2, copied)
+	w.deliver(c3, s2, Yield)
+	w.deliver(s2, c2, Response)
+	return w, c1, c2
+}
+
+// restarts lets n-m+1 servers restart while c2 waits for c1, who then leaves.
+func restarts(a protocol.Algorithm[Message]) (w *world, c2 protocol.ID) {
+	w = newWorld(a, 4, 2)
+	c1, c2 := w.client(1), w.client(2)
+	w.try(c1)
+	w.settle()
+	w.try(c2)
+	w.settle()
+	w.inside(c1)
+	w.amnesia(1)
+	w.amnesia(2)
+	w.restore(c2, 0)
+	w.restore(c2, 1)
+	w.settle()
+	w.inside(c1)
+	w.exit(c1)
+	w.settle()
+	return w, c2
+}
+
+// holder is a client inside with supports of s1, s2 and s3 of four.
+func holder(change ...func(*world)) (*world, protocol.ID) {
+	w := newWorld(Algorithm, 4, 2, change...)
+	c := w.client(1)
+	w.try(c)
+	for j := s1; j <= s3; j++ {
+		w.ask(c, j)
+	}
+	w.inside(c)
+	return w, c
+}
+
+// extensions are the stories of what Algorithm adds, but for fencing.
+var extensions = []story{
+	{"numbered supports: a YIELD that arrives twice gives nothing away; in Figure 1 it lets two in", func() {
+		w, c1, c2 := duplicateYield(Literal)
+		w.inside(c1, c2)
+		w, _, c2 = duplicateYield(Algorithm)
+		w.inside(c2)
+	}},
+	{"numbered supports: a RESPONSE that arrives twice counts once; in Figure 1 it lets two in", func() {
+		w, c1, c2 := duplicateResponse(Literal)
+		w.inside(c1, c2)
+		w, c1, _ = duplicateResponse(Algorithm)
+		w.inside(c1)
+	}},
+	{"numbered supports: a server that forgot numbers on from what the client gave back", func() {
+		w := newWorld(Algorithm, 4, 3)
+		w.split()
+		c := w.client(2)
+		w.poll(c)
+		w.amnesia(2)
+		w.lose(s2, c)
+		w.restore(c, 1)
+		got := w.flying(c, s2)
+		want(got == "REQUEST(1 serial=1)", "to the new life of s2: %q", got)
+		w.deliver(c, s2, Request)
+		got = w.flying(s2, c)
+		want(got == "RESPONSE(5@1 inc=2 serial=2)", "from the new life of s2: %q", got)
+		w.deliver(s2, c, Response)
+		// The YIELD of the first support comes at last.
+		w.receive(c, s2, Message{Kind: Yield, Time: 1, Serial: 1})
+		want(w.flying(s2, c) == "", "the new life of s2 obeys an old YIELD: %q", w.flying(s2, c))
+	}},
+	{"numbered supports: so does one that heard of the client before, as one that waits", func() {
+		w := newWorld(Algorithm, 4, 3)
+		w.split()
+		c1, c := w.client(1), w.client(2)
+		w.poll(c)
+		w.amnesia(2)
+		w.receive(c1, s2, Message{Kind: Request, Time: 1})
+		w.receive(c, s2, Message{Kind: Request, Time: 1}) // the first REQUEST once more
+		w.receive(c, s2, Message{Kind: Request, Time: 1, Serial: 1})
+		w.receive(c, s2, Message{Kind: Request, Time: 1})
+		w.receive(c1, s2, Message{Kind: Release, Time: 1})
+		got := w.flying(s2, c)
+		want(strings.HasSuffix(got, "RESPONSE(5@1 inc=2 serial=2)"), "from the new life of s2: %q", got)
+		want(strings.Count(got, "RESPONSE(4@1 inc=2)") == 3, "three REQUESTs are answered: %q", got)
+	}},
+	{"numbered supports: so does one that supports the client again by an old REQUEST", func() {
+		w := newWorld(Algorithm, 4, 1)
+		c := w.client(1)
+		w.receive(c, s1, Message{Kind: Request, Time: 1})
+		w.receive(c, s1, Message{Kind: Request, Time: 1, Serial: 3})
+		got := w.flying(s1, c)
+		want(got == "RESPONSE(4@1 inc=1 serial=1) RESPONSE(4@1 inc=1 serial=4)", "s1 answers %q", got)
+	}},
+	{"numbered supports: a REQUEST of the owner is answered by the same support again", func() {
+		w := newWorld(Algorithm, 4, 2)
+		c := w.client(1)
+		w.try(c)
+		w.repeat(c, s1, Request)
+		w.deliver(c, s1, Request)
+		got := w.flying(s1, c)
+		want(got == "RESPONSE(4@1 inc=1 serial=1) RESPONSE(4@1 inc=1 serial=1)", "s1 answers %q", got)
+		w.deliver(s1, c, Response)
+		w.deliver(s1, c, Response)
+		w.ask(c, s2)
+		w.inside()
+		w.ask(c, s3)
+		w.inside(c)
+	}},
+	{"numbered supports: a REQUEST tells of a YIELD that was lost with its lease", func() {
+		w := newWorld(Algorithm, 4, 3)
+		w.split()
+		c1, c := w.client(1), w.client(2)
+		w.poll(c)
+		w.suspect(c, s2)
+		w.lose(c, s2)
+		w.restore(c, 1)
+		w.deliver(c, s2, Request)
+		got := w.flying(s2, c1)
+		want(got == "RESPONSE(4@1 inc=1 serial=1)", "s2 tells c1 %q", got)
+		want(w.flying(s2, c) == "RESPONSE(4@1 inc=1)", "s2 tells c2 %q", w.flying(s2, c))
+	}},
+	{"re-request: more than n-m restarts do not starve who waits; in Figure 1 they do", func() {
+		w, _ := restarts(Literal)
+		w.inside()
+		w, c := restarts(Algorithm)
+		w.inside(c)
+	}},
+	{"re-request: a support of a dead incarnation does not count, and its late RESPONSE is ignored", func() {
+		w := newWorld(Algorithm, 4, 1)
+		c := w.client(1)
+		w.try(c)
+		w.ask(c, s1)
+		w.deliver(c, s2, Request)
+		w.amnesia(1)
+		w.amnesia(2)
+		w.restore(c, 0)
+		w.restore(c, 1)
+		w.deliver(s2, c, Response)
+		w.ask(c, s3)
+		w.ask(c, s4)
+		w.inside()
+		w.ask(c, s1)
+		w.inside(c)
+	}},
+	{"re-request: a RESPONSE too tells of a new incarnation, once", func() {
+		w := newWorld(Algorithm, 4, 2)
+		c, other := w.client(1), w.client(2)
+		w.try(c)
+		w.ask(c, s1)
+		w.amnesia(1)
+		w.try(other)
+		w.deliver(other, s1, Request)
+		w.receive(c, s1, Message{Kind: Inquiry, Time: 1})
+		w.deliver(s1, c, Response)
+		want(w.flying(c, s1) == "REQUEST(1)", "c1 asks again: %q", w.flying(c, s1))
+		w.restore(c, 0)
+		want(w.flying(c, s1) == "REQUEST(1)", "c1 asks again only once: %q", w.flying(c, s1))
+		w.ask(c, s2)
+		w.ask(c, s3)
+		w.inside()
+		w.ask(c, s4)
+		w.inside(c)
+	}},
+	{"leases: a lapsed lease takes a support away from who waits, and Restore asks for it", func() {
+		w := newWorld(Algorithm, 4, 1)
+		c := w.client(1)
+		w.try(c)
+		w.ask(c, s1)
+		w.suspect(c, s1)
+		w.receive(s1, c, Message{Kind: Response, Owner: c, Time: 1, Inc: 1, Serial: 1}) // from before
+		w.ask(c, s2)
+		w.ask(c, s3)
+		w.inside()
+		w.restore(c, 0)
+		w.ask(c, s1)
+		w.inside(c)
+	}},
+	{"leases: a holder stays inside with n-m+1 live supports, and is ejected with fewer", func() {
+		for n, fewest := range map[int]int{4: 2, 5: 2, 7: 3, 10: 4} {
+			w := newWorld(Algorithm, n, 1)
+			c := w.client(1)
+			m := int(Algorithm.Option(w.config, "quorum"))
+			w.try(c)
+			for j := range m {
+				w.ask(c, protocol.ID(j))
+			}
+			for live := m - 1; live >= fewest; live-- {
+				w.suspect(c, protocol.ID(live))
+				w.inside(c)
+			}
+			w.suspect(c, s1)
+			w.inside()
+			want(w.users[c] == protocol.InLost, "n=%d: the holder is not told", n)
+		}
+	}},
+	{"leases: a restart costs a holder a support as well, and a late support counts", func() {
+		w, c := holder()
+		w.ask(c, s4)
+		w.amnesia(1)
+		w.restore(c, 0)
+		want(w.flying(c, s1) == "", "a holder asks again: %q", w.flying(c, s1))
+		w.amnesia(2)
+		w.restore(c, 1)
+		w.inside(c)
+		w.amnesia(3)
+		w.restore(c, 2)
+		want(w.users[c] == protocol.InLost, "one support is left, and the holder is not told")
+	}},
+	{"leases: what a holder hears of others does not count", func() {
+		w, c := holder()
+		other := w.client(2)
+		w.try(other)
+		w.deliver(other, s4, Request)
+		w.same(c, func() { w.ask(c, s4) })
+		w.suspect(c, s1)
+		w.inside(c)
+		w.suspect(c, s2)
+		w.inside()
+	}},
+	{"leases: what a client knew of others when it entered, or hears in the remainder, is forgotten", func() {
+		var states [][]byte
+		for _, known := range []bool{false, true} {
+			w := newWorld(Algorithm, 4, 2)
+			c := w.client(1)
+			w.try(c)
+			if known {
+				w.receive(s4, c, Message{Kind: Response, Owner: w.client(2), Time: 1, Inc: 1})
+			}
+			for j := s1; j <= s3; j++ {
+				w.ask(c, j)
+			}
+			w.inside(c)
+			states = append(states, w.procs[c].AppendState(nil))
+			w.exit(c)
+			w.same(c, func() {
+				w.receive(s4, c, Message{Kind: Response, Owner: w.client(2), Time: 1, Inc: 1})
+			})
+		}
+		want(slices.Equal(states[0], states[1]), "inside the state is %x or %x", states[0], states[1])
+	}},
+	{"leases: of what a holder knew nothing is left when it is ejected", func() {
+		var states [][]byte
+		for _, lost := range [][]protocol.ID{{s1, s2}, {s2, s3}} {
+			w, c := holder()
+			for _, j := range lost {
+				w.suspect(c, j)
+			}
+			want(w.users[c] == protocol.InLost, "the holder is not ejected")
+			for _, j := range lost {
+				w.restore(c, int(j))
+			}
+			states = append(states, w.procs[c].AppendState(nil))
+		}
+		want(slices.Equal(states[0], states[1]), "the state is %x or %x", states[0], states[1])
+	}},
+	{"leases: who was ejected releases nothing until it exits, and then everything", func() {
+		w, c := holder(option("check", 1))
+		w.suspect(c, s1)
+		w.suspect(c, s2)
+		want(w.users[c] == protocol.InLost, "the holder is not ejected")
+		w.lose(c, s4)
+		w.timeout(s3, checkTimer)
+		w.deliver(s3, c, Check)
+		w.restore(c, 0)
+		w.restore(c, 1)
+		w.same(c, func() {
+			w.receive(s1, c, Message{Kind: Response, Owner: c, Time: 1, Inc: 1, Serial: 1})
+			w.receive(s1, c, Message{Kind: Response, Owner: 9, Time: 1, Inc: 1})
+		})
+		w.suspect(c, s3)
+		w.wantFlying(c, "", "", "", "")
+		w.exit(c)
+		w.wantFlying(c, "RELEASE(1)", "RELEASE(1)", "RELEASE(1)", "RELEASE(1)")
+		w.restore(c, 2)
+		w.settle()
+		w.try(c)
+		w.settle()
+		w.inside(c)
+	}},
+	{"deferral: who waits for a holder is silent, but for one poll in 400 delays", func() {
+		w, c1 := holder(option("delay", hop), func(w *world) { w.now = 0 })
+		c2 := w.client(2)
+		w.try(c2)
+		sent := w.sent
+		w.run(time.Duration(safetyDelay-5) * time.Duration(hop))
+		want(w.sent == sent+5, "%d messages but four answers, and one more to c1", w.sent-sent)
+		w.run(time.Duration(safetyDelay) * time.Duration(hop))
+		want(w.sent == sent+5+8, "%d messages for one poll", w.sent-sent-5)
+		w.run(3 * time.Duration(safetyDelay) * time.Duration(hop))
+		want(w.sent == sent+5+8*4, "%d messages for four polls", w.sent-sent-5)
+		w.exit(c1)
+		w.run(10 * time.Duration(hop))
+		w.inside(c2)
+	}},
+	{"deferral: a client polls after a pause, and only if there still is a split", func() {
+		w := newWorld(Algorithm, 4, 3)
+		w.split()
+		c := w.client(1)
+		w.lose(c, s4)
+		w.wantFlying(c, "", "", "", "")
+		for k := 2; k <= 3; k++ {
+			w.cancel(w.client(k))
+		}
+		w.deliver(w.client(2), s2, Release)
+		w.deliver(s2, c, Response)
+		w.timeout(c, retryTimer)
+		w.wantFlying(c, "", "", "", "") // s4 may support it too
+		w.deliver(w.client(3), s3, Release)
+		w.deliver(s3, c, Response)
+		w.inside(c)
+	}},
+	{"deferral: the pause doubles from T to 8T, and begins anew with each try", func() {
+		w := newWorld(Algorithm, 4, 4, option("delay", hop))
+		c := w.client(1)
+		for range 2 {
+			w.try(c)
+			for round, most := range []int64{1, 2, 4, 8, 8} {
+				// Three servers support three others.
+				for j := s1; j <= s3; j++ {
+					w.receive(j, c, Message{Kind: Response, Owner: w.client(2 + int(j)), Time: 1, Inc: 1})
+				}
+				// The world fires a timer in the middle of its range.
+				got := w.timers[c][retryTimer] - w.now
+				want(got == most*hop*3/4, "pause %d is about %v, want %v", round+1, got, most*hop*3/4)
+				w.now += hop / 4
+				w.receive(s4, c, Message{Kind: Response, Owner: w.client(2), Time: 1, Inc: 1})
+				want(w.timers[c][retryTimer]-w.now == got-hop/4, "one more answer makes the pause longer")
+				w.timeout(c, retryTimer)
+			}
+			w.cancel(c)
+			w.flights = nil
+		}
+	}},
+	{"deferral: with fewer than m answers there is nothing to resolve", func() {
+		w := newWorld(Algorithm, 4, 1)
+		c := w.client(1)
+		w.try(c)
+		w.ask(c, s1)
+		w.ask(c, s2)
+		w.timeout(c, retryTimer)
+		w.wantFlying(c, "", "", "REQUEST(1)", "REQUEST(1)")
+		w.ask(c, s3)
+		w.inside(c)
+
+		// Four servers of seven support four others: a split, but fewer than m=5 answers.
+		w = newWorld(Algorithm, 7, 1, option("delay", hop))
+		c = w.client(1)
+		w.try(c)
+		for j := s1; j <= s4; j++ {
+			w.receive(j, c, Message{Kind: Response, Owner: 20 + j, Time: 1, Inc: 1})
+		}
+		got := w.timers[c][retryTimer] - w.now
+		want(got == safetyDelay*hop, "looks again after %d, want %d", got, safetyDelay*hop)
+	}},
+	{"TryOnce: enters a free lock, also with n-m servers silent", func() {
+		w := newWorld(Algorithm, 4, 1)
+		c := w.client(1)
+		for range 2 {
+			w.tryOnce(c)
+			w.lose(c, s2)
+			w.settle()
+			w.inside(c)
+			w.exit(c)
+			w.lose(c, s2)
+			w.settle()
+		}
+	}},
+	{"TryOnce: gives up on a held lock as soon as m supports are out of reach", func() {
+		w, c1 := holder()
+		c2 := w.client(2)
+		w.tryOnce(c2)
+		w.ask(c2, s1)
+		want(w.users[c2] == protocol.InTry, "gives up after one answer")
+		w.ask(c2, s2)
+		want(w.users[c2] == protocol.InRem, "does not give up")
+		w.settle()
+		w.inside(c1)
+		w.try(c2)
+		w.settle()
+		want(w.users[c2] == protocol.InTry, "the next try does not wait")
+		w.exit(c1)
+		w.settle()
+		w.inside(c2)
+	}},
+	{"TryOnce: gives up when too few servers are left to ask", func() {
+		w := newWorld(Algorithm, 4, 1)
+		c := w.client(1)
+		w.tryOnce(c)
+		w.suspect(c, s1)
+		want(w.users[c] == protocol.InTry, "gives up with three servers left")
+		w.suspect(c, s2)
+		want(w.users[c] == protocol.InRem, "waits with two servers left")
+	}},
+	{"TryOnce: of two that split the servers one enters, and the other gives up", func() {
+		w := newWorld(Algorithm, 4, 2, option("delay", hop))
+		c1, c2 := w.client(1), w.client(2)
+		for range 2 {
+			w.tryOnce(c1)
+			w.tryOnce(c2)
+			w.ask(c1, s1)
+			w.ask(c1, s2)
+			w.ask(c2, s3)
+			w.ask(c2, s4)
+			w.run(50 * time.Duration(hop))
+			w.inside(c1)
+			want(w.users[c2] == protocol.InRem, "the other one still waits")
+			w.exit(c1)
+			w.run(50 * time.Duration(hop))
+		}
+	}},
+	{"TryOnce: who meets a second split gives up", func() {
+		w := newWorld(Algorithm, 4, 1)
+		c := w.client(1)
+		for _, enters := range []bool{true, false, false} {
+			w.tryOnce(c)
+			serial := uint64(1)
+			round := func() {
+				w.receive(s1, c, Message{Kind: Response, Owner: c, Time: w.procs[c].(*Client).time, Inc: 1, Serial: serial})
+				w.receive(s2, c, Message{Kind: Response, Owner: 10, Time: 1, Inc: 1})
+				w.receive(s3, c, Message{Kind: Response, Owner: 11, Time: 1, Inc: 1})
+				want(w.users[c] == protocol.InTry, "gives up at the split %d without a pause", serial)
+				w.timeout(c, retryTimer)
+				serial++
+			}
+			round()
+			want(w.users[c] == protocol.InTry, "gives up after one split")
+			if enters {
+				for j := s1; j <= s3; j++ {
+					w.receive(j, c, Message{Kind: Response, Owner: c, Time: w.procs[c].(*Client).time, Inc: 1, Serial: serial})
+				}
+				w.inside(c)
+				w.exit(c)
+				continue
+			}
+			round()
+			want(w.users[c] == protocol.InRem, "tries on")
+		}
+	}},
+	{"TryOnce: once inside, or out, it is a try like any other", func() {
+		var inside, out [][]byte
+		for _, how := range []uint64{protocol.TryWait, protocol.TryOnce} {
+			w := newWorld(Algorithm, 4, 1)
+			c := w.client(1)
+			w.input(c, protocol.Input{Kind: protocol.Try, Arg: how})
+			support := Message{Kind: Response, Owner: c, Time: 1, Inc: 1, Serial: 1}
+			w.receive(s1, c, support)
+			w.receive(s2, c, Message{Kind: Response, Owner: 10, Time: 1, Inc: 1})
+			w.receive(s3, c, Message{Kind: Response, Owner: 11, Time: 1, Inc: 1})
+			w.timeout(c, retryTimer)
+			support.Serial = 2
+			for j := s1; j <= s3; j++ {
+				w.receive(j, c, support)
+			}
+			w.inside(c)
+			inside = append(inside, w.procs[c].AppendState(nil))
+			w.exit(c)
+			w.input(c, protocol.Input{Kind: protocol.Try, Arg: how})
+			w.cancel(c)
+			out = append(out, w.procs[c].AppendState(nil))
+		}
+		want(slices.Equal(inside[0], inside[1]), "inside it is %x or %x", inside[0], inside[1])
+		want(slices.Equal(out[0], out[1]), "outside it is %x or %x", out[0], out[1])
+	}},
+	{"timestamps: without a clock Lamport's rule, with one no foreign clock drags ours along", func() {
+		for _, clock := range []bool{false, true} {
+			change := func(*world) {}
+			if clock {
+				change = withClock
+			}
+			w := newWorld(Algorithm, 1, 2, change)
+			heard := uint64(epoch) + uint64(hop)
+			w.receive(s1, w.client(1), Message{Kind: Response, Owner: w.client(2), Time: heard, Inc: w.lives[0]})
+			w.try(w.client(1))
+			got := w.flights[0].msg.Time
+			want((got > heard) == !clock, "clock %t: heard of %d, asks at %d", clock, heard, got)
+		}
+	}},
+	{"timestamps: one server whose clock is behind is no obstacle", func() {
+		w := newWorld(Algorithm, 4, 1, withClock, func(w *world) { w.skew[0] = -int64(time.Second) })
+		c := w.client(1)
+		w.try(c)
+		w.ask(c, s2)
+		w.deliver(c, s1, Request)
+		got := w.flying(s1, c)
+		want(strings.HasPrefix(got, "REFUSED("), "s1 answers %q", got)
+		w.deliver(s1, c, Refused)
+		w.settle()
+		w.inside(c)
+	}},
+	{"timestamps: a refusal counts in its epoch", func() {
+		w := newWorld(Algorithm, 4, 1, withClock)
+		c := w.client(1)
+		for j := s1; j <= s4; j++ {
+			w.try(c)
+			t := w.procs[c].(*Client).time
+			w.receive(j, c, Message{Kind: Refused, Time: t, Token: t - 1})
+			want(w.users[c] == protocol.InTry, "one refusal of s%d ends the try: %s", j+1, w.reason[c])
+			w.cancel(c)
+		}
+	}},
+	{"timestamps: a clock more than 2 eps ahead is refused, with a reason", func() {
+		const eps = int64(50 * time.Millisecond)
+		for ahead, enters := range map[int64]bool{2 * eps: true, 2*eps + 1: false} {
+			w := newWorld(Algorithm, 4, 1, withClock, option("eps", eps))
+			c := w.client(1)
+			w.skew[c] = ahead
+			for range 2 {
+				w.now += hop
+				w.try(c)
+				w.settle()
+				want((w.users[c] == protocol.InCrit) == enters, "ahead by %d: %v", ahead, w.users[c])
+				if enters {
+					w.exit(c)
+					w.settle()
+				} else {
+					want(strings.Contains(w.reason[c], "100ms ahead"), "the reason is %q", w.reason[c])
+				}
+			}
+		}
+	}},
+	{"timestamps: a clock that is far behind asks again with the servers' time", func() {
+		const oldest = int64(time.Minute)
+		for behind, again := range map[int64]bool{oldest: false, oldest + 1: true} {
+			w := newWorld(Algorithm, 4, 1, withClock, option("oldest", oldest))
+			c := w.client(1)
+			w.skew[c] = -behind
+			w.try(c)
+			w.settle()
+			w.inside(c)
+			got := w.procs[c].(*Client).time
+			want((got > uint64(epoch)) == again, "behind by %d it enters with %d", behind, got)
+			w.exit(c)
+			w.settle()
+			_, set := w.timers[c][clockTimer]
+			want(set, "the last timestamp is never forgotten")
+			w.run(2 * time.Minute)
+			w.initial(c)
+		}
+	}},
+	{"timestamps: who waits longer than a first request may be old is not refused", func() {
+		w := newWorld(Algorithm, 4, 2, withClock, option("delay", hop), option("oldest", int64(time.Second)))
+		c1, c2 := w.client(1), w.client(2)
+		w.try(c1)
+		w.run(time.Second)
+		w.try(c2)
+		w.run(5 * time.Second)
+		w.lose(c2, s1)
+		w.suspect(c2, s1)
+		w.restore(c2, 0) // REQUEST again
+		w.deliver(c2, s1, Request)
+		want(w.find(s1, c2, Refused) < 0, "s1 refuses who has waited")
+		w.inside(c1)
+		w.exit(c1)
+		w.run(time.Second)
+		w.inside(c2)
+	}},
+	{"the idle state is the initial one, of a server and of a client", func() {
+		w := newWorld(Algorithm, 4, 3, withClock, option("delay", hop))
+		for k := 1; k <= 3; k++ {
+			w.loop(w.client(k), 10)
+		}
+		w.run(time.Minute)
+		want(len(w.grants) == 30, "%d of 30 entries", len(w.grants))
+		w.try(w.client(1))
+		w.run(time.Duration(hop))
+		w.cancel(w.client(1))
+		w.run(time.Minute)
+		for id := range w.procs {
+			w.initial(protocol.ID(id))
+		}
+	}},
+	{"refused again and again: a clock is corrected, and an epoch over, when refusals come late", func() {
+		w := newWorld(Algorithm, 4, 1, withClock)
+		c := w.client(1)
+		w.try(c)
+		first := w.procs[c].(*Client).time
+		w.settle()
+		w.inside(c)
+		for j := s1; j <= s4; j++ {
+			w.receive(j, c, Message{Kind: Refused, Time: first, Token: first - 1})
+		}
+		w.inside(c)
+		w.exit(c)
+		w.try(c)
+		for j := s1; j <= s4; j++ {
+			w.receive(j, c, Message{Kind: Refused, Time: first, Token: first - 1})
+		}
+		w.settle()
+		w.inside(c)
+	}},
+}
+
+// grants after the time in which restarts cost a round.
+const fenceEps = int64(10 * time.Millisecond)
+
+// fenced is a world with fencing and clocks, in which servers have run for a while.
+func fenced(clients int) *world {
+	w := newWorld(Algorithm, 4, clients, withClock, option("delay", hop),
+		option("fence", FenceOn), option("eps", fenceEps))
+	w.run(time.Second)
+	return w
+}
+
+// slow lets a client hold supports of s2 and s3, while all servers have restarted.
+func slow() (*world, protocol.ID) {
+	w := fenced(1)
+	c := w.client(1)
+	for j := 1; j <= 4; j++ {
+		w.amnesia(j)
+		w.restore(c, j-1)
+	}
+	w.try(c)
+	w.ask(c, s2)
+	w.ask(c, s3)
+	return w, c
+}
+
+func (w *world) server(j protocol.ID) *Server { return w.procs[j].(*Server) }
+
+// fencing are the stories of fencing tokens.
+var fencing = []story{
+	{"fast path: the token is the timestamp, which m servers recorded with their support", func() {
+		w := fenced(2)
+		c := w.client(1)
+		w.try(c)
+		first := uint64(w.now)
+		w.run(time.Duration(hop) * 2)
+		w.inside(c)
+		want(w.token[c] == first, "token %d, want the timestamp %d", w.token[c], first)
+		for j := s1; j <= s4; j++ {
+			want(w.server(j).tokens[0] == first, "s%d recorded %d", j+1, w.server(j).tokens[0])
+		}
+		w.exit(c)
+		w.run(time.Duration(hop) * 2)
+		w.try(w.client(2))
+		w.run(time.Duration(hop) * 2)
+		w.inside(w.client(2))
+		want(w.token[w.client(2)] > first, "the next token is %d after %d", w.token[w.client(2)], first)
+	}},
+	{"fast path: who asks again is not held up by the token that it had", func() {
+		w := fenced(1)
+		c := w.client(1)
+		for range 3 {
+			w.try(c)
+			w.run(time.Duration(hop) * 2)
+			w.inside(c)
+			w.exit(c)
+		}
+	}},
+	{"slow path: after a restart a token beyond all reports is recorded by m, once the clock is there", func() {
+		w := fenced(1)
+		c := w.client(1)
+		for j := 1; j <= 4; j++ {
+			w.amnesia(j)
+			w.restore(c, j-1)
+		}
+		floor := uint64(w.now + 4*fenceEps)
+		w.try(c)
+		w.run(time.Duration(4*fenceEps) - 1)
+		for j := s1; j <= s4; j++ {
+			want(w.find(c, j, SetToken) < 0, "SETTOKEN before the clock is there")
+		}
+		w.run(2)
+		asked := 0
+		for j := s1; j <= s4; j++ {
+			if w.find(c, j, SetToken) >= 0 {
+				asked++
+				w.deliver(c, j, SetToken)
+				want(w.server(j).tokens[0] == floor+1 && w.server(j).largest == c, "s%d: %v", j+1, w.server(j).tokens)
+				w.inside()
+				w.deliver(j, c, Recorded)
+			}
+		}
+		want(asked == 3, "%d servers are asked, want m=3", asked)
+		w.inside(c)
+		want(w.token[c] == floor+1, "token %d, want %d", w.token[c], floor+1)
+		w.exit(c)
+		w.try(c)
+		w.run(time.Duration(fenceEps))
+		w.inside(c)
+		want(w.token[c] > floor+1, "token %d after %d", w.token[c], floor+1)
+	}},
+	{"slow path: a fourth support that knows less makes it needless", func() {
+		w := fenced(1)
+		c := w.client(1)
+		w.amnesia(4)
+		w.restore(c, 3)
+		w.try(c)
+		w.ask(c, s4)
+		w.ask(c, s1)
+		w.ask(c, s2)
+		w.inside()
+		_, set := w.timers[c][tokenTimer]
+		want(set, "does not wait to record a token")
+		w.deliver(c, s3, Request)
+		w.now += 5 * fenceEps
+		w.input(c, protocol.Input{Kind: protocol.Timeout, Timer: tokenTimer})
+		w.deliver(c, s4, SetToken)
+		w.deliver(s3, c, Response)
+		w.inside(c)
+		want(w.token[c] == w.procs[c].(*Client).time, "token %d is not the timestamp", w.token[c])
+		_, set = w.timers[c][tokenTimer]
+		want(!set, "the timer of the slow path is still set")
+		for _, j := range []protocol.ID{s1, s2} {
+			w.deliver(c, j, SetToken)
+		}
+		for _, j := range []protocol.ID{s1, s2, s4} {
+			w.deliver(j, c, Recorded) // too late
+		}
+		w.inside(c)
+	}},
+	{"slow path: a refusal, or a restart, begins anew", func() {
+		for _, news := range []bool{false, true} {
+			w := fenced(1)
+			c := w.client(1)
+			for j := 1; j <= 3; j++ {
+				w.amnesia(j)
+				w.restore(c, j-1)
+			}
+			w.try(c)
+			for j := s1; j <= s3; j++ {
+				w.ask(c, j)
+			}
+			w.lose(c, s4)
+			first := w.procs[c].(*Client).time
+			if news {
+				w.amnesia(1)
+				w.restore(c, 0)
+			}
+			w.run(time.Duration(4*fenceEps) - 5)
+			if news {
+				want(w.procs[c].(*Client).time != first, "stays in the epoch that lost a support")
+			} else {
+				w.amnesia(1) // and nobody tells
+			}
+			w.run(time.Duration(20 * fenceEps))
+			w.inside(c)
+			want(w.token[c] > first, "token %d", w.token[c])
+		}
+	}},
+	{"slow path: a fourth support that knows as much changes nothing", func() {
+		w, c := slow()
+		w.ask(c, s4)
+		token := w.procs[c].(*Client).token
+		w.timeout(c, tokenTimer)
+		w.ask(c, s1)
+		got := w.procs[c].(*Client)
+		want(got.token == token && countTrue(got.asked) == 3, "token %d, then %d; asked %v", token, got.token, got.asked)
+	}},
+	{"slow path: a clock that is past the token waits for nothing", func() {
+		w, c := slow()
+		w.drop(c, s4, Request)
+		w.deliver(c, s1, Request)
+		w.now += 10 * fenceEps
+		w.deliver(s1, c, Response)
+		for _, j := range []protocol.ID{s1, s2, s3} {
+			want(w.find(c, j, SetToken) >= 0, "no SETTOKEN to s%d", j+1)
+		}
+	}},
+	{"slow path: a refusal by a server whose clock is behind is not about our clock", func() {
+		w, c := slow()
+		w.ask(c, s4)
+		w.timeout(c, tokenTimer)
+		first := w.procs[c].(*Client).time
+		w.receive(s2, c, Message{Kind: Refused, Time: first, Token: first - 1})
+		want(w.procs[c].(*Client).time > first, "does not begin anew")
+	}},
+	{"slow path: RECORDED counts for the epoch and the token that it names only", func() {
+		w, c := slow()
+		w.ask(c, s4)
+		w.timeout(c, tokenTimer)
+		client := w.procs[c].(*Client)
+		late := Message{Kind: Recorded, Time: client.time, Token: client.token}
+		for j := s1; j <= s4; j++ {
+			w.receive(j, c, Message{Kind: Recorded, Time: late.Time - 1, Token: late.Token})
+		}
+		w.inside()
+		for range 3 {
+			w.receive(s2, c, late)
+		}
+		w.inside()
+	}},
+	{"without a clock nothing is refused, and the floor is the incarnation", func() {
+		for _, eps := range []int64{0, fenceEps} {
+			w := newWorld(Algorithm, 4, 1, option("fence", FenceOn), option("eps", eps))
+			c := w.client(1)
+			w.try(c)
+			for j := s1; j <= s3; j++ {
+				w.ask(c, j)
+			}
+			set := "SETTOKEN(1 serial=1 token=2)"
+			w.wantFlying(c, set, set, set, "REQUEST(1)")
+			w.settle()
+			w.inside(c)
+			want(w.token[c] == 2, "token %d", w.token[c])
+		}
+	}},
+	{"slow path: what the last epoch asked for and got recorded is over", func() {
+		w, c := slow()
+		w.ask(c, s4)
+		w.now += 4*fenceEps + 1
+		w.timeout(c, tokenTimer)
+		client := w.procs[c].(*Client)
+		for _, j := range []protocol.ID{s2, s3} {
+			w.deliver(c, j, SetToken)
+			w.deliver(j, c, Recorded)
+		}
+		w.receive(s4, c, Message{Kind: Refused, Time: client.time, Token: uint64(w.now)})
+		again := client.time
+		w.suspect(c, s2)
+		w.restore(c, 1)
+		want(client.time == again, "a lapsed lease ends an epoch in which nothing is being recorded")
+		for j := 1; j <= 4; j++ {
+			w.amnesia(j)
+			w.restore(c, j-1)
+		}
+		w.flights = nil
+		for j := s1; j <= s4; j++ {
+			w.receive(c, j, Message{Kind: Request, Time: client.time})
+			w.deliver(j, c, Response)
+		}
+		w.now += 4*fenceEps + 1
+		w.timeout(c, tokenTimer)
+		for j := s1; j <= s4; j++ {
+			if w.find(c, j, SetToken) >= 0 {
+				w.inside()
+				w.deliver(c, j, SetToken)
+				w.deliver(j, c, Recorded)
+			}
+		}
+		w.inside(c)
+	}},
+	{"slow path: giving up leaves nothing", func() {
+		w, c := slow()
+		w.ask(c, s4)
+		w.cancel(c)
+		_, set := w.timers[c][tokenTimer]
+		want(!set, "the timer of the slow path is still set")
+		w.run(time.Minute)
+		for id := range w.procs {
+			w.initial(protocol.ID(id))
+		}
+	}},
+	{"unsound, no-floor: a restarted server knows of no token", func() {
+		w := newWorld(Algorithm, 4, 1, withClock, option("fence", FenceNoFloor))
+		c := w.client(1)
+		w.try(c)
+		w.settle()
+		w.inside(c)
+		want(w.token[c] == uint64(epoch), "token %d is not the timestamp", w.token[c])
+		want(w.server(s1).tokens[0] == uint64(epoch), "it is not recorded: %d", w.server(s1).tokens)
+	}},
+	{"unsound, piggybacked: each grant counts one more than its supporters knew", func() {
+		w := newWorld(Algorithm, 4, 1, withClock, option("fence", FencePiggyback))
+		c := w.client(1)
+		for token := uint64(1); token <= 3; token++ {
+			w.try(c)
+			w.settle()
+			w.inside(c)
+			want(w.token[c] == token, "token %d, want %d", w.token[c], token)
+			w.exit(c)
+			w.settle()
+		}
+	}},
+	{"SETTOKEN: recorded for the current support, above all others' and at most 2 eps ahead", func() {
+		w := fenced(2)
+		c, other := w.client(1), w.client(2)
+		w.try(other)
+		w.run(time.Duration(hop))
+		old := w.server(s1).tokens[0]
+		w.exitOrCancel(other)
+		w.run(time.Duration(hop))
+		w.try(c)
+		w.run(time.Duration(hop))
+		t, now := w.procs[c].(*Client).time, uint64(w.now)
+		for _, x := range []struct {
+			what         string
+			time, serial uint64
+			token        uint64
+			kind         uint8
+		}{
+			{"a support of another epoch", t + 1, 1, t + 1, Refused},
+			{"another number", t, 2, t + 1, Refused},
+			{"who waits, though the owner has that number", 0, 1, t + 1, Refused},
+			{"another's token", t, 1, old, Refused},
+			{"beyond the clock", t, 1, now + 2*uint64(fenceEps) + 1, Refused},
+			{"at the bound of the clock", t, 1, now + 2*uint64(fenceEps), Recorded},
+			{"above others' and below its own", t, 1, old + 1, Recorded},
+		} {
+			w.lose(c, s1)
+			before := w.server(s1).tokens
+			if x.time == 0 {
+				w.receive(other, s1, Message{Kind: Request, Time: t})
+				w.receive(other, s1, Message{Kind: SetToken, Time: t, Serial: x.serial, Token: x.token})
+				want(w.find(s1, other, x.kind) >= 0, "%s: %q", x.what, w.flying(s1, other))
+				want(w.server(s1).tokens == before, "%s: recorded all the same", x.what)
+				continue
+			}
+			w.receive(c, s1, Message{Kind: SetToken, Time: x.time, Serial: x.serial, Token: x.token})
+			want(w.find(s1, c, x.kind) >= 0, "%s: %q", x.what, w.flying(s1, c))
+			want(x.kind == Recorded || w.server(s1).tokens == before, "%s: recorded all the same", x.what)
+			if x.what == "a support of another epoch" {
+				w.lose(c, s1)
+				w.receive(c, s1, Message{Kind: Request, Time: t})
+			}
+		}
+		want(w.server(s1).tokens[0] == now+2*uint64(fenceEps), "the largest token is forgotten: %v", w.server(s1).tokens)
+	}},
+	{"a server reports the largest token of others, and forgets all after D", func() {
+		w := fenced(3)
+		server := w.server(s1)
+		out := &protocol.Out[Message]{}
+		c1, c2, c3 := w.client(1), w.client(2), w.client(3)
+		now := w.now
+		floor := server.others(c1, now)
+		want(floor == server.inc+4*uint64(fenceEps), "the floor is %d, started at %d", floor, server.inc)
+		server.raise(c1, floor+10, now, out)
+		reports := func(wanted ...uint64) {
+			var got []uint64
+			for _, c := range []protocol.ID{c1, c2, c3} {
+				got = append(got, server.others(c, now)-floor)
+			}
+			want(slices.Equal(got, wanted), "reports above the floor: %d, want %d", got, wanted)
+		}
+		reports(0, 10, 10)
+		server.raise(c2, floor+5, now, out)
+		reports(5, 10, 10)
+		server.raise(c3, floor+20, now, out)
+		reports(20, 20, 10)
+		server.raise(c3, floor+15, now, out)
+		reports(20, 20, 10)
+		server.raise(c3, floor+30, now, out)
+		reports(30, 30, 10)
+		server.raise(c1, floor+3, now, out)
+		reports(30, 30, 10)
+		w.timers[s1][forgetTimer] = now
+		w.timeout(s1, forgetTimer)
+		w.initial(s1)
+		later := now + 2*server.memory
+		got := server.others(c1, later)
+		want(got == uint64(later-server.memory+4*fenceEps), "the floor of an old server is %d", got)
+	}},
+	{"the idle state is the initial one, once the token is forgotten", func() {
+		w := fenced(3)
+		for k := 1; k <= 3; k++ {
+			w.loop(w.client(k), 10)
+		}
+		w.run(5 * time.Second)
+		want(len(w.grants) == 30, "%d of 30 entries", len(w.grants))
+		want(w.server(s1).tokens[0] != 0, "the token is forgotten too early")
+		w.run(20 * time.Second)
+		for id := range w.procs {
+			w.initial(protocol.ID(id))
+		}
+	}},
+}
+
+// exitOrCancel leaves, whatever came first.
+func (w *world) exitOrCancel(c protocol.ID) {
+	if w.users[c] == protocol.InCrit {
+		w.exit(c)
+	} else {
+		w.cancel(c)
+	}
+}

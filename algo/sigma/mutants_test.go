@@ -1,0 +1,368 @@
+package sigma
+
+import (
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algotest"
+	"github.com/poundlock/poundlock/algotest/mutant"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// The two machines of the package are mutated one at a time. What follows is of
+// neither: it is what their checks use, and a mutant of it says nothing about them.
+func outside(more ...string) map[string]string {
+	all := map[string]string{
+		"p1":           "a property",
+		"p2":           "a property",
+		"token":        "a property",
+		"literalToken": "a property",
+		"pairs":        "part of the properties",
+		"currentTime":  "part of the properties",
+		"table":        "part of the properties",
+		"serial":       "a bound",
+		"inspect":      "shown to people",
+	}
+	for _, name := range more {
+		all[name] = "mutated by another test"
+	}
+	return all
+}
+
+// needed are the properties that must be seen to fail.
+var needed = []string{"exclusion", "deadlock", "well-formed", "model", "sigma/p1", "sigma/p2", "sigma/token"}
+
+// explore checks a small model without moving counters, so that a mutant violates
+// a property rather than the claim about counters. Most are decided far below
+// this cap; large ones have more.
+func explore(a protocol.Algorithm[Message], n int, changes ...func(*check.Config)) mutant.Check {
+	c := model(n, nil)
+	c.MaxMemory, c.NoShift = 16<<20, true
+	for _, f := range changes {
+		f(&c)
+	}
+	return mutant.Decided(a, c)
+}
+
+func large(c *check.Config)     { c.MaxMemory = 256 << 20 }
+func checks(c *check.Config)    { c.Options = map[string]int64{"check": 1} }
+func tokens(c *check.Config)    { c.Options = map[string]int64{"fence": FenceOn} }
+func cancels(c *check.Config)   { c.Cancel = 1 }
+func crashes(c *check.Config)   { c.Crash = 1 }
+func lapses(c *check.Config)    { c.Suspect = 1 }
+func fifo(c *check.Config)      { c.FIFO = true }
+func shifts(c *check.Config)    { c.NoShift = false }
+func twice(c *check.Config)     { c.Entries = []int{2, 1} }
+func bothTwice(c *check.Config) { c.Entries = []int{2} }
+
+// periodic is a with CHECKs, which models otherwise do without. RELEASEs answer
+// them, as often as a CHECK arrives, so that the models are finite only when a
+// RELEASE may arrive again too; a repeated one is indeed like one.
+func periodic(a protocol.Algorithm[Message]) protocol.Algorithm[Message] {
+	a.Idempotent = func(m Message) bool { return m.Kind == Check || m.Kind == Release }
+	return a
+}
+
+// contended is a run of four servers under contention.
+func contended(changes ...func(*sim.Config)) sim.Config {
+	c := sim.Config{
+		Config: protocol.Config{N: 4}, Clients: 6, Entries: []int{100}, Seed: 1,
+		Lease: 50 * time.Millisecond, Patience: 50_000,
+		Think: sim.Constant(0), Hold: sim.Constant(time.Millisecond), Delay: sim.Exponential(time.Millisecond),
+	}
+	for _, f := range changes {
+		f(&c)
+	}
+	return c
+}
+
+func crashing(c *sim.Config)    { c.CrashEvery = 500 * time.Millisecond }
+func partitioned(c *sim.Config) { c.PartitionEvery = 300 * time.Millisecond }
+
+// restarting has at most one memory loss in an epoch.
+func restarting(c *sim.Config) {
+	c.AmnesiaEvery, c.Think = 2*time.Second, sim.Exponential(100*time.Millisecond)
+}
+
+// fences runs fenced clients on servers that restart so often that exclusion
+// cannot be had, and judges tokens and progress.
+func fences(seeds uint64) mutant.Check {
+	const eps = time.Millisecond
+	return func() (string, error) {
+		for seed := range seeds {
+			c := sim.Config{
+				Config:  protocol.Config{N: 4, Options: map[string]int64{"fence": FenceOn, "eps": int64(eps)}},
+				Clients: 3, Entries: []int{100}, Seed: seed, Think: sim.Exponential(30 * time.Millisecond),
+				ClockOffset: eps, AmnesiaEvery: 30 * time.Millisecond, Patience: 50_000,
+			}
+			r, err := sim.Run(Algorithm, c)
+			if err != nil {
+				return "", err
+			}
+			if r.ViolationsOf[history.Inversion]+r.ViolationsOf[history.Reuse] > 0 {
+				return "simulated, tokens out of order", nil
+			}
+			if r.Entries != uint64(c.Clients*c.Entries[0]) {
+				return "simulated, " + r.Violations[len(r.Violations)-1], nil
+			}
+		}
+		return "", nil
+	}
+}
+
+func TestMutantsLiteral(t *testing.T) {
+	simulate := func(changes ...func(*sim.Config)) mutant.Check {
+		return mutant.Simulate(Literal, contended(changes...))
+	}
+	mutant.Test(t, mutant.Config{
+		Checks: []mutant.Check{
+			explore(Literal, 1),
+			explore(Literal, 2),
+			explore(Literal, 2, twice, fifo),
+			explore(Literal, 2, crashes),
+			explore(Literal, 2, cancels),
+			explore(Literal, 1, bothTwice, cancels),
+			explore(periodic(Literal), 1, checks, twice),
+			tell(common(Literal)),
+			explore(Literal, 3, fifo, large),
+			simulate(),
+			simulate(restarting),
+			simulate(crashing),
+			explore(periodic(Literal), 2, checks, large),
+			explore(Literal, 2, twice, large),
+		},
+		Outside: outside("Client", "Server", "newDefault", "countTrue"),
+		Needed:  needed,
+		Replace: []mutant.Replacement{
+			mutant.Edit("line 4 forgotten",
+				"c.section = protocol.InRem\n\tclear(c.resp)\n\tout.Broadcast(Message{Kind: Release, Time: old})",
+				"c.section = protocol.InRem\n\tout.Broadcast(Message{Kind: Release, Time: old})"),
+			mutant.Edit("line 11 without the timestamp",
+				"count(c.resp, me, true) >= c.m {", "countOwn(c.resp, me) >= c.m {"),
+			mutant.Edit("line 11 without the timestamp, and line 8 without its second part",
+				`if r.client == c.id && r.time != c.timestamp { // line 8
+		return
+	}
+	c.resp[j] = r                              // line 9
+	if count(c.resp, request{}, false) < c.m { // line 10
+		return
+	}
+	if count(c.resp, me, true) >= c.m {`, `c.resp[j] = r
+	if count(c.resp, request{}, false) < c.m {
+		return
+	}
+	if countOwn(c.resp, me) >= c.m {`),
+			mutant.Edit("line 11 without the timestamp, and no line 4",
+				"if count(c.resp, me, true) >= c.m {", "if countOwn(c.resp, me) >= c.m {"),
+			mutant.Edit("line 11 without the timestamp, and no line 4",
+				"c.section = protocol.InRem\n\tclear(c.resp)", "c.section = protocol.InRem"),
+			mutant.Edit("lines 14-18: what was polled still counts",
+				"Message{Kind: Inquiry, Time: c.timestamp})\n\t\t}\n\t}\n\tclear(c.resp)",
+				"Message{Kind: Inquiry, Time: c.timestamp})\n\t\t}\n\t}"),
+			mutant.Edit("line 20: no fresh timestamp on exit",
+				"old := c.timestamp\n\tc.timestamp = fresh(c.timestamp, now)", "old := c.timestamp"),
+			mutant.Edit("line 22: RELEASE of the new timestamp", "Time: old}", "Time: max(old, c.timestamp)}"),
+			mutant.Edit("lines 28 and 29 merged: what differs is deleted",
+				"if t < stored.time { // line 28\n\t\t\treturn\n\t\t}\n\t\tif t > stored.time {",
+				"if t != stored.time {"),
+			mutant.Edit("line 31: a REQUEST of the owner is answered",
+				"if s.owner.client == from {\n\t\t\treturn", "if s.owner.client == from {\n\t\t\ts.respond(from, out)\n\t\t\treturn"),
+			mutant.Edit("line 38: a YIELD is not queued",
+				"s.insert(me)\n\t\ts.dequeue(out)", "if len(s.queue) > 0 {\n\t\t\ts.dequeue(out)\n\t\t}"),
+			mutant.Edit("line 45: every INQUIRY is answered",
+				"if s.owner.client != from && s.owner != (request{}) {\n\t\t\ts.respond", "{\n\t\t\ts.respond"),
+			mutant.Edit("lines 46-47: suspicion is an edge, of the owner only",
+				"s.delete(s.stored(ev.From), out)", "if s.owner.client == ev.From {\n\t\t\ts.delete(s.owner, out)\n\t\t}"),
+			mutant.Edit("line 54: the next owner is not told", "s.respond(s.owner.client, out)", ""),
+			mutant.Edit("line 55: the last one of the queue comes first",
+				"s.queue = slices.Delete(s.queue, 0, 1)\n\ts.respond(",
+				"k := len(s.queue) - 1\n\ts.owner, s.queue = s.queue[k], s.queue[:k]\n\ts.respond("),
+		},
+		Survivors: map[string]string{
+			"line 11 without the timestamp": "implied by line 4, which forgets the answers of former epochs, " +
+				"and line 8, which drops those that come late; without either of them it is needed",
+			"LiteralClient.onResponse: r.client == c.id && r.time != c.timestamp -> false": "then a late support of " +
+				"a former epoch counts as an answer, but by the timestamp in line 11 not as a support; polled, " +
+				"it costs an INQUIRY",
+			"LiteralServer.onMessage: t < stored.time -> false": "line 28 alone: a late REQUEST finds its client " +
+				"stored and is at most answered, as a late INQUIRY is; a late YIELD or RELEASE is of a request " +
+				"that is neither owner nor queued; only to delete what differs, line 29, would be wrong",
+			"LiteralServer.onMessage: stored != (request{}) -> true": "nil has timestamp 0, so that line 29 deletes " +
+				"it, which does nothing: it is no request in the queue, and when it is the owner the queue is " +
+				"empty by P1",
+			"algorithm: m.Kind == Check -> false": idempotent,
+		},
+	})
+}
+
+const idempotent = "only the checker asks; without CHECKs it has none to repeat, and with them a RELEASE must be one too: see periodic"
+
+// RELEASE goes to all servers. Sent to recorded supporters only it leaves requests
+// behind where a support was still on its way, or where the client waits in the
+// queue. CHECK finds these, so that no property falls, and what is lost is time.
+func TestReleaseToSupporters(t *testing.T) {
+	simulate := func(changes ...func(*sim.Config)) mutant.Check {
+		c := contended(changes...)
+		c.Options = map[string]int64{"check": int64(10 * time.Millisecond)}
+		return mutant.Simulate(Literal, c)
+	}
+	const name = "line 22: RELEASE to recorded supporters only"
+	mutant.Test(t, mutant.Config{
+		Checks: []mutant.Check{
+			explore(periodic(Literal), 1, checks, twice),
+			explore(periodic(Literal), 1, checks, cancels),
+			explore(periodic(Literal), 2, checks, large),
+			simulate(),
+			simulate(restarting),
+			simulate(crashing),
+		},
+		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "newLiteral", "newDefault",
+			"algorithm", "request", "count", "countTrue", "setCheckTimer"),
+		Replace: []mutant.Replacement{
+			mutant.Edit(name, "clear(c.resp)\n\t\tout.Crit(0)", "out.Crit(0)"),
+			mutant.Edit(name, "clear(c.resp)\n\tout.Broadcast(Message{Kind: Release, Time: old})",
+				`for j, r := range c.resp {
+		if (r == request{c.id, old}) {
+			out.Send(protocol.ID(j), Message{Kind: Release, Time: old})
+		}
+	}
+	clear(c.resp)`),
+		},
+		Survivors: map[string]string{name: "CHECK of a former epoch is answered by RELEASE"},
+	})
+}
+
+// countOwn is line 11 in a mutant that does not look at timestamps.
+func countOwn(resp []request, me request) int {
+	k := 0
+	for _, r := range resp {
+		if r.client == me.client {
+			k++
+		}
+	}
+	return k
+}
+
+func TestMutants(t *testing.T) {
+	simulate := func(changes ...func(*sim.Config)) mutant.Check {
+		return mutant.Simulate(Algorithm, contended(changes...))
+	}
+	mutant.Test(t, mutant.Config{
+		Checks: []mutant.Check{
+			explore(Algorithm, 1),
+			explore(Algorithm, 1, tokens),
+			explore(Algorithm, 2, shifts),
+			explore(Algorithm, 2, twice, fifo),
+			explore(Algorithm, 1, crashes, lapses),
+			explore(Algorithm, 1, bothTwice, cancels),
+			explore(periodic(Algorithm), 1, checks),
+			tell(common(Algorithm)),
+			tell(extensions),
+			tell(fencing),
+			simulate(),
+			simulate(restarting),
+			simulate(crashing),
+			simulate(partitioned),
+			fences(5),
+			algotest.Examine(Algorithm, algotest.Options{Sizes: []int{4}, Skip: map[string]string{
+				"Exhaustive": "done above", "Allocations": "no property", "Events": "done above",
+			}}),
+			explore(Algorithm, 2, crashes, shifts, large),
+			explore(Algorithm, 2, tokens, fifo, large),
+			explore(Algorithm, 2, lapses, shifts, large),
+		},
+		Outside: outside("LiteralClient", "LiteralServer", "newLiteral", "count", "fresh", "setCheckTimer", "request"),
+		Needed:  needed,
+		Replace: []mutant.Replacement{
+			mutant.Edit("line 4 forgotten", "clear(c.given)\n\tclear(c.resp)\n\tclear(c.refused)", "clear(c.given)\n\tclear(c.refused)"),
+			mutant.Edit("lines 14-18: what was polled still counts",
+				"Message{Kind: Inquiry, Time: c.time})\n\t\t}\n\t}\n\tclear(c.resp)",
+				"Message{Kind: Inquiry, Time: c.time})\n\t\t}\n\t}"),
+			mutant.Edit("lines 28 and 29 merged: what differs is deleted",
+				"if m.Time < stored.time { // line 28\n\t\t\treturn\n\t\t}\n\t\tif m.Time > stored.time {",
+				"if m.Time != stored.time {"),
+			mutant.Edit("lines 46-47: suspicion is an edge, of the owner only",
+				"s.delete(s.stored(ev.From), ev.Now, out)",
+				"if s.owner.client == ev.From {\n\t\t\ts.delete(s.owner, ev.Now, out)\n\t\t}"),
+
+			mutant.Edit("numbers: what was given back is not noted", "c.given[j] = r.serial", ""),
+			mutant.Edit("numbers: those of the last epoch count",
+				"clear(c.given)\n\tclear(c.resp)\n\tclear(c.refused)", "clear(c.resp)\n\tclear(c.refused)"),
+			mutant.Edit("numbers: a REQUEST tells none", ", Serial: c.given[j]}", "}"),
+			mutant.Edit("numbers: one for all supports of a request", "s.owner.serial++", "s.owner.serial = 1"),
+			mutant.Edit("numbers: who waits cannot tell its own", "s.queue[i].serial = max(stored.serial, e.serial)", "_ = i"),
+			mutant.Edit("numbers: who waits lowers its own",
+				"s.queue[i].serial = max(stored.serial, e.serial)", "s.queue[i].serial = e.serial"),
+			mutant.Edit("numbers: an owner that gave back more is numbered from its own",
+				"s.owner.serial = e.serial\n\t\ts.yield", "s.yield"),
+
+			mutant.Edit("incarnations: a server does not tell its own", ", Inc: s.inc}", "}"),
+			mutant.Edit("incarnations: a server does not know its own", "s.inc = ev.Arg", ""),
+			mutant.Edit("incarnations: what the dead one said counts", "c.incs[j] = inc\n\tc.lose(j, now, out)", "c.incs[j] = inc"),
+			mutant.Edit("incarnations: a waiting client does not ask again",
+				"if c.section == protocol.InTry {\n\t\tc.rerequest(j, out)\n\t}", ""),
+
+			mutant.Edit("leases: a lapsed one still delivers", "c.incs[j] = 0", ""),
+			mutant.Edit("leases: a lapsed one still supports", "c.incs[j] = 0\n\tc.lose(j, now, out)", "c.incs[j] = 0"),
+			mutant.Edit("leases: n-m live supports are enough", "len(c.resp)-c.m+1", "len(c.resp)-c.m"),
+			mutant.Edit("leases: n-m+1 live supports are not enough", "len(c.resp)-c.m+1", "len(c.resp)-c.m+2"),
+			mutant.Edit("leases: an ejected holder keeps what it knew",
+				"c.section = protocol.InLost\n\t\tclear(c.resp)", "c.section = protocol.InLost"),
+
+			mutant.Edit("deferral: poll at once",
+				"c.resting = true\n\t\tout.SetTimer(retryTimer, c.backOff/2, c.backOff/2)", "c.resolve(out)"),
+			mutant.Edit("deferral: the pause never grows", "c.backOff = min(2*c.backOff, maxBackOff*c.delay)", ""),
+			mutant.Edit("deferral: the pause grows for ever", "min(2*c.backOff, maxBackOff*c.delay)", "2 * c.backOff"),
+			mutant.Edit("deferral: a new epoch keeps the pause", "c.backOff = c.delay\n\tout.SetTimer", "out.SetTimer"),
+			mutant.Edit("deferral: no rest ends by itself",
+				"out.SetTimer(retryTimer, safetyDelay*c.delay, 0)\n\t\tc.onRetry", "c.onRetry"),
+			mutant.Edit("deferral: a holder polls", "out.StopTimer(retryTimer)\n\tout.StopTimer(tokenTimer)\n\tout.Crit",
+				"out.StopTimer(tokenTimer)\n\tout.Crit"),
+			mutant.Edit("deferral: the remainder section polls",
+				"out.StopTimer(retryTimer)\n\tout.StopTimer(tokenTimer)\n\tout.Rem", "out.StopTimer(tokenTimer)\n\tout.Rem"),
+
+			mutant.Edit("TryOnce: the next try gives up too",
+				"c.section, c.once, c.rounds = protocol.InRem, false, 0", "c.section, c.rounds = protocol.InRem, 0"),
+			mutant.Edit("TryOnce: the next one polls less",
+				"c.section, c.once, c.rounds = protocol.InRem, false, 0", "c.section, c.once = protocol.InRem, false"),
+			mutant.Edit("TryOnce: the next one polls less after an entry",
+				"c.section, c.once, c.rounds = protocol.InCrit, false, 0", "c.section, c.once = protocol.InCrit, false"),
+
+			mutant.Edit("timestamps: Lamport's rule forgotten", "c.last = max(c.last, m.Time)", ""),
+			mutant.Edit("timestamps: who is behind repeats its own", "c.last = max(c.last, clock)", ""),
+			mutant.Edit("timestamps: refusals of the last epoch count", "clear(c.resp)\n\tclear(c.refused)\n\tclear(c.recorded)",
+				"clear(c.resp)\n\tclear(c.recorded)"),
+
+			mutant.Edit("fencing: the token is one that somebody had", "c.token = 1 + most", "c.token = most"),
+			mutant.Edit("fencing: the largest reports are chosen",
+				"cmp.Compare(c.resp[i].token, c.resp[j].token)", "cmp.Compare(c.resp[j].token, c.resp[i].token)"),
+			mutant.Edit("fencing: the next timestamp may be below the last token", "c.last = max(c.last, c.token)", ""),
+			mutant.Edit("fencing: the last epoch's records count", "clear(c.resp)\n\tclear(c.refused)\n\tclear(c.recorded)",
+				"clear(c.resp)\n\tclear(c.refused)"),
+			mutant.Edit("fencing: the last epoch's servers are asked",
+				"clear(c.resp)\n\tclear(c.refused)\n\tclear(c.recorded)\n\tclear(c.asked)",
+				"clear(c.resp)\n\tclear(c.refused)\n\tclear(c.recorded)"),
+			mutant.Edit("fencing: a token's timer outlives the entry",
+				"out.StopTimer(tokenTimer)\n\tout.Crit", "out.Crit"),
+			mutant.Edit("fencing: a token's timer outlives the try", "out.StopTimer(tokenTimer)\n\tout.Rem", "out.Rem"),
+			mutant.Edit("fencing: a support records nothing",
+				"case FenceOn, FenceNoFloor:\n\t\ts.raise(e.client, e.time, now, out)", "case FenceOn, FenceNoFloor:"),
+			mutant.Edit("fencing: RECORDED is a lie", "s.raise(from, m.Token, now, out)", ""),
+			mutant.Edit("fencing: tokens are remembered for ever", "out.SetTimer(forgetTimer, s.memory, 0)", ""),
+			mutant.Edit("fencing: the second largest token is lost", "[2]uint64{x, s.tokens[0]}", "[2]uint64{x, 0}"),
+			mutant.Edit("fencing: a floor at the clock", " + 4*s.eps)", ")"),
+			mutant.Edit("fencing: the first token replaces the floor", "s.largest, s.tokens[0] = nobody, s.floor(now)",
+				"s.largest = nobody"),
+		},
+		Survivors: map[string]string{
+			"Client.lose: c.section == protocol.InTry -> true": "elsewhere the client knows no answer, and finds " +
+				"neither m supports nor a split",
+			"Server.onMessage: stored != (entry{}) -> true": "nil has timestamp 0, so that line 29 deletes it, " +
+				"which does nothing",
+			"algorithm: m.Kind == Check -> false": idempotent,
+		},
+	})
+}

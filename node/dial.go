@@ -81,6 +81,9 @@ func (n *Node) connect(id protocol.ID, number *uint64) (greeted bool, err error)
 		return false, err
 	}
 	w, err := n.readWelcome(in, s)
+	if n.c.TLS == nil && transport.BrokenOff(err) {
+		err = fmt.Errorf("%w: it closed the connection without an answer: %w", transport.ErrWantsTLS, err)
+	}
 	if err != nil {
 		return false, err
 	}

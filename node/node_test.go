@@ -252,4 +252,9 @@ func TestTLS(t *testing.T) {
 		defer cancel()
 		return strings.Contains(stranger.WaitAlive(ctx, 1).Error(), "certificate")
 	})
+	plain := start(t, node.Config{ID: node.NewClientID(), Host: host, Peers: peers})
+	eventually(t, "a client without TLS hears that it is wanted", func() bool {
+		_, err := plain.Call(t.Context(), 0, nil)
+		return errors.Is(err, transport.ErrWantsTLS)
+	})
 }

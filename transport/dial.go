@@ -58,6 +58,9 @@ func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, erro
 	secure := tls.Client(conn, c)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
+		if withoutTLS(err) {
+			return nil, fmt.Errorf("%w: %s broke off the handshake: %w", ErrNoTLS, addr, err)
+		}
 		return nil, fmt.Errorf("transport: TLS with %s, expected to be %q: %w", addr, c.ServerName, err)
 	}
 	return secure, nil

@@ -50,6 +50,9 @@ func ReadFrame(r io.Reader, limit int) ([]byte, error) {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(length[:])
+	if n > uint32(limit) && isRecord(length) {
+		return nil, fmt.Errorf("%w: %w", ErrFrame, ErrWantsTLS)
+	}
 	if n > uint32(limit) {
 		return nil, fmt.Errorf("%w: it claims %d bytes, the limit is %d", ErrFrame, n, limit)
 	}

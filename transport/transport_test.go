@@ -140,6 +140,9 @@ func TestReadFrame(t *testing.T) {
 		{[]byte{0, 0, 0, 9, 1}, io.ErrUnexpectedEOF},
 		{[]byte{0, 32, 0, 0, 1}, io.ErrUnexpectedEOF},
 		{[]byte{0, 32, 0, 1, 1}, ErrFrame},
+		{[]byte{0x16, 3, 1, 2}, ErrFrame},
+		{[]byte{0x16, 3, 1, 2}, ErrWantsTLS}, // a client's first record
+		{[]byte{0x15, 3, 3, 0}, ErrWantsTLS}, // an alert
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -307,6 +310,32 @@ func TestDialTLS(t *testing.T) {
 		_, err = Dial(t.Context(), x.name, addr, &tls.Config{ServerName: "s1"})
 		if err == nil || !strings.Contains(err.Error(), addr) {
 			t.Errorf("an unknown authority is trusted: %v", err)
+		}
+	}
+}
+
+// A server that is without TLS closes the connection, or says something else.
+func TestDialWithoutTLS(t *testing.T) {
+	for _, answer := range []string{"", "HTTP/1.1 400 Bad Request\r\n"} {
+		l, err := Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			defer l.Close()
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			if _, err := ReadFrame(conn, MaxHandshake); !errors.Is(err, ErrWantsTLS) {
+				t.Errorf("the server: %v", err)
+			}
+			io.WriteString(conn, answer)
+		}()
+		_, err = Dial(t.Context(), "s1", l.Addr().String(), &tls.Config{})
+		if !errors.Is(err, ErrNoTLS) || !strings.Contains(err.Error(), l.Addr().String()) {
+			t.Errorf("answer %q: %v", answer, err)
 		}
 	}
 }

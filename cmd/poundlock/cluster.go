@@ -17,6 +17,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // errNoServers says that no cluster was named. Its user gets a hint, never a
@@ -157,6 +158,20 @@ func (f *clusterFlags) loadTLS(c *tls.Config) error {
 		}
 	}
 	return nil
+}
+
+// tlsHint says what to do if servers differ from this client in TLS, "" if none
+// seems to. errs are why they cannot be reached.
+func tlsHint(errs []error) string {
+	for _, err := range errs {
+		switch {
+		case errors.Is(err, transport.ErrWantsTLS):
+			return "the servers may want TLS: give --tls-ca, and --tls-cert and --tls-key where they ask for a certificate"
+		case errors.Is(err, transport.ErrNoTLS):
+			return "the servers may be without TLS: give no --tls- flag, nor such a setting in the environment or the file"
+		}
+	}
+	return ""
 }
 
 const envPrefix = "POUNDLOCK_"

@@ -236,7 +236,8 @@ func (f *lockFlags) explain(name string, err error) error {
 	switch {
 	case errors.Is(err, poundlock.ErrNoQuorum):
 		s.code = exitNoQuorum
-		s.hint = "are the servers up, and is --servers the same everywhere? See: poundlock status"
+		s.hint = cmp.Or(tlsHint(memberErrors(err)),
+			"are the servers up, and is --servers the same everywhere? See: poundlock status")
 		if f.dev {
 			s.hint = "the development cluster does not answer; its directory holds a log"
 		}
@@ -249,6 +250,17 @@ func (f *lockFlags) explain(name string, err error) error {
 		}
 	}
 	return s
+}
+
+// memberErrors are why each of the servers cannot be reached, where err says so.
+func memberErrors(err error) (errs []error) {
+	var u *node.UnreachableError
+	if errors.As(err, &u) {
+		for _, m := range u.Members {
+			errs = append(errs, m.Err)
+		}
+	}
+	return errs
 }
 
 func (f *lockFlags) supervise(

@@ -66,8 +66,13 @@ func statusCommand() *cobra.Command {
 				return &exitStatus{code: exitInternal, err: err}
 			}
 			if s.Reachable < s.Quorum {
+				var errs []error
+				for _, a := range answers {
+					errs = append(errs, a.Err)
+				}
 				return &exitStatus{
 					code: exitNoQuorum,
+					hint: tlsHint(errs),
 					err:  fmt.Errorf("%d of %d servers reachable, a quorum is %d", s.Reachable, len(s.Servers), s.Quorum),
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
 )
@@ -165,6 +167,23 @@ func TestMutualTLS(t *testing.T) {
 		if !x.ok {
 			t.Logf("%s: %v", x.who, answers[0].Err)
 		}
+		hint := tlsHint([]error{answers[0].Err})
+		if strings.Contains(hint, "may want TLS") != (x.who == "plaintext") {
+			t.Errorf("%s: hint %q", x.who, hint)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	var plain poundlock.Config
+	for _, p := range table {
+		plain.Servers = append(plain.Servers, poundlock.Server(p))
+	}
+	_, err = poundlock.Dial(ctx, plain)
+	var s *exitStatus
+	if !errors.As(new(lockFlags).explain("a", err), &s) || s.code != exitNoQuorum ||
+		!strings.Contains(s.hint, "may want TLS") {
+		t.Errorf("lock without TLS: %v: %+v", err, s)
 	}
 }
 

@@ -343,3 +343,47 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 }
+
+// An effect that no driver serves is a violation, not something to pass over.
+func TestUnknownEffect(t *testing.T) {
+	v := run(t, algorithm(peers, func(_ *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		if ev.Kind == protocol.Try {
+			out.Effects = append(out.Effects, protocol.Effect[uint8]{Act: protocol.Act{Do: 99}})
+		}
+	}), config(1))
+	wants(t, v, check.Violated, check.Model, "try p1")
+}
+
+// A user is told rem once after each exit.
+func TestRem(t *testing.T) {
+	rems := func(n int) program {
+		return func(_ *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+			switch ev.Kind {
+			case protocol.Try:
+				out.Crit(0)
+			case protocol.Exit:
+				for range n {
+					out.Rem("")
+				}
+			}
+		}
+	}
+	wants(t, run(t, algorithm(peers, rems(0)), config(1)), check.Violated, check.Deadlock, "try p1", "exit p1")
+	wants(t, run(t, algorithm(peers, rems(1)), config(1)), check.Holds, check.Exclusion)
+	wants(t, run(t, algorithm(peers, rems(3)), config(1)), check.Violated, check.WellFormed, "try p1", "exit p1")
+}
+
+// A step that was cut excuses a stuck state only if it must happen: nobody has to
+// try.
+func TestCutTry(t *testing.T) {
+	a := algorithm(peers, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		if ev.Kind == protocol.Try && p.id == 0 {
+			p.r[0] = 9
+			out.Crit(0)
+		}
+	})
+	a.Bounds = []protocol.Bound[uint8]{{
+		Name: "r", Max: 1, Of: func(p protocol.Process[uint8]) uint64 { return p.(*toy).r[0] },
+	}}
+	wants(t, run(t, a, config(2)), check.Violated, check.Deadlock, "try p2")
+}

@@ -156,7 +156,7 @@ func (r *searcher) state(st []uint32) {
 			return
 		}
 		if v.cut {
-			stuck = false
+			stuck = stuck && !v.verb.must()
 			r.cuts[v.bound]++
 			return
 		}
@@ -191,7 +191,7 @@ func (r *searcher) armed(st []uint32) bool {
 // trying returns a user in its trying section, or -1.
 func (r *searcher) trying(st []uint32) int {
 	for i, n := range st[1 : 1+r.total] {
-		if n != 0 && r.locals[n].section == protocol.InTry {
+		if s := r.locals[n].section; n != 0 && (s == protocol.InTry || s == protocol.InExit) {
 			return i
 		}
 	}

@@ -333,6 +333,8 @@ func (s *space) take(l local, in protocol.Input, msg uint32) move {
 	l.state = state
 	for _, e := range effects {
 		switch e.Do {
+		default:
+			return move{problem: problemOf(Model, fmt.Errorf("model: effect %d is none", e.Do))}
 		case protocol.Send:
 			m.sends = append(m.sends, e.msg)
 		case protocol.Crit, protocol.Rem, protocol.Ejected:

@@ -169,4 +169,5 @@ func (r *searcher) describe(st []uint32, v visit) line {
 
 var sections = [...]string{
 	protocol.InRem: "rem", protocol.InTry: "try", protocol.InCrit: "crit", protocol.InLost: "ejected",
+	protocol.InExit: "exit",
 }

@@ -18,6 +18,7 @@ var (
 	acts     = map[protocol.Do]string{protocol.Crit: "crit", protocol.Rem: "rem", protocol.Ejected: "ejected"}
 	sections = [...]string{
 		protocol.InRem: "remainder", protocol.InTry: "trying", protocol.InCrit: "critical", protocol.InLost: "lost",
+		protocol.InExit: "exit",
 	}
 )
 
@@ -30,7 +31,7 @@ func (u Users) Input(id protocol.ID, in protocol.Input) error {
 		*s = protocol.InTry
 	case in.Kind == protocol.Exit && (*s == protocol.InCrit || *s == protocol.InLost):
 		// The user stops being inside when it calls exit, not when it is told rem.
-		*s = protocol.InRem
+		*s = protocol.InExit
 	case in.Kind == protocol.Cancel && *s == protocol.InTry:
 	case in.Kind == protocol.Try, in.Kind == protocol.Exit, in.Kind == protocol.Cancel:
 		return fmt.Errorf("history: user %d: %s in its %s section", id, inputs[in.Kind], sections[*s])
@@ -47,7 +48,7 @@ func (u Users) Act(id protocol.ID, a protocol.Act) error {
 		*s = protocol.InCrit
 	case a.Do == protocol.Ejected && *s == protocol.InCrit:
 		*s = protocol.InLost
-	case a.Do == protocol.Rem && (*s == protocol.InTry || *s == protocol.InRem):
+	case a.Do == protocol.Rem && (*s == protocol.InTry || *s == protocol.InExit):
 		*s = protocol.InRem
 	case a.Do == protocol.Crit, a.Do == protocol.Ejected, a.Do == protocol.Rem:
 		return fmt.Errorf("well-formed: user %d was told %s in its %s section", id, acts[a.Do], sections[*s])

@@ -156,7 +156,9 @@ func (m *Monitor) enter(user int, at int64, token uint64) {
 		for other, s := range m.users {
 			if s == protocol.InCrit && other != user {
 				m.Found(at, Exclusion, m.Name(user)+" entered while "+m.Name(other)+" is inside")
-				break
+				if token != 0 && token == m.tries[other].token {
+					m.Found(at, Reuse, fmt.Sprintf("%s got token %d, which %s has", m.Name(user), token, m.Name(other)))
+				}
 			}
 		}
 	}

@@ -134,6 +134,8 @@ func TestViolations(t *testing.T) {
 		}},
 		"crit without try":    {WellFormed, []step{{0, 0, "crit", 0}}},
 		"crit twice":          {WellFormed, []step{{0, 0, "try", 0}, {1, 0, "crit", 0}, {2, 0, "crit", 0}}},
+		"rem twice":           {WellFormed, append(grant(0, 0, 1, 2, 0), step{3, 0, "rem", 0})},
+		"rem at first":        {WellFormed, []step{{0, 0, "rem", 0}}},
 		"rem inside":          {WellFormed, []step{{0, 0, "try", 0}, {1, 0, "crit", 0}, {2, 0, "rem", 0}}},
 		"ejected outside":     {WellFormed, []step{{0, 0, "ejected", 0}}},
 		"a driver exits rem":  {WellFormed, []step{{0, 0, "exit", 0}}},
@@ -156,6 +158,10 @@ func TestTokensOfOverlappingGrants(t *testing.T) {
 		step{3, 0, "exit", 0}, step{3, 0, "rem", 0}, step{4, 1, "exit", 0}, step{4, 1, "rem", 0})
 	if m.Count(Inversion) != 0 || m.Count(Reuse) != 0 || m.Count(Exclusion) != 1 {
 		t.Error(m.Violations())
+	}
+	m = play(2, step{0, 0, "try", 0}, step{0, 1, "try", 0}, step{1, 0, "crit", 7}, step{2, 1, "crit", 7})
+	if m.Count(Reuse) != 1 {
+		t.Error("two holders with one token:", m.Violations())
 	}
 	if m := play(2, append(grant(0, 0, 1, 2, 0), grant(1, 3, 4, 5, 0)...)...); m.Total() != 0 {
 		t.Error("grants without tokens:", m.Violations())

@@ -22,8 +22,8 @@ type Kind uint8
 
 // The events of a process.
 const (
-	// Start is the first event after New. Arg is the incarnation: it differs
-	// between two lives of one member, and 0 means that nobody knows it.
+	// Start is the first event after New. Arg is the incarnation: a later life of
+	// one member has a larger one, and 0 means that nobody knows it.
 	Start Kind = iota + 1
 	// Try: the user wants to enter. Arg is TryWait or TryOnce.
 	Try
@@ -392,12 +392,14 @@ type Channel struct{ From, To ID }
 type Section uint8
 
 // The sections of a user, in their cyclic order. A user whose critical section
-// was lost is in Lost until it exits.
+// was lost is in Lost until it exits. A user that called exit and has not been
+// told rem yet is in Exit.
 const (
 	InRem Section = iota
 	InTry
 	InCrit
 	InLost
+	InExit
 )
 
 // Standing is what a member knows about the users of one lock.

@@ -26,8 +26,8 @@
 // client is told at the end of the lease, the member one message delay later,
 // and the client again one message delay after they meet: only in that order.
 // As on a network, the session between the two has then ended: messages of it
-// that are still on their way are lost, what the client sends meanwhile waits for
-// the next session, and what the member sends meanwhile is lost too.
+// that are still on their way are lost, and so is what either sends before the
+// next one.
 // Even a paused client is told that its lease lapsed, for the lease is what
 // stops a silent holder; what it then sends leaves when the pause ends.
 package sim

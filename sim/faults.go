@@ -30,16 +30,13 @@ type pair struct{ client, member uint32 }
 
 // A separation is a time in which a pause or a partition, or several without a
 // gap, keep a client and a member apart. When it lasts longer than a lease the
-// session between the two ends: what was sent in it is lost. What the client
-// sends from then on belongs to the next session, which begins with Restore;
-// what the member sends before that has nowhere to go.
+// session between the two ends. What either sent before the next one, which begins
+// with Restore, is lost.
 type separation struct {
 	since, until int64
 	lapses       bool   // longer than a lease: the lapse is scheduled
 	lapsed       bool   // the client was told, and not yet restored
-	ended        uint64 // sequence number at the end of the session, 0: it did not end
-	began        uint64 // sequence number at the beginning of the next one
-	held         []item // messages of the client that wait for the next session
+	began        uint64 // sequence number at the beginning of the newest session, 0: the first one
 }
 
 func (s *simulator[M]) startFaults() {
@@ -266,7 +263,7 @@ func (s *simulator[M]) lapse(client, member uint32) {
 		return
 	}
 	a := s.faults.apart[pair{client, member}]
-	a.lapsed, a.ended = true, s.seq
+	a.lapsed = true
 	s.logPair(scenario.Lapse, client, member)
 	s.input(client, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(member)})
 	s.push(s.now+s.detectorDelay(), suspect, member, client)
@@ -304,12 +301,6 @@ func (s *simulator[M]) restore(it item) {
 	again := it.key&(1<<kindBits-1) == restore
 	switch {
 	case client.process == nil:
-		if again {
-			for _, m := range a.held {
-				s.land(m.slot)
-			}
-			a.held = nil
-		}
 		return
 	case !again && a != nil && a.lapsed:
 		return
@@ -321,45 +312,19 @@ func (s *simulator[M]) restore(it item) {
 	if again {
 		client.suspectedBy[it.slot] = false
 		a.lapses, a.lapsed, a.began, a.until = false, false, s.seq, 0
-		at := s.now + s.detectorDelay()
-		for _, m := range a.held {
-			s.again(m, at)
-		}
-		a.held = a.held[:0]
 	}
 	s.restored(it.to, it.slot)
 }
 
-// A passage is what becomes of a message between a client and a member whose
-// session has ended once.
-type passage uint8
-
-const (
-	passes passage = iota
-	waits          // for the next session
-	lost           // with the session that it was sent in
-)
-
-// passage judges a message that is due now.
-func (s *simulator[M]) passage(from uint32, it item) passage {
-	k, toMember := pair{it.to, from}, int(from) >= s.cfg.N
-	if toMember {
+// lost reports whether a message that is due now was sent in a session that has
+// ended, or between two of them.
+func (s *simulator[M]) lost(from uint32, it item) bool {
+	k := pair{it.to, from}
+	if int(from) >= s.cfg.N {
 		k = pair{from, it.to}
 	}
 	a := s.faults.apart[k]
-	if a == nil || a.ended == 0 {
-		return passes
-	}
-	switch sent := it.key >> kindBits; {
-	case sent <= a.ended:
-		return lost
-	case toMember && a.lapsed:
-		a.held = append(a.held, it)
-		return waits
-	case !toMember && (a.lapsed || sent <= a.began):
-		return lost
-	}
-	return passes
+	return a != nil && (a.lapsed || it.key>>kindBits <= a.began)
 }
 
 // restored tells a client of its lease at a member.

@@ -197,7 +197,7 @@ at 87ms exit c3
 
 // A separation that is longer than the lease: the client hears of it first, the
 // member after it, and the client again when they have met. What was on its way
-// is lost with the session; what the client sends meanwhile waits for the next.
+// is lost with the session, and so is what the client sends before the next one.
 func TestLapse(t *testing.T) {
 	same(t, clerkRun(t, protocol.LeaseDetector, "at 1500us partition c1 for 88500us"), `
 restore c1 s1
@@ -230,6 +230,7 @@ func TestLeasesOutlastShortSeparations(t *testing.T) {
 		"at 10ms pause c1 for 30ms\nat 30ms partition c1 for 31ms":      1,
 		"at 10ms pause c1 for 30ms\nat 45ms partition c1 for 31ms":      0,
 		"at 10ms partition s1 for 100ms\nat 20ms partition s1 for 80ms": 2,
+		"at 10ms pause s1 for 51ms\nat 20ms amnesia s1":                 2,
 	} {
 		out := trace(t, clerk(protocol.LeaseDetector), sim.Config{
 			Config: protocol.Config{N: 1}, Clients: 2, Entries: []int{2}, Faults: faultsOf(t, lines),

@@ -37,7 +37,8 @@ func TestFencing(t *testing.T) {
 	}{
 		"clocks beyond their bound": {sigma.FenceOn, func(c *sim.Config) { c.ClockOffset = 100 * eps }},
 		"restarts without a floor": {sigma.FenceNoFloor, func(c *sim.Config) {
-			c.ClockOffset, c.AmnesiaEvery = 50*eps, 5*time.Millisecond
+			// Clocks within their bound, so that only the floor is missing.
+			c.Options["eps"], c.ClockOffset, c.AmnesiaEvery = int64(50*eps), 50*eps, 5*time.Millisecond
 		}},
 		"nothing written back": {sigma.FencePiggyback, func(c *sim.Config) {
 			c.Delay, c.AmnesiaEvery = sim.Exponential(time.Millisecond), 0

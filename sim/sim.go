@@ -177,17 +177,13 @@ func (s *simulator[M]) begin(id uint32) {
 	p.process = s.alg.New(protocol.ID(id), s.cfg.Config)
 	s.stepping = false
 	p.timers = p.timers[:0]
-	p.pausedUntil = 0
 	p.offset = clockBase
 	if o := int64(s.cfg.ClockOffset); o > 0 {
 		p.offset += p.clock.Int64N(2*o+1) - o
 	}
 	if s.alg.Detector == protocol.LeaseDetector {
 		was := p.incarnation
-		p.incarnation = uint64(max(1, s.now+p.offset))
-		if p.incarnation == was {
-			p.incarnation++ // two lives of one member differ in it
-		}
+		p.incarnation = max(was+1, uint64(max(1, s.now+p.offset)))
 	}
 	var zero M
 	s.step(id, protocol.Input{Kind: protocol.Start, Arg: p.incarnation}, zero)
@@ -482,14 +478,9 @@ func (s *simulator[M]) arrive(it item) {
 		s.again(it, until)
 		return
 	}
-	if len(s.faults.apart) > 0 {
-		switch s.passage(from, it) {
-		case waits:
-			return
-		case lost:
-			s.land(it.slot)
-			return
-		}
+	if len(s.faults.apart) > 0 && s.lost(from, it) {
+		s.land(it.slot)
+		return
 	}
 	msg := f.msg
 	s.land(it.slot)

@@ -140,6 +140,10 @@ func (h *hold) enter() error {
 	switch {
 	case h.client.closed():
 		return ErrClosed
+	case h.state == inside && h.lost == nil && len(sessions) < h.client.least():
+		// This process was stopped for longer than its leases since it got in.
+		h.lose(ErrLost)
+		return ErrLost
 	case h.state != out:
 		return nil
 	case h.lost != nil:
@@ -153,7 +157,7 @@ func (h *hold) enter() error {
 // unlock ends what this call's user does with h, whatever its state.
 func (h *hold) unlock() error {
 	c := h.client
-	expired := len(h.leases(time.Now())) < len(c.config.Servers)-c.quorum+1
+	expired := len(h.leases(time.Now())) < c.least()
 	c.mu.Lock()
 	if h.unlocked {
 		c.mu.Unlock()
@@ -181,6 +185,9 @@ func (h *hold) unlock() error {
 	return nil
 }
 
+// least is how many servers must support a holder, so that no others are a quorum.
+func (c *Client) least() int { return len(c.config.Servers) - c.quorum + 1 }
+
 // leaseEnd: of the s servers that had a session when the user entered, m support
 // it, and it stays inside while n-m+1 of these do. Which ones they are is not
 // known here; if the s-m others are those heard from last, the lease that counts
@@ -194,7 +201,7 @@ func (h *hold) leaseEnd() time.Time {
 		return time.Time{}
 	}
 	leases := h.leases(time.Time{})
-	last := len(h.sessions) - c.quorum + len(c.config.Servers) - c.quorum
+	last := max(0, len(h.sessions)-c.quorum) + len(c.config.Servers) - c.quorum
 	if last >= len(leases) {
 		return h.entered
 	}

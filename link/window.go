@@ -153,5 +153,8 @@ func (w *Window) Receive(seq uint64) (isNew bool, err error) {
 // Received is the last item received: the number to acknowledge.
 func (w *Window) Received() uint64 { return w.seen }
 
+// Acked is the last item that the other end is known to have received.
+func (w *Window) Acked() uint64 { return w.acked }
+
 // Unacked is the number of items that the other end has not acknowledged.
 func (w *Window) Unacked() int { return len(w.ends) }

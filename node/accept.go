@@ -137,6 +137,10 @@ func (n *Node) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tra
 		return w, no
 	}
 	s.mu.Lock()
+	if no := s.outdated(h); no != nil {
+		s.mu.Unlock()
+		return w, no
+	}
 	isNew := !s.established
 	s.number, s.incarnation, s.established, s.label = h.Session, h.Incarnation, true, h.Label
 	s.granted.Length = c.lease
@@ -167,6 +171,21 @@ func (n *Node) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tra
 	return w, nil
 }
 
+// outdated refuses a Hello that cannot go on with s. One that the peer gave up may
+// come late: it has received less than the peer is known to have. s.mu is held.
+func (s *session) outdated(h transport.Hello) *transport.Refuse {
+	switch {
+	case s.dead.Load():
+		return &transport.Refuse{Code: transport.UnknownSession, What: "the session has ended here"}
+	case h.Received < s.window.Acked():
+		return &transport.Refuse{
+			Code: transport.Stale, What: "messages received",
+			Mine: fmt.Sprint(s.window.Acked()), Yours: fmt.Sprint(h.Received),
+		}
+	}
+	return nil
+}
+
 // sessionFor finds the session that a Hello means.
 func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
 	s := n.lookup(h.From)
@@ -178,6 +197,9 @@ func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
 		case !established:
 		case h.Incarnation == incarnation && h.Session == number:
 			return s, nil
+		case !n.isMember(h.From) && h.Incarnation != incarnation:
+			// A client's id is never used again: this is not that client.
+			return nil, &transport.Refuse{Code: transport.Stale, What: "the id of a client is in use"}
 		case h.Incarnation < incarnation || h.Incarnation == incarnation && h.Session < number:
 			return nil, &transport.Refuse{
 				Code: transport.Stale, What: "session",

@@ -22,6 +22,7 @@ const (
 	writeTimeout = 10 * time.Second
 	lingering    = time.Second
 	readBuffer   = 8 << 10
+	keepBatch    = 1 << 10  // events; a larger batch is not kept
 	keepBuffer   = 64 << 10 // a larger one is not kept while nothing is to be written
 )
 
@@ -307,6 +308,9 @@ func (c *conn) frame(items []byte) error {
 			c.n.shards[k].deliver(batch, size)
 			clear(batch)
 			c.batches[k] = batch[:0]
+			if cap(batch) > keepBatch {
+				c.batches[k] = nil
+			}
 		}
 	}
 	if received > 0 {
@@ -372,8 +376,14 @@ func (c *conn) control(i transport.Item) error {
 		return c.s.window.Ack(i.Seq)
 	case transport.PingItem:
 		c.s.mu.Lock()
-		c.s.granted.Hear(c.n.c.Boot())
+		dead := c.s.dead.Load()
+		if !dead {
+			c.s.granted.Hear(c.n.c.Boot())
+		}
 		c.s.mu.Unlock()
+		if dead {
+			return errReplaced
+		}
 		c.mu.Lock()
 		c.pong, c.pongs = i.Seq, true
 		c.mu.Unlock()

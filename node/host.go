@@ -64,7 +64,7 @@ type scratch[M any] struct {
 func (h *host[M]) Info() protocol.Info { return h.algorithm.Info }
 
 func (h *host[M]) New(id protocol.ID, c protocol.Config) Instance {
-	i := &instanceOf[M]{host: h}
+	i := &instanceOf[M]{host: h, client: id >= protocol.ID(c.N)}
 	i.broken = h.guard(func() { i.process = h.algorithm.New(id, c) })
 	return i
 }
@@ -84,6 +84,7 @@ func (h *host[M]) guard(f func()) (err error) {
 type instanceOf[M any] struct {
 	host    *host[M]
 	process protocol.Process[M]
+	client  bool
 	broken  error // it could not be made
 }
 
@@ -119,6 +120,9 @@ func (i *instanceOf[M]) step(in protocol.Input, msg []byte, out *protocol.Out[M]
 			if ev.Msg, rest, malformed = i.host.algorithm.Read(msg); malformed == nil && len(rest) != 0 {
 				malformed = fmt.Errorf("%d bytes too many", len(rest))
 			}
+			if malformed == nil {
+				malformed = i.foreign(ev.Msg)
+			}
 		}
 		if malformed == nil {
 			i.process.Step(ev, out)
@@ -128,6 +132,16 @@ func (i *instanceOf[M]) step(in protocol.Input, msg []byte, out *protocol.Out[M]
 		return fmt.Errorf("%w: %w", ErrMessage, malformed)
 	}
 	return err
+}
+
+// foreign is the error of a message that the other end never sends.
+func (i *instanceOf[M]) foreign(m M) error {
+	a := &i.host.algorithm
+	kind := a.Messages[a.KindOf(m)]
+	if kind.From == protocol.OnlyMembers && !i.client || kind.From == protocol.OnlyClients && i.client {
+		return fmt.Errorf("%s comes from the other side only", kind.Name)
+	}
+	return nil
 }
 
 func (i *instanceOf[M]) AppendState(b []byte) ([]byte, error) {

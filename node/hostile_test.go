@@ -108,7 +108,7 @@ func message(seq uint64, kind uint8, name string, body ...byte) func([]byte) []b
 // What a stranger does wrong ends its own session, and nothing else.
 func TestStrangers(t *testing.T) {
 	host := node.HostOf(keeper(nil))
-	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxLocks = 64 })
+	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxLocks, c.Lease = 64, time.Second })
 	honest := clients(t, 1, peers, host, nil)[0]
 	u := newProbe()
 	must(t, honest.Try("honest", u, false))

@@ -82,9 +82,9 @@ func (n *Node) lapsed(now time.Duration) (over []*session, next time.Duration) {
 			continue
 		}
 		s.mu.Lock()
-		known, lapsed, end := s.established, s.held.Lapsed(now), s.held.End()
+		known, lapsed, end := s.established, s.lapsed(now), s.held.End()
 		if n.isMember(n.c.ID) {
-			lapsed, end = s.granted.Lapsed(now), s.granted.End()
+			end = s.granted.End()
 		}
 		s.mu.Unlock()
 		switch {

@@ -142,7 +142,7 @@ func Start(c Config) (*Node, error) {
 	n := &Node{
 		c:           c,
 		info:        c.Host.Info(),
-		incarnation: uint64(time.Now().UnixNano()),
+		incarnation: c.incarnation(),
 		started:     time.Now(),
 		seed:        maphash.MakeSeed(),
 		sessions:    map[protocol.ID]*session{},
@@ -245,6 +245,15 @@ func (c *Config) complete() error {
 	return nil
 }
 
+// incarnation is the boot clock of a member. That of a client is a secret, for its
+// id is none: it tells the client from whoever says to be it.
+func (c *Config) incarnation() uint64 {
+	if c.member() {
+		return uint64(time.Now().UnixNano())
+	}
+	return uint64(NewClientID())
+}
+
 func (c *Config) member() bool { return c.ID < protocol.ID(len(c.Peers)) }
 
 // NewClientID draws the id of a client: 62 random bits above every member's id.
@@ -254,7 +263,7 @@ func NewClientID() protocol.ID {
 	return protocol.ID(binary.LittleEndian.Uint64(b[:])>>2 | 1<<62)
 }
 
-// Incarnation is the number of this life of the node: its boot clock.
+// Incarnation is the number of this life of the node: its boot clock at a member.
 func (n *Node) Incarnation() uint64 { return n.incarnation }
 
 // ID is the id of the node.

@@ -19,7 +19,8 @@ import (
 type session struct {
 	n       *Node
 	id      protocol.ID // the peer
-	dead    atomic.Bool
+	dead    atomic.Bool // nothing passes any more; set with mu held
+	gone    bool        // the shards have been told; under Node.mu
 	kicked  atomic.Bool // some shard will wake the writer at the end of its batch
 	receive sync.Mutex  // one reader delivers at a time; taken before mu
 
@@ -60,16 +61,15 @@ func (n *Node) noteUp() {
 // of it is delivered from now on. A refusal is the last word on the connection.
 func (n *Node) end(s *session, why error, last *transport.Refuse) {
 	n.mu.Lock()
-	if !s.dead.CompareAndSwap(false, true) {
+	s.mu.Lock()
+	if s.gone || why == errLapsed && !s.lapsed(n.c.Boot()) { // or renewed since somebody looked
+		s.mu.Unlock()
 		n.mu.Unlock()
 		return
 	}
-	s.mu.Lock()
-	c, number, label := s.conn, s.number, s.label
-	if c != nil && last != nil {
-		c.finish(last.Append(nil), why) // before its reader can find the session gone
-	}
-	s.conn, s.window = nil, link.Window{}
+	s.gone = true
+	number, label := s.number, s.label
+	c := s.cut(why, last)
 	s.mu.Unlock()
 	if n.sessions[s.id] == s {
 		delete(n.sessions, s.id)
@@ -85,15 +85,55 @@ func (n *Node) end(s *session, why error, last *transport.Refuse) {
 		}
 	}
 	n.mu.Unlock()
-	args := []any{"peer", n.name(s.id), "label", label, "session", number, "reason", why}
-	if ordinary(why) {
-		n.c.Log.Info("session ended", args...)
-	} else {
-		n.complain("session ended", args...)
-	}
 	if c != nil && last == nil {
 		c.close(why)
 	}
+	// A log that stalls must not keep other sessions from ending in time.
+	n.wg.Go(func() {
+		args := []any{"peer", n.name(s.id), "label", label, "session", number, "reason", why}
+		if ordinary(why) {
+			n.c.Log.Info("session ended", args...)
+		} else {
+			n.complain("session ended", args...)
+		}
+	})
+}
+
+// drop ends a session for a reason that the peer does not know of. A client may
+// count on its lease all the same: nothing passes any more, but this member
+// suspects it only when the lease has lapsed or the client begins a new session.
+func (n *Node) drop(s *session, why error, last *transport.Refuse) {
+	if !n.isMember(n.c.ID) || n.isMember(s.id) {
+		n.end(s, why, last)
+		return
+	}
+	s.mu.Lock()
+	c := s.cut(why, last)
+	s.mu.Unlock()
+	if c != nil && last == nil {
+		c.close(why)
+	}
+	n.complain("session dropped", "peer", n.name(s.id), "reason", why)
+}
+
+// cut takes the connection from a session, for good, and returns it. A refusal is
+// the last word on it. s.mu is held.
+func (s *session) cut(why error, last *transport.Refuse) *conn {
+	s.dead.Store(true)
+	c := s.conn
+	if c != nil && last != nil {
+		c.finish(last.Append(nil), why) // before its reader can find the session gone
+	}
+	s.conn, s.window = nil, link.Window{}
+	return c
+}
+
+// lapsed reports whether the lease is over at now. s.mu is held.
+func (s *session) lapsed(now time.Duration) bool {
+	if s.n.isMember(s.n.c.ID) {
+		return s.granted.Lapsed(now)
+	}
+	return s.held.Lapsed(now)
 }
 
 func (n *Node) lookup(id protocol.ID) *session {

@@ -192,6 +192,9 @@ func (s *shard) run() {
 		}
 		clear(urgent)
 		clear(queue)
+		if cap(queue) > 2*maxQueue {
+			queue = nil // a burst must not be paid for ever
+		}
 		wait := s.runTimers()
 		for _, p := range s.dirty {
 			p.kick()
@@ -493,13 +496,34 @@ func (s *shard) note(i *instance, p *session) {
 		locks = map[*instance]struct{}{}
 		s.business[p] = locks
 	}
-	if len(locks) >= s.n.c.MaxLocks/len(s.n.shards)+1 && !s.n.isMember(p.id) {
+	if !s.n.isMember(p.id) && s.tooMany(p, locks) {
 		err := fmt.Errorf("node: more than %d locks", s.n.c.MaxLocks)
-		s.n.end(p, err, refusal("locks of one client", fmt.Sprint("at most ", s.n.c.MaxLocks), "more"))
+		s.n.drop(p, err, refusal("locks of one client", fmt.Sprint("at most ", s.n.c.MaxLocks), "more"))
 		return
 	}
 	locks[i] = struct{}{}
 	i.peers = append(i.peers, p)
+}
+
+// tooMany reports whether a client has business with too many instances. Those that
+// do not know it any more do not count; enough of them are forgotten at once to pay
+// for the search.
+func (s *shard) tooMany(p *session, locks map[*instance]struct{}) bool {
+	most := s.n.c.MaxLocks/len(s.n.shards) + 1
+	if len(locks) < most {
+		return false
+	}
+	for i := range locks {
+		if st, err := i.process.Standing(); err == nil && !names(st.Holders, p.id) && !names(st.Waiters, p.id) {
+			delete(locks, i)
+			i.forget(p)
+		}
+	}
+	return len(locks) >= most-most/4
+}
+
+func names(all []protocol.Request, id protocol.ID) bool {
+	return slices.ContainsFunc(all, func(r protocol.Request) bool { return r.User == id })
 }
 
 func (i *instance) forget(p *session) {
@@ -574,7 +598,7 @@ func (s *shard) send(i *instance, to protocol.ID, msg []byte) {
 	}
 	s.note(i, p)
 	if err := p.send(s.n.c.Kind, i.name, msg); err != nil {
-		s.n.end(p, err, nil)
+		s.n.drop(p, err, nil)
 		return
 	}
 	if p.kicked.CompareAndSwap(false, true) {

@@ -260,6 +260,16 @@ const (
 	SyncDelay                // hops between an exit and the next crit while somebody waits
 )
 
+// A Sender says who sends a message.
+type Sender uint8
+
+// The senders of messages.
+const (
+	Anybody Sender = iota
+	OnlyMembers
+	OnlyClients
+)
+
 // Users says who gets Try and Exit.
 type Users uint8
 
@@ -315,6 +325,9 @@ type Info struct {
 type Message struct {
 	Name     string
 	Overhead bool // not one of the algorithm's own messages: apart in counts
+	// From says who sends it where there are clients, who may be strangers: a
+	// network driver refuses it from others. Anybody: no check.
+	From Sender
 }
 
 // An Option is a parameter of one algorithm.

@@ -19,15 +19,15 @@ const (
 )
 
 var messages = []protocol.Message{
-	Request:  {Name: "REQUEST"},
-	Response: {Name: "RESPONSE"},
-	Yield:    {Name: "YIELD"},
-	Release:  {Name: "RELEASE"},
-	Inquiry:  {Name: "INQUIRY"},
-	Check:    {Name: "CHECK", Overhead: true},
-	SetToken: {Name: "SETTOKEN"},
-	Recorded: {Name: "RECORDED"},
-	Refused:  {Name: "REFUSED"},
+	Request:  {Name: "REQUEST", From: protocol.OnlyClients},
+	Response: {Name: "RESPONSE", From: protocol.OnlyMembers},
+	Yield:    {Name: "YIELD", From: protocol.OnlyClients},
+	Release:  {Name: "RELEASE", From: protocol.OnlyClients},
+	Inquiry:  {Name: "INQUIRY", From: protocol.OnlyClients},
+	Check:    {Name: "CHECK", Overhead: true, From: protocol.OnlyMembers},
+	SetToken: {Name: "SETTOKEN", From: protocol.OnlyClients},
+	Recorded: {Name: "RECORDED", From: protocol.OnlyMembers},
+	Refused:  {Name: "REFUSED", From: protocol.OnlyMembers},
 }
 
 // A Message is what clients and servers send each other. Fields that a kind does

@@ -173,7 +173,10 @@ func (r *run) feed() {
 		r.lose()
 	case r.dog != nil && r.dog.dead() && !r.dog.barked():
 		r.replaceWatchdog()
-	case r.renew() && r.dog != nil:
+	case !r.renew():
+	case now() >= r.end:
+		r.lose() // the watchdog keeps the end that it knows, so that there is time for the grace
+	case r.dog != nil:
 		r.dog.setEnd(r.end)
 	}
 }

@@ -42,6 +42,7 @@ type clusterFlags struct {
 	tlsKey     string
 	tlsCA      string
 	tlsName    string
+	dev        bool // of some commands: this user's development cluster instead
 }
 
 func (f *clusterFlags) register(s *pflag.FlagSet) {
@@ -55,6 +56,31 @@ func (f *clusterFlags) register(s *pflag.FlagSet) {
 	s.StringVar(&f.tlsCA, "tls-ca", "", "PEM `file` with the authorities that sign the other side's certificates")
 	s.StringVar(&f.tlsName, "tls-server-name", "",
 		"`name` in the servers' certificates (default the host of each address; of a unix socket, the server's name)")
+}
+
+func (f *clusterFlags) registerDev(s *pflag.FlagSet, usage string) {
+	s.BoolVar(&f.dev, "dev", false, usage)
+}
+
+// notForDev are the flags that do not concern the development cluster.
+var notForDev = []string{
+	"servers", "epoch", "clock-bound", "no-amnesia", "tls-cert", "tls-key", "tls-ca", "tls-server-name",
+}
+
+// fillDev fills f, and refuses --dev with a flag of the command line that it would
+// ignore. --servers there beats a --dev of the environment or the file.
+func (f *clusterFlags) fillDev(cmd *cobra.Command) error {
+	given := cmd.Flags().Changed
+	dev, servers := given("dev"), given("servers")
+	ignored := slices.IndexFunc(notForDev, given) // now: fill changes what is given
+	if err := f.fill(cmd); err != nil {
+		return err
+	}
+	f.dev = f.dev && (dev || !servers)
+	if f.dev && ignored >= 0 {
+		return usagef("--dev and --%s exclude each other: the development cluster has settings of its own", notForDev[ignored])
+	}
+	return nil
 }
 
 // fill sets the flags that were not given from the environment and the file. It

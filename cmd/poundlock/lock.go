@@ -58,7 +58,6 @@ the lock gives 128 + its number.`
 // lockFlags are the flags of lock; all durations may be numbers of seconds.
 type lockFlags struct {
 	clusterFlags
-	dev    bool
 	try    bool
 	wait   seconds
 	status int
@@ -90,7 +89,7 @@ func lockCommand() *cobra.Command {
 	}
 	s := cmd.Flags()
 	f.register(s)
-	s.BoolVar(&f.dev, "dev", false, "use this user's development cluster, and start it if need be")
+	f.registerDev(s, "use this user's development cluster, and start it if need be")
 	s.BoolVarP(&f.try, "try", "n", false, "give up at once when somebody else has or wants the lock")
 	s.VarP(&f.wait, "wait", "w", "give up after `DURATION` (5s, 1m30s, or a number of seconds; 0 is --try)")
 	s.IntVarP(&f.status, "conflict-exit-code", "E", exitNotAcquired, "exit `STATUS` when the lock was not acquired, 0 to 255")
@@ -104,17 +103,13 @@ func lockCommand() *cobra.Command {
 // command line beat contradicting ones of the environment and the file.
 func (f *lockFlags) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
-	try, wait, dev, servers := given("try"), given("wait"), given("dev"), given("servers")
+	try, wait := given("try"), given("wait")
 	if try && wait {
 		return usagef("--try and --wait exclude each other")
 	}
-	if dev && servers {
-		return usagef("--dev and --servers exclude each other")
-	}
-	if err := f.fill(cmd); err != nil {
+	if err := f.fillDev(cmd); err != nil {
 		return err
 	}
-	f.dev = f.dev && !servers
 	f.try = f.try && !wait || given("wait") && f.wait == 0
 	switch {
 	case f.wait < 0:

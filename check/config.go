@@ -73,10 +73,8 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 			c.Options[o.Name] = o.InCheck(c.Config)
 		}
 	}
-	for name := range c.Options {
-		if !slices.ContainsFunc(i.Options, func(o protocol.Option) bool { return o.Name == name }) {
-			return bad("no option %q", name)
-		}
+	if err := i.CheckOptions(c.Config); err != nil {
+		return bad("%w", err)
 	}
 	for _, b := range []struct {
 		name    string

@@ -129,14 +129,31 @@ func TestMessagesOfTheDead(t *testing.T) {
 	}
 }
 
-// A member that is down gets nothing, and nothing is sent by it.
+// A member that is down gets nothing, and nothing is sent by it. Where the members
+// are the users the model has none that is.
 func TestDown(t *testing.T) {
-	c := config(3)
-	c.Down = []protocol.ID{2}
-	v := run(t, ricartagrawala.Algorithm, c)
-	wants(t, v, check.Violated, check.Deadlock, "try p1", "deliver p1 p2 REQUEST(1)", "deliver p2 p1 REPLY(1)")
-	if !strings.Contains(v.Bounds, "p3 down") {
+	c := config(2)
+	c.Clients, c.Down = 1, []protocol.ID{1}
+	all := algorithm(clients, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch {
+		case ev.Kind == protocol.Try:
+			out.Broadcast(1)
+		case ev.Kind == protocol.Receive && int(p.id) < p.n:
+			out.Send(ev.From, 2)
+		case ev.Kind == protocol.Receive:
+			if p.r[0]++; p.r[0] == uint64(p.n) {
+				out.Crit(0)
+			}
+		}
+	})
+	v := run(t, all, c)
+	wants(t, v, check.Violated, check.Deadlock, "try c1", "deliver c1 s1 M(1)", "deliver s1 c1 M(2)")
+	if !strings.Contains(v.Bounds, "s2 down") {
 		t.Errorf("bounds %q", v.Bounds)
+	}
+	c.Clients = 0
+	if _, err := check.Run(ricartagrawala.Algorithm, c); err == nil || !strings.Contains(err.Error(), "p2 cannot be down") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -49,6 +49,10 @@ func (r *searcher) prefix(first []uint32) error {
 		return nil
 	}
 	for _, want := range r.c.Prefix {
+		if want.At != 0 {
+			err := fmt.Errorf("a check has no times: leave out %q", "at "+want.At.String())
+			return &PrefixError{want, r.space.names.Format(want), err}
+		}
 		var ends []root
 		for _, from := range r.roots {
 			r.expand(from.state, func(v visit) {
@@ -96,9 +100,6 @@ func same(a, b scenario.Step) bool {
 func (r *searcher) impossible(want scenario.Step) error {
 	if !slices.Contains(verbs[:], want.Verb) {
 		return fmt.Errorf("a check has no step %q", want.Verb)
-	}
-	if want.At != 0 {
-		return fmt.Errorf("a check has no times: leave out %q", "at "+want.At.String())
 	}
 	var possible []string
 	r.expand(r.roots[0].state, func(v visit) {

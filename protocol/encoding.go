@@ -43,7 +43,14 @@ func (r *Reader) Max(most uint64) uint64 {
 
 // Len reads the length of a list whose elements take at least one byte each, so
 // that hostile input cannot ask for more memory than it sent.
-func (r *Reader) Len() int { return int(r.Max(uint64(len(r.Rest)))) }
+func (r *Reader) Len() int {
+	v := r.Uint()
+	if v > uint64(len(r.Rest)) {
+		r.fail()
+		return 0
+	}
+	return int(v)
+}
 
 // Bool reads a boolean.
 func (r *Reader) Bool() bool { return r.Max(1) == 1 }

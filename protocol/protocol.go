@@ -10,7 +10,14 @@
 // that histories, monitors and traces need no type parameter.
 package protocol
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
 
 // An ID names a process for ever. Members (peers, servers) are 0..N-1. A client
 // has an id >= N that is drawn once, never reused and equal at every member,
@@ -337,7 +344,9 @@ type Option struct {
 	// InCheck is the default in the checker, nil: Default. It may turn off what
 	// only repeats messages, which the checker delivers in any order anyway.
 	InCheck func(c Config) int64
-	Doc     string // with the unit
+	// Range is what the option may be, nil: at least 0.
+	Range func(c Config) (least, most int64)
+	Doc   string // with the unit
 }
 
 // Config is what all processes of one system share. The zero Options are the
@@ -368,6 +377,35 @@ type Counter struct {
 	Member, User ID
 	Time         uint64
 	Least        uint64 // where the smallest value is moved to
+}
+
+// CheckOptions returns an error that names an option of c which the algorithm
+// does not have, or which is out of its range.
+func (i Info) CheckOptions(c Config) error {
+	var have []string
+	for _, o := range i.Options {
+		have = append(have, o.Name)
+		least, most := int64(0), int64(math.MaxInt64)
+		if o.Range != nil {
+			least, most = o.Range(c)
+		}
+		switch v := i.Option(c, o.Name); {
+		case v < least && most == math.MaxInt64:
+			return fmt.Errorf("option %s=%d: want at least %d", o.Name, v, least)
+		case v < least || v > most:
+			return fmt.Errorf("option %s=%d: want %d to %d", o.Name, v, least, most)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Options)) {
+		switch {
+		case slices.Contains(have, name):
+		case have == nil:
+			return fmt.Errorf("no option %q: it has no options", name)
+		default:
+			return fmt.Errorf("no option %q: its options are %s", name, strings.Join(have, ", "))
+		}
+	}
+	return nil
 }
 
 // A Bound keeps the checker finite: states in which Of exceeds Max for some

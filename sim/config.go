@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -135,17 +132,8 @@ func (c *Config) complete(i protocol.Info) error {
 		}
 	}
 	c.FIFO = c.FIFO || i.FIFO
-	for _, name := range slices.Sorted(maps.Keys(c.Options)) {
-		if err := CheckOption(i, name); err != nil {
-			return err
-		}
-		want := "at least 0"
-		if name == "quorum" {
-			want = "1 to the number of members"
-		}
-		if v := c.Options[name]; v < 0 || name == "quorum" && (v < 1 || v > int64(c.N)) {
-			return bad("option %s=%d with %d members: want %s", name, v, c.N, want)
-		}
+	if err := i.CheckOptions(c.Config); err != nil {
+		return bad("%w", err)
 	}
 	if c.Lease == 0 {
 		c.Lease = DefaultLease
@@ -175,23 +163,6 @@ func (c *Config) complete(i protocol.Info) error {
 		return bad("patience of %d events: want at least 1", c.Patience)
 	}
 	return c.checkFaults(i, bad)
-}
-
-// CheckOption returns an error that lists the options of the algorithm when name
-// is none of them.
-func CheckOption(i protocol.Info, name string) error {
-	var have []string
-	for _, o := range i.Options {
-		if o.Name == name {
-			return nil
-		}
-		have = append(have, o.Name)
-	}
-	list := "it has no options"
-	if len(have) > 0 {
-		list = "its options are " + strings.Join(have, ", ")
-	}
-	return fmt.Errorf("%w: %s has no option %q: %s", ErrConfig, i.Name, name, list)
 }
 
 // checkFaults refuses what the algorithm's model excludes: what it then does

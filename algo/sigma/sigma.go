@@ -1,6 +1,8 @@
 package sigma
 
 import (
+	"math"
+
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/quorum"
 )
@@ -56,6 +58,7 @@ var (
 	quorumOption = protocol.Option{
 		Name:    "quorum",
 		Default: func(c protocol.Config) int64 { return int64(quorum.TwoThirds(c.N)) },
+		Range:   func(c protocol.Config) (least, most int64) { return 1, int64(c.N) },
 		Doc:     "servers that must support a holder (default two thirds, rounded up)",
 	}
 	checkOption = protocol.Option{
@@ -63,6 +66,12 @@ var (
 		Default: func(protocol.Config) int64 { return 1e9 },
 		InCheck: func(protocol.Config) int64 { return 0 },
 		Doc:     "ns between two CHECKs of a server to the client that it supports; 0: none (default 1s; 0 in check)",
+	}
+	epsOption = protocol.Option{
+		Name:    "eps",
+		Default: func(protocol.Config) int64 { return 50e6 },
+		Range:   func(protocol.Config) (least, most int64) { return 0, 3600e9 },
+		Doc:     "ns: no clock is further from real time (default 50ms)",
 	}
 	options = []protocol.Option{
 		quorumOption,
@@ -75,17 +84,15 @@ var (
 		{
 			Name:    "fence",
 			Default: func(protocol.Config) int64 { return FenceOff },
+			Range:   func(protocol.Config) (least, most int64) { return FenceOff, FencePiggyback },
 			Doc:     "fencing tokens: 0 off, 1 on, 2 on without a floor after restarts, 3 piggybacked only",
 		},
-		{
-			Name:    "eps",
-			Default: func(protocol.Config) int64 { return 50e6 },
-			Doc:     "ns: no clock is further from real time (default 50ms)",
-		},
+		epsOption,
 		{
 			Name:    "forget",
-			Default: func(protocol.Config) int64 { return 10e9 },
-			Doc:     "ns, D: how long a server remembers the token of an idle lock, at least 10 eps (default 10s)",
+			Default: func(c protocol.Config) int64 { return max(10e9, tenEps(c)) },
+			Range:   func(c protocol.Config) (least, most int64) { return tenEps(c), math.MaxInt64 },
+			Doc:     "ns, D: how long a server remembers the token of an idle lock (default 10s or 10 eps)",
 		},
 		{
 			Name:    "oldest",
@@ -94,6 +101,10 @@ var (
 		},
 	}
 )
+
+func tenEps(c protocol.Config) int64 {
+	return 10 * protocol.Info{Options: []protocol.Option{epsOption}}.Option(c, epsOption.Name)
+}
 
 var info = protocol.Info{
 	Name:      "sigma",

@@ -68,7 +68,7 @@ claims about itself are false or a result cannot be written.`,
 	s.StringVar(&f.timers, "timers", string(check.AnyMoment), "when armed timers fire: any moment, or never (for hunting)")
 	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
 	s.Var(&f.memory, "max-memory", "where to stop undecided, such as 500MiB")
-	s.StringVar(&f.trace, "trace", "", "`file` to write a violation to, as a scenario")
+	s.StringVar(&f.trace, "trace", "", "`file` to write the trace of a violation to, as a scenario")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
 }
@@ -101,7 +101,7 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return &exitStatus{code: exitUsage, err: err}
 	}
-	if f.trace != "" && v.Verdict == check.Violated {
+	if f.trace != "" {
 		if err := f.write(e, v); err != nil {
 			return &exitStatus{code: exitInternal, err: err}
 		}
@@ -238,7 +238,8 @@ func writable(path string) error {
 	return file.Close()
 }
 
-// write writes the trace of v as a scenario that --scenario reads.
+// write writes the trace of v as a scenario that --scenario reads. Without a
+// violation it has no steps: what an earlier check left there would mislead.
 func (f *checkFlags) write(e catalog.Entry, v check.Verdict) error {
 	var b strings.Builder
 	i := e.Info()
@@ -246,7 +247,11 @@ func (f *checkFlags) write(e catalog.Entry, v check.Verdict) error {
 	if i.Variant != "" {
 		fmt.Fprintf(&b, " (%s)", i.Variant)
 	}
-	fmt.Fprintf(&b, ": %s is violated after %d steps\n# %s\n# %s\n", v.Property, len(v.Trace), v.Reason, v.Bounds)
+	if v.Verdict == check.Violated {
+		fmt.Fprintf(&b, ": %s is violated after %d steps\n# %s\n# %s\n", v.Property, len(v.Trace), v.Reason, v.Bounds)
+	} else {
+		fmt.Fprintf(&b, ": no violation\n# %s\n", v.Bounds)
+	}
 	for k, line := range v.Trace {
 		b.WriteString(line + "\n")
 		for _, e := range v.Effects[k] {

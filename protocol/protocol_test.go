@@ -1,0 +1,64 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"testing"
+)
+
+func TestCheckOptions(t *testing.T) {
+	at := func(v int64) func(Config) int64 { return func(Config) int64 { return v } }
+	i := Info{Options: []Option{
+		{Name: "size", Default: at(1), Range: func(c Config) (least, most int64) { return 1, int64(c.N) }},
+		{Name: "pause", Default: at(7)},
+	}}
+	for _, c := range []struct {
+		info    Info
+		options map[string]int64
+		want    string
+	}{
+		{i, nil, ""},
+		{i, map[string]int64{"size": 4, "pause": 0}, ""},
+		{i, map[string]int64{"size": 5}, "option size=5: want 1 to 4"},
+		{i, map[string]int64{"size": 0}, "option size=0: want 1 to 4"},
+		{i, map[string]int64{"pause": -1}, "option pause=-1: want at least 0"},
+		{i, map[string]int64{"sise": 1}, `no option "sise": its options are size, pause`},
+		{Info{}, map[string]int64{"size": 1}, `no option "size": it has no options`},
+	} {
+		got := ""
+		if err := c.info.CheckOptions(Config{N: 4, Options: c.options}); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%v: %q, want %q", c.options, got, c.want)
+		}
+	}
+}
+
+// A Reader accepts exactly what was appended: the shortest form, whole.
+func TestReader(t *testing.T) {
+	for _, v := range []uint64{0, 1, 127, 128, 1<<63 - 1, 1<<64 - 1} {
+		b := binary.AppendUvarint(nil, v)
+		r := Reader{Rest: append(b, 9)}
+		if got := r.Uint(); got != v || r.Err != nil || !bytes.Equal(r.Rest, []byte{9}) {
+			t.Errorf("%d: got %d, %v, rest %v", v, got, r.Err, r.Rest)
+		}
+		r = Reader{Rest: b[:len(b)-1]}
+		if r.Uint(); !errors.Is(r.Err, ErrShort) {
+			t.Errorf("%d cut short: %v", v, r.Err)
+		}
+	}
+	for name, read := range map[string]func(*Reader){
+		"a longer form of 0":           func(r *Reader) { r.Rest = []byte{0x80, 0}; r.Uint() },
+		"more than most":               func(r *Reader) { r.Rest = []byte{4}; r.Max(3) },
+		"a length beyond the input":    func(r *Reader) { r.Rest = []byte{2, 1}; r.Len() },
+		"a boolean that is neither":    func(r *Reader) { r.Rest = []byte{2}; r.Bool() },
+		"anything after a first error": func(r *Reader) { r.Rest = []byte{4, 1}; r.Max(3); r.Uint() },
+	} {
+		var r Reader
+		if read(&r); !errors.Is(r.Err, ErrShort) || len(r.Rest) != 0 {
+			t.Errorf("%s: error %v, rest %v", name, r.Err, r.Rest)
+		}
+	}
+}

@@ -326,13 +326,13 @@ func (c *Client) onRefused(j int, clock uint64, now int64, out *protocol.Out[Mes
 		c.again(now, out)
 		return
 	}
-	if c.time < clock {
+	c.refused[j] = true
+	switch {
+	case countTrue(c.refused) <= len(c.refused)-c.m: // the others are a quorum still
+	case c.time < clock:
 		c.last = max(c.last, clock) // we are behind: ask with the server's time
 		c.again(now, out)
-		return
-	}
-	c.refused[j] = true
-	if countTrue(c.refused) > len(c.refused)-c.m {
+	default:
 		ahead := time.Duration(c.time - clock).Round(time.Millisecond)
 		c.leave(fmt.Sprintf("the clock of this client is %v ahead of the servers'", ahead), now, out)
 	}

@@ -88,3 +88,28 @@ func TestTheorem4(t *testing.T) {
 		})
 	}
 }
+
+// A server whose clock is wrong is no more than a silent one: what it refuses, the
+// others may grant, and its clock is nobody's.
+func TestWrongServerClock(t *testing.T) {
+	const now = int64(1e15)
+	c := newClient(9, protocol.Config{N: 4})
+	var out protocol.Out[Message]
+	step := func(in protocol.Input, m Message) {
+		in.Now = now
+		c.Step(protocol.Event[Message]{Input: in, Msg: m}, &out)
+	}
+	for j := range protocol.ID(4) {
+		step(protocol.Input{Kind: protocol.Restore, From: j, Arg: 1}, Message{})
+	}
+	step(protocol.Input{Kind: protocol.Try}, Message{})
+	ahead := uint64(now + 7200e9)
+	step(protocol.Input{Kind: protocol.Receive, From: 0}, Message{Kind: Refused, Time: uint64(now), Token: ahead})
+	for j := range protocol.ID(3) {
+		step(protocol.Input{Kind: protocol.Receive, From: 1 + j},
+			Message{Kind: Response, Owner: 9, Time: uint64(now), Inc: 1, Serial: 1})
+	}
+	if c.section != protocol.InCrit || c.time != uint64(now) || c.last != uint64(now) {
+		t.Errorf("section %d, request %d, clock %d; want inside with %d", c.section, c.time, c.last, now)
+	}
+}

@@ -20,12 +20,14 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// errNoServers says that no cluster was named. Its user gets a hint, never a
-// lock that nobody shares.
-var errNoServers = &exitStatus{
-	code: exitUsage,
-	err:  errors.New("no servers given"),
-	hint: "name a cluster with --servers NAME=HOST:PORT,... or POUNDLOCK_SERVERS",
+// noServers says that no cluster was named. Its user gets a hint, never a lock
+// that nobody shares.
+func noServers(cmd *cobra.Command) error {
+	hint := "name a cluster with --servers NAME=HOST:PORT,... or POUNDLOCK_SERVERS"
+	if cmd.Flags().Lookup("dev") != nil {
+		hint += ", or use --dev for a cluster of your own on this machine"
+	}
+	return &exitStatus{code: exitUsage, err: errors.New("no servers given"), hint: hint}
 }
 
 // clusterFlags are the flags of the commands that talk to a cluster. Each can
@@ -100,14 +102,13 @@ func (f *clusterFlags) fill(cmd *cobra.Command) error {
 	return fillFrom(cmd, known, values, f.file+": ")
 }
 
-// config fills f and returns how to reach the cluster. Without servers it
-// returns errNoServers.
+// config fills f and returns how to reach the cluster.
 func (f *clusterFlags) config(cmd *cobra.Command) (poundlock.Config, error) {
 	if err := f.fill(cmd); err != nil {
 		return poundlock.Config{}, err
 	}
 	if f.servers == "" {
-		return poundlock.Config{}, errNoServers
+		return poundlock.Config{}, noServers(cmd)
 	}
 	table, err := slots.Parse(f.servers)
 	if err == nil {

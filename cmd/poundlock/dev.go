@@ -53,8 +53,9 @@ const (
 
 // A devClient is a client of the development cluster.
 type devClient struct {
-	config poundlock.Config
-	using  *os.File
+	config  poundlock.Config
+	using   *os.File
+	started bool // by this client
 }
 
 // leave lets the cluster end some time later.
@@ -62,27 +63,50 @@ func (d *devClient) leave() { d.using.Close() }
 
 // joinDev starts or joins the cluster of this user and says which.
 func joinDev(ctx context.Context, say func(string, ...any)) (*devClient, error) {
-	dir, err := devDir()
-	if err == nil {
-		err = checkDevDir(dir)
-	}
-	if err != nil {
-		var s *exitStatus
-		if errors.As(err, &s) {
-			return nil, s
-		}
-		return nil, &exitStatus{code: exitNoQuorum, err: fmt.Errorf("development cluster: %w", err)}
-	}
-	d, err := joinDevIn(ctx, dir, devIdle, say)
-	if err != nil {
-		return nil, &exitStatus{
-			code: exitNoQuorum,
-			err:  fmt.Errorf("development cluster: %w", err),
-			hint: "its log: " + filepath.Join(dir, devLog),
-		}
-	}
-	return d, nil
+	return useDev(checkDevDir, func(dir string) (*devClient, error) {
+		return joinDevIn(ctx, dir, devIdle, say)
+	})
 }
+
+// findDev joins the cluster of this user, if there is one, and starts none.
+func findDev(ctx context.Context) (*devClient, error) {
+	check := func(dir string) error {
+		err := ownDevDir(dir)
+		if errors.Is(err, os.ErrNotExist) {
+			return errNoDev
+		}
+		return err
+	}
+	return useDev(check, func(dir string) (*devClient, error) { return findDevIn(ctx, dir) })
+}
+
+// useDev calls join with this user's directory, once check has found it good, and
+// gives its errors a status and a hint.
+func useDev(check func(dir string) error, join func(dir string) (*devClient, error)) (*devClient, error) {
+	dir, err := devDir()
+	if err != nil {
+		return nil, err
+	}
+	var d *devClient
+	hint := ""
+	if err = check(dir); err == nil {
+		d, err = join(dir)
+		hint = "its log: " + filepath.Join(dir, devLog)
+	}
+	var s *exitStatus
+	switch {
+	case err == nil:
+		return d, nil
+	case errors.As(err, &s):
+		return nil, s
+	case errors.Is(err, errNoDev):
+		err, hint = fmt.Errorf("none runs in %s", dir), "poundlock lock --dev starts one"
+	}
+	return nil, &exitStatus{code: exitNoQuorum, err: fmt.Errorf("development cluster: %w", err), hint: hint}
+}
+
+// errNoDev says that there is no cluster to join.
+var errNoDev = errors.New("no cluster runs")
 
 // devDir is the directory of this user's cluster.
 func devDir() (string, error) {
@@ -129,6 +153,11 @@ func checkDevDir(dir string) error {
 			hint: "XDG_RUNTIME_DIR, or TMPDIR where that is not set, must be a directory in which you may write",
 		}
 	}
+	return ownDevDir(dir)
+}
+
+// ownDevDir refuses a directory that is there and that others could use.
+func ownDevDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
@@ -159,30 +188,47 @@ func checkDevDir(dir string) error {
 func joinDevIn(ctx context.Context, dir string, idle time.Duration, say func(string, ...any)) (*devClient, error) {
 	ctx, cancel := context.WithTimeout(ctx, devPatience)
 	defer cancel()
-	start, err := flock(ctx, filepath.Join(dir, devStart), unix.LOCK_EX)
+	d, err := enterDev(ctx, dir, func(alive *os.File) error { return startDev(ctx, dir, idle, alive) })
+	switch {
+	case err != nil:
+		return nil, err
+	case d.started:
+		say("started a development cluster in %s; it ends %v after its last client", dir, idle)
+	default:
+		say("joined the development cluster in %s", dir)
+	}
+	return d, nil
+}
+
+// findDevIn joins the cluster in dir. Without one it returns errNoDev.
+func findDevIn(ctx context.Context, dir string) (*devClient, error) {
+	return enterDev(ctx, dir, func(alive *os.File) error { return errors.Join(errNoDev, alive.Close()) })
+}
+
+// enterDev joins the cluster in dir. If none lives it calls start, which takes over
+// the lock of one that does.
+func enterDev(ctx context.Context, dir string, start func(alive *os.File) error) (*devClient, error) {
+	gate, err := flock(ctx, filepath.Join(dir, devStart), unix.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("another process starts it and does not come to an end: %w", err)
 	}
-	defer start.Close()
+	defer gate.Close()
 	using, err := flock(ctx, filepath.Join(dir, devClients), unix.LOCK_SH)
 	if err != nil {
 		return nil, err
 	}
+	d := &devClient{using: using, config: poundlock.Config{ClockBound: devClockBound}}
 	alive, err := tryFlock(filepath.Join(dir, devAlive), unix.LOCK_EX)
-	switch {
-	case err == nil:
-		if err := startDev(ctx, dir, idle, alive); err != nil {
-			using.Close()
-			return nil, err
-		}
-		say("started a development cluster in %s; it ends %v after its last client", dir, idle)
-	case errors.Is(err, unix.EWOULDBLOCK):
-		say("joined the development cluster in %s", dir)
-	default:
-		using.Close()
+	if err == nil {
+		d.started = true
+		err = start(alive)
+	} else if errors.Is(err, unix.EWOULDBLOCK) {
+		err = nil
+	}
+	if err != nil {
+		d.leave()
 		return nil, err
 	}
-	d := &devClient{using: using, config: poundlock.Config{ClockBound: devClockBound}}
 	for _, p := range server.LocalServers(dir, 0) {
 		d.config.Servers = append(d.config.Servers, poundlock.Server(p))
 	}

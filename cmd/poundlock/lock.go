@@ -212,11 +212,6 @@ func (f *lockFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundloc
 		}
 		c, leave = d.config, d.leave
 	} else if c, err = f.config(cmd); err != nil {
-		if errors.Is(err, errNoServers) {
-			none := *errNoServers
-			none.hint += ", or use --dev for a cluster of your own on this machine"
-			err = &none
-		}
 		return c, leave, err
 	}
 	host, _ := os.Hostname()

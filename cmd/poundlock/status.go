@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/quorum"
 	"github.com/poundlock/poundlock/server"
@@ -26,8 +27,10 @@ get in and then stays in while a few are left, so with fewer than a quorum only
 the client itself knows whether it is inside. Ages count from the request, and are
 as exact as clocks agree.
 
-Exit status: 0, 69 when no quorum can be reached (what is known is shown), 64 when
-called wrongly, 70 when the result cannot be written.`
+With --dev it shows the development cluster of this user, and starts none.
+
+Exit status: 0, 69 when no quorum can be reached (what is known is shown) or no
+development cluster runs, 64 when called wrongly, 70 when the result cannot be written.`
 
 func statusCommand() *cobra.Command {
 	var f clusterFlags
@@ -38,9 +41,8 @@ func statusCommand() *cobra.Command {
 		Short: "Show the servers of a cluster, and who holds and waits for locks",
 		Long:  statusLong,
 		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.config(cmd)
-			if err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := f.fillDev(cmd); err != nil {
 				return err
 			}
 			if timeout <= 0 {
@@ -48,6 +50,17 @@ func statusCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
+			var c poundlock.Config
+			if f.dev {
+				d, err := findDev(ctx)
+				if err != nil {
+					return err
+				}
+				defer d.leave()
+				c = d.config
+			} else if c, err = f.config(cmd); err != nil {
+				return err
+			}
 			answers, err := server.Ask(ctx, server.AskConfig{
 				Servers: peers(c), NoAmnesia: c.NoAmnesia, Epoch: c.Epoch, ClockBound: c.ClockBound, TLS: c.TLS,
 			})
@@ -80,6 +93,7 @@ func statusCommand() *cobra.Command {
 		},
 	}
 	f.register(cmd.Flags())
+	f.registerDev(cmd.Flags(), "show this user's development cluster, if there is one")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().DurationVar(&timeout, "timeout", 3*time.Second, "how long to wait for servers")
 	return cmd

@@ -49,6 +49,7 @@ const (
 	devClockBound = time.Millisecond
 	devLease      = 10 * time.Minute // the longest that a client may ask for
 	devPatience   = 15 * time.Second // for another process that starts it
+	devAnswer     = 2 * time.Second  // for one that was joined, before it is taken for dying
 )
 
 // A devClient is a client of the development cluster.
@@ -59,7 +60,30 @@ type devClient struct {
 }
 
 // leave lets the cluster end some time later.
-func (d *devClient) leave() { d.using.Close() }
+func (d *devClient) leave() {
+	if d != nil {
+		d.using.Close()
+	}
+}
+
+// errDying says that a cluster was joined that does not answer. It may be dying: a
+// process that was killed holds its locks for another moment.
+var errDying = errors.New("the development cluster does not answer")
+
+// dial connects to the cluster. After errDying there may be another one to join, or
+// to start. Without a development cluster, d is nil, it is poundlock.Dial.
+func (d *devClient) dial(ctx context.Context, c poundlock.Config) (*poundlock.Client, error) {
+	if d == nil || d.started {
+		return poundlock.Dial(ctx, c)
+	}
+	soon, cancel := context.WithTimeout(ctx, devAnswer)
+	defer cancel()
+	client, err := poundlock.Dial(soon, c)
+	if errors.Is(err, poundlock.ErrNoQuorum) && ctx.Err() == nil {
+		return nil, errDying
+	}
+	return client, err
+}
 
 // joinDev starts or joins the cluster of this user and says which.
 func joinDev(ctx context.Context, say func(string, ...any)) (*devClient, error) {

@@ -213,6 +213,44 @@ func TestDevCannotStart(t *testing.T) {
 	d.leave()
 }
 
+// A client that joins a cluster as it dies starts another one.
+func TestDevDies(t *testing.T) {
+	run := shortTempDir(t)
+	dir := filepath.Join(run, "poundlock")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endDev(dir) })
+	dying, err := tryFlock(filepath.Join(dir, devAlive), unix.LOCK_EX) // and no socket listens
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(os.Args[0], "lock", "--dev", "a", "--", "echo", "inside")
+	c.Env = append(os.Environ(), runAsProgram+"=1", "XDG_RUNTIME_DIR="+run)
+	var out strings.Builder
+	c.Stdout = &out
+	messages, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	first := "poundlock: joined the development cluster in " + dir + "\n"
+	text := make([]byte, len(first))
+	if _, err := io.ReadFull(messages, text); err != nil || string(text) != first {
+		t.Errorf("said %q, %v", text, err)
+	}
+	dying.Close()
+	rest, _ := io.ReadAll(messages)
+	if err := c.Wait(); err != nil || out.String() != "inside\n" {
+		t.Errorf("%v: %q", err, out.String())
+	}
+	if !strings.HasPrefix(string(rest), "poundlock: started a development cluster in "+dir) {
+		t.Errorf("then said %q", rest)
+	}
+}
+
 // Two users have two clusters, also where both use /tmp, and neither can use the
 // other's.
 func TestDevTwoUsers(t *testing.T) {

@@ -159,17 +159,24 @@ func (f *lockFlags) lock(
 	cmd *cobra.Command, waiting *interruption, signals chan os.Signal, name string, command []string,
 ) error {
 	ctx := context.Context(waiting)
-	config, leave, err := f.cluster(cmd, ctx)
+	config, dev, err := f.cluster(cmd, ctx)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer func() { dev.leave() }()
 	if f.wait > 0 && !f.try {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(f.wait))
 		defer cancel()
 	}
-	client, err := poundlock.Dial(ctx, config)
+	client, err := dev.dial(ctx, config)
+	if errors.Is(err, errDying) {
+		dev.leave()
+		if config, dev, err = f.cluster(cmd, ctx); err != nil {
+			return err
+		}
+		client, err = poundlock.Dial(ctx, config)
+	}
 	if err != nil {
 		return f.explain(name, err)
 	}
@@ -201,23 +208,21 @@ func (f *lockFlags) lock(
 	return err
 }
 
-// cluster says which servers to use. The caller calls leave when it is done with
-// them.
-func (f *lockFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundlock.Config, leave func(), err error) {
-	leave = func() {}
+// cluster says which servers to use. With --dev the caller leaves d when it is done
+// with them; else d is nil.
+func (f *lockFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundlock.Config, d *devClient, err error) {
 	if f.dev {
-		var d *devClient
 		if d, err = joinDev(ctx, f.say); err != nil {
-			return c, leave, err
+			return c, nil, err
 		}
-		c, leave = d.config, d.leave
+		c = d.config
 	} else if c, err = f.config(cmd); err != nil {
-		return c, leave, err
+		return c, nil, err
 	}
 	host, _ := os.Hostname()
 	c.Label = fmt.Sprintf("%s/%d", cmp.Or(host, "localhost"), os.Getpid())
 	c.Lease = time.Duration(f.lease)
-	return c, leave, nil
+	return c, d, nil
 }
 
 // explain gives an error of the client its status and a hint.

@@ -78,7 +78,6 @@ type world struct {
 	now     int64
 	clock   bool // processes see the time
 	flights []sending
-	seq     int
 	sent    int
 	latency func(from, to protocol.ID) int64
 
@@ -95,7 +94,6 @@ type sending struct {
 	protocol.Channel
 	msg Message
 	at  int64 // when it arrives by itself
-	seq int
 }
 
 const (
@@ -400,9 +398,9 @@ func (w *world) step(id protocol.ID, ev protocol.Event[Message]) {
 
 func (w *world) send(from, to protocol.ID, m Message) {
 	want(to < protocol.ID(len(w.procs)) && from != to, "%d sends %s to %d", from, text(m), to)
-	w.seq++
 	w.sent++
-	w.flights = append(w.flights, sending{protocol.Channel{From: from, To: to}, m, w.now + w.latency(from, to), w.seq})
+	ch := protocol.Channel{From: from, To: to}
+	w.flights = append(w.flights, sending{ch, m, w.now + w.latency(from, to)})
 }
 
 func (w *world) act(id protocol.ID, a protocol.Act) {

@@ -26,7 +26,7 @@ func Decided[M any](a protocol.Algorithm[M], c check.Config) Check {
 	return func() (string, error) {
 		fault, v, err := model(a, c)
 		if v.Verdict == check.Undecided {
-			fault = fmt.Sprintf("undecided after %d states", v.States)
+			fault = fmt.Sprintf("undecided, %d states", v.States)
 		}
 		return fault, err
 	}

@@ -141,7 +141,7 @@ func TestMutantsLiteral(t *testing.T) {
 				"c.section = protocol.InRem\n\tclear(c.resp)\n\tout.Broadcast(Message{Kind: Release, Time: old})",
 				"c.section = protocol.InRem\n\tout.Broadcast(Message{Kind: Release, Time: old})"),
 			mutant.Edit("line 11 without the timestamp",
-				"count(c.resp, me, true) >= c.m {", "countOwn(c.resp, me) >= c.m {"),
+				"count(c.resp, me, true) >= c.m {", countOwn),
 			mutant.Edit("line 11 without the timestamp, and line 8 without its second part",
 				`if r.client == c.id && r.time != c.timestamp { // line 8
 		return
@@ -154,9 +154,9 @@ func TestMutantsLiteral(t *testing.T) {
 	if count(c.resp, request{}, false) < c.m {
 		return
 	}
-	if countOwn(c.resp, me) >= c.m {`),
+	if `+countOwn),
 			mutant.Edit("line 11 without the timestamp, and no line 4",
-				"if count(c.resp, me, true) >= c.m {", "if countOwn(c.resp, me) >= c.m {"),
+				"if count(c.resp, me, true) >= c.m {", "if "+countOwn),
 			mutant.Edit("line 11 without the timestamp, and no line 4",
 				"c.section = protocol.InRem\n\tclear(c.resp)", "c.section = protocol.InRem"),
 			mutant.Edit("lines 14-18: what was polled still counts",
@@ -242,16 +242,15 @@ func TestReleaseToSupporters(t *testing.T) {
 	})
 }
 
-// countOwn is line 11 in a mutant that does not look at timestamps.
-func countOwn(resp []request, me request) int {
-	k := 0
-	for _, r := range resp {
-		if r.client == me.client {
+// countOwn is the test of line 11 without the timestamp.
+const countOwn = `func() (k int) {
+	for _, r := range c.resp {
+		if r.client == c.id {
 			k++
 		}
 	}
 	return k
-}
+}() >= c.m {`
 
 func TestMutants(t *testing.T) {
 	simulate := func(changes ...func(*sim.Config)) mutant.Check {

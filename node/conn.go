@@ -266,8 +266,10 @@ func (c *conn) read() error {
 		case c.finishing():
 			// The session is over, and the writer about to say why.
 		default:
-			if c.n.leased(c.s.id) && err != errReplaced {
-				c.n.end(c.s, err, nil) // nothing sound can follow on another connection
+			// Nothing sound can follow on another connection. But what comes after the
+			// session was dropped here fits nothing, and is not the peer's fault.
+			if c.n.leased(c.s.id) && err != errReplaced && !c.s.dead.Load() {
+				c.n.end(c.s, err, nil)
 			}
 			return err
 		}

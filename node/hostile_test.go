@@ -83,6 +83,16 @@ func (s *stranger) until(want transport.Type) transport.Item {
 	}
 }
 
+// refused waits for a refusal.
+func (s *stranger) refused(want transport.Code) {
+	s.t.Helper()
+	r, err := transport.ReadRefuse(s.until(transport.RefuseItem).Body)
+	if err != nil || r.Code != want {
+		s.t.Errorf("refused with %+v, %v; want code %d", r, err, want)
+	}
+	s.ends()
+}
+
 // ends waits for the end of the connection.
 func (s *stranger) ends() {
 	s.t.Helper()
@@ -206,15 +216,47 @@ func TestStaleHello(t *testing.T) {
 	newer.say(h.Append)
 	newer.until(transport.WelcomeItem)
 	older.say(greeting.Append)
-	r, err := transport.ReadRefuse(older.until(transport.RefuseItem).Body)
-	if err != nil || r.Code != transport.Stale {
-		t.Errorf("%+v, %v", r, err)
-	}
-	older.ends()
+	older.refused(transport.Stale)
 	newer.say(transport.Item{Type: transport.PingItem, Seq: 1}.Append)
 	newer.until(transport.PongItem)
 	if n := len(servers[0].Sessions()); n != 1 {
 		t.Errorf("%d sessions", n)
+	}
+}
+
+// A message that only servers send ends the session of a client that sends it. The
+// server's process never sees it, so that the lock goes on for everybody else.
+func TestMessagesOfServersOnly(t *testing.T) {
+	host := node.HostOf(sigma.Algorithm)
+	_, peers := clusterAt(t, 4, false, host, nil)
+	c := clients(t, 1, peers, host, nil)[0]
+	u := newProbe()
+	sent := 0
+	for kind, m := range sigma.Algorithm.Messages {
+		if m.From != protocol.OnlyMembers {
+			continue
+		}
+		sent++
+		for k, p := range peers {
+			s := visit(t, p.Addr)
+			h := greeting
+			h.To, h.ToName, h.Members, h.Algorithm = protocol.ID(k), p.Name, 4, "sigma"
+			s.say(h.Append)
+			s.until(transport.WelcomeItem)
+			s.say(message(1, 1, "a", sigma.Algorithm.Append(nil, sigma.Message{Kind: uint8(kind)})...))
+			s.ends()
+		}
+		must(t, c.Try("a", u, false))
+		select {
+		case <-u.crit:
+		case <-time.After(5 * time.Second):
+			t.Fatalf("after %s nobody gets the lock", m.Name)
+		}
+		c.Exit("a")
+		<-u.rem
+	}
+	if sent == 0 {
+		t.Error("every message may come from clients")
 	}
 }
 
@@ -263,10 +305,7 @@ func TestMaxSessions(t *testing.T) {
 			s.until(transport.WelcomeItem)
 			continue
 		}
-		r, err := transport.ReadRefuse(s.until(transport.RefuseItem).Body)
-		if err != nil || r.Code != transport.Full {
-			t.Errorf("%+v, %v", r, err)
-		}
+		s.refused(transport.Full)
 	}
 }
 
@@ -394,7 +433,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Whatever a client sends after its hello, a server of Sigma goes on.
+// Whatever a client sends after its hello, a server of Sigma goes on, and another
+// client gets the lock.
 func FuzzFrames(f *testing.F) {
 	host := node.HostOf(sigma.Algorithm)
 	request := message(1, 1, "a", 0, 9)
@@ -402,6 +442,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(transport.Item{Type: transport.CallItem, Seq: 1, Body: []byte("?")}.Append(request(nil)))
 	f.Add(transport.Item{Type: transport.ByeItem}.Append(request(nil)))
 	f.Add(message(2, 1, "a", 1, 9, 9, 9)(request(nil)))
+	f.Add(message(1, 1, "a", sigma.Check, 9)(nil))
 	var network transport.Memory
 	l, err := network.Listen("s1")
 	must(f, err)
@@ -409,6 +450,12 @@ func FuzzFrames(f *testing.F) {
 		Host: host, Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Listener: l,
 		Call: func(from protocol.ID, request []byte) []byte { return request },
 	})
+	honest := start(f, node.Config{
+		ID: node.NewClientID(), Host: host, Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
+		Dial: func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
+	})
+	must(f, honest.WaitAlive(f.Context(), 1))
+	u := newProbe()
 	h := greeting
 	h.Algorithm = "sigma"
 	f.Fuzz(func(t *testing.T, items []byte) {
@@ -429,5 +476,13 @@ func FuzzFrames(f *testing.F) {
 		// An error says that the server has seen enough.
 		_, _ = conn.Write(frame(func(b []byte) []byte { return append(b, items...) }))
 		_, _ = conn.Write(frame(transport.Item{Type: transport.ByeItem}.Append))
+		must(t, honest.Try("a", u, false))
+		select {
+		case <-u.crit:
+		case <-time.After(20 * time.Second): // more than a lease
+			t.Fatal("nobody else gets the lock any more")
+		}
+		honest.Exit("a")
+		<-u.rem
 	})
 }

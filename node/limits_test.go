@@ -1,0 +1,89 @@
+package node_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// Locks that a client has left do not count against its limit, although servers
+// remember their tokens for a while: a busy client keeps what it holds.
+func TestReleasedLocksDoNotCount(t *testing.T) {
+	host := node.HostOf(sigma.Algorithm)
+	fenced := func(c *node.Config) {
+		c.MaxLocks = 64
+		c.System = protocol.Config{N: 4, Options: map[string]int64{"fence": 1, "eps": 1e6}}
+	}
+	_, peers := clusterAt(t, 4, false, host, fenced)
+	c := clients(t, 1, peers, host, fenced)[0]
+	before := sessionNumbers(c)
+	long := newProbe()
+	must(t, c.Try("long", long, false))
+	<-long.crit
+	var users sync.WaitGroup
+	for k := range 8 {
+		users.Go(func() {
+			u := newProbe()
+			for j := range 50 {
+				name := fmt.Sprintf("job-%d-%d", k, j)
+				if err := c.Try(name, u, false); err != nil {
+					t.Error(err)
+					return
+				}
+				<-u.crit
+				c.Exit(name)
+				<-u.rem
+			}
+		})
+	}
+	users.Wait()
+	if after := sessionNumbers(c); !slices.Equal(before, after) || len(long.ejected) > 0 {
+		t.Errorf("sessions %v became %v, with 9 locks at a time", before, after)
+	}
+}
+
+// What one large frame needs is given back while its connection is idle.
+func TestLargeFramesAreForgotten(t *testing.T) {
+	_, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), nil)
+	large := frame(func(b []byte) []byte {
+		for seq := uint64(1); len(b) < transport.MaxFrame-100; seq++ {
+			b = message(seq, 1, "a", leave)(b)
+		}
+		return b
+	})
+	const strangers, most = 4, 1 << 20
+	all := make([]*stranger, strangers)
+	before := heap()
+	for k := range all {
+		all[k] = visit(t, peers[0].Addr)
+		h := greeting
+		h.From += protocol.ID(k)
+		all[k].say(h.Append)
+		all[k].until(transport.WelcomeItem)
+		_, err := all[k].conn.Write(large)
+		must(t, err)
+	}
+	eventually(t, fmt.Sprintf("live connections keep less than %d bytes each", most), func() bool {
+		for _, s := range all {
+			s.say(transport.Item{Type: transport.PingItem, Seq: 1}.Append)
+			s.until(transport.PongItem)
+		}
+		return heap() < before+strangers*most
+	})
+}
+
+// heap is how many bytes are reachable.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // what pools keep goes in the second
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

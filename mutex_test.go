@@ -416,6 +416,32 @@ func TestUnlockAfterPause(t *testing.T) {
 	})
 }
 
+// TestStoppedBeforeLockReturns: the process was stopped between its entry and the
+// return of Lock, for so long that too few of its leases are left to be inside, and
+// its node has not noticed.
+func TestStoppedBeforeLockReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for live := range 4 {
+			c, f := newFake(t)
+			f.sessions = f.sessions[:live]
+			g, err := c.Mutex("a").Lock(t.Context())
+			switch {
+			case live < 2:
+				wantIs(t, err, ErrLost)
+			case err != nil:
+				t.Error(err)
+			default:
+				g.LeaseEnd() // whatever it is, it is no panic
+				g.Unlock()
+			}
+			synctest.Wait()
+			if k := c.lineCount(); k != 0 {
+				t.Errorf("%d leases: %d lines are left", live, k)
+			}
+		}
+	})
+}
+
 func TestLeaseEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

@@ -48,8 +48,9 @@ const statusLost = 74
 //	LEASE ACTION GRACE RENEW-FOR LOSE-AFTER -- COMMAND
 //
 // Every third of a lease until RENEW-FOR is over its end moves to a lease from
-// now. After LOSE-AFTER, unless 0s, the lock is lost. The file "lease", if it is
-// there, tells the end.
+// now. After LOSE-AFTER, unless 0s, the lock is lost; if it is negative, the end is
+// in the past after that long, and nobody says more. The file "lease", if it is there,
+// tells the end.
 func pretend(args []string) int {
 	durations := make([]time.Duration, 5)
 	for _, i := range []int{0, 2, 3, 4} {
@@ -74,6 +75,9 @@ func pretend(args []string) int {
 		OnLoss: Action(args[1]),
 		Grace:  grace,
 		End: func() time.Time {
+			if lose < 0 && time.Since(start) >= -lose {
+				return start
+			}
 			step := lease / 3
 			end := start.Add(min(time.Since(start), renew) / step * step).Add(lease)
 			if f, err := os.OpenFile("lease", os.O_WRONLY, 0); err == nil {

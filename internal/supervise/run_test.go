@@ -420,6 +420,18 @@ func TestLoss(t *testing.T) {
 	})
 }
 
+// An end that moves into the past, as when too many servers have restarted, is a
+// loss like any other: the command gets SIGTERM and its grace, and not SIGKILL.
+func TestEndIsPast(t *testing.T) {
+	t.Parallel()
+	l := script(t, options{lose: -300 * time.Millisecond, lease: 2 * time.Second},
+		"trap 'sleep 0.2; echo bye; exit 0' TERM; echo $$ >pid; while :; do sleep 0.02; done")
+	l.want(statusLost)
+	if l.stdout.String() != "bye\n" || !strings.Contains(l.stderr.String(), "is lost") {
+		t.Errorf("stdout %q, stderr %q", l.stdout.String(), l.stderr.String())
+	}
+}
+
 // The supervisor is killed: the command and what it started end before the lease.
 func TestSupervisorKilled(t *testing.T) {
 	t.Run("stubborn", func(t *testing.T) {

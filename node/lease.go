@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// resumed is how soon a client whose machine was suspended looks at its leases again.
+const resumed = 100 * time.Millisecond
+
 // Limits of Config.Lease.
 const (
 	MinLease = 20 * time.Millisecond
@@ -28,9 +31,9 @@ var (
 // member may be late, which only delays a suspicion, and so it looks at its many
 // sessions not too often.
 func (n *Node) watchLeases() {
-	least, most := time.Millisecond, min(time.Second, n.c.Lease/4)
+	least, most := time.Millisecond, min(resumed, n.c.Lease/4)
 	if n.isMember(n.c.ID) {
-		least = min(20*time.Millisecond, n.c.Lease/10)
+		least, most = min(20*time.Millisecond, n.c.Lease/10), min(time.Second, n.c.Lease/4)
 	}
 	t := time.NewTimer(0)
 	defer t.Stop()

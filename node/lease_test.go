@@ -348,6 +348,30 @@ func TestSuspendedClient(t *testing.T) {
 	})
 }
 
+// A holder whose machine was suspended for longer than its lease hears of it soon
+// after, although nobody asks and every timer stood still.
+func TestResumedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, 10*time.Minute, 1, 1)
+		defer b.close()
+		u := newProbe()
+		must(t, b.client.Try("a", u, false))
+		<-u.crit
+		time.Sleep(10*time.Second + 10*time.Millisecond) // not at a round instant
+		b.diary.take()
+		resumed := time.Now()
+		b.asleep.Store(int64(time.Hour))
+		time.Sleep(time.Minute)
+		events := b.diary.take()
+		if len(events) == 0 || events[0].String() != "client suspect" {
+			t.Fatalf("%v", events)
+		}
+		if took := events[0].When.Sub(resumed); took > 100*time.Millisecond {
+			t.Errorf("suspected %v after the machine resumed", took)
+		}
+	})
+}
+
 // Heartbeats go out also while messages wait all the time.
 func TestHeartbeatAmongMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

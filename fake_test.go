@@ -27,6 +27,7 @@ type fakeNode struct {
 	token        uint64
 	alive        int
 	sessions     []node.Session
+	known        []node.Session // at entry; nil: sessions
 	log          []string
 	calls        chan func() // run one after another, as a node's goroutine does
 	closeOnce    sync.Once
@@ -92,8 +93,16 @@ func (f *fakeNode) grant(name string) {
 		f.token++
 		token := f.token
 		f.inside[name] = true
+		known := f.known
+		if known == nil {
+			known = f.sessions
+		}
+		numbers := map[protocol.ID]uint64{}
+		for _, s := range known {
+			numbers[s.Peer] = s.Number
+		}
 		f.mu.Unlock()
-		u.Crit(token)
+		u.Crit(token, numbers)
 	}
 }
 

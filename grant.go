@@ -56,13 +56,12 @@ type hold struct {
 	cancel  context.CancelCauseFunc
 	decided chan struct{} // closed by the first of Crit and Rem
 
-	// When the user entered, and the numbers of the sessions then: a server that
-	// has another one with this client since has forgotten this hold. Constant
-	// after enter.
+	// Constant once decided: when the user entered, and the numbers of the sessions
+	// that its process knew then. A server that has another one with this client
+	// since has forgotten this hold.
 	entered  time.Time
 	sessions map[protocol.ID]uint64
-
-	token uint64 // constant once decided
+	token    uint64
 
 	// Guarded by Client.mu.
 	state    state
@@ -81,10 +80,10 @@ func newHold(parent context.Context, c *Client, l *line) *hold {
 }
 
 // Crit implements node.User.
-func (h *hold) Crit(token uint64) {
+func (h *hold) Crit(token uint64, sessions map[protocol.ID]uint64) {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
-	h.state, h.token = inside, token
+	h.state, h.token, h.sessions, h.entered = inside, token, sessions, time.Now()
 	close(h.decided)
 }
 
@@ -130,18 +129,13 @@ func (h *hold) end() {
 
 // enter returns nil when the decision was Crit, and else why it was not.
 func (h *hold) enter() error {
-	sessions := map[protocol.ID]uint64{}
-	for _, s := range h.client.node.Sessions() {
-		sessions[s.Peer] = s.Number
-	}
+	expired := h.expired()
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
-	h.entered, h.sessions = time.Now(), sessions
 	switch {
 	case h.client.closed():
 		return ErrClosed
-	case h.state == inside && h.lost == nil && len(sessions) < h.client.least():
-		// This process was stopped for longer than its leases since it got in.
+	case h.state == inside && h.lost == nil && expired:
 		h.lose(ErrLost)
 		return ErrLost
 	case h.state != out:
@@ -157,7 +151,7 @@ func (h *hold) enter() error {
 // unlock ends what this call's user does with h, whatever its state.
 func (h *hold) unlock() error {
 	c := h.client
-	expired := len(h.leases(time.Now())) < c.least()
+	expired := h.expired()
 	c.mu.Lock()
 	if h.unlocked {
 		c.mu.Unlock()
@@ -165,8 +159,6 @@ func (h *hold) unlock() error {
 	}
 	h.unlocked = true
 	if expired {
-		// The process cannot be inside any more. It has not been told yet: this
-		// machine may have been stopped until a moment ago.
 		h.lose(ErrLost)
 	}
 	lost, exit := h.lost, h.state == inside
@@ -185,8 +177,12 @@ func (h *hold) unlock() error {
 	return nil
 }
 
-// least is how many servers must support a holder, so that no others are a quorum.
-func (c *Client) least() int { return len(c.config.Servers) - c.quorum + 1 }
+// expired reports whether the user cannot be inside any more: fewer servers may
+// support it than keep the others from being a quorum. Its process need not have
+// been told yet, for this machine may have been stopped until a moment ago.
+func (h *hold) expired() bool {
+	return len(h.leases(time.Now())) < len(h.client.config.Servers)-h.client.quorum+1
+}
 
 // leaseEnd: of the s servers that had a session when the user entered, m support
 // it, and it stays inside while n-m+1 of these do. Which ones they are is not

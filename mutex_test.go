@@ -423,7 +423,7 @@ func TestStoppedBeforeLockReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for live := range 4 {
 			c, f := newFake(t)
-			f.sessions = f.sessions[:live]
+			f.known, f.sessions = f.sessions, f.sessions[:live]
 			g, err := c.Mutex("a").Lock(t.Context())
 			switch {
 			case live < 2:
@@ -431,7 +431,10 @@ func TestStoppedBeforeLockReturns(t *testing.T) {
 			case err != nil:
 				t.Error(err)
 			default:
-				g.LeaseEnd() // whatever it is, it is no panic
+				// Of the two that may support it with one of these, none may be left.
+				if end := g.LeaseEnd(); live == 2 && end.After(time.Now()) {
+					t.Errorf("%d leases: certain for %v", live, time.Until(end))
+				}
 				g.Unlock()
 			}
 			synctest.Wait()
@@ -449,16 +452,19 @@ func TestLeaseEnd(t *testing.T) {
 			entry string // minutes of the lease at each server at entry, "-" without a session
 			now   string // the same later; * another session
 			want  int    // minutes; -1: in the past
+			early bool   // it is later already when Lock returns
 		}{
 			// Two of the three supports must live. Nobody knows whose they are, so
 			// the one without support may be the one heard from last.
-			{"9 9 9 9", "9 8 7 6", 7},
-			{"9 9 9 9", "9 8 7 -", 7},
-			{"9 9 9 9", "9 8 7 *", 7},
-			{"9 9 9 9", "9 8 * -", -1},
-			{"9 9 9 -", "9 8 7 6", 8}, // the fourth came later: it supports nobody
-			{"9 9 9 -", "9 8 - 6", 8},
-			{"9 9 9 -", "9 - * 6", -1},
+			{"9 9 9 9", "9 8 7 6", 7, false},
+			{"9 9 9 9", "9 8 7 -", 7, false},
+			{"9 9 9 9", "9 8 7 *", 7, false},
+			{"9 9 9 9", "9 8 * -", -1, false},
+			{"9 9 9 -", "9 8 7 6", 8, false}, // the fourth came later: it supports nobody
+			{"9 9 9 -", "9 8 - 6", 8, false},
+			{"9 9 9 -", "9 - * 6", -1, false},
+			{"9 9 9 9", "9 8 7 -", 7, true},
+			{"9 9 9 9", "9 8 * -", -1, true},
 		} {
 			c, f := newFake(t)
 			set := func(text string) {
@@ -479,6 +485,10 @@ func TestLeaseEnd(t *testing.T) {
 				}
 			}
 			set(x.entry)
+			f.known = f.sessions
+			if x.early {
+				set(x.now)
+			}
 			g := lock(t, c.Mutex("a"))
 			set(x.now)
 			got := g.LeaseEnd()

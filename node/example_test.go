@@ -17,7 +17,10 @@ type visitor struct {
 	done chan struct{}
 }
 
-func (v *visitor) Crit(token uint64) { fmt.Println("inside"); v.node.Exit("garden") }
+func (v *visitor) Crit(token uint64, _ map[protocol.ID]uint64) {
+	fmt.Println("inside")
+	v.node.Exit("garden")
+}
 func (v *visitor) Rem(reason string) { fmt.Println("out"); close(v.done) }
 func (v *visitor) Ejected()          { fmt.Println("lost") }
 

@@ -100,7 +100,9 @@ var (
 // Try, Cancel and Exit of the node, but no other method. After a panic in Crit or
 // Ejected the lock stays closed at this node.
 type User interface {
-	Crit(token uint64)
+	// Crit says that the user is inside. Its process knew of these sessions with
+	// members, by number, some of which may have ended a moment ago.
+	Crit(token uint64, sessions map[protocol.ID]uint64)
 	Rem(reason string)
 	Ejected()
 }

@@ -261,6 +261,41 @@ func (stalling) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+// A user is told of the sessions that its process knew of when it entered, also of
+// one that ended at that moment: its support was one of those that let it in.
+func TestSessionsAtEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wire cable
+		c := wire.members(t, 1, node.HostOf(keeper(func(e keeperEvent) {
+			if e.Kind == protocol.Receive && e.Msg == answer {
+				wire.set(true)
+				time.Sleep(time.Minute) // the lease ends meanwhile
+			}
+		})), nil)
+		a := start(t, c)
+		defer a.Close()
+		must(t, a.WaitAlive(t.Context(), 1))
+		u := &witness{probe: newProbe()}
+		must(t, a.Try("a", u, false))
+		<-u.crit
+		if len(u.sessions) != 1 || u.sessions[0] != 1 || a.Alive() != 0 {
+			t.Errorf("told of the sessions %v, %d are alive", u.sessions, a.Alive())
+		}
+		wire.set(false)
+	})
+}
+
+// A witness is a probe that keeps what it is told of sessions.
+type witness struct {
+	*probe
+	sessions map[protocol.ID]uint64
+}
+
+func (w *witness) Crit(token uint64, sessions map[protocol.ID]uint64) {
+	w.sessions = sessions
+	w.probe.Crit(token, nil)
+}
+
 // A lease that was renewed after the watcher saw it lapsed goes on.
 func TestRenewedWhileEnding(t *testing.T) {
 	host := node.HostOf(keeper(nil))

@@ -550,7 +550,7 @@ func (s *shard) Effect(a protocol.Act, msg []byte) {
 	case protocol.Crit:
 		if u := s.user(i.name); u != nil {
 			u.section = protocol.InCrit
-			s.tellOrFail(i, func() { u.Crit(a.Arg) })
+			s.tellOrFail(i, func() { u.Crit(a.Arg, s.known()) })
 		}
 	case protocol.Ejected:
 		if u := s.user(i.name); u != nil {
@@ -575,6 +575,19 @@ func (s *shard) Effect(a protocol.Act, msg []byte) {
 	default:
 		panic(fmt.Sprintf("node: unknown effect %d", a.Do))
 	}
+}
+
+// known are the numbers of the sessions with members that the processes know of.
+func (s *shard) known() map[protocol.ID]uint64 {
+	numbers := make(map[protocol.ID]uint64, s.n.c.System.N)
+	for id, sess := range s.sessions {
+		if s.n.isMember(id) {
+			sess.mu.Lock()
+			numbers[id] = sess.number
+			sess.mu.Unlock()
+		}
+	}
+	return numbers
 }
 
 // tellOrFail closes the lock of a user that panics while it has something to do

@@ -72,6 +72,9 @@ func (n *Node) connect(id protocol.ID, number *uint64) (greeted bool, err error)
 
 	s := n.lookup(id)
 	if s == nil {
+		// The peer gives away what was held in the last session when it hears of a new
+		// one: until then all users here must know.
+		n.heard()
 		*number++
 		s = newSession(n, id, *number)
 	}
@@ -93,6 +96,20 @@ func (n *Node) connect(id protocol.ID, number *uint64) (greeted bool, err error)
 	}
 	nc.SetDeadline(time.Time{})
 	return true, c.run()
+}
+
+// heard waits until every shard has dealt with the sessions that have ended.
+func (n *Node) heard() {
+	reply := make(chan []Lock, len(n.shards))
+	waiting := 0
+	for _, s := range n.shards {
+		if s.post(event{op: opHeard, locks: reply}) {
+			waiting++
+		}
+	}
+	for range waiting {
+		<-reply
+	}
 }
 
 func (n *Node) hello(nc net.Conn, s *session) error {

@@ -23,6 +23,7 @@ var (
 	errBye       = errors.New("node: the peer closed the session")
 	errRestarted = errors.New("node: the peer restarted and has lost its memory")
 	errNewer     = errors.New("node: the peer began a new session")
+	errFailed    = errors.New("node: the process of a lock failed here")
 	errNoAnswer  = errors.New("no answer yet")
 	errNotDialed = errors.New("it has not connected to this process")
 )

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -83,6 +84,7 @@ func TestAlgorithmPanics(t *testing.T) {
 				return errors.Is(c.Try("a", newProbe(), false), node.ErrFailed)
 			})
 			part(f).Store(false)
+			must(t, c.WaitAlive(t.Context(), 1))
 			pass("b")
 		})
 	}
@@ -136,6 +138,7 @@ func TestUserPanics(t *testing.T) {
 	eventually(t, "the lock has failed", func() bool {
 		return errors.Is(c.Try("a", u, false), node.ErrFailed)
 	})
+	must(t, c.WaitAlive(t.Context(), 1))
 
 	left := make(chan struct{}, 1)
 	u = &hooks{crit: func() { c.Exit("b") }, rem: func() { left <- struct{}{}; panic("rem") }}
@@ -145,6 +148,29 @@ func TestUserPanics(t *testing.T) {
 	}
 	must(t, c.Try("c", &hooks{crit: func() {}, rem: func() { panic("rem") }, ejected: func() { panic("ejected") }}, false))
 	must(t, c.Close())
+}
+
+// What a client held in a lock that fails is free for others, and so is what it held
+// in other locks, once their users know.
+func TestFailedLockIsFreeForOthers(t *testing.T) {
+	host := node.HostOf(sigma.Algorithm)
+	_, peers := clusterAt(t, 4, false, host, nil)
+	both := clients(t, 2, peers, host, nil)
+	kept, after := newProbe(), newProbe()
+	must(t, both[0].Try("kept", kept, false))
+	<-kept.crit
+	must(t, both[0].Try("a", &hooks{crit: func() { panic("crit") }, ejected: func() {}}, false))
+	for _, name := range []string{"a", "kept"} {
+		must(t, both[1].Try(name, after, false))
+		select {
+		case <-after.crit:
+		case <-time.After(5 * time.Second): // less than a lease
+			t.Fatalf("nobody gets %q", name)
+		}
+	}
+	if len(kept.ejected) == 0 {
+		t.Error("two are inside")
+	}
 }
 
 func TestAnswerPanics(t *testing.T) {

@@ -31,6 +31,7 @@ const (
 	opCancel
 	opExit
 	opLocks
+	opHeard // answers once all that was urgent before is dealt with
 	opClose
 )
 
@@ -232,6 +233,8 @@ func (s *shard) handle(e *event) {
 		}
 	case opLocks:
 		e.locks <- s.locks()
+	case opHeard:
+		e.locks <- nil
 	}
 }
 
@@ -402,6 +405,13 @@ func (s *shard) fail(i *instance, why string) {
 	}
 	s.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "reason", why)
 	s.remove(i)
+	// A member may support this client's process, which will never leave: new sessions
+	// say that nothing of the old ones goes on.
+	for _, p := range s.sessions {
+		if s.restores(p) {
+			s.n.end(p, errFailed, nil)
+		}
+	}
 	if line := bytes.IndexByte([]byte(why), '\n'); line >= 0 {
 		why = why[:line] // the stack is for the log
 	}
@@ -697,7 +707,7 @@ func (s *shard) close(rest []event) {
 	users := s.users
 	s.users = map[string]*user{}
 	for _, e := range append(rest, s.queue...) {
-		if e.op == opLocks {
+		if e.locks != nil {
 			e.locks <- nil
 		}
 	}

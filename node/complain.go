@@ -26,6 +26,54 @@ func (n *Node) complain(what string, args ...any) {
 	n.c.Log.Warn(what, args...)
 }
 
+// maxLate is how many records may wait for a log that hangs.
+const maxLate = 64
+
+// A record waits to be logged.
+type record struct {
+	what string
+	why  error
+	args []any
+}
+
+// later logs the end of a session on another goroutine: a log that hangs must not
+// keep other sessions from ending in time. What does not fit into its queue is
+// counted and not kept.
+func (n *Node) later(what string, why error, args ...any) {
+	select {
+	case n.late <- record{what, why, args}:
+	default:
+		n.unlogged.Add(1)
+	}
+}
+
+// logLate logs what later queued until the node closes, and then, for a second at
+// most, what is left.
+func (n *Node) logLate() {
+	for {
+		select {
+		case r := <-n.late:
+			n.logRecord(r)
+		case <-n.ctx.Done():
+			for end := time.Now().Add(time.Second); len(n.late) > 0 && time.Now().Before(end); {
+				n.logRecord(<-n.late)
+			}
+			return
+		}
+	}
+}
+
+func (n *Node) logRecord(r record) {
+	if k := n.unlogged.Swap(0); k > 0 {
+		n.c.Log.Warn("the log was too slow for ends of sessions", "unlogged", k)
+	}
+	if ordinary(r.why) {
+		n.c.Log.Info(r.what, r.args...)
+	} else {
+		n.complain(r.what, r.args...)
+	}
+}
+
 // ordinary reports whether sessions of processes that do nothing wrong end so.
 func ordinary(why error) bool {
 	for _, e := range []error{errBye, errLapsed, errNewer, errRestarted, ErrClosed} {

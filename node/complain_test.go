@@ -1,9 +1,27 @@
 package node
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 )
+
+// What a log that hangs cannot take is bounded, and counted once it goes on.
+func TestLateRecordsAreBounded(t *testing.T) {
+	var log bytes.Buffer
+	n := &Node{c: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, late: make(chan record, maxLate)}
+	for range maxLate + 36 {
+		n.later("session ended", errLapsed)
+	}
+	n.logRecord(<-n.late)
+	n.logRecord(<-n.late)
+	text := log.String()
+	if strings.Count(text, "unlogged=36") != 1 || strings.Count(text, "session ended") != 2 || len(n.late) != maxLate-2 {
+		t.Errorf("%d records wait after:\n%s", len(n.late), text)
+	}
+}
 
 // What the limiter refuses is counted, and after a while it is full again.
 func TestLimiter(t *testing.T) {

@@ -11,8 +11,8 @@
 //
 // The goroutines of a node are one a shard, which alone touches the instances
 // whose names hash to it; a reader and a writer a connection; one dialer for
-// each process that this one dials; one that watches the leases; and one for
-// each control request being answered. A shard never waits for a peer: it
+// each process that this one dials; one that watches the leases; one that logs
+// their ends; and one for each control request being answered. A shard never waits for a peer: it
 // appends to the window of the session, and the writer takes from there.
 package node
 
@@ -85,7 +85,9 @@ type Config struct {
 	Boot func() time.Duration
 
 	MaxSessions int // sessions with clients; more are refused. Default 10000
-	MaxLocks    int // locks that one client may have business with at once; its session ends beyond. Default 65536
+	// MaxLocks is how many locks one client may hold or want at once. Beyond, its
+	// session is dropped, and it is suspected when its lease is over. Default 65536
+	MaxLocks int
 }
 
 // What Try fails with.
@@ -134,6 +136,8 @@ type Node struct {
 	watch     chan struct{} // wakes the watcher of leases
 	calls     chan struct{} // one element for each control request being answered
 	complaint limiter       // of what hostile peers have logged
+	late      chan record   // what logLate is to log
+	unlogged  atomic.Int64  // records that did not fit into late
 }
 
 // Start starts a node.
@@ -153,6 +157,7 @@ func Start(c Config) (*Node, error) {
 		done:        make(chan struct{}),
 		watch:       make(chan struct{}, 1),
 		calls:       make(chan struct{}, maxCalls),
+		late:        make(chan record, maxLate),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	for range runtime.GOMAXPROCS(0) {
@@ -177,6 +182,7 @@ func Start(c Config) (*Node, error) {
 		n.wg.Go(n.accept)
 	}
 	n.wg.Go(n.watchLeases)
+	n.wg.Go(n.logLate)
 	return n, nil
 }
 

@@ -14,8 +14,9 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// A session is what one life of this node shares with one life of a peer. It
-// ends once, and for ever.
+// A session is what one life of this node shares with one life of a peer. It may be
+// dropped first, so that nothing passes any more; it ends once, for ever, and then the
+// processes are told.
 type session struct {
 	n       *Node
 	id      protocol.ID // the peer
@@ -88,15 +89,7 @@ func (n *Node) end(s *session, why error, last *transport.Refuse) {
 	if c != nil && last == nil {
 		c.close(why)
 	}
-	// A log that stalls must not keep other sessions from ending in time.
-	n.wg.Go(func() {
-		args := []any{"peer", n.name(s.id), "label", label, "session", number, "reason", why}
-		if ordinary(why) {
-			n.c.Log.Info("session ended", args...)
-		} else {
-			n.complain("session ended", args...)
-		}
-	})
+	n.later("session ended", why, "peer", n.name(s.id), "label", label, "session", number, "reason", why)
 }
 
 // drop ends a session for a reason that the peer does not know of. A client may
@@ -113,7 +106,7 @@ func (n *Node) drop(s *session, why error, last *transport.Refuse) {
 	if c != nil && last == nil {
 		c.close(why)
 	}
-	n.complain("session dropped", "peer", n.name(s.id), "reason", why)
+	n.later("session dropped", why, "peer", n.name(s.id), "reason", why)
 }
 
 // cut takes the connection from a session, for good, and returns it. A refusal is

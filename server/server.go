@@ -124,7 +124,6 @@ func (s *Server) Run(ctx context.Context) error {
 		Peers:    c.Servers,
 		Epoch:    c.Epoch,
 		Listener: s.listener,
-		TLS:      c.TLS,
 		Lease:    c.Lease,
 		Label:    c.Name,
 		Log:      c.Log,

@@ -224,32 +224,6 @@ func (n *Node) Alive() int {
 	return k
 }
 
-// LeaseEnd is when the sessions of at least k members are certain to be alive
-// until, by this node's clock: the k-th latest lease end. It is the zero time
-// when there are fewer.
-func (n *Node) LeaseEnd(k int) time.Time {
-	now, wall := n.c.Boot(), time.Now()
-	var ends []time.Duration
-	for _, s := range n.list() {
-		if end, ok := s.up(now); ok && n.isMember(s.id) {
-			ends = append(ends, end)
-		}
-	}
-	if k < 1 || len(ends) < k {
-		return time.Time{}
-	}
-	sortDescending(ends)
-	return wall.Add(ends[k-1] - now)
-}
-
-func sortDescending(d []time.Duration) {
-	for i := range d { // a handful of members
-		for j := i; j > 0 && d[j] > d[j-1]; j-- {
-			d[j], d[j-1] = d[j-1], d[j]
-		}
-	}
-}
-
 // A Session is what a node knows about one connected process.
 type Session struct {
 	Peer        protocol.ID

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // ErrInsecure says that a server would listen off loopback without TLS, where
@@ -17,7 +17,7 @@ import (
 var ErrInsecure = errors.New("listening off loopback without TLS lets anybody take and release locks")
 
 func listen(addr string, config *tls.Config, insecure bool) (net.Listener, error) {
-	if path, ok := slots.Unix(addr); ok {
+	if path, ok := transport.Unix(addr); ok {
 		return listenUnix(path, config)
 	}
 	tcp, err := net.ResolveTCPAddr("tcp", addr)

@@ -19,6 +19,7 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -128,7 +129,7 @@ func TestSocketOfTheLiving(t *testing.T) {
 		t.Error(err)
 	}
 	// A killed server leaves its socket behind.
-	path, _ := slots.Unix(c.Servers[0].Addr)
+	path, _ := transport.Unix(c.Servers[0].Addr)
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

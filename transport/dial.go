@@ -10,9 +10,12 @@ import (
 
 const unixPrefix = "unix:"
 
+// Unix returns the path of an address of the form unix:/path.
+func Unix(addr string) (path string, ok bool) { return strings.CutPrefix(addr, unixPrefix) }
+
 // split returns the network and the address of addr: host:port, or unix:/path.
 func split(addr string) (network, address string) {
-	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
+	if path, ok := Unix(addr); ok {
 		return "unix", path
 	}
 	return "tcp", addr

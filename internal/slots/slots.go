@@ -85,7 +85,7 @@ func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
 // CheckAddr says what is wrong with the form of an address to listen at. To connect
 // to it, it also needs a host.
 func CheckAddr(addr string) error {
-	if path, ok := Unix(addr); ok {
+	if path, ok := transport.Unix(addr); ok {
 		// The kernel's limit is 108 bytes with the final zero, and 104 elsewhere.
 		if path == "" || len(path) > 103 {
 			return fmt.Errorf("unix socket path %q: want 1 to 103 bytes", path)
@@ -121,9 +121,6 @@ func CheckName(name string) error {
 	}
 	return nil
 }
-
-// Unix returns the path of an address of the form unix:/path.
-func Unix(addr string) (path string, ok bool) { return strings.CutPrefix(addr, "unix:") }
 
 // Quorum is how many of n servers must support a holder.
 func Quorum(n int) int { return quorum.TwoThirds(n) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/server"
 )
 
@@ -22,11 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // startLocal starts a cluster of four servers and returns how to reach it.
 func startLocal(t *testing.T) (*server.Local, poundlock.Config) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pl") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := server.StartLocal(server.LocalConfig{Dir: dir})
+	l, err := server.StartLocal(server.LocalConfig{Dir: proctest.SocketDir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +30,6 @@ func startLocal(t *testing.T) (*server.Local, poundlock.Config) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		os.RemoveAll(dir)
 	})
 	var c poundlock.Config
 	for _, s := range l.Servers() {

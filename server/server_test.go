@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -23,17 +24,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// socketDir is a temporary directory with a path short enough for sockets.
-func socketDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "pl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
 
 func table(addrs ...string) []node.Peer {
 	var p []node.Peer
@@ -114,7 +104,7 @@ func TestClock(t *testing.T) {
 // TestSocketOfTheLiving: two servers never own one socket, and a dead one's is
 // replaced.
 func TestSocketOfTheLiving(t *testing.T) {
-	c := Config{Name: "s1", Servers: LocalServers(socketDir(t), 4)}
+	c := Config{Name: "s1", Servers: LocalServers(proctest.SocketDir(t), 4)}
 	first, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +173,7 @@ func client(t *testing.T, l *Local, label string) *node.Node {
 
 func startLocal(t *testing.T) *Local {
 	t.Helper()
-	l, err := StartLocal(LocalConfig{Dir: socketDir(t)})
+	l, err := StartLocal(LocalConfig{Dir: proctest.SocketDir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

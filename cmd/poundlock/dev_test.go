@@ -23,7 +23,7 @@ import (
 // newDevDir is a directory for a development cluster, which ends with the test.
 func newDevDir(t *testing.T) string {
 	t.Helper()
-	dir := shortTempDir(t)
+	dir := proctest.SocketDir(t)
 	t.Cleanup(func() { endDev(dir) })
 	t.Setenv(runAsProgram, "1") // for the cluster's process
 	return dir
@@ -215,7 +215,7 @@ func TestDevCannotStart(t *testing.T) {
 
 // A client that joins a cluster as it dies starts another one.
 func TestDevDies(t *testing.T) {
-	run := shortTempDir(t)
+	run := proctest.SocketDir(t)
 	dir := filepath.Join(run, "poundlock")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestDevTwoUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: two real users need root")
 	}
-	tmp := shortTempDir(t)
+	tmp := proctest.SocketDir(t)
 	if err := os.Chmod(tmp, os.ModeSticky|0o777); err != nil {
 		t.Fatal(err)
 	}

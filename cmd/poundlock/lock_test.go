@@ -34,7 +34,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, dir: shortTempDir(t)}
+	s := &stage{t: t, dir: proctest.SocketDir(t)}
 	const bound = time.Millisecond
 	local, err := server.StartLocal(server.LocalConfig{Dir: s.dir, ClockBound: bound})
 	if err != nil {
@@ -56,18 +56,6 @@ func newStage(t *testing.T) *stage {
 	}
 	t.Cleanup(func() { s.client.Close() })
 	return s
-}
-
-// shortTempDir is a directory whose sockets' paths are short, whatever the name of
-// the test.
-func shortTempDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "pl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
 }
 
 // A lockProcess is poundlock lock as a process.

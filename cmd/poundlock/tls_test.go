@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
 )
@@ -192,11 +193,7 @@ func TestMutualTLS(t *testing.T) {
 func TestTLSOnUnixSockets(t *testing.T) {
 	a := newAuthority(t)
 	a.sign("client", a)
-	dir, err := os.MkdirTemp("", "tls") // short: the kernel limits the path of a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	dir := proctest.SocketDir(t)
 	table := server.LocalServers(dir, 4)
 	flags := func(certificate, name string) clusterFlags {
 		return clusterFlags{

@@ -156,10 +156,17 @@ func TestFailedLockIsFreeForOthers(t *testing.T) {
 	host := node.HostOf(sigma.Algorithm)
 	_, peers := clusterAt(t, 4, false, host, nil)
 	both := clients(t, 2, peers, host, nil)
-	kept, after := newProbe(), newProbe()
-	must(t, both[0].Try("kept", kept, false))
-	<-kept.crit
-	must(t, both[0].Try("a", &hooks{crit: func() { panic("crit") }, ejected: func() {}}, false))
+	var ejected atomic.Bool
+	inside, after := make(chan struct{}), newProbe()
+	must(t, both[0].Try("kept", &hooks{
+		crit:    func() { close(inside) },
+		ejected: func() { ejected.Store(true); both[0].Exit("kept") },
+		rem:     func() {},
+	}, false))
+	<-inside
+	failing := make(chan struct{})
+	must(t, both[0].Try("a", &hooks{crit: func() { close(failing); panic("crit") }, ejected: func() {}}, false))
+	<-failing
 	for _, name := range []string{"a", "kept"} {
 		must(t, both[1].Try(name, after, false))
 		select {
@@ -168,7 +175,7 @@ func TestFailedLockIsFreeForOthers(t *testing.T) {
 			t.Fatalf("nobody gets %q", name)
 		}
 	}
-	if len(kept.ejected) == 0 {
+	if !ejected.Load() {
 		t.Error("two are inside")
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/proctest"
 )
 
 // roleVariable makes the test binary a client process.
@@ -55,7 +57,7 @@ type cluster struct {
 	servers string // as --servers takes them
 	table   []string
 	procs   []*exec.Cmd
-	logs    []*log
+	logs    []*proctest.Log
 }
 
 // startCluster starts n servers and waits until they answer.
@@ -64,7 +66,7 @@ func startCluster(t *testing.T, n int) *cluster {
 	if _, err := binary(); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, procs: make([]*exec.Cmd, n), logs: make([]*log, n)}
+	c := &cluster{t: t, procs: make([]*exec.Cmd, n), logs: make([]*proctest.Log, n)}
 	for i := range n {
 		c.table = append(c.table, fmt.Sprintf("s%d=%s", i+1, freeAddr(t)))
 	}
@@ -78,7 +80,7 @@ func startCluster(t *testing.T, n int) *cluster {
 		}
 	})
 	for i := range n {
-		c.logs[i] = &log{}
+		c.logs[i] = &proctest.Log{}
 		c.start(i)
 	}
 	deadline := time.Now().Add(20 * time.Second)
@@ -191,32 +193,13 @@ func cleanEnv() []string {
 	return env
 }
 
-// A log keeps what a process said.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // A process is a client process: the test binary in another role.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
-	stderr log
+	stderr proctest.Log
 }
 
 // startClient starts a client process; args are JSON in its environment.

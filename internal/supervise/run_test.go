@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,26 +23,8 @@ type lock struct {
 	dir    string
 	lease  time.Duration
 	stdout bytes.Buffer
-	stderr log
+	stderr proctest.Log
 	ended  chan struct{}
-}
-
-// A log can be read while a process writes to it.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 const always = time.Hour // of renewing: longer than any test

@@ -104,6 +104,8 @@ func readTree(root fs.FS) (*tree, error) {
 			return err
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
 			return fs.SkipDir
+		case d.Name() == ".git": // of a second working tree
+			return nil
 		case d.IsDir() || !d.Type().IsRegular():
 			return nil
 		}

@@ -158,6 +158,17 @@ func (f *fakeNode) Exit(name string) {
 	f.rem(name, "")
 }
 
+// supported tells the user that all sessions support it.
+func (f *fakeNode) supported(name string) {
+	f.mu.Lock()
+	u, numbers := f.users[name], map[protocol.ID]uint64{}
+	for _, s := range f.sessions {
+		numbers[s.Peer] = s.Number
+	}
+	f.mu.Unlock()
+	u.Supported(numbers)
+}
+
 func (f *fakeNode) eject(name string) {
 	f.mu.Lock()
 	u := f.users[name]

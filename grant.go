@@ -24,11 +24,9 @@ func (g *Grant) Token() uint64 { return g.h.token }
 // may be stopped between a look at the context and the write.
 func (g *Grant) Context() context.Context { return g.h.ctx }
 
-// LeaseEnd is an instant until which the grant is certain to be held even if
-// this process stops now, by this machine's clock. It moves as servers are heard
-// from, and is in the past when too many of them are silent or have restarted
-// since the grant: the lock need not be lost then. It is zero when the lock was
-// lost or unlocked.
+// LeaseEnd is the instant until which the grant is held even if this process hears
+// from no server any more, by this machine's clock. It moves as servers are heard
+// from. It is zero when the lock was lost or unlocked.
 func (g *Grant) LeaseEnd() time.Time { return g.h.leaseEnd() }
 
 // Unlock leaves the critical section. It returns ErrLost if the lock was lost
@@ -56,14 +54,14 @@ type hold struct {
 	cancel  context.CancelCauseFunc
 	decided chan struct{} // closed by the first of Crit and Rem
 
-	// Constant once decided: when the user entered, and the numbers of the sessions
-	// that its process knew then. A server that has another one with this client
-	// since has forgotten this hold.
-	entered  time.Time
-	sessions map[protocol.ID]uint64
-	token    uint64
+	// Constant once decided.
+	entered time.Time
+	token   uint64
 
 	// Guarded by Client.mu.
+	// sessions are the numbers of those with the servers that support this hold. One
+	// that has another session with this client since has forgotten it.
+	sessions map[protocol.ID]uint64
 	state    state
 	unlocked bool   // the user has ended: unlock was called
 	reason   string // why the process gave up
@@ -85,6 +83,13 @@ func (h *hold) Crit(token uint64, sessions map[protocol.ID]uint64) {
 	defer h.client.mu.Unlock()
 	h.state, h.token, h.sessions, h.entered = inside, token, sessions, time.Now()
 	close(h.decided)
+}
+
+// Supported implements node.User.
+func (h *hold) Supported(sessions map[protocol.ID]uint64) {
+	h.client.mu.Lock()
+	defer h.client.mu.Unlock()
+	h.sessions = sessions
 }
 
 // Ejected implements node.User. The turn is kept until Unlock: whoever is still
@@ -184,10 +189,8 @@ func (h *hold) expired() bool {
 	return len(h.leases(time.Now())) < len(h.client.config.Servers)-h.client.quorum+1
 }
 
-// leaseEnd: of the s servers that had a session when the user entered, m support
-// it, and it stays inside while n-m+1 of these do. Which ones they are is not
-// known here; if the s-m others are those heard from last, the lease that counts
-// is the latest but s-m+n-m.
+// leaseEnd: the user stays inside while n-m+1 servers support it, so that the
+// lease that counts is the latest but n-m.
 func (h *hold) leaseEnd() time.Time {
 	c := h.client
 	c.mu.Lock()
@@ -197,19 +200,23 @@ func (h *hold) leaseEnd() time.Time {
 		return time.Time{}
 	}
 	leases := h.leases(time.Time{})
-	last := max(0, len(h.sessions)-c.quorum) + len(c.config.Servers) - c.quorum
+	last := len(c.config.Servers) - c.quorum
 	if last >= len(leases) {
 		return h.entered
 	}
 	return leases[last]
 }
 
-// leases are the ends after now of those leases that the client has held without
-// a break since the user entered, latest first.
+// leases are the ends after now of the leases at the servers that support the
+// user, latest first.
 func (h *hold) leases(now time.Time) []time.Time {
 	var ends []time.Time
-	for _, s := range h.client.node.Sessions() {
-		if k, ok := h.sessions[s.Peer]; ok && k == s.Number && s.LeaseEnd.After(now) {
+	sessions := h.client.node.Sessions()
+	h.client.mu.Lock()
+	supports := h.sessions
+	h.client.mu.Unlock()
+	for _, s := range sessions {
+		if k, ok := supports[s.Peer]; ok && k == s.Number && s.LeaseEnd.After(now) {
 			ends = append(ends, s.LeaseEnd)
 		}
 	}

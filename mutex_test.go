@@ -431,8 +431,7 @@ func TestStoppedBeforeLockReturns(t *testing.T) {
 			case err != nil:
 				t.Error(err)
 			default:
-				// Of the two that may support it with one of these, none may be left.
-				if end := g.LeaseEnd(); live == 2 && end.After(time.Now()) {
+				if end := g.LeaseEnd(); !end.After(time.Now()) {
 					t.Errorf("%d leases: certain for %v", live, time.Until(end))
 				}
 				g.Unlock()
@@ -449,22 +448,24 @@ func TestLeaseEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		for _, x := range []struct {
-			entry string // minutes of the lease at each server at entry, "-" without a session
-			now   string // the same later; * another session
+			entry string // minutes of the lease at each server that supports the user, "-" without
+			now   string // of the lease at each server later; * another session
 			want  int    // minutes; -1: in the past
 			early bool   // it is later already when Lock returns
+			again bool   // the user is told that all sessions of now support it
 		}{
-			// Two of the three supports must live. Nobody knows whose they are, so
-			// the one without support may be the one heard from last.
-			{"9 9 9 9", "9 8 7 6", 7, false},
-			{"9 9 9 9", "9 8 7 -", 7, false},
-			{"9 9 9 9", "9 8 7 *", 7, false},
-			{"9 9 9 9", "9 8 * -", -1, false},
-			{"9 9 9 -", "9 8 7 6", 8, false}, // the fourth came later: it supports nobody
-			{"9 9 9 -", "9 8 - 6", 8, false},
-			{"9 9 9 -", "9 - * 6", -1, false},
-			{"9 9 9 9", "9 8 7 -", 7, true},
-			{"9 9 9 9", "9 8 * -", -1, true},
+			// Two supports must live.
+			{entry: "9 9 9 9", now: "9 8 7 6", want: 8},
+			{entry: "9 9 9 9", now: "9 8 7 *", want: 8},
+			{entry: "9 9 9 9", now: "9 8 * -", want: 8},
+			{entry: "9 9 9 9", now: "9 * * -", want: -1},
+			{entry: "9 9 9 -", now: "9 8 7 6", want: 8},
+			{entry: "9 9 9 -", now: "6 - 7 9", want: 6}, // the fourth supports nobody
+			{entry: "9 9 9 -", now: "9 - * 6", want: -1},
+			{entry: "9 9 9 -", now: "6 - 7 9", want: 7, again: true}, // until now
+			{entry: "9 9 9 -", now: "9 * * -", want: 9, again: true},
+			{entry: "9 9 9 9", now: "9 8 * -", want: 8, early: true},
+			{entry: "9 9 9 9", now: "9 * * -", want: -1, early: true},
 		} {
 			c, f := newFake(t)
 			set := func(text string) {
@@ -489,8 +490,17 @@ func TestLeaseEnd(t *testing.T) {
 			if x.early {
 				set(x.now)
 			}
-			g := lock(t, c.Mutex("a"))
+			g, err := c.Mutex("a").Lock(t.Context())
+			if x.early && x.want < 0 {
+				wantIs(t, err, ErrLost)
+				continue
+			} else if err != nil {
+				t.Fatal(err)
+			}
 			set(x.now)
+			if x.again {
+				f.supported("a")
+			}
 			got := g.LeaseEnd()
 			if x.want < 0 && got.After(begin) || x.want >= 0 && !got.Equal(begin.Add(time.Duration(x.want)*time.Minute)) {
 				t.Errorf("%s, then %s: certain for %v, want %d minutes", x.entry, x.now, got.Sub(begin), x.want)

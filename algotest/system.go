@@ -102,6 +102,7 @@ func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
 				}
 			}
 		case protocol.SetTimer, protocol.StopTimer: // the story fires timers, by Step
+		case protocol.Owner:
 		default:
 			if err := s.Users.Act(id, e.Act); err != nil {
 				panic(err)

@@ -342,6 +342,7 @@ func (s *space) take(l local, in protocol.Input, msg uint32) move {
 				text := strings.ReplaceAll(err.Error(), fmt.Sprintf("user %d ", l.proc), s.names.Of(protocol.ID(l.proc))+" ")
 				m.problem = problemOf(WellFormed, errors.New(text))
 			}
+		case protocol.Owner:
 		case protocol.SetTimer, protocol.StopTimer:
 			s.timersSet = true
 			i, set := slices.BinarySearch(l.timers, e.Timer)

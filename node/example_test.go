@@ -21,8 +21,9 @@ func (v *visitor) Crit(token uint64, _ map[protocol.ID]uint64) {
 	fmt.Println("inside")
 	v.node.Exit("garden")
 }
-func (v *visitor) Rem(reason string) { fmt.Println("out"); close(v.done) }
-func (v *visitor) Ejected()          { fmt.Println("lost") }
+func (v *visitor) Rem(reason string)                { fmt.Println("out"); close(v.done) }
+func (v *visitor) Ejected()                         { fmt.Println("lost") }
+func (v *visitor) Supported(map[protocol.ID]uint64) {}
 
 // Two members, here in one process, exclude each other.
 func ExampleStart() {

@@ -3,6 +3,7 @@ package node_test
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 
 // The keeper is an algorithm for tests: it shows what a driver does. A user that
 // tries tells all members, and enters when all have answered; a member remembers
-// the clients that are inside, until they leave or are suspected.
+// the clients that are inside, until they leave or are suspected, and a client that
+// is inside counts on those members that it does not suspect.
 const (
 	enter uint8 = iota
 	leave
@@ -24,6 +26,7 @@ type keeperProcess struct {
 	watch   func(keeperEvent)
 	clients []protocol.ID // member: inside, in order of arrival
 	missing uint64        // client: answers not yet received
+	members []protocol.ID // client: those that answered
 }
 
 // A keeperEvent is what some process of the keeper got.
@@ -54,9 +57,11 @@ func keeper(watch func(keeperEvent)) protocol.Algorithm[uint8] {
 		},
 		KindOf: func(m uint8) int { return int(m) },
 		Inspect: func(p protocol.Process[uint8]) (s protocol.Standing) {
-			for _, c := range p.(*keeperProcess).clients {
+			k := p.(*keeperProcess)
+			for _, c := range k.clients {
 				s.Holders = append(s.Holders, protocol.Request{User: c})
 			}
+			s.Supports = slices.Clone(k.members)
 			return s
 		},
 	}
@@ -71,11 +76,12 @@ func (p *keeperProcess) Step(ev protocol.Event[uint8], out *protocol.Out[uint8])
 		p.missing = uint64(p.c.N)
 		out.Broadcast(enter)
 	case protocol.Exit, protocol.Cancel:
-		p.missing = 0
+		p.missing, p.members = 0, nil
 		out.Broadcast(leave)
 		out.Rem("")
 	case protocol.Suspect:
 		p.forget(ev.From)
+		p.members = slices.DeleteFunc(p.members, func(m protocol.ID) bool { return m == ev.From })
 	case protocol.Receive:
 		switch ev.Msg {
 		case enter:
@@ -86,6 +92,7 @@ func (p *keeperProcess) Step(ev protocol.Event[uint8], out *protocol.Out[uint8])
 			p.forget(ev.From)
 		case answer:
 			if p.missing > 0 {
+				p.members = append(p.members, ev.From)
 				if p.missing--; p.missing == 0 {
 					out.Crit(1)
 				}
@@ -105,7 +112,7 @@ func (p *keeperProcess) forget(c protocol.ID) {
 
 func (p *keeperProcess) AppendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, p.missing)
-	for _, c := range p.clients {
+	for _, c := range slices.Concat(p.clients, p.members) {
 		b = binary.AppendUvarint(b, uint64(c))
 	}
 	return b

@@ -99,12 +99,15 @@ var (
 
 // A User is told what the process of its lock does. Calls come from the node's
 // own goroutines, one at a time for one lock. They must not block, and may call
-// Try, Cancel and Exit of the node, but no other method. After a panic in Crit or
-// Ejected the lock stays closed at this node.
+// Try, Cancel and Exit of the node, but no other method. After a panic in Crit,
+// Supported or Ejected the lock stays closed at this node.
 type User interface {
-	// Crit says that the user is inside. Its process knew of these sessions with
-	// members, by number, some of which may have ended a moment ago.
+	// Crit says that the user is inside. Its critical section counts on the members
+	// that it has these sessions with, by number, some of which may have ended a
+	// moment ago.
 	Crit(token uint64, sessions map[protocol.ID]uint64)
+	// Supported says that the critical section now counts on these.
+	Supported(sessions map[protocol.ID]uint64)
 	Rem(reason string)
 	Ejected()
 }

@@ -41,6 +41,7 @@ func newProbe() *probe {
 func (p *probe) Crit(token uint64, _ map[protocol.ID]uint64) { p.crit <- token }
 func (p *probe) Rem(reason string)                           { p.rem <- reason }
 func (p *probe) Ejected()                                    { p.ejected <- struct{}{} }
+func (p *probe) Supported(map[protocol.ID]uint64)            {}
 
 // listen listens on loopback, or on a unix socket.
 func listen(t testing.TB, unix bool, i int) (net.Listener, string) {

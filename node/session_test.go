@@ -261,8 +261,9 @@ func (stalling) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A user is told of the sessions that its process knew of when it entered, also of
-// one that ended at that moment: its support was one of those that let it in.
+// A user is told of the sessions that its critical section counts on, also of one
+// that ended at the moment of the entry: its support was one of those that let it in.
+// Then it is told that it is gone.
 func TestSessionsAtEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wire cable
@@ -278,8 +279,9 @@ func TestSessionsAtEntry(t *testing.T) {
 		u := &witness{probe: newProbe()}
 		must(t, a.Try("a", u, false))
 		<-u.crit
-		if len(u.sessions) != 1 || u.sessions[0] != 1 || a.Alive() != 0 {
-			t.Errorf("told of the sessions %v, %d are alive", u.sessions, a.Alive())
+		synctest.Wait()
+		if got := fmt.Sprint(u.told); got != "[map[0:1] map[]]" || a.Alive() != 0 {
+			t.Errorf("told of the sessions %s, %d are alive", got, a.Alive())
 		}
 		wire.set(false)
 	})
@@ -288,13 +290,15 @@ func TestSessionsAtEntry(t *testing.T) {
 // A witness is a probe that keeps what it is told of sessions.
 type witness struct {
 	*probe
-	sessions map[protocol.ID]uint64
+	told []map[protocol.ID]uint64
 }
 
 func (w *witness) Crit(token uint64, sessions map[protocol.ID]uint64) {
-	w.sessions = sessions
+	w.told = append(w.told, sessions)
 	w.probe.Crit(token, nil)
 }
+
+func (w *witness) Supported(sessions map[protocol.ID]uint64) { w.told = append(w.told, sessions) }
 
 // A lease that was renewed after the watcher saw it lapsed goes on.
 func TestRenewedWhileEnding(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
@@ -50,6 +51,7 @@ type event struct {
 type instance struct {
 	name    string
 	process Instance
+	inside  bool       // its user is in the critical section
 	timers  []*timer   // those that are armed
 	peers   []*session // that have business with it: where shard.business has it
 }
@@ -57,7 +59,8 @@ type instance struct {
 // A user is the user of one lock, from Try to Rem.
 type user struct {
 	User
-	section protocol.Section // the shard's
+	section  protocol.Section       // the shard's
+	supports map[protocol.ID]uint64 // what it was told last
 }
 
 // A shard owns the instances whose names hash to it. Only its goroutine touches
@@ -388,6 +391,7 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 	s.current = nil
 	switch {
 	case err == nil:
+		s.tellSupports(i, in.Kind)
 	case errors.Is(err, ErrMessage):
 		s.n.complain("malformed message", "lock", i.name, "peer", s.n.name(from.id), "error", err)
 		s.n.end(from, err, nil)
@@ -559,15 +563,18 @@ func (s *shard) Effect(a protocol.Act, msg []byte) {
 		}
 	case protocol.Crit:
 		if u := s.user(i.name); u != nil {
-			u.section = protocol.InCrit
-			s.tellOrFail(i, func() { u.Crit(a.Arg, s.known()) })
+			u.section, i.inside = protocol.InCrit, true
+			u.supports = s.supports(i)
+			s.tellOrFail(i, func() { u.Crit(a.Arg, u.supports) })
 		}
 	case protocol.Ejected:
+		i.inside = false
 		if u := s.user(i.name); u != nil {
 			u.section = protocol.InLost
 			s.tellOrFail(i, u.Ejected)
 		}
 	case protocol.Rem:
+		i.inside = false
 		if u := s.user(i.name); u != nil {
 			s.leave(i.name)
 			s.tell(i.name, func() { u.Rem(a.Reason) }) // it has left, whatever it does
@@ -582,22 +589,46 @@ func (s *shard) Effect(a protocol.Act, msg []byte) {
 		if t := i.timer(a.Timer); t != nil {
 			s.stopTimer(t)
 		}
+	case protocol.Owner:
 	default:
 		panic(fmt.Sprintf("node: unknown effect %d", a.Do))
 	}
 }
 
-// known are the numbers of the sessions with members that the processes know of.
-func (s *shard) known() map[protocol.ID]uint64 {
+// supports are the numbers of the sessions with the members that the critical
+// section of an instance counts on. One whose state cannot be read counts on none.
+func (s *shard) supports(i *instance) map[protocol.ID]uint64 {
 	numbers := make(map[protocol.ID]uint64, s.n.c.System.N)
-	for id, sess := range s.sessions {
-		if s.n.isMember(id) {
+	standing, err := i.process.Standing()
+	if err != nil {
+		s.n.c.Log.Error("no standing", "lock", i.name, "error", err)
+	}
+	for _, id := range standing.Supports {
+		if sess := s.sessions[id]; sess != nil {
 			sess.mu.Lock()
 			numbers[id] = sess.number
 			sess.mu.Unlock()
 		}
 	}
 	return numbers
+}
+
+// tellSupports tells a user that is inside what it counts on now, if an event
+// about a member has changed that.
+func (s *shard) tellSupports(i *instance, about protocol.Kind) {
+	switch about {
+	case protocol.Receive, protocol.Suspect, protocol.Restore:
+	default:
+		return
+	}
+	if !i.inside || s.instances[i.name] != i {
+		return
+	}
+	u, now := s.user(i.name), s.supports(i)
+	if u != nil && !maps.Equal(u.supports, now) {
+		u.supports = now
+		s.tellOrFail(i, func() { u.Supported(now) })
+	}
 }
 
 // tellOrFail closes the lock of a user that panics while it has something to do

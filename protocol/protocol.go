@@ -51,6 +51,10 @@ const (
 	// Restore: From is trusted. Arg is its incarnation. Repeated after Start and
 	// whenever the incarnation changes.
 	Restore
+	// Drain: a member is about to stop for good. From now on it gives nothing to
+	// anybody, and keeps its word to those whom it gave something. Only where
+	// Info.Drains.
+	Drain
 )
 
 // Values of Input.Arg in a Try.
@@ -100,6 +104,9 @@ const (
 	SetTimer
 	// StopTimer clears Timer.
 	StopTimer
+	// Owner tells whom a member supports from now on: To, whose request has the
+	// time Arg; Arg 0: nobody. It is for those who watch, and changes nothing.
+	Owner
 )
 
 // Act is all of an effect but the message.
@@ -151,6 +158,10 @@ func (o *Out[M]) Ejected() { o.act(Act{Do: Ejected}) }
 func (o *Out[M]) SetTimer(t uint32, after, jitter int64) {
 	o.act(Act{Do: SetTimer, Timer: t, After: after, Arg: uint64(jitter)})
 }
+
+// Owner tells that this member supports the request that user c made at time; 0:
+// nobody.
+func (o *Out[M]) Owner(c ID, time uint64) { o.act(Act{Do: Owner, To: c, Arg: time}) }
 
 // StopTimer clears timer t.
 func (o *Out[M]) StopTimer(t uint32) { o.act(Act{Do: StopTimer, Timer: t}) }
@@ -224,7 +235,8 @@ type Algorithm[M any] struct {
 	Bounds []Bound[M]
 	// Invariants are the algorithm's own properties, checked in every state.
 	Invariants []Invariant[M]
-	// Inspect tells what a member knows about who is inside and who waits.
+	// Inspect tells what a member knows about who is inside and who waits, and at
+	// a user what its critical section rests on.
 	Inspect func(p Process[M]) Standing
 }
 
@@ -320,6 +332,7 @@ type Info struct {
 	Source    string // authors, title, venue, year
 	Users     Users
 	Cancels   bool // accepts Cancel
+	Drains    bool // its members accept Drain
 	FIFO      bool // needs FIFO channels
 	Detector  Detector
 	Tolerates Faults
@@ -453,14 +466,17 @@ const (
 	InExit
 )
 
-// Standing is what a member knows about the users of one lock.
+// Standing is what a process knows about one lock: a member about its users, a
+// user that is inside about the members.
 type Standing struct {
-	Holders []Request // whom the member supports or knows inside
-	Waiters []Request // in the order of service
+	Holders  []Request // whom the member supports or knows inside
+	Waiters  []Request // in the order of service
+	Supports []ID      // the members that the user's critical section counts on
 }
 
 // A Request is a user and the time of its request.
 type Request struct {
 	User  ID
-	Since int64 // ns of the user's clock, 0 where unknown
+	Since int64  // ns of the user's clock, 0 where unknown
+	Token uint64 // the fencing token recorded for it here, 0 where unknown
 }

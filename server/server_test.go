@@ -142,6 +142,7 @@ type user chan string
 func (u user) Crit(uint64, map[protocol.ID]uint64) { u <- "crit" }
 func (u user) Rem(reason string)                   { u <- "rem " + reason }
 func (u user) Ejected()                            { u <- "ejected" }
+func (u user) Supported(map[protocol.ID]uint64)    {}
 
 func (u user) want(t *testing.T, want string) {
 	t.Helper()

@@ -364,6 +364,7 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg M) {
 			}
 		case protocol.Crit, protocol.Rem, protocol.Ejected:
 			s.tell(id, e.Act)
+		case protocol.Owner:
 		default:
 			s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.names.Of(protocol.ID(id)), e.Do))
 		}

@@ -466,6 +466,17 @@ func (c *Client) supporters() int {
 	return k
 }
 
+// supporting are the servers that we count.
+func (c *Client) supporting() []protocol.ID {
+	var all []protocol.ID
+	for j := range c.resp {
+		if c.supports(j) {
+			all = append(all, protocol.ID(j))
+		}
+	}
+	return all
+}
+
 func (c *Client) answers() int {
 	k := 0
 	for _, r := range c.resp {

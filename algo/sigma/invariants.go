@@ -192,6 +192,12 @@ func serial(p protocol.Process[Message]) uint64 {
 }
 
 func inspect(p protocol.Process[Message]) (st protocol.Standing) {
+	if c, ok := p.(*Client); ok {
+		if c.section == protocol.InCrit {
+			st.Supports = c.supporting()
+		}
+		return st
+	}
 	owner, queue := table(p)
 	if owner != (request{}) {
 		st.Holders = append(st.Holders, protocol.Request{User: owner.client, Since: int64(owner.time)})

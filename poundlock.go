@@ -92,6 +92,19 @@ type runtime interface {
 // Dial connects to a cluster and returns when a quorum answers. When ctx or
 // Config.QuorumWait ends first it returns ErrNoQuorum with what each server said.
 func Dial(ctx context.Context, config Config) (*Client, error) {
+	c, err := Connect(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.awaitQuorum(ctx); err != nil {
+		return nil, errors.Join(err, c.node.Close())
+	}
+	return c, nil
+}
+
+// Connect is Dial without waiting: it returns a client that goes on trying to reach
+// the servers until it is closed. Its error is about the configuration.
+func Connect(config Config) (*Client, error) {
 	c, err := newClient(config)
 	if err != nil {
 		return nil, err
@@ -117,10 +130,15 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}
 	c.node = n
-	if err := c.awaitQuorum(ctx); err != nil {
-		return nil, errors.Join(err, n.Close())
-	}
 	return c, nil
+}
+
+// Healthy returns nil while a quorum of the servers is reachable, and otherwise
+// ErrNoQuorum with what each server said. It does not wait.
+func (c *Client) Healthy() error {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return c.awaitQuorum(now)
 }
 
 // newClient checks the configuration and fills in the defaults.

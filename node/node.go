@@ -367,6 +367,15 @@ func (n *Node) Locks() []Lock {
 	return all
 }
 
+// Lock returns the instance of one name, alone, or nothing if it is idle.
+func (n *Node) Lock(name string) []Lock {
+	reply := make(chan []Lock, 1)
+	if !n.shard(name).post(event{op: opLock, text: name, locks: reply}) {
+		return nil
+	}
+	return <-reply
+}
+
 // Close ends the node. What its users have left is told to the peers, within a
 // second, before the sessions end; users inside are told Ejected, and those that
 // try Rem. Close must not be called by a User.

@@ -32,6 +32,7 @@ const (
 	opCancel
 	opExit
 	opLocks
+	opLock
 	opHeard // answers once all that was urgent before is dealt with
 	opClose
 )
@@ -236,6 +237,8 @@ func (s *shard) handle(e *event) {
 		}
 	case opLocks:
 		e.locks <- s.locks()
+	case opLock:
+		e.locks <- s.lock(e.text)
 	case opHeard:
 		e.locks <- nil
 	}
@@ -721,14 +724,23 @@ func (s *shard) runTimers() time.Duration {
 
 func (s *shard) locks() []Lock {
 	all := make([]Lock, 0, len(s.instances))
-	for name, i := range s.instances {
-		standing, err := i.process.Standing()
-		if err != nil {
-			s.n.c.Log.Error("no standing", "lock", name, "error", err)
-		}
-		all = append(all, Lock{name, s.n.c.Kind, standing, err})
+	for name := range s.instances {
+		all = append(all, s.lock(name)...)
 	}
 	return all
+}
+
+// lock is what is known about one lock, nothing if it is idle.
+func (s *shard) lock(name string) []Lock {
+	i := s.instances[name]
+	if i == nil {
+		return nil
+	}
+	standing, err := i.process.Standing()
+	if err != nil {
+		s.n.c.Log.Error("no standing", "lock", name, "error", err)
+	}
+	return []Lock{{name, s.n.c.Kind, standing, err}}
 }
 
 // close tells the users that it is over. rest is what will not be handled.

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -89,11 +89,11 @@ func connect(ctx context.Context, n *node.Node, k int) {
 // pages may be missing, as in any list of what changes.
 func ask(ctx context.Context, n *node.Node, id protocol.ID) (Status, error) {
 	var whole Status
-	for _, q := range []query{{Ask: "sessions"}, {Ask: "locks"}} {
+	for _, q := range []control.Query{{Ask: control.Sessions}, {Ask: control.Locks}} {
 		for {
-			p, err := askPage(ctx, n, id, q)
+			p, err := control.Ask(ctx, n, id, q)
 			if err != nil {
-				return Status{}, err
+				return Status{}, fmt.Errorf("server: %w", err)
 			}
 			if whole.Incarnation != "" && whole.Incarnation != p.Incarnation {
 				return Status{}, errors.New("server: restarted while it was asked")
@@ -111,23 +111,4 @@ func ask(ctx context.Context, n *node.Node, id protocol.ID) (Status, error) {
 		}
 	}
 	return whole, nil
-}
-
-func askPage(ctx context.Context, n *node.Node, id protocol.ID, q query) (page, error) {
-	request, err := json.Marshal(q)
-	if err != nil {
-		return page{}, err
-	}
-	answer, err := n.Call(ctx, id, request)
-	if err != nil {
-		return page{}, err
-	}
-	var p page
-	if err := json.Unmarshal(answer, &p); err != nil {
-		return page{}, fmt.Errorf("server: malformed answer: %w", err)
-	}
-	if p.Err != "" {
-		return page{}, errors.New(p.Err)
-	}
-	return p, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
@@ -321,7 +322,7 @@ func TestPages(t *testing.T) {
 	if k := len(answers[0].Status.Sessions); k != 1 {
 		t.Errorf("%d sessions, want 1", k)
 	}
-	request, err := json.Marshal(query{Ask: "locks"})
+	request, err := json.Marshal(control.Query{Ask: control.Locks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +330,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p page
+	var p control.Page
 	if err := json.Unmarshal(b, &p); err != nil || !p.More || len(b) > 8*pageBytes {
 		t.Errorf("error %v, more %v, %d bytes: want a full page", err, p.More, len(b))
 	}

@@ -6,56 +6,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A Status is what one server knows. Ids and incarnations are hexadecimal
-// strings, because JSON readers round numbers beyond 2^53.
-type Status struct {
-	Server      string    `json:"server"`
-	Incarnation string    `json:"incarnation"` // differs between two lives of one server
-	Started     time.Time `json:"started"`
-	Sessions    []Session `json:"sessions"` // by id
-	Locks       []Lock    `json:"locks"`    // those not idle, by name
-}
-
-// A Session is a client that holds a lease at the server.
-type Session struct {
-	ID    string `json:"id"`
-	Label string `json:"label"`
-}
-
-// A Lock is what one server knows about one lock name.
-type Lock struct {
-	Name    string    `json:"name"`
-	Kind    string    `json:"kind"`
-	Holder  *Request  `json:"holder,omitempty"` // whom this server supports: inside only if a quorum does
-	Waiters []Request `json:"waiters"`          // in the order of service, the first hundred
-	Error   string    `json:"error,omitempty"`  // why holder and waiters are not known here
-}
-
-// A Request is a client that holds or wants a lock.
-type Request struct {
-	ID    string `json:"id"`
-	Label string `json:"label,omitempty"`  // absent when the server has no session with it
-	AgeMS int64  `json:"age_ms,omitempty"` // since it asked, by two clocks; absent where unknown
-}
-
-// A query asks for one page of a Status.
-type query struct {
-	Ask   string `json:"ask"`             // "sessions" or "locks"
-	After []byte `json:"after,omitempty"` // the Last of the page before
-}
-
-// A page is a part of a Status. Last is its last id or name; bytes, because a
-// hostile client may use a name that is no text.
-type page struct {
-	Status
-	Last []byte `json:"last,omitempty"`
-	More bool   `json:"more,omitempty"`
-	Err  string `json:"error,omitempty"`
-}
+// What a server tells about itself.
+type (
+	Status  = control.Status
+	Session = control.Session
+	Lock    = control.Lock
+	Request = control.Request
+)
 
 const (
 	pageBytes  = 64 << 10 // a page ends after the entry that reaches this, so that it fits into a frame
@@ -64,19 +26,21 @@ const (
 
 // answer answers a control request. It is called from the node's goroutines.
 func (s *Server) answer(from protocol.ID, request []byte) []byte {
-	p := page{Status: Status{
+	p := control.Page{Status: Status{
 		Server:      s.config.Name,
 		Incarnation: hex(s.node.Incarnation()),
 		Started:     s.started,
 		Sessions:    []Session{},
 		Locks:       []Lock{},
 	}}
-	var q query
+	var q control.Query
 	switch err := json.Unmarshal(request, &q); {
-	case err == nil && q.Ask == "sessions":
+	case err == nil && q.Ask == control.Sessions:
 		s.listSessions(&p, from, string(q.After))
-	case err == nil && q.Ask == "locks":
-		s.listLocks(&p, string(q.After))
+	case err == nil && q.Ask == control.Locks:
+		s.listLocks(&p, s.node.Locks(), string(q.After))
+	case err == nil && q.Ask == control.OneLock:
+		s.listLocks(&p, s.node.Lock(string(q.Name)), "")
 	default:
 		p.Err = fmt.Sprintf("server: unknown request %.40q", request)
 	}
@@ -90,7 +54,7 @@ func (s *Server) answer(from protocol.ID, request []byte) []byte {
 }
 
 // listSessions leaves out who asks: it came only to ask.
-func (s *Server) listSessions(p *page, asks protocol.ID, after string) {
+func (s *Server) listSessions(p *control.Page, asks protocol.ID, after string) {
 	size := 0
 	for _, x := range s.node.Sessions() {
 		id := hex(uint64(x.Peer))
@@ -106,7 +70,7 @@ func (s *Server) listSessions(p *page, asks protocol.ID, after string) {
 	}
 }
 
-func (s *Server) listLocks(p *page, after string) {
+func (s *Server) listLocks(p *control.Page, locks []node.Lock, after string) {
 	labels := map[protocol.ID]string{}
 	for _, x := range s.node.Sessions() {
 		labels[x.Peer] = x.Label
@@ -114,14 +78,14 @@ func (s *Server) listLocks(p *page, after string) {
 	now := time.Now().UnixNano()
 	size := 0
 	request := func(r protocol.Request) Request {
-		x := Request{ID: hex(uint64(r.User)), Label: labels[r.User]}
+		x := Request{ID: hex(uint64(r.User)), Label: labels[r.User], Token: r.Token}
 		if r.Since > 0 {
 			x.AgeMS = max(0, (now-r.Since)/int64(time.Millisecond))
 		}
-		size += 80 + len(x.Label)
+		size += 120 + len(x.Label)
 		return x
 	}
-	for _, l := range s.node.Locks() {
+	for _, l := range locks {
 		if l.Name <= after {
 			continue
 		}

@@ -1,0 +1,94 @@
+// Package control is the form of what processes ask servers beside the locks' own
+// messages: the requests of node.Call and their answers, as JSON.
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A Status is what one server knows. Ids and incarnations are hexadecimal
+// strings, because JSON readers round numbers beyond 2^53.
+type Status struct {
+	Server      string    `json:"server"`
+	Incarnation string    `json:"incarnation"` // differs between two lives of one server
+	Started     time.Time `json:"started"`
+	Sessions    []Session `json:"sessions"` // by id
+	Locks       []Lock    `json:"locks"`    // those not idle, by name
+}
+
+// A Session is a client that holds a lease at the server.
+type Session struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+}
+
+// A Lock is what one server knows about one lock name.
+type Lock struct {
+	Name    string    `json:"name"`
+	Kind    string    `json:"kind"`
+	Holder  *Request  `json:"holder,omitempty"` // whom this server supports: inside only if a quorum does
+	Waiters []Request `json:"waiters"`          // in the order of service, the first hundred
+	Error   string    `json:"error,omitempty"`  // why holder and waiters are not known here
+}
+
+// A Request is a client that holds or wants a lock.
+type Request struct {
+	ID    string `json:"id"`
+	Label string `json:"label,omitempty"`        // absent when the server has no session with it
+	AgeMS int64  `json:"age_ms,omitempty"`       // since it asked, by two clocks; absent where unknown
+	Token uint64 `json:"token,omitempty,string"` // of its grant; absent where unknown
+}
+
+// What a Query asks for.
+const (
+	Sessions = "sessions"
+	Locks    = "locks"
+	OneLock  = "lock"
+)
+
+// A Query asks for one page of a Status.
+type Query struct {
+	Ask   string `json:"ask"`             // Sessions, Locks or OneLock
+	Name  []byte `json:"name,omitempty"`  // of the lock, with OneLock
+	After []byte `json:"after,omitempty"` // the Last of the page before
+}
+
+// A Page is a part of a Status. Last is its last id or name; bytes, because a
+// hostile client may use a name that is no text.
+type Page struct {
+	Status
+	Last []byte `json:"last,omitempty"`
+	More bool   `json:"more,omitempty"`
+	Err  string `json:"error,omitempty"`
+}
+
+// A Caller sends control requests: a node.Node.
+type Caller interface {
+	Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error)
+}
+
+// Ask asks one server for one page.
+func Ask(ctx context.Context, c Caller, server protocol.ID, q Query) (Page, error) {
+	request, err := json.Marshal(q)
+	if err != nil {
+		return Page{}, err
+	}
+	answer, err := c.Call(ctx, server, request)
+	if err != nil {
+		return Page{}, err
+	}
+	var p Page
+	if err := json.Unmarshal(answer, &p); err != nil {
+		return Page{}, fmt.Errorf("malformed answer: %w", err)
+	}
+	if p.Err != "" {
+		return Page{}, errors.New(p.Err)
+	}
+	return p, nil
+}

@@ -1,0 +1,222 @@
+package faultnet
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A Direction is one of the two ways through a proxy, or both.
+type Direction uint8
+
+// The directions.
+const (
+	Up   Direction = 1 << iota // from the client to the server
+	Down                       // from the server to the client
+	Both = Up | Down
+)
+
+// maxConns is how many connections one proxy holds; further ones wait. A client
+// that is cut off dials again and again, and what it closes is held, too.
+const maxConns = 256
+
+// settings are what a proxy does at the moment.
+type settings struct {
+	delay  time.Duration // one way
+	jitter time.Duration // at most this much more
+	rate   float64       // bytes a second in each direction; 0: no limit
+	cut    Direction
+	swap   int // of the connections to come; 0: never
+}
+
+// A Proxy passes connections on to one target. Its methods may be called at any
+// time, from several goroutines, and act on open connections at once.
+type Proxy struct {
+	target   string
+	listener net.Listener
+	passed   [2]atomic.Int64 // bytes, by index
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	s       settings
+	changed chan struct{} // closed when s changes
+	conns   map[*conn]struct{}
+	closed  bool
+}
+
+// New starts a proxy for target, host:port or unix:/path, at a free port of
+// loopback.
+func New(target string) (*Proxy, error) { return Start("127.0.0.1:0", target) }
+
+// Start starts a proxy for target that listens at an address of the same forms.
+func Start(listen, target string) (*Proxy, error) {
+	if err := transport.CheckAddr(target); err != nil {
+		return nil, err
+	}
+	l, err := transport.Listen(listen)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{target: target, listener: l, changed: make(chan struct{}), conns: map[*conn]struct{}{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.wg.Go(p.accept)
+	return p, nil
+}
+
+// Addr is where clients find the target now, in the form that New takes.
+func (p *Proxy) Addr() string {
+	a := p.listener.Addr()
+	if a.Network() == "unix" {
+		return "unix:" + a.String()
+	}
+	return a.String()
+}
+
+// SetDelay has what is read from now on arrive this much later, in each direction,
+// plus a random part of jitter that is drawn anew whenever something is read. A
+// connection stays in order.
+func (p *Proxy) SetDelay(delay, jitter time.Duration) {
+	p.set(func(s *settings) { s.delay, s.jitter = max(0, delay), max(0, jitter) })
+}
+
+// SetRate limits each direction of each connection to so many bytes a second; 0 is
+// no limit.
+func (p *Proxy) SetRate(bytesPerSecond float64) {
+	p.set(func(s *settings) { s.rate = max(0, bytesPerSecond) })
+}
+
+// Cut lets nothing pass in a direction any more, until Heal.
+func (p *Proxy) Cut(d Direction) { p.set(func(s *settings) { s.cut |= d }) }
+
+// Heal ends every cut.
+func (p *Proxy) Heal() { p.set(func(s *settings) { s.cut = 0 }) }
+
+// SwapFrames has every k-th frame of package transport change places with the next
+// one, in both directions of the connections made from now on; 0 ends that. The
+// other end must take it for the breach of its protocol that it is.
+func (p *Proxy) SwapFrames(k int) { p.set(func(s *settings) { s.swap = max(0, k) }) }
+
+// Break resets every connection. New ones are accepted.
+func (p *Proxy) Break() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.abort()
+	}
+}
+
+// Conns is how many connections are open, or held open by a cut.
+func (p *Proxy) Conns() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
+// Passed is how many bytes the proxy has written in a direction, or in both.
+func (p *Proxy) Passed(d Direction) (bytes int64) {
+	for _, one := range []Direction{Up, Down} {
+		if d&one != 0 {
+			bytes += p.passed[one.index()].Load()
+		}
+	}
+	return bytes
+}
+
+// Close stops listening, resets every connection and waits for the end of all
+// goroutines.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	err := p.listener.Close()
+	p.Break()
+	p.wg.Wait()
+	return err
+}
+
+func (d Direction) index() int { return int(d - 1) }
+
+func (p *Proxy) set(change func(*settings)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.s)
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// now are the settings, and a channel that is closed when they change.
+func (p *Proxy) now() (settings, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.s, p.changed
+}
+
+// passes waits until nothing is cut in direction d. It reports false when done is
+// closed first.
+func (p *Proxy) passes(d Direction, done <-chan struct{}) bool {
+	for {
+		s, changed := p.now()
+		if s.cut&d == 0 {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-done:
+			return false
+		}
+	}
+}
+
+func (p *Proxy) accept() {
+	room := make(chan struct{}, maxConns)
+	for {
+		nc, err := p.listener.Accept()
+		if err != nil {
+			if p.ctx.Err() != nil {
+				return
+			}
+			select { // out of descriptors, for one: it may pass
+			case <-time.After(10 * time.Millisecond):
+			case <-p.ctx.Done():
+			}
+			continue
+		}
+		select {
+		case room <- struct{}{}:
+		case <-p.ctx.Done():
+			nc.Close()
+			return
+		}
+		p.wg.Go(func() {
+			defer func() { <-room }()
+			p.serve(nc)
+		})
+	}
+}
+
+// serve passes one connection on until it has ended at both ends.
+func (p *Proxy) serve(client net.Conn) {
+	c := newConn(p, client)
+	defer c.abort()
+	p.mu.Lock()
+	closed := p.closed
+	if !closed {
+		p.conns[c] = struct{}{}
+	}
+	p.mu.Unlock()
+	if closed {
+		return
+	}
+	c.run()
+	p.mu.Lock()
+	delete(p.conns, c)
+	p.mu.Unlock()
+}

@@ -1,0 +1,336 @@
+package faultnet
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 20 * time.Second
+
+// A target answers each connection with handle, until the test ends.
+func target(t *testing.T, addr string, handle func(net.Conn)) string {
+	t.Helper()
+	l, err := transport.Listen(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				c.SetDeadline(time.Now().Add(patience))
+				handle(c)
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	if l.Addr().Network() == "unix" {
+		return addr
+	}
+	return l.Addr().String()
+}
+
+func echo(c net.Conn) { io.Copy(c, c) }
+
+func start(t *testing.T, target string) *Proxy {
+	t.Helper()
+	p, err := New(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func dial(t *testing.T, p *Proxy) net.Conn {
+	t.Helper()
+	c, err := transport.Dial(t.Context(), "", p.Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(patience))
+	return c
+}
+
+// trip is how long an echo of one byte takes.
+func trip(t *testing.T, c net.Conn) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if _, err := c.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// quiet fails the test when something comes.
+func quiet(t *testing.T, c net.Conn, d time.Duration) {
+	t.Helper()
+	c.SetReadDeadline(time.Now().Add(d))
+	defer c.SetReadDeadline(time.Now().Add(patience))
+	n, err := c.Read(make([]byte, 1))
+	if ne := net.Error(nil); n != 0 || !errors.As(err, &ne) || !ne.Timeout() {
+		t.Fatalf("read %d bytes and %v while nothing should pass", n, err)
+	}
+}
+
+func TestDelay(t *testing.T) {
+	p := start(t, target(t, "127.0.0.1:0", echo))
+	c := dial(t, p)
+	median := func() time.Duration {
+		var all []time.Duration
+		for range 9 {
+			all = append(all, trip(t, c))
+		}
+		slices.Sort(all)
+		if least := 2 * p.s.delay; all[0] < least {
+			t.Errorf("a round trip took %v, less than %v", all[0], least)
+		}
+		return all[4]
+	}
+	none := median()
+	p.SetDelay(20*time.Millisecond, 0)
+	one := median()
+	p.SetDelay(60*time.Millisecond, 0)
+	three := median()
+	t.Logf("round trips: %v without delay, %v with 20ms, %v with 60ms", none, one, three)
+	if r := float64(three) / float64(one); r < 2.5 || r > 3.3 {
+		t.Errorf("three times the delay takes %.2f times as long", r)
+	}
+	if none > one/4 {
+		t.Errorf("without delay %v, with it %v", none, one)
+	}
+}
+
+// Many bytes under delay, jitter and back-pressure arrive complete and in order.
+func TestStream(t *testing.T) {
+	p := start(t, target(t, "127.0.0.1:0", echo))
+	p.SetDelay(time.Millisecond, 3*time.Millisecond)
+	c := dial(t, p)
+	sent := make([]byte, 2<<20)
+	for i := range sent {
+		sent[i] = byte(rand.Uint32())
+	}
+	go func() {
+		c.Write(sent)
+		c.(*net.TCPConn).CloseWrite()
+	}()
+	got, err := io.ReadAll(c)
+	if err != nil || !bytes.Equal(got, sent) {
+		t.Fatalf("%d bytes of %d came back, equal: %v, error: %v", len(got), len(sent), bytes.Equal(got, sent), err)
+	}
+	if up, down := p.Passed(Up), p.Passed(Down); up != int64(len(sent)) || down != up || p.Passed(Both) != up+down {
+		t.Errorf("passed %d up and %d down, want %d", up, down, len(sent))
+	}
+}
+
+// A sender that nobody reads is held back: what is on its way is bounded.
+func TestBackPressure(t *testing.T) {
+	p := start(t, target(t, "127.0.0.1:0", echo))
+	c := dial(t, p)
+	trip(t, c)
+	p.Cut(Both)
+	c.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
+	sent := 0
+	for b := make([]byte, 1<<16); ; {
+		n, err := c.Write(b)
+		if sent += n; err != nil {
+			break
+		}
+		if sent > 1<<27 {
+			t.Fatal("128 MiB were taken during a cut")
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if c.up.held > maxHeld+maxRead {
+			t.Errorf("%d bytes are held", c.up.held)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, dir := range []Direction{Up, Down, Both} {
+		p := start(t, target(t, "127.0.0.1:0", echo))
+		c := dial(t, p)
+		trip(t, c)
+		p.Cut(dir)
+		c.Write([]byte{7})
+		quiet(t, c, 50*time.Millisecond)
+		if passed := p.Passed(Up); dir == Down && passed != 2 || dir != Down && passed != 1 {
+			t.Errorf("cut %d: %d bytes passed up", dir, passed)
+		}
+		fresh := dial(t, p)
+		fresh.Write([]byte{8})
+		quiet(t, fresh, 50*time.Millisecond)
+		p.Heal()
+		for _, c := range []net.Conn{c, fresh} { // what was held arrives late
+			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+				t.Fatalf("cut %d, healed: %v", dir, err)
+			}
+		}
+		trip(t, c)
+	}
+}
+
+// Nobody hears of a closed connection during a cut.
+func TestCutHidesEnds(t *testing.T) {
+	ended := make(chan struct{}, 2)
+	addr := target(t, "127.0.0.1:0", func(c net.Conn) {
+		echo(c)
+		ended <- struct{}{}
+	})
+	p := start(t, addr)
+	c := dial(t, p)
+	trip(t, c)
+	p.Cut(Both)
+	c.Close()
+	select {
+	case <-ended:
+		t.Fatal("the end passed the cut")
+	case <-time.After(50 * time.Millisecond):
+	}
+	p.Heal()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("the end never arrived")
+	}
+	await(t, func() bool { return p.Conns() == 0 })
+}
+
+func await(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not come to pass")
+		}
+	}
+}
+
+func TestBreak(t *testing.T) {
+	served := make(chan error, 1)
+	p := start(t, target(t, "127.0.0.1:0", func(c net.Conn) {
+		_, err := io.Copy(c, c)
+		served <- err
+	}))
+	c := dial(t, p)
+	trip(t, c)
+	p.Break()
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the client reads %v, not a reset", err)
+	}
+	if err := <-served; !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the server reads %v, not a reset", err)
+	}
+	trip(t, dial(t, p))
+}
+
+// A target that is away looks away, and one that comes back is found.
+func TestTargetAway(t *testing.T) {
+	path := filepath.Join(proctest.SocketDir(t), "s")
+	p := start(t, "unix:"+path)
+	c := dial(t, p)
+	c.Write([]byte{1})
+	if n, err := c.Read(make([]byte, 1)); err == nil {
+		t.Errorf("%d bytes from nobody", n)
+	}
+	target(t, "unix:"+path, echo)
+	trip(t, dial(t, p))
+}
+
+func TestUnix(t *testing.T) {
+	dir := proctest.SocketDir(t)
+	p, err := Start("unix:"+filepath.Join(dir, "proxy"), target(t, "unix:"+filepath.Join(dir, "s"), echo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	p.SetDelay(5*time.Millisecond, 0)
+	if d := trip(t, dial(t, p)); d < 10*time.Millisecond {
+		t.Errorf("a round trip took %v", d)
+	}
+}
+
+func TestRate(t *testing.T) {
+	p := start(t, target(t, "127.0.0.1:0", func(c net.Conn) { io.Copy(io.Discard, c); c.Write([]byte{1}) }))
+	took := func(rate float64) time.Duration {
+		p.SetRate(rate)
+		c := dial(t, p)
+		began := time.Now()
+		c.Write(make([]byte, 50<<10))
+		c.(*net.TCPConn).CloseWrite()
+		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	slow, slower := took(500<<10), took(125<<10)
+	if r := float64(slower) / float64(slow); r < 3 || r > 5 {
+		t.Errorf("a quarter of the rate takes %.1f times as long: %v, %v", r, slow, slower)
+	}
+}
+
+func TestSwapFrames(t *testing.T) {
+	order := make(chan []byte, 1)
+	p := start(t, target(t, "127.0.0.1:0", func(c net.Conn) {
+		var numbers []byte
+		for {
+			f, err := transport.ReadFrame(c, 10)
+			if err != nil {
+				break
+			}
+			numbers = append(numbers, f[0])
+		}
+		order <- numbers
+	}))
+	p.SwapFrames(2)
+	c := dial(t, p)
+	for i := range byte(6) {
+		b := append(make([]byte, 4), i)
+		transport.EndFrame(b)
+		c.Write(b)
+	}
+	c.(*net.TCPConn).CloseWrite()
+	if got, want := <-order, []byte{0, 2, 1, 4, 3, 5}; !slices.Equal(got, want) {
+		t.Errorf("the frames came as %v, want %v", got, want)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	if _, err := New("nowhere"); err == nil {
+		t.Error("a target without a port is accepted")
+	}
+	if _, err := Start("127.0.0.1:no", "127.0.0.1:1"); err == nil {
+		t.Error("a port that is no number is accepted")
+	}
+}

@@ -102,7 +102,7 @@ func (f *fakeNode) grant(name string) {
 			numbers[s.Peer] = s.Number
 		}
 		f.mu.Unlock()
-		u.Crit(token, numbers)
+		u.Crit(node.Entry{Token: token, Request: token, Sessions: numbers})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -78,10 +79,10 @@ func newHold(parent context.Context, c *Client, l *line) *hold {
 }
 
 // Crit implements node.User.
-func (h *hold) Crit(token uint64, sessions map[protocol.ID]uint64) {
+func (h *hold) Crit(e node.Entry) {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
-	h.state, h.token, h.sessions, h.entered = inside, token, sessions, time.Now()
+	h.state, h.token, h.sessions, h.entered = inside, e.Token, e.Sessions, time.Now()
 	close(h.decided)
 }
 

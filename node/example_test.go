@@ -17,7 +17,7 @@ type visitor struct {
 	done chan struct{}
 }
 
-func (v *visitor) Crit(token uint64, _ map[protocol.ID]uint64) {
+func (v *visitor) Crit(node.Entry) {
 	fmt.Println("inside")
 	v.node.Exit("garden")
 }

@@ -243,10 +243,10 @@ func TestIdleInstancesGo(t *testing.T) {
 // hooks is a User of functions.
 type hooks struct{ crit, rem, ejected func() }
 
-func (h *hooks) Crit(uint64, map[protocol.ID]uint64) { h.crit() }
-func (h *hooks) Rem(string)                          { h.rem() }
-func (h *hooks) Ejected()                            { h.ejected() }
-func (h *hooks) Supported(map[protocol.ID]uint64)    {}
+func (h *hooks) Crit(node.Entry)                  { h.crit() }
+func (h *hooks) Rem(string)                       { h.rem() }
+func (h *hooks) Ejected()                         { h.ejected() }
+func (h *hooks) Supported(map[protocol.ID]uint64) {}
 
 // A User may call Try, Cancel and Exit from its callbacks.
 func TestCallsFromCallbacks(t *testing.T) {

@@ -102,14 +102,29 @@ var (
 // Try, Cancel and Exit of the node, but no other method. After a panic in Crit,
 // Supported or Ejected the lock stays closed at this node.
 type User interface {
-	// Crit says that the user is inside. Its critical section counts on the members
-	// that it has these sessions with, by number, some of which may have ended a
-	// moment ago.
-	Crit(token uint64, sessions map[protocol.ID]uint64)
+	Crit(e Entry) // the user is inside
 	// Supported says that the critical section now counts on these.
 	Supported(sessions map[protocol.ID]uint64)
 	Rem(reason string)
 	Ejected()
+}
+
+// An Entry is what a user is told as it gets in.
+type Entry struct {
+	Token uint64 // the fencing token, 0 where the algorithm has none
+	// Request is the time of the request that was granted, by which the members know
+	// it: see RequestID. 0 where the algorithm does not say.
+	Request uint64
+	// Sessions are the members that the critical section counts on: the numbers of
+	// the sessions with them, some of which may have ended a moment ago.
+	Sessions map[protocol.ID]uint64
+}
+
+// RequestID names a request of a client for people and for logs: 16 hexadecimal
+// digits of the client's id, and 16 of the time of its request. The client and
+// all members know one request by the same name.
+func RequestID(client protocol.ID, request uint64) string {
+	return fmt.Sprintf("%016x-%016x", uint64(client), request)
 }
 
 // A Node hosts processes until it is closed.

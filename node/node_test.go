@@ -38,10 +38,10 @@ func newProbe() *probe {
 	return &probe{make(chan uint64, 16), make(chan string, 16), make(chan struct{}, 16)}
 }
 
-func (p *probe) Crit(token uint64, _ map[protocol.ID]uint64) { p.crit <- token }
-func (p *probe) Rem(reason string)                           { p.rem <- reason }
-func (p *probe) Ejected()                                    { p.ejected <- struct{}{} }
-func (p *probe) Supported(map[protocol.ID]uint64)            {}
+func (p *probe) Crit(e node.Entry)                { p.crit <- e.Token }
+func (p *probe) Rem(reason string)                { p.rem <- reason }
+func (p *probe) Ejected()                         { p.ejected <- struct{}{} }
+func (p *probe) Supported(map[protocol.ID]uint64) {}
 
 // listen listens on loopback, or on a unix socket.
 func listen(t testing.TB, unix bool, i int) (net.Listener, string) {

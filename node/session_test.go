@@ -293,9 +293,9 @@ type witness struct {
 	told []map[protocol.ID]uint64
 }
 
-func (w *witness) Crit(token uint64, sessions map[protocol.ID]uint64) {
-	w.told = append(w.told, sessions)
-	w.probe.Crit(token, nil)
+func (w *witness) Crit(e node.Entry) {
+	w.told = append(w.told, e.Sessions)
+	w.probe.Crit(e)
 }
 
 func (w *witness) Supported(sessions map[protocol.ID]uint64) { w.told = append(w.told, sessions) }

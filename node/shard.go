@@ -567,8 +567,10 @@ func (s *shard) Effect(a protocol.Act, msg []byte) {
 	case protocol.Crit:
 		if u := s.user(i.name); u != nil {
 			u.section, i.inside = protocol.InCrit, true
-			u.supports = s.supports(i)
-			s.tellOrFail(i, func() { u.Crit(a.Arg, u.supports) })
+			e := Entry{Token: a.Arg}
+			e.Sessions, e.Request = s.supports(i)
+			u.supports = e.Sessions
+			s.tellOrFail(i, func() { u.Crit(e) })
 		}
 	case protocol.Ejected:
 		i.inside = false
@@ -599,9 +601,10 @@ func (s *shard) Effect(a protocol.Act, msg []byte) {
 }
 
 // supports are the numbers of the sessions with the members that the critical
-// section of an instance counts on. One whose state cannot be read counts on none.
-func (s *shard) supports(i *instance) map[protocol.ID]uint64 {
-	numbers := make(map[protocol.ID]uint64, s.n.c.System.N)
+// section of an instance counts on, and the time of the request that got it. One
+// whose state cannot be read counts on none.
+func (s *shard) supports(i *instance) (numbers map[protocol.ID]uint64, request uint64) {
+	numbers = make(map[protocol.ID]uint64, s.n.c.System.N)
 	standing, err := i.process.Standing()
 	if err != nil {
 		s.n.c.Log.Error("no standing", "lock", i.name, "error", err)
@@ -613,7 +616,10 @@ func (s *shard) supports(i *instance) map[protocol.ID]uint64 {
 			sess.mu.Unlock()
 		}
 	}
-	return numbers
+	if len(standing.Holders) > 0 {
+		request = uint64(standing.Holders[0].Since)
+	}
+	return numbers, request
 }
 
 // tellSupports tells a user that is inside what it counts on now, if an event
@@ -627,7 +633,8 @@ func (s *shard) tellSupports(i *instance, about protocol.Kind) {
 	if !i.inside || s.instances[i.name] != i {
 		return
 	}
-	u, now := s.user(i.name), s.supports(i)
+	u := s.user(i.name)
+	now, _ := s.supports(i)
 	if u != nil && !maps.Equal(u.supports, now) {
 		u.supports = now
 		s.tellOrFail(i, func() { u.Supported(now) })

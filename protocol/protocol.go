@@ -469,7 +469,7 @@ const (
 // Standing is what a process knows about one lock: a member about its users, a
 // user that is inside about the members.
 type Standing struct {
-	Holders  []Request // whom the member supports or knows inside
+	Holders  []Request // whom the member supports or knows inside; a user inside: itself
 	Waiters  []Request // in the order of service
 	Supports []ID      // the members that the user's critical section counts on
 }

@@ -140,10 +140,10 @@ func TestSocketOfTheLiving(t *testing.T) {
 // A user that tells a channel what it was told.
 type user chan string
 
-func (u user) Crit(uint64, map[protocol.ID]uint64) { u <- "crit" }
-func (u user) Rem(reason string)                   { u <- "rem " + reason }
-func (u user) Ejected()                            { u <- "ejected" }
-func (u user) Supported(map[protocol.ID]uint64)    {}
+func (u user) Crit(node.Entry)                  { u <- "crit" }
+func (u user) Rem(reason string)                { u <- "rem " + reason }
+func (u user) Ejected()                         { u <- "ejected" }
+func (u user) Supported(map[protocol.ID]uint64) {}
 
 func (u user) want(t *testing.T, want string) {
 	t.Helper()

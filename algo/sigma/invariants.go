@@ -195,6 +195,7 @@ func inspect(p protocol.Process[Message]) (st protocol.Standing) {
 	if c, ok := p.(*Client); ok {
 		if c.section == protocol.InCrit {
 			st.Supports = c.supporting()
+			st.Holders = []protocol.Request{{User: c.id, Since: int64(c.time)}}
 		}
 		return st
 	}

@@ -63,7 +63,7 @@ func servers(n int) []Server {
 	return s
 }
 
-func (f *fakeNode) Try(name string, u node.User, once bool) error {
+func (f *fakeNode) Try(_ node.Kind, name string, u node.User, once bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.users == nil {

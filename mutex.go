@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // A Mutex is an exclusive lock. Several goroutines may use it: they queue here,
@@ -62,7 +63,7 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, g Grant) err
 // enter acquires the lock; parent is the parent of the grant's context.
 func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	c := m.client
-	if err := slots.CheckName(m.name); err != nil {
+	if err := transport.CheckName(m.name); err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}
 	w := wait{client: c, ctx: ctx}
@@ -76,7 +77,7 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 		return nil, m.failed(err)
 	}
 	h := newHold(parent, c, l)
-	if err := c.node.Try(m.name, h, once); err != nil {
+	if err := c.node.Try(node.Mutex, m.name, h, once); err != nil {
 		h.Rem(err.Error())
 	}
 	err = w.until(h.decided)

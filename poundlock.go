@@ -80,7 +80,7 @@ type Client struct {
 
 // runtime is what a Client needs of a node.Node.
 type runtime interface {
-	Try(name string, u node.User, once bool) error
+	Try(kind node.Kind, name string, u node.User, once bool) error
 	Cancel(name string)
 	Exit(name string)
 	Alive() int
@@ -117,8 +117,7 @@ func Connect(config Config) (*Client, error) {
 	n, err := node.Start(node.Config{
 		ID:     c.id,
 		System: slots.System(len(peers), config.ClockBound),
-		Kind:   node.Mutex,
-		Host:   node.HostOf(sigma.Algorithm),
+		Hosts:  map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)},
 		Peers:  peers,
 		Epoch:  config.Epoch,
 		TLS:    config.TLS,

@@ -61,14 +61,18 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	in := bufio.NewReaderSize(nc, readBuffer)
 	i, header, err := n.readFirst(in)
 	if err != nil {
-		if misfit := header.Check(n.c.Epoch); header.Version != 0 && misfit != nil {
+		if misfit := header.Check(); header.Version != 0 && misfit != nil {
 			// The header of this frame tells the other end the same.
-			n.writeFrame(nc, refusal("frames", fmt.Sprintf("version %d, epoch %d", transport.Version, n.c.Epoch),
-				fmt.Sprintf("version %d, epoch %d", header.Version, header.Epoch)).Append)
+			n.writeFrame(nc, refusal("wire version", fmt.Sprint(transport.Version), fmt.Sprint(header.Version)).Append)
 			n.complain("refused a connection", "from", nc.RemoteAddr(), "error", misfit)
 		}
 		return nil, err
 	}
+	if old := n.tooOld(header.Epoch); old != nil {
+		n.writeFrame(nc, old.Append)
+		return nil, *old
+	}
+	n.noteNewer(header.Epoch, nc.RemoteAddr())
 	if i.Type != transport.HelloItem {
 		return nil, fmt.Errorf("%w: item of type %d instead of a hello", transport.ErrFrame, i.Type)
 	}
@@ -110,18 +114,28 @@ func (n *Node) misfit(h transport.Hello) *transport.Refuse {
 	switch {
 	case h.To != n.c.ID || h.ToName != mine:
 		return refusal("name of the server", mine, h.ToName)
-	case h.Members != n.c.System.N:
-		return refusal("number of members", fmt.Sprint(n.c.System.N), fmt.Sprint(h.Members))
-	case Kind(h.Kind) != n.c.Kind:
-		return refusal("kind of locks", fmt.Sprint(n.c.Kind), fmt.Sprint(h.Kind))
-	case h.Algorithm != n.algorithm():
-		return refusal("algorithm", n.algorithm(), h.Algorithm)
+	case h.Members != memberNames(n.c.Peers):
+		return refusal("names of the servers", memberNames(n.c.Peers), h.Members)
+	case h.Groups != n.c.Groups:
+		return refusal("groups of servers", orNone(n.c.Groups), orNone(h.Groups))
 	case n.isMember(h.From) && (!n.mayTalk(h.From) || h.From <= n.c.ID):
 		return refusal("direction of the connection", "from "+mine+" to "+n.name(h.From), "the other way")
 	case h.Session == 0 || h.Incarnation == 0:
 		return refusal("numbers of sessions", "from 1", "0")
 	}
+	for _, k := range h.Kinds { // one that is not served here is refused with each name
+		if kind := Kind(k.Number); n.c.Hosts[kind] != nil && n.algorithm(kind) != k.Algorithm {
+			return refusal("algorithm of kind "+kind.String(), n.algorithm(kind), k.Algorithm)
+		}
+	}
 	return nil
+}
+
+func orNone(list string) string {
+	if list == "" {
+		return "none"
+	}
+	return list
 }
 
 // welcome judges a Hello, one at a time, and gives c to the session that it asks

@@ -28,7 +28,7 @@ func benchmark(b *testing.B, host node.Host, members, inFlight int, perEntry flo
 				done <- struct{}{}
 				return
 			}
-			if err := c.Try(name, u, false); err != nil {
+			if err := c.Try(node.Mutex, name, u, false); err != nil {
 				b.Error(err)
 			}
 		}

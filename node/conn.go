@@ -194,7 +194,7 @@ func (c *conn) linger() {
 // fill makes a frame of what waits, in the memory of the last one; nil if nothing
 // does. The error is that of the end of the connection, after this frame.
 func (c *conn) fill(frame []byte, beat bool) ([]byte, error) {
-	b := transport.AppendHeader(frame[:0], c.n.c.Epoch)
+	b := transport.AppendHeader(frame[:0], c.n.epoch())
 	empty := len(b)
 	c.mu.Lock()
 	if beat && !c.pinged {
@@ -256,7 +256,12 @@ func (c *conn) read() error {
 		}
 		h, items, err := transport.ReadHeader(frame)
 		if err == nil {
-			err = h.Check(c.n.c.Epoch)
+			err = h.Check()
+		}
+		if err == nil && !c.dials {
+			if c.outdated(h.Epoch) {
+				continue // the peer is about to be told
+			}
 		}
 		if err == nil {
 			err = c.frame(items)
@@ -268,12 +273,23 @@ func (c *conn) read() error {
 		default:
 			// Nothing sound can follow on another connection. But what comes after the
 			// session was dropped here fits nothing, and is not the peer's fault.
-			if c.n.leased(c.s.id) && err != errReplaced && !c.s.dead.Load() {
+			goesOn := err == errReplaced || errors.Is(err, errOldTable) // on another connection
+			if c.n.leased(c.s.id) && !goesOn && !c.s.dead.Load() {
 				c.n.end(c.s, err, nil)
 			}
 			return err
 		}
 	}
+}
+
+// outdated refuses a frame of an older epoch, with the newer table. The connection ends
+// then, and the session goes on with another one: what the frame holds comes again.
+func (c *conn) outdated(epoch uint64) bool {
+	old := c.n.tooOld(epoch)
+	if old != nil && !c.finishing() {
+		c.finish(old.Append(nil), errOldTable)
+	}
+	return old != nil
 }
 
 // frame handles the items of one frame. The messages in it go to the shards at
@@ -292,7 +308,7 @@ func (c *conn) frame(items []byte) error {
 				return err
 			}
 			items = rest
-			if i.Type == transport.MessageItem {
+			if i.Type == transport.MessageItem || i.Type == transport.RefuseNameItem {
 				received++
 				err = c.message(i)
 			} else {
@@ -340,12 +356,11 @@ func (c *conn) oweAck(received int) {
 }
 
 func (c *conn) message(i transport.Item) error {
-	if Kind(i.Kind) != c.n.c.Kind {
-		return c.refuse(refusal(fmt.Sprintf("kind of lock %q", i.Name),
-			fmt.Sprint(c.n.c.Kind), fmt.Sprint(i.Kind)))
-	}
-	if !c.n.mayTalk(c.s.id) || len(i.Name) == 0 {
+	if !c.n.mayTalk(c.s.id) {
 		return c.refuse(refusal("lock messages from this process", "", ""))
+	}
+	if i.Type == transport.RefuseNameItem && c.n.isMember(c.n.c.ID) && !c.n.isMember(c.s.id) {
+		return c.refuse(refusal("refusal of a name by a client", "", ""))
 	}
 	c.s.mu.Lock()
 	isNew, err := c.s.window.Receive(i.Seq)
@@ -356,7 +371,11 @@ func (c *conn) message(i transport.Item) error {
 	// The hash needs no secret, but one that nobody outside knows keeps a client
 	// from giving all its locks to one shard.
 	k := maphash.Bytes(c.n.seed, i.Name) % uint64(len(c.n.shards))
-	c.batches[k] = append(c.batches[k], event{op: opMessage, sess: c.s, name: i.Name, msg: i.Body})
+	e := event{op: opMessage, kind: Kind(i.Kind), sess: c.s, name: i.Name, msg: i.Body}
+	if i.Type == transport.RefuseNameItem {
+		e.op = opRefused
+	}
+	c.batches[k] = append(c.batches[k], e)
 	return nil
 }
 
@@ -410,7 +429,11 @@ func (c *conn) control(i transport.Item) error {
 		return errBye
 	case transport.RefuseItem:
 		r, err := transport.ReadRefuse(i.Body)
-		if err == nil {
+		switch {
+		case err != nil:
+		case r.Code == transport.OldTable:
+			err = c.n.adopt(r)
+		default:
 			err = r
 			c.n.end(c.s, r, nil)
 		}

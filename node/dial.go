@@ -25,17 +25,23 @@ func (n *Node) dial(id protocol.ID) {
 	backoff := minBackoff
 	for {
 		began := time.Now()
-		greeted, err := n.connect(id, &number)
+		t := n.table.Load()
+		greeted, err := n.connect(t, id, &number)
 		if n.ctx.Err() != nil {
 			return
 		}
-		n.noteFailure(id, err)
-		if greeted && time.Since(began) > backoff {
+		if t.ctx.Err() == nil {
+			n.noteFailure(id, err)
+		}
+		if t.ctx.Err() != nil || greeted && time.Since(began) > backoff {
 			backoff = minBackoff
 		}
 		// Jitter keeps the clients of a server that comes back apart.
 		select {
 		case <-time.After(backoff/2 + rand.N(backoff/2)):
+		case <-n.table.Load().ctx.Done(): // it may be elsewhere now, or the node closes
+			backoff = minBackoff
+			continue
 		case <-n.ctx.Done():
 			return
 		}
@@ -50,23 +56,23 @@ func (n *Node) noteFailure(id protocol.ID, err error) {
 	n.dials[id] = err
 	n.mu.Unlock()
 	if old == nil || old.Error() != err.Error() {
-		n.c.Log.Warn("no connection", "peer", n.name(id), "address", n.c.Peers[id].Addr, "error", err)
+		n.c.Log.Warn("no connection", "peer", n.name(id), "address", n.peer(id).Addr, "error", err)
 	}
 }
 
-// connect makes one connection and serves it until it ends. greeted says that
-// the peer accepted it.
-func (n *Node) connect(id protocol.ID, number *uint64) (greeted bool, err error) {
+// connect makes one connection by a table and serves it until it ends. greeted says
+// that the peer accepted it.
+func (n *Node) connect(t *table, id protocol.ID, number *uint64) (greeted bool, err error) {
 	// An attempt that hangs must not eat up the lease.
 	limit := min(handshake, max(n.c.Lease/2, handshake/10))
-	ctx, cancel := context.WithTimeout(n.ctx, limit)
+	ctx, cancel := context.WithTimeout(t.ctx, limit)
 	defer cancel()
-	nc, err := n.c.Dial(ctx, n.c.Peers[id])
+	nc, err := n.dialPeer(ctx, t.peers[id])
 	if err != nil {
 		return false, err
 	}
 	defer closeNow(nc)
-	stop := context.AfterFunc(n.ctx, func() { closeNow(nc) })
+	stop := context.AfterFunc(t.ctx, func() { closeNow(nc) })
 	defer stop()
 	nc.SetDeadline(time.Now().Add(limit))
 
@@ -94,8 +100,21 @@ func (n *Node) connect(id protocol.ID, number *uint64) (greeted bool, err error)
 	if err != nil {
 		return false, err
 	}
+	// Whoever replaces the table from now on finds the connection.
+	if !stop() {
+		c.close(errMoved)
+		c.s.detach(c)
+		return true, errMoved
+	}
 	nc.SetDeadline(time.Time{})
 	return true, c.run()
+}
+
+func (n *Node) dialPeer(ctx context.Context, p Peer) (net.Conn, error) {
+	if n.c.Dial != nil {
+		return n.c.Dial(ctx, p)
+	}
+	return transport.Dial(ctx, p.Name, p.Addr, n.c.TLS)
 }
 
 // heard waits until every shard has dealt with the sessions that have ended.
@@ -118,23 +137,15 @@ func (n *Node) hello(nc net.Conn, s *session) error {
 		From: n.c.ID, To: s.id, ToName: n.c.Peers[s.id].Name,
 		Incarnation: n.incarnation, Session: s.number, Resume: s.established,
 		Received: s.window.Received(),
-		Members:  n.c.System.N, Kind: uint8(n.c.Kind), Algorithm: n.algorithm(),
+		Members:  memberNames(n.c.Peers), Groups: n.c.Groups, Kinds: n.kinds(),
 		Lease: n.c.Lease, Label: n.c.Label,
 	}
 	s.mu.Unlock()
 	return n.writeFrame(nc, h.Append)
 }
 
-// algorithm is what the two ends must agree on.
-func (n *Node) algorithm() string {
-	if n.info.Variant == "" {
-		return n.info.Name
-	}
-	return n.info.Name + "/" + n.info.Variant
-}
-
 func (n *Node) writeFrame(nc net.Conn, item func([]byte) []byte) error {
-	b := item(transport.AppendHeader(nil, n.c.Epoch))
+	b := item(transport.AppendHeader(nil, n.epoch()))
 	transport.EndFrame(b)
 	_, err := nc.Write(b)
 	return err
@@ -148,7 +159,7 @@ func (n *Node) readFirst(in *bufio.Reader) (i transport.Item, h transport.Header
 	}
 	h, items, err := transport.ReadHeader(frame)
 	if err == nil {
-		err = h.Check(n.c.Epoch)
+		err = h.Check()
 	}
 	if err == nil {
 		i, _, err = transport.ReadItem(items)
@@ -171,8 +182,11 @@ func (n *Node) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, e
 		if err != nil {
 			return w, err
 		}
-		if r.Code == transport.UnknownSession {
+		switch r.Code {
+		case transport.UnknownSession:
 			n.end(s, errRestarted, nil)
+		case transport.OldTable:
+			return w, n.adopt(r)
 		}
 		return w, r
 	}

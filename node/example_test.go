@@ -37,7 +37,7 @@ func ExampleStart() {
 			return
 		}
 		nodes[i], err = node.Start(node.Config{
-			ID: protocol.ID(i), Host: node.HostOf(ricartagrawala.Algorithm), Peers: peers, Listener: listener,
+			ID: protocol.ID(i), Hosts: mutexes(node.HostOf(ricartagrawala.Algorithm)), Peers: peers, Listener: listener,
 			Dial: func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
 		})
 		if err != nil {
@@ -47,7 +47,7 @@ func ExampleStart() {
 		defer nodes[i].Close()
 	}
 	v := &visitor{nodes[0], make(chan struct{})}
-	if err := nodes[0].Try("garden", v, false); err != nil {
+	if err := nodes[0].Try(node.Mutex, "garden", v, false); err != nil {
 		fmt.Println(err)
 		return
 	}

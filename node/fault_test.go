@@ -104,15 +104,15 @@ func TestRestartFailsClosed(t *testing.T) {
 	host := node.HostOf(ricartagrawala.Algorithm)
 	nodes, peers := clusterAt(t, 3, false, host, nil)
 	waits, inside := newProbe(), newProbe()
-	must(t, nodes[1].Try("a", inside, false))
+	must(t, nodes[1].Try(node.Mutex, "a", inside, false))
 	<-inside.crit
-	must(t, nodes[2].Try("a", waits, false))
+	must(t, nodes[2].Try(node.Mutex, "a", waits, false))
 	eventually(t, "the request has arrived", func() bool { return len(nodes[0].Locks()) == 1 })
 
 	nodes[0].Close()
 	l, err := transport.Listen(peers[0].Addr)
 	must(t, err)
-	again := start(t, node.Config{ID: 0, Host: host, Peers: peers, Listener: l})
+	again := start(t, node.Config{ID: 0, Hosts: mutexes(host), Peers: peers, Listener: l})
 	<-inside.ejected
 	why := <-waits.rem
 	if !strings.Contains(why, "s1") || !strings.Contains(why, "restarted") {
@@ -120,7 +120,7 @@ func TestRestartFailsClosed(t *testing.T) {
 	}
 	nodes[1].Exit("a")
 	<-inside.rem
-	err = nodes[2].Try("a", waits, false)
+	err = nodes[2].Try(node.Mutex, "a", waits, false)
 	if !errors.Is(err, node.ErrFailed) || !strings.Contains(err.Error(), "s1") {
 		t.Errorf("Try of a failed lock: %v", err)
 	}
@@ -148,14 +148,14 @@ func TestPanicFailsClosed(t *testing.T) {
 	nodes, peers := clusterAt(t, 1, false, host, nil)
 	c := clients(t, 1, peers, host, nil)[0]
 	other, u := newProbe(), newProbe()
-	must(t, c.Try("a", u, false))
+	must(t, c.Try(node.Mutex, "a", u, false))
 	<-u.crit
 	c.Exit("a") // the member panics
 	<-u.rem
-	must(t, c.Try("b", other, false))
+	must(t, c.Try(node.Mutex, "b", other, false))
 	<-other.crit
 	eventually(t, "the member dropped the lock", func() bool { return len(nodes[0].Locks()) == 1 })
-	must(t, c.Try("a", u, false))
+	must(t, c.Try(node.Mutex, "a", u, false))
 	select {
 	case <-u.crit:
 		t.Error("a failed lock was created anew")
@@ -177,10 +177,12 @@ func TestMisfits(t *testing.T) {
 		change func(*node.Config)
 		want   []string
 	}{
-		{"epoch", func(c *node.Config) { c.Epoch = 8 }, []string{"epoch 7", "8"}},
-		{"members", func(c *node.Config) { c.Peers = c.Peers[:1] }, []string{"number of members", "2 there", "1 here"}},
-		{"kind", func(c *node.Config) { c.Kind = 9 }, []string{"kind of locks", "1 there", "9 here"}},
-		{"algorithm", func(c *node.Config) { c.Host = node.HostOf(other) }, []string{"keeper there", "seeker here"}},
+		{"members", func(c *node.Config) { c.Peers = c.Peers[:1] }, []string{"names of the servers", "s1,s2 there", "s1 here"}},
+		{"another member", func(c *node.Config) {
+			c.Peers = []node.Peer{peers[0], {Name: "s3", Addr: peers[1].Addr}}
+		}, []string{"names of the servers", "s1,s2 there", "s1,s3 here"}},
+		{"groups", func(c *node.Config) { c.Groups = "a,b" }, []string{"groups of servers", "none there", "a,b here"}},
+		{"algorithm", func(c *node.Config) { c.Hosts = mutexes(node.HostOf(other)) }, []string{"algorithm of kind mutex", "keeper there", "seeker here"}},
 		{"name", func(c *node.Config) {
 			c.Peers = []node.Peer{{Name: "t1", Addr: peers[0].Addr}, peers[1]}
 		}, []string{"name of the server", "s1 there", "t1 here"}},
@@ -189,7 +191,7 @@ func TestMisfits(t *testing.T) {
 		}, []string{"/nonexistent/socket", "no such file"}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			c := node.Config{ID: node.NewClientID(), Host: host, Peers: peers, Epoch: 7}
+			c := node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: peers, Epoch: 7}
 			test.change(&c)
 			n := start(t, c)
 			var err error
@@ -224,7 +226,7 @@ func TestIdleInstancesGo(t *testing.T) {
 			u := newProbe()
 			for k := p; k < names; k += parallel {
 				name := fmt.Sprint("once-", k)
-				if err := c.Try(name, u, false); err != nil {
+				if err := c.Try(node.Mutex, name, u, false); err != nil {
 					t.Error(err)
 					return
 				}
@@ -262,11 +264,11 @@ func TestCallsFromCallbacks(t *testing.T) {
 			close(done)
 			return
 		}
-		if err := c.Try("a", u, false); err != nil {
+		if err := c.Try(node.Mutex, "a", u, false); err != nil {
 			t.Error(err)
 		}
 	}
-	must(t, c.Try("a", u, false))
+	must(t, c.Try(node.Mutex, "a", u, false))
 	select {
 	case <-done:
 	case <-time.After(10 * time.Second):
@@ -278,18 +280,18 @@ func TestCancel(t *testing.T) {
 	host := node.HostOf(keeper(nil))
 	_, peers := clusterAt(t, 1, false, host, nil)
 	c := start(t, node.Config{
-		ID: node.NewClientID(), Host: host,
+		ID: node.NewClientID(), Hosts: mutexes(host),
 		Peers: []node.Peer{{Name: "s1", Addr: "unix:/nonexistent/socket"}},
 	})
 	u := newProbe()
-	must(t, c.Try("a", u, false))
+	must(t, c.Try(node.Mutex, "a", u, false))
 	c.Exit("a") // not inside: no effect
 	c.Cancel("a")
 	if why := <-u.rem; why != "" {
 		t.Errorf("Rem(%q)", why)
 	}
 	d := clients(t, 1, peers, host, nil)[0]
-	must(t, d.Try("a", u, false))
+	must(t, d.Try(node.Mutex, "a", u, false))
 	<-u.crit
 	d.Cancel("a") // too late: no effect
 	d.Exit("a")
@@ -306,7 +308,7 @@ func TestClosed(t *testing.T) {
 	c := clients(t, 1, peers, host, nil)[0]
 	must(t, c.Close())
 	must(t, c.Close())
-	if err := c.Try("a", newProbe(), false); !errors.Is(err, node.ErrClosed) {
+	if err := c.Try(node.Mutex, "a", newProbe(), false); !errors.Is(err, node.ErrClosed) {
 		t.Errorf("Try: %v", err)
 	}
 	if err := c.WaitAlive(t.Context(), 1); !errors.Is(err, node.ErrClosed) {
@@ -339,7 +341,7 @@ func TestServersLoseMemory(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			servers[k], err = node.Start(node.Config{ID: protocol.ID(k), Host: host, Peers: peers, Listener: l})
+			servers[k], err = node.Start(node.Config{ID: protocol.ID(k), Hosts: mutexes(host), Peers: peers, Listener: l})
 			if err != nil {
 				t.Error(err)
 			}

@@ -108,7 +108,12 @@ func (s *stranger) ends() {
 }
 
 var greeting = transport.Hello{
-	From: 1000, ToName: "s1", Incarnation: 5, Session: 1, Members: 1, Kind: 1, Algorithm: "keeper",
+	From: 1000, ToName: "s1", Incarnation: 5, Session: 1, Members: "s1", Kinds: runs("keeper"),
+}
+
+// runs is what a process says that runs an algorithm for exclusive locks.
+func runs(algorithm string) []transport.Kind {
+	return []transport.Kind{{Number: 1, Algorithm: algorithm}}
 }
 
 func message(seq uint64, kind uint8, name string, body ...byte) func([]byte) []byte {
@@ -121,7 +126,7 @@ func TestStrangers(t *testing.T) {
 	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxLocks, c.Lease = 64, time.Second })
 	honest := clients(t, 1, peers, host, nil)[0]
 	u := newProbe()
-	must(t, honest.Try("honest", u, false))
+	must(t, honest.Try(node.Mutex, "honest", u, false))
 	<-u.crit
 	for k, test := range []struct {
 		name  string
@@ -129,8 +134,10 @@ func TestStrangers(t *testing.T) {
 		want  string // what the refusal says, "" for none
 	}{
 		{"malformed message", []func([]byte) []byte{message(1, 1, "a", 77)}, ""},
-		{"another kind", []func([]byte) []byte{message(1, 2, "a", enter)}, `kind of lock "a": 1 there, 2 here`},
-		{"no name", []func([]byte) []byte{message(1, 1, "", enter)}, "lock messages"},
+		{"a name beyond all bounds", []func([]byte) []byte{message(1, 1, strings.Repeat("x", 4097), enter)}, ""},
+		{"a refusal of a name", []func([]byte) []byte{
+			transport.Item{Type: transport.RefuseNameItem, Seq: 1, Kind: 1, Name: []byte("a")}.Append,
+		}, "refusal of a name"},
 		{"a gap", []func([]byte) []byte{message(2, 1, "a", enter)}, ""},
 		{"a late hello", []func([]byte) []byte{greeting.Append}, ""},
 		{"garbage", []func([]byte) []byte{func(b []byte) []byte { return append(b, 99, 99, 99) }}, ""},
@@ -240,13 +247,13 @@ func TestMessagesOfServersOnly(t *testing.T) {
 		for k, p := range peers {
 			s := visit(t, p.Addr)
 			h := greeting
-			h.To, h.ToName, h.Members, h.Algorithm = protocol.ID(k), p.Name, 4, "sigma"
+			h.To, h.ToName, h.Members, h.Kinds = protocol.ID(k), p.Name, "s1,s2,s3,s4", runs("sigma")
 			s.say(h.Append)
 			s.until(transport.WelcomeItem)
 			s.say(message(1, 1, "a", sigma.Algorithm.Append(nil, sigma.Message{Kind: uint8(kind)})...))
 			s.ends()
 		}
-		must(t, c.Try("a", u, false))
+		must(t, c.Try(node.Mutex, "a", u, false))
 		select {
 		case <-u.crit:
 		case <-time.After(5 * time.Second):
@@ -334,7 +341,7 @@ func TestClientOfPeers(t *testing.T) {
 		c.Call = func(from protocol.ID, request []byte) []byte { return append(request, '!') }
 	})
 	c := clients(t, 1, peers, host, nil)[0]
-	if err := c.Try("a", newProbe(), false); err == nil || !strings.Contains(err.Error(), "not a user") {
+	if err := c.Try(node.Mutex, "a", newProbe(), false); err == nil || !strings.Contains(err.Error(), "not a user") {
 		t.Errorf("Try: %v", err)
 	}
 	for k := range peers {
@@ -344,7 +351,7 @@ func TestClientOfPeers(t *testing.T) {
 	}
 	s := visit(t, peers[0].Addr)
 	h := greeting
-	h.Members, h.Algorithm = 3, "ricart-agrawala"
+	h.Members, h.Kinds = "s1,s2,s3", runs("ricart-agrawala")
 	s.say(h.Append, message(1, 1, "a", 0, 1))
 	s.until(transport.WelcomeItem)
 	s.say(message(1, 1, "a", 0, 1))
@@ -415,13 +422,13 @@ func TestConfig(t *testing.T) {
 	peers := []node.Peer{{Name: "a", Addr: "127.0.0.1:1"}, {Name: "b", Addr: "unix:/tmp/b"}}
 	for want, c := range map[string]node.Config{
 		"no algorithm":      {},
-		"no members":        {Host: host},
-		"slot table":        {Host: host, Peers: peers, System: protocol.Config{N: 3}},
-		"needs a listener":  {Host: host, Peers: peers},
-		`two members`:       {Host: host, ID: 9, Peers: []node.Peer{peers[0], peers[0]}},
-		"address \"nowhere": {Host: host, ID: 9, Peers: []node.Peer{{Name: "a", Addr: "nowhere"}}},
-		"the lease 1ns":     {Host: host, ID: 9, Peers: peers, Lease: 1},
-		"drift 2":           {Host: host, ID: 9, Peers: peers, ClockDrift: 2},
+		"no members":        {Hosts: mutexes(host)},
+		"slot table":        {Hosts: mutexes(host), Peers: peers, System: protocol.Config{N: 3}},
+		"needs a listener":  {Hosts: mutexes(host), Peers: peers},
+		`two members`:       {Hosts: mutexes(host), ID: 9, Peers: []node.Peer{peers[0], peers[0]}},
+		"address \"nowhere": {Hosts: mutexes(host), ID: 9, Peers: []node.Peer{{Name: "a", Addr: "nowhere"}}},
+		"the lease 1ns":     {Hosts: mutexes(host), ID: 9, Peers: peers, Lease: 1},
+		"drift 2":           {Hosts: mutexes(host), ID: 9, Peers: peers, ClockDrift: 2},
 	} {
 		n, err := node.Start(c)
 		if err == nil {
@@ -447,17 +454,17 @@ func FuzzFrames(f *testing.F) {
 	l, err := network.Listen("s1")
 	must(f, err)
 	start(f, node.Config{
-		Host: host, Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Listener: l,
+		Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Listener: l,
 		Call: func(from protocol.ID, request []byte) []byte { return request },
 	})
 	honest := start(f, node.Config{
-		ID: node.NewClientID(), Host: host, Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
+		ID: node.NewClientID(), Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
 		Dial: func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
 	})
 	must(f, honest.WaitAlive(f.Context(), 1))
 	u := newProbe()
 	h := greeting
-	h.Algorithm = "sigma"
+	h.Kinds = runs("sigma")
 	f.Fuzz(func(t *testing.T, items []byte) {
 		conn, err := network.Dial(t.Context(), "s1")
 		must(t, err)
@@ -476,7 +483,7 @@ func FuzzFrames(f *testing.F) {
 		// An error says that the server has seen enough.
 		_, _ = conn.Write(frame(func(b []byte) []byte { return append(b, items...) }))
 		_, _ = conn.Write(frame(transport.Item{Type: transport.ByeItem}.Append))
-		must(t, honest.Try("a", u, false))
+		must(t, honest.Try(node.Mutex, "a", u, false))
 		select {
 		case <-u.crit:
 		case <-time.After(20 * time.Second): // more than a lease

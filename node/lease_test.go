@@ -112,7 +112,7 @@ func newSlowBubble(t *testing.T, lease, delay time.Duration, serverRate, clientR
 		t.Fatal(err)
 	}
 	host := node.HostOf(keeper(b.diary.add))
-	c := node.Config{Host: host, Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Lease: lease, Dial: b.cable.dial}
+	c := node.Config{Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Lease: lease, Dial: b.cable.dial}
 	server := c
 	server.Listener, server.Boot = l, boot(serverRate)
 	b.server = start(t, server)
@@ -150,7 +150,7 @@ func TestClientLapsesFirst(t *testing.T) {
 			b := newSlowBubble(t, 10*time.Second, time.Duration(r.Int64N(int64(time.Second))), rate(), rate())
 			defer b.close()
 			u := newProbe()
-			if err := b.client.Try("a", u, false); err != nil {
+			if err := b.client.Try(node.Mutex, "a", u, false); err != nil {
 				t.Fatal(err)
 			}
 			<-u.crit
@@ -206,7 +206,7 @@ func TestBreakIsNoLapse(t *testing.T) {
 		for k := range 100 {
 			b.cable.set(true)
 			u := newProbe()
-			if err := b.client.Try("a", u, false); err != nil {
+			if err := b.client.Try(node.Mutex, "a", u, false); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -235,7 +235,7 @@ func TestNewSession(t *testing.T) {
 			b := newBubble(t, 10*time.Second, 0.9999, 1)
 			defer b.close()
 			u := newProbe()
-			if err := b.client.Try("a", u, false); err != nil {
+			if err := b.client.Try(node.Mutex, "a", u, false); err != nil {
 				t.Fatal(err)
 			}
 			<-u.crit
@@ -249,7 +249,7 @@ func TestNewSession(t *testing.T) {
 			}
 			b.client.Exit("a")
 			<-u.rem
-			if err := b.client.Try("a", u, false); err != nil {
+			if err := b.client.Try(node.Mutex, "a", u, false); err != nil {
 				t.Fatal(err)
 			}
 			<-u.crit
@@ -280,7 +280,7 @@ func TestBye(t *testing.T) {
 		defer b.close()
 		held, gone := newProbe(), newProbe()
 		for name, u := range map[string]*probe{"held": held, "gone": gone} {
-			if err := b.client.Try(name, u, false); err != nil {
+			if err := b.client.Try(node.Mutex, name, u, false); err != nil {
 				t.Fatal(err)
 			}
 			<-u.crit
@@ -313,7 +313,7 @@ func TestCloseIsBounded(t *testing.T) {
 		defer b.close()
 		b.cable.set(true)
 		u := newProbe()
-		if err := b.client.Try("a", u, false); err != nil {
+		if err := b.client.Try(node.Mutex, "a", u, false); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -335,7 +335,7 @@ func TestSuspendedClient(t *testing.T) {
 		b := newBubble(t, 10*time.Second, 1, 1)
 		defer b.close()
 		u := newProbe()
-		must(t, b.client.Try("a", u, false))
+		must(t, b.client.Try(node.Mutex, "a", u, false))
 		<-u.crit
 		time.Sleep(time.Minute)
 		b.diary.take()
@@ -348,7 +348,7 @@ func TestSuspendedClient(t *testing.T) {
 		if got := b.diary.take(); len(got) < 2 || got[0].String() != "client suspect" {
 			t.Errorf("%v", got)
 		}
-		must(t, b.client.Try("a", u, false))
+		must(t, b.client.Try(node.Mutex, "a", u, false))
 		time.Sleep(time.Second)
 		if b.client.Alive() != 1 {
 			t.Error("no new session")
@@ -363,7 +363,7 @@ func TestResumedClient(t *testing.T) {
 		b := newBubble(t, 10*time.Minute, 1, 1)
 		defer b.close()
 		u := newProbe()
-		must(t, b.client.Try("a", u, false))
+		must(t, b.client.Try(node.Mutex, "a", u, false))
 		<-u.crit
 		time.Sleep(10*time.Second + 10*time.Millisecond) // not at a round instant
 		b.diary.take()
@@ -388,7 +388,7 @@ func TestHeartbeatAmongMessages(t *testing.T) {
 		must(t, err)
 		defer l.Close()
 		client := start(t, node.Config{
-			ID: node.NewClientID(), Host: node.HostOf(keeper(nil)), Lease: time.Second,
+			ID: node.NewClientID(), Hosts: mutexes(node.HostOf(keeper(nil))), Lease: time.Second,
 			Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
 			Dial:  func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
 		})
@@ -401,7 +401,7 @@ func TestHeartbeatAmongMessages(t *testing.T) {
 		s.say(transport.Welcome{Incarnation: 1, Session: 1, Lease: time.Second}.Append)
 		must(t, client.WaitAlive(t.Context(), 1))
 		for k := range 3500 { // of the 4 MB that a window may hold
-			must(t, client.Try(fmt.Sprintf("%01000d", k), newProbe(), false))
+			must(t, client.Try(node.Mutex, fmt.Sprintf("%01000d", k), newProbe(), false))
 		}
 		synctest.Wait()
 		began := time.Now()

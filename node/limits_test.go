@@ -25,7 +25,7 @@ func TestReleasedLocksDoNotCount(t *testing.T) {
 	c := clients(t, 1, peers, host, fenced)[0]
 	before := sessionNumbers(c)
 	long := newProbe()
-	must(t, c.Try("long", long, false))
+	must(t, c.Try(node.Mutex, "long", long, false))
 	<-long.crit
 	var users sync.WaitGroup
 	for k := range 8 {
@@ -33,7 +33,7 @@ func TestReleasedLocksDoNotCount(t *testing.T) {
 			u := newProbe()
 			for j := range 50 {
 				name := fmt.Sprintf("job-%d-%d", k, j)
-				if err := c.Try(name, u, false); err != nil {
+				if err := c.Try(node.Mutex, name, u, false); err != nil {
 					t.Error(err)
 					return
 				}

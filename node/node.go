@@ -37,27 +37,21 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// Kind is the kind of a lock name, part of its identity on the wire.
-type Kind uint8
-
-// Mutex is the kind of exclusive locks.
-const Mutex Kind = 1
-
-// A Peer is a member: the static slot table is a list of them, in the order of
-// their ids.
-type Peer struct {
-	Name string // virtual server name
-	Addr string // host:port, or unix:/path
-}
-
 // Config describes a node. The zero values of optional fields are the defaults.
 type Config struct {
 	ID     protocol.ID // a member if below len(Peers), else a client: NewClientID
 	System protocol.Config
-	Kind   Kind // default Mutex
-	Host   Host
-	Peers  []Peer // every member
-	Epoch  uint64 // of the slot table, in every frame; another epoch is refused
+	// Hosts make the processes, for each kind of lock that this node serves or uses.
+	// All share its sessions, so their algorithms have the same users and detector.
+	Hosts map[Kind]Host
+	Peers []Peer // the slot table: every member. SetTable replaces it
+	Epoch uint64 // of the slot table, in every frame; members refuse older ones
+
+	// Groups names the groups of servers that lock names are spread over, for the two
+	// ends to agree on. Owns says why a lock does not belong to this member's group.
+	// nil: there is one group, which has all names.
+	Groups string
+	Owns   func(name string) error
 
 	Listener net.Listener // where a member accepts; nil at a client. Close closes it
 	// TLS is for dialing; nil: plaintext. A TLS listener is the caller's. Without a
@@ -130,7 +124,8 @@ func RequestID(client protocol.ID, request uint64) string {
 // A Node hosts processes until it is closed.
 type Node struct {
 	c           Config
-	info        protocol.Info
+	info        protocol.Info // of any host: they agree in what is asked of it
+	table       atomic.Pointer[table]
 	incarnation uint64
 	started     time.Time // of timers
 	clock       clock
@@ -150,6 +145,8 @@ type Node struct {
 	closing  bool
 
 	done      chan struct{} // closed when Close is done
+	tables    sync.Mutex    // one table is replaced at a time; taken before mu
+	newest    atomic.Uint64 // the highest epoch that others had and this member not
 	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
 	watch     chan struct{} // wakes the watcher of leases
 	calls     chan struct{} // one element for each control request being answered
@@ -165,7 +162,7 @@ func Start(c Config) (*Node, error) {
 	}
 	n := &Node{
 		c:           c,
-		info:        c.Host.Info(),
+		info:        c.anyHost().Info(),
 		incarnation: c.incarnation(),
 		started:     time.Now(),
 		seed:        maphash.MakeSeed(),
@@ -178,6 +175,7 @@ func Start(c Config) (*Node, error) {
 		late:        make(chan record, maxLate),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.replaceTable(c.Epoch, c.Peers)
 	for range runtime.GOMAXPROCS(0) {
 		n.shards = append(n.shards, newShard(n))
 	}
@@ -206,8 +204,8 @@ func Start(c Config) (*Node, error) {
 
 // complete fills in the defaults and says what is wrong.
 func (c *Config) complete() error {
-	if c.Host == nil {
-		return errors.New("no algorithm to host")
+	if err := c.checkHosts(); err != nil {
+		return err
 	}
 	if c.System.N == 0 {
 		c.System.N = len(c.Peers)
@@ -222,21 +220,8 @@ func (c *Config) complete() error {
 	case !c.member() && c.Listener != nil:
 		return errors.New("a client does not listen")
 	}
-	for i, p := range c.Peers {
-		if p.Name == "" || len(p.Name) > 255 {
-			return fmt.Errorf("member %d: the name %q must have 1 to 255 bytes", i, p.Name)
-		}
-		if slices.ContainsFunc(c.Peers[:i], func(q Peer) bool { return q.Name == p.Name }) {
-			return fmt.Errorf("two members are called %q", p.Name)
-		}
-		if c.Dial == nil && protocol.ID(i) != c.ID {
-			if err := transport.CheckAddr(p.Addr); err != nil {
-				return fmt.Errorf("member %s: %w", p.Name, err)
-			}
-		}
-	}
-	if c.Kind == 0 {
-		c.Kind = Mutex
+	if err := c.checkTable(c.Epoch, c.Peers); err != nil {
+		return err
 	}
 	if c.Lease == 0 {
 		c.Lease = 10 * time.Second
@@ -252,12 +237,6 @@ func (c *Config) complete() error {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Dial == nil {
-		tls := c.TLS
-		c.Dial = func(ctx context.Context, p Peer) (net.Conn, error) {
-			return transport.Dial(ctx, p.Name, p.Addr, tls)
-		}
 	}
 	if c.Boot == nil {
 		c.Boot = bootTime
@@ -332,22 +311,27 @@ func (n *Node) mayTalk(id protocol.ID) bool {
 // name is what people call process id.
 func (n *Node) name(id protocol.ID) string {
 	if n.isMember(id) {
-		return n.c.Peers[id].Name
+		return n.c.Peers[id].Name // which never changes
 	}
 	return fmt.Sprintf("client %x", uint64(id))
 }
 
-// Try lets u try to enter the lock called name; with once it gives up as soon as
-// somebody else seems to be first. A node has one user a lock at a time: Try
-// fails with ErrBusy while another one is not in its remainder section.
-func (n *Node) Try(name string, u User, once bool) error {
-	if name == "" || len(name) > transport.MaxName {
-		return fmt.Errorf("node: the name of a lock has 1 to %d bytes, not %d", transport.MaxName, len(name))
+// Try lets u try to enter the lock called name, of a kind; with once it gives up as
+// soon as somebody else seems to be first. A node has one user a name at a time: Try
+// fails with ErrBusy while another one is not in its remainder section. A member that
+// does not serve this name, or knows it as another kind, makes the user leave: it is
+// told Rem with what the member says.
+func (n *Node) Try(kind Kind, name string, u User, once bool) error {
+	if err := transport.CheckName(name); err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	if n.c.Hosts[kind] == nil {
+		return fmt.Errorf("node: lock %q: this process has no algorithm for %s", name, kind.noun())
 	}
 	if (n.info.Users == protocol.Members) != n.isMember(n.c.ID) {
 		return fmt.Errorf("node: %s is not a user of %s", n.name(n.c.ID), n.info.Name)
 	}
-	return n.shard(name).try(name, u, once)
+	return n.shard(name).try(kind, name, u, once)
 }
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where

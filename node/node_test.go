@@ -43,6 +43,9 @@ func (p *probe) Rem(reason string)                { p.rem <- reason }
 func (p *probe) Ejected()                         { p.ejected <- struct{}{} }
 func (p *probe) Supported(map[protocol.ID]uint64) {}
 
+// mutexes has a host serve exclusive locks.
+func mutexes(h node.Host) map[node.Kind]node.Host { return map[node.Kind]node.Host{node.Mutex: h} }
+
 // listen listens on loopback, or on a unix socket.
 func listen(t testing.TB, unix bool, i int) (net.Listener, string) {
 	t.Helper()
@@ -80,7 +83,7 @@ func clusterAt(
 	}
 	nodes := make([]*node.Node, n)
 	for i := range nodes {
-		c := node.Config{ID: protocol.ID(i), Host: host, Peers: peers, Listener: listeners[i]}
+		c := node.Config{ID: protocol.ID(i), Hosts: mutexes(host), Peers: peers, Listener: listeners[i]}
 		if change != nil {
 			change(&c)
 		}
@@ -120,7 +123,7 @@ func count(t *testing.T, nodes []*node.Node, locks, entries int) {
 			wg.Go(func() {
 				u, name := newProbe(), fmt.Sprint("lock-", k)
 				for range entries {
-					if err := n.Try(name, u, false); err != nil {
+					if err := n.Try(node.Mutex, name, u, false); err != nil {
 						t.Errorf("node %d: %v", i, err)
 						return
 					}
@@ -167,7 +170,7 @@ func clients(t testing.TB, k int, peers []node.Peer, host node.Host, change func
 	t.Helper()
 	nodes := make([]*node.Node, k)
 	for i := range nodes {
-		c := node.Config{ID: node.NewClientID(), Host: host, Peers: peers}
+		c := node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: peers}
 		if change != nil {
 			change(&c)
 		}
@@ -221,16 +224,16 @@ func TestOthers(t *testing.T) {
 func TestBusy(t *testing.T) {
 	n := cluster(t, 3, false, node.HostOf(ricartagrawala.Algorithm), nil)[0]
 	u := newProbe()
-	if err := n.Try("a", u, false); err != nil {
+	if err := n.Try(node.Mutex, "a", u, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Try("a", newProbe(), false); !errors.Is(err, node.ErrBusy) {
+	if err := n.Try(node.Mutex, "a", newProbe(), false); !errors.Is(err, node.ErrBusy) {
 		t.Errorf("a second user: %v, want ErrBusy", err)
 	}
 	<-u.crit
 	n.Exit("a")
 	<-u.rem
-	if err := n.Try("a", u, false); err != nil {
+	if err := n.Try(node.Mutex, "a", u, false); err != nil {
 		t.Errorf("after Rem: %v", err)
 	}
 	<-u.crit
@@ -247,13 +250,13 @@ func TestTLS(t *testing.T) {
 	})
 	count(t, clients(t, 2, peers, host, func(c *node.Config) { c.TLS = &tls.Config{RootCAs: trusted} }), 2, 20)
 
-	stranger := start(t, node.Config{ID: node.NewClientID(), Host: host, Peers: peers, TLS: &tls.Config{}})
+	stranger := start(t, node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: peers, TLS: &tls.Config{}})
 	eventually(t, "the certificate is refused", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		return strings.Contains(stranger.WaitAlive(ctx, 1).Error(), "certificate")
 	})
-	plain := start(t, node.Config{ID: node.NewClientID(), Host: host, Peers: peers})
+	plain := start(t, node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: peers})
 	eventually(t, "a client without TLS hears that it is wanted", func() bool {
 		_, err := plain.Call(t.Context(), 0, nil)
 		return errors.Is(err, transport.ErrWantsTLS)

@@ -63,14 +63,14 @@ func TestAlgorithmPanics(t *testing.T) {
 			c := clients(t, 1, peers, f.host(), nil)[0]
 			u := newProbe()
 			pass := func(name string) {
-				must(t, c.Try(name, u, false))
+				must(t, c.Try(node.Mutex, name, u, false))
 				<-u.crit
 				c.Exit(name)
 				<-u.rem
 			}
 			pass("a")
 			part(f).Store(true)
-			must(t, c.Try("a", u, false))
+			must(t, c.Try(node.Mutex, "a", u, false))
 			select {
 			case <-u.crit: // the state is looked at when the user has left
 				c.Exit("a")
@@ -81,7 +81,7 @@ func TestAlgorithmPanics(t *testing.T) {
 				}
 			}
 			eventually(t, "the lock has failed", func() bool {
-				return errors.Is(c.Try("a", newProbe(), false), node.ErrFailed)
+				return errors.Is(c.Try(node.Mutex, "a", newProbe(), false), node.ErrFailed)
 			})
 			part(f).Store(false)
 			must(t, c.WaitAlive(t.Context(), 1))
@@ -105,9 +105,9 @@ func TestInspectPanics(t *testing.T) {
 	servers, peers := clusterAt(t, 1, false, host, nil)
 	u := newProbe()
 	both := clients(t, 2, peers, host, nil)
-	must(t, both[0].Try("one", u, false))
-	must(t, both[0].Try("two", u, false))
-	must(t, both[1].Try("two", u, false))
+	must(t, both[0].Try(node.Mutex, "one", u, false))
+	must(t, both[0].Try(node.Mutex, "two", u, false))
+	must(t, both[1].Try(node.Mutex, "two", u, false))
 	for range 3 {
 		<-u.crit
 	}
@@ -132,21 +132,21 @@ func TestUserPanics(t *testing.T) {
 	c := clients(t, 1, peers, host, nil)[0]
 	ejected := make(chan struct{})
 	u := &hooks{crit: func() { panic("crit") }, ejected: func() { close(ejected); panic("ejected") }, rem: func() { panic("rem") }}
-	must(t, c.Try("a", u, false))
+	must(t, c.Try(node.Mutex, "a", u, false))
 	<-ejected
 	c.Exit("a")
 	eventually(t, "the lock has failed", func() bool {
-		return errors.Is(c.Try("a", u, false), node.ErrFailed)
+		return errors.Is(c.Try(node.Mutex, "a", u, false), node.ErrFailed)
 	})
 	must(t, c.WaitAlive(t.Context(), 1))
 
 	left := make(chan struct{}, 1)
 	u = &hooks{crit: func() { c.Exit("b") }, rem: func() { left <- struct{}{}; panic("rem") }}
 	for range 2 { // it had left already
-		must(t, c.Try("b", u, false))
+		must(t, c.Try(node.Mutex, "b", u, false))
 		<-left
 	}
-	must(t, c.Try("c", &hooks{crit: func() {}, rem: func() { panic("rem") }, ejected: func() { panic("ejected") }}, false))
+	must(t, c.Try(node.Mutex, "c", &hooks{crit: func() {}, rem: func() { panic("rem") }, ejected: func() { panic("ejected") }}, false))
 	must(t, c.Close())
 }
 
@@ -158,17 +158,17 @@ func TestFailedLockIsFreeForOthers(t *testing.T) {
 	both := clients(t, 2, peers, host, nil)
 	var ejected atomic.Bool
 	inside, after := make(chan struct{}), newProbe()
-	must(t, both[0].Try("kept", &hooks{
+	must(t, both[0].Try(node.Mutex, "kept", &hooks{
 		crit:    func() { close(inside) },
 		ejected: func() { ejected.Store(true); both[0].Exit("kept") },
 		rem:     func() {},
 	}, false))
 	<-inside
 	failing := make(chan struct{})
-	must(t, both[0].Try("a", &hooks{crit: func() { close(failing); panic("crit") }, ejected: func() {}}, false))
+	must(t, both[0].Try(node.Mutex, "a", &hooks{crit: func() { close(failing); panic("crit") }, ejected: func() {}}, false))
 	<-failing
 	for _, name := range []string{"a", "kept"} {
-		must(t, both[1].Try(name, after, false))
+		must(t, both[1].Try(node.Mutex, name, after, false))
 		select {
 		case <-after.crit:
 		case <-time.After(5 * time.Second): // less than a lease

@@ -163,15 +163,16 @@ func (s *session) detach(c *conn) {
 	s.mu.Unlock()
 }
 
-// send appends a message to the window. The writer is woken by kick.
-func (s *session) send(kind Kind, name string, msg []byte) error {
+// send appends a message, or a refusal of a name, to the window. The writer is woken
+// by kick.
+func (s *session) send(t transport.Type, kind Kind, name string, msg []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dead.Load() {
 		return nil // what is sent to a dead session is lost, as it may be
 	}
 	seq, b := s.window.Next()
-	return s.window.Push(transport.AppendMessage(b, seq, uint8(kind), name, msg))
+	return s.window.Push(transport.AppendNamed(b, t, seq, uint8(kind), name, msg))
 }
 
 // kick wakes the writer.
@@ -303,7 +304,7 @@ func (n *Node) WaitAlive(ctx context.Context, k int) error {
 func (n *Node) unreachable(k int, cause error) error {
 	e := &UnreachableError{Alive: n.Alive(), Want: k, Cause: cause}
 	now := n.c.Boot()
-	for id, p := range n.c.Peers {
+	for id, p := range n.table.Load().peers {
 		id := protocol.ID(id)
 		if id == n.c.ID {
 			continue

@@ -22,7 +22,7 @@ import (
 func (c *cable) members(t *testing.T, n int, host node.Host, change func(*node.Config)) node.Config {
 	t.Helper()
 	began := time.Now()
-	client := node.Config{Host: host, Dial: c.dial, Boot: func() time.Duration { return time.Since(began) }}
+	client := node.Config{Hosts: mutexes(host), Dial: c.dial, Boot: func() time.Duration { return time.Since(began) }}
 	for k := range n {
 		name := fmt.Sprint("s", k+1)
 		client.Peers = append(client.Peers, node.Peer{Name: name, Addr: name})
@@ -133,13 +133,13 @@ func TestCutWithFullWindow(t *testing.T) {
 		held := make([]*probe, locks)
 		for k := range held {
 			held[k] = newProbe()
-			must(t, a.Try(name(k), held[k], false))
+			must(t, a.Try(node.Mutex, name(k), held[k], false))
 		}
 		for _, u := range held {
 			<-u.crit
 		}
 		wants := newProbe()
-		must(t, b.Try(name(7), wants, false))
+		must(t, b.Try(node.Mutex, name(7), wants, false))
 		time.Sleep(100 * time.Millisecond)
 		wire.set(true)
 		<-wants.crit
@@ -186,7 +186,7 @@ func TestImpostor(t *testing.T) {
 	servers, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), nil)
 	c := clients(t, 1, peers, node.HostOf(keeper(nil)), nil)[0]
 	u := newProbe()
-	must(t, c.Try("a", u, false))
+	must(t, c.Try(node.Mutex, "a", u, false))
 	<-u.crit
 	if at := time.Unix(0, int64(c.Incarnation())); at.Before(time.Now().Add(time.Hour)) {
 		t.Errorf("the incarnation can be guessed: %v", at)
@@ -223,7 +223,7 @@ func TestLapseDespiteStalledLog(t *testing.T) {
 		defer a.Close()
 		must(t, a.WaitAlive(t.Context(), 4))
 		u := newProbe()
-		must(t, a.Try("a", u, false))
+		must(t, a.Try(node.Mutex, "a", u, false))
 		<-u.crit
 		time.Sleep(10 * time.Second)
 		d.take()
@@ -277,7 +277,7 @@ func TestSessionsAtEntry(t *testing.T) {
 		defer a.Close()
 		must(t, a.WaitAlive(t.Context(), 1))
 		u := &witness{probe: newProbe()}
-		must(t, a.Try("a", u, false))
+		must(t, a.Try(node.Mutex, "a", u, false))
 		<-u.crit
 		synctest.Wait()
 		if got := fmt.Sprint(u.told); got != "[map[0:1] map[]]" || a.Alive() != 0 {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,6 +27,7 @@ type op uint8
 
 const (
 	opMessage op = iota // msg of the lock name arrived in sess
+	opRefused           // the peer of sess does not serve the lock name; msg says why
 	opOpen              // sess is the session with its peer
 	opDead              // sess has ended
 	opTry
@@ -39,6 +41,7 @@ const (
 
 type event struct {
 	op    op
+	kind  Kind // opMessage, opRefused, opTry
 	once  bool // opTry
 	sess  *session
 	next  *session // opDead: takes over where there is always a session
@@ -50,6 +53,7 @@ type event struct {
 
 // An instance is one process of one lock.
 type instance struct {
+	kind    Kind
 	name    string
 	process Instance
 	inside  bool       // its user is in the critical section
@@ -60,6 +64,8 @@ type instance struct {
 // A user is the user of one lock, from Try to Rem.
 type user struct {
 	User
+	kind     Kind
+	refusal  string                 // of a member that does not serve the lock: the reason of Rem
 	section  protocol.Section       // the shard's
 	supports map[protocol.ID]uint64 // what it was told last
 }
@@ -74,10 +80,10 @@ type shard struct {
 	business  map[*session]map[*instance]struct{}
 	timers    timers
 	random    *rand.Rand
-	current   *instance  // whose effects come
-	dirty     []*session // to be kicked
-	fresh     []byte     // the state of an instance just made; nil: unknown
-	state     []byte     // scratch
+	current   *instance       // whose effects come
+	dirty     []*session      // to be kicked
+	fresh     map[Kind][]byte // the states of instances just made, as far as they are known
+	state     []byte          // scratch
 	done      chan struct{}
 	wake      chan struct{}
 
@@ -101,6 +107,7 @@ func newShard(n *Node) *shard {
 		random:    rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 		done:      make(chan struct{}),
 		wake:      make(chan struct{}, 1),
+		fresh:     map[Kind][]byte{},
 		users:     map[string]*user{},
 		failed:    map[string]string{},
 	}
@@ -152,7 +159,7 @@ func (s *shard) signal() {
 	}
 }
 
-func (s *shard) try(name string, u User, once bool) error {
+func (s *shard) try(kind Kind, name string, u User, once bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -164,7 +171,7 @@ func (s *shard) try(name string, u User, once bool) error {
 	if s.users[name] != nil {
 		return fmt.Errorf("%w: %q", ErrBusy, name)
 	}
-	s.users[name] = &user{User: u}
+	s.users[name] = &user{User: u, kind: kind}
 	s.queue = append(s.queue, event{op: opTry, text: name, once: once})
 	s.signal()
 	return nil
@@ -221,6 +228,8 @@ func (s *shard) handle(e *event) {
 	switch e.op {
 	case opMessage:
 		s.message(e)
+	case opRefused:
+		s.refused(e)
 	case opOpen:
 		s.open(e.sess)
 	case opDead:
@@ -228,7 +237,7 @@ func (s *shard) handle(e *event) {
 	case opTry:
 		s.tryEvent(e)
 	case opCancel:
-		if u := s.user(e.text); u != nil && u.section == protocol.InTry && s.n.info.Cancels {
+		if u := s.user(e.text); u != nil && u.section == protocol.InTry && s.cancels(u.kind) {
 			s.stepUser(e.text, protocol.Input{Kind: protocol.Cancel})
 		}
 	case opExit:
@@ -250,11 +259,15 @@ func (s *shard) message(e *event) {
 		return
 	}
 	i := s.instances[string(e.name)]
-	if i == nil {
-		if len(s.failed) > 0 && s.failed[string(e.name)] != "" {
+	if i == nil && len(s.failed) > 0 && s.failed[string(e.name)] != "" {
+		return
+	}
+	if i == nil || i.kind != e.kind {
+		if why := s.unserved(i, e); why != "" {
+			s.refuseName(e, why)
 			return
 		}
-		i = s.create(string(e.name))
+		i = s.create(e.kind, string(e.name))
 	}
 	s.note(i, e.sess)
 	if e.sess.dead.Load() { // it had too much business
@@ -278,7 +291,7 @@ func (s *shard) open(sess *session) {
 	incarnation := sess.incarnation
 	sess.mu.Unlock()
 	s.live[sess.id] = incarnation
-	s.fresh = nil
+	clear(s.fresh)
 	s.stepAll(protocol.Input{Kind: protocol.Restore, From: sess.id, Arg: incarnation})
 }
 
@@ -304,7 +317,7 @@ func (s *shard) dead(e *event) {
 	switch {
 	case s.restores(sess):
 		s.live[sess.id] = 0
-		s.fresh = nil
+		clear(s.fresh)
 		s.stepAll(suspect)
 	case s.n.isMember(s.n.c.ID) && !s.n.isMember(sess.id) && s.n.info.Detector != protocol.NoDetector:
 		for i := range business {
@@ -327,7 +340,11 @@ func (s *shard) stepAll(in protocol.Input) {
 func (s *shard) tryEvent(e *event) {
 	u := s.user(e.text)
 	u.section = protocol.InTry
-	if why := s.failed[e.text]; why != "" {
+	why := s.failed[e.text]
+	if i := s.instances[e.text]; i != nil && i.kind != u.kind {
+		why = otherKind(i, u.kind)
+	}
+	if why != "" {
 		s.leave(e.text)
 		s.tell(e.text, func() { u.Rem(why) })
 		return
@@ -344,7 +361,7 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 	i := s.instances[name]
 	if i != nil || in.Kind == protocol.Try {
 		if i == nil {
-			i = s.create(name)
+			i = s.create(s.user(name).kind, name)
 		}
 		s.step(i, in, nil, nil)
 		return
@@ -357,8 +374,8 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 }
 
 // create makes an instance: Start, and what a client knows of the members.
-func (s *shard) create(name string) *instance {
-	i := &instance{name: name, process: s.n.c.Host.New(s.n.c.ID, s.n.c.System)}
+func (s *shard) create(kind Kind, name string) *instance {
+	i := &instance{kind: kind, name: name, process: s.n.c.Hosts[kind].New(s.n.c.ID, s.n.c.System)}
 	s.instances[name] = i
 	s.begin(func(in protocol.Input) error {
 		if s.instances[name] == i {
@@ -469,30 +486,33 @@ func (s *shard) dropIfIdle(i *instance) {
 	if len(i.timers) > 0 || s.instances[i.name] != i || s.user(i.name) != nil {
 		return
 	}
-	if s.fresh == nil && !s.makeFresh() {
-		return
+	fresh := s.fresh[i.kind]
+	if fresh == nil {
+		if fresh = s.makeFresh(i.kind); fresh == nil {
+			return
+		}
 	}
 	var err error
 	if s.state, err = i.process.AppendState(s.state[:0]); err != nil {
 		s.fail(i, err.Error())
-	} else if bytes.Equal(s.state, s.fresh) {
+	} else if bytes.Equal(s.state, fresh) {
 		s.remove(i)
 	}
 }
 
-// makeFresh computes the state of an instance made now, if there is one.
-func (s *shard) makeFresh() bool {
-	p := s.n.c.Host.New(s.n.c.ID, s.n.c.System)
+// makeFresh computes the state of an instance made now; nil if there is none.
+func (s *shard) makeFresh(kind Kind) []byte {
+	p := s.n.c.Hosts[kind].New(s.n.c.ID, s.n.c.System)
 	err := s.begin(func(in protocol.Input) error {
 		in.Now = s.n.clock.now()
 		return p.Step(in, nil, nowhere{})
 	})
 	fresh, stateErr := p.AppendState([]byte{})
 	if err != nil || stateErr != nil {
-		return false
+		return nil
 	}
-	s.fresh = fresh
-	return true
+	s.fresh[kind] = fresh
+	return fresh
 }
 
 type nowhere struct{}
@@ -582,7 +602,7 @@ func (s *shard) Effect(a protocol.Act, msg []byte) {
 		i.inside = false
 		if u := s.user(i.name); u != nil {
 			s.leave(i.name)
-			s.tell(i.name, func() { u.Rem(a.Reason) }) // it has left, whatever it does
+			s.tell(i.name, func() { u.Rem(cmp.Or(u.refusal, a.Reason)) }) // it has left, whatever it does
 		}
 	case protocol.SetTimer:
 		after := time.Duration(a.After)
@@ -661,7 +681,12 @@ func (s *shard) send(i *instance, to protocol.ID, msg []byte) {
 		return
 	}
 	s.note(i, p)
-	if err := p.send(s.n.c.Kind, i.name, msg); err != nil {
+	s.push(p, transport.MessageItem, i.kind, i.name, msg)
+}
+
+// push appends an item to the window of a session, which is dropped when it is full.
+func (s *shard) push(p *session, t transport.Type, kind Kind, name string, body []byte) {
+	if err := p.send(t, kind, name, body); err != nil {
 		s.n.drop(p, err, nil)
 		return
 	}
@@ -747,7 +772,7 @@ func (s *shard) lock(name string) []Lock {
 	if err != nil {
 		s.n.c.Log.Error("no standing", "lock", name, "error", err)
 	}
-	return []Lock{{name, s.n.c.Kind, standing, err}}
+	return []Lock{{name, i.kind, standing, err}}
 }
 
 // close tells the users that it is over. rest is what will not be handled.

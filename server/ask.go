@@ -45,8 +45,7 @@ func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 	n, err := node.Start(node.Config{
 		ID:     node.NewClientID(),
 		System: slots.System(len(table), c.ClockBound),
-		Kind:   node.Mutex,
-		Host:   host(),
+		Hosts:  hosts(),
 		Peers:  table,
 		Epoch:  c.Epoch,
 		TLS:    c.TLS,

@@ -15,6 +15,7 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // Config describes a server. Name and Servers are required.
@@ -94,7 +95,7 @@ func New(c Config) (*Server, error) {
 		if addr == "" {
 			addr = table[i].Addr
 		}
-		if err := slots.CheckAddr(addr); err != nil {
+		if err := transport.CheckListen(addr); err != nil {
 			return nil, fmt.Errorf("server: %w", err)
 		}
 		if s.listener, err = listen(addr, c.TLS, c.Insecure); err != nil {
@@ -119,8 +120,7 @@ func (s *Server) Run(ctx context.Context) error {
 	n, err := node.Start(node.Config{
 		ID:       s.id,
 		System:   slots.System(len(c.Servers), c.ClockBound),
-		Kind:     node.Mutex,
-		Host:     host(),
+		Hosts:    hosts(),
 		Peers:    c.Servers,
 		Epoch:    c.Epoch,
 		Listener: s.listener,
@@ -148,8 +148,10 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// host makes the processes of exclusive locks.
-func host() node.Host { return catalog.Find("sigma", "").Host() }
+// hosts make the processes of each kind of lock.
+func hosts() map[node.Kind]node.Host {
+	return map[node.Kind]node.Host{node.Mutex: catalog.Find("sigma", "").Host()}
+}
 
 // clients is how many clients have a session.
 func (s *Server) clients() int {

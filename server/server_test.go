@@ -161,7 +161,7 @@ func client(t *testing.T, l *Local, label string) *node.Node {
 	t.Helper()
 	n, err := node.Start(node.Config{
 		ID: node.NewClientID(), System: slots.System(len(l.Servers()), slots.DefaultClockBound),
-		Host: host(), Peers: l.Servers(), Label: label,
+		Hosts: hosts(), Peers: l.Servers(), Label: label,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestLocal(t *testing.T) {
 		t.Errorf("%d clients, want 1", k)
 	}
 	u := make(user, 1)
-	if err := n.Try("a", u, false); err != nil {
+	if err := n.Try(node.Mutex, "a", u, false); err != nil {
 		t.Fatal(err)
 	}
 	u.want(t, "crit")
@@ -222,11 +222,11 @@ func TestAsk(t *testing.T) {
 	l := startLocal(t)
 	first, second := client(t, l, "first"), client(t, l, "second")
 	u, v := make(user, 1), make(user, 1)
-	if err := first.Try("a", u, false); err != nil {
+	if err := first.Try(node.Mutex, "a", u, false); err != nil {
 		t.Fatal(err)
 	}
 	u.want(t, "crit")
-	if err := second.Try("a", v, false); err != nil {
+	if err := second.Try(node.Mutex, "a", v, false); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -291,15 +291,15 @@ func TestAsk(t *testing.T) {
 }
 
 // TestPages: a server that knows more than fits into one frame tells it in
-// pages, whatever bytes are in the names.
+// pages, whatever text the names are.
 func TestPages(t *testing.T) {
 	l := startLocal(t)
 	n := client(t, l, "many")
 	const locks = 600
 	u := make(user, locks)
 	for i := range locks {
-		name := fmt.Sprintf("\xff%s%04d", strings.Repeat("<", 500), i)
-		if err := n.Try(name, u, false); err != nil {
+		name := fmt.Sprintf("é%s%04d", strings.Repeat("<", 500), i)
+		if err := n.Try(node.Mutex, name, u, false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -92,7 +92,7 @@ func (s *Server) listLocks(p *control.Page, locks []node.Lock, after string) {
 		if p.More = size > pageBytes; p.More {
 			return
 		}
-		lock := Lock{Name: l.Name, Kind: kindName(l.Kind), Waiters: []Request{}}
+		lock := Lock{Name: l.Name, Kind: l.Kind.String(), Waiters: []Request{}}
 		if l.Err != nil {
 			lock.Error = "server: the lock cannot be inspected, the reason is in the log"
 			size += len(lock.Error)
@@ -108,13 +108,6 @@ func (s *Server) listLocks(p *control.Page, locks []node.Lock, after string) {
 		p.Last = []byte(l.Name)
 		size += 80 + len(l.Name)
 	}
-}
-
-func kindName(k node.Kind) string {
-	if k == node.Mutex {
-		return "mutex"
-	}
-	return fmt.Sprintf("kind %d", k)
 }
 
 // hex has a fixed width, so that the order of texts is that of numbers.

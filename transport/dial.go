@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 )
 
@@ -21,17 +22,40 @@ func split(addr string) (network, address string) {
 	return "tcp", addr
 }
 
-// CheckAddr says what is wrong with the form of an address.
-func CheckAddr(addr string) error {
-	network, address := split(addr)
-	if network == "unix" {
-		if address == "" {
-			return fmt.Errorf("transport: address %q has no path", addr)
+// CheckListen says what is wrong with the form of an address to listen at.
+func CheckListen(addr string) error {
+	if path, ok := Unix(addr); ok {
+		// The kernel's limit is 108 bytes with the final zero, and 104 elsewhere.
+		if path == "" || len(path) > 103 {
+			return fmt.Errorf("unix socket path %q: want 1 to 103 bytes", path)
+		}
+		if !filepath.IsAbs(path) { // it would be another socket in another directory
+			return fmt.Errorf("unix socket path %q: want an absolute path", path)
 		}
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return fmt.Errorf("transport: address %q: want host:port or unix:/path: %w", addr, err)
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
+		return fmt.Errorf("address %q: want HOST:PORT or unix:/path", addr)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("address %q: port %q: want a number up to 65535", addr, port)
+	}
+	return nil
+}
+
+// CheckAddr says what is wrong with the form of an address to connect to: unlike
+// one to listen at it needs a host.
+func CheckAddr(addr string) error {
+	if err := CheckListen(addr); err != nil {
+		return err
+	}
+	if _, ok := Unix(addr); ok {
+		return nil
+	}
+	host, _, _ := net.SplitHostPort(addr)
+	if host == "" || len(host) > 253 || strings.ContainsFunc(addr, func(r rune) bool { return r <= ' ' }) {
+		return fmt.Errorf("address %q: want HOST:PORT or unix:/path", addr)
 	}
 	return nil
 }

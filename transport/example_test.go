@@ -9,7 +9,7 @@ import (
 
 func Example() {
 	b := transport.AppendHeader(nil, 3) // the slot table has epoch 3
-	b = transport.AppendMessage(b, 1, 1, "build", []byte("REQUEST"))
+	b = transport.AppendNamed(b, transport.MessageItem, 1, 1, "build", []byte("REQUEST"))
 	b = transport.Item{Type: transport.AckItem, Seq: 8}.Append(b)
 	transport.EndFrame(b)
 
@@ -19,7 +19,7 @@ func Example() {
 		return
 	}
 	h, items, err := transport.ReadHeader(frame)
-	fmt.Println(h.Check(4), err)
+	fmt.Println(h.Epoch, h.Check(), err)
 	for len(items) > 0 {
 		var i transport.Item
 		if i, items, err = transport.ReadItem(items); err != nil {
@@ -29,7 +29,7 @@ func Example() {
 		fmt.Printf("%d %d %q %q\n", i.Type, i.Seq, i.Name, i.Body)
 	}
 	// Output:
-	// transport: its slot table has epoch 3, this process's has 4 <nil>
+	// 3 <nil> <nil>
 	// 4 1 "build" "REQUEST"
 	// 5 8 "" ""
 }

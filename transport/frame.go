@@ -25,8 +25,7 @@ const (
 	MaxBody      = 1 << 20 // one control request or answer
 	MaxMessage   = 1 << 19 // one message of a lock
 	MaxFrame     = 2 << 20 // one frame, without its length: a request, messages and more fit in
-	MaxHandshake = 1 << 13 // the first frame in each direction
-	MaxName      = 1024    // the name of a lock
+	MaxHandshake = 1 << 14 // the first frame in each direction
 	lengthSize   = 4
 )
 
@@ -91,13 +90,11 @@ func ReadHeader(frame []byte) (h Header, items []byte, err error) {
 	return h, r.Rest, nil
 }
 
-// Check compares a header with what this end speaks. The error names both.
-func (h Header) Check(epoch uint64) error {
+// Check compares the version of a header with what this end speaks. The error
+// names both.
+func (h Header) Check() error {
 	if h.Version != Version {
 		return fmt.Errorf("transport: it speaks wire version %d, this process speaks %d", h.Version, Version)
-	}
-	if h.Epoch != epoch {
-		return fmt.Errorf("transport: its slot table has epoch %d, this process's has %d", h.Epoch, epoch)
 	}
 	return nil
 }

@@ -13,16 +13,25 @@ const maxText = 1024
 // A Hello opens a connection: who dials whom, for which session.
 type Hello struct {
 	From, To    protocol.ID
-	ToName      string // whom the slot table expects there
-	Incarnation uint64 // of the dialing process
-	Session     uint64 // counts the sessions that this life of From began with To
-	Resume      bool   // the session was established before: unknown means lost
-	Received    uint64 // messages of the session that From has received
-	Members     int    // N
-	Kind        uint8  // of the locks
-	Algorithm   string
+	ToName      string        // whom the slot table expects there
+	Incarnation uint64        // of the dialing process
+	Session     uint64        // counts the sessions that this life of From began with To
+	Resume      bool          // the session was established before: unknown means lost
+	Received    uint64        // messages of the session that From has received
+	Members     string        // the names of all of them, in the order of their ids
+	Groups      string        // the names of all groups of servers
+	Kinds       []Kind        // of the locks that From may speak of
 	Lease       time.Duration // asked for; 0: whatever is the custom there
 	Label       string
+}
+
+// maxKinds bounds the list of a Hello.
+const maxKinds = 16
+
+// A Kind says which algorithm a process runs for the locks of one kind.
+type Kind struct {
+	Number    uint8
+	Algorithm string
 }
 
 // Append appends the encoding of h as an item.
@@ -35,9 +44,12 @@ func (h Hello) Append(b []byte) []byte {
 	v = binary.AppendUvarint(v, h.Session)
 	v = protocol.AppendBool(v, h.Resume)
 	v = binary.AppendUvarint(v, h.Received)
-	v = binary.AppendUvarint(v, uint64(h.Members))
-	v = append(v, h.Kind)
-	v = appendBytes(v, h.Algorithm)
+	v = appendBytes(v, h.Members)
+	v = appendBytes(v, h.Groups)
+	v = binary.AppendUvarint(v, uint64(len(h.Kinds)))
+	for _, k := range h.Kinds {
+		v = appendBytes(append(v, k.Number), k.Algorithm)
+	}
 	v = binary.AppendUvarint(v, uint64(h.Lease))
 	v = appendBytes(v, clip(h.Label))
 	return Item{Type: HelloItem, Body: v}.Append(b)
@@ -51,9 +63,10 @@ func ReadHello(body []byte) (h Hello, err error) {
 	h.Incarnation, h.Session = r.Uint(), r.Uint()
 	h.Resume = r.Bool()
 	h.Received = r.Uint()
-	h.Members = int(r.Max(1 << 20))
-	h.Kind = r.byte()
-	h.Algorithm = r.string(maxText)
+	h.Members, h.Groups = r.string(MaxTable), r.string(maxText)
+	for range r.Max(maxKinds) {
+		h.Kinds = append(h.Kinds, Kind{r.byte(), r.string(maxText)})
+	}
 	h.Lease = time.Duration(r.Max(1<<63 - 1))
 	h.Label = r.string(maxText)
 	return h, r.end("hello")
@@ -97,6 +110,7 @@ const (
 	UnknownSession             // the session to resume is lost: begin a new one
 	Stale                      // a newer session of the same process exists
 	Full                       // too many sessions
+	OldTable                   // the slot table of the other end has been replaced: Table is the new one
 )
 
 // A Refuse says why a connection is refused or ended, with both values.
@@ -105,6 +119,7 @@ type Refuse struct {
 	What  string // what differs
 	Mine  string // the value at the end that refuses
 	Yours string // the value that was refused
+	Table Table  // of OldTable
 }
 
 // Error implements error, in the words of the end that reads it.
@@ -121,6 +136,7 @@ func (r Refuse) Append(b []byte) []byte {
 	v = appendBytes(v, clip(r.What))
 	v = appendBytes(v, clip(r.Mine))
 	v = appendBytes(v, clip(r.Yours))
+	v = r.Table.append(v)
 	return Item{Type: RefuseItem, Body: v}.Append(b)
 }
 
@@ -129,6 +145,7 @@ func ReadRefuse(body []byte) (f Refuse, err error) {
 	r := reader{protocol.Reader{Rest: body}}
 	f.Code = Code(r.byte())
 	f.What, f.Mine, f.Yours = r.string(maxText), r.string(maxText), r.string(maxText)
+	f.Table = readTable(&r)
 	return f, r.end("refusal")
 }
 

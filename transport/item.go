@@ -22,6 +22,9 @@ const (
 	CallItem  // control request Seq
 	ReplyItem // its answer; Kind is 0, or 1 when Body is an error text
 	ByeItem   // the session ends here, at will
+	// RefuseNameItem answers messages of the lock Name, of kind Kind, that the other end
+	// does not serve; Body says why. It is numbered like a message.
+	RefuseNameItem
 )
 
 // An Item is one part of a frame. Its slices point into the frame.
@@ -39,8 +42,8 @@ func (i Item) Append(b []byte) []byte {
 	switch i.Type {
 	case HelloItem, WelcomeItem, RefuseItem:
 		return appendBytes(b, i.Body)
-	case MessageItem:
-		return appendMessage(b, i.Seq, i.Kind, i.Name, i.Body)
+	case MessageItem, RefuseNameItem:
+		return appendNamed(b, i.Seq, i.Kind, i.Name, i.Body)
 	case AckItem, PingItem, PongItem:
 		return binary.AppendUvarint(b, i.Seq)
 	case CallItem:
@@ -51,12 +54,12 @@ func (i Item) Append(b []byte) []byte {
 	return b // Bye
 }
 
-// AppendMessage appends a MessageItem whose name is a string.
-func AppendMessage(b []byte, seq uint64, kind uint8, name string, body []byte) []byte {
-	return appendMessage(append(b, byte(MessageItem)), seq, kind, name, body)
+// AppendNamed appends a MessageItem or RefuseNameItem whose name is a string.
+func AppendNamed(b []byte, t Type, seq uint64, kind uint8, name string, body []byte) []byte {
+	return appendNamed(append(b, byte(t)), seq, kind, name, body)
 }
 
-func appendMessage[T string | []byte](b []byte, seq uint64, kind uint8, name T, body []byte) []byte {
+func appendNamed[T string | []byte](b []byte, seq uint64, kind uint8, name T, body []byte) []byte {
 	b = append(binary.AppendUvarint(b, seq), kind)
 	return appendBytes(appendBytes(b, name), body)
 }
@@ -71,9 +74,9 @@ func ReadItem(items []byte) (i Item, rest []byte, err error) {
 	switch i.Type {
 	case HelloItem, WelcomeItem, RefuseItem:
 		i.Body = r.bytes(MaxHandshake)
-	case MessageItem:
+	case MessageItem, RefuseNameItem:
 		i.Seq, i.Kind = r.Uint(), r.byte()
-		i.Name, i.Body = r.bytes(MaxName), r.bytes(MaxMessage)
+		i.Name, i.Body = r.bytes(wireName), r.bytes(MaxMessage)
 	case AckItem, PingItem, PongItem:
 		i.Seq = r.Uint()
 	case CallItem:

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -23,11 +24,15 @@ import (
 var (
 	hello = Hello{
 		From: 1 << 62, To: 3, ToName: "s4", Incarnation: 1 << 60, Session: 7, Resume: true, Received: 300,
-		Members: 4, Kind: 1, Algorithm: "sigma", Lease: 10 * time.Second, Label: "host:1234",
+		Members: "a/s1,a/s2", Groups: "a,b", Kinds: []Kind{{1, "sigma"}, {2, "tokengme"}}, Lease: 10 * time.Second, Label: "host:1234",
 	}
 	welcome = Welcome{Incarnation: 99, Session: 7, Received: 12, Lease: time.Second, Label: "s4"}
 	refuse  = Refuse{Code: Misfit, What: "number of members", Mine: "4", Yours: "3"}
-	items   = []Item{
+	old     = Refuse{
+		Code: OldTable, What: "epoch", Mine: "2", Yours: "1",
+		Table: Table{Epoch: 2, Slots: []Slot{{"s1", "h:1"}, {"s2", "unix:/s2"}}},
+	}
+	items = []Item{
 		{Type: HelloItem, Body: []byte("x")},
 		{Type: WelcomeItem, Body: []byte{}},
 		{Type: RefuseItem, Body: []byte("abc")},
@@ -38,6 +43,7 @@ var (
 		{Type: CallItem, Seq: 2, Body: []byte("status")},
 		{Type: ReplyItem, Seq: 2, Kind: 1, Body: []byte("no")},
 		{Type: ByeItem},
+		{Type: RefuseNameItem, Seq: 3, Kind: 2, Name: []byte("a"), Body: []byte("in use")},
 	}
 )
 
@@ -62,7 +68,7 @@ func TestItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, rest, err := ReadHeader(frame)
-	if err != nil || h.Check(42) != nil {
+	if err != nil || h.Check() != nil || h.Epoch != 42 {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	for _, want := range items {
@@ -74,10 +80,10 @@ func TestItems(t *testing.T) {
 	if len(rest) != 0 {
 		t.Errorf("%d bytes are left", len(rest))
 	}
-	named := AppendMessage(nil, 9, 1, "build", []byte("body"))
+	named := AppendNamed(nil, MessageItem, 9, 1, "build", []byte("body"))
 	i := Item{Type: MessageItem, Seq: 9, Kind: 1, Name: []byte("build"), Body: []byte("body")}
 	if want := i.Append(nil); !bytes.Equal(named, want) {
-		t.Errorf("AppendMessage: % x, Append: % x", named, want)
+		t.Errorf("AppendNamed: % x, Append: % x", named, want)
 	}
 }
 
@@ -94,14 +100,16 @@ func TestBodies(t *testing.T) {
 		}
 		return i.Body
 	}
-	if got, err := ReadHello(body(hello.Append(nil))); err != nil || got != hello {
+	if got, err := ReadHello(body(hello.Append(nil))); err != nil || !reflect.DeepEqual(got, hello) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := ReadWelcome(body(welcome.Append(nil))); err != nil || got != welcome {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := ReadRefuse(body(refuse.Append(nil))); err != nil || got != refuse {
-		t.Errorf("%+v, %v", got, err)
+	for _, r := range []Refuse{refuse, old} {
+		if got, err := ReadRefuse(body(r.Append(nil))); err != nil || !reflect.DeepEqual(got, r) {
+			t.Errorf("%+v, %v", got, err)
+		}
 	}
 	long := hello
 	long.Label = strings.Repeat("x", 5000)
@@ -119,12 +127,31 @@ func TestBodies(t *testing.T) {
 }
 
 func TestChecks(t *testing.T) {
-	for want, h := range map[string]Header{
-		"wire version 9, this process speaks 1": {Version: 9, Epoch: 4},
-		"epoch 5, this process's has 4":         {Version: Version, Epoch: 5},
+	want := "wire version 9, this process speaks 1"
+	if err := (Header{Version: 9}).Check(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	many := Table{Slots: make([]Slot, maxSlots+1)}
+	long := Table{Slots: []Slot{{Name: strings.Repeat("x", MaxTable)}}}
+	for _, table := range []Table{many, long} {
+		if table.Check() == nil {
+			t.Errorf("a table of %d servers passes", len(table.Slots))
+		}
+	}
+	if err := old.Table.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for name, want := range map[string]string{
+		"a": "", "ä b/c": "", strings.Repeat("x", MaxName): "",
+		"": "needs a name", strings.Repeat("x", MaxName+1): "1025 bytes, more than 1024",
+		"a\xff": "not UTF-8", "a\nb": "control character", "\x7f": "control character",
 	} {
-		if err := h.Check(4); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+		err := CheckName(name)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20q: %v, want %q", name, err, want)
 		}
 	}
 }
@@ -180,7 +207,7 @@ func FuzzReadItem(f *testing.F) {
 }
 
 func FuzzBodies(f *testing.F) {
-	for _, b := range [][]byte{hello.Append(nil), welcome.Append(nil), refuse.Append(nil)} {
+	for _, b := range [][]byte{hello.Append(nil), welcome.Append(nil), refuse.Append(nil), old.Append(nil)} {
 		i, _, err := ReadItem(b)
 		if err != nil {
 			f.Fatal(err)
@@ -367,8 +394,18 @@ func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
 func TestCheckAddr(t *testing.T) {
 	for addr, ok := range map[string]bool{
 		"localhost:7000": true, "[::1]:7000": true, "unix:/run/s": true, "unix:": false, "localhost": false, "": false,
+		":7000": false, "a b:7": false, strings.Repeat("h", 254) + ":7": false,
 	} {
 		if err := CheckAddr(addr); (err == nil) != ok {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+	for addr, ok := range map[string]bool{
+		":7001": true, "0.0.0.0:0": true, "[::]:80": true, "unix:/run/s": true, "unix:/" + strings.Repeat("x", 102): true,
+		"": false, "7001": false, "h:": false, "unix:": false, "unix:s": false, "h:70000": false, "h:-1": false,
+		"unix:/" + strings.Repeat("x", 103): false,
+	} {
+		if err := CheckListen(addr); (err == nil) != ok {
 			t.Errorf("%q: %v", addr, err)
 		}
 	}

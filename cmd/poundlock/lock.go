@@ -18,6 +18,7 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/transport"
 )
 
 const lockLong = `Lock waits for the lock NAME, runs COMMAND under it and releases it when COMMAND
@@ -137,7 +138,7 @@ const (
 
 // run returns an *exitStatus with the command's status, or what went wrong.
 func (f *lockFlags) run(cmd *cobra.Command, name string, command []string) error {
-	if err := slots.CheckName(name); err != nil {
+	if err := transport.CheckName(name); err != nil {
 		return &exitStatus{code: exitUsage, err: err}
 	}
 	if err := f.check(cmd); err != nil {

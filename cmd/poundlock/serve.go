@@ -17,6 +17,7 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/transport"
 )
 
 const serveLong = `Serve is one server of a cluster. It holds locks in memory only: a server that
@@ -86,7 +87,7 @@ func serve(ctx context.Context, c server.Config) error {
 		return usagef("--lease %v: want %v to %v", c.Lease, node.MinLease, node.MaxLease)
 	}
 	if c.Listen != "" {
-		if err := slots.CheckAddr(c.Listen); err != nil {
+		if err := transport.CheckListen(c.Listen); err != nil {
 			return usagef("--listen: %w", err)
 		}
 	}

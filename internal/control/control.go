@@ -59,8 +59,8 @@ type Query struct {
 	After []byte `json:"after,omitempty"` // the Last of the page before
 }
 
-// A Page is a part of a Status. Last is its last id or name; bytes, because a
-// hostile client may use a name that is no text.
+// A Page is a part of a Status. Last is its last id or name, byte for byte: a name
+// may hold what JSON would replace in a text.
 type Page struct {
 	Status
 	Last []byte `json:"last,omitempty"`

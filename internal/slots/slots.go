@@ -5,13 +5,9 @@ package slots
 import (
 	"errors"
 	"fmt"
-	"net"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -68,11 +64,7 @@ func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
 				other, p.Name, p.Addr)
 		}
 		addrs[p.Addr] = p.Name
-		err := CheckAddr(p.Addr)
-		if host, _, split := net.SplitHostPort(p.Addr); err == nil && split == nil && host == "" {
-			err = fmt.Errorf("address %q: want HOST:PORT or unix:/path", p.Addr)
-		}
-		if err != nil {
+		if err := transport.CheckAddr(p.Addr); err != nil {
 			return nil, fmt.Errorf("server %s: %w", p.Name, err)
 		}
 	}
@@ -80,46 +72,6 @@ func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
 		return nil, fmt.Errorf("%d servers: %w", len(table), ErrTooFew)
 	}
 	return table, nil
-}
-
-// CheckAddr says what is wrong with the form of an address to listen at. To connect
-// to it, it also needs a host.
-func CheckAddr(addr string) error {
-	if path, ok := transport.Unix(addr); ok {
-		// The kernel's limit is 108 bytes with the final zero, and 104 elsewhere.
-		if path == "" || len(path) > 103 {
-			return fmt.Errorf("unix socket path %q: want 1 to 103 bytes", path)
-		}
-		if !filepath.IsAbs(path) { // it would be another socket in another directory
-			return fmt.Errorf("unix socket path %q: want an absolute path", path)
-		}
-		return nil
-	}
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil || port == "" {
-		return fmt.Errorf("address %q: want HOST:PORT or unix:/path", addr)
-	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
-		return fmt.Errorf("address %q: port %q: want a number up to 65535", addr, port)
-	}
-	return nil
-}
-
-const maxName = transport.MaxName // the longest lock name in bytes
-
-// CheckName says what is wrong with the name of a lock.
-func CheckName(name string) error {
-	switch {
-	case name == "":
-		return errors.New("a lock needs a name")
-	case len(name) > maxName:
-		return fmt.Errorf("lock name %.20q... has %d bytes, more than %d", name, len(name), maxName)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("lock name %q is not UTF-8", name)
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return fmt.Errorf("lock name %q has a control character", name)
-	}
-	return nil
 }
 
 // Quorum is how many of n servers must support a holder.

@@ -69,14 +69,3 @@ func TestBadTables(t *testing.T) {
 		t.Error("an empty table is accepted")
 	}
 }
-
-func TestCheckAddr(t *testing.T) {
-	for addr, ok := range map[string]bool{
-		":7001": true, "0.0.0.0:0": true, "[::]:80": true, "unix:/run/s": true,
-		"": false, "7001": false, "h:": false, "unix:": false, "unix:s": false, "h:70000": false, "h:-1": false,
-	} {
-		if err := CheckAddr(addr); (err == nil) != ok {
-			t.Errorf("%q: %v", addr, err)
-		}
-	}
-}

@@ -1,0 +1,183 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A Peer is a member: the slot table is a list of them, in the order of their ids.
+type Peer struct {
+	Name string // virtual server name
+	Addr string // host:port, or unix:/path
+}
+
+// A table is the slot table in use. It is never changed, but replaced.
+type table struct {
+	epoch    uint64
+	peers    []Peer
+	ctx      context.Context // ends when the table is replaced
+	replaced context.CancelFunc
+}
+
+var (
+	errOldTable = errors.New("node: the slot table is older than the peer's")
+	errMoved    = errors.New("node: the slot table was replaced")
+)
+
+// Table is the slot table in use, and its epoch.
+func (n *Node) Table() (epoch uint64, peers []Peer) {
+	t := n.table.Load()
+	return t.epoch, slices.Clone(t.peers)
+}
+
+// SetTable replaces the slot table by one of a higher epoch and the same names.
+// Other names are refused, because quorums of two sets of members need not have a
+// member in common. Connections to addresses that have changed end, and their
+// sessions go on at the new ones, if that is the same process.
+//
+// A client need not be told: a member that has a newer table refuses the older one
+// with its own, which the client then adopts. A member adopts nothing by itself.
+func (n *Node) SetTable(epoch uint64, peers []Peer) error {
+	if err := n.c.checkTable(epoch, peers); err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	n.tables.Lock()
+	defer n.tables.Unlock()
+	old := n.table.Load()
+	switch {
+	case memberNames(peers) != memberNames(old.peers):
+		return fmt.Errorf("node: the servers cannot change from %s to %s: quorums of the two sets need not intersect",
+			memberNames(old.peers), memberNames(peers))
+	case epoch < old.epoch:
+		return fmt.Errorf("node: the slot table of epoch %d cannot replace that of epoch %d", epoch, old.epoch)
+	case epoch == old.epoch && slices.Equal(peers, old.peers):
+		return nil
+	case epoch == old.epoch:
+		return fmt.Errorf("node: two slot tables have epoch %d: a new one needs a higher epoch", epoch)
+	}
+	n.replaceTable(epoch, peers)
+	old.replaced()
+	for id, p := range peers {
+		if p.Addr == old.peers[id].Addr {
+			continue
+		}
+		n.c.Log.Info("slot moved", "server", p.Name, "from", old.peers[id].Addr, "to", p.Addr, "epoch", epoch)
+		s := n.lookup(protocol.ID(id))
+		if s == nil || !n.dialsTo(protocol.ID(id)) {
+			continue
+		}
+		if c := s.connection(); c != nil {
+			c.close(errMoved)
+		}
+	}
+	return nil
+}
+
+func (n *Node) replaceTable(epoch uint64, peers []Peer) {
+	t := &table{epoch: epoch, peers: slices.Clone(peers)}
+	t.ctx, t.replaced = context.WithCancel(n.ctx)
+	n.table.Store(t)
+}
+
+// checkTable says what is wrong with a slot table, whoever made it.
+func (c *Config) checkTable(epoch uint64, peers []Peer) error {
+	addrs := map[string]string{}
+	for i, p := range peers {
+		if p.Name == "" || len(p.Name) > 255 {
+			return fmt.Errorf("member %d: the name %q must have 1 to 255 bytes", i, p.Name)
+		}
+		if slices.ContainsFunc(peers[:i], func(q Peer) bool { return q.Name == p.Name }) {
+			return fmt.Errorf("two members are called %q", p.Name)
+		}
+		if c.Dial != nil { // whose addresses may be any text
+			continue
+		}
+		if other, ok := addrs[p.Addr]; ok && p.Addr != "" {
+			return fmt.Errorf("members %s and %s have the same address %s", other, p.Name, p.Addr)
+		}
+		addrs[p.Addr] = p.Name
+		if protocol.ID(i) == c.ID { // where it listens is its own business
+			continue
+		}
+		if err := transport.CheckAddr(p.Addr); err != nil {
+			return fmt.Errorf("member %s: %w", p.Name, err)
+		}
+	}
+	return wireTable(epoch, peers).Check()
+}
+
+func wireTable(epoch uint64, peers []Peer) transport.Table {
+	t := transport.Table{Epoch: epoch}
+	for _, p := range peers {
+		t.Slots = append(t.Slots, transport.Slot(p))
+	}
+	return t
+}
+
+// memberNames is what the two ends must have in common of their slot tables.
+func memberNames(peers []Peer) string {
+	var b strings.Builder
+	for i, p := range peers {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(p.Name)
+	}
+	return b.String()
+}
+
+// peer is the slot of a member.
+func (n *Node) peer(id protocol.ID) Peer { return n.table.Load().peers[id] }
+
+func (n *Node) epoch() uint64 { return n.table.Load().epoch }
+
+// tooOld is the refusal of an epoch, nil if it is none: this member has a newer table,
+// and who still uses the old one may be talking to a slot where it is no more. A newer
+// epoch than this member's is none of its concern: the one who has it knows better
+// where everybody is, and has the same names.
+func (n *Node) tooOld(epoch uint64) *transport.Refuse {
+	t := n.table.Load()
+	if epoch >= t.epoch {
+		return nil
+	}
+	return &transport.Refuse{
+		Code: transport.OldTable, What: "epoch of the slot table",
+		Mine: fmt.Sprint(t.epoch), Yours: fmt.Sprint(epoch), Table: wireTable(t.epoch, t.peers),
+	}
+}
+
+// noteNewer warns, once an epoch, that others have a newer table than this member.
+func (n *Node) noteNewer(epoch uint64, who any) {
+	mine := n.epoch()
+	for seen := n.newest.Load(); epoch > max(seen, mine); seen = n.newest.Load() {
+		if n.newest.CompareAndSwap(seen, epoch) {
+			n.complain("a client has a newer slot table than this server", "from", who, "epoch", epoch, "mine", mine)
+			return
+		}
+	}
+}
+
+// adopt takes over the table of a member that refuses this client's. The error wraps
+// errOldTable: only the connection is over.
+func (n *Node) adopt(r transport.Refuse) error {
+	if n.isMember(n.c.ID) {
+		return fmt.Errorf("%w: %w", errOldTable, r)
+	}
+	var peers []Peer
+	for _, s := range r.Table.Slots {
+		peers = append(peers, Peer(s))
+	}
+	if len(peers) != n.c.System.N {
+		return fmt.Errorf("%w: %w; its table has %d servers, not %d", errOldTable, r, len(peers), n.c.System.N)
+	}
+	if err := n.SetTable(r.Table.Epoch, peers); err != nil {
+		return fmt.Errorf("%w: %w; its table cannot be adopted: %w", errOldTable, r, err)
+	}
+	return fmt.Errorf("%w: %w", errOldTable, r)
+}

@@ -24,7 +24,7 @@ func TestRequestKnownAtBothEnds(t *testing.T) {
 	servers, peers := clusterAt(t, 4, false, host, nil)
 	c := clients(t, 1, peers, host, nil)[0]
 	u := newInside()
-	if err := c.Try("a", u, false); err != nil {
+	if err := c.Try(node.Mutex, "a", u, false); err != nil {
 		t.Fatal(err)
 	}
 	e := <-u.entries

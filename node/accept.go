@@ -3,16 +3,20 @@ package node
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
 	"github.com/poundlock/poundlock/transport"
 )
 
-// maxGreeting is how many connections may be in their handshake at once.
-const maxGreeting = 1024
+const (
+	maxGreeting = 1024                   // connections that may be in their handshake at once
+	parting     = 500 * time.Millisecond // for a client to read why its handshake failed
+)
 
 // accept serves the listener until the node closes.
 func (n *Node) accept() {
@@ -58,9 +62,17 @@ func (n *Node) isClosing() bool {
 // greet does the accepting end of the handshake.
 func (n *Node) greet(nc net.Conn) (*conn, error) {
 	nc.SetDeadline(time.Now().Add(handshake))
+	if t, ok := nc.(*tls.Conn); ok {
+		if err := t.HandshakeContext(n.ctx); err != nil {
+			return nil, n.noHandshake(t, err)
+		}
+	}
 	in := bufio.NewReaderSize(nc, readBuffer)
 	i, header, err := n.readFirst(in)
 	if err != nil {
+		if errors.Is(err, transport.ErrWantsTLS) {
+			n.complain("refused a connection", "from", nc.RemoteAddr(), "error", err)
+		}
 		if misfit := header.Check(); header.Version != 0 && misfit != nil {
 			// The header of this frame tells the other end the same.
 			n.writeFrame(nc, refusal("wire version", fmt.Sprint(transport.Version), fmt.Sprint(header.Version)).Append)
@@ -97,6 +109,26 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	nc.SetDeadline(time.Time{})
 	c.kick()
 	return c, nil
+}
+
+// noHandshake says why TLS failed with a client: in the log, and to the client,
+// which must have read the alert before the connection is closed.
+func (n *Node) noHandshake(t *tls.Conn, err error) error {
+	err = transport.Explain(err)
+	var garbled tls.RecordHeaderError
+	switch {
+	case errors.As(err, &garbled):
+		err = fmt.Errorf("the other end seems to be without TLS: %w", err)
+	case transport.BrokenOff(err):
+		return err // a look at the port
+	}
+	n.complain("refused a connection", "from", t.RemoteAddr(), "error", err)
+	raw := t.NetConn()
+	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		raw.SetReadDeadline(time.Now().Add(parting))
+		_, _ = io.CopyN(io.Discard, raw, transport.MaxHandshake)
+	}
+	return err
 }
 
 // lease is the length of the lease that is granted: the one asked for, but none

@@ -94,7 +94,7 @@ func (n *Node) connect(t *table, id protocol.ID, number *uint64) (greeted bool, 
 		err = fmt.Errorf("%w: it closed the connection without an answer: %w", transport.ErrWantsTLS, err)
 	}
 	if err != nil {
-		return false, err
+		return false, transport.Explain(err)
 	}
 	c, err := n.begin(s, w, sent, nc, in)
 	if err != nil {

@@ -70,8 +70,8 @@ func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, erro
 	if err != nil || c == nil {
 		return conn, err
 	}
+	c = c.Clone()
 	if c.ServerName == "" {
-		c = c.Clone()
 		c.ServerName = name
 		if network == "tcp" {
 			host, _, err := net.SplitHostPort(address)
@@ -82,13 +82,19 @@ func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, erro
 			c.ServerName, _, _ = strings.Cut(host, "%") // no certificate names a zone of this machine
 		}
 	}
+	if verify := c.VerifyConnection; verify != nil {
+		c.VerifyConnection = func(s tls.ConnectionState) error {
+			s.ServerName = c.ServerName // which crypto/tls leaves out where it is an IP address
+			return verify(s)
+		}
+	}
 	secure := tls.Client(conn, c)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		if withoutTLS(err) {
 			return nil, fmt.Errorf("%w: %s broke off the handshake: %w", ErrNoTLS, addr, err)
 		}
-		return nil, fmt.Errorf("transport: TLS with %s, expected to be %q: %w", addr, c.ServerName, err)
+		return nil, fmt.Errorf("transport: TLS with %s, expected to be %q: %w", addr, c.ServerName, Explain(err))
 	}
 	return secure, nil
 }

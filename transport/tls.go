@@ -3,7 +3,9 @@ package transport
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"syscall"
 )
 
@@ -33,4 +35,40 @@ func withoutTLS(err error) bool {
 // or an alert: no frame is that long.
 func isRecord(length [lengthSize]byte) bool {
 	return (length[0] == 0x15 || length[0] == 0x16) && length[1] == 3
+}
+
+// What the other end can have against this end's certificate. It says so in a TLS
+// alert, to a client after the handshake.
+var (
+	// ErrCertificateRequired says that this end has shown no certificate.
+	ErrCertificateRequired = errors.New("transport: the other end asks for a certificate, and this one shows none")
+	// ErrUnknownAuthority says that nobody whom the other end trusts has signed it.
+	ErrUnknownAuthority = errors.New("transport: the other end does not trust the authority of this end's certificate")
+	// ErrExpired says that it is over, by the other end's clock.
+	ErrExpired = errors.New("transport: the other end says that this end's certificate has expired")
+	// ErrBadCertificate says that it has another defect.
+	ErrBadCertificate = errors.New("transport: the other end refuses this end's certificate")
+)
+
+// alerts are by their numbers in RFC 8446, section 6.
+var alerts = map[tls.AlertError]error{
+	42:  ErrBadCertificate,
+	45:  ErrExpired,
+	48:  ErrUnknownAuthority,
+	116: ErrCertificateRequired,
+}
+
+// Explain says in words what an alert of the other end means. crypto/tls tells an
+// alert from a connection by its text alone.
+func Explain(err error) error {
+	var remote *net.OpError
+	if !errors.As(err, &remote) || remote.Op != "remote error" {
+		return err
+	}
+	for alert, meaning := range alerts {
+		if remote.Err.Error() == alert.Error() {
+			return fmt.Errorf("%w: %w", meaning, err)
+		}
+	}
+	return err
 }

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -16,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/certs"
 	"github.com/poundlock/poundlock/internal/slots"
-	"github.com/poundlock/poundlock/transport"
 )
 
 // noServers says that no cluster was named. Its user gets a hint, never a lock
@@ -44,7 +43,9 @@ type clusterFlags struct {
 	tlsKey     string
 	tlsCA      string
 	tlsName    string
-	dev        bool // of some commands: this user's development cluster instead
+	log        *slog.Logger // of what happens to certificates; nil: errors, to stderr
+	store      *certs.Store // once TLS is configured
+	dev        bool         // of some commands: this user's development cluster instead
 }
 
 func (f *clusterFlags) register(s *pflag.FlagSet) {
@@ -134,73 +135,6 @@ func (f *clusterFlags) config(cmd *cobra.Command) (poundlock.Config, error) {
 	return c, nil
 }
 
-// clientTLS is nil when no flag of TLS is given. Without an authority the
-// system's are trusted; with a certificate the client shows it.
-func (f *clusterFlags) clientTLS() (*tls.Config, error) {
-	if f.tlsCert == "" && f.tlsKey == "" && f.tlsCA == "" && f.tlsName == "" {
-		return nil, nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: f.tlsName}
-	if err := f.loadTLS(c); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// serverTLS is nil when no flag of TLS is given. With an authority it asks every
-// client for a certificate.
-func (f *clusterFlags) serverTLS() (*tls.Config, error) {
-	c, err := f.clientTLS()
-	if c == nil || err != nil {
-		return nil, err
-	}
-	if len(c.Certificates) == 0 {
-		return nil, errors.New("a server with TLS needs --tls-cert and --tls-key")
-	}
-	if c.RootCAs != nil {
-		c.ClientCAs, c.ClientAuth = c.RootCAs, tls.RequireAndVerifyClientCert
-	}
-	return c, nil
-}
-
-func (f *clusterFlags) loadTLS(c *tls.Config) error {
-	if (f.tlsCert == "") != (f.tlsKey == "") {
-		return errors.New("--tls-cert and --tls-key belong together")
-	}
-	if f.tlsCert != "" {
-		pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
-		if err != nil {
-			return fmt.Errorf("--tls-cert, --tls-key: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	if f.tlsCA != "" {
-		pem, err := os.ReadFile(f.tlsCA)
-		if err != nil {
-			return fmt.Errorf("--tls-ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("--tls-ca: %s holds no PEM certificate", f.tlsCA)
-		}
-	}
-	return nil
-}
-
-// tlsHint says what to do if servers differ from this client in TLS, "" if none
-// seems to. errs are why they cannot be reached.
-func tlsHint(errs []error) string {
-	for _, err := range errs {
-		switch {
-		case errors.Is(err, transport.ErrWantsTLS):
-			return "the servers may want TLS: give --tls-ca, and --tls-cert and --tls-key where they ask for a certificate"
-		case errors.Is(err, transport.ErrNoTLS):
-			return "the servers may be without TLS: give no --tls- flag, nor such a setting in the environment or the file"
-		}
-	}
-	return ""
-}
-
 const envPrefix = "POUNDLOCK_"
 
 // environment returns the POUNDLOCK_* variables by the name of their flag. Not
@@ -258,7 +192,7 @@ func readConfigFile(path string) (map[string]string, error) {
 func settings(root *cobra.Command) map[string]bool {
 	known := map[string]bool{}
 	for _, c := range root.Commands() {
-		if c.Flags().Lookup("servers") == nil {
+		if c.Flags().Lookup("epoch") == nil {
 			continue
 		}
 		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })

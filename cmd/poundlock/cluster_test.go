@@ -93,7 +93,7 @@ func TestBadSettings(t *testing.T) {
 		"three":            {args: []string{"--servers", "a=h:1,b=h:2,c=h:3"}, want: "use 4, 7 or 10"},
 		"key without cert": {args: []string{"--servers", fourServers, "--tls-key", "k"}, want: "belong together"},
 		"no certificate":   {args: []string{"--servers", fourServers, "--tls-cert", "/does", "--tls-key", "/not"}, want: "--tls-cert"},
-		"no authority":     {args: []string{"--servers", fourServers, "--tls-ca", "/does/not"}, want: "--tls-ca: open /does/not"},
+		"no authority":     {args: []string{"--servers", fourServers, "--tls-ca", "/does/not"}, want: "--tls-ca: certs: open /does/not"},
 		"empty authority":  {args: []string{"--servers", fourServers, "--tls-ca", "/dev/null"}, want: "no PEM certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,6 +33,7 @@ func TestDocs(t *testing.T) {
 	}{
 		{rootCommand(), "", nil},
 		{algorithmsCommand(), "", nil},
+		{caCommand(), "", nil},
 		{checkCommand(), driving, check.Verdict{}},
 		{lockCommand(), cluster, nil},
 		{serveCommand(), cluster, nil},

@@ -72,6 +72,7 @@ func rootCommand() *cobra.Command {
 	})
 	root.AddCommand(
 		algorithmsCommand(),
+		caCommand(),
 		checkCommand(),
 		devClusterCommand(),
 		gateCommand(),

@@ -44,6 +44,7 @@ func serveCommand() *cobra.Command {
 		Example: "  poundlock serve --name s1 --servers s1=127.0.0.1:7001,s2=127.0.0.1:7002,s3=127.0.0.1:7003,s4=127.0.0.1:7004",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: &level}))
 			cluster, err := f.config(cmd)
 			if err != nil {
 				return err
@@ -53,7 +54,12 @@ func serveCommand() *cobra.Command {
 			}
 			c.Servers = peers(cluster)
 			c.Epoch, c.ClockBound, c.NoAmnesia = cluster.Epoch, cluster.ClockBound, cluster.NoAmnesia
-			c.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+			c.Log = f.log
+			if f.store != nil {
+				ctx, stop := context.WithCancel(cmd.Context())
+				defer stop()
+				go f.store.Watch(ctx)
+			}
 			return serve(cmd.Context(), c)
 		},
 	}

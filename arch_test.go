@@ -22,14 +22,15 @@ const module = "github.com/poundlock/poundlock"
 // down, never up, and may skip levels. A part is a directory with all below it;
 // "." is the root package alone. Test files may import anything.
 var arrows = map[string][]string{
-	"cmd":               {".", "server", "lab", "catalog", "internal", "internal/faultnet"},
-	"server":            {"server", "catalog", "node", "transport", "web", "internal"},
-	".":                 {"node", "transport", "algo/sigma", "internal"},
+	"cmd":               {".", "server", "lab", "catalog", "internal", "internal/faultnet", "internal/measure"},
+	"server":            {"server", "catalog", "node", "transport", "web", "internal", "internal/measure"},
+	".":                 {"node", "transport", "algo/sigma", "internal", "internal/measure"},
 	"web":               {},
 	"fence":             {},
 	"memlock":           {},
 	"internal":          {"internal", "node", "transport", "quorum"},
 	"internal/faultnet": {"transport"},
+	"internal/measure":  {},
 	"lab":               {"catalog", "history"},
 	"catalog":           {"algo", "algo/sigma", "link", "consensus", "memory", "sim", "check", "node"},
 	"algotest":          {"algotest", "sim", "check", "history", "scenario"},
@@ -37,7 +38,7 @@ var arrows = map[string][]string{
 	"check":             {"history", "scenario"},
 	"history":           {"protocol"},
 	"scenario":          {"protocol"},
-	"node":              {"transport", "link", "detector"},
+	"node":              {"transport", "link", "detector", "internal/measure"},
 	"transport":         {"protocol"},
 	"link":              {"protocol"},
 	"detector":          {"protocol"},

@@ -158,3 +158,6 @@ func (w *Window) Acked() uint64 { return w.acked }
 
 // Unacked is the number of items that the other end has not acknowledged.
 func (w *Window) Unacked() int { return len(w.ends) }
+
+// UnackedBytes is the size of their encodings.
+func (w *Window) UnackedBytes() int { return len(w.items) }

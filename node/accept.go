@@ -47,6 +47,8 @@ func (n *Node) accept() {
 			<-greeting
 			if err == nil {
 				err = c.run()
+			} else {
+				n.counters.refused[causeOf(err)].Add(1)
 			}
 			n.c.Log.Debug("connection ended", "from", nc.RemoteAddr(), "error", err)
 		})

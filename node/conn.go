@@ -151,7 +151,8 @@ func (c *conn) write() {
 		if frame != nil {
 			buffer = frame
 			c.nc.SetWriteDeadline(time.Now().Add(writeTimeout))
-			_, err := c.nc.Write(frame)
+			k, err := c.nc.Write(frame)
+			c.n.with(c.s.id).sent.Add(uint64(k))
 			if err == nil && last != nil {
 				c.linger()
 				err = last
@@ -254,6 +255,7 @@ func (c *conn) read() error {
 		if err != nil {
 			return err
 		}
+		c.n.with(c.s.id).received.Add(transport.LengthSize + uint64(len(frame)))
 		h, items, err := transport.ReadHeader(frame)
 		if err == nil {
 			err = h.Check()
@@ -417,6 +419,7 @@ func (c *conn) control(i transport.Item) error {
 		if !ok {
 			return errors.New("node: an answer to no heartbeat")
 		}
+		c.n.with(c.s.id).answered(c.n.c.Boot() - sent)
 		c.s.mu.Lock()
 		c.s.held.Renew(sent)
 		c.s.mu.Unlock()

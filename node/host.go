@@ -28,15 +28,21 @@ type Instance interface {
 	// AppendState appends the canonical state: equal states, equal bytes. After an
 	// error the process must not be used again.
 	AppendState(b []byte) ([]byte, error)
+	// Waiting is how many requests wait in the queue of a member. It costs little.
+	Waiting() int
 	// Standing is what a member knows about holders and waiters. An error leaves
 	// the process as it was.
 	Standing() (protocol.Standing, error)
 }
 
-// A Sink receives the effects of a step. The bytes of a message are valid during
-// the call only. It does not panic.
+// A Sink receives the effects of a step. It does not panic.
 type Sink interface {
-	Effect(a protocol.Act, msg []byte)
+	// Received comes first where the event is a Receive: the message is of that kind,
+	// an index of Info.Messages.
+	Received(kind int)
+	// Effect is one effect; msg is of that kind where there is a message, and its bytes
+	// are valid during the call only.
+	Effect(a protocol.Act, kind int, msg []byte)
 }
 
 // ErrMessage says that a message is malformed.
@@ -94,24 +100,29 @@ func (i *instanceOf[M]) Step(in protocol.Input, msg []byte, sink Sink) error {
 	}
 	s := i.host.scratch.Get().(*scratch[M])
 	s.out.Reset()
-	if err := i.step(in, msg, &s.out); err != nil {
+	if err := i.step(in, msg, sink, &s.out); err != nil {
 		return err
 	}
 	for k := range s.out.Effects {
 		e := &s.out.Effects[k]
 		s.msg = s.msg[:0]
+		kind := 0
 		if e.Do == protocol.Send || e.Do == protocol.Broadcast {
-			if err := i.host.guard(func() { s.msg = i.host.algorithm.Append(s.msg, e.Msg) }); err != nil {
+			err := i.host.guard(func() {
+				s.msg = i.host.algorithm.Append(s.msg, e.Msg)
+				kind = i.host.algorithm.KindOf(e.Msg)
+			})
+			if err != nil {
 				return err
 			}
 		}
-		sink.Effect(e.Act, s.msg)
+		sink.Effect(e.Act, kind, s.msg)
 	}
 	i.host.scratch.Put(s)
 	return nil
 }
 
-func (i *instanceOf[M]) step(in protocol.Input, msg []byte, out *protocol.Out[M]) error {
+func (i *instanceOf[M]) step(in protocol.Input, msg []byte, sink Sink, out *protocol.Out[M]) error {
 	var malformed error
 	err := i.host.guard(func() {
 		ev := protocol.Event[M]{Input: in}
@@ -121,7 +132,9 @@ func (i *instanceOf[M]) step(in protocol.Input, msg []byte, out *protocol.Out[M]
 				malformed = fmt.Errorf("%d bytes too many", len(rest))
 			}
 			if malformed == nil {
-				malformed = i.foreign(ev.Msg)
+				kind := i.host.algorithm.KindOf(ev.Msg)
+				sink.Received(kind)
+				malformed = i.foreign(kind)
 			}
 		}
 		if malformed == nil {
@@ -135,9 +148,8 @@ func (i *instanceOf[M]) step(in protocol.Input, msg []byte, out *protocol.Out[M]
 }
 
 // foreign is the error of a message that the other end never sends.
-func (i *instanceOf[M]) foreign(m M) error {
-	a := &i.host.algorithm
-	kind := a.Messages[a.KindOf(m)]
+func (i *instanceOf[M]) foreign(index int) error {
+	kind := i.host.algorithm.Messages[index]
 	if kind.From == protocol.OnlyMembers && !i.client || kind.From == protocol.OnlyClients && i.client {
 		return fmt.Errorf("%s comes from the other side only", kind.Name)
 	}
@@ -150,6 +162,14 @@ func (i *instanceOf[M]) AppendState(b []byte) ([]byte, error) {
 	}
 	err := i.host.guard(func() { b = i.process.AppendState(b) })
 	return b, err
+}
+
+func (i *instanceOf[M]) Waiting() (k int) {
+	if i.broken == nil && i.host.algorithm.Waiting != nil {
+		// A panic there is one in the next step, too, or harms nobody.
+		_ = i.host.guard(func() { k = i.host.algorithm.Waiting(i.process) })
+	}
+	return k
 }
 
 func (i *instanceOf[M]) Standing() (s protocol.Standing, err error) {

@@ -67,6 +67,10 @@ type Config struct {
 	Label      string       // who this is, for people: shown by status as the holder
 	Log        *slog.Logger // nil: discarded
 
+	// Audit is told of each support that this member gives or ends, in their order for
+	// one lock, by the goroutines of shards: it must not block. nil: nobody is.
+	Audit func(Support)
+
 	// Call answers a control request of a connected process, such as status, on
 	// a goroutine of its own; Close waits for it. A panic fails the request only.
 	// nil: requests are refused.
@@ -153,6 +157,10 @@ type Node struct {
 	complaint limiter       // of what hostile peers have logged
 	late      chan record   // what logLate is to log
 	unlogged  atomic.Int64  // records that did not fit into late
+	// Constant: every kind of message, and where those of a kind of locks begin.
+	messages     []MessageStats
+	firstMessage [256]int
+	counters     counters // of connections and sessions; what shards count is theirs
 }
 
 // Start starts a node.
@@ -174,6 +182,8 @@ func Start(c Config) (*Node, error) {
 		calls:       make(chan struct{}, maxCalls),
 		late:        make(chan record, maxLate),
 	}
+	n.nameMessages()
+	n.counters.peers = make([]peerCounters, c.System.N+1)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.replaceTable(c.Epoch, c.Peers)
 	for range runtime.GOMAXPROCS(0) {

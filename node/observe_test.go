@@ -1,7 +1,13 @@
 package node_test
 
 import (
+	"context"
+	"errors"
+	"net"
+	"reflect"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/node"
@@ -35,8 +41,9 @@ func TestRequestKnownAtBothEnds(t *testing.T) {
 	for _, s := range servers {
 		for _, l := range s.Lock("a") {
 			for _, h := range l.Standing.Holders {
-				if h != (protocol.Request{User: c.ID(), Since: int64(e.Request), Token: h.Token}) {
-					t.Errorf("a member supports %+v, not client %x with %d", h, uint64(c.ID()), e.Request)
+				there := node.RequestID(h.User, uint64(h.Since))
+				if here := node.RequestID(c.ID(), e.Request); there != here {
+					t.Errorf("a member supports %s, and not %s", there, here)
 				}
 				supported++
 			}
@@ -47,4 +54,204 @@ func TestRequestKnownAtBothEnds(t *testing.T) {
 	}
 	c.Exit("a")
 	<-u.rem
+}
+
+// ownership is the keeper whose members tell whom they support: the client that
+// came first. The others wait.
+func ownership() protocol.Algorithm[uint8] {
+	a := keeper(nil)
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[uint8] {
+		return &ownedProcess{keeperProcess: keeperProcess{id: id, c: c}}
+	}
+	a.Inspect = nil
+	a.Waiting = func(p protocol.Process[uint8]) int { return max(0, len(p.(*ownedProcess).clients)-1) }
+	return a
+}
+
+type ownedProcess struct {
+	keeperProcess
+	told protocol.ID
+}
+
+func (p *ownedProcess) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+	p.keeperProcess.Step(ev, out)
+	first, request := protocol.ID(0), uint64(0)
+	if len(p.clients) > 0 {
+		first, request = p.clients[0], 7
+	}
+	if first != p.told {
+		p.told = first
+		out.Owner(first, request)
+	}
+}
+
+// A member counts what it gives, passes on and ends, and tells the audit.
+func TestSupportsCounted(t *testing.T) {
+	host := node.HostOf(ownership())
+	audit := make(chan node.Support, 100)
+	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) {
+		c.Audit = func(s node.Support) { audit <- s }
+	})
+	users := clients(t, 2, peers, host, func(c *node.Config) { c.Label = "a user" })
+	first, second := newInside(), newInside()
+	enterLock(t, users[0], first)
+	enterLock(t, users[1], second)
+
+	s := servers[0].Stats()
+	if s.Instances != 1 || s.Supports != 1 || s.SupportsGiven != 1 || s.Waiting != 1 || s.SupportsPassed != 0 {
+		t.Errorf("one supported, one waiting: %+v", s)
+	}
+	if s.ClientSessions != 2 || s.SessionsBegan != 2 || s.SessionsEnded["bye"] != 0 {
+		t.Errorf("two sessions: %+v", s)
+	}
+	users[0].Exit("a")
+	<-first.rem
+	eventually(t, "the support is passed on", func() bool { return servers[0].Stats().SupportsPassed == 1 })
+	users[1].Close()
+	eventually(t, "nobody is supported", func() bool { return servers[0].Stats().Supports == 0 })
+
+	s = servers[0].Stats()
+	if s.SupportsGiven != 2 || s.SupportsEnded != 2 || s.SupportsHeld.Count != 2 || s.Waiting != 0 || s.Instances != 0 {
+		t.Errorf("at the end: %+v", s)
+	}
+	if s.SessionsEnded["bye"] != 1 {
+		t.Errorf("sessions ended: %v", s.SessionsEnded)
+	}
+	var told []node.Support
+	for range 4 {
+		a := <-audit
+		if a.Ended != (a.Held > 0) || a.Label != "a user" || a.Request != 7 || a.Lock != "a" || a.Kind != node.Mutex {
+			t.Errorf("told %+v", a)
+		}
+		told = append(told, node.Support{Client: a.Client, Ended: a.Ended})
+	}
+	a, b := users[0].ID(), users[1].ID()
+	want := []node.Support{{Client: a}, {Client: a, Ended: true}, {Client: b}, {Client: b, Ended: true}}
+	if !reflect.DeepEqual(told, want) || len(audit) > 0 {
+		t.Errorf("told %v, want %v", told, want)
+	}
+}
+
+func enterLock(t *testing.T, n *node.Node, u inside) {
+	t.Helper()
+	if err := n.Try(node.Mutex, "a", u, false); err != nil {
+		t.Fatal(err)
+	}
+	<-u.entries
+}
+
+// Messages count once at each end, and both ends agree on bytes and round trips.
+func TestTrafficCounted(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	short := func(c *node.Config) { c.Lease = 200 * time.Millisecond }
+	servers, peers := clusterAt(t, 2, false, host, short)
+	c := clients(t, 1, peers, host, short)[0]
+	const entries = 5
+	u := newInside()
+	for range entries {
+		enterLock(t, c, u)
+		c.Exit("a")
+		<-u.rem
+	}
+	want := []node.MessageStats{
+		{Kind: node.Mutex, Name: "ENTER", Sent: 2 * entries},
+		{Kind: node.Mutex, Name: "LEAVE", Sent: 2 * entries},
+		{Kind: node.Mutex, Name: "ANSWER", Received: 2 * entries},
+	}
+	if got := c.Stats().Messages; !reflect.DeepEqual(got, want) {
+		t.Errorf("at the client: %+v, want %+v", got, want)
+	}
+	for _, s := range servers {
+		want := []node.MessageStats{
+			{Kind: node.Mutex, Name: "ENTER", Received: entries},
+			{Kind: node.Mutex, Name: "LEAVE", Received: entries},
+			{Kind: node.Mutex, Name: "ANSWER", Sent: entries},
+		}
+		eventually(t, "the server has received everything", func() bool {
+			return reflect.DeepEqual(s.Stats().Messages, want)
+		})
+	}
+	eventually(t, "heartbeats are answered by both", func() bool {
+		p := c.PeerStats()
+		return p[0].RoundTrips.Count > 1 && p[1].RoundTrips.Count > 1
+	})
+	for i, p := range c.PeerStats() {
+		if p.Name != peers[i].Name || !p.Connected || p.LastRoundTrip <= 0 {
+			t.Errorf("server %d: %+v", i, p)
+		}
+		eventually(t, "both ends count the same bytes", func() bool {
+			p, s := c.PeerStats()[i], servers[i].Stats().Clients
+			return p.BytesSent == s.BytesReceived && p.BytesReceived == s.BytesSent && s.BytesSent > 0
+		})
+	}
+}
+
+// What ends a session, or a handshake, counts by its cause.
+func TestCausesCounted(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	short := func(c *node.Config) { c.Lease, c.MaxSessions = 200*time.Millisecond, 1 }
+	servers, peers := clusterAt(t, 1, false, host, short)
+	s := servers[0]
+	count := func(of func(node.Stats) map[string]uint64, cause string) func() bool {
+		return func() bool { return of(s.Stats())[cause] > 0 }
+	}
+	refused := func(s node.Stats) map[string]uint64 { return s.Refused }
+	ended := func(s node.Stats) map[string]uint64 { return s.SessionsEnded }
+
+	nc, err := net.Dial("tcp", peers[0].Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+	nc.Close()
+	eventually(t, "what is no frame is refused", count(refused, "protocol"))
+
+	start(t, node.Config{ID: node.NewClientID(), Hosts: mutexes(node.HostOf(sigma.Algorithm)), Peers: peers})
+	eventually(t, "another algorithm is refused", count(refused, "misfit"))
+
+	var wire loopback
+	c := clients(t, 1, peers, host, func(c *node.Config) { short(c); c.Dial = wire.dial })[0]
+	for range 2 { // besides those with members
+		start(t, node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: peers})
+	}
+	eventually(t, "a client too many is refused", count(refused, "full"))
+	wire.cut.Store(true)
+	eventually(t, "the lease lapses at the server", count(ended, "lapsed"))
+	eventually(t, "the lease lapses at the client", func() bool { return c.Stats().SessionsEnded["lapsed"] > 0 })
+}
+
+// A loopback is a network over which, once it is cut, nothing goes out any more.
+type loopback struct{ cut atomic.Bool }
+
+func (l *loopback) dial(ctx context.Context, p node.Peer) (net.Conn, error) {
+	if l.cut.Load() {
+		return nil, errors.New("cut")
+	}
+	nc, err := new(net.Dialer).DialContext(ctx, "tcp", p.Addr)
+	return &muted{nc, l}, err
+}
+
+type muted struct {
+	net.Conn
+	wire *loopback
+}
+
+func (m *muted) Write(b []byte) (int, error) {
+	if m.wire.cut.Load() {
+		return len(b), nil
+	}
+	return m.Conn.Write(b)
+}
+
+// Stats of a node that is closed are the last ones.
+func TestStatsAfterClose(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	_, peers := clusterAt(t, 1, false, host, nil)
+	c := clients(t, 1, peers, host, nil)[0]
+	u := newInside()
+	enterLock(t, c, u)
+	c.Close()
+	if s := c.Stats(); s.Messages[enter].Sent != 1 {
+		t.Errorf("after Close: %+v", s.Messages)
+	}
 }

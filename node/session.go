@@ -42,6 +42,7 @@ func newSession(n *Node, id protocol.ID, number uint64) *session {
 
 // register makes s the session with its peer, and tells the shards. n.mu is held.
 func (n *Node) register(s *session) {
+	n.counters.began.Add(1)
 	n.sessions[s.id] = s
 	for _, sh := range n.shards {
 		sh.post(event{op: opOpen, sess: s})
@@ -112,7 +113,9 @@ func (n *Node) drop(s *session, why error, last *transport.Refuse) {
 // cut takes the connection from a session, for good, and returns it. A refusal is
 // the last word on it. s.mu is held.
 func (s *session) cut(why error, last *transport.Refuse) *conn {
-	s.dead.Store(true)
+	if !s.dead.Swap(true) {
+		s.n.counters.ended[causeOf(why)].Add(1)
+	}
 	c := s.conn
 	if c != nil && last != nil {
 		c.finish(last.Append(nil), why) // before its reader can find the session gone

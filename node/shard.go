@@ -10,8 +10,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/measure"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -36,6 +38,7 @@ const (
 	opLocks
 	opLock
 	opHeard // answers once all that was urgent before is dealt with
+	opTally // answers once what was counted so far can be read
 	opClose
 )
 
@@ -59,6 +62,8 @@ type instance struct {
 	inside  bool       // its user is in the critical section
 	timers  []*timer   // those that are armed
 	peers   []*session // that have business with it: where shard.business has it
+	owner   owner      // whom it supports
+	waiting int        // requests in its queue
 }
 
 // A user is the user of one lock, from Try to Rem.
@@ -84,6 +89,9 @@ type shard struct {
 	dirty     []*session      // to be kicked
 	fresh     map[Kind][]byte // the states of instances just made, as far as they are known
 	state     []byte          // scratch
+	tally     tally
+	held      measure.Histogram     // how long supports lasted
+	latest    atomic.Pointer[tally] // a copy for others
 	done      chan struct{}
 	wake      chan struct{}
 
@@ -112,6 +120,8 @@ func newShard(n *Node) *shard {
 		failed:    map[string]string{},
 	}
 	s.space.L = &s.mu
+	s.tally.sent, s.tally.received = make([]uint64, len(n.messages)), make([]uint64, len(n.messages))
+	s.copyTally()
 	return s
 }
 
@@ -249,6 +259,9 @@ func (s *shard) handle(e *event) {
 	case opLock:
 		e.locks <- s.lock(e.text)
 	case opHeard:
+		e.locks <- nil
+	case opTally:
+		s.copyTally()
 		e.locks <- nil
 	}
 }
@@ -411,6 +424,9 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 	s.current = nil
 	switch {
 	case err == nil:
+		if s.instances[i.name] == i {
+			s.noteWaiting(i, i.process.Waiting())
+		}
 		s.tellSupports(i, in.Kind)
 	case errors.Is(err, ErrMessage):
 		s.n.complain("malformed message", "lock", i.name, "peer", s.n.name(from.id), "error", err)
@@ -471,6 +487,8 @@ func (s *shard) tell(name string, callback func()) (ok bool) {
 // remove forgets an instance.
 func (s *shard) remove(i *instance) {
 	delete(s.instances, i.name)
+	s.owned(i, 0, 0)
+	s.noteWaiting(i, 0)
 	for _, t := range i.timers {
 		s.timers.remove(t)
 	}
@@ -517,7 +535,8 @@ func (s *shard) makeFresh(kind Kind) []byte {
 
 type nowhere struct{}
 
-func (nowhere) Effect(protocol.Act, []byte) {}
+func (nowhere) Effect(protocol.Act, int, []byte) {}
+func (nowhere) Received(int)                     {}
 
 // note records that a peer has business with an instance, where the end of its
 // session concerns only those.
@@ -534,7 +553,7 @@ func (s *shard) note(i *instance, p *session) {
 		s.business[p] = locks
 	}
 	if !s.n.isMember(p.id) && s.tooMany(p, locks) {
-		err := fmt.Errorf("node: more than %d locks", s.n.c.MaxLocks)
+		err := fmt.Errorf("%w: more than %d", errTooMany, s.n.c.MaxLocks)
 		s.n.drop(p, err, refusal("locks of one client", fmt.Sprint("at most ", s.n.c.MaxLocks), "more"))
 		return
 	}
@@ -569,19 +588,22 @@ func (i *instance) forget(p *session) {
 	}
 }
 
+// Received implements Sink.
+func (s *shard) Received(kind int) { s.tally.received[s.n.firstMessage[s.current.kind]+kind]++ }
+
 // Effect implements Sink for the current instance.
-func (s *shard) Effect(a protocol.Act, msg []byte) {
+func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 	i := s.current
 	if s.instances[i.name] != i {
 		return // an earlier effect of this step made the lock fail
 	}
 	switch a.Do {
 	case protocol.Send:
-		s.send(i, a.To, msg)
+		s.send(i, a.To, kind, msg)
 	case protocol.Broadcast:
 		for id := range s.n.c.System.N {
 			if id := protocol.ID(id); id != s.n.c.ID {
-				s.send(i, id, msg)
+				s.send(i, id, kind, msg)
 			}
 		}
 	case protocol.Crit:
@@ -615,6 +637,7 @@ func (s *shard) Effect(a protocol.Act, msg []byte) {
 			s.stopTimer(t)
 		}
 	case protocol.Owner:
+		s.owned(i, a.To, a.Arg)
 	default:
 		panic(fmt.Sprintf("node: unknown effect %d", a.Do))
 	}
@@ -636,10 +659,7 @@ func (s *shard) supports(i *instance) (numbers map[protocol.ID]uint64, request u
 			sess.mu.Unlock()
 		}
 	}
-	if len(standing.Holders) > 0 {
-		request = uint64(standing.Holders[0].Since)
-	}
-	return numbers, request
+	return numbers, uint64(standing.Since)
 }
 
 // tellSupports tells a user that is inside what it counts on now, if an event
@@ -671,7 +691,7 @@ func (s *shard) tellOrFail(i *instance, callback func()) {
 
 // send appends a message to the session with a peer. Without one it is lost: the
 // process has been told, or nobody will ever need it.
-func (s *shard) send(i *instance, to protocol.ID, msg []byte) {
+func (s *shard) send(i *instance, to protocol.ID, kind int, msg []byte) {
 	p := s.sessions[to]
 	if p == nil {
 		return
@@ -681,6 +701,7 @@ func (s *shard) send(i *instance, to protocol.ID, msg []byte) {
 		return
 	}
 	s.note(i, p)
+	s.tally.sent[s.n.firstMessage[i.kind]+kind]++
 	s.push(p, transport.MessageItem, i.kind, i.name, msg)
 }
 
@@ -777,6 +798,7 @@ func (s *shard) lock(name string) []Lock {
 
 // close tells the users that it is over. rest is what will not be handled.
 func (s *shard) close(rest []event) {
+	s.copyTally()
 	s.mu.Lock()
 	s.closed = true
 	users := s.users

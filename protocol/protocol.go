@@ -238,6 +238,9 @@ type Algorithm[M any] struct {
 	// Inspect tells what a member knows about who is inside and who waits, and at
 	// a user what its critical section rests on.
 	Inspect func(p Process[M]) Standing
+	// Waiting tells how many requests wait in the queue of a member, 0 at a user. It
+	// is asked after each step.
+	Waiting func(p Process[M]) int
 }
 
 // A Claim is one cost that an algorithm promises and the suite measures.
@@ -469,9 +472,10 @@ const (
 // Standing is what a process knows about one lock: a member about its users, a
 // user that is inside about the members.
 type Standing struct {
-	Holders  []Request // whom the member supports or knows inside; a user inside: itself
+	Holders  []Request // whom the member supports or knows inside
 	Waiters  []Request // in the order of service
 	Supports []ID      // the members that the user's critical section counts on
+	Since    int64     // the time of the request that got it, 0 where unknown
 }
 
 // A Request is a user and the time of its request.

@@ -26,7 +26,7 @@ const (
 	MaxMessage   = 1 << 19 // one message of a lock
 	MaxFrame     = 2 << 20 // one frame, without its length: a request, messages and more fit in
 	MaxHandshake = 1 << 14 // the first frame in each direction
-	lengthSize   = 4
+	LengthSize   = 4       // of the length before it
 )
 
 // ErrFrame says that the other end does not speak this protocol.
@@ -39,12 +39,12 @@ func AppendHeader(b []byte, epoch uint64) []byte {
 }
 
 // EndFrame writes the length of the frame that fills b.
-func EndFrame(b []byte) { binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize)) }
+func EndFrame(b []byte) { binary.BigEndian.PutUint32(b, uint32(len(b)-LengthSize)) }
 
 // ReadFrame reads one frame of at most limit bytes, without its length, into
 // memory of its own: what is decoded from it may be kept.
 func ReadFrame(r io.Reader, limit int) ([]byte, error) {
-	var length [lengthSize]byte
+	var length [LengthSize]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func withoutTLS(err error) bool {
 
 // isRecord reports whether a length is the beginning of a TLS record, a handshake
 // or an alert: no frame is that long.
-func isRecord(length [lengthSize]byte) bool {
+func isRecord(length [LengthSize]byte) bool {
 	return (length[0] == 0x15 || length[0] == 0x16) && length[1] == 3
 }
 

@@ -191,11 +191,17 @@ func serial(p protocol.Process[Message]) uint64 {
 	return most
 }
 
+func waiting(p protocol.Process[Message]) int {
+	if s, ok := p.(*Server); ok {
+		return len(s.queue)
+	}
+	return 0
+}
+
 func inspect(p protocol.Process[Message]) (st protocol.Standing) {
 	if c, ok := p.(*Client); ok {
 		if c.section == protocol.InCrit {
-			st.Supports = c.supporting()
-			st.Holders = []protocol.Request{{User: c.id, Since: int64(c.time)}}
+			st.Supports, st.Since = c.supporting(), int64(c.time)
 		}
 		return st
 	}

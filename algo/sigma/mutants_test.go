@@ -25,6 +25,7 @@ func outside(more ...string) map[string]string {
 		"table":        "part of the properties",
 		"serial":       "a bound",
 		"inspect":      "shown to people",
+		"waiting":      "shown to people",
 	}
 	for _, name := range more {
 		all[name] = "mutated by another test"

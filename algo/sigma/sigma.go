@@ -154,6 +154,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 		Idempotent: func(m Message) bool { return m.Kind == Check },
 		Invariants: inv,
 		Inspect:    inspect,
+		Waiting:    waiting,
 	}
 }
 

@@ -1,0 +1,270 @@
+package node
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/measure"
+	"github.com/poundlock/poundlock/link"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// Stats is what a node has counted since it started, and what there is now.
+type Stats struct {
+	Messages []MessageStats // of locks, by kind of lock and of message
+	Peers    []PeerStats    // the members, by id, but for this one
+	Clients  Traffic        // with all clients together
+
+	ClientSessions int               // with clients, now
+	SessionsBegan  uint64            // with members and clients
+	SessionsEnded  map[string]uint64 // by Cause
+	Refused        map[string]uint64 // connections refused or broken off in their handshake, by Cause
+	Unacked        int               // bytes of messages that are not acknowledged, of all sessions
+
+	Shards    []ShardStats
+	Instances int // locks that are not idle
+	Waiting   int // requests in the queues of a member's locks
+
+	// What a member's locks gave away. A support that goes from one client to the next
+	// in one step ends and is given, and counts as passed on too.
+	Supports       int // now
+	SupportsGiven  uint64
+	SupportsEnded  uint64
+	SupportsPassed uint64
+	SupportsHeld   measure.Snapshot // how long those lasted that have ended
+}
+
+// MessageStats counts the messages of one kind. One that is sent again on a new
+// connection counts once.
+type MessageStats struct {
+	Kind           Kind
+	Name           string // as in protocol.Info
+	Sent, Received uint64
+}
+
+// Traffic counts bytes of frames after the handshake.
+type Traffic struct{ BytesSent, BytesReceived uint64 }
+
+// PeerStats is about one member.
+type PeerStats struct {
+	Name      string
+	Connected bool // there is a live session
+	Traffic
+	// RoundTrips are the times between a heartbeat and its answer, where this end
+	// sends the heartbeats, and LastRoundTrip the last of them, 0: none yet.
+	RoundTrips    measure.Snapshot
+	LastRoundTrip time.Duration
+}
+
+// ShardStats is what waits for a shard.
+type ShardStats struct {
+	Queue int // events
+	Bytes int // of frames that they keep in memory
+}
+
+// A Cause is why a session ended, or a handshake failed, as a label of counters:
+// there are few of them.
+type Cause uint8
+
+// The causes.
+const (
+	CauseProtocol   Cause = iota // a peer broke the wire's rules, or is none of ours
+	CauseBye                     // the peer closed
+	CauseLapsed                  // the lease was over
+	CauseRestarted               // the peer restarted and lost its memory
+	CauseReplaced                // a newer session of the peer, or connection of it, exists
+	CauseMisfit                  // the two ends are configured differently
+	CauseOldTable                // an end has an older slot table
+	CauseUnknown                 // the session to be resumed is not known here
+	CauseFull                    // too many sessions
+	CauseTooMany                 // too much is unacknowledged, or too many locks
+	CauseLockFailed              // the process of a lock failed here
+	CauseClosed                  // this node closes
+	causes                       // how many there are
+)
+
+var causeNames = [causes]string{
+	CauseProtocol: "protocol", CauseBye: "bye", CauseLapsed: "lapsed", CauseRestarted: "restarted",
+	CauseReplaced: "replaced", CauseMisfit: "misfit", CauseOldTable: "old_table", CauseUnknown: "unknown_session", CauseFull: "full",
+	CauseTooMany: "too_many", CauseLockFailed: "lock_failed", CauseClosed: "closed",
+}
+
+func (c Cause) String() string { return causeNames[c] }
+
+// causeOf sorts the errors of sessions and handshakes.
+func causeOf(err error) Cause {
+	var r transport.Refuse
+	switch {
+	case errors.As(err, &r):
+		switch r.Code {
+		case transport.UnknownSession:
+			return CauseUnknown
+		case transport.Stale:
+			return CauseReplaced
+		case transport.Full:
+			return CauseFull
+		case transport.OldTable:
+			return CauseOldTable
+		}
+		return CauseMisfit
+	case errors.Is(err, errBye):
+		return CauseBye
+	case errors.Is(err, errLapsed):
+		return CauseLapsed
+	case errors.Is(err, errRestarted):
+		return CauseRestarted
+	case errors.Is(err, errNewer), errors.Is(err, errReplaced):
+		return CauseReplaced
+	case errors.Is(err, link.ErrFull), errors.Is(err, errTooMany):
+		return CauseTooMany
+	case errors.Is(err, errFailed):
+		return CauseLockFailed
+	case errors.Is(err, ErrClosed):
+		return CauseClosed
+	}
+	return CauseProtocol
+}
+
+// nameMessages gives each kind of message its place in a tally.
+func (n *Node) nameMessages() {
+	for _, k := range slices.Sorted(maps.Keys(n.c.Hosts)) {
+		n.firstMessage[k] = len(n.messages)
+		for _, m := range n.c.Hosts[k].Info().Messages {
+			n.messages = append(n.messages, MessageStats{Kind: k, Name: m.Name})
+		}
+	}
+}
+
+// counters are what goroutines of connections and sessions count.
+type counters struct {
+	began   atomic.Uint64
+	ended   [causes]atomic.Uint64
+	refused [causes]atomic.Uint64
+	peers   []peerCounters // by id of the member; one more for all clients
+}
+
+type peerCounters struct {
+	sent, received atomic.Uint64 // bytes
+	roundTrips     measure.Histogram
+	lastRoundTrip  atomic.Int64 // ns
+}
+
+func byCause(counts *[causes]atomic.Uint64) map[string]uint64 {
+	all := make(map[string]uint64, causes)
+	for c := range counts {
+		all[Cause(c).String()] = counts[c].Load()
+	}
+	return all
+}
+
+// with are the counters of what passes between this node and a peer.
+func (n *Node) with(id protocol.ID) *peerCounters {
+	return &n.counters.peers[min(id, protocol.ID(len(n.counters.peers)-1))]
+}
+
+func (p *peerCounters) answered(after time.Duration) {
+	p.roundTrips.Add(after)
+	p.lastRoundTrip.Store(int64(after))
+}
+
+// A tally is what a shard counts. Only the shard touches it.
+type tally struct {
+	sent, received       []uint64 // by place in Node.messages
+	instances, waiting   int
+	supports             int
+	given, ended, passed uint64
+	held                 measure.Snapshot // in copies
+}
+
+// copyTally makes what the shard has counted so far known to others.
+func (s *shard) copyTally() {
+	t := s.tally
+	t.sent, t.received = slices.Clone(t.sent), slices.Clone(t.received)
+	t.instances, t.held = len(s.instances), s.held.Snapshot()
+	s.latest.Store(&t)
+}
+
+// Stats returns what the node has counted. It asks each shard, which answers when
+// it has dealt with what was queued before; its cost does not depend on how many
+// locks there are.
+func (n *Node) Stats() Stats {
+	st := Stats{
+		SessionsBegan: n.counters.began.Load(),
+		SessionsEnded: byCause(&n.counters.ended),
+		Refused:       byCause(&n.counters.refused),
+	}
+	st.Messages = append(st.Messages, n.messages...)
+	for _, s := range n.shards {
+		s.mu.Lock()
+		st.Shards = append(st.Shards, ShardStats{len(s.urgent) + len(s.queue), s.bytes})
+		s.mu.Unlock()
+	}
+	n.ask(opTally)
+	for _, s := range n.shards {
+		st.add(s.latest.Load())
+	}
+	n.sessionStats(&st)
+	return st
+}
+
+func (st *Stats) add(t *tally) {
+	for k := range st.Messages {
+		st.Messages[k].Sent += t.sent[k]
+		st.Messages[k].Received += t.received[k]
+	}
+	st.Instances += t.instances
+	st.Waiting += t.waiting
+	st.Supports += t.supports
+	st.SupportsGiven += t.given
+	st.SupportsEnded += t.ended
+	st.SupportsPassed += t.passed
+	st.SupportsHeld.Merge(t.held)
+}
+
+func (n *Node) sessionStats(st *Stats) {
+	up := map[protocol.ID]bool{}
+	now := n.c.Boot()
+	for _, s := range n.list() {
+		_, ok := s.up(now)
+		s.mu.Lock()
+		st.Unacked += s.window.UnackedBytes()
+		s.mu.Unlock()
+		switch {
+		case !ok:
+		case n.isMember(s.id):
+			up[s.id] = true
+		default:
+			st.ClientSessions++
+		}
+	}
+	st.Peers, st.Clients = n.peerStats(up)
+}
+
+// PeerStats is the part of Stats about the members. It waits for no shard.
+func (n *Node) PeerStats() []PeerStats {
+	var st Stats
+	n.sessionStats(&st)
+	return st.Peers
+}
+
+func (n *Node) peerStats(up map[protocol.ID]bool) (peers []PeerStats, clients Traffic) {
+	for id := range n.counters.peers {
+		id := protocol.ID(id)
+		c := n.with(id)
+		t := Traffic{BytesSent: c.sent.Load(), BytesReceived: c.received.Load()}
+		switch {
+		case !n.isMember(id):
+			clients = t
+		case id != n.c.ID:
+			peers = append(peers, PeerStats{
+				Name: n.name(id), Connected: up[id], Traffic: t,
+				RoundTrips: c.roundTrips.Snapshot(), LastRoundTrip: time.Duration(c.lastRoundTrip.Load()),
+			})
+		}
+	}
+	return peers, clients
+}

@@ -192,7 +192,7 @@ func readConfigFile(path string) (map[string]string, error) {
 func settings(root *cobra.Command) map[string]bool {
 	known := map[string]bool{}
 	for _, c := range root.Commands() {
-		if c.Flags().Lookup("epoch") == nil {
+		if c.Hidden || c.Flags().Lookup("epoch") == nil {
 			continue
 		}
 		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })

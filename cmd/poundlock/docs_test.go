@@ -34,6 +34,7 @@ func TestDocs(t *testing.T) {
 		{rootCommand(), "", nil},
 		{algorithmsCommand(), "", nil},
 		{caCommand(), "", nil},
+		{benchCommand(), cluster, benchResult{}},
 		{checkCommand(), driving, check.Verdict{}},
 		{lockCommand(), cluster, nil},
 		{serveCommand(), cluster, nil},

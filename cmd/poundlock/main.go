@@ -73,6 +73,8 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(
 		algorithmsCommand(),
 		caCommand(),
+		benchCommand(),
+		benchClientCommand(),
 		checkCommand(),
 		devClusterCommand(),
 		gateCommand(),
@@ -80,6 +82,7 @@ func rootCommand() *cobra.Command {
 		serveCommand(),
 		simCommand(),
 		statusCommand(),
+		tetherCommand(),
 		watchdogCommand(),
 	)
 	return root

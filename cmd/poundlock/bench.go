@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/bench"
+)
+
+const benchLong = `Bench measures a cluster with client processes: how long an uncontended Lock
+takes, for how long Unlock keeps its caller, and how long it takes from Unlock in
+one process until Lock returns in the next. Without --servers it starts a cluster
+of server processes on loopback, which ends with it.
+
+With --delay every byte takes that much longer, T, one way, and the times are
+printed as multiples of T, too: two are a request and its answer.
+
+It takes the clock of this machine alone, and locks named bench-1, bench-2, ..
+
+Exit status: 0; 1 when something failed, or when two clients were inside at once;
+64 when it was called wrongly; 69 when no quorum of servers can be reached; 70
+when a result cannot be written.`
+
+// benchAnswer is how long a cluster that is said to run may take to answer.
+const benchAnswer = 3 * time.Second
+
+// benchFlags are the flags of poundlock bench.
+type benchFlags struct {
+	cluster  clusterFlags
+	n        int
+	clients  int
+	names    int
+	count    int
+	duration time.Duration
+	delay    time.Duration
+	json     bool
+}
+
+// A benchResult is what poundlock bench prints. Times are of one machine's clock.
+type benchResult struct {
+	Servers    int     `json:"servers"`
+	Clients    int     `json:"clients"`
+	Names      int     `json:"names"`
+	DelayMS    float64 `json:"delay_ms"`
+	DurationMS float64 `json:"duration_ms"`
+
+	Acquires  int              `json:"acquires"`
+	AcquireMS *bench.Quantiles `json:"acquire_ms"`
+	AcquireT  *bench.Quantiles `json:"acquire_T,omitempty"`
+	ReleaseMS *bench.Quantiles `json:"release_ms"`
+	ReleaseT  *bench.Quantiles `json:"release_T,omitempty"`
+
+	BytesPerAcquire float64 `json:"bytes_per_acquire"`
+	AcquiresPerS    float64 `json:"acquires_per_s"`
+	CPUPerAcquire   float64 `json:"cpu_us_per_acquire,omitempty"`
+	CPUOf           string  `json:"cpu_of,omitempty"`
+
+	Handovers     int              `json:"handovers"`
+	HandoverMS    *bench.Quantiles `json:"handover_ms,omitempty"`
+	HandoverT     *bench.Quantiles `json:"handover_T,omitempty"`
+	HandoversPerS float64          `json:"handovers_per_s"`
+	Jain          float64          `json:"jain"`
+}
+
+func benchCommand() *cobra.Command {
+	f := &benchFlags{}
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure a cluster: acquires, releases and hand-overs between processes",
+		Long:  benchLong,
+		Example: `  poundlock bench
+  poundlock bench --delay 20ms
+  poundlock bench --clients 1 --names 64 --duration 10s --json`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	s := c.Flags()
+	f.cluster.register(s)
+	s.IntVar(&f.n, "n", 4, "`number` of servers that are started, without --servers")
+	s.IntVar(&f.clients, "clients", 9, "`number` of client processes: one holds a lock, the others wait; 1 to 256")
+	s.IntVar(&f.names, "names", 1, "`number` of locks whose acquires are counted, all at once; 1 to 10000")
+	s.IntVar(&f.count, "count", 200, "`number` of acquires and of hand-overs that are timed, at least; 1 to 1000000")
+	s.DurationVar(&f.duration, "duration", 2*time.Second, "how long acquires and hand-overs are counted, at least; 100ms to 1m")
+	s.DurationVar(&f.delay, "delay", 0, "one-way delay T between clients and servers, up to 1s")
+	s.BoolVar(&f.json, "json", false, "print one JSON object")
+	return c
+}
+
+// check refuses what cannot be measured.
+func (f *benchFlags) check(c *cobra.Command) error {
+	for _, x := range []struct {
+		name        string
+		value       int
+		least, most int
+	}{
+		{"n", f.n, 4, 31},
+		{"clients", f.clients, 1, 256},
+		{"names", f.names, 1, 10000},
+		{"count", f.count, 1, 1000000},
+	} {
+		if x.value < x.least || x.value > x.most {
+			return usagef("--%s %d: want %d to %d", x.name, x.value, x.least, x.most)
+		}
+	}
+	switch {
+	case f.duration < 100*time.Millisecond || f.duration > time.Minute:
+		return usagef("--duration %v: want 100ms to 1m", f.duration)
+	case f.delay < 0 || f.delay > time.Second:
+		return usagef("--delay %v: want 0 to 1s", f.delay)
+	case f.cluster.servers != "" && c.Flags().Changed("n"):
+		return usagef("--n and --servers exclude each other: the cluster has its number of servers")
+	case f.delay > 0 && f.cluster.tlsName == "" && (f.cluster.tlsCA != "" || f.cluster.tlsCert != ""):
+		return &exitStatus{
+			code: exitUsage,
+			err:  errors.New("--delay with TLS needs --tls-server-name"),
+			hint: "the delay is made by proxies on loopback, whose addresses no certificate names",
+		}
+	}
+	return nil
+}
+
+func (f *benchFlags) run(c *cobra.Command) error {
+	if err := f.cluster.fill(c); err != nil {
+		return err
+	}
+	if err := f.check(c); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var servers *bench.Servers
+	if f.cluster.servers == "" {
+		var err error
+		if servers, err = startServers(ctx, f.n, f.cluster.clockBound); err != nil {
+			return &exitStatus{code: exitError, err: err}
+		}
+		defer servers.Close()
+		f.cluster.servers = servers.Table
+	}
+	config, err := f.cluster.config(c)
+	if err != nil {
+		return err
+	}
+	if servers == nil { // before the client processes, for the hint
+		soon, cancel := context.WithTimeout(ctx, benchAnswer)
+		client, err := poundlock.Dial(soon, config)
+		cancel()
+		if err != nil {
+			return &exitStatus{code: exitNoQuorum, err: err}
+		}
+		client.Close()
+	}
+	r, err := f.measure(ctx, c, len(config.Servers), servers)
+	if err == nil && servers != nil {
+		err = servers.Err()
+	}
+	if err != nil {
+		return &exitStatus{code: exitError, err: err}
+	}
+	if err := f.print(c.OutOrStdout(), r); err != nil {
+		return &exitStatus{code: exitInternal, err: err}
+	}
+	return nil
+}
+
+// startServers starts n servers on loopback.
+func startServers(ctx context.Context, n int, clockBound time.Duration) (*bench.Servers, error) {
+	addrs, err := bench.FreeAddrs(n)
+	if err != nil {
+		return nil, err
+	}
+	return bench.StartServers(ctx, addrs, tetherName, "serve", "--log-level", "error", "--clock-bound", clockBound.String())
+}
+
+func (f *benchFlags) measure(ctx context.Context, c *cobra.Command, n int, servers *bench.Servers) (*benchResult, error) {
+	var processes []*bench.Process
+	if servers != nil {
+		processes = servers.Processes()
+	}
+	crew, err := bench.StartCrew(ctx, "bench", f.clients, 1, nil, processes, benchClientArgs(c, f.delay, false)...)
+	if err != nil {
+		return nil, err
+	}
+	defer crew.Close()
+	r := &benchResult{
+		Servers: n, Clients: f.clients, Names: f.names,
+		DelayMS: ms(f.delay), DurationMS: ms(f.duration),
+	}
+	bar := newBenchBar(f)
+	defer bar.finish()
+	warmUp := max(200*time.Millisecond, 5*f.delay)
+
+	alone := bench.Load{Users: []bench.User{{Name: "bench-1"}}, WarmUp: warmUp, Grants: int64(f.count)}
+	w, err := bar.run(ctx, crew, "acquire", alone)
+	if err != nil {
+		return nil, err
+	}
+	r.Acquires = w.Grants()
+	r.AcquireMS, r.ReleaseMS = bench.Of(w.Acquires(), time.Millisecond), bench.Of(w.Releases(), time.Millisecond)
+	r.AcquireT, r.ReleaseT = bench.Of(w.Acquires(), f.delay), bench.Of(w.Releases(), f.delay)
+	if r.BytesPerAcquire, err = f.bytes(ctx, c, w); err != nil {
+		return nil, err
+	}
+
+	var separate []bench.User
+	for i := range f.names {
+		separate = append(separate, bench.User{Process: i % f.clients, Name: fmt.Sprintf("bench-%d", i+1)})
+	}
+	w, err = bar.run(ctx, crew, "acquires on all names", bench.Load{Users: separate, WarmUp: warmUp, Length: f.duration})
+	if err != nil {
+		return nil, err
+	}
+	r.AcquiresPerS = w.Rate()
+	if w.CPU > 0 {
+		r.CPUPerAcquire, r.CPUOf = float64(w.CPU.Microseconds())/float64(w.Grants()), "clients"
+		if servers != nil {
+			r.CPUOf = "clients and servers"
+		}
+	}
+
+	if f.clients > 1 {
+		var rivals []bench.User
+		for i := range f.clients {
+			rivals = append(rivals, bench.User{Process: i, Name: "bench-1"})
+		}
+		l := bench.Load{Users: rivals, WarmUp: warmUp, Length: f.duration, Grants: int64(f.count) + int64(f.clients)}
+		if w, err = bar.run(ctx, crew, "hand-over", l); err != nil {
+			return nil, err
+		}
+		times, overlaps := w.Handovers()
+		if overlaps > 0 {
+			return nil, fmt.Errorf("two clients were inside at once, %d times", overlaps)
+		}
+		r.Handovers, r.HandoversPerS = len(times), float64(len(times))/w.Length.Seconds()
+		r.HandoverMS, r.HandoverT = bench.Of(times, time.Millisecond), bench.Of(times, f.delay)
+		r.Jain = w.Jain()
+	}
+	return r, nil
+}
+
+// bytes are those of one uncontended acquire and its release, in both directions.
+// Where w, a window of these, was not measured through proxies, which would slow
+// down what is to be measured, another client process shows it.
+func (f *benchFlags) bytes(ctx context.Context, c *cobra.Command, w *bench.Window) (float64, error) {
+	if f.delay == 0 {
+		crew, err := bench.StartCrew(ctx, "bench", 1, 1, nil, nil, benchClientArgs(c, 0, true)...)
+		if err != nil {
+			return 0, err
+		}
+		defer crew.Close()
+		l := bench.Load{Users: []bench.User{{Name: "bench-1"}}, Grants: int64(min(f.count, 200))}
+		if w, err = crew.Run(ctx, l); err != nil {
+			return 0, err
+		}
+	}
+	return float64(w.Traffic) / float64(w.Grants()), nil
+}
+
+func (f *benchFlags) print(w io.Writer, r *benchResult) error {
+	if f.json {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
+	times := func(name string, ms, multiples *bench.Quantiles, what string) {
+		text := fmt.Sprintf("p50 %.4g  p99 %.4g ms", ms.P50, ms.P99)
+		if multiples != nil {
+			text += fmt.Sprintf(" = %.3f and %.3f T", multiples.P50, multiples.P99)
+		}
+		row(name, "%s  (%s)", text, what)
+	}
+	row("run", "%d servers, %d client %s, one-way delay T %v", r.Servers, r.Clients, plural(r.Clients, "process"), f.delay)
+	times("acquire", r.AcquireMS, r.AcquireT, fmt.Sprintf("%d, uncontended", r.Acquires))
+	times("release", r.ReleaseMS, r.ReleaseT, "seen by the caller")
+	if r.HandoverMS != nil {
+		times("hand-over", r.HandoverMS, r.HandoverT, fmt.Sprintf("%d, %d clients wait", r.Handovers, r.Clients-1))
+	}
+	row("acquires", "%.4g a second on %d %s", r.AcquiresPerS, r.Names, plural(r.Names, "name"))
+	if r.HandoverMS != nil {
+		row("hand-overs", "%.4g a second, Jain's index of the grants %.4f", r.HandoversPerS, r.Jain)
+	}
+	row("bytes", "%.4g an acquire and release, both ways", r.BytesPerAcquire)
+	if r.CPUOf != "" {
+		row("processor time", "%.4g us an acquire and release, of %s", r.CPUPerAcquire, r.CPUOf)
+	}
+	return t.Flush()
+}
+
+func plural(k int, noun string) string {
+	if k == 1 {
+		return noun
+	}
+	if strings.HasSuffix(noun, "s") {
+		noun += "e"
+	}
+	return noun + "s"
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// A benchBar shows on a terminal how far a run is.
+type benchBar struct {
+	show     func(done, total int)
+	finish   func()
+	finished int
+}
+
+const (
+	benchPhases = 3
+	benchSteps  = 1000 // of the bar, a phase
+)
+
+func newBenchBar(f *benchFlags) *benchBar {
+	b := &benchBar{show: func(int, int) {}, finish: func() {}}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		b.show, b.finish = progress("bench", time.Now())
+	}
+	return b
+}
+
+func (b *benchBar) run(ctx context.Context, c *bench.Crew, what string, l bench.Load) (*bench.Window, error) {
+	l.Show = func(grants int64, elapsed time.Duration) {
+		part := 1.0
+		if l.Length > 0 {
+			part = min(part, elapsed.Seconds()/l.Length.Seconds())
+		}
+		if l.Grants > 0 {
+			part = min(part, float64(grants)/float64(l.Grants))
+		}
+		b.show(b.finished*benchSteps+int(part*benchSteps), benchPhases*benchSteps)
+	}
+	w, err := c.Run(ctx, l)
+	b.finished++
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return w, nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/internal/faultnet"
+)
+
+const benchClientName = "bench-client"
+
+// benchClientCommand is a client process of bench: it obeys its standard input.
+func benchClientCommand() *cobra.Command {
+	var f clusterFlags
+	var delay time.Duration
+	var count bool
+	c := &cobra.Command{
+		Use:    benchClientName,
+		Hidden: true,
+		Args:   noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			config, err := f.config(c)
+			if err != nil {
+				return err
+			}
+			open := func(ctx context.Context, _ []byte) (bench.Client, error) {
+				return openBenchClient(ctx, config, delay, count)
+			}
+			if err := bench.Work(c.Context(), os.Stdin, os.Stdout, open); err != nil {
+				return &exitStatus{code: exitError} // its parent has been told
+			}
+			return nil
+		},
+	}
+	f.register(c.Flags())
+	c.Flags().DurationVar(&delay, "delay", 0, "")
+	c.Flags().BoolVar(&count, "count-bytes", false, "")
+	return c
+}
+
+// benchClientArgs start a client process with the settings of the cluster that c
+// was given.
+func benchClientArgs(c *cobra.Command, delay time.Duration, count bool) []string {
+	args := []string{benchClientName, "--delay=" + delay.String()}
+	if count {
+		args = append(args, "--count-bytes")
+	}
+	var f clusterFlags
+	cluster := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.register(cluster)
+	cluster.VisitAll(func(known *pflag.Flag) {
+		if given := c.Flags().Lookup(known.Name); given.Name != "config" && given.Value.String() != known.DefValue {
+			args = append(args, "--"+given.Name+"="+given.Value.String())
+		}
+	})
+	return args
+}
+
+// A benchClient is a client behind proxies of its own, one a server, if there is a
+// delay or bytes are to be counted.
+type benchClient struct {
+	*poundlock.Client
+	net *faultnet.Net
+}
+
+func openBenchClient(ctx context.Context, c poundlock.Config, delay time.Duration, count bool) (bench.Client, error) {
+	b := &benchClient{}
+	if delay > 0 || count {
+		const me = "client"
+		var servers []faultnet.Server
+		for _, s := range c.Servers {
+			servers = append(servers, faultnet.Server(s))
+		}
+		var err error
+		if b.net, err = faultnet.NewNet([]string{me}, servers); err != nil {
+			return nil, err
+		}
+		b.net.SetDelay(delay, 0)
+		c.Servers = nil
+		for _, s := range b.net.Servers(me) {
+			c.Servers = append(c.Servers, poundlock.Server(s))
+		}
+	}
+	var err error
+	if b.Client, err = poundlock.Dial(ctx, c); err != nil {
+		b.closeNet()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Lock implements bench.Client.
+func (b *benchClient) Lock(ctx context.Context, name string) (func() error, error) {
+	g, err := b.Mutex(name).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Unlock, nil
+}
+
+// Traffic implements bench.Client.
+func (b *benchClient) Traffic() (bytes int64) {
+	if b.net != nil {
+		b.net.Each(nil, nil, func(p *faultnet.Proxy) { bytes += p.Passed(faultnet.Both) })
+	}
+	return bytes
+}
+
+// Close implements bench.Client.
+func (b *benchClient) Close() error {
+	defer b.closeNet()
+	return b.Client.Close()
+}
+
+func (b *benchClient) closeNet() {
+	if b.net != nil {
+		b.net.Close()
+	}
+}

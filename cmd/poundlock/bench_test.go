@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/proctest"
+)
+
+// output runs poundlock with arguments, and returns
+// its output.
+func output(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	c := program(strings.Join(args, " "))
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	err = c.Run()
+	return out.String(), errs.String(), err
+}
+
+func runBench(t *testing.T, args ...string) benchResult {
+	t.Helper()
+	out, errs, err := output(t, append([]string{"bench", "--json", "--duration", "200ms"}, args...)...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, errs)
+	}
+	if errs != "" {
+		t.Errorf("on standard error: %s", errs)
+	}
+	var r benchResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+	return r
+}
+
+func TestBench(t *testing.T) {
+	r := runBench(t, "--clients", "3", "--names", "5", "--count", "30")
+	if r.Servers != 4 || r.Clients != 3 || r.Names != 5 || r.DelayMS != 0 || r.DurationMS != 200 {
+		t.Errorf("it says what was not asked for: %+v", r)
+	}
+	if r.Acquires < 30 || r.Handovers < 20 || r.AcquiresPerS <= 0 || r.HandoversPerS <= 0 {
+		t.Errorf("it has not measured enough: %+v", r)
+	}
+	if r.Jain <= 1.0/3 || r.Jain > 1 {
+		t.Errorf("Jain's index of three: %v", r.Jain)
+	}
+	if r.AcquireT != nil || r.HandoverT != nil || r.ReleaseT != nil {
+		t.Error("multiples of no delay")
+	}
+	if r.AcquireMS.P50 > r.AcquireMS.P99 || r.HandoverMS.P50 <= 0 || r.ReleaseMS.P50 <= 0 {
+		t.Errorf("times: %+v", r)
+	}
+	// A request, an answer and a release with each of four servers: twelve messages,
+	// none below 12 bytes.
+	if r.BytesPerAcquire < 144 || r.BytesPerAcquire > 4000 {
+		t.Errorf("%v bytes an acquire", r.BytesPerAcquire)
+	}
+	if _, err := os.Stat("/proc/self/stat"); err == nil && (r.CPUPerAcquire <= 0 || r.CPUOf != "clients and servers") {
+		t.Errorf("processor time %v of %q", r.CPUPerAcquire, r.CPUOf)
+	}
+}
+
+// With a delay that dominates, the multiples are those of the algorithm.
+func TestBenchDelay(t *testing.T) {
+	r := runBench(t, "--clients", "3", "--count", "10", "--delay", "25ms")
+	if r.DelayMS != 25 || r.AcquireT == nil || r.HandoverT == nil || r.ReleaseT == nil {
+		t.Fatalf("no multiples of the delay: %+v", r)
+	}
+	if r.AcquireT.P50 < 2 || r.AcquireT.P50 > 3.5 || r.HandoverT.P50 < 2 || r.HandoverT.P50 > 3.5 {
+		t.Errorf("acquire %.2f T, hand-over %.2f T, want two", r.AcquireT.P50, r.HandoverT.P50)
+	}
+	if r.ReleaseT.P50 > 0.2 {
+		t.Errorf("release %.2f T, want none", r.ReleaseT.P50)
+	}
+	if ratio := r.AcquireMS.P50 / r.AcquireT.P50; ratio < 24.9 || ratio > 25.1 {
+		t.Errorf("%v ms are %v T", r.AcquireMS.P50, r.AcquireT.P50)
+	}
+}
+
+// One client has nobody to hand over to, and a cluster that runs is measured too.
+func TestBenchServers(t *testing.T) {
+	s := newStage(t)
+	r := runBench(t, append(s.flags, "--clients", "1", "--count", "20")...)
+	if r.Handovers != 0 || r.HandoverMS != nil || r.Jain != 0 || r.Acquires < 20 {
+		t.Errorf("one client: %+v", r)
+	}
+	if r.CPUOf != "" && r.CPUOf != "clients" {
+		t.Errorf("the processor time of %q", r.CPUOf)
+	}
+}
+
+// A bench that is killed leaves no process behind, nor does one that is interrupted.
+func TestBenchEnds(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM} {
+		c := program("bench --clients 2 --duration 1m")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var server, client int
+		for end := time.Now().Add(20 * time.Second); server == 0 || client == 0; time.Sleep(5 * time.Millisecond) {
+			server = proctest.Child(c.Process.Pid, tetherName)
+			client = proctest.Child(c.Process.Pid, benchClientName)
+			if time.Now().After(end) {
+				t.Fatal("no children")
+			}
+		}
+		c.Process.Signal(sig)
+		if err := c.Wait(); err == nil {
+			t.Errorf("%v: exit status 0", sig)
+		}
+		for end := time.Now().Add(20 * time.Second); proctest.Running(server) || proctest.Running(client); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%v: processes are left", sig)
+			}
+		}
+	}
+}
+
+func TestBenchServerGone(t *testing.T) {
+	_, errs, err := output(t, "bench", "--servers", "s1=127.0.0.1:1,s2=127.0.0.1:2,s3=127.0.0.1:3,s4=127.0.0.1:4")
+	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != exitNoQuorum || !strings.Contains(errs, "no quorum") {
+		t.Errorf("%v: %s", err, errs)
+	}
+}

@@ -50,7 +50,7 @@ func newFake(t *testing.T) (*Client, *fakeNode) {
 			call()
 		}
 	}()
-	c.node = f
+	c.groups[0].node = f
 	t.Cleanup(func() { c.Close() })
 	return c, f
 }

@@ -175,7 +175,7 @@ func (h *hold) unlock() error {
 	h.end()
 	c.mu.Unlock()
 	if exit {
-		c.node.Exit(h.line.name)
+		h.line.group.node.Exit(h.line.name)
 	}
 	if lost != nil {
 		return fmt.Errorf("%w: lock %q", lost, h.line.name)
@@ -187,7 +187,7 @@ func (h *hold) unlock() error {
 // support it than keep the others from being a quorum. Its process need not have
 // been told yet, for this machine may have been stopped until a moment ago.
 func (h *hold) expired() bool {
-	return len(h.leases(time.Now())) < len(h.client.config.Servers)-h.client.quorum+1
+	return len(h.leases(time.Now())) < h.line.group.spare()+1
 }
 
 // leaseEnd: the user stays inside while n-m+1 servers support it, so that the
@@ -201,7 +201,7 @@ func (h *hold) leaseEnd() time.Time {
 		return time.Time{}
 	}
 	leases := h.leases(time.Time{})
-	last := len(c.config.Servers) - c.quorum
+	last := h.line.group.spare()
 	if last >= len(leases) {
 		return h.entered
 	}
@@ -212,7 +212,7 @@ func (h *hold) leaseEnd() time.Time {
 // user, latest first.
 func (h *hold) leases(now time.Time) []time.Time {
 	var ends []time.Time
-	sessions := h.client.node.Sessions()
+	sessions := h.line.group.node.Sessions()
 	h.client.mu.Lock()
 	supports := h.sessions
 	h.client.mu.Unlock()

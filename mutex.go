@@ -66,7 +66,7 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	if err := transport.CheckName(m.name); err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}
-	w := wait{client: c, ctx: ctx}
+	w := wait{client: c, group: c.groupOf(m.name), ctx: ctx}
 	if once {
 		patience := time.NewTimer(time.Second + 6*c.config.ClockBound)
 		defer patience.Stop()
@@ -77,14 +77,14 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 		return nil, m.failed(err)
 	}
 	h := newHold(parent, c, l)
-	if err := c.node.Try(node.Mutex, m.name, h, once); err != nil {
+	if err := w.group.node.Try(node.Mutex, m.name, h, once); err != nil {
 		h.Rem(err.Error())
 	}
 	err = w.until(h.decided)
 	if err != nil {
 		// The process answers with Rem, or was in the critical section before it
 		// heard of this.
-		c.node.Cancel(m.name)
+		w.group.node.Cancel(m.name)
 		<-h.decided
 	} else {
 		err = h.enter()

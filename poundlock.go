@@ -18,7 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -36,15 +35,18 @@ var (
 // errLostByClose is what holders hear when the client closes.
 var errLostByClose = fmt.Errorf("%w: %w", ErrLost, ErrClosed)
 
-// A Server is one slot of the static slot table.
+// A Server is one slot of the slot table.
 type Server struct {
-	Name string
+	Name string // or GROUP/NAME: each group serves a part of the lock names, on its own
 	Addr string // host:port, or unix:/path
 }
 
 // Config says how to reach a cluster. Servers is required.
 type Config struct {
-	Servers []Server // the whole slot table; ids follow the names, so its order does not matter
+	// Servers is the whole slot table; ids follow the names, so its order does not
+	// matter. The names are for ever; a newer table, with other addresses, comes from
+	// the servers when they have one.
+	Servers []Server
 	// TLS is nil for plaintext. Without a ServerName each server's certificate must
 	// be for the host of its address, or for its Name where that is a unix socket.
 	TLS *tls.Config
@@ -59,45 +61,37 @@ type Config struct {
 	// can be reached, should their context allow more. Default 10s.
 	QuorumWait time.Duration
 	Label      string       // who this is, for people. Default: host name and process id
-	Epoch      uint64       // of the slot table. Default 0
+	Epoch      uint64       // of the slot table, grows with each change. Default 0
 	NoAmnesia  bool         // allow fewer than 4 servers: no server may ever lose its memory
 	Log        *slog.Logger // nil: discarded
 }
 
-// A Client has one session with each server, shared by all its locks. Its
+// A Client has one session with each server, shared by all locks. Its
 // methods, and those of its mutexes and grants, may be called from several
 // goroutines at once.
 type Client struct {
 	config  Config
 	id      protocol.ID
-	quorum  int
-	node    runtime
+	all     slots.Groups // those of groups
+	groups  []*group
 	closing chan struct{} // closed by Close
 
 	mu    sync.Mutex // never held while calling node, which calls back
 	lines map[string]*line
 }
 
-// runtime is what a Client needs of a node.Node.
-type runtime interface {
-	Try(kind node.Kind, name string, u node.User, once bool) error
-	Cancel(name string)
-	Exit(name string)
-	Alive() int
-	Sessions() []node.Session
-	WaitAlive(ctx context.Context, k int) error
-	Close() error
-}
-
 // Dial connects to a cluster and returns when a quorum answers. When ctx or
 // Config.QuorumWait ends first it returns ErrNoQuorum with what each server said.
+// Where there are several groups of servers it waits for a quorum of each, but for a
+// second at most when one has it: the locks of a group that is down fail, with
+// ErrNoQuorum, when they are wanted.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	c, err := Connect(config)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.awaitQuorum(ctx); err != nil {
-		return nil, errors.Join(err, c.node.Close())
+		return nil, errors.Join(err, c.closeNodes())
 	}
 	return c, nil
 }
@@ -109,35 +103,13 @@ func Connect(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config = c.config
-	peers := make([]node.Peer, len(config.Servers))
-	for i, s := range config.Servers {
-		peers[i] = node.Peer(s)
+	for i, g := range c.groups {
+		if err := g.start(c.id, c.all, c.config); err != nil {
+			c.groups = c.groups[:i]
+			return nil, errors.Join(err, c.closeNodes())
+		}
 	}
-	n, err := node.Start(node.Config{
-		ID:     c.id,
-		System: slots.System(len(peers), config.ClockBound),
-		Hosts:  map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)},
-		Peers:  peers,
-		Epoch:  config.Epoch,
-		TLS:    config.TLS,
-		Lease:  config.Lease,
-		Label:  config.Label,
-		Log:    config.Log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("poundlock: %w", err)
-	}
-	c.node = n
 	return c, nil
-}
-
-// Healthy returns nil while a quorum of the servers is reachable, and otherwise
-// ErrNoQuorum with what each server said. It does not wait.
-func (c *Client) Healthy() error {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	return c.awaitQuorum(now)
 }
 
 // newClient checks the configuration and fills in the defaults.
@@ -180,26 +152,17 @@ func newClient(c Config) (*Client, error) {
 		}
 		c.Label = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
-	return &Client{
+	client := &Client{
 		config:  c,
 		id:      node.NewClientID(),
-		quorum:  slots.Quorum(len(table)),
+		all:     slots.Split(table),
 		closing: make(chan struct{}),
 		lines:   map[string]*line{},
-	}, nil
-}
-
-func (c *Client) awaitQuorum(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
-	defer cancel()
-	err := c.node.WaitAlive(bounded, c.quorum)
-	if err == nil {
-		return nil
 	}
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	for _, g := range client.all {
+		client.groups = append(client.groups, &group{Group: g, quorum: slots.Quorum(len(g.Servers))})
 	}
-	return fmt.Errorf("%w: %w", ErrNoQuorum, err)
+	return client, nil
 }
 
 // ID is the name of this client in the status of the cluster. No two clients
@@ -227,9 +190,21 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 	for _, h := range held {
-		c.node.Exit(h.line.name)
+		h.line.group.node.Exit(h.line.name)
 	}
-	if err := c.node.Close(); err != nil {
+	return c.closeNodes()
+}
+
+// closeNodes closes the nodes of all groups, at once: each may need a moment to say
+// good-bye.
+func (c *Client) closeNodes() error {
+	errs := make([]error, len(c.groups))
+	var all sync.WaitGroup
+	for i, g := range c.groups {
+		all.Go(func() { errs[i] = g.node.Close() })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("poundlock: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 // bound of TryLock, or when no quorum could be reached for Config.QuorumWait.
 type wait struct {
 	client   *Client
+	group    *group // of the lock
 	ctx      context.Context
 	patience <-chan time.Time // nil: none
 	since    time.Time        // when fewer servers than a quorum were first seen alive; zero: they are enough
@@ -27,7 +28,7 @@ func (w *wait) until(done <-chan struct{}) error {
 	defer tick.Stop()
 	for {
 		switch {
-		case c.node.Alive() >= c.quorum:
+		case w.group.node.Alive() >= w.group.quorum:
 			w.since = time.Time{}
 		case w.since.IsZero():
 			w.since = time.Now()
@@ -50,7 +51,7 @@ func (w *wait) until(done <-chan struct{}) error {
 
 // over is the error of a wait whose time is up.
 func (w *wait) over(err error) error {
-	if w.client.node.Alive() < w.client.quorum {
+	if w.group.node.Alive() < w.group.quorum {
 		return w.noQuorum(err)
 	}
 	return err
@@ -58,9 +59,7 @@ func (w *wait) over(err error) error {
 
 // noQuorum adds what each server said to err.
 func (w *wait) noQuorum(err error) error {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	if why := w.client.node.WaitAlive(now, w.client.quorum); why != nil {
+	if why := w.group.failing(); why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
 	return fmt.Errorf("%w: %w", ErrNoQuorum, err)
@@ -71,6 +70,7 @@ func (w *wait) noQuorum(err error) error {
 // turn. Guarded by Client.mu.
 type line struct {
 	name    string
+	group   *group
 	hold    *hold     // of the one who has the turn; nil before its Try
 	waiters list.List // of chan struct{}, closed when the turn comes
 }
@@ -88,7 +88,7 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 	}
 	l := c.lines[name]
 	if l == nil {
-		l = &line{name: name}
+		l = &line{name: name, group: w.group}
 		c.lines[name] = l
 		c.mu.Unlock()
 		return l, nil

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +34,8 @@ type Answer struct {
 
 // Ask asks every server for its Status, all at once, until ctx ends; when a
 // quorum has answered it waits only a little longer for the others. The answers
-// stand in the order of the names. The error is about the configuration only.
+// stand in the order of the groups and names, with the addresses of the newest slot
+// table that was heard of. The error is about the configuration only.
 func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 	table, err := slots.Check(c.Servers, c.NoAmnesia)
 	if err != nil {
@@ -42,12 +44,26 @@ func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 	if c.ClockBound == 0 {
 		c.ClockBound = slots.DefaultClockBound
 	}
+	groups := slots.Split(table)
+	answers, errs := make([][]Answer, len(groups)), make([]error, len(groups))
+	var all sync.WaitGroup
+	for i := range groups {
+		all.Go(func() { answers[i], errs[i] = askGroup(ctx, c, groups, i) })
+	}
+	all.Wait()
+	return slices.Concat(answers...), errors.Join(errs...)
+}
+
+// askGroup asks the servers of one group.
+func askGroup(ctx context.Context, c AskConfig, groups slots.Groups, of int) ([]Answer, error) {
+	servers := groups[of].Servers
 	n, err := node.Start(node.Config{
 		ID:     node.NewClientID(),
-		System: slots.System(len(table), c.ClockBound),
+		System: slots.System(len(servers), c.ClockBound),
 		Hosts:  hosts(),
-		Peers:  table,
+		Peers:  servers,
 		Epoch:  c.Epoch,
+		Groups: groups.String(),
 		TLS:    c.TLS,
 		Label:  "status",
 	})
@@ -55,16 +71,17 @@ func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	defer n.Close()
-	connect(ctx, n, len(table))
-	answers := make([]Answer, len(table))
+	connect(ctx, n, len(servers))
+	answers := make([]Answer, len(servers))
 	var all sync.WaitGroup
-	for i, p := range table {
-		all.Go(func() {
-			answers[i].Server = p
-			answers[i].Status, answers[i].Err = ask(ctx, n, protocol.ID(i))
-		})
+	for i := range servers {
+		all.Go(func() { answers[i].Status, answers[i].Err = ask(ctx, n, protocol.ID(i)) })
 	}
 	all.Wait()
+	_, newest := n.Table()
+	for i, p := range newest {
+		answers[i].Server = p
+	}
 	return answers, nil
 }
 

@@ -22,7 +22,7 @@ import (
 type Config struct {
 	Name    string      // which of Servers this one is
 	Servers []node.Peer // the whole slot table; ids follow the names, so its order does not matter
-	Epoch   uint64      // of the slot table; processes of different epochs refuse each other
+	Epoch   uint64      // of the slot table; older ones are refused. SetTable replaces it
 
 	Listen   string       // where to accept, HOST:PORT or unix:/path. Default: the own address in Servers
 	Listener net.Listener // instead of Listen, without TLS; for tests
@@ -46,7 +46,10 @@ var ErrClock = errors.New("fencing tokens need a synchronised clock")
 // A Server is one member of a cluster.
 type Server struct {
 	config   Config
-	id       protocol.ID
+	groups   slots.Groups
+	group    slots.Group // its own
+	id       protocol.ID // in its group
+	moved    chan error  // has room for one; ends Run
 	listener net.Listener
 	started  time.Time
 	node     *node.Node
@@ -76,8 +79,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	c.Servers = table
-	i := slices.IndexFunc(table, func(p node.Peer) bool { return p.Name == c.Name })
-	if i < 0 {
+	if !slices.ContainsFunc(table, func(p node.Peer) bool { return p.Name == c.Name }) {
 		return nil, fmt.Errorf("server: name %q is not in the list of servers (%s)", c.Name, names(table))
 	}
 	if err := checkClock(); err != nil {
@@ -87,13 +89,17 @@ func New(c Config) (*Server, error) {
 		c.Log.Warn("fencing tokens are monotone only while clocks are within the clock bound",
 			"clock_bound", c.ClockBound, "reason", err)
 	}
-	s := &Server{config: c, id: protocol.ID(i), listener: c.Listener, serving: make(chan struct{})}
+	s := &Server{config: c, groups: slots.Split(table), listener: c.Listener}
+	s.serving, s.moved = make(chan struct{}), make(chan error, 1)
+	s.group = s.place(table)
+	own := slices.IndexFunc(s.group.Servers, func(p node.Peer) bool { return p.Name == c.Name })
+	s.id = protocol.ID(own)
 	if s.listener != nil {
 		s.listener = secure(s.listener, c.TLS)
 	} else {
 		addr := c.Listen
 		if addr == "" {
-			addr = table[i].Addr
+			addr = s.group.Servers[own].Addr
 		}
 		if err := transport.CheckListen(addr); err != nil {
 			return nil, fmt.Errorf("server: %w", err)
@@ -111,18 +117,20 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Close gives up the listener of a server that was never run.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Run serves until ctx ends; it may be called once. What the server knew is
-// gone then.
+// Run serves until ctx ends, or until its slot has moved; it may be called once. What
+// the server knew is gone then.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.listener.Close()
 	c := s.config
 	s.started = time.Now()
 	n, err := node.Start(node.Config{
 		ID:       s.id,
-		System:   slots.System(len(c.Servers), c.ClockBound),
+		System:   slots.System(len(s.group.Servers), c.ClockBound),
 		Hosts:    hosts(),
-		Peers:    c.Servers,
+		Peers:    s.group.Servers,
 		Epoch:    c.Epoch,
+		Groups:   s.groups.String(),
+		Owns:     s.owns,
 		Listener: s.listener,
 		Lease:    c.Lease,
 		Label:    c.Name,
@@ -137,15 +145,19 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.node = n
 	close(s.serving)
-	c.Log.Info("serving", "server", c.Name, "addr", s.listener.Addr().String(), "servers", len(c.Servers),
-		"quorum", slots.Quorum(len(c.Servers)), "incarnation", hex(n.Incarnation()))
-	<-ctx.Done()
+	c.Log.Info("serving", "server", c.Name, "addr", s.listener.Addr().String(), "servers", len(s.group.Servers),
+		"quorum", slots.Quorum(len(s.group.Servers)), "incarnation", hex(n.Incarnation()))
+	var moved error
+	select {
+	case <-ctx.Done():
+	case moved = <-s.moved:
+	}
 	c.Log.Info("closing", "server", c.Name)
 	err = n.Close()
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("server: %w", err)
 	}
-	return nil
+	return moved
 }
 
 // hosts make the processes of each kind of lock.
@@ -162,7 +174,7 @@ func (s *Server) clients() int {
 	}
 	k := 0
 	for _, x := range s.node.Sessions() {
-		if x.Peer >= protocol.ID(len(s.config.Servers)) {
+		if x.Peer >= protocol.ID(len(s.group.Servers)) {
 			k++
 		}
 	}

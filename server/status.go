@@ -28,6 +28,7 @@ const (
 func (s *Server) answer(from protocol.ID, request []byte) []byte {
 	p := control.Page{Status: Status{
 		Server:      s.config.Name,
+		Epoch:       s.Epoch(),
 		Incarnation: hex(s.node.Incarnation()),
 		Started:     s.started,
 		Sessions:    []Session{},
@@ -58,7 +59,7 @@ func (s *Server) listSessions(p *control.Page, asks protocol.ID, after string) {
 	size := 0
 	for _, x := range s.node.Sessions() {
 		id := hex(uint64(x.Peer))
-		if id <= after || x.Peer == asks || x.Peer < protocol.ID(len(s.config.Servers)) {
+		if id <= after || x.Peer == asks || x.Peer < protocol.ID(len(s.group.Servers)) {
 			continue
 		}
 		if p.More = size > pageBytes; p.More {

@@ -51,7 +51,7 @@ type clusterFlags struct {
 func (f *clusterFlags) register(s *pflag.FlagSet) {
 	s.StringVar(&f.file, "config", "", "YAML `file` with the names of flags as keys")
 	s.StringVar(&f.servers, "servers", "", "all servers of the cluster: `NAME=HOST:PORT,...` or NAME=unix:/path")
-	s.Uint64Var(&f.epoch, "epoch", 0, "`number` of the slot table; processes of different epochs refuse each other")
+	s.Uint64Var(&f.epoch, "epoch", 0, "`number` of the slot table, which grows with each change of an address; servers refuse older ones")
 	s.DurationVar(&f.clockBound, "clock-bound", slots.DefaultClockBound, "distance of every clock from real time, at most 1s")
 	s.BoolVar(&f.noAmnesia, "no-amnesia", false, "allow fewer than 4 servers: no server may lose its memory")
 	s.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` with the certificate of this process")

@@ -30,8 +30,12 @@ flag can also stand in the environment (POUNDLOCK_CLOCK_BOUND for --clock-bound)
 or in the YAML file of --config (clock-bound: 50ms); a flag beats the
 environment, which beats the file.
 
-It logs to stderr and ends with status 0 on SIGTERM or SIGINT. Other statuses: 1
-when it cannot serve, 64 when it was called wrongly.`
+On SIGHUP it reads --servers and --epoch from the file of --config again, where the
+addresses may have changed and the epoch must have grown. When its own address is
+another one then, it ends: its slot has moved.
+
+It logs to stderr and ends with status 0 on SIGTERM or SIGINT, or when its slot has
+moved. Other statuses: 1 when it cannot serve, 64 when it was called wrongly.`
 
 func serveCommand() *cobra.Command {
 	var f clusterFlags
@@ -45,6 +49,7 @@ func serveCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: &level}))
+			source := newTableSource(cmd, &f)
 			cluster, err := f.config(cmd)
 			if err != nil {
 				return err
@@ -60,7 +65,7 @@ func serveCommand() *cobra.Command {
 				defer stop()
 				go f.store.Watch(ctx)
 			}
-			return serve(cmd.Context(), c)
+			return serve(cmd.Context(), c, source)
 		},
 	}
 	s := cmd.Flags()
@@ -74,7 +79,7 @@ func serveCommand() *cobra.Command {
 	return cmd
 }
 
-func serve(ctx context.Context, c server.Config) error {
+func serve(ctx context.Context, c server.Config, source *tableSource) error {
 	if c.Name == "" {
 		return &exitStatus{
 			code: exitUsage,
@@ -114,7 +119,11 @@ func serve(ctx context.Context, c server.Config) error {
 			hint: "start a time service such as chrony, or leave out --require-clock-sync",
 		}
 	case err == nil:
+		defer source.onHangup(c.Log, s.SetTable)()
 		err = s.Run(ctx)
+	}
+	if errors.Is(err, server.ErrMoved) { // as it was told to; the log says so
+		return nil
 	}
 	if err != nil {
 		return &exitStatus{code: exitError, err: err}

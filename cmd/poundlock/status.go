@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -78,16 +79,12 @@ func statusCommand() *cobra.Command {
 			if err != nil {
 				return &exitStatus{code: exitInternal, err: err}
 			}
-			if s.Reachable < s.Quorum {
+			if err := s.unreachable(); err != nil {
 				var errs []error
 				for _, a := range answers {
 					errs = append(errs, a.Err)
 				}
-				return &exitStatus{
-					code: exitNoQuorum,
-					hint: tlsHint(errs),
-					err:  fmt.Errorf("%d of %d servers reachable, a quorum is %d", s.Reachable, len(s.Servers), s.Quorum),
-				}
+				return &exitStatus{code: exitNoQuorum, hint: tlsHint(errs), err: err}
 			}
 			return nil
 		},
@@ -101,8 +98,9 @@ func statusCommand() *cobra.Command {
 
 // clusterStatus is what the reachable servers know, together.
 type clusterStatus struct {
-	Quorum    int            `json:"quorum"`
+	Quorum    int            `json:"quorum"` // of all groups together, and so is Reachable
 	Reachable int            `json:"reachable"`
+	Groups    []groupStatus  `json:"groups,omitempty"`
 	Servers   []serverStatus `json:"servers"`
 	Clients   []clientStatus `json:"clients"`
 	Locks     []lockStatus   `json:"locks"`
@@ -110,8 +108,10 @@ type clusterStatus struct {
 
 type serverStatus struct {
 	Name        string     `json:"name"`
+	Group       string     `json:"group,omitempty"`
 	Address     string     `json:"address"`
 	Reachable   bool       `json:"reachable"`
+	Epoch       uint64     `json:"epoch"` // of its slot table
 	Error       string     `json:"error,omitempty"`
 	Incarnation string     `json:"incarnation,omitempty"`
 	Started     *time.Time `json:"started,omitempty"`
@@ -128,6 +128,7 @@ type clientStatus struct {
 
 type lockStatus struct {
 	Name    string          `json:"name"`
+	Group   string          `json:"group,omitempty"`
 	Kind    string          `json:"kind"`
 	Holder  *requestStatus  `json:"holder,omitempty"`
 	Waiters []requestStatus `json:"waiters"` // the one that asked first comes first
@@ -142,22 +143,28 @@ type requestStatus struct {
 }
 
 func merge(answers []server.Answer, now time.Time) clusterStatus {
-	n := len(answers)
-	s := clusterStatus{
-		Quorum: slots.Quorum(n), Servers: []serverStatus{}, Clients: []clientStatus{}, Locks: []lockStatus{},
+	s := clusterStatus{Servers: []serverStatus{}, Clients: []clientStatus{}, Locks: []lockStatus{}}
+	groups := groupsOf(answers)
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		g := *groups[name]
+		s.Quorum += g.Quorum
+		s.Reachable += g.Reachable
+		if g.Name != "" {
+			s.Groups = append(s.Groups, g)
+		}
 	}
 	clients := map[string]*clientStatus{}
-	type lockKey struct{ name, kind string }
+	type lockKey struct{ name, kind, group string }
 	locks := map[lockKey]map[string]*requestStatus{}
 	failures := map[lockKey][]string{}
 	for _, a := range answers {
-		x := serverStatus{Name: a.Server.Name, Address: a.Server.Addr}
+		x := serverStatus{Name: a.Server.Name, Group: slots.GroupOf(a.Server.Name), Address: a.Server.Addr}
 		if a.Err != nil {
 			x.Error = a.Err.Error()
 			s.Servers = append(s.Servers, x)
 			continue
 		}
-		s.Reachable++
+		x.Epoch = a.Status.Epoch
 		x.Reachable, x.Incarnation, x.Started = true, a.Status.Incarnation, &a.Status.Started
 		x.UptimeMS = max(0, now.Sub(a.Status.Started).Milliseconds())
 		x.Sessions = len(a.Status.Sessions)
@@ -169,7 +176,7 @@ func merge(answers []server.Answer, now time.Time) clusterStatus {
 			clients[c.ID].Servers++
 		}
 		for _, l := range a.Status.Locks {
-			key := lockKey{l.Name, l.Kind}
+			key := lockKey{l.Name, l.Kind, x.Group}
 			if locks[key] == nil {
 				locks[key] = map[string]*requestStatus{}
 			}
@@ -200,7 +207,8 @@ func merge(answers []server.Answer, now time.Time) clusterStatus {
 	slices.SortFunc(s.Clients, func(a, b clientStatus) int { return cmp.Compare(a.ID, b.ID) })
 	for key, requests := range locks {
 		if len(requests)+len(failures[key]) > 0 {
-			l := lockOf(key.name, key.kind, requests, n)
+			l := lockOf(key.name, key.kind, requests, groups[key.group].Servers)
+			l.Group = key.group
 			l.Errors = failures[key]
 			s.Locks = append(s.Locks, l)
 		}
@@ -240,13 +248,25 @@ func (s clusterStatus) print(out io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\tup\t%s\t%s\t%d\n", x.Name, x.Address, age(x.UptimeMS), x.Incarnation, x.Sessions)
 	}
-	fmt.Fprintln(w, "\nLOCK\tKIND\tHOLDER\tSUPPORT\tAGE\tWAITERS")
+	grouped := func(group string) string {
+		if len(s.Groups) == 0 {
+			return ""
+		}
+		return group + "\t"
+	}
+	fmt.Fprintln(w, "\n"+grouped("GROUP")+"LOCK\tKIND\tHOLDER\tSUPPORT\tAGE\tWAITERS")
 	for _, l := range s.Locks {
+		n := len(s.Servers)
+		for _, g := range s.Groups {
+			if g.Name == l.Group {
+				n = g.Servers
+			}
+		}
 		holder, support, held := "-", "-", "-"
 		if h := l.Holder; h != nil {
-			holder, support, held = h.name(), fmt.Sprintf("%d of %d", h.Supports, len(s.Servers)), age(h.AgeMS)
+			holder, support, held = h.name(), fmt.Sprintf("%d of %d", h.Supports, n), age(h.AgeMS)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, holder, support, held, waiters(l.Waiters))
+		fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%s\n", grouped(l.Group), printable(l.Name), l.Kind, holder, support, held, waiters(l.Waiters))
 	}
 	if err := w.Flush(); err != nil {
 		return err

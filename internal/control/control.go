@@ -16,6 +16,7 @@ import (
 // strings, because JSON readers round numbers beyond 2^53.
 type Status struct {
 	Server      string    `json:"server"`
+	Epoch       uint64    `json:"epoch"`       // of its slot table
 	Incarnation string    `json:"incarnation"` // differs between two lives of one server
 	Started     time.Time `json:"started"`
 	Sessions    []Session `json:"sessions"` // by id

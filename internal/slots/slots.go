@@ -1,5 +1,5 @@
-// Package slots is the static slot table: which servers make a cluster, which
-// id each of them has, and the parameters on which all its processes agree.
+// Package slots is the slot table: which servers make a cluster, in which groups,
+// which id each of them has, and the parameters on which all its processes agree.
 package slots
 
 import (
@@ -42,7 +42,7 @@ func Parse(text string) ([]node.Peer, error) {
 	return table, nil
 }
 
-// Check returns the table in the order of ids. That is the order of the names,
+// Check returns the table in the order of ids, group by group. That is the order of the names,
 // so that it does not matter in which order an operator lists the servers: two
 // processes that number them differently would not exclude each other.
 func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
@@ -53,8 +53,8 @@ func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
 	slices.SortFunc(table, func(a, b node.Peer) int { return strings.Compare(a.Name, b.Name) })
 	addrs := map[string]string{}
 	for i, p := range table {
-		if p.Name == "" || strings.ContainsFunc(p.Name, func(r rune) bool { return r <= ' ' || r == '=' || r == ',' }) {
-			return nil, fmt.Errorf("server name %q: want a word without spaces, commas and equal signs", p.Name)
+		if err := checkName(p.Name); err != nil {
+			return nil, fmt.Errorf("server name %q: %w", p.Name, err)
 		}
 		if i > 0 && table[i-1].Name == p.Name {
 			return nil, fmt.Errorf("server name %q appears twice", p.Name)
@@ -68,8 +68,8 @@ func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
 			return nil, fmt.Errorf("server %s: %w", p.Name, err)
 		}
 	}
-	if len(table) < 4 && !noAmnesia {
-		return nil, fmt.Errorf("%d servers: %w", len(table), ErrTooFew)
+	if err := Split(table).check(noAmnesia); err != nil {
+		return nil, err
 	}
 	return table, nil
 }

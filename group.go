@@ -1,0 +1,141 @@
+package poundlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A group is one group of servers: a cluster of its own, with a node of its own here,
+// for the locks that hash to it.
+type group struct {
+	slots.Group
+	quorum int
+	node   runtime
+}
+
+// runtime is what a Client needs of a node.Node.
+type runtime interface {
+	Try(kind node.Kind, name string, u node.User, once bool) error
+	Cancel(name string)
+	Exit(name string)
+	Alive() int
+	Sessions() []node.Session
+	WaitAlive(ctx context.Context, k int) error
+	Close() error
+}
+
+// lateGroup is how long Dial waits for other groups when one has a quorum.
+const lateGroup = time.Second
+
+// groupOf is the group that serves a lock.
+func (c *Client) groupOf(lock string) *group { return c.groups[c.all.Of(lock)] }
+
+// start starts the node of a group.
+func (g *group) start(id protocol.ID, all slots.Groups, c Config) error {
+	n, err := node.Start(node.Config{
+		ID:     id,
+		System: slots.System(len(g.Servers), c.ClockBound),
+		Hosts:  map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)},
+		Peers:  g.Servers,
+		Epoch:  c.Epoch,
+		Groups: all.String(),
+		TLS:    c.TLS,
+		Lease:  c.Lease,
+		Label:  c.Label,
+		Log:    c.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("poundlock: %w", err)
+	}
+	g.node = n
+	return nil
+}
+
+// spare is how many of the servers that support a holder may fail it.
+func (g *group) spare() int { return len(g.Servers) - g.quorum }
+
+// failing is what each server of the group says when fewer than a quorum can be
+// reached now, else nil.
+func (g *group) failing() error {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return g.explain(g.node.WaitAlive(now, g.quorum))
+}
+
+func (g *group) explain(err error) error {
+	if err != nil && g.Name != "" {
+		return fmt.Errorf("group %s: %w", g.Name, err)
+	}
+	return err
+}
+
+// awaitQuorum waits for a quorum of every group, for QuorumWait. Once one group has
+// one it waits only a little longer for the others: Lock waits for the group that it
+// needs.
+func (c *Client) awaitQuorum(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
+	defer cancel()
+	results := make(chan error, len(c.groups))
+	for _, g := range c.groups {
+		go func() { results <- g.explain(g.node.WaitAlive(bounded, g.quorum)) }()
+	}
+	var errs []error
+	var late <-chan time.Time
+	for k := 0; k < len(c.groups); {
+		select {
+		case err := <-results:
+			k++
+			if err != nil {
+				errs = append(errs, err)
+			} else if late == nil {
+				late = time.After(lateGroup)
+			}
+		case <-late:
+			cancel() // and the others come at once
+		}
+	}
+	if len(errs) < len(c.groups) {
+		return nil
+	}
+	return noQuorum(ctx.Err(), errs)
+}
+
+// noQuorum is ErrNoQuorum with why no more time was given, if that is known, and with
+// what stands in the way at each group.
+func noQuorum(over error, errs []error) error {
+	err := ErrNoQuorum
+	if over != nil && !errors.Is(errs[0], over) {
+		err = fmt.Errorf("%w: %w", err, over)
+	}
+	for i, e := range errs {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		err = fmt.Errorf("%w%s%w", err, sep, e)
+	}
+	return err
+}
+
+// Healthy returns nil while a quorum of the servers is reachable, of every group where
+// there are several, and otherwise ErrNoQuorum with what each server said. It does not
+// wait.
+func (c *Client) Healthy() error {
+	var errs []error
+	for _, g := range c.groups {
+		if err := g.failing(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return noQuorum(nil, errs)
+}

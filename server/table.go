@@ -1,0 +1,73 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
+)
+
+// ErrMoved says that a server has ended because a newer slot table has its slot
+// elsewhere.
+var ErrMoved = errors.New("the slot of this server has moved")
+
+// SetTable replaces the slot table by one of a higher epoch and the same names, where
+// some have other addresses. Clients learn it from here. When it is the slot of this
+// server that has another address, Run ends with ErrMoved: two processes that own one
+// slot would give its support twice. The same table once more changes nothing.
+func (s *Server) SetTable(epoch uint64, servers []node.Peer) error {
+	select {
+	case <-s.serving:
+	default:
+		return errors.New("server: it does not serve yet")
+	}
+	table, err := slots.Check(servers, s.config.NoAmnesia)
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	if names(table) != names(s.config.Servers) {
+		return fmt.Errorf("server: the servers cannot change from %s to %s while they serve: "+
+			"quorums of the two sets need not intersect", names(s.config.Servers), names(table))
+	}
+	own := s.place(table)
+	before, old := s.node.Table()
+	if err := s.node.SetTable(epoch, own.Servers); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	if epoch != before {
+		s.config.Log.Info("slot table replaced", "epoch", epoch, "before", before)
+	}
+	if to := own.Servers[s.id].Addr; to != old[s.id].Addr {
+		s.config.Log.Warn("stops serving: the slot has moved", "server", s.config.Name, "from", old[s.id].Addr, "to", to)
+		select {
+		case s.moved <- fmt.Errorf("server: %w: %s is at %s now", ErrMoved, s.config.Name, to):
+		default: // Run knows
+		}
+	}
+	return nil
+}
+
+// Epoch is that of the slot table in use.
+func (s *Server) Epoch() uint64 {
+	epoch, _ := s.node.Table()
+	return epoch
+}
+
+// place is the group of this server in a table.
+func (s *Server) place(table []node.Peer) slots.Group {
+	all := slots.Split(table)
+	return all[slices.IndexFunc(all, func(g slots.Group) bool {
+		return slices.ContainsFunc(g.Servers, func(p node.Peer) bool { return p.Name == s.config.Name })
+	})]
+}
+
+// owns says why a lock does not belong to the group of this server. Clients that know
+// the same groups, which the handshake sees to, do not ask for it here.
+func (s *Server) owns(lock string) error {
+	if g := s.groups[s.groups.Of(lock)].Name; g != s.group.Name {
+		return fmt.Errorf("lock %q belongs to group %s, and %s is in group %s", lock, g, s.config.Name, s.group.Name)
+	}
+	return nil
+}

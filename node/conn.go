@@ -195,7 +195,7 @@ func (c *conn) linger() {
 // fill makes a frame of what waits, in the memory of the last one; nil if nothing
 // does. The error is that of the end of the connection, after this frame.
 func (c *conn) fill(frame []byte, beat bool) ([]byte, error) {
-	b := transport.AppendHeader(frame[:0], c.n.epoch())
+	b := transport.AppendHeader(frame[:0], c.n.Epoch())
 	empty := len(b)
 	c.mu.Lock()
 	if beat && !c.pinged {

@@ -148,7 +148,7 @@ func (n *Node) hello(nc net.Conn, s *session) error {
 }
 
 func (n *Node) writeFrame(nc net.Conn, item func([]byte) []byte) error {
-	b := item(transport.AppendHeader(nil, n.epoch()))
+	b := item(transport.AppendHeader(nil, n.Epoch()))
 	transport.EndFrame(b)
 	_, err := nc.Write(b)
 	return err

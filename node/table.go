@@ -135,7 +135,8 @@ func memberNames(peers []Peer) string {
 // peer is the slot of a member.
 func (n *Node) peer(id protocol.ID) Peer { return n.table.Load().peers[id] }
 
-func (n *Node) epoch() uint64 { return n.table.Load().epoch }
+// Epoch is that of the slot table that this node has now.
+func (n *Node) Epoch() uint64 { return n.table.Load().epoch }
 
 // tooOld is the refusal of an epoch, nil if it is none: this member has a newer table,
 // and who still uses the old one may be talking to a slot where it is no more. A newer
@@ -154,7 +155,7 @@ func (n *Node) tooOld(epoch uint64) *transport.Refuse {
 
 // noteNewer warns, once an epoch, that others have a newer table than this member.
 func (n *Node) noteNewer(epoch uint64, who any) {
-	mine := n.epoch()
+	mine := n.Epoch()
 	for seen := n.newest.Load(); epoch > max(seen, mine); seen = n.newest.Load() {
 		if n.newest.CompareAndSwap(seen, epoch) {
 			n.complain("a client has a newer slot table than this server", "from", who, "epoch", epoch, "mine", mine)

@@ -37,7 +37,8 @@ type Config struct {
 	// warning. Fencing tokens are monotone only while clocks are within ClockBound.
 	RequireClockSync bool
 
-	Log *slog.Logger // nil: discarded
+	Audit *Audit       // of the supports that this server gives; nil: none
+	Log   *slog.Logger // nil: discarded
 }
 
 // ErrClock says that RequireClockSync is not met.
@@ -135,6 +136,7 @@ func (s *Server) Run(ctx context.Context) error {
 		Lease:    c.Lease,
 		Label:    c.Name,
 		Log:      c.Log,
+		Audit:    c.Audit.noter(),
 		Call: func(from protocol.ID, request []byte) []byte {
 			<-s.serving
 			return s.answer(from, request)
@@ -158,6 +160,16 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("server: %w", err)
 	}
 	return moved
+}
+
+// running is the node once the server serves, and nil before.
+func (s *Server) running() *node.Node {
+	select {
+	case <-s.serving:
+		return s.node
+	default:
+		return nil
+	}
 }
 
 // hosts make the processes of each kind of lock.

@@ -1,0 +1,180 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Bounds of the admin port.
+const (
+	maxAdminConns = 64
+	maxScrapes    = 4 // at once; so many profiles, too
+	adminAnswer   = 15 * time.Second
+	maxProfile    = time.Minute // and adminAnswer, to send it
+	adminLinger   = 2 * time.Second
+)
+
+// AdminConfig describes the admin port of a server. Listen and Quorum are required.
+type AdminConfig struct {
+	Listen      string // HOST:PORT or unix:/path
+	TLS         *tls.Config
+	ClientCerts bool // TLS asks for them: required off loopback
+	Insecure    bool // allow to listen off loopback without them
+
+	// Quorum says whether a quorum of servers can be reached: nil, or what stands in
+	// the way. It does not wait.
+	Quorum     func() error
+	Collectors []prometheus.Collector // more metrics
+	Log        *slog.Logger           // nil: discarded
+}
+
+// ErrAdminInsecure says that an admin port would be open to everybody.
+var ErrAdminInsecure = errors.New("an admin port off loopback without client certificates lets anybody profile the server")
+
+// An Admin answers HTTP requests about one server: /metrics for Prometheus,
+// /healthz, and /debug/pprof/.
+type Admin struct {
+	config   AdminConfig
+	server   *Server
+	listener net.Listener
+	http     *http.Server
+	profiles chan struct{}
+}
+
+// NewAdmin checks the configuration and listens. Run must follow.
+func NewAdmin(s *Server, c AdminConfig) (*Admin, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	trusted := c.Insecure || c.TLS != nil && c.ClientCerts
+	if tcp, err := net.ResolveTCPAddr("tcp", c.Listen); err == nil && !tcp.IP.IsLoopback() && !trusted {
+		return nil, fmt.Errorf("server: admin address %q: %w", c.Listen, ErrAdminInsecure)
+	}
+	l, err := listen(c.Listen, c.TLS, true)
+	if err != nil {
+		return nil, fmt.Errorf("server: admin: %w", err)
+	}
+	a := &Admin{config: c, server: s, listener: l, profiles: make(chan struct{}, maxScrapes)}
+	var open atomic.Int64
+	a.http = &http.Server{
+		Handler:           a.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      maxProfile + adminAnswer,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    8 << 10,
+		ErrorLog:          slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+		ConnState: func(nc net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				if open.Add(1) > maxAdminConns {
+					nc.Close()
+				}
+			case http.StateClosed, http.StateHijacked:
+				open.Add(-1)
+			}
+		},
+	}
+	return a, nil
+}
+
+// Addr is where the admin port listens.
+func (a *Admin) Addr() net.Addr { return a.listener.Addr() }
+
+// Run answers until ctx ends, and then for two seconds those who have asked.
+func (a *Admin) Run(ctx context.Context) error {
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminLinger)
+		defer cancel()
+		if a.http.Shutdown(limit) != nil {
+			a.http.Close()
+		}
+	})
+	err := a.http.Serve(a.listener)
+	if !stop() {
+		<-closed
+		return nil
+	}
+	return fmt.Errorf("server: admin: %w", err)
+}
+
+func (a *Admin) handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collector{a.server}, collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(a.config.Collectors...)
+	scrape := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorLog:            slog.NewLogLogger(a.config.Log.Handler(), slog.LevelWarn),
+		MaxRequestsInFlight: maxScrapes,
+		Timeout:             adminAnswer,
+		EnableOpenMetrics:   true,
+	})
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", within(adminAnswer, scrape))
+	mux.Handle("GET /healthz", within(adminAnswer, http.HandlerFunc(a.health)))
+	mux.Handle("GET /debug/pprof/", a.profile(pprof.Index))
+	mux.Handle("GET /debug/pprof/profile", a.profile(pprof.Profile))
+	mux.Handle("GET /debug/pprof/trace", a.profile(pprof.Trace))
+	mux.Handle("GET /debug/pprof/symbol", a.profile(pprof.Symbol))
+	mux.Handle("GET /debug/pprof/cmdline", a.profile(pprof.Cmdline))
+	return mux
+}
+
+// within gives an answer so long to be sent.
+func within(limit time.Duration, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (a *Admin) profile(f http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case a.profiles <- struct{}{}:
+			defer func() { <-a.profiles }()
+			f(w, r)
+		default:
+			http.Error(w, fmt.Sprintf("%d profiles are being made: try again later", maxScrapes),
+				http.StatusServiceUnavailable)
+		}
+	})
+}
+
+// Health is what /healthz answers: with status 200 while a quorum of servers can
+// be reached, and 503 otherwise.
+type Health struct {
+	Server  string `json:"server"`
+	Serving bool   `json:"serving"`         // this server accepts sessions
+	Quorum  bool   `json:"quorum"`          // a quorum of servers can be reached from here
+	Error   string `json:"error,omitempty"` // what each of the others says
+}
+
+func (a *Admin) health(w http.ResponseWriter, _ *http.Request) {
+	h := Health{Server: a.server.config.Name, Serving: a.server.running() != nil, Quorum: true}
+	status := http.StatusOK
+	if err := a.config.Quorum(); err != nil {
+		h.Quorum, h.Error, status = false, err.Error(), http.StatusServiceUnavailable
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.Encode(h) // whoever asked may have gone
+}

@@ -1,0 +1,181 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not after 10 s: %s", what)
+		}
+	}
+}
+
+func startAdmin(t *testing.T, s *Server, change func(*AdminConfig)) *Admin {
+	t.Helper()
+	c := AdminConfig{Listen: "127.0.0.1:0", Quorum: func() error { return nil }}
+	if change != nil {
+		change(&c)
+	}
+	a, err := NewAdmin(s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+func get(t *testing.T, a *Admin, path, accept string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addr().String()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", accept)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+func TestHealth(t *testing.T) {
+	l := startLocal(t)
+	var lost error
+	a := startAdmin(t, l.lives[0].server, func(c *AdminConfig) { c.Quorum = func() error { return lost } })
+	health := func() (h Health, status int) {
+		response, body := get(t, a, "/healthz", "")
+		if err := json.Unmarshal([]byte(body), &h); err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		return h, response.StatusCode
+	}
+	if h, status := health(); status != http.StatusOK || h != (Health{Server: "s1", Serving: true, Quorum: true}) {
+		t.Errorf("status %d: %+v", status, h)
+	}
+	lost = errors.New("s2: refused; s3: <silent>")
+	want := Health{Server: "s1", Serving: true, Error: "s2: refused; s3: <silent>"}
+	if h, status := health(); status != http.StatusServiceUnavailable || h != want {
+		t.Errorf("status %d: %+v", status, h)
+	}
+}
+
+// A server that does not serve yet answers all the same.
+func TestAdminBeforeServing(t *testing.T) {
+	s, err := New(Config{Name: "s1", Servers: table("127.0.0.1:0", "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	a := startAdmin(t, s, nil)
+	if _, body := get(t, a, "/healthz", ""); !strings.Contains(body, `"serving":false`) {
+		t.Error(body)
+	}
+	if _, body := get(t, a, "/metrics", ""); !strings.Contains(body, "\npoundlock_serving 0\n") {
+		t.Error(body)
+	}
+}
+
+func TestAdminRefuses(t *testing.T) {
+	s := startLocal(t).lives[0].server
+	for _, c := range []AdminConfig{
+		{Listen: "0.0.0.0:0"},
+		{Listen: ":0"},
+		{Listen: "0.0.0.0:0", ClientCerts: true},
+	} {
+		if a, err := NewAdmin(s, c); !errors.Is(err, ErrAdminInsecure) {
+			t.Errorf("%+v: %v, %v", c, a, err)
+		}
+	}
+	if _, err := NewAdmin(s, AdminConfig{Listen: "nonsense"}); err == nil || !strings.Contains(err.Error(), "nonsense") {
+		t.Error(err)
+	}
+	a := startAdmin(t, s, func(c *AdminConfig) { c.Listen, c.Insecure = "0.0.0.0:0", true })
+	_, port, _ := net.SplitHostPort(a.Addr().String())
+	response, err := http.Post("http://127.0.0.1:"+port+"/metrics", "text/plain", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST: status %d", response.StatusCode)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestPprof(t *testing.T) {
+	a := startAdmin(t, startLocal(t).lives[0].server, nil)
+	if _, body := get(t, a, "/debug/pprof/goroutine?debug=1", ""); !strings.Contains(body, "goroutine profile: total") {
+		t.Errorf("%.200s", body)
+	}
+	for range maxScrapes {
+		a.profiles <- struct{}{}
+	}
+	if response, _ := get(t, a, "/debug/pprof/heap", ""); response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("one profile too many: status %d", response.StatusCode)
+	}
+}
+
+// Silent connections are bounded, and keep nobody out for long: a new one is
+// closed at once while there are too many.
+func TestAdminConnections(t *testing.T) {
+	a := startAdmin(t, startLocal(t).lives[0].server, nil)
+	var open []net.Conn
+	for range maxAdminConns + 10 {
+		nc, err := net.Dial("tcp", a.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		open = append(open, nc)
+	}
+	closed := 0
+	for _, nc := range open[maxAdminConns:] {
+		nc.SetReadDeadline(time.Now().Add(4 * time.Second)) // below ReadHeaderTimeout
+		if _, err := nc.Read(make([]byte, 1)); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			var timeout net.Error
+			if !errors.As(err, &timeout) || !timeout.Timeout() {
+				closed++
+			}
+		}
+	}
+	if closed != 10 {
+		t.Errorf("%d of 10 connections too many were closed", closed)
+	}
+	for _, nc := range open {
+		nc.Close()
+	}
+	eventually(t, "others are served again", func() bool {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		response, err := client.Get("http://" + a.Addr().String() + "/healthz")
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+}

@@ -1,0 +1,203 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/poundlock/poundlock/node"
+)
+
+const (
+	maxAudit   = 1 << 14  // records that may wait for the file
+	auditBatch = 64 << 10 // bytes of one write
+	auditClose = 2 * time.Second
+)
+
+// AuditRecord is one line of the audit file. Those of all servers tell who held a
+// lock: whose one request a quorum of them supported at the same time.
+type AuditRecord struct {
+	Time    time.Time `json:"time"`
+	Server  string    `json:"server"`
+	Event   string    `json:"event"` // support, end or dropped
+	Lock    string    `json:"lock,omitempty"`
+	Kind    string    `json:"kind,omitempty"`
+	Client  string    `json:"client,omitempty"`
+	Label   string    `json:"label,omitempty"`
+	Request string    `json:"request,omitempty"`
+	HeldMS  *int64    `json:"held_ms,omitempty"` // end
+	Dropped uint64    `json:"dropped,omitempty"` // dropped: how many records are missing here
+}
+
+// An Audit writes a line for each support that a server gives or ends. It never
+// keeps a lock waiting: what the file is too slow for is left out, and a line in
+// its place, the log and a counter say how much.
+type Audit struct {
+	server  string
+	path    string
+	log     *slog.Logger
+	records chan auditRecord
+	reopen  chan struct{}
+	closing chan struct{}
+	done    chan struct{}
+
+	written, dropped atomic.Uint64
+	missing          atomic.Uint64 // dropped, and no line says so yet
+
+	out io.Writer // the writer's, as all below
+	own *os.File  // to be closed; nil: standard output
+	cut bool      // the last line is not whole
+}
+
+type auditRecord struct {
+	node.Support
+	at time.Time
+}
+
+// OpenAudit begins to write to a file, to which it appends; "-" is standard output.
+func OpenAudit(server, path string, log *slog.Logger) (*Audit, error) {
+	a := &Audit{
+		server: server, path: path, log: log,
+		records: make(chan auditRecord, maxAudit),
+		reopen:  make(chan struct{}, 1),
+		closing: make(chan struct{}),
+		done:    make(chan struct{}),
+		out:     os.Stdout,
+	}
+	if path != "-" {
+		if err := a.open(); err != nil {
+			return nil, fmt.Errorf("server: audit: %w", err)
+		}
+	}
+	go a.run()
+	return a, nil
+}
+
+func (a *Audit) open() error {
+	f, err := os.OpenFile(a.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if a.own != nil {
+		a.own.Close()
+	}
+	a.out, a.own, a.cut = f, f, false
+	return nil
+}
+
+// Reopen opens the file again, after it has been renamed. If that fails, the old
+// one stays in use, and the log says so.
+func (a *Audit) Reopen() {
+	select {
+	case a.reopen <- struct{}{}:
+	default:
+	}
+}
+
+// Close writes what waits, for two seconds at most.
+func (a *Audit) Close() error {
+	close(a.closing)
+	select {
+	case <-a.done:
+		return nil
+	case <-time.After(auditClose):
+		return fmt.Errorf("server: audit: %s takes no more: %d records are missing at its end", a.path, len(a.records))
+	}
+}
+
+// noter is node.Config.Audit; nil without an audit.
+func (a *Audit) noter() func(node.Support) {
+	if a == nil {
+		return nil
+	}
+	return a.note
+}
+
+func (a *Audit) note(s node.Support) {
+	select {
+	case a.records <- auditRecord{s, time.Now()}:
+	default:
+		a.lose(1)
+	}
+}
+
+func (a *Audit) lose(k uint64) {
+	a.dropped.Add(k)
+	a.missing.Add(k)
+}
+
+func (a *Audit) run() {
+	defer close(a.done)
+	for {
+		select {
+		case r := <-a.records:
+			a.write(r)
+		case <-a.reopen:
+			if a.own == nil {
+				break
+			}
+			if err := a.open(); err != nil {
+				a.log.Error("the audit file cannot be opened again: the old one stays in use", "path", a.path, "error", err)
+			}
+		case <-a.closing:
+			for len(a.records) > 0 {
+				a.write(<-a.records)
+			}
+			if a.own != nil {
+				a.own.Close()
+			}
+			return
+		}
+	}
+}
+
+// write writes a record, and those that wait behind it, in one go.
+func (a *Audit) write(r auditRecord) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if a.cut {
+		b.WriteByte('\n')
+	}
+	missing := a.missing.Swap(0)
+	if missing > 0 {
+		e.Encode(AuditRecord{Time: time.Now(), Server: a.server, Event: "dropped", Dropped: missing})
+	}
+	count := uint64(1)
+	e.Encode(a.line(r))
+	for ; b.Len() < auditBatch && len(a.records) > 0; count++ {
+		e.Encode(a.line(<-a.records))
+	}
+	k, err := a.out.Write(b.Bytes())
+	if err != nil {
+		// How much of it can be read is not known: a count that is too large is honest.
+		a.cut = a.cut || k > 0
+		a.dropped.Add(count)
+		a.missing.Add(count + missing)
+		a.log.Error("the audit file cannot be written: records are missing", "path", a.path, "missing", count+missing, "error", err)
+		return
+	}
+	a.cut = false
+	a.written.Add(count)
+	if missing > 0 {
+		a.log.Error("audit records are missing: the file was too slow or full", "path", a.path, "missing", missing)
+	}
+}
+
+func (a *Audit) line(r auditRecord) AuditRecord {
+	l := AuditRecord{
+		Time: r.at, Server: a.server, Event: "support",
+		Lock: r.Lock, Kind: r.Kind.String(), Client: hex(uint64(r.Client)), Label: r.Label,
+		Request: node.RequestID(r.Client, r.Request),
+	}
+	if r.Ended {
+		held := r.Held.Milliseconds()
+		l.Event, l.HeldMS = "end", &held
+	}
+	return l
+}

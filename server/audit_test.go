@@ -1,0 +1,141 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/node"
+)
+
+func readAudit(t *testing.T, text []byte) (all []AuditRecord) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(text))
+	for d.More() {
+		var r AuditRecord
+		if err := d.Decode(&r); err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func support(name string, ended bool) node.Support {
+	return node.Support{
+		Lock: name, Kind: node.Mutex, Client: 1 << 62, Label: "host/1", Request: 255, Ended: ended, Held: 1500 * time.Millisecond,
+	}
+}
+
+func TestAuditLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	a, err := OpenAudit("s1", path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.note(support("a<b", false))
+	a.note(support("a<b", true))
+	eventually(t, "two lines are written", func() bool { return a.written.Load() == 2 })
+	// Who rotates the file renames it and sends SIGHUP.
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	a.Reopen()
+	eventually(t, "the file is there again", func() bool { _, err := os.Stat(path); return err == nil })
+	a.note(support("later", false))
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.ReadFile(path + ".1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(old)), "\n")
+	const first = `"server":"s1","event":"support","lock":"a<b","kind":"mutex","client":"4000000000000000","label":"host/1",` +
+		`"request":"4000000000000000-00000000000000ff"}`
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], first) || !strings.HasSuffix(lines[1], `"held_ms":1500}`) {
+		t.Errorf("before: %s", old)
+	}
+	if all := readAudit(t, text); len(all) != 1 || all[0].Lock != "later" {
+		t.Errorf("after: %s", text)
+	}
+	if _, err := OpenAudit("s1", filepath.Join(path, "x"), slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a file within a file is opened")
+	}
+}
+
+// A stuck writer is a file that takes nothing, and fails the first time it is let
+// go on.
+type stuck struct {
+	enter, leave chan struct{}
+	failures     int
+	bytes.Buffer
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	s.enter <- struct{}{}
+	<-s.leave
+	if s.failures > 0 {
+		s.failures--
+		n, _ := s.Buffer.Write(b[:10])
+		return n, errors.New("no space left")
+	}
+	return s.Buffer.Write(b)
+}
+
+// What the file is too slow for is left out, at once, and counted: in the file,
+// in the log and in the metrics.
+func TestAuditDrops(t *testing.T) {
+	var log proctest.Log
+	out := &stuck{enter: make(chan struct{}, 100), leave: make(chan struct{}), failures: 1}
+	a := &Audit{
+		server: "s1", path: "test", log: slog.New(slog.NewTextHandler(&log, nil)), out: out,
+		records: make(chan auditRecord, maxAudit), reopen: make(chan struct{}, 1),
+		closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	go a.run()
+	const given = maxAudit + 101
+	a.note(support("first", false))
+	<-out.enter
+	for range given - 1 {
+		a.note(support("more", false)) // never waits
+	}
+	if d := a.dropped.Load(); d != 100 {
+		t.Fatalf("%d dropped, want 100", d)
+	}
+	close(out.leave)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if a.written.Load()+a.dropped.Load() != given {
+		t.Errorf("%d written, %d dropped of %d", a.written.Load(), a.dropped.Load(), given)
+	}
+	whole := out.String()[strings.Index(out.String(), "\n")+1:] // the first write broke off
+	var missing, written uint64
+	for _, r := range readAudit(t, []byte(whole)) {
+		if r.Event == "dropped" {
+			missing += r.Dropped
+		} else {
+			written++
+		}
+	}
+	if missing != a.dropped.Load() || written != a.written.Load() || missing != 101 {
+		t.Errorf("the file says that %d are missing and holds %d, of %d", missing, written, given)
+	}
+	for _, want := range []string{"no space left", "missing=101"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %q: %s", want, log.String())
+		}
+	}
+}

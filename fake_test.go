@@ -2,12 +2,14 @@ package poundlock
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -18,8 +20,9 @@ type fakeNode struct {
 	t *testing.T
 
 	mu           sync.Mutex
-	hold         bool   // Try waits for an explicit grant
-	beforeCancel func() // without f.mu
+	hold         bool            // Try waits for an explicit grant
+	holdNames    map[string]bool // the same for some names
+	beforeCancel func()          // without f.mu
 	atCancel     func(u node.User)
 	atExit       func(u node.User)
 	users        map[string]node.User
@@ -28,6 +31,7 @@ type fakeNode struct {
 	alive        int
 	sessions     []node.Session
 	known        []node.Session // at entry; nil: sessions
+	answer       func(server protocol.ID) control.Page
 	log          []string
 	calls        chan func() // run one after another, as a node's goroutine does
 	closeOnce    sync.Once
@@ -75,7 +79,7 @@ func (f *fakeNode) Try(_ node.Kind, name string, u node.User, once bool) error {
 	}
 	f.users[name] = u
 	f.log = append(f.log, "try "+name)
-	if !f.hold {
+	if !f.hold && !f.holdNames[name] {
 		f.grant(name)
 	}
 	return nil
@@ -192,6 +196,15 @@ func (f *fakeNode) Sessions() []node.Session {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]node.Session(nil), f.sessions...)
+}
+
+func (f *fakeNode) Call(ctx context.Context, to protocol.ID, _ []byte) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if int(to) >= f.alive || f.answer == nil {
+		return nil, errors.New("no route to host")
+	}
+	return json.Marshal(f.answer(to))
 }
 
 func (f *fakeNode) WaitAlive(ctx context.Context, k int) error {

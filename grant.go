@@ -11,30 +11,46 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A Grant is one critical section. Copies are the same grant.
-type Grant struct{ h *hold }
+// A Grant is one critical section, under one lock or several. Copies are the same
+// grant.
+type Grant struct{ s *section }
 
-// Token is the fencing token: larger than that of every grant of this lock that
-// ended before this one began, as long as every server's clock is within
-// Config.ClockBound of real time.
-func (g *Grant) Token() uint64 { return g.h.token }
+// Names are the names of the locks, in canonical order: bytewise ascending.
+func (g *Grant) Names() []string { return g.s.names() }
 
-// Context is cancelled with cause ErrLost before any server can give the lock
-// away, with cause context.Canceled by Unlock. What is done under the lock
-// should use it; what is written should also carry Token, because this process
-// may be stopped between a look at the context and the write.
-func (g *Grant) Context() context.Context { return g.h.ctx }
+// Tokens are the fencing tokens, in the order of Names: each larger than that of
+// every grant of the same name that ended before this one began, as long as every
+// server's clock is within Config.ClockBound of real time. Tokens of different
+// names say nothing about each other: a resource compares those of the one name
+// that guards it.
+func (g *Grant) Tokens() []uint64 {
+	tokens := make([]uint64, len(g.s.holds))
+	for i, h := range g.s.holds {
+		tokens[i] = h.token
+	}
+	return tokens
+}
+
+// Token is the first of Tokens, which is all of them unless Client.Locks was given
+// several names.
+func (g *Grant) Token() uint64 { return g.s.holds[0].token }
+
+// Context is cancelled with a cause that is ErrLost and names the lock, before any
+// server can give that lock away; with cause context.Canceled by Unlock. What is
+// done under the lock should use it; what is written should also carry a token,
+// because this process may be stopped between a look at the context and the write.
+func (g *Grant) Context() context.Context { return g.s.ctx }
 
 // LeaseEnd is the instant until which the grant is held even if this process hears
 // from no server any more, by this machine's clock. It moves as servers are heard
-// from. It is zero when the lock was lost or unlocked.
-func (g *Grant) LeaseEnd() time.Time { return g.h.leaseEnd() }
+// from. It is zero when a lock was lost or the grant unlocked.
+func (g *Grant) LeaseEnd() time.Time { return g.s.leaseEnd() }
 
-// Unlock leaves the critical section. It returns ErrLost if the lock was lost
-// before, and works whatever became of any context; it does not wait for the
-// servers. What was done under the lock must be durable before. A second Unlock
-// returns an error.
-func (g *Grant) Unlock() error { return g.h.unlock() }
+// Unlock leaves the critical section and gives all its locks up, the last one
+// first. It returns ErrLost if one was lost before, and works whatever became of
+// any context; it does not wait for the servers. What was done under the locks must
+// be durable before. A second Unlock returns an error.
+func (g *Grant) Unlock() error { return g.s.unlock() }
 
 // A state is where the user of a hold is.
 type state uint8
@@ -50,9 +66,8 @@ const (
 // whose calls come one at a time and must not block.
 type hold struct {
 	client  *Client
+	section *section
 	line    *line
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
 	decided chan struct{} // closed by the first of Crit and Rem
 
 	// Constant once decided.
@@ -64,14 +79,14 @@ type hold struct {
 	// that has another session with this client since has forgotten it.
 	sessions map[protocol.ID]uint64
 	state    state
-	unlocked bool   // the user has ended: unlock was called
+	left     bool   // the user has ended, or overstayed
 	reason   string // why the process gave up
 	lost     error  // why the lock was lost, nil if not
 }
 
-func newHold(parent context.Context, c *Client, l *line) *hold {
-	ctx, cancel := context.WithCancelCause(parent)
-	h := &hold{client: c, line: l, ctx: ctx, cancel: cancel, decided: make(chan struct{})}
+func newHold(s *section, l *line) *hold {
+	c := s.client
+	h := &hold{client: c, section: s, line: l, decided: make(chan struct{})}
 	c.mu.Lock()
 	l.hold = h
 	c.mu.Unlock()
@@ -101,11 +116,12 @@ func (h *hold) Ejected() {
 	h.lose(ErrLost)
 }
 
-// lose ends the context of a user that is inside. Client.mu is held.
+// lose ends the context of a user that is inside. cause is an ErrLost. Client.mu is
+// held.
 func (h *hold) lose(cause error) {
 	if h.state == inside && h.lost == nil {
-		h.lost = cause
-		h.cancel(cause)
+		h.lost = fmt.Errorf("%w: lock %q", cause, h.line.name)
+		h.section.lose(h.lost)
 	}
 }
 
@@ -128,7 +144,7 @@ func (h *hold) Rem(reason string) {
 // gives up is out only when it has called Cancel, which must not meet the next
 // user's Try. Client.mu is held.
 func (h *hold) end() {
-	if h.state == out && h.unlocked {
+	if h.state == out && h.left {
 		h.client.passTurn(h.line)
 	}
 }
@@ -143,7 +159,9 @@ func (h *hold) enter() error {
 		return ErrClosed
 	case h.state == inside && h.lost == nil && expired:
 		h.lose(ErrLost)
-		return ErrLost
+		return h.lost
+	case h.state == inside && h.lost != nil:
+		return h.lost
 	case h.state != out:
 		return nil
 	case h.lost != nil:
@@ -154,33 +172,18 @@ func (h *hold) enter() error {
 	return errors.New("somebody else holds or wants it")
 }
 
-// unlock ends what this call's user does with h, whatever its state.
-func (h *hold) unlock() error {
-	c := h.client
-	expired := h.expired()
-	c.mu.Lock()
-	if h.unlocked {
-		c.mu.Unlock()
-		return fmt.Errorf("poundlock: lock %q is unlocked already", h.line.name)
+// leave ends what the user does with h, whatever its state, and reports whether the
+// process is still to be told. Client.mu is held.
+func (h *hold) leave() (inCrit bool) {
+	if h.left {
+		return false
 	}
-	h.unlocked = true
-	if expired {
-		h.lose(ErrLost)
-	}
-	lost, exit := h.lost, h.state == inside
-	if exit {
+	h.left = true
+	if inCrit = h.state == inside; inCrit {
 		h.state = leaving
 	}
-	h.cancel(nil)
 	h.end()
-	c.mu.Unlock()
-	if exit {
-		h.line.group.node.Exit(h.line.name)
-	}
-	if lost != nil {
-		return fmt.Errorf("%w: lock %q", lost, h.line.name)
-	}
-	return nil
+	return inCrit
 }
 
 // expired reports whether the user cannot be inside any more: fewer servers may

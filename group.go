@@ -27,6 +27,7 @@ type runtime interface {
 	Exit(name string)
 	Alive() int
 	Sessions() []node.Session
+	Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error)
 	WaitAlive(ctx context.Context, k int) error
 	Close() error
 }

@@ -4,25 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
+	"strings"
 
-	"github.com/poundlock/poundlock/node"
-	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/internal/slots"
 )
 
-// A Mutex is an exclusive lock. Several goroutines may use it: they queue here,
-// in the order of their calls.
+// A Mutex is an exclusive lock, or several that are held together. Several
+// goroutines may use it: they queue here, in the order of their calls.
 type Mutex struct {
 	client *Client
-	name   string
+	names  []string // in canonical order
 }
 
 // Mutex returns the lock called name: 1 to 1024 bytes of UTF-8 without control
 // characters, which Lock checks. It costs nothing until it is used.
-func (c *Client) Mutex(name string) *Mutex { return &Mutex{c, name} }
+func (c *Client) Mutex(name string) *Mutex { return c.Locks(name) }
 
-// Name is the name of the lock.
-func (m *Mutex) Name() string { return m.name }
+// Locks returns the locks of these names as one: all of them are held, or none.
+// They are acquired one after the other, in one canonical order (bytewise
+// ascending) whatever the order here, so that two that name the same locks never
+// wait for each other. Lock refuses a name that is given twice, and more than 1000.
+//
+// A lock that is held while a later one is awaited counts as held: towards the
+// servers' budget of restarts, and for everybody else who wants it.
+func (c *Client) Locks(names ...string) *Mutex {
+	m := &Mutex{c, slices.Clone(names)}
+	slices.Sort(m.names)
+	return m
+}
+
+// Name is the name of the lock; of several, the names in canonical order with
+// line feeds between them.
+func (m *Mutex) Name() string { return strings.Join(m.names, "\n") }
 
 // Lock waits for the lock. On error nothing is held: ErrNotAcquired wrapped with
 // ctx's error or the reason why this process gave up, ErrNoQuorum when ctx ended
@@ -38,8 +52,8 @@ func (m *Mutex) Lock(ctx context.Context) (*Grant, error) {
 
 // TryLock makes one attempt and gives up with ErrNotAcquired as soon as somebody
 // else seems to come first. It waits for answers of the servers, for a second and
-// six clock bounds at most. ErrNotAcquired does not prove that somebody holds the
-// lock: two concurrent attempts at a free lock may both fail.
+// six clock bounds at most, a name. ErrNotAcquired does not prove that somebody
+// holds the lock: two concurrent attempts at a free lock may both fail.
 func (m *Mutex) TryLock(ctx context.Context) (*Grant, error) {
 	return m.enter(ctx, context.WithoutCancel(ctx), true)
 }
@@ -60,51 +74,46 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, g Grant) err
 	return err
 }
 
-// enter acquires the lock; parent is the parent of the grant's context.
+// enter acquires the locks; parent is the parent of the grant's context.
 func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
-	c := m.client
-	if err := transport.CheckName(m.name); err != nil {
+	if err := slots.CheckNames(m.names); err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}
-	w := wait{client: c, group: c.groupOf(m.name), ctx: ctx}
-	if once {
-		patience := time.NewTimer(time.Second + 6*c.config.ClockBound)
-		defer patience.Stop()
-		w.patience = patience.C
+	s := newSection(parent, m.client)
+	for _, name := range m.names {
+		if err := s.acquire(ctx, name, once); err != nil {
+			s.abandon()
+			return nil, failed(name, err)
+		}
 	}
-	l, err := c.takeTurn(&w, m.name, once)
-	if err != nil {
-		return nil, m.failed(err)
+	if err := s.begin(); err != nil {
+		s.abandon()
+		return nil, failed(m.names[0], err)
 	}
-	h := newHold(parent, c, l)
-	if err := w.group.node.Try(node.Mutex, m.name, h, once); err != nil {
-		h.Rem(err.Error())
-	}
-	err = w.until(h.decided)
-	if err != nil {
-		// The process answers with Rem, or was in the critical section before it
-		// heard of this.
-		w.group.node.Cancel(m.name)
-		<-h.decided
-	} else {
-		err = h.enter()
-	}
-	if err != nil {
-		h.unlock()
-		return nil, m.failed(err)
-	}
-	return &Grant{h}, nil
+	return &Grant{s}, nil
 }
 
 // failed names the lock in an error; what is no sentinel yet is ErrNotAcquired.
-func (m *Mutex) failed(err error) error {
+func failed(name string, err error) error {
 	for _, sentinel := range []error{ErrNotAcquired, ErrNoQuorum, ErrClosed} {
 		if err == sentinel {
-			return fmt.Errorf("%w: lock %q", err, m.name)
+			return fmt.Errorf("%w: lock %q", err, name)
 		}
 		if errors.Is(err, sentinel) {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: lock %q: %w", ErrNotAcquired, m.name, err)
+	return fmt.Errorf("%w: lock %q: %w", ErrNotAcquired, name, err)
+}
+
+// describe is "lock "a" is" or "locks "a", "b" are".
+func describe(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", name)
+	}
+	if len(names) == 1 {
+		return "lock " + quoted[0] + " is"
+	}
+	return "locks " + strings.Join(quoted, ", ") + " are"
 }

@@ -345,9 +345,7 @@ func TestLost(t *testing.T) {
 		}
 		f.eject("a")
 		<-g.Context().Done()
-		if context.Cause(g.Context()) != ErrLost {
-			t.Errorf("cause %v", context.Cause(g.Context()))
-		}
+		wantIs(t, context.Cause(g.Context()), ErrLost)
 		if !g.LeaseEnd().IsZero() {
 			t.Errorf("a lost grant is certain until %v", g.LeaseEnd())
 		}
@@ -410,9 +408,7 @@ func TestUnlockAfterPause(t *testing.T) {
 		g := lock(t, c.Mutex("a"))
 		time.Sleep(2 * time.Hour)
 		wantIs(t, g.Unlock(), ErrLost)
-		if context.Cause(g.Context()) != ErrLost {
-			t.Errorf("cause %v", context.Cause(g.Context()))
-		}
+		wantIs(t, context.Cause(g.Context()), ErrLost)
 	})
 }
 

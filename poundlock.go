@@ -30,10 +30,14 @@ var (
 	ErrLost        = errors.New("poundlock: lock lost")
 	ErrNoQuorum    = errors.New("poundlock: no quorum of servers reachable")
 	ErrClosed      = errors.New("poundlock: client closed")
+	ErrMaxHold     = errors.New("poundlock: held for longer than allowed") // only with ErrLost
 )
 
-// errLostByClose is what holders hear when the client closes.
-var errLostByClose = fmt.Errorf("%w: %w", ErrLost, ErrClosed)
+// More about a loss.
+var (
+	errLostByClose = fmt.Errorf("%w: %w", ErrLost, ErrClosed)
+	errMaxHold     = fmt.Errorf("%w: %w", ErrLost, ErrMaxHold)
+)
 
 // A Server is one slot of the slot table.
 type Server struct {
@@ -60,10 +64,15 @@ type Config struct {
 	// QuorumWait is how long Dial and Lock go on while fewer servers than a quorum
 	// can be reached, should their context allow more. Default 10s.
 	QuorumWait time.Duration
-	Label      string       // who this is, for people. Default: host name and process id
-	Epoch      uint64       // of the slot table, grows with each change. Default 0
-	NoAmnesia  bool         // allow fewer than 4 servers: no server may ever lose its memory
-	Log        *slog.Logger // nil: discarded
+	// MaxHold is how long a grant may last: then it ends as if its locks were lost,
+	// and they are given up when it is unlocked, or after Grace all the same.
+	// Default: without end.
+	MaxHold   time.Duration
+	Grace     time.Duration // default 5s
+	Label     string        // who this is, for people. Default: host name and process id
+	Epoch     uint64        // of the slot table, grows with each change. Default 0
+	NoAmnesia bool          // allow fewer than 4 servers: no server may ever lose its memory
+	Log       *slog.Logger  // nil: discarded
 }
 
 // A Client has one session with each server, shared by all locks. Its
@@ -134,6 +143,8 @@ func newClient(c Config) (*Client, error) {
 		{"Lease", &c.Lease, slots.DefaultLease},
 		{"ClockBound", &c.ClockBound, slots.DefaultClockBound},
 		{"QuorumWait", &c.QuorumWait, 10 * time.Second},
+		{"MaxHold", &c.MaxHold, 0},
+		{"Grace", &c.Grace, 5 * time.Second},
 	} {
 		if *d.value < 0 {
 			return nil, fmt.Errorf("poundlock: negative %s %v", d.name, *d.value)

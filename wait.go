@@ -9,11 +9,13 @@ import (
 )
 
 // A wait is one call's patience: it ends with ctx, with the client, with the
-// bound of TryLock, or when no quorum could be reached for Config.QuorumWait.
+// bound of TryLock, when no quorum could be reached for Config.QuorumWait, or when
+// the section has lost a lock that it has already.
 type wait struct {
 	client   *Client
 	group    *group // of the lock
 	ctx      context.Context
+	section  *section
 	patience <-chan time.Time // nil: none
 	since    time.Time        // when fewer servers than a quorum were first seen alive; zero: they are enough
 }
@@ -42,6 +44,14 @@ func (w *wait) until(done <-chan struct{}) error {
 			return ErrClosed
 		case <-w.ctx.Done():
 			return w.over(w.ctx.Err())
+		case <-w.section.ctx.Done():
+			switch { // what it comes from, if not from a loss
+			case c.closed():
+				return ErrClosed
+			case w.ctx.Err() != nil:
+				return w.over(w.ctx.Err())
+			}
+			return context.Cause(w.section.ctx)
 		case <-w.patience:
 			return w.over(errPatience)
 		case <-tick.C:
@@ -118,7 +128,7 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 
 // ending: the turn ends without anybody else's doing, and nobody waits for it.
 func (l *line) ending() bool {
-	return l.waiters.Len() == 0 && l.hold != nil && l.hold.state == leaving && l.hold.unlocked
+	return l.waiters.Len() == 0 && l.hold != nil && l.hold.state == leaving && l.hold.left
 }
 
 // passTurn gives the turn to the next user. c.mu is held.

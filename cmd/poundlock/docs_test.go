@@ -36,6 +36,7 @@ func TestDocs(t *testing.T) {
 		{caCommand(), "", nil},
 		{benchCommand(), cluster, benchResult{}},
 		{checkCommand(), driving, check.Verdict{}},
+		{electCommand(), cluster, leaderLine{}},
 		{lockCommand(), cluster, nil},
 		{serveCommand(), cluster, nil},
 		{simCommand(), driving, sim.Result{}},

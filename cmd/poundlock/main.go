@@ -77,6 +77,7 @@ func rootCommand() *cobra.Command {
 		benchClientCommand(),
 		checkCommand(),
 		devClusterCommand(),
+		electCommand(),
 		gateCommand(),
 		lockCommand(),
 		serveCommand(),

@@ -284,7 +284,7 @@ func TestMutualTLS(t *testing.T) {
 	}
 	_, err := poundlock.Dial(ctx, without)
 	var s *exitStatus
-	if !errors.As(new(lockFlags).explain("a", err), &s) || s.code != exitNoQuorum ||
+	if !errors.As(new(lockFlags).explain(err), &s) || s.code != exitNoQuorum ||
 		!strings.Contains(s.hint, "may want TLS") {
 		t.Errorf("lock without TLS: %v: %+v", err, s)
 	}

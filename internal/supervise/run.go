@@ -31,6 +31,9 @@ type Command struct {
 type Result struct {
 	Status int  // its own, 128 + the number of the signal that ended it
 	Lost   bool // the lock was lost while it ran
+	// Asked is the last signal to end (HUP, INT, QUIT or TERM) that was forwarded to
+	// the command, 0 for none.
+	Asked syscall.Signal
 	// Interrupted says that the terminal's SIGINT ended it, which nobody else got:
 	// see Interrupt.
 	Interrupted bool
@@ -70,6 +73,7 @@ func (c Command) Run() (Result, error) {
 	defer r.takeTerminal()
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(r.Signals, syscall.SIGTSTP) // the command stops first, or refuses to
+		defer signal.Reset(syscall.SIGTSTP)
 	}
 	status := r.supervise()
 	return r.finish(status), nil
@@ -86,10 +90,11 @@ type run struct {
 	next  chan *Watchdog // gives the replacement of dog, nil if there is none; nil when none comes
 
 	lost    bool
-	ended   chan struct{} // closed when the loss has ended the group; nil before
-	leaseIn time.Duration // the length of the lease, or what was left of it at the start
-	leased  time.Time     // what End said last
-	end     time.Duration // the same instant, by now
+	asked   syscall.Signal // see Result
+	ended   chan struct{}  // closed when the loss has ended the group; nil before
+	leaseIn time.Duration  // the length of the lease, or what was left of it at the start
+	leased  time.Time      // what End said last
+	end     time.Duration  // the same instant, by now
 }
 
 // start arms the watchdog and opens the gate.
@@ -262,7 +267,7 @@ func (r *run) finish(status syscall.WaitStatus) Result {
 	if r.dog != nil && r.dog.barked() {
 		r.lost = true
 	}
-	result := Result{Status: status.ExitStatus(), Lost: r.lost}
+	result := Result{Status: status.ExitStatus(), Lost: r.lost, Asked: r.asked}
 	if status.Signaled() {
 		result.Status = 128 + int(status.Signal())
 		result.Interrupted = status.Signal() == syscall.SIGINT && r.tty.foreground() == r.group
@@ -289,6 +294,10 @@ func (r *run) forward(s os.Signal) {
 	case syscall.SIGCONT:
 		r.resume()
 	default:
+		switch s {
+		case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM:
+			r.asked = s.(syscall.Signal)
+		}
 		signalGroup(r.group, s.(syscall.Signal))
 	}
 }

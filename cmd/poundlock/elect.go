@@ -1,0 +1,233 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/supervise"
+	"github.com/poundlock/poundlock/transport"
+)
+
+const electLong = `Elect campaigns in the election NAME and runs COMMAND while this process is the
+leader. When COMMAND ends by itself, or by a signal, the leader resigns and exits as
+COMMAND did. When the leadership is lost, or --max-hold is over, COMMAND is ended as
+poundlock lock does it, and elect campaigns again.
+
+At most one leads at a time: the leader holds the lock NAME. COMMAND finds the same
+variables as under poundlock lock, and is watched over in the same way. While no
+quorum of the servers can be reached elect goes on campaigning, once it has reached
+one.
+
+With --observe it runs nothing and does not campaign: it prints who leads, now and
+after each change, until it is ended by a signal. Lines are "leader LABEL ID TOKEN"
+(the token "-" where the servers do not know it), "nobody", or "unknown" while no
+quorum of the servers answers. With --json each line is an object.
+
+Exit status: that of COMMAND, or 128 + the number of the signal that ended it or the
+campaign; 64 when called wrongly or without servers, 69 when no quorum of the
+servers can be reached at the start, 70 when a line cannot be written, 126 when
+COMMAND cannot be run, 127 when it is not found.`
+
+// electFlags are the flags of elect.
+type electFlags struct {
+	holdFlags
+	observe bool
+	json    bool
+}
+
+func electCommand() *cobra.Command {
+	var f electFlags
+	cmd := &cobra.Command{
+		Use:   "elect NAME [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command while this process is the elected leader",
+		Long:  electLong,
+		Example: "  poundlock elect scheduler -- ./scheduler\n" +
+			"  poundlock elect --observe scheduler",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			if f.observe && dash < 0 && len(args) == 1 {
+				return f.run(cmd, args[0], nil)
+			}
+			if f.observe || dash != 1 || len(args) == 1 {
+				return &exitStatus{
+					code: exitUsage,
+					err:  errors.New("elect wants a name, two dashes and a command, or --observe and a name"),
+					hint: "for example: " + cmd.CommandPath() + " --dev hello -- echo leading",
+				}
+			}
+			return f.run(cmd, args[0], args[1:])
+		},
+	}
+	s := cmd.Flags()
+	f.register(s, "term or kill")
+	s.BoolVar(&f.observe, "observe", false, "print who leads, now and after each change")
+	s.BoolVar(&f.json, "json", false, "with --observe: print JSON objects, one a line")
+	return cmd
+}
+
+// run returns an *exitStatus with the command's status, or what went wrong.
+func (f *electFlags) run(cmd *cobra.Command, name string, command []string) error {
+	if err := transport.CheckName(name); err != nil {
+		return &exitStatus{code: exitUsage, err: err}
+	}
+	if err := f.fillDev(cmd); err != nil {
+		return err
+	}
+	if f.json && !f.observe {
+		return usagef("--json is for --observe")
+	}
+	if err := f.check(supervise.Term, supervise.Kill); err != nil {
+		return err
+	}
+	signals := supervise.Signals()
+	waiting := listen(cmd.Context(), signals)
+	result, err := f.elect(cmd, waiting, signals, name, command)
+	if s := waiting.stop(); s != 0 {
+		return &exitStatus{code: 128 + int(s)}
+	}
+	if result.Interrupted {
+		supervise.Interrupt()
+	}
+	return err
+}
+
+func (f *electFlags) elect(
+	cmd *cobra.Command, waiting *interruption, signals chan os.Signal, name string, command []string,
+) (result supervise.Result, err error) {
+	config, dev, err := f.cluster(cmd, waiting)
+	if err != nil {
+		return result, err
+	}
+	defer func() { dev.leave() }()
+	client, err := f.dial(cmd, waiting, config, &dev)
+	if err != nil {
+		return result, err
+	}
+	defer client.Close()
+	election := client.Election(name)
+	if f.observe {
+		return result, f.follow(waiting, election, name, cmd.OutOrStdout())
+	}
+	for {
+		var lost error
+		result, lost, err = f.term(waiting, election, name, command, signals)
+		switch {
+		case err != nil:
+			return result, err
+		case lost == nil, result.Asked != 0, result.Interrupted:
+			return result, &exitStatus{code: result.Status}
+		}
+		f.say("%v: campaigning again", lost)
+		waiting = listen(cmd.Context(), signals)
+	}
+}
+
+// term is one campaign and what follows. A signal that ends the campaign is an
+// error.
+func (f *electFlags) term(
+	waiting *interruption, e *poundlock.Election, name string, command []string, signals chan os.Signal,
+) (result supervise.Result, lost, err error) {
+	dog, err := f.watchdog([]string{name})
+	if err != nil {
+		waiting.stop()
+		return result, nil, err
+	}
+	l, err := f.campaign(waiting, e)
+	if s := waiting.stop(); s != 0 { // perhaps as the campaign succeeded
+		if err == nil {
+			l.Resign()
+		}
+		err = &exitStatus{code: 128 + int(s)}
+	} else if err != nil {
+		err = f.explain(err)
+	}
+	if err != nil {
+		dog.Close()
+		return result, nil, err
+	}
+	return f.runUnder(tenure{
+		[]string{name}, []uint64{l.Token()}, l.Context(), l.LeaseEnd, l.Resign,
+	}, command, dog, signals)
+}
+
+// campaign goes on for as long as that may help: who stands by is to be there when
+// the servers are again.
+func (f *electFlags) campaign(ctx context.Context, e *poundlock.Election) (*poundlock.Leadership, error) {
+	for said := false; ; said = true {
+		l, err := e.Campaign(ctx)
+		again := errors.Is(err, poundlock.ErrNoQuorum) || errors.Is(err, poundlock.ErrNotAcquired)
+		if !again || ctx.Err() != nil {
+			return l, err
+		}
+		if !said {
+			f.say("%v: campaigning on", trimPrefix(err))
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// A leaderLine is what elect --observe --json prints. Its token is text, because
+// JSON readers round numbers beyond 2^53.
+type leaderLine struct {
+	Name   string      `json:"name"`
+	Leader *leaderJSON `json:"leader"` // null: nobody, or unknown
+	Error  string      `json:"error,omitempty"`
+}
+
+type leaderJSON struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+	Token uint64 `json:"token,string,omitempty"`
+}
+
+// follow prints who leads until ctx ends.
+func (f *electFlags) follow(ctx context.Context, e *poundlock.Election, name string, out io.Writer) error {
+	for l, err := range e.Observe(ctx) {
+		if !f.json {
+			err = f.printLeader(out, l, err)
+		} else {
+			line := leaderLine{Name: name}
+			if l != (poundlock.Leader{}) {
+				line.Leader = &leaderJSON{l.ID, l.Label, l.Token}
+			}
+			if err != nil {
+				line.Error = trimPrefix(err).Error()
+			}
+			err = json.NewEncoder(out).Encode(line)
+		}
+		if err != nil {
+			return &exitStatus{code: exitInternal, err: err}
+		}
+	}
+	return nil
+}
+
+func (f *electFlags) printLeader(out io.Writer, l poundlock.Leader, why error) error {
+	line := "nobody"
+	switch {
+	case why != nil:
+		f.say("%v", trimPrefix(why))
+		line = "unknown"
+	case l.ID != "":
+		token := "-"
+		if l.Token != 0 {
+			token = strconv.FormatUint(l.Token, 10)
+		}
+		line = fmt.Sprintf("leader %s %s %s", printable(cmp.Or(l.Label, "-")), l.ID, token)
+	}
+	_, err := fmt.Fprintln(out, line)
+	return err
+}

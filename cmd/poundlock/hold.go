@@ -1,0 +1,253 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/internal/supervise"
+	"github.com/poundlock/poundlock/node"
+)
+
+// holdFlags are the flags of lock and elect, which hold something while a command
+// runs. The durations may be numbers of seconds.
+type holdFlags struct {
+	clusterFlags
+	lease   seconds
+	maxHold seconds
+	onLoss  string
+	grace   seconds
+}
+
+func (f *holdFlags) register(s *pflag.FlagSet, actions string) {
+	f.lease, f.grace = seconds(slots.DefaultLease), seconds(5*time.Second)
+	f.clusterFlags.register(s)
+	f.registerDev(s, "use this user's development cluster, and start it if need be")
+	s.Var(&f.lease, "lease", "how long the lock outlives a holder that is silent, `DURATION`, 200ms to 10m; servers may allow less")
+	s.Var(&f.maxHold, "max-hold", "after this `DURATION` the lock is over as if it were lost (default never)")
+	s.StringVar(&f.onLoss, "on-loss", string(supervise.Term), "`ACTION` when the lock is lost: "+actions)
+	s.Var(&f.grace, "grace", "`DURATION` between SIGTERM and SIGKILL")
+}
+
+// The shortest lease leaves a busy machine the time to renew it, and to end a
+// command before its lease does.
+const (
+	minLease = seconds(200 * time.Millisecond)
+	maxLease = seconds(node.MaxLease)
+)
+
+func (f *holdFlags) check(actions ...supervise.Action) error {
+	switch {
+	case f.maxHold < 0:
+		return usagef("--max-hold %v: want more than 0, or 0 for no end", f.maxHold)
+	case f.grace < 0:
+		return usagef("--grace %v: want 0 or more", f.grace)
+	case f.lease < minLease || f.lease > maxLease:
+		return usagef("--lease %v: want %v to %v", f.lease, minLease, maxLease)
+	case !slices.Contains(actions, supervise.Action(f.onLoss)):
+		return usagef("--on-loss %q: want %s", f.onLoss, alternatives(actions))
+	}
+	return nil
+}
+
+// alternatives is "a, b or c".
+func alternatives(actions []supervise.Action) string {
+	var b strings.Builder
+	for i, a := range actions {
+		switch {
+		case i > 0 && i == len(actions)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(a))
+	}
+	return b.String()
+}
+
+// cluster says which servers to use. With --dev the caller leaves d when it is done
+// with them; else d is nil.
+func (f *holdFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundlock.Config, d *devClient, err error) {
+	if f.dev {
+		if d, err = joinDev(ctx, f.say); err != nil {
+			return c, nil, err
+		}
+		c = d.config
+	} else if c, err = f.config(cmd); err != nil {
+		return c, nil, err
+	}
+	c.Label = label()
+	c.Lease = time.Duration(f.lease)
+	c.MaxHold = time.Duration(f.maxHold)
+	// The command has ended by then, unless it is to run on.
+	c.Grace = time.Duration(f.grace)
+	if f.action() != supervise.Warn {
+		c.Grace += c.Lease
+	}
+	return c, d, nil
+}
+
+// dial connects to what cluster found; where a development cluster is dying it finds
+// another one.
+func (f *holdFlags) dial(
+	cmd *cobra.Command, ctx context.Context, config poundlock.Config, dev **devClient,
+) (*poundlock.Client, error) {
+	client, err := (*dev).dial(ctx, config)
+	if errors.Is(err, errDying) {
+		(*dev).leave()
+		if config, *dev, err = f.cluster(cmd, ctx); err != nil {
+			return nil, err
+		}
+		client, err = poundlock.Dial(ctx, config)
+	}
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	return client, nil
+}
+
+// label is what the holder is called in the status of the cluster.
+func label() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s/%d", cmp.Or(host, "localhost"), os.Getpid())
+}
+
+// explain gives an error of the client its status and a hint.
+func (f *holdFlags) explain(err error) *exitStatus {
+	s := &exitStatus{code: exitUsage, err: trimPrefix(err)}
+	if errors.Is(err, poundlock.ErrNoQuorum) {
+		s.code = exitNoQuorum
+		s.hint = cmp.Or(tlsHint(memberErrors(err)),
+			"are the servers up, and is --servers the same everywhere? See: poundlock status")
+		if f.dev {
+			s.hint = "the development cluster does not answer; its directory holds a log"
+		}
+	}
+	return s
+}
+
+// memberErrors are why each of the servers cannot be reached, where err says so.
+func memberErrors(err error) (errs []error) {
+	var u *node.UnreachableError
+	if errors.As(err, &u) {
+		for _, m := range u.Members {
+			errs = append(errs, m.Err)
+		}
+	}
+	return errs
+}
+
+func (f *holdFlags) action() supervise.Action { return supervise.Action(f.onLoss) }
+
+// watchdog starts the watchdog of a command, unless the command may outlive its
+// lock: then it is nil. Start it before the wait for the lock, so that nobody waits
+// for it while the lock is held.
+func (f *holdFlags) watchdog(names []string) (*supervise.Watchdog, error) {
+	if f.action() == supervise.Warn {
+		return nil, nil
+	}
+	dog, err := supervise.StartWatchdog(title(names), f.action(), time.Duration(f.grace))
+	if err != nil {
+		return nil, &exitStatus{code: exitCannotRun, err: err}
+	}
+	return dog, nil
+}
+
+// title is what messages call the locks.
+func title(names []string) string { return strings.Join(names, ", ") }
+
+// A tenure is what a command runs under: a grant, or a leadership.
+type tenure struct {
+	names  []string
+	tokens []uint64
+	ctx    context.Context
+	end    func() time.Time // of the lease
+	leave  func() error
+}
+
+// runUnder runs a command under t and leaves it. lost says how t ended if that was before
+// the command; the other error that the command could not be started.
+func (f *holdFlags) runUnder(
+	t tenure, command []string, dog *supervise.Watchdog, signals chan os.Signal,
+) (result supervise.Result, lost, err error) {
+	tokens := make([]string, len(t.tokens))
+	for i, token := range t.tokens {
+		tokens[i] = strconv.FormatUint(token, 10)
+	}
+	result, err = supervise.Command{
+		Args: command,
+		Env: environ(map[string]string{
+			"POUNDLOCK_NAME":   strings.Join(t.names, "\n"),
+			"POUNDLOCK_TOKEN":  strings.Join(tokens, "\n"),
+			"POUNDLOCK_HOLDER": label(),
+		}),
+		Name:     title(t.names),
+		Lease:    time.Duration(f.lease),
+		End:      t.end,
+		Lost:     t.ctx.Done(),
+		OnLoss:   f.action(),
+		Grace:    time.Duration(f.grace),
+		Watchdog: dog,
+		Signals:  signals,
+		Log:      f.say,
+	}.Run()
+	cause := context.Cause(t.ctx) // before leave ends it
+	switch over := t.leave(); {
+	case errors.Is(over, poundlock.ErrLost):
+		lost = over
+	case result.Lost:
+		lost = cmp.Or(cause, poundlock.ErrLost)
+	}
+	if lost != nil {
+		lost = f.lostError(t.names, lost)
+	}
+	if err != nil {
+		err = &exitStatus{code: exitCannotRun, err: err}
+	}
+	return result, lost, err
+}
+
+func (f *holdFlags) lostError(names []string, cause error) error {
+	why := "was lost"
+	if errors.Is(cause, poundlock.ErrMaxHold) {
+		why = fmt.Sprintf("was over after --max-hold %v", f.maxHold)
+	}
+	return &exitStatus{code: exitLost, err: fmt.Errorf("lock %q %s while its command ran", title(names), why)}
+}
+
+// say tells the user one thing.
+func (f *holdFlags) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "poundlock: "+format+"\n", args...)
+}
+
+// trimPrefix takes the package's name off: the program has the same one.
+func trimPrefix(err error) error {
+	if text, ok := strings.CutPrefix(err.Error(), "poundlock: "); ok {
+		return errors.New(text)
+	}
+	return err
+}
+
+// environ is this process's environment with some variables replaced.
+func environ(set map[string]string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		_, replaced := set[name]
+		return replaced
+	})
+	for name, value := range set {
+		env = append(env, name+"="+value)
+	}
+	return env
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// An interruption is a context that ends with the first signal that would have
+// ended this process while it waits.
+type interruption struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	quit   chan struct{} // to end the listener
+	ended  chan struct{} // closed when it has ended; signal is constant then
+	signal syscall.Signal
+	over   bool
+}
+
+func listen(ctx context.Context, signals <-chan os.Signal) *interruption {
+	i := &interruption{quit: make(chan struct{}), ended: make(chan struct{})}
+	i.Context, i.cancel = context.WithCancelCause(ctx)
+	go func() {
+		defer close(i.ended)
+		for {
+			select {
+			case <-i.quit:
+				return
+			case s := <-signals:
+				switch s {
+				case syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGPIPE, syscall.SIGTSTP:
+				default:
+					i.signal = s.(syscall.Signal)
+					i.cancel(fmt.Errorf("signal: %v", s))
+					return
+				}
+			}
+		}
+	}()
+	return i
+}
+
+// stop returns the signal that came, 0 for none, and leaves later ones alone.
+func (i *interruption) stop() syscall.Signal {
+	if !i.over {
+		i.over = true
+		close(i.quit)
+	}
+	<-i.ended
+	return i.signal
+}

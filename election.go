@@ -1,0 +1,137 @@
+package poundlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/poundlock/poundlock/transport"
+)
+
+// An Election chooses one leader at a time among those who campaign. Who leads
+// holds the Mutex of the same name, and is safe as its holder is: two never lead at
+// once, but a leader that is stopped may act when it leads no more, which only a
+// resource that compares tokens can refuse.
+type Election struct {
+	client *Client
+	name   string
+}
+
+// Election returns the election called name, a name like that of a Mutex.
+func (c *Client) Election(name string) *Election { return &Election{c, name} }
+
+// Campaign waits until this client leads. It has the errors of Mutex.Lock; the
+// same client may campaign in several goroutines, one of which leads.
+func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
+	g, err := e.client.Mutex(e.name).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Leadership{g}, nil
+}
+
+// A Leadership is the time from an election to its end.
+type Leadership struct{ grant *Grant }
+
+// Token is the fencing token: larger than that of every earlier leader, as
+// Grant.Tokens has it.
+func (l *Leadership) Token() uint64 { return l.grant.Token() }
+
+// Context ends before anybody else can lead: with a cause that is ErrLost, or by
+// Resign.
+func (l *Leadership) Context() context.Context { return l.grant.Context() }
+
+// LeaseEnd is the instant until which this client leads even if it hears from no
+// server any more, as Grant.LeaseEnd.
+func (l *Leadership) LeaseEnd() time.Time { return l.grant.LeaseEnd() }
+
+// Resign ends the leadership so that the next one can begin at once. It returns
+// ErrLost if it had ended before.
+func (l *Leadership) Resign() error { return l.grant.Unlock() }
+
+// A Leader is who leads, as the servers know it. The zero Leader is nobody.
+type Leader struct {
+	ID    string // Client.ID
+	Label string // Config.Label, "" if no server that supports it has a session with it
+	Token uint64 // 0 where the servers do not know it
+}
+
+// Leader asks the servers who leads, which may be over when it returns. It returns
+// the zero Leader when nobody does, and ErrNoQuorum when ctx ended, or
+// Config.QuorumWait was over, before a quorum of the servers had answered.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	return e.ask(ctx, Leader{})
+}
+
+// Observe yields who leads: at once, and after each change. Changes that follow
+// each other faster than the loop comes back are left out but for the last, so
+// that nothing queues up. It yields an error when the answer becomes unknown, as
+// Leader has it, and goes on until ctx ends, or the client is closed, which is the
+// last error.
+//
+// It asks all servers again and again, about every tenth of a lease but at least
+// once a second. Servers tell nothing unasked: they would have to remember who
+// observes, and they forget. A crashed leader is followed by another one after a
+// whole lease, so that a tenth of one more is little.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		pause := min(e.client.config.Lease/10, time.Second)
+		var last Leader
+		known, failed := false, false
+		for {
+			l, err := e.ask(ctx, last)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil && !failed:
+				known, failed = false, true
+				if !yield(Leader{}, err) || errors.Is(err, ErrClosed) {
+					return
+				}
+			case err == nil && (!known || l != last):
+				last, known, failed = l, true, false
+				if !yield(l, nil) {
+					return
+				}
+			}
+			select {
+			case <-time.After(pause/2 + rand.N(pause)): // not all observers at once
+			case <-ctx.Done():
+				return
+			case <-e.client.closing:
+			}
+		}
+	}
+}
+
+// ask polls the servers until a quorum of them has answered.
+func (e *Election) ask(ctx context.Context, last Leader) (Leader, error) {
+	c := e.client
+	if err := transport.CheckName(e.name); err != nil {
+		return Leader{}, fmt.Errorf("poundlock: %w", err)
+	}
+	g := c.groupOf(e.name)
+	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
+	defer cancel()
+	for {
+		holders, err := g.poll(bounded, e.name, c.config.QuorumWait/4)
+		switch {
+		case c.closed():
+			return Leader{}, fmt.Errorf("%w: election %q", ErrClosed, e.name)
+		case err == nil:
+			return g.leader(holders, last), nil
+		}
+		select {
+		case <-time.After(min(c.config.Lease, time.Second) / 10):
+		case <-c.closing:
+		case <-bounded.Done():
+			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+				err = fmt.Errorf("%w: %w", ctx.Err(), err)
+			}
+			return Leader{}, fmt.Errorf("%w: election %q: %w", ErrNoQuorum, e.name, err)
+		}
+	}
+}

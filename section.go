@@ -1,0 +1,182 @@
+package poundlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/node"
+)
+
+// A section is the critical section of one call: one hold a name. Its user is
+// inside while all of them are held.
+type section struct {
+	client *Client
+	ctx    context.Context // of the grant; ends with the first loss
+	cancel context.CancelCauseFunc
+	holds  []*hold // in canonical order; constant once the call has returned
+
+	// Guarded by Client.mu.
+	lost     error // the first loss, nil if there was none
+	unlocked bool
+	timer    *time.Timer // the end of MaxHold, then of the grace; nil if none runs
+}
+
+func newSection(parent context.Context, c *Client) *section {
+	s := &section{client: c}
+	s.ctx, s.cancel = context.WithCancelCause(parent)
+	return s
+}
+
+// acquire adds one lock.
+func (s *section) acquire(ctx context.Context, name string, once bool) error {
+	c := s.client
+	w := wait{client: c, group: c.groupOf(name), ctx: ctx, section: s}
+	if once {
+		patience := time.NewTimer(c.patience())
+		defer patience.Stop()
+		w.patience = patience.C
+	}
+	l, err := c.takeTurn(&w, name, once)
+	if err != nil {
+		return err
+	}
+	h := newHold(s, l)
+	s.holds = append(s.holds, h)
+	if err := w.group.node.Try(node.Mutex, name, h, once); err != nil {
+		h.Rem(err.Error())
+	}
+	if err := w.until(h.decided); err != nil {
+		// The process answers with Rem, or was in the critical section before it
+		// heard of this.
+		w.group.node.Cancel(name)
+		<-h.decided
+		return err
+	}
+	return h.enter()
+}
+
+// patience is how long one attempt waits for the servers.
+func (c *Client) patience() time.Duration { return time.Second + 6*c.config.ClockBound }
+
+// begin starts the grant, unless something was lost while the last of its locks was
+// awaited.
+func (s *section) begin() error {
+	for _, h := range s.holds {
+		if err := h.enter(); err != nil {
+			return err
+		}
+	}
+	if d := s.client.config.MaxHold; d > 0 {
+		s.client.mu.Lock()
+		defer s.client.mu.Unlock()
+		s.timer = time.AfterFunc(d, func() { s.revoke(errMaxHold) })
+	}
+	return nil
+}
+
+// lose ends the context of the user. Client.mu is held.
+func (s *section) lose(cause error) {
+	if s.lost == nil {
+		s.lost = cause
+		s.cancel(cause)
+	}
+}
+
+// revoke takes the locks from a user whose time is over: its context ends now, with
+// cause, and the locks are given up when it has unlocked or after Config.Grace.
+// Until then the servers give them to nobody else.
+func (s *section) revoke(cause error) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if s.unlocked {
+		return
+	}
+	for _, h := range s.holds {
+		h.lose(cause)
+	}
+	s.stop()
+	s.timer = time.AfterFunc(s.client.config.Grace, s.leave)
+}
+
+// stop ends the timer. Client.mu is held.
+func (s *section) stop() {
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+}
+
+// leave gives every lock up that is still held, the last one first.
+func (s *section) leave() {
+	c := s.client
+	var inside []*hold
+	c.mu.Lock()
+	for _, h := range slices.Backward(s.holds) {
+		if h.leave() {
+			inside = append(inside, h)
+		}
+	}
+	c.mu.Unlock()
+	for _, h := range inside {
+		h.line.group.node.Exit(h.line.name)
+	}
+}
+
+// abandon ends a section that did not begin.
+func (s *section) abandon() {
+	s.cancel(nil)
+	s.leave()
+}
+
+func (s *section) unlock() error {
+	c := s.client
+	var expired []*hold
+	for _, h := range s.holds {
+		if h.expired() {
+			expired = append(expired, h)
+		}
+	}
+	c.mu.Lock()
+	if s.unlocked {
+		c.mu.Unlock()
+		return fmt.Errorf("poundlock: %s unlocked already", describe(s.names()))
+	}
+	s.unlocked = true
+	for _, h := range expired {
+		h.lose(ErrLost)
+	}
+	lost := s.lost
+	s.stop()
+	s.cancel(nil)
+	c.mu.Unlock()
+	s.leave()
+	return lost
+}
+
+func (s *section) names() []string {
+	names := make([]string, len(s.holds))
+	for i, h := range s.holds {
+		names[i] = h.line.name
+	}
+	return names
+}
+
+// leaseEnd is that of the lock that would be lost first.
+func (s *section) leaseEnd() time.Time {
+	s.client.mu.Lock()
+	over := s.unlocked || s.lost != nil
+	s.client.mu.Unlock()
+	if over {
+		return time.Time{}
+	}
+	var first time.Time
+	for i, h := range s.holds {
+		end := h.leaseEnd()
+		if i == 0 || end.Before(first) {
+			first = end
+		}
+	}
+	return first
+}

@@ -40,6 +40,7 @@ moved. Other statuses: 1 when it cannot serve, 64 when it was called wrongly.`
 func serveCommand() *cobra.Command {
 	var f clusterFlags
 	var c server.Config
+	var a apiFlags
 	level := slog.LevelInfo
 	cmd := &cobra.Command{
 		Use:     "serve --name NAME --servers NAME=HOST:PORT,...",
@@ -65,11 +66,14 @@ func serveCommand() *cobra.Command {
 				defer stop()
 				go f.store.Watch(ctx)
 			}
-			return serve(cmd.Context(), c, source)
+			return serve(cmd.Context(), c, source, func(ctx context.Context) (*apiServer, error) {
+				return a.listen(ctx, &f, cluster, c)
+			})
 		},
 	}
 	s := cmd.Flags()
 	f.register(s)
+	a.register(s)
 	s.StringVar(&c.Name, "name", "", "which of --servers this one is")
 	s.StringVar(&c.Listen, "listen", "", "where to accept connections, `HOST:PORT` or unix:/path (default its address in --servers)")
 	s.BoolVar(&c.Insecure, "insecure", false, "allow to listen off loopback without TLS: anybody can take and release locks")
@@ -79,7 +83,10 @@ func serveCommand() *cobra.Command {
 	return cmd
 }
 
-func serve(ctx context.Context, c server.Config, source *tableSource) error {
+// serve runs a server, and the API that listen returns unless it is nil.
+func serve(
+	ctx context.Context, c server.Config, source *tableSource, listen func(context.Context) (*apiServer, error),
+) error {
 	if c.Name == "" {
 		return &exitStatus{
 			code: exitUsage,
@@ -105,6 +112,12 @@ func serve(ctx context.Context, c server.Config, source *tableSource) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s, err := server.New(c)
+	var a *apiServer
+	if err == nil {
+		if a, err = listen(ctx); err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
 	switch {
 	case errors.Is(err, server.ErrInsecure):
 		return &exitStatus{
@@ -120,7 +133,10 @@ func serve(ctx context.Context, c server.Config, source *tableSource) error {
 		}
 	case err == nil:
 		defer source.onHangup(c.Log, s.SetTable)()
-		err = s.Run(ctx)
+		err = runBoth(ctx, s, a)
+	}
+	if status := new(exitStatus); errors.As(err, &status) {
+		return err
 	}
 	if errors.Is(err, server.ErrMoved) { // as it was told to; the log says so
 		return nil

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/poundlock/poundlock"
+)
+
+// Config describes a Service. Client is required.
+type Config struct {
+	Client *poundlock.Client // holds the locks; it stays the caller's to close
+	Limits Limits
+	Log    *slog.Logger // nil: discarded
+}
+
+// Limits bound what clients can make a Service keep. A zero means the default.
+type Limits struct {
+	Sessions   int           // default 10 000
+	Locks      int           // held or waited for, by all sessions. Default 60 000; servers drop a client beyond 65 536
+	Grants     int           // held, lost or waited for, of one session. Default 1 000
+	Waits      int           // Lock calls in progress, of one session. Default 100
+	Streams    int           // open at once, of one session. Default 4
+	Calls      int           // in progress, streams among them, of all clients. Default 20 000
+	Bodies     int           // being read at once, each up to 64 KiB. Default 1 000
+	Conns      int           // connections; others wait to be accepted. Default 10 000
+	SlowClient time.Duration // for a client to send a header or a body, and to read what is written. Default 10s
+}
+
+// What a client may ask for, whatever the Limits.
+const (
+	defaultLease = 10 * time.Second
+	minLease     = 200 * time.Millisecond
+	maxLease     = 10 * time.Minute
+	defaultWait  = 30 * time.Second
+	maxWait      = 10 * time.Minute
+	maxNames     = 16 // of one grant
+	maxGrantID   = 64
+	maxLabel     = 256
+	maxBody      = 64 << 10
+	// maxReleased is how many of the grants that a session has released it still
+	// knows, so that a Release can be repeated.
+	maxReleased = 128
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Client == nil {
+		return c, errors.New("api: no client")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Limits = c.Limits.withDefaults()
+	return c, nil
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, x := range []struct {
+		value *int
+		zero  int
+	}{
+		{&l.Sessions, 10_000},
+		{&l.Locks, 60_000},
+		{&l.Grants, 1000},
+		{&l.Waits, 100},
+		{&l.Streams, 4},
+		{&l.Calls, 20_000},
+		{&l.Bodies, 1000},
+		{&l.Conns, 10_000},
+	} {
+		if *x.value <= 0 {
+			*x.value = x.zero
+		}
+	}
+	if l.SlowClient <= 0 {
+		l.SlowClient = 10 * time.Second
+	}
+	return l
+}

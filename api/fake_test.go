@@ -1,0 +1,177 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.uber.org/goleak"
+
+	"github.com/poundlock/poundlock"
+	pb "github.com/poundlock/poundlock/api/poundlockv1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeLocks are locks in memory, whose losses and leases the test decides.
+type fakeLocks struct {
+	lease time.Duration // of the cluster
+
+	mu     sync.Mutex
+	free   chan struct{} // closed and replaced when something becomes free
+	held   map[string]*fakeSection
+	token  uint64
+	failed error // of healthy and acquire
+}
+
+func newFake(t *testing.T, l Limits) (*Service, *fakeLocks) {
+	t.Helper()
+	f := &fakeLocks{lease: 8 * time.Second, free: make(chan struct{}), held: map[string]*fakeSection{}}
+	s := newService(l.withDefaults(), slog.New(slog.DiscardHandler), f.healthy, f.acquire)
+	t.Cleanup(func() {
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if len(f.held) > 0 || s.locks != 0 {
+			t.Errorf("%d locks are held and %d counted after Shutdown", len(f.held), s.locks)
+		}
+	})
+	return s, f
+}
+
+func (f *fakeLocks) healthy() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
+}
+
+func (f *fakeLocks) acquire(ctx context.Context, names []string, try bool) (section, error) {
+	for {
+		f.mu.Lock()
+		free, failed := f.free, f.failed
+		taken := ""
+		for _, name := range names {
+			if f.held[name] != nil {
+				taken = name
+			}
+		}
+		if taken == "" && failed == nil {
+			c := &fakeSection{f: f, names: names}
+			c.ctx, c.cancel = context.WithCancelCause(context.Background())
+			for _, name := range names {
+				f.token++
+				f.held[name] = c
+				c.tokens = append(c.tokens, f.token)
+			}
+			f.mu.Unlock()
+			return c, nil
+		}
+		f.mu.Unlock()
+		switch {
+		case failed != nil:
+			return nil, failed
+		case try:
+			return nil, fmt.Errorf("%w: lock %q: somebody else has it", poundlock.ErrNotAcquired, taken)
+		}
+		select {
+		case <-free:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: lock %q: %w", poundlock.ErrNotAcquired, taken, ctx.Err())
+		}
+	}
+}
+
+type fakeSection struct {
+	f      *fakeLocks
+	names  []string
+	tokens []uint64
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	left   bool
+}
+
+func (c *fakeSection) Tokens() []uint64         { return c.tokens }
+func (c *fakeSection) Context() context.Context { return c.ctx }
+func (c *fakeSection) LeaseEnd() time.Time      { return time.Now().Add(c.f.lease) }
+
+func (c *fakeSection) Unlock() error {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	if c.left {
+		return errors.New("left twice")
+	}
+	c.left = true
+	lost := c.ctx.Err() != nil
+	c.cancel(nil)
+	for _, name := range c.names {
+		if c.f.held[name] == c {
+			delete(c.f.held, name)
+		}
+	}
+	close(c.f.free)
+	c.f.free = make(chan struct{})
+	if lost {
+		return poundlock.ErrLost
+	}
+	return nil
+}
+
+// lose takes a lock away from whoever has it.
+func (f *fakeLocks) lose(name string) {
+	f.mu.Lock()
+	c := f.held[name]
+	f.mu.Unlock()
+	c.cancel(fmt.Errorf("%w: for a test", poundlock.ErrLost))
+}
+
+func (f *fakeLocks) isHeld(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held[name] != nil
+}
+
+// open opens a session and returns its id.
+func open(t *testing.T, s pb.LockServiceHandler, lease time.Duration) string {
+	t.Helper()
+	r, err := s.OpenSession(t.Context(), &pb.OpenSessionRequest{Label: t.Name(), LeaseMs: milliseconds(lease)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.SessionId
+}
+
+func lock(t *testing.T, s pb.LockServiceHandler, session string, names ...string) *pb.Grant {
+	t.Helper()
+	r, err := s.Lock(t.Context(), &pb.LockRequest{SessionId: session, Names: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Grant
+}
+
+// wantFailure checks the code and the reason of an error.
+func wantFailure(t *testing.T, err error, code connect.Code, reason pb.Reason) {
+	t.Helper()
+	if got := reasonOf(err); connect.CodeOf(err) != code || err == nil || got != reason {
+		t.Errorf("got %v (%v), want %v with %v", err, got, code, reason)
+	}
+}
+
+func reasonOf(err error) pb.Reason {
+	var failed *connect.Error
+	if errors.As(err, &failed) {
+		for _, d := range failed.Details() {
+			if v, err := d.Value(); err == nil {
+				if f, ok := v.(*pb.Failure); ok {
+					return f.Reason
+				}
+			}
+		}
+	}
+	return pb.Reason_REASON_UNSPECIFIED
+}

@@ -1,0 +1,338 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock"
+	pb "github.com/poundlock/poundlock/api/poundlockv1"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A grant is what one Lock asked for: waiting, held, lost or released. Guarded by
+// Service.mu, but for what is constant: id, session, decided and left.
+type grant struct {
+	id      string
+	names   []string // ascending
+	session *session
+
+	state   pb.State
+	lost    bool
+	reason  string             // why it was lost or not acquired
+	callers int                // Lock calls that wait for it
+	cancel  context.CancelFunc // ends the attempt
+	decided chan struct{}      // closed when the attempt has ended
+	err     error              // why it was not acquired, once decided
+
+	tokens   []uint64
+	section  section       // nil while waiting and when it has been left
+	promised time.Time     // until when the client was told that it is held
+	left     chan struct{} // closed when a grant that is released has left its section
+}
+
+// A request is a LockRequest that was found good.
+type request struct {
+	id    string // "" to draw one
+	names []string
+	wait  time.Duration
+	try   bool
+}
+
+func (s *Service) check(r *pb.LockRequest) (request, error) {
+	want := request{id: r.GrantId, names: slices.Sorted(slices.Values(r.Names)), wait: defaultWait, try: r.Try}
+	if len(r.Names) == 0 || len(r.Names) > maxNames {
+		return want, failf(pb.Reason_REASON_INVALID, "%d names: want 1 to %d", len(r.Names), maxNames)
+	}
+	for i, name := range want.names {
+		if err := transport.CheckName(name); err != nil {
+			return want, failf(pb.Reason_REASON_INVALID, "names: %w", err)
+		}
+		if i > 0 && name == want.names[i-1] {
+			return want, failf(pb.Reason_REASON_INVALID, "names: %q is there twice", name)
+		}
+	}
+	if r.WaitMs != nil {
+		if want.wait = time.Duration(*r.WaitMs) * time.Millisecond; want.wait <= 0 || want.wait > maxWait {
+			return want, failf(pb.Reason_REASON_INVALID, "wait_ms %d: want 1 to %d, or try", *r.WaitMs, maxWait.Milliseconds())
+		}
+		if r.Try {
+			return want, failf(pb.Reason_REASON_INVALID, "try and wait_ms %d exclude each other", *r.WaitMs)
+		}
+	}
+	return want, checkText("grant_id", r.GrantId, maxGrantID)
+}
+
+// join returns the grant that want names, waiting or held, and begins the attempt
+// when there is none. The caller waits for it.
+func (s *Service) join(ctx context.Context, x *session, want request) (*grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.isClosing():
+		return nil, shuttingDown()
+	case x.why != "":
+		return nil, unknownSession()
+	case x.waits >= s.limits.Waits:
+		return nil, failf(pb.Reason_REASON_LIMIT, "%d calls of Lock are in progress in this session", x.waits)
+	}
+	if want.id == "" {
+		want.id = randomID()
+	}
+	if g := x.find(want.id); g != nil {
+		return g, g.rejoin(want)
+	}
+	if len(x.grants) >= s.limits.Grants {
+		return nil, failf(pb.Reason_REASON_LIMIT, "the session has %d grants already", len(x.grants))
+	}
+	if s.locks+len(want.names) > s.limits.Locks {
+		return nil, failf(pb.Reason_REASON_LIMIT, "this service has %d locks already", s.locks)
+	}
+	g := &grant{
+		id: want.id, names: want.names, session: x,
+		state: pb.State_STATE_WAITING, callers: 1,
+		decided: make(chan struct{}), left: make(chan struct{}),
+	}
+	x.grants[g.id] = g
+	x.waits++
+	s.locks += len(g.names)
+	x.tell(g)
+	// The attempt outlives the call that began it while others wait for it.
+	end := time.Now().Add(want.wait)
+	if e, ok := ctx.Deadline(); ok && e.Before(end) {
+		end = e
+	}
+	attempt, cancel := context.WithDeadline(context.Background(), end)
+	g.cancel = cancel
+	s.running.Go(func() {
+		c, err := s.acquire(attempt, want.names, want.try)
+		s.decide(g, c, err)
+	})
+	return g, nil
+}
+
+// rejoin makes a repeated Lock wait for the grant too. Service.mu is held.
+func (g *grant) rejoin(want request) error {
+	switch {
+	case g.state == pb.State_STATE_RELEASED:
+		return failf(pb.Reason_REASON_RELEASED, "grant %q has been released: take another grant_id", g.id)
+	case !slices.Equal(g.names, want.names):
+		return failf(pb.Reason_REASON_OTHER_NAMES, "grant %q is of %q, not of %q", g.id, g.names, want.names)
+	case g.state == pb.State_STATE_LOST:
+		return lostError(g.proto())
+	}
+	g.callers++
+	g.session.waits++
+	return nil
+}
+
+// decide ends an attempt. Nobody may want what was acquired any more.
+func (s *Service) decide(g *grant, c section, err error) {
+	s.mu.Lock()
+	g.cancel()
+	wanted := g.state == pb.State_STATE_WAITING
+	switch {
+	case !wanted:
+	case err != nil:
+		g.err, g.reason = acquireError(err), err.Error()
+		s.forget(g)
+	default:
+		g.state, g.section, g.tokens = pb.State_STATE_HELD, c, c.Tokens()
+		g.session.tell(g)
+	}
+	close(g.decided)
+	s.mu.Unlock()
+	switch {
+	case err != nil:
+	case wanted:
+		context.AfterFunc(c.Context(), func() { s.lose(g, context.Cause(c.Context())) })
+	default:
+		c.Unlock() // what nobody wants may be lost
+	}
+}
+
+// await waits until a grant is held. A call whose client has gone leaves it, and
+// the last of them takes the grant along: nobody would know of it.
+func (s *Service) await(ctx context.Context, g *grant) error {
+	select {
+	case <-g.decided:
+	case <-ctx.Done():
+	case <-s.closing:
+	}
+	s.mu.Lock()
+	g.callers--
+	g.session.waits--
+	err := g.err
+	switch {
+	case s.isClosing():
+		err = shuttingDown()
+	case ctx.Err() != nil:
+		err = acquireError(ctx.Err())
+	}
+	var left section
+	if err != nil && g.callers == 0 && (g.state == pb.State_STATE_WAITING || g.state == pb.State_STATE_HELD) {
+		left = s.forget(g)
+	}
+	s.mu.Unlock()
+	if left != nil {
+		left.Unlock()
+	}
+	return err
+}
+
+// held returns a grant that Lock has waited for, unless it has come to an end
+// meanwhile.
+func (s *Service) held(g *grant) (*pb.LockResponse, error) {
+	d := s.describe(g)
+	switch d.State {
+	case pb.State_STATE_HELD:
+		return &pb.LockResponse{Grant: d}, nil
+	case pb.State_STATE_LOST:
+		return nil, lostError(d)
+	}
+	return nil, failf(pb.Reason_REASON_RELEASED, "grant %q was released while it was waited for", g.id)
+}
+
+// lose is called when the context of a section ends: by the loss of a lock, or
+// because the section was left. What is lost is left only when the last promise
+// is over, for the next user of this process could get in before.
+func (s *Service) lose(g *grant, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.state != pb.State_STATE_HELD {
+		return
+	}
+	g.state, g.lost, g.reason = pb.State_STATE_LOST, true, cause.Error()
+	g.session.tell(g)
+	x := g.session
+	s.log.Info("grant lost", "session", x.shown(), "label", x.label, "grant", g.id, "reason", g.reason)
+	time.AfterFunc(time.Until(g.promised), func() { s.abandon(g) })
+}
+
+// abandon leaves the section of a lost grant, if its client has not.
+func (s *Service) abandon(g *grant) {
+	s.mu.Lock()
+	c := g.section
+	g.section = nil
+	s.mu.Unlock()
+	if c != nil {
+		c.Unlock() // the client has been told
+	}
+}
+
+// release ends a grant. To one that has been released it says again whether it was
+// lost before.
+func (s *Service) release(x *session, id string) error {
+	s.mu.Lock()
+	g := x.find(id)
+	if g == nil {
+		s.mu.Unlock()
+		return unknownGrant(id)
+	}
+	again := g.state == pb.State_STATE_RELEASED
+	var c section
+	if !again {
+		c = s.leave(g)
+	}
+	s.mu.Unlock()
+	if again {
+		<-g.left // by another call, which does not wait for anybody
+	} else {
+		s.unlock(g, c)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.lost {
+		return lostError(g.proto())
+	}
+	return nil
+}
+
+// leave ends a grant for good, and unlock has to follow. The grant can be released
+// again, and its id is used up. mu is held.
+func (s *Service) leave(g *grant) section {
+	c := s.forget(g)
+	g.names, g.tokens = nil, nil // what is remembered should be small
+	g.session.released.add(g)
+	return c
+}
+
+// unlock ends what leave has begun, with the section that it returned.
+func (s *Service) unlock(g *grant, c section) {
+	var err error
+	if c != nil {
+		err = c.Unlock()
+	}
+	s.mu.Lock()
+	if errors.Is(err, poundlock.ErrLost) && !g.lost {
+		g.lost, g.reason = true, err.Error()
+	}
+	s.mu.Unlock()
+	close(g.left)
+}
+
+// forget ends a grant as if it had never been, and returns the section to unlock,
+// nil if there is none. mu is held.
+func (s *Service) forget(g *grant) section {
+	c := g.section
+	g.state, g.section = pb.State_STATE_RELEASED, nil
+	g.cancel()
+	delete(g.session.grants, g.id)
+	s.locks -= len(g.names)
+	g.session.tell(g)
+	return c
+}
+
+// promise says for how long the grants are certain to be held, by what the client
+// can know: it counts from before it sent its request, and its clock and this one
+// differ in rate by less than a thousandth. It is 0 without grants.
+func (s *Service) promise(grants ...*grant) time.Duration {
+	var least time.Duration
+	for i, g := range grants {
+		d := s.certain(g)
+		if i == 0 || d < least {
+			least = d
+		}
+	}
+	return least
+}
+
+func (s *Service) certain(g *grant) time.Duration {
+	s.mu.Lock()
+	c := g.section
+	s.mu.Unlock()
+	if c == nil {
+		return 0
+	}
+	end := c.LeaseEnd() // not under mu
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	d := min(g.session.lease, end.Sub(now))
+	d -= d / 1000
+	if g.state != pb.State_STATE_HELD || s.isClosing() || d <= 0 {
+		return 0
+	}
+	if until := now.Add(d); until.After(g.promised) {
+		g.promised = until
+	}
+	return d
+}
+
+// describe is a grant as its client sees it, with a promise.
+func (s *Service) describe(g *grant) *pb.Grant {
+	d := s.promise(g)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := g.proto()
+	if g.state == pb.State_STATE_HELD {
+		p.CertainMs = milliseconds(d)
+	}
+	return p
+}
+
+// proto is a grant without a promise. Service.mu is held.
+func (g *grant) proto() *pb.Grant {
+	return &pb.Grant{GrantId: g.id, Names: g.names, State: g.state, Tokens: g.tokens, Reason: g.reason}
+}

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLeaseMutants: the stories of TestLeases notice when what they are about is
+// broken. Without POUNDLOCK_FULL=1 only some are built.
+func TestLeaseMutants(t *testing.T) {
+	mutants := []struct{ name, file, from, to string }{
+		{"the lease does not run", "session.go", "x.timer.Reset(x.lease)", ""},
+		{"calls do not renew", "session.go", "x.expires = time.Now().Add(x.lease)\n\t\tx.timer.Reset(x.lease)", "x.timer.Reset(time.Until(x.expires))"},
+		{"a stream does not keep the session", "session.go", "x.open == 0 && ", ""},
+		{"a cut stream ends the session", "session.go", "x.timer.Reset(x.lease)", "x.timer.Reset(0)\n\t\tx.expires = time.Now()"},
+		{"the first of two streams that ends is the last", "session.go", "x.open--", "x.open = 0"},
+		{"the end of the lease frees nothing", "session.go", "for g, c := range sections {\n\t\ts.unlock(g, c)\n\t}", ""},
+		{"promises ignore the lease", "grant.go", "min(g.session.lease, end.Sub(now))", "end.Sub(now)"},
+		{"promises ignore the cluster", "grant.go", "min(g.session.lease, end.Sub(now))", "min(g.session.lease, end.Sub(now)+time.Hour)"},
+		{"a lost lock is left at once", "grant.go", "time.Until(g.promised)", "0"},
+		{"a lost lock is never left", "grant.go", "time.AfterFunc(time.Until(g.promised), func() { s.abandon(g) })", ""},
+		{"shutting down breaks promises", "shutdown.go", "err := s.keepPromises(ctx)", "var err error"},
+		{"shutting down makes promises", "grant.go", "|| s.isClosing() || d <= 0", "|| d <= 0"},
+	}
+	if os.Getenv("POUNDLOCK_FULL") == "" {
+		t.Logf("3 of %d mutants: POUNDLOCK_FULL=1 builds all", len(mutants))
+		mutants = mutants[:3]
+	}
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			text, err := os.ReadFile(m.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(text), m.from); n != 1 {
+				t.Fatalf("%s has %q %d times, want once", m.file, m.from, n)
+			}
+			dir := t.TempDir()
+			mutant, overlay := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json")
+			original, err := filepath.Abs(m.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: mutant}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for path, text := range map[string]string{
+				mutant:  strings.Replace(string(text), m.from, m.to, 1),
+				overlay: string(replace),
+			} {
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-run", "^TestLeases$", "-timeout", "10s", ".")
+			out, err := c.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "--- FAIL: TestLeases") {
+				t.Errorf("nobody noticed: %v\n%s", err, out)
+			}
+		})
+	}
+}

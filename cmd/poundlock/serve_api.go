@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/api"
+	"github.com/poundlock/poundlock/server"
+)
+
+// apiFlags are those of the API that serve offers beside the lock service's own
+// protocol.
+type apiFlags struct {
+	addr string
+}
+
+func (f *apiFlags) register(s *pflag.FlagSet) {
+	s.StringVar(&f.addr, "api", "", "serve locks over gRPC and HTTP with JSON at `HOST:PORT`, with the TLS of --tls-cert")
+}
+
+// An apiServer is the API of this process, whose locks are those of one client of
+// the cluster.
+type apiServer struct {
+	listener net.Listener
+	tls      *tls.Config
+	client   *poundlock.Client
+	service  *api.Service
+	grace    time.Duration
+}
+
+// listen returns nil when no API is wanted. The caller runs what it returns.
+func (f *apiFlags) listen(ctx context.Context, cluster *clusterFlags, c poundlock.Config, s server.Config) (*apiServer, error) {
+	if f.addr == "" {
+		return nil, nil
+	}
+	usage := func(err error) error {
+		return &exitStatus{code: exitUsage, err: fmt.Errorf("--api: %w", err)}
+	}
+	config, err := cluster.serverTLS(api.Protocols...)
+	if err != nil {
+		return nil, usage(err)
+	}
+	addr, err := net.ResolveTCPAddr("tcp", f.addr)
+	if err != nil {
+		return nil, usage(fmt.Errorf("address %q: want HOST:PORT: %w", f.addr, err))
+	}
+	if config == nil && !s.Insecure && !addr.IP.IsLoopback() {
+		return nil, fmt.Errorf("--api: address %q: %w", f.addr, server.ErrInsecure)
+	}
+	l, err := api.Listen(ctx, f.addr)
+	if err != nil {
+		return nil, &exitStatus{code: exitError, err: fmt.Errorf("--api: %w", err)}
+	}
+	c.Lease, c.Log, c.Label = s.Lease, s.Log, "api of "+s.Name
+	client, err := poundlock.Connect(c)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	service, err := api.New(api.Config{Client: client, Log: s.Log})
+	if err != nil {
+		return nil, errors.Join(err, client.Close(), l.Close())
+	}
+	s.Log.Info("serving the API", "addr", l.Addr().String())
+	return &apiServer{listener: l, tls: config, client: client, service: service, grace: s.Lease}, nil
+}
+
+// run serves until ctx ends. It returns when what its clients were promised is
+// over, and their locks are released.
+func (a *apiServer) run(ctx context.Context) error {
+	err := a.service.Serve(ctx, a.listener, a.tls, a.grace)
+	return errors.Join(err, a.client.Close())
+}
+
+// runBoth runs the server at least as long as the API, which holds its locks
+// there. Whichever fails ends both. a may be nil.
+func runBoth(ctx context.Context, s *server.Server, a *apiServer) error {
+	if a == nil {
+		return s.Run(ctx)
+	}
+	ctx, failed := context.WithCancel(ctx)
+	defer failed()
+	locks, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Run(locks)
+		failed()
+	}()
+	err := a.run(ctx)
+	stop()
+	return errors.Join(err, <-ended)
+}

@@ -60,9 +60,19 @@ func CheckAddr(addr string) error {
 	return nil
 }
 
+// CertName is what the certificate of a server is for where its address has no host:
+// its name, or NAME.GROUP of the server GROUP/NAME, for names in certificates have no
+// slash.
+func CertName(server string) string {
+	if group, name, ok := strings.Cut(server, "/"); ok {
+		return name + "." + group
+	}
+	return server
+}
+
 // Dial connects to the server called name at addr. c is nil for plaintext. The
 // certificate of the server must be for c.ServerName; without one, for the host of
-// addr, or for name where addr is a unix socket, which has no host.
+// addr, or for CertName(name) where addr is a unix socket, which has no host.
 func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, error) {
 	network, address := split(addr)
 	var d net.Dialer
@@ -72,7 +82,7 @@ func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, erro
 	}
 	c = c.Clone()
 	if c.ServerName == "" {
-		c.ServerName = name
+		c.ServerName = CertName(name)
 		if network == "tcp" {
 			host, _, err := net.SplitHostPort(address)
 			if err != nil {

@@ -105,6 +105,12 @@ func (f *caFlags) run(cmd *cobra.Command, dir string) error {
 func (f *caFlags) subjects() ([]certs.Subject, error) {
 	var all []certs.Subject
 	add := func(name string, hosts ...string) error {
+		for part := range strings.SplitSeq(name, "/") { // of GROUP/NAME
+			if checkFileName(part) != nil {
+				return checkFileName(name)
+			}
+		}
+		name = transport.CertName(name)
 		if err := checkFileName(name); err != nil {
 			return err
 		}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/server"
+)
+
+// Each group has a quorum of its own, and the holders of its locks are judged by it.
+func TestMergeGroups(t *testing.T) {
+	var answers []server.Answer
+	for _, name := range []string{"a/s1", "a/s2", "a/s3", "a/s4"} {
+		x := answer(name, "x:1s")
+		x.Status.Epoch = 5
+		answers = append(answers, x)
+	}
+	for _, name := range []string{"b/s1", "b/s2", "b/s3", "b/s4"} {
+		x := server.Answer{Server: node.Peer{Name: name, Addr: "h:4"}, Err: errors.New("no route")}
+		if name < "b/s3" {
+			x = answer(name, "y:1s")
+			x.Status.Locks[0].Name = "of b%s"
+		}
+		answers = append(answers, x)
+	}
+	s := merge(answers, time.Now())
+	if s.Quorum != 6 || s.Reachable != 6 || len(s.Servers) != 8 || s.Servers[0].Epoch != 5 {
+		t.Errorf("%+v", s)
+	}
+	groups, err := json.Marshal(s.Groups)
+	if want := `[{"name":"a","servers":4,"quorum":3,"reachable":4},{"name":"b","servers":4,"quorum":3,"reachable":2}]`; err != nil ||
+		string(groups) != want {
+		t.Errorf("groups %s, %v; want %s", groups, err, want)
+	}
+	if err := s.unreachable(); err == nil || err.Error() != "group b: 2 of 4 servers reachable, a quorum is 3" {
+		t.Errorf("unreachable: %v", err)
+	}
+	var out bytes.Buffer
+	if err := s.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nGROUP  LOCK", "\na      \"a\\x1b[2J\"  mutex  label x  4 of 4", "\nb      of b%s      mutex  label y  2 of 4"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+
+	// Without groups there is no such column, and nothing else has changed.
+	s = merge([]server.Answer{answer("s1", "x:1s"), answer("s2", ""), answer("s3", ""), answer("s4", "")}, time.Now())
+	out.Reset()
+	if err := s.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if s.Groups != nil || strings.Contains(out.String(), "GROUP") || s.unreachable() != nil {
+		t.Errorf("%+v\n%s", s, out.String())
+	}
+}

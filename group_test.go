@@ -1,0 +1,155 @@
+package poundlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/server"
+)
+
+// A grouped cluster is two groups of four servers, a and b.
+type grouped struct {
+	config poundlock.Config
+	groups slots.Groups
+	stop   map[string]func() // of the servers of a group
+}
+
+func startGroups(t *testing.T) *grouped {
+	t.Helper()
+	dir := proctest.SocketDir(t)
+	c := &grouped{stop: map[string]func(){}}
+	c.config.QuorumWait = 500 * time.Millisecond
+	var table []node.Peer
+	for _, group := range []string{"a", "b"} {
+		for i := range 4 {
+			p := node.Peer{Name: fmt.Sprintf("%s/s%d", group, i+1), Addr: "unix:" + filepath.Join(dir, fmt.Sprint(group, i+1))}
+			table = append(table, p)
+			c.config.Servers = append(c.config.Servers, poundlock.Server(p))
+		}
+	}
+	c.groups = slots.Split(table)
+	for _, g := range c.groups {
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		for _, p := range g.Servers {
+			s, err := server.New(server.Config{Name: p.Name, Servers: table})
+			if err != nil {
+				t.Fatal(err)
+			}
+			running.Go(func() {
+				if err := s.Run(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		c.stop[g.Name] = func() { cancel(); running.Wait() }
+		t.Cleanup(c.stop[g.Name])
+	}
+	return c
+}
+
+// lockOf is the name of a lock that belongs to a group.
+func (c *grouped) lockOf(group string, k int) string {
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("lock-%d-%d", k, i)
+		if c.groups[c.groups.Of(name)].Name == group {
+			return name
+		}
+	}
+}
+
+// Locks of both groups exclude, each in its own.
+func TestGroups(t *testing.T) {
+	c := startGroups(t)
+	first, second := dial(t, c.config), dial(t, c.config)
+	for _, group := range []string{"a", "b"} {
+		name := c.lockOf(group, 0)
+		g, err := first.Mutex(name).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := second.Mutex(name).TryLock(t.Context()); !errors.Is(err, poundlock.ErrNotAcquired) {
+			t.Errorf("group %s: a second holder: %v", group, err)
+		}
+		if time.Until(g.LeaseEnd()) <= 0 {
+			t.Errorf("group %s: the lease ends at %v", group, g.LeaseEnd())
+		}
+		if err := g.Unlock(); err != nil {
+			t.Error(err)
+		}
+		if g, err = second.Mutex(name).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g.Unlock()
+	}
+	if err := first.Healthy(); err != nil {
+		t.Error(err)
+	}
+}
+
+// When one group is down the names of the other are served, to clients that were there
+// and to new ones; its own fail in time with an error that says which group it is.
+func TestGroupDown(t *testing.T) {
+	c := startGroups(t)
+	early := dial(t, c.config)
+	alive, dead := c.lockOf("a", 0), c.lockOf("b", 0)
+	held, err := early.Mutex(c.lockOf("a", 1)).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.stop["b"]()
+	late := dial(t, c.config)
+	for what, client := range map[string]*poundlock.Client{"early": early, "late": late} {
+		g, err := client.Mutex(alive).Lock(t.Context())
+		if err != nil {
+			t.Fatalf("%s client: %v", what, err)
+		}
+		if err := g.Unlock(); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*c.config.QuorumWait)
+		_, err = client.Mutex(dead).Lock(ctx)
+		if ctx.Err() != nil || !errors.Is(err, poundlock.ErrNoQuorum) {
+			t.Errorf("%s client: a lock of the dead group: %v", what, err)
+		}
+		cancel()
+		for _, err := range []error{err, client.Healthy()} {
+			if err == nil || !strings.Contains(err.Error(), "group b") || !strings.Contains(err.Error(), "b/s4 (unix:") ||
+				strings.Contains(err.Error(), "a/s1") {
+				t.Errorf("%s client: %v: want what the servers of group b say", what, err)
+			}
+		}
+	}
+	if err := held.Unlock(); err != nil {
+		t.Error(err)
+	}
+
+	c.stop["a"]()
+	_, err = poundlock.Dial(t.Context(), c.config)
+	if !errors.Is(err, poundlock.ErrNoQuorum) || !strings.Contains(err.Error(), "group a: ") ||
+		!strings.Contains(err.Error(), "group b: ") {
+		t.Errorf("both groups are down: %v", err)
+	}
+}
+
+// A client that knows other groups is refused, with both lists: it would look for some
+// locks elsewhere.
+func TestOtherGroups(t *testing.T) {
+	c := startGroups(t)
+	only := c.config
+	only.Servers = only.Servers[:4]
+	_, err := poundlock.Dial(t.Context(), only)
+	if !errors.Is(err, poundlock.ErrNoQuorum) || !strings.Contains(err.Error(), "groups of servers: a,b there, a here") {
+		t.Errorf("%v", err)
+	}
+}

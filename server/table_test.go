@@ -1,0 +1,171 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
+)
+
+// runs starts a server, and returns what Run returned once it has.
+func runs(t *testing.T, c Config) (*Server, <-chan error) {
+	t.Helper()
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	gone := make(chan struct{})
+	go func() {
+		ended <- s.Run(ctx)
+		close(gone)
+	}()
+	t.Cleanup(func() { cancel(); <-gone })
+	<-s.serving
+	return s, ended
+}
+
+func TestServerSetTable(t *testing.T) {
+	dir := proctest.SocketDir(t)
+	table := LocalServers(dir, 4)
+	unserved, err := New(Config{Name: "s2", Servers: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unserved.Close()
+	if err := unserved.SetTable(1, table); err == nil {
+		t.Error("a server that does not serve has a new table")
+	}
+	s, ended := runs(t, Config{Name: "s1", Servers: table, Epoch: 1})
+	change := func(k int, p node.Peer) []node.Peer {
+		c := slices.Clone(table)
+		c[k] = p
+		return c
+	}
+	elsewhere := "unix:" + filepath.Join(dir, "elsewhere")
+	for _, x := range []struct {
+		epoch uint64
+		table []node.Peer
+		want  string // "" for none
+	}{
+		{0, table, "epoch 0 cannot replace that of epoch 1"},
+		{1, table, ""},
+		{1, change(1, node.Peer{Name: "s2", Addr: elsewhere}), "two slot tables have epoch 1"},
+		{2, change(1, node.Peer{Name: "s9", Addr: elsewhere}), "cannot change from s1, s2, s3, s4 to s1, s3, s4, s9"},
+		{2, table[:3], "too few servers"},
+		{2, change(1, node.Peer{Name: "s2", Addr: "nonsense"}), `server s2: address "nonsense"`},
+		{2, change(1, node.Peer{Name: "s2", Addr: elsewhere}), ""},
+		{3, table, ""},
+	} {
+		err := s.SetTable(x.epoch, x.table)
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("epoch %d, %v: %v, want %q", x.epoch, x.table, err, x.want)
+		}
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("it ends with %v", err)
+	default:
+	}
+	if err := s.SetTable(4, change(0, node.Peer{Name: "s1", Addr: elsewhere})); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, ErrMoved) || !strings.Contains(err.Error(), "s1 is at "+elsewhere) {
+			t.Errorf("it ends with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the server of a slot that has moved goes on")
+	}
+}
+
+// Status is asked group by group, and shows the newest table.
+func TestAskGroups(t *testing.T) {
+	dir := proctest.SocketDir(t)
+	var table []node.Peer
+	for _, g := range []string{"b", "a"} {
+		for i := range 4 {
+			table = append(table, node.Peer{Name: fmt.Sprintf("%s/s%d", g, i+1), Addr: "unix:" + filepath.Join(dir, fmt.Sprint(g, i))})
+		}
+	}
+	newer := slices.Clone(table)
+	newer[0].Addr = "unix:" + filepath.Join(dir, "elsewhere")
+	for _, p := range table[1:6] { // three of b, two of a
+		runs(t, Config{Name: p.Name, Servers: newer, Epoch: 7})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	answers, err := Ask(ctx, AskConfig{Servers: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range answers {
+		state := "down"
+		if a.Err == nil {
+			state = fmt.Sprint(a.Status.Server, " ", a.Status.Epoch)
+		}
+		got = append(got, a.Server.Name+": "+state)
+	}
+	want := "a/s1: a/s1 7, a/s2: a/s2 7, a/s3: down, a/s4: down, b/s1: down, b/s2: b/s2 7, b/s3: b/s3 7, b/s4: b/s4 7"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := answers[4].Server.Addr; got != newer[0].Addr {
+		t.Errorf("b/s1 is at %s, want the address in the servers' table", got)
+	}
+}
+
+// A server refuses locks of another group, whoever sends them there.
+func TestLocksOfAnotherGroup(t *testing.T) {
+	dir := proctest.SocketDir(t)
+	var table []node.Peer
+	for _, g := range []string{"a", "b"} {
+		for i := range 4 {
+			table = append(table, node.Peer{Name: fmt.Sprintf("%s/s%d", g, i+1), Addr: "unix:" + filepath.Join(dir, fmt.Sprint(g, i))})
+		}
+	}
+	groups := slots.Split(table)
+	for _, p := range groups[0].Servers {
+		runs(t, Config{Name: p.Name, Servers: table})
+	}
+	n, err := node.Start(node.Config{
+		ID: node.NewClientID(), Hosts: hosts(), System: slots.System(4, slots.DefaultClockBound),
+		Peers: groups[0].Servers, Groups: "a,b",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := n.WaitAlive(ctx, 4); err != nil {
+		t.Fatal(err)
+	}
+	name := 0
+	for groups.Of(fmt.Sprint(name)) != 1 {
+		name++
+	}
+	u := make(user, 4)
+	if err := n.Try(node.Mutex, fmt.Sprint(name), u, false); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-u:
+		if want := fmt.Sprintf(`lock "%d" belongs to group b, and a/s`, name); !strings.Contains(got, want) || !strings.HasPrefix(got, "rem ") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	case <-ctx.Done():
+		t.Error("the lock is neither granted nor refused")
+	}
+}

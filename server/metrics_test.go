@@ -30,7 +30,7 @@ func held(t *testing.T, l *Local) {
 	}
 	waiting := func() bool {
 		for _, s := range l.lives {
-			if s.server.node.Stats().Waiting != 1 {
+			if n := s.server.running(); n == nil || n.Stats().Waiting != 1 {
 				return false
 			}
 		}

@@ -55,6 +55,7 @@ func newFake(t *testing.T) (*Client, *fakeNode) {
 		}
 	}()
 	c.groups[0].node = f
+	c.audit.start(c.id, c.config)
 	t.Cleanup(func() { c.Close() })
 	return c, f
 }
@@ -184,6 +185,10 @@ func (f *fakeNode) setAlive(k int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.alive = k
+}
+
+func (f *fakeNode) PeerStats() []node.PeerStats {
+	return []node.PeerStats{{Name: "s0", Connected: true, LastRoundTrip: time.Millisecond}}
 }
 
 func (f *fakeNode) Alive() int {

@@ -73,12 +73,14 @@ type hold struct {
 	// Constant once decided.
 	entered time.Time
 	token   uint64
+	request uint64 // the time of the request that was granted, 0 unknown
 
 	// Guarded by Client.mu.
 	// sessions are the numbers of those with the servers that support this hold. One
 	// that has another session with this client since has forgotten it.
 	sessions map[protocol.ID]uint64
 	state    state
+	granted  bool   // the user was told, or is about to be
 	left     bool   // the user has ended, or overstayed
 	reason   string // why the process gave up
 	lost     error  // why the lock was lost, nil if not
@@ -97,7 +99,8 @@ func newHold(s *section, l *line) *hold {
 func (h *hold) Crit(e node.Entry) {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
-	h.state, h.token, h.sessions, h.entered = inside, e.Token, e.Sessions, time.Now()
+	h.state, h.token, h.request, h.sessions, h.entered = inside, e.Token, e.Request, e.Sessions, time.Now()
+	h.client.counters.held.Add(1)
 	close(h.decided)
 }
 
@@ -121,6 +124,7 @@ func (h *hold) Ejected() {
 func (h *hold) lose(cause error) {
 	if h.state == inside && h.lost == nil {
 		h.lost = fmt.Errorf("%w: lock %q", cause, h.line.name)
+		h.noteLoss()
 		h.section.lose(h.lost)
 	}
 }
@@ -179,6 +183,7 @@ func (h *hold) leave() (inCrit bool) {
 		return false
 	}
 	h.left = true
+	h.noteLeave()
 	if inCrit = h.state == inside; inCrit {
 		h.state = leaving
 	}

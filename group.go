@@ -29,6 +29,7 @@ type runtime interface {
 	Sessions() []node.Session
 	Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error)
 	WaitAlive(ctx context.Context, k int) error
+	PeerStats() []node.PeerStats
 	Close() error
 }
 

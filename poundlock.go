@@ -73,6 +73,11 @@ type Config struct {
 	Epoch     uint64        // of the slot table, grows with each change. Default 0
 	NoAmnesia bool          // allow fewer than 4 servers: no server may ever lose its memory
 	Log       *slog.Logger  // nil: discarded
+	// Audit gets a record for each grant, release and loss of a lock: "grant",
+	// "release" or "loss", with lock, token, request (as in the servers' audit), client,
+	// label, and held_ms and reason where they apply. If it is so slow that 4096 wait,
+	// others are left out, and a record "dropped" says how many. nil: off.
+	Audit *slog.Logger
 }
 
 // A Client has one session with each server, shared by all locks. Its
@@ -84,6 +89,9 @@ type Client struct {
 	all     slots.Groups // those of groups
 	groups  []*group
 	closing chan struct{} // closed by Close
+
+	counters counters
+	audit    auditor
 
 	mu    sync.Mutex // never held while calling node, which calls back
 	lines map[string]*line
@@ -112,6 +120,7 @@ func Connect(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.audit.start(c.id, c.config)
 	for i, g := range c.groups {
 		if err := g.start(c.id, c.all, c.config); err != nil {
 			c.groups = c.groups[:i]
@@ -178,7 +187,9 @@ func newClient(c Config) (*Client, error) {
 
 // ID is the name of this client in the status of the cluster. No two clients
 // have the same one.
-func (c *Client) ID() string { return fmt.Sprintf("%016x", uint64(c.id)) }
+func (c *Client) ID() string { return idText(c.id) }
+
+func idText(id protocol.ID) string { return fmt.Sprintf("%016x", uint64(id)) }
 
 // Close gives up every lock and ends the sessions: those who wait get ErrClosed,
 // and the contexts of holders end with a cause that is both ErrLost and
@@ -209,6 +220,7 @@ func (c *Client) Close() error {
 // closeNodes closes the nodes of all groups, at once: each may need a moment to say
 // good-bye.
 func (c *Client) closeNodes() error {
+	defer c.audit.close()
 	errs := make([]error, len(c.groups))
 	var all sync.WaitGroup
 	for i, g := range c.groups {

@@ -31,6 +31,19 @@ func newSection(parent context.Context, c *Client) *section {
 
 // acquire adds one lock.
 func (s *section) acquire(ctx context.Context, name string, once bool) error {
+	c, began := s.client, time.Now()
+	c.counters.wanted.Add(1)
+	defer c.counters.wanted.Add(-1)
+	h, err := s.try(ctx, name, once)
+	if err != nil {
+		c.refused(err)
+		return err
+	}
+	c.granted(h, time.Since(began))
+	return nil
+}
+
+func (s *section) try(ctx context.Context, name string, once bool) (*hold, error) {
 	c := s.client
 	w := wait{client: c, group: c.groupOf(name), ctx: ctx, section: s}
 	if once {
@@ -40,7 +53,7 @@ func (s *section) acquire(ctx context.Context, name string, once bool) error {
 	}
 	l, err := c.takeTurn(&w, name, once)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h := newHold(s, l)
 	s.holds = append(s.holds, h)
@@ -52,9 +65,9 @@ func (s *section) acquire(ctx context.Context, name string, once bool) error {
 		// heard of this.
 		w.group.node.Cancel(name)
 		<-h.decided
-		return err
+		return nil, err
 	}
-	return h.enter()
+	return h, h.enter()
 }
 
 // patience is how long one attempt waits for the servers.

@@ -1,0 +1,126 @@
+package poundlock
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/measure"
+)
+
+// A Histogram is a distribution of durations. Its fields are Count, how many there
+// were; Sum, in seconds; and Counts, by bucket: of those of at most 32µs, 64µs,
+// 128µs, and so on to 4295s, and of longer ones, 29 in all, or nil for none. Mean
+// and Quantile(q) estimate from them.
+type Histogram = measure.Snapshot
+
+// Stats is what a Client has counted since it began, and what there is now. Several
+// names that are held together (Client.Locks) count one by one.
+type Stats struct {
+	Grants      uint64 // locks acquired
+	NotAcquired uint64 // calls that ended with ErrNotAcquired
+	NoQuorum    uint64 // calls that ended with ErrNoQuorum
+	Losses      uint64 // locks lost while they were held, to Config.MaxHold and by Close too
+	// SlowTokens counts the grants whose fencing token took one more round: those whose
+	// request was older than a grant that came before.
+	SlowTokens uint64
+
+	Waits Histogram // from the call to the grant, of grants
+	Holds Histogram // from the grant to its Unlock, or to the end of Config.Grace
+
+	Held   int // locks held now, and not lost
+	Wanted int // calls of Lock and TryLock that wait now
+
+	Unaudited uint64 // records that Config.Audit was too slow for
+
+	Servers []ServerStats // in the order of groups and ids
+}
+
+// ServerStats is about the sessions of a Client with one server.
+type ServerStats struct {
+	Name          string
+	Connected     bool // there is a live session
+	BytesSent     uint64
+	BytesReceived uint64
+	RoundTrips    Histogram     // of heartbeats, four in a lease
+	RoundTrip     time.Duration // of the last heartbeat that was answered, 0: none yet
+}
+
+// counters are what a Client counts.
+type counters struct {
+	grants, notAcquired, noQuorum, losses, slowTokens atomic.Uint64
+	waits, holds                                      measure.Histogram
+	held, wanted                                      atomic.Int64
+}
+
+// Stats returns what the client has counted. It is cheap, and waits for nothing.
+func (c *Client) Stats() Stats {
+	k := &c.counters
+	s := Stats{
+		Grants:      k.grants.Load(),
+		NotAcquired: k.notAcquired.Load(),
+		NoQuorum:    k.noQuorum.Load(),
+		Losses:      k.losses.Load(),
+		SlowTokens:  k.slowTokens.Load(),
+		Waits:       k.waits.Snapshot(),
+		Holds:       k.holds.Snapshot(),
+		Held:        int(k.held.Load()),
+		Wanted:      int(k.wanted.Load()),
+		Unaudited:   c.audit.dropped.Load(),
+	}
+	for _, g := range c.groups {
+		for _, p := range g.node.PeerStats() {
+			s.Servers = append(s.Servers, ServerStats{
+				Name: p.Name, Connected: p.Connected, BytesSent: p.BytesSent, BytesReceived: p.BytesReceived,
+				RoundTrips: p.RoundTrips, RoundTrip: p.LastRoundTrip,
+			})
+		}
+	}
+	return s
+}
+
+// granted counts a lock that its user is about to be told of.
+func (c *Client) granted(h *hold, wait time.Duration) {
+	c.counters.grants.Add(1)
+	c.counters.waits.Add(wait)
+	if h.request != 0 && h.token > h.request { // else the token is the time of the request
+		c.counters.slowTokens.Add(1)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.granted = true
+	c.audit.note(h, "grant")
+	if h.lost != nil {
+		c.audit.note(h, "loss")
+	}
+}
+
+// refused counts a lock that its user is told not to have.
+func (c *Client) refused(err error) {
+	switch {
+	case errors.Is(err, ErrNoQuorum):
+		c.counters.noQuorum.Add(1)
+	case !errors.Is(err, ErrClosed):
+		c.counters.notAcquired.Add(1)
+	}
+}
+
+// noteLoss: h is inside, and was not lost before. Client.mu is held.
+func (h *hold) noteLoss() {
+	h.client.counters.losses.Add(1)
+	h.client.counters.held.Add(-1)
+	if h.granted {
+		h.client.audit.note(h, "loss")
+	}
+}
+
+// noteLeave: the user of h leaves, for the first time. Client.mu is held.
+func (h *hold) noteLeave() {
+	if h.state == inside && h.lost == nil {
+		h.client.counters.held.Add(-1)
+	}
+	if h.granted {
+		h.client.counters.holds.Add(time.Since(h.entered))
+		h.client.audit.note(h, "release")
+	}
+}

@@ -49,19 +49,24 @@ func (w *Window) Next() (seq uint64, b []byte) {
 // Push takes what Next returned with one encoding appended. On ErrFull the
 // window is as before.
 func (w *Window) Push(b []byte) error {
-	most, mostBytes := w.MaxItems, w.MaxBytes
-	if most == 0 {
-		most = MaxItems
-	}
-	if mostBytes == 0 {
-		mostBytes = MaxBytes
-	}
+	most, mostBytes := w.bounds()
 	if len(w.ends) >= most || len(b) > mostBytes {
 		return fmt.Errorf("%w: %d items, %d bytes", ErrFull, len(w.ends), len(w.items))
 	}
 	w.items = b
 	w.ends = append(w.ends, w.from+uint64(len(b)))
 	return nil
+}
+
+func (w *Window) bounds() (items, bytes int) {
+	items, bytes = w.MaxItems, w.MaxBytes
+	if items == 0 {
+		items = MaxItems
+	}
+	if bytes == 0 {
+		bytes = MaxBytes
+	}
+	return items, bytes
 }
 
 // Take appends items that the current connection has not carried yet to b:

@@ -89,6 +89,9 @@ func TestExactlyOnceInOrder(t *testing.T) {
 						}
 					}
 					wire, acks = nil, nil
+					if r.IntN(2) == 0 {
+						from, to = reloaded(t, &from), reloaded(t, &to)
+					}
 					if err := from.Restart(received); err != nil {
 						t.Fatalf("seed %d: %v", seed, err)
 					}

@@ -18,20 +18,20 @@ const (
 	parting     = 500 * time.Millisecond // for a client to read why its handshake failed
 )
 
-// accept serves the listener until the node closes.
-func (n *Node) accept() {
+// accept serves the listener until the node closes, or hands its table over.
+func (n *Node) accept(f *front) {
 	greeting := make(chan struct{}, maxGreeting)
 	backoff := minBackoff
 	for {
-		nc, err := n.c.Listener.Accept()
+		nc, err := f.listener.Accept()
 		if err != nil {
-			if n.isClosing() || errors.Is(err, net.ErrClosed) {
+			if n.isClosing() || f.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
 			n.c.Log.Warn("accept", "error", err) // out of descriptors, for one: it may pass
 			select {
 			case <-time.After(backoff):
-			case <-n.ctx.Done():
+			case <-f.ctx.Done():
 				return
 			}
 			backoff = min(2*backoff, maxBackoff)
@@ -39,9 +39,9 @@ func (n *Node) accept() {
 		}
 		backoff = minBackoff
 		greeting <- struct{}{} // each leaves within the time of a handshake
-		n.wg.Go(func() {
+		f.wg.Go(func() {
 			defer closeNow(nc)
-			stop := context.AfterFunc(n.ctx, func() { closeNow(nc) })
+			stop := context.AfterFunc(f.ctx, func() { closeNow(nc) })
 			defer stop()
 			c, err := n.greet(nc)
 			<-greeting

@@ -118,21 +118,7 @@ func (n *Node) dialPeer(ctx context.Context, p Peer) (net.Conn, error) {
 }
 
 // heard waits until every shard has dealt with the sessions that have ended.
-func (n *Node) heard() { n.ask(opHeard) }
-
-// ask has every shard do what, and waits until they have.
-func (n *Node) ask(what op) {
-	reply := make(chan []Lock, len(n.shards))
-	waiting := 0
-	for _, s := range n.shards {
-		if s.post(event{op: what, locks: reply}) {
-			waiting++
-		}
-	}
-	for range waiting {
-		<-reply
-	}
-}
+func (n *Node) heard() { n.ask(event{op: opHeard}) }
 
 func (n *Node) hello(nc net.Conn, s *session) error {
 	s.mu.Lock()

@@ -1,7 +1,87 @@
 package node
 
-import "github.com/poundlock/poundlock/protocol"
+import (
+	"io"
+
+	"github.com/poundlock/poundlock/detector"
+	"github.com/poundlock/poundlock/link"
+	"github.com/poundlock/poundlock/protocol"
+)
 
 // EndLapsed ends the session with a peer as the watcher does when it has seen the
 // lease lapse.
 func (n *Node) EndLapsed(peer protocol.ID) { n.end(n.lookup(peer), errLapsed, nil) }
+
+// Damages are what a snapshot could leave out, by name: each is done to a restored
+// node before it runs.
+var Damages = map[string]func(n *Node){
+	"sessions": func(n *Node) { clear(n.sessions) },
+	"windows": func(n *Node) {
+		for _, s := range n.sessions {
+			s.window = link.Window{}
+		}
+	},
+	"leases": func(n *Node) {
+		for _, s := range n.sessions {
+			s.granted = detector.Grantor{}
+		}
+	},
+	"incarnation": func(n *Node) { n.incarnation++ },
+	"processes": func(n *Node) {
+		for _, s := range n.shards {
+			for _, i := range s.instances {
+				s.remove(i)
+			}
+		}
+	},
+	"timers": func(n *Node) {
+		for _, s := range n.shards {
+			for _, i := range s.instances {
+				for len(i.timers) > 0 {
+					s.stopTimer(i.timers[0])
+				}
+			}
+		}
+	},
+	"who has business with a lock": func(n *Node) {
+		for _, s := range n.shards {
+			clear(s.business)
+		}
+	},
+	"sessions of the shards": func(n *Node) {
+		for _, s := range n.shards {
+			clear(s.sessions)
+		}
+	},
+	"failed locks": func(n *Node) {
+		for _, s := range n.shards {
+			clear(s.failed)
+		}
+	},
+}
+
+// RestoreDamaged is Restore with something left out.
+func RestoreDamaged(c Config, in io.Reader, damage func(n *Node)) (*Node, error) {
+	n, err := newNode(c)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{n: n, in: in}
+	if err := l.load(); err != nil {
+		n.cancel()
+		return nil, err
+	}
+	damage(n)
+	n.run()
+	return n, nil
+}
+
+// Failed is how many locks have failed.
+func (n *Node) Failed() (k int) {
+	for _, s := range n.shards {
+		s.mu.Lock()
+		k += len(s.failed)
+		s.mu.Unlock()
+	}
+	return k
+}

@@ -30,6 +30,10 @@ type Instance interface {
 	AppendState(b []byte) ([]byte, error)
 	// Waiting is how many requests wait in the queue of a member. It costs little.
 	Waiting() int
+	// Load replaces the state of a process that New has just made by an encoded one:
+	// it goes on where the other one was, and gets no Start. After an error it must
+	// not be used.
+	Load(state []byte) error
 	// Standing is what a member knows about holders and waiters. An error leaves
 	// the process as it was.
 	Standing() (protocol.Standing, error)
@@ -170,6 +174,19 @@ func (i *instanceOf[M]) Waiting() (k int) {
 		_ = i.host.guard(func() { k = i.host.algorithm.Waiting(i.process) })
 	}
 	return k
+}
+
+func (i *instanceOf[M]) Load(state []byte) error {
+	if i.broken != nil {
+		return i.broken
+	}
+	var rest []byte
+	var malformed error
+	err := i.host.guard(func() { rest, malformed = i.process.LoadState(state) })
+	if err == nil && malformed == nil && len(rest) > 0 {
+		malformed = fmt.Errorf("%d bytes too many", len(rest))
+	}
+	return errors.Join(err, malformed)
 }
 
 func (i *instanceOf[M]) Standing() (s protocol.Standing, err error) {

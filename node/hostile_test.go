@@ -424,7 +424,6 @@ func TestConfig(t *testing.T) {
 		"no algorithm":      {},
 		"no members":        {Hosts: mutexes(host)},
 		"slot table":        {Hosts: mutexes(host), Peers: peers, System: protocol.Config{N: 3}},
-		"needs a listener":  {Hosts: mutexes(host), Peers: peers},
 		`two members`:       {Hosts: mutexes(host), ID: 9, Peers: []node.Peer{peers[0], peers[0]}},
 		"address \"nowhere": {Hosts: mutexes(host), ID: 9, Peers: []node.Peer{{Name: "a", Addr: "nowhere"}}},
 		"the lease 1ns":     {Hosts: mutexes(host), ID: 9, Peers: peers, Lease: 1},

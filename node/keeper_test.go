@@ -25,6 +25,7 @@ type keeperProcess struct {
 	c       protocol.Config
 	watch   func(keeperEvent)
 	clients []protocol.ID // member: inside, in order of arrival
+	drained bool          // member: nobody gets in any more
 	missing uint64        // client: answers not yet received
 	members []protocol.ID // client: those that answered
 }
@@ -42,7 +43,7 @@ type keeperEvent struct {
 func keeper(watch func(keeperEvent)) protocol.Algorithm[uint8] {
 	return protocol.Algorithm[uint8]{
 		Info: protocol.Info{
-			Name: "keeper", Users: protocol.Clients, Cancels: true, Detector: protocol.LeaseDetector,
+			Name: "keeper", Users: protocol.Clients, Cancels: true, Drains: true, Detector: protocol.LeaseDetector,
 			Messages: []protocol.Message{enter: {Name: "ENTER"}, leave: {Name: "LEAVE"}, answer: {Name: "ANSWER"}},
 		},
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[uint8] {
@@ -82,9 +83,14 @@ func (p *keeperProcess) Step(ev protocol.Event[uint8], out *protocol.Out[uint8])
 	case protocol.Suspect:
 		p.forget(ev.From)
 		p.members = slices.DeleteFunc(p.members, func(m protocol.ID) bool { return m == ev.From })
+	case protocol.Drain:
+		p.drained = true
 	case protocol.Receive:
 		switch ev.Msg {
 		case enter:
+			if p.drained {
+				break
+			}
 			p.forget(ev.From)
 			p.clients = append(p.clients, ev.From)
 			out.Send(ev.From, answer)
@@ -111,14 +117,27 @@ func (p *keeperProcess) forget(c protocol.ID) {
 }
 
 func (p *keeperProcess) AppendState(b []byte) []byte {
-	b = binary.AppendUvarint(b, p.missing)
-	for _, c := range slices.Concat(p.clients, p.members) {
-		b = binary.AppendUvarint(b, uint64(c))
+	b = protocol.AppendBool(binary.AppendUvarint(b, p.missing), p.drained)
+	for _, list := range [][]protocol.ID{p.clients, p.members} {
+		b = binary.AppendUvarint(b, uint64(len(list)))
+		for _, c := range list {
+			b = binary.AppendUvarint(b, uint64(c))
+		}
 	}
 	return b
 }
 
-func (p *keeperProcess) LoadState([]byte) ([]byte, error) { panic("no driver of these tests loads") }
+func (p *keeperProcess) LoadState(b []byte) ([]byte, error) {
+	r := protocol.Reader{Rest: b}
+	p.missing, p.drained = r.Uint(), r.Bool()
+	for _, list := range []*[]protocol.ID{&p.clients, &p.members} {
+		*list = nil
+		for range r.Len() {
+			*list = append(*list, protocol.ID(r.Uint()))
+		}
+	}
+	return r.Rest, r.Err
+}
 
 // A diary collects events.
 type diary struct {
@@ -156,7 +175,7 @@ func (d *diary) has(at protocol.ID, kind protocol.Kind, from protocol.ID) bool {
 func (e keeperEvent) String() string {
 	kinds := []string{
 		protocol.Try: "try", protocol.Cancel: "cancel", protocol.Exit: "exit",
-		protocol.Suspect: "suspect", protocol.Restore: "restore", protocol.Timeout: "timeout",
+		protocol.Suspect: "suspect", protocol.Restore: "restore", protocol.Timeout: "timeout", protocol.Drain: "drain",
 	}
 	who := func(id protocol.ID) string {
 		if id < 16 {

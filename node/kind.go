@@ -79,8 +79,10 @@ func (n *Node) kinds() []transport.Kind {
 }
 
 // algorithm is what runs the locks of a kind here.
-func (n *Node) algorithm(k Kind) string {
-	info := n.c.Hosts[k].Info()
+func (n *Node) algorithm(k Kind) string { return algorithm(n.c.Hosts[k]) }
+
+func algorithm(h Host) string {
+	info := h.Info()
 	if info.Variant == "" {
 		return info.Name
 	}

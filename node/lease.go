@@ -82,6 +82,9 @@ func (n *Node) lapsed(now time.Duration) (over []*session, next time.Duration) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	next = math.MaxInt64
+	if n.frozen != nil {
+		return nil, next
+	}
 	for _, s := range n.sessions {
 		if !n.leased(s.id) {
 			continue

@@ -53,7 +53,7 @@ type Config struct {
 	Groups string
 	Owns   func(name string) error
 
-	Listener net.Listener // where a member accepts; nil at a client. Close closes it
+	Listener net.Listener // where a member accepts; Close closes it. nil: Serve follows, or this is a client
 	// TLS is for dialing; nil: plaintext. A TLS listener is the caller's. Without a
 	// ServerName each member's certificate must be for the host of its address, or
 	// for its name in Peers where the address is a unix socket.
@@ -147,6 +147,9 @@ type Node struct {
 	dials    map[protocol.ID]error    // the last failure to reach a member
 	changed  chan struct{}            // closed when a session comes up
 	closing  bool
+	draining bool
+	frozen   *Frozen // nil: the node runs
+	front    *front  // nil: nothing is accepted
 
 	done      chan struct{} // closed when Close is done
 	tables    sync.Mutex    // one table is replaced at a time; taken before mu
@@ -165,6 +168,19 @@ type Node struct {
 
 // Start starts a node.
 func Start(c Config) (*Node, error) {
+	n, err := newNode(c)
+	if err != nil {
+		return nil, err
+	}
+	n.run()
+	if c.Listener != nil {
+		err = n.Serve(c.Listener)
+	}
+	return n, err
+}
+
+// newNode makes a node that does not run yet.
+func newNode(c Config) (*Node, error) {
 	if err := c.complete(); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
@@ -189,8 +205,13 @@ func Start(c Config) (*Node, error) {
 	for range runtime.GOMAXPROCS(0) {
 		n.shards = append(n.shards, newShard(n))
 	}
-	for id := range c.Peers {
-		if id := protocol.ID(id); id != c.ID && n.standing(id) {
+	return n, nil
+}
+
+// run starts the goroutines of a node.
+func (n *Node) run() {
+	for id := range n.c.Peers {
+		if id := protocol.ID(id); id != n.c.ID && n.standing(id) {
 			n.mu.Lock()
 			n.register(newSession(n, id, 1))
 			n.mu.Unlock()
@@ -199,17 +220,13 @@ func Start(c Config) (*Node, error) {
 	for _, s := range n.shards {
 		go s.run()
 	}
-	for id := range c.Peers {
+	for id := range n.c.Peers {
 		if id := protocol.ID(id); n.dialsTo(id) {
 			n.wg.Go(func() { n.dial(id) })
 		}
 	}
-	if c.Listener != nil {
-		n.wg.Go(n.accept)
-	}
 	n.wg.Go(n.watchLeases)
 	n.wg.Go(n.logLate)
-	return n, nil
 }
 
 // complete fills in the defaults and says what is wrong.
@@ -225,8 +242,6 @@ func (c *Config) complete() error {
 		return errors.New("no members")
 	case c.System.N != len(c.Peers):
 		return fmt.Errorf("the system has %d members, the slot table %d", c.System.N, len(c.Peers))
-	case c.member() && c.Listener == nil && len(c.Peers) > 1:
-		return fmt.Errorf("member %s needs a listener", c.Peers[c.ID].Name)
 	case !c.member() && c.Listener != nil:
 		return errors.New("a client does not listen")
 	}
@@ -365,13 +380,7 @@ type Lock struct {
 
 // Locks returns the instances that are not idle, by name.
 func (n *Node) Locks() []Lock {
-	var all []Lock
-	for _, s := range n.shards {
-		reply := make(chan []Lock, 1)
-		if s.post(event{op: opLocks, locks: reply}) {
-			all = append(all, <-reply...)
-		}
-	}
+	all := n.ask(event{op: opLocks})
 	slices.SortFunc(all, func(a, b Lock) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
@@ -392,22 +401,29 @@ func (n *Node) Close() error {
 	n.mu.Lock()
 	first := !n.closing
 	n.closing = true
+	front, frozen := n.front, n.frozen
 	n.mu.Unlock()
 	if !first {
 		<-n.done
 		return nil
 	}
-	if n.c.Listener != nil {
-		n.c.Listener.Close()
+	if front != nil {
+		front.listener.Close()
 	}
 	for _, s := range n.shards {
 		s.post(event{op: opClose})
+	}
+	if frozen != nil {
+		frozen.release()
 	}
 	for _, s := range n.shards {
 		<-s.done
 	}
 	n.flush()
 	n.cancel()
+	if front != nil {
+		front.wg.Wait()
+	}
 	n.wg.Wait()
 	n.mu.Lock()
 	for _, s := range n.sessions {

@@ -63,5 +63,8 @@ func (s *shard) refused(e *event) {
 	}
 }
 
+// drains reports whether the algorithm of a kind knows Drain.
+func (s *shard) drains(k Kind) bool { return s.n.c.Hosts[k].Info().Drains }
+
 // cancels reports whether the algorithm of a kind can give up a Try.
 func (s *shard) cancels(k Kind) bool { return s.n.c.Hosts[k].Info().Cancels }

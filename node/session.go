@@ -64,7 +64,8 @@ func (n *Node) noteUp() {
 func (n *Node) end(s *session, why error, last *transport.Refuse) {
 	n.mu.Lock()
 	s.mu.Lock()
-	if s.gone || why == errLapsed && !s.lapsed(n.c.Boot()) { // or renewed since somebody looked
+	// Nobody is suspected by a frozen member; or it was renewed since somebody looked.
+	if s.gone || why == errLapsed && (n.frozen != nil || !s.lapsed(n.c.Boot())) {
 		s.mu.Unlock()
 		n.mu.Unlock()
 		return

@@ -37,6 +37,9 @@ const (
 	opExit
 	opLocks
 	opLock
+	opHeld // once: at most one
+	opDrain
+	opPark  // stands still in park
 	opHeard // answers once all that was urgent before is dealt with
 	opTally // answers once what was counted so far can be read
 	opClose
@@ -45,13 +48,14 @@ const (
 type event struct {
 	op    op
 	kind  Kind // opMessage, opRefused, opTry
-	once  bool // opTry
+	once  bool // opTry, opHeld
 	sess  *session
 	next  *session // opDead: takes over where there is always a session
 	name  []byte   // opMessage
 	msg   []byte
 	text  string // name of the lock; opDead: the reason
 	locks chan<- []Lock
+	park  func()
 }
 
 // An instance is one process of one lock.
@@ -85,8 +89,9 @@ type shard struct {
 	business  map[*session]map[*instance]struct{}
 	timers    timers
 	random    *rand.Rand
-	current   *instance       // whose effects come
-	dirty     []*session      // to be kicked
+	current   *instance  // whose effects come
+	dirty     []*session // to be kicked
+	draining  bool
 	fresh     map[Kind][]byte // the states of instances just made, as far as they are known
 	state     []byte          // scratch
 	tally     tally
@@ -258,6 +263,13 @@ func (s *shard) handle(e *event) {
 		e.locks <- s.locks()
 	case opLock:
 		e.locks <- s.lock(e.text)
+	case opHeld:
+		e.locks <- s.holders(e.once)
+	case opDrain:
+		s.drain()
+		e.locks <- nil
+	case opPark:
+		e.park()
 	case opHeard:
 		e.locks <- nil
 	case opTally:
@@ -386,11 +398,12 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 	}
 }
 
-// create makes an instance: Start, and what a client knows of the members.
+// create makes an instance: Start, and what it must know of the members and of this
+// one.
 func (s *shard) create(kind Kind, name string) *instance {
 	i := &instance{kind: kind, name: name, process: s.n.c.Hosts[kind].New(s.n.c.ID, s.n.c.System)}
 	s.instances[name] = i
-	s.begin(func(in protocol.Input) error {
+	s.begin(kind, func(in protocol.Input) error {
 		if s.instances[name] == i {
 			s.stepKeep(i, in, nil, nil)
 		}
@@ -400,12 +413,15 @@ func (s *shard) create(kind Kind, name string) *instance {
 }
 
 // begin feeds the first events of an instance.
-func (s *shard) begin(feed func(protocol.Input) error) error {
+func (s *shard) begin(kind Kind, feed func(protocol.Input) error) error {
 	err := feed(protocol.Input{Kind: protocol.Start, Arg: s.n.incarnation})
 	for id, incarnation := range s.live {
 		if incarnation != 0 && err == nil {
 			err = feed(protocol.Input{Kind: protocol.Restore, From: protocol.ID(id), Arg: incarnation})
 		}
+	}
+	if s.draining && s.drains(kind) && err == nil {
+		err = feed(protocol.Input{Kind: protocol.Drain})
 	}
 	return err
 }
@@ -521,7 +537,7 @@ func (s *shard) dropIfIdle(i *instance) {
 // makeFresh computes the state of an instance made now; nil if there is none.
 func (s *shard) makeFresh(kind Kind) []byte {
 	p := s.n.c.Hosts[kind].New(s.n.c.ID, s.n.c.System)
-	err := s.begin(func(in protocol.Input) error {
+	err := s.begin(kind, func(in protocol.Input) error {
 		in.Now = s.n.clock.now()
 		return p.Step(in, nil, nowhere{})
 	})
@@ -548,16 +564,19 @@ func (s *shard) note(i *instance, p *session) {
 	if _, ok := locks[i]; ok {
 		return
 	}
-	if locks == nil {
-		locks = map[*instance]struct{}{}
-		s.business[p] = locks
-	}
 	if !s.n.isMember(p.id) && s.tooMany(p, locks) {
 		err := fmt.Errorf("%w: more than %d", errTooMany, s.n.c.MaxLocks)
 		s.n.drop(p, err, refusal("locks of one client", fmt.Sprint("at most ", s.n.c.MaxLocks), "more"))
 		return
 	}
-	locks[i] = struct{}{}
+	s.connect(i, p)
+}
+
+func (s *shard) connect(i *instance, p *session) {
+	if s.business[p] == nil {
+		s.business[p] = map[*instance]struct{}{}
+	}
+	s.business[p][i] = struct{}{}
 	i.peers = append(i.peers, p)
 }
 
@@ -804,8 +823,11 @@ func (s *shard) close(rest []event) {
 	users := s.users
 	s.users = map[string]*user{}
 	for _, e := range append(rest, s.queue...) {
-		if e.locks != nil {
+		switch {
+		case e.locks != nil:
 			e.locks <- nil
+		case e.park != nil:
+			e.park()
 		}
 	}
 	s.urgent, s.queue = nil, nil

@@ -203,7 +203,7 @@ func (n *Node) Stats() Stats {
 		st.Shards = append(st.Shards, ShardStats{len(s.urgent) + len(s.queue), s.bytes})
 		s.mu.Unlock()
 	}
-	n.ask(opTally)
+	n.ask(event{op: opTally})
 	for _, s := range n.shards {
 		st.add(s.latest.Load())
 	}

@@ -1,0 +1,153 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// ErrNoHandover says why a member cannot hand its table over, now or ever.
+var ErrNoHandover = errors.New("node: the table cannot be handed over")
+
+// A Frozen member stands still between two events, so that its table can be written
+// and another process can go on with it: it has no connection, delivers nothing and
+// suspects nobody. Its sessions have not ended. Either Thaw follows, or Close of the
+// node once nothing is being written any more; no client notices that Close.
+type Frozen struct {
+	n      *Node
+	at     time.Duration // by Boot
+	resume chan struct{} // closed when the shards go on
+	once   sync.Once
+}
+
+// Freeze stops a member that serves clients. Processes with users of their own have
+// no table to hand over: what a user is inside of cannot move to another process.
+func (n *Node) Freeze() (*Frozen, error) {
+	n.mu.Lock()
+	var why string
+	switch {
+	case n.closing:
+		why = "the server is closing"
+	case n.draining:
+		why = "the server is draining"
+	case n.frozen != nil:
+		why = "it is being handed over already"
+	case !n.isMember(n.c.ID) || n.info.Users != protocol.Clients:
+		why = n.name(n.c.ID) + " has users of its own"
+	}
+	if why != "" {
+		n.mu.Unlock()
+		return nil, fmt.Errorf("%w: %s", ErrNoHandover, why)
+	}
+	f := &Frozen{n: n, resume: make(chan struct{})}
+	n.frozen = f
+	front := n.front
+	n.front = nil
+	n.mu.Unlock()
+	if front != nil {
+		front.close()
+	}
+	n.park(f)
+	f.at = n.c.Boot()
+	return f, nil
+}
+
+// park stops all shards at a moment when none has anything to do. A shard that still
+// works may end a session, of which those that stand must hear: they go on then.
+func (n *Node) park(f *Frozen) {
+	for {
+		again := make(chan struct{})
+		var parked sync.WaitGroup
+		for _, s := range n.shards {
+			parked.Add(1)
+			if !s.post(event{op: opPark, park: func() {
+				parked.Done()
+				select {
+				case <-again:
+				case <-f.resume:
+				}
+			}}) {
+				parked.Done()
+			}
+		}
+		parked.Wait()
+		quiet := true
+		for _, s := range n.shards {
+			s.mu.Lock()
+			quiet = quiet && len(s.urgent) == 0
+			s.mu.Unlock()
+		}
+		if quiet {
+			return
+		}
+		close(again)
+	}
+}
+
+// Thaw has the member go on as if nothing had been, and accept connections at l; nil:
+// it did not before.
+func (f *Frozen) Thaw(l net.Listener) error {
+	n := f.n
+	n.mu.Lock()
+	n.frozen = nil
+	n.nextLapse.Store(0)
+	n.mu.Unlock()
+	f.release()
+	n.wakeWatcher()
+	if l == nil {
+		return nil
+	}
+	return n.Serve(l)
+}
+
+func (f *Frozen) release() { f.once.Do(func() { close(f.resume) }) }
+
+// ShortestLease is the shortest lease of a client, and the longest that one may get
+// where there are no clients.
+func (n *Node) ShortestLease() time.Duration {
+	shortest := n.c.Lease
+	for _, s := range n.list() {
+		s.mu.Lock()
+		if l := s.granted.Length; l > 0 {
+			shortest = min(shortest, l)
+		}
+		s.mu.Unlock()
+	}
+	return shortest
+}
+
+// A front is what a member accepts connections with.
+type front struct {
+	listener net.Listener
+	ctx      context.Context
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup // one goroutine accepts, and one serves each connection
+}
+
+// Serve accepts connections at l, which Close closes. A member that began without a
+// listener does so once.
+func (n *Node) Serve(l net.Listener) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closing || n.frozen != nil || n.front != nil {
+		return errors.Join(fmt.Errorf("node: %s cannot serve now", n.name(n.c.ID)), l.Close())
+	}
+	f := &front{listener: l}
+	f.ctx, f.cancel = context.WithCancel(n.ctx)
+	n.front = f
+	f.wg.Go(func() { n.accept(f) })
+	return nil
+}
+
+// close breaks the connections, whose sessions go on, and waits until nothing that
+// they brought is still to be delivered.
+func (f *front) close() {
+	f.listener.Close()
+	f.cancel()
+	f.wg.Wait()
+}

@@ -1,0 +1,455 @@
+package node
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A snapshot is a sequence of parts, each a length of four bytes, a kind and records.
+// What it says of time are readings of the boot clock, which goes on meanwhile and is
+// one for all processes of a machine.
+//
+// snapshotFormat is to be raised with every change of this form, and with every change
+// of the canonical state of a process that is handed over.
+const (
+	snapshotFormat = 1
+	maxPart        = 16 << 20         // bytes
+	fullPart       = 64 << 10         // bytes after which the next part begins
+	maxTransit     = 10 * time.Minute // from one boot clock to another: they are not the same
+)
+
+// The kinds of parts.
+const (
+	partHead byte = iota + 1
+	partSessions
+	partLocks
+	partFailed
+	partEnd
+)
+
+// ErrSnapshot says that a snapshot is malformed.
+var ErrSnapshot = errors.New("node: malformed snapshot")
+
+// A Title says whose table it is. Two processes of one title can be two parts of one
+// life of a server.
+type Title struct {
+	Format  int // of the snapshot
+	Server  string
+	Members []Peer
+	Epoch   uint64
+	Groups  string
+	Kinds   string // and what runs their locks
+	Options map[string]int64
+}
+
+// Title is that of the table that n has now.
+func (n *Node) Title() Title {
+	t := n.c.Title()
+	t.Epoch, t.Members = n.Table()
+	return t
+}
+
+// Title is that of the member that c would start.
+func (c Config) Title() Title {
+	t := Title{
+		Format: snapshotFormat, Members: c.Peers, Epoch: c.Epoch, Groups: c.Groups,
+		Options: c.System.Options,
+	}
+	if c.member() {
+		t.Server = c.Peers[c.ID].Name
+	}
+	for i, k := range slices.Sorted(maps.Keys(c.Hosts)) {
+		if i > 0 {
+			t.Kinds += ", "
+		}
+		t.Kinds += k.String() + ": " + algorithm(c.Hosts[k])
+	}
+	return t
+}
+
+// Check says how mine differs from theirs.
+func (t Title) Check(theirs Title) error {
+	differ := func(what string, mine, theirs any) error {
+		return fmt.Errorf("%w: %s differs: %v here, %v there", ErrNoHandover, what, mine, theirs)
+	}
+	switch {
+	case t.Format != theirs.Format:
+		return differ("format of the snapshot", t.Format, theirs.Format)
+	case t.Server != theirs.Server:
+		return differ("name of the server", t.Server, theirs.Server)
+	case t.Epoch != theirs.Epoch:
+		return differ("epoch", t.Epoch, theirs.Epoch)
+	case !slices.Equal(t.Members, theirs.Members):
+		return differ("list of servers", t.Members, theirs.Members)
+	case t.Groups != theirs.Groups:
+		return differ("list of groups", t.Groups, theirs.Groups)
+	case t.Kinds != theirs.Kinds:
+		return differ("list of kinds and algorithms", t.Kinds, theirs.Kinds)
+	case !maps.Equal(t.Options, theirs.Options):
+		return differ("options (clock bound, quorum)", t.Options, theirs.Options)
+	}
+	return nil
+}
+
+// A head is the first part.
+type head struct {
+	Title       Title
+	Incarnation uint64
+	Clock       int64         // the last time that a process has seen
+	At          time.Duration // by the boot clock
+}
+
+// A SnapshotSize is what is in a snapshot.
+type SnapshotSize struct {
+	Bytes                   int64
+	Sessions, Locks, Timers int
+}
+
+// Write writes the table: sessions with what is unacknowledged, the processes of all
+// locks with their timers, and which locks have failed. Nothing of it changes while
+// the member is frozen.
+func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
+	n := f.n
+	w := &partWriter{out: out}
+	first, err := json.Marshal(head{n.Title(), n.incarnation, n.clock.last.Load(), f.at})
+	if err != nil {
+		return w.size, fmt.Errorf("node: snapshot: %w", err)
+	}
+	w.begin(partHead)
+	w.b = append(w.b, first...)
+	w.begin(partSessions)
+	numbers := map[*session]uint64{}
+	for k, s := range n.list() {
+		numbers[s] = uint64(k)
+		w.session(s)
+	}
+	w.begin(partLocks)
+	since := time.Since(n.started)
+	for _, s := range n.shards {
+		for _, i := range s.instances {
+			w.lock(i, numbers, f.at-since)
+		}
+	}
+	w.begin(partFailed)
+	failed := 0
+	for _, s := range n.shards {
+		for name, why := range s.failed {
+			w.b = appendString(appendString(w.b, name), why)
+			failed++
+			w.split()
+		}
+	}
+	w.begin(partEnd)
+	for _, k := range []int{w.size.Sessions, w.size.Locks, w.size.Timers, failed} {
+		w.b = binary.AppendUvarint(w.b, uint64(k))
+	}
+	w.flush()
+	if w.err != nil {
+		return w.size, fmt.Errorf("node: snapshot: %w", w.err)
+	}
+	return w.size, nil
+}
+
+// A partWriter writes parts. After the first error it writes nothing.
+type partWriter struct {
+	out   io.Writer
+	b     []byte // the current part
+	state []byte // scratch
+	size  SnapshotSize
+	err   error
+}
+
+// begin ends the current part and begins one of another kind.
+func (w *partWriter) begin(kind byte) {
+	w.flush()
+	w.b = append(w.b[:0], 0, 0, 0, 0, kind)
+}
+
+// split begins another part of the same kind, when this one is full.
+func (w *partWriter) split() {
+	if len(w.b) >= fullPart {
+		w.begin(w.b[4])
+	}
+}
+
+func (w *partWriter) flush() {
+	if len(w.b) > 4+maxPart && w.err == nil {
+		w.err = fmt.Errorf("a record of %d bytes exceeds %d", len(w.b), maxPart)
+	}
+	if len(w.b) == 0 || w.err != nil {
+		return
+	}
+	binary.BigEndian.PutUint32(w.b, uint32(len(w.b)-4))
+	_, w.err = w.out.Write(w.b)
+	w.size.Bytes += int64(len(w.b))
+}
+
+func (w *partWriter) session(s *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.b = binary.AppendUvarint(w.b, uint64(s.id))
+	w.b = binary.AppendUvarint(w.b, s.number)
+	w.b = binary.AppendUvarint(w.b, s.incarnation)
+	w.b = appendString(w.b, s.label)
+	w.b = binary.AppendUvarint(w.b, uint64(s.granted.Length))
+	w.b = binary.AppendUvarint(w.b, uint64(s.granted.End()))
+	w.b = protocol.AppendBool(w.b, s.dead.Load())
+	w.b = s.window.AppendState(w.b)
+	w.size.Sessions++
+	w.split()
+}
+
+// lock writes an instance. began is the boot clock at the start of the node.
+func (w *partWriter) lock(i *instance, numbers map[*session]uint64, began time.Duration) {
+	var err error
+	if w.state, err = i.process.AppendState(w.state[:0]); err != nil && w.err == nil {
+		w.err = fmt.Errorf("lock %q: %w", i.name, err)
+		return
+	}
+	w.b = append(w.b, byte(i.kind))
+	w.b = appendString(w.b, i.name)
+	w.b = binary.AppendUvarint(w.b, uint64(len(w.state)))
+	w.b = append(w.b, w.state...)
+	w.b = binary.AppendUvarint(w.b, uint64(len(i.peers)))
+	for _, p := range i.peers {
+		w.b = binary.AppendUvarint(w.b, numbers[p])
+	}
+	w.b = binary.AppendUvarint(w.b, uint64(i.owner.client))
+	w.b = binary.AppendUvarint(w.b, i.owner.request)
+	w.b = binary.AppendUvarint(w.b, uint64(max(0, began+i.owner.since)))
+	w.b = binary.AppendUvarint(w.b, uint64(len(i.timers)))
+	for _, t := range i.timers {
+		w.b = binary.AppendUvarint(w.b, uint64(t.id))
+		w.b = binary.AppendUvarint(w.b, uint64(max(0, began+t.at)))
+	}
+	w.size.Locks++
+	w.size.Timers += len(i.timers)
+	w.split()
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// Restore starts a member that goes on with the table of a predecessor: it has its
+// incarnation, and no client notices. It does not accept connections before Serve.
+// Until then it may be closed, as long as the predecessor has not been: then the
+// snapshot was never used. c.Listener must be nil.
+func Restore(c Config, in io.Reader) (*Node, SnapshotSize, error) {
+	l := &loader{in: bufio.NewReaderSize(in, fullPart)}
+	if c.Listener != nil {
+		return nil, l.size, errors.New("node: a restored member has no listener yet")
+	}
+	n, err := newNode(c)
+	if err != nil {
+		return nil, l.size, err
+	}
+	l.n = n
+	if err := l.load(); err != nil {
+		n.cancel()
+		return nil, l.size, err
+	}
+	n.run()
+	return n, l.size, nil
+}
+
+// A loader fills a node that does not run yet.
+type loader struct {
+	n        *Node
+	in       io.Reader
+	head     head
+	began    time.Duration // the start of the node by the boot clock
+	sessions []*session    // in the order of the snapshot
+	failed   int
+	state    []byte // scratch
+	size     SnapshotSize
+}
+
+func (l *loader) load() error {
+	want := partHead
+	for {
+		part, err := transport.ReadFrame(l.in, maxPart)
+		if err != nil {
+			return fmt.Errorf("node: snapshot: %w", err)
+		}
+		l.size.Bytes += int64(4 + len(part))
+		if len(part) == 0 || part[0] < want || part[0] > partEnd || want == partHead && part[0] != partHead {
+			return fmt.Errorf("%w: parts out of order", ErrSnapshot)
+		}
+		want = part[0]
+		r := &protocol.Reader{Rest: part[1:]}
+		switch want {
+		case partHead:
+			want++
+			err = l.readHead(part[1:])
+		case partEnd:
+			return l.end(r)
+		default:
+			for len(r.Rest) > 0 && err == nil {
+				err = l.record(want, r)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (l *loader) readHead(b []byte) error {
+	if err := json.Unmarshal(b, &l.head); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	if err := l.n.Title().Check(l.head.Title); err != nil {
+		return err
+	}
+	now := l.n.c.Boot()
+	if l.head.At < 0 || l.head.At > now || l.head.At < now-maxTransit {
+		return fmt.Errorf("%w: the boot clock of its predecessor shows %v, the own one %v: another machine?",
+			ErrNoHandover, l.head.At, now)
+	}
+	if l.head.Incarnation == 0 {
+		return fmt.Errorf("%w: no incarnation", ErrSnapshot)
+	}
+	l.began = now - time.Since(l.n.started)
+	l.n.incarnation = l.head.Incarnation
+	l.n.clock.last.Store(l.head.Clock)
+	return nil
+}
+
+func (l *loader) record(kind byte, r *protocol.Reader) error {
+	switch kind {
+	case partSessions:
+		return l.session(r)
+	case partLocks:
+		return l.lock(r)
+	}
+	name, why := readString(r, transport.MaxName), readString(r, maxPart)
+	if r.Err != nil || name == "" || why == "" {
+		return fmt.Errorf("%w: a failed lock", ErrSnapshot)
+	}
+	l.n.shard(name).failed[name] = why
+	l.failed++
+	return nil
+}
+
+func (l *loader) session(r *protocol.Reader) error {
+	n := l.n
+	s := newSession(n, protocol.ID(r.Uint()), r.Uint())
+	s.incarnation, s.established = r.Uint(), true
+	s.label = readString(r, maxPart)
+	length := time.Duration(r.Max(uint64(MaxLease)))
+	end := time.Duration(r.Max(uint64(l.head.At + length)))
+	dropped := r.Bool()
+	err := s.window.LoadState(r)
+	switch {
+	case r.Err != nil || err != nil:
+		return fmt.Errorf("%w: session %d", ErrSnapshot, len(l.sessions))
+	case n.isMember(s.id) || s.number == 0 || s.incarnation == 0 || length < MinLease || n.sessions[s.id] != nil:
+		return fmt.Errorf("%w: session with %s", ErrSnapshot, n.name(s.id))
+	case len(l.sessions) >= n.c.MaxSessions:
+		return fmt.Errorf("%w: more than %d sessions", ErrNoHandover, n.c.MaxSessions)
+	}
+	s.granted.Length = length
+	s.granted.Hear(end - length)
+	s.dead.Store(dropped)
+	n.sessions[s.id] = s
+	if !dropped {
+		for _, sh := range n.shards {
+			sh.sessions[s.id] = s
+		}
+	}
+	l.sessions = append(l.sessions, s)
+	l.size.Sessions++
+	return nil
+}
+
+func (l *loader) lock(r *protocol.Reader) error {
+	n := l.n
+	kind := Kind(r.Max(0xff))
+	name := readString(r, transport.MaxName)
+	state := readBytes(r, maxPart)
+	if r.Err != nil || transport.CheckName(name) != nil {
+		return fmt.Errorf("%w: lock %d", ErrSnapshot, l.size.Locks)
+	}
+	s := n.shard(name)
+	if n.c.Hosts[kind] == nil || s.instances[name] != nil {
+		return fmt.Errorf("%w: lock %q of kind %s", ErrSnapshot, name, kind)
+	}
+	i := &instance{kind: kind, name: name, process: n.c.Hosts[kind].New(n.c.ID, n.c.System)}
+	if err := i.process.Load(state); err != nil {
+		return fmt.Errorf("%w: lock %q: %w", ErrSnapshot, name, err)
+	}
+	var err error
+	if l.state, err = i.process.AppendState(l.state[:0]); err != nil || !bytes.Equal(l.state, state) {
+		return fmt.Errorf("%w: lock %q: not a canonical state", ErrSnapshot, name)
+	}
+	s.instances[name] = i
+	for range r.Len() {
+		k := r.Uint()
+		if r.Err != nil || k >= uint64(len(l.sessions)) || slices.Contains(i.peers, l.sessions[k]) {
+			return fmt.Errorf("%w: lock %q: its clients", ErrSnapshot, name)
+		}
+		s.connect(i, l.sessions[k])
+	}
+	l.owner(s, i, r)
+	for range r.Len() {
+		id, at := uint32(r.Max(1<<32-1)), time.Duration(r.Max(1<<62))
+		if r.Err != nil || i.timer(id) != nil {
+			return fmt.Errorf("%w: lock %q: its timers", ErrSnapshot, name)
+		}
+		t := &timer{inst: i, id: id, at: at - l.began}
+		i.timers = append(i.timers, t)
+		s.timers.add(t)
+		l.size.Timers++
+	}
+	if r.Err != nil {
+		return fmt.Errorf("%w: lock %q", ErrSnapshot, name)
+	}
+	l.size.Locks++
+	return nil
+}
+
+// owner reads whom the member supports, for those who watch.
+func (l *loader) owner(s *shard, i *instance, r *protocol.Reader) {
+	client, request, since := protocol.ID(r.Uint()), r.Uint(), time.Duration(r.Max(1<<62))
+	if request != 0 {
+		i.owner = owner{client, request, since - l.began, l.n.sessions[client]}
+		s.tally.supports++
+	}
+	s.noteWaiting(i, i.process.Waiting())
+}
+
+// end checks that nothing is missing.
+func (l *loader) end(r *protocol.Reader) error {
+	have := []uint64{uint64(l.size.Sessions), uint64(l.size.Locks), uint64(l.size.Timers), uint64(l.failed)}
+	want := []uint64{r.Uint(), r.Uint(), r.Uint(), r.Uint()}
+	if r.Err != nil || len(r.Rest) > 0 || !slices.Equal(have, want) {
+		return fmt.Errorf("%w: it has %v sessions, locks, timers and failed locks, and says %v", ErrSnapshot, have, want)
+	}
+	return nil
+}
+
+func readString(r *protocol.Reader, most int) string { return string(readBytes(r, most)) }
+
+// readBytes returns a part of what is read, not a copy.
+func readBytes(r *protocol.Reader, most int) []byte {
+	k := r.Len()
+	if r.Err != nil || k > most {
+		r.Err, r.Rest = protocol.ErrShort, nil
+		return nil
+	}
+	b := r.Rest[:k]
+	r.Rest = r.Rest[k:]
+	return b
+}

@@ -23,6 +23,7 @@ const module = "github.com/poundlock/poundlock"
 // "." is the root package alone. Test files may import anything.
 var arrows = map[string][]string{
 	"cmd":               {".", "server", "api", "lab", "catalog", "internal", "internal/faultnet", "internal/measure"},
+	"bench":             {".", "server", "internal"},
 	"server":            {"server", "catalog", "node", "transport", "web", "internal", "internal/measure"},
 	"api":               {".", "api", "internal"},
 	".":                 {"node", "transport", "algo/sigma", "internal", "internal/measure"},

@@ -36,6 +36,7 @@ type event struct {
 // Limits of waiting.
 const (
 	openWithin = 30 * time.Second // for connections
+	warmWithin = time.Minute      // until every user has had its lock
 	stuckAfter = 30 * time.Second // without a grant
 )
 

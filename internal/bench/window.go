@@ -44,7 +44,10 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	began := time.Now()
 	cold := func(m *member) bool { return m.progress == nil || m.users > 0 && m.progress.Least == 0 }
 	warm := func() bool { return time.Since(began) >= l.WarmUp && !slices.ContainsFunc(c.workers, cold) }
-	if err := c.until(ctx, warm); err != nil {
+	late := fmt.Errorf("not every user got a lock within %v", warmWithin)
+	soon, cancel := context.WithTimeoutCause(ctx, warmWithin+l.WarmUp, late)
+	defer cancel()
+	if err := c.until(soon, warm); err != nil {
 		return nil, err
 	}
 	cpu, traffic, grants := c.cpu(), c.traffic(), c.grants()

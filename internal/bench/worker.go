@@ -48,7 +48,10 @@ type results struct {
 	Records [][]Record
 }
 
-const reportEvery = 20 * time.Millisecond
+const (
+	reportEvery = 20 * time.Millisecond
+	patience    = 5 * time.Second // with users that shall stop
+)
 
 // Work is the life of a worker process: it obeys in until its end.
 func Work(ctx context.Context, in io.Reader, out io.Writer, open Opener) error {
@@ -117,10 +120,11 @@ func (w *worker) obey(ctx context.Context, in *gob.Decoder, open Opener) error {
 
 // A load is some users at work.
 type load struct {
-	users    []*userLoop
-	stopping atomic.Bool
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
+	users     []*userLoop
+	stopping  atomic.Bool
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup
+	reporting sync.WaitGroup
 }
 
 type userLoop struct {
@@ -137,12 +141,12 @@ func (w *worker) begin(ctx context.Context, users []User) *load {
 		loop := &userLoop{client: w.clients[u.Client], name: u.Name}
 		l.users = append(l.users, loop)
 		l.wg.Go(func() {
-			if err := loop.run(ctx); err != nil && !l.stopping.Load() {
+			if err := loop.run(ctx, &l.stopping); err != nil && !l.stopping.Load() {
 				w.say(report{Err: fmt.Sprintf("lock %q: %v", loop.name, err)})
 			}
 		})
 	}
-	l.wg.Go(func() {
+	l.reporting.Go(func() {
 		tick := time.NewTicker(reportEvery)
 		defer tick.Stop()
 		for {
@@ -172,9 +176,9 @@ func (w *worker) progress(l *load) *progress {
 	return &p
 }
 
-// run locks and unlocks until ctx ends.
-func (u *userLoop) run(ctx context.Context) error {
-	for ctx.Err() == nil {
+// run locks and unlocks until it shall stop.
+func (u *userLoop) run(ctx context.Context, stopping *atomic.Bool) error {
+	for !stopping.Load() {
 		var r Record
 		r.Called = Now()
 		unlock, err := u.client.Lock(ctx, u.name)
@@ -193,10 +197,16 @@ func (u *userLoop) run(ctx context.Context) error {
 	return nil
 }
 
+// stop lets the users end what they have begun, if that does not take too long: to
+// give up a Lock is another thing to do for a service, and leaves some of them with
+// a lock that nobody has.
 func (l *load) stop() {
 	l.stopping.Store(true)
-	l.cancel()
+	limit := time.AfterFunc(patience, l.cancel)
 	l.wg.Wait()
+	limit.Stop()
+	l.cancel()
+	l.reporting.Wait()
 }
 
 // results are the records whose Lock returned in the window.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/bench"
+)
+
+// The systems.
+const (
+	ours     = "poundlock"
+	onDisk   = "etcd"
+	inMemory = "etcd in memory"
+)
+
+// Clients of each system: one in each of the first nine processes hands a lock
+// over with eight that wait, all of them with sixty-four.
+const (
+	processes = 13
+	clients   = 5 // of each process
+)
+
+// A load is what users do in a window, and what is counted.
+type load struct {
+	what    string
+	users   []bench.User
+	count   func(*bench.Window) (int, error)
+	claimed float64
+}
+
+func loads() []load {
+	return []load{
+		{"acquires, 1 name", separate(1, 1), grants, 5},
+		{"acquires, 64 names, 1 client", separate(64, 1), grants, 5},
+		{"acquires, 64 names, 8 processes", separate(64, 8), grants, 5},
+		{"hand-overs, 8 wait", rivals(9, 1), handovers, 10},
+		{"hand-overs, 64 wait", rivals(processes, clients), handovers, 10},
+	}
+}
+
+// separate are users of so many names, each of which nobody else wants.
+func separate(names, processes int) (users []bench.User) {
+	for i := range names {
+		users = append(users, bench.User{Process: i % processes, Name: fmt.Sprintf("bench-%d", i)})
+	}
+	return users
+}
+
+// rivals all want one name.
+func rivals(processes, clients int) (users []bench.User) {
+	for p := range processes {
+		for c := range clients {
+			users = append(users, bench.User{Process: p, Client: c, Name: "bench-contended"})
+		}
+	}
+	return users
+}
+
+func grants(w *bench.Window) (int, error) { return w.Grants(), nil }
+
+func handovers(w *bench.Window) (int, error) {
+	times, overlaps := w.Handovers()
+	if overlaps > 0 {
+		return 0, fmt.Errorf("two clients were inside at once, %d times", overlaps)
+	}
+	return len(times), nil
+}
+
+// A system is one cluster and its clients.
+type system struct {
+	name string
+	crew *bench.Crew
+}
+
+func compare(ctx context.Context, rounds int, window time.Duration, disk, memory string) (*result, error) {
+	var systems []system
+	add := func(name string, start func() (*bench.Crew, func(), error)) (func(), error) {
+		crew, stop, err := start()
+		if err != nil {
+			return stop, fmt.Errorf("%s: %w", name, err)
+		}
+		systems = append(systems, system{name, crew})
+		return stop, nil
+	}
+	stop, err := add(ours, func() (*bench.Crew, func(), error) { return startPoundlock(ctx) })
+	defer stop()
+	if err != nil {
+		return nil, err
+	}
+	stop, err = add(onDisk, func() (*bench.Crew, func(), error) { return startEtcd(ctx, onDisk, disk) })
+	defer stop()
+	if err != nil {
+		return nil, err
+	}
+	switch info, err := os.Stat(memory); {
+	case memory == "":
+	case err == nil && info.IsDir():
+		stop, err := add(inMemory, func() (*bench.Crew, func(), error) { return startEtcd(ctx, inMemory, memory) })
+		defer stop()
+		if err != nil {
+			return nil, err
+		}
+	default:
+		fmt.Fprintf(os.Stderr, "SKIPPED: etcd in memory: no directory %q\n", memory)
+	}
+	r := newResult(rounds, window)
+	for _, l := range loads() {
+		x, err := l.run(ctx, systems, rounds, window)
+		if err != nil {
+			return nil, err
+		}
+		r.Rows = append(r.Rows, x)
+		r.Holds = r.Holds && x.Ratios[onDisk] >= x.Claimed
+	}
+	return r, nil
+}
+
+// run measures one load in every system, in turn, so that what else the machine does
+// concerns all of them.
+func (l load) run(ctx context.Context, systems []system, rounds int, window time.Duration) (row, error) {
+	rates := map[string][]float64{}
+	for i := range rounds {
+		for k := range systems {
+			s := systems[(i+k)%len(systems)]
+			fmt.Fprintf(os.Stderr, "%s: %s, window %d of %d\n", l.what, s.name, i+1, rounds)
+			w, err := s.crew.Run(ctx, bench.Load{Users: l.users, WarmUp: 500 * time.Millisecond, Length: window})
+			if err != nil {
+				return row{}, fmt.Errorf("%s: %s: %w", l.what, s.name, err)
+			}
+			k, err := l.count(w)
+			if err != nil {
+				return row{}, fmt.Errorf("%s: %s: %w", l.what, s.name, err)
+			}
+			rates[s.name] = append(rates[s.name], float64(k)/w.Length.Seconds())
+		}
+	}
+	x := row{Load: l.what, Rates: map[string]float64{}, Ratios: map[string]float64{}, Claimed: l.claimed}
+	for name, all := range rates {
+		slices.Sort(all)
+		x.Rates[name] = all[len(all)/2]
+	}
+	for name, rate := range x.Rates {
+		if name != ours {
+			x.Ratios[name] = x.Rates[ours] / rate
+		}
+	}
+	return x, nil
+}

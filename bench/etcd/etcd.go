@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"go.uber.org/zap"
+
+	"github.com/poundlock/poundlock/internal/bench"
+)
+
+const members = 3
+
+// startEtcd starts three members with data in a new directory below dir, and their
+// clients.
+func startEtcd(ctx context.Context, name, dir string) (crew *bench.Crew, stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for i := len(stops) - 1; i >= 0; i-- {
+			stops[i]()
+		}
+	}
+	data, err := os.MkdirTemp(dir, "poundlock-bench-etcd")
+	if err != nil {
+		return nil, stop, err
+	}
+	stops = append(stops, func() { os.RemoveAll(data) })
+	addrs, err := bench.FreeAddrs(2 * members)
+	if err != nil {
+		return nil, stop, err
+	}
+	peers, endpoints := addrs[:members], addrs[members:]
+	var cluster []string
+	for i, p := range peers {
+		cluster = append(cluster, fmt.Sprintf("m%d=http://%s", i+1, p))
+	}
+	var servers []*bench.Process
+	for i := range members {
+		peer, endpoint := "http://"+peers[i], "http://"+endpoints[i]
+		m := fmt.Sprintf("m%d", i+1)
+		p, err := bench.Start(name+" "+m, etcdServer,
+			"--name", m, "--data-dir", filepath.Join(data, m),
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--listen-client-urls", endpoint, "--advertise-client-urls", endpoint,
+			"--initial-cluster", strings.Join(cluster, ","), "--log-level", "error")
+		if err != nil {
+			return nil, stop, err
+		}
+		stops = append(stops, p.Kill)
+		servers = append(servers, p)
+	}
+	if err := awaitEtcd(ctx, endpoints, servers); err != nil {
+		return nil, stop, err
+	}
+	spec, err := json.Marshal(endpoints)
+	if err != nil {
+		return nil, stop, err
+	}
+	if crew, err = bench.StartCrew(ctx, name, processes, clients, spec, servers, etcdClient); err != nil {
+		return nil, stop, err
+	}
+	stops = append(stops, crew.Close)
+	return crew, stop, nil
+}
+
+// awaitEtcd waits until the members have a leader.
+func awaitEtcd(ctx context.Context, endpoints []string, servers []*bench.Process) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()}) // it logs every attempt
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for {
+		soon, cancel := context.WithTimeout(ctx, time.Second)
+		_, err := c.Get(soon, "ready")
+		cancel()
+		if err == nil {
+			return nil
+		}
+		var ended []error
+		for _, s := range servers {
+			ended = append(ended, s.Err())
+		}
+		if e := errors.Join(ended...); e != nil {
+			return e
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("no leader: %w", err)
+		}
+	}
+}
+
+// serveEtcd is etcd itself. It does not return.
+func serveEtcd(args []string) {
+	bench.Tether()
+	etcdmain.Main(append([]string{"etcd"}, args...))
+	os.Exit(0)
+}
+
+// An etcdSession is a client: one connection, and one session whose lease its locks share.
+type etcdSession struct {
+	client  *clientv3.Client
+	session *concurrency.Session
+}
+
+func openEtcd(ctx context.Context, spec []byte) (bench.Client, error) {
+	var endpoints []string
+	if err := json.Unmarshal(spec, &endpoints); err != nil {
+		return nil, err
+	}
+	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: 5 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	s, err := concurrency.NewSession(c)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &etcdSession{c, s}, nil
+}
+
+func (e *etcdSession) Lock(ctx context.Context, name string) (func() error, error) {
+	m := concurrency.NewMutex(e.session, "/"+name)
+	if err := m.Lock(ctx); err != nil {
+		return nil, err
+	}
+	return func() error { return m.Unlock(context.WithoutCancel(ctx)) }, nil
+}
+
+func (*etcdSession) Traffic() int64 { return 0 }
+
+func (e *etcdSession) Close() error { return errors.Join(e.session.Close(), e.client.Close()) }

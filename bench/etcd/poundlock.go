@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/server"
+)
+
+// startPoundlock starts four servers and their clients.
+func startPoundlock(ctx context.Context) (crew *bench.Crew, stop func(), err error) {
+	stop = func() {}
+	addrs, err := bench.FreeAddrs(4)
+	if err != nil {
+		return nil, stop, err
+	}
+	servers, err := bench.StartServers(ctx, addrs, poundlockServer)
+	if err != nil {
+		return nil, stop, err
+	}
+	stop = servers.Close
+	spec, err := json.Marshal(servers.Table)
+	if err != nil {
+		return nil, stop, err
+	}
+	crew, err = bench.StartCrew(ctx, ours, processes, clients, spec, servers.Processes(), poundlockClient)
+	if err != nil {
+		return nil, stop, err
+	}
+	return crew, func() { crew.Close(); servers.Close() }, nil
+}
+
+// servePoundlock is one server.
+func servePoundlock(args []string) error {
+	bench.Tether()
+	f := flag.NewFlagSet(poundlockServer, flag.ExitOnError)
+	name, table := f.String("name", "", ""), f.String("servers", "", "")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	servers, err := slots.Parse(*table)
+	if err != nil {
+		return err
+	}
+	s, err := server.New(server.Config{Name: *name, Servers: servers})
+	if err != nil {
+		return err
+	}
+	return s.Run(context.Background())
+}
+
+type client struct{ *poundlock.Client }
+
+func openPoundlock(ctx context.Context, spec []byte) (bench.Client, error) {
+	var table string
+	if err := json.Unmarshal(spec, &table); err != nil {
+		return nil, err
+	}
+	servers, err := slots.Parse(table)
+	if err != nil {
+		return nil, err
+	}
+	var c poundlock.Config
+	for _, s := range servers {
+		c.Servers = append(c.Servers, poundlock.Server(s))
+	}
+	cl, err := poundlock.Dial(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return client{cl}, nil
+}
+
+func (c client) Lock(ctx context.Context, name string) (func() error, error) {
+	g, err := c.Mutex(name).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Unlock, nil
+}
+
+func (client) Traffic() int64 { return 0 }

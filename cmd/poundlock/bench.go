@@ -266,7 +266,7 @@ func (f *benchFlags) bytes(ctx context.Context, c *cobra.Command, w *bench.Windo
 			return 0, err
 		}
 	}
-	return float64(w.Traffic) / float64(w.Grants()), nil
+	return w.Traffic, nil
 }
 
 func (f *benchFlags) print(w io.Writer, r *benchResult) error {

@@ -12,7 +12,7 @@ type Window struct {
 	Length  time.Duration
 	Users   []User
 	Records [][]Record // by user
-	Traffic int64      // bytes of all clients, both ways
+	Traffic float64    // bytes of all clients, both ways, for each grant
 	// CPU is the processor time of all processes of this machine that took part, in
 	// units of 10 ms; 0 if unknown.
 	CPU time.Duration
@@ -50,22 +50,36 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	if err := c.until(soon, warm); err != nil {
 		return nil, err
 	}
-	cpu, traffic, grants := c.cpu(), c.traffic(), c.grants()
-	from := Now()
+	cpu, from := c.cpu(), Now()
+	if err := c.refresh(soon, from); err != nil { // so that what is counted from here is in the window
+		return nil, err
+	}
+	traffic, grants := c.traffic(), c.grants()
 	enough := func() bool {
 		done, elapsed := c.grants()-grants, time.Duration(Now()-from)
 		if l.Show != nil {
 			l.Show(done, elapsed)
 		}
-		return elapsed >= l.Length && done >= l.Grants
+		return elapsed >= l.Length && done >= l.Grants && done > 0
 	}
 	if err := c.until(ctx, enough); err != nil {
 		return nil, err
 	}
 	to := Now()
 	w.Length = time.Duration(to - from)
-	w.CPU, w.Traffic = c.cpu()-cpu, c.traffic()-traffic
+	w.CPU, w.Traffic = c.cpu()-cpu, float64(c.traffic()-traffic)/float64(c.grants()-grants)
 	return w, c.collect(ctx, w, window{from, to})
+}
+
+// refresh waits for a report of every worker that was made after from.
+func (c *Crew) refresh(ctx context.Context, from int64) error {
+	stale := func(m *member) bool { return m.progress.At < from }
+	for slices.ContainsFunc(c.workers, stale) {
+		if _, err := c.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // until takes reports until ok, or until there has been no grant for too long.

@@ -38,6 +38,7 @@ type report struct {
 
 // progress is how far the load of a worker is.
 type progress struct {
+	At      int64 // an instant before the rest was read
 	Grants  int64 // of all users
 	Least   int64 // of the user with the fewest
 	Traffic int64 // of all clients
@@ -162,7 +163,7 @@ func (w *worker) begin(ctx context.Context, users []User) *load {
 }
 
 func (w *worker) progress(l *load) *progress {
-	var p progress
+	p := progress{At: Now()}
 	for i, u := range l.users {
 		g := u.grants.Load()
 		p.Grants += g

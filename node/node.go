@@ -28,7 +28,6 @@ import (
 	"net"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -368,30 +367,6 @@ func (n *Node) Exit(name string) { n.shard(name).post(event{op: opExit, text: na
 
 func (n *Node) shard(name string) *shard {
 	return n.shards[maphash.String(n.seed, name)%uint64(len(n.shards))]
-}
-
-// A Lock is what a node knows about one lock.
-type Lock struct {
-	Name     string
-	Kind     Kind
-	Standing protocol.Standing
-	Err      error // why Standing is unknown: the algorithm panicked
-}
-
-// Locks returns the instances that are not idle, by name.
-func (n *Node) Locks() []Lock {
-	all := n.ask(event{op: opLocks})
-	slices.SortFunc(all, func(a, b Lock) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
-
-// Lock returns the instance of one name, alone, or nothing if it is idle.
-func (n *Node) Lock(name string) []Lock {
-	reply := make(chan []Lock, 1)
-	if !n.shard(name).post(event{op: opLock, text: name, locks: reply}) {
-		return nil
-	}
-	return <-reply
 }
 
 // Close ends the node. What its users have left is told to the peers, within a

@@ -35,8 +35,8 @@ const (
 	opTry
 	opCancel
 	opExit
+	opNames
 	opLocks
-	opLock
 	opHeld // once: at most one
 	opDrain
 	opPark  // stands still in park
@@ -54,6 +54,7 @@ type event struct {
 	name  []byte   // opMessage
 	msg   []byte
 	text  string // name of the lock; opDead: the reason
+	page  *Page  // opNames, opLocks
 	locks chan<- []Lock
 	park  func()
 }
@@ -259,10 +260,10 @@ func (s *shard) handle(e *event) {
 		if u := s.user(e.text); u != nil && u.section >= protocol.InCrit {
 			s.stepUser(e.text, protocol.Input{Kind: protocol.Exit})
 		}
+	case opNames:
+		e.locks <- s.names(e.page)
 	case opLocks:
-		e.locks <- s.locks()
-	case opLock:
-		e.locks <- s.lock(e.text)
+		e.locks <- s.locks(e.page.names)
 	case opHeld:
 		e.locks <- s.holders(e.once)
 	case opDrain:
@@ -792,27 +793,6 @@ func (s *shard) runTimers() time.Duration {
 		return most
 	}
 	return min(most, s.timers[0].at-now)
-}
-
-func (s *shard) locks() []Lock {
-	all := make([]Lock, 0, len(s.instances))
-	for name := range s.instances {
-		all = append(all, s.lock(name)...)
-	}
-	return all
-}
-
-// lock is what is known about one lock, nothing if it is idle.
-func (s *shard) lock(name string) []Lock {
-	i := s.instances[name]
-	if i == nil {
-		return nil
-	}
-	standing, err := i.process.Standing()
-	if err != nil {
-		s.n.c.Log.Error("no standing", "lock", name, "error", err)
-	}
-	return []Lock{{name, i.kind, standing, err}}
 }
 
 // close tells the users that it is over. rest is what will not be handled.

@@ -2,11 +2,11 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +23,10 @@ type AskConfig struct {
 	Epoch      uint64
 	ClockBound time.Duration // default 50ms
 	TLS        *tls.Config   // nil: plaintext. As in poundlock.Config
+	// Timeout is how long to wait for servers that do not answer: for sessions with
+	// them two thirds of it, and all of it for each page of an answer. Default 3s.
+	Timeout time.Duration
+	Label   string // who asks, for the servers' logs. Default "status"
 }
 
 // An Answer is what one server said, or why it said nothing.
@@ -32,11 +36,22 @@ type Answer struct {
 	Err    error
 }
 
-// Ask asks every server for its Status, all at once, until ctx ends; when a
-// quorum has answered it waits only a little longer for the others. The answers
-// stand in the order of the groups and names, with the addresses of the newest slot
-// table that was heard of. The error is about the configuration only.
-func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
+// An Observer is a client of a cluster that only asks. Its servers are numbered in
+// the order of the groups and names.
+type Observer struct {
+	servers []observed
+	nodes   []*node.Node // one a group
+	timeout time.Duration
+}
+
+// An observed server belongs to the group of a node.
+type observed struct {
+	node *node.Node
+	id   protocol.ID
+}
+
+// Observe starts an Observer. The error is about the configuration only.
+func Observe(c AskConfig) (*Observer, error) {
 	table, err := slots.Check(c.Servers, c.NoAmnesia)
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -44,87 +59,134 @@ func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 	if c.ClockBound == 0 {
 		c.ClockBound = slots.DefaultClockBound
 	}
+	o := &Observer{timeout: cmp.Or(c.Timeout, 3*time.Second)}
 	groups := slots.Split(table)
-	answers, errs := make([][]Answer, len(groups)), make([]error, len(groups))
-	var all sync.WaitGroup
-	for i := range groups {
-		all.Go(func() { answers[i], errs[i] = askGroup(ctx, c, groups, i) })
+	for _, g := range groups {
+		n, err := node.Start(node.Config{
+			ID:     node.NewClientID(),
+			System: slots.System(len(g.Servers), c.ClockBound),
+			Hosts:  hosts(),
+			Peers:  g.Servers,
+			Epoch:  c.Epoch,
+			Groups: groups.String(),
+			TLS:    c.TLS,
+			Label:  cmp.Or(c.Label, "status"),
+		})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("server: %w", err), o.Close())
+		}
+		o.nodes = append(o.nodes, n)
+		for id := range g.Servers {
+			o.servers = append(o.servers, observed{n, protocol.ID(id)})
+		}
 	}
-	all.Wait()
-	return slices.Concat(answers...), errors.Join(errs...)
+	return o, nil
 }
 
-// askGroup asks the servers of one group.
-func askGroup(ctx context.Context, c AskConfig, groups slots.Groups, of int) ([]Answer, error) {
-	servers := groups[of].Servers
-	n, err := node.Start(node.Config{
-		ID:     node.NewClientID(),
-		System: slots.System(len(servers), c.ClockBound),
-		Hosts:  hosts(),
-		Peers:  servers,
-		Epoch:  c.Epoch,
-		Groups: groups.String(),
-		TLS:    c.TLS,
-		Label:  "status",
-	})
+// Close ends the sessions.
+func (o *Observer) Close() error {
+	var errs []error
+	for _, n := range o.nodes {
+		errs = append(errs, n.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Ask asks every server for its Status, all at once, until ctx ends; when a
+// quorum has answered it waits only a little longer for the others. The answers
+// stand in the order of the groups and names, with the addresses of the newest slot
+// table that was heard of. The error is about the configuration only.
+func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
+	o, err := Observe(c)
 	if err != nil {
-		return nil, fmt.Errorf("server: %w", err)
+		return nil, err
 	}
-	defer n.Close()
-	connect(ctx, n, len(servers))
-	answers := make([]Answer, len(servers))
-	var all sync.WaitGroup
-	for i := range servers {
-		all.Go(func() { answers[i].Status, answers[i].Err = ask(ctx, n, protocol.ID(i)) })
-	}
-	all.Wait()
-	_, newest := n.Table()
-	for i, p := range newest {
-		answers[i].Server = p
-	}
+	defer o.Close()
+	answers := o.Sessions(ctx)
+	o.Locks(ctx, answers, LockQuery{}, func(same []*Lock) bool {
+		for i, l := range same {
+			if l != nil {
+				answers[i].Status.Locks = append(answers[i].Status.Locks, *l)
+			}
+		}
+		return true
+	})
 	return answers, nil
 }
 
-// connect waits for sessions with all k servers, and for the last ones only a
-// little longer than for a quorum. It leaves a third of the time for the answers.
-func connect(ctx context.Context, n *node.Node, k int) {
-	if end, ok := ctx.Deadline(); ok {
-		bounded, cancel := context.WithTimeout(ctx, time.Until(end)*2/3)
-		defer cancel()
-		ctx = bounded
+// Sessions asks every server for what it knows but for the locks.
+func (o *Observer) Sessions(ctx context.Context) []Answer {
+	o.connect(ctx)
+	answers := make([]Answer, len(o.servers))
+	o.all(func(i int) {
+		a := &answers[i]
+		a.Err = o.pages(ctx, i, control.Query{Ask: control.Sessions}, func(p control.Page) bool {
+			p.Sessions = append(a.Status.Sessions, p.Sessions...)
+			a.Status = p.Status
+			return true
+		})
+	})
+	for i, s := range o.servers {
+		_, newest := s.node.Table()
+		answers[i].Server = newest[s.id]
 	}
-	if n.WaitAlive(ctx, slots.Quorum(k)) != nil {
-		return // the answers say why
-	}
-	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer cancel()
-	_ = n.WaitAlive(ctx, k)
+	return answers
 }
 
-// ask puts the pages of one server together. Locks that come or go between two
-// pages may be missing, as in any list of what changes.
-func ask(ctx context.Context, n *node.Node, id protocol.ID) (Status, error) {
-	var whole Status
-	for _, q := range []control.Query{{Ask: control.Sessions}, {Ask: control.Locks}} {
-		for {
-			p, err := control.Ask(ctx, n, id, q)
-			if err != nil {
-				return Status{}, fmt.Errorf("server: %w", err)
-			}
-			if whole.Incarnation != "" && whole.Incarnation != p.Incarnation {
-				return Status{}, errors.New("server: restarted while it was asked")
-			}
-			p.Sessions = append(whole.Sessions, p.Sessions...)
-			p.Locks = append(whole.Locks, p.Locks...)
-			whole = p.Status
-			if !p.More {
-				break
-			}
-			if bytes.Compare(p.Last, q.After) <= 0 {
-				return Status{}, errors.New("server: pages out of order")
-			}
-			q.After = p.Last
-		}
+// all does f for all servers at once.
+func (o *Observer) all(f func(i int)) {
+	var all sync.WaitGroup
+	for i := range o.servers {
+		all.Go(func() { f(i) })
 	}
-	return whole, nil
+	all.Wait()
+}
+
+// connect waits for sessions with all servers, and for the last ones of a group only
+// a little longer than for a quorum. It leaves a third of the time for the answers.
+func (o *Observer) connect(ctx context.Context) {
+	patience := o.timeout
+	if end, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(end))
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience*2/3)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, n := range o.nodes {
+		all.Go(func() {
+			_, servers := n.Table()
+			if n.WaitAlive(ctx, slots.Quorum(len(servers))) != nil {
+				return // the answers say why
+			}
+			bounded, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+			defer cancel()
+			_ = n.WaitAlive(bounded, len(servers))
+		})
+	}
+	all.Wait()
+}
+
+// pages gives the pages of one server to f until it returns false. Locks that come
+// or go between two pages may be missing, as in any list of what changes.
+func (o *Observer) pages(ctx context.Context, i int, q control.Query, f func(control.Page) bool) error {
+	incarnation := ""
+	for {
+		bounded, cancel := context.WithTimeout(ctx, o.timeout)
+		p, err := control.Ask(bounded, o.servers[i].node, o.servers[i].id, q)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("server: %w", err)
+		}
+		if incarnation != "" && incarnation != p.Incarnation {
+			return errors.New("server: restarted while it was asked")
+		}
+		incarnation = p.Incarnation
+		if !f(p) || !p.More {
+			return nil
+		}
+		if bytes.Compare(p.Last, q.After) <= 0 {
+			return errors.New("server: pages out of order")
+		}
+		q.After = p.Last
+	}
 }

@@ -20,8 +20,9 @@ type (
 )
 
 const (
-	pageBytes  = 64 << 10 // a page ends after the entry that reaches this, so that it fits into a frame
-	maxWaiters = 100      // of one lock in a page
+	pageBytes  = 128 << 10 // a page ends after the entry that reaches this, so that it fits into a frame
+	pageLocks  = 1000      // of which a page is made
+	maxWaiters = 100       // of one lock in a page
 )
 
 // answer answers a control request. It is called from the node's goroutines.
@@ -39,9 +40,15 @@ func (s *Server) answer(from protocol.ID, request []byte) []byte {
 	case err == nil && q.Ask == control.Sessions:
 		s.listSessions(&p, from, string(q.After))
 	case err == nil && q.Ask == control.Locks:
-		s.listLocks(&p, s.node.Locks(), string(q.After))
+		most := pageLocks
+		if q.Limit > 0 {
+			most = min(most, q.Limit)
+		}
+		locks := s.node.LocksPage(node.Page{Prefix: string(q.Prefix), After: string(q.After), Limit: most})
+		s.listLocks(&p, locks)
+		p.More = p.More || len(locks) == most
 	case err == nil && q.Ask == control.OneLock:
-		s.listLocks(&p, s.node.Lock(string(q.Name)), "")
+		s.listLocks(&p, s.node.Lock(string(q.Name)))
 	default:
 		p.Err = fmt.Sprintf("server: unknown request %.40q", request)
 	}
@@ -71,7 +78,7 @@ func (s *Server) listSessions(p *control.Page, asks protocol.ID, after string) {
 	}
 }
 
-func (s *Server) listLocks(p *control.Page, locks []node.Lock, after string) {
+func (s *Server) listLocks(p *control.Page, locks []node.Lock) {
 	labels := map[protocol.ID]string{}
 	for _, x := range s.node.Sessions() {
 		labels[x.Peer] = x.Label
@@ -79,21 +86,20 @@ func (s *Server) listLocks(p *control.Page, locks []node.Lock, after string) {
 	now := time.Now().UnixNano()
 	size := 0
 	request := func(r protocol.Request) Request {
-		x := Request{ID: hex(uint64(r.User)), Label: labels[r.User], Token: r.Token}
+		x := Request{ID: hex(uint64(r.User)), Token: r.Token}
+		x.Label, x.Live = labels[r.User]
 		if r.Since > 0 {
+			x.Request = node.RequestID(r.User, uint64(r.Since))
 			x.AgeMS = max(0, (now-r.Since)/int64(time.Millisecond))
 		}
-		size += 120 + len(x.Label)
+		size += 170 + len(x.Label)
 		return x
 	}
 	for _, l := range locks {
-		if l.Name <= after {
-			continue
-		}
 		if p.More = size > pageBytes; p.More {
 			return
 		}
-		lock := Lock{Name: l.Name, Kind: l.Kind.String(), Waiters: []Request{}}
+		lock := Lock{Name: l.Name, Kind: l.Kind.String(), Waiters: []Request{}, Waiting: len(l.Standing.Waiters)}
 		if l.Err != nil {
 			lock.Error = "server: the lock cannot be inspected, the reason is in the log"
 			size += len(lock.Error)

@@ -38,6 +38,7 @@ func TestDocs(t *testing.T) {
 		{checkCommand(), driving, check.Verdict{}},
 		{electCommand(), cluster, leaderLine{}},
 		{lockCommand(), cluster, nil},
+		{locksCommand(), cluster, nil},
 		{serveCommand(), cluster, nil},
 		{simCommand(), driving, sim.Result{}},
 		{statusCommand(), cluster, clusterStatus{}},

@@ -80,6 +80,7 @@ func rootCommand() *cobra.Command {
 		electCommand(),
 		gateCommand(),
 		lockCommand(),
+		locksCommand(),
 		serveCommand(),
 		simCommand(),
 		statusCommand(),

@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/quorum"
 	"github.com/poundlock/poundlock/server"
 )
 
@@ -35,17 +38,29 @@ func groupsOf(answers []server.Answer) map[string]*groupStatus {
 	return groups
 }
 
+// needed is how many live supports keep a holder inside.
+func (g *groupStatus) needed() int { return quorum.Silent(g.Servers, g.Quorum) + 1 }
+
 // unreachable is the error of a cluster some group of which has no quorum, else nil.
-func (s clusterStatus) unreachable() error {
-	if len(s.Groups) == 0 && s.Reachable < s.Quorum {
-		return fmt.Errorf("%d of %d servers reachable, a quorum is %d", s.Reachable, len(s.Servers), s.Quorum)
-	}
+func (s *clusterStatus) unreachable(answers []server.Answer) error {
 	var errs []error
-	for _, g := range s.Groups {
-		if g.Reachable < g.Quorum {
-			errs = append(errs, fmt.Errorf("group %s: %d of %d servers reachable, a quorum is %d",
-				g.Name, g.Reachable, g.Servers, g.Quorum))
+	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
+		g := s.groups[name]
+		if g.Reachable >= g.Quorum {
+			continue
 		}
+		err := fmt.Errorf("%d of %d servers reachable, a quorum is %d", g.Reachable, g.Servers, g.Quorum)
+		if name != "" {
+			err = fmt.Errorf("group %s: %w", name, err)
+		}
+		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	if errs == nil {
+		return nil
+	}
+	var why []error
+	for _, a := range answers {
+		why = append(why, a.Err)
+	}
+	return &exitStatus{code: exitNoQuorum, hint: tlsHint(why), err: errors.Join(errs...)}
 }

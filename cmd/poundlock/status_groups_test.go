@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
@@ -28,7 +27,7 @@ func TestMergeGroups(t *testing.T) {
 		}
 		answers = append(answers, x)
 	}
-	s := merge(answers, time.Now())
+	s, _ := merge(answers...)
 	if s.Quorum != 6 || s.Reachable != 6 || len(s.Servers) != 8 || s.Servers[0].Epoch != 5 {
 		t.Errorf("%+v", s)
 	}
@@ -37,26 +36,27 @@ func TestMergeGroups(t *testing.T) {
 		string(groups) != want {
 		t.Errorf("groups %s, %v; want %s", groups, err, want)
 	}
-	if err := s.unreachable(); err == nil || err.Error() != "group b: 2 of 4 servers reachable, a quorum is 3" {
+	if err := s.unreachable(answers); err == nil || err.Error() != "group b: 2 of 4 servers reachable, a quorum is 3" {
 		t.Errorf("unreachable: %v", err)
 	}
 	var out bytes.Buffer
 	if err := s.print(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\nGROUP  LOCK", "\na      \"a\\x1b[2J\"  mutex  label x  4 of 4", "\nb      of b%s      mutex  label y  2 of 4"} {
+	for _, want := range []string{"\nGROUP  LOCK", "\na      \"a\\x1b[2J\"  mutex  label x  4 of 4   2", "\nb      of b%s      mutex  label y  2 of 4   0"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 
 	// Without groups there is no such column, and nothing else has changed.
-	s = merge([]server.Answer{answer("s1", "x:1s"), answer("s2", ""), answer("s3", ""), answer("s4", "")}, time.Now())
+	answers = []server.Answer{answer("s1", "x:1s"), answer("s2", ""), answer("s3", ""), answer("s4", "")}
+	s, _ = merge(answers...)
 	out.Reset()
 	if err := s.print(&out); err != nil {
 		t.Fatal(err)
 	}
-	if s.Groups != nil || strings.Contains(out.String(), "GROUP") || s.unreachable() != nil {
+	if s.Groups != nil || strings.Contains(out.String(), "GROUP") || s.unreachable(answers) != nil {
 		t.Errorf("%+v\n%s", s, out.String())
 	}
 }

@@ -3,6 +3,10 @@ package main
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +26,7 @@ func answer(name, holder string, waiters ...string) server.Answer {
 			panic(err)
 		}
 		a.Status.Sessions = append(a.Status.Sessions, server.Session{ID: id, Label: "label " + id})
-		return server.Request{ID: id, Label: "label " + id, AgeMS: d.Milliseconds()}
+		return server.Request{ID: id, Label: "label " + id, Live: true, AgeMS: d.Milliseconds()}
 	}
 	l := server.Lock{Name: "a\x1b[2J", Kind: "mutex"}
 	if holder != "" {
@@ -36,20 +40,46 @@ func answer(name, holder string, waiters ...string) server.Answer {
 	return a
 }
 
+// merge is the status that the answers make, and that of its first lock.
+func merge(answers ...server.Answer) (*clusterStatus, lockStatus) {
+	s := statusOf(answers, time.Now())
+	names := map[string][]*server.Lock{}
+	for i := range answers {
+		for k := range answers[i].Status.Locks {
+			l := &answers[i].Status.Locks[k]
+			if names[l.Name] == nil {
+				names[l.Name] = make([]*server.Lock, len(answers))
+			}
+			names[l.Name][i] = l
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		s.Locks = append(s.Locks, s.add(names[name])...)
+	}
+	s.conclude(answers)
+	return s, s.Locks[0]
+}
+
 func TestMerge(t *testing.T) {
 	down := server.Answer{Server: node.Peer{Name: "s4", Addr: "h:4"}, Err: errors.New("no route\x07")}
-	s := merge([]server.Answer{
+	s, l := merge(
 		answer("s1", "x:90s", "y:20s", "z:30s"),
 		answer("s2", "x:91s", "z:30s", "y:20s"),
 		answer("s3", "y:20s", "z:30s"), // it has restarted since x entered
 		down,
-	}, time.Now())
+	)
 	if s.Quorum != 3 || s.Reachable != 3 || len(s.Clients) != 3 || s.Clients[1].Servers != 3 {
 		t.Errorf("%+v", s)
 	}
-	l := s.Locks[0]
-	if len(s.Locks) != 1 || l.Holder == nil || l.Holder.ID != "x" || l.Holder.Supports != 2 || l.Holder.AgeMS != 91_000 {
-		t.Errorf("locks %+v, holder %+v", s.Locks, l.Holder)
+	if len(s.Locks) != 1 || len(l.Holders) != 1 {
+		t.Fatalf("locks %+v", s.Locks)
+	}
+	want := holderStatus{ID: "x", Label: "label x", AgeMS: 91_000, SupportsLive: 2, SupportsNeeded: 2, LossBudget: 0}
+	if l.Holders[0] != want {
+		t.Errorf("holder %+v, want %+v", l.Holders[0], want)
+	}
+	if s.RestartSafe || s.LossBudget != 0 || s.LockCount != 1 || s.HeldCount != 1 || s.Unsafe != "s4 does not answer" {
+		t.Errorf("%+v", s)
 	}
 	if len(l.Waiters) != 2 || l.Waiters[0].ID != "z" || l.Waiters[1].ID != "y" || l.Waiters[1].Supports != 1 {
 		t.Errorf("waiters %+v: want z, which asked first, and y", l.Waiters)
@@ -61,8 +91,9 @@ func TestMerge(t *testing.T) {
 	for _, want := range []string{
 		"s1      h:1      up           1h0m0s",
 		"s4      h:4      unreachable  -",
-		`"a\x1b[2J"  mutex  label x  2 of 4   1m31s  label z (30s), label y (20s)`,
+		`"a\x1b[2J"  mutex  label x  2 of 4   0       1m31s  label z (30s), label y (20s)`,
 		`s4: "no route\a"`,
+		"1 locks, 1 held; loss budget 0: no server may be restarted: s4 does not answer",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
@@ -77,13 +108,13 @@ func TestMerge(t *testing.T) {
 func TestStandingUnknown(t *testing.T) {
 	a := answer("s1", "")
 	a.Status.Locks[0].Error = "broken\x07"
-	s := merge([]server.Answer{a, answer("s2", "x:1s"), answer("s3", "x:1s"), answer("s4", "")}, time.Now())
-	if len(s.Locks) != 1 || s.Locks[0].Holder == nil || len(s.Locks[0].Errors) != 1 {
-		t.Errorf("%+v", s.Locks)
+	s, l := merge(a, answer("s2", "x:1s"), answer("s3", "x:1s"), answer("s4", ""))
+	if len(l.Holders) != 1 || len(l.Errors) != 1 || s.RestartSafe {
+		t.Errorf("%+v", s)
 	}
-	s = merge([]server.Answer{a}, time.Now())
-	if len(s.Locks) != 1 || s.Locks[0].Holder != nil {
-		t.Errorf("%+v", s.Locks)
+	s, l = merge(a)
+	if len(l.Holders) != 0 {
+		t.Errorf("%+v", l)
 	}
 	var out bytes.Buffer
 	if err := s.print(&out); err != nil {
@@ -96,13 +127,100 @@ func TestStandingUnknown(t *testing.T) {
 
 // TestNobodyIsInside: too few supports for anybody to be inside.
 func TestNobodyIsInside(t *testing.T) {
-	l := merge([]server.Answer{
+	_, l := merge(
 		answer("s1", "x:3s", "y:4s"), answer("s2", "y:4s"), answer("s3", "z:1s"), answer("s4", "u:5s", "v:6s", "x:3s"),
-	}, time.Now()).Locks[0]
-	if l.Holder != nil || len(l.Waiters) != 5 || l.Waiters[0].ID != "v" {
-		t.Errorf("holder %+v, waiters %+v", l.Holder, l.Waiters)
+	)
+	if len(l.Holders) != 0 || len(l.Waiters) != 5 || l.Waiters[0].ID != "v" {
+		t.Errorf("holders %+v, waiters %+v", l.Holders, l.Waiters)
 	}
-	if text := waiters(l.Waiters); text != "label v (6s), label u (5s), label y (4s), and 2 more" {
+	if text := waiters(l.Waiters, 7); text != "label v (6s), label u (5s), label y (4s), and 4 more" {
 		t.Errorf("waiters %q", text)
+	}
+}
+
+// TestRestartSafe: the operator is told to restart a server only when no holder
+// would lose its lock for it.
+func TestRestartSafe(t *testing.T) {
+	silent := answer("s4", "x:9s")
+	silent.Status.Locks[0].Holder.Live = false // it remembers x, which it has no session with
+	forgetful := answer("s4", "")
+	for _, x := range []struct {
+		name    string
+		answers []server.Answer
+		safe    bool
+		live    int
+		budget  int
+	}{
+		{"all support it", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), answer("s4", "x:9s")}, true, 4, 2},
+		{"one has forgotten", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), forgetful}, true, 3, 1},
+		{"one has no session", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), silent}, true, 3, 1},
+		{"two are left", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "y:1s"), silent}, false, 2, 0},
+	} {
+		s, l := merge(x.answers...)
+		if s.RestartSafe != x.safe || s.LossBudget != x.budget || len(l.Holders) != 1 {
+			t.Errorf("%s: %+v", x.name, s)
+			continue
+		}
+		if h := l.Holders[0]; h.ID != "x" || h.SupportsLive != x.live || h.SupportsNeeded != 2 || h.LossBudget != x.budget {
+			t.Errorf("%s: holder %+v", x.name, h)
+		}
+	}
+	// One support less than are needed: nobody is shown as a holder.
+	if _, l := merge(answer("s1", "x:9s"), answer("s2", "y:1s"), answer("s3", "z:1s"), silent); len(l.Holders) != 0 {
+		t.Errorf("holders %+v", l.Holders)
+	}
+}
+
+// TestRestartWhenSafe: the expression of docs/cli.md, run as it stands there, lets a
+// script restart every server in turn under a lock that is held throughout.
+func TestRestartWhenSafe(t *testing.T) {
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Skip("SKIPPED: jq is not installed, so that the expression in docs/cli.md is not tried")
+	}
+	text, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, expression, found := strings.Cut(string(text), "until poundlock status")
+	expression, _, _ = strings.Cut(expression, "; do")
+	if !found || !strings.Contains(expression, "restart_safe") {
+		t.Fatal("docs/cli.md has no such expression")
+	}
+	s := newStage(t)
+	grant, err := s.client.Mutex("held").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer grant.Unlock()
+	safe := func() bool {
+		t.Helper()
+		c := exec.Command("sh", "-c", `poundlock() { "$POUNDLOCK_TEST_PROGRAM" "$@"; }; poundlock status`+expression)
+		c.Env = append(os.Environ(), runAsProgram+"=1", "POUNDLOCK_TEST_PROGRAM="+os.Args[0],
+			"POUNDLOCK_CLOCK_BOUND="+s.flags[1], "POUNDLOCK_SERVERS="+s.flags[3])
+		out, err := c.CombinedOutput()
+		if err != nil && !strings.HasPrefix(string(out), "false") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return err == nil
+	}
+	await := func(want bool) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); safe() != want; {
+			if time.Now().After(end) {
+				t.Fatalf("restart_safe is not %v", want)
+			}
+		}
+	}
+	await(true)
+	if err := s.local.Stop(1); err != nil {
+		t.Fatal(err)
+	}
+	await(false)
+	if err := s.local.Start(1); err != nil {
+		t.Fatal(err)
+	}
+	await(true)
+	if err := grant.Context().Err(); err != nil {
+		t.Error(err)
 	}
 }

@@ -35,15 +35,18 @@ type Lock struct {
 	Kind    string    `json:"kind"`
 	Holder  *Request  `json:"holder,omitempty"` // whom this server supports: inside only if a quorum does
 	Waiters []Request `json:"waiters"`          // in the order of service, the first hundred
+	Waiting int       `json:"waiting"`          // how many there are
 	Error   string    `json:"error,omitempty"`  // why holder and waiters are not known here
 }
 
 // A Request is a client that holds or wants a lock.
 type Request struct {
-	ID    string `json:"id"`
-	Label string `json:"label,omitempty"`        // absent when the server has no session with it
-	AgeMS int64  `json:"age_ms,omitempty"`       // since it asked, by two clocks; absent where unknown
-	Token uint64 `json:"token,omitempty,string"` // of its grant; absent where unknown
+	ID      string `json:"id"`
+	Request string `json:"request,omitempty"`      // which one of the client's: node.RequestID
+	Label   string `json:"label,omitempty"`        // absent when the server has no session with it
+	Live    bool   `json:"live,omitempty"`         // the server has a session with it, whose lease is not over
+	AgeMS   int64  `json:"age_ms,omitempty"`       // since it asked, by two clocks; absent where unknown
+	Token   uint64 `json:"token,omitempty,string"` // of its grant; absent where unknown
 }
 
 // What a Query asks for.
@@ -55,9 +58,11 @@ const (
 
 // A Query asks for one page of a Status.
 type Query struct {
-	Ask   string `json:"ask"`             // Sessions, Locks or OneLock
-	Name  []byte `json:"name,omitempty"`  // of the lock, with OneLock
-	After []byte `json:"after,omitempty"` // the Last of the page before
+	Ask    string `json:"ask"`              // Sessions, Locks or OneLock
+	Name   []byte `json:"name,omitempty"`   // of the lock, with OneLock
+	Prefix []byte `json:"prefix,omitempty"` // of the names, with Locks
+	After  []byte `json:"after,omitempty"`  // the Last of the page before
+	Limit  int    `json:"limit,omitempty"`  // how many locks at most. Default: as many as a page holds
 }
 
 // A Page is a part of a Status. Last is its last id or name, byte for byte: a name

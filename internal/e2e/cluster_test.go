@@ -164,6 +164,8 @@ func (c *cluster) run(args ...string) (out string, code int, err error) {
 // status is what the tests read of the JSON of poundlock status.
 type status struct {
 	Quorum, Reachable int
+	RestartSafe       bool `json:"restart_safe"`
+	LossBudget        int  `json:"loss_budget"`
 	Servers           []struct {
 		Name, Incarnation, Error string
 		Reachable                bool
@@ -171,9 +173,17 @@ type status struct {
 	}
 	Locks []struct {
 		Name, Kind string
-		Holder     *request
+		Holders    []holder
 		Waiters    []request
 	}
+}
+
+type holder struct {
+	ID, Label      string
+	AgeMS          int64 `json:"age_ms"`
+	SupportsLive   int   `json:"supports_live"`
+	SupportsNeeded int   `json:"supports_needed"`
+	LossBudget     int   `json:"loss_budget"`
 }
 
 type request struct {

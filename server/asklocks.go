@@ -1,0 +1,102 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"github.com/poundlock/poundlock/internal/control"
+)
+
+// A LockQuery says which locks to ask for.
+type LockQuery struct {
+	Prefix string // of their names
+	Few    int    // ask for so many at a time, where not more are wanted. 0: as many as a page holds
+}
+
+// Locks gives what the servers know about each lock to f, in the order of the
+// names, until it returns false: same[i] is what server i knows about that name, nil
+// for nothing. It asks the servers whose answers are without an error, notes there
+// what goes wrong, and keeps few pages in memory.
+func (o *Observer) Locks(ctx context.Context, answers []Answer, q LockQuery, f func(same []*Lock) bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	streams := make([]stream, len(o.servers))
+	done := make(chan struct{})
+	for id := range streams {
+		streams[id].pages = make(chan []Lock, 1)
+	}
+	go func() {
+		defer close(done)
+		o.all(func(id int) {
+			s := &streams[id]
+			defer close(s.pages)
+			if answers[id].Err != nil {
+				return
+			}
+			query := control.Query{Ask: control.Locks, Prefix: []byte(q.Prefix), Limit: q.Few}
+			s.err = o.pages(ctx, id, query, func(p control.Page) bool {
+				select {
+				case s.pages <- p.Locks:
+					return true
+				case <-ctx.Done():
+					return false
+				}
+			})
+		})
+	}()
+	whole := merge(streams, f)
+	cancel()
+	<-done
+	for id := range streams {
+		if whole && answers[id].Err == nil {
+			answers[id].Err = streams[id].err
+		}
+	}
+}
+
+// A stream is the locks of one server, page by page.
+type stream struct {
+	pages chan []Lock
+	page  []Lock // what is left of the page in hand
+	err   error  // why the pages ended early, once pages is closed
+}
+
+// head is the next lock of the stream, nil at its end.
+func (s *stream) head() *Lock {
+	for len(s.page) == 0 {
+		page, ok := <-s.pages
+		if !ok {
+			return nil
+		}
+		s.page = page
+	}
+	return &s.page[0]
+}
+
+// merge puts the streams together by name. It reports false when f ended it.
+func merge(streams []stream, f func(same []*Lock) bool) (whole bool) {
+	for {
+		same := make([]*Lock, len(streams))
+		for i := range streams {
+			same[i] = streams[i].head()
+		}
+		first := ""
+		for _, l := range same {
+			if l != nil && (first == "" || l.Name < first) {
+				first = l.Name
+			}
+		}
+		for i, l := range same {
+			if l != nil && l.Name != first {
+				same[i] = nil
+			} else if l != nil {
+				streams[i].page = streams[i].page[1:]
+			}
+		}
+		if !slices.ContainsFunc(same, func(l *Lock) bool { return l != nil }) {
+			return true
+		}
+		if !f(same) {
+			return false
+		}
+	}
+}

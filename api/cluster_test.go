@@ -170,6 +170,10 @@ func TestProtocols(t *testing.T) {
 			_, err = c.Lock(ctx, &pb.LockRequest{SessionId: id, Names: []string{"a"}, GrantId: "mine"})
 			wantFailure(t, "other names", err, connect.CodeInvalidArgument, pb.Reason_REASON_OTHER_NAMES)
 
+			holder, err := c.Holder(ctx, &pb.HolderRequest{Name: "b"})
+			if err != nil || !holder.Held || holder.Token != 0 && holder.Token != g.Tokens[1] {
+				t.Errorf("holder: %v, %v, want token %d or 0", holder, err, g.Tokens[1])
+			}
 			other := open(t, c, 10*time.Second)
 			_, err = c.Lock(ctx, &pb.LockRequest{SessionId: other, Names: []string{"a"}, Try: true})
 			wantFailure(t, "try", err, connect.CodeFailedPrecondition, pb.Reason_REASON_NOT_ACQUIRED)
@@ -184,6 +188,10 @@ func TestProtocols(t *testing.T) {
 			status, err := c.Status(ctx, &pb.StatusRequest{SessionId: id})
 			if err != nil || len(status.Grants) != 1 || status.Grants[0].State != pb.State_STATE_HELD || status.Label != "test" {
 				t.Errorf("status: %v, %v", status, err)
+			}
+			holder, err = c.Holder(ctx, &pb.HolderRequest{Name: "nobody's"})
+			if err != nil || holder.Held {
+				t.Errorf("holder of nothing: %v, %v", holder, err)
 			}
 			for range 2 { // again, as after a network error
 				if _, err := c.Release(ctx, &pb.ReleaseRequest{SessionId: id, GrantId: "mine"}); err != nil {
@@ -527,4 +535,3 @@ func TestStop(t *testing.T) {
 		t.Error(err)
 	}
 }
-

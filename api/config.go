@@ -39,6 +39,7 @@ const (
 	maxGrantID   = 64
 	maxLabel     = 256
 	maxBody      = 64 << 10
+	maxAsking    = 8 // calls of Holder that the servers are asked for at once; others wait
 	// maxReleased is how many of the grants that a session has released it still
 	// knows, so that a Release can be repeated.
 	maxReleased = 128

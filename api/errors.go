@@ -16,7 +16,7 @@ var codes = map[pb.Reason]connect.Code{
 	pb.Reason_REASON_INVALID:         connect.CodeInvalidArgument,
 	pb.Reason_REASON_UNKNOWN_SESSION: connect.CodeNotFound,
 	pb.Reason_REASON_UNKNOWN_GRANT:   connect.CodeNotFound,
-	pb.Reason_REASON_NOT_ACQUIRED:    connect.CodeFailedPrecondition, // or deadline_exceeded: see acquireError
+	pb.Reason_REASON_NOT_ACQUIRED:    connect.CodeFailedPrecondition, // or deadline_exceeded: see clusterError
 	pb.Reason_REASON_NO_QUORUM:       connect.CodeUnavailable,
 	pb.Reason_REASON_LOST:            connect.CodeAborted,
 	pb.Reason_REASON_RELEASED:        connect.CodeFailedPrecondition,
@@ -38,8 +38,8 @@ func failure(code connect.Code, reason pb.Reason, err error) *connect.Error {
 	return failed
 }
 
-// acquireError says why a grant was not acquired.
-func acquireError(err error) *connect.Error {
+// clusterError says why the cluster did not do what was asked for.
+func clusterError(err error) *connect.Error {
 	switch {
 	case errors.Is(err, poundlock.ErrNoQuorum):
 		return failure(connect.CodeUnavailable, pb.Reason_REASON_NO_QUORUM, err)

@@ -32,7 +32,7 @@ type fakeLocks struct {
 func newFake(t *testing.T, l Limits) (*Service, *fakeLocks) {
 	t.Helper()
 	f := &fakeLocks{lease: 8 * time.Second, free: make(chan struct{}), held: map[string]*fakeSection{}}
-	s := newService(l.withDefaults(), slog.New(slog.DiscardHandler), f.healthy, f.acquire)
+	s := newService(f, l.withDefaults(), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		if err := s.Shutdown(context.Background()); err != nil {
 			t.Error(err)
@@ -48,6 +48,15 @@ func (f *fakeLocks) healthy() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.failed
+}
+
+func (f *fakeLocks) holder(_ context.Context, name string) (poundlock.Leader, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.held[name]; c != nil {
+		return poundlock.Leader{ID: "fake", Token: c.tokens[0]}, f.failed
+	}
+	return poundlock.Leader{}, f.failed
 }
 
 func (f *fakeLocks) acquire(ctx context.Context, names []string, try bool) (section, error) {

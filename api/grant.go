@@ -8,7 +8,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	pb "github.com/poundlock/poundlock/api/poundlockv1"
-	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/internal/slots"
 )
 
 // A grant is what one Lock asked for: waiting, held, lost or released. Guarded by
@@ -45,13 +45,8 @@ func (s *Service) check(r *pb.LockRequest) (request, error) {
 	if len(r.Names) == 0 || len(r.Names) > maxNames {
 		return want, failf(pb.Reason_REASON_INVALID, "%d names: want 1 to %d", len(r.Names), maxNames)
 	}
-	for i, name := range want.names {
-		if err := transport.CheckName(name); err != nil {
-			return want, failf(pb.Reason_REASON_INVALID, "names: %w", err)
-		}
-		if i > 0 && name == want.names[i-1] {
-			return want, failf(pb.Reason_REASON_INVALID, "names: %q is there twice", name)
-		}
+	if err := slots.CheckNames(want.names); err != nil {
+		return want, failf(pb.Reason_REASON_INVALID, "names: %w", err)
 	}
 	if r.WaitMs != nil {
 		if want.wait = time.Duration(*r.WaitMs) * time.Millisecond; want.wait <= 0 || want.wait > maxWait {
@@ -106,7 +101,7 @@ func (s *Service) join(ctx context.Context, x *session, want request) (*grant, e
 	attempt, cancel := context.WithDeadline(context.Background(), end)
 	g.cancel = cancel
 	s.running.Go(func() {
-		c, err := s.acquire(attempt, want.names, want.try)
+		c, err := s.cluster.acquire(attempt, want.names, want.try)
 		s.decide(g, c, err)
 	})
 	return g, nil
@@ -135,7 +130,7 @@ func (s *Service) decide(g *grant, c section, err error) {
 	switch {
 	case !wanted:
 	case err != nil:
-		g.err, g.reason = acquireError(err), err.Error()
+		g.err, g.reason = clusterError(err), err.Error()
 		s.forget(g)
 	default:
 		g.state, g.section, g.tokens = pb.State_STATE_HELD, c, c.Tokens()
@@ -168,7 +163,7 @@ func (s *Service) await(ctx context.Context, g *grant) error {
 	case s.isClosing():
 		err = shuttingDown()
 	case ctx.Err() != nil:
-		err = acquireError(ctx.Err())
+		err = clusterError(ctx.Err())
 	}
 	var left section
 	if err != nil && g.callers == 0 && (g.state == pb.State_STATE_WAITING || g.state == pb.State_STATE_HELD) {

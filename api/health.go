@@ -17,7 +17,7 @@ func (s *Service) Check(_ context.Context, r *grpchealth.CheckRequest) (*grpchea
 		return nil, connect.NewError(connect.CodeNotFound,
 			fmt.Errorf("no service %.100q: want %q or none", r.Service, pb.LockServiceName))
 	}
-	if s.isClosing() || s.healthy() != nil {
+	if s.isClosing() || s.cluster.healthy() != nil {
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
 	}
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil

@@ -2,80 +2,44 @@ package api
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/poundlock/poundlock"
 )
 
-// A section is the critical sections of a grant.
+// A section is what a grant holds, a poundlock.Grant: one critical section for each
+// of its locks.
 type section interface {
 	Tokens() []uint64
-	Context() context.Context // ends when one of them is lost
-	LeaseEnd() time.Time      // of the one that is certain for the shortest time
+	Context() context.Context // ends when one of the locks is lost
+	LeaseEnd() time.Time
 	Unlock() error
 }
 
-// enter takes locks of a client one after the other, in the order of their names.
-func enter(ctx context.Context, c *poundlock.Client, names []string, try bool) (section, error) {
-	several := &sections{}
-	several.ctx, several.cancel = context.WithCancelCause(context.Background())
-	for _, name := range names {
-		m := c.Mutex(name)
-		lock := m.Lock
-		if try {
-			lock = m.TryLock
-		}
-		g, err := lock(ctx)
-		if err == nil {
-			several.add(g)
-			if g = several.grants[0]; several.ctx.Err() == nil {
-				continue
-			}
-			err = context.Cause(several.ctx)
-		}
-		several.Unlock()
+// A cluster is what a Service needs of a poundlock.Client.
+type cluster interface {
+	acquire(ctx context.Context, names []string, try bool) (section, error)
+	holder(ctx context.Context, name string) (poundlock.Leader, error)
+	healthy() error
+}
+
+type client struct{ *poundlock.Client }
+
+func (c client) acquire(ctx context.Context, names []string, try bool) (section, error) {
+	lock := c.Locks(names...).Lock
+	if try {
+		lock = c.Locks(names...).TryLock
+	}
+	g, err := lock(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return several, nil
+	return g, nil
 }
 
-// sections are the critical sections of several locks.
-type sections struct {
-	grants []*poundlock.Grant
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+// holder is the leader of the election whose lock has this name.
+func (c client) holder(ctx context.Context, name string) (poundlock.Leader, error) {
+	return c.Election(name).Leader(ctx)
 }
 
-func (s *sections) add(g *poundlock.Grant) {
-	s.grants = append(s.grants, g)
-	context.AfterFunc(g.Context(), func() { s.cancel(context.Cause(g.Context())) })
-}
-
-func (s *sections) Context() context.Context { return s.ctx }
-
-func (s *sections) Tokens() []uint64 {
-	tokens := make([]uint64, len(s.grants))
-	for i, g := range s.grants {
-		tokens[i] = g.Token()
-	}
-	return tokens
-}
-
-func (s *sections) LeaseEnd() time.Time {
-	end := s.grants[0].LeaseEnd()
-	for _, g := range s.grants {
-		if e := g.LeaseEnd(); e.Before(end) {
-			end = e
-		}
-	}
-	return end
-}
-
-func (s *sections) Unlock() error {
-	var errs []error
-	for _, g := range s.grants {
-		errs = append(errs, g.Unlock())
-	}
-	return errors.Join(errs...)
-}
+func (c client) healthy() error { return c.Healthy() }

@@ -9,18 +9,19 @@ import (
 	"connectrpc.com/connect"
 
 	pb "github.com/poundlock/poundlock/api/poundlockv1"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // A Service is the API of one process: its sessions, and what they hold.
 type Service struct {
-	acquire func(ctx context.Context, names []string, try bool) (section, error)
-	healthy func() error
+	cluster cluster
 	limits  Limits
 	log     *slog.Logger
 	closing chan struct{}  // closed when Shutdown begins
-	running sync.WaitGroup // attempts, and ends of grants that keep a promise
+	running sync.WaitGroup // attempts
+	asking  chan struct{}  // has a token for each question to the servers, which refuse too many
 
-	mu       sync.Mutex // never held while calling acquire or a section
+	mu       sync.Mutex // never held while calling the cluster or a section
 	sessions map[string]*session
 	locks    int // held, lost or waited for
 }
@@ -31,22 +32,16 @@ func New(c Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newService(c.Limits, c.Log, c.Client.Healthy,
-		func(ctx context.Context, names []string, try bool) (section, error) {
-			return enter(ctx, c.Client, names, try)
-		}), nil
+	return newService(client{c.Client}, c.Limits, c.Log), nil
 }
 
-func newService(
-	l Limits, log *slog.Logger, healthy func() error,
-	acquire func(ctx context.Context, names []string, try bool) (section, error),
-) *Service {
+func newService(c cluster, l Limits, log *slog.Logger) *Service {
 	return &Service{
-		acquire:  acquire,
-		healthy:  healthy,
+		cluster:  c,
 		limits:   l,
 		log:      log,
 		closing:  make(chan struct{}),
+		asking:   make(chan struct{}, maxAsking),
 		sessions: map[string]*session{},
 	}
 }
@@ -152,6 +147,24 @@ func (s *Service) Status(_ context.Context, r *pb.StatusRequest) (*pb.StatusResp
 		answer.Grants = append(answer.Grants, s.describe(g))
 	}
 	return answer, nil
+}
+
+// Holder tells who holds a lock, in this process or elsewhere.
+func (s *Service) Holder(ctx context.Context, r *pb.HolderRequest) (*pb.HolderResponse, error) {
+	if err := transport.CheckName(r.Name); err != nil {
+		return nil, failf(pb.Reason_REASON_INVALID, "name: %w", err)
+	}
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	case <-ctx.Done():
+		return nil, clusterError(ctx.Err())
+	}
+	l, err := s.cluster.holder(ctx, r.Name)
+	if err != nil {
+		return nil, clusterError(err)
+	}
+	return &pb.HolderResponse{Held: l.ID != "", ClientId: l.ID, Label: l.Label, Token: l.Token}, nil
 }
 
 // Watch sends events until the client goes or the session ends.

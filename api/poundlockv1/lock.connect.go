@@ -46,6 +46,8 @@ const (
 	LockServiceReleaseProcedure = "/poundlock.v1.LockService/Release"
 	// LockServiceStatusProcedure is the fully-qualified name of the LockService's Status RPC.
 	LockServiceStatusProcedure = "/poundlock.v1.LockService/Status"
+	// LockServiceHolderProcedure is the fully-qualified name of the LockService's Holder RPC.
+	LockServiceHolderProcedure = "/poundlock.v1.LockService/Holder"
 	// LockServiceWatchProcedure is the fully-qualified name of the LockService's Watch RPC.
 	LockServiceWatchProcedure = "/poundlock.v1.LockService/Watch"
 )
@@ -66,6 +68,9 @@ type LockServiceClient interface {
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Status tells what the session holds and waits for.
 	Status(context.Context, *StatusRequest) (*StatusResponse, error)
+	// Holder tells who holds a lock, whether a session of this process or not. It
+	// needs no session, and HTTP may use GET.
+	Holder(context.Context, *HolderRequest) (*HolderResponse, error)
 	// Watch tells what becomes of the session's grants, beginning with those that
 	// there are. The session needs no renewals while the stream is open; when it is
 	// cut, the lease starts.
@@ -119,6 +124,13 @@ func NewLockServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(lockServiceMethods.ByName("Status")),
 			connect.WithClientOptions(opts...),
 		),
+		holder: connect.NewClient[HolderRequest, HolderResponse](
+			httpClient,
+			baseURL+LockServiceHolderProcedure,
+			connect.WithSchema(lockServiceMethods.ByName("Holder")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		watch: connect.NewClient[WatchRequest, WatchResponse](
 			httpClient,
 			baseURL+LockServiceWatchProcedure,
@@ -136,6 +148,7 @@ type lockServiceClient struct {
 	lock         *connect.Client[LockRequest, LockResponse]
 	release      *connect.Client[ReleaseRequest, ReleaseResponse]
 	status       *connect.Client[StatusRequest, StatusResponse]
+	holder       *connect.Client[HolderRequest, HolderResponse]
 	watch        *connect.Client[WatchRequest, WatchResponse]
 }
 
@@ -193,6 +206,15 @@ func (c *lockServiceClient) Status(ctx context.Context, req *StatusRequest) (*St
 	return nil, err
 }
 
+// Holder calls poundlock.v1.LockService.Holder.
+func (c *lockServiceClient) Holder(ctx context.Context, req *HolderRequest) (*HolderResponse, error) {
+	response, err := c.holder.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Watch calls poundlock.v1.LockService.Watch.
 func (c *lockServiceClient) Watch(ctx context.Context, req *WatchRequest) (*connect.ServerStreamForClient[WatchResponse], error) {
 	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
@@ -214,6 +236,9 @@ type LockServiceHandler interface {
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Status tells what the session holds and waits for.
 	Status(context.Context, *StatusRequest) (*StatusResponse, error)
+	// Holder tells who holds a lock, whether a session of this process or not. It
+	// needs no session, and HTTP may use GET.
+	Holder(context.Context, *HolderRequest) (*HolderResponse, error)
 	// Watch tells what becomes of the session's grants, beginning with those that
 	// there are. The session needs no renewals while the stream is open; when it is
 	// cut, the lease starts.
@@ -263,6 +288,13 @@ func NewLockServiceHandler(svc LockServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(lockServiceMethods.ByName("Status")),
 		connect.WithHandlerOptions(opts...),
 	)
+	lockServiceHolderHandler := connect.NewUnaryHandlerSimple(
+		LockServiceHolderProcedure,
+		svc.Holder,
+		connect.WithSchema(lockServiceMethods.ByName("Holder")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	lockServiceWatchHandler := connect.NewServerStreamHandlerSimple(
 		LockServiceWatchProcedure,
 		svc.Watch,
@@ -283,6 +315,8 @@ func NewLockServiceHandler(svc LockServiceHandler, opts ...connect.HandlerOption
 			lockServiceReleaseHandler.ServeHTTP(w, r)
 		case LockServiceStatusProcedure:
 			lockServiceStatusHandler.ServeHTTP(w, r)
+		case LockServiceHolderProcedure:
+			lockServiceHolderHandler.ServeHTTP(w, r)
 		case LockServiceWatchProcedure:
 			lockServiceWatchHandler.ServeHTTP(w, r)
 		default:
@@ -316,6 +350,10 @@ func (UnimplementedLockServiceHandler) Release(context.Context, *ReleaseRequest)
 
 func (UnimplementedLockServiceHandler) Status(context.Context, *StatusRequest) (*StatusResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("poundlock.v1.LockService.Status is not implemented"))
+}
+
+func (UnimplementedLockServiceHandler) Holder(context.Context, *HolderRequest) (*HolderResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("poundlock.v1.LockService.Holder is not implemented"))
 }
 
 func (UnimplementedLockServiceHandler) Watch(context.Context, *WatchRequest, *connect.ServerStream[WatchResponse]) error {

@@ -803,6 +803,124 @@ func (x *StatusResponse) GetGrants() []*Grant {
 	return nil
 }
 
+// HolderRequest names a lock.
+type HolderRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HolderRequest) Reset() {
+	*x = HolderRequest{}
+	mi := &file_poundlock_v1_lock_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HolderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HolderRequest) ProtoMessage() {}
+
+func (x *HolderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_poundlock_v1_lock_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HolderRequest.ProtoReflect.Descriptor instead.
+func (*HolderRequest) Descriptor() ([]byte, []int) {
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *HolderRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// HolderResponse is what the servers of the cluster know. It may be over when the
+// answer arrives.
+type HolderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Held  bool                   `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"`
+	// The client of the cluster: a process of its own, or one that serves this API
+	// and stands for all its sessions.
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	Label    string `protobuf:"bytes,3,opt,name=label,proto3" json:"label,omitempty"`
+	// 0 where the servers do not know it.
+	Token         uint64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HolderResponse) Reset() {
+	*x = HolderResponse{}
+	mi := &file_poundlock_v1_lock_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HolderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HolderResponse) ProtoMessage() {}
+
+func (x *HolderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_poundlock_v1_lock_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HolderResponse.ProtoReflect.Descriptor instead.
+func (*HolderResponse) Descriptor() ([]byte, []int) {
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *HolderResponse) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *HolderResponse) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *HolderResponse) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *HolderResponse) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
 // WatchRequest names a session.
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -813,7 +931,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[12]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +943,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[12]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +956,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{12}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchRequest) GetSessionId() string {
@@ -859,7 +977,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[13]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -871,7 +989,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[13]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +1002,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{13}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchResponse) GetGrant() *Grant {
@@ -916,7 +1034,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1046,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1059,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{14}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Grant) GetGrantId() string {
@@ -996,7 +1114,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1126,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1139,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{15}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Failure) GetReason() Reason {
@@ -1078,7 +1196,14 @@ const file_poundlock_v1_lock_proto_rawDesc = "" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x19\n" +
 	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\x12+\n" +
-	"\x06grants\x18\x03 \x03(\v2\x13.poundlock.v1.GrantR\x06grants\"-\n" +
+	"\x06grants\x18\x03 \x03(\v2\x13.poundlock.v1.GrantR\x06grants\"#\n" +
+	"\rHolderRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"m\n" +
+	"\x0eHolderResponse\x12\x12\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\x12\x1b\n" +
+	"\tclient_id\x18\x02 \x01(\tR\bclientId\x12\x14\n" +
+	"\x05label\x18\x03 \x01(\tR\x05label\x12\x14\n" +
+	"\x05token\x18\x04 \x01(\x04R\x05token\"-\n" +
 	"\fWatchRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\":\n" +
@@ -1114,14 +1239,15 @@ const file_poundlock_v1_lock_proto_rawDesc = "" +
 	"\x12REASON_OTHER_NAMES\x10\b\x12\x10\n" +
 	"\fREASON_LIMIT\x10\t\x12\x18\n" +
 	"\x14REASON_SHUTTING_DOWN\x10\n" +
-	"2\x9f\x04\n" +
+	"2\xe9\x04\n" +
 	"\vLockService\x12R\n" +
 	"\vOpenSession\x12 .poundlock.v1.OpenSessionRequest\x1a!.poundlock.v1.OpenSessionResponse\x12U\n" +
 	"\fRenewSession\x12!.poundlock.v1.RenewSessionRequest\x1a\".poundlock.v1.RenewSessionResponse\x12U\n" +
 	"\fCloseSession\x12!.poundlock.v1.CloseSessionRequest\x1a\".poundlock.v1.CloseSessionResponse\x12=\n" +
 	"\x04Lock\x12\x19.poundlock.v1.LockRequest\x1a\x1a.poundlock.v1.LockResponse\x12F\n" +
 	"\aRelease\x12\x1c.poundlock.v1.ReleaseRequest\x1a\x1d.poundlock.v1.ReleaseResponse\x12C\n" +
-	"\x06Status\x12\x1b.poundlock.v1.StatusRequest\x1a\x1c.poundlock.v1.StatusResponse\x12B\n" +
+	"\x06Status\x12\x1b.poundlock.v1.StatusRequest\x1a\x1c.poundlock.v1.StatusResponse\x12H\n" +
+	"\x06Holder\x12\x1b.poundlock.v1.HolderRequest\x1a\x1c.poundlock.v1.HolderResponse\"\x03\x90\x02\x01\x12B\n" +
 	"\x05Watch\x12\x1a.poundlock.v1.WatchRequest\x1a\x1b.poundlock.v1.WatchResponse0\x01B0Z.github.com/poundlock/poundlock/api/poundlockv1b\x06proto3"
 
 var (
@@ -1137,7 +1263,7 @@ func file_poundlock_v1_lock_proto_rawDescGZIP() []byte {
 }
 
 var file_poundlock_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_poundlock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_poundlock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_poundlock_v1_lock_proto_goTypes = []any{
 	(State)(0),                   // 0: poundlock.v1.State
 	(Reason)(0),                  // 1: poundlock.v1.Reason
@@ -1153,15 +1279,17 @@ var file_poundlock_v1_lock_proto_goTypes = []any{
 	(*ReleaseResponse)(nil),      // 11: poundlock.v1.ReleaseResponse
 	(*StatusRequest)(nil),        // 12: poundlock.v1.StatusRequest
 	(*StatusResponse)(nil),       // 13: poundlock.v1.StatusResponse
-	(*WatchRequest)(nil),         // 14: poundlock.v1.WatchRequest
-	(*WatchResponse)(nil),        // 15: poundlock.v1.WatchResponse
-	(*Grant)(nil),                // 16: poundlock.v1.Grant
-	(*Failure)(nil),              // 17: poundlock.v1.Failure
+	(*HolderRequest)(nil),        // 14: poundlock.v1.HolderRequest
+	(*HolderResponse)(nil),       // 15: poundlock.v1.HolderResponse
+	(*WatchRequest)(nil),         // 16: poundlock.v1.WatchRequest
+	(*WatchResponse)(nil),        // 17: poundlock.v1.WatchResponse
+	(*Grant)(nil),                // 18: poundlock.v1.Grant
+	(*Failure)(nil),              // 19: poundlock.v1.Failure
 }
 var file_poundlock_v1_lock_proto_depIdxs = []int32{
-	16, // 0: poundlock.v1.LockResponse.grant:type_name -> poundlock.v1.Grant
-	16, // 1: poundlock.v1.StatusResponse.grants:type_name -> poundlock.v1.Grant
-	16, // 2: poundlock.v1.WatchResponse.grant:type_name -> poundlock.v1.Grant
+	18, // 0: poundlock.v1.LockResponse.grant:type_name -> poundlock.v1.Grant
+	18, // 1: poundlock.v1.StatusResponse.grants:type_name -> poundlock.v1.Grant
+	18, // 2: poundlock.v1.WatchResponse.grant:type_name -> poundlock.v1.Grant
 	0,  // 3: poundlock.v1.Grant.state:type_name -> poundlock.v1.State
 	1,  // 4: poundlock.v1.Failure.reason:type_name -> poundlock.v1.Reason
 	2,  // 5: poundlock.v1.LockService.OpenSession:input_type -> poundlock.v1.OpenSessionRequest
@@ -1170,16 +1298,18 @@ var file_poundlock_v1_lock_proto_depIdxs = []int32{
 	8,  // 8: poundlock.v1.LockService.Lock:input_type -> poundlock.v1.LockRequest
 	10, // 9: poundlock.v1.LockService.Release:input_type -> poundlock.v1.ReleaseRequest
 	12, // 10: poundlock.v1.LockService.Status:input_type -> poundlock.v1.StatusRequest
-	14, // 11: poundlock.v1.LockService.Watch:input_type -> poundlock.v1.WatchRequest
-	3,  // 12: poundlock.v1.LockService.OpenSession:output_type -> poundlock.v1.OpenSessionResponse
-	5,  // 13: poundlock.v1.LockService.RenewSession:output_type -> poundlock.v1.RenewSessionResponse
-	7,  // 14: poundlock.v1.LockService.CloseSession:output_type -> poundlock.v1.CloseSessionResponse
-	9,  // 15: poundlock.v1.LockService.Lock:output_type -> poundlock.v1.LockResponse
-	11, // 16: poundlock.v1.LockService.Release:output_type -> poundlock.v1.ReleaseResponse
-	13, // 17: poundlock.v1.LockService.Status:output_type -> poundlock.v1.StatusResponse
-	15, // 18: poundlock.v1.LockService.Watch:output_type -> poundlock.v1.WatchResponse
-	12, // [12:19] is the sub-list for method output_type
-	5,  // [5:12] is the sub-list for method input_type
+	14, // 11: poundlock.v1.LockService.Holder:input_type -> poundlock.v1.HolderRequest
+	16, // 12: poundlock.v1.LockService.Watch:input_type -> poundlock.v1.WatchRequest
+	3,  // 13: poundlock.v1.LockService.OpenSession:output_type -> poundlock.v1.OpenSessionResponse
+	5,  // 14: poundlock.v1.LockService.RenewSession:output_type -> poundlock.v1.RenewSessionResponse
+	7,  // 15: poundlock.v1.LockService.CloseSession:output_type -> poundlock.v1.CloseSessionResponse
+	9,  // 16: poundlock.v1.LockService.Lock:output_type -> poundlock.v1.LockResponse
+	11, // 17: poundlock.v1.LockService.Release:output_type -> poundlock.v1.ReleaseResponse
+	13, // 18: poundlock.v1.LockService.Status:output_type -> poundlock.v1.StatusResponse
+	15, // 19: poundlock.v1.LockService.Holder:output_type -> poundlock.v1.HolderResponse
+	17, // 20: poundlock.v1.LockService.Watch:output_type -> poundlock.v1.WatchResponse
+	13, // [13:21] is the sub-list for method output_type
+	5,  // [5:13] is the sub-list for method input_type
 	5,  // [5:5] is the sub-list for extension type_name
 	5,  // [5:5] is the sub-list for extension extendee
 	0,  // [0:5] is the sub-list for field type_name
@@ -1197,7 +1327,7 @@ func file_poundlock_v1_lock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_poundlock_v1_lock_proto_rawDesc), len(file_poundlock_v1_lock_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

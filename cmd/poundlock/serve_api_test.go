@@ -2,16 +2,14 @@ package main
 
 import (
 	"bufio"
-	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"reflect"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,20 +18,28 @@ import (
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
-// startAPI starts four servers, processes of their own, the first with an API, and
-// returns the address of that.
-func startAPI(t *testing.T, flags ...string) (addr string, first *exec.Cmd) {
+// An apiCluster is four servers, processes of their own, the first with an API.
+type apiCluster struct {
+	addr    string // of the API
+	servers string // as --servers takes them
+	first   *exec.Cmd
+}
+
+func startAPI(t *testing.T, flags ...string) *apiCluster {
 	t.Helper()
 	dir := proctest.SocketDir(t)
 	var table []string
 	for i := range 4 {
 		table = append(table, fmt.Sprintf("s%d=unix:%s/s%d", i+1, dir, i+1))
 	}
+	cluster := &apiCluster{servers: strings.Join(table, ",")}
 	for i := range 4 {
-		c := exec.Command(os.Args[0], "serve", "--name", fmt.Sprintf("s%d", i+1), "--servers", strings.Join(table, ","), "--clock-bound", "1ms")
-		c.Env = append(os.Environ(), runAsProgram+"=1")
+		name := fmt.Sprintf("s%d", i+1)
+		c := asProgram("serve", "--name", name, "--servers", cluster.servers, "--clock-bound", "1ms")
+		c.Args = append(c.Args, flags...)
 		if i == 0 {
-			c.Args = append(append(c.Args, "--api", "127.0.0.1:0"), flags...)
+			c.Args = append(c.Args, "--api", "127.0.0.1:0")
+			cluster.first = c
 		}
 		log, err := c.StderrPipe()
 		if err != nil {
@@ -43,9 +49,9 @@ func startAPI(t *testing.T, flags ...string) (addr string, first *exec.Cmd) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(log)
-		for i == 0 && addr == "" && lines.Scan() {
+		for i == 0 && cluster.addr == "" && lines.Scan() {
 			if _, rest, ok := strings.Cut(lines.Text(), `msg="serving the API" addr=`); ok {
-				addr = rest
+				cluster.addr = rest
 			}
 		}
 		drained := make(chan struct{})
@@ -57,119 +63,202 @@ func startAPI(t *testing.T, flags ...string) (addr string, first *exec.Cmd) {
 		t.Cleanup(func() {
 			_ = c.Process.Signal(syscall.SIGTERM)
 			<-drained
-			if err := c.Wait(); err != nil && first != nil {
-				t.Errorf("s%d: %v", i+1, err)
+			if err := c.Wait(); err != nil && !strings.Contains(err.Error(), "killed") {
+				t.Errorf("%s: %v", name, err)
 			}
 		})
-		if i == 0 {
-			first = c
-		}
 	}
-	if addr == "" {
+	if cluster.addr == "" {
 		t.Fatal("the first server serves no API")
 	}
-	waitHealthy(t, "http://"+addr)
-	return addr, first
+	return cluster
 }
 
-func waitHealthy(t *testing.T, url string) {
+// asProgram is this binary as poundlock.
+func asProgram(args ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), runAsProgram+"=1")
+	return c
+}
+
+// url is that of a call of the lock service.
+func (c *apiCluster) url(call string) string {
+	return "http://" + c.addr + "/poundlock.v1.LockService/" + call
+}
+
+// post sends JSON and decodes the answer.
+func post(t *testing.T, h *http.Client, url, body string, answer any) error {
+	t.Helper()
+	r, err := h.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	if r.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d: %s", r.StatusCode, text)
+	}
+	return json.Unmarshal(text, answer)
+}
+
+// waitHealthy waits until the API says that the cluster has a quorum.
+func waitHealthy(t *testing.T, h *http.Client, scheme, addr string) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		r, err := http.Post(url+"/grpc.health.v1.Health/Check", "application/json", strings.NewReader("{}"))
-		if err == nil {
-			var answer struct{ Status string }
-			err = json.NewDecoder(r.Body).Decode(&answer)
-			r.Body.Close()
-			if err == nil && answer.Status == "SERVING_STATUS_SERVING" {
-				return
-			}
+		var answer struct{ Status string }
+		err := post(t, h, scheme+"://"+addr+"/grpc.health.v1.Health/Check", "{}", &answer)
+		if err == nil && answer.Status == "SERVING_STATUS_SERVING" {
+			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("not serving: %v", err)
+			t.Fatalf("not serving: %v, %v", answer, err)
 		}
 	}
 }
 
-// A block is fenced text of a document.
-var block = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+// An apiSession is a session of one client.
+type apiSession struct {
+	SessionID string `json:"session_id"`
+}
 
-// TestAPIExamples runs what docs/api.md shows, with bash and curl, against server
-// processes, and compares what it prints with what the document says it does.
-func TestAPIExamples(t *testing.T) {
-	for _, tool := range []string{"bash", "curl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("SKIPPED: the examples of docs/api.md need %s: %v", tool, err)
+// An apiGrant is what Lock answers.
+type apiGrant struct {
+	Grant struct {
+		ID        string   `json:"grant_id"`
+		Tokens    []string `json:"tokens"`
+		CertainMS int64    `json:"certain_ms"`
+	} `json:"grant"`
+}
+
+// TestAPIAndCommandLine: a lock that the API has taken is taken for poundlock lock,
+// and the other way round.
+func TestAPIAndCommandLine(t *testing.T) {
+	c := startAPI(t)
+	waitHealthy(t, http.DefaultClient, "http", c.addr)
+	try := func(want int) {
+		t.Helper()
+		l := asProgram("lock", "--servers", c.servers, "--clock-bound", "1ms", "--try", "shared", "--", "true")
+		if out, _ := l.CombinedOutput(); l.ProcessState.ExitCode() != want {
+			t.Errorf("poundlock lock: %v, want %d\n%s", l.ProcessState, want, out)
 		}
 	}
-	text, err := os.ReadFile("../../docs/api.md")
+	var s apiSession
+	var g apiGrant
+	if err := post(t, http.DefaultClient, c.url("OpenSession"), "{}", &s); err != nil {
+		t.Fatal(err)
+	}
+	take := fmt.Sprintf(`{"session_id": %q, "names": ["shared"], "try": true}`, s.SessionID)
+	if err := post(t, http.DefaultClient, c.url("Lock"), take, &g); err != nil {
+		t.Fatal(err)
+	}
+	try(exitNotAcquired)
+	release := fmt.Sprintf(`{"session_id": %q, "grant_id": %q}`, s.SessionID, g.Grant.ID)
+	if err := post(t, http.DefaultClient, c.url("Release"), release, &struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	try(0)
+	l := asProgram("lock", "--servers", c.servers, "--clock-bound", "1ms", "shared", "--", "cat")
+	in, err := l.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr, _ := startAPI(t)
-	const mark = "--- example"
-	script, wants := "set -eu -o pipefail\n", map[int]string{}
-	n := 0
-	for _, m := range block.FindAllStringSubmatch(string(text), -1) {
-		if m[1] == "sh" {
-			n++
-			script += "echo; echo '" + mark + "'\n" + m[2]
-		} else {
-			wants[n] = m[2]
-		}
-	}
-	if n < 5 || len(wants) < 5 {
-		t.Fatalf("found %d examples and %d outputs", n, len(wants))
-	}
-	c := exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(script, "127.0.0.1:7080", addr))
-	c.Dir = t.TempDir()
-	var errors bytes.Buffer
-	c.Stderr = &errors
-	out, err := c.Output()
+	out, err := l.StdoutPipe()
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, errors.String(), out)
+		t.Fatal(err)
 	}
-	got := strings.Split(string(out), "\n"+mark+"\n")[1:]
-	if len(got) != n {
-		t.Fatalf("%d outputs of %d examples:\n%s", len(got), n, out)
+	if err := l.Start(); err != nil {
+		t.Fatal(err)
 	}
-	for i, want := range wants {
-		if !alike(got[i-1], want) {
-			t.Errorf("example %d prints\n%s\nwhere the document has\n%s", i, got[i-1], want)
-		}
+	fmt.Fprintln(in, "inside")
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Errorf("%q, %v", line, err)
 	}
-	status, err := os.ReadFile(filepath.Join(c.Dir, "status"))
-	if err != nil || !strings.Contains(string(status), "STATE_HELD") {
-		t.Errorf("status: %s, %v", status, err)
+	if err := post(t, http.DefaultClient, c.url("Lock"), take, &g); err == nil || !strings.Contains(err.Error(), "failed_precondition") {
+		t.Errorf("the API takes what poundlock lock has: %v", err)
+	}
+	in.Close()
+	if err := l.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := post(t, http.DefaultClient, c.url("CloseSession"), fmt.Sprintf(`{"session_id": %q}`, s.SessionID), &struct{}{}); err != nil {
+		t.Error(err)
 	}
 }
 
-// varying are the values of JSON that no document can know.
-var varying = map[string]bool{"session_id": true, "tokens": true, "certain_ms": true, "client_id": true, "token": true}
-
-// alike compares JSON by what does not vary, and other text as it is.
-func alike(got, want string) bool {
-	var a, b any
-	if json.Unmarshal([]byte(got), &a) != nil || json.Unmarshal([]byte(want), &b) != nil {
-		return strings.TrimSpace(got) == strings.TrimSpace(want)
+// TestAPIKilled: when the process of the API is killed, its locks go to others, but
+// not before the time for which its clients were told that they are certain.
+func TestAPIKilled(t *testing.T) {
+	c := startAPI(t, "--lease", "1s")
+	waitHealthy(t, http.DefaultClient, "http", c.addr)
+	var s apiSession
+	var g apiGrant
+	if err := post(t, http.DefaultClient, c.url("OpenSession"), `{"lease_ms": 60000}`, &s); err != nil {
+		t.Fatal(err)
 	}
-	return reflect.DeepEqual(shape(a), shape(b))
+	began := time.Now()
+	if err := post(t, http.DefaultClient, c.url("Lock"), fmt.Sprintf(`{"session_id": %q, "names": ["a"]}`, s.SessionID), &g); err != nil {
+		t.Fatal(err)
+	}
+	certain := time.Duration(g.Grant.CertainMS) * time.Millisecond
+	if certain <= 0 || certain > time.Second {
+		t.Errorf("certain for %v, with a lease of the cluster of 1s", certain)
+	}
+	if err := c.first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	l := asProgram("lock", "--servers", c.servers, "--clock-bound", "1ms", "a", "--", "true")
+	if out, err := l.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if d := time.Since(began); d < certain {
+		t.Errorf("the next one was in after %v, certain was %v", d, certain)
+	}
 }
 
-// shape replaces values that vary by their type.
-func shape(v any) any {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return v
-	}
-	for k, x := range m {
-		if m[k] = shape(x); varying[k] {
-			m[k] = fmt.Sprintf("%T", x)
-			if list, ok := x.([]any); ok && len(list) > 0 {
-				m[k] = fmt.Sprintf("%d of %T", len(list), list[0])
-			}
+// TestAPITLS: with an authority, only its clients get through, over HTTP/1.1 and
+// HTTP/2.
+func TestAPITLS(t *testing.T) {
+	ours, others := newAuthority(t), newAuthority(t)
+	ours.sign("server", ours, time.Hour)
+	ours.sign("client", ours, time.Hour)
+	others.sign("client", others, time.Hour)
+	c := startAPI(t, "--tls-cert", ours.path("server.pem"), "--tls-key", ours.path("server.key"),
+		"--tls-ca", ours.path("authority.pem"), "--tls-server-name", "server")
+	for _, x := range []struct {
+		who   string
+		certs *authority
+		h2    bool
+		ok    bool
+	}{
+		{"HTTP/1.1", ours, false, true},
+		{"HTTP/2", ours, true, true},
+		{"no certificate", nil, false, false},
+		{"no certificate, HTTP/2", nil, true, false},
+		{"another authority's", others, true, false},
+	} {
+		tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: forced(t, ours.flags("client")).RootCAs}, Protocols: new(http.Protocols)}
+		tr.Protocols.SetHTTP1(!x.h2)
+		tr.Protocols.SetHTTP2(x.h2)
+		if x.certs != nil {
+			tr.TLSClientConfig.GetClientCertificate = forced(t, x.certs.flags("client")).GetClientCertificate
 		}
+		h := &http.Client{Transport: tr}
+		if x.ok {
+			waitHealthy(t, h, "https", c.addr)
+		}
+		var s apiSession
+		err := post(t, h, "https://"+c.addr+"/poundlock.v1.LockService/OpenSession", "{}", &s)
+		if (err == nil) != x.ok {
+			t.Errorf("%s: %v", x.who, err)
+		}
+		tr.CloseIdleConnections()
 	}
-	return m
+	if err := post(t, http.DefaultClient, c.url("OpenSession"), "{}", &struct{}{}); err == nil || !strings.Contains(err.Error(), "HTTPS") {
+		t.Errorf("plaintext: %v", err)
+	}
 }
 
 // TestAPIUsage: what --api refuses.
@@ -190,8 +279,7 @@ func TestAPIUsage(t *testing.T) {
 		{taken.Addr().String(), exitError, "address already in use"},
 	} {
 		dir := proctest.SocketDir(t)
-		c := exec.CommandContext(t.Context(), os.Args[0], "serve", "--name", "s1", "--no-amnesia", "--servers", "s1=unix:"+dir+"/s1", "--api", x.addr)
-		c.Env = append(os.Environ(), runAsProgram+"=1")
+		c := asProgram("serve", "--name", "s1", "--no-amnesia", "--servers", "s1=unix:"+dir+"/s1", "--api", x.addr)
 		out, _ := c.CombinedOutput()
 		if got := c.ProcessState.ExitCode(); got != x.status || !strings.Contains(string(out), x.want) {
 			t.Errorf("--api %s: status %d, want %d with %q:\n%s", x.addr, got, x.status, x.want, out)

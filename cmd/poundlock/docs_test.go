@@ -37,6 +37,7 @@ func TestDocs(t *testing.T) {
 		{benchCommand(), cluster, benchResult{}},
 		{checkCommand(), driving, check.Verdict{}},
 		{electCommand(), cluster, leaderLine{}},
+		{demoCommand(), "", demoResult{}},
 		{lockCommand(), cluster, nil},
 		{locksCommand(), cluster, nil},
 		{serveCommand(), cluster, nil},

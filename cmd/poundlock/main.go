@@ -76,6 +76,8 @@ func rootCommand() *cobra.Command {
 		benchCommand(),
 		benchClientCommand(),
 		checkCommand(),
+		demoCommand(),
+		demoWorkerCommand(),
 		devClusterCommand(),
 		electCommand(),
 		gateCommand(),

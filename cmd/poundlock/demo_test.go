@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/poundlock/poundlock/internal/proctest"
+)
+
+func runDemo(t *testing.T, args ...string) (r demoResult, err error) {
+	t.Helper()
+	out, errs, err := output(t, append([]string{"demo", "--json", "--workers", "4"}, args...)...)
+	if e := json.Unmarshal([]byte(out), &r); e != nil {
+		t.Fatalf("%v: %v\n%s\n%s", e, err, out, errs)
+	}
+	t.Logf("%+v", r)
+	return r, err
+}
+
+func TestDemo(t *testing.T) {
+	r, err := runDemo(t, "--duration", "2s", "--seed", "7")
+	if err != nil {
+		t.Errorf("%v", err)
+	}
+	if r.Servers != 4 || r.Workers != 4 || r.Seed != 7 || r.DurationMS < 2000 {
+		t.Errorf("it says what was not asked for: %+v", r)
+	}
+	if r.Kills == 0 || r.Expected == 0 || r.Counted != r.Expected || r.Lost != 0 || r.LongestMS <= 0 || r.PerS <= 0 {
+		t.Errorf("%+v", r)
+	}
+	if r.LocksLost+r.Fenced+r.Failed > 0 || r.Error != "" {
+		t.Errorf("within the budget: %+v", r)
+	}
+}
+
+// Without the lock counts are lost: the demo can fail.
+func TestDemoWithoutLock(t *testing.T) {
+	r, err := runDemo(t, "--duration", "500ms", "--without-lock")
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitViolated {
+		t.Errorf("exit status: %v", err)
+	}
+	if r.Lost <= 0 || r.Lost != int64(r.Expected)-int64(r.Counted) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// ^C ends it with the verdict so far; SIGKILL ends all that it has started.
+func TestDemoEnds(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
+		c := program("demo --workers 2 --duration 1h")
+		tmp := proctest.SocketDir(t)
+		c.Env = append(c.Env, "TMPDIR="+tmp)
+		var out proctest.Log
+		c.Stdout = &out
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), "is back"); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("no server came back\n%s", &out)
+			}
+		}
+		server, worker := proctest.Child(c.Process.Pid, tetherName), proctest.Child(c.Process.Pid, demoWorkerName)
+		c.Process.Signal(sig)
+		err := c.Wait()
+		for end := time.Now().Add(20 * time.Second); proctest.Running(server) || proctest.Running(worker); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%v: processes are left", sig)
+			}
+		}
+		if sig == syscall.SIGKILL {
+			continue
+		}
+		if err != nil || !strings.Contains(out.String(), ", lost 0\n") {
+			t.Errorf("%v: %v\n%s", sig, err, &out)
+		}
+		if left, _ := filepath.Glob(tmp + "/*"); len(left) > 0 {
+			t.Errorf("%v: files are left: %v", sig, left)
+		}
+	}
+}
+
+// On a terminal there is a table that changes, and the verdict below it.
+func TestDemoTerminal(t *testing.T) {
+	c := program("demo --workers 2 --duration 1s")
+	tty, err := pty.Start(c)
+	if err != nil {
+		t.Skipf("SKIPPED: no pseudo terminal: %v", err)
+	}
+	defer tty.Close()
+	var screen proctest.Log
+	var reading sync.WaitGroup
+	reading.Go(func() { io.Copy(&screen, tty) }) // until the other end is closed
+	if err := c.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, &screen)
+	}
+	reading.Wait()
+	text := screen.String()
+	for _, want := range []string{"SERVER", "LONGEST WAIT", "s4", "servers killed", "\x1b[", "lost 0"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q on the terminal:\n%s", want, text)
+		}
+	}
+}
+
+func TestDemoCounter(t *testing.T) {
+	c := demoCounter{filepath.Join(t.TempDir(), "counter")}
+	for i := range uint64(12) {
+		if ok, err := c.add(100+i, 0); !ok || err != nil {
+			t.Fatalf("count %d: %v, %v", i, ok, err)
+		}
+	}
+	if ok, err := c.add(110, 0); ok || !errors.Is(err, errFenced) {
+		t.Errorf("a token smaller than one that was seen: %v, %v", ok, err)
+	}
+	if k, err := c.read(0); k != 12 || err != nil {
+		t.Errorf("counted %d, %v, want 12", k, err)
+	}
+	if err := os.WriteFile(c.path, []byte("many"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.read(0); err == nil {
+		t.Error("a file that is no counter is read")
+	}
+}

@@ -66,7 +66,7 @@ var (
 	pure         = []string{"algo", "algo/sigma", "quorum", "protocol", "history", "consensus", "memory", "link"}
 	pureStandard = []string{
 		"bytes", "cmp", "container/heap", "encoding/binary", "encoding/hex", "errors", "fmt", "iter",
-		"maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8",
+		"maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unique",
 	}
 	// pureTime is what they use of package time: units, but no clock.
 	pureTime = []string{"Duration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}

@@ -328,6 +328,9 @@ func (s *suite[M]) events() error {
 	if !i.Cancels {
 		excluded["Cancel"] = protocol.Input{Kind: protocol.Cancel}
 	}
+	if !i.Drains {
+		excluded["Drain"] = protocol.Input{Kind: protocol.Drain}
+	}
 	if i.Detector == protocol.NoDetector {
 		excluded["Suspect"] = protocol.Input{Kind: protocol.Suspect, From: 1}
 		excluded["Restore"] = protocol.Input{Kind: protocol.Restore, From: 1}

@@ -52,8 +52,8 @@ const (
 	// whenever the incarnation changes.
 	Restore
 	// Drain: a member is about to stop for good. From now on it gives nothing to
-	// anybody, and keeps its word to those whom it gave something. Only where
-	// Info.Drains.
+	// anybody, and keeps its word to those whom it gave something. A driver repeats
+	// it after Start. Only where Info.Drains.
 	Drain
 )
 

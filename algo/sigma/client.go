@@ -37,10 +37,11 @@ type response struct {
 // Client is a client with all extensions. The methods that begin with the
 // numbers of lines follow Figure 1, as LiteralClient does.
 type Client struct {
-	id    protocol.ID
-	m     int
-	delay int64
-	fence int64
+	id      protocol.ID
+	m       int
+	delay   int64
+	fence   int64
+	refresh int64 // 0: not
 
 	section protocol.Section
 	time    uint64 // the timestamp of the current request, 0 in the remainder
@@ -72,6 +73,7 @@ func newClient(id protocol.ID, c protocol.Config) *Client {
 		m:        int(info.Option(c, "quorum")),
 		delay:    info.Option(c, "delay"),
 		fence:    info.Option(c, "fence"),
+		refresh:  info.Option(c, "refresh"),
 		incs:     make([]uint64, c.N),
 		given:    make([]uint64, c.N),
 		resp:     make([]response, c.N),
@@ -119,6 +121,12 @@ func (c *Client) onMessage(ev protocol.Event[Message], out *protocol.Out[Message
 	case Refused:
 		if c.time == m.Time && c.section == protocol.InTry {
 			c.onRefused(j, m.Token, ev.Now, out)
+		}
+	case Recall:
+		c.onRecall(j, m, ev.Now, out)
+	case Draining:
+		if m.Inc >= c.incs[j] {
+			c.onSuspect(j, ev.Now, out) // until its next life it is as good as away
 		}
 	default:
 		panic("sigma: a client received " + messages[m.Kind].Name)
@@ -254,16 +262,14 @@ func (c *Client) possible(r request) bool {
 // resolve is lines 14-18.
 func (c *Client) resolve(out *protocol.Out[Message]) {
 	for j, r := range c.resp {
-		to := protocol.ID(j)
 		switch {
 		case r.request == request{}:
 		case r.request == c.me():
-			out.Send(to, Message{Kind: Yield, Time: c.time, Serial: r.serial})
-			c.given[j] = r.serial
+			c.yield(j, r.serial, out)
 		case c.me().before(r.request):
-			c.rerequest(j, out)
+			c.rerequest(j, Again, out)
 		default:
-			out.Send(to, Message{Kind: Inquiry, Time: c.time})
+			out.Send(protocol.ID(j), Message{Kind: Inquiry, Time: c.time})
 		}
 	}
 	clear(c.resp)
@@ -271,20 +277,45 @@ func (c *Client) resolve(out *protocol.Out[Message]) {
 
 // rerequest asks server j again. It says which support we gave back last, so
 // that the server numbers the next one above it.
-func (c *Client) rerequest(j int, out *protocol.Out[Message]) {
-	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.given[j]})
+func (c *Client) rerequest(j int, s Stage, out *protocol.Out[Message]) {
+	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.given[j], Stage: s})
 }
 
-// onIncarnation learns that server j lives its life inc. In a new life it has
-// forgotten us: its support is gone, and a waiting client asks again.
+// onRecall: server j supports us with the number that it names, and a holder
+// lost that support. Who waits has no use for it while somebody is inside. Who is
+// inside keeps it; so does who has a quorum and is getting its token recorded.
+func (c *Client) onRecall(j int, m Message, now int64, out *protocol.Out[Message]) {
+	if c.incs[j] == 0 || m.Inc < c.incs[j] {
+		return
+	}
+	c.onIncarnation(j, m.Inc, now, out)
+	if c.section == protocol.InTry && m.Time == c.time && m.Serial > c.given[j] && !c.asked[j] {
+		// Its RESPONSE may still be on its way, and then comes too late.
+		c.yield(j, m.Serial, out)
+		c.resp[j] = response{}
+	}
+}
+
+// yield gives back a support of server j.
+func (c *Client) yield(j int, serial uint64, out *protocol.Out[Message]) {
+	out.Send(protocol.ID(j), Message{Kind: Yield, Time: c.time, Serial: serial})
+	c.given[j] = serial
+}
+
+// onIncarnation learns that server j lives its life inc, or that we have a new
+// lease there. It has forgotten us: its support is gone until it answers, and who
+// waits or is inside asks again.
 func (c *Client) onIncarnation(j int, inc uint64, now int64, out *protocol.Out[Message]) {
 	if c.incs[j] == inc {
 		return
 	}
 	c.incs[j] = inc
 	c.lose(j, now, out)
-	if c.section == protocol.InTry {
-		c.rerequest(j, out)
+	switch {
+	case c.section == protocol.InTry:
+		c.rerequest(j, Again, out)
+	case c.section == protocol.InCrit && c.refresh != 0:
+		c.rerequest(j, Inside, out)
 	}
 }
 

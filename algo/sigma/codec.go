@@ -9,9 +9,14 @@ import (
 )
 
 func appendMessage(b []byte, m Message) []byte {
-	b = binary.AppendUvarint(append(b, m.Kind), m.Time)
+	b = append(b, m.Kind)
+	if m.Kind != Draining {
+		b = binary.AppendUvarint(b, m.Time)
+	}
 	switch m.Kind {
-	case Request, Yield:
+	case Request:
+		b = append(binary.AppendUvarint(b, m.Serial), byte(m.Stage))
+	case Yield:
 		b = binary.AppendUvarint(b, m.Serial)
 	case Response:
 		b = binary.AppendUvarint(b, uint64(m.Owner))
@@ -23,16 +28,26 @@ func appendMessage(b []byte, m Message) []byte {
 		b = binary.AppendUvarint(b, m.Token)
 	case Recorded, Refused:
 		b = binary.AppendUvarint(b, m.Token)
+	case Recall:
+		b = binary.AppendUvarint(b, m.Inc)
+		b = binary.AppendUvarint(b, m.Serial)
+	case Draining:
+		b = binary.AppendUvarint(b, m.Inc)
 	}
 	return b
 }
 
 func readMessage(b []byte) (m Message, rest []byte, err error) {
 	r := protocol.Reader{Rest: b}
-	m.Kind = uint8(r.Max(uint64(Refused)))
-	m.Time = r.Uint()
+	m.Kind = uint8(r.Max(uint64(Draining)))
+	if m.Kind != Draining {
+		m.Time = r.Uint()
+	}
 	switch m.Kind {
-	case Request, Yield:
+	case Request:
+		m.Serial = r.Uint()
+		m.Stage = Stage(r.Max(uint64(Inside)))
+	case Yield:
 		m.Serial = r.Uint()
 	case Response:
 		m.Owner = protocol.ID(r.Uint())
@@ -44,6 +59,11 @@ func readMessage(b []byte) (m Message, rest []byte, err error) {
 		m.Token = r.Uint()
 	case Recorded, Refused:
 		m.Token = r.Uint()
+	case Recall:
+		m.Inc = r.Uint()
+		m.Serial = r.Uint()
+	case Draining:
+		m.Inc = r.Uint()
 	}
 	return m, r.Rest, r.Err
 }
@@ -59,12 +79,16 @@ func ints(m Message) int {
 	return k
 }
 
-// text is NAME(timestamp) or RESPONSE(owner@timestamp), then the fields that are set.
+// text is NAME(timestamp) or RESPONSE(owner@timestamp), then the fields that are
+// set. DRAINING is about no request.
 func text(m Message) string {
 	var b strings.Builder
-	if m.Kind == Response {
+	switch m.Kind {
+	case Response:
 		fmt.Fprintf(&b, "RESPONSE(%d@%d", m.Owner, m.Time)
-	} else {
+	case Draining:
+		return fmt.Sprintf("DRAINING(inc=%d)", m.Inc)
+	default:
 		fmt.Fprintf(&b, "%s(%d", messages[m.Kind].Name, m.Time)
 	}
 	for _, f := range [...]struct {
@@ -74,6 +98,12 @@ func text(m Message) string {
 		if f.value != 0 {
 			fmt.Fprintf(&b, " %s=%d", f.name, f.value)
 		}
+	}
+	switch m.Stage {
+	case Again:
+		b.WriteString(" again")
+	case Inside:
+		b.WriteString(" inside")
 	}
 	return b.String() + ")"
 }
@@ -182,14 +212,15 @@ func (c *Client) LoadState(b []byte) ([]byte, error) {
 
 // AppendState implements protocol.Process.
 func (s *Server) AppendState(b []byte) []byte {
+	b = protocol.AppendBool(b, s.draining)
 	b = binary.AppendUvarint(b, s.inc)
 	b = s.owner.append(b)
 	b = binary.AppendUvarint(b, uint64(s.largest))
 	b = binary.AppendUvarint(b, s.tokens[0])
 	b = binary.AppendUvarint(b, s.tokens[1])
-	b = binary.AppendUvarint(b, uint64(len(s.queue)))
-	for _, e := range s.queue {
-		b = e.append(b)
+	b = binary.AppendUvarint(b, uint64(s.queue.len()))
+	for _, w := range s.queue.all() {
+		b = protocol.AppendBool(w.append(b), w.inside)
 	}
 	return b
 }
@@ -197,13 +228,18 @@ func (s *Server) AppendState(b []byte) []byte {
 // LoadState implements protocol.Process.
 func (s *Server) LoadState(b []byte) ([]byte, error) {
 	r := protocol.Reader{Rest: b}
+	s.draining = r.Bool()
 	s.inc = r.Uint()
 	s.owner = readEntry(&r)
 	s.largest = protocol.ID(r.Uint())
 	s.tokens = [2]uint64{r.Uint(), r.Uint()}
-	s.queue = s.queue[:0]
+	s.queue.clear()
 	for range r.Len() {
-		s.queue = append(s.queue, readEntry(&r))
+		w := waiter{readEntry(&r), r.Bool()}
+		if k := s.queue.len(); k > 0 && s.queue.waiters[k-1].compare(w) > 0 {
+			return nil, protocol.ErrShort // out of order
+		}
+		s.insert(w)
 	}
 	return r.Rest, r.Err
 }
@@ -228,10 +264,11 @@ func mapState(p protocol.Process[Message], f func(protocol.Counter, uint64) uint
 		}
 	case *Server:
 		if p.owner != (entry{}) {
-			p.owner.serial = f(serials(p.id, p.owner.client, p.owner.time), p.owner.serial)
+			p.owner.serial = f(serials(protocol.ID(p.id), p.owner.client, p.owner.time), p.owner.serial)
 		}
-		for i, e := range p.queue {
-			p.queue[i].serial = f(serials(p.id, e.client, e.time), e.serial)
+		waiters := p.queue.all()
+		for i, w := range waiters {
+			waiters[i].serial = f(serials(protocol.ID(p.id), w.client, w.time), w.serial)
 		}
 	}
 }
@@ -240,7 +277,7 @@ func mapMsg(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) ui
 	switch {
 	case m.Kind == Request, m.Kind == Yield, m.Kind == SetToken:
 		m.Serial = f(serials(ch.To, ch.From, m.Time), m.Serial)
-	case m.Kind == Response && m.Owner == ch.To && m.Serial != 0:
+	case m.Kind == Recall, m.Kind == Response && m.Owner == ch.To && m.Serial != 0:
 		m.Serial = f(serials(ch.From, ch.To, m.Time), m.Serial)
 	}
 }

@@ -355,9 +355,9 @@ var fencing = []story{
 		w.timers[s1][forgetTimer] = now
 		w.timeout(s1, forgetTimer)
 		w.initial(s1)
-		later := now + 2*server.memory
+		later := now + 2*server.terms.Value().memory
 		got := server.others(c1, later)
-		want(got == uint64(later-server.memory+4*fenceEps), "the floor of an old server is %d", got)
+		want(got == uint64(later-server.terms.Value().memory+4*fenceEps), "the floor of an old server is %d", got)
 	}},
 	{"the idle state is the initial one, once the token is forgotten", func() {
 		w := fenced(3)

@@ -23,8 +23,8 @@ func table(p protocol.Process[Message]) (owner request, queue []request) {
 	case *LiteralServer:
 		return s.owner, s.queue
 	case *Server:
-		for _, e := range s.queue {
-			queue = append(queue, e.request)
+		for _, w := range s.queue.all() {
+			queue = append(queue, w.request)
 		}
 		return s.owner.request, queue
 	}
@@ -66,14 +66,15 @@ func p2(v *protocol.View[Message]) error {
 type pair struct{ client, server protocol.ID }
 
 // pairs calls f for each live client outside its remainder section and each
-// server that did not lose its memory since the client left it.
+// server that did not lose its memory since the client left it, or that the client
+// has asked again since.
 func pairs(v *protocol.View[Message], f func(p pair) error) error {
 	for c := v.Config.N; c < len(v.Procs); c++ {
 		if v.Procs[c] == nil || v.Users[c] == protocol.InRem || v.Users[c] == protocol.InLost {
 			continue
 		}
 		for j, p := range v.Procs[:v.Config.N] {
-			if p == nil || v.Lost[c][j] {
+			if p == nil || v.Lost[c][j] && !renewed(v.Procs[c], p, j) {
 				continue
 			}
 			if err := f(pair{protocol.ID(c), protocol.ID(j)}); err != nil {
@@ -82,6 +83,12 @@ func pairs(v *protocol.View[Message], f func(p pair) error) error {
 		}
 	}
 	return nil
+}
+
+// renewed reports whether a client knows which life server j lives.
+func renewed(client, server protocol.Process[Message], j int) bool {
+	c, ok := client.(*Client)
+	return ok && c.incs[j] == server.(*Server).inc
 }
 
 // literalToken: a server that supports request q of a trying client has exactly
@@ -180,8 +187,8 @@ func serial(p protocol.Process[Message]) uint64 {
 	switch p := p.(type) {
 	case *Server:
 		most = p.owner.serial
-		for _, e := range p.queue {
-			most = max(most, e.serial)
+		for _, w := range p.queue.all() {
+			most = max(most, w.serial)
 		}
 	case *Client:
 		for j, r := range p.resp {
@@ -193,7 +200,7 @@ func serial(p protocol.Process[Message]) uint64 {
 
 func waiting(p protocol.Process[Message]) int {
 	if s, ok := p.(*Server); ok {
-		return len(s.queue)
+		return s.queue.len()
 	}
 	return 0
 }
@@ -207,7 +214,11 @@ func inspect(p protocol.Process[Message]) (st protocol.Standing) {
 	}
 	owner, queue := table(p)
 	if owner != (request{}) {
-		st.Holders = append(st.Holders, protocol.Request{User: owner.client, Since: int64(owner.time)})
+		r := protocol.Request{User: owner.client, Since: int64(owner.time)}
+		if s, ok := p.(*Server); ok && s.largest == owner.client {
+			r.Token = s.tokens[0]
+		}
+		st.Holders = append(st.Holders, r)
 	}
 	for _, r := range queue {
 		st.Waiters = append(st.Waiters, protocol.Request{User: r.client, Since: int64(r.time)})

@@ -1,7 +1,7 @@
 package sigma
 
 import (
-	"slices"
+	"unique"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -15,17 +15,15 @@ type entry struct {
 }
 
 // Server is a server with all extensions. The idle state is the initial state.
+// There is one for each lock in use, so it is kept small.
 type Server struct {
-	id     protocol.ID
-	period int64 // between CHECKs, ns; 0: never
-	fence  int64
-	eps    int64
-	memory int64 // how long an idle lock's token is remembered, ns
-	oldest int64
+	id       uint32 // as a protocol.ID
+	draining bool   // supports nobody any more but its owner; the queue is empty
+	terms    unique.Handle[terms]
 
 	inc   uint64 // this life: the clock at its start
 	owner entry  // the zero entry is nil
-	queue []entry
+	queue *queue // nil until somebody waits
 
 	// The two largest tokens recorded for different clients, so that a client
 	// can be told the largest one of all others. Zero when forgotten.
@@ -33,20 +31,29 @@ type Server struct {
 	tokens  [2]uint64
 }
 
+// terms are the options of a server, one copy for all locks.
+type terms struct {
+	period int64 // between CHECKs, ns; 0: never
+	fence  int64
+	eps    int64
+	memory int64 // how long an idle lock's token is remembered, ns
+	oldest int64
+}
+
 func newServer(id protocol.ID, c protocol.Config) *Server {
-	return &Server{
-		id:     id,
+	return &Server{id: uint32(id), terms: unique.Make(terms{
 		period: info.Option(c, "check"),
 		fence:  info.Option(c, "fence"),
 		eps:    info.Option(c, "eps"),
 		memory: info.Option(c, "forget"),
 		oldest: info.Option(c, "oldest"),
-	}
+	})}
 }
 
 // Step implements protocol.Process.
 func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
-	owned := s.owner != entry{}
+	before := s.owner.request
+	checked := before != request{}
 	switch ev.Kind {
 	case protocol.Start:
 		s.inc = ev.Arg
@@ -54,11 +61,13 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		s.onMessage(ev.From, ev.Msg, ev.Now, out)
 	case protocol.Suspect: // lines 46-47
 		s.delete(s.stored(ev.From), ev.Now, out)
+	case protocol.Drain:
+		s.drain(out)
 	case protocol.Timeout:
 		switch ev.Timer {
 		case checkTimer: // lines 48-49
 			out.Send(s.owner.client, Message{Kind: Check, Time: s.owner.time})
-			owned = false
+			checked = false
 		case forgetTimer:
 			s.largest, s.tokens = 0, [2]uint64{}
 		default:
@@ -67,7 +76,10 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	default:
 		panic("sigma: unexpected event at a server")
 	}
-	setCheckTimer(s.period, owned, s.owner != entry{}, out)
+	setCheckTimer(s.terms.Value().period, checked, s.owner != entry{}, out)
+	if s.owner.request != before {
+		out.Owner(s.owner.client, s.owner.time)
+	}
 }
 
 // onMessage is lines 26-45.
@@ -85,7 +97,7 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 	}
 	switch m.Kind {
 	case Request: // lines 30-35
-		s.onRequest(stored, entry{me, m.Serial}, now, out)
+		s.onRequest(stored, from, m, now, out)
 	case Yield: // lines 36-41
 		if s.owner.request == me && s.owner.serial == m.Serial {
 			s.yield(now, out)
@@ -93,7 +105,11 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 	case Release: // lines 42-43
 		s.delete(stored, now, out)
 	case Inquiry: // lines 44-45
-		if s.owner.client != from && s.owner != (entry{}) {
+		switch {
+		case s.owner.client == from:
+		case s.draining:
+			s.turnAway(from, out)
+		case s.owner != entry{}:
 			s.respond(from, 0, out)
 		}
 	case SetToken:
@@ -106,41 +122,79 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 // onRequest is lines 30-35. A REQUEST of the owner itself is answered by the same
 // support once more, which its number makes harmless; if it says that it gave
 // that support back, it counts as the YIELD that was lost.
-func (s *Server) onRequest(stored, e entry, now int64, out *protocol.Out[Message]) {
+func (s *Server) onRequest(stored entry, from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
+	e := entry{request{from, m.Time}, m.Serial}
 	switch {
-	case stored == (entry{}) && s.refuses(e.time, now):
-		out.Send(e.client, Message{Kind: Refused, Time: e.time, Token: uint64(now)})
+	case stored == (entry{}) && s.refuses(m, now):
+		out.Send(from, Message{Kind: Refused, Time: m.Time, Token: uint64(now)})
+	case s.owner.client == from && m.Serial >= s.owner.serial:
+		s.owner.serial = m.Serial
+		s.yield(now, out)
+	case s.owner.client == from:
+		s.respond(from, s.others(from, now), out)
+	case s.draining:
+		s.turnAway(from, out)
 	case s.owner == (entry{}):
 		s.grant(e, now, out)
-	case stored == (entry{}):
-		s.insert(e)
-		s.respond(e.client, 0, out)
-	case stored != s.owner:
-		i := slices.Index(s.queue, stored)
-		s.queue[i].serial = max(stored.serial, e.serial)
-		s.respond(e.client, 0, out)
-	case e.serial >= s.owner.serial:
-		s.owner.serial = e.serial
-		s.yield(now, out)
 	default:
-		s.respond(e.client, s.others(e.client, now), out)
+		s.wait(waiter{e, m.Stage == Inside}, out)
 	}
 }
 
 // refuses reports whether a timestamp is so far from our clock that it would
-// drag other clocks along, or overtake everybody who waits.
-func (s *Server) refuses(t uint64, now int64) bool {
-	return now > 0 && (int64(t) > now+2*s.eps || int64(t) < now-s.oldest)
+// drag other clocks along, or overtake everybody who waits. Who asks again, or is
+// inside, may have done its first REQUEST long ago.
+func (s *Server) refuses(m Message, now int64) bool {
+	t := s.terms.Value()
+	ahead := int64(m.Time) > now+2*t.eps
+	behind := m.Stage == First && int64(m.Time) < now-t.oldest
+	return now > 0 && (ahead || behind)
+}
+
+// wait queues a request, once. Who is inside comes first, since the support is
+// one that it lost here, and the owner is asked to give it back; the queue order
+// does the rest.
+func (s *Server) wait(w waiter, out *protocol.Out[Message]) {
+	if i := s.queue.find(w.client); i >= 0 {
+		known := s.queue.remove(i)
+		w.serial = max(w.serial, known.serial)
+		w.inside = w.inside || known.inside
+	}
+	s.insert(w)
+	s.respond(w.client, 0, out)
+	if w.inside {
+		out.Send(s.owner.client, Message{Kind: Recall, Time: s.owner.time, Inc: s.inc, Serial: s.owner.serial})
+	}
 }
 
 // yield takes the owner's support back and supports the earliest request.
 func (s *Server) yield(now int64, out *protocol.Out[Message]) {
 	from := s.owner.client
-	s.insert(s.owner)
+	if s.draining {
+		s.owner = entry{}
+		s.turnAway(from, out)
+		return
+	}
+	s.insert(waiter{entry: s.owner})
 	s.dequeue(now, out)
 	if s.owner.client != from {
 		s.respond(from, 0, out)
 	}
+}
+
+// drain stops granting: the owner stays until it leaves, and those who wait need
+// not hope for us.
+func (s *Server) drain(out *protocol.Out[Message]) {
+	s.draining = true
+	for _, w := range s.queue.all() {
+		s.turnAway(w.client, out)
+	}
+	s.queue = nil
+}
+
+// turnAway tells a client that this life supports it never again.
+func (s *Server) turnAway(to protocol.ID, out *protocol.Out[Message]) {
+	out.Send(to, Message{Kind: Draining, Inc: s.inc})
 }
 
 // delete is lines 50-56. The zero entry is nobody.
@@ -149,19 +203,16 @@ func (s *Server) delete(e entry, now int64, out *protocol.Out[Message]) {
 	case e == entry{}:
 	case e == s.owner:
 		s.owner = entry{}
-		if len(s.queue) > 0 {
+		if s.queue.len() > 0 {
 			s.dequeue(now, out)
 		}
 	default:
-		i := slices.Index(s.queue, e)
-		s.queue = slices.Delete(s.queue, i, i+1)
+		s.queue.remove(s.queue.find(e.client))
 	}
 }
 
 func (s *Server) dequeue(now int64, out *protocol.Out[Message]) {
-	e := s.queue[0]
-	s.queue = slices.Delete(s.queue, 0, 1)
-	s.grant(e, now, out)
+	s.grant(s.queue.remove(0).entry, now, out)
 }
 
 // grant supports e, with the next number. The token that others had recorded is
@@ -170,7 +221,7 @@ func (s *Server) grant(e entry, now int64, out *protocol.Out[Message]) {
 	s.owner = e
 	s.owner.serial++
 	others := s.others(e.client, now)
-	switch s.fence {
+	switch s.terms.Value().fence {
 	case FencePiggyback:
 		s.tokens[0]++
 	case FenceOn, FenceNoFloor:
@@ -191,7 +242,7 @@ func (s *Server) respond(to protocol.ID, token uint64, out *protocol.Out[Message
 // onSetToken records a token for the support that it names.
 func (s *Server) onSetToken(from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
 	current := s.owner.request == request{from, m.Time} && s.owner.serial == m.Serial
-	ahead := now > 0 && m.Token > uint64(now+2*s.eps)
+	ahead := now > 0 && m.Token > uint64(now+2*s.terms.Value().eps)
 	if !current || ahead || m.Token <= s.others(from, now) {
 		out.Send(from, Message{Kind: Refused, Time: m.Time, Token: uint64(now)})
 		return
@@ -203,9 +254,9 @@ func (s *Server) onSetToken(from protocol.ID, m Message, now int64, out *protoco
 // others returns the largest token that clients other than c may have had.
 func (s *Server) others(c protocol.ID, now int64) uint64 {
 	switch {
-	case s.fence == FenceOff:
+	case s.terms.Value().fence == FenceOff:
 		return 0
-	case s.fence == FencePiggyback:
+	case s.terms.Value().fence == FencePiggyback:
 		return s.tokens[0]
 	case s.tokens[0] == 0:
 		return s.floor(now)
@@ -220,13 +271,14 @@ func (s *Server) others(c protocol.ID, now int64) uint64 {
 // may have recorded and forgotten. A token is at most 3 eps ahead of real time
 // when it is recorded, and our clock is at most eps behind.
 func (s *Server) floor(now int64) uint64 {
-	if s.fence == FenceNoFloor {
+	t := s.terms.Value()
+	if t.fence == FenceNoFloor {
 		return 0
 	}
 	if now == 0 {
 		return s.inc // without a clock there is no bound on tokens either
 	}
-	return uint64(max(int64(s.inc), now-s.memory) + 4*s.eps)
+	return uint64(max(int64(s.inc), now-t.memory) + 4*t.eps)
 }
 
 // raise records token x for client c.
@@ -242,7 +294,7 @@ func (s *Server) raise(c protocol.ID, x uint64, now int64, out *protocol.Out[Mes
 	default:
 		s.tokens[1] = max(s.tokens[1], x)
 	}
-	out.SetTimer(forgetTimer, s.memory, 0)
+	out.SetTimer(forgetTimer, s.terms.Value().memory, 0)
 }
 
 // nobody is no client: it stands for the forgotten ones.
@@ -253,16 +305,15 @@ func (s *Server) stored(c protocol.ID) entry {
 	if s.owner.client == c {
 		return s.owner
 	}
-	if i := slices.IndexFunc(s.queue, func(e entry) bool { return e.client == c }); i >= 0 {
-		return s.queue[i]
+	if i := s.queue.find(c); i >= 0 {
+		return s.queue.all()[i].entry
 	}
 	return entry{}
 }
 
-func (s *Server) insert(e entry) {
-	i := slices.IndexFunc(s.queue, func(f entry) bool { return e.before(f.request) })
-	if i < 0 {
-		i = len(s.queue)
+func (s *Server) insert(w waiter) {
+	if s.queue == nil {
+		s.queue = new(queue)
 	}
-	s.queue = slices.Insert(s.queue, i, e)
+	s.queue.insert(w)
 }

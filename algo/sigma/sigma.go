@@ -9,7 +9,7 @@ import (
 
 // The kinds of Message, with the fields that each carries.
 const (
-	Request  uint8 = iota // client: Time, Serial (the last support given back)
+	Request  uint8 = iota // client: Time, Serial (the last support given back), Stage
 	Response              // server: Owner, Time of the owner; of the reader's own support Serial and Token too; Inc
 	Yield                 // client: Time, Serial
 	Release               // client: Time
@@ -18,6 +18,18 @@ const (
 	SetToken              // client: Time, Serial, Token
 	Recorded              // server: Time, Token
 	Refused               // server: Time, Token (its clock)
+	Recall                // server: Time, Serial, Inc
+	Draining              // server: Inc
+)
+
+// A Stage says what the sender of a REQUEST waits for.
+type Stage uint8
+
+// The stages. The literal form knows the first one only.
+const (
+	First  Stage = iota // the first REQUEST of an epoch
+	Again               // it asked before, and waits since
+	Inside              // it is inside, and has lost a support here
 )
 
 var messages = []protocol.Message{
@@ -30,12 +42,15 @@ var messages = []protocol.Message{
 	SetToken: {Name: "SETTOKEN", From: protocol.OnlyClients},
 	Recorded: {Name: "RECORDED", From: protocol.OnlyMembers},
 	Refused:  {Name: "REFUSED", From: protocol.OnlyMembers},
+	Recall:   {Name: "RECALL", From: protocol.OnlyMembers},
+	Draining: {Name: "DRAINING", From: protocol.OnlyMembers},
 }
 
 // A Message is what clients and servers send each other. Fields that a kind does
 // not carry are 0. In literal runs Inc, Serial and Token are always 0.
 type Message struct {
 	Kind   uint8
+	Stage  Stage       // of the sender
 	Time   uint64      // the timestamp of a request
 	Owner  protocol.ID // whom the server supports
 	Inc    uint64      // the server's incarnation
@@ -99,6 +114,12 @@ var (
 			Default: func(protocol.Config) int64 { return 3600e9 },
 			Doc:     "ns: servers refuse a first request that is further behind their clock (default 1h)",
 		},
+		{
+			Name:    "refresh",
+			Default: func(protocol.Config) int64 { return 1 },
+			Range:   func(protocol.Config) (least, most int64) { return 0, 1 },
+			Doc:     "1: a holder rebuilds the supports that restarts cost it; 0: it does not, for the evidence (default 1)",
+		},
 	}
 )
 
@@ -112,6 +133,7 @@ var info = protocol.Info{
 	Source:    source,
 	Users:     protocol.Clients,
 	Cancels:   true,
+	Drains:    true,
 	Detector:  protocol.LeaseDetector,
 	Tolerates: protocol.ClientCrash | protocol.Amnesia,
 	Messages:  messages,

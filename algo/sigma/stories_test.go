@@ -22,6 +22,9 @@ func TestStories(t *testing.T) {
 	t.Run("default", func(t *testing.T) { test(t, common(Algorithm)) })
 	t.Run("extensions", func(t *testing.T) { test(t, extensions) })
 	t.Run("fencing", func(t *testing.T) { test(t, fencing) })
+	t.Run("refresh", func(t *testing.T) { test(t, refreshes) })
+	t.Run("servers", func(t *testing.T) { test(t, servers) })
+	t.Run("drain", func(t *testing.T) { test(t, drains) })
 }
 
 // poll lets a client that waits poll its servers, as it does by itself in the
@@ -103,8 +106,12 @@ func common(a protocol.Algorithm[Message]) []story {
 			w.split()
 			c := w.client(2)
 			w.poll(c)
+			again := "REQUEST(1)"
+			if !literal {
+				again = "REQUEST(1 again)"
+			}
 			// The REQUEST to s4 is still the first one.
-			w.wantFlying(c, "INQUIRY(1)", serial("YIELD(1", "1"), "REQUEST(1)", "REQUEST(1)")
+			w.wantFlying(c, "INQUIRY(1)", serial("YIELD(1", "1"), again, "REQUEST(1)")
 			for k := 1; k <= 3; k++ {
 				w.run(20 * time.Duration(hop))
 				w.inside(w.client(k))

@@ -81,8 +81,9 @@ type world struct {
 	sent    int
 	latency func(from, to protocol.ID) int64
 
-	token   []uint64      // of the last grant, by id
-	reason  []string      // of the last Rem
+	token   []uint64 // of the last grant, by id
+	reason  []string // of the last Rem
+	owner   map[protocol.ID]protocol.Act
 	grants  []protocol.ID // in order
 	left    []int         // entries that run makes
 	unsound bool          // two holders are what the story is about
@@ -107,6 +108,7 @@ func newWorld(a protocol.Algorithm[Message], n, clients int, change ...func(w *w
 	total := n + clients
 	w.users, w.skew, w.lives = make(history.Users, total), make([]int64, total), make([]uint64, total)
 	w.token, w.reason, w.left = make([]uint64, total), make([]string, total), make([]int, total)
+	w.owner = map[protocol.ID]protocol.Act{}
 	w.timers = make([]map[uint32]int64, total)
 	w.procs = make([]protocol.Process[Message], total)
 	w.latency = func(_, _ protocol.ID) int64 { return hop }
@@ -404,6 +406,10 @@ func (w *world) send(from, to protocol.ID, m Message) {
 }
 
 func (w *world) act(id protocol.ID, a protocol.Act) {
+	if a.Do == protocol.Owner {
+		w.owner[id] = a
+		return
+	}
 	err := w.users.Act(id, a)
 	want(err == nil, "%v", err)
 	switch a.Do {

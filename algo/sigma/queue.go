@@ -1,0 +1,100 @@
+package sigma
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A waiter is a request in the queue of a server.
+type waiter struct {
+	entry
+	inside bool // its client is inside, and comes before all who wait
+}
+
+// compare is the order of service.
+func (w waiter) compare(v waiter) int {
+	switch {
+	case w.inside == v.inside:
+		return cmp.Or(cmp.Compare(w.time, v.time), cmp.Compare(w.client, v.client))
+	case w.inside:
+		return -1
+	}
+	return 1
+}
+
+// A queue holds who waits at a server, in the order of service, each client once.
+// The nil queue is empty.
+type queue struct {
+	waiters []waiter
+	// index finds the waiters of a long queue, by client; their numbers in it may
+	// be old ones. It is nil in a short one, which is searched: most queues are.
+	index map[protocol.ID]waiter
+}
+
+// A queue with more than long waiters has an index, until half of them are gone.
+const long = 64
+
+func (q *queue) all() []waiter {
+	if q == nil {
+		return nil
+	}
+	return q.waiters
+}
+
+func (q *queue) len() int { return len(q.all()) }
+
+func (q *queue) clear() {
+	if q != nil {
+		q.waiters, q.index = q.waiters[:0], nil
+	}
+}
+
+// find returns the place of client c, or -1.
+func (q *queue) find(c protocol.ID) int {
+	if q == nil || q.index == nil {
+		return slices.IndexFunc(q.all(), func(w waiter) bool { return w.client == c })
+	}
+	w, ok := q.index[c]
+	if !ok {
+		return -1
+	}
+	i, _ := slices.BinarySearchFunc(q.waiters, w, waiter.compare)
+	return i
+}
+
+// insert adds the waiter of a client that is not in the queue.
+func (q *queue) insert(w waiter) {
+	i, _ := slices.BinarySearchFunc(q.waiters, w, waiter.compare)
+	q.waiters = slices.Insert(q.waiters, i, w)
+	switch {
+	case q.index != nil:
+		q.index[w.client] = w
+	case len(q.waiters) > long:
+		q.index = make(map[protocol.ID]waiter, 2*long)
+		for _, w := range q.waiters {
+			q.index[w.client] = w
+		}
+	}
+}
+
+// remove takes waiter i out. The first one of a long queue goes without moving
+// the others.
+func (q *queue) remove(i int) waiter {
+	w := q.waiters[i]
+	if q.index == nil {
+		q.waiters = slices.Delete(q.waiters, i, i+1)
+		return w
+	}
+	delete(q.index, w.client)
+	if i == 0 {
+		q.waiters = q.waiters[1:]
+	} else {
+		q.waiters = slices.Delete(q.waiters, i, i+1)
+	}
+	if len(q.waiters) <= long/2 {
+		q.waiters, q.index = slices.Clone(q.waiters), nil // of a large array, nothing is kept
+	}
+	return w
+}

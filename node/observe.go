@@ -25,6 +25,14 @@ type owner struct {
 	session *session      // with the client when it got the support; nil: none
 }
 
+// name is the RequestID of what a member supports, "" for nothing.
+func (o owner) name() string {
+	if o.request == 0 {
+		return ""
+	}
+	return RequestID(o.client, o.request)
+}
+
 // owned notes whom the member supports in a lock from now on; request 0: nobody.
 func (s *shard) owned(i *instance, client protocol.ID, request uint64) {
 	old := i.owner

@@ -446,7 +446,7 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 		}
 		s.tellSupports(i, in.Kind)
 	case errors.Is(err, ErrMessage):
-		s.n.complain("malformed message", "lock", i.name, "peer", s.n.name(from.id), "error", err)
+		s.n.complain("malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.name(from.id), "error", err)
 		s.n.end(from, err, nil)
 	default:
 		s.fail(i, err.Error())
@@ -460,7 +460,7 @@ func (s *shard) fail(i *instance, why string) {
 	if s.instances[i.name] != i {
 		return
 	}
-	s.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "reason", why)
+	s.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "request", i.owner.name(), "reason", why)
 	s.remove(i)
 	// A member may support this client's process, which will never leave: new sessions
 	// say that nothing of the old ones goes on.

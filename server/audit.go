@@ -91,16 +91,22 @@ func (a *Audit) open() error {
 }
 
 // Reopen opens the file again, after it has been renamed. If that fails, the old
-// one stays in use, and the log says so.
+// one stays in use, and the log says so. It does nothing without an audit.
 func (a *Audit) Reopen() {
+	if a == nil {
+		return
+	}
 	select {
 	case a.reopen <- struct{}{}:
 	default:
 	}
 }
 
-// Close writes what waits, for two seconds at most.
+// Close writes what waits, for two seconds at most. a may be nil.
 func (a *Audit) Close() error {
+	if a == nil {
+		return nil
+	}
 	close(a.closing)
 	select {
 	case <-a.done:

@@ -14,6 +14,7 @@ import (
 var (
 	infoDesc    = desc("server_info", "Which server of the slot table this is.", "server")
 	servingDesc = desc("serving", "1 while this server accepts sessions.")
+	clockDesc   = desc("clock_synchronized", "1 while the kernel knows its clock to be synchronised.")
 	epochDesc   = desc("slot_table_epoch", "Epoch of the slot table that this server has.")
 
 	locksDesc    = desc("locks", "Locks that are not idle at this server.")
@@ -64,7 +65,7 @@ type collector struct{ s *Server }
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		infoDesc, servingDesc, epochDesc, locksDesc, waitersDesc, supportsDesc, givenDesc, endedDesc, passedDesc,
+		infoDesc, servingDesc, clockDesc, epochDesc, locksDesc, waitersDesc, supportsDesc, givenDesc, endedDesc, passedDesc,
 		heldDesc, messagesDesc, bytesDesc, unackedDesc, sessionsDesc, sessionsBeganDesc, sessionsEndedDesc,
 		refusedDesc, queueEventsDesc, queueBytesDesc, auditWrittenDesc, auditDroppedDesc,
 	} {
@@ -76,6 +77,11 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	o := sink{out}
 	o.gauge(infoDesc, 1, c.s.config.Name)
+	synchronized := 0.0
+	if checkClock() == nil {
+		synchronized = 1
+	}
+	o.gauge(clockDesc, synchronized)
 	if a := c.s.config.Audit; a != nil {
 		o.counter(auditWrittenDesc, a.written.Load())
 		o.counter(auditDroppedDesc, a.dropped.Load())

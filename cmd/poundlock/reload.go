@@ -66,23 +66,37 @@ func (s *tableSource) read() (epoch uint64, table []node.Peer, err error) {
 	return epoch, table, nil
 }
 
-// onHangup gives the table to set at each SIGHUP, until stop is called. What cannot be
-// read or set is logged, and the old table stays.
-func (s *tableSource) onHangup(log *slog.Logger, set func(epoch uint64, table []node.Peer) error) (stop func()) {
+// reload gives the table to set. What cannot be read or set is logged, and the old
+// table stays. Without a file that is worth no word if the signal had another purpose.
+func (s *tableSource) reload(
+	log *slog.Logger, set func(epoch uint64, table []node.Peer) error, otherPurpose bool,
+) func() {
+	return func() {
+		if s.flags.file == "" && otherPurpose {
+			return
+		}
+		epoch, table, err := s.read()
+		if err == nil {
+			err = set(epoch, table)
+		}
+		if err != nil {
+			log.Error("the slot table stays as it is", "error", err)
+			return
+		}
+		log.Info("read the slot table again", "file", s.flags.file, "epoch", epoch)
+	}
+}
+
+// onHangup calls all of reload at each SIGHUP, until stop is called.
+func onHangup(reload ...func()) (stop func()) {
 	hangup, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hangup, syscall.SIGHUP)
 	go func() {
 		defer close(done)
 		for range hangup {
-			epoch, table, err := s.read()
-			if err == nil {
-				err = set(epoch, table)
+			for _, f := range reload {
+				f()
 			}
-			if err != nil {
-				log.Error("the slot table stays as it is", "error", err)
-				continue
-			}
-			log.Info("read the slot table again", "file", s.flags.file, "epoch", epoch)
 		}
 	}()
 	return func() {

@@ -40,7 +40,7 @@ moved. Other statuses: 1 when it cannot serve, 64 when it was called wrongly.`
 func serveCommand() *cobra.Command {
 	var f clusterFlags
 	var c server.Config
-	var a apiFlags
+	var b beside
 	level := slog.LevelInfo
 	cmd := &cobra.Command{
 		Use:     "serve --name NAME --servers NAME=HOST:PORT,...",
@@ -66,14 +66,14 @@ func serveCommand() *cobra.Command {
 				defer stop()
 				go f.store.Watch(ctx)
 			}
-			return serve(cmd.Context(), c, source, func(ctx context.Context) (*apiServer, error) {
-				return a.listen(ctx, &f, cluster, c)
-			})
+			b.flags, b.cluster = &f, cluster
+			return serve(cmd.Context(), c, source, &b)
 		},
 	}
 	s := cmd.Flags()
 	f.register(s)
-	a.register(s)
+	b.api.register(s)
+	b.admin.register(s)
 	s.StringVar(&c.Name, "name", "", "which of --servers this one is")
 	s.StringVar(&c.Listen, "listen", "", "where to accept connections, `HOST:PORT` or unix:/path (default its address in --servers)")
 	s.BoolVar(&c.Insecure, "insecure", false, "allow to listen off loopback without TLS: anybody can take and release locks")
@@ -83,10 +83,8 @@ func serveCommand() *cobra.Command {
 	return cmd
 }
 
-// serve runs a server, and the API that listen returns unless it is nil.
-func serve(
-	ctx context.Context, c server.Config, source *tableSource, listen func(context.Context) (*apiServer, error),
-) error {
+// serve runs a server and what is wanted beside it.
+func serve(ctx context.Context, c server.Config, source *tableSource, b *beside) (err error) {
 	if c.Name == "" {
 		return &exitStatus{
 			code: exitUsage,
@@ -111,10 +109,14 @@ func serve(
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if c.Audit, err = b.admin.openAudit(c); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Audit.Close()) }()
 	s, err := server.New(c)
-	var a *apiServer
+	var x *annex
 	if err == nil {
-		if a, err = listen(ctx); err != nil {
+		if x, err = b.open(ctx, s, c); err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}
@@ -132,8 +134,8 @@ func serve(
 			hint: "start a time service such as chrony, or leave out --require-clock-sync",
 		}
 	case err == nil:
-		defer source.onHangup(c.Log, s.SetTable)()
-		err = runBoth(ctx, s, a)
+		defer onHangup(c.Audit.Reopen, source.reload(c.Log, s.SetTable, c.Audit != nil))()
+		err = x.run(ctx, s, c)
 	}
 	if status := new(exitStatus); errors.As(err, &status) {
 		return err

@@ -25,18 +25,17 @@ func (f *apiFlags) register(s *pflag.FlagSet) {
 	s.StringVar(&f.addr, "api", "", "serve locks over gRPC and HTTP with JSON at `HOST:PORT`, with the TLS of --tls-cert")
 }
 
-// An apiServer is the API of this process, whose locks are those of one client of
-// the cluster.
+// An apiServer is the API of this process, whose locks are those of its client of the
+// cluster.
 type apiServer struct {
 	listener net.Listener
 	tls      *tls.Config
-	client   *poundlock.Client
 	service  *api.Service
 	grace    time.Duration
 }
 
 // listen returns nil when no API is wanted. The caller runs what it returns.
-func (f *apiFlags) listen(ctx context.Context, cluster *clusterFlags, c poundlock.Config, s server.Config) (*apiServer, error) {
+func (f *apiFlags) listen(ctx context.Context, client *poundlock.Client, cluster *clusterFlags, s server.Config) (*apiServer, error) {
 	if f.addr == "" {
 		return nil, nil
 	}
@@ -58,24 +57,26 @@ func (f *apiFlags) listen(ctx context.Context, cluster *clusterFlags, c poundloc
 	if err != nil {
 		return nil, &exitStatus{code: exitError, err: fmt.Errorf("--api: %w", err)}
 	}
-	c.Lease, c.Log, c.Label = s.Lease, s.Log, "api of "+s.Name
-	client, err := poundlock.Connect(c)
+	service, err := api.New(api.Config{Client: client, Log: s.Log})
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	service, err := api.New(api.Config{Client: client, Log: s.Log})
-	if err != nil {
-		return nil, errors.Join(err, client.Close(), l.Close())
-	}
 	s.Log.Info("serving the API", "addr", l.Addr().String())
-	return &apiServer{listener: l, tls: config, client: client, service: service, grace: s.Lease}, nil
+	return &apiServer{listener: l, tls: config, service: service, grace: s.Lease}, nil
 }
 
 // run serves until ctx ends. It returns when what its clients were promised is
 // over, and their locks are released.
 func (a *apiServer) run(ctx context.Context) error {
-	err := a.service.Serve(ctx, a.listener, a.tls, a.grace)
-	return errors.Join(err, a.client.Close())
+	return a.service.Serve(ctx, a.listener, a.tls, a.grace)
+}
+
+// close gives up the listener of an API that was never run. a may be nil.
+func (a *apiServer) close() error {
+	if a == nil {
+		return nil
+	}
+	return a.listener.Close()
 }
 
 // runBoth runs the server at least as long as the API, which holds its locks

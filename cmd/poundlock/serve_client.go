@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/server"
+)
+
+// beside are the flags of what serve offers beside the lock service's own protocol,
+// and how to reach the cluster for it.
+type beside struct {
+	flags   *clusterFlags
+	cluster poundlock.Config
+	api     apiFlags
+	admin   adminFlags
+}
+
+// An annex is what runs beside a server. Its parts share one client of the cluster,
+// and are nil where they are not wanted.
+type annex struct {
+	client *poundlock.Client
+	api    *apiServer
+	admin  *server.Admin
+}
+
+// open listens. The caller runs what it returns.
+func (b *beside) open(ctx context.Context, s *server.Server, c server.Config) (x *annex, err error) {
+	x = &annex{}
+	if b.api.addr == "" && b.admin.addr == "" {
+		return x, nil
+	}
+	if x.client, err = embeddedClient(b.cluster, c); err != nil {
+		return nil, err
+	}
+	x.api, err = b.api.listen(ctx, x.client, b.flags, c)
+	if err == nil {
+		x.admin, err = b.admin.listen(s, x.client, c, b.flags)
+	}
+	if err != nil {
+		return nil, errors.Join(err, x.api.close(), x.client.Close())
+	}
+	return x, nil
+}
+
+// embeddedClient is the client of the cluster that a server is, too.
+func embeddedClient(cluster poundlock.Config, s server.Config) (*poundlock.Client, error) {
+	cluster.Lease, cluster.Log, cluster.Label = s.Lease, s.Log, "server "+s.Name
+	return poundlock.Connect(cluster)
+}
+
+// run runs the server with all that is beside it: the admin port to the very end, so
+// that one can watch how it ends.
+func (x *annex) run(ctx context.Context, s *server.Server, c server.Config) error {
+	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if x.admin == nil {
+			return
+		}
+		if err := x.admin.Run(watched); err != nil { // locks do not depend on it
+			c.Log.Error("no metrics and health any more", "error", err)
+		}
+	}()
+	err := runBoth(ctx, s, x.api)
+	stop()
+	<-ended
+	if x.client != nil {
+		err = errors.Join(err, x.client.Close())
+	}
+	return err
+}

@@ -159,14 +159,18 @@ func (a *Admin) profile(f http.HandlerFunc) http.Handler {
 // Health is what /healthz answers: with status 200 while a quorum of servers can
 // be reached, and 503 otherwise.
 type Health struct {
-	Server  string `json:"server"`
-	Serving bool   `json:"serving"`         // this server accepts sessions
-	Quorum  bool   `json:"quorum"`          // a quorum of servers can be reached from here
-	Error   string `json:"error,omitempty"` // what each of the others says
+	Server   string `json:"server"`
+	Serving  bool   `json:"serving"`         // this server accepts sessions
+	Draining bool   `json:"draining"`        // it gives nothing new to anybody, and is about to end
+	Quorum   bool   `json:"quorum"`          // a quorum of servers can be reached from here
+	Error    string `json:"error,omitempty"` // what each of the others says
 }
 
 func (a *Admin) health(w http.ResponseWriter, _ *http.Request) {
-	h := Health{Server: a.server.config.Name, Serving: a.server.running() != nil, Quorum: true}
+	h := Health{Server: a.server.config.Name, Quorum: true}
+	if n := a.server.running(); n != nil {
+		h.Serving, h.Draining = true, n.Draining()
+	}
 	status := http.StatusOK
 	if err := a.config.Quorum(); err != nil {
 		h.Quorum, h.Error, status = false, err.Error(), http.StatusServiceUnavailable

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -28,6 +29,7 @@ type holdFlags struct {
 	maxHold seconds
 	onLoss  string
 	grace   seconds
+	audit   string
 }
 
 func (f *holdFlags) register(s *pflag.FlagSet, actions string) {
@@ -38,6 +40,7 @@ func (f *holdFlags) register(s *pflag.FlagSet, actions string) {
 	s.Var(&f.maxHold, "max-hold", "after this `DURATION` the lock is over as if it were lost (default never)")
 	s.StringVar(&f.onLoss, "on-loss", string(supervise.Term), "`ACTION` when the lock is lost: "+actions)
 	s.Var(&f.grace, "grace", "`DURATION` between SIGTERM and SIGKILL")
+	s.StringVar(&f.audit, "audit", "", "append a line of JSON for each grant, release and loss to this `FILE`")
 }
 
 // The shortest lease leaves a busy machine the time to renew it, and to end a
@@ -94,6 +97,14 @@ func (f *holdFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundloc
 	c.Grace = time.Duration(f.grace)
 	if f.action() != supervise.Warn {
 		c.Grace += c.Lease
+	}
+	if f.audit != "" {
+		file, err := os.OpenFile(f.audit, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			d.leave()
+			return c, nil, &exitStatus{code: exitUsage, err: fmt.Errorf("--audit: %w", err)}
+		}
+		c.Audit = slog.New(slog.NewJSONHandler(file, nil)) // open for the rest of this process
 	}
 	return c, d, nil
 }

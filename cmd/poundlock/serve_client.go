@@ -46,7 +46,8 @@ func (b *beside) open(ctx context.Context, s *server.Server, c server.Config) (x
 
 // embeddedClient is the client of the cluster that a server is, too.
 func embeddedClient(cluster poundlock.Config, s server.Config) (*poundlock.Client, error) {
-	cluster.Lease, cluster.Log, cluster.Label = s.Lease, s.Log, "server "+s.Name
+	cluster.Lease, cluster.Label = s.Lease, "server "+s.Name
+	cluster.Log = s.Log.With("component", "client") // its sessions are not the server's
 	return poundlock.Connect(cluster)
 }
 

@@ -95,7 +95,6 @@ func (b *bounded) read(c *http.ResponseController, r *http.Request) ([]byte, err
 
 // refuse answers in the protocol of the request, if it is one that we speak.
 func (b *bounded) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	w.Header().Set("Connection", "close")
 	if !b.errors.IsSupported(r) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -213,5 +214,108 @@ func TestHosts(t *testing.T) {
 		if kind.String() != want {
 			t.Errorf("kind %d is called %q", uint8(kind), kind)
 		}
+	}
+}
+
+// An impostor is a member that speaks the wire by hand: it lets one client in.
+func impostor(t *testing.T, name string) (addr string, met <-chan *stranger) {
+	t.Helper()
+	l, addr := listen(t, false, 0)
+	t.Cleanup(func() { l.Close() })
+	meet := make(chan *stranger, 1)
+	go func() {
+		defer close(meet)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		s := &stranger{t, conn}
+		i, err := s.hear()
+		if err != nil || i[0].Type != transport.HelloItem {
+			t.Errorf("%v, %v", i, err)
+			return
+		}
+		h, err := transport.ReadHello(i[0].Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn.Write(frame(transport.Welcome{
+			Incarnation: 1, Session: h.Session, Lease: 10 * time.Second, Label: name,
+		}.Append))
+		meet <- s
+	}()
+	return addr, meet
+}
+
+// A refusal counts for a user that tries, of that kind and name; all others are nothing
+// to a client: of names that it does not know, of a user that is inside, and of nonsense.
+func TestRefusalsOfNames(t *testing.T) {
+	addr, met := impostor(t, "s1")
+	c := start(t, node.Config{
+		ID: node.NewClientID(), Hosts: mutexes(node.HostOf(keeper(nil))), Peers: []node.Peer{{Name: "s1", Addr: addr}},
+	})
+	must(t, c.WaitAlive(t.Context(), 1))
+	s := <-met
+	defer s.conn.Close()
+	seq := uint64(0)
+	refuse := func(kind uint8, name, why string) func([]byte) []byte {
+		seq++
+		return transport.Item{
+			Type: transport.RefuseNameItem, Seq: seq, Kind: kind, Name: []byte(name), Body: []byte(why),
+		}.Append
+	}
+	grant := func(name string) func([]byte) []byte {
+		seq++
+		return message(seq, 1, name, answer)
+	}
+	inside, tries := newProbe(), newProbe()
+	must(t, c.Try(node.Mutex, "in", inside, false))
+	s.until(transport.MessageItem)
+	s.say(grant("in"))
+	<-inside.crit
+	must(t, c.Try(node.Mutex, "try", tries, false))
+	s.until(transport.MessageItem)
+
+	s.say(refuse(1, "unknown", "no"), refuse(1, "in", "too late"), refuse(2, "try", "another kind"),
+		refuse(9, "\xff", "no"), refuse(1, "", ""), refuse(1, strings.Repeat("x", 4096), "no"))
+	s.say(transport.Item{Type: transport.PingItem, Seq: 1}.Append)
+	s.until(transport.PongItem)
+	s.say(refuse(1, "try", strings.Repeat("long ", 1000)))
+	why := tries.leaves(t)
+	if !strings.HasPrefix(why, "s1: long long ") || len(why) > 1100 {
+		t.Errorf("the reason has %d bytes: %.40q", len(why), why)
+	}
+	must(t, c.Try(node.Mutex, "try", tries, false)) // the name is not closed
+	s.until(transport.MessageItem)
+	s.say(grant("try"))
+	<-tries.crit
+	select {
+	case <-inside.ejected:
+		t.Error("a user that is inside is refused")
+	case why := <-inside.rem:
+		t.Errorf("a user that is inside has left: %s", why)
+	default:
+	}
+	if got := kindsAt(c); got != "in mutex, try mutex" {
+		t.Errorf("the client has %s", got)
+	}
+}
+
+// Where an algorithm cannot give up a Try, a refusal closes the lock at that client.
+func TestRefusalWithoutCancel(t *testing.T) {
+	stubborn := keeper(nil)
+	stubborn.Cancels = false
+	_, peers := clusterAt(t, 1, false, node.HostOf(sigma.Algorithm), nil)
+	c := clients(t, 1, peers, node.HostOf(sigma.Algorithm), func(c *node.Config) {
+		c.Hosts = map[node.Kind]node.Host{node.Group: node.HostOf(stubborn)}
+	})[0]
+	u := newProbe()
+	must(t, c.Try(node.Group, "a", u, false))
+	if why := u.leaves(t); !strings.Contains(why, "not served here") {
+		t.Errorf("the reason is %q", why)
+	}
+	if err := c.Try(node.Group, "a", u, false); !errors.Is(err, node.ErrFailed) {
+		t.Errorf("%v", err)
 	}
 }

@@ -279,8 +279,19 @@ func TestRefusalsOfNames(t *testing.T) {
 
 	s.say(refuse(1, "unknown", "no"), refuse(1, "in", "too late"), refuse(2, "try", "another kind"),
 		refuse(9, "\xff", "no"), refuse(1, "", ""), refuse(1, strings.Repeat("x", 4096), "no"))
+	seq += 2
+	s.say(message(seq-1, 9, "odd", answer), message(seq, 2, "in", answer)) // messages that no server sends
 	s.say(transport.Item{Type: transport.PingItem, Seq: 1}.Append)
-	s.until(transport.PongItem)
+	for answered := false; !answered; {
+		items, err := s.hear()
+		must(t, err)
+		for _, i := range items {
+			answered = answered || i.Type == transport.PongItem
+			if i.Type == transport.RefuseNameItem {
+				t.Errorf("a client refuses the name %q", i.Name)
+			}
+		}
+	}
 	s.say(refuse(1, "try", strings.Repeat("long ", 1000)))
 	why := tries.leaves(t)
 	if !strings.HasPrefix(why, "s1: long long ") || len(why) > 1100 {

@@ -3,12 +3,14 @@ package node_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
@@ -454,5 +456,68 @@ func TestTablesUnderLoad(t *testing.T) {
 	changing.Wait()
 	if epochOf(users[0]) < 4 {
 		t.Error("no table was adopted")
+	}
+}
+
+// A client that is told on its connection goes to the new address at once, also when the
+// old one answers nobody any more.
+func TestToldOnConnection(t *testing.T) {
+	host := node.HostOf(keeper(nil))
+	_, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.Epoch = 1 })
+	addr, met := impostor(t, "s1")
+	c := start(t, node.Config{
+		ID: node.NewClientID(), Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: addr}},
+	})
+	must(t, c.WaitAlive(t.Context(), 1))
+	s := <-met
+	s.say(transport.Refuse{
+		Code: transport.OldTable, Table: transport.Table{Epoch: 1, Slots: []transport.Slot{transport.Slot(peers[0])}},
+	}.Append)
+	s.ends()
+	eventually(t, "the client is at the new address", func() bool {
+		_, err := c.Call(t.Context(), 0, nil)
+		return epochOf(c) == 1 && err != nil && !strings.Contains(err.Error(), "no connection")
+	})
+	u := newProbe()
+	must(t, c.Try(node.Mutex, "a", u, false))
+	<-u.crit
+}
+
+// A client leaves an address where it waits, for an answer or for its next attempt, as
+// soon as it knows better.
+func TestLeavesAtOnce(t *testing.T) {
+	for _, mute := range []bool{false, true} {
+		t.Run(fmt.Sprint("mute=", mute), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var wire cable
+				c := wire.members(t, 1, node.HostOf(keeper(nil)), nil)
+				good := c.Peers
+				c.Peers = []node.Peer{{Name: "s1", Addr: "elsewhere"}}
+				if mute {
+					l, err := wire.Listen("elsewhere")
+					must(t, err)
+					defer l.Close()
+					go func() {
+						for {
+							conn, err := l.Accept()
+							if err != nil {
+								return
+							}
+							defer conn.Close()
+							go io.Copy(io.Discard, conn)
+						}
+					}()
+				}
+				n := start(t, c)
+				time.Sleep(2100 * time.Millisecond) // in an attempt, or between two that are a second apart
+				began := time.Now()
+				must(t, n.SetTable(1, good))
+				must(t, n.WaitAlive(t.Context(), 1))
+				if took := time.Since(began); took > 50*time.Millisecond {
+					t.Errorf("after %v", took)
+				}
+				n.Close()
+			})
+		})
 	}
 }

@@ -82,6 +82,7 @@ func numbers(n *node.Node) string {
 // A table is rolled out server by server. Clients adopt it from the first that has it,
 // whether they run or come later, and lose neither a session nor a support.
 func TestTableRollsOut(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	host := node.HostOf(sigma.Algorithm)
 	shortLease := func(c *node.Config) { c.Lease = time.Second } // heard from four times in it
 	servers, peers := clusterAt(t, 4, false, host, shortLease)
@@ -192,8 +193,10 @@ func (d *dials) at(addr string) int {
 // A slot moves to another host, empty, while a lock is held: clients leave the old
 // host, the holder has lost one support and stays inside, and nobody else gets in.
 func TestMovedSlot(t *testing.T) {
+	t.Parallel()
 	for _, oldHostLives := range []bool{false, true} {
 		t.Run(fmt.Sprintf("oldHostLives=%v", oldHostLives), func(t *testing.T) {
+			t.Parallel()
 			host := node.HostOf(sigma.Algorithm)
 			shortLease := func(c *node.Config) { c.Lease = time.Second }
 			servers, peers := clusterAt(t, 4, false, host, shortLease)

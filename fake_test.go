@@ -22,6 +22,7 @@ type fakeNode struct {
 	mu           sync.Mutex
 	hold         bool            // Try waits for an explicit grant
 	holdNames    map[string]bool // the same for some names
+	busy         bool            // somebody else has every lock: Try gives up if it is to try once
 	beforeCancel func()          // without f.mu
 	atCancel     func(u node.User)
 	atExit       func(u node.User)
@@ -31,7 +32,7 @@ type fakeNode struct {
 	alive        int
 	sessions     []node.Session
 	known        []node.Session // at entry; nil: sessions
-	answer       func(server protocol.ID) control.Page
+	answer       func(server protocol.ID) *control.Page
 	log          []string
 	calls        chan func() // run one after another, as a node's goroutine does
 	closeOnce    sync.Once
@@ -80,7 +81,10 @@ func (f *fakeNode) Try(_ node.Kind, name string, u node.User, once bool) error {
 	}
 	f.users[name] = u
 	f.log = append(f.log, "try "+name)
-	if !f.hold && !f.holdNames[name] {
+	switch {
+	case f.busy && once:
+		f.rem(name, "")
+	case !f.hold && !f.holdNames[name]:
 		f.grant(name)
 	}
 	return nil
@@ -206,10 +210,12 @@ func (f *fakeNode) Sessions() []node.Session {
 func (f *fakeNode) Call(ctx context.Context, to protocol.ID, _ []byte) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if int(to) >= f.alive || f.answer == nil {
-		return nil, errors.New("no route to host")
+	if f.answer != nil {
+		if p := f.answer(to); p != nil {
+			return json.Marshal(p)
+		}
 	}
-	return json.Marshal(f.answer(to))
+	return nil, errors.New("no route to host")
 }
 
 func (f *fakeNode) WaitAlive(ctx context.Context, k int) error {

@@ -1,0 +1,201 @@
+package poundlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/poundlock/poundlock/node"
+)
+
+// TestSemaphoreOfOneClient: eight goroutines, three permits.
+func TestSemaphoreOfOneClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newFake(t)
+		s := c.Semaphore("s", 3)
+		var mu sync.Mutex
+		inside, most, entries := 0, 0, 0
+		count := func(k int) {
+			mu.Lock()
+			defer mu.Unlock()
+			inside += k
+			entries += max(k, 0)
+			most = max(most, inside)
+		}
+		begin := time.Now()
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 5 {
+					g, err := s.Acquire(context.Background())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					count(1)
+					time.Sleep(time.Second)
+					count(-1)
+					if err := g.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if most != 3 || entries != 40 {
+			t.Errorf("%d at once, %d entries", most, entries)
+		}
+		// Three at a time and no pause: nobody waits while a permit is free.
+		if d := time.Since(begin); d != 14*time.Second {
+			t.Errorf("%v for 40 entries of a second, three at a time", d)
+		}
+		synctest.Wait()
+		if k := c.lineCount(); k != 0 {
+			t.Errorf("%d lines are left", k)
+		}
+	})
+}
+
+// waiting returns a semaphore of three permits that somebody else has, and a user
+// that waits for all of them.
+func waiting(t *testing.T, ctx context.Context) (*Client, *fakeNode, chan *Grant, chan error) {
+	c, f := newFake(t)
+	f.hold = true
+	f.busy = true
+	grants, errs := make(chan *Grant, 1), make(chan error, 1)
+	go func() {
+		g, err := c.Semaphore("s", 3).Acquire(ctx)
+		grants <- g
+		errs <- err
+	}()
+	synctest.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.users) != 3 {
+		t.Errorf("waits for %d permits", len(f.users))
+	}
+	return c, f, grants, errs
+}
+
+// TestSemaphoreTakesTheFirst that becomes free, and gives back what comes with it.
+func TestSemaphoreTakesTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f, grants, errs := waiting(t, t.Context())
+		f.atCancel = func(node.User) { // the third comes as it is given up
+			f.grant("s#1")
+			f.atCancel = nil
+		}
+		f.mu.Lock()
+		f.grant("s#2")
+		f.grant("s#3")
+		f.mu.Unlock()
+		g := <-grants
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+		name := g.Names()[0]
+		if len(g.Names()) != 1 || name != "s#2" && name != "s#3" || g.Context().Err() != nil {
+			t.Errorf("names %q, %v", g.Names(), g.Context().Err())
+		}
+		synctest.Wait()
+		f.mu.Lock()
+		if len(f.users) != 1 || !f.inside[name] {
+			t.Errorf("inside of %v, users of %v: more than one permit is kept", f.inside, f.users)
+		}
+		f.mu.Unlock()
+		if err := g.Unlock(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if k := c.lineCount(); k != 0 {
+			t.Errorf("%d lines are left", k)
+		}
+	})
+}
+
+func TestSemaphoreGivesUp(t *testing.T) {
+	for name, x := range map[string]struct {
+		end  func(c *Client, f *fakeNode, cancel func())
+		want []error
+	}{
+		"context": {func(_ *Client, _ *fakeNode, cancel func()) { cancel() }, []error{ErrNotAcquired, context.Canceled}},
+		"closed":  {func(c *Client, _ *fakeNode, _ func()) { c.Close() }, []error{ErrClosed}},
+		"servers": {func(_ *Client, f *fakeNode, _ func()) { f.setAlive(1) }, []error{ErrNoQuorum}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				c, f, grants, errs := waiting(t, ctx)
+				x.end(c, f, cancel)
+				if g := <-grants; g != nil {
+					t.Error("a grant")
+				}
+				wantIs(t, <-errs, x.want...)
+				synctest.Wait()
+				if k := c.lineCount(); k != 0 {
+					t.Errorf("%d lines are left", k)
+				}
+			})
+		})
+	}
+}
+
+func TestTryAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(t)
+		s := c.Semaphore("s", 3)
+		var names []string
+		for range 3 {
+			g, err := s.TryAcquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, g.Names()...)
+		}
+		slices.Sort(names)
+		if !slices.Equal(names, []string{"s#1", "s#2", "s#3"}) {
+			t.Errorf("permits %q", names)
+		}
+		begin := time.Now()
+		_, err := s.TryAcquire(t.Context())
+		wantIs(t, err, ErrNotAcquired)
+		if time.Since(begin) != 0 || !strings.Contains(err.Error(), `semaphore "s"`) {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		f.hold = true // silent servers
+		_, err = c.Semaphore("other", 100).TryAcquire(t.Context())
+		wantIs(t, err, ErrNotAcquired, errPatience)
+		if d := time.Since(begin); d != 1300*time.Millisecond {
+			t.Errorf("tried for %v", d)
+		}
+	})
+}
+
+func TestBadSemaphores(t *testing.T) {
+	c, f := newFake(t)
+	for want, s := range map[string]*Semaphore{
+		"a semaphore of 0 permits: want 1 to 100": c.Semaphore("s", 0),
+		"a semaphore of -1 permits":               c.Semaphore("s", -1),
+		"a semaphore of 101 permits":              c.Semaphore("s", 101),
+		"a semaphore needs a name":                c.Semaphore("", 1),
+		"control character":                       c.Semaphore("\n", 1),
+		"permit 10 of a semaphore: lock name":     c.Semaphore(strings.Repeat("x", 1022), 10),
+	} {
+		for _, call := range []func(context.Context) (*Grant, error){s.Acquire, s.TryAcquire} {
+			_, err := call(t.Context())
+			if err == nil || !strings.HasPrefix(err.Error(), "poundlock: ") || !strings.Contains(err.Error(), want) ||
+				errors.Is(err, ErrNotAcquired) {
+				t.Errorf("error %v, want one with %q", err, want)
+			}
+		}
+	}
+	if got := f.logged(); len(got) != 0 {
+		t.Errorf("the node saw %v", got)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"github.com/poundlock/poundlock/internal/supervise"
 )
 
 // An interruption is a context that ends with the first signal that would have
@@ -23,22 +25,31 @@ func listen(ctx context.Context, signals <-chan os.Signal) *interruption {
 	i.Context, i.cancel = context.WithCancelCause(ctx)
 	go func() {
 		defer close(i.ended)
-		for {
+		for i.signal == 0 {
 			select {
 			case <-i.quit:
 				return
 			case s := <-signals:
-				switch s {
-				case syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGPIPE, syscall.SIGTSTP:
-				default:
-					i.signal = s.(syscall.Signal)
-					i.cancel(fmt.Errorf("signal: %v", s))
-					return
+				if s == syscall.SIGTSTP {
+					supervise.Pause(signals, i.hear)
+				} else {
+					i.hear(s)
 				}
 			}
 		}
 	}()
 	return i
+}
+
+func (i *interruption) hear(s os.Signal) {
+	switch s {
+	case syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGPIPE, syscall.SIGTSTP:
+	default:
+		if i.signal == 0 {
+			i.signal = s.(syscall.Signal)
+			i.cancel(fmt.Errorf("signal: %v", s))
+		}
+	}
 }
 
 // stop returns the signal that came, 0 for none, and leaves later ones alone.

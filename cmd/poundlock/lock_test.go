@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -12,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/creack/pty"
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/fence"
@@ -58,11 +55,11 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// A lockProcess is poundlock lock as a process.
+// A lockProcess is poundlock lock, or elect, as a process.
 type lockProcess struct {
 	*stage
 	cmd    *exec.Cmd
-	stderr bytes.Buffer
+	stderr proctest.Log
 	ended  chan struct{}
 }
 
@@ -79,7 +76,13 @@ func command(args ...string) *exec.Cmd {
 // lock runs a shell script under the lock "a".
 func (s *stage) lock(script string) *lockProcess {
 	s.t.Helper()
-	args := append([]string{"lock", "a", "--lease", lease.String()}, s.flags...)
+	return s.start("lock", script)
+}
+
+// start runs a shell script under lock or elect, with the name "a".
+func (s *stage) start(verb, script string) *lockProcess {
+	s.t.Helper()
+	args := append([]string{verb, "a", "--lease", lease.String()}, s.flags...)
 	p := &lockProcess{stage: s, ended: make(chan struct{})}
 	p.cmd = command(append(args, "--", "sh", "-c", script)...)
 	p.cmd.Dir = s.dir
@@ -114,6 +117,16 @@ func (p *lockProcess) want(status int) {
 	}
 }
 
+// says waits until poundlock has said something on standard error.
+func (p *lockProcess) says(text string) {
+	p.t.Helper()
+	for end := time.Now().Add(15 * time.Second); !strings.Contains(p.stderr.String(), text); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatalf("never said %q: %s", text, p.stderr.String())
+		}
+	}
+}
+
 // watchdog is the process id of the one that poundlock started.
 func (p *lockProcess) watchdog() int {
 	p.t.Helper()
@@ -130,6 +143,14 @@ func (s *stage) read(name string) (int, error) {
 		return 0, err
 	}
 	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// write tells a script something.
+func (s *stage) write(name string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // await waits until the script has written a number to a file.
@@ -253,44 +274,6 @@ func TestAllStopped(t *testing.T) {
 	}
 	if err := g.Unlock(); err != nil {
 		t.Errorf("the next holder: %v", err)
-	}
-}
-
-// On a terminal the command reads what is typed, and ^C is its own.
-func TestLockOnTerminal(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	c := command(append(append([]string{"lock", "a"}, s.flags...),
-		"--", "sh", "-c", `echo who; read x; echo "hello $x"; exec sleep 60`)...)
-	terminal, err := pty.Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer terminal.Close()
-	defer c.Process.Kill()
-	watch := time.AfterFunc(15*time.Second, func() { c.Process.Kill() })
-	defer watch.Stop()
-	see := func(want string) {
-		t.Helper()
-		var seen []byte
-		for b := make([]byte, 256); !bytes.Contains(seen, []byte(want)); {
-			n, err := terminal.Read(b)
-			seen = append(seen, b[:n]...)
-			if err != nil {
-				t.Fatalf("never saw %q in %q: %v", want, seen, err)
-			}
-		}
-	}
-	see("who")
-	terminal.WriteString("you\n")
-	see("hello you")
-	terminal.WriteString("\x03")
-	c.Wait()
-	if status := c.ProcessState.ExitCode(); status != 130 {
-		t.Errorf("exit status %d after ^C", status)
-	}
-	if _, err := s.client.Mutex("a").TryLock(context.Background()); err != nil {
-		t.Errorf("not released: %v", err)
 	}
 }
 

@@ -73,7 +73,6 @@ func (c Command) Run() (Result, error) {
 	defer r.takeTerminal()
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(r.Signals, syscall.SIGTSTP) // the command stops first, or refuses to
-		defer signal.Reset(syscall.SIGTSTP)
 	}
 	status := r.supervise()
 	return r.finish(status), nil
@@ -331,24 +330,31 @@ func (r *run) suspend() {
 		r.say("stopped: unless it continues, lock %q is lost and its command ended in %v",
 			r.Name, (r.end - now()).Round(100*time.Millisecond))
 	}
+	Pause(r.Signals, r.forward)
+	r.resume()
+}
+
+// Pause stops this process's group as the terminal would have, and returns when it
+// was continued, which one of signals tells. Others go to handle. It is for SIGTSTP
+// where there is nothing to stop but this process, for once Run has asked for that
+// signal it does nothing by itself any more.
+func Pause(signals <-chan os.Signal, handle func(os.Signal)) {
 	defer stopGroup()()
 	// Without a shell that could continue it, the kernel does not stop a group:
 	// then no SIGCONT comes.
 	unstoppable := time.NewTimer(200 * time.Millisecond)
 	defer unstoppable.Stop()
-	for waiting := true; waiting; {
+	for {
 		select {
-		case s := <-r.Signals:
+		case s := <-signals:
 			if s == syscall.SIGCONT {
-				waiting = false
-			} else {
-				r.forward(s)
+				return
 			}
+			handle(s)
 		case <-unstoppable.C:
-			waiting = false
+			return
 		}
 	}
-	r.resume()
 }
 
 // resume continues the command, in the foreground if the shell put this process

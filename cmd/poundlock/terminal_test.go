@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/proctest"
+)
+
+// asProgram is the environment in which this binary is poundlock: "$POUNDLOCK".
+func asProgram() []string { return []string{runAsProgram + "=1", "TEST_POUNDLOCK=" + os.Args[0]} }
+
+// line is what to type for poundlock with these arguments and the flags of s.
+func (s *stage) line(args, script string) string {
+	return fmt.Sprintf("\"$TEST_POUNDLOCK\" %s %s -- sh -c '%s'", args, strings.Join(s.flags, " "), script)
+}
+
+// free fails unless nobody holds the locks.
+func (s *stage) free(names ...string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	g, err := s.client.Locks(names...).Lock(ctx)
+	if err != nil {
+		s.t.Errorf("not released: %v", err)
+		return
+	}
+	g.Unlock()
+}
+
+// On a terminal the command reads what is typed, and ^C is its own.
+func TestInterruptOnTerminal(t *testing.T) {
+	t.Parallel()
+	for verb, names := range map[string][]string{"lock a": {"a"}, "lock b a": {"a", "b"}, "elect a": {"a"}} {
+		s := newStage(t)
+		args := append([]string{os.Args[0]}, strings.Fields(verb)...)
+		args = append(append(args, s.flags...), "--", "sh", "-c", `echo who; read x; echo "hello $x"; exec sleep 60`)
+		c := proctest.Open(t, asProgram(), args...)
+		c.See("who")
+		c.Keys("you\n")
+		c.See("hello you")
+		c.Keys(proctest.CtrlC)
+		c.Want(128 + 2)
+		s.free(names...)
+	}
+}
+
+// ^Z stops the command and poundlock, and fg continues both: the locks are held
+// meanwhile, as long as their lease lasts.
+func TestStopOnTerminal(t *testing.T) {
+	t.Parallel()
+	for verb, names := range map[string][]string{"lock b a": {"a", "b"}, "elect a": {"a"}} {
+		s := newStage(t)
+		c := proctest.Shell(t, asProgram()...)
+		c.Keys(s.line(verb, `echo in""side; read x; echo "read $x"; exit 6`) + "\n")
+		c.See("inside")
+		c.Keys(proctest.CtrlZ)
+		c.See(fmt.Sprintf("lock %q is lost and its command ended in", strings.Join(names, ", ")))
+		c.See("Stopped")
+		c.See("ready> ")
+		for _, name := range names {
+			if _, err := s.client.Mutex(name).TryLock(t.Context()); err == nil {
+				t.Errorf("%s: lock %q is not held while stopped", verb, name)
+			}
+		}
+		c.Keys("fg\n")
+		time.Sleep(100 * time.Millisecond) // fg writes its line first
+		c.Keys("this\n")
+		c.See("read this")
+		c.See("ready> ")
+		c.Keys("echo status=$?\n")
+		c.See("status=6")
+		c.Keys("exit 0\n")
+		c.Want(0)
+		s.free(names...)
+	}
+}
+
+// A campaign can be stopped and continued, also the one that follows a term; ^C ends
+// it.
+func TestStoppedCampaign(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	c := proctest.Shell(t, asProgram()...)
+	g, err := s.client.Mutex("a").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Keys(s.line("elect a --max-hold 300ms", `echo in""side; exec sleep 60`) + "\n")
+	for range 2 {
+		time.Sleep(200 * time.Millisecond) // it campaigns; nothing on the terminal says so
+		c.Keys(proctest.CtrlZ)
+		c.See("Stopped")
+		c.See("ready> ")
+		c.Keys("fg\n")
+		next := make(chan *poundlock.Grant, 1)
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			g.Unlock()
+			time.Sleep(100 * time.Millisecond)
+			g, err := s.client.Mutex("a").Lock(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			next <- g
+		}()
+		c.See("inside")
+		c.See("campaigning again")
+		if g = <-next; g == nil {
+			t.FailNow()
+		}
+	}
+	c.Keys(proctest.CtrlC)
+	c.See("ready> ")
+	c.Keys("echo status=$?\n")
+	c.See("status=130")
+	c.Keys("exit 0\n")
+	c.Want(0)
+	g.Unlock()
+	s.free("a")
+}

@@ -1,0 +1,211 @@
+package poundlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock"
+)
+
+// crowd lets eight users of four clients, each with its number of permits, in and
+// out of one semaphore for a while, in which each server forgets once. It returns how
+// many were inside at once and how often each user was.
+func crowd(t *testing.T, permits [8]int) (most int32, entries [8]int32) {
+	t.Helper()
+	l, config := startLocal(t)
+	var inside, peak atomic.Int32
+	var all sync.WaitGroup
+	until := time.Now().Add(1500 * time.Millisecond)
+	var c *poundlock.Client
+	for i, n := range permits {
+		if i%2 == 0 {
+			c = dial(t, config)
+		}
+		s := c.Semaphore("crowd", n)
+		all.Go(func() {
+			for time.Now().Before(until) {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				g, err := s.Acquire(ctx)
+				cancel()
+				if err != nil {
+					t.Errorf("user %d: %v", i, err)
+					return
+				}
+				entries[i]++
+				k := inside.Add(1)
+				for p := peak.Load(); k > p && !peak.CompareAndSwap(p, k); p = peak.Load() {
+				}
+				time.Sleep(5 * time.Millisecond)
+				inside.Add(-1)
+				if err := g.Unlock(); err != nil {
+					t.Errorf("user %d: %v", i, err)
+				}
+			}
+		})
+	}
+	for i := range l.Servers() {
+		time.Sleep(200 * time.Millisecond)
+		if err := errors.Join(l.Stop(i), l.Start(i)); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Wait()
+	return peak.Load(), entries
+}
+
+// TestSemaphoreOfThree: of eight users never four are inside, and all get in.
+func TestSemaphoreOfThree(t *testing.T) {
+	most, entries := crowd(t, [8]int{3, 3, 3, 3, 3, 3, 3, 3})
+	if most != 3 {
+		t.Errorf("%d were inside at once", most)
+	}
+	for i, k := range entries {
+		if k == 0 {
+			t.Errorf("user %d never got in: %v", i, entries)
+		}
+	}
+	t.Logf("entries %v", entries)
+	// The test sees it when one too many is let in.
+	if most, _ = crowd(t, [8]int{3, 3, 3, 3, 4, 4, 4, 4}); most != 4 {
+		t.Errorf("with a permit more for some, %d were inside at once", most)
+	}
+}
+
+// TestOppositeOrders: users that name three locks in all orders never wait for each
+// other in a circle, and are alone with each of them.
+func TestOppositeOrders(t *testing.T) {
+	_, config := startLocal(t)
+	var inside [3]atomic.Int32
+	var all sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	names := []string{"a", "b", "c"}
+	for i := range 6 {
+		first, second := i%3, (i+1+i/3)%3
+		m := dial(t, config).Locks(names[first], names[second])
+		all.Go(func() {
+			for range 20 {
+				err := m.Do(ctx, func(ctx context.Context, g poundlock.Grant) error {
+					for _, k := range []int{first, second} {
+						if inside[k].Add(1) != 1 {
+							t.Errorf("two are inside of %s", names[k])
+						}
+						defer inside[k].Add(-1)
+					}
+					time.Sleep(100 * time.Microsecond)
+					return ctx.Err()
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestOverdue: what one holds for too long the next client gets though it is never
+// unlocked, and not before its context has ended.
+func TestOverdue(t *testing.T) {
+	_, config := startLocal(t)
+	second := dial(t, config)
+	config.MaxHold, config.Grace = 200*time.Millisecond, 100*time.Millisecond
+	g, err := dial(t, config).Locks("a", "b").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	next, err := second.Locks("a", "b").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cause := context.Cause(g.Context()); !errors.Is(cause, poundlock.ErrMaxHold) || !errors.Is(cause, poundlock.ErrLost) {
+		t.Errorf("the next one is inside, and the context of the first one has the cause %v", cause)
+	}
+	if err := g.Unlock(); !errors.Is(err, poundlock.ErrMaxHold) {
+		t.Errorf("a late Unlock: %v", err)
+	}
+	if err := next.Context().Err(); err != nil {
+		t.Errorf("the late Unlock ended what the next one has: %v", err)
+	}
+	if err := next.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestElection: who campaigns leads one after the other, with growing tokens, and
+// those who watch see who it is, under the label that it has.
+func TestElection(t *testing.T) {
+	l, config := startLocal(t)
+	config.Lease = time.Second // so that it looks every tenth of a second
+	watcher := dial(t, config)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	observe, stop := context.WithCancel(ctx)
+	var seen []string
+	var done sync.WaitGroup
+	done.Go(func() {
+		for leader, err := range watcher.Election("e").Observe(observe) {
+			if err != nil {
+				t.Error(err)
+			}
+			if len(seen) == 0 || seen[len(seen)-1] != leader.ID {
+				seen = append(seen, leader.ID)
+			}
+		}
+	})
+	var last uint64
+	var ids []string
+	for _, label := range []string{"first", "second"} {
+		config.Label = label
+		c := dial(t, config)
+		ids = append(ids, c.ID())
+		led, err := c.Election("e").Campaign(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if led.Token() <= last || led.Context().Err() != nil || !led.LeaseEnd().After(time.Now()) {
+			t.Errorf("%s: token %d after %d, %v, until %v", label, led.Token(), last, led.Context().Err(), led.LeaseEnd())
+		}
+		last = led.Token()
+		// One server that forgets changes nothing.
+		if err := errors.Join(l.Stop(0), l.Start(0)); err != nil {
+			t.Fatal(err)
+		}
+		leader, err := watcher.Election("e").Leader(ctx)
+		if err != nil || leader.ID != c.ID() || leader.Label != label || leader.Token != 0 && leader.Token != last {
+			t.Errorf("the leader is %+v, %v: want %s, %s", leader, err, c.ID(), label)
+		}
+		time.Sleep(500 * time.Millisecond) // more than one look
+		if err := led.Resign(); err != nil {
+			t.Error(err)
+		}
+		if err := led.Resign(); err == nil {
+			t.Error("resigned twice")
+		}
+	}
+	time.Sleep(500 * time.Millisecond)
+	if leader, err := watcher.Election("e").Leader(ctx); err != nil || leader != (poundlock.Leader{}) {
+		t.Errorf("the leader is %+v, %v: want nobody", leader, err)
+	}
+	stop()
+	done.Wait()
+	if len(seen) < 3 || seen[len(seen)-1] != "" {
+		t.Errorf("seen %q", seen)
+	}
+	var leaders []string
+	for _, id := range seen {
+		if id != "" {
+			leaders = append(leaders, id)
+		}
+	}
+	if len(leaders) != 2 || leaders[0] != ids[0] || leaders[1] != ids[1] {
+		t.Errorf("seen %q, want %q", seen, ids)
+	}
+}

@@ -117,15 +117,22 @@ func (e *Election) ask(ctx context.Context, last Leader) (Leader, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
 	defer cancel()
 	for {
+		begin := time.Now()
 		holders, err := g.poll(bounded, e.name, c.config.QuorumWait/4)
-		switch {
-		case c.closed():
+		pause := min(c.config.Lease, time.Second) / 10
+		if c.closed() {
 			return Leader{}, fmt.Errorf("%w: election %q", ErrClosed, e.name)
-		case err == nil:
-			return g.leader(holders, last), nil
+		}
+		if err == nil {
+			l, likely := g.leader(holders, last)
+			if !likely {
+				return l, nil
+			}
+			// Who is about to yield has done so in a few round trips.
+			last, pause, err = l, 10*time.Millisecond+2*time.Since(begin), errPatience
 		}
 		select {
-		case <-time.After(min(c.config.Lease, time.Second) / 10):
+		case <-time.After(pause):
 		case <-c.closing:
 		case <-bounded.Done():
 			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {

@@ -62,11 +62,12 @@ func (g *group) holderAt(ctx context.Context, server protocol.ID, name string) (
 	return p.Locks[0].Holder, nil
 }
 
-// leader is whom the answers of a quorum of servers prove to lead, or to be let
-// in as soon as it hears of it: whom a quorum supports. Servers that forget may
-// leave it with fewer supports, but with too many for anybody else to get in; then
-// it still leads if it did before, or has a token.
-func (g *group) leader(holders []*control.Request, last Leader) Leader {
+// leader is whom the answers of a quorum of servers prove to lead, or to be let in
+// as soon as it hears of it: whom a quorum supports. Servers that forget may leave it
+// with fewer supports, but with too many for anybody else to get in; then it still
+// leads if it did before, or has a token. Otherwise it may be about to yield to
+// somebody else, and is only likely to lead.
+func (g *group) leader(holders []*control.Request, last Leader) (l Leader, likely bool) {
 	supports := map[string]int{}
 	found := map[string]Leader{}
 	for _, h := range holders {
@@ -77,13 +78,21 @@ func (g *group) leader(holders []*control.Request, last Leader) Leader {
 		l := found[h.ID]
 		found[h.ID] = Leader{ID: h.ID, Label: cmp.Or(l.Label, h.Label), Token: max(l.Token, h.Token)}
 	}
-	var first Leader
+	var proved, strong []Leader
 	for id, l := range found {
 		k := supports[id]
-		could := k >= g.quorum || k > g.spare() && (l.Token != 0 || id == last.ID)
-		if could && cmp.Or(cmp.Compare(k, supports[first.ID]), cmp.Compare(id, first.ID)) > 0 {
-			first = l
+		if k >= g.quorum || k > g.spare() && (l.Token != 0 || id == last.ID) {
+			proved = append(proved, l)
+		}
+		if k > g.spare() {
+			strong = append(strong, l)
 		}
 	}
-	return first
+	switch {
+	case len(proved) == 1:
+		return proved[0], false
+	case len(proved) == 0 && len(strong) == 1:
+		return strong[0], true
+	}
+	return Leader{}, false
 }

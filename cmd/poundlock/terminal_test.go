@@ -12,8 +12,8 @@ import (
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
-// asProgram is the environment in which this binary is poundlock: "$POUNDLOCK".
-func asProgram() []string { return []string{runAsProgram + "=1", "TEST_POUNDLOCK=" + os.Args[0]} }
+// terminalEnv is the environment in which this binary is poundlock: "$POUNDLOCK".
+func terminalEnv() []string { return []string{runAsProgram + "=1", "TEST_POUNDLOCK=" + os.Args[0]} }
 
 // line is what to type for poundlock with these arguments and the flags of s.
 func (s *stage) line(args, script string) string {
@@ -40,7 +40,7 @@ func TestInterruptOnTerminal(t *testing.T) {
 		s := newStage(t)
 		args := append([]string{os.Args[0]}, strings.Fields(verb)...)
 		args = append(append(args, s.flags...), "--", "sh", "-c", `echo who; read x; echo "hello $x"; exec sleep 60`)
-		c := proctest.Open(t, asProgram(), args...)
+		c := proctest.Open(t, terminalEnv(), args...)
 		c.See("who")
 		c.Keys("you\n")
 		c.See("hello you")
@@ -56,7 +56,7 @@ func TestStopOnTerminal(t *testing.T) {
 	t.Parallel()
 	for verb, names := range map[string][]string{"lock b a": {"a", "b"}, "elect a": {"a"}} {
 		s := newStage(t)
-		c := proctest.Shell(t, asProgram()...)
+		c := proctest.Shell(t, terminalEnv()...)
 		c.Keys(s.line(verb, `echo in""side; read x; echo "read $x"; exit 6`) + "\n")
 		c.See("inside")
 		c.Keys(proctest.CtrlZ)
@@ -86,7 +86,7 @@ func TestStopOnTerminal(t *testing.T) {
 func TestStoppedCampaign(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	c := proctest.Shell(t, asProgram()...)
+	c := proctest.Shell(t, terminalEnv()...)
 	g, err := s.client.Mutex("a").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)

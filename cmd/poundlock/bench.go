@@ -46,6 +46,7 @@ type benchFlags struct {
 	count    int
 	duration time.Duration
 	delay    time.Duration
+	jitter   time.Duration
 	json     bool
 }
 
@@ -55,6 +56,7 @@ type benchResult struct {
 	Clients    int     `json:"clients"`
 	Names      int     `json:"names"`
 	DelayMS    float64 `json:"delay_ms"`
+	JitterMS   float64 `json:"jitter_ms"`
 	DurationMS float64 `json:"duration_ms"`
 
 	Acquires  int              `json:"acquires"`
@@ -95,6 +97,7 @@ func benchCommand() *cobra.Command {
 	s.IntVar(&f.count, "count", 200, "`number` of acquires and of hand-overs that are timed, at least; 1 to 1000000")
 	s.DurationVar(&f.duration, "duration", 2*time.Second, "how long acquires and hand-overs are counted, at least; 100ms to 1m")
 	s.DurationVar(&f.delay, "delay", 0, "one-way delay T between clients and servers, up to 1s")
+	s.DurationVar(&f.jitter, "jitter", 0, "at most this much more delay, drawn anew for each read of a connection, up to 1s")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
 }
@@ -120,12 +123,14 @@ func (f *benchFlags) check(c *cobra.Command) error {
 		return usagef("--duration %v: want 100ms to 1m", f.duration)
 	case f.delay < 0 || f.delay > time.Second:
 		return usagef("--delay %v: want 0 to 1s", f.delay)
+	case f.jitter < 0 || f.jitter > time.Second:
+		return usagef("--jitter %v: want 0 to 1s", f.jitter)
 	case f.cluster.servers != "" && c.Flags().Changed("n"):
 		return usagef("--n and --servers exclude each other: the cluster has its number of servers")
-	case f.delay > 0 && f.cluster.tlsName == "" && (f.cluster.tlsCA != "" || f.cluster.tlsCert != ""):
+	case f.delay+f.jitter > 0 && f.cluster.tlsName == "" && (f.cluster.tlsCA != "" || f.cluster.tlsCert != ""):
 		return &exitStatus{
 			code: exitUsage,
-			err:  errors.New("--delay with TLS needs --tls-server-name"),
+			err:  errors.New("--delay and --jitter with TLS need --tls-server-name"),
 			hint: "the delay is made by proxies on loopback, whose addresses no certificate names",
 		}
 	}
@@ -190,18 +195,18 @@ func (f *benchFlags) measure(ctx context.Context, c *cobra.Command, n int, serve
 	if servers != nil {
 		processes = servers.Processes()
 	}
-	crew, err := bench.StartCrew(ctx, "bench", f.clients, 1, nil, processes, benchClientArgs(c, f.delay, false)...)
+	crew, err := bench.StartCrew(ctx, "bench", f.clients, 1, nil, processes, f.clientArgs(c)...)
 	if err != nil {
 		return nil, err
 	}
 	defer crew.Close()
 	r := &benchResult{
 		Servers: n, Clients: f.clients, Names: f.names,
-		DelayMS: ms(f.delay), DurationMS: ms(f.duration),
+		DelayMS: ms(f.delay), JitterMS: ms(f.jitter), DurationMS: ms(f.duration),
 	}
 	bar := newBenchBar(f)
 	defer bar.finish()
-	warmUp := max(200*time.Millisecond, 5*f.delay)
+	warmUp := max(200*time.Millisecond, 5*(f.delay+f.jitter))
 
 	alone := bench.Load{Users: []bench.User{{Name: "bench-1"}}, WarmUp: warmUp, Grants: int64(f.count)}
 	w, err := bar.run(ctx, crew, "acquire", alone)
@@ -211,9 +216,7 @@ func (f *benchFlags) measure(ctx context.Context, c *cobra.Command, n int, serve
 	r.Acquires = w.Grants()
 	r.AcquireMS, r.ReleaseMS = bench.Of(w.Acquires(), time.Millisecond), bench.Of(w.Releases(), time.Millisecond)
 	r.AcquireT, r.ReleaseT = bench.Of(w.Acquires(), f.delay), bench.Of(w.Releases(), f.delay)
-	if r.BytesPerAcquire, err = f.bytes(ctx, c, w); err != nil {
-		return nil, err
-	}
+	r.BytesPerAcquire = w.Traffic
 
 	var separate []bench.User
 	for i := range f.names {
@@ -251,24 +254,6 @@ func (f *benchFlags) measure(ctx context.Context, c *cobra.Command, n int, serve
 	return r, nil
 }
 
-// bytes are those of one uncontended acquire and its release, in both directions.
-// Where w, a window of these, was not measured through proxies, which would slow
-// down what is to be measured, another client process shows it.
-func (f *benchFlags) bytes(ctx context.Context, c *cobra.Command, w *bench.Window) (float64, error) {
-	if f.delay == 0 {
-		crew, err := bench.StartCrew(ctx, "bench", 1, 1, nil, nil, benchClientArgs(c, 0, true)...)
-		if err != nil {
-			return 0, err
-		}
-		defer crew.Close()
-		l := bench.Load{Users: []bench.User{{Name: "bench-1"}}, Grants: int64(min(f.count, 200))}
-		if w, err = crew.Run(ctx, l); err != nil {
-			return 0, err
-		}
-	}
-	return w.Traffic, nil
-}
-
 func (f *benchFlags) print(w io.Writer, r *benchResult) error {
 	if f.json {
 		enc := json.NewEncoder(w)
@@ -284,7 +269,11 @@ func (f *benchFlags) print(w io.Writer, r *benchResult) error {
 		}
 		row(name, "%s  (%s)", text, what)
 	}
-	row("run", "%d servers, %d client %s, one-way delay T %v", r.Servers, r.Clients, plural(r.Clients, "process"), f.delay)
+	network := fmt.Sprintf("one-way delay T %v", f.delay)
+	if f.jitter > 0 {
+		network += fmt.Sprintf(" and up to %v more", f.jitter)
+	}
+	row("run", "%d servers, %d client %s, %s", r.Servers, r.Clients, plural(r.Clients, "process"), network)
 	times("acquire", r.AcquireMS, r.AcquireT, fmt.Sprintf("%d, uncontended", r.Acquires))
 	times("release", r.ReleaseMS, r.ReleaseT, "seen by the caller")
 	if r.HandoverMS != nil {

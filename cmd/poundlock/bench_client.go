@@ -18,8 +18,7 @@ const benchClientName = "bench-client"
 // benchClientCommand is a client process of bench: it obeys its standard input.
 func benchClientCommand() *cobra.Command {
 	var f clusterFlags
-	var delay time.Duration
-	var count bool
+	var delay, jitter time.Duration
 	c := &cobra.Command{
 		Use:    benchClientName,
 		Hidden: true,
@@ -30,7 +29,7 @@ func benchClientCommand() *cobra.Command {
 				return err
 			}
 			open := func(ctx context.Context, _ []byte) (bench.Client, error) {
-				return openBenchClient(ctx, config, delay, count)
+				return openBenchClient(ctx, config, delay, jitter)
 			}
 			if err := bench.Work(c.Context(), os.Stdin, os.Stdout, open); err != nil {
 				return &exitStatus{code: exitError} // its parent has been told
@@ -40,17 +39,14 @@ func benchClientCommand() *cobra.Command {
 	}
 	f.register(c.Flags())
 	c.Flags().DurationVar(&delay, "delay", 0, "")
-	c.Flags().BoolVar(&count, "count-bytes", false, "")
+	c.Flags().DurationVar(&jitter, "jitter", 0, "")
 	return c
 }
 
-// benchClientArgs start a client process with the settings of the cluster that c
-// was given.
-func benchClientArgs(c *cobra.Command, delay time.Duration, count bool) []string {
-	args := []string{benchClientName, "--delay=" + delay.String()}
-	if count {
-		args = append(args, "--count-bytes")
-	}
+// clientArgs start a client process with the settings of the cluster that c was
+// given.
+func (b *benchFlags) clientArgs(c *cobra.Command) []string {
+	args := []string{benchClientName, "--delay=" + b.delay.String(), "--jitter=" + b.jitter.String()}
 	var f clusterFlags
 	cluster := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.register(cluster)
@@ -63,15 +59,15 @@ func benchClientArgs(c *cobra.Command, delay time.Duration, count bool) []string
 }
 
 // A benchClient is a client behind proxies of its own, one a server, if there is a
-// delay or bytes are to be counted.
+// delay.
 type benchClient struct {
 	*poundlock.Client
 	net *faultnet.Net
 }
 
-func openBenchClient(ctx context.Context, c poundlock.Config, delay time.Duration, count bool) (bench.Client, error) {
+func openBenchClient(ctx context.Context, c poundlock.Config, delay, jitter time.Duration) (bench.Client, error) {
 	b := &benchClient{}
-	if delay > 0 || count {
+	if delay+jitter > 0 {
 		const me = "client"
 		var servers []faultnet.Server
 		for _, s := range c.Servers {
@@ -81,7 +77,7 @@ func openBenchClient(ctx context.Context, c poundlock.Config, delay time.Duratio
 		if b.net, err = faultnet.NewNet([]string{me}, servers); err != nil {
 			return nil, err
 		}
-		b.net.SetDelay(delay, 0)
+		b.net.SetDelay(delay, jitter)
 		c.Servers = nil
 		for _, s := range b.net.Servers(me) {
 			c.Servers = append(c.Servers, poundlock.Server(s))
@@ -106,8 +102,8 @@ func (b *benchClient) Lock(ctx context.Context, name string) (func() error, erro
 
 // Traffic implements bench.Client.
 func (b *benchClient) Traffic() (bytes int64) {
-	if b.net != nil {
-		b.net.Each(nil, nil, func(p *faultnet.Proxy) { bytes += p.Passed(faultnet.Both) })
+	for _, s := range b.Stats().Servers {
+		bytes += int64(s.BytesSent + s.BytesReceived)
 	}
 	return bytes
 }

@@ -419,7 +419,9 @@ func (c *conn) control(i transport.Item) error {
 		if !ok {
 			return errors.New("node: an answer to no heartbeat")
 		}
-		c.n.with(c.s.id).answered(c.n.c.Boot() - sent)
+		took := c.n.c.Boot() - sent
+		c.n.with(c.s.id).answered(took)
+		c.n.noteRoundTrip(c.s, took)
 		c.s.mu.Lock()
 		c.s.held.Renew(sent)
 		c.s.mu.Unlock()

@@ -218,6 +218,7 @@ func (n *Node) begin(
 	}
 	n.dials[s.id] = nil
 	n.mu.Unlock()
+	n.noteRoundTrip(s, n.c.Boot()-sent)
 	n.noteUp()
 	c.kick()
 	n.c.Log.Debug("connected", "peer", n.name(s.id), "session", w.Session)

@@ -159,6 +159,7 @@ type Node struct {
 	complaint limiter       // of what hostile peers have logged
 	late      chan record   // what logLate is to log
 	unlogged  atomic.Int64  // records that did not fit into late
+	delay     atomic.Int64  // of messages, ns, as measured; 0: unknown
 	// Constant: every kind of message, and where those of a kind of locks begin.
 	messages     []MessageStats
 	firstMessage [256]int

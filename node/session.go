@@ -33,6 +33,7 @@ type session struct {
 	window      link.Window
 	conn        *conn            // nil while there is none
 	held        detector.Holder  // at a client
+	roundTrip   time.Duration    // at a client: the last one, 0 if unknown
 	granted     detector.Grantor // at a member
 }
 

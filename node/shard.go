@@ -89,6 +89,7 @@ type shard struct {
 	live      []uint64                 // at clients with leases: incarnations of the members, 0: not trusted
 	business  map[*session]map[*instance]struct{}
 	timers    timers
+	measured  map[Kind]measured // see system
 	random    *rand.Rand
 	current   *instance  // whose effects come
 	dirty     []*session // to be kicked
@@ -118,6 +119,7 @@ func newShard(n *Node) *shard {
 		sessions:  map[protocol.ID]*session{},
 		business:  map[*session]map[*instance]struct{}{},
 		live:      make([]uint64, n.c.System.N),
+		measured:  map[Kind]measured{},
 		random:    rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 		done:      make(chan struct{}),
 		wake:      make(chan struct{}, 1),
@@ -402,7 +404,7 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 // create makes an instance: Start, and what it must know of the members and of this
 // one.
 func (s *shard) create(kind Kind, name string) *instance {
-	i := &instance{kind: kind, name: name, process: s.n.c.Hosts[kind].New(s.n.c.ID, s.n.c.System)}
+	i := &instance{kind: kind, name: name, process: s.n.c.Hosts[kind].New(s.n.c.ID, s.system(kind))}
 	s.instances[name] = i
 	s.begin(kind, func(in protocol.Input) error {
 		if s.instances[name] == i {
@@ -537,7 +539,7 @@ func (s *shard) dropIfIdle(i *instance) {
 
 // makeFresh computes the state of an instance made now; nil if there is none.
 func (s *shard) makeFresh(kind Kind) []byte {
-	p := s.n.c.Hosts[kind].New(s.n.c.ID, s.n.c.System)
+	p := s.n.c.Hosts[kind].New(s.n.c.ID, s.system(kind))
 	err := s.begin(kind, func(in protocol.Input) error {
 		in.Now = s.n.clock.now()
 		return p.Step(in, nil, nowhere{})

@@ -341,6 +341,7 @@ type Info struct {
 	Tolerates Faults
 	Messages  []Message
 	Options   []Option
+	Delay     string // the option that is the message delay in ns, which a driver may measure; "": none
 	Claims    []Claim
 }
 

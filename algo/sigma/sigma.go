@@ -138,6 +138,7 @@ var info = protocol.Info{
 	Tolerates: protocol.ClientCrash | protocol.Amnesia,
 	Messages:  messages,
 	Options:   options,
+	Delay:     "delay",
 	Claims:    claims(4.5, 2.2),
 }
 

@@ -2,7 +2,7 @@
 // loops from the same number of client processes and clients, in windows that
 // alternate between the systems.
 //
-//	go -C bench/etcd run . [--rounds 3] [--window 2s] [--json]
+//	go -C bench/etcd run -mod=mod . [--rounds 3] [--window 2s] [--json]
 //
 // Poundlock runs four server processes, which keep everything in memory; etcd runs
 // three, whose locks are concurrency.Mutex of its own client. Every server and every

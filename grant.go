@@ -68,6 +68,7 @@ type hold struct {
 	client  *Client
 	section *section
 	line    *line
+	began   time.Time
 	decided chan struct{} // closed by the first of Crit and Rem
 
 	// Constant once decided.
@@ -88,7 +89,7 @@ type hold struct {
 
 func newHold(s *section, l *line) *hold {
 	c := s.client
-	h := &hold{client: c, section: s, line: l, decided: make(chan struct{})}
+	h := &hold{client: c, section: s, line: l, began: time.Now(), decided: make(chan struct{})}
 	c.mu.Lock()
 	l.hold = h
 	c.mu.Unlock()

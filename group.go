@@ -39,8 +39,8 @@ const lateGroup = time.Second
 // groupOf is the group that serves a lock.
 func (c *Client) groupOf(lock string) *group { return c.groups[c.all.Of(lock)] }
 
-// start starts the node of a group.
-func (g *group) start(id protocol.ID, all slots.Groups, c Config) error {
+// start starts the node of a group. answer answers the requests of its servers.
+func (g *group) start(id protocol.ID, all slots.Groups, c Config, answer func(request []byte) []byte) error {
 	n, err := node.Start(node.Config{
 		ID:     id,
 		System: slots.System(len(g.Servers), c.ClockBound),
@@ -52,6 +52,7 @@ func (g *group) start(id protocol.ID, all slots.Groups, c Config) error {
 		Lease:  c.Lease,
 		Label:  c.Label,
 		Log:    c.Log,
+		Call:   func(_ protocol.ID, request []byte) []byte { return answer(request) },
 	})
 	if err != nil {
 		return fmt.Errorf("poundlock: %w", err)

@@ -122,7 +122,7 @@ func Connect(config Config) (*Client, error) {
 	}
 	c.audit.start(c.id, c.config)
 	for i, g := range c.groups {
-		if err := g.start(c.id, c.all, c.config); err != nil {
+		if err := g.start(c.id, c.all, c.config, c.answer); err != nil {
 			c.groups = c.groups[:i]
 			return nil, errors.Join(err, c.closeNodes())
 		}

@@ -19,6 +19,8 @@ type section struct {
 
 	// Guarded by Client.mu.
 	lost     error // the first loss, nil if there was none
+	begun    bool  // the call has returned a grant
+	revoked  bool  // the grant has ended before its user did
 	unlocked bool
 	timer    *time.Timer // the end of MaxHold, then of the grace; nil if none runs
 }
@@ -81,9 +83,13 @@ func (s *section) begin() error {
 			return err
 		}
 	}
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if s.lost != nil {
+		return s.lost
+	}
+	s.begun = true
 	if d := s.client.config.MaxHold; d > 0 {
-		s.client.mu.Lock()
-		defer s.client.mu.Unlock()
 		s.timer = time.AfterFunc(d, func() { s.revoke(errMaxHold) })
 	}
 	return nil
@@ -97,20 +103,27 @@ func (s *section) lose(cause error) {
 	}
 }
 
-// revoke takes the locks from a user whose time is over: its context ends now, with
-// cause, and the locks are given up when it has unlocked or after Config.Grace.
-// Until then the servers give them to nobody else.
+// revoke ends a grant whose time is over.
 func (s *section) revoke(cause error) {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
-	if s.unlocked {
+	s.revokeLocked(cause, s.client.config.Grace)
+}
+
+// revokeLocked takes the locks from a user that has a grant: its context ends now,
+// with cause, and the locks are given up when it has unlocked or after the grace. Until
+// then the servers give them to nobody else. A second time changes nothing. Client.mu
+// is held.
+func (s *section) revokeLocked(cause error, grace time.Duration) {
+	if s.unlocked || s.revoked {
 		return
 	}
+	s.revoked = true
 	for _, h := range s.holds {
 		h.lose(cause)
 	}
 	s.stop()
-	s.timer = time.AfterFunc(s.client.config.Grace, s.leave)
+	s.timer = time.AfterFunc(grace, s.leave)
 }
 
 // stop ends the timer. Client.mu is held.

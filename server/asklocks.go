@@ -100,3 +100,37 @@ func merge(streams []stream, f func(same []*Lock) bool) (whole bool) {
 		}
 	}
 }
+
+// OneLock is what each server knows about one lock, nil for nothing.
+func (o *Observer) OneLock(ctx context.Context, answers []Answer, name string) []*Lock {
+	known := make([]*Lock, len(o.servers))
+	o.all(func(i int) {
+		if answers[i].Err != nil {
+			return
+		}
+		answers[i].Err = o.pages(ctx, i, control.Query{Ask: control.OneLock, Name: []byte(name)}, func(p control.Page) bool {
+			if len(p.Locks) > 0 {
+				known[i] = &p.Locks[0]
+			}
+			return false
+		})
+	})
+	return known
+}
+
+// Release asks every server to pass r on to the client that it is about. An answer
+// with an error is that of a server.
+func (o *Observer) Release(ctx context.Context, r control.Release) []control.Released {
+	answers := make([]control.Released, len(o.servers))
+	o.all(func(i int) {
+		ctx, cancel := context.WithTimeout(ctx, o.timeout+patience)
+		defer cancel()
+		switch p, err := control.Ask(ctx, o.servers[i].node, o.servers[i].id, r); {
+		case err != nil:
+			answers[i] = control.Released{Outcome: control.Unknown, Err: err.Error()}
+		case p.Released != nil:
+			answers[i] = *p.Released
+		}
+	})
+	return answers
+}

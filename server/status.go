@@ -49,6 +49,8 @@ func (s *Server) answer(from protocol.ID, request []byte) []byte {
 		p.More = p.More || len(locks) == most
 	case err == nil && q.Ask == control.OneLock:
 		s.listLocks(&p, s.node.Lock(string(q.Name)))
+	case err == nil && q.Ask == control.ForcedRelease:
+		s.release(&p, from, request)
 	default:
 		p.Err = fmt.Sprintf("server: unknown request %.40q", request)
 	}

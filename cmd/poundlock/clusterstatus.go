@@ -77,6 +77,7 @@ type holderStatus struct {
 type waiterStatus struct {
 	ID       string `json:"id"`
 	Label    string `json:"label,omitempty"`
+	Request  string `json:"request,omitempty"`
 	AgeMS    int64  `json:"age_ms"`
 	Supports int    `json:"supports"`
 }
@@ -171,6 +172,7 @@ func (s *clusterStatus) lockOf(of lockKind, same []*server.Lock) lockStatus {
 		c := claims[i]
 		c.Label = cmp.Or(c.Label, r.Label)
 		c.AgeMS = max(c.AgeMS, r.AgeMS)
+		c.Request.Request = max(c.Request.Request, r.Request) // the latest, where a server knows an older one
 		return c
 	}
 	for i, x := range same {
@@ -185,7 +187,6 @@ func (s *clusterStatus) lockOf(of lockKind, same []*server.Lock) lockStatus {
 		if x.Holder != nil {
 			c := note(*x.Holder)
 			c.supports++
-			c.Request.Request = max(c.Request.Request, x.Holder.Request) // the latest, where a server knows an older one
 			if x.Holder.Live {
 				c.live++
 			}
@@ -209,7 +210,7 @@ func (s *clusterStatus) lockOf(of lockKind, same []*server.Lock) lockStatus {
 		return cmp.Or(cmp.Compare(b.AgeMS, a.AgeMS), cmp.Compare(a.ID, b.ID))
 	})
 	for _, c := range claims {
-		l.Waiters = append(l.Waiters, waiterStatus{ID: c.ID, Label: c.Label, AgeMS: c.AgeMS, Supports: c.supports})
+		l.Waiters = append(l.Waiters, waiterStatus{ID: c.ID, Label: c.Label, Request: c.Request.Request, AgeMS: c.AgeMS, Supports: c.supports})
 	}
 	l.Waiting = max(l.Waiting, len(claims))
 	return l

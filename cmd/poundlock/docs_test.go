@@ -40,6 +40,7 @@ func TestDocs(t *testing.T) {
 		{demoCommand(), "", demoResult{}},
 		{lockCommand(), cluster, nil},
 		{locksCommand(), cluster, nil},
+		{releaseCommand(), cluster, nil},
 		{serveCommand(), cluster, nil},
 		{simCommand(), driving, sim.Result{}},
 		{statusCommand(), cluster, clusterStatus{}},

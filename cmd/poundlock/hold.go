@@ -230,11 +230,15 @@ func (f *holdFlags) runUnder(
 }
 
 func (f *holdFlags) lostError(names []string, cause error) error {
-	why := "was lost"
-	if errors.Is(cause, poundlock.ErrMaxHold) {
+	why, more := "was lost", ""
+	var revoked *poundlock.RevokedError
+	switch {
+	case errors.Is(cause, poundlock.ErrMaxHold):
 		why = fmt.Sprintf("was over after --max-hold %v", f.maxHold)
+	case errors.As(cause, &revoked):
+		why, more = "was given up", ": "+printable(revoked.Error())
 	}
-	return &exitStatus{code: exitLost, err: fmt.Errorf("lock %q %s while its command ran", title(names), why)}
+	return &exitStatus{code: exitLost, err: fmt.Errorf("lock %q %s while its command ran%s", title(names), why, more)}
 }
 
 // say tells the user one thing.

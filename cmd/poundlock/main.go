@@ -83,6 +83,7 @@ func rootCommand() *cobra.Command {
 		gateCommand(),
 		lockCommand(),
 		locksCommand(),
+		releaseCommand(),
 		serveCommand(),
 		simCommand(),
 		statusCommand(),

@@ -69,9 +69,10 @@ type Query struct {
 // may hold what JSON would replace in a text.
 type Page struct {
 	Status
-	Last []byte `json:"last,omitempty"`
-	More bool   `json:"more,omitempty"`
-	Err  string `json:"error,omitempty"`
+	Last     []byte    `json:"last,omitempty"`
+	More     bool      `json:"more,omitempty"`
+	Err      string    `json:"error,omitempty"`
+	Released *Released `json:"released,omitempty"` // the answer to a Release
 }
 
 // A Caller sends control requests: a node.Node.
@@ -79,8 +80,8 @@ type Caller interface {
 	Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error)
 }
 
-// Ask asks one server for one page.
-func Ask(ctx context.Context, c Caller, server protocol.ID, q Query) (Page, error) {
+// Ask asks one server for one page; q is a Query or a Release.
+func Ask[Q Query | Release](ctx context.Context, c Caller, server protocol.ID, q Q) (Page, error) {
 	request, err := json.Marshal(q)
 	if err != nil {
 		return Page{}, err

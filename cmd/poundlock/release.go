@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/poundlock/poundlock/internal/control"
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/transport"
+)
+
+const releaseLong = `Release asks the holder of lock NAME to give it up, for a reason that it and the
+servers' logs are told. The holder's library ends the grant as if the lock were lost,
+and leaves the lock when its user has let go, or after the grace. Nothing is taken away
+behind the holder's back: one that does not answer keeps the lock until its lease ends.
+
+--holder names another client instead, by its id or label in poundlock status: a
+waiting one gives up. A request of this command is for one grant: a later one of the
+same client is left alone.
+
+Exit status: 0 once the holder has left, 1 when there is none, or it does not answer or
+does not leave, 69 when no quorum can be reached, 64 when called wrongly.`
+
+// releaseFlags are the flags of release.
+type releaseFlags struct {
+	observerFlags
+	reason string
+	holder string
+	grace  time.Duration
+}
+
+func releaseCommand() *cobra.Command {
+	var f releaseFlags
+	cmd := &cobra.Command{
+		Use:     "release NAME --reason TEXT",
+		Short:   "Ask the holder of a lock to give it up",
+		Long:    releaseLong,
+		Example: "  poundlock release nightly --reason 'hangs since Monday, see the ticket'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("release wants one name, not %d arguments", len(args))
+			}
+			return f.run(cmd, args[0])
+		},
+	}
+	s := cmd.Flags()
+	f.register(s, "a lock of this user's development cluster, if there is one")
+	s.StringVar(&f.reason, "reason", "", "why: `TEXT` for the holder and the logs, at most 200 bytes")
+	s.StringVar(&f.holder, "holder", "", "`ID` or label of a client that holds the lock or waits for it (default the holder)")
+	s.DurationVar(&f.grace, "grace", 0, "`DURATION` until the holder leaves the lock whatever its user does, at most 1h (default its own)")
+	return cmd
+}
+
+func (f *releaseFlags) run(cmd *cobra.Command, name string) error {
+	if err := transport.CheckName(name); err != nil {
+		return &exitStatus{code: exitUsage, err: err}
+	}
+	r := control.Release{Ask: control.ForcedRelease, Name: []byte(name), Reason: f.reason}
+	if err := control.CheckReason(f.reason); err != nil {
+		return &exitStatus{code: exitUsage, err: err, hint: "say with --reason why: the holder and the servers' logs are told"}
+	}
+	if cmd.Flags().Changed("grace") {
+		if f.grace < 0 || f.grace > time.Hour {
+			return usagef("--grace %v: want 0 to 1h", f.grace)
+		}
+		ms := f.grace.Milliseconds()
+		r.GraceMS = &ms
+	}
+	o, err := f.observe(cmd)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	victim, err := f.find(cmd.Context(), o, name)
+	if err != nil {
+		return err
+	}
+	r.Request = victim.Request
+	return f.release(cmd, o, name, victim, r)
+}
+
+// find returns the client that is meant, whether it holds the lock or waits for it.
+func (f *releaseFlags) find(ctx context.Context, o *observer, name string) (waiterStatus, error) {
+	l, err := one(ctx, o, name)
+	if err != nil {
+		return waiterStatus{}, err
+	}
+	all := l.Waiters
+	for _, h := range l.Holders {
+		x := waiterStatus{ID: h.ID, Label: h.Label, Request: h.Request}
+		if f.holder == "" {
+			return x, nil
+		}
+		all = append(all, x)
+	}
+	var found []waiterStatus
+	for _, x := range all {
+		if f.holder == x.ID || f.holder == x.Label {
+			found = append(found, x)
+		}
+	}
+	s := &exitStatus{code: exitError}
+	switch {
+	case f.holder == "":
+		s.err = fmt.Errorf("nobody holds lock %q", name)
+		if len(l.Waiters) > 0 {
+			s.hint = "clients wait for it: --holder ID names one of them"
+		}
+	case len(found) == 0:
+		s.err = fmt.Errorf("%q neither holds lock %q nor waits for it", f.holder, name)
+		s.hint = "poundlock status shows who does"
+	case len(found) > 1:
+		s.err = fmt.Errorf("%d clients of lock %q are called %q", len(found), name, f.holder)
+		s.hint = "name one by its id, which poundlock status --json shows"
+	default:
+		return found[0], nil
+	}
+	return waiterStatus{}, s
+}
+
+// one is the state of one lock, by those servers that serve it.
+func one(ctx context.Context, o *observer, name string) (lockStatus, error) {
+	answers := o.Sessions(ctx)
+	known := o.OneLock(ctx, answers, name)
+	s := statusOf(answers, time.Now())
+	locks := s.add(known)
+	s.conclude(answers)
+	var table []node.Peer
+	for _, a := range answers {
+		table = append(table, a.Server)
+	}
+	groups := slots.Split(table)
+	group := groups[groups.Of(name)].Name
+	if g := s.groups[group]; g.Reachable < g.Quorum {
+		return lockStatus{}, s.unreachable(answers)
+	}
+	for _, l := range locks {
+		if l.Group == group {
+			return l, nil
+		}
+	}
+	return lockStatus{}, nil
+}
+
+// release asks, and waits until the client has left.
+func (f *releaseFlags) release(
+	cmd *cobra.Command, o *observer, name string, victim waiterStatus, r control.Release,
+) error {
+	answers := o.Release(cmd.Context(), r)
+	by := func(outcome string) int {
+		return slices.IndexFunc(answers, func(a control.Released) bool { return a.Outcome == outcome })
+	}
+	whom := who(victim.Label, victim.ID)
+	told, silent := by(control.Told), by(control.Silent)
+	switch {
+	case told >= 0:
+	case by(control.Gone) >= 0:
+		return f.say(cmd, "%s has left lock %q already", whom, name)
+	case silent >= 0:
+		lease := time.Duration(0)
+		for _, a := range answers {
+			lease = max(lease, time.Duration(a.LeaseMS)*time.Millisecond)
+		}
+		return &exitStatus{
+			code: exitError,
+			err:  fmt.Errorf("%s does not answer: %s", whom, printable(answers[silent].Err)),
+			hint: fmt.Sprintf("if it stays silent, its lease ends in %v at the latest, and the lock is free", lease.Round(time.Second)),
+		}
+	default:
+		return &exitStatus{code: exitError, err: fmt.Errorf("%s is no more in that request for lock %q", whom, name)}
+	}
+	grace := time.Duration(answers[told].GraceMS) * time.Millisecond
+	within := ""
+	if grace > 0 {
+		within = fmt.Sprintf(", within %v", grace)
+	}
+	if err := f.say(cmd, "%s was told to leave lock %q%s", whom, name, within); err != nil {
+		return err
+	}
+	return f.await(cmd, o, name, victim, grace)
+}
+
+// await waits until a request is over.
+func (f *releaseFlags) await(cmd *cobra.Command, o *observer, name string, victim waiterStatus, grace time.Duration) error {
+	for end := time.Now().Add(grace + f.timeout); ; {
+		l, err := one(cmd.Context(), o, name)
+		if err != nil {
+			return err
+		}
+		left := !slices.ContainsFunc(l.Holders, func(h holderStatus) bool { return h.Request == victim.Request }) &&
+			!slices.ContainsFunc(l.Waiters, func(w waiterStatus) bool { return w.Request == victim.Request })
+		switch {
+		case left:
+			return f.say(cmd, "%s has left lock %q", who(victim.Label, victim.ID), name)
+		case time.Now().After(end):
+			return &exitStatus{
+				code: exitError,
+				err:  fmt.Errorf("%s has not left lock %q", who(victim.Label, victim.ID), name),
+				hint: "it was told, but its end has not reached the servers yet: see poundlock status",
+			}
+		}
+		select {
+		case <-cmd.Context().Done():
+			return cmd.Context().Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (f *releaseFlags) say(cmd *cobra.Command, format string, args ...any) error {
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...); err != nil {
+		return &exitStatus{code: exitInternal, err: err}
+	}
+	return nil
+}

@@ -65,6 +65,7 @@ type instance struct {
 	name    string
 	process Instance
 	inside  bool       // its user is in the critical section
+	removed bool       // the shard has forgotten it
 	timers  []*timer   // those that are armed
 	peers   []*session // that have business with it: where shard.business has it
 	owner   owner      // whom it supports
@@ -443,9 +444,7 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 	s.current = nil
 	switch {
 	case err == nil:
-		if s.instances[i.name] == i {
-			s.noteWaiting(i, i.process.Waiting())
-		}
+		s.noteWaiting(i, i.process.Waiting())
 		s.tellSupports(i, in.Kind)
 	case errors.Is(err, ErrMessage):
 		s.n.complain("malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.name(from.id), "error", err)
@@ -508,6 +507,7 @@ func (s *shard) remove(i *instance) {
 	delete(s.instances, i.name)
 	s.owned(i, 0, 0)
 	s.noteWaiting(i, 0)
+	i.removed = true
 	for _, t := range i.timers {
 		s.timers.remove(t)
 	}

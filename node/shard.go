@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -202,6 +203,7 @@ func (s *shard) run() {
 	var urgent, queue []event
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
+	yield := false // the last pass has not kicked anybody yet
 	for {
 		s.n.lapse()
 		s.mu.Lock()
@@ -227,6 +229,12 @@ func (s *shard) run() {
 			queue = nil // a burst must not be paid for ever
 		}
 		wait := s.runTimers()
+		if yield = !yield && !idle && len(s.dirty) > 0 && !s.n.isMember(s.n.c.ID); yield {
+			// What users do at once, such as the next Try after an Exit, goes into the same
+			// frames. At a member it would only come between a request and its answer.
+			runtime.Gosched()
+			continue
+		}
 		for _, p := range s.dirty {
 			p.kick()
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/slots"
@@ -32,9 +31,6 @@ type runtime interface {
 	PeerStats() []node.PeerStats
 	Close() error
 }
-
-// lateGroup is how long Dial waits for other groups when one has a quorum.
-const lateGroup = time.Second
 
 // groupOf is the group that serves a lock.
 func (c *Client) groupOf(lock string) *group { return c.groups[c.all.Of(lock)] }
@@ -79,9 +75,8 @@ func (g *group) explain(err error) error {
 	return err
 }
 
-// awaitQuorum waits for a quorum of every group, for QuorumWait. Once one group has
-// one it waits only a little longer for the others: Lock waits for the group that it
-// needs.
+// awaitQuorum waits for a quorum of some group, for QuorumWait. Whoever wants a lock
+// waits for the group that serves it.
 func (c *Client) awaitQuorum(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
 	defer cancel()
@@ -90,21 +85,16 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 		go func() { results <- g.explain(g.node.WaitAlive(bounded, g.quorum)) }()
 	}
 	var errs []error
-	var late <-chan time.Time
-	for k := 0; k < len(c.groups); {
-		select {
-		case err := <-results:
-			k++
-			if err != nil {
-				errs = append(errs, err)
-			} else if late == nil {
-				late = time.After(lateGroup)
-			}
-		case <-late:
-			cancel() // and the others come at once
+	found := false
+	for range c.groups { // those that are not needed end at once, too
+		if err := <-results; err != nil {
+			errs = append(errs, err)
+			continue
 		}
+		found = true
+		cancel()
 	}
-	if len(errs) < len(c.groups) {
+	if found {
 		return nil
 	}
 	return noQuorum(ctx.Err(), errs)

@@ -28,7 +28,6 @@ func startGroups(t *testing.T) *grouped {
 	t.Helper()
 	dir := proctest.SocketDir(t)
 	c := &grouped{stop: map[string]func(){}}
-	c.config.QuorumWait = 500 * time.Millisecond
 	var table []node.Peer
 	for _, group := range []string{"a", "b"} {
 		for i := range 4 {
@@ -100,7 +99,9 @@ func TestGroups(t *testing.T) {
 // When one group is down the names of the other are served, to clients that were there
 // and to new ones; its own fail in time with an error that says which group it is.
 func TestGroupDown(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	c := startGroups(t)
+	c.config.QuorumWait = 2 * time.Second
 	early := dial(t, c.config)
 	alive, dead := c.lockOf("a", 0), c.lockOf("b", 0)
 	held, err := early.Mutex(c.lockOf("a", 1)).Lock(t.Context())
@@ -109,27 +110,27 @@ func TestGroupDown(t *testing.T) {
 	}
 	c.stop["b"]()
 	late := dial(t, c.config)
+	var both sync.WaitGroup
 	for what, client := range map[string]*poundlock.Client{"early": early, "late": late} {
-		g, err := client.Mutex(alive).Lock(t.Context())
-		if err != nil {
-			t.Fatalf("%s client: %v", what, err)
-		}
-		if err := g.Unlock(); err != nil {
-			t.Error(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*c.config.QuorumWait)
-		_, err = client.Mutex(dead).Lock(ctx)
-		if ctx.Err() != nil || !errors.Is(err, poundlock.ErrNoQuorum) {
-			t.Errorf("%s client: a lock of the dead group: %v", what, err)
-		}
-		cancel()
-		for _, err := range []error{err, client.Healthy()} {
-			if err == nil || !strings.Contains(err.Error(), "group b") || !strings.Contains(err.Error(), "b/s4 (unix:") ||
-				strings.Contains(err.Error(), "a/s1") {
-				t.Errorf("%s client: %v: want what the servers of group b say", what, err)
+		both.Go(func() {
+			if err := client.Mutex(alive).Do(t.Context(), func(context.Context, poundlock.Grant) error { return nil }); err != nil {
+				t.Errorf("%s client: %v", what, err)
 			}
-		}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*c.config.QuorumWait)
+			defer cancel()
+			_, err := client.Mutex(dead).Lock(ctx)
+			if ctx.Err() != nil || !errors.Is(err, poundlock.ErrNoQuorum) {
+				t.Errorf("%s client: a lock of the dead group: %v", what, err)
+			}
+			for _, err := range []error{err, client.Healthy()} {
+				if err == nil || !strings.Contains(err.Error(), "group b") || !strings.Contains(err.Error(), "b/s4 (unix:") ||
+					strings.Contains(err.Error(), "a/s1") {
+					t.Errorf("%s client: %v: want what the servers of group b say", what, err)
+				}
+			}
+		})
 	}
+	both.Wait()
 	if err := held.Unlock(); err != nil {
 		t.Error(err)
 	}
@@ -145,11 +146,31 @@ func TestGroupDown(t *testing.T) {
 // A client that knows other groups is refused, with both lists: it would look for some
 // locks elsewhere.
 func TestOtherGroups(t *testing.T) {
+	t.Parallel()
 	c := startGroups(t)
+	c.config.QuorumWait = 2 * time.Second
 	only := c.config
 	only.Servers = only.Servers[:4]
 	_, err := poundlock.Dial(t.Context(), only)
 	if !errors.Is(err, poundlock.ErrNoQuorum) || !strings.Contains(err.Error(), "groups of servers: a,b there, a here") {
 		t.Errorf("%v", err)
+	}
+}
+
+// One attempt right after Dial waits for the group that it needs, which Dial need not
+// have done.
+func TestTryAfterDial(t *testing.T) {
+	c := startGroups(t)
+	for k := range 20 {
+		client := dial(t, c.config)
+		for _, group := range []string{"a", "b"} {
+			g, err := client.Mutex(c.lockOf(group, k)).TryLock(t.Context())
+			if err != nil {
+				t.Fatalf("group %s: %v", group, err)
+			}
+			if err := g.Unlock(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -17,6 +17,9 @@ import (
 func (g *group) poll(ctx context.Context, name string, limit time.Duration) ([]*control.Request, error) {
 	ctx, enough := context.WithTimeout(ctx, limit)
 	defer enough()
+	if err := g.node.WaitAlive(ctx, g.quorum); err != nil {
+		return nil, g.explain(err)
+	}
 	type answer struct {
 		holder *control.Request
 		err    error

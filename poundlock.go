@@ -99,9 +99,8 @@ type Client struct {
 
 // Dial connects to a cluster and returns when a quorum answers. When ctx or
 // Config.QuorumWait ends first it returns ErrNoQuorum with what each server said.
-// Where there are several groups of servers it waits for a quorum of each, but for a
-// second at most when one has it: the locks of a group that is down fail, with
-// ErrNoQuorum, when they are wanted.
+// Where there are several groups of servers a quorum of one is enough: whoever wants a
+// lock waits for the group that serves it, and gets ErrNoQuorum if that is down.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	c, err := Connect(config)
 	if err != nil {

@@ -52,6 +52,9 @@ func (s *section) try(ctx context.Context, name string, once bool) (*hold, error
 		patience := time.NewTimer(c.patience())
 		defer patience.Stop()
 		w.patience = patience.C
+		if err := w.connected(); err != nil {
+			return nil, err
+		}
 	}
 	l, err := c.takeTurn(&w, name, once)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -59,6 +60,26 @@ func (w *wait) until(done <-chan struct{}) error {
 	}
 }
 
+// connected waits for a quorum of the group: one attempt must not fail because this
+// client has only just begun to dial these servers.
+func (w *wait) connected() error {
+	if w.group.node.Alive() >= w.group.quorum {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	reached := make(chan struct{})
+	var dialing sync.WaitGroup
+	dialing.Go(func() {
+		if w.group.node.WaitAlive(ctx, w.group.quorum) == nil {
+			close(reached)
+		}
+	})
+	err := w.until(reached)
+	cancel()
+	dialing.Wait()
+	return err
+}
+
 // over is the error of a wait whose time is up.
 func (w *wait) over(err error) error {
 	if w.group.node.Alive() < w.group.quorum {
@@ -89,7 +110,7 @@ type line struct {
 // for a turn that is about to end, because its user has unlocked.
 func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 	if err := w.ctx.Err(); err != nil {
-		return nil, err
+		return nil, w.over(err)
 	}
 	c.mu.Lock()
 	if c.closed() {

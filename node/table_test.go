@@ -231,6 +231,7 @@ func TestMovedSlot(t *testing.T) {
 			if _, least := u.live(); least != 3 {
 				t.Errorf("down to %d supports, want 3: one loss", least)
 			}
+			eventually(t, "the new host supports it, too", func() bool { now, _ := u.live(); return now == 4 })
 			w := newProbe()
 			must(t, clients(t, 1, table, host, func(c *node.Config) { c.Epoch = 1 })[0].Try(node.Mutex, "a", w, false))
 			time.Sleep(1500 * time.Millisecond)

@@ -19,12 +19,12 @@ func TestLeaseMutants(t *testing.T) {
 		{"a cut stream ends the session", "session.go", "x.timer.Reset(x.lease)", "x.timer.Reset(0)\n\t\tx.expires = time.Now()"},
 		{"the first of two streams that ends is the last", "session.go", "x.open--", "x.open = 0"},
 		{"the end of the lease frees nothing", "session.go", "for g, c := range sections {\n\t\ts.unlock(g, c)\n\t}", ""},
-		{"promises ignore the lease", "grant.go", "min(g.session.lease, end.Sub(now))", "end.Sub(now)"},
-		{"promises ignore the cluster", "grant.go", "min(g.session.lease, end.Sub(now))", "min(g.session.lease, end.Sub(now)+time.Hour)"},
-		{"a lost lock is left at once", "grant.go", "time.Until(g.promised)", "0"},
-		{"a lost lock is never left", "grant.go", "time.AfterFunc(time.Until(g.promised), func() { s.abandon(g) })", ""},
+		{"promises ignore the lease", "promise.go", "min(g.session.lease, end.Sub(now))", "end.Sub(now)"},
+		{"promises ignore the cluster", "promise.go", "min(g.session.lease, end.Sub(now))", "min(g.session.lease, end.Sub(now)+time.Hour)"},
+		{"a lost lock is left at once", "release.go", "time.Until(g.promised)", "0"},
+		{"a lost lock is never left", "release.go", "time.AfterFunc(time.Until(g.promised), func() { s.abandon(g) })", ""},
 		{"shutting down breaks promises", "shutdown.go", "err := s.keepPromises(ctx)", "var err error"},
-		{"shutting down makes promises", "grant.go", "|| s.isClosing() || d <= 0", "|| d <= 0"},
+		{"shutting down makes promises", "promise.go", "|| s.isClosing() || d <= 0", "|| d <= 0"},
 	}
 	if os.Getenv("POUNDLOCK_FULL") == "" {
 		t.Logf("2 of %d mutants: POUNDLOCK_FULL=1 builds all", len(mutants))

@@ -121,14 +121,27 @@ func noQuorum(over error, errs []error) error {
 // there are several, and otherwise ErrNoQuorum with what each server said. It does not
 // wait.
 func (c *Client) Healthy() error {
-	var errs []error
+	if errs := c.failing(); len(errs) > 0 {
+		return noQuorum(nil, errs)
+	}
+	return nil
+}
+
+// Available is Healthy while a quorum of any group is reachable: then there are locks
+// that can be had.
+func (c *Client) Available() error {
+	if errs := c.failing(); len(errs) == len(c.groups) {
+		return noQuorum(nil, errs)
+	}
+	return nil
+}
+
+// failing is what stands in the way at each group without a quorum.
+func (c *Client) failing() (errs []error) {
 	for _, g := range c.groups {
 		if err := g.failing(); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return noQuorum(nil, errs)
+	return errs
 }

@@ -131,6 +131,9 @@ func TestGroupDown(t *testing.T) {
 		})
 	}
 	both.Wait()
+	if err := early.Available(); err != nil {
+		t.Errorf("one group is up: %v", err)
+	}
 	if err := held.Unlock(); err != nil {
 		t.Error(err)
 	}
@@ -139,6 +142,9 @@ func TestGroupDown(t *testing.T) {
 	_, err = poundlock.Dial(t.Context(), c.config)
 	if !errors.Is(err, poundlock.ErrNoQuorum) || !strings.Contains(err.Error(), "group a: ") ||
 		!strings.Contains(err.Error(), "group b: ") {
+		t.Errorf("both groups are down: %v", err)
+	}
+	if err := early.Available(); !errors.Is(err, poundlock.ErrNoQuorum) {
 		t.Errorf("both groups are down: %v", err)
 	}
 }

@@ -42,4 +42,4 @@ func (c client) holder(ctx context.Context, name string) (poundlock.Leader, erro
 	return c.Election(name).Leader(ctx)
 }
 
-func (c client) healthy() error { return c.Healthy() }
+func (c client) healthy() error { return c.Available() }

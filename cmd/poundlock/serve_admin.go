@@ -50,7 +50,7 @@ func (f *adminFlags) listen(s *server.Server, client *poundlock.Client, c server
 	}
 	a, err := server.NewAdmin(s, server.AdminConfig{
 		Listen: f.addr, TLS: config, ClientCerts: cluster.tlsCA != "", Insecure: c.Insecure,
-		Quorum:     client.Healthy,
+		Quorum:     client.Available,
 		Collectors: []prometheus.Collector{clientCollector{client}},
 		Log:        c.Log,
 	})

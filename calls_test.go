@@ -74,7 +74,7 @@ var calls = map[string]func(x *trouble) error{
 		}()
 		l := x.client.Mutex("locker").Locker(ctx)
 		l.Lock()
-		l.Unlock()
+		defer l.Unlock()
 		return nil
 	},
 

@@ -43,7 +43,8 @@ func (g *Grant) Context() context.Context { return g.s.ctx }
 
 // LeaseEnd is the instant until which the grant is held even if this process hears
 // from no server any more, by this machine's clock. It moves as servers are heard
-// from. It is zero when a lock was lost or the grant unlocked.
+// from. It is zero when a lock was lost or the grant unlocked; where Config.MaxHold
+// ended the grant, not before the locks are given up.
 func (g *Grant) LeaseEnd() time.Time { return g.s.leaseEnd() }
 
 // Unlock leaves the critical section and gives all its locks up, the last one
@@ -118,6 +119,7 @@ func (h *hold) Ejected() {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
 	h.lose(ErrLost)
+	h.section.until = time.Time{} // should it have been revoked before
 }
 
 // lose ends the context of a user that is inside. cause is an ErrLost. Client.mu is
@@ -204,7 +206,7 @@ func (h *hold) expired() bool {
 func (h *hold) leaseEnd() time.Time {
 	c := h.client
 	c.mu.Lock()
-	held := h.state == inside && h.lost == nil
+	held := h.state == inside && (h.lost == nil || !h.section.until.IsZero())
 	c.mu.Unlock()
 	if !held {
 		return time.Time{}

@@ -173,6 +173,9 @@ func TestMaxHold(t *testing.T) {
 			if d := time.Since(begin); d != time.Minute {
 				t.Errorf("ended after %v", d)
 			}
+			if left := time.Until(g.LeaseEnd()); left != 3*time.Second {
+				t.Errorf("held for another %v", left)
+			}
 			synctest.Wait()
 			if got := f.logged(); slices.Contains(got, "exit a") {
 				t.Errorf("given up before the grace was over: %v", got)
@@ -185,6 +188,9 @@ func TestMaxHold(t *testing.T) {
 			}
 			if d := <-next; d != want {
 				t.Errorf("obedient %v: the next user came after %v, want %v", obedient, d, want)
+			}
+			if !g.LeaseEnd().IsZero() {
+				t.Errorf("given up, and held until %v", g.LeaseEnd())
 			}
 			if !obedient { // the late Unlock must not hit what the next one has
 				wantIs(t, g.Unlock(), ErrLost, ErrMaxHold)
@@ -199,6 +205,25 @@ func TestMaxHold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLossAfterMaxHold: a real loss within the grace is one.
+func TestLossAfterMaxHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(t)
+		c.config.MaxHold, c.config.Grace = time.Minute, time.Hour
+		g := lock(t, c.Locks("a", "b"))
+		time.Sleep(2 * time.Minute)
+		if g.LeaseEnd().IsZero() {
+			t.Error("not held within the grace")
+		}
+		f.eject("b")
+		synctest.Wait()
+		if !g.LeaseEnd().IsZero() {
+			t.Errorf("lost, and held until %v", g.LeaseEnd())
+		}
+		wantIs(t, g.Unlock(), ErrMaxHold)
+	})
 }
 
 // TestMaxHoldNotReached: a grant that ends earlier, by whatever, leaves no timer

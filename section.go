@@ -22,6 +22,7 @@ type section struct {
 	begun    bool  // the call has returned a grant
 	revoked  bool  // the grant has ended before its user did
 	unlocked bool
+	until    time.Time   // when revoked locks that are still held are given up; zero: none are
 	timer    *time.Timer // the end of MaxHold, then of the grace; nil if none runs
 }
 
@@ -122,6 +123,9 @@ func (s *section) revokeLocked(cause error, grace time.Duration) {
 		return
 	}
 	s.revoked = true
+	if s.lost == nil { // else it came too late
+		s.until = time.Now().Add(grace)
+	}
 	for _, h := range s.holds {
 		h.lose(cause)
 	}
@@ -192,10 +196,12 @@ func (s *section) names() []string {
 	return names
 }
 
-// leaseEnd is that of the lock that would be lost first.
+// leaseEnd is that of the lock that would be lost first, or when revoked ones are
+// given up.
 func (s *section) leaseEnd() time.Time {
 	s.client.mu.Lock()
-	over := s.unlocked || s.lost != nil
+	until := s.until
+	over := s.unlocked || s.lost != nil && until.IsZero()
 	s.client.mu.Unlock()
 	if over {
 		return time.Time{}
@@ -206,6 +212,9 @@ func (s *section) leaseEnd() time.Time {
 		if i == 0 || end.Before(first) {
 			first = end
 		}
+	}
+	if !until.IsZero() && until.Before(first) {
+		return until
 	}
 	return first
 }

@@ -15,10 +15,12 @@ type Command struct {
 	Args []string // the command, looked up in PATH, and its arguments
 	Env  []string
 
-	Name   string           // of the lock, for messages
-	Lease  time.Duration    // how long the lock outlives its holder's silence
-	End    func() time.Time // until when the lock is certain to be held; it moves
-	Lost   <-chan struct{}  // closed when the lock is lost
+	Name  string        // of the lock, for messages
+	Lease time.Duration // how long the lock outlives its holder's silence
+	// End is until when the lock is certain to be held. It moves; after Lost too, where
+	// the lock is still held until the command has had its grace.
+	End    func() time.Time
+	Lost   <-chan struct{} // closed when the lock is lost
 	OnLoss Action
 	Grace  time.Duration // between SIGTERM and SIGKILL
 
@@ -173,6 +175,9 @@ func (r *run) supervise() syscall.WaitStatus {
 func (r *run) feed() {
 	switch {
 	case r.lost:
+		if r.renew() && now() < r.end && r.dog != nil {
+			r.dog.setEnd(r.end) // it is still held for the grace
+		}
 	case now() >= r.end:
 		r.lose()
 	case r.dog != nil && r.dog.dead() && !r.dog.barked():
@@ -219,8 +224,9 @@ func (r *run) adopt(dog *Watchdog) {
 	r.say("the watchdog of lock %q was killed and is replaced", r.Name)
 }
 
-// lose ends the command. The watchdog hears nothing new from now on: it ends the
-// group with the lease if the grace does not before.
+// lose ends the command. Unless the lock is still held for the grace, the watchdog
+// hears nothing new from now on: it ends the group with the lease if the grace does
+// not before.
 func (r *run) lose() {
 	if r.lost {
 		return

@@ -194,8 +194,20 @@ func TestCallsReturn(t *testing.T) {
 			for i, s := range net.Servers("client") {
 				config.Servers[i] = poundlock.Server(s)
 			}
-			config.Lease, config.QuorumWait = 500*time.Millisecond, 300*time.Millisecond
-			m := &trouble{config: config, client: dial(t, config), grants: map[string]*poundlock.Grant{}}
+			config.Lease, config.QuorumWait = 2*time.Second, time.Second
+			if name == "no trouble" { // a busy machine is none
+				config.Lease, config.QuorumWait = 0, 0
+			}
+			m := &trouble{config: config, grants: map[string]*poundlock.Grant{}}
+			if m.client, err = poundlock.Connect(config); err != nil {
+				t.Fatal(err)
+			}
+			defer m.client.Close()
+			for end := time.Now().Add(hang); m.client.Healthy() != nil; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal(m.client.Healthy())
+				}
+			}
 			var cancel func()
 			m.ctx, cancel = context.WithCancel(t.Context())
 			defer cancel()

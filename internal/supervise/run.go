@@ -175,9 +175,7 @@ func (r *run) supervise() syscall.WaitStatus {
 func (r *run) feed() {
 	switch {
 	case r.lost:
-		if r.renew() && now() < r.end && r.dog != nil {
-			r.dog.setEnd(r.end) // it is still held for the grace
-		}
+		r.keep()
 	case now() >= r.end:
 		r.lose()
 	case r.dog != nil && r.dog.dead() && !r.dog.barked():
@@ -186,6 +184,13 @@ func (r *run) feed() {
 	case now() >= r.end:
 		r.lose() // the watchdog keeps the end that it knows, so that there is time for the grace
 	case r.dog != nil:
+		r.dog.setEnd(r.end)
+	}
+}
+
+// keep tells the watchdog until when a lock that is over is still held, if it is.
+func (r *run) keep() {
+	if r.renew() && now() < r.end && r.dog != nil {
 		r.dog.setEnd(r.end)
 	}
 }
@@ -232,6 +237,7 @@ func (r *run) lose() {
 		return
 	}
 	r.lost = true
+	r.keep()
 	switch r.OnLoss {
 	case Warn:
 		r.say("lock %q is lost: its command runs on without it", r.Name)

@@ -41,6 +41,7 @@ var calls = map[string]func(x *trouble) error{
 		}
 		return c.Close()
 	},
+	"Client.Available": func(x *trouble) error { return x.client.Available() },
 	"Client.Close":     func(*trouble) error { return nil }, // the last one of each trouble
 	"Client.Election":  func(x *trouble) error { x.client.Election("e"); return nil },
 	"Client.Healthy":   func(x *trouble) error { return x.client.Healthy() },

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	maxBatch     = 256 << 10 // bytes of messages in one frame
-	ackDelay     = 5 * time.Millisecond
-	ackAtOnce    = 1024 // messages that are acknowledged without delay
+	maxBatch     = 256 << 10             // bytes of messages in one frame
+	ackDelay     = 40 * time.Millisecond // most go out with something else before
+	ackAtOnce    = 1024                  // messages that are acknowledged without delay
 	writeTimeout = 10 * time.Second
 	lingering    = time.Second
 	readBuffer   = 8 << 10
@@ -44,6 +44,7 @@ type conn struct {
 	why     error // set when done is closed
 	ping    time.Duration
 	pinged  bool // ping is on its way
+	asks    bool // a ping is to be sent now
 	pong    uint64
 	pongs   bool     // pong is to be sent
 	ack     bool     // what was received is to be acknowledged
@@ -93,6 +94,15 @@ func closeNow(nc net.Conn) {
 		nc = t.NetConn()
 	}
 	nc.Close()
+}
+
+// ask sends a heartbeat at once, where this end sends any: with the answer comes what
+// the peer would acknowledge a while later.
+func (c *conn) ask() {
+	c.mu.Lock()
+	c.asks = c.dials
+	c.mu.Unlock()
+	c.kick()
 }
 
 // finishing reports whether only the last items are still to be sent.
@@ -198,7 +208,8 @@ func (c *conn) fill(frame []byte, beat bool) ([]byte, error) {
 	b := transport.AppendHeader(frame[:0], c.n.Epoch())
 	empty := len(b)
 	c.mu.Lock()
-	if beat && !c.pinged {
+	if (beat || c.asks) && !c.pinged {
+		c.asks = false
 		// The lease counts from here: before the renewal is sent.
 		c.ping, c.pinged = c.n.c.Boot(), true
 		b = transport.Item{Type: transport.PingItem, Seq: uint64(c.ping)}.Append(b)

@@ -418,7 +418,10 @@ func (n *Node) flush() {
 	var left []*conn
 	deadline := time.Now().Add(most)
 	for _, s := range n.list() {
-		for s.pending() && time.Now().Before(deadline) {
+		for k := 0; s.pending() && time.Now().Before(deadline); k++ {
+			if c := s.connection(); c != nil && k%4 == 0 {
+				c.ask()
+			}
 			time.Sleep(step)
 		}
 		if c := s.connection(); c != nil && n.leased(s.id) {

@@ -122,7 +122,7 @@ func compare(ctx context.Context, rounds int, window time.Duration, disk, memory
 // run measures one load in every system, in turn, so that what else the machine does
 // concerns all of them.
 func (l load) run(ctx context.Context, systems []system, rounds int, window time.Duration) (row, error) {
-	rates := map[string][]float64{}
+	rates, cpu := map[string][]float64{}, map[string][]float64{}
 	for i := range rounds {
 		for k := range systems {
 			s := systems[(i+k)%len(systems)]
@@ -136,17 +136,23 @@ func (l load) run(ctx context.Context, systems []system, rounds int, window time
 				return row{}, fmt.Errorf("%s: %s: %w", l.what, s.name, err)
 			}
 			rates[s.name] = append(rates[s.name], float64(k)/w.Length.Seconds())
+			cpu[s.name] = append(cpu[s.name], float64(w.CPU.Microseconds())/float64(max(1, k)))
 		}
 	}
-	x := row{Load: l.what, Rates: map[string]float64{}, Ratios: map[string]float64{}, Claimed: l.claimed}
-	for name, all := range rates {
-		slices.Sort(all)
-		x.Rates[name] = all[len(all)/2]
-	}
+	x := row{Load: l.what, Rates: medians(rates), CPU: medians(cpu), Ratios: map[string]float64{}, Claimed: l.claimed}
 	for name, rate := range x.Rates {
 		if name != ours {
 			x.Ratios[name] = x.Rates[ours] / rate
 		}
 	}
 	return x, nil
+}
+
+func medians(all map[string][]float64) map[string]float64 {
+	m := map[string]float64{}
+	for name, values := range all {
+		slices.Sort(values)
+		m[name] = values[len(values)/2]
+	}
+	return m
 }

@@ -107,6 +107,7 @@ type result struct {
 type row struct {
 	Load    string             `json:"load"`
 	Rates   map[string]float64 `json:"per_s"`
+	CPU     map[string]float64 `json:"cpu_us"` // processor time of clients and servers for one of them
 	Ratios  map[string]float64 `json:"ratio"`
 	Claimed float64            `json:"claimed"` // of the ratio to etcd on a disk; 0: nothing
 }
@@ -127,7 +128,7 @@ func (r *result) print(w io.Writer, asJSON bool) error {
 	fmt.Fprintf(w, "etcd %s, %s, %d processors; median of %d windows of %d ms each\n\n",
 		r.Etcd, r.Go, r.CPUs, r.Rounds, r.WindowMS)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "a second\tpoundlock\tetcd\tratio\tclaimed\tetcd in memory\tratio\n")
+	fmt.Fprint(t, "a second\tpoundlock\tetcd\tratio\tclaimed\tetcd in memory\tratio\tprocessor time each\n")
 	for _, x := range r.Rows {
 		claimed := ""
 		if x.Claimed > 0 {
@@ -136,8 +137,10 @@ func (r *result) print(w io.Writer, asJSON bool) error {
 		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.1f\t%s", x.Load, x.Rates[ours], x.Rates[onDisk], x.Ratios[onDisk], claimed)
 		if rate, ok := x.Rates[inMemory]; ok {
 			fmt.Fprintf(t, "\t%.0f\t%.1f", rate, x.Ratios[inMemory])
+		} else {
+			fmt.Fprint(t, "\t\t")
 		}
-		fmt.Fprintln(t)
+		fmt.Fprintf(t, "\t%.0f and %.0f us\n", x.CPU[ours], x.CPU[onDisk])
 	}
 	return t.Flush()
 }

@@ -69,8 +69,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // Observe yields who leads: at once, and after each change. Changes that follow
 // each other faster than the loop comes back are left out but for the last, so
 // that nothing queues up. It yields an error when the answer becomes unknown, as
-// Leader has it, and goes on until ctx ends, or the client is closed, which is the
-// last error.
+// Leader has it, and goes on until ctx ends, or the client is closed or the name is
+// none, which is the last error.
 //
 // It asks all servers again and again, about every tenth of a lease but at least
 // once a second. Servers tell nothing unasked: they would have to remember who
@@ -86,9 +86,12 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			switch {
 			case ctx.Err() != nil:
 				return
+			case err != nil && !errors.Is(err, ErrNoQuorum): // nor will it be known later
+				yield(Leader{}, err)
+				return
 			case err != nil && !failed:
 				known, failed = false, true
-				if !yield(Leader{}, err) || errors.Is(err, ErrClosed) {
+				if !yield(Leader{}, err) {
 					return
 				}
 			case err == nil && (!known || l != last):

@@ -2,6 +2,7 @@ package poundlock
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -147,7 +148,13 @@ func TestObserve(t *testing.T) {
 			t.Errorf("saw %q", got)
 		}
 
-		time.AfterFunc(10*time.Second, func() { c.Close() })
+		for _, err := range c.Election("").Observe(t.Context()) {
+			if err == nil || errors.Is(err, ErrNoQuorum) {
+				t.Errorf("a name that is none: %v", err)
+			}
+		}
+		f.support("!!!!") // an error has come when the client is closed
+		time.AfterFunc(time.Minute, func() { c.Close() })
 		var last error
 		for _, err := range c.Election("e").Observe(t.Context()) {
 			last = err

@@ -296,6 +296,9 @@ func NewClientID() protocol.ID {
 // Incarnation is the number of this life of the node: its boot clock at a member.
 func (n *Node) Incarnation() uint64 { return n.incarnation }
 
+// Boot is a reading of the clock of leases.
+func (n *Node) Boot() time.Duration { return n.c.Boot() }
+
 // ID is the id of the node.
 func (n *Node) ID() protocol.ID { return n.c.ID }
 

@@ -169,7 +169,7 @@ type Health struct {
 func (a *Admin) health(w http.ResponseWriter, _ *http.Request) {
 	h := Health{Server: a.server.config.Name, Quorum: true}
 	if n := a.server.running(); n != nil {
-		h.Serving, h.Draining = true, n.Draining()
+		h.Serving, h.Draining = a.server.accepts.Load(), n.Draining()
 	}
 	status := http.StatusOK
 	if err := a.config.Quorum(); err != nil {

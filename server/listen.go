@@ -16,16 +16,31 @@ import (
 // anybody could take and release locks.
 var ErrInsecure = errors.New("listening off loopback without TLS lets anybody take and release locks")
 
+// mayListen says why a server must not listen at an address.
+func mayListen(addr string, config *tls.Config, insecure bool) error {
+	if _, ok := transport.Unix(addr); ok {
+		return nil
+	}
+	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("address %q: %w", addr, err)
+	}
+	if config == nil && !insecure && !tcp.IP.IsLoopback() {
+		return fmt.Errorf("address %q: %w", addr, ErrInsecure)
+	}
+	return nil
+}
+
 func listen(addr string, config *tls.Config, insecure bool) (net.Listener, error) {
 	if path, ok := transport.Unix(addr); ok {
 		return listenUnix(path, config)
 	}
+	if err := mayListen(addr, config, insecure); err != nil {
+		return nil, err
+	}
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("address %q: %w", addr, err)
-	}
-	if config == nil && !insecure && !tcp.IP.IsLoopback() {
-		return nil, fmt.Errorf("address %q: %w", addr, ErrInsecure)
 	}
 	l, err := net.ListenTCP("tcp", tcp)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/poundlock/poundlock/catalog"
@@ -37,6 +39,14 @@ type Config struct {
 	// warning. Fencing tokens are monotone only while clocks are within ClockBound.
 	RequireClockSync bool
 
+	// Handover is unix:/path, in a directory of this user alone, where a process takes
+	// the table over from the one that serves under this name, and later hands it over
+	// to its own successor. "": a restart forgets the table.
+	Handover string
+	// SitOut keeps a server that starts without a predecessor mute for so long. Where
+	// it is longer than all waits and holds, the restart is no loss of memory.
+	SitOut time.Duration
+
 	Audit *Audit       // of the supports that this server gives; nil: none
 	Log   *slog.Logger // nil: discarded
 }
@@ -46,19 +56,28 @@ var ErrClock = errors.New("fencing tokens need a synchronised clock")
 
 // A Server is one member of a cluster.
 type Server struct {
-	config   Config
-	groups   slots.Groups
-	group    slots.Group // its own
-	id       protocol.ID // in its group
-	moved    chan error  // has room for one; ends Run
-	listener net.Listener
-	started  time.Time
-	node     *node.Node
-	serving  chan struct{} // closed once node is set
+	config  Config
+	groups  slots.Groups
+	group   slots.Group // its own
+	id      protocol.ID // in its group
+	moved   chan error  // has room for one; ends Run
+	started time.Time
+	node    *node.Node
+	serving chan struct{} // closed once node is set
+
+	accepts atomic.Bool // clients are served, or were until a hand-over
+
+	turn       sync.Mutex    // held by a hand-over, and by what must not meet one
+	handedOver bool          // under turn
+	mute       time.Duration // when clients are served, by the boot clock; 0: they are. Under turn
+
+	mu       sync.Mutex
+	listener net.Listener // the first or the current one; nil: none yet
 }
 
-// New checks the configuration and listens. The listener accepts no session
-// before Run; a Server that is never run must be closed.
+// New checks the configuration and listens, unless there may be a predecessor that
+// still does, or a time to sit out. The listener accepts no session before Run; a
+// Server that is never run must be closed.
 func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -90,76 +109,227 @@ func New(c Config) (*Server, error) {
 		c.Log.Warn("fencing tokens are monotone only while clocks are within the clock bound",
 			"clock_bound", c.ClockBound, "reason", err)
 	}
+	if c.SitOut < 0 {
+		return nil, fmt.Errorf("server: sit-out %v: want at least 0", c.SitOut)
+	}
+	if c.Handover != "" {
+		if c.Listener != nil {
+			return nil, errors.New("server: a listener that was given cannot be handed over")
+		}
+		if err := CheckHandover(c.Handover); err != nil {
+			return nil, fmt.Errorf("server: hand-over: %w", err)
+		}
+	}
 	s := &Server{config: c, groups: slots.Split(table), listener: c.Listener}
 	s.serving, s.moved = make(chan struct{}), make(chan error, 1)
 	s.group = s.place(table)
 	own := slices.IndexFunc(s.group.Servers, func(p node.Peer) bool { return p.Name == c.Name })
 	s.id = protocol.ID(own)
+	if s.config.Listen == "" {
+		s.config.Listen = s.group.Servers[own].Addr
+	}
 	if s.listener != nil {
 		s.listener = secure(s.listener, c.TLS)
-	} else {
-		addr := c.Listen
-		if addr == "" {
-			addr = s.group.Servers[own].Addr
-		}
-		if err := transport.CheckListen(addr); err != nil {
-			return nil, fmt.Errorf("server: %w", err)
-		}
-		if s.listener, err = listen(addr, c.TLS, c.Insecure); err != nil {
+		return s, nil
+	}
+	if err := transport.CheckListen(s.config.Listen); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	if err := mayListen(s.config.Listen, c.TLS, c.Insecure); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	if c.Handover == "" && c.SitOut == 0 {
+		if _, err = s.listen(); err != nil {
 			return nil, fmt.Errorf("server: %w", err)
 		}
 	}
 	return s, nil
 }
 
-// Addr is where the server listens.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+// listen listens where clients expect the server, once more if it did before: also
+// where the port was free to choose it is the same.
+func (s *Server) listen() (net.Listener, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	addr := s.config.Listen
+	if s.listener != nil && s.listener.Addr().Network() == "tcp" {
+		addr = s.listener.Addr().String()
+	}
+	l, err := listen(addr, s.config.TLS, s.config.Insecure)
+	if err == nil {
+		s.listener = l
+	}
+	return l, err
+}
+
+// Addr is where the server listens, or listened last; nil where it never did.
+func (s *Server) Addr() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Addr()
+}
 
 // Close gives up the listener of a server that was never run.
-func (s *Server) Close() error { return s.listener.Close() }
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Close()
+}
 
-// Run serves until ctx ends, or until its slot has moved; it may be called once. What
-// the server knew is gone then.
+// Run serves until ctx ends, until its slot has moved, or until a successor has its
+// table; it may be called once. Unless that was handed over, what the server knew is
+// gone then.
 func (s *Server) Run(ctx context.Context) error {
-	defer s.listener.Close()
-	c := s.config
+	defer s.Close()
 	s.started = time.Now()
-	n, err := node.Start(node.Config{
-		ID:       s.id,
-		System:   slots.System(len(s.group.Servers), c.ClockBound),
-		Hosts:    hosts(),
-		Peers:    s.group.Servers,
-		Epoch:    c.Epoch,
-		Groups:   s.groups.String(),
-		Owns:     s.owns,
-		Listener: s.listener,
-		Lease:    c.Lease,
-		Label:    c.Name,
-		Log:      c.Log,
-		Audit:    c.Audit.noter(),
+	var in inheritance
+	if s.config.Handover != "" {
+		var err error
+		if in, err = s.inherit(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("server: %w", err)
+		}
+	}
+	n, err := s.begin(in)
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	var h *heirs
+	if in.guard != nil {
+		if h, err = s.awaitHeirs(ctx, in.guard); err != nil {
+			return errors.Join(fmt.Errorf("server: hand-over: %w", err), n.Close(), in.guard.Close())
+		}
+		defer h.close()
+	}
+	moved := s.wait(ctx, h)
+	if h != nil {
+		h.stop()
+	}
+	if !s.handedOver {
+		s.config.Log.Info("closing", "server", s.config.Name)
+	}
+	if err := n.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("server: %w", err)
+	}
+	return moved
+}
+
+// begin starts the node, and serves unless the server is to stay mute.
+func (s *Server) begin(in inheritance) (n *node.Node, err error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if n, s.mute = in.node, in.mute; n == nil {
+		if n, err = node.Start(s.nodeConfig()); err != nil {
+			return nil, err
+		}
+		if s.config.SitOut > 0 {
+			s.mute = n.Boot() + s.config.SitOut
+		}
+	}
+	s.node = n
+	close(s.serving)
+	if s.mute == 0 {
+		if err := s.open(); err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+		return n, nil
+	}
+	s.config.Log.Info("sits out: does not serve clients yet", "server", s.config.Name,
+		"until", time.Now().Add(s.mute-n.Boot()).Format(time.RFC3339Nano))
+	return n, nil
+}
+
+// open serves clients. turn is held.
+func (s *Server) open() error {
+	s.mu.Lock()
+	l := s.listener
+	s.mu.Unlock()
+	if l == nil {
+		var err error
+		if l, err = s.listen(); err != nil {
+			return err
+		}
+	}
+	if err := s.node.Serve(l); err != nil {
+		return err
+	}
+	s.mute = 0
+	s.accepts.Store(true)
+	s.config.Log.Info("serving", "server", s.config.Name, "addr", l.Addr().String(), "servers", len(s.group.Servers),
+		"quorum", slots.Quorum(len(s.group.Servers)), "incarnation", hex(s.node.Incarnation()))
+	return nil
+}
+
+// wait returns when the server is to end, with the reason if it is an error. A server
+// that sits out begins to serve meanwhile.
+func (s *Server) wait(ctx context.Context, h *heirs) error {
+	var gone <-chan struct{}
+	if h != nil {
+		gone = h.gone
+	}
+	sitting := time.NewTimer(0)
+	defer sitting.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-gone:
+			return nil
+		case err := <-s.moved:
+			return err
+		case <-sitting.C:
+			left, err := s.sitOut()
+			if err != nil {
+				return fmt.Errorf("server: %w", err)
+			}
+			if left > 0 {
+				sitting.Reset(left)
+			}
+		}
+	}
+}
+
+// sitOut begins to serve when it is time, or says how long that is.
+func (s *Server) sitOut() (left time.Duration, err error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.mute == 0 || s.handedOver {
+		return 0, nil
+	}
+	if left = s.mute - s.node.Boot(); left > 0 {
+		return left, nil
+	}
+	return 0, s.open()
+}
+
+// nodeConfig is that of the node, which gets its listener later.
+func (s *Server) nodeConfig() node.Config {
+	c := s.config
+	return node.Config{
+		ID:     s.id,
+		System: slots.System(len(s.group.Servers), c.ClockBound),
+		Hosts:  hosts(),
+		Peers:  s.group.Servers,
+		Epoch:  c.Epoch,
+		Groups: s.groups.String(),
+		Owns:   s.owns,
+		Lease:  c.Lease,
+		Label:  c.Name,
+		Log:    c.Log,
+		Audit:  c.Audit.noter(),
 		Call: func(from protocol.ID, request []byte) []byte {
 			<-s.serving
 			return s.answer(from, request)
 		},
-	})
-	if err != nil {
-		return fmt.Errorf("server: %w", err)
 	}
-	s.node = n
-	close(s.serving)
-	c.Log.Info("serving", "server", c.Name, "addr", s.listener.Addr().String(), "servers", len(s.group.Servers),
-		"quorum", slots.Quorum(len(s.group.Servers)), "incarnation", hex(n.Incarnation()))
-	var moved error
-	select {
-	case <-ctx.Done():
-	case moved = <-s.moved:
-	}
-	c.Log.Info("closing", "server", c.Name)
-	err = n.Close()
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("server: %w", err)
-	}
-	return moved
 }
 
 // running is the node once the server serves, and nil before.

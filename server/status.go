@@ -32,6 +32,7 @@ func (s *Server) answer(from protocol.ID, request []byte) []byte {
 		Epoch:       s.Epoch(),
 		Incarnation: hex(s.node.Incarnation()),
 		Started:     s.started,
+		Draining:    s.node.Draining(),
 		Sessions:    []Session{},
 		Locks:       []Lock{},
 	}}

@@ -19,8 +19,9 @@ type Status struct {
 	Epoch       uint64    `json:"epoch"`       // of its slot table
 	Incarnation string    `json:"incarnation"` // differs between two lives of one server
 	Started     time.Time `json:"started"`
-	Sessions    []Session `json:"sessions"` // by id
-	Locks       []Lock    `json:"locks"`    // those not idle, by name
+	Draining    bool      `json:"draining,omitempty"` // it gives nothing to anybody any more, and is about to end
+	Sessions    []Session `json:"sessions"`           // by id
+	Locks       []Lock    `json:"locks"`              // those not idle, by name
 }
 
 // A Session is a client that holds a lease at the server.

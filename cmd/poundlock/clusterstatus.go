@@ -42,6 +42,7 @@ type serverStatus struct {
 	Incarnation string     `json:"incarnation,omitempty"`
 	Started     *time.Time `json:"started,omitempty"`
 	UptimeMS    int64      `json:"uptime_ms,omitempty"`
+	Draining    bool       `json:"draining,omitempty"`
 	Sessions    int        `json:"sessions"`
 }
 
@@ -93,7 +94,7 @@ func statusOf(answers []server.Answer, now time.Time) *clusterStatus {
 		x := serverStatus{Name: a.Server.Name, Group: slots.GroupOf(a.Server.Name), Address: a.Server.Addr}
 		if a.Err == nil {
 			x.Reachable, x.Incarnation, x.Started = true, a.Status.Incarnation, &a.Status.Started
-			x.Epoch = a.Status.Epoch
+			x.Epoch, x.Draining = a.Status.Epoch, a.Status.Draining
 			x.UptimeMS = max(0, now.Sub(a.Status.Started).Milliseconds())
 			x.Sessions = len(a.Status.Sessions)
 		}

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -34,13 +31,19 @@ On SIGHUP it reads --servers and --epoch from the file of --config again, where 
 addresses may have changed and the epoch must have grown. When its own address is
 another one then, it ends: its slot has moved.
 
-It logs to stderr and ends with status 0 on SIGTERM or SIGINT, or when its slot has
-moved. Other statuses: 1 when it cannot serve, 64 when it was called wrongly.`
+On SIGTERM or SIGINT it drains: it gives nothing to anybody any more, and ends when
+nobody holds a lock here, or after --drain-timeout; a second signal ends it at once.
+With --handover a process that is started beside it, with the same flags, takes its
+table over, and it ends: that costs nobody anything.
+
+It logs to stderr and ends with status 0 on SIGTERM or SIGINT, when its slot has
+moved, or when it has handed its table over. Other statuses: 1 when it cannot serve, 64 when it was called wrongly.`
 
 func serveCommand() *cobra.Command {
 	var f clusterFlags
 	var c server.Config
 	var b beside
+	var life lifeFlags
 	level := slog.LevelInfo
 	cmd := &cobra.Command{
 		Use:     "serve --name NAME --servers NAME=HOST:PORT,...",
@@ -67,13 +70,14 @@ func serveCommand() *cobra.Command {
 				go f.store.Watch(ctx)
 			}
 			b.flags, b.cluster = &f, cluster
-			return serve(cmd.Context(), c, source, &b)
+			return serve(cmd.Context(), c, source, &b, &life)
 		},
 	}
 	s := cmd.Flags()
 	f.register(s)
 	b.api.register(s)
 	b.admin.register(s)
+	life.register(s)
 	s.StringVar(&c.Name, "name", "", "which of --servers this one is")
 	s.StringVar(&c.Listen, "listen", "", "where to accept connections, `HOST:PORT` or unix:/path (default its address in --servers)")
 	s.BoolVar(&c.Insecure, "insecure", false, "allow to listen off loopback without TLS: anybody can take and release locks")
@@ -84,7 +88,9 @@ func serveCommand() *cobra.Command {
 }
 
 // serve runs a server and what is wanted beside it.
-func serve(ctx context.Context, c server.Config, source *tableSource, b *beside) (err error) {
+func serve(
+	ctx context.Context, c server.Config, source *tableSource, b *beside, life *lifeFlags,
+) (err error) {
 	if c.Name == "" {
 		return &exitStatus{
 			code: exitUsage,
@@ -107,7 +113,10 @@ func serve(ctx context.Context, c server.Config, source *tableSource, b *beside)
 			return usagef("--listen: %w", err)
 		}
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	if err := life.configure(&c, b.api.addr); err != nil {
+		return err
+	}
+	end, stop := life.awaitSignals(ctx)
 	defer stop()
 	if c.Audit, err = b.admin.openAudit(c); err != nil {
 		return err
@@ -116,7 +125,7 @@ func serve(ctx context.Context, c server.Config, source *tableSource, b *beside)
 	s, err := server.New(c)
 	var x *annex
 	if err == nil {
-		if x, err = b.open(ctx, s, c); err != nil {
+		if x, err = b.open(end.asked, s, c); err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}
@@ -135,13 +144,20 @@ func serve(ctx context.Context, c server.Config, source *tableSource, b *beside)
 		}
 	case err == nil:
 		defer onHangup(c.Audit.Reopen, source.reload(c.Log, s.SetTable, c.Audit != nil))()
-		err = x.run(ctx, s, c)
+		err = x.run(end, s, c)
 	}
 	if status := new(exitStatus); errors.As(err, &status) {
 		return err
 	}
 	if errors.Is(err, server.ErrMoved) { // as it was told to; the log says so
 		return nil
+	}
+	if errors.Is(err, server.ErrHandover) {
+		return &exitStatus{
+			code: exitError,
+			err:  err,
+			hint: "the predecessor goes on serving; to replace it all the same, stop it first",
+		}
 	}
 	if err != nil {
 		return &exitStatus{code: exitError, err: err}

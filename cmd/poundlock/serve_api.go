@@ -78,23 +78,3 @@ func (a *apiServer) close() error {
 	}
 	return a.listener.Close()
 }
-
-// runBoth runs the server at least as long as the API, which holds its locks
-// there. Whichever fails ends both. a may be nil.
-func runBoth(ctx context.Context, s *server.Server, a *apiServer) error {
-	if a == nil {
-		return s.Run(ctx)
-	}
-	ctx, failed := context.WithCancel(ctx)
-	defer failed()
-	locks, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- s.Run(locks)
-		failed()
-	}()
-	err := a.run(ctx)
-	stop()
-	return errors.Join(err, <-ended)
-}

@@ -18,7 +18,11 @@ func (s *clusterStatus) print(out io.Writer) error {
 			fmt.Fprintf(w, "%s\t%s\tunreachable\t-\t-\t-\n", x.Name, x.Address)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\tup\t%s\t%s\t%d\n", x.Name, x.Address, age(x.UptimeMS), x.Incarnation, x.Sessions)
+		state := "up"
+		if x.Draining {
+			state = "draining"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", x.Name, x.Address, state, age(x.UptimeMS), x.Incarnation, x.Sessions)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/server"
+)
+
+// A successor gets the table, and the admin port as soon as its predecessor has ended;
+// one that may not have the table says what to do.
+func TestServeHandover(t *testing.T) {
+	c := startAudited(t)
+	handover := []string{"--handover", "unix:" + c.path("next", 0)}
+	c.stop(0, syscall.SIGTERM)
+	c.start(0, handover...)
+	c.until(0, http.StatusOK)
+
+	old := c.processes[0]
+	c.start(0, handover...)
+	if err := old.Wait(); err != nil {
+		t.Errorf("the predecessor: %v", err)
+	}
+	c.until(0, http.StatusOK)
+	if log := c.logs[0].String(); !strings.Contains(log, "took over from a predecessor") {
+		t.Errorf("the successor's log:\n%s", log)
+	}
+
+	other := c.program(append([]string{"serve", "--name", "s1", "--epoch", "7"}, handover...)...)
+	var log proctest.Log
+	other.Stderr = &log
+	var exit *exec.ExitError
+	if err := other.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitError {
+		t.Errorf("another epoch: %v", err)
+	}
+	for _, want := range []string{"epoch differs", "hint: the predecessor goes on serving"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("another epoch: %q is missing in\n%s", want, &log)
+		}
+	}
+	c.until(0, http.StatusOK)
+}
+
+// A server that sits out says that it does not serve yet, and ends at once.
+func TestServeSitOut(t *testing.T) {
+	c := startAudited(t)
+	c.stop(0, syscall.SIGTERM)
+	c.start(0, "--sit-out", "1h")
+	c.until(0, http.StatusOK) // of the others there is a quorum
+	_, body, err := c.get(0, "/healthz")
+	var h server.Health
+	if err := errors.Join(err, json.Unmarshal([]byte(body), &h)); err != nil || h.Serving {
+		t.Errorf("%v, %s", err, body)
+	}
+	if log := c.logs[0].String(); !strings.Contains(log, "sits out") || !strings.Contains(log, "until=") {
+		t.Errorf("the log:\n%s", log)
+	}
+	began := time.Now()
+	c.stop(0, syscall.SIGTERM)
+	if d := time.Since(began); d > defaultDrain {
+		t.Errorf("it took %v to end", d)
+	}
+}

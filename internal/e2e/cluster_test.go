@@ -58,15 +58,22 @@ type cluster struct {
 	table   []string
 	procs   []*exec.Cmd
 	logs    []*proctest.Log
+	flags   func(i int) []string // of server i; nil: none
 }
 
 // startCluster starts n servers and waits until they answer.
 func startCluster(t *testing.T, n int) *cluster {
 	t.Helper()
+	return startClusterWith(t, n, nil)
+}
+
+// startClusterWith gives the servers flags.
+func startClusterWith(t *testing.T, n int, flags func(i int) []string) *cluster {
+	t.Helper()
 	if _, err := binary(); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, procs: make([]*exec.Cmd, n), logs: make([]*proctest.Log, n)}
+	c := &cluster{t: t, flags: flags, procs: make([]*exec.Cmd, n), logs: make([]*proctest.Log, n)}
 	for i := range n {
 		c.table = append(c.table, fmt.Sprintf("s%d=%s", i+1, freeAddr(t)))
 	}
@@ -118,6 +125,9 @@ func (c *cluster) start(i int) {
 		c.t.Fatal(err)
 	}
 	cmd := exec.Command(path, "serve", "--name", fmt.Sprintf("s%d", i+1), "--servers", c.servers)
+	if c.flags != nil {
+		cmd.Args = append(cmd.Args, c.flags(i)...)
+	}
 	cmd.Env = cleanEnv()
 	cmd.Stderr = c.logs[i]
 	if err := cmd.Start(); err != nil {
@@ -168,7 +178,7 @@ type status struct {
 	LossBudget        int  `json:"loss_budget"`
 	Servers           []struct {
 		Name, Incarnation, Error string
-		Reachable                bool
+		Reachable, Draining      bool
 		Sessions                 int
 	}
 	Locks []struct {

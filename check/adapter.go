@@ -27,6 +27,8 @@ type machine interface {
 	shiftMessage(msg uint32, by []uint64) uint32
 	// invariant evaluates the invariant called name in a state.
 	invariant(name string, g *glance) error
+	// unsettled is Algorithm.Unsettled of a state, 0 where the algorithm has none.
+	unsettled(g *glance) int
 	text(msg uint32) string
 	mail() *mail
 	shifts() bool
@@ -291,7 +293,8 @@ func (d *adapter[M]) moved(
 	return string(b)
 }
 
-func (d *adapter[M]) invariant(name string, g *glance) error {
+// look loads the processes of a state into the view.
+func (d *adapter[M]) look(g *glance) {
 	for i, n := range g.locals {
 		switch {
 		case g.states[i] == nil:
@@ -302,11 +305,23 @@ func (d *adapter[M]) invariant(name string, g *glance) error {
 				d.view.Procs[i] = d.a.New(protocol.ID(i), d.c)
 			}
 			if _, err := d.view.Procs[i].LoadState(g.states[i]); err != nil {
-				return err
+				panic(fmt.Sprintf("LoadState refuses what AppendState wrote: %v", err))
 			}
 			d.loaded[i] = n
 		}
 	}
+}
+
+func (d *adapter[M]) unsettled(g *glance) int {
+	if d.a.Unsettled == nil {
+		return 0
+	}
+	d.look(g)
+	return d.a.Unsettled(d.view.Procs)
+}
+
+func (d *adapter[M]) invariant(name string, g *glance) error {
+	d.look(g)
 	d.view.Users, d.view.Lost, d.flight = g.users, g.lost, g.flight
 	for _, v := range d.a.Invariants {
 		if v.Name == name {

@@ -54,6 +54,11 @@ const (
 	// Model: the algorithm never meets what its model makes impossible, that is,
 	// no step panics. It is always checked.
 	Model = "model"
+	// Kept: nobody who is inside loses its critical section, and when nothing that
+	// must happen is left to happen, no loss is unsettled: see Algorithm.Unsettled.
+	// Where timers never fire it waits for none. An algorithm need not promise that
+	// in every model: "all" does not contain it.
+	Kept = "kept"
 )
 
 // ErrClaim says that an algorithm made a false claim about itself, so that a
@@ -71,6 +76,13 @@ type Config struct {
 	Crash   int // a user's process stops for ever
 	Suspect int // a lease at a live server lapses
 	Cancel  int // a user gives up a try
+
+	// Spaced, if not 0, lets a member restart, or a lease lapse, only while users
+	// have fewer than that many losses to make up for: see Algorithm.Unsettled.
+	Spaced int
+	// Stay: who is inside never exits, unless it was ejected. To wait for it is no
+	// deadlock.
+	Stay bool
 
 	Timers     Timers
 	Down       []protocol.ID   // members that are never up
@@ -160,6 +172,12 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
 	}
 	if names, err = choose(names, c.Properties); err != nil {
 		return Verdict{}, err
+	}
+	switch {
+	case c.Spaced < 0:
+		return Verdict{}, fmt.Errorf("check: %s: spaced=%d: want at least 0", a.Name, c.Spaced)
+	case c.Spaced > 0 && a.Unsettled == nil:
+		return Verdict{}, fmt.Errorf("check: %s: spaced=%d: want 0, since its users make up for no losses", a.Name, c.Spaced)
 	}
 	if c.Timers == "" {
 		c.Timers = AnyMoment

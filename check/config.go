@@ -96,16 +96,20 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	return []string{Exclusion, WellFormed, Deadlock, Model}, nil
 }
 
-// choose returns the properties asked for, in the order of all. Model is always
-// among them.
+// choose returns the properties asked for, in the order of all, with Kept as the
+// last one. Model is always among them.
 func choose(all, asked []string) ([]string, error) {
-	if len(asked) == 0 || slices.Contains(asked, "all") {
+	if len(asked) == 0 {
 		return all, nil
 	}
+	known := append(slices.Clip(all), Kept)
 	for _, a := range asked {
-		if !slices.Contains(all, a) {
-			return nil, fmt.Errorf("check: unknown property %q: want all or some of %s", a, strings.Join(all, ", "))
+		if a != "all" && !slices.Contains(known, a) {
+			return nil, fmt.Errorf("check: unknown property %q: want all or some of %s", a, strings.Join(known, ", "))
 		}
 	}
-	return slices.DeleteFunc(all, func(n string) bool { return n != Model && !slices.Contains(asked, n) }), nil
+	every := slices.Contains(asked, "all")
+	return slices.DeleteFunc(known, func(n string) bool {
+		return n != Model && !(every && n != Kept) && !slices.Contains(asked, n)
+	}), nil
 }

@@ -30,7 +30,7 @@ func (s *space) detect(st []uint32, f func(visit)) {
 			if l.known[j] != life || ended {
 				s.local(st, action{verb: restore, a: u, b: j}, uint64(j)|life<<8, -1, f)
 			}
-			if !lapsed && st[0]>>suspectBudget&0xff > 0 {
+			if !lapsed && s.calm && st[0]>>suspectBudget&0xff > 0 {
 				s.lapse(st, u, j, f)
 			}
 		}
@@ -70,7 +70,7 @@ func (s *space) without(st []uint32, from, to int) []uint32 {
 
 // faults takes the faults that budgets allow.
 func (s *space) faults(st []uint32, f func(visit)) {
-	for i := 0; i < s.members && st[0]>>amnesiaBudget&0xff > 0; i++ {
+	for i := 0; i < s.members && s.calm && st[0]>>amnesiaBudget&0xff > 0; i++ {
 		if st[1+i] != 0 {
 			s.amnesia(st, i, f)
 		}

@@ -260,3 +260,105 @@ func TestPrefixWithIdempotent(t *testing.T) {
 	c.Prefix = append(steps, steps[1], steps[1])
 	wants(t, run(t, a, c), check.Violated, check.Model, trace...)
 }
+
+// A spaced loss, of memory or of a lease, waits until the one before it is made
+// up for.
+func TestSpaced(t *testing.T) {
+	// Register 0 is the life of a server, or the latest that a client heard of;
+	// register 1 of a client whether a lease of its lapsed, which it never makes up.
+	a, c := algorithm(clients, func(p *toy, ev protocol.Event[uint8], _ *protocol.Out[uint8]) {
+		switch {
+		case ev.Kind == protocol.Start && p.server(), ev.Kind == protocol.Restore:
+			p.r[0] = max(p.r[0], ev.Arg)
+		case ev.Kind == protocol.Suspect && !p.server():
+			p.r[1] = 1
+		}
+	}), config(1)
+	a.Unsettled = func(procs []protocol.Process[uint8]) int {
+		return int(procs[0].(*toy).r[0] - procs[1].(*toy).r[0] + procs[1].(*toy).r[1])
+	}
+	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/both", Err: func(v *protocol.View[uint8]) error {
+		if v.Procs[0].(*toy).r[0] == 2 && v.Procs[1].(*toy).r[1] == 1 {
+			return protocol.ErrShort
+		}
+		return nil
+	}}}
+	c.Clients, c.Entries, c.Amnesia, c.Suspect, c.Properties = 1, []int{0}, 1, 1, []string{"toy/both"}
+	for spaced, steps := range map[int]int{0: 2, 1: 3, 2: 2} {
+		c.Spaced = spaced
+		v := run(t, a, c)
+		if v.Verdict != check.Violated || len(v.Trace) != steps {
+			t.Errorf("spaced=%d: %s, %v, want violated after %d steps", spaced, v.Verdict, v.Trace, steps)
+		}
+		if spaced == 1 {
+			wants(t, v, check.Violated, "toy/both", "amnesia s1", "restore c1 s1", "lapse c1 s1")
+		}
+	}
+}
+
+// Who is inside stays, unless it is ejected; and to wait for it is no deadlock.
+func TestStay(t *testing.T) {
+	step := func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch {
+		case ev.Kind == protocol.Try && p.id == 1:
+			out.Crit(0)
+		case ev.Kind == protocol.Suspect && !p.server():
+			out.Ejected()
+		case ev.Kind == protocol.Exit:
+			p.r[0] = 1
+			out.Rem("")
+		}
+	}
+	a, c := algorithm(clients, step), config(1)
+	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/exits", Err: func(v *protocol.View[uint8]) error {
+		if v.Procs[1].(*toy).r[0] == 1 {
+			return protocol.ErrShort
+		}
+		return nil
+	}}}
+	c.Clients, c.Properties = 1, []string{"toy/exits"}
+	wants(t, run(t, a, c), check.Violated, "toy/exits", "try c1", "exit c1")
+	c.Stay = true
+	wants(t, run(t, a, c), check.Holds, "")
+	c.Suspect, c.Entries = 1, []int{1}
+	wants(t, run(t, a, c), check.Violated, "toy/exits", "try c1", "lapse c1 s1", "exit c1")
+
+	// c2 waits for ever: a deadlock, unless c1 is inside.
+	c.Clients, c.Suspect, c.Properties, c.Entries = 2, 0, []string{check.Deadlock}, []int{1, 1}
+	wants(t, run(t, a, c), check.Violated, check.Deadlock, "try c2")
+	c.Prefix = []scenario.Step{{Verb: scenario.Try, Procs: []protocol.ID{1}}}
+	wants(t, run(t, a, c), check.Holds, "")
+	c.Stay = false
+	wants(t, run(t, a, c), check.Violated, check.Deadlock, "try c1", "exit c1", "try c2")
+}
+
+// Kept falls when somebody is ejected, and when losses stay; "all" leaves it out.
+func TestKept(t *testing.T) {
+	step := func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch {
+		case ev.Kind == protocol.Try:
+			out.Crit(0)
+		case ev.Kind == protocol.Suspect && !p.server() && p.r[0] == 0:
+			p.r[0] = 1
+			out.Ejected()
+		case ev.Kind == protocol.Exit:
+			out.Rem("")
+		}
+	}
+	a, c := algorithm(clients, step), config(1)
+	c.Clients, c.Suspect = 1, 1
+	c.Prefix = []scenario.Step{{Verb: scenario.Try, Procs: []protocol.ID{1}}}
+	c.Stay = true
+	for _, all := range [][]string{nil, {"all"}} {
+		c.Properties = all
+		wants(t, run(t, a, c), check.Holds, check.Exclusion)
+	}
+	for _, kept := range [][]string{{check.Kept}, {"all", check.Kept}} {
+		c.Properties = kept
+		wants(t, run(t, a, c), check.Violated, check.Kept, "try c1", "lapse c1 s1")
+	}
+	c.Suspect = 0
+	wants(t, run(t, a, c), check.Holds, "")
+	a.Unsettled = func(procs []protocol.Process[uint8]) int { return 1 }
+	wants(t, run(t, a, c), check.Violated, check.Kept, "try c1")
+}

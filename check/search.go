@@ -17,6 +17,7 @@ type searcher struct {
 	c          Config
 	names      []string // of the properties asked for
 	exclusion  bool
+	kept       bool
 	invariants []string
 	deadlock   bool
 	wellFormed bool
@@ -37,8 +38,6 @@ type searcher struct {
 	found       *finding
 	stopped     string // why the search ended early, "" if it did not
 	reported    time.Time
-
-	g glance
 }
 
 // A finding is a violation.
@@ -54,6 +53,8 @@ func search(s *space, c Config, names []string, t Timers) (Verdict, error) {
 		switch n {
 		case Exclusion:
 			r.exclusion = true
+		case Kept:
+			r.kept = true
 		case WellFormed:
 			r.wellFormed = true
 		case Deadlock:
@@ -62,12 +63,6 @@ func search(s *space, c Config, names []string, t Timers) (Verdict, error) {
 		default:
 			r.invariants = append(r.invariants, n)
 		}
-	}
-	r.g = glance{
-		states: make([][]byte, s.total), users: make([]protocol.Section, s.total), lost: make([][]bool, s.total),
-	}
-	for i := range r.g.lost {
-		r.g.lost[i] = make([]bool, s.members)
 	}
 	first, problem := s.initial(c.Entries)
 	if problem != nil {
@@ -171,7 +166,13 @@ func (r *searcher) state(st []uint32) {
 			}
 		}
 	})
-	if r.deadlock && stuck && r.found == nil && (r.timers || !r.armed(st)) {
+	if r.kept && stuck && r.found == nil {
+		if k := r.m.unsettled(r.look(st)); k > 0 {
+			err := fmt.Errorf("kept: nothing that must happen changes the state, and losses are not made up for: %d", k)
+			r.violated(Kept, err, r.trace(r.current))
+		}
+	}
+	if r.deadlock && stuck && r.found == nil && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) {
 		if u := r.trying(st); u >= 0 {
 			err := fmt.Errorf("deadlock: %s tries, and nothing that must happen changes the state", r.space.names.Of(protocol.ID(u)))
 			r.violated(Deadlock, err, r.trace(r.current))
@@ -186,6 +187,11 @@ func (r *searcher) violated(property string, err error, trace []line) {
 // armed reports whether some timer is set.
 func (r *searcher) armed(st []uint32) bool {
 	return slices.ContainsFunc(st[1:1+r.total], func(n uint32) bool { return len(r.locals[n].timers) > 0 })
+}
+
+// some reports whether some user is in a section.
+func (r *searcher) some(st []uint32, section protocol.Section) bool {
+	return slices.ContainsFunc(st[1:1+r.total], func(n uint32) bool { return n != 0 && r.locals[n].section == section })
 }
 
 // trying returns a user in its trying section, or -1.
@@ -208,19 +214,16 @@ func (r *searcher) judge(st []uint32) (string, error) {
 			return Exclusion, r.inside()
 		}
 	}
+	if r.kept && slices.Contains(r.users, protocol.InLost) {
+		u := slices.Index(r.users, protocol.InLost)
+		return Kept, fmt.Errorf("kept: %s lost its critical section", r.space.names.Of(protocol.ID(u)))
+	}
 	if len(r.invariants) == 0 {
 		return "", nil
 	}
-	r.g.locals, r.g.flight = st[1:1+r.total], st[1+r.total:]
-	copy(r.g.users, r.users)
-	for i, n := range r.g.locals {
-		r.g.states[i] = r.locals[n].state
-		for j := range r.g.lost[i] {
-			r.g.lost[i][j] = r.locals[n].lost&(1<<j) != 0
-		}
-	}
+	g := r.look(st)
 	for _, name := range r.invariants {
-		if err := r.m.invariant(name, &r.g); err != nil {
+		if err := r.m.invariant(name, g); err != nil {
 			return name, err
 		}
 	}
@@ -292,6 +295,12 @@ func (r *searcher) bounds(complete bool) string {
 		if b.budget > 0 {
 			parts = append(parts, fmt.Sprintf("%s=%d", b.name, b.budget))
 		}
+	}
+	if c.Spaced > 0 {
+		parts = append(parts, fmt.Sprintf("losses only while fewer than %d are unsettled", c.Spaced))
+	}
+	if c.Stay {
+		parts = append(parts, "who is inside stays")
 	}
 	for _, d := range c.Down {
 		parts = append(parts, r.space.names.Of(d)+" down")

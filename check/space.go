@@ -37,6 +37,10 @@ type space struct {
 	budget  uint32 // initial
 	shifts  bool
 	timers  bool // whether armed timers fire
+	stay    bool // who is inside never exits
+	spaced  int  // Config.Spaced
+	calm    bool // whether the state being expanded allows a loss
+	g       glance
 
 	timersSet bool // whether some process ever set one
 
@@ -156,6 +160,13 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		locals: make([]local, 1), number: map[string]uint32{},
 		moveOf: map[moveKey]uint32{}, shifted: map[string]uint32{},
 		users: make(history.Users, total), shifts: m.shifts() && !c.NoShift,
+		stay: c.Stay, spaced: c.Spaced,
+		g: glance{
+			states: make([][]byte, total), users: make([]protocol.Section, total), lost: make([][]bool, total),
+		},
+	}
+	for i := range s.g.lost {
+		s.g.lost[i] = make([]bool, s.members)
 	}
 	for k, e := range c.Entries {
 		u := total - len(c.Entries) + k
@@ -402,8 +413,22 @@ func (s *space) after(a, now uint32) bool {
 
 func (s *space) channel(msg uint32) int { return s.mail.from[msg]*s.total + s.mail.to[msg] }
 
+// look returns st as invariants see it. It is valid until the next call.
+func (s *space) look(st []uint32) *glance {
+	s.g.locals, s.g.flight = st[1:1+s.total], st[1+s.total:]
+	for i, n := range s.g.locals {
+		l := &s.locals[n]
+		s.g.states[i], s.g.users[i] = l.state, l.section
+		for j := range s.g.lost[i] {
+			s.g.lost[i][j] = l.lost&(1<<j) != 0
+		}
+	}
+	return &s.g
+}
+
 // expand calls f for each action of st, in an order that depends on st only.
 func (s *space) expand(st []uint32, f func(visit)) {
+	s.calm = s.spaced == 0 || s.m.unsettled(s.look(st)) < s.spaced
 	flight := st[1+s.total:]
 	for i := range s.total {
 		n := st[1+i]
@@ -415,7 +440,7 @@ func (s *space) expand(st []uint32, f func(visit)) {
 			switch {
 			case l.section == protocol.InRem && (l.entries > 0 || s.endless[i]):
 				s.local(st, action{verb: try, a: i}, 0, -1, f)
-			case l.section == protocol.InCrit || l.section == protocol.InLost:
+			case l.section == protocol.InCrit && !s.stay || l.section == protocol.InLost:
 				s.local(st, action{verb: exit, a: i}, 0, -1, f)
 			case l.section == protocol.InTry && st[0]>>cancelBudget&0xff > 0:
 				s.local(st, action{verb: cancel, a: i}, 0, cancelBudget, f)

@@ -235,6 +235,11 @@ type Algorithm[M any] struct {
 	Bounds []Bound[M]
 	// Invariants are the algorithm's own properties, checked in every state.
 	Invariants []Invariant[M]
+	// Unsettled is how many losses of members users have not made up for yet: members
+	// whose new life somebody who tries or is inside has not heard of, and supports
+	// that somebody who is inside has still to rebuild. Drivers that space losses
+	// keep it below a bound. procs are by id, nil where crashed or never up.
+	Unsettled func(procs []Process[M]) int
 	// Inspect tells what a member knows about who is inside and who waits, and at
 	// a user what its critical section rests on.
 	Inspect func(p Process[M]) Standing

@@ -39,6 +39,7 @@ const (
 	Lapse     Verb = "lapse"     // CLIENT MEMBER: the client's lease at the member may have lapsed
 	Restore   Verb = "restore"   // OBSERVER SUBJECT: a new lease, or news of a new incarnation
 	Amnesia   Verb = "amnesia"   // MEMBER: restarts empty
+	Drain     Verb = "drain"     // MEMBER: grants nothing new until it restarts
 	Crash     Verb = "crash"     // PROCESS: stops for ever
 	Pause     Verb = "pause"     // PROCESS for DURATION
 	Partition Verb = "partition" // PROCESS,PROCESS,.. for DURATION: cut off from all others
@@ -148,7 +149,7 @@ func (n Names) Parse(r io.Reader) ([]Step, error) {
 // arguments is how many processes each verb names.
 var arguments = map[Verb]int{
 	Try: 1, Cancel: 1, Exit: 1, Deliver: 2, Timeout: 1, Suspect: 2, Lapse: 2, Restore: 2,
-	Amnesia: 1, Crash: 1, Pause: 1, Partition: 1,
+	Amnesia: 1, Drain: 1, Crash: 1, Pause: 1, Partition: 1,
 }
 
 func (n Names) parse(line string) (s Step, err error) {

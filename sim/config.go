@@ -47,7 +47,11 @@ type Config struct {
 	CrashEvery     time.Duration   // a random client crashes, this often
 	PauseEvery     time.Duration   // a random process pauses, this often, for a uniform part of this time
 	PartitionEvery time.Duration   // a random half is cut off, this often, for a uniform part of this time
-	Faults         []scenario.Step // at given times: amnesia, crash, pause, partition
+	Faults         []scenario.Step // at given times: amnesia, drain, crash, pause, partition
+
+	// Spaced, if not 0, puts a memory loss of AmnesiaEvery off until users have
+	// fewer than that many losses to make up for: see protocol.Algorithm.Unsettled.
+	Spaced int
 
 	Lease       time.Duration // of a client at a member, with protocol.LeaseDetector. Default 10s
 	ClockOffset time.Duration // each life's clock is off by a uniform part of this, either way
@@ -159,6 +163,12 @@ func (c *Config) complete(i protocol.Info) error {
 	if c.ClockOffset > time.Duration(clockBase) {
 		return bad("clock-offset %v: want at most %v", c.ClockOffset, time.Duration(clockBase))
 	}
+	switch {
+	case c.Spaced < 0:
+		return bad("spaced=%d: want at least 0", c.Spaced)
+	case c.Spaced > 0 && c.AmnesiaEvery == 0:
+		return bad("spaced=%d: there are no memory losses to be spaced", c.Spaced)
+	}
 	if c.Patience < 0 {
 		return bad("patience of %d events: want at least 1", c.Patience)
 	}
@@ -224,6 +234,10 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 				return bad("%q: only a member can lose its memory and stay", line)
 			}
 			err = allow(protocol.Amnesia, fmt.Sprintf("%q", line))
+		case scenario.Drain:
+			if len(f.Procs) != 1 || f.Procs[0] >= protocol.ID(c.N) || !i.Drains {
+				return bad("%q: want one member, of an algorithm whose members drain", line)
+			}
 		case scenario.Crash:
 			if len(f.Procs) != 1 || f.Procs[0] < protocol.ID(c.N) && i.Users == protocol.Clients {
 				return bad("%q: only a user's process can crash for ever; a member loses its memory (amnesia)", line)
@@ -238,7 +252,7 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 				return bad("%q: want processes and a time up to %v", line, longest)
 			}
 		default:
-			return bad("%q: faults are amnesia, crash, pause and partition", line)
+			return bad("%q: faults are amnesia, drain, crash, pause and partition", line)
 		}
 		if err != nil {
 			return err

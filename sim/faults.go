@@ -49,6 +49,18 @@ func (s *simulator[M]) startFaults() {
 	s.every(s.cfg.PartitionEvery, partitions)
 }
 
+// calm reports whether losses are spaced enough for another one.
+func (s *simulator[M]) calm() bool {
+	if s.cfg.Spaced == 0 {
+		return true
+	}
+	procs := make([]protocol.Process[M], len(s.procs))
+	for id := range s.procs {
+		procs[id] = s.procs[id].process
+	}
+	return s.alg.Unsettled(procs) < s.cfg.Spaced
+}
+
 func (s *simulator[M]) every(d time.Duration, kind uint64) {
 	if d > 0 {
 		s.push(s.now+int64(d), kind, 0, 0)
@@ -62,6 +74,10 @@ func (s *simulator[M]) fault(it item) {
 	case fault:
 		s.scheduled(s.cfg.Faults[it.slot])
 	case amnesias:
+		if !s.calm() {
+			s.every(max(time.Microsecond, s.cfg.Delay.Mean()), amnesias) // look again soon
+			return
+		}
 		s.every(s.cfg.AmnesiaEvery, amnesias)
 		s.forget(f.up[f.random.IntN(len(f.up))])
 	case crashes:
@@ -100,6 +116,9 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 	switch f.Verb {
 	case scenario.Amnesia:
 		s.forget(id)
+	case scenario.Drain:
+		s.logFault(f)
+		s.input(id, protocol.Input{Kind: protocol.Drain})
 	case scenario.Crash:
 		if s.procs[id].process != nil {
 			s.crash(id)

@@ -292,7 +292,7 @@ func TestConfig(t *testing.T) {
 		}, "there is no process p5"},
 		"no fault": {func(c *sim.Config) {
 			c.Faults = []scenario.Step{{Verb: scenario.Try, Procs: []protocol.ID{1}}}
-		}, "faults are amnesia, crash, pause and partition"},
+		}, "faults are amnesia, drain, crash, pause and partition"},
 	} {
 		cfg := ok
 		c.edit(&cfg)
@@ -313,6 +313,11 @@ func TestConfig(t *testing.T) {
 		"fault of a member that is down": {func(c *sim.Config) {
 			c.Down, c.Faults = []protocol.ID{1}, []scenario.Step{{Verb: scenario.Amnesia, Procs: []protocol.ID{1}}}
 		}, "s2 is down"},
+		"negative space":   {func(c *sim.Config) { c.Spaced = -1 }, "spaced=-1: want at least 0"},
+		"nothing to space": {func(c *sim.Config) { c.Spaced = 1 }, "there are no memory losses to be spaced"},
+		"drain of a client": {func(c *sim.Config) {
+			c.Faults = []scenario.Step{{Verb: scenario.Drain, Procs: []protocol.ID{4}}}
+		}, "want one member, of an algorithm whose members drain"},
 		"crash of a server": {func(c *sim.Config) {
 			c.Faults = []scenario.Step{{Verb: scenario.Crash, Procs: []protocol.ID{1}}}
 		}, "only a user's process can crash"},
@@ -326,5 +331,16 @@ func TestConfig(t *testing.T) {
 		if !errors.Is(err, sim.ErrConfig) || !strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("sigma: %s: %v, want %q", name, err, c.want)
 		}
+	}
+	spaced, drain := ok, ok
+	spaced.AmnesiaEvery, spaced.Spaced = time.Second, 1
+	if _, err := sim.Run(sigma.Literal, spaced); !errors.Is(err, sim.ErrConfig) ||
+		!strings.Contains(fmt.Sprint(err), "make up for no losses") {
+		t.Errorf("losses spaced in a form that makes up for none: %v", err)
+	}
+	drain.Faults = []scenario.Step{{Verb: scenario.Drain, Procs: []protocol.ID{1}}}
+	if _, err := sim.Run(sigma.Literal, drain); !errors.Is(err, sim.ErrConfig) ||
+		!strings.Contains(fmt.Sprint(err), "whose members drain") {
+		t.Errorf("drain of a form that has none: %v", err)
 	}
 }

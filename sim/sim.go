@@ -120,6 +120,9 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
 	if err := c.complete(a.Info); err != nil {
 		return Result{}, err
 	}
+	if c.Spaced > 0 && a.Unsettled == nil {
+		return Result{}, fmt.Errorf("%w: %s: spaced=%d: its users make up for no losses", ErrConfig, a.Name, c.Spaced)
+	}
 	began := time.Now()
 	s := newSimulator(a, c)
 	s.run()

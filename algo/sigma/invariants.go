@@ -181,6 +181,29 @@ func token(v *protocol.View[Message]) error {
 	})
 }
 
+// unsettled is how many more servers than none may be counted by two clients: each
+// server of which somebody still trusts a life that is over, and each support that
+// a holder is short of a quorum. While there are fewer than 2m-n, two clients
+// cannot both be inside: they need m supports each, and no server supports both.
+func unsettled(procs []protocol.Process[Message]) int {
+	stale, short := map[int]bool{}, 0
+	for _, p := range procs {
+		c, ok := p.(*Client)
+		if !ok || c.section != protocol.InTry && c.section != protocol.InCrit {
+			continue
+		}
+		for j, inc := range c.incs {
+			if s, up := procs[j].(*Server); up && inc != 0 && inc != s.inc {
+				stale[j] = true
+			}
+		}
+		if c.section == protocol.InCrit && c.refresh != 0 {
+			short = max(short, c.m-c.supporters())
+		}
+	}
+	return len(stale) + short
+}
+
 // serial is the largest number of a support that a process knows.
 func serial(p protocol.Process[Message]) uint64 {
 	most := uint64(0)

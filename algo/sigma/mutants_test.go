@@ -23,6 +23,7 @@ func outside(more ...string) map[string]string {
 		"pairs":        "part of the properties",
 		"currentTime":  "part of the properties",
 		"renewed":      "part of the properties",
+		"unsettled":    "spaces losses",
 		"table":        "part of the properties",
 		"serial":       "a bound",
 		"inspect":      "shown to people",
@@ -288,7 +289,7 @@ func TestMutants(t *testing.T) {
 		Outside: outside("LiteralClient", "LiteralServer", "newLiteral",
 			"count", "fresh", "setCheckTimer", "request"),
 		Needed: needed,
-		Replace: []mutant.Replacement{
+		Replace: append([]mutant.Replacement{
 			mutant.Edit("line 4 forgotten",
 				"clear(c.given)\n\tclear(c.resp)\n\tclear(c.refused)", "clear(c.given)\n\tclear(c.refused)"),
 			mutant.Edit("lines 14-18: what was polled still counts",
@@ -320,22 +321,10 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("incarnations: a waiting client does not ask again",
 				"c.rerequest(j, Again, out)\n\tcase c.section == protocol.InCrit", "case c.section == protocol.InCrit"),
 
-			mutant.Edit("refresh: the support counts before its RESPONSE",
-				"c.rerequest(j, Inside, out)",
-				"c.resp[j] = response{request: c.me(), serial: c.given[j] + 1}\n\t\tc.rerequest(j, Inside, out)"),
-			mutant.Edit("refresh: under a new timestamp",
-				"c.rerequest(j, Inside, out)",
-				"c.last = fresh(c.last, now)\n\t\tc.time = c.last\n\t\tc.rerequest(j, Inside, out)"),
-			mutant.Edit("refresh: of a life that is over",
-				"if c.incs[j] == 0 || m.Inc < c.incs[j] {\n\t\treturn // from", "if c.incs[j] == 0 {\n\t\treturn // from"),
-			mutant.Edit("refresh: the stage is forgotten", ", Serial: c.given[j], Stage: s}", ", Serial: c.given[j]}"),
 			mutant.Edit("refresh: who is inside waits its turn",
 				"w.inside = w.inside || known.inside", "w.inside = false"),
 			mutant.Edit("refresh: a late REQUEST takes a holder back into line",
 				"w.inside = w.inside || known.inside", ""),
-			mutant.Edit("refresh: a waiter goes on counting what it gave back",
-				"c.yield(j, m.Serial, out)\n\t\tc.resp[j] = response{}", "c.yield(j, m.Serial, out)"),
-
 			mutant.Edit("drain: who waits is not told", "s.turnAway(w.client, out)", "_ = w"),
 			mutant.Edit("drain: who waits is not forgotten",
 				"s.turnAway(w.client, out)\n\t}\n\ts.queue = nil", "s.turnAway(w.client, out)\n\t}"),
@@ -404,7 +393,7 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("fencing: the first token replaces the floor",
 				"s.largest, s.tokens[0] = nobody, s.floor(now)",
 				"s.largest = nobody"),
-		},
+		}, refreshEdits...),
 		Survivors: map[string]string{
 			"Client.lose: c.section == protocol.InTry -> true": "elsewhere the client knows no answer, and finds " +
 				"neither m supports nor a split",

@@ -183,7 +183,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 
 // numbered adds what the numbers of supports need in the checker.
 func numbered(a protocol.Algorithm[Message]) protocol.Algorithm[Message] {
-	a.MapState, a.MapMsg = mapState, mapMsg
+	a.MapState, a.MapMsg, a.Unsettled = mapState, mapMsg, unsettled
 	a.Bounds = []protocol.Bound[Message]{{Name: "serials", Max: 5, Of: serial}}
 	return a
 }

@@ -1,6 +1,7 @@
 package sigma
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 
@@ -47,6 +48,61 @@ func TestConformanceLiteral(t *testing.T) {
 		model(2, nil),
 		with(model(2, nil), func(c *check.Config) { c.Crash, c.Cancel = 1, 1 }),
 	}})
+}
+
+// The wire form of each kind of message.
+func TestWireForm(t *testing.T) {
+	for _, c := range []struct {
+		m          Message
+		wire, text string
+	}{
+		{Message{Kind: Request, Time: 5}, "00 05 00 00", "REQUEST(5)"},
+		{Message{Kind: Request, Time: 5, Serial: 2, Stage: Again}, "00 05 02 01", "REQUEST(5 serial=2 again)"},
+		{Message{Kind: Request, Time: 300, Stage: Inside}, "00 ac 02 00 02", "REQUEST(300 inside)"},
+		{Message{Kind: Response, Owner: 9, Time: 5, Inc: 3, Serial: 1, Token: 4}, "01 05 09 03 01 04",
+			"RESPONSE(9@5 inc=3 serial=1 token=4)"},
+		{Message{Kind: Yield, Time: 5, Serial: 1}, "02 05 01", "YIELD(5 serial=1)"},
+		{Message{Kind: Release, Time: 5}, "03 05", "RELEASE(5)"},
+		{Message{Kind: Inquiry, Time: 5}, "04 05", "INQUIRY(5)"},
+		{Message{Kind: Check, Time: 5}, "05 05", "CHECK(5)"},
+		{Message{Kind: SetToken, Time: 5, Serial: 1, Token: 7}, "06 05 01 07", "SETTOKEN(5 serial=1 token=7)"},
+		{Message{Kind: Recorded, Time: 5, Token: 7}, "07 05 07", "RECORDED(5 token=7)"},
+		{Message{Kind: Refused, Time: 5, Token: 7}, "08 05 07", "REFUSED(5 token=7)"},
+		{Message{Kind: Recall, Time: 5, Inc: 3, Serial: 1}, "09 05 03 01", "RECALL(5 inc=3 serial=1)"},
+		{Message{Kind: Draining, Inc: 3}, "0a 03", "DRAINING(inc=3)"},
+	} {
+		b := Algorithm.Append(nil, c.m)
+		if got := fmt.Sprintf("% x", b); got != c.wire {
+			t.Errorf("%s is %s, want %s", c.text, got, c.wire)
+		}
+		if got := Algorithm.Text(c.m); got != c.text {
+			t.Errorf("text %s, want %s", got, c.text)
+		}
+		m, rest, err := Algorithm.Read(b)
+		if m != c.m || len(rest) > 0 || err != nil {
+			t.Errorf("%s is read as %+v, %d bytes left, %v", c.text, m, len(rest), err)
+		}
+	}
+	for _, bad := range [][]byte{{0, 5, 0, 3}, {0, 5, 0}, {9, 5, 3}, {10}, {11, 5}} {
+		if m, _, err := Algorithm.Read(bad); err == nil {
+			t.Errorf("% x is read as %+v", bad, m)
+		}
+	}
+	// A queue out of order is no state.
+	s := newServer(0, protocol.Config{N: 4})
+	s.owner = entry{request{9, 1}, 1}
+	for _, w := range []waiter{{entry{request{7, 5}, 0}, false}, {entry{request{8, 4}, 0}, true}} {
+		s.insert(w)
+	}
+	b := s.AppendState(nil)
+	if _, err := s.LoadState(b); err != nil {
+		t.Errorf("its own state is refused: %v", err)
+	}
+	w := len(b) - 4 // of the last waiter: client, time, serial, whether it is inside
+	b[w+3], b[w-1] = b[w-1], b[w+3]
+	if _, err := s.LoadState(b); err == nil {
+		t.Error("a queue out of order is accepted")
+	}
 }
 
 func FuzzRead(f *testing.F) { algotest.FuzzRead(f, Algorithm, algotest.Options{}) }

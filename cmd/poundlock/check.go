@@ -67,6 +67,9 @@ claims about itself are false or a result cannot be written.`,
 	s.StringSliceVar(&f.properties, "property", nil, "`names` of properties to check (default all)")
 	s.StringVar(&f.timers, "timers", string(check.AnyMoment), "when armed timers fire: any moment, or never (for hunting)")
 	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
+	s.IntVar(&f.config.Spaced, "spaced", 0,
+		"losses happen only while fewer than this `number` have not been made up for; 0: at any moment")
+	s.BoolVar(&f.config.Stay, "no-exit", false, "who is inside stays there")
 	s.Var(&f.memory, "max-memory", "where to stop undecided, such as 500MiB")
 	s.StringVar(&f.trace, "trace", "", "`file` to write the trace of a violation to, as a scenario")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")

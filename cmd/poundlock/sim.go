@@ -71,6 +71,8 @@ written.`,
 	s.Var(&f.think, "think", "from leaving to the next try")
 	s.Var(&f.hold, "hold", "of the critical section")
 	s.DurationVar(&f.config.AmnesiaEvery, "amnesia-every", 0, "a random server restarts empty, this often")
+	s.IntVar(&f.config.Spaced, "spaced", 0,
+		"a memory loss of --amnesia-every waits until fewer than this `number` have not been made up for; 0: it does not")
 	s.DurationVar(&f.config.CrashEvery, "crash-every", 0, "a random client crashes, this often; a new one goes on")
 	s.DurationVar(&f.config.PauseEvery, "pause-every", 0,
 		"a random process pauses, this often, for a random part of this time")

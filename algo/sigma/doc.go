@@ -99,10 +99,10 @@
 // message, with the lines of Figure 1 in their names; where Figure 1 fails and
 // Algorithm does not, it shows both.
 //
-// TestMutantsLiteral and TestMutants break the two forms in 95 and 263 places, each
+// TestMutantsLiteral and TestMutants break the two forms in 95 and 341 places, each
 // guard and what was worth a name, against small models with CHECKs, crashes,
 // cancelled tries, lapsed leases and tokens, the stories, and simulations. Five and
-// three survive, with their arguments; TestReleaseToSupporters has one more. How
+// four survive, with their arguments; TestReleaseToSupporters has one more. How
 // many messages deferral saves is a claim, and measured by the conformance suite.
 //
 // TestFencing of package sim judges tokens while servers restart all the time.

@@ -77,8 +77,9 @@ type benchResult struct {
 	Jain          float64          `json:"jain"`
 }
 
-func benchCommand() *cobra.Command {
-	f := &benchFlags{}
+func benchCommand() *cobra.Command { return new(benchFlags).command() }
+
+func (f *benchFlags) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure a cluster: acquires, releases and hand-overs between processes",
@@ -206,7 +207,7 @@ func (f *benchFlags) measure(ctx context.Context, c *cobra.Command, n int, serve
 	}
 	bar := newBenchBar(f)
 	defer bar.finish()
-	warmUp := max(200*time.Millisecond, 5*(f.delay+f.jitter))
+	warmUp := max(500*time.Millisecond, 5*(f.delay+f.jitter))
 
 	alone := bench.Load{Users: []bench.User{{Name: "bench-1"}}, WarmUp: warmUp, Grants: int64(f.count)}
 	w, err := bar.run(ctx, crew, "acquire", alone)

@@ -130,3 +130,31 @@ func TestBenchServerGone(t *testing.T) {
 		t.Errorf("%v: %s", err, errs)
 	}
 }
+
+// The commands of docs/performance.md exist, with their flags.
+func TestPerformanceCommands(t *testing.T) {
+	text, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for line := range strings.Lines(string(text)) {
+		words, ok := strings.CutPrefix(strings.TrimSpace(line), "poundlock bench")
+		if !ok {
+			continue
+		}
+		found++
+		f := &benchFlags{}
+		c := f.command()
+		err := c.ParseFlags(strings.Fields(words))
+		if err == nil {
+			err = f.check(c)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	if found < 3 {
+		t.Errorf("only %d commands", found)
+	}
+}

@@ -154,8 +154,7 @@ func (f *demoFlags) play(ctx context.Context, out io.Writer) (*demoResult, error
 	}
 	playing, cancel := context.WithTimeout(ctx, f.duration)
 	defer cancel()
-	err = d.killInTurn(playing)
-	if playing.Err() == nil && err != nil {
+	if err := d.killInTurn(playing); playing.Err() == nil {
 		return nil, err
 	}
 	took := time.Since(d.began)
@@ -179,7 +178,7 @@ type demo struct {
 	up      [demoServers]time.Time // zero while it is dead
 }
 
-// killInTurn kills servers until ctx ends.
+// killInTurn kills servers until ctx ends, or something else is an error.
 func (d *demo) killInTurn(ctx context.Context) error {
 	for {
 		for _, i := range d.random.Perm(demoServers) {

@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"reflect"
 	"sync/atomic"
@@ -253,5 +254,28 @@ func TestStatsAfterClose(t *testing.T) {
 	c.Close()
 	if s := c.Stats(); s.Messages[enter].Sent != 1 {
 		t.Errorf("after Close: %+v", s.Messages)
+	}
+}
+
+// What a scrape costs does not depend on how many locks there are.
+func TestStatsCost(t *testing.T) {
+	host := node.HostOf(ownership())
+	servers, peers := clusterAt(t, 1, false, host, nil)
+	c := clients(t, 1, peers, host, nil)[0]
+	cost := func() float64 { return testing.AllocsPerRun(10, func() { servers[0].Stats() }) }
+	before := cost()
+	u := newInside()
+	const locks = 1000
+	for k := range locks {
+		if err := c.Try(node.Mutex, fmt.Sprint("lock-", k), u, false); err != nil {
+			t.Fatal(err)
+		}
+		<-u.entries
+	}
+	if s := servers[0].Stats(); s.Supports != locks || s.Instances != locks {
+		t.Fatalf("%d supports in %d locks", s.Supports, s.Instances)
+	}
+	if after := cost(); after > before+100 {
+		t.Errorf("%v allocations with %d locks, %v with none", after, locks, before)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/certs"
 )
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -178,4 +180,49 @@ func TestAdminConnections(t *testing.T) {
 		response.Body.Close()
 		return response.StatusCode == http.StatusOK
 	})
+}
+
+// With TLS the admin port asks for a certificate, and may then be open to others.
+func TestAdminTLS(t *testing.T) {
+	dir := t.TempDir()
+	authority, err := certs.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := func(s certs.Subject, shows bool) *certs.Store {
+		f := certs.Files{CA: certs.CertPath(dir, "ca"), ServerName: "s1"}
+		if shows {
+			if _, err := authority.Issue(s, 30); err != nil {
+				t.Fatal(err)
+			}
+			f.Cert, f.Key = certs.CertPath(dir, s.Name), certs.KeyPath(dir, s.Name)
+		}
+		files, err := certs.Open(f, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	config, err := store(certs.Subject{Name: "s1", Hosts: []string{"s1"}}, true).Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := startAdmin(t, startLocal(t).lives[0].server, func(c *AdminConfig) {
+		c.Listen, c.TLS, c.ClientCerts = "0.0.0.0:0", config, true
+	})
+	_, port, _ := net.SplitHostPort(a.Addr().String())
+	ask := func(with *certs.Store) error {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: with.Client()}}
+		r, err := client.Get("https://127.0.0.1:" + port + "/healthz")
+		if err == nil {
+			r.Body.Close()
+		}
+		return err
+	}
+	if err := ask(store(certs.Subject{Name: "prometheus"}, true)); err != nil {
+		t.Errorf("with a certificate: %v", err)
+	}
+	if err := ask(store(certs.Subject{}, false)); err == nil || !strings.Contains(err.Error(), "certificate required") {
+		t.Errorf("without a certificate: %v", err)
+	}
 }

@@ -86,7 +86,9 @@ func known(n *node.Node) string {
 // forgetful lets servers forget the tokens of idle locks soon, so that tests see that
 // idle processes go.
 func forgetful(c *node.Config) {
-	c.System = protocol.Config{N: 4, Options: map[string]int64{"fence": sigma.FenceOn, "forget": int64(300 * time.Millisecond)}}
+	c.System = protocol.Config{N: 4, Options: map[string]int64{
+		"fence": sigma.FenceOn, "forget": int64(300 * time.Millisecond),
+	}}
 	c.Lease = 2 * time.Second
 }
 
@@ -433,4 +435,51 @@ func FuzzRestore(f *testing.F) {
 		must(t, err)
 		must(t, again.Close())
 	})
+}
+
+// BenchmarkHandover stops a member, moves its table to a successor through memory, and
+// has that ready to serve; clients do not get in between.
+func BenchmarkHandover(b *testing.B) {
+	for _, locks := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprintf("locks=%d", locks), func(b *testing.B) {
+			host := mutexes(node.HostOf(sigma.Algorithm))
+			system := protocol.Config{N: 1, Options: map[string]int64{"fence": sigma.FenceOn, "check": 0}}
+			l, addr := listen(b, true, 0)
+			c := node.Config{System: system, Hosts: host, Peers: []node.Peer{{Name: "s1", Addr: addr}}, Lease: node.MaxLease}
+			first := c
+			first.Listener = l
+			n, err := node.Start(first)
+			must(b, err)
+			const users = 2
+			for k := range users {
+				u := c
+				u.ID = node.NewClientID()
+				client := start(b, u)
+				must(b, client.WaitAlive(b.Context(), 1))
+				inside := make(chan struct{})
+				stays := &hooks{crit: func() { inside <- struct{}{} }}
+				for i := range locks / users {
+					must(b, client.Try(node.Mutex, fmt.Sprint("lock-", k, "-", i), stays, false))
+					<-inside
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				frozen, err := n.Freeze()
+				must(b, err)
+				var table bytes.Buffer
+				_, err = frozen.Write(&table)
+				must(b, err)
+				next, size, err := node.Restore(c, &table)
+				must(b, err)
+				if size.Locks != locks || size.Sessions != users {
+					b.Fatalf("%+v", size)
+				}
+				must(b, n.Close())
+				n = next
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*locks), "ns/lock")
+			must(b, n.Close())
+		})
+	}
 }

@@ -332,7 +332,8 @@ func (h *heirs) accept(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			h.s.config.Log.Warn("a hand-over failed, and this process goes on serving", "server", h.s.config.Name, "reason", err)
+			h.s.config.Log.Warn("a hand-over failed, and this process goes on serving",
+				"server", h.s.config.Name, "reason", err)
 		}
 	}
 }

@@ -10,14 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
-	"github.com/poundlock/poundlock/protocol"
 )
 
 // A dynasty is a cluster whose servers hand their tables over.
@@ -423,16 +421,15 @@ func TestSitOut(t *testing.T) {
 	incarnations := d.incarnations()
 	d.handOver(0)
 	d.handOver(1)
-	if r := d.start(Config{Name: "s1", Servers: LocalServers(d.dir+"x", 4), SitOut: time.Hour, Log: slog.New(slog.DiscardHandler)}); true {
-		eventually(t, "it sits out", func() bool { return r.server.running() != nil })
-		if held := r.server.Drain(t.Context()); held != 0 {
-			t.Errorf("held %d", held)
-		}
-		r.stop()
-		<-r.ended
-		if r.err != nil {
-			t.Error(r.err)
-		}
+	r := d.start(Config{Name: "s1", Servers: LocalServers(d.dir+"x", 4), SitOut: time.Hour})
+	eventually(t, "it sits out", func() bool { return r.server.running() != nil })
+	if held := r.server.Drain(t.Context()); held != 0 {
+		t.Errorf("held %d", held)
+	}
+	r.stop()
+	<-r.ended
+	if r.err != nil {
+		t.Error(r.err)
 	}
 	use(t, d.dial(t), "a")
 	if waited := time.Since(began); waited < sitOut {
@@ -555,80 +552,3 @@ func TestServerDrain(t *testing.T) {
 		t.Errorf("a server that does not run holds %d", held)
 	}
 }
-
-// TestHandoverOfManyLocks prints how long clients are without their server.
-func TestHandoverOfManyLocks(t *testing.T) {
-	many := 10_000
-	if os.Getenv("POUNDLOCK_FULL") != "" {
-		many = 100_000
-	} else {
-		t.Logf("SHORTENED to %d locks: POUNDLOCK_FULL=1 makes it 100000", many)
-	}
-	d := newDynasty(t, func(c *Config) { c.Lease = time.Minute }) // whatever else this machine does
-	const clients = 4
-	var inside [clients]chan struct{}
-	for k := range clients {
-		c := d.reigns[0].server.nodeConfig()
-		n, err := node.Start(node.Config{ID: node.NewClientID(), System: c.System, Hosts: c.Hosts, Peers: c.Peers, Lease: c.Lease})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { n.Close() })
-		if err := n.WaitAlive(t.Context(), 4); err != nil {
-			t.Fatal(err)
-		}
-		inside[k] = make(chan struct{}, 1000)
-		go func() { // a thousand at a time
-			for i := range many / clients {
-				if i >= 1000 {
-					<-inside[k]
-				}
-				if err := n.Try(node.Mutex, fmt.Sprintf("lock-%d-%d", k, i), insider(inside[k]), false); err != nil {
-					t.Error(err)
-				}
-			}
-		}()
-	}
-	full := func(i int) bool { return d.reigns[i].server.node.Stats().Instances == many }
-	for i := range d.reigns {
-		for end := time.Now().Add(2 * time.Minute); !full(i); time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%d of %d locks are held", d.reigns[i].server.node.Held(), many)
-			}
-		}
-	}
-	incarnations, sessions := d.incarnations(), d.sessions()
-	for i := range d.reigns {
-		began, spent := time.Now(), cpu(t)
-		d.handOver(i)
-		spent = cpu(t) - spent
-		log := d.log.String()
-		log = log[strings.LastIndex(log, `msg="handed over"`):]
-		line, _, _ := strings.Cut(log, "\n")
-		t.Logf("start to start %v, CPU of all %v: %s", time.Since(began).Round(time.Millisecond),
-			spent.Round(time.Millisecond), line)
-		if !full(i) {
-			t.Errorf("s%d holds %d of %d locks", i+1, d.reigns[i].server.node.Stats().Instances, many)
-		}
-	}
-	if now := d.incarnations() + d.sessions(); now != incarnations+sessions {
-		t.Error("somebody lost something")
-	}
-}
-
-// cpu is the time that this process has computed.
-func cpu(t *testing.T) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// An insider tells that it got in, and stays.
-type insider chan struct{}
-
-func (i insider) Crit(node.Entry)                  { i <- struct{}{} }
-func (i insider) Rem(string)                       {}
-func (i insider) Ejected()                         {}
-func (i insider) Supported(map[protocol.ID]uint64) {}

@@ -23,6 +23,11 @@ func (s *Server) SetTable(epoch uint64, servers []node.Peer) error {
 	default:
 		return errors.New("server: it does not serve yet")
 	}
+	s.turn.Lock() // the table that a successor gets stays as it is
+	defer s.turn.Unlock()
+	if s.handedOver {
+		return errors.New("server: its table was handed over")
+	}
 	table, err := slots.Check(servers, s.config.NoAmnesia)
 	if err != nil {
 		return fmt.Errorf("server: %w", err)

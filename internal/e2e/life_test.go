@@ -38,6 +38,18 @@ func complete(clients int) func(s status) bool {
 	}
 }
 
+// supported reports whether a lock has a holder with the support of all four servers.
+func supported(name string) func(s status) bool {
+	return func(s status) bool {
+		for _, l := range s.Locks {
+			if l.Name == name && len(l.Holders) == 1 && l.Holders[0].SupportsLive == 4 {
+				return true
+			}
+		}
+		return false
+	}
+}
+
 // ends waits until a process that was told to end has, with status 0.
 func (c *cluster) ends(p *exec.Cmd) {
 	c.t.Helper()
@@ -104,7 +116,7 @@ func TestDrainOfHeldLock(t *testing.T) {
 		return func(s status) bool { return s.Servers[i].Draining }
 	}
 
-	c.await("all support the holder", func(s status) bool { return len(s.Locks) == 1 && s.Locks[0].Holders[0].SupportsLive == 4 })
+	c.await("all support the holder", supported("a"))
 	twice := tell(0)
 	c.await("s1 drains", draining(0))
 	text, _, err := c.run("status", "--servers", c.servers)
@@ -118,7 +130,7 @@ func TestDrainOfHeldLock(t *testing.T) {
 		t.Errorf("the log does not say that the holder lost a support:\n%s", log)
 	}
 	c.start(0)
-	c.await("all support the holder again", func(s status) bool { return len(s.Locks) == 1 && s.Locks[0].Holders[0].SupportsLive == 4 })
+	c.await("all support the holder again", supported("a"))
 
 	gives := tell(2)
 	c.ends(gives)
@@ -127,7 +139,7 @@ func TestDrainOfHeldLock(t *testing.T) {
 		t.Errorf("the log does not say that it gave up:\n%s", log)
 	}
 	c.start(2)
-	c.await("all support the holder again", func(s status) bool { return len(s.Locks) == 1 && s.Locks[0].Holders[0].SupportsLive == 4 })
+	c.await("all support the holder again", supported("a"))
 
 	atOnce := tell(3)
 	c.ends(atOnce)
@@ -136,7 +148,7 @@ func TestDrainOfHeldLock(t *testing.T) {
 		t.Errorf("drained with --drain-timeout 0:\n%s", log)
 	}
 	c.start(3)
-	c.await("all support the holder again", func(s status) bool { return len(s.Locks) == 1 && s.Locks[0].Holders[0].SupportsLive == 4 })
+	c.await("all support the holder again", supported("a"))
 
 	waits := tell(1)
 	c.await("s2 drains", draining(1))
@@ -198,14 +210,7 @@ func TestHandovers(t *testing.T) {
 	if line := holder.hear(); !strings.HasPrefix(line, "held ") {
 		t.Fatal(line)
 	}
-	full := func(s status) bool {
-		for _, l := range s.Locks {
-			if l.Name == "held" && len(l.Holders) == 1 && l.Holders[0].SupportsLive == 4 {
-				return complete(counters + 1)(s)
-			}
-		}
-		return false
-	}
+	full := func(s status) bool { return supported("held")(s) && complete(counters+1)(s) }
 	before := c.await("all support the holder", full)
 	for k := range 10 {
 		i := k % 4

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/compact"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -94,7 +95,7 @@ type Client struct {
 	audit    auditor
 
 	mu    sync.Mutex // never held while calling node, which calls back
-	lines map[string]*line
+	lines compact.Map[string, *line]
 }
 
 // Dial connects to a cluster and returns when a quorum answers. When ctx or
@@ -176,7 +177,6 @@ func newClient(c Config) (*Client, error) {
 		id:      node.NewClientID(),
 		all:     slots.Split(table),
 		closing: make(chan struct{}),
-		lines:   map[string]*line{},
 	}
 	for _, g := range client.all {
 		client.groups = append(client.groups, &group{Group: g, quorum: slots.Quorum(len(g.Servers))})
@@ -202,7 +202,7 @@ func (c *Client) Close() error {
 	}
 	close(c.closing)
 	var held []*hold
-	for _, l := range c.lines {
+	for _, l := range c.lines.All() {
 		if h := l.hold; h != nil && h.state == inside {
 			h.lose(errLostByClose)
 			h.state = leaving

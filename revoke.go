@@ -50,7 +50,7 @@ func (c *Client) revoke(r control.Release, since uint64) control.Released {
 	why := &RevokedError{By: r.By, Reason: r.Reason}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.lines[string(r.Name)]
+	l := c.lines.Get(string(r.Name))
 	if l == nil || l.hold == nil || !l.hold.isIn(since) {
 		return control.Released{Outcome: control.Gone}
 	}

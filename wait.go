@@ -117,10 +117,10 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 		c.mu.Unlock()
 		return nil, ErrClosed
 	}
-	l := c.lines[name]
+	l := c.lines.Get(name)
 	if l == nil {
 		l = &line{name: name, group: w.group}
-		c.lines[name] = l
+		c.lines.Set(name, l)
 		c.mu.Unlock()
 		return l, nil
 	}
@@ -159,5 +159,5 @@ func (c *Client) passTurn(l *line) {
 		close(l.waiters.Remove(next).(chan struct{}))
 		return
 	}
-	delete(c.lines, l.name)
+	c.lines.Delete(l.name)
 }

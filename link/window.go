@@ -19,6 +19,10 @@ const (
 	MaxBytes = 4 << 20
 )
 
+// keep is how much memory a Window may keep for the next items while it is empty: a
+// process has one for each peer.
+const keep = 8 << 10 // bytes
+
 // A Window is one end of a channel between one life of a process and one life
 // of another: at most once, in order, and exactly once while both live. It is
 // data only: it neither reads a clock nor writes to a connection. The zero
@@ -123,7 +127,7 @@ func (w *Window) forget(seq uint64) {
 	w.items = slices.Delete(w.items, 0, end)
 	w.ends = slices.Delete(w.ends, 0, k)
 	w.acked = seq
-	if len(w.ends) == 0 && cap(w.items) > 1<<16 {
+	if len(w.ends) == 0 && cap(w.items) > keep {
 		w.items, w.ends = nil, nil // a burst must not be paid for ever
 	}
 }

@@ -13,14 +13,12 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-const (
-	maxGreeting = 1024                   // connections that may be in their handshake at once
-	parting     = 500 * time.Millisecond // for a client to read why its handshake failed
-)
+// parting is how long a client gets to read why its handshake failed.
+const parting = 500 * time.Millisecond
 
 // accept serves the listener until the node closes, or hands its table over.
 func (n *Node) accept(f *front) {
-	greeting := make(chan struct{}, maxGreeting)
+	var waiting lobby
 	backoff := minBackoff
 	for {
 		nc, err := f.listener.Accept()
@@ -38,16 +36,20 @@ func (n *Node) accept(f *front) {
 			continue
 		}
 		backoff = minBackoff
-		greeting <- struct{}{} // each leaves within the time of a handshake
+		g := waiting.enter(nc)
 		f.wg.Go(func() {
 			defer closeNow(nc)
 			stop := context.AfterFunc(f.ctx, func() { closeNow(nc) })
 			defer stop()
 			c, err := n.greet(nc)
-			<-greeting
-			if err == nil {
+			evicted := waiting.leave(g)
+			switch {
+			case err == nil:
 				err = c.run()
-			} else {
+			case evicted:
+				err = errCrowded
+				n.counters.refused[CauseFull].Add(1)
+			default:
 				n.counters.refused[causeOf(err)].Add(1)
 			}
 			n.c.Log.Debug("connection ended", "from", nc.RemoteAddr(), "error", err)

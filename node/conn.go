@@ -26,6 +26,10 @@ const (
 	keepBuffer   = 64 << 10 // a larger one is not kept while nothing is to be written
 )
 
+// Batches are the messages of a frame, by shard. Their memory, and that of frames to
+// be sent, is the node's: most connections are idle.
+type batches [][]event
+
 // A conn is one connection of one session, after the handshake.
 type conn struct {
 	n     *Node
@@ -37,8 +41,6 @@ type conn struct {
 	wake  chan struct{}
 	done  chan struct{} // closed when the connection is
 	acker *time.Timer
-
-	batches [][]event // by shard; the reader's
 
 	mu      sync.Mutex
 	why     error // set when done is closed
@@ -60,10 +62,9 @@ type conn struct {
 func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Duration) *conn {
 	c := &conn{
 		n: n, nc: nc, in: in, dials: dials, lease: lease,
-		wake:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
-		batches: make([][]event, len(n.shards)),
-		calls:   map[uint64]chan<- answer{},
+		wake:  make(chan struct{}, 1),
+		done:  make(chan struct{}),
+		calls: map[uint64]chan<- answer{},
 	}
 	c.acker = time.AfterFunc(time.Hour, c.kick)
 	c.acker.Stop()
@@ -147,8 +148,8 @@ func (c *conn) write() {
 	interval := c.lease / 4
 	heartbeat := time.NewTimer(interval)
 	defer heartbeat.Stop()
-	var buffer []byte
 	var beat bool
+	buffer := c.n.buffers.Get().(*[]byte)
 	for {
 		select {
 		case <-heartbeat.C: // also when there is always something to write
@@ -156,10 +157,10 @@ func (c *conn) write() {
 			beat = c.dials
 		default:
 		}
-		frame, last := c.fill(buffer, beat)
+		frame, last := c.fill(*buffer, beat)
 		beat = false
 		if frame != nil {
-			buffer = frame
+			*buffer = frame
 			c.nc.SetWriteDeadline(time.Now().Add(writeTimeout))
 			k, err := c.nc.Write(frame)
 			c.n.with(c.s.id).sent.Add(uint64(k))
@@ -173,9 +174,10 @@ func (c *conn) write() {
 			}
 			continue
 		}
-		if cap(buffer) > keepBuffer {
-			buffer = nil
+		if cap(*buffer) > keepBuffer {
+			*buffer = nil
 		}
+		c.n.buffers.Put(buffer)
 		select {
 		case <-c.wake:
 		case <-heartbeat.C:
@@ -184,6 +186,7 @@ func (c *conn) write() {
 		case <-c.done:
 			return
 		}
+		buffer = c.n.buffers.Get().(*[]byte)
 	}
 }
 
@@ -314,6 +317,8 @@ func (c *conn) frame(items []byte) error {
 		return errReplaced
 	}
 	received, size := 0, len(items)
+	batches := c.n.batches.Get().(*batches)
+	defer c.n.batches.Put(batches)
 	err := func() error {
 		for len(items) > 0 {
 			i, rest, err := transport.ReadItem(items)
@@ -323,7 +328,7 @@ func (c *conn) frame(items []byte) error {
 			items = rest
 			if i.Type == transport.MessageItem || i.Type == transport.RefuseNameItem {
 				received++
-				err = c.message(i)
+				err = c.message(i, *batches)
 			} else {
 				err = c.control(i)
 			}
@@ -334,13 +339,13 @@ func (c *conn) frame(items []byte) error {
 		return nil
 	}()
 	// What was received before an error counts as received.
-	for k, batch := range c.batches {
+	for k, batch := range *batches {
 		if len(batch) > 0 {
 			c.n.shards[k].deliver(batch, size)
 			clear(batch)
-			c.batches[k] = batch[:0]
+			(*batches)[k] = batch[:0]
 			if cap(batch) > keepBatch {
-				c.batches[k] = nil
+				(*batches)[k] = nil
 			}
 		}
 	}
@@ -368,7 +373,7 @@ func (c *conn) oweAck(received int) {
 	}
 }
 
-func (c *conn) message(i transport.Item) error {
+func (c *conn) message(i transport.Item, to batches) error {
 	if !c.n.mayTalk(c.s.id) {
 		return c.refuse(refusal("lock messages from this process", "", ""))
 	}
@@ -388,7 +393,7 @@ func (c *conn) message(i transport.Item) error {
 	if i.Type == transport.RefuseNameItem {
 		e.op = opRefused
 	}
-	c.batches[k] = append(c.batches[k], e)
+	to[k] = append(to[k], e)
 	return nil
 }
 
@@ -407,6 +412,7 @@ func (c *conn) control(i transport.Item) error {
 	case transport.AckItem:
 		c.s.mu.Lock()
 		defer c.s.mu.Unlock()
+		defer c.s.count()
 		return c.s.window.Ack(i.Seq)
 	case transport.PingItem:
 		c.s.mu.Lock()

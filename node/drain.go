@@ -60,7 +60,7 @@ func (s *shard) drain() {
 	}
 	s.draining = true
 	clear(s.fresh)
-	for _, i := range s.instances {
+	for _, i := range s.instances.All() {
 		if s.drains(i.kind) {
 			s.step(i, protocol.Input{Kind: protocol.Drain}, nil, nil)
 		}
@@ -69,7 +69,7 @@ func (s *shard) drain() {
 
 // holders returns the locks that have a holder, or just one of them.
 func (s *shard) holders(one bool) (all []Lock) {
-	for name, i := range s.instances {
+	for name, i := range s.instances.All() {
 		standing, err := i.process.Standing()
 		if err != nil || len(standing.Holders) == 0 {
 			continue // one that cannot be read has failed or is about to

@@ -29,16 +29,16 @@ var Damages = map[string]func(n *Node){
 	"incarnation": func(n *Node) { n.incarnation++ },
 	"processes": func(n *Node) {
 		for _, s := range n.shards {
-			for _, i := range s.instances {
+			for _, i := range s.instances.All() {
 				s.remove(i)
 			}
 		}
 	},
 	"timers": func(n *Node) {
 		for _, s := range n.shards {
-			for _, i := range s.instances {
-				for len(i.timers) > 0 {
-					s.stopTimer(i.timers[0])
+			for _, i := range s.instances.All() {
+				for i.timers != nil {
+					s.stopTimer(i.timers)
 				}
 			}
 		}

@@ -24,7 +24,6 @@ var (
 	errRestarted = errors.New("node: the peer restarted and has lost its memory")
 	errNewer     = errors.New("node: the peer began a new session")
 	errFailed    = errors.New("node: the process of a lock failed here")
-	errTooMany   = errors.New("node: too many locks of one client")
 	errNoAnswer  = errors.New("no answer yet")
 	errNotDialed = errors.New("it has not connected to this process")
 )

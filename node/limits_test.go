@@ -49,6 +49,72 @@ func TestReleasedLocksDoNotCount(t *testing.T) {
 	}
 }
 
+// Who wants more locks than a client may have is refused those, by name, and keeps the
+// others; what it leaves makes room for new ones.
+func TestTooManyLocks(t *testing.T) {
+	const most, wanted = 64, 200
+	servers, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), func(c *node.Config) { c.MaxLocks = most })
+	s := visit(t, peers[0].Addr)
+	s.say(greeting.Append)
+	s.until(transport.WelcomeItem)
+	refused := map[string]bool{}
+	for k := range uint64(wanted) {
+		s.say(message(k+1, 1, fmt.Sprint(k), enter))
+		items, err := s.hear()
+		must(t, err)
+		for _, i := range items {
+			if i.Type == transport.RefuseNameItem {
+				refused[string(i.Name)] = true
+				if why := "a client may hold or want 64 locks at once, and this one does"; string(i.Body) != why {
+					t.Errorf("refused with %q, want %q", i.Body, why)
+				}
+			}
+		}
+	}
+	held := len(servers[0].Locks())
+	// The shards of a member have a share each, and a place to spare.
+	if held < most/2 || held > most+runtime.GOMAXPROCS(0) || held+len(refused) != wanted {
+		t.Errorf("%d locks are held and %d refused of %d, with a limit of %d", held, len(refused), wanted, most)
+	}
+}
+
+// A member that is full refuses new names, by name, to whoever asks. What it has goes
+// on, and an end makes room.
+func TestFullServer(t *testing.T) {
+	const most = 10
+	host := node.HostOf(keeper(nil))
+	_, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxInstances = most })
+	c := clients(t, 1, peers, host, nil)[0]
+	var held []*probe
+	for k := range most {
+		u := newProbe()
+		must(t, c.Try(node.Mutex, fmt.Sprint(k), u, false))
+		<-u.crit
+		held = append(held, u)
+	}
+	u := newProbe()
+	must(t, c.Try(node.Mutex, "more", u, false))
+	if why := <-u.rem; why != "s1: the server is full: its limit on locks is 10" {
+		t.Errorf("refused with %q", why)
+	}
+	c.Exit("0")
+	<-held[0].rem
+	eventually(t, "there is room again", func() bool {
+		must(t, c.Try(node.Mutex, "more", u, false))
+		select {
+		case <-u.crit:
+			return true
+		case <-u.rem:
+			return false
+		}
+	})
+	for _, u := range held[1:] {
+		if len(u.ejected) > 0 || len(u.rem) > 0 {
+			t.Error("a lock that was held is not any more")
+		}
+	}
+}
+
 // What one large frame needs is given back while its connection is idle.
 func TestLargeFramesAreForgotten(t *testing.T) {
 	_, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), nil)

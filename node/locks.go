@@ -72,7 +72,7 @@ func (s *shard) ask(e event) []Lock {
 func (s *shard) locks(names []string) []Lock {
 	all := make([]Lock, 0, len(names))
 	for _, name := range names {
-		i := s.instances[name]
+		i := s.instances.Get(name)
 		if i == nil {
 			continue
 		}
@@ -91,7 +91,7 @@ func (s *shard) locks(names []string) []Lock {
 func (s *shard) names(p *Page) []Lock {
 	limit := p.Limit
 	if limit == 0 {
-		limit = len(s.instances)
+		limit = s.instances.Len()
 	}
 	var names []string
 	last := "" // no name after it is on the page; "": none is known
@@ -99,7 +99,7 @@ func (s *shard) names(p *Page) []Lock {
 		slices.Sort(names)
 		names = names[:min(len(names), limit)]
 	}
-	for name := range s.instances {
+	for name := range s.instances.All() {
 		if !p.wants(name) || last != "" && name > last {
 			continue
 		}

@@ -82,9 +82,14 @@ type Config struct {
 	Boot func() time.Duration
 
 	MaxSessions int // sessions with clients; more are refused. Default 10000
-	// MaxLocks is how many locks one client may hold or want at once. Beyond, its
-	// session is dropped, and it is suspected when its lease is over. Default 65536
-	MaxLocks int
+	// MaxLocks is how many locks one client may hold or want at once, and MaxInstances
+	// how many a member keeps for all of them, idle ones whose tokens it remembers
+	// included. Other names are refused. Default 65536 and 2097152
+	MaxLocks, MaxInstances int
+	// MaxUnacked is how many bytes of messages all sessions of a member may have that
+	// are not acknowledged. Beyond, one with more than 64 KiB of them is dropped when
+	// there is more to tell it, and suspected when its lease is over. Default 256 MiB
+	MaxUnacked int64
 }
 
 // What Try fails with.
@@ -139,6 +144,9 @@ type Node struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
+	batches sync.Pool // of *batches
+	buffers sync.Pool // of *[]byte, for frames
+
 	admit sync.Mutex // one Hello is judged at a time; taken before mu
 
 	mu       sync.RWMutex             // taken before the mutex of a shard
@@ -159,6 +167,8 @@ type Node struct {
 	complaint limiter       // of what hostile peers have logged
 	late      chan record   // what logLate is to log
 	unlogged  atomic.Int64  // records that did not fit into late
+	instances atomic.Int64  // of all shards
+	unacked   atomic.Int64  // bytes in the windows of all sessions
 	delay     atomic.Int64  // of messages, ns, as measured; 0: unknown
 	// Constant: every kind of message, and where those of a kind of locks begin.
 	messages     []MessageStats
@@ -198,6 +208,8 @@ func newNode(c Config) (*Node, error) {
 		calls:       make(chan struct{}, maxCalls),
 		late:        make(chan record, maxLate),
 	}
+	n.batches.New = func() any { b := make(batches, len(n.shards)); return &b }
+	n.buffers.New = func() any { return new([]byte) }
 	n.nameMessages()
 	n.counters.peers = make([]peerCounters, c.System.N+1)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -271,6 +283,12 @@ func (c *Config) complete() error {
 	}
 	if c.MaxLocks == 0 {
 		c.MaxLocks = 1 << 16
+	}
+	if c.MaxInstances == 0 {
+		c.MaxInstances = 1 << 21
+	}
+	if c.MaxUnacked == 0 {
+		c.MaxUnacked = 256 << 20
 	}
 	return nil
 }

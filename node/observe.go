@@ -79,7 +79,7 @@ func (s *shard) audit(i *instance, o owner, ended bool, now time.Duration) {
 // noteWaiting keeps the sum of the queues of all locks: each step changes one.
 func (s *shard) noteWaiting(i *instance, waiting int) {
 	if !i.removed {
-		s.tally.waiting += waiting - i.waiting
-		i.waiting = waiting
+		s.tally.waiting += waiting - int(i.waiting)
+		i.waiting = int32(waiting)
 	}
 }

@@ -21,6 +21,9 @@ func (s *shard) unserved(i *instance, e *event) string {
 	if i != nil {
 		return otherKind(i, e.kind)
 	}
+	if most := s.n.c.MaxInstances; s.n.instances.Load() >= int64(most) && s.n.isMember(s.n.c.ID) {
+		return fmt.Sprintf("the server is full: its limit on locks is %d", most)
+	}
 	name := string(e.name)
 	if err := transport.CheckName(name); err != nil {
 		return err.Error()
@@ -58,7 +61,7 @@ func (s *shard) refused(e *event) {
 		s.stepUser(name, protocol.Input{Kind: protocol.Cancel})
 		return
 	}
-	if i := s.instances[name]; i != nil { // it can never leave
+	if i := s.instances.Get(name); i != nil { // it can never leave
 		s.fail(i, why)
 	}
 }

@@ -31,6 +31,7 @@ type session struct {
 	established bool       // the two ends have agreed
 	label       string     // of the peer
 	window      link.Window
+	unacked     int              // bytes of it that Node.unacked knows of
 	conn        *conn            // nil while there is none
 	held        detector.Holder  // at a client
 	roundTrip   time.Duration    // at a client: the last one, 0 if unknown
@@ -123,6 +124,7 @@ func (s *session) cut(why error, last *transport.Refuse) *conn {
 		c.finish(last.Append(nil), why) // before its reader can find the session gone
 	}
 	s.conn, s.window = nil, link.Window{}
+	s.count()
 	return c
 }
 
@@ -152,6 +154,7 @@ func (s *session) attach(c *conn, received uint64) error {
 	if err := s.window.Restart(received); err != nil {
 		return err
 	}
+	s.count()
 	if s.conn != nil {
 		s.conn.close(errReplaced)
 	}
@@ -176,8 +179,25 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte) err
 	if s.dead.Load() {
 		return nil // what is sent to a dead session is lost, as it may be
 	}
+	if s.unacked > fairUnacked && s.n.unacked.Load() > s.n.c.MaxUnacked && s.n.isMember(s.n.c.ID) {
+		return fmt.Errorf("%w: %d bytes, and %d by all sessions", link.ErrFull, s.unacked, s.n.unacked.Load())
+	}
 	seq, b := s.window.Next()
-	return s.window.Push(transport.AppendNamed(b, t, seq, uint8(kind), name, msg))
+	err := s.window.Push(transport.AppendNamed(b, t, seq, uint8(kind), name, msg))
+	s.count()
+	return err
+}
+
+// fairUnacked is how many bytes a session may always have unacknowledged.
+const fairUnacked = 64 << 10
+
+// count tells the node how much is unacknowledged now. s.mu is held.
+func (s *session) count() {
+	now := s.window.UnackedBytes()
+	if now != s.unacked {
+		s.n.unacked.Add(int64(now - s.unacked))
+		s.unacked = now
+	}
 }
 
 // kick wakes the writer.

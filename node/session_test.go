@@ -58,22 +58,19 @@ func (c *cable) visit(t *testing.T, h transport.Hello) *stranger {
 func TestGivenUpClientKeepsItsLease(t *testing.T) {
 	const lease, after = 10 * time.Second, 4 * time.Second
 	name := fmt.Sprintf("%01000d", 0)
-	for what, overdo := range map[string]func(k uint64) func([]byte) []byte{
-		"full window":    func(k uint64) func([]byte) []byte { return message(k, 1, name, enter) },
-		"too many locks": func(k uint64) func([]byte) []byte { return message(k, 1, fmt.Sprint(k), enter) },
-	} {
+	for what, most := range map[string]int64{"full window": 0, "full node": 1 << 20} {
 		for _, returns := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,returns=%v", what, returns), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var wire cable
 					var d diary
-					wire.members(t, 1, node.HostOf(keeper(d.add)), func(c *node.Config) { c.MaxLocks = 1000 })
+					wire.members(t, 1, node.HostOf(keeper(d.add)), func(c *node.Config) { c.MaxUnacked = most })
 					s := wire.visit(t, greeting)
 					s.until(transport.WelcomeItem)
 					began := time.Now()
 					go io.Copy(io.Discard, s.conn)
 					for k := range uint64(5000) { // more than 4 MB of answers that nobody acknowledges
-						if _, err := s.conn.Write(frame(overdo(k + 1))); err != nil {
+						if _, err := s.conn.Write(frame(message(k+1, 1, name, enter))); err != nil {
 							break
 						}
 					}

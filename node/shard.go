@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/compact"
 	"github.com/poundlock/poundlock/internal/measure"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -23,6 +25,11 @@ import (
 const (
 	maxQueue = 1 << 14  // events
 	maxBytes = 16 << 20 // of frames with messages in the queue
+
+	// The memory of a queue of more events is not kept for longer than this after it was
+	// needed: a burst must not be paid for ever.
+	keepQueue = 1 << 10
+	keepFor   = time.Second
 )
 
 // An op says what an event asks of a shard.
@@ -60,17 +67,23 @@ type event struct {
 	park  func()
 }
 
-// An instance is one process of one lock.
+// An instance is one process of one lock. There may be very many: it is kept small.
 type instance struct {
 	kind    Kind
+	inside  bool  // its user is in the critical section
+	removed bool  // the shard has forgotten it
+	waiting int32 // requests in its queue
 	name    string
 	process Instance
-	inside  bool       // its user is in the critical section
-	removed bool       // the shard has forgotten it
-	timers  []*timer   // those that are armed
+	timers  *timer     // the first of those that are armed
 	peers   []*session // that have business with it: where shard.business has it
 	owner   owner      // whom it supports
-	waiting int        // requests in its queue
+}
+
+// A business is the instances that a peer has business with.
+type business struct {
+	compact.Map[*instance, struct{}]
+	full time.Duration // after the node's start: until then they were too many
 }
 
 // A user is the user of one lock, from Try to Rem.
@@ -79,25 +92,26 @@ type user struct {
 	kind     Kind
 	refusal  string                 // of a member that does not serve the lock: the reason of Rem
 	section  protocol.Section       // the shard's
-	supports map[protocol.ID]uint64 // what it was told last
+	supports map[protocol.ID]uint64 // what it was told last; shared
 }
 
 // A shard owns the instances whose names hash to it. Only its goroutine touches
 // what does not stand below mu.
 type shard struct {
 	n         *Node
-	instances map[string]*instance
+	instances compact.Map[string, *instance]
 	sessions  map[protocol.ID]*session // by peer, as far as this shard has heard
 	live      []uint64                 // at clients with leases: incarnations of the members, 0: not trusted
-	business  map[*session]map[*instance]struct{}
+	business  map[*session]*business
 	timers    timers
 	measured  map[Kind]measured // see system
 	random    *rand.Rand
 	current   *instance  // whose effects come
 	dirty     []*session // to be kicked
 	draining  bool
-	fresh     map[Kind][]byte // the states of instances just made, as far as they are known
-	state     []byte          // scratch
+	counted   map[string]map[protocol.ID]uint64 // see supports
+	fresh     map[Kind][]byte                   // the states of instances just made, as far as they are known
+	state     []byte                            // scratch
 	tally     tally
 	held      measure.Histogram     // how long supports lasted
 	latest    atomic.Pointer[tally] // a copy for others
@@ -109,25 +123,24 @@ type shard struct {
 	urgent []event   // before the queue
 	queue  []event
 	bytes  int // of the frames that the messages in queue keep in memory
-	users  map[string]*user
+	users  compact.Map[string, *user]
 	failed map[string]string // why a lock is dead at this node; written by the shard
 	closed bool
 }
 
 func newShard(n *Node) *shard {
 	s := &shard{
-		n:         n,
-		instances: map[string]*instance{},
-		sessions:  map[protocol.ID]*session{},
-		business:  map[*session]map[*instance]struct{}{},
-		live:      make([]uint64, n.c.System.N),
-		measured:  map[Kind]measured{},
-		random:    rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
-		done:      make(chan struct{}),
-		wake:      make(chan struct{}, 1),
-		fresh:     map[Kind][]byte{},
-		users:     map[string]*user{},
-		failed:    map[string]string{},
+		n:        n,
+		sessions: map[protocol.ID]*session{},
+		business: map[*session]*business{},
+		live:     make([]uint64, n.c.System.N),
+		measured: map[Kind]measured{},
+		counted:  map[string]map[protocol.ID]uint64{},
+		random:   rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		done:     make(chan struct{}),
+		wake:     make(chan struct{}, 1),
+		fresh:    map[Kind][]byte{},
+		failed:   map[string]string{},
 	}
 	s.space.L = &s.mu
 	s.tally.sent, s.tally.received = make([]uint64, len(n.messages)), make([]uint64, len(n.messages))
@@ -188,10 +201,10 @@ func (s *shard) try(kind Kind, name string, u User, once bool) error {
 	if why, ok := s.failed[name]; ok {
 		return fmt.Errorf("%w: %q: %s", ErrFailed, name, why)
 	}
-	if s.users[name] != nil {
+	if s.users.Has(name) {
 		return fmt.Errorf("%w: %q", ErrBusy, name)
 	}
-	s.users[name] = &user{User: u, kind: kind}
+	s.users.Set(name, &user{User: u, kind: kind})
 	s.queue = append(s.queue, event{op: opTry, text: name, once: once})
 	s.signal()
 	return nil
@@ -203,7 +216,8 @@ func (s *shard) run() {
 	var urgent, queue []event
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
-	yield := false // the last pass has not kicked anybody yet
+	var needed time.Time // when the queue was long
+	yield := false       // the last pass has not kicked anybody yet
 	for {
 		s.n.lapse()
 		s.mu.Lock()
@@ -225,10 +239,16 @@ func (s *shard) run() {
 		}
 		clear(urgent)
 		clear(queue)
-		if cap(queue) > 2*maxQueue {
-			queue = nil // a burst must not be paid for ever
-		}
 		wait := s.runTimers()
+		if len(queue) > keepQueue {
+			needed = time.Now()
+		}
+		if cap(queue) > keepQueue {
+			wait = min(wait, keepFor)
+			if cap(queue) > 2*maxQueue || idle && time.Since(needed) > keepFor {
+				queue = nil
+			}
+		}
 		if yield = !yield && !idle && len(s.dirty) > 0 && !s.n.isMember(s.n.c.ID); yield {
 			// What users do at once, such as the next Try after an Exit, goes into the same
 			// frames. At a member it would only come between a request and its answer.
@@ -295,7 +315,7 @@ func (s *shard) message(e *event) {
 	if e.sess.dead.Load() {
 		return
 	}
-	i := s.instances[string(e.name)]
+	i := s.instances.View()[string(e.name)]
 	if i == nil && len(s.failed) > 0 && s.failed[string(e.name)] != "" {
 		return
 	}
@@ -306,8 +326,8 @@ func (s *shard) message(e *event) {
 		}
 		i = s.create(e.kind, string(e.name))
 	}
-	s.note(i, e.sess)
-	if e.sess.dead.Load() { // it had too much business
+	if !s.note(i, e.sess) {
+		s.refuseName(e, fmt.Sprintf("a client may hold or want %d locks at once, and this one does", s.n.c.MaxLocks))
 		s.dropIfIdle(i)
 		return
 	}
@@ -348,8 +368,11 @@ func (s *shard) dead(e *event) {
 	case s.sessions[sess.id] == sess:
 		delete(s.sessions, sess.id)
 	}
-	business := s.business[sess]
+	concerned := s.business[sess]
 	delete(s.business, sess)
+	if concerned == nil {
+		concerned = &business{}
+	}
 	suspect := protocol.Input{Kind: protocol.Suspect, From: sess.id}
 	switch {
 	case s.restores(sess):
@@ -357,19 +380,19 @@ func (s *shard) dead(e *event) {
 		clear(s.fresh)
 		s.stepAll(suspect)
 	case s.n.isMember(s.n.c.ID) && !s.n.isMember(sess.id) && s.n.info.Detector != protocol.NoDetector:
-		for i := range business {
+		for i := range concerned.All() {
 			i.forget(sess)
 			s.step(i, suspect, nil, nil)
 		}
 	default:
-		for i := range business {
+		for i := range concerned.All() {
 			s.fail(i, fmt.Sprintf("%s: %s", s.n.name(sess.id), e.text))
 		}
 	}
 }
 
 func (s *shard) stepAll(in protocol.Input) {
-	for _, i := range s.instances {
+	for _, i := range s.instances.All() {
 		s.step(i, in, nil, nil)
 	}
 }
@@ -378,7 +401,7 @@ func (s *shard) tryEvent(e *event) {
 	u := s.user(e.text)
 	u.section = protocol.InTry
 	why := s.failed[e.text]
-	if i := s.instances[e.text]; i != nil && i.kind != u.kind {
+	if i := s.instances.Get(e.text); i != nil && i.kind != u.kind {
 		why = otherKind(i, u.kind)
 	}
 	if why != "" {
@@ -395,7 +418,7 @@ func (s *shard) tryEvent(e *event) {
 
 // stepUser gives an event of the user to the instance of its lock.
 func (s *shard) stepUser(name string, in protocol.Input) {
-	i := s.instances[name]
+	i := s.instances.Get(name)
 	if i != nil || in.Kind == protocol.Try {
 		if i == nil {
 			i = s.create(s.user(name).kind, name)
@@ -414,14 +437,20 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 // one.
 func (s *shard) create(kind Kind, name string) *instance {
 	i := &instance{kind: kind, name: name, process: s.n.c.Hosts[kind].New(s.n.c.ID, s.system(kind))}
-	s.instances[name] = i
+	s.add(i)
 	s.begin(kind, func(in protocol.Input) error {
-		if s.instances[name] == i {
+		if !i.removed {
 			s.stepKeep(i, in, nil, nil)
 		}
 		return nil
 	})
 	return i
+}
+
+// add makes i the instance of its name.
+func (s *shard) add(i *instance) {
+	s.instances.Set(i.name, i)
+	s.n.instances.Add(1)
 }
 
 // begin feeds the first events of an instance.
@@ -466,7 +495,7 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 // its place could grant what the old one had given away. The name stays refused
 // for the rest of this node's life.
 func (s *shard) fail(i *instance, why string) {
-	if s.instances[i.name] != i {
+	if i.removed {
 		return
 	}
 	s.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "request", i.owner.name(), "reason", why)
@@ -483,7 +512,7 @@ func (s *shard) fail(i *instance, why string) {
 	}
 	s.mu.Lock()
 	s.failed[i.name] = why
-	u := s.users[i.name]
+	u := s.users.Get(i.name)
 	s.mu.Unlock()
 	if u == nil {
 		return
@@ -512,23 +541,26 @@ func (s *shard) tell(name string, callback func()) (ok bool) {
 
 // remove forgets an instance.
 func (s *shard) remove(i *instance) {
-	delete(s.instances, i.name)
+	s.instances.Delete(i.name)
+	s.n.instances.Add(-1)
 	s.owned(i, 0, 0)
 	s.noteWaiting(i, 0)
 	i.removed = true
-	for _, t := range i.timers {
+	for t := i.timers; t != nil; t = t.next {
 		s.timers.remove(t)
 	}
 	i.timers = nil
 	for _, p := range i.peers {
-		delete(s.business[p], i)
+		if locks := s.business[p]; locks != nil {
+			locks.Delete(i)
+		}
 	}
 	i.peers = nil
 }
 
 // dropIfIdle forgets an instance that nothing distinguishes from a new one.
 func (s *shard) dropIfIdle(i *instance) {
-	if len(i.timers) > 0 || s.instances[i.name] != i || s.user(i.name) != nil {
+	if i.timers != nil || i.removed || s.user(i.name) != nil {
 		return
 	}
 	fresh := s.fresh[i.kind]
@@ -566,46 +598,53 @@ func (nowhere) Effect(protocol.Act, int, []byte) {}
 func (nowhere) Received(int)                     {}
 
 // note records that a peer has business with an instance, where the end of its
-// session concerns only those.
-func (s *shard) note(i *instance, p *session) {
+// session concerns only those. It reports false for a client that has too much already.
+func (s *shard) note(i *instance, p *session) bool {
 	if s.restores(p) {
-		return
+		return true
 	}
 	locks := s.business[p]
-	if _, ok := locks[i]; ok {
-		return
+	if locks != nil && locks.Has(i) {
+		return true
 	}
-	if !s.n.isMember(p.id) && s.tooMany(p, locks) {
-		err := fmt.Errorf("%w: more than %d", errTooMany, s.n.c.MaxLocks)
-		s.n.drop(p, err, refusal("locks of one client", fmt.Sprint("at most ", s.n.c.MaxLocks), "more"))
-		return
+	if locks != nil && !s.n.isMember(p.id) && s.tooMany(p, locks) {
+		return false
 	}
 	s.connect(i, p)
+	return true
 }
 
 func (s *shard) connect(i *instance, p *session) {
 	if s.business[p] == nil {
-		s.business[p] = map[*instance]struct{}{}
+		s.business[p] = &business{}
 	}
-	s.business[p][i] = struct{}{}
+	s.business[p].Set(i, struct{}{})
 	i.peers = append(i.peers, p)
 }
 
 // tooMany reports whether a client has business with too many instances. Those that
 // do not know it any more do not count; enough of them are forgotten at once to pay
 // for the search.
-func (s *shard) tooMany(p *session, locks map[*instance]struct{}) bool {
+func (s *shard) tooMany(p *session, locks *business) bool {
 	most := s.n.c.MaxLocks/len(s.n.shards) + 1
-	if len(locks) < most {
+	if locks.Len() < most {
 		return false
 	}
-	for i := range locks {
+	now := time.Since(s.n.started)
+	if now < locks.full {
+		return true
+	}
+	for i := range locks.All() {
 		if st, err := i.process.Standing(); err == nil && !names(st.Holders, p.id) && !names(st.Waiters, p.id) {
-			delete(locks, i)
+			locks.Delete(i)
 			i.forget(p)
 		}
 	}
-	return len(locks) >= most-most/4
+	if locks.Len() < most-most/4 {
+		return false
+	}
+	locks.full = now + time.Second // the next search is then
+	return true
 }
 
 func names(all []protocol.Request, id protocol.ID) bool {
@@ -624,7 +663,7 @@ func (s *shard) Received(kind int) { s.tally.received[s.n.firstMessage[s.current
 // Effect implements Sink for the current instance.
 func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 	i := s.current
-	if s.instances[i.name] != i {
+	if i.removed {
 		return // an earlier effect of this step made the lock fail
 	}
 	switch a.Do {
@@ -675,19 +714,32 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 
 // supports are the numbers of the sessions with the members that the critical
 // section of an instance counts on, and the time of the request that got it. One
-// whose state cannot be read counts on none.
+// whose state cannot be read counts on none. Most locks count on one of a few sets:
+// equal ones are one map, which nobody may change.
 func (s *shard) supports(i *instance) (numbers map[protocol.ID]uint64, request uint64) {
-	numbers = make(map[protocol.ID]uint64, s.n.c.System.N)
+	const most = 16
 	standing, err := i.process.Standing()
 	if err != nil {
 		s.n.c.Log.Error("no standing", "lock", i.name, "error", err)
 	}
+	s.state = s.state[:0]
 	for _, id := range standing.Supports {
 		if sess := s.sessions[id]; sess != nil {
 			sess.mu.Lock()
-			numbers[id] = sess.number
+			s.state = binary.AppendUvarint(binary.AppendUvarint(s.state, uint64(id)), sess.number)
 			sess.mu.Unlock()
 		}
+	}
+	if numbers = s.counted[string(s.state)]; numbers == nil {
+		if len(s.counted) >= most {
+			clear(s.counted)
+		}
+		numbers = make(map[protocol.ID]uint64, len(standing.Supports))
+		for r := (protocol.Reader{Rest: s.state}); len(r.Rest) > 0; {
+			id := protocol.ID(r.Uint())
+			numbers[id] = r.Uint()
+		}
+		s.counted[string(s.state)] = numbers
 	}
 	return numbers, uint64(standing.Since)
 }
@@ -700,7 +752,7 @@ func (s *shard) tellSupports(i *instance, about protocol.Kind) {
 	default:
 		return
 	}
-	if !i.inside || s.instances[i.name] != i {
+	if !i.inside || i.removed {
 		return
 	}
 	u := s.user(i.name)
@@ -749,31 +801,30 @@ func (s *shard) push(p *session, t transport.Type, kind Kind, name string, body 
 func (s *shard) user(name string) *user {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.users[name]
+	return s.users.Get(name)
 }
 
 // leave forgets the user of a lock, before it is told Rem: it may Try again at
 // once.
 func (s *shard) leave(name string) {
 	s.mu.Lock()
-	delete(s.users, name)
+	s.users.Delete(name)
 	s.mu.Unlock()
 }
 
 func (i *instance) timer(id uint32) *timer {
-	for _, t := range i.timers {
-		if t.id == id {
-			return t
-		}
+	t := i.timers
+	for t != nil && t.id != id {
+		t = t.next
 	}
-	return nil
+	return t
 }
 
 func (s *shard) setTimer(i *instance, id uint32, after time.Duration) {
 	t := i.timer(id)
 	if t == nil {
-		t = &timer{inst: i, id: id}
-		i.timers = append(i.timers, t)
+		t = &timer{inst: i, id: id, next: i.timers}
+		i.timers = t
 	} else {
 		s.timers.remove(t)
 	}
@@ -783,8 +834,11 @@ func (s *shard) setTimer(i *instance, id uint32, after time.Duration) {
 
 func (s *shard) stopTimer(t *timer) {
 	s.timers.remove(t)
-	k := slices.Index(t.inst.timers, t)
-	t.inst.timers = slices.Delete(t.inst.timers, k, k+1)
+	place := &t.inst.timers
+	for *place != t {
+		place = &(*place).next
+	}
+	*place = t.next
 }
 
 // runTimers fires what is due, and returns how long to wait for the next one.
@@ -811,7 +865,7 @@ func (s *shard) close(rest []event) {
 	s.mu.Lock()
 	s.closed = true
 	users := s.users
-	s.users = map[string]*user{}
+	s.users = compact.Map[string, *user]{}
 	for _, e := range append(rest, s.queue...) {
 		switch {
 		case e.locks != nil:
@@ -823,7 +877,7 @@ func (s *shard) close(rest []event) {
 	s.urgent, s.queue = nil, nil
 	s.space.Broadcast()
 	s.mu.Unlock()
-	for name, u := range users {
+	for name, u := range users.All() {
 		if u.section == protocol.InCrit {
 			s.tell(name, u.Ejected)
 		} else {

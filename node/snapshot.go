@@ -137,7 +137,7 @@ func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
 	w.begin(partLocks)
 	since := time.Since(n.started)
 	for _, s := range n.shards {
-		for _, i := range s.instances {
+		for _, i := range s.instances.All() {
 			w.lock(i, numbers, f.at-since)
 		}
 	}
@@ -228,13 +228,17 @@ func (w *partWriter) lock(i *instance, numbers map[*session]uint64, began time.D
 	w.b = binary.AppendUvarint(w.b, uint64(i.owner.client))
 	w.b = binary.AppendUvarint(w.b, i.owner.request)
 	w.b = binary.AppendUvarint(w.b, uint64(max(0, began+i.owner.since)))
-	w.b = binary.AppendUvarint(w.b, uint64(len(i.timers)))
-	for _, t := range i.timers {
+	armed := 0
+	for t := i.timers; t != nil; t = t.next {
+		armed++
+	}
+	w.b = binary.AppendUvarint(w.b, uint64(armed))
+	for t := i.timers; t != nil; t = t.next {
 		w.b = binary.AppendUvarint(w.b, uint64(t.id))
 		w.b = binary.AppendUvarint(w.b, uint64(max(0, began+t.at)))
 	}
 	w.size.Locks++
-	w.size.Timers += len(i.timers)
+	w.size.Timers += armed
 	w.split()
 }
 
@@ -383,7 +387,7 @@ func (l *loader) lock(r *protocol.Reader) error {
 		return fmt.Errorf("%w: lock %d", ErrSnapshot, l.size.Locks)
 	}
 	s := n.shard(name)
-	if n.c.Hosts[kind] == nil || s.instances[name] != nil {
+	if n.c.Hosts[kind] == nil || s.instances.Has(name) {
 		return fmt.Errorf("%w: lock %q of kind %s", ErrSnapshot, name, kind)
 	}
 	i := &instance{kind: kind, name: name, process: n.c.Hosts[kind].New(n.c.ID, n.c.System)}
@@ -394,7 +398,7 @@ func (l *loader) lock(r *protocol.Reader) error {
 	if l.state, err = i.process.AppendState(l.state[:0]); err != nil || !bytes.Equal(l.state, state) {
 		return fmt.Errorf("%w: lock %q: not a canonical state", ErrSnapshot, name)
 	}
-	s.instances[name] = i
+	s.add(i)
 	for range r.Len() {
 		k := r.Uint()
 		if r.Err != nil || k >= uint64(len(l.sessions)) || slices.Contains(i.peers, l.sessions[k]) {
@@ -408,8 +412,8 @@ func (l *loader) lock(r *protocol.Reader) error {
 		if r.Err != nil || i.timer(id) != nil {
 			return fmt.Errorf("%w: lock %q: its timers", ErrSnapshot, name)
 		}
-		t := &timer{inst: i, id: id, at: at - l.began}
-		i.timers = append(i.timers, t)
+		t := &timer{inst: i, id: id, at: at - l.began, next: i.timers}
+		i.timers = t
 		s.timers.add(t)
 		l.size.Timers++
 	}

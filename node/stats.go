@@ -119,7 +119,7 @@ func causeOf(err error) Cause {
 		return CauseRestarted
 	case errors.Is(err, errNewer), errors.Is(err, errReplaced):
 		return CauseReplaced
-	case errors.Is(err, link.ErrFull), errors.Is(err, errTooMany):
+	case errors.Is(err, link.ErrFull):
 		return CauseTooMany
 	case errors.Is(err, errFailed):
 		return CauseLockFailed
@@ -184,7 +184,7 @@ type tally struct {
 func (s *shard) copyTally() {
 	t := s.tally
 	t.sent, t.received = slices.Clone(t.sent), slices.Clone(t.received)
-	t.instances, t.held = len(s.instances), s.held.Snapshot()
+	t.instances, t.held = s.instances.Len(), s.held.Snapshot()
 	s.latest.Store(&t)
 }
 

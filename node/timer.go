@@ -6,25 +6,29 @@ import "time"
 type timer struct {
 	at    time.Duration // since the node's start
 	inst  *instance
+	next  *timer // of the same instance
 	id    uint32
-	index int // in the heap
+	index int32 // in the heap
 }
 
 // timers is a binary heap of timers, the earliest first.
 type timers []*timer
 
 func (h *timers) add(t *timer) {
-	t.index = len(*h)
+	t.index = int32(len(*h))
 	*h = append(*h, t)
-	h.up(t.index)
+	h.up(int(t.index))
 }
 
 func (h *timers) remove(t *timer) {
 	last := len(*h) - 1
-	i := t.index
+	i := int(t.index)
 	h.swap(i, last)
 	(*h)[last] = nil
 	*h = (*h)[:last]
+	if cap(*h) > 1024 && last < cap(*h)/4 {
+		*h = append(make(timers, 0, 2*last), *h...)
+	}
 	if i < last {
 		h.down(i)
 		h.up(i)
@@ -61,5 +65,5 @@ func (h *timers) down(i int) {
 
 func (h *timers) swap(i, j int) {
 	(*h)[i], (*h)[j] = (*h)[j], (*h)[i]
-	(*h)[i].index, (*h)[j].index = i, j
+	(*h)[i].index, (*h)[j].index = int32(i), int32(j)
 }

@@ -35,6 +35,10 @@ type Config struct {
 	ClockBound time.Duration // eps: the distance of every clock from real time. Default 50ms, at most 1s
 	Lease      time.Duration // the longest lease that a client gets. Default 10s, 20ms to 10m
 
+	// MaxLocks is how many locks this server keeps for all clients together, idle ones
+	// whose tokens it remembers included; new names are refused beyond. Default 2097152
+	MaxLocks int
+
 	// RequireClockSync makes an unsynchronised kernel clock an error. Default: a
 	// warning. Fencing tokens are monotone only while clocks are within ClockBound.
 	RequireClockSync bool
@@ -93,6 +97,9 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Lease < node.MinLease || c.Lease > node.MaxLease {
 		return nil, fmt.Errorf("server: lease %v: want %v to %v", c.Lease, node.MinLease, node.MaxLease)
+	}
+	if c.MaxLocks < 0 {
+		return nil, fmt.Errorf("server: at most %d locks: want at least 1", c.MaxLocks)
 	}
 	table, err := slots.Check(c.Servers, c.NoAmnesia)
 	if err != nil {
@@ -322,9 +329,12 @@ func (s *Server) nodeConfig() node.Config {
 		Groups: s.groups.String(),
 		Owns:   s.owns,
 		Lease:  c.Lease,
-		Label:  c.Name,
-		Log:    c.Log,
-		Audit:  c.Audit.noter(),
+
+		MaxInstances: c.MaxLocks,
+
+		Label: c.Name,
+		Log:   c.Log,
+		Audit: c.Audit.noter(),
 		Call: func(from protocol.ID, request []byte) []byte {
 			<-s.serving
 			return s.answer(from, request)

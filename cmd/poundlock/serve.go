@@ -82,6 +82,7 @@ func serveCommand() *cobra.Command {
 	s.StringVar(&c.Listen, "listen", "", "where to accept connections, `HOST:PORT` or unix:/path (default its address in --servers)")
 	s.BoolVar(&c.Insecure, "insecure", false, "allow to listen off loopback without TLS: anybody can take and release locks")
 	s.DurationVar(&c.Lease, "lease", slots.DefaultLease, "the longest lease that a client gets, 20ms to 10m")
+	s.IntVar(&c.MaxLocks, "max-locks", 1<<21, "how many locks it keeps for all clients together; new names are refused beyond")
 	s.BoolVar(&c.RequireClockSync, "require-clock-sync", false, "refuse to serve when the kernel's clock is not synchronised")
 	s.TextVar(&level, "log-level", level, "lowest `LEVEL` that is logged: debug, info, warn or error")
 	return cmd
@@ -107,6 +108,9 @@ func serve(
 	}
 	if c.Lease < node.MinLease || c.Lease > node.MaxLease {
 		return usagef("--lease %v: want %v to %v", c.Lease, node.MinLease, node.MaxLease)
+	}
+	if c.MaxLocks < 1 {
+		return usagef("--max-locks %d: want at least 1", c.MaxLocks)
 	}
 	if c.Listen != "" {
 		if err := transport.CheckListen(c.Listen); err != nil {

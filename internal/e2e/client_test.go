@@ -17,7 +17,7 @@ import (
 
 // clientArgs say what a client process does.
 type clientArgs struct {
-	Mode    string // "count" or "ask"
+	Mode    string // "count", "ask" or "crowd"
 	Servers string
 	Label   string
 	Lease   time.Duration
@@ -65,8 +65,11 @@ func client(a clientArgs) error {
 	}
 	defer cl.Close()
 	fmt.Println("ready")
-	if a.Mode == "ask" {
+	switch a.Mode {
+	case "ask":
 		return ask(ctx, cl.Mutex(a.Name))
+	case "crowd":
+		return crowd(context.WithoutCancel(ctx), cl, a.Label)
 	}
 	return count(ctx, cl.Mutex(a.Name), a)
 }

@@ -1,0 +1,300 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock"
+)
+
+// atOnce is how many locks a client process asks for at a time.
+const atOnce = 64
+
+// A memory is what one process needs.
+type memory struct {
+	Heap int64 // bytes that are reachable after two collections
+	RSS  int64 // bytes
+}
+
+// crowd obeys the lines of stdin: hold COUNT, release, names COUNT, memory, sleep. It
+// answers each.
+func crowd(ctx context.Context, c *poundlock.Client, label string) error {
+	var held []*poundlock.Grant
+	out := json.NewEncoder(os.Stdout)
+	used := 0 // names so far: each is used once
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		order, argument, _ := strings.Cut(in.Text(), " ")
+		count, _ := strconv.Atoi(argument)
+		var err error
+		switch order {
+		case "hold":
+			held = make([]*poundlock.Grant, count)
+			err = each(count, func(k int) (err error) {
+				held[k], err = c.Mutex(fmt.Sprintf("held/%s/%d", label, k)).Lock(ctx)
+				return err
+			})
+		case "names":
+			err = each(count, func(k int) error {
+				g, err := c.Mutex(fmt.Sprintf("once/%s/%d", label, used+k)).Lock(ctx)
+				return errors.Join(err, unlock(g))
+			})
+			used += count
+		case "release":
+			err = each(len(held), func(k int) error { return unlock(held[k]) })
+			held = nil
+		case "memory":
+			m := memory{RSS: rss(os.Getpid())}
+			debug.FreeOSMemory() // a collection, and another one
+			runtime.GC()
+			var s runtime.MemStats
+			runtime.ReadMemStats(&s)
+			m.Heap = int64(s.HeapAlloc)
+			if err := out.Encode(m); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			fmt.Println("error:", err)
+			continue
+		}
+		fmt.Println("done")
+	}
+	fmt.Println("bye")
+	return in.Err()
+}
+
+func unlock(g *poundlock.Grant) error {
+	if g == nil {
+		return nil
+	}
+	return g.Unlock()
+}
+
+// each calls f for 0 to count-1, some at once.
+func each(count int, f func(k int) error) error {
+	var next atomic.Int64
+	var errs [atOnce]error
+	var all sync.WaitGroup
+	for w := range atOnce {
+		all.Go(func() {
+			for k := int(next.Add(1) - 1); k < count && errs[w] == nil; k = int(next.Add(1) - 1) {
+				errs[w] = f(k)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// rss is the resident memory of a process, 0 where there is no /proc.
+func rss(pid int) int64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(text)) {
+		if kB, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			k, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(kB), "kB")), 10, 64)
+			return k << 10
+		}
+	}
+	return 0
+}
+
+// serverMemory asks the admin port of server i twice, each time after a collection.
+func (s *scale) serverMemory(i int) (m memory) {
+	c := s.c
+	c.t.Helper()
+	m.RSS = rss(c.procs[i].Process.Pid)
+	for range 2 {
+		reply, err := http.Get("http://" + s.admin[i] + "/debug/pprof/heap?gc=1&debug=1")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		text, err := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if k, ok := strings.CutPrefix(line, "# HeapAlloc = "); ok {
+				if m.Heap, err = strconv.ParseInt(strings.TrimSpace(k), 10, 64); err != nil {
+					c.t.Fatal(err)
+				}
+			}
+		}
+	}
+	return m
+}
+
+// A scale is who is measured.
+type scale struct {
+	c       *cluster
+	admin   []string // the admin port of each server
+	clients []*process
+}
+
+// startScale starts four servers with admin ports.
+func startScale(t *testing.T, flags ...string) *scale {
+	t.Helper()
+	s := &scale{}
+	for range 4 {
+		s.admin = append(s.admin, freeAddr(t))
+	}
+	s.c = startClusterWith(t, 4, func(i int) []string {
+		return append([]string{"--admin", s.admin[i]}, flags...)
+	})
+	return s
+}
+
+func (s *scale) do(order string) {
+	s.c.t.Helper()
+	for _, p := range s.clients {
+		p.say(order)
+	}
+	for _, p := range s.clients {
+		if line := p.hear(); line != "done" {
+			s.c.t.Fatalf("%s: %s", order, line)
+		}
+	}
+}
+
+// weigh measures the servers and then the clients.
+func (s *scale) weigh() (servers, clients []memory) {
+	s.c.t.Helper()
+	for i := range s.c.procs {
+		servers = append(servers, s.serverMemory(i))
+	}
+	for _, p := range s.clients {
+		p.say("memory")
+		var m memory
+		if err := json.Unmarshal([]byte(p.hear()), &m); err != nil {
+			s.c.t.Fatal(err)
+		}
+		clients = append(clients, m)
+	}
+	return servers, clients
+}
+
+// TestSize is the memory of many held locks, and of many names that are used once:
+// the first is printed and bounded, the second must be given back.
+func TestSize(t *testing.T) {
+	held, names := 10_000, 50_000
+	if os.Getenv("POUNDLOCK_FULL") != "" {
+		held, names = 100_000, 1_000_000
+	} else {
+		t.Logf("SHORTENED to %d held locks and %d names: POUNDLOCK_FULL=1 makes it 100000 and 1000000", held, names)
+	}
+	const clients = 2 // one may hold 65 536
+	s := startScale(t)
+	for k := range clients {
+		a := clientArgs{Mode: "crowd", Servers: s.c.servers, Label: strconv.Itoa(k)}
+		s.clients = append(s.clients, startClient(t, a))
+	}
+	for _, p := range s.clients {
+		if line := p.hear(); line != "ready" {
+			t.Fatal(line)
+		}
+	}
+	s.do("names 1000") // what is needed once, whatever follows
+	before := s.settled()
+	t.Logf("at the start: %v", before)
+
+	began := time.Now()
+	s.do(fmt.Sprint("hold ", held/clients))
+	t.Logf("%d locks taken in %v", held, time.Since(began).Round(time.Millisecond))
+	inside := s.settled()
+	perServer := (inside.server.Heap - before.server.Heap) / int64(held)
+	perClient := (inside.client.Heap - before.client.Heap) * clients / int64(held)
+	t.Logf("held: %v", inside)
+	t.Logf("bytes a held lock: %d at a server, %d at its client", perServer, perClient)
+	load := s.c.cpu(2 * time.Second)
+	t.Logf("the processor time of a server while %d locks are held: %.1f %% of one processor", held, load)
+	if most := int64(800); perServer > most {
+		t.Errorf("a held lock takes %d bytes at a server, want at most %d", perServer, most)
+	}
+
+	s.do("release")
+	began = time.Now()
+	s.do(fmt.Sprint("names ", names/clients))
+	took := time.Since(began)
+	t.Logf("%d names used once in %v, %.0f a second", names, took.Round(time.Millisecond), float64(names)/took.Seconds())
+	after := s.settled()
+	t.Logf("at the end: %v", after)
+	for _, x := range []struct {
+		who         string
+		begin, end_ int64
+	}{{"server", before.server.Heap, after.server.Heap}, {"client", before.client.Heap, after.client.Heap}} {
+		if most := x.begin*12/10 + 8<<20; x.end_ > most {
+			t.Errorf("a %s has %d bytes in use that were %d at the start, want at most %d", x.who, x.end_, x.begin, most)
+		}
+	}
+	for _, p := range s.clients {
+		p.end()
+	}
+}
+
+// A weight is the median of the servers and the most of the clients.
+type weight struct{ server, client memory }
+
+func (w weight) String() string {
+	mb := func(b int64) float64 { return float64(b) / (1 << 20) }
+	return fmt.Sprintf("a server has %.1f MB in use, %.1f MB resident; a client %.1f and %.1f",
+		mb(w.server.Heap), mb(w.server.RSS), mb(w.client.Heap), mb(w.client.RSS))
+}
+
+// settled waits until servers have forgotten the tokens of idle locks, and measures.
+func (s *scale) settled() weight {
+	s.c.t.Helper()
+	time.Sleep(11 * time.Second)
+	servers, clients := s.weigh()
+	heap := func(a, b memory) int { return int(a.Heap - b.Heap) }
+	slices.SortFunc(servers, heap)
+	return weight{servers[len(servers)/2], slices.MaxFunc(clients, heap)}
+}
+
+// cpu is the processor time of the servers in a period, as percentage of one
+// processor, the median of them.
+func (c *cluster) cpu(period time.Duration) float64 {
+	c.t.Helper()
+	begin := make([]time.Duration, len(c.procs))
+	for i, p := range c.procs {
+		begin[i] = cpuTime(p.Process.Pid)
+	}
+	time.Sleep(period)
+	var all []float64
+	for i, p := range c.procs {
+		all = append(all, 100*(cpuTime(p.Process.Pid)-begin[i]).Seconds()/period.Seconds())
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// cpuTime is the time that a process has had on processors, in ticks of 10 ms; 0 where
+// there is no /proc.
+func cpuTime(pid int) (d time.Duration) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 13 {
+		return 0
+	}
+	for _, f := range fields[11:13] { // utime and stime
+		k, _ := strconv.ParseInt(f, 10, 64)
+		d += time.Duration(k) * 10 * time.Millisecond
+	}
+	return d
+}

@@ -312,6 +312,9 @@ func (s *suite[M]) events() error {
 	if i.Detector == protocol.LeaseDetector {
 		c.Suspect = 1
 	}
+	if i.Drains {
+		c.Drain = 1
+	}
 	v, err := check.Run(s.alg, c)
 	if err != nil {
 		return err

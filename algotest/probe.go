@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
 	"github.com/poundlock/poundlock/sim"
 )
 
@@ -114,6 +115,13 @@ func (s *suite[M]) faulty(n int) sim.Config {
 	}
 	if s.alg.Detector == protocol.LeaseDetector {
 		c.PartitionEvery, c.Lease = 31*time.Millisecond, 10*time.Millisecond
+	}
+	for k := range 10 {
+		if s.alg.Drains {
+			drain := scenario.Step{Verb: scenario.Drain, Procs: []protocol.ID{protocol.ID(k % n)}}
+			drain.At = time.Duration(10+40*k) * time.Millisecond
+			c.Faults = append(c.Faults, drain)
+		}
 	}
 	return c
 }

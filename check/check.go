@@ -76,6 +76,7 @@ type Config struct {
 	Crash   int // a user's process stops for ever
 	Suspect int // a lease at a live server lapses
 	Cancel  int // a user gives up a try
+	Drain   int // a member grants nothing new until it restarts
 
 	// Spaced, if not 0, lets a member restart, or a lease lapse, only while users
 	// have fewer than that many losses to make up for: see Algorithm.Unsettled.

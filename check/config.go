@@ -9,10 +9,11 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// maxMembers is how many members fit a set of bits, maxBudget what fits a byte.
+// maxMembers is how many members fit a set of bits, maxBudget what fits
+// the bits of a budget.
 const (
 	maxMembers = 64
-	maxBudget  = 255
+	maxBudget  = 1<<budgetBits - 1
 )
 
 // complete fills in defaults, refuses what the model of the algorithm does not
@@ -85,6 +86,7 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 		{"crash", c.Crash, i.Tolerates&protocol.ClientCrash != 0},
 		{"suspect", c.Suspect, i.Detector == protocol.LeaseDetector},
 		{"cancel", c.Cancel, i.Cancels},
+		{"drain", c.Drain, i.Drains},
 	} {
 		if b.budget < 0 || b.budget > maxBudget {
 			return bad("%s=%d: want 0 to %d", b.name, b.budget, maxBudget)

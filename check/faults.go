@@ -30,7 +30,7 @@ func (s *space) detect(st []uint32, f func(visit)) {
 			if l.known[j] != life || ended {
 				s.local(st, action{verb: restore, a: u, b: j}, uint64(j)|life<<8, -1, f)
 			}
-			if !lapsed && s.calm && st[0]>>suspectBudget&0xff > 0 {
+			if !lapsed && s.calm && left(st, suspectBudget) > 0 {
 				s.lapse(st, u, j, f)
 			}
 		}
@@ -68,14 +68,19 @@ func (s *space) without(st []uint32, from, to int) []uint32 {
 	return next
 }
 
-// faults takes the faults that budgets allow.
+// faults takes the faults that budgets allow. To drain is none, but as free.
 func (s *space) faults(st []uint32, f func(visit)) {
-	for i := 0; i < s.members && s.calm && st[0]>>amnesiaBudget&0xff > 0; i++ {
+	for i := 0; i < s.members && s.calm && left(st, amnesiaBudget) > 0; i++ {
 		if st[1+i] != 0 {
 			s.amnesia(st, i, f)
 		}
 	}
-	for i := 0; i < s.total && st[0]>>crashBudget&0xff > 0; i++ {
+	for i := 0; i < s.members && left(st, drainBudget) > 0; i++ {
+		if st[1+i] != 0 {
+			s.local(st, action{verb: drain, a: i}, 0, drainBudget, f)
+		}
+	}
+	for i := 0; i < s.total && left(st, crashBudget) > 0; i++ {
 		if !s.user[i] || st[1+i] == 0 {
 			continue
 		}

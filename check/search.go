@@ -291,7 +291,7 @@ func (r *searcher) bounds(complete bool) string {
 	for _, b := range []struct {
 		name   string
 		budget int
-	}{{"amnesia", c.Amnesia}, {"crash", c.Crash}, {"suspect", c.Suspect}, {"cancel", c.Cancel}} {
+	}{{"amnesia", c.Amnesia}, {"crash", c.Crash}, {"suspect", c.Suspect}, {"cancel", c.Cancel}, {"drain", c.Drain}} {
 		if b.budget > 0 {
 			parts = append(parts, fmt.Sprintf("%s=%d", b.name, b.budget))
 		}

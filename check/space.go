@@ -15,7 +15,7 @@ import (
 
 // A space is the graph of global states. A state is a vector of words:
 //
-//	the budgets left, a byte each
+//	the budgets left, six bits each
 //	for each process the number of its local state, 0 where it is absent
 //	the numbers of the messages in flight
 //
@@ -111,25 +111,32 @@ const (
 	lapse
 	amnesia
 	crash
+	drain
 )
 
 var verbs = [...]scenario.Verb{
 	try: scenario.Try, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
 	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse,
-	amnesia: scenario.Amnesia, crash: scenario.Crash,
+	amnesia: scenario.Amnesia, crash: scenario.Crash, drain: scenario.Drain,
 }
 
 // must says whether a run in which an action of this kind stays possible for
 // ever without being taken is not a fair one.
 func (v verb) must() bool { return v > cancel && v < lapse }
 
-// The budgets, by their byte in the first word of a state.
+// The budgets, by their bits in the first word of a state.
 const (
-	amnesiaBudget = 8 * iota
+	amnesiaBudget = budgetBits * iota
 	crashBudget
 	suspectBudget
 	cancelBudget
+	drainBudget
+
+	budgetBits = 6
 )
+
+// left is how much of a budget is left.
+func left(st []uint32, budget int) uint32 { return st[0] >> budget & maxBudget }
 
 // An action is one way to leave a state.
 type action struct {
@@ -156,7 +163,7 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		leases: i.Detector == protocol.LeaseDetector,
 		user:   make([]bool, total), endless: make([]bool, total), down: make([]bool, total),
 		budget: uint32(c.Amnesia)<<amnesiaBudget | uint32(c.Crash)<<crashBudget |
-			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget,
+			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget | uint32(c.Drain)<<drainBudget,
 		locals: make([]local, 1), number: map[string]uint32{},
 		moveOf: map[moveKey]uint32{}, shifted: map[string]uint32{},
 		users: make(history.Users, total), shifts: m.shifts() && !c.NoShift,
@@ -293,6 +300,8 @@ func (s *space) move(from uint32, v verb, arg uint64) uint32 {
 		in.Kind = protocol.Cancel
 	case exit:
 		in.Kind = protocol.Exit
+	case drain:
+		in.Kind = protocol.Drain
 	case timeout:
 		in.Kind, in.Timer = protocol.Timeout, uint32(arg)
 		l.timers = slices.DeleteFunc(slices.Clone(l.timers), func(t uint32) bool { return t == in.Timer })
@@ -442,7 +451,7 @@ func (s *space) expand(st []uint32, f func(visit)) {
 				s.local(st, action{verb: try, a: i}, 0, -1, f)
 			case l.section == protocol.InCrit && !s.stay || l.section == protocol.InLost:
 				s.local(st, action{verb: exit, a: i}, 0, -1, f)
-			case l.section == protocol.InTry && st[0]>>cancelBudget&0xff > 0:
+			case l.section == protocol.InTry && left(st, cancelBudget) > 0:
 				s.local(st, action{verb: cancel, a: i}, 0, cancelBudget, f)
 			}
 		}

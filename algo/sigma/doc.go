@@ -92,7 +92,8 @@
 // timer fires (three with POUNDLOCK_FULL=1): the holder is never ejected, and every
 // loss is made up for. Two losses at once, or no refresh, eject it and let two in.
 // TestLongHolds simulates the same at n=4, 7 and 10 with up to 2m-n-1 losses at a
-// time, more than a thousand in each hold. TestRefreshMutants lets the model find
+// time, more than a thousand in each hold. TestDrainExplored explores a server that
+// drains (timers at any moment with POUNDLOCK_FULL=1). TestRefreshMutants lets the model find
 // eight ways to refresh wrongly.
 //
 // TestStories tells the claims of the paper and of each extension above, message by

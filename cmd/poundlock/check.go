@@ -48,9 +48,10 @@ shortest one that violates a property.
 Messages arrive in any order, an armed timer may fire at any moment, and faults
 happen at any moment within their budgets: a member loses its memory (amnesia), a
 client stops for ever (crash), a client's lease lapses at a live server (suspect),
-a user gives up (cancel). The verdict is holds, violated or undecided (the memory
-cap was reached, or ^C), always with the bounds within which it was found. The
-search ends at the first violation; other properties are then undecided.
+a user gives up (cancel), a server grants nothing new (drain). The verdict is
+holds, violated or undecided (the memory cap was reached, or ^C), always with the
+bounds within which it was found. The search ends at the first violation; other
+properties are then undecided.
 
 Exit status: 0 holds, 1 violated, 3 undecided, 64 usage, 70 when the algorithm's
 claims about itself are false or a result cannot be written.`,
@@ -63,7 +64,7 @@ claims about itself are false or a result cannot be written.`,
 	f.register(s, "1")
 	f.n, s.Lookup("n").DefValue = 3, "3" // four processes are many states
 	s.Lookup("entries").Usage += ", or unlimited"
-	s.StringToIntVar(&f.faults, "faults", nil, "`budgets`: amnesia=1,crash=0,suspect=0,cancel=0")
+	s.StringToIntVar(&f.faults, "faults", nil, "`budgets`: amnesia=1,crash=0,suspect=0,cancel=0,drain=0")
 	s.StringSliceVar(&f.properties, "property", nil, "`names` of properties to check (default all)")
 	s.StringVar(&f.timers, "timers", string(check.AnyMoment), "when armed timers fire: any moment, or never (for hunting)")
 	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
@@ -141,11 +142,11 @@ func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
 	}
 	budgets := map[string]*int{
 		"amnesia": &f.config.Amnesia, "crash": &f.config.Crash,
-		"suspect": &f.config.Suspect, "cancel": &f.config.Cancel,
+		"suspect": &f.config.Suspect, "cancel": &f.config.Cancel, "drain": &f.config.Drain,
 	}
 	for name, n := range f.faults {
 		if budgets[name] == nil {
-			return usagef("--faults %s=%d: want amnesia, crash, suspect or cancel", name, n)
+			return usagef("--faults %s=%d: want amnesia, crash, suspect, cancel or drain", name, n)
 		}
 		*budgets[name] = n
 	}

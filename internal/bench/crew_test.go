@@ -59,6 +59,7 @@ func (f files) Lock(ctx context.Context, name string) (func() error, error) {
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
+			time.Sleep(500 * time.Microsecond) // so that others come and wait
 			break
 		}
 		if ctx.Err() != nil || !errors.Is(err, unix.EWOULDBLOCK) {

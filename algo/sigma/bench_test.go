@@ -3,6 +3,7 @@ package sigma
 import (
 	"fmt"
 	"testing"
+	"unsafe"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -54,5 +55,17 @@ func BenchmarkQueue(b *testing.B) {
 				step(5, Message{Kind: Inquiry, Time: *at})
 			}
 		})
+	}
+}
+
+// A server of a lock that is held, and that nobody waits for, is this large: 100 000
+// locks are no small number.
+func TestServerSize(t *testing.T) {
+	if got := unsafe.Sizeof(Server{}); got > 80 {
+		t.Errorf("a server has %d bytes for each lock, want at most 80", got)
+	}
+	w, _ := holder()
+	if q := w.server(s1).queue; q != nil {
+		t.Errorf("nobody waits, and there is a queue: %v", q)
 	}
 }

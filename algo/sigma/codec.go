@@ -236,8 +236,8 @@ func (s *Server) LoadState(b []byte) ([]byte, error) {
 	s.queue.clear()
 	for range r.Len() {
 		w := waiter{readEntry(&r), r.Bool()}
-		if k := s.queue.len(); k > 0 && s.queue.waiters[k-1].compare(w) > 0 {
-			return nil, protocol.ErrShort // out of order
+		if k := s.queue.len(); k > 0 && s.queue.waiters[k-1].compare(w) >= 0 {
+			return nil, protocol.ErrShort // out of order, or twice
 		}
 		s.insert(w)
 	}

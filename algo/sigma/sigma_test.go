@@ -59,8 +59,11 @@ func TestWireForm(t *testing.T) {
 		{Message{Kind: Request, Time: 5}, "00 05 00 00", "REQUEST(5)"},
 		{Message{Kind: Request, Time: 5, Serial: 2, Stage: Again}, "00 05 02 01", "REQUEST(5 serial=2 again)"},
 		{Message{Kind: Request, Time: 300, Stage: Inside}, "00 ac 02 00 02", "REQUEST(300 inside)"},
-		{Message{Kind: Response, Owner: 9, Time: 5, Inc: 3, Serial: 1, Token: 4}, "01 05 09 03 01 04",
-			"RESPONSE(9@5 inc=3 serial=1 token=4)"},
+		{
+			Message{Kind: Response, Owner: 9, Time: 5, Inc: 3, Serial: 1, Token: 4},
+			"01 05 09 03 01 04",
+			"RESPONSE(9@5 inc=3 serial=1 token=4)",
+		},
 		{Message{Kind: Yield, Time: 5, Serial: 1}, "02 05 01", "YIELD(5 serial=1)"},
 		{Message{Kind: Release, Time: 5}, "03 05", "RELEASE(5)"},
 		{Message{Kind: Inquiry, Time: 5}, "04 05", "INQUIRY(5)"},
@@ -102,6 +105,12 @@ func TestWireForm(t *testing.T) {
 	b[w+3], b[w-1] = b[w-1], b[w+3]
 	if _, err := s.LoadState(b); err == nil {
 		t.Error("a queue out of order is accepted")
+	}
+	b[w+3], b[w-1] = b[w-1], b[w+3]
+	b = append(b, b[w:]...)
+	b[w-5]++ // the number of waiters
+	if _, err := s.LoadState(b); err == nil {
+		t.Error("a request that waits twice is accepted")
 	}
 }
 

@@ -17,14 +17,16 @@ import (
 
 // clientArgs say what a client process does.
 type clientArgs struct {
-	Mode    string // "count", "ask" or "crowd"
+	Mode    string // "count", "ask", "crowd" or "work"
 	Servers string
+	Host    string // the network namespace; "" for that of the test
 	Label   string
 	Lease   time.Duration
 	Name    string        // of the lock
 	File    string        // count: holds the counter and the last token
 	Hold    time.Duration // count: between reading and writing
 	NoLock  bool          // count: the broken variant
+	work                  // work
 }
 
 // counted is the last line of a client in mode count.
@@ -49,11 +51,14 @@ func runClient(role string) int {
 }
 
 func client(a clientArgs) error {
+	if a.NoRefresh {
+		withoutRefresh()
+	}
 	table, err := slots.Parse(a.Servers)
 	if err != nil {
 		return err
 	}
-	c := poundlock.Config{Label: a.Label, Lease: a.Lease}
+	c := poundlock.Config{Label: a.Label, Lease: a.Lease, ClockBound: a.ClockBound}
 	for _, p := range table {
 		c.Servers = append(c.Servers, poundlock.Server(p))
 	}
@@ -64,6 +69,9 @@ func client(a clientArgs) error {
 		return err
 	}
 	defer cl.Close()
+	if a.Mode == "work" {
+		return newWorker(a).run(cl)
+	}
 	fmt.Println("ready")
 	switch a.Mode {
 	case "ask":

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/poundlock/poundlock/internal/proctest"
 )
@@ -56,6 +55,8 @@ type cluster struct {
 	t       *testing.T
 	servers string // as --servers takes them
 	table   []string
+	hosts   []string // the network namespace of each server; nil: all are here
+	from    string   // that of whoever asks for the status
 	procs   []*exec.Cmd
 	logs    []*proctest.Log
 	flags   func(i int) []string // of server i; nil: none
@@ -70,19 +71,29 @@ func startCluster(t *testing.T, n int) *cluster {
 // startClusterWith gives the servers flags.
 func startClusterWith(t *testing.T, n int, flags func(i int) []string) *cluster {
 	t.Helper()
-	if _, err := binary(); err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{t: t, flags: flags, procs: make([]*exec.Cmd, n), logs: make([]*proctest.Log, n)}
+	c := &cluster{t: t, flags: flags}
 	for i := range n {
 		c.table = append(c.table, fmt.Sprintf("s%d=%s", i+1, freeAddr(t)))
 	}
+	c.startAll()
+	return c
+}
+
+// startAll starts the servers of the table and waits until they answer.
+func (c *cluster) startAll() {
+	t, n := c.t, len(c.table)
+	t.Helper()
+	if _, err := binary(); err != nil {
+		t.Fatal(err)
+	}
+	c.procs, c.logs = make([]*exec.Cmd, n), make([]*proctest.Log, n)
 	c.servers = strings.Join(c.table, ",")
 	t.Cleanup(func() {
 		for i := range n {
 			c.kill(i)
 			if t.Failed() {
-				t.Logf("log of s%d:\n%s", i+1, c.logs[i])
+				log := c.logs[i].String()
+				t.Logf("end of the log of s%d:\n%s", i+1, log[max(0, len(log)-4000):])
 			}
 		}
 	})
@@ -90,16 +101,13 @@ func startClusterWith(t *testing.T, n int, flags func(i int) []string) *cluster 
 		c.logs[i] = &proctest.Log{}
 		c.start(i)
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		s, _, err := c.status()
-		if err == nil && s.Reachable == n {
-			return c
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the servers do not answer: %v, %+v", err, s)
-		}
-	}
+	c.awaitAll()
+}
+
+// awaitAll waits until all servers answer.
+func (c *cluster) awaitAll() {
+	c.t.Helper()
+	c.await("all answer", func(s status) bool { return s.Reachable == len(c.table) })
 }
 
 // freeAddr returns an address that nobody listens at: below the ports that the
@@ -124,7 +132,11 @@ func (c *cluster) start(i int) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cmd := exec.Command(path, "serve", "--name", fmt.Sprintf("s%d", i+1), "--servers", c.servers)
+	host := ""
+	if c.hosts != nil {
+		host = c.hosts[i]
+	}
+	cmd := command(host, path, "serve", "--name", fmt.Sprintf("s%d", i+1), "--servers", c.servers)
 	if c.flags != nil {
 		cmd.Args = append(cmd.Args, c.flags(i)...)
 	}
@@ -159,7 +171,7 @@ func (c *cluster) run(args ...string) (out string, code int, err error) {
 	if err != nil {
 		return "", 0, err
 	}
-	cmd := exec.Command(path, args...)
+	cmd := command(c.from, path, args...)
 	cmd.Env = cleanEnv()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -169,6 +181,14 @@ func (c *cluster) run(args ...string) (out string, code int, err error) {
 		code = exit.ExitCode()
 	}
 	return stdout.String(), code, err
+}
+
+// command is a command in a network namespace, "" for that of the test.
+func command(host, path string, args ...string) *exec.Cmd {
+	if host == "" {
+		return exec.Command(path, args...)
+	}
+	return exec.Command("ip", append([]string{"netns", "exec", host, path}, args...)...)
 }
 
 // status is what the tests read of the JSON of poundlock status.
@@ -233,7 +253,7 @@ func startClient(t *testing.T, a clientArgs) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: exec.Command(exe)}
+	p := &process{t: t, cmd: command(a.Host, exe)}
 	p.cmd.Env = append(cleanEnv(), roleVariable+"="+string(role))
 	p.cmd.Stderr = &p.stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

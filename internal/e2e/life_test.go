@@ -15,13 +15,13 @@ import (
 // await asks for the status until it is as it should be.
 func (c *cluster) await(what string, ok func(s status) bool) status {
 	c.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		s, _, err := c.status()
 		if err == nil && ok(s) {
 			return s
 		}
 		if time.Now().After(end) {
-			c.t.Fatalf("not after 20 s: %s: %v, %+v", what, err, s)
+			c.t.Fatalf("not after %v: %s: %v, %+v", patience, what, err, s)
 		}
 	}
 }

@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/poundlock/poundlock/fence"
+	"github.com/poundlock/poundlock/internal/proctest"
+)
+
+// A resource is a counter that many processes read and write over a socket, with
+// their tokens: a stale one is refused. A read counts as a use, or a stale holder
+// could write after the next one has read.
+type resource struct {
+	socket string
+	open   bool // broken variant: every token is good
+
+	mu      sync.Mutex
+	fence   fence.Checker
+	value   int
+	written int               // increments that were accepted
+	refused int               // uses that were not
+	owners  map[uint64]string // who used a token
+	twice   []string          // tokens that two clients had
+}
+
+// A use is one request to a resource.
+type use struct {
+	Client string
+	Token  uint64
+	Write  bool
+	Value  int
+}
+
+type answer struct {
+	Value   int
+	Refused string
+}
+
+func newResource(t *testing.T, open bool) *resource {
+	t.Helper()
+	r := &resource{socket: filepath.Join(proctest.SocketDir(t), "resource"), open: open, owners: map[uint64]string{}}
+	l, err := net.Listen("unix", r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go r.serve(nc)
+		}
+	}()
+	return r
+}
+
+// serve answers one client until its process has ended.
+func (r *resource) serve(nc net.Conn) {
+	defer nc.Close()
+	in, out := json.NewDecoder(nc), json.NewEncoder(nc)
+	for {
+		var u use
+		if in.Decode(&u) != nil || out.Encode(r.use(u)) != nil {
+			return
+		}
+	}
+}
+
+func (r *resource) use(u use) answer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if first := r.owners[u.Token]; first == "" {
+		r.owners[u.Token] = u.Client
+	} else if first != u.Client {
+		r.twice = append(r.twice, fmt.Sprintf("token %d of %s and %s", u.Token, first, u.Client))
+	}
+	if err := r.fence.Check("counter", u.Token); err != nil && !r.open {
+		r.refused++
+		return answer{Refused: err.Error()}
+	}
+	if u.Write {
+		r.value = u.Value
+		r.written++
+	}
+	return answer{Value: r.value}
+}
+
+// problems are what is wrong with the counter.
+func (r *resource) problems() (all []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.value != r.written {
+		all = append(all, fmt.Sprintf("the counter is %d after %d increments", r.value, r.written))
+	}
+	return append(all, r.twice...)
+}
+
+func (r *resource) hasRefused() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused > 0
+}
+
+func (r *resource) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprintf("%d increments, counter %d, %d uses with a stale token refused", r.written, r.value, r.refused)
+}
+
+// A remote is a resource as its clients see it. nil is none, which accepts all.
+type remote struct {
+	client string
+	in     *json.Decoder
+	out    *json.Encoder
+}
+
+var errRefused = errors.New("refused")
+
+func dialResource(socket, client string) (*remote, error) {
+	nc, err := net.Dial("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	return &remote{client, json.NewDecoder(nc), json.NewEncoder(nc)}, nil
+}
+
+func (r *remote) read(token uint64) (int, error) { return r.ask(use{Token: token}) }
+
+func (r *remote) write(token uint64, value int) error {
+	_, err := r.ask(use{Token: token, Write: true, Value: value})
+	return err
+}
+
+func (r *remote) ask(u use) (int, error) {
+	if r == nil {
+		return 0, nil
+	}
+	u.Client = r.client
+	var a answer
+	if err := errors.Join(r.out.Encode(u), r.in.Decode(&a)); err != nil {
+		return 0, fmt.Errorf("resource: %w", err)
+	}
+	if a.Refused != "" {
+		return 0, fmt.Errorf("%w: %s", errRefused, a.Refused)
+	}
+	return a.Value, nil
+}

@@ -272,8 +272,8 @@ func TestCuts(t *testing.T) {
 
 func testCuts(t *testing.T, n func(*testing.T) network) {
 	list, lease := []trouble{troubles[0], troubles[2], troubles[5]}, 1500*time.Millisecond
-	if full(t, "three of the troubles, with a lease of 1.5s", "all, with a lease of 3s") {
-		list, lease = troubles, 3*time.Second
+	if full(t, "three of the troubles, with a lease of 1.5s", "all, with a lease of 2s") {
+		list, lease = troubles, 2*time.Second
 	}
 	for _, x := range list {
 		t.Run(x.name, func(t *testing.T) {

@@ -426,7 +426,9 @@ func (c *Client) win(now int64, out *protocol.Out[Message]) {
 			c.asked[j] = true
 		}
 		if wait := int64(c.token) - now; now > 0 && wait > 0 {
-			out.SetTimer(tokenTimer, wait, 0)
+			// A clock that is far behind must not keep everybody waiting for it: the
+			// servers compare the token with theirs.
+			out.SetTimer(tokenTimer, min(wait, safetyDelay*c.delay), 0)
 		} else {
 			c.record(out)
 		}

@@ -1,0 +1,93 @@
+package node_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// skewed makes processes whose clock is off.
+type skewed struct {
+	node.Host
+	by time.Duration
+}
+
+func (h skewed) New(id protocol.ID, c protocol.Config) node.Instance {
+	return skewedInstance{h.Host.New(id, c), int64(h.by)}
+}
+
+type skewedInstance struct {
+	node.Instance
+	by int64
+}
+
+func (i skewedInstance) Step(in protocol.Input, msg []byte, sink node.Sink) error {
+	in.Now += i.by
+	if in.Kind == protocol.Start && in.Arg != 0 {
+		in.Arg = uint64(int64(in.Arg) + i.by)
+	}
+	return i.Instance.Step(in, msg, sink)
+}
+
+// A clock that is an hour off harms who has it, if anybody. A client that is ahead is
+// told so; one that is behind gets locks; of one server that is off nobody notices.
+func TestClocksFarOff(t *testing.T) {
+	const hour = time.Hour
+	const text = "ahead of the servers'"
+	for _, test := range []struct {
+		name           string
+		client, server time.Duration // of the first server
+		want           string        // what the client with that clock is told; "": it gets the lock
+	}{
+		{"client ahead", hour, 0, text},
+		{"client behind", -hour, 0, ""},
+		{"client far behind", -3 * hour, 0, ""},
+		{"server ahead", 0, hour, ""},
+		{"server behind", 0, -hour, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			host := node.HostOf(sigma.Algorithm)
+			fenced := func(c *node.Config) {
+				c.System = protocol.Config{N: 4, Options: map[string]int64{"fence": 1, "eps": 50e6}}
+			}
+			_, peers := clusterAt(t, 4, false, host, func(c *node.Config) {
+				fenced(c)
+				if c.ID == 0 {
+					c.Hosts = mutexes(skewed{host, test.server})
+				}
+			})
+			honest := clients(t, 1, peers, host, fenced)[0]
+			odd := clients(t, 1, peers, skewed{host, test.client}, fenced)[0]
+			var last uint64
+			for round := range 3 {
+				for k, c := range []*node.Node{honest, odd} {
+					u := newProbe()
+					must(t, c.Try(node.Mutex, "a", u, false))
+					want := ""
+					if c == odd {
+						want = test.want
+					}
+					select {
+					case token := <-u.crit:
+						if want != "" || token <= last {
+							t.Errorf("round %d: client %d got the lock with token %d after %d", round, k, token, last)
+						}
+						last = token
+						c.Exit("a")
+						<-u.rem
+					case why := <-u.rem:
+						if want == "" || !strings.Contains(why, want) {
+							t.Errorf("round %d: client %d was told %q, want %q", round, k, why, want)
+						}
+					case <-time.After(10 * time.Second):
+						t.Fatalf("round %d: client %d gets nothing", round, k)
+					}
+				}
+			}
+		})
+	}
+}

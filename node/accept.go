@@ -48,7 +48,7 @@ func (n *Node) accept(f *front) {
 				err = c.run()
 			case evicted:
 				err = errCrowded
-				n.counters.refused[CauseFull].Add(1)
+				fallthrough
 			default:
 				n.counters.refused[causeOf(err)].Add(1)
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // maxGreeting is how many connections may be in their handshake at once.
-const maxGreeting = 1024
+const maxGreeting = 2048
 
 // errCrowded is why a connection is closed before it has said what it wants.
 var errCrowded = errors.New("node: too many connections are in their handshake")

@@ -81,7 +81,7 @@ type Config struct {
 	// counts a suspended machine's sleep. A test with a virtual clock sets it.
 	Boot func() time.Duration
 
-	MaxSessions int // sessions with clients; more are refused. Default 10000
+	MaxSessions int // sessions with clients; more are refused. Default 16384
 	// MaxLocks is how many locks one client may hold or want at once, and MaxInstances
 	// how many a member keeps for all of them, idle ones whose tokens it remembers
 	// included. Other names are refused. Default 65536 and 2097152
@@ -279,7 +279,7 @@ func (c *Config) complete() error {
 		c.Boot = bootTime
 	}
 	if c.MaxSessions == 0 {
-		c.MaxSessions = 10000
+		c.MaxSessions = 1 << 14
 	}
 	if c.MaxLocks == 0 {
 		c.MaxLocks = 1 << 16

@@ -80,7 +80,7 @@ const (
 	CauseMisfit                  // the two ends are configured differently
 	CauseOldTable                // an end has an older slot table
 	CauseUnknown                 // the session to be resumed is not known here
-	CauseFull                    // too many sessions
+	CauseFull                    // too many sessions, or connections in their handshake
 	CauseTooMany                 // too much is unacknowledged, or too many locks
 	CauseLockFailed              // the process of a lock failed here
 	CauseClosed                  // this node closes
@@ -111,6 +111,8 @@ func causeOf(err error) Cause {
 			return CauseOldTable
 		}
 		return CauseMisfit
+	case errors.Is(err, errCrowded):
+		return CauseFull
 	case errors.Is(err, errBye):
 		return CauseBye
 	case errors.Is(err, errLapsed):

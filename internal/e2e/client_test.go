@@ -17,7 +17,7 @@ import (
 
 // clientArgs say what a client process does.
 type clientArgs struct {
-	Mode    string // "count", "ask", "crowd" or "work"
+	Mode    string // "count", "ask", "crowd", "measure", "harm" or "work"
 	Servers string
 	Host    string // the network namespace; "" for that of the test
 	Label   string
@@ -26,6 +26,7 @@ type clientArgs struct {
 	File    string        // count: holds the counter and the last token
 	Hold    time.Duration // count: between reading and writing
 	NoLock  bool          // count: the broken variant
+	Count   int           // harm: how much
 	work                  // work
 }
 
@@ -54,6 +55,9 @@ func client(a clientArgs) error {
 	if a.NoRefresh {
 		withoutRefresh()
 	}
+	if a.Mode == "harm" {
+		return harm(a)
+	}
 	table, err := slots.Parse(a.Servers)
 	if err != nil {
 		return err
@@ -76,6 +80,8 @@ func client(a clientArgs) error {
 	switch a.Mode {
 	case "ask":
 		return ask(ctx, cl.Mutex(a.Name))
+	case "measure":
+		return measure(context.WithoutCancel(ctx), cl)
 	case "crowd":
 		return crowd(context.WithoutCancel(ctx), cl, a.Label)
 	}

@@ -26,6 +26,7 @@ type grant struct {
 
 	tokens   []uint64
 	section  section       // nil while waiting and when it has been left
+	told     bool          // its client was told, or is about to be, that it is held
 	promised time.Time     // until when the client was told that it is held
 	left     chan struct{} // closed when a grant that is released has left its section
 }
@@ -146,7 +147,8 @@ func (s *Service) decide(g *grant, c section, err error) {
 }
 
 // await waits until a grant is held. A call whose client has gone leaves it, and
-// the last of them takes the grant along: nobody would know of it.
+// the last of them takes the grant along if nobody has heard of it. What its client
+// was told of stays, however many repeated calls go.
 func (s *Service) await(ctx context.Context, g *grant) error {
 	select {
 	case <-g.decided:
@@ -164,7 +166,10 @@ func (s *Service) await(ctx context.Context, g *grant) error {
 		err = clusterError(ctx.Err())
 	}
 	var left section
-	if err != nil && g.callers == 0 && (g.state == pb.State_STATE_WAITING || g.state == pb.State_STATE_HELD) {
+	switch {
+	case err == nil:
+		g.told = true
+	case !g.told && g.callers == 0 && (g.state == pb.State_STATE_WAITING || g.state == pb.State_STATE_HELD):
 		left = s.forget(g)
 	}
 	s.mu.Unlock()

@@ -189,6 +189,55 @@ func TestLeases(t *testing.T) {
 				t.Errorf("ended after %v, released after a second", d)
 			}
 		}},
+		{"a repeat whose client has gone takes nothing along", func(t *testing.T, s *Service, f *fakeLocks, id string) {
+			g := lock(t, s, id, "a")
+			_, err := s.Lock(gone(t), &pb.LockRequest{SessionId: id, Names: []string{"a"}, GrantId: g.GrantId})
+			wantFailure(t, err, connect.CodeCanceled, pb.Reason_REASON_NOT_ACQUIRED)
+			synctest.Wait()
+			if !f.isHeld("a") {
+				t.Error("given up, though its client was told that it is held")
+			}
+		}},
+		{"nor does one that waits for what is promised elsewhere", func(t *testing.T, s *Service, f *fakeLocks, id string) {
+			x, g := joined(t, s, id, "g", "a")
+			r, err := s.RenewSession(t.Context(), &pb.RenewSessionRequest{SessionId: id})
+			if err != nil || r.CertainMs == 0 {
+				t.Fatalf("got %v, %v, want a promise", r, err)
+			}
+			if err := s.await(gone(t), g); err == nil {
+				t.Error("a call whose client has gone succeeds")
+			}
+			s.end(x)
+			if !f.isHeld("a") {
+				t.Error("given up within the promise")
+			}
+		}},
+		{"nor does one that shutting down ends", func(t *testing.T, s *Service, f *fakeLocks, id string) {
+			g := lock(t, s, id, "a")
+			x, again := joined(t, s, id, g.GrantId, "a")
+			told := time.Now()
+			done := make(chan error)
+			go func() { done <- s.Shutdown(context.Background()) }()
+			synctest.Wait()
+			wantFailure(t, s.await(t.Context(), again), connect.CodeUnavailable, pb.Reason_REASON_SHUTTING_DOWN)
+			s.end(x)
+			if !f.isHeld("a") {
+				t.Error("given up within the promise")
+			}
+			if err := <-done; err != nil || time.Since(told) < time.Duration(g.CertainMs)*time.Millisecond {
+				t.Errorf("%v after %v, promised %d ms", err, time.Since(told), g.CertainMs)
+			}
+		}},
+		{"what nobody was told of goes with the last call", func(t *testing.T, s *Service, f *fakeLocks, id string) {
+			x, g := joined(t, s, id, "g", "a")
+			if err := s.await(gone(t), g); err == nil {
+				t.Error("a call whose client has gone succeeds")
+			}
+			s.end(x)
+			if f.isHeld("a") {
+				t.Error("held, and nobody knows of it")
+			}
+		}},
 		{"shutting down gives up in time", func(t *testing.T, s *Service, f *fakeLocks, id string) {
 			lock(t, s, id, "a")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -205,6 +254,29 @@ func TestLeases(t *testing.T) {
 			})
 		})
 	}
+}
+
+// gone is the context of a call whose client has gone.
+func gone(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// joined is a call of Lock whose grant has just been decided, and which has not
+// noticed yet.
+func joined(t *testing.T, s *Service, id, grant, name string) (*session, *grant) {
+	t.Helper()
+	x, err := s.begin(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.join(t.Context(), x, request{id: grant, names: []string{name}, wait: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return x, g
 }
 
 // watchFake opens a stream whose client reads everything, and returns what cuts it.

@@ -36,6 +36,7 @@ func (s *Service) certain(g *grant) time.Duration {
 	if g.state != pb.State_STATE_HELD || s.isClosing() || d <= 0 {
 		return 0
 	}
+	g.told = true
 	if until := now.Add(d); until.After(g.promised) {
 		g.promised = until
 	}

@@ -119,7 +119,7 @@ func (h *hold) Ejected() {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
 	h.lose(ErrLost)
-	h.section.until = time.Time{} // should it have been revoked before
+	h.section.revoked = false // should it have been: now it is lost in truth
 }
 
 // lose ends the context of a user that is inside. cause is an ErrLost. Client.mu is
@@ -206,7 +206,7 @@ func (h *hold) expired() bool {
 func (h *hold) leaseEnd() time.Time {
 	c := h.client
 	c.mu.Lock()
-	held := h.state == inside && (h.lost == nil || !h.section.until.IsZero())
+	held := h.state == inside && (h.lost == nil || h.section.revoked)
 	c.mu.Unlock()
 	if !held {
 		return time.Time{}

@@ -66,7 +66,8 @@ type Config struct {
 	// can be reached, should their context allow more. Default 10s.
 	QuorumWait time.Duration
 	// MaxHold is how long a grant may last: then it ends as if its locks were lost,
-	// and they are given up when it is unlocked, or after Grace all the same.
+	// and they are given up when it is unlocked, or after Grace all the same. Nothing
+	// prolongs that.
 	// Default: without end.
 	MaxHold   time.Duration
 	Grace     time.Duration // default 5s

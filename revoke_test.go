@@ -48,7 +48,7 @@ func (f *fakeNode) exits() int {
 }
 
 // TestForcedRelease: the holder hears who wants its lock and why, and it leaves when
-// its user has let go, or after the grace; two requests are like one.
+// its user has let go, or after the grace; a second request does not prolong that.
 func TestForcedRelease(t *testing.T) {
 	for name, unlocks := range map[string]bool{"its user lets go": true, "its user does not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestForcedRelease(t *testing.T) {
 					t.Errorf("answer %+v", got)
 				}
 				time.Sleep(2 * time.Second)
-				if got := c.release(t, "a", since, time.Hour); got.Outcome != control.Told {
+				if got := c.release(t, "a", since, time.Hour); got.Outcome != control.Told || got.GraceMS != 1000 {
 					t.Errorf("second answer %+v", got)
 				}
 				cause := context.Cause(g.Context())
@@ -89,6 +89,62 @@ func TestForcedRelease(t *testing.T) {
 				if got := c.release(t, "a", since, 0); got.Outcome != control.Gone {
 					t.Errorf("answer afterwards %+v", got)
 				}
+			})
+		})
+	}
+}
+
+// TestForcedReleasesOfOneGrant: whoever asks, the earliest end counts, and each
+// answer says what is left; what MaxHold and its grace allow is not prolonged.
+func TestForcedReleasesOfOneGrant(t *testing.T) {
+	const second, never = time.Second, -time.Second
+	type ask struct{ at, grace, left time.Duration }
+	for name, x := range map[string]struct {
+		maxHold time.Duration // the grace after it is 3 s
+		asks    []ask
+		end     time.Duration
+	}{
+		"longer, then at once":           {0, []ask{{0, time.Hour, time.Hour}, {10 * second, 0, 0}}, 10 * second},
+		"longer, then shorter":           {0, []ask{{0, time.Hour, time.Hour}, {10 * second, 5 * second, 5 * second}}, 15 * second},
+		"shorter, then longer":           {0, []ask{{0, 20 * second, 20 * second}, {15 * second, 10 * second, 5 * second}}, 20 * second},
+		"its own, then shorter":          {0, []ask{{0, never, 3 * second}, {second, second, second}}, 2 * second},
+		"longer than MaxHold allows":     {60 * second, []ask{{10 * second, time.Hour, 53 * second}}, 63 * second},
+		"shorter than MaxHold":           {60 * second, []ask{{10 * second, 5 * second, 5 * second}}, 15 * second},
+		"after MaxHold, longer":          {60 * second, []ask{{61 * second, time.Hour, 2 * second}}, 63 * second},
+		"after MaxHold, at once":         {60 * second, []ask{{61 * second, 0, 0}}, 61 * second},
+		"shorter across MaxHold's end":   {60 * second, []ask{{59 * second, 2 * second, 2 * second}}, 61 * second},
+		"MaxHold alone, which is no ask": {60 * second, nil, 63 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, f := newFake(t)
+				c.config.MaxHold, c.config.Grace = x.maxHold, 3*second
+				g := lock(t, c.Mutex("a"))
+				since, begin := g.s.holds[0].request, time.Now()
+				for _, a := range x.asks {
+					time.Sleep(time.Until(begin.Add(a.at)))
+					synctest.Wait()
+					got := c.release(t, "a", since, a.grace)
+					if got.Outcome != control.Told || got.GraceMS != a.left.Milliseconds() {
+						t.Errorf("asked after %v with a grace of %v: %+v, want %v", a.at, a.grace, got, a.left)
+					}
+					if left := time.Until(g.LeaseEnd()); a.left > 0 && left != a.left {
+						t.Errorf("asked after %v: held for another %v, want %v", a.at, left, a.left)
+					}
+				}
+				if x.end -= time.Since(begin); x.end > 0 {
+					time.Sleep(x.end - time.Millisecond)
+					synctest.Wait()
+					if f.exits() != 0 {
+						t.Error("given up before the end")
+					}
+					time.Sleep(time.Millisecond)
+				}
+				synctest.Wait()
+				if f.exits() != 1 || !g.LeaseEnd().IsZero() {
+					t.Errorf("%d locks are given up at the end, held until %v", f.exits(), g.LeaseEnd())
+				}
+				wantIs(t, g.Unlock(), ErrLost)
 			})
 		})
 	}

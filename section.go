@@ -20,9 +20,9 @@ type section struct {
 	// Guarded by Client.mu.
 	lost     error // the first loss, nil if there was none
 	begun    bool  // the call has returned a grant
-	revoked  bool  // the grant has ended before its user did
+	revoked  bool  // what was lost is the right to the locks; they are held until end
 	unlocked bool
-	until    time.Time   // when revoked locks that are still held are given up; zero: none are
+	end      time.Time   // by when the locks are given up whatever the user does; zero: never
 	timer    *time.Timer // the end of MaxHold, then of the grace; nil if none runs
 }
 
@@ -94,6 +94,7 @@ func (s *section) begin() error {
 	}
 	s.begun = true
 	if d := s.client.config.MaxHold; d > 0 {
+		s.end = time.Now().Add(d + s.client.config.Grace)
 		s.timer = time.AfterFunc(d, func() { s.revoke(errMaxHold) })
 	}
 	return nil
@@ -116,21 +117,27 @@ func (s *section) revoke(cause error) {
 
 // revokeLocked takes the locks from a user that has a grant: its context ends now,
 // with cause, and the locks are given up when it has unlocked or after the grace. Until
-// then the servers give them to nobody else. A second time changes nothing. Client.mu
-// is held.
-func (s *section) revokeLocked(cause error, grace time.Duration) {
-	if s.unlocked || s.revoked {
-		return
+// then the servers give them to nobody else. A second time only the end may come
+// earlier: no grace prolongs what an earlier one, or Config.MaxHold, has set. It
+// returns the time that is left. Client.mu is held.
+func (s *section) revokeLocked(cause error, grace time.Duration) time.Duration {
+	if s.unlocked {
+		return 0
 	}
-	s.revoked = true
+	now := time.Now()
+	if end := now.Add(grace); s.end.IsZero() || end.Before(s.end) {
+		s.end = end
+	}
+	left := s.end.Sub(now)
 	if s.lost == nil { // else it came too late
-		s.until = time.Now().Add(grace)
+		s.revoked = true
 	}
 	for _, h := range s.holds {
 		h.lose(cause)
 	}
 	s.stop()
-	s.timer = time.AfterFunc(grace, s.leave)
+	s.timer = time.AfterFunc(left, s.leave)
+	return left
 }
 
 // stop ends the timer. Client.mu is held.
@@ -200,8 +207,8 @@ func (s *section) names() []string {
 // given up.
 func (s *section) leaseEnd() time.Time {
 	s.client.mu.Lock()
-	until := s.until
-	over := s.unlocked || s.lost != nil && until.IsZero()
+	revoked, until := s.revoked, s.end
+	over := s.unlocked || s.lost != nil && !revoked
 	s.client.mu.Unlock()
 	if over {
 		return time.Time{}
@@ -213,7 +220,7 @@ func (s *section) leaseEnd() time.Time {
 			first = end
 		}
 	}
-	if !until.IsZero() && until.Before(first) {
+	if revoked && until.Before(first) {
 		return until
 	}
 	return first

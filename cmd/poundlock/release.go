@@ -156,9 +156,9 @@ func (f *releaseFlags) release(
 		return slices.IndexFunc(answers, func(a control.Released) bool { return a.Outcome == outcome })
 	}
 	whom := who(victim.Label, victim.ID)
-	told, silent := by(control.Told), by(control.Silent)
+	silent := by(control.Silent)
 	switch {
-	case told >= 0:
+	case by(control.Told) >= 0:
 	case by(control.Gone) >= 0:
 		return f.say(cmd, "%s has left lock %q already", whom, name)
 	case silent >= 0:
@@ -174,7 +174,10 @@ func (f *releaseFlags) release(
 	default:
 		return &exitStatus{code: exitError, err: fmt.Errorf("%s is no more in that request for lock %q", whom, name)}
 	}
-	grace := time.Duration(answers[told].GraceMS) * time.Millisecond
+	var grace time.Duration // as the first to pass it on has heard: the others hear what is left
+	for _, a := range answers {
+		grace = max(grace, time.Duration(a.GraceMS)*time.Millisecond)
+	}
 	within := ""
 	if grace > 0 {
 		within = fmt.Sprintf(", within %v", grace)

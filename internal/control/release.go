@@ -14,7 +14,7 @@ import (
 
 // A Release asks to end what one client does with one lock. An operator sends it to
 // every server; each that knows the request passes it on to the client, which alone
-// ends its grant. Two of them for one request are like one, and one for a request
+// ends its grant. Of two for one request the earlier end counts, and one for a request
 // that is over ends no later one.
 type Release struct {
 	Ask     string `json:"ask"`     // ForcedRelease

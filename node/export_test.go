@@ -61,7 +61,7 @@ var Damages = map[string]func(n *Node){
 }
 
 // RestoreDamaged is Restore with something left out.
-func RestoreDamaged(c Config, in io.Reader, damage func(n *Node)) (*Node, error) {
+func RestoreDamaged(c Config, in io.Reader, damage func(n *Node)) (*Frozen, error) {
 	n, err := newNode(c)
 	if err != nil {
 		return nil, err
@@ -72,8 +72,7 @@ func RestoreDamaged(c Config, in io.Reader, damage func(n *Node)) (*Node, error)
 		return nil, err
 	}
 	damage(n)
-	n.run()
-	return n, nil
+	return n.runFrozen(), nil
 }
 
 // Failed is how many locks have failed.

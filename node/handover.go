@@ -21,9 +21,13 @@ var ErrNoHandover = errors.New("node: the table cannot be handed over")
 type Frozen struct {
 	n      *Node
 	at     time.Duration // by Boot
+	ran    time.Duration // after the node's start, at the same moment
 	resume chan struct{} // closed when the shards go on
 	once   sync.Once
 }
+
+// Node is the member that stands still.
+func (f *Frozen) Node() *Node { return f.n }
 
 // Freeze stops a member that serves clients. Processes with users of their own have
 // no table to hand over: what a user is inside of cannot move to another process.
@@ -53,8 +57,19 @@ func (n *Node) Freeze() (*Frozen, error) {
 		front.close()
 	}
 	n.park(f)
-	f.at = n.c.Boot()
+	f.at, f.ran = n.c.Boot(), time.Since(n.started)
 	return f, nil
+}
+
+// runFrozen starts the goroutines of a node that stands still from the beginning.
+func (n *Node) runFrozen() *Frozen {
+	f := &Frozen{n: n, resume: make(chan struct{}), at: n.c.Boot(), ran: time.Since(n.started)}
+	n.frozen = f
+	for _, s := range n.shards {
+		s.post(event{op: opPark, park: func() { <-f.resume }})
+	}
+	n.run()
+	return f
 }
 
 // park stops all shards at a moment when none has anything to do. A shard that still
@@ -90,7 +105,7 @@ func (n *Node) park(f *Frozen) {
 }
 
 // Thaw has the member go on as if nothing had been, and accept connections at l; nil:
-// it did not before.
+// not yet, Serve follows.
 func (f *Frozen) Thaw(l net.Listener) error {
 	n := f.n
 	n.mu.Lock()
@@ -107,18 +122,35 @@ func (f *Frozen) Thaw(l net.Listener) error {
 
 func (f *Frozen) release() { f.once.Do(func() { close(f.resume) }) }
 
-// ShortestLease is the shortest lease of a client, and the longest that one may get
-// where there are no clients.
-func (n *Node) ShortestLease() time.Duration {
-	shortest := n.c.Lease
+// Leases are the shortest and the longest lease of a client, and the longest that one
+// may get where there are no clients.
+func (n *Node) Leases() (shortest, longest time.Duration) {
 	for _, s := range n.list() {
 		s.mu.Lock()
 		if l := s.granted.Length; l > 0 {
-			shortest = min(shortest, l)
+			longest = max(longest, l)
+			if shortest == 0 || l < shortest {
+				shortest = l
+			}
 		}
 		s.mu.Unlock()
 	}
-	return shortest
+	if longest == 0 {
+		return n.c.Lease, n.c.Lease
+	}
+	return min(shortest, n.c.Lease), longest
+}
+
+// Away is how many clients have a lease here and no connection: those that a freeze
+// cost theirs, until they are back, and those that died.
+func (n *Node) Away() (k int) {
+	now := n.c.Boot()
+	for _, s := range n.list() {
+		if _, up := s.up(now); up && !n.isMember(s.id) && s.connection() == nil {
+			k++
+		}
+	}
+	return k
 }
 
 // A front is what a member accepts connections with.

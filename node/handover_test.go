@@ -54,7 +54,7 @@ func (f *fleet) handOver(k int) {
 	var table bytes.Buffer
 	_, err = frozen.Write(&table)
 	must(f.t, err)
-	var next *node.Node
+	var next *node.Frozen
 	if f.damage == nil {
 		next, _, err = node.Restore(f.configs[k], &table)
 	} else {
@@ -64,8 +64,8 @@ func (f *fleet) handOver(k int) {
 	l, err := transport.Listen(f.peers[k].Addr)
 	must(f.t, err)
 	must(f.t, f.nodes[k].Close())
-	must(f.t, next.Serve(l))
-	f.nodes[k] = next
+	must(f.t, next.Thaw(l))
+	f.nodes[k] = next.Node()
 }
 
 // sessions are what a client knows about its sessions, but for the ends of leases.
@@ -302,8 +302,14 @@ func TestLeaseEndsWhileFrozen(t *testing.T) {
 				_, err := frozen.Write(&table)
 				must(t, err)
 				must(t, f.nodes[0].Close())
-				f.nodes[0], _, err = node.Restore(f.configs[0], &table)
+				next, _, err := node.Restore(f.configs[0], &table)
 				must(t, err)
+				f.nodes[0] = next.Node()
+				<-time.After(50 * time.Millisecond)
+				if d.has(0, protocol.Suspect, c.ID()) {
+					t.Error("a successor suspects before it may go on")
+				}
+				must(t, next.Thaw(nil))
 			} else {
 				must(t, frozen.Thaw(nil))
 			}
@@ -370,9 +376,9 @@ func TestNoHandover(t *testing.T) {
 	} {
 		c := f.configs[0]
 		change(&c)
-		n, _, err := node.Restore(c, bytes.NewReader(b.Bytes()))
+		next, _, err := node.Restore(c, bytes.NewReader(b.Bytes()))
 		if err == nil {
-			n.Close()
+			next.Node().Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -382,8 +388,8 @@ func TestNoHandover(t *testing.T) {
 		}
 	}
 	for cut := range b.Len() {
-		if n, _, err := node.Restore(f.configs[0], bytes.NewReader(b.Bytes()[:cut])); err == nil {
-			n.Close()
+		if next, _, err := node.Restore(f.configs[0], bytes.NewReader(b.Bytes()[:cut])); err == nil {
+			next.Node().Close()
 			t.Fatalf("%d of %d bytes are a snapshot", cut, b.Len())
 		}
 	}
@@ -417,23 +423,25 @@ func FuzzRestore(f *testing.F) {
 	must(f, c.Try(node.Mutex, "a", u, false))
 	<-u.crit
 	seed := snapshot(f, server)
-	n, size, err := node.Restore(config, bytes.NewReader(seed))
+	next, size, err := node.Restore(config, bytes.NewReader(seed))
 	if err != nil || size.Locks != 1 || size.Sessions != 1 {
 		f.Fatalf("the seed: %v, %+v", err, size)
 	}
-	must(f, n.Close())
+	must(f, next.Node().Close())
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		n, size, err := node.Restore(config, bytes.NewReader(b))
+		next, size, err := node.Restore(config, bytes.NewReader(b))
 		if err != nil {
 			return
 		}
+		must(t, next.Thaw(nil))
+		n := next.Node()
 		if got := len(n.Locks()); got != size.Locks {
 			t.Errorf("%d locks of %d", got, size.Locks)
 		}
 		again, _, err := node.Restore(config, bytes.NewReader(snapshot(t, n)))
 		must(t, err)
-		must(t, again.Close())
+		must(t, again.Node().Close())
 	})
 }
 
@@ -476,7 +484,8 @@ func BenchmarkHandover(b *testing.B) {
 					b.Fatalf("%+v", size)
 				}
 				must(b, n.Close())
-				n = next
+				must(b, next.Thaw(nil))
+				n = next.Node()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*locks), "ns/lock")
 			must(b, n.Close())

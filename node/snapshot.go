@@ -135,10 +135,9 @@ func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
 		w.session(s)
 	}
 	w.begin(partLocks)
-	since := time.Since(n.started)
 	for _, s := range n.shards {
 		for _, i := range s.instances.All() {
-			w.lock(i, numbers, f.at-since)
+			w.lock(i, numbers, f.at-f.ran)
 		}
 	}
 	w.begin(partFailed)
@@ -246,11 +245,12 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// Restore starts a member that goes on with the table of a predecessor: it has its
-// incarnation, and no client notices. It does not accept connections before Serve.
-// Until then it may be closed, as long as the predecessor has not been: then the
-// snapshot was never used. c.Listener must be nil.
-func Restore(c Config, in io.Reader) (*Node, SnapshotSize, error) {
+// Restore makes a member that can go on with the table of a predecessor: it has its
+// incarnation, and no client notices. It is frozen, for the predecessor may go on
+// itself: Thaw follows once that never will, or Close of its node, which then has
+// told nobody anything. It takes the whole table: limits of c are for what is new. c.Listener
+// must be nil.
+func Restore(c Config, in io.Reader) (*Frozen, SnapshotSize, error) {
 	l := &loader{in: bufio.NewReaderSize(in, fullPart)}
 	if c.Listener != nil {
 		return nil, l.size, errors.New("node: a restored member has no listener yet")
@@ -264,8 +264,7 @@ func Restore(c Config, in io.Reader) (*Node, SnapshotSize, error) {
 		n.cancel()
 		return nil, l.size, err
 	}
-	n.run()
-	return n, l.size, nil
+	return n.runFrozen(), l.size, nil
 }
 
 // A loader fills a node that does not run yet.
@@ -353,7 +352,7 @@ func (l *loader) session(r *protocol.Reader) error {
 	s.incarnation, s.established = r.Uint(), true
 	s.label = readString(r, maxPart)
 	length := time.Duration(r.Max(uint64(MaxLease)))
-	end := time.Duration(r.Max(uint64(l.head.At + length)))
+	end := time.Duration(r.Max(uint64(l.head.At + MaxLease))) // it may have begun with a longer lease
 	dropped := r.Bool()
 	err := s.window.LoadState(r)
 	switch {
@@ -361,8 +360,6 @@ func (l *loader) session(r *protocol.Reader) error {
 		return fmt.Errorf("%w: session %d", ErrSnapshot, len(l.sessions))
 	case n.isMember(s.id) || s.number == 0 || s.incarnation == 0 || length < MinLease || n.sessions[s.id] != nil:
 		return fmt.Errorf("%w: session with %s", ErrSnapshot, n.name(s.id))
-	case len(l.sessions) >= n.c.MaxSessions:
-		return fmt.Errorf("%w: more than %d sessions", ErrNoHandover, n.c.MaxSessions)
 	}
 	s.granted.Length = length
 	s.granted.Hear(end - length)

@@ -182,8 +182,10 @@ func (s *Server) receive(ctx context.Context, path string) (in inheritance, err 
 			in = inheritance{}
 		}
 	}()
-	var size node.SnapshotSize
-	in.node, size, err = node.Restore(config, conn)
+	frozen, size, err := node.Restore(config, conn)
+	if err == nil {
+		in.node = frozen.Node()
+	}
 	if errors.Is(err, node.ErrSnapshot) || errors.Is(err, node.ErrNoHandover) {
 		return in, errors.Join(fmt.Errorf("%w: %w", ErrHandover, err), writeJSON(conn, verdict{Refused: err.Error()}))
 	}
@@ -197,6 +199,9 @@ func (s *Server) receive(ctx context.Context, path string) (in inheritance, err 
 	}
 	if err == nil {
 		in.guard, err = readGo(conn)
+	}
+	if err == nil {
+		err = frozen.Thaw(nil)
 	}
 	if err != nil {
 		return in, fmt.Errorf("%w: %w", errBroken, err)
@@ -355,7 +360,8 @@ func (h *heirs) serve(ctx context.Context, conn *net.UnixConn) (done bool, err e
 	if err := s.node.Title().Check(r.Title); err != nil {
 		return refuse(err)
 	}
-	limit := min(maxTransfer, s.node.ShortestLease()/4)
+	shortest, _ := s.node.Leases()
+	limit := min(maxTransfer, shortest/4)
 	began := time.Now()
 	conn.SetDeadline(began.Add(limit))
 	frozen, err := s.node.Freeze()

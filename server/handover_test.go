@@ -246,9 +246,9 @@ func TestSuccessorDies(t *testing.T) {
 	}
 	take := func(conn *net.UnixConn) error {
 		err := takeOffer(conn)
-		n, _, restoreErr := node.Restore(d.reigns[0].server.nodeConfig(), conn)
+		next, _, restoreErr := node.Restore(d.reigns[0].server.nodeConfig(), conn)
 		if restoreErr == nil {
-			n.Close()
+			next.Node().Close()
 		}
 		return errors.Join(err, restoreErr)
 	}

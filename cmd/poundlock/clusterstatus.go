@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/poundlock/poundlock/internal/slots"
@@ -18,6 +19,7 @@ type clusterStatus struct {
 	Reachable   int            `json:"reachable"`
 	RestartSafe bool           `json:"restart_safe"` // of any one server
 	Unsafe      string         `json:"restart_unsafe,omitempty"`
+	Settled     bool           `json:"settled"`     // nothing is left to be made up for
 	LossBudget  int            `json:"loss_budget"` // of the lock that has the least
 	LockCount   int            `json:"lock_count"`
 	HeldCount   int            `json:"held_count"`
@@ -30,7 +32,12 @@ type clusterStatus struct {
 	labels map[string]string       // of clients, by id
 	tight  string                  // the name of the lock that has the least budget
 	errors int                     // locks that some server cannot inspect
+	short  int                     // holders that can have more supports than they have
 }
+
+// settling is the age of a request, in ms, up to which its supports may be on their way
+// for the first time.
+const settling = 1000
 
 type serverStatus struct {
 	Name        string     `json:"name"`
@@ -164,6 +171,7 @@ type claim struct {
 func (s *clusterStatus) lockOf(of lockKind, same []*server.Lock) lockStatus {
 	l := lockStatus{Group: of.group, Kind: of.kind, Holders: []holderStatus{}, Waiters: []waiterStatus{}}
 	var claims []*claim
+	owned := 0
 	note := func(r server.Request) *claim {
 		i := slices.IndexFunc(claims, func(c *claim) bool { return c.ID == r.ID })
 		if i < 0 {
@@ -186,6 +194,7 @@ func (s *clusterStatus) lockOf(of lockKind, same []*server.Lock) lockStatus {
 			l.Errors = append(l.Errors, s.Servers[i].Name+": "+x.Error)
 		}
 		if x.Holder != nil {
+			owned++
 			c := note(*x.Holder)
 			c.supports++
 			if x.Holder.Live {
@@ -199,8 +208,14 @@ func (s *clusterStatus) lockOf(of lockKind, same []*server.Lock) lockStatus {
 	slices.SortStableFunc(claims, func(a, b *claim) int {
 		return cmp.Or(cmp.Compare(b.live, a.live), cmp.Compare(b.AgeMS, a.AgeMS), cmp.Compare(a.ID, b.ID))
 	})
-	if needed := s.groups[of.group].needed(); len(claims) > 0 && claims[0].live >= needed {
+	g := s.groups[of.group]
+	if needed := g.needed(); len(claims) > 0 && claims[0].live >= needed {
 		h := claims[0]
+		// What other clients have been given may stay with them while this one is inside.
+		others := owned - h.supports
+		if h.AgeMS > settling && (h.live < g.Quorum || h.live+others < g.Servers) {
+			s.short++
+		}
 		claims = claims[1:]
 		l.Holders = append(l.Holders, holderStatus{
 			ID: h.ID, Label: h.Label, Request: h.Request.Request, AgeMS: h.AgeMS,
@@ -220,12 +235,14 @@ func (s *clusterStatus) lockOf(of lockKind, same []*server.Lock) lockStatus {
 // conclude notes which servers failed while the locks were listed, and judges
 // whether a server may be restarted.
 func (s *clusterStatus) conclude(answers []server.Answer) {
-	var down []string
+	var down, draining []string
 	for i, a := range answers {
 		if a.Err != nil {
 			old := s.Servers[i]
 			s.Servers[i] = serverStatus{Name: old.Name, Group: old.Group, Address: old.Address, Error: a.Err.Error()}
 			down = append(down, old.Name)
+		} else if a.Status.Draining {
+			draining = append(draining, a.Server.Name)
 		}
 	}
 	s.groups = groupsOf(answers)
@@ -235,8 +252,8 @@ func (s *clusterStatus) conclude(answers []server.Answer) {
 		s.Quorum += g.Quorum
 		s.Reachable += g.Reachable
 		small = small || g.Servers-1 < g.Quorum
-		// A lock granted now would have no more supports than servers answer.
-		s.LossBudget = min(s.LossBudget, max(0, g.Reachable-g.needed()))
+		// A lock granted now would have no more supports than servers give theirs.
+		s.LossBudget = min(s.LossBudget, max(0, g.granting-g.needed()))
 		if name != "" {
 			s.Groups = append(s.Groups, g)
 		}
@@ -246,6 +263,10 @@ func (s *clusterStatus) conclude(answers []server.Answer) {
 		s.Unsafe = down[0] + " does not answer"
 	case len(down) > 1:
 		s.Unsafe = fmt.Sprintf("%d servers do not answer", len(down))
+	case len(draining) == 1:
+		s.Unsafe = draining[0] + " drains"
+	case len(draining) > 1:
+		s.Unsafe = strings.Join(draining, ", ") + " drain"
 	case small:
 		s.Unsafe = "without one server there is no quorum"
 	case s.errors > 0:
@@ -254,4 +275,5 @@ func (s *clusterStatus) conclude(answers []server.Answer) {
 		s.Unsafe = fmt.Sprintf("the holder of lock %q would lose it", s.tight)
 	}
 	s.RestartSafe = s.Unsafe == ""
+	s.Settled = s.RestartSafe && s.short == 0
 }

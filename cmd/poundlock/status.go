@@ -53,7 +53,7 @@ func statusCommand() *cobra.Command {
 		Short: "Show the servers of a cluster, and who holds and waits for locks",
 		Long:  statusLong,
 		Example: "  poundlock status --dev\n" +
-			"  until poundlock status --json --limit 0 | jq -e .restart_safe; do sleep 1; done",
+			"  until poundlock status --json --limit 0 | jq -e .settled; do sleep 1; done",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// A flag with an optional value takes it after an equal sign only.
 			if len(args) == 1 && cmd.Flags().Changed("watch") && cmd.Flags().Set("watch", args[0]) == nil {

@@ -17,6 +17,8 @@ type groupStatus struct {
 	Servers   int    `json:"servers"`
 	Quorum    int    `json:"quorum"`
 	Reachable int    `json:"reachable"`
+
+	granting int // those of Reachable that do not drain
 }
 
 // groupsOf counts the servers of each group. A cluster without groups is one whose name
@@ -33,6 +35,9 @@ func groupsOf(answers []server.Answer) map[string]*groupStatus {
 		g.Quorum = slots.Quorum(g.Servers)
 		if a.Err == nil {
 			g.Reachable++
+			if !a.Status.Draining {
+				g.granting++
+			}
 		}
 	}
 	return groups

@@ -93,7 +93,7 @@ func TestMerge(t *testing.T) {
 		"s4      h:4      unreachable  -",
 		`"a\x1b[2J"  mutex  label x  2 of 4   0       1m31s  label z (30s), label y (20s)`,
 		`s4: "no route\a"`,
-		"1 locks, 1 held; loss budget 0: no server may be restarted: s4 does not answer",
+		"1 lock, 1 held; loss budget 0: no server may be restarted: s4 does not answer",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
@@ -148,16 +148,19 @@ func TestRestartSafe(t *testing.T) {
 		name    string
 		answers []server.Answer
 		safe    bool
+		settled bool
 		live    int
 		budget  int
 	}{
-		{"all support it", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), answer("s4", "x:9s")}, true, 4, 2},
-		{"one has forgotten", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), forgetful}, true, 3, 1},
-		{"one has no session", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), silent}, true, 3, 1},
-		{"two are left", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "y:1s"), silent}, false, 2, 0},
+		{"all support it", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), answer("s4", "x:9s")}, true, true, 4, 2},
+		{"one has forgotten", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), forgetful}, true, false, 3, 1},
+		{"one supports who waits", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), answer("s4", "y:1s")}, true, true, 3, 1},
+		{"one has yet to answer", []server.Answer{answer("s1", "x:900ms"), answer("s2", "x:900ms"), answer("s3", "x:900ms"), forgetful}, true, true, 3, 1},
+		{"one has no session", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), silent}, true, false, 3, 1},
+		{"two are left", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "y:1s"), silent}, false, false, 2, 0},
 	} {
 		s, l := merge(x.answers...)
-		if s.RestartSafe != x.safe || s.LossBudget != x.budget || len(l.Holders) != 1 {
+		if s.RestartSafe != x.safe || s.Settled != x.settled || s.LossBudget != x.budget || len(l.Holders) != 1 {
 			t.Errorf("%s: %+v", x.name, s)
 			continue
 		}
@@ -171,20 +174,62 @@ func TestRestartSafe(t *testing.T) {
 	}
 }
 
-// TestRestartWhenSafe: the expression of docs/cli.md, run as it stands there, lets a
+// TestDraining: while a server drains no other one may be restarted, and it is none for
+// a lock that is granted now.
+func TestDraining(t *testing.T) {
+	drains := func(name, holder string) server.Answer {
+		a := answer(name, holder)
+		a.Status.Draining = true
+		return a
+	}
+	for _, x := range []struct {
+		answers []server.Answer
+		unsafe  string
+		budget  int
+	}{
+		{[]server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), drains("s4", "x:9s")}, "s4 drains", 1},
+		{[]server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), drains("s3", "x:9s"), drains("s4", "x:9s")}, "s3, s4 drain", 0},
+	} {
+		s, _ := merge(x.answers...)
+		if s.RestartSafe || s.Settled || s.Unsafe != x.unsafe || s.LossBudget != x.budget || s.Reachable != 4 {
+			t.Errorf("want %q and budget %d: %+v", x.unsafe, x.budget, s)
+		}
+	}
+}
+
+// TestSummary: one line says it all, and without locks nothing follows it.
+func TestSummary(t *testing.T) {
+	s, _ := merge(answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), answer("s4", ""))
+	const want = "1 lock, 1 held; loss budget 1: a server may be restarted, but 1 holder has not all supports back"
+	if got := s.summary(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var out bytes.Buffer
+	s = statusOf([]server.Answer{{Server: node.Peer{Name: "s1"}}}, time.Now())
+	s.conclude([]server.Answer{{Server: node.Peer{Name: "s1"}}})
+	if err := s.print(&out); err != nil || strings.Contains(out.String(), "LOCK") {
+		t.Errorf("%v, a table without locks:\n%s", err, &out)
+	}
+}
+
+// TestRestartWhenSafe: the expression of the documents, run as it stands there, lets a
 // script restart every server in turn under a lock that is held throughout.
 func TestRestartWhenSafe(t *testing.T) {
 	if _, err := exec.LookPath("jq"); err != nil {
-		t.Skip("SKIPPED: jq is not installed, so that the expression in docs/cli.md is not tried")
+		t.Skip("SKIPPED: jq is not installed, so that the expression in the documents is not tried")
 	}
-	text, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, expression, found := strings.Cut(string(text), "until poundlock status")
-	expression, _, _ = strings.Cut(expression, "; do")
-	if !found || !strings.Contains(expression, "restart_safe") {
-		t.Fatal("docs/cli.md has no such expression")
+	expression := ""
+	for _, doc := range []string{"../../docs/cli.md", "../../docs/operations.md"} {
+		text, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, x, found := strings.Cut(string(text), "until poundlock status")
+		x, _, _ = strings.Cut(x, "; do")
+		if !found || !strings.Contains(x, ".settled") || expression != "" && x != expression {
+			t.Fatalf("%s has no such expression, or another one: %q", doc, x)
+		}
+		expression = x
 	}
 	s := newStage(t)
 	grant, err := s.client.Mutex("held").Lock(t.Context())
@@ -207,11 +252,12 @@ func TestRestartWhenSafe(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(20 * time.Second); safe() != want; {
 			if time.Now().After(end) {
-				t.Fatalf("restart_safe is not %v", want)
+				t.Fatalf("settled is not %v", want)
 			}
 		}
 	}
 	await(true)
+	time.Sleep(settling * time.Millisecond) // a younger holder need not have all supports
 	if err := s.local.Stop(1); err != nil {
 		t.Fatal(err)
 	}
@@ -220,6 +266,15 @@ func TestRestartWhenSafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(true)
+	o, err := server.Observe(server.AskConfig{Servers: s.local.Servers(), ClockBound: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	l, err := one(t.Context(), &observer{Observer: o}, "held")
+	if err != nil || len(l.Holders) != 1 || l.Holders[0].SupportsLive != 4 {
+		t.Errorf("%v, settled, and the holder is %+v", err, l.Holders)
+	}
 	if err := grant.Context().Err(); err != nil {
 		t.Error(err)
 	}

@@ -28,7 +28,7 @@ func (s *clusterStatus) print(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s\n", s.summary())
-	if len(s.Locks) > 0 || s.LockCount == 0 {
+	if len(s.Locks) > 0 {
 		fmt.Fprintln(w, "\n"+s.grouped("GROUP")+"LOCK\tKIND\tHOLDER\tSUPPORT\tBUDGET\tAGE\tWAITERS")
 	}
 	for _, l := range s.Locks {
@@ -39,7 +39,7 @@ func (s *clusterStatus) print(out io.Writer) error {
 	}
 	var b strings.Builder
 	if more := s.LockCount - len(s.Locks); more > 0 {
-		fmt.Fprintf(&b, "\nand %d more locks: poundlock locks lists them", more)
+		fmt.Fprintf(&b, "\nand %d more %s: poundlock locks lists them", more, plural(more, "lock"))
 	}
 	for _, l := range s.Locks {
 		for _, e := range l.Errors {
@@ -61,10 +61,22 @@ func (s *clusterStatus) print(out io.Writer) error {
 // summary is one line.
 func (s *clusterStatus) summary() string {
 	verdict := "a server may be restarted"
-	if !s.RestartSafe {
+	switch {
+	case !s.RestartSafe:
 		verdict = "no server may be restarted: " + printable(s.Unsafe)
+	case !s.Settled:
+		verdict += fmt.Sprintf(", but %d %s not all supports back", s.short, have(s.short, "holder"))
 	}
-	return fmt.Sprintf("%d locks, %d held; loss budget %d: %s", s.LockCount, s.HeldCount, s.LossBudget, verdict)
+	return fmt.Sprintf("%d %s, %d held; loss budget %d: %s",
+		s.LockCount, plural(s.LockCount, "lock"), s.HeldCount, s.LossBudget, verdict)
+}
+
+// have is a noun with its verb.
+func have(k int, noun string) string {
+	if k == 1 {
+		return noun + " has"
+	}
+	return plural(k, noun) + " have"
 }
 
 // grouped is a first column where there are groups.

@@ -56,14 +56,25 @@ func (l *Leadership) Resign() error { return l.grant.Unlock() }
 type Leader struct {
 	ID    string // Client.ID
 	Label string // Config.Label, "" if no server that supports it has a session with it
-	Token uint64 // 0 where the servers do not know it
+	// Token is what the servers that support it have recorded for it: at most that of
+	// its Leadership, and smaller where they have only the time of its request. 0 where
+	// they have none.
+	Token uint64
 }
 
 // Leader asks the servers who leads, which may be over when it returns. It returns
 // the zero Leader when nobody does, and ErrNoQuorum when ctx ended, or
 // Config.QuorumWait was over, before a quorum of the servers had answered.
+//
+// Servers know whom they support, not who is inside, and answer one after the other.
+// Whom a quorum supports counts as the leader, whether it has heard of that or not,
+// and so does who has fewer supports, if too few are left for anybody else and that
+// lasts for two looks: mostly one some of whose servers have restarted, but while
+// servers are down or drain it may be one that waits. Nobody is named where two
+// share the servers like that.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	return e.ask(ctx, Leader{})
+	c, err := e.ask(ctx, candidate{})
+	return c.Leader, err
 }
 
 // Observe yields who leads: at once, and after each change. Changes that follow
@@ -79,10 +90,10 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		pause := min(e.client.config.Lease/10, time.Second)
-		var last Leader
+		var last candidate
 		known, failed := false, false
 		for {
-			l, err := e.ask(ctx, last)
+			c, err := e.ask(ctx, last)
 			switch {
 			case ctx.Err() != nil:
 				return
@@ -94,9 +105,10 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				if !yield(Leader{}, err) {
 					return
 				}
-			case err == nil && (!known || l != last):
-				last, known, failed = l, true, false
-				if !yield(l, nil) {
+			case err == nil:
+				news := !known || c.Leader != last.Leader
+				last, known, failed = c, true, false
+				if news && !yield(c.Leader, nil) {
 					return
 				}
 			}
@@ -110,29 +122,33 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// ask polls the servers until a quorum of them has answered.
-func (e *Election) ask(ctx context.Context, last Leader) (Leader, error) {
+// ask polls the servers until a quorum of them has answered, and has said the same
+// again where that is not sure.
+func (e *Election) ask(ctx context.Context, last candidate) (candidate, error) {
 	c := e.client
 	if err := transport.CheckName(e.name); err != nil {
-		return Leader{}, fmt.Errorf("poundlock: %w", err)
+		return candidate{}, fmt.Errorf("poundlock: %w", err)
 	}
 	g := c.groupOf(e.name)
 	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
 	defer cancel()
+	shared := false // by two, at the last look
 	for {
 		begin := time.Now()
 		holders, err := g.poll(bounded, e.name, c.config.QuorumWait/4)
 		pause := min(c.config.Lease, time.Second) / 10
 		if c.closed() {
-			return Leader{}, fmt.Errorf("%w: election %q", ErrClosed, e.name)
+			return candidate{}, fmt.Errorf("%w: election %q", ErrClosed, e.name)
 		}
 		if err == nil {
-			l, likely := g.leader(holders, last)
-			if !likely {
+			l, sure := g.leader(holders, last)
+			nobody := l == candidate{}
+			if sure || nobody && shared {
 				return l, nil
 			}
 			// Who is about to yield has done so in a few round trips.
-			last, pause, err = l, 10*time.Millisecond+2*time.Since(begin), errPatience
+			last, shared = l, nobody
+			pause, err = 10*time.Millisecond+2*time.Since(begin), errPatience
 		}
 		select {
 		case <-time.After(pause):
@@ -141,7 +157,7 @@ func (e *Election) ask(ctx context.Context, last Leader) (Leader, error) {
 			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 				err = fmt.Errorf("%w: %w", ctx.Err(), err)
 			}
-			return Leader{}, fmt.Errorf("%w: election %q: %w", ErrNoQuorum, e.name, err)
+			return candidate{}, fmt.Errorf("%w: election %q: %w", ErrNoQuorum, e.name, err)
 		}
 	}
 }

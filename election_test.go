@@ -8,73 +8,160 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/control"
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// support makes the servers answer: one letter each, whom it supports, upper case
-// if it knows the token; - nobody, ! no answer.
+// asked is when the candidates of these tests have asked for support: b later than a.
+func asked(candidate byte) uint64 { return 1e18 + uint64(candidate) }
+
+// support makes the servers answer as Sigma's do that have had one request: of whom,
+// one letter each, and upper case if that one has chosen a later token than the time
+// of its request, as it does when the servers know of a later one. - had none, and !
+// does not answer. The label of a candidate is its letter.
 func (f *fakeNode) support(text string) {
+	answers := make([]*control.Page, len(text))
+	for i := range text {
+		letter := strings.ToLower(text[i : i+1])
+		if letter == "!" {
+			continue
+		}
+		answers[i] = &control.Page{}
+		h := supportedBy(protocol.ID(i), letter[0], text[i] != letter[0])
+		if h == nil {
+			continue
+		}
+		answers[i].Locks = []control.Lock{{Holder: &control.Request{
+			ID: idText(h.User), Label: letter, Request: node.RequestID(h.User, uint64(h.Since)), Token: h.Token,
+		}}}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.answer = func(server protocol.ID) *control.Page {
-		r := control.Request{ID: strings.ToLower(text[server : server+1]), Label: "label"}
-		switch text[server] {
-		case '!':
-			return nil
-		case '-':
-			return &control.Page{}
+	f.answer = func(server protocol.ID) *control.Page { return answers[server] }
+}
+
+// holders are whom the servers support that answer.
+func (f *fakeNode) holders() (all []*control.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id := range protocol.ID(4) {
+		if p := f.answer(id); p != nil && len(p.Locks) > 0 {
+			all = append(all, p.Locks[0].Holder)
 		}
-		if r.ID != text[server:server+1] {
-			r.Token = 7
-		}
-		return &control.Page{Status: control.Status{Locks: []control.Lock{{Holder: &r}}}}
 	}
+	return all
+}
+
+// supportedBy is what a server of Sigma says of a candidate that has asked it, nil of
+// none.
+func supportedBy(id protocol.ID, candidate byte, later bool) *protocol.Request {
+	if candidate == '-' {
+		return nil
+	}
+	const now = int64(1e18 + 1e6)
+	p := sigma.Algorithm.New(id, slots.System(4, 50*time.Millisecond))
+	var out protocol.Out[sigma.Message]
+	step := func(e protocol.Event[sigma.Message]) {
+		e.Now = now
+		p.Step(e, &out)
+	}
+	step(protocol.Event[sigma.Message]{Input: protocol.Input{Kind: protocol.Start, Arg: uint64(now - int64(time.Hour))}})
+	from := protocol.Input{Kind: protocol.Receive, From: protocol.ID(candidate)}
+	step(protocol.Event[sigma.Message]{Input: from, Msg: sigma.Message{Kind: sigma.Request, Time: asked(candidate)}})
+	if later {
+		step(protocol.Event[sigma.Message]{Input: from, Msg: sigma.Message{
+			Kind: sigma.SetToken, Time: asked(candidate), Serial: 1, Token: asked(candidate) + 1000,
+		}})
+	}
+	return &sigma.Algorithm.Inspect(p).Holders[0]
+}
+
+// led is the leader that a letter stands for: - is nobody.
+func led(letter byte) Leader {
+	switch {
+	case letter == '-':
+		return Leader{}
+	case letter < 'a':
+		l := led(letter + 'a' - 'A')
+		l.Token += 1000
+		return l
+	}
+	return Leader{ID: idText(protocol.ID(letter)), Label: string(letter), Token: asked(letter)}
 }
 
 func TestLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(t)
 		e := c.Election("e")
-		for _, x := range []struct{ last, servers, want string }{
-			{"", "aaaa", "a"},
-			{"", "aaa-", "a"},
-			{"", "aaab", "a"},
-			{"", "aaa!", "a"},
-			{"", "aab-", "a"}, // still so when it is asked again
-			{"", "aabb", "-"}, // one of them, but which?
-			{"", "aA--", "A"}, // inside, and two servers have forgotten it
-			{"", "AAbb", "A"},
-			{"", "Abbb", "b"},
-			{"", "A---", "-"}, // lost: the others are enough for somebody else
-			{"", "----", "-"},
-			{"", "---!", "-"},
-			{"a", "aab-", "a"}, // it led, and nobody else can have got in
-			{"a", "a---", "-"},
-			{"a", "aabb", "a"},
-			{"b", "aab-", "a"},
+		for _, x := range []struct {
+			last, servers, want string
+			looks               int
+		}{
+			{"-", "aaaa", "a", 1},
+			{"-", "aaa-", "a", 1},
+			{"-", "aaab", "a", 1},
+			{"-", "aaa!", "a", 1},
+			{"-", "----", "-", 1},
+			{"-", "---!", "-", 1},
+			{"-", "abc-", "-", 1}, // one support is not enough to stay inside
+			{"-", "Abbb", "b", 1},
+			{"-", "aab-", "a", 2}, // still so when it is asked again
+			{"-", "aabc", "a", 2}, // that a server has its token does not say that it got in
+			{"-", "AA--", "A", 2},
+			{"-", "aabb", "-", 2}, // one of them, but which?
+			{"-", "AAbb", "-", 2},
+			{"a", "aab-", "a", 1}, // it led, and nobody else can have got in
+			{"a", "aabb", "a", 1},
+			{"a", "AAbb", "A", 1},
+			{"a", "a---", "-", 1},
+			{"b", "aab-", "a", 2},
+			{"b", "aaa-", "a", 1},
 		} {
 			f.support(x.servers)
-			l, err := e.ask(t.Context(), Leader{ID: x.last})
+			looks := 0
+			f.mu.Lock()
+			answer := f.answer
+			f.answer = func(server protocol.ID) *control.Page {
+				if server == 0 { // which answers in all of them
+					looks++
+				}
+				return answer(server)
+			}
+			f.mu.Unlock()
+			last := candidate{Leader: led(x.last[0])}
+			if x.last != "-" {
+				last.request = node.RequestID(protocol.ID(x.last[0]), asked(x.last[0]))
+			}
+			l, err := e.ask(t.Context(), last)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := Leader{}
-			if x.want != "-" {
-				want = Leader{ID: strings.ToLower(x.want), Label: "label"}
-				if want.ID != x.want {
-					want.Token = 7
-				}
-			}
-			if l != want {
-				t.Errorf("last %q, servers %s: %+v, want %+v", x.last, x.servers, l, want)
+			if want := led(x.want[0]); l.Leader != want || looks != x.looks {
+				t.Errorf("last %q, servers %s: %+v after %d looks, want %+v after %d", x.last, x.servers, l.Leader, looks, want, x.looks)
 			}
 		}
 
+		// It led, but that was in another request.
+		f.support("aabc")
+		l, sure := c.groups[0].leader(f.holders(), candidate{led('a'), node.RequestID('a', 1)})
+		if l.Leader != led('a') || sure {
+			t.Errorf("leader %+v, sure %v, for what it has led before", l, sure)
+		}
+
 		// One that is about to yield does not lead.
-		f.support("aab-")
-		time.AfterFunc(5*time.Millisecond, func() { f.support("abbb") })
-		if l, err := e.Leader(t.Context()); err != nil || l.ID != "b" {
+		for _, servers := range []string{"aab-", "aabc", "AAbc"} {
+			f.support(servers)
+			time.AfterFunc(5*time.Millisecond, func() { f.support("abbb") })
+			if l, err := e.Leader(t.Context()); err != nil || l != led('b') {
+				t.Errorf("%s, then b: leader %+v, %v", servers, l, err)
+			}
+		}
+		f.support("aabb") // and of two, one may
+		time.AfterFunc(5*time.Millisecond, func() { f.support("AAab") })
+		if l, err := e.Leader(t.Context()); err != nil || l != led('A') {
 			t.Errorf("leader %+v, %v", l, err)
 		}
 
@@ -92,7 +179,7 @@ func TestLeader(t *testing.T) {
 
 		// Servers that come back within the time.
 		time.AfterFunc(5*time.Second, func() { f.support("aaa!") })
-		if l, err := e.Leader(t.Context()); err != nil || l.ID != "a" {
+		if l, err := e.Leader(t.Context()); err != nil || l != led('a') {
 			t.Errorf("leader %+v, %v", l, err)
 		}
 		for _, name := range []string{"", "a\nb"} {
@@ -128,23 +215,23 @@ func TestObserve(t *testing.T) {
 		defer cancel()
 		begin := time.Now()
 		for l, err := range c.Election("e").Observe(ctx) {
-			text := l.ID
-			if l.Token != 0 {
-				text += "+token"
+			text := l.Label
+			if l.Token > asked('z') {
+				text += "+later"
 			}
 			if err != nil {
 				wantIs(t, err, ErrNoQuorum)
 				text = "unknown"
 			}
 			seen = append(seen, text)
-			if text == "a+token" {
+			if text == "a+later" {
 				time.Sleep(20 * time.Second)
 			}
 			if time.Since(begin) > 90*time.Second {
 				time.AfterFunc(10*time.Second, cancel)
 			}
 		}
-		if got := strings.Join(seen, " "); got != " a a+token c unknown c" {
+		if got := strings.Join(seen, " "); got != " a a+later c unknown c" {
 			t.Errorf("saw %q", got)
 		}
 

@@ -65,37 +65,44 @@ func (g *group) holderAt(ctx context.Context, server protocol.ID, name string) (
 	return p.Locks[0].Holder, nil
 }
 
-// leader is whom the answers of a quorum of servers prove to lead, or to be let in
-// as soon as it hears of it: whom a quorum supports. Servers that forget may leave it
-// with fewer supports, but with too many for anybody else to get in; then it still
-// leads if it did before, or has a token. Otherwise it may be about to yield to
-// somebody else, and is only likely to lead.
-func (g *group) leader(holders []*control.Request, last Leader) (l Leader, likely bool) {
-	supports := map[string]int{}
-	found := map[string]Leader{}
+// A candidate is a client with a request for the lock of an election.
+type candidate struct {
+	Leader
+	request string // node.RequestID
+}
+
+// leader is whom the answers of a quorum of servers show to lead, and whether that is
+// sure: a quorum supports one request of a candidate, which is inside or will be as
+// soon as it hears of it. Servers that forget may leave a leader with fewer supports,
+// but with too many for anybody else to get in: then it still leads if it was last
+// seen to. Otherwise it may as well wait, and be about to yield; its token does not
+// tell, which a server records with each support. The zero candidate is nobody, or,
+// unless that is sure, one of two.
+func (g *group) leader(holders []*control.Request, last candidate) (c candidate, sure bool) {
+	supports := map[[2]string]int{}
+	found := map[[2]string]candidate{}
 	for _, h := range holders {
 		if h == nil {
 			continue
 		}
-		supports[h.ID]++
-		l := found[h.ID]
-		found[h.ID] = Leader{ID: h.ID, Label: cmp.Or(l.Label, h.Label), Token: max(l.Token, h.Token)}
+		key := [2]string{h.ID, h.Request}
+		supports[key]++
+		c := found[key]
+		l := Leader{ID: h.ID, Label: cmp.Or(c.Label, h.Label), Token: max(c.Token, h.Token)}
+		found[key] = candidate{l, h.Request}
 	}
-	var proved, strong []Leader
-	for id, l := range found {
-		k := supports[id]
-		if k >= g.quorum || k > g.spare() && (l.Token != 0 || id == last.ID) {
-			proved = append(proved, l)
+	var strong []candidate
+	for key, c := range found {
+		k := supports[key]
+		if k >= g.quorum || k > g.spare() && c.ID == last.ID && c.request == last.request {
+			return c, true
 		}
 		if k > g.spare() {
-			strong = append(strong, l)
+			strong = append(strong, c)
 		}
 	}
-	switch {
-	case len(proved) == 1:
-		return proved[0], false
-	case len(proved) == 0 && len(strong) == 1:
-		return strong[0], true
+	if len(strong) == 1 {
+		return strong[0], false
 	}
-	return Leader{}, false
+	return candidate{}, len(strong) == 0
 }

@@ -857,7 +857,7 @@ type HolderResponse struct {
 	// and stands for all its sessions.
 	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	Label    string `protobuf:"bytes,3,opt,name=label,proto3" json:"label,omitempty"`
-	// 0 where the servers do not know it.
+	// 0 where the servers do not know it, and at most that of the holder's grant.
 	Token         uint64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

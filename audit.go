@@ -3,6 +3,7 @@ package poundlock
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -101,7 +102,7 @@ func (a *auditor) write(r auditRecord) {
 	}
 	attributes := []slog.Attr{
 		slog.String("lock", r.lock),
-		slog.Uint64("token", r.token),
+		slog.String("token", strconv.FormatUint(r.token, 10)), // JSON readers round numbers beyond 2^53
 		slog.String("request", node.RequestID(a.id, r.request)),
 		client,
 		slog.String("label", a.label),

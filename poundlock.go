@@ -76,7 +76,7 @@ type Config struct {
 	NoAmnesia bool          // allow fewer than 4 servers: no server may ever lose its memory
 	Log       *slog.Logger  // nil: discarded
 	// Audit gets a record for each grant, release and loss of a lock: "grant",
-	// "release" or "loss", with lock, token, request (as in the servers' audit), client,
+	// "release" or "loss", with lock, token (decimal, as text), request (as in the servers' audit), client,
 	// label, and held_ms and reason where they apply. If it is so slow that 4096 wait,
 	// others are left out, and a record "dropped" says how many. nil: off.
 	Audit *slog.Logger

@@ -124,7 +124,7 @@ func TestSlowTokens(t *testing.T) {
 
 type auditLine struct {
 	Level, Msg, Lock, Request, Client, Label, Reason string
-	Token                                            uint64
+	Token                                            uint64 `json:",string"` // JSON readers round numbers beyond 2^53
 	HeldMS                                           *int64 `json:"held_ms"`
 	Dropped                                          int
 }

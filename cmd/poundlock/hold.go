@@ -60,6 +60,12 @@ func (f *holdFlags) check(actions ...supervise.Action) error {
 		return usagef("--lease %v: want %v to %v", f.lease, minLease, maxLease)
 	case !slices.Contains(actions, supervise.Action(f.onLoss)):
 		return usagef("--on-loss %q: want %s", f.onLoss, alternatives(actions))
+	case f.audit == "-":
+		return &exitStatus{
+			code: exitUsage,
+			err:  errors.New("--audit -: standard output is the command's"),
+			hint: "name a file; ./- is one that is called -",
+		}
 	}
 	return nil
 }
@@ -104,9 +110,20 @@ func (f *holdFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundloc
 			d.leave()
 			return c, nil, &exitStatus{code: exitUsage, err: fmt.Errorf("--audit: %w", err)}
 		}
-		c.Audit = slog.New(slog.NewJSONHandler(file, nil)) // open for the rest of this process
+		c.Audit = slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{ReplaceAttr: auditAttr})) // open for the rest of this process
 	}
 	return c, d, nil
+}
+
+// auditAttr makes a record of a client's audit look like one of a server's.
+func auditAttr(_ []string, a slog.Attr) slog.Attr {
+	switch a.Key {
+	case slog.MessageKey:
+		a.Key = "event"
+	case slog.LevelKey:
+		return slog.Attr{} // left out: all are of one level
+	}
+	return a
 }
 
 // dial connects to what cluster found; where a development cluster is dying it finds
@@ -207,6 +224,7 @@ func (f *holdFlags) runUnder(
 		Lease:    time.Duration(f.lease),
 		End:      t.end,
 		Lost:     t.ctx.Done(),
+		Why:      func() string { return f.ended(context.Cause(t.ctx)) },
 		OnLoss:   f.action(),
 		Grace:    time.Duration(f.grace),
 		Watchdog: dog,
@@ -227,6 +245,18 @@ func (f *holdFlags) runUnder(
 		err = &exitStatus{code: exitCannotRun, err: err}
 	}
 	return result, lost, err
+}
+
+// ended says what became of a lock while its command runs.
+func (f *holdFlags) ended(cause error) string {
+	var revoked *poundlock.RevokedError
+	switch {
+	case errors.Is(cause, poundlock.ErrMaxHold):
+		return fmt.Sprintf("is over after --max-hold %v", f.maxHold)
+	case errors.As(cause, &revoked):
+		return "is to be given up: " + printable(revoked.Error())
+	}
+	return "is lost"
 }
 
 func (f *holdFlags) lostError(names []string, cause error) error {

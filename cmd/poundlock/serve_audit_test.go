@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/poundlock/poundlock/server"
 )
@@ -100,16 +101,22 @@ func auditedRequest(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type line struct{ Msg, Lock, Request string }
+	type line struct {
+		Event, Lock, Request, Client, Label string
+		Time                                time.Time
+		Token                               uint64 `json:",string"`
+		HeldMS                              *int64 `json:"held_ms"`
+	}
 	var lines []line
 	for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
+		d.DisallowUnknownFields() // docs/operations.md names these
 		var l line
 		if err := d.Decode(&l); err != nil {
 			t.Fatal(err)
 		}
 		lines = append(lines, l)
 	}
-	if len(lines) != 2 || lines[0].Msg != "grant" || lines[1].Msg != "release" || lines[0].Request != lines[1].Request {
+	if len(lines) != 2 || lines[0].Event != "grant" || lines[1].Event != "release" || lines[0].Token == 0 || lines[0].Request != lines[1].Request {
 		t.Fatalf("the audit of the client: %s", text)
 	}
 	return lines[0].Request

@@ -21,6 +21,7 @@ type Command struct {
 	// the lock is still held until the command has had its grace.
 	End    func() time.Time
 	Lost   <-chan struct{} // closed when the lock is lost
+	Why    func() string   // what became of the lock then, for messages. nil: "is lost"
 	OnLoss Action
 	Grace  time.Duration // between SIGTERM and SIGKILL
 
@@ -238,14 +239,18 @@ func (r *run) lose() {
 	}
 	r.lost = true
 	r.keep()
+	why := "is lost"
+	if r.Why != nil {
+		why = r.Why()
+	}
 	switch r.OnLoss {
 	case Warn:
-		r.say("lock %q is lost: its command runs on without it", r.Name)
+		r.say("lock %q %s: its command runs on without it", r.Name, why)
 	case Kill:
-		r.say("lock %q is lost: killing its command", r.Name)
+		r.say("lock %q %s: killing its command", r.Name, why)
 		signalGroup(r.group, syscall.SIGKILL)
 	default:
-		r.say("lock %q is lost: ending its command, at the latest in %v", r.Name, r.Grace)
+		r.say("lock %q %s: ending its command, at the latest in %v", r.Name, why, r.Grace)
 		r.ended = make(chan struct{})
 		go func() {
 			defer close(r.ended)

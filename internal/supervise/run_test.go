@@ -4,6 +4,8 @@ package supervise
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -435,6 +437,26 @@ func TestSupervisorKilled(t *testing.T) {
 			eventually(t, 5*time.Second, "all have ended", gone(p))
 		}
 	})
+}
+
+// Which command of poundlock it was the watchdog does not know: lock, or elect.
+func TestWatchdogSays(t *testing.T) {
+	c := exec.Command("sleep", "60")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go c.Wait()
+	var log strings.Builder
+	w := &watch{name: "a", action: Kill, out: io.Discard, log: &log}
+	in := fmt.Sprintf("group %d %d %d\n", c.Process.Pid, time.Minute, now()+time.Minute)
+	if err := w.run(strings.NewReader(in)); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("poundlock: watchdog: lock \"a\": poundlock was killed: ending its command, process group %d\n", c.Process.Pid)
+	if log.String() != want {
+		t.Errorf("%q, want %q", log.String(), want)
+	}
 }
 
 // The supervisor is killed together with its watchdog: the kernel ends the command.

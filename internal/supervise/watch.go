@@ -94,7 +94,7 @@ func (w *watch) run(in io.Reader) error {
 		case line, open := <-lines:
 			if !open {
 				if w.group != 0 {
-					w.finish("poundlock lock was killed")
+					w.finish("poundlock was killed")
 				}
 				return nil
 			}

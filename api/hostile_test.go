@@ -57,6 +57,14 @@ func TestBadRequests(t *testing.T) {
 		_, err := c.OpenSession(t.Context(), r)
 		wantFailure(t, r.String(), err, connect.CodeInvalidArgument, pb.Reason_REASON_INVALID)
 	}
+	// What does not fit the type of its field is no request: no reason, but the value.
+	for field, call := range map[string]string{"wait_ms": "Lock", "lease_ms": "OpenSession"} {
+		_, answer := post(t, httpClient(t, false), d.url, call, fmt.Sprintf(`{%q: -5}`, field))
+		text := fmt.Sprint(answer["message"])
+		if answer["code"] != "invalid_argument" || answer["details"] != nil || !strings.Contains(text, "-5") || !strings.Contains(text, field) {
+			t.Errorf("%s -5: %v", field, answer)
+		}
+	}
 	_, err := c.Holder(t.Context(), &pb.HolderRequest{})
 	wantFailure(t, "holder of no name", err, connect.CodeInvalidArgument, pb.Reason_REASON_INVALID)
 

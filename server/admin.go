@@ -10,12 +10,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/poundlock/poundlock/transport"
 )
 
 // Bounds of the admin port.
@@ -58,6 +61,12 @@ type Admin struct {
 func NewAdmin(s *Server, c AdminConfig) (*Admin, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Quorum == nil {
+		return nil, errors.New("server: admin: AdminConfig.Quorum is nil: /healthz has to know whether there is a quorum")
+	}
+	if err := transport.CheckListen(c.Listen); err != nil {
+		return nil, fmt.Errorf("server: admin: %w", err)
 	}
 	trusted := c.Insecure || c.TLS != nil && c.ClientCerts
 	if tcp, err := net.ResolveTCPAddr("tcp", c.Listen); err == nil && !tcp.IP.IsLoopback() && !trusted {
@@ -143,8 +152,13 @@ func within(limit time.Duration, h http.Handler) http.Handler {
 	})
 }
 
+// profile bounds the profiles that are made: how many at once, and for how long each.
 func (a *Admin) profile(f http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := checkSeconds(r.FormValue("seconds")); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		select {
 		case a.profiles <- struct{}{}:
 			defer func() { <-a.profiles }()
@@ -156,8 +170,21 @@ func (a *Admin) profile(f http.HandlerFunc) http.Handler {
 	})
 }
 
+// checkSeconds says what is wrong with how long a profile is to take. pprof itself takes
+// any text, which it replaces by a default, and any length.
+func checkSeconds(text string) error {
+	if text == "" {
+		return nil
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if most := maxProfile.Seconds(); err != nil || !(seconds > 0 && seconds <= most) {
+		return fmt.Errorf("seconds=%.40q: want more than 0 and at most %v", text, most)
+	}
+	return nil
+}
+
 // Health is what /healthz answers: with status 200 while a quorum of servers can
-// be reached, and 503 otherwise.
+// be reached and this one does not drain, and 503 otherwise.
 type Health struct {
 	Server   string `json:"server"`
 	Serving  bool   `json:"serving"`         // this server accepts sessions
@@ -172,6 +199,9 @@ func (a *Admin) health(w http.ResponseWriter, _ *http.Request) {
 		h.Serving, h.Draining = a.server.accepts.Load(), n.Draining()
 	}
 	status := http.StatusOK
+	if h.Draining { // an API beside it takes no lock any more
+		status = http.StatusServiceUnavailable
+	}
 	if err := a.config.Quorum(); err != nil {
 		h.Quorum, h.Error, status = false, err.Error(), http.StatusServiceUnavailable
 	}

@@ -79,8 +79,13 @@ func TestHealth(t *testing.T) {
 	if h, status := health(); status != http.StatusOK || h != (Health{Server: "s1", Serving: true, Quorum: true}) {
 		t.Errorf("status %d: %+v", status, h)
 	}
+	l.lives[0].server.Drain(t.Context())
+	want := Health{Server: "s1", Serving: true, Draining: true, Quorum: true}
+	if h, status := health(); status != http.StatusServiceUnavailable || h != want {
+		t.Errorf("status %d while it drains: %+v", status, h)
+	}
 	lost = errors.New("s2: refused; s3: <silent>")
-	want := Health{Server: "s1", Serving: true, Error: "s2: refused; s3: <silent>"}
+	want.Quorum, want.Error = false, "s2: refused; s3: <silent>"
 	if h, status := health(); status != http.StatusServiceUnavailable || h != want {
 		t.Errorf("status %d: %+v", status, h)
 	}
@@ -104,16 +109,24 @@ func TestAdminBeforeServing(t *testing.T) {
 
 func TestAdminRefuses(t *testing.T) {
 	s := startLocal(t).lives[0].server
+	quorum := func() error { return nil }
 	for _, c := range []AdminConfig{
 		{Listen: "0.0.0.0:0"},
 		{Listen: ":0"},
 		{Listen: "0.0.0.0:0", ClientCerts: true},
 	} {
+		c.Quorum = quorum
 		if a, err := NewAdmin(s, c); !errors.Is(err, ErrAdminInsecure) {
 			t.Errorf("%+v: %v, %v", c, a, err)
 		}
 	}
-	if _, err := NewAdmin(s, AdminConfig{Listen: "nonsense"}); err == nil || !strings.Contains(err.Error(), "nonsense") {
+	for addr, want := range map[string]string{"nonsense": `"nonsense"`, "": `address "": want HOST:PORT`} {
+		_, err := NewAdmin(s, AdminConfig{Listen: addr, Quorum: quorum})
+		if err == nil || errors.Is(err, ErrAdminInsecure) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+	if _, err := NewAdmin(s, AdminConfig{Listen: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "Quorum is nil") {
 		t.Error(err)
 	}
 	a := startAdmin(t, s, func(c *AdminConfig) { c.Listen, c.Insecure = "0.0.0.0:0", true })
@@ -133,6 +146,17 @@ func TestPprof(t *testing.T) {
 	a := startAdmin(t, startLocal(t).lives[0].server, nil)
 	if _, body := get(t, a, "/debug/pprof/goroutine?debug=1", ""); !strings.Contains(body, "goroutine profile: total") {
 		t.Errorf("%.200s", body)
+	}
+	for _, path := range []string{"profile", "trace", "heap"} {
+		for _, seconds := range []string{"61", "3600", "1e300", "NaN", "Inf", "-1", "0", "x"} {
+			response, body := get(t, a, "/debug/pprof/"+path+"?seconds="+seconds, "")
+			if response.StatusCode != http.StatusBadRequest || !strings.Contains(body, `"`+seconds+`"`) {
+				t.Errorf("%s of %s s: status %d: %.200s", path, seconds, response.StatusCode, body)
+			}
+		}
+	}
+	if response, _ := get(t, a, "/debug/pprof/trace?seconds=0.01", ""); response.StatusCode != http.StatusOK {
+		t.Errorf("a trace of 10 ms: status %d", response.StatusCode)
 	}
 	for range maxScrapes {
 		a.profiles <- struct{}{}

@@ -227,3 +227,35 @@ func TestMetricsDoc(t *testing.T) {
 		}
 	}
 }
+
+// Load balancers in front of an API hear that it takes no lock any more, however little
+// time its server has to drain.
+func TestHealthOfEndingAPI(t *testing.T) {
+	c := startAudited(t)
+	c.stop(0, syscall.SIGTERM)
+	c.start(0, "--api", "127.0.0.1:0", "--drain-timeout", "0")
+	c.until(0, http.StatusOK)
+	_, addr, _ := strings.Cut(c.logs[0].String(), `msg="serving the API" addr=`)
+	addr, _, _ = strings.Cut(addr, "\n")
+	call := func(name, body string, answer any) {
+		t.Helper()
+		if err := post(t, http.DefaultClient, "http://"+addr+"/poundlock.v1.LockService/"+name, body, answer); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	var s apiSession
+	call("OpenSession", `{"lease_ms": 60000}`, &s)
+	call("Lock", fmt.Sprintf(`{"session_id": %q, "names": ["a"]}`, s.SessionID), new(apiGrant))
+	p := c.processes[0]
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if h := c.until(0, http.StatusServiceUnavailable); !h.Draining || !h.Quorum {
+		t.Errorf("while the API waits for its clients: %+v", h)
+	}
+	call("CloseSession", fmt.Sprintf(`{"session_id": %q}`, s.SessionID), new(struct{}))
+	c.processes[0] = nil
+	if err := p.Wait(); err != nil {
+		t.Errorf("s1: %v", err)
+	}
+}

@@ -87,9 +87,10 @@ func (f *lifeFlags) awaitSignals(ctx context.Context) (e ending, stop func()) {
 	return e, func() { signal.Stop(signals); atOnce() }
 }
 
-// drained has the server drain, within the time that there is.
-func (e ending) drained(s *server.Server) {
-	if e.drain == 0 {
+// drained has the server drain, within the time that there is. Beside an API, which has
+// to end first, it does so in any case: also to tell load balancers.
+func (e ending) drained(s *server.Server, api bool) {
+	if e.drain == 0 && !api {
 		return
 	}
 	ctx, cancel := context.WithTimeout(e.now, e.drain)
@@ -120,7 +121,7 @@ func runBoth(e ending, s *server.Server, a *apiServer) error {
 	}()
 	<-ctx.Done()
 	if e.asked.Err() != nil {
-		e.drained(s)
+		e.drained(s, a != nil)
 	}
 	var err error
 	select {

@@ -119,15 +119,16 @@ func (o *Observer) OneLock(ctx context.Context, answers []Answer, name string) [
 }
 
 // Release asks every server to pass r on to the client that it is about. An answer
-// with an error is that of a server.
-func (o *Observer) Release(ctx context.Context, r control.Release) []control.Released {
-	answers := make([]control.Released, len(o.servers))
+// with an error is that of a server. Release.Ask need not be set.
+func (o *Observer) Release(ctx context.Context, r Release) []Released {
+	r.Ask = control.ForcedRelease
+	answers := make([]Released, len(o.servers))
 	o.all(func(i int) {
 		ctx, cancel := context.WithTimeout(ctx, o.timeout+patience)
 		defer cancel()
 		switch p, err := control.Ask(ctx, o.servers[i].node, o.servers[i].id, r); {
 		case err != nil:
-			answers[i] = control.Released{Outcome: control.Unknown, Err: err.Error()}
+			answers[i] = Released{Outcome: Unknown, Err: err.Error()}
 		case p.Released != nil:
 			answers[i] = *p.Released
 		}

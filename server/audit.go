@@ -149,7 +149,9 @@ func (a *Audit) run() {
 			}
 			if err := a.open(); err != nil {
 				a.log.Error("the audit file cannot be opened again: the old one stays in use", "path", a.path, "error", err)
+				break
 			}
+			a.log.Info("opened the audit file again", "path", a.path)
 		case <-a.closing:
 			for len(a.records) > 0 {
 				a.write(<-a.records)

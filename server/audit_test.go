@@ -37,7 +37,8 @@ func support(name string, ended bool) node.Support {
 
 func TestAuditLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
-	a, err := OpenAudit("s1", path, slog.New(slog.DiscardHandler))
+	var log proctest.Log
+	a, err := OpenAudit("s1", path, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +51,7 @@ func TestAuditLines(t *testing.T) {
 	}
 	a.Reopen()
 	eventually(t, "the file is there again", func() bool { _, err := os.Stat(path); return err == nil })
+	eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), "opened the audit file again") })
 	a.note(support("later", false))
 	if err := a.Close(); err != nil {
 		t.Fatal(err)

@@ -72,11 +72,22 @@ func StartLocal(c LocalConfig) (*Local, error) {
 	return l, nil
 }
 
+// check says why there is no server i.
+func (l *Local) check(i int) error {
+	if i < 0 || i >= len(l.servers) {
+		return fmt.Errorf("server: local server %d: want 0 to %d", i, len(l.servers)-1)
+	}
+	return nil
+}
+
 // Servers is the slot table.
 func (l *Local) Servers() []node.Peer { return l.servers }
 
-// Start starts server i with empty memory.
+// Start starts server i of Servers, which has ended, with empty memory.
 func (l *Local) Start(i int) error {
+	if err := l.check(i); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.lives[i] != nil {
@@ -103,8 +114,11 @@ func (l *Local) Start(i int) error {
 	return nil
 }
 
-// Stop ends server i: its memory is lost. It does nothing when i is stopped.
+// Stop ends server i of Servers: its memory is lost. It does nothing when i is stopped.
 func (l *Local) Stop(i int) error {
+	if err := l.check(i); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stop(i)

@@ -45,9 +45,13 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("poundlock_"+name, help, labels, nil)
 }
 
+// Durations is what was measured, such as in poundlock.Stats, where it is called
+// Histogram.
+type Durations = measure.Snapshot
+
 // Histogram is the metric of what was measured, for the collectors of the programs
 // that use this package.
-func Histogram(d *prometheus.Desc, s measure.Snapshot, labels ...string) prometheus.Metric {
+func Histogram(d *prometheus.Desc, s Durations, labels ...string) prometheus.Metric {
 	buckets := make(map[float64]uint64, measure.Buckets)
 	sum := uint64(0)
 	for i := range measure.Buckets {

@@ -19,6 +19,20 @@ type (
 	Request = control.Request
 )
 
+// What an Observer asks of the holder of a lock, and what became of that.
+type (
+	Release  = control.Release
+	Released = control.Released
+)
+
+// The values of Released.Outcome.
+const (
+	Told    = control.Told
+	Gone    = control.Gone
+	Unknown = control.Unknown
+	Silent  = control.Silent
+)
+
 const (
 	pageBytes  = 128 << 10 // a page ends after the entry that reaches this, so that it fits into a frame
 	pageLocks  = 1000      // of which a page is made

@@ -40,10 +40,29 @@ type fakeNode struct {
 
 func newFake(t *testing.T) (*Client, *fakeNode) {
 	t.Helper()
-	c, err := newClient(Config{Servers: servers(4), Label: "test"})
+	c, f := newFakes(t, servers(4))
+	return c, f[0]
+}
+
+// newFakes has one fakeNode for each group of servers.
+func newFakes(t *testing.T, servers []Server) (*Client, []*fakeNode) {
+	t.Helper()
+	c, err := newClient(Config{Servers: servers, Label: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	var fakes []*fakeNode
+	for _, g := range c.groups {
+		f := startFake(t)
+		g.node = f
+		fakes = append(fakes, f)
+	}
+	c.audit.start(c.id, c.config)
+	t.Cleanup(func() { c.Close() })
+	return c, fakes
+}
+
+func startFake(t *testing.T) *fakeNode {
 	f := &fakeNode{t: t, alive: 4, users: map[string]node.User{}, inside: map[string]bool{}, calls: make(chan func(), 100)}
 	for i := range 4 {
 		f.sessions = append(f.sessions, node.Session{
@@ -55,10 +74,7 @@ func newFake(t *testing.T) (*Client, *fakeNode) {
 			call()
 		}
 	}()
-	c.groups[0].node = f
-	c.audit.start(c.id, c.config)
-	t.Cleanup(func() { c.Close() })
-	return c, f
+	return f
 }
 
 func servers(n int) []Server {

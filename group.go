@@ -60,6 +60,9 @@ func (g *group) start(id protocol.ID, all slots.Groups, c Config, answer func(re
 // spare is how many of the servers that support a holder may fail it.
 func (g *group) spare() int { return len(g.Servers) - g.quorum }
 
+// up reports whether a quorum can be reached.
+func (g *group) up() bool { return g.node.Alive() >= g.quorum }
+
 // failing is what each server of the group says when fewer than a quorum can be
 // reached now, else nil.
 func (g *group) failing() error {

@@ -96,6 +96,29 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// takePermits takes those of a semaphore that group a has, one after the other, and
+// nothing more.
+func (c *grouped) takePermits(t *testing.T, client *poundlock.Client, name string) {
+	names, err := slots.Permits(name, 8)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, permit := range names {
+		if c.groups[c.groups.Of(permit)].Name != "a" {
+			continue
+		}
+		g, err := client.Semaphore(name, len(names)).TryAcquire(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v, and one is free", name, err)
+			return
+		}
+		defer g.Unlock()
+	}
+	if _, err := client.Semaphore(name, len(names)).TryAcquire(t.Context()); !errors.Is(err, poundlock.ErrNoQuorum) {
+		t.Errorf("%s: %v, and all are taken that can be reached", name, err)
+	}
+}
+
 // When one group is down the names of the other are served, to clients that were there
 // and to new ones; its own fail in time with an error that says which group it is.
 func TestGroupDown(t *testing.T) {
@@ -116,6 +139,7 @@ func TestGroupDown(t *testing.T) {
 			if err := client.Mutex(alive).Do(t.Context(), func(context.Context, poundlock.Grant) error { return nil }); err != nil {
 				t.Errorf("%s client: %v", what, err)
 			}
+			c.takePermits(t, client, "permits of the "+what+" client")
 			ctx, cancel := context.WithTimeout(t.Context(), 20*c.config.QuorumWait)
 			defer cancel()
 			_, err := client.Mutex(dead).Lock(ctx)

@@ -48,7 +48,8 @@ func (s *section) acquire(ctx context.Context, name string, once bool) error {
 
 func (s *section) try(ctx context.Context, name string, once bool) (*hold, error) {
 	c := s.client
-	w := wait{client: c, group: c.groupOf(name), ctx: ctx, section: s}
+	g := c.groupOf(name)
+	w := wait{client: c, groups: []*group{g}, ctx: ctx, section: s}
 	if once {
 		patience := time.NewTimer(c.patience())
 		defer patience.Stop()
@@ -63,13 +64,13 @@ func (s *section) try(ctx context.Context, name string, once bool) (*hold, error
 	}
 	h := newHold(s, l)
 	s.holds = append(s.holds, h)
-	if err := w.group.node.Try(node.Mutex, name, h, once); err != nil {
+	if err := g.node.Try(node.Mutex, name, h, once); err != nil {
 		h.Rem(err.Error())
 	}
 	if err := w.until(h.decided); err != nil {
 		// The process answers with Rem, or was in the critical section before it
 		// heard of this.
-		w.group.node.Cancel(name)
+		g.node.Cancel(name)
 		<-h.decided
 		return nil, err
 	}

@@ -1,10 +1,12 @@
 package poundlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/poundlock/poundlock/internal/slots"
 )
@@ -28,18 +30,40 @@ func (c *Client) Semaphore(name string, permits int) *Semaphore {
 	return &Semaphore{c, name, permits}
 }
 
-// names are those of the permits' locks.
+// names are those of the permits' locks, in the order in which to try them: at random,
+// but last those whose servers cannot be reached.
 func (s *Semaphore) names() ([]string, error) {
 	names, err := slots.Permits(s.name, s.permits)
 	if err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}
-	return names, nil
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	var up, down []string
+	for _, name := range names {
+		if s.client.groupOf(name).up() {
+			up = append(up, name)
+		} else {
+			down = append(down, name)
+		}
+	}
+	return append(up, down...), nil
+}
+
+// groups are those of the permits' locks.
+func (s *Semaphore) groups(names []string) (all []*group) {
+	for _, name := range names {
+		if g := s.client.groupOf(name); !slices.Contains(all, g) {
+			all = append(all, g)
+		}
+	}
+	return all
 }
 
 // Acquire waits for a permit. The grant is that of the permit's lock, which
 // Grant.Names tells; tokens grow permit by permit, so that a resource which
-// compares them needs to know whose they are. Errors are those of Mutex.Lock.
+// compares them needs to know whose they are. Errors are those of Mutex.Lock; where
+// the permits belong to several groups of servers it goes on while one of these can be
+// reached, and says ErrNoQuorum if ctx ends while another one cannot.
 //
 // It tries one permit, chosen at random, which is enough while most are free. Else
 // it waits for all of them at once, takes the one that comes first, and gives back
@@ -53,7 +77,7 @@ func (s *Semaphore) Acquire(ctx context.Context) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := s.client.Mutex(names[rand.IntN(s.permits)]).TryLock(ctx)
+	g, err := s.client.Mutex(names[0]).TryLock(ctx)
 	if err != nil && !errors.Is(err, ErrClosed) && ctx.Err() == nil {
 		g, err = s.wait(ctx, names)
 	}
@@ -63,10 +87,10 @@ func (s *Semaphore) Acquire(ctx context.Context) (*Grant, error) {
 	return g, nil
 }
 
-// TryAcquire makes one attempt at each permit, one after the other from a random
-// one on, and gives up with ErrNotAcquired when none succeeds. Like TryLock it
-// waits for a second and six clock bounds at most, in all, and does not prove that
-// every permit is taken.
+// TryAcquire makes one attempt at each permit, one after the other in random order,
+// and gives up with ErrNotAcquired when none succeeds, or with ErrNoQuorum when the
+// servers of some could not be reached. Like TryLock it waits for a second and six
+// clock bounds at most, in all, and does not prove that every permit is taken.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Grant, error) {
 	names, err := s.names()
 	if err != nil {
@@ -75,22 +99,28 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Grant, error) {
 	parent := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.client.patience(), errPatience)
 	defer cancel()
-	for _, i := range rand.Perm(s.permits) {
-		g, err := s.client.Mutex(names[i]).enter(ctx, parent, true)
-		if err == nil {
+	var down error
+	for _, name := range names {
+		g, err := s.client.Mutex(name).enter(ctx, parent, true)
+		switch {
+		case err == nil:
 			return g, nil
+		case errors.Is(err, ErrNoQuorum): // another permit may have other servers
+			down = err
+		case !errors.Is(err, ErrNotAcquired):
+			return nil, err
 		}
-		if ctx.Err() != nil || !errors.Is(err, ErrNotAcquired) {
-			return nil, s.failed(ctx, err)
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return nil, s.failed(ctx, errors.New("somebody else holds or wants each of them"))
+	return nil, s.failed(ctx, cmp.Or(down, errors.New("somebody else holds or wants each of them")))
 }
 
 // wait waits for all permits at once.
 func (s *Semaphore) wait(ctx context.Context, names []string) (*Grant, error) {
 	// No lock has the name of this line: names have no control characters.
-	queue := wait{client: s.client, group: s.client.groupOf(names[0]), ctx: ctx, section: newSection(ctx, s.client)}
+	queue := wait{client: s.client, groups: s.groups(names), ctx: ctx, section: newSection(ctx, s.client)}
 	defer queue.section.cancel(nil)
 	turn, err := s.client.takeTurn(&queue, "\x00"+s.name, false)
 	if err != nil {
@@ -113,6 +143,10 @@ func (s *Semaphore) wait(ctx context.Context, names []string) (*Grant, error) {
 	for _, name := range names {
 		go func() {
 			g, err := s.client.Mutex(name).enter(ctx, parent, false)
+			for errors.Is(err, ErrNoQuorum) && queue.anyUp() && ctx.Err() == nil {
+				// It took Config.QuorumWait, and others are waited for all the same.
+				g, err = s.client.Mutex(name).enter(ctx, parent, false)
+			}
 			results <- result{g, err}
 		}()
 	}
@@ -121,7 +155,7 @@ func (s *Semaphore) wait(ctx context.Context, names []string) (*Grant, error) {
 		r := <-results
 		switch {
 		case r.grant == nil:
-			if err == nil {
+			if err == nil || errors.Is(r.err, ErrNoQuorum) {
 				err = r.err
 			}
 		case first == nil:

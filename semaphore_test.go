@@ -3,6 +3,7 @@ package poundlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -175,6 +176,146 @@ func TestTryAcquire(t *testing.T) {
 			t.Errorf("tried for %v", d)
 		}
 	})
+}
+
+// down makes the servers silent, and up makes them answer again.
+func (f *fakeNode) down() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alive, f.hold = 1, true
+}
+
+func (f *fakeNode) up() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alive, f.hold = 4, false
+	for name := range f.users {
+		if !f.inside[name] {
+			f.grant(name)
+		}
+	}
+}
+
+// halves is a semaphore of six permits whose locks belong to two groups of servers,
+// the first to the group that is down; the other group has k of them.
+func halves(t *testing.T) (c *Client, s *Semaphore, up, down *fakeNode, k int) {
+	t.Helper()
+	var table []Server
+	for i, x := range append(servers(4), servers(4)...) {
+		table = append(table, Server{string("ab"[i/4]) + "/" + x.Name, fmt.Sprint("127.0.0.1:", 7000+i)})
+	}
+	c, f := newFakes(t, table)
+	for i := 0; ; i++ {
+		s = c.Semaphore(fmt.Sprint("s", i), 6)
+		names, err := s.names()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k = 0
+		for _, name := range names {
+			if c.groupOf(name) == c.groups[0] {
+				k++
+			}
+		}
+		if 2 <= k && k <= 4 && c.groupOf(names[0]) == c.groups[1] {
+			break
+		}
+	}
+	f[1].down()
+	return c, s, f[0], f[1], k
+}
+
+// TestTryAcquireInGroups: the permits of a group that can be reached are had at once
+// though another group is down; when none of them is left, that is what is said.
+func TestTryAcquireInGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s, _, down, k := halves(t)
+		begin := time.Now()
+		for range k {
+			g, err := s.TryAcquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.Unlock()
+		}
+		if d := time.Since(begin); d != 0 {
+			t.Errorf("%v for what is free", d)
+		}
+		_, err := s.TryAcquire(t.Context())
+		if wantIs(t, err, ErrNoQuorum); err == nil || !strings.Contains(err.Error(), "group b: ") {
+			t.Errorf("error %v", err)
+		}
+		if d := time.Since(begin); d != s.client.patience() {
+			t.Errorf("tried for %v, want the patience of one attempt in all", d)
+		}
+		// It goes on with the next permit when nothing is heard for QuorumWait.
+		s.client.config.QuorumWait = 200 * time.Millisecond
+		time.AfterFunc(300*time.Millisecond, down.up)
+		for range 6 - k {
+			g, err := s.TryAcquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.Unlock()
+		}
+		_, err = s.TryAcquire(t.Context())
+		if wantIs(t, err, ErrNotAcquired); errors.Is(err, ErrNoQuorum) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestAcquireInGroups: while one group is down the permits of the other are waited
+// for, by one goroutine after the other, and its own too, should it come back.
+func TestAcquireInGroups(t *testing.T) {
+	for name, x := range map[string]struct {
+		end    func(up, down *fakeNode) // after a minute
+		within time.Duration
+		want   []error
+	}{
+		"a permit becomes free":    {func(up, _ *fakeNode) { up.up() }, 62 * time.Second, nil},
+		"the other group is back":  {func(_, down *fakeNode) { down.up() }, 62 * time.Second, nil},
+		"both groups are down now": {func(up, _ *fakeNode) { up.down() }, 85 * time.Second, []error{ErrNoQuorum}},
+		"the deadline": {
+			func(_, _ *fakeNode) {}, 115 * time.Second,
+			[]error{ErrNoQuorum, context.DeadlineExceeded},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, s, up, down, _ := halves(t)
+				up.hold, up.busy = true, true // somebody else has them
+				ctx, cancel := context.WithTimeout(t.Context(), 115*time.Second)
+				defer cancel()
+				time.AfterFunc(time.Minute, func() { x.end(up, down) })
+				begin := time.Now()
+				var both sync.WaitGroup
+				for range 2 {
+					both.Go(func() {
+						g, err := s.Acquire(ctx)
+						if time.Since(begin) < time.Minute {
+							t.Errorf("%v after %v", err, time.Since(begin))
+						}
+						if (err == nil) != (x.want == nil) {
+							t.Errorf("error %v", err)
+						}
+						if wantIs(t, err, x.want...); err == nil {
+							defer g.Unlock()
+							time.Sleep(time.Second)
+						}
+					})
+				}
+				both.Wait()
+				if d := time.Since(begin); d > x.within {
+					t.Errorf("it took %v", d)
+				}
+				synctest.Wait()
+				if k := c.lineCount(); k != 0 {
+					t.Errorf("%d lines are left", k)
+				}
+			})
+		})
+	}
 }
 
 func TestBadSemaphores(t *testing.T) {

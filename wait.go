@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,7 +15,7 @@ import (
 // the section has lost a lock that it has already.
 type wait struct {
 	client   *Client
-	group    *group // of the lock
+	groups   []*group // of the locks that would do: a quorum of one is enough
 	ctx      context.Context
 	section  *section
 	patience <-chan time.Time // nil: none
@@ -31,7 +32,7 @@ func (w *wait) until(done <-chan struct{}) error {
 	defer tick.Stop()
 	for {
 		switch {
-		case w.group.node.Alive() >= w.group.quorum:
+		case w.anyUp():
 			w.since = time.Time{}
 		case w.since.IsZero():
 			w.since = time.Now()
@@ -60,17 +61,21 @@ func (w *wait) until(done <-chan struct{}) error {
 	}
 }
 
-// connected waits for a quorum of the group: one attempt must not fail because this
+// anyUp reports whether one of the groups has a quorum that can be reached.
+func (w *wait) anyUp() bool { return slices.ContainsFunc(w.groups, (*group).up) }
+
+// connected waits for a quorum of the one group: one attempt must not fail because this
 // client has only just begun to dial these servers.
 func (w *wait) connected() error {
-	if w.group.node.Alive() >= w.group.quorum {
+	if w.anyUp() {
 		return nil
 	}
+	g := w.groups[0]
 	ctx, cancel := context.WithCancel(w.ctx)
 	reached := make(chan struct{})
 	var dialing sync.WaitGroup
 	dialing.Go(func() {
-		if w.group.node.WaitAlive(ctx, w.group.quorum) == nil {
+		if g.node.WaitAlive(ctx, g.quorum) == nil {
 			close(reached)
 		}
 	})
@@ -82,16 +87,20 @@ func (w *wait) connected() error {
 
 // over is the error of a wait whose time is up.
 func (w *wait) over(err error) error {
-	if w.group.node.Alive() < w.group.quorum {
-		return w.noQuorum(err)
+	for _, g := range w.groups {
+		if !g.up() {
+			return w.noQuorum(err)
+		}
 	}
 	return err
 }
 
 // noQuorum adds what each server said to err.
 func (w *wait) noQuorum(err error) error {
-	if why := w.group.failing(); why != nil {
-		err = fmt.Errorf("%w: %w", err, why)
+	for _, g := range w.groups {
+		if why := g.failing(); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
 	}
 	return fmt.Errorf("%w: %w", ErrNoQuorum, err)
 }
@@ -119,7 +128,7 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 	}
 	l := c.lines.Get(name)
 	if l == nil {
-		l = &line{name: name, group: w.group}
+		l = &line{name: name, group: w.groups[0]}
 		c.lines.Set(name, l)
 		c.mu.Unlock()
 		return l, nil

@@ -35,6 +35,8 @@ const (
 	retryPause     = 20 * time.Millisecond  // between attempts of the successor
 	maxAttempts    = 3                      // to take over from a predecessor that breaks off
 	maxListenPause = 500 * time.Millisecond // between attempts to listen again
+	maxRest        = 10 * time.Second       // after a hand-over that failed, for clients to come back
+	restPause      = 20 * time.Millisecond  // between looks whether they are
 	goAhead        = 'g'
 )
 
@@ -268,6 +270,7 @@ type heirs struct {
 	guard    *os.File
 	listener *net.UnixListener
 	path     string
+	rested   time.Duration // by the boot clock, when the next one may have the table at the latest
 	cancel   context.CancelFunc
 	gone     chan struct{} // closed when the table is somebody else's
 	ended    chan struct{} // closed when nobody is served any more
@@ -351,13 +354,43 @@ func (h *heirs) serve(ctx context.Context, conn *net.UnixConn) (done bool, err e
 	if err := readJSON(conn, &r); err != nil {
 		return false, fmt.Errorf("no request: %w", err)
 	}
+	h.rest(ctx)
+	stood, err := h.give(conn, r.Title)
+	if err == nil {
+		return true, nil
+	}
+	if stood {
+		conn.Close() // the successor need not wait for that
+		h.s.listenAgain(ctx)
+		_, longest := h.s.node.Leases()
+		h.rested = h.s.node.Boot() + min(longest/2, maxRest)
+	}
+	return false, err
+}
+
+// rest waits until the clients are back that the last attempt cost their connections:
+// their leases went on meanwhile, and would not outlast one attempt after the other.
+// Those that died are not waited for.
+func (h *heirs) rest(ctx context.Context) {
+	for n := h.s.node; n.Boot() < h.rested && n.Away() > 0; {
+		select {
+		case <-time.After(restPause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// give hands the table over. After an error this process has it, and stood says that it
+// stood still for it and does not listen.
+func (h *heirs) give(conn *net.UnixConn, title node.Title) (stood bool, err error) {
 	s := h.s
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	refuse := func(err error) (bool, error) {
 		return false, errors.Join(err, writeJSON(conn, offer{Refused: err.Error()}))
 	}
-	if err := s.node.Title().Check(r.Title); err != nil {
+	if err := s.node.Title().Check(title); err != nil {
 		return refuse(err)
 	}
 	shortest, _ := s.node.Leases()
@@ -368,6 +401,7 @@ func (h *heirs) serve(ctx context.Context, conn *net.UnixConn) (done bool, err e
 	if err != nil {
 		return refuse(err)
 	}
+	s.accepts.Store(false)
 	size, err := h.transfer(conn, frozen)
 	if err == nil {
 		err = writeGo(conn, h.guard)
@@ -381,13 +415,7 @@ func (h *heirs) serve(ctx context.Context, conn *net.UnixConn) (done bool, err e
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("not within %v, a quarter of the shortest lease: %w", limit, err)
 	}
-	if thawed := frozen.Thaw(nil); thawed != nil {
-		return false, errors.Join(err, thawed)
-	}
-	if s.mute == 0 {
-		s.listenAgain(ctx)
-	}
-	return false, err
+	return true, errors.Join(err, frozen.Thaw(nil))
 }
 
 // transfer sends the table, and waits until the successor has it.
@@ -409,13 +437,12 @@ func (h *heirs) transfer(conn *net.UnixConn, frozen *node.Frozen) (node.Snapshot
 	return size, nil
 }
 
-// listenAgain serves once more where the predecessor, which this still is, did.
+// listenAgain serves once more where the predecessor, which this still is, did. Another
+// process may have the address by now: it keeps
+// trying, and whoever has a turn meanwhile does not wait for it.
 func (s *Server) listenAgain(ctx context.Context) {
 	for pause := time.Millisecond; ctx.Err() == nil; pause = min(2*pause, maxListenPause) {
-		l, err := s.listen()
-		if err == nil {
-			err = s.node.Serve(l)
-		}
+		err := s.reopen()
 		if err == nil {
 			return
 		}
@@ -426,4 +453,22 @@ func (s *Server) listenAgain(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// reopen listens again, unless the server does or is mute.
+func (s *Server) reopen() error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.mute != 0 || s.accepts.Load() {
+		return nil
+	}
+	l, err := s.listen()
+	if err != nil {
+		return err
+	}
+	if err := s.node.Serve(l); err != nil {
+		return err
+	}
+	s.accepts.Store(true)
+	return nil
 }

@@ -13,7 +13,7 @@ import (
 // shards. Never names of locks or ids of clients.
 var (
 	infoDesc    = desc("server_info", "Which server of the slot table this is.", "server")
-	servingDesc = desc("serving", "1 while this server accepts sessions.")
+	servingDesc = desc("serving", "1 while this server accepts sessions, 0 also while it sits out.")
 	clockDesc   = desc("clock_synchronized", "1 while the kernel knows its clock to be synchronised.")
 	epochDesc   = desc("slot_table_epoch", "Epoch of the slot table that this server has.")
 
@@ -95,7 +95,11 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		o.gauge(servingDesc, 0)
 		return
 	}
-	o.gauge(servingDesc, 1)
+	serving := 0.0
+	if c.s.accepts.Load() {
+		serving = 1
+	}
+	o.gauge(servingDesc, serving)
 	o.gauge(epochDesc, float64(n.Epoch()))
 	o.node(n.Stats())
 }

@@ -69,7 +69,7 @@ type Server struct {
 	node    *node.Node
 	serving chan struct{} // closed once node is set
 
-	accepts atomic.Bool // clients are served, or were until a hand-over
+	accepts atomic.Bool // clients are served; changes under turn
 
 	turn       sync.Mutex    // held by a hand-over, and by what must not meet one
 	handedOver bool          // under turn
@@ -211,10 +211,17 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	var h *heirs
 	if in.guard != nil {
-		if h, err = s.awaitHeirs(ctx, in.guard); err != nil {
+		h, err = s.awaitHeirs(ctx, in.guard)
+		switch {
+		case err == nil:
+			defer h.close()
+		case in.node == nil:
 			return errors.Join(fmt.Errorf("server: hand-over: %w", err), n.Close(), in.guard.Close())
+		default: // the table that was taken over is worth more than the next hand-over
+			defer in.guard.Close()
+			s.config.Log.Error("the table cannot be handed over later: the next restart has to drain",
+				"server", s.config.Name, "handover", s.config.Handover, "reason", err)
 		}
-		defer h.close()
 	}
 	moved := s.wait(ctx, h)
 	if h != nil {

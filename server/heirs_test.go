@@ -1,0 +1,200 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// tooSlow takes the table of server i as a successor that then says nothing, until the
+// predecessor breaks off. It calls meanwhile, if not nil, while that stands still.
+func (d *dynasty) tooSlow(t *testing.T, i int, meanwhile func()) {
+	t.Helper()
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: d.socket(i), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	config := d.reigns[i].server.nodeConfig()
+	var o offer
+	if err := errors.Join(writeJSON(conn, request{config.Title()}), readJSON(conn, &o)); err != nil {
+		t.Fatal(err)
+	}
+	next, _, err := node.Restore(config, conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Node().Close(); err != nil {
+		t.Error(err)
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	if err := wait(conn); err != nil {
+		t.Error(err)
+	}
+}
+
+// serving is what the metrics say.
+func serving(t *testing.T, s *Server) float64 {
+	t.Helper()
+	r := prometheus.NewRegistry()
+	r.MustRegister(collector{s})
+	all, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if m.GetName() == "poundlock_serving" {
+			return m.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("no metric poundlock_serving")
+	return 0
+}
+
+// A successor that is too slow, and comes again at once, costs nobody a session: each
+// attempt may take a quarter of the lease, and clients come back between two of them.
+func TestSlowSuccessor(t *testing.T) {
+	d := newDynasty(t, func(c *Config) { c.Lease = 4 * time.Second })
+	cl := d.dial(t)
+	g, err := cl.Mutex("held").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := d.sessions()
+	end := time.Now().Add(5 * time.Second) // longer than the lease
+	for time.Now().Before(end) {
+		d.tooSlow(t, 0, nil)
+		time.Sleep(retryPause)
+	}
+	eventually(t, "the clients are back", func() bool { return d.reigns[0].server.node.Away() == 0 })
+	if now := d.sessions(); now != sessions {
+		t.Errorf("hand-overs that failed cost sessions: %s, and now %s", sessions, now)
+	}
+	if err := context.Cause(g.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// After a hand-over that failed another process may have the address: the server says
+// that it does not serve, hears everything that it is told, and serves when it can.
+func TestAddressTaken(t *testing.T) {
+	d := newDynasty(t, func(c *Config) { c.Lease = time.Second })
+	s := d.reigns[0].server
+	if got := serving(t, s); got != 1 {
+		t.Errorf("poundlock_serving is %v before", got)
+	}
+	path, _ := transport.Unix(d.table[0].Addr)
+	var other *os.File
+	d.tooSlow(t, 0, func() {
+		var err error
+		if other, err = tryLock(path + ".lock"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	defer other.Close()
+	eventually(t, "it cannot listen", func() bool { return strings.Contains(d.log.String(), "cannot serve again") })
+	if got := serving(t, s); got != 0 {
+		t.Errorf("poundlock_serving is %v while the address is taken", got)
+	}
+	ended := make(chan error)
+	go func() { ended <- s.SetTable(0, d.table) }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("the slot table cannot be set")
+	}
+	other.Close()
+	eventually(t, "it serves again", func() bool { return serving(t, s) == 1 })
+	use(t, d.dial(t), "a")
+
+	d.tooSlow(t, 0, func() {
+		var err error
+		if other, err = tryLock(path + ".lock"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	defer other.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	go func() { s.Drain(ctx); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second):
+		t.Fatal("it does not drain")
+	}
+	d.reigns[0].stop()
+	select {
+	case <-d.reigns[0].ended:
+	case <-time.After(5 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
+// A server that sits out does not serve.
+func TestServingWhileMute(t *testing.T) {
+	d := newDynasty(t, func(c *Config) { c.SitOut = 300 * time.Millisecond })
+	if d.reigns[0].server.Addr() == nil && serving(t, d.reigns[0].server) != 0 {
+		t.Error("poundlock_serving is 1 while the server sits out")
+	}
+	eventually(t, "it serves", func() bool { return serving(t, d.reigns[0].server) == 1 })
+}
+
+// A table that was taken over is served, also where no later hand-over is possible.
+func TestNoPlaceForHeirs(t *testing.T) {
+	d := newDynasty(t, nil)
+	cl := d.dial(t)
+	g, err := cl.Mutex("held").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := d.sessions()
+	link := filepath.Join(d.dir, "link") // leads to the predecessor, and is no socket
+	for _, suffix := range []string{"", ".lock"} {
+		if err := os.Symlink(d.socket(0)+suffix, link+suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.changes = func(c *Config) {
+		if c.Name == d.table[0].Name {
+			c.Handover = "unix:" + link
+		}
+	}
+	d.handOver(0)
+	eventually(t, "it says so", func() bool {
+		return strings.Contains(d.log.String(), "the table cannot be handed over later")
+	})
+	eventually(t, "its clients are back", func() bool { return d.reigns[0].server.node.Away() == 0 })
+	if now := d.sessions(); now != sessions {
+		t.Errorf("sessions were %s, and are %s", sessions, now)
+	}
+	if err := errors.Join(context.Cause(g.Context()), g.Unlock()); err != nil {
+		t.Error(err)
+	}
+	if err := d.end(0); err != nil {
+		t.Error(err)
+	}
+	if guard, err := tryLock(link + ".lock"); err != nil {
+		t.Errorf("the lock of the hand-over is not given up: %v", err)
+	} else {
+		guard.Close()
+	}
+	if err := os.Remove(d.socket(0)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}

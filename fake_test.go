@@ -207,6 +207,24 @@ func (f *fakeNode) setAlive(k int) {
 	f.alive = k
 }
 
+// down makes the servers silent, and up makes them answer again.
+func (f *fakeNode) down() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alive, f.hold = 1, true
+}
+
+func (f *fakeNode) up() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alive, f.hold = 4, false
+	for name := range f.users {
+		if !f.inside[name] {
+			f.grant(name)
+		}
+	}
+}
+
 func (f *fakeNode) PeerStats() []node.PeerStats {
 	return []node.PeerStats{{Name: "s0", Connected: true, LastRoundTrip: time.Millisecond}}
 }

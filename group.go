@@ -121,30 +121,29 @@ func noQuorum(over error, errs []error) error {
 }
 
 // Healthy returns nil while a quorum of the servers is reachable, of every group where
-// there are several, and otherwise ErrNoQuorum with what each server said. It does not
-// wait.
-func (c *Client) Healthy() error {
-	if errs := c.failing(); len(errs) > 0 {
-		return noQuorum(nil, errs)
-	}
-	return nil
-}
+// there are several, and otherwise ErrNoQuorum with what each server said, or ErrClosed.
+// It does not wait: a server that has fallen silent counts until the lease has run out
+// that it gave this client, which is Config.Lease at most.
+func (c *Client) Healthy() error { return c.lacks(1) }
 
-// Available is Healthy while a quorum of any group is reachable: then there are locks
-// that can be had.
-func (c *Client) Available() error {
-	if errs := c.failing(); len(errs) == len(c.groups) {
-		return noQuorum(nil, errs)
-	}
-	return nil
-}
+// Available is Healthy, but enough is a quorum of any group: then there are locks that
+// can be had.
+func (c *Client) Available() error { return c.lacks(len(c.groups)) }
 
-// failing is what stands in the way at each group without a quorum.
-func (c *Client) failing() (errs []error) {
+// lacks is what stands in the way at each group without a quorum if there are k of
+// them, else nil.
+func (c *Client) lacks(k int) error {
+	var errs []error
 	for _, g := range c.groups {
 		if err := g.failing(); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	return errs
+	switch {
+	case c.closed():
+		return ErrClosed
+	case len(errs) < k:
+		return nil
+	}
+	return noQuorum(nil, errs)
 }

@@ -178,24 +178,6 @@ func TestTryAcquire(t *testing.T) {
 	})
 }
 
-// down makes the servers silent, and up makes them answer again.
-func (f *fakeNode) down() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.alive, f.hold = 1, true
-}
-
-func (f *fakeNode) up() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.alive, f.hold = 4, false
-	for name := range f.users {
-		if !f.inside[name] {
-			f.grant(name)
-		}
-	}
-}
-
 // halves is a semaphore of six permits whose locks belong to two groups of servers,
 // the first to the group that is down; the other group has k of them.
 func halves(t *testing.T) (c *Client, s *Semaphore, up, down *fakeNode, k int) {

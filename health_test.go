@@ -1,0 +1,47 @@
+package poundlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestHealthInGroups: Healthy wants every group, Available any, and neither waits.
+func TestHealthInGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, up, down, _ := halves(t)
+		begin := time.Now()
+		err := c.Healthy()
+		wantIs(t, err, ErrNoQuorum)
+		if text := fmt.Sprint(err); !strings.Contains(text, "group b: ") || strings.Contains(text, "group a: ") {
+			t.Errorf("%v: want what group b says", err)
+		}
+		if err := c.Available(); err != nil {
+			t.Error(err)
+		}
+		up.down()
+		for _, err := range []error{c.Healthy(), c.Available()} {
+			wantIs(t, err, ErrNoQuorum)
+			if text := fmt.Sprint(err); !strings.Contains(text, "group b: ") || !strings.Contains(text, "group a: ") {
+				t.Errorf("%v: want what both groups say", err)
+			}
+		}
+		up.up()
+		down.up()
+		if err := errors.Join(c.Healthy(), c.Available()); err != nil {
+			t.Error(err)
+		}
+		c.Close()
+		for _, err := range []error{c.Healthy(), c.Available()} {
+			if wantIs(t, err, ErrClosed); errors.Is(err, ErrNoQuorum) {
+				t.Errorf("%v: no server is to blame", err)
+			}
+		}
+		if d := time.Since(begin); d != 0 {
+			t.Errorf("it took %v", d)
+		}
+	})
+}

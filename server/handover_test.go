@@ -53,8 +53,12 @@ func newDynasty(t *testing.T, changes func(*Config)) *dynasty {
 			t.Logf("the servers' log:\n%s", &d.log)
 		}
 	})
-	for _, r := range d.reigns {
+	for i, r := range d.reigns {
 		<-r.server.serving
+		eventually(t, "it awaits successors", func() bool {
+			info, err := os.Stat(d.socket(i))
+			return err == nil && info.Mode().Perm() == 0o600
+		})
 	}
 	return d
 }

@@ -225,8 +225,8 @@ func (c *conn) fill(frame []byte, beat bool) ([]byte, error) {
 		b = append(b, c.out[0]...)
 		c.out = slices.Delete(c.out, 0, 1)
 	}
-	ack, last, why := c.ack, c.last, c.lastWhy
-	if len(b) > empty && c.unacked > 0 {
+	ack, owed, last, why := c.ack, c.unacked, c.last, c.lastWhy
+	if len(b) > empty && owed > 0 {
 		ack = true // it costs nothing now
 	}
 	c.mu.Unlock()
@@ -242,9 +242,7 @@ func (c *conn) fill(frame []byte, beat bool) ([]byte, error) {
 	}
 	c.s.mu.Unlock()
 	if ack {
-		c.mu.Lock()
-		c.ack, c.unacked = false, 0
-		c.mu.Unlock()
+		c.paidAck(owed)
 	}
 	b = append(b, last...)
 	if len(b) == empty {
@@ -369,6 +367,18 @@ func (c *conn) oweAck(received int) {
 		c.kick()
 	case first:
 		c.ack = true
+		c.acker.Reset(ackDelay)
+	}
+}
+
+// paidAck notes the acknowledgement of what was owed before it was made. The reader may
+// have received more since, which is still owed.
+func (c *conn) paidAck(owed int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unacked -= owed
+	c.ack = c.unacked > 0
+	if c.ack && c.why == nil {
 		c.acker.Reset(ackDelay)
 	}
 }

@@ -1,0 +1,32 @@
+package node
+
+import (
+	"testing"
+	"time"
+)
+
+// What arrives while an acknowledgement is being made is still to be acknowledged.
+func TestLateDebt(t *testing.T) {
+	c := newConn(nil, nil, nil, false, time.Second)
+	defer c.acker.Stop()
+	owes := func() (received int, soon bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.unacked, c.ack
+	}
+	c.oweAck(2)
+	c.oweAck(3) // after two were counted
+	c.acker.Stop()
+	c.paidAck(2)
+	if received, soon := owes(); received != 3 || !soon {
+		t.Fatalf("%d messages are to be acknowledged, soon: %v; want 3", received, soon)
+	}
+	<-c.wake // the writer is called, though nothing more arrives
+	c.paidAck(3)
+	if received, soon := owes(); received != 0 || soon {
+		t.Errorf("%d messages are to be acknowledged, soon: %v; want none", received, soon)
+	}
+	if c.acker.Stop() {
+		t.Error("the writer would be called for nothing")
+	}
+}

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -37,18 +39,61 @@ func (s *shard) unserved(i *instance, e *event) string {
 }
 
 // refuseName tells a client that this member does not serve a lock. The session and
-// its other locks go on. A client drops what a member should not have sent.
+// its other locks go on. What asks for nothing, such as the release that follows, is not
+// refused: the next Try would take that for its own. A client drops what a member should
+// not have sent.
 func (s *shard) refuseName(e *event, why string) {
-	if !s.n.isMember(s.n.c.ID) {
+	if !s.n.isMember(s.n.c.ID) || !s.asks(e) {
 		return
 	}
 	s.n.complain("refused a name", "peer", s.n.name(e.sess.id), "reason", why)
 	s.push(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why))
 }
 
-// refused makes a user that tries give up because a member does not serve its lock.
-// One that is inside, or has left, is not concerned: enough others served it. The name
-// may be tried again at once, and a refusal that is still under way then counts again.
+// asks reports whether a message is more than nothing to a process that knows nothing:
+// it leaves something behind, or is answered.
+func (s *shard) asks(e *event) bool {
+	if s.n.c.Hosts[e.kind] == nil {
+		return true
+	}
+	p, fresh := s.trial(e.kind)
+	if p == nil {
+		return true
+	}
+	var answer noticed
+	in := protocol.Input{Kind: protocol.Receive, From: e.sess.id, Now: s.n.clock.now()}
+	if err := p.Step(in, e.msg, &answer); err != nil {
+		return true
+	}
+	state, err := p.AppendState(nil)
+	return err != nil || bool(answer) || !bytes.Equal(state, fresh)
+}
+
+// noticed is a Sink that only notices that there is an effect.
+type noticed bool
+
+func (*noticed) Received(int)                       {}
+func (n *noticed) Effect(protocol.Act, int, []byte) { *n = true }
+
+// refusals are the members that refuse the name of one instance to its user. They are
+// as good as away to it, so that others may let the user in.
+type refusals struct {
+	by   []protocol.ID
+	over bool // the user has left
+}
+
+func (r *refusals) remove(id protocol.ID) bool {
+	k := slices.Index(r.by, id)
+	if k >= 0 {
+		r.by = slices.Delete(r.by, k, k+1)
+	}
+	return k >= 0
+}
+
+// refused takes a member that does not serve a lock for away, and makes a user that
+// tries give up when too few others are left. One that is inside, or has left, is not
+// concerned: enough others served it. The name may be tried again at once, and a refusal
+// that is still under way then counts again.
 func (s *shard) refused(e *event) {
 	name := string(e.name)
 	u := s.user(name)
@@ -56,6 +101,9 @@ func (s *shard) refused(e *event) {
 		return
 	}
 	why := s.n.name(e.sess.id) + ": " + string(e.msg[:min(len(e.msg), transport.MaxName)])
+	if s.bears(name, u.kind, e.sess) {
+		return
+	}
 	if s.cancels(u.kind) {
 		u.refusal = why
 		s.stepUser(name, protocol.Input{Kind: protocol.Cancel})
@@ -63,6 +111,56 @@ func (s *shard) refused(e *event) {
 	}
 	if i := s.instances.Get(name); i != nil { // it can never leave
 		s.fail(i, why)
+	}
+}
+
+// bears notes one more member that refuses a name, and reports whether the others may
+// still let the user in.
+func (s *shard) bears(name string, k Kind, from *session) bool {
+	i, info := s.instances.Get(name), s.n.c.Hosts[k].Info()
+	if i == nil || info.Quorum == "" || !s.restores(from) {
+		return false
+	}
+	r := s.refusals[i]
+	if r == nil {
+		r = &refusals{}
+	}
+	if slices.Contains(r.by, from.id) {
+		return true
+	}
+	if len(r.by) >= s.n.c.System.N-int(info.Option(s.system(k), info.Quorum)) {
+		return false
+	}
+	r.by = append(r.by, from.id)
+	s.refusals[i] = r
+	s.step(i, protocol.Input{Kind: protocol.Suspect, From: from.id}, nil, nil)
+	return true
+}
+
+// served takes back that a member refuses the name of an instance: a message came from
+// there.
+func (s *shard) served(i *instance, by protocol.ID) {
+	if r := s.refusals[i]; r != nil && r.remove(by) {
+		s.trust(i, by)
+	}
+}
+
+// trust takes back that a member was away to an instance.
+func (s *shard) trust(i *instance, id protocol.ID) {
+	if s.live[id] != 0 && !i.removed {
+		s.stepKeep(i, protocol.Input{Kind: protocol.Restore, From: id, Arg: s.live[id]}, nil, nil)
+	}
+}
+
+// pardon forgets who refused an instance when its user has left.
+func (s *shard) pardon(i *instance) {
+	r := s.refusals[i]
+	if r == nil || !r.over {
+		return
+	}
+	delete(s.refusals, i)
+	for _, id := range r.by {
+		s.trust(i, id)
 	}
 }
 

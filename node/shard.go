@@ -110,6 +110,7 @@ type shard struct {
 	dirty     []*session // to be kicked
 	draining  bool
 	counted   map[string]map[protocol.ID]uint64 // see supports
+	refusals  map[*instance]*refusals           // at clients: those that members refuse
 	fresh     map[Kind][]byte                   // the states of instances just made, as far as they are known
 	state     []byte                            // scratch
 	tally     tally
@@ -136,6 +137,7 @@ func newShard(n *Node) *shard {
 		live:     make([]uint64, n.c.System.N),
 		measured: map[Kind]measured{},
 		counted:  map[string]map[protocol.ID]uint64{},
+		refusals: map[*instance]*refusals{},
 		random:   rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 		done:     make(chan struct{}),
 		wake:     make(chan struct{}, 1),
@@ -331,6 +333,9 @@ func (s *shard) message(e *event) {
 		s.dropIfIdle(i)
 		return
 	}
+	if s.served(i, e.sess.id); i.removed {
+		return
+	}
 	s.step(i, protocol.Input{Kind: protocol.Receive, From: e.sess.id}, e.msg, e.sess)
 }
 
@@ -349,6 +354,9 @@ func (s *shard) open(sess *session) {
 	sess.mu.Unlock()
 	s.live[sess.id] = incarnation
 	clear(s.fresh)
+	for _, r := range s.refusals {
+		r.remove(sess.id)
+	}
 	s.stepAll(protocol.Input{Kind: protocol.Restore, From: sess.id, Arg: incarnation})
 }
 
@@ -471,6 +479,7 @@ func (s *shard) begin(kind Kind, feed func(protocol.Input) error) error {
 // idle.
 func (s *shard) step(i *instance, in protocol.Input, msg []byte, from *session) {
 	s.stepKeep(i, in, msg, from)
+	s.pardon(i)
 	s.dropIfIdle(i)
 }
 
@@ -542,6 +551,7 @@ func (s *shard) tell(name string, callback func()) (ok bool) {
 // remove forgets an instance.
 func (s *shard) remove(i *instance) {
 	s.instances.Delete(i.name)
+	delete(s.refusals, i)
 	s.n.instances.Add(-1)
 	s.owned(i, 0, 0)
 	s.noteWaiting(i, 0)
@@ -579,17 +589,25 @@ func (s *shard) dropIfIdle(i *instance) {
 
 // makeFresh computes the state of an instance made now; nil if there is none.
 func (s *shard) makeFresh(kind Kind) []byte {
-	p := s.n.c.Hosts[kind].New(s.n.c.ID, s.system(kind))
+	_, fresh := s.trial(kind)
+	if fresh != nil {
+		s.fresh[kind] = fresh
+	}
+	return fresh
+}
+
+// trial makes a process as create does, for no lock, and its state; nil if that fails.
+func (s *shard) trial(kind Kind) (p Instance, fresh []byte) {
+	p = s.n.c.Hosts[kind].New(s.n.c.ID, s.system(kind))
 	err := s.begin(kind, func(in protocol.Input) error {
 		in.Now = s.n.clock.now()
 		return p.Step(in, nil, nowhere{})
 	})
 	fresh, stateErr := p.AppendState([]byte{})
 	if err != nil || stateErr != nil {
-		return nil
+		return nil, nil
 	}
-	s.fresh[kind] = fresh
-	return fresh
+	return p, fresh
 }
 
 type nowhere struct{}
@@ -693,6 +711,9 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 		i.inside = false
 		if u := s.user(i.name); u != nil {
 			s.leave(i.name)
+			if r := s.refusals[i]; r != nil {
+				r.over = true
+			}
 			s.tell(i.name, func() { u.Rem(cmp.Or(u.refusal, a.Reason)) }) // it has left, whatever it does
 		}
 	case protocol.SetTimer:

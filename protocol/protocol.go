@@ -347,6 +347,7 @@ type Info struct {
 	Messages  []Message
 	Options   []Option
 	Delay     string // the option that is the message delay in ns, which a driver may measure; "": none
+	Quorum    string // the option that is how many members a user needs; "": it may need all
 	Claims    []Claim
 }
 

@@ -139,6 +139,7 @@ var info = protocol.Info{
 	Messages:  messages,
 	Options:   options,
 	Delay:     "delay",
+	Quorum:    "quorum",
 	Claims:    claims(4.5, 2.2),
 }
 

@@ -91,3 +91,22 @@ func TestClocksFarOff(t *testing.T) {
 		})
 	}
 }
+
+// The first lock of servers that have just started waits until their floor is reached,
+// four clock bounds. That is more than anything else takes, when the bound is wide.
+func TestFirstLockWithWideClockBound(t *testing.T) {
+	host := node.HostOf(sigma.Algorithm)
+	wide := func(c *node.Config) {
+		eps := int64(250 * time.Millisecond)
+		c.System = protocol.Config{N: 4, Options: map[string]int64{"fence": sigma.FenceOn, "eps": eps}}
+	}
+	_, peers := clusterAt(t, 4, false, host, wide)
+	c := clients(t, 1, peers, host, wide)[0]
+	u := newProbe()
+	must(t, c.Try(node.Mutex, "a", u, false))
+	select {
+	case <-u.crit:
+	case why := <-u.rem:
+		t.Errorf("refused: %s", why)
+	}
+}

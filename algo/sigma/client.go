@@ -41,11 +41,12 @@ type Client struct {
 	m       int
 	delay   int64
 	fence   int64
+	eps     int64
 	refresh int64 // 0: not
 
 	section protocol.Section
 	time    uint64 // the timestamp of the current request, 0 in the remainder
-	last    uint64 // no timestamp or token so far was larger; 0 once the clock is past it
+	last    uint64 // no timestamp or grant's token was larger; 0 once the clock is past it
 
 	// By server. incs is the incarnation that we trust, 0 while we have no lease
 	// there. given is the last support of this epoch that we gave back; it never
@@ -73,6 +74,7 @@ func newClient(id protocol.ID, c protocol.Config) *Client {
 		m:        int(info.Option(c, "quorum")),
 		delay:    info.Option(c, "delay"),
 		fence:    info.Option(c, "fence"),
+		eps:      info.Option(c, "eps"),
 		refresh:  info.Option(c, "refresh"),
 		incs:     make([]uint64, c.N),
 		given:    make([]uint64, c.N),
@@ -353,7 +355,7 @@ func (c *Client) ejectIfWeak(out *protocol.Out[Message]) {
 // onRefused: server j does not record our token, or finds our timestamp too far
 // from its clock.
 func (c *Client) onRefused(j int, clock uint64, now int64, out *protocol.Out[Message]) {
-	if c.token != 0 {
+	if c.asked[j] {
 		c.again(now, out)
 		return
 	}
@@ -427,8 +429,9 @@ func (c *Client) win(now int64, out *protocol.Out[Message]) {
 		}
 		if wait := int64(c.token) - now; now > 0 && wait > 0 {
 			// A clock that is far behind must not keep everybody waiting for it: the
-			// servers compare the token with theirs.
-			out.SetTimer(tokenTimer, min(wait, safetyDelay*c.delay), 0)
+			// servers compare the token with theirs. One within the bound is at most
+			// 2 eps behind a server's, whose floor is 4 eps ahead of that.
+			out.SetTimer(tokenTimer, min(wait, max(safetyDelay*c.delay, 6*c.eps)), 0)
 		} else {
 			c.record(out)
 		}
@@ -453,7 +456,6 @@ func (c *Client) choose() uint64 {
 
 // record asks the chosen supporters to record the token.
 func (c *Client) record(out *protocol.Out[Message]) {
-	c.last = max(c.last, c.token)
 	for j, asked := range c.asked {
 		if asked {
 			out.Send(protocol.ID(j), Message{Kind: SetToken, Time: c.time, Serial: c.resp[j].serial, Token: c.token})
@@ -463,6 +465,7 @@ func (c *Client) record(out *protocol.Out[Message]) {
 
 func (c *Client) enterIfRecorded(out *protocol.Out[Message]) {
 	if countTrue(c.recorded) >= c.m {
+		c.last = max(c.last, c.token)
 		c.enter(c.token, out)
 	}
 }

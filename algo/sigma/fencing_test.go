@@ -97,6 +97,58 @@ var fencing = []story{
 		w.inside(c)
 		want(w.token[c] > floor+1, "token %d after %d", w.token[c], floor+1)
 	}},
+	{"slow path: the first lock of fresh servers comes whatever the bound of clocks is", func() {
+		for _, eps := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 199 * time.Millisecond,
+			201 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second} {
+			for _, fast := range []int64{-1, 0, 1} { // who is eps ahead: the servers, nobody, the client
+				w := newWorld(Algorithm, 4, 1, withClock, option("delay", hop), option("fence", FenceOn),
+					option("eps", int64(eps)), func(w *world) {
+						w.skew[s1], w.skew[s2], w.skew[s3], w.skew[s4] = -fast*int64(eps), 0, -fast*int64(eps), 0
+						w.skew[w.client(1)] = fast * int64(eps)
+					})
+				c := w.client(1)
+				w.try(c)
+				first := w.procs[c].(*Client).time
+				w.run(6*eps + 5*time.Duration(hop))
+				want(w.users[c] == protocol.InCrit, "eps %v, client %+d: %v, %q", eps, fast, w.users[c], w.reason[c])
+				want(w.procs[c].(*Client).time == first, "eps %v, client %+d: refused in between", eps, fast)
+			}
+		}
+	}},
+	{"slow path: a clock that is far behind is not waited for", func() {
+		for _, eps := range []time.Duration{time.Millisecond, time.Second} {
+			w := newWorld(Algorithm, 4, 1, withClock, option("delay", hop), option("fence", FenceOn), option("eps", int64(eps)))
+			c := w.client(1)
+			w.skew[c] = -int64(30 * time.Minute)
+			w.try(c)
+			w.run(max(safetyDelay*time.Duration(hop), 6*eps) + 5*time.Duration(hop))
+			want(w.users[c] == protocol.InCrit, "eps %v: %v, %q", eps, w.users[c], w.reason[c])
+		}
+	}},
+	{"slow path: a token that was refused does not count as one that the client had", func() {
+		w, c := slow()
+		w.ask(c, s4)
+		first := w.procs[c].(*Client).time
+		w.timeout(c, tokenTimer) // much too early: it is refused
+		for _, j := range []protocol.ID{s2, s3, s4} {
+			w.deliver(c, j, SetToken)
+		}
+		w.deliver(s2, c, Refused)
+		got := w.procs[c].(*Client).time
+		want(got == first+1, "asks again with %d, want the time after %d", got, first)
+		w.run(time.Duration(10 * fenceEps))
+		w.inside(c)
+	}},
+	{"slow path: a late refusal by a server that is not asked is nothing to it", func() {
+		w, c := slow()
+		w.ask(c, s4)
+		token := w.procs[c].(*Client).token
+		want(token != 0 && !w.procs[c].(*Client).asked[s1], "asks s1 to record %d", token)
+		w.receive(s1, c, Message{Kind: Refused, Time: w.procs[c].(*Client).time, Token: uint64(w.now)})
+		want(w.procs[c].(*Client).token == token, "begins anew")
+		w.run(time.Duration(10 * fenceEps))
+		w.inside(c)
+	}},
 	{"slow path: a fourth support that knows less makes it needless", func() {
 		w := fenced(1)
 		c := w.client(1)
@@ -210,7 +262,7 @@ var fencing = []story{
 			w.wantFlying(c, set, set, set, "REQUEST(1)")
 			w.settle()
 			w.inside(c)
-			want(w.token[c] == 2, "token %d", w.token[c])
+			want(w.token[c] == 2 && w.procs[c].(*Client).time == 1, "token %d, after a refusal", w.token[c])
 		}
 	}},
 	{"slow path: what the last epoch asked for and got recorded is over", func() {

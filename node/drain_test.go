@@ -2,9 +2,11 @@ package node_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -68,4 +70,25 @@ func TestDrain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client that uses each name once keeps none of them while a server drains.
+func TestNamesUsedOnceWhileDraining(t *testing.T) {
+	host := node.HostOf(sigma.Algorithm)
+	servers, peers := clusterAt(t, 4, false, host, nil)
+	c := clients(t, 1, peers, host, nil)[0]
+	if held := servers[0].Drain(t.Context()); held != 0 {
+		t.Fatalf("%d locks are held", held)
+	}
+	for k := range 200 {
+		u, name := newProbe(), fmt.Sprint(k)
+		must(t, c.Try(node.Mutex, name, u, false))
+		<-u.crit
+		if k%2 == 0 { // the draining server has answered, or its answer comes too late
+			eventually(t, "three support it", func() bool { return len(supports(c, name)) == 3 })
+		}
+		c.Exit(name)
+		<-u.rem
+	}
+	eventually(t, "the client keeps nothing", func() bool { return c.Stats().Instances == 0 })
 }

@@ -51,9 +51,10 @@ type Client struct {
 	// By server. incs is the incarnation that we trust, 0 while we have no lease
 	// there. given is the last support of this epoch that we gave back; it never
 	// decreases within an epoch, which makes late YIELDs and RESPONSEs harmless.
-	incs  []uint64
-	given []uint64
-	resp  []response // zero: no answer; a support stays known inside
+	incs     []uint64
+	draining []bool // this life of it said that it supports nobody; for an epoch
+	given    []uint64
+	resp     []response // zero: no answer; a support stays known inside
 
 	once    bool   // a TryOnce
 	rounds  uint64 // of a TryOnce: splits resolved
@@ -77,6 +78,7 @@ func newClient(id protocol.ID, c protocol.Config) *Client {
 		eps:      info.Option(c, "eps"),
 		refresh:  info.Option(c, "refresh"),
 		incs:     make([]uint64, c.N),
+		draining: make([]bool, c.N),
 		given:    make([]uint64, c.N),
 		resp:     make([]response, c.N),
 		refused:  make([]bool, c.N),
@@ -127,9 +129,7 @@ func (c *Client) onMessage(ev protocol.Event[Message], out *protocol.Out[Message
 	case Recall:
 		c.onRecall(j, m, ev.Now, out)
 	case Draining:
-		if m.Inc >= c.incs[j] {
-			c.onSuspect(j, ev.Now, out) // until its next life it is as good as away
-		}
+		c.onDraining(j, m.Inc, ev.Now, out)
 	default:
 		panic("sigma: a client received " + messages[m.Kind].Name)
 	}
@@ -175,7 +175,7 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 		return // from before we lost our lease, or from a life that is over
 	}
 	c.onIncarnation(j, m.Inc, now, out)
-	if c.section == protocol.InRem || c.section == protocol.InLost {
+	if c.section == protocol.InRem || c.section == protocol.InLost || c.draining[j] {
 		return
 	}
 	r := response{request{m.Owner, m.Time}, m.Serial, m.Token}
@@ -250,11 +250,12 @@ func (c *Client) split() bool {
 }
 
 // possible reports whether a quorum may support r: the servers that say so and
-// those that have yet to answer. A server without a lease is not expected to.
+// those that have yet to answer. A server without a lease is not expected to, and
+// one that drains has.
 func (c *Client) possible(r request) bool {
 	k := 0
 	for j, s := range c.resp {
-		if s.request == r || s.request == (request{}) && c.incs[j] != 0 {
+		if s.request == r || s.request == (request{}) && c.incs[j] != 0 && !c.draining[j] {
 			k++
 		}
 	}
@@ -311,7 +312,7 @@ func (c *Client) onIncarnation(j int, inc uint64, now int64, out *protocol.Out[M
 	if c.incs[j] == inc {
 		return
 	}
-	c.incs[j] = inc
+	c.incs[j], c.draining[j] = inc, false
 	c.lose(j, now, out)
 	switch {
 	case c.section == protocol.InTry:
@@ -324,6 +325,17 @@ func (c *Client) onIncarnation(j int, inc uint64, now int64, out *protocol.Out[M
 // onSuspect: our lease at server j may have lapsed, so it may forget us.
 func (c *Client) onSuspect(j int, now int64, out *protocol.Out[Message]) {
 	c.incs[j] = 0
+	c.lose(j, now, out)
+}
+
+// onDraining: server j supports nobody new in its life inc, and for the rest of the
+// epoch is as good as away. In the remainder section that is nobody's business: to
+// remember it would make the state differ from the initial one until the server is back.
+func (c *Client) onDraining(j int, inc uint64, now int64, out *protocol.Out[Message]) {
+	if c.time == 0 || c.incs[j] == 0 || inc < c.incs[j] {
+		return
+	}
+	c.incs[j], c.draining[j] = inc, true
 	c.lose(j, now, out)
 }
 
@@ -392,6 +404,7 @@ func (c *Client) leave(reason string, now int64, out *protocol.Out[Message]) {
 func (c *Client) release(out *protocol.Out[Message]) {
 	out.Broadcast(Message{Kind: Release, Time: c.time})
 	c.time, c.token, c.resting = 0, 0, false
+	clear(c.draining)
 	clear(c.given)
 	clear(c.resp)
 	clear(c.refused)

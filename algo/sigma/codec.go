@@ -181,6 +181,7 @@ func (c *Client) AppendState(b []byte) []byte {
 		b = c.resp[j].append(b)
 		b = binary.AppendUvarint(b, c.resp[j].serial)
 		b = binary.AppendUvarint(b, c.resp[j].token)
+		b = protocol.AppendBool(b, c.draining[j])
 		b = protocol.AppendBool(b, c.refused[j])
 		b = protocol.AppendBool(b, c.asked[j])
 		b = protocol.AppendBool(b, c.recorded[j])
@@ -203,6 +204,7 @@ func (c *Client) LoadState(b []byte) ([]byte, error) {
 		c.incs[j] = r.Uint()
 		c.given[j] = r.Uint()
 		c.resp[j] = response{readRequest(&r), r.Uint(), r.Uint()}
+		c.draining[j] = r.Bool()
 		c.refused[j] = r.Bool()
 		c.asked[j] = r.Bool()
 		c.recorded[j] = r.Bool()

@@ -63,7 +63,8 @@
 //     it before all who wait and recalls the support, which a waiter gives back.
 //     Servers refuse old timestamps in the first REQUEST of an epoch only.
 //   - Drain. A server that is about to stop keeps its owner until that one leaves,
-//     and tells the others that it will support nobody.
+//     and tells the others that it will support nobody. A client believes it for the
+//     rest of its epoch.
 //   - Leases. A client drops a server at which its lease may have lapsed. A
 //     holder stays inside while n-m+1 of its supports are live, for then at most
 //     m-1 servers can support somebody else, and is ejected below that.
@@ -100,7 +101,7 @@
 // message, with the lines of Figure 1 in their names; where Figure 1 fails and
 // Algorithm does not, it shows both.
 //
-// TestMutantsLiteral and TestMutants break the two forms in 95 and 341 places, each
+// TestMutantsLiteral and TestMutants break the two forms in 95 and 353 places, each
 // guard and what was worth a name, against small models with CHECKs, crashes,
 // cancelled tries, lapsed leases and tokens, the stories, and simulations. Five and
 // four survive, with their arguments; TestReleaseToSupporters has one more. How

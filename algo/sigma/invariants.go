@@ -193,7 +193,7 @@ func unsettled(procs []protocol.Process[Message]) int {
 			continue
 		}
 		for j, inc := range c.incs {
-			if s, up := procs[j].(*Server); up && inc != 0 && inc != s.inc {
+			if s, up := procs[j].(*Server); up && inc != 0 && !c.draining[j] && inc != s.inc {
 				stale[j] = true
 			}
 		}

@@ -563,6 +563,57 @@ var drains = []story{
 		w.suspect(c, s4)
 		w.same(c, func() { w.receive(s4, c, Message{Kind: Draining, Inc: 2}) })
 	}},
+	{"who has left knows nothing of a server that drains, and hears it again the next time", func() {
+		w := newWorld(Algorithm, 4, 1, withClock)
+		c := w.client(1)
+		w.input(s4, protocol.Input{Kind: protocol.Drain})
+		for range 2 {
+			w.try(c)
+			w.settle()
+			w.inside(c)
+			w.exit(c)
+			w.run(time.Second)
+			w.initial(c)
+		}
+		w.receive(s4, c, Message{Kind: Draining, Inc: w.lives[s4]}) // too late
+		w.initial(c)
+		w.try(c)
+		w.ask(c, s1)
+		w.deliver(c, s4, Request)
+		w.deliver(s4, c, Draining)
+		w.cancel(c)
+		w.run(time.Second)
+		w.initial(c)
+	}},
+	{"what a draining server said before comes too late", func() {
+		w := newWorld(Algorithm, 4, 2)
+		c, other := w.client(1), w.client(2)
+		w.try(c)
+		w.receive(s4, c, Message{Kind: Draining, Inc: 1})
+		w.same(c, func() { w.receive(s4, c, Message{Kind: Response, Owner: other, Time: 1, Inc: 1}) })
+	}},
+	{"a DRAINING may be the first that is heard of a life", func() {
+		w, c := holder(withClock)
+		other := w.client(2)
+		w.try(other)
+		w.settle()
+		w.amnesia(1)
+		w.input(s1, protocol.Input{Kind: protocol.Drain})
+		for _, who := range []protocol.ID{c, other} {
+			w.receive(s1, who, Message{Kind: Draining, Inc: w.lives[s1]})
+			w.restore(who, 0)
+			want(w.flying(who, s1) == "", "%d asks the draining server: %q", who, w.flying(who, s1))
+		}
+		want(w.supported(c) == 3, "%d supports", w.supported(c))
+		w.exit(c)
+		w.settle()
+		w.inside(other)
+		w.run(time.Second)
+		w.initial(c)
+		w.restart(1)
+		w.settle()
+		want(w.supported(other) == 4, "%d supports when it is back", w.supported(other))
+	}},
 	{"TryOnce: gives up when too few servers grant anything", func() {
 		w := newWorld(Algorithm, 4, 1)
 		c := w.client(1)

@@ -32,7 +32,7 @@ It takes the clock of this machine alone, and locks named bench-1, bench-2, ..
 
 Exit status: 0; 1 when something failed, or when two clients were inside at once;
 64 when it was called wrongly; 69 when no quorum of servers can be reached; 70
-when a result cannot be written.`
+when a result cannot be written; 128 + the number of a signal that ended it.`
 
 // benchAnswer is how long a cluster that is said to run may take to answer.
 const benchAnswer = 3 * time.Second
@@ -48,6 +48,7 @@ type benchFlags struct {
 	delay    time.Duration
 	jitter   time.Duration
 	json     bool
+	given    bool // --servers, on the command line
 }
 
 // A benchResult is what poundlock bench prints. Times are of one machine's clock.
@@ -127,7 +128,14 @@ func (f *benchFlags) check(c *cobra.Command) error {
 	case f.jitter < 0 || f.jitter > time.Second:
 		return usagef("--jitter %v: want 0 to 1s", f.jitter)
 	case f.cluster.servers != "" && c.Flags().Changed("n"):
-		return usagef("--n and --servers exclude each other: the cluster has its number of servers")
+		s := &exitStatus{
+			code: exitUsage,
+			err:  errors.New("--n and --servers exclude each other: the cluster has its number of servers"),
+		}
+		if !f.given {
+			s.hint = "servers stand in the environment or the file: unset POUNDLOCK_SERVERS, or leave --config out, to start some"
+		}
+		return s
 	case f.delay+f.jitter > 0 && f.cluster.tlsName == "" && (f.cluster.tlsCA != "" || f.cluster.tlsCert != ""):
 		return &exitStatus{
 			code: exitUsage,
@@ -139,14 +147,25 @@ func (f *benchFlags) check(c *cobra.Command) error {
 }
 
 func (f *benchFlags) run(c *cobra.Command) error {
+	f.given = c.Flags().Changed("servers")
 	if err := f.cluster.fill(c); err != nil {
 		return err
 	}
 	if err := f.check(c); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx := listen(c.Context(), signals)
+	err := f.bench(ctx, c)
+	if s := ctx.stop(); s != 0 && err != nil {
+		return &exitStatus{code: 128 + int(s)}
+	}
+	return err
+}
+
+// bench measures until ctx ends.
+func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 	var servers *bench.Servers
 	if f.cluster.servers == "" {
 		var err error
@@ -165,7 +184,7 @@ func (f *benchFlags) run(c *cobra.Command) error {
 		client, err := poundlock.Dial(soon, config)
 		cancel()
 		if err != nil {
-			return &exitStatus{code: exitNoQuorum, err: err}
+			return explain(err)
 		}
 		client.Close()
 	}

@@ -101,6 +101,8 @@ func TestBenchServers(t *testing.T) {
 func TestBenchEnds(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM} {
 		c := program("bench --clients 2 --duration 1m")
+		var said proctest.Log
+		c.Stderr = &said
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -113,8 +115,12 @@ func TestBenchEnds(t *testing.T) {
 			}
 		}
 		c.Process.Signal(sig)
-		if err := c.Wait(); err == nil {
-			t.Errorf("%v: exit status 0", sig)
+		_ = c.Wait()
+		if code, want := c.ProcessState.ExitCode(), 128+int(sig); sig != syscall.SIGKILL && code != want {
+			t.Errorf("%v: exit status %d, want %d", sig, code, want)
+		}
+		if sig != syscall.SIGKILL && said.String() != "" {
+			t.Errorf("%v: it says %s", sig, &said)
 		}
 		for end := time.Now().Add(20 * time.Second); proctest.Running(server) || proctest.Running(client); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
@@ -126,7 +132,7 @@ func TestBenchEnds(t *testing.T) {
 
 func TestBenchServerGone(t *testing.T) {
 	_, errs, err := output(t, "bench", "--servers", "s1=127.0.0.1:1,s2=127.0.0.1:2,s3=127.0.0.1:3,s4=127.0.0.1:4")
-	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != exitNoQuorum || !strings.Contains(errs, "no quorum") {
+	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != exitNoQuorum || !strings.HasPrefix(errs, "poundlock: no quorum") || !strings.Contains(errs, "hint: are the servers up") {
 		t.Errorf("%v: %s", err, errs)
 	}
 }

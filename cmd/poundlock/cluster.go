@@ -221,7 +221,7 @@ func fillFrom(cmd *cobra.Command, known map[string]bool, values map[string]strin
 			continue
 		}
 		if err := cmd.Flags().Set(key, values[key]); err != nil {
-			return usagef("%s%s: %w", source, shown, err)
+			return usagef("%s%s: %w", source, shown, flagError(err))
 		}
 	}
 	return nil

@@ -153,17 +153,25 @@ func label() string {
 
 // explain gives an error of the client its status and a hint.
 func (f *holdFlags) explain(err error) *exitStatus {
-	s := &exitStatus{code: exitUsage, err: trimPrefix(err)}
-	if errors.Is(err, poundlock.ErrNoQuorum) {
-		s.code = exitNoQuorum
-		s.hint = cmp.Or(tlsHint(memberErrors(err)),
-			"are the servers up, and is --servers the same everywhere? See: poundlock status")
-		if f.dev {
-			s.hint = "the development cluster does not answer; its directory holds a log"
-		}
+	s := explain(err)
+	if s.code == exitNoQuorum && f.dev {
+		s.hint = "the development cluster does not answer; its directory holds a log"
 	}
 	return s
 }
+
+// explain is that of clients of any cluster.
+func explain(err error) *exitStatus {
+	s := &exitStatus{code: exitUsage, err: trimPrefix(err)}
+	if errors.Is(err, poundlock.ErrNoQuorum) {
+		s.code = exitNoQuorum
+		s.hint = cmp.Or(tlsHint(memberErrors(err)), serversHint+" See: poundlock status")
+	}
+	return s
+}
+
+// serversHint is what to look at when servers do not answer.
+const serversHint = "are the servers up, and is --servers the same everywhere?"
 
 // memberErrors are why each of the servers cannot be reached, where err says so.
 func memberErrors(err error) (errs []error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/transport"
 )
 
 const locksLong = `Locks lists the locks that somebody holds or waits for, by name: all, or those whose
@@ -59,6 +60,11 @@ func locksCommand() *cobra.Command {
 func (f *locksFlags) run(cmd *cobra.Command, prefix string) error {
 	if f.limit < 0 || f.limit == 0 && cmd.Flags().Changed("limit") {
 		return usagef("--limit %d: want 1 or more", f.limit)
+	}
+	if prefix != "" {
+		if err := transport.CheckName(prefix); err != nil { // no lock's name begins so
+			return &exitStatus{code: exitUsage, err: err}
+		}
 	}
 	o, err := f.observe(cmd)
 	if err != nil {
@@ -108,13 +114,15 @@ func newLister(out io.Writer, asJSON bool, s *clusterStatus) *lister {
 		return l
 	}
 	l.table = tabwriter.NewWriter(l.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(l.table, s.grouped("GROUP")+"LOCK\tKIND\tHOLDER\tSUPPORT\tBUDGET\tAGE\tWAITERS")
 	return l
 }
 
 func (l *lister) add(x lockStatus) error {
 	if l.json != nil {
 		return l.json.Encode(x)
+	}
+	if l.lines == 0 {
+		fmt.Fprintln(l.table, l.cluster.grouped("GROUP")+"LOCK\tKIND\tHOLDER\tSUPPORT\tBUDGET\tAGE\tWAITERS")
 	}
 	fmt.Fprintf(l.table, "%s\t%d\n", l.cluster.columns(&x), x.Waiting)
 	if l.lines++; l.lines%alignedLines == 0 {

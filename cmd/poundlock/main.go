@@ -68,7 +68,7 @@ func rootCommand() *cobra.Command {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.Flags().Bool("version", false, "print which version this is") // cobra's own has a shorthand
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &exitStatus{code: exitUsage, err: err}
+		return &exitStatus{code: exitUsage, err: flagError(err)}
 	})
 	root.AddCommand(
 		algorithmsCommand(),

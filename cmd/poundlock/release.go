@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -110,6 +112,8 @@ func (f *releaseFlags) find(ctx context.Context, o *observer, name string) (wait
 		s.err = fmt.Errorf("nobody holds lock %q", name)
 		if len(l.Waiters) > 0 {
 			s.hint = "clients wait for it: --holder ID names one of them"
+		} else if permits(ctx, o, name) {
+			s.hint = fmt.Sprintf("the permits of a semaphore are locks of their own: poundlock locks '%s#' lists them", printable(name))
 		}
 	case len(found) == 0:
 		s.err = fmt.Errorf("%q neither holds lock %q nor waits for it", f.holder, name)
@@ -121,6 +125,16 @@ func (f *releaseFlags) find(ctx context.Context, o *observer, name string) (wait
 		return found[0], nil
 	}
 	return waiterStatus{}, s
+}
+
+// permits reports whether there are locks that may be the permits of a semaphore.
+func permits(ctx context.Context, o *observer, name string) (found bool) {
+	query := server.LockQuery{Prefix: name + "#", Few: 1}
+	o.Locks(ctx, o.Sessions(ctx), query, func([]*server.Lock) bool {
+		found = true
+		return false
+	})
+	return found
 }
 
 // one is the state of one lock, by those servers that serve it.
@@ -137,7 +151,14 @@ func one(ctx context.Context, o *observer, name string) (lockStatus, error) {
 	groups := slots.Split(table)
 	group := groups[groups.Of(name)].Name
 	if g := s.groups[group]; g.Reachable < g.Quorum {
-		return lockStatus{}, s.unreachable(answers)
+		status := new(exitStatus)
+		errors.As(s.unreachable(answers), &status)
+		for _, x := range s.Servers {
+			if x.Error != "" {
+				status.err = fmt.Errorf("%w; %s: %s", status.err, x.Name, printable(x.Error))
+			}
+		}
+		return lockStatus{}, status
 	}
 	for _, l := range locks {
 		if l.Group == group {

@@ -54,7 +54,7 @@ func (s *tableSource) read() (epoch uint64, table []node.Peer, err error) {
 	epoch = f.epoch
 	if text, ok := values["epoch"]; ok && !s.fixed["epoch"] {
 		if epoch, err = strconv.ParseUint(text, 0, 64); err != nil {
-			return 0, nil, fmt.Errorf("%s: epoch: %w", f.file, err)
+			return 0, nil, fmt.Errorf("%s: epoch %q: %s", f.file, text, wanted("uint64"))
 		}
 	}
 	if table, err = slots.Parse(values["servers"]); err == nil {

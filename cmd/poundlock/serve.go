@@ -84,7 +84,7 @@ func serveCommand() *cobra.Command {
 	s.DurationVar(&c.Lease, "lease", slots.DefaultLease, "the longest lease that a client gets, 20ms to 10m")
 	s.IntVar(&c.MaxLocks, "max-locks", 1<<21, "how many locks it keeps for all clients together; new names are refused beyond")
 	s.BoolVar(&c.RequireClockSync, "require-clock-sync", false, "refuse to serve when the kernel's clock is not synchronised")
-	s.TextVar(&level, "log-level", level, "lowest `LEVEL` that is logged: debug, info, warn or error")
+	s.Var(logLevel{&level}, "log-level", "lowest `LEVEL` that is logged: debug, info, warn or error")
 	return cmd
 }
 
@@ -164,7 +164,7 @@ func serve(
 		}
 	}
 	if err != nil {
-		return &exitStatus{code: exitError, err: err}
+		return &exitStatus{code: exitError, err: err, hint: portHint(err)}
 	}
 	return nil
 }

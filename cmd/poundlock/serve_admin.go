@@ -62,7 +62,7 @@ func (f *adminFlags) listen(s *server.Server, client *poundlock.Client, c server
 			hint: "give --tls-cert, --tls-key and --tls-ca, or --insecure on a network that you trust",
 		}
 	case err != nil:
-		return nil, &exitStatus{code: exitError, err: fmt.Errorf("--admin: %w", err)}
+		return nil, &exitStatus{code: exitError, err: fmt.Errorf("--admin: %w", err), hint: portHint(err)}
 	}
 	c.Log.Info("serving metrics and health", "addr", a.Addr().String())
 	return a, nil

@@ -55,7 +55,7 @@ func (f *apiFlags) listen(ctx context.Context, client *poundlock.Client, cluster
 	}
 	l, err := api.Listen(ctx, f.addr)
 	if err != nil {
-		return nil, &exitStatus{code: exitError, err: fmt.Errorf("--api: %w", err)}
+		return nil, &exitStatus{code: exitError, err: fmt.Errorf("--api: %w", err), hint: portHint(err)}
 	}
 	service, err := api.New(api.Config{Client: client, Log: s.Log})
 	if err != nil {

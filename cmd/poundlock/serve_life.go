@@ -132,6 +132,14 @@ func runBoth(e ending, s *server.Server, a *apiServer) error {
 	return errors.Join(err, <-ended)
 }
 
+// portHint says what to do when an address is taken.
+func portHint(err error) string {
+	if inUse(err) {
+		return "another process listens there: perhaps this server, which runs already; ss -lp says who"
+	}
+	return ""
+}
+
 // inUse reports whether an address is taken: by the predecessor, until it has ended.
 func inUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EWOULDBLOCK)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -67,5 +68,5 @@ func (s *clusterStatus) unreachable(answers []server.Answer) error {
 	for _, a := range answers {
 		why = append(why, a.Err)
 	}
-	return &exitStatus{code: exitNoQuorum, hint: tlsHint(why), err: errors.Join(errs...)}
+	return &exitStatus{code: exitNoQuorum, hint: cmp.Or(tlsHint(why), serversHint), err: errors.Join(errs...)}
 }

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+
+	"github.com/spf13/pflag"
+)
+
+// flagError says what a flag wants, where a parser would say what it did with the
+// value.
+func flagError(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	f := bad.GetFlag()
+	want := wanted(f.Value.Type())
+	if _, own := f.Value.(*seconds); own || want == "" {
+		want = bad.Unwrap().Error()
+	}
+	if errors.Is(err, strconv.ErrRange) {
+		want += "; this one is out of range"
+	}
+	return fmt.Errorf("--%s %q: %s", f.Name, bad.GetValue(), want)
+}
+
+// wanted is what flags of a type want, "" where their own errors say so.
+func wanted(kind string) string {
+	switch kind {
+	case "bool":
+		return "want true or false"
+	case "int", "int64":
+		return "want a whole number"
+	case "uint64":
+		return "want a whole number of at least 0"
+	case "float64":
+		return "want a number"
+	case "duration":
+		return "want a duration such as 250ms or 1m30s"
+	}
+	return ""
+}
+
+// A logLevel is a flag.
+type logLevel struct{ *slog.Level }
+
+func (l logLevel) Set(text string) error {
+	if l.UnmarshalText([]byte(text)) != nil {
+		return errors.New("want debug, info, warn or error")
+	}
+	return nil
+}
+
+func (l logLevel) Type() string { return "level" }

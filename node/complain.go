@@ -76,7 +76,7 @@ func (n *Node) logRecord(r record) {
 
 // ordinary reports whether sessions of processes that do nothing wrong end so.
 func ordinary(why error) bool {
-	for _, e := range []error{errBye, errLapsed, errNewer, errRestarted, ErrClosed} {
+	for _, e := range []error{errBye, errLapsed, errNewer, errRestarted, errForgotten, ErrClosed} {
 		if errors.Is(why, e) {
 			return true
 		}

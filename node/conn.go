@@ -283,15 +283,15 @@ func (c *conn) read() error {
 		switch {
 		case err == nil:
 		case c.finishing():
-			// The session is over, and the writer about to say why.
+			// The session is over, and the writer about to say why, within its timeouts.
 		default:
 			// Nothing sound can follow on another connection. But what comes after the
 			// session was dropped here fits nothing, and is not the peer's fault.
 			goesOn := err == errReplaced || errors.Is(err, errOldTable) // on another connection
-			if c.n.leased(c.s.id) && !goesOn && !c.s.dead.Load() {
-				c.n.end(c.s, err, nil)
+			if !c.n.leased(c.s.id) || goesOn || c.s.dead.Load() {
+				return err
 			}
-			return err
+			c.n.end(c.s, err, fault(err))
 		}
 	}
 }
@@ -412,6 +412,10 @@ func (c *conn) refuse(r *transport.Refuse) error {
 	c.n.end(c.s, fmt.Errorf("refused: %s: %s here, %s there", r.What, r.Mine, r.Yours), r)
 	return nil // the connection ends when the peer has been told
 }
+
+// fault tells a peer what it did wrong, so that it does not take the end of the session
+// for a restart.
+func fault(err error) *transport.Refuse { return refusal(err.Error(), "", "") }
 
 func refusal(what, mine, yours string) *transport.Refuse {
 	return &transport.Refuse{Code: transport.Misfit, What: what, Mine: mine, Yours: yours}

@@ -19,16 +19,28 @@ const (
 	handshake  = 5 * time.Second // to connect and to greet
 )
 
-// dial keeps a connection with member id for as long as the node lives.
+// dial keeps a connection with member id for as long as the node lives. When it closes,
+// a session that has none gets one more attempt, for the good-bye; one in which that was
+// said must not be taken up again, because the member would not know it.
 func (n *Node) dial(id protocol.ID) {
 	var number uint64 // of the last session that this end began
 	backoff := minBackoff
 	for {
 		began := time.Now()
 		t := n.table.Load()
-		greeted, err := n.connect(t, id, &number)
-		if n.ctx.Err() != nil {
+		last, s := n.isClosing(), n.lookup(id)
+		if last && !n.owes(s) {
 			return
+		}
+		greeted, err := n.connect(t, id, &number)
+		switch {
+		case n.ctx.Err() != nil:
+			return
+		case last:
+			s.part()
+			return
+		case n.isClosing():
+			continue
 		}
 		if t.ctx.Err() == nil {
 			n.noteFailure(id, err)
@@ -41,6 +53,8 @@ func (n *Node) dial(id protocol.ID) {
 		case <-time.After(backoff/2 + rand.N(backoff/2)):
 		case <-n.table.Load().ctx.Done(): // it may be elsewhere now, or the node closes
 			backoff = minBackoff
+			continue
+		case <-n.parting:
 			continue
 		case <-n.ctx.Done():
 			return
@@ -173,7 +187,7 @@ func (n *Node) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, e
 		}
 		switch r.Code {
 		case transport.UnknownSession:
-			n.end(s, errRestarted, nil)
+			n.end(s, errForgotten, nil)
 		case transport.OldTable:
 			return w, n.adopt(r)
 		}

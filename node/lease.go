@@ -22,6 +22,7 @@ var (
 	errLapsed    = errors.New("node: the lease lapsed")
 	errBye       = errors.New("node: the peer closed the session")
 	errRestarted = errors.New("node: the peer restarted and has lost its memory")
+	errForgotten = errors.New("node: the peer does not know the session any more: it has restarted, or ended it")
 	errNewer     = errors.New("node: the peer began a new session")
 	errFailed    = errors.New("node: the process of a lock failed here")
 	errNoAnswer  = errors.New("no answer yet")

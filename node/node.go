@@ -158,6 +158,7 @@ type Node struct {
 	frozen   *Frozen // nil: the node runs
 	front    *front  // nil: nothing is accepted
 
+	parting   chan struct{} // closed when Close begins
 	done      chan struct{} // closed when Close is done
 	tables    sync.Mutex    // one table is replaced at a time; taken before mu
 	newest    atomic.Uint64 // the highest epoch that others had and this member not
@@ -203,6 +204,7 @@ func newNode(c Config) (*Node, error) {
 		sessions:    map[protocol.ID]*session{},
 		dials:       map[protocol.ID]error{},
 		changed:     make(chan struct{}),
+		parting:     make(chan struct{}),
 		done:        make(chan struct{}),
 		watch:       make(chan struct{}, 1),
 		calls:       make(chan struct{}, maxCalls),
@@ -404,6 +406,7 @@ func (n *Node) Close() error {
 		<-n.done
 		return nil
 	}
+	close(n.parting)
 	if front != nil {
 		front.listener.Close()
 	}
@@ -430,35 +433,6 @@ func (n *Node) Close() error {
 	n.mu.Unlock()
 	close(n.done)
 	return nil
-}
-
-// flush waits until the peers that are connected have received everything and
-// the good-byes are sent, for a second in all.
-func (n *Node) flush() {
-	const most, step = time.Second, time.Millisecond
-	var left []*conn
-	deadline := time.Now().Add(most)
-	for _, s := range n.list() {
-		for k := 0; s.pending() && time.Now().Before(deadline); k++ {
-			if c := s.connection(); c != nil && k%4 == 0 {
-				c.ask()
-			}
-			time.Sleep(step)
-		}
-		if c := s.connection(); c != nil && n.leased(s.id) {
-			c.finish(transport.Item{Type: transport.ByeItem}.Append(nil), ErrClosed)
-			left = append(left, c)
-		}
-	}
-	limit := time.NewTimer(time.Until(deadline) + 10*step)
-	defer limit.Stop()
-	for _, c := range left {
-		select {
-		case <-c.done:
-		case <-limit.C:
-			return
-		}
-	}
 }
 
 // list returns the sessions that are not dead, by peer.

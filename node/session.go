@@ -29,6 +29,7 @@ type session struct {
 	number      uint64     // counts the sessions of the dialing end with the other one
 	incarnation uint64     // of the peer, 0 until established
 	established bool       // the two ends have agreed
+	parted      bool       // this node closes, and will say nothing more
 	label       string     // of the peer
 	window      link.Window
 	unacked     int              // bytes of it that Node.unacked knows of

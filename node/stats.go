@@ -117,7 +117,7 @@ func causeOf(err error) Cause {
 		return CauseBye
 	case errors.Is(err, errLapsed):
 		return CauseLapsed
-	case errors.Is(err, errRestarted):
+	case errors.Is(err, errRestarted), errors.Is(err, errForgotten):
 		return CauseRestarted
 	case errors.Is(err, errNewer), errors.Is(err, errReplaced):
 		return CauseReplaced

@@ -1,0 +1,109 @@
+package node_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A client that has said good-bye to a member does not take the session up again while
+// it waits for another one: the member would not know it, and the log would say that
+// it has lost its memory.
+func TestGoodByeIsFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wire, silent cable
+		var log proctest.Log
+		c := wire.members(t, 4, node.HostOf(sigma.Algorithm), nil)
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+		c.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) {
+			conn, err := wire.dial(ctx, p)
+			if err == nil && p.Name == "s4" {
+				conn = &lossy{conn, &silent}
+			}
+			return conn, err
+		}
+		n := start(t, c)
+		must(t, n.WaitAlive(t.Context(), 4))
+		silent.set(true)
+		must(t, n.Try(node.Mutex, "a", newProbe(), false)) // which s4 does not acknowledge
+		synctest.Wait()
+		began := time.Now()
+		must(t, n.Close())
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("closed after %v: s4 was not waited for", took)
+		}
+		if text := log.String(); strings.Contains(text, "peer=s1") {
+			t.Errorf("the log has something about a member that is well:\n%s", text)
+		}
+	})
+}
+
+// A client that closes while a member hands its table over says good-bye to the
+// successor. To a member that is gone it says nothing, and does not wait either.
+func TestGoodByeToSuccessor(t *testing.T) {
+	host := node.HostOf(sigma.Algorithm)
+	f := newFleet(t, host, nil)
+	c := clients(t, 1, f.peers, host, nil)[0]
+	must(t, c.WaitAlive(t.Context(), 4))
+	frozen, err := f.nodes[0].Freeze()
+	must(t, err)
+	var table bytes.Buffer
+	_, err = frozen.Write(&table)
+	must(t, err)
+	next, _, err := node.Restore(f.configs[0], &table)
+	must(t, err)
+	time.Sleep(300 * time.Millisecond) // the client's attempts become rare
+	l, err := transport.Listen(f.peers[0].Addr)
+	must(t, err)
+	must(t, f.nodes[0].Close())
+	f.nodes[0] = next.Node()
+	must(t, next.Thaw(l))
+	must(t, c.Close())
+	end := time.Now().Add(5 * time.Second) // half a lease
+	for len(f.nodes[0].Sessions()) > 0 {
+		if time.Now().After(end) {
+			t.Fatal("the successor still has a session with the client")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Who closes does not wait for members that are gone.
+func TestGoodByeToNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wire cable
+		var gone atomic.Bool
+		c := wire.members(t, 1, node.HostOf(keeper(nil)), nil)
+		c.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) {
+			if gone.Load() {
+				return nil, errors.New("connection refused")
+			}
+			return wire.dial(ctx, p)
+		}
+		n := start(t, c)
+		must(t, n.WaitAlive(t.Context(), 1))
+		gone.Store(true)
+		wire.set(false) // breaks the connection
+		time.Sleep(2 * time.Second)
+		if len(n.Sessions()) != 1 {
+			t.Fatal("the lease is over")
+		}
+		began := time.Now()
+		must(t, n.Close())
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("it took %v to close", took)
+		}
+	})
+}

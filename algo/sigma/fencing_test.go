@@ -98,8 +98,10 @@ var fencing = []story{
 		want(w.token[c] > floor+1, "token %d after %d", w.token[c], floor+1)
 	}},
 	{"slow path: the first lock of fresh servers comes whatever the bound of clocks is", func() {
-		for _, eps := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 199 * time.Millisecond,
-			201 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second} {
+		for _, eps := range []time.Duration{
+			0, time.Millisecond, 50 * time.Millisecond, 199 * time.Millisecond,
+			201 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second,
+		} {
 			for _, fast := range []int64{-1, 0, 1} { // who is eps ahead: the servers, nobody, the client
 				w := newWorld(Algorithm, 4, 1, withClock, option("delay", hop), option("fence", FenceOn),
 					option("eps", int64(eps)), func(w *world) {
@@ -117,7 +119,8 @@ var fencing = []story{
 	}},
 	{"slow path: a clock that is far behind is not waited for", func() {
 		for _, eps := range []time.Duration{time.Millisecond, time.Second} {
-			w := newWorld(Algorithm, 4, 1, withClock, option("delay", hop), option("fence", FenceOn), option("eps", int64(eps)))
+			w := newWorld(Algorithm, 4, 1, withClock, option("delay", hop),
+				option("fence", FenceOn), option("eps", int64(eps)))
 			c := w.client(1)
 			w.skew[c] = -int64(30 * time.Minute)
 			w.try(c)

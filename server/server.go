@@ -194,7 +194,6 @@ func (s *Server) Close() error {
 // gone then.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
-	s.started = time.Now()
 	var in inheritance
 	if s.config.Handover != "" {
 		var err error
@@ -248,7 +247,7 @@ func (s *Server) begin(in inheritance) (n *node.Node, err error) {
 			s.mute = n.Boot() + s.config.SitOut
 		}
 	}
-	s.node = n
+	s.node, s.started = n, time.Now()
 	close(s.serving)
 	if s.mute == 0 {
 		if err := s.open(); err != nil {

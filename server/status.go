@@ -46,6 +46,8 @@ func (s *Server) answer(from protocol.ID, request []byte) []byte {
 		Epoch:       s.Epoch(),
 		Incarnation: hex(s.node.Incarnation()),
 		Started:     s.started,
+		UptimeMS:    time.Since(s.started).Milliseconds(),
+		LeaseMS:     s.config.Lease.Milliseconds(),
 		Draining:    s.node.Draining(),
 		Sessions:    []Session{},
 		Locks:       []Lock{},

@@ -32,6 +32,7 @@ type clusterStatus struct {
 	labels map[string]string       // of clients, by id
 	tight  string                  // the name of the lock that has the least budget
 	errors int                     // locks that some server cannot inspect
+	lack   map[string]int          // supports that some holder lacks to a quorum, by group
 	short  int                     // holders that can have more supports than they have
 }
 
@@ -49,6 +50,8 @@ type serverStatus struct {
 	Incarnation string     `json:"incarnation,omitempty"`
 	Started     *time.Time `json:"started,omitempty"`
 	UptimeMS    int64      `json:"uptime_ms,omitempty"`
+	LeaseMS     int64      `json:"lease_ms,omitempty"` // the longest one that it grants
+	Awaited     int        `json:"awaited,omitempty"`  // clients that may not have heard of its start: see await
 	Draining    bool       `json:"draining,omitempty"`
 	Sessions    int        `json:"sessions"`
 }
@@ -91,10 +94,10 @@ type waiterStatus struct {
 }
 
 // statusOf begins with what the answers say but for the locks.
-func statusOf(answers []server.Answer, now time.Time) *clusterStatus {
+func statusOf(answers []server.Answer) *clusterStatus {
 	s := &clusterStatus{
 		Servers: []serverStatus{}, Clients: []clientStatus{}, Locks: []lockStatus{},
-		groups: groupsOf(answers), labels: map[string]string{},
+		groups: groupsOf(answers), labels: map[string]string{}, lack: map[string]int{},
 	}
 	clients := map[string]*clientStatus{}
 	for _, a := range answers {
@@ -102,7 +105,7 @@ func statusOf(answers []server.Answer, now time.Time) *clusterStatus {
 		if a.Err == nil {
 			x.Reachable, x.Incarnation, x.Started = true, a.Status.Incarnation, &a.Status.Started
 			x.Epoch, x.Draining = a.Status.Epoch, a.Status.Draining
-			x.UptimeMS = max(0, now.Sub(a.Status.Started).Milliseconds())
+			x.UptimeMS, x.LeaseMS = a.Status.UptimeMS, a.Status.LeaseMS
 			x.Sessions = len(a.Status.Sessions)
 		}
 		s.Servers = append(s.Servers, x)
@@ -137,6 +140,7 @@ func (s *clusterStatus) add(same []*server.Lock) []lockStatus {
 			if h.LossBudget < s.LossBudget {
 				s.LossBudget, s.tight = h.LossBudget, l.Name
 			}
+			s.lack[of.group] = max(s.lack[of.group], s.groups[of.group].Quorum-h.SupportsLive)
 		}
 		if len(l.Errors) > 0 {
 			s.errors++
@@ -246,12 +250,14 @@ func (s *clusterStatus) conclude(answers []server.Answer) {
 		}
 	}
 	s.groups = groupsOf(answers)
-	small := false
+	s.await(answers)
+	small, unsettled := false, ""
 	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
 		g := *s.groups[name]
 		s.Quorum += g.Quorum
 		s.Reachable += g.Reachable
 		small = small || g.Servers-1 < g.Quorum
+		unsettled = cmp.Or(unsettled, s.unsettled(&g))
 		// A lock granted now would have no more supports than servers give theirs.
 		s.LossBudget = min(s.LossBudget, max(0, g.granting-g.needed()))
 		if name != "" {
@@ -273,6 +279,8 @@ func (s *clusterStatus) conclude(answers []server.Answer) {
 		s.Unsafe = fmt.Sprintf("the state of %d locks is not known everywhere", s.errors)
 	case s.LossBudget < 1:
 		s.Unsafe = fmt.Sprintf("the holder of lock %q would lose it", s.tight)
+	default:
+		s.Unsafe = unsettled
 	}
 	s.RestartSafe = s.Unsafe == ""
 	s.Settled = s.RestartSafe && s.short == 0

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +71,7 @@ func (f *locksFlags) run(cmd *cobra.Command, prefix string) error {
 	}
 	defer o.close()
 	answers := o.Sessions(cmd.Context())
-	s := statusOf(answers, time.Now())
+	s := statusOf(answers)
 	list := newLister(cmd.OutOrStdout(), f.json, s)
 	var failed error
 	o.Locks(cmd.Context(), answers, server.LockQuery{Prefix: prefix, Few: f.limit}, func(same []*server.Lock) bool {

@@ -141,7 +141,7 @@ func permits(ctx context.Context, o *observer, name string) (found bool) {
 func one(ctx context.Context, o *observer, name string) (lockStatus, error) {
 	answers := o.Sessions(ctx)
 	known := o.OneLock(ctx, answers, name)
-	s := statusOf(answers, time.Now())
+	s := statusOf(answers)
 	locks := s.add(known)
 	s.conclude(answers)
 	var table []node.Peer

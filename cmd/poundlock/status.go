@@ -22,7 +22,8 @@ SUPPORT is how many servers support a holder and have a session with it. A clien
 needs a quorum of them to get in and then stays in while a few are left; BUDGET is how
 many more of them may lose their memory before it must stop. Ages count from the
 request, and are as exact as clocks agree. Below the servers a line says whether one of
-them may be restarted now without harm to any holder.
+them may be restarted now without harm to any holder, and without two clients getting
+in because one of them has not heard of an earlier restart.
 
 With --watch it shows that again and again: on a terminal in the same place. With --json
 each time is one line then. ^C ends it.
@@ -149,7 +150,7 @@ func terminalHeight(out io.Writer) int {
 // to be shown.
 func (f *statusFlags) ask(ctx context.Context, o *observer, most int) (*clusterStatus, []server.Answer) {
 	answers := o.Sessions(ctx)
-	s := statusOf(answers, time.Now())
+	s := statusOf(answers)
 	o.Locks(ctx, answers, server.LockQuery{}, func(same []*server.Lock) bool {
 		for _, l := range s.add(same) {
 			if len(s.Locks) < most {

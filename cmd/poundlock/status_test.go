@@ -18,7 +18,7 @@ import (
 // answer is what server name says: who it supports and who waits, as id:age.
 func answer(name, holder string, waiters ...string) server.Answer {
 	a := server.Answer{Server: node.Peer{Name: name, Addr: "h:1"}}
-	a.Status = server.Status{Server: name, Incarnation: "1", Started: time.Now().Add(-time.Hour)}
+	a.Status = server.Status{Server: name, Incarnation: "1", Started: time.Now().Add(-time.Hour), UptimeMS: 3_600_000, LeaseMS: 10_000}
 	request := func(text string) server.Request {
 		id, age, _ := strings.Cut(text, ":")
 		d, err := time.ParseDuration(age)
@@ -42,7 +42,7 @@ func answer(name, holder string, waiters ...string) server.Answer {
 
 // merge is the status that the answers make, and that of its first lock.
 func merge(answers ...server.Answer) (*clusterStatus, lockStatus) {
-	s := statusOf(answers, time.Now())
+	s := statusOf(answers)
 	names := map[string][]*server.Lock{}
 	for i := range answers {
 		for k := range answers[i].Status.Locks {
@@ -205,7 +205,7 @@ func TestSummary(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var out bytes.Buffer
-	s = statusOf([]server.Answer{{Server: node.Peer{Name: "s1"}}}, time.Now())
+	s = statusOf([]server.Answer{{Server: node.Peer{Name: "s1"}}})
 	s.conclude([]server.Answer{{Server: node.Peer{Name: "s1"}}})
 	if err := s.print(&out); err != nil || strings.Contains(out.String(), "LOCK") {
 		t.Errorf("%v, a table without locks:\n%s", err, &out)

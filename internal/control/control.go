@@ -19,6 +19,8 @@ type Status struct {
 	Epoch       uint64    `json:"epoch"`       // of its slot table
 	Incarnation string    `json:"incarnation"` // differs between two lives of one server
 	Started     time.Time `json:"started"`
+	UptimeMS    int64     `json:"uptime_ms"`          // since then, by the server's clock
+	LeaseMS     int64     `json:"lease_ms"`           // the longest one that it grants
 	Draining    bool      `json:"draining,omitempty"` // it gives nothing to anybody any more, and is about to end
 	Sessions    []Session `json:"sessions"`           // by id
 	Locks       []Lock    `json:"locks"`              // those not idle, by name

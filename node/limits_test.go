@@ -3,6 +3,7 @@ package node_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"slices"
 	"sync"
 	"testing"
@@ -118,9 +119,10 @@ func TestFullServer(t *testing.T) {
 // What one large frame needs is given back while its connection is idle.
 func TestLargeFramesAreForgotten(t *testing.T) {
 	_, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), nil)
+	name := strings.Repeat("a", 100)
 	large := frame(func(b []byte) []byte {
-		for seq := uint64(1); len(b) < transport.MaxFrame-100; seq++ {
-			b = message(seq, 1, "a", leave)(b)
+		for seq := uint64(1); len(b) < transport.MaxFrame-2*len(name); seq++ {
+			b = message(seq, 1, name, leave)(b)
 		}
 		return b
 	})

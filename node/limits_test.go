@@ -3,8 +3,8 @@ package node_test
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 

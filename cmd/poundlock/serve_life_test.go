@@ -32,6 +32,13 @@ func TestServeHandover(t *testing.T) {
 	if log := c.logs[0].String(); !strings.Contains(log, "took over from a predecessor") {
 		t.Errorf("the successor's log:\n%s", log)
 	}
+	// Each server is a client, too. That of the predecessor has said good-bye.
+	for end := time.Now().Add(5 * time.Second); !strings.Contains(c.scrape(0), "\npoundlock_sessions 4\n"); {
+		if time.Now().After(end) { // half a lease
+			t.Fatal("the predecessor's own client is still there")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 
 	other := c.program(append([]string{"serve", "--name", "s1", "--epoch", "7"}, handover...)...)
 	var log proctest.Log

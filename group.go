@@ -47,8 +47,11 @@ func (g *group) start(id protocol.ID, all slots.Groups, c Config, answer func(re
 		TLS:    c.TLS,
 		Lease:  c.Lease,
 		Label:  c.Label,
-		Log:    c.Log,
-		Call:   func(_ protocol.ID, request []byte) []byte { return answer(request) },
+
+		ClockBound: c.ClockBound,
+
+		Log:  c.Log,
+		Call: func(_ protocol.ID, request []byte) []byte { return answer(request) },
 	})
 	if err != nil {
 		return fmt.Errorf("poundlock: %w", err)

@@ -197,7 +197,7 @@ func (n *Node) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tra
 	s.granted.Hear(n.c.Boot())
 	w = transport.Welcome{
 		Incarnation: n.incarnation, Session: h.Session, Received: s.window.Received(),
-		Lease: c.lease, Label: n.c.Label,
+		Lease: c.lease, ClockBound: n.c.ClockBound, Label: n.c.Label,
 	}
 	s.mu.Unlock()
 	c.s = s
@@ -216,6 +216,7 @@ func (n *Node) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tra
 	n.mu.Unlock()
 	n.noteUp()
 	if isNew {
+		n.noteClockBound(n.name(h.From), h.ClockBound)
 		n.c.Log.Debug("session began", "peer", n.name(h.From), "label", h.Label, "session", h.Session)
 	}
 	return w, nil

@@ -141,7 +141,7 @@ func (n *Node) hello(nc net.Conn, s *session) error {
 		Incarnation: n.incarnation, Session: s.number, Resume: s.established,
 		Received: s.window.Received(),
 		Members:  memberNames(n.c.Peers), Groups: n.c.Groups, Kinds: n.kinds(),
-		Lease: n.c.Lease, Label: n.c.Label,
+		Lease: n.c.Lease, ClockBound: n.c.ClockBound, Label: n.c.Label,
 	}
 	s.mu.Unlock()
 	return n.writeFrame(nc, h.Append)
@@ -233,6 +233,7 @@ func (n *Node) begin(
 	n.dials[s.id] = nil
 	n.mu.Unlock()
 	n.noteRoundTrip(s, n.c.Boot()-sent)
+	n.noteClockBound(n.name(s.id), w.ClockBound)
 	n.noteUp()
 	c.kick()
 	n.c.Log.Debug("connected", "peer", n.name(s.id), "session", w.Session)

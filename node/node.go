@@ -62,7 +62,10 @@ type Config struct {
 	// client asks for its own, and gets at most the member's. Default 10s, MinLease
 	// to MaxLease.
 	Lease      time.Duration
-	ClockDrift float64      // rho: two clocks' rates differ by less. Default 0.001
+	ClockDrift float64 // rho: two clocks' rates differ by less. Default 0.001
+	// ClockBound is how far any clock may be from real time, for the two ends to compare:
+	// they warn where theirs differ. 0: not compared.
+	ClockBound time.Duration
 	Label      string       // who this is, for people: shown by status as the holder
 	Log        *slog.Logger // nil: discarded
 
@@ -165,6 +168,7 @@ type Node struct {
 	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
 	watch     chan struct{} // wakes the watcher of leases
 	calls     chan struct{} // one element for each control request being answered
+	bound     atomic.Int64  // the last clock bound that this node warned of
 	complaint limiter       // of what hostile peers have logged
 	late      chan record   // what logLate is to log
 	unlogged  atomic.Int64  // records that did not fit into late

@@ -336,6 +336,7 @@ func (s *Server) nodeConfig() node.Config {
 		Owns:   s.owns,
 		Lease:  c.Lease,
 
+		ClockBound:   c.ClockBound,
 		MaxInstances: c.MaxLocks,
 
 		Label: c.Name,

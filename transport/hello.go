@@ -22,6 +22,7 @@ type Hello struct {
 	Groups      string        // the names of all groups of servers
 	Kinds       []Kind        // of the locks that From may speak of
 	Lease       time.Duration // asked for; 0: whatever is the custom there
+	ClockBound  time.Duration // of From, for To to compare; 0: it has none
 	Label       string
 }
 
@@ -51,6 +52,7 @@ func (h Hello) Append(b []byte) []byte {
 		v = appendBytes(append(v, k.Number), k.Algorithm)
 	}
 	v = binary.AppendUvarint(v, uint64(h.Lease))
+	v = binary.AppendUvarint(v, uint64(h.ClockBound))
 	v = appendBytes(v, clip(h.Label))
 	return Item{Type: HelloItem, Body: v}.Append(b)
 }
@@ -68,6 +70,7 @@ func ReadHello(body []byte) (h Hello, err error) {
 		h.Kinds = append(h.Kinds, Kind{r.byte(), r.string(maxText)})
 	}
 	h.Lease = time.Duration(r.Max(1<<63 - 1))
+	h.ClockBound = time.Duration(r.Max(1<<63 - 1))
 	h.Label = r.string(maxText)
 	return h, r.end("hello")
 }
@@ -78,6 +81,7 @@ type Welcome struct {
 	Session     uint64
 	Received    uint64 // messages of the session that the accepting end has received
 	Lease       time.Duration
+	ClockBound  time.Duration // of the accepting end; 0: it has none
 	Label       string
 }
 
@@ -88,6 +92,7 @@ func (w Welcome) Append(b []byte) []byte {
 	v = binary.AppendUvarint(v, w.Session)
 	v = binary.AppendUvarint(v, w.Received)
 	v = binary.AppendUvarint(v, uint64(w.Lease))
+	v = binary.AppendUvarint(v, uint64(w.ClockBound))
 	v = appendBytes(v, clip(w.Label))
 	return Item{Type: WelcomeItem, Body: v}.Append(b)
 }
@@ -97,6 +102,7 @@ func ReadWelcome(body []byte) (w Welcome, err error) {
 	r := reader{protocol.Reader{Rest: body}}
 	w.Incarnation, w.Session, w.Received = r.Uint(), r.Uint(), r.Uint()
 	w.Lease = time.Duration(r.Max(1<<63 - 1))
+	w.ClockBound = time.Duration(r.Max(1<<63 - 1))
 	w.Label = r.string(maxText)
 	return w, r.end("welcome")
 }

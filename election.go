@@ -33,7 +33,8 @@ func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 	return &Leadership{g}, nil
 }
 
-// A Leadership is the time from an election to its end.
+// A Leadership is the time from an election to its end. The zero Leadership is none,
+// and its methods panic.
 type Leadership struct{ grant *Grant }
 
 // Token is the fencing token: larger than that of every earlier leader, as
@@ -49,7 +50,7 @@ func (l *Leadership) Context() context.Context { return l.grant.Context() }
 func (l *Leadership) LeaseEnd() time.Time { return l.grant.LeaseEnd() }
 
 // Resign ends the leadership so that the next one can begin at once. It returns
-// ErrLost if it had ended before.
+// ErrLost if it had ended before, and ErrUnlocked the second time.
 func (l *Leadership) Resign() error { return l.grant.Unlock() }
 
 // A Leader is who leads, as the servers know it. The zero Leader is nobody.

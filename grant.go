@@ -12,7 +12,7 @@ import (
 )
 
 // A Grant is one critical section, under one lock or several. Copies are the same
-// grant.
+// grant. The zero Grant is none, and its methods panic.
 type Grant struct{ s *section }
 
 // Names are the names of the locks, in canonical order: bytewise ascending.
@@ -50,7 +50,7 @@ func (g *Grant) LeaseEnd() time.Time { return g.s.leaseEnd() }
 // Unlock leaves the critical section and gives all its locks up, the last one
 // first. It returns ErrLost if one was lost before, and works whatever became of
 // any context; it does not wait for the servers. What was done under the locks must
-// be durable before. A second Unlock returns an error.
+// be durable before. A second Unlock returns ErrUnlocked.
 func (g *Grant) Unlock() error { return g.s.unlock() }
 
 // A state is where the user of a hold is.

@@ -36,7 +36,7 @@ func TestSeveralNames(t *testing.T) {
 		if k := c.lineCount(); k != 0 {
 			t.Errorf("%d lines are left", k)
 		}
-		if err := g.Unlock(); err == nil || !strings.Contains(err.Error(), `locks "a", "b", "c" are unlocked already`) {
+		if err := g.Unlock(); !errors.Is(err, ErrUnlocked) || !strings.Contains(err.Error(), `: locks "a", "b", "c"`) {
 			t.Errorf("second Unlock: %v", err)
 		}
 	})

@@ -106,14 +106,14 @@ func failed(name string, err error) error {
 	return fmt.Errorf("%w: lock %q: %w", ErrNotAcquired, name, err)
 }
 
-// describe is "lock "a" is" or "locks "a", "b" are".
+// describe is "lock "a"" or "locks "a", "b"".
 func describe(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
 		quoted[i] = fmt.Sprintf("%q", name)
 	}
 	if len(names) == 1 {
-		return "lock " + quoted[0] + " is"
+		return "lock " + quoted[0]
 	}
-	return "locks " + strings.Join(quoted, ", ") + " are"
+	return "locks " + strings.Join(quoted, ", ")
 }

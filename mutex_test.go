@@ -391,9 +391,7 @@ func TestUnlock(t *testing.T) {
 		if context.Cause(g.Context()) != context.Canceled || !g.LeaseEnd().IsZero() {
 			t.Errorf("after Unlock: cause %v, certain until %v", context.Cause(g.Context()), g.LeaseEnd())
 		}
-		if err := g.Unlock(); err == nil || !strings.Contains(err.Error(), "unlocked already") {
-			t.Errorf("second Unlock: %v", err)
-		}
+		wantIs(t, g.Unlock(), ErrUnlocked)
 		if got := f.logged(); !slices.Equal(got, []string{"try a", "exit a"}) {
 			t.Errorf("the node saw %v", got)
 		}
@@ -627,6 +625,9 @@ func TestBadConfigs(t *testing.T) {
 		"ClockBound 1.1s: want at most 1s": {Servers: servers(4), ClockBound: 1100 * time.Millisecond},
 		"lease 11m0s: want 20ms to 10m0s":  {Servers: servers(4), Lease: 11 * time.Minute},
 		"negative QuorumWait -1m0s":        {Servers: servers(4), QuorumWait: -time.Minute},
+		"label \"xxx":                      {Servers: servers(4), Label: strings.Repeat("x", 1025)},
+		`label "\xff" is not UTF-8`:        {Servers: servers(4), Label: "\xff"},
+		`label "a\nb" has a control`:       {Servers: servers(4), Label: "a\nb"},
 	} {
 		_, err := Dial(t.Context(), c)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "poundlock: ") {

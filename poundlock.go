@@ -6,6 +6,9 @@
 // when the lock is lost. A process that is stopped between its last look at that
 // context and its write does not notice; only the resource can, by refusing a
 // token that is smaller than one it has seen. Package fence does that.
+//
+// Values come from the functions and methods that return them. A zero Client, Mutex,
+// Grant, Semaphore, Election or Leadership is not for use: its methods may panic.
 package poundlock
 
 import (
@@ -22,6 +25,7 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // What callers branch on. A failed call returns an error that is one of them,
@@ -31,6 +35,7 @@ var (
 	ErrLost        = errors.New("poundlock: lock lost")
 	ErrNoQuorum    = errors.New("poundlock: no quorum of servers reachable")
 	ErrClosed      = errors.New("poundlock: client closed")
+	ErrUnlocked    = errors.New("poundlock: unlocked already")             // of a second Unlock or Resign
 	ErrMaxHold     = errors.New("poundlock: held for longer than allowed") // only with ErrLost
 )
 
@@ -69,12 +74,14 @@ type Config struct {
 	// and they are given up when it is unlocked, or after Grace all the same. Nothing
 	// prolongs that.
 	// Default: without end.
-	MaxHold   time.Duration
-	Grace     time.Duration // default 5s
-	Label     string        // who this is, for people. Default: host name and process id
-	Epoch     uint64        // of the slot table, grows with each change. Default 0
-	NoAmnesia bool          // allow fewer than 4 servers: no server may ever lose its memory
-	Log       *slog.Logger  // nil: discarded
+	MaxHold time.Duration
+	Grace   time.Duration // default 5s
+	// Label says who this is, to people: at most 1024 bytes of UTF-8 without control
+	// characters. Default: host name and process id.
+	Label     string
+	Epoch     uint64       // of the slot table, grows with each change. Default 0
+	NoAmnesia bool         // allow fewer than 4 servers: no server may ever lose its memory
+	Log       *slog.Logger // nil: discarded
 	// Audit gets a record for each grant, release and loss of a lock: "grant",
 	// "release" or "loss", with lock, token (decimal, as text), request (as in the servers' audit), client,
 	// label, and held_ms and reason where they apply. If it is so slow that 4096 wait,
@@ -82,9 +89,9 @@ type Config struct {
 	Audit *slog.Logger
 }
 
-// A Client has one session with each server, shared by all locks. Its
-// methods, and those of its mutexes and grants, may be called from several
-// goroutines at once.
+// A Client has one session with each server, shared by all locks. Dial and Connect
+// make one; a zero Client is not for use. Its methods, and those of its mutexes and
+// grants, may be called from several goroutines at once.
 type Client struct {
 	config  Config
 	id      protocol.ID
@@ -168,10 +175,13 @@ func newClient(c Config) (*Client, error) {
 	}
 	if c.Label == "" {
 		host, err := os.Hostname()
-		if err != nil {
+		if err != nil || transport.CheckLabel(host) != nil {
 			host = "unknown host"
 		}
 		c.Label = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	if err := transport.CheckLabel(c.Label); err != nil {
+		return nil, fmt.Errorf("poundlock: %w", err)
 	}
 	client := &Client{
 		config:  c,

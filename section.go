@@ -182,7 +182,7 @@ func (s *section) unlock() error {
 	c.mu.Lock()
 	if s.unlocked {
 		c.mu.Unlock()
-		return fmt.Errorf("poundlock: %s unlocked already", describe(s.names()))
+		return fmt.Errorf("%w: %s", ErrUnlocked, describe(s.names()))
 	}
 	s.unlocked = true
 	for _, h := range expired {

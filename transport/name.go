@@ -10,6 +10,7 @@ import (
 
 const (
 	MaxName  = 1024        // bytes of the name of a lock
+	MaxLabel = maxText     // bytes of the label of a client
 	wireName = 4 * MaxName // longer ones end the session; up to here they are refused by name
 )
 
@@ -25,6 +26,20 @@ func CheckName(name string) error {
 		return fmt.Errorf("lock name %q is not UTF-8", name)
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return fmt.Errorf("lock name %q has a control character", name)
+	}
+	return nil
+}
+
+// CheckLabel says what is wrong with what a client calls itself: servers show it on
+// terminals and write it into logs.
+func CheckLabel(label string) error {
+	switch {
+	case len(label) > MaxLabel:
+		return fmt.Errorf("label %.20q... has %d bytes, more than %d", label, len(label), MaxLabel)
+	case !utf8.ValidString(label):
+		return fmt.Errorf("label %q is not UTF-8", label)
+	case strings.ContainsFunc(label, unicode.IsControl):
+		return fmt.Errorf("label %q has a control character", label)
 	}
 	return nil
 }

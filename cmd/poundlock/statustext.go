@@ -116,8 +116,21 @@ func waiters(known []waiterStatus, all int) string {
 	return strings.Join(parts, ", ")
 }
 
+// maxWho is how many characters of a label fit beside others: a client may have called
+// itself anything.
+const maxWho = 64
+
 // who is how people call a client.
-func who(label, id string) string { return printable(cmp.Or(label, id)) }
+func who(label, id string) string {
+	text, k := cmp.Or(label, id), 0
+	for i := range text {
+		if k++; k > maxWho {
+			text = text[:i] + "..."
+			break
+		}
+	}
+	return printable(text)
+}
 
 // age is precise to a tenth of a second below a minute.
 func age(ms int64) string {

@@ -145,6 +145,7 @@ func (a *Audit) run() {
 			a.write(r)
 		case <-a.reopen:
 			if a.own == nil {
+				a.log.Info("the audit is on standard output: there is no file to open again")
 				break
 			}
 			if err := a.open(); err != nil {

@@ -146,3 +146,17 @@ func TestAuditDrops(t *testing.T) {
 		}
 	}
 }
+
+// SIGHUP is answered in the log also where there is no file to open again.
+func TestAuditOfStdout(t *testing.T) {
+	var log proctest.Log
+	a, err := OpenAudit("s1", "-", slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Reopen()
+	eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), "no file to open again") })
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -173,10 +174,24 @@ func (h *hold) enter() error {
 		return nil
 	case h.lost != nil:
 		return h.lost
+	case h.reason == sigma.TooFew:
+		return fmt.Errorf("%w: lock %q: %s", ErrNoQuorum, h.line.name, h.reason)
 	case h.reason != "":
 		return errors.New(h.reason)
 	}
 	return errors.New("somebody else holds or wants it")
+}
+
+// tooFew is err, with which the wait for h ended, or ErrNoQuorum where more time would
+// have been of no use: servers that drain can be reached, and give nothing.
+func (h *hold) tooFew(err error) error {
+	h.client.mu.Lock()
+	defer h.client.mu.Unlock()
+	ended := err == errPatience || err == context.Canceled || err == context.DeadlineExceeded
+	if !ended || h.reason != sigma.TooFew {
+		return err
+	}
+	return fmt.Errorf("%w: lock %q: %w: %s", ErrNoQuorum, h.line.name, err, h.reason)
 }
 
 // leave ends what the user does with h, whatever its state, and reports whether the

@@ -33,7 +33,7 @@ import (
 var (
 	ErrNotAcquired = errors.New("poundlock: not acquired")
 	ErrLost        = errors.New("poundlock: lock lost")
-	ErrNoQuorum    = errors.New("poundlock: no quorum of servers reachable")
+	ErrNoQuorum    = errors.New("poundlock: no quorum of servers")
 	ErrClosed      = errors.New("poundlock: client closed")
 	ErrUnlocked    = errors.New("poundlock: unlocked already")             // of a second Unlock or Resign
 	ErrMaxHold     = errors.New("poundlock: held for longer than allowed") // only with ErrLost

@@ -72,7 +72,7 @@ func (s *section) try(ctx context.Context, name string, once bool) (*hold, error
 		// heard of this.
 		g.node.Cancel(name)
 		<-h.decided
-		return nil, err
+		return nil, h.tooFew(err)
 	}
 	return h, h.enter()
 }

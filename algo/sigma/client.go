@@ -390,14 +390,32 @@ func (c *Client) again(now int64, out *protocol.Out[Message]) {
 	c.request(now, out)
 }
 
+// TooFew is the reason of a client that gives up, or is told to, while too few servers
+// would support anybody.
+const TooFew = "too few servers give it now: the others drain, refuse it or are away"
+
 // leave is lines 19-23, and giving up while trying.
 func (c *Client) leave(reason string, now int64, out *protocol.Out[Message]) {
+	if reason == "" && c.section == protocol.InTry && c.giving() < c.m {
+		reason = TooFew
+	}
 	c.release(out)
 	c.section, c.once, c.rounds = protocol.InRem, false, 0
 	out.StopTimer(retryTimer)
 	out.StopTimer(tokenTimer)
 	out.Rem(reason)
 	c.forget(now, out)
+}
+
+// giving is how many servers may support somebody new.
+func (c *Client) giving() int {
+	k := 0
+	for j, inc := range c.incs {
+		if inc != 0 && !c.draining[j] {
+			k++
+		}
+	}
+	return k
 }
 
 // release ends the epoch.

@@ -332,6 +332,8 @@ func TestMutants(t *testing.T) {
 				"c.incs[j], c.draining[j] = inc, true", "c.draining[j] = true"),
 			mutant.Edit("drain: a client counts what that server said",
 				"inc, true\n\tc.lose(j, now, out)", "inc, true"),
+			mutant.Edit("drain: a server that drains counts as one that gives", "inc != 0 && !c.draining[j] {", "inc != 0 && j >= 0 {"),
+			mutant.Edit("drain: whoever gives up says that too few servers give", " && c.giving() < c.m {", " {"),
 			mutant.Edit("drain: who waits is not told", "s.turnAway(w.client, out)", "_ = w"),
 			mutant.Edit("drain: who waits is not forgotten",
 				"s.turnAway(w.client, out)\n\t}\n\ts.queue = nil", "s.turnAway(w.client, out)\n\t}"),

@@ -518,6 +518,23 @@ var drains = []story{
 		w.settle()
 		want(w.supported(c) == 3, "%d supports after a restart", w.supported(c))
 	}},
+	{"who waited says whether too few servers give", func() {
+		for draining := range 3 {
+			w, _ := holder()
+			c := w.client(2)
+			for j := range draining {
+				w.input(s3+protocol.ID(j), protocol.Input{Kind: protocol.Drain})
+			}
+			reason := ""
+			if draining == 2 {
+				reason = TooFew
+			}
+			w.try(c)
+			w.settle()
+			w.cancel(c)
+			want(w.users[c] == protocol.InRem && w.reason[c] == reason, "%d drain: %q", draining, w.reason[c])
+		}
+	}},
 	{"when it is back, those who wait ask again", func() {
 		w, c1 := holder()
 		c2 := w.client(2)
@@ -626,7 +643,7 @@ var drains = []story{
 		w.input(s2, protocol.Input{Kind: protocol.Drain})
 		w.tryOnce(c)
 		w.settle()
-		want(w.users[c] == protocol.InRem && w.reason[c] == "", "%v, %q", w.users[c], w.reason[c])
+		want(w.users[c] == protocol.InRem && w.reason[c] == TooFew, "%v, %q", w.users[c], w.reason[c])
 	}},
 	{"a split among those who still grant is resolved", func() {
 		w := newWorld(Algorithm, 4, 3, option("delay", hop))

@@ -165,7 +165,11 @@ func explain(err error) *exitStatus {
 	s := &exitStatus{code: exitUsage, err: trimPrefix(err)}
 	if errors.Is(err, poundlock.ErrNoQuorum) {
 		s.code = exitNoQuorum
-		s.hint = cmp.Or(tlsHint(memberErrors(err)), serversHint+" See: poundlock status")
+		why := memberErrors(err)
+		s.hint = cmp.Or(tlsHint(why), serversHint+" See: poundlock status")
+		if why == nil {
+			s.hint = "poundlock status shows which servers drain or are away"
+		}
 	}
 	return s
 }

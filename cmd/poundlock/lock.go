@@ -50,7 +50,7 @@ locks do not exclude each other.
 
 Exit status: that of COMMAND, or 128 + the number of the signal that ended it; 64
 when called wrongly or without servers, 69 when no quorum of the servers can be
-reached, 74 when the lock was lost while COMMAND ran (also with "warn"), 75 when
+reached or gives locks, 74 when the lock was lost while COMMAND ran (also with "warn"), 75 when
 the lock was not acquired with --try or within --wait (or the one of -E), 126 when
 COMMAND cannot be run, 127 when it is not found. A signal that ends the wait for
 the lock gives 128 + its number.`
@@ -201,7 +201,8 @@ func (f *lockFlags) notAcquired(names []string, err error) error {
 		if f.try {
 			s.hint = "--wait gives it time"
 		} else if errors.Is(err, context.DeadlineExceeded) {
-			s.err = fmt.Errorf("not acquired: lock %q: somebody else had it for %v", title(names), f.wait)
+			s.err = fmt.Errorf("not acquired: lock %q: not within %v", title(names), f.wait)
+			s.hint = "poundlock status shows who has it"
 		}
 	}
 	return s

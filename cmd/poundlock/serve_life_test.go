@@ -55,6 +55,57 @@ func TestServeHandover(t *testing.T) {
 	c.until(0, http.StatusOK)
 }
 
+// While too few servers give locks because others drain, nobody is told that somebody
+// else has one.
+func TestLockWhileDraining(t *testing.T) {
+	c := startAudited(t)
+	holder := c.program("lock", "held", "--", "cat")
+	stdin, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		stdin.Close()
+		_ = holder.Wait()
+	}()
+	for i := range 4 {
+		c.holds(i)
+	}
+	for _, i := range []int{2, 3} {
+		_ = c.processes[i].Process.Signal(syscall.SIGTERM)
+	}
+	for _, i := range []int{2, 3} {
+		for end := time.Now().Add(10 * time.Second); !strings.Contains(c.logs[i].String(), "draining"); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("s%d does not drain", i+1)
+			}
+		}
+	}
+	for _, flags := range [][]string{{"--try"}, {"--wait", "300ms"}} {
+		p := c.program(append(append([]string{"lock"}, flags...), "other", "--", "true")...)
+		out, err := p.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitNoQuorum || strings.Contains(string(out), "somebody") ||
+			!strings.Contains(string(out), "too few servers give it now") ||
+			!strings.Contains(string(out), "hint: poundlock status shows which servers drain") {
+			t.Errorf("%v: %v: %s", flags, err, out)
+		}
+	}
+}
+
+// holds waits until a server supports somebody.
+func (c *audited) holds(i int) {
+	c.t.Helper()
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(c.scrape(i), "\npoundlock_supports 1\n"); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("s%d supports nobody", i+1)
+		}
+	}
+}
+
 // A server that sits out says that it does not serve yet, and ends at once.
 func TestServeSitOut(t *testing.T) {
 	c := startAudited(t)

@@ -94,7 +94,7 @@ func (c *Client) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	case protocol.Try:
 		c.try(ev, out)
 	case protocol.Exit, protocol.Cancel:
-		c.leave("", ev.Now, out)
+		c.leave(c.short(), ev.Now, out)
 	case protocol.Suspect:
 		c.onSuspect(int(ev.From), ev.Now, out)
 	case protocol.Restore:
@@ -212,7 +212,7 @@ func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
 	}
 	switch {
 	case c.once && !c.possible(c.me()) && !c.split():
-		c.leave("", now, out)
+		c.leave(c.short(), now, out)
 	case !c.resting && c.split():
 		c.resting = true
 		out.SetTimer(retryTimer, c.backOff/2, c.backOff/2)
@@ -224,7 +224,7 @@ func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
 func (c *Client) onRetry(now int64, out *protocol.Out[Message]) {
 	if c.answers() >= c.m && c.token == 0 && (!c.resting || c.split()) {
 		if c.rounds == onceRounds {
-			c.leave("", now, out)
+			c.leave(c.short(), now, out)
 			return
 		}
 		c.backOff = min(2*c.backOff, maxBackOff*c.delay)
@@ -394,11 +394,16 @@ func (c *Client) again(now int64, out *protocol.Out[Message]) {
 // would support anybody.
 const TooFew = "too few servers give it now: the others drain, refuse it or are away"
 
+// short is why a client has not got in, as far as servers are the cause.
+func (c *Client) short() string {
+	if c.section == protocol.InTry && c.giving() < c.m {
+		return TooFew
+	}
+	return ""
+}
+
 // leave is lines 19-23, and giving up while trying.
 func (c *Client) leave(reason string, now int64, out *protocol.Out[Message]) {
-	if reason == "" && c.section == protocol.InTry && c.giving() < c.m {
-		reason = TooFew
-	}
 	c.release(out)
 	c.section, c.once, c.rounds = protocol.InRem, false, 0
 	out.StopTimer(retryTimer)

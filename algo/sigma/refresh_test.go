@@ -534,6 +534,19 @@ var drains = []story{
 			w.cancel(c)
 			want(w.users[c] == protocol.InRem && w.reason[c] == reason, "%d drain: %q", draining, w.reason[c])
 		}
+		w, holds := holder()
+		c := w.client(2)
+		w.try(c)
+		w.settle()
+		w.suspect(c, s3)
+		w.suspect(c, s4)
+		w.cancel(c)
+		want(w.reason[c] == TooFew, "without two leases: %q", w.reason[c])
+		w.suspect(holds, s3)
+		w.suspect(holds, s4)
+		w.inside(holds)
+		w.exit(holds)
+		want(w.reason[holds] == "", "who was inside leaves with %q", w.reason[holds])
 	}},
 	{"when it is back, those who wait ask again", func() {
 		w, c1 := holder()

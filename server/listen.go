@@ -50,7 +50,6 @@ func listen(addr string, config *tls.Config, insecure bool) (net.Listener, error
 }
 
 func secure(l net.Listener, config *tls.Config) net.Listener {
-	l = transport.RawListener(l)
 	if config == nil {
 		return l
 	}

@@ -77,12 +77,8 @@ func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, erro
 	network, address := split(addr)
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	conn = Raw(conn)
-	if c == nil {
-		return conn, nil
+	if err != nil || c == nil {
+		return conn, err
 	}
 	c = c.Clone()
 	if c.ServerName == "" {
@@ -117,17 +113,4 @@ func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, erro
 func Listen(addr string) (net.Listener, error) {
 	network, address := split(addr)
 	return net.Listen(network, address)
-}
-
-// RawListener returns l with connections that are Raw.
-func RawListener(l net.Listener) net.Listener { return rawListener{l} }
-
-type rawListener struct{ net.Listener }
-
-func (l rawListener) Accept() (net.Conn, error) {
-	nc, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return Raw(nc), nil
 }

@@ -55,9 +55,6 @@ func (c *conn) end(how func(net.Conn)) {
 }
 
 func reset(nc net.Conn) {
-	if r, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		nc = r.NetConn()
-	}
 	if t, ok := nc.(*net.TCPConn); ok {
 		t.SetLinger(0)
 	}

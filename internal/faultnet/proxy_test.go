@@ -141,7 +141,7 @@ func TestStream(t *testing.T) {
 	}
 	go func() {
 		c.Write(sent)
-		c.(interface{ CloseWrite() error }).CloseWrite()
+		c.(*net.TCPConn).CloseWrite()
 	}()
 	got, err := io.ReadAll(c)
 	if err != nil || !bytes.Equal(got, sent) {
@@ -288,7 +288,7 @@ func TestRate(t *testing.T) {
 		c := dial(t, p)
 		began := time.Now()
 		c.Write(make([]byte, 50<<10))
-		c.(interface{ CloseWrite() error }).CloseWrite()
+		c.(*net.TCPConn).CloseWrite()
 		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +320,7 @@ func TestSwapFrames(t *testing.T) {
 		transport.EndFrame(b)
 		c.Write(b)
 	}
-	c.(interface{ CloseWrite() error }).CloseWrite()
+	c.(*net.TCPConn).CloseWrite()
 	if got, want := <-order, []byte{0, 2, 1, 4, 3, 5}; !slices.Equal(got, want) {
 		t.Errorf("the frames came as %v, want %v", got, want)
 	}

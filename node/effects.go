@@ -1,0 +1,216 @@
+package node
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// tell calls a user back. One that panics does not take the node with it; false
+// says that it may not know where it is.
+func (s *shard) tell(name string, callback func()) (ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.n.c.Log.Error("a user panicked", "lock", name, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	callback()
+	return true
+}
+
+// Received implements Sink.
+func (s *shard) Received(kind int) { s.tally.received[s.n.firstMessage[s.current.kind]+kind]++ }
+
+// Effect implements Sink for the current instance.
+func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
+	i := s.current
+	if i.removed {
+		return // an earlier effect of this step made the lock fail
+	}
+	switch a.Do {
+	case protocol.Send:
+		s.send(i, a.To, kind, msg)
+	case protocol.Broadcast:
+		for id := range s.n.c.System.N {
+			if id := protocol.ID(id); id != s.n.c.ID {
+				s.send(i, id, kind, msg)
+			}
+		}
+	case protocol.Crit:
+		if u := s.user(i.name); u != nil {
+			u.section, i.inside = protocol.InCrit, true
+			e := Entry{Token: a.Arg}
+			e.Sessions, e.Request = s.supports(i)
+			u.supports = e.Sessions
+			s.tellOrFail(i, func() { u.Crit(e) })
+		}
+	case protocol.Ejected:
+		i.inside = false
+		if u := s.user(i.name); u != nil {
+			u.section = protocol.InLost
+			s.tellOrFail(i, u.Ejected)
+		}
+	case protocol.Rem:
+		i.inside = false
+		if u := s.user(i.name); u != nil {
+			s.leave(i.name)
+			if r := s.refusals[i]; r != nil {
+				r.over = true
+			}
+			s.tell(i.name, func() { u.Rem(cmp.Or(u.refusal, a.Reason)) }) // it has left, whatever it does
+		}
+	case protocol.SetTimer:
+		after := time.Duration(a.After)
+		if a.Arg > 0 {
+			after += time.Duration(s.random.Uint64N(a.Arg + 1))
+		}
+		s.setTimer(i, a.Timer, after)
+	case protocol.StopTimer:
+		if t := i.timer(a.Timer); t != nil {
+			s.stopTimer(t)
+		}
+	case protocol.Owner:
+		s.owned(i, a.To, a.Arg)
+	default:
+		panic(fmt.Sprintf("node: unknown effect %d", a.Do))
+	}
+}
+
+// supports are the numbers of the sessions with the members that the critical
+// section of an instance counts on, and the time of the request that got it. One
+// whose state cannot be read counts on none. Most locks count on one of a few sets:
+// equal ones are one map, which nobody may change.
+func (s *shard) supports(i *instance) (numbers map[protocol.ID]uint64, request uint64) {
+	const most = 16
+	standing, err := i.process.Standing()
+	if err != nil {
+		s.n.c.Log.Error("no standing", "lock", i.name, "error", err)
+	}
+	s.state = s.state[:0]
+	for _, id := range standing.Supports {
+		if sess := s.sessions[id]; sess != nil {
+			sess.mu.Lock()
+			s.state = binary.AppendUvarint(binary.AppendUvarint(s.state, uint64(id)), sess.number)
+			sess.mu.Unlock()
+		}
+	}
+	if numbers = s.counted[string(s.state)]; numbers == nil {
+		if len(s.counted) >= most {
+			clear(s.counted)
+		}
+		numbers = make(map[protocol.ID]uint64, len(standing.Supports))
+		for r := (protocol.Reader{Rest: s.state}); len(r.Rest) > 0; {
+			id := protocol.ID(r.Uint())
+			numbers[id] = r.Uint()
+		}
+		s.counted[string(s.state)] = numbers
+	}
+	return numbers, uint64(standing.Since)
+}
+
+// tellSupports tells a user that is inside what it counts on now, if an event
+// about a member has changed that.
+func (s *shard) tellSupports(i *instance, about protocol.Kind) {
+	switch about {
+	case protocol.Receive, protocol.Suspect, protocol.Restore:
+	default:
+		return
+	}
+	if !i.inside || i.removed {
+		return
+	}
+	u := s.user(i.name)
+	now, _ := s.supports(i)
+	if u != nil && !maps.Equal(u.supports, now) {
+		u.supports = now
+		s.tellOrFail(i, func() { u.Supported(now) })
+	}
+}
+
+// tellOrFail closes the lock of a user that panics while it has something to do
+// with it: nobody else would Exit.
+func (s *shard) tellOrFail(i *instance, callback func()) {
+	if !s.tell(i.name, callback) {
+		s.fail(i, "its user panicked")
+	}
+}
+
+// send appends a message to the session with a peer. Without one it is lost: the
+// process has been told, or nobody will ever need it.
+func (s *shard) send(i *instance, to protocol.ID, kind int, msg []byte) {
+	p := s.sessions[to]
+	if p == nil {
+		return
+	}
+	if len(msg) > transport.MaxMessage {
+		s.fail(i, fmt.Sprintf("a message of %d bytes exceeds %d", len(msg), transport.MaxMessage))
+		return
+	}
+	s.note(i, p)
+	s.tally.sent[s.n.firstMessage[i.kind]+kind]++
+	s.push(p, transport.MessageItem, i.kind, i.name, msg)
+}
+
+// push appends an item to the window of a session, which is dropped when it is full.
+func (s *shard) push(p *session, t transport.Type, kind Kind, name string, body []byte) {
+	if err := p.send(t, kind, name, body); err != nil {
+		s.n.drop(p, err, nil)
+		return
+	}
+	if p.kicked.CompareAndSwap(false, true) {
+		s.dirty = append(s.dirty, p)
+	}
+}
+
+func (i *instance) timer(id uint32) *timer {
+	t := i.timers
+	for t != nil && t.id != id {
+		t = t.next
+	}
+	return t
+}
+
+func (s *shard) setTimer(i *instance, id uint32, after time.Duration) {
+	t := i.timer(id)
+	if t == nil {
+		t = &timer{inst: i, id: id, next: i.timers}
+		i.timers = t
+	} else {
+		s.timers.remove(t)
+	}
+	t.at = time.Since(s.n.started) + after
+	s.timers.add(t)
+}
+
+func (s *shard) stopTimer(t *timer) {
+	s.timers.remove(t)
+	place := &t.inst.timers
+	for *place != t {
+		place = &(*place).next
+	}
+	*place = t.next
+}
+
+// runTimers fires what is due, and returns how long to wait for the next one.
+func (s *shard) runTimers() time.Duration {
+	const most = time.Hour
+	if len(s.timers) == 0 {
+		return most
+	}
+	now := time.Since(s.n.started)
+	for len(s.timers) > 0 && s.timers[0].at <= now {
+		t := s.timers[0]
+		s.stopTimer(t)
+		s.step(t.inst, protocol.Input{Kind: protocol.Timeout, Timer: t.id}, nil, nil)
+	}
+	if len(s.timers) == 0 {
+		return most
+	}
+	return min(most, s.timers[0].at-now)
+}

@@ -1,0 +1,303 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/compact"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// An instance is one process of one lock. There may be very many: it is kept small.
+type instance struct {
+	kind    Kind
+	inside  bool  // its user is in the critical section
+	removed bool  // the shard has forgotten it
+	waiting int32 // requests in its queue
+	name    string
+	process Instance
+	timers  *timer     // the first of those that are armed
+	peers   []*session // that have business with it: where shard.business has it
+	owner   owner      // whom it supports
+}
+
+// A business is the instances that a peer has business with.
+type business struct {
+	compact.Map[*instance, struct{}]
+	full time.Duration // after the node's start: until then they were too many
+}
+
+// A user is the user of one lock, from Try to Rem.
+type user struct {
+	User
+	kind     Kind
+	refusal  string                 // of a member that does not serve the lock: the reason of Rem
+	section  protocol.Section       // the shard's
+	supports map[protocol.ID]uint64 // what it was told last; shared
+}
+
+func (s *shard) stepAll(in protocol.Input) {
+	for _, i := range s.instances.All() {
+		s.step(i, in, nil, nil)
+	}
+}
+
+func (s *shard) tryEvent(e *event) {
+	u := s.user(e.text)
+	u.section = protocol.InTry
+	why := s.failed[e.text]
+	if i := s.instances.Get(e.text); i != nil && i.kind != u.kind {
+		why = otherKind(i, u.kind)
+	}
+	if why != "" {
+		s.leave(e.text)
+		s.tell(e.text, func() { u.Rem(why) })
+		return
+	}
+	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait}
+	if e.once {
+		in.Arg = protocol.TryOnce
+	}
+	s.stepUser(e.text, in)
+}
+
+// stepUser gives an event of the user to the instance of its lock.
+func (s *shard) stepUser(name string, in protocol.Input) {
+	i := s.instances.Get(name)
+	if i != nil || in.Kind == protocol.Try {
+		if i == nil {
+			i = s.create(s.user(name).kind, name)
+		}
+		s.step(i, in, nil, nil)
+		return
+	}
+	// The lock failed under a user that had to leave first.
+	if u := s.user(name); u != nil {
+		s.leave(name)
+		s.tell(name, func() { u.Rem(s.failed[name]) })
+	}
+}
+
+// create makes an instance: Start, and what it must know of the members and of this
+// one.
+func (s *shard) create(kind Kind, name string) *instance {
+	i := &instance{kind: kind, name: name, process: s.n.c.Hosts[kind].New(s.n.c.ID, s.system(kind))}
+	s.add(i)
+	s.begin(kind, func(in protocol.Input) error {
+		if !i.removed {
+			s.stepKeep(i, in, nil, nil)
+		}
+		return nil
+	})
+	return i
+}
+
+// add makes i the instance of its name.
+func (s *shard) add(i *instance) {
+	s.instances.Set(i.name, i)
+	s.n.instances.Add(1)
+}
+
+// begin feeds the first events of an instance.
+func (s *shard) begin(kind Kind, feed func(protocol.Input) error) error {
+	err := feed(protocol.Input{Kind: protocol.Start, Arg: s.n.incarnation})
+	for id, incarnation := range s.live {
+		if incarnation != 0 && err == nil {
+			err = feed(protocol.Input{Kind: protocol.Restore, From: protocol.ID(id), Arg: incarnation})
+		}
+	}
+	if s.draining && s.drains(kind) && err == nil {
+		err = feed(protocol.Input{Kind: protocol.Drain})
+	}
+	return err
+}
+
+// step gives an event to an instance, and drops the instance when that leaves it
+// idle.
+func (s *shard) step(i *instance, in protocol.Input, msg []byte, from *session) {
+	s.stepKeep(i, in, msg, from)
+	s.pardon(i)
+	s.dropIfIdle(i)
+}
+
+func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *session) {
+	in.Now = s.n.clock.now()
+	s.current = i
+	err := i.process.Step(in, msg, s)
+	s.current = nil
+	switch {
+	case err == nil:
+		s.noteWaiting(i, i.process.Waiting())
+		s.tellSupports(i, in.Kind)
+	case errors.Is(err, ErrMessage):
+		s.n.complain("malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.name(from.id), "error", err)
+		s.n.end(from, err, fault(err))
+	default:
+		s.fail(i, err.Error())
+	}
+}
+
+// fail closes a lock: its process has lost or broken its state, and a new one in
+// its place could grant what the old one had given away. The name stays refused
+// for the rest of this node's life.
+func (s *shard) fail(i *instance, why string) {
+	if i.removed {
+		return
+	}
+	s.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "request", i.owner.name(), "reason", why)
+	s.remove(i)
+	// A member may support this client's process, which will never leave: new sessions
+	// say that nothing of the old ones goes on.
+	for _, p := range s.sessions {
+		if s.restores(p) {
+			s.n.end(p, errFailed, nil)
+		}
+	}
+	if line := bytes.IndexByte([]byte(why), '\n'); line >= 0 {
+		why = why[:line] // the stack is for the log
+	}
+	s.mu.Lock()
+	s.failed[i.name] = why
+	u := s.users.Get(i.name)
+	s.mu.Unlock()
+	if u == nil {
+		return
+	}
+	switch u.section {
+	case protocol.InTry:
+		s.leave(i.name)
+		s.tell(i.name, func() { u.Rem(why) })
+	case protocol.InCrit:
+		u.section = protocol.InLost // Exit and Rem follow
+		s.tell(i.name, u.Ejected)
+	}
+}
+
+// remove forgets an instance.
+func (s *shard) remove(i *instance) {
+	s.instances.Delete(i.name)
+	delete(s.refusals, i)
+	s.n.instances.Add(-1)
+	s.owned(i, 0, 0)
+	s.noteWaiting(i, 0)
+	i.removed = true
+	for t := i.timers; t != nil; t = t.next {
+		s.timers.remove(t)
+	}
+	i.timers = nil
+	for _, p := range i.peers {
+		if locks := s.business[p]; locks != nil {
+			locks.Delete(i)
+		}
+	}
+	i.peers = nil
+}
+
+// dropIfIdle forgets an instance that nothing distinguishes from a new one.
+func (s *shard) dropIfIdle(i *instance) {
+	if i.timers != nil || i.removed || s.user(i.name) != nil {
+		return
+	}
+	fresh := s.fresh[i.kind]
+	if fresh == nil {
+		if fresh = s.makeFresh(i.kind); fresh == nil {
+			return
+		}
+	}
+	var err error
+	if s.state, err = i.process.AppendState(s.state[:0]); err != nil {
+		s.fail(i, err.Error())
+	} else if bytes.Equal(s.state, fresh) {
+		s.remove(i)
+	}
+}
+
+// makeFresh computes the state of an instance made now; nil if there is none.
+func (s *shard) makeFresh(kind Kind) []byte {
+	_, fresh := s.trial(kind)
+	if fresh != nil {
+		s.fresh[kind] = fresh
+	}
+	return fresh
+}
+
+// trial makes a process as create does, for no lock, and its state; nil if that fails.
+func (s *shard) trial(kind Kind) (p Instance, fresh []byte) {
+	p = s.n.c.Hosts[kind].New(s.n.c.ID, s.system(kind))
+	err := s.begin(kind, func(in protocol.Input) error {
+		in.Now = s.n.clock.now()
+		return p.Step(in, nil, nowhere{})
+	})
+	fresh, stateErr := p.AppendState([]byte{})
+	if err != nil || stateErr != nil {
+		return nil, nil
+	}
+	return p, fresh
+}
+
+type nowhere struct{}
+
+func (nowhere) Effect(protocol.Act, int, []byte) {}
+func (nowhere) Received(int)                     {}
+
+// note records that a peer has business with an instance, where the end of its
+// session concerns only those. It reports false for a client that has too much already.
+func (s *shard) note(i *instance, p *session) bool {
+	if s.restores(p) {
+		return true
+	}
+	locks := s.business[p]
+	if locks != nil && locks.Has(i) {
+		return true
+	}
+	if locks != nil && !s.n.isMember(p.id) && s.tooMany(p, locks) {
+		return false
+	}
+	s.connect(i, p)
+	return true
+}
+
+func (s *shard) connect(i *instance, p *session) {
+	if s.business[p] == nil {
+		s.business[p] = &business{}
+	}
+	s.business[p].Set(i, struct{}{})
+	i.peers = append(i.peers, p)
+}
+
+// tooMany reports whether a client has business with too many instances. Those that
+// do not know it any more do not count; enough of them are forgotten at once to pay
+// for the search.
+func (s *shard) tooMany(p *session, locks *business) bool {
+	most := s.n.c.MaxLocks/len(s.n.shards) + 1
+	if locks.Len() < most {
+		return false
+	}
+	now := time.Since(s.n.started)
+	if now < locks.full {
+		return true
+	}
+	for i := range locks.All() {
+		if st, err := i.process.Standing(); err == nil && !names(st.Holders, p.id) && !names(st.Waiters, p.id) {
+			locks.Delete(i)
+			i.forget(p)
+		}
+	}
+	if locks.Len() < most-most/4 {
+		return false
+	}
+	locks.full = now + time.Second // the next search is then
+	return true
+}
+
+func names(all []protocol.Request, id protocol.ID) bool {
+	return slices.ContainsFunc(all, func(r protocol.Request) bool { return r.User == id })
+}
+
+func (i *instance) forget(p *session) {
+	if k := slices.Index(i.peers, p); k >= 0 {
+		i.peers = slices.Delete(i.peers, k, k+1)
+	}
+}

@@ -6,6 +6,7 @@ package proctest
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -42,13 +43,20 @@ func Child(parent int, argument string) int {
 }
 
 // A Main runs the tests of a package and then fails if a process of the test
-// binary is left: some test started it, or something that it started did.
+// binary is left: some test started it, or something that it started did. No signal
+// is ignored meanwhile: what tests start would inherit that from nohup, say.
 type Main struct {
 	Tests interface{ Run() int }
 }
 
 // Run implements what a testing.M does.
 func (m Main) Run() int {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
+		if signal.Ignored(s) {
+			// Caught by this process, it is at its default in those that it starts.
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 	code := m.Tests.Run()
 	left := others()
 	for end := time.Now().Add(2 * time.Second); len(left) > 0 && time.Now().Before(end); left = others() {

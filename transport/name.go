@@ -17,29 +17,24 @@ const (
 // CheckName says what is wrong with the name of a lock. Clients and servers ask it
 // both, so that a client of any other make is held to the same.
 func CheckName(name string) error {
-	switch {
-	case name == "":
+	if name == "" {
 		return errors.New("a lock needs a name")
-	case len(name) > MaxName:
-		return fmt.Errorf("lock name %.20q... has %d bytes, more than %d", name, len(name), MaxName)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("lock name %q is not UTF-8", name)
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return fmt.Errorf("lock name %q has a control character", name)
 	}
-	return nil
+	return checkText("lock name", name, MaxName)
 }
 
 // CheckLabel says what is wrong with what a client calls itself: servers show it on
 // terminals and write it into logs.
-func CheckLabel(label string) error {
+func CheckLabel(label string) error { return checkText("label", label, MaxLabel) }
+
+func checkText(what, text string, most int) error {
 	switch {
-	case len(label) > MaxLabel:
-		return fmt.Errorf("label %.20q... has %d bytes, more than %d", label, len(label), MaxLabel)
-	case !utf8.ValidString(label):
-		return fmt.Errorf("label %q is not UTF-8", label)
-	case strings.ContainsFunc(label, unicode.IsControl):
-		return fmt.Errorf("label %q has a control character", label)
+	case len(text) > most:
+		return fmt.Errorf("%s %.20q... has %d bytes, more than %d", what, text, len(text), most)
+	case !utf8.ValidString(text):
+		return fmt.Errorf("%s %q is not UTF-8", what, text)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return fmt.Errorf("%s %q has a control character", what, text)
 	}
 	return nil
 }

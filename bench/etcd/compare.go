@@ -114,8 +114,8 @@ func compare(ctx context.Context, rounds int, window time.Duration, disk, memory
 			return nil, err
 		}
 		r.Rows = append(r.Rows, x)
-		r.Holds = r.Holds && x.Ratios[onDisk] >= x.Claimed
 	}
+	r.Holds = r.within(1)
 	return r, nil
 }
 

@@ -2,7 +2,7 @@
 // loops from the same number of client processes and clients, in windows that
 // alternate between the systems.
 //
-//	go -C bench/etcd run -mod=mod . [--rounds 3] [--window 2s] [--json]
+//	go -C bench/etcd run -mod=mod . [--rounds 3] [--window 2s] [--slack 1] [--json]
 //
 // Poundlock runs four server processes, which keep everything in memory; etcd runs
 // three, whose locks are concurrency.Mutex of its own client. Every server and every
@@ -11,7 +11,8 @@
 // directories are in memory.
 //
 // The exit status is 1 when something failed or a ratio is smaller than what is
-// claimed, 2 when it was called wrongly.
+// claimed, 2 when it was called wrongly. With --slack 0.6 it is 1 only when a ratio is
+// smaller than 0.6 of that: for short windows on a machine that does other things, too.
 //
 // It is a module of its own, so that nobody who uses poundlock downloads etcd.
 package main
@@ -50,10 +51,12 @@ func main() {
 	window := flag.Duration("window", 2*time.Second, "length of one")
 	disk := flag.String("disk", os.TempDir(), "`directory` on a disk, for etcd's data")
 	memory := flag.String("memory", "/dev/shm", "`directory` in memory, for the data of another etcd cluster; empty: none")
+	slack := flag.Float64("slack", 1, "`part` of the claimed ratios that is enough")
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	flag.Parse()
-	if flag.NArg() > 0 || *rounds < 1 || *rounds > 100 || *window < 100*time.Millisecond || *window > time.Minute {
-		fmt.Fprintln(os.Stderr, "want --rounds from 1 to 100, --window from 100ms to 1m, and no argument")
+	if flag.NArg() > 0 || *rounds < 1 || *rounds > 100 || *window < 100*time.Millisecond || *window > time.Minute ||
+		!(*slack > 0 && *slack <= 1) {
+		fmt.Fprintln(os.Stderr, "want --rounds from 1 to 100, --window from 100ms to 1m, --slack above 0 and at most 1, and no argument")
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -63,8 +66,8 @@ func main() {
 	if err == nil {
 		err = r.print(os.Stdout, *asJSON)
 	}
-	if err == nil && !r.Holds {
-		err = fmt.Errorf("a ratio is smaller than what is claimed")
+	if err == nil && !r.within(*slack) {
+		err = fmt.Errorf("a ratio is smaller than %g of what is claimed", *slack)
 	}
 	stop()
 	end(err)
@@ -115,8 +118,18 @@ type row struct {
 func newResult(rounds int, window time.Duration) *result {
 	return &result{
 		Etcd: version.Version, Go: runtime.Version(), CPUs: runtime.NumCPU(),
-		Rounds: rounds, WindowMS: window.Milliseconds(), Holds: true,
+		Rounds: rounds, WindowMS: window.Milliseconds(),
 	}
+}
+
+// within reports whether every ratio is at least that part of what is claimed.
+func (r *result) within(part float64) bool {
+	for _, x := range r.Rows {
+		if x.Ratios[onDisk] < part*x.Claimed {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *result) print(w io.Writer, asJSON bool) error {

@@ -55,3 +55,13 @@ func TestCompare(t *testing.T) {
 		t.Errorf("holds: %v", again.Holds)
 	}
 }
+
+func TestWithin(t *testing.T) {
+	r := &result{Rows: []row{
+		{Ratios: map[string]float64{onDisk: 12}, Claimed: 5},
+		{Ratios: map[string]float64{onDisk: 7}, Claimed: 10},
+	}}
+	if r.within(1) || !r.within(0.6) || r.within(0.8) {
+		t.Error("7 is 0.7 of the 10 that are claimed")
+	}
+}

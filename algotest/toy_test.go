@@ -106,17 +106,19 @@ func toy(d defect) protocol.Algorithm[message] {
 			}
 			return fmt.Sprintf("%d(%d)%v", m.Kind, m.Time, m.Waiting)
 		},
-		MapState: func(p protocol.Process[message], f func(protocol.Counter, uint64) uint64) {
-			q, clocks := p.(*process), protocol.Counter{Least: 1}
-			q.clock = f(clocks, q.clock)
-			for i := range q.queue {
-				q.queue[i].time = f(clocks, q.queue[i].time)
-			}
-		},
-		MapMsg: func(_ protocol.Channel, m *message, f func(protocol.Counter, uint64) uint64) {
-			if d != unmappedMessage {
-				m.Time = f(protocol.Counter{Least: 1}, m.Time)
-			}
+		Model: protocol.Model[message]{
+			MapState: func(p protocol.Process[message], f func(protocol.Counter, uint64) uint64) {
+				q, clocks := p.(*process), protocol.Counter{Least: 1}
+				q.clock = f(clocks, q.clock)
+				for i := range q.queue {
+					q.queue[i].time = f(clocks, q.queue[i].time)
+				}
+			},
+			MapMsg: func(_ protocol.Channel, m *message, f func(protocol.Counter, uint64) uint64) {
+				if d != unmappedMessage {
+					m.Time = f(protocol.Counter{Least: 1}, m.Time)
+				}
+			},
 		},
 	}
 	if d == noTitle {

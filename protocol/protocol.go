@@ -12,7 +12,6 @@ package protocol
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -218,23 +217,8 @@ type Algorithm[M any] struct {
 
 	// The rest is optional.
 
-	// Idempotent says that receiving m twice is like receiving it once. The
-	// checker then keeps one copy of equal messages in flight, and lets a
-	// delivery either consume it or leave it: an over-approximation that keeps
-	// periodic senders finite.
-	Idempotent func(m M) bool
-	// MapState and MapMsg replace each value v of a counter by f(counter, v), in
-	// a state and in a message on a channel. They claim that Step commutes with
-	// adding a constant to all values of one counter, wherever they are, and let
-	// the checker move the smallest one down to Counter.Least. A value that
-	// means "none" is not passed to f.
-	MapState func(p Process[M], f func(Counter, uint64) uint64)
-	MapMsg   func(ch Channel, m *M, f func(Counter, uint64) uint64)
-	// Bounds are counters that would make the state space infinite: the checker
-	// does not go beyond them, and says so.
-	Bounds []Bound[M]
-	// Invariants are the algorithm's own properties, checked in every state.
-	Invariants []Invariant[M]
+	// Model is for the model checker alone.
+	Model[M]
 	// Unsettled is how many losses of members users have not made up for yet: members
 	// whose new life somebody who tries or is inside has not heard of, and supports
 	// that somebody who is inside has still to rebuild. Drivers that space losses
@@ -393,15 +377,6 @@ func (i Info) Option(c Config, name string) int64 {
 	panic("protocol: " + i.Name + " has no option " + name)
 }
 
-// A Counter names numbers that matter only relative to each other, such as the
-// logical clocks of all processes (the zero ID and Time), or what one member
-// counts for one request. The values of different counters are never compared.
-type Counter struct {
-	Member, User ID
-	Time         uint64
-	Least        uint64 // where the smallest value is moved to
-}
-
 // CheckOptions returns an error that names an option of c which the algorithm
 // does not have, or which is out of its range.
 func (i Info) CheckOptions(c Config) error {
@@ -430,37 +405,6 @@ func (i Info) CheckOptions(c Config) error {
 	}
 	return nil
 }
-
-// A Bound keeps the checker finite: states in which Of exceeds Max for some
-// process are not explored.
-type Bound[M any] struct {
-	Name string
-	Max  uint64
-	Of   func(p Process[M]) uint64
-}
-
-// An Invariant is a property of one algorithm. Err returns what is wrong in a
-// state, or nil. Procs[i].(*Server) gives typed access.
-type Invariant[M any] struct {
-	Name string
-	Err  func(v *View[M]) error
-}
-
-// A View is one global state.
-type View[M any] struct {
-	Config Config
-	Procs  []Process[M] // by id; nil where crashed or never up
-	Users  []Section    // by id
-	// Lost[i] says that member i lost its memory while some live user that is
-	// not in its remainder section was already trying; such a member is faulty
-	// in that user's epoch.
-	Lost [][]bool // Lost[user][member]
-	// InFlight yields each message on its way, as often as it may arrive.
-	InFlight iter.Seq2[Channel, M]
-}
-
-// A Channel is an ordered pair of processes.
-type Channel struct{ From, To ID }
 
 // A Section is where a user is.
 type Section uint8

@@ -45,13 +45,12 @@ func algorithm(variant, title string, clockOnReply bool) protocol.Algorithm[Mess
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 			return &Process{id: id, n: c.N, clockOnReply: clockOnReply, deferred: make([]uint64, (c.N+63)/64)}
 		},
-		Append:   appendMessage,
-		Read:     readMessage,
-		KindOf:   func(m Message) int { return int(m.Kind) },
-		Ints:     ints,
-		Text:     text,
-		MapState: mapState,
-		MapMsg:   mapMsg,
+		Append: appendMessage,
+		Read:   readMessage,
+		KindOf: func(m Message) int { return int(m.Kind) },
+		Ints:   ints,
+		Text:   text,
+		Model:  protocol.Model[Message]{MapState: mapState, MapMsg: mapMsg},
 	}
 }
 

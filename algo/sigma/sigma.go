@@ -168,17 +168,19 @@ type newProcess = func(id protocol.ID, c protocol.Config) protocol.Process[Messa
 
 func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message]) protocol.Algorithm[Message] {
 	return protocol.Algorithm[Message]{
-		Info:       i,
-		New:        p,
-		Append:     appendMessage,
-		Read:       readMessage,
-		KindOf:     func(m Message) int { return int(m.Kind) },
-		Ints:       ints,
-		Text:       text,
-		Idempotent: func(m Message) bool { return m.Kind == Check },
-		Invariants: inv,
-		Inspect:    inspect,
-		Waiting:    waiting,
+		Info:   i,
+		New:    p,
+		Append: appendMessage,
+		Read:   readMessage,
+		KindOf: func(m Message) int { return int(m.Kind) },
+		Ints:   ints,
+		Text:   text,
+		Model: protocol.Model[Message]{
+			Idempotent: func(m Message) bool { return m.Kind == Check },
+			Invariants: inv,
+		},
+		Inspect: inspect,
+		Waiting: waiting,
 	}
 }
 

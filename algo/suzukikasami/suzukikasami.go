@@ -40,11 +40,15 @@ var Algorithm = protocol.Algorithm[Message]{
 		p.token = id == protocol.ID(c.N-1)
 		return p
 	},
-	Append:   appendMessage,
-	Read:     readMessage,
-	KindOf:   func(m Message) int { return int(m.Kind) },
-	Ints:     ints,
-	Text:     text,
+	Append: appendMessage,
+	Read:   readMessage,
+	KindOf: func(m Message) int { return int(m.Kind) },
+	Ints:   ints,
+	Text:   text,
+	Model:  model,
+}
+
+var model = protocol.Model[Message]{
 	MapState: mapState,
 	MapMsg:   mapMsg,
 	// The checker takes from the numbers of each process what all others know of

@@ -17,6 +17,9 @@ type Entry interface {
 	Info() protocol.Info
 	// Simulate runs the algorithm in virtual time.
 	Simulate(c sim.Config) (sim.Result, error)
+	// Simulator returns a function that does the same for many short runs, each in
+	// the memory of the one before. It is for one goroutine.
+	Simulator() func(sim.Config) (sim.Result, error)
 	Check(c check.Config) (check.Verdict, error)
 	// Host makes the algorithm's processes for a node.
 	Host() node.Host
@@ -30,6 +33,10 @@ func Of[M any](a protocol.Algorithm[M]) Entry { return entry[M]{a} }
 func (e entry[M]) Info() protocol.Info { return e.algorithm.Info }
 
 func (e entry[M]) Simulate(c sim.Config) (sim.Result, error) { return sim.Run(e.algorithm, c) }
+
+func (e entry[M]) Simulator() func(sim.Config) (sim.Result, error) {
+	return sim.NewRunner(e.algorithm).Run
+}
 
 func (e entry[M]) Check(c check.Config) (check.Verdict, error) { return check.Run(e.algorithm, c) }
 

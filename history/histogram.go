@@ -34,13 +34,16 @@ func (h *Histogram) Add(v int64) {
 	h.high += carry
 	h.max = max(h.max, v)
 	i := index(v)
-	for i >= len(h.buckets) {
-		h.buckets = append(h.buckets, bucket{})
+	if more := i + 1 - len(h.buckets); more > 0 {
+		h.buckets = append(h.buckets, make([]bucket, more)...)
 	}
 	b := &h.buckets[i]
 	b.count++
 	b.max = max(b.max, v)
 }
+
+// reset is an empty histogram in the memory of h.
+func (h *Histogram) reset() Histogram { return Histogram{buckets: h.buckets[:0]} }
 
 // index is v itself below 64; above, the power of two and the six bits that
 // follow the leading one.

@@ -73,18 +73,32 @@ type try struct {
 
 // NewMonitor returns a monitor of users 0..users-1, all in their remainder.
 func NewMonitor(users int) *Monitor {
-	m := &Monitor{
-		Name:   strconv.Itoa,
-		Keep:   20,
-		users:  make(Users, users),
-		tries:  make([]try, users),
-		first:  -1,
-		counts: map[string]uint64{},
+	m := new(Monitor)
+	m.Reset(users)
+	return m
+}
+
+// Reset makes m what NewMonitor returns, in the memory that it has. The violations
+// of an earlier history stay valid.
+func (m *Monitor) Reset(users int) {
+	clear(m.counts)
+	*m = Monitor{
+		Name:     strconv.Itoa,
+		Keep:     20,
+		users:    append(m.users[:0], make(Users, users)...),
+		tries:    append(m.tries[:0], make([]try, users)...),
+		first:    -1,
+		wait:     m.wait.reset(),
+		response: m.response.reset(),
+		sync:     m.sync.reset(),
+		counts:   m.counts,
+	}
+	if m.counts == nil {
+		m.counts = map[string]uint64{}
 	}
 	for i := range m.tries {
 		m.tries[i].first = -1
 	}
-	return m
 }
 
 // Input records that the driver gave in to the user at time at.

@@ -18,6 +18,11 @@ type step struct {
 
 func play(users int, steps ...step) *Monitor {
 	m := NewMonitor(users)
+	feed(m, steps...)
+	return m
+}
+
+func feed(m *Monitor, steps ...step) {
 	for _, s := range steps {
 		at := s.at * 1e6
 		switch s.what {
@@ -37,7 +42,6 @@ func play(users int, steps ...step) *Monitor {
 			panic(s.what)
 		}
 	}
-	return m
 }
 
 // grant is a whole critical section.
@@ -219,5 +223,27 @@ func TestHistogramIsExactWhereItCan(t *testing.T) {
 	large.Add(-1)
 	if want := float64(1<<62+1<<61) / 11 * 10; large.Mean() < want*(1-1e-12) || large.Mean() > want*(1+1e-12) {
 		t.Errorf("mean %v, want %v", large.Mean(), want)
+	}
+}
+
+// A monitor that was reset remembers nothing, and takes nothing away from whoever
+// has its violations.
+func TestReset(t *testing.T) {
+	steps := append(grant(1, 5, 7, 9, 3), grant(0, 10, 11, 12, 8)...)
+	m := play(3, step{0, 2, "try", 0}, step{100, 2, "crit", 9}, step{101, 1, "try", 0}, step{102, 1, "crit", 9})
+	kept := m.Violations()
+	before := fmt.Sprint(kept)
+	for _, users := range []int{2, 4} {
+		m.Reset(users)
+		feed(m, steps...)
+		fresh := play(users, steps...)
+		if got, want := m.Measures(), fresh.Measures(); got != want || m.Total() != 0 {
+			t.Errorf("%d users: %+v, %v
+want %+v", users, got, m.Violations(), want)
+		}
+		feed(m, step{20, 0, "try", 0}, step{21, 0, "crit", 1})
+	}
+	if len(kept) == 0 || fmt.Sprint(kept) != before {
+		t.Errorf("the violations became %v, and were %s", kept, before)
 	}
 }

@@ -105,7 +105,7 @@ func (d Dist) String() string {
 }
 
 // draw takes the next value from a stream. A constant takes no random number.
-func (d Dist) draw(r *rand.Rand) int64 {
+func (d Dist) draw(r *stream) int64 {
 	switch d.Shape {
 	case ExponentialShape:
 		return int64(r.ExpFloat64() * float64(d.A))
@@ -127,11 +127,19 @@ const (
 	forFaults
 )
 
-// stream returns the random numbers of one purpose of one process or user. The
-// two words of its state are mixed, because near states of PCG begin alike.
-func stream(seed uint64, p purpose, of uint64) *rand.Rand {
+// A stream is the random numbers of one purpose of one process or user. It points
+// into itself, and is never copied.
+type stream struct {
+	rand.Rand
+	source rand.PCG
+}
+
+// begin makes s begin. The two words of its state are mixed, because near states of
+// PCG begin alike.
+func (s *stream) begin(seed uint64, p purpose, of uint64) {
 	a := mix(seed + mix(uint64(p)))
-	return rand.New(rand.NewPCG(a, mix(a+mix(of))))
+	s.source.Seed(a, mix(a+mix(of)))
+	s.Rand = *rand.New(&s.source)
 }
 
 // mix is the output function of SplitMix64: a bijection in which each bit of x

@@ -47,10 +47,11 @@ func TestDistributions(t *testing.T) {
 		{Exponential(3 * time.Millisecond), 3 * ms, 3 * ms, 0, math.Inf(1)},
 		{Uniform(time.Millisecond, 5*time.Millisecond), 3 * ms, 4 * ms / math.Sqrt(12), ms, 5 * ms},
 	} {
-		r := stream(1, forDelay, 0)
+		var r stream
+		r.begin(1, forDelay, 0)
 		var sum, squares float64
 		for range n {
-			v := float64(c.d.draw(r))
+			v := float64(c.d.draw(&r))
 			if v < c.least || v > c.most {
 				t.Fatalf("%v drew %v", c.d, v)
 			}
@@ -73,7 +74,9 @@ func TestStreams(t *testing.T) {
 	for seed := range uint64(10) {
 		for p := forDelay; p <= forFaults; p++ {
 			for of := range uint64(100) {
-				v := stream(seed, p, of).Uint64()
+				var s stream
+				s.begin(seed, p, of)
+				v := s.Uint64()
 				if seen[v] {
 					t.Fatalf("stream %d %d %d begins like another one", seed, p, of)
 				}
@@ -89,16 +92,26 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// Items come in order, those of the lane and those of the heap.
 func TestQueueIsInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var q queue
 	var want []item
-	next := uint64(0)
-	for round := range 2000 {
-		for range r.IntN(8) {
+	next, now := uint64(0), int64(0)
+	for round := range 5000 {
+		burst := 8
+		if round%500 == 0 {
+			burst = 300 // the lane must grow
+		}
+		for range r.IntN(burst) {
 			next++
-			x := item{at: int64(r.IntN(20)), key: next}
-			q.push(x)
+			x := item{at: now + int64(r.IntN(20)), key: next}
+			if r.IntN(2) == 0 {
+				x.at = now + 10
+				q.follow(x)
+			} else {
+				q.push(x)
+			}
 			want = append(want, x)
 		}
 		slices.SortFunc(want, func(a, b item) int {
@@ -107,11 +120,18 @@ func TestQueueIsInOrder(t *testing.T) {
 			}
 			return 1
 		})
-		for range min(r.IntN(8), len(want)) {
-			if got := q.pop(); got != want[0] {
+		for range min(r.IntN(burst+2), len(want)) {
+			got := q.pop()
+			if got != want[0] {
 				t.Fatalf("round %d: got %v, want %v", round, got, want[0])
 			}
-			want = want[1:]
+			want, now = want[1:], got.at
 		}
+		if q.len() != len(want) {
+			t.Fatalf("round %d: %d items, want %d", round, q.len(), len(want))
+		}
+	}
+	if q.reset(); q.len() != 0 {
+		t.Errorf("%d items after a reset", q.len())
 	}
 }

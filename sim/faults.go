@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -11,12 +10,18 @@ import (
 
 // faults is what a run knows about its faults and its failure detector.
 type faults struct {
-	random     *rand.Rand
-	detector   *rand.Rand
+	random     stream
+	detector   stream
 	up         []uint32 // members that are not down
 	partitions []partition
 	suspected  []uint32             // clients that some member suspects
-	apart      map[pair]*separation // looked up, never ranged over
+	apart      map[pair]*separation // looked up, never ranged over; nil: nobody was apart
+}
+
+// reset is the faults of a run that has not begun, in the memory of f.
+func (f *faults) reset() faults {
+	clear(f.apart)
+	return faults{up: f.up[:0], partitions: f.partitions[:0], suspected: f.suspected[:0], apart: f.apart}
 }
 
 // A partition cuts the processes in side off from all others.
@@ -173,7 +178,7 @@ func (s *simulator[M]) crash(id uint32) {
 	k := int(p.user)
 	u := &s.users[k]
 	s.monitor.Crash(k, s.now)
-	*p = process[M]{user: p.user, suspectedBy: p.suspectedBy}
+	*p = process[M]{user: p.user, suspectedBy: p.suspectedBy, random: p.random}
 	if s.alg.Detector != protocol.NoDetector {
 		after := int64(0)
 		if s.alg.Detector == protocol.LeaseDetector {
@@ -193,7 +198,7 @@ func (s *simulator[M]) crash(id uint32) {
 		return
 	}
 	u.state = thinking
-	s.schedule(k, birth, s.cfg.Think.draw(u.think))
+	s.schedule(k, birth, s.cfg.Think.draw(&u.think))
 }
 
 func (s *simulator[M]) pause(id uint32, d int64) {
@@ -252,7 +257,7 @@ func (s *simulator[M]) meet(client, member uint32) int64 {
 }
 
 // detectorDelay is how long news of a process takes to reach another one.
-func (s *simulator[M]) detectorDelay() int64 { return s.cfg.Delay.draw(s.faults.detector) }
+func (s *simulator[M]) detectorDelay() int64 { return s.cfg.Delay.draw(&s.faults.detector) }
 
 // separate records that client and member do not hear of each other until then.
 func (s *simulator[M]) separate(client, member uint32, until int64) {
@@ -263,6 +268,9 @@ func (s *simulator[M]) separate(client, member uint32, until int64) {
 	a := s.faults.apart[k]
 	if a == nil {
 		a = &separation{since: s.now}
+		if s.faults.apart == nil {
+			s.faults.apart = map[pair]*separation{}
+		}
 		s.faults.apart[k] = a
 	}
 	if a.until < s.now && !a.lapses {

@@ -31,13 +31,44 @@ type item struct {
 
 func (a *item) before(b *item) bool { return a.at < b.at || a.at == b.at && a.key < b.key }
 
-// A queue is a heap in which node i has the children 4i+1 to 4i+4: half as deep
-// as a binary one, and the children of one node share a cache line or two.
-type queue []item
+// A queue gives its items in order. It is a heap in which node i has the children
+// 4i+1 to 4i+4: half as deep as a binary one, and the children of one node share a
+// cache line or two. Messages with a constant delay need no heap: they come in the
+// order in which they are sent, and go through the lane.
+type queue struct {
+	heap []item
+	lane []item // a ring; its size is 0 or a power of two
+	head uint64 // number of items ever taken from the lane
+	tail uint64 // and put in
+}
+
+func (q *queue) len() int { return len(q.heap) + int(q.tail-q.head) }
+
+func (q *queue) reset() { q.heap, q.head, q.tail = q.heap[:0], 0, 0 }
+
+// follow puts in an item that comes before none that followed earlier.
+func (q *queue) follow(x item) {
+	if q.tail-q.head == uint64(len(q.lane)) {
+		q.widen()
+	}
+	q.lane[q.tail&uint64(len(q.lane)-1)] = x
+	q.tail++
+}
+
+// widen makes the lane twice as large.
+func (q *queue) widen() {
+	size := uint64(len(q.lane))
+	lane := make([]item, max(64, 2*size))
+	if size > 0 {
+		k := q.head & (size - 1)
+		copy(lane[copy(lane, q.lane[k:]):], q.lane[:k])
+	}
+	q.lane, q.head, q.tail = lane, 0, size
+}
 
 func (q *queue) push(x item) {
-	*q = append(*q, x)
-	h := *q
+	q.heap = append(q.heap, x)
+	h := q.heap
 	i := len(h) - 1
 	for i > 0 {
 		up := (i - 1) / 4
@@ -50,12 +81,25 @@ func (q *queue) push(x item) {
 	h[i] = x
 }
 
+// pop takes the first item. There must be one.
 func (q *queue) pop() item {
-	h := *q
+	if q.head == q.tail {
+		return q.popHeap()
+	}
+	first := &q.lane[q.head&uint64(len(q.lane)-1)]
+	if len(q.heap) > 0 && q.heap[0].before(first) {
+		return q.popHeap()
+	}
+	q.head++
+	return *first
+}
+
+func (q *queue) popHeap() item {
+	h := q.heap
 	first := h[0]
 	n := len(h) - 1
 	x := h[n]
-	*q = h[:n]
+	q.heap = h[:n]
 	h = h[:n]
 	for i := 0; ; {
 		child := 4*i + 1

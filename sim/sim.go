@@ -2,9 +2,7 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
@@ -27,6 +25,9 @@ type simulator[M any] struct {
 	active  int // users that still have entries to make
 	total   int // entries to make
 	out     protocol.Out[M]
+	monitor history.Monitor
+	faults  faults
+	log     *log // nil: none
 
 	// oneItem says that all copies of a broadcast arrive at one time, so that
 	// one item of the queue stands for all of them.
@@ -34,10 +35,6 @@ type simulator[M any] struct {
 	// ordered says that channels are FIFO and that delays may differ: else they
 	// are in order anyway.
 	ordered bool
-
-	monitor *history.Monitor
-	faults  faults
-	log     *log // nil: none
 
 	overhead []bool // by kind of message
 	byKind   []int
@@ -68,21 +65,22 @@ type flight[M any] struct {
 
 const none = ^uint32(0)
 
-// A process is one id. Ids are never reused, so this slice grows when clients
+// A process is one id. Ids are never reused, so there are more of them when clients
 // crash.
 type process[M any] struct {
 	process     protocol.Process[M] // nil: never up, or crashed
-	user        int32               // -1: none
 	pausedUntil int64
 	offset      int64 // own clock minus virtual time
+	user        int32 // -1: none
 	incarnation uint64
-	delay       *rand.Rand
-	jitter      *rand.Rand
-	clock       *rand.Rand
 	timers      []timer
 	last        []int64 // FIFO: the latest arrival at each process
 	suspectedBy []bool  // members whose detector suspects this one; nil: none
+	random      *randoms
 }
+
+// randoms are the streams of a process.
+type randoms struct{ delay, jitter, clock stream }
 
 // A timer has at most one live item in the queue. When it is set later than that
 // item, the item stays and moves on when it comes up: a timer that is set again
@@ -110,70 +108,11 @@ type user struct {
 	left    int    // entries to make
 	pending uint64 // key of its next item; another one is stale
 	slow    bool
-	think   *rand.Rand
-	hold    *rand.Rand
+	think   stream
+	hold    stream
 }
 
-// Run simulates one run of a. Errors wrap ErrConfig, except for those of
-// Config.Trace; whatever goes wrong in the run is in Result.Violations.
-func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
-	if err := c.complete(a.Info); err != nil {
-		return Result{}, err
-	}
-	if c.Spaced > 0 && a.Unsettled == nil {
-		return Result{}, fmt.Errorf("%w: %s: spaced=%d: its users make up for no losses", ErrConfig, a.Name, c.Spaced)
-	}
-	began := time.Now()
-	s := newSimulator(a, c)
-	s.run()
-	return s.result(time.Since(began))
-}
-
-func newSimulator[M any](a protocol.Algorithm[M], c Config) *simulator[M] {
-	k := c.users(a.Info)
-	s := &simulator[M]{
-		alg:      a,
-		cfg:      c,
-		names:    c.names(a.Info),
-		free:     none,
-		procs:    make([]process[M], c.N, c.N+c.Clients),
-		users:    make([]user, k),
-		active:   k,
-		oneItem:  c.Delay.Shape == ConstantShape,
-		ordered:  c.FIFO && c.Delay.Shape != ConstantShape,
-		monitor:  history.NewMonitor(k),
-		log:      newLog(c),
-		overhead: make([]bool, len(a.Messages)),
-		byKind:   make([]int, len(a.Messages)),
-		setToken: -1,
-	}
-	s.monitor.Name = func(u int) string { return s.names.Of(protocol.ID(s.users[u].proc)) }
-	for i, m := range a.Messages {
-		s.overhead[i] = m.Overhead
-		if m.Name == "SETTOKEN" {
-			s.setToken = i
-		}
-	}
-	for _, o := range a.Options {
-		if o.Name == "eps" {
-			s.settled = 6 * a.Option(c.Config, "eps")
-		}
-	}
-	s.faults.random = stream(c.Seed, forFaults, 0)
-	s.faults.detector = stream(c.Seed, forFaults, 1)
-	s.faults.apart = map[pair]*separation{}
-	return s
-}
-
-// open gives id its random streams; begin starts a life of it.
-func (s *simulator[M]) open(id uint32) {
-	p := &s.procs[id]
-	p.user = -1
-	p.delay = stream(s.cfg.Seed, forDelay, uint64(id))
-	p.jitter = stream(s.cfg.Seed, forJitter, uint64(id))
-	p.clock = stream(s.cfg.Seed, forClock, uint64(id))
-}
-
+// begin starts a life of a process.
 func (s *simulator[M]) begin(id uint32) {
 	p := &s.procs[id]
 	s.stepping = true
@@ -182,7 +121,7 @@ func (s *simulator[M]) begin(id uint32) {
 	p.timers = p.timers[:0]
 	p.offset = clockBase
 	if o := int64(s.cfg.ClockOffset); o > 0 {
-		p.offset += p.clock.Int64N(2*o+1) - o
+		p.offset += p.random.clock.Int64N(2*o+1) - o
 	}
 	if s.alg.Detector == protocol.LeaseDetector {
 		was := p.incarnation
@@ -198,8 +137,10 @@ func (s *simulator[M]) start() {
 	for _, id := range s.cfg.Down {
 		down[id] = true
 	}
+	for range s.cfg.N {
+		s.open()
+	}
 	for id := range s.cfg.N {
-		s.open(uint32(id))
 		if s.alg.Users == protocol.Members {
 			s.procs[id].user = int32(id)
 			s.users[id].proc = uint32(id)
@@ -212,8 +153,8 @@ func (s *simulator[M]) start() {
 	for u := range s.users {
 		us := &s.users[u]
 		us.left = s.cfg.entriesOf(u)
-		us.think = stream(s.cfg.Seed, forThink, uint64(u))
-		us.hold = stream(s.cfg.Seed, forHold, uint64(u))
+		us.think.begin(s.cfg.Seed, forThink, uint64(u))
+		us.hold.begin(s.cfg.Seed, forHold, uint64(u))
 		s.total += us.left
 		if s.alg.Users == protocol.Clients {
 			s.newClient(u)
@@ -228,9 +169,7 @@ func (s *simulator[M]) start() {
 
 // newClient starts a process of the client user u.
 func (s *simulator[M]) newClient(u int) {
-	id := uint32(len(s.procs))
-	s.procs = append(s.procs, process[M]{})
-	s.open(id)
+	id := s.open()
 	s.procs[id].user = int32(u)
 	s.users[u].proc = id
 	s.begin(id)
@@ -250,7 +189,7 @@ func (s *simulator[M]) run() {
 	defer s.caught()
 	s.start()
 	for s.active > 0 && !s.dead {
-		if len(s.queue) == 0 {
+		if s.queue.len() == 0 {
 			s.stuck("nothing more will happen")
 			return
 		}
@@ -319,14 +258,19 @@ func (s *simulator[M]) stuck(why string) {
 
 // push puts an item into the queue, and returns its key.
 func (s *simulator[M]) push(at int64, kind uint64, to, slot uint32) uint64 {
+	it := s.item(at, kind, to, slot)
+	s.queue.push(it)
+	return it.key
+}
+
+// item makes the next item. Its time may be before now only when the clock ran out.
+func (s *simulator[M]) item(at int64, kind uint64, to, slot uint32) item {
 	if at < s.now && !s.dead {
 		s.dead = true
 		s.found("time", "the virtual clock, which has 292 years, ran out")
 	}
 	s.seq++
-	key := s.seq<<kindBits | kind
-	s.queue.push(item{at, key, to, slot})
-	return key
+	return item{at, s.seq<<kindBits | kind, to, slot}
 }
 
 // schedule makes user u's next item the only one that counts.
@@ -401,8 +345,18 @@ func (s *simulator[M]) send(from uint32, to protocol.ID, m M) {
 	if s.procs[to].process == nil {
 		return
 	}
-	slot := s.flight(from, m, 1)
-	s.push(s.arrival(from, uint32(to)), deliver, uint32(to), slot)
+	s.carry(from, deliver, uint32(to), s.flight(from, m, 1))
+}
+
+// carry puts a message on its way, to one process or, where one item stands for
+// all copies, to all. With a constant delay and no pause it follows those that are
+// on their way.
+func (s *simulator[M]) carry(from uint32, kind uint64, to, slot uint32) {
+	if s.oneItem && s.procs[from].pausedUntil <= s.now {
+		s.queue.follow(s.item(s.now+int64(s.cfg.Delay.A), kind, to, slot))
+		return
+	}
+	s.push(s.arrival(from, to), kind, to, slot)
 }
 
 func (s *simulator[M]) broadcast(from uint32, m M) {
@@ -416,13 +370,13 @@ func (s *simulator[M]) broadcast(from uint32, m M) {
 	s.count(from, m, copies)
 	slot := s.flight(from, m, uint32(copies))
 	if s.oneItem {
-		s.push(s.leaves(from)+int64(s.cfg.Delay.A), broadcast, 0, slot)
+		s.carry(from, broadcast, 0, slot)
 		s.seq += uint64(s.cfg.N) // the copies' numbers, as if they were items
 		return
 	}
 	for to := range uint32(s.cfg.N) {
 		if to != from {
-			s.push(s.arrival(from, to), deliver, to, slot)
+			s.carry(from, deliver, to, slot)
 		}
 	}
 }
@@ -430,7 +384,7 @@ func (s *simulator[M]) broadcast(from uint32, m M) {
 // arrival draws when a message that process from sends now reaches to.
 func (s *simulator[M]) arrival(from, to uint32) int64 {
 	p := &s.procs[from]
-	at := s.leaves(from) + s.cfg.Delay.draw(p.delay)
+	at := s.leaves(from) + s.cfg.Delay.draw(&p.random.delay)
 	if s.ordered {
 		for int(to) >= len(p.last) {
 			p.last = append(p.last, 0)
@@ -500,7 +454,7 @@ func (s *simulator[M]) arrive(it item) {
 func (s *simulator[M]) setTimer(p *process[M], id uint32, a protocol.Act) {
 	at := s.now + a.After
 	if a.Arg > 0 {
-		at += int64(p.jitter.Uint64N(a.Arg + 1))
+		at += int64(p.random.jitter.Uint64N(a.Arg + 1))
 	}
 	k := 0
 	for k < len(p.timers) && p.timers[k].name != a.Timer {
@@ -615,7 +569,7 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 				s.slow++
 			}
 		}
-		s.schedule(k, userExit, s.cfg.Hold.draw(u.hold))
+		s.schedule(k, userExit, s.cfg.Hold.draw(&u.hold))
 	case a.Do == protocol.Ejected && u.state == inside:
 		s.schedule(k, userExit, 0)
 	case a.Do == protocol.Rem && (u.state == trying || u.state == leaving):
@@ -625,6 +579,6 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 			return
 		}
 		u.state = thinking
-		s.schedule(k, userTry, s.cfg.Think.draw(u.think))
+		s.schedule(k, userTry, s.cfg.Think.draw(&u.think))
 	}
 }

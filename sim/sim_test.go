@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -162,55 +161,4 @@ func TestProgress(t *testing.T) {
 	if mustRun(t, ricartagrawala.Algorithm, c); calls == 0 {
 		t.Error("no call of Progress")
 	}
-}
-
-// Past its warm-up a run allocates nothing: what a run ten times as long
-// allocates in addition is a few times the doubling of a slice.
-func TestNoAllocationAnEvent(t *testing.T) {
-	for _, delay := range []sim.Dist{sim.Constant(time.Millisecond), sim.Exponential(time.Millisecond)} {
-		allocations := func(entries int) (n uint64, events int64) {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			r := mustRun(t, ricartagrawala.Algorithm, sim.Config{
-				Config: protocol.Config{N: 16}, Entries: []int{entries}, Delay: delay, Think: sim.Constant(0),
-			})
-			runtime.ReadMemStats(&after)
-			return after.Mallocs - before.Mallocs, r.Events
-		}
-		few, short := allocations(100)
-		many, long := allocations(1000)
-		if extra := int64(many) - int64(few); extra > (long-short)/1000 {
-			t.Errorf("delay %v: %d allocations in %d events, %d in %d", delay, few, short, many, long)
-		}
-	}
-}
-
-func BenchmarkRicartAgrawala(b *testing.B) {
-	for name, delay := range map[string]sim.Dist{
-		"constant":    sim.Constant(time.Millisecond),
-		"exponential": sim.Exponential(time.Millisecond),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			const n = 16
-			r, err := sim.Run(ricartagrawala.Algorithm, sim.Config{
-				Config: protocol.Config{N: n}, Entries: []int{max(1, b.N/(n*2*n))}, Delay: delay, Think: sim.Constant(0),
-			})
-			if err != nil || r.ViolationCount != 0 {
-				b.Fatal(r.Violations, err)
-			}
-			b.ReportMetric(r.EventsPerS, "events/s")
-		})
-	}
-}
-
-func BenchmarkSigma(b *testing.B) {
-	b.ReportAllocs()
-	r, err := sim.Run(sigma.Algorithm, sim.Config{
-		Config: protocol.Config{N: 4}, Clients: 10, Entries: []int{max(1, b.N/300)}, Think: sim.Constant(0),
-	})
-	if err != nil || r.ViolationCount != 0 {
-		b.Fatal(r.Violations, err)
-	}
-	b.ReportMetric(r.EventsPerS, "events/s")
 }

@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// Run simulates one run of a. Errors wrap ErrConfig, except for those of
+// Config.Trace; whatever goes wrong in the run is in Result.Violations.
+func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
+	return NewRunner(a).Run(c)
+}
+
+// A Runner simulates one run of an algorithm after another, each in the memory of
+// the one before: for many short runs. It is for one goroutine at a time.
+type Runner[M any] struct{ s simulator[M] }
+
+// NewRunner returns a Runner of a.
+func NewRunner[M any](a protocol.Algorithm[M]) *Runner[M] {
+	return &Runner[M]{simulator[M]{alg: a}}
+}
+
+// Run is like the function Run: what it returns does not depend on earlier runs,
+// and shares no memory with later ones.
+func (r *Runner[M]) Run(c Config) (Result, error) {
+	a := &r.s.alg
+	if err := c.complete(a.Info); err != nil {
+		return Result{}, err
+	}
+	if c.Spaced > 0 && a.Unsettled == nil {
+		return Result{}, fmt.Errorf("%w: %s: spaced=%d: its users make up for no losses", ErrConfig, a.Name, c.Spaced)
+	}
+	began := time.Now()
+	r.s.reset(c)
+	r.s.run()
+	return r.s.result(time.Since(began))
+}
+
+// reset makes s the simulator of a run that has not begun. It keeps memory of an
+// earlier run, and nothing else.
+func (s *simulator[M]) reset(c Config) {
+	k := c.users(s.alg.Info)
+	s.queue.reset()
+	s.out.Reset()
+	*s = simulator[M]{
+		alg:      s.alg,
+		cfg:      c,
+		names:    c.names(s.alg.Info),
+		queue:    s.queue,
+		flights:  s.flights[:0],
+		free:     none,
+		procs:    slices.Grow(s.procs[:0], c.N+c.Clients),
+		users:    sized(s.users, k),
+		active:   k,
+		out:      s.out,
+		monitor:  s.monitor,
+		faults:   s.faults.reset(),
+		log:      newLog(c),
+		oneItem:  c.Delay.Shape == ConstantShape,
+		ordered:  c.FIFO && c.Delay.Shape != ConstantShape,
+		overhead: sized(s.overhead, len(s.alg.Messages)),
+		byKind:   sized(s.byKind, len(s.alg.Messages)),
+		setToken: -1,
+	}
+	s.monitor.Reset(k)
+	s.monitor.Name = func(u int) string { return s.names.Of(protocol.ID(s.users[u].proc)) }
+	for i, m := range s.alg.Messages {
+		s.overhead[i] = m.Overhead
+		if m.Name == "SETTOKEN" {
+			s.setToken = i
+		}
+	}
+	for _, o := range s.alg.Options {
+		if o.Name == "eps" {
+			s.settled = 6 * s.alg.Option(c.Config, "eps")
+		}
+	}
+	s.faults.random.begin(c.Seed, forFaults, 0)
+	s.faults.detector.begin(c.Seed, forFaults, 1)
+}
+
+// sized is a slice of n zeros, in the memory of x if that is enough.
+func sized[E any](x []E, n int) []E {
+	x = slices.Grow(x[:0], n)[:n]
+	clear(x)
+	return x
+}
+
+// open makes the next process id, and gives it its random streams.
+func (s *simulator[M]) open() uint32 {
+	id := uint32(len(s.procs))
+	s.procs = slices.Grow(s.procs, 1)[:id+1]
+	p := &s.procs[id]
+	*p = process[M]{user: -1, timers: p.timers[:0], last: p.last[:0], random: p.random}
+	if p.random == nil {
+		p.random = new(randoms)
+	}
+	p.random.delay.begin(s.cfg.Seed, forDelay, uint64(id))
+	p.random.jitter.begin(s.cfg.Seed, forJitter, uint64(id))
+	p.random.clock.begin(s.cfg.Seed, forClock, uint64(id))
+	return id
+}

@@ -1,0 +1,104 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// uneven has pauses, partitions and delays that bring messages out of order.
+func uneven(n int, delay sim.Dist) sim.Config {
+	return sim.Config{
+		Config: protocol.Config{N: n}, Entries: []int{40}, Seed: 7, Digest: true, Delay: delay,
+		Think: sim.Exponential(5 * time.Millisecond), Hold: sim.Uniform(0, 2*time.Millisecond),
+		PauseEvery: 20 * time.Millisecond, PartitionEvery: 30 * time.Millisecond,
+	}
+}
+
+// A log is a function of algorithm and Config, and stays so from one version to the
+// next: a digest may change only where a commit says why the run must.
+func TestLogsStay(t *testing.T) {
+	logged := func(n int, delay sim.Dist) sim.Config {
+		c := saturated(n, 20, delay)
+		c.Seed, c.Digest = 3, true
+		return c
+	}
+	fifo := uneven(7, sim.Uniform(0, 9*time.Millisecond))
+	fifo.FIFO = true
+	even, fenced := stormy(4), stormy(5)
+	even.Delay = constant
+	fenced.Options = map[string]int64{"fence": sigma.FenceOn}
+	for name, test := range map[string]struct{ got, want string }{
+		"ricart-agrawala, saturated":   {digest(t, ricartagrawala.Algorithm, logged(16, constant)), "541cbe1e15ab05c1"},
+		"ricart-agrawala, exponential": {digest(t, ricartagrawala.Algorithm, logged(70, exponential)), "9ca68e0abf6e0eaf"},
+		"ricart-agrawala, uneven":      {digest(t, ricartagrawala.Algorithm, uneven(9, constant)), "7f4c887e11911830"},
+		"ricart-agrawala, fifo":        {digest(t, ricartagrawala.Printed, fifo), "eb845145c0e624ed"},
+		"suzuki-kasami, uneven":        {digest(t, suzukikasami.Algorithm, uneven(9, constant)), "c08f4596cb53566c"},
+		"sigma, stormy":                {digest(t, sigma.Algorithm, stormy(1)), "dacf3c9bf4cbff53"},
+		"sigma, stormy, even":          {digest(t, sigma.Algorithm, even), "e604848c7f3c1cf7"},
+		"sigma, stormy, fenced":        {digest(t, sigma.Algorithm, fenced), "86a080da1a814685"},
+		"sigma literal, stormy":        {digest(t, sigma.Literal, stormy(2)), "360fda55c67252d7"},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: the log has digest %s, and had %s", name, test.got, test.want)
+		}
+	}
+}
+
+func digest[M any](t *testing.T, a protocol.Algorithm[M], c sim.Config) string {
+	t.Helper()
+	return mustRun(t, a, c).LogSHA256[:16]
+}
+
+// A run in used memory is the run in new memory, whatever was run before: larger,
+// smaller, with faults, broken off by a panic.
+func TestRunner(t *testing.T) {
+	even := stormy(9)
+	even.Delay, even.N, even.Clients, even.Entries = sim.Constant(time.Millisecond), 7, 12, []int{5}
+	small := sim.Config{Config: protocol.Config{N: 1}, Clients: 1, Entries: []int{1}, Digest: true}
+	configs := []sim.Config{stormy(1), small, even, stormy(2), small, stormy(1), even}
+	r := sim.NewRunner(sigma.Algorithm)
+	for i, c := range configs {
+		want := mustRun(t, sigma.Algorithm, c)
+		got, err := r.Run(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := timeless(got), timeless(want); a != b {
+			t.Errorf("run %d:\n%s\nin new memory:\n%s", i, a, b)
+		}
+	}
+	if _, err := r.Run(sim.Config{}); err == nil {
+		t.Error("no members, and no error")
+	}
+
+	panics := true
+	toy := sim.NewRunner(toys(protocol.Members, func(id protocol.ID, ev protocol.Event[note], out *protocol.Out[note]) {
+		if panics && ev.Kind == protocol.Try {
+			panic("toy: cannot be")
+		}
+		grabber(noToken)(id, ev, out)
+	}))
+	for _, panics = range []bool{true, false, true} {
+		got, err := toy.Run(sim.Config{Config: protocol.Config{N: 1}, Entries: []int{3}})
+		if err != nil || (got.ViolationsOf["panic"] == 1) != panics || (got.ViolationCount > 0) != panics {
+			t.Errorf("panics=%v: %+v, %v", panics, got, err)
+		}
+	}
+}
+
+// timeless is a result without what the machine has to do with.
+func timeless(r sim.Result) string {
+	r.Seconds, r.EventsPerS = 0, 0
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}

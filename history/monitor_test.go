@@ -238,8 +238,7 @@ func TestReset(t *testing.T) {
 		feed(m, steps...)
 		fresh := play(users, steps...)
 		if got, want := m.Measures(), fresh.Measures(); got != want || m.Total() != 0 {
-			t.Errorf("%d users: %+v, %v
-want %+v", users, got, m.Violations(), want)
+			t.Errorf("%d users: %+v, %v\nwant %+v", users, got, m.Violations(), want)
 		}
 		feed(m, step{20, 0, "try", 0}, step{21, 0, "crit", 1})
 	}

@@ -35,10 +35,11 @@ var arrows = map[string][]string{
 	"internal/compact":  {},
 	"internal/measure":  {},
 	"lab":               {"catalog", "history"},
-	"catalog":           {"algo", "algo/sigma", "link", "consensus", "memory", "sim", "check", "node"},
+	"catalog":           {"algo", "algo/sigma", "causal", "link", "consensus", "memory", "sim", "check", "node"},
 	"algotest":          {"algotest", "sim", "check", "history", "scenario"},
 	"sim":               {"history", "scenario"},
-	"check":             {"history", "scenario"},
+	"check":             {"check", "history", "scenario"},
+	"causal":            {"scenario"},
 	"history":           {"protocol"},
 	"scenario":          {"protocol"},
 	"node":              {"transport", "link", "detector", "internal/compact", "internal/measure"},
@@ -56,7 +57,7 @@ var arrows = map[string][]string{
 // noModules are the parts that import nothing but this module and the standard
 // library.
 var noModules = []string{
-	"fence", "memlock", "algotest", "sim", "check", "history", "scenario", "link", "detector",
+	"fence", "memlock", "algotest", "sim", "check", "history", "scenario", "causal", "link", "detector",
 	"consensus", "memory", "algo", "algo/sigma", "quorum", "protocol",
 }
 

@@ -1,0 +1,84 @@
+package causal
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A vector counts tries, by user and sorted by it. A user of whom nothing is known is
+// not in it. A user that never tried counts least, so that all counts of one user can
+// be moved together: see counter.
+type vector []tries
+
+type tries struct {
+	user  protocol.ID
+	count uint64
+}
+
+const least = 1
+
+// counter names the counts of one user. No algorithm has requests of this time.
+func counter(user protocol.ID) protocol.Counter {
+	return protocol.Counter{User: user, Time: math.MaxUint64, Least: least}
+}
+
+func (v vector) find(user protocol.ID) (int, bool) {
+	return slices.BinarySearchFunc(v, user, func(t tries, u protocol.ID) int { return cmp.Compare(t.user, u) })
+}
+
+// of is the count of a user, 0 where nothing is known.
+func (v vector) of(user protocol.ID) uint64 {
+	if i, known := v.find(user); known {
+		return v[i].count
+	}
+	return 0
+}
+
+// count adds one try of a user that v knows.
+func (v vector) count(user protocol.ID) {
+	i, _ := v.find(user)
+	v[i].count++
+}
+
+// merge returns what either v or w knows, in the memory of v.
+func (v vector) merge(w vector) vector {
+	for _, t := range w {
+		i, known := v.find(t.user)
+		if !known {
+			v = slices.Insert(v, i, t)
+		}
+		v[i].count = max(v[i].count, t.count)
+	}
+	return v
+}
+
+// apply replaces each count.
+func (v vector) apply(f func(protocol.Counter, uint64) uint64) {
+	for i, t := range v {
+		v[i].count = f(counter(t.user), t.count)
+	}
+}
+
+func (v vector) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(v)))
+	for _, t := range v {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(t.user)), t.count)
+	}
+	return b
+}
+
+// read reads a vector into the memory of v.
+func read(r *protocol.Reader, v vector) vector {
+	for n := r.Len(); n > 0 && r.Err == nil; n-- {
+		t := tries{protocol.ID(r.Uint()), r.Uint()}
+		if r.Err == nil && (t.count < least || len(v) > 0 && v[len(v)-1].user >= t.user) {
+			r.Err = protocol.ErrShort
+		}
+		v = append(v, t)
+	}
+	return v
+}

@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"internal/measure":  {},
 	"lab":               {"catalog", "history"},
 	"catalog":           {"algo", "algo/sigma", "causal", "link", "consensus", "memory", "sim", "check", "node"},
-	"algotest":          {"algotest", "sim", "check", "history", "scenario"},
+	"algotest":          {"algotest", "causal", "sim", "check", "history", "scenario"},
 	"sim":               {"history", "scenario"},
 	"check":             {"check", "history", "scenario"},
 	"causal":            {"scenario"},

@@ -71,6 +71,7 @@ func parts[M any]() []part[M] {
 		{"Events", (*suite[M]).events},
 		{"Claims", (*suite[M]).claims},
 		{"Exhaustive", (*suite[M]).exhaustive},
+		{"Order", (*suite[M]).order},
 	}
 }
 

@@ -39,6 +39,7 @@ func TestDefects(t *testing.T) {
 		{wrongClaim, "Claims", "messages an entry"},
 		{noExclusion, "Claims", "exclusion"},
 		{noExclusion, "Exhaustive", "exclusion is violated"},
+		{noExclusion, "Order", "order is violated"},
 		{noTitle, "Info", "lacks Title"},
 		{halfAClaim, "Info", "both or neither"},
 	} {
@@ -58,7 +59,7 @@ func TestDefects(t *testing.T) {
 
 // Every part is shown to find something.
 func TestEveryPartHasADefect(t *testing.T) {
-	covered := "Info Codec State Shift Determinism Allocations Events Claims Exhaustive"
+	covered := "Info Codec State Shift Determinism Allocations Events Claims Exhaustive Order"
 	var names []string
 	for _, p := range parts[message]() {
 		names = append(names, p.name)

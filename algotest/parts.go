@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
@@ -406,6 +407,24 @@ func measured(m protocol.Measure, r sim.Result) (name string, v float64) {
 func (s *suite[M]) exhaustive() error {
 	for _, c := range s.Exhaustive {
 		v, err := check.Run(s.alg, c)
+		if err != nil {
+			return err
+		}
+		if v.Verdict != check.Holds {
+			return fmt.Errorf("%s is %s (%s)\n%s\n%s", v.Property, v.Verdict, v.Bounds, strings.Join(v.Trace, "\n"), v.Reason)
+		}
+	}
+	return nil
+}
+
+// order: where Info claims it, the small models have the property causal.Order too.
+func (s *suite[M]) order() error {
+	if !s.alg.Ordered {
+		return errNothing
+	}
+	for _, c := range s.Exhaustive {
+		c.Properties = []string{causal.Order}
+		v, err := check.Run(causal.Of(s.alg), c)
 		if err != nil {
 			return err
 		}

@@ -59,6 +59,7 @@ func toy(d defect) protocol.Algorithm[message] {
 	a := protocol.Algorithm[message]{
 		Info: protocol.Info{
 			Name: "toy", Title: "ask member 0", Source: "none", Users: protocol.Members, Cancels: d == refusesCancel,
+			Ordered:  true,
 			Messages: []protocol.Message{{Name: "REQUEST"}, {Name: "GRANT"}, {Name: "RELEASE"}},
 			Claims:   []protocol.Claim{{Load: protocol.LowLoad, Measure: protocol.Messages, Least: messages, Most: messages}},
 		},

@@ -3,9 +3,12 @@
 package catalog
 
 import (
+	"slices"
+
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -38,7 +41,13 @@ func (e entry[M]) Simulator() func(sim.Config) (sim.Result, error) {
 	return sim.NewRunner(e.algorithm).Run
 }
 
-func (e entry[M]) Check(c check.Config) (check.Verdict, error) { return check.Run(e.algorithm, c) }
+func (e entry[M]) Check(c check.Config) (check.Verdict, error) {
+	all := e.algorithm.Ordered && slices.Contains(c.Properties, "all")
+	if all || slices.Contains(c.Properties, causal.Order) {
+		return check.Run(causal.Of(e.algorithm), c)
+	}
+	return check.Run(e.algorithm, c)
+}
 
 func (e entry[M]) Host() node.Host { return node.HostOf(e.algorithm) }
 

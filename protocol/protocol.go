@@ -325,6 +325,7 @@ type Info struct {
 	Users     Users
 	Cancels   bool // accepts Cancel
 	Drains    bool // its members accept Drain
+	Ordered   bool // nobody enters before a user whose try happened before its own
 	FIFO      bool // needs FIFO channels
 	Detector  Detector
 	Tolerates Faults

@@ -34,6 +34,7 @@ func algorithm(variant, title string, clockOnReply bool) protocol.Algorithm[Mess
 			Title:    title,
 			Source:   "Ricart, Agrawala: An Optimal Algorithm for Mutual Exclusion in Computer Networks, CACM 1981",
 			Users:    protocol.Members,
+			Ordered:  clockOnReply,
 			Messages: messages,
 			Claims: []protocol.Claim{
 				{Load: protocol.LowLoad, Measure: protocol.Messages, Least: protocol.Linear(2, -2), Most: protocol.Linear(2, -2)},

@@ -1,0 +1,31 @@
+package catalog_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/poundlock/poundlock/catalog"
+	"github.com/poundlock/poundlock/causal"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// The property order can be asked for by name everywhere, and is among all where the
+// algorithm claims it.
+func TestOrder(t *testing.T) {
+	for _, e := range catalog.All {
+		i := e.Info()
+		c := check.Config{Config: protocol.Config{N: 1}}
+		for _, asked := range []string{"all", causal.Order, check.Exclusion} {
+			c.Properties = []string{asked}
+			v, err := e.Check(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			has := slices.ContainsFunc(v.Properties, func(p check.Property) bool { return p.Property == causal.Order })
+			if want := asked == causal.Order || asked == "all" && i.Ordered; has != want {
+				t.Errorf("%s %q, --property %s: order is among the properties: %v, want %v", i.Name, i.Variant, asked, has, want)
+			}
+		}
+	}
+}

@@ -1,6 +1,10 @@
 // Package history judges what users see of a lock: the sequence of try, crit,
 // exit and rem at each of them. Its predicates know no algorithm and no message,
 // so the same ones judge the checker, the simulator and a real cluster.
+//
+// A [Monitor] judges one lock while things happen. A [Judge] is one Monitor a lock,
+// for events that have names; [Read] feeds it from event files, which a [Writer]
+// writes. There is one form of each predicate: it sees an event once.
 package history
 
 import (

@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"time"
 
@@ -11,27 +12,49 @@ import (
 
 // The names of what a Monitor finds.
 const (
-	Exclusion  = "exclusion"   // two users inside
+	Exclusion  = "exclusion"   // two users inside that do not share
 	WellFormed = "well-formed" // try, crit, exit and rem not in cyclic order
 	Inversion  = "inversion"   // a token smaller than that of a grant that had ended before
-	Reuse      = "reuse"       // a token equal to the largest of the grants that had ended before
+	Reuse      = "reuse"       // a token of a grant that had ended before, or of another holder
+	Order      = "order"       // a user entered before one that had tried earlier than Bounds.Order allows
+	Starvation = "starvation"  // a try that waited beyond Bounds.Wait or Bounds.Bypass while others entered
 )
 
 // A Violation is one finding.
 type Violation struct {
-	At       int64 // ns
-	Property string
-	Text     string
+	At       int64  `json:"at_ns"`
+	Property string `json:"property"`
+	Text     string `json:"text"`
 }
 
 func (v Violation) String() string {
 	return fmt.Sprintf("%v %s: %s", time.Duration(v.At), v.Property, v.Text)
 }
 
-// A Monitor judges and measures a history while it happens, in constant memory
-// and constant time an event, whatever the length. Times are nanoseconds that
-// never decrease; users are numbered from 0 by whoever feeds it, and a user may
-// be a sequence of processes of which each takes over from a crashed one.
+// Bounds say what a Monitor judges beyond exclusion, form and tokens, which always
+// are. Zero is: not judged.
+type Bounds struct {
+	// Slack is the most by which the clocks of two users may differ, in ns. What may be
+	// an effect of it is no violation. 0: there is one clock.
+	Slack int64
+	// Wait is how long a try may wait, in ns, and Bypass how often others may enter
+	// meanwhile: beyond that it starves as soon as somebody else enters. While nobody
+	// does the service is down, which is another matter.
+	Wait   int64
+	Bypass uint64
+	// Order is how much later than another try, in ns, one must have been made that
+	// enters before it to be out of order. Few algorithms promise the order of
+	// real time, and none can when two tries are made at once.
+	Order int64
+}
+
+// A Monitor judges and measures the history of one lock while it happens. Memory and
+// the time an event takes do not grow with the length of the history: they depend on
+// the number of users, and of the sections that began within Bounds.Slack.
+//
+// Times are nanoseconds that never decrease; of events at one time the order counts.
+// Users are numbered from 0 by whoever feeds it, and a user may be a sequence of
+// processes of which each takes over from a crashed one.
 type Monitor struct {
 	// Name names a user in violations; by default it is the number.
 	Name func(user int) string
@@ -39,39 +62,45 @@ type Monitor struct {
 	// Default 20.
 	Keep int
 
+	bounds   Bounds
 	users    Users
 	tries    []try
-	inside   int // users in the critical section
-	waiting  int // users in the trying section
-	entries  uint64
-	gaveUp   uint64
-	ejected  uint64
-	first    int64 // time of the first try, -1 before it
-	last     int64 // time of the last exit
-	bypass   uint64
-	maxEnded uint64 // largest token of a grant that ended
+	now      int64
+	window   window
+	queue    queue
+	maxEnded uint64 // largest token of a grant that ended for certain
+	fenced   bool   // some grant had a token
+	measures *measures
 
+	counts    map[string]uint64
+	kept      []Violation
+	uncertain uint64 // overlaps that may be an effect of the clocks
+
+	entries uint64
+	waiting int   // users in the trying section
+	last    int64 // time of the last exit
 	// handover says that the last exit left nobody inside while somebody waited,
 	// at time last: the next crit ends a synchronization delay.
 	handover bool
-
-	wait, response, sync Histogram
-	counts               map[string]uint64
-	kept                 []Violation
 }
 
 // try is what a Monitor remembers of one user.
 type try struct {
 	at      int64  // of the current or last try
 	before  uint64 // entries of all users before it
-	token   uint64 // of the current grant
 	entered bool   // whether the try led to a crit, so that its rem ends a response
+	starved bool   // it was said that it does
+	lapsed  bool   // the lease of the section ended before the user heard of it
+	group   string // with whom the user shares; "" nobody
+	token   uint64 // of the current section
 	entries uint64
 	first   int64 // first try, -1 before it
 	last    int64 // last exit
+	place         // in the queue
 }
 
-// NewMonitor returns a monitor of users 0..users-1, all in their remainder.
+// NewMonitor returns a monitor of users 0..users-1, all in their remainder, that
+// judges what needs no bound.
 func NewMonitor(users int) *Monitor {
 	m := new(Monitor)
 	m.Reset(users)
@@ -81,28 +110,50 @@ func NewMonitor(users int) *Monitor {
 // Reset makes m what NewMonitor returns, in the memory that it has. The violations
 // of an earlier history stay valid.
 func (m *Monitor) Reset(users int) {
+	if m.measures == nil {
+		m.measures = new(measures)
+	}
+	m.measures.reset()
+	m.begin(users)
+}
+
+func (m *Monitor) begin(users int) {
 	clear(m.counts)
 	*m = Monitor{
 		Name:     strconv.Itoa,
 		Keep:     20,
-		users:    append(m.users[:0], make(Users, users)...),
-		tries:    append(m.tries[:0], make([]try, users)...),
-		first:    -1,
-		wait:     m.wait.reset(),
-		response: m.response.reset(),
-		sync:     m.sync.reset(),
+		users:    m.users[:0],
+		tries:    m.tries[:0],
+		window:   window{sections: m.window.sections[:0], due: math.MaxInt64},
+		queue:    emptyQueue,
+		measures: m.measures,
 		counts:   m.counts,
 	}
 	if m.counts == nil {
 		m.counts = map[string]uint64{}
 	}
-	for i := range m.tries {
-		m.tries[i].first = -1
+	for range users {
+		m.AddUser()
 	}
 }
 
+// Bound sets what is judged. It comes before the first event.
+func (m *Monitor) Bound(b Bounds) { m.bounds = b }
+
+// AddUser adds a user, in its remainder, and returns its number.
+func (m *Monitor) AddUser() int {
+	m.users = append(m.users, protocol.InRem)
+	m.tries = append(m.tries, try{first: -1, place: nowhere})
+	return len(m.users) - 1
+}
+
+// SetGroup says with whom the user shares from its next crit on: with the users that
+// have the same group. With "" it shares with nobody, as every user of a mutex.
+func (m *Monitor) SetGroup(user int, group string) { m.tries[user].group = group }
+
 // Input records that the driver gave in to the user at time at.
 func (m *Monitor) Input(user int, at int64, in protocol.Input) {
+	m.advance(at)
 	was := m.users[user]
 	if err := m.users.Input(protocol.ID(user), in); err != nil {
 		m.Found(at, WellFormed, fmt.Sprintf("%s: %s in its %s section", m.Name(user), inputs[in.Kind], sections[was]))
@@ -112,22 +163,22 @@ func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 	switch in.Kind {
 	case protocol.Try:
 		m.waiting++
-		if m.first < 0 {
-			m.first = at
-		}
+		m.measures.tried(at)
 		if t.first < 0 {
 			t.first = at
 		}
-		t.at, t.before, t.entered = at, m.entries, false
+		t.at, t.before, t.entered, t.starved = at, m.entries, false, false
+		m.enqueue(user)
 	case protocol.Exit:
 		if was == protocol.InCrit {
-			m.leave(t, at)
+			m.leave(user, at)
 		}
 	}
 }
 
 // Act records what the user was told at time at.
 func (m *Monitor) Act(user int, at int64, a protocol.Act) {
+	m.advance(at)
 	was := m.users[user]
 	if err := m.users.Act(protocol.ID(user), a); err != nil {
 		m.Found(at, WellFormed,
@@ -139,74 +190,116 @@ func (m *Monitor) Act(user int, at int64, a protocol.Act) {
 	case protocol.Crit:
 		m.enter(user, at, a.Arg)
 	case protocol.Ejected:
-		m.ejected++
-		m.leave(t, at)
+		m.measures.ejected++
+		m.leave(user, at)
 	case protocol.Rem:
 		if was == protocol.InTry {
-			m.gaveUp++
-			m.stopWaiting()
+			m.measures.gaveUp++
+			m.stopWaiting(user)
 		} else if t.entered {
-			m.response.Add(at - t.at)
+			m.measures.response.Add(at - t.at)
 			t.entered = false
 		}
 	}
 }
 
+// Lease records that the user, inside at time at, is so until a later time by its own
+// lease, unless a later Lease says more. It then counts as out, also when it hears of
+// that only later. Where nothing is recorded a section lasts until its end is.
+func (m *Monitor) Lease(user int, at, until int64) {
+	m.advance(at)
+	if m.users[user] != protocol.InCrit {
+		m.Found(at, WellFormed, fmt.Sprintf("%s: a lease in its %s section", m.Name(user), sections[m.users[user]]))
+		return
+	}
+	t := &m.tries[user]
+	if t.lapsed {
+		t.lapsed = false
+		m.open(user, at)
+	}
+	m.window.until(user, until)
+}
+
 // Crash records that the user's process stopped for ever: the user is out.
 func (m *Monitor) Crash(user int, at int64) {
+	m.advance(at)
 	switch m.users[user] {
 	case protocol.InTry:
-		m.stopWaiting()
+		m.stopWaiting(user)
 	case protocol.InCrit:
-		m.leave(&m.tries[user], at)
+		m.leave(user, at)
 	}
 	m.tries[user].entered = false
 	m.users.Crash(protocol.ID(user))
 }
 
+// Finish decides what is undecided because of Bounds.Slack. Nothing follows: whoever is
+// inside was so until the last event, as far as anybody knows.
+func (m *Monitor) Finish() {
+	for i := range m.window.sections {
+		s := &m.window.sections[i]
+		s.to = min(s.to, s.until, m.now)
+	}
+	for len(m.window.sections) > 0 {
+		m.retire(0)
+	}
+}
+
 func (m *Monitor) enter(user int, at int64, token uint64) {
 	t := &m.tries[user]
-	if m.inside > 0 {
-		for other, s := range m.users {
-			if s == protocol.InCrit && other != user {
-				m.Found(at, Exclusion, m.Name(user)+" entered while "+m.Name(other)+" is inside")
-				if token != 0 && token == m.tries[other].token {
-					m.Found(at, Reuse, fmt.Sprintf("%s got token %d, which %s has", m.Name(user), token, m.Name(other)))
-				}
-			}
-		}
-	}
-	switch {
-	case token == 0:
-	case token < m.maxEnded:
-		m.Found(at, Inversion,
-			fmt.Sprintf("%s got token %d after a grant with %d had ended", m.Name(user), token, m.maxEnded))
-	case token == m.maxEnded:
-		m.Found(at, Reuse, fmt.Sprintf("%s got token %d, which a grant that had ended had", m.Name(user), token))
-	}
+	m.judgeToken(user, at, token)
 	if m.handover {
-		m.sync.Add(at - m.last)
+		m.measures.sync.Add(at - m.last)
 		m.handover = false
 	}
-	m.wait.Add(at - t.at)
-	m.bypass = max(m.bypass, m.entries-t.before)
-	m.inside++
+	m.measures.wait.Add(at - t.at)
+	m.measures.bypass = max(m.measures.bypass, m.entries-t.before)
+	m.measures.entries++
 	m.waiting--
 	m.entries++
 	t.entries++
-	t.token, t.entered = token, true
+	t.token, t.entered, t.lapsed = token, true, false
+	m.judgeQueue(user, at)
+	m.open(user, at)
 }
 
-func (m *Monitor) leave(t *try, at int64) {
-	m.inside--
-	m.maxEnded = max(m.maxEnded, t.token)
-	m.last, t.last = at, at
-	m.handover = m.inside == 0 && m.waiting > 0
+func (m *Monitor) leave(user int, at int64) {
+	t := &m.tries[user]
+	if t.lapsed {
+		t.lapsed = false
+		return
+	}
+	m.close(user, at)
 }
 
-func (m *Monitor) stopWaiting() {
+// ended records that a section of the user ended at time at.
+func (m *Monitor) ended(user int, at int64) {
+	m.last, m.tries[user].last = at, at
+	m.measures.left(at)
+	m.handover = m.window.inside == 0 && m.waiting > 0
+}
+
+func (m *Monitor) stopWaiting(user int) {
 	m.waiting--
+	m.dequeue(user)
 	m.handover = m.handover && m.waiting > 0
+}
+
+// judgeToken compares the token of an entry with those of grants that have ended for
+// certain, as the user's own ones have.
+func (m *Monitor) judgeToken(user int, at int64, token uint64) {
+	if token == 0 {
+		return
+	}
+	m.fenced = true
+	ended := max(m.maxEnded, m.window.own(user))
+	switch {
+	case token < ended:
+		m.Found(at, Inversion,
+			fmt.Sprintf("%s got token %d after a grant with %d had ended", m.Name(user), token, ended))
+	case token == ended:
+		m.Found(at, Reuse, fmt.Sprintf("%s got token %d, which a grant that had ended had", m.Name(user), token))
+	}
 }
 
 // Found adds a violation that a driver found itself.
@@ -234,63 +327,12 @@ func (m *Monitor) Total() (n uint64) {
 	return n
 }
 
+// Uncertain returns how many pairs of sections may have overlapped, as far as clocks
+// that differ by Bounds.Slack can tell, and may not have. It is final after Finish.
+func (m *Monitor) Uncertain() uint64 { return m.uncertain }
+
 // Entries returns the number of crits so far.
 func (m *Monitor) Entries() uint64 { return m.entries }
 
 // Section returns where the user is.
 func (m *Monitor) Section(user int) protocol.Section { return m.users[user] }
-
-// Measures are the costs that users see.
-type Measures struct {
-	Entries    uint64  // crits
-	GaveUp     uint64  // tries that ended without crit
-	Ejected    uint64  // critical sections that were lost
-	Waiting    Summary // crit - try
-	Response   Summary // rem - try, of the tries that entered
-	SyncDelay  Summary // last exit to next crit, where somebody waited at that exit
-	Throughput float64 // entries a second from the first try to the last exit
-	Jain       float64 // fairness of the users' rates: 1 when equal, 1/users when one has all
-	MaxBypass  uint64  // most entries of others between one user's try and its crit
-}
-
-// Measures returns the measures of the history so far.
-func (m *Monitor) Measures() Measures {
-	r := Measures{
-		Entries:   m.entries,
-		GaveUp:    m.gaveUp,
-		Ejected:   m.ejected,
-		Waiting:   m.wait.Summary(),
-		Response:  m.response.Summary(),
-		SyncDelay: m.sync.Summary(),
-		Jain:      m.jain(),
-		MaxBypass: m.bypass,
-	}
-	if m.last > m.first {
-		r.Throughput = float64(m.entries) / time.Duration(m.last-m.first).Seconds()
-	}
-	return r
-}
-
-// jain is Raj Jain's index, (sum x)^2 / (k sum x^2), where x is a user's rate:
-// its entries over the time from its first try to its last exit. Numbers of
-// entries would not do, since a closed workload fixes them.
-func (m *Monitor) jain() float64 {
-	var k, sum, squares float64
-	for i := range m.tries {
-		t := &m.tries[i]
-		if t.first < 0 {
-			continue
-		}
-		k++
-		if t.entries == 0 {
-			continue
-		}
-		x := float64(t.entries) / float64(max(1, t.last-t.first))
-		sum += x
-		squares += x * x
-	}
-	if squares == 0 {
-		return 0
-	}
-	return min(1, sum*sum/(k*squares)) // rounding alone may exceed 1
-}

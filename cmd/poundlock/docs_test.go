@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/sim"
 )
 
@@ -38,6 +39,7 @@ func TestDocs(t *testing.T) {
 		{checkCommand(), driving, check.Verdict{}},
 		{electCommand(), cluster, leaderLine{}},
 		{demoCommand(), "", demoResult{}},
+		{judgeCommand(), "", history.Report{}},
 		{lockCommand(), cluster, nil},
 		{locksCommand(), cluster, nil},
 		{releaseCommand(), cluster, nil},

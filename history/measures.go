@@ -1,0 +1,93 @@
+package history
+
+import "time"
+
+// measures are what several monitors count together.
+type measures struct {
+	entries, gaveUp, ejected, bypass uint64
+
+	first int64 // time of the first try, -1 before it
+	last  int64 // time of the last exit
+
+	wait, response, sync Histogram
+}
+
+func newMeasures() *measures { return &measures{first: -1} }
+
+// reset forgets all, and keeps the memory.
+func (s *measures) reset() {
+	*s = measures{first: -1, wait: s.wait.reset(), response: s.response.reset(), sync: s.sync.reset()}
+}
+
+func (s *measures) tried(at int64) {
+	if s.first < 0 {
+		s.first = at
+	}
+}
+
+func (s *measures) left(at int64) { s.last = max(s.last, at) }
+
+// Measures are the costs that users see. Times are in milliseconds.
+type Measures struct {
+	Entries    uint64  `json:"entries"`          // crits
+	GaveUp     uint64  `json:"gave_up"`          // tries that ended without crit
+	Ejected    uint64  `json:"ejected"`          // critical sections that were lost
+	Waiting    Summary `json:"waiting_ms"`       // crit - try
+	Response   Summary `json:"response_ms"`      // rem - try, of the tries that entered
+	SyncDelay  Summary `json:"sync_delay_ms"`    // last exit to next crit, where somebody waited at that exit
+	Throughput float64 `json:"throughput_per_s"` // entries a second from the first try to the last exit
+	Jain       float64 `json:"jain"`             // fairness of the users' rates: 1 when equal, 1/users when one has all
+	MaxBypass  uint64  `json:"max_bypass"`       // most entries of others between one user's try and its crit
+}
+
+func (s *measures) summary(f *fairness) Measures {
+	r := Measures{
+		Entries:   s.entries,
+		GaveUp:    s.gaveUp,
+		Ejected:   s.ejected,
+		Waiting:   s.wait.Summary(),
+		Response:  s.response.Summary(),
+		SyncDelay: s.sync.Summary(),
+		Jain:      f.index(),
+		MaxBypass: s.bypass,
+	}
+	if s.last > s.first {
+		r.Throughput = float64(s.entries) / time.Duration(s.last-s.first).Seconds()
+	}
+	return r
+}
+
+// Measures returns the measures of the history so far.
+func (m *Monitor) Measures() Measures {
+	var f fairness
+	f.add(m)
+	return m.measures.summary(&f)
+}
+
+// fairness is Raj Jain's index, (sum x)^2 / (k sum x^2), where x is a user's rate:
+// its entries over the time from its first try to its last exit. Numbers of
+// entries would not do, since a closed workload fixes them.
+type fairness struct{ k, sum, squares float64 }
+
+func (f *fairness) add(m *Monitor) {
+	for i := range m.tries {
+		t := &m.tries[i]
+		if t.first < 0 {
+			continue
+		}
+		f.k++
+		if t.entries == 0 {
+			continue
+		}
+		x := float64(t.entries) / float64(max(1, t.last-t.first))
+		f.sum += x
+		f.squares += x * x
+	}
+}
+
+func (f *fairness) index() float64 {
+	if f.squares == 0 {
+		return 0
+	}
+	return min(1, f.sum*f.sum/(f.k*f.squares)) // rounding alone may exceed 1
+}

@@ -1,0 +1,99 @@
+package history
+
+import (
+	"fmt"
+	"time"
+)
+
+// A queue is the users that try, the earliest try first, as a list through their
+// places. It is kept only where a bound needs it.
+type queue struct{ first, last int }
+
+// A place is the neighbours of a user in the queue, none where it is not in it.
+type place struct{ earlier, later int }
+
+const none = -1
+
+var (
+	nowhere    = place{none, none}
+	emptyQueue = queue{none, none}
+)
+
+// ordered says that a bound needs the queue.
+func (b *Bounds) ordered() bool { return b.Wait > 0 || b.Bypass > 0 || b.Order > 0 }
+
+func (m *Monitor) enqueue(user int) {
+	if !m.bounds.ordered() {
+		return
+	}
+	q := &m.queue
+	m.tries[user].place = place{q.last, none}
+	if q.last == none {
+		q.first = user
+	} else {
+		m.tries[q.last].later = user
+	}
+	q.last = user
+}
+
+// dequeue takes the user out of the queue, if it is in it.
+func (m *Monitor) dequeue(user int) {
+	q, t := &m.queue, &m.tries[user]
+	if t.earlier == none && q.first != user {
+		return
+	}
+	if t.earlier == none {
+		q.first = t.later
+	} else {
+		m.tries[t.earlier].later = t.later
+	}
+	if t.later == none {
+		q.last = t.earlier
+	} else {
+		m.tries[t.later].earlier = t.earlier
+	}
+	t.place = nowhere
+}
+
+// judgeQueue judges an entry against those who still wait. Whoever has waited the
+// longest comes first in the queue, and has been overtaken the most.
+func (m *Monitor) judgeQueue(user int, at int64) {
+	if !m.bounds.ordered() {
+		return
+	}
+	m.dequeue(user)
+	if m.bounds.Order > 0 {
+		m.judgeOrder(user, at)
+	}
+	for u := m.queue.first; u != none; u = m.tries[u].later {
+		t := &m.tries[u]
+		waited, overtaken := at-t.at, m.entries-t.before
+		long := m.bounds.Wait > 0 && waited > m.bounds.Wait+m.bounds.Slack
+		if !long && (m.bounds.Bypass == 0 || overtaken <= m.bounds.Bypass) {
+			return
+		}
+		if t.starved {
+			continue // once is enough
+		}
+		t.starved = true
+		m.Found(at, Starvation, fmt.Sprintf("%s has waited %v and %d entries of others, and %s entered",
+			m.Name(u), time.Duration(waited), overtaken, m.Name(user)))
+	}
+}
+
+// judgeOrder finds the first who has waited for so much longer than the user that the
+// user should not have entered.
+func (m *Monitor) judgeOrder(user int, at int64) {
+	t := &m.tries[user]
+	for u := m.queue.first; u != none; u = m.tries[u].later {
+		earlier := t.at - m.tries[u].at
+		if earlier <= m.bounds.Order+m.bounds.Slack {
+			return
+		}
+		if t.group == "" || t.group != m.tries[u].group {
+			m.Found(at, Order, fmt.Sprintf("%s entered before %s, which tried %v earlier",
+				m.Name(user), m.Name(u), time.Duration(earlier)))
+			return
+		}
+	}
+}

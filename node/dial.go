@@ -98,19 +98,7 @@ func (n *Node) connect(t *table, id protocol.ID, number *uint64) (greeted bool, 
 		*number++
 		s = newSession(n, id, *number)
 	}
-	in := bufio.NewReaderSize(nc, readBuffer)
-	sent := n.c.Boot()
-	if err := n.hello(nc, s); err != nil {
-		return false, err
-	}
-	w, err := n.readWelcome(in, s)
-	if n.c.TLS == nil && transport.BrokenOff(err) {
-		err = fmt.Errorf("%w: it closed the connection without an answer: %w", transport.ErrWantsTLS, err)
-	}
-	if err != nil {
-		return false, transport.Explain(err)
-	}
-	c, err := n.begin(s, w, sent, nc, in)
+	c, err := n.introduce(nc, s)
 	if err != nil {
 		return false, err
 	}
@@ -122,6 +110,30 @@ func (n *Node) connect(t *table, id protocol.ID, number *uint64) (greeted bool, 
 	}
 	nc.SetDeadline(time.Time{})
 	return true, c.run()
+}
+
+// introduce does the dialing end of the handshake. Once a member knows of a session it
+// counts as one of its clients until its lease lapses or a good-bye comes: so a node
+// that closes begins none, and waits for those that it has begun.
+func (n *Node) introduce(nc net.Conn, s *session) (*conn, error) {
+	n.greeting.Add(1)
+	defer n.greeting.Add(-1)
+	if n.isClosing() && n.lookup(s.id) != s {
+		return nil, ErrClosed
+	}
+	in := bufio.NewReaderSize(nc, readBuffer)
+	sent := n.c.Boot()
+	if err := n.hello(nc, s); err != nil {
+		return nil, err
+	}
+	w, err := n.readWelcome(in, s)
+	if n.c.TLS == nil && transport.BrokenOff(err) {
+		err = fmt.Errorf("%w: it closed the connection without an answer: %w", transport.ErrWantsTLS, err)
+	}
+	if err != nil {
+		return nil, transport.Explain(err)
+	}
+	return n.begin(s, w, sent, nc, in)
 }
 
 func (n *Node) dialPeer(ctx context.Context, p Peer) (net.Conn, error) {

@@ -162,6 +162,7 @@ type Node struct {
 	front    *front  // nil: nothing is accepted
 
 	parting   chan struct{} // closed when Close begins
+	greeting  atomic.Int32  // handshakes that this end has begun and not ended
 	done      chan struct{} // closed when Close is done
 	tables    sync.Mutex    // one table is replaced at a time; taken before mu
 	newest    atomic.Uint64 // the highest epoch that others had and this member not

@@ -19,6 +19,9 @@ const (
 func (n *Node) flush() {
 	deadline := time.Now().Add(farewell)
 	in := func() bool { return time.Now().Before(deadline) }
+	for n.greeting.Load() > 0 && in() {
+		time.Sleep(farewellStep)
+	}
 	var left []*conn
 	part := func(s *session) {
 		for k := 0; s.pending() && in(); k++ {

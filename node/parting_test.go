@@ -107,3 +107,25 @@ func TestGoodByeToNobody(t *testing.T) {
 		}
 	})
 }
+
+// A client that closes before a member's welcome has come says good-bye to that one, too:
+// it would count as a client there until its lease lapses.
+func TestGoodByeToLateWelcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newSlowBubble(t, 10*time.Second, 100*time.Millisecond, 1, 1)
+		defer b.close()
+		n := start(t, node.Config{
+			ID: node.NewClientID(), Hosts: mutexes(node.HostOf(keeper(func(keeperEvent) {}))),
+			Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Dial: b.cable.dial,
+		})
+		synctest.Wait()
+		if k := len(b.server.Sessions()); k != 2 || n.Alive() != 0 {
+			t.Fatalf("%d sessions at the member, %d here: nothing is tested", k, n.Alive())
+		}
+		must(t, n.Close())
+		synctest.Wait()
+		if k := len(b.server.Sessions()); k != 1 {
+			t.Errorf("the member has %d sessions, want that of the other client", k)
+		}
+	})
+}

@@ -22,7 +22,7 @@ const module = "github.com/poundlock/poundlock"
 // down, never up, and may skip levels. A part is a directory with all below it;
 // "." is the root package alone. Test files may import anything.
 var arrows = map[string][]string{
-	"cmd":               {".", "server", "api", "lab", "catalog", "internal", "internal/faultnet", "internal/measure"},
+	"cmd":               {".", "server", "api", "lab", "catalog", "diagram", "internal", "internal/faultnet", "internal/measure"},
 	"bench":             {".", "server", "internal"},
 	"server":            {"server", "catalog", "node", "transport", "web", "internal", "internal/measure"},
 	"api":               {".", "api", "internal"},
@@ -42,6 +42,7 @@ var arrows = map[string][]string{
 	"causal":            {"scenario"},
 	"history":           {"protocol"},
 	"scenario":          {"protocol"},
+	"diagram":           {"scenario"},
 	"node":              {"transport", "link", "detector", "internal/compact", "internal/measure"},
 	"transport":         {"protocol"},
 	"link":              {"protocol"},
@@ -57,7 +58,7 @@ var arrows = map[string][]string{
 // noModules are the parts that import nothing but this module and the standard
 // library.
 var noModules = []string{
-	"fence", "memlock", "algotest", "sim", "check", "history", "scenario", "causal", "link", "detector",
+	"fence", "memlock", "algotest", "sim", "check", "diagram", "history", "scenario", "causal", "link", "detector",
 	"consensus", "memory", "algo", "algo/sigma", "quorum", "protocol",
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
 )
 
 // A machine is an algorithm with its message type erased: all that the search
@@ -30,6 +31,8 @@ type machine interface {
 	// unsettled is Algorithm.Unsettled of a state, 0 where the algorithm has none.
 	unsettled(g *glance) int
 	text(msg uint32) string
+	// show tells a person about a state of process i.
+	show(i int, state []byte) string
 	mail() *mail
 	shifts() bool
 	bound(k int) string
@@ -72,6 +75,7 @@ type glance struct {
 type adapter[M any] struct {
 	a      protocol.Algorithm[M]
 	c      protocol.Config
+	names  scenario.Names
 	box    mail
 	msgs   []M
 	procs  []protocol.Process[M] // scratch, one for each process
@@ -91,7 +95,7 @@ type adapter[M any] struct {
 func newAdapter[M any](a protocol.Algorithm[M], c Config) machine {
 	total := c.N + c.Clients
 	d := &adapter[M]{
-		a: a, c: c.Config, msgs: make([]M, 1), loaded: make([]uint32, total), counters: map[protocol.Counter]uint32{},
+		a: a, c: c.Config, names: scenario.Names{Members: c.N, Clients: a.Users == protocol.Clients}, msgs: make([]M, 1), loaded: make([]uint32, total), counters: map[protocol.Counter]uint32{},
 		box: mail{number: map[string]uint32{}, from: []int{0}, to: []int{0}, idempotent: []bool{false}, lows: make([][]low, 1)},
 	}
 	for i := range total {
@@ -117,7 +121,19 @@ func (d *adapter[M]) bound(k int) string {
 	return fmt.Sprintf("%s <= %d", d.a.Bounds[k].Name, d.a.Bounds[k].Max)
 }
 
-func (d *adapter[M]) text(msg uint32) string { return d.a.Text(d.msgs[msg]) }
+func (d *adapter[M]) text(msg uint32) string { return d.names.Text(d.a.Text(d.msgs[msg])) }
+
+func (d *adapter[M]) show(i int, state []byte) (text string) {
+	if d.a.Show == nil {
+		return ""
+	}
+	defer func() {
+		if recover() != nil {
+			text = "" // it does not know the processes of a wrapper
+		}
+	}()
+	return d.names.Text(d.a.Show(d.load(i, state)))
+}
 
 func (d *adapter[M]) first(i int) []byte {
 	d.state = d.a.New(protocol.ID(i), d.c).AppendState(d.state[:0])
@@ -138,7 +154,7 @@ func (d *adapter[M]) step(i int, state []byte, in protocol.Input, msg uint32) (
 ) {
 	defer func() {
 		if r := recover(); r != nil {
-			next, effects, err = nil, nil, fmt.Errorf("model: panic: %v", r)
+			next, effects, err = nil, nil, fmt.Errorf("model: panic: %s", d.names.Text(fmt.Sprint(r)))
 		}
 	}()
 	beyond = -1
@@ -150,7 +166,7 @@ func (d *adapter[M]) step(i int, state []byte, in protocol.Input, msg uint32) (
 		switch e.Do {
 		case protocol.Send:
 			if e.To == protocol.ID(i) || e.To >= protocol.ID(len(d.procs)) {
-				panic(fmt.Sprintf("process %d sends %s to process %d", i, d.a.Text(e.Msg), e.To))
+				panic(fmt.Sprintf("#%d sends %s to #%d", i, d.a.Text(e.Msg), e.To))
 			}
 			d.effect = append(d.effect, effect{e.Act, d.intern(i, int(e.To), e.Msg)})
 		case protocol.Broadcast:

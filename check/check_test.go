@@ -245,12 +245,12 @@ func TestChannels(t *testing.T) {
 // A bad message, a bad effect and a bad state are verdicts too.
 func TestModel(t *testing.T) {
 	for name, step := range map[string]program{
-		"process 0 sends M(1) to process 0": func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		"p1 sends M(1) to p1": func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 			if ev.Kind == protocol.Try {
 				out.Send(p.id, 1)
 			}
 		},
-		"process 0 sends M(1) to process 9": func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		"p1 sends M(1) to p10": func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 			if ev.Kind == protocol.Try {
 				out.Send(9, 1)
 			}

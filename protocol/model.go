@@ -43,7 +43,8 @@ type Bound[M any] struct {
 }
 
 // An Invariant is a property of one algorithm. Err returns what is wrong in a
-// state, or nil. Procs[i].(*Server) gives typed access.
+// state, or nil, with processes written as in Algorithm.Text. Procs[i].(*Server)
+// gives typed access.
 type Invariant[M any] struct {
 	Name string
 	Err  func(v *View[M]) error

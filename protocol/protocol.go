@@ -210,7 +210,8 @@ type Algorithm[M any] struct {
 	Read   func(b []byte) (m M, rest []byte, err error)
 	// KindOf is the index of m in Info.Messages, Ints the number of integers
 	// that m carries, and Text its form in traces: one line, equal for equal
-	// messages and different for different ones.
+	// messages and different for different ones. It writes a process as #ID, in
+	// place of which drivers put its name.
 	KindOf func(m M) int
 	Ints   func(m M) int
 	Text   func(m M) string
@@ -227,6 +228,9 @@ type Algorithm[M any] struct {
 	// Inspect tells what a member knows about who is inside and who waits, and at
 	// a user what its critical section rests on.
 	Inspect func(p Process[M]) Standing
+	// Show tells a person about the state of a process, on one line, with processes
+	// written as in Text.
+	Show func(p Process[M]) string
 	// Waiting tells how many requests wait in the queue of a member, 0 at a user. It
 	// is asked after each step.
 	Waiting func(p Process[M]) int

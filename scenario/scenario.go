@@ -43,6 +43,7 @@ const (
 	Crash     Verb = "crash"     // PROCESS: stops for ever
 	Pause     Verb = "pause"     // PROCESS for DURATION
 	Partition Verb = "partition" // PROCESS,PROCESS,.. for DURATION: cut off from all others
+	Loop      Verb = "loop"      // no step: what follows repeats for ever
 )
 
 // A Step is one line.
@@ -149,7 +150,7 @@ func (n Names) Parse(r io.Reader) ([]Step, error) {
 // arguments is how many processes each verb names.
 var arguments = map[Verb]int{
 	Try: 1, Cancel: 1, Exit: 1, Deliver: 2, Timeout: 1, Suspect: 2, Lapse: 2, Restore: 2,
-	Amnesia: 1, Drain: 1, Crash: 1, Pause: 1, Partition: 1,
+	Amnesia: 1, Drain: 1, Crash: 1, Pause: 1, Partition: 1, Loop: 0,
 }
 
 func (n Names) parse(line string) (s Step, err error) {

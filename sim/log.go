@@ -76,7 +76,7 @@ func (l *log) step(s stepper, step scenario.Step) {
 
 func (l *log) deliver(s stepper, from, to uint32, text string) {
 	now, names := s.clock()
-	l.line(now, "deliver "+names.Of(protocol.ID(from))+" "+names.Of(protocol.ID(to))+" "+text)
+	l.line(now, "deliver "+names.Of(protocol.ID(from))+" "+names.Of(protocol.ID(to))+" "+names.Text(text))
 }
 
 func (l *log) act(s stepper, id uint32, a protocol.Act) {

@@ -29,6 +29,26 @@ func text(m Message) string {
 	return fmt.Sprintf("%s(%d)", messages[m.Kind].Name, m.Time)
 }
 
+// show is the clock, and what the process waits for and owes.
+func show(p protocol.Process[Message]) string {
+	s := p.(*Process)
+	text := fmt.Sprintf("clock %d", s.clock)
+	if s.request != 0 {
+		text += fmt.Sprintf(", request %d", s.request)
+	}
+	if s.missing != 0 {
+		text += fmt.Sprintf(", REPLYs missing %d", s.missing)
+	}
+	sep := ", owes a REPLY to "
+	for j := range s.n {
+		if s.deferred[j/64]&(1<<(j%64)) != 0 {
+			text += fmt.Sprintf("%s#%d", sep, j)
+			sep = ", "
+		}
+	}
+	return text
+}
+
 // AppendState implements protocol.Process.
 func (p *Process) AppendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, p.clock)

@@ -51,6 +51,7 @@ func algorithm(variant, title string, clockOnReply bool) protocol.Algorithm[Mess
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   text,
+		Show:   show,
 		Model:  protocol.Model[Message]{MapState: mapState, MapMsg: mapMsg},
 	}
 }

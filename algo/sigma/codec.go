@@ -85,7 +85,7 @@ func text(m Message) string {
 	var b strings.Builder
 	switch m.Kind {
 	case Response:
-		fmt.Fprintf(&b, "RESPONSE(%d@%d", m.Owner, m.Time)
+		fmt.Fprintf(&b, "RESPONSE(#%d@%d", m.Owner, m.Time)
 	case Draining:
 		return fmt.Sprintf("DRAINING(inc=%d)", m.Inc)
 	default:
@@ -106,6 +106,61 @@ func text(m Message) string {
 		b.WriteString(" inside")
 	}
 	return b.String() + ")"
+}
+
+// show tells whom a server supports and who waits there, and of a client its
+// request and what it knows of each server.
+func show(p protocol.Process[Message]) string {
+	switch p := p.(type) {
+	case *LiteralClient:
+		return showClient(p.section, p.timestamp, p.resp)
+	case *Client:
+		known := make([]request, len(p.resp))
+		for j, r := range p.resp {
+			known[j] = r.request
+		}
+		return showClient(p.section, p.time, known)
+	case *Server:
+		if p.draining {
+			return showServer(p) + ", grants nothing new"
+		}
+	}
+	return showServer(p)
+}
+
+func showClient(s protocol.Section, time uint64, known []request) string {
+	if s == protocol.InRem {
+		return ""
+	}
+	text := fmt.Sprintf("request @%d", time)
+	sep := "; heard of "
+	for j, r := range known {
+		if r != (request{}) {
+			text += fmt.Sprintf("%s#%d: %v", sep, j, r)
+			sep = ", "
+		}
+	}
+	return text
+}
+
+func showServer(p protocol.Process[Message]) string {
+	owner, queue := table(p)
+	if owner == (request{}) {
+		return "supports nobody"
+	}
+	text := "supports " + owner.String()
+	for i, r := range queue {
+		text += [...]string{"; waiting ", ", "}[min(i, 1)] + r.String()
+	}
+	return text
+}
+
+// String is the request in texts for people: see protocol.Algorithm.Text.
+func (r request) String() string {
+	if r == (request{}) {
+		return "nobody"
+	}
+	return fmt.Sprintf("#%d@%d", r.client, r.time)
 }
 
 func (r request) append(b []byte) []byte {

@@ -142,7 +142,7 @@ var extensions = []story{
 		want(got == "REQUEST(1 serial=1 again)", "to the new life of s2: %q", got)
 		w.deliver(c, s2, Request)
 		got = w.flying(s2, c)
-		want(got == "RESPONSE(5@1 inc=2 serial=2)", "from the new life of s2: %q", got)
+		want(got == "RESPONSE(#5@1 inc=2 serial=2)", "from the new life of s2: %q", got)
 		w.deliver(s2, c, Response)
 		// The YIELD of the first support comes at last.
 		w.receive(c, s2, Message{Kind: Yield, Time: 1, Serial: 1})
@@ -160,8 +160,8 @@ var extensions = []story{
 		w.receive(c, s2, Message{Kind: Request, Time: 1})
 		w.receive(c1, s2, Message{Kind: Release, Time: 1})
 		got := w.flying(s2, c)
-		want(strings.HasSuffix(got, "RESPONSE(5@1 inc=2 serial=2)"), "from the new life of s2: %q", got)
-		want(strings.Count(got, "RESPONSE(4@1 inc=2)") == 3, "three REQUESTs are answered: %q", got)
+		want(strings.HasSuffix(got, "RESPONSE(#5@1 inc=2 serial=2)"), "from the new life of s2: %q", got)
+		want(strings.Count(got, "RESPONSE(#4@1 inc=2)") == 3, "three REQUESTs are answered: %q", got)
 	}},
 	{"numbered supports: so does a server that supports the client by an old REQUEST", func() {
 		w := newWorld(Algorithm, 4, 1)
@@ -169,7 +169,7 @@ var extensions = []story{
 		w.receive(c, s1, Message{Kind: Request, Time: 1})
 		w.receive(c, s1, Message{Kind: Request, Time: 1, Serial: 3})
 		got := w.flying(s1, c)
-		want(got == "RESPONSE(4@1 inc=1 serial=1) RESPONSE(4@1 inc=1 serial=4)", "s1 answers %q", got)
+		want(got == "RESPONSE(#4@1 inc=1 serial=1) RESPONSE(#4@1 inc=1 serial=4)", "s1 answers %q", got)
 	}},
 	{"numbered supports: a REQUEST of the owner is answered by the same support again", func() {
 		w := newWorld(Algorithm, 4, 2)
@@ -178,7 +178,7 @@ var extensions = []story{
 		w.repeat(c, s1, Request)
 		w.deliver(c, s1, Request)
 		got := w.flying(s1, c)
-		want(got == "RESPONSE(4@1 inc=1 serial=1) RESPONSE(4@1 inc=1 serial=1)", "s1 answers %q", got)
+		want(got == "RESPONSE(#4@1 inc=1 serial=1) RESPONSE(#4@1 inc=1 serial=1)", "s1 answers %q", got)
 		w.deliver(s1, c, Response)
 		w.deliver(s1, c, Response)
 		w.ask(c, s2)
@@ -196,8 +196,8 @@ var extensions = []story{
 		w.restore(c, 1)
 		w.deliver(c, s2, Request)
 		got := w.flying(s2, c1)
-		want(got == "RESPONSE(4@1 inc=1 serial=1)", "s2 tells c1 %q", got)
-		want(w.flying(s2, c) == "RESPONSE(4@1 inc=1)", "s2 tells c2 %q", w.flying(s2, c))
+		want(got == "RESPONSE(#4@1 inc=1 serial=1)", "s2 tells c1 %q", got)
+		want(w.flying(s2, c) == "RESPONSE(#4@1 inc=1)", "s2 tells c2 %q", w.flying(s2, c))
 	}},
 	{"re-request: more than n-m restarts do not starve who waits; in Figure 1 they do", func() {
 		w, _ := restarts(Literal)

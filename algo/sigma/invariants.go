@@ -38,7 +38,7 @@ func p1(v *protocol.View[Message]) error {
 			continue
 		}
 		if owner, queue := table(p); owner == (request{}) && len(queue) > 0 {
-			return fmt.Errorf("server %d supports nobody while %v waits", j, queue)
+			return fmt.Errorf("#%d supports nobody while %v waits", j, queue)
 		}
 	}
 	return nil
@@ -54,7 +54,7 @@ func p2(v *protocol.View[Message]) error {
 		seen := map[protocol.ID]bool{owner.client: true}
 		for _, r := range queue {
 			if seen[r.client] {
-				return fmt.Errorf("server %d knows client %d twice: %v, %v", j, r.client, owner, queue)
+				return fmt.Errorf("#%d knows #%d twice: %v, %v", j, r.client, owner, queue)
 			}
 			seen[r.client] = true
 		}
@@ -117,7 +117,7 @@ func literalToken(v *protocol.View[Message]) error {
 		if v.Users[p.client] == protocol.InCrit && tokens <= 1 || tokens == want {
 			return nil
 		}
-		return fmt.Errorf("%d supports of server %d for request %v, want %d", tokens, p.server, me, want)
+		return fmt.Errorf("%d supports of #%d for request %v, want %d", tokens, p.server, me, want)
 	})
 }
 
@@ -169,15 +169,15 @@ func token(v *protocol.View[Message]) error {
 		counted, given := c.resp[p.server].serial, c.given[p.server]
 		switch {
 		case counted != 0 && counted != current:
-			return fmt.Errorf("client %d counts support %d of server %d, which is at %d", c.id, counted, p.server, current)
+			return fmt.Errorf("#%d counts support %d of #%d, which is at %d", c.id, counted, p.server, current)
 		case t.newest > max(given, counted) && t.newest != current:
-			return fmt.Errorf("client %d will count support %d of server %d, which is at %d", c.id, t.newest, p.server, current)
+			return fmt.Errorf("#%d will count support %d of #%d, which is at %d", c.id, t.newest, p.server, current)
 		case current == 0 || counted == current || c.incs[p.server] == 0 || t.requests:
 			return nil
 		case given >= current && t.back, given < current && t.newest == current:
 			return nil
 		}
-		return fmt.Errorf("support %d of server %d for client %d is lost", current, p.server, c.id)
+		return fmt.Errorf("support %d of #%d for #%d is lost", current, p.server, c.id)
 	})
 }
 

@@ -40,7 +40,7 @@ var refreshes = []story{
 		want(w.flying(c, s1) == "REQUEST(1 inside)", "to the new life of s1: %q", w.flying(c, s1))
 		want(w.supported(c) == 2, "%d supports before the answer", w.supported(c))
 		w.deliver(c, s1, Request)
-		want(w.flying(s1, c) == "RESPONSE(4@1 inc=2 serial=1)", "from it: %q", w.flying(s1, c))
+		want(w.flying(s1, c) == "RESPONSE(#4@1 inc=2 serial=1)", "from it: %q", w.flying(s1, c))
 		want(w.supported(c) == 2, "%d supports before the answer has arrived", w.supported(c))
 		w.deliver(s1, c, Response)
 		want(w.supported(c) == 3, "%d supports, want 3", w.supported(c))
@@ -111,7 +111,7 @@ var refreshes = []story{
 		w, c1, c2 := rival()
 		w.deliver(c1, s1, Request)
 		got := w.flying(s1, c2)
-		want(got == "RESPONSE(5@1 inc=2 serial=1) RECALL(1 inc=2 serial=1)", "s1 tells the waiter %q", got)
+		want(got == "RESPONSE(#5@1 inc=2 serial=1) RECALL(1 inc=2 serial=1)", "s1 tells the waiter %q", got)
 		w.deliver(s1, c2, Response)
 		w.deliver(s1, c2, Recall)
 		want(w.flying(c2, s1) == "YIELD(1 serial=1)", "the waiter sends %q", w.flying(c2, s1))
@@ -473,7 +473,7 @@ var drains = []story{
 		w.receive(c, s1, Message{Kind: Inquiry, Time: 1})
 		want(w.flying(s1, c) == "", "the owner is told %q", w.flying(s1, c))
 		w.receive(c, s1, Message{Kind: Request, Time: 1})
-		want(w.flying(s1, c) == "RESPONSE(4@1 inc=1 serial=1)", "the owner is told %q", w.flying(s1, c))
+		want(w.flying(s1, c) == "RESPONSE(#4@1 inc=1 serial=1)", "the owner is told %q", w.flying(s1, c))
 	}},
 	{"a support given back to a draining server goes to nobody", func() {
 		for _, kind := range []uint8{Yield, Request} { // a REQUEST may tell of a YIELD that was lost

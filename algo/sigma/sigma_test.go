@@ -62,7 +62,7 @@ func TestWireForm(t *testing.T) {
 		{
 			Message{Kind: Response, Owner: 9, Time: 5, Inc: 3, Serial: 1, Token: 4},
 			"01 05 09 03 01 04",
-			"RESPONSE(9@5 inc=3 serial=1 token=4)",
+			"RESPONSE(#9@5 inc=3 serial=1 token=4)",
 		},
 		{Message{Kind: Yield, Time: 5, Serial: 1}, "02 05 01", "YIELD(5 serial=1)"},
 		{Message{Kind: Release, Time: 5}, "03 05", "RELEASE(5)"},

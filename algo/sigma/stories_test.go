@@ -240,11 +240,11 @@ func common(a protocol.Algorithm[Message]) []story {
 			}
 			w.deliver(c3, s3, Yield)
 			got := []string{w.flying(s3, c1), w.flying(s3, c3)}
-			grant := "RESPONSE(4@1)"
+			grant := "RESPONSE(#4@1)"
 			if !literal {
-				grant = "RESPONSE(4@1 inc=1 serial=1)"
+				grant = "RESPONSE(#4@1 inc=1 serial=1)"
 			}
-			want(slices.Equal(got, []string{grant, response("RESPONSE(4@1")}), "s3 sends %q", got)
+			want(slices.Equal(got, []string{grant, response("RESPONSE(#4@1")}), "s3 sends %q", got)
 		}},
 		{"line 45: an INQUIRY at an idle server, or of the owner, is not answered", func() {
 			w := newWorld(a, 4, 1)

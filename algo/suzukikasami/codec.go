@@ -55,7 +55,26 @@ func text(m Message) string {
 	if m.Kind == Request {
 		return fmt.Sprintf("REQUEST(%d)", m.Number)
 	}
-	return "TOKEN(" + strings.ReplaceAll(fmt.Sprint(m.LN, m.Q), " ", ",") + ")"
+	return "TOKEN(" + strings.ReplaceAll(fmt.Sprint(m.LN), " ", ",") + "," + queue(m.Q) + ")"
+}
+
+// queue is Q with processes written for drivers.
+func queue(q []uint64) string {
+	ids := make([]string, len(q))
+	for i, id := range q {
+		ids[i] = fmt.Sprintf("#%d", id)
+	}
+	return "[" + strings.Join(ids, ",") + "]"
+}
+
+// show is RN, and with the token its two parts.
+func show(p protocol.Process[Message]) string {
+	s := p.(*Process)
+	text := fmt.Sprintf("RN%v", s.rn)
+	if s.token {
+		text += fmt.Sprintf(", token with LN%v Q%s", s.ln, queue(s.queue))
+	}
+	return text
 }
 
 // AppendState implements protocol.Process.

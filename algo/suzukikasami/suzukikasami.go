@@ -45,6 +45,7 @@ var Algorithm = protocol.Algorithm[Message]{
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,
+	Show:   show,
 	Model:  model,
 }
 

@@ -137,9 +137,9 @@ func TestOldRequests(t *testing.T) {
 // Every text of the catalogue in one place, so that traces can be read.
 func TestText(t *testing.T) {
 	for want, m := range map[string]Message{
-		"REQUEST(7)":         {Kind: Request, Number: 7},
-		"TOKEN([1,0,2],[0])": {Kind: Token, LN: []uint64{1, 0, 2}, Q: []uint64{0}},
-		"TOKEN([1,0,20],[])": {Kind: Token, LN: []uint64{1, 0, 20}},
+		"REQUEST(7)":          {Kind: Request, Number: 7},
+		"TOKEN([1,0,2],[#0])": {Kind: Token, LN: []uint64{1, 0, 2}, Q: []uint64{0}},
+		"TOKEN([1,0,20],[])":  {Kind: Token, LN: []uint64{1, 0, 20}},
 	} {
 		if got := Algorithm.Text(m); got != want {
 			t.Errorf("got %q, want %q", got, want)

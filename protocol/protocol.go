@@ -136,36 +136,48 @@ func (o *Out[M]) Reset() { o.Effects = o.Effects[:0] }
 
 // Send sends m to the process to.
 func (o *Out[M]) Send(to ID, m M) {
-	o.Effects = append(o.Effects, Effect[M]{Act{Do: Send, To: to}, m})
+	e := o.effect(Send)
+	e.To, e.Msg = to, m
 }
 
 // Broadcast sends m to every member except this process.
 func (o *Out[M]) Broadcast(m M) {
-	o.Effects = append(o.Effects, Effect[M]{Act{Do: Broadcast}, m})
+	o.effect(Broadcast).Msg = m
 }
 
 // Crit lets the user in, with a fencing token (0: none).
-func (o *Out[M]) Crit(token uint64) { o.act(Act{Do: Crit, Arg: token}) }
+func (o *Out[M]) Crit(token uint64) { o.effect(Crit).Arg = token }
 
 // Rem tells the user that it is out; reason is "" unless the process gave up.
-func (o *Out[M]) Rem(reason string) { o.act(Act{Do: Rem, Reason: reason}) }
+func (o *Out[M]) Rem(reason string) { o.effect(Rem).Reason = reason }
 
 // Ejected tells the user that its critical section is lost.
-func (o *Out[M]) Ejected() { o.act(Act{Do: Ejected}) }
+func (o *Out[M]) Ejected() { o.effect(Ejected) }
 
 // SetTimer sets timer t to fire between after and after+jitter ns from now.
 func (o *Out[M]) SetTimer(t uint32, after, jitter int64) {
-	o.act(Act{Do: SetTimer, Timer: t, After: after, Arg: uint64(jitter)})
+	e := o.effect(SetTimer)
+	e.Timer, e.After, e.Arg = t, after, uint64(jitter)
 }
 
 // Owner tells that this member supports the request that user c made at time; 0:
 // nobody.
-func (o *Out[M]) Owner(c ID, time uint64) { o.act(Act{Do: Owner, To: c, Arg: time}) }
+func (o *Out[M]) Owner(c ID, time uint64) {
+	e := o.effect(Owner)
+	e.To, e.Arg = c, time
+}
 
 // StopTimer clears timer t.
-func (o *Out[M]) StopTimer(t uint32) { o.act(Act{Do: StopTimer, Timer: t}) }
+func (o *Out[M]) StopTimer(t uint32) { o.effect(StopTimer).Timer = t }
 
-func (o *Out[M]) act(a Act) { o.Effects = append(o.Effects, Effect[M]{Act: a}) }
+// effect appends one, which the caller completes in its place: an effect that is
+// put together elsewhere and copied costs several times as much.
+func (o *Out[M]) effect(do Do) *Effect[M] {
+	o.Effects = append(o.Effects, Effect[M]{})
+	e := &o.Effects[len(o.Effects)-1]
+	e.Do = do
+	return e
+}
 
 // Words returns a zeroed vector of n words for a message. It is carved from a
 // block that is never reused, so that many vectors cost one allocation and each

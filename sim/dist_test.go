@@ -2,8 +2,6 @@ package sim
 
 import (
 	"math"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 )
@@ -89,49 +87,5 @@ func TestStreams(t *testing.T) {
 	}
 	if half := len(seen) / 2; low < half-200 || low > half+200 {
 		t.Errorf("%d of %d first draws are in the lower half", low, len(seen))
-	}
-}
-
-// Items come in order, those of the lane and those of the heap.
-func TestQueueIsInOrder(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	var q queue
-	var want []item
-	next, now := uint64(0), int64(0)
-	for round := range 5000 {
-		burst := 8
-		if round%500 == 0 {
-			burst = 300 // the lane must grow
-		}
-		for range r.IntN(burst) {
-			next++
-			x := item{at: now + int64(r.IntN(20)), key: next}
-			if r.IntN(2) == 0 {
-				x.at = now + 10
-				q.follow(x)
-			} else {
-				q.push(x)
-			}
-			want = append(want, x)
-		}
-		slices.SortFunc(want, func(a, b item) int {
-			if a.before(&b) {
-				return -1
-			}
-			return 1
-		})
-		for range min(r.IntN(burst+2), len(want)) {
-			got := q.pop()
-			if got != want[0] {
-				t.Fatalf("round %d: got %v, want %v", round, got, want[0])
-			}
-			want, now = want[1:], got.at
-		}
-		if q.len() != len(want) {
-			t.Fatalf("round %d: %d items, want %d", round, q.len(), len(want))
-		}
-	}
-	if q.reset(); q.len() != 0 {
-		t.Errorf("%d items after a reset", q.len())
 	}
 }

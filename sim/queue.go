@@ -1,5 +1,7 @@
 package sim
 
+import "math"
+
 // What an item of the queue makes happen.
 const (
 	deliver    uint64 = iota // slot: message, to: process
@@ -31,20 +33,29 @@ type item struct {
 
 func (a *item) before(b *item) bool { return a.at < b.at || a.at == b.at && a.key < b.key }
 
-// A queue gives its items in order. It is a heap in which node i has the children
-// 4i+1 to 4i+4: half as deep as a binary one, and the children of one node share a
-// cache line or two. Messages with a constant delay need no heap: they come in the
-// order in which they are sent, and go through the lane.
+// A queue gives its items in order. Messages with a constant delay come in the
+// order in which they are sent, and go through the lane. Those with random delays,
+// and whatever else is due soon, go through the wheel; all other items through a
+// heap in which node i has the children 4i+1 to 4i+4: half as deep as a binary one,
+// and the children of one node share a cache line or two.
 type queue struct {
-	heap []item
-	lane []item // a ring; its size is 0 or a power of two
-	head uint64 // number of items ever taken from the lane
-	tail uint64 // and put in
+	heap  []item
+	lane  []item // a ring; its size is 0 or a power of two
+	head  uint64 // number of items ever taken from the lane
+	tail  uint64 // and put in
+	even  bool   // delays are constant: there is a lane, and no wheel
+	wheel wheel
+	last  int64 // when the last item taken was due
 }
 
-func (q *queue) len() int { return len(q.heap) + int(q.tail-q.head) }
+func (q *queue) len() int { return len(q.heap) + int(q.tail-q.head) + q.wheel.len() }
 
-func (q *queue) reset() { q.heap, q.head, q.tail = q.heap[:0], 0, 0 }
+// reset empties q for messages with the given delay between so many processes.
+func (q *queue) reset(delay Dist, processes int) {
+	q.heap, q.head, q.tail, q.last = q.heap[:0], 0, 0, 0
+	q.even = delay.Shape == ConstantShape
+	q.wheel.reset(int64(delay.Mean()), processes)
+}
 
 // follow puts in an item that comes before none that followed earlier.
 func (q *queue) follow(x item) {
@@ -66,7 +77,14 @@ func (q *queue) widen() {
 	q.lane, q.head, q.tail = lane, 0, size
 }
 
+// push puts in an item that is not due before the last one taken.
 func (q *queue) push(x item) {
+	if q.even || !q.wheel.put(x, q.last) {
+		q.pushHeap(x)
+	}
+}
+
+func (q *queue) pushHeap(x item) {
 	q.heap = append(q.heap, x)
 	h := q.heap
 	i := len(h) - 1
@@ -83,15 +101,32 @@ func (q *queue) push(x item) {
 
 // pop takes the first item. There must be one.
 func (q *queue) pop() item {
-	if q.head == q.tail {
+	x := q.take()
+	q.last = x.at
+	return x
+}
+
+func (q *queue) take() item {
+	if q.even {
+		if q.head < q.tail {
+			first := &q.lane[q.head&uint64(len(q.lane)-1)]
+			if len(q.heap) == 0 || first.before(&q.heap[0]) {
+				q.head++
+				return *first
+			}
+		}
 		return q.popHeap()
 	}
-	first := &q.lane[q.head&uint64(len(q.lane)-1)]
-	if len(q.heap) > 0 && q.heap[0].before(first) {
-		return q.popHeap()
+	limit := int64(math.MaxInt64)
+	if len(q.heap) > 0 {
+		limit = q.heap[0].at
 	}
-	q.head++
-	return *first
+	if first := q.wheel.first(limit); first != nil && (len(q.heap) == 0 || first.before(&q.heap[0])) {
+		x := *first
+		q.wheel.take()
+		return x
+	}
+	return q.popHeap()
 }
 
 func (q *queue) popHeap() item {

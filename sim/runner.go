@@ -20,7 +20,7 @@ type Runner[M any] struct{ s simulator[M] }
 
 // NewRunner returns a Runner of a.
 func NewRunner[M any](a protocol.Algorithm[M]) *Runner[M] {
-	return &Runner[M]{simulator[M]{alg: a}}
+	return &Runner[M]{simulator[M]{alg: a, queue: new(queue)}}
 }
 
 // Run is like the function Run: what it returns does not depend on earlier runs,
@@ -43,7 +43,7 @@ func (r *Runner[M]) Run(c Config) (Result, error) {
 // earlier run, and nothing else.
 func (s *simulator[M]) reset(c Config) {
 	k := c.users(s.alg.Info)
-	s.queue.reset()
+	s.queue.reset(c.Delay, c.N+c.Clients)
 	s.out.Reset()
 	*s = simulator[M]{
 		alg:      s.alg,

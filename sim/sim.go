@@ -17,7 +17,7 @@ type simulator[M any] struct {
 
 	now     int64
 	seq     uint64
-	queue   queue
+	queue   *queue
 	flights []flight[M]
 	free    uint32 // first free flight, none if there is none
 	procs   []process[M]
@@ -127,8 +127,7 @@ func (s *simulator[M]) begin(id uint32) {
 		was := p.incarnation
 		p.incarnation = max(was+1, uint64(max(1, s.now+p.offset)))
 	}
-	var zero M
-	s.step(id, protocol.Input{Kind: protocol.Start, Arg: p.incarnation}, zero)
+	s.input(id, protocol.Input{Kind: protocol.Start, Arg: p.incarnation})
 }
 
 // start starts every process and schedules the users and the faults.
@@ -286,13 +285,17 @@ func (s *simulator[M]) again(it item, at int64) {
 }
 
 // step gives one event to process id, which must be up, and does what it asks.
-func (s *simulator[M]) step(id uint32, in protocol.Input, msg M) {
+func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 	p := &s.procs[id]
-	in.Now = s.now + p.offset
 	s.events++
 	s.out.Reset()
 	s.stepping = true
-	p.process.Step(protocol.Event[M]{Input: in, Msg: msg}, &s.out)
+	// Field by field, because a copy of all would have to wait for each of them to
+	// be stored: that would take longer than the step.
+	var ev protocol.Event[M]
+	ev.Kind, ev.Timer, ev.From, ev.Arg, ev.Now = in.Kind, in.Timer, in.From, in.Arg, s.now+p.offset
+	ev.Msg = *msg
+	p.process.Step(ev, &s.out)
 	s.stepping = false
 	for i := range s.out.Effects {
 		e := &s.out.Effects[i]
@@ -440,13 +443,15 @@ func (s *simulator[M]) arrive(it item) {
 		s.land(it.slot)
 		return
 	}
-	msg := f.msg
 	s.land(it.slot)
 	if s.log != nil {
-		s.log.deliver(s, from, it.to, s.alg.Text(msg))
+		s.log.deliver(s, from, it.to, s.alg.Text(f.msg))
 	}
-	s.step(it.to, protocol.Input{Kind: protocol.Receive, From: protocol.ID(from)}, msg)
-	if by := s.procs[from].suspectedBy; by != nil && int(it.to) < len(by) && by[it.to] {
+	s.step(it.to, protocol.Input{Kind: protocol.Receive, From: protocol.ID(from)}, &f.msg)
+	if len(s.faults.suspected) == 0 {
+		return
+	}
+	if by := s.procs[from].suspectedBy; int(it.to) < len(by) && by[it.to] {
 		s.suspects(it.to, from)
 	}
 }
@@ -501,7 +506,7 @@ func (s *simulator[M]) timeout(it item) {
 // input gives an event without message to a process.
 func (s *simulator[M]) input(id uint32, in protocol.Input) {
 	var zero M
-	s.step(id, in, zero)
+	s.step(id, in, &zero)
 }
 
 // ready returns user it.to when its item still counts, and otherwise nil. The

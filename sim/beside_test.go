@@ -1,0 +1,106 @@
+//go:build unix && !race
+
+package sim_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// The simulator makes the same run as a textbook implementation of it beside it, and
+// needs at most 1/2.5 of the processor time for an event; where delays are drawn,
+// which takes both equally long, at most half. Rounds of the two alternate and
+// medians are compared, so that a busy machine slows both. The race detector would be
+// what is measured: hence the build constraint.
+func TestBesideTextbook(t *testing.T) {
+	sizes, events, rounds := []int{10, 50, 200}, 150_000, 5
+	if os.Getenv("POUNDLOCK_FULL") != "" {
+		sizes, events, rounds = []int{10, 20, 50, 100, 200}, 1_000_000, 9
+	} else {
+		t.Logf("SHORTENED to n=%v and %d events: POUNDLOCK_FULL=1 makes it 10, 20, 50, 100, 200 and 1 million", sizes, events)
+	}
+	var table strings.Builder
+	table.WriteString("| n | delay | events | ns each | of the textbook | times | million a second |\n")
+	table.WriteString("|---|---|---|---|---|---|---|\n")
+	for _, n := range sizes {
+		for _, load := range []struct {
+			delay sim.Dist
+			least float64
+		}{{constant, 2.5}, {exponential, 2}} {
+			entries := max(6, events/(2*n*n)) // in the first one all ask at once
+			ours, theirs, handled := besideTextbook(t, n, entries, load.delay, rounds)
+			ratio := theirs / ours
+			fmt.Fprintf(&table, "| %d | %v | %d | %.0f | %.0f | %.1f | %.1f |\n",
+				n, load.delay, handled, ours, theirs, ratio, 1e3/ours)
+			if ratio < load.least {
+				t.Errorf("n=%d, delay %v: %.1f ns an event, the textbook %.1f: %.2f times, want at least %v",
+					n, load.delay, ours, theirs, ratio, load.least)
+			}
+		}
+	}
+	t.Logf("in processor time, medians of %d rounds:\n%s", rounds, &table)
+}
+
+// besideTextbook makes a run both ways, several times, and returns the medians of
+// the processor time of an event in nanoseconds, and the number of events.
+func besideTextbook(t *testing.T, n, entries int, delay sim.Dist, rounds int) (ours, theirs float64, handled int64) {
+	t.Helper()
+	c := saturated(n, entries, delay)
+	var a, b []float64
+	for range rounds {
+		var r sim.Result
+		took := processorTime(t, func() { r = mustRun(t, ricartagrawala.Algorithm, c) })
+		handled = r.Events - int64(n) // without the starts
+		a = append(a, float64(took)/float64(handled))
+
+		book := newTextbook(n, entries, delay)
+		took = processorTime(t, book.run)
+		b = append(b, float64(took)/float64(book.handled))
+
+		if r.ViolationCount > 0 || book.entries != n*entries || uint64(book.entries) != r.Entries ||
+			book.requests != r.MessagesByKind["REQUEST"] || book.replies != r.MessagesByKind["REPLY"] ||
+			book.requests != book.entries*(n-1) || book.handled != handled {
+			t.Fatalf("n=%d: %d entries, %d requests, %d replies, %d events, but the simulator made %+v",
+				n, book.entries, book.requests, book.replies, book.handled, r)
+		}
+		waited := float64(book.waited) / float64(book.entries) / 1e6
+		if delay.Shape == sim.ConstantShape && math.Abs(waited-r.WaitingMS.Mean) > 1e-6 {
+			t.Fatalf("n=%d: not the same run: waited %v ms, and %v", n, waited, r.WaitingMS.Mean)
+		}
+	}
+	return median(a), median(b), handled
+}
+
+// processorTime is how long f keeps processors busy, the collection of its
+// garbage included.
+func processorTime(t *testing.T, f func()) time.Duration {
+	t.Helper()
+	runtime.GC()
+	before := used(t)
+	f()
+	return used(t) - before
+}
+
+func used(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}

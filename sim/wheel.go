@@ -1,0 +1,156 @@
+package sim
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// A wheel gives the items of the near future in order. Time is cut into slots of
+// equal width, of which the wheel has a limited number; an item costs a few
+// instructions to throw into the list of its slot, and is sorted among the few
+// items of that slot only when its slot has come. A heap would compare it with
+// others on its way up and down, and mispredict half of the branches.
+//
+// Invariant: front holds what is due up to the end of slot turned, latest first, and
+// the lists hold what is due in the slots that follow it.
+type wheel struct {
+	shift  uint   // a slot is 1<<shift ns wide
+	turned int64  // the number of the slot in front, counted from time 0
+	front  []item // sorted
+	count  int    // items in the lists
+
+	heads [slots]uint32 // by slot number modulo slots: the last one put in, 0 if none
+	full  [slots / 64]uint64
+	links []link // 0 is not used
+	free  uint32 // first unused link, 0 if none
+}
+
+// A link is one item of a list.
+type link struct {
+	item
+	next uint32 // the one put in before, 0: none
+}
+
+// A mean delay is at least so many slots, and at most four times as many: about one
+// for each process, since so many messages are on their way at a time. The wheel
+// holds more than four means, and so nearly all delays that are drawn.
+const (
+	slots     = 2048
+	leastMean = 16
+	mostMean  = slots / 16
+)
+
+// reset empties w for delays of the given mean between so many processes.
+func (w *wheel) reset(mean int64, processes int) {
+	if w.count > 0 {
+		w.heads, w.full = [slots]uint32{}, [slots / 64]uint64{}
+	}
+	w.shift = uint(max(0, bits.Len64(uint64(mean)/uint64(min(max(leastMean, processes), mostMean)))-1))
+	w.turned, w.front, w.count, w.links, w.free = 0, w.front[:0], 0, w.links[:0], 0
+}
+
+func (w *wheel) len() int { return len(w.front) + w.count }
+
+// put takes an item in, unless it is too far in the future. Nothing is due before
+// now.
+func (w *wheel) put(x item, now int64) bool {
+	if w.len() == 0 {
+		w.turned = now >> w.shift
+	}
+	slot := x.at >> w.shift
+	switch {
+	case slot <= w.turned:
+		w.insert(x)
+		return true
+	case slot >= w.turned+slots:
+		return false
+	}
+	i := w.free
+	if i == 0 {
+		if len(w.links) == 0 {
+			w.links = append(w.links, link{})
+		}
+		i = uint32(len(w.links))
+		w.links = append(w.links, link{})
+	} else {
+		w.free = w.links[i].next
+	}
+	k := slot & (slots - 1)
+	w.links[i] = link{x, w.heads[k]}
+	w.heads[k] = i
+	w.full[k/64] |= 1 << (k % 64)
+	w.count++
+	return true
+}
+
+// insert puts an item of the slot in front, or of an earlier one, into its place.
+func (w *wheel) insert(x item) {
+	f := append(w.front, x)
+	i := len(f) - 1
+	for ; i > 0 && f[i-1].before(&x); i-- {
+		f[i] = f[i-1]
+	}
+	f[i] = x
+	w.front = f
+}
+
+// first returns the first item, to be taken by take. It is nil when there is none,
+// or when nothing is due before the slot of time limit has passed.
+func (w *wheel) first(limit int64) *item {
+	if len(w.front) == 0 {
+		if w.count == 0 {
+			return nil
+		}
+		next := w.next()
+		if next > limit>>w.shift {
+			return nil
+		}
+		w.turn(next)
+	}
+	return &w.front[len(w.front)-1]
+}
+
+func (w *wheel) take() { w.front = w.front[:len(w.front)-1] }
+
+// next is the number of the first slot whose list is not empty.
+func (w *wheel) next() int64 {
+	from := uint64(w.turned+1) & (slots - 1)
+	set := w.full[from/64] >> (from % 64)
+	if set != 0 {
+		return w.turned + 1 + int64(bits.TrailingZeros64(set))
+	}
+	for skipped := 64 - from%64; ; skipped += 64 {
+		k := (from + skipped) & (slots - 1)
+		if set := w.full[k/64]; set != 0 {
+			return w.turned + 1 + int64(skipped) + int64(bits.TrailingZeros64(set))
+		}
+	}
+}
+
+// turn brings a slot to the front, which is empty.
+func (w *wheel) turn(slot int64) {
+	w.turned = slot
+	k := slot & (slots - 1)
+	i := w.heads[k]
+	w.heads[k] = 0
+	w.full[k/64] &^= 1 << (k % 64)
+	const few = 16
+	for i != 0 {
+		l := &w.links[i]
+		if len(w.front) < few {
+			w.insert(l.item)
+		} else {
+			w.front = append(w.front, l.item)
+		}
+		w.count--
+		i, l.next, w.free = l.next, w.free, i
+	}
+	if len(w.front) > few {
+		slices.SortFunc(w.front, func(a, b item) int {
+			if b.before(&a) {
+				return -1
+			}
+			return 1
+		})
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/internal/certs"
@@ -266,4 +268,50 @@ func freeAddr(t *testing.T) string {
 	}
 	t.Fatal("no free port")
 	return ""
+}
+
+// TestCertificateMetric: a scrape says when the certificate in use ends, also after a
+// new one has come.
+func TestCertificateMetric(t *testing.T) {
+	dir := t.TempDir()
+	a, err := certs.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := clusterFlags{tlsCert: certs.CertPath(dir, "server"), tlsKey: certs.KeyPath(dir, "server")}
+	var last float64
+	for _, days := range []int{1, 30} {
+		subject := certs.Subject{Name: "server", Hosts: []string{"127.0.0.1"}}
+		issue := a.Issue
+		if last > 0 {
+			issue = a.Renew
+			time.Sleep(50 * time.Millisecond) // files are told apart by their times
+		}
+		cert, err := issue(subject, days)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.serverTLS(); err != nil {
+			t.Fatal(err)
+		}
+		r := prometheus.NewPedanticRegistry()
+		r.MustRegister(certCollector{f.store})
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			all, err := r.Gather()
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%d metrics, %v", len(all), err)
+			}
+			if v := all[0].Metric[0].GetGauge().GetValue(); v == float64(cert.NotAfter.Unix()) && v > last {
+				last = v
+				break
+			} else if time.Now().After(end) {
+				t.Fatalf("%v, want %d", v, cert.NotAfter.Unix())
+			}
+		}
+	}
+	empty := prometheus.NewPedanticRegistry()
+	empty.MustRegister(certCollector{})
+	if all, err := empty.Gather(); err != nil || len(all) != 0 {
+		t.Errorf("without TLS: %d metrics, %v", len(all), err)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/certs"
 	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -51,7 +52,7 @@ func (f *adminFlags) listen(s *server.Server, client *poundlock.Client, c server
 	a, err := server.NewAdmin(s, server.AdminConfig{
 		Listen: f.addr, TLS: config, ClientCerts: cluster.tlsCA != "", Insecure: c.Insecure,
 		Quorum:     client.Available,
-		Collectors: []prometheus.Collector{clientCollector{client}},
+		Collectors: []prometheus.Collector{clientCollector{client}, certCollector{cluster.store}},
 		Log:        c.Log,
 	})
 	switch {
@@ -125,6 +126,25 @@ func (c clientCollector) Collect(out chan<- prometheus.Metric) {
 		out <- server.Histogram(roundTripDesc, p.RoundTrips, p.Name)
 		metric(peerBytesDesc, counter, float64(p.BytesSent), p.Name, "sent")
 		metric(peerBytesDesc, counter, float64(p.BytesReceived), p.Name, "received")
+	}
+}
+
+var certDesc = prometheus.NewDesc("poundlock_certificate_expiry_timestamp_seconds",
+	"When the certificate in use ends, in seconds since 1970. Absent without TLS.", nil, nil)
+
+// A certCollector tells Prometheus when a certificate ends; nil: there is none.
+type certCollector struct{ store *certs.Store }
+
+// Describe implements prometheus.Collector.
+func (certCollector) Describe(out chan<- *prometheus.Desc) { out <- certDesc }
+
+// Collect implements prometheus.Collector.
+func (c certCollector) Collect(out chan<- prometheus.Metric) {
+	if c.store == nil {
+		return
+	}
+	if t := c.store.Until(); !t.IsZero() {
+		out <- prometheus.MustNewConstMetric(certDesc, prometheus.GaugeValue, float64(t.Unix()))
 	}
 }
 

@@ -148,6 +148,14 @@ func (s *Store) Watch(ctx context.Context) {
 	}
 }
 
+// Until is when the certificate ends, zero without one.
+func (s *Store) Until() time.Time {
+	if pair := s.get().pair; pair != nil {
+		return pair.Leaf.NotAfter
+	}
+	return time.Time{}
+}
+
 // get returns what the files say, or said when they were last good.
 func (s *Store) get() *material {
 	s.mu.Lock()

@@ -15,7 +15,14 @@ type Histogram struct {
 	count    uint64
 	high, lo uint64 // the sum, in 128 bits
 	max      int64
-	buckets  []bucket
+	octaves  [octaves]*octave // nil: no value fell into it
+}
+
+// An octave has the values from one power of two to the next; the first one has those
+// below perOctave.
+type octave struct {
+	count   uint64
+	buckets [perOctave]bucket
 }
 
 type bucket struct {
@@ -23,7 +30,10 @@ type bucket struct {
 	max   int64
 }
 
-const perOctave = 64
+const (
+	perOctave = 64
+	octaves   = 58 // of all positive int64
+)
 
 // Add records v nanoseconds; a negative v counts as 0.
 func (h *Histogram) Add(v int64) {
@@ -34,16 +44,26 @@ func (h *Histogram) Add(v int64) {
 	h.high += carry
 	h.max = max(h.max, v)
 	i := index(v)
-	if more := i + 1 - len(h.buckets); more > 0 {
-		h.buckets = append(h.buckets, make([]bucket, more)...)
+	o := h.octaves[i/perOctave]
+	if o == nil {
+		o = new(octave)
+		h.octaves[i/perOctave] = o
 	}
-	b := &h.buckets[i]
+	o.count++
+	b := &o.buckets[i%perOctave]
 	b.count++
 	b.max = max(b.max, v)
 }
 
 // reset is an empty histogram in the memory of h.
-func (h *Histogram) reset() Histogram { return Histogram{buckets: h.buckets[:0]} }
+func (h *Histogram) reset() Histogram {
+	for _, o := range h.octaves {
+		if o != nil && o.count > 0 {
+			*o = octave{}
+		}
+	}
+	return Histogram{octaves: h.octaves}
+}
 
 // index is v itself below 64; above, the power of two and the six bits that
 // follow the leading one.
@@ -76,11 +96,20 @@ func (h *Histogram) Max() int64 { return h.max }
 // values do not exceed, 0 without values.
 func (h *Histogram) Percentile(p float64) int64 {
 	rank := max(1, uint64(math.Ceil(p/100*float64(h.count))))
-	for _, b := range h.buckets {
-		if b.count >= rank {
-			return b.max
+	for _, o := range h.octaves {
+		switch {
+		case o == nil:
+			continue
+		case o.count < rank:
+			rank -= o.count
+			continue
 		}
-		rank -= b.count
+		for _, b := range o.buckets {
+			if b.count >= rank {
+				return b.max
+			}
+			rank -= b.count
+		}
 	}
 	return h.max
 }

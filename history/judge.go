@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -221,6 +222,21 @@ func (j *Judge) Report() *Report {
 	}
 	r.Accepted = !slices.ContainsFunc(r.Verdicts, func(v Verdict) bool { return v.Verdict == Violated })
 	return r
+}
+
+// Err is nil if the history is accepted, and else names the first violation.
+func (r *Report) Err() error {
+	if r.Accepted {
+		return nil
+	}
+	var all []string
+	for _, v := range r.Verdicts {
+		if v.Count > 0 {
+			all = append(all, fmt.Sprintf("%s %d", v.Property, v.Count))
+		}
+	}
+	first := r.Violations[0]
+	return fmt.Errorf("history: violations: %s; the first one: lock %q: %s", strings.Join(all, ", "), first.Lock, first.Text)
 }
 
 // Read judges event files as one history.

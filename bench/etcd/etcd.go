@@ -130,12 +130,12 @@ func openEtcd(ctx context.Context, spec []byte) (bench.Client, error) {
 	return &etcdSession{c, s}, nil
 }
 
-func (e *etcdSession) Lock(ctx context.Context, name string) (func() error, error) {
+func (e *etcdSession) Lock(ctx context.Context, name string) (bench.Held, error) {
 	m := concurrency.NewMutex(e.session, "/"+name)
 	if err := m.Lock(ctx); err != nil {
-		return nil, err
+		return bench.Held{}, err
 	}
-	return func() error { return m.Unlock(context.WithoutCancel(ctx)) }, nil
+	return bench.Held{Unlock: func() error { return m.Unlock(context.WithoutCancel(ctx)) }}, nil
 }
 
 func (*etcdSession) Traffic() int64 { return 0 }

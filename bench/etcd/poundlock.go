@@ -75,12 +75,12 @@ func openPoundlock(ctx context.Context, spec []byte) (bench.Client, error) {
 	return client{cl}, nil
 }
 
-func (c client) Lock(ctx context.Context, name string) (func() error, error) {
+func (c client) Lock(ctx context.Context, name string) (bench.Held, error) {
 	g, err := c.Mutex(name).Lock(ctx)
 	if err != nil {
-		return nil, err
+		return bench.Held{}, err
 	}
-	return g.Unlock, nil
+	return bench.Held{Token: g.Token(), Unlock: g.Unlock}, nil
 }
 
 func (client) Traffic() int64 { return 0 }

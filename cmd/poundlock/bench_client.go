@@ -92,12 +92,12 @@ func openBenchClient(ctx context.Context, c poundlock.Config, delay, jitter time
 }
 
 // Lock implements bench.Client.
-func (b *benchClient) Lock(ctx context.Context, name string) (func() error, error) {
+func (b *benchClient) Lock(ctx context.Context, name string) (bench.Held, error) {
 	g, err := b.Mutex(name).Lock(ctx)
 	if err != nil {
-		return nil, err
+		return bench.Held{}, err
 	}
-	return g.Unlock, nil
+	return bench.Held{Token: g.Token(), Unlock: g.Unlock}, nil
 }
 
 // Traffic implements bench.Client.

@@ -5,11 +5,17 @@ import "context"
 // A Client is one client of a lock service. Several users call it at once, each
 // with a name that no other user of this client has.
 type Client interface {
-	// Lock waits for the lock called name and returns what unlocks it.
-	Lock(ctx context.Context, name string) (unlock func() error, err error)
+	// Lock waits for the lock called name.
+	Lock(ctx context.Context, name string) (Held, error)
 	// Traffic is how many bytes the client has sent and received; 0 if unknown.
 	Traffic() int64
 	Close() error
+}
+
+// Held is a lock that a user has.
+type Held struct {
+	Token  uint64 // for fencing; 0 if the service has none
+	Unlock func() error
 }
 
 // An Opener makes a client, from what the parent process says about the service.
@@ -28,4 +34,5 @@ type Record struct {
 	Entered int64 // Lock returned
 	Left    int64 // Unlock was called
 	Back    int64 // Unlock returned
+	Token   uint64
 }

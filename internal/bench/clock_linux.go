@@ -1,6 +1,11 @@
 package bench
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
 
 // clock reads a clock that is the same for all processes of the machine, in ns.
 func clock() int64 {
@@ -9,4 +14,13 @@ func clock() int64 {
 		panic("bench: " + err.Error()) // there is no Linux without this clock
 	}
 	return t.Nano()
+}
+
+// clockName tells this clock from those of other machines, and of other boots.
+func clockName() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "monotonic"
+	}
+	return "monotonic since boot " + strings.TrimSpace(string(boot))
 }

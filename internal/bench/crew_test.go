@@ -51,10 +51,10 @@ func openFiles(_ context.Context, spec []byte) (Client, error) {
 	return f, err
 }
 
-func (f files) Lock(ctx context.Context, name string) (func() error, error) {
+func (f files) Lock(ctx context.Context, name string) (Held, error) {
 	file, err := os.Create(filepath.Join(f.dir, name))
 	if err != nil {
-		return nil, err
+		return Held{}, err
 	}
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -64,7 +64,7 @@ func (f files) Lock(ctx context.Context, name string) (func() error, error) {
 		}
 		if ctx.Err() != nil || !errors.Is(err, unix.EWOULDBLOCK) {
 			file.Close()
-			return nil, errors.Join(ctx.Err(), err)
+			return Held{}, errors.Join(ctx.Err(), err)
 		}
 		time.Sleep(50 * time.Microsecond)
 	}
@@ -73,7 +73,7 @@ func (f files) Lock(ctx context.Context, name string) (func() error, error) {
 		time.Sleep(300 * time.Microsecond) // for the others, who only poll
 		return err
 	}
-	return unlock, nil
+	return Held{Unlock: unlock}, nil
 }
 
 func (files) Traffic() int64 { return 0 }
@@ -110,10 +110,10 @@ func TestCrew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	times, overlaps := w.Handovers()
+	times := w.Handovers()
 	t.Logf("%d grants, %d hand-overs in %v, cpu %v", w.Grants(), len(times), w.Length, w.CPU)
-	if overlaps != 0 {
-		t.Errorf("%d overlaps under a lock", overlaps)
+	if r := w.Judge(); !r.Accepted || r.Measures.Entries != uint64(w.Grants()) {
+		t.Errorf("the history of a lock: %+v", r)
 	}
 	if len(times) == 0 || w.Grants() < 20 || seen < 20 || w.Length < 100*time.Millisecond {
 		t.Errorf("%d hand-overs, %d grants, %d shown, in %v", len(times), w.Grants(), seen, w.Length)

@@ -57,9 +57,8 @@ func (w *Window) times(of func(Record) int64) (all []time.Duration) {
 }
 
 // Handovers are the times from the call of Unlock by one user to the return of Lock
-// at the next one, where that one had called it before. overlaps counts where it
-// returned before, which is what a lock is there to prevent.
-func (w *Window) Handovers() (times []time.Duration, overlaps int) {
+// at the next one, where that one had called it before.
+func (w *Window) Handovers() (times []time.Duration) {
 	type section struct {
 		Record
 		user int
@@ -75,15 +74,12 @@ func (w *Window) Handovers() (times []time.Duration, overlaps int) {
 		slices.SortFunc(all, func(a, b section) int { return cmp.Compare(a.Entered, b.Entered) })
 		for k := 1; k < len(all); k++ {
 			from, to := all[k-1], all[k]
-			switch {
-			case to.Entered < from.Left:
-				overlaps++
-			case to.user != from.user && to.Called <= from.Left:
+			if to.user != from.user && to.Called <= from.Left {
 				times = append(times, time.Duration(to.Entered-from.Left))
 			}
 		}
 	}
-	return times, overlaps
+	return times
 }
 
 // Jain is Jain's fairness index of the users' numbers of grants: 1 when all have

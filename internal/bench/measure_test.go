@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/history"
 )
 
 func TestQuantiles(t *testing.T) {
@@ -26,19 +28,22 @@ func TestHandovers(t *testing.T) {
 	w := &Window{
 		Users: []User{{Name: "a"}, {Name: "a"}, {Name: "b"}},
 		Records: [][]Record{
-			{{0, 1, 10, 11}, {11, 30, 40, 41}, {41, 42, 50, 51}},
-			{{2, 15, 20, 21}, {60, 61, 70, 71}},
-			{{3, 12, 13, 14}}, // another lock
+			{{0, 1, 10, 11, 7}, {11, 30, 40, 41, 9}, {41, 42, 50, 51, 10}},
+			{{2, 15, 20, 21, 8}, {60, 61, 70, 71, 11}},
+			{{3, 12, 13, 14, 1}}, // another lock
 		},
 	}
 	// From 10 to 15 and from 20 to 30; 42 follows its own user, and 61 had not called.
-	times, overlaps := w.Handovers()
-	if len(times) != 2 || times[0] != 5 || times[1] != 10 || overlaps != 0 {
-		t.Errorf("hand-overs %v, %d overlaps", times, overlaps)
+	if times := w.Handovers(); len(times) != 2 || times[0] != 5 || times[1] != 10 {
+		t.Errorf("hand-overs %v", times)
+	}
+	r := w.Judge()
+	if !r.Accepted || r.Events != 24 || r.Locks != 2 || r.Measures.Entries != 6 || r.Measures.MaxBypass != 1 {
+		t.Errorf("%+v", r)
 	}
 	w.Records[1][0].Entered = 9
-	if _, overlaps := w.Handovers(); overlaps != 1 {
-		t.Errorf("%d overlaps where one entered before the other left", overlaps)
+	if r := w.Judge(); r.Accepted || len(r.Violations) != 1 || r.Violations[0].Property != history.Exclusion {
+		t.Errorf("one entered before the other left: %+v", r)
 	}
 	if got := w.Grants(); got != 6 {
 		t.Errorf("%d grants", got)

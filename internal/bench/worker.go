@@ -182,13 +182,14 @@ func (u *userLoop) run(ctx context.Context, stopping *atomic.Bool) error {
 	for !stopping.Load() {
 		var r Record
 		r.Called = Now()
-		unlock, err := u.client.Lock(ctx, u.name)
+		held, err := u.client.Lock(ctx, u.name)
 		r.Entered = Now()
 		if err != nil {
 			return err
 		}
+		r.Token = held.Token
 		r.Left = Now() // nobody does anything under the lock
-		if err := unlock(); err != nil {
+		if err := held.Unlock(); err != nil {
 			return err
 		}
 		r.Back = Now()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/bench"
 	"github.com/poundlock/poundlock/internal/slots"
 )
 
@@ -23,7 +24,7 @@ type clientArgs struct {
 	Label   string
 	Lease   time.Duration
 	Name    string        // of the lock
-	File    string        // count: holds the counter and the last token
+	File    string        // count: holds the counter
 	Hold    time.Duration // count: between reading and writing
 	NoLock  bool          // count: the broken variant
 	Count   int           // harm: how much
@@ -120,6 +121,9 @@ func ask(ctx context.Context, m *poundlock.Mutex) error {
 // roundsFile grows by a byte with each wait and hold of a client that has ended.
 func roundsFile(a clientArgs) string { return a.File + "." + a.Label }
 
+// historyFile is the event file of a client.
+func historyFile(a clientArgs) string { return a.File + "." + a.Label + ".jsonl" }
+
 // count increments the counter in a.File until stdin ends.
 func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
 	stop := make(chan struct{})
@@ -133,25 +137,33 @@ func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
 		return err
 	}
 	defer rounds.Close()
+	recorder, err := bench.NewRecorder(historyFile(a), a.Label)
+	if err != nil {
+		return err
+	}
 	var r counted
 	for {
 		select {
 		case <-stop:
-			return json.NewEncoder(os.Stdout).Encode(r)
+			return errors.Join(recorder.Close(), json.NewEncoder(os.Stdout).Encode(r))
 		default:
 		}
 		begin := time.Now()
+		visit := recorder.Try(a.Label, a.Name)
+		inside := func(ctx context.Context, token uint64, lease func() time.Time) error {
+			visit.Entered(ctx, token, lease)
+			defer visit.Left()
+			return errors.Join(increment(a), context.Cause(ctx))
+		}
 		var err error
 		if a.NoLock {
-			err = increment(a, 0)
+			err = inside(ctx, 0, nil)
 		} else {
 			err = m.Do(ctx, func(ctx context.Context, g poundlock.Grant) error {
-				if err := increment(a, g.Token()); err != nil {
-					return err
-				}
-				return context.Cause(ctx)
+				return inside(ctx, g.Token(), g.LeaseEnd)
 			})
 		}
+		visit.Back()
 		r.Longest = max(r.Longest, time.Since(begin))
 		if _, err := rounds.Write([]byte{'.'}); err != nil {
 			return err
@@ -171,33 +183,25 @@ func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
 }
 
 // increment reads the counter, waits, and writes it: two that do so at once lose
-// an increment. The file also holds the last token, which must grow.
-func increment(a clientArgs, token uint64) error {
-	k, last, err := readCounter(a.File)
+// an increment.
+func increment(a clientArgs) error {
+	k, err := readCounter(a.File)
 	if err != nil {
 		return err
-	}
-	if token != 0 && token <= last {
-		return fmt.Errorf("token %d after %d", token, last)
 	}
 	time.Sleep(a.Hold)
 	// A rename, so that nobody ever reads half a file.
 	temp := fmt.Sprintf("%s.%d", a.File, os.Getpid())
-	if err := os.WriteFile(temp, fmt.Appendf(nil, "%d %d\n", k+1, token), 0o600); err != nil {
+	if err := os.WriteFile(temp, fmt.Appendf(nil, "%d\n", k+1), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(temp, a.File)
 }
 
-func readCounter(file string) (k int, token uint64, err error) {
+func readCounter(file string) (int, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	first, second, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if k, err = strconv.Atoi(first); err != nil {
-		return 0, 0, err
-	}
-	token, err = strconv.ParseUint(second, 10, 64)
-	return k, token, err
+	return strconv.Atoi(strings.TrimSpace(string(text)))
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/detector"
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/internal/bench"
 	"github.com/poundlock/poundlock/internal/faultnet"
 )
 
@@ -102,17 +104,24 @@ type network interface {
 }
 
 // proxies are a network on loopback, of one proxy for each client and server.
-type proxies struct{ net *faultnet.Net }
+type proxies struct {
+	clients []string
+	flags   func(i int) []string // of servers
+	net     *faultnet.Net
+}
+
+// loopback is one of c1 to c4.
+func loopback() *proxies { return &proxies{clients: names("c1 c2 c3 c4")} }
 
 func (x *proxies) start(t *testing.T) *cluster {
-	c := startCluster(t, 4)
+	c := startClusterWith(t, 4, x.flags)
 	var servers []faultnet.Server
 	for _, entry := range c.table {
 		name, addr, _ := strings.Cut(entry, "=")
 		servers = append(servers, faultnet.Server{Name: name, Addr: addr})
 	}
 	var err error
-	if x.net, err = faultnet.NewNet(names("c1 c2 c3 c4"), servers); err != nil {
+	if x.net, err = faultnet.NewNet(x.clients, servers); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { x.net.Close() })
@@ -176,51 +185,54 @@ func (x trouble) run(t *testing.T, n network, lease time.Duration, deaf, open bo
 	for _, s := range x.cuts {
 		n.cut(s)
 	}
-	cut := time.Now()
+	cut := bench.Now()
 	x.during(j, cut, deaf, &v)
 	// Longer than a lease, so that nobody counts on a server that has forgotten it.
-	time.Sleep(time.Until(cut.Add(2 * lease)))
+	time.Sleep(2*lease - since(cut))
 
 	n.heal()
 	for _, i := range x.down {
 		c.start(i)
 	}
-	healed := time.Now()
+	healed := bench.Now()
 	j.workers["c1"].say("leave")
 	for name := range j.workers {
-		r := j.await(entered(name, "cut", healed.UnixNano()))
+		r := j.await(entered(name, "cut", healed))
 		if r == nil {
 			v.add("%s never gets in again", name)
 			continue
 		}
-		took := time.Unix(0, r.At).Sub(healed)
+		took := time.Duration(r.At - healed)
 		t.Logf("%s is in again %v after the healing, %.2f leases", name, took.Round(time.Millisecond), took.Seconds()/lease.Seconds())
 		if took > service(lease) {
 			v.add("%s is in again only %v after the healing, with a lease of %v", name, took, lease)
 		}
 	}
 	h := j.end()
-	x.judge(h, deaf, &v)
+	x.judge(h, j.judge(), &v)
+	for _, illegal := range opinion(t, operations(t, j.files), v.resource) {
+		v.add("porcupine rejects %s", illegal)
+	}
 	v.stalled = h.stalled()
 	t.Logf("%s; %v", h.summary(), v.resource)
 	return v
 }
 
 // during waits for what must be seen before the healing.
-func (x trouble) during(j *journal, cut time.Time, deaf bool, v *verdict) {
+func (x trouble) during(j *journal, cut int64, deaf bool, v *verdict) {
 	if !x.stays {
 		lost := j.await(func(r record) bool { return r.Client == "c1" && r.What == "lost" })
 		if lost == nil {
 			v.add("c1 does not hear that its lock is lost")
 		} else {
-			j.t.Logf("c1 hears of the loss %v after the cut", time.Unix(0, lost.At).Sub(cut).Round(time.Millisecond))
+			j.t.Logf("c1 hears of the loss %v after the cut", time.Duration(lost.At-cut).Round(time.Millisecond))
 		}
 		next := j.await(func(r record) bool { return r.What == "entered" && r.Client != "c1" })
 		switch {
 		case next == nil:
 			v.add("nobody gets in while c1 is cut off")
 		default:
-			j.t.Logf("%s enters %v after the cut", next.Client, time.Unix(0, next.At).Sub(cut).Round(time.Millisecond))
+			j.t.Logf("%s enters %v after the cut", next.Client, time.Duration(next.At-cut).Round(time.Millisecond))
 			if !strings.Contains(strings.Join(x.enters, " "), next.Client) {
 				v.add("%s gets in, which has no quorum", next.Client)
 			}
@@ -247,18 +259,12 @@ func (x trouble) during(j *journal, cut time.Time, deaf bool, v *verdict) {
 }
 
 // judge looks at everything that was done.
-func (x trouble) judge(h history, deaf bool, v *verdict) {
-	var all map[string][]visit
-	if deaf {
-		all = h.visits("c1")
-	} else {
-		all = h.visits()
-	}
+func (x trouble) judge(h records, r *history.Report, v *verdict) {
 	allowed := []string{notAcquired, noQuorum}
 	if !x.stays {
 		allowed = append(allowed, lockLost)
 	}
-	for _, found := range [][]string{overlaps(all), inversions(all), h.strange(allowed...), v.resource.problems()} {
+	for _, found := range [][]string{problems(r), h.strange(allowed...), v.resource.problems()} {
 		v.problems = append(v.problems, found...)
 	}
 }
@@ -267,7 +273,7 @@ func (x trouble) judge(h history, deaf bool, v *verdict) {
 // too few servers is told so at its deadline, a holder before anybody else enters; and
 // when the trouble is over everybody is served again.
 func TestCuts(t *testing.T) {
-	testCuts(t, func(*testing.T) network { return new(proxies) })
+	testCuts(t, func(*testing.T) network { return loopback() })
 }
 
 func testCuts(t *testing.T, n func(*testing.T) network) {
@@ -296,17 +302,19 @@ func (x trouble) again(t *testing.T, n func(*testing.T) network, lease time.Dura
 	}
 }
 
-// TestCutsNoticed: a holder that does not hear of its loss is reported, and refused by a
-// resource that compares tokens; one that does not compare them loses increments.
+// TestCutsNoticed: a holder that does not hear of its loss is reported by both judges, and
+// refused by a resource that compares tokens; one that does not compare them loses
+// increments.
 func TestCutsNoticed(t *testing.T) {
 	x := troubles[2]
 	has := func(v verdict, text string) bool { return strings.Contains(strings.Join(v.problems, "\n"), text) }
-	v := x.run(t, new(proxies), time.Second, true, false)
-	if !has(v, "before c1") || !v.resource.hasRefused() || len(v.resource.problems()) != 0 {
+	v := x.run(t, loopback(), time.Second, true, false)
+	if !has(v, "while c1 of ") || !has(v, "porcupine rejects lock") || has(v, "porcupine rejects counter") || !v.resource.hasRefused() || len(v.resource.problems()) != 0 {
 		t.Errorf("a deaf holder, %v: %q", v.resource, v.problems)
 	}
-	v = x.run(t, new(proxies), time.Second, true, true)
-	if !has(v, "before c1") || !has(v, "the counter is") {
+	v = x.run(t, loopback(), time.Second, true, true)
+	if !has(v, "while c1 of ") || !has(v, "porcupine rejects lock") || !has(v, "porcupine rejects counter") ||
+		!has(v, "the counter is") {
 		t.Errorf("a deaf holder and a resource that takes every token, %v: %q", v.resource, v.problems)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/fence"
+	"github.com/poundlock/poundlock/history"
 )
 
 // A counting is a number of clients that increment one counter.
@@ -22,14 +23,15 @@ type counting struct {
 	file    string
 	clients []*process
 	args    []clientArgs
-	rounds  []int64 // of each client, at mark
+	rounds  []int64         // of each client, at mark
+	verdict *history.Report // at the end
 }
 
 func startCounting(t *testing.T, c *cluster, clients int, a clientArgs) *counting {
 	t.Helper()
 	a.Mode, a.Servers, a.Name = "count", c.servers, "counter"
 	a.File = filepath.Join(t.TempDir(), "counter")
-	if err := os.WriteFile(a.File, []byte("0 0\n"), 0o600); err != nil {
+	if err := os.WriteFile(a.File, []byte("0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	x := &counting{t: t, file: a.File}
@@ -107,8 +109,15 @@ func (x *counting) end() (all counted, counter int) {
 			x.t.Errorf("client %d never entered", i)
 		}
 	}
-	counter, _, err := readCounter(x.file)
+	counter, err := readCounter(x.file)
 	if err != nil {
+		x.t.Fatal(err)
+	}
+	var files []string
+	for _, a := range x.args {
+		files = append(files, historyFile(a))
+	}
+	if x.verdict, err = judgeFiles(files, history.Bounds{}); err != nil {
 		x.t.Fatal(err)
 	}
 	return all, counter
@@ -139,6 +148,7 @@ func TestKilledServers(t *testing.T) {
 	if counter != all.Increments {
 		t.Errorf("the counter is %d after %d increments", counter, all.Increments)
 	}
+	report(t, "the history", problems(x.verdict))
 	if all.Lost != 0 || len(all.Errors) != 0 {
 		t.Errorf("%d grants lost, errors:\n%s", all.Lost, strings.Join(all.Errors, "\n"))
 	}
@@ -154,6 +164,9 @@ func TestWithoutLock(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	all, counter := x.end()
 	t.Logf("%d of %d increments are in the counter", counter, all.Increments)
+	if overlaps(x.verdict) == 0 {
+		t.Error("the judge has not noticed that there is no lock")
+	}
 	if counter >= all.Increments {
 		t.Error("six clients without a lock lost no increment: the harness cannot fail")
 	}
@@ -176,6 +189,7 @@ func TestTooManyKilledServers(t *testing.T) {
 	time.Sleep(time.Second)
 	all, counter := x.end()
 	t.Logf("%d increments and %d lost grants, counter %d", all.Increments, all.Lost, counter)
+	report(t, "the history", problems(x.verdict, history.Exclusion))
 	if all.Lost == 0 {
 		t.Error("nobody was told that its lock was lost")
 	}

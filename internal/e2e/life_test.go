@@ -80,6 +80,7 @@ func TestDrainedServers(t *testing.T) {
 	c.await("all have sessions", complete(clients))
 	all, counter := x.end()
 	t.Logf("%d increments, the longest wait and hold took %v", all.Increments, all.Longest)
+	report(t, "the history", problems(x.verdict))
 	if counter != all.Increments || all.Lost != 0 || len(all.Errors) != 0 {
 		t.Errorf("counter %d, increments %d, %d grants lost, errors:\n%s",
 			counter, all.Increments, all.Lost, strings.Join(all.Errors, "\n"))
@@ -235,6 +236,7 @@ func TestHandovers(t *testing.T) {
 			}
 		}
 	}
+	report(t, "the history", problems(x.verdict))
 	if counter != all.Increments || all.Lost != 0 || len(all.Errors) != 0 {
 		t.Errorf("counter %d, increments %d, %d grants lost, errors:\n%s",
 			counter, all.Increments, all.Lost, strings.Join(all.Errors, "\n"))

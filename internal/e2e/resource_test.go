@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
+	"github.com/anishathalye/porcupine"
+
 	"github.com/poundlock/poundlock/fence"
+	"github.com/poundlock/poundlock/internal/bench"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -27,6 +31,14 @@ type resource struct {
 	refused int               // uses that were not
 	owners  map[uint64]string // who used a token
 	twice   []string          // tokens that two clients had
+	reads   map[uint64]seen   // the last accepted one with each token
+	writes  []porcupine.Operation
+}
+
+// A seen value was read at an instant.
+type seen struct {
+	at    int64
+	value int
 }
 
 // A use is one request to a resource.
@@ -44,7 +56,10 @@ type answer struct {
 
 func newResource(t *testing.T, open bool) *resource {
 	t.Helper()
-	r := &resource{socket: filepath.Join(proctest.SocketDir(t), "resource"), open: open, owners: map[uint64]string{}}
+	r := &resource{
+		socket: filepath.Join(proctest.SocketDir(t), "resource"), open: open,
+		owners: map[uint64]string{}, reads: map[uint64]seen{},
+	}
 	l, err := net.Listen("unix", r.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +104,12 @@ func (r *resource) use(u use) answer {
 	if u.Write {
 		r.value = u.Value
 		r.written++
+		from := r.reads[u.Token]
+		r.writes = append(r.writes, porcupine.Operation{
+			ClientId: len(r.writes), Call: from.at, Return: bench.Now(), Output: incremented{from.value, u.Value},
+		})
+	} else {
+		r.reads[u.Token] = seen{bench.Now(), r.value}
 	}
 	return answer{Value: r.value}
 }
@@ -101,6 +122,13 @@ func (r *resource) problems() (all []string) {
 		all = append(all, fmt.Sprintf("the counter is %d after %d increments", r.value, r.written))
 	}
 	return append(all, r.twice...)
+}
+
+// increments are those that were accepted, as operations from the read to the write.
+func (r *resource) increments() []porcupine.Operation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.writes)
 }
 
 func (r *resource) hasRefused() bool {

@@ -3,8 +3,11 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/bench"
 )
 
 // A rolling is a lock that is held while servers restart, one after the other.
@@ -82,28 +85,24 @@ func (x *rolling) back(s status) bool {
 }
 
 // end has the holder leave and somebody else enter, and says what was wrong.
-func (x *rolling) end() (problems []string) {
+func (x *rolling) end() (wrong []string) {
 	x.Helper()
-	told := time.Now().UnixNano()
+	told := bench.Now()
 	x.j.workers["holder"].say("leave")
 	x.j.start(clientArgs{Servers: x.c.servers, Name: "held", Label: "next", work: work{Deadline: patience}})
 	if x.j.await(entered("next", "held", told)) == nil {
-		problems = append(problems, "nobody enters after the holder")
+		wrong = append(wrong, "nobody enters after the holder")
 	}
 	h := x.j.end()
 	x.Log(h.summary())
-	all := h.visits()
-	first := all["held"][0]
-	if first.client != "holder" {
-		x.Errorf("%v entered first", first)
+	if first := slices.IndexFunc(h, entered("", "held", 0)); first < 0 || h[first].Client != "holder" {
+		x.Error("the holder did not enter first")
 	}
-	if first.lost {
-		problems = append(problems, "the holder lost its lock")
+	if slices.ContainsFunc(h, func(r record) bool { return r.Client == "holder" && r.What == "lost" }) {
+		wrong = append(wrong, "the holder lost its lock")
 	}
-	problems = append(problems, x.notBack...)
-	problems = append(problems, overlaps(all)...)
-	problems = append(problems, inversions(all)...)
-	return append(problems, h.strange(notAcquired)...)
+	wrong = append(append(wrong, x.notBack...), problems(x.j.judge())...)
+	return append(wrong, h.strange(notAcquired)...)
 }
 
 // TestRollingRestarts: one hold outlasts any number of restarts, as long as each waits

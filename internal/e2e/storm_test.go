@@ -6,6 +6,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/internal/bench"
 )
 
 // A storm is servers that are killed as fast as they start again, and clients that
@@ -20,12 +23,12 @@ type storm struct {
 	open     bool // broken variant: the resource takes every token
 }
 
-// run returns what the resource and the clients saw, and the grants at once.
+// run returns what the resource and the clients saw, and what their event files tell.
 //
 // The clock bound is small, because a server that has just started gives tokens four
 // bounds ahead of its clock: with the default most servers die before those are due,
 // and hardly anybody gets in.
-func (s storm) run(t *testing.T) (r *resource, h history, together []string) {
+func (s storm) run(t *testing.T) (r *resource, h records, verdict *history.Report) {
 	t.Helper()
 	const (
 		clockBound = 5 * time.Millisecond
@@ -64,19 +67,19 @@ func (s storm) run(t *testing.T) (r *resource, h history, together []string) {
 	}
 	<-stopped
 	// All servers are there: everybody gets in again, or it is no service.
-	calm := time.Now().UnixNano()
+	calm := bench.Now()
 	for label := range j.workers {
 		if j.await(entered(label, "counter", calm)) == nil {
 			t.Errorf("%s never enters again", label)
 		}
 	}
 	h = j.end()
-	together = overlaps(h.visits())
-	t.Logf("%d kills in %v: %s; %v; overlaps seen: %d", kills, s.duration, h.summary(), r, len(together))
-	for _, o := range together[:min(5, len(together))] {
-		t.Logf("overlap: %s", o)
+	verdict = j.judge()
+	t.Logf("%d kills in %v: %s; %v; overlaps seen: %d", kills, s.duration, h.summary(), r, overlaps(verdict))
+	for _, v := range verdict.Violations[:min(5, len(verdict.Violations))] {
+		t.Logf("%v", v)
 	}
-	return r, h, together
+	return r, h, verdict
 }
 
 // hold is how long clients stay inside, at most.
@@ -94,7 +97,7 @@ func (j *journal) stopHolders(duration, pause time.Duration, r *resource, stoppe
 	defer close(stopped)
 	begin := time.Now()
 	for time.Since(begin) < duration || !r.hasRefused() && time.Since(begin) < patience {
-		last := j.await(entered("", "counter", time.Now().UnixNano()))
+		last := j.await(entered("", "counter", bench.Now()))
 		if last == nil {
 			return
 		}
@@ -123,8 +126,9 @@ func TestStorm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.clients = clients
-			r, h, _ := s.run(t)
+			r, h, verdict := s.run(t)
 			report(t, "the resource", r.problems())
+			report(t, "the history", problems(verdict, history.Exclusion))
 			report(t, "errors", h.strange(lockLost, noQuorum, notAcquired))
 			if r.written == 0 {
 				t.Error("nobody has written")
@@ -140,9 +144,9 @@ func TestStorm(t *testing.T) {
 // without both the counter is wrong. So the harness sees overlaps and lost increments.
 func TestStormNoticed(t *testing.T) {
 	s := storm{atOnce: 1, pause: 200 * time.Millisecond, duration: time.Second, clients: 4, apart: true}
-	r, _, together := s.run(t)
-	if len(together) == 0 || !r.hasRefused() {
-		t.Errorf("clients with different locks: %d overlaps, %v", len(together), r)
+	r, _, verdict := s.run(t)
+	if overlaps(verdict) == 0 || !r.hasRefused() {
+		t.Errorf("clients with different locks: %d overlaps, %v", overlaps(verdict), r)
 	}
 	report(t, "the resource", r.problems())
 	s.open = true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/internal/bench"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -25,15 +26,17 @@ type work struct {
 	Pause      time.Duration // at most, after each
 	Try        bool          // every other time it makes one attempt only
 	Resource   string        // socket; "" is none
+	History    string        // the event file that it writes
 	Long       bool          // the first grant lasts until a line comes, or it is lost
 	Deaf       bool          // broken variant: a long grant lasts, lost or not
 	Apart      bool          // broken variant: the lock is its own, and its tokens what the clock shows
 	NoRefresh  bool          // broken variant: a holder does not rebuild its supports
 }
 
-// A record is what one client has done, by the clock of the machine that all share.
+// A record is what one client has done, for those who wait for it. What is judged
+// stands in its event file.
 type record struct {
-	At     int64 // ns
+	At     int64 // by bench.Now, like the event file
 	Client string
 	Name   string // of the lock
 	What   string // ready, entered, lost, left, refused, failed or stalled
@@ -81,6 +84,7 @@ func withoutRefresh() {
 // A worker is a client in mode work.
 type worker struct {
 	a        clientArgs
+	recorder *bench.Recorder
 	resource *remote
 	told     chan struct{} // closed by a line on stdin
 	ended    chan struct{} // closed by the end of stdin
@@ -99,6 +103,10 @@ func (w *worker) run(cl *poundlock.Client) (err error) {
 			return err
 		}
 	}
+	if w.recorder, err = bench.NewRecorder(w.a.History, w.a.Label); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.recorder.Close()) }()
 	go w.listen()
 	go w.watch()
 	w.note(record{What: "ready"})
@@ -147,7 +155,7 @@ func (w *worker) watch() {
 func (w *worker) note(r record) {
 	r.Client, r.Name = w.a.Label, w.a.Name
 	if r.At == 0 {
-		r.At = time.Now().UnixNano()
+		r.At = bench.Now()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,6 +179,8 @@ func (w *worker) once(m *poundlock.Mutex, try, long bool) {
 	if try {
 		lock = m.TryLock
 	}
+	visit := w.recorder.Try(w.a.Label, w.a.Name)
+	defer visit.Back()
 	g, err := lock(ctx)
 	if err != nil {
 		w.fail(err, record{Try: try, Overdue: int64(time.Since(deadline))})
@@ -181,16 +191,20 @@ func (w *worker) once(m *poundlock.Mutex, try, long bool) {
 	if w.a.Apart {
 		token = uint64(time.Now().UnixNano())
 	}
+	if long && w.a.Deaf {
+		visit.Entered(context.Background(), token, nil)
+	} else {
+		visit.Entered(g.Context(), token, g.LeaseEnd)
+	}
 	w.note(record{What: "entered", Token: token})
 	heard := context.AfterFunc(g.Context(), func() { w.note(record{What: "lost", Token: token}) })
 	w.inside(g, token, long)
-	left := time.Now().UnixNano()
+	visit.Left()
 	heard()
-	err = g.Unlock()
-	w.note(record{At: left, What: "left", Token: token})
-	if err != nil {
+	if err := g.Unlock(); err != nil {
 		w.fail(err, record{})
 	}
+	w.note(record{What: "left", Token: token})
 }
 
 // inside increments the counter. It does not look whether the lock is lost before it

@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/poundlock/poundlock/history"
+)
+
+// recorded are the events of a file, and what a judge says of them.
+func recorded(t *testing.T, path string) (events []history.Event, r *history.Report) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	in, err := history.NewReader(path, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := history.NewJudge(history.Bounds{})
+	for {
+		e, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return events, j.Report()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+		j.Event(0, e)
+	}
+}
+
+func does(events []history.Event) string {
+	var all []string
+	for _, e := range events {
+		all = append(all, e.Do)
+	}
+	return strings.Join(all, " ")
+}
+
+// A user that leaves, one that gives up, one that loses its lock, and one whose lease is
+// prolonged.
+func TestRecorder(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	path := filepath.Join(t.TempDir(), "history")
+	r, err := NewRecorder(path, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := r.Try("a", "x")
+	v.Entered(t.Context(), 7, nil)
+	v.Left()
+	v.Back()
+	r.Try("a", "x").Back()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	v = r.Try("b", "x")
+	v.Entered(ctx, 8, nil)
+	cancel()
+	await(t, path, history.Ejected)
+	v.Left()
+	v.Back()
+
+	end := time.Now().Add(time.Hour)
+	var mu sync.Mutex
+	asked := make(chan struct{})
+	once := sync.OnceFunc(func() { close(asked) })
+	v = r.Try("c", "x")
+	v.Entered(t.Context(), 9, func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		once()
+		return end
+	})
+	<-asked
+	r.mu.Lock() // as if the lease of an hour were almost over
+	v.until = Now()
+	v.renew.Reset(0)
+	r.mu.Unlock()
+	await(t, path, history.Renew)
+	v.Left()
+	v.Back()
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+
+	events, report := recorded(t, path)
+	want := "try crit exit rem try rem try crit ejected exit rem try crit renew exit rem end"
+	if got := does(events); got != want || !report.Accepted {
+		t.Errorf("%s\nwant %s\n%v", got, want, report.Violations)
+	}
+	last := events[len(events)-5]
+	if last.Token != 9 || last.Until-last.At > int64(time.Hour) || last.Until-last.At < int64(30*time.Minute) {
+		t.Errorf("a lease of an hour: %+v", last)
+	}
+	for i, e := range events[1:] {
+		if e.At < events[i].At {
+			t.Errorf("%+v after %+v", e, events[i])
+		}
+	}
+}
+
+// await waits until the file has an event, which is there although nobody closed it.
+func await(t *testing.T, path, do string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), `"do":"`+do+`"`) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no %s in\n%s", do, text)
+		}
+	}
+}
+
+// Leaving and losing at once is one of the two, in the right order.
+func TestRecorderRaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	r, err := NewRecorder(path, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon := func() time.Time { return time.Now().Add(time.Millisecond) }
+	var all sync.WaitGroup
+	for _, user := range []string{"a", "b"} {
+		all.Go(func() {
+			for range 200 {
+				ctx, cancel := context.WithCancel(t.Context())
+				v := r.Try(user, "lock of "+user)
+				v.Entered(ctx, 0, soon)
+				go cancel()
+				v.Left()
+				v.Back()
+			}
+		})
+	}
+	all.Wait()
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, report := recorded(t, path); !report.Accepted || report.Measures.Entries != 400 {
+		t.Errorf("%d entries: %v", report.Measures.Entries, report.Violations)
+	}
+}
+
+// Nobody has to ask whether there is a recorder, and an error is not lost.
+func TestNoRecorder(t *testing.T) {
+	v := (*Recorder)(nil).Try("a", "x")
+	v.Entered(t.Context(), 1, nil)
+	v.Left()
+	v.Back()
+	if _, err := NewRecorder(t.TempDir(), "a test"); err == nil {
+		t.Error("a directory is a file")
+	}
+	r, err := NewRecorder(filepath.Join(t.TempDir(), "history"), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.file.Close()
+	r.Try("a", "x").Back()
+	if r.Close() == nil {
+		t.Error("a closed file takes events")
+	}
+}

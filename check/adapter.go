@@ -30,6 +30,10 @@ type machine interface {
 	invariant(name string, g *glance) error
 	// unsettled is Algorithm.Unsettled of a state, 0 where the algorithm has none.
 	unsettled(g *glance) int
+	// another returns a machine with processes of its own and the same messages. While
+	// machines that share them are used at the same time, only invariant, unsettled and
+	// text may be called.
+	another() machine
 	text(msg uint32) string
 	// show tells a person about a state of process i.
 	show(i int, state []byte) string
@@ -47,12 +51,38 @@ type effect struct {
 
 // mail holds what does not depend on the type of messages. Numbers begin at 1.
 type mail struct {
-	number     map[string]uint32
-	from, to   []int
-	idempotent []bool
-	lows       [][]low
-	least      []uint64 // Counter.Least, by the number of the counter
-	bytes      int64
+	number  map[string]uint32
+	letters []letter
+	lows    [][]low
+	least   []uint64 // Counter.Least, by the number of the counter
+	bytes   int64
+}
+
+// A letter is what the search needs to know of a message in every state.
+type letter struct {
+	mark
+	from, to   uint8
+	idempotent bool
+}
+
+func (b *mail) from(msg uint32) int { return int(b.letters[msg].from) }
+func (b *mail) to(msg uint32) int   { return int(b.letters[msg].to) }
+
+// mark makes the mark of a word with these lows, from a number that no other has.
+func (b *mail) mark(unique uint64, lows []low) mark {
+	const odd, last = 0x9e3779b97f4a7c15, 63
+	m := mark{hash: scramble((unique + 1) * odd)}
+	for _, l := range lows {
+		switch {
+		case l.counter >= last: // these share one bit, and are never at their least
+			m.above |= 1 << last
+		case l.value <= b.least[l.counter]:
+			m.floor |= 1 << l.counter
+		default:
+			m.above |= 1 << l.counter
+		}
+	}
+	return m
 }
 
 // A low is the smallest value of a counter in one state or message.
@@ -73,45 +103,56 @@ type glance struct {
 // adapter is the only generic part of the checker, and thin for that reason: one
 // copy of it is compiled for each type of messages.
 type adapter[M any] struct {
+	*messages[M]
 	a      protocol.Algorithm[M]
 	c      protocol.Config
 	names  scenario.Names
-	box    mail
-	msgs   []M
 	procs  []protocol.Process[M] // scratch, one for each process
 	out    protocol.Out[M]
 	state  []byte
 	key    []byte
 	effect []effect
-
-	counters map[protocol.Counter]uint32 // their numbers
-	low      []low                       // scratch
+	low    []low
 
 	view   protocol.View[M] // of the state in loaded
 	loaded []uint32
 	flight []uint32
 }
 
+// messages is what adapters of one search share.
+type messages[M any] struct {
+	box      mail
+	msgs     []M                         // by number
+	counters map[protocol.Counter]uint32 // their numbers
+}
+
 func newAdapter[M any](a protocol.Algorithm[M], c Config) machine {
-	total := c.N + c.Clients
+	return adapt(a, c.Config, c.N+c.Clients, &messages[M]{
+		msgs: make([]M, 1), counters: map[protocol.Counter]uint32{},
+		box: mail{number: map[string]uint32{}, letters: make([]letter, 1), lows: make([][]low, 1)},
+	})
+}
+
+func adapt[M any](a protocol.Algorithm[M], c protocol.Config, total int, shared *messages[M]) machine {
 	d := &adapter[M]{
-		a: a, c: c.Config, names: scenario.Names{Members: c.N, Clients: a.Users == protocol.Clients}, msgs: make([]M, 1), loaded: make([]uint32, total), counters: map[protocol.Counter]uint32{},
-		box: mail{number: map[string]uint32{}, from: []int{0}, to: []int{0}, idempotent: []bool{false}, lows: make([][]low, 1)},
+		messages: shared, a: a, c: c, names: scenario.Names{Members: c.N, Clients: a.Users == protocol.Clients},
+		loaded: make([]uint32, total),
 	}
 	for i := range total {
-		d.procs = append(d.procs, a.New(protocol.ID(i), c.Config))
+		d.procs = append(d.procs, a.New(protocol.ID(i), c))
 	}
-	d.view = protocol.View[M]{Config: c.Config, Procs: make([]protocol.Process[M], total)}
+	d.view = protocol.View[M]{Config: c, Procs: make([]protocol.Process[M], total)}
 	d.view.InFlight = func(yield func(protocol.Channel, M) bool) {
 		for _, m := range d.flight {
-			ch := protocol.Channel{From: protocol.ID(d.box.from[m]), To: protocol.ID(d.box.to[m])}
-			if !yield(ch, d.msgs[m]) {
+			if !yield(d.channel(m), d.msgs[m]) {
 				return
 			}
 		}
 	}
 	return d
 }
+
+func (d *adapter[M]) another() machine { return adapt(d.a, d.c, len(d.procs), d.messages) }
 
 func (d *adapter[M]) mail() *mail { return &d.box }
 
@@ -205,20 +246,22 @@ func (d *adapter[M]) intern(from, to int, m M) uint32 {
 	}
 	n := uint32(len(d.msgs))
 	b.number[string(d.key)] = n
-	b.from, b.to = append(b.from, from), append(b.to, to)
-	b.idempotent = append(b.idempotent, d.a.Idempotent != nil && d.a.Idempotent(m))
 	d.low = d.low[:0]
 	if d.shifts() {
-		d.a.MapMsg(d.channel(n), &m, d.note)
+		d.a.MapMsg(protocol.Channel{From: protocol.ID(from), To: protocol.ID(to)}, &m, d.note)
 	}
+	b.letters = append(b.letters, letter{
+		mark: b.mark(2*uint64(n)+1, d.low), from: uint8(from), to: uint8(to),
+		idempotent: d.a.Idempotent != nil && d.a.Idempotent(m),
+	})
 	b.lows = append(b.lows, slices.Clone(d.low))
 	d.msgs = append(d.msgs, m)
-	b.bytes += int64(len(d.key)) + 160
+	b.bytes += int64(len(d.key)+16*len(d.low)) + 180
 	return n
 }
 
 func (d *adapter[M]) channel(msg uint32) protocol.Channel {
-	return protocol.Channel{From: protocol.ID(d.box.from[msg]), To: protocol.ID(d.box.to[msg])}
+	return protocol.Channel{From: protocol.ID(d.box.from(msg)), To: protocol.ID(d.box.to(msg))}
 }
 
 // note keeps the smallest value of each counter in d.low.
@@ -255,7 +298,7 @@ func (d *adapter[M]) shift(i int, state []byte, by []uint64) []byte {
 func (d *adapter[M]) shiftMessage(msg uint32, by []uint64) uint32 {
 	m := d.msgs[msg]
 	d.a.MapMsg(d.channel(msg), &m, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
-	return d.intern(d.box.from[msg], d.box.to[msg], m)
+	return d.intern(d.box.from(msg), d.box.to(msg), m)
 }
 
 func (d *adapter[M]) commutes(i int, state []byte, in protocol.Input, msg uint32) bool {

@@ -14,9 +14,17 @@
 // that a step of one process in one local state under one event is computed once
 // however many global states contain it. Visited states are kept as 64-bit
 // fingerprints with the number of their parent and of the action that led to
-// them; only the two frontiers hold whole vectors. A trace is rebuilt by taking
-// those actions again. Two states may share a fingerprint: the chance that a
-// state was missed for that reason is part of the bounds.
+// them; only those that wait to be expanded are whole vectors. A trace is rebuilt
+// by taking those actions again. Two states may share a fingerprint: the chance
+// that a state was missed for that reason is part of the bounds, and Config.Exact
+// excludes it.
+//
+// # Workers
+//
+// The states of one depth are expanded by several workers, which only look up what
+// they share. One of them goes over the results in the order of the states, and
+// adds what is new. So the numbers of states, their parents and the trace of a
+// violation are the same for any number of workers.
 //
 // # Verdicts
 //
@@ -92,6 +100,12 @@ type Config struct {
 	Properties []string        // names; empty or "all": all
 	Prefix     []scenario.Step // the run to start from
 	MaxMemory  int64           // bytes. Default DefaultMaxMemory
+
+	// Workers is how many goroutines explore. The verdict, its numbers and its trace
+	// are the same for any number. Default: as many as processors.
+	Workers int
+	// Exact compares whole states and keeps them all, so that no fingerprint hides one.
+	Exact bool
 
 	// Progress is called about four times a second.
 	Progress func(Progress)
@@ -198,5 +212,10 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
 }
 
 func run[M any](a protocol.Algorithm[M], c Config, names []string, t Timers) (Verdict, error) {
-	return search(newSpace(a.Info, c, newAdapter(a, c)), c, names, t)
+	m := newAdapter(a, c)
+	all := crew{newWorker(newSpace(a.Info, c, m), m)}
+	for len(all) < c.Workers {
+		all = append(all, newWorker(all[0].space, m.another()))
+	}
+	return search(all, c, names, t)
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 const (
 	maxMembers = 64
 	maxBudget  = 1<<budgetBits - 1
+	maxWorkers = 256
 )
 
 // complete fills in defaults, refuses what the model of the algorithm does not
@@ -65,6 +67,12 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	}
 	if c.MaxMemory < 1<<20 {
 		return bad("a memory cap of %d bytes: want at least 1MiB", c.MaxMemory)
+	}
+	if c.Workers == 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	if c.Workers < 1 || c.Workers > maxWorkers {
+		return bad("%d workers: want 1 to %d", c.Workers, maxWorkers)
 	}
 	if c.Options = maps.Clone(c.Options); c.Options == nil {
 		c.Options = map[string]int64{}

@@ -4,84 +4,122 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-
-	"github.com/poundlock/poundlock/protocol"
 )
 
 // normal subtracts from all values of a counter what moves its smallest one down
-// to Counter.Least.
-func (s *space) normal(st []uint32) []uint32 {
-	if !s.shifts {
-		return st
+// to Counter.Least, in the vector being built. A frozen worker may not know the
+// result: then it returns false, and the vector is spoilt.
+func (x *worker) normal() bool {
+	if !x.shifts {
+		return true
 	}
-	s.by = slices.Grow(s.by[:0], len(s.mail.least))[:len(s.mail.least)]
-	for k := range s.by {
-		s.by[k] = math.MaxUint64
+	st := x.next
+	x.by = slices.Grow(x.by[:0], len(x.mail.least))[:len(x.mail.least)]
+	for k := range x.by {
+		x.by[k] = math.MaxUint64
 	}
 	for i, w := range st[1:] {
 		if w == 0 {
 			continue
 		}
-		for _, l := range s.lowsOf(i, w) {
-			s.by[l.counter] = min(s.by[l.counter], l.value)
+		for _, l := range x.lowsOf(i, w) {
+			x.by[l.counter] = min(x.by[l.counter], l.value)
 		}
 	}
 	moves := false
-	for k, least := range s.mail.least {
-		if v := s.by[k]; v == math.MaxUint64 || v <= least {
-			s.by[k] = 0
+	for k, least := range x.mail.least {
+		if v := x.by[k]; v == math.MaxUint64 || v <= least {
+			x.by[k] = 0
 		} else {
-			s.by[k] = v - least
+			x.by[k] = v - least
 			moves = true
 		}
 	}
 	if !moves {
-		return st
+		return true
 	}
 	for i, w := range st[1:] {
 		if w != 0 {
-			st[1+i] = s.shift(i, w)
+			n, known := x.shift(i, w)
+			if !known {
+				return false
+			}
+			st[1+i] = n
 		}
 	}
-	if !s.fifo {
-		slices.Sort(st[1+s.total:])
+	if !x.fifo {
+		slices.Sort(st[1+x.total:])
 	}
-	return st
+	return true
 }
 
 // lowsOf returns the lows of word i of a state, after the first one.
-func (s *space) lowsOf(i int, w uint32) []low {
-	if i >= s.total {
-		return s.mail.lows[w]
+func (x *worker) lowsOf(i int, w uint32) []low {
+	if i >= x.total {
+		return x.mail.lows[w]
 	}
-	return s.locals[w].lows
+	return x.locals[w].lows
 }
 
-// shift moves word i of a state by s.by.
-func (s *space) shift(i int, w uint32) uint32 {
-	key := protocol.AppendBool(s.key[:0], i >= s.total)
-	key = binary.AppendUvarint(key, uint64(w))
-	moves := false
-	for _, l := range s.lowsOf(i, w) {
-		key = binary.AppendUvarint(key, s.by[l.counter])
-		moves = moves || s.by[l.counter] != 0
+// shifted remembers words that were moved: by the kind of the word, its number, and
+// the number of what its counters are moved by.
+type shifted struct {
+	table [2]table // of local states, and of messages
+	to    [2][]uint32
+	by    map[string]uint32
+}
+
+// A distance of one counter is a number of its own below this one.
+const manyCounters = 1 << 31
+
+func (s *shifted) bytes() int64 {
+	return s.table[0].bytes + s.table[1].bytes + int64(4*(cap(s.to[0])+cap(s.to[1]))+120*len(s.by))
+}
+
+// shift moves word i of a state by x.by.
+func (x *worker) shift(i int, w uint32) (to uint32, known bool) {
+	lows := x.lowsOf(i, w)
+	moves := uint64(0)
+	for _, l := range lows {
+		moves |= x.by[l.counter]
 	}
-	s.key = key
-	if !moves {
-		return w
+	if moves == 0 {
+		return w, true
 	}
-	if n, ok := s.shifted[string(key)]; ok {
-		return n
+	by := moves
+	if len(lows) > 1 || by >= manyCounters {
+		x.key = x.key[:0]
+		for _, l := range lows {
+			x.key = binary.AppendUvarint(x.key, x.by[l.counter])
+		}
+		n, known := x.shifted.by[string(x.key)]
+		if !known && x.frozen {
+			return 0, false
+		} else if !known {
+			n = uint32(len(x.shifted.by))
+			x.shifted.by[string(x.key)] = n
+		}
+		by = manyCounters | uint64(n)
 	}
-	k, n := string(key), uint32(0)
-	if i >= s.total {
-		n = s.m.shiftMessage(w, s.by)
+	kind := 0
+	if i >= x.total {
+		kind = 1
+	}
+	key := scramble(uint64(w)<<32 | by)
+	if n, known := x.shifted.table[kind].find(key); known || x.frozen {
+		if !known {
+			return 0, false
+		}
+		return x.shifted.to[kind][n], true
+	}
+	if kind == 1 {
+		to = x.m.shiftMessage(w, x.by)
 	} else {
-		l := s.locals[w]
-		l.state = s.m.shift(l.proc, l.state, s.by)
-		n = s.intern(l)
+		l := x.locals[w]
+		l.state = x.m.shift(l.proc, l.state, x.by)
+		to, _ = x.intern(l)
 	}
-	s.shifted[k] = n
-	s.bytes += int64(2*len(k)) + 60
-	return n
+	x.shifted.table[kind].add(key)
+	x.shifted.to[kind] = append(x.shifted.to[kind], to)
+	return to, true
 }

@@ -13,9 +13,10 @@ import (
 
 // A searcher is one breadth-first search.
 type searcher struct {
-	*space
+	*worker    // the one that interns, judges in order, and rebuilds traces
+	crew       crew
 	c          Config
-	names      []string // of the properties asked for
+	asked      []string // names of properties
 	exclusion  bool
 	kept       bool
 	invariants []string
@@ -23,18 +24,15 @@ type searcher struct {
 	wellFormed bool
 
 	begin time.Time
-	seen  seen
-	links links
-	now   frontier
-	later frontier
-	pool  pool
+	store store
 	roots []root
+	jobs  []job
+	fresh []job // states to be judged
 
 	transitions int64
 	cuts        map[int]int64 // by bound
-	depth       int           // of the states in now
-	current     uint32        // the state being expanded
-	ordinal     int           // of the next action
+	depth       int           // of the states being expanded
+	expanded    int           // states
 	found       *finding
 	stopped     string // why the search ended early, "" if it did not
 	reported    time.Time
@@ -45,10 +43,17 @@ type finding struct {
 	property string
 	err      error
 	trace    []line
+	states   int64 // found up to this one, 0: all
 }
 
-func search(s *space, c Config, names []string, t Timers) (Verdict, error) {
-	r := &searcher{space: s, c: c, names: names, begin: time.Now(), cuts: map[int]int64{}}
+func search(all crew, c Config, names []string, t Timers) (Verdict, error) {
+	x := all[0]
+	r := &searcher{worker: x, crew: all, c: c, asked: names, begin: time.Now(), cuts: map[int]int64{}}
+	r.store.exact = c.Exact
+	r.jobs = make([]job, 1)
+	if len(all) > 1 {
+		r.jobs = make([]job, jobsPerWorker*len(all))
+	}
 	for _, n := range names {
 		switch n {
 		case Exclusion:
@@ -64,48 +69,193 @@ func search(s *space, c Config, names []string, t Timers) (Verdict, error) {
 			r.invariants = append(r.invariants, n)
 		}
 	}
-	first, problem := s.initial(c.Entries)
+	first, problem := x.initial(c.Entries)
 	if problem != nil {
 		r.found = &finding{property: problem.property, err: problem.err}
 		return r.verdict(false), nil
 	}
-	s.timers = true // in a prefix they fire
+	x.timers = true // in a prefix they fire
 	err := r.prefix(first)
-	if s.timers = t == AnyMoment; err != nil {
+	if x.timers = t == AnyMoment; err != nil {
 		return Verdict{}, err
 	}
 	complete := r.found == nil && r.levels()
-	if s.claim != nil {
-		return Verdict{}, s.claim
+	if x.claim != nil {
+		return Verdict{}, x.claim
 	}
 	return r.verdict(complete), nil
 }
 
 // levels explores one depth after the other and reports whether nothing is left.
 func (r *searcher) levels() bool {
-	for r.later.states > 0 {
-		r.now, r.later = r.later, r.now
-		first := r.links.parent.n - int(r.now.states)
-		r.current = uint32(first) - 1
-		r.now.each(&r.pool, func(st []uint32) bool {
-			r.current++
-			r.state(st)
-			if r.current%1024 == 0 {
-				r.report()
-				r.cap()
+	var from place
+	for end := r.store.len(); r.expanded < end; end = r.store.len() {
+		for r.expanded < end {
+			from = r.batch(from, end)
+			if r.found != nil || r.claim != nil {
+				return false
 			}
-			return r.found == nil && r.stopped == "" && r.claim == nil
-		})
-		if r.found != nil || r.stopped != "" || r.claim != nil {
-			return false
+			if r.report(); r.cap() {
+				return false
+			}
 		}
 		r.depth++
 	}
 	return true
 }
 
-// cap ends the search where it must not go on.
-func (r *searcher) cap() {
+// batch expands the next states, up to the one with the number end, and returns the
+// place behind them.
+func (r *searcher) batch(from place, end int) place {
+	first, n := r.expanded, 0
+	for n < len(r.jobs) && first < end {
+		size := min(jobStates, end-first)
+		from = r.jobs[n].take(&r.store.vectors, from, uint32(first), size)
+		first += size
+		n++
+	}
+	jobs, known, behind, transitions := r.jobs[:n], r.store.len(), r.store.vectors.end(), r.transitions
+	r.crew.share(n, func(x *worker, i int) { jobs[i].expand(x, &r.store) })
+	for i := range jobs {
+		if r.merge(&jobs[i]); r.found != nil || r.claim != nil {
+			break
+		}
+	}
+	if bad := r.judge(known, behind); bad >= 0 {
+		r.forget(jobs, r.transitions-transitions, bad-known)
+	}
+	if !r.store.exact {
+		r.store.vectors.release(from)
+	}
+	return from
+}
+
+// merge takes over what a job found, in order.
+func (r *searcher) merge(j *job) {
+	i := 0
+	for k, st := range j.states {
+		stuck := true
+		begin, parent := i, j.first+uint32(k)
+		for entered := false; i < j.ends[k]; i++ {
+			rec := &j.records[i]
+			if !rec.known {
+				if !entered {
+					r.enter(st)
+					entered = true
+				}
+				j.resolve(r.worker, rec)
+			}
+			ordinal := uint16(i - begin)
+			r.transitions++
+			if rec.moved {
+				m := &r.moves[rec.move]
+				if m.problem != 0 {
+					if p := &r.problems[m.problem-1]; p.property != WellFormed || r.wellFormed {
+						r.violated(p.property, p.err, r.trace(parent, ordinal))
+						return
+					}
+				}
+				if m.bound >= 0 {
+					stuck = stuck && !rec.verb.must()
+					r.cuts[int(m.bound)]++
+					continue
+				}
+			}
+			if stuck && rec.verb.must() && (rec.print != j.prints[k] || r.store.exact && !slices.Equal(j.next(rec), st)) {
+				stuck = false
+			}
+			if !rec.seen {
+				_, rec.isNew = r.store.add(j.next(rec), rec.print, parent, ordinal)
+			}
+		}
+		r.expanded++
+		if stuck {
+			r.judgeStuck(st, parent)
+		}
+		if r.found != nil {
+			return
+		}
+	}
+}
+
+// judge evaluates the properties of the states from a number on, the first of which
+// stands at p. It returns the number of the first one that violates some, or -1.
+func (r *searcher) judge(from int, p place) int {
+	n := 0
+	for end := r.store.len(); from < end; n++ {
+		if n == len(r.fresh) {
+			r.fresh = append(r.fresh, job{})
+		}
+		size := min(jobStates, end-from)
+		p = r.fresh[n].take(&r.store.vectors, p, uint32(from), size)
+		from += size
+	}
+	r.crew.share(n, func(x *worker, i int) {
+		j := &r.fresh[i]
+		j.bad = -1
+		for k, st := range j.states {
+			if j.property, j.err = r.violates(x, st); j.err != nil {
+				j.bad = k
+				return
+			}
+		}
+	})
+	for i := range n {
+		if j := &r.fresh[i]; j.bad >= 0 {
+			number := int(j.first) + j.bad
+			r.violated(j.property, j.err, r.trace(uint32(number)))
+			r.found.states = int64(number) + 1
+			return number
+		}
+	}
+	return -1
+}
+
+// forget takes back what was counted, in the first records of the jobs, behind the
+// new state that was the k-th one, from 0.
+func (r *searcher) forget(jobs []job, counted int64, k int) {
+	for i := range jobs {
+		for n := range jobs[i].records {
+			if counted--; counted < 0 {
+				return
+			}
+			rec := &jobs[i].records[n]
+			if k < 0 {
+				r.transitions--
+				if m := &r.moves[rec.move]; rec.moved && m.bound >= 0 {
+					r.cuts[int(m.bound)]--
+				}
+			}
+			if rec.isNew {
+				k--
+			}
+		}
+	}
+}
+
+// judgeStuck judges a state, which nothing that must happen can change.
+func (r *searcher) judgeStuck(st []uint32, number uint32) {
+	if r.kept {
+		if k := r.m.unsettled(r.look(st)); k > 0 {
+			err := fmt.Errorf("kept: nothing that must happen changes the state, and losses are not made up for: %d", k)
+			r.violated(Kept, err, r.trace(number))
+			return
+		}
+	}
+	if r.deadlock && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) {
+		if u := r.trying(st); u >= 0 {
+			err := fmt.Errorf("deadlock: %s tries, and nothing that must happen changes the state", r.names.Of(protocol.ID(u)))
+			r.violated(Deadlock, err, r.trace(number))
+		}
+	}
+}
+
+func (r *searcher) violated(property string, err error, trace []line) {
+	r.found = &finding{property: property, err: err, trace: trace}
+}
+
+// cap reports whether the search must not go on, and why.
+func (r *searcher) cap() bool {
 	select {
 	case <-r.c.Done:
 		r.stopped = "interrupted"
@@ -114,14 +264,19 @@ func (r *searcher) cap() {
 	switch {
 	case r.memory() > r.c.MaxMemory/5*4: // the rest is for what the garbage collector has not taken yet
 		r.stopped = fmt.Sprintf("stopped at the memory cap of %d MiB", r.c.MaxMemory>>20)
-	case r.links.parent.n > math.MaxUint32-1<<20:
+	case r.store.len() > math.MaxUint32-1<<20:
 		r.stopped = "stopped because states are numbered with 32 bits"
 	}
+	return r.stopped != ""
 }
 
 // memory estimates the bytes in use.
 func (r *searcher) memory() int64 {
-	return r.seen.bytes + r.links.bytes() + r.pool.bytes + r.space.bytes + r.mail.bytes
+	b := r.store.memory() + r.space.memory()
+	for i := range r.jobs {
+		b += r.jobs[i].memory()
+	}
+	return b
 }
 
 func (r *searcher) report() {
@@ -130,58 +285,9 @@ func (r *searcher) report() {
 	}
 	r.reported = time.Now()
 	r.c.Progress(Progress{
-		States: int64(r.links.parent.n), Transitions: r.transitions, Depth: r.depth,
-		Frontier: r.now.states + r.later.states, Memory: r.memory(), Elapsed: time.Since(r.begin),
+		States: int64(r.store.len()), Transitions: r.transitions, Depth: r.depth,
+		Frontier: int64(r.store.len() - r.expanded), Memory: r.memory(), Elapsed: time.Since(r.begin),
 	})
-}
-
-// state expands st, whose number is r.current.
-func (r *searcher) state(st []uint32) {
-	stuck := true
-	r.ordinal = 0
-	r.expand(st, func(v visit) {
-		ordinal := r.ordinal
-		r.ordinal++
-		if r.found != nil {
-			return
-		}
-		r.transitions++
-		if v.problem != nil && (v.problem.property != WellFormed || r.wellFormed) {
-			r.violated(v.problem.property, v.problem.err, r.trace(r.current, uint16(ordinal)))
-			return
-		}
-		if v.cut {
-			stuck = stuck && !v.verb.must()
-			r.cuts[v.bound]++
-			return
-		}
-		if stuck && v.verb.must() && !slices.Equal(v.next, st) {
-			stuck = false
-		}
-		if r.seen.add(fingerprint(v.next)) {
-			r.links.add(r.current, uint16(ordinal))
-			r.later.add(&r.pool, v.next)
-			if property, err := r.judge(v.next); err != nil {
-				r.violated(property, err, r.trace(uint32(r.links.parent.n-1)))
-			}
-		}
-	})
-	if r.kept && stuck && r.found == nil {
-		if k := r.m.unsettled(r.look(st)); k > 0 {
-			err := fmt.Errorf("kept: nothing that must happen changes the state, and losses are not made up for: %d", k)
-			r.violated(Kept, err, r.trace(r.current))
-		}
-	}
-	if r.deadlock && stuck && r.found == nil && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) {
-		if u := r.trying(st); u >= 0 {
-			err := fmt.Errorf("deadlock: %s tries, and nothing that must happen changes the state", r.space.names.Of(protocol.ID(u)))
-			r.violated(Deadlock, err, r.trace(r.current))
-		}
-	}
-}
-
-func (r *searcher) violated(property string, err error, trace []line) {
-	r.found = &finding{property, err, trace}
 }
 
 // armed reports whether some timer is set.
@@ -204,26 +310,26 @@ func (r *searcher) trying(st []uint32) int {
 	return -1
 }
 
-// judge evaluates the properties of states.
-func (r *searcher) judge(st []uint32) (string, error) {
-	for i, n := range st[1 : 1+r.total] {
-		r.users[i] = r.locals[n].section // an absent process is in its remainder section
+// violates returns a property of states that st violates, and how.
+func (r *searcher) violates(x *worker, st []uint32) (string, error) {
+	for i, n := range st[1 : 1+x.total] {
+		x.users[i] = x.faces[n].section // an absent process is in its remainder section
 	}
 	if r.exclusion {
-		if err := r.users.Exclusion(); err != nil {
-			return Exclusion, r.inside()
+		if err := x.users.Exclusion(); err != nil {
+			return Exclusion, inside(x)
 		}
 	}
-	if r.kept && slices.Contains(r.users, protocol.InLost) {
-		u := slices.Index(r.users, protocol.InLost)
-		return Kept, fmt.Errorf("kept: %s lost its critical section", r.space.names.Of(protocol.ID(u)))
+	if r.kept && slices.Contains(x.users, protocol.InLost) {
+		u := slices.Index(x.users, protocol.InLost)
+		return Kept, fmt.Errorf("kept: %s lost its critical section", x.names.Of(protocol.ID(u)))
 	}
 	if len(r.invariants) == 0 {
 		return "", nil
 	}
-	g := r.look(st)
+	g := x.look(st)
 	for _, name := range r.invariants {
-		if err := r.m.invariant(name, g); err != nil {
+		if err := x.m.invariant(name, g); err != nil {
 			return name, err
 		}
 	}
@@ -231,27 +337,27 @@ func (r *searcher) judge(st []uint32) (string, error) {
 }
 
 // inside says in the names of a scenario what history.Users.Exclusion found.
-func (r *searcher) inside() error {
+func inside(x *worker) error {
 	var names []string
-	for i, s := range r.users {
+	for i, s := range x.users {
 		if s == protocol.InCrit {
-			names = append(names, r.space.names.Of(protocol.ID(i)))
+			names = append(names, x.names.Of(protocol.ID(i)))
 		}
 	}
 	return fmt.Errorf("exclusion: %s are inside", strings.Join(names, " and "))
 }
 
 func (r *searcher) verdict(complete bool) Verdict {
-	seconds := time.Since(r.begin).Seconds()
+	seconds, states := time.Since(r.begin).Seconds(), r.states()
 	v := Verdict{
-		Verdict: Holds, Property: r.names[0], Trace: []string{}, States: int64(r.links.parent.n),
+		Verdict: Holds, Property: r.asked[0], Trace: []string{}, States: states,
 		Transitions: r.transitions, Depth: max(0, r.depth-1), Seconds: seconds,
-		StatesPerS: float64(r.links.parent.n) / max(seconds, 1e-9),
+		StatesPerS: float64(states) / max(seconds, 1e-9),
 	}
 	if !complete {
 		v.Verdict = Undecided
 	}
-	for _, n := range r.names {
+	for _, n := range r.asked {
 		v.Properties = append(v.Properties, Property{Property: n, Verdict: v.Verdict, Depth: v.Depth, Trace: []string{}})
 	}
 	if f := r.found; f != nil {
@@ -270,11 +376,19 @@ func (r *searcher) verdict(complete bool) Verdict {
 	return v
 }
 
+// states is how many were found, up to the one that violates a property.
+func (r *searcher) states() int64 {
+	if r.found != nil && r.found.states > 0 {
+		return r.found.states
+	}
+	return int64(r.store.len())
+}
+
 // bounds says within which limits the verdict was found.
 func (r *searcher) bounds(complete bool) string {
 	c := r.c
 	parts := []string{fmt.Sprintf("n=%d", c.N)}
-	if r.space.names.Clients {
+	if r.names.Clients {
 		parts = append(parts, plural(int64(c.Clients), "client"))
 	}
 	for _, o := range r.info.Options {
@@ -303,7 +417,7 @@ func (r *searcher) bounds(complete bool) string {
 		parts = append(parts, "who is inside stays")
 	}
 	for _, d := range c.Down {
-		parts = append(parts, r.space.names.Of(d)+" down")
+		parts = append(parts, r.names.Of(d)+" down")
 	}
 	if r.timers {
 		parts = append(parts, "an armed timer fires at any moment")
@@ -325,7 +439,6 @@ func (r *searcher) bounds(complete bool) string {
 	if len(c.Prefix) > 0 {
 		parts = append(parts, fmt.Sprintf("after a prefix of %s", plural(int64(len(c.Prefix)), "step")))
 	}
-	n := float64(r.links.parent.n)
 	switch {
 	case complete:
 		parts = append(parts, "exhaustive")
@@ -333,9 +446,14 @@ func (r *searcher) bounds(complete bool) string {
 		parts = append(parts, "stopped at the first violation")
 	default:
 		parts = append(parts, fmt.Sprintf("%s with depth %d completely covered and %s not expanded",
-			r.stopped, max(0, r.depth-1), plural(r.now.states+r.later.states, "state")))
+			r.stopped, max(0, r.depth-1), plural(int64(r.store.len()-r.expanded), "state")))
 	}
-	parts = append(parts, fmt.Sprintf("chance that a fingerprint hid a state %.0e", n*n/math.Exp2(65)))
+	if r.store.exact {
+		parts = append(parts, "chance that a fingerprint hid a state 0: whole states were compared")
+	} else {
+		n := float64(r.states())
+		parts = append(parts, fmt.Sprintf("chance that a fingerprint hid a state %.0e", n*n/math.Exp2(65)))
+	}
 	return strings.Join(parts, ", ")
 }
 

@@ -44,19 +44,19 @@ func (e *PrefixError) Unwrap() error { return e.Err }
 // the states at its end. It judges the states on the way.
 func (r *searcher) prefix(first []uint32) error {
 	r.roots = []root{{state: first}}
-	if property, err := r.judge(first); err != nil {
+	if property, err := r.violates(r.worker, first); err != nil {
 		r.violated(property, err, nil)
 		return nil
 	}
 	for _, want := range r.c.Prefix {
 		if want.At != 0 {
 			err := fmt.Errorf("a check has no times: leave out %q", "at "+want.At.String())
-			return &PrefixError{want, r.space.names.Format(want), err}
+			return &PrefixError{want, r.names.Format(want), err}
 		}
 		var ends []root
 		for _, from := range r.roots {
 			r.expand(from.state, func(v visit) {
-				if r.found != nil || !same(want, r.step(v.action)) {
+				if r.found != nil || !same(want, r.step(v.action, r.m)) {
 					return
 				}
 				trace := append(slices.Clone(from.trace), r.describe(from.state, v))
@@ -68,7 +68,7 @@ func (r *searcher) prefix(first []uint32) error {
 					return
 				}
 				ends = append(ends, root{slices.Clone(v.next), trace})
-				if property, err := r.judge(v.next); err != nil {
+				if property, err := r.violates(r.worker, v.next); err != nil {
 					r.violated(property, err, trace)
 				}
 			})
@@ -77,15 +77,12 @@ func (r *searcher) prefix(first []uint32) error {
 			}
 		}
 		if len(ends) == 0 {
-			return &PrefixError{want, r.space.names.Format(want), r.impossible(want)}
+			return &PrefixError{want, r.names.Format(want), r.impossible(want)}
 		}
 		r.roots = ends
 	}
 	for i, root := range r.roots {
-		if r.seen.add(fingerprint(root.state)) {
-			r.links.add(uint32(i), 0)
-			r.later.add(&r.pool, root.state)
-		}
+		r.store.add(root.state, r.print(root.state), uint32(i), 0)
 	}
 	return nil
 }
@@ -103,7 +100,7 @@ func (r *searcher) impossible(want scenario.Step) error {
 	}
 	var possible []string
 	r.expand(r.roots[0].state, func(v visit) {
-		if l := r.line(v.action); !slices.Contains(possible, l) && verbs[v.verb] == want.Verb {
+		if l := r.line(v.action, r.m); !slices.Contains(possible, l) && verbs[v.verb] == want.Verb {
 			possible = append(possible, l)
 		}
 	})
@@ -120,11 +117,9 @@ func (r *searcher) impossible(want scenario.Step) error {
 
 // trace returns the way to state i, and from it the further actions given.
 func (r *searcher) trace(i uint32, further ...uint16) []line {
-	top, ordinals := r.links.path(i)
+	top, ordinals := r.store.links.path(i)
 	from := r.roots[top]
 	st, trace := from.state, slices.Clone(from.trace)
-	ordinal := r.ordinal
-	defer func() { r.ordinal = ordinal }()
 	for _, want := range append(ordinals, further...) {
 		k := uint16(0)
 		var next []uint32
@@ -142,7 +137,7 @@ func (r *searcher) trace(i uint32, further ...uint16) []line {
 
 // describe writes down an action and what it did.
 func (r *searcher) describe(st []uint32, v visit) line {
-	l := line{text: r.line(v.action)}
+	l := line{text: r.line(v.action, r.m)}
 	add := func(format string, args ...any) { l.effects = append(l.effects, fmt.Sprintf(format, args...)) }
 	if v.problem != nil {
 		add("%v", v.problem.err)
@@ -150,20 +145,20 @@ func (r *searcher) describe(st []uint32, v visit) line {
 	}
 	for i := range r.total {
 		if before, after := st[1+i], v.next[1+i]; before != 0 && after != 0 {
-			name := r.space.names.Of(protocol.ID(i))
+			name := r.names.Of(protocol.ID(i))
 			if a, b := r.locals[before].section, r.locals[after].section; a != b {
 				add("%s: %s", name, sections[b])
 			}
 		}
 	}
 	for _, msg := range v.sends {
-		to := r.mail.to[msg]
+		to := r.mail.to(msg)
 		vanishes := ""
 		if st[1+to] == 0 {
 			vanishes = ", which is not there"
 		}
-		add("%s sends %s to %s%s", r.space.names.Of(protocol.ID(r.mail.from[msg])), r.m.text(msg),
-			r.space.names.Of(protocol.ID(to)), vanishes)
+		add("%s sends %s to %s%s", r.names.Of(protocol.ID(r.mail.from(msg))), r.m.text(msg),
+			r.names.Of(protocol.ID(to)), vanishes)
 	}
 	return l
 }

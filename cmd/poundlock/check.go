@@ -71,6 +71,8 @@ claims about itself are false or a result cannot be written.`,
 	s.IntVar(&f.config.Spaced, "spaced", 0,
 		"losses happen only while fewer than this `number` have not been made up for; 0: at any moment")
 	s.BoolVar(&f.config.Stay, "no-exit", false, "who is inside stays there")
+	s.IntVar(&f.config.Workers, "workers", 0, "`number` of goroutines that explore (default as many as processors)")
+	s.BoolVar(&f.config.Exact, "exact", false, "compare whole states, not fingerprints: more memory, no chance of a collision")
 	s.Var(&f.memory, "max-memory", "where to stop undecided, such as 500MiB")
 	s.StringVar(&f.trace, "trace", "", "`file` to write the trace of a violation to, as a scenario")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -130,6 +132,9 @@ func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
 	}
 	if f.config.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
 		return usagef("--clients %d: want at least 1", f.clients)
+	}
+	if given("workers") && f.config.Workers < 1 {
+		return usagef("--workers %d: want at least 1", f.config.Workers)
 	}
 	if f.config.Entries, err = counts("entries", f.entries, map[string]int{"unlimited": check.Unlimited, "0": 0}); err != nil {
 		return err

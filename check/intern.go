@@ -1,0 +1,255 @@
+package check
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// initial returns the state after every process had its Start, and every client
+// with leases heard of every member. A problem there is one of no trace.
+func (x *worker) initial(entries []int) ([]uint32, *problem) {
+	x.next = append(x.next[:0], make([]uint32, 1+x.total)...)
+	x.next[0] = x.budget
+	apply := func(m *move) *problem {
+		if m.problem != 0 {
+			return &x.problems[m.problem-1]
+		}
+		x.complete(m, x.locals[m.to].proc)
+		return nil
+	}
+	// A message vanishes only where its receiver is down, not where it has not started yet.
+	for i := range x.total {
+		if !x.down[i] {
+			x.next[1+i] = math.MaxUint32
+		}
+	}
+	for i := range x.total {
+		if x.down[i] {
+			continue
+		}
+		l := local{proc: i, state: x.m.first(i)}
+		if x.leases {
+			l.life = 1
+		}
+		if k := i - (x.total - len(entries)); k >= 0 && entries[k] > 0 {
+			l.entries = uint32(entries[k])
+		}
+		if x.leases && i >= x.members {
+			l.known = make([]uint64, x.members)
+		}
+		m := x.begin(l)
+		if p := apply(&m); p != nil {
+			return nil, p
+		}
+	}
+	for i := x.members; x.leases && i < x.total; i++ {
+		for j := range x.members {
+			if x.down[j] {
+				continue
+			}
+			n, _ := x.move(x.next[1+i], restore, uint64(j)|1<<8)
+			if p := apply(&x.moves[n]); p != nil {
+				return nil, p
+			}
+		}
+	}
+	x.normal()
+	return slices.Clone(x.next), nil
+}
+
+// begin gives l its Start.
+func (x *worker) begin(l local) move {
+	arg := uint64(0)
+	if x.leases {
+		arg = l.life
+	}
+	return x.take(l, protocol.Input{Kind: protocol.Start, Arg: arg}, 0)
+}
+
+// intern returns the number of l. It copies what it keeps. A frozen worker knows
+// only what was interned before.
+func (x *worker) intern(l local) (number uint32, known bool) {
+	k := binary.AppendUvarint(x.key[:0], uint64(l.proc))
+	k = binary.AppendUvarint(k, uint64(l.section))
+	k = binary.AppendUvarint(k, uint64(l.entries))
+	k = binary.AppendUvarint(k, l.life)
+	k = binary.AppendUvarint(k, l.lost)
+	k = binary.AppendUvarint(k, l.lapsed)
+	k = binary.AppendUvarint(k, l.ended)
+	for _, v := range l.known {
+		k = binary.AppendUvarint(k, v)
+	}
+	k = binary.AppendUvarint(k, uint64(len(l.timers)))
+	for _, t := range l.timers {
+		k = binary.AppendUvarint(k, uint64(t))
+	}
+	k = append(k, l.state...)
+	x.key = k
+	if n, ok := x.number[string(k)]; ok || x.frozen {
+		return n, ok
+	}
+	n := uint32(len(x.locals))
+	x.number[string(k)] = n
+	l.state, l.timers, l.known = slices.Clone(l.state), slices.Clone(l.timers), slices.Clone(l.known)
+	if l.state == nil {
+		l.state = []byte{} // nil means absent
+	}
+	l.lows = nil
+	if x.shifts {
+		l.lows = x.m.lows(l.proc, l.state)
+	}
+	x.locals = append(x.locals, l)
+	x.faces = append(x.faces, face{
+		mark: x.mail.mark(2*uint64(n), l.lows), section: l.section, tries: l.entries > 0 || x.endless[l.proc],
+		timers: len(l.timers) > 0, apart: l.lapsed != 0,
+	})
+	x.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 16*len(l.lows) + 310)
+	return n, true
+}
+
+// The key of a move is the number of the local state, and in the lower half the
+// verb and the argument. Arguments that need more bits are numbered.
+const argBits = 27
+
+func (x *worker) moveKey(from uint32, v verb, arg uint64) (key uint64, known bool) {
+	if arg >= 1<<argBits {
+		n, known := x.wide[arg]
+		if !known && x.frozen {
+			return 0, false
+		} else if !known {
+			n = uint32(len(x.wide))
+			x.wide[arg] = n
+		}
+		arg = uint64(n) | 1<<argBits
+	}
+	return scramble(uint64(from)<<32 | uint64(v)<<(argBits+1) | arg), true
+}
+
+// move returns the index of the move that an event makes from a local state. A
+// frozen worker knows only what was computed before.
+func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
+	key, known := x.moveKey(from, v, arg)
+	if !known {
+		return 0, false
+	}
+	if n, known = x.moveOf.find(key); known || x.frozen {
+		return n, known
+	}
+	l := x.locals[from]
+	in, msg := protocol.Input{}, uint32(0)
+	switch v {
+	case try:
+		in.Kind = protocol.Try
+		if !x.endless[l.proc] {
+			l.entries--
+		}
+	case cancel:
+		in.Kind = protocol.Cancel
+	case exit:
+		in.Kind = protocol.Exit
+	case drain:
+		in.Kind = protocol.Drain
+	case timeout:
+		in.Kind, in.Timer = protocol.Timeout, uint32(arg)
+		l.timers = slices.DeleteFunc(slices.Clone(l.timers), func(t uint32) bool { return t == in.Timer })
+	case deliver:
+		msg = uint32(arg)
+		in.Kind, in.From = protocol.Receive, protocol.ID(x.mail.from(msg))
+	case suspect, lapse:
+		in.Kind, in.From = protocol.Suspect, protocol.ID(arg)
+		if v == lapse {
+			l.lapsed |= 1 << arg
+		}
+	case restore:
+		in.Kind, in.From, in.Arg = protocol.Restore, protocol.ID(arg&0xff), arg>>8
+		l.lapsed &^= 1 << in.From
+		l.ended &^= 1 << in.From
+		l.known = slices.Clone(l.known)
+		l.known[in.From] = in.Arg
+	case amnesia:
+		l = local{proc: l.proc, entries: l.entries, life: l.life, state: x.m.first(l.proc)}
+		if in.Kind = protocol.Start; x.leases {
+			l.life++
+			in.Arg = l.life
+		}
+	}
+	state := l.state
+	m := x.take(l, in, msg)
+	// Every 16th distinct step is enough to catch a false claim: a wrong MapState
+	// or MapMsg shows in most steps that touch a clock.
+	if x.fresh++; v != amnesia && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
+		!x.m.commutes(l.proc, state, in, msg) && x.claim == nil {
+		x.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving the values of a counter",
+			ErrClaim, x.info.Name, in, l.proc)
+	}
+	x.moves = append(x.moves, m)
+	n, _ = x.moveOf.add(key)
+	return n, true
+}
+
+// take steps the process of l.
+func (x *worker) take(l local, in protocol.Input, msg uint32) move {
+	none := span{uint32(len(x.sent)), uint32(len(x.sent))}
+	problemOf := func(property string, err error) uint32 {
+		x.problems = append(x.problems, problem{property, err})
+		return uint32(len(x.problems))
+	}
+	failed := func(err error) move { return move{problem: problemOf(Model, err), sends: none, bound: -1} }
+	x.users[l.proc] = l.section
+	if err := x.users.Input(protocol.ID(l.proc), in); err != nil {
+		return failed(err)
+	}
+	state, effects, beyond, err := x.m.step(l.proc, l.state, in, msg)
+	if err != nil {
+		return failed(err)
+	}
+	m := move{bound: int32(beyond), plain: true, sends: none}
+	l.state = state
+	for _, e := range effects {
+		switch e.Do {
+		default:
+			return failed(fmt.Errorf("model: effect %d is none", e.Do))
+		case protocol.Send:
+			x.sent = append(x.sent, e.msg)
+			if to := x.mail.to(e.msg); !x.down[to] {
+				m.add(x.mail.letters[e.msg].mark)
+			}
+			m.plain = m.plain && !x.mail.letters[e.msg].idempotent
+		case protocol.Crit, protocol.Rem, protocol.Ejected:
+			if err := x.users.Act(protocol.ID(l.proc), e.Act); err != nil && m.problem == 0 {
+				text := strings.ReplaceAll(err.Error(), fmt.Sprintf("user %d ", l.proc), x.names.Of(protocol.ID(l.proc))+" ")
+				m.problem = problemOf(WellFormed, errors.New(text))
+			}
+		case protocol.Owner:
+		case protocol.SetTimer, protocol.StopTimer:
+			x.timersSet = true
+			i, set := slices.BinarySearch(l.timers, e.Timer)
+			l.timers = slices.Clone(l.timers)
+			if e.Do == protocol.SetTimer && !set {
+				l.timers = slices.Insert(l.timers, i, e.Timer)
+			} else if e.Do == protocol.StopTimer && set {
+				l.timers = slices.Delete(l.timers, i, i+1)
+			}
+		}
+	}
+	if l.section = x.users[l.proc]; l.section == protocol.InRem {
+		l.lost = 0
+	}
+	m.to, _ = x.intern(l)
+	m.sends.to = uint32(len(x.sent))
+	m.add(x.faces[m.to].mark)
+	return m
+}
+
+// add adds another mark.
+func (m *mark) add(o mark) {
+	m.hash += o.hash
+	m.floor |= o.floor
+	m.above |= o.above
+}

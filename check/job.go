@@ -1,0 +1,144 @@
+package check
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A job is a run of states of one level with what their actions lead to. One worker
+// fills it while others fill theirs; nobody adds to what they share. Then one
+// goroutine goes over all jobs in the order of their states. So a search takes the
+// same way, state by state, whatever the number of workers.
+type job struct {
+	first   uint32 // number of the first state
+	states  [][]uint32
+	prints  []uint64 // of the states
+	ends    []int    // for each state the end of its records
+	records []record
+	vectors []uint32 // of the next states, one after the other
+
+	// Of a job whose states are judged: the first one that violates a property, or -1.
+	bad      int
+	property string
+	err      error
+}
+
+// A record is one action with where it leads.
+type record struct {
+	action
+	outcome
+	known bool // the outcome is: else a worker that is not frozen has to find out
+	seen  bool // the next state was found before, or need not be
+	isNew bool // it was not, and was added
+	next  span // of job.vectors
+}
+
+// jobStates is how many states a job has at most: their records and vectors fit the
+// cache of one core.
+const (
+	jobStates     = 64
+	jobsPerWorker = 8 // in one batch: so that none waits long for the others
+)
+
+// take fills j with states of the slab from p on, and returns the place behind them.
+func (j *job) take(s *slab, p place, first uint32, n int) place {
+	j.first, j.states, j.prints = first, j.states[:0], j.prints[:0]
+	j.ends, j.records, j.vectors = j.ends[:0], j.records[:0], j.vectors[:0]
+	for range n {
+		var st []uint32
+		st, p = s.next(p)
+		j.states = append(j.states, st)
+	}
+	return p
+}
+
+// expand fills j with records.
+func (j *job) expand(x *worker, s *store) {
+	for _, st := range j.states {
+		x.enter(st)
+		j.prints = append(j.prints, x.own)
+		x.acts = x.actions(x.acts[:0])
+		for _, a := range x.acts {
+			r := record{action: a}
+			r.outcome, r.known = x.apply(a)
+			if r.known && r.built {
+				j.keep(&r, x.next)
+			}
+			j.records = append(j.records, r)
+		}
+		j.ends = append(j.ends, len(j.records))
+	}
+	if s.exact {
+		j.vector(x)
+		for i := range j.records {
+			if r := &j.records[i]; r.known {
+				_, r.seen = s.find(j.next(r), r.print)
+			}
+		}
+		return
+	}
+	// A loop of its own, so that the processor waits for many places of the table at
+	// the same time.
+	for i := range j.records {
+		r := &j.records[i]
+		r.seen = r.known && s.has(r.print)
+	}
+	j.vector(x)
+}
+
+// vector builds the vectors of the next states that were not found.
+func (j *job) vector(x *worker) {
+	i := 0
+	for k, st := range j.states {
+		x.st = st
+		for ; i < j.ends[k]; i++ {
+			if r := &j.records[i]; r.known && !r.seen && !r.built {
+				x.build(r.action, r.move)
+				j.keep(r, x.next)
+			}
+		}
+	}
+}
+
+func (j *job) keep(r *record, next []uint32) {
+	r.next.from = uint32(len(j.vectors))
+	j.vectors = append(j.vectors, next...)
+	r.next.to = uint32(len(j.vectors))
+}
+
+// next returns the vector of the next state.
+func (j *job) next(r *record) []uint32 { return j.vectors[r.next.from:r.next.to] }
+
+// resolve completes a record of the state that x, which is not frozen, has entered.
+func (j *job) resolve(x *worker, r *record) {
+	r.outcome, _ = x.apply(r.action)
+	if r.known = true; !r.built {
+		x.build(r.action, r.move)
+	}
+	j.keep(r, x.next)
+}
+
+func (j *job) memory() int64 {
+	return int64(24*cap(j.states) + 8*cap(j.prints) + 8*cap(j.ends) + 48*cap(j.records) + 4*cap(j.vectors))
+}
+
+// A crew is the workers of one search.
+type crew []*worker
+
+// share calls f for each number below n, in any order, for frozen workers.
+func (c crew) share(n int, f func(x *worker, i int)) {
+	var next atomic.Int64
+	work := func(x *worker) {
+		x.frozen = true
+		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+			f(x, int(i))
+		}
+		x.frozen = false
+	}
+	var others sync.WaitGroup
+	for _, x := range c[1:max(1, min(len(c), n))] {
+		others.Go(func() { work(x) })
+	}
+	work(c[0])
+	others.Wait()
+}

@@ -1,0 +1,321 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A worker takes steps in a space. It is the memory that one goroutine needs for
+// that, and it is in one state at a time.
+//
+// Most actions lead to states that were found before. So a worker first computes
+// only the fingerprint of the next state, from that of this one and what changes;
+// it builds the vector where it must.
+type worker struct {
+	*space
+	m machine
+	// A frozen worker looks up what was interned and computed, and adds nothing:
+	// others look it up at the same time.
+	frozen bool
+
+	st    []uint32 // the state it is in
+	own   uint64   // its fingerprint
+	calm  bool     // it allows a loss
+	whole bool     // every message that is sent arrives in flight
+	sum   mark     // of the words
+	// Counters at their least in two words or more, in three or more: of these one is
+	// left when a step replaces two words.
+	twice, thrice uint64
+
+	next []uint32 // the vector being built
+	acts []action
+
+	g     glance
+	users history.Users
+	key   []byte
+	by    []uint64
+}
+
+func newWorker(s *space, m machine) *worker {
+	x := &worker{
+		space: s, m: m, users: make(history.Users, s.total),
+		g: glance{
+			states: make([][]byte, s.total), users: make([]protocol.Section, s.total), lost: make([][]bool, s.total),
+		},
+	}
+	for i := range x.g.lost {
+		x.g.lost[i] = make([]bool, s.members)
+	}
+	return x
+}
+
+// enter goes to the state st, which must not change until the next one.
+func (x *worker) enter(st []uint32) {
+	x.st, x.whole = st, !x.fifo
+	x.sum, x.twice, x.thrice = mark{hash: budgetHash(st[0])}, 0, 0
+	for i, n := range st[1 : 1+x.total] {
+		if n == 0 {
+			x.whole = x.whole && x.down[i]
+			continue
+		}
+		f := &x.faces[n]
+		x.whole = x.whole && !f.apart
+		x.join(&f.mark)
+	}
+	for _, msg := range st[1+x.total:] {
+		x.join(&x.mail.letters[msg].mark)
+	}
+	x.own = max(x.sum.hash, 1)
+	if x.fifo {
+		x.own = x.print(st)
+	}
+	x.calm = x.spaced == 0 || x.m.unsettled(x.look(st)) < x.spaced
+}
+
+func (x *worker) join(m *mark) {
+	x.thrice |= x.twice & m.floor
+	x.twice |= x.sum.floor & m.floor
+	x.sum.add(*m)
+}
+
+// print returns the fingerprint of a state, which is never 0: the sum of one random
+// number for each word. A number for each word of a multiset makes equal multisets
+// equal whatever the order; with FIFO channels the place in the channel counts.
+func (x *worker) print(st []uint32) uint64 {
+	h := budgetHash(st[0])
+	for _, n := range st[1 : 1+x.total] {
+		h += x.faces[n].hash
+	}
+	rank, before := uint64(0), -1
+	for _, msg := range st[1+x.total:] {
+		if !x.fifo {
+			h += x.mail.letters[msg].hash
+			continue
+		}
+		if ch := x.channel(msg); ch != before {
+			rank, before = 0, ch
+		}
+		h += scramble(x.mail.letters[msg].hash + rank)
+		rank++
+	}
+	return max(h, 1)
+}
+
+func budgetHash(budgets uint32) uint64 { return scramble(uint64(budgets)) }
+
+// actions appends the actions of the state entered, in an order that depends on
+// the state only.
+func (x *worker) actions(list []action) []action {
+	st := x.st
+	for i := range x.total {
+		n := st[1+i]
+		if n == 0 {
+			continue
+		}
+		f := &x.faces[n]
+		if x.user[i] {
+			switch {
+			case f.section == protocol.InRem && f.tries:
+				list = append(list, action{verb: try, a: uint8(i)})
+			case f.section == protocol.InCrit && !x.stay || f.section == protocol.InLost:
+				list = append(list, action{verb: exit, a: uint8(i)})
+			case f.section == protocol.InTry && left(st, cancelBudget) > 0:
+				list = append(list, action{verb: cancel, a: uint8(i)})
+			}
+		}
+		if x.timers && f.timers {
+			for _, t := range x.locals[n].timers {
+				list = append(list, action{verb: timeout, a: uint8(i), arg: t})
+			}
+		}
+	}
+	for at := 1 + x.total; at < len(st); at++ {
+		msg := st[at]
+		if at > 1+x.total && (msg == st[at-1] || x.fifo && x.channel(msg) == x.channel(st[at-1])) {
+			continue
+		}
+		l := &x.mail.letters[msg]
+		a := action{verb: deliver, a: l.from, b: l.to, arg: msg, at: uint32(at)}
+		list = append(list, a)
+		if l.idempotent {
+			a.keep = true
+			list = append(list, a)
+		}
+	}
+	if x.info.Detector != protocol.NoDetector {
+		list = x.detections(list)
+	}
+	if st[0] != 0 {
+		list = x.faults(list)
+	}
+	return list
+}
+
+// An outcome is where an action leads.
+type outcome struct {
+	print uint64 // fingerprint of the next state
+	move  uint32
+	moved bool // there is a move: a crash has none
+	built bool // next holds the vector
+}
+
+// apply takes an action of the state entered. A frozen worker may not know where
+// it leads.
+func (x *worker) apply(a action) (o outcome, known bool) {
+	p, arg := int(a.a), uint64(a.arg)
+	switch a.verb {
+	case crash, lapse, amnesia:
+		return x.fault(a)
+	case suspect:
+		if x.st[1+a.b] != 0 {
+			return x.endLease(a)
+		}
+		arg = uint64(a.b)
+	case restore:
+		arg = uint64(a.b) | x.locals[x.st[1+a.b]].life<<8
+	case deliver:
+		p = int(a.b)
+	}
+	if o.move, known = x.move(x.st[1+p], a.verb, arg); !known {
+		return o, false
+	}
+	o.moved = true
+	m := &x.moves[o.move]
+	if m.to == 0 {
+		o.print = x.own
+		return o, true
+	}
+	if x.whole && m.plain && x.change(a, p, m, &o) {
+		return o, true
+	}
+	x.build(a, o.move)
+	return x.settle(o)
+}
+
+// change computes the fingerprint of the next state from what changes. It returns
+// false when counters may have to be moved.
+func (x *worker) change(a action, p int, m *move, o *outcome) bool {
+	old := &x.faces[x.st[1+p]]
+	hash := x.sum.hash + m.hash - old.hash
+	one, two := old.floor, uint64(0) // at their least in one, and in both of the words that vanish
+	switch {
+	case a.verb == deliver && !a.keep:
+		l := &x.mail.letters[a.arg]
+		hash -= l.hash
+		one, two = one|l.floor, one&l.floor
+	case a.verb == cancel || a.verb == drain:
+		hash += budgetHash(x.st[0]-a.cost()) - budgetHash(x.st[0])
+	}
+	o.print = max(hash, 1)
+	floor := x.sum.floor&^one | x.twice&^two | x.thrice | m.floor
+	return !x.shifts || (x.sum.above|m.above)&^floor == 0
+}
+
+// cost is what a takes from the budgets.
+func (a action) cost() uint32 {
+	switch a.verb {
+	case cancel:
+		return 1 << cancelBudget
+	case drain:
+		return 1 << drainBudget
+	case lapse:
+		return 1 << suspectBudget
+	case amnesia:
+		return 1 << amnesiaBudget
+	case crash:
+		return 1 << crashBudget
+	}
+	return 0
+}
+
+// build builds the vector behind a, one of the actions that are a move of one
+// process, before counters are moved.
+func (x *worker) build(a action, move uint32) {
+	m, p := &x.moves[move], int(a.a)
+	if a.verb == deliver {
+		p = int(a.b)
+	}
+	if a.verb == deliver && !a.keep {
+		x.next = append(append(x.next[:0], x.st[:a.at]...), x.st[a.at+1:]...)
+	} else {
+		x.next = append(x.next[:0], x.st...)
+	}
+	x.next[0] -= a.cost()
+	if m.to != 0 {
+		x.complete(m, p)
+	}
+}
+
+// complete puts a move of process p into the vector being built.
+func (x *worker) complete(m *move, p int) {
+	x.next[1+p] = m.to
+	for _, msg := range x.sends(m) {
+		x.send(msg)
+	}
+}
+
+// settle moves counters in the vector being built, and takes its fingerprint.
+func (x *worker) settle(o outcome) (_ outcome, known bool) {
+	if !x.normal() {
+		return o, false
+	}
+	o.print, o.built = x.print(x.next), true
+	return o, true
+}
+
+// send puts a message in flight, unless its receiver is absent or the lease
+// between the two has lapsed.
+func (x *worker) send(msg uint32) {
+	st, from, to := x.next, x.mail.from(msg), x.mail.to(msg)
+	if st[1+to] == 0 || x.apart(st, from, to) || x.apart(st, to, from) {
+		return
+	}
+	i := len(st)
+	st = append(st, msg)
+	for ; i > 1+x.total && x.after(st[i-1], msg); i-- {
+		st[i] = st[i-1]
+	}
+	st[i] = msg
+	// With FIFO channels only the last one of a channel can be equal, since elsewhere
+	// the place in the order matters.
+	if x.mail.letters[msg].idempotent && i > 1+x.total && st[i-1] == msg {
+		st = slices.Delete(st, i, i+1)
+	}
+	x.next = st
+}
+
+// expand calls f for each action of st. It is for runs, not for searches.
+func (x *worker) expand(st []uint32, f func(visit)) {
+	x.enter(st)
+	for _, a := range x.actions(nil) {
+		o, _ := x.apply(a)
+		v := visit{action: a, bound: -1}
+		if o.moved {
+			m := &x.moves[o.move]
+			v.bound, v.sends = int(m.bound), x.sends(m)
+			if m.problem != 0 {
+				v.problem = &x.problems[m.problem-1]
+			}
+			if !o.built {
+				x.build(a, o.move)
+			}
+		}
+		v.next = x.next
+		f(v)
+	}
+}
+
+// look returns st as invariants see it. It is valid until the next call.
+func (x *worker) look(st []uint32) *glance {
+	x.g.locals, x.g.flight = st[1:1+x.total], st[1+x.total:]
+	for i, n := range x.g.locals {
+		l := &x.locals[n]
+		x.g.states[i], x.g.users[i] = l.state, l.section
+		for j := range x.g.lost[i] {
+			x.g.lost[i][j] = l.lost&(1<<j) != 0
+		}
+	}
+	return &x.g
+}

@@ -1,0 +1,82 @@
+package check_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/poundlock/poundlock/catalog"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// Some models of every algorithm of the catalog: verdicts of all kinds.
+func models(e catalog.Entry) map[string]check.Config {
+	small := func(n int, change ...func(*check.Config)) check.Config {
+		c := check.Config{Config: protocol.Config{N: n}, MaxMemory: 256 << 20}
+		for _, f := range change {
+			f(&c)
+		}
+		return c
+	}
+	fifo := func(c *check.Config) { c.FIFO = true }
+	if e.Info().Users == protocol.Members {
+		twice := func(c *check.Config) { c.Entries = []int{2, 1, 1} }
+		return map[string]check.Config{
+			"three": small(3), "three, twice": small(3, twice), "two, endless": small(2, func(c *check.Config) {
+				c.Entries = []int{check.Unlimited}
+			}),
+			"three, fifo": small(3, fifo),
+		}
+	}
+	return map[string]check.Config{
+		"one lost": small(3, func(c *check.Config) {
+			c.Amnesia, c.Timers, c.Options = 1, check.NeverFire, map[string]int64{"fence": 0}
+		}),
+		"suspicion":  small(2, func(c *check.Config) { c.Suspect, c.Timers = 1, check.NeverFire }),
+		"crash":      small(2, func(c *check.Config) { c.Crash, c.Timers = 1, check.NeverFire }),
+		"give up":    small(2, fifo, func(c *check.Config) { c.Cancel, c.Timers = 1, check.NeverFire }),
+		"all timers": small(2, func(c *check.Config) { c.Clients = 1 }),
+	}
+}
+
+// A search takes the same way whatever the number of workers, and finds the same
+// states whether it compares them whole or by fingerprint.
+func TestWorkers(t *testing.T) {
+	results := map[check.Result]bool{}
+	for _, e := range catalog.All {
+		for name, c := range models(e) {
+			var first check.Verdict
+			for k, change := range []func(*check.Config){
+				func(c *check.Config) { c.Workers = 1 },
+				func(c *check.Config) { c.Workers = 2 },
+				func(c *check.Config) { c.Workers = 4 },
+				func(c *check.Config) { c.Workers, c.Exact = 3, true },
+			} {
+				c := c
+				change(&c)
+				v, err := e.Check(c)
+				if err != nil {
+					if k > 0 {
+						t.Errorf("%s %s, %s: %v", e.Info().Name, e.Info().Variant, name, err)
+					}
+					break // its model has no such fault
+				}
+				v.Seconds, v.StatesPerS = 0, 0
+				if c.Exact {
+					v.Bounds = first.Bounds
+				}
+				if k == 0 {
+					first = v
+					results[v.Verdict] = true
+				} else if !reflect.DeepEqual(v, first) {
+					t.Errorf("%s %s, %s: %d workers, exact %v:\n%+v\nwith one worker:\n%+v",
+						e.Info().Name, e.Info().Variant, name, c.Workers, c.Exact, v, first)
+				}
+			}
+		}
+	}
+	if want := fmt.Sprint(map[check.Result]bool{check.Holds: true, check.Violated: true}); fmt.Sprint(results) != want {
+		t.Errorf("verdicts %v, want %s", results, want)
+	}
+}

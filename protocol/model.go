@@ -11,6 +11,12 @@ type Model[M any] struct {
 	// delivery either consume it or leave it: an over-approximation that keeps
 	// periodic senders finite.
 	Idempotent func(m M) bool
+	// Stale says that a message on its way can do nothing any more: whenever it
+	// arrives from now on, its receiver stays as it is and sends at most what is stale
+	// too. from and to are the processes at its ends, nil where absent. The checker
+	// forgets stale messages at once and, in return, lets an idempotent one stay until
+	// it is stale.
+	Stale func(from, to Process[M], ch Channel, m M) bool
 	// MapState and MapMsg replace each value v of a counter by f(counter, v), in
 	// a state and in a message on a channel. They claim that Step commutes with
 	// adding a constant to all values of one counter, wherever they are, and let

@@ -11,6 +11,7 @@
 package protocol
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -85,7 +86,8 @@ type Do uint8
 
 // The effects of a process.
 const (
-	// Send carries Effect.Msg to To. A process never sends to itself.
+	// Send carries Effect.Msg to To. A process never sends to itself. Arg 1 says that
+	// it sent the same before: such a message is counted apart.
 	Send Do = iota + 1
 	// Broadcast carries Effect.Msg to every member except the sender.
 	Broadcast
@@ -138,6 +140,11 @@ func (o *Out[M]) Reset() { o.Effects = o.Effects[:0] }
 func (o *Out[M]) Send(to ID, m M) {
 	e := o.effect(Send)
 	e.To, e.Msg = to, m
+}
+
+// Resend sends m to the process to once more.
+func (o *Out[M]) Resend(to ID, m M) {
+	o.Effects = append(o.Effects, Effect[M]{Act{Do: Send, To: to, Arg: 1}, m})
 }
 
 // Broadcast sends m to every member except this process.
@@ -330,7 +337,13 @@ type Faults uint8
 const (
 	ClientCrash Faults = 1 << iota // a user's process stops for ever
 	Amnesia                        // a member restarts in its initial state
+	Loss                           // a channel loses messages, not all of those sent again and again
+	Duplication                    // a channel delivers a message more than once
 )
+
+// ErrReliable is for drivers that are to lose or repeat messages of an algorithm
+// whose model has no such channels.
+var ErrReliable = errors.New("its model has channels that neither lose nor repeat; package link makes such of others")
 
 // Info is what tables, documentation and drivers read about an algorithm.
 type Info struct {
@@ -345,11 +358,13 @@ type Info struct {
 	FIFO      bool // needs FIFO channels
 	Detector  Detector
 	Tolerates Faults
-	Messages  []Message
-	Options   []Option
-	Delay     string // the option that is the message delay in ns, which a driver may measure; "": none
-	Quorum    string // the option that is how many members a user needs; "": it may need all
-	Claims    []Claim
+	// Incarnations asks for Start.Arg where there are no leases: see LeaseDetector.
+	Incarnations bool
+	Messages     []Message
+	Options      []Option
+	Delay        string // the option that is the message delay in ns, which a driver may measure; "": none
+	Quorum       string // the option that is how many members a user needs; "": it may need all
+	Claims       []Claim
 }
 
 // Message describes one kind of message.

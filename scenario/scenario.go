@@ -34,6 +34,8 @@ const (
 	Cancel    Verb = "cancel"    // USER
 	Exit      Verb = "exit"      // USER
 	Deliver   Verb = "deliver"   // FROM TO MESSAGE
+	Lose      Verb = "lose"      // FROM TO MESSAGE: it never arrives
+	Duplicate Verb = "duplicate" // FROM TO MESSAGE: one more copy of it is on its way
 	Timeout   Verb = "timeout"   // PROCESS NUMBER
 	Suspect   Verb = "suspect"   // OBSERVER SUBJECT: the detector of a member suspects a client
 	Lapse     Verb = "lapse"     // CLIENT MEMBER: the client's lease at the member may have lapsed
@@ -52,7 +54,7 @@ type Step struct {
 	Verb  Verb
 	Procs []protocol.ID // the processes named, in order; of a Partition, one side
 	Timer uint32        // Timeout
-	Text  string        // Deliver: the message, as the algorithm's Text gives it
+	Text  string        // Deliver, Lose, Duplicate: the message, as the algorithm's Text gives it
 	For   time.Duration // Pause, Partition
 	Line  int           // where Parse found it, from 1
 }
@@ -118,7 +120,7 @@ func (n Names) Format(s Step) string {
 	if s.Verb == Timeout {
 		fmt.Fprintf(&b, " %d", s.Timer)
 	}
-	if s.Verb == Deliver {
+	if s.Verb.carries() {
 		b.WriteString(" " + s.Text)
 	}
 	if s.For != 0 {
@@ -149,9 +151,12 @@ func (n Names) Parse(r io.Reader) ([]Step, error) {
 
 // arguments is how many processes each verb names.
 var arguments = map[Verb]int{
-	Try: 1, Cancel: 1, Exit: 1, Deliver: 2, Timeout: 1, Suspect: 2, Lapse: 2, Restore: 2,
-	Amnesia: 1, Drain: 1, Crash: 1, Pause: 1, Partition: 1, Loop: 0,
+	Try: 1, Cancel: 1, Exit: 1, Deliver: 2, Lose: 2, Duplicate: 2, Timeout: 1, Suspect: 2, Lapse: 2,
+	Restore: 2, Amnesia: 1, Drain: 1, Crash: 1, Pause: 1, Partition: 1, Loop: 0,
 }
+
+// carries reports whether the verb is about one message.
+func (v Verb) carries() bool { return v == Deliver || v == Lose || v == Duplicate }
 
 func (n Names) parse(line string) (s Step, err error) {
 	words := strings.Fields(line)
@@ -196,8 +201,8 @@ func (n Names) parse(line string) (s Step, err error) {
 		s.Procs = append(s.Procs, id)
 	}
 	words = words[want:]
-	switch s.Verb {
-	case Timeout:
+	switch {
+	case s.Verb == Timeout:
 		if len(words) != 1 {
 			return s, errors.New("scenario: timeout needs a process and a number")
 		}
@@ -206,15 +211,13 @@ func (n Names) parse(line string) (s Step, err error) {
 			return s, fmt.Errorf("scenario: %q is not the number of a timer", words[0])
 		}
 		s.Timer = uint32(k)
-	case Deliver:
+	case s.Verb.carries():
 		if len(words) == 0 {
-			return s, errors.New("scenario: deliver needs a message")
+			return s, fmt.Errorf("scenario: %s needs a message", s.Verb)
 		}
 		s.Text = strings.Join(words, " ")
-	default:
-		if len(words) > 0 {
-			return s, fmt.Errorf("scenario: unexpected %q", words[0])
-		}
+	case len(words) > 0:
+		return s, fmt.Errorf("scenario: unexpected %q", words[0])
 	}
 	return s, nil
 }

@@ -39,6 +39,10 @@ type machine interface {
 	show(i int, state []byte) string
 	mail() *mail
 	shifts() bool
+	// forgets reports whether the algorithm says which messages are stale; stale does,
+	// given the states of their ends, nil where absent.
+	forgets() bool
+	stale(from, to []byte, msg uint32) bool
 	bound(k int) string
 	boundsLen() int
 }

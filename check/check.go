@@ -85,6 +85,8 @@ type Config struct {
 	Suspect int // a lease at a live server lapses
 	Cancel  int // a user gives up a try
 	Drain   int // a member grants nothing new until it restarts
+	Loss    int // a message is lost
+	Dup     int // there is one more copy of a message
 
 	// Spaced, if not 0, lets a member restart, or a lease lapse, only while users
 	// have fewer than that many losses to make up for: see Algorithm.Unsettled.
@@ -193,6 +195,9 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("check: %s: spaced=%d: want at least 0", a.Name, c.Spaced)
 	case c.Spaced > 0 && a.Unsettled == nil:
 		return Verdict{}, fmt.Errorf("check: %s: spaced=%d: want 0, since its users make up for no losses", a.Name, c.Spaced)
+	}
+	if c.FIFO && a.Stale != nil {
+		return Verdict{}, fmt.Errorf("check: %s: FIFO channels: its messages overtake each other", a.Name)
 	}
 	if c.Timers == "" {
 		c.Timers = AnyMoment

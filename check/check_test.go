@@ -327,7 +327,7 @@ func TestConfigErrors(t *testing.T) {
 		"crash=1: its model has no":      func(c *check.Config) { c.Crash = 1 },
 		"suspect=1: its model has no":    func(c *check.Config) { c.Suspect = 1 },
 		"cancel=1: its model has no":     func(c *check.Config) { c.Cancel = 1 },
-		"amnesia=300: want 0 to 63":      func(c *check.Config) { c.Amnesia = 300 },
+		"amnesia=300: want 0 to 15":      func(c *check.Config) { c.Amnesia = 300 },
 		"a memory cap of 7 bytes":        func(c *check.Config) { c.MaxMemory = 7 },
 		`unknown property "fun"`:         func(c *check.Config) { c.Properties = []string{"fun"} },
 		`a check has no step "pause"`:    func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Pause}} },

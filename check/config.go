@@ -95,9 +95,14 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 		{"suspect", c.Suspect, i.Detector == protocol.LeaseDetector},
 		{"cancel", c.Cancel, i.Cancels},
 		{"drain", c.Drain, i.Drains},
+		{"loss", c.Loss, i.Tolerates&protocol.Loss != 0},
+		{"dup", c.Dup, i.Tolerates&protocol.Duplication != 0},
 	} {
 		if b.budget < 0 || b.budget > maxBudget {
 			return bad("%s=%d: want 0 to %d", b.name, b.budget, maxBudget)
+		}
+		if b.budget > 0 && !b.allowed && (b.name == "loss" || b.name == "dup") {
+			return bad("%s=%d: %w", b.name, b.budget, protocol.ErrReliable)
 		}
 		if b.budget > 0 && !b.allowed {
 			return bad("%s=%d: its model has no such step", b.name, b.budget)

@@ -54,7 +54,7 @@ func (x *worker) faults(list []action) []action {
 			list = append(list, action{verb: crash, a: uint8(i)})
 		}
 	}
-	return list
+	return x.channelFaults(list)
 }
 
 // endLease ends a client's lease on the side of the member: what the client sent
@@ -112,7 +112,7 @@ func (x *worker) fault(a action) (o outcome, known bool) {
 			}
 		}
 		x.next[0] -= a.cost()
-		return x.settle(o)
+		return x.settle(o, p)
 	}
 	return x.finish(a, o, p)
 }
@@ -127,7 +127,7 @@ func (x *worker) finish(a action, o outcome, p int) (outcome, bool) {
 		return o, true
 	}
 	x.complete(m, p)
-	return x.settle(o)
+	return x.settle(o, p)
 }
 
 // without copies the state into the vector being built, but for the messages of one

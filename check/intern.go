@@ -34,7 +34,7 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 			continue
 		}
 		l := local{proc: i, state: x.m.first(i)}
-		if x.leases {
+		if x.lives {
 			l.life = 1
 		}
 		if k := i - (x.total - len(entries)); k >= 0 && entries[k] > 0 {
@@ -59,17 +59,16 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 			}
 		}
 	}
+	for i := range x.total {
+		x.forget(i)
+	}
 	x.normal()
 	return slices.Clone(x.next), nil
 }
 
 // begin gives l its Start.
 func (x *worker) begin(l local) move {
-	arg := uint64(0)
-	if x.leases {
-		arg = l.life
-	}
-	return x.take(l, protocol.Input{Kind: protocol.Start, Arg: arg}, 0)
+	return x.take(l, protocol.Input{Kind: protocol.Start, Arg: l.life}, 0)
 }
 
 // intern returns the number of l. It copies what it keeps. A frozen worker knows
@@ -174,7 +173,7 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
 		l.known[in.From] = in.Arg
 	case amnesia:
 		l = local{proc: l.proc, entries: l.entries, life: l.life, state: x.m.first(l.proc)}
-		if in.Kind = protocol.Start; x.leases {
+		if in.Kind = protocol.Start; x.lives {
 			l.life++
 			in.Arg = l.life
 		}
@@ -209,7 +208,7 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 	if err != nil {
 		return failed(err)
 	}
-	m := move{bound: int32(beyond), plain: true, sends: none}
+	m := move{bound: int32(beyond), plain: !x.forgets, sends: none}
 	l.state = state
 	for _, e := range effects {
 		switch e.Do {

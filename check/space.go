@@ -9,7 +9,7 @@ import (
 
 // A space is the graph of global states. A state is a vector of words:
 //
-//	the budgets left, six bits each
+//	the budgets left, four bits each
 //	for each process the number of its local state, 0 where it is absent
 //	the numbers of the messages in flight
 //
@@ -27,6 +27,7 @@ type space struct {
 	members int
 	fifo    bool
 	leases  bool // LeaseDetector
+	lives   bool // members have incarnations
 	user    []bool
 	endless []bool // unlimited entries, by process
 	down    []bool
@@ -46,6 +47,8 @@ type space struct {
 	moveOf  table    // the places in moves, by local state, verb and argument
 	wide    map[uint64]uint32
 	shifted shifted
+	forgets bool             // Algorithm.Stale
+	stale   map[pairing]bool // what it said
 	bytes   int64
 	fresh   int // distinct local steps, for the commutation check
 	claim   error
@@ -119,12 +122,15 @@ const (
 	amnesia
 	crash
 	drain
+	lose
+	duplicate
 )
 
 var verbs = [...]scenario.Verb{
 	try: scenario.Try, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
 	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse,
 	amnesia: scenario.Amnesia, crash: scenario.Crash, drain: scenario.Drain,
+	lose: scenario.Lose, duplicate: scenario.Duplicate,
 }
 
 // must says whether a run in which an action of this kind stays possible for
@@ -138,8 +144,10 @@ const (
 	suspectBudget
 	cancelBudget
 	drainBudget
+	lossBudget
+	dupBudget
 
-	budgetBits = 6
+	budgetBits = 4
 )
 
 // left is how much of a budget is left.
@@ -151,7 +159,7 @@ type action struct {
 	keep bool   // of deliver: the message, which is idempotent, may arrive again
 	a, b uint8  // processes, in the order of scenario.Step.Procs
 	arg  uint32 // timer or message
-	at   uint32 // of deliver: where the message stands in the state
+	at   uint32 // of deliver, lose and duplicate: where the message stands in the state
 }
 
 // A visit is one action with its outcome.
@@ -169,12 +177,15 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		mail: m.mail(), info: i, total: total, members: c.N, fifo: c.FIFO,
 		names:  scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients},
 		leases: i.Detector == protocol.LeaseDetector,
+		lives:  i.Incarnations || i.Detector == protocol.LeaseDetector,
 		user:   make([]bool, total), endless: make([]bool, total), down: make([]bool, total),
 		budget: uint32(c.Amnesia)<<amnesiaBudget | uint32(c.Crash)<<crashBudget |
-			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget | uint32(c.Drain)<<drainBudget,
+			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget | uint32(c.Drain)<<drainBudget |
+			uint32(c.Loss)<<lossBudget | uint32(c.Dup)<<dupBudget,
 		locals: make([]local, 1), faces: make([]face, 1), number: map[string]uint32{}, wide: map[uint64]uint32{},
 		shifted: shifted{by: map[string]uint32{}},
 		shifts:  m.shifts() && !c.NoShift, stay: c.Stay, spaced: c.Spaced,
+		forgets: m.forgets(), stale: map[pairing]bool{},
 	}
 	for k, e := range c.Entries {
 		u := total - len(c.Entries) + k
@@ -213,10 +224,10 @@ func (s *space) step(a action, m machine) scenario.Step {
 	switch a.verb {
 	case timeout:
 		st.Timer = a.arg
-	case deliver:
+	case deliver, lose, duplicate:
 		st.Text = m.text(a.arg)
 	}
-	if n := a.verb; n == deliver || n == suspect || n == restore || n == lapse {
+	if n := a.verb; n == deliver || n == lose || n == duplicate || n == suspect || n == restore || n == lapse {
 		st.Procs = append(st.Procs, protocol.ID(a.b))
 	}
 	return st

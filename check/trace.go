@@ -108,7 +108,8 @@ func (r *searcher) impossible(want scenario.Step) error {
 		return fmt.Errorf("not possible here; possible are: %s", strings.Join(possible, "; "))
 	}
 	fault := want.Verb == scenario.Amnesia || want.Verb == scenario.Crash || want.Verb == scenario.Lapse ||
-		want.Verb == scenario.Cancel || want.Verb == scenario.Drain
+		want.Verb == scenario.Cancel || want.Verb == scenario.Drain || want.Verb == scenario.Lose ||
+		want.Verb == scenario.Duplicate
 	if fault {
 		return fmt.Errorf("not possible here: there is no process for it, or no budget left")
 	}

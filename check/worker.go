@@ -138,7 +138,9 @@ func (x *worker) actions(list []action) []action {
 		}
 		l := &x.mail.letters[msg]
 		a := action{verb: deliver, a: l.from, b: l.to, arg: msg, at: uint32(at)}
-		list = append(list, a)
+		if !l.idempotent || !x.forgets {
+			list = append(list, a)
+		}
 		if l.idempotent {
 			a.keep = true
 			list = append(list, a)
@@ -168,6 +170,8 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 	switch a.verb {
 	case crash, lapse, amnesia:
 		return x.fault(a)
+	case lose, duplicate:
+		return x.channelFault(a)
 	case suspect:
 		if x.st[1+a.b] != 0 {
 			return x.endLease(a)
@@ -191,7 +195,7 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 		return o, true
 	}
 	x.build(a, o.move)
-	return x.settle(o)
+	return x.settle(o, p)
 }
 
 // change computes the fingerprint of the next state from what changes. It returns
@@ -226,6 +230,10 @@ func (a action) cost() uint32 {
 		return 1 << amnesiaBudget
 	case crash:
 		return 1 << crashBudget
+	case lose:
+		return 1 << lossBudget
+	case duplicate:
+		return 1 << dupBudget
 	}
 	return 0
 }
@@ -256,9 +264,10 @@ func (x *worker) complete(m *move, p int) {
 	}
 }
 
-// settle moves counters in the vector being built, and takes its fingerprint.
-func (x *worker) settle(o outcome) (_ outcome, known bool) {
-	if !x.normal() {
+// settle forgets what the step of process p has made stale, moves counters in the
+// vector being built, and takes its fingerprint.
+func (x *worker) settle(o outcome, p int) (_ outcome, known bool) {
+	if !x.forget(p) || !x.normal() {
 		return o, false
 	}
 	o.print, o.built = x.print(x.next), true

@@ -1,0 +1,87 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// channelFaults appends the faults of channels: a message on its way is lost, or there
+// is one more copy of it. One that may arrive any number of times is not repeated.
+func (x *worker) channelFaults(list []action) []action {
+	st := x.st
+	if left(st, lossBudget) == 0 && left(st, dupBudget) == 0 {
+		return list
+	}
+	for at := 1 + x.total; at < len(st); at++ {
+		if at > 1+x.total && st[at] == st[at-1] {
+			continue
+		}
+		l := &x.mail.letters[st[at]]
+		a := action{verb: lose, a: l.from, b: l.to, arg: st[at], at: uint32(at)}
+		if left(st, lossBudget) > 0 {
+			list = append(list, a)
+		}
+		if a.verb = duplicate; left(st, dupBudget) > 0 && !l.idempotent {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+func (x *worker) channelFault(a action) (o outcome, known bool) {
+	x.next = append(x.next[:0], x.st...)
+	if a.verb == lose {
+		x.next = slices.Delete(x.next, int(a.at), int(a.at)+1)
+	} else {
+		x.next = slices.Insert(x.next, int(a.at), a.arg)
+	}
+	x.next[0] -= a.cost()
+	return x.settle(o, int(a.b))
+}
+
+// A pairing is a message between two processes in some local states, 0 where absent.
+type pairing struct{ from, to, msg uint32 }
+
+// forget takes the stale messages out of the vector being built, now that process p
+// has made a step: those between others are as they were. A frozen worker may not know
+// which these are.
+func (x *worker) forget(p int) (known bool) {
+	if !x.forgets {
+		return true
+	}
+	st, kept := x.next, x.next[:1+x.total]
+	for _, msg := range st[1+x.total:] {
+		l := &x.mail.letters[msg]
+		stale := false
+		if int(l.from) == p || int(l.to) == p {
+			key := pairing{st[1+l.from], st[1+l.to], msg}
+			if stale, known = x.stale[key]; !known && x.frozen {
+				return false
+			} else if !known {
+				stale = x.m.stale(x.locals[key.from].state, x.locals[key.to].state, msg)
+				x.stale[key] = stale
+				x.bytes += 40
+			}
+		}
+		if !stale {
+			kept = append(kept, msg)
+		}
+	}
+	x.next = kept
+	return true
+}
+
+func (d *adapter[M]) forgets() bool { return d.a.Stale != nil }
+
+// stale is Model.Stale for processes in encoded states, nil where absent.
+func (d *adapter[M]) stale(from, to []byte, msg uint32) bool {
+	ch := d.channel(msg)
+	load := func(id protocol.ID, state []byte) protocol.Process[M] {
+		if state == nil {
+			return nil
+		}
+		return d.load(int(id), state)
+	}
+	return d.a.Stale(load(ch.From, from), load(ch.To, to), ch, d.msgs[msg])
+}

@@ -37,10 +37,12 @@ type Config struct {
 	Entries []int  // critical sections: one number for each user, or one for all. Default 100
 	Seed    uint64 // of every random number
 
-	Delay Dist // of a message. Default constant:1ms
-	Think Dist // between leaving and the next try. Default exponential:1s
-	Hold  Dist // of the critical section. Default constant:1ms
-	FIFO  bool // messages of one channel arrive in order; always so where the algorithm needs it
+	Delay Dist    // of a message. Default constant:1ms
+	Think Dist    // between leaving and the next try. Default exponential:1s
+	Hold  Dist    // of the critical section. Default constant:1ms
+	Loss  float64 // probability that a message is lost
+	Dup   float64 // probability that a message that is not lost arrives twice
+	FIFO  bool    // messages of one channel arrive in order; always so where the algorithm needs it
 
 	Down           []protocol.ID   // members that are never up
 	AmnesiaEvery   time.Duration   // a random member loses its memory, this often; 0: never
@@ -137,6 +139,9 @@ func (c *Config) complete(i protocol.Info) error {
 	}
 	c.FIFO = c.FIFO || i.FIFO
 	if err := i.CheckOptions(c.Config); err != nil {
+		return bad("%w", err)
+	}
+	if err := c.checkChannels(i); err != nil {
 		return bad("%w", err)
 	}
 	if c.Lease == 0 {
@@ -266,7 +271,7 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 
 // model says in words which faults i tolerates.
 func model(i protocol.Info) string {
-	switch i.Tolerates {
+	switch i.Tolerates & (protocol.ClientCrash | protocol.Amnesia) {
 	case 0:
 		return "has no failures"
 	case protocol.ClientCrash:

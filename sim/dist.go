@@ -125,6 +125,7 @@ const (
 	forThink
 	forHold
 	forFaults
+	forChannels
 )
 
 // A stream is the random numbers of one purpose of one process or user. It points

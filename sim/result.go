@@ -26,6 +26,9 @@ type Result struct {
 	Messages           int            `json:"messages"`          // the algorithm's own
 	OverheadMessages   int            `json:"overhead_messages"` // the others
 	MessagesByKind     map[string]int `json:"messages_by_kind"`
+	Lost               int            `json:"lost"`          // of all messages
+	Duplicated         int            `json:"duplicated"`    // the same: twice on their way
+	Retransmitted      int            `json:"retransmitted"` // sent again, and not counted above
 	MessagesPerEntry   float64        `json:"messages_per_entry"`
 	IntegersPerMessage float64        `json:"integers_per_message"` // of the algorithm's own
 
@@ -66,6 +69,9 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 		Ejected:        m.Ejected,
 		Amnesias:       s.forgotten,
 		Crashes:        s.crashed,
+		Lost:           s.lossy.lost,
+		Duplicated:     s.lossy.duplicated,
+		Retransmitted:  s.lossy.resent,
 		MessagesByKind: map[string]int{},
 		WaitingMS:      m.Waiting,
 		ResponseMS:     m.Response,

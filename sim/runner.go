@@ -80,6 +80,7 @@ func (s *simulator[M]) reset(c Config) {
 	}
 	s.faults.random.begin(c.Seed, forFaults, 0)
 	s.faults.detector.begin(c.Seed, forFaults, 1)
+	s.lossy.random.begin(c.Seed, forChannels, 0)
 }
 
 // sized is a slice of n zeros, in the memory of x if that is enough.

@@ -27,6 +27,7 @@ type simulator[M any] struct {
 	out     protocol.Out[M]
 	monitor history.Monitor
 	faults  faults
+	lossy   lossy
 	log     *log // nil: none
 
 	// oneItem says that all copies of a broadcast arrive at one time, so that
@@ -123,7 +124,7 @@ func (s *simulator[M]) begin(id uint32) {
 	if o := int64(s.cfg.ClockOffset); o > 0 {
 		p.offset += p.random.clock.Int64N(2*o+1) - o
 	}
-	if s.alg.Detector == protocol.LeaseDetector {
+	if s.alg.Incarnations || s.alg.Detector == protocol.LeaseDetector {
 		was := p.incarnation
 		p.incarnation = max(was+1, uint64(max(1, s.now+p.offset)))
 	}
@@ -301,7 +302,7 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 		e := &s.out.Effects[i]
 		switch e.Do {
 		case protocol.Send:
-			s.send(id, e.To, e.Msg)
+			s.send(id, e.To, e.Msg, e.Arg == 1)
 		case protocol.Broadcast:
 			s.broadcast(id, e.Msg)
 		case protocol.SetTimer:
@@ -338,13 +339,17 @@ func (s *simulator[M]) count(from uint32, m M, copies int) {
 	}
 }
 
-func (s *simulator[M]) send(from uint32, to protocol.ID, m M) {
+func (s *simulator[M]) send(from uint32, to protocol.ID, m M, again bool) {
 	if to >= protocol.ID(len(s.procs)) || uint32(to) == from {
 		s.found(history.WellFormed, fmt.Sprintf("%s sent to %s: itself, or nobody",
 			s.names.Of(protocol.ID(from)), s.names.Of(to)))
 		return
 	}
-	s.count(from, m, 1)
+	if again {
+		s.lossy.resent++
+	} else {
+		s.count(from, m, 1)
+	}
 	if s.procs[to].process == nil {
 		return
 	}
@@ -355,11 +360,13 @@ func (s *simulator[M]) send(from uint32, to protocol.ID, m M) {
 // all copies, to all. With a constant delay and no pause it follows those that are
 // on their way.
 func (s *simulator[M]) carry(from uint32, kind uint64, to, slot uint32) {
-	if s.oneItem && s.procs[from].pausedUntil <= s.now {
-		s.queue.follow(s.item(s.now+int64(s.cfg.Delay.A), kind, to, slot))
-		return
+	for range s.copies(slot) {
+		if s.oneItem && s.procs[from].pausedUntil <= s.now {
+			s.queue.follow(s.item(s.now+int64(s.cfg.Delay.A), kind, to, slot))
+		} else {
+			s.push(s.arrival(from, to), kind, to, slot)
+		}
 	}
-	s.push(s.arrival(from, to), kind, to, slot)
 }
 
 func (s *simulator[M]) broadcast(from uint32, m M) {
@@ -372,7 +379,7 @@ func (s *simulator[M]) broadcast(from uint32, m M) {
 	}
 	s.count(from, m, copies)
 	slot := s.flight(from, m, uint32(copies))
-	if s.oneItem {
+	if s.oneItem && !s.isLossy() {
 		s.carry(from, broadcast, 0, slot)
 		s.seq += uint64(s.cfg.N) // the copies' numbers, as if they were items
 		return

@@ -1,5 +1,3 @@
-// Package link keeps a channel reliable over connections that break: what is
-// not acknowledged is sent again, and what arrives twice is dropped.
 package link
 
 import (
@@ -92,6 +90,12 @@ func (w *Window) Take(b []byte, limit int) []byte {
 	}
 	w.most = max(w.most, w.sent)
 	return append(b, w.items[start:end]...)
+}
+
+// carried notes that everything was given to the connection.
+func (w *Window) carried() {
+	w.sent = w.acked + uint64(len(w.ends))
+	w.most = w.sent
 }
 
 // position is where item i, counted from the first unacknowledged one, begins.

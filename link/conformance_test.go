@@ -1,0 +1,31 @@
+package link
+
+import (
+	"testing"
+
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/algotest"
+	"github.com/poundlock/poundlock/check"
+)
+
+// Wrapped, each algorithm conforms as without the wrapper.
+func TestConformance(t *testing.T) {
+	small := []check.Config{servers(1, 1)} // TestModels has others
+	t.Run("ricart-agrawala", func(t *testing.T) {
+		algotest.Run(t, Wrap(ricartagrawala.Algorithm), algotest.Options{Sizes: []int{3}})
+	})
+	t.Run("suzuki-kasami", func(t *testing.T) {
+		algotest.Run(t, Wrap(suzukikasami.Algorithm), algotest.Options{Sizes: []int{3}, Allocations: 0.01})
+	})
+	t.Run("sigma", func(t *testing.T) {
+		algotest.Run(t, Wrap(sigma.Algorithm), algotest.Options{Sizes: []int{4}, Exhaustive: small})
+	})
+	t.Run("literal", func(t *testing.T) {
+		algotest.Run(t, Wrap(sigma.Literal), algotest.Options{Sizes: []int{4}, Exhaustive: small})
+	})
+}
+
+func FuzzFrame(f *testing.F)   { algotest.FuzzRead(f, Wrap(suzukikasami.Algorithm)) }
+func FuzzProcess(f *testing.F) { algotest.FuzzLoadState(f, Wrap(sigma.Algorithm)) }

@@ -26,6 +26,9 @@ type Entry interface {
 	Check(c check.Config) (check.Verdict, error)
 	// Host makes the algorithm's processes for a node.
 	Host() node.Host
+	// Link returns the same algorithm behind package link, which makes channels
+	// reliable that lose and repeat messages.
+	Link() Entry
 }
 
 type entry[M any] struct{ algorithm protocol.Algorithm[M] }
@@ -42,11 +45,16 @@ func (e entry[M]) Simulator() func(sim.Config) (sim.Result, error) {
 }
 
 func (e entry[M]) Check(c check.Config) (check.Verdict, error) {
-	all := e.algorithm.Ordered && slices.Contains(c.Properties, "all")
-	if all || slices.Contains(c.Properties, causal.Order) {
+	if e.orders(c) {
 		return check.Run(causal.Of(e.algorithm), c)
 	}
 	return check.Run(e.algorithm, c)
+}
+
+// orders reports whether causal.Order is to be checked.
+func (e entry[M]) orders(c check.Config) bool {
+	all := e.algorithm.Ordered && slices.Contains(c.Properties, "all")
+	return all || slices.Contains(c.Properties, causal.Order)
 }
 
 func (e entry[M]) Host() node.Host { return node.HostOf(e.algorithm) }

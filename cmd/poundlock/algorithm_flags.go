@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ type algorithmFlags struct {
 	options []string
 	down    []string
 	fifo    string
+	link    bool
 }
 
 func (f *algorithmFlags) register(s *pflag.FlagSet, entries string) {
@@ -41,6 +43,7 @@ func (f *algorithmFlags) register(s *pflag.FlagSet, entries string) {
 	s.StringArrayVar(&f.options, "option", nil,
 		"`NAME=VALUE` of an option of the algorithm; a VALUE in ns may be a duration such as 50ms")
 	s.StringSliceVar(&f.down, "down", nil, "`names` of servers that are never up, such as s1")
+	s.BoolVar(&f.link, "link", false, "acknowledge messages and send them again, over channels that may lose and repeat them")
 	s.StringVar(&f.fifo, "channels", "unordered", "fifo or unordered")
 }
 
@@ -58,7 +61,9 @@ func oneAlgorithm(cmd *cobra.Command, args []string) error {
 
 // find returns the form of the algorithm called name.
 func (f *algorithmFlags) find(name string) (catalog.Entry, error) {
-	if e := catalog.Find(name, f.variant); e != nil {
+	if e := catalog.Find(name, f.variant); e != nil && f.link {
+		return e.Link(), nil
+	} else if e != nil {
 		return e, nil
 	}
 	var names, variants []string
@@ -203,4 +208,13 @@ func counts(flag, text string, special map[string]int) ([]int, error) {
 		ns = append(ns, v)
 	}
 	return ns, nil
+}
+
+// linkHint is the way out where channels are to lose or repeat messages of an algorithm
+// that cannot bear it, and "" elsewhere.
+func linkHint(err error) string {
+	if errors.Is(err, protocol.ErrReliable) {
+		return "--link runs it over such channels, with acknowledgements"
+	}
+	return ""
 }

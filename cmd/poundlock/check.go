@@ -48,7 +48,8 @@ shortest one that violates a property.
 Messages arrive in any order, an armed timer may fire at any moment, and faults
 happen at any moment within their budgets: a member loses its memory (amnesia), a
 client stops for ever (crash), a client's lease lapses at a live server (suspect),
-a user gives up (cancel), a server grants nothing new (drain). The verdict is
+a user gives up (cancel), a server grants nothing new (drain), and with --link a
+message is lost (loss) or arrives twice (dup). The verdict is
 holds, violated or undecided (the memory cap was reached, or ^C), always with the
 bounds within which it was found. The search ends at the first violation; other
 properties are then undecided.
@@ -64,7 +65,7 @@ claims about itself are false or a result cannot be written.`,
 	f.register(s, "1")
 	f.n, s.Lookup("n").DefValue = 3, "3" // four processes are many states
 	s.Lookup("entries").Usage += ", or unlimited"
-	s.StringToIntVar(&f.faults, "faults", nil, "`budgets`: amnesia=1,crash=0,suspect=0,cancel=0,drain=0")
+	s.StringToIntVar(&f.faults, "faults", nil, "`budgets`: amnesia=1,crash=0,suspect=0,cancel=0,drain=0,loss=0,dup=0")
 	s.StringSliceVar(&f.properties, "property", nil, "`names` of properties to check (default all)")
 	s.StringVar(&f.timers, "timers", string(check.AnyMoment), "when armed timers fire: any moment, or never (for hunting)")
 	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
@@ -105,7 +106,7 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 		return &exitStatus{code: exitInternal, err: err}
 	}
 	if err != nil {
-		return &exitStatus{code: exitUsage, err: err}
+		return &exitStatus{code: exitUsage, err: err, hint: linkHint(err)}
 	}
 	if f.trace != "" {
 		if err := f.write(e, v); err != nil {
@@ -148,10 +149,11 @@ func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
 	budgets := map[string]*int{
 		"amnesia": &f.config.Amnesia, "crash": &f.config.Crash,
 		"suspect": &f.config.Suspect, "cancel": &f.config.Cancel, "drain": &f.config.Drain,
+		"loss": &f.config.Loss, "dup": &f.config.Dup,
 	}
 	for name, n := range f.faults {
 		if budgets[name] == nil {
-			return usagef("--faults %s=%d: want amnesia, crash, suspect, cancel or drain", name, n)
+			return usagef("--faults %s=%d: want amnesia, crash, suspect, cancel, drain, loss or dup", name, n)
 		}
 		*budgets[name] = n
 	}

@@ -70,6 +70,8 @@ written.`,
 	s.Var(&f.delay, "delay", "of a message")
 	s.Var(&f.think, "think", "from leaving to the next try")
 	s.Var(&f.hold, "hold", "of the critical section")
+	s.Float64Var(&f.config.Loss, "loss", 0, "`probability` that a message is lost; needs --link")
+	s.Float64Var(&f.config.Dup, "dup", 0, "`probability` that a message arrives twice; needs --link")
 	s.DurationVar(&f.config.AmnesiaEvery, "amnesia-every", 0, "a random server restarts empty, this often")
 	s.IntVar(&f.config.Spaced, "spaced", 0,
 		"a memory loss of --amnesia-every waits until fewer than this `number` have not been made up for; 0: it does not")
@@ -132,7 +134,7 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	}
 	r, err := e.Simulate(f.config)
 	if errors.Is(err, sim.ErrConfig) {
-		return &exitStatus{code: exitUsage, err: err}
+		return &exitStatus{code: exitUsage, err: err, hint: linkHint(err)}
 	}
 	if err != nil {
 		return &exitStatus{code: exitInternal, err: err}
@@ -210,6 +212,9 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	row("messages", "%d, %.4g an entry, and %d overhead", r.Messages, r.MessagesPerEntry, r.OverheadMessages)
 	if len(kinds) > 0 {
 		row("", "%s", strings.Join(kinds, ", "))
+	}
+	if r.Lost+r.Duplicated+r.Retransmitted > 0 {
+		row("channels", "%d messages lost, %d duplicated, %d sent again", r.Lost, r.Duplicated, r.Retransmitted)
 	}
 	row("integers a message", "%.4g", r.IntegersPerMessage)
 	summary := func(name string, s history.Summary) {

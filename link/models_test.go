@@ -75,12 +75,12 @@ func models() []model {
 // Behind the wrapper every property of every algorithm holds, though channels lose
 // messages and repeat them.
 func TestModels(t *testing.T) {
-	for _, m := range models() {
+	for i, m := range models() {
 		if m.full && os.Getenv("POUNDLOCK_FULL") == "" {
 			t.Logf("SHORTENED: %s with n=%d, loss=%d takes long; POUNDLOCK_FULL=1 explores it", m.name, m.c.N, m.c.Loss)
 			continue
 		}
-		m.c.MaxMemory = 3 << 30
+		m.c.MaxMemory, m.c.Workers = 3 << 30, 1+i%2
 		v, err := m.run(m.c)
 		if err != nil {
 			t.Errorf("%s: %v", m.name, err)
@@ -89,8 +89,8 @@ func TestModels(t *testing.T) {
 		t.Logf("%s: %s in %d states, %.1f s: %s", m.name, v.Verdict, v.States, v.Seconds, v.Bounds)
 		if v.Verdict != check.Holds {
 			t.Errorf("%s: %s is %s: %s", m.name, v.Property, v.Verdict, v.Reason)
-			for i, line := range v.Trace {
-				t.Logf("%s  %v", line, v.Effects[i])
+			for k, line := range v.Trace {
+				t.Logf("%s  %v", line, v.Effects[k])
 			}
 		}
 	}

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/sim"
@@ -79,25 +76,6 @@ func besideTextbook(t *testing.T, n, entries int, delay sim.Dist, rounds int) (o
 		}
 	}
 	return median(a), median(b), handled
-}
-
-// processorTime is how long f keeps processors busy, the collection of its
-// garbage included.
-func processorTime(t *testing.T, f func()) time.Duration {
-	t.Helper()
-	runtime.GC()
-	before := used(t)
-	f()
-	return used(t) - before
-}
-
-func used(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func median(x []float64) float64 {

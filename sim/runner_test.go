@@ -2,6 +2,9 @@ package sim_test
 
 import (
 	"encoding/json"
+	"math"
+	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -101,4 +104,46 @@ func timeless(r sim.Result) string {
 		panic(err)
 	}
 	return string(b)
+}
+
+// An event allocates nothing: a run of twice as many events allocates as much. With
+// random delays a longer run meets rarer ones, for which a histogram has no memory yet;
+// so the runs follow one that met them. The runtime allocates now and then, above all
+// when it collects garbage, so it does not, and the least of some runs counts.
+func TestNoAllocationAnEvent(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for _, n := range []int{10, 20, 50, 100, 200} {
+		entries := max(1, 20_000/(2*n*n))
+		compare := func(delay sim.Dist, run func(sim.Config) (sim.Result, error)) {
+			t.Helper()
+			few, short := allocations(t, saturated(n, entries, delay), run)
+			many, long := allocations(t, saturated(n, 2*entries, delay), run)
+			if many > few {
+				t.Errorf("n=%d, delay %v: %d allocations in %d events, %d in %d", n, delay, few, short, many, long)
+			}
+		}
+		compare(constant, func(c sim.Config) (sim.Result, error) { return sim.Run(ricartagrawala.Algorithm, c) })
+		runner := sim.NewRunner(ricartagrawala.Algorithm)
+		if _, err := runner.Run(saturated(n, 2*entries, exponential)); err != nil {
+			t.Fatal(err)
+		}
+		compare(exponential, runner.Run)
+	}
+}
+
+// allocations are the least that a run makes, and its events.
+func allocations(t *testing.T, c sim.Config, run func(sim.Config) (sim.Result, error)) (least uint64, events int64) {
+	t.Helper()
+	least = math.MaxUint64
+	for range 3 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, err := run(c)
+		runtime.ReadMemStats(&after)
+		if err != nil || r.ViolationCount > 0 {
+			t.Fatal(r.Violations, err)
+		}
+		least, events = min(least, after.Mallocs-before.Mallocs), r.Events
+	}
+	return least, events
 }

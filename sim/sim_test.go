@@ -16,6 +16,18 @@ import (
 	"github.com/poundlock/poundlock/sim"
 )
 
+var (
+	constant    = sim.Constant(time.Millisecond)
+	exponential = sim.Exponential(time.Millisecond)
+)
+
+// saturated has every user try for ever, so to speak.
+func saturated(n, entries int, delay sim.Dist) sim.Config {
+	return sim.Config{
+		Config: protocol.Config{N: n}, Entries: []int{entries}, Delay: delay, Think: sim.Constant(0),
+	}
+}
+
 // Ricart & Agrawala 1981: 2(n-1) messages an entry; a request and a reply to
 // wait for when nobody competes; one reply from one holder to the next.
 func TestCostsOfRicartAgrawala(t *testing.T) {

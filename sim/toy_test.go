@@ -58,7 +58,7 @@ func grabber(token func() uint64) reaction {
 
 func noToken() uint64 { return 0 }
 
-func mustRun[M any](t *testing.T, a protocol.Algorithm[M], c sim.Config) sim.Result {
+func mustRun[M any](t testing.TB, a protocol.Algorithm[M], c sim.Config) sim.Result {
 	t.Helper()
 	r, err := sim.Run(a, c)
 	if err != nil {

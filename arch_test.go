@@ -22,7 +22,9 @@ const module = "github.com/poundlock/poundlock"
 // down, never up, and may skip levels. A part is a directory with all below it;
 // "." is the root package alone. Test files may import anything.
 var arrows = map[string][]string{
-	"cmd":               {".", "server", "api", "lab", "catalog", "diagram", "internal", "internal/faultnet", "internal/measure"},
+	"cmd": {
+		".", "server", "api", "lab", "catalog", "diagram", "history/recorder", "internal", "internal/faultnet", "internal/measure",
+	},
 	"bench":             {".", "server", "internal"},
 	"server":            {"server", "catalog", "node", "transport", "web", "internal", "internal/measure"},
 	"api":               {".", "api", "internal"},
@@ -30,7 +32,7 @@ var arrows = map[string][]string{
 	"web":               {},
 	"fence":             {},
 	"memlock":           {},
-	"internal":          {"internal", "node", "transport", "quorum", "history"},
+	"internal":          {"internal", "internal/clock", "node", "transport", "quorum", "history"},
 	"internal/faultnet": {"transport"},
 	"internal/compact":  {},
 	"internal/measure":  {},
@@ -41,6 +43,8 @@ var arrows = map[string][]string{
 	"check":             {"check", "history", "scenario"},
 	"causal":            {"scenario"},
 	"history":           {"protocol"},
+	"history/recorder":  {"history", "internal/clock"},
+	"internal/clock":    {},
 	"scenario":          {"protocol"},
 	"diagram":           {"scenario"},
 	"node":              {"transport", "link", "detector", "internal/compact", "internal/measure"},

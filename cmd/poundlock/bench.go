@@ -19,6 +19,7 @@ import (
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/internal/clock"
 )
 
 const benchLong = `Bench measures a cluster with client processes: how long an uncontended Lock
@@ -178,7 +179,7 @@ func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 			return usagef("--history: %w", err)
 		}
 		defer file.Close()
-		if out, err = history.NewWriter(file, bench.Header("poundlock bench "+version())); err != nil {
+		if out, err = history.NewWriter(file, history.Header{By: "poundlock bench " + version(), Clock: clock.Name()}); err != nil {
 			return err
 		}
 	}
@@ -212,7 +213,7 @@ func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 		return &exitStatus{code: exitError, err: err}
 	}
 	if out != nil {
-		err = out.End(bench.Now())
+		err = out.End(clock.Now())
 	}
 	if err := errors.Join(err, f.print(c.OutOrStdout(), r)); err != nil {
 		return &exitStatus{code: exitInternal, err: err}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,7 +43,12 @@ func runBench(t *testing.T, args ...string) benchResult {
 }
 
 func TestBench(t *testing.T) {
-	r := runBench(t, "--clients", "3", "--names", "5", "--count", "30")
+	dir := t.TempDir()
+	r := runBench(t, "--clients", "3", "--names", "5", "--count", "30", "--history", filepath.Join(dir, "events"))
+	h, err := judgeDirectory(t, dir)
+	if err != nil || !h.Accepted || h.Locks != 5 || h.Measures.Entries < uint64(r.Acquires+r.Handovers) {
+		t.Errorf("the history: %v: %+v", err, h)
+	}
 	if r.Servers != 4 || r.Clients != 3 || r.Names != 5 || r.DelayMS != 0 || r.DurationMS != 200 {
 		t.Errorf("it says what was not asked for: %+v", r)
 	}

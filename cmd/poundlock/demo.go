@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/internal/clock"
 )
 
 const demoLong = `Demo shows what the locks are for. It starts a cluster of four server processes
@@ -43,6 +44,7 @@ type demoFlags struct {
 	duration time.Duration
 	seed     uint64
 	unlocked bool
+	history  string
 	json     bool
 }
 
@@ -80,6 +82,7 @@ func demoCommand() *cobra.Command {
 	s.DurationVar(&f.duration, "duration", 20*time.Second, "how long it goes on, 500ms to 24h")
 	s.Uint64Var(&f.seed, "seed", 1, "`number` that the order of the kills and the pauses between them follow from")
 	s.BoolVar(&f.unlocked, "without-lock", false, "let the workers count without the lock, to see what is lost then")
+	s.StringVar(&f.history, "history", "", "new or empty `directory` for the events of each worker, for poundlock judge")
 	s.BoolVar(&f.json, "json", false, "print one JSON object, the verdict, and nothing else")
 	return c
 }
@@ -90,6 +93,11 @@ func (f *demoFlags) run(c *cobra.Command) error {
 		return usagef("--workers %d: want 1 to %d", f.workers, maxDemoWorkers)
 	case f.duration < 500*time.Millisecond || f.duration > 24*time.Hour:
 		return usagef("--duration %v: want 500ms to 24h", f.duration)
+	}
+	if f.history != "" {
+		if err := emptyDirectory(f.history); err != nil {
+			return usagef("--history: %w", err)
+		}
 	}
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -104,6 +112,18 @@ func (f *demoFlags) run(c *cobra.Command) error {
 		return &exitStatus{code: exitViolated}
 	}
 	return nil
+}
+
+// emptyDirectory makes a directory, which may be there if nothing is in it.
+func emptyDirectory(path string) error {
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return err
+	}
+	files, err := os.ReadDir(path)
+	if err == nil && len(files) > 0 {
+		err = fmt.Errorf("%s is not empty: what another run has left would be judged with this one", path)
+	}
+	return err
 }
 
 func (f *demoFlags) print(w io.Writer, r *demoResult) error {
@@ -140,7 +160,7 @@ func (f *demoFlags) play(ctx context.Context, out io.Writer) (*demoResult, error
 	}
 	defer servers.Close()
 	counter := demoCounter{filepath.Join(dir, "counter")}
-	crew, err := startDemoCrew(f.workers, servers.Table, counter, f.unlocked)
+	crew, err := startDemoCrew(f.workers, servers.Table, counter, f.unlocked, f.history)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +247,7 @@ func (d *demo) watch(ctx context.Context, pause time.Duration) error {
 
 // settle waits until every worker has ended the round in which it is now.
 func (d *demo) settle(ctx context.Context) error {
-	now := bench.Now()
+	now := clock.Now()
 	marks := map[int]uint64{}
 	for settled := 0; settled < d.workers; {
 		if err := d.next(ctx); err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/poundlock/poundlock/internal/bench"
@@ -28,14 +30,20 @@ type demoEvent struct {
 // demoPatience is for workers that shall start, say something, or end.
 const demoPatience = 20 * time.Second
 
-func startDemoCrew(n int, table string, counter demoCounter, unlocked bool) (*demoCrew, error) {
+// startDemoCrew starts n workers, which write event files into a directory if there is
+// one.
+func startDemoCrew(n int, table string, counter demoCounter, unlocked bool, dir string) (*demoCrew, error) {
 	c := &demoCrew{reports: make([]demoReport, n), ended: make([]bool, n), events: make(chan demoEvent, n)}
 	args := []string{
 		demoWorkerName, "--servers", table, "--clock-bound", demoClockBound.String(), "--counter", counter.path,
 		fmt.Sprintf("--without-lock=%t", unlocked),
 	}
 	for i := range n {
-		p, err := bench.StartTalking(fmt.Sprintf("worker %d", i+1), args...)
+		own := slices.Clone(args)
+		if dir != "" {
+			own = append(own, "--history", filepath.Join(dir, fmt.Sprintf("worker-%d.jsonl", i+1)))
+		}
+		p, err := bench.StartTalking(fmt.Sprintf("worker %d", i+1), own...)
 		if err != nil {
 			c.close()
 			return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -28,10 +29,28 @@ func runDemo(t *testing.T, args ...string) (r demoResult, err error) {
 	return r, err
 }
 
+// judgeDirectory is what poundlock judge says of all files of a directory.
+func judgeDirectory(t *testing.T, dir string) (r history.Report, err error) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, errs, err := output(t, append([]string{"judge", "--json"}, files...)...)
+	if e := json.Unmarshal([]byte(out), &r); e != nil {
+		t.Fatalf("%v: %v\n%s\n%s", e, err, out, errs)
+	}
+	return r, err
+}
+
 func TestDemo(t *testing.T) {
-	r, err := runDemo(t, "--duration", "2s", "--seed", "7")
+	dir := filepath.Join(t.TempDir(), "events")
+	r, err := runDemo(t, "--duration", "2s", "--seed", "7", "--history", dir)
 	if err != nil {
 		t.Errorf("%v", err)
+	}
+	if h, err := judgeDirectory(t, dir); err != nil || !h.Accepted || len(h.Files) != 4 || h.Measures.Entries < r.Counted {
+		t.Errorf("%v: %+v", err, h)
 	}
 	if r.Servers != 4 || r.Workers != 4 || r.Seed != 7 || r.DurationMS < 2000 {
 		t.Errorf("it says what was not asked for: %+v", r)
@@ -46,12 +65,19 @@ func TestDemo(t *testing.T) {
 
 // Without the lock counts are lost: the demo can fail.
 func TestDemoWithoutLock(t *testing.T) {
-	r, err := runDemo(t, "--duration", "500ms", "--without-lock")
+	dir := t.TempDir()
+	r, err := runDemo(t, "--duration", "500ms", "--without-lock", "--history", dir)
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitViolated {
 		t.Errorf("exit status: %v", err)
 	}
 	if r.Lost <= 0 || r.Lost != int64(r.Expected)-int64(r.Counted) {
 		t.Errorf("%+v", r)
+	}
+	if h, err := judgeDirectory(t, dir); err == nil || h.Accepted {
+		t.Errorf("workers without a lock: %v, %+v", err, h)
+	}
+	if _, errs, err := output(t, "demo", "--history", dir); err == nil || !strings.Contains(errs, "is not empty") {
+		t.Errorf("a directory with another run: %v: %s", err, errs)
 	}
 }
 

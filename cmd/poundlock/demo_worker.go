@@ -14,7 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/history/recorder"
+	"github.com/poundlock/poundlock/internal/clock"
 )
 
 const (
@@ -43,7 +44,7 @@ type demoReport struct {
 
 func demoWorkerCommand() *cobra.Command {
 	var f clusterFlags
-	var path string
+	var path, events string
 	var unlocked bool
 	c := &cobra.Command{
 		Use:    demoWorkerName,
@@ -55,7 +56,12 @@ func demoWorkerCommand() *cobra.Command {
 				return err
 			}
 			w := demoWorker{counter: demoCounter{path}, unlocked: unlocked}
-			if err := w.run(c.Context(), config); err != nil {
+			if events != "" {
+				if w.events, err = recorder.Create(events, recorder.Config{By: "poundlock demo " + version()}); err != nil {
+					return &exitStatus{code: exitError, err: err}
+				}
+			}
+			if err := errors.Join(w.run(c.Context(), config), w.events.Close()); err != nil {
 				return &exitStatus{code: exitError, err: err}
 			}
 			return nil
@@ -63,6 +69,7 @@ func demoWorkerCommand() *cobra.Command {
 	}
 	f.register(c.Flags())
 	c.Flags().StringVar(&path, "counter", "", "")
+	c.Flags().StringVar(&events, "history", "", "")
 	c.Flags().BoolVar(&unlocked, "without-lock", false, "")
 	return c
 }
@@ -71,6 +78,7 @@ func demoWorkerCommand() *cobra.Command {
 type demoWorker struct {
 	counter  demoCounter
 	unlocked bool
+	events   *recorder.Recorder // nil: nobody wants them
 	stop     atomic.Bool
 
 	mu sync.Mutex
@@ -114,7 +122,7 @@ func (w *demoWorker) run(ctx context.Context, config poundlock.Config) error {
 }
 
 func (w *demoWorker) report(last bool) demoReport {
-	at := bench.Now()
+	at := clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.r.At, w.r.Last = at, last
@@ -126,17 +134,21 @@ func (w *demoWorker) round(ctx context.Context, m *poundlock.Mutex) {
 	began := time.Now()
 	var waited time.Duration
 	counted := false
-	add := func(token uint64) (err error) {
+	visit := w.events.Try("worker", demoLock)
+	add := func(ctx context.Context, token uint64, lease func() time.Time) (err error) {
+		visit.Entered(ctx, token, lease)
+		defer visit.Left()
 		waited = time.Since(began)
 		counted, err = w.counter.add(token, demoHold)
 		return err
 	}
 	var err error
 	if w.unlocked {
-		err = add(0)
+		err = add(ctx, 0, nil)
 	} else {
-		err = m.Do(ctx, func(_ context.Context, g poundlock.Grant) error { return add(g.Token()) })
+		err = m.Do(ctx, func(ctx context.Context, g poundlock.Grant) error { return add(ctx, g.Token(), g.LeaseEnd) })
 	}
+	visit.Back()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.r.Rounds++

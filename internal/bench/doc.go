@@ -14,8 +14,7 @@
 //   - a hand-over is from the call of Unlock in one process to the return of Lock
 //     in another one that had called it before.
 //
-// A Window judges itself with package history, and writes event files for it; a
-// Recorder writes those of programs that do more than measure.
+// A Window judges itself with package history, and writes event files for it.
 //
 // A window opens when every user has had the lock and the warm-up is over, so that
 // neither connections being made nor cold processes are measured.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/clock"
 )
 
 // A Window is what a load did in a time.
@@ -50,13 +52,13 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	if err := c.until(soon, warm); err != nil {
 		return nil, err
 	}
-	cpu, from := c.cpu(), Now()
+	cpu, from := c.cpu(), clock.Now()
 	if err := c.refresh(soon, from); err != nil { // so that what is counted from here is in the window
 		return nil, err
 	}
 	traffic, grants := c.traffic(), c.grants()
 	enough := func() bool {
-		done, elapsed := c.grants()-grants, time.Duration(Now()-from)
+		done, elapsed := c.grants()-grants, time.Duration(clock.Now()-from)
 		if l.Show != nil {
 			l.Show(done, elapsed)
 		}
@@ -65,7 +67,7 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	if err := c.until(ctx, enough); err != nil {
 		return nil, err
 	}
-	to := Now()
+	to := clock.Now()
 	w.Length = time.Duration(to - from)
 	w.CPU, w.Traffic = c.cpu()-cpu, float64(c.traffic()-traffic)/float64(c.grants()-grants)
 	return w, c.collect(ctx, w, window{from, to})

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/clock"
 )
 
 // An order is what a worker process is told to do. Its standard input is a stream
@@ -163,7 +165,7 @@ func (w *worker) begin(ctx context.Context, users []User) *load {
 }
 
 func (w *worker) progress(l *load) *progress {
-	p := progress{At: Now()}
+	p := progress{At: clock.Now()}
 	for i, u := range l.users {
 		g := u.grants.Load()
 		p.Grants += g
@@ -181,18 +183,18 @@ func (w *worker) progress(l *load) *progress {
 func (u *userLoop) run(ctx context.Context, stopping *atomic.Bool) error {
 	for !stopping.Load() {
 		var r Record
-		r.Called = Now()
+		r.Called = clock.Now()
 		held, err := u.client.Lock(ctx, u.name)
-		r.Entered = Now()
+		r.Entered = clock.Now()
 		if err != nil {
 			return err
 		}
 		r.Token = held.Token
-		r.Left = Now() // nobody does anything under the lock
+		r.Left = clock.Now() // nobody does anything under the lock
 		if err := held.Unlock(); err != nil {
 			return err
 		}
-		r.Back = Now()
+		r.Back = clock.Now()
 		u.records = append(u.records, r)
 		u.grants.Add(1)
 	}

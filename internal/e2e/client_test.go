@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/history/recorder"
 	"github.com/poundlock/poundlock/internal/slots"
 )
 
@@ -137,7 +137,7 @@ func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
 		return err
 	}
 	defer rounds.Close()
-	recorder, err := bench.NewRecorder(historyFile(a), a.Label)
+	events, err := recorder.Create(historyFile(a), recorder.Config{By: a.Label})
 	if err != nil {
 		return err
 	}
@@ -145,11 +145,11 @@ func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
 	for {
 		select {
 		case <-stop:
-			return errors.Join(recorder.Close(), json.NewEncoder(os.Stdout).Encode(r))
+			return errors.Join(events.Close(), json.NewEncoder(os.Stdout).Encode(r))
 		default:
 		}
 		begin := time.Now()
-		visit := recorder.Try(a.Label, a.Name)
+		visit := events.Try(a.Label, a.Name)
 		inside := func(ctx context.Context, token uint64, lease func() time.Time) error {
 			visit.Entered(ctx, token, lease)
 			defer visit.Left()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/poundlock/poundlock/detector"
 	"github.com/poundlock/poundlock/history"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/faultnet"
 )
 
@@ -185,7 +185,7 @@ func (x trouble) run(t *testing.T, n network, lease time.Duration, deaf, open bo
 	for _, s := range x.cuts {
 		n.cut(s)
 	}
-	cut := bench.Now()
+	cut := clock.Now()
 	x.during(j, cut, deaf, &v)
 	// Longer than a lease, so that nobody counts on a server that has forgotten it.
 	time.Sleep(2*lease - since(cut))
@@ -194,7 +194,7 @@ func (x trouble) run(t *testing.T, n network, lease time.Duration, deaf, open bo
 	for _, i := range x.down {
 		c.start(i)
 	}
-	healed := bench.Now()
+	healed := clock.Now()
 	j.workers["c1"].say("leave")
 	for name := range j.workers {
 		r := j.await(entered(name, "cut", healed))

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/history"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/internal/clock"
 )
 
-// since is for how long an instant of bench.Now has been over.
-func since(at int64) time.Duration { return time.Duration(bench.Now() - at) }
+// since is for how long an instant of clock.Now has been over.
+func since(at int64) time.Duration { return time.Duration(clock.Now() - at) }
 
 // judge judges the event files of all workers, which have ended.
 func (j *journal) judge() *history.Report {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/history"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/faultnet"
 )
 
@@ -104,7 +104,7 @@ var faults = []struct {
 
 // anybody is a client, most likely one that is inside.
 func (x *judged) anybody() string {
-	last := x.j.await(func(r record) bool { return r.What == "entered" && r.At > bench.Now()-int64(100*time.Millisecond) })
+	last := x.j.await(func(r record) bool { return r.What == "entered" && r.At > clock.Now()-int64(100*time.Millisecond) })
 	for name, label := range x.labels {
 		if last != nil && label == last.Client {
 			return name
@@ -124,7 +124,7 @@ func (x *judged) round(k int) {
 	x.t.Helper()
 	f := faults[k%len(faults)]
 	f.do(x)
-	over := bench.Now()
+	over := clock.Now()
 	x.c.await("after: "+f.name, complete(len(x.net.clients)))
 	for _, label := range x.labels {
 		done := x.j.await(func(r record) bool {

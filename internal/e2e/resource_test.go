@@ -13,7 +13,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/poundlock/poundlock/fence"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -106,10 +106,10 @@ func (r *resource) use(u use) answer {
 		r.written++
 		from := r.reads[u.Token]
 		r.writes = append(r.writes, porcupine.Operation{
-			ClientId: len(r.writes), Call: from.at, Return: bench.Now(), Output: incremented{from.value, u.Value},
+			ClientId: len(r.writes), Call: from.at, Return: clock.Now(), Output: incremented{from.value, u.Value},
 		})
 	} else {
-		r.reads[u.Token] = seen{bench.Now(), r.value}
+		r.reads[u.Token] = seen{clock.Now(), r.value}
 	}
 	return answer{Value: r.value}
 }

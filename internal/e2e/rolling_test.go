@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/internal/clock"
 )
 
 // A rolling is a lock that is held while servers restart, one after the other.
@@ -87,7 +87,7 @@ func (x *rolling) back(s status) bool {
 // end has the holder leave and somebody else enter, and says what was wrong.
 func (x *rolling) end() (wrong []string) {
 	x.Helper()
-	told := bench.Now()
+	told := clock.Now()
 	x.j.workers["holder"].say("leave")
 	x.j.start(clientArgs{Servers: x.c.servers, Name: "held", Label: "next", work: work{Deadline: patience}})
 	if x.j.await(entered("next", "held", told)) == nil {

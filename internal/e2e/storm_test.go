@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/history"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/internal/clock"
 )
 
 // A storm is servers that are killed as fast as they start again, and clients that
@@ -67,7 +67,7 @@ func (s storm) run(t *testing.T) (r *resource, h records, verdict *history.Repor
 	}
 	<-stopped
 	// All servers are there: everybody gets in again, or it is no service.
-	calm := bench.Now()
+	calm := clock.Now()
 	for label := range j.workers {
 		if j.await(entered(label, "counter", calm)) == nil {
 			t.Errorf("%s never enters again", label)
@@ -97,7 +97,7 @@ func (j *journal) stopHolders(duration, pause time.Duration, r *resource, stoppe
 	defer close(stopped)
 	begin := time.Now()
 	for time.Since(begin) < duration || !r.hasRefused() && time.Since(begin) < patience {
-		last := j.await(entered("", "counter", bench.Now()))
+		last := j.await(entered("", "counter", clock.Now()))
 		if last == nil {
 			return
 		}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/algo/sigma"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/history/recorder"
+	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -36,7 +37,7 @@ type work struct {
 // A record is what one client has done, for those who wait for it. What is judged
 // stands in its event file.
 type record struct {
-	At     int64 // by bench.Now, like the event file
+	At     int64 // by clock.Now, like the event file
 	Client string
 	Name   string // of the lock
 	What   string // ready, entered, lost, left, refused, failed or stalled
@@ -84,7 +85,7 @@ func withoutRefresh() {
 // A worker is a client in mode work.
 type worker struct {
 	a        clientArgs
-	recorder *bench.Recorder
+	events   *recorder.Recorder
 	resource *remote
 	told     chan struct{} // closed by a line on stdin
 	ended    chan struct{} // closed by the end of stdin
@@ -103,10 +104,10 @@ func (w *worker) run(cl *poundlock.Client) (err error) {
 			return err
 		}
 	}
-	if w.recorder, err = bench.NewRecorder(w.a.History, w.a.Label); err != nil {
+	if w.events, err = recorder.Create(w.a.History, recorder.Config{By: w.a.Label}); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.recorder.Close()) }()
+	defer func() { err = errors.Join(err, w.events.Close()) }()
 	go w.listen()
 	go w.watch()
 	w.note(record{What: "ready"})
@@ -155,7 +156,7 @@ func (w *worker) watch() {
 func (w *worker) note(r record) {
 	r.Client, r.Name = w.a.Label, w.a.Name
 	if r.At == 0 {
-		r.At = bench.Now()
+		r.At = clock.Now()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +180,7 @@ func (w *worker) once(m *poundlock.Mutex, try, long bool) {
 	if try {
 		lock = m.TryLock
 	}
-	visit := w.recorder.Try(w.a.Label, w.a.Name)
+	visit := w.events.Try(w.a.Label, w.a.Name)
 	defer visit.Back()
 	g, err := lock(ctx)
 	if err != nil {

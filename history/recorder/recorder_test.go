@@ -1,8 +1,9 @@
-package bench
+package recorder
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -54,7 +55,7 @@ func does(events []history.Event) string {
 func TestRecorder(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	path := filepath.Join(t.TempDir(), "history")
-	r, err := NewRecorder(path, "a test")
+	r, err := Create(path, Config{By: "a test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestRecorder(t *testing.T) {
 	})
 	<-asked
 	r.mu.Lock() // as if the lease of an hour were almost over
-	v.until = Now()
+	v.until = r.now()
 	v.renew.Reset(0)
 	r.mu.Unlock()
 	await(t, path, history.Renew)
@@ -131,7 +132,7 @@ func await(t *testing.T, path, do string) {
 // Leaving and losing at once is one of the two, in the right order.
 func TestRecorderRaces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
-	r, err := NewRecorder(path, "a test")
+	r, err := Create(path, Config{By: "a test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +165,13 @@ func TestNoRecorder(t *testing.T) {
 	v.Entered(t.Context(), 1, nil)
 	v.Left()
 	v.Back()
-	if _, err := NewRecorder(t.TempDir(), "a test"); err == nil {
+	if err := (*Recorder)(nil).Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Create(t.TempDir(), Config{}); err == nil {
 		t.Error("a directory is a file")
 	}
-	r, err := NewRecorder(filepath.Join(t.TempDir(), "history"), "a test")
+	r, err := Create(filepath.Join(t.TempDir(), "history"), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,4 +180,51 @@ func TestNoRecorder(t *testing.T) {
 	if r.Close() == nil {
 		t.Error("a closed file takes events")
 	}
+}
+
+// Files of several machines have the wall clock and say how far it may be off.
+func TestWallClock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	before := time.Now().UnixNano()
+	r, err := Create(path, Config{Uncertainty: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Try("a", "x").Back()
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"poundlock":"history","version":1,"clock":"wall","uncertainty_ns":50000000}` + "\n"; !strings.HasPrefix(string(text), want) {
+		t.Errorf("%s\nwant %s", text, want)
+	}
+	if events, _ := recorded(t, path); events[0].At < before || events[0].At > before+int64(time.Hour) {
+		t.Errorf("a try at %d, after %d", events[0].At, before)
+	}
+	if _, err := Create(path, Config{Uncertainty: -1}); err == nil {
+		t.Error("a clock that is less than right")
+	}
+}
+
+// A lock is a mutex here.
+func Example() {
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("poundlock-example-%d.jsonl", os.Getpid()))
+	defer os.Remove(path)
+	events, err := Create(path, Config{By: "example"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var mu sync.Mutex
+	visit := events.Try("worker 3", "the lock")
+	mu.Lock()
+	visit.Entered(context.Background(), 17, nil)
+	visit.Left()
+	mu.Unlock()
+	visit.Back()
+	fmt.Println(events.Close())
+	// Output: <nil>
 }

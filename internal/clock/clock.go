@@ -1,4 +1,5 @@
-package bench
+// Package clock is one that all processes of a machine share.
+package clock
 
 import "time"
 
@@ -6,7 +7,7 @@ import "time"
 // runtime's, which go at the same rate.
 var (
 	start      = time.Now()
-	startClock = clock()
+	startClock = read()
 )
 
 // Now is an instant in ns that all processes of this machine agree on.

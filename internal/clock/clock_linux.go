@@ -1,4 +1,4 @@
-package bench
+package clock
 
 import (
 	"os"
@@ -7,17 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock reads a clock that is the same for all processes of the machine, in ns.
-func clock() int64 {
+// read reads a clock that is the same for all processes of the machine, in ns.
+func read() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic("bench: " + err.Error()) // there is no Linux without this clock
+		panic("clock: " + err.Error()) // there is no Linux without this clock
 	}
 	return t.Nano()
 }
 
-// clockName tells this clock from those of other machines, and of other boots.
-func clockName() string {
+// Name tells this clock from those of other machines, and of other boots.
+func Name() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "monotonic"

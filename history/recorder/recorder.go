@@ -1,4 +1,23 @@
-package bench
+// Package recorder records what the users of one process see of locks, into an event
+// file for poundlock judge:
+//
+//	events, err := recorder.Create("history.jsonl", recorder.Config{By: "my program"})
+//	...
+//	visit := events.Try("worker 3", "the lock")
+//	grant, err := mutex.Lock(ctx)
+//	if err != nil {
+//		visit.Back()
+//		return err
+//	}
+//	visit.Entered(grant.Context(), grant.Token(), grant.LeaseEnd)
+//	... // the critical section
+//	visit.Left()
+//	err = grant.Unlock()
+//	visit.Back()
+//
+// What it records lies within the truth: the clock is read before the call that wants
+// the lock, after the one that got it, and before the one that gives it up.
+package recorder
 
 import (
 	"context"
@@ -9,53 +28,68 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/internal/clock"
 )
 
-// Header is that of an event file with instants of Now.
-func Header(by string) history.Header { return history.Header{By: by, Clock: clockName()} }
+// Config says what the header of the file tells.
+type Config struct {
+	By string // the program
+	// Uncertainty is how far the wall clock of this machine may be from real time, to
+	// compare the file with those of other machines. 0 uses a clock that only the
+	// processes of this machine share, and reads as one.
+	Uncertainty time.Duration
+}
 
-// A Recorder writes what users of this process see of locks into an event file, for
-// poundlock judge. Each event is with the system when its method returns, so that it
-// outlives the process. Its methods may be called from several goroutines at once, those
-// of one visit in their order.
+// A Recorder writes an event file. Each event is with the system when its method
+// returns, so that it outlives the process. Its methods may be called from several
+// goroutines at once, those of one visit in their order. nil records nothing.
 type Recorder struct {
 	mu   sync.Mutex // also held while the clock is read: the file is in the order of time
+	now  func() int64
 	file *os.File
 	out  *history.Writer
 }
 
-// NewRecorder creates the file.
-func NewRecorder(path, by string) (*Recorder, error) {
+// Create creates the file.
+func Create(path string, c Config) (*Recorder, error) {
+	r := &Recorder{now: clock.Now}
+	h := history.Header{By: c.By, Clock: clock.Name()}
+	if c.Uncertainty != 0 {
+		h.Clock, h.Uncertainty = history.Wall, int64(c.Uncertainty)
+		start := time.Now() // the file is in order, also when somebody sets the clock
+		r.now = func() int64 { return start.UnixNano() + int64(time.Since(start)) }
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	w, err := history.NewWriter(f, Header(by))
-	if err != nil {
+	if r.out, err = history.NewWriter(f, h); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &Recorder{file: f, out: w}, nil
+	r.file = f
+	return r, nil
 }
 
-// Close writes that all users have stopped. It returns the first error of all there
-// were.
+// Close writes that all users have stopped. It returns the first error that there was.
 func (r *Recorder) Close() error {
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := errors.Join(r.out.End(Now()), r.file.Close()); err != nil {
-		return fmt.Errorf("bench: %s: %w", r.file.Name(), err)
+	if err := errors.Join(r.out.End(r.now()), r.file.Close()); err != nil {
+		return fmt.Errorf("recorder: %s: %w", r.file.Name(), err)
 	}
 	return nil
 }
 
-// note writes an event, and returns its time. r.mu is held.
-func (r *Recorder) note(e history.Event) int64 {
-	e.At = Now()
+// note writes an event. r.mu is held.
+func (r *Recorder) note(e history.Event) {
+	e.At = r.now()
 	if e.Until != 0 {
 		e.Until = max(e.Until, e.At)
 	}
 	_ = errors.Join(r.out.Write(e), r.out.Flush()) // kept for Close
-	return e.At
 }
 
 // A Visit is one try of a user and what follows. nil is one that nobody records.
@@ -81,15 +115,15 @@ func (r *Recorder) Try(user, lock string) *Visit {
 	return v
 }
 
-func (v *Visit) does(e history.Event) int64 {
+func (v *Visit) does(e history.Event) {
 	v.r.mu.Lock()
 	defer v.r.mu.Unlock()
-	return v.note(e)
+	v.note(e)
 }
 
-func (v *Visit) note(e history.Event) int64 {
+func (v *Visit) note(e history.Event) {
 	e.User, e.Lock = v.user, v.lock
-	return v.r.note(e)
+	v.r.note(e)
 }
 
 // Entered records that the user is inside: it comes after the call has returned. ctx
@@ -99,7 +133,7 @@ func (v *Visit) Entered(ctx context.Context, token uint64, lease func() time.Tim
 	if v == nil {
 		return
 	}
-	until := leaseEnd(lease)
+	until := v.r.leaseEnd(lease)
 	v.r.mu.Lock()
 	defer v.r.mu.Unlock()
 	v.note(history.Event{Do: history.Crit, Token: history.Token(token), Until: until})
@@ -111,13 +145,15 @@ func (v *Visit) Entered(ctx context.Context, token uint64, lease func() time.Tim
 }
 
 // soon is when to look at the lease again: long before it ends.
-func (v *Visit) soon() time.Duration { return max(5*time.Millisecond, time.Duration(v.until-Now())/8) }
+func (v *Visit) soon() time.Duration {
+	return max(5*time.Millisecond, time.Duration(v.until-v.r.now())/8)
+}
 
-func leaseEnd(lease func() time.Time) int64 {
+func (r *Recorder) leaseEnd(lease func() time.Time) int64 {
 	if lease == nil {
 		return 0
 	}
-	now, end := Now(), lease() // in this order: a pause in between makes it earlier
+	now, end := r.now(), lease() // in this order: a pause in between makes it earlier
 	if end.IsZero() {
 		return 0
 	}
@@ -125,7 +161,7 @@ func leaseEnd(lease func() time.Time) int64 {
 }
 
 func (v *Visit) renewed() {
-	until := leaseEnd(v.lease)
+	until := v.r.leaseEnd(v.lease)
 	v.r.mu.Lock()
 	defer v.r.mu.Unlock()
 	if !v.inside {

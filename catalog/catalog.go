@@ -24,6 +24,8 @@ type Entry interface {
 	// the memory of the one before. It is for one goroutine.
 	Simulator() func(sim.Config) (sim.Result, error)
 	Check(c check.Config) (check.Verdict, error)
+	// Walk begins one run within a model of the checker.
+	Walk(c check.Config) (*check.Walk, error)
 	// Host makes the algorithm's processes for a node.
 	Host() node.Host
 	// Link returns the same algorithm behind package link, which makes channels
@@ -51,10 +53,16 @@ func (e entry[M]) Check(c check.Config) (check.Verdict, error) {
 	return check.Run(e.algorithm, c)
 }
 
-// orders reports whether causal.Order is to be checked.
+func (e entry[M]) Walk(c check.Config) (*check.Walk, error) {
+	if e.orders(c) {
+		return check.NewWalk(causal.Of(e.algorithm), c)
+	}
+	return check.NewWalk(e.algorithm, c)
+}
+
+// orders reports whether causal.Order is to be judged.
 func (e entry[M]) orders(c check.Config) bool {
-	all := e.algorithm.Ordered && slices.Contains(c.Properties, "all")
-	return all || slices.Contains(c.Properties, causal.Order)
+	return e.algorithm.Ordered && slices.Contains(c.Properties, "all") || slices.Contains(c.Properties, causal.Order)
 }
 
 func (e entry[M]) Host() node.Host { return node.HostOf(e.algorithm) }

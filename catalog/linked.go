@@ -35,6 +35,13 @@ func (l linked[M]) Check(c check.Config) (check.Verdict, error) {
 	return check.Run(l.wrapped, c)
 }
 
+func (l linked[M]) Walk(c check.Config) (*check.Walk, error) {
+	if l.entry.orders(c) {
+		return check.NewWalk(link.Wrap(causal.Of(l.entry.algorithm)), c)
+	}
+	return check.NewWalk(l.wrapped, c)
+}
+
 // Host is that of the algorithm alone: a node has sessions, which are its links.
 func (l linked[M]) Host() node.Host { return l.entry.Host() }
 

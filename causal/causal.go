@@ -107,6 +107,9 @@ func Of[M any](a protocol.Algorithm[M]) protocol.Algorithm[Message[M]] {
 	if a.Inspect != nil {
 		w.Inspect = func(p protocol.Process[Message[M]]) protocol.Standing { return a.Inspect(Inner(p)) }
 	}
+	if a.Show != nil {
+		w.Show = func(p protocol.Process[Message[M]]) string { return a.Show(Inner(p)) }
+	}
 	if a.Waiting != nil {
 		w.Waiting = func(p protocol.Process[Message[M]]) int { return a.Waiting(Inner(p)) }
 	}

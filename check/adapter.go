@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -388,7 +389,10 @@ func (d *adapter[M]) invariant(name string, g *glance) error {
 	d.view.Users, d.view.Lost, d.flight = g.users, g.lost, g.flight
 	for _, v := range d.a.Invariants {
 		if v.Name == name {
-			return v.Err(&d.view)
+			if err := v.Err(&d.view); err != nil {
+				return errors.New(d.names.Text(err.Error()))
+			}
+			return nil
 		}
 	}
 	return nil

@@ -163,8 +163,9 @@ type Verdict struct {
 
 	// Reason says what is wrong at the end of the trace.
 	Reason string `json:"reason,omitempty"`
-	// Effects holds, for each line of the trace, what the step did.
-	Effects [][]string `json:"-"`
+	// Run is the trace with what each step did, and the state at its end; nil
+	// without a violation.
+	Run *scenario.Run `json:"run,omitempty"`
 
 	timers bool // whether some process set a timer
 }
@@ -180,30 +181,9 @@ type Property struct {
 // Run explores a within c. An error means that c is not a possible
 // configuration, or wraps ErrClaim; what is wrong with the algorithm is a verdict.
 func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
-	names, err := c.complete(a.Info)
+	names, err := prepare(a, &c)
 	if err != nil {
 		return Verdict{}, err
-	}
-	for _, i := range a.Invariants {
-		names = append(names, i.Name)
-	}
-	if names, err = choose(names, c.Properties); err != nil {
-		return Verdict{}, err
-	}
-	switch {
-	case c.Spaced < 0:
-		return Verdict{}, fmt.Errorf("check: %s: spaced=%d: want at least 0", a.Name, c.Spaced)
-	case c.Spaced > 0 && a.Unsettled == nil:
-		return Verdict{}, fmt.Errorf("check: %s: spaced=%d: want 0, since its users make up for no losses", a.Name, c.Spaced)
-	}
-	if c.FIFO && a.Stale != nil {
-		return Verdict{}, fmt.Errorf("check: %s: FIFO channels: its messages overtake each other", a.Name)
-	}
-	if c.Timers == "" {
-		c.Timers = AnyMoment
-	}
-	if c.Timers != AnyMoment && c.Timers != NeverFire {
-		return Verdict{}, fmt.Errorf("check: timers %q: want %s or %s", c.Timers, AnyMoment, NeverFire)
 	}
 	quiet, err := run(a, c, names, NeverFire)
 	if err != nil || c.Timers == NeverFire || quiet.Verdict != Holds || !quiet.timers {
@@ -211,9 +191,39 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
 	}
 	v, err := run(a, c, names, AnyMoment)
 	if v.Verdict == Undecided {
-		v.Bounds += fmt.Sprintf("; with timers that never fire exhaustive: no violation in %s", plural(quiet.States, "state"))
+		v.Bounds += fmt.Sprintf("; with timers that never fire exhaustive: no violation in %s", Plural(quiet.States, "state"))
 	}
 	return v, err
+}
+
+// prepare completes c and returns the names of the properties to judge.
+func prepare[M any](a protocol.Algorithm[M], c *Config) ([]string, error) {
+	names, err := c.complete(a.Info)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range a.Invariants {
+		names = append(names, i.Name)
+	}
+	if names, err = choose(names, c.Properties); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Spaced < 0:
+		return nil, fmt.Errorf("check: %s: spaced=%d: want at least 0", a.Name, c.Spaced)
+	case c.Spaced > 0 && a.Unsettled == nil:
+		return nil, fmt.Errorf("check: %s: spaced=%d: want 0, since its users make up for no losses", a.Name, c.Spaced)
+	}
+	if c.FIFO && a.Stale != nil {
+		return nil, fmt.Errorf("check: %s: FIFO channels: its messages overtake each other", a.Name)
+	}
+	if c.Timers == "" {
+		c.Timers = AnyMoment
+	}
+	if c.Timers != AnyMoment && c.Timers != NeverFire {
+		return nil, fmt.Errorf("check: timers %q: want %s or %s", c.Timers, AnyMoment, NeverFire)
+	}
+	return names, nil
 }
 
 func run[M any](a protocol.Algorithm[M], c Config, names []string, t Timers) (Verdict, error) {

@@ -109,8 +109,8 @@ func TestExclusion(t *testing.T) {
 	if v.Property != check.Exclusion || !strings.Contains(v.Reason, "p1 and p2") {
 		t.Errorf("reason %q", v.Reason)
 	}
-	if !slices.Equal(v.Effects[0], []string{"p1: crit"}) {
-		t.Errorf("effects %q", v.Effects)
+	if got := v.Run.Steps[0].Did(); !slices.Equal(got, []string{"p1 enters"}) {
+		t.Errorf("the first step did %q", got)
 	}
 }
 
@@ -333,7 +333,7 @@ func TestConfigErrors(t *testing.T) {
 		`a check has no step "pause"`:    func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Pause}} },
 		"no exit is possible here":       func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Exit}} },
 		"possible are: try p1; try p2":   func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Try, Line: 3}} },
-		`prefix: line 3: "try"`:          func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Try, Line: 3}} },
+		`check: line 3: "try"`:           func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Try, Line: 3}} },
 		"there is no process for it, or": func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Amnesia}} },
 	} {
 		c := config(2)

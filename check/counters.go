@@ -10,7 +10,7 @@ import (
 // to Counter.Least, in the vector being built. A frozen worker may not know the
 // result: then it returns false, and the vector is spoilt.
 func (x *worker) normal() bool {
-	if !x.shifts {
+	if !x.shifts || x.raw {
 		return true
 	}
 	st := x.next

@@ -224,7 +224,7 @@ func TestPrefix(t *testing.T) {
 		}
 		c.Prefix = steps
 		v := run(t, a, c)
-		if v.Verdict != check.Violated || len(v.Trace) != len(whole.Trace) || len(v.Effects) != len(v.Trace) {
+		if v.Verdict != check.Violated || len(v.Trace) != len(whole.Trace) || len(v.Run.Steps) != len(v.Trace) {
 			t.Errorf("after %d steps: %s with %d steps, want %d", k, v.Verdict, len(v.Trace), len(whole.Trace))
 		}
 	}

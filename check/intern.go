@@ -140,8 +140,25 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
 	if n, known = x.moveOf.find(key); known || x.frozen {
 		return n, known
 	}
-	l := x.locals[from]
-	in, msg := protocol.Input{}, uint32(0)
+	l, in, msg := x.input(from, v, arg)
+	state := l.state
+	m := x.take(l, in, msg)
+	// Every 16th distinct step is enough to catch a false claim: a wrong MapState
+	// or MapMsg shows in most steps that touch a clock.
+	if x.fresh++; v != amnesia && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
+		!x.m.commutes(l.proc, state, in, msg) && x.claim == nil {
+		x.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving the values of a counter",
+			ErrClaim, x.info.Name, in, l.proc)
+	}
+	x.moves = append(x.moves, m)
+	n, _ = x.moveOf.add(key)
+	return n, true
+}
+
+// input returns what an event gives to a process in a local state, and that state
+// with what the event means to its user, its timers and its leases.
+func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.Input, msg uint32) {
+	l = x.locals[from]
 	switch v {
 	case try:
 		in.Kind = protocol.Try
@@ -178,18 +195,7 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
 			in.Arg = l.life
 		}
 	}
-	state := l.state
-	m := x.take(l, in, msg)
-	// Every 16th distinct step is enough to catch a false claim: a wrong MapState
-	// or MapMsg shows in most steps that touch a clock.
-	if x.fresh++; v != amnesia && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
-		!x.m.commutes(l.proc, state, in, msg) && x.claim == nil {
-		x.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving the values of a counter",
-			ErrClaim, x.info.Name, in, l.proc)
-	}
-	x.moves = append(x.moves, m)
-	n, _ = x.moveOf.add(key)
-	return n, true
+	return l, in, msg
 }
 
 // take steps the process of l.

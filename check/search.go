@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
 )
 
 // A searcher is one breadth-first search.
@@ -26,6 +27,7 @@ type searcher struct {
 	begin time.Time
 	store store
 	roots []root
+	begun []scenario.Event // of Config.Prefix
 	jobs  []job
 	fresh []job // states to be judged
 
@@ -42,13 +44,12 @@ type searcher struct {
 type finding struct {
 	property string
 	err      error
-	trace    []line
+	run      scenario.Run
 	states   int64 // found up to this one, 0: all
 }
 
-func search(all crew, c Config, names []string, t Timers) (Verdict, error) {
-	x := all[0]
-	r := &searcher{worker: x, crew: all, c: c, asked: names, begin: time.Now(), cuts: map[int]int64{}}
+func newSearcher(all crew, c Config, names []string) *searcher {
+	r := &searcher{worker: all[0], crew: all, c: c, asked: names, begin: time.Now(), cuts: map[int]int64{}}
 	r.store.exact = c.Exact
 	r.jobs = make([]job, 1)
 	if len(all) > 1 {
@@ -69,13 +70,20 @@ func search(all crew, c Config, names []string, t Timers) (Verdict, error) {
 			r.invariants = append(r.invariants, n)
 		}
 	}
+	return r
+}
+
+func search(all crew, c Config, names []string, t Timers) (Verdict, error) {
+	r, x := newSearcher(all, c, names), all[0]
+	x.raw = true
 	first, problem := x.initial(c.Entries)
 	if problem != nil {
-		r.found = &finding{property: problem.property, err: problem.err}
+		r.found = &finding{property: problem.property, err: problem.err, run: r.run(nil, nil)}
 		return r.verdict(false), nil
 	}
 	x.timers = true // in a prefix they fire
 	err := r.prefix(first)
+	x.raw = false
 	if x.timers = t == AnyMoment; err != nil {
 		return Verdict{}, err
 	}
@@ -150,7 +158,7 @@ func (r *searcher) merge(j *job) {
 			if rec.moved {
 				m := &r.moves[rec.move]
 				if m.problem != 0 {
-					if p := &r.problems[m.problem-1]; p.property != WellFormed || r.wellFormed {
+					if p := &r.problems[m.problem-1]; r.minds(p) {
 						r.violated(p.property, p.err, r.trace(parent, ordinal))
 						return
 					}
@@ -170,7 +178,9 @@ func (r *searcher) merge(j *job) {
 		}
 		r.expanded++
 		if stuck {
-			r.judgeStuck(st, parent)
+			if f := r.dead(st); f != nil {
+				r.violated(f.property, f.err, r.trace(parent))
+			}
 		}
 		if r.found != nil {
 			return
@@ -233,25 +243,28 @@ func (r *searcher) forget(jobs []job, counted int64, k int) {
 	}
 }
 
-// judgeStuck judges a state, which nothing that must happen can change.
-func (r *searcher) judgeStuck(st []uint32, number uint32) {
+// minds reports whether a problem of a step is one of the properties asked for.
+func (r *searcher) minds(p *problem) bool { return p.property != WellFormed || r.wellFormed }
+
+// dead judges a state that nothing which must happen can change.
+func (r *searcher) dead(st []uint32) *finding {
 	if r.kept {
 		if k := r.m.unsettled(r.look(st)); k > 0 {
 			err := fmt.Errorf("kept: nothing that must happen changes the state, and losses are not made up for: %d", k)
-			r.violated(Kept, err, r.trace(number))
-			return
+			return &finding{property: Kept, err: err}
 		}
 	}
 	if r.deadlock && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) {
 		if u := r.trying(st); u >= 0 {
 			err := fmt.Errorf("deadlock: %s tries, and nothing that must happen changes the state", r.names.Of(protocol.ID(u)))
-			r.violated(Deadlock, err, r.trace(number))
+			return &finding{property: Deadlock, err: err}
 		}
 	}
+	return nil
 }
 
-func (r *searcher) violated(property string, err error, trace []line) {
-	r.found = &finding{property: property, err: err, trace: trace}
+func (r *searcher) violated(property string, err error, run scenario.Run) {
+	r.found = &finding{property: property, err: err, run: run}
 }
 
 // cap reports whether the search must not go on, and why.
@@ -362,9 +375,9 @@ func (r *searcher) verdict(complete bool) Verdict {
 	}
 	if f := r.found; f != nil {
 		v.Verdict, v.Property, v.Reason = Violated, f.property, f.err.Error()
-		for _, l := range f.trace {
-			v.Trace = append(v.Trace, l.text)
-			v.Effects = append(v.Effects, l.effects)
+		v.Run = &f.run
+		for _, e := range f.run.Steps {
+			v.Trace = append(v.Trace, e.Line)
 		}
 		for i := range v.Properties {
 			if p := &v.Properties[i]; p.Property == f.property {
@@ -389,7 +402,7 @@ func (r *searcher) bounds(complete bool) string {
 	c := r.c
 	parts := []string{fmt.Sprintf("n=%d", c.N)}
 	if r.names.Clients {
-		parts = append(parts, plural(int64(c.Clients), "client"))
+		parts = append(parts, Plural(int64(c.Clients), "client"))
 	}
 	for _, o := range r.info.Options {
 		if v := r.info.Option(c.Config, o.Name); v != o.Default(c.Config) {
@@ -433,12 +446,12 @@ func (r *searcher) bounds(complete bool) string {
 	for k := range r.m.boundsLen() {
 		b := r.m.bound(k)
 		if n := r.cuts[k]; n > 0 {
-			b += fmt.Sprintf(" (%s cut)", plural(n, "step"))
+			b += fmt.Sprintf(" (%s cut)", Plural(n, "step"))
 		}
 		parts = append(parts, b)
 	}
 	if len(c.Prefix) > 0 {
-		parts = append(parts, fmt.Sprintf("after a prefix of %s", plural(int64(len(c.Prefix)), "step")))
+		parts = append(parts, fmt.Sprintf("after a prefix of %s", Plural(int64(len(c.Prefix)), "step")))
 	}
 	switch {
 	case complete:
@@ -447,7 +460,7 @@ func (r *searcher) bounds(complete bool) string {
 		parts = append(parts, "stopped at the first violation")
 	default:
 		parts = append(parts, fmt.Sprintf("%s with depth %d completely covered and %s not expanded",
-			r.stopped, max(0, r.depth-1), plural(int64(r.store.len()-r.expanded), "state")))
+			r.stopped, max(0, r.depth-1), Plural(int64(r.store.len()-r.expanded), "state")))
 	}
 	if r.store.exact {
 		parts = append(parts, "chance that a fingerprint hid a state 0: whole states were compared")
@@ -479,8 +492,8 @@ func entries(list []int) string {
 	return "entries " + strings.Join(words, ",")
 }
 
-// plural writes n things, with the digits of n in groups of three.
-func plural(n int64, thing string) string {
+// Plural writes n things, with the digits of n in groups of three.
+func Plural(n int64, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}

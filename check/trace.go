@@ -1,7 +1,7 @@
 package check
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 
@@ -9,162 +9,221 @@ import (
 	"github.com/poundlock/poundlock/scenario"
 )
 
-// A root is a state from which the search starts, with the way to it. There is
-// one, unless a prefix delivers messages that may arrive again: its line does not
-// say whether they do, so the search starts from each state that it may mean.
+// A root is a state from which the search starts. There is one, unless a prefix
+// delivers messages that may arrive again: its line does not say whether they do,
+// so the search starts from each state that it may mean.
 type root struct {
 	state []uint32
-	trace []line
+	raw   []uint32 // the same with the counters of the run itself
 }
-
-// A line is one action of a trace, as text, with what it did.
-type line struct {
-	text    string
-	effects []string
-}
-
-// A PrefixError says which step of Config.Prefix is impossible, and why.
-type PrefixError struct {
-	Step scenario.Step
-	Text string // the line
-	Err  error
-}
-
-func (e *PrefixError) Error() string {
-	where := ""
-	if e.Step.Line > 0 {
-		where = fmt.Sprintf("line %d: ", e.Step.Line)
-	}
-	return fmt.Sprintf("check: prefix: %s%q: %v", where, e.Text, e.Err)
-}
-
-func (e *PrefixError) Unwrap() error { return e.Err }
 
 // prefix takes the steps of Config.Prefix from first and fills the frontier with
 // the states at its end. It judges the states on the way.
 func (r *searcher) prefix(first []uint32) error {
-	r.roots = []root{{state: first}}
-	if property, err := r.violates(r.worker, first); err != nil {
-		r.violated(property, err, nil)
-		return nil
-	}
-	for _, want := range r.c.Prefix {
-		if want.At != 0 {
-			err := fmt.Errorf("a check has no times: leave out %q", "at "+want.At.String())
-			return &PrefixError{want, r.names.Format(want), err}
-		}
-		var ends []root
-		for _, from := range r.roots {
-			r.expand(from.state, func(v visit) {
-				if r.found != nil || !same(want, r.step(v.action, r.m)) {
-					return
-				}
-				trace := append(slices.Clone(from.trace), r.describe(from.state, v))
-				if v.problem != nil && (v.problem.property != WellFormed || r.wellFormed) {
-					r.violated(v.problem.property, v.problem.err, trace)
-					return
-				}
-				if slices.ContainsFunc(ends, func(e root) bool { return slices.Equal(e.state, v.next) }) {
-					return
-				}
-				ends = append(ends, root{slices.Clone(v.next), trace})
-				if property, err := r.violates(r.worker, v.next); err != nil {
-					r.violated(property, err, trace)
-				}
-			})
-			if r.found != nil {
-				return nil
+	w := Walk{r: r, first: first}
+	w.Reset()
+	for i := 0; ; i++ {
+		for _, st := range w.now {
+			if property, err := r.violates(r.worker, st); err != nil && w.over == nil {
+				w.over = &finding{property: property, err: err}
 			}
 		}
-		if len(ends) == 0 {
-			return &PrefixError{want, r.names.Format(want), r.impossible(want)}
+		if w.over != nil {
+			r.violated(w.over.property, w.over.err, r.run(r.begun, w.now[0]))
+			return nil
 		}
-		r.roots = ends
+		if i == len(r.c.Prefix) {
+			break
+		}
+		if r.c.Prefix[i].Verb == scenario.Loop {
+			continue
+		}
+		event, err := w.Take(r.c.Prefix[i])
+		if err != nil {
+			return err
+		}
+		r.begun = append(r.begun, event)
 	}
-	for i, root := range r.roots {
-		r.store.add(root.state, r.print(root.state), uint32(i), 0)
+	for i, raw := range w.now {
+		st := r.canonical(raw)
+		r.roots = append(r.roots, root{st, raw})
+		r.store.add(st, r.print(st), uint32(i), 0)
 	}
 	return nil
 }
 
-// same compares two steps of a check. Parsing a line has reduced its spaces.
-func same(a, b scenario.Step) bool {
-	return a.Verb == b.Verb && slices.Equal(a.Procs, b.Procs) && a.Timer == b.Timer &&
-		strings.Join(strings.Fields(a.Text), " ") == strings.Join(strings.Fields(b.Text), " ")
+// canonical is the normal form of a state of a run.
+func (x *worker) canonical(raw []uint32) []uint32 {
+	defer func(raw bool, next []uint32) { x.raw, x.next = raw, next }(x.raw, x.next)
+	x.raw, x.next = false, slices.Clone(raw)
+	x.normal()
+	return x.next
 }
 
-// impossible says why want is not among the steps that may come next.
-func (r *searcher) impossible(want scenario.Step) error {
-	if !slices.Contains(verbs[:], want.Verb) {
-		return fmt.Errorf("a check has no step %q", want.Verb)
-	}
-	var possible []string
-	r.expand(r.roots[0].state, func(v visit) {
-		if l := r.line(v.action, r.m); !slices.Contains(possible, l) && verbs[v.verb] == want.Verb {
-			possible = append(possible, l)
-		}
+// stuck reports whether nothing that must happen changes a normal form.
+func (x *worker) stuck(st []uint32) bool {
+	stuck := true
+	x.expand(st, func(v visit) {
+		stuck = stuck && !(v.verb.must() && (v.bound >= 0 || !slices.Equal(v.next, st)))
 	})
-	if len(possible) > 0 {
-		return fmt.Errorf("not possible here; possible are: %s", strings.Join(possible, "; "))
-	}
-	fault := want.Verb == scenario.Amnesia || want.Verb == scenario.Crash || want.Verb == scenario.Lapse ||
-		want.Verb == scenario.Cancel || want.Verb == scenario.Drain || want.Verb == scenario.Lose ||
-		want.Verb == scenario.Duplicate
-	if fault {
-		return fmt.Errorf("not possible here: there is no process for it, or no budget left")
-	}
-	return fmt.Errorf("no %s is possible here", want.Verb)
+	return stuck
 }
 
-// trace returns the way to state i, and from it the further actions given.
-func (r *searcher) trace(i uint32, further ...uint16) []line {
+// trace returns the run to state i, and from it by the further actions given. The
+// search knows normal forms; the run is the one that the algorithm makes.
+func (r *searcher) trace(i uint32, further ...uint16) scenario.Run {
 	top, ordinals := r.store.links.path(i)
-	from := r.roots[top]
-	st, trace := from.state, slices.Clone(from.trace)
+	st, raw, events := r.roots[top].state, r.roots[top].raw, slices.Clone(r.begun)
 	for _, want := range append(ordinals, further...) {
 		k := uint16(0)
 		var next []uint32
+		var wrong *problem
 		r.expand(st, func(v visit) {
 			if k == want {
-				trace = append(trace, r.describe(st, v))
-				next = slices.Clone(v.next)
+				next, wrong = slices.Clone(v.next), v.problem
 			}
 			k++
 		})
-		st = next
+		var event scenario.Event
+		if event, raw = r.follow(raw, next, wrong); raw == nil {
+			r.claim = errUnfollowed
+			return r.run(events, nil)
+		}
+		events, st = append(events, event), next
 	}
-	return trace
+	return r.run(events, raw)
+}
+
+var errUnfollowed = errors.New("check: no run of the algorithm leads along the states that the search found")
+
+// follow takes a step of a run to a state whose normal form is next, with the same
+// problem. Without one raw is nil.
+func (r *searcher) follow(from, next []uint32, wrong *problem) (event scenario.Event, raw []uint32) {
+	defer func(raw bool) { r.raw = raw }(r.raw)
+	r.raw = true
+	r.expand(from, func(v visit) {
+		if raw != nil || (v.problem == nil) != (wrong == nil) || wrong != nil && v.problem.property != wrong.property {
+			return
+		}
+		if end := slices.Clone(v.next); slices.Equal(r.canonical(end), next) {
+			raw, event = end, r.describe(from, v)
+		}
+	})
+	return event, raw
+}
+
+// run completes a run that ends in a state, nil where there is none.
+func (r *searcher) run(events []scenario.Event, raw []uint32) scenario.Run {
+	run := scenario.Run{Processes: r.processes(), Steps: slices.Clone(events), Loop: scenario.NoLoop}
+	if run.Steps == nil {
+		run.Steps = []scenario.Event{}
+	}
+	run.End, run.InFlight = r.end(raw)
+	return run
+}
+
+func (s *space) processes() []string {
+	names := make([]string, s.total)
+	for i := range names {
+		names[i] = s.names.Of(protocol.ID(i))
+	}
+	return names
 }
 
 // describe writes down an action and what it did.
-func (r *searcher) describe(st []uint32, v visit) line {
-	l := line{text: r.line(v.action, r.m)}
-	add := func(format string, args ...any) { l.effects = append(l.effects, fmt.Sprintf(format, args...)) }
+func (x *worker) describe(st []uint32, v visit) scenario.Event {
+	e := x.names.Event(x.step(v.action, x.m))
 	if v.problem != nil {
-		add("%v", v.problem.err)
-		return l
+		e.Effects = append(e.Effects, scenario.Effect{Do: scenario.Wrong, Reason: v.problem.err.Error()})
+		return e
 	}
-	for i := range r.total {
-		if before, after := st[1+i], v.next[1+i]; before != 0 && after != 0 {
-			name := r.names.Of(protocol.ID(i))
-			if a, b := r.locals[before].section, r.locals[after].section; a != b {
-				add("%s: %s", name, sections[b])
+	for _, f := range x.again(st, v.action) {
+		effect := scenario.Effect{Token: f.Arg, Reason: f.Reason}
+		switch f.Do {
+		case protocol.Send:
+			effect = scenario.Effect{
+				Do: scenario.Sends, Message: x.m.text(f.msg), To: x.names.Of(protocol.ID(x.mail.to(f.msg))), Lost: x.lost(st, v, f.msg),
+			}
+		case protocol.Crit:
+			effect.Do = scenario.Enters
+		case protocol.Rem:
+			effect.Do = scenario.Leaves
+		case protocol.Ejected:
+			effect.Do = scenario.Ejected
+		default:
+			continue
+		}
+		e.Effects = append(e.Effects, effect)
+	}
+	return e
+}
+
+// lost says why a message that was sent is not on its way.
+func (x *worker) lost(st []uint32, v visit, msg uint32) string {
+	from, to := x.mail.from(msg), x.mail.to(msg)
+	switch {
+	case st[1+to] == 0:
+		return x.names.Of(protocol.ID(to)) + " is not there"
+	case x.apart(v.next, from, to) || x.apart(v.next, to, from):
+		return "no lease"
+	}
+	return ""
+}
+
+// again returns the effects of an action of a process, which a move does not keep.
+func (x *worker) again(st []uint32, a action) []effect {
+	i, arg := int(a.a), uint64(a.arg)
+	switch a.verb {
+	case crash, lose, duplicate:
+		return nil
+	case deliver:
+		i = int(a.b)
+	case suspect, lapse:
+		arg = uint64(a.b)
+	case restore:
+		arg = uint64(a.b) | x.locals[st[1+a.b]].life<<8
+	}
+	l, in, msg := x.input(st[1+i], a.verb, arg)
+	_, effects, _, _ := x.m.step(i, l.state, in, msg)
+	return effects
+}
+
+// end tells how things stand in a state.
+func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
+	states, flights := []scenario.State{}, []scenario.Flight{}
+	if st == nil {
+		return states, flights
+	}
+	for i, n := range st[1 : 1+x.total] {
+		state := scenario.State{Process: x.names.Of(protocol.ID(i))}
+		switch {
+		case x.down[i]:
+			state.Section = "down"
+		case n == 0:
+			state.Section = "crashed"
+		default:
+			l := x.locals[n]
+			state.Section = "up"
+			if x.user[i] {
+				state.Section = sections[l.section]
+			}
+			state.Text = x.m.show(i, l.state)
+			for j := range x.members {
+				if l.lapsed&(1<<j) != 0 {
+					state.Text = strings.TrimPrefix(state.Text+"; no lease at "+x.names.Of(protocol.ID(j)), "; ")
+				}
 			}
 		}
+		states = append(states, state)
 	}
-	for _, msg := range v.sends {
-		to := r.mail.to(msg)
-		vanishes := ""
-		if st[1+to] == 0 {
-			vanishes = ", which is not there"
-		}
-		add("%s sends %s to %s%s", r.names.Of(protocol.ID(r.mail.from(msg))), r.m.text(msg),
-			r.names.Of(protocol.ID(to)), vanishes)
+	for _, msg := range st[1+x.total:] {
+		from, to := protocol.ID(x.mail.from(msg)), protocol.ID(x.mail.to(msg))
+		flights = append(flights, scenario.Flight{From: x.names.Of(from), To: x.names.Of(to), Message: x.m.text(msg)})
 	}
-	return l
+	return states, flights
 }
 
 var sections = [...]string{
-	protocol.InRem: "rem", protocol.InTry: "try", protocol.InCrit: "crit", protocol.InLost: "ejected",
-	protocol.InExit: "exit",
+	protocol.InRem: "remainder", protocol.InTry: "trying", protocol.InCrit: "inside", protocol.InLost: "ejected",
+	protocol.InExit: "leaving",
 }

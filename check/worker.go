@@ -19,6 +19,8 @@ type worker struct {
 	// A frozen worker looks up what was interned and computed, and adds nothing:
 	// others look it up at the same time.
 	frozen bool
+	// A raw worker moves no counters: it follows a run of the algorithm itself.
+	raw bool
 
 	st    []uint32 // the state it is in
 	own   uint64   // its fingerprint
@@ -214,7 +216,7 @@ func (x *worker) change(a action, p int, m *move, o *outcome) bool {
 	}
 	o.print = max(hash, 1)
 	floor := x.sum.floor&^one | x.twice&^two | x.thrice | m.floor
-	return !x.shifts || (x.sum.above|m.above)&^floor == 0
+	return !x.shifts || x.raw || (x.sum.above|m.above)&^floor == 0
 }
 
 // cost is what a takes from the budgets.

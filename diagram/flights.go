@@ -96,7 +96,7 @@ func take(list []flight, e scenario.Event, i int) {
 		gone("", e.Process)
 	case scenario.Lapse, scenario.Suspect:
 		gone(e.Subject, e.Process)
-	case "lose":
+	case scenario.Lose:
 		k := slices.IndexFunc(list, func(f flight) bool {
 			return f.from == e.From && f.to == e.To && f.text == e.Message && f.arrived == onItsWay
 		})

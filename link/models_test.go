@@ -89,8 +89,8 @@ func TestModels(t *testing.T) {
 		t.Logf("%s: %s in %d states, %.1f s: %s", m.name, v.Verdict, v.States, v.Seconds, v.Bounds)
 		if v.Verdict != check.Holds {
 			t.Errorf("%s: %s is %s: %s", m.name, v.Property, v.Verdict, v.Reason)
-			for k, line := range v.Trace {
-				t.Logf("%s  %v", line, v.Effects[k])
+			for _, e := range v.Run.Steps {
+				t.Log(e.Line, e.Did())
 			}
 		}
 	}

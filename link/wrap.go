@@ -52,6 +52,9 @@ func Wrap[M any](a protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
 	if a.Inspect != nil {
 		out.Inspect = func(p protocol.Process[Frame[M]]) protocol.Standing { return a.Inspect(Inner(p)) }
 	}
+	if a.Show != nil {
+		out.Show = func(p protocol.Process[Frame[M]]) string { return a.Show(Inner(p)) }
+	}
 	if a.Waiting != nil {
 		out.Waiting = func(p protocol.Process[Frame[M]]) int { return a.Waiting(Inner(p)) }
 	}

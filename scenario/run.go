@@ -100,7 +100,7 @@ func (n Names) Event(s Step) Event {
 	case 2:
 		e.Process, e.Subject = n.Of(s.Procs[0]), n.Of(s.Procs[1])
 	}
-	if s.Text != "" {
+	if s.Verb.carries() {
 		e.From, e.To, e.Message = e.Process, e.Subject, s.Text
 		if e.Process, e.Subject = "", ""; s.Verb == Deliver {
 			e.Process = e.To

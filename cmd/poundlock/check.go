@@ -21,20 +21,22 @@ import (
 
 	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/diagram"
+	"github.com/poundlock/poundlock/scenario"
 )
 
 // checkFlags are the flags of poundlock check.
 type checkFlags struct {
-	algorithmFlags
-	config     check.Config
-	faults     map[string]int
-	properties []string
-	timers     string
-	scenario   string
-	memory     bytesFlag
-	trace      string
-	json       bool
+	modelFlags
+	drawings
+	config   check.Config
+	timers   string
+	workers  int
+	exact    bool
+	scenario string
+	memory   bytesFlag
+	trace    string
+	json     bool
 }
 
 func checkCommand() *cobra.Command {
@@ -62,20 +64,14 @@ claims about itself are false or a result cannot be written.`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
 	s := c.Flags()
-	f.register(s, "1")
-	f.n, s.Lookup("n").DefValue = 3, "3" // four processes are many states
-	s.Lookup("entries").Usage += ", or unlimited"
-	s.StringToIntVar(&f.faults, "faults", nil, "`budgets`: amnesia=1,crash=0,suspect=0,cancel=0,drain=0,loss=0,dup=0")
-	s.StringSliceVar(&f.properties, "property", nil, "`names` of properties to check (default all)")
+	f.modelFlags.register(s)
 	s.StringVar(&f.timers, "timers", string(check.AnyMoment), "when armed timers fire: any moment, or never (for hunting)")
 	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
-	s.IntVar(&f.config.Spaced, "spaced", 0,
-		"losses happen only while fewer than this `number` have not been made up for; 0: at any moment")
-	s.BoolVar(&f.config.Stay, "no-exit", false, "who is inside stays there")
-	s.IntVar(&f.config.Workers, "workers", 0, "`number` of goroutines that explore (default as many as processors)")
-	s.BoolVar(&f.config.Exact, "exact", false, "compare whole states, not fingerprints: more memory, no chance of a collision")
+	s.IntVar(&f.workers, "workers", 0, "`number` of goroutines that explore (default as many as processors)")
+	s.BoolVar(&f.exact, "exact", false, "compare whole states, not fingerprints: more memory, no chance of a collision")
 	s.Var(&f.memory, "max-memory", "where to stop undecided, such as 500MiB")
 	s.StringVar(&f.trace, "trace", "", "`file` to write the trace of a violation to, as a scenario")
+	f.drawings.register(s)
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
 }
@@ -90,6 +86,9 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	}
 	if err := writable(f.trace); err != nil {
 		return usagef("--trace: %w", err)
+	}
+	if err := f.drawings.writable(); err != nil {
+		return err
 	}
 	// The garbage of growing tables must not take the process beyond its cap.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.config.MaxMemory))
@@ -108,10 +107,8 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return &exitStatus{code: exitUsage, err: err, hint: linkHint(err)}
 	}
-	if f.trace != "" {
-		if err := f.write(e, v); err != nil {
-			return &exitStatus{code: exitInternal, err: err}
-		}
+	if err := f.write(e, v, modelCommand(name, c.Flags())); err != nil {
+		return &exitStatus{code: exitInternal, err: err}
 	}
 	if err := f.print(c.OutOrStdout(), v); err != nil {
 		return &exitStatus{code: exitInternal, err: err}
@@ -128,36 +125,13 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 // fill makes the configuration from the flags.
 func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
 	i, given := e.Info(), c.Flags().Changed
-	if f.config.Config, err = f.system(i, given); err != nil {
+	if f.config, err = f.model(e, given); err != nil {
 		return err
 	}
-	if f.config.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
-		return usagef("--clients %d: want at least 1", f.clients)
+	if given("workers") && f.workers < 1 {
+		return usagef("--workers %d: want at least 1", f.workers)
 	}
-	if given("workers") && f.config.Workers < 1 {
-		return usagef("--workers %d: want at least 1", f.config.Workers)
-	}
-	if f.config.Entries, err = counts("entries", f.entries, map[string]int{"unlimited": check.Unlimited, "0": 0}); err != nil {
-		return err
-	}
-	if f.config.FIFO, err = f.isFIFO(i, given); err != nil {
-		return err
-	}
-	if f.config.Down, err = f.downIDs(i); err != nil {
-		return err
-	}
-	budgets := map[string]*int{
-		"amnesia": &f.config.Amnesia, "crash": &f.config.Crash,
-		"suspect": &f.config.Suspect, "cancel": &f.config.Cancel, "drain": &f.config.Drain,
-		"loss": &f.config.Loss, "dup": &f.config.Dup,
-	}
-	for name, n := range f.faults {
-		if budgets[name] == nil {
-			return usagef("--faults %s=%d: want amnesia, crash, suspect, cancel, drain, loss or dup", name, n)
-		}
-		*budgets[name] = n
-	}
-	f.config.Properties, f.config.Timers = f.properties, check.Timers(f.timers)
+	f.config.Timers, f.config.Workers, f.config.Exact = check.Timers(f.timers), f.workers, f.exact
 	f.config.MaxMemory = int64(f.memory)
 	if a := availableMemory(); a > 0 && !given("max-memory") {
 		f.config.MaxMemory = min(f.config.MaxMemory, a/2) // where a machine has less than the default
@@ -214,8 +188,8 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	switch v.Verdict {
 	case check.Violated:
 		fmt.Fprintf(b, "violated: %s, after %d steps: %s\n\n", v.Property, len(v.Trace), v.Reason)
-		for i, line := range v.Trace {
-			fmt.Fprintf(b, "%4d  %-36s %s\n", i+1, line, strings.Join(v.Effects[i], "; "))
+		if err := diagram.Text(b, *v.Run); err != nil {
+			return err
 		}
 		fmt.Fprintln(b)
 	case check.Undecided:
@@ -249,27 +223,24 @@ func writable(path string) error {
 	return file.Close()
 }
 
-// write writes the trace of v as a scenario that --scenario reads. Without a
-// violation it has no steps: what an earlier check left there would mislead.
-func (f *checkFlags) write(e catalog.Entry, v check.Verdict) error {
-	var b strings.Builder
-	i := e.Info()
-	fmt.Fprintf(&b, "# %s", i.Name)
-	if i.Variant != "" {
-		fmt.Fprintf(&b, " (%s)", i.Variant)
+// write writes the trace of v as a scenario that --scenario and replay read, and the
+// drawings. Without a violation they have no steps: what an earlier check left there
+// would mislead.
+func (f *checkFlags) write(e catalog.Entry, v check.Verdict, command string) error {
+	form := e.Info().Name
+	if e.Info().Variant != "" {
+		form += " (" + e.Info().Variant + ")"
 	}
+	verdict, reason, run := form+": no violation", []string{}, scenario.Run{Loop: scenario.NoLoop}
 	if v.Verdict == check.Violated {
-		fmt.Fprintf(&b, ": %s is violated after %d steps\n# %s\n# %s\n", v.Property, len(v.Trace), v.Reason, v.Bounds)
-	} else {
-		fmt.Fprintf(&b, ": no violation\n# %s\n", v.Bounds)
+		verdict = fmt.Sprintf("%s: %s is violated after %d steps", form, v.Property, len(v.Trace))
+		reason, run = []string{v.Reason}, *v.Run
 	}
-	for k, line := range v.Trace {
-		b.WriteString(line + "\n")
-		for _, e := range v.Effects[k] {
-			b.WriteString("#   " + e + "\n")
-		}
+	if err := f.drawings.write(run, command, strings.Join(append([]string{verdict}, reason...), ": ")); err != nil || f.trace == "" {
+		return err
 	}
-	return os.WriteFile(f.trace, []byte(b.String()), 0o644)
+	head := slices.Concat([]string{command, verdict}, reason, []string{v.Bounds})
+	return create(f.trace, func(w io.Writer) error { return scenario.WriteRun(w, head, run) })
 }
 
 // A bytesFlag is a size as a flag: bytes, or a number with a unit.

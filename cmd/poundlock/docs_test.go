@@ -29,7 +29,7 @@ func TestDocs(t *testing.T) {
 	const cluster, driving = "Naming a cluster", "Driving an algorithm"
 	for _, test := range []struct {
 		command *cobra.Command
-		shared  string // another section with flags
+		shared  string // other sections with flags and fields, with commas between them
 		json    any
 	}{
 		{rootCommand(), "", nil},
@@ -43,6 +43,7 @@ func TestDocs(t *testing.T) {
 		{lockCommand(), cluster, nil},
 		{locksCommand(), cluster, nil},
 		{releaseCommand(), cluster, nil},
+		{replayCommand(), driving + ",poundlock check", replay{}},
 		{serveCommand(), cluster, nil},
 		{simCommand(), driving, sim.Result{}},
 		{statusCommand(), cluster, clusterStatus{}},
@@ -57,15 +58,17 @@ func TestDocs(t *testing.T) {
 			t.Errorf("no section %q", title)
 			continue
 		}
-		flags := body + sections[test.shared]
+		for _, other := range strings.Split(test.shared, ",") {
+			body += sections[other]
+		}
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !regexp.MustCompile("`--" + f.Name + "\\b[^-]").MatchString(flags) {
+			if !regexp.MustCompile("`--" + f.Name + "\\b[^-]").MatchString(body) {
 				t.Errorf("poundlock %s: --%s is not described", c.Name(), f.Name)
 			}
 			if name, _ := pflag.UnquoteUsage(f); name == "" && f.Value.Type() != "bool" {
 				t.Errorf("poundlock %s: --help shows --%s without the name of its value", c.Name(), f.Name)
 			}
-			if f.Shorthand != "" && !strings.Contains(flags, "`-"+f.Shorthand+"`") {
+			if f.Shorthand != "" && !strings.Contains(body, "`-"+f.Shorthand+"`") {
 				t.Errorf("poundlock %s: -%s is not described", c.Name(), f.Shorthand)
 			}
 		})

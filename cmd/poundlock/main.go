@@ -85,6 +85,7 @@ func rootCommand() *cobra.Command {
 		lockCommand(),
 		locksCommand(),
 		releaseCommand(),
+		replayCommand(),
 		serveCommand(),
 		simCommand(),
 		statusCommand(),

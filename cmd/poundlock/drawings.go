@@ -1,0 +1,57 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/poundlock/poundlock/diagram"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+// drawings are the files in which a run is shown.
+type drawings struct{ svg, shiviz string }
+
+func (d *drawings) register(s *pflag.FlagSet) {
+	s.StringVar(&d.svg, "svg", "", "`file` to write a space-time diagram of the run to")
+	s.StringVar(&d.shiviz, "shiviz", "", "`file` to write the run to as a log for ShiViz")
+}
+
+// writable says why one of the files could not be written.
+func (d *drawings) writable() error {
+	if err := writable(d.svg); err != nil {
+		return usagef("--svg: %w", err)
+	}
+	if err := writable(d.shiviz); err != nil {
+		return usagef("--shiviz: %w", err)
+	}
+	return nil
+}
+
+// write draws r where that was asked for.
+func (d *drawings) write(r scenario.Run, title, reason string) error {
+	if d.svg != "" {
+		err := create(d.svg, func(w io.Writer) error { return diagram.SVG(w, r, title, reason) })
+		if err != nil {
+			return err
+		}
+	}
+	if d.shiviz != "" {
+		return create(d.shiviz, func(w io.Writer) error { return diagram.ShiViz(w, r) })
+	}
+	return nil
+}
+
+// create writes a file.
+func create(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := write(file); err != nil {
+		file.Close()
+		return err
+	}
+	return file.Close()
+}

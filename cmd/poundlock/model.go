@@ -1,0 +1,114 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/poundlock/poundlock/catalog"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// modelFlags say what a check explores, and what a run that is replayed is one of.
+// Flags that say how to search stand elsewhere.
+type modelFlags struct {
+	algorithmFlags
+	faults     map[string]int
+	properties []string
+	spaced     int
+	stay       bool
+}
+
+func (f *modelFlags) register(s *pflag.FlagSet) {
+	f.algorithmFlags.register(s, "1")
+	f.n, s.Lookup("n").DefValue = 3, "3" // four processes are many states
+	s.Lookup("entries").Usage += ", or unlimited"
+	s.StringToIntVar(&f.faults, "faults", nil, "`budgets`: amnesia=1,crash=0,suspect=0,cancel=0,drain=0,loss=0,dup=0")
+	s.StringSliceVar(&f.properties, "property", nil, "`names` of properties to check (default all)")
+	s.IntVar(&f.spaced, "spaced", 0,
+		"losses happen only while fewer than this `number` have not been made up for; 0: at any moment")
+	s.BoolVar(&f.stay, "no-exit", false, "who is inside stays there")
+}
+
+// model makes the configuration from the flags.
+func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c check.Config, err error) {
+	i := e.Info()
+	c.Properties, c.Spaced, c.Stay = f.properties, f.spaced, f.stay
+	if c.Config, err = f.system(i, given); err != nil {
+		return c, err
+	}
+	if c.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
+		return c, usagef("--clients %d: want at least 1", f.clients)
+	}
+	if c.Entries, err = counts("entries", f.entries, map[string]int{"unlimited": check.Unlimited, "0": 0}); err != nil {
+		return c, err
+	}
+	if c.FIFO, err = f.isFIFO(i, given); err != nil {
+		return c, err
+	}
+	if c.Down, err = f.downIDs(i); err != nil {
+		return c, err
+	}
+	budgets := map[string]*int{
+		"amnesia": &c.Amnesia, "crash": &c.Crash, "suspect": &c.Suspect, "cancel": &c.Cancel, "drain": &c.Drain,
+		"loss": &c.Loss, "dup": &c.Dup,
+	}
+	for name, n := range f.faults {
+		if budgets[name] == nil {
+			return c, usagef("--faults %s=%d: want amnesia, crash, suspect, cancel, drain, loss or dup", name, n)
+		}
+		*budgets[name] = n
+	}
+	return c, nil
+}
+
+// newModelFlags are the flags that say what a model is, in the order in which one
+// writes them.
+func newModelFlags() *pflag.FlagSet {
+	s := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.SortFlags = false
+	new(modelFlags).register(s)
+	return s
+}
+
+// modelCommand is the command line with those flags of set that say what a model
+// is: a file with a run begins with it, and replay reads it.
+func modelCommand(algorithm string, set *pflag.FlagSet) string {
+	words := []string{"poundlock check", algorithm}
+	newModelFlags().VisitAll(func(known *pflag.Flag) {
+		f := set.Lookup(known.Name)
+		if !f.Changed {
+			return
+		}
+		name := "--" + f.Name
+		if f.Name == "n" {
+			name = "-n"
+		}
+		switch f.Value.Type() {
+		case "bool":
+			words = append(words, name+"="+f.Value.String())
+		case "stringArray":
+			for _, v := range f.Value.(pflag.SliceValue).GetSlice() {
+				words = append(words, name, v)
+			}
+		default:
+			words = append(words, name, listText(f.Value))
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+// listText is the value of a flag as one would type it.
+func listText(v pflag.Value) string {
+	switch v.Type() {
+	case "stringSlice":
+		return strings.Join(v.(pflag.SliceValue).GetSlice(), ",")
+	case "stringToInt":
+		pairs := strings.Split(strings.Trim(v.String(), "[]"), ",")
+		slices.Sort(pairs) // it is a map
+		return strings.Join(pairs, ",")
+	}
+	return v.String()
+}

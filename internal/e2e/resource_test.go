@@ -14,6 +14,7 @@ import (
 
 	"github.com/poundlock/poundlock/fence"
 	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/internal/linearize"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -106,7 +107,7 @@ func (r *resource) use(u use) answer {
 		r.written++
 		from := r.reads[u.Token]
 		r.writes = append(r.writes, porcupine.Operation{
-			ClientId: len(r.writes), Call: from.at, Return: clock.Now(), Output: incremented{from.value, u.Value},
+			ClientId: len(r.writes), Call: from.at, Return: clock.Now(), Output: linearize.Increment{Read: from.value, Wrote: u.Value},
 		})
 	} else {
 		r.reads[u.Token] = seen{clock.Now(), r.value}

@@ -231,16 +231,17 @@ func (f *checkFlags) write(e catalog.Entry, v check.Verdict, command string) err
 	if e.Info().Variant != "" {
 		form += " (" + e.Info().Variant + ")"
 	}
-	verdict, reason, run := form+": no violation", []string{}, scenario.Run{Loop: scenario.NoLoop}
+	title, head, reason := command+": no violation", []string{command, form + ": no violation"}, ""
+	run := scenario.Run{Loop: scenario.NoLoop}
 	if v.Verdict == check.Violated {
-		verdict = fmt.Sprintf("%s: %s is violated after %d steps", form, v.Property, len(v.Trace))
-		reason, run = []string{v.Reason}, *v.Run
+		verdict := fmt.Sprintf("%s is violated after %s", v.Property, check.Plural(int64(len(v.Trace)), "step"))
+		title, head, run = command, []string{command, form + ": " + verdict, v.Reason}, *v.Run
+		reason = verdict + ": " + strings.TrimPrefix(v.Reason, v.Property+": ")
 	}
-	if err := f.drawings.write(run, command, strings.Join(append([]string{verdict}, reason...), ": ")); err != nil || f.trace == "" {
+	if err := f.drawings.write(run, title, reason); err != nil || f.trace == "" {
 		return err
 	}
-	head := slices.Concat([]string{command, verdict}, reason, []string{v.Bounds})
-	return create(f.trace, func(w io.Writer) error { return scenario.WriteRun(w, head, run) })
+	return create(f.trace, func(w io.Writer) error { return scenario.WriteRun(w, append(head, v.Bounds), run) })
 }
 
 // A bytesFlag is a size as a flag: bytes, or a number with a unit.

@@ -207,7 +207,11 @@ func (p *replay) note(w *check.Walk) {
 }
 
 func (f *replayFlags) show(w io.Writer, p replay) error {
-	if err := f.drawings.write(p.Run, p.Command, p.verdict()); err != nil {
+	title, reason := p.Command, p.verdict()
+	if p.Violated == nil {
+		title, reason = title+": "+reason, ""
+	}
+	if err := f.drawings.write(p.Run, title, reason); err != nil {
 		return err
 	}
 	if f.json {

@@ -122,7 +122,7 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 	case scenario.Amnesia:
 		s.forget(id)
 	case scenario.Drain:
-		s.logFault(f)
+		s.logFault(scenario.Step{Verb: scenario.Drain, Procs: f.Procs})
 		s.input(id, protocol.Input{Kind: protocol.Drain})
 	case scenario.Crash:
 		if s.procs[id].process != nil {

@@ -116,6 +116,29 @@ at 57ms exit c2
 # at 57ms c2 rem`)
 }
 
+// What a process sends during its pause leaves when the pause ends. A server that is
+// told to drain hears of it even then.
+func TestPausedSender(t *testing.T) {
+	a := toys(protocol.Clients, func(id protocol.ID, ev protocol.Event[note], out *protocol.Out[note]) {
+		grabber(noToken)(id, ev, out)
+		if ev.Kind == protocol.Drain {
+			out.Send(1, note{7})
+		}
+	})
+	a.Drains = true
+	same(t, trace(t, a, sim.Config{
+		Config: protocol.Config{N: 1}, Clients: 1, Entries: []int{1}, Hold: sim.Constant(20 * time.Millisecond),
+		Faults: faultsOf(t, "at 1ms pause s1 for 9ms\nat 2ms drain s1"),
+	}), `
+try c1
+# c1 crit
+at 1ms pause s1 for 9ms
+at 2ms drain s1
+at 11ms deliver s1 c1 NOTE(7)
+at 20ms exit c1
+# at 20ms c1 rem`)
+}
+
 func TestPartition(t *testing.T) {
 	same(t, clerkRun(t, protocol.NoDetector, "at 500us partition c1 for 9500us"), `
 try c1

@@ -93,6 +93,12 @@ func TestQueueParts(t *testing.T) {
 	if len(q.wheel.front) != 1 || q.wheel.count != 2 || len(q.heap) != 1 {
 		t.Errorf("%d in front, %d in the wheel, %d in the heap", len(q.wheel.front), q.wheel.count, len(q.heap))
 	}
+	for q.len() > 0 {
+		q.pop()
+	}
+	if q.push(item{at: 101 * ms, key: 9}); q.wheel.len() != 1 {
+		t.Error("the wheel stands still when it is empty")
+	}
 	q.reset(Constant(time.Millisecond), 10)
 	for i := range 1000 {
 		q.follow(item{at: int64(i), key: uint64(i)})

@@ -65,7 +65,9 @@ func TestRunner(t *testing.T) {
 	even := stormy(9)
 	even.Delay, even.N, even.Clients, even.Entries = sim.Constant(time.Millisecond), 7, 12, []int{5}
 	small := sim.Config{Config: protocol.Config{N: 1}, Clients: 1, Entries: []int{1}, Digest: true}
-	configs := []sim.Config{stormy(1), small, even, stormy(2), small, stormy(1), even}
+	fifo := stormy(3)
+	fifo.FIFO = true
+	configs := []sim.Config{fifo, stormy(1), small, even, stormy(2), fifo, small, stormy(1), even}
 	r := sim.NewRunner(sigma.Algorithm)
 	for i, c := range configs {
 		want := mustRun(t, sigma.Algorithm, c)

@@ -127,6 +127,19 @@ type crew []*worker
 
 // share calls f for each number below n, in any order, for frozen workers.
 func (c crew) share(n int, f func(x *worker, i int)) {
+	if len(c) > 1 && n > 1 {
+		c[:min(len(c), n)].split(n, f)
+		return
+	}
+	c[0].frozen = true
+	for i := range n {
+		f(c[0], i)
+	}
+	c[0].frozen = false
+}
+
+// split is share for more than one worker, all at the same time.
+func (c crew) split(n int, f func(x *worker, i int)) {
 	var next atomic.Int64
 	work := func(x *worker) {
 		x.frozen = true
@@ -136,7 +149,7 @@ func (c crew) share(n int, f func(x *worker, i int)) {
 		x.frozen = false
 	}
 	var others sync.WaitGroup
-	for _, x := range c[1:max(1, min(len(c), n))] {
+	for _, x := range c[1:] {
 		others.Go(func() { work(x) })
 	}
 	work(c[0])

@@ -31,6 +31,9 @@ type searcher struct {
 	jobs  []job
 	fresh []job // states to be judged
 
+	// What workers do with these, made once.
+	expandJob, judgeJob func(x *worker, i int)
+
 	transitions int64
 	cuts        map[int]int64 // by bound
 	depth       int           // of the states being expanded
@@ -51,6 +54,17 @@ type finding struct {
 func newSearcher(all crew, c Config, names []string) *searcher {
 	r := &searcher{worker: all[0], crew: all, c: c, asked: names, begin: time.Now(), cuts: map[int]int64{}}
 	r.store.exact = c.Exact
+	r.expandJob = func(x *worker, i int) { r.jobs[i].expand(x, &r.store) }
+	r.judgeJob = func(x *worker, i int) {
+		j := &r.fresh[i]
+		j.bad = -1
+		for k, st := range j.states {
+			if j.property, j.err = r.violates(x, st); j.err != nil {
+				j.bad = k
+				return
+			}
+		}
+	}
 	r.jobs = make([]job, 1)
 	if len(all) > 1 {
 		r.jobs = make([]job, jobsPerWorker*len(all))
@@ -123,7 +137,7 @@ func (r *searcher) batch(from place, end int) place {
 		n++
 	}
 	jobs, known, behind, transitions := r.jobs[:n], r.store.len(), r.store.vectors.end(), r.transitions
-	r.crew.share(n, func(x *worker, i int) { jobs[i].expand(x, &r.store) })
+	r.crew.share(n, r.expandJob)
 	for i := range jobs {
 		if r.merge(&jobs[i]); r.found != nil || r.claim != nil {
 			break
@@ -200,16 +214,7 @@ func (r *searcher) judge(from int, p place) int {
 		p = r.fresh[n].take(&r.store.vectors, p, uint32(from), size)
 		from += size
 	}
-	r.crew.share(n, func(x *worker, i int) {
-		j := &r.fresh[i]
-		j.bad = -1
-		for k, st := range j.states {
-			if j.property, j.err = r.violates(x, st); j.err != nil {
-				j.bad = k
-				return
-			}
-		}
-	})
+	r.crew.share(n, r.judgeJob)
 	for i := range n {
 		if j := &r.fresh[i]; j.bad >= 0 {
 			number := int(j.first) + j.bad

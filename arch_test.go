@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 		".", "server", "api", "lab", "catalog", "diagram", "history/recorder", "internal", "internal/faultnet", "internal/measure",
 	},
 	"bench":             {".", "server", "internal"},
+	"bench/spin":        {"algo", "check"},
 	"server":            {"server", "catalog", "node", "transport", "web", "internal", "internal/measure"},
 	"api":               {".", "api", "internal"},
 	".":                 {"node", "transport", "algo/sigma", "internal", "internal/compact", "internal/measure"},

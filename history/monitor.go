@@ -61,6 +61,8 @@ type Monitor struct {
 	// Keep bounds the violations that are kept with their text; all are counted.
 	// Default 20.
 	Keep int
+	// Record, if not nil, is told what the monitor is told, as event files have it.
+	Record func(Event)
 
 	bounds   Bounds
 	users    Users
@@ -154,6 +156,9 @@ func (m *Monitor) SetGroup(user int, group string) { m.tries[user].group = group
 // Input records that the driver gave in to the user at time at.
 func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 	m.advance(at)
+	if m.Record != nil && in.Kind != protocol.Cancel {
+		m.record(user, at, Event{Do: inputs[in.Kind]})
+	}
 	was := m.users[user]
 	if err := m.users.Input(protocol.ID(user), in); err != nil {
 		m.Found(at, WellFormed, fmt.Sprintf("%s: %s in its %s section", m.Name(user), inputs[in.Kind], sections[was]))
@@ -179,6 +184,9 @@ func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 // Act records what the user was told at time at.
 func (m *Monitor) Act(user int, at int64, a protocol.Act) {
 	m.advance(at)
+	if m.Record != nil {
+		m.record(user, at, Event{Do: acts[a.Do], Token: tokenOf(a)})
+	}
 	was := m.users[user]
 	if err := m.users.Act(protocol.ID(user), a); err != nil {
 		m.Found(at, WellFormed,
@@ -208,6 +216,9 @@ func (m *Monitor) Act(user int, at int64, a protocol.Act) {
 // that only later. Where nothing is recorded a section lasts until its end is.
 func (m *Monitor) Lease(user int, at, until int64) {
 	m.advance(at)
+	if m.Record != nil {
+		m.record(user, at, Event{Do: Renew, Until: until})
+	}
 	if m.users[user] != protocol.InCrit {
 		m.Found(at, WellFormed, fmt.Sprintf("%s: a lease in its %s section", m.Name(user), sections[m.users[user]]))
 		return
@@ -223,6 +234,9 @@ func (m *Monitor) Lease(user int, at, until int64) {
 // Crash records that the user's process stopped for ever: the user is out.
 func (m *Monitor) Crash(user int, at int64) {
 	m.advance(at)
+	if m.Record != nil {
+		m.record(user, at, Event{Do: Crash})
+	}
 	switch m.users[user] {
 	case protocol.InTry:
 		m.stopWaiting(user)
@@ -231,6 +245,24 @@ func (m *Monitor) Crash(user int, at int64) {
 	}
 	m.tries[user].entered = false
 	m.users.Crash(protocol.ID(user))
+}
+
+func tokenOf(a protocol.Act) Token {
+	if a.Do == protocol.Crit {
+		return Token(a.Arg)
+	}
+	return 0
+}
+
+// record tells Record of an event that users know: others have no name.
+func (m *Monitor) record(user int, at int64, e Event) {
+	if e.Do != "" {
+		e.At, e.User = at, m.Name(user)
+		if e.Do == Try || e.Do == Crit {
+			e.Group = m.tries[user].group
+		}
+		m.Record(e)
+	}
 }
 
 // Finish decides what is undecided because of Bounds.Slack. Nothing follows: whoever is

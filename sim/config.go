@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 )
@@ -63,6 +64,7 @@ type Config struct {
 	Patience int64
 
 	Trace    io.Writer                // one line an event; nil: none
+	History  *history.Writer          // what users see, of the clock history.Virtual; nil: nobody writes it
 	Digest   bool                     // hash those lines
 	Progress func(entries, total int) // called now and then; nil: never
 }

@@ -108,6 +108,11 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 	if err := s.log.close(); err != nil {
 		return r, fmt.Errorf("sim: trace: %w", err)
 	}
+	if s.cfg.History != nil {
+		if err := s.cfg.History.End(s.now); err != nil {
+			return r, fmt.Errorf("sim: %w", err)
+		}
+	}
 	if s.log != nil {
 		r.LogSHA256 = s.log.digest
 	}

@@ -5,11 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 )
 
 // Run simulates one run of a. Errors wrap ErrConfig, except for those of
-// Config.Trace; whatever goes wrong in the run is in Result.Violations.
+// Config.Trace and Config.History; whatever goes wrong in the run is in Result.Violations.
 func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
 	return NewRunner(a).Run(c)
 }
@@ -67,6 +68,9 @@ func (s *simulator[M]) reset(c Config) {
 	}
 	s.monitor.Reset(k)
 	s.monitor.Name = func(u int) string { return s.names.Of(protocol.ID(s.users[u].proc)) }
+	if c.History != nil {
+		s.monitor.Record = func(e history.Event) { _ = c.History.Write(e) } // result asks for its error
+	}
 	for i, m := range s.alg.Messages {
 		s.overhead[i] = m.Overhead
 		if m.Name == "SETTOKEN" {

@@ -174,14 +174,13 @@ func (f *benchFlags) run(c *cobra.Command) error {
 func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 	var out *history.Writer
 	if f.history != "" {
-		file, err := os.Create(f.history)
+		h := history.Header{By: "poundlock bench " + version(), Clock: clock.Name()}
+		file, w, err := createHistory(f.history, h)
 		if err != nil {
-			return usagef("--history: %w", err)
-		}
-		defer file.Close()
-		if out, err = history.NewWriter(file, history.Header{By: "poundlock bench " + version(), Clock: clock.Name()}); err != nil {
 			return err
 		}
+		defer file.Close()
+		out = w
 	}
 	var servers *bench.Servers
 	if f.cluster.servers == "" {

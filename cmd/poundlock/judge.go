@@ -18,8 +18,8 @@ const judgeLong = `Judge reads what users saw of locks, and says whether the loc
 never two inside that do not share, try, crit, exit and rem in their order, tokens
 that grow. With bounds it also says whether somebody starved or was overtaken.
 
-A FILE is one that "poundlock bench --history" or "poundlock demo --history" wrote,
-or a program of yours: JSON, one event a line. Several are judged as one history; -
+A FILE is one that the flag --history of bench, demo and sim wrote, or a program of
+yours: JSON, one event a line. Several are judged as one history; -
 is standard input. docs/verification.md describes the form.
 
 Where clocks differ, only what no clock can explain is a violation; what may be one
@@ -90,6 +90,16 @@ func (f *judgeFlags) run(c *cobra.Command, names []string) error {
 		return &exitStatus{code: exitViolated}
 	}
 	return nil
+}
+
+// createHistory creates the file of --history.
+func createHistory(path string, h history.Header) (*os.File, *history.Writer, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, nil, usagef("--history: %w", err)
+	}
+	w, err := history.NewWriter(file, h)
+	return file, w, err
 }
 
 // open reads the headers of the files.

@@ -31,6 +31,7 @@ type simFlags struct {
 	hold     distFlag
 	scenario string
 	trace    string
+	history  string
 	json     bool
 }
 
@@ -84,6 +85,7 @@ written.`,
 	s.DurationVar(&f.config.Lease, "lease", sim.DefaultLease, "how long servers keep the locks of a silent client")
 	s.DurationVar(&f.config.ClockOffset, "clock-offset", 0, "clocks are off by a random part of this, either way")
 	s.StringVar(&f.trace, "trace", "", "`file` to write each event to")
+	s.StringVar(&f.history, "history", "", "`file` to write the events of the users to, for poundlock judge")
 	s.BoolVar(&f.config.Digest, "digest", false, "print the SHA-256 of the run's log")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
@@ -126,6 +128,14 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 		}
 		defer file.Close()
 		f.config.Trace = file
+	}
+	if f.history != "" {
+		file, out, err := createHistory(f.history, history.Header{By: "poundlock sim " + version(), Clock: history.Virtual})
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		f.config.History = out
 	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		var finish func()

@@ -78,8 +78,10 @@ func TestFiles(t *testing.T) {
 // A file that is cut anywhere is read as far as it goes, or its header is missed.
 func TestTruncated(t *testing.T) {
 	events := []Event{
-		{At: 5, Do: Try, User: `a"b`, Lock: "ü\u2028"}, {At: 7, Do: Crit, User: `a"b`, Lock: "ü\u2028", Token: 1<<64 - 1, Until: 30},
-		{At: 9, Do: Renew, User: `a"b`, Lock: "ü\u2028", Until: 60}, {At: 11, Do: Exit, User: `a"b`, Lock: "ü\u2028"},
+		{At: 5, Do: Try, User: `a"b`, Lock: "ü\u2028"},
+		{At: 7, Do: Crit, User: `a"b`, Lock: "ü\u2028", Token: 1<<64 - 1, Until: 30},
+		{At: 9, Do: Renew, User: `a"b`, Lock: "ü\u2028", Until: 60},
+		{At: 11, Do: Exit, User: `a"b`, Lock: "ü\u2028"},
 	}
 	text := write(t, Header{Clock: Wall, By: "a test"}, events, 20)
 	header := bytes.IndexByte(text, '\n')

@@ -41,6 +41,10 @@ func TestHandovers(t *testing.T) {
 	if !r.Accepted || r.Events != 24 || r.Locks != 2 || r.Measures.Entries != 6 || r.Measures.MaxBypass != 1 {
 		t.Errorf("%+v", r)
 	}
+	w.Records[1][0].Entered = 10 // when the other one leaves
+	if r := w.Judge(); !r.Accepted {
+		t.Errorf("one entered when the other left: %+v", r)
+	}
 	w.Records[1][0].Entered = 9
 	if r := w.Judge(); r.Accepted || len(r.Violations) != 1 || r.Violations[0].Property != history.Exclusion {
 		t.Errorf("one entered before the other left: %+v", r)

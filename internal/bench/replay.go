@@ -52,18 +52,26 @@ type cursor struct {
 	user, lock string
 	index      int // of the user
 	records    []Record
-	step       int // of the first record, 0 to 3
+	step       int // of the first record
 }
+
+// The steps of a record.
+const (
+	trying = iota
+	entering
+	leaving
+	returning
+)
 
 func (c *cursor) event() history.Event {
 	r := &c.records[0]
 	e := history.Event{User: c.user, Lock: c.lock}
 	switch c.step {
-	case 0:
+	case trying:
 		e.At, e.Do = r.Called, history.Try
-	case 1:
+	case entering:
 		e.At, e.Do, e.Token = r.Entered, history.Crit, history.Token(r.Token)
-	case 2:
+	case leaving:
 		e.At, e.Do = r.Left, history.Exit
 	default:
 		e.At, e.Do = r.Back, history.Rem
@@ -73,8 +81,8 @@ func (c *cursor) event() history.Event {
 
 // next goes to the next event, and reports whether there is one.
 func (c *cursor) next() bool {
-	if c.step++; c.step > 3 {
-		c.step, c.records = 0, c.records[1:]
+	if c.step++; c.step > returning {
+		c.step, c.records = trying, c.records[1:]
 	}
 	return len(c.records) > 0
 }
@@ -85,7 +93,13 @@ type cursors []cursor
 func (c cursors) Len() int { return len(c) }
 func (c cursors) Less(i, j int) bool {
 	a, b := c[i].event().At, c[j].event().At
-	return a < b || a == b && c[i].index < c[j].index
+	switch {
+	case a != b:
+		return a < b
+	case (c[i].step == leaving) != (c[j].step == leaving):
+		return c[i].step == leaving // whoever enters at that time comes after it
+	}
+	return c[i].index < c[j].index
 }
 func (c cursors) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
 

@@ -28,11 +28,9 @@ type resource struct {
 	mu      sync.Mutex
 	fence   fence.Checker
 	value   int
-	written int               // increments that were accepted
-	refused int               // uses that were not
-	owners  map[uint64]string // who used a token
-	twice   []string          // tokens that two clients had
-	reads   map[uint64]seen   // the last accepted one with each token
+	written int             // increments that were accepted
+	refused int             // uses that were not
+	reads   map[uint64]seen // the last accepted one with each token
 	writes  []porcupine.Operation
 }
 
@@ -44,10 +42,9 @@ type seen struct {
 
 // A use is one request to a resource.
 type use struct {
-	Client string
-	Token  uint64
-	Write  bool
-	Value  int
+	Token uint64
+	Write bool
+	Value int
 }
 
 type answer struct {
@@ -59,7 +56,7 @@ func newResource(t *testing.T, open bool) *resource {
 	t.Helper()
 	r := &resource{
 		socket: filepath.Join(proctest.SocketDir(t), "resource"), open: open,
-		owners: map[uint64]string{}, reads: map[uint64]seen{},
+		reads: map[uint64]seen{},
 	}
 	l, err := net.Listen("unix", r.socket)
 	if err != nil {
@@ -93,11 +90,6 @@ func (r *resource) serve(nc net.Conn) {
 func (r *resource) use(u use) answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if first := r.owners[u.Token]; first == "" {
-		r.owners[u.Token] = u.Client
-	} else if first != u.Client {
-		r.twice = append(r.twice, fmt.Sprintf("token %d of %s and %s", u.Token, first, u.Client))
-	}
 	if err := r.fence.Check("counter", u.Token); err != nil && !r.open {
 		r.refused++
 		return answer{Refused: err.Error()}
@@ -122,7 +114,7 @@ func (r *resource) problems() (all []string) {
 	if r.value != r.written {
 		all = append(all, fmt.Sprintf("the counter is %d after %d increments", r.value, r.written))
 	}
-	return append(all, r.twice...)
+	return all
 }
 
 // increments are those that were accepted, as operations from the read to the write.
@@ -146,19 +138,18 @@ func (r *resource) String() string {
 
 // A remote is a resource as its clients see it. nil is none, which accepts all.
 type remote struct {
-	client string
-	in     *json.Decoder
-	out    *json.Encoder
+	in  *json.Decoder
+	out *json.Encoder
 }
 
 var errRefused = errors.New("refused")
 
-func dialResource(socket, client string) (*remote, error) {
+func dialResource(socket string) (*remote, error) {
 	nc, err := net.Dial("unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	return &remote{client, json.NewDecoder(nc), json.NewEncoder(nc)}, nil
+	return &remote{json.NewDecoder(nc), json.NewEncoder(nc)}, nil
 }
 
 func (r *remote) read(token uint64) (int, error) { return r.ask(use{Token: token}) }
@@ -172,7 +163,6 @@ func (r *remote) ask(u use) (int, error) {
 	if r == nil {
 		return 0, nil
 	}
-	u.Client = r.client
 	var a answer
 	if err := errors.Join(r.out.Encode(u), r.in.Decode(&a)); err != nil {
 		return 0, fmt.Errorf("resource: %w", err)

@@ -100,7 +100,7 @@ func newWorker(a clientArgs) *worker {
 
 func (w *worker) run(cl *poundlock.Client) (err error) {
 	if w.a.Resource != "" {
-		if w.resource, err = dialResource(w.a.Resource, w.a.Label); err != nil {
+		if w.resource, err = dialResource(w.a.Resource); err != nil {
 			return err
 		}
 	}

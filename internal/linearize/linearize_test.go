@@ -76,7 +76,7 @@ func accepts(t *testing.T, events []history.Event) (judge, second bool) {
 // which one after the other could have had the lock.
 func TestOpinions(t *testing.T) {
 	verdicts := map[bool]int{}
-	for seed := range uint64(2000) {
+	for seed := range uint64(1000) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		events := randomHistory(rng, 10+rng.IntN(100))
 		judge, second := accepts(t, events)
@@ -86,7 +86,7 @@ func TestOpinions(t *testing.T) {
 		verdicts[judge]++
 	}
 	t.Logf("both accept %d histories and reject %d", verdicts[true], verdicts[false])
-	if verdicts[true] < 200 || verdicts[false] < 200 {
+	if verdicts[true] < 100 || verdicts[false] < 100 {
 		t.Error("one of the verdicts is rare: the test says little")
 	}
 }
@@ -120,9 +120,13 @@ func TestOpinionsDiffer(t *testing.T) {
 func TestOperations(t *testing.T) {
 	var h History
 	h.Add([]history.Event{
-		{At: 1, Do: history.Try, User: "a"}, {At: 2, Do: history.Crit, User: "a", Token: 1, Until: 10},
-		{At: 4, Do: history.Renew, User: "a", Until: 15}, {At: 20, Do: history.Exit, User: "a"},
-		{At: 30, Do: history.Rem, User: "a"}, {At: 31, Do: history.Try, User: "a"}, {At: 32, Do: history.Rem, User: "a"},
+		{At: 1, Do: history.Try, User: "a"},
+		{At: 2, Do: history.Crit, User: "a", Token: 1, Until: 10},
+		{At: 4, Do: history.Renew, User: "a", Until: 15},
+		{At: 20, Do: history.Exit, User: "a"},
+		{At: 30, Do: history.Rem, User: "a"},
+		{At: 31, Do: history.Try, User: "a"},
+		{At: 32, Do: history.Rem, User: "a"},
 	})
 	h.Add([]history.Event{{At: 3, Do: history.Try, User: "a"}, {At: 16, Do: history.Crit, User: "a", Token: 2}})
 	want := []porcupine.Operation{

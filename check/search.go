@@ -423,8 +423,15 @@ func (r *searcher) bounds(complete bool) string {
 	for _, b := range []struct {
 		name   string
 		budget int
-	}{{"amnesia", c.Amnesia}, {"crash", c.Crash}, {"suspect", c.Suspect}, {"cancel", c.Cancel}, {"drain", c.Drain},
-		{"loss", c.Loss}, {"dup", c.Dup}} {
+	}{
+		{"amnesia", c.Amnesia},
+		{"crash", c.Crash},
+		{"suspect", c.Suspect},
+		{"cancel", c.Cancel},
+		{"drain", c.Drain},
+		{"loss", c.Loss},
+		{"dup", c.Dup},
+	} {
 		if b.budget > 0 {
 			parts = append(parts, fmt.Sprintf("%s=%d", b.name, b.budget))
 		}

@@ -80,7 +80,7 @@ func TestModels(t *testing.T) {
 			t.Logf("SHORTENED: %s with n=%d, loss=%d takes long; POUNDLOCK_FULL=1 explores it", m.name, m.c.N, m.c.Loss)
 			continue
 		}
-		m.c.MaxMemory, m.c.Workers = 3 << 30, 1+i%2
+		m.c.MaxMemory, m.c.Workers = 3<<30, 1+i%2
 		v, err := m.run(m.c)
 		if err != nil {
 			t.Errorf("%s: %v", m.name, err)

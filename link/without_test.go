@@ -36,19 +36,31 @@ func TestWithout(t *testing.T) {
 		want  string
 		trace string
 	}{
-		{"ricart-agrawala, lost", func() (check.Verdict, error) { return reckless(ra, lost(members(2, 1))) },
-			check.Deadlock, "try p1; lose p1 p2 REQUEST(1)"},
-		{"suzuki-kasami, lost", func() (check.Verdict, error) { return reckless(sk, lost(members(2, 1))) },
-			check.Deadlock, "try p1; lose p1 p2 REQUEST(1)"},
-		{"sigma, lost", func() (check.Verdict, error) { return reckless(si, lost(servers(1, 1))) },
-			check.Deadlock, "try c1; lose c1 s1 REQUEST(1)"},
-		{"literal, lost", func() (check.Verdict, error) { return reckless(li, lost(servers(1, 1))) },
-			check.Deadlock, "try c1; lose c1 s1 REQUEST(1)"},
-		{"ricart-agrawala, twice", func() (check.Verdict, error) { return reckless(ra, twice(members(2, 1))) },
-			check.Model, "try p1; deliver p1 p2 REQUEST(1); duplicate p2 p1 REPLY(1); deliver p2 p1 REPLY(1); deliver p2 p1 REPLY(1)"},
-		{"suzuki-kasami, twice", func() (check.Verdict, error) { return reckless(sk, twice(members(2, 1))) },
+		{
+			"ricart-agrawala, lost", func() (check.Verdict, error) { return reckless(ra, lost(members(2, 1))) },
+			check.Deadlock, "try p1; lose p1 p2 REQUEST(1)",
+		},
+		{
+			"suzuki-kasami, lost", func() (check.Verdict, error) { return reckless(sk, lost(members(2, 1))) },
+			check.Deadlock, "try p1; lose p1 p2 REQUEST(1)",
+		},
+		{
+			"sigma, lost", func() (check.Verdict, error) { return reckless(si, lost(servers(1, 1))) },
+			check.Deadlock, "try c1; lose c1 s1 REQUEST(1)",
+		},
+		{
+			"literal, lost", func() (check.Verdict, error) { return reckless(li, lost(servers(1, 1))) },
+			check.Deadlock, "try c1; lose c1 s1 REQUEST(1)",
+		},
+		{
+			"ricart-agrawala, twice", func() (check.Verdict, error) { return reckless(ra, twice(members(2, 1))) },
+			check.Model, "try p1; deliver p1 p2 REQUEST(1); duplicate p2 p1 REPLY(1); deliver p2 p1 REPLY(1); deliver p2 p1 REPLY(1)",
+		},
+		{
+			"suzuki-kasami, twice", func() (check.Verdict, error) { return reckless(sk, twice(members(2, 1))) },
 			check.Model, "try p1; deliver p1 p2 REQUEST(1); duplicate p2 p1 TOKEN([0,0],[]); " +
-				"deliver p2 p1 TOKEN([0,0],[]); deliver p2 p1 TOKEN([0,0],[])"},
+				"deliver p2 p1 TOKEN([0,0],[]); deliver p2 p1 TOKEN([0,0],[])",
+		},
 		{"sigma, twice", func() (check.Verdict, error) { return reckless(si, twice(servers(1, 2))) }, "", ""},
 		{"literal, twice", func() (check.Verdict, error) { return reckless(li, twice(servers(1, 2))) }, "", ""},
 	} {

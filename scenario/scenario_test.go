@@ -24,6 +24,8 @@ at 1h timeout s2 7
 at 30ms partition s1,s2,c3 for 10ms
 pause c12 for 1s
 lapse c1 s4
+lose c1 s4 REQUEST(1) seq 2
+duplicate s1 c1 OK
 `))
 	want := []Step{
 		{Line: 3, Verb: Try, Procs: []protocol.ID{4}},
@@ -33,6 +35,8 @@ lapse c1 s4
 		{Line: 7, Verb: Partition, Procs: []protocol.ID{0, 1, 6}, At: 30 * time.Millisecond, For: 10 * time.Millisecond},
 		{Line: 8, Verb: Pause, Procs: []protocol.ID{15}, For: time.Second},
 		{Line: 9, Verb: Lapse, Procs: []protocol.ID{4, 3}},
+		{Line: 10, Verb: Lose, Procs: []protocol.ID{4, 3}, Text: "REQUEST(1) seq 2"},
+		{Line: 11, Verb: Duplicate, Procs: []protocol.ID{0, 4}, Text: "OK"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\ngot  %+v\nwant %+v", err, got, want)
@@ -59,6 +63,8 @@ func TestParseErrors(t *testing.T) {
 		"try c1 c2":                `unexpected "c2"`,
 		"deliver c1 s1":            "deliver needs a message",
 		"deliver c1":               "deliver needs 2 processes",
+		"lose c1 s1":               "lose needs a message",
+		"duplicate c1":             "duplicate needs 2 processes",
 		"timeout s1":               "timeout needs a process and a number",
 		"timeout s1 -1":            `"-1" is not the number of a timer`,
 		"pause c1":                 "for DURATION",

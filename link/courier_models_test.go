@@ -1,0 +1,63 @@
+package link
+
+import (
+	"testing"
+
+	"github.com/poundlock/poundlock/algotest/mutant"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+var (
+	pals    = couriers(protocol.Info{})
+	queues  = couriers(protocol.Info{FIFO: true})
+	tenants = couriers(protocol.Info{
+		Users: protocol.Clients, Detector: protocol.LeaseDetector,
+		Tolerates: protocol.ClientCrash | protocol.Amnesia,
+	})
+	strangers = couriers(protocol.Info{
+		Users: protocol.Clients, Detector: protocol.PerfectDetector,
+		Tolerates: protocol.ClientCrash | protocol.Amnesia,
+	})
+)
+
+// channels are the properties of couriers: not exclusion.
+var channels = []string{check.Model, check.WellFormed, check.Deadlock}
+
+// A courier finds nothing wrong with the channels behind the wrapper.
+func courierModels() []mutant.Check {
+	of := func(a protocol.Algorithm[letter], c check.Config) mutant.Check {
+		if c.Properties = channels; a.Detector == protocol.PerfectDetector && c.Amnesia > 0 {
+			c.Properties = channels[:2] // who hears of no new life asks nobody again
+		}
+		c.MaxMemory = 64 << 20
+		return mutant.Decided(Wrap(a), c)
+	}
+	faults := func(loss, amnesia, suspect, crash int) check.Config {
+		c := servers(1, 1)
+		c.Loss, c.Amnesia, c.Suspect, c.Crash = loss, amnesia, suspect, crash
+		return c
+	}
+	return []mutant.Check{
+		of(pals, with(members(2, 1, 0), loss(1))),
+		of(queues, with(members(2, 1, 0), loss(1))),
+		of(tenants, faults(1, 0, 0, 0)),
+		of(tenants, faults(1, 0, 1, 0)),
+		of(tenants, faults(1, 1, 0, 0)),
+		of(tenants, faults(0, 1, 1, 0)),
+		of(tenants, faults(0, 2, 0, 0)),
+		of(strangers, faults(1, 1, 0, 0)),
+		of(strangers, faults(1, 0, 0, 1)),
+		of(queues, with(members(2, 2, 0), loss(2))),
+		of(tenants, servers(1, 2)),
+		of(pals, members(2, 1)),
+	}
+}
+
+func TestCouriers(t *testing.T) {
+	for i, check := range courierModels() {
+		if fault, err := check(); fault != "" || err != nil {
+			t.Errorf("model %d: %s %v", i, fault, err)
+		}
+	}
+}

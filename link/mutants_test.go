@@ -33,8 +33,8 @@ func thrifty() (string, error) {
 	return "", nil
 }
 
-// TestMutants breaks the wrapper. Plain go test breaks it in the ways that have names;
-// POUNDLOCK_FULL=1 breaks each guard too.
+// TestMutants breaks the wrapper: by plain go test in eleven ways that have names, by
+// POUNDLOCK_FULL=1 in all that have, and each guard too.
 func TestMutants(t *testing.T) {
 	outside := map[string]string{
 		"Window":       "a machine of its own, with tests of its own",
@@ -46,7 +46,7 @@ func TestMutants(t *testing.T) {
 	}
 	full := os.Getenv("POUNDLOCK_FULL") != ""
 	if !full {
-		t.Log("SHORTENED to mutants with names: POUNDLOCK_FULL=1 makes one of each guard")
+		t.Log("SHORTENED to eleven mutants: POUNDLOCK_FULL=1 makes all that have names, and those of each guard")
 		for _, name := range []string{"Process", "peer", "wrapped", "Wrap", "view", "Inner", "inners"} {
 			outside[name] = "in the full test"
 		}
@@ -65,38 +65,46 @@ func TestMutants(t *testing.T) {
 			Sizes: []int{3}, Skip: map[string]string{"Allocations": "cannot fail by a wrong step"},
 		}))
 	}
-	mutant.Test(t, mutant.Config{
-		Checks:  checks,
-		Outside: outside,
-		Survivors: map[string]string{
-			"a member met at last gets nothing":        "the timer sends it a little later",
-			"the checker forgets what has not arrived": "its sender crashed or forgot, and could have done so after it arrived",
-		},
-		Replace: []mutant.Replacement{
-			mutant.Edit("duplicates are taken", "case number < next || known:\n\t\treturn false", "case number < next || known:\n\t\treturn true"),
-			mutant.Edit("duplicates out of order are taken", "case number < next || known:", "case number < next || known && false:"),
-			mutant.Edit("order is not kept", "case p.wrapped.inner.FIFO:\n\t\treturn false", "case false:\n\t\treturn false"),
-			mutant.Edit("frames do not name their sender's life", "return p.life", "return 0"),
-			mutant.Edit("frames do not name their sender's life", "q.theirs, q.closed = theirs, false", "q.theirs, q.closed = 0, false"),
-			mutant.Edit("frames do not name their sender's life", "if life > q.theirs {", "if false {"),
-			mutant.Edit("leases are not counted", "q.lease++", ""),
-			mutant.Edit("a frame to an old life is taken", "case f.To != p.mine(q):", "case f.To > p.mine(q):"),
-			mutant.Edit("a frame of an old life is taken", "return theirs < q.theirs || ", "return "),
-			mutant.Edit("a new life goes on with the old window", "p.shut(q, out)\n\tq.theirs, q.closed = theirs, false", "q.theirs, q.closed = theirs, false"),
-			mutant.Edit("a lapsed lease leaves the window", "p.shut(p.peer(ev.From), out)", "p.peer(ev.From).closed = true"),
-			mutant.Edit("a lapsed lease closes nothing", "p.shut(p.peer(ev.From), out)", ""),
-			mutant.Edit("what is dropped is acknowledged", "return false // it comes again", "q.window.seen = number; return false"),
-			mutant.Edit("nothing is acknowledged", "if f.Number <= q.window.Received() {\n\t\t\tp.ack(q, out)\n\t\t}", ""),
-			mutant.Edit("duplicates are not acknowledged again", "if p.takes(q, f.Number) {", "if !p.takes(q, f.Number) { return }; {"),
-			mutant.Edit("nothing is sent again", "if q.window.Unacked() == 1 {\n\t\tout.SetTimer(q.timer(), p.after, 0)\n\t}", ""),
-			mutant.Edit("it is sent again once only", "out.Resend(q.id, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})\n\t}\n\tout.SetTimer(q.timer(), p.after, 0)", "out.Resend(q.id, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})\n\t}"),
-			mutant.Edit("it is sent again with another number", "number++\n\t\tout.Resend", "number += 2\n\t\tout.Resend"),
-			mutant.Edit("a member met at last gets nothing", "p.repeat(q, out)\n\t\treturn\n", "return\n"),
-			mutant.Edit("a strange frame is not answered", "p.ack(q, out) // which says what this end is called", ""),
-			mutant.Edit("the timer goes on when all is acknowledged", "case after == 0:\n\t\tout.StopTimer(q.timer())", "case after == 0:"),
-			mutant.Edit("the window forgets what is not acknowledged", "q.window.Ack(number)", "q.window.Ack(q.window.most)"),
-			mutant.Edit("what the checker forgets is news", "case f.From > q.theirs:\n\t\treturn false", "case false:\n\t\treturn false"),
-			mutant.Edit("the checker forgets what has not arrived", "case f.To == p.mine(q) && !q.has(f.Number):\n\t\treturn false", "case false:\n\t\treturn false"),
-		},
-	})
+	replace, survivors := broken(full)
+	mutant.Test(t, mutant.Config{Checks: checks, Outside: outside, Replace: replace, Survivors: survivors})
+}
+
+// broken are the mutants with names, and those of them that are harmless. The first ones
+// are what a channel must not do.
+func broken(all bool) (replace []mutant.Replacement, survivors map[string]string) {
+	replace = []mutant.Replacement{
+		mutant.Edit("duplicates are taken", "case number < next || known:\n\t\treturn false", "case number < next || known:\n\t\treturn true"),
+		mutant.Edit("duplicates out of order are taken", "case number < next || known:", "case number < next || known && false:"),
+		mutant.Edit("order is not kept", "case p.wrapped.inner.FIFO:\n\t\treturn false", "case false:\n\t\treturn false"),
+		mutant.Edit("frames do not name their sender's life", "return p.life", "return 0"),
+		mutant.Edit("frames do not name their sender's life", "q.theirs, q.closed = theirs, false", "q.theirs, q.closed = 0, false"),
+		mutant.Edit("frames do not name their sender's life", "if life > q.theirs {", "if false {"),
+		mutant.Edit("a frame to an old life is taken", "case f.To != p.mine(q):", "case f.To > p.mine(q):"),
+		mutant.Edit("a frame of an old life is taken", "return theirs < q.theirs || ", "return "),
+		mutant.Edit("what is dropped is acknowledged", "return false // it comes again", "q.window.seen = number; return false"),
+		mutant.Edit("nothing is sent again", "if q.window.Unacked() == 1 {\n\t\tout.SetTimer(q.timer(), p.after, 0)\n\t}", ""),
+		mutant.Edit("what was sent to a member not yet known is forgotten", "q.theirs = theirs\n\t\tp.repeat(q, out)", "p.shut(q, out); q.theirs, q.closed = theirs, false"),
+		mutant.Edit("a new life goes on with the old window", "p.shut(q, out)\n\tq.theirs, q.closed = theirs, false", "q.theirs, q.closed = theirs, false"),
+		mutant.Edit("a lapsed lease closes nothing", "p.shut(p.peer(ev.From), out)", ""),
+	}
+	if !all {
+		return replace, nil
+	}
+	return append(replace,
+		mutant.Edit("leases are not counted", "q.lease++", ""),
+		mutant.Edit("a lapsed lease leaves the window", "p.shut(p.peer(ev.From), out)", "p.peer(ev.From).closed = true"),
+		mutant.Edit("nothing is acknowledged", "if f.Number <= q.window.Received() {\n\t\t\tp.ack(q, out)\n\t\t}", ""),
+		mutant.Edit("duplicates are not acknowledged again", "if p.takes(q, f.Number) {", "if !p.takes(q, f.Number) { return }; {"),
+		mutant.Edit("it is sent again once only", "out.Resend(q.id, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})\n\t}\n\tout.SetTimer(q.timer(), p.after, 0)", "out.Resend(q.id, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})\n\t}"),
+		mutant.Edit("it is sent again with another number", "number++\n\t\tout.Resend", "number += 2\n\t\tout.Resend"),
+		mutant.Edit("a member met at last gets nothing", "p.repeat(q, out)\n\t\treturn\n", "return\n"),
+		mutant.Edit("a strange frame is not answered", "p.ack(q, out) // which says what this end is called", ""),
+		mutant.Edit("the timer goes on when all is acknowledged", "case after == 0:\n\t\tout.StopTimer(q.timer())", "case after == 0:"),
+		mutant.Edit("the window forgets what is not acknowledged", "q.window.Ack(number)", "q.window.Ack(q.window.most)"),
+		mutant.Edit("what the checker forgets is news", "case f.From > q.theirs:\n\t\treturn false", "case false:\n\t\treturn false"),
+		mutant.Edit("the checker forgets what has not arrived", "case f.To == p.mine(q) && !q.has(f.Number):\n\t\treturn false", "case false:\n\t\treturn false"),
+	), map[string]string{
+		"a member met at last gets nothing":        "the timer sends it a little later",
+		"the checker forgets what has not arrived": "its sender crashed or forgot, and could have done so after it arrived",
+	}
 }

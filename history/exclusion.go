@@ -36,20 +36,17 @@ type window struct {
 
 // until sets the end of the user's lease.
 func (w *window) until(user int, at int64) {
-	if s := w.of(user); s != nil {
-		s.until = at
-		w.due = min(w.due, at)
-	}
+	w.sections[w.of(user)].until = at
+	w.due = min(w.due, at)
 }
 
-// of returns the section that a user is in, nil if none.
-func (w *window) of(user int) *section {
-	for i := range w.sections {
-		if s := &w.sections[i]; s.user == user && s.to == open {
-			return s
-		}
+// of is the index of the section that a user is in.
+func (w *window) of(user int) int {
+	i := 0
+	for w.sections[i].user != user || w.sections[i].to != open {
+		i++
 	}
-	return nil
+	return i
 }
 
 // own is the largest token of the user's sections in the window.
@@ -85,16 +82,15 @@ func (m *Monitor) open(user int, at int64) {
 
 // close ends the section that the user is in.
 func (m *Monitor) close(user int, at int64) {
-	s := m.window.of(user)
-	s.to = at
+	i := m.window.of(user)
+	m.window.sections[i].to = at
 	m.window.inside--
 	m.ended(user, at)
-	if m.bounds.Slack > 0 {
-		m.window.due = min(m.window.due, at+m.bounds.Slack)
+	if m.bounds.Slack == 0 {
+		m.retire(i) // whoever comes now, be it at the same time, comes after it
 		return
 	}
-	// Whoever comes now, be it at the same time, comes after it.
-	m.retire(slices.IndexFunc(m.window.sections, func(s section) bool { return s.to != open }))
+	m.window.due = min(m.window.due, at+m.bounds.Slack)
 }
 
 // advance lets time pass: leases end, and sections of long ago are forgotten.
@@ -135,8 +131,8 @@ func (m *Monitor) advance(at int64) {
 // those that are left: one of them that lasts does so beyond every doubt.
 func (m *Monitor) retire(i int) {
 	s := m.window.sections[i]
-	m.window.sections = slices.Delete(m.window.sections, i, i+1)
 	m.maxEnded = max(m.maxEnded, s.token)
+	m.window.sections = slices.Delete(m.window.sections, i, i+1)
 	slack := m.bounds.Slack
 	if slack == 0 {
 		return // decided when the later one began

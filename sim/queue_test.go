@@ -99,6 +99,12 @@ func TestQueueParts(t *testing.T) {
 	if q.push(item{at: 101 * ms, key: 9}); q.wheel.len() != 1 {
 		t.Error("the wheel stands still when it is empty")
 	}
+	for i := range 1000 {
+		q.push(item{at: q.last, key: uint64(i)})
+	}
+	if len(q.wheel.front) > crowd {
+		t.Errorf("%d in front: each had to pass all before it", len(q.wheel.front))
+	}
 	q.reset(Constant(time.Millisecond), 10)
 	for i := range 1000 {
 		q.follow(item{at: int64(i), key: uint64(i)})

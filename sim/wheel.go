@@ -40,6 +40,9 @@ const (
 	mostMean  = slots / 16
 )
 
+// A crowd is as many items in front as a heap sorts faster.
+const crowd = 64
+
 // reset empties w for delays of the given mean between so many processes.
 func (w *wheel) reset(mean int64, processes int) {
 	if w.count > 0 {
@@ -51,19 +54,19 @@ func (w *wheel) reset(mean int64, processes int) {
 
 func (w *wheel) len() int { return len(w.front) + w.count }
 
-// put takes an item in, unless it is too far in the future. Nothing is due before
-// now.
+// put takes an item in, unless it is too far in the future, or due so soon that it
+// would have to find its place in a crowd. Nothing is due before now.
 func (w *wheel) put(x item, now int64) bool {
 	if w.len() == 0 {
 		w.turned = now >> w.shift
 	}
 	slot := x.at >> w.shift
 	switch {
+	case slot >= w.turned+slots, slot <= w.turned && len(w.front) >= crowd:
+		return false
 	case slot <= w.turned:
 		w.insert(x)
 		return true
-	case slot >= w.turned+slots:
-		return false
 	}
 	i := w.free
 	if i == 0 {
@@ -134,7 +137,7 @@ func (w *wheel) turn(slot int64) {
 	i := w.heads[k]
 	w.heads[k] = 0
 	w.full[k/64] &^= 1 << (k % 64)
-	const few = 16
+	const few = 16 // are inserted faster than sorted
 	for i != 0 {
 		l := &w.links[i]
 		if len(w.front) < few {

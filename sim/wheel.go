@@ -31,9 +31,9 @@ type link struct {
 	next uint32 // the one put in before, 0: none
 }
 
-// A mean delay is at least so many slots, and at most four times as many: about one
-// for each process, since so many messages are on their way at a time. The wheel
-// holds more than four means, and so nearly all delays that are drawn.
+// A mean delay is at least as many slots as there are processes, within these bounds,
+// and less than twice as many: about so many messages are on their way at a time. So
+// the wheel holds at least eight means, and nearly all delays that are drawn.
 const (
 	slots     = 2048
 	leastMean = 16

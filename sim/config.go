@@ -50,6 +50,7 @@ type Config struct {
 	CrashEvery     time.Duration   // a random client crashes, this often
 	PauseEvery     time.Duration   // a random process pauses, this often, for a uniform part of this time
 	PartitionEvery time.Duration   // a random half is cut off, this often, for a uniform part of this time
+	FaultsUntil    time.Duration   // no random fault begins after it; 0: they never end
 	Faults         []scenario.Step // at given times: amnesia, drain, crash, pause, partition
 
 	// Spaced, if not 0, puts a memory loss of AmnesiaEvery off until users have
@@ -160,6 +161,7 @@ func (c *Config) complete(i protocol.Info) error {
 		{"crash-every", c.CrashEvery},
 		{"pause-every", c.PauseEvery},
 		{"partition-every", c.PartitionEvery},
+		{"faults-until", c.FaultsUntil},
 		{"lease", c.Lease},
 		{"clock-offset", c.ClockOffset},
 	} {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -16,12 +17,13 @@ const (
 	ConstantShape
 	ExponentialShape
 	UniformShape
+	SkewedShape
 )
 
 // A Dist is a distribution of durations. The zero value stands for the default.
 type Dist struct {
 	Shape Shape
-	A, B  time.Duration // constant A; exponential of mean A; uniform in [A, B]
+	A, B  time.Duration // constant A; exponential of mean A; uniform in [A, B]; skewed in [A, B]
 }
 
 // Constant is always d.
@@ -33,14 +35,18 @@ func Exponential(mean time.Duration) Dist { return Dist{ExponentialShape, mean, 
 // Uniform lies in [lo, hi].
 func Uniform(lo, hi time.Duration) Dist { return Dist{UniformShape, lo, hi} }
 
+// Skewed lies in [lo, hi], each order of magnitude as often: of messages, nearly
+// any may overtake nearly any other.
+func Skewed(lo, hi time.Duration) Dist { return Dist{SkewedShape, lo, hi} }
+
 // longest bounds every duration of a run, far below where sums would overflow.
 const longest = 1000 * 24 * time.Hour
 
-// ParseDist reads constant:D, exponential:MEAN or uniform:LO,HI.
+// ParseDist reads constant:D, exponential:MEAN, uniform:LO,HI or skewed:LO,HI.
 func ParseDist(text string) (Dist, error) {
 	bad := func(why string) (Dist, error) {
 		return Dist{}, fmt.Errorf("sim: %q is not a distribution: %s; "+
-			"want constant:D, exponential:MEAN or uniform:LO,HI, such as constant:1ms", text, why)
+			"want constant:D, exponential:MEAN, uniform:LO,HI or skewed:LO,HI, such as constant:1ms", text, why)
 	}
 	shape, rest, _ := strings.Cut(text, ":")
 	args := strings.Split(rest, ",")
@@ -60,6 +66,8 @@ func ParseDist(text string) (Dist, error) {
 		d = Exponential(ds[0])
 	case shape == "uniform" && len(ds) == 2:
 		d = Uniform(ds[0], ds[1])
+	case shape == "skewed" && len(ds) == 2:
+		d = Skewed(ds[0], ds[1])
 	default:
 		return bad("unknown name or number of durations")
 	}
@@ -71,22 +79,27 @@ func ParseDist(text string) (Dist, error) {
 
 func (d Dist) check() error {
 	switch {
-	case d.Shape > UniformShape:
+	case d.Shape > SkewedShape:
 		return fmt.Errorf("unknown shape %d", d.Shape)
 	case d.A < 0 || d.B < 0:
 		return fmt.Errorf("%v is negative", min(d.A, d.B))
 	case d.A > longest || d.B > longest:
 		return fmt.Errorf("%v is longer than %v", max(d.A, d.B), longest)
-	case d.Shape == UniformShape && d.A > d.B:
+	case (d.Shape == UniformShape || d.Shape == SkewedShape) && d.A > d.B:
 		return fmt.Errorf("%v is after %v", d.A, d.B)
+	case d.Shape == SkewedShape && d.A == 0:
+		return fmt.Errorf("%v has no order of magnitude", d.A)
 	}
 	return nil
 }
 
 // Mean returns the mean.
 func (d Dist) Mean() time.Duration {
-	if d.Shape == UniformShape {
+	switch {
+	case d.Shape == UniformShape:
 		return (d.A + d.B) / 2
+	case d.Shape == SkewedShape && d.A < d.B:
+		return time.Duration(float64(d.B-d.A) / math.Log(float64(d.B)/float64(d.A)))
 	}
 	return d.A
 }
@@ -100,6 +113,8 @@ func (d Dist) String() string {
 		return fmt.Sprintf("exponential:%v", d.A)
 	case UniformShape:
 		return fmt.Sprintf("uniform:%v,%v", d.A, d.B)
+	case SkewedShape:
+		return fmt.Sprintf("skewed:%v,%v", d.A, d.B)
 	}
 	return "default"
 }
@@ -111,6 +126,8 @@ func (d Dist) draw(r *stream) int64 {
 		return int64(r.ExpFloat64() * float64(d.A))
 	case UniformShape:
 		return int64(d.A) + r.Int64N(int64(d.B-d.A)+1)
+	case SkewedShape:
+		return min(int64(d.B), int64(float64(d.A)*math.Pow(float64(d.B)/float64(d.A), r.Float64())))
 	}
 	return int64(d.A)
 }

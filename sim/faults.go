@@ -67,7 +67,7 @@ func (s *simulator[M]) calm() bool {
 }
 
 func (s *simulator[M]) every(d time.Duration, kind uint64) {
-	if d > 0 {
+	if end := int64(s.cfg.FaultsUntil); d > 0 && (end == 0 || s.now+int64(d) <= end) {
 		s.push(s.now+int64(d), kind, 0, 0)
 	}
 }

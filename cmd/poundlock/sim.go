@@ -55,7 +55,7 @@ func simCommand() *cobra.Command {
 Every process, or every client of a client-server algorithm, thinks, tries,
 holds and exits, again and again; first tries are spread evenly over one mean
 think time. Equal flags and seeds give equal runs. A DIST is constant:D,
-exponential:MEAN or uniform:LO,HI. With the default delay, milliseconds are hops.
+exponential:MEAN, uniform:LO,HI or skewed:LO,HI. With the default delay, milliseconds are hops.
 
 Exit status: 0 without violations, 1 with, 64 usage, 70 when a result cannot be
 written.`,
@@ -81,6 +81,7 @@ written.`,
 		"a random process pauses, this often, for a random part of this time")
 	s.DurationVar(&f.config.PartitionEvery, "partition-every", 0,
 		"a random half is cut off, this often, for a random part of this time")
+	s.DurationVar(&f.config.FaultsUntil, "faults-until", 0, "no random fault begins after it; 0: they never end")
 	s.StringVar(&f.scenario, "scenario", "", "`file` of faults at times, such as: at 30ms pause c1 for 10ms")
 	s.DurationVar(&f.config.Lease, "lease", sim.DefaultLease, "how long servers keep the locks of a silent client")
 	s.DurationVar(&f.config.ClockOffset, "clock-offset", 0, "clocks are off by a random part of this, either way")

@@ -385,6 +385,9 @@ type Option struct {
 	InCheck func(c Config) int64
 	// Range is what the option may be, nil: at least 0.
 	Range func(c Config) (least, most int64)
+	// Sound is the range in which the algorithm keeps its promises, nil: only the
+	// default does for certain. A hunt draws from it.
+	Sound func(c Config) (least, most int64)
 	Doc   string // with the unit
 }
 

@@ -80,12 +80,14 @@ var (
 		Name:    "check",
 		Default: func(protocol.Config) int64 { return 1e9 },
 		InCheck: func(protocol.Config) int64 { return 0 },
+		Sound:   between(1e6, 10e9),
 		Doc:     "ns between two CHECKs of a server to the client that it supports; 0: none (default 1s; 0 in check)",
 	}
 	epsOption = protocol.Option{
 		Name:    "eps",
 		Default: func(protocol.Config) int64 { return 50e6 },
-		Range:   func(protocol.Config) (least, most int64) { return 0, 3600e9 },
+		Range:   between(0, 3600e9),
+		Sound:   between(1e6, 1e9),
 		Doc:     "ns: no clock is further from real time (default 50ms)",
 	}
 	options = []protocol.Option{
@@ -94,12 +96,14 @@ var (
 		{
 			Name:    "delay",
 			Default: func(protocol.Config) int64 { return 1e6 },
+			Sound:   between(0.1e6, 100e6),
 			Doc:     "ns, T: the message delay that back-off and safety timer are multiples of (default 1ms)",
 		},
 		{
 			Name:    "fence",
 			Default: func(protocol.Config) int64 { return FenceOff },
-			Range:   func(protocol.Config) (least, most int64) { return FenceOff, FencePiggyback },
+			Range:   between(FenceOff, FencePiggyback),
+			Sound:   between(FenceOff, FenceOn),
 			Doc:     "fencing tokens: 0 off, 1 on, 2 on without a floor after restarts, 3 piggybacked only",
 		},
 		epsOption,
@@ -117,11 +121,15 @@ var (
 		{
 			Name:    "refresh",
 			Default: func(protocol.Config) int64 { return 1 },
-			Range:   func(protocol.Config) (least, most int64) { return 0, 1 },
+			Range:   between(0, 1),
 			Doc:     "1: a holder rebuilds the supports that restarts cost it; 0: it does not, for the evidence (default 1)",
 		},
 	}
 )
+
+func between(least, most int64) func(protocol.Config) (int64, int64) {
+	return func(protocol.Config) (int64, int64) { return least, most }
+}
 
 func tenEps(c protocol.Config) int64 {
 	return 10 * protocol.Info{Options: []protocol.Option{epsOption}}.Option(c, epsOption.Name)
@@ -154,6 +162,7 @@ var literalInfo = protocol.Info{
 	Tolerates: protocol.ClientCrash | protocol.Amnesia,
 	Messages:  messages,
 	Options:   []protocol.Option{quorumOption, checkOption},
+	Quorum:    "quorum",
 	Claims:    claims(0, 0)[:2], // under contention it floods: see the package documentation
 }
 

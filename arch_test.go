@@ -38,8 +38,9 @@ var arrows = map[string][]string{
 	"internal/compact":  {},
 	"internal/measure":  {},
 	"lab":               {"catalog", "history"},
-	"catalog":           {"algo", "algo/sigma", "causal", "link", "consensus", "memory", "sim", "check", "node"},
-	"algotest":          {"algotest", "causal", "sim", "check", "history", "scenario"},
+	"catalog":           {"algo", "algo/sigma", "causal", "link", "consensus", "memory", "sim", "check", "hunt", "node"},
+	"algotest":          {"algotest", "causal", "sim", "check", "hunt", "history", "scenario"},
+	"hunt":              {"sim", "check", "history", "scenario"},
 	"sim":               {"history", "scenario"},
 	"check":             {"check", "history", "scenario"},
 	"causal":            {"scenario"},
@@ -63,7 +64,7 @@ var arrows = map[string][]string{
 // noModules are the parts that import nothing but this module and the standard
 // library.
 var noModules = []string{
-	"fence", "memlock", "algotest", "sim", "check", "diagram", "history", "scenario", "causal", "link", "detector",
+	"fence", "memlock", "algotest", "sim", "check", "hunt", "diagram", "history", "scenario", "causal", "link", "detector",
 	"consensus", "memory", "algo", "algo/sigma", "quorum", "protocol",
 }
 

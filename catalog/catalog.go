@@ -10,6 +10,7 @@ import (
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
@@ -26,6 +27,8 @@ type Entry interface {
 	Check(c check.Config) (check.Verdict, error)
 	// Walk begins one run within a model of the checker.
 	Walk(c check.Config) (*check.Walk, error)
+	// Hunt looks for violations at random.
+	Hunt(c hunt.Config) (hunt.Result, error)
 	// Host makes the algorithm's processes for a node.
 	Host() node.Host
 	// Link returns the same algorithm behind package link, which makes channels
@@ -64,6 +67,8 @@ func (e entry[M]) Walk(c check.Config) (*check.Walk, error) {
 func (e entry[M]) orders(c check.Config) bool {
 	return e.algorithm.Ordered && slices.Contains(c.Properties, "all") || slices.Contains(c.Properties, causal.Order)
 }
+
+func (e entry[M]) Hunt(c hunt.Config) (hunt.Result, error) { return hunt.Run(e.algorithm, c) }
 
 func (e entry[M]) Host() node.Host { return node.HostOf(e.algorithm) }
 

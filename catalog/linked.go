@@ -3,6 +3,7 @@ package catalog
 import (
 	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/link"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -41,6 +42,8 @@ func (l linked[M]) Walk(c check.Config) (*check.Walk, error) {
 	}
 	return check.NewWalk(l.wrapped, c)
 }
+
+func (l linked[M]) Hunt(c hunt.Config) (hunt.Result, error) { return hunt.Run(l.wrapped, c) }
 
 // Host is that of the algorithm alone: a node has sessions, which are its links.
 func (l linked[M]) Host() node.Host { return l.entry.Host() }

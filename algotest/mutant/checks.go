@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
 )
@@ -57,6 +58,21 @@ func Simulate[M any](a protocol.Algorithm[M], c sim.Config) Check {
 			return "", err
 		}
 		return "simulated, " + r.Violations[0], nil
+	}
+}
+
+// Hunt hunts in a. Any violation is a fault, as long as it is after minimising.
+func Hunt[M any](a protocol.Algorithm[M], c hunt.Config) Check {
+	return func() (string, error) {
+		r, err := hunt.Run(a, c)
+		if err != nil || len(r.Violations) == 0 {
+			return "", err
+		}
+		v := r.Violations[0]
+		if v.Timed {
+			return fmt.Sprintf("hunted %s, in time, run %d", v.Property, v.Run), nil
+		}
+		return fmt.Sprintf("hunted %s, %d steps, run %d", v.Property, len(v.Trace), v.Run), nil
 	}
 }
 

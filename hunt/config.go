@@ -1,0 +1,115 @@
+package hunt
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// ErrConfig is wrapped by every error that says that a Config makes no sense for
+// the algorithm.
+var ErrConfig = errors.New("hunt: bad configuration")
+
+// What a hunt can be asked for: members are sets of 64 bits in a model, as in
+// package check.
+const (
+	maxMembers = 64
+	maxClients = 1 << 10
+)
+
+// A Config is a hunt. It needs an end: Runs, For or Done.
+type Config struct {
+	// Config holds the number of members, 0 if each run is to draw it, and options:
+	// those that are not given are drawn within protocol.Option.Sound.
+	protocol.Config
+	Clients int  // of a client-server algorithm; 0: each run draws it
+	FIFO    bool // channels keep their order; always so where Info.FIFO
+
+	Seed    uint64
+	First   int64         // number of the first run
+	Runs    int64         // how many; 0: no bound
+	For     time.Duration // no run begins after it; 0: no bound
+	Workers int           // runs at a time; 0: one. The result does not depend on it
+
+	// Beyond is by how many members runs may exceed the budget of the model: see
+	// Budget. With Break, it is the most; the least one that violates is sought.
+	Beyond int
+	Break  bool
+
+	without kinds // never drawn, for tests
+
+	Progress func(Progress)  // called about four times a second; nil: never
+	Done     <-chan struct{} // ends the hunt when it is closed
+}
+
+// Progress is how far a hunt has come.
+type Progress struct {
+	Totals
+	Beyond    int
+	Reducing  bool // a violation was found, and is being minimised
+	Elapsed   time.Duration
+	Remaining time.Duration // with Config.For
+}
+
+// Totals count what was run.
+type Totals struct {
+	Runs    int64 `json:"runs"`
+	Entries int64 `json:"entries"` // critical sections
+	Events  int64 `json:"events"`  // steps of processes
+}
+
+func (t *Totals) add(u Totals) {
+	t.Runs += u.Runs
+	t.Entries += u.Entries
+	t.Events += u.Events
+}
+
+// complete checks c against the algorithm.
+func (c *Config) complete(i protocol.Info) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s: "+format, append([]any{ErrConfig, i.Name}, args...)...)
+	}
+	switch {
+	case c.N < 0 || c.N > maxMembers:
+		return bad("%d members: want 1 to %d, or 0 to draw it", c.N, maxMembers)
+	case i.Users == protocol.Members && c.Clients != 0:
+		return bad("%d clients: it has none, its users are its members", c.Clients)
+	case c.Clients < 0 || c.Clients > maxClients:
+		return bad("%d clients: want 1 to %d, or 0 to draw it", c.Clients, maxClients)
+	case c.Runs < 0 || c.First < 0:
+		return bad("runs %d from %d: want no negative number", c.Runs, c.First)
+	case c.For < 0:
+		return bad("for %v: want a positive duration", c.For)
+	case c.Runs == 0 && c.For == 0 && c.Done == nil:
+		return bad("a hunt without end: want a number of runs, or a time")
+	case c.Workers < 0:
+		return bad("%d workers: want at least 1", c.Workers)
+	case c.Beyond < 0:
+		return bad("%d members beyond the budget: want at least 0", c.Beyond)
+	}
+	if c.Beyond > 0 || c.Break {
+		if i.Tolerates&protocol.Amnesia == 0 || i.Quorum == "" {
+			return bad("its model has no budget of memory losses to go beyond")
+		}
+		if c.N > 0 && c.Beyond > c.N-Budget(i, c.Config) {
+			return bad("%d members beyond a budget of %d: there are only %d", c.Beyond, Budget(i, c.Config), c.N)
+		}
+	}
+	if c.Break && c.Beyond == 0 {
+		c.Beyond = c.N - Budget(i, c.Config)
+		if c.N == 0 {
+			c.Beyond = 3
+		}
+	}
+	system := c.Config
+	system.N = max(1, c.N)
+	if c.N > 0 || len(c.Options) > 0 {
+		if err := i.CheckOptions(system); err != nil && c.N > 0 {
+			return bad("%w", err)
+		}
+	}
+	c.Workers = max(1, c.Workers)
+	return nil
+}

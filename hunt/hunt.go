@@ -1,0 +1,190 @@
+package hunt
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A Result is what a hunt found. But for Seconds, RunsPerS and how many runs fit
+// into Config.For, it depends on the algorithm and the Config only.
+type Result struct {
+	Algorithm string `json:"algorithm"`
+	Variant   string `json:"variant,omitempty"`
+	Seed      uint64 `json:"seed"`
+	First     int64  `json:"first"` // number of the first run
+	Totals
+	Violations []Violation `json:"violations"` // at most one: a hunt ends with it
+	Beyond     int         `json:"beyond"`     // members by which the last runs exceeded the budget
+	Seconds    float64     `json:"seconds"`
+	RunsPerS   float64     `json:"runs_per_s"`
+}
+
+// Run hunts. An error wraps ErrConfig.
+func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
+	if err := c.complete(a.Info); err != nil {
+		return Result{}, err
+	}
+	h := &hunter[M]{alg: a, cfg: c, began: time.Now()}
+	h.result = Result{
+		Algorithm: a.Name, Variant: a.Variant, Seed: c.Seed, First: c.First, Violations: []Violation{}, Beyond: c.Beyond,
+	}
+	err := h.levels()
+	r := &h.result
+	r.Seconds = time.Since(h.began).Seconds()
+	r.RunsPerS = float64(r.Runs) / max(r.Seconds, 1e-9)
+	return *r, err
+}
+
+type hunter[M any] struct {
+	alg      protocol.Algorithm[M]
+	cfg      Config
+	began    time.Time
+	reported time.Time
+	result   Result
+}
+
+// levels hunts at one excess over the budget, or with Break at each one from 1 on
+// until there is a violation; each but the last has half of what is left.
+func (h *hunter[M]) levels() error {
+	c := &h.cfg
+	first := c.Beyond
+	if c.Break {
+		first = 1
+	}
+	for beyond := first; beyond <= c.Beyond; beyond++ {
+		share := 2
+		if beyond == c.Beyond {
+			share = 1
+		}
+		runs, end := int64(math.MaxInt64), time.Time{}
+		if c.Runs > 0 {
+			runs = max(1, (c.Runs-h.result.Runs)/int64(share))
+		}
+		if c.For > 0 {
+			end = time.Now().Add((c.For - time.Since(h.began)) / time.Duration(share))
+		}
+		h.result.Beyond = beyond
+		found, err := h.level(beyond, runs, end)
+		if err != nil {
+			return err
+		}
+		if found != nil {
+			return h.minimise(beyond, found)
+		}
+		if h.over(time.Time{}) {
+			break
+		}
+	}
+	return nil
+}
+
+// over reports whether the hunt is to end now.
+func (h *hunter[M]) over(end time.Time) bool {
+	select {
+	case <-h.cfg.Done:
+		return true
+	default:
+		return !end.IsZero() && !time.Now().Before(end)
+	}
+}
+
+// An outcome is what one run showed.
+type outcome struct {
+	run int64
+	Totals
+	found *problem
+	err   error
+}
+
+// ahead is how many runs may begin before an earlier one has ended.
+const ahead = 1 << 12
+
+// level makes runs until one of them violates a property, and returns that one.
+// Outcomes count in the order of their numbers, so that it is the first one, and
+// the totals are the same, whatever the number of workers.
+func (h *hunter[M]) level(beyond int, runs int64, end time.Time) (*outcome, error) {
+	var (
+		next    atomic.Int64
+		stop    atomic.Bool
+		workers sync.WaitGroup
+		results = make(chan outcome, h.cfg.Workers)
+		tokens  = make(chan struct{}, ahead)
+	)
+	for range h.cfg.Workers {
+		workers.Go(func() {
+			for !stop.Load() && !h.over(end) {
+				tokens <- struct{}{}
+				k := next.Add(1) - 1
+				if k >= runs {
+					<-tokens
+					return
+				}
+				results <- h.one(h.cfg.First+k, beyond)
+			}
+		})
+	}
+	go func() { workers.Wait(); close(results) }()
+
+	waiting, due := map[int64]outcome{}, h.cfg.First
+	var first *outcome
+	for o := range results {
+		waiting[o.run] = o
+		for first == nil {
+			o, ready := waiting[due]
+			if !ready {
+				break
+			}
+			delete(waiting, due)
+			due++
+			<-tokens
+			h.result.add(o.Totals)
+			if o.found != nil || o.err != nil {
+				first = &o
+				stop.Store(true)
+			}
+		}
+		if first != nil {
+			// Nobody waits for the runs that are still under way.
+			for len(tokens) > 0 {
+				<-tokens
+			}
+		}
+		h.report(beyond, end, false)
+	}
+	if first != nil && first.err != nil {
+		return nil, first.err
+	}
+	return first, nil
+}
+
+func (h *hunter[M]) report(beyond int, end time.Time, reducing bool) {
+	if h.cfg.Progress == nil || !reducing && time.Since(h.reported) < 250*time.Millisecond {
+		return
+	}
+	h.reported = time.Now()
+	p := Progress{Totals: h.result.Totals, Beyond: beyond, Reducing: reducing, Elapsed: time.Since(h.began)}
+	if h.cfg.For > 0 {
+		p.Remaining = max(0, h.cfg.For-p.Elapsed)
+	}
+	h.cfg.Progress(p)
+}
+
+// one makes one run.
+func (h *hunter[M]) one(run int64, beyond int) outcome {
+	p := h.cfg.draw(h.alg.Info, h.alg.Unsettled != nil, run, beyond)
+	o := outcome{run: run}
+	if p.timed {
+		r, found, err := simulate(h.alg, &p)
+		o.Totals = Totals{1, int64(r.Entries), r.Events}
+		o.found, o.err = found, err
+		return o
+	}
+	w := newWalker(newModel(h.alg, p.system), &p)
+	w.walk()
+	o.Totals, o.found = Totals{1, int64(w.entries), int64(len(w.run))}, w.found
+	return o
+}

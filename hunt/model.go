@@ -1,0 +1,586 @@
+package hunt
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+// A system is what runs: the sizes and what all processes share.
+type system struct {
+	protocol.Config
+	clients int
+	fifo    bool
+	down    []protocol.ID // members that are never up
+
+	budget int  // members that may be unsettled at a time, or forget in an epoch
+	spaced bool // a lease that lapses needs room in the budget too
+}
+
+// A choice is one atomic step: a line of a scenario, in a form that keeps its
+// meaning when other steps are left out. A message is named by the choice that
+// sent it.
+type choice struct {
+	id    int32 // of this choice: its place in the run that it was recorded in
+	verb  scenario.Verb
+	a, b  int32 // processes, in the order of scenario.Step.Procs
+	timer uint32
+	kind  int32 // deliver: the kind of the message
+	sent  int32 // deliver: the choice that sent it, -1: the start
+}
+
+// actor is the process that takes the step.
+func (c choice) actor() int {
+	if c.verb == scenario.Deliver {
+		return int(c.b)
+	}
+	return int(c.a)
+}
+
+// A problem is a violated property.
+type problem struct{ property, reason string }
+
+// A model is one system, stepped by the rules of package check: no time, clocks
+// that show 0, and whatever is possible may be next. Unlike the checker it keeps
+// one state only, as processes and not as bytes, and takes a step in less than a
+// microsecond.
+type model[M any] struct {
+	alg     protocol.Algorithm[M]
+	sys     system
+	total   int
+	leases  bool
+	procs   []process[M]
+	users   history.Users
+	flight  []message[M] // in the order in which they were sent
+	out     protocol.Out[M]
+	now     int32 // the choice being taken
+	entries int
+	found   *problem
+
+	stepping bool // inside the algorithm: a panic is its
+	view     protocol.View[M]
+	bare     []protocol.Process[M] // scratch of unsettled
+}
+
+type process[M any] struct {
+	process   protocol.Process[M] // nil: absent
+	life      uint64
+	timers    []uint32
+	lapsed    uint64   // of a client: members at which its lease lapsed
+	ended     uint64   // of these, the members that have suspected the client since
+	known     []uint64 // of a client with leases: the incarnations that it knows
+	lost      []bool   // of a user: members that lost their memory during its epoch
+	suspected uint64   // of a crashed user: members that need not be told again
+}
+
+type message[M any] struct {
+	msg            M
+	from, to, kind int32
+	sent           int32
+	copies         int32 // of equal idempotent messages
+}
+
+func newModel[M any](a protocol.Algorithm[M], s system) *model[M] {
+	m := &model[M]{alg: a, sys: s, total: s.N + s.clients, leases: a.Detector == protocol.LeaseDetector}
+	m.procs = make([]process[M], m.total)
+	m.users = make(history.Users, m.total)
+	m.bare = make([]protocol.Process[M], m.total)
+	m.reset()
+	return m
+}
+
+// isUser reports whether process i is one that tries.
+func (m *model[M]) isUser(i int) bool { return m.alg.Users == protocol.Members || i >= m.sys.N }
+
+// reset begins a run: every process had its Start, and every client with leases
+// heard of every member.
+func (m *model[M]) reset() {
+	defer m.caught()
+	m.flight, m.entries, m.found, m.now = m.flight[:0], 0, nil, -1
+	clear(m.users)
+	for i := range m.procs {
+		p := &m.procs[i]
+		*p = process[M]{timers: p.timers[:0], known: p.known, lost: p.lost}
+		if slices.Contains(m.sys.down, protocol.ID(i)) {
+			continue
+		}
+		m.stepping = true
+		p.process = m.alg.New(protocol.ID(i), m.sys.Config)
+		m.stepping = false
+		if m.isUser(i) {
+			p.lost = fresh(p.lost, m.sys.N)
+		}
+		if m.leases {
+			p.life = 1
+			if i >= m.sys.N {
+				p.known = fresh(p.known, m.sys.N)
+			}
+		}
+	}
+	for i := range m.procs {
+		if m.procs[i].process != nil {
+			m.input(i, protocol.Input{Kind: protocol.Start, Arg: m.procs[i].life})
+		}
+	}
+	for i := m.sys.N; m.leases && i < m.total; i++ {
+		for j := range m.sys.N {
+			if m.procs[j].process != nil {
+				m.procs[i].known[j] = 1
+				m.input(i, protocol.Input{Kind: protocol.Restore, From: protocol.ID(j), Arg: 1})
+			}
+		}
+	}
+}
+
+// fresh returns n zeros, in the memory of s where that is enough.
+func fresh[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+// caught turns a panic of a process, which its model makes impossible, into a
+// problem. Any other panic stays one.
+func (m *model[M]) caught() {
+	if m.stepping {
+		m.stepping = false
+		m.report(check.Model, fmt.Sprint("model: panic: ", recover()))
+	}
+}
+
+func (m *model[M]) report(property, reason string) {
+	if m.found == nil {
+		m.found = &problem{property, reason}
+	}
+}
+
+// do takes choice c and reports whether it was possible; else nothing has changed.
+// A deliver whose own message is not there takes the oldest one of its kind on its
+// channel, so that less depends on what was left out; c then names that one.
+func (m *model[M]) do(c *choice) (possible bool) {
+	defer m.caught()
+	a, b := int(c.a), int(c.b)
+	if a >= m.total || b >= m.total {
+		return false
+	}
+	possible, m.now = true, c.id // also of a step that panics
+	if c.verb == scenario.Suspect {
+		return m.suspect(c)
+	}
+	switch c.verb { // whose sender may be gone
+	case scenario.Deliver:
+		return m.deliver(c)
+	case scenario.Lose, scenario.Duplicate:
+		return m.fail(c)
+	}
+	p := &m.procs[a]
+	if p.process == nil {
+		return false
+	}
+	switch c.verb {
+	case scenario.Try:
+		if possible = m.isUser(a) && m.users[a] == protocol.InRem; possible {
+			m.input(a, protocol.Input{Kind: protocol.Try})
+		}
+	case scenario.Cancel:
+		if possible = m.users[a] == protocol.InTry; possible {
+			m.input(a, protocol.Input{Kind: protocol.Cancel})
+		}
+	case scenario.Exit:
+		if possible = m.users[a] == protocol.InCrit || m.users[a] == protocol.InLost; possible {
+			m.input(a, protocol.Input{Kind: protocol.Exit})
+		}
+	case scenario.Timeout:
+		k := slices.Index(p.timers, c.timer)
+		if possible = k >= 0; possible {
+			p.timers = slices.Delete(p.timers, k, k+1)
+			m.input(a, protocol.Input{Kind: protocol.Timeout, Timer: c.timer})
+		}
+	case scenario.Drain:
+		if possible = a < m.sys.N; possible {
+			m.input(a, protocol.Input{Kind: protocol.Drain})
+		}
+	case scenario.Lapse:
+		if possible = m.canLapse(a, b) && (!m.sys.spaced || m.room(-1)); possible {
+			m.lapse(a, b)
+		}
+	case scenario.Restore:
+		if possible = m.canRestore(a, b); possible {
+			m.restore(a, b)
+		}
+	case scenario.Amnesia:
+		if possible = a < m.sys.N && m.room(a); possible {
+			m.amnesia(a)
+		}
+	case scenario.Crash:
+		if possible = m.isUser(a); possible {
+			m.crash(a)
+		}
+	default:
+		return false
+	}
+	return possible
+}
+
+// input gives an event without message to a process.
+func (m *model[M]) input(i int, in protocol.Input) {
+	var none M
+	m.step(i, in, none)
+}
+
+func (m *model[M]) step(i int, in protocol.Input, msg M) {
+	id, before := protocol.ID(i), m.users[i]
+	if err := m.users.Input(id, in); err != nil {
+		m.report(check.Model, err.Error())
+		return
+	}
+	p := &m.procs[i]
+	m.out.Reset()
+	m.stepping = true
+	p.process.Step(protocol.Event[M]{Input: in, Msg: msg}, &m.out)
+	m.stepping = false
+	for k := range m.out.Effects {
+		e := &m.out.Effects[k]
+		switch e.Do {
+		case protocol.Send:
+			if e.To == id || e.To >= protocol.ID(m.total) {
+				m.report(check.Model, fmt.Sprintf("model: process %d sends %s to process %d", i, m.alg.Text(e.Msg), e.To))
+				return
+			}
+			m.send(i, int(e.To), e.Msg)
+		case protocol.Broadcast:
+			for j := range m.sys.N {
+				if j != i {
+					m.send(i, j, e.Msg)
+				}
+			}
+		case protocol.Crit, protocol.Rem, protocol.Ejected:
+			if err := m.users.Act(id, e.Act); err != nil {
+				m.report(check.WellFormed, err.Error())
+			}
+		case protocol.SetTimer:
+			if !slices.Contains(p.timers, e.Timer) {
+				p.timers = append(p.timers, e.Timer)
+			}
+		case protocol.StopTimer:
+			p.timers = slices.DeleteFunc(p.timers, func(t uint32) bool { return t == e.Timer })
+		case protocol.Owner:
+		default:
+			m.report(check.Model, fmt.Sprintf("model: effect %d is none", e.Do))
+		}
+	}
+	switch now := m.users[i]; {
+	case now == protocol.InRem:
+		clear(p.lost)
+	case now == protocol.InCrit && before != protocol.InCrit:
+		m.entries++
+		m.exclusion()
+	}
+}
+
+// exclusion reports two users inside.
+func (m *model[M]) exclusion() {
+	if m.users.Exclusion() == nil {
+		return
+	}
+	names, who := m.names(), ""
+	for i, s := range m.users {
+		if s == protocol.InCrit && who != "" {
+			who += " and "
+		}
+		if s == protocol.InCrit {
+			who += names.Of(protocol.ID(i))
+		}
+	}
+	m.report(check.Exclusion, "exclusion: "+who+" are inside")
+}
+
+func (m *model[M]) names() scenario.Names {
+	return scenario.Names{Members: m.sys.N, Clients: m.alg.Users == protocol.Clients}
+}
+
+func (m *model[M]) text(msg M) string { return m.names().Text(m.alg.Text(msg)) }
+
+// send puts a message in flight, unless its receiver is absent or the lease
+// between the two has lapsed.
+func (m *model[M]) send(from, to int, msg M) {
+	// At the start somebody may not have begun yet.
+	absent := m.procs[to].process == nil && (m.now >= 0 || slices.Contains(m.sys.down, protocol.ID(to)))
+	if absent || m.apart(from, to) || m.apart(to, from) {
+		return
+	}
+	f := message[M]{msg, int32(from), int32(to), int32(m.alg.KindOf(msg)), m.now, 1}
+	if m.alg.Idempotent != nil && m.alg.Idempotent(msg) {
+		if g := m.equal(&f); g != nil {
+			g.copies++
+			return
+		}
+	}
+	m.flight = append(m.flight, f)
+}
+
+// pending is how many messages are in flight.
+func (m *model[M]) pending() (k int) {
+	for i := range m.flight {
+		k += int(m.flight[i].copies)
+	}
+	return k
+}
+
+// equal returns the message in flight that equals f, or nil: where channels are FIFO
+// only if it is the last one of its channel.
+func (m *model[M]) equal(f *message[M]) *message[M] {
+	for k := len(m.flight) - 1; k >= 0; k-- {
+		g := &m.flight[k]
+		if g.from != f.from || g.to != f.to {
+			continue
+		}
+		if g.kind == f.kind && bytes.Equal(m.alg.Append(nil, g.msg), m.alg.Append(nil, f.msg)) {
+			return g
+		}
+		if m.sys.fifo {
+			return nil
+		}
+	}
+	return nil
+}
+
+// apart reports whether u is a client whose lease at member j has lapsed.
+func (m *model[M]) apart(u, j int) bool {
+	return u >= m.sys.N && j < m.sys.N && m.procs[u].lapsed&(1<<j) != 0
+}
+
+// drop takes the messages from one process to another out of flight.
+func (m *model[M]) drop(from, to int) {
+	m.flight = slices.DeleteFunc(m.flight, func(f message[M]) bool { return int(f.from) == from && int(f.to) == to })
+}
+
+func (m *model[M]) deliver(c *choice) bool {
+	k := m.find(c)
+	if k < 0 || m.procs[c.b].process == nil {
+		return false
+	}
+	m.receive(k, c)
+	return true
+}
+
+// receive delivers message k of those in flight, as choice c, which names it then.
+func (m *model[M]) receive(k int, c *choice) {
+	f := m.flight[k]
+	if m.now = c.id; f.copies > 1 {
+		m.flight[k].copies--
+	} else {
+		m.flight = slices.Delete(m.flight, k, k+1)
+	}
+	*c = choice{id: c.id, verb: scenario.Deliver, a: f.from, b: f.to, kind: f.kind, sent: f.sent}
+	if m.procs[f.from].process == nil && int(f.to) < m.sys.N {
+		m.procs[f.from].suspected &^= 1 << f.to
+	}
+	m.step(int(f.to), protocol.Input{Kind: protocol.Receive, From: protocol.ID(f.from)}, f.msg)
+}
+
+// fail loses a message, or puts one more copy of it in flight.
+func (m *model[M]) fail(c *choice) bool {
+	k := m.find(c)
+	if k < 0 {
+		return false
+	}
+	f := m.flight[k]
+	c.kind, c.sent = f.kind, f.sent
+	switch {
+	case c.verb == scenario.Lose:
+		m.flight = slices.Delete(m.flight, k, k+1)
+	case m.alg.Idempotent != nil && m.alg.Idempotent(f.msg):
+		return false // it may arrive again as it is
+	default:
+		m.flight = slices.Insert(m.flight, k, f)
+	}
+	return true
+}
+
+// find returns the message in flight that c delivers, or -1.
+func (m *model[M]) find(c *choice) int {
+	oldest := -1
+	for k := range m.flight {
+		f := &m.flight[k]
+		switch {
+		case f.from != c.a || f.to != c.b:
+		case m.sys.fifo && f.kind != c.kind:
+			return -1
+		case m.sys.fifo, f.kind == c.kind && f.sent == c.sent:
+			return k
+		case f.kind == c.kind && oldest < 0:
+			oldest = k
+		}
+	}
+	return oldest
+}
+
+// first reports whether message k of those in flight may arrive next.
+func (m *model[M]) first(k int) bool {
+	if !m.sys.fifo {
+		return true
+	}
+	f := &m.flight[k]
+	return !slices.ContainsFunc(m.flight[:k], func(g message[M]) bool { return g.from == f.from && g.to == f.to })
+}
+
+// suspect: member a suspects user b, which has crashed, or knows that its lease
+// here lapsed; then what it sent before and has not arrived is lost.
+func (m *model[M]) suspect(c *choice) bool {
+	a, b := int(c.a), int(c.b)
+	if !m.canSuspect(a, b) {
+		return false
+	}
+	if m.procs[b].process == nil {
+		m.procs[b].suspected |= 1 << a
+	} else {
+		m.drop(b, a)
+		m.procs[b].ended |= 1 << a
+	}
+	m.input(a, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(b)})
+	return true
+}
+
+func (m *model[M]) canSuspect(a, b int) bool {
+	if m.alg.Detector == protocol.NoDetector || a >= m.sys.N || a == b || !m.isUser(b) || m.procs[a].process == nil {
+		return false
+	}
+	u := &m.procs[b]
+	return u.process == nil || u.lapsed&(1<<a) != 0 && u.ended&(1<<a) == 0
+}
+
+func (m *model[M]) canLapse(u, j int) bool {
+	return m.leases && u >= m.sys.N && j < m.sys.N && m.procs[j].process != nil && m.procs[u].lapsed&(1<<j) == 0
+}
+
+func (m *model[M]) lapse(u, j int) {
+	m.drop(j, u)
+	m.procs[u].lapsed |= 1 << j
+	m.input(u, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(j)})
+}
+
+func (m *model[M]) canRestore(u, j int) bool {
+	if !m.leases || u < m.sys.N || j >= m.sys.N || m.procs[j].process == nil || m.procs[u].process == nil {
+		return false
+	}
+	return m.procs[u].known[j] != m.procs[j].life || m.procs[u].ended&(1<<j) != 0
+}
+
+func (m *model[M]) restore(u, j int) {
+	p, life := &m.procs[u], m.procs[j].life
+	p.lapsed &^= 1 << j
+	p.ended &^= 1 << j
+	p.known[j] = life
+	m.input(u, protocol.Input{Kind: protocol.Restore, From: protocol.ID(j), Arg: life})
+}
+
+func (m *model[M]) amnesia(j int) {
+	for u := range m.procs {
+		p := &m.procs[u]
+		if u != j && p.process != nil && m.isUser(u) && (m.users[u] == protocol.InTry || m.users[u] == protocol.InCrit) {
+			p.lost[j] = true
+		}
+		p.suspected &^= 1 << j
+	}
+	p := &m.procs[j]
+	p.timers = p.timers[:0]
+	clear(p.lost)
+	m.users[j] = protocol.InRem
+	if m.leases {
+		p.life++
+	}
+	m.stepping = true
+	p.process = m.alg.New(protocol.ID(j), m.sys.Config)
+	m.stepping = false
+	m.input(j, protocol.Input{Kind: protocol.Start, Arg: p.life})
+}
+
+func (m *model[M]) crash(u int) {
+	p := &m.procs[u]
+	*p = process[M]{timers: p.timers[:0], known: p.known, lost: p.lost}
+	m.users.Crash(protocol.ID(u))
+	m.flight = slices.DeleteFunc(m.flight, func(f message[M]) bool { return int(f.to) == u })
+}
+
+// unsettled is Algorithm.Unsettled now, which the algorithm must have.
+func (m *model[M]) unsettled() int {
+	for i := range m.procs {
+		m.bare[i] = m.procs[i].process
+	}
+	return m.alg.Unsettled(m.bare)
+}
+
+// room reports whether the budget allows that member j forgets, or with j < 0 that
+// a lease lapses.
+func (m *model[M]) room(j int) bool {
+	if m.alg.Unsettled != nil {
+		return m.unsettled() < m.sys.budget
+	}
+	for u := range m.procs {
+		if m.users[u] != protocol.InTry && m.users[u] != protocol.InCrit {
+			continue
+		}
+		k := 0
+		for i, lost := range m.procs[u].lost {
+			if lost || i == j {
+				k++
+			}
+		}
+		if k > m.sys.budget {
+			return false
+		}
+	}
+	return j >= 0 && m.sys.budget > 0
+}
+
+// judge reports the first invariant that does not hold; name "" means any.
+func (m *model[M]) judge(name string) {
+	if m.found != nil {
+		return
+	}
+	m.look()
+	for _, i := range m.alg.Invariants {
+		if name != "" && i.Name != name {
+			continue
+		}
+		if err := i.Err(&m.view); err != nil {
+			m.report(i.Name, err.Error())
+			return
+		}
+	}
+}
+
+// look brings the view up to date.
+func (m *model[M]) look() {
+	v := &m.view
+	if v.Procs == nil {
+		v.Config = m.sys.Config
+		v.Procs = make([]protocol.Process[M], m.total)
+		v.Lost = make([][]bool, m.total)
+		v.InFlight = func(yield func(protocol.Channel, M) bool) {
+			for k := range m.flight {
+				f := &m.flight[k]
+				if !yield(protocol.Channel{From: protocol.ID(f.from), To: protocol.ID(f.to)}, f.msg) {
+					return
+				}
+			}
+		}
+		for i := range v.Lost {
+			v.Lost[i] = make([]bool, m.sys.N)
+		}
+	}
+	v.Users = m.users
+	for i := range m.procs {
+		v.Procs[i] = m.procs[i].process
+		copy(v.Lost[i], m.procs[i].lost)
+	}
+}

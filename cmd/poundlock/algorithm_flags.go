@@ -32,17 +32,22 @@ type algorithmFlags struct {
 }
 
 func (f *algorithmFlags) register(s *pflag.FlagSet, entries string) {
+	f.registerSystem(s)
+	s.StringVar(&f.entries, "entries", entries,
+		"critical sections: one `number` for all processes or clients, or one for each: N1,N2,..")
+	s.StringSliceVar(&f.down, "down", nil, "`names` of servers that are never up, such as s1")
+}
+
+// registerSystem registers those that say what runs, and not what users do there.
+func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
 	s.StringVar(&f.variant, "variant", "", "`form` of the algorithm; see: poundlock algorithms")
 	s.IntVarP(&f.n, "n", "n", 4, "`number` of processes, or of servers")
 	s.IntVar(&f.clients, "clients", 0, "`number` of clients, for client-server algorithms only")
-	s.StringVar(&f.entries, "entries", entries,
-		"critical sections: one `number` for all processes or clients, or one for each: N1,N2,..")
 	s.StringVar(&f.quorum, "quorum", "", "two-thirds, majority or a `number` of servers (default the algorithm's)")
 	s.StringVar(&f.fence, "fence", "off",
 		"fencing tokens: off, on, no-floor or piggyback; the last two are unsound, to show why")
 	s.StringArrayVar(&f.options, "option", nil,
 		"`NAME=VALUE` of an option of the algorithm; a VALUE in ns may be a duration such as 50ms")
-	s.StringSliceVar(&f.down, "down", nil, "`names` of servers that are never up, such as s1")
 	s.BoolVar(&f.link, "link", false, "acknowledge messages and send them again, over channels that may lose and repeat them")
 	s.StringVar(&f.fifo, "channels", "unordered", "fifo or unordered")
 }

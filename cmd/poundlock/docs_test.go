@@ -40,6 +40,7 @@ func TestDocs(t *testing.T) {
 		{electCommand(), cluster, leaderLine{}},
 		{demoCommand(), "", demoResult{}},
 		{judgeCommand(), "", history.Report{}},
+		{huntCommand(), driving, huntResult{}},
 		{lockCommand(), cluster, nil},
 		{locksCommand(), cluster, nil},
 		{releaseCommand(), cluster, nil},

@@ -81,6 +81,7 @@ func rootCommand() *cobra.Command {
 		devClusterCommand(),
 		electCommand(),
 		gateCommand(),
+		huntCommand(),
 		judgeCommand(),
 		lockCommand(),
 		locksCommand(),

@@ -151,7 +151,7 @@ func Examine[M any](a protocol.Algorithm[M], o Options) func() (fault string, er
 				continue
 			}
 			if err := p.run(s); err != nil && !errors.Is(err, errNothing) {
-				return p.name + ": " + err.Error(), nil
+				return strings.ToLower(p.name) + " by conformance, " + err.Error(), nil
 			}
 		}
 		return "", nil

@@ -30,6 +30,8 @@ func TestDefects(t *testing.T) {
 		{unstableEncoding, "State", "loaded and encoded again"},
 		{remains, "State", "the state became"},
 		{endlessState, "State", "accepts the first"},
+		{busyShow, "State", "Show changed it"},
+		{manyLines, "State", "want one line"},
 		{absoluteClock, "Shift", "it does something else"},
 		{unmappedMessage, "Shift", "it does something else"},
 		{chance, "Determinism", "something other than state and event"},
@@ -78,7 +80,7 @@ func TestExamine(t *testing.T) {
 		err    string
 	}{
 		{"", func(*Options) {}, "", ""},
-		{noExclusion, func(*Options) {}, "Claims: n=2", ""},
+		{noExclusion, func(*Options) {}, "claims by conformance, n=2", ""},
 		{wrongClaim, func(o *Options) { o.Skip = map[string]string{"Claims": "it is not about messages"} }, "", ""},
 		{"", func(o *Options) { o.Skip = map[string]string{"Claim": "misspelt"} }, "", `no part of the suite: "Claim"`},
 		{"", func(o *Options) { o.Skip = map[string]string{"Claims": " "} }, "", "no reason"},

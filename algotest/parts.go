@@ -86,7 +86,7 @@ func (s *suite[M]) roundTrip(m M, b []byte) error {
 }
 
 // state: the encoding of a state is a function of it, holds all that a later
-// step depends on, and is refused when cut short.
+// step depends on, and is refused when cut short. To show a state does not change it.
 //
 // What it cannot see is a state with two encodings in which the process behaves
 // alike, such as a set in the order of arrival. Models then have more states
@@ -112,6 +112,14 @@ func (s *suite[M]) state() error {
 			for range 2 {
 				if got := p.AppendState(nil); !bytes.Equal(got, st.before) {
 					return fmt.Errorf("%s: loaded and encoded again it is %x", s.where(st), got)
+				}
+			}
+			if s.alg.Show != nil {
+				if text := s.alg.Show(p); strings.ContainsAny(text, "\n\t") {
+					return fmt.Errorf("%s: Show tells %q, want one line", s.where(st), text)
+				}
+				if got := p.AppendState(nil); !bytes.Equal(got, st.before) {
+					return fmt.Errorf("%s: Show changed it to %x", s.where(st), got)
 				}
 			}
 			if err := s.again(p, st, 0); err != nil {

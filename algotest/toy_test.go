@@ -33,6 +33,8 @@ const (
 	wrongClaim       defect = "the claim is too low"
 	noExclusion      defect = "everybody is let in"
 	noTitle          defect = "there is no title"
+	busyShow         defect = "to show a state changes it"
+	manyLines        defect = "a state is shown on two lines"
 	halfAClaim       defect = "MapState without MapMsg"
 )
 
@@ -121,6 +123,16 @@ func toy(d defect) protocol.Algorithm[message] {
 				}
 			},
 		},
+	}
+	a.Show = func(p protocol.Process[message]) string {
+		toy := p.(*process)
+		if d == busyShow {
+			toy.clock++
+		}
+		if d == manyLines {
+			return "clock\n"
+		}
+		return fmt.Sprint("clock ", toy.clock)
 	}
 	if d == noTitle {
 		a.Title = ""

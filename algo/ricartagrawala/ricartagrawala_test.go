@@ -2,11 +2,11 @@ package ricartagrawala
 
 import (
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/poundlock/poundlock/algotest"
 	"github.com/poundlock/poundlock/algotest/mutant"
+	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -84,24 +84,24 @@ func TestMutants(t *testing.T) {
 			Config: protocol.Config{N: n}, Entries: []int{entries}, MaxMemory: 256 << 20,
 		})
 	}
-	order := func(a protocol.Algorithm[Message], want bool) mutant.Check {
-		return func() (string, error) {
-			if overtakes(a) == want {
-				return "", nil
-			}
-			return "happened-before order, variant " + strconv.Quote(a.Variant), nil
-		}
-	}
 	// Every mutant is caught, so that there is no list of survivors.
 	mutant.Test(t, mutant.Config{
+		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			model(Algorithm, 2, 2),
 			model(Algorithm, 3, 1),
 			mutant.Decided(Printed, check.Config{
 				Config: protocol.Config{N: 3}, Entries: []int{check.Unlimited}, MaxMemory: 16 << 20,
 			}),
-			order(Algorithm, false),
-			order(Printed, true),
+			mutant.Model(causal.Of(Algorithm), check.Config{
+				Config: protocol.Config{N: 3}, Entries: []int{2, 1, 0}, Properties: []string{causal.Order},
+			}),
+			func() (string, error) {
+				if overtakes(Printed) {
+					return "", nil
+				}
+				return "order by story, the printed form keeps it", nil
+			},
 			mutant.Panics("ricartagrawala: ", func() {
 				p := Algorithm.New(0, protocol.Config{N: 2})
 				var out protocol.Out[Message]

@@ -106,10 +106,10 @@ func fences(seeds uint64) mutant.Check {
 				return "", err
 			}
 			if r.ViolationsOf[history.Inversion]+r.ViolationsOf[history.Reuse] > 0 {
-				return "simulated, tokens out of order", nil
+				return "fencing by simulation, tokens out of order", nil
 			}
 			if r.Entries != uint64(c.Clients*c.Entries[0]) {
-				return "simulated, " + r.Violations[len(r.Violations)-1], nil
+				return mutant.Simulated(r.Violations[len(r.Violations)-1]), nil
 			}
 		}
 		return "", nil
@@ -121,6 +121,7 @@ func TestMutantsLiteral(t *testing.T) {
 		return mutant.Simulate(Literal, contended(changes...))
 	}
 	mutant.Test(t, mutant.Config{
+		Table: "testdata/mutants_literal.txt",
 		Checks: []mutant.Check{
 			explore(Literal, 1),
 			explore(Literal, 2),
@@ -230,6 +231,7 @@ func TestReleaseToSupporters(t *testing.T) {
 		return mutant.Simulate(Literal, c)
 	}
 	mutant.Test(t, mutant.Config{
+		Table: "testdata/mutants_release.txt",
 		Checks: []mutant.Check{
 			explore(periodic(Literal), 1, checks, twice),
 			explore(periodic(Literal), 1, checks, cancels),
@@ -260,6 +262,7 @@ func TestMutants(t *testing.T) {
 		return mutant.Simulate(Algorithm, contended(changes...))
 	}
 	mutant.Test(t, mutant.Config{
+		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			explore(Algorithm, 1),
 			explore(Algorithm, 1, tokens),

@@ -131,6 +131,7 @@ var refreshEdits = []mutant.Replacement{
 // The model of TestSpacedLosses alone finds what is wrong with a refresh.
 func TestRefreshMutants(t *testing.T) {
 	mutant.Test(t, mutant.Config{
+		Table: "testdata/mutants_refresh.txt",
 		Checks: []mutant.Check{
 			explore(Algorithm, 4, after("waiting.txt"), spaced),
 			explore(Algorithm, 4, after("waiting.txt"), spaced, func(c *check.Config) { c.Amnesia, c.Suspect = 1, 1 }),

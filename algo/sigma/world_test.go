@@ -56,7 +56,7 @@ func tell(stories []story) mutant.Check {
 	return func() (string, error) {
 		for _, s := range stories {
 			if fault := s.fault(); fault != "" {
-				return "story, " + fault, nil
+				return "claim by story, " + fault, nil
 			}
 		}
 		return "", nil

@@ -99,7 +99,7 @@ func order() string {
 	}
 	for i, id := range []protocol.ID{2, 4, 1, 0} {
 		if got := s.Inside(); !slices.Equal(got, []protocol.ID{id}) {
-			return fmt.Sprintf("order: entry %d is of %v, want %d", i, got, id)
+			return fmt.Sprintf("order by story, entry %d is of %v, want %d", i, got, id)
 		}
 		if id == 4 {
 			s.Try(0) // comes after 1, who is queued, though the scan of 4 begins with 0
@@ -168,6 +168,7 @@ func TestMutants(t *testing.T) {
 	}
 	// Every mutant is caught, so that there is no list of survivors.
 	mutant.Test(t, mutant.Config{
+		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			model(2, 2),
 			model(3, 1),

@@ -27,7 +27,7 @@ func Decided[M any](a protocol.Algorithm[M], c check.Config) Check {
 	return func() (string, error) {
 		fault, v, err := model(a, c)
 		if v.Verdict == check.Undecided {
-			fault = fmt.Sprintf("undecided, %d states", v.States)
+			fault = fmt.Sprintf("undecided by check, after %d states", v.States)
 		}
 		return fault, err
 	}
@@ -37,7 +37,7 @@ func model[M any](a protocol.Algorithm[M], c check.Config) (fault string, v chec
 	v, err = check.Run(a, c)
 	switch {
 	case errors.Is(err, check.ErrClaim):
-		return "false claim", v, nil
+		return "false claim by check", v, nil
 	case err != nil:
 		return "", v, err
 	case v.Verdict != check.Violated:
@@ -47,7 +47,7 @@ func model[M any](a protocol.Algorithm[M], c check.Config) (fault string, v chec
 	if v.Property == check.Model {
 		reason = ": " + strings.TrimPrefix(v.Reason, check.Model+": ")
 	}
-	return fmt.Sprintf("%s, %d steps%s", v.Property, len(v.Trace), reason), v, nil
+	return fmt.Sprintf("%s by check, %d steps%s", v.Property, len(v.Trace), reason), v, nil
 }
 
 // Simulate runs a. Any violation is a fault.
@@ -57,7 +57,7 @@ func Simulate[M any](a protocol.Algorithm[M], c sim.Config) Check {
 		if err != nil || len(r.Violations) == 0 {
 			return "", err
 		}
-		return "simulated, " + r.Violations[0], nil
+		return Simulated(r.Violations[0]), nil
 	}
 }
 
@@ -70,10 +70,18 @@ func Hunt[M any](a protocol.Algorithm[M], c hunt.Config) Check {
 		}
 		v := r.Violations[0]
 		if v.Timed {
-			return fmt.Sprintf("hunted %s, in time, run %d", v.Property, v.Run), nil
+			return fmt.Sprintf("%s by hunt, in time, run %d", v.Property, v.Run), nil
 		}
-		return fmt.Sprintf("hunted %s, %d steps, run %d", v.Property, len(v.Trace), v.Run), nil
+		return fmt.Sprintf("%s by hunt, %d steps, run %d", v.Property, len(v.Trace), v.Run), nil
 	}
+}
+
+// Simulated is the fault behind a violation of sim.Result, which is its time, the
+// property and what happened.
+func Simulated(violation string) string {
+	at, text, _ := strings.Cut(violation, " ")
+	property, text, _ := strings.Cut(text, ": ")
+	return fmt.Sprintf("%s by simulation, at %s: %s", property, at, text)
 }
 
 // Panics checks that f panics, with a text that begins with prefix: that the
@@ -82,9 +90,9 @@ func Panics(prefix string, f func()) Check {
 	return func() (fault string, err error) {
 		defer func() {
 			if r := recover(); r == nil {
-				fault = "the impossible happens without a panic"
+				fault = "refusal by story, the impossible happens without a panic"
 			} else if text := fmt.Sprint(r); !strings.HasPrefix(text, prefix) {
-				fault = "another panic: " + text
+				fault = "refusal by story, another panic: " + text
 			}
 		}()
 		f()

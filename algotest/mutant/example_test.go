@@ -23,7 +23,7 @@ func ExampleModel() {
 	}
 	// Output:
 	// "" <nil>
-	// "model, 2 steps: panic: ricartagrawala: a REPLY that nobody waits for" <nil>
+	// "model by check, 2 steps: panic: ricartagrawala: a REPLY that nobody waits for" <nil>
 }
 
 type deaf struct {

@@ -42,11 +42,14 @@ import (
 	"time"
 )
 
-var only = flag.String("mutant", "", "with TestMutants: run only mutants whose name contains `TEXT`")
+var (
+	only   = flag.String("mutant", "", "with TestMutants: run only mutants whose name contains `TEXT`")
+	update = flag.Bool("mutant-table", false, "with TestMutants: try all checks in order, and write the table")
+)
 
-// A Check examines an algorithm. It returns how it found a fault, such as
-// "exclusion, 10 steps", or "" when it found none. A panic is a fault too. An
-// error says that the check itself could not be made.
+// A Check examines an algorithm. It returns what fell and how that was found, such
+// as "exclusion by check, 10 steps", or "" when it found no fault. A panic is a fault
+// too. An error says that the check itself could not be made.
 type Check func() (fault string, err error)
 
 // A Replacement is a mutant that is no guard: Old becomes New. Old must stand
@@ -80,18 +83,30 @@ type Config struct {
 	// Needed lists how faults begin that at least one mutant must be caught by,
 	// such as the names of properties: one that nothing violates shows nothing.
 	Needed []string
+	// Table is a file that holds what Test found out about each mutant. With it the
+	// check that caught a mutant last time comes first, and the others only if it no
+	// longer does. Test compares the file with what it finds now; with -mutant-table
+	// it tries all checks in order, and writes the file.
+	Table string
 	// Patience is how long one mutant may take; beyond it, it is caught as
 	// endless. Default: 10 s, and at least 20 times what the checks take on
 	// the algorithm as written.
 	Patience time.Duration
+
+	known map[string]row // of Table
 }
 
 // alive names the living mutant to a test binary built by Test; 0 is none.
-const alive = "POUNDLOCK_MUTANT"
+// firstCheck is the check that comes first, from 1; 0: they come in order.
+const (
+	alive      = "POUNDLOCK_MUTANT"
+	firstCheck = "POUNDLOCK_MUTANT_CHECK"
+)
 
 // An outcome is what the process of one mutant reports.
 type outcome struct {
 	Fault   string        `json:"fault"`
+	Check   int           `json:"check"` // that found it, from 1; 0: none
 	Err     string        `json:"err,omitempty"`
 	Elapsed time.Duration `json:"elapsed"`
 }
@@ -103,18 +118,40 @@ const outcomeMark = "mutant outcome: "
 func Test(t *testing.T, c Config) {
 	t.Helper()
 	if os.Getenv(alive) != "" {
-		report(os.Stdout, c.Checks)
+		first, _ := strconv.Atoi(os.Getenv(firstCheck))
+		report(os.Stdout, c.Checks, first)
 		return
+	}
+	if *update {
+		c.known = nil
+	} else if c.Table != "" {
+		known, err := readTable(c.Table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.known = known
 	}
 	results, err := c.run(t.Name(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log("\n" + table(results))
+	t.Log("\n" + table(results, true))
 	if *only != "" {
 		return
 	}
 	for _, complaint := range judge(results, c.Survivors, c.Needed) {
+		t.Error(complaint)
+	}
+	if c.Table == "" {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(c.Table, []byte(table(results, false)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for _, complaint := range compare(results, c.known) {
 		t.Error(complaint)
 	}
 }
@@ -123,6 +160,7 @@ func Test(t *testing.T, c Config) {
 type result struct {
 	name  string
 	fault string
+	check int // that caught it, from 1; 0: none
 }
 
 // run runs the mutants by means of the package's test called test.
@@ -139,7 +177,7 @@ func (c Config) run(test, tmp string) ([]result, error) {
 	if patience == 0 {
 		patience = time.Minute
 	}
-	original := live(binary, c.Dir, test, 0, patience)
+	original := live(binary, c.Dir, test, 0, 0, patience)
 	if original.Fault != "" || original.Err != "" {
 		return nil, fmt.Errorf("mutant: the checks fail on the algorithm as written: %s%s", original.Fault, original.Err)
 	}
@@ -158,8 +196,8 @@ func (c Config) run(test, tmp string) ([]result, error) {
 		free <- struct{}{}
 		group.Go(func() {
 			defer func() { <-free }()
-			o := live(binary, c.Dir, test, i+1, patience)
-			results[i] = result{name, o.Fault}
+			o := live(binary, c.Dir, test, i+1, c.known[name].check, patience)
+			results[i] = result{name, o.Fault, o.Check}
 			if o.Err != "" {
 				failures[i] = fmt.Errorf("mutant: %s: %s", name, o.Err)
 			}
@@ -198,11 +236,12 @@ func build(s *schemata, dir, tmp string) (binary string, err error) {
 	return binary, nil
 }
 
-// live runs the checks in a process in which mutant k is alive.
-func live(binary, dir, test string, k int, patience time.Duration) outcome {
+// live runs the checks, check first before the others, in a process in which mutant
+// k is alive.
+func live(binary, dir, test string, k, first int, patience time.Duration) outcome {
 	cmd := exec.Command(binary, "-test.run=^"+test+"$", "-test.timeout=0")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), alive+"="+strconv.Itoa(k), "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), alive+"="+strconv.Itoa(k), firstCheck+"="+strconv.Itoa(first), "GOMAXPROCS=1")
 	var output, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &complaints
 	if err := cmd.Start(); err != nil {
@@ -211,7 +250,7 @@ func live(binary, dir, test string, k int, patience time.Duration) outcome {
 	overdue := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	if !overdue.Stop() {
-		return outcome{Fault: fmt.Sprintf("endless: not done after %v", patience)}
+		return outcome{Fault: fmt.Sprintf("endless: not done after %v", patience), Check: first}
 	}
 	for line := range strings.Lines(output.String()) {
 		if rest, found := strings.CutPrefix(line, outcomeMark); found {
@@ -225,22 +264,32 @@ func live(binary, dir, test string, k int, patience time.Duration) outcome {
 	if err == nil {
 		return outcome{Err: "the process ended without an outcome: does the test call mutant.Test, and no subtest?"}
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(complaints.String()), "\n")
-	return outcome{Fault: "crash: " + first}
+	complaint, _, _ := strings.Cut(strings.TrimSpace(complaints.String()), "\n")
+	return outcome{Fault: "crash: " + complaint, Check: first}
 }
 
-// report makes the checks and writes the outcome.
-func report(w io.Writer, checks []Check) {
+// report makes the checks, first before the others, and writes the outcome.
+func report(w io.Writer, checks []Check, first int) {
 	debug.SetMaxStack(64 << 20) // an endless recursion shall not need a gigabyte to be noticed
 	var o outcome
 	begin := time.Now()
-	for _, check := range checks {
-		fault, err := attempt(check)
+	order := make([]int, 0, len(checks))
+	if first >= 1 && first <= len(checks) {
+		order = append(order, first)
+	}
+	for k := range checks {
+		if k+1 != first {
+			order = append(order, k+1)
+		}
+	}
+	for _, k := range order {
+		fault, err := attempt(checks[k-1])
 		if err != nil {
 			o.Err = err.Error()
 			break
 		}
 		if o.Fault = fault; fault != "" {
+			o.Check = k
 			break
 		}
 	}
@@ -285,30 +334,4 @@ func judge(results []result, arguments map[string]string, faults []string) (comp
 		}
 	}
 	return complaints
-}
-
-// table shows each mutant with what caught it.
-func table(results []result) string {
-	width, caught, by := 0, 0, map[string]int{}
-	for _, r := range results {
-		width = max(width, len(r.name))
-		if r.fault != "" {
-			caught++
-			end := strings.IndexAny(r.fault+",", ",:")
-			by[r.fault[:end]]++
-		}
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d mutants, %d caught, %d survive\n", len(results), caught, len(results)-caught)
-	for _, property := range slices.Sorted(maps.Keys(by)) {
-		fmt.Fprintf(&b, "%d caught by %s\n", by[property], property)
-	}
-	for _, r := range results {
-		fault := r.fault
-		if fault == "" {
-			fault = "SURVIVES"
-		}
-		fmt.Fprintf(&b, "%-*s  %s\n", width, r.name, fault)
-	}
-	return b.String()
 }

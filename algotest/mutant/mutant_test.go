@@ -1,6 +1,9 @@
 package mutant
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,9 +69,96 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// A table is read as it was written, says which check comes first, and complains
+// about what is no longer so.
+func TestTable(t *testing.T) {
+	c := gate
+	c.Replace = c.Replace[:3] // but for those without end
+	c.Outside = map[string]string{"Gate.Same": "", "Sign": "", "Gate.Depth": "one has no end"}
+	c.Table = filepath.Join(t.TempDir(), "table.txt")
+	results, err := c.run("TestGate", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(c.Table, []byte(table(results, false)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c.known, err = readTable(c.Table); err != nil {
+		t.Fatal(err)
+	}
+	if complaints := compare(results, c.known); len(complaints) > 0 {
+		t.Errorf("the table does not say what was found: %q", complaints)
+	}
+	if got := c.known["Gate.Drain: g.inside == 0 -> true"]; got.check != 2 || got.property != "drain" || got.by != "test" {
+		t.Errorf("row %+v, want property drain by check 2", got)
+	}
+	again, err := c.run("TestGate", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if complaints := compare(again, c.known); len(complaints) > 0 {
+		t.Errorf("with the checks in the order of the table: %q", complaints)
+	}
+
+	c.known["no such mutant"] = row{name: "no such mutant"}
+	c.known["Drain counts double"] = row{name: "Drain counts double", property: "depth", by: "test", length: "-", check: 1}
+	delete(c.known, "Enter does not count")
+	got := compare(results, c.known)
+	if len(got) != 3 || !strings.Contains(got[0], `"no such mutant", which does not exist`) ||
+		!strings.Contains(got[1], `"Drain counts double" {`) || !strings.Contains(got[2], `"Enter does not count" {`) {
+		t.Errorf("complaints %q", got)
+	}
+
+	for _, bad := range []string{"a  b  c", "a  b  c  d  e", "a  b  c  d  #e"} {
+		if err := os.WriteFile(c.Table, []byte("summary\n\nhead\n"+bad+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readTable(c.Table); err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// The check of the table comes first, and if it finds nothing the others follow.
+func TestFirst(t *testing.T) {
+	var asked []int
+	check := func(k int, fault string) Check {
+		return func() (string, error) { asked = append(asked, k); return fault, nil }
+	}
+	for first, want := range map[int]string{0: "[1 2] 2", 1: "[1 2] 2", 3: "[3] 3", 4: "[4 1 2] 2", 9: "[1 2] 2"} {
+		asked = nil
+		var b strings.Builder
+		report(&b, []Check{check(1, ""), check(2, "x"), check(3, "y"), check(4, "")}, first)
+		var o outcome
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(b.String(), outcomeMark)), &o); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%v %d", asked, o.Check); got != want {
+			t.Errorf("first %d: asked and caught by %s, want %s", first, got, want)
+		}
+	}
+}
+
+func TestRowOf(t *testing.T) {
+	for fault, want := range map[string]row{
+		"exclusion by check, 10 steps":               {property: "exclusion", by: "check", length: "10"},
+		"model by check, 2 steps: panic: a, 3 steps": {property: "model", by: "check", length: "2"},
+		"order by hunt, 13 steps, run 7":             {property: "order", by: "hunt", length: "13"},
+		"undecided by check, after 70 states":        {property: "undecided", by: "check", length: "-"},
+		Simulated("30ms exclusion: c1 entered"):      {property: "exclusion", by: "simulation", length: "-"},
+		"claim by story, 7 steps by hand":            {property: "claim", by: "story", length: "-"},
+		"endless: not done after 3s":                 {property: "endless", by: "process", length: "-"},
+		"tickets":                                    {property: "tickets", by: "test", length: "-"},
+	} {
+		if got := rowOf(result{fault: fault}); got != want {
+			t.Errorf("%q: %+v, want %+v", fault, got, want)
+		}
+	}
+}
+
 // What a survivor needs, and what an argument needs.
 func TestJudge(t *testing.T) {
-	results := []result{{"a", "exclusion"}, {"b", ""}, {"c", ""}, {"d", ""}}
+	results := []result{{name: "a", fault: "exclusion by check, 3 steps"}, {name: "b"}, {name: "c"}, {name: "d"}}
 	got := judge(results, map[string]string{"a": "was needed once", "b": "harmless", "c": " ", "e": "gone"},
 		[]string{"exclusion", "deadlock"})
 	want := []string{`survives: "c"`, `survives: "d"`, `lists "a"`, `lists "e"`, `caught by "deadlock"`}

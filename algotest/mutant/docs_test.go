@@ -1,0 +1,31 @@
+package mutant
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// docs/verification.md has the summary of every table in the repository.
+func TestDocs(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/verification.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Glob("../../algo/*/testdata/mutants*.txt")
+	if err != nil || len(tables) < 4 {
+		t.Fatalf("found the tables %q, %v", tables, err)
+	}
+	for _, path := range tables {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _, _ := strings.Cut(string(text), "\n")
+		link := strings.TrimPrefix(filepath.ToSlash(path), "../")
+		if row := "](" + link + ") | " + line + " |"; !strings.Contains(string(docs), row) {
+			t.Errorf("docs/verification.md lacks a row that ends with\n%s", row)
+		}
+	}
+}

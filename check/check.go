@@ -59,6 +59,18 @@ const (
 	// the state. Messages, timers, exits and the failure detector must happen; a
 	// new try and a fault need not, so they are no way out.
 	Deadlock = "deadlock"
+	// Starvation: no user stays in its trying section for ever, nor in its exit section.
+	// Like MakesProgress and Bypass it is about infinite runs: fair ones, in which what
+	// must happen and stays possible does happen. To decide that takes all states and
+	// steps in memory, and no step may be cut by a bound.
+	Starvation = "starvation"
+	// MakesProgress: it never happens that from some point on somebody is trying or
+	// exiting all the time, and nobody is ever inside. A deadlock violates it, and so
+	// does a livelock.
+	MakesProgress = "progress"
+	// Bypass: while one user tries, others enter a bounded number of times; the bound is
+	// measured. No algorithm need promise it: "all" does not contain it.
+	Bypass = "bypass"
 	// Model: the algorithm never meets what its model makes impossible, that is,
 	// no step panics. It is always checked.
 	Model = "model"
@@ -99,7 +111,7 @@ type Config struct {
 	Down       []protocol.ID   // members that are never up
 	FIFO       bool            // channels keep their order; always so where Info.FIFO
 	NoShift    bool            // take counters as they are, though MapState would let them be moved
-	Properties []string        // names; empty or "all": all
+	Properties []string        // names; empty: those of finite runs; "all": also of infinite ones
 	Prefix     []scenario.Step // the run to start from
 	MaxMemory  int64           // bytes. Default DefaultMaxMemory
 
@@ -161,6 +173,8 @@ type Verdict struct {
 	Seconds     float64    `json:"seconds"`
 	StatesPerS  float64    `json:"states_per_s"`
 
+	Loop Mark `json:"loop,omitzero"` // see Property
+
 	// Reason says what is wrong at the end of the trace.
 	Reason string `json:"reason,omitempty"`
 	// Run is the trace with what each step did, and the state at its end; nil
@@ -168,6 +182,7 @@ type Verdict struct {
 	Run *scenario.Run `json:"run,omitempty"`
 
 	timers bool // whether some process set a timer
+	clean  bool // everything was explored, and no violation was found
 }
 
 // A Property is the result for one property.
@@ -176,6 +191,11 @@ type Property struct {
 	Verdict  Result   `json:"verdict"`
 	Depth    int      `json:"depth"` // of a violation: its steps; else as Verdict.Depth
 	Trace    []string `json:"trace"`
+	// Loop is where in the trace of an infinite run its loop begins: what follows may be
+	// taken again and again. If that is its end, the run stays there for ever.
+	Loop Mark `json:"loop,omitzero"`
+	// Bound is what Bypass measured.
+	Bound *Overtaking `json:"bound,omitempty"`
 }
 
 // Run explores a within c. An error means that c is not a possible
@@ -186,7 +206,7 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
 		return Verdict{}, err
 	}
 	quiet, err := run(a, c, names, NeverFire)
-	if err != nil || c.Timers == NeverFire || quiet.Verdict != Holds || !quiet.timers {
+	if err != nil || c.Timers == NeverFire || !quiet.clean || !quiet.timers {
 		return quiet, err
 	}
 	v, err := run(a, c, names, AnyMoment)
@@ -205,7 +225,7 @@ func prepare[M any](a protocol.Algorithm[M], c *Config) ([]string, error) {
 	for _, i := range a.Invariants {
 		names = append(names, i.Name)
 	}
-	if names, err = choose(names, c.Properties); err != nil {
+	if names, err = choose(names, c.Properties, c.Stay); err != nil {
 		return nil, err
 	}
 	switch {

@@ -14,7 +14,7 @@ import (
 )
 
 // run checks a with c and fails the test on an error.
-func run[M any](t *testing.T, a protocol.Algorithm[M], c check.Config) check.Verdict {
+func run[M any](t testing.TB, a protocol.Algorithm[M], c check.Config) check.Verdict {
 	t.Helper()
 	v, err := check.Run(a, c)
 	if err != nil {
@@ -24,7 +24,7 @@ func run[M any](t *testing.T, a protocol.Algorithm[M], c check.Config) check.Ver
 }
 
 // wants compares the verdict with the property and the trace that it must have.
-func wants(t *testing.T, v check.Verdict, result check.Result, property string, trace ...string) {
+func wants(t testing.TB, v check.Verdict, result check.Result, property string, trace ...string) {
 	t.Helper()
 	if v.Verdict != result || property != "" && v.Property != property || !slices.Equal(v.Trace, trace) {
 		t.Errorf("%s: %s (%s)\n%s\nwant %s: %s\n%s", v.Verdict, v.Property, v.Reason, strings.Join(v.Trace, "\n"),

@@ -111,20 +111,26 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	return []string{Exclusion, WellFormed, Deadlock, Model}, nil
 }
 
-// choose returns the properties asked for, in the order of all, with Kept as the
-// last one. Model is always among them.
-func choose(all, asked []string) ([]string, error) {
+// choose returns the properties asked for, in a fixed order. all are those of finite
+// runs, which are those that nobody has to ask for; Model is always among them. Of
+// infinite runs "all" means what an algorithm should satisfy, unless who is inside may
+// stay there: then whoever waits for it does so for ever.
+func choose(all, asked []string, stay bool) ([]string, error) {
 	if len(asked) == 0 {
 		return all, nil
 	}
-	known := append(slices.Clip(all), Kept)
+	known := append(slices.Clip(all), Kept, MakesProgress, Starvation, Bypass)
 	for _, a := range asked {
 		if a != "all" && !slices.Contains(known, a) {
 			return nil, fmt.Errorf("check: unknown property %q: want all or some of %s", a, strings.Join(known, ", "))
 		}
+		if stay && endless(a) {
+			return nil, fmt.Errorf("check: %s cannot be decided where who is inside stays: let it exit", a)
+		}
 	}
 	every := slices.Contains(asked, "all")
 	return slices.DeleteFunc(known, func(n string) bool {
-		return n != Model && !(every && n != Kept) && !slices.Contains(asked, n)
+		inAll := slices.Contains(all, n) || !stay && (n == MakesProgress || n == Starvation)
+		return n != Model && !(every && inAll) && !slices.Contains(asked, n)
 	}), nil
 }

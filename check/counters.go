@@ -35,7 +35,7 @@ func (x *worker) normal() bool {
 			moves = true
 		}
 	}
-	if !moves {
+	if x.shifting = moves; !moves {
 		return true
 	}
 	for i, w := range st[1:] {

@@ -214,7 +214,9 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 	if err != nil {
 		return failed(err)
 	}
-	m := move{bound: int32(beyond), plain: !x.forgets, sends: none}
+	m := move{
+		bound: int32(beyond), plain: !x.forgets, sends: none, set: span{uint32(len(x.set)), uint32(len(x.set))},
+	}
 	l.state = state
 	for _, e := range effects {
 		switch e.Do {
@@ -236,6 +238,9 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 			x.timersSet = true
 			i, set := slices.BinarySearch(l.timers, e.Timer)
 			l.timers = slices.Clone(l.timers)
+			if e.Do == protocol.SetTimer {
+				x.set = append(x.set, e.Timer)
+			}
 			if e.Do == protocol.SetTimer && !set {
 				l.timers = slices.Insert(l.timers, i, e.Timer)
 			} else if e.Do == protocol.StopTimer && set {
@@ -247,7 +252,7 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 		l.lost = 0
 	}
 	m.to, _ = x.intern(l)
-	m.sends.to = uint32(len(x.sent))
+	m.sends.to, m.set.to = uint32(len(x.sent)), uint32(len(x.set))
 	m.add(x.faces[m.to].mark)
 	return m
 }

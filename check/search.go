@@ -20,6 +20,7 @@ type searcher struct {
 	asked      []string // names of properties
 	exclusion  bool
 	kept       bool
+	lasting    bool // some property of infinite runs was asked for
 	invariants []string
 	deadlock   bool
 	wellFormed bool
@@ -39,7 +40,8 @@ type searcher struct {
 	depth       int           // of the states being expanded
 	expanded    int           // states
 	found       *finding
-	stopped     string // why the search ended early, "" if it did not
+	stopped     string              // why the search ended early, "" if it did not
+	answered    map[string]Property // questions, by name
 	reported    time.Time
 }
 
@@ -52,8 +54,9 @@ type finding struct {
 }
 
 func newSearcher(all crew, c Config, names []string) *searcher {
-	r := &searcher{worker: all[0], crew: all, c: c, asked: names, begin: time.Now(), cuts: map[int]int64{}}
-	r.store.exact = c.Exact
+	r := &searcher{worker: all[0], crew: all, c: c, asked: names, begin: time.Now(), cuts: map[int]int64{}, answered: map[string]Property{}}
+	r.lasting = slices.ContainsFunc(names, endless)
+	r.store.exact = c.Exact || r.lasting
 	r.expandJob = func(x *worker, i int) { r.jobs[i].expand(x, &r.store) }
 	r.judgeJob = func(x *worker, i int) {
 		j := &r.fresh[i]
@@ -79,7 +82,7 @@ func newSearcher(all crew, c Config, names []string) *searcher {
 			r.wellFormed = true
 		case Deadlock:
 			r.deadlock = true
-		case Model:
+		case Model, MakesProgress, Starvation, Bypass:
 		default:
 			r.invariants = append(r.invariants, n)
 		}
@@ -104,6 +107,9 @@ func search(all crew, c Config, names []string, t Timers) (Verdict, error) {
 	complete := r.found == nil && r.levels()
 	if x.claim != nil {
 		return Verdict{}, x.claim
+	}
+	if r.found == nil && r.answers() && !r.interrupted() {
+		r.answer(complete)
 	}
 	return r.verdict(complete), nil
 }
@@ -274,12 +280,9 @@ func (r *searcher) violated(property string, err error, run scenario.Run) {
 
 // cap reports whether the search must not go on, and why.
 func (r *searcher) cap() bool {
-	select {
-	case <-r.c.Done:
-		r.stopped = "interrupted"
-	default:
-	}
 	switch {
+	case r.interrupted():
+		r.stopped = "interrupted"
 	case r.memory() > r.c.MaxMemory/5*4: // the rest is for what the garbage collector has not taken yet
 		r.stopped = fmt.Sprintf("stopped at the memory cap of %d MiB", r.c.MaxMemory>>20)
 	case r.store.len() > math.MaxUint32-1<<20:
@@ -288,9 +291,18 @@ func (r *searcher) cap() bool {
 	return r.stopped != ""
 }
 
-// memory estimates the bytes in use.
+func (r *searcher) interrupted() bool {
+	select {
+	case <-r.c.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+// memory estimates the bytes in use, and those that the answers will need.
 func (r *searcher) memory() int64 {
-	b := r.store.memory() + r.space.memory()
+	b := r.store.memory() + r.space.memory() + r.answerBytes()
 	for i := range r.jobs {
 		b += r.jobs[i].memory()
 	}
@@ -368,29 +380,40 @@ func inside(x *worker) error {
 func (r *searcher) verdict(complete bool) Verdict {
 	seconds, states := time.Since(r.begin).Seconds(), r.states()
 	v := Verdict{
-		Verdict: Holds, Property: r.asked[0], Trace: []string{}, States: states,
+		Verdict: Holds, Property: r.asked[0], Trace: []string{}, Loop: NoLoop, States: states,
 		Transitions: r.transitions, Depth: max(0, r.depth-1), Seconds: seconds,
 		StatesPerS: float64(states) / max(seconds, 1e-9),
 	}
 	if !complete {
 		v.Verdict = Undecided
 	}
+	passed := v.Verdict
 	for _, n := range r.asked {
-		v.Properties = append(v.Properties, Property{Property: n, Verdict: v.Verdict, Depth: v.Depth, Trace: []string{}})
+		p, answered := r.answered[n]
+		switch {
+		case answered:
+		case endless(n):
+			p = r.property(n, Undecided)
+		default:
+			p = r.property(n, passed)
+		}
+		if v.Properties = append(v.Properties, p); p.Verdict == Undecided && v.Verdict == Holds {
+			v.Verdict, v.Property = Undecided, n
+		}
 	}
 	if f := r.found; f != nil {
-		v.Verdict, v.Property, v.Reason = Violated, f.property, f.err.Error()
+		v.Verdict, v.Property, v.Reason, v.Loop = Violated, f.property, f.err.Error(), Mark(f.run.Loop)
 		v.Run = &f.run
 		for _, e := range f.run.Steps {
 			v.Trace = append(v.Trace, e.Line)
 		}
 		for i := range v.Properties {
 			if p := &v.Properties[i]; p.Property == f.property {
-				p.Verdict, p.Depth, p.Trace = Violated, len(v.Trace), v.Trace
+				p.violatedBy(f)
 			}
 		}
 	}
-	v.Bounds, v.timers = r.bounds(complete), r.timersSet
+	v.Bounds, v.timers, v.clean = r.bounds(complete), r.timersSet, complete && r.found == nil
 	return v
 }
 
@@ -400,6 +423,18 @@ func (r *searcher) states() int64 {
 		return r.found.states
 	}
 	return int64(r.store.len())
+}
+
+// property is the result for a property without a violation.
+func (r *searcher) property(name string, verdict Result) Property {
+	return Property{Property: name, Verdict: verdict, Depth: max(0, r.depth-1), Trace: []string{}, Loop: NoLoop}
+}
+
+func (p *Property) violatedBy(f *finding) {
+	p.Verdict, p.Depth, p.Trace, p.Loop = Violated, len(f.run.Steps), []string{}, Mark(f.run.Loop)
+	for _, e := range f.run.Steps {
+		p.Trace = append(p.Trace, e.Line)
+	}
 }
 
 // bounds says within which limits the verdict was found.
@@ -468,7 +503,10 @@ func (r *searcher) bounds(complete bool) string {
 	switch {
 	case complete:
 		parts = append(parts, "exhaustive")
-	case r.found != nil:
+		if r.answers() && r.interrupted() {
+			parts = append(parts, "interrupted when infinite runs were looked at")
+		}
+	case r.found != nil && r.stopped == "":
 		parts = append(parts, "stopped at the first violation")
 	default:
 		parts = append(parts, fmt.Sprintf("%s with depth %d completely covered and %s not expanded",

@@ -44,6 +44,7 @@ type space struct {
 	number  map[string]uint32
 	moves   []move
 	sent    []uint32 // the messages of all moves
+	set     []uint32 // the timers that they set
 	moveOf  table    // the places in moves, by local state, verb and argument
 	wide    map[uint64]uint32
 	shifted shifted
@@ -93,6 +94,7 @@ type move struct {
 	to      uint32 // 0: none
 	problem uint32 // 0, or 1 + an index in problems
 	sends   span   // of space.sent
+	set     span   // of space.set
 	bound   int32  // that to exceeds, or -1
 	plain   bool   // whatever is sent will be in flight, if the receiver is there
 }
@@ -199,6 +201,7 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 
 // sends returns the messages that a move sends.
 func (s *space) sends(m *move) []uint32 { return s.sent[m.sends.from:m.sends.to] }
+func (s *space) sets(m *move) []uint32  { return s.set[m.set.from:m.set.to] }
 
 // apart reports whether u is a client whose lease at j has lapsed.
 func (s *space) apart(st []uint32, u, j int) bool {
@@ -235,5 +238,5 @@ func (s *space) step(a action, m machine) scenario.Step {
 
 // memory estimates the bytes in use.
 func (s *space) memory() int64 {
-	return s.bytes + s.mail.bytes + s.moveOf.bytes + s.shifted.bytes() + int64(4*cap(s.sent)+64*cap(s.moves))
+	return s.bytes + s.mail.bytes + s.moveOf.bytes + s.shifted.bytes() + int64(4*(cap(s.sent)+cap(s.set))+72*cap(s.moves))
 }

@@ -31,8 +31,9 @@ type worker struct {
 	// left when a step replaces two words.
 	twice, thrice uint64
 
-	next []uint32 // the vector being built
-	acts []action
+	next     []uint32 // the vector being built
+	shifting bool     // it was changed by moving counters by x.by, in the last step
+	acts     []action
 
 	g     glance
 	users history.Users
@@ -169,6 +170,7 @@ type outcome struct {
 // it leads.
 func (x *worker) apply(a action) (o outcome, known bool) {
 	p, arg := int(a.a), uint64(a.arg)
+	x.shifting = false
 	switch a.verb {
 	case crash, lapse, amnesia:
 		return x.fault(a)

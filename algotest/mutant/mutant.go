@@ -76,6 +76,9 @@ type Config struct {
 	// properties that the checks use, each with the reason. The name of a type
 	// stands for all its methods: a package with two machines has a test for each.
 	Outside map[string]string
+	// Inside, if not empty, lists the only functions to mutate, or types whose methods
+	// are: the machine is a part of a larger package.
+	Inside []string
 	// Survivors maps the name of a mutant that no check catches to the argument
 	// why it is harmless or out of reach. A mutant that survives without one
 	// fails the test, and so does an entry that no survivor needs.

@@ -52,7 +52,7 @@ func mutate(c Config) (*schemata, error) {
 		return nil, fmt.Errorf("mutant: %w", err)
 	}
 	s := &schemata{files: map[string][]byte{}}
-	m := &mutator{schemata: s, outside: c.Outside, met: map[string]bool{}, replaced: make([]int, len(c.Replace))}
+	m := &mutator{schemata: s, outside: c.Outside, inside: c.Inside, met: map[string]bool{}, replaced: make([]int, len(c.Replace))}
 	name := ""
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "codec.go" {
@@ -81,6 +81,11 @@ func mutate(c Config) (*schemata, error) {
 				r.Name, m.replaced[i], r.Old)
 		}
 	}
+	for _, name := range c.Inside {
+		if !m.met[name] {
+			return nil, fmt.Errorf("mutant: Inside names %q, which is no function of the package, nor a type with methods", name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Outside)) {
 		if !m.met[name] {
 			return nil, fmt.Errorf("mutant: Outside names %q, which is no function of the package, nor a type with methods", name)
@@ -98,7 +103,8 @@ func mutate(c Config) (*schemata, error) {
 type mutator struct {
 	*schemata
 	outside  map[string]string
-	met      map[string]bool // names of outside that the package has
+	inside   []string
+	met      map[string]bool // names of the two that the package has
 	replaced []int           // how often each old text was found
 
 	// of the current file
@@ -154,15 +160,19 @@ func (m *mutator) file(file *ast.File, replace []Replacement) []byte {
 }
 
 // isOutside reports whether the current function, or the type whose method it
-// is, is outside.
+// is, is outside, or not inside.
 func (m *mutator) isOutside() (yes bool) {
 	receiver, _, _ := strings.Cut(m.function, ".")
+	within := len(m.inside) == 0
 	for _, name := range []string{m.function, receiver} {
 		if _, out := m.outside[name]; out {
 			m.met[name], yes = true, true
 		}
+		if slices.Contains(m.inside, name) {
+			m.met[name], within = true, true
+		}
 	}
-	return yes
+	return yes || !within
 }
 
 // functionName is Function or Type.Method.

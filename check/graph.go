@@ -1,0 +1,188 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/check/internal/lasso"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A graph is what an exact search has found, with all its steps: what liveness is
+// decided on. Edges are the actions of a state, in their order.
+//
+// Only the ends of edges are kept. What an edge does is computed again for the few
+// states where that matters: those in which a property may be violated for ever.
+type graph struct {
+	*searcher
+	rows   slab
+	places blocks[place] // of the rows, by state
+	idle   []uint64      // by state, a bit: nothing is possible that must happen
+}
+
+// A row is the edges of some states.
+type row struct {
+	ends  []uint32
+	until []int // for each state the end of its edges
+	idle  []bool
+}
+
+// graphBytes is what a graph needs for each state beside 4 bytes for each edge.
+const graphBytes = 8 + 4 + 1
+
+// newGraph goes over all states that were found. Of those that were not expanded it
+// knows what is possible, but not where that leads.
+func newGraph(r *searcher) *graph {
+	n := r.store.len()
+	g := &graph{searcher: r, idle: make([]uint64, (n+63)/64)}
+	rows := make([]row, len(r.jobs))
+	for first := 0; first < n; {
+		share := min(len(rows), (n-first+jobStates-1)/jobStates)
+		r.crew.share(share, func(x *worker, i int) {
+			from := first + i*jobStates
+			rows[i].fill(r, x, from, min(from+jobStates, n))
+		})
+		for i := range share {
+			g.take(&rows[i], uint32(first+i*jobStates))
+		}
+		first += share * jobStates
+		if r.report(); r.interrupted() {
+			break
+		}
+	}
+	return g
+}
+
+// fill computes the edges of the states from one number up to another.
+func (w *row) fill(r *searcher, x *worker, from, to int) {
+	w.ends, w.until, w.idle = w.ends[:0], w.until[:0], w.idle[:0]
+	for i := from; i < to; i++ {
+		x.enter(r.store.state(uint32(i)))
+		x.acts = x.actions(x.acts[:0])
+		for _, a := range x.acts {
+			if i < r.expanded {
+				w.ends = append(w.ends, r.target(x, a))
+			}
+		}
+		w.until = append(w.until, len(w.ends))
+		w.idle = append(w.idle, !slices.ContainsFunc(x.acts, func(a action) bool { return a.verb.must() }))
+	}
+}
+
+// target is the state to which an action leads, if the search went there.
+func (r *searcher) target(x *worker, a action) uint32 {
+	o, known := x.apply(a)
+	if !known {
+		return lasso.Nowhere
+	}
+	if o.moved {
+		m := &x.moves[o.move]
+		if m.problem != 0 && r.minds(&x.problems[m.problem-1]) || m.bound >= 0 {
+			return lasso.Nowhere
+		}
+		if !o.built {
+			x.build(a, o.move)
+		}
+	}
+	if n, found := r.store.find(x.next, o.print); found {
+		return n
+	}
+	return lasso.Nowhere
+}
+
+// take adds rows, the first of which is that of a state.
+func (g *graph) take(w *row, first uint32) {
+	from := 0
+	for k, until := range w.until {
+		g.places.add(g.rows.add(w.ends[from:until]))
+		if s := first + uint32(k); w.idle[k] {
+			g.idle[s/64] |= 1 << (s % 64)
+		}
+		from = until
+	}
+}
+
+// Len implements lasso.Graph.
+func (g *graph) Len() int { return g.places.n }
+
+// Edges implements lasso.Graph.
+func (g *graph) Edges(s uint32) []uint32 { return g.rows.at(g.places.at(int(s))) }
+
+// Ends implements lasso.Graph: nothing that must happen is possible. Where timers never
+// fire a state with one that is set waits for it.
+func (g *graph) Ends(s uint32) bool {
+	return g.idle[s/64]>>(s%64)&1 == 1 && (g.timers || !g.armed(g.store.state(s)))
+}
+
+// Enabled implements lasso.Graph.
+func (g *graph) Enabled(list []lasso.Class, s uint32) []lasso.Class {
+	g.enter(g.store.state(s))
+	g.acts = g.actions(g.acts[:0])
+	for _, a := range g.acts {
+		if a.verb.must() {
+			list = append(list, g.class(a))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Served implements lasso.Graph.
+func (g *graph) Served(s uint32, some []lasso.Class, f func(k int, c lasso.Class)) {
+	g.enter(g.store.state(s))
+	g.acts = g.actions(g.acts[:0])
+	for k, a := range g.acts {
+		o, _ := g.apply(a)
+		for _, c := range some {
+			if g.serves(a, o, c) {
+				f(k, c)
+			}
+		}
+	}
+}
+
+// class is the class of a step that must happen: the exit of one user, one timer of
+// one process, the suspicion or restoration of one process by another, and one
+// message in flight; with FIFO channels, one channel.
+func (x *worker) class(a action) lasso.Class {
+	c := lasso.Class(a.verb)<<48 | lasso.Class(a.a)<<40 | lasso.Class(a.b)<<32
+	if a.verb == deliver && x.fifo {
+		return c
+	}
+	return c | lasso.Class(a.arg)
+}
+
+// serves reports whether action a, which was just applied, serves class c.
+//
+//   - It is a step of c. A delivery that leaves its message in flight is none, for only
+//     one that consumes it shows that no copy was forgotten; unless the message stays
+//     until it is stale, because it is sent again all the time.
+//   - It sets the timer of c anew: the time until it must fire starts again.
+//   - It moves a counter that the message of c carries. A state calls messages by the
+//     values in it, so that the message of this name is another one after each such
+//     step. None stays for ever where that happens again and again: its value falls,
+//     and cannot fall below the least.
+func (x *worker) serves(a action, o outcome, c lasso.Class) bool {
+	if a.verb.must() && (!a.keep || x.forgets) && x.class(a) == c {
+		return true
+	}
+	switch verb(c >> 48) {
+	case timeout:
+		p := a.a
+		if a.verb == deliver {
+			p = a.b
+		}
+		return o.moved && p == uint8(c>>40) && slices.Contains(x.sets(&x.moves[o.move]), uint32(c))
+	case deliver:
+		return !x.fifo && x.shifting && slices.ContainsFunc(x.mail.lows[uint32(c)], func(l low) bool { return x.by[l.counter] > 0 })
+	}
+	return false
+}
+
+// Strong implements lasso.Graph: no class needs it, for a step that must happen stays
+// possible until it is taken, or its class is served.
+func (g *graph) Strong(lasso.Class) bool { return false }
+
+// section is the section of user u in a state.
+func (g *graph) section(s uint32, u int) protocol.Section {
+	return g.faces[g.store.state(s)[1+u]].section
+}

@@ -140,7 +140,7 @@ func ricartAgrawalaLasts(t testing.TB) {
 
 // The messages of the locks that server 0 gives to clients.
 const (
-	ask uint8 = iota + 1
+	request uint8 = iota + 1
 	grant
 	release
 	refuse
@@ -188,7 +188,7 @@ func serve(q queue) program {
 func client(ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 	switch {
 	case ev.Kind == protocol.Try, ev.Kind == protocol.Receive && ev.Msg == refuse:
-		out.Send(0, ask)
+		out.Send(0, request)
 	case ev.Kind == protocol.Exit:
 		out.Send(0, release)
 		out.Rem("")
@@ -249,16 +249,16 @@ func livelock(t testing.TB) {
 		switch {
 		case ev.Kind == protocol.Try:
 			p.r[0] = 1
-			out.Broadcast(ask)
+			out.Broadcast(request)
 		case ev.Kind == protocol.Exit:
 			p.r[0] = 0
 			out.Rem("")
-		case ev.Kind == protocol.Receive && ev.Msg == ask && p.r[0] == 0:
+		case ev.Kind == protocol.Receive && ev.Msg == request && p.r[0] == 0:
 			out.Send(ev.From, grant)
-		case ev.Kind == protocol.Receive && ev.Msg == ask:
+		case ev.Kind == protocol.Receive && ev.Msg == request:
 			out.Send(ev.From, refuse)
 		case ev.Kind == protocol.Receive && ev.Msg == refuse:
-			out.Send(ev.From, ask)
+			out.Send(ev.From, request)
 		case ev.Kind == protocol.Receive:
 			out.Crit(0)
 		}
@@ -533,7 +533,7 @@ func undecided(t testing.TB) {
 		if p.r[3]++; p.r[3] > 255 {
 			p.r[2], p.r[3] = p.r[2]+1, 0
 		}
-		if ev.Kind == protocol.Receive && ev.Msg == ask && ev.From == 1 {
+		if ev.Kind == protocol.Receive && ev.Msg == request && ev.From == 1 {
 			out.Send(1, grant)
 		}
 	})

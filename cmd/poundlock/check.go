@@ -198,7 +198,11 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 		fmt.Fprintf(b, "holds: no violation in %s states\n", check.Group(v.States))
 	}
 	for _, p := range v.Properties {
-		fmt.Fprintf(b, "%-14s %s\n", p.Property, p.Verdict)
+		bound := ""
+		if p.Bound != nil {
+			bound = fmt.Sprintf(": while one tries, others enter %d times at most, and one of them %d times", p.Bound.All, p.Bound.One)
+		}
+		fmt.Fprintf(b, "%-14s %s%s\n", p.Property, p.Verdict, bound)
 	}
 	fmt.Fprintf(b, "bounds         %s\n", v.Bounds)
 	fmt.Fprintf(b, "explored       %s states, %s transitions, depth %d, %.1f s, %s states/s\n", check.Group(v.States),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Version is that of the form of event files.
@@ -58,7 +59,8 @@ type Event struct {
 	Group string `json:"group,omitempty"`
 	Token Token  `json:"token,omitempty"` // with crit: the fencing token
 	// Until is the end of the lease, with crit and renew: the user counts as out from
-	// then on, whether it knows or not. 0: no lease.
+	// then on, whether it knows or not. 0: no lease. A user that hears too late that it is
+	// inside has one that is over.
 	Until int64 `json:"until,omitempty"`
 }
 
@@ -91,6 +93,8 @@ func (e *Event) check() error {
 		return fmt.Errorf("%s with a group: want it with try or crit", e.Do)
 	case e.Do == Renew && e.Until == 0:
 		return errors.New("renew without the end of the lease")
+	case e.Do == Renew && e.Until <= e.At:
+		return fmt.Errorf("renew of a lease that was over %v before", time.Duration(e.At-e.Until))
 	}
 	return nil
 }

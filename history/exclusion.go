@@ -61,9 +61,9 @@ func (w *window) own(user int) (largest uint64) {
 
 // open begins a section. With one clock an overlap is certain at once. With several
 // ones nothing is before both ends are known, or are so late that it does not matter.
-func (m *Monitor) open(user int, at int64) {
+func (m *Monitor) open(user int, at, until int64) {
 	t := &m.tries[user]
-	s := section{user: user, group: t.group, token: t.token, from: at, to: open, until: open}
+	s := section{user: user, group: t.group, token: t.token, from: at, to: open, until: until}
 	for i := range m.window.sections {
 		other := &m.window.sections[i]
 		if !s.conflicts(other) {
@@ -78,6 +78,7 @@ func (m *Monitor) open(user int, at int64) {
 	}
 	m.window.sections = append(m.window.sections, s)
 	m.window.inside++
+	m.window.due = min(m.window.due, until)
 }
 
 // close ends the section that the user is in.

@@ -77,11 +77,11 @@ func (j *Judge) Event(source int, e Event) {
 		if e.Group != "" && l.Section(user) == protocol.InTry {
 			l.SetGroup(user, e.Group)
 		}
-		before := l.Entries()
-		l.Act(user, e.At, protocol.Act{Do: protocol.Crit, Arg: uint64(e.Token)})
-		if e.Until != 0 && l.Entries() > before {
-			l.Lease(user, e.At, e.Until)
+		until := e.Until
+		if until == 0 {
+			until = open
 		}
+		l.act(user, e.At, protocol.Act{Do: protocol.Crit, Arg: uint64(e.Token)}, until)
 	case Renew:
 		l.Lease(user, e.At, e.Until)
 	case Exit:

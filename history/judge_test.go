@@ -166,6 +166,7 @@ func TestBadFiles(t *testing.T) {
 		{line(`{"at":1,"do":"crit","user":"a","token":-1}`), "f:2: token -1"},
 		{line(`{"at":1,"do":"exit","user":"a","token":"1"}`), "f:2: exit with a token"},
 		{line(`{"at":1,"do":"renew","user":"a"}`), "f:2: renew without the end of the lease"},
+		{line(`{"at":7,"do":"renew","user":"a","until":5}`), "f:2: renew of a lease that was over 2ns before"},
 		{line(`{"at":1,"do":"end","user":"a"}`), `f:2: an end with user "a"`},
 		{line(`{"at":5,"do":"try","user":"a"}` + "\n" + `{"at":4,"do":"crit","user":"a"}`), "f:3: time 4 is 1ns before that of an earlier line"},
 		{line(`{"at":5,"do":"end"}` + "\n" + `{"at":6,"do":"try","user":"a"}`), "f:3: an event after the end"},

@@ -182,7 +182,10 @@ func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 }
 
 // Act records what the user was told at time at.
-func (m *Monitor) Act(user int, at int64, a protocol.Act) {
+func (m *Monitor) Act(user int, at int64, a protocol.Act) { m.act(user, at, a, open) }
+
+// act is Act; with crit comes the end of the lease.
+func (m *Monitor) act(user int, at int64, a protocol.Act, until int64) {
 	m.advance(at)
 	if m.Record != nil {
 		m.record(user, at, Event{Do: acts[a.Do], Token: tokenOf(a)})
@@ -196,7 +199,7 @@ func (m *Monitor) Act(user int, at int64, a protocol.Act) {
 	t := &m.tries[user]
 	switch a.Do {
 	case protocol.Crit:
-		m.enter(user, at, a.Arg)
+		m.enter(user, at, a.Arg, until)
 	case protocol.Ejected:
 		m.measures.ejected++
 		m.leave(user, at)
@@ -226,7 +229,8 @@ func (m *Monitor) Lease(user int, at, until int64) {
 	t := &m.tries[user]
 	if t.lapsed {
 		t.lapsed = false
-		m.open(user, at)
+		m.open(user, at, until)
+		return
 	}
 	m.window.until(user, until)
 }
@@ -277,9 +281,14 @@ func (m *Monitor) Finish() {
 	}
 }
 
-func (m *Monitor) enter(user int, at int64, token uint64) {
+// enter lets a user in that may have been stopped since it got the lock: until is the
+// end of its lease, and where that is over it was inside before, if at all.
+func (m *Monitor) enter(user int, at int64, token uint64, until int64) {
 	t := &m.tries[user]
-	m.judgeToken(user, at, token)
+	t.lapsed = until <= at
+	if !t.lapsed {
+		m.judgeToken(user, at, token)
+	}
 	if m.handover {
 		m.measures.sync.Add(at - m.last)
 		m.handover = false
@@ -290,9 +299,11 @@ func (m *Monitor) enter(user int, at int64, token uint64) {
 	m.waiting--
 	m.entries++
 	t.entries++
-	t.token, t.entered, t.lapsed = token, true, false
+	t.token, t.entered = token, true
 	m.judgeQueue(user, at)
-	m.open(user, at)
+	if !t.lapsed {
+		m.open(user, at, until)
+	}
 }
 
 func (m *Monitor) leave(user int, at int64) {

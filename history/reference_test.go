@@ -25,6 +25,7 @@ type part struct {
 	from, to int64 // to is 0 while it lasts
 	until    int64 // 0: no lease
 	renewed  bool  // it is not the first part
+	over     bool  // its lease was over when the user heard that it is inside
 }
 
 // An attempt waits from at to end, which is 0 if it does so for ever.
@@ -71,6 +72,7 @@ func refer(events []Event, b Bounds) (map[string]uint64, uint64) {
 				inside[e.User] = len(r.sections)
 				r.sections = append(r.sections, part{
 					user: e.User, group: group[e.User], token: uint64(e.Token), from: e.At, until: e.Until,
+					over: e.Until != 0 && e.Until <= e.At,
 				})
 			}
 		case e.Do == Renew:
@@ -81,7 +83,7 @@ func refer(events []Event, b Bounds) (map[string]uint64, uint64) {
 			}
 			s.to = s.until
 			again := *s
-			again.from, again.to, again.until, again.renewed = e.At, 0, e.Until, true
+			again.from, again.to, again.until, again.renewed, again.over = e.At, 0, e.Until, true, false
 			inside[e.User] = len(r.sections)
 			r.sections = append(r.sections, again)
 		case was == Crit:
@@ -97,6 +99,7 @@ func refer(events []Event, b Bounds) (map[string]uint64, uint64) {
 			s.to = s.until
 		}
 	}
+	r.sections = slices.DeleteFunc(r.sections, func(s part) bool { return s.over })
 	uncertain := r.exclusion()
 	r.tokens()
 	r.waits()
@@ -233,7 +236,7 @@ func randomHistory(rng *rand.Rand, length int) (events []Event) {
 			token = uint64(max(1, int64(token)+rng.Int64N(8)-1))
 			e.Token = Token(token)
 			if rng.IntN(2) == 0 {
-				e.Until = at + 1 + 2*rng.Int64N(40)
+				e.Until = max(1, at-9+2*rng.Int64N(40))
 			}
 		case Renew:
 			e.Until = at + 1 + 2*rng.Int64N(40)

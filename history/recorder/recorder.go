@@ -86,10 +86,8 @@ func (r *Recorder) Close() error {
 // note writes an event. r.mu is held.
 func (r *Recorder) note(e history.Event) {
 	e.At = r.now()
-	if e.Until != 0 {
-		e.Until = max(e.Until, e.At)
-	}
-	_ = errors.Join(r.out.Write(e), r.out.Flush()) // kept for Close
+	// Errors of the file are kept for Close. A lease that ends just now is not renewed.
+	_ = errors.Join(r.out.Write(e), r.out.Flush())
 }
 
 // A Visit is one try of a user and what follows. nil is one that nobody records.
@@ -128,7 +126,7 @@ func (v *Visit) note(e history.Event) {
 
 // Entered records that the user is inside: it comes after the call has returned. ctx
 // ends with the loss of the lock, and lease is the end of the user's own lease so far,
-// zero for none. Who ignores both has a nil lease and a ctx without end.
+// zero when it is over. Who ignores both has a nil lease and a ctx without end.
 func (v *Visit) Entered(ctx context.Context, token uint64, lease func() time.Time) {
 	if v == nil {
 		return
@@ -149,15 +147,16 @@ func (v *Visit) soon() time.Duration {
 	return max(5*time.Millisecond, time.Duration(v.until-v.r.now())/8)
 }
 
+// leaseEnd is not later than in truth, and 1, the beginning of time, where it is over.
 func (r *Recorder) leaseEnd(lease func() time.Time) int64 {
 	if lease == nil {
 		return 0
 	}
 	now, end := r.now(), lease() // in this order: a pause in between makes it earlier
 	if end.IsZero() {
-		return 0
+		return 1
 	}
-	return now + int64(time.Until(end))
+	return max(1, now+int64(time.Until(end)))
 }
 
 func (v *Visit) renewed() {
@@ -167,9 +166,11 @@ func (v *Visit) renewed() {
 	if !v.inside {
 		return
 	}
-	// A lease gets shorter when a server forgets the holder. Less than a millisecond is
-	// the time between two looks at clocks.
-	if until > v.until || until != 0 && until < v.until-int64(time.Millisecond) {
+	// A lease gets shorter when a server forgets the holder; less than a millisecond is
+	// the time between two looks at clocks. One that has ended is not renewed: this
+	// process was stopped, and is about to hear of its loss.
+	shorter := until < v.until-int64(time.Millisecond)
+	if until > v.r.now() && (until > v.until || shorter) {
 		v.until = until
 		v.note(history.Event{Do: history.Renew, Until: until})
 	}

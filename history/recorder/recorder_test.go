@@ -163,6 +163,26 @@ func TestRecorderRaces(t *testing.T) {
 	}
 }
 
+// A user that was stopped before it heard that it is inside is not, for its lease is over.
+func TestRecorderTooLate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	r, err := Create(path, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, end := range []time.Time{time.Now().Add(time.Hour), time.Now().Add(-time.Millisecond), {}} {
+		v := r.Try(string(rune('a'+i)), "x")
+		v.Entered(t.Context(), uint64(9-i), func() time.Time { return end })
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	events, report := recorded(t, path)
+	if !report.Accepted || report.Measures.Entries != 3 {
+		t.Errorf("%+v\n%v", events, report.Violations)
+	}
+}
+
 // Nobody has to ask whether there is a recorder, and an error is not lost.
 func TestNoRecorder(t *testing.T) {
 	v := (*Recorder)(nil).Try("a", "x")

@@ -41,9 +41,9 @@ type machine interface {
 	mail() *mail
 	shifts() bool
 	// forgets reports whether the algorithm says which messages are stale; stale does,
-	// given the states of their ends, nil where absent.
+	// given the states of their ends, nil where absent, and verifies it by one step.
 	forgets() bool
-	stale(from, to []byte, msg uint32) bool
+	stale(from, to []byte, msg uint32) (bool, error)
 	bound(k int) string
 	boundsLen() int
 }

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -59,7 +61,11 @@ func (x *worker) forget(p int) (known bool) {
 			if stale, known = x.stale[key]; !known && x.frozen {
 				return false
 			} else if !known {
-				stale = x.m.stale(x.locals[key.from].state, x.locals[key.to].state, msg)
+				var err error
+				stale, err = x.m.stale(x.locals[key.from].state, x.locals[key.to].state, msg)
+				if err != nil && x.claim == nil {
+					x.claim = fmt.Errorf("%w: %s: %w", ErrClaim, x.info.Name, err)
+				}
 				x.stale[key] = stale
 				x.bytes += 40
 			}
@@ -74,14 +80,35 @@ func (x *worker) forget(p int) (known bool) {
 
 func (d *adapter[M]) forgets() bool { return d.a.Stale != nil }
 
-// stale is Model.Stale for processes in encoded states, nil where absent.
-func (d *adapter[M]) stale(from, to []byte, msg uint32) bool {
-	ch := d.channel(msg)
+// stale is Model.Stale for processes in encoded states, nil where absent. An error says
+// that the message, if it arrived now, would do something all the same.
+func (d *adapter[M]) stale(from, to []byte, msg uint32) (stale bool, err error) {
+	ch, m := d.channel(msg), d.msgs[msg]
 	load := func(id protocol.ID, state []byte) protocol.Process[M] {
 		if state == nil {
 			return nil
 		}
 		return d.load(int(id), state)
 	}
-	return d.a.Stale(load(ch.From, from), load(ch.To, to), ch, d.msgs[msg])
+	sender, receiver := load(ch.From, from), load(ch.To, to)
+	if !d.a.Stale(sender, receiver, ch, m) || receiver == nil {
+		return receiver == nil, nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s is stale, and panics: %v", d.text(msg), r)
+		}
+	}()
+	d.out.Reset()
+	receiver.Step(protocol.Event[M]{Input: protocol.Input{Kind: protocol.Receive, From: ch.From}, Msg: m}, &d.out)
+	d.state = receiver.AppendState(d.state[:0])
+	nothing := bytes.Equal(d.state, to)
+	for _, e := range d.out.Effects {
+		back := protocol.Channel{From: ch.To, To: ch.From}
+		nothing = nothing && e.Do == protocol.Send && e.To == ch.From && d.a.Stale(receiver, sender, back, e.Msg)
+	}
+	if !nothing {
+		return true, fmt.Errorf("%s is stale, and yet it does something", d.text(msg))
+	}
+	return true, nil
 }

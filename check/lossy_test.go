@@ -111,3 +111,49 @@ func TestChannelErrors(t *testing.T) {
 		t.Errorf("FIFO channels of messages that stay: %v", err)
 	}
 }
+
+// That a message is stale is verified where it is said.
+func TestStaleClaim(t *testing.T) {
+	const question, answer = 1, 2
+	knows := func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch ev.Kind {
+		case protocol.Try:
+			out.Broadcast(question)
+		case protocol.Receive:
+			switch {
+			case ev.Msg == question:
+				out.Send(ev.From, answer)
+			case p.r[0] == 0:
+				p.r[0] = 1
+				out.Crit(0)
+			}
+		case protocol.Exit:
+			out.Rem("")
+		}
+	}
+	for name, test := range map[string]struct {
+		stale func(from, to *toy, m uint8) bool
+		want  string
+	}{
+		"what the sender knows to have arrived": {func(from, to *toy, m uint8) bool {
+			return m == question && from.r[0] == 1 || m == answer && to.r[0] == 1
+		}, ""},
+		"an answer that nobody has yet": {func(_, _ *toy, m uint8) bool { return m == answer }, "M(2) is stale, and yet it does something"},
+		"a question":                    {func(_, _ *toy, m uint8) bool { return m == question }, "M(1) is stale, and yet it does something"},
+	} {
+		a := bearing(knows)
+		a.Idempotent = func(uint8) bool { return true }
+		a.Stale = func(from, to protocol.Process[uint8], _ protocol.Channel, m uint8) bool {
+			return test.stale(from.(*toy), to.(*toy), m)
+		}
+		c := config(2)
+		c.Entries = []int{1, 0}
+		v, err := check.Run(a, c)
+		switch {
+		case test.want == "" && (err != nil || v.Verdict != check.Holds):
+			t.Errorf("%s: %+v, %v", name, v, err)
+		case test.want != "" && (!errors.Is(err, check.ErrClaim) || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}

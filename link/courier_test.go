@@ -23,25 +23,24 @@ type letter struct {
 type post struct{ next, answered, life, lease uint64 }
 
 type courier struct {
-	id     protocol.ID
-	n      int
-	fifo   bool
-	trying bool
-	life   uint64
-	to     []post // by member: letters sent, and answers received
-	from   []post // by process: letters received
+	id      protocol.ID
+	n       int
+	fifo    bool
+	letters int // that a try sends to each member
+	trying  bool
+	life    uint64
+	to      []post // by member: letters sent, and answers received
+	from    []post // by process: letters received
 }
 
-// perTry is how many letters a try sends to each member.
-const perTry = 2
-
-func couriers(i protocol.Info) protocol.Algorithm[letter] {
+// couriers send so many letters to each member in one try.
+func couriers(letters int, i protocol.Info) protocol.Algorithm[letter] {
 	i.Name, i.Title, i.Source = "courier", "letters", "none"
 	i.Messages = []protocol.Message{{Name: "LETTER"}, {Name: "ANSWER"}}
 	return protocol.Algorithm[letter]{
 		Info: i,
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[letter] {
-			return &courier{id: id, n: c.N, fifo: i.FIFO, to: make([]post, c.N), from: make([]post, 8)}
+			return &courier{id: id, n: c.N, letters: letters, fifo: i.FIFO, to: make([]post, c.N), from: make([]post, 8)}
 		},
 		Append: func(b []byte, m letter) []byte {
 			b = protocol.AppendBool(b, m.Answer)
@@ -135,7 +134,7 @@ func (p *courier) Step(ev protocol.Event[letter], out *protocol.Out[letter]) {
 
 // write sends letters to member j, but for those that it has answered.
 func (p *courier) write(j int, out *protocol.Out[letter]) {
-	for range perTry {
+	for range p.letters {
 		if q := &p.to[j]; protocol.ID(j) != p.id {
 			q.next++
 			out.Send(protocol.ID(j), letter{false, q.next, q.life, q.lease})

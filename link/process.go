@@ -205,14 +205,14 @@ func (p *Process[M]) receive(ev protocol.Event[Frame[M]], out *protocol.Out[Fram
 		p.acked(q, f.Number, out)
 	case f.Ack:
 	case f.To != p.mine(q):
-		p.ack(q, out) // which says what this end is called
-	default:
-		if p.takes(q, f.Number) {
-			p.give(protocol.Input{Kind: protocol.Receive, From: ev.From, Now: ev.Now}, f.Msg, out)
-		}
+		p.ack(q, 0, out) // which says what this end is called
+	case p.takes(q, f.Number):
+		p.give(protocol.Input{Kind: protocol.Receive, From: ev.From, Now: ev.Now}, f.Msg, out)
 		if f.Number <= q.window.Received() {
-			p.ack(q, out)
+			p.ack(q, q.window.Received(), out)
 		}
+	case f.Number <= q.window.Received():
+		p.ack(q, f.Number, out) // its ACK may have been lost
 	}
 }
 
@@ -243,8 +243,8 @@ func (p *Process[M]) takes(q *peer, number uint64) bool {
 	return true
 }
 
-func (p *Process[M]) ack(q *peer, out *protocol.Out[Frame[M]]) {
-	out.Send(q.id, Frame[M]{Ack: true, From: p.mine(q), To: q.theirs, Number: q.window.Received()})
+func (p *Process[M]) ack(q *peer, number uint64, out *protocol.Out[Frame[M]]) {
+	out.Send(q.id, Frame[M]{Ack: true, From: p.mine(q), To: q.theirs, Number: number})
 }
 
 func (p *Process[M]) acked(q *peer, number uint64, out *protocol.Out[Frame[M]]) {

@@ -112,8 +112,8 @@ func (w wrapped[M]) stale(from, to protocol.Process[Frame[M]], ch protocol.Chann
 	}
 	s := from.(*Process[M])
 	back := s.look(ch.To)
-	if s.mine(back) == f.From && back.theirs == f.To {
+	if f.To == p.mine(q) && s.mine(back) == f.From && back.theirs == f.To {
 		return f.Number <= back.window.Acked()
 	}
-	return back.theirs >= p.mine(q)
+	return back.theirs >= p.mine(q) // it would only hear what this end is called
 }

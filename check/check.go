@@ -121,6 +121,10 @@ type Config struct {
 	// Exact compares whole states and keeps them all, so that no fingerprint hides one.
 	Exact bool
 
+	// Swarm, if not nil, looks for violations where a search of all states is out of
+	// reach. It never decides that a property holds.
+	Swarm *Swarm
+
 	// Progress is called about four times a second.
 	Progress func(Progress)
 	// Done ends the search when it is closed, as the memory cap does.
@@ -175,6 +179,10 @@ type Verdict struct {
 
 	Loop Mark `json:"loop,omitzero"` // see Property
 
+	// Searches is how many a swarm made: then States is the sum of what each of them
+	// visited, and how much of the whole that is nobody knows. Else 0.
+	Searches int `json:"searches,omitempty"`
+
 	// Reason says what is wrong at the end of the trace.
 	Reason string `json:"reason,omitempty"`
 	// Run is the trace with what each step did, and the state at its end; nil
@@ -204,6 +212,9 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
 	names, err := prepare(a, &c)
 	if err != nil {
 		return Verdict{}, err
+	}
+	if c.Swarm != nil {
+		return swarm(func() *worker { return newWorkerOf(a, c) }, c, names)
 	}
 	quiet, err := run(a, c, names, NeverFire)
 	if err != nil || c.Timers == NeverFire || !quiet.clean || !quiet.timers {
@@ -247,10 +258,15 @@ func prepare[M any](a protocol.Algorithm[M], c *Config) ([]string, error) {
 }
 
 func run[M any](a protocol.Algorithm[M], c Config, names []string, t Timers) (Verdict, error) {
-	m := newAdapter(a, c)
-	all := crew{newWorker(newSpace(a.Info, c, m), m)}
+	all := crew{newWorkerOf(a, c)}
 	for len(all) < c.Workers {
-		all = append(all, newWorker(all[0].space, m.another()))
+		all = append(all, newWorker(all[0].space, all[0].m.another()))
 	}
 	return search(all, c, names, t)
+}
+
+// newWorkerOf makes a worker with a space of its own.
+func newWorkerOf[M any](a protocol.Algorithm[M], c Config) *worker {
+	m := newAdapter(a, c)
+	return newWorker(newSpace(a.Info, c, m), m)
 }

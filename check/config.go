@@ -74,6 +74,16 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	if c.Workers < 1 || c.Workers > maxWorkers {
 		return bad("%d workers: want 1 to %d", c.Workers, maxWorkers)
 	}
+	if c.Swarm != nil && c.Exact {
+		return bad("a swarm keeps bits, not whole states: leave out one of the two")
+	}
+	if c.Swarm != nil {
+		s := *c.Swarm
+		if err := s.complete(c.MaxMemory, c.Workers); err != nil {
+			return bad("%w", err)
+		}
+		c.Swarm = &s
+	}
 	if c.Options = maps.Clone(c.Options); c.Options == nil {
 		c.Options = map[string]int64{}
 	}

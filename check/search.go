@@ -91,27 +91,33 @@ func newSearcher(all crew, c Config, names []string) *searcher {
 }
 
 func search(all crew, c Config, names []string, t Timers) (Verdict, error) {
-	r, x := newSearcher(all, c, names), all[0]
-	x.raw = true
-	first, problem := x.initial(c.Entries)
-	if problem != nil {
-		r.found = &finding{property: problem.property, err: problem.err, run: r.run(nil, nil)}
-		return r.verdict(false), nil
-	}
-	x.timers = true // in a prefix they fire
-	err := r.prefix(first)
-	x.raw = false
-	if x.timers = t == AnyMoment; err != nil {
+	r := newSearcher(all, c, names)
+	if err := r.start(t); err != nil {
 		return Verdict{}, err
 	}
 	complete := r.found == nil && r.levels()
-	if x.claim != nil {
-		return Verdict{}, x.claim
+	if r.claim != nil {
+		return Verdict{}, r.claim
 	}
 	if r.found == nil && r.answers() && !r.interrupted() {
 		r.answer(complete)
 	}
 	return r.verdict(complete), nil
+}
+
+// start finds the states from which the search starts. It may find a violation on
+// the way.
+func (r *searcher) start(t Timers) error {
+	r.raw = true
+	first, problem := r.initial(r.c.Entries)
+	if problem != nil {
+		r.found = &finding{property: problem.property, err: problem.err, run: r.run(nil, nil)}
+		return nil
+	}
+	r.timers = true // in a prefix they fire
+	err := r.prefix(first)
+	r.raw, r.timers = false, t == AnyMoment
+	return err
 }
 
 // levels explores one depth after the other and reports whether nothing is left.
@@ -378,7 +384,14 @@ func inside(x *worker) error {
 }
 
 func (r *searcher) verdict(complete bool) Verdict {
-	seconds, states := time.Since(r.begin).Seconds(), r.states()
+	v := r.sum(complete, r.states())
+	v.Bounds, v.timers, v.clean = r.bounds(complete), r.timersSet, complete && r.found == nil
+	return v
+}
+
+// sum is the verdict without its bounds.
+func (r *searcher) sum(complete bool, states int64) Verdict {
+	seconds := time.Since(r.begin).Seconds()
 	v := Verdict{
 		Verdict: Holds, Property: r.asked[0], Trace: []string{}, Loop: NoLoop, States: states,
 		Transitions: r.transitions, Depth: max(0, r.depth-1), Seconds: seconds,
@@ -413,7 +426,6 @@ func (r *searcher) verdict(complete bool) Verdict {
 			}
 		}
 	}
-	v.Bounds, v.timers, v.clean = r.bounds(complete), r.timersSet, complete && r.found == nil
 	return v
 }
 
@@ -439,6 +451,30 @@ func (p *Property) violatedBy(f *finding) {
 
 // bounds says within which limits the verdict was found.
 func (r *searcher) bounds(complete bool) string {
+	parts := r.model()
+	switch {
+	case complete:
+		parts = append(parts, "exhaustive")
+		if r.answers() && r.interrupted() {
+			parts = append(parts, "interrupted when infinite runs were looked at")
+		}
+	case r.found != nil && r.stopped == "":
+		parts = append(parts, "stopped at the first violation")
+	default:
+		parts = append(parts, fmt.Sprintf("%s with depth %d completely covered and %s not expanded",
+			r.stopped, max(0, r.depth-1), Plural(int64(r.store.len()-r.expanded), "state")))
+	}
+	if r.store.exact {
+		parts = append(parts, "chance that a fingerprint hid a state 0: whole states were compared")
+	} else {
+		n := float64(r.states())
+		parts = append(parts, fmt.Sprintf("chance that a fingerprint hid a state %.0e", n*n/math.Exp2(65)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// model says what is explored.
+func (r *searcher) model() []string {
 	c := r.c
 	parts := []string{fmt.Sprintf("n=%d", c.N)}
 	if r.names.Clients {
@@ -500,25 +536,7 @@ func (r *searcher) bounds(complete bool) string {
 	if len(c.Prefix) > 0 {
 		parts = append(parts, fmt.Sprintf("after a prefix of %s", Plural(int64(len(c.Prefix)), "step")))
 	}
-	switch {
-	case complete:
-		parts = append(parts, "exhaustive")
-		if r.answers() && r.interrupted() {
-			parts = append(parts, "interrupted when infinite runs were looked at")
-		}
-	case r.found != nil && r.stopped == "":
-		parts = append(parts, "stopped at the first violation")
-	default:
-		parts = append(parts, fmt.Sprintf("%s with depth %d completely covered and %s not expanded",
-			r.stopped, max(0, r.depth-1), Plural(int64(r.store.len()-r.expanded), "state")))
-	}
-	if r.store.exact {
-		parts = append(parts, "chance that a fingerprint hid a state 0: whole states were compared")
-	} else {
-		n := float64(r.states())
-		parts = append(parts, fmt.Sprintf("chance that a fingerprint hid a state %.0e", n*n/math.Exp2(65)))
-	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 func entries(list []int) string {

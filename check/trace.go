@@ -69,27 +69,41 @@ func (x *worker) stuck(st []uint32) bool {
 	return stuck
 }
 
-// trace returns the run to state i, and from it by the further actions given. The
-// search knows normal forms; the run is the one that the algorithm makes.
+// trace returns the run to state i, and from it by the further actions given.
 func (r *searcher) trace(i uint32, further ...uint16) scenario.Run {
 	top, ordinals := r.store.links.path(i)
-	st, raw, events := r.roots[top].state, r.roots[top].raw, slices.Clone(r.begun)
+	st, path := r.roots[top].state, [][]uint32(nil)
+	var wrong *problem
 	for _, want := range append(ordinals, further...) {
 		k := uint16(0)
 		var next []uint32
-		var wrong *problem
 		r.expand(st, func(v visit) {
 			if k == want {
 				next, wrong = slices.Clone(v.next), v.problem
 			}
 			k++
 		})
+		path, st = append(path, next), next
+	}
+	return r.along(r.roots[top], path, wrong)
+}
+
+// along returns the run from a root along states, the last step of which has a
+// problem, or none. The search knows normal forms; the run is the one that the
+// algorithm makes.
+func (r *searcher) along(from root, path [][]uint32, wrong *problem) scenario.Run {
+	raw, events := from.raw, slices.Clone(r.begun)
+	for k, next := range path {
 		var event scenario.Event
-		if event, raw = r.follow(raw, next, wrong); raw == nil {
+		var bad *problem
+		if k == len(path)-1 {
+			bad = wrong
+		}
+		if event, raw = r.follow(raw, next, bad); raw == nil {
 			r.claim = errUnfollowed
 			return r.run(events, nil)
 		}
-		events, st = append(events, event), next
+		events = append(events, event)
 	}
 	return r.run(events, raw)
 }

@@ -1,0 +1,347 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Swarm is several depth-first searches, each with a hash function, an order of
+// actions and a greatest depth of its own. A search does not keep the states that it
+// visited: each of them sets two bits of a table, and a state whose bits are set
+// already counts as visited. The searches therefore skip states, but different ones.
+//
+// What a swarm finds is real: the trace is the stack of a search. What it does not
+// find says little: it never covers a known part of the states.
+type Swarm struct {
+	Searches int           // default 16
+	Bits     int           // the table of each search has 2^Bits bits. Default 27, that is 16 MiB
+	Depth    int           // of the deepest search; others go half, a quarter, .. as deep. Default 10 000
+	For      time.Duration // all searches together; 0: until each has ended
+	Seed     uint64        // of what is random; equal seeds, equal searches
+}
+
+const (
+	leastBits, mostBits = 16, 40
+	mostSearches        = 1 << 20
+	mostDepth           = 1 << 24
+)
+
+// complete fills in defaults and refuses what is impossible.
+func (s *Swarm) complete(maxMemory int64, workers int) error {
+	for _, n := range []struct {
+		what               string
+		value              *int
+		normal, least, max int
+	}{
+		{"searches", &s.Searches, 16, 1, mostSearches},
+		{"bits", &s.Bits, 27, leastBits, mostBits},
+		{"depth", &s.Depth, 10_000, 1, mostDepth},
+	} {
+		if *n.value == 0 {
+			*n.value = n.normal
+		}
+		if *n.value < n.least || *n.value > n.max {
+			return fmt.Errorf("a swarm with %s %d: want %d to %d", n.what, *n.value, n.least, n.max)
+		}
+	}
+	if s.For < 0 {
+		return fmt.Errorf("a swarm for %v: want at least 0", s.For)
+	}
+	if n := min(workers, s.Searches); int64(n)<<(s.Bits-3) > maxMemory/2 {
+		return fmt.Errorf("%d tables of 2^%d bits at the same time: more than half of the memory cap of %d MiB",
+			n, s.Bits, maxMemory>>20)
+	}
+	return nil
+}
+
+// A fleet is a swarm under way.
+type fleet struct {
+	c     Config
+	names []string
+	begin time.Time
+
+	next    atomic.Int64 // search
+	stop    atomic.Bool
+	visited atomic.Int64
+	steps   atomic.Int64
+
+	mu       sync.Mutex
+	err      error
+	ended    int // searches
+	complete int // of these, that had nothing left to try
+	deepest  int
+	found    *finding
+	foundAt  int    // the number of the search
+	stopped  string // why all of them ended early, "" if they did not
+	memory   map[*diver]int64
+	reported time.Time
+	model    string
+}
+
+// swarm searches with as many searches at the same time as there are workers, each
+// in a space of its own.
+func swarm(fresh func() *worker, c Config, names []string) (Verdict, error) {
+	f := &fleet{c: c, names: names, begin: time.Now(), memory: map[*diver]int64{}}
+	var all sync.WaitGroup
+	for range min(c.Workers, c.Swarm.Searches) {
+		all.Go(func() {
+			for k := int(f.next.Add(1)) - 1; k < c.Swarm.Searches && !f.stop.Load(); k = int(f.next.Add(1)) - 1 {
+				f.search(k, fresh())
+			}
+		})
+	}
+	all.Wait()
+	if f.err != nil {
+		return Verdict{}, f.err
+	}
+	return f.verdict(), nil
+}
+
+// search makes search k.
+func (f *fleet) search(k int, x *worker) {
+	s := f.c.Swarm
+	at := time.Now()
+	d := &diver{
+		searcher: newSearcher(crew{x}, f.c, f.names), fleet: f,
+		table: make([]uint64, 1<<(s.Bits-6)), shift: 64 - s.Bits,
+		salt:  scramble(s.Seed<<20 + uint64(k) + 1),
+		depth: max(1, s.Depth>>(k%8)),
+		rng:   rand.New(rand.NewPCG(s.Seed, uint64(k))),
+		until: at.Add(s.For / time.Duration(s.Searches) * time.Duration(min(f.c.Workers, s.Searches))),
+	}
+	err := d.start(f.c.Timers)
+	if err == nil && d.found == nil {
+		d.dive()
+		d.report()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.memory, d)
+	f.model = strings.Join(d.model(), ", ")
+	if f.ended++; len(d.stack) == 0 && err == nil && d.found == nil {
+		f.complete++
+	}
+	f.deepest = max(f.deepest, d.deepest)
+	if err = errors.Join(err, d.claim); err != nil && f.err == nil {
+		f.err = err
+		f.stop.Store(true)
+	}
+	if d.found != nil && (f.found == nil || k < f.foundAt) {
+		f.found, f.foundAt = d.found, k
+		f.stop.Store(true)
+	}
+}
+
+func (f *fleet) verdict() Verdict {
+	r := &searcher{asked: f.names, begin: f.begin, transitions: f.steps.Load(), found: f.found}
+	v := r.sum(false, f.visited.Load())
+	v.Searches = f.ended
+	ending := fmt.Sprintf("%d of %d searches with nothing left to try", f.complete, f.ended)
+	if f.found != nil {
+		ending = "stopped at the first violation"
+	} else if f.stopped != "" {
+		ending += ", " + f.stopped
+	} else if f.complete < f.ended {
+		ending += fmt.Sprintf(", the others at the end of their share of %v", f.c.Swarm.For)
+	}
+	v.Bounds = fmt.Sprintf("%s, depth-first with 2 bits a state in tables of %d MiB, at most %d steps deep, "+
+		"%s; coverage unknown", f.model, max(1, 1<<(f.c.Swarm.Bits-3)>>20), f.deepest, ending)
+	return v
+}
+
+// A diver is one depth-first search.
+type diver struct {
+	*searcher
+	fleet *fleet
+	table []uint64
+	shift int
+	salt  uint64
+	depth int // at most
+	rng   *rand.Rand
+	until time.Time // where there is a limit
+
+	stack   []frame
+	vectors []uint32 // of the states on the stack
+	todo    []action // of these
+	list    []action
+
+	visited, steps int64 // not reported yet
+	taken          int64
+	deepest        int
+}
+
+// A frame is a state on the stack.
+type frame struct{ vector, todo int }
+
+// bits returns the places of the bits of a state.
+func (d *diver) bits(print uint64) (a, b uint64) {
+	h := scramble(print + d.salt)
+	return h >> d.shift, scramble(h) >> d.shift
+}
+
+// marked reports whether both bits of a state are set.
+func (d *diver) marked(print uint64) bool {
+	a, b := d.bits(print)
+	return d.table[a/64]&(1<<(a%64)) != 0 && d.table[b/64]&(1<<(b%64)) != 0
+}
+
+func (d *diver) mark(print uint64) {
+	a, b := d.bits(print)
+	d.table[a/64] |= 1 << (a % 64)
+	d.table[b/64] |= 1 << (b % 64)
+}
+
+// dive searches from each root.
+func (d *diver) dive() {
+	for _, root := range d.roots {
+		d.mark(d.print(root.state))
+		d.visited++
+		d.push(root, root.state)
+		for ; len(d.stack) > 0; d.taken++ {
+			if d.found != nil || d.claim != nil || d.stopped != "" {
+				return
+			}
+			if d.step(root); d.taken%1024 == 0 {
+				d.report()
+			}
+		}
+	}
+}
+
+// step takes one action of the state on top of the stack, or leaves it.
+func (d *diver) step(root root) {
+	top := d.stack[len(d.stack)-1]
+	st := d.vectors[top.vector:]
+	if len(d.todo) == top.todo {
+		d.stack, d.vectors = d.stack[:len(d.stack)-1], d.vectors[:top.vector]
+		return
+	}
+	a := d.todo[len(d.todo)-1]
+	d.todo = d.todo[:len(d.todo)-1]
+	d.enter(st)
+	o, _ := d.apply(a)
+	if d.marked(o.print) {
+		return
+	}
+	d.mark(o.print)
+	d.visited++
+	if !o.built {
+		d.build(a, o.move)
+	}
+	if property, err := d.violates(d.worker, d.next); err != nil {
+		d.violated(property, err, d.along(root, append(d.path(), slices.Clone(d.next)), nil))
+		return
+	}
+	if len(d.stack) < d.depth {
+		d.push(root, d.next)
+	}
+}
+
+// push puts a state on the stack, with the actions that lead to states not visited
+// yet, in random order.
+func (d *diver) push(root root, st []uint32) {
+	d.stack = append(d.stack, frame{len(d.vectors), len(d.todo)})
+	d.vectors = append(d.vectors, st...)
+	d.deepest = max(d.deepest, len(d.stack)-1)
+	st = d.vectors[len(d.vectors)-len(st):]
+	d.enter(st)
+	d.list = d.actions(d.list[:0])
+	from, stuck := len(d.todo), true
+	for _, a := range d.list {
+		o, _ := d.apply(a)
+		d.steps++
+		if o.moved {
+			m := &d.moves[o.move]
+			if m.problem != 0 && d.minds(&d.problems[m.problem-1]) {
+				d.fail(root, st, a)
+				return
+			}
+			if m.bound >= 0 {
+				stuck = stuck && !a.verb.must()
+				continue
+			}
+		}
+		stuck = stuck && !(a.verb.must() && o.print != d.own)
+		if !d.marked(o.print) {
+			d.todo = append(d.todo, a)
+		}
+	}
+	if stuck {
+		if f := d.dead(st); f != nil {
+			d.violated(f.property, f.err, d.along(root, d.path(), nil))
+		}
+	}
+	left := d.todo[from:]
+	d.rng.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+}
+
+// fail reports the problem of an action of the state on top of the stack.
+func (d *diver) fail(root root, st []uint32, a action) {
+	var next []uint32
+	var wrong *problem
+	d.expand(st, func(v visit) {
+		if v.action == a {
+			next, wrong = slices.Clone(v.next), v.problem
+		}
+	})
+	d.violated(wrong.property, wrong.err, d.along(root, append(d.path(), next), wrong))
+}
+
+// path is the states on the stack, but for the root.
+func (d *diver) path() (path [][]uint32) {
+	for k := 1; k < len(d.stack); k++ {
+		end := len(d.vectors)
+		if k+1 < len(d.stack) {
+			end = d.stack[k+1].vector
+		}
+		path = append(path, slices.Clone(d.vectors[d.stack[k].vector:end]))
+	}
+	return path
+}
+
+// report adds what was done since the last time, and sees whether to go on.
+func (d *diver) report() {
+	f := d.fleet
+	f.visited.Add(d.visited)
+	f.steps.Add(d.steps)
+	d.visited, d.steps = 0, 0
+	all := "" // a reason for all searches to end
+	select {
+	case <-f.c.Done:
+		all = "interrupted"
+	default:
+	}
+	if t := f.c.Swarm.For; t > 0 && all == "" && time.Now().After(d.until) {
+		d.stopped = "at the end of its time"
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.memory[d] = int64(8*len(d.table)+4*cap(d.vectors)+12*cap(d.todo)+16*cap(d.stack)) + d.store.memory() + d.space.memory()
+	total := int64(0)
+	for _, n := range f.memory {
+		total += n
+	}
+	if total > f.c.MaxMemory/5*4 {
+		all = fmt.Sprintf("stopped at the memory cap of %d MiB", f.c.MaxMemory>>20)
+	}
+	if all != "" && f.stopped == "" {
+		f.stopped = all
+		f.stop.Store(true)
+	}
+	if f.stop.Load() && d.stopped == "" {
+		d.stopped = "because others ended"
+	}
+	if f.c.Progress != nil && time.Since(f.reported) > 250*time.Millisecond {
+		f.reported = time.Now()
+		f.c.Progress(Progress{
+			States: f.visited.Load(), Transitions: f.steps.Load(), Depth: len(d.stack), Frontier: int64(len(d.todo)),
+			Memory: total, Elapsed: time.Since(f.begin),
+		})
+	}
+}

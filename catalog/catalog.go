@@ -68,7 +68,12 @@ func (e entry[M]) orders(c check.Config) bool {
 	return e.algorithm.Ordered && slices.Contains(c.Properties, "all") || slices.Contains(c.Properties, causal.Order)
 }
 
-func (e entry[M]) Hunt(c hunt.Config) (hunt.Result, error) { return hunt.Run(e.algorithm, c) }
+func (e entry[M]) Hunt(c hunt.Config) (hunt.Result, error) {
+	if e.algorithm.Ordered {
+		return hunt.Run(causal.Of(e.algorithm), c)
+	}
+	return hunt.Run(e.algorithm, c)
+}
 
 func (e entry[M]) Host() node.Host { return node.HostOf(e.algorithm) }
 

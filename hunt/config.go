@@ -47,10 +47,9 @@ type Config struct {
 // Progress is how far a hunt has come.
 type Progress struct {
 	Totals
-	Beyond    int
-	Reducing  bool // a violation was found, and is being minimised
-	Elapsed   time.Duration
-	Remaining time.Duration // with Config.For
+	Beyond   int
+	Reducing bool // a violation was found, and is being minimised
+	Elapsed  time.Duration
 }
 
 // Totals count what was run.

@@ -153,7 +153,7 @@ func (h *hunter[M]) level(beyond int, runs int64, end time.Time) (*outcome, erro
 				<-tokens
 			}
 		}
-		h.report(beyond, end, false)
+		h.report(beyond, false)
 	}
 	if first != nil && first.err != nil {
 		return nil, first.err
@@ -161,16 +161,12 @@ func (h *hunter[M]) level(beyond int, runs int64, end time.Time) (*outcome, erro
 	return first, nil
 }
 
-func (h *hunter[M]) report(beyond int, end time.Time, reducing bool) {
+func (h *hunter[M]) report(beyond int, reducing bool) {
 	if h.cfg.Progress == nil || !reducing && time.Since(h.reported) < 250*time.Millisecond {
 		return
 	}
 	h.reported = time.Now()
-	p := Progress{Totals: h.result.Totals, Beyond: beyond, Reducing: reducing, Elapsed: time.Since(h.began)}
-	if h.cfg.For > 0 {
-		p.Remaining = max(0, h.cfg.For-p.Elapsed)
-	}
-	h.cfg.Progress(p)
+	h.cfg.Progress(Progress{Totals: h.result.Totals, Beyond: beyond, Reducing: reducing, Elapsed: time.Since(h.began)})
 }
 
 // one makes one run.

@@ -54,15 +54,16 @@ type plan struct {
 
 	// Of an untimed one.
 	order   order
-	tries   int // of each user
-	storm   int // steps with faults
-	faulty  int // faults in a thousand steps
-	thaw    int // steps that a frozen process stands still, at most
-	users   int // percent of the steps that are users'
-	timers  int // percent that are timers'
-	news    int // percent that are the detector's
-	linger  int // percent of chances to leave that a user lets pass
-	shuffle int // steps between two draws of priorities
+	tries   int    // of each user
+	storm   int    // steps with faults
+	faulty  int    // faults in a thousand steps
+	thaw    int    // steps that a frozen process stands still, at most
+	users   int    // percent of the steps that are users'
+	timers  int    // percent that are timers'
+	news    int    // percent that are the detector's
+	linger  int    // percent of chances to leave that a user lets pass
+	shuffle int    // steps between two draws of priorities
+	held    uint64 // messages of a lower priority arrive when nothing else can happen
 	judges  bool
 }
 
@@ -74,13 +75,7 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 	p.timed = r.IntN(3) == 0
 	p.sizes(c, i)
 	p.options(c, i)
-	p.silent = silent(i, p.Config)
-	p.budget = Budget(i, p.Config)
-	if !settles {
-		// Who waits counts on no member that forgot it, in vain if too few are left.
-		p.budget = min(p.budget, p.silent)
-	}
-	p.budget = min(p.budget+beyond, p.N)
+	p.budget, p.silent = allowance(i, settles, p.system, beyond)
 	for _, k := range []struct {
 		kind    kinds
 		allowed bool
@@ -112,11 +107,8 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 	if p.has(downs) {
 		for range 1 + r.IntN(p.silent) {
 			p.down = append(p.down, protocol.ID(len(p.down)))
-			p.silent--
 		}
-		if !settles {
-			p.budget = min(p.budget, p.silent+beyond)
-		}
+		p.budget, p.silent = allowance(i, settles, p.system, beyond)
 	}
 	// A lease that lapses costs as much as a memory loss, where there are any.
 	// Without those it costs nothing.
@@ -199,7 +191,8 @@ func (p *plan) untime() {
 	p.news = p.between(1, 20)
 	p.linger = p.between(0, 99)
 	p.shuffle = p.between(10, 1000)
-	p.judges = p.chance.IntN(8) == 0
+	p.held = p.chance.Uint64() >> 1
+	p.judges = p.chance.IntN(4) == 0
 }
 
 // time draws a run with time. Memory losses and lapses exclude each other there:
@@ -278,12 +271,19 @@ func Budget(i protocol.Info, c protocol.Config) int {
 	return max(0, 2*int(i.Option(c, i.Quorum))-c.N-1)
 }
 
-// silent is how many members may be silent: the others are a quorum.
-func silent(i protocol.Info, c protocol.Config) int {
-	if i.Quorum == "" {
-		return 0
+// allowance is how many members of a system may be unsettled at a time, and how many
+// more than those that are down may be silent: the others are a quorum. Where users
+// do not make up for losses, who waits counts on no member that forgot it, in vain if
+// too few are left.
+func allowance(i protocol.Info, settles bool, s system, beyond int) (budget, silent int) {
+	budget = Budget(i, s.Config)
+	if i.Quorum != "" {
+		silent = s.N - int(i.Option(s.Config, i.Quorum)) - len(s.down)
 	}
-	return c.N - int(i.Option(c, i.Quorum))
+	if !settles {
+		budget = max(0, min(budget, silent))
+	}
+	return min(budget+beyond, s.N), silent
 }
 
 // patience is the number of events without an entry after which a timed run is

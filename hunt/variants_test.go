@@ -7,6 +7,7 @@ import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -78,6 +79,11 @@ func TestBrokenVariants(t *testing.T) {
 	t.Run("answers nobody", func(t *testing.T) {
 		caught(t, three, deaf(ricartagrawala.Algorithm, true, protocol.Receive), Config{}, check.Config{Config: two}, check.Deadlock, stuck)
 	})
+	t.Run("replies without a clock", func(t *testing.T) {
+		three := protocol.Config{N: 3}
+		a := causal.Of(ricartagrawala.Printed)
+		caught(t, []uint64{0}, a, Config{Config: three, Runs: 20_000}, check.Config{Config: three, Entries: []int{2, 1, 0}}, causal.Order)
+	})
 	t.Run("two tokens", func(t *testing.T) {
 		caught(t, three, forging, Config{}, check.Config{Config: two}, check.Model)
 	})
@@ -102,7 +108,9 @@ func TestBrokenVariants(t *testing.T) {
 func caught[M any](t *testing.T, seeds []uint64, a protocol.Algorithm[M], c Config, k check.Config, properties ...string) {
 	t.Helper()
 	for _, seed := range seeds {
-		c.Seed, c.Runs, c.Workers = seed, 400, 2
+		if c.Seed, c.Workers = seed, 2; c.Runs == 0 {
+			c.Runs = 400
+		}
 		v := finding(t, a, c)
 		if !slices.Contains(properties, v.Property) {
 			t.Errorf("seed %d: %s, want %v", seed, v.Property, properties)

@@ -1,12 +1,10 @@
 package hunt
 
 import (
-	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
 
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 )
@@ -110,7 +108,7 @@ func (w *walker[M]) choose() bool {
 	case x >= w.p.users+w.p.timers && x < w.p.users+w.p.timers+w.p.news && w.tell():
 		return true
 	}
-	return w.message() || w.tell() || w.user() || w.fire()
+	return w.message(w.p.held) || w.tell() || w.user() || w.fire() || w.message(0)
 }
 
 func (w *walker[M]) stands(i int) bool { return w.frozen[i] > len(w.run) }
@@ -190,9 +188,9 @@ func (w *walker[M]) tell() bool {
 	return false
 }
 
-// message delivers a message.
-func (w *walker[M]) message() bool {
-	k := w.pick()
+// message delivers a message, of no priority below least.
+func (w *walker[M]) message(least uint64) bool {
+	k := w.pick(least)
 	if k < 0 {
 		return false
 	}
@@ -209,7 +207,7 @@ func (w *walker[M]) deliverAt(k int, c *choice) {
 }
 
 // pick returns the message in flight that arrives next, or -1.
-func (w *walker[M]) pick() int {
+func (w *walker[M]) pick(least uint64) int {
 	n := len(w.flight)
 	if n == 0 {
 		return -1
@@ -223,7 +221,7 @@ func (w *walker[M]) pick() int {
 	case how == newest && w.r.IntN(10) > 0:
 		return w.scan(n-1, -1)
 	case how == channels || how == receivers:
-		return w.favoured()
+		return w.favoured(least)
 	}
 	return w.scan(w.r.IntN(n), 1)
 }
@@ -241,7 +239,7 @@ func (w *walker[M]) scan(k, by int) int {
 }
 
 // favoured returns the message of the highest priority that may arrive.
-func (w *walker[M]) favoured() int {
+func (w *walker[M]) favoured(least uint64) int {
 	best, most := -1, uint64(0)
 	for k := range w.flight {
 		f := &w.flight[k]
@@ -250,7 +248,7 @@ func (w *walker[M]) favoured() int {
 			of |= uint64(f.from) << 32
 		}
 		hi, lo := bits.Mul64(of+w.salt, 0x9e3779b97f4a7c15)
-		if x := hi ^ lo; (best < 0 || x > most) && !w.stands(int(f.to)) && w.first(k) {
+		if x := hi ^ lo; x >= least && (best < 0 || x > most) && !w.stands(int(f.to)) && w.first(k) {
 			best, most = k, x
 		}
 	}
@@ -338,69 +336,4 @@ func (w *walker[M]) supports(j, u int) bool {
 		return p != nil
 	}
 	return slices.ContainsFunc(w.alg.Inspect(p).Holders, func(r protocol.Request) bool { return int(r.User) == u })
-}
-
-// settle takes the steps of a calm, until all users are done or somebody is stuck.
-func (w *walker[M]) settle() {
-	w.calm = true
-	clear(w.frozen)
-	last, entries := len(w.run), w.entries
-	// What is in flight arrives first, with answers and their answers.
-	patience := 300*w.total*w.sys.N + 20*w.pending()
-	for w.found == nil && w.left() {
-		if w.entries > entries {
-			last, entries = len(w.run), w.entries
-		}
-		if !w.next() {
-			if u := w.trying(); u >= 0 {
-				w.report(check.Deadlock, fmt.Sprintf("deadlock: %s tries, and nothing that must happen changes the state",
-					w.names().Of(protocol.ID(u))))
-			}
-			return
-		}
-		if len(w.run)-last > patience {
-			if u := w.trying(); u >= 0 {
-				w.report(stuck, fmt.Sprintf("stuck: %s tries, and nobody entered in the last %d steps, without a fault",
-					w.names().Of(protocol.ID(u)), len(w.run)-last))
-			}
-			return
-		}
-	}
-}
-
-// next takes one step of a calm. Messages, users and the detector take turns;
-// timers fire when nothing else happens, and now and then, for who waits may send
-// messages without end.
-func (w *walker[M]) next() bool {
-	if len(w.run)%(10*w.total) == 0 && w.fire() {
-		return true
-	}
-	for range 3 {
-		w.turn++
-		switch w.turn % 3 {
-		case 0:
-			if w.message() {
-				return true
-			}
-		case 1:
-			if w.user() {
-				return true
-			}
-		default:
-			if w.tell() {
-				return true
-			}
-		}
-	}
-	return w.fire()
-}
-
-// trying returns a user that waits, or -1.
-func (w *walker[M]) trying() int {
-	for i, s := range w.users {
-		if w.procs[i].process != nil && (s == protocol.InTry || s == protocol.InExit) {
-			return i
-		}
-	}
-	return -1
 }

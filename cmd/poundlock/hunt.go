@@ -1,27 +1,20 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/catalog"
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/diagram"
 	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
 )
 
 // huntFlags are the flags of poundlock hunt.
@@ -66,7 +59,7 @@ written.`,
 	s.Lookup("n").DefValue = "drawn"
 	s.Lookup("clients").DefValue = "drawn"
 	s.Lookup("fence").DefValue = "drawn"
-	s.DurationVar(&f.config.For, "for", time.Minute, "begin no run after this `duration`")
+	s.DurationVar(&f.config.For, "for", time.Minute, "begin no run after this `duration`; 0: until ^C")
 	s.Int64Var(&f.config.Runs, "runs", 0, "`number` of runs; with it and without --for there is no limit of time")
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
 	s.Int64Var(&f.run, "run", 0, "`number` of the only run to be made")
@@ -77,14 +70,6 @@ written.`,
 	s.StringVar(&f.trace, "trace", "", "`file` for the scenario of a violation (default hunt-ALGORITHM-SEED-RUN.txt)")
 	s.BoolVar(&f.json, "json", false, "print one JSON object, or with \"all\" a list of them")
 	return c
-}
-
-// A huntResult is what a hunt found, with what to do next.
-type huntResult struct {
-	hunt.Result
-	Repeat   string `json:"repeat,omitempty"`   // the command that makes the violating run again
-	Scenario string `json:"scenario,omitempty"` // the file of the minimised run
-	Replay   string `json:"replay,omitempty"`   // the command that replays it
 }
 
 func (f *huntFlags) hunt(c *cobra.Command, name string) error {
@@ -140,6 +125,9 @@ func (f *huntFlags) forAll(c *cobra.Command) error {
 		if c.Flags().Changed(flag) {
 			return usagef("--%s: not with %q: name one algorithm", flag, everything)
 		}
+	}
+	if c.Flags().Changed("for") && f.config.For == 0 && f.config.Runs == 0 {
+		return usagef("--for 0s: not with %q: the first algorithm would take it all", everything)
 	}
 	return nil
 }
@@ -211,7 +199,8 @@ func (f *huntFlags) drawn(i protocol.Info, given func(string) bool) (protocol.Co
 	if !given("n") {
 		c.N = 0
 	}
-	if !given("fence") && !given("option") {
+	chosen := slices.ContainsFunc(f.options, func(o string) bool { return strings.HasPrefix(o, "fence=") })
+	if !given("fence") && !chosen {
 		delete(c.Options, "fence") // system turns it off unless it is asked for
 	}
 	return c, err
@@ -247,134 +236,4 @@ func (f *huntFlags) repeat(i protocol.Info, given func(string) bool, r hunt.Resu
 	add("--seed", r.Seed)
 	add("--run", v.Run)
 	return strings.Join(words, " ")
-}
-
-// write writes the trace of v as a scenario.
-func (r *huntResult) write(i protocol.Info, v hunt.Violation) error {
-	if r.Scenario == "" {
-		return nil
-	}
-	run := scenario.Run{Loop: scenario.NoLoop}
-	if v.History != nil {
-		run = *v.History
-	} else {
-		for _, line := range v.Trace { // too many steps for what each of them does
-			run.Steps = append(run.Steps, scenario.Event{Line: line})
-		}
-	}
-	head := []string{
-		r.Replay,
-		fmt.Sprintf("%s: %s is violated after %s", form(i), v.Property, check.Plural(int64(len(v.Trace)), "step")),
-		v.Reason,
-		"found by " + r.Repeat,
-	}
-	r.Replay = "poundlock replay " + r.Scenario
-	return create(r.Scenario, func(w io.Writer) error { return scenario.WriteRun(w, head, run) })
-}
-
-// huntProgress shows a bar. finish removes it.
-func huntProgress(what string, c hunt.Config) (show func(hunt.Progress), finish func()) {
-	most := c.Runs
-	if c.For > 0 {
-		most = c.For.Milliseconds()
-	}
-	bar := progressbar.NewOptions64(max(1, most), progressbar.OptionSetWriter(os.Stderr),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
-	show = func(p hunt.Progress) {
-		done := p.Runs
-		if c.For > 0 {
-			done = p.Elapsed.Milliseconds()
-		}
-		text := fmt.Sprintf("%s: %s runs, %s entries", what, check.Group(p.Runs), check.Group(p.Entries))
-		if p.Reducing {
-			text = what + ": a violation, being minimised"
-		}
-		bar.Describe(text)
-		_ = bar.Set64(min(done, most-1)) // only for the eye
-	}
-	return show, func() { _ = bar.Finish() }
-}
-
-func (f *huntFlags) report(w io.Writer, name string, results []huntResult) error {
-	if err := f.print(w, name, results); err != nil {
-		return &exitStatus{code: exitInternal, err: err}
-	}
-	for _, r := range results {
-		if len(r.Violations) > 0 {
-			return &exitStatus{code: exitViolated}
-		}
-	}
-	return nil
-}
-
-func (f *huntFlags) print(w io.Writer, name string, results []huntResult) error {
-	if f.json {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		if name == everything {
-			return enc.Encode(results)
-		}
-		return enc.Encode(results[0])
-	}
-	b := bufio.NewWriter(w)
-	for _, r := range results {
-		if name != everything || len(r.Violations) > 0 {
-			if err := r.print(b); err != nil {
-				return err
-			}
-		}
-	}
-	if name == everything {
-		summary(b, results)
-	}
-	return b.Flush()
-}
-
-func (r huntResult) print(w io.Writer) error {
-	for _, v := range r.Violations {
-		if v.Timed {
-			fmt.Fprintf(w, "violated: %s, in simulated time: %s\n\n", v.Property, v.Reason)
-		} else {
-			fmt.Fprintf(w, "violated: %s, after %d steps (%s as found): %s\n\n", v.Property, len(v.Trace),
-				check.Group(int64(v.Found)), v.Reason)
-			if v.History != nil {
-				if err := diagram.Text(w, *v.History); err != nil {
-					return err
-				}
-				fmt.Fprintln(w)
-			}
-		}
-		if r.Beyond > 0 {
-			fmt.Fprintf(w, "budget     %d unsettled members, %d more than the model has\n", v.Budget, r.Beyond)
-		}
-		if r.Scenario != "" {
-			fmt.Fprintf(w, "scenario   %s\n", r.Scenario)
-		}
-		again := "replay"
-		if !v.Replayed {
-			again = "not replayed"
-		}
-		fmt.Fprintf(w, "%-10s %s\nfound by   %s\n", again, r.Replay, r.Repeat)
-	}
-	if len(r.Violations) == 0 {
-		fmt.Fprintln(w, "no violation found")
-	}
-	fmt.Fprintf(w, "hunted     %s runs from number %d of seed %d, %s entries, %s events, %.1f s, %.0f runs/s\n",
-		check.Group(r.Runs), r.First, r.Seed, check.Group(r.Entries), check.Group(r.Events), r.Seconds, r.RunsPerS)
-	return nil
-}
-
-// summary is one line for each algorithm.
-func summary(w io.Writer, results []huntResult) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ALGORITHM\tVARIANT\tSEED\tRUNS\tENTRIES\tEVENTS\tSECONDS\tVIOLATION")
-	for _, r := range results {
-		found := "none"
-		for _, v := range r.Violations {
-			found = v.Property + ", " + r.Repeat
-		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%.1f\t%s\n", r.Algorithm, r.Variant, r.Seed, check.Group(r.Runs),
-			check.Group(r.Entries), check.Group(r.Events), r.Seconds, found)
-	}
-	_ = t.Flush() // w keeps its errors
 }

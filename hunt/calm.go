@@ -1,0 +1,73 @@
+package hunt
+
+import (
+	"fmt"
+
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// settle takes the steps of a calm, until all users are done or somebody is stuck.
+func (w *walker[M]) settle() {
+	w.calm = true
+	clear(w.frozen)
+	last, entries := len(w.run), w.entries
+	// What is in flight arrives first, with answers and their answers.
+	patience := 300*w.total*w.sys.N + 20*w.pending()
+	for w.found == nil && w.left() {
+		if w.entries > entries {
+			last, entries = len(w.run), w.entries
+		}
+		if !w.next() {
+			if u := w.trying(); u >= 0 {
+				w.report(check.Deadlock, fmt.Sprintf("deadlock: %s tries, and nothing that must happen changes the state",
+					w.names().Of(protocol.ID(u))))
+			}
+			return
+		}
+		if len(w.run)-last > patience {
+			if u := w.trying(); u >= 0 {
+				w.report(stuck, fmt.Sprintf("stuck: %s tries, and nobody entered in the last %d steps, without a fault",
+					w.names().Of(protocol.ID(u)), len(w.run)-last))
+			}
+			return
+		}
+	}
+}
+
+// next takes one step of a calm. Messages, users and the detector take turns;
+// timers fire when nothing else happens, and now and then, for who waits may send
+// messages without end.
+func (w *walker[M]) next() bool {
+	if len(w.run)%(10*w.total) == 0 && w.fire() {
+		return true
+	}
+	for range 3 {
+		w.turn++
+		switch w.turn % 3 {
+		case 0:
+			if w.message(0) {
+				return true
+			}
+		case 1:
+			if w.user() {
+				return true
+			}
+		default:
+			if w.tell() {
+				return true
+			}
+		}
+	}
+	return w.fire()
+}
+
+// trying returns a user that waits, or -1.
+func (w *walker[M]) trying() int {
+	for i, s := range w.users {
+		if w.procs[i].process != nil && (s == protocol.InTry || s == protocol.InExit) {
+			return i
+		}
+	}
+	return -1
+}

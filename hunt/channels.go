@@ -1,0 +1,140 @@
+package hunt
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+type message[M any] struct {
+	msg            M
+	from, to, kind int32
+	sent           int32
+	copies         int32 // of equal idempotent messages
+}
+
+// send puts a message in flight, unless its receiver is absent or the lease
+// between the two has lapsed.
+func (m *model[M]) send(from, to int, msg M) {
+	// At the start somebody may not have begun yet.
+	absent := m.procs[to].process == nil && (m.now >= 0 || slices.Contains(m.sys.down, protocol.ID(to)))
+	if absent || m.apart(from, to) || m.apart(to, from) {
+		return
+	}
+	f := message[M]{msg, int32(from), int32(to), int32(m.alg.KindOf(msg)), m.now, 1}
+	if m.alg.Idempotent != nil && m.alg.Idempotent(msg) {
+		if g := m.equal(&f); g != nil {
+			g.copies++
+			return
+		}
+	}
+	m.flight = append(m.flight, f)
+}
+
+// pending is how many messages are in flight.
+func (m *model[M]) pending() (k int) {
+	for i := range m.flight {
+		k += int(m.flight[i].copies)
+	}
+	return k
+}
+
+// equal returns the message in flight that equals f, or nil: where channels are FIFO
+// only if it is the last one of its channel.
+func (m *model[M]) equal(f *message[M]) *message[M] {
+	for k := len(m.flight) - 1; k >= 0; k-- {
+		g := &m.flight[k]
+		if g.from != f.from || g.to != f.to {
+			continue
+		}
+		if g.kind == f.kind && bytes.Equal(m.alg.Append(nil, g.msg), m.alg.Append(nil, f.msg)) {
+			return g
+		}
+		if m.sys.fifo {
+			return nil
+		}
+	}
+	return nil
+}
+
+// apart reports whether u is a client whose lease at member j has lapsed.
+func (m *model[M]) apart(u, j int) bool {
+	return u >= m.sys.N && j < m.sys.N && m.procs[u].lapsed&(1<<j) != 0
+}
+
+// drop takes the messages from one process to another out of flight.
+func (m *model[M]) drop(from, to int) {
+	m.flight = slices.DeleteFunc(m.flight, func(f message[M]) bool { return int(f.from) == from && int(f.to) == to })
+}
+
+func (m *model[M]) deliver(c *choice) bool {
+	k := m.find(c)
+	if k < 0 || m.procs[c.b].process == nil {
+		return false
+	}
+	m.receive(k, c)
+	return true
+}
+
+// receive delivers message k of those in flight, as choice c, which names it then.
+func (m *model[M]) receive(k int, c *choice) {
+	f := m.flight[k]
+	if m.now = c.id; f.copies > 1 {
+		m.flight[k].copies--
+	} else {
+		m.flight = slices.Delete(m.flight, k, k+1)
+	}
+	*c = choice{id: c.id, verb: scenario.Deliver, a: f.from, b: f.to, kind: f.kind, sent: f.sent}
+	if m.procs[f.from].process == nil && int(f.to) < m.sys.N {
+		m.procs[f.from].suspected &^= 1 << f.to
+	}
+	m.step(int(f.to), protocol.Input{Kind: protocol.Receive, From: protocol.ID(f.from)}, f.msg)
+}
+
+// fail loses a message, or puts one more copy of it in flight.
+func (m *model[M]) fail(c *choice) bool {
+	k := m.find(c)
+	if k < 0 {
+		return false
+	}
+	f := m.flight[k]
+	c.kind, c.sent = f.kind, f.sent
+	switch {
+	case c.verb == scenario.Lose:
+		m.flight = slices.Delete(m.flight, k, k+1)
+	case m.alg.Idempotent != nil && m.alg.Idempotent(f.msg):
+		return false // it may arrive again as it is
+	default:
+		m.flight = slices.Insert(m.flight, k, f)
+	}
+	return true
+}
+
+// find returns the message in flight that c delivers, or -1.
+func (m *model[M]) find(c *choice) int {
+	oldest := -1
+	for k := range m.flight {
+		f := &m.flight[k]
+		switch {
+		case f.from != c.a || f.to != c.b:
+		case m.sys.fifo && f.kind != c.kind:
+			return -1
+		case m.sys.fifo, f.kind == c.kind && f.sent == c.sent:
+			return k
+		case f.kind == c.kind && oldest < 0:
+			oldest = k
+		}
+	}
+	return oldest
+}
+
+// first reports whether message k of those in flight may arrive next.
+func (m *model[M]) first(k int) bool {
+	if !m.sys.fifo {
+		return true
+	}
+	f := &m.flight[k]
+	return !slices.ContainsFunc(m.flight[:k], func(g message[M]) bool { return g.from == f.from && g.to == f.to })
+}

@@ -1,0 +1,79 @@
+package hunt
+
+import (
+	"strings"
+
+	"github.com/poundlock/poundlock/sim"
+)
+
+// simplify makes a simulation whose violation takes time simpler: it leaves out
+// kinds of faults, and then users, entries and clocks, as long as the same property
+// falls.
+func (h *hunter[M]) simplify(v *Violation, p *plan) error {
+	violates := func(c sim.Config) (sim.Result, bool, error) {
+		q := *p
+		q.config = c
+		r, found, err := simulate(h.alg, &q)
+		return r, found != nil && found.property == v.Property, err
+	}
+	best := p.config
+	last, _, err := violates(best)
+	if err != nil {
+		return err
+	}
+	for changed := true; changed && !h.interrupted(); {
+		changed = false
+		for _, change := range simpler {
+			c := best
+			change(&c)
+			if same(c, best) || c.Clients < 0 || c.Entries[0] < 1 || p.clients > 0 && c.Clients < 1 {
+				continue
+			}
+			r, good, err := violates(c)
+			if err != nil {
+				continue // a simplification that makes no sense
+			}
+			if good {
+				best, last, changed = c, r, true
+			}
+		}
+	}
+	v.Timed, v.Simulation, v.N, v.Clients = true, best, best.N, best.Clients
+	v.Found = int(last.Events)
+	v.Replayed = p.clocks
+	for _, text := range last.Violations {
+		if strings.Contains(text, " "+v.Property+": ") {
+			v.Reason = text
+			break
+		}
+	}
+	return nil
+}
+
+// simpler are the ways to make a simulation simpler.
+var simpler = []func(*sim.Config){
+	func(c *sim.Config) { c.PartitionEvery = 0 },
+	func(c *sim.Config) { c.PauseEvery = 0 },
+	func(c *sim.Config) { c.CrashEvery = 0 },
+	func(c *sim.Config) { c.AmnesiaEvery, c.Spaced = 0, 0 },
+	func(c *sim.Config) { c.Down = nil },
+	func(c *sim.Config) { c.Loss = 0 },
+	func(c *sim.Config) { c.Dup = 0 },
+	func(c *sim.Config) { c.ClockOffset = 0 },
+	func(c *sim.Config) { c.Lease = sim.DefaultLease },
+	func(c *sim.Config) { c.Clients /= 2 },
+	func(c *sim.Config) { c.Clients-- },
+	func(c *sim.Config) { c.Entries = []int{c.Entries[0] / 2} },
+	func(c *sim.Config) { c.Entries = []int{c.Entries[0] - 1} },
+	func(c *sim.Config) { c.Delay = sim.DefaultDelay },
+	func(c *sim.Config) { c.Hold = sim.DefaultHold },
+	func(c *sim.Config) { c.Think = sim.Constant(0) },
+}
+
+// same compares what simpler changes.
+func same(a, b sim.Config) bool {
+	return a.PartitionEvery == b.PartitionEvery && a.PauseEvery == b.PauseEvery && a.CrashEvery == b.CrashEvery &&
+		a.AmnesiaEvery == b.AmnesiaEvery && len(a.Down) == len(b.Down) && a.ClockOffset == b.ClockOffset &&
+		a.Lease == b.Lease && a.Clients == b.Clients && a.Entries[0] == b.Entries[0] && a.Delay == b.Delay &&
+		a.Hold == b.Hold && a.Think == b.Think && a.Loss == b.Loss && a.Dup == b.Dup
+}

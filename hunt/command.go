@@ -54,8 +54,14 @@ func (v Violation) check(i protocol.Info, add func(string, any)) {
 	for _, b := range []struct {
 		name   string
 		budget int
-	}{{"amnesia", c.Amnesia}, {"crash", c.Crash}, {"suspect", c.Suspect}, {"cancel", c.Cancel}, {"drain", c.Drain},
-		{"loss", c.Loss}, {"dup", c.Dup},
+	}{
+		{"amnesia", c.Amnesia},
+		{"crash", c.Crash},
+		{"suspect", c.Suspect},
+		{"cancel", c.Cancel},
+		{"drain", c.Drain},
+		{"loss", c.Loss},
+		{"dup", c.Dup},
 	} {
 		if b.budget > 0 {
 			faults = append(faults, fmt.Sprintf("%s=%d", b.name, b.budget))

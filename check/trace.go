@@ -23,13 +23,13 @@ func (r *searcher) prefix(first []uint32) error {
 	w := Walk{r: r, first: first}
 	w.Reset()
 	for i := 0; ; i++ {
-		for _, st := range w.now {
-			if property, err := r.violates(r.worker, st); err != nil && w.over == nil {
+		for _, e := range w.now {
+			if property, err := r.violates(r.worker, e.st); err != nil && w.over == nil {
 				w.over = &finding{property: property, err: err}
 			}
 		}
 		if w.over != nil {
-			r.violated(w.over.property, w.over.err, r.run(r.begun, w.now[0]))
+			r.violated(w.over.property, w.over.err, r.run(r.begun, w.now[0].st))
 			return nil
 		}
 		if i == len(r.c.Prefix) {
@@ -44,9 +44,9 @@ func (r *searcher) prefix(first []uint32) error {
 		}
 		r.begun = append(r.begun, event)
 	}
-	for i, raw := range w.now {
-		st := r.canonical(raw)
-		r.roots = append(r.roots, root{st, raw})
+	for i, e := range w.now {
+		st := r.canonical(e.st)
+		r.roots = append(r.roots, root{st, e.st})
 		r.store.add(st, r.print(st), uint32(i), 0)
 	}
 	return nil

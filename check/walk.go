@@ -19,8 +19,14 @@ import (
 type Walk struct {
 	r     *searcher
 	first []uint32
-	now   [][]uint32
+	now   []end
 	over  *finding // the last step violates a property, or the very first state does
+}
+
+// An end is a state that a Walk may be in.
+type end struct {
+	st   []uint32
+	ring *ring // nil: not in a loop
 }
 
 // mostEnds bounds the states that a Walk is in at once.
@@ -51,7 +57,7 @@ func (w *Walk) Reset() {
 	if w.first == nil {
 		return // there is not even a first state
 	}
-	w.now, w.over = [][]uint32{w.first}, nil
+	w.now, w.over = []end{{st: w.first}}, nil
 }
 
 // Names are those of the processes.
@@ -65,8 +71,8 @@ func (w *Walk) Processes() []string { return w.r.processes() }
 func (w *Walk) Possible() []scenario.Step {
 	var steps []scenario.Step
 	var lines []string
-	for _, st := range w.now {
-		w.r.expand(st, func(v visit) {
+	for _, e := range w.now {
+		w.r.expand(e.st, func(v visit) {
 			s := w.r.step(v.action, w.r.m)
 			if l := w.r.names.Format(s); !slices.Contains(lines, l) {
 				lines, steps = append(lines, l), append(steps, s)
@@ -86,9 +92,9 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 		return scenario.Event{}, w.impossible(want, fmt.Errorf("a check has no times: leave out %q", "at "+want.At.String()))
 	}
 	var event *scenario.Event
-	var ends [][]uint32
-	for _, st := range w.now {
-		w.r.expand(st, func(v visit) {
+	var ends []end
+	for _, from := range w.now {
+		w.r.expand(from.st, func(v visit) {
 			if w.over != nil || !same(want, w.r.step(v.action, w.r.m)) {
 				return
 			}
@@ -97,11 +103,11 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 			}
 			next := slices.Clone(v.next)
 			if event == nil {
-				e := w.r.describe(st, v)
+				e := w.r.describe(from.st, v)
 				event = &e
 			}
-			if !slices.ContainsFunc(ends, func(e []uint32) bool { return slices.Equal(e, next) }) {
-				ends = append(ends, next)
+			if !slices.ContainsFunc(ends, func(e end) bool { return e.ring == nil && slices.Equal(e.st, next) }) {
+				ends = append(ends, end{next, from.ring.and(want, w.r.canonical(next))})
 			}
 		})
 	}
@@ -172,13 +178,13 @@ func (w *Walk) Violation() (property string, err error) {
 	if w.over != nil {
 		return w.over.property, w.over.err
 	}
-	for _, st := range w.now {
-		if property, err := w.r.violates(w.r.worker, st); err != nil {
+	for _, e := range w.now {
+		if property, err := w.r.violates(w.r.worker, e.st); err != nil {
 			return property, err
 		}
 	}
-	for _, st := range w.now {
-		if f := w.dead(st); f != nil {
+	for _, e := range w.now {
+		if f := w.dead(e.st); f != nil {
 			return f.property, f.err
 		}
 	}
@@ -201,5 +207,5 @@ func (w *Walk) End() ([]scenario.State, []scenario.Flight) {
 	if len(w.now) == 0 {
 		return nil, nil
 	}
-	return w.r.end(w.now[0])
+	return w.r.end(w.now[0].st)
 }

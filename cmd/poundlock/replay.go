@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -158,6 +159,7 @@ func replaceFlag(set *pflag.FlagSet, to *pflag.Flag, from pflag.Value) error {
 type replay struct {
 	Command  string       `json:"command"`
 	Violated *violation   `json:"violated,omitempty"`
+	Loop     *loop        `json:"loop,omitempty"`
 	Run      scenario.Run `json:"run"`
 
 	names  scenario.Names
@@ -172,6 +174,13 @@ type violation struct {
 	Reason   string `json:"reason"`
 }
 
+// A loop is a part of a run that repeats for ever. It was taken twice.
+type loop struct {
+	From    int    `json:"from_step"`
+	To      int    `json:"to_step"`
+	Meaning string `json:"meaning"` // who waits for ever
+}
+
 // take takes the steps, and notes the first violation.
 func (p *replay) take(w *check.Walk, steps []scenario.Step) error {
 	p.names = w.Names()
@@ -180,6 +189,7 @@ func (p *replay) take(w *check.Walk, steps []scenario.Step) error {
 	for _, s := range steps {
 		if s.Verb == scenario.Loop {
 			p.Run.Loop = len(p.Run.Steps)
+			w.Loop()
 			continue
 		}
 		event, err := w.Take(s)
@@ -191,6 +201,17 @@ func (p *replay) take(w *check.Walk, steps []scenario.Step) error {
 	}
 	k := len(p.states) - 1
 	p.Run.End, p.Run.InFlight = p.states[k], p.flying[k]
+	if p.Run.Loop == scenario.NoLoop {
+		return nil
+	}
+	again, err := w.Repeat()
+	if err != nil {
+		return err
+	}
+	p.Loop = &loop{From: p.Run.Loop + 1, To: len(p.Run.Steps), Meaning: again.Reason}
+	if again.Property != "" && p.Violated == nil {
+		p.Violated = &violation{len(p.Run.Steps), again.Property, again.Reason}
+	}
 	return nil
 }
 
@@ -227,7 +248,11 @@ func (f *replayFlags) show(w io.Writer, p replay) error {
 	if err := diagram.Text(&b, p.Run); err != nil {
 		return err
 	}
-	fmt.Fprintf(&b, "\n%s\n", p.verdict())
+	fmt.Fprintln(&b)
+	if l := p.Loop; l != nil {
+		fmt.Fprintf(&b, "steps %d to %d lead back to their beginning, a second time too: %s\n", l.From, l.To, l.Meaning)
+	}
+	fmt.Fprintln(&b, p.verdict())
 	_, err := b.WriteTo(w)
 	return err
 }
@@ -237,6 +262,8 @@ func (p *replay) verdict() string {
 	switch v := p.Violated; {
 	case v == nil:
 		return "no violation in " + check.Plural(int64(len(p.Run.Steps)), "step")
+	case p.Loop != nil && slices.Contains([]string{check.Starvation, check.MakesProgress, check.Bypass}, v.Property):
+		return fmt.Sprintf("violated by steps %d to %d, which repeat for ever: %s: %s", p.Loop.From, p.Loop.To, v.Property, v.Reason)
 	case v.Step == 0:
 		return fmt.Sprintf("violated at the beginning: %s: %s", v.Property, v.Reason)
 	default:

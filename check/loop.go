@@ -1,0 +1,161 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/poundlock/poundlock/check/internal/lasso"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+// A ring is what a Walk remembers of a loop: the normal forms of its states, the first
+// one included, and its steps.
+type ring struct {
+	states [][]uint32
+	steps  []scenario.Step
+}
+
+// and returns the ring with one more step, which leads to a state. The one before it
+// may go on in another way.
+func (g *ring) and(s scenario.Step, st []uint32) *ring {
+	if g == nil {
+		return nil
+	}
+	return &ring{append(slices.Clip(g.states), st), append(slices.Clip(g.steps), s)}
+}
+
+// Loop says that the steps from here on repeat for ever: see Repeat.
+func (w *Walk) Loop() {
+	for i := range w.now {
+		w.now[i].ring = &ring{states: [][]uint32{w.r.canonical(w.now[i].st)}}
+	}
+}
+
+// A Repeated is what a loop without end means.
+type Repeated struct {
+	Property string // of infinite runs that it violates, "" if none that was asked for
+	Reason   string // who waits for ever, or why no fair run goes on like that
+}
+
+// Repeat takes the steps since Loop a second time, and judges the run in which they
+// repeat for ever. It is an error if they do not lead back to where they began: to a
+// state that differs at most by the distance of its counters.
+func (w *Walk) Repeat() (Repeated, error) {
+	err := errors.New("check: no loop has begun")
+	for _, e := range w.now {
+		if e.ring == nil {
+			continue
+		}
+		if err = w.open(e.ring); err != nil {
+			continue
+		}
+		raw := e.st
+		for _, next := range e.ring.states[1:] {
+			if _, raw = w.r.follow(raw, next, nil); raw == nil {
+				return Repeated{}, errUnfollowed
+			}
+		}
+		if what := w.neglected(e.ring); what != "" {
+			return Repeated{Reason: "no fair run goes on like that: it neglects " + what}, nil
+		}
+		return w.forever(e.ring), nil
+	}
+	return Repeated{}, err
+}
+
+// open returns an error that says why a ring is none.
+func (w *Walk) open(g *ring) error {
+	first, last := g.states[0], g.states[len(g.states)-1]
+	if slices.Equal(first, last) {
+		return nil
+	}
+	var differ []string
+	for i := range w.r.total {
+		if first[1+i] != last[1+i] {
+			differ = append(differ, w.r.names.Of(protocol.ID(i)))
+		}
+	}
+	if !slices.Equal(first[1+w.r.total:], last[1+w.r.total:]) {
+		differ = append(differ, "the messages on their way")
+	}
+	if first[0] != last[0] {
+		differ = append(differ, "the faults that are left")
+	}
+	return fmt.Errorf("check: the loop does not lead back to its beginning: %s changed", strings.Join(differ, ", "))
+}
+
+// neglected returns a step that must happen, is possible all along, and is never taken.
+func (w *Walk) neglected(g *ring) string {
+	r := w.r
+	r.raw = false
+	defer func() { r.raw = true }()
+	var always []lasso.Class
+	served := map[lasso.Class]bool{}
+	for i, st := range g.states[:max(1, len(g.steps))] {
+		r.enter(st)
+		acts := r.actions(nil)
+		var enabled []lasso.Class
+		for _, a := range acts {
+			if a.verb.must() {
+				enabled = append(enabled, r.class(a))
+			}
+		}
+		if always = slices.DeleteFunc(always, func(c lasso.Class) bool { return !slices.Contains(enabled, c) }); i == 0 {
+			always = enabled
+		}
+		for _, a := range acts {
+			o, _ := r.apply(a)
+			if o.moved && !o.built {
+				r.build(a, o.move)
+			}
+			if i == len(g.steps) || !slices.Equal(r.next, g.states[i+1]) || r.step(a, r.m).Verb != g.steps[i].Verb {
+				continue
+			}
+			for _, c := range enabled {
+				served[c] = served[c] || r.serves(a, o, c)
+			}
+		}
+	}
+	for _, c := range always {
+		if served[c] || verb(c>>48) == timeout && r.c.Timers == NeverFire {
+			continue
+		}
+		r.enter(g.states[0])
+		for _, a := range r.actions(nil) {
+			if a.verb.must() && r.class(a) == c {
+				return r.line(a, r.m)
+			}
+		}
+	}
+	return ""
+}
+
+// forever says who waits in all states of a ring, and which property that violates.
+func (w *Walk) forever(g *ring) Repeated {
+	r := w.r
+	var waiting []string
+	for u := range r.total {
+		if r.user[u] && !slices.ContainsFunc(g.states, func(st []uint32) bool { return !waits(r.faces[st[1+u]].section) }) {
+			waiting = append(waiting, r.names.Of(protocol.ID(u)))
+		}
+	}
+	idle := !slices.ContainsFunc(g.states, func(st []uint32) bool {
+		return r.some(st, protocol.InCrit) || r.some(st, protocol.InLost) || r.trying(st) < 0
+	})
+	switch who := strings.Join(waiting, " and "); {
+	case idle && slices.Contains(r.asked, MakesProgress):
+		return Repeated{MakesProgress, "somebody waits all the time, and nobody is ever inside"}
+	case who != "" && slices.Contains(r.asked, Starvation):
+		return Repeated{Starvation, who + " waits for ever"}
+	case who != "" && !idle && slices.Contains(r.asked, Bypass):
+		return Repeated{Bypass, who + " is overtaken for ever"}
+	case who != "":
+		return Repeated{Reason: who + " waits for ever"}
+	}
+	return Repeated{Reason: "nobody waits for ever"}
+}
+
+func waits(s protocol.Section) bool { return s == protocol.InTry || s == protocol.InExit }

@@ -296,3 +296,23 @@ func TestMatching(t *testing.T) {
 		}
 	}
 }
+
+// A run that rests for ever has a loop without steps.
+func TestRest(t *testing.T) {
+	r := run(t, "try c1 > send s1 A\nloop")
+	var text, svg, file strings.Builder
+	if err := errors.Join(
+		diagram.Text(&text, r), diagram.SVG(&svg, r, "", ""), scenario.WriteRun(&file, nil, r),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "-- and here it rests for ever --") || strings.Contains(text.String(), "again from") {
+		t.Errorf("text:\n%s", text.String())
+	}
+	if !slices.Contains(texts(t, svg.String()), "here it rests for ever") {
+		t.Errorf("SVG:\n%s", svg.String())
+	}
+	if !strings.HasSuffix(file.String(), "\nloop\n") {
+		t.Errorf("scenario:\n%s", file.String())
+	}
+}

@@ -345,7 +345,10 @@ func (d *drawing) foot(reason string) {
 		row("bad name", reason)
 		y += rowHeight / 4
 	}
-	if d.run.Loop >= 0 {
+	switch n := len(d.run.Steps); {
+	case d.run.Loop == n && n > 0:
+		row("again", "here it rests for ever")
+	case d.run.Loop >= 0 && n > 0:
 		row("again", fmt.Sprintf("steps %d to %d repeat for ever", d.run.Loop+1, len(d.run.Steps)))
 	}
 	for _, s := range d.run.End {

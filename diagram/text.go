@@ -40,7 +40,10 @@ func Steps(w io.Writer, r scenario.Run) {
 		head := fmt.Sprintf("%4d  %-*s  ", i+1, line, e.Line)
 		fmt.Fprintln(w, strings.TrimRight(head+wrap(strings.Join(e.Did(), "; "), len(head), 8+line), " "))
 	}
-	if r.Loop >= 0 {
+	switch {
+	case r.Loop == len(r.Steps) && r.Loop > 0:
+		fmt.Fprintf(w, "      -- and here it rests for ever --\n")
+	case r.Loop >= 0 && len(r.Steps) > 0:
 		fmt.Fprintf(w, "      -- and again from step %d --\n", r.Loop+1)
 	}
 }

@@ -17,9 +17,11 @@ import (
 type Run struct {
 	Processes []string `json:"processes"` // in the order of their ids
 	Steps     []Event  `json:"steps"`
-	Loop      int      `json:"-"` // the step with which a loop without end begins; NoLoop
-	End       []State  `json:"end"`
-	InFlight  []Flight `json:"in_flight"`
+	// Loop is the step with which a loop without end begins, or NoLoop. If there is no
+	// such step the run rests for ever where it ends.
+	Loop     int      `json:"-"`
+	End      []State  `json:"end"`
+	InFlight []Flight `json:"in_flight"`
 }
 
 // NoLoop is the Loop of a run that ends.
@@ -164,6 +166,9 @@ func WriteRun(w io.Writer, head []string, r Run) error {
 		for _, text := range e.Did() {
 			fmt.Fprintf(b, "#   %s\n", text)
 		}
+	}
+	if r.Loop == len(r.Steps) && r.Loop > 0 {
+		fmt.Fprintln(b, Loop)
 	}
 	return b.Flush()
 }

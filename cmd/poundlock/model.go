@@ -88,7 +88,7 @@ func modelCommand(algorithm string, set *pflag.FlagSet) string {
 		}
 		switch f.Value.Type() {
 		case "bool":
-			words = append(words, name+"="+f.Value.String())
+			words = append(words, strings.TrimSuffix(name+"="+f.Value.String(), "=true"))
 		case "stringArray":
 			for _, v := range f.Value.(pflag.SliceValue).GetSlice() {
 				words = append(words, name, v)

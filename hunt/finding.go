@@ -83,7 +83,7 @@ func (h *hunter[M]) steps(p *plan, o *outcome) (run []choice, s system, property
 // shorten reduces a run of a model to a trace that package check replays.
 func (h *hunter[M]) shorten(v *Violation, s system, run []choice) {
 	x := &reducer[M]{
-		model: newModel(h.alg, s), property: v.Property, usual: h.inCheck(s), stopped: h.interrupted, anySize: h.cfg.N == 0,
+		model: newModel(h.alg, s), property: v.Property, usual: h.usual(v.Property), stopped: h.interrupted, anySize: h.cfg.N == 0,
 		excess: h.result.Beyond,
 	}
 	if left, good := x.replay(run); good {
@@ -110,17 +110,18 @@ func (h *hunter[M]) interrupted() bool {
 	}
 }
 
-// inCheck are the options that package check has where h's Config gives none. What
-// only repeats messages is off there, which does not matter to what is wrong in one
-// state, but to who waits.
-func (h *hunter[M]) inCheck(s system) map[string]int64 {
-	all := maps.Clone(h.cfg.Options)
-	if all == nil {
-		all = map[string]int64{}
-	}
+// usual are the options that a finding has if it needs no other ones: those that
+// package check has where h's Config gives none. What only repeats messages is off
+// there, which does not matter to what is wrong in one state, but to who waits.
+func (h *hunter[M]) usual(property string) map[string]int64 {
+	all := map[string]int64{}
+	maps.Copy(all, h.cfg.Options)
 	for _, o := range h.alg.Options {
-		if _, given := all[o.Name]; !given && o.InCheck != nil {
-			all[o.Name] = o.InCheck(s.Config)
+		if _, given := all[o.Name]; given || o.InCheck == nil {
+			continue
+		}
+		if all[o.Name] = o.InCheck(h.cfg.Config); waits(property) {
+			all[o.Name] = o.Default(h.cfg.Config)
 		}
 	}
 	return all
@@ -135,7 +136,7 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 		Properties: []string{v.Property},
 	}
 	if v.Property == stuck {
-		c.Properties = []string{check.Deadlock}
+		c.Properties = []string{check.MakesProgress}
 	}
 	for i := range m.users {
 		if !m.isUser(i) {
@@ -167,9 +168,28 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 	for _, s := range steps {
 		v.Trace = append(v.Trace, names.Format(s))
 	}
-	if len(run) <= replayable {
+	switch {
+	case len(run) > replayable:
+	case v.Property == stuck:
+		h.decide(v, steps)
+	default:
 		h.replay(v, steps)
 	}
+}
+
+// decide lets package check look for a loop without progress near the end of the
+// steps. With it, that is what was found. The bound is one of memory, because what a
+// hunt finds does not depend on time.
+func (h *hunter[M]) decide(v *Violation, steps []scenario.Step) {
+	c := v.Check
+	c.Prefix, c.Done, c.MaxMemory = steps, h.cfg.Done, 16<<20
+	verdict, err := check.Run(h.alg, c)
+	if err != nil || verdict.Verdict != check.Violated {
+		h.replay(v, steps)
+		return
+	}
+	v.Property, v.Reason, v.Replayed = verdict.Property, verdict.Reason, true
+	v.Trace, v.History = verdict.Trace, verdict.Run
 }
 
 // replayable is how many steps package check replays in a moment: each of them costs

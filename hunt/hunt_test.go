@@ -145,6 +145,9 @@ func retaken[M any](t *testing.T, a protocol.Algorithm[M], n int) {
 			w.walk()
 			steps = w.run
 		}
+		if sys.clients > 64 {
+			continue // crashed and replaced so often: more than a check has
+		}
 		x := &reducer[M]{model: newModel(a, sys), property: check.Exclusion}
 		v := Violation{Property: check.Exclusion}
 		h := &hunter[M]{alg: a}

@@ -114,7 +114,7 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 	// Without those it costs nothing.
 	p.spaced = p.has(losses)
 	if p.timed {
-		p.time(i, settles)
+		p.time(c, i, settles)
 	} else {
 		p.untime()
 	}
@@ -198,7 +198,7 @@ func (p *plan) untime() {
 // time draws a run with time. Memory losses and lapses exclude each other there:
 // package sim spaces the first so that the budget holds, and cannot put off the
 // others.
-func (p *plan) time(i protocol.Info, settles bool) {
+func (p *plan) time(c *Config, i protocol.Info, settles bool) {
 	const hop = time.Millisecond
 	p.clocks = p.chance.IntN(2) == 0
 	s := &p.config
@@ -207,6 +207,10 @@ func (p *plan) time(i protocol.Info, settles bool) {
 	s.Entries = []int{p.between(1, 20)}
 	s.Patience = patience
 	s.Delay = p.delay(hop)
+	if _, given := c.Options[i.Delay]; i.Delay != "" && !given {
+		// As a driver would that measures it, and not always well.
+		p.Options[i.Delay] = p.chance.Int64N(int64(3*s.Delay.Mean())) + int64(s.Delay.Mean())
+	}
 	s.Think = sim.Exponential(p.duration(0, 100*hop))
 	s.Hold = sim.Exponential(p.duration(0, 100*hop))
 	s.FaultsUntil = p.duration(10*hop, time.Second)

@@ -24,7 +24,7 @@ const calmBase = 1 << 30
 type reducer[M any] struct {
 	model    *model[M]
 	property string
-	usual    map[string]int64 // the options that package check has when none are drawn
+	usual    map[string]int64 // the options where none are drawn
 	taken    int              // steps
 	anySize  bool             // the number of members was drawn
 	excess   int              // over the budget of the model
@@ -262,9 +262,6 @@ func count(run []choice, verb scenario.Verb) (k int) {
 
 // options resets what was drawn, one option after the other.
 func (x *reducer[M]) options(run []choice) []choice {
-	if waits(x.property) {
-		return run
-	}
 	for _, name := range slices.Sorted(maps.Keys(x.model.sys.Options)) {
 		value, usual := x.usual[name]
 		if usual && value == x.model.sys.Options[name] {

@@ -96,7 +96,6 @@ var (
 		{
 			Name:    "delay",
 			Default: func(protocol.Config) int64 { return 1e6 },
-			Sound:   between(0.1e6, 100e6),
 			Doc:     "ns, T: the message delay that back-off and safety timer are multiples of (default 1ms)",
 		},
 		{

@@ -22,9 +22,6 @@ type Overtaking struct {
 func (l *live) bypass(p *Property) *finding {
 	bound := Overtaking{}
 	for u := range l.total {
-		if !l.user[u] {
-			continue
-		}
 		w := l.overtaken(u)
 		if w == nil {
 			return nil // stopped

@@ -236,7 +236,7 @@ func prepare[M any](a protocol.Algorithm[M], c *Config) ([]string, error) {
 	for _, i := range a.Invariants {
 		names = append(names, i.Name)
 	}
-	if names, err = choose(names, c.Properties, c.Stay); err != nil {
+	if names, err = choose(names, c.Properties, c.finite()); err != nil {
 		return nil, err
 	}
 	switch {

@@ -121,11 +121,22 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	return []string{Exclusion, WellFormed, Deadlock, Model}, nil
 }
 
+// finite says why infinite runs cannot be decided, "" if they can.
+func (c *Config) finite() string {
+	switch {
+	case c.Stay:
+		return "who is inside stays there, and who waits for it does so for ever"
+	case c.Swarm != nil:
+		return "a swarm keeps no states"
+	}
+	return ""
+}
+
 // choose returns the properties asked for, in a fixed order. all are those of finite
 // runs, which are those that nobody has to ask for; Model is always among them. Of
-// infinite runs "all" means what an algorithm should satisfy, unless who is inside may
-// stay there: then whoever waits for it does so for ever.
-func choose(all, asked []string, stay bool) ([]string, error) {
+// infinite runs "all" means what an algorithm should satisfy, unless finite says why
+// they cannot be decided.
+func choose(all, asked []string, finite string) ([]string, error) {
 	if len(asked) == 0 {
 		return all, nil
 	}
@@ -134,13 +145,13 @@ func choose(all, asked []string, stay bool) ([]string, error) {
 		if a != "all" && !slices.Contains(known, a) {
 			return nil, fmt.Errorf("check: unknown property %q: want all or some of %s", a, strings.Join(known, ", "))
 		}
-		if stay && endless(a) {
-			return nil, fmt.Errorf("check: %s cannot be decided where who is inside stays: let it exit", a)
+		if finite != "" && endless(a) {
+			return nil, fmt.Errorf("check: %s cannot be decided: %s", a, finite)
 		}
 	}
 	every := slices.Contains(asked, "all")
 	return slices.DeleteFunc(known, func(n string) bool {
-		inAll := slices.Contains(all, n) || !stay && (n == MakesProgress || n == Starvation)
+		inAll := slices.Contains(all, n) || finite == "" && (n == MakesProgress || n == Starvation)
 		return n != Model && !(every && inAll) && !slices.Contains(asked, n)
 	}), nil
 }

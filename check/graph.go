@@ -68,20 +68,12 @@ func (w *row) fill(r *searcher, x *worker, from, to int) {
 	}
 }
 
-// target is the state to which an action leads, if the search went there.
+// target is the state to which an action leads, if the search went there: it did not
+// beyond a bound.
 func (r *searcher) target(x *worker, a action) uint32 {
-	o, known := x.apply(a)
-	if !known {
-		return lasso.Nowhere
-	}
-	if o.moved {
-		m := &x.moves[o.move]
-		if m.problem != 0 && r.minds(&x.problems[m.problem-1]) || m.bound >= 0 {
-			return lasso.Nowhere
-		}
-		if !o.built {
-			x.build(a, o.move)
-		}
+	o, _ := x.apply(a) // known since the state was expanded
+	if !o.built {
+		x.build(a, o.move)
 	}
 	if n, found := r.store.find(x.next, o.print); found {
 		return n
@@ -107,10 +99,10 @@ func (g *graph) Len() int { return g.places.n }
 // Edges implements lasso.Graph.
 func (g *graph) Edges(s uint32) []uint32 { return g.rows.at(g.places.at(int(s))) }
 
-// Ends implements lasso.Graph: nothing that must happen is possible. Where timers never
-// fire a state with one that is set waits for it.
+// Ends implements lasso.Graph: nothing that must happen is possible, and no timer is
+// set, which where timers never fire would be waited for.
 func (g *graph) Ends(s uint32) bool {
-	return g.idle[s/64]>>(s%64)&1 == 1 && (g.timers || !g.armed(g.store.state(s)))
+	return g.idle[s/64]>>(s%64)&1 == 1 && !g.armed(g.store.state(s))
 }
 
 // Enabled implements lasso.Graph.
@@ -141,14 +133,10 @@ func (g *graph) Served(s uint32, some []lasso.Class, f func(k int, c lasso.Class
 }
 
 // class is the class of a step that must happen: the exit of one user, one timer of
-// one process, the suspicion or restoration of one process by another, and one
-// message in flight; with FIFO channels, one channel.
+// one process, the suspicion or restoration of one process by another, and one message
+// in flight. With FIFO channels that is the first one of its channel.
 func (x *worker) class(a action) lasso.Class {
-	c := lasso.Class(a.verb)<<48 | lasso.Class(a.a)<<40 | lasso.Class(a.b)<<32
-	if a.verb == deliver && x.fifo {
-		return c
-	}
-	return c | lasso.Class(a.arg)
+	return lasso.Class(a.verb)<<48 | lasso.Class(a.a)<<40 | lasso.Class(a.b)<<32 | lasso.Class(a.arg)
 }
 
 // serves reports whether action a, which was just applied, serves class c.
@@ -162,7 +150,7 @@ func (x *worker) class(a action) lasso.Class {
 //     step. None stays for ever where that happens again and again: its value falls,
 //     and cannot fall below the least.
 func (x *worker) serves(a action, o outcome, c lasso.Class) bool {
-	if a.verb.must() && (!a.keep || x.forgets) && x.class(a) == c {
+	if x.class(a) == c && (!a.keep || x.forgets) {
 		return true
 	}
 	switch verb(c >> 48) {
@@ -173,7 +161,7 @@ func (x *worker) serves(a action, o outcome, c lasso.Class) bool {
 		}
 		return o.moved && p == uint8(c>>40) && slices.Contains(x.sets(&x.moves[o.move]), uint32(c))
 	case deliver:
-		return !x.fifo && x.shifting && slices.ContainsFunc(x.mail.lows[uint32(c)], func(l low) bool { return x.by[l.counter] > 0 })
+		return x.shifting && slices.ContainsFunc(x.mail.lows[uint32(c)], func(l low) bool { return x.by[l.counter] > 0 })
 	}
 	return false
 }

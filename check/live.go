@@ -93,9 +93,6 @@ func (r *searcher) answerBytes() int64 {
 // starvation: a user never stays in its trying or in its exit section for ever.
 func (l *live) starvation(*Property) *finding {
 	for u := range l.total {
-		if !l.user[u] {
-			continue
-		}
 		waits := func(s uint32) bool {
 			at := l.section(s, u)
 			return at == protocol.InTry || at == protocol.InExit

@@ -1,11 +1,16 @@
 package check_test
 
 import (
+	"fmt"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algotest/mutant"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
@@ -22,8 +27,10 @@ var lastingTests = []struct {
 	{"rest", rest},
 	{"timers", timersLast},
 	{"messages", messagesLast},
+	{"tries", triesNeedNotHappen},
 	{"idempotent messages", idempotentLasts},
 	{"messages with moved counters", shiftedMessagesLast},
+	{"neglected messages", neglectedMessagesLast},
 	{"detectors", detectorsLast},
 	{"undecided", undecided},
 	{"configuration", lastingConfig},
@@ -33,6 +40,62 @@ func TestLasting(t *testing.T) {
 	for _, test := range lastingTests {
 		t.Run(test.name, func(t *testing.T) { test.test(t) })
 	}
+}
+
+// A recorder notes the first complaint of a test.
+type recorder struct {
+	testing.TB
+	fault string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	if first, _, _ := strings.Cut(fmt.Sprintf(format, args...), "\n"); r.fault == "" {
+		r.fault = first
+	}
+}
+
+func (r *recorder) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
+
+func TestMutants(t *testing.T) {
+	var checks []mutant.Check
+	for _, test := range lastingTests {
+		checks = append(checks, func() (string, error) {
+			r := &recorder{}
+			test.test(r)
+			return r.fault, nil
+		})
+	}
+	inside := []string{"worker.serves"}
+	full := os.Getenv("POUNDLOCK_FULL") != ""
+	if full {
+		inside = append(inside, "graph", "live", "row", "searcher.target", "searcher.answer", "searcher.answers", "worker.class", "choose")
+	} else {
+		t.Log("only what serves a class is broken: POUNDLOCK_FULL=1 breaks all that decides infinite runs")
+	}
+	survivors := map[string]string{"worker.serves: o.moved dropped": "a crash, which is no move, is part of no loop: it uses up a budget"}
+	if full {
+		const interrupted = "matters only if ^C comes while infinite runs are looked at"
+		maps.Copy(survivors, map[string]string{
+			"live.bypass: w == nil -> false":               interrupted,
+			"live.overtaken: l.solver.Stopped() -> false":  interrupted,
+			"searcher.answer: r.interrupted() dropped":     interrupted,
+			"searcher.answer: !l.solver.Stopped() dropped": interrupted,
+			"live.overtaken: w.cycle != nil -> false":      "what comes after the first loop is not asked for",
+			"live.enters: a[1+u] != b[1+u] dropped":        "saves time: who does not change does not enter",
+			"row.fill: i < r.expanded -> true":             "saves memory: edges of states that were not expanded are true, too",
+		})
+	}
+	mutant.Test(t, mutant.Config{
+		Checks:    checks,
+		Inside:    inside,
+		Patience:  5 * time.Second,
+		Survivors: survivors,
+		Replace: []mutant.Replacement{
+			mutant.Edit("exits are no class", "		if a.verb.must() {\n			list = append", "		if a.verb.must() && a.verb != exit {\n			list = append"),
+		},
+	})
 }
 
 // lasting asks for properties of infinite runs.
@@ -266,6 +329,9 @@ func livelock(t testing.TB) {
 	a, c := algorithm(peers, polite), lasting(config(2), check.Deadlock, check.MakesProgress, check.Starvation)
 	v := run(t, a, c)
 	held(t, v, check.Deadlock)
+	if v.Property != check.MakesProgress || !strings.Contains(v.Reason, "the loop of the last 4 steps leads back") {
+		t.Errorf("%s: %s", v.Property, v.Reason)
+	}
 	ends(t, a, c, v, check.MakesProgress, 2, 4)
 	ends(t, a, c, v, check.Starvation, 2, 4)
 }
@@ -348,6 +414,33 @@ func timersLast(t testing.TB) {
 	if v.Loop != 1 {
 		t.Errorf("loop %d, want 1", v.Loop)
 	}
+	// One that another step of the same process sets again.
+	both := func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch {
+		case ev.Kind == protocol.Timeout && ev.Timer == 7:
+			out.Crit(0)
+		case ev.Kind == protocol.Timeout, ev.Kind == protocol.Try:
+			out.SetTimer(7, 1, 0)
+			out.SetTimer(8, 1, 0)
+		case ev.Kind == protocol.Exit:
+			out.Rem("")
+		}
+	}
+	second := alone()
+	second.Entries = []int{0, 1}
+	wants(t, run(t, algorithm(peers, both), second), check.Violated, check.Starvation, "try p2", "timeout p2 8")
+	// One that another process sets again is another one.
+	other := func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch {
+		case p.id == 1 && (ev.Kind == protocol.Start || ev.Kind == protocol.Timeout), ev.Kind == protocol.Try:
+			out.SetTimer(7, 1, 0)
+		case ev.Kind == protocol.Timeout:
+			out.Crit(0)
+		case ev.Kind == protocol.Exit:
+			out.Rem("")
+		}
+	}
+	wants(t, run(t, algorithm(peers, other), alone()), check.Holds, check.Model)
 	// Where timers never fire a loop need not wait for one, and a run does not rest while
 	// one is set.
 	quiet := func(_ *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
@@ -389,6 +482,23 @@ func messagesLast(t testing.TB) {
 	}
 }
 
+// Nobody has to try: p1 waits for a try of p2 for ever, while a message goes to and fro.
+func triesNeedNotHappen(t testing.TB) {
+	a := algorithm(peers, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch {
+		case ev.Kind == protocol.Try && p.id == 1:
+			out.Send(0, 2)
+			out.Crit(0)
+		case ev.Kind == protocol.Receive && ev.Msg == 2:
+			out.Crit(0)
+		default:
+			chatter(func(*toy, protocol.Event[uint8], *protocol.Out[uint8]) {})(p, ev, out)
+		}
+	})
+	c := lasting(config(2), check.Starvation)
+	ends(t, a, c, run(t, a, c), check.Starvation, 1, 2)
+}
+
 // A message that may arrive any number of times arrives for the last time at last: it
 // does not keep the one behind it from the head of their channel.
 func idempotentLasts(t testing.TB) {
@@ -409,6 +519,68 @@ func idempotentLasts(t testing.TB) {
 	c := alone()
 	c.FIFO = true
 	wants(t, run(t, a, c), check.Holds, check.Model)
+	// One that is sent again until nobody wants it any more arrives for ever.
+	beat := algorithm(peers, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		if ev.Kind == protocol.Start && p.id == 1 {
+			out.Send(0, 1)
+		}
+	})
+	beat.Idempotent = a.Idempotent
+	beat.Stale = func(_, _ protocol.Process[uint8], _ protocol.Channel, _ uint8) bool { return false }
+	wants(t, run(t, beat, alone()), check.Violated, check.Starvation, "try p1", "deliver p2 p1 M(1)")
+}
+
+// A message with a number of its own is on its way; when it arrives p1 enters, and its
+// number becomes the smallest one. Meanwhile others go to and fro, and their numbers,
+// which are of another kind, grow: that neglects the one.
+func neglectedMessagesLast(t testing.TB) {
+	const (
+		odd  = 1 // of the one: its number is the rest
+		none = 0 // has no number
+	)
+	one, others := protocol.Counter{User: 1, Least: 1}, protocol.Counter{User: 2, Least: 1}
+	a := algorithm(peers, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch {
+		case ev.Kind == protocol.Start:
+			if p.r[0], p.r[1] = 1, 1; p.id == 1 {
+				out.Send(0, 5*2+odd)
+				out.Send(0, 1*2)
+				out.Send(0, none)
+			}
+		case ev.Kind == protocol.Receive && ev.Msg == none:
+			out.Send(1-p.id, none)
+		case ev.Kind == protocol.Receive && ev.Msg%2 == odd:
+			if p.r[0] = uint64(ev.Msg / 2); p.r[2] == 1 {
+				out.Crit(0)
+			}
+			p.r[2] = 2
+		case ev.Kind == protocol.Receive:
+			p.r[1] = uint64(ev.Msg/2) + 1
+			out.Send(1-p.id, uint8(p.r[1]*2))
+		case ev.Kind == protocol.Try && p.r[2] == 2:
+			out.Crit(0)
+		case ev.Kind == protocol.Try:
+			p.r[2] = 1
+		case ev.Kind == protocol.Exit:
+			out.Rem("")
+		}
+	})
+	a.MapState = func(p protocol.Process[uint8], f func(protocol.Counter, uint64) uint64) {
+		q := p.(*toy)
+		q.r[1] = f(others, q.r[1])
+		if q.id == 0 {
+			q.r[0] = f(one, q.r[0])
+		}
+	}
+	a.MapMsg = func(_ protocol.Channel, m *uint8, f func(protocol.Counter, uint64) uint64) {
+		switch {
+		case *m%2 == odd:
+			*m = uint8(f(one, uint64(*m/2)))*2 + odd
+		case *m != none:
+			*m = uint8(f(others, uint64(*m/2))) * 2
+		}
+	}
+	wants(t, run(t, a, alone()), check.Holds, check.Model)
 }
 
 // p2 keeps three messages on their way to p1, numbered one after the other. They arrive
@@ -479,6 +651,15 @@ func detectorsLast(t testing.TB) {
 	c.Clients, c.Crash, c.Entries = 2, 1, []int{1, 1}
 	c = lasting(c, check.Starvation)
 	wants(t, run(t, a, c), check.Holds, check.Model)
+	// Who is not interested hears of it again and again: that is a loop.
+	ignores := algorithm(i, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		if ev.Kind != protocol.Suspect {
+			lock(p, ev, out)
+		}
+	})
+	v := run(t, ignores, c)
+	wants(t, v, check.Violated, check.Starvation, "try c1", "try c2", "deliver c2 s1 M(1)", "deliver c1 s1 M(1)",
+		"crash c2", "suspect s1 c2", "suspect s2 c2")
 }
 
 // What is decided in what was explored, and what is not.
@@ -497,7 +678,7 @@ func undecided(t testing.TB) {
 			out.Rem("")
 		}
 	})
-	c := lasting(config(2), check.Starvation, check.Exclusion)
+	c := lasting(config(2), check.Starvation, check.Exclusion, check.Bypass)
 	c.Entries = []int{0, 1}
 	a.Bounds = []protocol.Bound[uint8]{{Name: "r", Max: 2, Of: func(p protocol.Process[uint8]) uint64 { return p.(*toy).r[0] }}}
 	v := run(t, a, c)
@@ -505,6 +686,11 @@ func undecided(t testing.TB) {
 		t.Errorf("%s: %s; a step was cut, so that nobody knows whether p2 enters", v.Property, v.Verdict)
 	}
 	held(t, v, check.Exclusion)
+	c.Prefix = []scenario.Step{{Verb: scenario.Try, Procs: []protocol.ID{1}}}
+	if v := run(t, a, c); v.Verdict != check.Undecided {
+		t.Errorf("after a prefix: %s: %s", v.Property, v.Verdict)
+	}
+	c.Prefix = nil
 	a.Bounds[0].Max = 9
 	wants(t, run(t, a, c), check.Holds, check.Exclusion)
 	// A lasso among what was explored is one.
@@ -520,8 +706,9 @@ func undecided(t testing.TB) {
 	// So is one in what a cap on memory left.
 	c = lasting(config(3), check.Starvation)
 	c.Entries, c.MaxMemory, c.NoShift = []int{check.Unlimited}, 4<<20, true
-	if v := run(t, ricartagrawala.Algorithm, c); v.Verdict != check.Undecided || !strings.Contains(v.Bounds, "memory cap") {
-		t.Errorf("%s: %s", v.Verdict, v.Bounds)
+	v = run(t, ricartagrawala.Algorithm, c)
+	if last := v.Properties[len(v.Properties)-1]; last.Verdict != check.Undecided || !strings.Contains(v.Bounds, "memory cap") {
+		t.Errorf("%s: %s: %s", last.Property, last.Verdict, v.Bounds)
 	}
 	ghost := ofClients(2)
 	ghost.Properties, ghost.MaxMemory = []string{check.Starvation}, 2<<20
@@ -546,7 +733,15 @@ func undecided(t testing.TB) {
 func lastingConfig(t testing.TB) {
 	c := lasting(config(1), check.Starvation)
 	c.Stay = true
-	if _, err := check.Run(algorithm(peers, wait), c); err == nil || !strings.Contains(err.Error(), "starvation cannot be decided where") {
+	if _, err := check.Run(algorithm(peers, wait), c); err == nil || !strings.Contains(err.Error(), "starvation cannot be decided: who is inside stays") {
+		t.Errorf("error %v", err)
+	}
+	c.Stay, c.Swarm = false, &check.Swarm{}
+	if _, err := check.Run(algorithm(peers, wait), c); err == nil || !strings.Contains(err.Error(), "a swarm keeps no states") {
+		t.Errorf("error %v", err)
+	}
+	c.Swarm, c.Properties = nil, []string{"starving"}
+	if _, err := check.Run(algorithm(peers, wait), c); err == nil || !strings.Contains(err.Error(), "unknown property") {
 		t.Errorf("error %v", err)
 	}
 	for _, test := range []struct {

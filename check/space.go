@@ -164,6 +164,11 @@ type action struct {
 	at   uint32 // of deliver, lose and duplicate: where the message stands in the state
 }
 
+// alike reports whether two actions differ at most in the numbers of messages.
+func (a action) alike(b action) bool {
+	return a.verb == b.verb && a.keep == b.keep && a.a == b.a && a.b == b.b && (a.verb != timeout || a.arg == b.arg)
+}
+
 // A visit is one action with its outcome.
 type visit struct {
 	action

@@ -74,24 +74,26 @@ func (r *searcher) trace(i uint32, further ...uint16) scenario.Run {
 	top, ordinals := r.store.links.path(i)
 	st, path := r.roots[top].state, [][]uint32(nil)
 	var wrong *problem
+	var by []action
 	for _, want := range append(ordinals, further...) {
 		k := uint16(0)
 		var next []uint32
 		r.expand(st, func(v visit) {
 			if k == want {
-				next, wrong = slices.Clone(v.next), v.problem
+				next, wrong, by = slices.Clone(v.next), v.problem, append(by, v.action)
 			}
 			k++
 		})
 		path, st = append(path, next), next
 	}
-	return r.along(r.roots[top], path, wrong)
+	return r.along(r.roots[top], path, wrong, by...)
 }
 
 // along returns the run from a root along states, the last step of which has a
 // problem, or none. The search knows normal forms; the run is the one that the
-// algorithm makes.
-func (r *searcher) along(from root, path [][]uint32, wrong *problem) scenario.Run {
+// algorithm makes, by the same actions where they are given: in a loop it matters
+// which of those that lead to one state is taken.
+func (r *searcher) along(from root, path [][]uint32, wrong *problem, by ...action) scenario.Run {
 	raw, events := from.raw, slices.Clone(r.begun)
 	for k, next := range path {
 		var event scenario.Event
@@ -99,7 +101,11 @@ func (r *searcher) along(from root, path [][]uint32, wrong *problem) scenario.Ru
 		if k == len(path)-1 {
 			bad = wrong
 		}
-		if event, raw = r.follow(raw, next, bad); raw == nil {
+		var a *action
+		if k < len(by) {
+			a = &by[k]
+		}
+		if event, raw = r.follow(raw, next, bad, a); raw == nil {
 			r.claim = errUnfollowed
 			return r.run(events, nil)
 		}
@@ -111,12 +117,12 @@ func (r *searcher) along(from root, path [][]uint32, wrong *problem) scenario.Ru
 var errUnfollowed = errors.New("check: no run of the algorithm leads along the states that the search found")
 
 // follow takes a step of a run to a state whose normal form is next, with the same
-// problem. Without one raw is nil.
-func (r *searcher) follow(from, next []uint32, wrong *problem) (event scenario.Event, raw []uint32) {
+// problem, by an action like a if that is not nil. Without one raw is nil.
+func (r *searcher) follow(from, next []uint32, wrong *problem, a *action) (event scenario.Event, raw []uint32) {
 	defer func(raw bool) { r.raw = raw }(r.raw)
 	r.raw = true
 	r.expand(from, func(v visit) {
-		if raw != nil || (v.problem == nil) != (wrong == nil) || wrong != nil && v.problem.property != wrong.property {
+		if raw != nil || a != nil && !v.alike(*a) || (v.problem == nil) != (wrong == nil) || wrong != nil && v.problem.property != wrong.property {
 			return
 		}
 		if end := slices.Clone(v.next); slices.Equal(r.canonical(end), next) {

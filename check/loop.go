@@ -54,7 +54,7 @@ func (w *Walk) Repeat() (Repeated, error) {
 		}
 		raw := e.st
 		for _, next := range e.ring.states[1:] {
-			if _, raw = w.r.follow(raw, next, nil); raw == nil {
+			if _, raw = w.r.follow(raw, next, nil, nil); raw == nil {
 				return Repeated{}, errUnfollowed
 			}
 		}

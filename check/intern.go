@@ -108,7 +108,7 @@ func (x *worker) intern(l local) (number uint32, known bool) {
 		mark: x.mail.mark(2*uint64(n), l.lows), section: l.section, tries: l.entries > 0 || x.endless[l.proc],
 		timers: len(l.timers) > 0, apart: l.lapsed != 0,
 	})
-	x.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 16*len(l.lows) + 310)
+	x.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 16*len(l.lows) + 360)
 	return n, true
 }
 

@@ -308,9 +308,13 @@ func (r *searcher) interrupted() bool {
 
 // memory estimates the bytes in use, and those that the answers will need.
 func (r *searcher) memory() int64 {
-	b := r.store.memory() + r.space.memory() + r.answerBytes()
+	const fixed = 256 << 10 // headers of tables, and what a worker has
+	b := fixed + r.store.memory() + r.space.memory() + r.answerBytes()
 	for i := range r.jobs {
 		b += r.jobs[i].memory()
+	}
+	for i := range r.fresh {
+		b += r.fresh[i].memory()
 	}
 	return b
 }

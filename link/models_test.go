@@ -39,6 +39,10 @@ func with(c check.Config, change func(*check.Config)) check.Config {
 
 func loss(k int) func(*check.Config) { return func(c *check.Config) { c.Loss, c.Dup = k, k } }
 
+// fair asks whether each try ends in the critical section, as long as what is sent again
+// and again arrives, though one message of a run is lost.
+func fair(c *check.Config) { c.Loss, c.Properties = 1, []string{check.Starvation, check.MakesProgress} }
+
 func models() []model {
 	ra, sk := of(ricartagrawala.Algorithm), of(suzukikasami.Algorithm)
 	order := of(causal.Of(ricartagrawala.Algorithm))
@@ -49,10 +53,13 @@ func models() []model {
 		{"ricart-agrawala, order", order, with(members(2, 2, 1), loss(1)), false},
 		{"ricart-agrawala", ra, with(members(3, 1, 1, 0), loss(1)), true},
 		{"ricart-agrawala", ra, members(3, 1), true},
+		{"ricart-agrawala, starvation", ra, with(members(2, 1), fair), false},
 		{"suzuki-kasami", sk, with(members(2, check.Unlimited), loss(1)), false},
+		{"suzuki-kasami, starvation", sk, with(members(2, 1), fair), false},
 		{"suzuki-kasami", sk, with(members(2, 1), loss(2)), false},
 		{"suzuki-kasami", sk, with(members(3, 1), loss(1)), true},
 		{"sigma", si, servers(1, 2), false},
+		{"sigma, starvation", si, with(servers(2, 1), fair), false},
 		{"sigma", si, with(servers(1, 2), loss(1)), true},
 		{"sigma", si, with(servers(2, 1), loss(1)), false},
 		{"sigma", si, with(servers(1, 1), func(c *check.Config) { c.Loss, c.Suspect = 1, 1 }), false},

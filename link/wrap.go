@@ -2,7 +2,6 @@ package link
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -71,7 +70,6 @@ var resendOption = protocol.Option{
 
 func (w wrapped[M]) info() protocol.Info {
 	i := w.inner.Info
-	i.Variant = strings.TrimSpace(i.Variant + " link")
 	i.Title += ", over channels that lose and repeat"
 	i.FIFO = false // the wrapper puts in order what must be
 	i.Tolerates |= protocol.Loss | protocol.Duplication

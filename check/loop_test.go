@@ -81,7 +81,8 @@ func TestRepeat(t *testing.T) {
 				}
 			}
 			got, err := w.Repeat()
-			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			if got != test.want || (err == nil) != (test.err == "") ||
+				err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%+v, %v\nwant %+v, %q", got, err, test.want, test.err)
 			}
 		})

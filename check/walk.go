@@ -115,7 +115,8 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 	case event == nil:
 		return scenario.Event{}, w.impossible(want, w.why(want))
 	case len(ends) > mostEnds:
-		return scenario.Event{}, w.impossible(want, fmt.Errorf("too many messages that may arrive again: more than %d states", mostEnds))
+		err := fmt.Errorf("too many messages that may arrive again: more than %d states", mostEnds)
+		return scenario.Event{}, w.impossible(want, err)
 	}
 	w.now = ends
 	return *event, nil

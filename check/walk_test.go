@@ -45,20 +45,27 @@ func TestTraceIsARun(t *testing.T) {
 		return c
 	}
 	broken := ricartagrawala.Algorithm
-	broken.Invariants = []protocol.Invariant[ricartagrawala.Message]{{Name: "small", Err: func(v *protocol.View[ricartagrawala.Message]) error {
+	tries := func(v *protocol.View[ricartagrawala.Message]) error {
 		for _, m := range v.InFlight {
 			if m.Kind == ricartagrawala.Request && v.Users[0] == protocol.InTry && v.Users[1] == protocol.InCrit {
 				return errors.New("#0 tries")
 			}
 		}
 		return nil
-	}}}
+	}
+	broken.Invariants = []protocol.Invariant[ricartagrawala.Message]{{Name: "tries", Err: tries}}
 	for name, test := range map[string]struct {
 		verdict check.Verdict
 		walk    func(lines []string) *check.Walk
 	}{
-		"tie break": {run(t, withoutTieBreak(), late(3)), func(l []string) *check.Walk { return walked(t, withoutTieBreak(), late(3), l) }},
-		"invariant": {run(t, broken, late(3)), func(l []string) *check.Walk { return walked(t, broken, late(3), l) }},
+		"tie break": {
+			run(t, withoutTieBreak(), late(3)),
+			func(lines []string) *check.Walk { return walked(t, withoutTieBreak(), late(3), lines) },
+		},
+		"invariant": {
+			run(t, broken, late(3)),
+			func(lines []string) *check.Walk { return walked(t, broken, late(3), lines) },
+		},
 	} {
 		v := test.verdict
 		if v.Verdict != check.Violated || len(v.Trace) < 4 {
@@ -103,14 +110,18 @@ exit p1`))
 		t.Fatal(err)
 	}
 	v := run(t, a, c)
-	if got := strings.Join(v.Run.Steps[len(v.Run.Steps)-1].Did(), ""); v.Verdict != check.Violated || got != "p2 sends REQUEST(3) to p1" {
+	last := v.Run.Steps[len(v.Run.Steps)-1]
+	if got := strings.Join(last.Did(), ""); v.Verdict != check.Violated || got != "p2 sends REQUEST(3) to p1" {
 		t.Errorf("%s: the last step: %q", v.Verdict, got)
 	}
 }
 
 // Whatever is possible can be taken, and what is not leaves the walk where it was.
 func TestWalk(t *testing.T) {
-	c := check.Config{Config: protocol.Config{N: 3}, Clients: 2, Entries: []int{2}, Amnesia: 1, Crash: 1, Suspect: 1, Cancel: 1, Drain: 1}
+	c := check.Config{
+		Config: protocol.Config{N: 3}, Clients: 2, Entries: []int{2},
+		Amnesia: 1, Crash: 1, Suspect: 1, Cancel: 1, Drain: 1,
+	}
 	w, err := check.NewWalk(sigma.Algorithm, c)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +145,8 @@ func TestWalk(t *testing.T) {
 			before, flying := w.End()
 			impossible := scenario.Step{Verb: scenario.Deliver, Procs: []protocol.ID{3, 0}, Text: "NOTHING(1)", Line: 7}
 			var e *check.ImpossibleError
-			if _, err := w.Take(impossible); !errors.As(err, &e) || e.Step.Line != 7 || !strings.Contains(err.Error(), `line 7: "deliver c1 s1 NOTHING(1)"`) {
+			if _, err := w.Take(impossible); !errors.As(err, &e) || e.Step.Line != 7 ||
+				!strings.Contains(err.Error(), `line 7: "deliver c1 s1 NOTHING(1)"`) {
 				t.Fatalf("took what is impossible: %v", err)
 			}
 			if after, f := w.End(); !slices.Equal(before, after) || !slices.Equal(flying, f) {

@@ -173,17 +173,20 @@ func TestLarge(t *testing.T) {
 		text := fmt.Sprintf("A-LONG-NAME(%d, and some more numbers)", i)
 		e := names.Event(scenario.Step{Verb: scenario.Try, Procs: []protocol.ID{from}})
 		e.Effects = append(e.Effects, scenario.Effect{Do: scenario.Sends, To: names.Of(to), Message: text})
-		r.Steps = append(r.Steps, e, names.Event(scenario.Step{Verb: scenario.Deliver, Procs: []protocol.ID{from, to}, Text: text}))
+		arrives := scenario.Step{Verb: scenario.Deliver, Procs: []protocol.ID{from, to}, Text: text}
+		r.Steps = append(r.Steps, e, names.Event(arrives))
 	}
 	var b strings.Builder
 	if err := diagram.SVG(&b, r, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	var width, height float64
-	if _, err := fmt.Sscanf(b.String()[strings.Index(b.String(), "width="):], `width="%g" height="%g"`, &width, &height); err != nil {
+	size := b.String()[strings.Index(b.String(), "width="):]
+	if _, err := fmt.Sscanf(size, `width="%g" height="%g"`, &width, &height); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`<text x="(\S+)" y="(\S+)" text-anchor="(\w+)" class="[^"]*">([^<]*)<`).FindAllStringSubmatch(b.String(), -1) {
+	label := regexp.MustCompile(`<text x="(\S+)" y="(\S+)" text-anchor="(\w+)" class="[^"]*">([^<]*)<`)
+	for _, m := range label.FindAllStringSubmatch(b.String(), -1) {
 		var x, y float64
 		fmt.Sscan(m[1], &x)
 		fmt.Sscan(m[2], &y)
@@ -268,7 +271,8 @@ func TestMatching(t *testing.T) {
 		if err := diagram.SVG(&b, run(t, text), "", ""); err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`y1="(\S+)" x2="\S+" y2="(\S+)" class="arrow( open)?"`).FindAllStringSubmatch(b.String(), -1) {
+		arrow := regexp.MustCompile(`y1="(\S+)" x2="\S+" y2="(\S+)" class="arrow( open)?"`)
+		for _, m := range arrow.FindAllStringSubmatch(b.String(), -1) {
 			var y1, y2 float64
 			fmt.Sscan(m[1], &y1)
 			fmt.Sscan(m[2], &y2)

@@ -108,7 +108,8 @@ func TestStarvationByID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: %s: %d steps, %d of them again and again, %d states: %s", v.Verdict, v.Property, len(v.Trace), len(v.Trace)-int(v.Loop), v.States, v.Reason)
+	t.Logf("%s: %s: %d steps, %d of them again and again, %d states: %s",
+		v.Verdict, v.Property, len(v.Trace), len(v.Trace)-int(v.Loop), v.States, v.Reason)
 	if v.Verdict != check.Violated || v.Property != check.Starvation || v.Loop < 0 || int(v.Loop) >= len(v.Trace) {
 		t.Errorf("%s is %s, loop at %d of %d steps", v.Property, v.Verdict, v.Loop, len(v.Trace))
 	}

@@ -263,7 +263,8 @@ func (p *replay) verdict() string {
 	case v == nil:
 		return "no violation in " + check.Plural(int64(len(p.Run.Steps)), "step")
 	case p.Loop != nil && slices.Contains([]string{check.Starvation, check.MakesProgress, check.Bypass}, v.Property):
-		return fmt.Sprintf("violated by steps %d to %d, which repeat for ever: %s: %s", p.Loop.From, p.Loop.To, v.Property, v.Reason)
+		return fmt.Sprintf("violated by steps %d to %d, which repeat for ever: %s: %s",
+			p.Loop.From, p.Loop.To, v.Property, v.Reason)
 	case v.Step == 0:
 		return fmt.Sprintf("violated at the beginning: %s: %s", v.Property, v.Reason)
 	default:

@@ -137,7 +137,8 @@ func TestReplayOnTerminal(t *testing.T) {
 func TestModelCommand(t *testing.T) {
 	for _, args := range []string{
 		"sigma", "sigma --variant literal -n 7", "ricart-agrawala --entries unlimited,2,0",
-		"sigma --option check=1s --option delay=2ms --down s1,s2 --faults amnesia=1,crash=2 --property exclusion,sigma/p1 --spaced 2 --no-exit=true",
+		"sigma --option check=1s --option delay=2ms --down s1,s2 --faults amnesia=1,crash=2",
+		"sigma --property exclusion,sigma/p1 --spaced 2 --no-exit=true",
 		"sigma --clients 4 --quorum majority --fence on --channels fifo",
 	} {
 		c := checkCommand()

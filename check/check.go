@@ -26,6 +26,12 @@
 // adds what is new. So the numbers of states, their parents and the trace of a
 // violation are the same for any number of workers.
 //
+// # Infinite runs
+//
+// Starvation and the like are properties of infinite runs. For them the states and all
+// steps are kept, and package lasso looks for a fair run that violates them: a way to a
+// loop, and the loop.
+//
 // # Verdicts
 //
 // A property holds within the bounds, is violated by a trace, or is undecided.

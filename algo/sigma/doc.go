@@ -97,6 +97,10 @@
 // drains (timers at any moment with POUNDLOCK_FULL=1). TestRefreshMutants lets the model find
 // eight ways to refresh wrongly.
 //
+// TestNobodyStarves decides, for two clients and three of four servers, that nobody
+// starves with FIFO channels. TestWithoutChecks shows the loop in which somebody does
+// without CHECKs where channels are not FIFO.
+//
 // TestStories tells the claims of the paper and of each extension above, message by
 // message, with the lines of Figure 1 in their names; where Figure 1 fails and
 // Algorithm does not, it shows both.

@@ -44,6 +44,8 @@ func TestDefects(t *testing.T) {
 		{noExclusion, "Order", "order is violated"},
 		{noTitle, "Info", "lacks Title"},
 		{halfAClaim, "Info", "both or neither"},
+		{anyOrder, "Exhaustive", "is not confluent"},
+		{equalIDs, "Exhaustive", "not interchangeable"},
 	} {
 		t.Run(test.part+": "+string(test.defect), func(t *testing.T) {
 			s, err := newSuite(toy(test.defect), toyOptions)

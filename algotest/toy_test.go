@@ -36,6 +36,8 @@ const (
 	busyShow         defect = "to show a state changes it"
 	manyLines        defect = "a state is shown on two lines"
 	halfAClaim       defect = "MapState without MapMsg"
+	anyOrder         defect = "every message is said to be confluent"
+	equalIDs         defect = "members are said to be interchangeable"
 )
 
 const (
@@ -139,6 +141,13 @@ func toy(d defect) protocol.Algorithm[message] {
 	}
 	if d == halfAClaim {
 		a.MapMsg = nil
+	}
+	if d == anyOrder {
+		a.Confluent = func(protocol.Process[message], protocol.ID, message, bool) bool { return true }
+	}
+	if d == equalIDs {
+		a.Interchangeable = func(protocol.Config) bool { return true }
+		a.Permute = func(protocol.Process[message], func(protocol.ID) protocol.ID) {}
 	}
 	return a
 }

@@ -35,6 +35,9 @@ type machine interface {
 	// machines that share them are used at the same time, only invariant, unsettled and
 	// text may be called.
 	another() machine
+	// confluent is Model.Confluent of a message on its way to process i in a state.
+	confluent(i int, state []byte, msg uint32, again bool) bool
+	renamer
 	text(msg uint32) string
 	// show tells a person about a state of process i.
 	show(i int, state []byte) string

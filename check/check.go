@@ -119,6 +119,7 @@ type Config struct {
 	NoShift    bool            // take counters as they are, though MapState would let them be moved
 	Properties []string        // names; empty: those of finite runs; "all": also of infinite ones
 	Prefix     []scenario.Step // the run to start from
+	Reduce     []string        // reductions; not used where they do not keep what is asked for
 	MaxMemory  int64           // bytes. Default DefaultMaxMemory
 
 	// Workers is how many goroutines explore. The verdict, its numbers and its trace
@@ -130,6 +131,12 @@ type Config struct {
 	// Swarm, if not nil, looks for violations where a search of all states is out of
 	// reach. It never decides that a property holds.
 	Swarm *Swarm
+
+	// Verify looks for false claims of confluence in all states of a search that leaves
+	// no order out. One that does can verify them only in the states that are left.
+	Verify bool
+
+	sabotage sabotage
 
 	// Progress is called about four times a second.
 	Progress func(Progress)
@@ -264,9 +271,15 @@ func prepare[M any](a protocol.Algorithm[M], c *Config) ([]string, error) {
 }
 
 func run[M any](a protocol.Algorithm[M], c Config, names []string, t Timers) (Verdict, error) {
-	all := crew{newWorkerOf(a, c)}
+	reduction, err := reductions(a, c, names)
+	if err != nil {
+		return Verdict{}, err
+	}
+	x := newWorkerOf(a, c)
+	x.reduce(reduction)
+	all := crew{x}
 	for len(all) < c.Workers {
-		all = append(all, newWorker(all[0].space, all[0].m.another()))
+		all = append(all, newWorker(x.space, x.m.another()))
 	}
 	return search(all, c, names, t)
 }

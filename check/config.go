@@ -74,6 +74,9 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	if c.Workers < 1 || c.Workers > maxWorkers {
 		return bad("%d workers: want 1 to %d", c.Workers, maxWorkers)
 	}
+	if c.Swarm != nil && len(c.Reduce) > 0 {
+		return bad("a swarm leaves out what it does not find: want no reductions")
+	}
 	if c.Swarm != nil && c.Exact {
 		return bad("a swarm keeps bits, not whole states: leave out one of the two")
 	}

@@ -33,6 +33,9 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 		if x.down[i] {
 			continue
 		}
+		if x.sym != nil && !x.m.begins(i, x.swap(i)) {
+			x.asymmetric("process %d does not begin like another one with two of them exchanged", i)
+		}
 		l := local{proc: i, state: x.m.first(i)}
 		if x.lives {
 			l.life = 1
@@ -71,10 +74,9 @@ func (x *worker) begin(l local) move {
 	return x.take(l, protocol.Input{Kind: protocol.Start, Arg: l.life}, 0)
 }
 
-// intern returns the number of l. It copies what it keeps. A frozen worker knows
-// only what was interned before.
-func (x *worker) intern(l local) (number uint32, known bool) {
-	k := binary.AppendUvarint(x.key[:0], uint64(l.proc))
+// appendLocal appends the encoding of l: equal ones are equal local states.
+func appendLocal(k []byte, l local) []byte {
+	k = binary.AppendUvarint(k, uint64(l.proc))
 	k = binary.AppendUvarint(k, uint64(l.section))
 	k = binary.AppendUvarint(k, uint64(l.entries))
 	k = binary.AppendUvarint(k, l.life)
@@ -89,6 +91,13 @@ func (x *worker) intern(l local) (number uint32, known bool) {
 		k = binary.AppendUvarint(k, uint64(t))
 	}
 	k = append(k, l.state...)
+	return k
+}
+
+// intern returns the number of l. It copies what it keeps. A frozen worker knows
+// only what was interned before.
+func (x *worker) intern(l local) (number uint32, known bool) {
+	k := appendLocal(x.key[:0], l)
 	x.key = k
 	if n, ok := x.number[string(k)]; ok || x.frozen {
 		return n, ok
@@ -149,6 +158,10 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
 		!x.m.commutes(l.proc, state, in, msg) && x.claim == nil {
 		x.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving the values of a counter",
 			ErrClaim, x.info.Name, in, l.proc)
+	}
+	if x.sym != nil && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
+		!x.m.permutes(l.proc, state, in, msg, x.swap(x.fresh)) {
+		x.asymmetric("step %v of process %d does not commute with exchanging two of them", in, l.proc)
 	}
 	x.moves = append(x.moves, m)
 	n, _ = x.moveOf.add(key)

@@ -30,6 +30,7 @@ type record struct {
 	known bool // the outcome is: else a worker that is not frozen has to find out
 	seen  bool // the next state was found before, or need not be
 	isNew bool // it was not, and was added
+	doubt bool // the claim that makes it an ample set is to be verified
 	next  span // of job.vectors
 }
 
@@ -57,9 +58,12 @@ func (j *job) expand(x *worker, s *store) {
 	for _, st := range j.states {
 		x.enter(st)
 		j.prints = append(j.prints, x.own)
-		x.acts = x.actions(x.acts[:0])
-		for _, a := range x.acts {
+		acts, ample := x.choices()
+		for _, a := range acts {
 			r := record{action: a}
+			if ample || x.reduction.verify {
+				r.doubt = x.doubtful(&a, ample)
+			}
 			r.outcome, r.known = x.apply(a)
 			if r.known && r.built {
 				j.keep(&r, x.next)

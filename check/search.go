@@ -40,6 +40,7 @@ type searcher struct {
 	depth       int           // of the states being expanded
 	expanded    int           // states
 	found       *finding
+	last        []uint32            // the state at the end of the last trace
 	stopped     string              // why the search ended early, "" if it did not
 	answered    map[string]Property // questions, by name
 	reported    time.Time
@@ -172,11 +173,14 @@ func (r *searcher) merge(j *job) {
 		begin, parent := i, j.first+uint32(k)
 		for entered := false; i < j.ends[k]; i++ {
 			rec := &j.records[i]
+			if !entered && (rec.doubt || !rec.known) {
+				r.enter(st)
+				entered = true
+			}
+			if rec.doubt {
+				r.verify(&rec.action)
+			}
 			if !rec.known {
-				if !entered {
-					r.enter(st)
-					entered = true
-				}
 				j.resolve(r.worker, rec)
 			}
 			ordinal := uint16(i - begin)
@@ -195,14 +199,17 @@ func (r *searcher) merge(j *job) {
 					continue
 				}
 			}
-			if stuck && rec.verb.must() && (rec.print != j.prints[k] || r.store.exact && !slices.Equal(j.next(rec), st)) {
+			if stuck && rec.verb.must() && !rec.still &&
+				(r.sym != nil || rec.print != j.prints[k] || r.store.exact && !slices.Equal(j.next(rec), st)) {
 				stuck = false
 			}
 			if !rec.seen {
 				_, rec.isNew = r.store.add(j.next(rec), rec.print, parent, ordinal)
 			}
 		}
-		r.expanded++
+		if r.expanded++; r.sym != nil && r.expanded%64 == 0 {
+			r.fair(st, r.expanded/64)
+		}
 		if stuck {
 			if f := r.dead(st); f != nil {
 				r.violated(f.property, f.err, r.trace(parent))
@@ -231,6 +238,9 @@ func (r *searcher) judge(from int, p place) int {
 		if j := &r.fresh[i]; j.bad >= 0 {
 			number := int(j.first) + j.bad
 			r.violated(j.property, j.err, r.trace(uint32(number)))
+			if r.sym != nil {
+				r.renameFinding()
+			}
 			r.found.states = int64(number) + 1
 			return number
 		}
@@ -310,6 +320,9 @@ func (r *searcher) interrupted() bool {
 func (r *searcher) memory() int64 {
 	const fixed = 256 << 10 // headers of tables, and what a worker has
 	b := fixed + r.store.memory() + r.space.memory() + r.answerBytes()
+	for _, x := range r.crew {
+		b += x.memory()
+	}
 	for i := range r.jobs {
 		b += r.jobs[i].memory()
 	}
@@ -530,6 +543,7 @@ func (r *searcher) model() []string {
 	if r.shifts {
 		parts = append(parts, "counters shifted")
 	}
+	parts = append(parts, r.reduction.notes...)
 	for k := range r.m.boundsLen() {
 		b := r.m.bound(k)
 		if n := r.cuts[k]; n > 0 {

@@ -37,22 +37,26 @@ type space struct {
 	stay    bool // who is inside never exits
 	spaced  int  // Config.Spaced
 
+	reduction reduction
+
 	timersSet bool // whether some process ever set one
 
-	locals  []local
-	faces   []face // of the locals
-	number  map[string]uint32
-	moves   []move
-	sent    []uint32 // the messages of all moves
-	set     []uint32 // the timers that they set
-	moveOf  table    // the places in moves, by local state, verb and argument
-	wide    map[uint64]uint32
-	shifted shifted
-	forgets bool             // Algorithm.Stale
-	stale   map[pairing]bool // what it said
-	bytes   int64
-	fresh   int // distinct local steps, for the commutation check
-	claim   error
+	locals   []local
+	faces    []face // of the locals
+	number   map[string]uint32
+	moves    []move
+	sent     []uint32 // the messages of all moves
+	set      []uint32 // the timers that they set
+	moveOf   table    // the places in moves, by local state, verb and argument
+	wide     map[uint64]uint32
+	shifted  shifted
+	renamed  renamed
+	verified table            // the claims of confluence that were verified
+	forgets  bool             // Algorithm.Stale
+	stale    map[pairing]bool // what it said
+	bytes    int64
+	fresh    int // distinct local steps, for the commutation check
+	claim    error
 
 	problems []problem
 }
@@ -243,5 +247,6 @@ func (s *space) step(a action, m machine) scenario.Step {
 
 // memory estimates the bytes in use.
 func (s *space) memory() int64 {
-	return s.bytes + s.mail.bytes + s.moveOf.bytes + s.shifted.bytes() + int64(4*(cap(s.sent)+cap(s.set))+72*cap(s.moves))
+	return s.bytes + s.mail.bytes + s.moveOf.bytes + s.shifted.bytes() + s.renamed.bytes + s.verified.bytes +
+		int64(4*(cap(s.sent)+cap(s.set)+cap(s.renamed.to))+72*cap(s.moves))
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -86,6 +87,9 @@ func (r *searcher) trace(i uint32, further ...uint16) scenario.Run {
 		})
 		path, st = append(path, next), next
 	}
+	if r.sym != nil {
+		by = nil // these name other members
+	}
 	return r.along(r.roots[top], path, wrong, by...)
 }
 
@@ -101,16 +105,22 @@ func (r *searcher) along(from root, path [][]uint32, wrong *problem, by ...actio
 		if k == len(path)-1 {
 			bad = wrong
 		}
+		if bad != nil {
+			next = r.canonical(next)
+		}
 		var a *action
 		if k < len(by) {
 			a = &by[k]
 		}
 		if event, raw = r.follow(raw, next, bad, a); raw == nil {
-			r.claim = errUnfollowed
+			if r.claim = errUnfollowed; r.sym != nil {
+				r.claim = fmt.Errorf("%w: %s: its members are not interchangeable: %w", ErrClaim, r.info.Name, errUnfollowed)
+			}
 			return r.run(events, nil)
 		}
 		events = append(events, event)
 	}
+	r.last = raw
 	return r.run(events, raw)
 }
 

@@ -19,7 +19,8 @@ type worker struct {
 	// A frozen worker looks up what was interned and computed, and adds nothing:
 	// others look it up at the same time.
 	frozen bool
-	// A raw worker moves no counters: it follows a run of the algorithm itself.
+	// A raw worker moves no counters, renames no members and leaves nothing out: it
+	// follows a run of the algorithm itself.
 	raw bool
 
 	st    []uint32 // the state it is in
@@ -30,6 +31,10 @@ type worker struct {
 	// Counters at their least in two words or more, in three or more: of these one is
 	// left when a step replaces two words.
 	twice, thrice uint64
+
+	claimed table // the numbers of claims, by local state and message
+	claims  []bool
+	sym     *symmetry // nil: no symmetry
 
 	next     []uint32 // the vector being built
 	shifting bool     // it was changed by moving counters by x.by, in the last step
@@ -51,12 +56,13 @@ func newWorker(s *space, m machine) *worker {
 	for i := range x.g.lost {
 		x.g.lost[i] = make([]bool, s.members)
 	}
+	x.reduce(s.reduction)
 	return x
 }
 
 // enter goes to the state st, which must not change until the next one.
 func (x *worker) enter(st []uint32) {
-	x.st, x.whole = st, !x.fifo
+	x.st, x.whole = st, !x.fifo && (x.sym == nil || x.raw)
 	x.sum, x.twice, x.thrice = mark{hash: budgetHash(st[0])}, 0, 0
 	for i, n := range st[1 : 1+x.total] {
 		if n == 0 {
@@ -164,6 +170,7 @@ type outcome struct {
 	move  uint32
 	moved bool // there is a move: a crash has none
 	built bool // next holds the vector
+	still bool // next equals the state itself, not only up to the names of members
 }
 
 // apply takes an action of the state entered. A frozen worker may not know where
@@ -268,10 +275,14 @@ func (x *worker) complete(m *move, p int) {
 	}
 }
 
-// settle forgets what the step of process p has made stale, moves counters in the
-// vector being built, and takes its fingerprint.
+// settle forgets what the step of process p has made stale, moves counters and renames
+// members in the vector being built, and takes its fingerprint.
 func (x *worker) settle(o outcome, p int) (_ outcome, known bool) {
-	if !x.forget(p) || !x.normal() {
+	if !x.forget(p) || !x.lower() {
+		return o, false
+	}
+	o.still = x.sym != nil && slices.Equal(x.next, x.st)
+	if !x.name() {
 		return o, false
 	}
 	o.print, o.built = x.print(x.next), true
@@ -302,7 +313,8 @@ func (x *worker) send(msg uint32) {
 // expand calls f for each action of st. It is for runs, not for searches.
 func (x *worker) expand(st []uint32, f func(visit)) {
 	x.enter(st)
-	for _, a := range x.actions(nil) {
+	list, _ := x.choices()
+	for _, a := range slices.Clone(list) {
 		o, _ := x.apply(a)
 		v := visit{action: a, bound: -1}
 		if o.moved {

@@ -24,6 +24,21 @@ type Model[M any] struct {
 	// means "none" is not passed to f.
 	MapState func(p Process[M], f func(Counter, uint64) uint64)
 	MapMsg   func(ch Channel, m *M, f func(Counter, uint64) uint64)
+	// Confluent claims that p may as well receive m, which is on its way to it, at
+	// once. In no run does it matter what else happens to p before it receives m: in
+	// the end p is in the same state, and has sent the same, event by event, as if m had
+	// come first. To receive m sends nothing, exceeds no bound and at most lets the user
+	// in. Losses of memory and Cancel do not count as what happens to p. again says
+	// whether its user may still try, so that a Try counts.
+	Confluent func(p Process[M], from ID, m M, again bool) bool
+	// Interchangeable claims that in a configuration the ids of members break no ties:
+	// New and Step commute with any permutation of these ids. Permute turns a state of
+	// p into that of the process that p is when each member j is called f(j); other ids
+	// f leaves as they are. PermuteMsg does so with a message, whose memory is frozen;
+	// nil: messages hold no ids of members.
+	Interchangeable func(c Config) bool
+	Permute         func(p Process[M], f func(ID) ID)
+	PermuteMsg      func(m *M, f func(ID) ID)
 	// Bounds are counters that would make the state space infinite: the checker
 	// does not go beyond them, and says so.
 	Bounds []Bound[M]
@@ -54,6 +69,9 @@ type Bound[M any] struct {
 type Invariant[M any] struct {
 	Name string
 	Err  func(v *View[M]) error
+	// Stable claims that to receive a message which is confluent mends nothing: where
+	// Err is not nil before, it is not nil after. See Model.Confluent.
+	Stable bool
 }
 
 // A View is one global state.

@@ -52,7 +52,7 @@ func algorithm(variant, title string, clockOnReply bool) protocol.Algorithm[Mess
 		Ints:   ints,
 		Text:   text,
 		Show:   show,
-		Model:  protocol.Model[Message]{MapState: mapState, MapMsg: mapMsg},
+		Model:  protocol.Model[Message]{MapState: mapState, MapMsg: mapMsg, Confluent: confluent},
 	}
 }
 
@@ -142,4 +142,12 @@ func (p *Process) reply(to protocol.ID, out *protocol.Out[Message]) {
 		m.Time = p.clock
 	}
 	out.Send(to, m)
+}
+
+// confluent: a REPLY that does not raise the clock is only counted. It is all the same
+// for a REQUEST whether it arrives before the last REPLY or after, in the critical
+// section: who sent a REPLY knows our timestamp, so that its next request is a later one,
+// and every REQUEST that comes when at most one REPLY is missing is deferred.
+func confluent(q protocol.Process[Message], _ protocol.ID, m Message, _ bool) bool {
+	return m.Kind == Reply && m.Time <= q.(*Process).clock
 }

@@ -109,6 +109,9 @@ func TestMutants(t *testing.T) {
 					Input: protocol.Input{Kind: protocol.Receive, From: 1}, Msg: Message{Kind: Reply},
 				}, &out)
 			}),
+			mutant.Reduced(Algorithm, check.Config{
+				Config: protocol.Config{N: 3}, Reduce: []string{check.ReduceOrder},
+			}, 1710),
 		},
 		Replace: []mutant.Replacement{
 			mutant.Edit("Receive does not merge the clock", "p.clock = max(p.clock, ev.Msg.Time)", ""),

@@ -11,9 +11,9 @@ import (
 // client that it supports, and falls long before mutual exclusion does.
 func invariants(token func(*protocol.View[Message]) error) []protocol.Invariant[Message] {
 	return []protocol.Invariant[Message]{
-		{Name: "sigma/p1", Err: p1},
-		{Name: "sigma/p2", Err: p2},
-		{Name: "sigma/token", Err: token},
+		{Name: "sigma/p1", Err: p1, Stable: true},
+		{Name: "sigma/p2", Err: p2, Stable: true},
+		{Name: "sigma/token", Err: token, Stable: true},
 	}
 }
 

@@ -28,6 +28,11 @@ func outside(more ...string) map[string]string {
 		"serial":       "a bound",
 		"inspect":      "shown to people",
 		"waiting":      "shown to people",
+		"late":         "a claim: see TestMutantsOfClaims",
+		"anyway":       "a claim: see TestMutantsOfClaims",
+		"unfenced":     "a claim: see TestMutantsOfClaims",
+		"rename":       "a claim: see TestMutantsOfClaims",
+		"renamed":      "a claim: see TestMutantsOfClaims",
 	}
 	for _, name := range more {
 		all[name] = "mutated by another test"

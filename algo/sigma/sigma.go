@@ -185,8 +185,11 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 		Text:   text,
 		Show:   show,
 		Model: protocol.Model[Message]{
-			Idempotent: func(m Message) bool { return m.Kind == Check },
-			Invariants: inv,
+			Idempotent:      func(m Message) bool { return m.Kind == Check },
+			Invariants:      inv,
+			Confluent:       late,
+			Interchangeable: anyway,
+			Permute:         rename,
 		},
 		Inspect: inspect,
 		Waiting: waiting,
@@ -196,6 +199,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 // numbered adds what the numbers of supports need in the checker.
 func numbered(a protocol.Algorithm[Message]) protocol.Algorithm[Message] {
 	a.MapState, a.MapMsg, a.Unsettled = mapState, mapMsg, unsettled
+	a.Interchangeable = unfenced
 	a.Bounds = []protocol.Bound[Message]{{Name: "serials", Max: 5, Of: serial}}
 	return a
 }

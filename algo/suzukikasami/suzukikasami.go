@@ -50,13 +50,14 @@ var Algorithm = protocol.Algorithm[Message]{
 }
 
 var model = protocol.Model[Message]{
-	MapState: mapState,
-	MapMsg:   mapMsg,
+	MapState:  mapState,
+	MapMsg:    mapMsg,
+	Confluent: confluent,
 	// The checker takes from the numbers of each process what all others know of
 	// it; what is left is how many requests somebody has not heard of.
 	Bounds: []protocol.Bound[Message]{{Name: "requests unheard of", Max: 2, Of: newest}},
 	Invariants: []protocol.Invariant[Message]{
-		{Name: "suzuki-kasami/token", Err: oneToken},
+		{Name: "suzuki-kasami/token", Err: oneToken, Stable: true},
 	},
 }
 
@@ -173,6 +174,13 @@ func (p *Process) pass(to protocol.ID, out *protocol.Out[Message]) {
 	out.Send(to, Message{Kind: Token, LN: t[:p.n], Q: t[p.n:]})
 	p.token = false
 	p.queue = p.queue[:0]
+}
+
+// confluent: the token lets its receiver in, and requests that come before it are only
+// remembered, as those are that come to who has no token and tries no more.
+func confluent(q protocol.Process[Message], _ protocol.ID, m Message, again bool) bool {
+	p := q.(*Process)
+	return m.Kind == Token || !again && p.section == protocol.InRem && !p.token
 }
 
 // oneToken is the invariant behind mutual exclusion.

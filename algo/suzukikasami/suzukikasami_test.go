@@ -180,6 +180,9 @@ func TestMutants(t *testing.T) {
 			algotest.Examine(Algorithm, algotest.Options{Skip: map[string]string{
 				"Exhaustive": "done above", "Allocations": "cannot fail by a wrong step", "Events": "done above",
 			}}),
+			mutant.Reduced(Algorithm, check.Config{
+				Config: protocol.Config{N: 3}, Entries: []int{2, 1, 1}, Reduce: []string{check.ReduceOrder},
+			}, 1472),
 		},
 		Outside: map[string]string{"oneToken": "a property, not the machine"},
 		Replace: []mutant.Replacement{

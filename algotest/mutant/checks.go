@@ -33,6 +33,24 @@ func Decided[M any](a protocol.Algorithm[M], c check.Config) Check {
 	}
 }
 
+// Reduced is Model with reductions, after one without them in which claims are verified.
+// It is a fault too when the number of states is another one: a claim that says less than
+// the one as written reduces less.
+func Reduced[M any](a protocol.Algorithm[M], c check.Config, states int64) Check {
+	return func() (string, error) {
+		full := c
+		full.Reduce, full.Verify = nil, true
+		if fault, _, err := model(a, full); fault != "" || err != nil {
+			return fault, err
+		}
+		fault, v, err := model(a, c)
+		if fault == "" && v.States != states {
+			fault = fmt.Sprintf("%d states, want %d", v.States, states)
+		}
+		return fault, err
+	}
+}
+
 func model[M any](a protocol.Algorithm[M], c check.Config) (fault string, v check.Verdict, err error) {
 	v, err = check.Run(a, c)
 	switch {

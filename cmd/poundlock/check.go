@@ -34,6 +34,7 @@ type checkFlags struct {
 	swarmFlags
 	workers  int
 	exact    bool
+	reduce   []string
 	scenario string
 	memory   bytesFlag
 	trace    string
@@ -74,6 +75,7 @@ claims about itself are false or a result cannot be written.`,
 	s.StringVar(&f.timers, "timers", string(check.AnyMoment), "when armed timers fire: any moment, or never (for hunting)")
 	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
 	s.IntVar(&f.workers, "workers", 0, "`number` of goroutines that explore (default as many as processors)")
+	s.StringSliceVar(&f.reduce, "reduce", nil, "`reductions`: order, symmetry, or none (default none)")
 	s.BoolVar(&f.exact, "exact", false, "compare whole states, not fingerprints: more memory, no chance of a collision")
 	f.swarmFlags.register(s)
 	s.Var(&f.memory, "max-memory", "where to stop undecided, such as 500MiB")
@@ -137,6 +139,9 @@ func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
 	}
 	if given("workers") && f.workers < 1 {
 		return usagef("--workers %d: want at least 1", f.workers)
+	}
+	if !slices.Equal(f.reduce, []string{"none"}) {
+		f.config.Reduce = f.reduce
 	}
 	if f.config.Swarm, err = f.swarmFlags.config(given); err != nil {
 		return err

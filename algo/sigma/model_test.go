@@ -1,0 +1,45 @@
+package sigma
+
+import (
+	"testing"
+
+	"github.com/poundlock/poundlock/algotest/mutant"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A claim that is false is refuted, and one that says less reduces less.
+func TestMutantsOfClaims(t *testing.T) {
+	reduced := func(a protocol.Algorithm[Message], states int64, changes ...func(*check.Config)) mutant.Check {
+		c := model(2, nil)
+		c.Reduce, c.Timers = []string{check.ReduceOrder}, check.NeverFire
+		for _, f := range changes {
+			f(&c)
+		}
+		return mutant.Reduced(a, c, states)
+	}
+	symmetric := func(c *check.Config) { c.Reduce = []string{check.ReduceSymmetry} }
+	loses := func(c *check.Config) { c.Amnesia = 1 }
+	single := func(c *check.Config) { c.N = 1 }
+	mutant.Test(t, mutant.Config{
+		Checks: []mutant.Check{
+			reduced(Literal, 2280),
+			reduced(Literal, 231, single, twice),
+			reduced(Literal, 1728, symmetric),
+			reduced(Algorithm, 365),
+			reduced(Algorithm, 147, single, twice),
+			reduced(Algorithm, 8656, lapses),
+			reduced(Algorithm, 128845, loses),
+			reduced(Algorithm, 219, symmetric),
+			reduced(Algorithm, 662, tokens, symmetric),
+		},
+		Inside: []string{"late", "anyway", "unfenced", "rename", "renamed"},
+		Table:  "testdata/mutants_claims.txt",
+		Survivors: map[string]string{
+			"late: m.Inc <= c.incs[from] dropped": "who is inside asks a life that it did not know again; in no run of two " +
+				"servers does it learn of one from a RESPONSE about somebody else",
+			"late: request{m.Owner, m.Time} != request{c.id, c.timestamp} dropped": "the client ignores it all the same; but " +
+				"sigma/token counts it, and is stable only because such a RESPONSE is not taken away first",
+		},
+	})
+}

@@ -1,0 +1,6 @@
+package check
+
+// Break breaks the reductions of a search, for tests of tests.
+func (c *Config) Break(answers, sections, believes bool) {
+	c.sabotage = sabotage{answers: answers, sections: sections, believes: believes}
+}

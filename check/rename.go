@@ -1,0 +1,105 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A renamer is the part of a machine that symmetry needs. A map of all processes tells
+// what becomes of whom.
+type renamer interface {
+	// permute returns the state of process i with members renamed, valid until the
+	// next call; permuteMessage does so with a message and its channel.
+	permute(i int, state []byte, to []uint8) []byte
+	permuteMessage(msg uint32, to []uint8) uint32
+	// appendPermuted appends what a renamed message holds.
+	appendPermuted(b []byte, msg uint32, to []uint8) []byte
+	// begins reports whether New makes the same of a process with members renamed, and
+	// permutes whether a step does.
+	begins(i int, to []uint8) bool
+	permutes(i int, state []byte, in protocol.Input, msg uint32, to []uint8) bool
+}
+
+func renaming(to []uint8) func(protocol.ID) protocol.ID {
+	return func(id protocol.ID) protocol.ID {
+		if id < protocol.ID(len(to)) {
+			return protocol.ID(to[id])
+		}
+		return id
+	}
+}
+
+func (d *adapter[M]) permute(i int, state []byte, to []uint8) []byte {
+	p := d.load(i, state)
+	d.a.Permute(p, renaming(to))
+	d.state = p.AppendState(d.state[:0])
+	return d.state
+}
+
+func (d *adapter[M]) permuteMessage(msg uint32, to []uint8) uint32 {
+	return d.intern(int(to[d.box.from(msg)]), int(to[d.box.to(msg)]), d.permutedMessage(d.msgs[msg], to))
+}
+
+func (d *adapter[M]) appendPermuted(b []byte, msg uint32, to []uint8) []byte {
+	return d.a.Append(b, d.permutedMessage(d.msgs[msg], to))
+}
+
+func (d *adapter[M]) permutedMessage(m M, to []uint8) M {
+	if d.a.PermuteMsg != nil {
+		d.a.PermuteMsg(&m, renaming(to))
+	}
+	return m
+}
+
+func (d *adapter[M]) begins(i int, to []uint8) bool {
+	renamed := bytes.Clone(d.permute(i, bytes.Clone(d.first(i)), to))
+	return bytes.Equal(renamed, d.first(int(to[i])))
+}
+
+func (d *adapter[M]) permutes(i int, state []byte, in protocol.Input, msg uint32, to []uint8) (same bool) {
+	defer func() {
+		if recover() != nil {
+			same = false
+		}
+	}()
+	return d.renamed(i, state, in, msg, to, true) == d.renamed(i, state, in, msg, to, false)
+}
+
+// renamed takes a step with members renamed before it, or else after it.
+func (d *adapter[M]) renamed(i int, state []byte, in protocol.Input, msg uint32, to []uint8, before bool) string {
+	f, m := renaming(to), d.msgs[msg]
+	if before {
+		state, i = bytes.Clone(d.permute(i, state, to)), int(to[i])
+		if msg != 0 {
+			m = d.permutedMessage(m, to)
+		}
+		if in.Kind == protocol.Receive || in.Kind == protocol.Suspect || in.Kind == protocol.Restore {
+			in.From = f(in.From)
+		}
+	}
+	p := d.load(i, state)
+	var out protocol.Out[M]
+	p.Step(protocol.Event[M]{Input: in, Msg: m}, &out)
+	if !before {
+		d.a.Permute(p, f)
+	}
+	var effects []string // a broadcast reaches members in no order
+	for _, e := range out.Effects {
+		if !before && e.Do == protocol.Send {
+			e.To = f(e.To)
+		}
+		text := fmt.Sprintf("%d %d %d %d %q ", e.Do, e.To, e.Timer, e.Act.Arg, e.Reason)
+		if e.Do == protocol.Send || e.Do == protocol.Broadcast {
+			if !before {
+				e.Msg = d.permutedMessage(e.Msg, to)
+			}
+			text += string(d.a.Append(nil, e.Msg))
+		}
+		effects = append(effects, text)
+	}
+	slices.Sort(effects)
+	return fmt.Sprintf("%x %q", p.AppendState(nil), effects)
+}

@@ -1,0 +1,352 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// # Symmetry
+//
+// Where an algorithm claims that its members are interchangeable, a permutation of
+// their ids turns runs into runs. The search then visits one state of each orbit: the
+// vector that is least among those of all permutations of the members that are up.
+// Members that are down differ from these, and stay where they are.
+//
+// To try all permutations of each state would cost more than it saves. So each member
+// gets a signature first, which does not depend on the names of the others: of its own
+// local state, of what processes outside the group say of it, and of the messages
+// from it and to it. Only members with equal signatures are tried in every order.
+//
+// A trace is a run with the real ids: each of its steps leads from a real state into
+// the orbit that the search found.
+
+// maxGroup is how many members can be interchangeable: their permutations are listed.
+const maxGroup = 6
+
+// A symmetry is what one worker needs to rename members.
+type symmetry struct {
+	perms [][]uint8 // all permutations of the group, as maps of all processes
+	in    []bool    // by process: it is in the group
+	rank  []uint8   // by process: its place in the group
+
+	pinned table // the numbers of pins
+	pins   []uint64
+	signs  []uint64 // by process
+
+	to    []uint8 // the permutation being tried
+	used  []bool  // by process: it has a place in to
+	trial []uint32
+	best  []uint32
+}
+
+// renamed remembers what members renamed make of local states and messages.
+type renamed struct {
+	table // the places in to, by permutation, kind and number
+	to    []uint32
+}
+
+// interchangeable returns the members that are, or why states are not merged.
+func interchangeable[M any](a protocol.Algorithm[M], c Config, asked []string) (group []int, why string) {
+	switch {
+	case a.Interchangeable == nil || a.Permute == nil:
+		return nil, "members are not interchangeable"
+	case !a.Interchangeable(c.Config):
+		return nil, "with these options members are not interchangeable"
+	}
+	for _, property := range asked {
+		named := func(i protocol.Invariant[M]) bool { return i.Name == property }
+		if !slices.Contains(ofStates, property) && !slices.ContainsFunc(a.Invariants, named) {
+			return nil, property + " follows each process"
+		}
+	}
+	for j := range c.N {
+		if slices.Contains(c.Down, protocol.ID(j)) {
+			continue
+		}
+		// Whether the entries of a user have an end is no part of its state.
+		if a.Users == protocol.Members && len(group) > 0 &&
+			(c.Entries[j] == Unlimited) != (c.Entries[group[0]] == Unlimited) {
+			continue
+		}
+		group = append(group, j)
+	}
+	if len(group) < 2 || len(group) > maxGroup {
+		return nil, fmt.Sprintf("%d members are interchangeable, want 2 to %d", len(group), maxGroup)
+	}
+	return group, ""
+}
+
+func newSymmetry(group []int, total int) *symmetry {
+	y := &symmetry{
+		in: make([]bool, total), rank: make([]uint8, total), used: make([]bool, total), signs: make([]uint64, total), to: make([]uint8, total),
+	}
+	for k, j := range group {
+		y.in[j], y.rank[j] = true, uint8(k)
+	}
+	for i := range y.to {
+		y.to[i] = uint8(i)
+	}
+	y.list(group, 0)
+	for i := range y.to {
+		y.to[i] = uint8(i)
+	}
+	return y
+}
+
+// list lists the permutations that give the members of the group from place k on
+// places that are free.
+func (y *symmetry) list(group []int, k int) {
+	if k == len(group) {
+		y.perms = append(y.perms, slices.Clone(y.to))
+		return
+	}
+	for _, j := range group {
+		if !y.used[j] {
+			y.used[j], y.to[j] = true, uint8(group[k])
+			y.list(group, k+1)
+			y.used[j] = false
+		}
+	}
+}
+
+// name replaces the vector being built by the least one of its orbit. A frozen worker
+// may not know it: then it returns false, and the vector is spoilt.
+func (x *worker) name() bool {
+	if x.sym == nil || x.raw {
+		return true
+	}
+	if x.sign(x.next); x.sorted() {
+		return true
+	}
+	x.sym.best = x.sym.best[:0]
+	if !x.arrange(0) {
+		return false
+	}
+	x.next = append(x.next[:0], x.sym.best...)
+	return true
+}
+
+// sorted reports whether each member of the group has its place already, because no
+// two signatures are equal.
+func (x *worker) sorted() bool {
+	group := x.reduction.group
+	for k, j := range group[1:] {
+		if x.sym.signs[group[k]] >= x.sym.signs[j] {
+			return false
+		}
+	}
+	return true
+}
+
+// arrange tries all orders of the members that have no place yet, from place k of the
+// group on, in which signatures do not decrease.
+func (x *worker) arrange(k int) (known bool) {
+	y, group := x.sym, x.reduction.group
+	if k == len(group) {
+		if !x.rename(x.next, y.to) {
+			return false
+		}
+		if len(y.best) == 0 || slices.Compare(y.trial, y.best) < 0 {
+			y.best, y.trial = y.trial, y.best
+		}
+		return true
+	}
+	least, any := uint64(0), false
+	for _, j := range group {
+		if !y.used[j] && (!any || y.signs[j] < least) {
+			least, any = y.signs[j], true
+		}
+	}
+	known = true
+	for _, j := range group {
+		if !y.used[j] && y.signs[j] == least && known {
+			y.used[j], y.to[j] = true, uint8(group[k])
+			known = x.arrange(k + 1)
+			y.used[j] = false
+		}
+	}
+	return known
+}
+
+// rename sets trial to st with the members renamed. A frozen worker may not know it.
+func (x *worker) rename(st []uint32, to []uint8) bool {
+	code := uint64(0)
+	for _, j := range x.reduction.group {
+		code = code<<3 | uint64(x.sym.rank[to[j]])
+	}
+	trial := append(x.sym.trial[:0], st...)
+	x.sym.trial = trial
+	known := true
+	for i, w := range st[1 : 1+x.total] {
+		if trial[1+to[i]] = w; w != 0 {
+			if trial[1+to[i]], known = x.another(0, w, code, to); !known {
+				return false
+			}
+		}
+	}
+	flight := trial[1+x.total:]
+	for k, w := range flight {
+		if flight[k], known = x.another(1, w, code, to); !known {
+			return false
+		}
+	}
+	if x.fifo {
+		slices.SortStableFunc(flight, func(a, b uint32) int { return x.channel(a) - x.channel(b) })
+	} else {
+		slices.Sort(flight)
+	}
+	return true
+}
+
+// another returns a local state (kind 0) or a message (kind 1) with members renamed; code
+// tells permutations apart, three bits for each member of the group.
+func (x *worker) another(kind uint64, w uint32, code uint64, to []uint8) (n uint32, known bool) {
+	key := scramble(code<<33 | kind<<32 | uint64(w))
+	if k, known := x.renamed.find(key); known || x.frozen {
+		if !known {
+			return 0, false
+		}
+		return x.renamed.to[k], true
+	}
+	if kind == 1 {
+		n = x.m.permuteMessage(w, to)
+	} else {
+		n, _ = x.intern(x.permuted(&x.locals[w], to))
+	}
+	x.renamed.add(key)
+	x.renamed.to = append(x.renamed.to, n)
+	return n, true
+}
+
+// permuted returns l with members renamed. Its state is valid until the next step.
+func (x *worker) permuted(l *local, to []uint8) local {
+	p := *l
+	p.proc = int(to[l.proc])
+	p.state = x.m.permute(l.proc, l.state, to)
+	set := func(s uint64) (t uint64) {
+		for j := range x.members {
+			t |= s >> j & 1 << to[j]
+		}
+		return t
+	}
+	p.lost, p.lapsed, p.ended = set(l.lost), set(l.lapsed), set(l.ended)
+	if len(l.known) > 0 {
+		p.known = make([]uint64, len(l.known))
+		for j, v := range l.known {
+			p.known[to[j]] = v
+		}
+	}
+	return p
+}
+
+// sign computes the signatures of the group in a state.
+func (x *worker) sign(st []uint32) {
+	y := x.sym
+	for _, j := range x.reduction.group {
+		h := x.pin(0, st[1+j], j)
+		for i, w := range st[1 : 1+x.total] {
+			if w != 0 && !y.in[i] {
+				h = scramble(h + x.pin(0, w, j))
+			}
+		}
+		y.signs[j] = h
+	}
+	rank, before := uint64(0), -1
+	for _, msg := range st[1+x.total:] {
+		if x.fifo {
+			if ch := x.channel(msg); ch != before {
+				rank, before = 0, ch
+			} else {
+				rank++
+			}
+		}
+		for _, j := range [...]int{x.mail.from(msg), x.mail.to(msg)} {
+			if y.in[j] {
+				y.signs[j] += scramble(x.pin(1, msg, j) + rank)
+			}
+		}
+	}
+}
+
+// pin returns a hash of what a local state or a message says of member j, whatever the
+// names of j and of the others in its group: the least one of those under all
+// permutations that give j the first place.
+func (x *worker) pin(kind uint64, w uint32, j int) uint64 {
+	y := x.sym
+	n, isNew := y.pinned.add(scramble(uint64(j)<<33 | kind<<32 | uint64(w)))
+	if !isNew {
+		return y.pins[n]
+	}
+	least := ^uint64(0)
+	for _, to := range y.perms {
+		if int(to[j]) != x.reduction.group[0] {
+			continue
+		}
+		if kind == 1 {
+			x.key = append(x.key[:0], to[x.mail.from(w)], to[x.mail.to(w)])
+			x.key = x.m.appendPermuted(x.key, w, to)
+		} else {
+			x.key = appendLocal(x.key[:0], x.permuted(&x.locals[w], to))
+		}
+		least = min(least, hash(x.key))
+	}
+	y.pins = append(y.pins, least)
+	return least
+}
+
+// hash is the same in every run of the checker.
+func hash(b []byte) uint64 {
+	h := uint64(0xcbf29ce484222325)
+	for _, c := range b {
+		h = (h ^ uint64(c)) * 0x100000001b3
+	}
+	return scramble(h)
+}
+
+// swap returns the n-th permutation of those that exchange two members of the group.
+func (x *worker) swap(n int) []uint8 {
+	group := x.reduction.group
+	a, b := group[n%len(group)], group[(n+1+n/len(group)%(len(group)-1))%len(group)]
+	to := make([]uint8, x.total)
+	for i := range to {
+		to[i] = uint8(i)
+	}
+	to[a], to[b] = uint8(b), uint8(a)
+	return to
+}
+
+// asymmetric notes that the claim of interchangeable members is false.
+func (x *worker) asymmetric(format string, args ...any) {
+	if x.claim == nil {
+		x.claim = fmt.Errorf("%w: %s: its members are not interchangeable: %s",
+			ErrClaim, x.info.Name, fmt.Sprintf(format, args...))
+	}
+}
+
+// fair verifies on a state that was judged that invariants do not tell members apart.
+func (r *searcher) fair(st []uint32, n int) {
+	if r.rename(st, r.swap(n)); len(r.invariants) == 0 {
+		return
+	}
+	g := r.look(r.sym.trial)
+	for _, name := range r.invariants {
+		if err := r.m.invariant(name, g); err != nil {
+			r.asymmetric("%s is violated with some of them exchanged only: %v", name, err)
+		}
+	}
+}
+
+// renameFinding says with the real names what the state at the end of a trace violates.
+func (r *searcher) renameFinding() {
+	if r.claim != nil {
+		return // there is no such run
+	}
+	property, err := r.violates(r.worker, r.last)
+	if property != r.found.property {
+		r.asymmetric("%s is violated with some of them exchanged only: %v", r.found.property, r.found.err)
+		return
+	}
+	r.found.err = err
+}

@@ -43,6 +43,9 @@ var forms = []form{
 	{name: "poundlock, counters shifted", cores: 1, reduced: true, change: func(c *check.Config) {
 		c.Workers, c.NoShift = 1, false
 	}},
+	{name: "poundlock, --reduce order", cores: 1, reduced: true, change: func(c *check.Config) {
+		c.Workers, c.Reduce = 1, []string{check.ReduceOrder}
+	}},
 }
 
 // The claims: the least ratio of a form's rate to Spin's.

@@ -38,7 +38,7 @@ func TestClaims(t *testing.T) {
 	for range forms {
 		c.runs = append(c.runs, []run{{States: 1000, cpu: 1e9, wall: 1e9}})
 	}
-	c.runs[4][0].States = 900
+	c.runs[4][0].States, c.runs[5][0].States = 900, 900
 	if err := c.err(1); err != nil {
 		t.Error(err)
 	}

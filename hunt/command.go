@@ -22,9 +22,6 @@ func (v Violation) Command(i protocol.Info) string {
 	if i.Variant != "" {
 		add("--variant", i.Variant)
 	}
-	if i.Tolerates&(protocol.Loss|protocol.Duplication) != 0 {
-		words = append(words, "--link")
-	}
 	add("-n", n)
 	if clients > 0 {
 		add("--clients", clients)

@@ -65,6 +65,9 @@ func (h *hunter[M]) steps(p *plan, o *outcome) (run []choice, s system, property
 		w.walk()
 		return w.run, m.sys, w.found.property, nil
 	}
+	if p.config.Loss+p.config.Dup > 0 {
+		return nil, s, "", nil // a log does not say what was lost or came twice
+	}
 	m, run, err := record(h.alg, p)
 	switch {
 	case err != nil:

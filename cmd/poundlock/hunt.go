@@ -73,6 +73,9 @@ written.`,
 }
 
 func (f *huntFlags) hunt(c *cobra.Command, name string) error {
+	if f.link {
+		return usagef("--link: a hunt has channels that neither lose nor repeat messages; check and sim have such ones")
+	}
 	entries := catalog.All
 	if name != everything {
 		e, err := f.find(name)
@@ -121,7 +124,7 @@ func ended(done <-chan struct{}) bool {
 
 // forAll refuses what does not make sense for every algorithm.
 func (f *huntFlags) forAll(c *cobra.Command) error {
-	for _, flag := range []string{"variant", "clients", "quorum", "fence", "option", "link", "break", "beyond", "run", "trace"} {
+	for _, flag := range []string{"variant", "clients", "quorum", "fence", "option", "break", "beyond", "run", "trace"} {
 		if c.Flags().Changed(flag) {
 			return usagef("--%s: not with %q: name one algorithm", flag, everything)
 		}
@@ -212,9 +215,6 @@ func (f *huntFlags) repeat(i protocol.Info, given func(string) bool, r hunt.Resu
 	add := func(flag string, value any) { words = append(words, flag, fmt.Sprint(value)) }
 	if i.Variant != "" {
 		add("--variant", i.Variant)
-	}
-	if f.link {
-		words = append(words, "--link")
 	}
 	for _, flag := range []struct{ name, value string }{
 		{"n", fmt.Sprint(f.n)},

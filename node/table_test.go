@@ -467,7 +467,7 @@ func TestTablesUnderLoad(t *testing.T) {
 // old one answers nobody any more.
 func TestToldOnConnection(t *testing.T) {
 	host := node.HostOf(keeper(nil))
-	_, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.Epoch = 1 })
+	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.Epoch = 1 })
 	addr, met := impostor(t, "s1")
 	c := start(t, node.Config{
 		ID: node.NewClientID(), Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: addr}},
@@ -478,9 +478,10 @@ func TestToldOnConnection(t *testing.T) {
 		Code: transport.OldTable, Table: transport.Table{Epoch: 1, Slots: []transport.Slot{transport.Slot(peers[0])}},
 	}.Append)
 	s.ends()
-	eventually(t, "the client is at the new address", func() bool {
-		_, err := c.Call(t.Context(), 0, nil)
-		return epochOf(c) == 1 && err != nil && !strings.Contains(err.Error(), "no connection")
+	// What is asked for in the session with the impostor is lost with it.
+	eventually(t, "the client has a session at the new address", func() bool {
+		all := c.Sessions()
+		return epochOf(c) == 1 && len(all) == 1 && all[0].Incarnation == servers[0].Incarnation()
 	})
 	u := newProbe()
 	must(t, c.Try(node.Mutex, "a", u, false))

@@ -20,11 +20,13 @@ import (
 // medians are compared, so that a busy machine slows both. The race detector would be
 // what is measured: hence the build constraint.
 func TestBesideTextbook(t *testing.T) {
-	sizes, events, rounds := []int{10, 50, 200}, 150_000, 5
+	// Short runs among other tests say less: they are to notice what costs half.
+	sizes, events, rounds, enough := []int{10, 50, 200}, 150_000, 5, 0.5
 	if os.Getenv("POUNDLOCK_FULL") != "" {
-		sizes, events, rounds = []int{10, 20, 50, 100, 200}, 1_000_000, 9
+		sizes, events, rounds, enough = []int{10, 20, 50, 100, 200}, 1_000_000, 9, 1
 	} else {
-		t.Logf("SHORTENED to n=%v and %d events: POUNDLOCK_FULL=1 makes it 10, 20, 50, 100, 200 and 1 million", sizes, events)
+		t.Logf("SHORTENED to n=%v and %d events, where %v of the ratios is enough: "+
+			"POUNDLOCK_FULL=1 makes it 10, 20, 50, 100, 200, 1 million, and all", sizes, events, enough)
 	}
 	var table strings.Builder
 	table.WriteString("| n | delay | events | ns each | of the textbook | times | million a second |\n")
@@ -39,9 +41,9 @@ func TestBesideTextbook(t *testing.T) {
 			ratio := theirs / ours
 			fmt.Fprintf(&table, "| %d | %v | %d | %.0f | %.0f | %.1f | %.1f |\n",
 				n, load.delay, handled, ours, theirs, ratio, 1e3/ours)
-			if ratio < load.least {
+			if least := enough * load.least; ratio < least {
 				t.Errorf("n=%d, delay %v: %.1f ns an event, the textbook %.1f: %.2f times, want at least %v",
-					n, load.delay, ours, theirs, ratio, load.least)
+					n, load.delay, ours, theirs, ratio, least)
 			}
 		}
 	}

@@ -172,8 +172,11 @@ func TestBackPressure(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
-		if c.up.held > maxHeld+maxRead {
-			t.Errorf("%d bytes are held", c.up.held)
+		c.up.mu.Lock()
+		held := c.up.held
+		c.up.mu.Unlock()
+		if held > maxHeld+maxRead {
+			t.Errorf("%d bytes are held", held)
 		}
 	}
 }

@@ -231,15 +231,11 @@ func absent(paths ...string) error {
 }
 
 func readPair(dir, name string) (*x509.Certificate, crypto.Signer, error) {
-	certText, err := read(CertPath(dir, name))
+	text, err := Files{Cert: CertPath(dir, name), Key: KeyPath(dir, name)}.read()
 	if err != nil {
 		return nil, nil, err
 	}
-	keyText, err := read(KeyPath(dir, name))
-	if err != nil {
-		return nil, nil, err
-	}
-	block, _ := pem.Decode(certText)
+	block, _ := pem.Decode([]byte(text.cert))
 	if block == nil {
 		return nil, nil, fmt.Errorf("%s: no PEM certificate in it", CertPath(dir, name))
 	}
@@ -247,7 +243,7 @@ func readPair(dir, name string) (*x509.Certificate, crypto.Signer, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", CertPath(dir, name), err)
 	}
-	if block, _ = pem.Decode(keyText); block == nil {
+	if block, _ = pem.Decode([]byte(text.key)); block == nil {
 		return nil, nil, fmt.Errorf("%s: no PEM key in it", KeyPath(dir, name))
 	}
 	private, err := x509.ParsePKCS8PrivateKey(block.Bytes)

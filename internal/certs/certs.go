@@ -41,7 +41,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	current *material
-	stamps  []stamp   // of the files as last read
+	read    contents  // current is made of them
 	looked  time.Time // when they were last looked at
 	failure string    // why they were last refused, as logged; "" if they were not
 	warned  time.Time // when the end of the certificate was last warned of
@@ -58,12 +58,14 @@ func open(f Files, log *slog.Logger, now func() time.Time) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{files: f, log: log, now: now, looked: now(), stamps: f.stamps()}
-	m, err := f.load(s.looked)
-	if err != nil {
+	s := &Store{files: f, log: log, now: now, looked: now()}
+	var err error
+	if s.read, err = f.read(); err != nil {
 		return nil, fmt.Errorf("certs: %w", err)
 	}
-	s.current = m
+	if s.current, err = f.parse(s.read, s.looked); err != nil {
+		return nil, fmt.Errorf("certs: %w", err)
+	}
 	s.warn(s.looked)
 	return s, nil
 }
@@ -168,14 +170,16 @@ func (s *Store) get() *material {
 	return s.current
 }
 
-// look reads the files again if they have changed. s.mu is held.
+// look reads the files again and takes what is new and good. s.mu is held.
 func (s *Store) look(now time.Time) {
-	stamps := s.files.stamps() // before they are read: a later change is another one
-	if same(stamps, s.stamps) {
+	read, err := s.files.read()
+	if err == nil && read == s.read && s.failure == "" {
 		return
 	}
-	s.stamps = stamps
-	m, err := s.files.load(now)
+	var m *material
+	if err == nil {
+		m, err = s.files.parse(read, now)
+	}
 	if err != nil {
 		if s.failure != err.Error() {
 			s.failure = err.Error()
@@ -183,6 +187,7 @@ func (s *Store) look(now time.Time) {
 		}
 		return
 	}
+	s.read = read
 	s.current, s.failure, s.warned = m, "", time.Time{}
 	if m.pair == nil {
 		s.log.Info("authorities reloaded", "file", s.files.CA)

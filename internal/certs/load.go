@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 )
 
@@ -20,18 +19,30 @@ type material struct {
 // maxFile bounds what is read of one file.
 const maxFile = 1 << 20
 
-func (f Files) load(now time.Time) (*material, error) {
+// contents are the files as read. They are compared themselves, every second at
+// most: two writes within one tick of a file system's clock leave the same time of
+// change, and often the same size.
+type contents struct{ cert, key, ca string }
+
+func (f Files) read() (c contents, err error) {
+	for _, file := range []struct {
+		name string
+		text *string
+	}{{f.Cert, &c.cert}, {f.Key, &c.key}, {f.CA, &c.ca}} {
+		if file.name == "" {
+			continue
+		}
+		if *file.text, err = read(file.name); err != nil {
+			return contents{}, err
+		}
+	}
+	return c, nil
+}
+
+func (f Files) parse(c contents, now time.Time) (*material, error) {
 	m := &material{}
 	if f.Cert != "" {
-		cert, err := read(f.Cert)
-		if err != nil {
-			return nil, err
-		}
-		key, err := read(f.Key)
-		if err != nil {
-			return nil, err
-		}
-		pair, err := tls.X509KeyPair(cert, key)
+		pair, err := tls.X509KeyPair([]byte(c.cert), []byte(c.key))
 		if err != nil {
 			return nil, fmt.Errorf("%s with %s: %w", f.Cert, f.Key, err)
 		}
@@ -41,28 +52,25 @@ func (f Files) load(now time.Time) (*material, error) {
 		m.pair = &pair
 	}
 	if f.CA != "" {
-		text, err := read(f.CA)
-		if err != nil {
-			return nil, err
-		}
-		if m.authorities, err = pool(text, now); err != nil {
+		var err error
+		if m.authorities, err = pool([]byte(c.ca), now); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.CA, err)
 		}
 	}
 	return m, nil
 }
 
-func read(name string) ([]byte, error) {
+func read(name string) (string, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(text) > maxFile {
 		err = fmt.Errorf("%s has more than %d bytes", name, maxFile)
 	}
-	return text, err
+	return string(text), err
 }
 
 // pool holds every certificate of text. Old ones may stand among them while a new
@@ -109,29 +117,4 @@ func valid(c *x509.Certificate, now time.Time) error {
 			c.Subject.CommonName, c.NotBefore)
 	}
 	return nil
-}
-
-// A stamp tells one content of a file from another.
-type stamp struct {
-	changed time.Time
-	size    int64
-}
-
-// stamps looks at the files. One that is not there has the zero stamp.
-func (f Files) stamps() []stamp {
-	var all []stamp
-	for _, name := range []string{f.Cert, f.Key, f.CA} {
-		var s stamp
-		if name != "" {
-			if info, err := os.Stat(name); err == nil {
-				s = stamp{info.ModTime(), info.Size()}
-			}
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
-func same(a, b []stamp) bool {
-	return slices.EqualFunc(a, b, func(x, y stamp) bool { return x.size == y.size && x.changed.Equal(y.changed) })
 }

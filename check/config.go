@@ -135,6 +135,27 @@ func (c *Config) finite() string {
 	return ""
 }
 
+// Faults lists the budgets that are not 0, such as "amnesia=1".
+func (c Config) Faults() (list []string) {
+	for _, b := range []struct {
+		name   string
+		budget int
+	}{
+		{"amnesia", c.Amnesia},
+		{"crash", c.Crash},
+		{"suspect", c.Suspect},
+		{"cancel", c.Cancel},
+		{"drain", c.Drain},
+		{"loss", c.Loss},
+		{"dup", c.Dup},
+	} {
+		if b.budget > 0 {
+			list = append(list, fmt.Sprintf("%s=%d", b.name, b.budget))
+		}
+	}
+	return list
+}
+
 // choose returns the properties asked for, in a fixed order. all are those of finite
 // runs, which are those that nobody has to ask for; Model is always among them. Of
 // infinite runs "all" means what an algorithm should satisfy, unless finite says why

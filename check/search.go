@@ -508,22 +508,7 @@ func (r *searcher) model() []string {
 	} else {
 		parts = append(parts, "unordered channels")
 	}
-	for _, b := range []struct {
-		name   string
-		budget int
-	}{
-		{"amnesia", c.Amnesia},
-		{"crash", c.Crash},
-		{"suspect", c.Suspect},
-		{"cancel", c.Cancel},
-		{"drain", c.Drain},
-		{"loss", c.Loss},
-		{"dup", c.Dup},
-	} {
-		if b.budget > 0 {
-			parts = append(parts, fmt.Sprintf("%s=%d", b.name, b.budget))
-		}
-	}
+	parts = append(parts, c.Faults()...)
 	if c.Spaced > 0 {
 		parts = append(parts, fmt.Sprintf("losses only while fewer than %d are unsettled", c.Spaced))
 	}

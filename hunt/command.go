@@ -47,24 +47,7 @@ func (v Violation) Command(i protocol.Info) string {
 func (v Violation) check(i protocol.Info, add func(string, any)) {
 	c := v.Check
 	add("--entries", numbers(c.Entries))
-	var faults []string
-	for _, b := range []struct {
-		name   string
-		budget int
-	}{
-		{"amnesia", c.Amnesia},
-		{"crash", c.Crash},
-		{"suspect", c.Suspect},
-		{"cancel", c.Cancel},
-		{"drain", c.Drain},
-		{"loss", c.Loss},
-		{"dup", c.Dup},
-	} {
-		if b.budget > 0 {
-			faults = append(faults, fmt.Sprintf("%s=%d", b.name, b.budget))
-		}
-	}
-	if len(faults) > 0 {
+	if faults := c.Faults(); len(faults) > 0 {
 		add("--faults", strings.Join(faults, ","))
 	}
 	if c.Spaced > 0 {

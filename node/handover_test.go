@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
@@ -24,26 +26,72 @@ type fleet struct {
 	configs []node.Config
 	nodes   []*node.Node
 	peers   []node.Peer
-	damage  func(*node.Node) // to each successor; nil: none
+	wire    *cable // nil on loopback
+	listen  func(addr string) (net.Listener, error)
+	wired   func(*node.Config) // has a process reach the members
+	damage  func(*node.Node)   // to each successor; nil: none
 }
 
+// newFleet starts four members on loopback.
 func newFleet(t *testing.T, host node.Host, change func(*node.Config)) *fleet {
 	t.Helper()
-	f := &fleet{t: t}
-	f.nodes, f.peers = clusterAt(t, 4, false, host, func(c *node.Config) {
-		if change != nil {
-			change(c)
-		}
-		next := *c
-		next.Listener = nil
-		f.configs = append(f.configs, next)
-	})
-	t.Cleanup(func() {
+	f := &fleet{t: t, listen: transport.Listen, wired: func(*node.Config) {}}
+	f.nodes, f.peers = clusterAt(t, 4, false, host, func(c *node.Config) { f.change(c, change) })
+	f.closeAll()
+	return f
+}
+
+// newVirtualFleet starts n members on a cable, in a bubble: whatever is about leases and
+// timers is not about how busy the machine is.
+func newVirtualFleet(t *testing.T, n int, host node.Host, change func(*node.Config)) *fleet {
+	t.Helper()
+	wire, began := &cable{}, time.Now()
+	f := &fleet{t: t, wire: wire, listen: wire.Listen}
+	f.wired = func(c *node.Config) {
+		c.Dial, c.Boot = wire.dial, func() time.Duration { return time.Since(began) }
+	}
+	for k := range n {
+		name := fmt.Sprint("s", k+1)
+		f.peers = append(f.peers, node.Peer{Name: name, Addr: name})
+	}
+	for k, p := range f.peers {
+		l, err := wire.Listen(p.Addr)
+		must(t, err)
+		c := node.Config{ID: protocol.ID(k), Hosts: mutexes(host), Peers: f.peers, Listener: l}
+		f.wired(&c)
+		f.change(&c, change)
+		f.nodes = append(f.nodes, start(t, c))
+	}
+	f.closeAll()
+	return f
+}
+
+func (f *fleet) change(c *node.Config, change func(*node.Config)) {
+	if change != nil {
+		change(c)
+	}
+	next := *c
+	next.Listener = nil
+	f.configs = append(f.configs, next)
+}
+
+func (f *fleet) closeAll() {
+	f.t.Cleanup(func() {
 		for _, n := range f.nodes {
 			n.Close()
 		}
 	})
-	return f
+}
+
+// clients starts k clients of the members and waits for their sessions.
+func (f *fleet) clients(k int, host node.Host, change func(*node.Config)) []*node.Node {
+	f.t.Helper()
+	return clients(f.t, k, f.peers, host, func(c *node.Config) {
+		f.wired(c)
+		if change != nil {
+			change(c)
+		}
+	})
 }
 
 // handOver gives the table of member k to a successor.
@@ -61,7 +109,7 @@ func (f *fleet) handOver(k int) {
 		next, err = node.RestoreDamaged(f.configs[k], &table, f.damage)
 	}
 	must(f.t, err)
-	l, err := transport.Listen(f.peers[k].Addr)
+	l, err := f.listen(f.peers[k].Addr)
 	must(f.t, err)
 	must(f.t, f.nodes[k].Close())
 	must(f.t, next.Thaw(l))
@@ -101,8 +149,8 @@ func upheld(t *testing.T, damage func(*node.Node)) (complaints []string) {
 		patience = time.Second
 	}
 	host := node.HostOf(sigma.Algorithm)
-	f := newFleet(t, host, forgetful)
-	users := clients(t, 2, f.peers, host, forgetful)
+	f := newVirtualFleet(t, 4, host, forgetful)
+	users := f.clients(2, host, forgetful)
 	const locks = 20
 	holders, waiters := make([]*probe, locks), make([]*probe, locks)
 	name := func(k int) string { return fmt.Sprint("lock-", k) }
@@ -195,20 +243,24 @@ func upheld(t *testing.T, damage func(*node.Node)) (complaints []string) {
 // Nobody notices that the tables of all members are handed over, and the test would
 // notice what was not.
 func TestHandover(t *testing.T) {
-	if found := upheld(t, nil); len(found) > 0 {
-		t.Error(strings.Join(found, "\n"))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		if found := upheld(t, nil); len(found) > 0 {
+			t.Error(strings.Join(found, "\n"))
+		}
+	})
 	for name, damage := range node.Damages {
 		if name == "failed locks" {
 			continue // TestHandoverOfFailedLocks
 		}
 		t.Run("broken: without "+name, func(t *testing.T) {
 			t.Parallel()
-			found := upheld(t, damage)
-			if len(found) == 0 {
-				t.Fatal("nobody noticed")
-			}
-			t.Log(strings.SplitN(found[0], "\n", 2)[0])
+			synctest.Test(t, func(t *testing.T) {
+				found := upheld(t, damage)
+				if len(found) == 0 {
+					t.Fatal("nobody noticed")
+				}
+				t.Log(strings.SplitN(found[0], "\n", 2)[0])
+			})
 		})
 	}
 }
@@ -252,30 +304,32 @@ func TestHandoverUnderLoad(t *testing.T) {
 
 // A member that is thawed goes on as if nothing had been.
 func TestThaw(t *testing.T) {
-	host := node.HostOf(sigma.Algorithm)
-	f := newFleet(t, host, forgetful)
-	users := clients(t, 2, f.peers, host, forgetful)
-	known := sessions(users[0])
-	for round := range 5 {
-		for k, n := range f.nodes {
-			frozen, err := n.Freeze()
-			must(t, err)
-			if _, err := n.Freeze(); !errors.Is(err, node.ErrNoHandover) {
-				t.Errorf("frozen twice: %v", err)
-			}
-			if round%2 == 0 {
-				_, err = frozen.Write(io.Discard)
+	synctest.Test(t, func(t *testing.T) {
+		host := node.HostOf(sigma.Algorithm)
+		f := newVirtualFleet(t, 4, host, forgetful)
+		users := f.clients(2, host, forgetful)
+		known := sessions(users[0])
+		for round := range 5 {
+			for k, n := range f.nodes {
+				frozen, err := n.Freeze()
 				must(t, err)
+				if _, err := n.Freeze(); !errors.Is(err, node.ErrNoHandover) {
+					t.Errorf("frozen twice: %v", err)
+				}
+				if round%2 == 0 {
+					_, err = frozen.Write(io.Discard)
+					must(t, err)
+				}
+				l, err := f.listen(f.peers[k].Addr)
+				must(t, err)
+				must(t, frozen.Thaw(l))
 			}
-			l, err := transport.Listen(f.peers[k].Addr)
-			must(t, err)
-			must(t, frozen.Thaw(l))
+			count(t, users, 3, 10)
 		}
-		count(t, users, 3, 10)
-	}
-	if now := sessions(users[0]); now != known {
-		t.Errorf("the sessions were\n%s, and now\n%s", known, now)
-	}
+		if now := sessions(users[0]); now != known {
+			t.Errorf("the sessions were\n%s, and now\n%s", known, now)
+		}
+	})
 }
 
 // A lease goes on counting while its member is frozen, but the member suspects nobody
@@ -283,37 +337,39 @@ func TestThaw(t *testing.T) {
 func TestLeaseEndsWhileFrozen(t *testing.T) {
 	for _, handover := range []bool{false, true} {
 		t.Run(fmt.Sprintf("handover=%v", handover), func(t *testing.T) {
-			var d diary
-			host := node.HostOf(keeper(d.add))
-			short := func(c *node.Config) { c.Lease = 200 * time.Millisecond }
-			f := newFleet(t, host, short)
-			c := clients(t, 1, f.peers, host, short)[0]
-			u := newProbe()
-			must(t, c.Try(node.Mutex, "a", u, false))
-			<-u.crit
-			frozen, err := f.nodes[0].Freeze()
-			must(t, err)
-			<-time.After(500 * time.Millisecond)
-			if d.has(0, protocol.Suspect, c.ID()) {
-				t.Error("a frozen member suspects")
-			}
-			if handover {
-				var table bytes.Buffer
-				_, err := frozen.Write(&table)
+			synctest.Test(t, func(t *testing.T) {
+				var d diary
+				host := node.HostOf(keeper(d.add))
+				short := func(c *node.Config) { c.Lease = 200 * time.Millisecond }
+				f := newVirtualFleet(t, 4, host, short)
+				c := f.clients(1, host, short)[0]
+				u := newProbe()
+				must(t, c.Try(node.Mutex, "a", u, false))
+				<-u.crit
+				frozen, err := f.nodes[0].Freeze()
 				must(t, err)
-				must(t, f.nodes[0].Close())
-				next, _, err := node.Restore(f.configs[0], &table)
-				must(t, err)
-				f.nodes[0] = next.Node()
-				<-time.After(50 * time.Millisecond)
+				<-time.After(500 * time.Millisecond)
 				if d.has(0, protocol.Suspect, c.ID()) {
-					t.Error("a successor suspects before it may go on")
+					t.Error("a frozen member suspects")
 				}
-				must(t, next.Thaw(nil))
-			} else {
-				must(t, frozen.Thaw(nil))
-			}
-			eventually(t, "the client is suspected", func() bool { return d.has(0, protocol.Suspect, c.ID()) })
+				if handover {
+					var table bytes.Buffer
+					_, err := frozen.Write(&table)
+					must(t, err)
+					must(t, f.nodes[0].Close())
+					next, _, err := node.Restore(f.configs[0], &table)
+					must(t, err)
+					f.nodes[0] = next.Node()
+					<-time.After(50 * time.Millisecond)
+					if d.has(0, protocol.Suspect, c.ID()) {
+						t.Error("a successor suspects before it may go on")
+					}
+					must(t, next.Thaw(nil))
+				} else {
+					must(t, frozen.Thaw(nil))
+				}
+				eventually(t, "the client is suspected", func() bool { return d.has(0, protocol.Suspect, c.ID()) })
+			})
 		})
 	}
 }
@@ -321,34 +377,36 @@ func TestLeaseEndsWhileFrozen(t *testing.T) {
 // A lock that failed stays closed at the successor.
 func TestHandoverOfFailedLocks(t *testing.T) {
 	for _, broken := range []bool{false, true} {
-		var b fragile
-		f := newFleet(t, b.host(), nil)
-		if broken {
-			f.damage = node.Damages["failed locks"]
-		}
-		c := clients(t, 1, f.peers, node.HostOf(keeper(nil)), nil)[0]
-		u := newProbe()
-		b.append.Store(true) // it cannot answer
-		must(t, c.Try(node.Mutex, "a", u, false))
-		// A lock that fails is forgotten; the table says which have.
-		for k, n := range f.nodes {
-			eventually(t, "the lock failed", func() bool { return n.Failed() == 1 })
-			f.handOver(k)
-		}
-		b.append.Store(false)
-		c.Cancel("a")
-		<-u.rem
-		must(t, c.Try(node.Mutex, "a", u, false))
-		select {
-		case <-u.crit:
-			if !broken {
-				t.Error("a failed lock was opened by a hand-over")
-			}
-		case <-time.After(200 * time.Millisecond):
+		synctest.Test(t, func(t *testing.T) {
+			var b fragile
+			f := newVirtualFleet(t, 4, b.host(), nil)
 			if broken {
-				t.Error("the broken variant was not noticed")
+				f.damage = node.Damages["failed locks"]
 			}
-		}
+			c := f.clients(1, node.HostOf(keeper(nil)), nil)[0]
+			u := newProbe()
+			b.append.Store(true) // it cannot answer
+			must(t, c.Try(node.Mutex, "a", u, false))
+			// A lock that fails is forgotten; the table says which have.
+			for k, n := range f.nodes {
+				eventually(t, "the lock failed", func() bool { return n.Failed() == 1 })
+				f.handOver(k)
+			}
+			b.append.Store(false)
+			c.Cancel("a")
+			<-u.rem
+			must(t, c.Try(node.Mutex, "a", u, false))
+			select {
+			case <-u.crit:
+				if !broken {
+					t.Error("a failed lock was opened by a hand-over")
+				}
+			case <-time.After(200 * time.Millisecond):
+				if broken {
+					t.Error("the broken variant was not noticed")
+				}
+			}
+		})
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
-	"github.com/poundlock/poundlock/transport"
 )
 
 // A client that has said good-bye to a member does not take the session up again while
@@ -53,31 +52,33 @@ func TestGoodByeIsFinal(t *testing.T) {
 // A client that closes while a member hands its table over says good-bye to the
 // successor. To a member that is gone it says nothing, and does not wait either.
 func TestGoodByeToSuccessor(t *testing.T) {
-	host := node.HostOf(sigma.Algorithm)
-	f := newFleet(t, host, nil)
-	c := clients(t, 1, f.peers, host, nil)[0]
-	must(t, c.WaitAlive(t.Context(), 4))
-	frozen, err := f.nodes[0].Freeze()
-	must(t, err)
-	var table bytes.Buffer
-	_, err = frozen.Write(&table)
-	must(t, err)
-	next, _, err := node.Restore(f.configs[0], &table)
-	must(t, err)
-	time.Sleep(300 * time.Millisecond) // the client's attempts become rare
-	l, err := transport.Listen(f.peers[0].Addr)
-	must(t, err)
-	must(t, f.nodes[0].Close())
-	f.nodes[0] = next.Node()
-	must(t, next.Thaw(l))
-	must(t, c.Close())
-	end := time.Now().Add(5 * time.Second) // half a lease
-	for len(f.nodes[0].Sessions()) > 0 {
-		if time.Now().After(end) {
-			t.Fatal("the successor still has a session with the client")
+	synctest.Test(t, func(t *testing.T) {
+		host := node.HostOf(sigma.Algorithm)
+		f := newVirtualFleet(t, 4, host, nil)
+		c := f.clients(1, host, nil)[0]
+		must(t, c.WaitAlive(t.Context(), 4))
+		frozen, err := f.nodes[0].Freeze()
+		must(t, err)
+		var table bytes.Buffer
+		_, err = frozen.Write(&table)
+		must(t, err)
+		next, _, err := node.Restore(f.configs[0], &table)
+		must(t, err)
+		time.Sleep(300 * time.Millisecond) // the client's attempts become rare
+		l, err := f.listen(f.peers[0].Addr)
+		must(t, err)
+		must(t, f.nodes[0].Close())
+		f.nodes[0] = next.Node()
+		must(t, next.Thaw(l))
+		must(t, c.Close())
+		end := time.Now().Add(5 * time.Second) // half a lease
+		for len(f.nodes[0].Sessions()) > 0 {
+			if time.Now().After(end) {
+				t.Fatal("the successor still has a session with the client")
+			}
+			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(time.Millisecond)
-	}
+	})
 }
 
 // Who closes does not wait for members that are gone.

@@ -82,43 +82,43 @@ func numbers(n *node.Node) string {
 // A table is rolled out server by server. Clients adopt it from the first that has it,
 // whether they run or come later, and lose neither a session nor a support.
 func TestTableRollsOut(t *testing.T) {
-	t.Parallel() // it waits, most of the time
-	host := node.HostOf(sigma.Algorithm)
-	shortLease := func(c *node.Config) { c.Lease = time.Second } // heard from four times in it
-	servers, peers := clusterAt(t, 4, false, host, shortLease)
-	c := clients(t, 1, peers, host, shortLease)[0]
-	u := newInsider()
-	must(t, c.Try(node.Mutex, "a", u, false))
-	<-u.crit
-	eventually(t, "all sessions are up", func() bool { return c.Alive() == 4 })
-	before := numbers(c)
-	for k, s := range servers {
-		epoch := uint64(k + 1)
-		must(t, s.SetTable(epoch, peers))
-		eventually(t, "the client has adopted it", func() bool { return epochOf(c) == epoch })
-	}
-	late := clients(t, 1, peers, host, shortLease)[0]
-	if got := epochOf(late); got != 4 {
-		t.Errorf("a client that comes later has epoch %d", got)
-	}
-	eventually(t, "all connections are up", func() bool { return c.Alive() == 4 })
-	w := newProbe()
-	must(t, late.Try(node.Mutex, "a", w, false))
-	time.Sleep(1500 * time.Millisecond) // more than a lease: what was lost would show
-	u.stays(t)
-	if got := numbers(c); got != before {
-		t.Errorf("sessions %s, before the roll-out %s", got, before)
-	}
-	if _, least := u.live(); least != 3 {
-		t.Errorf("down to %d supports", least)
-	}
-	select {
-	case <-w.crit:
-		t.Fatal("two are inside")
-	default:
-	}
-	c.Exit("a")
-	<-w.crit
+	synctest.Test(t, func(t *testing.T) {
+		host := node.HostOf(sigma.Algorithm)
+		f := newVirtualFleet(t, 4, host, nil)
+		c := f.clients(1, host, nil)[0]
+		u := newInsider()
+		must(t, c.Try(node.Mutex, "a", u, false))
+		<-u.crit
+		eventually(t, "all sessions are up", func() bool { return c.Alive() == 4 })
+		before := numbers(c)
+		for k, s := range f.nodes {
+			epoch := uint64(k + 1)
+			must(t, s.SetTable(epoch, f.peers))
+			eventually(t, "the client has adopted it", func() bool { return epochOf(c) == epoch })
+		}
+		late := f.clients(1, host, nil)[0]
+		if got := epochOf(late); got != 4 {
+			t.Errorf("a client that comes later has epoch %d", got)
+		}
+		eventually(t, "all connections are up", func() bool { return c.Alive() == 4 })
+		w := newProbe()
+		must(t, late.Try(node.Mutex, "a", w, false))
+		time.Sleep(15 * time.Second) // more than a lease: what was lost would show
+		u.stays(t)
+		if got := numbers(c); got != before {
+			t.Errorf("sessions %s, before the roll-out %s", got, before)
+		}
+		if _, least := u.live(); least != 3 {
+			t.Errorf("down to %d supports", least)
+		}
+		select {
+		case <-w.crit:
+			t.Fatal("two are inside")
+		default:
+		}
+		c.Exit("a")
+		<-w.crit
+	})
 }
 
 // A client that has the new table talks to servers that have the old one, and they say
@@ -162,12 +162,13 @@ func (w *watched) Close() error {
 
 // dials counts the open connections by address.
 type dials struct {
+	wire func(context.Context, node.Peer) (net.Conn, error)
 	mu   sync.Mutex
 	open map[string]int
 }
 
 func (d *dials) dial(ctx context.Context, p node.Peer) (net.Conn, error) {
-	conn, err := transport.Dial(ctx, p.Name, p.Addr, nil)
+	conn, err := d.wire(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -193,85 +194,97 @@ func (d *dials) at(addr string) int {
 // A slot moves to another host, empty, while a lock is held: clients leave the old
 // host, the holder has lost one support and stays inside, and nobody else gets in.
 func TestMovedSlot(t *testing.T) {
-	t.Parallel()
 	for _, oldHostLives := range []bool{false, true} {
 		t.Run(fmt.Sprintf("oldHostLives=%v", oldHostLives), func(t *testing.T) {
-			t.Parallel()
-			host := node.HostOf(sigma.Algorithm)
-			shortLease := func(c *node.Config) { c.Lease = time.Second }
-			servers, peers := clusterAt(t, 4, false, host, shortLease)
-			var d dials
-			c := clients(t, 1, peers, host, func(c *node.Config) { c.Lease, c.Dial = time.Second, d.dial })[0]
-			u := newInsider()
-			must(t, c.Try(node.Mutex, "a", u, false))
-			<-u.crit
-			eventually(t, "all servers support it", func() bool { now, _ := u.live(); return now == 4 })
-			u.mu.Lock()
-			u.least = 4
-			u.mu.Unlock()
-			const k = 1
-			if !oldHostLives {
-				servers[k].Close()
-			}
-			l, addr := listen(t, false, k)
-			table := moved(peers, k, addr)
-			again := start(t, node.Config{
-				ID: protocol.ID(k), Hosts: mutexes(host), Peers: table, Epoch: 1, Listener: l, Lease: time.Second,
-			})
-			for i, s := range servers {
-				if i != k {
-					must(t, s.SetTable(1, table))
-				}
-			}
-			eventually(t, "the client is at the new host", func() bool {
-				return d.at(addr) == 1 && d.at(peers[k].Addr) == 0 && len(again.Sessions()) == 1
-			})
-			eventually(t, "it has all sessions again", func() bool { return c.Alive() == 4 })
-			u.stays(t)
-			if _, least := u.live(); least != 3 {
-				t.Errorf("down to %d supports, want 3: one loss", least)
-			}
-			eventually(t, "the new host supports it, too", func() bool { now, _ := u.live(); return now == 4 })
-			w := newProbe()
-			must(t, clients(t, 1, table, host, func(c *node.Config) { c.Epoch = 1 })[0].Try(node.Mutex, "a", w, false))
-			time.Sleep(1500 * time.Millisecond)
-			u.stays(t)
-			select {
-			case <-w.crit:
-				t.Fatal("two are inside")
-			default:
-			}
-			c.Exit("a")
-			<-w.crit
+			synctest.Test(t, func(t *testing.T) { testMovedSlot(t, oldHostLives) })
 		})
 	}
+}
+
+func testMovedSlot(t *testing.T, oldHostLives bool) {
+	host := node.HostOf(sigma.Algorithm)
+	f := newVirtualFleet(t, 4, host, nil)
+	var d dials
+	c := f.clients(1, host, func(c *node.Config) { d.wire, c.Dial = c.Dial, d.dial })[0]
+	u := newInsider()
+	must(t, c.Try(node.Mutex, "a", u, false))
+	<-u.crit
+	eventually(t, "all servers support it", func() bool { now, _ := u.live(); return now == 4 })
+	u.mu.Lock()
+	u.least = 4
+	u.mu.Unlock()
+	const k, addr = 1, "another host"
+	if !oldHostLives {
+		f.nodes[k].Close()
+	}
+	l, err := f.listen(addr)
+	must(t, err)
+	table := moved(f.peers, k, addr)
+	successor := f.configs[k]
+	successor.Peers, successor.Epoch, successor.Listener = table, 1, l
+	again := start(t, successor)
+	for i, s := range f.nodes {
+		if i != k {
+			must(t, s.SetTable(1, table))
+		}
+	}
+	eventually(t, "the client is at the new host", func() bool {
+		return d.at(addr) == 1 && d.at(f.peers[k].Addr) == 0 && len(again.Sessions()) == 1
+	})
+	eventually(t, "it has all sessions again", func() bool { return c.Alive() == 4 })
+	u.stays(t)
+	if _, least := u.live(); least != 3 {
+		t.Errorf("down to %d supports, want 3: one loss", least)
+	}
+	eventually(t, "the new host supports it, too", func() bool { now, _ := u.live(); return now == 4 })
+	w := newProbe()
+	f.peers = table
+	must(t, f.clients(1, host, func(c *node.Config) { c.Epoch = 1 })[0].Try(node.Mutex, "a", w, false))
+	time.Sleep(15 * time.Second) // more than a lease
+	u.stays(t)
+	select {
+	case <-w.crit:
+		t.Fatal("two are inside")
+	default:
+	}
+	c.Exit("a")
+	<-w.crit
 }
 
 // The same process at another address, such as a name in place of a number, is not a
 // loss: the session goes on there.
 func TestAnotherAddressOfTheSameServer(t *testing.T) {
-	host := node.HostOf(sigma.Algorithm)
-	shortLease := func(c *node.Config) { c.Lease = time.Second }
-	servers, peers := clusterAt(t, 4, false, host, shortLease)
-	c := clients(t, 1, peers, host, shortLease)[0]
-	before := numbers(c)
-	table := slices.Clone(peers)
-	for k := range table {
-		table[k].Addr = strings.Replace(table[k].Addr, "127.0.0.1", "localhost", 1)
-	}
-	must(t, servers[0].SetTable(1, table))
-	eventually(t, "the client has adopted it", func() bool { return epochOf(c) == 1 })
-	eventually(t, "it is connected again", func() bool {
-		for k := range servers {
-			if _, err := c.Call(t.Context(), protocol.ID(k), nil); err == nil || strings.Contains(err.Error(), "no connection") {
-				return false
+	synctest.Test(t, func(t *testing.T) {
+		host := node.HostOf(sigma.Algorithm)
+		f := newVirtualFleet(t, 4, host, nil)
+		const alias = "also "
+		var d dials
+		c := f.clients(1, host, func(c *node.Config) {
+			wired := c.Dial
+			d.wire = func(ctx context.Context, p node.Peer) (net.Conn, error) {
+				p.Addr = strings.TrimPrefix(p.Addr, alias)
+				return wired(ctx, p)
+			}
+			c.Dial = d.dial
+		})[0]
+		before := numbers(c)
+		table := slices.Clone(f.peers)
+		for k := range table {
+			table[k].Addr = alias + table[k].Addr
+		}
+		must(t, f.nodes[0].SetTable(1, table))
+		eventually(t, "the client has adopted it", func() bool { return epochOf(c) == 1 })
+		for k, p := range table {
+			eventually(t, "it is connected again", func() bool { return d.at(p.Addr) == 1 && d.at(f.peers[k].Addr) == 0 })
+			_, err := c.Call(t.Context(), protocol.ID(k), nil)
+			if err == nil || strings.Contains(err.Error(), "no connection") {
+				t.Errorf("a call of %s: %v", p.Name, err)
 			}
 		}
-		return true
+		if got := numbers(c); got != before {
+			t.Errorf("sessions %s, before %s", got, before)
+		}
 	})
-	if got := numbers(c); got != before {
-		t.Errorf("sessions %s, before %s", got, before)
-	}
 }
 
 // say writes one frame of an epoch.
@@ -438,29 +451,32 @@ func TestAbsurdTables(t *testing.T) {
 
 // Tables that change all the time cost nobody a lock.
 func TestTablesUnderLoad(t *testing.T) {
-	host := node.HostOf(sigma.Algorithm)
-	servers, peers := clusterAt(t, 4, false, host, func(c *node.Config) { c.Lease = time.Second })
-	users := clients(t, 3, peers, host, func(c *node.Config) { c.Lease = time.Second })
-	stop := make(chan struct{})
-	var changing sync.WaitGroup
-	changing.Go(func() {
-		for epoch := uint64(1); ; epoch++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(3 * time.Millisecond):
+	synctest.Test(t, func(t *testing.T) {
+		host := node.HostOf(sigma.Algorithm)
+		f := newVirtualFleet(t, 4, host, nil)
+		f.wire.delay = time.Millisecond // or all would be over before a table changes
+		users := f.clients(3, host, nil)
+		stop := make(chan struct{})
+		var changing sync.WaitGroup
+		changing.Go(func() {
+			for epoch := uint64(1); ; epoch++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(3 * time.Millisecond):
+				}
+				if err := f.nodes[epoch%4].SetTable(epoch, f.peers); err != nil {
+					t.Error(err)
+				}
 			}
-			if err := servers[epoch%4].SetTable(epoch, peers); err != nil {
-				t.Error(err)
-			}
+		})
+		count(t, users, 3, 100)
+		close(stop)
+		changing.Wait()
+		if epochOf(users[0]) < 4 {
+			t.Error("no table was adopted")
 		}
 	})
-	count(t, users, 3, 100)
-	close(stop)
-	changing.Wait()
-	if epochOf(users[0]) < 4 {
-		t.Error("no table was adopted")
-	}
 }
 
 // A client that is told on its connection goes to the new address at once, also when the

@@ -54,7 +54,7 @@ func TestDelayMeasured(t *testing.T) {
 			ID: node.NewClientID(), Hosts: mutexes(h), Peers: peers, Lease: lease,
 			System: protocol.Config{N: len(peers), Options: options},
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if err := n.WaitAlive(ctx, len(peers)); err != nil {
 			t.Fatal(err)

@@ -271,7 +271,7 @@ func TestCallsFromCallbacks(t *testing.T) {
 	must(t, c.Try(node.Mutex, "a", u, false))
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("%d rounds", rounds)
 	}
 }

@@ -144,7 +144,7 @@ func forgetful(c *node.Config) {
 // returns what somebody could notice.
 func upheld(t *testing.T, damage func(*node.Node)) (complaints []string) {
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
-	patience := 10 * time.Second
+	patience := patience
 	if damage != nil {
 		patience = time.Second
 	}

@@ -31,7 +31,7 @@ func visit(t *testing.T, addr string) *stranger {
 	conn, err := net.Dial("tcp", addr)
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.SetDeadline(time.Now().Add(patience))
 	return &stranger{t, conn}
 }
 
@@ -123,7 +123,7 @@ func message(seq uint64, kind uint8, name string, body ...byte) func([]byte) []b
 // What a stranger does wrong ends its own session, and nothing else.
 func TestStrangers(t *testing.T) {
 	host := node.HostOf(keeper(nil))
-	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxLocks, c.Lease = 64, time.Second })
+	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxLocks = 64 })
 	honest := clients(t, 1, peers, host, nil)[0]
 	u := newProbe()
 	must(t, honest.Try(node.Mutex, "honest", u, false))
@@ -148,6 +148,7 @@ func TestStrangers(t *testing.T) {
 			s := visit(t, peers[0].Addr)
 			h := greeting
 			h.From += protocol.ID(k)
+			h.Lease = time.Second
 			s.say(h.Append)
 			s.until(transport.WelcomeItem)
 			s.say(test.items...)
@@ -246,7 +247,7 @@ func TestMessagesOfServersOnly(t *testing.T) {
 		must(t, c.Try(node.Mutex, "a", u, false))
 		select {
 		case <-u.crit:
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("after %s nobody gets the lock", m.Name)
 		}
 		c.Exit("a")
@@ -351,11 +352,12 @@ func TestClientOfPeers(t *testing.T) {
 
 func TestCall(t *testing.T) {
 	host := node.HostOf(keeper(nil))
-	release := make(chan struct{})
+	arrived, release := make(chan struct{}), make(chan struct{})
 	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) {
 		c.Call = func(from protocol.ID, request []byte) []byte {
 			switch string(request) {
 			case "wait":
+				arrived <- struct{}{}
 				<-release
 			case "huge":
 				return make([]byte, transport.MaxBody+1)
@@ -383,15 +385,18 @@ func TestCall(t *testing.T) {
 	}
 	wants([]byte("huge"), "exceeds")
 	wants(append(big, 1), "exceeds")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
 	for range 16 {
 		wg.Go(func() {
-			if _, err := c.Call(ctx, 0, []byte("wait")); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := c.Call(ctx, 0, []byte("wait")); !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 		})
 	}
+	for range 16 {
+		<-arrived
+	}
+	cancel()
 	wg.Wait()
 	wants([]byte("more"), "too many")
 	close(release)
@@ -458,7 +463,7 @@ func FuzzFrames(f *testing.F) {
 		conn, err := network.Dial(t.Context(), "s1")
 		must(t, err)
 		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		conn.SetDeadline(time.Now().Add(patience))
 		h.Session++
 		s := &stranger{nil, conn}
 		_, err = conn.Write(frame(h.Append))
@@ -475,7 +480,7 @@ func FuzzFrames(f *testing.F) {
 		must(t, honest.Try(node.Mutex, "a", u, false))
 		select {
 		case <-u.crit:
-		case <-time.After(20 * time.Second): // more than a lease
+		case <-time.After(patience): // more than a lease
 			t.Fatal("nobody else gets the lock any more")
 		}
 		honest.Exit("a")

@@ -30,7 +30,7 @@ func (p *probe) leaves(t *testing.T) string {
 		return why
 	case <-p.crit:
 		t.Fatal("it is inside")
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it waits")
 	}
 	return ""

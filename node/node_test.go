@@ -27,6 +27,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is how long a test waits for what must come at last, on any machine.
+const patience = time.Minute
+
 // A probe is a User that turns callbacks into channels.
 type probe struct {
 	crit    chan uint64
@@ -89,7 +92,7 @@ func clusterAt(
 		}
 		nodes[i] = start(t, c)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if host.Info().Users == protocol.Members {
 		for _, m := range nodes {
@@ -132,7 +135,7 @@ func count(t *testing.T, nodes []*node.Node, locks, entries int) {
 					case why := <-u.rem:
 						t.Errorf("node %d: %s: out: %s", i, name, why)
 						return
-					case <-time.After(20 * time.Second):
+					case <-time.After(patience):
 						t.Errorf("node %d: no entry to %s", i, name)
 						return
 					}
@@ -175,7 +178,7 @@ func clients(t testing.TB, k int, peers []node.Peer, host node.Host, change func
 			change(&c)
 		}
 		nodes[i] = start(t, c)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if err := nodes[i].WaitAlive(ctx, len(peers)); err != nil {
 			t.Fatal(err)
@@ -187,9 +190,9 @@ func clients(t testing.TB, k int, peers []node.Peer, host node.Host, change func
 // eventually waits until ok holds.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not after 10 s: %s", what)
+			t.Fatalf("not after %v: %s", patience, what)
 		}
 	}
 }

@@ -154,8 +154,9 @@ func TestUserPanics(t *testing.T) {
 // in other locks, once their users know.
 func TestFailedLockIsFreeForOthers(t *testing.T) {
 	host := node.HostOf(sigma.Algorithm)
-	_, peers := clusterAt(t, 4, false, host, nil)
-	both := clients(t, 2, peers, host, nil)
+	long := func(c *node.Config) { c.Lease = patience }
+	_, peers := clusterAt(t, 4, false, host, long)
+	both := clients(t, 2, peers, host, long)
 	var ejected atomic.Bool
 	inside, after := make(chan struct{}), newProbe()
 	must(t, both[0].Try(node.Mutex, "kept", &hooks{
@@ -171,7 +172,7 @@ func TestFailedLockIsFreeForOthers(t *testing.T) {
 		must(t, both[1].Try(node.Mutex, name, after, false))
 		select {
 		case <-after.crit:
-		case <-time.After(5 * time.Second): // less than a lease
+		case <-time.After(patience / 2): // less than a lease
 			t.Fatalf("nobody gets %q", name)
 		}
 	}
@@ -219,7 +220,7 @@ func TestComplaintsAreRationed(t *testing.T) {
 	for range 200 {
 		conn, err := net.Dial("tcp", peers[0].Addr)
 		must(t, err)
-		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		conn.SetDeadline(time.Now().Add(patience))
 		b := transport.Hello{From: 1 << 62, ToName: "another"}.Append(transport.AppendHeader(nil, 0))
 		transport.EndFrame(b)
 		_, err = conn.Write(b)

@@ -148,7 +148,7 @@ func TestRefusedServerAnswers(t *testing.T) {
 	case <-u.crit:
 	case why := <-u.rem:
 		t.Errorf("left: %q", why)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("it waits")
 	}
 }

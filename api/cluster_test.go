@@ -29,11 +29,36 @@ func startCluster(t testing.TB) (*server.Local, poundlock.Config) {
 			t.Error(err)
 		}
 	})
-	c := poundlock.Config{ClockBound: time.Millisecond, QuorumWait: time.Second}
+	c := poundlock.Config{ClockBound: time.Millisecond}
 	for _, s := range l.Servers() {
 		c.Servers = append(c.Servers, poundlock.Server(s))
 	}
 	return l, c
+}
+
+// patience is how long a test waits for what must come at last, on any machine.
+const patience = time.Minute
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not after %v: %s", patience, what)
+		}
+	}
+}
+
+// timely tells a story in which a client must call within a lease. A machine that stands
+// still for so long makes it late, whatever the API does; the story says so, and is told
+// again with twice the lease.
+func timely(t *testing.T, lease time.Duration, tell func(t *testing.T, lease time.Duration) (late bool)) {
+	t.Helper()
+	for ; tell(t, lease); lease *= 2 {
+		t.Logf("this machine was too slow for a lease of %v", lease)
+		if lease > patience {
+			t.Fatal("and would be for any other")
+		}
+	}
 }
 
 // A daemon is an API on a port of its own, with a client of its own.

@@ -43,11 +43,19 @@ func post(t testing.TB, c *http.Client, url, method, body string) (int, map[stri
 func TestDeadClient(t *testing.T) {
 	_, config := startCluster(t)
 	d, other := startDaemon(t, config, api.Limits{}), startDaemon(t, config, api.Limits{})
-	const lease = 500 * time.Millisecond
+	timely(t, 500*time.Millisecond, func(t *testing.T, lease time.Duration) bool { return deadClient(t, d, other, lease) })
+}
+
+func deadClient(t *testing.T, d, other *daemon, lease time.Duration) (late bool) {
+	t.Helper()
 	dead := httpClient(t, false)
+	opening := time.Now()
 	_, opened := post(t, dead, d.url, "OpenSession", fmt.Sprintf(`{"lease_ms": %d}`, lease.Milliseconds()))
 	began := time.Now() // the lease begins when the last call has ended, which is later
 	if code, answer := post(t, dead, d.url, "Lock", fmt.Sprintf(`{"session_id": %q, "names": ["a"]}`, opened["session_id"])); code != 200 {
+		if time.Since(opening) >= lease {
+			return true
+		}
 		t.Fatal(answer)
 	}
 	dead.CloseIdleConnections()
@@ -64,6 +72,7 @@ func TestDeadClient(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	return false
 }
 
 // TestCutStream: a client whose stream is cut for half a lease, and comes back,
@@ -71,57 +80,73 @@ func TestDeadClient(t *testing.T) {
 func TestCutStream(t *testing.T) {
 	_, config := startCluster(t)
 	d := startDaemon(t, config, api.Limits{})
-	const lease = 600 * time.Millisecond
 	for _, p := range protocols {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			c := p.client(t, d)
-			id := open(t, c, lease)
-			stream := func() (cut func()) {
-				// A proxy of its own, so that what is cut is the connection.
-				proxy := startProxy(t, d.addr)
-				events, err := p.client(t, &daemon{url: "http://" + proxy.addr}).Watch(context.Background(), &pb.WatchRequest{SessionId: id})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !events.Receive() {
-					t.Fatal(events.Err())
-				}
-				return func() {
-					proxy.cut()
-					for events.Receive() {
-					}
-					events.Close()
-				}
-			}
-			cut := stream()
-			name := "cut " + p.name
-			if _, err := c.Lock(t.Context(), &pb.LockRequest{SessionId: id, Names: []string{name}}); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(3 * lease / 2) // no call: the stream alone
-			cut()
-			time.Sleep(lease / 2)
-			cut = stream()
-			time.Sleep(3 * lease / 2)
-			r, err := c.Status(t.Context(), &pb.StatusRequest{SessionId: id})
-			if err != nil || len(r.Grants) != 1 || r.Grants[0].State != pb.State_STATE_HELD {
-				t.Fatalf("after a cut of half a lease: %v, %v", r, err)
-			}
-			began := time.Now()
-			cut()
-			other := open(t, c, 0)
-			if _, err := c.Lock(t.Context(), &pb.LockRequest{SessionId: other, Names: []string{name}}); err != nil {
-				t.Fatal(err)
-			}
-			if waited := time.Since(began); waited < lease {
-				t.Errorf("freed %v after the cut, before the lease of %v is over", waited, lease)
-			}
-			if _, err := c.CloseSession(t.Context(), &pb.CloseSessionRequest{SessionId: other}); err != nil {
-				t.Error(err)
-			}
+			timely(t, 600*time.Millisecond, func(t *testing.T, lease time.Duration) bool { return cutStream(t, d, p, lease) })
 		})
 	}
+}
+
+func cutStream(t *testing.T, d *daemon, p protocol, lease time.Duration) (late bool) {
+	t.Helper()
+	c := p.client(t, d)
+	since := time.Now() // the session has no stream
+	id := open(t, c, lease)
+	// stream returns nil if the session has had none for longer than its lease.
+	stream := func() (cut func()) {
+		// A proxy of its own, so that what is cut is the connection.
+		proxy := startProxy(t, d.addr)
+		events, err := p.client(t, &daemon{url: "http://" + proxy.addr}).Watch(context.Background(), &pb.WatchRequest{SessionId: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !events.Receive() {
+			events.Close()
+			if time.Since(since) >= lease {
+				return nil
+			}
+			t.Fatal(events.Err())
+		}
+		return func() {
+			since = time.Now()
+			proxy.cut()
+			for events.Receive() {
+			}
+			events.Close()
+		}
+	}
+	cut := stream()
+	if cut == nil {
+		return true
+	}
+	name := "cut " + p.name
+	if _, err := c.Lock(t.Context(), &pb.LockRequest{SessionId: id, Names: []string{name}}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * lease / 2) // no call: the stream alone
+	cut()
+	time.Sleep(lease / 2)
+	if cut = stream(); cut == nil {
+		return true
+	}
+	time.Sleep(3 * lease / 2)
+	r, err := c.Status(t.Context(), &pb.StatusRequest{SessionId: id})
+	if err != nil || len(r.Grants) != 1 || r.Grants[0].State != pb.State_STATE_HELD {
+		t.Fatalf("after a cut of half a lease: %v, %v", r, err)
+	}
+	cut()
+	other := open(t, c, 0)
+	if _, err := c.Lock(t.Context(), &pb.LockRequest{SessionId: other, Names: []string{name}}); err != nil {
+		t.Fatal(err)
+	}
+	if waited := time.Since(since); waited < lease {
+		t.Errorf("freed %v after the cut, before the lease of %v is over", waited, lease)
+	}
+	if _, err := c.CloseSession(t.Context(), &pb.CloseSessionRequest{SessionId: other}); err != nil {
+		t.Error(err)
+	}
+	return false
 }
 
 // A proxy forwards connections until it is cut.
@@ -178,10 +203,15 @@ func startProxy(t testing.TB, to string) *proxy {
 // TestLost: servers that go take the lock along; its client is told at each call.
 func TestLost(t *testing.T) {
 	l, config := startCluster(t)
-	config.Lease = time.Second
+	config.Lease, config.QuorumWait = time.Second, time.Second
 	d := startDaemon(t, config, api.Limits{})
+	health := grpchealth.NewClient(httpClient(t, true), d.url, connect.WithGRPC())
+	eventually(t, "it has a quorum", func() bool {
+		h, err := health.Check(t.Context(), &grpchealth.CheckRequest{})
+		return err == nil && h.Status == grpchealth.StatusServing
+	})
 	c := protocols[0].client(t, d)
-	id := open(t, c, 30*time.Second)
+	id := open(t, c, patience)
 	events, err := c.Watch(t.Context(), &pb.WatchRequest{SessionId: id})
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +247,7 @@ func TestLost(t *testing.T) {
 	}
 	_, err = c.Lock(t.Context(), &pb.LockRequest{SessionId: id, Names: []string{"b"}})
 	wantFailure(t, "no quorum", err, connect.CodeUnavailable, pb.Reason_REASON_NO_QUORUM)
-	h, err := grpchealth.NewClient(httpClient(t, true), d.url, connect.WithGRPC()).Check(t.Context(), &grpchealth.CheckRequest{})
+	h, err := health.Check(t.Context(), &grpchealth.CheckRequest{})
 	if err != nil || h.Status != grpchealth.StatusNotServing {
 		t.Errorf("health: %v, %v", h, err)
 	}

@@ -239,11 +239,13 @@ func TestStormOfSeveral(t *testing.T) {
 			<-g.Context().Done() // and it leaves within the grace
 		}
 	}
-	for range 3 {
+	const clients, users = 3, 3
+	var rounds [clients * users]atomic.Int32
+	for k := range clients {
 		c := dial(t, config)
-		for range 3 {
+		for u := range users {
 			all.Go(func() {
-				for !over.Load() {
+				for ; !over.Load(); rounds[k*users+u].Add(1) {
 					var some []string
 					for _, i := range rand.Perm(3)[:1+rand.IntN(3)] {
 						some = append(some, names[i])
@@ -274,11 +276,9 @@ func TestStormOfSeveral(t *testing.T) {
 		}
 	}
 	enough := func() bool { return entered.Load() >= 50 && overdue.Load() >= 10 && gaveUp.Load() >= 50 }
-	for i, end := 0, time.Now().Add(30*time.Second); i < 3 || !enough() && time.Now().Before(end); i++ {
-		time.Sleep(400 * time.Millisecond)
-		if err := errors.Join(l.Stop(i%4), l.Start(i%4)); err != nil {
-			t.Error(err)
-		}
+	for i, end := 0, time.Now().Add(patience); i < 3 || !enough() && time.Now().Before(end); i++ {
+		time.Sleep(300 * time.Millisecond)
+		forget(t, l, i%4, clients, rounds[:])
 	}
 	over.Store(true)
 	all.Wait()
@@ -286,7 +286,7 @@ func TestStormOfSeveral(t *testing.T) {
 	if !enough() {
 		t.Error("this tests nothing")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	g, err := dial(t, config).Locks(names...).Lock(ctx)
 	if err != nil {

@@ -16,6 +16,9 @@ import (
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
+// atLast is how long a test waits for what must come at last, on any machine.
+const atLast = time.Minute
+
 // The roles in which this test binary is started again.
 const (
 	workRole  = "work"  // a worker whose locks are files
@@ -102,27 +105,34 @@ func contend(processes int) (users []User) {
 
 func TestCrew(t *testing.T) {
 	c := startFiles(t, 3)
-	var seen int64
-	w, err := c.Run(t.Context(), Load{
-		Users: contend(3), Length: 100 * time.Millisecond, Grants: 20,
-		Show: func(grants int64, _ time.Duration) { seen = grants },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	times := w.Handovers()
-	t.Logf("%d grants, %d hand-overs in %v, cpu %v", w.Grants(), len(times), w.Length, w.CPU)
-	if r := w.Judge(); !r.Accepted || r.Measures.Entries != uint64(w.Grants()) {
-		t.Errorf("the history of a lock: %+v", r)
-	}
-	if len(times) == 0 || w.Grants() < 20 || seen < 20 || w.Length < 100*time.Millisecond {
-		t.Errorf("%d hand-overs, %d grants, %d shown, in %v", len(times), w.Grants(), seen, w.Length)
-	}
-	if j := w.Jain(); j <= 1.0/7 || j > 1 {
-		t.Errorf("Jain's index %v of 6 users", j)
+	// Processes that share a processor need not meet at a lock in one window.
+	handovers := 0
+	for end := time.Now().Add(atLast); handovers == 0; {
+		var seen int64
+		w, err := c.Run(t.Context(), Load{
+			Users: contend(3), Length: 100 * time.Millisecond, Grants: 20,
+			Show: func(grants int64, _ time.Duration) { seen = grants },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handovers = len(w.Handovers())
+		t.Logf("%d grants, %d hand-overs in %v, cpu %v", w.Grants(), handovers, w.Length, w.CPU)
+		if r := w.Judge(); !r.Accepted || r.Measures.Entries != uint64(w.Grants()) {
+			t.Errorf("the history of a lock: %+v", r)
+		}
+		if w.Grants() < 20 || seen < 20 || w.Length < 100*time.Millisecond {
+			t.Errorf("%d grants, %d shown, in %v", w.Grants(), seen, w.Length)
+		}
+		if j := w.Jain(); j <= 1.0/7 || j > 1 {
+			t.Errorf("Jain's index %v of 6 users", j)
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no hand-over in %v", atLast)
+		}
 	}
 	// The same processes take another load, and some of them none.
-	w, err = c.Run(t.Context(), Load{Users: []User{{Process: 1, Name: "b"}}, Grants: 5})
+	w, err := c.Run(t.Context(), Load{Users: []User{{Process: 1, Name: "b"}}, Grants: 5})
 	if err != nil || len(w.Records) != 1 || len(w.Records[0]) < 5 {
 		t.Errorf("the second load: %v, %v", w, err)
 	}
@@ -164,7 +174,7 @@ func TestTether(t *testing.T) {
 	p.In.Close()
 	select {
 	case <-p.Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(atLast):
 		t.Error("it runs on")
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,7 +71,7 @@ func startClusterWith(t *testing.T, n int, flags func(i int) []string) *cluster 
 	t.Helper()
 	c := &cluster{t: t, flags: flags}
 	for i := range n {
-		c.table = append(c.table, fmt.Sprintf("s%d=%s", i+1, freeAddr(t)))
+		c.table = append(c.table, fmt.Sprintf("s%d=%s", i+1, proctest.FreeAddr(t)))
 	}
 	c.startAll()
 	return c
@@ -108,21 +106,6 @@ func (c *cluster) startAll() {
 func (c *cluster) awaitAll() {
 	c.t.Helper()
 	c.await("all answer", func(s status) bool { return s.Reachable == len(c.table) })
-}
-
-// freeAddr returns an address that nobody listens at: below the ports that the
-// kernel gives to connections, so that none of those takes it.
-func freeAddr(t *testing.T) string {
-	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-		l, err := net.Listen("tcp", addr)
-		if err == nil {
-			l.Close()
-			return addr
-		}
-	}
-	t.Fatal("no free port")
-	return ""
 }
 
 // start starts server i, empty.

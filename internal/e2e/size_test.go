@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/proctest"
 )
 
 // atOnce is how many locks a client process asks for at a time.
@@ -154,7 +155,7 @@ func startScale(t *testing.T, flags ...string) *scale {
 	t.Helper()
 	s := &scale{}
 	for range 4 {
-		s.admin = append(s.admin, freeAddr(t))
+		s.admin = append(s.admin, proctest.FreeAddr(t))
 	}
 	s.c = startClusterWith(t, 4, func(i int) []string {
 		return append([]string{"--admin", s.admin[i]}, flags...)
@@ -237,7 +238,13 @@ func TestSize(t *testing.T) {
 	const grace = 10 * time.Second // for so long servers remember the token of an idle lock
 	s.canTell(t, before, int(float64(names)*min(1, grace.Seconds()/took.Seconds())))
 	time.Sleep(grace + time.Second)
-	after := s.weight()
+	var after weight
+	for end := time.Now().Add(patience); ; time.Sleep(time.Second) {
+		after = s.weight()
+		if after.server.Heap <= allowed(before.server.Heap) && after.client.Heap <= allowed(before.client.Heap) || time.Now().After(end) {
+			break
+		}
+	}
 	t.Logf("at the end: %v", after)
 	for _, x := range []struct {
 		who        string

@@ -67,9 +67,9 @@ func client(a clientArgs) error {
 	for _, p := range table {
 		c.Servers = append(c.Servers, poundlock.Server(p))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	cl, err := poundlock.Dial(ctx, c)
+	cancel()
 	if err != nil {
 		return err
 	}
@@ -80,20 +80,21 @@ func client(a clientArgs) error {
 	fmt.Println("ready")
 	switch a.Mode {
 	case "ask":
-		return ask(ctx, cl.Mutex(a.Name))
+		return ask(cl.Mutex(a.Name))
 	case "measure":
-		return measure(context.WithoutCancel(ctx), cl)
+		return measure(context.Background(), cl)
 	case "crowd":
-		return crowd(context.WithoutCancel(ctx), cl, a.Label)
+		return crowd(context.Background(), cl, a.Label)
 	}
-	return count(ctx, cl.Mutex(a.Name), a)
+	return count(cl.Mutex(a.Name), a)
 }
 
-// ask obeys the lines of stdin: lock, try, unlock.
-func ask(ctx context.Context, m *poundlock.Mutex) error {
+// ask obeys the lines of stdin: lock, try, lease, unlock.
+func ask(m *poundlock.Mutex) error {
 	var g *poundlock.Grant
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		var err error
 		switch in.Text() {
 		case "lock":
@@ -103,7 +104,10 @@ func ask(ctx context.Context, m *poundlock.Mutex) error {
 		case "unlock":
 			err = g.Unlock()
 		}
+		cancel()
 		switch {
+		case in.Text() == "lease":
+			fmt.Println(g.LeaseEnd().UnixNano())
 		case errors.Is(err, poundlock.ErrNotAcquired):
 			fmt.Println("not acquired")
 		case err != nil:
@@ -125,7 +129,7 @@ func roundsFile(a clientArgs) string { return a.File + "." + a.Label }
 func historyFile(a clientArgs) string { return a.File + "." + a.Label + ".jsonl" }
 
 // count increments the counter in a.File until stdin ends.
-func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
+func count(m *poundlock.Mutex, a clientArgs) error {
 	stop := make(chan struct{})
 	go func() {
 		defer close(stop)
@@ -156,6 +160,7 @@ func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
 			return errors.Join(increment(a), context.Cause(ctx))
 		}
 		var err error
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		if a.NoLock {
 			err = inside(ctx, 0, nil)
 		} else {
@@ -163,6 +168,7 @@ func count(ctx context.Context, m *poundlock.Mutex, a clientArgs) error {
 				return inside(ctx, g.Token(), g.LeaseEnd)
 			})
 		}
+		cancel()
 		visit.Back()
 		r.Longest = max(r.Longest, time.Since(begin))
 		if _, err := rounds.Write([]byte{'.'}); err != nil {

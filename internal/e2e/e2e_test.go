@@ -72,7 +72,7 @@ func (x *counting) round(i int) int64 {
 // it, so that none of them meets two kills.
 func (x *counting) settle() {
 	x.t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		late := -1
 		for i := range x.clients {
 			if x.round(i) == x.rounds[i] {
@@ -83,7 +83,7 @@ func (x *counting) settle() {
 			return
 		}
 		if time.Now().After(end) {
-			x.t.Fatalf("client %d waits or holds for 30s", late)
+			x.t.Fatalf("client %d waits or holds for %v", late, patience)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestKilledServers(t *testing.T) {
 	x := startCounting(t, c, 6, clientArgs{Hold: 20 * time.Millisecond})
 	for range kills {
 		time.Sleep(interval)
-		x.settle()
+		x.settle() // everybody has been served since the last kill
 		i := rand.IntN(4)
 		c.kill(i)
 		x.mark()
@@ -152,16 +152,16 @@ func TestKilledServers(t *testing.T) {
 	if all.Lost != 0 || len(all.Errors) != 0 {
 		t.Errorf("%d grants lost, errors:\n%s", all.Lost, strings.Join(all.Errors, "\n"))
 	}
-	if least := int(0.1 * float64(time.Duration(kills)*interval/(20*time.Millisecond))); all.Increments < least {
-		t.Errorf("only %d increments, want at least %d", all.Increments, least)
-	}
 }
 
 // TestWithoutLock shows that the counter notices: without the lock it is wrong.
 func TestWithoutLock(t *testing.T) {
 	c := startCluster(t, 4)
 	x := startCounting(t, c, 6, clientArgs{Hold: 20 * time.Millisecond, NoLock: true})
-	time.Sleep(500 * time.Millisecond)
+	for range 5 {
+		x.mark()
+		x.settle() // everybody has increased it once more, at about the same time
+	}
 	all, counter := x.end()
 	t.Logf("%d of %d increments are in the counter", counter, all.Increments)
 	if overlaps(x.verdict) == 0 {
@@ -173,28 +173,21 @@ func TestWithoutLock(t *testing.T) {
 }
 
 // TestTooManyKilledServers: when three of four servers lose their memory at once
-// the holder is told, because too few are left that know it.
+// the holder is told, because too few are left that know it, and others enter.
 func TestTooManyKilledServers(t *testing.T) {
-	c := startCluster(t, 4)
-	x := startCounting(t, c, 3, clientArgs{Hold: 200 * time.Millisecond})
-	for range 4 {
-		time.Sleep(300 * time.Millisecond)
-		for i := range 3 {
-			c.kill(i)
-		}
-		for i := range 3 {
-			c.start(i)
-		}
+	x := startRolling(t, work{})
+	for i := range 3 {
+		x.c.kill(i)
 	}
-	time.Sleep(time.Second)
-	all, counter := x.end()
-	t.Logf("%d increments and %d lost grants, counter %d", all.Increments, all.Lost, counter)
-	report(t, "the history", problems(x.verdict, history.Exclusion))
-	if all.Lost == 0 {
-		t.Error("nobody was told that its lock was lost")
+	for i := range 3 {
+		x.c.start(i)
 	}
-	if len(all.Errors) != 0 {
-		t.Logf("errors, which are allowed here:\n%s", strings.Join(all.Errors, "\n"))
+	if x.j.await(func(r record) bool { return r.Client == "holder" && r.What == "lost" }) == nil {
+		t.Error("the holder was not told that its lock was lost")
+	}
+	wrong := x.end()
+	if len(wrong) == 0 || wrong[0] != "the holder lost its lock" {
+		t.Errorf("%q", wrong)
 	}
 }
 
@@ -233,7 +226,7 @@ func TestTryLockOfTwo(t *testing.T) {
 		}
 		outcomes[len(holders)]++
 		later := clients[rand.IntN(2)]
-		deadline := time.Now().Add(5 * time.Second)
+		deadline := time.Now().Add(patience)
 		for {
 			later.say("try")
 			line := later.hear()
@@ -279,18 +272,9 @@ func TestStatus(t *testing.T) {
 	}
 	time.Sleep(20 * time.Millisecond) // ages are in ms
 	second.say("lock")
-	var s status
-	var err error
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		s, _, err = c.status()
-		if err == nil && len(s.Locks) == 1 && len(s.Locks[0].Waiters) == 1 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("status: %v, %+v", err, s)
-		}
-	}
+	s := c.await("all know the waiter", func(s status) bool {
+		return complete(2)(s) && len(s.Locks) == 1 && len(s.Locks[0].Waiters) == 1
+	})
 	l := s.Locks[0]
 	if l.Name != "deploy" || l.Kind != "mutex" || len(l.Holders) != 1 || l.Holders[0].Label != "first" || l.Holders[0].SupportsLive < 3 {
 		t.Errorf("lock %+v", l)
@@ -298,17 +282,17 @@ func TestStatus(t *testing.T) {
 	if w := l.Waiters[0]; w.Label != "second" {
 		t.Errorf("waiter %+v", w)
 	}
-	if len(l.Holders) > 0 && (l.Holders[0].AgeMS <= l.Waiters[0].AgeMS || l.Holders[0].AgeMS > 20_000) {
+	if len(l.Holders) > 0 && (l.Holders[0].AgeMS <= l.Waiters[0].AgeMS || l.Holders[0].AgeMS > patience.Milliseconds()) {
 		t.Errorf("ages: holder %d ms, waiter %d ms", l.Holders[0].AgeMS, l.Waiters[0].AgeMS)
 	}
-	if s.Quorum != 3 || s.Reachable != 4 || s.Servers[3].Sessions != 2 {
+	if s.Quorum != 3 {
 		t.Errorf("status %+v", s)
 	}
 
 	c.kill(3)
-	s, _, err = c.status()
-	if err != nil || s.Reachable != 3 || s.Servers[3].Reachable || s.Servers[3].Error == "" {
-		t.Errorf("with a server down: %v, %+v", err, s)
+	s = c.await("one is down", func(s status) bool { return s.Reachable == 3 })
+	if s.Servers[3].Reachable || s.Servers[3].Error == "" {
+		t.Errorf("with a server down: %+v", s)
 	}
 	text, _, err := c.run("status", "--servers", c.servers)
 	if err != nil || !strings.Contains(text, "unreachable") || !strings.Contains(text, "first") {
@@ -322,10 +306,17 @@ func TestStatus(t *testing.T) {
 		t.Error(line)
 	}
 	c.kill(2)
-	if s, code, _ := c.status("--timeout", "500ms"); code != 69 || s.Reachable != 2 {
-		t.Errorf("without a quorum: exit status %d, %+v", code, s)
-	}
+	eventually(t, "two are down", func() string {
+		if s, code, _ := c.status("--timeout", "500ms"); code != 69 || s.Reachable != 2 {
+			return fmt.Sprintf("exit status %d, %+v", code, s)
+		}
+		return ""
+	})
 
+	second.say("unlock") // or the server that ends drains for as long as it may
+	if line := second.hear(); line != "unlocked" {
+		t.Error(line)
+	}
 	server := c.procs[0]
 	c.procs[0] = nil
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
@@ -359,15 +350,19 @@ func TestStoppedHolder(t *testing.T) {
 	}
 	first.say("lock")
 	stale := token(first.hear())
+	first.say("lease")
+	nanos, err := strconv.ParseInt(first.hear(), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := time.Unix(0, nanos) // or later: it is renewed until the next line
 	if err := first.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now()
 	second.say("lock")
 	current := token(second.hear())
-	// The last of four heartbeats a lease may have been a while ago.
-	if d := time.Since(begin); d < lease/2 {
-		t.Errorf("the lock was given away after %v, before the lease of %v ended", d, lease)
+	if early := time.Until(end); early > 0 {
+		t.Errorf("the lock was given away %v before the lease of %v ended", early, lease)
 	}
 	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)

@@ -58,8 +58,10 @@ func harm(a clientArgs) error {
 	if a.File != "" {
 		e.apis = strings.Split(a.File, ",")
 	}
-	if err := stepBack(); err != nil {
-		fmt.Fprintln(os.Stderr, "this process takes processors from the servers:", err)
+	if a.Name != "rivals" { // of whom the victim shall notice something
+		if err := stepBack(); err != nil {
+			fmt.Fprintln(os.Stderr, "this process takes processors from the servers:", err)
+		}
 	}
 	fmt.Println("ready")
 	stop := func() {}
@@ -409,7 +411,7 @@ func (e *enemy) requests(ctx context.Context, ready func()) {
 
 // fuzz sends frames and API requests of which some bytes are wrong.
 func (e *enemy) fuzz(ctx context.Context, ready func()) {
-	client := &http.Client{Timeout: 10 * time.Second}
+	client := &http.Client{Timeout: patience}
 	methods := []string{"OpenSession", "RenewSession", "CloseSession", "Lock", "Release", "Status", "Holder"}
 	ready()
 	e.often(ctx, 50, func(to protocol.ID) {
@@ -471,7 +473,7 @@ func (e *enemy) strangers(ctx context.Context, ready func()) {
 		if err != nil {
 			return
 		}
-		nc.SetDeadline(time.Now().Add(time.Second))
+		nc.SetDeadline(time.Now().Add(20 * time.Second))
 		_, _ = nc.Write(all[rand.IntN(len(all))])
 		_, err = io.Copy(io.Discard, nc)
 		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
@@ -503,7 +505,7 @@ func (e *enemy) rivals(ctx context.Context, ready func()) {
 				if err != nil {
 					continue
 				}
-				time.Sleep(5 * time.Millisecond)
+				time.Sleep(20 * time.Millisecond)
 				_ = g.Unlock()
 			}
 		})

@@ -53,7 +53,7 @@ func supported(name string) func(s status) bool {
 // ends waits until a process that was told to end has, with status 0.
 func (c *cluster) ends(p *exec.Cmd) {
 	c.t.Helper()
-	limit := time.AfterFunc(20*time.Second, func() { _ = p.Process.Kill() })
+	limit := time.AfterFunc(patience, func() { _ = p.Process.Kill() })
 	defer limit.Stop()
 	if err := p.Wait(); err != nil {
 		c.t.Errorf("a server that was to end: %v", err)

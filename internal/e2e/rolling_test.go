@@ -137,7 +137,7 @@ func TestRollingWithoutRefresh(t *testing.T) {
 	if len(x.notBack) == 0 {
 		t.Error("supports came back to a holder that does not ask for them")
 	}
-	if lost := x.j.find(func(r record) bool { return r.Client == "holder" && r.What == "lost" }); lost == nil {
+	if lost := x.j.await(func(r record) bool { return r.Client == "holder" && r.What == "lost" }); lost == nil {
 		t.Error("the holder lost nothing")
 	}
 	if problems := x.end(); len(problems) == 0 {

@@ -18,9 +18,10 @@ type storm struct {
 	pause    time.Duration // at most, after each restart
 	duration time.Duration
 	clients  int
-	stops    bool // who is inside is stopped for longer than its lease, now and then
-	apart    bool // broken variant: each client has a lock of its own
-	open     bool // broken variant: the resource takes every token
+	stops    bool                   // who is inside is stopped for longer than its lease, now and then
+	apart    bool                   // broken variant: each client has a lock of its own
+	open     bool                   // broken variant: the resource takes every token
+	goesOn   func(r *resource) bool // beyond the duration; nil: no
 }
 
 // run returns what the resource and the clients saw, and what their event files tell.
@@ -50,8 +51,9 @@ func (s storm) run(t *testing.T) (r *resource, h records, verdict *history.Repor
 	} else {
 		close(stopped)
 	}
-	kills := 0
-	for end := time.Now().Add(s.duration); time.Now().Before(end); {
+	kills, begin := 0, time.Now()
+	goesOn := func() bool { return s.goesOn != nil && s.goesOn(r) && time.Since(begin) < patience }
+	for time.Since(begin) < s.duration || goesOn() {
 		victims := rand.Perm(4)[:s.atOnce]
 		for _, i := range victims {
 			c.kill(i)
@@ -144,12 +146,14 @@ func TestStorm(t *testing.T) {
 // without both the counter is wrong. So the harness sees overlaps and lost increments.
 func TestStormNoticed(t *testing.T) {
 	s := storm{atOnce: 1, pause: 200 * time.Millisecond, duration: time.Second, clients: 4, apart: true}
+	s.goesOn = func(r *resource) bool { return !r.hasRefused() }
 	r, _, verdict := s.run(t)
 	if overlaps(verdict) == 0 || !r.hasRefused() {
 		t.Errorf("clients with different locks: %d overlaps, %v", overlaps(verdict), r)
 	}
 	report(t, "the resource", r.problems())
 	s.open = true
+	s.goesOn = func(r *resource) bool { return len(r.problems()) == 0 }
 	if r, _, _ = s.run(t); len(r.problems()) == 0 {
 		t.Errorf("with different locks and without tokens: %v", r)
 	}

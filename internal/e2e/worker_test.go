@@ -142,14 +142,42 @@ func (w *worker) listen() {
 // watch notes when this process got no processor for a while: it is late then with all
 // that it does, and no lease excludes that.
 func (w *worker) watch() {
+	stalls(nil, func(gap time.Duration) { w.note(record{What: "stalled", Overdue: int64(gap)}) })
+}
+
+// stalls tells f how long this process got no processor, again and again, until stop is
+// closed.
+func stalls(stop <-chan struct{}, f func(gap time.Duration)) {
 	const often, late = 10 * time.Millisecond, 20 * time.Millisecond
+	tick := time.NewTicker(often)
+	defer tick.Stop()
 	for last := time.Now(); ; {
-		time.Sleep(often)
+		select {
+		case <-tick.C:
+		case <-stop:
+			return
+		}
 		now := time.Now()
 		if gap := now.Sub(last) - often; gap > late {
-			w.note(record{What: "stalled", Overdue: int64(gap)})
+			f(gap)
 		}
 		last = now
+	}
+}
+
+// canary watches this process, and returns how to learn, once, for how long it stood
+// still at most: its proxies and resources did so, and others may have.
+func canary() (longest func() time.Duration) {
+	var most time.Duration
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		stalls(stop, func(gap time.Duration) { most = max(most, gap) })
+	}()
+	return func() time.Duration {
+		close(stop)
+		<-done
+		return most
 	}
 }
 

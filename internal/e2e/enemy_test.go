@@ -497,19 +497,24 @@ func (e *enemy) rivals(ctx context.Context, ready func()) {
 		return
 	}
 	defer cl.Close()
-	var all sync.WaitGroup
+	var all, first sync.WaitGroup
 	for k := range 16 {
+		first.Add(1)
+		entered := sync.OnceFunc(first.Done)
 		all.Go(func() {
+			defer entered()
 			for ctx.Err() == nil {
 				g, err := cl.Mutex(quiet(k)).Lock(ctx)
 				if err != nil {
 					continue
 				}
+				entered()
 				time.Sleep(20 * time.Millisecond)
 				_ = g.Unlock()
 			}
 		})
 	}
+	first.Wait()
 	ready()
 	all.Wait()
 }

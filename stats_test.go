@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,6 +143,16 @@ func auditLines(t *testing.T, text string) (all []auditLine) {
 	return all
 }
 
+// written waits for so many lines: Close does for a second only.
+func written(t *testing.T, audit *proctest.Log, lines int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); strings.Count(audit.String(), "\n") < lines; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d lines, want %d", strings.Count(audit.String(), "\n"), lines)
+		}
+	}
+}
+
 func newAuditedFake(t *testing.T, audit, log *slog.Logger) (*Client, *fakeNode) {
 	t.Helper()
 	c, f := newFake(t)
@@ -168,6 +179,7 @@ func TestAudit(t *testing.T) {
 		}
 		g.Unlock()
 	}
+	written(t, &audit, 5)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -222,19 +234,20 @@ func TestAuditDrops(t *testing.T) {
 		t.Errorf("%d records are missing", missing)
 	}
 	close(h.leave)
+	written(t, &audit, 2*locks-int(missing)+1) // and that others are missing
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var written, said int
+	var there, said int
 	for _, l := range auditLines(t, audit.String()) {
 		if l.Msg == "dropped" {
 			said += l.Dropped
 		} else {
-			written++
+			there++
 		}
 	}
-	if said != int(missing) || written+said != 2*locks {
-		t.Errorf("%d written, %d said to be missing, of %d", written, said, 2*locks)
+	if said != int(missing) || there+said != 2*locks {
+		t.Errorf("%d written, %d said to be missing, of %d", there, said, 2*locks)
 	}
 }
 

@@ -38,8 +38,10 @@
 //
 // One ACK for each message, and one more integer in it, or three where members may
 // forget. A channel holds what is unacknowledged, and the numbers that came out of order.
-// It is given up, as if the other end had crashed, when 65 536 messages or 4 MiB are
-// unacknowledged.
+// The older half of what is unacknowledged is sent again together, so that what gets
+// through grows with what waits: a flow of r messages in a resend interval leaves in the
+// order of r log r of them unacknowledged, however many are lost. A channel is given up, as
+// if the other end had crashed, when 65 536 messages or 4 MiB are unacknowledged.
 //
 // # Source
 //

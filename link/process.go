@@ -7,7 +7,8 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// burst is how many messages are sent again at once: the oldest ones.
+// burst is how many messages are sent again at once, the oldest ones, if no more than
+// twice as many wait: see peer.due.
 const burst = 8
 
 // A Process is a process of an algorithm behind its channels.
@@ -181,13 +182,25 @@ func (p *Process[M]) repeat(q *peer, out *protocol.Out[Frame[M]]) {
 		return
 	}
 	number, rest := q.window.Acked(), q.window.items
-	for range min(burst, q.window.Unacked()) {
+	for range q.due() {
 		var m M
 		m, rest, _ = p.wrapped.inner.Read(rest) // it is what Append wrote
 		number++
 		out.Resend(q.id, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})
 	}
 	out.SetTimer(q.timer(), p.after, 0)
+}
+
+// due is how many messages are sent again at once. Of many it is the older half: the more
+// wait, the more is sent again, so that a steady flow cannot outrun a channel that loses
+// much, as it would with any fixed number, until the window is full and all is lost. An end
+// that has acknowledged nothing yet may not be there at all.
+func (q *peer) due() int {
+	all := q.window.Unacked()
+	if q.window.Acked() == 0 {
+		return min(burst, all)
+	}
+	return min(max(burst, all/2), all)
 }
 
 // receive handles a frame. One that is not for this life, or not of a life of the

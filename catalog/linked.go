@@ -43,7 +43,12 @@ func (l linked[M]) Walk(c check.Config) (*check.Walk, error) {
 	return check.NewWalk(l.wrapped, c)
 }
 
-func (l linked[M]) Hunt(c hunt.Config) (hunt.Result, error) { return hunt.Run(l.wrapped, c) }
+func (l linked[M]) Hunt(c hunt.Config) (hunt.Result, error) {
+	if l.entry.algorithm.Ordered {
+		return hunt.Run(link.Wrap(causal.Of(l.entry.algorithm)), c)
+	}
+	return hunt.Run(l.wrapped, c)
+}
 
 // Host is that of the algorithm alone: a node has sessions, which are its links.
 func (l linked[M]) Host() node.Host { return l.entry.Host() }

@@ -14,6 +14,9 @@ func (w *walker[M]) settle() {
 	last, entries := len(w.run), w.entries
 	// What is in flight arrives first, with answers and their answers.
 	patience := 300*w.total*w.sys.N + 20*w.pending()
+	if w.alg.Stale != nil {
+		patience *= 10 // each message is acknowledged, and sent again until it is
+	}
 	for w.found == nil && w.left() {
 		if w.entries > entries {
 			last, entries = len(w.run), w.entries
@@ -27,7 +30,7 @@ func (w *walker[M]) settle() {
 		}
 		if len(w.run)-last > patience {
 			if u := w.trying(); u >= 0 {
-				w.report(stuck, fmt.Sprintf("stuck: %s tries, and nobody entered in the last %d steps, without a fault",
+				w.report(Stuck, fmt.Sprintf("stuck: %s tries, and nobody entered in the last %d steps, without a fault",
 					w.names().Of(protocol.ID(u)), len(w.run)-last))
 			}
 			return

@@ -11,7 +11,7 @@ import (
 type message[M any] struct {
 	msg            M
 	from, to, kind int32
-	sent           int32
+	sent, part     int32
 	copies         int32 // of equal idempotent messages
 }
 
@@ -23,7 +23,8 @@ func (m *model[M]) send(from, to int, msg M) {
 	if absent || m.apart(from, to) || m.apart(to, from) {
 		return
 	}
-	f := message[M]{msg, int32(from), int32(to), int32(m.alg.KindOf(msg)), m.now, 1}
+	f := message[M]{msg, int32(from), int32(to), int32(m.alg.KindOf(msg)), m.now, m.part, 1}
+	m.part++
 	if m.alg.Idempotent != nil && m.alg.Idempotent(msg) {
 		if g := m.equal(&f); g != nil {
 			g.copies++
@@ -49,7 +50,7 @@ func (m *model[M]) equal(f *message[M]) *message[M] {
 		if g.from != f.from || g.to != f.to {
 			continue
 		}
-		if g.kind == f.kind && bytes.Equal(m.alg.Append(nil, g.msg), m.alg.Append(nil, f.msg)) {
+		if g.kind == f.kind && m.alike(g.msg, f.msg) {
 			return g
 		}
 		if m.sys.fifo {
@@ -57,6 +58,39 @@ func (m *model[M]) equal(f *message[M]) *message[M] {
 		}
 	}
 	return nil
+}
+
+// alike compares two messages.
+func (m *model[M]) alike(a, b M) bool {
+	m.text1, m.text2 = m.alg.Append(m.text1[:0], a), m.alg.Append(m.text2[:0], b)
+	return bytes.Equal(m.text1, m.text2)
+}
+
+// stale reports whether message k of those in flight can do nothing any more: for the
+// checker it is not there.
+func (m *model[M]) stale(k int) bool {
+	if m.alg.Stale == nil {
+		return false
+	}
+	f := &m.flight[k]
+	return m.alg.Stale(m.procs[f.from].process, m.procs[f.to].process,
+		protocol.Channel{From: protocol.ID(f.from), To: protocol.ID(f.to)}, f.msg)
+}
+
+// forget takes the stale messages out of flight, now and then.
+func (m *model[M]) forget() {
+	const few = 100
+	if m.alg.Stale == nil || len(m.flight) < max(few, m.crowded) {
+		return
+	}
+	kept := m.flight[:0]
+	for k := range m.flight {
+		if !m.stale(k) {
+			kept = append(kept, m.flight[k])
+		}
+	}
+	m.flight = kept
+	m.crowded = 2 * len(kept)
 }
 
 // apart reports whether u is a client whose lease at member j has lapsed.
@@ -71,7 +105,7 @@ func (m *model[M]) drop(from, to int) {
 
 func (m *model[M]) deliver(c *choice) bool {
 	k := m.find(c)
-	if k < 0 || m.procs[c.b].process == nil {
+	if k < 0 || m.procs[c.b].process == nil || m.stale(k) {
 		return false
 	}
 	m.receive(k, c)
@@ -81,12 +115,14 @@ func (m *model[M]) deliver(c *choice) bool {
 // receive delivers message k of those in flight, as choice c, which names it then.
 func (m *model[M]) receive(k int, c *choice) {
 	f := m.flight[k]
-	if m.now = c.id; f.copies > 1 {
+	switch m.now = c.id; {
+	case c.keep:
+	case f.copies > 1:
 		m.flight[k].copies--
-	} else {
+	default:
 		m.flight = slices.Delete(m.flight, k, k+1)
 	}
-	*c = choice{id: c.id, verb: scenario.Deliver, a: f.from, b: f.to, kind: f.kind, sent: f.sent}
+	*c = choice{id: c.id, verb: scenario.Deliver, a: f.from, b: f.to, kind: f.kind, sent: f.sent, part: f.part, keep: c.keep}
 	if m.procs[f.from].process == nil && int(f.to) < m.sys.N {
 		m.procs[f.from].suspected &^= 1 << f.to
 	}
@@ -96,11 +132,11 @@ func (m *model[M]) receive(k int, c *choice) {
 // fail loses a message, or puts one more copy of it in flight.
 func (m *model[M]) fail(c *choice) bool {
 	k := m.find(c)
-	if k < 0 {
+	if k < 0 || m.stale(k) {
 		return false
 	}
 	f := m.flight[k]
-	c.kind, c.sent = f.kind, f.sent
+	c.kind, c.sent, c.part = f.kind, f.sent, f.part
 	switch {
 	case c.verb == scenario.Lose:
 		m.flight = slices.Delete(m.flight, k, k+1)
@@ -121,9 +157,9 @@ func (m *model[M]) find(c *choice) int {
 		case f.from != c.a || f.to != c.b:
 		case m.sys.fifo && f.kind != c.kind:
 			return -1
-		case m.sys.fifo, f.kind == c.kind && f.sent == c.sent:
+		case m.sys.fifo, f.kind == c.kind && f.sent == c.sent && f.part == c.part:
 			return k
-		case f.kind == c.kind && oldest < 0:
+		case f.kind == c.kind && oldest < 0 && !m.stale(k):
 			oldest = k
 		}
 	}

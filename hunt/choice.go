@@ -12,6 +12,8 @@ type choice struct {
 	timer uint32
 	kind  int32 // deliver: the kind of the message
 	sent  int32 // deliver: the choice that sent it, -1: the start
+	part  int32 // deliver: which of the messages that this choice sent
+	keep  bool  // deliver: it may arrive again
 }
 
 // actor is the process that takes the step.

@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -64,11 +65,12 @@ func (m *model[M]) amnesia(j int) {
 		}
 		p.suspected &^= 1 << j
 	}
+	m.forgot |= 1 << j
 	p := &m.procs[j]
 	p.timers = p.timers[:0]
 	clear(p.lost)
 	m.users[j] = protocol.InRem
-	if m.leases {
+	if m.lives {
 		p.life++
 	}
 	m.stepping = true
@@ -97,6 +99,11 @@ func (m *model[M]) unsettled() int {
 func (m *model[M]) room(j int) bool {
 	if m.alg.Unsettled != nil {
 		return m.unsettled() < m.sys.budget
+	}
+	if m.lives && !m.leases && j >= 0 {
+		// Nobody is told of a new life: what is sent to the one before is lost until the
+		// two have met, which may be in any later epoch.
+		return bits.OnesCount64(m.forgot|1<<j) <= m.sys.budget
 	}
 	for u := range m.procs {
 		if m.users[u] != protocol.InTry && m.users[u] != protocol.InCrit {

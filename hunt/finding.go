@@ -65,19 +65,19 @@ func (h *hunter[M]) steps(p *plan, o *outcome) (run []choice, s system, property
 		w.walk()
 		return w.run, m.sys, w.found.property, nil
 	}
-	if p.config.Loss+p.config.Dup > 0 {
-		return nil, s, "", nil // a log does not say what was lost or came twice
+	if p.config.Loss+p.config.Dup > 0 && h.alg.Stale == nil {
+		return nil, s, "", nil // what is lost must not arrive in the end
 	}
-	m, run, err := record(h.alg, p)
+	m, run, err := newSimulators(h.alg).record(h.alg, p)
 	switch {
 	case err != nil:
 		return nil, s, "", err
 	case m.found != nil:
 		return run, m.sys, m.found.property, nil
-	case o.found.property == stuck:
-		x := &reducer[M]{model: m, property: stuck, stopped: h.interrupted}
+	case o.found.property == Stuck:
+		x := &reducer[M]{model: m, property: Stuck, stopped: h.interrupted}
 		if _, good := x.replay(run); good {
-			return run, m.sys, stuck, nil
+			return run, m.sys, Stuck, nil
 		}
 	}
 	return nil, s, "", nil
@@ -138,7 +138,7 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 		Config: m.sys.Config, Clients: m.sys.clients, FIFO: m.sys.fifo, Down: m.sys.down,
 		Properties: []string{v.Property},
 	}
-	if v.Property == stuck {
+	if v.Property == Stuck {
 		c.Properties = []string{check.MakesProgress}
 	}
 	for i := range m.users {
@@ -173,7 +173,7 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 	}
 	switch {
 	case len(run) > replayable:
-	case v.Property == stuck:
+	case v.Property == Stuck:
 		h.decide(v, steps)
 	default:
 		h.replay(v, steps)

@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,9 @@ type Result struct {
 func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
 	if err := c.complete(a.Info); err != nil {
 		return Result{}, err
+	}
+	if c.FIFO && a.Stale != nil {
+		return Result{}, fmt.Errorf("%w: %s: FIFO channels: its messages overtake each other", ErrConfig, a.Name)
 	}
 	h := &hunter[M]{alg: a, cfg: c, began: time.Now()}
 	h.result = Result{
@@ -116,6 +120,7 @@ func (h *hunter[M]) level(beyond int, runs int64, end time.Time) (*outcome, erro
 	)
 	for range h.cfg.Workers {
 		workers.Go(func() {
+			timed := newSimulators(h.alg)
 			for !stop.Load() && !h.over(end) {
 				tokens <- struct{}{}
 				k := next.Add(1) - 1
@@ -123,7 +128,7 @@ func (h *hunter[M]) level(beyond int, runs int64, end time.Time) (*outcome, erro
 					<-tokens
 					return
 				}
-				results <- h.one(h.cfg.First+k, beyond)
+				results <- h.one(timed, h.cfg.First+k, beyond)
 			}
 		})
 	}
@@ -170,11 +175,11 @@ func (h *hunter[M]) report(beyond int, reducing bool) {
 }
 
 // one makes one run.
-func (h *hunter[M]) one(run int64, beyond int) outcome {
+func (h *hunter[M]) one(timed *simulators[M], run int64, beyond int) outcome {
 	p := h.cfg.draw(h.alg.Info, h.alg.Unsettled != nil, run, beyond)
 	o := outcome{run: run}
 	if p.timed {
-		r, found, err := simulate(h.alg, &p)
+		r, found, err := timed.simulate(&p)
 		o.Totals = Totals{1, int64(r.Entries), r.Events}
 		o.found, o.err = found, err
 		return o

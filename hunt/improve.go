@@ -89,6 +89,9 @@ func kindsOf(run []choice) kinds {
 		case scenario.Duplicate:
 			all |= copies
 		}
+		if c.keep {
+			all |= copies
+		}
 	}
 	return all
 }

@@ -33,17 +33,23 @@ type model[M any] struct {
 	sys     system
 	total   int
 	leases  bool
+	lives   bool   // members have incarnations
+	forgot  uint64 // members that lost their memory in this run
 	procs   []process[M]
 	users   history.Users
 	flight  []message[M] // in the order in which they were sent
 	out     protocol.Out[M]
 	now     int32 // the choice being taken
+	part    int32 // how many messages the step has sent
 	entries int
 	found   *problem
 
-	stepping bool // inside the algorithm: a panic is its
-	view     protocol.View[M]
-	bare     []protocol.Process[M] // scratch of unsettled
+	stepping     bool   // inside the algorithm: a panic is its
+	text1, text2 []byte // scratch of equal
+	crowded      int    // messages in flight from which on stale ones are looked for
+
+	view protocol.View[M]
+	bare []protocol.Process[M] // scratch of unsettled
 }
 
 type process[M any] struct {
@@ -59,6 +65,7 @@ type process[M any] struct {
 
 func newModel[M any](a protocol.Algorithm[M], s system) *model[M] {
 	m := &model[M]{alg: a, sys: s, total: s.N + s.clients, leases: a.Detector == protocol.LeaseDetector}
+	m.lives = m.leases || a.Incarnations
 	m.procs = make([]process[M], m.total)
 	m.users = make(history.Users, m.total)
 	m.bare = make([]protocol.Process[M], m.total)
@@ -73,7 +80,7 @@ func (m *model[M]) isUser(i int) bool { return m.alg.Users == protocol.Members |
 // heard of every member.
 func (m *model[M]) reset() {
 	defer m.caught()
-	m.flight, m.entries, m.found, m.now = m.flight[:0], 0, nil, -1
+	m.flight, m.crowded, m.forgot, m.entries, m.found, m.now = m.flight[:0], 0, 0, 0, nil, -1
 	clear(m.users)
 	for i := range m.procs {
 		p := &m.procs[i]
@@ -87,11 +94,11 @@ func (m *model[M]) reset() {
 		if m.isUser(i) {
 			p.lost = fresh(p.lost, m.sys.N)
 		}
-		if m.leases {
+		if m.lives {
 			p.life = 1
-			if i >= m.sys.N {
-				p.known = fresh(p.known, m.sys.N)
-			}
+		}
+		if m.leases && i >= m.sys.N {
+			p.known = fresh(p.known, m.sys.N)
 		}
 	}
 	for i := range m.procs {
@@ -214,7 +221,9 @@ func (m *model[M]) step(i int, in protocol.Input, msg M) {
 		m.report(check.Model, err.Error())
 		return
 	}
+	m.forget()
 	p := &m.procs[i]
+	m.part = 0
 	m.out.Reset()
 	m.stepping = true
 	p.process.Step(protocol.Event[M]{Input: in, Msg: msg}, &m.out)

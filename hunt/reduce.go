@@ -58,13 +58,13 @@ func (x *reducer[M]) replay(candidate []choice) (run []choice, good bool) {
 		x.taken += len(w.run)
 		x.calm = w.run
 		// A check calls a deadlock what a calm finds at once or in the end.
-		return x.scratch, m.found != nil && (m.found.property == stuck || m.found.property == check.Deadlock)
+		return x.scratch, m.found != nil && (m.found.property == Stuck || m.found.property == check.Deadlock)
 	}
 	return x.scratch, m.found != nil && m.found.property == x.property
 }
 
 // waits reports whether a property is one of runs that go on for ever.
-func waits(property string) bool { return property == stuck || property == check.Deadlock }
+func waits(property string) bool { return property == Stuck || property == check.Deadlock }
 
 func (x *reducer[M]) invariant() bool {
 	return slices.ContainsFunc(x.model.alg.Invariants, func(i protocol.Invariant[M]) bool { return i.Name == x.property })

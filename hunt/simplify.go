@@ -10,14 +10,19 @@ import (
 // kinds of faults, and then users, entries and clocks, as long as the same property
 // falls.
 func (h *hunter[M]) simplify(v *Violation, p *plan) error {
+	timed, clocks := newSimulators(h.alg), true
 	violates := func(c sim.Config) (sim.Result, bool, error) {
 		q := *p
-		q.config = c
-		r, found, err := simulate(h.alg, &q)
+		q.config, q.clocks = c, clocks
+		r, found, err := timed.simulate(&q)
 		return r, found != nil && found.property == v.Property, err
 	}
 	best := p.config
-	last, _, err := violates(best)
+	last, good, err := violates(best)
+	if !good && err == nil { // clocks that show 0 are for hunts only
+		clocks = false
+		last, _, err = violates(best)
+	}
 	if err != nil {
 		return err
 	}
@@ -40,7 +45,7 @@ func (h *hunter[M]) simplify(v *Violation, p *plan) error {
 	}
 	v.Timed, v.Simulation, v.N, v.Clients = true, best, best.N, best.Clients
 	v.Found = int(last.Events)
-	v.Replayed = p.clocks
+	v.Replayed = clocks
 	for _, text := range last.Violations {
 		if strings.Contains(text, " "+v.Property+": ") {
 			v.Reason = text

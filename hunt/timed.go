@@ -12,9 +12,9 @@ import (
 	"github.com/poundlock/poundlock/sim"
 )
 
-// stuck is the property of package sim and of a walker: somebody waits without
+// Stuck is the property of package sim and of a walker: somebody waits without
 // end.
-const stuck = "stuck"
+const Stuck = "stuck"
 
 // worst orders what a timed run can find, from what is minimised first.
 var worst = []struct{ found, property string }{
@@ -23,17 +23,39 @@ var worst = []struct{ found, property string }{
 	{history.WellFormed, check.WellFormed},
 	{history.Inversion, history.Inversion},
 	{history.Reuse, history.Reuse},
-	{stuck, stuck},
+	{Stuck, Stuck},
+}
+
+// simulators make timed runs one after another, each in the memory of the one before.
+type simulators[M any] struct {
+	seeing, blind *sim.Runner[M]
+	lives         lives // of a run of blind
+}
+
+func newSimulators[M any](a protocol.Algorithm[M]) *simulators[M] {
+	all := lives{}
+	return &simulators[M]{sim.NewRunner(a), sim.NewRunner(clockless(a, all)), all}
+}
+
+// make makes the run of a plan. Its config is c, which may differ from the plan's.
+func (s *simulators[M]) make(p *plan, c sim.Config) (r sim.Result, err error) {
+	if p.clocks {
+		r, err = s.seeing.Run(c)
+	} else {
+		clear(s.lives)
+		r, err = s.blind.Run(c)
+	}
+	if err != nil {
+		err = fmt.Errorf("hunt: run %d: %w", p.run, err)
+	}
+	return r, err
 }
 
 // simulate makes a timed run, and returns what it found, nil for nothing.
-func simulate[M any](a protocol.Algorithm[M], p *plan) (sim.Result, *problem, error) {
-	if !p.clocks {
-		a = clockless(a)
-	}
-	r, err := sim.Run(a, p.config)
+func (s *simulators[M]) simulate(p *plan) (sim.Result, *problem, error) {
+	r, err := s.make(p, p.config)
 	if err != nil {
-		return r, nil, fmt.Errorf("hunt: run %d: %w", p.run, err)
+		return r, nil, err
 	}
 	if !p.clocks {
 		// Tokens come from clocks: without them there is none that a restarted
@@ -55,12 +77,15 @@ func simulate[M any](a protocol.Algorithm[M], p *plan) (sim.Result, *problem, er
 	return r, nil, nil
 }
 
-// clockless returns a for one run in which clocks show 0 and lives are counted
-// from 1, as in package check.
-func clockless[M any](a protocol.Algorithm[M]) protocol.Algorithm[M] {
-	create, lives := a.New, map[protocol.ID][]uint64{}
+// lives are the incarnations of each process of a run, in their order.
+type lives map[protocol.ID][]uint64
+
+// clockless returns a for runs in which clocks show 0 and lives, which are empty before
+// each of them, are counted from 1, as in package check.
+func clockless[M any](a protocol.Algorithm[M], all lives) protocol.Algorithm[M] {
+	create := a.New
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[M] {
-		return &blind[M]{create(id, c), id, lives}
+		return &blind[M]{create(id, c), id, all}
 	}
 	if unsettled := a.Unsettled; unsettled != nil {
 		var bare []protocol.Process[M]
@@ -82,7 +107,7 @@ func clockless[M any](a protocol.Algorithm[M]) protocol.Algorithm[M] {
 type blind[M any] struct {
 	protocol.Process[M]
 	id    protocol.ID
-	lives map[protocol.ID][]uint64 // of each process: its incarnations, in their order
+	lives lives
 }
 
 // Step implements protocol.Process.
@@ -101,42 +126,43 @@ func (b *blind[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
 
 // record makes a timed run without clocks once more, and returns its steps as those
 // of a model, with the model after them.
-func record[M any](a protocol.Algorithm[M], p *plan) (*model[M], []choice, error) {
+func (s *simulators[M]) record(a protocol.Algorithm[M], p *plan) (*model[M], []choice, error) {
 	var log bytes.Buffer
-	c := p.config
-	c.Trace = &log
-	if _, err := sim.Run(clockless(a), c); err != nil {
-		return nil, nil, fmt.Errorf("hunt: run %d: %w", p.run, err)
+	blind, c := *p, p.config
+	blind.clocks, c.Trace = false, &log
+	if _, err := s.make(&blind, c); err != nil {
+		return nil, nil, err
 	}
 	names := scenario.Names{Members: p.N, Clients: a.Users == protocol.Clients}
 	steps, err := names.Parse(&log)
 	if err != nil {
 		return nil, nil, fmt.Errorf("hunt: run %d: %w", p.run, err)
 	}
-	s := p.system
+	sys := p.system
 	for _, step := range steps {
 		for _, id := range step.Procs {
-			s.clients = max(s.clients, int(id)+1-s.N)
+			sys.clients = max(sys.clients, int(id)+1-sys.N)
 		}
 	}
 	if a.Users != protocol.Clients {
-		s.clients = 0
+		sys.clients = 0
 	}
-	m := newModel(a, s)
+	m := newModel(a, sys)
 	var run []choice
 	for _, step := range steps {
 		if m.found != nil {
 			break
 		}
-		if c, possible := m.translate(step, int32(len(run))); possible {
+		if c, possible := m.translate(step, int32(len(run)), p.config.Dup > 0); possible {
 			run = append(run, c)
 		}
 	}
 	return m, run, nil
 }
 
-// translate takes a step of a simulation, if the model has it.
-func (m *model[M]) translate(step scenario.Step, id int32) (c choice, possible bool) {
+// translate takes a step of a simulation, if the model has it. A log does not say what
+// channels lost, which is on its way for ever then, or what they repeat.
+func (m *model[M]) translate(step scenario.Step, id int32, repeats bool) (c choice, possible bool) {
 	if step.Verb == scenario.Pause || step.Verb == scenario.Partition {
 		return c, false // only times
 	}
@@ -150,7 +176,7 @@ func (m *model[M]) translate(step scenario.Step, id int32) (c choice, possible b
 	for k := range m.flight {
 		f := &m.flight[k]
 		if f.from == c.a && f.to == c.b && m.text(f.msg) == step.Text {
-			c.kind, c.sent = f.kind, f.sent
+			c.kind, c.sent, c.part, c.keep = f.kind, f.sent, f.part, repeats
 			return c, m.do(&c)
 		}
 	}

@@ -191,13 +191,24 @@ func (w *walker[M]) tell() bool {
 // message delivers a message, of no priority below least.
 func (w *walker[M]) message(least uint64) bool {
 	k := w.pick(least)
+	for k >= 0 && w.stale(k) {
+		w.flight = slices.Delete(w.flight, k, k+1)
+		k = w.pick(least)
+	}
 	if k < 0 {
 		return false
 	}
-	c := choice{id: w.base + int32(len(w.run))}
+	c := choice{id: w.base + int32(len(w.run)), keep: w.again()}
 	w.deliverAt(k, &c)
 	w.run = append(w.run, c)
 	return true
+}
+
+// again reports whether what is delivered now may arrive once more, as for the checker
+// where the algorithm says what is stale.
+func (w *walker[M]) again() bool {
+	const seldom = 4
+	return !w.calm && w.p.has(copies) && w.alg.Stale != nil && w.r.IntN(seldom) == 0
 }
 
 // deliverAt delivers message k of those in flight.
@@ -292,7 +303,7 @@ func (w *walker[M]) fail(k kinds) bool {
 		return false
 	}
 	f := &w.flight[w.r.IntN(len(w.flight))]
-	c := choice{verb: scenario.Lose, a: f.from, b: f.to, kind: f.kind, sent: f.sent}
+	c := choice{verb: scenario.Lose, a: f.from, b: f.to, kind: f.kind, sent: f.sent, part: f.part}
 	if k == copies {
 		c.verb = scenario.Duplicate
 	}

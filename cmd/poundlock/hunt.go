@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/catalog"
@@ -55,34 +56,56 @@ written.`,
 		RunE: func(c *cobra.Command, args []string) error { return f.hunt(c, args[0]) },
 	}
 	s := c.Flags()
-	f.registerSystem(s)
+	f.registerRuns(s)
 	s.Lookup("n").DefValue = "drawn"
 	s.Lookup("clients").DefValue = "drawn"
 	s.Lookup("fence").DefValue = "drawn"
 	s.DurationVar(&f.config.For, "for", time.Minute, "begin no run after this `duration`; 0: until ^C")
 	s.Int64Var(&f.config.Runs, "runs", 0, "`number` of runs; with it and without --for there is no limit of time")
-	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
-	s.Int64Var(&f.run, "run", 0, "`number` of the only run to be made")
 	s.IntVar(&f.config.Workers, "workers", runtime.GOMAXPROCS(0), "`number` of runs at a time")
 	s.BoolVar(&f.config.Break, "break", false, "look for the first budget of memory losses that violates something")
-	s.IntVar(&f.config.Beyond, "beyond", 0,
-		"by what `number` of members memory losses exceed the model's budget; with --break, at most")
 	s.StringVar(&f.trace, "trace", "", "`file` for the scenario of a violation (default hunt-ALGORITHM-SEED-RUN.txt)")
 	s.BoolVar(&f.json, "json", false, "print one JSON object, or with \"all\" a list of them")
 	return c
 }
 
-func (f *huntFlags) hunt(c *cobra.Command, name string) error {
-	if f.link {
-		return usagef("--link: a hunt has channels that neither lose nor repeat messages; check and sim have such ones")
+// registerRuns registers the flags that say what a run is.
+func (f *huntFlags) registerRuns(s *pflag.FlagSet) {
+	f.registerSystem(s)
+	s.IntVar(&f.config.Beyond, "beyond", 0,
+		"by what `number` of members memory losses exceed the model's budget; with --break, at most")
+	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
+	s.Int64Var(&f.run, "run", 0, "`number` of the only run to be made")
+}
+
+// A target is one form of one algorithm, on reliable channels or behind package link on
+// lossy ones.
+type target struct {
+	catalog.Entry
+	link   bool
+	weight int // its part of the time
+}
+
+// targets are what "all" stands for. What is behind package link has a quarter of the time
+// of its form.
+func (f *huntFlags) targets() (all []target) {
+	for _, e := range catalog.All {
+		if !f.link {
+			all = append(all, target{e, false, 3})
+		}
+		all = append(all, target{e.Link(), true, 1})
 	}
-	entries := catalog.All
+	return all
+}
+
+func (f *huntFlags) hunt(c *cobra.Command, name string) error {
+	targets := f.targets()
 	if name != everything {
 		e, err := f.find(name)
 		if err != nil {
 			return err
 		}
-		entries = []catalog.Entry{e}
+		targets = []target{{e, f.link, 1}}
 	} else if err := f.forAll(c); err != nil {
 		return err
 	}
@@ -97,11 +120,14 @@ func (f *huntFlags) hunt(c *cobra.Command, name string) error {
 	done, stop := interrupted()
 	defer stop()
 	f.config.Done = done
-	total := f.config.For
+	total, weights := f.config.For, 0
+	for _, t := range targets {
+		weights += t.weight
+	}
 	results := []huntResult{}
-	for k, e := range entries {
-		f.config.For = total / time.Duration(len(entries))
-		r, err := f.one(c, e, k, len(entries))
+	for k, t := range targets {
+		f.config.For = total * time.Duration(t.weight) / time.Duration(weights)
+		r, err := f.one(c, t, k, len(targets))
 		if err != nil {
 			return err
 		}
@@ -135,9 +161,9 @@ func (f *huntFlags) forAll(c *cobra.Command) error {
 	return nil
 }
 
-// one hunts one form of one algorithm, the k-th of several.
-func (f *huntFlags) one(c *cobra.Command, e catalog.Entry, k, several int) (huntResult, error) {
-	i, given := e.Info(), c.Flags().Changed
+// one hunts one target, the k-th of several.
+func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult, error) {
+	i, given := t.Info(), c.Flags().Changed
 	cfg := f.config
 	var err error
 	if cfg.Config, err = f.drawn(i, given); err != nil {
@@ -154,13 +180,13 @@ func (f *huntFlags) one(c *cobra.Command, e catalog.Entry, k, several int) (hunt
 	}
 	finish := func() {}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		what := form(i)
+		what := t.name()
 		if several > 1 {
 			what = fmt.Sprintf("%s (%d of %d)", what, k+1, several)
 		}
 		cfg.Progress, finish = huntProgress(what, cfg)
 	}
-	r, err := e.Hunt(cfg)
+	r, err := t.Hunt(cfg)
 	finish()
 	if errors.Is(err, hunt.ErrConfig) {
 		return huntResult{}, &exitStatus{code: exitUsage, err: err}
@@ -168,21 +194,30 @@ func (f *huntFlags) one(c *cobra.Command, e catalog.Entry, k, several int) (hunt
 	if err != nil {
 		return huntResult{}, &exitStatus{code: exitInternal, err: err}
 	}
-	out := huntResult{Result: r}
+	out := huntResult{Result: r, Link: t.link}
 	for _, v := range r.Violations {
-		out.Repeat = f.repeat(i, given, r, v)
 		if !v.Timed {
 			out.Scenario = f.trace
 			if out.Scenario == "" {
-				out.Scenario = fmt.Sprintf("hunt-%s-%d-%d.txt", strings.ReplaceAll(form(i), " ", "-"), r.Seed, v.Run)
+				out.Scenario = fmt.Sprintf("hunt-%s-%d-%d.txt", strings.ReplaceAll(t.name(), " ", "-"), r.Seed, v.Run)
 			}
 		}
-		out.Replay = v.Command(i)
-		if err := out.write(i, v); err != nil {
+		var again, replay error
+		out.Repeat, again = f.repeatCommand(i, t.link, c.Flags(), r.Beyond, v)
+		out.Replay, replay = commandOf(i, t.link, v)
+		if err := errors.Join(again, replay, out.write(t.name(), v)); err != nil {
 			return out, &exitStatus{code: exitInternal, err: err}
 		}
 	}
 	return out, nil
+}
+
+// name names what is hunted, for people.
+func (t target) name() string {
+	if t.link {
+		return form(t.Info()) + " link"
+	}
+	return form(t.Info())
 }
 
 // form names one form of an algorithm.
@@ -207,33 +242,4 @@ func (f *huntFlags) drawn(i protocol.Info, given func(string) bool) (protocol.Co
 		delete(c.Options, "fence") // system turns it off unless it is asked for
 	}
 	return c, err
-}
-
-// repeat is the command that makes the run of v again.
-func (f *huntFlags) repeat(i protocol.Info, given func(string) bool, r hunt.Result, v hunt.Violation) string {
-	words := []string{"poundlock hunt", i.Name}
-	add := func(flag string, value any) { words = append(words, flag, fmt.Sprint(value)) }
-	if i.Variant != "" {
-		add("--variant", i.Variant)
-	}
-	for _, flag := range []struct{ name, value string }{
-		{"n", fmt.Sprint(f.n)},
-		{"clients", fmt.Sprint(f.clients)},
-		{"quorum", f.quorum},
-		{"fence", f.fence},
-		{"channels", f.fifo},
-	} {
-		if given(flag.name) {
-			add(strings.Replace("--"+flag.name, "--n", "-n", 1), flag.value)
-		}
-	}
-	for _, o := range f.options {
-		add("--option", o)
-	}
-	if r.Beyond > 0 {
-		add("--beyond", r.Beyond)
-	}
-	add("--seed", r.Seed)
-	add("--run", v.Run)
-	return strings.Join(words, " ")
 }

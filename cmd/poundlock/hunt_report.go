@@ -14,20 +14,20 @@ import (
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/diagram"
 	"github.com/poundlock/poundlock/hunt"
-	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 )
 
 // A huntResult is what a hunt found, with what to do next.
 type huntResult struct {
 	hunt.Result
+	Link     bool   `json:"link"`               // behind package link, on lossy channels
 	Repeat   string `json:"repeat,omitempty"`   // the command that makes the violating run again
 	Scenario string `json:"scenario,omitempty"` // the file of the minimised run
 	Replay   string `json:"replay,omitempty"`   // the command that replays it
 }
 
 // write writes the trace of v as a scenario.
-func (r *huntResult) write(i protocol.Info, v hunt.Violation) error {
+func (r *huntResult) write(what string, v hunt.Violation) error {
 	if r.Scenario == "" {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (r *huntResult) write(i protocol.Info, v hunt.Violation) error {
 	}
 	head := []string{
 		r.Replay,
-		fmt.Sprintf("%s: %s is violated after %s", form(i), v.Property, check.Plural(int64(len(v.Trace)), "step")),
+		fmt.Sprintf("%s: %s is violated after %s", what, v.Property, check.Plural(int64(len(v.Trace)), "step")),
 		v.Reason,
 		"found by " + r.Repeat,
 	}
@@ -147,13 +147,16 @@ func (r huntResult) print(w io.Writer) error {
 // summary is one line for each algorithm.
 func summary(w io.Writer, results []huntResult) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ALGORITHM\tVARIANT\tSEED\tRUNS\tENTRIES\tEVENTS\tSECONDS\tVIOLATION")
+	fmt.Fprintln(t, "ALGORITHM\tVARIANT\tCHANNELS\tSEED\tRUNS\tENTRIES\tEVENTS\tSECONDS\tVIOLATION")
 	for _, r := range results {
-		found := "none"
+		found, channels := "none", "reliable"
+		if r.Link {
+			channels = "lossy"
+		}
 		for _, v := range r.Violations {
 			found = v.Property + ", " + r.Repeat
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%.1f\t%s\n", r.Algorithm, r.Variant, r.Seed, check.Group(r.Runs),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%.1f\t%s\n", r.Algorithm, r.Variant, channels, r.Seed, check.Group(r.Runs),
 			check.Group(r.Entries), check.Group(r.Events), r.Seconds, found)
 	}
 	_ = t.Flush() // w keeps its errors

@@ -26,9 +26,9 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	f.n, s.Lookup("n").DefValue = 3, "3" // four processes are many states
 	s.Lookup("entries").Usage += ", or unlimited"
 	s.StringToIntVar(&f.faults, "faults", nil, "`budgets`: amnesia=1,crash=0,suspect=0,cancel=0,drain=0,loss=0,dup=0")
-	s.StringSliceVar(&f.properties, "property", nil, "`names` of properties to check (default all)")
 	s.IntVar(&f.spaced, "spaced", 0,
 		"losses happen only while fewer than this `number` have not been made up for; 0: at any moment")
+	s.StringSliceVar(&f.properties, "property", nil, "`names` of properties to check (default all)")
 	s.BoolVar(&f.stay, "no-exit", false, "who is inside stays there")
 }
 
@@ -66,18 +66,27 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 
 // newModelFlags are the flags that say what a model is, in the order in which one
 // writes them.
-func newModelFlags() *pflag.FlagSet {
+func newModelFlags() *pflag.FlagSet { return inOrder(new(modelFlags).register) }
+
+// inOrder are the flags that register registers, in that order.
+func inOrder(register func(*pflag.FlagSet)) *pflag.FlagSet {
 	s := pflag.NewFlagSet("", pflag.ContinueOnError)
 	s.SortFlags = false
-	new(modelFlags).register(s)
+	register(s)
 	return s
 }
 
 // modelCommand is the command line with those flags of set that say what a model
 // is: a file with a run begins with it, and replay reads it.
 func modelCommand(algorithm string, set *pflag.FlagSet) string {
-	words := []string{"poundlock check", algorithm}
-	newModelFlags().VisitAll(func(known *pflag.Flag) {
+	return commandLine("check", algorithm, newModelFlags(), set)
+}
+
+// commandLine is a command with those flags of set that were given, of those that are
+// known and in their order.
+func commandLine(command, algorithm string, known, set *pflag.FlagSet) string {
+	words := []string{"poundlock", command, algorithm}
+	known.VisitAll(func(known *pflag.Flag) {
 		f := set.Lookup(known.Name)
 		if !f.Changed {
 			return

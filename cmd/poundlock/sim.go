@@ -14,6 +14,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/history"
@@ -42,11 +43,7 @@ func (d *distFlag) Set(text string) (err error) { d.Dist, err = sim.ParseDist(te
 func (d *distFlag) Type() string                { return "DIST" }
 
 func simCommand() *cobra.Command {
-	f := &simFlags{
-		delay: distFlag{sim.DefaultDelay},
-		think: distFlag{sim.DefaultThink},
-		hold:  distFlag{sim.DefaultHold},
-	}
+	f := &simFlags{}
 	c := &cobra.Command{
 		Use:   "sim ALGORITHM",
 		Short: "Run an algorithm in virtual time and measure it",
@@ -65,7 +62,19 @@ written.`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
 	s := c.Flags()
-	f.register(s, fmt.Sprint(sim.DefaultEntries))
+	f.register(s)
+	s.StringVar(&f.scenario, "scenario", "", "`file` of faults at times, such as: at 30ms pause c1 for 10ms")
+	s.StringVar(&f.trace, "trace", "", "`file` to write each event to")
+	s.StringVar(&f.history, "history", "", "`file` to write the events of the users to, for poundlock judge")
+	s.BoolVar(&f.config.Digest, "digest", false, "print the SHA-256 of the run's log")
+	s.BoolVar(&f.json, "json", false, "print one JSON object")
+	return c
+}
+
+// register registers the flags that say what a run is, but for files.
+func (f *simFlags) register(s *pflag.FlagSet) {
+	f.delay, f.think, f.hold = distFlag{sim.DefaultDelay}, distFlag{sim.DefaultThink}, distFlag{sim.DefaultHold}
+	f.algorithmFlags.register(s, fmt.Sprint(sim.DefaultEntries))
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", sim.DefaultClients)
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
 	s.Var(&f.delay, "delay", "of a message")
@@ -82,14 +91,9 @@ written.`,
 	s.DurationVar(&f.config.PartitionEvery, "partition-every", 0,
 		"a random half is cut off, this often, for a random part of this time")
 	s.DurationVar(&f.config.FaultsUntil, "faults-until", 0, "no random fault begins after it; 0: they never end")
-	s.StringVar(&f.scenario, "scenario", "", "`file` of faults at times, such as: at 30ms pause c1 for 10ms")
 	s.DurationVar(&f.config.Lease, "lease", sim.DefaultLease, "how long servers keep the locks of a silent client")
 	s.DurationVar(&f.config.ClockOffset, "clock-offset", 0, "clocks are off by a random part of this, either way")
-	s.StringVar(&f.trace, "trace", "", "`file` to write each event to")
-	s.StringVar(&f.history, "history", "", "`file` to write the events of the users to, for poundlock judge")
-	s.BoolVar(&f.config.Digest, "digest", false, "print the SHA-256 of the run's log")
-	s.BoolVar(&f.json, "json", false, "print one JSON object")
-	return c
+	s.Int64Var(&f.config.Patience, "patience", sim.DefaultPatience, "`number` of events without an entry after which a run is stuck")
 }
 
 func (f *simFlags) run(c *cobra.Command, name string) (err error) {
@@ -113,6 +117,9 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	}
 	if f.config.Down, err = f.downIDs(i); err != nil {
 		return err
+	}
+	if f.config.Patience < 1 {
+		return usagef("--patience %d: want at least 1", f.config.Patience)
 	}
 	if f.config.Lease == 0 {
 		return usagef("--lease 0s: want more than 0")

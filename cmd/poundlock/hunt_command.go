@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/poundlock/poundlock/hunt"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// A line is a command line in the making. Its flags are those of the command itself, which
+// parse each value: nothing is written that the command would refuse to read.
+type line struct {
+	command, algorithm string
+	flags              *pflag.FlagSet
+	err                error
+}
+
+func (l *line) give(flag string, value any) {
+	if err := l.flags.Set(flag, fmt.Sprint(value)); err != nil {
+		l.err = errors.Join(l.err, fmt.Errorf("--%s %v: %w", flag, value, err))
+	}
+}
+
+// system gives what all processes share, but for options that have their usual values.
+func (l *line) system(i protocol.Info, linked bool, c protocol.Config, clients int, usual func(protocol.Option) int64) {
+	if i.Variant != "" {
+		l.give("variant", i.Variant)
+	}
+	l.give("n", c.N)
+	if clients > 0 {
+		l.give("clients", clients)
+	}
+	for _, o := range i.Options {
+		if value, given := c.Options[o.Name]; given && value != usual(o) {
+			l.give("option", fmt.Sprintf("%s=%d", o.Name, value))
+		}
+	}
+	if linked {
+		l.give("link", true)
+	}
+}
+
+func (l *line) entries(list []int) {
+	var words []string
+	for _, e := range list {
+		words = append(words, strconv.Itoa(e))
+	}
+	l.give("entries", strings.Join(words, ","))
+}
+
+func (l *line) down(names scenario.Names, ids []protocol.ID) {
+	for _, id := range ids {
+		l.give("down", names.Of(id))
+	}
+}
+
+func (l *line) text() (string, error) {
+	return commandLine(l.command, l.algorithm, l.flags, l.flags), l.err
+}
+
+// commandOf is the command that says what v is a run of: a check, or a simulation that
+// violates the same property.
+func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
+	if v.Timed {
+		return simulationOf(i, linked, v)
+	}
+	c := v.Check
+	l := line{command: "check", algorithm: i.Name, flags: newModelFlags()}
+	l.system(i, linked, c.Config, v.Clients, func(o protocol.Option) int64 {
+		if o.InCheck != nil {
+			return o.InCheck(c.Config)
+		}
+		return o.Default(c.Config)
+	})
+	l.entries(c.Entries)
+	if faults := c.Faults(); len(faults) > 0 {
+		l.give("faults", strings.Join(faults, ","))
+	}
+	if c.Spaced > 0 {
+		l.give("spaced", c.Spaced)
+	}
+	l.down(scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients}, c.Down)
+	if c.FIFO && !i.FIFO {
+		l.give("channels", "fifo")
+	}
+	l.give("property", c.Properties[0])
+	return l.text()
+}
+
+func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
+	c := v.Simulation
+	l := line{command: "sim", algorithm: i.Name, flags: inOrder(new(simFlags).register)}
+	l.system(i, linked, c.Config, v.Clients, func(o protocol.Option) int64 { return o.Default(c.Config) })
+	l.entries(c.Entries)
+	l.down(scenario.Names{Members: c.N, Clients: true}, c.Down)
+	if c.FIFO && !i.FIFO {
+		l.give("channels", "fifo")
+	}
+	l.give("seed", c.Seed)
+	l.give("delay", c.Delay)
+	l.give("think", c.Think)
+	l.give("hold", c.Hold)
+	for _, f := range []struct {
+		flag  string
+		value any
+		given bool
+	}{
+		{"loss", c.Loss, c.Loss > 0},
+		{"dup", c.Dup, c.Dup > 0},
+		{"amnesia-every", c.AmnesiaEvery, c.AmnesiaEvery > 0},
+		{"spaced", c.Spaced, c.Spaced > 0},
+		{"crash-every", c.CrashEvery, c.CrashEvery > 0},
+		{"pause-every", c.PauseEvery, c.PauseEvery > 0},
+		{"partition-every", c.PartitionEvery, c.PartitionEvery > 0},
+		{"faults-until", c.FaultsUntil, c.AmnesiaEvery+c.CrashEvery+c.PauseEvery+c.PartitionEvery > 0},
+		{"lease", c.Lease, c.Lease != sim.DefaultLease},
+		{"clock-offset", c.ClockOffset, c.ClockOffset > 0},
+		{"patience", c.Patience, v.Property == hunt.Stuck && c.Patience != sim.DefaultPatience},
+	} {
+		if f.given {
+			l.give(f.flag, f.value)
+		}
+	}
+	return l.text()
+}
+
+// repeatCommand is the command that makes the run of v again, with what was given to the
+// hunt.
+func (f *huntFlags) repeatCommand(i protocol.Info, linked bool, given *pflag.FlagSet, beyond int, v hunt.Violation) (string, error) {
+	l := line{command: "hunt", algorithm: i.Name, flags: inOrder(new(huntFlags).registerRuns)}
+	for _, name := range []string{"n", "clients", "quorum", "fence", "option", "channels"} {
+		if from := given.Lookup(name); from.Changed {
+			l.err = errors.Join(l.err, replaceFlag(l.flags, l.flags.Lookup(name), from.Value))
+		}
+	}
+	if i.Variant != "" {
+		l.give("variant", i.Variant)
+	}
+	if linked {
+		l.give("link", true)
+	}
+	if beyond > 0 {
+		l.give("beyond", beyond)
+	}
+	l.give("seed", f.config.Seed)
+	l.give("run", v.Run)
+	return l.text()
+}

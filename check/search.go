@@ -273,6 +273,14 @@ func (r *searcher) forget(jobs []job, counted int64, k int) {
 // minds reports whether a problem of a step is one of the properties asked for.
 func (r *searcher) minds(p *problem) bool { return p.property != WellFormed || r.wellFormed }
 
+// serious returns p if it is one of the properties asked for, and else nil: the run goes on.
+func (r *searcher) serious(p *problem) *problem {
+	if p == nil || !r.minds(p) {
+		return nil
+	}
+	return p
+}
+
 // dead judges a state that nothing which must happen can change.
 func (r *searcher) dead(st []uint32) *finding {
 	if r.kept {

@@ -45,10 +45,11 @@ func (r *searcher) prefix(first []uint32) error {
 		}
 		r.begun = append(r.begun, event)
 	}
-	for i, e := range w.now {
+	for _, e := range w.now {
 		st := r.canonical(e.st)
-		r.roots = append(r.roots, root{st, e.st})
-		r.store.add(st, r.print(st), uint32(i), 0)
+		if _, isNew := r.store.add(st, r.print(st), uint32(len(r.roots)), 0); isNew {
+			r.roots = append(r.roots, root{st, e.st})
+		}
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (r *searcher) trace(i uint32, further ...uint16) scenario.Run {
 		var next []uint32
 		r.expand(st, func(v visit) {
 			if k == want {
-				next, wrong, by = slices.Clone(v.next), v.problem, append(by, v.action)
+				next, wrong, by = slices.Clone(v.next), r.serious(v.problem), append(by, v.action)
 			}
 			k++
 		})
@@ -132,6 +133,7 @@ func (r *searcher) follow(from, next []uint32, wrong *problem, a *action) (event
 	defer func(raw bool) { r.raw = raw }(r.raw)
 	r.raw = true
 	r.expand(from, func(v visit) {
+		v.problem = r.serious(v.problem)
 		if raw != nil || a != nil && !v.alike(*a) || (v.problem == nil) != (wrong == nil) || wrong != nil && v.problem.property != wrong.property {
 			return
 		}

@@ -98,7 +98,7 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 			if w.over != nil || !same(want, w.r.step(v.action, w.r.m)) {
 				return
 			}
-			if v.problem != nil && w.r.minds(v.problem) {
+			if v.problem = w.r.serious(v.problem); v.problem != nil {
 				w.over = &finding{property: v.problem.property, err: v.problem.err}
 			}
 			next := slices.Clone(v.next)

@@ -19,6 +19,7 @@ func TestBrokenReductions(t *testing.T) {
 		step     program
 		property string
 		broken   func(c *check.Config)
+		fifo     bool
 	}{
 		{
 			// Two processes play ping-pong for ever; the third one does what is forbidden.
@@ -35,6 +36,7 @@ func TestBrokenReductions(t *testing.T) {
 			},
 			check.Model,
 			func(c *check.Config) { c.Break(true, false, false) },
+			false,
 		},
 		{
 			// p1 is inside until M(1) arrives, and p2 from the arrival of M(2) on.
@@ -60,6 +62,7 @@ func TestBrokenReductions(t *testing.T) {
 			},
 			check.Exclusion,
 			func(c *check.Config) { c.Break(false, true, true) },
+			false,
 		},
 		{
 			// Who is heard of first gets in, and p1 must not.
@@ -78,13 +81,79 @@ func TestBrokenReductions(t *testing.T) {
 			},
 			check.Model,
 			func(c *check.Config) { c.Break(false, false, true) },
+			false,
+		},
+		{
+			// What arrives stops the timer of p3, and p3 must not try when it has fired.
+			"a timer that is stopped fires",
+			func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+				switch {
+				case ev.Kind == protocol.Start && p.id == 0:
+					out.Send(2, 1)
+				case ev.Kind == protocol.Start && p.id == 2:
+					out.SetTimer(1, 0, 0)
+				case ev.Kind == protocol.Receive:
+					out.StopTimer(1)
+				case ev.Kind == protocol.Timeout:
+					p.r[0] = 1
+				case ev.Kind == protocol.Try && p.r[0] == 1:
+					panic("too late")
+				}
+			},
+			check.Model,
+			func(c *check.Config) { c.Break(false, false, true) },
+			false,
+		},
+		{
+			// p3 sends M(2) and M(3) in an order that depends on whether M(1) has arrived.
+			"channels do not keep an order",
+			func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+				switch {
+				case ev.Kind == protocol.Start && p.id == 0:
+					out.Send(2, 1)
+				case ev.Kind == protocol.Receive && p.id == 2:
+					p.r[0] = 1
+				case ev.Kind == protocol.Try && p.id == 2:
+					out.Send(1, uint8(2+p.r[0]))
+					out.Send(1, uint8(3-p.r[0]))
+				case ev.Kind == protocol.Receive && ev.Msg == 3:
+					p.r[0] = 1
+				case ev.Kind == protocol.Receive && p.r[0] == 0:
+					panic("M(2) came first")
+				}
+			},
+			check.Model,
+			func(c *check.Config) { c.Break(false, false, true) },
+			true,
+		},
+		{
+			// Nobody asks whether users see what is well-formed, so the run goes on after M(2).
+			"a run ends with what is not well-formed",
+			func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+				switch {
+				case ev.Kind == protocol.Start && p.id < 2:
+					out.Send(2, uint8(p.id)+1)
+				case ev.Kind == protocol.Receive && ev.Msg == 1:
+					p.r[0] = 1
+				case ev.Kind == protocol.Receive:
+					p.r[1] = 1 + p.r[0]
+					out.Rem("")
+				case ev.Kind == protocol.Try && p.r[1] == 1:
+					panic("M(1) was the second")
+				}
+			},
+			check.Model,
+			func(c *check.Config) { c.Break(false, false, true) },
+			false,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a, c := algorithm(peers, test.step), config(3)
+			c.FIFO = test.fifo
 			// What would answer is the only message of its test that no claim is made for.
 			a.Confluent = always
-			if test.property == check.Exclusion {
+			switch test.name {
+			case "sections do not matter", "channels do not keep an order", "a run ends with what is not well-formed":
 				a.Confluent = func(_ protocol.Process[uint8], _ protocol.ID, m uint8, _ bool) bool { return m == 1 }
 			}
 			c.Properties = []string{test.property}

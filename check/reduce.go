@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -64,6 +65,7 @@ const (
 type reduction struct {
 	order  bool
 	verify bool
+	goesOn bool     // a run does, after a step that is not well-formed
 	group  []int    // the members that are interchangeable, two at least
 	notes  []string // for the bounds
 	sabotage
@@ -79,7 +81,7 @@ type sabotage struct {
 // reductions returns what the configuration asks for, as far as the algorithm and the
 // properties asked for allow it. The notes say what is done, and what is not and why.
 func reductions[M any](a protocol.Algorithm[M], c Config, asked []string) (d reduction, err error) {
-	d.sabotage, d.verify = c.sabotage, c.Verify && a.Confluent != nil
+	d.sabotage, d.verify, d.goesOn = c.sabotage, c.Verify && a.Confluent != nil, !slices.Contains(asked, WellFormed)
 	for _, name := range c.Reduce {
 		var why string
 		switch name {
@@ -241,14 +243,27 @@ func (x *worker) verify(t *action) {
 // diamond reports whether e does the same in a local state and behind t, which leads
 // from there to the local state behind, and whether t does so behind e.
 func (x *worker) diamond(local uint32, t *action, behind uint32, e *action, arg uint64) bool {
+	if e.verb == timeout && !slices.Contains(x.locals[behind].timers, e.arg) {
+		return false // t stops the timer
+	}
 	before, after := x.moveOfKnown(local, e.verb, arg), x.moveOfKnown(behind, e.verb, arg)
-	if before.problem != 0 || after.problem != 0 {
-		return before.problem != 0 && after.problem != 0 &&
-			x.problems[before.problem-1].property == x.problems[after.problem-1].property
+	if x.breaks(&before) != x.breaks(&after) {
+		return false
+	}
+	if x.breaks(&before) == Model || x.breaks(&before) == WellFormed && !x.reduction.goesOn {
+		return true // the run is over
 	}
 	late := x.moveOfKnown(before.to, deliver, uint64(t.arg))
-	return late.to == after.to && sameMessages(x.sends(&before), x.sends(&after)) && x.silent(before.to, &late) &&
+	return late.to == after.to && x.sameMessages(x.sends(&before), x.sends(&after)) && x.silent(before.to, &late) &&
 		x.confluent(before.to, t.arg)
+}
+
+// breaks returns the property that a move violates, or "".
+func (x *worker) breaks(m *move) string {
+	if m.problem == 0 {
+		return ""
+	}
+	return x.problems[m.problem-1].property
 }
 
 // silent reports whether a move does no more than what a claim of confluence allows.
@@ -280,13 +295,14 @@ func (x *worker) refute(t, e *action) {
 	}
 }
 
-// sameMessages reports whether two lists of messages are equal but for their order.
-func sameMessages(a, b []uint32) bool {
-	if len(a) != len(b) {
-		return false
+// sameMessages reports whether two lists of messages are equal but for their order, or
+// with FIFO channels but for the order of those on different channels.
+func (x *worker) sameMessages(a, b []uint32) bool {
+	order := func(a, b uint32) int { return cmp.Compare(a, b) }
+	if x.fifo {
+		order = func(a, b uint32) int { return x.channel(a) - x.channel(b) }
 	}
-	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
-	return slices.Equal(a, b)
+	return slices.Equal(slices.SortedStableFunc(slices.Values(a), order), slices.SortedStableFunc(slices.Values(b), order))
 }
 
 func (d *adapter[M]) confluent(i int, state []byte, msg uint32, again bool) bool {

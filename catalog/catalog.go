@@ -63,9 +63,13 @@ func (e entry[M]) Walk(c check.Config) (*check.Walk, error) {
 	return check.NewWalk(e.algorithm, c)
 }
 
-// orders reports whether causal.Order is to be judged.
+// orders reports whether causal.Order is to be judged. A property that the algorithm does
+// not have is left to the wrapper, too: it refuses any but that one, and names all.
 func (e entry[M]) orders(c check.Config) bool {
-	return e.algorithm.Ordered && slices.Contains(c.Properties, "all") || slices.Contains(c.Properties, causal.Order)
+	if slices.Contains(c.Properties, "all") && e.algorithm.Ordered {
+		return true
+	}
+	return slices.ContainsFunc(c.Properties, func(name string) bool { return name != "all" && !check.Knows(e.algorithm, name) })
 }
 
 func (e entry[M]) Hunt(c hunt.Config) (hunt.Result, error) {

@@ -156,6 +156,15 @@ func (c Config) Faults() (list []string) {
 	return list
 }
 
+// beyond are the properties that are judged only where they are asked for.
+var beyond = []string{Kept, MakesProgress, Starvation, Bypass}
+
+// Knows reports whether name is that of a property of a.
+func Knows[M any](a protocol.Algorithm[M], name string) bool {
+	invariant := func(i protocol.Invariant[M]) bool { return i.Name == name }
+	return slices.Contains(ofStates, name) || slices.Contains(beyond, name) || slices.ContainsFunc(a.Invariants, invariant)
+}
+
 // choose returns the properties asked for, in a fixed order. all are those of finite
 // runs, which are those that nobody has to ask for; Model is always among them. Of
 // infinite runs "all" means what an algorithm should satisfy, unless finite says why
@@ -164,7 +173,7 @@ func choose(all, asked []string, finite string) ([]string, error) {
 	if len(asked) == 0 {
 		return all, nil
 	}
-	known := append(slices.Clip(all), Kept, MakesProgress, Starvation, Bypass)
+	known := append(slices.Clip(all), beyond...)
 	for _, a := range asked {
 		if a != "all" && !slices.Contains(known, a) {
 			return nil, fmt.Errorf("check: unknown property %q: want all or some of %s", a, strings.Join(known, ", "))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/poundlock/poundlock/check/internal/lasso"
 	"github.com/poundlock/poundlock/protocol"
@@ -90,22 +91,34 @@ func (r *searcher) answerBytes() int64 {
 	return states*each + 4*r.transitions
 }
 
-// starvation: a user never stays in its trying or in its exit section for ever.
+// starvation: a user never stays in its trying or in its exit section for ever. The run is
+// one in which the first user that can starve does; all who wait in all of its
+// loop are named.
 func (l *live) starvation(*Property) *finding {
 	for u := range l.total {
-		waits := func(s uint32) bool {
-			at := l.section(s, u)
-			return at == protocol.InTry || at == protocol.InExit
+		run := l.solver.Fair(func(s uint32) bool { return waits(l.section(s, u)) })
+		if run == nil {
+			continue
 		}
-		if run := l.solver.Fair(waits); run != nil {
-			what := "tries for ever"
-			if l.section(run.First, u) == protocol.InExit {
-				what = "waits for ever to be told rem"
-			}
-			return l.finding(run, fmt.Sprintf("starvation: %s %s", l.names.Of(protocol.ID(u)), what))
-		}
+		return l.finding(run, "starvation: "+strings.Join(l.starving(run), ", "))
 	}
 	return nil
+}
+
+// starving says who waits in all states of a loop, and for what.
+func (l *live) starving(run *lasso.Lasso) (list []string) {
+	for u := range l.total {
+		at := l.section(run.First, u)
+		eats := func(a lasso.Arc) bool { return !waits(l.section(a.From, u)) }
+		switch name := l.names.Of(protocol.ID(u)); {
+		case !waits(at) || slices.ContainsFunc(run.Loop, eats):
+		case at == protocol.InExit:
+			list = append(list, name+" waits for ever to be told rem")
+		default:
+			list = append(list, name+" tries for ever")
+		}
+	}
+	return list
 }
 
 // progress: it never happens that from some point on somebody is trying or exiting all

@@ -334,6 +334,11 @@ func livelock(t testing.TB) {
 	}
 	ends(t, a, c, v, check.MakesProgress, 2, 4)
 	ends(t, a, c, v, check.Starvation, 2, 4)
+	c.Properties = []string{check.Starvation}
+	const both = "starvation: p1 tries for ever, p2 tries for ever: the loop of the last 4 steps"
+	if v := run(t, a, c); !strings.HasPrefix(v.Reason, both) {
+		t.Errorf("%s, want %s", v.Reason, both)
+	}
 }
 
 // A run that comes to rest: its loop is empty, and the reason says so.

@@ -111,7 +111,7 @@ func (w *Walk) neglected(g *ring) string {
 			if o.moved && !o.built {
 				r.build(a, o.move)
 			}
-			if i == len(g.steps) || !slices.Equal(r.next, g.states[i+1]) || r.step(a, r.m).Verb != g.steps[i].Verb {
+			if i == len(g.steps) || !slices.Equal(r.next, g.states[i+1]) || !alike(r.step(a, r.m), g.steps[i]) {
 				continue
 			}
 			for _, c := range enabled {
@@ -133,6 +133,12 @@ func (w *Walk) neglected(g *ring) string {
 	return ""
 }
 
+// alike reports whether two steps differ at most in their message: a normal form may call
+// it by another name.
+func alike(a, b scenario.Step) bool {
+	return a.Verb == b.Verb && slices.Equal(a.Procs, b.Procs) && a.Timer == b.Timer
+}
+
 // forever says who waits in all states of a ring, and which property that violates.
 func (w *Walk) forever(g *ring) Repeated {
 	r := w.r
@@ -145,15 +151,16 @@ func (w *Walk) forever(g *ring) Repeated {
 	idle := !slices.ContainsFunc(g.states, func(st []uint32) bool {
 		return r.some(st, protocol.InCrit) || r.some(st, protocol.InLost) || r.trying(st) < 0
 	})
-	switch who := strings.Join(waiting, " and "); {
+	each := func(what string) string { return strings.Join(waiting, " "+what+", ") + " " + what }
+	switch {
 	case idle && slices.Contains(r.asked, MakesProgress):
 		return Repeated{MakesProgress, "somebody waits all the time, and nobody is ever inside"}
-	case who != "" && slices.Contains(r.asked, Starvation):
-		return Repeated{Starvation, who + " waits for ever"}
-	case who != "" && !idle && slices.Contains(r.asked, Bypass):
-		return Repeated{Bypass, who + " is overtaken for ever"}
-	case who != "":
-		return Repeated{Reason: who + " waits for ever"}
+	case len(waiting) > 0 && slices.Contains(r.asked, Starvation):
+		return Repeated{Starvation, each("waits for ever")}
+	case len(waiting) > 0 && !idle && slices.Contains(r.asked, Bypass):
+		return Repeated{Bypass, each("is overtaken for ever")}
+	case len(waiting) > 0:
+		return Repeated{Reason: each("waits for ever")}
 	}
 	return Repeated{Reason: "nobody waits for ever"}
 }

@@ -12,11 +12,13 @@ import (
 )
 
 // shivizHead is what a log for ShiViz begins with: the expression by which it reads
-// the rest, and an empty line, since the log is of one execution.
-const shivizHead = `(?<host>\S*) (?<clock>{.*})\n(?<event>.*)` + "\n\n"
+// the rest, and an empty line, since the log is of one execution. It takes both from a
+// file that it opens. The expression is the one that it has anyway, so that a log which
+// somebody pastes is read, too.
+const shivizHead = `(?<event>.*)\n(?<host>\S*) (?<clock>{.*})` + "\n\n"
 
-// ShiViz writes r as a log for ShiViz: for each step of a process a line with its
-// name and its vector clock, and one that says what happened.
+// ShiViz writes r as a log for ShiViz: for each step of a process a line that says
+// what happened, and one with its name and its vector clock.
 func ShiViz(w io.Writer, r scenario.Run) error {
 	b := bufio.NewWriter(w)
 	b.WriteString(shivizHead)
@@ -47,7 +49,7 @@ func ShiViz(w io.Writer, r scenario.Run) error {
 		if did := strings.Join(e.Did(), "; "); did != "" {
 			event += ": " + did
 		}
-		fmt.Fprintf(b, "%s %s\n%s\n", e.Process, text, strings.ReplaceAll(event, "\n", " "))
+		fmt.Fprintf(b, "%s\n%s %s\n", strings.ReplaceAll(event, "\n", " "), e.Process, text)
 	}
 	return b.Flush()
 }

@@ -23,7 +23,7 @@ const (
 	numberWidth = 44 // of the column of step numbers
 	leastGap    = 92 // between two lines of life
 	mostGap     = 170
-	stub        = 26 // how far the arrow of a message that never arrives goes
+	stub        = 26 // how far the arrow of a message that does not arrive goes
 )
 
 // style has explicit colours twice, because not every viewer knows CSS variables.
@@ -32,7 +32,7 @@ text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1c
 .paper{fill:#fff}
 .name{font-weight:bold}
 .dim{fill:#6b7783}
-.halo{stroke:#fff;stroke-width:4px;paint-order:stroke;stroke-linejoin:round}
+.plate{fill:#fff;fill-opacity:.9}
 .life{stroke:#9aa6b2;stroke-width:1.5}
 .never{stroke-dasharray:2 5}
 .try{fill:#e8c468}
@@ -53,7 +53,7 @@ text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1c
 text{fill:#dde4ea}
 .paper{fill:#14191f}
 .dim{fill:#8e9aa6}
-.halo{stroke:#14191f}
+.plate{fill:#14191f}
 .life{stroke:#5b6773}
 .try{fill:#b98f2c}
 .crit{fill:#37b57c}
@@ -153,6 +153,22 @@ func (d *drawing) text(x, y float64, anchor, class, text string) {
 		number(x), number(y), anchor, class, escape(text))
 }
 
+// label is text that lies on lines: a plate hides them, since what is left of a line
+// between two characters reads like a minus.
+func (d *drawing) label(x, y float64, anchor, class, text string) {
+	if text == "" {
+		return
+	}
+	width := float64(utf8.RuneCountInString(text)) * charWidth
+	left := x
+	if anchor == "end" {
+		left -= width
+	}
+	fmt.Fprintf(&d.labels, `<rect x="%s" y="%s" width="%s" height="%d" class="plate"/>`+"\n",
+		number(left), number(y-fontSize+2), number(width), fontSize)
+	d.text(x, y, anchor, class, text)
+}
+
 func (d *drawing) line(x1, y1, x2, y2 float64, class string) {
 	fmt.Fprintf(&d.shapes, `<line x1="%s" y1="%s" x2="%s" y2="%s" class="%s"/>`+"\n",
 		number(x1), number(y1), number(x2), number(y2), class)
@@ -237,7 +253,7 @@ func (d *drawing) sections(name string, x float64) {
 func (d *drawing) bottom() float64 { return d.y(len(d.run.Steps)) - rowHeight/2 }
 
 // message draws an arrow with its label at the receiving end, in the row of the
-// step that receives it. One that never arrives ends open.
+// step that receives it. One that does not arrive in the run ends open.
 func (d *drawing) message(f flight) {
 	from, known := d.column[f.from]
 	to, known2 := d.column[f.to]
@@ -251,7 +267,11 @@ func (d *drawing) message(f flight) {
 	}
 	if f.arrived < 0 {
 		x2, y2 := x1+side*stub, y1+rowHeight/2
-		fmt.Fprintf(&d.shapes, `<g><title>%s</title>`, escape(f.from+" to "+f.to+" "+f.text+": never arrives"))
+		fate := ": on its way at the end"
+		if f.gone || f.arrived == lost {
+			fate = ": never arrives"
+		}
+		fmt.Fprintf(&d.shapes, `<g><title>%s</title>`, escape(f.from+" to "+f.to+" "+f.text+fate))
 		d.line(x1+side*4, y1+2, x2, y2, "arrow open")
 		if f.arrived == lost {
 			fmt.Fprintf(&d.shapes, `<path d="M%s %sl6 6m0 -6l-6 6" class="fault"/>`, number(x2-3), number(y2-3))
@@ -271,7 +291,7 @@ func (d *drawing) message(f flight) {
 	if side < 0 {
 		anchor = "start"
 	}
-	d.text(x2-side*14, y2-4, anchor, "halo", f.text)
+	d.label(x2-side*14, y2-4, anchor, "", f.text)
 }
 
 // mark draws what is no message: what the step was, and what its user was told.
@@ -281,7 +301,7 @@ func (d *drawing) mark(i int, e scenario.Event) {
 	column, known := d.column[e.Process]
 	if !known {
 		if e.Process == "" { // the network's
-			d.text(margin+numberWidth, y+4, "start", "bad halo", e.Line)
+			d.label(margin+numberWidth, y+4, "start", "bad", e.Line)
 		}
 		return
 	}
@@ -289,7 +309,7 @@ func (d *drawing) mark(i int, e scenario.Event) {
 	if from, ok := d.column[e.From]; ok && from > column {
 		side = -1 // the label of the arrow stands on the other side
 	}
-	words, class := []string{}, "halo"
+	words, class := []string{}, ""
 	switch e.Verb {
 	case scenario.Deliver:
 	case scenario.Suspect, scenario.Lapse, scenario.Restore:
@@ -301,7 +321,7 @@ func (d *drawing) mark(i int, e scenario.Event) {
 	}
 	switch e.Verb {
 	case scenario.Amnesia, scenario.Crash, scenario.Lapse:
-		class += " bad"
+		class = "bad"
 		fmt.Fprintf(&d.shapes, `<path d="M%s %sl12 12m0 -12l-12 12" class="fault"/>`+"\n", number(x-6), number(y-6))
 	default:
 		fmt.Fprintf(&d.shapes, `<circle cx="%s" cy="%s" r="3" class="dot"/>`+"\n", number(x), number(y))
@@ -313,14 +333,14 @@ func (d *drawing) mark(i int, e scenario.Event) {
 		case f.Do == scenario.Enters, f.Do == scenario.Ejected, f.Do == scenario.Leaves && e.Verb != scenario.Exit:
 			words = append(words, f.Do)
 		case f.Do == scenario.Wrong:
-			words, class = append(words, "wrong"), class+" bad"
+			words, class = append(words, "wrong"), "bad"
 		}
 	}
 	anchor := "start"
 	if side < 0 {
 		anchor = "end"
 	}
-	d.text(x+side*10, y+4, anchor, class, strings.Join(words, ", "))
+	d.label(x+side*10, y+4, anchor, class, strings.Join(words, ", "))
 }
 
 // foot writes how things stand at the end.

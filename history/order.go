@@ -76,7 +76,7 @@ func (m *Monitor) judgeQueue(user int, at int64) {
 			continue // once is enough
 		}
 		t.starved = true
-		m.Found(at, Starvation, fmt.Sprintf("%s has waited %v and %d entries of others, and %s entered",
+		m.Found(at, Starvation, fmt.Sprintf("%s has waited %v (entries of others: %d), and %s entered",
 			m.Name(u), time.Duration(waited), overtaken, m.Name(user)))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,6 +52,8 @@ func TestDemo(t *testing.T) {
 	}
 	if h, err := judgeDirectory(t, dir); err != nil || !h.Accepted || len(h.Files) != 4 || h.Measures.Entries < r.Counted {
 		t.Errorf("%v: %+v", err, h)
+	} else if k := slices.IndexFunc(h.Files, func(f history.File) bool { return !f.Ended }); k >= 0 {
+		t.Errorf("nobody killed a worker, but %+v has no end", h.Files[k])
 	}
 	if r.Servers != 4 || r.Workers != 4 || r.Seed != 7 || r.DurationMS < 2000 {
 		t.Errorf("it says what was not asked for: %+v", r)

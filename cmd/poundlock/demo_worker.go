@@ -61,7 +61,7 @@ func demoWorkerCommand() *cobra.Command {
 					return &exitStatus{code: exitError, err: err}
 				}
 			}
-			if err := errors.Join(w.run(c.Context(), config), w.events.Close()); err != nil {
+			if err := w.run(c.Context(), config); err != nil {
 				return &exitStatus{code: exitError, err: err}
 			}
 			return nil
@@ -116,6 +116,10 @@ func (w *demoWorker) run(ctx context.Context, config poundlock.Config) error {
 			}
 		case <-ctx.Done():
 			all.Wait()
+			// Who hears the last report may kill this process before it does anything else.
+			if err := w.events.Close(); err != nil {
+				return err
+			}
 			return out.Encode(w.report(true))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -110,12 +111,10 @@ func (f *judgeFlags) open(stdin io.Reader, names []string) (files []*history.Rea
 			file.Close()
 		}
 	}
-	given := map[string]bool{}
-	for _, name := range names {
-		if given[name] {
+	for k, name := range names {
+		if slices.Contains(names[:k], name) {
 			return nil, closeAll, usagef("%s is given twice", name)
 		}
-		given[name] = true
 		in := stdin
 		if name != "-" {
 			file, err := os.Open(name)
@@ -123,6 +122,9 @@ func (f *judgeFlags) open(stdin io.Reader, names []string) (files []*history.Rea
 				return nil, closeAll, &exitStatus{code: exitUsage, err: err}
 			}
 			opened = append(opened, file)
+			if other := sameFile(opened); other != "" {
+				return nil, closeAll, usagef("%s and %s are one file: its users would be two of one name", other, name)
+			}
 			in = file
 		}
 		r, err := history.NewReader(name, in)
@@ -133,6 +135,18 @@ func (f *judgeFlags) open(stdin io.Reader, names []string) (files []*history.Rea
 		files = append(files, r)
 	}
 	return files, closeAll, nil
+}
+
+// sameFile returns the name by which the last one of files was opened before, or "".
+func sameFile(files []*os.File) string {
+	last := files[len(files)-1]
+	a, err := last.Stat()
+	for _, f := range files[:len(files)-1] {
+		if b, err2 := f.Stat(); err == nil && err2 == nil && os.SameFile(a, b) {
+			return f.Name()
+		}
+	}
+	return ""
 }
 
 // badEvents is the end of a command that cannot read a file.
@@ -166,7 +180,8 @@ func (f *judgeFlags) print(w io.Writer, r *history.Report) error {
 		r.Events, plural(int(r.Events), "event"), r.Locks, plural(r.Locks, "lock"), r.Users, plural(r.Users, "user"))
 	row("sections", "%d, %d tries gave up, %d sections lost", m.Entries, m.GaveUp, m.Ejected)
 	if m.Entries > 0 {
-		row("waiting", "p50 %.4g  p99 %.4g  max %.4g ms, at most %d others first", m.Waiting.P50, m.Waiting.P99, m.Waiting.Max, m.MaxBypass)
+		row("waiting", "p50 %.4g  p99 %.4g  max %.4g ms, overtaken %d %s at most", m.Waiting.P50, m.Waiting.P99, m.Waiting.Max,
+			m.MaxBypass, plural(int(m.MaxBypass), "time"))
 	}
 	for _, v := range r.Verdicts {
 		text := v.Verdict
@@ -183,7 +198,7 @@ func (f *judgeFlags) print(w io.Writer, r *history.Report) error {
 		return err
 	}
 	for _, v := range r.Violations {
-		fmt.Fprintf(w, "%v after the first event, lock %q: %s: %s\n", time.Duration(v.At-r.Began), v.Lock, v.Property, v.Text)
+		fmt.Fprintf(w, "at %d, %v after the first event, lock %q: %s: %s\n", v.At, time.Duration(v.At-r.Began), v.Lock, v.Property, v.Text)
 	}
 	verdict := "accepted"
 	switch {

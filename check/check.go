@@ -91,6 +91,12 @@ const (
 // verdict that relies on it would mean nothing.
 var ErrClaim = errors.New("check: the algorithm's claim is false")
 
+// ErrProperty says that there is no property of a name that was asked for.
+var ErrProperty = errors.New("unknown property")
+
+// DefaultClients is how many clients there are where a Config does not say.
+const DefaultClients = 2
+
 // A Config says what to explore. A Config with N explores one entry each.
 type Config struct {
 	protocol.Config

@@ -30,7 +30,7 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	users := c.N
 	if i.Users == protocol.Clients {
 		if c.Clients == 0 {
-			c.Clients = 2
+			c.Clients = DefaultClients
 		}
 		users = c.Clients
 	} else if c.Clients != 0 {
@@ -176,7 +176,7 @@ func choose(all, asked []string, finite string) ([]string, error) {
 	known := append(slices.Clip(all), beyond...)
 	for _, a := range asked {
 		if a != "all" && !slices.Contains(known, a) {
-			return nil, fmt.Errorf("check: unknown property %q: want all or some of %s", a, strings.Join(known, ", "))
+			return nil, fmt.Errorf("check: %w %q: want all or some of %s", ErrProperty, a, strings.Join(known, ", "))
 		}
 		if finite != "" && endless(a) {
 			return nil, fmt.Errorf("check: %s cannot be decided: %s", a, finite)

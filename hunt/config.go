@@ -17,6 +17,7 @@ var ErrConfig = errors.New("hunt: bad configuration")
 const (
 	maxMembers = 64
 	maxClients = 1 << 10
+	maxWorkers = 256
 )
 
 // A Config is a hunt. It needs an end: Runs, For or Done.
@@ -83,8 +84,8 @@ func (c *Config) complete(i protocol.Info) error {
 		return bad("for %v: want a positive duration", c.For)
 	case c.Runs == 0 && c.For == 0 && c.Done == nil:
 		return bad("a hunt without end: want a number of runs, or a time")
-	case c.Workers < 0:
-		return bad("%d workers: want at least 1", c.Workers)
+	case c.Workers < 0 || c.Workers > maxWorkers:
+		return bad("%d workers: want 1 to %d", c.Workers, maxWorkers)
 	case c.Beyond < 0:
 		return bad("%d members beyond the budget: want at least 0", c.Beyond)
 	}

@@ -191,7 +191,7 @@ func (n Names) parse(line string) (s Step, err error) {
 		want = len(words)
 	}
 	if len(words) < want {
-		return s, fmt.Errorf("scenario: %s needs %d processes", s.Verb, want)
+		return s, fmt.Errorf("scenario: %s names %d of %d processes", s.Verb, len(words), want)
 	}
 	for _, w := range words[:want] {
 		id, err := n.ID(w)

@@ -54,7 +54,7 @@ duplicate s1 c1 OK
 func TestParseErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"fly c1":                   `unknown step "fly": want one of amnesia, cancel, `,
-		"try":                      "try needs 1 process",
+		"try":                      "try names 0 of 1 processes",
 		"try p1":                   `"p1" is not a process: want s or c and a number from 1, such as s1`,
 		"try c0":                   `"c0" is not a process`,
 		"try c01":                  `"c01" is not a process`,
@@ -62,9 +62,9 @@ func TestParseErrors(t *testing.T) {
 		"amnesia s5":               `there is no member "s5": members are s1 to s4`,
 		"try c1 c2":                `unexpected "c2"`,
 		"deliver c1 s1":            "deliver needs a message",
-		"deliver c1":               "deliver needs 2 processes",
+		"deliver c1":               "deliver names 1 of 2 processes",
 		"lose c1 s1":               "lose needs a message",
-		"duplicate c1":             "duplicate needs 2 processes",
+		"duplicate c1":             "duplicate names 1 of 2 processes",
 		"timeout s1":               "timeout needs a process and a number",
 		"timeout s1 -1":            `"-1" is not the number of a timer`,
 		"pause c1":                 "for DURATION",

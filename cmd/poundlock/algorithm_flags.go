@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock/catalog"
+	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/quorum"
 	"github.com/poundlock/poundlock/scenario"
@@ -178,7 +181,9 @@ func (f *algorithmFlags) downIDs(i protocol.Info) ([]protocol.ID, error) {
 		if id >= protocol.ID(f.n) {
 			return nil, usagef("--down %s: only a server can be down", name)
 		}
-		ids = append(ids, id)
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
 	}
 	return ids, nil
 }
@@ -208,18 +213,25 @@ func counts(flag, text string, special map[string]int) ([]int, error) {
 		}
 		v, err := strconv.Atoi(part)
 		if err != nil || v < 1 {
-			return nil, usagef("%s", fmt.Sprintf("--%s %q: %q is not a number of at least 1", flag, text, part))
+			what := "a number of at least 1"
+			for _, word := range slices.Sorted(maps.Keys(special)) {
+				what += ", or " + word
+			}
+			return nil, usagef("--%s %q: %q is not %s", flag, text, part, what)
 		}
 		ns = append(ns, v)
 	}
 	return ns, nil
 }
 
-// linkHint is the way out where channels are to lose or repeat messages of an algorithm
-// that cannot bear it, and "" elsewhere.
-func linkHint(err error) string {
-	if errors.Is(err, protocol.ErrReliable) {
+// modelHint is the way out where channels are to lose or repeat messages of an algorithm
+// that cannot bear it, or where there is no property of some name, and "" elsewhere.
+func modelHint(err error) string {
+	switch {
+	case errors.Is(err, protocol.ErrReliable):
 		return "--link runs it over such channels, with acknowledgements"
+	case errors.Is(err, check.ErrProperty):
+		return "there is order, too; what each means: docs/verification.md, Properties"
 	}
 	return ""
 }

@@ -93,6 +93,9 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	if err := f.fill(c, e); err != nil {
 		return err
 	}
+	if err := differ(append(f.files(), fileFlag{"--trace", f.trace}, fileFlag{"--scenario", f.scenario})...); err != nil {
+		return err
+	}
 	if err := writable(f.trace); err != nil {
 		return usagef("--trace: %w", err)
 	}
@@ -114,7 +117,7 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 		return &exitStatus{code: exitInternal, err: err}
 	}
 	if err != nil {
-		return &exitStatus{code: exitUsage, err: err, hint: linkHint(err)}
+		return &exitStatus{code: exitUsage, err: err, hint: modelHint(err)}
 	}
 	if err := f.write(e, v, modelCommand(name, c.Flags())); err != nil {
 		return &exitStatus{code: exitInternal, err: err}
@@ -140,8 +143,10 @@ func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
 	if given("workers") && f.workers < 1 {
 		return usagef("--workers %d: want at least 1", f.workers)
 	}
-	if !slices.Equal(f.reduce, []string{"none"}) {
-		f.config.Reduce = f.reduce
+	if f.config.Reduce = f.reduce; slices.Contains(f.reduce, "none") {
+		if f.config.Reduce = nil; len(f.reduce) > 1 {
+			return usagef("--reduce %s: want order, symmetry, both, or none alone", strings.Join(f.reduce, ","))
+		}
 	}
 	if f.config.Swarm, err = f.swarmFlags.config(given); err != nil {
 		return err
@@ -202,7 +207,8 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	b := bufio.NewWriter(w)
 	switch v.Verdict {
 	case check.Violated:
-		fmt.Fprintf(b, "violated: %s, after %d steps: %s\n\n", v.Property, len(v.Trace), v.Reason)
+		fmt.Fprintf(b, "violated: %s, after %s: %s\n\n", v.Property, check.Plural(int64(len(v.Trace)), "step"),
+			strings.TrimPrefix(v.Reason, v.Property+": "))
 		if err := diagram.Text(b, *v.Run); err != nil {
 			return err
 		}
@@ -213,13 +219,17 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	for _, p := range v.Properties {
 		bound := ""
 		if p.Bound != nil {
-			bound = fmt.Sprintf(": while one tries, others enter %d times at most, and one of them %d times", p.Bound.All, p.Bound.One)
+			bound = fmt.Sprintf(": while one tries, others enter %s at most, and one of them %s",
+				check.Plural(int64(p.Bound.All), "time"), check.Plural(int64(p.Bound.One), "time"))
 		}
 		fmt.Fprintf(b, "%-14s %s%s\n", p.Property, p.Verdict, bound)
 	}
 	fmt.Fprintf(b, "bounds         %s\n", v.Bounds)
-	fmt.Fprintf(b, "explored       %s states, %s transitions, depth %d, %.1f s, %s states/s\n", check.Group(v.States),
-		check.Group(v.Transitions), v.Depth, v.Seconds, check.Group(int64(v.StatesPerS)))
+	fmt.Fprintf(b, "explored       %s, %s, ", check.Plural(v.States, "state"), check.Plural(v.Transitions, "transition"))
+	if v.Searches == 0 { // no depth is covered by a swarm
+		fmt.Fprintf(b, "depth %d, ", v.Depth)
+	}
+	fmt.Fprintf(b, "%.1f s, %s states/s\n", v.Seconds, check.Group(int64(v.StatesPerS)))
 	return b.Flush()
 }
 

@@ -63,9 +63,9 @@ func (f *swarmFlags) config(given func(flag string) bool) (*check.Swarm, error) 
 func verdictLine(v check.Verdict) string {
 	switch {
 	case v.Verdict == check.Holds:
-		return fmt.Sprintf("holds: no violation in %s states", check.Group(v.States))
+		return fmt.Sprintf("holds: no violation in %s", check.Plural(v.States, "state"))
 	case v.Searches > 0:
-		return fmt.Sprintf("undecided: no violation found in %s states visited, coverage unknown", check.Group(v.States))
+		return fmt.Sprintf("undecided: no violation found in %s visited, coverage unknown", check.Plural(v.States, "state"))
 	}
-	return fmt.Sprintf("undecided: no violation in %s states", check.Group(v.States))
+	return fmt.Sprintf("undecided: no violation in %s", check.Plural(v.States, "state"))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 
@@ -17,6 +18,9 @@ func (d *drawings) register(s *pflag.FlagSet) {
 	s.StringVar(&d.svg, "svg", "", "`file` to write a space-time diagram of the run to")
 	s.StringVar(&d.shiviz, "shiviz", "", "`file` to write the run to as a log for ShiViz")
 }
+
+// files are the flags with their files.
+func (d *drawings) files() []fileFlag { return []fileFlag{{"--svg", d.svg}, {"--shiviz", d.shiviz}} }
 
 // writable says why one of the files could not be written.
 func (d *drawings) writable() error {
@@ -39,6 +43,25 @@ func (d *drawings) write(r scenario.Run, title, reason string) error {
 	}
 	if d.shiviz != "" {
 		return create(d.shiviz, func(w io.Writer) error { return diagram.ShiViz(w, r) })
+	}
+	return nil
+}
+
+// A fileFlag is a flag with the file that it names, "" for none.
+type fileFlag struct{ name, path string }
+
+// differ refuses two flags that name one file, of which one would destroy what the
+// other one reads or writes. Devices are no such files.
+func differ(flags ...fileFlag) error {
+	for i, a := range flags {
+		for _, b := range flags[:i] {
+			if a.path == "" || filepath.Clean(a.path) != filepath.Clean(b.path) {
+				continue
+			}
+			if is, err := os.Stat(a.path); err != nil || is.Mode().IsRegular() {
+				return usagef("one file for %s and %s: %s", b.name, a.name, filepath.Clean(a.path))
+			}
+		}
 	}
 	return nil
 }

@@ -38,6 +38,8 @@ func wanted(kind string) string {
 		return "want a whole number of at least 0"
 	case "float64":
 		return "want a number"
+	case "stringToInt":
+		return "want NAME=NUMBER, with commas between them, such as amnesia=1"
 	case "duration":
 		return "want a duration such as 250ms or 1m30s"
 	}

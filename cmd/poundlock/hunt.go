@@ -112,10 +112,8 @@ func (f *huntFlags) hunt(c *cobra.Command, name string) error {
 	if err := writable(f.trace); err != nil {
 		return usagef("--trace: %w", err)
 	}
-	if given := c.Flags().Changed; given("run") {
-		f.config.First, f.config.Runs, f.config.For = f.run, 1, 0
-	} else if given("runs") && !given("for") {
-		f.config.For = 0
+	if err := f.end(c.Flags().Changed); err != nil {
+		return err
 	}
 	done, stop := interrupted()
 	defer stop()
@@ -137,6 +135,24 @@ func (f *huntFlags) hunt(c *cobra.Command, name string) error {
 		}
 	}
 	return f.report(c.OutOrStdout(), name, results)
+}
+
+// end says when the hunt ends.
+func (f *huntFlags) end(given func(string) bool) error {
+	for _, flag := range []string{"runs", "for"} {
+		if given("run") && given(flag) {
+			return usagef("--run %d is one run: leave out --%s", f.run, flag)
+		}
+	}
+	switch {
+	case given("run"):
+		f.config.First, f.config.Runs, f.config.For = f.run, 1, 0
+	case given("runs") && f.config.Runs < 1:
+		return usagef("--runs %d: want at least 1; --for 0 is a hunt until ^C", f.config.Runs)
+	case given("runs") && !given("for"):
+		f.config.For = 0
+	}
+	return nil
 }
 
 func ended(done <-chan struct{}) bool {

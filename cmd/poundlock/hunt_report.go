@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -115,8 +116,8 @@ func (r huntResult) print(w io.Writer) error {
 		if v.Timed {
 			fmt.Fprintf(w, "violated: %s, in simulated time: %s\n\n", v.Property, v.Reason)
 		} else {
-			fmt.Fprintf(w, "violated: %s, after %d steps (%s as found): %s\n\n", v.Property, len(v.Trace),
-				check.Group(int64(v.Found)), v.Reason)
+			fmt.Fprintf(w, "violated: %s, after %s (%s as found): %s\n\n", v.Property, check.Plural(int64(len(v.Trace)), "step"),
+				check.Group(int64(v.Found)), strings.TrimPrefix(v.Reason, v.Property+": "))
 			if v.History != nil {
 				if err := diagram.Text(w, *v.History); err != nil {
 					return err
@@ -139,8 +140,8 @@ func (r huntResult) print(w io.Writer) error {
 	if len(r.Violations) == 0 {
 		fmt.Fprintln(w, "no violation found")
 	}
-	fmt.Fprintf(w, "hunted     %s runs from number %d of seed %d, %s entries, %s events, %.1f s, %.0f runs/s\n",
-		check.Group(r.Runs), r.First, r.Seed, check.Group(r.Entries), check.Group(r.Events), r.Seconds, r.RunsPerS)
+	fmt.Fprintf(w, "hunted     %s from number %d of seed %d, %s entries, %s events, %.1f s, %.0f runs/s\n",
+		check.Plural(r.Runs, "run"), r.First, r.Seed, check.Group(r.Entries), check.Group(r.Events), r.Seconds, r.RunsPerS)
 	return nil
 }
 

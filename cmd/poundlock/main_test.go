@@ -33,6 +33,16 @@ const runAsProgram = "POUNDLOCK_TEST_RUN_AS_PROGRAM"
 // TestScripts runs testdata/*.txt, one file for each behaviour. Each has a
 // development cluster of its own, which ends with it.
 func TestScripts(t *testing.T) {
+	for _, path := range scripts(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, files, _ := strings.Cut(string(text), "\n-- ")
+		if strings.Contains(files, "\nstdout '") || strings.Contains(files, "\nstderr '") {
+			t.Errorf("%s: a line of the script stands among its files, where nobody runs it", path)
+		}
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
@@ -43,6 +53,15 @@ func TestScripts(t *testing.T) {
 			return os.Mkdir(run, 0o700)
 		},
 	})
+}
+
+func scripts(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d scripts: %v", len(paths), err)
+	}
+	return paths
 }
 
 // endDev kills the development cluster in a directory, if there is one.

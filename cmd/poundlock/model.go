@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -24,11 +25,15 @@ type modelFlags struct {
 func (f *modelFlags) register(s *pflag.FlagSet) {
 	f.algorithmFlags.register(s, "1")
 	f.n, s.Lookup("n").DefValue = 3, "3" // four processes are many states
+	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", check.DefaultClients)
 	s.Lookup("entries").Usage += ", or unlimited"
-	s.StringToIntVar(&f.faults, "faults", nil, "`budgets`: amnesia=1,crash=0,suspect=0,cancel=0,drain=0,loss=0,dup=0")
+	s.StringToIntVar(&f.faults, "faults", nil,
+		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, suspect, cancel, drain, loss and dup (default none)")
+	s.Lookup("faults").DefValue = ""
 	s.IntVar(&f.spaced, "spaced", 0,
 		"losses happen only while fewer than this `number` have not been made up for; 0: at any moment")
-	s.StringSliceVar(&f.properties, "property", nil, "`names` of properties to check (default all)")
+	s.StringSliceVar(&f.properties, "property", nil,
+		"`names` of properties, or all: progress, starvation, order and what else an algorithm has (default those of finite runs)")
 	s.BoolVar(&f.stay, "no-exit", false, "who is inside stays there")
 }
 

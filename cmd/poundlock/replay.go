@@ -65,7 +65,7 @@ not possible, 70 when a result cannot be written.`,
 }
 
 func (f *replayFlags) run(c *cobra.Command, path string) error {
-	text, err := os.ReadFile(path)
+	text, err := readText(path)
 	if err != nil {
 		return usagef("%w", err)
 	}
@@ -84,12 +84,15 @@ func (f *replayFlags) run(c *cobra.Command, path string) error {
 	if err != nil {
 		return usagef("%s: %w", path, err)
 	}
+	if err := differ(append(f.files(), fileFlag{"the run", path})...); err != nil {
+		return err
+	}
 	if err := f.drawings.writable(); err != nil {
 		return err
 	}
 	w, err := e.Walk(config)
 	if err != nil {
-		return &exitStatus{code: exitUsage, err: err, hint: linkHint(err)}
+		return &exitStatus{code: exitUsage, err: err, hint: modelHint(err)}
 	}
 	p := replay{Command: modelCommand(f.algorithm, c.Flags())}
 	if err := p.take(w, steps); err != nil {

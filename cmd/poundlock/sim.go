@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,6 +130,10 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 			return err
 		}
 	}
+	err = differ(fileFlag{"--history", f.history}, fileFlag{"--trace", f.trace}, fileFlag{"--scenario", f.scenario})
+	if err != nil {
+		return err
+	}
 	if f.trace != "" {
 		file, err := os.Create(f.trace)
 		if err != nil {
@@ -152,7 +157,7 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	}
 	r, err := e.Simulate(f.config)
 	if errors.Is(err, sim.ErrConfig) {
-		return &exitStatus{code: exitUsage, err: err, hint: linkHint(err)}
+		return &exitStatus{code: exitUsage, err: err, hint: modelHint(err)}
 	}
 	if err != nil {
 		return &exitStatus{code: exitInternal, err: err}
@@ -166,14 +171,30 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	return nil
 }
 
+// mostText is the size of a scenario that nobody writes.
+const mostText = 64 << 20
+
+// readText reads a file that fits into memory.
+func readText(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, mostText+1))
+	if err == nil && len(text) > mostText {
+		err = fmt.Errorf("%s: longer than %d MiB", path, mostText>>20)
+	}
+	return text, err
+}
+
 // readScenario reads a file of steps.
 func readScenario(path string, names scenario.Names) ([]scenario.Step, error) {
-	file, err := os.Open(path)
+	text, err := readText(path)
 	if err != nil {
 		return nil, usagef("--scenario: %w", err)
 	}
-	defer file.Close()
-	steps, err := names.Parse(file)
+	steps, err := names.Parse(bytes.NewReader(text))
 	if err != nil {
 		return nil, usagef("--scenario %s: %w", path, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,14 +15,16 @@ import (
 
 // crowd lets eight users of four clients, each with its number of permits, in and
 // out of one semaphore for a while, in which one server forgets: more might be too
-// many for one wait on a busy machine. It returns how many were inside at once and how
-// often each user was.
+// many for one wait on a busy machine. The while lasts until as many as may were inside
+// at once, and everybody was. It returns how many were inside at once and how often each
+// user was.
 func crowd(t *testing.T, permits [8]int) (most int32, entries [8]int32) {
 	t.Helper()
 	l, config := startLocal(t)
 	var inside, peak atomic.Int32
+	var entered [8]atomic.Int32
 	var all sync.WaitGroup
-	until := time.Now().Add(1500 * time.Millisecond)
+	var over atomic.Bool
 	var c *poundlock.Client
 	for i, n := range permits {
 		if i%2 == 0 {
@@ -29,15 +32,15 @@ func crowd(t *testing.T, permits [8]int) (most int32, entries [8]int32) {
 		}
 		s := c.Semaphore("crowd", n)
 		all.Go(func() {
-			for time.Now().Before(until) {
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			for !over.Load() {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
 				g, err := s.Acquire(ctx)
 				cancel()
 				if err != nil {
 					t.Errorf("user %d: %v", i, err)
 					return
 				}
-				entries[i]++
+				entered[i].Add(1)
 				k := inside.Add(1)
 				for p := peak.Load(); k > p && !peak.CompareAndSwap(p, k); p = peak.Load() {
 				}
@@ -53,7 +56,19 @@ func crowd(t *testing.T, permits [8]int) (most int32, entries [8]int32) {
 	if err := errors.Join(l.Stop(0), l.Start(0)); err != nil {
 		t.Error(err)
 	}
+	time.Sleep(time.Second)
+	enough := func() bool {
+		for i := range entered {
+			entries[i] = entered[i].Load()
+		}
+		return peak.Load() >= int32(slices.Max(permits[:])) && !slices.Contains(entries[:], 0)
+	}
+	for end := time.Now().Add(patience); !enough() && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	over.Store(true)
 	all.Wait()
+	enough() // counts
 	return peak.Load(), entries
 }
 

@@ -110,8 +110,8 @@ func (d *dynasty) handOver(i int) {
 		case <-ch:
 		case <-next.ended:
 			d.t.Fatalf("the successor ended: %v", next.err)
-		case <-time.After(10 * time.Second):
-			d.t.Fatal("no hand-over in 10 s")
+		case <-time.After(atLast):
+			d.t.Fatal("no hand-over in ", atLast)
 		}
 	}
 	if old.err != nil {
@@ -144,7 +144,7 @@ func (d *dynasty) dial(t *testing.T) *poundlock.Client {
 // use locks and unlocks, and returns the token.
 func use(t *testing.T, c *poundlock.Client, name string) uint64 {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), atLast)
 	defer cancel()
 	g, err := c.Mutex(name).Lock(ctx)
 	if err != nil {
@@ -233,7 +233,8 @@ func TestServerHandover(t *testing.T) {
 
 // Whatever a successor does before it may serve, its predecessor goes on.
 func TestSuccessorDies(t *testing.T) {
-	d := newDynasty(t, func(c *Config) { c.Lease = time.Second })
+	// A quarter of the lease is how long a successor that says nothing is waited for.
+	d := newDynasty(t, func(c *Config) { c.Lease = 6 * time.Second })
 	cl := d.dial(t)
 	g, err := cl.Mutex("held").Lock(t.Context())
 	if err != nil {
@@ -419,7 +420,7 @@ func TestSitOut(t *testing.T) {
 	const sitOut = 700 * time.Millisecond
 	began := time.Now()
 	d := newDynasty(t, func(c *Config) { c.SitOut = sitOut })
-	if addr := d.reigns[0].server.Addr(); addr != nil {
+	if addr := d.reigns[0].server.Addr(); addr != nil && time.Since(began) < sitOut {
 		t.Errorf("listens at %v while it sits out", addr)
 	}
 	incarnations := d.incarnations()

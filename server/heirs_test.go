@@ -116,7 +116,7 @@ func TestAddressTaken(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(atLast):
 		t.Fatal("the slot table cannot be set")
 	}
 	other.Close()
@@ -135,13 +135,13 @@ func TestAddressTaken(t *testing.T) {
 	go func() { s.Drain(ctx); close(ended) }()
 	select {
 	case <-ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(atLast):
 		t.Fatal("it does not drain")
 	}
 	d.reigns[0].stop()
 	select {
 	case <-d.reigns[0].ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(atLast):
 		t.Fatal("it does not end")
 	}
 }
@@ -149,7 +149,7 @@ func TestAddressTaken(t *testing.T) {
 // A server that sits out does not serve.
 func TestServingWhileMute(t *testing.T) {
 	d := newDynasty(t, func(c *Config) { c.SitOut = 300 * time.Millisecond })
-	if d.reigns[0].server.Addr() == nil && serving(t, d.reigns[0].server) != 0 {
+	if s := d.reigns[0].server; serving(t, s) != 0 && s.Addr() == nil {
 		t.Error("poundlock_serving is 1 while the server sits out")
 	}
 	eventually(t, "it serves", func() bool { return serving(t, d.reigns[0].server) == 1 })

@@ -141,7 +141,7 @@ func TestNewAuthorityUnderALock(t *testing.T) {
 		for _, c := range cutters {
 			c.cut()
 		}
-		for deadline := time.Now().Add(8 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 			back := 0
 			for _, c := range cutters {
 				c.mu.Lock()
@@ -295,7 +295,7 @@ func TestCertificateMetric(t *testing.T) {
 		}
 		r := prometheus.NewPedanticRegistry()
 		r.MustRegister(certCollector{f.store})
-		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 			all, err := r.Gather()
 			if err != nil || len(all) != 1 {
 				t.Fatalf("%d metrics, %v", len(all), err)

@@ -69,7 +69,7 @@ func TestDemo(t *testing.T) {
 // Without the lock counts are lost: the demo can fail.
 func TestDemoWithoutLock(t *testing.T) {
 	dir := t.TempDir()
-	r, err := runDemo(t, "--duration", "500ms", "--without-lock", "--history", dir)
+	r, err := runDemo(t, "--duration", "2s", "--without-lock", "--history", dir)
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitViolated {
 		t.Errorf("exit status: %v", err)
 	}
@@ -95,7 +95,7 @@ func TestDemoEnds(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), "is back"); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(patience); !strings.Contains(out.String(), "is back"); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("no server came back\n%s", &out)
 			}
@@ -103,7 +103,7 @@ func TestDemoEnds(t *testing.T) {
 		server, worker := proctest.Child(c.Process.Pid, tetherName), proctest.Child(c.Process.Pid, demoWorkerName)
 		c.Process.Signal(sig)
 		err := c.Wait()
-		for end := time.Now().Add(20 * time.Second); proctest.Running(server) || proctest.Running(worker); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(patience); proctest.Running(server) || proctest.Running(worker); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%v: processes are left", sig)
 			}

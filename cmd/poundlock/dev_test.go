@@ -61,10 +61,10 @@ func TestDevEnds(t *testing.T) {
 	if !lives(t, dir) {
 		t.Fatal("ended under its client")
 	}
-	d.leave()
 	began := time.Now()
+	d.leave()
 	for lives(t, dir) {
-		if time.Since(began) > 10*time.Second {
+		if time.Since(began) > patience {
 			t.Fatal("does not end")
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -108,7 +108,7 @@ func TestDevEndsWhileClientsCome(t *testing.T) {
 		if strings.HasPrefix(said, "started") {
 			started++
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		c, err := poundlock.Dial(ctx, d.config)
 		if err != nil {
 			t.Fatalf("client %d: %v", i, err)
@@ -176,12 +176,12 @@ func TestDevDirectoryRemoved(t *testing.T) {
 	if !strings.HasPrefix(said, "started") {
 		t.Errorf("said %q", said)
 	}
-	for end := time.Now().Add(10 * time.Second); proctest.Running(first); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); proctest.Running(first); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the first one does not end")
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c, err := poundlock.Dial(ctx, second.config)
 	if err != nil {

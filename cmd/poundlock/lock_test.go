@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +47,7 @@ func newStage(t *testing.T) *stage {
 		names = append(names, p.Name+"="+p.Addr)
 	}
 	s.flags = []string{"--clock-bound", bound.String(), "--servers", strings.Join(names, ",")}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if s.client, err = poundlock.Dial(ctx, config); err != nil {
 		t.Fatal(err)
@@ -65,6 +66,26 @@ type lockProcess struct {
 
 // lease is short, so that tests are.
 const lease = time.Second
+
+// timely tells a story of something that must be over before a lease ends. A machine that
+// stands still for longer than the margin, a twentieth of the lease, makes anything late:
+// then the story is told again with twice the lease, in which a pause weighs half, and
+// what is wrong weighs as much as before.
+func timely(t *testing.T, tell func(s *stage, lease time.Duration) (late string)) {
+	t.Helper()
+	for lease := lease; ; lease *= 2 {
+		s := newStage(t)
+		s.flags = append(s.flags, "--lease", lease.String()) // the last one counts
+		late := tell(s, lease)
+		if late == "" {
+			return
+		}
+		t.Logf("under a lease of %v: %s", lease, late)
+		if lease > 6*time.Second {
+			t.Fatal("that is too late")
+		}
+	}
+}
 
 // command prepares poundlock with arguments.
 func command(args ...string) *exec.Cmd {
@@ -109,7 +130,7 @@ func (p *lockProcess) want(status int) {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(15 * time.Second):
+	case <-time.After(patience):
 		p.t.Fatalf("does not end; stderr: %s", p.stderr.String())
 	}
 	if got := p.cmd.ProcessState.ExitCode(); got != status {
@@ -120,7 +141,7 @@ func (p *lockProcess) want(status int) {
 // says waits until poundlock has said something on standard error.
 func (p *lockProcess) says(text string) {
 	p.t.Helper()
-	for end := time.Now().Add(15 * time.Second); !strings.Contains(p.stderr.String(), text); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !strings.Contains(p.stderr.String(), text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			p.t.Fatalf("never said %q: %s", text, p.stderr.String())
 		}
@@ -156,7 +177,7 @@ func (s *stage) write(name string) {
 // await waits until the script has written a number to a file.
 func (s *stage) await(name string) int {
 	s.t.Helper()
-	for end := time.Now().Add(15 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		n, err := s.read(name)
 		if err == nil {
 			return n
@@ -170,7 +191,7 @@ func (s *stage) await(name string) int {
 // next waits for the lock, as its next holder.
 func (s *stage) next() *poundlock.Grant {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	g, err := s.client.Mutex("a").Lock(ctx)
 	if err != nil {
@@ -191,52 +212,66 @@ wait`
 // given to anybody else.
 func TestLockKilled(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	p := s.lock(family)
-	grandchild, child := s.await("grandchild"), s.await("pid")
-	dog := p.watchdog()
-	p.cmd.Process.Kill()
-	g := s.next()
-	defer g.Unlock()
-	if proctest.Running(child) || proctest.Running(grandchild) {
-		t.Errorf("the next holder is not alone: child %v, grandchild %v", proctest.Running(child), proctest.Running(grandchild))
-	}
-	if held := int(g.Token()); held <= s.await("token") {
-		t.Errorf("token %d after %d", held, s.await("token"))
-	}
-	for end := time.Now().Add(5 * time.Second); proctest.Running(dog); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the watchdog is left")
+	timely(t, func(s *stage, lease time.Duration) (late string) {
+		p := s.lock(family)
+		grandchild, child := s.await("grandchild"), s.await("pid")
+		dog := p.watchdog()
+		p.cmd.Process.Kill()
+		end := time.Now().Add(lease)
+		g := s.next()
+		defer g.Unlock()
+		if late = s.leaves(child, grandchild, end); late != "" {
+			return late
 		}
-	}
+		if held := int(g.Token()); held <= s.await("token") {
+			t.Errorf("token %d after %d", held, s.await("token"))
+		}
+		for end := time.Now().Add(patience); proctest.Running(dog); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the watchdog is left")
+			}
+		}
+		return ""
+	})
 }
 
 // Only poundlock lock is stopped: the watchdog ends the child's group before the
 // lease ends.
 func TestLockStopped(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	p := s.lock(family)
-	grandchild, child := s.await("grandchild"), s.await("pid")
-	time.Sleep(3 * lease / 2) // it lives by renewals
-	if !proctest.Running(child) {
-		t.Fatalf("ended while the lease was renewed: %s", p.stderr.String())
-	}
-	p.cmd.Process.Signal(syscall.SIGSTOP)
-	end := time.Now().Add(lease) // at the latest: no renewal was sent after the stop
-	g := s.next()
-	defer g.Unlock()
-	if proctest.Running(child) || proctest.Running(grandchild) {
-		t.Errorf("the next holder is not alone: child %v, grandchild %v", proctest.Running(child), proctest.Running(grandchild))
+	timely(t, func(s *stage, lease time.Duration) (late string) {
+		p := s.lock(family)
+		grandchild, child := s.await("grandchild"), s.await("pid")
+		time.Sleep(3 * lease / 2) // it lives by renewals
+		if !proctest.Running(child) {
+			return "ended while the lease was renewed: " + p.stderr.String()
+		}
+		p.cmd.Process.Signal(syscall.SIGSTOP)
+		end := time.Now().Add(lease) // at the latest: no renewal was sent after the stop
+		g := s.next()
+		defer g.Unlock()
+		if late = s.leaves(child, grandchild, end); late != "" {
+			return late
+		}
+		p.cmd.Process.Signal(syscall.SIGCONT)
+		p.want(exitLost)
+		if !strings.Contains(p.stderr.String(), `lock "a" was lost`) {
+			t.Errorf("stderr %q", p.stderr.String())
+		}
+		return ""
+	})
+}
+
+// leaves says what of a family lives, or did after the end of its lease.
+func (s *stage) leaves(child, grandchild int, end time.Time) (late string) {
+	s.t.Helper()
+	if a, b := proctest.Running(child), proctest.Running(grandchild); a || b {
+		return fmt.Sprintf("processes are left: child %v, grandchild %v", a, b)
 	}
 	if last := time.Unix(0, int64(s.await("beat"))); last.After(end) {
-		t.Errorf("the group ran until %v after the lease", last.Sub(end))
+		return fmt.Sprintf("the group ran until %v after the lease", last.Sub(end))
 	}
-	p.cmd.Process.Signal(syscall.SIGCONT)
-	p.want(exitLost)
-	if !strings.Contains(p.stderr.String(), `lock "a" was lost`) {
-		t.Errorf("stderr %q", p.stderr.String())
-	}
+	return ""
 }
 
 // Everything is stopped for three leases and continued. Somebody else has had the
@@ -301,20 +336,16 @@ func TestLockOutlivesServerRestart(t *testing.T) {
 // All servers end: the command does before the lease.
 func TestLockLosesServers(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	p := s.lock(family)
-	grandchild, child := s.await("grandchild"), s.await("pid")
-	if err := s.local.Close(); err != nil {
-		t.Fatal(err)
-	}
-	end := time.Now().Add(lease) // at the latest: nobody renews any more
-	p.want(exitLost)
-	if proctest.Running(child) || proctest.Running(grandchild) {
-		t.Error("processes are left")
-	}
-	if last := time.Unix(0, int64(s.await("beat"))); last.After(end) {
-		t.Errorf("the group ran until %v after the lease", last.Sub(end))
-	}
+	timely(t, func(s *stage, lease time.Duration) (late string) {
+		p := s.lock(family)
+		grandchild, child := s.await("grandchild"), s.await("pid")
+		if err := s.local.Close(); err != nil {
+			t.Fatal(err)
+		}
+		end := time.Now().Add(lease) // at the latest: nobody renews any more
+		p.want(exitLost)
+		return s.leaves(child, grandchild, end)
+	})
 }
 
 // Two clients try one free name at once: at most one gets it, and losing proves

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -25,6 +26,9 @@ func TestMain(m *testing.M) {
 		"poundlock": main,
 	})
 }
+
+// patience is how long a test waits for what must come at last, on any machine.
+const patience = time.Minute
 
 // runAsProgram is the variable that makes the test binary poundlock. It is
 // inherited, so that the processes that poundlock starts are poundlock too.

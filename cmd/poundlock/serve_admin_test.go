@@ -92,7 +92,7 @@ func (c *audited) stop(i int, s os.Signal) {
 
 // get asks the admin port of a server.
 func (c *audited) get(i int, path string) (status int, body string, err error) {
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", c.path("admin", i))
@@ -110,7 +110,7 @@ func (c *audited) get(i int, path string) (status int, body string, err error) {
 // until waits until /healthz answers with a status.
 func (c *audited) until(i, want int) (h server.Health) {
 	c.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		status, body, err := c.get(i, "/healthz")
 		if err == nil && status == want {
 			if err := json.Unmarshal([]byte(body), &h); err != nil {

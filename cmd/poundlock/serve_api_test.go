@@ -107,7 +107,7 @@ func post(t *testing.T, h *http.Client, url, body string, answer any) error {
 // waitHealthy waits until the API says that the cluster has a quorum.
 func waitHealthy(t *testing.T, h *http.Client, scheme, addr string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var answer struct{ Status string }
 		err := post(t, h, scheme+"://"+addr+"/grpc.health.v1.Health/Check", "{}", &answer)
 		if err == nil && answer.Status == "SERVING_STATUS_SERVING" {

@@ -17,8 +17,9 @@ import (
 // A successor gets the table, and the admin port as soon as its predecessor has ended;
 // one that may not have the table says what to do.
 func TestServeHandover(t *testing.T) {
-	c := startAudited(t)
-	handover := []string{"--handover", "unix:" + c.path("next", 0)}
+	long := []string{"--lease", (2 * patience).String()} // so that no lapse looks like a good-bye
+	c := startAudited(t, long...)
+	handover := append([]string{"--handover", "unix:" + c.path("next", 0)}, long...)
 	c.stop(0, syscall.SIGTERM)
 	c.start(0, handover...)
 	c.until(0, http.StatusOK)
@@ -33,7 +34,7 @@ func TestServeHandover(t *testing.T) {
 		t.Errorf("the successor's log:\n%s", log)
 	}
 	// Each server is a client, too. That of the predecessor has said good-bye.
-	for end := time.Now().Add(5 * time.Second); !strings.Contains(c.scrape(0), "\npoundlock_sessions 4\n"); {
+	for end := time.Now().Add(patience); !strings.Contains(c.scrape(0), "\npoundlock_sessions 4\n"); {
 		if time.Now().After(end) { // half a lease
 			t.Fatal("the predecessor's own client is still there")
 		}
@@ -78,7 +79,7 @@ func TestLockWhileDraining(t *testing.T) {
 		_ = c.processes[i].Process.Signal(syscall.SIGTERM)
 	}
 	for _, i := range []int{2, 3} {
-		for end := time.Now().Add(10 * time.Second); !strings.Contains(c.logs[i].String(), "draining"); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(patience); !strings.Contains(c.logs[i].String(), "draining"); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("s%d does not drain", i+1)
 			}
@@ -99,7 +100,7 @@ func TestLockWhileDraining(t *testing.T) {
 // holds waits until a server supports somebody.
 func (c *audited) holds(i int) {
 	c.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(c.scrape(i), "\npoundlock_supports 1\n"); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); !strings.Contains(c.scrape(i), "\npoundlock_supports 1\n"); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			c.t.Fatalf("s%d supports nobody", i+1)
 		}

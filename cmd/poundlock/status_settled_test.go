@@ -79,7 +79,7 @@ func TestUnsettled(t *testing.T) {
 // TestClientDoesNotHear: a client whose connection to a server that restarted does not
 // come back keeps others from being restarted for a lease, and no longer.
 func TestClientDoesNotHear(t *testing.T) {
-	l, err := server.StartLocal(server.LocalConfig{Dir: proctest.SocketDir(t), Lease: 3 * time.Second})
+	l, err := server.StartLocal(server.LocalConfig{Dir: proctest.SocketDir(t), Lease: 6 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestClientDoesNotHear(t *testing.T) {
 	if s.RestartSafe || s.Servers[0].Awaited != 1 || !strings.Contains(s.Unsafe, "1 client has not come back") {
 		t.Errorf("safe: %v, awaited %d, %q", s.RestartSafe, s.Servers[0].Awaited, s.Unsafe)
 	}
-	for end := time.Now().Add(20 * time.Second); !s.RestartSafe; s = status() {
+	for end := time.Now().Add(patience); !s.RestartSafe; s = status() {
 		if time.Now().After(end) {
 			t.Fatalf("never safe again: %s", s.Unsafe)
 		}

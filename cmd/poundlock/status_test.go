@@ -250,7 +250,7 @@ func TestRestartWhenSafe(t *testing.T) {
 	}
 	await := func(want bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); safe() != want; {
+		for end := time.Now().Add(patience); safe() != want; {
 			if time.Now().After(end) {
 				t.Fatalf("settled is not %v", want)
 			}

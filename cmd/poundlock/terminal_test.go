@@ -22,7 +22,7 @@ func (s *stage) line(args, script string) string {
 // free fails unless nobody holds the locks.
 func (s *stage) free(names ...string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	g, err := s.client.Locks(names...).Lock(ctx)
 	if err != nil {

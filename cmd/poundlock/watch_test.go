@@ -27,7 +27,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		defer close(ended)
 		_, _ = io.Copy(&shown, terminal)
 	}()
-	for end := time.Now().Add(15 * time.Second); strings.Count(shown.String(), "\x1b[H\x1b[2J") < 3; {
+	for end := time.Now().Add(patience); strings.Count(shown.String(), "\x1b[H\x1b[2J") < 3; {
 		if time.Now().After(end) {
 			t.Fatalf("it is not redrawn: %q", shown.String())
 		}

@@ -121,6 +121,9 @@ var protocols = []protocol{
 	{"Connect, protobuf, h2c", true, nil},
 }
 
+// http1 is one whose connections nobody pings.
+var http1 = protocols[2]
+
 func (p protocol) client(t testing.TB, d *daemon) pb.LockServiceClient {
 	return pb.NewLockServiceClient(httpClient(t, p.h2c), d.url, p.options...)
 }

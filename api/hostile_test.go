@@ -198,7 +198,7 @@ func TestSilentConnections(t *testing.T) {
 		}
 		conns = append(conns, c)
 	}
-	c := protocols[0].client(t, d)
+	c := http1.client(t, d)
 	id := open(t, c, 0)
 	if _, err := c.Lock(t.Context(), &pb.LockRequest{SessionId: id, Names: []string{"a"}}); err != nil {
 		t.Error(err)
@@ -229,10 +229,10 @@ func TestUnreadStream(t *testing.T) {
 	for name, watch := range map[string]func(d *daemon) func(t *testing.T, id string){"HTTP/1.1": unreadHTTP1, "gRPC": unreadGRPC} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits, most of the time
-			// One stream is admitted: a second one is when the first was cut. Calls of
-			// those who read have no more time either.
+			// One stream is admitted: a second one is when the first was cut. Who reads
+			// has no more time either, and by HTTP/2 none to answer a ping.
 			d := startDaemon(t, config, api.Limits{SlowClient: time.Second, Streams: 1})
-			c := protocols[0].client(t, d)
+			c := http1.client(t, d)
 			id := open(t, c, lease)
 			watch(d)(t, id)
 			// Events of long names, until they are more than all buffers hold.

@@ -118,6 +118,7 @@ func TestAuditDrops(t *testing.T) {
 		t.Fatalf("%d dropped, want 100", d)
 	}
 	close(out.leave)
+	eventually(t, "what waits is taken, which Close waits for no longer than two seconds", func() bool { return len(a.records) == 0 })
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}

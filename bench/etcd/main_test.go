@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 // windows are too short for figures.
 func TestCompare(t *testing.T) {
 	disk := t.TempDir()
-	r, err := compare(t.Context(), 1, 100*time.Millisecond, disk, "")
+	r, err := compare(t.Context(), 1, 100*time.Millisecond, 1, disk, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +58,13 @@ func TestCompare(t *testing.T) {
 
 func TestWithin(t *testing.T) {
 	r := &result{Rows: []row{
-		{Ratios: map[string]float64{onDisk: 12}, Claimed: 5},
-		{Ratios: map[string]float64{onDisk: 7}, Claimed: 10},
+		{Ratios: map[string]float64{onDisk: 12}, Best: 12, Claimed: 5},
+		{Ratios: map[string]float64{onDisk: 5}, Best: 7, Claimed: 10},
 	}}
 	if r.within(1) || !r.within(0.6) || r.within(0.8) {
 		t.Error("7 is 0.7 of the 10 that are claimed")
+	}
+	if r.Rows[1].Ratios[onDisk] = 10; !r.within(1) {
+		t.Error("10 is what is claimed")
 	}
 }

@@ -27,6 +27,8 @@ type machine interface {
 	lows(i int, state []byte) []low
 	shift(i int, state []byte, by []uint64) []byte
 	shiftMessage(msg uint32, by []uint64) uint32
+	// lift has invariants and unsettled see counters moved up, until it is called again.
+	lift(up bool)
 	// invariant evaluates the invariant called name in a state.
 	invariant(name string, g *glance) error
 	// unsettled is Algorithm.Unsettled of a state, 0 where the algorithm has none.
@@ -125,6 +127,7 @@ type adapter[M any] struct {
 	view   protocol.View[M] // of the state in loaded
 	loaded []uint32
 	flight []uint32
+	lifted bool
 }
 
 // messages is what adapters of one search share.
@@ -152,7 +155,11 @@ func adapt[M any](a protocol.Algorithm[M], c protocol.Config, total int, shared 
 	d.view = protocol.View[M]{Config: c, Procs: make([]protocol.Process[M], total)}
 	d.view.InFlight = func(yield func(protocol.Channel, M) bool) {
 		for _, m := range d.flight {
-			if !yield(d.channel(m), d.msgs[m]) {
+			ch, msg := d.channel(m), d.msgs[m]
+			if d.lifted {
+				d.a.MapMsg(ch, &msg, d.up)
+			}
+			if !yield(ch, msg) {
 				return
 			}
 		}
@@ -374,7 +381,9 @@ func (d *adapter[M]) look(g *glance) {
 			if _, err := d.view.Procs[i].LoadState(g.states[i]); err != nil {
 				panic(fmt.Sprintf("LoadState refuses what AppendState wrote: %v", err))
 			}
-			d.loaded[i] = n
+			if d.loaded[i] = n; d.lifted {
+				d.a.MapState(d.view.Procs[i], d.up)
+			}
 		}
 	}
 }

@@ -2,8 +2,11 @@ package check
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
 )
 
 // normal gives the vector being built its normal form. A frozen worker may not know
@@ -126,4 +129,62 @@ func (x *worker) shift(i int, w uint32) (to uint32, known bool) {
 	x.shifted.table[kind].add(key)
 	x.shifted.to[kind] = append(x.shifted.to[kind], to)
 	return to, true
+}
+
+// steady verifies on a state that was judged that what judges states depends on
+// distances of counters only.
+func (r *searcher) steady(st []uint32) {
+	if !r.judges() {
+		return
+	}
+	g := r.look(st)
+	unsettled := r.m.unsettled(g)
+	r.m.lift(true)
+	defer r.m.lift(false)
+	if r.m.unsettled(g) != unsettled {
+		r.unsteady("other losses are unsettled", nil)
+	}
+	for _, name := range r.invariants {
+		if err := r.m.invariant(name, g); err != nil {
+			r.unsteady(name+" is violated", err)
+		}
+	}
+}
+
+func (r *searcher) unsteady(what string, err error) {
+	if r.claim == nil {
+		r.claim = fmt.Errorf("%w: %s: with counters moved only, %s: %v", ErrClaim, r.info.Name, what, err)
+	}
+}
+
+// judges reports whether the algorithm says something of states that was asked for.
+func (r *searcher) judges() bool { return len(r.invariants) > 0 || r.kept || r.spaced > 0 }
+
+// realFinding says with the real names and counters what the state at the end of a trace
+// violates.
+func (r *searcher) realFinding() {
+	if r.claim != nil {
+		return // there is no such run
+	}
+	property, err := r.violates(r.worker, r.last)
+	switch {
+	case property == r.found.property:
+		r.found.err = err
+	case r.sym != nil:
+		r.asymmetric("%s is violated with some of them exchanged only: %v", r.found.property, r.found.err)
+	default:
+		r.unsteady(r.found.property+" is violated", r.found.err)
+	}
+}
+
+// lift lets the machine see states and messages with the values of all counters moved up,
+// by distances of their own.
+func (d *adapter[M]) lift(up bool) {
+	d.lifted = up
+	clear(d.loaded)
+}
+
+func (d *adapter[M]) up(c protocol.Counter, v uint64) uint64 {
+	k := d.counters[c]
+	return v + 100*uint64(k+1)
 }

@@ -207,8 +207,8 @@ func (r *searcher) merge(j *job) {
 				_, rec.isNew = r.store.add(j.next(rec), rec.print, parent, ordinal)
 			}
 		}
-		if r.expanded++; r.sym != nil && r.expanded%64 == 0 {
-			r.fair(st, r.expanded/64)
+		if r.expanded++; r.expanded%64 == 0 {
+			r.spotCheck(st, r.expanded/64)
 		}
 		if stuck {
 			if f := r.dead(st); f != nil {
@@ -218,6 +218,16 @@ func (r *searcher) merge(j *job) {
 		if r.found != nil {
 			return
 		}
+	}
+}
+
+// spotCheck verifies on a state what the algorithm claims of its invariants.
+func (r *searcher) spotCheck(st []uint32, n int) {
+	if r.sym != nil {
+		r.fair(st, n)
+	}
+	if r.shifts {
+		r.steady(st)
 	}
 }
 
@@ -238,8 +248,8 @@ func (r *searcher) judge(from int, p place) int {
 		if j := &r.fresh[i]; j.bad >= 0 {
 			number := int(j.first) + j.bad
 			r.violated(j.property, j.err, r.trace(uint32(number)))
-			if r.sym != nil {
-				r.renameFinding()
+			if r.sym != nil || r.shifts {
+				r.realFinding()
 			}
 			r.found.states = int64(number) + 1
 			return number

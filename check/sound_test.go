@@ -82,3 +82,79 @@ func TestEqualRoots(t *testing.T) {
 	c.Prefix = prefix
 	wants(t, run(t, a, c), check.Violated, "toy/answers", append(steps, "deliver c1 s3 M(1)")...)
 }
+
+// counting is three users with a clock each, which goes on for ever, and another counter
+// that comes round.
+func counting(err func(v *protocol.View[uint8]) error) (protocol.Algorithm[uint8], check.Config) {
+	a := algorithm(peers, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch ev.Kind {
+		case protocol.Start:
+			p.r[0] = 1
+		case protocol.Try:
+			p.r[0], p.r[1] = p.r[0]+1, (p.r[1]+1)%4
+			out.Crit(0)
+		case protocol.Exit:
+			out.Rem("")
+		}
+	})
+	a.MapState = func(p protocol.Process[uint8], f func(protocol.Counter, uint64) uint64) {
+		t := p.(*toy)
+		t.r[0] = f(protocol.Counter{Member: t.id, Least: 1}, t.r[0])
+	}
+	a.MapMsg = func(protocol.Channel, *uint8, func(protocol.Counter, uint64) uint64) {}
+	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/clock", Err: err}}
+	a.Unsettled = func([]protocol.Process[uint8]) int { return 0 }
+	c := config(3)
+	c.Entries, c.Properties = []int{check.Unlimited}, []string{"toy/clock"}
+	return a, c
+}
+
+// What judges states must not see more of counters than distances: the checker moves them,
+// and would never show it a large one.
+func TestUnsteady(t *testing.T) {
+	early := func(v *protocol.View[uint8]) error {
+		for _, p := range v.Procs {
+			if p.(*toy).r[0] > 5 {
+				return errors.New("a clock is above 5")
+			}
+		}
+		return nil
+	}
+	begun := func(v *protocol.View[uint8]) error {
+		for _, p := range v.Procs {
+			if p.(*toy).r[0] < 1 {
+				return errors.New("a clock has not begun")
+			}
+		}
+		return nil
+	}
+	young := func(v *protocol.View[uint8]) error {
+		if p := v.Procs[0].(*toy); p.r[1] == 3 && p.r[0] < 2 {
+			return errors.New("a clock is young")
+		}
+		return nil
+	}
+	a, c := counting(begun)
+	if v := run(t, a, c); v.Verdict != check.Holds {
+		t.Errorf("%s: %s", v.Verdict, v.Reason)
+	}
+	unsettled := a
+	unsettled.Unsettled = func(procs []protocol.Process[uint8]) int { return int(procs[0].(*toy).r[0] - 1) }
+	c.Properties = []string{check.Kept}
+	for name, test := range map[string]protocol.Algorithm[uint8]{
+		"toy/clock is violated: a clock is above 5": first(counting(early)),
+		"toy/clock is violated: a clock is young":   first(counting(young)),
+		"other losses are unsettled":                unsettled,
+	} {
+		k := c
+		if name != "other losses are unsettled" {
+			k.Properties = []string{"toy/clock"}
+		}
+		_, err := check.Run(test, k)
+		if !errors.Is(err, check.ErrClaim) || !strings.Contains(err.Error(), "with counters moved only, "+name) {
+			t.Errorf("%v, want a false claim: %s", err, name)
+		}
+	}
+}
+
+func first[A, B any](a A, _ B) A { return a }

@@ -236,6 +236,7 @@ func (d *diver) step(root root) {
 	}
 	if property, err := d.violates(d.worker, d.next); err != nil {
 		d.violated(property, err, d.along(root, append(d.path(), slices.Clone(d.next)), nil))
+		d.realFinding()
 		return
 	}
 	if len(d.stack) < d.depth {

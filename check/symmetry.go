@@ -325,28 +325,21 @@ func (x *worker) asymmetric(format string, args ...any) {
 	}
 }
 
-// fair verifies on a state that was judged that invariants do not tell members apart.
+// fair verifies on a state that was judged that what judges states does not tell members
+// apart.
 func (r *searcher) fair(st []uint32, n int) {
-	if r.rename(st, r.swap(n)); len(r.invariants) == 0 {
+	if !r.judges() {
 		return
 	}
+	unsettled := r.m.unsettled(r.look(st))
+	r.rename(st, r.swap(n))
 	g := r.look(r.sym.trial)
+	if r.m.unsettled(g) != unsettled {
+		r.asymmetric("with some of them exchanged other losses are unsettled")
+	}
 	for _, name := range r.invariants {
 		if err := r.m.invariant(name, g); err != nil {
 			r.asymmetric("%s is violated with some of them exchanged only: %v", name, err)
 		}
 	}
-}
-
-// renameFinding says with the real names what the state at the end of a trace violates.
-func (r *searcher) renameFinding() {
-	if r.claim != nil {
-		return // there is no such run
-	}
-	property, err := r.violates(r.worker, r.last)
-	if property != r.found.property {
-		r.asymmetric("%s is violated with some of them exchanged only: %v", r.found.property, r.found.err)
-		return
-	}
-	r.found.err = err
 }

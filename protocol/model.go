@@ -20,16 +20,16 @@ type Model[M any] struct {
 	// MapState and MapMsg replace each value v of a counter by f(counter, v), in
 	// a state and in a message on a channel. They claim that Step commutes with
 	// adding a constant to all values of one counter, wherever they are, and let
-	// the checker move the smallest one down to Counter.Least. A value that
-	// means "none" is not passed to f.
+	// the checker move the smallest one down to Counter.Least. Invariants, Unsettled
+	// and Stale see distances only, too. A value that means "none" is not passed to f.
 	MapState func(p Process[M], f func(Counter, uint64) uint64)
 	MapMsg   func(ch Channel, m *M, f func(Counter, uint64) uint64)
 	// Confluent claims that p may as well receive m, which is on its way to it, at
 	// once. In no run does it matter what else happens to p before it receives m: in
 	// the end p is in the same state, and has sent the same, event by event, as if m had
-	// come first. To receive m sends nothing, exceeds no bound and at most lets the user
-	// in. Losses of memory and Cancel do not count as what happens to p. again says
-	// whether its user may still try, so that a Try counts.
+	// come first. To receive m sends nothing, stops no timer, exceeds no bound and at
+	// most lets the user in. Losses of memory and Cancel do not count as what happens to
+	// p. again says whether its user may still try, so that a Try counts.
 	Confluent func(p Process[M], from ID, m M, again bool) bool
 	// Interchangeable claims that in a configuration the ids of members break no ties:
 	// New and Step commute with any permutation of these ids. Permute turns a state of

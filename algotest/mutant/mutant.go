@@ -91,9 +91,9 @@ type Config struct {
 	// longer does. Test compares the file with what it finds now; with -mutant-table
 	// it tries all checks in order, and writes the file.
 	Table string
-	// Patience is how long one mutant may take; beyond it, it is caught as
-	// endless. Default: 10 s, and at least 20 times what the checks take on
-	// the algorithm as written.
+	// Patience is how much processor time one mutant may take; beyond it, or beyond
+	// ten times as long on the clock, it is caught as endless. Default: 10 s, and at
+	// least 20 times what the checks take on the algorithm as written.
 	Patience time.Duration
 
 	known map[string]row // of Table
@@ -104,14 +104,16 @@ type Config struct {
 const (
 	alive      = "POUNDLOCK_MUTANT"
 	firstCheck = "POUNDLOCK_MUTANT_CHECK"
+	allowance  = "POUNDLOCK_MUTANT_PATIENCE" // processor time, a duration
 )
 
 // An outcome is what the process of one mutant reports.
 type outcome struct {
-	Fault   string        `json:"fault"`
-	Check   int           `json:"check"` // that found it, from 1; 0: none
-	Err     string        `json:"err,omitempty"`
-	Elapsed time.Duration `json:"elapsed"`
+	Fault string `json:"fault"`
+	Check int    `json:"check"` // that found it, from 1; 0: none
+	Err   string `json:"err,omitempty"`
+
+	took time.Duration // on processors
 }
 
 // outcomeMark begins the line of standard output with the outcome.
@@ -122,6 +124,10 @@ func Test(t *testing.T, c Config) {
 	t.Helper()
 	if os.Getenv(alive) != "" {
 		first, _ := strconv.Atoi(os.Getenv(firstCheck))
+		patience, _ := time.ParseDuration(os.Getenv(allowance))
+		if err := limit(patience); err != nil {
+			t.Fatal(err)
+		}
 		report(os.Stdout, c.Checks, first)
 		return
 	}
@@ -185,7 +191,7 @@ func (c Config) run(test, tmp string) ([]result, error) {
 		return nil, fmt.Errorf("mutant: the checks fail on the algorithm as written: %s%s", original.Fault, original.Err)
 	}
 	if c.Patience == 0 {
-		patience = max(10*time.Second, 20*original.Elapsed)
+		patience = max(10*time.Second, 20*original.took)
 	}
 
 	results := make([]result, len(s.names))
@@ -244,15 +250,19 @@ func build(s *schemata, dir, tmp string) (binary string, err error) {
 func live(binary, dir, test string, k, first int, patience time.Duration) outcome {
 	cmd := exec.Command(binary, "-test.run=^"+test+"$", "-test.timeout=0")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), alive+"="+strconv.Itoa(k), firstCheck+"="+strconv.Itoa(first), "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1",
+		alive+"="+strconv.Itoa(k), firstCheck+"="+strconv.Itoa(first), allowance+"="+patience.String())
 	var output, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &complaints
 	if err := cmd.Start(); err != nil {
 		return outcome{Err: err.Error()}
 	}
-	overdue := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	overdue := time.AfterFunc(10*patience, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
-	if !overdue.Stop() {
+	took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	// The kernel's count for the limit is not quite that of the sum.
+	killed := err != nil && complaints.Len() == 0 && took >= patience*9/10
+	if !overdue.Stop() || killed {
 		return outcome{Fault: fmt.Sprintf("endless: not done after %v", patience), Check: first}
 	}
 	for line := range strings.Lines(output.String()) {
@@ -261,6 +271,7 @@ func live(binary, dir, test string, k, first int, patience time.Duration) outcom
 			if err := json.Unmarshal([]byte(rest), &o); err != nil {
 				return outcome{Err: err.Error()}
 			}
+			o.took = took
 			return o
 		}
 	}
@@ -275,7 +286,6 @@ func live(binary, dir, test string, k, first int, patience time.Duration) outcom
 func report(w io.Writer, checks []Check, first int) {
 	debug.SetMaxStack(64 << 20) // an endless recursion shall not need a gigabyte to be noticed
 	var o outcome
-	begin := time.Now()
 	order := make([]int, 0, len(checks))
 	if first >= 1 && first <= len(checks) {
 		order = append(order, first)
@@ -296,7 +306,6 @@ func report(w io.Writer, checks []Check, first int) {
 			break
 		}
 	}
-	o.Elapsed = time.Since(begin)
 	line, _ := json.Marshal(o) // of strings and a number: cannot fail
 	fmt.Fprintf(w, "%s%s\n", outcomeMark, line)
 }

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A target answers each connection with handle, until the test ends.
 func target(t *testing.T, addr string, handle func(net.Conn)) string {
@@ -105,29 +105,23 @@ func quiet(t *testing.T, c net.Conn, d time.Duration) {
 func TestDelay(t *testing.T) {
 	p := start(t, target(t, "127.0.0.1:0", echo))
 	c := dial(t, p)
-	median := func() time.Duration {
-		var all []time.Duration
-		for range 9 {
-			all = append(all, trip(t, c))
+	// The best of some trips, and of more while it takes longer than it may: what else
+	// the machine does makes none shorter.
+	best := func(delay, most time.Duration) time.Duration {
+		p.SetDelay(delay, 0)
+		least := time.Hour
+		for k := 0; k < 5 || least > most && k < 50; k++ {
+			least = min(least, trip(t, c))
 		}
-		slices.Sort(all)
-		if least := 2 * p.s.delay; all[0] < least {
-			t.Errorf("a round trip took %v, less than %v", all[0], least)
+		if least < 2*delay || least > most {
+			t.Errorf("a round trip took %v with a delay of %v, want at most %v", least, delay, most)
 		}
-		return all[4]
+		return least
 	}
-	none := median()
-	p.SetDelay(20*time.Millisecond, 0)
-	one := median()
-	p.SetDelay(60*time.Millisecond, 0)
-	three := median()
+	none := best(0, 10*time.Millisecond)
+	one := best(20*time.Millisecond, 50*time.Millisecond)
+	three := best(60*time.Millisecond, 132*time.Millisecond)
 	t.Logf("round trips: %v without delay, %v with 20ms, %v with 60ms", none, one, three)
-	if r := float64(three) / float64(one); r < 2.5 || r > 3.3 {
-		t.Errorf("three times the delay takes %.2f times as long", r)
-	}
-	if none > one/4 {
-		t.Errorf("without delay %v, with it %v", none, one)
-	}
 }
 
 // Many bytes under delay, jitter and back-pressure arrive complete and in order.
@@ -189,7 +183,9 @@ func TestCut(t *testing.T) {
 		p.Cut(dir)
 		c.Write([]byte{7})
 		quiet(t, c, 50*time.Millisecond)
-		if passed := p.Passed(Up); dir == Down && passed != 2 || dir != Down && passed != 1 {
+		if dir == Down {
+			await(t, func() bool { return p.Passed(Up) == 2 })
+		} else if passed := p.Passed(Up); passed != 1 {
 			t.Errorf("cut %d: %d bytes passed up", dir, passed)
 		}
 		fresh := dial(t, p)
@@ -297,10 +293,14 @@ func TestRate(t *testing.T) {
 		}
 		return time.Since(began)
 	}
-	slow, slower := took(500<<10), took(125<<10)
-	if r := float64(slower) / float64(slow); r < 3 || r > 5 {
-		t.Errorf("a quarter of the rate takes %.1f times as long: %v, %v", r, slow, slower)
+	slow, slower, r := time.Hour, time.Hour, 0.0
+	for range 10 { // what else the machine does makes none shorter
+		slow, slower = min(slow, took(500<<10)), min(slower, took(125<<10))
+		if r = float64(slower) / float64(slow); r >= 3 && r <= 5 {
+			return
+		}
 	}
+	t.Errorf("a quarter of the rate takes %.1f times as long: %v, %v", r, slow, slower)
 }
 
 func TestSwapFrames(t *testing.T) {

@@ -76,7 +76,7 @@ func (c *Console) Screen() string {
 // See waits for a text and forgets what came up to its end.
 func (c *Console) See(text string) {
 	c.t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		c.mu.Lock()
 		i := bytes.Index(c.text.Bytes(), []byte(text))
 		if i >= 0 {
@@ -105,7 +105,7 @@ func (c *Console) Want(status int) {
 	c.t.Helper()
 	select {
 	case <-c.ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		c.t.Fatalf("does not end: %q", c.Screen())
 	}
 	if got := c.cmd.ProcessState.ExitCode(); got != status {

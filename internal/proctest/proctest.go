@@ -4,6 +4,7 @@
 package proctest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/signal"
@@ -47,7 +48,13 @@ func Child(parent int, argument string) int {
 // is ignored meanwhile: what tests start would inherit that from nohup, say.
 type Main struct {
 	Tests interface{ Run() int }
+
+	// Patience is how long processes that were told to end may take. Default: a minute.
+	Patience time.Duration
 }
+
+// patience is how long a test waits for what must come at last, on any machine.
+const patience = time.Minute
 
 // Run implements what a testing.M does.
 func (m Main) Run() int {
@@ -59,7 +66,7 @@ func (m Main) Run() int {
 	}
 	code := m.Tests.Run()
 	left := others()
-	for end := time.Now().Add(2 * time.Second); len(left) > 0 && time.Now().Before(end); left = others() {
+	for end := time.Now().Add(cmp.Or(m.Patience, patience)); len(left) > 0 && time.Now().Before(end); left = others() {
 		time.Sleep(10 * time.Millisecond) // they were told to end
 	}
 	for pid, cmdline := range left {

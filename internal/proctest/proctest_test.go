@@ -30,7 +30,7 @@ func TestLeftIsFound(t *testing.T) {
 	if got := Child(os.Getpid(), "linger"); got != pid {
 		t.Errorf("child %d, want %d", got, pid)
 	}
-	if code := (Main{Tests: passes{}}).Run(); code == 0 {
+	if code := (Main{Tests: passes{}, Patience: 100 * time.Millisecond}).Run(); code == 0 {
 		t.Error("left, and nobody noticed")
 	}
 	c.Wait() // it was killed

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -48,9 +49,9 @@ const statusLost = 74
 //	LEASE ACTION GRACE RENEW-FOR LOSE-AFTER -- COMMAND
 //
 // Every third of a lease until RENEW-FOR is over its end moves to a lease from
-// now. After LOSE-AFTER, unless 0s, the lock is lost; if it is negative, the end is
-// in the past after that long, and nobody says more. The file "lease", if it is there,
-// tells the end.
+// now. LOSE-AFTER the command has written the file "pid" or "pid2", unless 0s, the lock
+// is lost; if it is negative, the end is in the past after that long, and nobody says
+// more. The file "lease", if it is there, tells the end.
 func pretend(args []string) int {
 	durations := make([]time.Duration, 5)
 	for _, i := range []int{0, 2, 3, 4} {
@@ -62,8 +63,17 @@ func pretend(args []string) int {
 	}
 	lease, grace, renew, lose := durations[0], durations[2], durations[3], durations[4]
 	lost := make(chan struct{})
-	if lose > 0 {
-		time.AfterFunc(lose, func() { close(lost) })
+	var past atomic.Bool // the end is
+	if lose != 0 {
+		go func() {
+			for !written("pid") && !written("pid2") {
+				time.Sleep(2 * time.Millisecond)
+			}
+			time.Sleep(max(lose, -lose))
+			if past.Store(lose < 0); lose > 0 {
+				close(lost)
+			}
+		}()
 	}
 	start := time.Now()
 	c := Command{
@@ -75,7 +85,7 @@ func pretend(args []string) int {
 		OnLoss: Action(args[1]),
 		Grace:  grace,
 		End: func() time.Time {
-			if lose < 0 && time.Since(start) >= -lose {
+			if past.Load() {
 				return start
 			}
 			step := lease / 3
@@ -108,6 +118,11 @@ func pretend(args []string) int {
 		return statusLost
 	}
 	return result.Status
+}
+
+func written(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Size() > 0
 }
 
 // beat writes the time to the file "beat" until it is killed.

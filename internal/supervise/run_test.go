@@ -29,7 +29,10 @@ type lock struct {
 	ended  chan struct{}
 }
 
-const always = time.Hour // of renewing: longer than any test
+const (
+	always   = time.Hour   // of renewing: longer than any test
+	patience = time.Minute // for what must come at last, on any machine
+)
 
 // options are the arguments of pretend; the zero value is a lock that holds.
 type options struct {
@@ -98,7 +101,7 @@ func (l *lock) status() int {
 	l.t.Helper()
 	select {
 	case <-l.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		l.t.Fatalf("does not end; stderr: %s", l.stderr.String())
 	}
 	return l.cmd.ProcessState.ExitCode()
@@ -133,7 +136,7 @@ func (l *lock) readPid(name string) (int, error) {
 func (l *lock) pid(name string) int {
 	l.t.Helper()
 	var pid int
-	eventually(l.t, 10*time.Second, "file "+name, func() bool {
+	eventually(l.t, patience, "file "+name, func() bool {
 		var err error
 		pid, err = l.readPid(name)
 		return err == nil
@@ -174,10 +177,10 @@ func timely(t *testing.T, o options, endIt func(l *lock) bool) {
 		l := script(t, o, stubborn)
 		began := time.Now()
 		ready := func() bool { _, err := l.readPid("pid"); return err == nil }
-		eventually(t, 20*time.Second, "the script is ready or too late", func() bool { return ready() || l.over() })
+		eventually(t, patience, "the script is ready or too late", func() bool { return ready() || l.over() })
 		left := time.Duration(-1)
 		if ready() && endIt(l) {
-			eventually(t, 3*o.lease+10*time.Second, "the group has ended", func() bool {
+			eventually(t, 3*o.lease+patience, "the group has ended", func() bool {
 				return !proctest.Running(l.pid("pid")) && !proctest.Running(l.pid("pid2"))
 			})
 			left = l.instant("lease").Sub(l.instant("beat"))
@@ -209,7 +212,7 @@ func gone(pid int) func() bool { return func() bool { return !proctest.Running(p
 func (l *lock) watchdog() int {
 	l.t.Helper()
 	pid := 0
-	eventually(l.t, 5*time.Second, "a watchdog", func() bool {
+	eventually(l.t, patience, "a watchdog", func() bool {
 		pid = proctest.Child(l.cmd.Process.Pid, WatchdogCommand)
 		return pid != 0
 	})
@@ -386,7 +389,7 @@ func TestLoss(t *testing.T) {
 	})
 	t.Run("warn", func(t *testing.T) {
 		t.Parallel()
-		l := script(t, options{lose: 100 * time.Millisecond, action: Warn}, "sleep 0.5; echo done")
+		l := script(t, options{lose: 100 * time.Millisecond, action: Warn}, "echo $$ >pid; sleep 0.5; echo done")
 		l.want(statusLost)
 		if l.stdout.String() != "done\n" {
 			t.Errorf("stdout %q", l.stdout.String())
@@ -425,7 +428,7 @@ func TestSupervisorKilled(t *testing.T) {
 			l.cmd.Process.Kill()
 			return true
 		})
-		eventually(t, 5*time.Second, "the watchdog has ended", gone(dog))
+		eventually(t, patience, "the watchdog has ended", gone(dog))
 	})
 	t.Run("obedient", func(t *testing.T) {
 		t.Parallel()
@@ -434,7 +437,7 @@ func TestSupervisorKilled(t *testing.T) {
 		dog := l.watchdog()
 		l.cmd.Process.Kill()
 		for _, p := range []int{pid, pid2, dog} {
-			eventually(t, 5*time.Second, "all have ended", gone(p))
+			eventually(t, patience, "all have ended", gone(p))
 		}
 	})
 }
@@ -466,7 +469,7 @@ func TestBothKilled(t *testing.T) {
 	pid := l.pid("pid")
 	syscall.Kill(l.watchdog(), syscall.SIGKILL)
 	l.cmd.Process.Kill()
-	eventually(t, 5*time.Second, "the command has ended", gone(pid))
+	eventually(t, patience, "the command has ended", gone(pid))
 }
 
 // The supervisor is stopped: the watchdog ends the group before the lease ends.
@@ -513,7 +516,7 @@ func TestLeaseEnds(t *testing.T) {
 			timely(t, options{lease: 2 * time.Second, renew: 1, action: action}, func(x *lock) bool {
 				l = x
 				began := l.instant("lease").Add(-l.lease)
-				eventually(t, 30*time.Second, "it ends by itself", gone(l.pid("pid")))
+				eventually(t, patience, "it ends by itself", gone(l.pid("pid")))
 				held = time.Since(began)
 				return true
 			})
@@ -532,7 +535,7 @@ func TestWatchdogKilled(t *testing.T) {
 		first := l.watchdog()
 		syscall.Kill(first, syscall.SIGKILL)
 		replaced := func() bool { return strings.Contains(l.stderr.String(), "was killed and is replaced") }
-		eventually(t, 10*time.Second, "another watchdog", func() bool { return replaced() || l.over() })
+		eventually(t, patience, "another watchdog", func() bool { return replaced() || l.over() })
 		if !replaced() {
 			return false // there was no time: the lease has ended
 		}

@@ -98,7 +98,7 @@ func TestBackgroundThenForeground(t *testing.T) {
 	c := shell(t)
 	c.Keys(lockLine + `sh -c 'read x; echo "got $x"' &` + "\n")
 	c.See("ready> ")
-	for end := time.Now().Add(5 * time.Second); !strings.Contains(c.Screen(), "Stopped"); {
+	for end := time.Now().Add(patience); !strings.Contains(c.Screen(), "Stopped"); {
 		if time.Now().After(end) {
 			t.Fatalf("not stopped: %q", c.Screen())
 		}
@@ -170,5 +170,5 @@ func TestHangup(t *testing.T) {
 	l := &lock{t: t, dir: dir}
 	pid := l.pid("pid")
 	c.Close()
-	eventually(t, 5*time.Second, "the command has ended", gone(pid))
+	eventually(t, patience, "the command has ended", gone(pid))
 }

@@ -109,7 +109,7 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	f.config.Done = done
 	finish := func() {}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		f.config.Progress, finish = checkProgress(os.Stderr)
+		f.config.Progress, finish = checkProgress(os.Stderr, terminalColumns)
 	}
 	v, err := e.Check(f.config)
 	finish()
@@ -180,23 +180,38 @@ func interrupted() (done <-chan struct{}, stop func()) {
 }
 
 // checkProgress shows a line once a search has taken two seconds. finish removes it.
-func checkProgress(w io.Writer) (show func(check.Progress), finish func()) {
-	shown := false
+// Spaces wipe out what was longer, since not every terminal knows another way.
+func checkProgress(w io.Writer, columns func() int) (show func(check.Progress), finish func()) {
+	most := 0
 	show = func(p check.Progress) {
 		if p.Elapsed < 2*time.Second {
 			return
 		}
-		shown = true
-		fmt.Fprintf(w, "\r\x1b[K%s states, %s/s, depth %d, frontier %s, %d MiB",
+		line := fit(fmt.Sprintf("%s states, %s/s, depth %d, frontier %s, %d MiB",
 			check.Group(p.States), check.Group(int64(float64(p.States)/p.Elapsed.Seconds())), p.Depth,
-			check.Group(p.Frontier), p.Memory>>20)
+			check.Group(p.Frontier), p.Memory>>20), columns()-1)
+		most = max(most, len(line))
+		fmt.Fprintf(w, "\r%-*s", min(most, columns()-1), line)
 	}
 	return show, func() {
-		if shown {
-			fmt.Fprint(w, "\r\x1b[K")
+		if most > 0 {
+			fmt.Fprintf(w, "\r%*s\r", min(most, columns()-1), "")
 		}
 	}
 }
+
+// terminalColumns is how wide the terminal of standard error is, 80 where it does not
+// say.
+func terminalColumns() int {
+	if n, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && n > 1 {
+		return n
+	}
+	return 80
+}
+
+// fit returns what of an ASCII text fits into so many columns: a line that wraps cannot
+// be written over.
+func fit(text string, columns int) string { return text[:max(0, min(len(text), columns))] }
 
 func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	if f.json {

@@ -32,18 +32,36 @@ func TestBytesFlag(t *testing.T) {
 
 func TestCheckProgress(t *testing.T) {
 	var b bytes.Buffer
-	show, finish := checkProgress(&b)
+	columns := 80
+	show, finish := checkProgress(&b, func() int { return columns })
 	show(check.Progress{States: 1000, Elapsed: time.Second})
 	finish()
 	if b.Len() != 0 {
 		t.Errorf("a run below 2s shows %q", b.String())
 	}
-	show(check.Progress{States: 4000000, Elapsed: 4 * time.Second, Depth: 7, Frontier: 12345, Memory: 100 << 20})
-	if want := "4 000 000 states, 1 000 000/s, depth 7, frontier 12 345, 100 MiB"; !strings.Contains(b.String(), want) {
+	long := check.Progress{States: 4000000, Elapsed: 4 * time.Second, Depth: 7, Frontier: 12345, Memory: 100 << 20}
+	show(long)
+	const want = "\r4 000 000 states, 1 000 000/s, depth 7, frontier 12 345, 100 MiB"
+	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
 	b.Reset()
-	if finish(); b.String() != "\r\x1b[K" {
+	show(check.Progress{States: 1, Elapsed: 4 * time.Second})
+	if len(b.String()) != len(want) {
+		t.Errorf("%q does not cover %q", b.String(), want)
+	}
+	b.Reset()
+	if finish(); b.String() != "\r"+strings.Repeat(" ", len(want)-1)+"\r" {
 		t.Errorf("the line is left: %q", b.String())
+	}
+	for columns = 2; columns < 30; columns++ { // terminalColumns returns no less
+		b.Reset()
+		show(long)
+		finish()
+		for _, line := range strings.Split(b.String(), "\r") {
+			if len(line) >= columns {
+				t.Errorf("%q wraps in %d columns", line, columns)
+			}
+		}
 	}
 }

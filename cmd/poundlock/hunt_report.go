@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -50,6 +49,9 @@ func (r *huntResult) write(what string, v hunt.Violation) error {
 	return create(r.Scenario, func(w io.Writer) error { return scenario.WriteRun(w, head, run) })
 }
 
+// barColumns are those of a bar without its text: the share, and what is around it.
+const barColumns = 12
+
 // huntProgress shows a bar. finish removes it.
 func huntProgress(what string, c hunt.Config) (show func(hunt.Progress), finish func()) {
 	most := c.Runs
@@ -57,7 +59,7 @@ func huntProgress(what string, c hunt.Config) (show func(hunt.Progress), finish 
 		most = c.For.Milliseconds()
 	}
 	bar := progressbar.NewOptions64(max(1, most), progressbar.OptionSetWriter(os.Stderr),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+		progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish())
 	show = func(p hunt.Progress) {
 		done := p.Runs
 		if c.For > 0 {
@@ -70,7 +72,7 @@ func huntProgress(what string, c hunt.Config) (show func(hunt.Progress), finish 
 		if p.Reducing {
 			text = what + ": a violation, being minimised"
 		}
-		bar.Describe(text)
+		bar.Describe(fit(text, terminalColumns()-barColumns))
 		_ = bar.Set64(min(done, most-1)) // only for the eye
 	}
 	return show, func() { _ = bar.Finish() }

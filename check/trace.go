@@ -65,8 +65,8 @@ func (x *worker) canonical(raw []uint32) []uint32 {
 // stuck reports whether nothing that must happen changes a normal form.
 func (x *worker) stuck(st []uint32) bool {
 	stuck := true
-	x.expand(st, func(v visit) {
-		stuck = stuck && !(v.verb.must() && (v.bound >= 0 || !slices.Equal(v.next, st)))
+	x.expandSome(st, func(a action) bool { return stuck && a.verb.must() }, func(v visit) {
+		stuck = v.bound < 0 && slices.Equal(v.next, st)
 	})
 	return stuck
 }

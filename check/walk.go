@@ -91,13 +91,13 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 	if want.At != 0 {
 		return scenario.Event{}, w.impossible(want, fmt.Errorf("a check has no times: leave out %q", "at "+want.At.String()))
 	}
+	wanted := func(a action) bool {
+		return w.over == nil && verbs[a.verb] == want.Verb && same(want, w.r.step(a, w.r.m))
+	}
 	var event *scenario.Event
 	var ends []end
 	for _, from := range w.now {
-		w.r.expand(from.st, func(v visit) {
-			if w.over != nil || !same(want, w.r.step(v.action, w.r.m)) {
-				return
-			}
+		w.r.expandSome(from.st, wanted, func(v visit) {
 			if v.problem = w.r.serious(v.problem); v.problem != nil {
 				w.over = &finding{property: v.problem.property, err: v.problem.err}
 			}

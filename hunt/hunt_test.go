@@ -210,6 +210,36 @@ func TestEnd(t *testing.T) {
 	}
 }
 
+// A hunt that is to end while it shortens a run gives up at once, and returns the run
+// as it is by then. What it costs is counted in processes that are made.
+func TestEndWhileShortening(t *testing.T) {
+	made := 0
+	counted := sigma.Algorithm
+	counted.New = func(id protocol.ID, c protocol.Config) protocol.Process[sigma.Message] {
+		made++
+		return sigma.Algorithm.New(id, c)
+	}
+	c := Config{Config: protocol.Config{N: 4}, Clients: 5, Seed: 1, Runs: 1000, Beyond: 1, Workers: 1}
+	c.Progress = func(Progress) { made = 0 } // the last one is when it begins to shorten
+	whole := finding(t, counted, c)
+	reducing := made
+
+	done := make(chan struct{})
+	c.Done = done
+	c.Progress = func(p Progress) {
+		if made = 0; p.Reducing {
+			close(done)
+		}
+	}
+	v := finding(t, counted, c)
+	if made > reducing/100 {
+		t.Errorf("%d processes made after the end, and %d without one", made, reducing)
+	}
+	if !v.Replayed || len(v.Trace) <= len(whole.Trace) {
+		t.Errorf("%d steps, replayed: %t; without an end there were %d", len(v.Trace), v.Replayed, len(whole.Trace))
+	}
+}
+
 func TestConfig(t *testing.T) {
 	for _, c := range []struct {
 		c    Config

@@ -12,7 +12,7 @@ func (x *reducer[M]) pairs(run []choice) []choice {
 	const short, shortest = 200, 45
 again:
 	for i := range run {
-		for j := i + 1; j < len(run) && len(run) <= short; j++ {
+		for j := i + 1; j < len(run) && len(run) <= short && !x.over(); j++ {
 			if shorter, good := x.try(leave(run, i, j), run); good {
 				run = shorter
 				goto again
@@ -41,7 +41,7 @@ func (x *reducer[M]) again(run []choice) []choice {
 	}
 	m := x.model
 	chance := rand.New(rand.NewPCG(uint64(m.sys.N), uint64(len(run))))
-	for range runs {
+	for k := 0; k < runs && !x.over(); k++ {
 		p := plan{chance: chance, system: m.sys, kinds: kindsOf(run)}
 		p.untime()
 		p.tries, p.storm = 2, len(run)-1
@@ -101,7 +101,7 @@ func (x *reducer[M]) moves(run []choice) []choice {
 	const short = 80
 again:
 	for i := range run {
-		for j := 0; j < len(run) && len(run) <= short; j++ {
+		for j := 0; j < len(run) && len(run) <= short && !x.over(); j++ {
 			if i == j {
 				continue
 			}
@@ -126,7 +126,7 @@ func (x *reducer[M]) substitutes(run []choice) []choice {
 again:
 	for i := range int32(x.model.sys.N) {
 		for j := range int32(x.model.sys.N) {
-			for k := 0; k < len(run) && len(run) <= short; k++ {
+			for k := 0; k < len(run) && len(run) <= short && !x.over(); k++ {
 				if i == j || !run[k].names(i) {
 					continue
 				}
@@ -147,8 +147,10 @@ again:
 // further takes one choice away from a candidate that is good, but not shorter
 // than run.
 func (x *reducer[M]) further(candidate, run []choice) ([]choice, bool) {
-	left, good := x.replay(candidate)
-	if !good || len(left) > len(run) || x.over() {
+	if x.over() {
+		return nil, false
+	}
+	if left, good := x.replay(candidate); !good || len(left) > len(run) {
 		return nil, false
 	}
 	for k := range candidate {

@@ -142,7 +142,7 @@ func (x *reducer[M]) ddmin(run []choice, of func(choice) bool) []choice {
 	at := places()
 	out := make([]bool, len(run))
 	for size := (len(at) + 1) / 2; size > 0; size /= 2 {
-		for from := len(at); from > 0; {
+		for from := len(at); from > 0 && !x.over(); {
 			// From the end: what comes late depends on what came before.
 			to := min(from, len(at))
 			from = max(0, to-size)

@@ -60,7 +60,7 @@ func TestLeaseMutants(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-run", "^TestLeases$", "-timeout", "10s", ".")
+			c := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-run", "^TestLeases$", "-timeout", "2m", ".")
 			out, err := c.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "--- FAIL: TestLeases") {
 				t.Errorf("nobody noticed: %v\n%s", err, out)

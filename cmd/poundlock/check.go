@@ -119,10 +119,9 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return &exitStatus{code: exitUsage, err: err, hint: modelHint(err)}
 	}
-	if err := f.write(e, v, modelCommand(name, c.Flags())); err != nil {
-		return &exitStatus{code: exitInternal, err: err}
-	}
-	if err := f.print(c.OutOrStdout(), v); err != nil {
+	// What took hours to find is printed, also where it cannot be written.
+	written := f.write(e, v, modelCommand(name, c.Flags()))
+	if err := errors.Join(written, f.print(c.OutOrStdout(), v)); err != nil {
 		return &exitStatus{code: exitInternal, err: err}
 	}
 	switch v.Verdict {

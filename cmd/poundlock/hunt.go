@@ -21,10 +21,11 @@ import (
 // huntFlags are the flags of poundlock hunt.
 type huntFlags struct {
 	algorithmFlags
-	config hunt.Config
-	run    int64
-	trace  string
-	json   bool
+	config    hunt.Config
+	run       int64
+	trace     string
+	json      bool
+	unwritten error // what was found is printed nevertheless
 }
 
 // everything is the argument that stands for each form of each algorithm.
@@ -221,9 +222,10 @@ func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult,
 		var again, replay error
 		out.Repeat, again = f.repeatCommand(i, t.link, c.Flags(), r.Beyond, v)
 		out.Replay, replay = commandOf(i, t.link, v)
-		if err := errors.Join(again, replay, out.write(t.name(), v)); err != nil {
+		if err := errors.Join(again, replay); err != nil {
 			return out, &exitStatus{code: exitInternal, err: err}
 		}
+		f.unwritten = errors.Join(f.unwritten, out.write(t.name(), v))
 	}
 	return out, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,7 +47,11 @@ func (r *huntResult) write(what string, v hunt.Violation) error {
 		"found by " + r.Repeat,
 	}
 	r.Replay = "poundlock replay " + r.Scenario
-	return create(r.Scenario, func(w io.Writer) error { return scenario.WriteRun(w, head, run) })
+	err := create(r.Scenario, func(w io.Writer) error { return scenario.WriteRun(w, head, run) })
+	if err != nil {
+		r.Scenario, r.Replay = "", "" // there is nothing to replay
+	}
+	return err
 }
 
 // barColumns are those of a bar without its text: the share, and what is around it.
@@ -79,7 +84,7 @@ func huntProgress(what string, c hunt.Config) (show func(hunt.Progress), finish 
 }
 
 func (f *huntFlags) report(w io.Writer, name string, results []huntResult) error {
-	if err := f.print(w, name, results); err != nil {
+	if err := errors.Join(f.unwritten, f.print(w, name, results)); err != nil {
 		return &exitStatus{code: exitInternal, err: err}
 	}
 	for _, r := range results {
@@ -137,7 +142,10 @@ func (r huntResult) print(w io.Writer) error {
 		if !v.Replayed {
 			again = "not replayed"
 		}
-		fmt.Fprintf(w, "%-10s %s\nfound by   %s\n", again, r.Replay, r.Repeat)
+		if r.Replay != "" {
+			fmt.Fprintf(w, "%-10s %s\n", again, r.Replay)
+		}
+		fmt.Fprintf(w, "found by   %s\n", r.Repeat)
 	}
 	if len(r.Violations) == 0 {
 		fmt.Fprintln(w, "no violation found")

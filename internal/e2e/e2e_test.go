@@ -173,9 +173,11 @@ func TestWithoutLock(t *testing.T) {
 }
 
 // TestTooManyKilledServers: when three of four servers lose their memory at once
-// the holder is told, because too few are left that know it, and others enter.
+// the holder is told, because too few are left that know it, and others enter. It does
+// not rebuild its supports: one that hears of the three losses one after the other may
+// have the first support back before it hears of the next, and then never has too few.
 func TestTooManyKilledServers(t *testing.T) {
-	x := startRolling(t, work{})
+	x := startRolling(t, work{NoRefresh: true})
 	for i := range 3 {
 		x.c.kill(i)
 	}

@@ -61,6 +61,9 @@ func model[M any](a protocol.Algorithm[M], c check.Config) (fault string, v chec
 	case v.Verdict != check.Violated:
 		return "", v, nil
 	}
+	if err := reduced(a, c); err != nil {
+		return "", v, err
+	}
 	reason := ""
 	if v.Property == check.Model {
 		reason = ": " + strings.TrimPrefix(v.Reason, check.Model+": ")

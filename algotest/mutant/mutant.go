@@ -109,9 +109,10 @@ const (
 
 // An outcome is what the process of one mutant reports.
 type outcome struct {
-	Fault string `json:"fault"`
-	Check int    `json:"check"` // that found it, from 1; 0: none
-	Err   string `json:"err,omitempty"`
+	Fault   string `json:"fault"`
+	Check   int    `json:"check"` // that found it, from 1; 0: none
+	Err     string `json:"err,omitempty"`
+	Reduced bool   `json:"reduced,omitempty"` // found again with reductions
 
 	took time.Duration // on processors
 }
@@ -145,6 +146,7 @@ func Test(t *testing.T, c Config) {
 		t.Fatal(err)
 	}
 	t.Log("\n" + table(results, true))
+	logReduced(t, results)
 	if *only != "" {
 		return
 	}
@@ -167,9 +169,10 @@ func Test(t *testing.T, c Config) {
 
 // A result is a mutant and how it was caught, "" when it survived.
 type result struct {
-	name  string
-	fault string
-	check int // that caught it, from 1; 0: none
+	name    string
+	fault   string
+	check   int  // that caught it, from 1; 0: none
+	reduced bool // and that caught it again with reductions
 }
 
 // run runs the mutants by means of the package's test called test.
@@ -206,7 +209,7 @@ func (c Config) run(test, tmp string) ([]result, error) {
 		group.Go(func() {
 			defer func() { <-free }()
 			o := live(binary, c.Dir, test, i+1, c.known[name].check, patience)
-			results[i] = result{name, o.Fault, o.Check}
+			results[i] = result{name, o.Fault, o.Check, o.Reduced}
 			if o.Err != "" {
 				failures[i] = fmt.Errorf("mutant: %s: %s", name, o.Err)
 			}
@@ -306,6 +309,7 @@ func report(w io.Writer, checks []Check, first int) {
 			break
 		}
 	}
+	o.Reduced = compared
 	line, _ := json.Marshal(o) // of strings and a number: cannot fail
 	fmt.Fprintf(w, "%s%s\n", outcomeMark, line)
 }

@@ -114,9 +114,11 @@ func (r *searcher) along(from root, path [][]uint32, wrong *problem, by ...actio
 			a = &by[k]
 		}
 		if event, raw = r.follow(raw, next, bad, a); raw == nil {
-			if r.claim = errUnfollowed; r.sym != nil {
-				r.claim = fmt.Errorf("%w: %s: its members are not interchangeable: %w", ErrClaim, r.info.Name, errUnfollowed)
+			why := "an encoding leaves out something of a state, or a counter matters"
+			if r.sym != nil {
+				why = "its members are not interchangeable"
 			}
+			r.claim = fmt.Errorf("%w: %s: %s: %w", ErrClaim, r.info.Name, why, errUnfollowed)
 			return r.run(events, nil)
 		}
 		events = append(events, event)

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"os"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
@@ -13,8 +14,13 @@ import (
 // Wrapped, each algorithm conforms as without the wrapper.
 func TestConformance(t *testing.T) {
 	small := []check.Config{servers(1, 1)} // TestModels has others
+	full := os.Getenv("POUNDLOCK_FULL") != ""
 	t.Run("ricart-agrawala", func(t *testing.T) {
-		algotest.Run(t, Wrap(ricartagrawala.Algorithm), algotest.Options{Sizes: []int{3}})
+		o := algotest.Options{Sizes: []int{3}}
+		if !full {
+			o.Skip = map[string]string{"Events": "SHORTENED: POUNDLOCK_FULL=1 tries events that are impossible here too"}
+		}
+		algotest.Run(t, Wrap(ricartagrawala.Algorithm), o)
 	})
 	t.Run("suzuki-kasami", func(t *testing.T) {
 		algotest.Run(t, Wrap(suzukikasami.Algorithm), algotest.Options{Sizes: []int{3}, Allocations: 0.01})
@@ -22,6 +28,10 @@ func TestConformance(t *testing.T) {
 	t.Run("sigma", func(t *testing.T) {
 		algotest.Run(t, Wrap(sigma.Algorithm), algotest.Options{Sizes: []int{2}, Exhaustive: small})
 	})
+	if !full {
+		t.Log("SHORTENED: POUNDLOCK_FULL=1 runs the suite with sigma as published too")
+		return
+	}
 	t.Run("literal", func(t *testing.T) {
 		algotest.Run(t, Wrap(sigma.Literal), algotest.Options{
 			Sizes: []int{2}, Exhaustive: small, Skip: map[string]string{"Allocations": "the wrapper's are those around sigma"},

@@ -68,7 +68,7 @@ func models() []model {
 		{"sigma", si, with(servers(1, 2), func(c *check.Config) { c.Loss, c.Crash = 1, 1 }), true},
 		{"sigma", si, with(servers(2, 1), func(c *check.Config) { c.Loss, c.Amnesia, c.Suspect = 1, 1, 1 }), true},
 		{"sigma", si, servers(2, 2), true},
-		{"sigma literal", li, servers(1, 2), false},
+		{"sigma literal", li, servers(1, 2), true},
 		{"sigma literal", li, with(servers(1, 2), loss(1)), true},
 		{"sigma literal", li, with(servers(2, 1), func(c *check.Config) {
 			// What a server has not acknowledged before it forgets is lost, and then it is

@@ -60,6 +60,6 @@
 // TestModels explores every algorithm of this repository behind the wrapper, with lost
 // and repeated messages, crashes, losses of memory and lapsed leases; what each model is
 // stands in docs/verification.md. TestStale shows that what the checker forgets hides
-// nothing. TestMutants breaks the wrapper in 23 named ways; the one that survives only sends
+// nothing. TestMutants breaks the wrapper in 24 named ways; the one that survives only sends
 // something later.
 package link

@@ -61,7 +61,9 @@ func TestReductions(t *testing.T) {
 			c.Clients = 2
 		}
 		r.change(&c)
-		t.Run(strings.TrimSpace(r.name+" "+r.variant), func(t *testing.T) { compareReductions(t, e, c) })
+		// Without moved counters the larger models of Sigma have more than fifty million states.
+		unmoved := !r.full || r.name != "sigma"
+		t.Run(strings.TrimSpace(r.name+" "+r.variant), func(t *testing.T) { compareReductions(t, e, c, unmoved) })
 	}
 	if os.Getenv("POUNDLOCK_FULL") == "" {
 		t.Log("SHORTENED: POUNDLOCK_FULL=1 compares models of millions of states")
@@ -70,7 +72,7 @@ func TestReductions(t *testing.T) {
 
 // compareReductions searches one model without and with each reduction. It logs each line
 // of the table as soon as it is known: the last ones take long.
-func compareReductions(t *testing.T, e catalog.Entry, c check.Config) {
+func compareReductions(t *testing.T, e catalog.Entry, c check.Config, unmoved bool) {
 	line := func(what string, v, base check.Verdict) {
 		t.Logf("%-72s %12s %12s %8.1f %7.1f %s", what, check.Group(v.States), check.Group(v.Transitions),
 			v.Seconds, float64(base.States)/float64(v.States), v.Verdict)
@@ -108,7 +110,10 @@ func compareReductions(t *testing.T, e catalog.Entry, c check.Config) {
 			replays(t, e, c, v)
 		}
 	}
-	if shifted := strings.Contains(base.Bounds, "counters shifted"); shifted && !slices.Contains(c.Entries, check.Unlimited) {
+	shifted := strings.Contains(base.Bounds, "counters shifted") && !slices.Contains(c.Entries, check.Unlimited)
+	if shifted && !unmoved {
+		t.Log("SKIPPED: without counters shifted, which takes more than 15 minutes")
+	} else if shifted {
 		k := c
 		k.NoShift = true
 		v, err := e.Check(k)

@@ -89,6 +89,9 @@ func Of[M any](a protocol.Algorithm[M]) protocol.Algorithm[Message[M]] {
 	if a.Idempotent != nil {
 		w.Idempotent = func(m Message[M]) bool { return a.Idempotent(m.Inner) }
 	}
+	if a.Lasts != nil {
+		w.Lasts = func(m Message[M]) bool { return a.Lasts(m.Inner) }
+	}
 	for _, b := range a.Bounds {
 		w.Bounds = append(w.Bounds, protocol.Bound[Message[M]]{
 			Name: b.Name, Max: b.Max,

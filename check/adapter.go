@@ -65,6 +65,7 @@ type mail struct {
 	letters []letter
 	lows    [][]low
 	least   []uint64 // Counter.Least, by the number of the counter
+	lasting []string // the kinds of those that last
 	bytes   int64
 }
 
@@ -73,7 +74,12 @@ type letter struct {
 	mark
 	from, to   uint8
 	idempotent bool
+	lasts      bool // Model.Lasts
 }
+
+// stays reports whether no receipt takes the message out of flight: it is sent again all
+// the time, until it is stale where stale ones are forgotten.
+func (l *letter) stays(forgets bool) bool { return l.lasts || l.idempotent && forgets }
 
 func (b *mail) from(msg uint32) int { return int(b.letters[msg].from) }
 func (b *mail) to(msg uint32) int   { return int(b.letters[msg].to) }
@@ -134,14 +140,19 @@ type adapter[M any] struct {
 type messages[M any] struct {
 	box      mail
 	msgs     []M                         // by number
+	lasts    func(m M) bool              // Model.Lasts where it counts, or nil
 	counters map[protocol.Counter]uint32 // their numbers
 }
 
 func newAdapter[M any](a protocol.Algorithm[M], c Config) machine {
-	return adapt(a, c.Config, c.N+c.Clients, &messages[M]{
+	all := &messages[M]{
 		msgs: make([]M, 1), counters: map[protocol.Counter]uint32{},
 		box: mail{number: map[string]uint32{}, letters: make([]letter, 1), lows: make([][]low, 1)},
-	})
+	}
+	if c.lasts {
+		all.lasts = a.Lasts
+	}
+	return adapt(a, c.Config, c.N+c.Clients, all)
 }
 
 func adapt[M any](a protocol.Algorithm[M], c protocol.Config, total int, shared *messages[M]) machine {
@@ -265,10 +276,16 @@ func (d *adapter[M]) intern(from, to int, m M) uint32 {
 	if d.shifts() {
 		d.a.MapMsg(protocol.Channel{From: protocol.ID(from), To: protocol.ID(to)}, &m, d.note)
 	}
+	lasts := d.lasts != nil && d.lasts(m)
 	b.letters = append(b.letters, letter{
 		mark: b.mark(2*uint64(n)+1, d.low), from: uint8(from), to: uint8(to),
-		idempotent: d.a.Idempotent != nil && d.a.Idempotent(m),
+		idempotent: lasts || d.a.Idempotent != nil && d.a.Idempotent(m), lasts: lasts,
 	})
+	if lasts {
+		if kind := d.a.Messages[d.a.KindOf(m)].Name; !slices.Contains(b.lasting, kind) {
+			b.lasting = append(b.lasting, kind)
+		}
+	}
 	b.lows = append(b.lows, slices.Clone(d.low))
 	d.msgs = append(d.msgs, m)
 	b.bytes += int64(len(d.key)+16*len(d.low)) + 180

@@ -42,6 +42,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -143,6 +144,7 @@ type Config struct {
 	Verify bool
 
 	sabotage sabotage
+	lasts    bool // Model.Lasts counts: see prepare
 
 	// Progress is called about four times a second.
 	Progress func(Progress)
@@ -264,6 +266,9 @@ func prepare[M any](a protocol.Algorithm[M], c *Config) ([]string, error) {
 	case c.Spaced > 0 && a.Unsettled == nil:
 		return nil, fmt.Errorf("check: %s: spaced=%d: want 0, since its users make up for no losses", a.Name, c.Spaced)
 	}
+	// What options turn off that were not given, a claim makes up for.
+	c.lasts = c.lasts && a.Lasts != nil && !c.FIFO &&
+		(slices.Contains(names, MakesProgress) || slices.Contains(names, Starvation))
 	if c.FIFO && a.Stale != nil {
 		return nil, fmt.Errorf("check: %s: FIFO channels: its messages overtake each other", a.Name)
 	}

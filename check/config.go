@@ -93,6 +93,7 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	for _, o := range i.Options {
 		if _, given := c.Options[o.Name]; !given && o.InCheck != nil {
 			c.Options[o.Name] = o.InCheck(c.Config)
+			c.lasts = true
 		}
 	}
 	if err := i.CheckOptions(c.Config); err != nil {

@@ -142,15 +142,15 @@ func (x *worker) class(a action) lasso.Class {
 // serves reports whether action a, which was just applied, serves class c.
 //
 //   - It is a step of c. A delivery that leaves its message in flight is none, for only
-//     one that consumes it shows that no copy was forgotten; unless the message stays
-//     until it is stale, because it is sent again all the time.
+//     one that consumes it shows that no copy was forgotten; unless the message stays,
+//     because it is sent again all the time.
 //   - It sets the timer of c anew: the time until it must fire starts again.
 //   - It moves a counter that the message of c carries. A state calls messages by the
 //     values in it, so that the message of this name is another one after each such
 //     step. None stays for ever where that happens again and again: its value falls,
 //     and cannot fall below the least.
 func (x *worker) serves(a action, o outcome, c lasso.Class) bool {
-	if x.class(a) == c && (!a.keep || x.forgets) {
+	if x.class(a) == c && (!a.keep || x.mail.letters[a.arg].stays(x.forgets)) {
 		return true
 	}
 	switch verb(c >> 48) {

@@ -30,6 +30,7 @@ var lastingTests = []struct {
 	{"tries", triesNeedNotHappen},
 	{"idempotent messages", idempotentLasts},
 	{"messages with moved counters", shiftedMessagesLast},
+	{"messages that are sent again", lasts},
 	{"neglected messages", neglectedMessagesLast},
 	{"detectors", detectorsLast},
 	{"undecided", undecided},
@@ -533,6 +534,55 @@ func idempotentLasts(t testing.TB) {
 	beat.Idempotent = a.Idempotent
 	beat.Stale = func(_, _ protocol.Process[uint8], _ protocol.Channel, _ uint8) bool { return false }
 	wants(t, run(t, beat, alone()), check.Violated, check.Starvation, "try p1", "deliver p2 p1 M(1)")
+}
+
+// p2 lets p1 in when it hears from it after it has heard from p3, and what p1 sends arrives
+// once, maybe too early. Where it is sent again, which an option that nobody gave is there
+// for, p1 enters at last.
+func lasts(t testing.TB) {
+	a := algorithm(peers, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		switch {
+		case ev.Kind == protocol.Try:
+			out.Send(1, 1)
+		case ev.Kind == protocol.Start && p.id == 2:
+			out.Send(1, 2)
+		case ev.Kind == protocol.Receive && ev.Msg == 2:
+			p.r[0] = 1
+		case ev.Kind == protocol.Receive && ev.Msg == 1 && p.r[0] == 1:
+			p.r[0] = 2
+			out.Send(0, 3)
+		case ev.Kind == protocol.Receive && ev.Msg == 3:
+			out.Crit(0)
+		case ev.Kind == protocol.Exit:
+			out.Rem("")
+		}
+	})
+	a.Messages = []protocol.Message{{Name: "M"}}
+	a.Options = []protocol.Option{{
+		Name: "ask", Default: func(protocol.Config) int64 { return 1 }, InCheck: func(protocol.Config) int64 { return 0 },
+	}}
+	c := config(3)
+	c.Entries = []int{1, 0, 0}
+	c.Properties = []string{check.Starvation}
+	wants(t, run(t, a, c), check.Violated, check.Starvation, "try p1", "deliver p1 p2 M(1)", "deliver p3 p2 M(2)")
+	a.Lasts = func(m uint8) bool { return m == 1 }
+	v := run(t, a, c)
+	if wants(t, v, check.Holds, check.Model); !strings.Contains(v.Bounds, "M sent again for ever") {
+		t.Errorf("the bounds do not say what is sent again: %s", v.Bounds)
+	}
+	for what, f := range map[string]func(*check.Config){
+		"an option that is given": func(c *check.Config) { c.Options = map[string]int64{"ask": 0} },
+		"FIFO channels":           func(c *check.Config) { c.FIFO = true },
+	} {
+		c := c
+		if f(&c); run(t, a, c).Verdict != check.Violated {
+			t.Errorf("%s: %+v", what, run(t, a, c))
+		}
+	}
+	c.Properties = []string{check.Exclusion}
+	if v := run(t, a, c); strings.Contains(v.Bounds, "again") {
+		t.Errorf("exclusion takes no messages to be sent again: %s", v.Bounds)
+	}
 }
 
 // A message with a number of its own is on its way; when it arrives p1 enters, and its

@@ -526,6 +526,9 @@ func (r *searcher) model() []string {
 	} else {
 		parts = append(parts, "unordered channels")
 	}
+	for _, kind := range r.mail.lasting {
+		parts = append(parts, kind+" sent again for ever")
+	}
 	parts = append(parts, c.Faults()...)
 	if c.Spaced > 0 {
 		parts = append(parts, fmt.Sprintf("losses only while fewer than %d are unsettled", c.Spaced))

@@ -147,7 +147,7 @@ func (x *worker) actions(list []action) []action {
 		}
 		l := &x.mail.letters[msg]
 		a := action{verb: deliver, a: l.from, b: l.to, arg: msg, at: uint32(at)}
-		if !l.idempotent || !x.forgets {
+		if !l.stays(x.forgets) {
 			list = append(list, a)
 		}
 		if l.idempotent {

@@ -17,6 +17,12 @@ type Model[M any] struct {
 	// forgets stale messages at once and, in return, lets an idempotent one stay until
 	// it is stale.
 	Stale func(from, to Process[M], ch Channel, m M) bool
+	// Lasts says that m, once sent, is sent again for as long as it may change more than
+	// to receive it once did: its receiver asks for it again and again, by messages that
+	// Option.InCheck turns off. For properties of infinite runs, where such an option is
+	// not given and channels are not FIFO, the checker therefore lets m arrive any number
+	// of times, and for ever. Messages that last are idempotent.
+	Lasts func(m M) bool
 	// MapState and MapMsg replace each value v of a counter by f(counter, v), in
 	// a state and in a message on a channel. They claim that Step commutes with
 	// adding a constant to all values of one counter, wherever they are, and let

@@ -381,7 +381,8 @@ type Option struct {
 	Name    string
 	Default func(c Config) int64
 	// InCheck is the default in the checker, nil: Default. It may turn off what
-	// only repeats messages, which the checker delivers in any order anyway.
+	// only repeats messages, which the checker delivers in any order anyway. What they
+	// do for who waits is Model.Lasts.
 	InCheck func(c Config) int64
 	// Range is what the option may be, nil: at least 0.
 	Range func(c Config) (least, most int64)

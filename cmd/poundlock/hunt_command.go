@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
@@ -65,6 +68,9 @@ func (l *line) text() (string, error) {
 	return commandLine(l.command, l.algorithm, l.flags, l.flags), l.err
 }
 
+// none is no value of an option.
+const none = math.MinInt64
+
 // commandOf is the command that says what v is a run of: a check, or a simulation that
 // violates the same property.
 func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
@@ -74,7 +80,10 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 	c := v.Check
 	l := line{command: "check", algorithm: i.Name, flags: newModelFlags()}
 	l.system(i, linked, c.Config, v.Clients, func(o protocol.Option) int64 {
-		if o.InCheck != nil {
+		switch waits := slices.Contains(c.Properties, check.MakesProgress) || slices.Contains(c.Properties, check.Starvation); {
+		case o.InCheck != nil && waits:
+			return none // for Model.Lasts counts where the option is not given
+		case o.InCheck != nil:
 			return o.InCheck(c.Config)
 		}
 		return o.Default(c.Config)

@@ -43,7 +43,7 @@ func TestReductions(t *testing.T) {
 		{"sigma", "literal", func(c *check.Config) { c.N = 3 }, true},
 		{"sigma", "literal", func(c *check.Config) { c.N, c.Amnesia, c.Properties = 3, 1, []string{check.Exclusion} }, true},
 		{"sigma", "", func(c *check.Config) { c.N, c.Crash = 2, 1 }, false},
-		{"sigma", "", func(c *check.Config) { c.N, c.FIFO = 2, true }, false},
+		{"sigma", "", func(c *check.Config) { c.N, c.FIFO = 3, true }, false},
 		{"sigma", "", func(c *check.Config) { c.N, c.Amnesia, c.Timers = 2, 1, check.NeverFire }, false},
 		{"sigma", "", func(c *check.Config) { c.N, c.Suspect = 2, 1 }, true},
 		{"sigma", "", func(c *check.Config) { c.N, c.Down = 3, []protocol.ID{2} }, true},

@@ -262,15 +262,16 @@ func (c *Client) possible(r request) bool {
 	return k >= c.m
 }
 
-// resolve is lines 14-18.
+// resolve is lines 14-18 without line 16: to a server that names a later request
+// Figure 1 sends the REQUEST again, for it may have forgotten us. We ask it again when we
+// hear of its new life, in onIncarnation, and not before: a second REQUEST to the same life
+// may be overtaken by our own RELEASE, and then leaves a support for nobody behind.
 func (c *Client) resolve(out *protocol.Out[Message]) {
 	for j, r := range c.resp {
 		switch {
 		case r.request == request{}:
 		case r.request == c.me():
 			c.yield(j, r.serial, out)
-		case c.me().before(r.request):
-			c.rerequest(j, Again, out)
 		default:
 			out.Send(protocol.ID(j), Message{Kind: Inquiry, Time: c.time})
 		}

@@ -55,6 +55,9 @@
 //     number that it gave back, and tells it with each REQUEST, so that a server
 //     that has forgotten it numbers on from there. Repeated and late messages
 //     are thereby harmless, and a server may repeat a RESPONSE.
+//   - One REQUEST a life. A poll is an INQUIRY, also where Figure 1 repeats the REQUEST
+//     (line 16): one that the RELEASE of its own client overtakes leaves a support for
+//     nobody behind, until the next CHECK.
 //   - Re-request. RESPONSE carries the server's incarnation. A waiting client
 //     that learns of a new one drops what the dead one said and asks again;
 //     Figure 1 starves when more than n-m servers restart while it waits.
@@ -98,14 +101,15 @@
 // eight ways to refresh wrongly.
 //
 // TestNobodyStarves decides, for two clients and three of four servers, that nobody
-// starves with FIFO channels. TestWithoutChecks shows the loop in which somebody does
-// without CHECKs where channels are not FIFO.
+// starves: with FIFO channels without CHECKs, else as RELEASEs are sent again, which
+// CHECKs are there for (TestAsked). TestWithoutChecks shows the loop in which somebody
+// does without them.
 //
 // TestStories tells the claims of the paper and of each extension above, message by
 // message, with the lines of Figure 1 in their names; where Figure 1 fails and
 // Algorithm does not, it shows both.
 //
-// TestMutantsLiteral and TestMutants break the two forms in 95 and 353 places, each
+// TestMutantsLiteral and TestMutants break the two forms in 95 and 362 places, each
 // guard and what was worth a name, against small models with CHECKs, crashes,
 // cancelled tries, lapsed leases and tokens, the stories, and simulations. Five and
 // four survive, with their arguments; TestReleaseToSupporters has one more. How

@@ -2,6 +2,13 @@ package sigma
 
 import "github.com/poundlock/poundlock/protocol"
 
+// asked claims that RELEASE is sent again: as long as a server supports an epoch that its
+// client has left, it asks (CHECK), and is told. More often or less, this matters to nobody:
+// a RELEASE of an epoch that the client has left changes nothing where that is not supported,
+// but that it takes it out of the queue; and one that stays in a queue for ever, and is never
+// supported, does nothing there.
+func asked(m Message) bool { return m.Kind == Release }
+
 // late claims that a RESPONSE comes too late to matter: the client that it goes to is
 // inside or out already and tries no more, and the support, if it is one, is not its own
 // at present. From then on the client learns no more from it than a time. A RESPONSE of

@@ -28,6 +28,7 @@ func outside(more ...string) map[string]string {
 		"serial":       "a bound",
 		"inspect":      "shown to people",
 		"waiting":      "shown to people",
+		"asked":        "a claim: see TestAsked",
 		"late":         "a claim: see TestMutantsOfClaims",
 		"anyway":       "a claim: see TestMutantsOfClaims",
 		"unfenced":     "a claim: see TestMutantsOfClaims",
@@ -65,6 +66,14 @@ func fifo(c *check.Config)      { c.FIFO = true }
 func shifts(c *check.Config)    { c.NoShift = false }
 func twice(c *check.Config)     { c.Entries = []int{2, 1} }
 func bothTwice(c *check.Config) { c.Entries = []int{2} }
+
+// lasts asks for starvation without CHECKs, nor what they do.
+func lasts(c *check.Config) {
+	c.Options, c.Properties = map[string]int64{"check": 0}, []string{check.Starvation}
+}
+
+// forgets lets clients ask twice, also where forgetting costs exclusion.
+func forgets(c *check.Config) { c.Amnesia, c.Properties = 1, []string{"sigma/p1", "sigma/p2"} }
 
 // periodic is a with CHECKs, which models otherwise do without. RELEASEs answer
 // them, as often as a CHECK arrives, so that the models are finite only when a
@@ -276,6 +285,8 @@ func TestMutants(t *testing.T) {
 			explore(Algorithm, 1, crashes, lapses),
 			explore(Algorithm, 1, bothTwice, cancels),
 			explore(periodic(Algorithm), 1, checks),
+			explore(Algorithm, 2, lasts, shifts),
+			explore(Algorithm, 1, forgets, shifts),
 			tell(common(Algorithm)),
 			tell(extensions),
 			tell(fencing),
@@ -303,6 +314,10 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("lines 14-18: what was polled still counts",
 				"Message{Kind: Inquiry, Time: c.time})\n\t\t}\n\t}\n\tclear(c.resp)",
 				"Message{Kind: Inquiry, Time: c.time})\n\t\t}\n\t}"),
+			mutant.Edit("line 16: the REQUEST is repeated to a life that has it",
+				"\t\tdefault:\n\t\t\tout.Send(protocol.ID(j), Message{Kind: Inquiry",
+				"\t\tcase c.me().before(r.request):\n\t\t\tc.rerequest(j, Again, out)\n"+
+					"\t\tdefault:\n\t\t\tout.Send(protocol.ID(j), Message{Kind: Inquiry"),
 			mutant.Edit("lines 28 and 29 merged: what differs is deleted",
 				"if m.Time < stored.time { // line 28\n\t\t\treturn\n\t\t}\n\t\tif m.Time > stored.time {",
 				"if m.Time != stored.time {"),

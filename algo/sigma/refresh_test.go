@@ -208,6 +208,17 @@ var refreshes = []story{
 			want(w.find(s1, c2, Recall) >= 0, "%v: the waiter is told nothing", order)
 		}
 	}},
+	{"a waiter that asks twice still waits its turn", func() {
+		w, c1 := holder()
+		c2 := w.client(2)
+		w.try(c2)
+		for _, stage := range []Stage{Again, First} { // the first one was on its way when s1 restarted
+			w.receive(c2, s1, Message{Kind: Request, Time: 1, Stage: stage})
+		}
+		waiters := w.server(s1).queue.all()
+		want(len(waiters) == 1 && !waiters[0].inside, "s1 has %+v", waiters)
+		want(w.find(s1, c1, Recall) < 0, "s1 recalls a support for a waiter")
+	}},
 	{"of two that say that they are inside the owner keeps what it has", func() {
 		w, c1, c2 := rival()
 		w.receive(c2, s1, Message{Kind: Request, Time: 1, Stage: Inside})

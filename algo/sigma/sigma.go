@@ -187,6 +187,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 		Model: protocol.Model[Message]{
 			Idempotent:      func(m Message) bool { return m.Kind == Check },
 			Invariants:      inv,
+			Lasts:           asked,
 			Confluent:       late,
 			Interchangeable: anyway,
 			Permute:         rename,

@@ -108,7 +108,7 @@ func common(a protocol.Algorithm[Message]) []story {
 			w.poll(c)
 			again := "REQUEST(1)"
 			if !literal {
-				again = "REQUEST(1 again)"
+				again = "INQUIRY(1)" // that life of s3 has the REQUEST already
 			}
 			// The REQUEST to s4 is still the first one.
 			w.wantFlying(c, "INQUIRY(1)", serial("YIELD(1", "1"), again, "REQUEST(1)")

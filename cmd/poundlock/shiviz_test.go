@@ -108,7 +108,7 @@ func TestShiVizClocks(t *testing.T) {
 			Config: protocol.Config{N: 3}, Entries: []int{2, 1, 0}, Properties: []string{causal.Order},
 		}},
 		"starvation": {"sigma", "literal", check.Config{
-			Config: protocol.Config{N: 2}, Clients: 2, Properties: []string{check.Starvation},
+			Config: protocol.Config{N: 2, Options: map[string]int64{"check": 0}}, Clients: 2, Properties: []string{check.Starvation},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte
 		err := n.dials[to]
 		n.mu.RUnlock()
 		if err == nil {
-			err = errNoAnswer
+			err = ErrNoAnswer
 		}
 		return nil, fmt.Errorf("node: no connection with %s: %w", n.name(to), err)
 	}

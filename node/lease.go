@@ -15,6 +15,9 @@ const (
 	MaxLease = 10 * time.Minute
 )
 
+// ErrNoAnswer says that a member has not been reached, and that no attempt has failed.
+var ErrNoAnswer = errors.New("no answer yet")
+
 // Why sessions and connections end, or cannot begin.
 var (
 	errLost      = errors.New("node: the session is lost")
@@ -25,7 +28,6 @@ var (
 	errForgotten = errors.New("node: the peer does not know the session any more: it has restarted, or ended it")
 	errNewer     = errors.New("node: the peer began a new session")
 	errFailed    = errors.New("node: the process of a lock failed here")
-	errNoAnswer  = errors.New("no answer yet")
 	errNotDialed = errors.New("it has not connected to this process")
 )
 

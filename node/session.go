@@ -346,7 +346,7 @@ func (n *Node) unreachable(k int, cause error) error {
 		switch {
 		case err != nil:
 		case n.dialsTo(id):
-			err = errNoAnswer
+			err = ErrNoAnswer
 		default:
 			err = errNotDialed
 		}

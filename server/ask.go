@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,8 +93,8 @@ func (o *Observer) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ask asks every server for its Status, all at once, until ctx ends; when a
-// quorum has answered it waits only a little longer for the others. The answers
+// Ask asks every server for its Status, all at once, until ctx ends; when a quorum
+// has answered it waits only a little longer for those whose connections fail. The answers
 // stand in the order of the groups and names, with the addresses of the newest slot
 // table that was heard of. The error is about the configuration only.
 func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
@@ -142,8 +143,8 @@ func (o *Observer) all(f func(i int)) {
 	all.Wait()
 }
 
-// connect waits for sessions with all servers, and for the last ones of a group only
-// a little longer than for a quorum. It leaves a third of the time for the answers.
+// connect waits for sessions with all servers. Once a group has a quorum, those whose
+// connections fail have only a little longer. It leaves a third of the time for the answers.
 func (o *Observer) connect(ctx context.Context) {
 	patience := o.timeout
 	if end, ok := ctx.Deadline(); ok {
@@ -158,12 +159,22 @@ func (o *Observer) connect(ctx context.Context) {
 			if n.WaitAlive(ctx, slots.Quorum(len(servers))) != nil {
 				return // the answers say why
 			}
-			bounded, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-			defer cancel()
-			_ = n.WaitAlive(bounded, len(servers))
+			waitAll(ctx, n, len(servers))
 		})
 	}
 	all.Wait()
+}
+
+// waitAll waits for sessions with all servers, as long as one of them that has none may be
+// about to answer, and a little longer for those whose connections fail.
+func waitAll(ctx context.Context, n *node.Node, servers int) {
+	for onItsWay := true; onItsWay && ctx.Err() == nil; {
+		bounded, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		var u *node.UnreachableError
+		onItsWay = errors.As(n.WaitAlive(bounded, servers), &u) &&
+			slices.ContainsFunc(u.Members, func(m node.MemberError) bool { return errors.Is(m.Err, node.ErrNoAnswer) })
+		cancel()
+	}
 }
 
 // pages gives the pages of one server to f until it returns false. Locks that come

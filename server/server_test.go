@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -283,6 +285,56 @@ func TestAsk(t *testing.T) {
 			t.Errorf("server %d: error %v", i, a.Err)
 		}
 	}
+}
+
+// TestAskWaits: a server that is the last to answer is waited for, longer than one that
+// refuses connections.
+func TestAskWaits(t *testing.T) {
+	servers := slices.Clone(startLocal(t).Servers())
+	servers[3].Addr = late(t, strings.TrimPrefix(servers[3].Addr, "unix:"), time.Second)
+	answers, err := Ask(t.Context(), AskConfig{Servers: servers, Timeout: atLast})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range answers {
+		if a.Err != nil {
+			t.Errorf("%s: %v", a.Server.Name, a.Err)
+		}
+	}
+}
+
+// late leads to a server, but lets each connection wait first.
+func late(t *testing.T, server string, delay time.Duration) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			time.Sleep(delay)
+			to, err := net.Dial("unix", server)
+			if err != nil {
+				from.Close()
+				continue
+			}
+			go pass(from, to)
+			go pass(to, from)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// pass ends both connections when one ends.
+func pass(from, to net.Conn) {
+	_, _ = io.Copy(to, from)
+	from.Close()
+	to.Close()
 }
 
 // TestPages: a server that knows more than fits into one frame tells it in

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/algotest"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -515,39 +515,14 @@ func TestOracle(t *testing.T) {
 				moved++
 			}
 			if v.Verdict == check.Violated {
-				repeats(t, seed, a, c, v)
+				if r := algotest.Repeat(t, a, c, v); r.Property != property {
+					t.Errorf("seed %d: %s: taken again: %+v", seed, property, r)
+				}
 			}
 		}
 	}
 	t.Logf("%d algorithms: %v, with %d loops; %d with counters that are moved", seeds, decided, loops, moved)
 	if n := int(seeds) / 6; decided[check.Holds] < n || decided[check.Violated] < n || loops < n/2 {
 		t.Errorf("%v and %d loops: too few to show anything", decided, loops)
-	}
-}
-
-// repeats takes a violation step by step, and its loop a second time.
-func repeats(t *testing.T, seed uint64, a protocol.Algorithm[uint64], c check.Config, v check.Verdict) {
-	t.Helper()
-	w, err := check.NewWalk(a, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps, err := w.Names().Parse(strings.NewReader(strings.Join(v.Trace, "\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, s := range steps {
-		if i == int(v.Loop) {
-			w.Loop()
-		}
-		if _, err := w.Take(s); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-	}
-	if int(v.Loop) == len(steps) {
-		w.Loop()
-	}
-	if r, err := w.Repeat(); err != nil || r.Property != v.Property {
-		t.Errorf("seed %d: %s: %+v, %v\n%s", seed, v.Property, r, err, strings.Join(v.Trace, "\n"))
 	}
 }

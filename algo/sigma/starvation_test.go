@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algotest"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
@@ -113,7 +114,10 @@ func TestStarvationByID(t *testing.T) {
 	if v.Verdict != check.Violated || v.Property != check.Starvation || v.Loop < 0 || int(v.Loop) >= len(v.Trace) {
 		t.Errorf("%s is %s, loop at %d of %d steps", v.Property, v.Verdict, v.Loop, len(v.Trace))
 	}
-	again(t, v, c)
+	want := check.Repeated{Property: check.Starvation, Reason: "c3 waits for ever"}
+	if got := algotest.Repeat(t, byID(), c, v); got != want {
+		t.Errorf("taken again: %+v; want %+v", got, want)
+	}
 
 	// Without the other one, whoever leaves comes too late to be before the one that
 	// waits. (Clocks are cut off, so that this is not decided for all runs.)
@@ -122,31 +126,6 @@ func TestStarvationByID(t *testing.T) {
 		t.Errorf("two clients: %s, %v: %s", v.Verdict, err, v.Reason)
 	}
 	t.Logf("two clients: %s, %d states: %s", v.Verdict, v.States, v.Bounds)
-}
-
-// again takes the run of a lasso, and its loop a second time.
-func again(t *testing.T, v check.Verdict, c check.Config) {
-	t.Helper()
-	w, err := check.NewWalk(byID(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps, err := w.Names().Parse(strings.NewReader(strings.Join(v.Trace, "\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, s := range steps {
-		if i == int(v.Loop) {
-			w.Loop()
-		}
-		if _, err := w.Take(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := w.Repeat()
-	if want := (check.Repeated{Property: check.Starvation, Reason: "c3 waits for ever"}); err != nil || got != want {
-		t.Errorf("taken again: %+v, %v; want %+v", got, err, want)
-	}
 }
 
 // New clients come without end, each once. If a later one comes before all that

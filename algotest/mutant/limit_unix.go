@@ -3,6 +3,7 @@
 package mutant
 
 import (
+	"os"
 	"syscall"
 	"time"
 )
@@ -12,4 +13,11 @@ import (
 func limit(d time.Duration) error {
 	seconds := uint64((d + time.Second - 1) / time.Second)
 	return syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: seconds, Max: seconds})
+}
+
+// overran reports whether the kernel did so. Its count is not that of p, so that this is
+// told by the signal, which nobody else sends.
+func overran(p *os.ProcessState) bool {
+	s, ok := p.Sys().(syscall.WaitStatus)
+	return ok && s.Signaled() && s.Signal() == syscall.SIGKILL
 }

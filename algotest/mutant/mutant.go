@@ -262,10 +262,7 @@ func live(binary, dir, test string, k, first int, patience time.Duration) outcom
 	}
 	overdue := time.AfterFunc(10*patience, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
-	took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	// The kernel's count for the limit is not quite that of the sum.
-	killed := err != nil && complaints.Len() == 0 && took >= patience*9/10
-	if !overdue.Stop() || killed {
+	if !overdue.Stop() || overran(cmd.ProcessState) {
 		return outcome{Fault: fmt.Sprintf("endless: not done after %v", patience), Check: first}
 	}
 	for line := range strings.Lines(output.String()) {
@@ -274,7 +271,7 @@ func live(binary, dir, test string, k, first int, patience time.Duration) outcom
 			if err := json.Unmarshal([]byte(rest), &o); err != nil {
 				return outcome{Err: err.Error()}
 			}
-			o.took = took
+			o.took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 			return o
 		}
 	}

@@ -25,25 +25,16 @@ type answer struct {
 
 // Call sends a control request to a process that this node has a session with,
 // a member as a rule, and waits for the answer. It is not repeated: when the
-// connection breaks, it fails.
+// connection breaks, it fails. For one that is on its way it waits.
 func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error) {
 	if len(request) > transport.MaxBody {
 		return nil, fmt.Errorf("node: a request of %d bytes exceeds %d", len(request), transport.MaxBody)
 	}
-	reply := make(chan answer, 1)
-	var c *conn
-	if s := n.lookup(to); s != nil {
-		c = s.connection()
-	}
-	if c == nil {
-		n.mu.RLock()
-		err := n.dials[to]
-		n.mu.RUnlock()
-		if err == nil {
-			err = ErrNoAnswer
-		}
+	c, err := n.reach(ctx, to)
+	if err != nil {
 		return nil, fmt.Errorf("node: no connection with %s: %w", n.name(to), err)
 	}
+	reply := make(chan answer, 1)
 	number, err := c.call(request, reply)
 	if err != nil {
 		return nil, fmt.Errorf("node: call %s: %w", n.name(to), err)
@@ -59,6 +50,34 @@ func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte
 		delete(c.calls, number)
 		c.mu.Unlock()
 		return nil, fmt.Errorf("node: call %s: %w", n.name(to), context.Cause(ctx))
+	}
+}
+
+// reach returns the connection with a process. One to a member may be about to come: the
+// first one, or another one since the slot table was replaced.
+func (n *Node) reach(ctx context.Context, to protocol.ID) (*conn, error) {
+	for {
+		n.mu.RLock()
+		changed, failure := n.changed, n.dials[to]
+		n.mu.RUnlock()
+		if s := n.lookup(to); s != nil {
+			if c := s.connection(); c != nil {
+				return c, nil
+			}
+		}
+		switch {
+		case failure != nil:
+			return nil, failure
+		case !n.dialsTo(to):
+			return nil, errNotDialed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrNoAnswer, context.Cause(ctx))
+		case <-n.ctx.Done():
+			return nil, ErrClosed
+		}
 	}
 }
 

@@ -68,6 +68,7 @@ func (n *Node) noteFailure(id protocol.ID, err error) {
 	n.mu.Lock()
 	old := n.dials[id]
 	n.dials[id] = err
+	n.noteChange()
 	n.mu.Unlock()
 	if old == nil || old.Error() != err.Error() {
 		n.c.Log.Warn("no connection", "peer", n.name(id), "address", n.peer(id).Addr, "error", err)

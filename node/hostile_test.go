@@ -411,6 +411,46 @@ func TestCall(t *testing.T) {
 	})
 }
 
+// TestCallWaits: a call waits for a connection that is on its way, and until it is known
+// to fail.
+func TestCallWaits(t *testing.T) {
+	for _, failure := range []error{nil, errors.New("unplugged")} {
+		synctest.Test(t, func(t *testing.T) {
+			host := node.HostOf(keeper(nil))
+			f := newVirtualFleet(t, 4, host, func(c *node.Config) {
+				c.Call = func(_ protocol.ID, request []byte) []byte { return request }
+			})
+			dialed := make(chan struct{})
+			config := node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: f.peers}
+			f.wired(&config)
+			wire := config.Dial
+			config.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) {
+				<-dialed
+				if failure != nil {
+					return nil, failure
+				}
+				return wire(ctx, p)
+			}
+			c := start(t, config)
+			called := make(chan error, 1)
+			go func() {
+				_, err := c.Call(t.Context(), 0, nil)
+				called <- err
+			}()
+			synctest.Wait()
+			select {
+			case err := <-called:
+				t.Errorf("it did not wait: %v", err)
+			default:
+			}
+			close(dialed)
+			if err := <-called; !errors.Is(err, failure) {
+				t.Errorf("%v, want %v", err, failure)
+			}
+		})
+	}
+}
+
 // Start says what is wrong with a configuration.
 func TestConfig(t *testing.T) {
 	host := node.HostOf(keeper(nil))

@@ -155,7 +155,7 @@ type Node struct {
 	mu       sync.RWMutex             // taken before the mutex of a shard
 	sessions map[protocol.ID]*session // by peer; those that are not dead
 	dials    map[protocol.ID]error    // the last failure to reach a member
-	changed  chan struct{}            // closed when a session comes up
+	changed  chan struct{}            // closed when a connection comes up, or a dial fails
 	closing  bool
 	draining bool
 	frozen   *Frozen // nil: the node runs

@@ -56,10 +56,15 @@ func (n *Node) register(s *session) {
 func (n *Node) noteUp() {
 	n.mu.Lock()
 	n.nextLapse.Store(0)
-	close(n.changed)
-	n.changed = make(chan struct{})
+	n.noteChange()
 	n.mu.Unlock()
 	n.wakeWatcher()
+}
+
+// noteChange wakes those who wait for sessions or connections. n.mu is held.
+func (n *Node) noteChange() {
+	close(n.changed)
+	n.changed = make(chan struct{})
 }
 
 // end ends a session: the shards hear of it before anything else, and no message

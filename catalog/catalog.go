@@ -72,8 +72,14 @@ func (e entry[M]) orders(c check.Config) bool {
 	return slices.ContainsFunc(c.Properties, func(name string) bool { return name != "all" && !check.Knows(e.algorithm, name) })
 }
 
+// ordered reports whether a hunt judges causal.Order, which it does where that is claimed
+// and not known to be wrong.
+func (e entry[M]) ordered() bool {
+	return e.algorithm.Ordered && !slices.Contains(e.algorithm.Refuted, causal.Order)
+}
+
 func (e entry[M]) Hunt(c hunt.Config) (hunt.Result, error) {
-	if e.algorithm.Ordered {
+	if e.ordered() {
 		return hunt.Run(causal.Of(e.algorithm), c)
 	}
 	return hunt.Run(e.algorithm, c)

@@ -44,7 +44,7 @@ func (l linked[M]) Walk(c check.Config) (*check.Walk, error) {
 }
 
 func (l linked[M]) Hunt(c hunt.Config) (hunt.Result, error) {
-	if l.entry.algorithm.Ordered {
+	if l.entry.ordered() {
 		return hunt.Run(link.Wrap(causal.Of(l.entry.algorithm)), c)
 	}
 	return hunt.Run(l.wrapped, c)

@@ -352,10 +352,11 @@ type Info struct {
 	Title     string // one line for a table
 	Source    string // authors, title, venue, year
 	Users     Users
-	Cancels   bool // accepts Cancel
-	Drains    bool // its members accept Drain
-	Ordered   bool // nobody enters before a user whose try happened before its own
-	FIFO      bool // needs FIFO channels
+	Cancels   bool     // accepts Cancel
+	Drains    bool     // its members accept Drain
+	Ordered   bool     // claims that nobody enters before a user whose try happened before its own
+	Refuted   []string // properties that it is published to have, and has not
+	FIFO      bool     // needs FIFO channels
 	Detector  Detector
 	Tolerates Faults
 	// Incarnations asks for Start.Arg where there are no leases: see LeaseDetector.

@@ -24,9 +24,9 @@ type Message struct {
 var Algorithm = algorithm("", "permission from everybody", true)
 
 // Printed is the algorithm as published: REPLY carries nothing.
-var Printed = algorithm("printed", "the same as published: no clock on REPLY", false)
+var Printed = algorithm("printed", "the same as published: no clock on REPLY", false, "order")
 
-func algorithm(variant, title string, clockOnReply bool) protocol.Algorithm[Message] {
+func algorithm(variant, title string, clockOnReply bool, refuted ...string) protocol.Algorithm[Message] {
 	return protocol.Algorithm[Message]{
 		Info: protocol.Info{
 			Name:     "ricart-agrawala",
@@ -34,7 +34,8 @@ func algorithm(variant, title string, clockOnReply bool) protocol.Algorithm[Mess
 			Title:    title,
 			Source:   "Ricart, Agrawala: An Optimal Algorithm for Mutual Exclusion in Computer Networks, CACM 1981",
 			Users:    protocol.Members,
-			Ordered:  clockOnReply,
+			Ordered:  true,
+			Refuted:  refuted,
 			Messages: messages,
 			Claims: []protocol.Claim{
 				{Load: protocol.LowLoad, Measure: protocol.Messages, Least: protocol.Linear(2, -2), Most: protocol.Linear(2, -2)},

@@ -45,7 +45,7 @@ type model[M any] struct {
 	found   *problem
 
 	stepping     bool   // inside the algorithm: a panic is its
-	text1, text2 []byte // scratch of equal
+	text1, text2 []byte // scratch of alike
 	crowded      int    // messages in flight from which on stale ones are looked for
 
 	view protocol.View[M]

@@ -1,4 +1,5 @@
-// Package quorum gives the sizes of voting sets and what they can stand.
+// Package quorum has the sizes of quorums and what they can stand, and the voting
+// sets of Maekawa's algorithm.
 package quorum
 
 // TwoThirds is the smallest m such that two sets of m out of n members still

@@ -37,8 +37,9 @@ var arrows = map[string][]string{
 	"internal/faultnet": {"transport"},
 	"internal/compact":  {},
 	"internal/measure":  {},
-	"lab":               {"catalog", "history"},
-	"catalog":           {"algo", "algo/sigma", "causal", "link", "consensus", "memory", "sim", "check", "hunt", "node"},
+	"internal/announce": {"protocol"},
+	"lab":               {"lab", "catalog", "diagram", "history"},
+	"catalog":           {"algo", "algo/sigma", "causal", "elect", "link", "consensus", "memory", "sim", "check", "hunt", "node"},
 	"algotest":          {"algotest", "causal", "sim", "check", "hunt", "history", "scenario"},
 	"hunt":              {"sim", "check", "history", "scenario"},
 	"sim":               {"history", "scenario"},
@@ -52,6 +53,7 @@ var arrows = map[string][]string{
 	"node":              {"transport", "link", "detector", "internal/compact", "internal/measure"},
 	"transport":         {"protocol"},
 	"link":              {"protocol"},
+	"elect":             {"protocol"},
 	"detector":          {"protocol"},
 	"consensus":         {"protocol"},
 	"memory":            {"protocol"},
@@ -64,7 +66,7 @@ var arrows = map[string][]string{
 // noModules are the parts that import nothing but this module and the standard
 // library.
 var noModules = []string{
-	"fence", "memlock", "algotest", "sim", "check", "hunt", "diagram", "history", "scenario", "causal", "link", "detector",
+	"fence", "memlock", "algotest", "sim", "check", "hunt", "diagram", "history", "scenario", "causal", "link", "elect", "detector",
 	"consensus", "memory", "algo", "algo/sigma", "quorum", "protocol",
 }
 
@@ -72,7 +74,7 @@ var noModules = []string{
 // standard library they import only pureStandard, and they start no goroutine
 // and use no channel.
 var (
-	pure         = []string{"algo", "algo/sigma", "quorum", "protocol", "history", "consensus", "memory", "link"}
+	pure         = []string{"algo", "algo/sigma", "quorum", "protocol", "history", "consensus", "memory", "link", "elect"}
 	pureStandard = []string{
 		"bytes", "cmp", "container/heap", "encoding/binary", "encoding/hex", "errors", "fmt", "iter",
 		"maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unique",

@@ -32,10 +32,15 @@ type Options struct {
 	Clients int
 	// Options are the algorithm's own, as in protocol.Config.
 	Options map[string]int64
-	// Exhaustive are the small models in which all properties must hold.
-	// Default: two members, two clients where there are any, one entry each. A
+	// Exhaustive are the small models in which all properties must hold but those that the
+	// algorithm lacks. Default: two members, two clients where there are any, one entry
+	// each; an election has three members, a crash and a recovery where it survives them. A
 	// model that names no cap on memory has 256 MiB: more is no small model.
 	Exhaustive []check.Config
+	// Lacking are models in which the properties of Info.Lacks and Info.Refuted are violated,
+	// each in one of them: each in which it is named, or that names none. An algorithm that
+	// lacks something needs them.
+	Lacking []check.Config
 	// Allocations is how many a step may make in steady state. Default 0; an
 	// algorithm whose messages carry vectors needs a little more.
 	Allocations float64
@@ -71,6 +76,7 @@ func parts[M any]() []part[M] {
 		{"Events", (*suite[M]).events},
 		{"Claims", (*suite[M]).claims},
 		{"Exhaustive", (*suite[M]).exhaustive},
+		{"Lacking", (*suite[M]).lacking},
 		{"Order", (*suite[M]).order},
 	}
 }
@@ -119,6 +125,10 @@ func newSuite[M any](a protocol.Algorithm[M], o Options) (*suite[M], error) {
 		if clients {
 			c.Clients = 2
 		}
+		if a.Users == protocol.Nobody {
+			c.N, c.Properties = 3, []string{"all"}
+			c.Crash, c.Recover = bit(a.Tolerates, protocol.Crash), bit(a.Tolerates, protocol.Recovery)
+		}
 		o.Exhaustive = []check.Config{c}
 	}
 	o.Exhaustive = slices.Clone(o.Exhaustive)
@@ -136,6 +146,14 @@ func newSuite[M any](a protocol.Algorithm[M], o Options) (*suite[M], error) {
 		}
 	}
 	return &suite[M]{a, o}, nil
+}
+
+// bit is 1 if a fault is among some, 0 if not.
+func bit(some, fault protocol.Faults) int {
+	if some&fault != 0 {
+		return 1
+	}
+	return 0
 }
 
 // Examine returns a function that makes all parts of the suite that are not
@@ -166,8 +184,8 @@ func (s *suite[M]) info() error {
 	}
 	var missing []string
 	for what, absent := range map[string]bool{
-		"Title": i.Title == "", "Source": i.Source == "", "Messages": len(i.Messages) == 0,
-		"Claims": len(i.Claims) == 0, "New": s.alg.New == nil, "Append": s.alg.Append == nil,
+		"Title": i.Title == "", "Source": i.Source == "", "Messages": len(i.Messages) == 0 && i.Registers == nil,
+		"Claims": len(i.Claims) == 0 && !s.elects(), "New": s.alg.New == nil, "Append": s.alg.Append == nil,
 		"Read": s.alg.Read == nil, "KindOf": s.alg.KindOf == nil, "Ints": s.alg.Ints == nil, "Text": s.alg.Text == nil,
 	} {
 		if absent {

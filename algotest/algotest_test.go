@@ -63,13 +63,13 @@ func TestDefects(t *testing.T) {
 
 // Every part is shown to find something.
 func TestEveryPartHasADefect(t *testing.T) {
-	covered := "Info Codec State Shift Determinism Allocations Events Claims Exhaustive Order"
+	covered := "Info Codec State Shift Determinism Allocations Events Claims Exhaustive Lacking Order"
 	var names []string
 	for _, p := range parts[message]() {
 		names = append(names, p.name)
 	}
 	if got := strings.Join(names, " "); got != covered {
-		t.Errorf("the parts are %s, and TestDefects covers %s", got, covered)
+		t.Errorf("the parts are %s, and TestDefects with TestLacking covers %s", got, covered)
 	}
 }
 

@@ -97,7 +97,12 @@ func (s *suite[M]) faultless(n int) sim.Config {
 func (s *suite[M]) calm(n int) sim.Config {
 	c := s.faultless(n)
 	c.Entries, c.Seed = []int{30}, uint64(n)
-	c.Delay = sim.Exponential(time.Millisecond)
+	if c.Delay = sim.Exponential(time.Millisecond); s.alg.Synchronous {
+		c.Delay = sim.Constant(time.Millisecond) // a time-out exceeds a round trip
+	}
+	if s.elects() {
+		c.Entries, c.FaultsUntil = nil, 3*time.Second
+	}
 	c.Think = sim.Exponential(5 * time.Millisecond)
 	c.Hold = sim.Exponential(time.Millisecond)
 	return c
@@ -110,8 +115,14 @@ func (s *suite[M]) faulty(n int) sim.Config {
 	if s.alg.Tolerates&protocol.Amnesia != 0 {
 		c.AmnesiaEvery = 23 * time.Millisecond
 	}
-	if s.alg.Tolerates&protocol.ClientCrash != 0 {
+	if s.alg.Tolerates&protocol.Crash != 0 {
 		c.CrashEvery = 41 * time.Millisecond
+	}
+	if s.alg.Tolerates&protocol.Recovery != 0 {
+		c.RecoverEvery = 29 * time.Millisecond
+	}
+	if s.alg.Detector == protocol.UnreliableDetector && !s.alg.Synchronous {
+		c.PartitionEvery = 31 * time.Millisecond
 	}
 	if s.alg.Detector == protocol.LeaseDetector {
 		c.PartitionEvery, c.Lease = 31*time.Millisecond, 10*time.Millisecond

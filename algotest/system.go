@@ -11,11 +11,14 @@ import (
 // a story from a paper, in which each message arrives when the story says so.
 // What the story or the algorithm gets wrong panics.
 type System[M any] struct {
-	Procs []protocol.Process[M] // by id
-	Users history.Users         // by id
-	Sent  int                   // messages so far
+	Procs   []protocol.Process[M] // by id; nil where crashed
+	Users   history.Users         // by id
+	Sent    int                   // messages so far, also to who has crashed
+	Kinds   []int                 // these by kind
+	Leaders []protocol.Act        // by id: the last effect Leader; in this life
 
 	alg     protocol.Algorithm[M]
+	config  protocol.Config
 	members int
 	flights map[protocol.Channel][]M
 	out     protocol.Out[M]
@@ -23,10 +26,14 @@ type System[M any] struct {
 
 // NewSystem starts the members, and clients with the ids after theirs.
 func NewSystem[M any](a protocol.Algorithm[M], c protocol.Config, clients int) *System[M] {
-	s := &System[M]{alg: a, members: c.N, flights: map[protocol.Channel][]M{}}
-	s.Users = make(history.Users, c.N+clients)
+	s := &System[M]{
+		Users: make(history.Users, c.N+clients), Kinds: make([]int, len(a.Messages)), Leaders: make([]protocol.Act, c.N),
+		alg: a, config: c, members: c.N, flights: map[protocol.Channel][]M{},
+	}
 	for id := range protocol.ID(c.N + clients) {
 		s.Procs = append(s.Procs, a.New(id, c))
+	}
+	for id := range protocol.ID(c.N + clients) {
 		s.Step(id, protocol.Input{Kind: protocol.Start})
 	}
 	return s
@@ -47,6 +54,14 @@ func (s *System[M]) InFlight(from, to protocol.ID) []M {
 // Deliver delivers the k-th message on its way from one process to another: 0
 // is the one sent first.
 func (s *System[M]) Deliver(from, to protocol.ID, k int) {
+	m := s.take(from, to, k)
+	s.step(to, protocol.Event[M]{Input: protocol.Input{Kind: protocol.Receive, From: from}, Msg: m})
+}
+
+// Drop loses the k-th message on its way from one process to another.
+func (s *System[M]) Drop(from, to protocol.ID, k int) { s.take(from, to, k) }
+
+func (s *System[M]) take(from, to protocol.ID, k int) M {
 	c := protocol.Channel{From: from, To: to}
 	flight := s.flights[c]
 	if k >= len(flight) {
@@ -54,7 +69,7 @@ func (s *System[M]) Deliver(from, to protocol.ID, k int) {
 	}
 	m := flight[k]
 	s.flights[c] = append(flight[:k:k], flight[k+1:]...)
-	s.step(to, protocol.Event[M]{Input: protocol.Input{Kind: protocol.Receive, From: from}, Msg: m})
+	return m
 }
 
 // Settle delivers messages, channel after channel, until none is in flight.
@@ -70,6 +85,22 @@ func (s *System[M]) Settle() {
 			}
 		}
 	}
+}
+
+// Crash stops a process. What is on its way to it is lost.
+func (s *System[M]) Crash(id protocol.ID) {
+	s.Procs[id], s.Leaders[id] = nil, protocol.Act{}
+	for c := range s.flights {
+		if c.To == id {
+			delete(s.flights, c)
+		}
+	}
+}
+
+// Recover starts a member that crashed as a new incarnation.
+func (s *System[M]) Recover(id protocol.ID, incarnation uint64) {
+	s.Procs[id] = s.alg.New(id, s.config)
+	s.Step(id, protocol.Input{Kind: protocol.Start, Arg: incarnation})
 }
 
 // Inside returns the users in the critical section.
@@ -102,7 +133,10 @@ func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
 				}
 			}
 		case protocol.SetTimer, protocol.StopTimer: // the story fires timers, by Step
+		case protocol.Read, protocol.Write, protocol.Await: // the story ends accesses, by Step
 		case protocol.Owner:
+		case protocol.Leader:
+			s.Leaders[id] = e.Act
 		default:
 			if err := s.Users.Act(id, e.Act); err != nil {
 				panic(err)
@@ -112,7 +146,9 @@ func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
 }
 
 func (s *System[M]) send(from, to protocol.ID, m M) {
-	c := protocol.Channel{From: from, To: to}
-	s.flights[c] = append(s.flights[c], m)
 	s.Sent++
+	s.Kinds[s.alg.KindOf(m)]++
+	if c := (protocol.Channel{From: from, To: to}); s.Procs[to] != nil {
+		s.flights[c] = append(s.flights[c], m)
+	}
 }

@@ -67,6 +67,7 @@ func Of[M any](a protocol.Algorithm[M]) protocol.Algorithm[Message[M]] {
 		Ints:   func(m Message[M]) int { return a.Ints(m.Inner) },
 		Text:   func(m Message[M]) string { return a.Text(m.Inner) },
 	}
+	w.Tolerates &^= protocol.Recovery // who comes back has forgotten its tries
 	w.MapState = func(q protocol.Process[Message[M]], f func(protocol.Counter, uint64) uint64) {
 		p := q.(*Process[M])
 		if a.MapState != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/poundlock/poundlock/scenario"
 )
 
-// A machine is an algorithm with its message type erased: all that the search
-// needs of it. It is not safe for concurrent use.
+// A machine is an algorithm as the search needs it: states and messages are bytes and
+// numbers. It is not safe for concurrent use.
 type machine interface {
 	// first returns the state of New for process i.
 	first(i int) []byte
@@ -109,44 +109,46 @@ type low struct {
 
 // A glance is one global state, as an invariant sees it.
 type glance struct {
-	states [][]byte // by process, nil where absent
-	locals []uint32 // by process, the number of the state: equal numbers, equal states
-	users  []protocol.Section
-	lost   [][]bool
-	flight []uint32
+	states    [][]byte // by process, nil where absent
+	locals    []uint32 // by process, the number of the state: equal numbers, equal states
+	users     []protocol.Section
+	lost      [][]bool
+	flight    []uint32
+	registers []uint64
 }
 
-// adapter is the only generic part of the checker, and thin for that reason: one
-// copy of it is compiled for each type of messages.
-type adapter[M any] struct {
-	*messages[M]
-	a      protocol.Algorithm[M]
+// adapter is the machine of an algorithm whose type of messages is erased, so that the
+// checker is compiled once, not for each type. It costs little: a step of one process in
+// one state is taken once, and remembered.
+type adapter struct {
+	*messages
+	a      protocol.Algorithm[any]
 	c      protocol.Config
 	names  scenario.Names
-	procs  []protocol.Process[M] // scratch, one for each process
-	out    protocol.Out[M]
+	procs  []protocol.Process[any] // scratch, one for each process
+	out    protocol.Out[any]
 	state  []byte
 	key    []byte
 	effect []effect
 	low    []low
 
-	view   protocol.View[M] // of the state in loaded
+	view   protocol.View[any] // of the state in loaded
 	loaded []uint32
 	flight []uint32
 	lifted bool
 }
 
 // messages is what adapters of one search share.
-type messages[M any] struct {
+type messages struct {
 	box      mail
-	msgs     []M                         // by number
-	lasts    func(m M) bool              // Model.Lasts where it counts, or nil
+	msgs     []any                       // by number
+	lasts    func(m any) bool            // Model.Lasts where it counts, or nil
 	counters map[protocol.Counter]uint32 // their numbers
 }
 
-func newAdapter[M any](a protocol.Algorithm[M], c Config) machine {
-	all := &messages[M]{
-		msgs: make([]M, 1), counters: map[protocol.Counter]uint32{},
+func newAdapter(a protocol.Algorithm[any], c Config) machine {
+	all := &messages{
+		msgs: make([]any, 1), counters: map[protocol.Counter]uint32{},
 		box: mail{number: map[string]uint32{}, letters: make([]letter, 1), lows: make([][]low, 1)},
 	}
 	if c.lasts {
@@ -155,16 +157,16 @@ func newAdapter[M any](a protocol.Algorithm[M], c Config) machine {
 	return adapt(a, c.Config, c.N+c.Clients, all)
 }
 
-func adapt[M any](a protocol.Algorithm[M], c protocol.Config, total int, shared *messages[M]) machine {
-	d := &adapter[M]{
+func adapt(a protocol.Algorithm[any], c protocol.Config, total int, shared *messages) machine {
+	d := &adapter{
 		messages: shared, a: a, c: c, names: scenario.Names{Members: c.N, Clients: a.Users == protocol.Clients},
 		loaded: make([]uint32, total),
 	}
 	for i := range total {
 		d.procs = append(d.procs, a.New(protocol.ID(i), c))
 	}
-	d.view = protocol.View[M]{Config: c, Procs: make([]protocol.Process[M], total)}
-	d.view.InFlight = func(yield func(protocol.Channel, M) bool) {
+	d.view = protocol.View[any]{Config: c, Procs: make([]protocol.Process[any], total)}
+	d.view.InFlight = func(yield func(protocol.Channel, any) bool) {
 		for _, m := range d.flight {
 			ch, msg := d.channel(m), d.msgs[m]
 			if d.lifted {
@@ -178,19 +180,19 @@ func adapt[M any](a protocol.Algorithm[M], c protocol.Config, total int, shared 
 	return d
 }
 
-func (d *adapter[M]) another() machine { return adapt(d.a, d.c, len(d.procs), d.messages) }
+func (d *adapter) another() machine { return adapt(d.a, d.c, len(d.procs), d.messages) }
 
-func (d *adapter[M]) mail() *mail { return &d.box }
+func (d *adapter) mail() *mail { return &d.box }
 
-func (d *adapter[M]) shifts() bool { return d.a.MapState != nil && d.a.MapMsg != nil }
+func (d *adapter) shifts() bool { return d.a.MapState != nil && d.a.MapMsg != nil }
 
-func (d *adapter[M]) bound(k int) string {
+func (d *adapter) bound(k int) string {
 	return fmt.Sprintf("%s <= %d", d.a.Bounds[k].Name, d.a.Bounds[k].Max)
 }
 
-func (d *adapter[M]) text(msg uint32) string { return d.names.Text(d.a.Text(d.msgs[msg])) }
+func (d *adapter) text(msg uint32) string { return d.names.Text(d.a.Text(d.msgs[msg])) }
 
-func (d *adapter[M]) show(i int, state []byte) (text string) {
+func (d *adapter) show(i int, state []byte) (text string) {
 	if d.a.Show == nil {
 		return ""
 	}
@@ -202,12 +204,12 @@ func (d *adapter[M]) show(i int, state []byte) (text string) {
 	return d.names.Text(d.a.Show(d.load(i, state)))
 }
 
-func (d *adapter[M]) first(i int) []byte {
+func (d *adapter) first(i int) []byte {
 	d.state = d.a.New(protocol.ID(i), d.c).AppendState(d.state[:0])
 	return d.state
 }
 
-func (d *adapter[M]) load(i int, state []byte) protocol.Process[M] {
+func (d *adapter) load(i int, state []byte) protocol.Process[any] {
 	p := d.procs[i]
 	rest, err := p.LoadState(state)
 	if err != nil || len(rest) != 0 {
@@ -216,7 +218,7 @@ func (d *adapter[M]) load(i int, state []byte) protocol.Process[M] {
 	return p
 }
 
-func (d *adapter[M]) step(i int, state []byte, in protocol.Input, msg uint32) (
+func (d *adapter) step(i int, state []byte, in protocol.Input, msg uint32) (
 	next []byte, effects []effect, beyond int, err error,
 ) {
 	defer func() {
@@ -227,9 +229,12 @@ func (d *adapter[M]) step(i int, state []byte, in protocol.Input, msg uint32) (
 	beyond = -1
 	p := d.load(i, state)
 	d.out.Reset()
-	p.Step(protocol.Event[M]{Input: in, Msg: d.msgs[msg]}, &d.out)
+	p.Step(protocol.Event[any]{Input: in, Msg: d.msgs[msg]}, &d.out)
 	d.effect = d.effect[:0]
 	for _, e := range d.out.Effects {
+		if d.a.Registers != nil && (e.Do == protocol.Send || e.Do == protocol.Broadcast) {
+			panic(fmt.Sprintf("#%d sends a message, and its algorithm shares memory", i))
+		}
 		switch e.Do {
 		case protocol.Send:
 			if e.To == protocol.ID(i) || e.To >= protocol.ID(len(d.procs)) {
@@ -256,7 +261,7 @@ func (d *adapter[M]) step(i int, state []byte, in protocol.Input, msg uint32) (
 	return d.state, d.effect, beyond, nil
 }
 
-func (d *adapter[M]) intern(from, to int, m M) uint32 {
+func (d *adapter) intern(from, to int, m any) uint32 {
 	d.key = binary.AppendUvarint(binary.AppendUvarint(d.key[:0], uint64(from)), uint64(to))
 	head := len(d.key)
 	d.key = d.a.Append(d.key, m)
@@ -292,12 +297,12 @@ func (d *adapter[M]) intern(from, to int, m M) uint32 {
 	return n
 }
 
-func (d *adapter[M]) channel(msg uint32) protocol.Channel {
+func (d *adapter) channel(msg uint32) protocol.Channel {
 	return protocol.Channel{From: protocol.ID(d.box.from(msg)), To: protocol.ID(d.box.to(msg))}
 }
 
 // note keeps the smallest value of each counter in d.low.
-func (d *adapter[M]) note(c protocol.Counter, v uint64) uint64 {
+func (d *adapter) note(c protocol.Counter, v uint64) uint64 {
 	k, known := d.counters[c]
 	if !known {
 		k = uint32(len(d.box.least))
@@ -314,26 +319,26 @@ func (d *adapter[M]) note(c protocol.Counter, v uint64) uint64 {
 	return v
 }
 
-func (d *adapter[M]) lows(i int, state []byte) []low {
+func (d *adapter) lows(i int, state []byte) []low {
 	d.low = d.low[:0]
 	d.a.MapState(d.load(i, state), d.note)
 	return slices.Clone(d.low)
 }
 
-func (d *adapter[M]) shift(i int, state []byte, by []uint64) []byte {
+func (d *adapter) shift(i int, state []byte, by []uint64) []byte {
 	p := d.load(i, state)
 	d.a.MapState(p, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
 	d.state = p.AppendState(d.state[:0])
 	return d.state
 }
 
-func (d *adapter[M]) shiftMessage(msg uint32, by []uint64) uint32 {
+func (d *adapter) shiftMessage(msg uint32, by []uint64) uint32 {
 	m := d.msgs[msg]
 	d.a.MapMsg(d.channel(msg), &m, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
 	return d.intern(d.box.from(msg), d.box.to(msg), m)
 }
 
-func (d *adapter[M]) commutes(i int, state []byte, in protocol.Input, msg uint32) bool {
+func (d *adapter) commutes(i int, state []byte, in protocol.Input, msg uint32) bool {
 	counters := d.lows(i, state)
 	for _, l := range d.box.lows[msg] {
 		counters = append(counters, low{counter: l.counter})
@@ -355,7 +360,7 @@ func (d *adapter[M]) commutes(i int, state []byte, in protocol.Input, msg uint32
 }
 
 // moved takes a step with values mapped by add before it, or else after it.
-func (d *adapter[M]) moved(
+func (d *adapter) moved(
 	i int, state []byte, in protocol.Input, msg uint32, add func(protocol.Counter, uint64) uint64, before bool,
 ) string {
 	p, m := d.load(i, state), d.msgs[msg]
@@ -365,8 +370,8 @@ func (d *adapter[M]) moved(
 			d.a.MapMsg(d.channel(msg), &m, add)
 		}
 	}
-	var out protocol.Out[M]
-	p.Step(protocol.Event[M]{Input: in, Msg: m}, &out)
+	var out protocol.Out[any]
+	p.Step(protocol.Event[any]{Input: in, Msg: m}, &out)
 	if !before {
 		d.a.MapState(p, add)
 	}
@@ -385,7 +390,7 @@ func (d *adapter[M]) moved(
 }
 
 // look loads the processes of a state into the view.
-func (d *adapter[M]) look(g *glance) {
+func (d *adapter) look(g *glance) {
 	for i, n := range g.locals {
 		switch {
 		case g.states[i] == nil:
@@ -405,7 +410,7 @@ func (d *adapter[M]) look(g *glance) {
 	}
 }
 
-func (d *adapter[M]) unsettled(g *glance) int {
+func (d *adapter) unsettled(g *glance) int {
 	if d.a.Unsettled == nil {
 		return 0
 	}
@@ -413,9 +418,9 @@ func (d *adapter[M]) unsettled(g *glance) int {
 	return d.a.Unsettled(d.view.Procs)
 }
 
-func (d *adapter[M]) invariant(name string, g *glance) error {
+func (d *adapter) invariant(name string, g *glance) error {
 	d.look(g)
-	d.view.Users, d.view.Lost, d.flight = g.users, g.lost, g.flight
+	d.view.Users, d.view.Lost, d.flight, d.view.Registers = g.users, g.lost, g.flight, g.registers
 	for _, v := range d.a.Invariants {
 		if v.Name == name {
 			if err := v.Err(&d.view); err != nil {
@@ -427,4 +432,4 @@ func (d *adapter[M]) invariant(name string, g *glance) error {
 	return nil
 }
 
-func (d *adapter[M]) boundsLen() int { return len(d.a.Bounds) }
+func (d *adapter) boundsLen() int { return len(d.a.Bounds) }

@@ -106,8 +106,9 @@ type Config struct {
 
 	// Budgets: how often each fault may happen in one run.
 	Amnesia int // a member restarts empty
-	Crash   int // a user's process stops for ever
-	Suspect int // a lease at a live server lapses
+	Crash   int // a user's process stops for ever, or that of a member of an election
+	Recover int // a member that crashed comes back empty
+	Suspect int // a lease at a live server lapses, or the detector of a member suspects one that is up
 	Cancel  int // a user gives up a try
 	Drain   int // a member grants nothing new until it restarts
 	Loss    int // a message is lost
@@ -121,13 +122,14 @@ type Config struct {
 	Stay bool
 
 	Timers     Timers
-	Down       []protocol.ID   // members that are never up
-	FIFO       bool            // channels keep their order; always so where Info.FIFO
-	NoShift    bool            // take counters as they are, though MapState would let them be moved
-	Properties []string        // names; empty: those of finite runs; "all": also of infinite ones
-	Prefix     []scenario.Step // the run to start from
-	Reduce     []string        // reductions; not used where they do not keep what is asked for
-	MaxMemory  int64           // bytes. Default DefaultMaxMemory
+	Down       []protocol.ID      // members that are never up
+	Registers  protocol.Semantics // of a shared memory. Default protocol.Atomic
+	FIFO       bool               // channels keep their order; always so where Info.FIFO
+	NoShift    bool               // take counters as they are, though MapState would let them be moved
+	Properties []string           // names; empty: those of finite runs; "all": also of infinite ones
+	Prefix     []scenario.Step    // the run to start from
+	Reduce     []string           // reductions; not used where they do not keep what is asked for
+	MaxMemory  int64              // bytes. Default DefaultMaxMemory
 
 	// Workers is how many goroutines explore. The verdict, its numbers and its trace
 	// are the same for any number. Default: as many as processors.
@@ -230,6 +232,10 @@ type Property struct {
 // Run explores a within c. An error means that c is not a possible
 // configuration, or wraps ErrClaim; what is wrong with the algorithm is a verdict.
 func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
+	return decide(protocol.Erase(a), c)
+}
+
+func decide(a protocol.Algorithm[any], c Config) (Verdict, error) {
 	names, err := prepare(a, &c)
 	if err != nil {
 		return Verdict{}, err
@@ -241,7 +247,7 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
 	if err != nil || c.Timers == NeverFire || !quiet.clean || !quiet.timers {
 		return quiet, err
 	}
-	v, err := run(a, c, names, AnyMoment)
+	v, err := run(a, c, names, c.Timers)
 	if v.Verdict == Undecided {
 		v.Bounds += fmt.Sprintf("; with timers that never fire exhaustive: no violation in %s", Plural(quiet.States, "state"))
 	}
@@ -249,7 +255,7 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
 }
 
 // prepare completes c and returns the names of the properties to judge.
-func prepare[M any](a protocol.Algorithm[M], c *Config) ([]string, error) {
+func prepare(a protocol.Algorithm[any], c *Config) ([]string, error) {
 	names, err := c.complete(a.Info)
 	if err != nil {
 		return nil, err
@@ -257,7 +263,7 @@ func prepare[M any](a protocol.Algorithm[M], c *Config) ([]string, error) {
 	for _, i := range a.Invariants {
 		names = append(names, i.Name)
 	}
-	if names, err = choose(names, c.Properties, c.finite()); err != nil {
+	if names, err = choose(a.Info, names, c.Properties, c.finite()); err != nil {
 		return nil, err
 	}
 	switch {
@@ -273,15 +279,17 @@ func prepare[M any](a protocol.Algorithm[M], c *Config) ([]string, error) {
 		return nil, fmt.Errorf("check: %s: FIFO channels: its messages overtake each other", a.Name)
 	}
 	if c.Timers == "" {
-		c.Timers = AnyMoment
+		if c.Timers = AnyMoment; a.Synchronous {
+			c.Timers = Synchronous
+		}
 	}
-	if c.Timers != AnyMoment && c.Timers != NeverFire {
-		return nil, fmt.Errorf("check: timers %q: want %s or %s", c.Timers, AnyMoment, NeverFire)
+	if c.Timers != AnyMoment && c.Timers != NeverFire && c.Timers != Synchronous {
+		return nil, fmt.Errorf("check: timers %q: want %s, %s or %s", c.Timers, AnyMoment, NeverFire, Synchronous)
 	}
 	return names, nil
 }
 
-func run[M any](a protocol.Algorithm[M], c Config, names []string, t Timers) (Verdict, error) {
+func run(a protocol.Algorithm[any], c Config, names []string, t Timers) (Verdict, error) {
 	reduction, err := reductions(a, c, names)
 	if err != nil {
 		return Verdict{}, err
@@ -296,7 +304,7 @@ func run[M any](a protocol.Algorithm[M], c Config, names []string, t Timers) (Ve
 }
 
 // newWorkerOf makes a worker with a space of its own.
-func newWorkerOf[M any](a protocol.Algorithm[M], c Config) *worker {
+func newWorkerOf(a protocol.Algorithm[any], c Config) *worker {
 	m := newAdapter(a, c)
 	return newWorker(newSpace(a.Info, c, m), m)
 }

@@ -28,21 +28,29 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 		return bad("%d members: want 1 to %d", c.N, maxMembers)
 	}
 	users := c.N
-	if i.Users == protocol.Clients {
+	switch {
+	case i.Users == protocol.Clients:
 		if c.Clients == 0 {
 			c.Clients = DefaultClients
 		}
 		users = c.Clients
-	} else if c.Clients != 0 {
+	case c.Clients != 0 && i.Users == protocol.Nobody:
+		return bad("%d clients: it is an election, and has none", c.Clients)
+	case c.Clients != 0:
 		return bad("%d clients: its users are its members", c.Clients)
+	case i.Users == protocol.Nobody:
+		if users = 0; slices.ContainsFunc(c.Entries, func(e int) bool { return e != 0 }) {
+			return bad("entries %v: it is an election, which nobody enters; want none", c.Entries)
+		}
+		c.Entries = []int{}
 	}
 	if c.Clients < 0 || c.Clients > maxMembers {
 		return bad("%d clients: want 1 to %d", c.Clients, maxMembers)
 	}
-	if len(c.Entries) == 0 {
+	if len(c.Entries) == 0 && users > 0 {
 		c.Entries = []int{1}
 	}
-	if len(c.Entries) == 1 {
+	if len(c.Entries) == 1 && users > 0 {
 		c.Entries = slices.Repeat(c.Entries, users)
 	}
 	if len(c.Entries) != users {
@@ -57,9 +65,15 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 		if d >= protocol.ID(c.N) {
 			return bad("process %d cannot be down: only members can", d)
 		}
+		if i.Users == protocol.Nobody {
+			return bad("p%d cannot be down: let it crash in the first steps, with a scenario", d+1)
+		}
 		if i.Users == protocol.Members { // others wait for its answer: a deadlock that says nothing
 			return bad("p%d cannot be down: its members are its users, and its model has none that never answers", d+1)
 		}
+	}
+	if err := c.completeRegisters(i); err != nil {
+		return bad("%w", err)
 	}
 	c.FIFO = c.FIFO || i.FIFO
 	if c.MaxMemory == 0 {
@@ -105,8 +119,12 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 		allowed bool
 	}{
 		{"amnesia", c.Amnesia, i.Tolerates&protocol.Amnesia != 0},
-		{"crash", c.Crash, i.Tolerates&protocol.ClientCrash != 0},
-		{"suspect", c.Suspect, i.Detector == protocol.LeaseDetector},
+		{"crash", c.Crash, i.Tolerates&protocol.Crash != 0},
+		{"recover", c.Recover, i.Tolerates&protocol.Recovery != 0 && i.Users != protocol.Clients},
+		{
+			"suspect", c.Suspect,
+			i.Detector == protocol.LeaseDetector || i.Detector == protocol.UnreliableDetector && i.Users != protocol.Clients,
+		},
 		{"cancel", c.Cancel, i.Cancels},
 		{"drain", c.Drain, i.Drains},
 		{"loss", c.Loss, i.Tolerates&protocol.Loss != 0},
@@ -122,7 +140,11 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 			return bad("%s=%d: its model has no such step", b.name, b.budget)
 		}
 	}
-	return []string{Exclusion, WellFormed, Deadlock, Model}, nil
+	if c.Recover > 0 && c.Crash == 0 {
+		return bad("recover=%d: nobody comes back who has not crashed; want crash too", c.Recover)
+	}
+	all, _ := properties(i.Users)
+	return all, nil
 }
 
 // finite says why infinite runs cannot be decided, "" if they can.
@@ -144,6 +166,7 @@ func (c Config) Faults() (list []string) {
 	}{
 		{"amnesia", c.Amnesia},
 		{"crash", c.Crash},
+		{"recover", c.Recover},
 		{"suspect", c.Suspect},
 		{"cancel", c.Cancel},
 		{"drain", c.Drain},
@@ -157,23 +180,37 @@ func (c Config) Faults() (list []string) {
 	return list
 }
 
-// beyond are the properties that are judged only where they are asked for.
-var beyond = []string{Kept, MakesProgress, Starvation, Bypass}
-
 // Knows reports whether name is that of a property of a.
 func Knows[M any](a protocol.Algorithm[M], name string) bool {
 	invariant := func(i protocol.Invariant[M]) bool { return i.Name == name }
-	return slices.Contains(ofStates, name) || slices.Contains(beyond, name) || slices.ContainsFunc(a.Invariants, invariant)
+	all, beyond := properties(a.Users)
+	return slices.Contains(all, name) || slices.Contains(beyond, name) || slices.ContainsFunc(a.Invariants, invariant)
+}
+
+// Properties returns the names of the properties of a that asked stands for, as
+// Config.Properties: those of finite runs where it is empty, and for "all" what an algorithm
+// should satisfy.
+func Properties[M any](a protocol.Algorithm[M], asked []string) []string {
+	names, _ := properties(a.Users)
+	for _, i := range a.Invariants {
+		names = append(names, i.Name)
+	}
+	names, err := choose(a.Info, names, asked, "")
+	if err != nil {
+		return asked // Run says what is wrong with it
+	}
+	return names
 }
 
 // choose returns the properties asked for, in a fixed order. all are those of finite
 // runs, which are those that nobody has to ask for; Model is always among them. Of
 // infinite runs "all" means what an algorithm should satisfy, unless finite says why
 // they cannot be decided.
-func choose(all, asked []string, finite string) ([]string, error) {
+func choose(i protocol.Info, all, asked []string, finite string) ([]string, error) {
 	if len(asked) == 0 {
 		return all, nil
 	}
+	_, beyond := properties(i.Users)
 	known := append(slices.Clip(all), beyond...)
 	for _, a := range asked {
 		if a != "all" && !slices.Contains(known, a) {
@@ -185,7 +222,7 @@ func choose(all, asked []string, finite string) ([]string, error) {
 	}
 	every := slices.Contains(asked, "all")
 	return slices.DeleteFunc(known, func(n string) bool {
-		inAll := slices.Contains(all, n) || finite == "" && (n == MakesProgress || n == Starvation)
+		inAll := slices.Contains(all, n) || finite == "" && (n == MakesProgress || n == Starvation || n == Termination)
 		return n != Model && !(every && inAll) && !slices.Contains(asked, n)
 	}), nil
 }

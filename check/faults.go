@@ -5,6 +5,9 @@ import "github.com/poundlock/poundlock/protocol"
 // detections appends the steps of the failure detector.
 func (x *worker) detections(list []action) []action {
 	st := x.st
+	if x.peers {
+		return x.peerDetections(list)
+	}
 	for j := range x.members {
 		if st[1+j] == 0 {
 			continue
@@ -40,18 +43,23 @@ func (x *worker) detections(list []action) []action {
 func (x *worker) faults(list []action) []action {
 	st := x.st
 	for i := 0; i < x.members && x.calm && left(st, amnesiaBudget) > 0; i++ {
-		if st[1+i] != 0 {
+		if !x.absent(st, i) {
 			list = append(list, action{verb: amnesia, a: uint8(i)})
 		}
 	}
 	for i := 0; i < x.members && left(st, drainBudget) > 0; i++ {
-		if st[1+i] != 0 {
+		if !x.absent(st, i) {
 			list = append(list, action{verb: drain, a: uint8(i)})
 		}
 	}
 	for i := 0; i < x.total && left(st, crashBudget) > 0; i++ {
-		if x.user[i] && st[1+i] != 0 {
+		if (x.user[i] || x.elects) && !x.absent(st, i) {
 			list = append(list, action{verb: crash, a: uint8(i)})
+		}
+	}
+	for i := 0; i < x.members && left(st, recoverBudget) > 0; i++ {
+		if x.absent(st, i) {
+			list = append(list, action{verb: recovery, a: uint8(i)})
 		}
 	}
 	return x.channelFaults(list)
@@ -103,9 +111,16 @@ func (x *worker) fault(a action) (o outcome, known bool) {
 				return o, false
 			}
 		}
+	case recovery:
+		if o.move, known = x.move(x.st[1+p], recovery, 0); !known {
+			return o, false
+		}
+		x.next = append(x.next[:0], x.st...)
 	case crash:
 		x.next = append(x.next[:0], x.st[:1+x.total]...)
-		x.next[1+p] = 0
+		if x.next[1+p], known = x.bury(p); !known {
+			return o, false
+		}
 		for _, msg := range x.st[1+x.total:] {
 			if x.mail.to(msg) != p {
 				x.next = append(x.next, msg)

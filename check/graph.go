@@ -133,9 +133,12 @@ func (g *graph) Served(s uint32, some []lasso.Class, f func(k int, c lasso.Class
 }
 
 // class is the class of a step that must happen: the exit of one user, one timer of
-// one process, the suspicion or restoration of one process by another, and one message
-// in flight. With FIFO channels that is the first one of its channel.
+// one process, the suspicion or restoration of one process by another, the accesses of one
+// process to one register, and one message in flight. With FIFO channels that is the first one of its channel.
 func (x *worker) class(a action) lasso.Class {
+	if a.verb.accesses() {
+		a.arg = 0 // whatever is found
+	}
 	return lasso.Class(a.verb)<<48 | lasso.Class(a.a)<<40 | lasso.Class(a.b)<<32 | lasso.Class(a.arg)
 }
 
@@ -166,9 +169,11 @@ func (x *worker) serves(a action, o outcome, c lasso.Class) bool {
 	return false
 }
 
-// Strong implements lasso.Graph: no class needs it, for a step that must happen stays
-// possible until it is taken, or its class is served.
-func (g *graph) Strong(lasso.Class) bool { return false }
+// Strong implements lasso.Graph. A step that must happen stays possible until it is taken,
+// or its class is served; but a bounded time-out waits for messages, again and again.
+func (g *graph) Strong(c lasso.Class) bool { return g.strong(c) }
+
+func (s *space) strong(c lasso.Class) bool { return s.bounded && verb(c>>48) == timeout }
 
 // section is the section of user u in a state.
 func (g *graph) section(s uint32, u int) protocol.Section {

@@ -16,6 +16,7 @@ import (
 func (x *worker) initial(entries []int) ([]uint32, *problem) {
 	x.next = append(x.next[:0], make([]uint32, 1+x.total)...)
 	x.next[0] = x.budget
+	x.remember()
 	apply := func(m *move) *problem {
 		if m.problem != 0 {
 			return &x.problems[m.problem-1]
@@ -90,6 +91,12 @@ func appendLocal(k []byte, l local) []byte {
 	for _, t := range l.timers {
 		k = binary.AppendUvarint(k, uint64(t))
 	}
+	k = binary.AppendUvarint(k, uint64(len(l.open)))
+	for _, o := range l.open {
+		k = append(k, byte(o.Do), byte(o.Register))
+		k = protocol.AppendBool(binary.AppendUvarint(k, o.Arg), o.Begun)
+	}
+	k = l.appendPeer(k)
 	k = append(k, l.state...)
 	return k
 }
@@ -105,25 +112,28 @@ func (x *worker) intern(l local) (number uint32, known bool) {
 	n := uint32(len(x.locals))
 	x.number[string(k)] = n
 	l.state, l.timers, l.known = slices.Clone(l.state), slices.Clone(l.timers), slices.Clone(l.known)
-	if l.state == nil {
+	if l.state == nil && !l.gone {
 		l.state = []byte{} // nil means absent
 	}
 	l.lows = nil
-	if x.shifts {
+	if x.shifts && !l.gone {
 		l.lows = x.m.lows(l.proc, l.state)
 	}
 	x.locals = append(x.locals, l)
 	x.faces = append(x.faces, face{
 		mark: x.mail.mark(2*uint64(n), l.lows), section: l.section, tries: l.entries > 0 || x.endless[l.proc],
-		timers: len(l.timers) > 0, apart: l.lapsed != 0,
+		timers: len(l.timers) > 0, apart: l.lapsed != 0, gone: l.gone,
 	})
-	x.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 16*len(l.lows) + 360)
+	x.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 32*len(l.open) + 16*len(l.lows) + 16*len(l.past) + 440)
 	return n, true
 }
 
 // The key of a move is the number of the local state, and in the lower half the
 // verb and the argument. Arguments that need more bits are numbered.
-const argBits = 27
+const argBits = 26
+
+// The verb has what is left of the lower half.
+var _ [1<<(31-argBits) - len(verbs)]struct{}
 
 func (x *worker) moveKey(from uint32, v verb, arg uint64) (key uint64, known bool) {
 	if arg >= 1<<argBits {
@@ -154,12 +164,12 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
 	m := x.take(l, in, msg)
 	// Every 16th distinct step is enough to catch a false claim: a wrong MapState
 	// or MapMsg shows in most steps that touch a clock.
-	if x.fresh++; v != amnesia && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
+	if x.fresh++; v != amnesia && v != recovery && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
 		!x.m.commutes(l.proc, state, in, msg) && x.claim == nil {
 		x.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving the values of a counter",
 			ErrClaim, x.info.Name, in, l.proc)
 	}
-	if x.sym != nil && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
+	if x.sym != nil && v != recovery && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
 		!x.m.permutes(l.proc, state, in, msg, x.swap(x.fresh)) {
 		x.asymmetric("step %v of process %d does not commute with exchanging two of them", in, l.proc)
 	}
@@ -190,19 +200,33 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 	case deliver:
 		msg = uint32(arg)
 		in.Kind, in.From = protocol.Receive, protocol.ID(x.mail.from(msg))
-	case suspect, lapse:
+	case read, peek:
+		c := &x.registers.contents[arg]
+		in.Kind, in.From, in.Arg = protocol.Value, protocol.ID(c.register), c.value
+		l.open = slices.Clone(l.open).Done(c.register)
+	case write:
+		in.Kind, in.From = protocol.Value, protocol.ID(arg)
+		l.open = slices.Clone(l.open).Done(int(arg))
+	case suspect, lapse, mistake:
 		in.Kind, in.From = protocol.Suspect, protocol.ID(arg)
 		if v == lapse {
 			l.lapsed |= 1 << arg
 		}
+		if x.tracks {
+			l.doubts |= 1 << arg
+		}
 	case restore:
 		in.Kind, in.From, in.Arg = protocol.Restore, protocol.ID(arg&0xff), arg>>8
+		if x.peers {
+			l.doubts &^= 1 << in.From
+			break
+		}
 		l.lapsed &^= 1 << in.From
 		l.ended &^= 1 << in.From
 		l.known = slices.Clone(l.known)
 		l.known[in.From] = in.Arg
-	case amnesia:
-		l = local{proc: l.proc, entries: l.entries, life: l.life, state: x.m.first(l.proc)}
+	case amnesia, recovery:
+		l = local{proc: l.proc, entries: l.entries, life: l.life, past: l.past, state: x.m.first(l.proc)}
 		if in.Kind = protocol.Start; x.lives {
 			l.life++
 			in.Arg = l.life
@@ -241,12 +265,23 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 				m.add(x.mail.letters[e.msg].mark)
 			}
 			m.plain = m.plain && !x.mail.letters[e.msg].idempotent
+		case protocol.Leader:
+			if err := x.lead(&l, e.Act); err != nil && m.problem == 0 {
+				m.problem = problemOf(Epochs, err)
+			}
 		case protocol.Crit, protocol.Rem, protocol.Ejected:
+			if x.elects {
+				return failed(fmt.Errorf("model: %s is in an election, and has no user to tell something", x.names.Of(protocol.ID(l.proc))))
+			}
 			if err := x.users.Act(protocol.ID(l.proc), e.Act); err != nil && m.problem == 0 {
 				text := strings.ReplaceAll(err.Error(), fmt.Sprintf("user %d ", l.proc), x.names.Of(protocol.ID(l.proc))+" ")
 				m.problem = problemOf(WellFormed, errors.New(text))
 			}
 		case protocol.Owner:
+		case protocol.Read, protocol.Write, protocol.Await:
+			if err := x.opens(&l, e.Act); err != nil {
+				return failed(err)
+			}
 		case protocol.SetTimer, protocol.StopTimer:
 			x.timersSet = true
 			i, set := slices.BinarySearch(l.timers, e.Timer)

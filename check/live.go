@@ -32,6 +32,7 @@ var questions = []question{
 	{MakesProgress, (*live).progress},
 	{Starvation, (*live).starvation},
 	{Bypass, (*live).bypass},
+	{Termination, (*live).termination},
 }
 
 // endless reports whether a property is one of infinite runs.

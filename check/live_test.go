@@ -687,7 +687,7 @@ func shiftedMessagesLast(t testing.TB) {
 // A client that stopped inside is suspected at last, and only then is the next one let
 // in, though another message goes to and fro all the time.
 func detectorsLast(t testing.TB) {
-	i := protocol.Info{Users: protocol.Clients, Detector: protocol.PerfectDetector, Tolerates: protocol.ClientCrash}
+	i := protocol.Info{Users: protocol.Clients, Detector: protocol.PerfectDetector, Tolerates: protocol.Crash}
 	lock := serve(func(list []uint64, c uint64) []uint64 { return append(list, c) })
 	a := algorithm(i, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 		switch {

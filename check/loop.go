@@ -87,12 +87,13 @@ func (w *Walk) open(g *ring) error {
 	return fmt.Errorf("check: the loop does not lead back to its beginning: %s changed", strings.Join(differ, ", "))
 }
 
-// neglected returns a step that must happen, is possible all along, and is never taken.
+// neglected returns a step that must happen, is possible all along, or again and again where
+// that is enough, and is never taken.
 func (w *Walk) neglected(g *ring) string {
 	r := w.r
 	r.raw = false
 	defer func() { r.raw = true }()
-	var always []lasso.Class
+	var always, sometimes []lasso.Class // sometimes: of those that need be possible only again and again
 	served := map[lasso.Class]bool{}
 	for i, st := range g.states[:max(1, len(g.steps))] {
 		r.enter(st)
@@ -101,6 +102,9 @@ func (w *Walk) neglected(g *ring) string {
 		for _, a := range acts {
 			if a.verb.must() {
 				enabled = append(enabled, r.class(a))
+			}
+			if a.verb.must() && r.strong(r.class(a)) {
+				sometimes = append(sometimes, r.class(a))
 			}
 		}
 		if always = slices.DeleteFunc(always, func(c lasso.Class) bool { return !slices.Contains(enabled, c) }); i == 0 {
@@ -119,14 +123,16 @@ func (w *Walk) neglected(g *ring) string {
 			}
 		}
 	}
-	for _, c := range always {
+	for _, c := range append(always, sometimes...) {
 		if served[c] || verb(c>>48) == timeout && r.c.Timers == NeverFire {
 			continue
 		}
-		r.enter(g.states[0])
-		for _, a := range r.actions(nil) {
-			if a.verb.must() && r.class(a) == c {
-				return r.line(a, r.m)
+		for _, st := range g.states {
+			r.enter(st)
+			for _, a := range r.actions(nil) {
+				if a.verb.must() && r.class(a) == c {
+					return r.line(a, r.m)
+				}
 			}
 		}
 	}
@@ -153,6 +159,8 @@ func (w *Walk) forever(g *ring) Repeated {
 	})
 	each := func(what string) string { return strings.Join(waiting, " "+what+", ") + " " + what }
 	switch {
+	case r.elects && slices.Contains(r.asked, Termination) && len(g.steps) > 0:
+		return Repeated{Termination, "the election goes on for ever"}
 	case idle && slices.Contains(r.asked, MakesProgress):
 		return Repeated{MakesProgress, "somebody waits all the time, and nobody is ever inside"}
 	case len(waiting) > 0 && slices.Contains(r.asked, Starvation):

@@ -78,13 +78,13 @@ func (x *worker) forget(p int) (known bool) {
 	return true
 }
 
-func (d *adapter[M]) forgets() bool { return d.a.Stale != nil }
+func (d *adapter) forgets() bool { return d.a.Stale != nil }
 
 // stale is Model.Stale for processes in encoded states, nil where absent. An error says
 // that the message, if it arrived now, would do something all the same.
-func (d *adapter[M]) stale(from, to []byte, msg uint32) (stale bool, err error) {
+func (d *adapter) stale(from, to []byte, msg uint32) (stale bool, err error) {
 	ch, m := d.channel(msg), d.msgs[msg]
-	load := func(id protocol.ID, state []byte) protocol.Process[M] {
+	load := func(id protocol.ID, state []byte) protocol.Process[any] {
 		if state == nil {
 			return nil
 		}
@@ -100,7 +100,7 @@ func (d *adapter[M]) stale(from, to []byte, msg uint32) (stale bool, err error) 
 		}
 	}()
 	d.out.Reset()
-	receiver.Step(protocol.Event[M]{Input: protocol.Input{Kind: protocol.Receive, From: ch.From}, Msg: m}, &d.out)
+	receiver.Step(protocol.Event[any]{Input: protocol.Input{Kind: protocol.Receive, From: ch.From}, Msg: m}, &d.out)
 	d.state = receiver.AppendState(d.state[:0])
 	nothing := bytes.Equal(d.state, to)
 	for _, e := range d.out.Effects {

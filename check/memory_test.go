@@ -22,12 +22,12 @@ func holds[M any](t *testing.T, name string, a protocol.Algorithm[M], change fun
 	t.Helper()
 	c := Config{Workers: 1, Timers: NeverFire}
 	change(&c)
-	names, err := prepare(a, &c)
+	names, err := prepare(protocol.Erase(a), &c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := heap()
-	r := newSearcher(crew{newWorkerOf(a, c)}, c, names)
+	r := newSearcher(crew{newWorkerOf(protocol.Erase(a), c)}, c, names)
 	if err := r.start(NeverFire); err != nil || !r.levels() {
 		t.Fatalf("%s: %v", name, err)
 	}

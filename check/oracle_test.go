@@ -156,7 +156,7 @@ func agents(seed uint64) (protocol.Algorithm[uint64], check.Config) {
 		}
 	}
 	a := protocol.Algorithm[uint64]{
-		Info: protocol.Info{Name: "agents", Cancels: true, Tolerates: protocol.ClientCrash},
+		Info: protocol.Info{Name: "agents", Cancels: true, Tolerates: protocol.Crash},
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[uint64] {
 			return &agent{rules: rules, id: id, n: protocol.ID(c.N), starters: starters}
 		},
@@ -194,6 +194,11 @@ type oracle struct {
 	c      check.Config
 	number map[string]int
 	worlds []world
+	chart
+}
+
+// A chart is a graph of worlds, by their numbers.
+type chart struct {
 	arcs   [][]arc
 	before [][]int // the worlds with an arc to one
 }
@@ -266,13 +271,18 @@ func (o *oracle) explore() bool {
 		}
 		o.arcs = append(o.arcs, o.leave(o.worlds[i]))
 	}
-	o.before = make([][]int, len(o.worlds))
+	o.turn()
+	return true
+}
+
+// turn notes all arcs at their ends.
+func (o *chart) turn() {
+	o.before = make([][]int, len(o.arcs))
 	for i, arcs := range o.arcs {
 		for _, a := range arcs {
 			o.before[a.to] = append(o.before[a.to], i)
 		}
 	}
-	return true
 }
 
 func (o *oracle) add(w world) int {
@@ -405,10 +415,16 @@ func (o *oracle) leave(w world) (list []arc) {
 // that rests in one where nothing must happen, or goes on for ever and settles each class
 // again and again, where settled is taken, set anew or impossible.
 func (o *oracle) forever(in func(world) bool) bool {
-	left := make([]bool, len(o.worlds))
+	return o.chart.forever(func(i int) bool { return in(o.worlds[i]) }, nil)
+}
+
+// forever is that of an oracle, for worlds by their numbers. A class that is again is not
+// settled where it is impossible.
+func (o *chart) forever(in func(int) bool, again func(class int) bool) bool {
+	left := make([]bool, len(o.arcs))
 	classes := map[int]bool{-1: true} // one that is always settled: there is a next step
-	for i, w := range o.worlds {
-		left[i] = in(w)
+	for i := range o.arcs {
+		left[i] = in(i)
 		must := false
 		for _, a := range o.arcs[i] {
 			must = must || a.class != 0
@@ -422,7 +438,7 @@ func (o *oracle) forever(in func(world) bool) bool {
 	for changed := true; changed; {
 		changed = false
 		for class := range classes {
-			near := o.near(left, class)
+			near := o.near(left, class, again != nil && again(class))
 			for i := range left {
 				if left[i] && !near[i] {
 					left[i], changed = false, true
@@ -435,12 +451,12 @@ func (o *oracle) forever(in func(world) bool) bool {
 
 // near marks the worlds of a set from which a way within it leads to an arc that settles a
 // class.
-func (o *oracle) near(set []bool, class int) []bool {
+func (o *chart) near(set []bool, class int, again bool) []bool {
 	near := make([]bool, len(set))
 	for i := range set {
 		possible := slices.ContainsFunc(o.arcs[i], func(a arc) bool { return a.class == class })
 		near[i] = set[i] && slices.ContainsFunc(o.arcs[i], func(a arc) bool {
-			return set[a.to] && (!possible || slices.Contains(a.settled, class))
+			return set[a.to] && (!possible && !again || slices.Contains(a.settled, class))
 		})
 	}
 	var queue []int

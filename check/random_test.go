@@ -179,7 +179,7 @@ func (m *machine) sends(p *toy, ev protocol.Event[uint8], w row, out *protocol.O
 
 // algorithm is the machine with all the claims that are true of it.
 func (m *machine) algorithm() protocol.Algorithm[uint8] {
-	info := protocol.Info{Cancels: true, Tolerates: protocol.Amnesia | protocol.ClientCrash}
+	info := protocol.Info{Cancels: true, Tolerates: protocol.Amnesia | protocol.Crash}
 	if m.clients > 0 {
 		info.Users = protocol.Clients
 	}

@@ -80,7 +80,7 @@ type sabotage struct {
 
 // reductions returns what the configuration asks for, as far as the algorithm and the
 // properties asked for allow it. The notes say what is done, and what is not and why.
-func reductions[M any](a protocol.Algorithm[M], c Config, asked []string) (d reduction, err error) {
+func reductions(a protocol.Algorithm[any], c Config, asked []string) (d reduction, err error) {
 	d.sabotage, d.verify, d.goesOn = c.sabotage, c.Verify && a.Confluent != nil, !slices.Contains(asked, WellFormed)
 	for _, name := range c.Reduce {
 		var why string
@@ -102,7 +102,10 @@ func reductions[M any](a protocol.Algorithm[M], c Config, asked []string) (d red
 }
 
 // ordered reports whether orders may be left out, and if not, why.
-func ordered[M any](a protocol.Algorithm[M], asked []string) (yes bool, why string) {
+func ordered(a protocol.Algorithm[any], asked []string) (yes bool, why string) {
+	if a.Registers != nil {
+		return false, withRegisters
+	}
 	if a.Confluent == nil {
 		return false, "no message is claimed to be confluent"
 	}
@@ -110,7 +113,7 @@ func ordered[M any](a protocol.Algorithm[M], asked []string) (yes bool, why stri
 		return false, "messages of others may go stale"
 	}
 	for _, property := range asked {
-		stable := func(i protocol.Invariant[M]) bool { return i.Name == property && i.Stable }
+		stable := func(i protocol.Invariant[any]) bool { return i.Name == property && i.Stable }
 		if !slices.Contains(ofStates, property) && !slices.ContainsFunc(a.Invariants, stable) {
 			return false, property + " needs every order"
 		}
@@ -163,7 +166,7 @@ func (x *worker) alone(t *action) bool {
 	switch {
 	case local == 0 || x.mail.letters[t.arg].idempotent:
 		return false
-	case to < x.members && left(x.st, amnesiaBudget) > 0:
+	case to < x.members && left(x.st, amnesiaBudget)+left(x.st, recoverBudget) > 0:
 		return false
 	case x.user[to] && left(x.st, cancelBudget) > 0:
 		return false
@@ -192,11 +195,11 @@ func (x *worker) rivals(t *action, list []action, f func(e *action, arg, key uin
 		e := &list[i]
 		p, arg := e.a, uint64(e.arg)
 		switch e.verb {
-		case amnesia, crash, lapse, lose, duplicate:
+		case amnesia, crash, recovery, lapse, lose, duplicate:
 			continue // no claim is about these
 		case deliver:
 			p = e.b
-		case suspect:
+		case suspect, mistake:
 			arg = uint64(e.b)
 		case restore:
 			arg = uint64(e.b) | x.locals[x.st[1+e.b]].life<<8
@@ -305,7 +308,7 @@ func (x *worker) sameMessages(a, b []uint32) bool {
 	return slices.Equal(slices.SortedStableFunc(slices.Values(a), order), slices.SortedStableFunc(slices.Values(b), order))
 }
 
-func (d *adapter[M]) confluent(i int, state []byte, msg uint32, again bool) bool {
+func (d *adapter) confluent(i int, state []byte, msg uint32, again bool) bool {
 	return d.a.Confluent(d.load(i, state), protocol.ID(d.box.from(msg)), d.msgs[msg], again)
 }
 

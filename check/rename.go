@@ -32,34 +32,34 @@ func renaming(to []uint8) func(protocol.ID) protocol.ID {
 	}
 }
 
-func (d *adapter[M]) permute(i int, state []byte, to []uint8) []byte {
+func (d *adapter) permute(i int, state []byte, to []uint8) []byte {
 	p := d.load(i, state)
 	d.a.Permute(p, renaming(to))
 	d.state = p.AppendState(d.state[:0])
 	return d.state
 }
 
-func (d *adapter[M]) permuteMessage(msg uint32, to []uint8) uint32 {
+func (d *adapter) permuteMessage(msg uint32, to []uint8) uint32 {
 	return d.intern(int(to[d.box.from(msg)]), int(to[d.box.to(msg)]), d.permutedMessage(d.msgs[msg], to))
 }
 
-func (d *adapter[M]) appendPermuted(b []byte, msg uint32, to []uint8) []byte {
+func (d *adapter) appendPermuted(b []byte, msg uint32, to []uint8) []byte {
 	return d.a.Append(b, d.permutedMessage(d.msgs[msg], to))
 }
 
-func (d *adapter[M]) permutedMessage(m M, to []uint8) M {
+func (d *adapter) permutedMessage(m any, to []uint8) any {
 	if d.a.PermuteMsg != nil {
 		d.a.PermuteMsg(&m, renaming(to))
 	}
 	return m
 }
 
-func (d *adapter[M]) begins(i int, to []uint8) bool {
+func (d *adapter) begins(i int, to []uint8) bool {
 	renamed := bytes.Clone(d.permute(i, bytes.Clone(d.first(i)), to))
 	return bytes.Equal(renamed, d.first(int(to[i])))
 }
 
-func (d *adapter[M]) permutes(i int, state []byte, in protocol.Input, msg uint32, to []uint8) (same bool) {
+func (d *adapter) permutes(i int, state []byte, in protocol.Input, msg uint32, to []uint8) (same bool) {
 	defer func() {
 		if recover() != nil {
 			same = false
@@ -69,7 +69,7 @@ func (d *adapter[M]) permutes(i int, state []byte, in protocol.Input, msg uint32
 }
 
 // renamed takes a step with members renamed before it, or else after it.
-func (d *adapter[M]) renamed(i int, state []byte, in protocol.Input, msg uint32, to []uint8, before bool) string {
+func (d *adapter) renamed(i int, state []byte, in protocol.Input, msg uint32, to []uint8, before bool) string {
 	f, m := renaming(to), d.msgs[msg]
 	if before {
 		state, i = bytes.Clone(d.permute(i, state, to)), int(to[i])
@@ -81,8 +81,8 @@ func (d *adapter[M]) renamed(i int, state []byte, in protocol.Input, msg uint32,
 		}
 	}
 	p := d.load(i, state)
-	var out protocol.Out[M]
-	p.Step(protocol.Event[M]{Input: in, Msg: m}, &out)
+	var out protocol.Out[any]
+	p.Step(protocol.Event[any]{Input: in, Msg: m}, &out)
 	if !before {
 		d.a.Permute(p, f)
 	}

@@ -24,6 +24,9 @@ type searcher struct {
 	invariants []string
 	deadlock   bool
 	wellFormed bool
+	epochs     bool
+	agreement  bool
+	oneLeader  bool
 
 	begin time.Time
 	store store
@@ -83,7 +86,13 @@ func newSearcher(all crew, c Config, names []string) *searcher {
 			r.wellFormed = true
 		case Deadlock:
 			r.deadlock = true
-		case Model, MakesProgress, Starvation, Bypass:
+		case Epochs:
+			r.epochs = true
+		case Agreement:
+			r.agreement = true
+		case OneLeader:
+			r.oneLeader = true
+		case Model, MakesProgress, Starvation, Bypass, Termination:
 		default:
 			r.invariants = append(r.invariants, n)
 		}
@@ -117,7 +126,7 @@ func (r *searcher) start(t Timers) error {
 	}
 	r.timers = true // in a prefix they fire
 	err := r.prefix(first)
-	r.raw, r.timers = false, t == AnyMoment
+	r.raw, r.timers = false, t != NeverFire
 	return err
 }
 
@@ -200,7 +209,7 @@ func (r *searcher) merge(j *job) {
 				}
 			}
 			if stuck && rec.verb.must() && !rec.still &&
-				(r.sym != nil || rec.print != j.prints[k] || r.store.exact && !slices.Equal(j.next(rec), st)) {
+				(r.sym != nil || rec.print != j.prints[k] || rec.verb.accesses() || r.store.exact && !slices.Equal(j.next(rec), st)) {
 				stuck = false
 			}
 			if !rec.seen {
@@ -281,7 +290,9 @@ func (r *searcher) forget(jobs []job, counted int64, k int) {
 }
 
 // minds reports whether a problem of a step is one of the properties asked for.
-func (r *searcher) minds(p *problem) bool { return p.property != WellFormed || r.wellFormed }
+func (r *searcher) minds(p *problem) bool {
+	return p.property == Model || p.property == WellFormed && r.wellFormed || p.property == Epochs && r.epochs
+}
 
 // serious returns p if it is one of the properties asked for, and else nil: the run goes on.
 func (r *searcher) serious(p *problem) *problem {
@@ -297,6 +308,11 @@ func (r *searcher) dead(st []uint32) *finding {
 		if k := r.m.unsettled(r.look(st)); k > 0 {
 			err := fmt.Errorf("kept: nothing that must happen changes the state, and losses are not made up for: %d", k)
 			return &finding{property: Kept, err: err}
+		}
+	}
+	if r.agreement && (r.timers || !r.armed(st)) {
+		if err := r.leaders(st).Agreement(r.names.Of); err != nil {
+			return &finding{property: Agreement, err: err}
 		}
 	}
 	if r.deadlock && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) {
@@ -394,6 +410,11 @@ func (r *searcher) violates(x *worker, st []uint32) (string, error) {
 	if r.kept && slices.Contains(x.users, protocol.InLost) {
 		u := slices.Index(x.users, protocol.InLost)
 		return Kept, fmt.Errorf("kept: %s lost its critical section", x.names.Of(protocol.ID(u)))
+	}
+	if x.elects {
+		if property, err := r.misled(x, st); err != nil {
+			return property, err
+		}
 	}
 	if len(r.invariants) == 0 {
 		return "", nil
@@ -520,10 +541,15 @@ func (r *searcher) model() []string {
 			parts = append(parts, fmt.Sprintf("%s=%d", o.Name, v))
 		}
 	}
-	parts = append(parts, entries(c.Entries))
-	if c.FIFO {
+	if len(c.Entries) > 0 {
+		parts = append(parts, entries(c.Entries))
+	}
+	switch {
+	case r.registers != nil:
+		parts = append(parts, string(c.Registers)+" registers")
+	case c.FIFO:
 		parts = append(parts, "FIFO channels")
-	} else {
+	default:
 		parts = append(parts, "unordered channels")
 	}
 	for _, kind := range r.mail.lasting {
@@ -539,7 +565,9 @@ func (r *searcher) model() []string {
 	for _, d := range c.Down {
 		parts = append(parts, r.names.Of(d)+" down")
 	}
-	if r.timers {
+	if r.timers && r.bounded {
+		parts = append(parts, "an armed timer fires only when no message or news of its process is on its way: time-outs exceed a round trip")
+	} else if r.timers {
 		parts = append(parts, "an armed timer fires at any moment")
 	} else if r.timersSet {
 		parts = append(parts, "timers never fire")

@@ -3,6 +3,7 @@ package check
 import (
 	"math"
 
+	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 )
@@ -20,22 +21,27 @@ import (
 // What was interned, and the moves that were computed, are shared by the workers
 // of a search: see worker.frozen.
 type space struct {
-	mail    *mail
-	info    protocol.Info
-	names   scenario.Names
-	total   int // processes
-	members int
-	fifo    bool
-	leases  bool // LeaseDetector
-	lives   bool // members have incarnations
-	user    []bool
-	endless []bool // unlimited entries, by process
-	down    []bool
-	budget  uint32 // initial
-	shifts  bool
-	timers  bool // whether armed timers fire
-	stay    bool // who is inside never exits
-	spaced  int  // Config.Spaced
+	mail      *mail
+	info      protocol.Info
+	names     scenario.Names
+	total     int // processes
+	members   int
+	fifo      bool
+	leases    bool // LeaseDetector
+	lives     bool // members have incarnations
+	peers     bool // there are no clients: members crash, and suspect each other
+	elects    bool // an election: what processes say of who leads is part of the state
+	tracks    bool // whom a member suspects is part of the state
+	user      []bool
+	endless   []bool // unlimited entries, by process
+	down      []bool
+	budget    uint32 // initial
+	shifts    bool
+	timers    bool       // whether armed timers fire
+	bounded   bool       // only where no message is on its way: see Synchronous
+	stay      bool       // who is inside never exits
+	spaced    int        // Config.Spaced
+	registers *registers // nil: there is none
 
 	reduction reduction
 
@@ -75,6 +81,7 @@ type face struct {
 	tries   bool // its user may try, if it is in its remainder section
 	timers  bool // some are set
 	apart   bool // some lease has lapsed
+	gone    bool // it crashed, and something of it is remembered; also of number 0
 }
 
 // A local is everything about one process that a global state contains.
@@ -89,6 +96,11 @@ type local struct {
 	lapsed  uint64   // of a client: members at which its lease lapsed
 	ended   uint64   // of these, the members that have suspected the client since
 	known   []uint64 // of a client with leases: the incarnations that it knows
+	open    protocol.OpenAccesses
+	gone    bool            // it crashed: this is what its next life begins with
+	doubts  uint64          // of a member: the members that it suspects, where that is tracked
+	leading history.Leading // of a process that elects: what it says in this life
+	past    history.Terms   // all that it ever named, in this life and in those before
 	lows    []low
 }
 
@@ -123,8 +135,15 @@ const (
 	deliver
 	suspect
 	restore
-	// The rest are faults.
+	read
+	begin // of a write
+	write
+	// The rest need not happen. They are faults, but for peek: a read by an Await which
+	// overlaps a write.
+	peek
 	lapse
+	mistake // the detector suspects somebody that is up
+	recovery
 	amnesia
 	crash
 	drain
@@ -134,14 +153,18 @@ const (
 
 var verbs = [...]scenario.Verb{
 	try: scenario.Try, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
+	read: scenario.Read, begin: scenario.Begin, write: scenario.Write, peek: scenario.Read,
 	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse,
-	amnesia: scenario.Amnesia, crash: scenario.Crash, drain: scenario.Drain,
+	mistake: scenario.Suspect, recovery: scenario.Recover, amnesia: scenario.Amnesia, crash: scenario.Crash, drain: scenario.Drain,
 	lose: scenario.Lose, duplicate: scenario.Duplicate,
 }
 
 // must says whether a run in which an action of this kind stays possible for
 // ever without being taken is not a fair one.
-func (v verb) must() bool { return v > cancel && v < lapse }
+func (v verb) must() bool { return v > cancel && v < peek }
+
+// accesses reports whether an action of this kind is one on a register.
+func (v verb) accesses() bool { return v >= read && v <= write || v == peek }
 
 // The budgets, by their bits in the first word of a state.
 const (
@@ -152,6 +175,7 @@ const (
 	drainBudget
 	lossBudget
 	dupBudget
+	recoverBudget
 
 	budgetBits = 4
 )
@@ -164,13 +188,13 @@ type action struct {
 	verb verb
 	keep bool   // of deliver: the message, which is idempotent, may arrive again
 	a, b uint8  // processes, in the order of scenario.Step.Procs
-	arg  uint32 // timer or message
-	at   uint32 // of deliver, lose and duplicate: where the message stands in the state
+	arg  uint32 // timer or message; of read the content found, of write the register, as is b
+	at   uint32 // of deliver, lose and duplicate, and on registers: where the word stands in the state
 }
 
 // alike reports whether two actions differ at most in the numbers of messages.
 func (a action) alike(b action) bool {
-	return a.verb == b.verb && a.keep == b.keep && a.a == b.a && a.b == b.b && (a.verb != timeout || a.arg == b.arg)
+	return a.verb == b.verb && a.keep == b.keep && a.a == b.a && a.b == b.b && (a.verb != timeout && !a.verb.accesses() || a.arg == b.arg)
 }
 
 // A visit is one action with its outcome.
@@ -188,14 +212,18 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		mail: m.mail(), info: i, total: total, members: c.N, fifo: c.FIFO,
 		names:  scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients},
 		leases: i.Detector == protocol.LeaseDetector,
-		lives:  i.Incarnations || i.Detector == protocol.LeaseDetector,
-		user:   make([]bool, total), endless: make([]bool, total), down: make([]bool, total),
+		lives:  i.Incarnations || i.Detector == protocol.LeaseDetector || i.Tolerates&protocol.Recovery != 0,
+		peers:  i.Users != protocol.Clients, elects: i.Users == protocol.Nobody,
+		tracks:  i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Timers == Synchronous),
+		bounded: c.Timers == Synchronous,
+		user:    make([]bool, total), endless: make([]bool, total), down: make([]bool, total),
 		budget: uint32(c.Amnesia)<<amnesiaBudget | uint32(c.Crash)<<crashBudget |
 			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget | uint32(c.Drain)<<drainBudget |
-			uint32(c.Loss)<<lossBudget | uint32(c.Dup)<<dupBudget,
-		locals: make([]local, 1), faces: make([]face, 1), number: map[string]uint32{}, wide: map[uint64]uint32{},
-		shifted: shifted{by: map[string]uint32{}},
-		shifts:  m.shifts() && !c.NoShift, stay: c.Stay, spaced: c.Spaced,
+			uint32(c.Loss)<<lossBudget | uint32(c.Dup)<<dupBudget | uint32(c.Recover)<<recoverBudget,
+		locals: make([]local, 1), faces: []face{{gone: true}}, number: map[string]uint32{}, wide: map[uint64]uint32{},
+		shifted:   shifted{by: map[string]uint32{}},
+		registers: newRegisters(i, c),
+		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody, stay: c.Stay, spaced: c.Spaced,
 		forgets: m.forgets(), stale: map[pairing]bool{},
 	}
 	for k, e := range c.Entries {
@@ -238,8 +266,10 @@ func (s *space) step(a action, m machine) scenario.Step {
 		st.Timer = a.arg
 	case deliver, lose, duplicate:
 		st.Text = m.text(a.arg)
+	case read, peek, begin, write:
+		st.Text = s.accessText(a)
 	}
-	if n := a.verb; n == deliver || n == lose || n == duplicate || n == suspect || n == restore || n == lapse {
+	if n := a.verb; n == deliver || n == lose || n == duplicate || n == suspect || n == restore || n == lapse || n == mistake {
 		st.Procs = append(st.Procs, protocol.ID(a.b))
 	}
 	return st

@@ -268,7 +268,7 @@ func (d *diver) push(root root, st []uint32) {
 				continue
 			}
 		}
-		stuck = stuck && !(a.verb.must() && o.print != d.own)
+		stuck = stuck && !(a.verb.must() && (o.print != d.own || a.verb.accesses()))
 		if !d.marked(o.print) {
 			d.todo = append(d.todo, a)
 		}

@@ -48,15 +48,17 @@ type renamed struct {
 }
 
 // interchangeable returns the members that are, or why states are not merged.
-func interchangeable[M any](a protocol.Algorithm[M], c Config, asked []string) (group []int, why string) {
+func interchangeable(a protocol.Algorithm[any], c Config, asked []string) (group []int, why string) {
 	switch {
+	case a.Registers != nil:
+		return nil, withRegisters
 	case a.Interchangeable == nil || a.Permute == nil:
 		return nil, "members are not interchangeable"
 	case !a.Interchangeable(c.Config):
 		return nil, "with these options members are not interchangeable"
 	}
 	for _, property := range asked {
-		named := func(i protocol.Invariant[M]) bool { return i.Name == property }
+		named := func(i protocol.Invariant[any]) bool { return i.Name == property }
 		if !slices.Contains(ofStates, property) && !slices.ContainsFunc(a.Invariants, named) {
 			return nil, property + " follows each process"
 		}
@@ -224,14 +226,16 @@ func (x *worker) another(kind uint64, w uint32, code uint64, to []uint8) (n uint
 func (x *worker) permuted(l *local, to []uint8) local {
 	p := *l
 	p.proc = int(to[l.proc])
-	p.state = x.m.permute(l.proc, l.state, to)
+	if !l.gone {
+		p.state = x.m.permute(l.proc, l.state, to)
+	}
 	set := func(s uint64) (t uint64) {
 		for j := range x.members {
 			t |= s >> j & 1 << to[j]
 		}
 		return t
 	}
-	p.lost, p.lapsed, p.ended = set(l.lost), set(l.lapsed), set(l.ended)
+	p.lost, p.lapsed, p.ended, p.doubts = set(l.lost), set(l.lapsed), set(l.ended), set(l.doubts)
 	if len(l.known) > 0 {
 		p.known = make([]uint64, len(l.known))
 		for j, v := range l.known {

@@ -62,7 +62,7 @@ var (
 	peers   = protocol.Info{}
 	clients = protocol.Info{
 		Users: protocol.Clients, Cancels: true, Detector: protocol.LeaseDetector,
-		Tolerates: protocol.ClientCrash | protocol.Amnesia,
+		Tolerates: protocol.Crash | protocol.Amnesia,
 	}
 )
 

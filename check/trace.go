@@ -66,7 +66,7 @@ func (x *worker) canonical(raw []uint32) []uint32 {
 func (x *worker) stuck(st []uint32) bool {
 	stuck := true
 	x.expandSome(st, func(a action) bool { return stuck && a.verb.must() }, func(v visit) {
-		stuck = v.bound < 0 && slices.Equal(v.next, st)
+		stuck = v.bound < 0 && slices.Equal(v.next, st) && !v.verb.accesses()
 	})
 	return stuck
 }
@@ -153,6 +153,7 @@ func (r *searcher) run(events []scenario.Event, raw []uint32) scenario.Run {
 		run.Steps = []scenario.Event{}
 	}
 	run.End, run.InFlight = r.end(raw)
+	run.Registers = r.cells(raw)
 	return run
 }
 
@@ -167,6 +168,7 @@ func (s *space) processes() []string {
 // describe writes down an action and what it did.
 func (x *worker) describe(st []uint32, v visit) scenario.Event {
 	e := x.names.Event(x.step(v.action, x.m))
+	x.access(st, v.action, &e)
 	if v.problem != nil {
 		e.Effects = append(e.Effects, scenario.Effect{Do: scenario.Wrong, Reason: v.problem.err.Error()})
 		return e
@@ -184,6 +186,10 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 			effect.Do = scenario.Leaves
 		case protocol.Ejected:
 			effect.Do = scenario.Ejected
+		case protocol.Read, protocol.Write, protocol.Await:
+			effect = x.asks(f.Act)
+		case protocol.Leader:
+			effect = scenario.Effect{Do: scenario.Leads, To: x.names.Of(f.To), Epoch: f.Arg}
 		default:
 			continue
 		}
@@ -196,7 +202,7 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 func (x *worker) lost(st []uint32, v visit, msg uint32) string {
 	from, to := x.mail.from(msg), x.mail.to(msg)
 	switch {
-	case st[1+to] == 0:
+	case x.absent(st, to):
 		return x.names.Of(protocol.ID(to)) + " is not there"
 	case x.apart(v.next, from, to) || x.apart(v.next, to, from):
 		return "no lease"
@@ -208,11 +214,11 @@ func (x *worker) lost(st []uint32, v visit, msg uint32) string {
 func (x *worker) again(st []uint32, a action) []effect {
 	i, arg := int(a.a), uint64(a.arg)
 	switch a.verb {
-	case crash, lose, duplicate:
+	case crash, lose, duplicate, begin:
 		return nil
 	case deliver:
 		i = int(a.b)
-	case suspect, lapse:
+	case suspect, lapse, mistake:
 		arg = uint64(a.b)
 	case restore:
 		arg = uint64(a.b) | x.locals[st[1+a.b]].life<<8
@@ -233,7 +239,7 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 		switch {
 		case x.down[i]:
 			state.Section = "down"
-		case n == 0:
+		case x.absent(st, i):
 			state.Section = "crashed"
 		default:
 			l := x.locals[n]
@@ -242,6 +248,9 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 				state.Section = sections[l.section]
 			}
 			state.Text = x.m.show(i, l.state)
+			if l.leading.Named {
+				state.Section = fmt.Sprintf("up: %s leads epoch %d", x.names.Of(l.leading.Leader), l.leading.Epoch)
+			}
 			for j := range x.members {
 				if l.lapsed&(1<<j) != 0 {
 					state.Text = strings.TrimPrefix(state.Text+"; no lease at "+x.names.Of(protocol.ID(j)), "; ")
@@ -249,6 +258,9 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 			}
 		}
 		states = append(states, state)
+	}
+	if x.registers != nil {
+		return states, flights
 	}
 	for _, msg := range st[1+x.total:] {
 		from, to := protocol.ID(x.mail.from(msg)), protocol.ID(x.mail.to(msg))

@@ -35,6 +35,10 @@ const mostEnds = 1 << 12
 // NewWalk begins a run of a within c, whose Prefix it does not take. An error means
 // that c is not a possible configuration.
 func NewWalk[M any](a protocol.Algorithm[M], c Config) (*Walk, error) {
+	return newWalk(protocol.Erase(a), c)
+}
+
+func newWalk(a protocol.Algorithm[any], c Config) (*Walk, error) {
 	names, err := prepare(a, &c)
 	if err != nil {
 		return nil, err
@@ -138,7 +142,7 @@ func (w *Walk) why(want scenario.Step) error {
 	}
 	fault := want.Verb == scenario.Amnesia || want.Verb == scenario.Crash || want.Verb == scenario.Lapse ||
 		want.Verb == scenario.Cancel || want.Verb == scenario.Drain || want.Verb == scenario.Lose ||
-		want.Verb == scenario.Duplicate
+		want.Verb == scenario.Duplicate || want.Verb == scenario.Recover || want.Verb == scenario.Suspect && w.r.peers
 	if fault {
 		return fmt.Errorf("not possible here: there is no process for it, or no budget left")
 	}
@@ -201,6 +205,14 @@ func (w *Walk) dead(raw []uint32) *finding {
 		return nil
 	}
 	return w.r.dead(st)
+}
+
+// Registers returns what the shared memory holds; nil: there is none.
+func (w *Walk) Registers() []scenario.Cell {
+	if len(w.now) == 0 {
+		return nil
+	}
+	return w.r.cells(w.now[0].st)
 }
 
 // End returns the state of each process, and the messages that are on their way.

@@ -42,6 +42,7 @@ type worker struct {
 
 	g     glance
 	users history.Users
+	says  history.Leaders
 	key   []byte
 	by    []uint64
 }
@@ -70,7 +71,7 @@ func (x *worker) enter(st []uint32) {
 			continue
 		}
 		f := &x.faces[n]
-		x.whole = x.whole && !f.apart
+		x.whole = x.whole && !f.apart && !f.gone
 		x.join(&f.mark)
 	}
 	for _, msg := range st[1+x.total:] {
@@ -120,10 +121,10 @@ func (x *worker) actions(list []action) []action {
 	st := x.st
 	for i := range x.total {
 		n := st[1+i]
-		if n == 0 {
+		f := &x.faces[n]
+		if f.gone {
 			continue
 		}
-		f := &x.faces[n]
 		if x.user[i] {
 			switch {
 			case f.section == protocol.InRem && f.tries:
@@ -134,13 +135,16 @@ func (x *worker) actions(list []action) []action {
 				list = append(list, action{verb: cancel, a: uint8(i)})
 			}
 		}
-		if x.timers && f.timers {
+		if x.timers && f.timers && !x.waiting(i) {
 			for _, t := range x.locals[n].timers {
 				list = append(list, action{verb: timeout, a: uint8(i), arg: t})
 			}
 		}
 	}
-	for at := 1 + x.total; at < len(st); at++ {
+	if x.registers != nil {
+		list = x.accesses(list)
+	}
+	for at := 1 + x.total; at < len(st) && x.registers == nil; at++ {
 		msg := st[at]
 		if at > 1+x.total && (msg == st[at-1] || x.fifo && x.channel(msg) == x.channel(st[at-1])) {
 			continue
@@ -179,12 +183,18 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 	p, arg := int(a.a), uint64(a.arg)
 	x.shifting = false
 	switch a.verb {
-	case crash, lapse, amnesia:
+	case crash, lapse, amnesia, recovery:
 		return x.fault(a)
 	case lose, duplicate:
 		return x.channelFault(a)
-	case suspect:
-		if x.st[1+a.b] != 0 {
+	case begin:
+		return x.begins(a)
+	case write:
+		if _, known = x.written(a); !known {
+			return o, false
+		}
+	case suspect, mistake:
+		if x.leases && x.st[1+a.b] != 0 {
 			return x.endLease(a)
 		}
 		arg = uint64(a.b)
@@ -220,7 +230,10 @@ func (x *worker) change(a action, p int, m *move, o *outcome) bool {
 		l := &x.mail.letters[a.arg]
 		hash -= l.hash
 		one, two = one|l.floor, one&l.floor
-	case a.verb == cancel || a.verb == drain:
+	case a.verb == write:
+		n, _ := x.written(a)
+		hash += x.mail.letters[n].hash - x.mail.letters[x.st[a.at]].hash
+	case a.verb == cancel || a.verb == drain || a.verb == mistake:
 		hash += budgetHash(x.st[0]-a.cost()) - budgetHash(x.st[0])
 	}
 	o.print = max(hash, 1)
@@ -235,8 +248,10 @@ func (a action) cost() uint32 {
 		return 1 << cancelBudget
 	case drain:
 		return 1 << drainBudget
-	case lapse:
+	case lapse, mistake:
 		return 1 << suspectBudget
+	case recovery:
+		return 1 << recoverBudget
 	case amnesia:
 		return 1 << amnesiaBudget
 	case crash:
@@ -262,6 +277,9 @@ func (x *worker) build(a action, move uint32) {
 		x.next = append(x.next[:0], x.st...)
 	}
 	x.next[0] -= a.cost()
+	if a.verb == write {
+		x.next[a.at], _ = x.written(a)
+	}
 	if m.to != 0 {
 		x.complete(m, p)
 	}
@@ -293,7 +311,7 @@ func (x *worker) settle(o outcome, p int) (_ outcome, known bool) {
 // between the two has lapsed.
 func (x *worker) send(msg uint32) {
 	st, from, to := x.next, x.mail.from(msg), x.mail.to(msg)
-	if st[1+to] == 0 || x.apart(st, from, to) || x.apart(st, to, from) {
+	if x.absent(st, to) || x.apart(st, from, to) || x.apart(st, to, from) {
 		return
 	}
 	i := len(st)
@@ -343,6 +361,9 @@ func (x *worker) expandSome(st []uint32, some func(action) bool, f func(visit)) 
 // look returns st as invariants see it. It is valid until the next call.
 func (x *worker) look(st []uint32) *glance {
 	x.g.locals, x.g.flight = st[1:1+x.total], st[1+x.total:]
+	if x.registers != nil {
+		x.g.registers, x.g.flight = x.registers.values(x.g.registers[:0], x.g.flight), nil
+	}
 	for i, n := range x.g.locals {
 		l := &x.locals[n]
 		x.g.states[i], x.g.users[i] = l.state, l.section

@@ -2,6 +2,7 @@ package diagram
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/poundlock/poundlock/scenario"
 )
@@ -95,7 +96,9 @@ func take(list []flight, e scenario.Event, i int) {
 	case scenario.Crash:
 		gone("", e.Process)
 	case scenario.Lapse, scenario.Suspect:
-		gone(e.Subject, e.Process)
+		if !strings.HasPrefix(e.Process, "p") { // members that suspect each other hear what was sent before
+			gone(e.Subject, e.Process)
+		}
 	case scenario.Lose:
 		k := slices.IndexFunc(list, func(f flight) bool {
 			return f.from == e.From && f.to == e.To && f.text == e.Message && f.arrived == onItsWay

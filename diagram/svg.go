@@ -200,13 +200,20 @@ func (d *drawing) life(i int) {
 	if slices.ContainsFunc(d.run.End, func(s scenario.State) bool { return s.Process == name && s.Section == "down" }) {
 		class += " never"
 	}
-	bottom := d.bottom()
-	if k := slices.IndexFunc(d.run.Steps, func(e scenario.Event) bool {
-		return e.Process == name && e.Verb == scenario.Crash
-	}); k >= 0 {
-		bottom = d.y(k)
+	from := d.top - 8
+	for k, e := range d.run.Steps { // one line for each of its lives
+		switch {
+		case e.Process != name:
+		case e.Verb == scenario.Crash:
+			d.line(x, from, x, d.y(k), class)
+			from = -1
+		case e.Verb == scenario.Recover:
+			from = d.y(k)
+		}
 	}
-	d.line(x, d.top-8, x, bottom, class)
+	if from >= 0 {
+		d.line(x, from, x, d.bottom(), class)
+	}
 	d.sections(name, x)
 }
 
@@ -314,6 +321,8 @@ func (d *drawing) mark(i int, e scenario.Event) {
 	case scenario.Deliver:
 	case scenario.Suspect, scenario.Lapse, scenario.Restore:
 		words = append(words, string(e.Verb)+" "+e.Subject)
+	case scenario.Read, scenario.Begin, scenario.Write:
+		words = append(words, accessText(e))
 	case scenario.Timeout:
 		words = append(words, fmt.Sprintf("timeout %d", e.Timer))
 	default:
@@ -332,6 +341,8 @@ func (d *drawing) mark(i int, e scenario.Event) {
 			words = append(words, fmt.Sprintf("crit %d", f.Token))
 		case f.Do == scenario.Enters, f.Do == scenario.Ejected, f.Do == scenario.Leaves && e.Verb != scenario.Exit:
 			words = append(words, f.Do)
+		case f.Do == scenario.Leads:
+			words = append(words, fmt.Sprintf("%s leads %d", f.To, f.Epoch))
 		case f.Do == scenario.Wrong:
 			words, class = append(words, "wrong"), "bad"
 		}
@@ -380,6 +391,9 @@ func (d *drawing) foot(reason string) {
 	}
 	if len(flying) > 0 {
 		row("dim", "on their way: "+strings.Join(flying, "; "))
+	}
+	if len(d.run.Registers) > 0 {
+		row("dim", "registers: "+cellText(d.run.Registers))
 	}
 	d.end = d.legend(y)
 }

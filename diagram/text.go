@@ -21,6 +21,7 @@ func Text(w io.Writer, r scenario.Run) error {
 	if len(r.End) > 0 {
 		fmt.Fprintln(b, "\nat the end")
 		States(b, r.End, r.InFlight)
+		Registers(b, r.Registers)
 	}
 	return b.Flush()
 }

@@ -1,9 +1,6 @@
 package hunt
 
 import (
-	"fmt"
-
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -11,6 +8,7 @@ import (
 func (w *walker[M]) settle() {
 	w.calm = true
 	clear(w.frozen)
+	w.told()
 	last, entries := len(w.run), w.entries
 	// What is in flight arrives first, with answers and their answers.
 	patience := 300*w.total*w.sys.N + 20*w.pending()
@@ -22,17 +20,11 @@ func (w *walker[M]) settle() {
 			last, entries = len(w.run), w.entries
 		}
 		if !w.next() {
-			if u := w.trying(); u >= 0 {
-				w.report(check.Deadlock, fmt.Sprintf("deadlock: %s tries, and nothing that must happen changes the state",
-					w.names().Of(protocol.ID(u))))
-			}
+			w.unable()
 			return
 		}
 		if len(w.run)-last > patience {
-			if u := w.trying(); u >= 0 {
-				w.report(Stuck, fmt.Sprintf("stuck: %s tries, and nobody entered in the last %d steps, without a fault",
-					w.names().Of(protocol.ID(u)), len(w.run)-last))
-			}
+			w.endless(len(w.run) - last)
 			return
 		}
 	}
@@ -49,7 +41,7 @@ func (w *walker[M]) next() bool {
 		w.turn++
 		switch w.turn % 3 {
 		case 0:
-			if w.message(0) {
+			if w.message(0) || w.share() {
 				return true
 			}
 		case 1:

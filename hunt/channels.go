@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 )
@@ -18,6 +19,10 @@ type message[M any] struct {
 // send puts a message in flight, unless its receiver is absent or the lease
 // between the two has lapsed.
 func (m *model[M]) send(from, to int, msg M) {
+	if m.list != nil {
+		m.report(check.Model, "model: "+m.names().Of(protocol.ID(from))+" sends a message, and its algorithm shares memory")
+		return
+	}
 	// At the start somebody may not have begun yet.
 	absent := m.procs[to].process == nil && (m.now >= 0 || slices.Contains(m.sys.down, protocol.ID(to)))
 	if absent || m.apart(from, to) || m.apart(to, from) {
@@ -123,7 +128,9 @@ func (m *model[M]) receive(k int, c *choice) {
 		m.flight = slices.Delete(m.flight, k, k+1)
 	}
 	*c = choice{id: c.id, verb: scenario.Deliver, a: f.from, b: f.to, kind: f.kind, sent: f.sent, part: f.part, keep: c.keep}
-	if m.procs[f.from].process == nil && int(f.to) < m.sys.N {
+	if m.peers() && m.alg.Detector != protocol.NoDetector {
+		m.procs[f.to].told &^= 1 << f.from
+	} else if m.procs[f.from].process == nil && int(f.to) < m.sys.N {
 		m.procs[f.from].suspected &^= 1 << f.to
 	}
 	m.step(int(f.to), protocol.Input{Kind: protocol.Receive, From: protocol.ID(f.from)}, f.msg)

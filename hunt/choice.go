@@ -10,10 +10,11 @@ type choice struct {
 	verb  scenario.Verb
 	a, b  int32 // processes, in the order of scenario.Step.Procs
 	timer uint32
-	kind  int32 // deliver: the kind of the message
-	sent  int32 // deliver: the choice that sent it, -1: the start
-	part  int32 // deliver: which of the messages that this choice sent
-	keep  bool  // deliver: it may arrive again
+	kind  int32  // deliver: the kind of the message; of an access: the register
+	sent  int32  // deliver: the choice that sent it, -1: the start
+	part  int32  // deliver: which of the messages that this choice sent
+	keep  bool   // deliver: it may arrive again
+	found uint64 // read: what it finds where it overlaps a write
 }
 
 // actor is the process that takes the step.
@@ -27,7 +28,7 @@ func (c choice) actor() int {
 func (c choice) fault() bool {
 	switch c.verb {
 	case scenario.Amnesia, scenario.Crash, scenario.Lapse, scenario.Cancel, scenario.Drain, scenario.Suspect,
-		scenario.Restore, scenario.Lose, scenario.Duplicate:
+		scenario.Restore, scenario.Lose, scenario.Duplicate, scenario.Recover:
 		return true
 	}
 	return false

@@ -28,6 +28,10 @@ type Config struct {
 	Clients int  // of a client-server algorithm; 0: each run draws it
 	FIFO    bool // channels keep their order; always so where Info.FIFO
 
+	// Registers are those of a shared memory; "": each run draws them, where the algorithm does
+	// not need atomic ones.
+	Registers protocol.Semantics
+
 	Seed    uint64
 	First   int64         // number of the first run
 	Runs    int64         // how many; 0: no bound
@@ -76,6 +80,8 @@ func (c *Config) complete(i protocol.Info) error {
 		return bad("%d members: want 1 to %d, or 0 to draw it", c.N, maxMembers)
 	case i.Users == protocol.Members && c.Clients != 0:
 		return bad("%d clients: it has none, its users are its members", c.Clients)
+	case i.Users == protocol.Nobody && c.Clients != 0:
+		return bad("%d clients: it is an election, and has none", c.Clients)
 	case c.Clients < 0 || c.Clients > maxClients:
 		return bad("%d clients: want 1 to %d, or 0 to draw it", c.Clients, maxClients)
 	case c.Runs < 0 || c.First < 0:
@@ -88,6 +94,9 @@ func (c *Config) complete(i protocol.Info) error {
 		return bad("%d workers: want 1 to %d", c.Workers, maxWorkers)
 	case c.Beyond < 0:
 		return bad("%d members beyond the budget: want at least 0", c.Beyond)
+	}
+	if err := c.checkRegisters(i); err != nil {
+		return bad("%w", err)
 	}
 	if c.Beyond > 0 || c.Break {
 		if i.Tolerates&protocol.Amnesia == 0 || i.Quorum == "" {

@@ -11,6 +11,13 @@ import (
 // here lapsed; then what it sent before and has not arrived is lost.
 func (m *model[M]) suspect(c *choice) bool {
 	a, b := int(c.a), int(c.b)
+	if m.peers() {
+		possible := m.canDoubt(a, b)
+		if possible {
+			m.doubt(a, b)
+		}
+		return possible
+	}
 	if !m.canSuspect(a, b) {
 		return false
 	}
@@ -81,7 +88,14 @@ func (m *model[M]) amnesia(j int) {
 
 func (m *model[M]) crash(u int) {
 	p := &m.procs[u]
-	*p = process[M]{timers: p.timers[:0], known: p.known, lost: p.lost}
+	life := p.life
+	*p = process[M]{timers: p.timers[:0], open: p.open[:0], known: p.known, lost: p.lost}
+	if m.peers() {
+		p.life = life
+		for i := range m.procs {
+			m.procs[i].told &^= 1 << u
+		}
+	}
 	m.users.Crash(protocol.ID(u))
 	m.flight = slices.DeleteFunc(m.flight, func(f message[M]) bool { return int(f.to) == u })
 }

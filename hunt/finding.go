@@ -74,10 +74,10 @@ func (h *hunter[M]) steps(p *plan, o *outcome) (run []choice, s system, property
 		return nil, s, "", err
 	case m.found != nil:
 		return run, m.sys, m.found.property, nil
-	case o.found.property == Stuck:
-		x := &reducer[M]{model: m, property: Stuck, stopped: h.interrupted}
+	case waits(o.found.property):
+		x := &reducer[M]{model: m, property: o.found.property, stopped: h.interrupted}
 		if _, good := x.replay(run); good {
-			return run, m.sys, Stuck, nil
+			return run, m.sys, o.found.property, nil
 		}
 	}
 	return nil, s, "", nil
@@ -96,7 +96,7 @@ func (h *hunter[M]) shorten(v *Violation, s system, run []choice) {
 	if _, good := x.replay(run); good && waits(v.Property) {
 		// What seemed to be without end may end soon, now that it is short.
 		v.Property, v.Reason = x.model.found.property, x.model.found.reason
-		if v.Property == check.Deadlock {
+		if v.Property == check.Deadlock || v.Property == check.Agreement {
 			run = append(run, x.calm...)
 		}
 	}
@@ -135,10 +135,13 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 	m := x.model
 	v.N, v.Clients = m.sys.N, m.sys.clients
 	c := check.Config{
-		Config: m.sys.Config, Clients: m.sys.clients, FIFO: m.sys.fifo, Down: m.sys.down,
+		Config: m.sys.Config, Clients: m.sys.clients, FIFO: m.sys.fifo, Down: m.sys.down, Registers: m.sys.registers,
 		Properties: []string{v.Property},
 	}
-	if v.Property == Stuck {
+	switch {
+	case v.Property == Stuck && m.elects():
+		c.Properties = []string{check.Termination}
+	case v.Property == Stuck:
 		c.Properties = []string{check.MakesProgress}
 	}
 	for i := range m.users {
@@ -154,7 +157,7 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 		c.Entries = append(c.Entries, tries)
 	}
 	budgets := map[scenario.Verb]*int{
-		scenario.Amnesia: &c.Amnesia, scenario.Crash: &c.Crash, scenario.Lapse: &c.Suspect,
+		scenario.Amnesia: &c.Amnesia, scenario.Crash: &c.Crash, scenario.Recover: &c.Recover, scenario.Lapse: &c.Suspect,
 		scenario.Cancel: &c.Cancel, scenario.Drain: &c.Drain, scenario.Lose: &c.Loss, scenario.Duplicate: &c.Dup,
 	}
 	for _, k := range run {
@@ -162,6 +165,8 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 			*b++
 		}
 	}
+	c.Suspect += m.mistaken(run)
+	c.Crash = max(c.Crash, min(c.Recover, 1))
 	if c.Amnesia > 0 && h.alg.Unsettled != nil {
 		c.Spaced = m.sys.budget
 	}
@@ -216,6 +221,7 @@ func (h *hunter[M]) replay(v *Violation, steps []scenario.Step) {
 		v.History.Steps = append(v.History.Steps, event)
 	}
 	v.History.End, v.History.InFlight = w.End()
+	v.History.Registers = w.Registers()
 	if property, err := w.Violation(); property == v.Property {
 		v.Replayed, v.Reason = true, err.Error()
 	}
@@ -233,6 +239,8 @@ func (m *model[M]) script(run []choice) []scenario.Step {
 			s.Procs = append(s.Procs, protocol.ID(c.b))
 		case scenario.Suspect, scenario.Restore, scenario.Lapse:
 			s.Procs = append(s.Procs, protocol.ID(c.b))
+		case scenario.Read, scenario.Begin, scenario.Write:
+			s.Text = m.accessText(&c)
 		}
 		steps = append(steps, s)
 		m.do(&c)

@@ -76,6 +76,10 @@ func kindsOf(run []choice) kinds {
 		switch c.verb {
 		case scenario.Amnesia:
 			all |= losses
+		case scenario.Recover:
+			all |= recoveries
+		case scenario.Suspect:
+			all |= mistakes // where there are any
 		case scenario.Crash:
 			all |= crashes
 		case scenario.Lapse:

@@ -13,9 +13,10 @@ import (
 // A system is what runs: the sizes and what all processes share.
 type system struct {
 	protocol.Config
-	clients int
-	fifo    bool
-	down    []protocol.ID // members that are never up
+	clients   int
+	fifo      bool
+	registers protocol.Semantics // of a shared memory
+	down      []protocol.ID      // members that are never up
 
 	budget int  // members that may be unsettled at a time, or forget in an epoch
 	spaced bool // a lease that lapses needs room in the budget too
@@ -43,6 +44,9 @@ type model[M any] struct {
 	part    int32 // how many messages the step has sent
 	entries int
 	found   *problem
+	terms   history.Terms       // of an election: all that were named
+	list    []protocol.Register // nil: no memory is shared
+	cells   []cell
 
 	stepping     bool   // inside the algorithm: a panic is its
 	text1, text2 []byte // scratch of alike
@@ -56,19 +60,26 @@ type process[M any] struct {
 	process   protocol.Process[M] // nil: absent
 	life      uint64
 	timers    []uint32
+	open      protocol.OpenAccesses
 	lapsed    uint64   // of a client: members at which its lease lapsed
 	ended     uint64   // of these, the members that have suspected the client since
 	known     []uint64 // of a client with leases: the incarnations that it knows
 	lost      []bool   // of a user: members that lost their memory during its epoch
 	suspected uint64   // of a crashed user: members that need not be told again
+	doubts    uint64   // of a member, where there are no clients: the members that it suspects
+	told      uint64   // of these, who crashed and need not be named again
+	leading   history.Leading
 }
 
 func newModel[M any](a protocol.Algorithm[M], s system) *model[M] {
 	m := &model[M]{alg: a, sys: s, total: s.N + s.clients, leases: a.Detector == protocol.LeaseDetector}
-	m.lives = m.leases || a.Incarnations
+	m.lives = m.leases || a.Incarnations || a.Tolerates&protocol.Recovery != 0
 	m.procs = make([]process[M], m.total)
 	m.users = make(history.Users, m.total)
 	m.bare = make([]protocol.Process[M], m.total)
+	if a.Registers != nil {
+		m.list = a.Registers(s.Config)
+	}
 	m.reset()
 	return m
 }
@@ -82,9 +93,11 @@ func (m *model[M]) reset() {
 	defer m.caught()
 	m.flight, m.crowded, m.forgot, m.entries, m.found, m.now = m.flight[:0], 0, 0, 0, nil, -1
 	clear(m.users)
+	m.terms = m.terms[:0]
+	m.resetMemory()
 	for i := range m.procs {
 		p := &m.procs[i]
-		*p = process[M]{timers: p.timers[:0], known: p.known, lost: p.lost}
+		*p = process[M]{timers: p.timers[:0], open: p.open[:0], known: p.known, lost: p.lost}
 		if slices.Contains(m.sys.down, protocol.ID(i)) {
 			continue
 		}
@@ -159,6 +172,8 @@ func (m *model[M]) do(c *choice) (possible bool) {
 		return m.deliver(c)
 	case scenario.Lose, scenario.Duplicate:
 		return m.fail(c)
+	case scenario.Recover:
+		return m.recovers(c)
 	}
 	p := &m.procs[a]
 	if p.process == nil {
@@ -177,9 +192,11 @@ func (m *model[M]) do(c *choice) (possible bool) {
 		if possible = m.users[a] == protocol.InCrit || m.users[a] == protocol.InLost; possible {
 			m.input(a, protocol.Input{Kind: protocol.Exit})
 		}
+	case scenario.Read, scenario.Begin, scenario.Write:
+		possible = m.access(c)
 	case scenario.Timeout:
 		k := slices.Index(p.timers, c.timer)
-		if possible = k >= 0; possible {
+		if possible = k >= 0 && !m.waiting(a); possible {
 			p.timers = slices.Delete(p.timers, k, k+1)
 			m.input(a, protocol.Input{Kind: protocol.Timeout, Timer: c.timer})
 		}
@@ -192,6 +209,12 @@ func (m *model[M]) do(c *choice) (possible bool) {
 			m.lapse(a, b)
 		}
 	case scenario.Restore:
+		if m.peers() {
+			if possible = b < m.sys.N && m.canTrust(a, b); possible {
+				m.trust(a, b)
+			}
+			return possible
+		}
 		if possible = m.canRestore(a, b); possible {
 			m.restore(a, b)
 		}
@@ -200,7 +223,7 @@ func (m *model[M]) do(c *choice) (possible bool) {
 			m.amnesia(a)
 		}
 	case scenario.Crash:
-		if possible = m.isUser(a); possible {
+		if possible = m.mortal(a); possible {
 			m.crash(a)
 		}
 	default:
@@ -253,6 +276,10 @@ func (m *model[M]) step(i int, in protocol.Input, msg M) {
 			}
 		case protocol.StopTimer:
 			p.timers = slices.DeleteFunc(p.timers, func(t uint32) bool { return t == e.Timer })
+		case protocol.Leader:
+			m.lead(i, e.Act)
+		case protocol.Read, protocol.Write, protocol.Await:
+			m.open(i, e.Act)
 		case protocol.Owner:
 		default:
 			m.report(check.Model, fmt.Sprintf("model: effect %d is none", e.Do))
@@ -326,7 +353,7 @@ func (m *model[M]) look() {
 			v.Lost[i] = make([]bool, m.sys.N)
 		}
 	}
-	v.Users = m.users
+	v.Users, v.Registers = m.users, m.values(v.Registers[:0])
 	for i := range m.procs {
 		v.Procs[i] = m.procs[i].process
 		copy(v.Lost[i], m.procs[i].lost)

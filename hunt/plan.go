@@ -24,6 +24,10 @@ const (
 	drops                     // channels lose messages
 	copies                    // channels repeat messages
 	aimed                     // losses hit who supports the holder, which stands still
+
+	// Of members, where there are no clients.
+	recoveries // who crashed comes back
+	mistakes   // detectors suspect who is up
 )
 
 // An order is how an untimed run chooses among the messages in flight.
@@ -73,6 +77,7 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 	p := plan{run: run, chance: c.stream(run), system: system{fifo: c.FIFO || i.FIFO}}
 	r := p.chance
 	p.timed = r.IntN(3) == 0
+	p.memory(c, i)
 	p.sizes(c, i)
 	p.options(c, i)
 	p.budget, p.silent = allowance(i, settles, p.system, beyond)
@@ -81,7 +86,7 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 		allowed bool
 	}{
 		{losses, i.Tolerates&protocol.Amnesia != 0 && p.budget > 0},
-		{crashes, i.Tolerates&protocol.ClientCrash != 0},
+		{crashes, i.Tolerates&protocol.Crash != 0},
 		{lapses, i.Detector == protocol.LeaseDetector},
 		{pauses, true},
 		{cancels, i.Cancels},
@@ -94,6 +99,12 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 		if r.IntN(2) == 0 && k.allowed {
 			p.kinds |= k.kind
 		}
+	}
+	if i.Users != protocol.Clients && i.Tolerates&protocol.Recovery != 0 && r.IntN(2) == 0 {
+		p.kinds |= recoveries
+	}
+	if i.Users != protocol.Clients && i.Detector == protocol.UnreliableDetector && r.IntN(2) == 0 {
+		p.kinds |= mistakes
 	}
 	if beyond > 0 {
 		// What goes beyond the budget is all that matters.
@@ -203,6 +214,7 @@ func (p *plan) time(c *Config, i protocol.Info, settles bool) {
 	p.clocks = p.chance.IntN(2) == 0
 	s := &p.config
 	s.Config, s.Clients, s.FIFO, s.Down = p.Config, p.clients, p.fifo, p.down
+	s.Registers = p.registers
 	s.Seed = p.chance.Uint64()
 	s.Entries = []int{p.between(1, 20)}
 	s.Patience = patience
@@ -229,8 +241,11 @@ func (p *plan) time(c *Config, i protocol.Info, settles bool) {
 	}
 	if p.has(pauses) {
 		s.PauseEvery = p.duration(hop, 300*hop)
-		s.PartitionEvery = p.duration(10*hop, 300*hop)
+		if s.PartitionEvery = p.duration(10*hop, 300*hop); p.registers != "" {
+			s.PartitionEvery = 0 // nothing is on its way
+		}
 	}
+	p.timePeers(i)
 	if p.has(drops) {
 		s.Loss = p.chance.Float64() / 3
 	}

@@ -58,13 +58,15 @@ func (x *reducer[M]) replay(candidate []choice) (run []choice, good bool) {
 		x.taken += len(w.run)
 		x.calm = w.run
 		// A check calls a deadlock what a calm finds at once or in the end.
-		return x.scratch, m.found != nil && (m.found.property == Stuck || m.found.property == check.Deadlock)
+		return x.scratch, m.found != nil && waits(m.found.property)
 	}
 	return x.scratch, m.found != nil && m.found.property == x.property
 }
 
 // waits reports whether a property is one of runs that go on for ever.
-func waits(property string) bool { return property == Stuck || property == check.Deadlock }
+func waits(property string) bool {
+	return property == Stuck || property == check.Deadlock || property == check.Agreement
+}
 
 func (x *reducer[M]) invariant() bool {
 	return slices.ContainsFunc(x.model.alg.Invariants, func(i protocol.Invariant[M]) bool { return i.Name == x.property })
@@ -107,6 +109,7 @@ func (x *reducer[M]) reduce(run []choice) []choice {
 		run = x.compact(run)
 		run = x.smaller(run)
 		run = x.options(run)
+		run = x.atomic(run)
 		run = x.ddmin(run, func(choice) bool { return true })
 		run = x.again(run)
 		run = x.pairs(run)
@@ -258,6 +261,21 @@ func count(run []choice, verb scenario.Verb) (k int) {
 		}
 	}
 	return k
+}
+
+// atomic lets registers be atomic.
+func (x *reducer[M]) atomic(run []choice) []choice {
+	if x.model.sys.registers != protocol.Safe {
+		return run
+	}
+	old, s := x.model, x.model.sys
+	s.registers = protocol.Atomic
+	x.model = newModel(old.alg, s)
+	if left, good := x.replay(run); good && len(left) <= len(run) {
+		return slices.Clone(left)
+	}
+	x.model = old
+	return run
 }
 
 // options resets what was drawn, one option after the other.

@@ -31,7 +31,7 @@ func (h *hunter[M]) simplify(v *Violation, p *plan) error {
 		for _, change := range simpler {
 			c := best
 			change(&c)
-			if same(c, best) || c.Clients < 0 || c.Entries[0] < 1 || p.clients > 0 && c.Clients < 1 {
+			if same(c, best) || c.Clients < 0 || c.Entries[0] < min(1, best.Entries[0]) || p.clients > 0 && c.Clients < 1 {
 				continue
 			}
 			r, good, err := violates(c)
@@ -59,7 +59,8 @@ func (h *hunter[M]) simplify(v *Violation, p *plan) error {
 var simpler = []func(*sim.Config){
 	func(c *sim.Config) { c.PartitionEvery = 0 },
 	func(c *sim.Config) { c.PauseEvery = 0 },
-	func(c *sim.Config) { c.CrashEvery = 0 },
+	func(c *sim.Config) { c.RecoverEvery = 0 },
+	func(c *sim.Config) { c.CrashEvery, c.RecoverEvery = 0, 0 },
 	func(c *sim.Config) { c.AmnesiaEvery, c.Spaced = 0, 0 },
 	func(c *sim.Config) { c.Down = nil },
 	func(c *sim.Config) { c.Loss = 0 },
@@ -77,7 +78,7 @@ var simpler = []func(*sim.Config){
 
 // same compares what simpler changes.
 func same(a, b sim.Config) bool {
-	return a.PartitionEvery == b.PartitionEvery && a.PauseEvery == b.PauseEvery && a.CrashEvery == b.CrashEvery &&
+	return a.PartitionEvery == b.PartitionEvery && a.PauseEvery == b.PauseEvery && a.CrashEvery == b.CrashEvery && a.RecoverEvery == b.RecoverEvery &&
 		a.AmnesiaEvery == b.AmnesiaEvery && len(a.Down) == len(b.Down) && a.ClockOffset == b.ClockOffset &&
 		a.Lease == b.Lease && a.Clients == b.Clients && a.Entries[0] == b.Entries[0] && a.Delay == b.Delay &&
 		a.Hold == b.Hold && a.Think == b.Think && a.Loss == b.Loss && a.Dup == b.Dup

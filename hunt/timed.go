@@ -23,6 +23,8 @@ var worst = []struct{ found, property string }{
 	{history.WellFormed, check.WellFormed},
 	{history.Inversion, history.Inversion},
 	{history.Reuse, history.Reuse},
+	{history.Epochs, check.Epochs},
+	{history.Agreement, check.Agreement},
 	{Stuck, Stuck},
 }
 
@@ -169,6 +171,9 @@ func (m *model[M]) translate(step scenario.Step, id int32, repeats bool) (c choi
 	c = choice{id: id, verb: step.Verb, a: int32(step.Procs[0]), timer: step.Timer}
 	if len(step.Procs) > 1 {
 		c.b = int32(step.Procs[1])
+	}
+	if isAccess(step.Verb) {
+		return c, m.told(&c, step.Text)
 	}
 	if step.Text == "" {
 		return c, m.do(&c)

@@ -25,6 +25,7 @@ type walker[M any] struct {
 	turn   int // of the calm: whose turn it is, and below which timer's
 	timer  int
 	calm   bool
+	looked int   // of the calm: whose turn it is to access a register
 	base   int32 // of the ids of its choices
 }
 
@@ -57,6 +58,9 @@ func (w *walker[M]) walk() {
 
 // left reports whether somebody still tries or may.
 func (w *walker[M]) left() bool {
+	if w.elects() {
+		return true
+	}
 	for i, p := range w.procs {
 		if w.isUser(i) && p.process != nil && (w.tries[i] > 0 || w.users[i] != protocol.InRem) {
 			return true
@@ -93,7 +97,7 @@ func (w *walker[M]) storm() bool {
 		thawed = thawed || w.stands(i)
 		w.frozen[i] = 0
 	}
-	return thawed || w.choose()
+	return thawed || w.choose() || w.strike()
 }
 
 // choose takes a step that is no fault, of the kind that is drawn, or else of
@@ -108,7 +112,7 @@ func (w *walker[M]) choose() bool {
 	case x >= w.p.users+w.p.timers && x < w.p.users+w.p.timers+w.p.news && w.tell():
 		return true
 	}
-	return w.message(w.p.held) || w.tell() || w.user() || w.fire() || w.message(0)
+	return w.message(w.p.held) || w.share() || w.tell() || w.user() || w.fire() || w.message(0)
 }
 
 func (w *walker[M]) stands(i int) bool { return w.frozen[i] > len(w.run) }
@@ -155,7 +159,7 @@ func (w *walker[M]) fire() bool {
 	}
 	for k := range w.total {
 		i := (first + k) % w.total
-		if t := w.procs[i].timers; len(t) > 0 && w.procs[i].process != nil && !w.stands(i) {
+		if t := w.procs[i].timers; len(t) > 0 && w.procs[i].process != nil && !w.stands(i) && !w.waiting(i) {
 			w.timer = i + 1
 			return w.take(choice{verb: scenario.Timeout, a: int32(i), timer: t[w.r.IntN(len(t))]})
 		}
@@ -167,6 +171,9 @@ func (w *walker[M]) fire() bool {
 func (w *walker[M]) tell() bool {
 	if w.alg.Detector == protocol.NoDetector {
 		return false
+	}
+	if w.peers() {
+		return w.tellPeer()
 	}
 	first := w.r.IntN(w.total)
 	for k := range w.total {
@@ -268,6 +275,9 @@ func (w *walker[M]) favoured(least uint64) int {
 
 // fault lets one fault of the plan happen, if one can.
 func (w *walker[M]) fault() bool {
+	if w.peers() && w.alg.Tolerates&(protocol.Crash|protocol.Recovery) != 0 && w.r.IntN(2) == 0 {
+		return w.peerFault()
+	}
 	i, j := int32(w.r.IntN(w.total)), int32(w.r.IntN(w.sys.N))
 	k := kinds(1) << w.r.IntN(bits.Len16(uint16(aimed)))
 	if !w.p.has(k) {
@@ -314,7 +324,7 @@ func (w *walker[M]) fail(k kinds) bool {
 func (w *walker[M]) several() bool {
 	k := 0
 	for i := range w.procs {
-		if w.isUser(i) && w.procs[i].process != nil {
+		if w.mortal(i) && w.procs[i].process != nil {
 			k++
 		}
 	}

@@ -11,7 +11,7 @@ import (
 var (
 	leased = protocol.Info{
 		Users: protocol.Clients, Detector: protocol.LeaseDetector,
-		Tolerates: protocol.ClientCrash | protocol.Amnesia,
+		Tolerates: protocol.Crash | protocol.Amnesia,
 	}
 	pals      = couriers(2, protocol.Info{})
 	queues    = couriers(2, protocol.Info{FIFO: true})
@@ -20,7 +20,7 @@ var (
 	tenant    = couriers(1, leased)
 	strangers = couriers(2, protocol.Info{
 		Users: protocol.Clients, Detector: protocol.PerfectDetector,
-		Tolerates: protocol.ClientCrash | protocol.Amnesia,
+		Tolerates: protocol.Crash | protocol.Amnesia,
 	})
 )
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -55,6 +56,13 @@ func (c *Config) checkHosts() error {
 	for _, k := range slices.Sorted(maps.Keys(c.Hosts)) {
 		if c.Hosts[k] == nil {
 			return fmt.Errorf("no algorithm to host for kind %s", k)
+		}
+		if info := c.Hosts[k].Info(); info.Users == protocol.Nobody || info.Elector {
+			return fmt.Errorf("%s: elections do not run on a network yet", info.Name)
+		}
+		if info := c.Hosts[k].Info(); info.Registers != nil {
+			return fmt.Errorf("%s: a network has no registers (%w): package memory makes an algorithm of it that reads and writes by messages",
+				info.Name, protocol.ErrRegisters)
 		}
 		if info := c.Hosts[k].Info(); info.Users != first.Users || info.Detector != first.Detector {
 			return fmt.Errorf("%s and %s cannot share sessions: they differ in their users or detector",

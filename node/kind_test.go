@@ -10,7 +10,10 @@ import (
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/internal/announce"
+	"github.com/poundlock/poundlock/internal/cells"
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -196,7 +199,11 @@ func TestStrangeNames(t *testing.T) {
 func TestHosts(t *testing.T) {
 	peers := []node.Peer{{Name: "a", Addr: "127.0.0.1:1"}}
 	for want, hosts := range map[string]map[node.Kind]node.Host{
-		"no algorithm to host for kind group": {node.Mutex: node.HostOf(keeper(nil)), node.Group: nil},
+		"announce: elections do not run on a network yet": {
+			node.Mutex: node.HostOf(announce.Algorithm(announce.None, protocol.NoDetector)),
+		},
+		"peterson: a network has no registers": {node.Mutex: node.HostOf(cells.Peterson)},
+		"no algorithm to host for kind group":  {node.Mutex: node.HostOf(keeper(nil)), node.Group: nil},
 		"cannot share sessions": {
 			node.Mutex: node.HostOf(sigma.Algorithm), node.Group: node.HostOf(ricartagrawala.Algorithm),
 		},

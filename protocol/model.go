@@ -85,6 +85,8 @@ type View[M any] struct {
 	Config Config
 	Procs  []Process[M] // by id; nil where crashed or never up
 	Users  []Section    // by id
+	// Registers are the values of the shared memory, by number.
+	Registers []uint64
 	// Lost[i] says that member i lost its memory while some live user that is
 	// not in its remainder section was already trying; such a member is faulty
 	// in that user's epoch.

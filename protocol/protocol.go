@@ -55,6 +55,12 @@ const (
 	// anybody, and keeps its word to those whom it gave something. A driver repeats
 	// it after Start. Only where Info.Drains.
 	Drain
+	// Value: the access to register From that the process had open is done. Arg is what
+	// it read, 0 after a Write.
+	Value
+	// Lead: the elector of this process says that From leads epoch Arg. Epochs of one
+	// process never decrease, and an epoch has one leader. Only where Info.Elector.
+	Lead
 )
 
 // Values of Input.Arg in a Try.
@@ -108,6 +114,15 @@ const (
 	// Owner tells whom a member supports from now on: To, whose request has the
 	// time Arg; Arg 0: nobody. It is for those who watch, and changes nothing.
 	Owner
+	// Read, Write and Await access register To of the shared memory, whose number is its
+	// place in Info.Registers. Value follows, once: until then the process has no other
+	// access to this register. Write makes it Arg. Await reads again and again until
+	// it finds 0 or at least Arg.
+	Read
+	Write
+	Await
+	// Leader: as far as this process knows, To leads epoch Arg. Only an election does it.
+	Leader
 )
 
 // Act is all of an effect but the message.
@@ -172,6 +187,27 @@ func (o *Out[M]) SetTimer(t uint32, after, jitter int64) {
 func (o *Out[M]) Owner(c ID, time uint64) {
 	e := o.effect(Owner)
 	e.To, e.Arg = c, time
+}
+
+// Read reads register r.
+func (o *Out[M]) Read(r int) { o.effect(Read).To = ID(r) }
+
+// Write makes register r v.
+func (o *Out[M]) Write(r int, v uint64) {
+	e := o.effect(Write)
+	e.To, e.Arg = ID(r), v
+}
+
+// Await waits until register r is 0 or at least v.
+func (o *Out[M]) Await(r int, v uint64) {
+	e := o.effect(Await)
+	e.To, e.Arg = ID(r), v
+}
+
+// Leader tells that id leads epoch.
+func (o *Out[M]) Leader(id ID, epoch uint64) {
+	e := o.effect(Leader)
+	e.To, e.Arg = id, epoch
 }
 
 // StopTimer clears timer t.
@@ -262,6 +298,14 @@ type Claim struct {
 	// Least and Most bound the mean of the measure: messages an entry, or
 	// delays in hops of one constant message delay.
 	Least, Most Cost
+	// Formula is that cost as one writes it, such as 2(N-1), and Published what the
+	// source or the textbooks say where that differs; "": the same.
+	Formula, Published string
+}
+
+// Exactly claims one cost, not a range.
+func Exactly(l Load, m Measure, c Cost, formula string) Claim {
+	return Claim{Load: l, Measure: m, Least: c, Most: c, Formula: formula}
 }
 
 // A Cost depends on the size of the system.
@@ -290,8 +334,10 @@ type Measure uint8
 // The measures of claims.
 const (
 	Messages  Measure = iota // messages an entry
+	ToEnter                  // those of them that are sent between try and crit; of LowLoad
 	Waiting                  // hops between try and crit
 	SyncDelay                // hops between an exit and the next crit while somebody waits
+	Accesses                 // to registers, an entry
 )
 
 // A Sender says who sends a message.
@@ -307,10 +353,23 @@ const (
 // Users says who gets Try and Exit.
 type Users uint8
 
-// Members are processes 0..N-1; Clients have ids from N on.
+// Members are processes 0..N-1; Clients have ids from N on. An election has no users.
 const (
 	Members Users = iota
 	Clients
+	Nobody
+)
+
+// A Family is how an algorithm works, in one word of the tables.
+type Family string
+
+// The families.
+const (
+	Permission   Family = "permission"    // of everybody, or of a coordinator
+	Token        Family = "token"         // who holds it may enter
+	Quorum       Family = "quorum"        // permission of some, of whom any two users share one
+	SharedMemory Family = "shared memory" // registers, or what serves them by messages
+	Election     Family = "election"      // of a leader
 )
 
 // A Detector is the failure detector that an algorithm asks for.
@@ -319,7 +378,8 @@ type Detector uint8
 const (
 	// NoDetector: nobody is ever suspected.
 	NoDetector Detector = iota
-	// PerfectDetector: members suspect exactly the clients that crashed.
+	// PerfectDetector: members suspect exactly those that crashed: clients, or members
+	// where there are no clients.
 	PerfectDetector
 	// LeaseDetector is what a network can have: a client holds a lease at each
 	// server. When it may have lapsed the client gets Suspect(server), and only
@@ -328,6 +388,10 @@ const (
 	// incarnation. No message crosses from one lease into the next: what was on
 	// its way is lost. A client also gets Restore when the incarnation changed.
 	LeaseDetector
+	// UnreliableDetector: a member suspects the members that crashed, and may suspect
+	// others for a while, such as those from which a partition cuts it off. Restore ends
+	// each suspicion of who is alive.
+	UnreliableDetector
 )
 
 // Faults is a set of faults.
@@ -335,10 +399,11 @@ type Faults uint8
 
 // The faults that a model may allow.
 const (
-	ClientCrash Faults = 1 << iota // a user's process stops for ever
+	Crash       Faults = 1 << iota // a user's process stops for ever, or one that elects
 	Amnesia                        // a member restarts in its initial state
 	Loss                           // a channel loses messages, not all of those sent again and again
 	Duplication                    // a channel delivers a message more than once
+	Recovery                       // a member that crashed comes back empty, as a new incarnation
 )
 
 // ErrReliable is for drivers that are to lose or repeat messages of an algorithm
@@ -351,22 +416,43 @@ type Info struct {
 	Variant   string // "" for the default form
 	Title     string // one line for a table
 	Source    string // authors, title, venue, year
+	Family    Family
 	Users     Users
 	Cancels   bool     // accepts Cancel
 	Drains    bool     // its members accept Drain
 	Ordered   bool     // claims that nobody enters before a user whose try happened before its own
 	Refuted   []string // properties that it is published to have, and has not
+	Lacks     []string // properties of every algorithm that it has not, as its source says; drivers judge them all the same
 	FIFO      bool     // needs FIFO channels
 	Detector  Detector
+	Elector   bool // gets Lead: it runs with an election beside it
 	Tolerates Faults
+	// Synchronous: it is right only if each of its time-outs exceeds a round trip, with
+	// what the other ends do in between.
+	Synchronous bool
 	// Incarnations asks for Start.Arg where there are no leases: see LeaseDetector.
 	Incarnations bool
+	Registers    func(c Config) []Register // the shared memory; nil: there is none
+	Atomic       bool                      // needs atomic registers
 	Messages     []Message
 	Options      []Option
 	Delay        string // the option that is the message delay in ns, which a driver may measure; "": none
 	Quorum       string // the option that is how many members a user needs; "": it may need all
 	Claims       []Claim
 }
+
+// A Register is one variable of the shared memory.
+type Register struct {
+	Name    string // in traces, without blanks, such as num[2]
+	Owner   ID     // who alone writes it, or Shared
+	Initial uint64
+	// Most is the largest value that a read may return which overlaps a write, where
+	// registers are safe only.
+	Most uint64
+}
+
+// Shared is the owner of a register that every process writes.
+const Shared = ID(math.MaxUint64)
 
 // Message describes one kind of message.
 type Message struct {

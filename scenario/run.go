@@ -22,6 +22,8 @@ type Run struct {
 	Loop     int      `json:"-"`
 	End      []State  `json:"end"`
 	InFlight []Flight `json:"in_flight"`
+	// Registers are the shared memory at the end; nil: there is none.
+	Registers []Cell `json:"registers,omitempty"`
 }
 
 // NoLoop is the Loop of a run that ends.
@@ -29,15 +31,18 @@ const NoLoop = -1
 
 // An Event is a step that was taken, with what it did. Names stand for processes.
 type Event struct {
-	Line    string   `json:"step"` // as Names.Format gives it
-	Verb    Verb     `json:"verb"`
-	Process string   `json:"process,omitempty"` // whose step it is; "": nobody's, such as the loss of a message
-	Subject string   `json:"subject,omitempty"` // Suspect, Lapse, Restore: the other process
-	From    string   `json:"from,omitempty"`    // of a message: who sent it, and for whom it is
-	To      string   `json:"to,omitempty"`
-	Message string   `json:"message,omitempty"`
-	Timer   uint32   `json:"timer,omitempty"`
-	Effects []Effect `json:"effects"`
+	Line    string `json:"step"` // as Names.Format gives it
+	Verb    Verb   `json:"verb"`
+	Process string `json:"process,omitempty"` // whose step it is; "": nobody's, such as the loss of a message
+	Subject string `json:"subject,omitempty"` // Suspect, Lapse, Restore: the other process
+	From    string `json:"from,omitempty"`    // of a message: who sent it, and for whom it is
+	To      string `json:"to,omitempty"`
+	Message string `json:"message,omitempty"`
+	Timer   uint32 `json:"timer,omitempty"`
+	// Of an access that begins or ends: its register, and what was found there or is written.
+	Register string   `json:"register,omitempty"`
+	Value    uint64   `json:"value,omitempty"`
+	Effects  []Effect `json:"effects"`
 }
 
 // The values of Effect.Do.
@@ -46,17 +51,22 @@ const (
 	Enters  = "crit"
 	Leaves  = "rem" // or gives up
 	Ejected = "ejected"
+	Leads   = "leads" // it names a leader
 	Wrong   = "wrong" // the step is one that must not happen
 )
 
 // An Effect is something that the process of an Event did in its step.
 type Effect struct {
 	Do      string `json:"do"`
-	To      string `json:"to,omitempty"` // Sends
+	To      string `json:"to,omitempty"` // Sends; Leads: who leads
 	Message string `json:"message,omitempty"`
 	Lost    string `json:"lost,omitempty"`   // Sends: why it never arrives, if that is known already
 	Token   uint64 `json:"token,omitempty"`  // Enters: the fencing token
+	Epoch   uint64 `json:"epoch,omitempty"`  // Leads
 	Reason  string `json:"reason,omitempty"` // Leaves: why it gave up; Wrong: what is wrong
+	// Reads, Writes, Awaits: the register, and what is written or waited for.
+	Register string `json:"register,omitempty"`
+	Value    uint64 `json:"value,omitempty"`
 }
 
 // A State is one process at the end of a run.
@@ -102,6 +112,9 @@ func (n Names) Event(s Step) Event {
 	case 2:
 		e.Process, e.Subject = n.Of(s.Procs[0]), n.Of(s.Procs[1])
 	}
+	if s.Verb.accesses() {
+		e.accessed(s)
+	}
 	if s.Verb.carries() {
 		e.From, e.To, e.Message = e.Process, e.Subject, s.Text
 		if e.Process, e.Subject = "", ""; s.Verb == Deliver {
@@ -114,6 +127,9 @@ func (n Names) Event(s Step) Event {
 // Did says in sentences what the step did. Equal messages are one sentence.
 func (e Event) Did() []string {
 	var did []string
+	if ended := e.ended(); ended != "" {
+		did = append(did, ended)
+	}
 	sent := map[string]int{} // the sentence about a message
 	for _, f := range e.Effects {
 		switch f.Do {
@@ -142,8 +158,12 @@ func (e Event) Did() []string {
 				reason = ": " + f.Reason
 			}
 			did = append(did, e.Process+" is in its remainder section"+reason)
+		case Reads, Writes, Awaits:
+			did = append(did, f.asked(e.Process))
 		case Ejected:
 			did = append(did, e.Process+" lost its critical section")
+		case Leads:
+			did = append(did, fmt.Sprintf("%s says that %s leads epoch %d", e.Process, f.To, f.Epoch))
 		default:
 			did = append(did, f.Reason)
 		}

@@ -37,12 +37,16 @@ const (
 	Lose      Verb = "lose"      // FROM TO MESSAGE: it never arrives
 	Duplicate Verb = "duplicate" // FROM TO MESSAGE: one more copy of it is on its way
 	Timeout   Verb = "timeout"   // PROCESS NUMBER
-	Suspect   Verb = "suspect"   // OBSERVER SUBJECT: the detector of a member suspects a client
+	Suspect   Verb = "suspect"   // OBSERVER SUBJECT: the detector of a member suspects a client or another member
 	Lapse     Verb = "lapse"     // CLIENT MEMBER: the client's lease at the member may have lapsed
-	Restore   Verb = "restore"   // OBSERVER SUBJECT: a new lease, or news of a new incarnation
+	Restore   Verb = "restore"   // OBSERVER SUBJECT: a new lease, news of a new incarnation, or the end of a suspicion
 	Amnesia   Verb = "amnesia"   // MEMBER: restarts empty
 	Drain     Verb = "drain"     // MEMBER: grants nothing new until it restarts
-	Crash     Verb = "crash"     // PROCESS: stops for ever
+	Crash     Verb = "crash"     // PROCESS: stops for ever, or until it recovers
+	Recover   Verb = "recover"   // MEMBER: one that crashed comes back empty, as a new incarnation
+	Read      Verb = "read"      // PROCESS REGISTER [VALUE]: an access ends. The value is given where any may be found
+	Begin     Verb = "begin"     // PROCESS REGISTER: from now on reads overlap this write
+	Write     Verb = "write"     // PROCESS REGISTER: a write ends, and with it takes effect
 	Pause     Verb = "pause"     // PROCESS for DURATION
 	Partition Verb = "partition" // PROCESS,PROCESS,.. for DURATION: cut off from all others
 	Loop      Verb = "loop"      // no step: what follows repeats for ever
@@ -54,9 +58,11 @@ type Step struct {
 	Verb  Verb
 	Procs []protocol.ID // the processes named, in order; of a Partition, one side
 	Timer uint32        // Timeout
-	Text  string        // Deliver, Lose, Duplicate: the message, as the algorithm's Text gives it
-	For   time.Duration // Pause, Partition
-	Line  int           // where Parse found it, from 1
+	// Text is the message of Deliver, Lose and Duplicate, as the algorithm's Text gives it;
+	// of Read, Begin and Write the register, and the value where it is given.
+	Text string
+	For  time.Duration // Pause, Partition
+	Line int           // where Parse found it, from 1
 }
 
 // Names maps ids to names and back.
@@ -120,7 +126,7 @@ func (n Names) Format(s Step) string {
 	if s.Verb == Timeout {
 		fmt.Fprintf(&b, " %d", s.Timer)
 	}
-	if s.Verb.carries() {
+	if s.Verb.carries() || s.Verb.accesses() {
 		b.WriteString(" " + s.Text)
 	}
 	if s.For != 0 {
@@ -152,7 +158,7 @@ func (n Names) Parse(r io.Reader) ([]Step, error) {
 // arguments is how many processes each verb names.
 var arguments = map[Verb]int{
 	Try: 1, Cancel: 1, Exit: 1, Deliver: 2, Lose: 2, Duplicate: 2, Timeout: 1, Suspect: 2, Lapse: 2,
-	Restore: 2, Amnesia: 1, Drain: 1, Crash: 1, Pause: 1, Partition: 1, Loop: 0,
+	Restore: 2, Amnesia: 1, Drain: 1, Crash: 1, Recover: 1, Read: 1, Begin: 1, Write: 1, Pause: 1, Partition: 1, Loop: 0,
 }
 
 // carries reports whether the verb is about one message.
@@ -216,6 +222,10 @@ func (n Names) parse(line string) (s Step, err error) {
 			return s, fmt.Errorf("scenario: %s needs a message", s.Verb)
 		}
 		s.Text = strings.Join(words, " ")
+	case s.Verb.accesses():
+		if s.Text, err = register(s.Verb, words); err != nil {
+			return s, err
+		}
 	case len(words) > 0:
 		return s, fmt.Errorf("scenario: unexpected %q", words[0])
 	}

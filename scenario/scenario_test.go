@@ -53,7 +53,13 @@ duplicate s1 c1 OK
 
 func TestParseErrors(t *testing.T) {
 	for line, want := range map[string]string{
-		"fly c1":                   `unknown step "fly": want one of amnesia, cancel, `,
+		"fly c1":                   `unknown step "fly": want one of amnesia, begin, cancel, `,
+		"read p1 x":                `"p1" is not a process`,
+		"read c1":                  "read needs a process and a register",
+		"read c1 num[1] three":     `"three" is not the value of a register`,
+		"read c1 num[1] 3 4":       `unexpected "4"`,
+		"write c1 num[1] 3":        `unexpected "3"`,
+		"begin c1":                 "begin needs a process and a register",
 		"try":                      "try names 0 of 1 processes",
 		"try p1":                   `"p1" is not a process: want s or c and a number from 1, such as s1`,
 		"try c0":                   `"c0" is not a process`,
@@ -101,7 +107,7 @@ func TestNames(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
 		"try c1", "at 30ms partition s1,s2 for 10ms", "deliver c1 s1 REQUEST(1)", "timeout s1 3", "pause c1 for 5ms",
-		"at 1ns crash c9",
+		"at 1ns crash c9", "read c1 num[2] 07", "write c1 num[1]",
 	} {
 		f.Add(line)
 	}

@@ -21,9 +21,14 @@ func (s *simulator[M]) leaves(id uint32) int64 { return max(s.now, s.procs[id].p
 
 // count counts copies of a message.
 func (s *simulator[M]) count(from uint32, m M, copies int) {
+	if s.alg.Registers != nil {
+		s.found(history.WellFormed, s.names.Of(protocol.ID(from))+" sends a message, and its algorithm shares memory")
+		return
+	}
 	kind := s.alg.KindOf(m)
 	s.byKind[kind] += copies
 	if !s.overhead[kind] {
+		s.own += copies
 		s.integers += copies * s.alg.Ints(m)
 	}
 	if kind == s.setToken {
@@ -132,7 +137,7 @@ func (s *simulator[M]) arriveAtAll(it item) {
 func (s *simulator[M]) arrive(it item) {
 	f := &s.flights[it.slot]
 	from, p := f.from, &s.procs[it.to]
-	if p.process == nil {
+	if p.process == nil || p.died > 0 && it.key>>kindBits <= p.died {
 		s.land(it.slot)
 		return
 	}

@@ -38,20 +38,29 @@ type Config struct {
 	Entries []int  // critical sections: one number for each user, or one for all. Default 100
 	Seed    uint64 // of every random number
 
-	Delay Dist    // of a message. Default constant:1ms
-	Think Dist    // between leaving and the next try. Default exponential:1s
-	Hold  Dist    // of the critical section. Default constant:1ms
-	Loss  float64 // probability that a message is lost
-	Dup   float64 // probability that a message that is not lost arrives twice
-	FIFO  bool    // messages of one channel arrive in order; always so where the algorithm needs it
+	Delay     Dist               // of a message, or of an access to a register. Default constant:1ms
+	Think     Dist               // between leaving and the next try. Default exponential:1s
+	Hold      Dist               // of the critical section. Default constant:1ms
+	Loss      float64            // probability that a message is lost
+	Dup       float64            // probability that a message that is not lost arrives twice
+	Registers protocol.Semantics // of a shared memory. Default protocol.Atomic
+	FIFO      bool               // messages of one channel arrive in order; always so where the algorithm needs it
 
 	Down           []protocol.ID   // members that are never up
 	AmnesiaEvery   time.Duration   // a random member loses its memory, this often; 0: never
-	CrashEvery     time.Duration   // a random client crashes, this often
+	CrashEvery     time.Duration   // a random client crashes, or a member where there are none, this often; 0: never
+	RecoverEvery   time.Duration   // a random member that crashed comes back, this often; 0: never
 	PauseEvery     time.Duration   // a random process pauses, this often, for a uniform part of this time
 	PartitionEvery time.Duration   // a random half is cut off, this often, for a uniform part of this time
 	FaultsUntil    time.Duration   // no random fault begins after it; 0: they never end
-	Faults         []scenario.Step // at given times: amnesia, drain, crash, pause, partition
+	Faults         []scenario.Step // at given times: amnesia, drain, crash, recover, suspect, restore, pause, partition
+
+	// Detect is how long it takes a member to suspect another one, where members do that:
+	// one that crashed, or with protocol.UnreliableDetector one on the other side of a
+	// partition, or that pauses. Silent: never. Default 10ms.
+	Detect time.Duration
+	// Until ends an election; 0: it ends when nothing is left to happen.
+	Until time.Duration
 
 	// Spaced, if not 0, puts a memory loss of AmnesiaEvery off until users have
 	// fewer than that many losses to make up for: see protocol.Algorithm.Unsettled.
@@ -83,8 +92,11 @@ const (
 
 // users returns the number of users.
 func (c *Config) users(i protocol.Info) int {
-	if i.Users == protocol.Clients {
+	switch i.Users {
+	case protocol.Clients:
 		return c.Clients
+	case protocol.Nobody:
+		return 0
 	}
 	return c.N
 }
@@ -109,6 +121,9 @@ func (c *Config) complete(i protocol.Info) error {
 	if c.N < 1 || c.N > maxMembers {
 		return bad("%d members: want 1 to %d", c.N, maxMembers)
 	}
+	if err := c.checkPeers(i); err != nil {
+		return bad("%w", err)
+	}
 	switch {
 	case i.Users == protocol.Members && c.Clients != 0:
 		return bad("%d clients: it has none, its users are the %d members", c.Clients, c.N)
@@ -117,7 +132,7 @@ func (c *Config) complete(i protocol.Info) error {
 	case c.Clients < 0 || c.Clients > maxClients:
 		return bad("%d clients: want 1 to %d", c.Clients, maxClients)
 	}
-	if len(c.Entries) == 0 {
+	if len(c.Entries) == 0 && i.Users != protocol.Nobody {
 		c.Entries = []int{DefaultEntries}
 	}
 	if users := c.users(i); len(c.Entries) != 1 && len(c.Entries) != users {
@@ -140,6 +155,9 @@ func (c *Config) complete(i protocol.Info) error {
 			return bad("%s: %v", d.name, err)
 		}
 	}
+	if err := c.checkRegisters(i); err != nil {
+		return bad("%w", err)
+	}
 	c.FIFO = c.FIFO || i.FIFO
 	if err := i.CheckOptions(c.Config); err != nil {
 		return bad("%w", err)
@@ -159,6 +177,8 @@ func (c *Config) complete(i protocol.Info) error {
 	}{
 		{"amnesia-every", c.AmnesiaEvery},
 		{"crash-every", c.CrashEvery},
+		{"recover-every", c.RecoverEvery},
+		{"until", c.Until},
 		{"pause-every", c.PauseEvery},
 		{"partition-every", c.PartitionEvery},
 		{"faults-until", c.FaultsUntil},
@@ -188,7 +208,7 @@ func (c *Config) complete(i protocol.Info) error {
 // says nothing about it.
 func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) error {
 	allow := func(f protocol.Faults, what string) error {
-		if i.Tolerates&f != 0 && i.Users == protocol.Clients {
+		if i.Tolerates&f != 0 && (f == protocol.Crash || i.Users == protocol.Clients) {
 			return nil
 		}
 		if i.Tolerates&f != 0 {
@@ -221,7 +241,7 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 		}
 	}
 	if c.CrashEvery > 0 {
-		if err := allow(protocol.ClientCrash, "a crash"); err != nil {
+		if err := allow(protocol.Crash, "a crash"); err != nil {
 			return err
 		}
 	}
@@ -251,7 +271,11 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 			if len(f.Procs) != 1 || f.Procs[0] < protocol.ID(c.N) && i.Users == protocol.Clients {
 				return bad("%q: only a user's process can crash for ever; a member loses its memory (amnesia)", line)
 			}
-			err = allow(protocol.ClientCrash, fmt.Sprintf("%q", line))
+			err = allow(protocol.Crash, fmt.Sprintf("%q", line))
+		case scenario.Recover, scenario.Suspect, scenario.Restore:
+			if err = c.checkPeerFault(i, f); err != nil {
+				return bad("%q: %w", line, err)
+			}
 		case scenario.Pause:
 			if len(f.Procs) != 1 || f.For <= 0 || f.For > longest {
 				return bad("%q: want one process and a time up to %v", line, longest)
@@ -261,7 +285,7 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 				return bad("%q: want processes and a time up to %v", line, longest)
 			}
 		default:
-			return bad("%q: faults are amnesia, drain, crash, pause and partition", line)
+			return bad("%q: %s", line, faultVerbs(i))
 		}
 		if err != nil {
 			return err
@@ -275,10 +299,10 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 
 // model says in words which faults i tolerates.
 func model(i protocol.Info) string {
-	switch i.Tolerates & (protocol.ClientCrash | protocol.Amnesia) {
+	switch i.Tolerates & (protocol.Crash | protocol.Amnesia) {
 	case 0:
 		return "has no failures"
-	case protocol.ClientCrash:
+	case protocol.Crash:
 		return "has crashes of users, and no memory loss"
 	case protocol.Amnesia:
 		return "has memory losses of members, and no crashes of users"

@@ -143,6 +143,7 @@ const (
 	forHold
 	forFaults
 	forChannels
+	forRegisters
 )
 
 // A stream is the random numbers of one purpose of one process or user. It points

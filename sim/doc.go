@@ -19,6 +19,14 @@
 // happens to it when the pause ends. A message between the sides of a partition
 // arrives when it ends.
 //
+// # Registers
+//
+// An access to a shared memory takes as long as a message, and takes effect at its end. With
+// safe registers (protocol.Safe) a write begins when the process asks for it, and a read that ends
+// before that write does finds anything, as the stream of the memory has it. An await looks once at its own
+// end; from then on it costs nothing, and looks again one delay after a write made its condition true. A
+// process that crashes leaves the registers as they are; a safe write that it has begun never ends.
+//
 // # Leases
 //
 // With protocol.LeaseDetector each client has a lease at each member. When a

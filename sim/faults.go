@@ -14,14 +14,15 @@ type faults struct {
 	detector   stream
 	up         []uint32 // members that are not down
 	partitions []partition
-	suspected  []uint32             // clients that some member suspects
+	suspected  []uint32             // clients, or members without clients, that some member suspects
+	crashed    []uint32             // members, where there are no clients
 	apart      map[pair]*separation // looked up, never ranged over; nil: nobody was apart
 }
 
 // reset is the faults of a run that has not begun, in the memory of f.
 func (f *faults) reset() faults {
 	clear(f.apart)
-	return faults{up: f.up[:0], partitions: f.partitions[:0], suspected: f.suspected[:0], apart: f.apart}
+	return faults{up: f.up[:0], partitions: f.partitions[:0], suspected: f.suspected[:0], crashed: f.crashed[:0], apart: f.apart}
 }
 
 // A partition cuts the processes in side off from all others.
@@ -50,6 +51,7 @@ func (s *simulator[M]) startFaults() {
 	}
 	s.every(s.cfg.AmnesiaEvery, amnesias)
 	s.every(s.cfg.CrashEvery, crashes)
+	s.every(s.cfg.RecoverEvery, recoveries)
 	s.every(s.cfg.PauseEvery, pauses)
 	s.every(s.cfg.PartitionEvery, partitions)
 }
@@ -87,12 +89,19 @@ func (s *simulator[M]) fault(it item) {
 		s.forget(f.up[f.random.IntN(len(f.up))])
 	case crashes:
 		s.every(s.cfg.CrashEvery, crashes)
+		if s.peers() {
+			s.mishap(crashes)
+			return
+		}
 		// Of all users, so that those who are left at the end of a run do not
 		// crash the more often.
 		u := &s.users[f.random.IntN(len(s.users))]
 		if u.state != done && s.procs[u.proc].process != nil {
 			s.crash(u.proc)
 		}
+	case recoveries:
+		s.every(s.cfg.RecoverEvery, recoveries)
+		s.mishap(recoveries)
 	case pauses:
 		s.every(s.cfg.PauseEvery, pauses)
 		all := append(s.live(), f.up...)
@@ -110,8 +119,16 @@ func (s *simulator[M]) fault(it item) {
 	case lapse:
 		s.lapse(it.to, it.slot)
 	case suspect:
+		if s.peers() {
+			s.suspectMember(it, false)
+			return
+		}
 		s.suspect(it)
 	case restore, news:
+		if s.peers() {
+			s.restoreMember(it)
+			return
+		}
 		s.restore(it)
 	}
 }
@@ -125,9 +142,21 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 		s.logFault(scenario.Step{Verb: scenario.Drain, Procs: f.Procs})
 		s.input(id, protocol.Input{Kind: protocol.Drain})
 	case scenario.Crash:
-		if s.procs[id].process != nil {
+		switch {
+		case s.procs[id].process == nil:
+		case s.peers():
+			s.crashMember(id)
+		default:
 			s.crash(id)
 		}
+	case scenario.Recover:
+		if s.procs[id].process == nil {
+			s.recover(id)
+		}
+	case scenario.Suspect:
+		s.suspectMember(item{at: s.now, to: id, slot: uint32(f.Procs[1])}, true)
+	case scenario.Restore:
+		s.restoreMember(item{at: s.now, key: s.seq<<kindBits | restore, to: id, slot: uint32(f.Procs[1])})
 	case scenario.Pause:
 		if s.procs[id].process != nil {
 			s.pause(id, int64(f.For))
@@ -209,6 +238,7 @@ func (s *simulator[M]) pause(id uint32, d int64) {
 		for _, c := range s.live() {
 			s.separate(c, id, p.pausedUntil)
 		}
+		s.divide(func(_, subject uint32) bool { return subject == id })
 		return
 	}
 	for _, j := range s.faults.up {
@@ -230,6 +260,7 @@ func (s *simulator[M]) partition(side []uint32, d int64) {
 	f := &s.faults
 	f.partitions = slices.DeleteFunc(f.partitions, func(q partition) bool { return q.until <= s.now })
 	f.partitions = append(f.partitions, p)
+	s.divide(func(a, b uint32) bool { return p.side[a] != p.side[b] })
 	for _, c := range s.live() {
 		for _, j := range f.up {
 			if p.side[c] != p.side[j] {

@@ -19,9 +19,11 @@ const (
 	suspect                  // to: process, slot: whom it suspects
 	restore                  // to: client, slot: member, after a lapse
 	news                     // to: client, slot: member, after a memory loss
+	access                   // to: process, slot: register
+	recoveries               // the next random recovery
 )
 
-const kindBits = 4
+const kindBits = 5
 
 // An item is one future event. It holds no pointer, so that the collector never
 // scans the queue.

@@ -22,6 +22,14 @@ type Result struct {
 	Ejected  uint64 `json:"ejected"`
 	Amnesias int    `json:"amnesias"`
 	Crashes  int    `json:"crashes"`
+	// Recoveries of members that crashed.
+	Recoveries int `json:"recoveries,omitempty"`
+
+	// Leaders are the effects Leader of an election, the first 1000 of LeadersNamed;
+	// Epochs is how many different epochs they name.
+	Leaders      []Leadership `json:"leaders,omitempty"`
+	LeadersNamed int          `json:"leaders_named,omitempty"`
+	Epochs       int          `json:"epochs,omitempty"`
 
 	Messages           int            `json:"messages"`          // the algorithm's own
 	OverheadMessages   int            `json:"overhead_messages"` // the others
@@ -30,7 +38,12 @@ type Result struct {
 	Duplicated         int            `json:"duplicated"`    // the same: twice on their way
 	Retransmitted      int            `json:"retransmitted"` // sent again, and not counted above
 	MessagesPerEntry   float64        `json:"messages_per_entry"`
+	MessagesToEnter    float64        `json:"messages_to_enter"`    // sent between a try and its crit, by whomever: a cost where one user tries at a time
 	IntegersPerMessage float64        `json:"integers_per_message"` // of the algorithm's own
+
+	// Of a shared memory: reads, writes, and awaits, however long one of these waits.
+	Accesses         int     `json:"accesses,omitempty"`
+	AccessesPerEntry float64 `json:"accesses_per_entry,omitempty"`
 
 	WaitingMS      history.Summary `json:"waiting_ms"`    // crit - try
 	ResponseMS     history.Summary `json:"response_ms"`   // rem - try
@@ -69,6 +82,10 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 		Ejected:        m.Ejected,
 		Amnesias:       s.forgotten,
 		Crashes:        s.crashed,
+		Recoveries:     s.recovered,
+		Leaders:        s.election.list,
+		LeadersNamed:   s.election.count,
+		Epochs:         len(s.election.terms),
 		Lost:           s.lossy.lost,
 		Duplicated:     s.lossy.duplicated,
 		Retransmitted:  s.lossy.resent,
@@ -100,6 +117,9 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 		}
 	}
 	r.MessagesPerEntry = ratio(r.Messages, int(r.Entries))
+	r.MessagesToEnter = ratio(s.toEnter, int(r.Entries))
+	r.Accesses = s.memory.accesses
+	r.AccessesPerEntry = ratio(r.Accesses, int(r.Entries))
 	r.IntegersPerMessage = ratio(s.integers, r.Messages)
 	r.SlowPathShare = ratio(s.slow, s.fenced)
 	for _, v := range s.monitor.Violations() {

@@ -59,6 +59,7 @@ func (s *simulator[M]) reset(c Config) {
 		out:      s.out,
 		monitor:  s.monitor,
 		faults:   s.faults.reset(),
+		memory:   memory{cells: s.memory.cells},
 		log:      newLog(c),
 		oneItem:  c.Delay.Shape == ConstantShape,
 		ordered:  c.FIFO && c.Delay.Shape != ConstantShape,
@@ -67,6 +68,9 @@ func (s *simulator[M]) reset(c Config) {
 		setToken: -1,
 	}
 	s.monitor.Reset(k)
+	if s.elects() {
+		s.election.says = make(history.Leaders, c.N)
+	}
 	s.monitor.Name = func(u int) string { return s.names.Of(protocol.ID(s.users[u].proc)) }
 	if c.History != nil {
 		s.monitor.Record = func(e history.Event) { _ = c.History.Write(e) } // result asks for its error
@@ -85,6 +89,10 @@ func (s *simulator[M]) reset(c Config) {
 	s.faults.random.begin(c.Seed, forFaults, 0)
 	s.faults.detector.begin(c.Seed, forFaults, 1)
 	s.lossy.random.begin(c.Seed, forChannels, 0)
+	if s.alg.Registers != nil {
+		s.memory.reset(s.alg.Registers(c.Config), c.Registers == protocol.Safe)
+		s.memory.random.begin(c.Seed, forRegisters, 0)
+	}
 }
 
 // sized is a slice of n zeros, in the memory of x if that is enough.
@@ -99,7 +107,7 @@ func (s *simulator[M]) open() uint32 {
 	id := uint32(len(s.procs))
 	s.procs = slices.Grow(s.procs, 1)[:id+1]
 	p := &s.procs[id]
-	*p = process[M]{user: -1, timers: p.timers[:0], last: p.last[:0], random: p.random}
+	*p = process[M]{user: -1, timers: p.timers[:0], last: p.last[:0], random: p.random, open: p.open[:0]}
 	if p.random == nil {
 		p.random = new(randoms)
 	}

@@ -41,7 +41,7 @@ func TestLogsStay(t *testing.T) {
 		"ricart-agrawala, saturated":   {digest(t, ricartagrawala.Algorithm, logged(16, constant)), "541cbe1e15ab05c1"},
 		"ricart-agrawala, exponential": {digest(t, ricartagrawala.Algorithm, logged(70, exponential)), "9ca68e0abf6e0eaf"},
 		"ricart-agrawala, uneven":      {digest(t, ricartagrawala.Algorithm, uneven(9, constant)), "7f4c887e11911830"},
-		"ricart-agrawala, fifo":        {digest(t, ricartagrawala.Printed, fifo), "eb845145c0e624ed"},
+		"ricart-agrawala, fifo":        {digest(t, ricartagrawala.Printed, fifo), "6cc5c48b81586c41"},
 		"suzuki-kasami, uneven":        {digest(t, suzukikasami.Algorithm, uneven(9, constant)), "70b9b252985aa9ef"},
 		"sigma, stormy":                {digest(t, sigma.Algorithm, stormy(1)), "7a564c4c923dac8f"},
 		"sigma, stormy, even":          {digest(t, sigma.Algorithm, even), "8c5839fd21fb5d26"},

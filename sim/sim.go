@@ -15,20 +15,22 @@ type simulator[M any] struct {
 	cfg   Config
 	names scenario.Names
 
-	now     int64
-	seq     uint64
-	queue   *queue
-	flights []flight[M]
-	free    uint32 // first free flight, none if there is none
-	procs   []process[M]
-	users   []user
-	active  int // users that still have entries to make
-	total   int // entries to make
-	out     protocol.Out[M]
-	monitor history.Monitor
-	faults  faults
-	lossy   lossy
-	log     *log // nil: none
+	now      int64
+	seq      uint64
+	queue    *queue
+	flights  []flight[M]
+	free     uint32 // first free flight, none if there is none
+	procs    []process[M]
+	users    []user
+	active   int // users that still have entries to make
+	total    int // entries to make
+	out      protocol.Out[M]
+	monitor  history.Monitor
+	faults   faults
+	lossy    lossy
+	memory   memory
+	election election
+	log      *log // nil: none
 
 	// oneItem says that all copies of a broadcast arrive at one time, so that
 	// one item of the queue stands for all of them.
@@ -40,6 +42,8 @@ type simulator[M any] struct {
 	overhead []bool // by kind of message
 	byKind   []int
 	integers int
+	own      int // messages that are no overhead
+	toEnter  int // those of them sent between a try and its crit, whoever sent them
 
 	// A grant is slow when its user sent setToken between try and crit: it took
 	// one more round to get its fencing token. Counted from settled on, since
@@ -54,6 +58,7 @@ type simulator[M any] struct {
 	stepping  bool  // inside the algorithm: a panic is its
 	dead      bool  // the run cannot go on
 	crashed   int
+	recovered int
 	forgotten int // memory losses
 }
 
@@ -67,7 +72,10 @@ type process[M any] struct {
 	incarnation uint64
 	timers      []timer
 	last        []int64 // FIFO: the latest arrival at each process
+	died        uint64  // sequence number at the last crash of a member, 0: it never crashed
 	suspectedBy []bool  // members whose detector suspects this one; nil: none
+	open        protocol.OpenAccesses
+	born        uint64 // sequence number at the begin of this life
 	random      *randoms
 }
 
@@ -81,11 +89,14 @@ func (s *simulator[M]) begin(id uint32) {
 	p.process = s.alg.New(protocol.ID(id), s.cfg.Config)
 	s.stepping = false
 	p.timers = p.timers[:0]
+	s.leaveMemory(id)
 	p.offset = clockBase
 	if o := int64(s.cfg.ClockOffset); o > 0 {
 		p.offset += p.random.clock.Int64N(2*o+1) - o
 	}
-	if s.alg.Incarnations || s.alg.Detector == protocol.LeaseDetector {
+	if s.peers() && s.alg.Tolerates&protocol.Recovery != 0 {
+		p.incarnation++
+	} else if s.alg.Incarnations || s.alg.Detector == protocol.LeaseDetector {
 		was := p.incarnation
 		p.incarnation = max(was+1, uint64(max(1, s.now+p.offset)))
 	}
@@ -149,9 +160,9 @@ func (s *simulator[M]) newClient(u int) {
 func (s *simulator[M]) run() {
 	defer s.caught()
 	s.start()
-	for s.active > 0 && !s.dead {
+	for (s.active > 0 || s.elects()) && !s.dead {
 		if s.queue.len() == 0 {
-			s.stuck("nothing more will happen")
+			s.rest()
 			return
 		}
 		if s.idle++; s.idle > s.cfg.Patience {
@@ -159,6 +170,10 @@ func (s *simulator[M]) run() {
 			return
 		}
 		it := s.queue.pop()
+		if end := int64(s.cfg.Until); end > 0 && it.at > end {
+			s.end(it, end)
+			return
+		}
 		s.now = it.at
 		switch it.key & (1<<kindBits - 1) {
 		case deliver:
@@ -167,6 +182,8 @@ func (s *simulator[M]) run() {
 			s.arriveAtAll(it)
 		case timeout:
 			s.timeout(it)
+		case access:
+			s.accessed(it)
 		case userTry:
 			s.try(it)
 		case userExit:
@@ -200,6 +217,10 @@ func (s *simulator[M]) found(property, text string) {
 }
 
 func (s *simulator[M]) stuck(why string) {
+	if s.elects() {
+		s.found("stuck", strings.Replace(why, "no entry", "no leader named", 1)+", and the election goes on")
+		return
+	}
 	var who []string
 	for u := range s.users {
 		if st := s.users[u].state; st == trying || st == leaving {
@@ -271,6 +292,10 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 			}
 		case protocol.Crit, protocol.Rem, protocol.Ejected:
 			s.tell(id, e.Act)
+		case protocol.Read, protocol.Write, protocol.Await:
+			s.access(id, e.Act)
+		case protocol.Leader:
+			s.lead(id, e.Act)
 		case protocol.Owner:
 		default:
 			s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.names.Of(protocol.ID(id)), e.Do))

@@ -34,7 +34,7 @@ func toys(users protocol.Users, on reaction) protocol.Algorithm[note] {
 			Name:      "toy",
 			Users:     users,
 			Messages:  []protocol.Message{{Name: "NOTE"}},
-			Tolerates: protocol.ClientCrash | protocol.Amnesia,
+			Tolerates: protocol.Crash | protocol.Amnesia,
 		},
 		New:    func(id protocol.ID, c protocol.Config) protocol.Process[note] { return toy{id, on} },
 		Append: func(b []byte, m note) []byte { return binary.AppendUvarint(b, m.Number) },

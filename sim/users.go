@@ -21,6 +21,7 @@ type user struct {
 	state   uint8
 	left    int    // entries to make
 	pending uint64 // key of its next item; another one is stale
+	before  int    // simulator.own at the last try
 	slow    bool
 	think   stream
 	hold    stream
@@ -53,7 +54,7 @@ func (s *simulator[M]) try(it item) {
 	if s.log != nil {
 		s.log.step(s, scenario.Step{Verb: scenario.Try, Procs: s.log.procs(u.proc)})
 	}
-	u.state, u.slow = trying, false
+	u.state, u.slow, u.before = trying, false, s.own
 	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait}
 	s.monitor.Input(int(it.to), s.now, in)
 	s.input(u.proc, in)
@@ -90,6 +91,7 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 		u.state = inside
 		u.left--
 		s.idle = 0
+		s.toEnter += s.own - u.before
 		if s.setToken >= 0 && a.Arg != 0 && s.now >= s.settled {
 			s.fenced++
 			if u.slow {

@@ -26,6 +26,9 @@ func ints(m Message) int {
 }
 
 func text(m Message) string {
+	if m.Time == 0 {
+		return messages[m.Kind].Name
+	}
 	return fmt.Sprintf("%s(%d)", messages[m.Kind].Name, m.Time)
 }
 

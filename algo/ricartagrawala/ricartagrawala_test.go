@@ -3,12 +3,14 @@ package ricartagrawala
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/poundlock/poundlock/algotest"
 	"github.com/poundlock/poundlock/algotest/mutant"
 	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sim"
 )
 
 var options = algotest.Options{
@@ -19,10 +21,102 @@ var options = algotest.Options{
 	},
 }
 
+func printedOptions() algotest.Options {
+	o := options
+	o.Lacking = []check.Config{{Config: protocol.Config{N: 3}, Entries: []int{2, 1, 0}}}
+	return o
+}
+
 func TestConformance(t *testing.T)        { algotest.Run(t, Algorithm, options) }
-func TestConformancePrinted(t *testing.T) { algotest.Run(t, Printed, options) }
+func TestConformancePrinted(t *testing.T) { algotest.Run(t, Printed, printedOptions()) }
 func FuzzRead(f *testing.F)               { algotest.FuzzRead(f, Algorithm, options) }
 func FuzzLoadState(f *testing.F)          { algotest.FuzzLoadState(f, Algorithm, options) }
+
+// A run with contention, event by event.
+func TestGolden(t *testing.T) {
+	algotest.Golden(t, Algorithm, "run", sim.Config{
+		Config: protocol.Config{N: 3}, Entries: []int{2}, Think: sim.Exponential(2 * time.Millisecond),
+	})
+}
+
+// n-1 REQUESTs and n-1 REPLYs for an entry. Ricart & Agrawala 1981, message traffic; the lecture,
+// Ricart and Agrawala's algorithm, pros.
+func TestMessages(t *testing.T) {
+	const n, entries = 10, 20
+	r, err := sim.Run(Algorithm, sim.Config{
+		Config: protocol.Config{N: n}, Entries: []int{entries},
+		Think: sim.Exponential(10 * time.Millisecond), Delay: sim.Exponential(time.Millisecond),
+	})
+	if err != nil || r.ViolationCount != 0 {
+		t.Fatal(err, r.Violations)
+	}
+	for _, kind := range messages {
+		if got, want := r.MessagesByKind[kind.Name], n*entries*(n-1); got != want {
+			t.Errorf("%d messages %s, want %d", got, kind.Name, want)
+		}
+	}
+}
+
+// A REQUEST is answered at once by who neither is inside nor wants to be, and by who wants
+// to be with a later pair of timestamp and id; the others queue it, and answer on exit. The
+// lecture, Ricart and Agrawala's algorithm.
+func TestReplies(t *testing.T) {
+	s := algotest.NewSystem(Algorithm, protocol.Config{N: 4}, 0)
+	s.Try(1)
+	s.Settle()
+	s.Try(2) // 1 is inside; with timestamp 2
+	s.Deliver(2, 1, 0)
+	s.Try(0) // with timestamp 2, too
+	s.Deliver(0, 2, 0)
+	s.Deliver(2, 0, 0)
+	s.Deliver(2, 3, 0)
+	for _, c := range []struct {
+		from protocol.ID
+		want int
+		why  string
+	}{
+		{1, 0, "is inside"},
+		{0, 0, "has the same timestamp, and the smaller id"},
+		{3, 1, "does not want to enter"},
+	} {
+		if got := len(s.InFlight(c.from, 2)); got != c.want {
+			t.Errorf("%d REPLYs to 2 from %d, who %s, want %d", got, c.from, c.why, c.want)
+		}
+	}
+	if got := len(s.InFlight(2, 0)); got != 1 {
+		t.Errorf("%d REPLYs from 2 to 0, who comes first, want 1", got)
+	}
+	s.Exit(1)
+	if got := len(s.InFlight(1, 2)); got != 1 {
+		t.Errorf("%d REPLYs from 1 to 2 after its exit, want 1", got)
+	}
+}
+
+// Nobody starves, and somebody always enters. Ricart & Agrawala 1981, assertions.
+func TestLiveness(t *testing.T) {
+	for _, a := range []protocol.Algorithm[Message]{Algorithm, Printed} {
+		v, err := check.Run(a, check.Config{
+			Config: protocol.Config{N: 3}, Entries: []int{check.Unlimited}, Properties: []string{"all"}, MaxMemory: 64 << 20,
+		})
+		if err != nil || v.Verdict != check.Holds {
+			t.Errorf("%q: %s is %s (%s): %v", a.Variant, v.Property, v.Verdict, v.Bounds, err)
+		}
+	}
+}
+
+// The shortest way in which the printed form breaks the happened-before order, which FIFO
+// channels make one step longer.
+func TestPrintedOrder(t *testing.T) {
+	for fifo, steps := range map[bool]int{false: 13, true: 14} {
+		v, err := check.Run(causal.Of(Printed), check.Config{
+			Config: protocol.Config{N: 3}, Entries: []int{2, 1, 0}, Properties: []string{causal.Order}, FIFO: fifo,
+		})
+		if err != nil || v.Verdict != check.Violated || v.Property != causal.Order || len(v.Trace) != steps {
+			t.Errorf("FIFO channels %v: %s is %s (%s) after %d steps, %v, want %d",
+				fifo, v.Property, v.Verdict, v.Bounds, len(v.Trace), err, steps)
+		}
+	}
+}
 
 // The order of entries is that of (timestamp, id) among those who wait together.
 func TestOrder(t *testing.T) {

@@ -1,6 +1,7 @@
 package sigma
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -138,11 +139,12 @@ var info = protocol.Info{
 	Name:      "sigma",
 	Title:     "unbounded clients on memory-only servers that may restart empty",
 	Source:    source,
+	Family:    protocol.Quorum,
 	Users:     protocol.Clients,
 	Cancels:   true,
 	Drains:    true,
 	Detector:  protocol.LeaseDetector,
-	Tolerates: protocol.ClientCrash | protocol.Amnesia,
+	Tolerates: protocol.Crash | protocol.Amnesia,
 	Messages:  messages,
 	Options:   options,
 	Delay:     "delay",
@@ -155,10 +157,11 @@ var literalInfo = protocol.Info{
 	Variant:   "literal",
 	Title:     "Sigma as published, line by line",
 	Source:    source,
+	Family:    protocol.Quorum,
 	Users:     protocol.Clients,
 	Cancels:   true,
 	Detector:  protocol.PerfectDetector,
-	Tolerates: protocol.ClientCrash | protocol.Amnesia,
+	Tolerates: protocol.Crash | protocol.Amnesia,
 	Messages:  messages,
 	Options:   []protocol.Option{quorumOption, checkOption},
 	Quorum:    "quorum",
@@ -223,10 +226,16 @@ func newLiteral(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 // at most messages*n and sync hops.
 func claims(messages, sync float64) []protocol.Claim {
 	return []protocol.Claim{
-		{Load: protocol.LowLoad, Measure: protocol.Messages, Least: protocol.Linear(3, 0), Most: protocol.Linear(3, 0)},
-		{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: protocol.Fixed(2), Most: protocol.Fixed(2)},
-		{Load: protocol.HighLoad, Measure: protocol.Messages, Least: protocol.Linear(3, 0), Most: protocol.Linear(messages, 0)},
-		{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: protocol.Fixed(2), Most: protocol.Fixed(sync)},
+		protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Linear(3, 0), "3N"),
+		protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2"),
+		{
+			Load: protocol.HighLoad, Measure: protocol.Messages,
+			Least: protocol.Linear(3, 0), Most: protocol.Linear(messages, 0), Formula: fmt.Sprintf("3N .. %gN", messages),
+		},
+		{
+			Load: protocol.HighLoad, Measure: protocol.SyncDelay,
+			Least: protocol.Fixed(2), Most: protocol.Fixed(sync), Formula: fmt.Sprintf("2 .. %g", sync),
+		},
 	}
 }
 

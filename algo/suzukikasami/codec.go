@@ -51,11 +51,16 @@ func ints(m Message) int {
 	return len(m.LN) + len(m.Q)
 }
 
-func text(m Message) string {
+// text: a token of the ring has no queue.
+func text(m Message, ring bool) string {
 	if m.Kind == Request {
 		return fmt.Sprintf("REQUEST(%d)", m.Number)
 	}
-	return "TOKEN(" + strings.ReplaceAll(fmt.Sprint(m.LN), " ", ",") + "," + queue(m.Q) + ")"
+	ln := strings.ReplaceAll(fmt.Sprint(m.LN), " ", ",")
+	if ring && len(m.Q) == 0 {
+		return "TOKEN(" + ln + ")"
+	}
+	return "TOKEN(" + ln + "," + queue(m.Q) + ")"
 }
 
 // queue is Q with processes written for drivers.
@@ -67,12 +72,15 @@ func queue(q []uint64) string {
 	return "[" + strings.Join(ids, ",") + "]"
 }
 
-// show is RN, and with the token its two parts.
+// show is RN, and with the token its parts.
 func show(p protocol.Process[Message]) string {
 	s := p.(*Process)
 	text := fmt.Sprintf("RN%v", s.rn)
 	if s.token {
-		text += fmt.Sprintf(", token with LN%v Q%s", s.ln, queue(s.queue))
+		text += fmt.Sprintf(", token with LN%v", s.ln)
+		if !s.ring {
+			text += " Q" + queue(s.queue)
+		}
 	}
 	return text
 }

@@ -22,31 +22,41 @@ type Message struct {
 	LN, Q  []uint64 // of a TOKEN: two parts of one vector, frozen once sent
 }
 
-// Algorithm is the only form.
-var Algorithm = protocol.Algorithm[Message]{
-	Info: protocol.Info{
-		Name:     "suzuki-kasami",
-		Title:    "one token, requested from everybody",
-		Source:   "Suzuki, Kasami: A Distributed Mutual Exclusion Algorithm, ACM TOCS 1985",
-		Users:    protocol.Members,
-		Messages: messages,
-		Claims:   claims,
-	},
-	New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-		p := &Process{
-			id: id, n: c.N,
-			rn: make([]uint64, c.N), ln: make([]uint64, c.N), queue: make([]uint64, 0, c.N),
-		}
-		p.token = id == protocol.ID(c.N-1)
-		return p
-	},
-	Append: appendMessage,
-	Read:   readMessage,
-	KindOf: func(m Message) int { return int(m.Kind) },
-	Ints:   ints,
-	Text:   text,
-	Show:   show,
-	Model:  model,
+// Algorithm is the default form, with the queue on the token.
+var Algorithm = algorithm(protocol.Info{
+	Title:  "one token, requested from everybody",
+	Source: "Suzuki, Kasami: A Distributed Mutual Exclusion Algorithm, ACM TOCS 1985",
+}, false)
+
+// RicartAgrawala is the token form of Ricart and Agrawala: no queue, and the token goes to
+// the next process of a ring that has asked for it.
+var RicartAgrawala = algorithm(protocol.Info{
+	Variant: "ricart-agrawala-token",
+	Title:   "the same with a token that goes to the next one of a ring",
+	Source:  "Ricart, Agrawala: Authors' Response to On Mutual Exclusion in Computer Networks, CACM 1983",
+}, true)
+
+func algorithm(i protocol.Info, ring bool) protocol.Algorithm[Message] {
+	i.Name, i.Family, i.Users, i.Messages, i.Claims = "suzuki-kasami", protocol.Token, protocol.Members, messages, claims
+	return protocol.Algorithm[Message]{
+		Info: i,
+		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
+			p := &Process{
+				id: id, n: c.N, ring: ring,
+				rn: make([]uint64, c.N), ln: make([]uint64, c.N),
+				queue: make([]uint64, 0, c.N), queued: make([]uint64, (c.N+63)/64),
+			}
+			p.token = id == protocol.ID(c.N-1)
+			return p
+		},
+		Append: appendMessage,
+		Read:   readMessage,
+		KindOf: func(m Message) int { return int(m.Kind) },
+		Ints:   ints,
+		Text:   func(m Message) string { return text(m, ring) },
+		Show:   show,
+		Model:  model,
+	}
 }
 
 var model = protocol.Model[Message]{
@@ -67,22 +77,36 @@ var model = protocol.Model[Message]{
 // each process that takes 1/E from the mean, and at most as much again when the
 // holder comes back before the first requests reach it. The bound suits E >= 10.
 var claims = []protocol.Claim{
-	{Load: protocol.LowLoad, Measure: protocol.Messages, Least: protocol.Linear(1, 0), Most: protocol.Linear(1, 0)},
-	{Load: protocol.LowLoad, Measure: protocol.Waiting, Least: protocol.Fixed(2), Most: protocol.Fixed(2)},
-	{Load: protocol.HighLoad, Measure: protocol.Messages, Least: protocol.Linear(1, -0.2), Most: protocol.Linear(1, 0)},
-	{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: protocol.Fixed(0.9), Most: protocol.Fixed(1)},
+	published(protocol.Exactly(protocol.LowLoad, protocol.ToEnter, protocol.Linear(1, 0), "N"), "0 or N"),
+	published(protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Linear(1, 0), "N"), "0 or N"),
+	published(protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2"), "0 or 2"),
+	{
+		Load: protocol.HighLoad, Measure: protocol.Messages,
+		Least: protocol.Linear(1, -0.2), Most: protocol.Linear(1, 0), Formula: "N", Published: "0 or N",
+	},
+	{
+		Load: protocol.HighLoad, Measure: protocol.SyncDelay,
+		Least: protocol.Fixed(0.9), Most: protocol.Fixed(1), Formula: "1",
+	},
 }
 
-// Process is one participant. The names are the paper's.
+func published(c protocol.Claim, what string) protocol.Claim {
+	c.Published = what
+	return c
+}
+
+// Process is one participant. The names are those of Suzuki and Kasami.
 type Process struct {
-	id protocol.ID
-	n  int
+	id   protocol.ID
+	n    int
+	ring bool // the form of Ricart and Agrawala, whose queue is always empty
 
 	section protocol.Section // InRem, InTry or InCrit; in InTry it has no token
 	rn      []uint64         // RN[j]: the largest number received from j; of id itself, of its last request
 	token   bool             // it holds the token, whose two parts are
 	ln      []uint64         // LN[j]: the number of j's request served last; without the token, nothing
 	queue   []uint64         // Q: who gets the token next; empty unless inside
+	queued  []uint64         // memory of enqueue
 }
 
 // Step implements protocol.Process.
@@ -132,25 +156,51 @@ func (p *Process) enter(out *protocol.Out[Message]) {
 	out.Crit(0)
 }
 
-// exit records that the own request is served, queues every process with an
-// open request behind those already queued, and passes the token on. The scan
-// begins after the process itself: from a fixed place, small ids would be
-// favoured.
+// exit records that the own request is served, and passes the token on to who is next.
 func (p *Process) exit(out *protocol.Out[Message]) {
 	p.section = protocol.InRem
 	out.Rem("")
 	p.ln[p.id] = p.rn[p.id]
-	for k := 1; k < p.n; k++ {
-		j := (p.id + protocol.ID(k)) % protocol.ID(p.n)
-		if p.open(j) && !slices.Contains(p.queue, uint64(j)) {
-			p.queue = append(p.queue, uint64(j))
-		}
+	if p.ring {
+		p.passAround(out)
+		return
 	}
+	p.enqueue()
 	if len(p.queue) > 0 {
 		next := protocol.ID(p.queue[0])
 		p.queue = append(p.queue[:0], p.queue[1:]...)
 		p.pass(next, out)
 	}
+}
+
+// enqueue puts every process with an open request behind those already queued. The scan
+// begins after the process itself: from a fixed place, small ids would be favoured.
+func (p *Process) enqueue() {
+	clear(p.queued)
+	for _, j := range p.queue {
+		p.queued[j/64] |= 1 << (j % 64)
+	}
+	for k := 1; k < p.n; k++ {
+		j := p.after(k)
+		if p.open(j) && p.queued[j/64]>>(j%64)&1 == 0 {
+			p.queue = append(p.queue, uint64(j))
+		}
+	}
+}
+
+// passAround gives the token to the next process of the ring with an open request.
+func (p *Process) passAround(out *protocol.Out[Message]) {
+	for k := 1; k < p.n; k++ {
+		if j := p.after(k); p.open(j) {
+			p.pass(j, out)
+			return
+		}
+	}
+}
+
+// after is the process k places after this one in the ring of all.
+func (p *Process) after(k int) protocol.ID {
+	return (p.id + protocol.ID(k)) % protocol.ID(p.n)
 }
 
 // onRequest remembers the newest number only, because requests may overtake one

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/poundlock/poundlock/algotest"
 	"github.com/poundlock/poundlock/algotest/mutant"
+	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
@@ -24,97 +26,158 @@ var options = algotest.Options{
 }
 
 func TestConformance(t *testing.T) { algotest.Run(t, Algorithm, options) }
-func FuzzRead(f *testing.F)        { algotest.FuzzRead(f, Algorithm, options) }
-func FuzzLoadState(f *testing.F)   { algotest.FuzzLoadState(f, Algorithm, options) }
+func TestConformanceRicartAgrawala(t *testing.T) {
+	algotest.Run(t, RicartAgrawala, options)
+}
+func FuzzRead(f *testing.F)      { algotest.FuzzRead(f, Algorithm, options) }
+func FuzzLoadState(f *testing.F) { algotest.FuzzLoadState(f, Algorithm, options) }
 
-func system(n int) *algotest.System[Message] {
-	return algotest.NewSystem(Algorithm, protocol.Config{N: n}, 0)
+var forms = []protocol.Algorithm[Message]{Algorithm, RicartAgrawala}
+
+// A run with contention of each form, event by event.
+func TestGolden(t *testing.T) {
+	for k, name := range []string{"run", "ricart-agrawala-token"} {
+		t.Run(name, func(t *testing.T) {
+			algotest.Golden(t, forms[k], name, sim.Config{
+				Config: protocol.Config{N: 3}, Entries: []int{2}, Think: sim.Exponential(2 * time.Millisecond),
+			})
+		})
+	}
+}
+
+func system(a protocol.Algorithm[Message], n int) *algotest.System[Message] {
+	return algotest.NewSystem(a, protocol.Config{N: n}, 0)
 }
 
 // A process that holds the token enters without any message, and again; another
-// one costs n messages. Suzuki & Kasami 1985, section 2.
+// one costs n messages. Suzuki & Kasami 1985, section 2; Ricart & Agrawala 1983.
 func TestMessages(t *testing.T) {
 	const n = 10
-	s := system(n)
-	enter := func(id protocol.ID, want int) {
-		t.Helper()
-		before := s.Sent
-		s.Try(id)
-		s.Settle()
-		if got := s.Inside(); !slices.Equal(got, []protocol.ID{id}) {
-			t.Fatalf("inside: %v, want %d", got, id)
+	for _, a := range forms {
+		s := system(a, n)
+		enter := func(id protocol.ID, want int) {
+			t.Helper()
+			before := s.Sent
+			s.Try(id)
+			s.Settle()
+			if got := s.Inside(); !slices.Equal(got, []protocol.ID{id}) {
+				t.Fatalf("inside: %v, want %d", got, id)
+			}
+			s.Exit(id)
+			s.Settle()
+			if got := s.Sent - before; got != want {
+				t.Errorf("%q: the entry of %d took %d messages, want %d", a.Variant, id, got, want)
+			}
 		}
-		s.Exit(id)
-		s.Settle()
-		if got := s.Sent - before; got != want {
-			t.Errorf("the entry of %d took %d messages, want %d", id, got, want)
-		}
+		enter(n-1, 0)
+		enter(n-1, 0)
+		enter(3, n)
+		enter(3, 0)
+		enter(3, 0)
+		enter(0, n)
 	}
-	enter(n-1, 0)
-	enter(n-1, 0)
-	enter(3, n)
-	enter(3, 0)
-	enter(3, 0)
-	enter(0, n)
 }
 
 // Whoever comes last holds the token first, so that at low load every entry costs
 // n messages, the first ones too; under load exactly one entry of the run is free.
 func TestMessagesPerEntry(t *testing.T) {
 	const n, entries = 10, 100
-	for _, x := range []struct {
-		think time.Duration
-		free  int
-	}{{time.Second, 0}, {0, 1}} {
-		r, err := sim.Run(Algorithm, sim.Config{
-			Config:  protocol.Config{N: n},
-			Entries: []int{entries},
-			Think:   sim.Constant(x.think),
-			Hold:    sim.Constant(time.Millisecond),
-		})
-		if err != nil || r.ViolationCount != 0 {
-			t.Fatal(err, r.Violations)
-		}
-		if want := n * (n*entries - x.free); int(r.Messages) != want {
-			t.Errorf("think %v: %d messages, want %d", x.think, r.Messages, want)
+	for _, a := range forms {
+		for _, x := range []struct {
+			think time.Duration
+			free  int
+		}{{time.Second, 0}, {0, 1}} {
+			r, err := sim.Run(a, sim.Config{
+				Config:  protocol.Config{N: n},
+				Entries: []int{entries},
+				Think:   sim.Constant(x.think),
+				Hold:    sim.Constant(time.Millisecond),
+			})
+			if err != nil || r.ViolationCount != 0 {
+				t.Fatal(err, r.Violations)
+			}
+			if want := n * (n*entries - x.free); int(r.Messages) != want {
+				t.Errorf("%q, think %v: %d messages, want %d", a.Variant, x.think, r.Messages, want)
+			}
 		}
 	}
 }
 
-func TestOrder(t *testing.T) {
-	if fault := order(); fault != "" {
+func TestService(t *testing.T) {
+	if fault := service(); fault != "" {
 		t.Error(fault)
 	}
 }
 
-// order: the token serves those who wait in the order of its queue, and those
-// whom an exit finds waiting from the leaver's neighbour on.
-func order() string {
-	s := system(5)
-	s.Try(2)
-	s.Settle()
-	for _, id := range []protocol.ID{1, 4} {
-		s.Try(id)
+// service: the token serves those who wait in the order of its queue, and those whom an
+// exit finds waiting from the leaver's neighbour on; without a queue only the latter, so
+// that 0, who comes after 1, is served before.
+func service() string {
+	for _, x := range []struct {
+		form  protocol.Algorithm[Message]
+		order []protocol.ID
+	}{
+		{Algorithm, []protocol.ID{2, 4, 1, 0}},
+		{RicartAgrawala, []protocol.ID{2, 4, 0, 1}},
+	} {
+		s := system(x.form, 5)
+		s.Try(2)
 		s.Settle()
-	}
-	for i, id := range []protocol.ID{2, 4, 1, 0} {
-		if got := s.Inside(); !slices.Equal(got, []protocol.ID{id}) {
-			return fmt.Sprintf("order by story, entry %d is of %v, want %d", i, got, id)
-		}
-		if id == 4 {
-			s.Try(0) // comes after 1, who is queued, though the scan of 4 begins with 0
+		for _, id := range []protocol.ID{1, 4} {
+			s.Try(id)
 			s.Settle()
 		}
-		s.Exit(id)
-		s.Settle()
+		for i, id := range x.order {
+			if got := s.Inside(); !slices.Equal(got, []protocol.ID{id}) {
+				return fmt.Sprintf("service by story, %q: entry %d is of %v, want %d", x.form.Variant, i, got, id)
+			}
+			if id == 4 {
+				s.Try(0)
+				s.Settle()
+			}
+			s.Exit(id)
+			s.Settle()
+		}
 	}
 	return ""
+}
+
+// Tries are not served in the order in which they happened before one another: p2, who
+// knows that p1 tries, tries afterwards, and its request is the first to reach the token.
+func TestOrder(t *testing.T) {
+	for k, token := range []string{"TOKEN([0,0,0],[])", "TOKEN([0,0,0])"} {
+		v, err := check.Run(causal.Of(forms[k]), check.Config{
+			Config: protocol.Config{N: 3}, Properties: []string{causal.Order},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			"try p1", "deliver p1 p2 REQUEST(1)", "try p2", "deliver p2 p3 REQUEST(1)", "deliver p3 p2 " + token,
+		}
+		if v.Verdict != check.Violated || !slices.Equal(v.Trace, want) {
+			t.Errorf("%q: %s, %s", forms[k].Variant, v.Verdict, strings.Join(v.Trace, ", "))
+		}
+	}
+}
+
+// Nobody starves, whether a queue remembers who waits or the ring does. TestMutants shows
+// that a ring which always begins at the same place would starve the last one.
+func TestStarvation(t *testing.T) {
+	for _, a := range forms {
+		v, err := check.Run(a, check.Config{
+			Config: protocol.Config{N: 2}, Entries: []int{check.Unlimited}, Properties: []string{check.Starvation},
+		})
+		if err != nil || v.Verdict != check.Holds {
+			t.Errorf("%q: %s, %v %s", a.Variant, v.Verdict, err, v.Bounds)
+		}
+	}
 }
 
 // A request that was overtaken by the token, and by a later request of the same
 // process, is not served again.
 func TestOldRequests(t *testing.T) {
-	s := system(3)
+	s := system(Algorithm, 3)
 	s.Try(1) // its first request to 0 stays behind
 	s.Deliver(1, 2, 0)
 	s.Deliver(2, 1, 0)
@@ -145,18 +208,21 @@ func TestText(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+	if got := RicartAgrawala.Text(Message{Kind: Token, LN: []uint64{1, 0}}); got != "TOKEN([1,0])" {
+		t.Errorf("got %q", got)
+	}
 }
 
 func TestMutants(t *testing.T) {
-	model := func(n int, entries ...int) mutant.Check {
-		return mutant.Model(Algorithm, check.Config{
+	model := func(a protocol.Algorithm[Message], n int, entries ...int) mutant.Check {
+		return mutant.Model(a, check.Config{
 			Config: protocol.Config{N: n}, Entries: entries, MaxMemory: 256 << 20,
 			NoShift: true, // so that a property is violated, and not the claim about counters
 		})
 	}
 	receive := func(try bool, token ...uint64) func() {
 		return func() {
-			s := system(2)
+			s := system(Algorithm, 2)
 			if try {
 				s.Try(0)
 			}
@@ -170,12 +236,17 @@ func TestMutants(t *testing.T) {
 	mutant.Test(t, mutant.Config{
 		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
-			model(2, 2),
-			model(3, 1),
-			model(3, 2, 1, 1),
+			model(Algorithm, 2, 2),
+			model(Algorithm, 3, 1),
+			model(Algorithm, 3, 2, 1, 1),
+			model(RicartAgrawala, 3, 1),
+			mutant.Model(RicartAgrawala, check.Config{
+				Config: protocol.Config{N: 3}, Entries: []int{check.Unlimited, check.Unlimited, 1}, FIFO: true,
+				Properties: []string{check.Starvation},
+			}),
 			mutant.Panics("suzukikasami: ", receive(false, 0, 0)),
 			mutant.Panics("suzukikasami: ", receive(true, 0)),
-			func() (string, error) { return order(), nil },
+			func() (string, error) { return service(), nil },
 			// What only the memory of a process shows, not its encoding.
 			algotest.Examine(Algorithm, algotest.Options{Skip: map[string]string{
 				"Exhaustive": "done above", "Allocations": "cannot fail by a wrong step", "Events": "done above",
@@ -194,7 +265,11 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("exit does not record its request", "p.ln[p.id] = p.rn[p.id]", ""),
 			mutant.Edit("exit keeps the head of the queue", "p.queue = append(p.queue[:0], p.queue[1:]...)", ""),
 			mutant.Edit("exit serves the last one", "next := protocol.ID(p.queue[0])", "next := protocol.ID(p.queue[len(p.queue)-1])"),
-			mutant.Edit("exit overlooks its neighbour", "k := 1; k < p.n; k++", "k := 2; k < p.n; k++"),
+			mutant.Edit("enqueue forgets who is queued", "p.queued[j/64] |= 1 << (j % 64)", "_ = j"),
+			mutant.Edit("enqueue remembers for ever who was queued", "clear(p.queued)", ""),
+			mutant.Edit("after begins at one place for all", "return (p.id + protocol.ID(k)) % protocol.ID(p.n)",
+				"if protocol.ID(k) <= p.id { k-- }; return protocol.ID(k)"),
+			mutant.Edit("after overlooks the neighbour", "p.id + protocol.ID(k)", "p.id + protocol.ID(k+1)"),
 			mutant.Edit("pass keeps the token", "p.token = false", ""),
 			mutant.Edit("pass keeps the queue", "p.queue = p.queue[:0]", ""),
 			mutant.Edit("pass sends its own memory", "copy(t, p.ln)", "t = p.ln"),

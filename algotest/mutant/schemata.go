@@ -39,9 +39,12 @@ func mutantCond(always, never int, v func() bool) bool {
 }
 `
 
-// mutate finds the mutants of the package in c.Dir: all but its tests, its
-// codec.go, whose faults the round trips of the conformance suite find, and
-// what c puts outside.
+// isCodec reports whether a file has encodings only.
+func isCodec(file string) bool { return file == "codec.go" || strings.HasSuffix(file, "_codec.go") }
+
+// mutate finds the mutants of the package in c.Dir: all but its tests, its codec.go or
+// FORM_codec.go, whose faults the round trips of the conformance suite find, and what c puts
+// outside.
 func mutate(c Config) (*schemata, error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
@@ -55,7 +58,7 @@ func mutate(c Config) (*schemata, error) {
 	m := &mutator{schemata: s, outside: c.Outside, inside: c.Inside, met: map[string]bool{}, replaced: make([]int, len(c.Replace))}
 	name := ""
 	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "codec.go" {
+		if strings.HasSuffix(path, "_test.go") || isCodec(filepath.Base(path)) {
 			continue
 		}
 		m.src, err = os.ReadFile(path)

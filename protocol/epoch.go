@@ -1,0 +1,44 @@
+package protocol
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// An Epoch is one reign. Epochs are ordered by round, and within a round by leader, so that
+// no two leaders share one. The zero Epoch is older than all others, and nobody's.
+type Epoch struct {
+	Round  uint64 // from 1
+	Leader ID
+}
+
+// Before reports whether e is older than o.
+func (e Epoch) Before(o Epoch) bool {
+	return e.Round < o.Round || e.Round == o.Round && e.Leader < o.Leader
+}
+
+// Number is the epoch as one number, in the same order, among n members.
+func (e Epoch) Number(n int) uint64 { return e.Round*uint64(n) + uint64(e.Leader) }
+
+// Text is the epoch in a trace.
+func (e Epoch) Text() string {
+	if e == (Epoch{}) {
+		return "none"
+	}
+	return fmt.Sprintf("%d,#%d", e.Round, e.Leader)
+}
+
+// Append appends e as Reader.Epoch reads it.
+func (e Epoch) Append(b []byte) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, e.Round), uint64(e.Leader))
+}
+
+// Epoch reads an Epoch whose leader is at most most.
+func (r *Reader) Epoch(most ID) Epoch {
+	e := Epoch{Round: r.Uint(), Leader: ID(r.Max(uint64(most)))}
+	if e.Round == 0 && e.Leader != 0 {
+		r.fail()
+		return Epoch{}
+	}
+	return e
+}

@@ -1,0 +1,19 @@
+package bully_test
+
+import (
+	"fmt"
+
+	"github.com/poundlock/poundlock/algo/bully"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// Three processes of which one crashes: in the end the others follow the highest of them, with
+// its time-outs exceed a round trip.
+func Example() {
+	v, err := check.Run(bully.Algorithm, check.Config{
+		Config: protocol.Config{N: 3}, Crash: 1, Properties: []string{"all"},
+	})
+	fmt.Println(v.Verdict, "in", v.States, "states,", err)
+	// Output: holds in 28 states, <nil>
+}

@@ -1,0 +1,22 @@
+package dijkstra
+
+import "github.com/poundlock/poundlock/protocol"
+
+var labels = []string{
+	rest: "at rest", begins: "Li0: b[i] := false", turn: "Li1: reads k", backs: "Li2: c[i] := true",
+	asks: "Li3: reads k", atRest: "Li3: reads b[k]", takes: "Li3: k := i", claims: "Li4: c[i] := false",
+	looks: "Li4: reads c[j]", inside: "inside", leaves: "c[i] := true", releases: "b[i] := true",
+}
+
+// show is where the process is in the program of the paper.
+func show(p protocol.Process[struct{}]) string { return labels[p.(*Process).at] }
+
+// AppendState implements protocol.Process.
+func (p *Process) AppendState(b []byte) []byte { return append(b, byte(p.at)) }
+
+// LoadState implements protocol.Process.
+func (p *Process) LoadState(b []byte) ([]byte, error) {
+	r := protocol.Reader{Rest: b}
+	p.at = label(r.Max(uint64(releases)))
+	return r.Rest, r.Err
+}

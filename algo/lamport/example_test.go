@@ -1,0 +1,21 @@
+package lamport_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/lamport"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// Ten processes that try once a second: 3(n-1) messages and two message delays an entry.
+func Example() {
+	r, err := sim.Run(lamport.Algorithm, sim.Config{
+		Config: protocol.Config{N: 10},
+		Delay:  sim.Constant(time.Millisecond),
+		Think:  sim.Constant(time.Second),
+	})
+	fmt.Println(r.MessagesPerEntry, "messages an entry,", r.WaitingMS.Mean, "ms from try to crit,", err)
+	// Output: 27 messages an entry, 2 ms from try to crit, <nil>
+}

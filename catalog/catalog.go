@@ -3,14 +3,24 @@
 package catalog
 
 import (
-	"slices"
-
+	"github.com/poundlock/poundlock/algo/bakery"
+	"github.com/poundlock/poundlock/algo/bully"
+	"github.com/poundlock/poundlock/algo/carvalhoroucairol"
+	"github.com/poundlock/poundlock/algo/centralised"
+	"github.com/poundlock/poundlock/algo/dijkstra"
+	"github.com/poundlock/poundlock/algo/lamport"
+	"github.com/poundlock/poundlock/algo/maekawa"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/ringelection"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/algo/tokenring"
 	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/elect"
 	"github.com/poundlock/poundlock/hunt"
+	"github.com/poundlock/poundlock/link"
+	"github.com/poundlock/poundlock/memory"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
@@ -36,65 +46,69 @@ type Entry interface {
 	Link() Entry
 }
 
-type entry[M any] struct{ algorithm protocol.Algorithm[M] }
+// An entry keeps its type of messages where that makes runs faster, and only there: see
+// erased.
+type entry[M any] struct {
+	erased
+	typed protocol.Algorithm[M]
+}
 
 // Of makes the entry of an algorithm.
-func Of[M any](a protocol.Algorithm[M]) Entry { return entry[M]{a} }
+func Of[M any](a protocol.Algorithm[M]) Entry { return entry[M]{erased{protocol.Erase(a)}, a} }
 
-func (e entry[M]) Info() protocol.Info { return e.algorithm.Info }
+// elected makes the entry of an algorithm with an election beside it. All such entries
+// share one type of messages.
+func elected[M, E any](a protocol.Algorithm[M], election protocol.Algorithm[E]) Entry {
+	return Of(elect.With(protocol.Erase(a), protocol.Erase(election)))
+}
 
-func (e entry[M]) Simulate(c sim.Config) (sim.Result, error) { return sim.Run(e.algorithm, c) }
+func (e entry[M]) Simulate(c sim.Config) (sim.Result, error) { return sim.Run(e.typed, c) }
 
 func (e entry[M]) Simulator() func(sim.Config) (sim.Result, error) {
-	return sim.NewRunner(e.algorithm).Run
-}
-
-func (e entry[M]) Check(c check.Config) (check.Verdict, error) {
-	if e.orders(c) {
-		return check.Run(causal.Of(e.algorithm), c)
-	}
-	return check.Run(e.algorithm, c)
-}
-
-func (e entry[M]) Walk(c check.Config) (*check.Walk, error) {
-	if e.orders(c) {
-		return check.NewWalk(causal.Of(e.algorithm), c)
-	}
-	return check.NewWalk(e.algorithm, c)
-}
-
-// orders reports whether causal.Order is to be judged. A property that the algorithm does
-// not have is left to the wrapper, too: it refuses any but that one, and names all.
-func (e entry[M]) orders(c check.Config) bool {
-	if slices.Contains(c.Properties, "all") && e.algorithm.Ordered {
-		return true
-	}
-	return slices.ContainsFunc(c.Properties, func(name string) bool { return name != "all" && !check.Knows(e.algorithm, name) })
-}
-
-// ordered reports whether a hunt judges causal.Order, which it does where that is claimed
-// and not known to be wrong.
-func (e entry[M]) ordered() bool {
-	return e.algorithm.Ordered && !slices.Contains(e.algorithm.Refuted, causal.Order)
+	return sim.NewRunner(e.typed).Run
 }
 
 func (e entry[M]) Hunt(c hunt.Config) (hunt.Result, error) {
 	if e.ordered() {
 		return hunt.Run(causal.Of(e.algorithm), c)
 	}
-	return hunt.Run(e.algorithm, c)
+	return hunt.Run(e.typed, c)
 }
 
-func (e entry[M]) Host() node.Host { return node.HostOf(e.algorithm) }
+func (e entry[M]) Host() node.Host { return node.HostOf(e.typed) }
+
+func (e entry[M]) Link() Entry { return linked{e.erased, link.Wrap(e.algorithm), e.Host} }
 
 // All lists every algorithm; an algorithm's default form stands before its
 // variants.
 var All = []Entry{
+	Of(bakery.Algorithm),
+	Of(bakery.FirstCome),
+	Of(memory.OverMessages(bakery.Awaiting, memory.Deferred)),
+	Of(memory.OverMessages(bakery.Awaiting, memory.Polling)),
+	Of(bully.Algorithm),
+	Of(carvalhoroucairol.Algorithm),
+	Of(centralised.Algorithm),
+	Of(centralised.WithDenied),
+	elected(centralised.Successor, bully.Algorithm),
+	Of(dijkstra.Algorithm),
+	Of(lamport.Algorithm),
+	Of(lamport.Unordered),
+	Of(maekawa.Basic),
+	Of(maekawa.PrintedVote),
+	Of(maekawa.Algorithm),
 	Of(ricartagrawala.Algorithm),
 	Of(ricartagrawala.Printed),
+	Of(ringelection.Algorithm),
 	Of(sigma.Algorithm),
 	Of(sigma.Literal),
 	Of(suzukikasami.Algorithm),
+	Of(suzukikasami.RicartAgrawala),
+	Of(tokenring.Algorithm),
+	Of(tokenring.Resting),
+	Of(tokenring.Bidirectional),
+	elected(tokenring.Regenerating, ringelection.Algorithm),
+	elected(tokenring.NoEpoch, ringelection.Algorithm),
 }
 
 // Find returns the form called variant ("" for the default) of the algorithm

@@ -12,45 +12,47 @@ import (
 
 // linked is an entry behind package link. It is no entry of the wrapped algorithm,
 // whose Link would be one of an algorithm that is wrapped twice, and so on.
-type linked[M any] struct {
-	entry   entry[M]
-	wrapped protocol.Algorithm[link.Frame[M]]
+type linked struct {
+	alone   erased
+	wrapped protocol.Algorithm[link.Frame[any]]
+	host    func() node.Host
 }
 
-func (e entry[M]) Link() Entry { return linked[M]{e, link.Wrap(e.algorithm)} }
+// Linkable says why an entry has no form behind package link, nil if it has.
+func Linkable(e Entry) error { return link.Check(e.Info()) }
 
-func (l linked[M]) Info() protocol.Info { return l.wrapped.Info }
+func (l linked) Info() protocol.Info { return l.wrapped.Info }
 
-func (l linked[M]) Simulate(c sim.Config) (sim.Result, error) { return sim.Run(l.wrapped, c) }
+func (l linked) Simulate(c sim.Config) (sim.Result, error) { return sim.Run(l.wrapped, c) }
 
-func (l linked[M]) Simulator() func(sim.Config) (sim.Result, error) {
+func (l linked) Simulator() func(sim.Config) (sim.Result, error) {
 	return sim.NewRunner(l.wrapped).Run
 }
 
 // Check checks the order of tries by the messages of the algorithm: no clock of its
 // own hears of acknowledgements.
-func (l linked[M]) Check(c check.Config) (check.Verdict, error) {
-	if l.entry.orders(c) {
-		return check.Run(link.Wrap(causal.Of(l.entry.algorithm)), c)
+func (l linked) Check(c check.Config) (check.Verdict, error) {
+	if l.alone.orders(c) {
+		return check.Run(link.Wrap(causal.Of(l.alone.algorithm)), c)
 	}
 	return check.Run(l.wrapped, c)
 }
 
-func (l linked[M]) Walk(c check.Config) (*check.Walk, error) {
-	if l.entry.orders(c) {
-		return check.NewWalk(link.Wrap(causal.Of(l.entry.algorithm)), c)
+func (l linked) Walk(c check.Config) (*check.Walk, error) {
+	if l.alone.orders(c) {
+		return check.NewWalk(link.Wrap(causal.Of(l.alone.algorithm)), c)
 	}
 	return check.NewWalk(l.wrapped, c)
 }
 
-func (l linked[M]) Hunt(c hunt.Config) (hunt.Result, error) {
-	if l.entry.ordered() {
-		return hunt.Run(link.Wrap(causal.Of(l.entry.algorithm)), c)
+func (l linked) Hunt(c hunt.Config) (hunt.Result, error) {
+	if l.alone.ordered() {
+		return hunt.Run(link.Wrap(causal.Of(l.alone.algorithm)), c)
 	}
 	return hunt.Run(l.wrapped, c)
 }
 
 // Host is that of the algorithm alone: a node has sessions, which are its links.
-func (l linked[M]) Host() node.Host { return l.entry.Host() }
+func (l linked) Host() node.Host { return l.host() }
 
-func (l linked[M]) Link() Entry { return l }
+func (l linked) Link() Entry { return l }

@@ -16,17 +16,24 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	const head = "| algorithm | variant | what | source |\n|---|---|---|---|\n"
-	_, rest, found := strings.Cut(string(text), head)
+	before, rest, found := strings.Cut(string(text), head)
 	if !found {
 		t.Fatalf("README.md has no table that begins with\n%s", head)
 	}
-	got, _, _ := strings.Cut(rest, "\n\n")
+	got, after, _ := strings.Cut(rest, "\n\n")
 	var want []string
 	for _, e := range catalog.All {
 		i := e.Info()
 		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", i.Name, i.Variant, i.Title, i.Source))
 	}
-	if w := strings.Join(want, "\n"); got != w {
-		t.Errorf("the table of algorithms in README.md should be\n%s%s", head, w)
+	w := strings.Join(want, "\n")
+	if *write {
+		got = w
+		if err := os.WriteFile("../README.md", []byte(before+head+w+"\n\n"+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got != w {
+		t.Errorf("the table of algorithms in README.md should be\n%s%s\n\ngo test ./catalog -write", head, w)
 	}
 }

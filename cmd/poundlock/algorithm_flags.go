@@ -31,6 +31,7 @@ type algorithmFlags struct {
 	options []string
 	down    []string
 	fifo    string
+	memory  string
 	link    bool
 }
 
@@ -53,6 +54,7 @@ func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
 		"`NAME=VALUE` of an option of the algorithm; a VALUE in ns may be a duration such as 50ms")
 	s.BoolVar(&f.link, "link", false, "acknowledge messages and send them again, over channels that may lose and repeat them")
 	s.StringVar(&f.fifo, "channels", "unordered", "fifo or unordered")
+	s.StringVar(&f.memory, "registers", "", "`kind` of the shared memory, if there is one: atomic or safe (default atomic there)")
 }
 
 // oneAlgorithm checks the arguments of a command whose only one is an algorithm.
@@ -70,6 +72,9 @@ func oneAlgorithm(cmd *cobra.Command, args []string) error {
 // find returns the form of the algorithm called name.
 func (f *algorithmFlags) find(name string) (catalog.Entry, error) {
 	if e := catalog.Find(name, f.variant); e != nil && f.link {
+		if err := catalog.Linkable(e); err != nil {
+			return nil, usagef("--link: %s: %w", name, err)
+		}
 		return e.Link(), nil
 	} else if e != nil {
 		return e, nil
@@ -191,6 +196,9 @@ func (f *algorithmFlags) downIDs(i protocol.Info) ([]protocol.ID, error) {
 // isFIFO says whether channels are FIFO: as chosen, and where nothing was
 // chosen as the algorithm needs.
 func (f *algorithmFlags) isFIFO(i protocol.Info, given func(flag string) bool) (bool, error) {
+	if i.Registers != nil && given("channels") {
+		return false, usagef("--channels %s: %s has none: %w", f.fifo, i.Name, protocol.ErrRegisters)
+	}
 	switch f.fifo {
 	case "fifo":
 		return true, nil
@@ -230,8 +238,10 @@ func modelHint(err error) string {
 	switch {
 	case errors.Is(err, protocol.ErrReliable):
 		return "--link runs it over such channels, with acknowledgements"
+	case errors.Is(err, protocol.ErrRegisters):
+		return "leave out what is about messages; --registers atomic or safe says how its memory behaves"
 	case errors.Is(err, check.ErrProperty):
-		return "there is order, too; what each means: docs/verification.md, Properties"
+		return "what each means: docs/verification.md, Properties"
 	}
 	return ""
 }

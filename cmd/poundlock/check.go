@@ -30,7 +30,6 @@ type checkFlags struct {
 	modelFlags
 	drawings
 	config check.Config
-	timers string
 	swarmFlags
 	workers  int
 	exact    bool
@@ -72,7 +71,6 @@ claims about itself are false or a result cannot be written.`,
 	}
 	s := c.Flags()
 	f.modelFlags.register(s)
-	s.StringVar(&f.timers, "timers", string(check.AnyMoment), "when armed timers fire: any moment, or never (for hunting)")
 	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
 	s.IntVar(&f.workers, "workers", 0, "`number` of goroutines that explore (default as many as processors)")
 	s.StringSliceVar(&f.reduce, "reduce", nil, "`reductions`: order, symmetry, or none (default none)")
@@ -150,7 +148,7 @@ func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
 	if f.config.Swarm, err = f.swarmFlags.config(given); err != nil {
 		return err
 	}
-	f.config.Timers, f.config.Workers, f.config.Exact = check.Timers(f.timers), f.workers, f.exact
+	f.config.Workers, f.config.Exact = f.workers, f.exact
 	f.config.MaxMemory = int64(f.memory)
 	if a := availableMemory(); a > 0 && !given("max-memory") {
 		f.config.MaxMemory = min(f.config.MaxMemory, a/2) // where a machine has less than the default

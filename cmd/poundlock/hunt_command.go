@@ -99,6 +99,9 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 	if c.FIFO && !i.FIFO {
 		l.give("channels", "fifo")
 	}
+	if c.Registers == protocol.Safe {
+		l.give("registers", c.Registers)
+	}
 	l.give("property", c.Properties[0])
 	return l.text()
 }
@@ -111,6 +114,9 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 	l.down(scenario.Names{Members: c.N, Clients: true}, c.Down)
 	if c.FIFO && !i.FIFO {
 		l.give("channels", "fifo")
+	}
+	if c.Registers == protocol.Safe {
+		l.give("registers", c.Registers)
 	}
 	l.give("seed", c.Seed)
 	l.give("delay", c.Delay)
@@ -144,7 +150,7 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 // hunt.
 func (f *huntFlags) repeatCommand(i protocol.Info, linked bool, given *pflag.FlagSet, beyond int, v hunt.Violation) (string, error) {
 	l := line{command: "hunt", algorithm: i.Name, flags: inOrder(new(huntFlags).registerRuns)}
-	for _, name := range []string{"n", "clients", "quorum", "fence", "option", "channels"} {
+	for _, name := range []string{"n", "clients", "quorum", "fence", "option", "channels", "registers"} {
 		if from := given.Lookup(name); from.Changed {
 			l.err = errors.Join(l.err, replaceFlag(l.flags, l.flags.Lookup(name), from.Value))
 		}

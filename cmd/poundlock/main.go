@@ -83,6 +83,7 @@ func rootCommand() *cobra.Command {
 		gateCommand(),
 		huntCommand(),
 		judgeCommand(),
+		labCommand(),
 		lockCommand(),
 		locksCommand(),
 		releaseCommand(),

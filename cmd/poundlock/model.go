@@ -20,6 +20,7 @@ type modelFlags struct {
 	properties []string
 	spaced     int
 	stay       bool
+	timers     string
 }
 
 func (f *modelFlags) register(s *pflag.FlagSet) {
@@ -28,24 +29,29 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", check.DefaultClients)
 	s.Lookup("entries").Usage += ", or unlimited"
 	s.StringToIntVar(&f.faults, "faults", nil,
-		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, suspect, cancel, drain, loss and dup (default none)")
+		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, recover, suspect, cancel, drain, loss and dup (default none)")
 	s.Lookup("faults").DefValue = ""
 	s.IntVar(&f.spaced, "spaced", 0,
 		"losses happen only while fewer than this `number` have not been made up for; 0: at any moment")
 	s.StringSliceVar(&f.properties, "property", nil,
 		"`names` of properties, or all: progress, starvation, order and what else an algorithm has (default those of finite runs)")
 	s.BoolVar(&f.stay, "no-exit", false, "who is inside stays there")
+	s.StringVar(&f.timers, "timers", "", "when armed timers fire: at any moment, when nothing of their process is on its way (synchronous), or never (default the algorithm's)")
 }
 
 // model makes the configuration from the flags.
 func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c check.Config, err error) {
 	i := e.Info()
-	c.Properties, c.Spaced, c.Stay = f.properties, f.spaced, f.stay
+	c.Registers = protocol.Semantics(f.memory)
+	c.Properties, c.Spaced, c.Stay, c.Timers = f.properties, f.spaced, f.stay, check.Timers(f.timers)
 	if c.Config, err = f.system(i, given); err != nil {
 		return c, err
 	}
 	if c.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
 		return c, usagef("--clients %d: want at least 1", f.clients)
+	}
+	if i.Users == protocol.Nobody && !given("entries") {
+		f.entries = "0"
 	}
 	if c.Entries, err = counts("entries", f.entries, map[string]int{"unlimited": check.Unlimited, "0": 0}); err != nil {
 		return c, err
@@ -57,12 +63,12 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 		return c, err
 	}
 	budgets := map[string]*int{
-		"amnesia": &c.Amnesia, "crash": &c.Crash, "suspect": &c.Suspect, "cancel": &c.Cancel, "drain": &c.Drain,
+		"amnesia": &c.Amnesia, "crash": &c.Crash, "recover": &c.Recover, "suspect": &c.Suspect, "cancel": &c.Cancel, "drain": &c.Drain,
 		"loss": &c.Loss, "dup": &c.Dup,
 	}
 	for name, n := range f.faults {
 		if budgets[name] == nil {
-			return c, usagef("--faults %s=%d: want amnesia, crash, suspect, cancel, drain, loss or dup", name, n)
+			return c, usagef("--faults %s=%d: want amnesia, crash, recover, suspect, cancel, drain, loss or dup", name, n)
 		}
 		*budgets[name] = n
 	}

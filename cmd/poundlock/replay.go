@@ -168,6 +168,7 @@ type replay struct {
 	names  scenario.Names
 	states [][]scenario.State // after each step, and before the first one
 	flying [][]scenario.Flight
+	cells  [][]scenario.Cell
 }
 
 // A violation says where a run goes wrong.
@@ -203,7 +204,7 @@ func (p *replay) take(w *check.Walk, steps []scenario.Step) error {
 		p.note(w)
 	}
 	k := len(p.states) - 1
-	p.Run.End, p.Run.InFlight = p.states[k], p.flying[k]
+	p.Run.End, p.Run.InFlight, p.Run.Registers = p.states[k], p.flying[k], p.cells[k]
 	if p.Run.Loop == scenario.NoLoop {
 		return nil
 	}
@@ -222,6 +223,7 @@ func (p *replay) take(w *check.Walk, steps []scenario.Step) error {
 func (p *replay) note(w *check.Walk) {
 	states, flying := w.End()
 	p.states, p.flying = append(p.states, states), append(p.flying, flying)
+	p.cells = append(p.cells, w.Registers())
 	if p.Violated != nil {
 		return
 	}

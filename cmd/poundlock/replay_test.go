@@ -2,12 +2,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -155,36 +151,6 @@ func TestModelCommand(t *testing.T) {
 		if again := modelCommand(f.algorithm, given); again != line || len(strings.Fields(line)) != len(strings.Fields(args))+2 {
 			t.Errorf("%q became %q, and that %q", args, line, again)
 		}
-	}
-}
-
-// The picture in the documentation is what the command there draws.
-func TestDocsDrawing(t *testing.T) {
-	text, err := os.ReadFile("../../docs/verification.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var args []string
-	for line := range strings.Lines(string(text)) {
-		if words := strings.Fields(line); strings.HasPrefix(line, "    poundlock ") && slices.Contains(words, "two-holders.svg") {
-			args = words[1:]
-		}
-	}
-	if args == nil {
-		t.Fatal("docs/verification.md has no command that draws two-holders.svg")
-	}
-	c := exec.Command(os.Args[0], args...)
-	c.Dir, c.Env = t.TempDir(), append(os.Environ(), terminalEnv()...)
-	var exit *exec.ExitError
-	if out, err := c.CombinedOutput(); !errors.As(err, &exit) || exit.ExitCode() != exitViolated {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	got, err := os.ReadFile(filepath.Join(c.Dir, "two-holders.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want, err := os.ReadFile("../../docs/two-holders.svg"); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("docs/two-holders.svg is not what the command draws now: %v", err)
 	}
 }
 

@@ -78,7 +78,7 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	f.algorithmFlags.register(s, fmt.Sprint(sim.DefaultEntries))
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", sim.DefaultClients)
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
-	s.Var(&f.delay, "delay", "of a message")
+	s.Var(&f.delay, "delay", "of a message, or of an access to a register")
 	s.Var(&f.think, "think", "from leaving to the next try")
 	s.Var(&f.hold, "hold", "of the critical section")
 	s.Float64Var(&f.config.Loss, "loss", 0, "`probability` that a message is lost; needs --link")
@@ -86,7 +86,11 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	s.DurationVar(&f.config.AmnesiaEvery, "amnesia-every", 0, "a random server restarts empty, this often")
 	s.IntVar(&f.config.Spaced, "spaced", 0,
 		"a memory loss of --amnesia-every waits until fewer than this `number` have not been made up for; 0: it does not")
-	s.DurationVar(&f.config.CrashEvery, "crash-every", 0, "a random client crashes, this often; a new one goes on")
+	s.DurationVar(&f.config.CrashEvery, "crash-every", 0, "a random client crashes, this often; a new one goes on. Where there are no clients, a random member")
+	s.DurationVar(&f.config.RecoverEvery, "recover-every", 0, "a random member that crashed comes back empty, this often")
+	s.DurationVar(&f.config.Detect, "detect", sim.DefaultDetect,
+		"how long it takes a member to suspect another one that crashed, or is cut off; 0s: only what the scenario says")
+	s.DurationVar(&f.config.Until, "until", 0, "when an election ends; 0: when nothing is left to happen")
 	s.DurationVar(&f.config.PauseEvery, "pause-every", 0,
 		"a random process pauses, this often, for a random part of this time")
 	s.DurationVar(&f.config.PartitionEvery, "partition-every", 0,
@@ -109,10 +113,19 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	if f.config.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
 		return usagef("--clients %d: want at least 1", f.clients)
 	}
-	if f.config.Entries, err = counts("entries", f.entries, nil); err != nil {
+	if i.Users == protocol.Nobody && !given("entries") {
+		f.entries = "0"
+	}
+	if f.config.Entries, err = counts("entries", f.entries, map[string]int{"0": 0}); err != nil {
 		return err
 	}
+	if f.config.Detect == 0 {
+		f.config.Detect = sim.Silent
+	} else if !given("detect") {
+		f.config.Detect = 0 // its default, where members suspect each other
+	}
 	f.config.Delay, f.config.Think, f.config.Hold = f.delay.Dist, f.think.Dist, f.hold.Dist
+	f.config.Registers = protocol.Semantics(f.memory)
 	if f.config.FIFO, err = f.isFIFO(i, given); err != nil {
 		return err
 	}
@@ -237,18 +250,32 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 		system += fmt.Sprintf(" clients=%d", r.Clients)
 	}
 	row("run", "%s %s seed=%d", form, system, r.Seed)
+	if r.LeadersNamed > 0 {
+		row("leaders named", "%d times, %d epochs", r.LeadersNamed, r.Epochs)
+	}
+	if k := len(r.Leaders); k > 0 && k == r.LeadersNamed {
+		last := r.Leaders[k-1]
+		row("", "%s says last that %s leads epoch %d, at %v", last.Process, last.Leader, last.Epoch, time.Duration(last.AtNS))
+	}
 	row("entries", "%d", r.Entries)
 	if r.GaveUp+r.Ejected > 0 {
 		row("", "%d tries gave up, %d critical sections were lost", r.GaveUp, r.Ejected)
 	}
-	if r.Amnesias+r.Crashes > 0 {
+	switch {
+	case r.Recoveries > 0:
+		row("faults", "%d memory losses, %d crashes, %d recoveries", r.Amnesias, r.Crashes, r.Recoveries)
+	case r.Amnesias+r.Crashes > 0:
 		row("faults", "%d memory losses, %d crashes", r.Amnesias, r.Crashes)
 	}
 	var kinds []string
 	for _, k := range slices.Sorted(maps.Keys(r.MessagesByKind)) {
 		kinds = append(kinds, fmt.Sprintf("%s %d", k, r.MessagesByKind[k]))
 	}
-	row("messages", "%d, %.4g an entry, and %d overhead", r.Messages, r.MessagesPerEntry, r.OverheadMessages)
+	if r.Accesses > 0 {
+		row("accesses", "%d, %.4g an entry", r.Accesses, r.AccessesPerEntry)
+	} else {
+		row("messages", "%d, %.4g an entry, and %d overhead", r.Messages, r.MessagesPerEntry, r.OverheadMessages)
+	}
 	if len(kinds) > 0 {
 		row("", "%s", strings.Join(kinds, ", "))
 	}

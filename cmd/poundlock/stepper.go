@@ -68,6 +68,7 @@ func (p *replay) steps(keys *bufio.Reader, out io.Writer, rows func() int) error
 func (p *replay) page(at, rows int) string {
 	var states bytes.Buffer
 	diagram.States(&states, p.states[at], p.flying[at])
+	diagram.Registers(&states, p.cells[at])
 	var steps bytes.Buffer
 	diagram.Steps(&steps, p.Run)
 	lines := strings.Split(strings.TrimRight(steps.String(), "\n"), "\n")

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/lab/classics"
+)
+
+// experiments are all that poundlock lab runs.
+var experiments = classics.Experiments
+
+// labMemory is where garbage is collected however little of it there is.
+const labMemory = 1 << 30
+
+// noCache is the value of --cache that stands for none.
+const noCache = "none"
+
+// labFlags are the flags of poundlock lab run.
+type labFlags struct {
+	quick, full bool
+	out         string
+	cache       string
+	workers     int
+	json        bool
+}
+
+func labCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "lab",
+		Short: "Run experiments: tables and figures, each beside what was expected",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("lab wants a command: list or run")
+			}
+			return usagef("lab has no command %q: it has list and run", args[0])
+		},
+	}
+	c.AddCommand(labListCommand(), labRunCommand())
+	return c
+}
+
+func labListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the experiments",
+		Args:  noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "EXPERIMENT\tWHAT")
+			for _, e := range experiments {
+				fmt.Fprintf(w, "%s\t%s\n", e.Name, e.Title)
+			}
+			if err := w.Flush(); err != nil {
+				return &exitStatus{code: exitInternal, err: err}
+			}
+			return nil
+		},
+	}
+}
+
+func labRunCommand() *cobra.Command {
+	f := &labFlags{}
+	c := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Run one experiment",
+		Long: `Run one experiment, print its tables, and write them as text, CSV and JSON, with
+figures in SVG, into a directory.
+
+What is measured stands beside what was expected, with a verdict: equal, within
+interval, or differs. Trials run in parallel, and the result is the same for any
+number of workers. Each trial is kept as soon as it is done, so that a run that was
+interrupted goes on where it was; another executable starts anew.
+
+Exit status: 0 when every verdict is fine, 1 when some are not, 3 when it was
+interrupted, 64 usage, 70 when an experiment fails or a result cannot be written.`,
+		Example: `  poundlock lab list
+  poundlock lab run classics/costs --quick`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &exitStatus{
+					code: exitUsage,
+					err:  fmt.Errorf("run wants the name of one experiment, not %d names", len(args)),
+					hint: "poundlock lab list lists them",
+				}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	s := c.Flags()
+	s.BoolVar(&f.quick, "quick", false, "try little: less than a minute")
+	s.BoolVar(&f.full, "full", false, "try all")
+	s.StringVar(&f.out, "out", "", "`directory` to write to (default out/NAME)")
+	s.StringVar(&f.cache, "cache", "", "`directory` that keeps trials, or none (default one of this user)")
+	s.IntVar(&f.workers, "workers", 0, "`number` of trials at a time (default as many as processors)")
+	s.BoolVar(&f.json, "json", false, "print one JSON object instead of the tables")
+	return c
+}
+
+func (f *labFlags) run(c *cobra.Command, name string) error {
+	e, err := findExperiment(name)
+	if err != nil {
+		return err
+	}
+	o, err := f.options(c.Flags().Changed)
+	if err != nil {
+		return err
+	}
+	if f.out == "" {
+		f.out = filepath.Join("out", filepath.FromSlash(name))
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil { // before what may take minutes
+		return usagef("--out: %w", err)
+	}
+	var finish func()
+	o.Progress, finish = labProgress(os.Stderr, name, term.IsTerminal(int(os.Stderr.Fd())))
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	done, stop := interrupted()
+	defer stop()
+	go func() {
+		select {
+		case <-done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	// The garbage of searches must not take the process beyond what they may need.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(labMemory))
+	r, err := lab.Run(ctx, e, o)
+	finish()
+	switch {
+	case errors.Is(err, lab.ErrInterrupted) && o.Cache == "":
+		return &exitStatus{code: exitUndecided, err: err, hint: "with --cache none nothing of it is kept"}
+	case errors.Is(err, lab.ErrInterrupted):
+		return &exitStatus{code: exitUndecided, err: err, hint: "the same command goes on from there"}
+	case errors.Is(err, lab.ErrCache) && r.Experiment == "":
+		return &exitStatus{code: exitUsage, err: err, hint: "--cache DIR keeps trials elsewhere, --cache none nowhere"}
+	case errors.Is(err, lab.ErrCache):
+		fmt.Fprintln(os.Stderr, "poundlock: warning:", err) // the report is whole
+	case err != nil:
+		return &exitStatus{code: exitInternal, err: err}
+	}
+	if err := errors.Join(r.Write(f.out), f.print(c.OutOrStdout(), r)); err != nil {
+		return &exitStatus{code: exitInternal, err: err}
+	}
+	if r.Differs() > 0 {
+		return &exitStatus{code: exitViolated}
+	}
+	return nil
+}
+
+func findExperiment(name string) (lab.Experiment, error) {
+	var names []string
+	for _, e := range experiments {
+		if e.Name == name {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return lab.Experiment{}, &exitStatus{
+		code: exitUsage,
+		err:  fmt.Errorf("there is no experiment %q; there are %s", name, strings.Join(names, ", ")),
+		hint: "poundlock lab list says what each of them is",
+	}
+}
+
+func (f *labFlags) options(given func(flag string) bool) (o lab.Options, err error) {
+	o.Scale, o.Workers, o.Cache = lab.Default, f.workers, f.cache
+	switch {
+	case f.quick && f.full:
+		return o, usagef("--quick and --full exclude each other")
+	case f.quick:
+		o.Scale = lab.Quick
+	case f.full:
+		o.Scale = lab.Full
+	}
+	if given("workers") && (f.workers < 1 || f.workers > lab.MaxWorkers) {
+		return o, usagef("--workers %d: want 1 to %d", f.workers, lab.MaxWorkers)
+	}
+	switch {
+	case f.cache == noCache:
+		o.Cache = ""
+	case f.cache == "":
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return o, &exitStatus{
+				code: exitUsage, err: fmt.Errorf("where to keep trials: %w", err),
+				hint: "--cache DIR keeps them there, --cache none nowhere",
+			}
+		}
+		o.Cache = filepath.Join(user, "poundlock", "lab")
+	}
+	return o, nil
+}
+
+func (f *labFlags) print(w io.Writer, r lab.Report) error {
+	if f.json {
+		return r.JSON(w)
+	}
+	if err := r.Text(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "written to %s\n", f.out)
+	return err
+}
+
+// betweenLines is how often progress is a line where there is no terminal.
+const betweenLines = 10 * time.Second
+
+// labProgress shows a bar with the time that is left on a terminal, and a line once in a
+// while elsewhere.
+func labProgress(w io.Writer, what string, terminal bool) (show func(done, cached, total int), finish func()) {
+	if !terminal {
+		last := time.Now()
+		return func(done, cached, total int) {
+			if now := time.Now(); now.Sub(last) >= betweenLines {
+				last = now
+				fmt.Fprintf(w, "%s: %d of %d trials, %d of them kept from earlier runs\n", what, done, total, cached)
+			}
+		}, func() {}
+	}
+	var bar *progressbar.ProgressBar
+	return func(done, cached, total int) {
+			if bar == nil {
+				bar = progressbar.NewOptions(total, progressbar.OptionSetDescription(what),
+					progressbar.OptionSetWriter(w), progressbar.OptionShowCount(),
+					progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+			}
+			_ = bar.Set(done) // only for the eye
+		}, func() {
+			if bar != nil {
+				_ = bar.Finish()
+			}
+		}
+}

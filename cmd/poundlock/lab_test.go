@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/poundlock/poundlock/lab"
+)
+
+// docs/cli.md has every flag of lab run and every field of its JSON, and
+// docs/experiments.md every experiment.
+func TestLabDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## poundlock lab\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	labRunCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(section, "| `--"+f.Name) {
+			t.Errorf("poundlock lab run: --%s is not described", f.Name)
+		}
+	})
+	var out bytes.Buffer
+	if err := (&lab.Report{Tables: []lab.Table{{}}}).JSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(out.Bytes(), &fields); err != nil {
+		t.Fatal(err)
+	}
+	for name := range fields["tables"].([]any)[0].(map[string]any) {
+		fields[name] = nil
+	}
+	for name := range fields {
+		if !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("poundlock lab run: the JSON field %q is not described", name)
+		}
+	}
+	page, err := os.ReadFile("../../docs/experiments.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range experiments {
+		if !strings.Contains(string(page), "\n## "+e.Name+"\n") {
+			t.Errorf("docs/experiments.md has no section %q", e.Name)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An Experiment is a question, and how to answer it.
+type Experiment struct {
+	Name  string // as one types it, such as classics/costs
+	Title string // one line
+	// Plan says what to try. It is a function of the scale alone.
+	Plan func(Scale) Plan
+}
+
+// A Scale says how much to try.
+type Scale string
+
+// The scales, from seconds to as long as it takes.
+const (
+	Quick   Scale = "quick"
+	Default Scale = "default"
+	Full    Scale = "full"
+)
+
+// A Plan is what is tried, and how it is reported.
+type Plan struct {
+	Sweep          string   // the quantity that is varied, such as N
+	Labels         []string // of configurations: the names of their columns
+	Configurations []Configuration
+	Measures       []Measure
+	// Report makes tables, figures and files of what came out. It depends on its
+	// argument only.
+	Report func(*Results) Report
+}
+
+// A Configuration is one thing that is tried.
+type Configuration struct {
+	// Labels name it, one for each of Plan.Labels. No two configurations of a plan have
+	// the same.
+	Labels []string
+	Points []int // of the sweep, at which it is tried
+	// Replications is how many seeds there are, from 1 on; 0 is 1.
+	Replications int
+	// Setup says all that decides a sample beside the code, the point and the seed: how
+	// many entries, which options. It is part of the cache's key.
+	Setup string
+	// Try makes one trial. It is called from several goroutines. It returns an error if
+	// ctx ended before it knew its sample.
+	Try func(ctx context.Context, point int, seed uint64) (Sample, error)
+	// Expect says what to expect at a point; nil: nothing.
+	Expect func(point int) []Expectation
+}
+
+// Name is the configuration in messages and keys.
+func (c *Configuration) Name() string { return strings.Join(c.Labels, " / ") }
+
+// A Measure is a number that trials give.
+type Measure struct {
+	Name string // as in Sample.Values
+	Head string // in tables for people, with the unit
+}
+
+// A Sample is what one trial found out. It is kept as JSON.
+type Sample struct {
+	Values map[string]float64 `json:"values,omitempty"` // of measures; one that is absent was not defined in this trial
+	Texts  map[string]string  `json:"texts,omitempty"`  // what is no number
+	Files  map[string]string  `json:"files,omitempty"`  // by name, to be written beside the report
+}
+
+// An Expectation is the interval in which a measure should lie.
+type Expectation struct {
+	Measure     string
+	Least, Most float64
+	// Formula is the interval as one writes it, and Published what the source says where
+	// that differs.
+	Formula, Published string
+}
+
+// complete fills in defaults, and returns what is wrong with a plan: a mistake of who
+// wrote the experiment.
+func (p *Plan) complete() error {
+	names := map[string]bool{}
+	for i := range p.Configurations {
+		c := &p.Configurations[i]
+		switch {
+		case len(c.Labels) != len(p.Labels):
+			return fmt.Errorf("%q has %d labels, want %d", c.Name(), len(c.Labels), len(p.Labels))
+		case names[c.Name()]:
+			return fmt.Errorf("two configurations are called %q", c.Name())
+		case c.Replications < 0:
+			return fmt.Errorf("%q has %d replications, want at least 1", c.Name(), c.Replications)
+		case len(c.Points) == 0:
+			return fmt.Errorf("%q is tried nowhere", c.Name())
+		case len(slices.Compact(slices.Sorted(slices.Values(c.Points)))) != len(c.Points):
+			return fmt.Errorf("%q is tried twice at one point", c.Name())
+		}
+		names[c.Name()] = true
+		c.Replications = max(1, c.Replications)
+	}
+	if len(p.Configurations) == 0 {
+		return fmt.Errorf("nothing to try")
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// A Table is part of a report. A cell is a string, an int, a float64, a Verdict, or nil
+// where there is nothing to say.
+type Table struct {
+	Name    string // of its CSV file, and in JSON
+	Title   string
+	Columns []Column
+	Rows    [][]any
+	Detail  bool // too long for the text: in CSV and JSON only
+}
+
+// A Column of a table.
+type Column struct {
+	Name string // in CSV and JSON
+	Head string // in the text; "": not there
+}
+
+// Add adds a row.
+func (t *Table) Add(cells ...any) { t.Rows = append(t.Rows, cells) }
+
+// number rounds to digits that no order of additions changes.
+func number(v float64) string {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 9, 64), 64) // it was written just so
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// text is a cell for people.
+func cellText(cell any) string {
+	switch v := cell.(type) {
+	case nil:
+		return "-"
+	case float64:
+		return strconv.FormatFloat(v, 'g', 5, 64)
+	case string:
+		if v == "" {
+			return "-"
+		}
+	}
+	return fmt.Sprint(cell)
+}
+
+// writeText writes t for people.
+func (t *Table) writeText(w io.Writer) error {
+	var b bytes.Buffer
+	aligned := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	line := func(cell func(i int) string) {
+		var cells []string
+		for i, c := range t.Columns {
+			if c.Head != "" {
+				cells = append(cells, cell(i))
+			}
+		}
+		fmt.Fprintln(aligned, strings.Join(cells, "\t"))
+	}
+	line(func(i int) string { return t.Columns[i].Head })
+	line(func(i int) string { return strings.Repeat("-", len([]rune(t.Columns[i].Head))) })
+	for _, row := range t.Rows {
+		line(func(i int) string { return cellText(row[i]) })
+	}
+	if err := aligned.Flush(); err != nil {
+		return err
+	}
+	for text := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(text, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeCSV writes t for programs.
+func (t *Table) writeCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	var row []string
+	for _, c := range t.Columns {
+		row = append(row, c.Name)
+	}
+	out.Write(row) // Error tells
+	for _, cells := range t.Rows {
+		row = row[:0]
+		for _, cell := range cells {
+			switch v := cell.(type) {
+			case nil:
+				row = append(row, "")
+			case float64:
+				row = append(row, number(v))
+			default:
+				row = append(row, fmt.Sprint(v))
+			}
+		}
+		out.Write(row)
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// writeJSON writes the name, the title and the rows, a line for each: an object with its
+// fields in the order of the columns. A cell without a value is null.
+func (t *Table) writeJSON(w *bytes.Buffer) error {
+	name, err := json.Marshal(t.Name)
+	if err != nil {
+		return err
+	}
+	title, err := json.Marshal(t.Title)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, `{"name": %s, "title": %s, "rows": [`, name, title)
+	for i, row := range t.Rows {
+		separator := ","
+		if i == 0 {
+			separator = ""
+		}
+		fmt.Fprintf(w, "%s\n    {", separator)
+		for k, cell := range row {
+			if v, ok := cell.(float64); ok {
+				cell = json.Number(number(v))
+			}
+			value, err := json.Marshal(cell)
+			if err != nil {
+				return err
+			}
+			if k > 0 {
+				w.WriteString(", ")
+			}
+			fmt.Fprintf(w, "%q: %s", t.Columns[k].Name, value)
+		}
+		w.WriteByte('}')
+	}
+	w.WriteString("]}")
+	return nil
+}

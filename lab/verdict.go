@@ -1,0 +1,78 @@
+package lab
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// A Verdict compares what was found with what was expected. As a cell of a table it is
+// counted in the report.
+type Verdict string
+
+// The verdicts of measures.
+const (
+	Equal   Verdict = "equal"
+	Within  Verdict = "within interval"
+	Differs Verdict = "differs"
+)
+
+// The verdicts of properties.
+const (
+	AsClaimed Verdict = "as claimed"           // it holds, as its source says
+	Violated  Verdict = "violated as expected" // its source says so
+	Refuted   Verdict = "refuted"              // its source is wrong, as is known
+	NotFound  Verdict = "violation not found"  // its source says that it is violated; within the bounds it is not
+	Undecided Verdict = "undecided"            // within the bounds
+)
+
+// fine are the verdicts after which nobody has to look.
+var fine = map[Verdict]bool{Equal: true, Within: true, AsClaimed: true, Violated: true, Refuted: true, NotFound: true}
+
+// Fine reports whether v is what was expected.
+func (v Verdict) Fine() bool { return fine[v] }
+
+// confidence is the level of intervals.
+const confidence = 0.95
+
+// An Estimate is a mean with half the width of its confidence interval, after Student.
+type Estimate struct {
+	Mean, Half float64 // Half is 0 if there is one value only
+	N          int
+}
+
+// EstimateOf estimates the mean of what values are a sample of. There must be one.
+func EstimateOf(values []float64) Estimate {
+	e := Estimate{Mean: stat.Mean(values, nil), N: len(values)}
+	if e.N > 1 {
+		t := distuv.StudentsT{Sigma: 1, Nu: float64(e.N - 1)}.Quantile((1 + confidence) / 2)
+		e.Half = t * stat.StdErr(stat.StdDev(values, nil), float64(e.N))
+	}
+	return e
+}
+
+// rounding is how far a sum of floating point numbers may be from what it should be,
+// relative to it.
+const rounding = 1e-9
+
+// Verdict compares what trials gave with what was expected. What was expected and not
+// measured differs.
+func (x Expectation) Verdict(values []float64) Verdict {
+	if len(values) == 0 {
+		return Differs
+	}
+	slack := rounding * max(1, math.Abs(x.Least), math.Abs(x.Most))
+	exact := x.Least == x.Most
+	for _, v := range values {
+		exact = exact && math.Abs(v-x.Least) <= slack
+	}
+	e := EstimateOf(values)
+	switch {
+	case exact:
+		return Equal
+	case e.Mean+e.Half >= x.Least-slack && e.Mean-e.Half <= x.Most+slack:
+		return Within
+	}
+	return Differs // also where one of them is no number
+}

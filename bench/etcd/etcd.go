@@ -14,6 +14,8 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/poundlock/poundlock/internal/bench"
 )
@@ -72,11 +74,21 @@ func startEtcd(ctx context.Context, name, dir string) (crew *bench.Crew, stop fu
 	return crew, stop, nil
 }
 
-// awaitEtcd waits until the members have a leader.
+// awaitEtcd waits until every member answers: a client of one that still starts would
+// lose its connection.
 func awaitEtcd(ctx context.Context, endpoints []string, servers []*bench.Process) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()}) // it logs every attempt
+	for _, e := range endpoints {
+		if err := awaitMember(ctx, e, servers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func awaitMember(ctx context.Context, endpoint string, servers []*bench.Process) error {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()}) // it logs every attempt
 	if err != nil {
 		return err
 	}
@@ -88,15 +100,11 @@ func awaitEtcd(ctx context.Context, endpoints []string, servers []*bench.Process
 		if err == nil {
 			return nil
 		}
-		var ended []error
-		for _, s := range servers {
-			ended = append(ended, s.Err())
-		}
-		if e := errors.Join(ended...); e != nil {
+		if e := bench.Ended(servers); e != nil {
 			return e
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("no leader: %w", err)
+			return fmt.Errorf("%s does not answer: %w", endpoint, err)
 		}
 	}
 }
@@ -132,12 +140,24 @@ func openEtcd(ctx context.Context, spec []byte) (bench.Client, error) {
 
 func (e *etcdSession) Lock(ctx context.Context, name string) (bench.Held, error) {
 	m := concurrency.NewMutex(e.session, "/"+name)
-	if err := m.Lock(ctx); err != nil {
+	if err := again(func() error { return m.Lock(ctx) }); err != nil {
 		return bench.Held{}, err
 	}
-	return bench.Held{Unlock: func() error { return m.Unlock(context.WithoutCancel(ctx)) }}, nil
+	unlock := func() error { return again(func() error { return m.Unlock(context.WithoutCancel(ctx)) }) }
+	return bench.Held{Unlock: unlock}, nil
 }
 
 func (*etcdSession) Traffic() int64 { return 0 }
 
 func (e *etcdSession) Close() error { return errors.Join(e.session.Close(), e.client.Close()) }
+
+// again repeats what failed because a connection broke, a few times. The library itself
+// repeats reads only; to create or delete one's own key twice does no harm.
+func again(call func() error) (err error) {
+	for range 5 {
+		if err = call(); status.Code(err) != codes.Unavailable {
+			break
+		}
+	}
+	return err
+}

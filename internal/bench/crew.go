@@ -117,7 +117,7 @@ func (c *Crew) next(ctx context.Context) (event, error) {
 			m.ended = true
 			return e, fmt.Errorf("bench: %w", e.err)
 		case e.Err != "":
-			return e, fmt.Errorf("bench: %s: %s", m.Name, e.Err)
+			return e, errors.Join(fmt.Errorf("bench: %s: %s", m.Name, e.Err), Ended(c.servers))
 		}
 		if e.Progress != nil {
 			m.progress = e.Progress
@@ -126,6 +126,15 @@ func (c *Crew) next(ctx context.Context) (event, error) {
 	case <-ctx.Done():
 		return event{}, fmt.Errorf("bench: %s: %w", c.name, context.Cause(ctx))
 	}
+}
+
+// Ended says which of the processes ended, and why.
+func Ended(all []*Process) error {
+	var errs []error
+	for _, p := range all {
+		errs = append(errs, p.Err())
+	}
+	return errors.Join(errs...)
 }
 
 // Close ends the worker processes.

@@ -91,7 +91,7 @@ func (d *adapter) renamed(i int, state []byte, in protocol.Input, msg uint32, to
 		if !before && e.Do == protocol.Send {
 			e.To = f(e.To)
 		}
-		text := fmt.Sprintf("%d %d %d %d %q ", e.Do, e.To, e.Timer, e.Act.Arg, e.Reason)
+		text := fmt.Sprintf("%d %d %d %d %q ", e.Do, e.To, e.Timer, e.Act.Arg, e.Data)
 		if e.Do == protocol.Send || e.Do == protocol.Broadcast {
 			if !before {
 				e.Msg = d.permutedMessage(e.Msg, to)

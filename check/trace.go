@@ -174,7 +174,7 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 		return e
 	}
 	for _, f := range x.again(st, v.action) {
-		effect := scenario.Effect{Token: f.Arg, Reason: f.Reason}
+		effect := scenario.Effect{Token: f.Arg, Reason: f.Data}
 		switch f.Do {
 		case protocol.Send:
 			effect = scenario.Effect{

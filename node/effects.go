@@ -63,7 +63,7 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 			if r := s.refusals[i]; r != nil {
 				r.over = true
 			}
-			s.tell(i.name, func() { u.Rem(cmp.Or(u.refusal, a.Reason)) }) // it has left, whatever it does
+			s.tell(i.name, func() { u.Rem(cmp.Or(u.refusal, a.Data)) }) // it has left, whatever it does
 		}
 	case protocol.SetTimer:
 		after := time.Duration(a.After)

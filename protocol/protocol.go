@@ -32,7 +32,8 @@ const (
 	// Start is the first event after New. Arg is the incarnation: a later life of
 	// one member has a larger one, and 0 means that nobody knows it.
 	Start Kind = iota + 1
-	// Try: the user wants to enter. Arg is TryWait or TryOnce.
+	// Try: the user wants to enter. Arg is TryWait or TryOnce, Data the Groups that it
+	// wants, "" where Info.Grouped is not set.
 	Try
 	// Cancel: the user gives up while trying. Only where Info.Cancels; answered
 	// by Rem. A driver never sends it after Crit.
@@ -46,7 +47,8 @@ const (
 	// Suspect: the detector suspects From. It is a level, not an edge: a driver
 	// repeats it after Start and after each message that it still delivers from
 	// a suspected process, so a process need not remember whom it suspects.
-	// At a client it says that its lease at server From lapsed.
+	// At a client it says that its lease at server From lapsed. Among members with leases
+	// Arg is Lapsed or Ended.
 	Suspect
 	// Restore: From is trusted. Arg is its incarnation. Repeated after Start and
 	// whenever the incarnation changes.
@@ -69,6 +71,12 @@ const (
 	TryOnce = 1 // give up with Rem as soon as somebody else seems to be first
 )
 
+// Values of Input.Arg in a Suspect among members with leases: see LeaseDetector.
+const (
+	Lapsed = 0 // the lease of this member at From may have lapsed
+	Ended  = 1 // the lease of From here has lapsed, and From knows or has crashed
+)
+
 // Input is all of an event but the message.
 type Input struct {
 	Kind  Kind
@@ -78,7 +86,8 @@ type Input struct {
 	// Now is the process's own clock in nanoseconds. It never decreases in one
 	// life of a process. It is 0 in the checker, where a hybrid logical clock
 	// thereby becomes a Lamport clock.
-	Now int64
+	Now  int64
+	Data string // see the kinds: opaque, immutable
 }
 
 // An Event is what a process reacts to.
@@ -98,10 +107,11 @@ const (
 	// Broadcast carries Effect.Msg to every member except the sender.
 	Broadcast
 	// Crit: the user is in the critical section. Arg is the fencing token, 0
-	// where the algorithm has none.
+	// where the algorithm has none. Data is the Group that was granted, one of those
+	// that the user wanted.
 	Crit
-	// Rem: the user is out, after Exit, Cancel or a Try that gave up. Reason is
-	// "" in the regular cases, and else says why the process gave up.
+	// Rem: the user is out, after Exit, Cancel or a Try that gave up. Data is "" in the
+	// regular cases, and else says why the process gave up.
 	Rem
 	// Ejected: the critical section was lost. The user must stop and then Exit;
 	// from this effect on it no longer counts as inside.
@@ -123,16 +133,19 @@ const (
 	Await
 	// Leader: as far as this process knows, To leads epoch Arg. Only an election does it.
 	Leader
+	// Revoke ends the lease that member To holds here, as if nothing were heard of it:
+	// see LeaseDetector.
+	Revoke
 )
 
 // Act is all of an effect but the message.
 type Act struct {
-	Do     Do
-	Timer  uint32
-	To     ID
-	Arg    uint64
-	After  int64
-	Reason string
+	Do    Do
+	Timer uint32
+	To    ID
+	Arg   uint64
+	After int64
+	Data  string
 }
 
 // An Effect is one request of a process to its driver.
@@ -170,8 +183,14 @@ func (o *Out[M]) Broadcast(m M) {
 // Crit lets the user in, with a fencing token (0: none).
 func (o *Out[M]) Crit(token uint64) { o.effect(Crit).Arg = token }
 
+// CritIn lets the user in, into group g, with a fencing token (0: none).
+func (o *Out[M]) CritIn(g Group, token uint64) {
+	e := o.effect(Crit)
+	e.Arg, e.Data = token, string(g)
+}
+
 // Rem tells the user that it is out; reason is "" unless the process gave up.
-func (o *Out[M]) Rem(reason string) { o.effect(Rem).Reason = reason }
+func (o *Out[M]) Rem(reason string) { o.effect(Rem).Data = reason }
 
 // Ejected tells the user that its critical section is lost.
 func (o *Out[M]) Ejected() { o.effect(Ejected) }
@@ -209,6 +228,9 @@ func (o *Out[M]) Leader(id ID, epoch uint64) {
 	e := o.effect(Leader)
 	e.To, e.Arg = id, epoch
 }
+
+// Revoke ends the lease that member id holds here.
+func (o *Out[M]) Revoke(id ID) { o.effect(Revoke).To = id }
 
 // StopTimer clears timer t.
 func (o *Out[M]) StopTimer(t uint32) { o.effect(StopTimer).Timer = t }
@@ -387,6 +409,14 @@ const (
 	// the client gets Restore(server) when a new lease begins, with the server's
 	// incarnation. No message crosses from one lease into the next: what was on
 	// its way is lost. A client also gets Restore when the incarnation changed.
+	//
+	// Where the users are members, each member holds a lease at each other one, and the
+	// two leases of a pair end together. Each of the two first gets Suspect(other) with
+	// Lapsed: from then on it gets no message from the other, and what it sends to it is
+	// lost. Only after that the other gets Suspect with Ended, and, when both know that
+	// both leases have ended, each gets Restore(other) if they hear each other: new leases
+	// begin, and the incarnation of the other is Arg. Of a member that crashed
+	// each other one gets Lapsed and then Ended. Revoke begins all this, too.
 	LeaseDetector
 	// UnreliableDetector: a member suspects the members that crashed, and may suspect
 	// others for a while, such as those from which a partition cuts it off. Restore ends
@@ -426,6 +456,8 @@ type Info struct {
 	FIFO      bool     // needs FIFO channels
 	Detector  Detector
 	Elector   bool // gets Lead: it runs with an election beside it
+	Grouped   bool // its users want Groups, and those of one group are inside together
+	Several   bool // a user may want more than one group at a time
 	Tolerates Faults
 	// Synchronous: it is right only if each of its time-outs exceeds a round trip, with
 	// what the other ends do in between.

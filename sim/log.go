@@ -89,8 +89,8 @@ func (l *log) act(s stepper, id uint32, a protocol.Act) {
 		what += " crit"
 	case a.Do == protocol.Ejected:
 		what += " ejected"
-	case a.Reason != "":
-		what += " rem: " + a.Reason
+	case a.Data != "":
+		what += " rem: " + a.Data
 	default:
 		what += " rem"
 	}

@@ -424,6 +424,6 @@ func (w *world) act(id protocol.ID, a protocol.Act) {
 		}
 		want(holders == 1 || w.unsound, "%d holders", holders)
 	case protocol.Rem:
-		w.reason[id] = a.Reason
+		w.reason[id] = a.Data
 	}
 }

@@ -1,0 +1,84 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// A Group is what the holders of a group lock have in common: those of one group share
+// the critical section. The empty Group is that of plain mutual exclusion, whose holder
+// shares with nobody.
+//
+// A group whose name begins with Alone is exclusive: it is unique to its grant, and its
+// holder shares with nobody either. A writer wants one, and readers share one that is
+// not.
+type Group string
+
+// Alone marks exclusive groups.
+const Alone = "!"
+
+// Groups is a set of groups of which a user wants any one: their names, each once, in
+// order, with commas between them. Equal sets are equal strings. The empty set is the
+// request of plain mutual exclusion.
+type Groups string
+
+const between = ","
+
+// ErrGroups is wrapped by errors that say that a text is no set of groups.
+var ErrGroups = errors.New("bad groups")
+
+// ParseGroups returns the set that a text names, in any order.
+func ParseGroups(text string) (Groups, error) {
+	list := strings.Split(text, between)
+	for _, name := range list {
+		bare := strings.TrimPrefix(name, Alone)
+		if bare == "" || strings.HasPrefix(bare, Alone) || strings.ContainsFunc(bare, unprintable) {
+			return "", fmt.Errorf("%w %q: want names of letters, digits or signs with commas between them, such as a,b; %s before an exclusive one", ErrGroups, text, Alone)
+		}
+	}
+	slices.Sort(list)
+	return Groups(strings.Join(slices.Compact(list), between)), nil
+}
+
+// unprintable reports whether r would break a line or a list. A bar separates sets.
+func unprintable(r rune) bool {
+	return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '|' || r == '=' || r == '#'
+}
+
+// Exclusive reports whether a holder of g shares with nobody.
+func (g Group) Exclusive() bool { return g == "" || strings.HasPrefix(string(g), Alone) }
+
+// Shares reports whether a holder of g may be inside together with one of h.
+func (g Group) Shares(h Group) bool { return g == h && !g.Exclusive() }
+
+// Has reports whether g is one of the set.
+func (s Groups) Has(g Group) bool {
+	if len(s) == len(g) {
+		return string(s) == string(g)
+	}
+	for other := range s.All() {
+		if other == g {
+			return true
+		}
+	}
+	return false
+}
+
+// All yields the groups of the set, in order; of the empty set the empty group.
+func (s Groups) All() iter.Seq[Group] {
+	return func(yield func(Group) bool) {
+		for rest, more := string(s), true; more; {
+			var name string
+			if name, rest, more = strings.Cut(rest, between); !yield(Group(name)) {
+				return
+			}
+		}
+	}
+}
+
+// Len is how many groups All yields.
+func (s Groups) Len() int { return 1 + strings.Count(string(s), between) }

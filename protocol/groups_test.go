@@ -1,0 +1,47 @@
+package protocol
+
+import (
+	"errors"
+	"slices"
+	"testing"
+)
+
+func TestGroups(t *testing.T) {
+	for text, want := range map[string]Groups{"a": "a", "b,a": "a,b", "b,a,b": "a,b", "!w": "!w", "r,!w": "!w,r", "10,9": "10,9"} {
+		s, err := ParseGroups(text)
+		if err != nil || s != want {
+			t.Errorf("%q: %q, %v; want %q", text, s, err, want)
+		}
+		all := slices.Collect(s.All())
+		if len(all) != s.Len() {
+			t.Errorf("%q: %d groups, of %q", text, s.Len(), all)
+		}
+		for _, g := range all {
+			if !s.Has(g) {
+				t.Errorf("%q has no %q", s, g)
+			}
+		}
+		if s.Has("") || s.Has("a,b") != (s == "a,b") && s.Len() == 1 || s.Has("c") {
+			t.Errorf("%q has what it has not", s)
+		}
+	}
+	for _, text := range []string{"", ",", "a,", "a b", "!", "!!a", "a|b", "a\n", "a,,b", "#1", "p1=a"} {
+		if s, err := ParseGroups(text); !errors.Is(err, ErrGroups) {
+			t.Errorf("%q: %q, %v", text, s, err)
+		}
+	}
+	if one := slices.Collect(Groups("").All()); !slices.Equal(one, []Group{""}) || !Groups("").Has("") {
+		t.Errorf("no group: %q", one)
+	}
+}
+
+func TestShares(t *testing.T) {
+	for _, x := range []struct {
+		g, h Group
+		want bool
+	}{{"a", "a", true}, {"a", "b", false}, {"!a", "!a", false}, {"", "", false}, {"a", "!a", false}} {
+		if got := x.g.Shares(x.h); got != x.want {
+			t.Errorf("%q and %q share: %v", x.g, x.h, got)
+		}
+	}
+}

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeLocks are locks in memory, whose losses and leases the test decides.
 type fakeLocks struct {
-	lease time.Duration // of the cluster
+	lease  time.Duration // of the cluster
+	unlock time.Duration // that Unlock takes
 
 	mu     sync.Mutex
 	free   chan struct{} // closed and replaced when something becomes free
@@ -109,6 +110,7 @@ func (c *fakeSection) Context() context.Context { return c.ctx }
 func (c *fakeSection) LeaseEnd() time.Time      { return time.Now().Add(c.f.lease) }
 
 func (c *fakeSection) Unlock() error {
+	time.Sleep(c.f.unlock)
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	if c.left {

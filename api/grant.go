@@ -173,9 +173,7 @@ func (s *Service) await(ctx context.Context, g *grant) error {
 		left = s.forget(g)
 	}
 	s.mu.Unlock()
-	if left != nil {
-		left.Unlock()
-	}
+	_ = s.giveBack(left)
 	return err
 }
 

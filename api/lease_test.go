@@ -238,6 +238,33 @@ func TestLeases(t *testing.T) {
 				t.Error("held, and nobody knows of it")
 			}
 		}},
+		{"shutting down waits for what is being given back", func(t *testing.T, s *Service, f *fakeLocks, id string) {
+			f.unlock = time.Second
+			lock(t, s, id, "expired")
+			closed, released, lost := open(t, s, maxLease), open(t, s, maxLease), open(t, s, maxLease)
+			lock(t, s, closed, "closed")
+			g := lock(t, s, released, "released")
+			time.Sleep(lease / 2) // so that what is lost now is promised for a lease of the cluster at most
+			f.lease = lease / 2
+			lock(t, s, lost, "lost")
+			f.lose("lost")
+			time.Sleep(lease / 2)
+			go s.CloseSession(context.Background(), &pb.CloseSessionRequest{SessionId: closed})
+			go s.Release(context.Background(), &pb.ReleaseRequest{SessionId: released, GrantId: g.GrantId})
+			synctest.Wait()
+			began := time.Now()
+			if err := s.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for _, name := range []string{"expired", "closed", "released", "lost"} {
+				if f.isHeld(name) {
+					t.Errorf("%q is held after Shutdown", name)
+				}
+			}
+			if d := time.Since(began); d != f.unlock {
+				t.Errorf("ended after %v, want the %v that giving back takes", d, f.unlock)
+			}
+		}},
 		{"shutting down gives up in time", func(t *testing.T, s *Service, f *fakeLocks, id string) {
 			lock(t, s, id, "a")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

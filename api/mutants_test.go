@@ -24,6 +24,7 @@ func TestLeaseMutants(t *testing.T) {
 		{"a lost lock is left at once", "release.go", "time.Until(g.promised)", "time.Duration(0)"},
 		{"a lost lock is never left", "release.go", "time.Until(g.promised)", "1000*time.Hour"},
 		{"shutting down breaks promises", "shutdown.go", "err := s.keepPromises(ctx)", "var err error"},
+		{"shutting down does not wait for what is being given back", "shutdown.go", "s.running.Wait()", ""},
 		{"a repeat forgets what was told", "grant.go", "case !g.told && g.callers", "case g.callers"},
 		{"a promise is not telling", "promise.go", "g.told = true", ""},
 		{"what nobody was told of is kept", "grant.go", "left = s.forget(g)", ""},

@@ -27,12 +27,9 @@ func (s *Service) lose(g *grant, cause error) {
 // abandon leaves the section of a lost grant, if its client has not.
 func (s *Service) abandon(g *grant) {
 	s.mu.Lock()
-	c := g.section
-	g.section = nil
+	c := s.take(g)
 	s.mu.Unlock()
-	if c != nil {
-		c.Unlock() // the client has been told
-	}
+	_ = s.giveBack(c) // the client has been told
 }
 
 // release ends a grant. To one that has been released it says again whether it was
@@ -74,10 +71,7 @@ func (s *Service) leave(g *grant) section {
 
 // unlock ends what leave has begun, with the section that it returned.
 func (s *Service) unlock(g *grant, c section) {
-	var err error
-	if c != nil {
-		err = c.Unlock()
-	}
+	err := s.giveBack(c)
 	s.mu.Lock()
 	if errors.Is(err, poundlock.ErrLost) && !g.lost {
 		g.lost, g.reason = true, err.Error()
@@ -86,14 +80,34 @@ func (s *Service) unlock(g *grant, c section) {
 	close(g.left)
 }
 
-// forget ends a grant as if it had never been, and returns the section to unlock,
-// nil if there is none. mu is held.
+// forget ends a grant as if it had never been, and returns the section to give
+// back, nil if there is none. mu is held.
 func (s *Service) forget(g *grant) section {
-	c := g.section
-	g.state, g.section = pb.State_STATE_RELEASED, nil
+	c := s.take(g)
+	g.state = pb.State_STATE_RELEASED
 	g.cancel()
 	delete(g.session.grants, g.id)
 	s.locks -= len(g.names)
 	g.session.tell(g)
 	return c
+}
+
+// take takes the section out of a grant, nil if there is none. Shutdown waits until
+// giveBack has had it. mu is held.
+func (s *Service) take(g *grant) section {
+	c := g.section
+	g.section = nil
+	if c != nil {
+		s.running.Add(1)
+	}
+	return c
+}
+
+// giveBack unlocks what take returned.
+func (s *Service) giveBack(c section) error {
+	if c == nil {
+		return nil
+	}
+	defer s.running.Done()
+	return c.Unlock()
 }

@@ -18,7 +18,7 @@ type Service struct {
 	limits  Limits
 	log     *slog.Logger
 	closing chan struct{}  // closed when Shutdown begins
-	running sync.WaitGroup // attempts
+	running sync.WaitGroup // attempts, and sections being given back
 	asking  chan struct{}  // has a token for each question to the servers, which refuse too many
 
 	mu       sync.Mutex // never held while calling the cluster or a section

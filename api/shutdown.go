@@ -21,7 +21,7 @@ func (s *Service) Shutdown(ctx context.Context) error {
 	for _, x := range s.all() {
 		s.close(x, "this service ends", always)
 	}
-	s.running.Wait()
+	s.running.Wait() // nothing is added any more: there is no session left
 	return err
 }
 

@@ -38,6 +38,7 @@ var arrows = map[string][]string{
 	"internal/compact":  {},
 	"internal/measure":  {},
 	"internal/announce": {"protocol"},
+	"internal/chamber":  {"protocol"},
 	"lab":               {"lab", "catalog", "diagram", "history"},
 	"catalog":           {"algo", "algo/sigma", "causal", "elect", "link", "consensus", "memory", "sim", "check", "hunt", "node"},
 	"algotest":          {"algotest", "causal", "sim", "check", "hunt", "history", "scenario"},

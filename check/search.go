@@ -403,7 +403,7 @@ func (r *searcher) violates(x *worker, st []uint32) (string, error) {
 		x.users[i] = x.faces[n].section // an absent process is in its remainder section
 	}
 	if r.exclusion {
-		if err := x.users.Exclusion(); err != nil {
+		if err := x.users.Exclusion(nil); err != nil {
 			return Exclusion, inside(x)
 		}
 	}

@@ -63,14 +63,19 @@ func (u Users) Act(id protocol.ID, a protocol.Act) error {
 // Crash records that process id stopped for ever: its user is no longer inside.
 func (u Users) Crash(id protocol.ID) { u[id] = protocol.InRem }
 
-// Exclusion returns an error when two users are in the critical section.
-func (u Users) Exclusion() error {
+// Exclusion returns an error when two users are in the critical section that do not
+// share it. groups are those that were granted to who is inside, by process id; nil:
+// nobody shares.
+func (u Users) Exclusion(groups []protocol.Group) error {
 	first := -1
 	for id, s := range u {
 		if s != protocol.InCrit {
 			continue
 		}
 		if first >= 0 {
+			if groups != nil && groups[first].Shares(groups[id]) {
+				continue // so does id with whom first shares
+			}
 			return fmt.Errorf("exclusion: users %d and %d are both inside", first, id)
 		}
 		first = id

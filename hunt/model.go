@@ -296,7 +296,7 @@ func (m *model[M]) step(i int, in protocol.Input, msg M) {
 
 // exclusion reports two users inside.
 func (m *model[M]) exclusion() {
-	if m.users.Exclusion() == nil {
+	if m.users.Exclusion(nil) == nil {
 		return
 	}
 	names, who := m.names(), ""

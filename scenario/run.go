@@ -39,6 +39,7 @@ type Event struct {
 	To      string `json:"to,omitempty"`
 	Message string `json:"message,omitempty"`
 	Timer   uint32 `json:"timer,omitempty"`
+	Wants   string `json:"wants,omitempty"` // Try: the groups, of a group algorithm
 	// Of an access that begins or ends: its register, and what was found there or is written.
 	Register string   `json:"register,omitempty"`
 	Value    uint64   `json:"value,omitempty"`
@@ -62,6 +63,7 @@ type Effect struct {
 	Message string `json:"message,omitempty"`
 	Lost    string `json:"lost,omitempty"`   // Sends: why it never arrives, if that is known already
 	Token   uint64 `json:"token,omitempty"`  // Enters: the fencing token
+	Group   string `json:"group,omitempty"`  // Enters: the group that was granted
 	Epoch   uint64 `json:"epoch,omitempty"`  // Leads
 	Reason  string `json:"reason,omitempty"` // Leaves: why it gave up; Wrong: what is wrong
 	// Reads, Writes, Awaits: the register, and what is written or waited for.
@@ -115,6 +117,9 @@ func (n Names) Event(s Step) Event {
 	if s.Verb.accesses() {
 		e.accessed(s)
 	}
+	if s.Verb == Try {
+		e.Wants = s.Text
+	}
 	if s.Verb.carries() {
 		e.From, e.To, e.Message = e.Process, e.Subject, s.Text
 		if e.Process, e.Subject = "", ""; s.Verb == Deliver {
@@ -147,11 +152,14 @@ func (e Event) Did() []string {
 			}
 			did = append(did, e.Process+" sends "+what+" to "+f.To+lost)
 		case Enters:
-			token := ""
-			if f.Token != 0 {
-				token = fmt.Sprintf(" with token %d", f.Token)
+			how := ""
+			if f.Group != "" {
+				how = " group " + f.Group
 			}
-			did = append(did, e.Process+" enters"+token)
+			if f.Token != 0 {
+				how += fmt.Sprintf(" with token %d", f.Token)
+			}
+			did = append(did, e.Process+" enters"+how)
 		case Leaves:
 			reason := ""
 			if f.Reason != "" {

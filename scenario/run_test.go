@@ -26,6 +26,7 @@ func TestNamesText(t *testing.T) {
 func TestEvent(t *testing.T) {
 	for line, want := range map[string]Event{
 		"try c1":                   {Process: "c1"},
+		"try c1 !w,a":              {Process: "c1", Wants: "!w,a"},
 		"deliver c1 s1 REQUEST(1)": {Process: "s1", From: "c1", To: "s1", Message: "REQUEST(1)"},
 		"suspect s1 c1":            {Process: "s1", Subject: "c1"},
 		"timeout c1 3":             {Process: "c1", Timer: 3},
@@ -51,13 +52,14 @@ func TestDid(t *testing.T) {
 		{Do: Sends, To: "s2", Message: "A"},
 		{Do: Sends, To: "s3", Message: "A", Lost: "s3 is not there"},
 		{Do: Enters, Token: 7},
+		{Do: Enters, Token: 8, Group: "a"},
 		{Do: Ejected},
 		{Do: Leaves, Reason: "too few servers"},
 		{Do: Wrong, Reason: "model: panic: what now?"},
 	}}
 	want := []string{
 		"c1 sends A to s1, s2", "c1 sends B to s2", "c1 sends A to s3 (lost: s3 is not there)",
-		"c1 enters with token 7", "c1 lost its critical section", "c1 is in its remainder section: too few servers",
+		"c1 enters with token 7", "c1 enters group a with token 8", "c1 lost its critical section", "c1 is in its remainder section: too few servers",
 		"model: panic: what now?",
 	}
 	if got := e.Did(); !slices.Equal(got, want) {

@@ -30,7 +30,7 @@ type Verb string
 
 // The verbs, with their arguments.
 const (
-	Try       Verb = "try"       // USER
+	Try       Verb = "try"       // USER [GROUP,GROUP,..]: the groups that it wants, of a group algorithm
 	Cancel    Verb = "cancel"    // USER
 	Exit      Verb = "exit"      // USER
 	Deliver   Verb = "deliver"   // FROM TO MESSAGE
@@ -59,7 +59,8 @@ type Step struct {
 	Procs []protocol.ID // the processes named, in order; of a Partition, one side
 	Timer uint32        // Timeout
 	// Text is the message of Deliver, Lose and Duplicate, as the algorithm's Text gives it;
-	// of Read, Begin and Write the register, and the value where it is given.
+	// of Read, Begin and Write the register, and the value where it is given; of Try the
+	// protocol.Groups.
 	Text string
 	For  time.Duration // Pause, Partition
 	Line int           // where Parse found it, from 1
@@ -126,7 +127,7 @@ func (n Names) Format(s Step) string {
 	if s.Verb == Timeout {
 		fmt.Fprintf(&b, " %d", s.Timer)
 	}
-	if s.Verb.carries() || s.Verb.accesses() {
+	if s.Verb.carries() || s.Verb.accesses() || s.Verb == Try && s.Text != "" {
 		b.WriteString(" " + s.Text)
 	}
 	if s.For != 0 {
@@ -226,6 +227,12 @@ func (n Names) parse(line string) (s Step, err error) {
 		if s.Text, err = register(s.Verb, words); err != nil {
 			return s, err
 		}
+	case s.Verb == Try && len(words) == 1:
+		groups, err := protocol.ParseGroups(words[0])
+		if err != nil {
+			return s, fmt.Errorf("scenario: %w", err)
+		}
+		s.Text = string(groups)
 	case len(words) > 0:
 		return s, fmt.Errorf("scenario: unexpected %q", words[0])
 	}

@@ -26,6 +26,7 @@ pause c12 for 1s
 lapse c1 s4
 lose c1 s4 REQUEST(1) seq 2
 duplicate s1 c1 OK
+try c2 b,!w,a
 `))
 	want := []Step{
 		{Line: 3, Verb: Try, Procs: []protocol.ID{4}},
@@ -37,6 +38,7 @@ duplicate s1 c1 OK
 		{Line: 9, Verb: Lapse, Procs: []protocol.ID{4, 3}},
 		{Line: 10, Verb: Lose, Procs: []protocol.ID{4, 3}, Text: "REQUEST(1) seq 2"},
 		{Line: 11, Verb: Duplicate, Procs: []protocol.ID{0, 4}, Text: "OK"},
+		{Line: 12, Verb: Try, Procs: []protocol.ID{5}, Text: "!w,a,b"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\ngot  %+v\nwant %+v", err, got, want)
@@ -66,7 +68,9 @@ func TestParseErrors(t *testing.T) {
 		"try c01":                  `"c01" is not a process`,
 		"try c":                    `"c" is not a process`,
 		"amnesia s5":               `there is no member "s5": members are s1 to s4`,
-		"try c1 c2":                `unexpected "c2"`,
+		"try c1 a b":               `unexpected "a"`,
+		"try c1 a,":                `bad groups "a,"`,
+		"cancel c1 a":              `unexpected "a"`,
 		"deliver c1 s1":            "deliver needs a message",
 		"deliver c1":               "deliver names 1 of 2 processes",
 		"lose c1 s1":               "lose needs a message",
@@ -107,7 +111,7 @@ func TestNames(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
 		"try c1", "at 30ms partition s1,s2 for 10ms", "deliver c1 s1 REQUEST(1)", "timeout s1 3", "pause c1 for 5ms",
-		"at 1ns crash c9", "read c1 num[2] 07", "write c1 num[1]",
+		"at 1ns crash c9", "read c1 num[2] 07", "write c1 num[1]", "try c1 b,!w,a",
 	} {
 		f.Add(line)
 	}

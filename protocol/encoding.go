@@ -55,6 +55,14 @@ func (r *Reader) Len() int {
 // Bool reads a boolean.
 func (r *Reader) Bool() bool { return r.Max(1) == 1 }
 
+// Text reads a string, which AppendText wrote.
+func (r *Reader) Text() string {
+	n := r.Len()
+	s := string(r.Rest[:n])
+	r.Rest = r.Rest[n:]
+	return s
+}
+
 func (r *Reader) fail() {
 	if r.Err == nil {
 		r.Err = ErrShort
@@ -68,6 +76,11 @@ func AppendBool(b []byte, v bool) []byte {
 		return append(b, 1)
 	}
 	return append(b, 0)
+}
+
+// AppendText appends s as Reader.Text reads it.
+func AppendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 func uvarintLen(v uint64) int { return max(1, (bits.Len64(v)+6)/7) }

@@ -49,10 +49,18 @@ func TestReader(t *testing.T) {
 			t.Errorf("%d cut short: %v", v, r.Err)
 		}
 	}
+	for _, text := range []string{"", "a", "two words"} {
+		b := AppendText(nil, text)
+		r := Reader{Rest: append(b, 9)}
+		if got := r.Text(); got != text || r.Err != nil || !bytes.Equal(r.Rest, []byte{9}) {
+			t.Errorf("%q: got %q, %v, rest %v", text, got, r.Err, r.Rest)
+		}
+	}
 	for name, read := range map[string]func(*Reader){
 		"a longer form of 0":           func(r *Reader) { r.Rest = []byte{0x80, 0}; r.Uint() },
 		"more than most":               func(r *Reader) { r.Rest = []byte{4}; r.Max(3) },
 		"a length beyond the input":    func(r *Reader) { r.Rest = []byte{2, 1}; r.Len() },
+		"a text that is cut short":     func(r *Reader) { r.Rest = []byte{2, 'a'}; r.Text() },
 		"a boolean that is neither":    func(r *Reader) { r.Rest = []byte{2}; r.Bool() },
 		"anything after a first error": func(r *Reader) { r.Rest = []byte{4, 1}; r.Max(3); r.Uint() },
 	} {

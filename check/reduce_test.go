@@ -50,9 +50,10 @@ func TestReductions(t *testing.T) {
 		{"sigma", "", func(c *check.Config) { c.N = 3 }, true},
 		{"sigma", "", func(c *check.Config) { c.N, c.Amnesia, c.Properties = 3, 1, []string{check.Exclusion} }, true},
 	}
+	full := os.Getenv("POUNDLOCK_FULL") != ""
 	t.Logf("%-72s %12s %12s %8s %7s", "", "states", "transitions", "s", "factor")
 	for _, r := range rows {
-		if r.full && os.Getenv("POUNDLOCK_FULL") == "" {
+		if r.full && !full {
 			continue
 		}
 		e := catalog.Find(r.name, r.variant)
@@ -61,11 +62,11 @@ func TestReductions(t *testing.T) {
 			c.Clients = 2
 		}
 		r.change(&c)
-		// Without moved counters the larger models of Sigma have more than fifty million states.
-		unmoved := !r.full || r.name != "sigma"
+		// Without moved counters Sigma has 28 million states with three servers, and in the larger models more than fifty.
+		unmoved := r.name != "sigma" || !r.full && (full || c.N == 2)
 		t.Run(strings.TrimSpace(r.name+" "+r.variant), func(t *testing.T) { compareReductions(t, e, c, unmoved) })
 	}
-	if os.Getenv("POUNDLOCK_FULL") == "" {
+	if !full {
 		t.Log("SHORTENED: POUNDLOCK_FULL=1 compares models of millions of states")
 	}
 }
@@ -112,7 +113,7 @@ func compareReductions(t *testing.T, e catalog.Entry, c check.Config, unmoved bo
 	}
 	shifted := strings.Contains(base.Bounds, "counters shifted") && !slices.Contains(c.Entries, check.Unlimited)
 	if shifted && !unmoved {
-		t.Log("SKIPPED: without counters shifted, which takes more than 15 minutes")
+		t.Log("SKIPPED: without counters shifted, which takes a minute to hours")
 	} else if shifted {
 		k := c
 		k.NoShift = true

@@ -1,0 +1,135 @@
+package tokengme
+
+import (
+	"math"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A form is one of the catalogue.
+type form struct {
+	protocol.Info
+	several bool // a request may name several groups
+	clients bool // users are clients of members
+	bounded bool // numbers are
+}
+
+// Algorithm is TokenGME as published: a user wants one group.
+var Algorithm = form{Info: protocol.Info{
+	Title: "group locks: a primary token that issues secondary ones of its group",
+}}.algorithm()
+
+// Several lets a user want any one of several groups.
+var Several = form{several: true, Info: protocol.Info{
+	Variant: "several", Title: "the same, for users that want any one of several groups",
+}}.algorithm()
+
+// Bounded keeps all numbers bounded, by resets.
+var Bounded = form{bounded: true, Info: protocol.Info{
+	Variant: "bounded", Title: "the same with numbers that are reset, so that they stay bounded",
+}}.algorithm()
+
+// WithClients has many users at each member, who are inside together.
+var WithClients = form{clients: true, Info: protocol.Info{
+	Variant: "clients", Title: "the same with any number of clients at each member",
+}}.algorithm()
+
+func (f form) algorithm() protocol.Algorithm[Message] {
+	i := f.Info
+	i.Name, i.Family, i.Users = "tokengme", protocol.Token, protocol.Members
+	i.Source = "Mittal, Mohan: A Priority-Based Distributed Group Mutual Exclusion Algorithm When Group Access Is Non-Uniform, JPDC 2007"
+	i.Grouped, i.Several, i.Cancels = true, f.several, true
+	i.Messages, i.Options, i.Claims = messages[:Release+1], f.options(), claims
+	switch {
+	case f.clients:
+		i.Users, i.Messages = protocol.Clients, messages
+	case f.bounded:
+		i.Messages = messages[:AckSSN+1]
+	}
+	return protocol.Algorithm[Message]{
+		Info:    i,
+		New:     f.make,
+		Append:  appendMessage,
+		Read:    func(b []byte) (Message, []byte, error) { return readMessage(b, len(i.Messages)) },
+		KindOf:  func(m Message) int { return int(m.Kind) },
+		Ints:    ints,
+		Text:    text,
+		Show:    show,
+		Waiting: waiting,
+		Model:   f.model(),
+	}
+}
+
+func (f form) make(id protocol.ID, c protocol.Config) protocol.Process[Message] {
+	if id >= protocol.ID(c.N) {
+		return newClient(id, c, f.option(perOption, c))
+	}
+	return newProcess(id, c, f)
+}
+
+func between(least, most int64) func(protocol.Config) (int64, int64) {
+	return func(protocol.Config) (int64, int64) { return least, most }
+}
+
+func fixed(v int64) func(protocol.Config) int64 { return func(protocol.Config) int64 { return v } }
+
+// The values of the option admission: whether the holder of the primary token issues
+// secondary ones while a conflicting request waits.
+const (
+	Open   = iota // it does as long as it is inside itself
+	Strict        // it does not
+)
+
+var (
+	selectionOption = protocol.Option{
+		Name: "selection", Default: fixed(Priority), Range: between(Priority, Largest), Sound: between(Priority, Largest),
+		Doc: "whose session is next: 0 priority, 1 fifo, 2 largest (default 0)",
+	}
+	admissionOption = protocol.Option{
+		Name: "admission", Default: fixed(Open), Range: between(Open, Strict), Sound: between(Open, Strict),
+		Doc: "new tokens of a group while another one waits: 0 open, 1 strict (default 0)",
+	}
+	perOption = protocol.Option{
+		Name: "per", Default: fixed(0), Sound: between(0, 4),
+		Doc: "clients in a row that have one home; 0: they go round the members (default 0)",
+	}
+	smaxOption = protocol.Option{
+		Name: "smax", Default: fixed(1000), InCheck: fixed(2), Range: between(2, math.MaxInt32), Sound: between(2, 10),
+		Doc: "the largest number of a request, and of a session, before a reset (default 1000; 2 in check)",
+	}
+)
+
+func (f form) options() []protocol.Option {
+	list := []protocol.Option{selectionOption}
+	if !f.several {
+		list = append(list, admissionOption)
+	}
+	if f.clients {
+		list = append(list, perOption)
+	}
+	if f.bounded {
+		list = append(list, smaxOption)
+	}
+	return list
+}
+
+// option is the value of o, 0 in forms that have no such option.
+func (f form) option(o protocol.Option, c protocol.Config) int64 {
+	i := protocol.Info{Options: f.options()}
+	for _, have := range i.Options {
+		if have.Name == o.Name {
+			return i.Option(c, o.Name)
+		}
+	}
+	return 0
+}
+
+// A request for several groups needs strict admission: Mittal and Mohan, section 5.1.
+func (f form) strict(c protocol.Config) bool {
+	return f.several || f.option(admissionOption, c) == Strict
+}
+
+func (f form) selection(c protocol.Config) int64 { return f.option(selectionOption, c) }
+func (f form) smax(c protocol.Config) uint64     { return uint64(f.option(smaxOption, c)) }
+
+var claims = []protocol.Claim{}

@@ -1,0 +1,263 @@
+package tokengme
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// model is what the checker is told. Bounded numbers are cyclic, and cannot be moved.
+func (f form) model() protocol.Model[Message] {
+	m := protocol.Model[Message]{
+		Invariants: []protocol.Invariant[Message]{
+			{Name: "tokengme/primary", Err: onePrimary},
+			{Name: "tokengme/one-token", Err: oneToken},
+			{Name: "tokengme/sessions", Err: sessions},
+			{Name: "tokengme/safe", Err: safeTokens},
+			{Name: "tokengme/wait", Err: f.wait},
+		},
+	}
+	if f.bounded {
+		m.Invariants = append(m.Invariants, protocol.Invariant[Message]{Name: "tokengme/bounds", Err: f.bounds})
+		return m
+	}
+	m.Stale, m.MapState, m.MapMsg = stale, mapState, mapMsg
+	m.Bounds = []protocol.Bound[Message]{
+		{Name: "requests unheard of", Max: 2, Of: newest},
+		{Name: "sessions unheard of", Max: 4, Of: latest},
+	}
+	return m
+}
+
+// The counters: the requests of each process, the sessions, and the tries of each client.
+func requestsOf(j int) protocol.Counter           { return protocol.Counter{User: protocol.ID(j)} }
+func triesOf(client protocol.ID) protocol.Counter { return protocol.Counter{User: client, Time: 1} }
+
+var sessionsOf = protocol.Counter{Time: 2}
+
+func mapState(q protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
+	p, member := q.(*Process)
+	if !member {
+		c := q.(*Client)
+		c.try = f(triesOf(c.id), c.try)
+		return
+	}
+	for j := range p.requests {
+		r := &p.requests[j]
+		r.number = f(requestsOf(j), r.number)
+	}
+	p.session = f(sessionsOf, p.session)
+	if p.held {
+		mapToken(&p.token, f)
+	}
+	if !p.local {
+		return
+	}
+	for _, list := range [][]user{p.waiting, p.inside, p.left} {
+		for i := range list {
+			list[i].try = f(triesOf(list[i].id), list[i].try)
+		}
+	}
+}
+
+func mapToken(t *Token, f func(protocol.Counter, uint64) uint64) {
+	t.Session = f(sessionsOf, t.Session)
+	for j, v := range t.Fulfilled {
+		t.Fulfilled[j] = f(requestsOf(j), v)
+	}
+	for i := range t.Queue {
+		e := &t.Queue[i]
+		e.Number = f(requestsOf(int(e.Process)), e.Number)
+	}
+}
+
+func mapMsg(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
+	switch m.Kind {
+	case Request:
+		m.Number = f(requestsOf(int(ch.From)), m.Number)
+	case Release:
+		m.Number = f(sessionsOf, m.Number)
+	case Ask, Leave:
+		m.Number = f(triesOf(ch.From), m.Number)
+	case Grant:
+		m.Number = f(triesOf(ch.To), m.Number)
+	case Pass:
+		t := *m.Token // which is frozen
+		t.Fulfilled, t.Queue = slices.Clone(t.Fulfilled), slices.Clone(t.Queue)
+		mapToken(&t, f)
+		m.Token = &t
+	}
+}
+
+// stale: a REQUEST that is not newer than what is known of its sender, a RELEASE of a
+// session before that which is known, and a GRANT of a try that is over.
+func stale(_, to protocol.Process[Message], ch protocol.Channel, m Message) bool {
+	switch p := to.(type) {
+	case *Process:
+		return m.Kind == Request && m.Number <= p.requests[ch.From].number || m.Kind == Release && m.Number < p.session
+	case *Client:
+		return m.Number < p.try || p.section != protocol.InTry
+	}
+	return false
+}
+
+// newest and latest are what bounds look at, after counters have been moved down.
+func newest(q protocol.Process[Message]) (most uint64) {
+	if p, member := q.(*Process); member {
+		for _, r := range p.requests {
+			most = max(most, r.number)
+		}
+	}
+	return most
+}
+
+func latest(q protocol.Process[Message]) uint64 {
+	if p, member := q.(*Process); member {
+		return max(p.session, p.token.Session)
+	}
+	return 0
+}
+
+// tokens yields the tokens of a state with the process that holds it, or to which it is on
+// its way.
+func tokens(v *protocol.View[Message]) func(func(t *Token, at *Process, held bool) bool) {
+	return func(yield func(*Token, *Process, bool) bool) {
+		for _, q := range v.Procs {
+			if p, member := q.(*Process); member && p.held && !yield(&p.token, p, true) {
+				return
+			}
+		}
+		for ch, m := range v.InFlight {
+			if m.Kind == Pass && !yield(m.Token, v.Procs[ch.To].(*Process), false) {
+				return
+			}
+		}
+	}
+}
+
+// onePrimary is (3) of section 3.4.
+func onePrimary(v *protocol.View[Message]) error {
+	n := 0
+	tokens(v)(func(t *Token, _ *Process, _ bool) bool {
+		if t.Primary {
+			n++
+		}
+		return true
+	})
+	if n != 1 {
+		return fmt.Errorf("%d primary tokens", n)
+	}
+	return nil
+}
+
+// oneToken: a process has one token at most, held or on its way, and a token only comes to
+// who waits for it and wants its group. A held token that is idle is safe.
+func oneToken(v *protocol.View[Message]) (err error) {
+	has := make([]int, v.Config.N)
+	tokens(v)(func(t *Token, at *Process, held bool) bool {
+		has[at.id]++
+		r := at.requests[at.id]
+		switch {
+		case has[at.id] > 1:
+			err = fmt.Errorf("two tokens for #%d", at.id)
+		case held && !t.Safe && !at.outstanding:
+			err = fmt.Errorf("#%d holds an idle token that is not safe", at.id)
+		case held && t.Safe && !at.fitsAll():
+			err = fmt.Errorf("users of #%d are inside together in group %s", at.id, t.Group)
+		case !held && (!at.outstanding || !r.groups.Has(t.Group) || t.Fulfilled[at.id] != r.number):
+			err = fmt.Errorf("a token on its way to #%d, who has no request for it", at.id)
+		}
+		return err == nil
+	})
+	for _, q := range v.Procs {
+		if p, member := q.(*Process); member && len(p.inside) > 0 && (!p.held || !p.token.Safe) {
+			err = fmt.Errorf("users of #%d are inside without a token that is safe", p.id)
+		}
+	}
+	return err
+}
+
+// fitsAll says that those who are inside may be together.
+func (p *Process) fitsAll() bool { return len(p.inside) < 2 || !p.token.Group.Exclusive() }
+
+// sessions is (4) and (6) of section 3.4: tokens of one session have one group, and while
+// there is one of an earlier session no token is safe.
+func sessions(v *protocol.View[Message]) (err error) {
+	tokens(v)(func(a *Token, _ *Process, _ bool) bool {
+		tokens(v)(func(b *Token, _ *Process, _ bool) bool {
+			switch {
+			case a.Session == b.Session && a.Group != b.Group:
+				err = fmt.Errorf("tokens of groups %s and %s have session %d", a.Group, b.Group, a.Session)
+			case a.Session < b.Session && b.Safe:
+				err = fmt.Errorf("a token of session %d is safe while there is one of session %d", b.Session, a.Session)
+			}
+			return err == nil
+		})
+		return err == nil
+	})
+	return err
+}
+
+// safeTokens: who holds a token that is not safe has heard of no later session, and of no
+// more RELEASEs of the one before than there can be.
+func safeTokens(v *protocol.View[Message]) error {
+	for _, q := range v.Procs {
+		p, member := q.(*Process)
+		if !member || !p.held || p.token.Safe {
+			continue
+		}
+		if t := &p.token; p.session > t.Session || p.session+1 == t.Session && p.releases > t.Old {
+			return fmt.Errorf("#%d has heard of %d RELEASEs of session %d, and waits for %d before session %d",
+				p.id, p.releases, p.session, t.Old, t.Session)
+		}
+	}
+	return nil
+}
+
+// wait: nobody waits in the queue for more sessions than Longest, and a process has one
+// entry there at most.
+func (f form) wait(v *protocol.View[Message]) (err error) {
+	most := Longest(f.selection(v.Config), v.Config.N)
+	seen := make([]bool, v.Config.N)
+	tokens(v)(func(t *Token, _ *Process, _ bool) bool {
+		for _, e := range t.Queue {
+			if e.Age > most {
+				err = fmt.Errorf("the request of #%d has waited for %d sessions, at most %d", e.Process, e.Age, most)
+			}
+			if seen[e.Process] {
+				err = fmt.Errorf("two requests of #%d in the queue", e.Process)
+			}
+			seen[e.Process] = true
+		}
+		return err == nil
+	})
+	return err
+}
+
+// bounds are those of section 5.2.3. To a number of a request comes the bit that says
+// which half it belongs to.
+func (f form) bounds(v *protocol.View[Message]) (err error) {
+	n, smax := uint64(v.Config.N), f.smax(v.Config)
+	tokens(v)(func(t *Token, _ *Process, _ bool) bool {
+		if t.Old > n || t.Issued > n || t.Session > smax || t.Total > n*smax {
+			err = fmt.Errorf("a token is beyond its bounds: %s", t)
+		}
+		return err == nil
+	})
+	for _, q := range v.Procs {
+		p, member := q.(*Process)
+		if !member {
+			continue
+		}
+		if p.releases > n || p.session > smax || p.back > n*smax {
+			err = fmt.Errorf("#%d is beyond its bounds", p.id)
+		}
+		for _, r := range p.requests {
+			if r.number > 2*smax+1 {
+				err = fmt.Errorf("#%d knows the request %d", p.id, r.number)
+			}
+		}
+	}
+	return err
+}

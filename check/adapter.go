@@ -384,7 +384,7 @@ func (d *adapter) moved(
 			}
 			b = d.a.Append(b, e.Msg)
 		}
-		b = fmt.Appendf(b, "%d %d %d;", e.Do, e.To, e.Timer)
+		b = fmt.Appendf(b, "%d %d %d %s;", e.Do, e.To, e.Timer, e.Data)
 	}
 	return string(b)
 }

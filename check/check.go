@@ -58,9 +58,11 @@ const DefaultMaxMemory = 4 << 30
 // The properties of every algorithm, by name. An algorithm's invariants have
 // names of their own.
 const (
-	// Exclusion: at most one user is in the critical section.
+	// Exclusion: users that are in the critical section at a time share the groups that
+	// were granted to them; without groups there is at most one.
 	Exclusion = "exclusion"
-	// WellFormed: every user sees try, crit, exit, rem in cyclic order.
+	// WellFormed: every user sees try, crit, exit, rem in cyclic order, and with crit one
+	// of the groups that it wants.
 	WellFormed = "well-formed"
 	// Deadlock: never does a user try while nothing that must happen can change
 	// the state. Messages, timers, exits and the failure detector must happen; a
@@ -103,6 +105,9 @@ type Config struct {
 	protocol.Config
 	Clients int   // users of a client-server algorithm. Default 2
 	Entries []int // tries, one number for all users or one for each; Unlimited. Default 1
+	// Wants are the alternatives of users of a group algorithm, among which each try chooses
+	// one: a list for all users or one for each. Default DefaultWants.
+	Wants [][]protocol.Groups
 
 	// Budgets: how often each fault may happen in one run.
 	Amnesia int // a member restarts empty
@@ -263,7 +268,7 @@ func prepare(a protocol.Algorithm[any], c *Config) ([]string, error) {
 	for _, i := range a.Invariants {
 		names = append(names, i.Name)
 	}
-	if names, err = choose(a.Info, names, c.Properties, c.finite()); err != nil {
+	if names, err = choose(a.Info, names, c.Properties, c.finite); err != nil {
 		return nil, err
 	}
 	switch {

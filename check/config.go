@@ -75,6 +75,9 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	if err := c.completeRegisters(i); err != nil {
 		return bad("%w", err)
 	}
+	if err := c.completeWants(i, users); err != nil {
+		return bad("%w", err)
+	}
 	c.FIFO = c.FIFO || i.FIFO
 	if c.MaxMemory == 0 {
 		c.MaxMemory = DefaultMaxMemory
@@ -143,14 +146,14 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	if c.Recover > 0 && c.Crash == 0 {
 		return bad("recover=%d: nobody comes back who has not crashed; want crash too", c.Recover)
 	}
-	all, _ := properties(i.Users)
+	all, _ := properties(i)
 	return all, nil
 }
 
-// finite says why infinite runs cannot be decided, "" if they can.
-func (c *Config) finite() string {
+// finite says why a property of infinite runs cannot be decided, "" if it can.
+func (c *Config) finite(property string) string {
 	switch {
-	case c.Stay:
+	case c.Stay && property != ConcurrentEntry:
 		return "who is inside stays there, and who waits for it does so for ever"
 	case c.Swarm != nil:
 		return "a swarm keeps no states"
@@ -183,7 +186,7 @@ func (c Config) Faults() (list []string) {
 // Knows reports whether name is that of a property of a.
 func Knows[M any](a protocol.Algorithm[M], name string) bool {
 	invariant := func(i protocol.Invariant[M]) bool { return i.Name == name }
-	all, beyond := properties(a.Users)
+	all, beyond := properties(a.Info)
 	return slices.Contains(all, name) || slices.Contains(beyond, name) || slices.ContainsFunc(a.Invariants, invariant)
 }
 
@@ -191,11 +194,11 @@ func Knows[M any](a protocol.Algorithm[M], name string) bool {
 // Config.Properties: those of finite runs where it is empty, and for "all" what an algorithm
 // should satisfy.
 func Properties[M any](a protocol.Algorithm[M], asked []string) []string {
-	names, _ := properties(a.Users)
+	names, _ := properties(a.Info)
 	for _, i := range a.Invariants {
 		names = append(names, i.Name)
 	}
-	names, err := choose(a.Info, names, asked, "")
+	names, err := choose(a.Info, names, asked, func(string) string { return "" })
 	if err != nil {
 		return asked // Run says what is wrong with it
 	}
@@ -204,25 +207,25 @@ func Properties[M any](a protocol.Algorithm[M], asked []string) []string {
 
 // choose returns the properties asked for, in a fixed order. all are those of finite
 // runs, which are those that nobody has to ask for; Model is always among them. Of
-// infinite runs "all" means what an algorithm should satisfy, unless finite says why
-// they cannot be decided.
-func choose(i protocol.Info, all, asked []string, finite string) ([]string, error) {
+// infinite runs "all" means what an algorithm should satisfy, but those of which finite says
+// why they cannot be decided.
+func choose(i protocol.Info, all, asked []string, finite func(property string) string) ([]string, error) {
 	if len(asked) == 0 {
 		return all, nil
 	}
-	_, beyond := properties(i.Users)
+	_, beyond := properties(i)
 	known := append(slices.Clip(all), beyond...)
 	for _, a := range asked {
 		if a != "all" && !slices.Contains(known, a) {
 			return nil, fmt.Errorf("check: %w %q: want all or some of %s", ErrProperty, a, strings.Join(known, ", "))
 		}
-		if finite != "" && endless(a) {
-			return nil, fmt.Errorf("check: %s cannot be decided: %s", a, finite)
+		if why := finite(a); why != "" && endless(a) {
+			return nil, fmt.Errorf("check: %s cannot be decided: %s", a, why)
 		}
 	}
 	every := slices.Contains(asked, "all")
 	return slices.DeleteFunc(known, func(n string) bool {
-		inAll := slices.Contains(all, n) || finite == "" && (n == MakesProgress || n == Starvation || n == Termination)
+		inAll := slices.Contains(all, n) || endless(n) && n != Bypass && finite(n) == ""
 		return n != Model && !(every && inAll) && !slices.Contains(asked, n)
 	}), nil
 }

@@ -25,11 +25,15 @@ const (
 
 // properties returns the names of those that every algorithm with such users has: those
 // of finite runs, and those that are judged only where they are asked for.
-func properties(u protocol.Users) (all, beyond []string) {
-	if u == protocol.Nobody {
+func properties(i protocol.Info) (all, beyond []string) {
+	if i.Users == protocol.Nobody {
 		return []string{Epochs, Agreement, Model}, []string{OneLeader, Termination}
 	}
-	return []string{Exclusion, WellFormed, Deadlock, Model}, []string{Kept, MakesProgress, Starvation, Bypass}
+	all, beyond = []string{Exclusion, WellFormed, Deadlock, Model}, []string{Kept, MakesProgress, Starvation, Bypass}
+	if i.Grouped {
+		beyond = append(beyond, ConcurrentEntry)
+	}
+	return all, beyond
 }
 
 // lead records in l that its process names a leader.

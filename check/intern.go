@@ -122,7 +122,7 @@ func (x *worker) intern(l local) (number uint32, known bool) {
 	x.locals = append(x.locals, l)
 	x.faces = append(x.faces, face{
 		mark: x.mail.mark(2*uint64(n), l.lows), section: l.section, tries: l.entries > 0 || x.endless[l.proc],
-		timers: len(l.timers) > 0, apart: l.lapsed != 0, gone: l.gone,
+		timers: len(l.timers) > 0, apart: l.lapsed != 0, gone: l.gone, group: l.group,
 	})
 	x.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 32*len(l.open) + 16*len(l.lows) + 16*len(l.past) + 440)
 	return n, true
@@ -184,7 +184,8 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 	l = x.locals[from]
 	switch v {
 	case try:
-		in.Kind = protocol.Try
+		in.Kind, in.Data = protocol.Try, string(x.wanted[arg])
+		l.wants = uint8(arg)
 		if !x.endless[l.proc] {
 			l.entries--
 		}
@@ -273,9 +274,19 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 			if x.elects {
 				return failed(fmt.Errorf("model: %s is in an election, and has no user to tell something", x.names.Of(protocol.ID(l.proc))))
 			}
-			if err := x.users.Act(protocol.ID(l.proc), e.Act); err != nil && m.problem == 0 {
-				text := strings.ReplaceAll(err.Error(), fmt.Sprintf("user %d ", l.proc), x.names.Of(protocol.ID(l.proc))+" ")
-				m.problem = problemOf(WellFormed, errors.New(text))
+			name := x.names.Of(protocol.ID(l.proc))
+			err := x.users.Act(protocol.ID(l.proc), e.Act)
+			switch {
+			case err != nil:
+				err = errors.New(strings.ReplaceAll(err.Error(), fmt.Sprintf("user %d ", l.proc), name+" "))
+			case e.Do == protocol.Crit:
+				if err := x.groups.enter(&l, protocol.Group(e.Data), name); err != nil {
+					return failed(err)
+				}
+				err = x.unwanted(&l, name)
+			}
+			if err != nil && m.problem == 0 {
+				m.problem = problemOf(WellFormed, err)
 			}
 		case protocol.Owner:
 		case protocol.Read, protocol.Write, protocol.Await:
@@ -298,6 +309,12 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 	}
 	if l.section = x.users[l.proc]; l.section == protocol.InRem {
 		l.lost = 0
+	}
+	if l.section != protocol.InTry {
+		l.wants = 0
+	}
+	if l.section != protocol.InCrit {
+		l.group = 0
 	}
 	m.to, _ = x.intern(l)
 	m.sends.to, m.set.to = uint32(len(x.sent)), uint32(len(x.set))

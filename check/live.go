@@ -31,6 +31,7 @@ type question struct {
 var questions = []question{
 	{MakesProgress, (*live).progress},
 	{Starvation, (*live).starvation},
+	{ConcurrentEntry, (*live).concurrentEntry},
 	{Bypass, (*live).bypass},
 	{Termination, (*live).termination},
 }

@@ -58,7 +58,10 @@ func (w *Walk) Repeat() (Repeated, error) {
 				return Repeated{}, errUnfollowed
 			}
 		}
-		if what := w.neglected(e.ring); what != "" {
+		if slices.Contains(w.r.asked, ConcurrentEntry) && w.excluded(e.ring) {
+			return Repeated{ConcurrentEntry, "somebody tries for ever, and shares with all who are inside or try"}, nil
+		}
+		if what := w.neglected(e.ring, false); what != "" {
 			return Repeated{Reason: "no fair run goes on like that: it neglects " + what}, nil
 		}
 		return w.forever(e.ring), nil
@@ -88,8 +91,8 @@ func (w *Walk) open(g *ring) error {
 }
 
 // neglected returns a step that must happen, is possible all along, or again and again where
-// that is enough, and is never taken.
-func (w *Walk) neglected(g *ring) string {
+// that is enough, and is never taken. Where who is inside stays, its exit need not happen.
+func (w *Walk) neglected(g *ring, stays bool) string {
 	r := w.r
 	r.raw = false
 	defer func() { r.raw = true }()
@@ -100,10 +103,11 @@ func (w *Walk) neglected(g *ring) string {
 		acts := r.actions(nil)
 		var enabled []lasso.Class
 		for _, a := range acts {
-			if a.verb.must() {
-				enabled = append(enabled, r.class(a))
+			if !a.verb.must() || stays && a.verb == exit && r.faces[st[1+a.a]].section == protocol.InCrit {
+				continue
 			}
-			if a.verb.must() && r.strong(r.class(a)) {
+			enabled = append(enabled, r.class(a))
+			if r.strong(r.class(a)) {
 				sometimes = append(sometimes, r.class(a))
 			}
 		}
@@ -137,6 +141,17 @@ func (w *Walk) neglected(g *ring) string {
 		}
 	}
 	return ""
+}
+
+// excluded reports whether a ring violates ConcurrentEntry.
+func (w *Walk) excluded(g *ring) bool {
+	for u := range w.r.total {
+		waits := func(st []uint32) bool { return w.r.faces[st[1+u]].section == protocol.InTry && w.r.compatible(st) }
+		if !slices.ContainsFunc(g.states, func(st []uint32) bool { return !waits(st) }) {
+			return w.neglected(g, true) == ""
+		}
+	}
+	return false
 }
 
 // alike reports whether two steps differ at most in their message: a normal form may call

@@ -92,12 +92,21 @@ func (x *worker) waiting(i int) bool {
 	return false
 }
 
-// appendPeer appends what only members have that crash, doubt or elect.
+// appendPeer appends what only members have that crash, doubt or elect, behind a byte that
+// says whether there is any, and whether there are groups.
 func (l *local) appendPeer(k []byte) []byte {
-	if !l.gone && l.doubts == 0 && len(l.past) == 0 {
+	peer := l.gone || l.doubts != 0 || len(l.past) > 0
+	switch grouped := l.wants|l.group != 0; {
+	case !peer && !grouped:
 		return append(k, 0)
+	case !peer:
+		return append(k, 2, l.wants, l.group)
+	case grouped:
+		k = append(k, 3, l.wants, l.group)
+	default:
+		k = append(k, 1)
 	}
-	k = protocol.AppendBool(append(k, 1), l.gone)
+	k = protocol.AppendBool(k, l.gone)
 	k = binary.AppendUvarint(k, l.doubts)
 	k = protocol.AppendBool(k, l.leading.Named)
 	k = binary.AppendUvarint(k, l.leading.Epoch)

@@ -27,7 +27,8 @@ import (
 //     does the same after t.
 //   - a stable invariant is not mended by t.
 //   - exclusion is violated by who is inside, and t takes nobody out: it may let its
-//     user in, and does not change sections otherwise. The same holds for kept.
+//     user in, into a group that the user has whatever comes first, and does not change
+//     sections otherwise. The same holds for kept.
 //   - deadlock, and kept where losses are not made up for, are violated by states in which nothing
 //     that must happen can happen. At the end of w, t still can: so t is in w.
 //

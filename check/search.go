@@ -92,7 +92,7 @@ func newSearcher(all crew, c Config, names []string) *searcher {
 			r.agreement = true
 		case OneLeader:
 			r.oneLeader = true
-		case Model, MakesProgress, Starvation, Bypass, Termination:
+		case Model, MakesProgress, Starvation, Bypass, Termination, ConcurrentEntry:
 		default:
 			r.invariants = append(r.invariants, n)
 		}
@@ -403,8 +403,8 @@ func (r *searcher) violates(x *worker, st []uint32) (string, error) {
 		x.users[i] = x.faces[n].section // an absent process is in its remainder section
 	}
 	if r.exclusion {
-		if err := x.users.Exclusion(nil); err != nil {
-			return Exclusion, inside(x)
+		if err := x.users.Exclusion(x.held(st)); err != nil {
+			return Exclusion, inside(x, st)
 		}
 	}
 	if r.kept && slices.Contains(x.users, protocol.InLost) {
@@ -429,12 +429,17 @@ func (r *searcher) violates(x *worker, st []uint32) (string, error) {
 }
 
 // inside says in the names of a scenario what history.Users.Exclusion found.
-func inside(x *worker) error {
+func inside(x *worker, st []uint32) error {
 	var names []string
 	for i, s := range x.users {
-		if s == protocol.InCrit {
-			names = append(names, x.names.Of(protocol.ID(i)))
+		if s != protocol.InCrit {
+			continue
 		}
+		name := x.names.Of(protocol.ID(i))
+		if group := x.granted[x.faces[st[1+i]].group]; group != "" {
+			name += " (" + string(group) + ")"
+		}
+		names = append(names, name)
 	}
 	return fmt.Errorf("exclusion: %s are inside", strings.Join(names, " and "))
 }
@@ -543,6 +548,9 @@ func (r *searcher) model() []string {
 	}
 	if len(c.Entries) > 0 {
 		parts = append(parts, entries(c.Entries))
+	}
+	if len(c.Wants) > 0 {
+		parts = append(parts, r.wishes())
 	}
 	switch {
 	case r.registers != nil:

@@ -43,6 +43,7 @@ type space struct {
 	spaced    int        // Config.Spaced
 	registers *registers // nil: there is none
 
+	groups
 	reduction reduction
 
 	timersSet bool // whether some process ever set one
@@ -82,6 +83,7 @@ type face struct {
 	timers  bool // some are set
 	apart   bool // some lease has lapsed
 	gone    bool // it crashed, and something of it is remembered; also of number 0
+	group   uint8
 }
 
 // A local is everything about one process that a global state contains.
@@ -89,6 +91,8 @@ type local struct {
 	proc    int
 	state   []byte
 	section protocol.Section
+	wants   uint8  // while its user tries: the number of the set of groups
+	group   uint8  // while it is inside: that of the group granted
 	entries uint32 // tries left, 0 where unlimited
 	life    uint64 // incarnation
 	timers  []uint32
@@ -188,13 +192,13 @@ type action struct {
 	verb verb
 	keep bool   // of deliver: the message, which is idempotent, may arrive again
 	a, b uint8  // processes, in the order of scenario.Step.Procs
-	arg  uint32 // timer or message; of read the content found, of write the register, as is b
+	arg  uint32 // timer or message; of try the set of groups, 0: none; of read the content found, of write the register, as is b
 	at   uint32 // of deliver, lose and duplicate, and on registers: where the word stands in the state
 }
 
 // alike reports whether two actions differ at most in the numbers of messages.
 func (a action) alike(b action) bool {
-	return a.verb == b.verb && a.keep == b.keep && a.a == b.a && a.b == b.b && (a.verb != timeout && !a.verb.accesses() || a.arg == b.arg)
+	return a.verb == b.verb && a.keep == b.keep && a.a == b.a && a.b == b.b && (a.verb != timeout && a.verb != try && !a.verb.accesses() || a.arg == b.arg)
 }
 
 // A visit is one action with its outcome.
@@ -224,6 +228,7 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		shifted:   shifted{by: map[string]uint32{}},
 		registers: newRegisters(i, c),
 		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody, stay: c.Stay, spaced: c.Spaced,
+		groups:  newGroups(c, total),
 		forgets: m.forgets(), stale: map[pairing]bool{},
 	}
 	for k, e := range c.Entries {
@@ -262,6 +267,8 @@ func (s *space) line(a action, m machine) string { return s.names.Format(s.step(
 func (s *space) step(a action, m machine) scenario.Step {
 	st := scenario.Step{Verb: verbs[a.verb], Procs: []protocol.ID{protocol.ID(a.a)}}
 	switch a.verb {
+	case try:
+		st.Text = string(s.wanted[a.arg])
 	case timeout:
 		st.Timer = a.arg
 	case deliver, lose, duplicate:

@@ -72,6 +72,10 @@ func interchangeable(a protocol.Algorithm[any], c Config, asked []string) (group
 			(c.Entries[j] == Unlimited) != (c.Entries[group[0]] == Unlimited) {
 			continue
 		}
+		// Nor is what it may want.
+		if len(c.Wants) > 0 && a.Users == protocol.Members && len(group) > 0 && !slices.Equal(c.Wants[j], c.Wants[group[0]]) {
+			continue
+		}
 		group = append(group, j)
 	}
 	if len(group) < 2 || len(group) > maxGroup {

@@ -181,7 +181,7 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 				Do: scenario.Sends, Message: x.m.text(f.msg), To: x.names.Of(protocol.ID(x.mail.to(f.msg))), Lost: x.lost(st, v, f.msg),
 			}
 		case protocol.Crit:
-			effect.Do = scenario.Enters
+			effect.Do, effect.Reason, effect.Group = scenario.Enters, "", f.Data
 		case protocol.Rem:
 			effect.Do = scenario.Leaves
 		case protocol.Ejected:

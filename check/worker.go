@@ -43,6 +43,7 @@ type worker struct {
 	g     glance
 	users history.Users
 	says  history.Leaders
+	holds []protocol.Group
 	key   []byte
 	by    []uint64
 }
@@ -128,7 +129,7 @@ func (x *worker) actions(list []action) []action {
 		if x.user[i] {
 			switch {
 			case f.section == protocol.InRem && f.tries:
-				list = append(list, action{verb: try, a: uint8(i)})
+				list = x.try(list, i)
 			case f.section == protocol.InCrit && !x.stay || f.section == protocol.InLost:
 				list = append(list, action{verb: exit, a: uint8(i)})
 			case f.section == protocol.InTry && left(st, cancelBudget) > 0:

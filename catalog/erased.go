@@ -37,19 +37,21 @@ func (e erased) Walk(c check.Config) (*check.Walk, error) {
 	return check.NewWalk(e.algorithm, c)
 }
 
-// unordered says why causal.Order cannot be judged where memory is shared: who reads what
-// somebody wrote has heard of it, too, and no message tells the wrapper.
+// unordered says why causal.Order cannot be judged, nil where it can or is not asked for.
 func (e erased) unordered(c check.Config) error {
-	if e.algorithm.Registers == nil || !slices.Contains(c.Properties, causal.Order) {
+	if !slices.Contains(c.Properties, causal.Order) {
 		return nil
 	}
-	return fmt.Errorf("check: %s: %s follows messages: %w", e.algorithm.Name, causal.Order, protocol.ErrRegisters)
+	if err := causal.Check(e.algorithm.Info); err != nil {
+		return fmt.Errorf("check: %s: %w", e.algorithm.Name, err)
+	}
+	return nil
 }
 
 // orders reports whether causal.Order is to be judged. A property that the algorithm does
 // not have is left to the wrapper, too: it refuses any but that one, and names all.
 func (e erased) orders(c check.Config) bool {
-	if e.algorithm.Users == protocol.Nobody || e.algorithm.Registers != nil {
+	if e.algorithm.Users == protocol.Nobody || causal.Check(e.algorithm.Info) != nil {
 		return false // nobody tries, or nothing is sent
 	}
 	if slices.Contains(c.Properties, "all") && e.algorithm.Ordered {
@@ -61,5 +63,5 @@ func (e erased) orders(c check.Config) bool {
 // ordered reports whether a hunt judges causal.Order, which it does where that is claimed
 // and not known to be wrong.
 func (e erased) ordered() bool {
-	return e.algorithm.Ordered && e.algorithm.Registers == nil && !slices.Contains(e.algorithm.Refuted, causal.Order)
+	return e.algorithm.Ordered && causal.Check(e.algorithm.Info) == nil && !slices.Contains(e.algorithm.Refuted, causal.Order)
 }

@@ -14,6 +14,7 @@
 package causal
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -42,9 +43,24 @@ type Process[M any] struct {
 	out   protocol.Out[M]
 }
 
-// Of returns a with vectors and the invariant Order. Its other invariants, its bounds
-// and its claims are those of a.
+// ErrMemory is for Order where processes share memory: who reads what somebody wrote has
+// heard of it, too, and no message tells the wrapper.
+var ErrMemory = errors.New(Order + " follows messages, and its processes share memory")
+
+// Check says why Order cannot be judged of an algorithm, nil if it can.
+func Check(i protocol.Info) error {
+	if i.Registers != nil {
+		return ErrMemory
+	}
+	return nil
+}
+
+// Of returns a, which must pass Check, with vectors and the invariant Order. Its other
+// invariants, its bounds and its claims are those of a.
 func Of[M any](a protocol.Algorithm[M]) protocol.Algorithm[Message[M]] {
+	if err := Check(a.Info); err != nil {
+		panic(fmt.Sprintf("causal: %s: %v", a.Name, err))
+	}
 	w := protocol.Algorithm[Message[M]]{
 		Info: a.Info,
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message[M]] {

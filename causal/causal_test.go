@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/algo/dijkstra"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algotest"
@@ -87,9 +88,19 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// What processes read in shared memory is in no message: nobody would ever be overtaken.
+var refuses = mutant.Panics("causal: dijkstra: "+causal.ErrMemory.Error(), func() { causal.Of(dijkstra.Algorithm) })
+
+func TestMemory(t *testing.T) {
+	if fault, err := refuses(); fault != "" || err != nil {
+		t.Error(fault, err)
+	}
+}
+
 func TestMutants(t *testing.T) {
 	mutant.Test(t, mutant.Config{
 		Checks: []mutant.Check{
+			refuses,
 			func() (string, error) {
 				v, err := explore(ricartagrawala.Printed, of(2, 1, 0))
 				if v.Verdict == check.Violated && len(v.Trace) == 13 {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock/catalog"
+	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/quorum"
@@ -240,6 +241,8 @@ func modelHint(err error) string {
 		return "--link runs it over such channels, with acknowledgements"
 	case errors.Is(err, protocol.ErrRegisters):
 		return "leave out what is about messages; --registers atomic or safe says how its memory behaves"
+	case errors.Is(err, causal.ErrMemory):
+		return "--property bypass counts how often others enter first; bakery-messages is the bakery over messages, and has an order"
 	case errors.Is(err, check.ErrProperty):
 		return "what each means: docs/verification.md, Properties"
 	}

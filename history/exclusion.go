@@ -5,13 +5,15 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/poundlock/poundlock/protocol"
 )
 
 // A section is one critical section, or the part of one between two leases of which
 // the earlier one had ended.
 type section struct {
 	user     int
-	group    string
+	group    protocol.Group
 	token    uint64
 	from, to int64 // to is open while the user is inside
 	until    int64 // the end of its lease, open if there is none
@@ -21,7 +23,7 @@ const open = math.MaxInt64
 
 // conflicts reports whether two sections must not overlap.
 func (s *section) conflicts(o *section) bool {
-	return s.user != o.user && (s.group == "" || s.group != o.group)
+	return s.user != o.user && !s.group.Shares(o.group)
 }
 
 // A window holds the sections that may still overlap with one to come: those that
@@ -77,14 +79,20 @@ func (m *Monitor) open(user int, at, until int64) {
 		}
 	}
 	m.window.sections = append(m.window.sections, s)
-	m.window.inside++
+	if m.window.inside++; m.window.inside == 1 {
+		m.busy, m.ends = at, at
+	}
+	m.measures.most = max(m.measures.most, m.window.inside)
+	m.measures.grouped = m.measures.grouped || t.group != ""
 	m.window.due = min(m.window.due, until)
 }
 
 // close ends the section that the user is in.
 func (m *Monitor) close(user int, at int64) {
 	i := m.window.of(user)
-	m.window.sections[i].to = at
+	s := &m.window.sections[i]
+	s.to = at
+	m.measures.inside += float64(at - s.from)
 	m.window.inside--
 	m.ended(user, at)
 	if m.bounds.Slack == 0 {

@@ -69,19 +69,18 @@ func (j *Judge) Event(source int, e Event) {
 	user := j.user(l, userName{source, e.User})
 	switch e.Do {
 	case Try:
-		if l.Section(user) == protocol.InRem {
-			l.SetGroup(user, e.Group)
-		}
-		l.Input(user, e.At, protocol.Input{Kind: protocol.Try})
+		l.Input(user, e.At, protocol.Input{Kind: protocol.Try, Data: e.Group})
 	case Crit:
-		if e.Group != "" && l.Section(user) == protocol.InTry {
-			l.SetGroup(user, e.Group)
+		t := &l.tries[user]
+		group := cmp.Or(e.Group, string(t.wanted))
+		if t.wanted == "" && l.Section(user) == protocol.InTry {
+			t.wanted = protocol.Groups(group)
 		}
 		until := e.Until
 		if until == 0 {
 			until = open
 		}
-		l.act(user, e.At, protocol.Act{Do: protocol.Crit, Arg: uint64(e.Token)}, until)
+		l.act(user, e.At, protocol.Act{Do: protocol.Crit, Arg: uint64(e.Token), Data: group}, until)
 	case Renew:
 		l.Lease(user, e.At, e.Until)
 	case Exit:

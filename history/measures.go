@@ -10,6 +10,12 @@ type measures struct {
 	last  int64 // time of the last exit
 
 	wait, response, sync Histogram
+
+	grouped  bool // somebody entered a group
+	sessions uint64
+	inside   float64 // ns that users were inside, summed over users
+	busy     int64   // ns that somebody was inside
+	most     int     // inside together
 }
 
 func newMeasures() *measures { return &measures{first: -1} }
@@ -34,10 +40,21 @@ type Measures struct {
 	Ejected    uint64  `json:"ejected"`          // critical sections that were lost
 	Waiting    Summary `json:"waiting_ms"`       // crit - try
 	Response   Summary `json:"response_ms"`      // rem - try, of the tries that entered
-	SyncDelay  Summary `json:"sync_delay_ms"`    // last exit to next crit, where somebody waited at that exit
+	SyncDelay  Summary `json:"sync_delay_ms"`    // last exit of a session to the first crit of the next, where somebody waited at that exit
 	Throughput float64 `json:"throughput_per_s"` // entries a second from the first try to the last exit
 	Jain       float64 `json:"jain"`             // fairness of the users' rates: 1 when equal, 1/users when one has all
 	MaxBypass  uint64  `json:"max_bypass"`       // most entries of others between one user's try and its crit
+
+	// Of groups, and nothing where there are none. A session is a time in which all who are
+	// inside share one group: it begins with an entry that does not share with the last one.
+	Sessions    uint64      `json:"sessions,omitempty"`
+	Concurrency Concurrency `json:"concurrency,omitzero"`
+}
+
+// Concurrency is how many users are inside together.
+type Concurrency struct {
+	Mean float64 `json:"mean"` // over the time that somebody is, of the sections that have ended
+	Max  int     `json:"max"`
 }
 
 func (s *measures) summary(f *fairness) Measures {
@@ -53,6 +70,12 @@ func (s *measures) summary(f *fairness) Measures {
 	}
 	if s.last > s.first {
 		r.Throughput = float64(s.entries) / time.Duration(s.last-s.first).Seconds()
+	}
+	if s.grouped {
+		r.Sessions, r.Concurrency = s.sessions, Concurrency{Max: s.most}
+		if s.busy > 0 {
+			r.Concurrency.Mean = s.inside / float64(s.busy)
+		}
 	}
 	return r
 }

@@ -82,8 +82,11 @@ type Monitor struct {
 	waiting int   // users in the trying section
 	last    int64 // time of the last exit
 	// handover says that the last exit left nobody inside while somebody waited,
-	// at time last: the next crit ends a synchronization delay.
+	// at time last: the next crit ends a synchronization delay, if it begins a session.
 	handover bool
+	session  protocol.Group // of the last entry
+	busy     int64          // since when somebody is inside, if anybody is
+	ends     int64          // the latest end of a section
 }
 
 // try is what a Monitor remembers of one user.
@@ -93,8 +96,9 @@ type try struct {
 	entered bool   // whether the try led to a crit, so that its rem ends a response
 	starved bool   // it was said that it does
 	lapsed  bool   // the lease of the section ended before the user heard of it
-	group   string // with whom the user shares; "" nobody
-	token   uint64 // of the current section
+	wanted  protocol.Groups
+	group   protocol.Group // that of the current or last section
+	token   uint64         // of the current section
 	entries uint64
 	first   int64 // first try, -1 before it
 	last    int64 // last exit
@@ -149,15 +153,11 @@ func (m *Monitor) AddUser() int {
 	return len(m.users) - 1
 }
 
-// SetGroup says with whom the user shares from its next crit on: with the users that
-// have the same group. With "" it shares with nobody, as every user of a mutex.
-func (m *Monitor) SetGroup(user int, group string) { m.tries[user].group = group }
-
 // Input records that the driver gave in to the user at time at.
 func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 	m.advance(at)
 	if m.Record != nil && in.Kind != protocol.Cancel {
-		m.record(user, at, Event{Do: inputs[in.Kind]})
+		m.record(user, at, Event{Do: inputs[in.Kind], Group: in.Data})
 	}
 	was := m.users[user]
 	if err := m.users.Input(protocol.ID(user), in); err != nil {
@@ -173,6 +173,7 @@ func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 			t.first = at
 		}
 		t.at, t.before, t.entered, t.starved = at, m.entries, false, false
+		t.wanted = protocol.Groups(in.Data)
 		m.enqueue(user)
 	case protocol.Exit:
 		if was == protocol.InCrit {
@@ -188,7 +189,7 @@ func (m *Monitor) Act(user int, at int64, a protocol.Act) { m.act(user, at, a, o
 func (m *Monitor) act(user int, at int64, a protocol.Act, until int64) {
 	m.advance(at)
 	if m.Record != nil {
-		m.record(user, at, Event{Do: acts[a.Do], Token: tokenOf(a)})
+		m.record(user, at, Event{Do: acts[a.Do], Token: tokenOf(a), Group: groupOf(a)})
 	}
 	was := m.users[user]
 	if err := m.users.Act(protocol.ID(user), a); err != nil {
@@ -199,6 +200,9 @@ func (m *Monitor) act(user int, at int64, a protocol.Act, until int64) {
 	t := &m.tries[user]
 	switch a.Do {
 	case protocol.Crit:
+		if t.group = protocol.Group(a.Data); !t.wanted.Has(t.group) {
+			m.Found(at, WellFormed, fmt.Sprintf("%s wants %q, and was let into %q", m.Name(user), t.wanted, t.group))
+		}
 		m.enter(user, at, a.Arg, until)
 	case protocol.Ejected:
 		m.measures.ejected++
@@ -258,13 +262,17 @@ func tokenOf(a protocol.Act) Token {
 	return 0
 }
 
+func groupOf(a protocol.Act) string {
+	if a.Do == protocol.Crit {
+		return a.Data
+	}
+	return ""
+}
+
 // record tells Record of an event that users know: others have no name.
 func (m *Monitor) record(user int, at int64, e Event) {
 	if e.Do != "" {
 		e.At, e.User = at, m.Name(user)
-		if e.Do == Try || e.Do == Crit {
-			e.Group = m.tries[user].group
-		}
 		m.Record(e)
 	}
 }
@@ -289,10 +297,13 @@ func (m *Monitor) enter(user int, at int64, token uint64, until int64) {
 	if !t.lapsed {
 		m.judgeToken(user, at, token)
 	}
-	if m.handover {
-		m.measures.sync.Add(at - m.last)
-		m.handover = false
+	if !m.session.Shares(t.group) {
+		m.measures.sessions++
+		if m.handover {
+			m.measures.sync.Add(at - m.last)
+		}
 	}
+	m.session, m.handover = t.group, false
 	m.measures.wait.Add(at - t.at)
 	m.measures.bypass = max(m.measures.bypass, m.entries-t.before)
 	m.measures.entries++
@@ -318,6 +329,10 @@ func (m *Monitor) leave(user int, at int64) {
 // ended records that a section of the user ended at time at.
 func (m *Monitor) ended(user int, at int64) {
 	m.last, m.tries[user].last = at, at
+	m.ends = max(m.ends, at)
+	if m.window.inside == 0 {
+		m.measures.busy += m.ends - m.busy
+	}
 	m.measures.left(at)
 	m.handover = m.window.inside == 0 && m.waiting > 0
 }

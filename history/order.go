@@ -90,7 +90,7 @@ func (m *Monitor) judgeOrder(user int, at int64) {
 		if earlier <= m.bounds.Order+m.bounds.Slack {
 			return
 		}
-		if t.group == "" || t.group != m.tries[u].group {
+		if t.group.Exclusive() || !m.tries[u].wanted.Has(t.group) {
 			m.Found(at, Order, fmt.Sprintf("%s entered before %s, which tried %v earlier",
 				m.Name(user), m.Name(u), time.Duration(earlier)))
 			return

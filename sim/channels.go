@@ -19,6 +19,14 @@ const none = ^uint32(0)
 // leaves is when what process id sends now leaves it.
 func (s *simulator[M]) leaves(id uint32) int64 { return max(s.now, s.procs[id].pausedUntil) }
 
+// transmission is how long a message takes by its size.
+func (s *simulator[M]) transmission(m M) int64 {
+	if s.bit32 == 0 {
+		return 0
+	}
+	return int64(s.bit32 * float64(s.alg.Ints(m)))
+}
+
 // count counts copies of a message.
 func (s *simulator[M]) count(from uint32, m M, copies int) {
 	if s.alg.Registers != nil {
@@ -52,18 +60,18 @@ func (s *simulator[M]) send(from uint32, to protocol.ID, m M, again bool) {
 	if s.procs[to].process == nil {
 		return
 	}
-	s.carry(from, deliver, uint32(to), s.flight(from, m, 1))
+	s.carry(from, deliver, uint32(to), s.flight(from, m, 1), s.transmission(m))
 }
 
 // carry puts a message on its way, to one process or, where one item stands for
-// all copies, to all. With a constant delay and no pause it follows those that are
-// on their way.
-func (s *simulator[M]) carry(from uint32, kind uint64, to, slot uint32) {
+// all copies, to all. Where all take equally long and nothing pauses it follows those
+// that are on their way.
+func (s *simulator[M]) carry(from uint32, kind uint64, to, slot uint32, transmission int64) {
 	for range s.copies(slot) {
-		if s.oneItem && s.procs[from].pausedUntil <= s.now {
+		if s.even && s.procs[from].pausedUntil <= s.now {
 			s.queue.follow(s.item(s.now+int64(s.cfg.Delay.A), kind, to, slot))
 		} else {
-			s.push(s.arrival(from, to), kind, to, slot)
+			s.push(s.arrival(from, to, transmission), kind, to, slot)
 		}
 	}
 }
@@ -77,23 +85,23 @@ func (s *simulator[M]) broadcast(from uint32, m M) {
 		return
 	}
 	s.count(from, m, copies)
-	slot := s.flight(from, m, uint32(copies))
+	slot, transmission := s.flight(from, m, uint32(copies)), s.transmission(m)
 	if s.oneItem && !s.isLossy() {
-		s.carry(from, broadcast, 0, slot)
+		s.carry(from, broadcast, 0, slot, transmission)
 		s.seq += uint64(s.cfg.N) // the copies' numbers, as if they were items
 		return
 	}
 	for to := range uint32(s.cfg.N) {
 		if to != from {
-			s.carry(from, deliver, to, slot)
+			s.carry(from, deliver, to, slot, transmission)
 		}
 	}
 }
 
 // arrival draws when a message that process from sends now reaches to.
-func (s *simulator[M]) arrival(from, to uint32) int64 {
+func (s *simulator[M]) arrival(from, to uint32, transmission int64) int64 {
 	p := &s.procs[from]
-	at := s.leaves(from) + s.cfg.Delay.draw(&p.random.delay)
+	at := s.leaves(from) + s.cfg.Delay.draw(&p.random.delay) + transmission
 	if s.ordered {
 		for int(to) >= len(p.last) {
 			p.last = append(p.last, 0)

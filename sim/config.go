@@ -38,13 +38,25 @@ type Config struct {
 	Entries []int  // critical sections: one number for each user, or one for all. Default 100
 	Seed    uint64 // of every random number
 
-	Delay     Dist               // of a message, or of an access to a register. Default constant:1ms
-	Think     Dist               // between leaving and the next try. Default exponential:1s
-	Hold      Dist               // of the critical section. Default constant:1ms
+	Delay Dist // of a message, or of an access to a register. Default constant:1ms
+	Think Dist // between leaving and the next try. Default exponential:1s
+	Hold  Dist // of the critical section. Default constant:1ms
+	// Bandwidth is how many kbit of a message leave or arrive in a ms: one of k integers, of 32
+	// bit each, takes 32k/(1000 Bandwidth) ms longer than Delay. 0: no time.
+	Bandwidth float64
 	Loss      float64            // probability that a message is lost
 	Dup       float64            // probability that a message that is not lost arrives twice
 	Registers protocol.Semantics // of a shared memory. Default protocol.Atomic
 	FIFO      bool               // messages of one channel arrive in order; always so where the algorithm needs it
+
+	// Of algorithms whose users want groups, which are called 1, 2, ..: each request is for
+	// PerRequest of Groups, different ones. Default 1 of 2, all alike.
+	Groups     int
+	Popularity Popularity
+	PerRequest int
+	// Wants, if not nil, is what users want in place of those, all the time: one set for each
+	// user, or one for all.
+	Wants []protocol.Groups
 
 	Down           []protocol.ID   // members that are never up
 	AmnesiaEvery   time.Duration   // a random member loses its memory, this often; 0: never
@@ -88,6 +100,8 @@ const (
 	maxMembers = 1 << 16
 	maxClients = 1 << 20
 	maxEntries = 1 << 40
+
+	maxBandwidth = 1e6 // kbit/ms
 )
 
 // users returns the number of users.
@@ -157,6 +171,13 @@ func (c *Config) complete(i protocol.Info) error {
 	}
 	if err := c.checkRegisters(i); err != nil {
 		return bad("%w", err)
+	}
+	if err := c.checkGroups(i); err != nil {
+		return bad("%w", err)
+	}
+	if !(c.Bandwidth >= 0 && c.Bandwidth <= maxBandwidth) || c.Bandwidth > 0 && c.Bandwidth < 1/maxBandwidth {
+		return bad("bandwidth %v kbit/ms: want %v to %v, or 0 for messages that take no time by their size",
+			c.Bandwidth, 1/maxBandwidth, maxBandwidth)
 	}
 	c.FIFO = c.FIFO || i.FIFO
 	if err := i.CheckOptions(c.Config); err != nil {

@@ -144,6 +144,7 @@ const (
 	forFaults
 	forChannels
 	forRegisters
+	forGroups
 )
 
 // A stream is the random numbers of one purpose of one process or user. It points

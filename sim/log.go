@@ -83,10 +83,14 @@ func (l *log) act(s stepper, id uint32, a protocol.Act) {
 	now, names := s.clock()
 	what := names.Of(protocol.ID(id))
 	switch {
-	case a.Do == protocol.Crit && a.Arg != 0:
-		what += fmt.Sprintf(" crit token %d", a.Arg)
 	case a.Do == protocol.Crit:
 		what += " crit"
+		if a.Data != "" {
+			what += " " + a.Data
+		}
+		if a.Arg != 0 {
+			what += fmt.Sprintf(" token %d", a.Arg)
+		}
 	case a.Do == protocol.Ejected:
 		what += " ejected"
 	case a.Data != "":

@@ -1,6 +1,9 @@
 package sim
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // What an item of the queue makes happen.
 const (
@@ -52,11 +55,12 @@ type queue struct {
 
 func (q *queue) len() int { return len(q.heap) + int(q.tail-q.head) + q.wheel.len() }
 
-// reset empties q for messages with the given delay between so many processes.
-func (q *queue) reset(delay Dist, processes int) {
+// reset empties q for messages of that mean delay between so many processes; even: all
+// have the same.
+func (q *queue) reset(mean time.Duration, even bool, processes int) {
 	q.heap, q.head, q.tail, q.last = q.heap[:0], 0, 0, 0
-	q.even = delay.Shape == ConstantShape
-	q.wheel.reset(int64(delay.Mean()), processes)
+	q.even = even
+	q.wheel.reset(int64(mean), processes)
 }
 
 // follow puts in an item that comes before none that followed earlier.

@@ -28,7 +28,7 @@ func TestQueueIsInOrder(t *testing.T) {
 
 func inOrder(t *testing.T, q *queue, delay Dist, random *stream) {
 	t.Helper()
-	q.reset(delay, 1+random.IntN(300))
+	q.reset(delay.Mean(), delay.Shape == ConstantShape, 1+random.IntN(300))
 	mean := int64(delay.Mean())
 	var want []item
 	key, now := uint64(0), int64(0)
@@ -85,7 +85,7 @@ func inOrder(t *testing.T, q *queue, delay Dist, random *stream) {
 // The parts of the queue are used as they should: else the test above shows little.
 func TestQueueParts(t *testing.T) {
 	var q queue
-	q.reset(Exponential(time.Millisecond), 10)
+	q.reset(time.Millisecond, false, 10)
 	ms := int64(time.Millisecond)
 	for i, at := range []int64{0, ms, 4 * ms, 100 * ms} {
 		q.push(item{at: at, key: uint64(i)})
@@ -105,7 +105,7 @@ func TestQueueParts(t *testing.T) {
 	if len(q.wheel.front) > crowd {
 		t.Errorf("%d in front: each had to pass all before it", len(q.wheel.front))
 	}
-	q.reset(Constant(time.Millisecond), 10)
+	q.reset(time.Millisecond, true, 10)
 	for i := range 1000 {
 		q.follow(item{at: int64(i), key: uint64(i)})
 	}

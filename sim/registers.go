@@ -40,6 +40,7 @@ func (c *Config) checkRegisters(i protocol.Info) error {
 	}{
 		{"loss", c.Loss != 0},
 		{"dup", c.Dup != 0},
+		{"bandwidth", c.Bandwidth != 0},
 		{"FIFO channels", c.FIFO},
 		{"a partition", apart || c.PartitionEvery != 0},
 		{"memory loss", c.AmnesiaEvery != 0},
@@ -80,7 +81,7 @@ func (s *simulator[M]) access(id uint32, a protocol.Act) {
 
 // work lets process id be busy with a register for one delay.
 func (s *simulator[M]) work(id, register uint32) {
-	if s.oneItem && s.procs[id].pausedUntil <= s.now {
+	if s.even && s.procs[id].pausedUntil <= s.now {
 		s.queue.follow(s.item(s.now+int64(s.cfg.Delay.A), access, id, register))
 		return
 	}

@@ -47,10 +47,16 @@ type Result struct {
 
 	WaitingMS      history.Summary `json:"waiting_ms"`    // crit - try
 	ResponseMS     history.Summary `json:"response_ms"`   // rem - try
-	SyncDelayMS    history.Summary `json:"sync_delay_ms"` // last exit to next crit, while somebody waits
+	SyncDelayMS    history.Summary `json:"sync_delay_ms"` // last exit of a session to first crit of the next, while somebody waits
 	ThroughputPerS float64         `json:"throughput_per_s"`
 	Jain           float64         `json:"jain"`
 	MaxBypass      uint64          `json:"max_bypass"`
+
+	// Of groups: see history.Measures. Throughput90 is entries a second from the start until nine
+	// tenths of all were made, when users begin to be done; 0 if so many never were.
+	Sessions     uint64              `json:"sessions,omitempty"`
+	Concurrency  history.Concurrency `json:"concurrency,omitzero"`
+	Throughput90 float64             `json:"throughput_90_per_s,omitempty"`
 
 	// FencedEntries are the grants with a fencing token after the first six
 	// clock bounds; SlowPathShare is the part of them that needed one more round
@@ -96,6 +102,8 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 		ThroughputPerS: m.Throughput,
 		Jain:           m.Jain,
 		MaxBypass:      m.MaxBypass,
+		Sessions:       m.Sessions,
+		Concurrency:    m.Concurrency,
 		FencedEntries:  s.fenced,
 		Violations:     []string{},
 		ViolationCount: s.monitor.Total(),
@@ -104,6 +112,9 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 		Events:         s.events,
 		Seconds:        took.Seconds(),
 		EventsPerS:     float64(s.events) / max(took.Seconds(), 1e-9),
+	}
+	if s.alg.Grouped && s.ninety > 0 {
+		r.Throughput90 = float64(s.total-s.total/10) / time.Duration(s.ninety).Seconds()
 	}
 	for i, k := range s.byKind {
 		if k == 0 {

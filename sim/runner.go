@@ -44,7 +44,9 @@ func (r *Runner[M]) Run(c Config) (Result, error) {
 // earlier run, and nothing else.
 func (s *simulator[M]) reset(c Config) {
 	k := c.users(s.alg.Info)
-	s.queue.reset(c.Delay, c.N+c.Clients)
+	constant := c.Delay.Shape == ConstantShape
+	even := constant && c.Bandwidth == 0
+	s.queue.reset(c.Delay.Mean(), even, c.N+c.Clients)
 	s.out.Reset()
 	*s = simulator[M]{
 		alg:      s.alg,
@@ -60,13 +62,19 @@ func (s *simulator[M]) reset(c Config) {
 		monitor:  s.monitor,
 		faults:   s.faults.reset(),
 		memory:   memory{cells: s.memory.cells},
+		wishes:   s.wishes,
 		log:      newLog(c),
-		oneItem:  c.Delay.Shape == ConstantShape,
-		ordered:  c.FIFO && c.Delay.Shape != ConstantShape,
+		even:     even,
+		oneItem:  constant && (even || !c.FIFO),
+		ordered:  c.FIFO && !even,
 		overhead: sized(s.overhead, len(s.alg.Messages)),
 		byKind:   sized(s.byKind, len(s.alg.Messages)),
 		setToken: -1,
 	}
+	if c.Bandwidth > 0 {
+		s.bit32 = 32e3 / c.Bandwidth
+	}
+	s.wishes.reset(&c)
 	s.monitor.Reset(k)
 	if s.elects() {
 		s.election.says = make(history.Leaders, c.N)

@@ -22,22 +22,27 @@ type simulator[M any] struct {
 	free     uint32 // first free flight, none if there is none
 	procs    []process[M]
 	users    []user
-	active   int // users that still have entries to make
-	total    int // entries to make
+	active   int   // users that still have entries to make
+	total    int   // entries to make
+	ninety   int64 // when nine tenths of them were made
 	out      protocol.Out[M]
 	monitor  history.Monitor
 	faults   faults
 	lossy    lossy
+	wishes   wishes
 	memory   memory
 	election election
 	log      *log // nil: none
 
+	// even says that all messages take equally long: they arrive in the order in which
+	// they leave.
+	even bool
 	// oneItem says that all copies of a broadcast arrive at one time, so that
 	// one item of the queue stands for all of them.
 	oneItem bool
-	// ordered says that channels are FIFO and that delays may differ: else they
-	// are in order anyway.
+	// ordered says that channels are FIFO and that messages would not be in order anyway.
 	ordered bool
+	bit32   float64 // ns that 32 bits take by Config.Bandwidth
 
 	overhead []bool // by kind of message
 	byKind   []int
@@ -127,6 +132,7 @@ func (s *simulator[M]) start() {
 		us.left = s.cfg.entriesOf(u)
 		us.think.begin(s.cfg.Seed, forThink, uint64(u))
 		us.hold.begin(s.cfg.Seed, forHold, uint64(u))
+		us.groups.begin(s.cfg.Seed, forGroups, uint64(u))
 		s.total += us.left
 		if s.alg.Users == protocol.Clients {
 			s.newClient(u)
@@ -272,6 +278,7 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 	// be stored: that would take longer than the step.
 	var ev protocol.Event[M]
 	ev.Kind, ev.Timer, ev.From, ev.Arg, ev.Now = in.Kind, in.Timer, in.From, in.Arg, s.now+p.offset
+	ev.Data = in.Data
 	ev.Msg = *msg
 	p.process.Step(ev, &s.out)
 	s.stepping = false

@@ -23,8 +23,10 @@ type user struct {
 	pending uint64 // key of its next item; another one is stale
 	before  int    // simulator.own at the last try
 	slow    bool
+	wants   protocol.Groups // drawn, and not entered yet
 	think   stream
 	hold    stream
+	groups  stream
 }
 
 // schedule makes user u's next item the only one that counts.
@@ -51,11 +53,11 @@ func (s *simulator[M]) try(it item) {
 	if u == nil {
 		return
 	}
+	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait, Data: string(s.wanted(int(it.to)))}
 	if s.log != nil {
-		s.log.step(s, scenario.Step{Verb: scenario.Try, Procs: s.log.procs(u.proc)})
+		s.log.step(s, scenario.Step{Verb: scenario.Try, Procs: s.log.procs(u.proc), Text: in.Data})
 	}
 	u.state, u.slow, u.before = trying, false, s.own
-	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait}
 	s.monitor.Input(int(it.to), s.now, in)
 	s.input(u.proc, in)
 }
@@ -90,6 +92,10 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 	case a.Do == protocol.Crit && u.state == trying:
 		u.state = inside
 		u.left--
+		u.wants = ""
+		if int(s.monitor.Entries()) == s.total-s.total/10 {
+			s.ninety = s.now
+		}
 		s.idle = 0
 		s.toEnter += s.own - u.before
 		if s.setToken >= 0 && a.Arg != 0 && s.now >= s.settled {

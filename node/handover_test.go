@@ -45,10 +45,10 @@ func newFleet(t *testing.T, host node.Host, change func(*node.Config)) *fleet {
 // timers is not about how busy the machine is.
 func newVirtualFleet(t *testing.T, n int, host node.Host, change func(*node.Config)) *fleet {
 	t.Helper()
-	wire, began := &cable{}, time.Now()
+	wire, boot := &cable{}, virtual()
 	f := &fleet{t: t, wire: wire, listen: wire.Listen}
 	f.wired = func(c *node.Config) {
-		c.Dial, c.Boot = wire.dial, func() time.Duration { return time.Since(began) }
+		c.Dial, c.Boot = wire.dial, boot
 	}
 	for k := range n {
 		name := fmt.Sprint("s", k+1)

@@ -391,6 +391,7 @@ func TestHeartbeatAmongMessages(t *testing.T) {
 			ID: node.NewClientID(), Hosts: mutexes(node.HostOf(keeper(nil))), Lease: time.Second,
 			Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
 			Dial:  func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
+			Boot:  virtual(),
 		})
 		defer client.Close()
 		conn, err := l.Accept()

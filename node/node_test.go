@@ -114,6 +114,13 @@ func start(t testing.TB, c node.Config) *node.Node {
 	return n
 }
 
+// virtual is a node's clock of leases within a bubble: the machine's own goes on while
+// virtual time stands still.
+func virtual() func() time.Duration {
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
+}
+
 // count has every node enter every lock several times, and counts under the
 // lock in a way that is right only under it.
 func count(t *testing.T, nodes []*node.Node, locks, entries int) {

@@ -117,7 +117,7 @@ func TestGoodByeToLateWelcome(t *testing.T) {
 		defer b.close()
 		n := start(t, node.Config{
 			ID: node.NewClientID(), Hosts: mutexes(node.HostOf(keeper(func(keeperEvent) {}))),
-			Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Dial: b.cable.dial,
+			Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Dial: b.cable.dial, Boot: virtual(),
 		})
 		synctest.Wait()
 		if k := len(b.server.Sessions()); k != 2 || n.Alive() != 0 {

@@ -21,8 +21,7 @@ import (
 // client of theirs needs. Everybody has the same clock.
 func (c *cable) members(t *testing.T, n int, host node.Host, change func(*node.Config)) node.Config {
 	t.Helper()
-	began := time.Now()
-	client := node.Config{Hosts: mutexes(host), Dial: c.dial, Boot: func() time.Duration { return time.Since(began) }}
+	client := node.Config{Hosts: mutexes(host), Dial: c.dial, Boot: virtual()}
 	for k := range n {
 		name := fmt.Sprint("s", k+1)
 		client.Peers = append(client.Peers, node.Peer{Name: name, Addr: name})

@@ -14,6 +14,7 @@ import (
 	"github.com/poundlock/poundlock/algo/ringelection"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/algo/tokengme"
 	"github.com/poundlock/poundlock/algo/tokenring"
 	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
@@ -104,6 +105,10 @@ var All = []Entry{
 	Of(sigma.Literal),
 	Of(suzukikasami.Algorithm),
 	Of(suzukikasami.RicartAgrawala),
+	Of(tokengme.Algorithm),
+	Of(tokengme.Several),
+	Of(tokengme.Bounded),
+	Of(tokengme.WithClients),
 	Of(tokenring.Algorithm),
 	Of(tokenring.Resting),
 	Of(tokenring.Bidirectional),

@@ -1,6 +1,7 @@
 package tokengme
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -39,7 +40,7 @@ func (f form) algorithm() protocol.Algorithm[Message] {
 	i.Name, i.Family, i.Users = "tokengme", protocol.Token, protocol.Members
 	i.Source = "Mittal, Mohan: A Priority-Based Distributed Group Mutual Exclusion Algorithm When Group Access Is Non-Uniform, JPDC 2007"
 	i.Grouped, i.Several, i.Cancels = true, f.several, true
-	i.Messages, i.Options, i.Claims = messages[:Release+1], f.options(), claims
+	i.Messages, i.Options, i.Claims = messages[:Release+1], f.options(), f.claims()
 	switch {
 	case f.clients:
 		i.Users, i.Messages = protocol.Clients, messages
@@ -132,4 +133,28 @@ func (f form) strict(c protocol.Config) bool {
 func (f form) selection(c protocol.Config) int64 { return f.option(selectionOption, c) }
 func (f form) smax(c protocol.Config) uint64     { return uint64(f.option(smaxOption, c)) }
 
-var claims = []protocol.Claim{}
+// claims for users that want groups at random: who finds a token of its group sends
+// nothing, and who ends a session has its RELEASEs counted. To the delays of a client come
+// those of ASK and GRANT, and from one session to the next those of LEAVE and GRANT.
+func (f form) claims() []protocol.Claim {
+	most := func(l protocol.Load, m protocol.Measure, c protocol.Cost, formula string) protocol.Claim {
+		return protocol.Claim{Load: l, Measure: m, Least: protocol.Fixed(0), Most: c, Formula: formula}
+	}
+	entry, extra := protocol.Linear(2, -1), 0.0
+	if f.clients {
+		extra = 2
+	}
+	waiting := most(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2+extra), fmt.Sprintf("%g .. %g", extra, 2+extra))
+	waiting.Least = protocol.Fixed(extra)
+	sync := most(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(1+extra), fmt.Sprintf("1 .. %g", 1+extra))
+	if sync.Least = protocol.Fixed(1); extra == 0 {
+		sync.Formula = "1"
+	}
+	return []protocol.Claim{
+		most(protocol.LowLoad, protocol.ToEnter, entry, "0 .. 2N-1"),
+		most(protocol.LowLoad, protocol.Messages, entry, "0 .. 2N-1"),
+		waiting,
+		most(protocol.HighLoad, protocol.Messages, entry, "0 .. 2N-1"),
+		sync,
+	}
+}

@@ -1,6 +1,7 @@
 package tokengme
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -8,14 +9,41 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A story is a system stepped by hand.
+// A story is a system stepped by hand. What it finds wrong panics with a fault.
 type story struct {
 	*algotest.System[Message]
-	t *testing.T
 }
 
-func begin(t *testing.T, a protocol.Algorithm[Message], n, clients int) story {
-	return story{algotest.NewSystem(a, protocol.Config{N: n}, clients), t}
+type fault string
+
+// told returns what is wrong in a story, "" if nothing is.
+func told(tell func()) (wrong string) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case fault:
+			wrong = string(r)
+		default:
+			wrong = fmt.Sprintf("model by story, %v", r)
+		}
+	}()
+	tell()
+	return ""
+}
+
+func test(t *testing.T, tell func()) {
+	t.Helper()
+	if wrong := told(tell); wrong != "" {
+		t.Error(wrong)
+	}
+}
+
+func wrong(format string, args ...any) {
+	panic(fault("service by story, " + fmt.Sprintf(format, args...)))
+}
+
+func begin(a protocol.Algorithm[Message], c protocol.Config, clients int) story {
+	return story{algotest.NewSystem(a, c, clients)}
 }
 
 func (s story) want(id protocol.ID, groups string) {
@@ -23,28 +51,30 @@ func (s story) want(id protocol.ID, groups string) {
 }
 
 func (s story) inside(ids ...protocol.ID) {
-	s.t.Helper()
 	if got := s.Inside(); !slices.Equal(got, ids) {
-		s.t.Fatalf("inside are %v, want %v", got, ids)
+		wrong("inside are %v, want %v", got, ids)
 	}
 }
 
 // costs says how many messages it takes until nothing is on its way any more.
 func (s story) costs(want int, what string, do func()) {
-	s.t.Helper()
 	before := s.Sent
 	do()
 	s.Settle()
 	if got := s.Sent - before; got != want {
-		s.t.Errorf("%s took %d messages, want %d", what, got, want)
+		wrong("%s took %d messages, want %d", what, got, want)
 	}
 }
 
+func members(n int) protocol.Config { return protocol.Config{N: n} }
+
 // Mittal & Mohan 2007, theorem 8: at most 2n-1 messages an entry. Without contention it is
 // n, n-1 for the holder of the primary token, and 0 with a token of the group.
-func TestMessages(t *testing.T) {
+func TestMessages(t *testing.T) { test(t, messagesByStory) }
+
+func messagesByStory() {
 	const n = 5
-	s := begin(t, Algorithm, n, 0)
+	s := begin(Algorithm, members(n), 0)
 	s.costs(n-1, "the first entry of the holder of the primary token", func() { s.want(0, "a") })
 	s.costs(n, "an entry into the group of the primary token", func() { s.want(1, "a") })
 	s.inside(0, 1)
@@ -62,9 +92,11 @@ func TestMessages(t *testing.T) {
 
 // An exclusive group is for one: the next one waits, also for the same name, and the empty
 // group makes the algorithm that of Suzuki and Kasami.
-func TestExclusive(t *testing.T) {
+func TestExclusive(t *testing.T) { test(t, exclusiveByStory) }
+
+func exclusiveByStory() {
 	for _, group := range []string{"!w", ""} {
-		s := begin(t, Algorithm, 3, 0)
+		s := begin(Algorithm, members(3), 0)
 		s.want(0, group)
 		s.want(1, group)
 		s.Settle()
@@ -80,5 +112,151 @@ func TestExclusive(t *testing.T) {
 		s.Exit(2)
 		s.costs(0, "an entry with the token", func() { s.want(2, group); s.Exit(2) })
 		s.costs(3, "an entry without it", func() { s.want(0, group) })
+	}
+}
+
+// Sections 3.2 and 5.1: while the holder of the primary token is inside, it issues secondary
+// ones though a conflicting request waits, or not. Either way it stops when it leaves.
+func TestAdmission(t *testing.T) { test(t, admissionByStory) }
+
+func admissionByStory() {
+	for admission := range int64(2) {
+		c := members(4)
+		c.Options = map[string]int64{"admission": admission}
+		s := begin(Algorithm, c, 0)
+		s.want(0, "a")
+		s.Settle()
+		s.want(1, "b")
+		s.Settle()
+		s.want(2, "a")
+		s.Settle()
+		if admission == Open {
+			s.inside(0, 2)
+			s.Exit(2)
+		}
+		s.inside(0)
+		s.Exit(0)
+		s.want(3, "a")
+		s.Settle()
+		s.inside(1)
+	}
+}
+
+// Section 5.1: a request for several groups is served by any of them, and who holds a token
+// of one of them does not take it for a conflict.
+func TestSeveral(t *testing.T) { test(t, severalByStory) }
+
+func severalByStory() {
+	const n = 4
+	s := begin(Several, members(n), 0)
+	s.want(0, "a")
+	s.costs(n, "a request for a or b", func() { s.want(1, "a,b") })
+	s.inside(0, 1)
+	s.want(2, "b") // from now on nobody gets a token of a
+	s.costs(n-1, "a request for a or c", func() { s.want(3, "a,c") })
+	s.inside(0, 1)
+	s.costs(n-1, "the exit of who knows of b", func() { s.Exit(1) })
+	s.costs(1, "the exit of who holds the primary token", func() { s.Exit(0) })
+	s.inside(2)
+}
+
+// Who waits behind somebody else at its process does not when that one gives up. A
+// LEAVE may overtake its ASK, and a GRANT may find that its try is over.
+func TestClients(t *testing.T) { test(t, clientsByStory) }
+
+func clientsByStory() {
+	c := members(2)
+	c.Options = map[string]int64{"per": 3}
+	s := begin(WithClients, c, 6) // 2, 3 and 4 at 0; 5, 6 and 7 at 1
+	s.want(2, "r")
+	s.Settle()
+	s.want(3, "!w")
+	s.Settle()
+	s.want(4, "r") // comes after a writer
+	s.Settle()
+	s.inside(2)
+	s.Exit(2)
+	s.Settle()
+	s.inside(3)
+	s.Exit(3)
+	s.Settle()
+	s.inside(4)
+	s.costs(2, "an entry beside it", func() { s.want(2, "r") }) // ASK, GRANT
+	s.inside(2, 4)
+	s.want(6, "r")
+	s.Settle()
+	s.inside(2, 4, 6)
+	s.want(5, "!w") // waits for 6, who holds a secondary token
+	s.want(7, "r")
+	s.Settle()
+	s.inside(2, 4, 6)
+	s.Step(5, protocol.Input{Kind: protocol.Cancel})
+	s.Settle()
+	s.inside(2, 4, 6, 7)
+	s.want(5, "!w")
+	s.Step(5, protocol.Input{Kind: protocol.Cancel})
+	s.Deliver(5, 1, 1) // before the ASK
+	s.Settle()
+	s.want(5, "r")
+	s.Deliver(5, 1, 0)
+	s.Step(5, protocol.Input{Kind: protocol.Cancel})
+	s.Settle()
+	s.inside(2, 4, 6, 7)
+	for id, p := range s.Procs[:2] {
+		if p := p.(*Process); len(p.waiting)+len(p.left) > 0 {
+			wrong("member %d still knows of %d who wait, %d who left", id, len(p.waiting), len(p.left))
+		}
+	}
+}
+
+// The model excludes these, and a process that meets them panics.
+func refusals() []func() {
+	receive := func(a protocol.Algorithm[Message], id, from protocol.ID, list ...Message) func() {
+		return func() {
+			c := members(2)
+			p := a.New(id, c)
+			var out protocol.Out[Message]
+			for _, m := range list {
+				p.Step(protocol.Event[Message]{Input: protocol.Input{Kind: protocol.Receive, From: from}, Msg: m}, &out)
+			}
+		}
+	}
+	token := Message{Kind: Pass, Token: &Token{Fulfilled: []uint64{0, 0}}}
+	try := func(a protocol.Algorithm[Message], id protocol.ID, kind protocol.Kind) func() {
+		return func() {
+			var out protocol.Out[Message]
+			a.New(id, members(2)).Step(protocol.Event[Message]{Input: protocol.Input{Kind: kind}}, &out)
+		}
+	}
+	short := func() {
+		var out protocol.Out[Message]
+		p := Algorithm.New(1, members(2))
+		p.Step(protocol.Event[Message]{Input: protocol.Input{Kind: protocol.Try, Data: "a"}}, &out)
+		p.Step(protocol.Event[Message]{
+			Input: protocol.Input{Kind: protocol.Receive}, Msg: Message{Kind: Pass, Token: &Token{Fulfilled: []uint64{1}}},
+		}, &out)
+	}
+	return []func(){
+		receive(Algorithm, 0, 1, token), receive(Algorithm, 1, 0, token), short,
+		receive(Algorithm, 0, 1, Message{Kind: AckRSN}), receive(Bounded, 0, 1, Message{Kind: AckRSN}),
+		receive(Bounded, 0, 1, Message{Kind: AckSSN}),
+		receive(Bounded, 0, 1, Message{Kind: ResetSSN, Number: 9}, Message{Kind: ResetSSN, Number: 9}),
+		receive(Algorithm, 0, 1, Message{Kind: Ask}), receive(Algorithm, 0, 1, Message{Kind: Grant}),
+		receive(WithClients, 0, 2, Message{Kind: Request, Number: 1}),
+		receive(WithClients, 2, 0, Message{Kind: Ask}), try(WithClients, 0, protocol.Try), try(Algorithm, 0, protocol.Exit),
+		try(Algorithm, 0, protocol.Drain), try(WithClients, 2, protocol.Drain),
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for i, f := range refusals() {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("number %d happens without a panic", i)
+				}
+			}()
+			f()
+		}()
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/poundlock/poundlock/algo/dijkstra"
 	"github.com/poundlock/poundlock/algo/lamport"
 	"github.com/poundlock/poundlock/algo/maekawa"
+	"github.com/poundlock/poundlock/algo/ra1"
+	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/ringelection"
 	"github.com/poundlock/poundlock/algo/sigma"
@@ -98,6 +100,8 @@ var All = []Entry{
 	Of(maekawa.Basic),
 	Of(maekawa.PrintedVote),
 	Of(maekawa.Algorithm),
+	Of(ra1.Algorithm),
+	Of(ra2.Algorithm),
 	Of(ricartagrawala.Algorithm),
 	Of(ricartagrawala.Printed),
 	Of(ringelection.Algorithm),

@@ -175,10 +175,7 @@ func (m *model[M]) translate(step scenario.Step, id int32, repeats bool) (c choi
 	if isAccess(step.Verb) {
 		return c, m.told(&c, step.Text)
 	}
-	if step.Verb == scenario.Try {
-		c.wants = protocol.Groups(step.Text)
-	}
-	if step.Text == "" || step.Verb == scenario.Try {
+	if step.Text == "" {
 		return c, m.do(&c)
 	}
 	for k := range m.flight {

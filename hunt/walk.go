@@ -25,8 +25,6 @@ type walker[M any] struct {
 	turn   int // of the calm: whose turn it is, and below which timer's
 	timer  int
 	calm   bool
-	stay   bool  // of the calm: nobody tries anew, and who is inside stays there
-	leave  bool  // there is no such part of the calm
 	looked int   // of the calm: whose turn it is to access a register
 	base   int32 // of the ids of its choices
 }
@@ -129,14 +127,11 @@ func (w *walker[M]) user() bool {
 		}
 		switch w.users[i] {
 		case protocol.InRem:
-			if w.tries[i] > 0 && !w.stay {
+			if w.tries[i] > 0 {
 				w.tries[i]--
-				return w.take(choice{verb: scenario.Try, a: int32(i), wants: w.want()})
+				return w.take(choice{verb: scenario.Try, a: int32(i)})
 			}
 		case protocol.InCrit:
-			if w.stay {
-				continue
-			}
 			if w.calm || w.r.IntN(100) >= w.p.linger {
 				return w.take(choice{verb: scenario.Exit, a: int32(i)})
 			}

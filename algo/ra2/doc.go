@@ -1,0 +1,57 @@
+// Package ra2 is an algorithm for group mutual exclusion by permission, in which a process
+// that has the permission of all, a leader, invites those who wait for the same group, its
+// followers: they need no permission any more.
+//
+// A leader may be out before the followers whom it has invited, and a follower may have given
+// its permission away to somebody who wants another group. So processes tell each other in
+// a vector which request of each was granted by invitation last, and who has all permissions
+// does not lead before those are out again who were invited into another group.
+//
+// # Model
+//
+// n processes, reliable FIFO channels, no failures, asynchronous. A user wants one group at a
+// time.
+//
+// # Properties
+//
+// Group mutual exclusion; no deadlock; starvation freedom: a request is overtaken by those of
+// leaders that come before it by (timestamp, id), and of whom these invite while they are
+// inside; concurrent entry: where only one group is wanted, nobody waits for anybody to
+// leave. The holder of an exclusive group is inside alone, and invites nobody.
+//
+// FIFO channels are needed for all of that: requests are numbered by counting them, and the
+// vector is told by its differences. TestChannels shows what is lost without them.
+//
+// # Complexity
+//
+// At most 3(n-1) messages an entry over all entries of a run, and 2(n-1) at low load: n-1
+// REQUESTs; as many REPLYs, because a second one that a follower sends spares another one the
+// other way; at most one START from each other process. Waiting two message delays;
+// synchronization delay one for a leader, two for a follower; concurrency n. A REQUEST has
+// two integers, a REPLY two and a START one, and both what changed of the vector since the
+// last message to the same process: up to n entries, of one or of two integers (option
+// entry). O(n) integers of state.
+//
+// # Source
+//
+// Y.-J. Joung, "The Congenial Talking Philosophers Problem in Computer Networks", Distributed
+// Computing 15(3), 2002, doi:10.1007/s004460100069. N. Mittal, P. K. Mohan, "A Priority-Based
+// Distributed Group Mutual Exclusion Algorithm when Group Access is Non-Uniform", Journal of
+// Parallel and Distributed Computing 67(7), 2007, sections 1.1, 4 and 4.3. M. Singhal,
+// A. Kshemkalyani, "An Efficient Implementation of Vector Clocks", Information Processing
+// Letters 43(1), 1992.
+//
+// # Deviations
+//
+// This is a reconstruction. Joung's paper was not at hand but for its abstract. Leaders,
+// followers and invitations, the costs, a vector of size n in messages and its compression are
+// what Mittal and Mohan say of it; how they fit together was found here, and checked. In
+// particular: what the vector holds (numbers of requests, where the text speaks of
+// timestamps), what a REPLY says besides, the second REPLYs, and whom a leader invites
+// (option invite). A leader may count as invited, too (option selfgrant): it changes
+// nothing but the size of messages.
+//
+// # Checked
+//
+// See TestConformance, TestModels, TestVector and TestMutants for the bounds.
+package ra2

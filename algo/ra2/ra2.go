@@ -1,0 +1,288 @@
+package ra2
+
+import (
+	"math"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// The kinds of Message.
+const (
+	Request uint8 = iota
+	Reply
+	Start
+)
+
+var messages = []protocol.Message{Request: {Name: "REQUEST"}, Reply: {Name: "REPLY"}, Start: {Name: "START"}}
+
+// A Message is REQUEST(timestamp, group), REPLY(number, done, grants) or
+// START(number, grants). The requests of a process are numbered from 1; because channels
+// are FIFO, who receives them counts, and a REQUEST need not carry its number.
+type Message struct {
+	Kind   uint8
+	Each   uint8          // of a REPLY and a START: how many integers each of Grants counts
+	Number uint32         // of a REPLY and a START: the receiver's request that it is for
+	Done   uint32         // of a REPLY: the sender's request that it completed last, 0: none
+	Time   uint64         // of a REQUEST
+	Group  protocol.Group // of a REQUEST
+	Grants Grants         // of a REPLY and a START
+}
+
+// Values of the option "invite".
+const (
+	InviteOnEntry  = 0
+	InviteArrivals = 1
+)
+
+var options = []protocol.Option{
+	choice("invite", InviteArrivals, 0, 1,
+		"whom a leader invites: 0: who waits when it enters, 1: who comes while it is inside, too"),
+	choice("selfgrant", 0, 0, 1, "whether a leader counts as invited by itself, 0: no, 1: yes"),
+	choice("full", 0, 0, 1, "what messages carry of the vector, 0: what changed since the last one to the same process, 1: all of it"),
+	choice("entry", 2, 1, 2, "integers that count for an entry of the vector, 1: its value, 2: its index and its value"),
+}
+
+func choice(name string, byDefault, least, most int64, doc string) protocol.Option {
+	within := func(protocol.Config) (int64, int64) { return least, most }
+	return protocol.Option{
+		Name: name, Default: func(protocol.Config) int64 { return byDefault }, Range: within, Sound: within, Doc: doc,
+	}
+}
+
+var info = protocol.Info{
+	Name:     "ra2",
+	Title:    "groups: a leader invites followers",
+	Source:   "Joung: The Congenial Talking Philosophers Problem in Computer Networks, Distributed Computing 2002",
+	Family:   protocol.Permission,
+	Users:    protocol.Members,
+	Grouped:  true,
+	FIFO:     true,
+	Messages: messages,
+	Options:  options,
+	Claims: []protocol.Claim{
+		protocol.Exactly(protocol.LowLoad, protocol.ToEnter, protocol.Linear(2, -2), "2(N-1)"),
+		protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Linear(2, -2), "2(N-1)"),
+		protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2"),
+		{
+			Load: protocol.HighLoad, Measure: protocol.Messages,
+			Least: protocol.Linear(1, -1), Most: protocol.Linear(3, -3), Formula: "at most 3(N-1)",
+		},
+	},
+}
+
+// Algorithm is the reconstruction that doc.go describes.
+var Algorithm = protocol.Algorithm[Message]{
+	Info:   info,
+	New:    newProcess,
+	Append: appendMessage,
+	Read:   readMessage,
+	KindOf: func(m Message) int { return int(m.Kind) },
+	Ints:   ints,
+	Text:   text,
+	Show:   show,
+	Model:  model,
+}
+
+// Process is one participant.
+type Process struct {
+	id      protocol.ID
+	arrives bool  // a leader invites those who come while it is inside
+	self    bool  // a leader counts as invited by itself
+	each    uint8 // integers that count for an entry of the vector
+
+	clock    uint64           // the largest timestamp seen or used
+	section  protocol.Section // InRem, InTry or InCrit
+	leads    bool             // it is inside with the REPLYs of all
+	number   uint32           // of its last request, 0 before the first
+	request  uint64           // timestamp of the current request, 0 unless trying
+	group    protocol.Group   // of the current request, "" in the remainder
+	missing  uint32           // how many have not replied to it; 0 unless trying
+	replied  set              // who has; empty unless trying
+	deferred set              // who may get a REPLY on exit; empty in the remainder
+	peers    []peer           // by id; of id itself, nothing
+	granted  vector           // G
+}
+
+// A peer is what a process has heard of another one, from itself.
+type peer struct {
+	heard uint32         // how many requests it has made
+	open  bool           // it is not known to have completed the last of them, whose group is
+	group protocol.Group // "" where it is not open
+}
+
+func newProcess(id protocol.ID, c protocol.Config) protocol.Process[Message] {
+	return &Process{
+		id:       id,
+		arrives:  info.Option(c, "invite") == InviteArrivals,
+		self:     info.Option(c, "selfgrant") == 1,
+		each:     uint8(info.Option(c, "entry")),
+		replied:  newSet(c.N),
+		deferred: newSet(c.N),
+		peers:    make([]peer, c.N),
+		granted:  newVector(c.N, info.Option(c, "full") == 1),
+	}
+}
+
+// Step implements protocol.Process.
+func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
+	switch ev.Kind {
+	case protocol.Start:
+	case protocol.Try:
+		p.try(protocol.Groups(ev.Data), out)
+	case protocol.Exit:
+		p.exit(out)
+	case protocol.Receive:
+		switch ev.Msg.Kind {
+		case Request:
+			p.onRequest(ev.From, ev.Msg.Time, ev.Msg.Group, out)
+		case Reply:
+			p.onReply(ev.From, &ev.Msg, out)
+		case Start:
+			p.onStart(&ev.Msg, out)
+		}
+	default:
+		panic("ra2: unexpected event")
+	}
+}
+
+// try requests permission from everybody else.
+func (p *Process) try(wanted protocol.Groups, out *protocol.Out[Message]) {
+	if wanted.Len() > 1 {
+		panic("ra2: a request for several groups")
+	}
+	if p.number == math.MaxUint32 {
+		panic("ra2: requests are numbered with 32 bits")
+	}
+	p.clock++
+	p.number++
+	p.section, p.request, p.group, p.missing = protocol.InTry, p.clock, protocol.Group(wanted), uint32(len(p.peers)-1)
+	out.Broadcast(Message{Kind: Request, Time: p.request, Group: p.group})
+	p.leadIfPermitted(out)
+}
+
+// onRequest answers a request as Ricart and Agrawala do, but that requests of one group are
+// no obstacle to each other, and that a leader inside invites them. Who is known to be
+// invited needs no answer.
+func (p *Process) onRequest(j protocol.ID, time uint64, g protocol.Group, out *protocol.Out[Message]) {
+	p.clock = max(p.clock, time)
+	q := &p.peers[j]
+	q.heard++
+	q.open, q.group = true, g
+	p.deferred.remove(j)
+	first := p.request < time || p.request == time && p.id < j
+	switch {
+	case p.invited(j):
+	case p.group.Shares(g) && p.leads && p.arrives:
+		p.invite(j, out)
+	case !p.group.Shares(g) && (p.section == protocol.InCrit || p.section == protocol.InTry && first):
+		p.deferred.add(j)
+	default:
+		p.reply(j, out)
+	}
+	p.leadIfPermitted(out)
+}
+
+// onReply counts a REPLY to the current request: those to an earlier one, which was granted
+// by invitation before they arrived, only tell what their senders know.
+func (p *Process) onReply(j protocol.ID, m *Message, out *protocol.Out[Message]) {
+	p.granted.merge(m.Grants)
+	if q := &p.peers[j]; m.Done == q.heard {
+		q.open, q.group = false, ""
+	}
+	if p.section == protocol.InTry && m.Number == p.number && !p.replied.has(j) {
+		p.replied.add(j)
+		p.missing--
+	}
+	p.leadIfPermitted(out)
+}
+
+// leadIfPermitted enters as a leader once all have replied, unless somebody was invited into
+// another group and may still be inside.
+func (p *Process) leadIfPermitted(out *protocol.Out[Message]) {
+	if p.section == protocol.InTry && p.missing == 0 && !p.obstructed() {
+		p.enter(true, out)
+	}
+}
+
+// obstructed: somebody has been invited who is not known to be out again, and not known to
+// want the same group. The request that was granted may not even have arrived; but where a
+// later one has, it was completed.
+func (p *Process) obstructed() bool {
+	for j, number := range p.granted.numbers {
+		if q := &p.peers[j]; protocol.ID(j) != p.id && (number > q.heard || number == q.heard && p.excludes(q)) {
+			return true
+		}
+	}
+	return false
+}
+
+// excludes: the last request heard of q is for another group, and not known to be completed.
+func (p *Process) excludes(q *peer) bool { return q.open && !p.group.Shares(q.group) }
+
+// onStart follows an invitation for the current request. One for an earlier request is of a
+// second leader, or came when the process had all REPLYs.
+func (p *Process) onStart(m *Message, out *protocol.Out[Message]) {
+	p.granted.merge(m.Grants)
+	if p.section == protocol.InTry && m.Number == p.number {
+		p.enter(false, out)
+	}
+}
+
+// enter lets the user in. A leader invites all who wait for the same group.
+func (p *Process) enter(leads bool, out *protocol.Out[Message]) {
+	p.section, p.leads, p.request, p.missing = protocol.InCrit, leads, 0, 0
+	p.replied.clear()
+	out.CritIn(p.group, 0)
+	if !leads {
+		return
+	}
+	if p.self {
+		p.granted.set(Grant{uint32(p.id), p.number})
+	}
+	for j := range p.peers {
+		if q := &p.peers[j]; q.open && p.group.Shares(q.group) && !p.invited(protocol.ID(j)) {
+			p.invite(protocol.ID(j), out)
+		}
+	}
+}
+
+// exit sends the REPLYs that were deferred. A follower sends one to each request that waits
+// for another group, even where it has sent one before: they tell that it is out. Who is
+// known to be invited needs neither.
+func (p *Process) exit(out *protocol.Out[Message]) {
+	follows := !p.leads
+	p.section, p.leads = protocol.InRem, false
+	out.Rem("")
+	for j := range p.peers {
+		if p.waits(protocol.ID(j)) && (follows || p.deferred.has(protocol.ID(j))) {
+			p.reply(protocol.ID(j), out)
+		}
+	}
+	p.deferred.clear()
+	p.group = ""
+}
+
+// waits: j is known to want another group than p.group, and not known to be invited.
+func (p *Process) waits(j protocol.ID) bool { return p.excludes(&p.peers[j]) && !p.invited(j) }
+
+// invited: the last request heard of j is known to be granted by invitation, or a later one.
+func (p *Process) invited(j protocol.ID) bool { return p.granted.numbers[j] >= p.peers[j].heard }
+
+// invite grants the open request of j.
+func (p *Process) invite(j protocol.ID, out *protocol.Out[Message]) {
+	number := p.peers[j].heard
+	p.granted.set(Grant{uint32(j), number})
+	out.Send(j, Message{Kind: Start, Each: p.each, Number: number, Grants: p.granted.tell(j)})
+}
+
+func (p *Process) reply(j protocol.ID, out *protocol.Out[Message]) {
+	out.Send(j, Message{Kind: Reply, Each: p.each, Number: p.peers[j].heard, Done: p.completed(), Grants: p.granted.tell(j)})
+}
+
+// completed is the number of the own request that was completed last.
+func (p *Process) completed() uint32 {
+	if p.section == protocol.InRem {
+		return p.number
+	}
+	return p.number - 1
+}

@@ -543,7 +543,7 @@ func (r *searcher) model() []string {
 	}
 	for _, o := range r.info.Options {
 		if v := r.info.Option(c.Config, o.Name); v != o.Default(c.Config) {
-			parts = append(parts, fmt.Sprintf("%s=%d", o.Name, v))
+			parts = append(parts, o.Name+"="+o.Text(v))
 		}
 	}
 	if len(c.Entries) > 0 {

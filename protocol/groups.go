@@ -58,7 +58,7 @@ func (g Group) Shares(h Group) bool { return g == h && !g.Exclusive() }
 // Has reports whether g is one of the set.
 func (s Groups) Has(g Group) bool {
 	if len(s) == len(g) {
-		return string(s) == string(g)
+		return string(s) == string(g) && !strings.Contains(string(g), between)
 	}
 	for other := range s.All() {
 		if other == g {

@@ -16,6 +16,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -503,12 +504,34 @@ type Option struct {
 	// only repeats messages, which the checker delivers in any order anyway. What they
 	// do for who waits is Model.Lasts.
 	InCheck func(c Config) int64
-	// Range is what the option may be, nil: at least 0.
+	// Range is what the option may be, nil: one of Values, or at least 0.
 	Range func(c Config) (least, most int64)
 	// Sound is the range in which the algorithm keeps its promises, nil: only the
 	// default does for certain. A hunt draws from it.
 	Sound func(c Config) (least, most int64)
-	Doc   string // with the unit
+	// Values are the names of its values, from 0 on, by which people choose one; nil: they
+	// have none.
+	Values []string
+	Doc    string // with the unit
+}
+
+// Text is a value of the option for people.
+func (o Option) Text(v int64) string {
+	if v >= 0 && v < int64(len(o.Values)) {
+		return o.Values[v]
+	}
+	return strconv.FormatInt(v, 10)
+}
+
+// within is what the option may be.
+func (o Option) within(c Config) (least, most int64) {
+	switch {
+	case o.Range != nil:
+		return o.Range(c)
+	case o.Values != nil:
+		return 0, int64(len(o.Values)) - 1
+	}
+	return 0, math.MaxInt64
 }
 
 // Config is what all processes of one system share. The zero Options are the
@@ -538,11 +561,10 @@ func (i Info) CheckOptions(c Config) error {
 	var have []string
 	for _, o := range i.Options {
 		have = append(have, o.Name)
-		least, most := int64(0), int64(math.MaxInt64)
-		if o.Range != nil {
-			least, most = o.Range(c)
-		}
+		least, most := o.within(c)
 		switch v := i.Option(c, o.Name); {
+		case (v < least || v > most) && o.Values != nil:
+			return fmt.Errorf("option %s=%d: want one of %s", o.Name, v, strings.Join(o.Values, ", "))
 		case v < least && most == math.MaxInt64:
 			return fmt.Errorf("option %s=%d: want at least %d", o.Name, v, least)
 		case v < least || v > most:

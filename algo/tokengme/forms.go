@@ -83,12 +83,12 @@ const (
 
 var (
 	selectionOption = protocol.Option{
-		Name: "selection", Default: fixed(Priority), Range: between(Priority, Largest), Sound: between(Priority, Largest),
-		Doc: "whose session is next: 0 priority, 1 fifo, 2 largest (default 0)",
+		Name: "selection", Default: fixed(Priority), Values: []string{"priority", "fifo", "largest"}, Sound: between(Priority, Largest),
+		Doc: "whose session is next: priority, fifo or largest (default priority)",
 	}
 	admissionOption = protocol.Option{
-		Name: "admission", Default: fixed(Open), Range: between(Open, Strict), Sound: between(Open, Strict),
-		Doc: "new tokens of a group while another one waits: 0 open, 1 strict (default 0)",
+		Name: "admission", Default: fixed(Open), Values: []string{"open", "strict"}, Sound: between(Open, Strict),
+		Doc: "new tokens of a group while another one waits: open or strict (default open)",
 	}
 	perOption = protocol.Option{
 		Name: "per", Default: fixed(0), Sound: between(0, 4),

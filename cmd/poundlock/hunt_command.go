@@ -42,7 +42,7 @@ func (l *line) system(i protocol.Info, linked bool, c protocol.Config, clients i
 	}
 	for _, o := range i.Options {
 		if value, given := c.Options[o.Name]; given && value != usual(o) {
-			l.give("option", fmt.Sprintf("%s=%d", o.Name, value))
+			l.give("option", o.Name+"="+o.Text(value))
 		}
 	}
 	if linked {

@@ -56,8 +56,8 @@ type Event struct {
 	User string `json:"user,omitempty"` // of this file: another file has other users. None with end
 	Lock string `json:"lock,omitempty"` // may be ""
 	// Group is with whom the user shares the lock: with crit the group that was granted, with
-	// try the one that the user wants, or several, as protocol.Groups. With one of the two it
-	// is enough. "" is nobody, and so is a group that is exclusive.
+	// try the one that the user wants, or several, as protocol.Groups. Where that is one it is
+	// enough to give one of the two. "" is nobody, and so is a group that is exclusive.
 	Group string `json:"group,omitempty"`
 	Token Token  `json:"token,omitempty"` // with crit: the fencing token
 	// Until is the end of the lease, with crit and renew: the user counts as out from

@@ -16,6 +16,8 @@ type Result struct {
 	N         int    `json:"n"`
 	Clients   int    `json:"clients"`
 	Seed      uint64 `json:"seed"`
+	// Options are those that have names for their values, and not the default one.
+	Options map[string]string `json:"options,omitempty"`
 
 	Entries  uint64 `json:"entries"`
 	GaveUp   uint64 `json:"gave_up"`
@@ -115,6 +117,14 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 	}
 	if s.alg.Grouped && s.ninety > 0 {
 		r.Throughput90 = float64(s.total-s.total/10) / time.Duration(s.ninety).Seconds()
+	}
+	for _, o := range s.alg.Options {
+		if v := s.alg.Option(s.cfg.Config, o.Name); o.Values != nil && v != o.Default(s.cfg.Config) {
+			if r.Options == nil {
+				r.Options = map[string]string{}
+			}
+			r.Options[o.Name] = o.Text(v)
+		}
 	}
 	for i, k := range s.byKind {
 		if k == 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/quorum"
 	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/sim"
 )
 
 // algorithmFlags are the flags by which commands that drive an algorithm choose
@@ -30,10 +31,12 @@ type algorithmFlags struct {
 	quorum  string
 	fence   string
 	options []string
-	down    []string
-	fifo    string
-	memory  string
-	link    bool
+	// short is what flags say that are short for an option, by its name.
+	short  map[string]*string
+	down   []string
+	fifo   string
+	memory string
+	link   bool
 }
 
 func (f *algorithmFlags) register(s *pflag.FlagSet, entries string) {
@@ -52,7 +55,11 @@ func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
 	s.StringVar(&f.fence, "fence", "off",
 		"fencing tokens: off, on, no-floor or piggyback; the last two are unsound, to show why")
 	s.StringArrayVar(&f.options, "option", nil,
-		"`NAME=VALUE` of an option of the algorithm; a VALUE in ns may be a duration such as 50ms")
+		"`NAME=VALUE` of an option of the algorithm; a VALUE in ns may be a duration such as 50ms, and one that has a name that name")
+	f.short = map[string]*string{}
+	f.short["selection"] = s.String("selection", "", "whose group is next: short for --option selection=`NAME`, such as fifo")
+	f.short["admission"] = s.String("admission", "",
+		"who enters while another group waits: short for --option admission=`NAME`, such as strict")
 	s.BoolVar(&f.link, "link", false, "acknowledge messages and send them again, over channels that may lose and repeat them")
 	s.StringVar(&f.fifo, "channels", "unordered", "fifo or unordered")
 	s.StringVar(&f.memory, "registers", "", "`kind` of the shared memory, if there is one: atomic or safe (default atomic there)")
@@ -104,12 +111,11 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 	if f.n < 1 {
 		return c, usagef("-n %d: want at least 1", f.n)
 	}
-	set := func(name string, v int64) error {
+	option := func(name string) (protocol.Option, error) {
 		var have []string
 		for _, o := range i.Options {
 			if o.Name == name {
-				c.Options[name] = v
-				return nil
+				return o, nil
 			}
 			have = append(have, o.Name)
 		}
@@ -118,20 +124,39 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 			form += " --variant " + i.Variant
 		}
 		if len(have) == 0 {
-			return usagef("%s has no option %s, nor any other", form, name)
+			return protocol.Option{}, usagef("%s has no option %s, nor any other", form, name)
 		}
-		return usagef("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
+		return protocol.Option{}, usagef("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
+	}
+	set := func(name string, v int64) error {
+		_, err := option(name)
+		if err == nil {
+			c.Options[name] = v
+		}
+		return err
 	}
 	for _, text := range f.options {
 		name, value, ok := strings.Cut(text, "=")
-		v, err := strconv.ParseInt(value, 10, 64)
-		if d, derr := time.ParseDuration(value); err != nil && derr == nil {
-			v, err = d.Nanoseconds(), nil
-		}
-		if !ok || err != nil {
+		if !ok {
 			return c, usagef("--option %q: want NAME=VALUE with a number or a duration", text)
 		}
-		if err := set(name, v); err != nil {
+		o, err := option(name)
+		if err == nil {
+			c.Options[name], err = optionValue(o, value, fmt.Sprintf("--option %q", text))
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.short)) {
+		if !given(name) {
+			continue
+		}
+		o, err := option(name)
+		if err == nil {
+			c.Options[name], err = optionValue(o, *f.short[name], fmt.Sprintf("--%s %q", name, *f.short[name]))
+		}
+		if err != nil {
 			return c, err
 		}
 	}
@@ -157,6 +182,25 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 	return c, nil
 }
 
+// optionValue reads a value of an option. flag is what was typed.
+func optionValue(o protocol.Option, text, flag string) (int64, error) {
+	if k := slices.Index(o.Values, text); k >= 0 {
+		return int64(k), nil
+	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err == nil:
+		return v, nil
+	case o.Values != nil:
+		return 0, usagef("%s: want one of %s", flag, strings.Join(o.Values, ", "))
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, usagef("%s: want NAME=VALUE with a number or a duration", flag)
+	}
+	return d.Nanoseconds(), nil
+}
+
 func (f *algorithmFlags) quorumSize() (int, error) {
 	switch f.quorum {
 	case "two-thirds":
@@ -174,6 +218,21 @@ func (f *algorithmFlags) quorumSize() (int, error) {
 // names names the processes of an algorithm of that size.
 func (f *algorithmFlags) names(i protocol.Info) scenario.Names {
 	return scenario.Names{Members: f.n, Clients: i.Users == protocol.Clients}
+}
+
+// users are the names of those who try.
+func (f *algorithmFlags) users(i protocol.Info) (list []string) {
+	first, k := 0, f.n
+	if i.Users == protocol.Clients {
+		first, k = f.n, f.clients
+		if k == 0 {
+			k = sim.DefaultClients
+		}
+	}
+	for u := range k {
+		list = append(list, f.names(i).Of(protocol.ID(first+u)))
+	}
+	return list
 }
 
 // downIDs returns the members that are never up.

@@ -27,6 +27,7 @@ import (
 // simFlags are the flags of poundlock sim.
 type simFlags struct {
 	algorithmFlags
+	workloadFlags
 	config   sim.Config
 	delay    distFlag
 	think    distFlag
@@ -81,6 +82,9 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	s.Var(&f.delay, "delay", "of a message, or of an access to a register")
 	s.Var(&f.think, "think", "from leaving to the next try")
 	s.Var(&f.hold, "hold", "of the critical section")
+	f.workloadFlags.register(s)
+	s.Float64Var(&f.config.Bandwidth, "bandwidth", 0,
+		"`KBIT_PER_MS`: a message takes as much longer as its integers, of 32 bits each, need; 0: no longer")
 	s.Float64Var(&f.config.Loss, "loss", 0, "`probability` that a message is lost; needs --link")
 	s.Float64Var(&f.config.Dup, "dup", 0, "`probability` that a message arrives twice; needs --link")
 	s.DurationVar(&f.config.AmnesiaEvery, "amnesia-every", 0, "a random server restarts empty, this often")
@@ -126,6 +130,9 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	}
 	f.config.Delay, f.config.Think, f.config.Hold = f.delay.Dist, f.think.Dist, f.hold.Dist
 	f.config.Registers = protocol.Semantics(f.memory)
+	if err = f.workload(&f.config, f.users(i), given); err != nil {
+		return err
+	}
 	if f.config.FIFO, err = f.isFIFO(i, given); err != nil {
 		return err
 	}
@@ -249,6 +256,9 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	if r.Clients > 0 {
 		system += fmt.Sprintf(" clients=%d", r.Clients)
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.Options)) {
+		system += " " + name + "=" + r.Options[name]
+	}
 	row("run", "%s %s seed=%d", form, system, r.Seed)
 	if r.LeadersNamed > 0 {
 		row("leaders named", "%d times, %d epochs", r.LeadersNamed, r.Epochs)
@@ -294,6 +304,11 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	summary("response", r.ResponseMS)
 	summary("sync delay", r.SyncDelayMS)
 	row("throughput", "%.4g entries/s", r.ThroughputPerS)
+	if r.Sessions > 0 {
+		row("", "%.4g entries/s until 90%% were made", r.Throughput90)
+		row("sessions", "%d, %.4g entries each", r.Sessions, float64(r.Entries)/float64(r.Sessions))
+		row("concurrency", "mean %.4g  max %d inside together", r.Concurrency.Mean, r.Concurrency.Max)
+	}
 	row("Jain's index", "%.4f", r.Jain)
 	row("max bypass", "%d", r.MaxBypass)
 	if r.FencedEntries > 0 {

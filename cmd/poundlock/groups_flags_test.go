@@ -1,0 +1,87 @@
+package main
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sim"
+)
+
+func TestWants(t *testing.T) {
+	users := []string{"p1", "p2", "p3"}
+	for _, c := range []struct {
+		flags []string
+		want  []protocol.Groups // nil: an error with text
+		text  string
+	}{
+		{flags: []string{"b,a"}, want: []protocol.Groups{"a,b", "a,b", "a,b"}},
+		{flags: []string{"p2=!w", "a"}, want: []protocol.Groups{"a", "!w", "a"}},
+		{flags: []string{"p1=a", "p2=b", "p3=c"}, want: []protocol.Groups{"a", "b", "c"}},
+		{flags: []string{"p1=a"}, text: "does not say what p2 wants"},
+		{flags: []string{"a", "p4=b"}, text: `there is no user "p4": want p1 to p3`},
+		{flags: []string{"a,"}, text: `bad groups "a,"`},
+		{flags: []string{"p1="}, text: `bad groups ""`},
+	} {
+		got, err := wants(c.flags, users)
+		if c.want != nil && (err != nil || !slices.Equal(got, c.want)) ||
+			c.want == nil && (err == nil || !strings.Contains(err.Error(), c.text)) {
+			t.Errorf("%q: %q, %v; want %q %s", c.flags, got, err, c.want, c.text)
+		}
+	}
+	if got, err := wants(nil, users); got != nil || err != nil {
+		t.Error(got, err)
+	}
+}
+
+func TestPopularityFlag(t *testing.T) {
+	if p, err := popularity("20,80"); err != nil || p != (sim.Popularity{Alpha: 20, Beta: 80}) {
+		t.Error(p, err)
+	}
+	for _, text := range []string{"", "20", "20,", "a,80", "20,80,1", "0,0"} {
+		if _, err := popularity(text); err == nil || !strings.Contains(err.Error(), "want two percentages") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// An option whose values have names is chosen by name, and shown by it.
+func TestNamedValues(t *testing.T) {
+	i := protocol.Info{Name: "toy", Options: []protocol.Option{
+		{Name: "selection", Default: func(protocol.Config) int64 { return 0 }, Values: []string{"priority", "fifo"}},
+		{Name: "wait", Default: func(protocol.Config) int64 { return 0 }},
+	}}
+	for _, c := range []struct {
+		args []string
+		want map[string]int64
+		text string
+	}{
+		{args: []string{"--option", "selection=fifo"}, want: map[string]int64{"selection": 1}},
+		{args: []string{"--option", "selection=1", "--option", "wait=2us"}, want: map[string]int64{"selection": 1, "wait": 2000}},
+		{args: []string{"--selection", "fifo"}, want: map[string]int64{"selection": 1}},
+		{args: []string{"--selection", "best"}, text: `--selection "best": want one of priority, fifo`},
+		{args: []string{"--option", "selection=best"}, text: `--option "selection=best": want one of priority, fifo`},
+		{args: []string{"--option", "wait=fifo"}, text: "want NAME=VALUE with a number or a duration"},
+		{args: []string{"--admission", "open"}, text: "toy has no option admission; it has selection, wait"},
+	} {
+		var f modelFlags
+		set := inOrder(f.register)
+		if err := set.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.system(i, set.Changed)
+		if c.want != nil && (err != nil || !reflect.DeepEqual(got.Options, c.want)) ||
+			c.want == nil && (err == nil || !strings.Contains(err.Error(), c.text)) {
+			t.Errorf("%q: %v, %v; want %v %s", c.args, got.Options, err, c.want, c.text)
+		}
+	}
+	if err := i.CheckOptions(protocol.Config{Options: map[string]int64{"selection": 2}}); err == nil ||
+		err.Error() != "option selection=2: want one of priority, fifo" {
+		t.Error(err)
+	}
+	if got := i.Options[0].Text(1) + i.Options[0].Text(2) + i.Options[1].Text(1); got != "fifo21" {
+		t.Error(got)
+	}
+}

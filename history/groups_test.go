@@ -1,0 +1,103 @@
+package history
+
+import (
+	"testing"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A visit is what a user of groups does at a time: it tries for some, enters one, or leaves.
+type visit struct {
+	at   int64 // ms
+	user int
+	what string // try, crit or exit
+	data string
+}
+
+func visits(users int, list ...visit) *Monitor {
+	m := NewMonitor(users)
+	for _, v := range list {
+		at := v.at * 1e6
+		switch v.what {
+		case "try":
+			m.Input(v.user, at, protocol.Input{Kind: protocol.Try, Data: v.data})
+		case "crit":
+			m.Act(v.user, at, protocol.Act{Do: protocol.Crit, Data: v.data})
+		case "exit":
+			m.Input(v.user, at, protocol.Input{Kind: protocol.Exit})
+			m.Act(v.user, at, protocol.Act{Do: protocol.Rem})
+		}
+	}
+	return m
+}
+
+// Users 0 and 1 are inside a together, 0 goes in again while 2 waits for b, and 2 enters 3 ms after
+// the last one has left. Two exclusive entries are two sessions.
+var story = []visit{
+	{0, 0, "try", "a"}, {0, 0, "crit", "a"}, {1, 1, "try", "a,b"}, {2, 1, "crit", "a"},
+	{3, 2, "try", "b"}, {4, 1, "exit", ""}, {5, 0, "exit", ""},
+	{6, 0, "try", "a"}, {6, 0, "crit", "a"}, {8, 0, "exit", ""}, // 1 ms after an exit, of the same session
+	{11, 2, "crit", "b"}, {12, 2, "exit", ""},
+	{20, 0, "try", "!w"}, {20, 1, "try", "!w"}, {21, 0, "crit", "!w"}, {22, 0, "exit", ""},
+	{24, 1, "crit", "!w"}, {25, 1, "exit", ""},
+}
+
+func TestSessions(t *testing.T) {
+	m := visits(3, story...)
+	r := m.Measures()
+	if len(m.Violations()) != 0 || r.Sessions != 4 || r.Entries != 6 {
+		t.Errorf("%d sessions of %d entries, %v", r.Sessions, r.Entries, m.Violations())
+	}
+	// Inside were 5+2+2+1+1+1 ms of users, in 5+2+1+1+1 ms.
+	if r.Concurrency != (Concurrency{1.2, 2}) {
+		t.Errorf("concurrency %+v", r.Concurrency)
+	}
+	if s := r.SyncDelay; s.Count != 2 || s.Mean != 2.5 || s.Max != 3 {
+		t.Errorf("synchronization delays %+v, want 3 and 2 ms", s)
+	}
+}
+
+// What goes wrong with groups is found, and only that.
+func TestGroupViolations(t *testing.T) {
+	for name, c := range map[string]struct {
+		list []visit
+		want string
+	}{
+		"two groups": {[]visit{{0, 0, "try", "a"}, {0, 1, "try", "b"}, {1, 0, "crit", "a"}, {2, 1, "crit", "b"}}, Exclusion},
+		"two exclusive": {
+			[]visit{{0, 0, "try", "!w"}, {0, 1, "try", "!w"}, {1, 0, "crit", "!w"}, {2, 1, "crit", "!w"}}, Exclusion,
+		},
+		"none and one": {[]visit{{0, 0, "try", ""}, {0, 1, "try", "a"}, {1, 0, "crit", ""}, {2, 1, "crit", "a"}}, Exclusion},
+		"another one":  {[]visit{{0, 0, "try", "a,c"}, {1, 0, "crit", "b"}}, WellFormed},
+		"a set":        {[]visit{{0, 0, "try", "a,b"}, {1, 0, "crit", "a,b"}}, WellFormed},
+		"none":         {[]visit{{0, 0, "try", "a"}, {1, 0, "crit", ""}}, WellFormed},
+		"unasked":      {[]visit{{0, 0, "try", ""}, {1, 0, "crit", "a"}}, WellFormed},
+	} {
+		m := visits(2, c.list...)
+		if m.Total() != 1 || m.Count(c.want) != 1 {
+			t.Errorf("%s: %v, want one of %s", name, m.Violations(), c.want)
+		}
+	}
+}
+
+// Where there are no groups nothing is said of them.
+func TestNoGroups(t *testing.T) {
+	r := play(2, grant(0, 0, 1, 2, 0)...).Measures()
+	if r.Sessions != 0 || r.Concurrency != (Concurrency{}) || r.Entries != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Who enters a group that another one would share, too, is not out of order.
+func TestOrderOfGroups(t *testing.T) {
+	for wants, inversions := range map[string]uint64{"a": 0, "a,b": 0, "b": 1, "!w": 1} {
+		m := NewMonitor(2)
+		m.Bound(Bounds{Order: 1})
+		m.Input(0, 0, protocol.Input{Kind: protocol.Try, Data: wants})
+		m.Input(1, 1e6, protocol.Input{Kind: protocol.Try, Data: "a"})
+		m.Act(1, 2e6, protocol.Act{Do: protocol.Crit, Data: "a"})
+		if got := m.Count(Order); got != inversions {
+			t.Errorf("who wants %s is overtaken: %d times, want %d", wants, got, inversions)
+		}
+	}
+}

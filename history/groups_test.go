@@ -34,12 +34,24 @@ func visits(users int, list ...visit) *Monitor {
 // Users 0 and 1 are inside a together, 0 goes in again while 2 waits for b, and 2 enters 3 ms after
 // the last one has left. Two exclusive entries are two sessions.
 var story = []visit{
-	{0, 0, "try", "a"}, {0, 0, "crit", "a"}, {1, 1, "try", "a,b"}, {2, 1, "crit", "a"},
-	{3, 2, "try", "b"}, {4, 1, "exit", ""}, {5, 0, "exit", ""},
-	{6, 0, "try", "a"}, {6, 0, "crit", "a"}, {8, 0, "exit", ""}, // 1 ms after an exit, of the same session
-	{11, 2, "crit", "b"}, {12, 2, "exit", ""},
-	{20, 0, "try", "!w"}, {20, 1, "try", "!w"}, {21, 0, "crit", "!w"}, {22, 0, "exit", ""},
-	{24, 1, "crit", "!w"}, {25, 1, "exit", ""},
+	{0, 0, "try", "a"},
+	{0, 0, "crit", "a"},
+	{1, 1, "try", "a,b"},
+	{2, 1, "crit", "a"},
+	{3, 2, "try", "b"},
+	{4, 1, "exit", ""},
+	{5, 0, "exit", ""},
+	{6, 0, "try", "a"},
+	{6, 0, "crit", "a"},
+	{8, 0, "exit", ""}, // 1 ms after an exit, of the same session
+	{11, 2, "crit", "b"},
+	{12, 2, "exit", ""},
+	{20, 0, "try", "!w"},
+	{20, 1, "try", "!w"},
+	{21, 0, "crit", "!w"},
+	{22, 0, "exit", ""},
+	{24, 1, "crit", "!w"},
+	{25, 1, "exit", ""},
 }
 
 func TestSessions(t *testing.T) {

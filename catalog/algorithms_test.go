@@ -36,7 +36,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 	for _, e := range catalog.All {
 		i := e.Info()
-		if _, err := os.Stat("../docs/" + page(i.Name)); err != nil {
+		if _, err := os.Stat("../docs/" + page(i.Name, "")); err != nil {
 			t.Errorf("%s has no page: %v", i.Name, err)
 		}
 		for _, c := range i.Claims {
@@ -47,10 +47,30 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// linked is the name of an algorithm, with a link to its page.
-func linked(name string) string { return fmt.Sprintf("[%s](%s)", name, page(name)) }
+// linked is the name of an algorithm, with a link to the page of its form.
+func linked(name, variant string) string { return fmt.Sprintf("[%s](%s)", name, page(name, variant)) }
 
-func page(name string) string { return "algorithms/" + name + ".md" }
+// page is that of a form which has one of its own, else that of its algorithm.
+func page(name, variant string) string {
+	own := "algorithms/" + name + "-" + variant + ".md"
+	if _, err := os.Stat("../docs/" + own); err == nil {
+		return own
+	}
+	return "algorithms/" + name + ".md"
+}
+
+func TestPage(t *testing.T) {
+	for form, want := range map[[2]string]string{
+		{"centralised", ""}:          "algorithms/centralised.md",
+		{"centralised", "denied"}:    "algorithms/centralised.md",
+		{"centralised", "successor"}: "algorithms/centralised-successor.md",
+		{"token-ring", "regenerate"}: "algorithms/token-ring-regenerate.md",
+	} {
+		if got := page(form[0], form[1]); got != want {
+			t.Errorf("%s: %s, want %s", form, got, want)
+		}
+	}
+}
 
 // A table is one of markdown.
 type table struct {
@@ -117,7 +137,7 @@ func index(all []catalog.Entry, decided []decision) string {
 	sources := table{head: []string{"algorithm", "source"}}
 	for _, e := range all {
 		i := e.Info()
-		link := linked(i.Name)
+		link := linked(i.Name, i.Variant)
 		forms.add(link, i.Variant, string(i.Family), i.Title, missing(i))
 		models.add(link, i.Variant, users(i), channels(i), faults(i), detector(i))
 		if len(i.Claims) > 0 && i.Users != protocol.Nobody {
@@ -263,7 +283,7 @@ func properties(decided []decision) string {
 		}
 	}
 	for _, d := range decided {
-		form := []string{linked(d.Algorithm), d.Variant, d.Under}
+		form := []string{linked(d.Algorithm, d.Variant), d.Variant, d.Under}
 		at := slices.IndexFunc(matrix.rows, func(row []string) bool { return slices.Equal(row[:len(form)], form) })
 		if at < 0 {
 			at = len(matrix.rows)

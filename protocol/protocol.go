@@ -556,7 +556,7 @@ func (i Info) Option(c Config, name string) int64 {
 }
 
 // CheckOptions returns an error that names an option of c which the algorithm
-// does not have, or which is out of its range.
+// does not have, or which is out of its range; then it says what the option is for, too.
 func (i Info) CheckOptions(c Config) error {
 	var have []string
 	for _, o := range i.Options {
@@ -568,7 +568,11 @@ func (i Info) CheckOptions(c Config) error {
 		case v < least && most == math.MaxInt64:
 			return fmt.Errorf("option %s=%d: want at least %d", o.Name, v, least)
 		case v < least || v > most:
-			return fmt.Errorf("option %s=%d: want %d to %d", o.Name, v, least, most)
+			why := ""
+			if o.Doc != "" {
+				why = " (" + o.Doc + ")"
+			}
+			return fmt.Errorf("option %s=%d: want %d to %d with n=%d%s", o.Name, v, least, most, c.N, why)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Options)) {

@@ -10,7 +10,7 @@ import (
 func TestCheckOptions(t *testing.T) {
 	at := func(v int64) func(Config) int64 { return func(Config) int64 { return v } }
 	i := Info{Options: []Option{
-		{Name: "size", Default: at(1), Range: func(c Config) (least, most int64) { return 1, int64(c.N) }},
+		{Name: "size", Default: at(1), Range: func(c Config) (least, most int64) { return 1, int64(c.N) }, Doc: "at once"},
 		{Name: "pause", Default: at(7)},
 	}}
 	for _, c := range []struct {
@@ -20,8 +20,8 @@ func TestCheckOptions(t *testing.T) {
 	}{
 		{i, nil, ""},
 		{i, map[string]int64{"size": 4, "pause": 0}, ""},
-		{i, map[string]int64{"size": 5}, "option size=5: want 1 to 4"},
-		{i, map[string]int64{"size": 0}, "option size=0: want 1 to 4"},
+		{i, map[string]int64{"size": 5}, "option size=5: want 1 to 4 with n=4 (at once)"},
+		{i, map[string]int64{"size": 0}, "option size=0: want 1 to 4 with n=4 (at once)"},
 		{i, map[string]int64{"pause": -1}, "option pause=-1: want at least 0"},
 		{i, map[string]int64{"sise": 1}, `no option "sise": its options are size, pause`},
 		{Info{}, map[string]int64{"size": 1}, `no option "size": it has no options`},

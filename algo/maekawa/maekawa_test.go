@@ -319,8 +319,9 @@ func TestSets(t *testing.T) {
 			if (err == nil) != (v <= most) {
 				t.Errorf("n=%d, sets=%d: %v", n, v, err)
 			}
-			if want := fmt.Sprintf("option sets=%d: want 0 to %d", v, most); err != nil && err.Error() != want {
-				t.Errorf("n=%d: %q, want %q", n, err, want)
+			want := fmt.Sprintf("option sets=%d: want 0 to %d with n=%d (%s)", v, most, n, sets.Doc)
+			if err != nil && err.Error() != want {
+				t.Errorf("%q, want %q", err, want)
 			}
 		}
 	}

@@ -81,7 +81,7 @@ func (s *simulator[M]) broadcast(from uint32, m M) {
 	if int(from) < s.cfg.N {
 		copies--
 	}
-	if copies == 0 {
+	if copies == 0 || s.crowded() {
 		return
 	}
 	s.count(from, m, copies)
@@ -115,6 +115,7 @@ func (s *simulator[M]) arrival(from, to uint32, transmission int64) int64 {
 func (s *simulator[M]) flight(from uint32, m M, copies uint32) uint32 {
 	slot := s.free
 	if slot == none {
+		s.crowded()
 		s.flights = append(s.flights, flight[M]{m, from, copies})
 		return uint32(len(s.flights) - 1)
 	}

@@ -34,9 +34,15 @@ func (r *Runner[M]) Run(c Config) (Result, error) {
 	if c.Spaced > 0 && a.Unsettled == nil {
 		return Result{}, fmt.Errorf("%w: %s: spaced=%d: its users make up for no losses", ErrConfig, a.Name, c.Spaced)
 	}
+	if err := r.s.checkState(&c); err != nil {
+		return Result{}, fmt.Errorf("%w: %s: %w", ErrConfig, a.Name, err)
+	}
 	began := time.Now()
 	r.s.reset(c)
 	r.s.run()
+	if r.s.refused != nil {
+		return Result{}, r.s.refused
+	}
 	return r.s.result(time.Since(began))
 }
 

@@ -62,6 +62,7 @@ type simulator[M any] struct {
 	reported  int64 // events at the last call of Progress
 	stepping  bool  // inside the algorithm: a panic is its
 	dead      bool  // the run cannot go on
+	refused   error // why it takes more than a machine has
 	crashed   int
 	recovered int
 	forgotten int // memory losses

@@ -34,7 +34,8 @@ type Options struct {
 	Options map[string]int64
 	// Exhaustive are the small models in which all properties must hold but those that the
 	// algorithm lacks. Default: two members, two clients where there are any, one entry
-	// each; an election has three members, a crash and a recovery where it survives them. A
+	// each, and of a group algorithm all properties, with two groups and an exclusive one; an
+	// election has three members, a crash and a recovery where it survives them. A
 	// model that names no cap on memory has 256 MiB: more is no small model.
 	Exhaustive []check.Config
 	// Lacking are models in which the properties of Info.Lacks and Info.Refuted are violated,
@@ -124,6 +125,13 @@ func newSuite[M any](a protocol.Algorithm[M], o Options) (*suite[M], error) {
 		c := check.Config{Config: protocol.Config{N: 2, Options: o.Options}}
 		if clients {
 			c.Clients = 2
+		}
+		if a.Grouped {
+			sets := []protocol.Groups{"1", "2", protocol.Alone + "w"}
+			if a.Several {
+				sets = append(sets, "1,2")
+			}
+			c.Wants, c.Properties = [][]protocol.Groups{sets}, []string{"all"}
 		}
 		if a.Users == protocol.Nobody {
 			c.N, c.Properties = 3, []string{"all"}

@@ -119,12 +119,12 @@ func TestInterrupted(t *testing.T) {
 		return ctx.Err()
 	}}
 	done := 0
-	_, err := Run(ctx, y.experiment(), Options{Cache: dir, Workers: 2, Progress: func(now, _, total int) {
-		if done = now; now == 7 {
+	_, err := Run(ctx, y.experiment(), Options{Cache: dir, Workers: 2, Progress: func(p Progress) {
+		if done = p.Done; done == 7 {
 			cancel()
 		}
-		if total != trialsOfToy {
-			t.Errorf("%d trials in all, want %d", total, trialsOfToy)
+		if p.Total != trialsOfToy {
+			t.Errorf("%d trials in all, want %d", p.Total, trialsOfToy)
 		}
 	}})
 	if !errors.Is(err, ErrInterrupted) {

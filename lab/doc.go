@@ -7,7 +7,8 @@
 // point and its seed, so trials run in parallel and the report does not depend on how
 // many do, nor on what an earlier run had kept in the cache. All configurations
 // get the same seeds, so that what chance does to one it does to the others (common
-// random numbers), and differences between them can be paired.
+// random numbers), and ratios of them can be paired (RatioOf). Where a configuration says so,
+// seeds are added until what is asked for is known well (Configuration.Most).
 //
 // # The cache
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // An Experiment is a question, and how to answer it.
@@ -31,6 +32,10 @@ type Plan struct {
 	Labels         []string // of configurations: the names of their columns
 	Configurations []Configuration
 	Measures       []Measure
+	// Trials is the name under which trials are kept; default that of the experiment. Where
+	// experiments have one in common, configurations of the same labels and the same setup
+	// are the same, and tried once.
+	Trials string
 	// Report makes tables, figures and files of what came out. It depends on its
 	// argument only.
 	Report func(*Results) Report
@@ -44,6 +49,13 @@ type Configuration struct {
 	Points []int // of the sweep, at which it is tried
 	// Replications is how many seeds there are, from 1 on; 0 is 1.
 	Replications int
+	// Most is how many there may be at last: as long as Enough says no of the samples at a
+	// point, half as many again are tried there. 0: as many as Replications. All that Enough
+	// looks at must be tried with the same Replications, Most and Enough.
+	Most   int
+	Enough func(r *Results, point int) bool
+	// Cost estimates how long a trial takes; nil: unknown.
+	Cost func(point int) time.Duration
 	// Setup says all that decides a sample beside the code, the point and the seed: how
 	// many entries, which options. It is part of the cache's key.
 	Setup string
@@ -92,6 +104,9 @@ func (p *Plan) complete() error {
 			return fmt.Errorf("two configurations are called %q", c.Name())
 		case c.Replications < 0:
 			return fmt.Errorf("%q has %d replications, want at least 1", c.Name(), c.Replications)
+		case c.Most != 0 && (c.Most < c.Replications || c.Enough == nil):
+			return fmt.Errorf("%q has at most %d replications, want at least %d, and to know when they are enough",
+				c.Name(), c.Most, max(1, c.Replications))
 		case len(c.Points) == 0:
 			return fmt.Errorf("%q is tried nowhere", c.Name())
 		case len(slices.Compact(slices.Sorted(slices.Values(c.Points)))) != len(c.Points):

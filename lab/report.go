@@ -82,10 +82,10 @@ func (r *Report) contents() (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	for i, f := range r.Figures {
-		name := r.base() + "-" + f.Name + ".svg"
-		if i == 0 {
-			name = r.base() + ".svg"
+	for _, f := range r.Figures {
+		name := r.base() + ".svg"
+		if f.Name != "" {
+			name = r.base() + "-" + f.Name + ".svg"
 		}
 		if err := put(name, f.write(&b)); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -8,43 +9,57 @@ import (
 // Results are the samples of a plan.
 type Results struct {
 	plan    Plan
-	samples []Sample // in the order of trials
-	first   []int    // for each configuration the index of its first sample
+	samples [][][]Sample // of each configuration, at each of its points, by seed
 }
 
-// A trial is one configuration at one point with one seed.
-type trial struct {
-	index, configuration, point int
-	seed                        uint64
-}
+// A trial is one configuration at one of its points with one seed, 0 for the first.
+type trial struct{ configuration, at, seed int }
 
 func newResults(p Plan) *Results {
 	r := &Results{plan: p}
-	n := 0
 	for _, c := range p.Configurations {
-		r.first = append(r.first, n)
-		n += len(c.Points) * c.Replications
+		r.samples = append(r.samples, make([][]Sample, len(c.Points)))
 	}
-	r.samples = make([]Sample, n)
 	return r
 }
 
-// trials lists all of them by configuration, point and seed, which is the order of
-// samples. It begins with the last point of each configuration, which takes longest:
-// then the end is not spent waiting for one of those.
-func (r *Results) trials() []trial {
+// more makes room for as many trials as the samples so far ask for, and lists them. It
+// begins with those that take longest: then the end is not spent waiting for one of those.
+func (r *Results) more() []trial {
 	var list []trial
-	for k, c := range r.plan.Configurations {
-		i := r.first[k]
-		for _, point := range c.Points {
-			for seed := range c.Replications {
-				list = append(list, trial{i, k, point, uint64(seed) + 1})
-				i++
+	for k := range r.samples {
+		for at, have := range r.samples[k] {
+			for seed := len(have); seed < r.wanted(k, at); seed++ {
+				list = append(list, trial{k, at, seed})
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b trial) int { return b.point - a.point })
+	for _, t := range list {
+		r.samples[t.configuration][t.at] = append(r.samples[t.configuration][t.at], Sample{})
+	}
+	slices.SortStableFunc(list, func(a, b trial) int { return cmp.Compare(r.cost(b), r.cost(a)) })
 	return list
+}
+
+// wanted is how many seeds a configuration should have at one of its points.
+func (r *Results) wanted(k, at int) int {
+	c, have := &r.plan.Configurations[k], len(r.samples[k][at])
+	switch {
+	case have == 0:
+		return c.Replications
+	case c.Most <= have || c.Enough(r, c.Points[at]):
+		return have
+	}
+	return min(c.Most, have+max(1, have/2))
+}
+
+// cost is what a trial costs, as its configuration says. By default larger points cost more.
+func (r *Results) cost(t trial) float64 {
+	c := &r.plan.Configurations[t.configuration]
+	if c.Cost == nil {
+		return float64(c.Points[t.at])
+	}
+	return c.Cost(c.Points[t.at]).Seconds()
 }
 
 // A Cell is one configuration at one point.
@@ -65,10 +80,8 @@ func (r *Results) Cells() []Cell {
 
 func (r *Results) cells(k int) (cells []Cell) {
 	c := &r.plan.Configurations[k]
-	n := c.Replications
-	for i, point := range c.Points {
-		from := r.first[k] + i*n
-		cells = append(cells, Cell{c, point, r.samples[from : from+n]})
+	for at, point := range c.Points {
+		cells = append(cells, Cell{c, point, r.samples[k][at]})
 	}
 	return cells
 }
@@ -81,6 +94,17 @@ func (r *Results) Of(labels ...string) []Cell {
 		}
 	}
 	return nil
+}
+
+// At returns the cell of the configuration with these labels at a point, and whether there
+// is one.
+func (r *Results) At(point int, labels ...string) (Cell, bool) {
+	for _, c := range r.Of(labels...) {
+		if c.Point == point {
+			return c, true
+		}
+	}
+	return Cell{}, false
 }
 
 // Values are what the trials of a cell gave for a measure: none if it is not defined in
@@ -162,4 +186,34 @@ func finite(v float64) any {
 		return nil
 	}
 	return v
+}
+
+// Replications makes a table of what each trial gave, by seed.
+func (r *Results) Replications() Table {
+	t := Table{Name: "replications", Title: "What each trial gave", Detail: true}
+	for _, l := range r.plan.Labels {
+		t.Columns = append(t.Columns, Column{l, l})
+	}
+	t.Columns = append(t.Columns, Column{r.plan.Sweep, r.plan.Sweep}, Column{"seed", "seed"})
+	for _, m := range r.plan.Measures {
+		t.Columns = append(t.Columns, Column(m))
+	}
+	for _, c := range r.Cells() {
+		for seed, s := range c.Samples {
+			var row []any
+			for _, l := range c.Labels {
+				row = append(row, l)
+			}
+			row = append(row, c.Point, seed+1)
+			for _, m := range r.plan.Measures {
+				if v, ok := s.Values[m.Name]; ok {
+					row = append(row, v)
+				} else {
+					row = append(row, nil)
+				}
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
 }

@@ -1,11 +1,13 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // Options say how an experiment is run. None of them but Scale changes the report.
@@ -13,9 +15,17 @@ type Options struct {
 	Scale   Scale // default Default
 	Workers int   // trials at a time; default: as many as processors
 	Cache   string
-	// Progress is called after each trial, by one goroutine at a time: how many are
-	// done, and how many of those the cache had.
-	Progress func(done, cached, total int)
+	// Progress is called before the first trial and after each, by one goroutine at a time.
+	Progress func(Progress)
+}
+
+// Progress says how far a run is. Total may grow: see Configuration.Most.
+type Progress struct {
+	Done, Cached, Total int // trials; those that the cache had are done, too
+	// Made and Left are the costs of trials that this run has made itself and of those that
+	// are left, as their configurations estimate them (Configuration.Cost); 0 where they do not.
+	Made, Left time.Duration
+	Workers    int
 }
 
 // MaxWorkers is the most trials at a time.
@@ -47,9 +57,16 @@ func Run(ctx context.Context, e Experiment, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := &run{experiment: e.Name, cache: kept, progress: o.Progress, results: newResults(plan)}
-	if err := r.all(ctx, o.Workers); err != nil {
-		return Report{}, err
+	r := &run{experiment: e.Name, cache: kept, report: o.Progress, results: newResults(plan)}
+	r.progress.Workers = o.Workers
+	for {
+		trials := r.results.more()
+		if len(trials) == 0 {
+			break
+		}
+		if err := r.round(ctx, trials, o.Workers); err != nil {
+			return Report{}, err
+		}
 	}
 	report := plan.Report(r.results)
 	report.Experiment, report.Title, report.Scale = e.Name, e.Title, o.Scale
@@ -61,26 +78,33 @@ func Run(ctx context.Context, e Experiment, o Options) (Report, error) {
 type run struct {
 	experiment string
 	cache      *cache
-	progress   func(done, cached, total int)
+	report     func(Progress)
 	results    *Results
 
-	mu           sync.Mutex
-	done, cached int
-	failed       error // the first one
-	unkept       error // the first one
+	mu       sync.Mutex
+	progress Progress
+	failed   error // the first one
+	unkept   error // the first one
 }
 
-// all makes all trials with so many workers.
-func (r *run) all(ctx context.Context, workers int) error {
+// round makes trials with so many workers. Which trials the next round has depends on all
+// samples of this one, and not on the order in which they came.
+func (r *run) round(ctx context.Context, trials []trial, workers int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	trials := r.results.trials()
+	r.progress.Total += len(trials)
+	for _, t := range trials {
+		r.progress.Left += r.estimate(t)
+	}
+	if r.report != nil {
+		r.report(r.progress)
+	}
 	queue := make(chan trial)
 	var crew sync.WaitGroup
 	for range min(workers, len(trials)) {
 		crew.Go(func() {
 			for t := range queue {
-				if err := r.one(ctx, t, len(trials)); err != nil {
+				if err := r.one(ctx, t); err != nil {
 					cancel()
 				}
 			}
@@ -99,20 +123,30 @@ feed:
 	switch {
 	case r.failed != nil:
 		return r.failed
-	case r.done < len(trials):
-		return fmt.Errorf("%w after %d of %d trials", ErrInterrupted, r.done, len(trials))
+	case r.progress.Done < r.progress.Total:
+		return fmt.Errorf("%w after %d of %d trials", ErrInterrupted, r.progress.Done, r.progress.Total)
 	}
 	return nil
 }
 
-// one makes one trial, or finds it in the cache.
-func (r *run) one(ctx context.Context, t trial, total int) error {
+// estimate is how long a trial takes, 0 where its configuration does not say.
+func (r *run) estimate(t trial) time.Duration {
 	c := &r.results.plan.Configurations[t.configuration]
-	key := trialKey{r.experiment, c.Name(), c.Setup, t.point, t.seed}
+	if c.Cost == nil {
+		return 0
+	}
+	return c.Cost(c.Points[t.at])
+}
+
+// one makes one trial, or finds it in the cache.
+func (r *run) one(ctx context.Context, t trial) error {
+	c := &r.results.plan.Configurations[t.configuration]
+	point, seed := c.Points[t.at], uint64(t.seed)+1
+	key := trialKey{cmp.Or(r.results.plan.Trials, r.experiment), c.Name(), c.Setup, point, seed}
 	sample, known := r.cache.get(key)
 	var err, unkept error
 	if !known {
-		if sample, err = c.Try(ctx, t.point, t.seed); err == nil {
+		if sample, err = c.Try(ctx, point, seed); err == nil {
 			unkept = r.cache.put(key, sample)
 		}
 	}
@@ -123,7 +157,7 @@ func (r *run) one(ctx context.Context, t trial, total int) error {
 		return err // it was told to stop
 	case err != nil:
 		err = fmt.Errorf("lab: %s: %s, %s=%d, seed %d: %w",
-			r.experiment, c.Name(), r.results.plan.Sweep, t.point, t.seed, err)
+			r.experiment, c.Name(), r.results.plan.Sweep, point, seed, err)
 		if r.failed == nil {
 			r.failed = err
 		}
@@ -132,12 +166,16 @@ func (r *run) one(ctx context.Context, t trial, total int) error {
 	if unkept != nil && r.unkept == nil {
 		r.unkept = fmt.Errorf("%w: %w", ErrCache, unkept)
 	}
-	r.results.samples[t.index] = sample
-	if r.done++; known {
-		r.cached++
+	r.results.samples[t.configuration][t.at][t.seed] = sample
+	r.progress.Done++
+	r.progress.Left -= r.estimate(t)
+	if known {
+		r.progress.Cached++
+	} else {
+		r.progress.Made += r.estimate(t)
 	}
-	if r.progress != nil {
-		r.progress(r.done, r.cached, total)
+	if r.report != nil {
+		r.report(r.progress)
 	}
 	return nil
 }

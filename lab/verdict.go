@@ -1,11 +1,6 @@
 package lab
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
-)
+import "math"
 
 // A Verdict compares what was found with what was expected. As a cell of a table it is
 // counted in the report.
@@ -32,25 +27,6 @@ var fine = map[Verdict]bool{Equal: true, Within: true, AsClaimed: true, Violated
 
 // Fine reports whether v is what was expected.
 func (v Verdict) Fine() bool { return fine[v] }
-
-// confidence is the level of intervals.
-const confidence = 0.95
-
-// An Estimate is a mean with half the width of its confidence interval, after Student.
-type Estimate struct {
-	Mean, Half float64 // Half is 0 if there is one value only
-	N          int
-}
-
-// EstimateOf estimates the mean of what values are a sample of. There must be one.
-func EstimateOf(values []float64) Estimate {
-	e := Estimate{Mean: stat.Mean(values, nil), N: len(values)}
-	if e.N > 1 {
-		t := distuv.StudentsT{Sigma: 1, Nu: float64(e.N - 1)}.Quantile((1 + confidence) / 2)
-		e.Half = t * stat.StdErr(stat.StdDev(values, nil), float64(e.N))
-	}
-	return e
-}
 
 // rounding is how far a sum of floating point numbers may be from what it should be,
 // relative to it.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -18,10 +19,11 @@ import (
 
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/lab/classics"
+	"github.com/poundlock/poundlock/lab/statistics"
 )
 
 // experiments are all that poundlock lab runs.
-var experiments = classics.Experiments
+var experiments = slices.Concat(classics.Experiments, statistics.Experiments)
 
 // labMemory is where garbage is collected however little of it there is.
 const labMemory = 1 << 30
@@ -223,29 +225,49 @@ func (f *labFlags) print(w io.Writer, r lab.Report) error {
 // betweenLines is how often progress is a line where there is no terminal.
 const betweenLines = 10 * time.Second
 
-// labProgress shows a bar with the time that is left on a terminal, and a line once in a
-// while elsewhere.
-func labProgress(w io.Writer, what string, terminal bool) (show func(done, cached, total int), finish func()) {
+// labProgress shows a bar on a terminal, and a line once in a while elsewhere, both with the
+// time that is left where that is known.
+func labProgress(w io.Writer, what string, terminal bool) (show func(lab.Progress), finish func()) {
+	start := time.Now()
 	if !terminal {
-		last := time.Now()
-		return func(done, cached, total int) {
+		var last time.Time
+		return func(p lab.Progress) {
 			if now := time.Now(); now.Sub(last) >= betweenLines {
 				last = now
-				fmt.Fprintf(w, "%s: %d of %d trials, %d of them kept from earlier runs\n", what, done, total, cached)
+				fmt.Fprintf(w, "%s: %d of %d trials, %d of them kept from earlier runs%s\n", what, p.Done, p.Total, p.Cached,
+					labLeft(p, now.Sub(start)))
 			}
 		}, func() {}
 	}
 	var bar *progressbar.ProgressBar
-	return func(done, cached, total int) {
+	return func(p lab.Progress) {
 			if bar == nil {
-				bar = progressbar.NewOptions(total, progressbar.OptionSetDescription(what),
-					progressbar.OptionSetWriter(w), progressbar.OptionShowCount(),
+				bar = progressbar.NewOptions(p.Total, progressbar.OptionSetWriter(w), progressbar.OptionShowCount(),
+					progressbar.OptionSetPredictTime(p.Left == 0),
 					progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
 			}
-			_ = bar.Set(done) // only for the eye
+			bar.ChangeMax(p.Total)
+			bar.Describe(what + labLeft(p, time.Since(start)))
+			_ = bar.Set(p.Done) // only for the eye
 		}, func() {
 			if bar != nil {
 				_ = bar.Finish()
 			}
 		}
+}
+
+// enoughMade is how much must have been made until the speed of that is believed rather
+// than the estimate.
+const enoughMade = 10 * time.Second
+
+// labLeft says how long a run still takes, or nothing where its costs are unknown.
+func labLeft(p lab.Progress, took time.Duration) string {
+	if p.Left <= 0 {
+		return ""
+	}
+	left := p.Left / time.Duration(p.Workers)
+	if p.Made >= enoughMade {
+		left = time.Duration(float64(p.Left) * took.Seconds() / p.Made.Seconds())
+	}
+	return fmt.Sprintf(", about %v left", left.Round(time.Second))
 }

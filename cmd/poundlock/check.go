@@ -228,16 +228,22 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	default:
 		fmt.Fprintln(b, verdictLine(v))
 	}
+	wide := 14
+	for _, p := range v.Properties {
+		if p.Property == check.ConcurrentEntry {
+			wide = len(p.Property)
+		}
+	}
 	for _, p := range v.Properties {
 		bound := ""
 		if p.Bound != nil {
 			bound = fmt.Sprintf(": while one tries, others enter %s at most, and one of them %s",
 				check.Plural(int64(p.Bound.All), "time"), check.Plural(int64(p.Bound.One), "time"))
 		}
-		fmt.Fprintf(b, "%-14s %s%s\n", p.Property, p.Verdict, bound)
+		fmt.Fprintf(b, "%-*s %s%s\n", wide, p.Property, p.Verdict, bound)
 	}
-	fmt.Fprintf(b, "bounds         %s\n", v.Bounds)
-	fmt.Fprintf(b, "explored       %s, %s, ", check.Plural(v.States, "state"), check.Plural(v.Transitions, "transition"))
+	fmt.Fprintf(b, "%-*s %s\n", wide, "bounds", v.Bounds)
+	fmt.Fprintf(b, "%-*s %s, %s, ", wide, "explored", check.Plural(v.States, "state"), check.Plural(v.Transitions, "transition"))
 	if v.Searches == 0 { // no depth is covered by a swarm
 		fmt.Fprintf(b, "depth %d, ", v.Depth)
 	}

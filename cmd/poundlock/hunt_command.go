@@ -89,6 +89,15 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 		return o.Default(c.Config)
 	})
 	l.entries(c.Entries)
+	for k, list := range c.Wants {
+		var words []string
+		for _, set := range list {
+			words = append(words, string(set))
+		}
+		u := c.N*min(c.Clients, 1) + k
+		name := scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients}.Of(protocol.ID(u))
+		l.give("wants", name+"="+strings.Join(words, "|"))
+	}
 	if faults := c.Faults(); len(faults) > 0 {
 		l.give("faults", strings.Join(faults, ","))
 	}

@@ -16,6 +16,7 @@ import (
 // Flags that say how to search stand elsewhere.
 type modelFlags struct {
 	algorithmFlags
+	wishFlags
 	faults     map[string]int
 	properties []string
 	spaced     int
@@ -28,6 +29,7 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	f.n, s.Lookup("n").DefValue = 3, "3" // four processes are many states
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", check.DefaultClients)
 	s.Lookup("entries").Usage += ", or unlimited"
+	f.wishFlags.register(s)
 	s.StringToIntVar(&f.faults, "faults", nil,
 		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, recover, suspect, cancel, drain, loss and dup (default none)")
 	s.Lookup("faults").DefValue = ""
@@ -56,6 +58,9 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 	if c.Entries, err = counts("entries", f.entries, map[string]int{"unlimited": check.Unlimited, "0": 0}); err != nil {
 		return c, err
 	}
+	if c.Wants, err = f.wishes(f.wishers(i), given); err != nil {
+		return c, err
+	}
 	if c.FIFO, err = f.isFIFO(i, given); err != nil {
 		return c, err
 	}
@@ -73,6 +78,20 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 		*budgets[name] = n
 	}
 	return c, nil
+}
+
+// wishers are the names of those who try.
+func (f *modelFlags) wishers(i protocol.Info) (list []string) {
+	from, to := 0, f.n
+	if i.Users == protocol.Clients {
+		if from, to = f.n, f.n+f.clients; f.clients == 0 {
+			to = f.n + check.DefaultClients
+		}
+	}
+	for u := from; u < to; u++ {
+		list = append(list, f.names(i).Of(protocol.ID(u)))
+	}
+	return list
 }
 
 // newModelFlags are the flags that say what a model is, in the order in which one

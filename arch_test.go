@@ -39,6 +39,8 @@ var arrows = map[string][]string{
 	"internal/measure":  {},
 	"internal/announce": {"protocol"},
 	"internal/chamber":  {"protocol"},
+	"internal/sessions": {"protocol"},
+	"internal/votes":    {"protocol"},
 	"lab":               {"lab", "catalog", "diagram", "history"},
 	"catalog":           {"algo", "algo/sigma", "causal", "elect", "link", "consensus", "memory", "sim", "check", "hunt", "node"},
 	"algotest":          {"algotest", "causal", "sim", "check", "hunt", "history", "scenario"},

@@ -113,7 +113,7 @@ type Config struct {
 	Amnesia int // a member restarts empty
 	Crash   int // a user's process stops for ever, or that of a member of an election
 	Recover int // a member that crashed comes back empty
-	Suspect int // a lease at a live server lapses, or the detector of a member suspects one that is up
+	Suspect int // a lease at a live server lapses, a session of two members breaks, or the detector of a member suspects one that is up
 	Cancel  int // a user gives up a try
 	Drain   int // a member grants nothing new until it restarts
 	Loss    int // a message is lost

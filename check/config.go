@@ -121,7 +121,7 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 		budget  int
 		allowed bool
 	}{
-		{"amnesia", c.Amnesia, i.Tolerates&protocol.Amnesia != 0},
+		{"amnesia", c.Amnesia, i.Tolerates&protocol.Amnesia != 0 && (i.Users == protocol.Clients || i.Detector != protocol.LeaseDetector)},
 		{"crash", c.Crash, i.Tolerates&protocol.Crash != 0},
 		{"recover", c.Recover, i.Tolerates&protocol.Recovery != 0 && i.Users != protocol.Clients},
 		{

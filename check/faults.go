@@ -5,6 +5,9 @@ import "github.com/poundlock/poundlock/protocol"
 // detections appends the steps of the failure detector.
 func (x *worker) detections(list []action) []action {
 	st := x.st
+	if x.mutual {
+		return x.leaseSteps(list)
+	}
 	if x.peers {
 		return x.peerDetections(list)
 	}
@@ -86,6 +89,9 @@ func (x *worker) endLease(a action) (o outcome, known bool) {
 // fault takes one of the faults that change more than one process.
 func (x *worker) fault(a action) (o outcome, known bool) {
 	p := int(a.a)
+	if x.mutual && (a.verb == lapse || a.verb == follow) {
+		return x.lapses(a)
+	}
 	switch a.verb {
 	case lapse:
 		// The lease ends on the side of the client, which from now on sends nothing to the
@@ -125,6 +131,9 @@ func (x *worker) fault(a action) (o outcome, known bool) {
 			if x.mail.to(msg) != p {
 				x.next = append(x.next, msg)
 			}
+		}
+		if x.mutual {
+			x.unheld(p)
 		}
 		x.next[0] -= a.cost()
 		return x.settle(o, p)

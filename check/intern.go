@@ -47,6 +47,9 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 		if x.leases && i >= x.members {
 			l.known = make([]uint64, x.members)
 		}
+		if x.mutual {
+			x.unleased(&l)
+		}
 		m := x.begin(l)
 		if p := apply(&m); p != nil {
 			return nil, p
@@ -61,6 +64,11 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 			if p := apply(&x.moves[n]); p != nil {
 				return nil, p
 			}
+		}
+	}
+	if x.mutual {
+		if p := x.beginSessions(apply); p != nil {
+			return nil, p
 		}
 	}
 	for i := range x.total {
@@ -208,8 +216,12 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 	case write:
 		in.Kind, in.From = protocol.Value, protocol.ID(arg)
 		l.open = slices.Clone(l.open).Done(int(arg))
-	case suspect, lapse, mistake:
+	case suspect, lapse, follow, mistake:
 		in.Kind, in.From = protocol.Suspect, protocol.ID(arg)
+		if x.mutual {
+			in.Arg = l.suspects(v, arg)
+			break
+		}
 		if v == lapse {
 			l.lapsed |= 1 << arg
 		}
@@ -218,6 +230,10 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 		}
 	case restore:
 		in.Kind, in.From, in.Arg = protocol.Restore, protocol.ID(arg&0xff), arg>>8
+		if x.mutual {
+			l.restores(arg&0xff, in.Arg)
+			break
+		}
 		if x.peers {
 			l.doubts &^= 1 << in.From
 			break
@@ -231,6 +247,9 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 		if in.Kind = protocol.Start; x.lives {
 			l.life++
 			in.Arg = l.life
+		}
+		if x.mutual {
+			x.unleased(&l)
 		}
 	}
 	return l, in, msg
@@ -289,6 +308,11 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 				m.problem = problemOf(WellFormed, err)
 			}
 		case protocol.Owner:
+		case protocol.Revoke:
+			if !x.mutual || e.To == protocol.ID(l.proc) || e.To >= protocol.ID(x.members) {
+				return failed(fmt.Errorf("model: %s revokes a lease of process %d, and there is none", x.names.Of(protocol.ID(l.proc)), e.To))
+			}
+			l.revokes(e.To)
 		case protocol.Read, protocol.Write, protocol.Await:
 			if err := x.opens(&l, e.Act); err != nil {
 				return failed(err)

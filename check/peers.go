@@ -31,6 +31,9 @@ func (x *worker) bury(p int) (number uint32, known bool) {
 	if x.budget>>recoverBudget&maxBudget > 0 {
 		left.life, left.entries = l.life, l.entries
 	}
+	if x.mutual {
+		left.known = make([]uint64, x.members)
+	}
 	return x.intern(left)
 }
 
@@ -79,6 +82,9 @@ func (x *worker) waiting(i int) bool {
 	if !x.peers || x.info.Detector == protocol.NoDetector {
 		return false
 	}
+	if x.mutual {
+		return x.leaseNews(i)
+	}
 	mine := x.locals[st[1+i]].doubts
 	for q := range x.members {
 		switch {
@@ -95,7 +101,7 @@ func (x *worker) waiting(i int) bool {
 // appendPeer appends what only members have that crash, doubt or elect, behind a byte that
 // says whether there is any, and whether there are groups.
 func (l *local) appendPeer(k []byte) []byte {
-	peer := l.gone || l.doubts != 0 || len(l.past) > 0
+	peer := l.gone || l.doubts|l.revoked != 0 || len(l.past) > 0
 	switch grouped := l.wants|l.group != 0; {
 	case !peer && !grouped:
 		return append(k, 0)
@@ -107,7 +113,7 @@ func (l *local) appendPeer(k []byte) []byte {
 		k = append(k, 1)
 	}
 	k = protocol.AppendBool(k, l.gone)
-	k = binary.AppendUvarint(k, l.doubts)
+	k = binary.AppendUvarint(binary.AppendUvarint(k, l.doubts), l.revoked)
 	k = protocol.AppendBool(k, l.leading.Named)
 	k = binary.AppendUvarint(k, l.leading.Epoch)
 	k = binary.AppendUvarint(k, uint64(l.leading.Leader))

@@ -110,6 +110,9 @@ func ordered(a protocol.Algorithm[any], asked []string) (yes bool, why string) {
 	if a.Confluent == nil {
 		return false, "no message is claimed to be confluent"
 	}
+	if a.Detector == protocol.LeaseDetector && a.Users != protocol.Clients {
+		return false, "messages are lost when leases of members end"
+	}
 	if a.Stale != nil {
 		return false, "messages of others may go stale"
 	}
@@ -196,7 +199,7 @@ func (x *worker) rivals(t *action, list []action, f func(e *action, arg, key uin
 		e := &list[i]
 		p, arg := e.a, uint64(e.arg)
 		switch e.verb {
-		case amnesia, crash, recovery, lapse, lose, duplicate:
+		case amnesia, crash, recovery, lapse, follow, lose, duplicate:
 			continue // no claim is about these
 		case deliver:
 			p = e.b

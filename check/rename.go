@@ -88,7 +88,7 @@ func (d *adapter) renamed(i int, state []byte, in protocol.Input, msg uint32, to
 	}
 	var effects []string // a broadcast reaches members in no order
 	for _, e := range out.Effects {
-		if !before && e.Do == protocol.Send {
+		if !before && (e.Do == protocol.Send || e.Do == protocol.Revoke) {
 			e.To = f(e.To)
 		}
 		text := fmt.Sprintf("%d %d %d %d %q ", e.Do, e.To, e.Timer, e.Act.Arg, e.Data)

@@ -27,7 +27,8 @@ type space struct {
 	total     int // processes
 	members   int
 	fifo      bool
-	leases    bool // LeaseDetector
+	leases    bool // LeaseDetector, of clients
+	mutual    bool // LeaseDetector, among members: see leases.go
 	lives     bool // members have incarnations
 	peers     bool // there are no clients: members crash, and suspect each other
 	elects    bool // an election: what processes say of who leads is part of the state
@@ -97,9 +98,10 @@ type local struct {
 	life    uint64 // incarnation
 	timers  []uint32
 	lost    uint64   // of a user: members that lost their memory during its epoch
-	lapsed  uint64   // of a client: members at which its lease lapsed
-	ended   uint64   // of these, the members that have suspected the client since
-	known   []uint64 // of a client with leases: the incarnations that it knows
+	lapsed  uint64   // of a client, or among members: the members at which its lease lapsed
+	ended   uint64   // of these, the members that have suspected the client since, or whose Ended it had
+	known   []uint64 // of a client with leases, or among members: the incarnations that it knows
+	revoked uint64   // among members: those whose lease it revoked, and of whom it had no Lapsed yet
 	open    protocol.OpenAccesses
 	gone    bool            // it crashed: this is what its next life begins with
 	doubts  uint64          // of a member: the members that it suspects, where that is tracked
@@ -139,6 +141,7 @@ const (
 	deliver
 	suspect
 	restore
+	follow // a lease among members lapses, whose session is broken
 	read
 	begin // of a write
 	write
@@ -158,7 +161,7 @@ const (
 var verbs = [...]scenario.Verb{
 	try: scenario.Try, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
 	read: scenario.Read, begin: scenario.Begin, write: scenario.Write, peek: scenario.Read,
-	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse,
+	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse, follow: scenario.Lapse,
 	mistake: scenario.Suspect, recovery: scenario.Recover, amnesia: scenario.Amnesia, crash: scenario.Crash, drain: scenario.Drain,
 	lose: scenario.Lose, duplicate: scenario.Duplicate,
 }
@@ -215,10 +218,12 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 	s := &space{
 		mail: m.mail(), info: i, total: total, members: c.N, fifo: c.FIFO,
 		names:  scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients},
-		leases: i.Detector == protocol.LeaseDetector,
+		leases: i.Detector == protocol.LeaseDetector && i.Users == protocol.Clients,
+		mutual: i.Detector == protocol.LeaseDetector && i.Users != protocol.Clients,
 		lives:  i.Incarnations || i.Detector == protocol.LeaseDetector || i.Tolerates&protocol.Recovery != 0,
 		peers:  i.Users != protocol.Clients, elects: i.Users == protocol.Nobody,
-		tracks:  i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Timers == Synchronous),
+		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Timers == Synchronous) &&
+			i.Detector != protocol.LeaseDetector,
 		bounded: c.Timers == Synchronous,
 		user:    make([]bool, total), endless: make([]bool, total), down: make([]bool, total),
 		budget: uint32(c.Amnesia)<<amnesiaBudget | uint32(c.Crash)<<crashBudget |
@@ -276,7 +281,7 @@ func (s *space) step(a action, m machine) scenario.Step {
 	case read, peek, begin, write:
 		st.Text = s.accessText(a)
 	}
-	if n := a.verb; n == deliver || n == lose || n == duplicate || n == suspect || n == restore || n == lapse || n == mistake {
+	if n := a.verb; n == deliver || n == lose || n == duplicate || n == suspect || n == restore || n == lapse || n == follow || n == mistake {
 		st.Procs = append(st.Procs, protocol.ID(a.b))
 	}
 	return st

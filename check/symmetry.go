@@ -239,7 +239,7 @@ func (x *worker) permuted(l *local, to []uint8) local {
 		}
 		return t
 	}
-	p.lost, p.lapsed, p.ended, p.doubts = set(l.lost), set(l.lapsed), set(l.ended), set(l.doubts)
+	p.lost, p.lapsed, p.ended, p.doubts, p.revoked = set(l.lost), set(l.lapsed), set(l.ended), set(l.doubts), set(l.revoked)
 	if len(l.known) > 0 {
 		p.known = make([]uint64, len(l.known))
 		for j, v := range l.known {

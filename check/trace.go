@@ -190,6 +190,8 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 			effect = x.asks(f.Act)
 		case protocol.Leader:
 			effect = scenario.Effect{Do: scenario.Leads, To: x.names.Of(f.To), Epoch: f.Arg}
+		case protocol.Revoke:
+			effect = scenario.Effect{Do: scenario.Revokes, To: x.names.Of(f.To)}
 		default:
 			continue
 		}
@@ -204,7 +206,7 @@ func (x *worker) lost(st []uint32, v visit, msg uint32) string {
 	switch {
 	case x.absent(st, to):
 		return x.names.Of(protocol.ID(to)) + " is not there"
-	case x.apart(v.next, from, to) || x.apart(v.next, to, from):
+	case x.severed(v.next, from, to):
 		return "no lease"
 	}
 	return ""
@@ -218,7 +220,7 @@ func (x *worker) again(st []uint32, a action) []effect {
 		return nil
 	case deliver:
 		i = int(a.b)
-	case suspect, lapse, mistake:
+	case suspect, lapse, follow, mistake:
 		arg = uint64(a.b)
 	case restore:
 		arg = uint64(a.b) | x.locals[st[1+a.b]].life<<8

@@ -142,7 +142,7 @@ func (w *Walk) why(want scenario.Step) error {
 	}
 	fault := want.Verb == scenario.Amnesia || want.Verb == scenario.Crash || want.Verb == scenario.Lapse ||
 		want.Verb == scenario.Cancel || want.Verb == scenario.Drain || want.Verb == scenario.Lose ||
-		want.Verb == scenario.Duplicate || want.Verb == scenario.Recover || want.Verb == scenario.Suspect && w.r.peers
+		want.Verb == scenario.Duplicate || want.Verb == scenario.Recover || want.Verb == scenario.Suspect && w.r.peers && !w.r.mutual
 	if fault {
 		return fmt.Errorf("not possible here: there is no process for it, or no budget left")
 	}

@@ -151,6 +151,9 @@ func (x *worker) actions(list []action) []action {
 			continue
 		}
 		l := &x.mail.letters[msg]
+		if x.withheld(st, l.from, l.to) {
+			continue
+		}
 		a := action{verb: deliver, a: l.from, b: l.to, arg: msg, at: uint32(at)}
 		if !l.stays(x.forgets) {
 			list = append(list, a)
@@ -184,7 +187,7 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 	p, arg := int(a.a), uint64(a.arg)
 	x.shifting = false
 	switch a.verb {
-	case crash, lapse, amnesia, recovery:
+	case crash, lapse, follow, amnesia, recovery:
 		return x.fault(a)
 	case lose, duplicate:
 		return x.channelFault(a)
@@ -312,7 +315,7 @@ func (x *worker) settle(o outcome, p int) (_ outcome, known bool) {
 // between the two has lapsed.
 func (x *worker) send(msg uint32) {
 	st, from, to := x.next, x.mail.from(msg), x.mail.to(msg)
-	if x.absent(st, to) || x.apart(st, from, to) || x.apart(st, to, from) {
+	if x.absent(st, to) || x.severed(st, from, to) {
 		return
 	}
 	i := len(st)

@@ -9,6 +9,7 @@ func (w *walker[M]) settle() {
 	w.calm = true
 	clear(w.frozen)
 	w.told()
+	w.visit()
 	last, entries := len(w.run), w.entries
 	// What is in flight arrives first, with answers and their answers.
 	patience := 300*w.total*w.sys.N + 20*w.pending()

@@ -1,6 +1,9 @@
 package hunt
 
-import "github.com/poundlock/poundlock/scenario"
+import (
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+)
 
 // A choice is one atomic step: a line of a scenario, in a form that keeps its
 // meaning when other steps are left out. A message is named by the choice that
@@ -15,6 +18,7 @@ type choice struct {
 	part  int32  // deliver: which of the messages that this choice sent
 	keep  bool   // deliver: it may arrive again
 	found uint64 // read: what it finds where it overlaps a write
+	wants protocol.Groups
 }
 
 // actor is the process that takes the step.

@@ -28,6 +28,10 @@ type Config struct {
 	Clients int  // of a client-server algorithm; 0: each run draws it
 	FIFO    bool // channels keep their order; always so where Info.FIFO
 
+	// Wants are the alternatives of each user of a group algorithm, among which each try
+	// chooses one; nil: each run draws them.
+	Wants []protocol.Groups
+
 	// Registers are those of a shared memory; "": each run draws them, where the algorithm does
 	// not need atomic ones.
 	Registers protocol.Semantics
@@ -96,6 +100,9 @@ func (c *Config) complete(i protocol.Info) error {
 		return bad("%d members beyond the budget: want at least 0", c.Beyond)
 	}
 	if err := c.checkRegisters(i); err != nil {
+		return bad("%w", err)
+	}
+	if err := c.checkWants(i); err != nil {
 		return bad("%w", err)
 	}
 	if c.Beyond > 0 || c.Break {

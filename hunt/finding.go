@@ -154,7 +154,9 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 				tries++
 			}
 		}
-		c.Entries = append(c.Entries, tries)
+		if c.Entries = append(c.Entries, tries); m.alg.Grouped {
+			c.Wants = append(c.Wants, m.chosen(run, i))
+		}
 	}
 	budgets := map[scenario.Verb]*int{
 		scenario.Amnesia: &c.Amnesia, scenario.Crash: &c.Crash, scenario.Recover: &c.Recover, scenario.Lapse: &c.Suspect,
@@ -178,7 +180,7 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 	}
 	switch {
 	case len(run) > replayable:
-	case v.Property == Stuck:
+	case v.Property == Stuck || v.Property == check.ConcurrentEntry:
 		h.decide(v, steps)
 	default:
 		h.replay(v, steps)
@@ -234,6 +236,8 @@ func (m *model[M]) script(run []choice) []scenario.Step {
 	for _, c := range run {
 		s := scenario.Step{Verb: c.verb, Procs: []protocol.ID{protocol.ID(c.a)}, Timer: c.timer}
 		switch c.verb {
+		case scenario.Try:
+			s.Text = string(c.wants)
 		case scenario.Deliver, scenario.Lose, scenario.Duplicate:
 			s.Text = m.text(m.flight[m.find(&c)].msg)
 			s.Procs = append(s.Procs, protocol.ID(c.b))

@@ -17,6 +17,7 @@ type system struct {
 	fifo      bool
 	registers protocol.Semantics // of a shared memory
 	down      []protocol.ID      // members that are never up
+	wants     []protocol.Groups  // what a try chooses from; nil: no groups
 
 	budget int  // members that may be unsettled at a time, or forget in an epoch
 	spaced bool // a lease that lapses needs room in the budget too
@@ -38,7 +39,9 @@ type model[M any] struct {
 	forgot  uint64 // members that lost their memory in this run
 	procs   []process[M]
 	users   history.Users
-	flight  []message[M] // in the order in which they were sent
+	wanted  []protocol.Groups // by user: with its last try
+	granted []protocol.Group  // by user: where it entered last
+	flight  []message[M]      // in the order in which they were sent
 	out     protocol.Out[M]
 	now     int32 // the choice being taken
 	part    int32 // how many messages the step has sent
@@ -76,6 +79,7 @@ func newModel[M any](a protocol.Algorithm[M], s system) *model[M] {
 	m.lives = m.leases || a.Incarnations || a.Tolerates&protocol.Recovery != 0
 	m.procs = make([]process[M], m.total)
 	m.users = make(history.Users, m.total)
+	m.wanted, m.granted = make([]protocol.Groups, m.total), make([]protocol.Group, m.total)
 	m.bare = make([]protocol.Process[M], m.total)
 	if a.Registers != nil {
 		m.list = a.Registers(s.Config)
@@ -182,7 +186,7 @@ func (m *model[M]) do(c *choice) (possible bool) {
 	switch c.verb {
 	case scenario.Try:
 		if possible = m.isUser(a) && m.users[a] == protocol.InRem; possible {
-			m.input(a, protocol.Input{Kind: protocol.Try})
+			m.input(a, protocol.Input{Kind: protocol.Try, Data: string(c.wants)})
 		}
 	case scenario.Cancel:
 		if possible = m.users[a] == protocol.InTry; possible {
@@ -244,6 +248,9 @@ func (m *model[M]) step(i int, in protocol.Input, msg M) {
 		m.report(check.Model, err.Error())
 		return
 	}
+	if in.Kind == protocol.Try {
+		m.wanted[i] = protocol.Groups(in.Data)
+	}
 	m.forget()
 	p := &m.procs[i]
 	m.part = 0
@@ -269,6 +276,8 @@ func (m *model[M]) step(i int, in protocol.Input, msg M) {
 		case protocol.Crit, protocol.Rem, protocol.Ejected:
 			if err := m.users.Act(id, e.Act); err != nil {
 				m.report(check.WellFormed, err.Error())
+			} else if e.Do == protocol.Crit {
+				m.enter(id, protocol.Group(e.Data))
 			}
 		case protocol.SetTimer:
 			if !slices.Contains(p.timers, e.Timer) {
@@ -296,7 +305,7 @@ func (m *model[M]) step(i int, in protocol.Input, msg M) {
 
 // exclusion reports two users inside.
 func (m *model[M]) exclusion() {
-	if m.users.Exclusion(nil) == nil {
+	if m.users.Exclusion(m.held()) == nil {
 		return
 	}
 	names, who := m.names(), ""

@@ -79,6 +79,7 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 	p.timed = r.IntN(3) == 0
 	p.memory(c, i)
 	p.sizes(c, i)
+	p.wish(c, i)
 	p.options(c, i)
 	p.budget, p.silent = allowance(i, settles, p.system, beyond)
 	for _, k := range []struct {
@@ -215,6 +216,7 @@ func (p *plan) time(c *Config, i protocol.Info, settles bool) {
 	s := &p.config
 	s.Config, s.Clients, s.FIFO, s.Down = p.Config, p.clients, p.fifo, p.down
 	s.Registers = p.registers
+	p.timeWants(i)
 	s.Seed = p.chance.Uint64()
 	s.Entries = []int{p.between(1, 20)}
 	s.Patience = patience

@@ -53,19 +53,20 @@ func (x *reducer[M]) replay(candidate []choice) (run []choice, good bool) {
 	x.taken += len(candidate)
 	if m.found == nil && waits(x.property) {
 		w := newWalker(m, &plan{chance: rand.New(rand.NewPCG(1, 1))}) // who has not tried need not
-		w.base = calmBase
+		w.base, w.leave = calmBase, x.property != check.ConcurrentEntry
 		w.settle()
 		x.taken += len(w.run)
 		x.calm = w.run
 		// A check calls a deadlock what a calm finds at once or in the end.
-		return x.scratch, m.found != nil && waits(m.found.property)
+		return x.scratch, m.found != nil && waits(m.found.property) &&
+			(x.property == check.ConcurrentEntry) == (m.found.property == check.ConcurrentEntry)
 	}
 	return x.scratch, m.found != nil && m.found.property == x.property
 }
 
 // waits reports whether a property is one of runs that go on for ever.
 func waits(property string) bool {
-	return property == Stuck || property == check.Deadlock || property == check.Agreement
+	return property == Stuck || property == check.Deadlock || property == check.Agreement || property == check.ConcurrentEntry
 }
 
 func (x *reducer[M]) invariant() bool {

@@ -175,7 +175,10 @@ func (m *model[M]) translate(step scenario.Step, id int32, repeats bool) (c choi
 	if isAccess(step.Verb) {
 		return c, m.told(&c, step.Text)
 	}
-	if step.Text == "" {
+	if step.Verb == scenario.Try {
+		c.wants = protocol.Groups(step.Text)
+	}
+	if step.Text == "" || step.Verb == scenario.Try {
 		return c, m.do(&c)
 	}
 	for k := range m.flight {

@@ -25,6 +25,8 @@ type walker[M any] struct {
 	turn   int // of the calm: whose turn it is, and below which timer's
 	timer  int
 	calm   bool
+	stay   bool  // of the calm: nobody tries anew, and who is inside stays there
+	leave  bool  // there is no such part of the calm
 	looked int   // of the calm: whose turn it is to access a register
 	base   int32 // of the ids of its choices
 }
@@ -127,11 +129,14 @@ func (w *walker[M]) user() bool {
 		}
 		switch w.users[i] {
 		case protocol.InRem:
-			if w.tries[i] > 0 {
+			if w.tries[i] > 0 && !w.stay {
 				w.tries[i]--
-				return w.take(choice{verb: scenario.Try, a: int32(i)})
+				return w.take(choice{verb: scenario.Try, a: int32(i), wants: w.want()})
 			}
 		case protocol.InCrit:
+			if w.stay {
+				continue
+			}
 			if w.calm || w.r.IntN(100) >= w.p.linger {
 				return w.take(choice{verb: scenario.Exit, a: int32(i)})
 			}

@@ -49,7 +49,7 @@ const (
 	// repeats it after Start and after each message that it still delivers from
 	// a suspected process, so a process need not remember whom it suspects.
 	// At a client it says that its lease at server From lapsed. Among members with leases
-	// Arg is Lapsed or Ended.
+	// Arg is Lapsed or Ended, and it is an edge.
 	Suspect
 	// Restore: From is trusted. Arg is its incarnation. Repeated after Start and
 	// whenever the incarnation changes.
@@ -75,7 +75,7 @@ const (
 // Values of Input.Arg in a Suspect among members with leases: see LeaseDetector.
 const (
 	Lapsed = 0 // the lease of this member at From may have lapsed
-	Ended  = 1 // the lease of From here has lapsed, and From knows or has crashed
+	Ended  = 1 // the lease of From here has lapsed too, and From knows or has crashed
 )
 
 // Input is all of an event but the message.
@@ -411,13 +411,17 @@ const (
 	// incarnation. No message crosses from one lease into the next: what was on
 	// its way is lost. A client also gets Restore when the incarnation changed.
 	//
-	// Where the users are members, each member holds a lease at each other one, and the
-	// two leases of a pair end together. Each of the two first gets Suspect(other) with
-	// Lapsed: from then on it gets no message from the other, and what it sends to it is
-	// lost. Only after that the other gets Suspect with Ended, and, when both know that
-	// both leases have ended, each gets Restore(other) if they hear each other: new leases
-	// begin, and the incarnation of the other is Arg. Of a member that crashed
-	// each other one gets Lapsed and then Ended. Revoke begins all this, too.
+	// Where there are no clients, each member holds a lease at each other one, and those
+	// of a pair begin and end together: they are a session. Restore, with the incarnation
+	// of the other, begins it; what was sent before is lost. When it breaks, each of the
+	// two gets Suspect(other) with Lapsed: from then on it gets no message from the other,
+	// and what it sends to it is lost. After both of them had that, each gets
+	// Suspect(other) with Ended, and when both had that too and hear each other, each gets
+	// Restore(other), the second one before any message of the first. Revoke breaks a
+	// session, too. Of a member that crashed each other one gets Lapsed and then Ended. Its
+	// next life has no sessions: it gets Ended of each other one that had Lapsed of the life
+	// before, or is down, and then Restore as above. In the first life Restore comes at
+	// once. Each of the three comes once a session, and is not repeated.
 	LeaseDetector
 	// UnreliableDetector: a member suspects the members that crashed, and may suspect
 	// others for a while, such as those from which a partition cuts it off. Restore ends

@@ -52,14 +52,15 @@ const (
 	Enters  = "crit"
 	Leaves  = "rem" // or gives up
 	Ejected = "ejected"
-	Leads   = "leads" // it names a leader
-	Wrong   = "wrong" // the step is one that must not happen
+	Leads   = "leads"  // it names a leader
+	Revokes = "revoke" // it ends the lease that a member holds here
+	Wrong   = "wrong"  // the step is one that must not happen
 )
 
 // An Effect is something that the process of an Event did in its step.
 type Effect struct {
 	Do      string `json:"do"`
-	To      string `json:"to,omitempty"` // Sends; Leads: who leads
+	To      string `json:"to,omitempty"` // Sends; Leads: who leads; Revokes: whose lease
 	Message string `json:"message,omitempty"`
 	Lost    string `json:"lost,omitempty"`   // Sends: why it never arrives, if that is known already
 	Token   uint64 `json:"token,omitempty"`  // Enters: the fencing token
@@ -170,6 +171,8 @@ func (e Event) Did() []string {
 			did = append(did, f.asked(e.Process))
 		case Ejected:
 			did = append(did, e.Process+" lost its critical section")
+		case Revokes:
+			did = append(did, e.Process+" revokes the lease of "+f.To)
 		case Leads:
 			did = append(did, fmt.Sprintf("%s says that %s leads epoch %d", e.Process, f.To, f.Epoch))
 		default:

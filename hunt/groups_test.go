@@ -1,0 +1,54 @@
+package hunt
+
+import (
+	"testing"
+
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/internal/chamber"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// The chamber is hunted with groups that are drawn: the one that is right survives, and each
+// mistake is found, as the checker sees it too, by a shortest run, or nearly.
+func TestChambers(t *testing.T) {
+	r := mustRun(t, chamber.Algorithm(chamber.Sound), Config{Seed: 1, Runs: 200, Workers: 2})
+	for _, v := range r.Violations {
+		t.Errorf("run %d: %s: %s %q", v.Run, v.Property, v.Reason, v.Trace)
+	}
+	if r.Entries < 10*r.Runs {
+		t.Errorf("%d entries in %d runs: do they do anything?", r.Entries, r.Runs)
+	}
+	for _, c := range []struct {
+		form     chamber.Form
+		property string
+		steps    int // as many as the checker needs
+	}{
+		{chamber.IgnoresGroups, check.Exclusion, 4},
+		{chamber.AloneTogether, check.Exclusion, 4},
+		{chamber.Unwanted, check.WellFormed, 3},
+		{chamber.OneByOne, check.ConcurrentEntry, 3},
+	} {
+		for _, n := range []int{0, 3} {
+			v := finding(t, chamber.Algorithm(c.form), Config{Config: protocol.Config{N: n}, Seed: 1, Runs: 400, Workers: 2})
+			slack := 0
+			if n > 0 && c.property == check.ConcurrentEntry {
+				slack = 2 // for it is somebody else's grant that is on its way
+			}
+			if v.Property != c.property || !v.Replayed || len(v.Trace) > c.steps+slack || v.Timed {
+				t.Errorf("%s, n=%d: %s after %d steps, replayed %v: %s %q; want %s after %d", c.form, n, v.Property, len(v.Trace), v.Replayed,
+					v.Reason, v.Trace, c.property, c.steps)
+			}
+		}
+	}
+}
+
+// What runs and simulations do with groups is what the checker's model does.
+func TestGroupRunsAreTheCheckers(t *testing.T) { retaken(t, chamber.Algorithm(chamber.Sound), 3) }
+
+// With no group that can be shared nobody has to be let in beside others.
+func TestExclusiveGroups(t *testing.T) {
+	r := mustRun(t, chamber.Algorithm(chamber.OneByOne), Config{Seed: 1, Runs: 50, Workers: 2, Wants: []protocol.Groups{"!w"}})
+	for _, v := range r.Violations {
+		t.Errorf("%s: %s %q", v.Property, v.Reason, v.Trace)
+	}
+}

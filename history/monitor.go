@@ -200,7 +200,8 @@ func (m *Monitor) act(user int, at int64, a protocol.Act, until int64) {
 	t := &m.tries[user]
 	switch a.Do {
 	case protocol.Crit:
-		if t.group = protocol.Group(a.Data); !t.wanted.Has(t.group) {
+		t.group = protocol.Group(a.Data)
+		if grouped := t.wanted != "" || t.group != ""; grouped && !t.wanted.Has(t.group) {
 			m.Found(at, WellFormed, fmt.Sprintf("%s wants %q, and was let into %q", m.Name(user), t.wanted, t.group))
 		}
 		m.enter(user, at, a.Arg, until)

@@ -115,7 +115,6 @@ func (s *simulator[M]) arrival(from, to uint32, transmission int64) int64 {
 func (s *simulator[M]) flight(from uint32, m M, copies uint32) uint32 {
 	slot := s.free
 	if slot == none {
-		s.crowded()
 		s.flights = append(s.flights, flight[M]{m, from, copies})
 		return uint32(len(s.flights) - 1)
 	}

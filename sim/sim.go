@@ -59,7 +59,7 @@ type simulator[M any] struct {
 
 	events    int64
 	idle      int64 // items of the queue since the last entry
-	reported  int64 // events at the last call of Progress
+	reported  int64 // events at the last call of report
 	stepping  bool  // inside the algorithm: a panic is its
 	dead      bool  // the run cannot go on
 	refused   error // why it takes more than a machine has
@@ -203,10 +203,17 @@ func (s *simulator[M]) run() {
 		default:
 			s.fault(it)
 		}
-		if s.cfg.Progress != nil && s.events-s.reported >= 1<<19 {
-			s.reported = s.events
-			s.cfg.Progress(int(s.monitor.Entries()), s.total)
+		if s.events-s.reported >= 1<<16 {
+			s.report()
 		}
+	}
+}
+
+// report is for what is to be done now and then.
+func (s *simulator[M]) report() {
+	s.reported = s.events
+	if !s.crowded() && s.cfg.Progress != nil {
+		s.cfg.Progress(int(s.monitor.Entries()), s.total)
 	}
 }
 

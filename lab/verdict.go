@@ -22,8 +22,18 @@ const (
 	Undecided Verdict = "undecided"            // within the bounds
 )
 
+// The verdicts of what a source has measured.
+const (
+	Reproduced    Verdict = "reproduced"
+	Partly        Verdict = "partly reproduced" // the direction, and not the size
+	NotReproduced Verdict = "not reproduced"
+)
+
 // fine are the verdicts after which nobody has to look.
-var fine = map[Verdict]bool{Equal: true, Within: true, AsClaimed: true, Violated: true, Refuted: true, NotFound: true}
+var fine = map[Verdict]bool{
+	Equal: true, Within: true, AsClaimed: true, Violated: true, Refuted: true, NotFound: true,
+	Reproduced: true, Partly: true, NotReproduced: true,
+}
 
 // Fine reports whether v is what was expected.
 func (v Verdict) Fine() bool { return fine[v] }

@@ -20,10 +20,11 @@ import (
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/lab/classics"
 	"github.com/poundlock/poundlock/lab/statistics"
+	"github.com/poundlock/poundlock/lab/tokengme"
 )
 
 // experiments are all that poundlock lab runs.
-var experiments = slices.Concat(classics.Experiments, statistics.Experiments)
+var experiments = slices.Concat(classics.Experiments, statistics.Experiments, tokengme.Experiments)
 
 // labMemory is where garbage is collected however little of it there is.
 const labMemory = 1 << 30

@@ -1,0 +1,183 @@
+package tokengme
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/poundlock/poundlock/lab"
+)
+
+// A study is what came out of some figures.
+type study struct {
+	scale   lab.Scale
+	results *lab.Results
+	figures []figure
+}
+
+func (s study) report() lab.Report {
+	r := lab.Report{Tables: []lab.Table{s.ratios()}}
+	for _, f := range s.figures {
+		r.Tables = append(r.Tables, s.table(f))
+		r.Figures = append(r.Figures, s.figure(f))
+	}
+	r.Tables = append(r.Tables, s.pairing(), s.claims(), s.choices(), s.results.Replications())
+	p := base(s.scale)
+	r.Notes = []string{
+		fmt.Sprintf("%d requests a process, %d to %d replications with the same seeds for all forms; 1 unit of time is 1 ms; %d kbit/ms.",
+			p.requests, p.replications, max(p.replications, p.most), bandwidth),
+		fmt.Sprintf("Ratios of means, with 95 %% intervals. There are more replications until those of waiting and throughput are within %g %%.",
+			100*p.precision),
+	}
+	return r
+}
+
+// ratios has each ratio of each figure, of all forms of the one side against the first of the
+// other side.
+func (s study) ratios() lab.Table {
+	t := lab.Table{
+		Name: "ratios", Title: "Ratios", Detail: true,
+		Columns: []lab.Column{
+			{Name: "figure"},
+			{Name: "x"},
+			{Name: "of"},
+			{Name: "by"},
+			{Name: "measure"},
+			{Name: "replications"},
+			{Name: "ratio"},
+			{Name: "half_width"},
+			{Name: "removed"},
+			{Name: "mean_of"},
+			{Name: "mean_by"},
+		},
+	}
+	for _, f := range s.figures {
+		for _, v := range f.variants() {
+			for _, x := range f.pointsOf(s.scale) {
+				for _, m := range measures {
+					ratio, known := f.ratio(s.results, x, m.Name, v.of, v.by)
+					if !known {
+						continue
+					}
+					a, _ := s.results.At(x, f.name, v.of.name)
+					b, _ := s.results.At(x, f.name, v.by.name)
+					t.Add(f.name, x, v.of.name, v.by.name, m.Name, ratio.N, ratio.Mean, ratio.Half, ratio.Removed,
+						lab.EstimateOf(a.Values(m.Name)).Mean, lab.EstimateOf(b.Values(m.Name)).Mean)
+				}
+			}
+		}
+	}
+	return t
+}
+
+// A variant is a pair of forms that are compared.
+type variant struct {
+	of, by form
+	choice string // in which it differs from the figure's own pair
+}
+
+// variants are the pair of the figure, and those with one choice changed.
+func (f figure) variants() []variant {
+	list := []variant{{f.of, f.by, ""}}
+	for _, c := range f.choices {
+		v := variant{f.of, f.by, c.name}
+		if c.algorithm == f.of.algorithm {
+			v.of = c
+		} else {
+			v.by = c
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// table is a figure in numbers.
+func (s study) table(f figure) lab.Table {
+	t := lab.Table{Name: f.name, Title: f.title, Columns: []lab.Column{{Name: "x", Head: f.x}, {Name: "replications", Head: "replications"}}}
+	shown := append(slices.Clone(four), lab.Measure{Name: throughput90, Head: "throughput to 90 %"})
+	for _, m := range shown {
+		t.Columns = append(t.Columns, lab.Column(m), lab.Column{Name: m.Name + "_half_width", Head: "+-"})
+	}
+	for _, x := range f.pointsOf(s.scale) {
+		row := []any{x, nil}
+		for _, m := range shown {
+			ratio, known := f.ratio(s.results, x, m.Name, f.of, f.by)
+			if !known {
+				row = append(row, nil, nil)
+				continue
+			}
+			row[1] = ratio.N
+			row = append(row, rounded(ratio.Mean), rounded(ratio.Half))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// rounded has four digits behind the point.
+func rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }
+
+// pairing says which part of the variance of ratios the common random numbers remove.
+func (s study) pairing() lab.Table {
+	t := lab.Table{
+		Name:    "pairing",
+		Title:   "The part of the variance of each ratio that pairing removes, the median over the points",
+		Columns: []lab.Column{{Name: "figure", Head: "figure"}},
+	}
+	for _, m := range four {
+		t.Columns = append(t.Columns, lab.Column(m))
+	}
+	for _, f := range s.figures {
+		row := []any{f.name}
+		for _, m := range four {
+			var parts []float64
+			for _, x := range f.pointsOf(s.scale) {
+				if ratio, known := f.ratio(s.results, x, m.Name, f.of, f.by); known && ratio.Half > 0 {
+					parts = append(parts, ratio.Removed)
+				}
+			}
+			if parts == nil {
+				row = append(row, nil)
+				continue
+			}
+			slices.Sort(parts)
+			row = append(row, rounded(parts[len(parts)/2]))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// figure is a figure in the form of the paper: four ratios, and what the text says of them.
+func (s study) figure(f figure) lab.Figure {
+	out := lab.Figure{Name: f.name, Title: f.title, X: f.x, Y: "ratio", Linear: true}
+	points := f.pointsOf(s.scale)
+	for _, m := range four {
+		line := lab.Line{Name: m.Head}
+		for _, x := range points {
+			if ratio, known := f.ratio(s.results, x, m.Name, f.of, f.by); known {
+				line.Points = append(line.Points, [2]float64{float64(x), ratio.Mean})
+				line.Half = append(line.Half, ratio.Half)
+			}
+		}
+		if line.Points == nil {
+			continue
+		}
+		out.Lines = append(out.Lines, line)
+		for _, p := range f.printed {
+			switch {
+			case p.measure != m.Name:
+			case p.at == anywhere:
+				first, last := float64(points[0]), float64(points[len(points)-1])
+				out.Lines = append(out.Lines, lab.Line{
+					Name: m.Head + ", printed", Points: [][2]float64{{first, p.value}, {last, p.value}}, Printed: true,
+				})
+			default:
+				out.Lines = append(out.Lines, lab.Line{
+					Name: m.Head + ", printed", Points: [][2]float64{{float64(p.at), p.value}}, Printed: true,
+				})
+			}
+		}
+	}
+	return out
+}

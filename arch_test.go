@@ -57,6 +57,7 @@ var arrows = map[string][]string{
 	"transport":         {"protocol"},
 	"link":              {"protocol"},
 	"elect":             {"protocol"},
+	"recovery":          {"protocol"},
 	"detector":          {"protocol"},
 	"consensus":         {"protocol"},
 	"memory":            {"protocol"},
@@ -69,7 +70,7 @@ var arrows = map[string][]string{
 // noModules are the parts that import nothing but this module and the standard
 // library.
 var noModules = []string{
-	"fence", "memlock", "algotest", "sim", "check", "hunt", "diagram", "history", "scenario", "causal", "link", "elect", "detector",
+	"fence", "memlock", "algotest", "sim", "check", "hunt", "diagram", "history", "scenario", "causal", "link", "elect", "recovery", "detector",
 	"consensus", "memory", "algo", "algo/sigma", "quorum", "protocol",
 }
 
@@ -77,7 +78,7 @@ var noModules = []string{
 // standard library they import only pureStandard, and they start no goroutine
 // and use no channel.
 var (
-	pure         = []string{"algo", "algo/sigma", "quorum", "protocol", "history", "consensus", "memory", "link", "elect"}
+	pure         = []string{"algo", "algo/sigma", "quorum", "protocol", "history", "consensus", "memory", "link", "elect", "recovery"}
 	pureStandard = []string{
 		"bytes", "cmp", "container/heap", "encoding/binary", "encoding/hex", "errors", "fmt", "iter",
 		"maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unique",

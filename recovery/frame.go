@@ -1,0 +1,190 @@
+package recovery
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// The kinds of Frame. The names of all but Inner are the paper's.
+const (
+	Inner   uint8 = iota // a message of the algorithm, in its instance
+	Notify               // a member tells its coordinator which sessions it has
+	Join                 // a process is in no instance, and would like to be
+	Restart              // the coordinator asks for a new instance
+	Done                 // a member joined it, and has an old request or none
+	Start                // an old request is granted after that many LEAVEs
+	Leave                // an old request was served
+	Resume               // all old requests were served
+	kinds
+)
+
+var messages = []protocol.Message{
+	Notify: {Name: "NOTIFY", Overhead: true}, Join: {Name: "JOIN", Overhead: true},
+	Restart: {Name: "RESTART", Overhead: true}, Done: {Name: "DONE", Overhead: true},
+	Start: {Name: "START", Overhead: true}, Leave: {Name: "LEAVE", Overhead: true}, Resume: {Name: "RESUME", Overhead: true},
+}
+
+// A Frame is a message of one instance, or about one.
+type Frame[M any] struct {
+	Kind  uint8
+	Epoch protocol.Epoch // of the instance; of a NOTIFY, that of its sender
+	Note  *Note          // NOTIFY, RESTART, DONE and START, frozen once sent
+	Msg   M              // Inner
+}
+
+// A Note is what frames about instances carry.
+type Note struct {
+	// Number counts what the sender of a NOTIFY or DONE has said of its sessions; 0: it
+	// says nothing but its epoch. A RESTART has the number of what its receiver has said
+	// that it is based on, and a START has how many LEAVEs come before.
+	Number uint64
+	Set    set      // who is in the instance of a RESTART, and who gets the LEAVE of who is started
+	Joins  set      // of a RESTART: those of them who are in no instance and come first,
+	Guests set      // and those who are in none that is known to have begun
+	Old    bool     // of a DONE: there is an old request; of a NOTIFY without number: its sender is in an instance
+	Groups string   // wanted, of a DONE; granted, of a START
+	Since  []uint64 // of a NOTIFY or DONE: the number since which each session lasts, 0: none
+}
+
+// A set is one of processes, as bits.
+type set uint64
+
+// most is how many processes fit a set.
+const most = 64
+
+func (s set) has(id protocol.ID) bool { return s>>id&1 == 1 }
+func (s set) len() int                { return bits.OnesCount64(uint64(s)) }
+func (s set) first() protocol.ID      { return protocol.ID(bits.TrailingZeros64(uint64(s))) }
+func only(id protocol.ID) set         { return 1 << id }
+
+// all yields the members in order.
+func (s set) all(yield func(protocol.ID) bool) {
+	for ; s != 0; s &= s - 1 {
+		if !yield(s.first()) {
+			return
+		}
+	}
+}
+
+func (s set) String() string {
+	var ids []string
+	for id := range s.all {
+		ids = append(ids, fmt.Sprintf("#%d", id))
+	}
+	return "{" + strings.Join(ids, ",") + "}"
+}
+
+func (w *wrapped[M]) append(b []byte, f Frame[M]) []byte {
+	b = f.Epoch.Append(append(b, f.Kind))
+	switch f.Kind {
+	case Inner:
+		return w.inner.Append(b, f.Msg)
+	case Join, Leave, Resume:
+		return b
+	}
+	return f.Note.append(b)
+}
+
+func (n *Note) append(b []byte) []byte {
+	for _, v := range []uint64{n.Number, uint64(n.Set), uint64(n.Joins), uint64(n.Guests)} {
+		b = binary.AppendUvarint(b, v)
+	}
+	b = protocol.AppendText(protocol.AppendBool(b, n.Old), n.Groups)
+	return appendWords(b, n.Since)
+}
+
+func (w *wrapped[M]) read(b []byte) (f Frame[M], rest []byte, err error) {
+	r := protocol.Reader{Rest: b}
+	f.Kind = uint8(r.Max(uint64(kinds) - 1))
+	f.Epoch = r.Epoch(most - 1)
+	switch {
+	case r.Err != nil:
+		return f, nil, r.Err
+	case f.Kind == Inner:
+		f.Msg, rest, err = w.inner.Read(r.Rest)
+		return f, rest, err
+	case f.Kind == Notify || f.Kind == Restart || f.Kind == Done || f.Kind == Start:
+		f.Note = readNote(&r)
+	}
+	return f, r.Rest, r.Err
+}
+
+func readNote(r *protocol.Reader) *Note {
+	n := &Note{Number: r.Uint(), Set: set(r.Uint()), Joins: set(r.Uint()), Guests: set(r.Uint()), Old: r.Bool(), Groups: r.Text()}
+	n.Since = readWords(r)
+	return n
+}
+
+func appendWords(b []byte, words []uint64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(words)))
+	for _, w := range words {
+		b = binary.AppendUvarint(b, w)
+	}
+	return b
+}
+
+func readWords(r *protocol.Reader) []uint64 {
+	words := make([]uint64, r.Len())
+	for i := range words {
+		words[i] = r.Uint()
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	return words
+}
+
+// kindOf counts the kinds of the wrapper after those of the algorithm.
+func (w *wrapped[M]) kindOf(f Frame[M]) int {
+	if f.Kind == Inner {
+		return w.inner.KindOf(f.Msg)
+	}
+	return len(w.inner.Messages) + int(f.Kind) - 1
+}
+
+// ints counts an epoch, a set and a group as one integer each.
+func (w *wrapped[M]) ints(f Frame[M]) int {
+	switch f.Kind {
+	case Inner:
+		return 1 + w.inner.Ints(f.Msg)
+	case Notify:
+		return 2 + len(f.Note.Since)
+	case Done:
+		return 2 + len(f.Note.Since) + protocol.Groups(f.Note.Groups).Len()
+	case Restart, Start:
+		return 4
+	}
+	return 1
+}
+
+// text: an algorithm knows its processes by rank, which stand behind an @.
+func (w *wrapped[M]) text(f Frame[M]) string {
+	n := f.Note
+	switch f.Kind {
+	case Inner:
+		return strings.ReplaceAll(w.inner.Text(f.Msg), "#", "@") + " of " + f.Epoch.Text()
+	case Notify:
+		return fmt.Sprintf("NOTIFY(%s,%d,%s)", f.Epoch.Text(), n.Number, words(n.Since))
+	case Join:
+		return "JOIN(" + f.Epoch.Text() + ")"
+	case Restart:
+		return fmt.Sprintf("RESTART(%s,%v,%v,%d)", f.Epoch.Text(), n.Set, n.Joins, n.Number)
+	case Done:
+		old := "none"
+		if n.Old {
+			old = strings.TrimSpace("wants " + n.Groups)
+		}
+		return fmt.Sprintf("DONE(%s,%s,%d,%s)", f.Epoch.Text(), old, n.Number, words(n.Since))
+	case Start:
+		return fmt.Sprintf("START(%s,%s,after %d,then %v)", f.Epoch.Text(), n.Groups, n.Number, n.Set)
+	case Leave:
+		return "LEAVE(" + f.Epoch.Text() + ")"
+	}
+	return "RESUME(" + f.Epoch.Text() + ")"
+}
+
+func words(w []uint64) string { return strings.ReplaceAll(fmt.Sprint(w), " ", ",") }

@@ -1,0 +1,27 @@
+//go:build unix
+
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/tokengme"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// Requests for few groups and for many, as in section 4 of Mittal and Mohan.
+func BenchmarkTokenGME(b *testing.B) {
+	for _, n := range []int{100, 500} {
+		for _, m := range []int{1, 10, 100} {
+			anEntry := 2 * n
+			if m == 1 {
+				anEntry = 2 // no messages
+			}
+			c := saturated(n, 1, sim.Exponential(10*time.Millisecond))
+			c.Groups, c.Think, c.Hold = m, sim.Exponential(100*time.Millisecond), sim.Exponential(10*time.Millisecond)
+			bench(b, fmt.Sprintf("n=%d/groups=%d", n, m), tokengme.Algorithm, c, anEntry)
+		}
+	}
+}

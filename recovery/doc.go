@@ -73,5 +73,6 @@
 //
 // TestModels explores Suzuki-Kasami, TestStorm runs it, RA2 and TokenGME in worlds in which
 // every message, session, user and fault comes at random, and judges each step; and TestCosts
-// counts messages by kind.
+// counts messages by kind. TestMutants breaks the wrapper in 28 named ways; the four that survive have
+// their reasons there, and three of these are that no world met the case.
 package recovery

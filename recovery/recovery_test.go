@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -64,6 +65,13 @@ func TestStorm(t *testing.T) {
 // A restart after a crash, and one for a join, each cost at most 5(n-1) messages, of each kind
 // n-1; and messages of the algorithm and LEAVEs together at most 2n-1 a request.
 func TestCosts(t *testing.T) {
+	for _, fault := range costs() {
+		t.Error(fault)
+	}
+}
+
+func costs() (faults []string) {
+	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	for seed := range uint64(60) {
 		const n = 5
 		w := newWorld(tokengme.Algorithm, protocol.Config{N: n}, seed)
@@ -71,7 +79,7 @@ func TestCosts(t *testing.T) {
 			for _, kind := range []string{"NOTIFY", "JOIN", "RESTART", "DONE", "START", "RESUME"} {
 				k := w.count[kind]
 				if k > n-1 {
-					t.Errorf("seed %d: %d messages %s, want %d at most", seed, k, kind, n-1)
+					bad("seed %d: %d messages %s, want %d at most", seed, k, kind, n-1)
 				}
 				all += k
 				delete(w.count, kind)
@@ -83,25 +91,27 @@ func TestCosts(t *testing.T) {
 		w.crash(victim)
 		w.run(3000, 0, false)
 		if got := restarts(); got > 5*(n-1) || got == 0 {
-			t.Errorf("seed %d: %d messages for a crash, want 1 to %d", seed, got, 5*(n-1))
+			bad("seed %d: %d messages for a crash, want 1 to %d", seed, got, 5*(n-1))
 		}
 		w.run(200, 0, true)
 		w.up(victim)
 		w.run(3000, 0, false)
 		if got := restarts(); got > 5*(n-1) || got == 0 {
-			t.Errorf("seed %d: %d messages for a join, want 1 to %d", seed, got, 5*(n-1))
+			bad("seed %d: %d messages for a join, want 1 to %d", seed, got, 5*(n-1))
 		}
 		rest := 0
 		for _, k := range w.count {
 			rest += k
 		}
 		if most := (2*n - 1) * w.tries; rest > most {
-			t.Errorf("seed %d: %d messages for %d requests, want %d at most", seed, rest, w.tries, most)
+			bad("seed %d: %d messages for %d requests, want %d at most", seed, rest, w.tries, most)
 		}
 		if w.fault != "" {
-			t.Fatalf("seed %d: %s\n%s", seed, w.fault, w.tell(100))
+			bad("seed %d: %s\n%s", seed, w.fault, w.tell(100))
+			break
 		}
 	}
+	return faults
 }
 
 // Under a partition a majority goes on, and a minority fails closed, says so, and joins when

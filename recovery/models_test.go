@@ -29,6 +29,10 @@ func TestModels(t *testing.T) {
 		{name: "a break", c: config(3, 0, 1, 0), cut: 1, full: true},
 		{name: "a break", c: config(3, 0, 0, 1), cut: 1, full: true},
 		{name: "a break", c: config(3, 1, 1, 0), cut: 1, full: true},
+		{name: "a break", c: config(3, 1), cut: 1, full: true},
+		{name: "a crash and a join, no user", c: config(3, 0), crash: 1, back: 1},
+		{name: "a crash and a join", c: config(3, 0, 0, 1), crash: 1, back: 1, full: true},
+		{name: "a crash and a join", c: config(3, 1, 0, 0), crash: 1, back: 1, full: true},
 	} {
 		if m.full && os.Getenv("POUNDLOCK_FULL") == "" {
 			t.Logf("SHORTENED: %s with entries %v takes long; POUNDLOCK_FULL=1 explores it", m.name, m.c.Entries)

@@ -17,15 +17,16 @@
 // # Model
 //
 // n processes, reliable channels (FIFO not needed), no failures, asynchronous. The process
-// with the lowest id holds the primary token at first. A user may give up while it waits. An
+// with the lowest id holds the primary token at first. A client may give up while it waits. An
 // attempt to enter without waiting is taken for one that waits.
 //
 // # Properties
 //
 // Group mutual exclusion; no deadlock; starvation freedom; concurrent entry: while all want
-// one group nobody waits for somebody else to leave. The request of a user who gives up stands:
-// it ends a session all the same, and its token serves whoever wants it there. Requests are
-// served in no order that a user could tell.
+// one group nobody waits for somebody else to leave. The request of a client who gives up
+// stands: it ends a session all the same, and until it is served those wait who want the group
+// of that session. So where clients give up there is no concurrent entry. Requests are served
+// in no order that a user could tell.
 //
 // How many sessions may begin between the queuing of a request and the one that serves it
 // depends on the option selection and on n alone; see Longest. The queue has one entry of a

@@ -31,7 +31,7 @@ func TestModels(t *testing.T) {
 		return c
 	}
 	r := readWrite[1:]
-	holds(t, Algorithm, gives(model(2, twoGroups, 2)))
+	holds(t, Algorithm, all(model(2, twoGroups, 2)))
 	holds(t, Several, all(model(2, sets, 2)))
 	holds(t, WithClients, gives(clients(readWrite, readWrite, readWrite)))
 	holds(t, WithClients, all(clients(r, r, readWrite, sets[:1])))
@@ -51,7 +51,7 @@ func TestModels(t *testing.T) {
 	holds(t, Algorithm, model(3, readWrite, 2, 1, 1))
 	holds(t, Algorithm, model(3, append(sets[:1:1], "2", "3"), 1))
 	holds(t, Algorithm, model(4, twoGroups, 1, 1, 1, 0))
-	holds(t, Algorithm, gives(model(3, twoGroups, 1)))
+	holds(t, Algorithm, all(model(3, twoGroups, 1)))
 	holds(t, Several, all(model(3, sets, 1)))
 	holds(t, Bounded, all(model(2, twoGroups, unlimited)))
 	holds(t, Bounded, model(3, twoGroups, 3, 1, 1))

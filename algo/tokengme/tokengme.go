@@ -70,7 +70,7 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		panic("tokengme: unexpected event at a member")
 	case ev.Kind == protocol.Try:
 		p.try(user{id: p.id, wants: protocol.Groups(ev.Data)}, out)
-	case ev.Kind == protocol.Exit, ev.Kind == protocol.Cancel:
+	case ev.Kind == protocol.Exit:
 		out.Rem("")
 		p.leave(user{id: p.id}, out)
 	default:

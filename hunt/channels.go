@@ -25,7 +25,7 @@ func (m *model[M]) send(from, to int, msg M) {
 	}
 	// At the start somebody may not have begun yet.
 	absent := m.procs[to].process == nil && (m.now >= 0 || slices.Contains(m.sys.down, protocol.ID(to)))
-	if absent || m.apart(from, to) || m.apart(to, from) {
+	if absent || m.severed(from, to) {
 		return
 	}
 	f := message[M]{msg, int32(from), int32(to), int32(m.alg.KindOf(msg)), m.now, m.part, 1}
@@ -110,7 +110,7 @@ func (m *model[M]) drop(from, to int) {
 
 func (m *model[M]) deliver(c *choice) bool {
 	k := m.find(c)
-	if k < 0 || m.procs[c.b].process == nil || m.stale(k) {
+	if k < 0 || m.procs[c.b].process == nil || m.stale(k) || m.withheld(&m.flight[k]) {
 		return false
 	}
 	m.receive(k, c)
@@ -175,9 +175,12 @@ func (m *model[M]) find(c *choice) int {
 
 // first reports whether message k of those in flight may arrive next.
 func (m *model[M]) first(k int) bool {
+	f := &m.flight[k]
+	if m.withheld(f) {
+		return false
+	}
 	if !m.sys.fifo {
 		return true
 	}
-	f := &m.flight[k]
 	return !slices.ContainsFunc(m.flight[:k], func(g message[M]) bool { return g.from == f.from && g.to == f.to })
 }

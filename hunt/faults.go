@@ -11,6 +11,9 @@ import (
 // here lapsed; then what it sent before and has not arrived is lost.
 func (m *model[M]) suspect(c *choice) bool {
 	a, b := int(c.a), int(c.b)
+	if m.mutual {
+		return b < m.sys.N && m.ends(a, b)
+	}
 	if m.peers() {
 		possible := m.canDoubt(a, b)
 		if possible {
@@ -95,6 +98,9 @@ func (m *model[M]) crash(u int) {
 		for i := range m.procs {
 			m.procs[i].told &^= 1 << u
 		}
+	}
+	if m.mutual {
+		m.unheld(u)
 	}
 	m.users.Crash(protocol.ID(u))
 	m.flight = slices.DeleteFunc(m.flight, func(f message[M]) bool { return int(f.to) == u })

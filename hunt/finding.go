@@ -168,6 +168,9 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 		}
 	}
 	c.Suspect += m.mistaken(run)
+	if m.mutual {
+		c.Suspect = m.broke(run)
+	}
 	c.Crash = max(c.Crash, min(c.Recover, 1))
 	if c.Amnesia > 0 && h.alg.Unsettled != nil {
 		c.Spaced = m.sys.budget

@@ -34,7 +34,8 @@ type model[M any] struct {
 	alg     protocol.Algorithm[M]
 	sys     system
 	total   int
-	leases  bool
+	leases  bool   // of clients
+	mutual  bool   // leases of members at each other
 	lives   bool   // members have incarnations
 	forgot  uint64 // members that lost their memory in this run
 	procs   []process[M]
@@ -64,9 +65,10 @@ type process[M any] struct {
 	life      uint64
 	timers    []uint32
 	open      protocol.OpenAccesses
-	lapsed    uint64   // of a client: members at which its lease lapsed
-	ended     uint64   // of these, the members that have suspected the client since
-	known     []uint64 // of a client with leases: the incarnations that it knows
+	lapsed    uint64   // of a client, or among members: the members at which its lease lapsed
+	ended     uint64   // of these, the members that have suspected the client since, or whose Ended it had
+	known     []uint64 // of a client with leases, or among members: the incarnations that it knows
+	revoked   uint64   // among members: those whose lease it revoked, and of whom it had no Lapsed yet
 	lost      []bool   // of a user: members that lost their memory during its epoch
 	suspected uint64   // of a crashed user: members that need not be told again
 	doubts    uint64   // of a member, where there are no clients: the members that it suspects
@@ -75,8 +77,9 @@ type process[M any] struct {
 }
 
 func newModel[M any](a protocol.Algorithm[M], s system) *model[M] {
-	m := &model[M]{alg: a, sys: s, total: s.N + s.clients, leases: a.Detector == protocol.LeaseDetector}
-	m.lives = m.leases || a.Incarnations || a.Tolerates&protocol.Recovery != 0
+	m := &model[M]{alg: a, sys: s, total: s.N + s.clients, leases: a.Detector == protocol.LeaseDetector && a.Users == protocol.Clients}
+	m.mutual = a.Detector == protocol.LeaseDetector && a.Users != protocol.Clients
+	m.lives = m.leases || m.mutual || a.Incarnations || a.Tolerates&protocol.Recovery != 0
 	m.procs = make([]process[M], m.total)
 	m.users = make(history.Users, m.total)
 	m.wanted, m.granted = make([]protocol.Groups, m.total), make([]protocol.Group, m.total)
@@ -117,11 +120,17 @@ func (m *model[M]) reset() {
 		if m.leases && i >= m.sys.N {
 			p.known = fresh(p.known, m.sys.N)
 		}
+		if m.mutual {
+			m.unleased(i)
+		}
 	}
 	for i := range m.procs {
 		if m.procs[i].process != nil {
 			m.input(i, protocol.Input{Kind: protocol.Start, Arg: m.procs[i].life})
 		}
+	}
+	if m.mutual {
+		m.beginSessions()
 	}
 	for i := m.sys.N; m.leases && i < m.total; i++ {
 		for j := range m.sys.N {
@@ -209,10 +218,19 @@ func (m *model[M]) do(c *choice) (possible bool) {
 			m.input(a, protocol.Input{Kind: protocol.Drain})
 		}
 	case scenario.Lapse:
+		if m.mutual {
+			return m.breaks(a, b)
+		}
 		if possible = m.canLapse(a, b) && (!m.sys.spaced || m.room(-1)); possible {
 			m.lapse(a, b)
 		}
 	case scenario.Restore:
+		if m.mutual {
+			if possible = b < m.sys.N && m.canResume(a, b); possible {
+				m.restore(a, b)
+			}
+			return possible
+		}
 		if m.peers() {
 			if possible = b < m.sys.N && m.canTrust(a, b); possible {
 				m.trust(a, b)
@@ -289,6 +307,11 @@ func (m *model[M]) step(i int, in protocol.Input, msg M) {
 			m.lead(i, e.Act)
 		case protocol.Read, protocol.Write, protocol.Await:
 			m.open(i, e.Act)
+		case protocol.Revoke:
+			if !m.revoke(i, e.To) {
+				m.report(check.Model, fmt.Sprintf("model: process %d revokes a lease of process %d, and there is none", i, e.To))
+				return
+			}
 		case protocol.Owner:
 		default:
 			m.report(check.Model, fmt.Sprintf("model: effect %d is none", e.Do))

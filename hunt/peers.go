@@ -54,6 +54,9 @@ func (m *model[M]) recovers(c *choice) bool {
 		return false
 	}
 	p.life++
+	if m.mutual {
+		m.unleased(i)
+	}
 	m.stepping = true
 	p.process = m.alg.New(protocol.ID(i), m.sys.Config)
 	m.stepping = false
@@ -100,6 +103,9 @@ func (m *model[M]) waiting(i int) bool {
 	if !m.peers() || m.alg.Detector == protocol.NoDetector {
 		return false
 	}
+	if m.mutual {
+		return m.leaseNews(i)
+	}
 	for q := range m.sys.N {
 		gone, doubted := m.procs[q].process == nil, m.procs[i].doubts&(1<<q) != 0
 		if q != i && (gone != doubted || !gone && m.procs[q].doubts&(1<<i) != 0) {
@@ -111,7 +117,7 @@ func (m *model[M]) waiting(i int) bool {
 
 // mistaken is how many suspicions of a run are mistakes.
 func (m *model[M]) mistaken(run []choice) (k int) {
-	if !m.peers() {
+	if !m.peers() || m.mutual {
 		return 0
 	}
 	m.reset()
@@ -154,6 +160,9 @@ func (p *plan) timePeers(i protocol.Info) {
 
 // tellPeer lets the detector of a member tell it what it must.
 func (w *walker[M]) tellPeer() bool {
+	if w.mutual {
+		return w.tellLease()
+	}
 	first := w.r.IntN(w.sys.N)
 	for k := range w.sys.N {
 		j := (first + k) % w.sys.N
@@ -191,6 +200,9 @@ func (w *walker[M]) peerFault() bool {
 		return w.p.has(crashes) && w.procs[i].process != nil && w.several() && w.take(choice{verb: scenario.Crash, a: i})
 	case 1:
 		return w.p.has(recoveries) && w.procs[i].process == nil && w.take(choice{verb: scenario.Recover, a: i})
+	}
+	if w.mutual {
+		return w.p.has(lapses) && w.take(choice{verb: scenario.Lapse, a: i, b: j})
 	}
 	return w.p.has(mistakes) && w.procs[j].process != nil && w.take(choice{verb: scenario.Suspect, a: i, b: j})
 }

@@ -129,6 +129,9 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 		p.time(c, i, settles)
 	} else {
 		p.untime()
+		if i.Detector == protocol.LeaseDetector && i.Users != protocol.Clients {
+			p.faulty, p.tries = 5*p.faulty, 3*p.tries // what is wrong takes several faults in a row
+		}
 	}
 	return p
 }

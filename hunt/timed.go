@@ -165,7 +165,7 @@ func (s *simulators[M]) record(a protocol.Algorithm[M], p *plan) (*model[M], []c
 // translate takes a step of a simulation, if the model has it. A log does not say what
 // channels lost, which is on its way for ever then, or what they repeat.
 func (m *model[M]) translate(step scenario.Step, id int32, repeats bool) (c choice, possible bool) {
-	if step.Verb == scenario.Pause || step.Verb == scenario.Partition {
+	if step.Verb == scenario.Pause || step.Verb == scenario.Partition || step.Verb == scenario.Cut {
 		return c, false // only times
 	}
 	c = choice{id: id, verb: step.Verb, a: int32(step.Procs[0]), timer: step.Timer}

@@ -49,6 +49,7 @@ const (
 	Write     Verb = "write"     // PROCESS REGISTER: a write ends, and with it takes effect
 	Pause     Verb = "pause"     // PROCESS for DURATION
 	Partition Verb = "partition" // PROCESS,PROCESS,.. for DURATION: cut off from all others
+	Cut       Verb = "cut"       // FROM TO for DURATION: nothing gets from the one to the other
 	Loop      Verb = "loop"      // no step: what follows repeats for ever
 )
 
@@ -159,7 +160,7 @@ func (n Names) Parse(r io.Reader) ([]Step, error) {
 // arguments is how many processes each verb names.
 var arguments = map[Verb]int{
 	Try: 1, Cancel: 1, Exit: 1, Deliver: 2, Lose: 2, Duplicate: 2, Timeout: 1, Suspect: 2, Lapse: 2,
-	Restore: 2, Amnesia: 1, Drain: 1, Crash: 1, Recover: 1, Read: 1, Begin: 1, Write: 1, Pause: 1, Partition: 1, Loop: 0,
+	Restore: 2, Amnesia: 1, Drain: 1, Crash: 1, Recover: 1, Read: 1, Begin: 1, Write: 1, Pause: 1, Partition: 1, Cut: 2, Loop: 0,
 }
 
 // carries reports whether the verb is about one message.
@@ -189,8 +190,8 @@ func (n Names) parse(line string) (s Step, err error) {
 		slices.Sort(verbs)
 		return s, fmt.Errorf("scenario: unknown step %q: want one of %s", words[0], strings.Join(verbs, ", "))
 	}
-	if timed := s.Verb == Pause || s.Verb == Partition; timed != (s.For != 0) {
-		return s, errors.New("scenario: pause and partition, and only they, end with: for DURATION")
+	if timed := s.Verb == Pause || s.Verb == Partition || s.Verb == Cut; timed != (s.For != 0) {
+		return s, errors.New("scenario: pause, partition and cut, and only they, end with: for DURATION")
 	}
 	words = words[1:]
 	if s.Verb == Partition && len(words) == 1 {

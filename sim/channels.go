@@ -153,7 +153,14 @@ func (s *simulator[M]) arrive(it item) {
 		s.again(it, until)
 		return
 	}
-	if len(s.faults.apart) > 0 && s.lost(from, it) {
+	if s.mutual {
+		if yes, held := s.takes(from, it); !yes {
+			if !held {
+				s.land(it.slot)
+			}
+			return
+		}
+	} else if len(s.faults.apart) > 0 && s.lost(from, it) {
 		s.land(it.slot)
 		return
 	}

@@ -65,7 +65,7 @@ type Config struct {
 	PauseEvery     time.Duration   // a random process pauses, this often, for a uniform part of this time
 	PartitionEvery time.Duration   // a random half is cut off, this often, for a uniform part of this time
 	FaultsUntil    time.Duration   // no random fault begins after it; 0: they never end
-	Faults         []scenario.Step // at given times: amnesia, drain, crash, recover, suspect, restore, pause, partition
+	Faults         []scenario.Step // at given times: amnesia, drain, crash, recover, suspect, restore, lapse, pause, partition, cut
 
 	// Detect is how long it takes a member to suspect another one, where members do that:
 	// one that crashed, or with protocol.UnreliableDetector one on the other side of a
@@ -296,6 +296,14 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 		case scenario.Recover, scenario.Suspect, scenario.Restore:
 			if err = c.checkPeerFault(i, f); err != nil {
 				return bad("%q: %w", line, err)
+			}
+		case scenario.Lapse:
+			if !leased(i) || len(f.Procs) != 2 || f.Procs[0] == f.Procs[1] {
+				return bad("%q: want two members that have leases at each other", line)
+			}
+		case scenario.Cut:
+			if len(f.Procs) != 2 || f.Procs[0] == f.Procs[1] || f.For <= 0 || f.For > longest {
+				return bad("%q: want two processes and a time up to %v", line, longest)
 			}
 		case scenario.Pause:
 			if len(f.Procs) != 1 || f.For <= 0 || f.For > longest {

@@ -14,15 +14,20 @@ type faults struct {
 	detector   stream
 	up         []uint32 // members that are not down
 	partitions []partition
-	suspected  []uint32             // clients, or members without clients, that some member suspects
-	crashed    []uint32             // members, where there are no clients
+	suspected  []uint32      // clients, or members without clients, that some member suspects
+	crashed    []uint32      // members, where there are no clients
+	ends       map[pair]*end // of sessions of members; looked up, never ranged over
+	cuts       []cut
 	apart      map[pair]*separation // looked up, never ranged over; nil: nobody was apart
 }
 
 // reset is the faults of a run that has not begun, in the memory of f.
 func (f *faults) reset() faults {
 	clear(f.apart)
-	return faults{up: f.up[:0], partitions: f.partitions[:0], suspected: f.suspected[:0], crashed: f.crashed[:0], apart: f.apart}
+	clear(f.ends)
+	return faults{
+		cuts: f.cuts[:0], ends: f.ends, up: f.up[:0], partitions: f.partitions[:0], suspected: f.suspected[:0], crashed: f.crashed[:0], apart: f.apart,
+	}
 }
 
 // A partition cuts the processes in side off from all others.
@@ -31,7 +36,13 @@ type partition struct {
 	until int64
 }
 
-// A pair is a client and a member.
+// A cut lets nothing through from one process to another.
+type cut struct {
+	from, to uint32
+	until    int64
+}
+
+// A pair is a client and a member, or two members.
 type pair struct{ client, member uint32 }
 
 // A separation is a time in which a pause or a partition, or several without a
@@ -117,14 +128,26 @@ func (s *simulator[M]) fault(it item) {
 		}
 		s.partition(side, 1+f.random.Int64N(int64(s.cfg.PartitionEvery)))
 	case lapse:
+		if s.mutual {
+			s.lapses(it.to, it.slot)
+			return
+		}
 		s.lapse(it.to, it.slot)
 	case suspect:
+		if s.mutual {
+			s.ends(it)
+			return
+		}
 		if s.peers() {
 			s.suspectMember(it, false)
 			return
 		}
 		s.suspect(it)
 	case restore, news:
+		if s.mutual {
+			s.resumes(it)
+			return
+		}
 		if s.peers() {
 			s.restoreMember(it)
 			return
@@ -157,6 +180,12 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 		s.suspectMember(item{at: s.now, to: id, slot: uint32(f.Procs[1])}, true)
 	case scenario.Restore:
 		s.restoreMember(item{at: s.now, key: s.seq<<kindBits | restore, to: id, slot: uint32(f.Procs[1])})
+	case scenario.Lapse:
+		if p, q := id, uint32(f.Procs[1]); s.isUp(p) && s.isUp(q) && s.endOf(p, q).standing == whole {
+			s.lapseNow(p, q)
+		}
+	case scenario.Cut:
+		s.cut(id, uint32(f.Procs[1]), int64(f.For))
 	case scenario.Pause:
 		if s.procs[id].process != nil {
 			s.pause(id, int64(f.For))
@@ -239,6 +268,9 @@ func (s *simulator[M]) pause(id uint32, d int64) {
 			s.separate(c, id, p.pausedUntil)
 		}
 		s.divide(func(_, subject uint32) bool { return subject == id })
+		if s.mutual {
+			s.separateAll(id, func(uint32) bool { return true }, p.pausedUntil)
+		}
 		return
 	}
 	for _, j := range s.faults.up {
@@ -261,12 +293,36 @@ func (s *simulator[M]) partition(side []uint32, d int64) {
 	f.partitions = slices.DeleteFunc(f.partitions, func(q partition) bool { return q.until <= s.now })
 	f.partitions = append(f.partitions, p)
 	s.divide(func(a, b uint32) bool { return p.side[a] != p.side[b] })
+	for _, a := range f.up {
+		if s.mutual && p.side[a] {
+			s.separateAll(a, func(b uint32) bool { return !p.side[b] }, p.until)
+		}
+	}
 	for _, c := range s.live() {
 		for _, j := range f.up {
 			if p.side[c] != p.side[j] {
 				s.separate(c, j, p.until)
 			}
 		}
+	}
+}
+
+// cut lets nothing through from one process to another until the time d has passed.
+func (s *simulator[M]) cut(from, to uint32, d int64) {
+	s.logFault(scenario.Step{Verb: scenario.Cut, Procs: []protocol.ID{protocol.ID(from), protocol.ID(to)}, For: time.Duration(d)})
+	f := &s.faults
+	f.cuts = slices.DeleteFunc(f.cuts, func(c cut) bool { return c.until <= s.now })
+	f.cuts = append(f.cuts, cut{from, to, s.now + d})
+	if s.mutual {
+		s.separateAll(from, func(q uint32) bool { return q == to }, s.now+d)
+		return
+	}
+	s.divide(func(observer, subject uint32) bool { return observer == to && subject == from })
+	if from < uint32(s.cfg.N) {
+		from, to = to, from
+	}
+	if from >= uint32(s.cfg.N) && to < uint32(s.cfg.N) {
+		s.separate(from, to, s.now+d)
 	}
 }
 
@@ -279,12 +335,17 @@ func (s *simulator[M]) heldUntil(from, to uint32) int64 {
 			until = p.until
 		}
 	}
+	for _, c := range s.faults.cuts {
+		if c.until > until && c.from == from && c.to == to {
+			until = c.until
+		}
+	}
 	return until
 }
 
 // meet is when a client and a member can next talk; now or before when they can.
 func (s *simulator[M]) meet(client, member uint32) int64 {
-	return max(s.heldUntil(member, client), s.procs[member].pausedUntil)
+	return max(s.heldUntil(member, client), s.heldUntil(client, member))
 }
 
 // detectorDelay is how long news of a process takes to reach another one.
@@ -310,6 +371,11 @@ func (s *simulator[M]) separate(client, member uint32, until int64) {
 	a.until = max(a.until, until)
 	if end := a.since + int64(s.cfg.Lease); !a.lapses && a.until > end {
 		a.lapses = true
+		if s.mutual {
+			s.push(end+s.detectorDelay(), lapse, client, member)
+			s.push(end+s.detectorDelay(), lapse, member, client)
+			return
+		}
 		s.push(end, lapse, client, member)
 	}
 }

@@ -315,7 +315,7 @@ func TestConfig(t *testing.T) {
 		}, "there is no process p5"},
 		"no fault": {func(c *sim.Config) {
 			c.Faults = []scenario.Step{{Verb: scenario.Try, Procs: []protocol.ID{1}}}
-		}, "faults are amnesia, drain, crash, recover, suspect, restore, pause and partition"},
+		}, "faults are amnesia, drain, crash, recover, suspect, restore, pause, partition and cut"},
 	} {
 		cfg := ok
 		c.edit(&cfg)

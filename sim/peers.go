@@ -62,6 +62,8 @@ func (c *Config) checkPeers(i protocol.Info) error {
 		return fmt.Errorf("recover-every: nobody crashes who could come back")
 	case c.Detect != 0 && !detects:
 		return fmt.Errorf("detect: its members suspect no members")
+	case c.Detect == Silent && leased(i):
+		return fmt.Errorf("detect: its members have leases, and notice each crash; want more than 0")
 	case c.Detect < 0 && c.Detect != Silent || c.Detect > longest:
 		return fmt.Errorf("detect %v: want 0 to %v", c.Detect, longest)
 	case c.Detect == 0:
@@ -86,6 +88,8 @@ func (c *Config) checkPeerFault(i protocol.Info, f scenario.Step) error {
 		return nil
 	case i.Detector == protocol.NoDetector:
 		return fmt.Errorf("its members suspect no members")
+	case leased(i):
+		return fmt.Errorf("its members have leases, and are told of those; want crash, lapse, partition, cut or pause")
 	case len(f.Procs) != 2 || f.Procs[0] == f.Procs[1]:
 		return fmt.Errorf("want two different members")
 	case i.Detector == protocol.UnreliableDetector || f.Verb == scenario.Restore:
@@ -103,9 +107,12 @@ func (c *Config) checkPeerFault(i protocol.Info, f scenario.Step) error {
 // faultVerbs says which faults there are.
 func faultVerbs(i protocol.Info) string {
 	if i.Users == protocol.Clients {
-		return "faults are amnesia, drain, crash, pause and partition"
+		return "faults are amnesia, drain, crash, pause, partition and cut"
 	}
-	return "faults are amnesia, drain, crash, recover, suspect, restore, pause and partition"
+	if leased(i) {
+		return "faults are drain, crash, recover, lapse, pause, partition and cut"
+	}
+	return "faults are amnesia, drain, crash, recover, suspect, restore, pause, partition and cut"
 }
 
 // elects reports whether the algorithm is an election.
@@ -212,6 +219,10 @@ func (s *simulator[M]) crashMember(id uint32) {
 			s.active--
 		}
 	}
+	if s.mutual {
+		s.bury(id)
+		return
+	}
 	s.news(f.up, id)
 }
 
@@ -246,6 +257,10 @@ func (s *simulator[M]) recover(id uint32) {
 		s.users[k].state = thinking
 		s.active++
 		s.schedule(k, userTry, s.cfg.Think.draw(&s.users[k].think))
+	}
+	if s.mutual {
+		s.reborn(id)
+		return
 	}
 	for _, q := range f.crashed {
 		s.news([]uint32{id}, q)

@@ -27,6 +27,9 @@ type Result struct {
 	// Recoveries of members that crashed.
 	Recoveries int `json:"recoveries,omitempty"`
 
+	// LeasesLapsed counts the leases of members at others that they knew to have lapsed.
+	LeasesLapsed int `json:"leases_lapsed,omitempty"`
+
 	// Leaders are the effects Leader of an election, the first 1000 of LeadersNamed;
 	// Epochs is how many different epochs they name.
 	Leaders      []Leadership `json:"leaders,omitempty"`
@@ -91,6 +94,7 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 		Amnesias:       s.forgotten,
 		Crashes:        s.crashed,
 		Recoveries:     s.recovered,
+		LeasesLapsed:   s.leasesLapsed,
 		Leaders:        s.election.list,
 		LeadersNamed:   s.election.count,
 		Epochs:         len(s.election.terms),

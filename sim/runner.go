@@ -76,6 +76,7 @@ func (s *simulator[M]) reset(c Config) {
 		overhead: sized(s.overhead, len(s.alg.Messages)),
 		byKind:   sized(s.byKind, len(s.alg.Messages)),
 		setToken: -1,
+		mutual:   leased(s.alg.Info),
 	}
 	if c.Bandwidth > 0 {
 		s.bit32 = 32e3 / c.Bandwidth

@@ -66,6 +66,9 @@ type simulator[M any] struct {
 	crashed   int
 	recovered int
 	forgotten int // memory losses
+
+	mutual       bool // members have leases at each other
+	leasesLapsed int
 }
 
 // A process is one id. Ids are never reused, so there are more of them when clients
@@ -127,6 +130,9 @@ func (s *simulator[M]) start() {
 			s.begin(uint32(id))
 			s.faults.up = append(s.faults.up, uint32(id))
 		}
+	}
+	if s.mutual {
+		s.beginSessions()
 	}
 	for u := range s.users {
 		us := &s.users[u]
@@ -311,6 +317,8 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 			s.access(id, e.Act)
 		case protocol.Leader:
 			s.lead(id, e.Act)
+		case protocol.Revoke:
+			s.revoke(id, e.To)
 		case protocol.Owner:
 		default:
 			s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.names.Of(protocol.ID(id)), e.Do))

@@ -201,6 +201,9 @@ func (p *process) next(out *protocol.Out[Ballot]) {
 		out.Crit(0)
 		return
 	}
+	if p.reach()&^p.asked == 0 {
+		return
+	}
 	j := uint8(bits.TrailingZeros64(p.reach() &^ p.asked))
 	p.asked |= 1 << j
 	if j == uint8(p.id) {

@@ -22,11 +22,6 @@ func model(n int, wants []protocol.Groups, entries ...int) check.Config {
 	}
 }
 
-func with(c check.Config, option string, v int64) check.Config {
-	c.Options = map[string]int64{option: v}
-	return c
-}
-
 // clients are users of two members, each with alternatives of its own.
 func clients(wants ...[]protocol.Groups) check.Config {
 	return check.Config{

@@ -77,8 +77,7 @@ func longest(selection int64, n int, stop uint64) (oldest uint64) {
 	const groups = "abc!"
 	seen := map[string]bool{}
 	var fill func(queue []string)
-	var visit func(queue []string)
-	visit = func(queue []string) {
+	visit := func(queue []string) {
 		key := strings.Join(queue, " ")
 		if seen[key] || oldest >= stop {
 			return

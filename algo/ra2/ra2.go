@@ -1,6 +1,7 @@
 package ra2
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -35,18 +36,23 @@ const (
 )
 
 var options = []protocol.Option{
-	choice("invite", InviteArrivals, 0, 1,
-		"whom a leader invites: 0: who waits when it enters, 1: who comes while it is inside, too"),
-	choice("selfgrant", 0, 0, 1, "whether a leader counts as invited by itself, 0: no, 1: yes"),
-	choice("full", 0, 0, 1, "what messages carry of the vector, 0: what changed since the last one to the same process, 1: all of it"),
-	choice("entry", 2, 1, 2, "integers that count for an entry of the vector, 1: its value, 2: its index and its value"),
+	choice("invite", InviteArrivals, 0, 1, "whom a leader invites: those who wait at its entry, or arrivals while it is inside, too", "entry", "arrivals"),
+	choice("selfgrant", 0, 0, 1, "whether a leader counts as invited by itself", "no", "yes"),
+	choice("full", 0, 0, 1, "whether messages carry the whole vector, or what changed since the last one to the same process", "no", "yes"),
+	choice("entry", 2, 1, 2, "integers that count for an entry of the vector: 1, its value, or 2, its index and its value (default 2)"),
 }
 
-func choice(name string, byDefault, least, most int64, doc string) protocol.Option {
+func choice(name string, byDefault, least, most int64, doc string, values ...string) protocol.Option {
 	within := func(protocol.Config) (int64, int64) { return least, most }
-	return protocol.Option{
-		Name: name, Default: func(protocol.Config) int64 { return byDefault }, Range: within, Sound: within, Doc: doc,
+	o := protocol.Option{
+		Name: name, Default: func(protocol.Config) int64 { return byDefault }, Sound: within, Values: values, Doc: doc,
 	}
+	if values == nil {
+		o.Range = within
+	} else {
+		o.Doc += fmt.Sprintf(" (default %s)", values[byDefault])
+	}
+	return o
 }
 
 var info = protocol.Info{
@@ -168,7 +174,6 @@ func (p *Process) onRequest(j protocol.ID, time uint64, g protocol.Group, out *p
 	q := &p.peers[j]
 	q.heard++
 	q.open, q.group = true, g
-	p.deferred.remove(j)
 	first := p.request < time || p.request == time && p.id < j
 	switch {
 	case p.invited(j):
@@ -240,7 +245,7 @@ func (p *Process) enter(leads bool, out *protocol.Out[Message]) {
 		p.granted.set(Grant{uint32(p.id), p.number})
 	}
 	for j := range p.peers {
-		if q := &p.peers[j]; q.open && p.group.Shares(q.group) && !p.invited(protocol.ID(j)) {
+		if p.group.Shares(p.peers[j].group) && !p.invited(protocol.ID(j)) {
 			p.invite(protocol.ID(j), out)
 		}
 	}

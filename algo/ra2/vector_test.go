@@ -108,6 +108,12 @@ func TestVector(t *testing.T) {
 // Whatever changes, what messages tell is what changed since the last one to the same
 // process, and what was told stays as it was; through many logs.
 func TestTell(t *testing.T) {
+	if fault := tells(); fault != "" {
+		t.Error(fault)
+	}
+}
+
+func tells() string {
 	const n = 70
 	random := rand.New(rand.NewPCG(1, 0))
 	v := newVector(n, false)
@@ -140,9 +146,10 @@ func TestTell(t *testing.T) {
 			ok = ok && x.want[c.Of] == c.Number
 		}
 		if !ok {
-			t.Fatalf("message %d tells %v, %d entries; want %v", i, x.g, x.g.Count, x.want)
+			return fmt.Sprintf("vector by story, message %d tells %v, %d entries; want %v", i, x.g, x.g.Count, x.want)
 		}
 	}
+	return ""
 }
 
 // unordered is the algorithm on channels that are not FIFO.

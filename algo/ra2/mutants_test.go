@@ -1,0 +1,100 @@
+package ra2
+
+import (
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algotest"
+	"github.com/poundlock/poundlock/algotest/mutant"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sim"
+)
+
+func TestMutants(t *testing.T) {
+	small := func(o map[string]int64, wants [][]protocol.Groups, entries ...int) check.Config {
+		return check.Config{
+			Config: protocol.Config{N: len(wants), Options: o}, Entries: entries, Wants: wants, MaxMemory: 512 << 20,
+			NoShift: true, // so that a property is violated, and not the claim about counters
+		}
+	}
+	model := func(o map[string]int64, wants [][]protocol.Groups, entries ...int) mutant.Check {
+		return mutant.Model(Algorithm, small(o, wants, entries...))
+	}
+	alike := small(nil, [][]protocol.Groups{{"1"}, {"1"}}, 1)
+	alike.Properties = []string{check.ConcurrentEntry}
+	step := func(number uint32, in protocol.Input) func() {
+		return func() {
+			p := newProcess(0, protocol.Config{N: 2}).(*Process)
+			p.number = number
+			var out protocol.Out[Message]
+			p.Step(protocol.Event[Message]{Input: in}, &out)
+		}
+	}
+	told := func(story func() string) mutant.Check { return func() (string, error) { return story(), nil } }
+	entry := with("invite", InviteOnEntry)
+	mutant.Test(t, mutant.Config{
+		Table: "testdata/mutants.txt",
+		Checks: []mutant.Check{
+			model(nil, [][]protocol.Groups{{"!w", "1", "2"}, {"!w", "1", "2"}}, 2),
+			model(nil, mixed, 1),
+			model(entry, mixed, 1),
+			mutant.Model(Algorithm, alike),
+			model(entry, [][]protocol.Groups{{"1"}, {"1"}, {"2"}}, 1, 2, 1),
+			model(nil, [][]protocol.Groups{{"1"}, {"1"}, {"2"}}, 2, 1, 1),
+			mutant.Model(twins(), check.Config{
+				Config: protocol.Config{N: 3}, Wants: [][]protocol.Groups{{"1"}, {"1"}, {"2"}}, MaxMemory: 512 << 20,
+			}),
+			mutant.Panics("ra2: ", step(0, protocol.Input{Kind: protocol.Try, Data: "a,b"})),
+			mutant.Panics("ra2: ", step(1<<32-1, protocol.Input{Kind: protocol.Try, Data: "a"})),
+			counts,
+			// What only the memory of a process shows, not its encoding.
+			algotest.Examine(Algorithm, algotest.Options{Allocations: 0.01, Skip: map[string]string{
+				"Exhaustive": "done above", "Events": "done above",
+			}}),
+			mutant.Simulate(Algorithm, sim.Config{
+				Config: protocol.Config{N: 8}, Entries: []int{100}, Groups: 3, Delay: sim.Exponential(time.Millisecond),
+				Think: sim.Exponential(time.Millisecond), Hold: sim.Exponential(time.Millisecond),
+			}),
+			told(synchronization), told(invitations), told(followers), told(spared), told(choices), told(tells),
+			model(nil, [][]protocol.Groups{{"1"}, {"1"}, {"1"}}, 1),
+			mutant.Reduced(Algorithm, check.Config{Config: protocol.Config{N: 2}, Wants: [][]protocol.Groups{{"1", "2"}, {"1"}}}, 77),
+		},
+		Survivors: map[string]string{
+			"Grants.List: ascending && g.log[i-1].Of < g.log[i].Of -> false": "a shortcut: to sort what is sorted changes nothing",
+			"Grants.List: ascending -> false":                                "a shortcut: to sort what is sorted changes nothing",
+		},
+		Outside: map[string]string{
+			"choice":   "what an option is, not the machine",
+			"oneGroup": "a property, not the machine", "counted": "a property, not the machine",
+		},
+		Replace: []mutant.Replacement{
+			mutant.Edit("a leader does not heed the vector", "p.missing == 0 && !p.obstructed()", "p.missing == 0"),
+			mutant.Edit("a follower does not reply a second time", "(follows || p.deferred.has(protocol.ID(j)))", "(follows && false || p.deferred.has(protocol.ID(j)))"),
+			mutant.Edit("any START is followed", "p.section == protocol.InTry && m.Number == p.number {\n\t\tp.enter(false", "p.section == protocol.InTry {\n\t\tp.enter(false"),
+			mutant.Edit("any REPLY counts", "m.Number == p.number && !p.replied", "!p.replied"),
+			mutant.Edit("a newer request ends nothing", "number > q.heard || number == q.heard && p.excludes(q)", "number > q.heard || p.excludes(q)"),
+			mutant.Edit("a REPLY does not say that the sender is out", "q.open, q.group = false, \"\"", "_ = q"),
+			mutant.Edit("a REPLY does not tell the vector", "p.granted.merge(m.Grants)\n\tif q :=", "if q :="),
+			mutant.Edit("a START does not tell the vector", "p.granted.merge(m.Grants)\n\tif p.section", "if p.section"),
+			mutant.Edit("who invites does not record it", "p.granted.set(Grant{uint32(j), number})", ""),
+			mutant.Edit("followers invite, too", "if !leads {\n\t\treturn\n\t}", ""),
+			mutant.Edit("nobody is asked again after a REQUEST", "\tdefault:\n\t\tp.reply(j, out)\n\t}\n\tp.leadIfPermitted(out)", "\tdefault:\n\t\tp.reply(j, out)\n\t}"),
+			mutant.Edit("onRequest does not merge the clock", "p.clock = max(p.clock, time)", ""),
+			mutant.Edit("onRequest takes over any clock", "p.clock = max(p.clock, time)", "p.clock = time"),
+			mutant.Edit("onRequest does not count", "q.heard++", ""),
+			mutant.Edit("try does not advance the clock", "p.clock++", ""),
+			mutant.Edit("try does not count", "p.number++", ""),
+			mutant.Edit("try waits for one REPLY less", "uint32(len(p.peers)-1)", "uint32(max(len(p.peers)-2, 0))"),
+			mutant.Edit("enter remembers who has replied", "p.replied.clear()\n\tout", "out"),
+			mutant.Edit("exit remembers REPLYs", "p.deferred.clear()\n\tp.group = \"\"", "p.group = \"\""),
+			mutant.Edit("exit keeps the group", "p.deferred.clear()\n\tp.group = \"\"", "p.deferred.clear()"),
+			mutant.Edit("exit stays a leader", "p.section, p.leads = protocol.InRem, false", "p.section = protocol.InRem"),
+			mutant.Edit("completed counts the request that is open", "return p.number - 1", "return p.number"),
+			mutant.Edit("a message tells everything again", "v.told[j] = uint32(to)", "_ = to"),
+			mutant.Edit("set leaves the old change alive", "v.live.remove(protocol.ID(v.at[c.Of]))", ""),
+			mutant.Edit("compact does not move what was told", "v.told[j] = uint32(v.live.count(0, int(told)))", "_, _ = j, told"),
+			mutant.Edit("renew uses memory again", "v.log, v.memory = v.memory[:0:size], v.memory[size:]", "v.log = v.memory[:0:size]"),
+		},
+	})
+}

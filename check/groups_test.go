@@ -36,8 +36,7 @@ func TestChamber(t *testing.T) {
 	}
 }
 
-// Each broken form violates its property, by a shortest run that can be taken again, and
-// with all reductions too.
+// Each broken form violates its property, by a shortest run that can be taken again.
 func TestBrokenChambers(t *testing.T) {
 	for _, form := range []struct {
 		form     chamber.Form

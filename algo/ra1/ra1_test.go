@@ -53,21 +53,9 @@ func TestModels(t *testing.T) {
 // n-1 REQUESTs and n-1 REPLYs for an entry, at any load and whatever the groups. Mittal and
 // Mohan 2007, section 1.1.
 func TestMessages(t *testing.T) {
-	const n, entries = 10, 20
 	for _, groups := range []int{1, 2, 20} {
 		for _, think := range []sim.Dist{sim.Constant(0), sim.Exponential(10 * time.Millisecond)} {
-			r, err := sim.Run(Algorithm, sim.Config{
-				Config: protocol.Config{N: n}, Entries: []int{entries}, Groups: groups,
-				Think: think, Delay: sim.Exponential(time.Millisecond),
-			})
-			if err != nil || r.ViolationCount != 0 {
-				t.Fatal(err, r.Violations)
-			}
-			for _, kind := range messages {
-				if got, want := r.MessagesByKind[kind.Name], n*entries*(n-1); got != want {
-					t.Errorf("%d groups: %d messages %s, want %d", groups, got, kind.Name, want)
-				}
-			}
+			algotest.OfEachKind(t, Algorithm, sim.Config{Groups: groups, Think: think})
 		}
 	}
 }

@@ -25,7 +25,7 @@
 // # Complexity
 //
 // At most 3(n-1) messages an entry over all entries of a run, and 2(n-1) at low load: n-1
-// REQUESTs; as many REPLYs, because a second one that a follower sends spares another one the
+// REQUESTs; about as many REPLYs, because a second one that a follower sends spares another one the
 // other way; at most one START from each other process. Waiting two message delays;
 // synchronization delay one for a leader, two for a follower; concurrency n. A REQUEST has
 // two integers, a REPLY two and a START one, and both what changed of the vector since the

@@ -42,19 +42,7 @@ func TestGolden(t *testing.T) {
 // n-1 REQUESTs and n-1 REPLYs for an entry. Ricart & Agrawala 1981, message traffic; the lecture,
 // Ricart and Agrawala's algorithm, pros.
 func TestMessages(t *testing.T) {
-	const n, entries = 10, 20
-	r, err := sim.Run(Algorithm, sim.Config{
-		Config: protocol.Config{N: n}, Entries: []int{entries},
-		Think: sim.Exponential(10 * time.Millisecond), Delay: sim.Exponential(time.Millisecond),
-	})
-	if err != nil || r.ViolationCount != 0 {
-		t.Fatal(err, r.Violations)
-	}
-	for _, kind := range messages {
-		if got, want := r.MessagesByKind[kind.Name], n*entries*(n-1); got != want {
-			t.Errorf("%d messages %s, want %d", got, kind.Name, want)
-		}
-	}
+	algotest.OfEachKind(t, Algorithm, sim.Config{Think: sim.Exponential(10 * time.Millisecond)})
 }
 
 // A REQUEST is answered at once by who neither is inside nor wants to be, and by who wants

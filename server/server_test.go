@@ -186,6 +186,9 @@ func startLocal(t *testing.T) *Local {
 			t.Error(err)
 		}
 	})
+	for _, x := range l.lives {
+		eventually(t, "a server accepts sessions", x.server.accepts.Load)
+	}
 	return l
 }
 

@@ -54,6 +54,7 @@ type conn struct {
 	out     [][]byte // calls and answers, bounded by the numbers of calls
 	last    []byte   // items after which the connection is closed
 	lastWhy error
+	heard   bool // the good-bye has been answered
 	calls   map[uint64]chan<- answer
 	number  uint64 // of the last call
 	serving int    // calls of the peer that are being answered
@@ -191,11 +192,14 @@ func (c *conn) write() {
 }
 
 // linger lets the peer read the last items: to close while something of the peer
-// is unread would make its system throw them away.
+// is unread would make its system throw them away. An end that dials waits for the
+// peer's answer, which would have nobody to go to after the end of what comes from here.
 func (c *conn) linger() {
-	half, ok := c.nc.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil {
-		return
+	if !c.dials {
+		half, ok := c.nc.(interface{ CloseWrite() error })
+		if !ok || half.CloseWrite() != nil {
+			return
+		}
 	}
 	limit := time.NewTimer(lingering)
 	defer limit.Stop()
@@ -291,7 +295,7 @@ func (c *conn) read() error {
 			if !c.n.leased(c.s.id) || goesOn || c.s.dead.Load() {
 				return err
 			}
-			c.n.end(c.s, err, fault(err))
+			c.n.end(c.s, err, fault(err).Append(nil))
 		}
 	}
 }
@@ -409,7 +413,7 @@ func (c *conn) message(i transport.Item, to batches) error {
 
 // refuse ends the session because of what the peer did, and tells it.
 func (c *conn) refuse(r *transport.Refuse) error {
-	c.n.end(c.s, fmt.Errorf("refused: %s: %s here, %s there", r.What, r.Mine, r.Yours), r)
+	c.n.end(c.s, fmt.Errorf("refused: %s: %s here, %s there", r.What, r.Mine, r.Yours), r.Append(nil))
 	return nil // the connection ends when the peer has been told
 }
 
@@ -461,8 +465,7 @@ func (c *conn) control(i transport.Item) error {
 	case transport.ReplyItem:
 		c.answered(i.Seq, i.Kind, i.Body)
 	case transport.ByeItem:
-		c.n.end(c.s, errBye, nil)
-		return errBye
+		return c.bye()
 	case transport.RefuseItem:
 		r, err := transport.ReadRefuse(i.Body)
 		switch {

@@ -37,7 +37,7 @@ func (n *Node) dial(id protocol.ID) {
 		case n.ctx.Err() != nil:
 			return
 		case last:
-			s.part()
+			s.part(nil)
 			return
 		case n.isClosing():
 			continue
@@ -200,7 +200,9 @@ func (n *Node) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, e
 		}
 		switch r.Code {
 		case transport.UnknownSession:
-			n.end(s, errForgotten, nil)
+			if !n.isClosing() { // else it has heard the good-bye
+				n.end(s, errForgotten, nil)
+			}
 		case transport.OldTable:
 			return w, n.adopt(r)
 		}

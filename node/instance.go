@@ -133,7 +133,7 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 		s.tellSupports(i, in.Kind)
 	case errors.Is(err, ErrMessage):
 		s.n.complain("malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.name(from.id), "error", err)
-		s.n.end(from, err, fault(err))
+		s.n.end(from, err, fault(err).Append(nil))
 	default:
 		s.fail(i, err.Error())
 	}

@@ -81,6 +81,78 @@ func TestGoodByeToSuccessor(t *testing.T) {
 	})
 }
 
+// late notices the end of a connection late, and before that writes into it in vain, as TCP
+// does.
+type late struct {
+	net.Conn
+}
+
+func (l late) Write(b []byte) (int, error) {
+	_, _ = l.Conn.Write(b)
+	return len(b), nil
+}
+
+func (l late) Read(b []byte) (int, error) {
+	k, err := l.Conn.Read(b)
+	if err != nil {
+		time.Sleep(50 * time.Millisecond)
+	}
+	return k, err
+}
+
+// A client that closes before it has noticed that a member, which hands its table over, has
+// broken the connection says good-bye to the successor all the same.
+func TestGoodByeOnBrokenConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := node.HostOf(sigma.Algorithm)
+		f := newVirtualFleet(t, 4, host, nil)
+		c := f.clients(1, host, func(c *node.Config) {
+			dial := c.Dial
+			c.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) {
+				conn, err := dial(ctx, p)
+				if err == nil {
+					conn = late{conn}
+				}
+				return conn, err
+			}
+		})[0]
+		must(t, c.WaitAlive(t.Context(), 4))
+		f.handOver(0)
+		must(t, c.Close())
+		time.Sleep(5 * time.Second) // half a lease
+		if k := len(f.nodes[0].Sessions()); k > 0 {
+			t.Errorf("the successor has %d sessions", k)
+		}
+	})
+}
+
+// A good-bye that was heard is said once.
+func TestGoodByeIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int64
+		host := node.HostOf(sigma.Algorithm)
+		f := newVirtualFleet(t, 4, host, nil)
+		c := f.clients(1, host, func(c *node.Config) {
+			dial := c.Dial
+			c.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) {
+				dials.Add(1)
+				return dial(ctx, p)
+			}
+		})[0]
+		must(t, c.WaitAlive(t.Context(), 4))
+		must(t, c.Close())
+		if k := dials.Load(); k != 4 {
+			t.Errorf("%d connections to four members", k)
+		}
+		synctest.Wait()
+		for k, n := range f.nodes {
+			if got := len(n.Sessions()); got > 0 {
+				t.Errorf("s%d has %d sessions", k+1, got)
+			}
+		}
+	})
+}
+
 // Who closes does not wait for members that are gone.
 func TestGoodByeToNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -68,8 +68,8 @@ func (n *Node) noteChange() {
 }
 
 // end ends a session: the shards hear of it before anything else, and no message
-// of it is delivered from now on. A refusal is the last word on the connection.
-func (n *Node) end(s *session, why error, last *transport.Refuse) {
+// of it is delivered from now on. last are the last items on the connection, if any.
+func (n *Node) end(s *session, why error, last []byte) {
 	n.mu.Lock()
 	s.mu.Lock()
 	// Nobody is suspected by a frozen member; or it was renewed since somebody looked.
@@ -105,7 +105,7 @@ func (n *Node) end(s *session, why error, last *transport.Refuse) {
 // drop ends a session for a reason that the peer does not know of. A client may
 // count on its lease all the same: nothing passes any more, but this member
 // suspects it only when the lease has lapsed or the client begins a new session.
-func (n *Node) drop(s *session, why error, last *transport.Refuse) {
+func (n *Node) drop(s *session, why error, last []byte) {
 	if !n.isMember(n.c.ID) || n.isMember(s.id) {
 		n.end(s, why, last)
 		return
@@ -119,15 +119,15 @@ func (n *Node) drop(s *session, why error, last *transport.Refuse) {
 	n.later("session dropped", why, "peer", n.name(s.id), "reason", why)
 }
 
-// cut takes the connection from a session, for good, and returns it. A refusal is
-// the last word on it. s.mu is held.
-func (s *session) cut(why error, last *transport.Refuse) *conn {
+// cut takes the connection from a session, for good, and returns it. last are the last
+// items on it, if any. s.mu is held.
+func (s *session) cut(why error, last []byte) *conn {
 	if !s.dead.Swap(true) {
 		s.n.counters.ended[causeOf(why)].Add(1)
 	}
 	c := s.conn
 	if c != nil && last != nil {
-		c.finish(last.Append(nil), why) // before its reader can find the session gone
+		c.finish(last, why) // before its reader can find the session gone
 	}
 	s.conn, s.window = nil, link.Window{}
 	s.count()
@@ -168,11 +168,16 @@ func (s *session) attach(c *conn, received uint64) error {
 	return nil
 }
 
-// detach takes a connection that broke from the session, which goes on.
+// detach takes a connection that broke from the session, which goes on. A good-bye that
+// the peer has not heard is still to be said.
 func (s *session) detach(c *conn) {
+	c.mu.Lock()
+	heard := c.heard
+	c.mu.Unlock()
 	s.mu.Lock()
 	if s.conn == c {
 		s.conn = nil
+		s.parted = s.parted && heard
 	}
 	s.mu.Unlock()
 }

@@ -21,7 +21,7 @@ const (
 	PongItem
 	CallItem  // control request Seq
 	ReplyItem // its answer; Kind is 0, or 1 when Body is an error text
-	ByeItem   // the session ends here, at will
+	ByeItem   // the session ends here, at will; who accepted the connection answers with the same
 	// RefuseNameItem answers messages of the lock Name, of kind Kind, that the other end
 	// does not serve; Body says why. It is numbered like a message.
 	RefuseNameItem

@@ -469,13 +469,16 @@ type Info struct {
 	Synchronous bool
 	// Incarnations asks for Start.Arg where there are no leases: see LeaseDetector.
 	Incarnations bool
-	Registers    func(c Config) []Register // the shared memory; nil: there is none
-	Atomic       bool                      // needs atomic registers
-	Messages     []Message
-	Options      []Option
-	Delay        string // the option that is the message delay in ns, which a driver may measure; "": none
-	Quorum       string // the option that is how many members a user needs; "": it may need all
-	Claims       []Claim
+	// Majority: its users are its members, and who tries may wait while too few of them are
+	// up: see Enough.
+	Majority  bool
+	Registers func(c Config) []Register // the shared memory; nil: there is none
+	Atomic    bool                      // needs atomic registers
+	Messages  []Message
+	Options   []Option
+	Delay     string // the option that is the message delay in ns, which a driver may measure; "": none
+	Quorum    string // the option that is how many members a user needs; "": it may need all
+	Claims    []Claim
 }
 
 // A Register is one variable of the shared memory.
@@ -558,6 +561,10 @@ func (i Info) Option(c Config, name string) int64 {
 	}
 	panic("protocol: " + i.Name + " has no option " + name)
 }
+
+// Enough reports whether who tries may count on it that up of n members are enough: all that
+// are up, or more than half where the algorithm needs a Majority.
+func (i Info) Enough(up, n int) bool { return !i.Majority || 2*up > n }
 
 // CheckOptions returns an error that names an option of c which the algorithm
 // does not have, or which is out of its range; then it says what the option is for, too.

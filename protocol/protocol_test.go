@@ -36,6 +36,20 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
+// Two groups of members that are enough share one, where an algorithm needs a majority.
+func TestEnough(t *testing.T) {
+	for n := range 6 {
+		for up := range n + 1 {
+			if !(Info{}).Enough(up, n) {
+				t.Errorf("%d of %d: no algorithm needs more than are up", up, n)
+			}
+			if got := (Info{Majority: true}).Enough(up, n); got != (up > n-up) {
+				t.Errorf("%d of %d are enough: %v", up, n, got)
+			}
+		}
+	}
+}
+
 // A Reader accepts exactly what was appended: the shortest form, whole.
 func TestReader(t *testing.T) {
 	for _, v := range []uint64{0, 1, 127, 128, 1<<63 - 1, 1<<64 - 1} {

@@ -27,6 +27,7 @@ const (
 	Deaf            // a user keeps the votes of members of which it had Lapsed
 	Hasty           // a member gives its vote to another one when it had Lapsed of the user
 	Forgets         // a later life votes at once, though the one before gave its vote to somebody
+	Silent          // a later life never votes
 )
 
 // A Ballot is a message.
@@ -50,7 +51,7 @@ func Algorithm(m Mistake) protocol.Algorithm[Ballot] {
 		Info: protocol.Info{
 			Name: "votes", Title: "votes of a majority, given anew when a lease has ended",
 			Source: "a toy of tests", Family: protocol.Quorum, Users: protocol.Members,
-			Detector: protocol.LeaseDetector, Tolerates: protocol.Crash | protocol.Recovery,
+			Detector: protocol.LeaseDetector, Tolerates: protocol.Crash | protocol.Recovery, Majority: true,
 			Messages: []protocol.Message{{Name: "ASK"}, {Name: "VOTE"}, {Name: "BACK"}},
 		},
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Ballot] {
@@ -139,7 +140,9 @@ func (p *process) Step(ev protocol.Event[Ballot], out *protocol.Out[Ballot]) {
 
 func (p *process) suspect(q uint8, arg uint64, out *protocol.Out[Ballot]) {
 	if arg == protocol.Ended {
-		p.before &^= 1 << q
+		if p.mistake != Silent {
+			p.before &^= 1 << q
+		}
 		p.forget(q, out)
 		return
 	}

@@ -2,11 +2,13 @@ package algotest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -380,12 +382,24 @@ func panics(f func()) (yes bool) {
 	return false
 }
 
-// claims: the simulator measures what Info promises. Who deadlocks promises nothing of
-// high load, where a run would end in that.
+// claims: the simulator measures what Info promises, of a group algorithm also where each user
+// wants a group of its own.
 func (s *suite[M]) claims() error {
 	if s.elects() {
 		return errNothing // claims are about entries
 	}
+	if err := s.measure(false); err != nil || !s.alg.Grouped {
+		return err
+	}
+	if err := s.measure(true); err != nil {
+		return fmt.Errorf("with groups that differ: %w", err)
+	}
+	return nil
+}
+
+// measure compares claims with simulations. Who deadlocks promises nothing of high load, where
+// a run would end in that.
+func (s *suite[M]) measure(distinct bool) error {
 	for _, n := range s.Sizes {
 		for _, load := range []protocol.Load{protocol.LowLoad, protocol.HighLoad} {
 			if load == protocol.HighLoad && slices.Contains(s.alg.Lacks, check.Deadlock) {
@@ -395,6 +409,9 @@ func (s *suite[M]) claims() error {
 			name := "high"
 			if load == protocol.LowLoad {
 				c.Think, name = sim.Constant(time.Second), "low"
+			}
+			for u := 0; distinct && u < cmp.Or(c.Clients, c.N); u++ {
+				c.Wants = append(c.Wants, protocol.Groups(strconv.Itoa(u+1)))
 			}
 			r, err := sim.Run(s.alg, c)
 			if err != nil {

@@ -100,6 +100,16 @@ func TestTable(t *testing.T) {
 		t.Errorf("with the checks in the order of the table: %q", complaints)
 	}
 
+	c.Share = 3
+	some, err := c.run("TestGate", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if complaints := compare(some, among(c.known, some)); len(complaints) > 0 || len(some) == 0 || len(some) > len(results)/2 {
+		t.Errorf("a third of %d mutants: %d of them, %q", len(results), len(some), complaints)
+	}
+	c.Share = 0
+
 	c.known["no such mutant"] = row{name: "no such mutant"}
 	c.known["Drain counts double"] = row{name: "Drain counts double", property: "depth", by: "test", length: "-", check: 1}
 	delete(c.known, "Enter does not count")
@@ -148,6 +158,7 @@ func TestRowOf(t *testing.T) {
 		Simulated("30ms exclusion: c1 entered"):      {property: "exclusion", by: "simulation", length: "-"},
 		"claim by story, 7 steps by hand":            {property: "claim", by: "story", length: "-"},
 		"endless: not done after 3s":                 {property: "endless", by: "process", length: "-"},
+		"panic: integer divide by zero":              {property: "panic", by: "process", length: "-"},
 		"tickets":                                    {property: "tickets", by: "test", length: "-"},
 	} {
 		if got := rowOf(result{fault: fault}); got != want {

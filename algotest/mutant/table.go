@@ -27,11 +27,13 @@ var ownFaults = []string{"panic", "crash", "endless"}
 func rowOf(r result) row {
 	w := row{name: r.name, length: "-", check: r.check}
 	property, rest, found := strings.Cut(r.fault, " by ")
-	if !found {
-		end := strings.IndexAny(r.fault+",", ",:")
-		if w.property, w.by = r.fault[:end], "test"; slices.Contains(ownFaults, w.property) {
-			w.by = "process"
-		}
+	first := r.fault[:strings.IndexAny(r.fault+",", ",:")]
+	switch {
+	case slices.Contains(ownFaults, first): // whatever its text says
+		w.property, w.by = first, "process"
+		return w
+	case !found:
+		w.property, w.by = first, "test"
 		return w
 	}
 	w.property = property
@@ -138,6 +140,17 @@ func columns(line string) (words []string) {
 		}
 	}
 	return words
+}
+
+// among are the rows of those mutants that have a result.
+func among(known map[string]row, results []result) map[string]row {
+	rows := map[string]row{}
+	for _, r := range results {
+		if w, ok := known[r.name]; ok {
+			rows[r.name] = w
+		}
+	}
+	return rows
 }
 
 // compare says where the table of a file is no longer right. How long a search is

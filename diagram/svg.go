@@ -325,6 +325,8 @@ func (d *drawing) mark(i int, e scenario.Event) {
 		words = append(words, accessText(e))
 	case scenario.Timeout:
 		words = append(words, fmt.Sprintf("timeout %d", e.Timer))
+	case scenario.Try:
+		words = append(words, strings.TrimSpace("try "+e.Wants))
 	default:
 		words = append(words, string(e.Verb))
 	}
@@ -337,9 +339,16 @@ func (d *drawing) mark(i int, e scenario.Event) {
 	}
 	for _, f := range e.Effects {
 		switch {
-		case f.Do == scenario.Enters && f.Token != 0:
-			words = append(words, fmt.Sprintf("crit %d", f.Token))
-		case f.Do == scenario.Enters, f.Do == scenario.Ejected, f.Do == scenario.Leaves && e.Verb != scenario.Exit:
+		case f.Do == scenario.Enters:
+			crit := f.Do
+			if f.Token != 0 {
+				crit += fmt.Sprintf(" %d", f.Token)
+			}
+			if f.Group != "" {
+				crit += " group " + f.Group
+			}
+			words = append(words, crit)
+		case f.Do == scenario.Ejected, f.Do == scenario.Leaves && e.Verb != scenario.Exit:
 			words = append(words, f.Do)
 		case f.Do == scenario.Leads:
 			words = append(words, fmt.Sprintf("%s leads %d", f.To, f.Epoch))

@@ -66,7 +66,8 @@ const (
 	WellFormed = "well-formed"
 	// Deadlock: never does a user try while nothing that must happen can change
 	// the state. Messages, timers, exits and the failure detector must happen; a
-	// new try and a fault need not, so they are no way out.
+	// new try and a fault need not, so they are no way out. Like what is about infinite
+	// runs, it is not violated where too few members are up: see protocol.Info.Enough.
 	Deadlock = "deadlock"
 	// Starvation: no user stays in its trying section for ever, nor in its exit section.
 	// Like MakesProgress and Bypass it is about infinite runs: fair ones, in which what

@@ -131,6 +131,55 @@ func (x *worker) shift(i int, w uint32) (to uint32, known bool) {
 	return to, true
 }
 
+// note keeps which counters a move begins: those in its end, or in what it sends, of which
+// neither the local state that it was made from nor the message has a value.
+func (x *worker) note(m *move, local, msg []low) {
+	if m.begun = (span{uint32(len(x.begun)), uint32(len(x.begun))}); !x.shifts {
+		return
+	}
+	add := func(lows []low) {
+		for _, l := range lows {
+			same := func(b low) bool { return b.counter == l.counter }
+			if !slices.ContainsFunc(local, same) && !slices.ContainsFunc(msg, same) {
+				x.begun = append(x.begun, l.counter)
+			}
+		}
+	}
+	add(x.locals[m.to].lows)
+	for _, sent := range x.sends(m) {
+		add(x.mail.lows[sent])
+	}
+	m.begun.to = uint32(len(x.begun))
+}
+
+// unrelated reports whether the counters that move m of process p begins have no values
+// elsewhere in st. They had: were all values moved, a step that knows nothing of them would
+// set the same one, at another distance.
+func (x *worker) unrelated(m *move, p int, st []uint32) bool {
+	if len(x.anew(m)) == 0 || x.raw || x.reduction.believes {
+		return true
+	}
+	for i, w := range st[1:] {
+		if i == p || w == 0 {
+			continue
+		}
+		for _, l := range x.lowsOf(i, w) {
+			if slices.Contains(x.anew(m), l.counter) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// deny notes that a begins counters of which others have values.
+func (x *worker) deny(a action) {
+	if x.claim == nil {
+		x.claim = fmt.Errorf("%w: %s: after %q a counter begins of which others have values: its distance to them is none",
+			ErrClaim, x.info.Name, x.line(a, x.m))
+	}
+}
+
 // steady verifies on a state that was judged that what judges states depends on
 // distances of counters only.
 func (r *searcher) steady(st []uint32) {

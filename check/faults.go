@@ -150,6 +150,12 @@ func (x *worker) finish(a action, o outcome, p int) (outcome, bool) {
 		o.print = x.own
 		return o, true
 	}
+	if !x.unrelated(m, p, x.next) {
+		if x.frozen {
+			return o, false
+		}
+		x.deny(a)
+	}
 	x.complete(m, p)
 	return x.settle(o, p)
 }

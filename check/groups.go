@@ -208,7 +208,8 @@ func (l *live) concurrentEntry(*Property) *finding {
 	of := 0
 	for u := range l.total {
 		run := solver.Fair(func(s uint32) bool {
-			return l.section(s, u) == protocol.InTry && l.compatible(l.store.state(s))
+			st := l.store.state(s)
+			return l.section(s, u) == protocol.InTry && l.compatible(st) && l.enough(st)
 		})
 		if solver.Stopped() {
 			l.solver = solver // whoever asks hears that it gave up

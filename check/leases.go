@@ -159,7 +159,8 @@ func (x *worker) leaseNews(i int) bool {
 	return false
 }
 
-// beginSessions restores all members to each other.
+// beginSessions restores all members to each other. What a member sends to one that was not
+// restored yet is held for it.
 func (x *worker) beginSessions(apply func(*move) *problem) *problem {
 	for p := range x.members {
 		for q := range x.members {

@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/internal/chamber"
 	"github.com/poundlock/poundlock/internal/sessions"
 	"github.com/poundlock/poundlock/internal/votes"
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 )
 
@@ -74,6 +76,55 @@ func TestVotesGoOn(t *testing.T) {
 		test.c.Properties = []string{"all"}
 		if v := run(t, votes.Algorithm(test.mistake), test.c); v.Verdict != check.Holds {
 			t.Errorf("mistake %d, %v: %s %s: %s %q", test.mistake, test.c.Faults(), v.Verdict, v.Property, v.Reason, v.Trace)
+		}
+	}
+}
+
+// Who tries may wait while no majority is up, if the algorithm says so, and not while one is.
+func TestMajority(t *testing.T) {
+	for _, test := range []struct {
+		mistake  votes.Mistake
+		says     bool
+		n, crash int
+		want     string // the property that is violated
+	}{
+		{votes.None, true, 2, 1, ""},
+		{votes.None, true, 3, 2, ""},
+		{votes.None, false, 2, 1, check.Deadlock},
+		{votes.None, false, 3, 1, ""},
+		{votes.None, false, 3, 2, check.Deadlock},
+		{votes.Silent, true, 3, 1, check.Deadlock},
+	} {
+		a, c := votes.Algorithm(test.mistake), faulty(test.n, test.crash, 0, 0)
+		if test.mistake == votes.Silent {
+			c.Recover = 1
+		}
+		a.Majority, c.Entries = test.says, []int{1, 0, 0}[:test.n]
+		for _, properties := range [][]string{{"all"}, {check.MakesProgress}, {check.Starvation}} {
+			c.Properties = properties
+			v, want := run(t, a, c), test.want
+			if want != "" && properties[0] != "all" {
+				want = properties[0]
+			}
+			if v.Verdict == check.Holds && want != "" || v.Verdict == check.Violated && v.Property != want || v.Verdict == check.Undecided {
+				t.Errorf("mistake %d, majority %v, n=%d, %v: %s %s %s, want %q violated", test.mistake, test.says, test.n, c.Faults(),
+					v.Verdict, v.Property, v.Trace, want)
+			}
+			if told := strings.Contains(v.Bounds, "no majority of the members is up"); told != (test.says && 2*(test.n-test.crash) <= test.n) {
+				t.Errorf("majority %v, n=%d, %v: bounds %q", test.says, test.n, c.Faults(), v.Bounds)
+			}
+		}
+	}
+}
+
+// The same of concurrent entry: a chamber whose coordinator crashed answers nobody.
+func TestMajorityShares(t *testing.T) {
+	for _, says := range []bool{true, false} {
+		a, c := chamber.Algorithm(chamber.Sound), config(2)
+		a.Tolerates, a.Majority = protocol.Crash, says
+		c.Crash, c.Properties = 1, []string{check.ConcurrentEntry}
+		if v := run(t, a, c); (v.Verdict == check.Holds) != says {
+			t.Errorf("majority %v: %s %s", says, v.Verdict, v.Trace)
 		}
 	}
 }
@@ -148,12 +199,14 @@ func TestSessionSteps(t *testing.T) {
 // Members that are interchangeable are so with their sessions; the order of steps matters,
 // because a message may be lost at any moment.
 func TestSessionsReduced(t *testing.T) {
-	for _, lie := range []sessions.Lie{sessions.None, sessions.Late} {
-		c := faulty(3, 1, 1, 0)
+	for _, test := range []struct {
+		lie sessions.Lie
+		c   check.Config
+	}{
+		{sessions.None, faulty(3, 1, 1, 0)}, {sessions.None, faulty(3, 1, 0, 1)}, {sessions.Late, faulty(3, 0, 0, 2)},
+	} {
+		lie, c := test.lie, test.c
 		c.Entries, c.Properties = []int{0}, []string{check.Model}
-		if lie != sessions.None {
-			c.Crash, c.Recover, c.Suspect = 0, 0, 2
-		}
 		whole := run(t, sessions.Algorithm(lie, false), c)
 		c.Reduce = []string{check.ReduceSymmetry, check.ReduceOrder}
 		v := run(t, sessions.Algorithm(lie, false), c)

@@ -98,7 +98,7 @@ func (r *searcher) answerBytes() int64 {
 // loop are named.
 func (l *live) starvation(*Property) *finding {
 	for u := range l.total {
-		run := l.solver.Fair(func(s uint32) bool { return waits(l.section(s, u)) })
+		run := l.solver.Fair(func(s uint32) bool { return waits(l.section(s, u)) && l.enough(l.store.state(s)) })
 		if run == nil {
 			continue
 		}
@@ -136,7 +136,7 @@ func (l *live) progress(*Property) *finding {
 				waits = true
 			}
 		}
-		return waits
+		return waits && l.enough(l.store.state(s))
 	})
 	if run == nil {
 		return nil

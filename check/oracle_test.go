@@ -3,197 +3,29 @@ package check_test
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
-	"github.com/poundlock/poundlock/algotest"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// An agent is a process of a random algorithm with infinite runs. Who receives a message
-// sends at most one, and who tries or exits sends none if entries have no end: so messages
-// stay few. Clocks are compared, never read.
-type agent struct {
-	rules    map[cue]deed
-	id       protocol.ID
-	n        protocol.ID
-	starters protocol.ID // the agents below it send a message when they start
-
-	at    protocol.Section
-	mode  uint64
-	clock uint64
-}
-
-// A cue is what an agent's next deed depends on.
-type cue struct {
-	kind    protocol.Kind
-	mode    uint64
-	what    uint64 // the kind of the message, or the timer
-	compare int    // its clock with the agent's
-}
-
-// A deed is what an agent does.
-type deed struct {
-	mode       uint64
-	send       uint64 // the kind, 0: nothing
-	back       bool   // to who sent the message, not to the next agent
-	merge, add bool   // the clock becomes the larger one; and goes on
-	enter, rem bool
-	set, stop  uint32 // timers, 0: none
-}
-
-const (
-	agentModes = 3
-	agentKinds = 3 // from 1
-	kindUnit   = 8 // a message is its clock times this, and its kind
-)
-
-func (p *agent) AppendState(b []byte) []byte {
-	return append(b, byte(p.at), byte(p.mode), byte(p.clock), byte(p.clock>>8))
-}
-
-func (p *agent) LoadState(b []byte) ([]byte, error) {
-	if len(b) < 4 {
-		return nil, protocol.ErrShort
-	}
-	p.at, p.mode, p.clock = protocol.Section(b[0]), uint64(b[1]), uint64(b[2])|uint64(b[3])<<8
-	return b[4:], nil
-}
-
-func (p *agent) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
-	c := cue{kind: ev.Kind, mode: p.mode}
-	switch ev.Kind {
-	case protocol.Start:
-		p.clock = 1
-	case protocol.Try:
-		p.at = protocol.InTry
-	case protocol.Exit:
-		p.at = protocol.InExit
-	case protocol.Cancel:
-		p.at = protocol.InRem
-		out.Rem("")
-		return
-	case protocol.Timeout:
-		c.what = uint64(ev.Timer)
-	case protocol.Receive:
-		c.what, c.compare = ev.Msg%kindUnit, cmp.Compare(ev.Msg/kindUnit, p.clock)
-	}
-	d := p.rules[c]
-	p.mode = d.mode
-	if d.merge && ev.Kind == protocol.Receive {
-		p.clock = max(p.clock, ev.Msg/kindUnit)
-	}
-	if d.add {
-		p.clock++
-	}
-	if d.send > 0 && (ev.Kind != protocol.Start || p.id < p.starters) {
-		to := (p.id + 1) % p.n
-		if d.back && ev.Kind == protocol.Receive {
-			to = ev.From
-		}
-		out.Send(to, p.clock*kindUnit+d.send)
-	}
-	if d.set > 0 {
-		out.SetTimer(d.set, 0, 0)
-	}
-	if d.stop > 0 {
-		out.StopTimer(d.stop)
-	}
-	if d.enter && p.at == protocol.InTry {
-		p.at = protocol.InCrit
-		out.Crit(0)
-	}
-	if d.rem && p.at == protocol.InExit {
-		p.at = protocol.InRem
-		out.Rem("")
-	}
-}
-
-// agents draws an algorithm and what of it is explored.
-func agents(seed uint64) (protocol.Algorithm[uint64], check.Config) {
-	r := rand.New(rand.NewPCG(seed, 11))
-	odds := func(percent int) bool { return r.IntN(100) < percent }
-	c := config(2 + r.IntN(2))
-	endless, clocks, timers, lively := odds(60), odds(50), odds(40), odds(70)
-	starters := protocol.ID(1 + r.IntN(2))
-	if c.MaxMemory = 24 << 20; endless {
-		c.Entries = []int{check.Unlimited}
-	}
-	c.FIFO = odds(40)
-	for _, budget := range []*int{&c.Crash, &c.Cancel} {
-		if odds(20) {
-			*budget = 1
-		}
-	}
-	rules := map[cue]deed{}
-	enter := 40 + r.IntN(60)
-	draw := func(k cue) {
-		d := deed{mode: k.mode, merge: clocks && odds(90), add: clocks && odds(15), enter: odds(enter), rem: odds(95)}
-		if odds(50) {
-			d.mode = uint64(r.IntN(agentModes))
-		}
-		user := k.kind == protocol.Try || k.kind == protocol.Exit
-		if k.kind == protocol.Receive && (lively || odds(80)) || k.kind == protocol.Start || user && !endless && odds(50) {
-			d.send, d.back = 1+uint64(r.IntN(agentKinds)), odds(50)
-		}
-		if timers && k.kind != protocol.Start {
-			d.set, d.stop = uint32(max(0, r.IntN(6)-3)), uint32(max(0, r.IntN(8)-5))
-		}
-		rules[k] = d
-	}
-	for mode := range uint64(agentModes) {
-		for _, kind := range []protocol.Kind{protocol.Start, protocol.Try, protocol.Exit} {
-			draw(cue{kind: kind, mode: mode})
-		}
-		for what := range uint64(agentKinds + 1) {
-			draw(cue{kind: protocol.Timeout, mode: mode, what: what})
-			for compare := -1; compare <= 1; compare++ {
-				draw(cue{protocol.Receive, mode, what, compare})
-			}
-		}
-	}
-	a := protocol.Algorithm[uint64]{
-		Info: protocol.Info{Name: "agents", Cancels: true, Tolerates: protocol.Crash},
-		New: func(id protocol.ID, c protocol.Config) protocol.Process[uint64] {
-			return &agent{rules: rules, id: id, n: protocol.ID(c.N), starters: starters}
-		},
-		Append: func(b []byte, m uint64) []byte { return append(b, byte(m), byte(m>>8)) },
-		Read: func(b []byte) (uint64, []byte, error) {
-			if len(b) < 2 {
-				return 0, nil, protocol.ErrShort
-			}
-			return uint64(b[0]) | uint64(b[1])<<8, b[2:], nil
-		},
-		KindOf: func(uint64) int { return 0 },
-		Ints:   func(uint64) int { return 1 },
-		Text:   func(m uint64) string { return fmt.Sprintf("M%d(%d)", m%kindUnit, m/kindUnit) },
-	}
-	if clocks {
-		clock := protocol.Counter{Least: 1}
-		a.MapState = func(p protocol.Process[uint64], f func(protocol.Counter, uint64) uint64) {
-			if q := p.(*agent); q.clock > 0 {
-				q.clock = f(clock, q.clock)
-			}
-		}
-		a.MapMsg = func(_ protocol.Channel, m *uint64, f func(protocol.Counter, uint64) uint64) {
-			*m = f(clock, *m/kindUnit)*kindUnit + *m%kindUnit
-		}
-	}
-	return a, c
-}
-
-// An oracle decides infinite runs of agents in another way than the checker: in a graph of
+// An oracle decides runs of agents in another way than the checker: in a graph of
 // its own, in which each message in flight has a slot that is its own until it arrives, so
-// that fairness to messages does not depend on what they hold; and by a fixed point over
+// that fairness to messages does not depend on what they hold; in which each session of two
+// members is one thing, not what each of them knows of it; and by a fixed point over
 // sets of states instead of strongly connected components.
 type oracle struct {
 	a      protocol.Algorithm[uint64]
 	c      check.Config
 	number map[string]int
 	worlds []world
+	bares  []string // of the worlds
+	ill    bool     // some user was let into a group that it does not want
+	vague  bool     // of how a session ended the checker knows more
 	chart
 }
 
@@ -205,13 +37,23 @@ type chart struct {
 
 // A world is one global state.
 type world struct {
-	agents []agent
-	gone   []bool
-	tries  []int
-	timers [][3]bool
-	mail   []parcel // by slot; with FIFO channels in the order in which they were sent
-	crash  int
-	cancel int
+	agents  []agent
+	users   []visitor
+	gone    []bool
+	tries   []int
+	timers  [][3]bool
+	leases  *leasing // nil: there are none
+	mail    []parcel // by slot; with FIFO channels in the order in which they were sent
+	crash   int
+	cancel  int
+	recover int
+	suspect int
+}
+
+// A visitor is a user: what it wanted when it tried, and the group into which it was let.
+type visitor struct {
+	wanted protocol.Groups
+	group  protocol.Group
 }
 
 type parcel struct {
@@ -226,7 +68,7 @@ type arc struct {
 	settled []int
 }
 
-// Classes: the exit of a user, its timers, and the slots.
+// Classes: the exit of a user, its timers, and the slots; behind them those of leases.
 func exitClass(p int) int       { return 1 + p }
 func timerClass(p, t int) int   { return 10 + 3*p + t }
 func slotClass(slot int) int    { return 100 + slot }
@@ -238,35 +80,56 @@ func (w *world) key() string {
 	var b []byte
 	for p := range w.agents {
 		b = w.agents[p].AppendState(b)
-		b = append(b, byte(w.tries[p]))
+		b = fmt.Appendf(append(b, byte(w.tries[p])), "%s;%s;", w.users[p].wanted, w.users[p].group)
 		for _, set := range append(w.timers[p][:], w.gone[p]) {
 			b = protocol.AppendBool(b, set)
 		}
 	}
+	b = append(w.leases.append(b), byte(w.crash), byte(w.cancel), byte(w.recover), byte(w.suspect))
 	for _, m := range w.mail {
 		b = append(b, byte(m.slot), byte(m.from), byte(m.to), byte(m.msg), byte(m.msg>>8))
 	}
-	return string(append(b, byte(w.crash), byte(w.cancel)))
+	return string(b)
 }
 
-// explore builds the graph, and returns false where there are too many worlds.
-func (o *oracle) explore() bool {
+// bare is the key of a world without the slots of messages.
+func (o *oracle) bare(w world) string {
+	w.mail = slices.Clone(w.mail)
+	for k := range w.mail {
+		w.mail[k].slot = 0
+	}
+	slices.SortStableFunc(w.mail, func(a, b parcel) int {
+		if o.c.FIFO {
+			return byChannel(a, b)
+		}
+		return cmp.Or(byChannel(a, b), cmp.Compare(a.msg, b.msg))
+	})
+	return w.key()
+}
+
+// explore builds the graph, and returns false where there are more than most worlds.
+func (o *oracle) explore(most int) bool {
 	entries := 1
 	if len(o.c.Entries) > 0 {
 		entries = o.c.Entries[0]
 	}
-	w := world{crash: o.c.Crash, cancel: o.c.Cancel}
+	w := world{crash: o.c.Crash, cancel: o.c.Cancel, recover: o.c.Recover, suspect: o.c.Suspect}
 	for p := range o.c.N {
 		w.agents = append(w.agents, *o.a.New(protocol.ID(p), o.c.Config).(*agent))
 		w.gone, w.tries, w.timers = append(w.gone, false), append(w.tries, entries), append(w.timers, [3]bool{})
 	}
-	for p := range o.c.N {
-		w, _ = o.step(w, p, protocol.Event[uint64]{Input: protocol.Input{Kind: protocol.Start}})
+	w.users = make([]visitor, o.c.N)
+	if o.a.Detector == protocol.LeaseDetector {
+		w.leases = newLeasing(o.c.N)
 	}
+	for p := range o.c.N {
+		w, _ = o.step(w, p, protocol.Event[uint64]{Input: protocol.Input{Kind: protocol.Start, Arg: 1}})
+	}
+	w = o.beginLeases(w)
 	o.number = map[string]int{}
 	o.add(w)
 	for i := 0; i < len(o.worlds); i++ {
-		if len(o.worlds) > mostWorlds {
+		if len(o.worlds) > most {
 			return false
 		}
 		o.arcs = append(o.arcs, o.leave(o.worlds[i]))
@@ -291,13 +154,20 @@ func (o *oracle) add(w world) int {
 	if !known {
 		n = len(o.worlds)
 		o.number[w.key()] = n
-		o.worlds = append(o.worlds, w)
+		o.worlds, o.bares = append(o.worlds, w), append(o.bares, o.bare(w))
 	}
 	return n
 }
 
 // normalise lowers all clocks together, where they are compared only.
 func (o *oracle) normalise(w *world) {
+	for p := range w.agents {
+		if w.gone[p] && o.c.Recover == 0 {
+			w.tries = slices.Clone(w.tries)
+			w.tries[p] = 0
+		}
+	}
+	w.leases = w.leases.normal()
 	if o.c.FIFO {
 		slices.SortStableFunc(w.mail, byChannel)
 	} else {
@@ -325,11 +195,20 @@ func (o *oracle) normalise(w *world) {
 	}
 }
 
+// copy copies a world, so that it can be changed.
+func (w world) copy() world {
+	w.agents, w.timers, w.mail = slices.Clone(w.agents), slices.Clone(w.timers), slices.Clone(w.mail)
+	w.gone, w.tries, w.users, w.leases = slices.Clone(w.gone), slices.Clone(w.tries), slices.Clone(w.users), w.leases.clone()
+	return w
+}
+
 // step gives an event to agent p of a copy of w, and returns the classes of timers that it
 // set.
 func (o *oracle) step(w world, p int, ev protocol.Event[uint64]) (world, []int) {
-	w.agents, w.timers, w.mail = slices.Clone(w.agents), slices.Clone(w.timers), slices.Clone(w.mail)
-	w.gone, w.tries = slices.Clone(w.gone), slices.Clone(w.tries)
+	w = w.copy()
+	if ev.Kind == protocol.Try {
+		w.users[p].wanted = protocol.Groups(ev.Data)
+	}
 	var out protocol.Out[uint64]
 	w.agents[p].Step(ev, &out)
 	var set []int
@@ -340,8 +219,14 @@ func (o *oracle) step(w world, p int, ev protocol.Event[uint64]) (world, []int) 
 			set = append(set, timerClass(p, int(e.Timer)))
 		case protocol.StopTimer:
 			w.timers[p][e.Timer] = false
+		case protocol.Crit:
+			w.users[p].group = protocol.Group(e.Data)
+			wanted := slices.Collect(w.users[p].wanted.All())
+			o.ill = o.ill || !slices.Contains(wanted, w.users[p].group)
+		case protocol.Revoke:
+			o.vague = w.leases.revoke(p, int(e.To)) || o.vague
 		case protocol.Send:
-			if w.gone[e.To] {
+			if w.gone[e.To] || !w.leases.carries(p, int(e.To)) {
 				continue
 			}
 			slot := 0
@@ -350,6 +235,13 @@ func (o *oracle) step(w world, p int, ev protocol.Event[uint64]) (world, []int) 
 			}
 			w.mail = append(w.mail, parcel{slot, p, int(e.To), e.Msg})
 		}
+	}
+	at := w.agents[p].at
+	if at != protocol.InTry {
+		w.users[p].wanted = ""
+	}
+	if at != protocol.InCrit {
+		w.users[p].group = ""
 	}
 	return w, set
 }
@@ -365,6 +257,14 @@ func (o *oracle) leave(w world) (list []arc) {
 	}
 	for p, a := range w.agents {
 		if w.gone[p] {
+			if w.recover > 0 {
+				k, ev := w.copy(), of(protocol.Start)
+				o.vague = true
+				k.recover--
+				ev.Arg = k.leases.reborn(p)
+				k.gone[p], k.agents[p] = false, *o.a.New(protocol.ID(p), o.c.Config).(*agent)
+				take(k, p, 0, ev)
+			}
 			continue
 		}
 		switch k := w; {
@@ -372,8 +272,12 @@ func (o *oracle) leave(w world) (list []arc) {
 			if k.tries = slices.Clone(w.tries); k.tries[p] > 0 {
 				k.tries[p]--
 			}
-			take(k, p, 0, of(protocol.Try))
-		case a.at == protocol.InCrit:
+			for _, set := range o.wants(p) {
+				ev := of(protocol.Try)
+				ev.Data = string(set)
+				take(k, p, 0, ev)
+			}
+		case a.at == protocol.InCrit || a.at == protocol.InLost:
 			take(k, p, exitClass(p), of(protocol.Exit))
 		case a.at == protocol.InTry && w.cancel > 0:
 			k.cancel--
@@ -390,16 +294,19 @@ func (o *oracle) leave(w world) (list []arc) {
 			}
 		}
 		if w.crash > 0 {
-			k := w
+			k := w.copy()
 			k.crash--
-			k.gone, k.agents, k.timers = slices.Clone(w.gone), slices.Clone(w.agents), slices.Clone(w.timers)
-			k.gone[p], k.agents[p], k.timers[p] = true, agent{}, [3]bool{}
-			k.mail = slices.DeleteFunc(slices.Clone(w.mail), func(m parcel) bool { return m.to == p })
+			k.gone[p], k.agents[p], k.timers[p], k.users[p] = true, agent{}, [3]bool{}, visitor{}
+			k.mail = slices.DeleteFunc(k.mail, func(m parcel) bool {
+				return m.to == p || m.from == p && !k.leases.takes(m.to, p)
+			})
+			k.leases.crash(p)
 			list = append(list, arc{o.add(k), 0, nil})
 		}
+		list = append(list, o.lease(w, p)...)
 	}
 	for i, m := range w.mail {
-		if o.c.FIFO && slices.ContainsFunc(w.mail[:i], func(b parcel) bool { return byChannel(b, m) == 0 }) {
+		if !w.leases.takes(m.to, m.from) || o.c.FIFO && slices.ContainsFunc(w.mail[:i], func(b parcel) bool { return byChannel(b, m) == 0 }) {
 			continue
 		}
 		k := w
@@ -409,6 +316,14 @@ func (o *oracle) leave(w world) (list []arc) {
 		take(k, m.to, slotClass(m.slot), ev)
 	}
 	return list
+}
+
+// wants are the sets among which the user of agent p chooses.
+func (o *oracle) wants(p int) []protocol.Groups {
+	if !o.a.Grouped {
+		return []protocol.Groups{""}
+	}
+	return o.c.Wants[p]
 }
 
 // forever reports whether some fair run stays for ever in worlds for which in is true: one
@@ -481,64 +396,167 @@ func (w world) waits(p int) bool {
 	return !w.gone[p] && (at == protocol.InTry || at == protocol.InExit)
 }
 
-// violated says which properties of infinite runs are.
-func (o *oracle) violated() map[string]bool {
-	starves := false
-	for p := range o.c.N {
-		starves = starves || o.forever(func(w world) bool { return w.waits(p) })
+// section is that of a user, the remainder section where its agent is gone.
+func (w world) section(p int) protocol.Section {
+	if w.gone[p] {
+		return protocol.InRem
 	}
-	stuck := o.forever(func(w world) bool {
+	return w.agents[p].at
+}
+
+// collide reports whether two users are inside that do not share one group.
+func (w world) collide() bool {
+	for p := range w.agents {
+		for q := range p {
+			if w.section(p) != protocol.InCrit || w.section(q) != protocol.InCrit {
+				continue
+			}
+			g := w.users[p].group
+			if g != w.users[q].group || g == "" || g[0] == '!' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// friendly reports whether agent p tries, and some group that can be shared is wanted by all
+// who try, and is that of all who are inside.
+func (w world) friendly(p int) bool {
+	return w.section(p) == protocol.InTry && slices.ContainsFunc([]protocol.Group{"a", "b"}, func(g protocol.Group) bool {
+		for q := range w.agents {
+			wants := slices.Contains(strings.Split(string(w.users[q].wanted), ","), string(g))
+			if w.section(q) == protocol.InTry && !wants || w.section(q) == protocol.InCrit && w.users[q].group != g {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// visitors is the chart in which nobody who is inside need leave.
+func (o *oracle) visitors() *chart {
+	c := &chart{before: o.before}
+	for i, arcs := range o.arcs {
+		arcs = slices.Clone(arcs)
+		for k, a := range arcs {
+			for p := range o.c.N {
+				if a.class == exitClass(p) && o.worlds[i].section(p) == protocol.InCrit {
+					arcs[k].class = 0
+				}
+			}
+		}
+		c.arcs = append(c.arcs, arcs)
+	}
+	return c
+}
+
+// stuck reports whether somebody waits in a world that nothing which must happen changes.
+func (o *oracle) stuck(i int) bool {
+	waits := false
+	for p := range o.c.N {
+		waits = waits || o.worlds[i].waits(p)
+	}
+	return waits && !slices.ContainsFunc(o.arcs[i], func(a arc) bool { return a.class != 0 && o.bares[a.to] != o.bares[i] })
+}
+
+// states is how many worlds there are that differ in more than the slots of messages.
+func (o *oracle) states() int64 {
+	all := map[string]bool{}
+	for _, b := range o.bares {
+		all[b] = true
+	}
+	return int64(len(all))
+}
+
+// violated says which properties are.
+func (o *oracle) violated() map[string]bool {
+	found := map[string]bool{check.Exclusion: false, check.WellFormed: o.ill, check.Deadlock: false, check.Starvation: false}
+	for i, w := range o.worlds {
+		found[check.Exclusion] = found[check.Exclusion] || w.collide()
+		found[check.Deadlock] = found[check.Deadlock] || o.stuck(i)
+	}
+	for p := range o.c.N {
+		found[check.Starvation] = found[check.Starvation] || o.forever(func(w world) bool { return w.waits(p) })
+	}
+	found[check.MakesProgress] = o.forever(func(w world) bool {
 		waits, inside := false, false
 		for p := range o.c.N {
 			waits = waits || w.waits(p)
-			inside = inside || !w.gone[p] && w.agents[p].at == protocol.InCrit
+			inside = inside || w.section(p) == protocol.InCrit || w.section(p) == protocol.InLost
 		}
 		return waits && !inside
 	})
-	return map[string]bool{check.Starvation: starves, check.MakesProgress: stuck}
+	if o.a.Grouped {
+		stay := o.visitors()
+		for p := range o.c.N {
+			alone := stay.forever(func(i int) bool { return o.worlds[i].friendly(p) }, nil)
+			found[check.ConcurrentEntry] = found[check.ConcurrentEntry] || alone
+		}
+	}
+	return found
 }
 
-// Random algorithms with infinite runs, against the oracle.
+// Random algorithms, some with groups and some with leases, against the oracle.
 func TestOracle(t *testing.T) {
-	seeds := uint64(200)
+	seeds, most := uint64(300), 1000
 	if os.Getenv("POUNDLOCK_FULL") != "" {
-		seeds = 3000
+		seeds, most = 5000, mostWorlds
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 draws 3000 algorithms")
+		t.Log("SHORTENED: POUNDLOCK_FULL=1 draws 5000 algorithms")
 	}
-	decided, loops, moved := map[check.Result]int{}, 0, 0
+	decided, loops, moved, large := map[string]int{}, 0, 0, 0
 	for seed := range seeds {
 		a, c := agents(seed)
 		o := &oracle{a: a, c: c}
-		if !o.explore() {
+		if !o.explore(most) {
+			large++
 			continue
 		}
-		for property, violated := range o.violated() {
+		kind := ""
+		if a.Grouped {
+			kind += " with groups"
+		}
+		if a.Detector == protocol.LeaseDetector {
+			kind += " with leases"
+		}
+		violated := o.violated()
+		for _, property := range slices.Sorted(maps.Keys(violated)) {
 			c.Properties = []string{property}
 			v := run(t, a, c)
 			want := check.Holds
-			if violated {
+			if violated[property] {
 				want = check.Violated
 			}
 			if v.Verdict != want {
-				t.Errorf("seed %d: %s is %s, want %s\n%s\n%v", seed, property, v.Verdict, want, v.Bounds, v.Trace)
+				t.Errorf("seed %d%s: %s is %s, want %s (%d worlds)\n%s\n%s\n%s", seed, kind, property, v.Verdict, want, len(o.worlds), v.Bounds,
+					v.Reason, strings.Join(v.Trace, "\n"))
 				continue
 			}
-			if decided[v.Verdict]++; int(v.Loop) >= 0 && int(v.Loop) < len(v.Trace) {
+			if n := o.states(); v.Verdict == check.Holds && (n > v.States || n < v.States && !o.vague) {
+				t.Errorf("seed %d%s: %d states in which %s holds, want %d", seed, kind, v.States, property, n)
+			}
+			decided[fmt.Sprint(property, " ", v.Verdict, kind)]++
+			if int(v.Loop) >= 0 && int(v.Loop) < len(v.Trace) {
 				loops++
 			}
 			if a.MapState != nil {
 				moved++
 			}
 			if v.Verdict == check.Violated {
-				if r := algotest.Repeat(t, a, c, v); r.Property != property {
-					t.Errorf("seed %d: %s: taken again: %+v", seed, property, r)
-				}
+				rewalk(t, a, c, v)
 			}
 		}
 	}
-	t.Logf("%d algorithms: %v, with %d loops; %d with counters that are moved", seeds, decided, loops, moved)
-	if n := int(seeds) / 6; decided[check.Holds] < n || decided[check.Violated] < n || loops < n/2 {
-		t.Errorf("%v and %d loops: too few to show anything", decided, loops)
+	all := 0
+	for _, what := range slices.Sorted(maps.Keys(decided)) {
+		t.Logf("%-50s %5d", what, decided[what])
+		if all += decided[what]; decided[what] < int(seeds)/200 {
+			t.Errorf("%s: %d times: too few to show anything", what, decided[what])
+		}
+	}
+	t.Logf("%d algorithms, %d of them too large: %d verdicts with %d loops, %d with counters that are moved", seeds, large, all, loops, moved)
+	if len(decided) != 42 || loops < int(seeds)/10 {
+		t.Errorf("%d kinds of verdicts and %d loops: too few to show anything", len(decided), loops)
 	}
 }

@@ -17,6 +17,20 @@ func (s *space) absent(st []uint32, i int) bool {
 	return st[1+i] != math.MaxUint32 && s.faces[st[1+i]].gone
 }
 
+// enough reports whether who tries may count on the members that are up in a state.
+func (s *space) enough(st []uint32) bool {
+	if !s.info.Majority {
+		return true
+	}
+	up := 0
+	for i := range s.members {
+		if !s.absent(st, i) {
+			up++
+		}
+	}
+	return s.info.Enough(up, s.members)
+}
+
 // bury returns what is left of process p when it crashes: what its next life begins with,
 // and whom it named.
 func (x *worker) bury(p int) (number uint32, known bool) {

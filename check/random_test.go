@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -20,6 +21,10 @@ import (
 // With clients it is symmetric: servers do not know their ids, and a client notes which
 // of them answered. Without, it is for orders: messages of some kinds are only noted,
 // and what is noted matters in some modes.
+//
+// A machine for orders may have groups: above what it may still send stands what its user
+// wants. It may have clocks, too, above its mode and the kind of a message that is not only
+// noted: they are compared and taken over.
 type machine struct {
 	seed    uint64
 	members int
@@ -27,11 +32,27 @@ type machine struct {
 	rows    map[event]row
 	wrong   uint64 // the mode that the invariant excludes, where nothing is noted
 	known   *claims
+
+	sets   [][]protocol.Groups // what each user wants; nil: no groups
+	looks  bool                // what its user wants matters
+	clocks bool
+	lie    lie
 }
+
+// A lie makes some claims of a machine false.
+type lie int
+
+const (
+	honest lie = iota
+	rash       // all that arrives is confluent
+	rigid      // clocks are compared with a constant
+)
 
 const (
 	modes    = 3
+	modeUnit = 4 // a clock times this is added to a mode
 	kinds    = 4
+	onlyNote = 2 // kinds below it are only noted; others have a clock times this added to them
 	allNoted = 4 // the values of what a process of an order's machine noted
 )
 
@@ -42,6 +63,9 @@ type event struct {
 	noted  uint64 // how many, or 0 where this mode does not look
 	kind   protocol.Kind
 	msg    uint8
+
+	wants   uint64 // of the user, or 0 where that does not matter
+	compare int    // the clock of the message with that of the process
 }
 
 // A row says what happens.
@@ -54,48 +78,95 @@ type row struct {
 	enter  bool    // let the user in, if it tries
 	twice  bool    // even if it does not: not well-formed
 	panic  bool
+
+	pick int  // the group to let the user into
+	add  bool // to the clock
 }
 
 func newMachine(seed uint64, clients int) *machine {
-	m := &machine{seed: seed, members: 3, clients: clients, rows: map[event]row{}}
-	r := rand.New(rand.NewPCG(seed, uint64(clients)))
+	m := &machine{seed: seed, members: 3, clients: clients}
+	m.draw(rand.New(rand.NewPCG(seed, uint64(clients))))
+	return m
+}
+
+// newGroupMachine draws a machine for orders with groups, and perhaps with clocks.
+func newGroupMachine(seed uint64) *machine {
+	r := rand.New(rand.NewPCG(seed, 23))
+	m := &machine{seed: seed, members: 3, sets: agentWants(r, 3), looks: r.IntN(3) > 0, clocks: r.IntN(2) == 0}
+	m.draw(r)
+	return m
+}
+
+// draw draws the rows of m.
+func (m *machine) draw(r *rand.Rand) {
+	m.rows = map[event]row{}
 	odds := func(percent int) bool { return r.IntN(100) < percent }
 	m.wrong = uint64(r.IntN(modes))
 	looks := map[uint64]bool{}
 	for mode := range uint64(modes) {
 		looks[mode] = odds(40)
 	}
+	enter, faulty := 30, 1
+	if m.sets != nil {
+		enter, faulty = 5+r.IntN(25), max(0, r.IntN(4)-2)
+	}
+	fill := func(e event) {
+		w := row{mode: e.mode}
+		switch {
+		case m.clients == 0 && e.kind == protocol.Receive && e.msg < onlyNote && odds(90):
+			w.note = 1 << e.msg
+		default:
+			if odds(50) {
+				w.mode = uint64(r.IntN(modes))
+			}
+			w.note, w.forget = uint64(r.IntN(allNoted)), odds(10)
+			for range r.IntN(3) {
+				w.send = append(w.send, uint8(r.IntN(kinds)))
+				w.to = append(w.to, uint8(r.IntN(3)))
+			}
+			w.enter, w.twice, w.panic = odds(enter), odds(faulty), odds(faulty)
+		}
+		if m.sets != nil {
+			w.pick, w.add = r.IntN(2), m.clocks && odds(40)
+			w.enter = w.enter || e.kind == protocol.Receive && odds(enter)
+		}
+		m.rows[e] = w
+	}
 	for _, server := range []bool{false, true} {
 		for mode := range uint64(modes) {
 			for noted := range uint64(allNoted) {
 				for _, kind := range []protocol.Kind{protocol.Try, protocol.Exit, protocol.Cancel, protocol.Receive} {
 					for msg := range uint8(kinds) {
-						e := event{server, mode, noted, kind, msg}
+						e := event{server: server, mode: mode, noted: noted, kind: kind, msg: msg}
 						if (noted > 0 && !looks[mode]) || kind != protocol.Receive && msg > 0 {
 							continue
 						}
-						w := row{mode: mode}
-						switch {
-						case clients == 0 && kind == protocol.Receive && msg < 2 && odds(90):
-							w.note = 1 << msg
-						default:
-							if odds(50) {
-								w.mode = uint64(r.IntN(modes))
-							}
-							w.note, w.forget = uint64(r.IntN(allNoted)), odds(10)
-							for range r.IntN(3) {
-								w.send = append(w.send, uint8(r.IntN(kinds)))
-								w.to = append(w.to, uint8(r.IntN(3)))
-							}
-							w.enter, w.twice, w.panic = odds(30), odds(1), odds(1)
+						if m.sets == nil {
+							fill(e)
+							continue
 						}
-						m.rows[e] = w
+						for _, e.wants = range m.wants() {
+							for e.compare = -1; e.compare <= 1; e.compare++ {
+								fill(e)
+							}
+						}
 					}
 				}
 			}
 		}
 	}
-	return m
+}
+
+// wants are the numbers of the sets that users want, as they stand in registers, and 0.
+func (m *machine) wants() []uint64 {
+	list := []uint64{0}
+	for _, sets := range m.sets {
+		for _, set := range sets {
+			list = append(list, uint64(1+slices.Index(agentSets, set)))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 func (m *machine) row(p *toy, ev protocol.Event[uint8]) row {
@@ -103,9 +174,18 @@ func (m *machine) row(p *toy, ev protocol.Event[uint8]) row {
 	if m.clients > 0 {
 		noted = uint64(min(ones(p.r[2]), allNoted-1))
 	}
-	e := event{m.clients > 0 && int(p.id) < m.members, p.r[1], noted, ev.Kind, 0}
+	e := event{server: m.clients > 0 && int(p.id) < m.members, mode: p.r[1] % modeUnit, noted: noted, kind: ev.Kind}
+	if m.looks {
+		e.wants = p.r[3] / wanting
+	}
 	if ev.Kind == protocol.Receive {
-		e.msg = ev.Msg
+		e.msg = kindOf(ev.Msg)
+		if m.clocks && e.msg >= onlyNote {
+			e.compare = cmp.Compare(clockOf(ev.Msg), p.r[1]/modeUnit)
+		}
+	}
+	if m.clocks && m.lie == rigid {
+		e.compare = cmp.Compare(someClock, p.r[1]/modeUnit)
 	}
 	w, drawn := m.rows[e]
 	if !drawn {
@@ -122,25 +202,54 @@ func ones(set uint64) (n int) {
 	return n
 }
 
+// stamped is a message of a kind with a clock, if it is of a kind that has one; clockOf is
+// 0 where it has not.
+func stamped(kind uint8, clock uint64) uint8 {
+	if kind < onlyNote {
+		return kind
+	}
+	return kind + onlyNote*uint8(clock)
+}
+
+func clockOf(msg uint8) uint64 { return max(uint64(msg/onlyNote), 1) - 1 }
+
+func kindOf(msg uint8) uint8 {
+	if msg < onlyNote {
+		return msg
+	}
+	return onlyNote + msg%onlyNote
+}
+
 // step is the program of a toy.
 func (m *machine) step(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 	switch ev.Kind {
 	case protocol.Start:
 		p.r[3] = 2
+		if m.clocks {
+			p.r[1] = modeUnit * firstClock
+		}
 		return
 	case protocol.Suspect, protocol.Restore:
 		return
 	case protocol.Try:
 		p.r[0] = uint64(protocol.InTry)
+		p.r[3] += wanting * uint64(1+slices.Index(agentSets, protocol.Groups(ev.Data)))
 	case protocol.Exit, protocol.Cancel:
-		p.r[0] = uint64(protocol.InRem)
+		p.r[0], p.r[3] = uint64(protocol.InRem), p.r[3]%wanting
 		out.Rem("")
 	}
 	w := m.row(p, ev)
 	if w.panic {
 		panic("a row that panics")
 	}
-	p.r[1] = w.mode
+	clock := p.r[1] / modeUnit
+	if ev.Kind == protocol.Receive && m.clocks {
+		clock = max(clock, clockOf(ev.Msg))
+	}
+	if w.add {
+		clock++
+	}
+	p.r[1] = w.mode + modeUnit*clock
 	switch client := int(p.id) >= m.members; {
 	case w.forget:
 		p.r[2] = 0
@@ -152,15 +261,16 @@ func (m *machine) step(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8
 	m.sends(p, ev, w, out)
 	if w.enter && p.r[0] == uint64(protocol.InTry) || w.twice && ev.Kind == protocol.Receive {
 		p.r[0] = uint64(protocol.InCrit)
-		out.Crit(0)
+		out.CritIn((&agent{wants: p.r[3] / wanting}).granted(deed{pick: w.pick}), 0)
 	}
 }
 
 func (m *machine) sends(p *toy, ev protocol.Event[uint8], w row, out *protocol.Out[uint8]) {
 	for k, msg := range w.send {
-		if p.r[3] == 0 {
+		if p.r[3]%wanting == 0 {
 			return
 		}
+		msg = stamped(msg, p.r[1]/modeUnit)
 		p.r[3]--
 		switch server := int(p.id) < m.members; {
 		case w.to[k] == 1 && ev.Kind == protocol.Receive:
@@ -179,7 +289,7 @@ func (m *machine) sends(p *toy, ev protocol.Event[uint8], w row, out *protocol.O
 
 // algorithm is the machine with all the claims that are true of it.
 func (m *machine) algorithm() protocol.Algorithm[uint8] {
-	info := protocol.Info{Cancels: true, Tolerates: protocol.Amnesia | protocol.Crash}
+	info := protocol.Info{Cancels: true, Tolerates: protocol.Amnesia | protocol.Crash, Grouped: m.sets != nil, Several: true}
 	if m.clients > 0 {
 		info.Users = protocol.Clients
 	}
@@ -207,157 +317,32 @@ func (m *machine) algorithm() protocol.Algorithm[uint8] {
 		}
 		return a
 	}
+	if m.clocks {
+		clock := protocol.Counter{Least: 1}
+		a.MapState = func(p protocol.Process[uint8], f func(protocol.Counter, uint64) uint64) {
+			t := p.(*toy)
+			t.r[1] = t.r[1]%modeUnit + modeUnit*f(clock, t.r[1]/modeUnit)
+		}
+		a.MapMsg = func(_ protocol.Channel, msg *uint8, f func(protocol.Counter, uint64) uint64) {
+			if *msg >= onlyNote {
+				*msg = stamped(kindOf(*msg), f(clock, clockOf(*msg)))
+			}
+		}
+	}
 	if m.known == nil {
 		m.known = m.claims()
 	}
 	claims := m.known
 	a.Confluent = func(p protocol.Process[uint8], from protocol.ID, msg uint8, again bool) bool {
 		t := p.(*toy)
-		return claims.confluent[arrival{*t, from, msg, again}.key()]
+		return m.lie == rash || claims.confluent[arrival{*t, from, msg, again}.key()]
 	}
 	a.Invariants[0].Stable = claims.stable
 	return a
 }
 
-func (m *machine) excluded(p *toy) bool { return p.r[1] == m.wrong && p.r[2] == 0 && p.r[3] == 0 }
-
-// An arrival is a message that reaches a process in a state; again says whether its
-// user may still try.
-type arrival struct {
-	p     toy
-	from  protocol.ID
-	msg   uint8
-	again bool
-}
-
-// An arrivalKey names the sender by its distance from the process, which is all that a
-// machine for orders knows of ids.
-type arrivalKey struct {
-	distance protocol.ID
-	r        [4]uint64
-	msg      uint8
-	again    bool
-}
-
-func (a arrival) key() arrivalKey {
-	n := protocol.ID(a.p.n)
-	return arrivalKey{(a.from + n - a.p.id) % n, a.p.r, a.msg, a.again}
-}
-
-type claims struct {
-	confluent map[arrivalKey]bool
-	stable    bool
-}
-
-// claims computes which claims of confluence are true of a machine for orders: the
-// greatest set that agrees with the definition, over all states of a process, be they
-// reachable or not.
-func (m *machine) claims() *claims {
-	var all []arrival
-	c := &claims{confluent: map[arrivalKey]bool{}, stable: true}
-	for s := range uint64(3) {
-		for mode := range uint64(modes) {
-			for noted := range uint64(allNoted) {
-				for left := range uint64(3) {
-					p := toy{n: m.members, step: m.step, r: [4]uint64{s, mode, noted, left}}
-					for msg := range uint8(kinds) {
-						all = append(all, arrival{p, 1, msg, false}, arrival{p, 1, msg, true},
-							arrival{p, 2, msg, false}, arrival{p, 2, msg, true})
-					}
-				}
-			}
-		}
-	}
-	for _, a := range all {
-		b := m.receive(a.p, a.from, a.msg)
-		section := b.p.r[0] == a.p.r[0] || a.p.r[0] == uint64(protocol.InTry) && b.p.r[0] == uint64(protocol.InCrit)
-		c.confluent[a.key()] = b.fault == "" && len(b.sent) == 0 && section
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, a := range all {
-			if c.confluent[a.key()] && !m.holds(c, a) {
-				c.confluent[a.key()], changed = false, true
-			}
-		}
-	}
-	for _, a := range all {
-		after := m.receive(a.p, a.from, a.msg).p
-		if c.confluent[a.key()] && m.excluded(&a.p) && !m.excluded(&after) {
-			c.stable = false
-		}
-	}
-	return c
-}
-
-// holds reports whether a commutes with all other events.
-func (m *machine) holds(c *claims, a arrival) bool {
-	behind := m.receive(a.p, a.from, a.msg).p
-	commutes := func(before, after took, again bool) bool {
-		if before.fault != after.fault || before.fault == check.Model {
-			return before.fault == after.fault
-		}
-		late := m.receive(before.p, a.from, a.msg).p
-		return slices.Equal(before.sent, after.sent) && late.r == after.p.r &&
-			c.confluent[arrival{before.p, a.from, a.msg, again}.key()]
-	}
-	for from := range protocol.ID(m.members) {
-		for msg := range uint8(kinds) {
-			if from != a.p.id && !commutes(m.receive(a.p, from, msg), m.receive(behind, from, msg), a.again) {
-				return false
-			}
-		}
-	}
-	user := func(p toy, kind protocol.Kind) took {
-		return m.take(p, protocol.Event[uint8]{Input: protocol.Input{Kind: kind}})
-	}
-	switch protocol.Section(a.p.r[0]) {
-	case protocol.InRem:
-		return !a.again || commutes(user(a.p, protocol.Try), user(behind, protocol.Try), true)
-	case protocol.InCrit:
-		return commutes(user(a.p, protocol.Exit), user(behind, protocol.Exit), a.again)
-	}
-	return true
-}
-
-type letter struct {
-	all bool
-	to  protocol.ID
-	msg uint8
-}
-
-// A took is a step that a copy of a process took.
-type took struct {
-	p     toy
-	sent  []letter
-	fault string // the property that it violates
-}
-
-func (m *machine) receive(p toy, from protocol.ID, msg uint8) took {
-	return m.take(p, protocol.Event[uint8]{Input: protocol.Input{Kind: protocol.Receive, From: from}, Msg: msg})
-}
-
-func (m *machine) take(p toy, ev protocol.Event[uint8]) (t took) {
-	defer func() {
-		if recover() != nil {
-			t = took{fault: check.Model}
-		}
-	}()
-	trying := p.r[0] == uint64(protocol.InTry) || ev.Kind == protocol.Try
-	var out protocol.Out[uint8]
-	p.Step(ev, &out)
-	t.p = p
-	for _, e := range out.Effects {
-		switch e.Do {
-		case protocol.Send, protocol.Broadcast:
-			t.sent = append(t.sent, letter{e.Do == protocol.Broadcast, e.To, e.Msg})
-		case protocol.Crit:
-			if !trying {
-				t.fault = check.WellFormed
-			}
-		}
-	}
-	return t
+func (m *machine) excluded(p *toy) bool {
+	return p.r[1]%modeUnit == m.wrong && p.r[2] == 0 && p.r[3]%wanting == 0
 }
 
 // TestRandomMachines compares reduced searches of random machines with full ones, for
@@ -411,13 +396,19 @@ func TestRandomMachines(t *testing.T) {
 
 func (m *machine) config(seed uint64) check.Config {
 	c := config(m.members)
-	c.Clients, c.MaxMemory, c.Workers = m.clients, 6<<20, 1
+	c.Clients, c.MaxMemory, c.Workers, c.Wants = m.clients, 6<<20, 1, m.sets
 	r := rand.New(rand.NewPCG(seed, 7))
 	c.FIFO = r.IntN(2) == 0
 	for _, budget := range []*int{&c.Amnesia, &c.Crash, &c.Cancel} {
 		if r.IntN(4) == 0 {
 			*budget = 1
 		}
+	}
+	if m.sets != nil {
+		c.MaxMemory = 3 << 20
+	}
+	if m.clocks {
+		c.Amnesia = 0 // a later life would be behind
 	}
 	return c
 }

@@ -76,7 +76,7 @@ type reduction struct {
 type sabotage struct {
 	answers  bool // receiving a message may send something and be confluent
 	sections bool // and change sections
-	believes bool // no claim is verified
+	believes bool // no claim of confluence or of counters is verified
 }
 
 // reductions returns what the configuration asks for, as far as the algorithm and the

@@ -315,7 +315,7 @@ func (r *searcher) dead(st []uint32) *finding {
 			return &finding{property: Agreement, err: err}
 		}
 	}
-	if r.deadlock && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) {
+	if r.deadlock && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) && r.enough(st) {
 		if u := r.trying(st); u >= 0 {
 			err := fmt.Errorf("deadlock: %s tries, and nothing that must happen changes the state", r.names.Of(protocol.ID(u)))
 			return &finding{property: Deadlock, err: err}
@@ -564,6 +564,9 @@ func (r *searcher) model() []string {
 		parts = append(parts, kind+" sent again for ever")
 	}
 	parts = append(parts, c.Faults()...)
+	if !r.info.Enough(c.N-c.Crash, c.N) {
+		parts = append(parts, "who tries may wait while no majority of the members is up")
+	}
 	if c.Spaced > 0 {
 		parts = append(parts, fmt.Sprintf("losses only while fewer than %d are unsettled", c.Spaced))
 	}

@@ -55,6 +55,7 @@ type space struct {
 	moves    []move
 	sent     []uint32 // the messages of all moves
 	set      []uint32 // the timers that they set
+	begun    []uint32 // the counters that they begin: of which nothing before them has a value
 	moveOf   table    // the places in moves, by local state, verb and argument
 	wide     map[uint64]uint32
 	shifted  shifted
@@ -117,6 +118,7 @@ type move struct {
 	problem uint32 // 0, or 1 + an index in problems
 	sends   span   // of space.sent
 	set     span   // of space.set
+	begun   span   // of space.begun
 	bound   int32  // that to exceeds, or -1
 	plain   bool   // whatever is sent will be in flight, if the receiver is there
 }
@@ -249,6 +251,7 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 // sends returns the messages that a move sends.
 func (s *space) sends(m *move) []uint32 { return s.sent[m.sends.from:m.sends.to] }
 func (s *space) sets(m *move) []uint32  { return s.set[m.set.from:m.set.to] }
+func (s *space) anew(m *move) []uint32  { return s.begun[m.begun.from:m.begun.to] }
 
 // apart reports whether u is a client whose lease at j has lapsed.
 func (s *space) apart(st []uint32, u, j int) bool {
@@ -290,5 +293,5 @@ func (s *space) step(a action, m machine) scenario.Step {
 // memory estimates the bytes in use.
 func (s *space) memory() int64 {
 	return s.bytes + s.mail.bytes + s.moveOf.bytes + s.shifted.bytes() + s.renamed.bytes + s.verified.bytes +
-		int64(4*(cap(s.sent)+cap(s.set)+cap(s.renamed.to))+72*cap(s.moves))
+		int64(4*(cap(s.sent)+cap(s.set)+cap(s.begun)+cap(s.renamed.to))+80*cap(s.moves))
 }

@@ -63,25 +63,30 @@ func interchangeable(a protocol.Algorithm[any], c Config, asked []string) (group
 			return nil, property + " follows each process"
 		}
 	}
-	for j := range c.N {
-		if slices.Contains(c.Down, protocol.ID(j)) {
-			continue
+	for first := range c.N {
+		var like []int
+		for j := range c.N {
+			if !slices.Contains(c.Down, protocol.ID(j)) && (a.Users != protocol.Members || c.alike(first, j)) {
+				like = append(like, j)
+			}
 		}
-		// Whether the entries of a user have an end is no part of its state.
-		if a.Users == protocol.Members && len(group) > 0 &&
-			(c.Entries[j] == Unlimited) != (c.Entries[group[0]] == Unlimited) {
-			continue
+		if len(like) > len(group) {
+			group = like
 		}
-		// Nor is what it may want.
-		if len(c.Wants) > 0 && a.Users == protocol.Members && len(group) > 0 && !slices.Equal(c.Wants[j], c.Wants[group[0]]) {
-			continue
-		}
-		group = append(group, j)
 	}
 	if len(group) < 2 || len(group) > maxGroup {
 		return nil, fmt.Sprintf("%d members are interchangeable, want 2 to %d", len(group), maxGroup)
 	}
 	return group, ""
+}
+
+// alike reports whether what is no part of the state of two users is equal: whether their
+// entries have an end, and what they may want.
+func (c *Config) alike(i, j int) bool {
+	if len(c.Wants) > 0 && !slices.Equal(c.Wants[i], c.Wants[j]) {
+		return false
+	}
+	return (c.Entries[i] == Unlimited) == (c.Entries[j] == Unlimited)
 }
 
 func newSymmetry(group []int, total int) *symmetry {
@@ -283,6 +288,9 @@ func (x *worker) sign(st []uint32) {
 // permutations that give j the first place.
 func (x *worker) pin(kind uint64, w uint32, j int) uint64 {
 	y := x.sym
+	if kind == 0 && w == 0 {
+		return 0 // it is absent
+	}
 	n, isNew := y.pinned.add(scramble(uint64(j)<<33 | kind<<32 | uint64(w)))
 	if !isNew {
 		return y.pins[n]

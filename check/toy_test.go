@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/poundlock/poundlock/check"
@@ -20,19 +21,20 @@ func (p *toy) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) { p.step(
 
 func (p *toy) AppendState(b []byte) []byte {
 	for _, v := range p.r {
-		b = append(b, byte(v))
+		b = binary.AppendUvarint(b, v)
 	}
 	return b
 }
 
 func (p *toy) LoadState(b []byte) ([]byte, error) {
-	if len(b) < len(p.r) {
-		return nil, protocol.ErrShort
-	}
 	for i := range p.r {
-		p.r[i] = uint64(b[i])
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return nil, protocol.ErrShort
+		}
+		p.r[i], b = v, b[n:]
 	}
-	return b[len(p.r):], nil
+	return b, nil
 }
 
 type program = func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8])

@@ -216,6 +216,12 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 		o.print = x.own
 		return o, true
 	}
+	if !x.unrelated(m, p, x.st) {
+		if x.frozen {
+			return o, false
+		}
+		x.deny(a)
+	}
 	if x.whole && m.plain && x.change(a, p, m, &o) {
 		return o, true
 	}

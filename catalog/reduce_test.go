@@ -1,4 +1,4 @@
-package check_test
+package catalog_test
 
 import (
 	"os"

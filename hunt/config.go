@@ -46,6 +46,7 @@ type Config struct {
 	// Budget. With Break, it is the most; the least one that violates is sought.
 	Beyond int
 	Break  bool
+	Known  bool // violations of what the algorithm is known not to have do not end it: Info.Lacks, Info.Refuted
 
 	without kinds // never drawn, for tests
 

@@ -42,6 +42,29 @@ func TestChambers(t *testing.T) {
 	}
 }
 
+// A hunt that goes on past what is known finds what is not.
+func TestKnown(t *testing.T) {
+	known := chamber.Algorithm(chamber.OneByOne)
+	known.Lacks = []string{check.ConcurrentEntry}
+	c := Config{Seed: 1, Runs: 100, Workers: 2, Known: true}
+	if r := mustRun(t, known, c); len(r.Violations) > 0 || r.Runs != c.Runs {
+		t.Errorf("%d runs, %v", r.Runs, r.Violations)
+	}
+	known.Lacks, known.Refuted = nil, []string{check.ConcurrentEntry}
+	if r := mustRun(t, known, c); len(r.Violations) > 0 || r.Runs != c.Runs {
+		t.Errorf("refuted: %d runs, %v", r.Runs, r.Violations)
+	}
+	for _, form := range []chamber.Form{chamber.OneByOne, chamber.IgnoresGroups} {
+		news := chamber.Algorithm(form)
+		if form != chamber.OneByOne {
+			news.Lacks = []string{check.ConcurrentEntry}
+		}
+		if r := mustRun(t, news, c); len(r.Violations) == 0 {
+			t.Errorf("%s: nothing in %d runs", form, r.Runs)
+		}
+	}
+}
+
 // What runs and simulations do with groups is what the checker's model does.
 func TestGroupRunsAreTheCheckers(t *testing.T) { retaken(t, chamber.Algorithm(chamber.Sound), 3) }
 

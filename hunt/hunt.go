@@ -3,6 +3,7 @@ package hunt
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -181,11 +182,19 @@ func (h *hunter[M]) one(timed *simulators[M], run int64, beyond int) outcome {
 	if p.timed {
 		r, found, err := timed.simulate(&p)
 		o.Totals = Totals{1, int64(r.Entries), r.Events}
-		o.found, o.err = found, err
+		o.found, o.err = h.news(found), err
 		return o
 	}
 	w := newWalker(newModel(h.alg, p.system), &p)
 	w.walk()
-	o.Totals, o.found = Totals{1, int64(w.entries), int64(len(w.run))}, w.found
+	o.Totals, o.found = Totals{1, int64(w.entries), int64(len(w.run))}, h.news(w.found)
 	return o
+}
+
+// news is what was found, or nil where that ends no hunt.
+func (h *hunter[M]) news(found *problem) *problem {
+	if found != nil && h.cfg.Known && (slices.Contains(h.alg.Lacks, found.property) || slices.Contains(h.alg.Refuted, found.property)) {
+		return nil
+	}
+	return found
 }

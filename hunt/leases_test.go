@@ -1,20 +1,21 @@
 package hunt
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/internal/sessions"
 	"github.com/poundlock/poundlock/internal/votes"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
 )
 
 // Leases of members are hunted with breaks, crashes, recoveries, pauses and revocations: an
 // algorithm that is right survives, and each mistake is found, made short, and seen by the
 // checker too.
 func TestVotes(t *testing.T) {
-	// Without a majority nobody enters, which is no mistake.
-	c := Config{Config: protocol.Config{N: 3}, Seed: 1, Runs: 600, Workers: 2, without: crashes}
+	c := Config{Config: protocol.Config{N: 3}, Seed: 1, Runs: 600, Workers: 2}
 	for _, m := range []votes.Mistake{votes.None, votes.Revokes} {
 		r := mustRun(t, votes.Algorithm(m), c)
 		for _, v := range r.Violations {
@@ -68,4 +69,75 @@ func TestSessions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// After each step the same news of leases may come next as in the checker.
+func TestLeaseNewsIsTheCheckers(t *testing.T) {
+	count := map[scenario.Verb]int{}
+	for _, revokes := range []bool{false, true} {
+		a := sessions.Algorithm(sessions.None, revokes)
+		for number := range int64(1500) {
+			p := (&Config{Config: protocol.Config{N: 3}, Seed: 3}).draw(a.Info, false, number, 0)
+			if p.timed {
+				continue
+			}
+			w := newWalker(newModel(a, p.system), &p)
+			w.walk()
+			run := beginning(w.run)
+			m := newModel(a, p.system)
+			steps := m.script(run)
+			c := check.Config{Config: m.sys.Config, FIFO: m.sys.fifo, Entries: []int{check.Unlimited}, Crash: 15, Recover: 15, Suspect: 15}
+			checker, err := check.NewWalk(a, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.reset()
+			for k, step := range steps {
+				news := m.news()
+				if theirs := newsOf(checker); !slices.Equal(news, theirs) {
+					t.Fatalf("run %d, after %d steps: %q may come next, in the checker %q", number, k, news, theirs)
+				}
+				count[step.Verb]++
+				if _, err := checker.Take(step); err != nil {
+					t.Fatal(err)
+				}
+				m.do(&run[k])
+			}
+		}
+	}
+	for _, verb := range []scenario.Verb{scenario.Lapse, scenario.Suspect, scenario.Restore, scenario.Crash, scenario.Recover} {
+		if count[verb] < 20 {
+			t.Errorf("%d steps %s: too few to show anything", count[verb], verb)
+		}
+	}
+}
+
+// news are the lines of Ended and Restore that may come next.
+func (m *model[M]) news() (lines []string) {
+	for p := range m.sys.N {
+		for q := range m.sys.N {
+			about := scenario.Step{Procs: []protocol.ID{protocol.ID(p), protocol.ID(q)}}
+			if m.canEnd(p, q) {
+				about.Verb = scenario.Suspect
+				lines = append(lines, m.names().Format(about))
+			}
+			if m.canResume(p, q) {
+				about.Verb = scenario.Restore
+				lines = append(lines, m.names().Format(about))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// newsOf are those of a walk of the checker.
+func newsOf(w *check.Walk) (lines []string) {
+	for _, s := range w.Possible() {
+		if s.Verb == scenario.Suspect || s.Verb == scenario.Restore {
+			lines = append(lines, w.Names().Format(s))
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }

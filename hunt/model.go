@@ -122,6 +122,7 @@ func (m *model[M]) reset() {
 		}
 		if m.mutual {
 			m.unleased(i)
+			p.ended = p.lapsed // as if after a session: the first one begins at once
 		}
 	}
 	for i := range m.procs {

@@ -21,6 +21,17 @@ func (m *model[M]) elects() bool { return m.alg.Users == protocol.Nobody }
 // mortal reports whether process i may crash.
 func (m *model[M]) mortal(i int) bool { return m.isUser(i) || m.elects() }
 
+// several reports whether more than one user lives, and enough members do without one of them.
+func (m *model[M]) several() bool {
+	k := 0
+	for i := range m.procs {
+		if m.mortal(i) && m.procs[i].process != nil {
+			k++
+		}
+	}
+	return k > 1 && m.alg.Enough(k-1, m.sys.N)
+}
+
 // canDoubt reports whether the detector may tell member a that it suspects member b: b
 // crashed, or a suspects it, or it is a mistake.
 func (m *model[M]) canDoubt(a, b int) bool {

@@ -241,7 +241,7 @@ func (p *plan) time(c *Config, i protocol.Info, settles bool) {
 	if p.has(crashes) {
 		s.CrashEvery = p.duration(10*hop, time.Second)
 	}
-	if p.has(lapses) {
+	if p.has(lapses) || i.Detector == protocol.LeaseDetector && i.Users != protocol.Clients { // who revoke, and wait for a lease
 		s.Lease = p.duration(5*hop, 100*hop)
 	}
 	if p.has(pauses) {

@@ -325,17 +325,6 @@ func (w *walker[M]) fail(k kinds) bool {
 	return w.take(c)
 }
 
-// several reports whether more than one user lives.
-func (w *walker[M]) several() bool {
-	k := 0
-	for i := range w.procs {
-		if w.mortal(i) && w.procs[i].process != nil {
-			k++
-		}
-	}
-	return k > 1
-}
-
 // aim hits user u, which has just entered: it stands still, and members that
 // support it forget.
 func (w *walker[M]) aim(u int) {

@@ -38,14 +38,15 @@ func readMessage(b []byte) (m Message, rest []byte, err error) {
 	if m.Kind == Reply {
 		m.Done = number(&r)
 	}
-	m.Grants.Count = r.Len()
-	for k := range m.Grants.Count {
+	var list []Grant
+	for k := range r.Len() {
 		c := Grant{number(&r), number(&r)}
-		if c.Number == 0 || k > 0 && c.Of <= m.Grants.log[k-1].Of {
+		if c.Number == 0 || k > 0 && c.Of <= list[k-1].Of {
 			r.Err = protocol.ErrShort
 		}
-		m.Grants.log = append(m.Grants.log, c)
+		list = append(list, c)
 	}
+	m.Grants = listed(list)
 	return m, r.Rest, r.Err
 }
 
@@ -82,12 +83,10 @@ func show(q protocol.Process[Message]) string {
 	if p.leads {
 		text += ", leads"
 	}
-	for j := range p.peers {
-		if q := &p.peers[j]; q.open {
-			text += fmt.Sprintf(", #%d wants %s", j, q.group)
-			if p.deferred.has(protocol.ID(j)) {
-				text += " and a REPLY"
-			}
+	for j := range p.open.all() {
+		text += fmt.Sprintf(", #%d wants %s", j, p.groups[j])
+		if p.deferred.has(j) {
+			text += " and a REPLY"
 		}
 	}
 	return text + ", invited " + Grants{log: p.granted.log}.String()
@@ -102,11 +101,12 @@ func (p *Process) AppendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(p.number))
 	b = binary.AppendUvarint(b, p.request)
 	b = protocol.AppendText(b, string(p.group))
-	for j := range p.peers {
+	for j, heard := range p.heard {
 		if id := protocol.ID(j); id != p.id {
-			q := &p.peers[j]
-			b = protocol.AppendBool(binary.AppendUvarint(b, uint64(q.heard)), q.open)
-			b = protocol.AppendText(b, string(q.group))
+			b = protocol.AppendBool(binary.AppendUvarint(b, uint64(heard)), p.open.has(id))
+			if p.open.has(id) {
+				b = protocol.AppendText(b, string(p.groups[j]))
+			}
 			b = protocol.AppendBool(b, p.replied.has(id))
 			b = protocol.AppendBool(b, p.deferred.has(id) && p.waits(id))
 		}
@@ -125,13 +125,18 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	p.group = protocol.Group(r.Text())
 	p.replied.clear()
 	p.deferred.clear()
+	p.open.clear()
 	p.missing = 0
-	for j := range p.peers {
+	for j := range p.heard {
 		id := protocol.ID(j)
 		if id == p.id {
 			continue
 		}
-		p.peers[j] = peer{number(&r), r.Bool(), protocol.Group(r.Text())}
+		p.heard[j] = number(&r)
+		if r.Bool() {
+			p.open.add(id)
+			p.groups[j] = protocol.Group(r.Text())
+		}
 		if r.Bool() {
 			p.replied.add(id)
 		} else if p.section == protocol.InTry {
@@ -142,8 +147,8 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 		}
 	}
 	p.granted.load(&r, p.id)
-	for j := range p.peers {
-		if id := protocol.ID(j); p.deferred.has(id) && !p.waits(id) {
+	for j := range p.deferred.all() {
+		if !p.waits(j) {
 			r.Err = protocol.ErrShort
 		}
 	}
@@ -170,14 +175,16 @@ func (v *vector) appendState(b []byte, self protocol.ID) []byte {
 	}
 	for j, told := range v.told {
 		if protocol.ID(j) != self {
-			b = binary.AppendUvarint(b, uint64(v.live.count(0, int(told))))
+			b = binary.AppendUvarint(b, uint64(v.count(0, int(told))))
 		}
 	}
 	return b
 }
 
+func (r part) first() Grant { return r.grants[r.from] }
+
 func (v *vector) load(r *protocol.Reader, self protocol.ID) {
-	v.renew()
+	v.forget()
 	n, entries := uint64(len(v.numbers)), 0
 	for j := range v.numbers {
 		if v.numbers[j] = number(r); v.numbers[j] != 0 {
@@ -186,11 +193,12 @@ func (v *vector) load(r *protocol.Reader, self protocol.ID) {
 	}
 	for range entries {
 		j := r.Max(n - 1)
-		if v.numbers[j] == 0 || slices.ContainsFunc(v.log, func(c Grant) bool { return c.Of == uint32(j) }) {
+		if v.numbers[j] == 0 || slices.ContainsFunc(v.log, func(p part) bool { return p.first().Of == uint32(j) }) {
 			r.Err = protocol.ErrShort
 			return
 		}
-		v.append(Grant{uint32(j), v.numbers[j]})
+		v.append(v.write(Grant{uint32(j), v.numbers[j]}))
+		v.frozen = len(v.log) // one part each
 	}
 	most := uint64(entries)
 	if v.full {
@@ -202,7 +210,7 @@ func (v *vector) load(r *protocol.Reader, self protocol.ID) {
 		}
 	}
 	for place := 1; place < entries; place++ {
-		if v.log[place-1].Of > v.log[place].Of && !slices.Contains(v.told, uint32(place)) {
+		if v.log[place-1].first().Of > v.log[place].first().Of && !slices.Contains(v.told, uint32(place)) {
 			r.Err = protocol.ErrShort
 		}
 	}
@@ -227,18 +235,18 @@ func mapState(q protocol.Process[Message], f func(protocol.Counter, uint64) uint
 		p.request = f(clocks, p.request)
 	}
 	mapped(p.id, &p.number, f)
-	for j := range p.peers {
+	for j := range p.heard {
 		if id := protocol.ID(j); id != p.id {
-			mapped(id, &p.peers[j].heard, f)
+			mapped(id, &p.heard[j], f)
 		}
 	}
 	v := &p.granted
-	v.compact() // into memory that is not frozen
-	for i := range v.log {
-		c := &v.log[i]
-		mapped(protocol.ID(c.Of), &c.Number, f)
-		v.numbers[c.Of] = c.Number
+	for j := range v.numbers {
+		if v.numbers[j] != 0 {
+			mapped(protocol.ID(j), &v.numbers[j], f)
+		}
 	}
+	v.load(&protocol.Reader{Rest: v.appendState(nil, p.id)}, p.id)
 }
 
 func mapMsg(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
@@ -250,9 +258,9 @@ func mapMsg(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) ui
 	if m.Kind == Reply {
 		mapped(ch.From, &m.Done, f)
 	}
-	m.Grants.log = slices.Clone(m.Grants.log) // frozen
-	for i := range m.Grants.log {
-		c := &m.Grants.log[i]
-		mapped(protocol.ID(c.Of), &c.Number, f)
+	list := m.Grants.List()
+	for i := range list {
+		mapped(protocol.ID(list[i].Of), &list[i].Number, f)
 	}
+	m.Grants = listed(list)
 }

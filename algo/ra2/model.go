@@ -57,7 +57,7 @@ func counted(v *protocol.View[Message]) error {
 			if i == j {
 				continue
 			}
-			heard := q.peers[i].heard
+			heard := q.heard[i]
 			for ch, m := range v.InFlight {
 				if m.Kind == Request && int(ch.From) == i && int(ch.To) == j {
 					heard++

@@ -105,15 +105,12 @@ type Process struct {
 	missing  uint32           // how many have not replied to it; 0 unless trying
 	replied  set              // who has; empty unless trying
 	deferred set              // who may get a REPLY on exit; empty in the remainder
-	peers    []peer           // by id; of id itself, nothing
 	granted  vector           // G
-}
 
-// A peer is what a process has heard of another one, from itself.
-type peer struct {
-	heard uint32         // how many requests it has made
-	open  bool           // it is not known to have completed the last of them, whose group is
-	group protocol.Group // "" where it is not open
+	// What others have told of themselves. Apart, because most events need a part of it.
+	heard  []uint32         // by process: how many requests it has made
+	open   set              // who is not known to have completed the last of them
+	groups []protocol.Group // by process: which that was for
 }
 
 func newProcess(id protocol.ID, c protocol.Config) protocol.Process[Message] {
@@ -124,8 +121,10 @@ func newProcess(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 		each:     uint8(info.Option(c, "entry")),
 		replied:  newSet(c.N),
 		deferred: newSet(c.N),
-		peers:    make([]peer, c.N),
-		granted:  newVector(c.N, info.Option(c, "full") == 1),
+		granted:  newVector(id, c.N, info.Option(c, "full") == 1),
+		heard:    make([]uint32, c.N),
+		open:     newSet(c.N),
+		groups:   make([]protocol.Group, c.N),
 	}
 }
 
@@ -161,7 +160,7 @@ func (p *Process) try(wanted protocol.Groups, out *protocol.Out[Message]) {
 	}
 	p.clock++
 	p.number++
-	p.section, p.request, p.group, p.missing = protocol.InTry, p.clock, protocol.Group(wanted), uint32(len(p.peers)-1)
+	p.section, p.request, p.group, p.missing = protocol.InTry, p.clock, protocol.Group(wanted), uint32(len(p.heard)-1)
 	out.Broadcast(Message{Kind: Request, Time: p.request, Group: p.group})
 	p.leadIfPermitted(out)
 }
@@ -171,9 +170,9 @@ func (p *Process) try(wanted protocol.Groups, out *protocol.Out[Message]) {
 // invited needs no answer.
 func (p *Process) onRequest(j protocol.ID, time uint64, g protocol.Group, out *protocol.Out[Message]) {
 	p.clock = max(p.clock, time)
-	q := &p.peers[j]
-	q.heard++
-	q.open, q.group = true, g
+	p.heard[j]++
+	p.open.add(j)
+	p.groups[j] = g
 	first := p.request < time || p.request == time && p.id < j
 	switch {
 	case p.invited(j):
@@ -190,10 +189,10 @@ func (p *Process) onRequest(j protocol.ID, time uint64, g protocol.Group, out *p
 // onReply counts a REPLY to the current request: those to an earlier one, which was granted
 // by invitation before they arrived, only tell what their senders know.
 func (p *Process) onReply(j protocol.ID, m *Message, out *protocol.Out[Message]) {
-	p.granted.merge(m.Grants)
-	if q := &p.peers[j]; m.Done == q.heard {
-		q.open, q.group = false, ""
+	if m.Done == p.heard[j] {
+		p.open.remove(j)
 	}
+	p.granted.merge(m.Grants)
 	if p.section == protocol.InTry && m.Number == p.number && !p.replied.has(j) {
 		p.replied.add(j)
 		p.missing--
@@ -214,15 +213,15 @@ func (p *Process) leadIfPermitted(out *protocol.Out[Message]) {
 // later one has, it was completed.
 func (p *Process) obstructed() bool {
 	for j, number := range p.granted.numbers {
-		if q := &p.peers[j]; protocol.ID(j) != p.id && (number > q.heard || number == q.heard && p.excludes(q)) {
+		if heard := p.heard[j]; protocol.ID(j) != p.id && (number > heard || number == heard && p.excludes(protocol.ID(j))) {
 			return true
 		}
 	}
 	return false
 }
 
-// excludes: the last request heard of q is for another group, and not known to be completed.
-func (p *Process) excludes(q *peer) bool { return q.open && !p.group.Shares(q.group) }
+// excludes: the last request heard of j is for another group, and not known to be completed.
+func (p *Process) excludes(j protocol.ID) bool { return p.open.has(j) && !p.group.Shares(p.groups[j]) }
 
 // onStart follows an invitation for the current request. One for an earlier request is of a
 // second leader, or came when the process had all REPLYs.
@@ -242,11 +241,11 @@ func (p *Process) enter(leads bool, out *protocol.Out[Message]) {
 		return
 	}
 	if p.self {
-		p.granted.set(Grant{uint32(p.id), p.number})
+		p.granted.set(p.granted.write(Grant{uint32(p.id), p.number}))
 	}
-	for j := range p.peers {
-		if p.group.Shares(p.peers[j].group) && !p.invited(protocol.ID(j)) {
-			p.invite(protocol.ID(j), out)
+	for j := range p.open.all() {
+		if p.group.Shares(p.groups[j]) && !p.invited(j) {
+			p.invite(j, out)
 		}
 	}
 }
@@ -258,9 +257,9 @@ func (p *Process) exit(out *protocol.Out[Message]) {
 	follows := !p.leads
 	p.section, p.leads = protocol.InRem, false
 	out.Rem("")
-	for j := range p.peers {
-		if p.waits(protocol.ID(j)) && (follows || p.deferred.has(protocol.ID(j))) {
-			p.reply(protocol.ID(j), out)
+	for j := range p.open.all() {
+		if p.waits(j) && (follows || p.deferred.has(j)) {
+			p.reply(j, out)
 		}
 	}
 	p.deferred.clear()
@@ -268,20 +267,20 @@ func (p *Process) exit(out *protocol.Out[Message]) {
 }
 
 // waits: j is known to want another group than p.group, and not known to be invited.
-func (p *Process) waits(j protocol.ID) bool { return p.excludes(&p.peers[j]) && !p.invited(j) }
+func (p *Process) waits(j protocol.ID) bool { return p.excludes(j) && !p.invited(j) }
 
 // invited: the last request heard of j is known to be granted by invitation, or a later one.
-func (p *Process) invited(j protocol.ID) bool { return p.granted.numbers[j] >= p.peers[j].heard }
+func (p *Process) invited(j protocol.ID) bool { return p.granted.numbers[j] >= p.heard[j] }
 
 // invite grants the open request of j.
 func (p *Process) invite(j protocol.ID, out *protocol.Out[Message]) {
-	number := p.peers[j].heard
-	p.granted.set(Grant{uint32(j), number})
+	number := p.heard[j]
+	p.granted.set(p.granted.write(Grant{uint32(j), number}))
 	out.Send(j, Message{Kind: Start, Each: p.each, Number: number, Grants: p.granted.tell(j)})
 }
 
 func (p *Process) reply(j protocol.ID, out *protocol.Out[Message]) {
-	out.Send(j, Message{Kind: Reply, Each: p.each, Number: p.peers[j].heard, Done: p.completed(), Grants: p.granted.tell(j)})
+	out.Send(j, Message{Kind: Reply, Each: p.each, Number: p.heard[j], Done: p.completed(), Grants: p.granted.tell(j)})
 }
 
 // completed is the number of the own request that was completed last.

@@ -109,7 +109,7 @@ func spared() string {
 		return sent
 	}
 	from := func(id protocol.ID) protocol.Input { return protocol.Input{Kind: protocol.Receive, From: id} }
-	grant := func(number uint32) Grants { return Grants{[]Grant{{1, number}}, 1} }
+	grant := func(number uint32) Grants { return listed([]Grant{{1, number}}) }
 	try, exit := protocol.Input{Kind: protocol.Try, Data: "a"}, protocol.Input{Kind: protocol.Exit}
 
 	step(try, Message{})

@@ -3,6 +3,8 @@ package ra2
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -13,23 +15,46 @@ import (
 // A Grant says that request Number of process Of was granted by invitation.
 type Grant struct{ Of, Number uint32 }
 
+// A page has grants that one leader made, in its order. Who hears of them refers to the page
+// as well, and so recognises it when others tell of it.
+type page struct {
+	by     protocol.ID // the leader, or nobody where grants are not to be recognised
+	before uint32      // how many it made on earlier pages
+	grants []Grant     // frozen where parts are of it
+}
+
+const (
+	nobody   = ^protocol.ID(0)
+	pageSize = 256
+)
+
+// A part of a page goes from one place of it to another, which is not included.
+type part struct {
+	*page
+	from, to uint32
+}
+
 // Grants are what a message carries of the vector: of each process at most one grant. In
 // memory they are a part of their sender's log, which may hold superseded ones as well.
 type Grants struct {
-	log   []Grant // frozen
-	Count int     // of processes
+	log   []part // frozen
+	Count int    // of processes
+}
+
+// listed are grants to different processes, of nobody.
+func listed(list []Grant) Grants {
+	if len(list) == 0 {
+		return Grants{}
+	}
+	return Grants{[]part{{&page{by: nobody, grants: list}, 0, uint32(len(list))}}, len(list)}
 }
 
 // List returns the grants, in the order of processes.
 func (g Grants) List() []Grant {
-	ascending := true
-	for i := 1; i < len(g.log); i++ {
-		ascending = ascending && g.log[i-1].Of < g.log[i].Of
+	var list []Grant
+	for _, r := range g.log {
+		list = append(list, r.grants[r.from:r.to]...)
 	}
-	if ascending {
-		return g.log
-	}
-	list := slices.Clone(g.log)
 	slices.SortFunc(list, func(a, b Grant) int { return cmp.Or(cmp.Compare(a.Of, b.Of), -cmp.Compare(a.Number, b.Number)) })
 	return slices.CompactFunc(list, func(a, b Grant) bool { return a.Of == b.Of })
 }
@@ -48,80 +73,135 @@ func (g Grants) String() string {
 // is told to a process if it changed after the last message to that process. The two
 // counters that they keep for each process are positions in a log of changes, of which a
 // message carries a part, so that to tell many costs what changed, once.
+//
+// Where many processes tell each other, nearly all that one hears is old. But it was made by
+// few leaders, many grants each, and so the log is of parts of their pages: who has heard of
+// a leader's grants up to some number passes over a part of them without a look at each.
 type vector struct {
 	numbers []uint32 // by process: of its request, 0: none
 	full    bool     // messages carry all of it
 
-	log  []Grant  // changes, oldest first; frozen, because messages point to it
-	live set      // the places in log that hold the newest change of a process
-	at   []uint32 // by process with a number: that place
-	told []uint32 // by process: how much of the log has been told to it; 0 where full
+	log    []part   // changes, oldest first
+	frozen int      // how much of it messages may point to
+	live   []uint32 // by place in the log: of how many processes it has the newest change
+	at     []uint32 // by process with a number: that place
+	told   []uint32 // by process: how much of the log has been told to it; 0 where full
 
-	memory []Grant // for the next logs
-	spare  set     // for the next live
+	// No state, but what saves work: after LoadState nothing is known, and nobody recognises
+	// what this process makes. Invariant, on FIFO channels: numbers have the first known[j]
+	// grants that j made, or later ones.
+	known []uint32
+	self  protocol.ID // or nobody
+	made  uint32      // grants
+	page  *page       // with the last of them
+
+	memory []part   // for the next logs
+	moved  []uint32 // compact: by old place in the log, the new one
 }
 
-func newVector(n int, full bool) vector {
+func newVector(self protocol.ID, n int, full bool) vector {
 	v := vector{
-		numbers: make([]uint32, n), full: full,
-		live: newSet(4 * n), spare: newSet(4 * n), at: make([]uint32, n), told: make([]uint32, n),
+		numbers: make([]uint32, n), full: full, known: make([]uint32, n), self: self,
+		live: make([]uint32, 2*n), moved: make([]uint32, 2*n+1), at: make([]uint32, n), told: make([]uint32, n),
 	}
 	v.renew()
 	return v
 }
 
-// renew begins an empty log, in memory that no message points to. There is room for four
-// times as many changes as there are processes.
+// renew begins an empty log, in memory that no message points to. There is room for twice
+// as many parts as there are processes.
 func (v *vector) renew() {
-	size := 4 * len(v.numbers)
+	size := 2 * len(v.numbers)
 	if len(v.memory) < size {
-		v.memory = make([]Grant, max(size, 512))
+		v.memory = make([]part, size*max(1, 512/size))
 	}
 	v.log, v.memory = v.memory[:0:size], v.memory[size:]
-	v.live.clear()
+	v.frozen = 0
 }
 
-// compact forgets superseded changes. Because it leaves at most n, and comes after at least
-// 3n more, it costs a change a constant.
+// forget is for a state that is loaded, of which others have heard more or less.
+func (v *vector) forget() {
+	clear(v.known)
+	if v.self != nobody {
+		v.self, v.made = nobody, 0 // another page begins
+	}
+	v.renew()
+}
+
+// compact forgets parts that are superseded. Because it leaves at most n, and comes after at
+// least n more, it costs a change a constant.
 func (v *vector) compact() {
 	old := v.log
-	for j, told := range v.told {
-		v.told[j] = uint32(v.live.count(0, int(told)))
-	}
-	v.live, v.spare = v.spare, v.live
 	v.renew()
-	for place, c := range old {
-		if v.spare.has(protocol.ID(place)) {
-			v.append(c)
+	for place, r := range old {
+		now := len(v.log)
+		v.moved[place] = uint32(now)
+		if live := v.live[place]; live > 0 {
+			v.live[now] = live
+			v.log = append(v.log, r)
 		}
 	}
+	v.frozen = len(v.log)
+	v.moved[len(old)] = uint32(v.frozen)
+	for j := range v.told {
+		v.told[j], v.at[j] = v.moved[v.told[j]], v.moved[v.at[j]]
+	}
 }
 
-// append puts a change into the log, whose process has none there that is live.
-func (v *vector) append(c Grant) {
-	place := len(v.log)
-	v.log = append(v.log, c)
-	v.live.add(protocol.ID(place))
-	v.at[c.Of] = uint32(place)
+// append puts grant i of a page into the log, of whose process none there is live.
+func (v *vector) append(g *page, i uint32) {
+	place := len(v.log) - 1
+	if place >= v.frozen && v.log[place].page == g && v.log[place].to == i {
+		v.log[place].to++
+	} else {
+		place++
+		v.log = append(v.log, part{g, i, i + 1})
+		v.live[place] = 0
+	}
+	v.live[place]++
+	v.at[g.grants[i].Of] = uint32(place)
 }
 
-// set makes a change.
-func (v *vector) set(c Grant) {
+// set makes a change, which is grant i of a page.
+func (v *vector) set(g *page, i uint32) {
 	if len(v.log) == cap(v.log) {
 		v.compact()
 	}
+	c := g.grants[i]
 	if v.numbers[c.Of] != 0 {
-		v.live.remove(protocol.ID(v.at[c.Of]))
+		v.live[v.at[c.Of]]--
 	}
 	v.numbers[c.Of] = c.Number
-	v.append(c)
+	v.append(g, i)
 }
 
-// merge takes the maximum, entry by entry.
+// write puts a grant of this process on a page.
+func (v *vector) write(c Grant) (g *page, i uint32) {
+	if i = v.made % pageSize; i == 0 {
+		if v.made > math.MaxUint32-pageSize {
+			v.self = nobody // they are counted with 32 bits
+		}
+		v.page = &page{v.self, v.made, make([]Grant, pageSize)}
+	}
+	v.made++
+	v.page.grants[i] = c
+	return v.page, i
+}
+
+// merge takes the maximum, entry by entry, of what is not known.
 func (v *vector) merge(g Grants) {
-	for _, c := range g.log {
-		if c.Number > v.numbers[c.Of] {
-			v.set(c)
+	for _, r := range g.log {
+		if r.by != nobody {
+			made := r.before + r.to
+			if made <= v.known[r.by] {
+				continue
+			}
+			v.known[r.by] = made
+		}
+		for i := r.from; i < r.to; i++ {
+			if c := r.grants[i]; c.Number > v.numbers[c.Of] {
+				v.set(r.page, i)
+			}
 		}
 	}
 }
@@ -129,10 +209,20 @@ func (v *vector) merge(g Grants) {
 // tell returns what a message to j carries.
 func (v *vector) tell(j protocol.ID) Grants {
 	from, to := int(v.told[j]), len(v.log)
+	v.frozen = to
 	if !v.full {
 		v.told[j] = uint32(to)
 	}
-	return Grants{v.log[from:to:to], v.live.count(from, to)}
+	return Grants{v.log[from:to:to], v.count(from, to)}
+}
+
+// count is how many processes have their newest change between two places of the log.
+func (v *vector) count(from, to int) int {
+	n := uint32(0)
+	for _, live := range v.live[from:to] {
+		n += live
+	}
+	return int(n)
 }
 
 // A set is one of small numbers, as bits.
@@ -145,18 +235,15 @@ func (s set) add(i protocol.ID)      { s[i/64] |= 1 << (i % 64) }
 func (s set) remove(i protocol.ID)   { s[i/64] &^= 1 << (i % 64) }
 func (s set) clear()                 { clear(s) }
 
-// count is how many there are from one number to another, which is not included.
-func (s set) count(from, to int) int {
-	n := 0
-	for i := from / 64; i*64 < to; i++ {
-		w := s[i]
-		if i == from/64 {
-			w = w >> (from % 64) << (from % 64)
+// all yields them in order.
+func (s set) all() iter.Seq[protocol.ID] {
+	return func(yield func(protocol.ID) bool) {
+		for i, w := range s {
+			for ; w != 0; w &= w - 1 {
+				if !yield(protocol.ID(i*64 + bits.TrailingZeros64(w))) {
+					return
+				}
+			}
 		}
-		if beyond := i*64 + 64 - to; beyond > 0 {
-			w <<= beyond
-		}
-		n += bits.OnesCount64(w)
 	}
-	return n
 }

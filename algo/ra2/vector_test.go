@@ -116,7 +116,7 @@ func TestTell(t *testing.T) {
 func tells() string {
 	const n = 70
 	random := rand.New(rand.NewPCG(1, 0))
-	v := newVector(n, false)
+	v := newVector(0, n, false)
 	changed := make([]map[uint32]uint32, n) // for each process: what it has not been told
 	for j := range changed {
 		changed[j] = map[uint32]uint32{}
@@ -129,7 +129,9 @@ func tells() string {
 	for step := range 20_000 {
 		if random.IntN(3) > 0 {
 			c := Grant{uint32(random.IntN(n)), uint32(step + 1)}
-			v.merge(Grants{[]Grant{{c.Of, v.numbers[c.Of]}, c}, 1}) // the first is no news
+			log := slices.Repeat([]Grant{{c.Of, v.numbers[c.Of]}}, 6) // no news
+			log[step%len(log)] = c
+			v.merge(listed(log))
 			for j := range changed {
 				changed[j][c.Of] = c.Number
 			}
@@ -148,6 +150,98 @@ func tells() string {
 		if !ok {
 			return fmt.Sprintf("vector by story, message %d tells %v, %d entries; want %v", i, x.g, x.g.Count, x.want)
 		}
+	}
+	return ""
+}
+
+// Whoever tells whom what, on FIFO channels, everybody knows the maximum of what has been
+// told, entry by entry; so it is with states that are loaded, too.
+func TestKnown(t *testing.T) {
+	if fault := knows(); fault != "" {
+		t.Error(fault)
+	}
+}
+
+func knows() string {
+	const n = 12
+	random := rand.New(rand.NewPCG(2, 0))
+	type told struct {
+		g    Grants
+		want []uint32
+	}
+	var all [n]vector
+	var plain [n][]uint32
+	var channels [n][n][]told
+	for i := range all {
+		all[i] = newVector(protocol.ID(i), n, false)
+		plain[i] = make([]uint32, n)
+	}
+	spare := newVector(0, n, false) // has been somebody's
+	for step := range 50_000 {
+		i, j := random.IntN(n), random.IntN(n)
+		v := &all[i]
+		switch c := &channels[j][i]; {
+		case step == 10_000:
+			for i := range all { // nearly as many grants as can be counted
+				all[i].made = -(pageSize << uint32(i%2))
+			}
+		case step%5000 == 0:
+			if _, err := spare.loaded(v, protocol.ID(i)); err != nil {
+				return fmt.Sprintf("known by story, step %d: %v", step, err)
+			}
+			*v, spare = spare, *v
+		case random.IntN(20) == 0:
+			for range 1 + random.IntN(5) {
+				c := Grant{uint32(random.IntN(n)), uint32(step + 1)}
+				v.set(v.write(c))
+				plain[i][c.Of] = c.Number
+			}
+		case random.IntN(2) == 0 && i != j:
+			channels[i][j] = append(channels[i][j], told{v.tell(protocol.ID(j)), slices.Clone(plain[i])})
+		case len(*c) > 0:
+			v.merge((*c)[0].g)
+			for k, number := range (*c)[0].want {
+				plain[i][k] = max(plain[i][k], number)
+			}
+			*c = (*c)[1:]
+		}
+		if !slices.Equal(v.numbers, plain[i]) {
+			return fmt.Sprintf("known by story, step %d: %d knows %v, want %v", step, i, v.numbers, plain[i])
+		}
+	}
+	return ""
+}
+
+// loaded makes v what other is.
+func (v *vector) loaded(other *vector, id protocol.ID) ([]byte, error) {
+	r := protocol.Reader{Rest: other.appendState(nil, id)}
+	v.load(&r, id)
+	return r.Rest, r.Err
+}
+
+// Grants of one leader that came one by one are passed on as one part, but for what had been
+// told before, and they are known.
+func TestParts(t *testing.T) {
+	if fault := parts(); fault != "" {
+		t.Error(fault)
+	}
+}
+
+func parts() string {
+	const n = 8
+	leader, between := newVector(0, n, false), newVector(1, n, false)
+	for i := range uint32(6) {
+		leader.set(leader.write(Grant{i + 2, 1}))
+		between.merge(leader.tell(1))
+		if i == 3 {
+			between.tell(2)
+		}
+	}
+	if got := between.tell(3); len(got.log) != 2 || got.Count != 6 {
+		return fmt.Sprintf("parts by story, %v is told in %d parts, want 2", got, len(got.log))
+	}
+	if known := between.known[0]; known != 6 {
+		return fmt.Sprintf("parts by story, %d grants of the leader are known, want 6", known)
 	}
 	return ""
 }

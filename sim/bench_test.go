@@ -23,12 +23,17 @@ func bench[M any](b *testing.B, name string, a protocol.Algorithm[M], c sim.Conf
 	b.Run(name, func(b *testing.B) {
 		c.Entries = []int{max(1, b.N/(max(c.N, c.Clients)*anEntry))}
 		b.ReportAllocs()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		var r sim.Result
 		took := processorTime(b, func() { r = mustRun(b, a, c) })
+		runtime.ReadMemStats(&after)
 		if r.ViolationCount > 0 {
 			b.Fatal(r.Violations)
 		}
 		b.ReportMetric(float64(took)/float64(r.Events), "cpu-ns/event")
+		b.ReportMetric(float64(r.Events)/took.Seconds(), "events/cpu-s")
+		b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(r.Events), "allocs/event")
 	})
 }
 

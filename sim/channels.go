@@ -20,24 +20,24 @@ const none = ^uint32(0)
 func (s *simulator[M]) leaves(id uint32) int64 { return max(s.now, s.procs[id].pausedUntil) }
 
 // transmission is how long a message takes by its size.
-func (s *simulator[M]) transmission(m M) int64 {
+func (s *simulator[M]) transmission(m *M) int64 {
 	if s.bit32 == 0 {
 		return 0
 	}
-	return int64(s.bit32 * float64(s.alg.Ints(m)))
+	return int64(s.bit32 * float64(s.alg.Ints(*m)))
 }
 
 // count counts copies of a message.
-func (s *simulator[M]) count(from uint32, m M, copies int) {
+func (s *simulator[M]) count(from uint32, m *M, copies int) {
 	if s.alg.Registers != nil {
 		s.found(history.WellFormed, s.names.Of(protocol.ID(from))+" sends a message, and its algorithm shares memory")
 		return
 	}
-	kind := s.alg.KindOf(m)
+	kind := s.alg.KindOf(*m)
 	s.byKind[kind] += copies
 	if !s.overhead[kind] {
 		s.own += copies
-		s.integers += copies * s.alg.Ints(m)
+		s.integers += copies * s.alg.Ints(*m)
 	}
 	if kind == s.setToken {
 		if u := s.procs[from].user; u >= 0 {
@@ -46,7 +46,7 @@ func (s *simulator[M]) count(from uint32, m M, copies int) {
 	}
 }
 
-func (s *simulator[M]) send(from uint32, to protocol.ID, m M, again bool) {
+func (s *simulator[M]) send(from uint32, to protocol.ID, m *M, again bool) {
 	if to >= protocol.ID(len(s.procs)) || uint32(to) == from {
 		s.found(history.WellFormed, fmt.Sprintf("%s sent to %s: itself, or nobody",
 			s.names.Of(protocol.ID(from)), s.names.Of(to)))
@@ -76,7 +76,7 @@ func (s *simulator[M]) carry(from uint32, kind uint64, to, slot uint32, transmis
 	}
 }
 
-func (s *simulator[M]) broadcast(from uint32, m M) {
+func (s *simulator[M]) broadcast(from uint32, m *M) {
 	copies := s.cfg.N
 	if int(from) < s.cfg.N {
 		copies--
@@ -112,15 +112,15 @@ func (s *simulator[M]) arrival(from, to uint32, transmission int64) int64 {
 	return at
 }
 
-func (s *simulator[M]) flight(from uint32, m M, copies uint32) uint32 {
+func (s *simulator[M]) flight(from uint32, m *M, copies uint32) uint32 {
 	slot := s.free
 	if slot == none {
-		s.flights = append(s.flights, flight[M]{m, from, copies})
+		s.flights = append(s.flights, flight[M]{*m, from, copies})
 		return uint32(len(s.flights) - 1)
 	}
 	f := &s.flights[slot]
 	s.free = f.copies
-	*f = flight[M]{m, from, copies}
+	f.msg, f.from, f.copies = *m, from, copies
 	return slot
 }
 

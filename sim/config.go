@@ -35,11 +35,11 @@ const (
 type Config struct {
 	protocol.Config
 	Clients int    // of a client-server algorithm, default 10; the users of a peer algorithm are its members
-	Entries []int  // critical sections: one number for each user, or one for all. Default 100
+	Entries []int  // critical sections: one number for each user, 0 if it never tries, or one for all. Default 100
 	Seed    uint64 // of every random number
 
 	Delay Dist // of a message, or of an access to a register. Default constant:1ms
-	Think Dist // between leaving and the next try. Default exponential:1s
+	Think Dist // between leaving and the next try; 0 is a mean delay for who gave up. Default exponential:1s
 	Hold  Dist // of the critical section. Default constant:1ms
 	// Bandwidth is how many kbit of a message leave or arrive in a ms: one of k integers, of 32
 	// bit each, takes 32k/(1000 Bandwidth) ms longer than Delay. 0: no time.
@@ -85,10 +85,17 @@ type Config struct {
 	// as stuck. Default 50 million.
 	Patience int64
 
-	Trace    io.Writer                // one line an event; nil: none
-	History  *history.Writer          // what users see, of the clock history.Virtual; nil: nobody writes it
-	Digest   bool                     // hash those lines
-	Progress func(entries, total int) // called now and then; nil: never
+	Trace    io.Writer       // one line an event; nil: none
+	History  *history.Writer // what users see, of the clock history.Virtual; nil: nobody writes it
+	Digest   bool            // hash those lines
+	Progress func(Progress)  // called now and then, also where nobody enters; nil: never
+}
+
+// Progress is how far a run has come.
+type Progress struct {
+	Entries, Total int // made so far, and to be made
+	Events         int64
+	Now            time.Duration // in virtual time
 }
 
 // clockBase is what a process's own clock shows at the start of a run, so that
@@ -152,10 +159,14 @@ func (c *Config) complete(i protocol.Info) error {
 	if users := c.users(i); len(c.Entries) != 1 && len(c.Entries) != users {
 		return bad("%d numbers of entries for %d users: want one for all, or one for each", len(c.Entries), users)
 	}
+	total := 0
 	for _, k := range c.Entries {
-		if k < 1 || k > maxEntries {
-			return bad("%d entries: want 1 to %d", k, maxEntries)
+		if total |= k; k < 0 || k > maxEntries {
+			return bad("%d entries: want 0 to %d", k, maxEntries)
 		}
+	}
+	if total == 0 && i.Users != protocol.Nobody {
+		return bad("nobody enters: want 1 to %d entries of some user", maxEntries)
 	}
 	for _, d := range []struct {
 		name string

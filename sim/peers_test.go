@@ -50,6 +50,23 @@ func (p *announcer) Step(ev protocol.Event[note], out *protocol.Out[note]) {
 	out.Leader(protocol.ID(top), next)
 }
 
+// Random crashes leave one member, and a majority to an algorithm that needs one.
+func TestCrashesLeaveMajority(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 5} {
+		for needs, want := range map[bool]int{false: n - 1, true: (n - 1) / 2} {
+			a := toys(protocol.Members, grabber(noToken))
+			a.Majority = needs
+			r := mustRun(t, a, sim.Config{
+				Config: protocol.Config{N: n}, Entries: []int{1}, Think: sim.Constant(time.Second), Hold: sim.Constant(0),
+				CrashEvery: time.Millisecond,
+			})
+			if r.Crashes != want {
+				t.Errorf("n=%d, majority %v: %d crashes, want %d", n, needs, r.Crashes, want)
+			}
+		}
+	}
+}
+
 // announcers is an election.
 func announcers(detector protocol.Detector, change func(*announcer)) protocol.Algorithm[note] {
 	a := toys(protocol.Nobody, nil)

@@ -87,7 +87,7 @@ func TestQueueParts(t *testing.T) {
 	var q queue
 	q.reset(time.Millisecond, false, 10)
 	ms := int64(time.Millisecond)
-	for i, at := range []int64{0, ms, 4 * ms, 100 * ms} {
+	for i, at := range []int64{0, ms, 4 * ms, 1000 * ms} {
 		q.push(item{at: at, key: uint64(i)})
 	}
 	if len(q.wheel.front) != 1 || q.wheel.count != 2 || len(q.heap) != 1 {
@@ -96,7 +96,7 @@ func TestQueueParts(t *testing.T) {
 	for q.len() > 0 {
 		q.pop()
 	}
-	if q.push(item{at: 101 * ms, key: 9}); q.wheel.len() != 1 {
+	if q.push(item{at: 1001 * ms, key: 9}); q.wheel.len() != 1 {
 		t.Error("the wheel stands still when it is empty")
 	}
 	for i := range 1000 {

@@ -19,8 +19,11 @@ type Result struct {
 	// Options are those that have names for their values, and not the default one.
 	Options map[string]string `json:"options,omitempty"`
 
-	Entries  uint64 `json:"entries"`
-	GaveUp   uint64 `json:"gave_up"`
+	Entries uint64 `json:"entries"`
+	GaveUp  uint64 `json:"gave_up"`
+	// GaveUpReasons are what the algorithm told users who gave up, and how often.
+	GaveUpReasons map[string]uint64 `json:"gave_up_reasons,omitempty"`
+
 	Ejected  uint64 `json:"ejected"`
 	Amnesias int    `json:"amnesias"`
 	Crashes  int    `json:"crashes"`
@@ -90,6 +93,7 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 		Seed:           s.cfg.Seed,
 		Entries:        m.Entries,
 		GaveUp:         m.GaveUp,
+		GaveUpReasons:  s.reasons,
 		Ejected:        m.Ejected,
 		Amnesias:       s.forgotten,
 		Crashes:        s.crashed,

@@ -5,12 +5,15 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/algo/tokengme"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
 )
@@ -131,6 +134,50 @@ func TestNoAllocationAnEvent(t *testing.T) {
 		}
 		compare(exponential, runner.Run)
 	}
+}
+
+// Tokens and vectors of groups' algorithms lie in arrays that several messages share, and which nobody
+// may write again: an array in hundreds of events. A process that copies a vector at each step
+// is what that catches.
+func TestFewAllocationsOfGroups(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	more := func(c sim.Config, run func(sim.Config) (sim.Result, error)) float64 {
+		t.Helper()
+		few, short := allocations(t, c, run)
+		c.Entries = []int{2 * c.Entries[0]}
+		many, long := allocations(t, c, run)
+		return (float64(many) - float64(few)) / float64(long-short)
+	}
+	c := sim.Config{
+		Config: protocol.Config{N: 100}, Entries: []int{10}, Groups: 50, Popularity: sim.Popularity{Alpha: 20, Beta: 80},
+		Delay: sim.Exponential(10 * time.Millisecond), Think: sim.Exponential(50 * time.Millisecond), Hold: sim.Uniform(0, 40*time.Millisecond),
+	}
+	const most = 1. / 200
+	if a := more(c, func(c sim.Config) (sim.Result, error) { return sim.Run(tokengme.Algorithm, c) }); a > most {
+		t.Errorf("tokengme: %.5f allocations an event, want %g at most", a, most)
+	}
+	vectors := func(c sim.Config) (sim.Result, error) { return sim.Run(ra2.Algorithm, c) }
+	if a := more(c, vectors); a > most {
+		t.Errorf("ra2: %.5f allocations an event, want %g at most", a, most)
+	}
+	wasteful := ra2.Algorithm
+	wasteful.New = func(id protocol.ID, c protocol.Config) protocol.Process[ra2.Message] {
+		return &copying[ra2.Message]{Process: ra2.Algorithm.New(id, c), vector: make([]uint64, c.N)}
+	}
+	if a := more(c, func(c sim.Config) (sim.Result, error) { return sim.Run(wasteful, c) }); a < 100*most {
+		t.Errorf("a copy of a vector at each step: %.5f allocations an event, want %g at least", a, 100*most)
+	}
+}
+
+// copying copies a vector at each step.
+type copying[M any] struct {
+	protocol.Process[M]
+	vector []uint64
+}
+
+func (p *copying[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
+	p.vector = slices.Clone(p.vector)
+	p.Process.Step(ev, out)
 }
 
 // allocations are the least that a run makes, and its events.

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
@@ -44,7 +45,8 @@ type simulator[M any] struct {
 	ordered bool
 	bit32   float64 // ns that 32 bits take by Config.Bandwidth
 
-	overhead []bool // by kind of message
+	reasons  map[string]uint64 // of tries that gave up
+	overhead []bool            // by kind of message
 	byKind   []int
 	integers int
 	own      int // messages that are no overhead
@@ -146,6 +148,11 @@ func (s *simulator[M]) start() {
 		}
 	}
 	for u := range s.users {
+		if s.users[u].left == 0 {
+			s.users[u].state = done
+			s.active--
+			continue
+		}
 		first := float64(s.cfg.Think.Mean()) * float64(u) / float64(len(s.users))
 		s.schedule(u, userTry, int64(first))
 	}
@@ -219,7 +226,7 @@ func (s *simulator[M]) run() {
 func (s *simulator[M]) report() {
 	s.reported = s.events
 	if !s.crowded() && s.cfg.Progress != nil {
-		s.cfg.Progress(int(s.monitor.Entries()), s.total)
+		s.cfg.Progress(Progress{Entries: int(s.monitor.Entries()), Total: s.total, Events: s.events, Now: time.Duration(s.now)})
 	}
 }
 
@@ -300,9 +307,9 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 		e := &s.out.Effects[i]
 		switch e.Do {
 		case protocol.Send:
-			s.send(id, e.To, e.Msg, e.Arg == 1)
+			s.send(id, e.To, &e.Msg, e.Arg == 1)
 		case protocol.Broadcast:
-			s.broadcast(id, e.Msg)
+			s.broadcast(id, &e.Msg)
 		case protocol.SetTimer:
 			s.setTimer(p, id, e.Act)
 		case protocol.StopTimer:

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/dijkstra"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/protocol"
@@ -160,17 +161,46 @@ func TestOneMember(t *testing.T) {
 	}
 }
 
+// A user without entries never tries, and the run ends when the others are done.
+func TestIdleUsers(t *testing.T) {
+	r := mustRun(t, ricartagrawala.Algorithm, sim.Config{Config: protocol.Config{N: 4}, Entries: []int{0, 5, 0, 2}})
+	if r.Entries != 7 || r.Messages != 7*2*3 {
+		t.Errorf("%d entries with %d messages, want 7 with 42", r.Entries, r.Messages)
+	}
+	for _, none := range [][]int{{0}, {0, 0, 0, 0}, {-1}} {
+		if _, err := sim.Run(ricartagrawala.Algorithm, sim.Config{Config: protocol.Config{N: 4}, Entries: none}); !errors.Is(err, sim.ErrConfig) {
+			t.Errorf("entries %v: %v, want %v", none, err, sim.ErrConfig)
+		}
+	}
+}
+
 func TestProgress(t *testing.T) {
 	calls := 0
 	c := sim.Config{
 		Config: protocol.Config{N: 30}, Entries: []int{800}, Think: sim.Constant(0),
-		Progress: func(entries, total int) {
-			if calls++; entries < 0 || entries > total || total != 24_000 {
-				t.Errorf("%d of %d", entries, total)
+		Progress: func(p sim.Progress) {
+			if calls++; p.Entries < 0 || p.Entries > p.Total || p.Total != 24_000 {
+				t.Errorf("%d of %d", p.Entries, p.Total)
 			}
 		},
 	}
 	if mustRun(t, ricartagrawala.Algorithm, c); calls == 0 {
 		t.Error("no call of Progress")
+	}
+	// Many that poll registers enter late: what goes on shows in events and virtual time.
+	var last sim.Progress
+	calls = 0
+	c = sim.Config{
+		Config: protocol.Config{N: 1000}, Entries: []int{1}, Think: sim.Constant(0), Patience: 300_000,
+		Progress: func(p sim.Progress) {
+			if calls++; p.Events <= last.Events || p.Now < last.Now {
+				t.Errorf("%+v after %+v", p, last)
+			}
+			last = p
+		},
+	}
+	r, err := sim.Run(dijkstra.Algorithm, c)
+	if err != nil || calls < 3 || last.Entries > 3 || last.Now == 0 {
+		t.Errorf("%v, %d calls of Progress, the last one %+v of %d events", err, calls, last, r.Events)
 	}
 }

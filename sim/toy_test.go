@@ -3,6 +3,7 @@ package sim_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -80,6 +81,40 @@ func same(t *testing.T, got, want string) {
 	t.Helper()
 	if strings.TrimSpace(got) != strings.TrimSpace(want) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// What an algorithm tells those who give up is in the JSON of a run, and nothing is where it
+// tells nothing, or only those who leave.
+func TestGaveUpReasons(t *testing.T) {
+	for _, test := range []struct{ early, late, want string }{
+		{"busy", "", `{"busy":4}`},
+		{"", "", ""},
+		{"", "bye", ""},
+	} {
+		tries := 0
+		r := mustRun(t, toys(protocol.Members, func(id protocol.ID, ev protocol.Event[note], out *protocol.Out[note]) {
+			switch {
+			case ev.Kind == protocol.Try && id == 0 && tries < 4:
+				tries++
+				out.Rem(test.early)
+			case ev.Kind == protocol.Try:
+				out.Crit(0)
+			case ev.Kind == protocol.Exit:
+				out.Rem(test.late)
+			}
+		}), sim.Config{Config: protocol.Config{N: 2}, Entries: []int{5}})
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(text, &fields); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(fields["gave_up_reasons"]); got != test.want || r.ViolationCount > 0 {
+			t.Errorf("told %q and %q: %s, want %s; %v", test.early, test.late, got, test.want, r.Violations)
+		}
 	}
 }
 

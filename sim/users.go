@@ -108,12 +108,22 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 	case a.Do == protocol.Ejected && u.state == inside:
 		s.schedule(k, userExit, 0)
 	case a.Do == protocol.Rem && (u.state == trying || u.state == leaving):
+		if u.state == trying && a.Data != "" {
+			if s.reasons == nil {
+				s.reasons = map[string]uint64{}
+			}
+			s.reasons[a.Data]++
+		}
 		if u.left == 0 {
 			u.state = done
 			s.active--
 			return
 		}
+		after := s.cfg.Think.draw(&u.think)
+		if u.state == trying && after == 0 { // who is refused at once would try for ever at one moment
+			after = int64(s.cfg.Delay.Mean())
+		}
 		u.state = thinking
-		s.schedule(k, userTry, s.cfg.Think.draw(&u.think))
+		s.schedule(k, userTry, after)
 	}
 }

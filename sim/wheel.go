@@ -21,23 +21,18 @@ type wheel struct {
 
 	heads [slots]uint32 // by slot number modulo slots: the last one put in, 0 if none
 	full  [slots / 64]uint64
-	links []link // 0 is not used
-	free  uint32 // first unused link, 0 if none
-}
-
-// A link is one item of a list.
-type link struct {
-	item
-	next uint32 // the one put in before, 0: none
+	items []item   // of the lists; 0 is not used
+	below []uint32 // of each item: the one put in before, 0: none. Apart, because who follows a list waits for them
+	free  uint32   // first unused item, 0 if none
 }
 
 // A mean delay is at least as many slots as there are processes, within these bounds,
 // and less than twice as many: about so many messages are on their way at a time. So
-// the wheel holds at least eight means, and nearly all delays that are drawn.
+// the wheel holds at least four means, and nearly all delays that are drawn.
 const (
-	slots     = 2048
+	slots     = 4096
 	leastMean = 16
-	mostMean  = slots / 16
+	mostMean  = slots / 8
 )
 
 // A crowd is as many items in front as a heap sorts faster.
@@ -49,7 +44,8 @@ func (w *wheel) reset(mean int64, processes int) {
 		w.heads, w.full = [slots]uint32{}, [slots / 64]uint64{}
 	}
 	w.shift = uint(max(0, bits.Len64(uint64(mean)/uint64(min(max(leastMean, processes), mostMean)))-1))
-	w.turned, w.front, w.count, w.links, w.free = 0, w.front[:0], 0, w.links[:0], 0
+	w.turned, w.front, w.count, w.free = 0, w.front[:0], 0, 0
+	w.items, w.below = append(w.items[:0], item{}), append(w.below[:0], 0)
 }
 
 func (w *wheel) len() int { return len(w.front) + w.count }
@@ -70,16 +66,13 @@ func (w *wheel) put(x item, now int64) bool {
 	}
 	i := w.free
 	if i == 0 {
-		if len(w.links) == 0 {
-			w.links = append(w.links, link{})
-		}
-		i = uint32(len(w.links))
-		w.links = append(w.links, link{})
+		i = uint32(len(w.items))
+		w.items, w.below = append(w.items, item{}), append(w.below, 0)
 	} else {
-		w.free = w.links[i].next
+		w.free = w.below[i]
 	}
 	k := slot & (slots - 1)
-	w.links[i] = link{x, w.heads[k]}
+	w.items[i], w.below[i] = x, w.heads[k]
 	w.heads[k] = i
 	w.full[k/64] |= 1 << (k % 64)
 	w.count++
@@ -139,14 +132,13 @@ func (w *wheel) turn(slot int64) {
 	w.full[k/64] &^= 1 << (k % 64)
 	const few = 16 // are inserted faster than sorted
 	for i != 0 {
-		l := &w.links[i]
 		if len(w.front) < few {
-			w.insert(l.item)
+			w.insert(w.items[i])
 		} else {
-			w.front = append(w.front, l.item)
+			w.front = append(w.front, w.items[i])
 		}
 		w.count--
-		i, l.next, w.free = l.next, w.free, i
+		i, w.below[i], w.free = w.below[i], w.free, i
 	}
 	if len(w.front) > few {
 		slices.SortFunc(w.front, func(a, b item) int {

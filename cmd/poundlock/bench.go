@@ -357,7 +357,8 @@ const (
 func newBenchBar(f *benchFlags) *benchBar {
 	b := &benchBar{show: func(int, int) {}, finish: func() {}}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		b.show, b.finish = progress("bench", time.Now())
+		bar := newBar("bench", time.Now())
+		b.show, b.finish = bar.show, bar.finish
 	}
 	return b
 }

@@ -70,6 +70,7 @@ written.`,
 	s.StringVar(&f.history, "history", "", "`file` to write the events of the users to, for poundlock judge")
 	s.BoolVar(&f.config.Digest, "digest", false, "print the SHA-256 of the run's log")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
+	once(s)
 	return c
 }
 
@@ -171,9 +172,12 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 		f.config.History = out
 	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		var finish func()
-		f.config.Progress, finish = progress(name, time.Now())
-		defer finish()
+		bar := newBar(name, time.Now())
+		defer bar.finish()
+		f.config.Progress = func(p sim.Progress) {
+			bar.describe(fmt.Sprintf("%s, %.3g events, %v simulated", name, float64(p.Events), p.Now.Round(time.Millisecond)))
+			bar.show(p.Entries, p.Total)
+		}
 	}
 	r, err := e.Simulate(f.config)
 	if errors.Is(err, sim.ErrConfig) {
@@ -221,23 +225,36 @@ func readScenario(path string, names scenario.Names) ([]scenario.Step, error) {
 	return steps, nil
 }
 
-// progress shows a bar once a run has taken two seconds. finish removes it.
-func progress(what string, began time.Time) (show func(entries, total int), finish func()) {
-	var bar *progressbar.ProgressBar
-	show = func(entries, total int) {
-		if bar == nil && time.Since(began) > 2*time.Second {
-			bar = progressbar.NewOptions(total, progressbar.OptionSetDescription(what),
-				progressbar.OptionSetWriter(os.Stderr), progressbar.OptionShowCount(),
-				progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
-		}
-		if bar != nil {
-			_ = bar.Set(entries) // only for the eye
-		}
+// A bar is shown once a run has taken two seconds. finish removes it.
+type bar struct {
+	what  string
+	began time.Time
+	bar   *progressbar.ProgressBar // nil: not shown yet
+}
+
+func newBar(what string, began time.Time) *bar { return &bar{what: what, began: began} }
+
+func (b *bar) show(done, total int) {
+	if b.bar == nil && time.Since(b.began) > 2*time.Second {
+		b.bar = progressbar.NewOptions(total, progressbar.OptionSetDescription(b.what),
+			progressbar.OptionSetWriter(os.Stderr), progressbar.OptionShowCount(),
+			progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
 	}
-	return show, func() {
-		if bar != nil {
-			_ = bar.Finish()
-		}
+	if b.bar != nil {
+		_ = b.bar.Set(done) // only for the eye
+	}
+}
+
+// describe says what stands before the bar from now on.
+func (b *bar) describe(what string) {
+	if b.what = what; b.bar != nil {
+		b.bar.Describe(what)
+	}
+}
+
+func (b *bar) finish() {
+	if b.bar != nil {
+		_ = b.bar.Finish()
 	}
 }
 
@@ -271,11 +288,17 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	if r.GaveUp+r.Ejected > 0 {
 		row("", "%d tries gave up, %d critical sections were lost", r.GaveUp, r.Ejected)
 	}
+	for _, why := range slices.Sorted(maps.Keys(r.GaveUpReasons)) {
+		row("", "%d were told: %s", r.GaveUpReasons[why], why)
+	}
 	switch {
 	case r.Recoveries > 0:
 		row("faults", "%d memory losses, %d crashes, %d recoveries", r.Amnesias, r.Crashes, r.Recoveries)
 	case r.Amnesias+r.Crashes > 0:
 		row("faults", "%d memory losses, %d crashes", r.Amnesias, r.Crashes)
+	}
+	if r.LeasesLapsed > 0 {
+		row("leases lapsed", "%d, of members at each other", r.LeasesLapsed)
 	}
 	var kinds []string
 	for _, k := range slices.Sorted(maps.Keys(r.MessagesByKind)) {

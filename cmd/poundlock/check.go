@@ -80,6 +80,7 @@ claims about itself are false or a result cannot be written.`,
 	s.StringVar(&f.trace, "trace", "", "`file` to write the trace of a violation to, as a scenario")
 	f.drawings.register(s)
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
+	once(s)
 	return c
 }
 

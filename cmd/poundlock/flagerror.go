@@ -17,8 +17,11 @@ func flagError(err error) error {
 		return err
 	}
 	f := bad.GetFlag()
-	want := wanted(f.Value.Type())
-	if _, own := f.Value.(*seconds); own || want == "" {
+	want, value := wanted(f.Value.Type()), f.Value
+	if v, ok := value.(*single); ok {
+		value = v.Value
+	}
+	if _, own := value.(*seconds); own || want == "" || errors.As(err, new(errTwice)) {
 		want = bad.Unwrap().Error()
 	}
 	if errors.Is(err, strconv.ErrRange) {

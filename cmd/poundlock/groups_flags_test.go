@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
 )
@@ -83,5 +85,52 @@ func TestNamedValues(t *testing.T) {
 	}
 	if got := i.Options[0].Text(1) + i.Options[0].Text(2) + i.Options[1].Text(1); got != "fifo21" {
 		t.Error(got)
+	}
+}
+
+// The command that repeats a timed finding says what each user wants.
+func TestTimedFindingsWant(t *testing.T) {
+	v := hunt.Violation{Timed: true, Simulation: sim.Config{
+		Config: protocol.Config{N: 2}, Entries: []int{1}, Wants: []protocol.Groups{"a,b", "!w"},
+		Delay: sim.Constant(1), Think: sim.Constant(1), Hold: sim.Constant(1),
+	}}
+	for _, c := range []struct {
+		users protocol.Users
+		want  []string
+	}{{protocol.Members, []string{"p1=a,b", "p2=!w"}}, {protocol.Clients, []string{"c1=a,b", "c2=!w"}}} {
+		command, err := commandOf(protocol.Info{Name: "toy", Users: c.users}, false, v)
+		for _, set := range c.want {
+			if err != nil || !strings.Contains(command, set) {
+				t.Errorf("%s, %v: want --wants %s", command, err, set)
+			}
+		}
+	}
+}
+
+// The command that makes a timed finding again reads back whatever a hunt draws of its faults.
+func TestTimedFindingsFaults(t *testing.T) {
+	const d = 17 * time.Millisecond
+	drawn := sim.Config{
+		Config: protocol.Config{N: 3}, Entries: []int{2}, Delay: sim.Constant(1), Think: sim.Constant(1), Hold: sim.Constant(1),
+		Seed: 5, CrashEvery: d, RecoverEvery: 2 * d, PauseEvery: 3 * d, PartitionEvery: 4 * d, AmnesiaEvery: 5 * d, FaultsUntil: 6 * d,
+		Detect: 7 * d, Lease: 8 * d, ClockOffset: 9 * d, Loss: 0.25, Dup: 0.5, Spaced: 2, Patience: 1234,
+	}
+	command, err := commandOf(protocol.Info{Name: "toy"}, true, hunt.Violation{Timed: true, Property: hunt.Stuck, Simulation: drawn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f simFlags
+	if err := inOrder(f.register).Parse(strings.Fields(command)[3:]); err != nil {
+		t.Fatal(command, err)
+	}
+	got, want := reflect.ValueOf(f.config), reflect.ValueOf(drawn)
+	for k := range want.NumField() {
+		name := want.Type().Field(k).Name
+		if slices.Contains([]string{"Config", "Entries", "Delay", "Think", "Hold"}, name) || want.Field(k).IsZero() {
+			continue // the first ones are read later
+		}
+		if !reflect.DeepEqual(got.Field(k).Interface(), want.Field(k).Interface()) {
+			t.Errorf("%s: %v, want %v of %s", name, got.Field(k), want.Field(k), command)
+		}
 	}
 }

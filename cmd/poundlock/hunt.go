@@ -21,6 +21,7 @@ import (
 // huntFlags are the flags of poundlock hunt.
 type huntFlags struct {
 	algorithmFlags
+	wishFlags
 	config    hunt.Config
 	run       int64
 	trace     string
@@ -66,14 +67,19 @@ written.`,
 	s.Int64Var(&f.config.Runs, "runs", 0, "`number` of runs; with it and without --for there is no limit of time")
 	s.IntVar(&f.config.Workers, "workers", runtime.GOMAXPROCS(0), "`number` of runs at a time")
 	s.BoolVar(&f.config.Break, "break", false, "look for the first budget of memory losses that violates something")
+	s.BoolVar(&f.config.Known, "known", false, "go on where a property is violated that the form is known not to have")
 	s.StringVar(&f.trace, "trace", "", "`file` for the scenario of a violation (default hunt-ALGORITHM-SEED-RUN.txt)")
 	s.BoolVar(&f.json, "json", false, "print one JSON object, or with \"all\" a list of them")
+	once(s)
 	return c
 }
 
 // registerRuns registers the flags that say what a run is.
 func (f *huntFlags) registerRuns(s *pflag.FlagSet) {
 	f.registerSystem(s)
+	f.wishFlags.register(s)
+	s.Lookup("groups").Usage = "`number` of groups, where users want groups: each try wants one of 1, 2, .. (default drawn)"
+	s.Lookup("wants").Usage = "`SET|..` of groups, among which each try of all users chooses, such as a,b|!w; ! before a group that is exclusive (default drawn)"
 	s.IntVar(&f.config.Beyond, "beyond", 0,
 		"by what `number` of members memory losses exceed the model's budget; with --break, at most")
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
@@ -170,7 +176,7 @@ func ended(done <-chan struct{}) bool {
 
 // forAll refuses what does not make sense for every algorithm.
 func (f *huntFlags) forAll(c *cobra.Command) error {
-	for _, flag := range []string{"variant", "clients", "quorum", "fence", "option", "break", "beyond", "run", "trace"} {
+	for _, flag := range []string{"variant", "clients", "quorum", "fence", "option", "groups", "wants", "break", "beyond", "run", "trace"} {
 		if c.Flags().Changed(flag) {
 			return usagef("--%s: not with %q: name one algorithm", flag, everything)
 		}
@@ -191,6 +197,9 @@ func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult,
 	}
 	if cfg.Clients = f.clients; given("clients") && f.clients < 1 {
 		return huntResult{}, usagef("--clients %d: want at least 1", f.clients)
+	}
+	if cfg.Wants, err = f.shared(given); err != nil {
+		return huntResult{}, err
 	}
 	cfg.Registers = protocol.Semantics(f.memory)
 	if cfg.FIFO, err = f.isFIFO(i, given); err != nil {

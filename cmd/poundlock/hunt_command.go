@@ -64,6 +64,19 @@ func (l *line) down(names scenario.Names, ids []protocol.ID) {
 	}
 }
 
+// wants gives the sets among which the k-th user chooses.
+func (l *line) wants(i protocol.Info, n, k int, list ...protocol.Groups) {
+	names := scenario.Names{Members: n, Clients: i.Users == protocol.Clients}
+	var words []string
+	for _, set := range list {
+		words = append(words, string(set))
+	}
+	if names.Clients {
+		k += n
+	}
+	l.give("wants", names.Of(protocol.ID(k))+"="+strings.Join(words, "|"))
+}
+
 func (l *line) text() (string, error) {
 	return commandLine(l.command, l.algorithm, l.flags, l.flags), l.err
 }
@@ -90,13 +103,7 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 	})
 	l.entries(c.Entries)
 	for k, list := range c.Wants {
-		var words []string
-		for _, set := range list {
-			words = append(words, string(set))
-		}
-		u := c.N*min(c.Clients, 1) + k
-		name := scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients}.Of(protocol.ID(u))
-		l.give("wants", name+"="+strings.Join(words, "|"))
+		l.wants(i, c.N, k, list...)
 	}
 	if faults := c.Faults(); len(faults) > 0 {
 		l.give("faults", strings.Join(faults, ","))
@@ -120,6 +127,9 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 	l := line{command: "sim", algorithm: i.Name, flags: inOrder(new(simFlags).register)}
 	l.system(i, linked, c.Config, v.Clients, func(o protocol.Option) int64 { return o.Default(c.Config) })
 	l.entries(c.Entries)
+	for k, set := range c.Wants {
+		l.wants(i, c.N, k, set)
+	}
 	l.down(scenario.Names{Members: c.N, Clients: true}, c.Down)
 	if c.FIFO && !i.FIFO {
 		l.give("channels", "fifo")
@@ -141,9 +151,11 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 		{"amnesia-every", c.AmnesiaEvery, c.AmnesiaEvery > 0},
 		{"spaced", c.Spaced, c.Spaced > 0},
 		{"crash-every", c.CrashEvery, c.CrashEvery > 0},
+		{"recover-every", c.RecoverEvery, c.RecoverEvery > 0},
+		{"detect", c.Detect, c.Detect > 0 && c.Detect != sim.DefaultDetect},
 		{"pause-every", c.PauseEvery, c.PauseEvery > 0},
 		{"partition-every", c.PartitionEvery, c.PartitionEvery > 0},
-		{"faults-until", c.FaultsUntil, c.AmnesiaEvery+c.CrashEvery+c.PauseEvery+c.PartitionEvery > 0},
+		{"faults-until", c.FaultsUntil, c.AmnesiaEvery+c.CrashEvery+c.RecoverEvery+c.PauseEvery+c.PartitionEvery > 0},
 		{"lease", c.Lease, c.Lease != sim.DefaultLease},
 		{"clock-offset", c.ClockOffset, c.ClockOffset > 0},
 		{"patience", c.Patience, v.Property == hunt.Stuck && c.Patience != sim.DefaultPatience},
@@ -159,7 +171,7 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 // hunt.
 func (f *huntFlags) repeatCommand(i protocol.Info, linked bool, given *pflag.FlagSet, beyond int, v hunt.Violation) (string, error) {
 	l := line{command: "hunt", algorithm: i.Name, flags: inOrder(new(huntFlags).registerRuns)}
-	for _, name := range []string{"n", "clients", "quorum", "fence", "option", "channels", "registers"} {
+	for _, name := range []string{"n", "clients", "quorum", "fence", "option", "groups", "wants", "channels", "registers"} {
 		if from := given.Lookup(name); from.Changed {
 			l.err = errors.Join(l.err, replaceFlag(l.flags, l.flags.Lookup(name), from.Value))
 		}

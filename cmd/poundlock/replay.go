@@ -61,6 +61,7 @@ not possible, 70 when a result cannot be written.`,
 	f.drawings.register(s)
 	s.BoolVar(&f.all, "all", false, "print the whole run, on a terminal too")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
+	once(s)
 	return c
 }
 

@@ -43,6 +43,16 @@ func (f *wishFlags) everybody(given func(flag string) bool) (list []protocol.Gro
 	return list, nil
 }
 
+// shared are the alternatives that the flags name for all users, where users are drawn.
+func (f *wishFlags) shared(given func(flag string) bool) ([]protocol.Groups, error) {
+	for _, text := range f.sets {
+		if strings.Contains(text, "=") {
+			return nil, usagef("--wants %q: users are drawn: want a SET for all, without USER=", text)
+		}
+	}
+	return f.everybody(given)
+}
+
 func alternativeSets(text string) (list []protocol.Groups, err error) {
 	for one := range strings.SplitSeq(text, "|") {
 		set, err := protocol.ParseGroups(one)

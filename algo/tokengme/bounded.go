@@ -37,9 +37,8 @@ func (p *Process) resetRequests(out *protocol.Out[Message]) {
 		return
 	}
 	p.forget(p.id)
-	if p.acks = p.n - 1; p.acks > 0 {
-		out.Broadcast(Message{Kind: ResetRSN})
-	}
+	p.acks = p.n - 1
+	out.Broadcast(Message{Kind: ResetRSN})
 }
 
 // forget goes to the other half for the numbers of j.
@@ -50,7 +49,7 @@ func (p *Process) forget(j protocol.ID) {
 
 // count counts a REQUEST of j.
 func (p *Process) count(j protocol.ID, out *protocol.Out[Message]) {
-	if p.smax > 0 && j != p.id {
+	if p.smax > 0 {
 		p.heard[j]++
 		p.complete(j, out)
 	}

@@ -245,6 +245,7 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 			p.queued[e.Process] = true
 		}
 	}
+	p.contested = p.opposed()
 	p.waiting = readUsers(&r, p.waiting[:0], true)
 	p.inside = readUsers(&r, p.inside[:0], false)
 	p.left = readUsers(&r, p.left[:0], false)

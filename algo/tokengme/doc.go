@@ -23,10 +23,16 @@
 // # Properties
 //
 // Group mutual exclusion; no deadlock; starvation freedom; concurrent entry: while all want
-// one group nobody waits for somebody else to leave. The request of a client who gives up
-// stands: it ends a session all the same, and until it is served those wait who want the group
-// of that session. So where clients give up there is no concurrent entry. Requests are served
-// in no order that a user could tell.
+// one group nobody waits for somebody else to leave. Requests are served in no order that a
+// user could tell.
+//
+// A client that gives up is out at once. But a request that was made for it stands, and ends
+// a session all the same: then those who want the group of that session wait for one more, in
+// which maybe nobody is inside, and for those who are inside still. So where clients give up
+// there is no concurrent entry. A message that takes a request back would not change that: when
+// a token has been given for it the session before is over, though nobody wants the next one
+// any more. It would only make that rarer, for 2(n-1) messages or so, since a process must
+// hear whether it still gets a token before it asks again.
 //
 // How many sessions may begin between the queuing of a request and the one that serves it
 // depends on the option selection and on n alone; see Longest. The queue has one entry of a
@@ -44,12 +50,13 @@
 // 4n-5 sessions: then X = 4n-4 and A <= 4n-5, which contradicts that for n > 1. The source
 // has m(n+1)-1 for m groups, which grows with the number of groups.
 //
-// A process with clients has one request at a time, for the first that waits. Its token is
-// used by all clients that wait for its group when it becomes safe, and by those who come
-// later, until a conflicting request is known, of whomever: so clients who overlap for ever
-// end, and one that waits is served by the latest when the process is served as often as
-// there are different wishes before it, and once more where the one gave up for whom the
-// request was made.
+// A process with clients has one request at a time, for the first that waits. Its token lets
+// in all clients that wait for its group when it becomes safe, and those who come later, until a
+// conflicting request is known, of whomever: so clients who overlap for ever end. While a
+// client waits, its process is served at most as often as there are different wishes among its
+// own and those before it, each exclusive one for itself, and once more where somebody had
+// given up already for whom a request was made; and each of these requests waits in the queue
+// for as many sessions as Longest says, at most.
 //
 // # Complexity
 //
@@ -98,7 +105,17 @@
 // TestConformance and its like decide one process with three entries, two processes with
 // two entries each (three with bounded numbers), three with one each, and two with three
 // clients, which is two at one of them, that read and write. TestModels adds users that give
-// up, and with POUNDLOCK_FULL=1 three processes with two, one and one entries under both
-// admissions and all selections, two processes with bounded numbers and unlimited entries (all
-// of their 326 771 states), and three of those with three, one and one (1 830 381).
+// up, a writer beside two readers that come back without end, which needs FIFO channels, and
+// with POUNDLOCK_FULL=1 three processes with two, one and one entries under both admissions and
+// all selections, two processes with bounded numbers and unlimited entries (all of their
+// 326 771 states), and three of those with three, one and one (1 830 381).
+//
+// TestCombinations decides all properties of all forms and of what the catalogue has not,
+// several groups with bounded numbers, clients of either and of both: with each admission two
+// processes with two entries each, or three clients of two; with POUNDLOCK_FULL=1 each
+// selection too, and three processes with two, one and one entries, or four clients of three
+// members, three where numbers are bounded.
+//
+// TestOverlappingReaders runs 64 readers and a writer at one of 3 to 5 members, and some more
+// at the others, for ten minutes; a watch of each member asserts both bounds of waiting.
 package tokengme

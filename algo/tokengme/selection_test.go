@@ -33,10 +33,11 @@ func selectionByStory() {
 		priority, fifo, largest protocol.Group
 	}{
 		{[]string{"a:0"}, "a", "a", "a"},
-		{[]string{"a:0", "b:0"}, "a", "a", "a"},                    // the first one decides
-		{[]string{"a:0", "b:0", "b:0"}, "b", "a", "b"},             // the number of requests
-		{[]string{"a:2", "b:0", "b:0"}, "a", "a", "b"},             // their ages
-		{[]string{"a:1", "b:0", "b:0"}, "a", "a", "b"},             // a tie
+		{[]string{"a:0", "b:0"}, "a", "a", "a"},        // the first one decides
+		{[]string{"a:0", "b:0", "b:0"}, "b", "a", "b"}, // the number of requests
+		{[]string{"a:2", "b:0", "b:0"}, "a", "a", "b"}, // their ages
+		{[]string{"a:1", "b:0", "b:0"}, "a", "a", "b"}, // a tie
+		{[]string{"a:2", "b:1", "b:1", "b:1", "a:0", "a:0"}, "b", "a", "a"},
 		{[]string{"a:4", "b:3", "b:3", "c:0"}, "b", "a", "a"},      // four processes: who is as old comes first
 		{[]string{"a:3", "b:3", "b:3", "c:0"}, "b", "a", "b"},      // who is younger does not
 		{[]string{"!w:1", "!w:1", "a:0", "b:0"}, "!w", "!w", "!w"}, // one of the exclusive ones
@@ -46,19 +47,26 @@ func selectionByStory() {
 		{[]string{"a,b:0", "c:0", "c:0", "c:0"}, "c", "a", "c"},
 	} {
 		for selection, want := range []protocol.Group{x.priority, x.fifo, x.largest} {
-			if got := queueOf(int64(selection), 4, x.queue...).choose(); got != want {
+			if got := queueOf(int64(selection), max(4, len(x.queue)), x.queue...).choose(); got != want {
 				wrong("%v, selection %d: got %s, want %s", x.queue, selection, got, want)
 			}
 		}
 	}
 }
 
-// Longest is a bound of every run of the queue: in each session whoever is not in it may
-// queue any request. A longest run is found by search, for up to 3 processes, and how long
+// Longest is what doc.go derives, and a bound of every run of the queue: in each session
+// whoever is not in it may queue any request. A longest run is found by search, for up to 3 processes, and how long
 // it is shows how much the bound leaves.
 func TestLongest(t *testing.T) { test(t, longestByStory) }
 
 func longestByStory() {
+	for selection, want := range map[int64][]uint64{Priority: {0, 3, 7, 11}, FirstCome: {0, 1, 2, 3}, Largest: {0, 3, 5, 7}} {
+		for k, want := range want {
+			if got := Longest(selection, k+1); got != want {
+				wrong("n=%d, selection %d: a bound of %d, want %d", k+1, selection, got, want)
+			}
+		}
+	}
 	want := map[int64][]uint64{Priority: {0, 1, 2}, FirstCome: {0, 1, 2}, Largest: {0, 1, 3}}
 	for selection, list := range want {
 		for k, want := range list {

@@ -211,40 +211,44 @@ func clientsByStory() {
 
 // The model excludes these, and a process that meets them panics.
 func refusals() []func() {
-	receive := func(a protocol.Algorithm[Message], id, from protocol.ID, list ...Message) func() {
+	type event = protocol.Event[Message]
+	meets := func(a protocol.Algorithm[Message], id protocol.ID, events ...event) func() {
 		return func() {
-			c := members(2)
-			p := a.New(id, c)
+			p := a.New(id, members(2))
 			var out protocol.Out[Message]
-			for _, m := range list {
-				p.Step(protocol.Event[Message]{Input: protocol.Input{Kind: protocol.Receive, From: from}, Msg: m}, &out)
+			for _, e := range events {
+				p.Step(e, &out)
 			}
 		}
 	}
-	token := Message{Kind: Pass, Token: &Token{Fulfilled: []uint64{0, 0}}}
-	try := func(a protocol.Algorithm[Message], id protocol.ID, kind protocol.Kind) func() {
-		return func() {
-			var out protocol.Out[Message]
-			a.New(id, members(2)).Step(protocol.Event[Message]{Input: protocol.Input{Kind: kind}}, &out)
-		}
+	input := func(kind protocol.Kind) event { return event{Input: protocol.Input{Kind: kind, Data: "a"}} }
+	message := func(from protocol.ID, m Message) event {
+		return event{Input: protocol.Input{Kind: protocol.Receive, From: from}, Msg: m}
 	}
-	short := func() {
+	token := func(from protocol.ID, n int) event {
+		return message(from, Message{Kind: Pass, Token: &Token{Fulfilled: make([]uint64, n)}})
+	}
+	kind := func(from protocol.ID, k uint8) event { return message(from, Message{Kind: k}) }
+	ask := func(number uint64, groups protocol.Groups) event {
+		return message(2, Message{Kind: Ask, Number: number, Groups: groups})
+	}
+	resetting := func() {
+		p := newProcess(0, members(2), form{bounded: true, Info: Bounded.Info})
+		p.missing = 1
 		var out protocol.Out[Message]
-		p := Algorithm.New(1, members(2))
-		p.Step(protocol.Event[Message]{Input: protocol.Input{Kind: protocol.Try, Data: "a"}}, &out)
-		p.Step(protocol.Event[Message]{
-			Input: protocol.Input{Kind: protocol.Receive}, Msg: Message{Kind: Pass, Token: &Token{Fulfilled: []uint64{1}}},
-		}, &out)
+		p.Step(kind(1, AckRSN), &out)
 	}
 	return []func(){
-		receive(Algorithm, 0, 1, token), receive(Algorithm, 1, 0, token), short,
-		receive(Algorithm, 0, 1, Message{Kind: AckRSN}), receive(Bounded, 0, 1, Message{Kind: AckRSN}),
-		receive(Bounded, 0, 1, Message{Kind: AckSSN}),
-		receive(Bounded, 0, 1, Message{Kind: ResetSSN, Number: 9}, Message{Kind: ResetSSN, Number: 9}),
-		receive(Algorithm, 0, 1, Message{Kind: Ask}), receive(Algorithm, 0, 1, Message{Kind: Grant}),
-		receive(WithClients, 0, 2, Message{Kind: Request, Number: 1}),
-		receive(WithClients, 2, 0, Message{Kind: Ask}), try(WithClients, 0, protocol.Try), try(Algorithm, 0, protocol.Exit),
-		try(Algorithm, 0, protocol.Drain), try(WithClients, 2, protocol.Drain),
+		meets(Algorithm, 0, token(1, 2)), meets(Algorithm, 1, token(0, 2)), meets(Algorithm, 1, input(protocol.Try), token(0, 1)),
+		meets(WithClients, 0, ask(1, "r"), ask(2, "!w"), token(1, 2)),
+		meets(Algorithm, 0, kind(1, AckRSN)), meets(Algorithm, 0, kind(1, ResetRSN)), meets(Algorithm, 0, kind(1, ResetSSN)),
+		meets(Bounded, 0, kind(1, AckRSN)), meets(Bounded, 0, kind(1, AckSSN)), resetting,
+		meets(Bounded, 0, message(1, Message{Kind: ResetSSN, Number: 9}), message(1, Message{Kind: ResetSSN, Number: 9})),
+		meets(Algorithm, 0, kind(1, Ask)), meets(Algorithm, 0, kind(1, Grant)),
+		meets(WithClients, 0, message(2, Message{Kind: Request, Number: 1})),
+		meets(WithClients, 2, kind(0, Ask)), meets(WithClients, 0, input(protocol.Try)),
+		meets(Algorithm, 0, input(protocol.Exit)), meets(Algorithm, 0, input(protocol.Drain)),
+		meets(Algorithm, 0, input(protocol.Try), input(protocol.Drain)), meets(WithClients, 2, input(protocol.Drain)),
 	}
 }
 

@@ -36,10 +36,11 @@ type request struct {
 
 // scratch is memory that is no state.
 type scratch struct {
-	queued  []bool // by process: it has an entry in the queue
-	tally   []tally
-	batch   []Entry
-	entries []Entry // a block that messages share
+	queued    []bool // by process: it has an entry in the queue
+	contested bool   // what opposed says, where a secondary token is held
+	tally     []tally
+	batch     []Entry
+	entries   []Entry // a block that messages share
 }
 
 // newProcess is A0.
@@ -130,8 +131,10 @@ func (p *Process) learn(j protocol.ID, out *protocol.Out[Message]) {
 	case p.token.Primary:
 		p.consider(j, out)
 		p.newSession(out)
-	case !p.serves(r.groups) && !p.busy():
-		p.release(out)
+	case !p.serves(r.groups):
+		if p.contested = true; !p.busy() {
+			p.release(out)
+		}
 	}
 }
 
@@ -146,7 +149,8 @@ func (p *Process) serves(groups protocol.Groups) bool {
 	return groups.Has(p.token.Group) && !p.token.Group.Exclusive()
 }
 
-// busy says that the token is in use, or is to be as soon as it is safe.
+// busy says that the token is in use, or is to be as soon as it is safe; or that none is
+// held.
 func (p *Process) busy() bool { return len(p.inside) > 0 || !p.token.Safe }
 
 // consider grants the pending request of j, or queues it.
@@ -192,6 +196,7 @@ func (p *Process) onToken(t *Token, out *protocol.Out[Message]) {
 			p.consider(j, out)
 		}
 	}
+	p.contested = p.opposed()
 	if p.safe() {
 		p.open(out)
 	}
@@ -215,8 +220,6 @@ func (p *Process) keep(t *Token) {
 
 // drop forgets the token.
 func (p *Process) drop() {
-	clear(p.token.Fulfilled)
-	clear(p.token.Served)
 	clear(p.queued)
 	p.held, p.token = false, Token{Fulfilled: p.token.Fulfilled, Queue: p.token.Queue[:0], Served: p.token.Served}
 }
@@ -231,7 +234,7 @@ func (p *Process) safe() bool {
 // idle is A4 from where nobody is inside any more, and whatever else may end the use of a
 // token: whoever else may need it gets it.
 func (p *Process) idle(out *protocol.Out[Message]) {
-	if p.held && !p.token.Primary && !p.busy() && p.conflict() {
+	if !p.busy() && !p.token.Primary && p.conflict() {
 		p.release(out)
 	}
 	p.newSession(out)
@@ -239,11 +242,17 @@ func (p *Process) idle(out *protocol.Out[Message]) {
 }
 
 // conflict says that a request is known for which the session has to end. The queue of
-// the primary token holds all of them.
+// the primary token holds all of them. For a secondary one it is enough to look at each
+// request once: none that conflicts is granted before the token is given back.
 func (p *Process) conflict() bool {
 	if p.token.Primary {
 		return len(p.token.Queue) > 0
 	}
+	return p.contested
+}
+
+// opposed looks for such a request, for a secondary token.
+func (p *Process) opposed() bool {
 	for j := range protocol.ID(p.n) {
 		if p.pending(j) && !p.serves(p.requests[j].groups) {
 			return true
@@ -275,10 +284,11 @@ func (p *Process) onRelease(session uint64, out *protocol.Out[Message]) {
 }
 
 // newSession is A6: it gives the primary token, if that is idle, to who is first among
-// those who want the group selected, and secondary ones to the others.
+// those who want the group selected, and secondary ones to the others. Only with the
+// primary token is there a queue.
 func (p *Process) newSession(out *protocol.Out[Message]) {
 	t := &p.token
-	if !p.held || !t.Primary || p.busy() || len(t.Queue) == 0 || p.resetting(out) {
+	if p.busy() || len(t.Queue) == 0 || p.resetting(out) {
 		return
 	}
 	group := p.choose()
@@ -286,9 +296,7 @@ func (p *Process) newSession(out *protocol.Out[Message]) {
 	for _, e := range p.batch {
 		// By the entry: this process may not have heard of the request.
 		t.Fulfilled[e.Process] = e.Number
-		if r := &p.requests[e.Process]; !p.pending(e.Process) {
-			r.groups = ""
-		}
+		p.requests[e.Process].groups = ""
 	}
 	fulfilled := out.Words(p.n)
 	copy(fulfilled, t.Fulfilled)

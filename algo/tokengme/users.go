@@ -38,7 +38,7 @@ func (p *Process) try(u user, out *protocol.Out[Message]) {
 
 // admit lets in who waits, in order, up to the first whom the token does not serve.
 func (p *Process) admit(out *protocol.Out[Message]) {
-	if len(p.waiting) == 0 || !p.held || !p.token.Safe || p.conflict() {
+	if len(p.waiting) == 0 || !p.token.Safe || p.conflict() {
 		return
 	}
 	for len(p.waiting) > 0 && p.fits(p.waiting[0]) {

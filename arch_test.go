@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	"internal/sessions": {"protocol"},
 	"internal/votes":    {"protocol"},
 	"lab":               {"lab", "catalog", "diagram", "history"},
-	"catalog":           {"algo", "algo/sigma", "causal", "elect", "link", "consensus", "memory", "sim", "check", "hunt", "node"},
+	"catalog":           {"algo", "algo/sigma", "causal", "elect", "link", "recovery", "consensus", "memory", "sim", "check", "hunt", "node"},
 	"algotest":          {"algotest", "causal", "sim", "check", "hunt", "history", "scenario"},
 	"hunt":              {"sim", "check", "history", "scenario"},
 	"sim":               {"history", "scenario"},

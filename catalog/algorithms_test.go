@@ -14,6 +14,7 @@ import (
 
 	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/recovery"
 )
 
 var write = flag.Bool("write", false, "write the documents that are made of the catalog")
@@ -52,6 +53,9 @@ func linked(name, variant string) string { return fmt.Sprintf("[%s](%s)", name, 
 
 // page is that of a form which has one of its own, else that of its algorithm.
 func page(name, variant string) string {
+	if variant == recovery.Variant {
+		return "algorithms/recovery.md" // one for all of them
+	}
 	own := "algorithms/" + name + "-" + variant + ".md"
 	if _, err := os.Stat("../docs/" + own); err == nil {
 		return own
@@ -65,6 +69,7 @@ func TestPage(t *testing.T) {
 		{"centralised", "denied"}:    "algorithms/centralised.md",
 		{"centralised", "successor"}: "algorithms/centralised-successor.md",
 		{"token-ring", "regenerate"}: "algorithms/token-ring-regenerate.md",
+		{"tokengme", "recovery"}:     "algorithms/recovery.md",
 	} {
 		if got := page(form[0], form[1]); got != want {
 			t.Errorf("%s: %s, want %s", form, got, want)

@@ -26,6 +26,7 @@ import (
 	"github.com/poundlock/poundlock/memory"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/recovery"
 	"github.com/poundlock/poundlock/sim"
 )
 
@@ -65,6 +66,10 @@ func elected[M, E any](a protocol.Algorithm[M], election protocol.Algorithm[E]) 
 	return Of(elect.With(protocol.Erase(a), protocol.Erase(election)))
 }
 
+// recovering makes the entry of an algorithm behind package recovery. All such entries
+// share one type of messages, too.
+func recovering[M any](a protocol.Algorithm[M]) Entry { return Of(recovery.Wrap(protocol.Erase(a))) }
+
 func (e entry[M]) Simulate(c sim.Config) (sim.Result, error) { return sim.Run(e.typed, c) }
 
 func (e entry[M]) Simulator() func(sim.Config) (sim.Result, error) {
@@ -102,6 +107,7 @@ var All = []Entry{
 	Of(maekawa.Algorithm),
 	Of(ra1.Algorithm),
 	Of(ra2.Algorithm),
+	recovering(ra2.Algorithm),
 	Of(ricartagrawala.Algorithm),
 	Of(ricartagrawala.Printed),
 	Of(ringelection.Algorithm),
@@ -109,10 +115,12 @@ var All = []Entry{
 	Of(sigma.Literal),
 	Of(suzukikasami.Algorithm),
 	Of(suzukikasami.RicartAgrawala),
+	recovering(suzukikasami.Algorithm),
 	Of(tokengme.Algorithm),
 	Of(tokengme.Several),
 	Of(tokengme.Bounded),
 	Of(tokengme.WithClients),
+	recovering(tokengme.Algorithm),
 	Of(tokenring.Algorithm),
 	Of(tokenring.Resting),
 	Of(tokenring.Bidirectional),

@@ -3,7 +3,7 @@ package recovery
 import (
 	"encoding/binary"
 	"fmt"
-	"math/bits"
+	"math"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -12,8 +12,8 @@ import (
 // The kinds of Frame. The names of all but Inner are the paper's.
 const (
 	Inner   uint8 = iota // a message of the algorithm, in its instance
-	Notify               // a member tells its coordinator which sessions it has
-	Join                 // a process is in no instance, and would like to be
+	Notify               // a member tells its coordinator which sessions it has, is asked to leave, or refuses a RESTART
+	Join                 // a process is in no instance, and would like to be in one
 	Restart              // the coordinator asks for a new instance
 	Done                 // a member joined it, and has an old request or none
 	Start                // an old request is granted after that many LEAVEs
@@ -32,50 +32,21 @@ var messages = []protocol.Message{
 type Frame[M any] struct {
 	Kind  uint8
 	Epoch protocol.Epoch // of the instance; of a NOTIFY, that of its sender
-	Note  *Note          // NOTIFY, RESTART, DONE and START, frozen once sent
+	Note  *Note          // of all but Inner, LEAVE and RESUME, frozen once sent
 	Msg   M              // Inner
 }
 
 // A Note is what frames about instances carry.
 type Note struct {
-	// Number counts what the sender of a NOTIFY or DONE has said of its sessions; 0: it
-	// says nothing but its epoch. A RESTART has the number of what its receiver has said
+	// Number counts what the sender of a NOTIFY, JOIN or DONE has said of itself; 0 in a NOTIFY
+	// that says nothing. A RESTART has the number of what its receiver has said
 	// that it is based on, and a START has how many LEAVEs come before.
 	Number uint64
-	Set    set      // who is in the instance of a RESTART, and who gets the LEAVE of who is started
-	Joins  set      // of a RESTART: those of them who are in no instance and come first,
-	Guests set      // and those who are in none that is known to have begun
-	Old    bool     // of a DONE: there is an old request; of a NOTIFY without number: its sender is in an instance
+	Set    set      // who is in the instance of a NOTIFY, RESTART or DONE; of a START, who gets the LEAVE of who is started
+	Joins  set      // of a RESTART: those of Set who were in no instance, and come first
+	Old    bool     // of a DONE: there is an old request; of a NOTIFY without a number: its receiver is to leave that instance
 	Groups string   // wanted, of a DONE; granted, of a START
 	Since  []uint64 // of a NOTIFY or DONE: the number since which each session lasts, 0: none
-}
-
-// A set is one of processes, as bits.
-type set uint64
-
-// most is how many processes fit a set.
-const most = 64
-
-func (s set) has(id protocol.ID) bool { return s>>id&1 == 1 }
-func (s set) len() int                { return bits.OnesCount64(uint64(s)) }
-func (s set) first() protocol.ID      { return protocol.ID(bits.TrailingZeros64(uint64(s))) }
-func only(id protocol.ID) set         { return 1 << id }
-
-// all yields the members in order.
-func (s set) all(yield func(protocol.ID) bool) {
-	for ; s != 0; s &= s - 1 {
-		if !yield(s.first()) {
-			return
-		}
-	}
-}
-
-func (s set) String() string {
-	var ids []string
-	for id := range s.all {
-		ids = append(ids, fmt.Sprintf("#%d", id))
-	}
-	return "{" + strings.Join(ids, ",") + "}"
 }
 
 func (w *wrapped[M]) append(b []byte, f Frame[M]) []byte {
@@ -83,16 +54,14 @@ func (w *wrapped[M]) append(b []byte, f Frame[M]) []byte {
 	switch f.Kind {
 	case Inner:
 		return w.inner.Append(b, f.Msg)
-	case Join, Leave, Resume:
+	case Leave, Resume:
 		return b
 	}
 	return f.Note.append(b)
 }
 
 func (n *Note) append(b []byte) []byte {
-	for _, v := range []uint64{n.Number, uint64(n.Set), uint64(n.Joins), uint64(n.Guests)} {
-		b = binary.AppendUvarint(b, v)
-	}
+	b = n.Joins.append(n.Set.append(binary.AppendUvarint(b, n.Number)))
 	b = protocol.AppendText(protocol.AppendBool(b, n.Old), n.Groups)
 	return appendWords(b, n.Since)
 }
@@ -100,21 +69,21 @@ func (n *Note) append(b []byte) []byte {
 func (w *wrapped[M]) read(b []byte) (f Frame[M], rest []byte, err error) {
 	r := protocol.Reader{Rest: b}
 	f.Kind = uint8(r.Max(uint64(kinds) - 1))
-	f.Epoch = r.Epoch(most - 1)
+	f.Epoch = r.Epoch(math.MaxUint64)
 	switch {
 	case r.Err != nil:
 		return f, nil, r.Err
 	case f.Kind == Inner:
 		f.Msg, rest, err = w.inner.Read(r.Rest)
 		return f, rest, err
-	case f.Kind == Notify || f.Kind == Restart || f.Kind == Done || f.Kind == Start:
+	case f.Kind == Notify || f.Kind == Join || f.Kind == Restart || f.Kind == Done || f.Kind == Start:
 		f.Note = readNote(&r)
 	}
 	return f, r.Rest, r.Err
 }
 
 func readNote(r *protocol.Reader) *Note {
-	n := &Note{Number: r.Uint(), Set: set(r.Uint()), Joins: set(r.Uint()), Guests: set(r.Uint()), Old: r.Bool(), Groups: r.Text()}
+	n := &Note{Number: r.Uint(), Set: readSet(r), Joins: readSet(r), Old: r.Bool(), Groups: r.Text()}
 	n.Since = readWords(r)
 	return n
 }
@@ -152,9 +121,13 @@ func (w *wrapped[M]) ints(f Frame[M]) int {
 	case Inner:
 		return 1 + w.inner.Ints(f.Msg)
 	case Notify:
-		return 2 + len(f.Note.Since)
+		if n := f.Note; n.Number > 0 {
+			return 3 + len(n.Since)
+		}
+	case Join:
+		return 2
 	case Done:
-		return 2 + len(f.Note.Since) + protocol.Groups(f.Note.Groups).Len()
+		return 3 + len(f.Note.Since) + protocol.Groups(f.Note.Groups).Len()
 	case Restart, Start:
 		return 4
 	}
@@ -168,11 +141,21 @@ func (w *wrapped[M]) text(f Frame[M]) string {
 	case Inner:
 		return strings.ReplaceAll(w.inner.Text(f.Msg), "#", "@") + " of " + f.Epoch.Text()
 	case Notify:
-		return fmt.Sprintf("NOTIFY(%s,%d,%s)", f.Epoch.Text(), n.Number, words(n.Since))
+		switch {
+		case n.Number > 0:
+			return fmt.Sprintf("NOTIFY(%s,%d,%s)", f.Epoch.Text(), n.Number, words(n.Since))
+		case n.Old:
+			return "NOTIFY(leave " + f.Epoch.Text() + ")"
+		}
+		return "NOTIFY(" + f.Epoch.Text() + ")"
 	case Join:
-		return "JOIN(" + f.Epoch.Text() + ")"
+		return fmt.Sprintf("JOIN(%s,%d)", f.Epoch.Text(), n.Number)
 	case Restart:
-		return fmt.Sprintf("RESTART(%s,%v,%v,%d)", f.Epoch.Text(), n.Set, n.Joins, n.Number)
+		text := fmt.Sprintf("RESTART(%s,%v,%d", f.Epoch.Text(), n.Set, n.Number)
+		if !n.Joins.empty() {
+			text += fmt.Sprintf(",%v join", n.Joins)
+		}
+		return text + ")"
 	case Done:
 		old := "none"
 		if n.Old {

@@ -4,54 +4,111 @@ import (
 	"os"
 	"testing"
 
+	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/algo/tokengme"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// The wrapper keeps every property of Suzuki-Kasami through a crash, a crash and a join, and a
-// session that breaks, at any moment.
-func TestModels(t *testing.T) {
-	config := func(n int, entries ...int) check.Config {
-		return check.Config{Config: protocol.Config{N: n}, Entries: entries, Properties: []string{"all"}, MaxMemory: 3 << 30}
+// A model is one of n processes, 3 unless it says so.
+type model struct {
+	n                int
+	phases           int64 // 0: the default
+	entries          []int
+	crash, back, cut int
+	full             bool // with POUNDLOCK_FULL=1 only
+}
+
+func (m model) config(asked ...string) check.Config {
+	c := check.Config{
+		Config: protocol.Config{N: max(m.n, 2)}, Entries: m.entries, Crash: m.crash, Recover: m.back, Suspect: m.cut,
+		Properties: asked, MaxMemory: 3 << 30,
 	}
-	for _, m := range []struct {
-		name             string
-		c                check.Config
-		crash, back, cut int
-		full             bool
-	}{
-		{name: "no fault", c: config(3, 1)},
-		{name: "breaks of two", c: config(2, 1), cut: 2},
-		{name: "a crash", c: config(3, 1), crash: 1},
-		{name: "a break, no user", c: config(3, 0), cut: 1},
-		{name: "a break", c: config(3, 1, 0, 0), cut: 1, full: true},
-		{name: "a break", c: config(3, 0, 1, 0), cut: 1, full: true},
-		{name: "a break", c: config(3, 0, 0, 1), cut: 1, full: true},
-		{name: "a break", c: config(3, 1, 1, 0), cut: 1, full: true},
-		{name: "a break", c: config(3, 1), cut: 1, full: true},
-		{name: "a crash and a join, no user", c: config(3, 0), crash: 1, back: 1},
-		{name: "a crash and a join", c: config(3, 0, 0, 1), crash: 1, back: 1, full: true},
-		{name: "a crash and a join", c: config(3, 1, 0, 0), crash: 1, back: 1, full: true},
-	} {
+	if m.n == 0 {
+		c.N = 3
+	}
+	if m.phases > 0 {
+		c.Options = map[string]int64{phasesOption: m.phases}
+	}
+	return c
+}
+
+// kept are the properties that an algorithm has with the wrapper: all but check.ConcurrentEntry.
+var kept = []string{check.Exclusion, check.WellFormed, check.Deadlock, "recovery/tags", check.MakesProgress, check.Starvation}
+
+func explore[M any](t *testing.T, a protocol.Algorithm[M], models ...model) {
+	t.Helper()
+	for _, m := range models {
+		c := m.config(kept...)
 		if m.full && os.Getenv("POUNDLOCK_FULL") == "" {
-			t.Logf("SHORTENED: %s with entries %v takes long; POUNDLOCK_FULL=1 explores it", m.name, m.c.Entries)
+			t.Logf("SHORTENED: %s, %+v takes long; POUNDLOCK_FULL=1 explores it", a.Name, m)
 			continue
 		}
-		m.c.Crash, m.c.Recover, m.c.Suspect = m.crash, m.back, m.cut
-		v, err := check.Run(Wrap(suzukikasami.Algorithm), m.c)
+		v, err := check.Run(Wrap(a), c)
 		if err != nil {
-			t.Errorf("%s: %v", m.name, err)
+			t.Errorf("%s, %+v: %v", a.Name, m, err)
 			continue
 		}
-		t.Logf("%s: %s in %d states, %.1f s: %s", m.name, v.Verdict, v.States, v.Seconds, v.Bounds)
+		t.Logf("%s, %d phases: %s in %d states, %.1f s: %s", a.Name, m.phases, v.Verdict, v.States, v.Seconds, v.Bounds)
 		if v.Verdict != check.Holds {
-			t.Errorf("%s: %s is %s: %s", m.name, v.Property, v.Verdict, v.Reason)
+			t.Errorf("%s, %+v: %s is %s: %s", a.Name, m, v.Property, v.Verdict, v.Reason)
 			if v.Run != nil {
 				for _, e := range v.Run.Steps {
 					t.Log(e.Line, e.Did())
 				}
 			}
 		}
+	}
+}
+
+// The wrapper keeps the properties of an algorithm through a crash, a crash and a join, and
+// sessions that break in one direction or both, at any moment.
+func TestModels(t *testing.T) {
+	explore(t, suzukikasami.Algorithm,
+		model{entries: []int{1}},
+		model{n: 2, entries: []int{1}, cut: 2},
+		model{entries: []int{1}, crash: 1},
+		model{phases: 2, entries: []int{1}, crash: 1},
+		model{phases: 1, entries: []int{1}, crash: 1},
+		model{entries: []int{0}, cut: 1},
+		model{entries: []int{0}, crash: 1, back: 1},
+		model{entries: []int{1, 0, 0}, cut: 1},
+		model{phases: 1, entries: []int{1, 0, 0}, cut: 1},
+		model{entries: []int{0, 1, 0}, cut: 1},
+		model{entries: []int{0, 0, 1}, cut: 1},
+		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{entries: []int{1}, cut: 1, full: true},
+		model{entries: []int{1}, crash: 1, back: 1, full: true},
+	)
+	explore(t, tokengme.Algorithm,
+		model{entries: []int{0, 0, 1}, crash: 1},
+		model{entries: []int{0, 1, 1}, crash: 1},
+		model{phases: 2, entries: []int{0, 1, 1}, crash: 1},
+		model{phases: 1, entries: []int{0, 1, 1}, crash: 1},
+		model{entries: []int{1}, crash: 1, full: true},
+		model{phases: 1, entries: []int{1}, crash: 1, full: true},
+		model{entries: []int{0, 0, 1}, cut: 1},
+		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
+	)
+	explore(t, ra2.Algorithm,
+		model{entries: []int{0, 0, 1}, crash: 1},
+		model{entries: []int{0, 1, 1}, crash: 1},
+		model{phases: 2, entries: []int{0, 0, 1}, crash: 1},
+		model{phases: 1, entries: []int{0, 0, 1}, crash: 1},
+		model{entries: []int{0}, cut: 1},
+		model{entries: []int{0}, crash: 1, back: 1},
+		model{entries: []int{0, 0, 1}, cut: 1},
+		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{entries: []int{1}, crash: 1, full: true},
+	)
+}
+
+// A restart waits for who is inside, and with it whoever wants the same group.
+func TestConcurrentEntry(t *testing.T) {
+	v, err := check.Run(Wrap(tokengme.Algorithm), model{entries: []int{0, 1, 1}, crash: 1}.config(check.ConcurrentEntry))
+	if err != nil || v.Verdict != check.Violated || v.Property != check.ConcurrentEntry {
+		t.Errorf("%s is %s, %v: want %s violated", v.Property, v.Verdict, err, check.ConcurrentEntry)
 	}
 }

@@ -17,17 +17,15 @@ type Process[M any] struct {
 	tell    bool
 
 	peers  []peer // by id; its own entry is never used, but for asks
-	number uint64 // counts the changes of its sessions
+	number uint64 // counts the changes of its sessions, and of the instance it is in
 	// counted are those that may count on this process: they were in an instance with it,
 	// and their session with it lasts. It joins no instance without them.
 	counted set
 	seen    uint64 // the largest round heard of
 
-	// The instance that it joined last; the zero epoch is that of a new life, which is alone.
+	// The instance that it joined last; the zero epoch is that of a new life.
 	epoch   protocol.Epoch
-	members set
-	guests  set  // those of the members who were in no instance before
-	proven  bool // it is known that all members have joined
+	members set // empty while it is not active
 	// active: since it joined it has had sessions, each without a break, with a majority of
 	// all processes, itself among them, all of which are members. Those that still are:
 	// linked. While it is not active it is in no instance.
@@ -36,8 +34,10 @@ type Process[M any] struct {
 	running bool                // it is not suspended
 	frozen  bool                // of a coordinator with fewer than three phases: its own process waits
 	inner   protocol.Process[M] // nil unless active
-	news    uint64              // the number of the last change among members
+	stray   bool                // it is to leave the instance when its user is outside
+	news    uint64              // the number of the newest change that its coordinator is to hear of
 	told    told
+	offered bool // while it is not active: it has said JOIN to all in reach, and goes on to do so
 	old     old
 
 	section protocol.Section
@@ -46,10 +46,10 @@ type Process[M any] struct {
 	asked   bool   // in InTry: the algorithm knows
 	byOld   bool   // in InCrit: as an old request
 
-	lead  lead           // of a coordinator
-	tried protocol.Epoch // the newest instance that this process began, which others may be in
+	lead  lead // of a coordinator
 	later []early[M]
 
+	due bool // within a step: something has changed that restart looks at
 	out protocol.Out[M]
 }
 
@@ -58,16 +58,19 @@ type peer struct {
 	session session
 	revoked bool             // and not lapsed yet
 	since   uint64           // the number since which the session is up
-	joins   *protocol.Epoch  // of the newest JOIN from it
-	said    *statement       // the newest one from it as a member; nil: none
+	said    *status          // the newest, nil: nothing
+	oldest  protocol.Epoch   // of those that it said it was in last
 	asks    *Frame[struct{}] // the newest RESTART from it
 }
 
-// A statement is what a member told its coordinator of its sessions.
-type statement struct {
-	epoch  protocol.Epoch // in which it was then
-	number uint64
-	since  []uint64
+// A status is what a process said of itself.
+type status struct {
+	number  uint64         // a newer one has a larger number
+	epoch   protocol.Epoch // of the instance that it is in, or was in last
+	members set            // of that; empty: it is in none
+	since   []uint64       // by process, the number since which it has a session, 0: it has none; nil: it is in no instance
+	stray   bool           // it was told to leave
+	asked   bool           // it was asked to join, and the instance that it was asked for has not begun
 }
 
 // A session is one with another process.
@@ -102,7 +105,6 @@ type lead struct {
 	epoch   protocol.Epoch // zero: none
 	members set
 	joins   set      // the members that were in no instance: they answer before the others are asked
-	guests  set      // these, and those who joined nothing that began
 	asked   bool     // the others were
 	based   []uint64 // by process: the number of what it had said
 	done    set
@@ -134,7 +136,7 @@ func (p *Process[M]) Step(ev protocol.Event[Frame[M]], out *protocol.Out[Frame[M
 		if ev.Arg == protocol.Lapsed {
 			p.lapse(ev.From, out)
 		} else {
-			p.end(ev.From, out)
+			p.end(ev.From)
 		}
 	case protocol.Restore:
 		p.restore(ev.From, out)
@@ -144,45 +146,54 @@ func (p *Process[M]) Step(ev protocol.Event[Frame[M]], out *protocol.Out[Frame[M
 	p.settle(out)
 }
 
+// settle does what is due after an event, until nothing is.
+func (p *Process[M]) settle(out *protocol.Out[Frame[M]]) {
+	for {
+		if p.stray && p.section != protocol.InCrit {
+			p.leave(out)
+		}
+		p.report(out)
+		if !p.answer(out) && !p.restart(out) {
+			return
+		}
+	}
+}
+
 func (p *Process[M]) majority(s set) bool { return 2*s.len() > p.n }
 
-func (p *Process[M]) others() set { return (1<<p.n - 1) &^ only(p.id) }
+func (p *Process[M]) others() set { return upTo(p.n).without(p.id) }
 
 // reach are the processes that it has sessions with, and itself.
 func (p *Process[M]) reach() set {
-	s := only(p.id)
-	for j := range p.peers {
-		if p.peers[j].session == up {
-			s |= 1 << j
-		}
-	}
-	return s
+	return collect(p.n, func(j protocol.ID) bool { return j == p.id || p.peers[j].session == up })
 }
 
+// coordinator is who decides on new instances: the least process in reach. Those who all have
+// sessions with each other, and with nobody else, have the same one.
+func (p *Process[M]) coordinator() protocol.ID { return p.reach().first() }
+
 // start begins a life. The first lives of all are one instance from the start; a later one
-// is alone until it is asked to join.
+// is in none.
 func (p *Process[M]) start(incarnation uint64) {
-	p.number, p.counted = 1, p.others()
-	if incarnation > 1 {
-		p.members = only(p.id)
+	if p.counted = p.others(); incarnation > 1 {
 		return
 	}
-	first := protocol.Epoch{Round: 1}
+	first := Frame[struct{}]{Epoch: protocol.Epoch{Round: 1}, Note: &Note{Set: upTo(p.n)}}
+	p.join(first)
 	for j := range p.others().all {
-		p.peers[j].session, p.peers[j].since = up, 1
-		if p.id == first.Leader {
-			s := &statement{epoch: first, number: 1, since: slices.Repeat([]uint64{1}, p.n)}
-			s.since[j] = 0
-			p.peers[j].said = s
-		}
+		p.peers[j].session, p.peers[j].since = up, p.number
 	}
-	p.join(Frame[struct{}]{Epoch: first, Note: &Note{Set: p.others() | only(p.id)}})
-	p.told = told{first.Leader, 1}
-	p.running, p.proven = true, true
-	if p.id == first.Leader {
-		p.begin(first, p.members, 0)
-		p.lead.asked, p.lead.done = true, p.members
+	p.running, p.told = true, told{first.Epoch.Leader, p.news}
+	if p.id != first.Epoch.Leader {
+		return
 	}
+	for j := range p.others().all {
+		s := &status{number: p.number, epoch: p.epoch, members: p.members, since: slices.Repeat([]uint64{p.number}, p.n)}
+		s.since[j] = 0
+		p.peers[j].said = s
+	}
+	p.begin(p.epoch, p.members, set{})
+	p.lead.asked, p.lead.done = true, p.members
 }
 
 // Sessions.
@@ -192,7 +203,8 @@ func (p *Process[M]) start(incarnation uint64) {
 func (p *Process[M]) lapse(j protocol.ID, out *protocol.Out[Frame[M]]) {
 	p.change(j)
 	p.peers[j] = peer{session: lapsed}
-	p.linked &^= only(j)
+	p.linked = p.linked.without(j)
+	// A new life of a coordinator may begin an instance that is called like one of the life before.
 	p.later = slices.DeleteFunc(p.later, func(e early[M]) bool { return e.from == j })
 	if p.lead.members.has(j) {
 		p.drop()
@@ -203,48 +215,75 @@ func (p *Process[M]) lapse(j protocol.ID, out *protocol.Out[Frame[M]]) {
 }
 
 // end: j knows.
-func (p *Process[M]) end(j protocol.ID, out *protocol.Out[Frame[M]]) {
-	if p.peers[j].session == up {
-		p.lapse(j, out)
-	}
+func (p *Process[M]) end(j protocol.ID) {
 	p.peers[j].session = ended
-	p.counted &^= only(j)
+	p.counted = p.counted.without(j)
 }
 
-// restore: a new session with j begins. Who is in no instance says so, and to a member of
-// its own one a process says that this is a new session.
+// restore: a new session with j begins.
 func (p *Process[M]) restore(j protocol.ID, out *protocol.Out[Frame[M]]) {
 	if p.peers[j].session == up {
 		return // it was so from the start
 	}
 	p.change(j)
-	p.peers[j] = peer{session: up, since: p.number}
-	p.counted &^= only(j)
-	switch {
-	case p.loose():
-		e := p.promised()
-		if e == p.lead.epoch { // which goes on
-			e = p.epoch
-		}
-		out.Send(j, Frame[M]{Kind: Join, Epoch: e})
-	case p.members.has(j):
-		p.notify(j, out)
+	p.peers[j].session, p.peers[j].since = up, p.number
+	if p.offered {
+		p.offer(j, out)
 	}
-}
-
-// loose reports whether it is in no instance, or a guest in one that may never have begun.
-func (p *Process[M]) loose() bool { return !p.active || p.guests.has(p.id) && !p.proven }
-
-func (p *Process[M]) notify(to protocol.ID, out *protocol.Out[Frame[M]]) {
-	out.Send(to, Frame[M]{Kind: Notify, Epoch: p.epoch, Note: &Note{Number: p.number, Since: p.since()}})
 }
 
 // change counts a change of the session with j.
 func (p *Process[M]) change(j protocol.ID) {
-	p.number++
-	if p.members.has(j) {
+	p.due = true
+	if p.number++; p.members.has(j) {
 		p.news = p.number
 	}
+}
+
+// leave gives up the instance.
+func (p *Process[M]) leave(out *protocol.Out[Frame[M]]) {
+	p.number++
+	p.active, p.running, p.frozen, p.stray, p.members, p.linked, p.inner = false, false, false, false, set{}, set{}, nil
+	p.old, p.told, p.news = old{}, told{}, 0
+	p.drop()
+	switch p.section {
+	case protocol.InCrit:
+		p.section, p.byOld = protocol.InLost, false
+		out.Ejected()
+	case protocol.InExit:
+		p.rem("", out)
+	case protocol.InTry:
+		p.asked = false
+		p.refuse(out)
+	}
+}
+
+// Statuses.
+
+// report tells its coordinator whatever is new; and who is in no instance tells all in reach,
+// unless it is the coordinator.
+func (p *Process[M]) report(out *protocol.Out[Frame[M]]) {
+	c := p.coordinator()
+	switch now := (told{c, p.news}); {
+	case p.active && p.told != now:
+		p.told = now
+		if c != p.id {
+			p.notify(c, out)
+		}
+	case !p.active && !p.offered && c != p.id:
+		p.offered = true
+		for j := range p.reach().without(p.id).all {
+			p.offer(j, out)
+		}
+	}
+}
+
+func (p *Process[M]) notify(to protocol.ID, out *protocol.Out[Frame[M]]) {
+	out.Send(to, Frame[M]{Kind: Notify, Epoch: p.epoch, Note: &Note{Number: p.number, Set: p.members, Since: p.since()}})
+}
+
+func (p *Process[M]) offer(to protocol.ID, out *protocol.Out[Frame[M]]) {
+	out.Send(to, Frame[M]{Kind: Join, Epoch: p.epoch, Note: &Note{Number: p.number}})
 }
 
 // since is what a NOTIFY or DONE says of its sessions.
@@ -256,109 +295,37 @@ func (p *Process[M]) since() []uint64 {
 	return s
 }
 
-// leave gives up the instance.
-func (p *Process[M]) leave(out *protocol.Out[Frame[M]]) {
-	p.active, p.proven, p.running, p.frozen, p.guests, p.linked, p.inner = false, false, false, false, 0, 0, nil
-	p.drop()
-	p.old, p.told, p.news = old{}, told{}, 0
-	p.later = slices.DeleteFunc(p.later, func(e early[M]) bool { return e.f.Epoch == p.epoch })
-	switch p.section {
-	case protocol.InCrit:
-		p.section, p.byOld = protocol.InLost, false
-		out.Ejected()
-	case protocol.InExit:
-		p.rem("", out)
-	case protocol.InTry:
-		p.asked = false
-		p.refuse(out)
+// hear takes a status, unless a newer one came before.
+func (p *Process[M]) hear(from protocol.ID, f Frame[M]) {
+	p.due = true
+	q := &p.peers[from]
+	if q.said == nil || f.Epoch.Before(q.oldest) {
+		q.oldest = f.Epoch
 	}
-	p.sayJoin(out)
-}
-
-// sayJoin tells all in reach that it is in no instance, nor in one that it began.
-func (p *Process[M]) sayJoin(out *protocol.Out[Frame[M]]) {
-	for j := range (p.reach() &^ only(p.id)).all {
-		out.Send(j, Frame[M]{Kind: Join, Epoch: p.promised()})
+	if q.said == nil || q.said.number < f.Note.Number {
+		q.said = &status{number: f.Note.Number, epoch: f.Epoch, members: f.Note.Set, since: f.Note.Since}
 	}
 }
 
-// promised is the newest instance that it joined or began: it joins none that another one
-// began before.
-func (p *Process[M]) promised() protocol.Epoch {
-	if p.epoch.Before(p.tried) {
-		return p.tried
-	}
-	return p.epoch
-}
+// How a process joins an instance.
 
-// outside reports whether j is in no instance, or was when this process heard of it last
-// and is not known to have been taken into the present one. Guests are before the others.
-func (p *Process[M]) outside(j protocol.ID) bool {
-	e := p.peers[j].joins
-	return e != nil && (p.loose() || !p.linked.has(j) || !e.Before(p.epoch) || p.left(j))
-}
-
-// left reports whether j has left the instance of which it said its sessions last.
-func (p *Process[M]) left(j protocol.ID) bool {
-	q := &p.peers[j]
-	return q.joins != nil && q.said != nil && !q.joins.Before(q.said.epoch)
-}
-
-// coordinator is who restarts the instance: who began it, and without it the least of the
-// members that are in reach and have not left. Guests come last: some of those who were
-// members before may not have heard of them. Who is in no instance looks at all in reach.
-func (p *Process[M]) coordinator() protocol.ID {
-	if !p.active {
-		if p.epoch.Before(p.tried) {
-			return p.id // some may have joined what it began
-		}
-		return p.reach().first()
-	}
-	here := p.here()
-	switch {
-	case here.has(p.epoch.Leader):
-		return p.epoch.Leader
-	case here&^p.guests != 0:
-		return (here &^ p.guests).first()
-	}
-	return here.first()
-}
-
-// here are the members in reach that have not left.
-func (p *Process[M]) here() set {
-	s := p.reach() & p.members
-	for j := range p.peers {
-		if e := p.peers[j].joins; e != nil && (!p.linked.has(protocol.ID(j)) || !e.Before(p.epoch)) {
-			s &^= only(protocol.ID(j))
-		}
-	}
-	return s
-}
-
-// settle does what is due after an event, until nothing is.
-func (p *Process[M]) settle(out *protocol.Out[Frame[M]]) {
-	for {
-		if c := p.coordinator(); p.active && p.told != (told{c, p.news}) {
-			p.told = told{c, p.news}
-			if c != p.id {
-				p.notify(c, out)
-			}
-		}
-		if !p.answer(out) && !p.restart(out) {
-			return
-		}
+// onRestart keeps the newest RESTART of each coordinator.
+func (p *Process[M]) onRestart(from protocol.ID, f Frame[M]) {
+	if r := p.peers[from].asks; r == nil || r.Epoch.Before(f.Epoch) {
+		p.peers[from].asks = &Frame[struct{}]{Kind: Restart, Epoch: f.Epoch, Note: f.Note}
 	}
 }
 
-// answer answers a RESTART if one is due.
+// answer answers a RESTART if one is due: with the newer epoch of the instance that this process
+// joined already, or with DONE.
 func (p *Process[M]) answer(out *protocol.Out[Frame[M]]) bool {
 	for j := range p.peers {
 		from, r := protocol.ID(j), p.peers[j].asks
 		switch {
 		case r == nil:
-		case !p.epoch.Before(r.Epoch), from != p.id && !p.tried.Before(r.Epoch):
+		case !p.epoch.Before(r.Epoch):
 			p.peers[j].asks = nil
-			p.refuseRestart(from, out)
+			out.Send(from, Frame[M]{Kind: Notify, Epoch: p.epoch, Note: &Note{}})
 		case p.broken(from, r):
 			p.peers[j].asks = nil
 		case p.ready(from, r, out):
@@ -370,44 +337,39 @@ func (p *Process[M]) answer(out *protocol.Out[Frame[M]]) bool {
 	return false
 }
 
-// broken reports whether it is in vain to wait until this process is ready: somebody has
-// left the instance already, or among those who were members before, a session has not
-// lasted since this process said what the RESTART is based on, of which its coordinator is
-// about to hear.
+// broken reports whether it is in vain to wait until this process is ready: it has joined
+// something since it said JOIN, or among those who were in an instance before, a session has not lasted
+// since it said what the RESTART is based on. Its coordinator is about to hear of that.
 func (p *Process[M]) broken(from protocol.ID, r *Frame[struct{}]) bool {
 	n := r.Note
-	for j := range (n.Joins &^ only(p.id)).all {
-		if e := p.peers[j].joins; e != nil && !e.Before(r.Epoch) {
-			return true
-		}
-	}
-	if from == p.id || n.Joins.has(p.id) {
+	switch {
+	case from == p.id:
 		return false
+	case n.Joins.has(p.id):
+		return p.active
 	}
-	for j := range (n.Set &^ n.Joins &^ only(p.id)).all {
-		if s := p.peers[j].since; s == 0 || s > n.Number {
+	for j := range n.Set.minus(n.Joins).without(p.id).all {
+		if p.peers[j].since > n.Number {
 			return true
 		}
 	}
 	return false
 }
 
-// ready reports whether this process may join: its user is not inside, it has a session
-// with each member and knows of those who join that they do, and nobody who is left out
-// counts on it.
+// ready reports whether this process may join: its user is not inside, it has a session with
+// each member, that with one who joins since before it did so, and nobody who is left out counts on it.
 func (p *Process[M]) ready(from protocol.ID, r *Frame[struct{}], out *protocol.Out[Frame[M]]) bool {
 	n := r.Note
-	if n.Set&^p.reach() != 0 || !p.heeds(from) {
+	if from != p.coordinator() || !n.Set.minus(p.reach()).empty() {
 		return false
 	}
-	for j := range (n.Joins &^ p.linked &^ only(p.id)).all {
-		q := &p.peers[j]
-		if (q.joins == nil || !q.joins.Before(r.Epoch)) && (q.said == nil || !q.said.epoch.Before(r.Epoch)) {
+	for j := range n.Joins.without(p.id).all {
+		if q := &p.peers[j]; q.said == nil || !q.oldest.Before(r.Epoch) {
 			return false
 		}
 	}
-	if rest := p.counted &^ n.Set; rest != 0 {
-		for j := range (rest & p.reach()).all {
+	if rest := p.counted.minus(n.Set); !rest.empty() {
+		for j := range rest.and(p.reach()).all {
 			if !p.peers[j].revoked {
 				p.peers[j].revoked = true
 				out.Revoke(j)
@@ -418,34 +380,16 @@ func (p *Process[M]) ready(from protocol.ID, r *Frame[struct{}], out *protocol.O
 	return p.section != protocol.InCrit
 }
 
-// heeds reports whether a RESTART from that coordinator is for this process to answer.
-func (p *Process[M]) heeds(from protocol.ID) bool {
-	return p.loose() || !p.proven && !p.here().has(p.epoch.Leader) || from == p.coordinator()
-}
-
 // accept joins the instance of a RESTART, and says so.
 func (p *Process[M]) accept(from protocol.ID, r Frame[struct{}], out *protocol.Out[Frame[M]]) {
 	if p.section == protocol.InExit {
 		p.rem("", out)
 	}
-	if p.epoch.Before(p.tried) && from != p.id {
-		p.sayJoin(out) // for those who joined what it began
-	}
-	p.joinsToo(r.Note.Joins, out)
-	before := p.epoch.Leader
-	if !p.active || !p.linked.has(before) {
-		before = from
-	}
 	p.join(r)
-	if before != from && before != p.id {
-		p.refuseRestart(before, out) // it may still count on this process
-	}
 	p.told = told{from, p.news}
 	if from != p.id {
-		if p.lead.epoch.Before(r.Epoch) {
-			p.drop()
-		}
-		n := &Note{Number: p.number, Since: p.since(), Old: p.old.pending}
+		p.drop()
+		n := &Note{Number: p.number, Set: p.members, Since: p.since(), Old: p.old.pending}
 		if n.Old {
 			n.Groups = p.wants
 		}
@@ -462,9 +406,11 @@ func (p *Process[M]) accept(from protocol.ID, r Frame[struct{}], out *protocol.O
 
 // join makes the instance of a RESTART the present one.
 func (p *Process[M]) join(r Frame[struct{}]) {
-	p.epoch, p.members, p.guests, p.active, p.proven = r.Epoch, r.Note.Set, r.Note.Guests, true, false
+	p.due = true
+	p.number++
+	p.epoch, p.members, p.active, p.stray, p.offered = r.Epoch, r.Note.Set, true, false, false
 	p.seen = max(p.seen, p.epoch.Round)
-	p.linked, p.counted, p.news = p.members, p.members&^only(p.id), p.number
+	p.linked, p.counted, p.news = p.members, p.members.without(p.id), p.number
 	p.running, p.frozen, p.asked = false, false, false
 	p.old = old{pending: p.section == protocol.InTry && p.phases > 1}
 	p.inner = p.w.inner.New(p.rank(p.id), p.config(p.members.len()))
@@ -490,10 +436,10 @@ func (p *Process[M]) receive(from protocol.ID, f Frame[M], out *protocol.Out[Fra
 		p.onNotify(from, f)
 		return
 	case Join:
-		p.onJoin(from, f.Epoch)
+		p.hear(from, f)
 		return
 	case Restart:
-		p.onRestart(from, f, out)
+		p.onRestart(from, f)
 		return
 	case Done:
 		p.onDone(from, f, out)
@@ -505,8 +451,6 @@ func (p *Process[M]) receive(from protocol.ID, f Frame[M], out *protocol.Out[Fra
 		return
 	case f.Epoch != p.epoch || !p.linked.has(from):
 		return
-	case f.Kind != Inner || from == p.epoch.Leader:
-		p.proven = true // a coordinator sends none of these before
 	}
 	switch f.Kind {
 	case Inner:
@@ -535,38 +479,6 @@ func (p *Process[M]) after(a, b early[M]) bool {
 		return a.from > b.from
 	}
 	return bytes.Compare(p.w.append(nil, a.f), p.w.append(nil, b.f)) > 0
-}
-
-// onRestart keeps the newest RESTART of each coordinator. One that comes too late is
-// answered with what is the newest epoch here.
-func (p *Process[M]) onRestart(from protocol.ID, f Frame[M], out *protocol.Out[Frame[M]]) {
-	switch r := p.peers[from].asks; {
-	case !p.promised().Before(f.Epoch):
-		p.refuseRestart(from, out)
-	case r == nil || r.Epoch.Before(f.Epoch):
-		p.peers[from].asks = &Frame[struct{}]{Kind: Restart, Epoch: f.Epoch, Note: f.Note}
-		if p.heeds(from) {
-			p.joinsToo(f.Note.Joins, out)
-		}
-	}
-}
-
-// joinsToo says to those who join that this process does, where they do not know that: its
-// coordinator has lost sight of the instance that it is in.
-func (p *Process[M]) joinsToo(joins set, out *protocol.Out[Frame[M]]) {
-	if !p.active || !joins.has(p.id) {
-		return
-	}
-	for j := range (joins & p.reach() &^ only(p.id)).all {
-		out.Send(j, Frame[M]{Kind: Join, Epoch: p.promised()})
-	}
-}
-
-// refuseRestart tells a coordinator of a newer instance than its own.
-func (p *Process[M]) refuseRestart(from protocol.ID, out *protocol.Out[Frame[M]]) {
-	if e := p.promised(); e.Leader != from || e.Round == 0 {
-		out.Send(from, Frame[M]{Kind: Notify, Epoch: e, Note: &Note{Old: !p.loose()}})
-	}
 }
 
 // The user.
@@ -614,7 +526,7 @@ func (p *Process[M]) exit(out *protocol.Out[Frame[M]]) {
 		f := Frame[M]{Kind: Leave, Epoch: p.epoch}
 		next := p.old.next
 		p.old = old{}
-		for j := range (next & p.linked).all {
+		for j := range next.and(p.linked).all {
 			if j != p.id {
 				out.Send(j, f)
 			}
@@ -634,30 +546,27 @@ func (p *Process[M]) exit(out *protocol.Out[Frame[M]]) {
 // The algorithm.
 
 // rank is the place of a member in the present instance, where its algorithm knows it by
-// that: the coordinator is where an algorithm lets somebody in at first, and the others
-// follow in order.
+// that: the coordinator, who is the least of them, is where an algorithm lets somebody in at
+// first, and the others follow in order.
 func (p *Process[M]) rank(id protocol.ID) protocol.ID {
-	leader, k := p.epoch.Leader, protocol.ID(p.members.len())
-	below := protocol.ID((p.members & (only(id) - 1)).len()) // whose ids are smaller
-	switch {
-	case id == leader && p.w.last:
-		return k - 1
-	case id == leader:
-		return 0
-	case p.w.last && leader < id:
-		return below - 1
-	case !p.w.last && leader > id:
-		return below + 1
+	below := p.members.below(id)
+	if p.w.last {
+		below += p.members.len() - 1
 	}
-	return below
+	return protocol.ID(below % p.members.len())
 }
 
 // at is the member of a rank.
 func (p *Process[M]) at(rank protocol.ID) protocol.ID {
+	place := int(rank)
+	if p.w.last {
+		place = (place + 1) % p.members.len()
+	}
 	for id := range p.members.all {
-		if p.rank(id) == rank {
+		if place == 0 {
 			return id
 		}
+		place--
 	}
 	panic("recovery: a process that is not of the instance")
 }
@@ -675,7 +584,7 @@ func (p *Process[M]) give(in protocol.Input, m M, out *protocol.Out[Frame[M]]) {
 				out.Send(to, f)
 			}
 		case protocol.Broadcast:
-			for to := range (p.linked &^ only(p.id)).all {
+			for to := range p.linked.without(p.id).all {
 				out.Send(to, f)
 			}
 		case protocol.Crit:

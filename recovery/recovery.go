@@ -3,12 +3,15 @@ package recovery
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
 // Variant is the variant of an algorithm that is wrapped.
 const Variant = "recovery"
+
+const source = "Mittal, Mohan: A Priority-Based Distributed Group Mutual Exclusion Algorithm When Group Access Is Non-Uniform, JPDC 2007"
 
 // NoMajority is the reason of a Rem at a process that is in no instance of a majority.
 const NoMajority = "no majority of the processes is in reach"
@@ -65,7 +68,7 @@ func wrappable(i protocol.Info) error {
 // The options.
 const (
 	phasesOption = "phases"
-	tellOption   = "tell"
+	tellOption   = "minority"
 )
 
 var options = []protocol.Option{
@@ -79,9 +82,9 @@ var options = []protocol.Option{
 	{
 		Name:    tellOption,
 		Default: func(protocol.Config) int64 { return 0 },
-		Range:   func(protocol.Config) (least, most int64) { return 0, 1 },
 		Sound:   func(protocol.Config) (least, most int64) { return 0, 1 },
-		Doc:     "1: a user who waits at a process without a majority is told so, and gives up; 0: it waits (default 0)",
+		Values:  []string{"waits", "gives-up"},
+		Doc:     "what a user does at a process without a majority: it waits, or is told so and gives up (default waits)",
 	},
 }
 
@@ -91,14 +94,32 @@ func (w *wrapped[M]) info() protocol.Info {
 	if w.inner.Variant != "" {
 		i.Variant = w.inner.Variant + "-" + Variant
 	}
-	i.Title += ", restarted after crashes and partitions"
+	i.Title = "the same, restarted after crashes, joins and partitions"
+	if !strings.Contains(i.Source, source) {
+		i.Source += "; " + source
+	}
 	i.Detector = protocol.LeaseDetector
 	i.Tolerates = protocol.Crash | protocol.Recovery
-	i.Incarnations = true
+	i.Incarnations, i.Majority = true, true
 	i.Cancels, i.Drains, i.Ordered = false, false, false
-	i.Messages = append(slices.Clip(i.Messages), messages[Notify:]...)
+	i.Messages = slices.Clip(i.Messages)
+	for _, m := range messages[Notify:] {
+		if slices.ContainsFunc(i.Messages, func(o protocol.Message) bool { return o.Name == m.Name }) {
+			m.Name = "recovery/" + m.Name
+		}
+		i.Messages = append(i.Messages, m)
+	}
 	i.Options = append(slices.Clip(i.Options), options...)
-	i.Claims = nil
+	if i.Grouped { // whoever is inside holds up a restart, and with it those who try
+		i.Lacks = append(slices.Clip(i.Lacks), "concurrent-entry")
+	}
+	if w.last {
+		i.Claims = slices.Clone(i.Claims)
+		for k := range i.Claims { // the token begins elsewhere, where the first one who enters may be
+			least := i.Claims[k].Least
+			i.Claims[k].Least = func(c protocol.Config) float64 { return 0.9 * least(c) }
+		}
+	}
 	return i
 }
 
@@ -116,9 +137,6 @@ func (w *wrapped[M]) entersAlone(id protocol.ID) bool {
 }
 
 func (w *wrapped[M]) new(id protocol.ID, c protocol.Config) protocol.Process[Frame[M]] {
-	if c.N > most {
-		panic(fmt.Sprintf("recovery: %d processes: want at most %d", c.N, most))
-	}
 	i := w.info()
 	return &Process[M]{
 		w: w, id: id, n: c.N, options: c.Options,

@@ -2,8 +2,8 @@ package recovery
 
 import (
 	"fmt"
+	"math/bits"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/ra2"
@@ -12,27 +12,19 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// storm runs worlds with faults, of 2 to 5 processes and with each number of phases. It
-// returns the first violation, and how many worlds of how many processes came to rest with
-// somebody waiting, though all faults were over.
-func storm[M any](a protocol.Algorithm[M], from, to int) (fault string, w *world[M], stuck map[int]int) {
-	stuck = map[int]int{}
+// storm runs worlds with faults, of 2 to 5 processes and with each number of phases, and
+// returns the first violation: it is one too when somebody waits though all faults are over.
+func storm[M any](a protocol.Algorithm[M], from, to int) (fault string, w *world[M]) {
 	for seed := from; seed < to; seed++ {
 		c := protocol.Config{N: 2 + seed%4, Options: map[string]int64{phasesOption: int64(3 - seed/4%3)}}
 		w := newWorld(a, c, uint64(seed))
 		w.run(300+seed%700, 5+seed%60, true)
 		w.calm()
-		switch {
-		case strings.HasPrefix(w.fault, "stuck"):
-			stuck[c.N]++
-			if c.N < 4 {
-				return w.fault, w, stuck
-			}
-		case w.fault != "":
-			return w.fault, w, stuck
+		if w.fault != "" {
+			return fmt.Sprintf("seed %d: %s", seed, w.fault), w
 		}
 	}
-	return "", nil, stuck
+	return "", nil
 }
 
 func storms[M any](t *testing.T, a protocol.Algorithm[M]) {
@@ -42,16 +34,8 @@ func storms[M any](t *testing.T, a protocol.Algorithm[M]) {
 	} else {
 		t.Logf("SHORTENED to %d worlds: POUNDLOCK_FULL=1 runs 20000", to)
 	}
-	fault, w, stuck := storm(a, 0, to)
-	if fault != "" {
+	if fault, w := storm(a, 0, to); fault != "" {
 		t.Fatalf("%v: %s\n%s", w.c, fault, w.tell(150))
-	}
-	// With more than three processes, two coordinators that each wait for the other are
-	// possible after faults without a pause.
-	if n := stuck[4] + stuck[5]; n*200 > to {
-		t.Errorf("%d of %d worlds came to rest with somebody waiting: want 0.5 %% at most", n, to)
-	} else if n > 0 {
-		t.Logf("%d of %d worlds came to rest with somebody waiting", n, to)
 	}
 }
 
@@ -118,25 +102,25 @@ func costs() (faults []string) {
 // the partition ends.
 func TestPartition(t *testing.T) {
 	for seed := range uint64(40) {
-		for _, minority := range []set{0b00011, 0b11000, 0b00001, 0b10000} {
+		for _, minority := range []uint64{0b00011, 0b11000, 0b00001, 0b10000} {
 			w := newWorld(tokengme.Algorithm, protocol.Config{N: 5, Options: map[string]int64{tellOption: 1}}, seed)
 			w.run(300, 0, true)
-			w.divide(uint64(minority))
+			w.divide(minority)
 			w.run(5000, 0, false)
 			entries := w.entries
 			for i := range protocol.ID(5) {
 				w.try(i)
 			}
 			w.run(5000, 0, false)
-			if got := w.entries - entries; got != 5-minority.len() {
-				t.Errorf("seed %d: %d entries of five tries with %v apart", seed, got, minority)
+			if got := w.entries - entries; got != 5-bits.OnesCount64(minority) {
+				t.Errorf("seed %d: %d entries of five tries with %b apart", seed, got, minority)
 			}
-			if w.refused < minority.len() {
-				t.Errorf("seed %d: %d of %v were told", seed, w.refused, minority)
+			if w.refused < bits.OnesCount64(minority) {
+				t.Errorf("seed %d: %d of %b were told", seed, w.refused, minority)
 			}
 			w.calm()
 			if w.fault != "" {
-				t.Fatalf("seed %d, %v: %s\n%s", seed, minority, w.fault, w.tell(100))
+				t.Fatalf("seed %d, %b: %s\n%s", seed, minority, w.fault, w.tell(100))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package recovery
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -13,21 +14,18 @@ func (p *Process[M]) AppendState(b []byte) []byte {
 	for j := range p.peers {
 		b = p.peers[j].append(b)
 	}
-	for _, v := range []uint64{p.number, uint64(p.counted), p.seen} {
-		b = binary.AppendUvarint(b, v)
-	}
-	b = p.tried.Append(p.epoch.Append(b))
-	for _, v := range []uint64{uint64(p.members), uint64(p.guests), uint64(p.linked), p.news, uint64(p.told.to), p.told.number} {
+	b = binary.AppendUvarint(p.counted.append(binary.AppendUvarint(b, p.number)), p.seen)
+	b = p.linked.append(p.members.append(p.epoch.Append(b)))
+	for _, v := range []uint64{p.news, uint64(p.told.to), p.told.number} {
 		b = binary.AppendUvarint(b, v)
 	}
 	b = append(b, byte(p.section))
-	for _, v := range []bool{p.active, p.proven, p.running, p.frozen, p.once, p.asked, p.byOld, p.old.pending, p.old.started} {
+	for _, v := range []bool{p.active, p.stray, p.offered, p.running, p.frozen, p.once, p.asked, p.byOld, p.old.pending, p.old.started} {
 		b = protocol.AppendBool(b, v)
 	}
 	b = protocol.AppendText(protocol.AppendText(b, p.wants), p.old.group)
-	for _, v := range []uint64{p.old.before, p.old.leaves, uint64(p.old.next)} {
-		b = binary.AppendUvarint(b, v)
-	}
+	b = binary.AppendUvarint(binary.AppendUvarint(b, p.old.before), p.old.leaves)
+	b = p.old.next.append(b)
 	b = p.lead.append(b)
 	b = p.appendLater(b)
 	if p.active {
@@ -42,16 +40,15 @@ func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
 	for j := range p.peers {
 		p.peers[j].read(&r)
 	}
-	p.number, p.counted, p.seen = r.Uint(), set(r.Uint()), r.Uint()
-	p.epoch, p.tried = r.Epoch(most-1), r.Epoch(most-1)
-	p.members, p.guests, p.linked, p.news = set(r.Uint()), set(r.Uint()), set(r.Uint()), r.Uint()
+	p.number, p.counted, p.seen = r.Uint(), readSet(&r), r.Uint()
+	p.epoch, p.members, p.linked, p.news = r.Epoch(math.MaxUint64), readSet(&r), readSet(&r), r.Uint()
 	p.told = told{protocol.ID(r.Uint()), r.Uint()}
 	p.section = protocol.Section(r.Max(uint64(protocol.InExit)))
-	for _, v := range []*bool{&p.active, &p.proven, &p.running, &p.frozen, &p.once, &p.asked, &p.byOld, &p.old.pending, &p.old.started} {
+	for _, v := range []*bool{&p.active, &p.stray, &p.offered, &p.running, &p.frozen, &p.once, &p.asked, &p.byOld, &p.old.pending, &p.old.started} {
 		*v = r.Bool()
 	}
 	p.wants, p.old.group = r.Text(), r.Text()
-	p.old.before, p.old.leaves, p.old.next = r.Uint(), r.Uint(), set(r.Uint())
+	p.old.before, p.old.leaves, p.old.next = r.Uint(), r.Uint(), readSet(&r)
 	p.lead.read(&r)
 	if err := p.readLater(&r); err != nil {
 		return nil, err
@@ -60,7 +57,7 @@ func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
 	if !p.active || r.Err != nil {
 		return r.Rest, r.Err
 	}
-	if !p.members.has(p.id) || p.members>>p.n != 0 || !p.members.has(p.epoch.Leader) {
+	if !p.members.has(p.id) || p.members.below(protocol.ID(p.n)) < p.members.len() {
 		return nil, protocol.ErrShort
 	}
 	p.inner = p.w.inner.New(p.rank(p.id), p.config(p.members.len()))
@@ -68,13 +65,11 @@ func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
 }
 
 func (q *peer) append(b []byte) []byte {
-	b = append(b, byte(q.session))
-	b = binary.AppendUvarint(protocol.AppendBool(b, q.revoked), q.since)
-	if b = protocol.AppendBool(b, q.joins != nil); q.joins != nil {
-		b = q.joins.Append(b)
-	}
+	b = binary.AppendUvarint(protocol.AppendBool(append(b, byte(q.session)), q.revoked), q.since)
 	if b = protocol.AppendBool(b, q.said != nil); q.said != nil {
-		b = appendWords(binary.AppendUvarint(q.said.epoch.Append(b), q.said.number), q.said.since)
+		b = q.said.members.append(q.said.epoch.Append(q.oldest.Append(b)))
+		b = appendWords(binary.AppendUvarint(b, q.said.number), q.said.since)
+		b = protocol.AppendBool(protocol.AppendBool(b, q.said.stray), q.said.asked)
 	}
 	if b = protocol.AppendBool(b, q.asks != nil); q.asks != nil {
 		b = q.asks.Note.append(q.asks.Epoch.Append(b))
@@ -85,14 +80,12 @@ func (q *peer) append(b []byte) []byte {
 func (q *peer) read(r *protocol.Reader) {
 	*q = peer{session: session(r.Max(uint64(ended))), revoked: r.Bool(), since: r.Uint()}
 	if r.Bool() {
-		e := r.Epoch(most - 1)
-		q.joins = &e
+		q.oldest = r.Epoch(math.MaxUint64)
+		q.said = &status{epoch: r.Epoch(math.MaxUint64), members: readSet(r), number: r.Uint(), since: readWords(r)}
+		q.said.stray, q.said.asked = r.Bool(), r.Bool()
 	}
 	if r.Bool() {
-		q.said = &statement{r.Epoch(most - 1), r.Uint(), readWords(r)}
-	}
-	if r.Bool() {
-		q.asks = &Frame[struct{}]{Kind: Restart, Epoch: r.Epoch(most - 1)}
+		q.asks = &Frame[struct{}]{Kind: Restart, Epoch: r.Epoch(math.MaxUint64)}
 		q.asks.Note = readNote(r)
 	}
 }
@@ -102,8 +95,8 @@ func (l *lead) append(b []byte) []byte {
 	if l.epoch == (protocol.Epoch{}) {
 		return b
 	}
-	for _, v := range []set{l.members, l.joins, l.guests, l.done, l.request, l.await} {
-		b = binary.AppendUvarint(b, uint64(v))
+	for _, v := range []set{l.members, l.joins, l.done, l.request, l.await} {
+		b = v.append(b)
 	}
 	b = protocol.AppendBool(protocol.AppendBool(b, l.asked), l.serving)
 	b = appendWords(b, l.based)
@@ -114,19 +107,20 @@ func (l *lead) append(b []byte) []byte {
 }
 
 func (l *lead) read(r *protocol.Reader) {
-	*l = lead{epoch: r.Epoch(most - 1)}
+	*l = lead{epoch: r.Epoch(math.MaxUint64)}
 	if l.epoch == (protocol.Epoch{}) {
 		return
 	}
-	for _, v := range []*set{&l.members, &l.joins, &l.guests, &l.done, &l.request, &l.await} {
-		*v = set(r.Uint())
+	for _, v := range []*set{&l.members, &l.joins, &l.done, &l.request, &l.await} {
+		*v = readSet(r)
 	}
 	l.asked, l.serving = r.Bool(), r.Bool()
 	l.based = readWords(r)
 	l.wants = make([]protocol.Groups, len(l.based))
-	if r.Err == nil && l.request>>len(l.wants) != 0 {
-		r.Max(0) // no such processes
-		r.Err = protocol.ErrShort
+	if r.Err == nil && l.request.below(protocol.ID(len(l.wants))) < l.request.len() {
+		r.Err = protocol.ErrShort // no such processes
+	}
+	if r.Err != nil {
 		return
 	}
 	for j := range l.request.all {

@@ -142,6 +142,9 @@ func (w *world[M]) step(i protocol.ID, in protocol.Input, f Frame[M]) {
 	for _, e := range out.Effects {
 		switch e.Do {
 		case protocol.Send:
+			if e.To == i {
+				w.bad("%d sends to itself", i)
+			}
 			w.post(i, e.To, e.Msg)
 		case protocol.Revoke:
 			w.say("  %d revokes %d", i, e.To)

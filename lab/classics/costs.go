@@ -99,8 +99,9 @@ func costs(s lab.Scale) lab.Plan {
 	replications := map[lab.Scale]int{lab.Quick: 3, lab.Default: 5, lab.Full: 10}[s]
 	for _, e := range catalog.All {
 		i := e.Info()
-		if i.Users == protocol.Nobody || i.Elector || i.Grouped || i.Variant == doorways {
-			continue // nobody enters, a history costs, too, or the lecture has no groups
+		recovers := i.Users == protocol.Members && i.Detector == protocol.LeaseDetector
+		if i.Users == protocol.Nobody || i.Elector || i.Grouped || recovers || i.Variant == doorways {
+			continue // nobody enters, faults or a history cost, too, or the lecture has no groups
 		}
 		for _, load := range loads {
 			points := sizesOf(i, load, s)

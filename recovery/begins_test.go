@@ -73,7 +73,7 @@ func (s *story[M]) breaks(i, j protocol.ID) {
 	s.end(j, i)
 }
 
-// Of two guests both join before the others are asked.
+// Of two that join from outside both have done so before the others are asked.
 func askedEarly() string {
 	s := tell(suzukikasami.Algorithm, 5, 1)
 	s.crashes(3)
@@ -93,20 +93,20 @@ func askedEarly() string {
 	s.get(4, 3, Join)
 	s.get(3, 0, Done)
 	if s.sent(3, Done) > 0 || !s.of(3).active {
-		return claim("the first guest does not join")
+		return claim("the first one does not join")
 	}
 	for _, early := range []protocol.ID{1, 2} {
 		if s.get(0, early, Restart); s.sent(early, Done) > 0 {
-			return claim("#%d is asked before all guests have joined", early)
+			return claim("#%d is asked before both have joined", early)
 		}
 	}
 	s.newest(0, 4, Restart)
 	s.get(3, 4, Join)
 	if s.get(4, 0, Done); s.sent(0, Restart) == 0 {
-		return claim("the others are not asked after the guests")
+		return claim("the others are not asked after those who joined")
 	}
 	if s.rest(); !s.of(0).linked.has(4) {
-		return claim("the guests are not in")
+		return claim("who joined is not in")
 	}
 	return s.fault
 }
@@ -152,7 +152,7 @@ func latecomer() string {
 	first := s.of(0).lead.epoch
 	s.meet(0, 4)
 	if s.breaks(0, 4); s.of(0).lead.epoch != first {
-		return claim("the guests are asked again though nothing has changed")
+		return claim("those who join are asked again though nothing has changed")
 	}
 	s.meet(0, 3)
 	s.meet(1, 3)
@@ -167,11 +167,11 @@ func latecomer() string {
 	begun := s.of(0).lead.epoch
 	s.comes(4, 0, 1, 3)
 	if s.get(4, 0, Join); s.of(0).lead.epoch != begun {
-		return claim("a restart is given up for a guest")
+		return claim("a restart is given up for who would like to join")
 	}
 	s.rest()
 	if s.of(0).linked != upTo(5).without(2) {
-		return claim("the guest is not taken in later: %v", s.of(0).linked)
+		return claim("who would like to join is not taken in later: %v", s.of(0).linked)
 	}
 	return ""
 }
@@ -445,9 +445,9 @@ func optioned() string {
 	return ""
 }
 
-// Who is asked to join together with a guest needs to have heard of it before it joined, in the
-// session that they have.
-func guestOfBefore() string {
+// Who is asked together with one that joins from outside needs to have had its JOIN, in the session
+// that they have.
+func joinOfBefore() string {
 	s := tell(suzukikasami.Algorithm, 3, 1)
 	s.crashes(2)
 	s.rest()
@@ -463,14 +463,120 @@ func guestOfBefore() string {
 		return claim("#1 is not asked")
 	}
 	if s.get(0, 1, Restart); s.of(1).epoch == s.of(2).epoch {
-		return claim("#1 joins with a guest whose session broke since that joined")
+		return claim("#1 joins with #2, and their session broke since that joined")
 	}
 	return ""
 }
 
+// Frames that wait while a coordinator does are those of its members: that somebody else comes and
+// goes takes none away.
+func keptThrough() string {
+	s := tell(suzukikasami.Algorithm, 4, 1)
+	for i := range s.procs {
+		s.of(protocol.ID(i)).phases = 1
+	}
+	s.crashes(3)
+	s.get(1, 0, Notify)
+	s.get(2, 0, Notify)
+	s.get(0, 1, Restart)
+	s.get(1, 0, Done)
+	s.try(1, "")
+	s.get(1, 0, Inner)
+	if len(s.of(0).later) != 1 {
+		return claim("#0 does not keep the request of #1 while it waits for #2")
+	}
+	s.comes(3, 0)
+	s.breaks(0, 3)
+	if s.rest(); s.users[1] != protocol.InCrit {
+		return claim("a request is lost when somebody else goes")
+	}
+	return s.fault
+}
+
+// Who was asked to join, and has not because a member is gone, is asked again where there is no
+// majority without it.
+func askedAgain() string {
+	s := tell(suzukikasami.Algorithm, 4, 1)
+	s.breaks(1, 2)
+	s.breaks(1, 3)
+	s.breaks(2, 3)
+	for i := range protocol.ID(3) {
+		s.get(i+1, 0, Join)
+	}
+	if !s.of(0).active || s.of(1).active || s.of(2).active {
+		return claim("not only the coordinator has a majority")
+	}
+	s.crashes(3)
+	s.meet(1, 2)
+	if s.rest(); s.of(0).members != upTo(3) {
+		return claim("who did not answer is not asked again: #0 is in an instance of %v", s.of(0).members)
+	}
+	return s.fault
+}
+
+// #1 and #3 have each joined, late, an instance of the same coordinator that does not have the other
+// one. So neither says that their session breaks once more, which the newest instance is in vain for.
+func strangersJoin() string {
+	s := tell(suzukikasami.Algorithm, 7, 1)
+	hears := func(from ...protocol.ID) (begun protocol.Epoch) {
+		for _, j := range from {
+			s.get(j, 0, Notify)
+		}
+		return s.of(0).lead.epoch
+	}
+	asks := func(j protocol.ID, e protocol.Epoch) {
+		s.deliver(func(l letter[suzukikasami.Message]) bool {
+			return l.from == 0 && l.to == j && l.f.Kind == Restart && l.f.Epoch == e
+		})
+		s.get(j, 0, Done)
+	}
+	s.try(0, "") // it is inside, and joins nothing
+	s.renew(0, 1)
+	s.renew(0, 3)
+	hears(1, 3)
+	s.breaks(1, 2)
+	s.breaks(1, 3)
+	without1 := hears(1, 2, 3)
+	if got := s.of(0).lead.members; got != upTo(7).without(1) {
+		return claim("without the sessions of #1 with #2 and #3, %v are asked", got)
+	}
+	s.meet(1, 2)
+	s.renew(5, 6)
+	without3 := hears(1, 2, 5, 6)
+	if got := s.of(0).lead.members; got != upTo(7).without(3) {
+		return claim("without the session of #1 and #3, %v are asked", got)
+	}
+	s.meet(1, 3)
+	s.renew(5, 6)
+	if hears(1, 3, 5, 6); s.of(0).lead.members != upTo(7) {
+		return claim("of all, %v are asked", s.of(0).lead.members)
+	}
+	asks(3, without1)
+	asks(1, without3)
+	if s.of(1).epoch != without3 || s.of(3).epoch != without1 {
+		return claim("#1 is in %v and #3 in %v", s.of(1).epoch, s.of(3).epoch)
+	}
+	s.renew(1, 3)
+	s.exit(0)
+	for j := range upTo(7).without(0).all {
+		s.newest(0, j, Restart)
+	}
+	s.try(1, "")
+	s.try(3, "")
+	for range 2 {
+		s.rest()
+		s.exit(1)
+		s.exit(3)
+	}
+	if s.users[1] != protocol.InRem || s.users[3] != protocol.InRem || s.of(0).linked != upTo(7) {
+		return claim("members that do not know each other are waited for by %v", s.of(0).linked)
+	}
+	return s.fault
+}
+
 var begins = []func() string{
 	askedEarly, oneBegins, latecomer, passerBy, refused, refuses, wentOn, leaves, leavesNot, leaderLeaves, sendsAway, cliques, overtaken,
-	lostOne, heeds, phased, optioned, guestOfBefore,
+	lostOne, heeds, phased, optioned, joinOfBefore, keptThrough, askedAgain, strangersJoin,
 }
 
 func TestBegins(t *testing.T) {

@@ -195,8 +195,8 @@ func cameBack() string {
 	return s.overtakes()
 }
 
-// The same, where #2 is a guest.
-func guestCameBack() string {
+// The same, where #2 joins from outside.
+func joinCameBack() string {
 	s := tell(suzukikasami.Algorithm, 3, 1)
 	s.crashes(2)
 	s.get(1, 0, Notify)
@@ -250,7 +250,7 @@ func unheard() string {
 }
 
 func TestStories(t *testing.T) {
-	for _, s := range []func() string{cameBack, guestCameBack, refusedLast, unheard} {
+	for _, s := range []func() string{cameBack, joinCameBack, refusedLast, unheard} {
 		if fault := s(); fault != "" {
 			t.Error(fault)
 		}

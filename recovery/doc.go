@@ -94,13 +94,19 @@
 //
 // # Checked
 //
-// TestModels explores three processes with Suzuki-Kasami, TokenGME and RA2: a crash, a
-// crash and a join, and sessions that break, with each number of phases. TestStorm runs
-// them in worlds of up to five processes in which every message, session, user and fault
-// comes at random, judges each step, and then ends all faults: everybody gets in, twice.
-// TestBill and TestCosts count messages by kind. In TestOverlap, where up to a crash and a
-// join come every 40 ms, there are at most 5(n-1) messages a fault. TestParted
-// and TestPartition cut five processes in two, in one direction or both. TestCutForGood
-// cuts two from each other for ever. TestMutants removes each guard once, and forgets each
-// step that the argument above needs.
+// TestModels explores three processes. With Suzuki-Kasami, with each number of phases: a
+// crash; a crash and a join; and a session that breaks. With TokenGME and RA2 a crash, with
+// each number of phases, and the others with three, with fewer behind POUNDLOCK_FULL=1.
+// TestModelsOfPartitions breaks both sessions of one process before anything else happens: it
+// is cut off, comes back and joins. Where each of the two breaks at any moment, only models in
+// which nobody enters and channels keep their order are decided.
+//
+// TestStorm runs all three in worlds of up to five processes in which every message,
+// session, user and fault comes at random, with each number of phases, judges each step, and
+// then ends all faults: everybody gets in, twice. TestBill and TestCosts count messages by
+// kind. In TestOverlap, where up to a crash and a join come every 40 ms, a fault costs at most
+// 0.63, 0.71 and 0.76 of 5(n-1) messages with three, five and nine processes. TestParted and
+// TestPartition cut five processes in two, in one direction or both. TestCutForGood cuts two
+// from each other for ever. TestMutants removes each guard once, and forgets each step that
+// the argument above needs.
 package recovery

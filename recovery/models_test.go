@@ -1,7 +1,9 @@
 package recovery
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/ra2"
@@ -9,6 +11,7 @@ import (
 	"github.com/poundlock/poundlock/algo/tokengme"
 	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
 )
 
 // A model is one of n processes, 3 unless it says so.
@@ -17,17 +20,39 @@ type model struct {
 	phases           int64 // 0: the default
 	entries          []int
 	crash, back, cut int
-	full             bool // with POUNDLOCK_FULL=1 only
+	fifo             bool
+	begin            []string // lines of a scenario: what the model begins with
+	finite           bool     // properties of finite runs only
+	full             bool     // with POUNDLOCK_FULL=1 only
+}
+
+// parts breaks the sessions of process p with both others: it is told so first, or they are.
+func parts(p int, first bool) (lines []string) {
+	for q := 1; q <= 3; q++ {
+		switch {
+		case q == p:
+		case first:
+			lines = append(lines, fmt.Sprintf("lapse p%d p%d", p, q))
+		default:
+			lines = append(lines, fmt.Sprintf("lapse p%d p%d", q, p))
+		}
+	}
+	return lines
 }
 
 func (m model) config(asked ...string) check.Config {
 	c := check.Config{
 		Config: protocol.Config{N: max(m.n, 2)}, Entries: m.entries, Crash: m.crash, Recover: m.back, Suspect: m.cut,
-		Properties: asked, MaxMemory: 3 << 30,
+		Properties: asked, MaxMemory: 3 << 30, FIFO: m.fifo,
 	}
 	if m.n == 0 {
 		c.N = 3
 	}
+	steps, err := scenario.Names{Members: c.N}.Parse(strings.NewReader(strings.Join(m.begin, "\n")))
+	if err != nil {
+		panic(err)
+	}
+	c.Prefix = steps
 	if m.phases > 0 {
 		c.Options = map[string]int64{phasesOption: m.phases}
 	}
@@ -41,6 +66,9 @@ func explore[M any](t *testing.T, a protocol.Algorithm[M], models ...model) {
 	t.Helper()
 	for _, m := range models {
 		c := m.config(kept...)
+		if m.finite {
+			c.Properties = nil
+		}
 		if m.full && os.Getenv("POUNDLOCK_FULL") == "" {
 			t.Logf("SHORTENED: %s, %+v takes long; POUNDLOCK_FULL=1 explores it", a.Name, m)
 			continue
@@ -79,6 +107,8 @@ func TestModels(t *testing.T) {
 		model{entries: []int{0, 0, 1}, cut: 1},
 		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
 		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{phases: 2, entries: []int{1, 0, 0}, cut: 1},
 		model{entries: []int{1}, cut: 1, full: true},
 		model{entries: []int{1}, crash: 1, back: 1, full: true},
 	)
@@ -91,6 +121,10 @@ func TestModels(t *testing.T) {
 		model{phases: 1, entries: []int{1}, crash: 1, full: true},
 		model{entries: []int{0, 0, 1}, cut: 1},
 		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{phases: 2, entries: []int{0, 0, 1}, cut: 1, full: true},
+		model{phases: 1, entries: []int{0, 0, 1}, cut: 1, full: true},
+		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
+		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
 	)
 	explore(t, ra2.Algorithm,
 		model{entries: []int{0, 0, 1}, crash: 1},
@@ -101,8 +135,47 @@ func TestModels(t *testing.T) {
 		model{entries: []int{0}, crash: 1, back: 1},
 		model{entries: []int{0, 0, 1}, cut: 1},
 		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{phases: 2, entries: []int{0, 0, 1}, cut: 1, full: true},
+		model{phases: 1, entries: []int{0, 0, 1}, cut: 1, full: true},
+		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
+		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
 		model{entries: []int{1}, crash: 1, full: true},
 	)
+}
+
+// A partition of one process breaks two sessions. Here both break before anything else happens; who
+// is told then, what is sent, and that the process is there again and joins comes in every order. With
+// POUNDLOCK_FULL=1 each of the two breaks at any moment.
+func TestModelsOfPartitions(t *testing.T) {
+	explore(t, suzukikasami.Algorithm,
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, true)},
+		model{entries: []int{0, 1, 0}, cut: 2, begin: parts(2, false)},
+		model{entries: []int{0}, cut: 2, begin: parts(1, true), finite: true, full: true},
+		model{entries: []int{1}, cut: 2, begin: parts(1, false), full: true},
+		model{entries: []int{1}, cut: 2, begin: parts(3, true), full: true},
+		model{entries: []int{0}, cut: 2, fifo: true, finite: true, full: true},
+	)
+	explore(t, tokengme.Algorithm,
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false), full: true},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, false), full: true},
+	)
+	explore(t, ra2.Algorithm,
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false), full: true},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, false), full: true},
+		model{entries: []int{0}, cut: 2, finite: true, full: true},
+	)
+	stays := model{entries: []int{1, 1, 0}, cut: 2, begin: parts(1, false)}
+	v, err := check.Run(probed(suzukikasami.Algorithm, steady), stays.config(check.Exclusion))
+	if err != nil || v.Verdict != check.Violated {
+		t.Errorf("where who lost both others stays in its instance, %s is %s, %v", v.Property, v.Verdict, err)
+	}
 }
 
 // A restart waits for who is inside, and with it whoever wants the same group.

@@ -98,8 +98,8 @@
 // crash; a crash and a join; and a session that breaks. With TokenGME and RA2 a crash, with
 // each number of phases, and the others with three, with fewer behind POUNDLOCK_FULL=1.
 // TestModelsOfPartitions breaks both sessions of one process before anything else happens: it
-// is cut off, comes back and joins. Where each of the two breaks at any moment, only models in
-// which nobody enters and channels keep their order are decided.
+// is cut off, comes back and joins. Where each of the two breaks at any moment, models with one
+// entry at most, and with channels that keep their order, are decided for finite runs.
 //
 // TestStorm runs all three in worlds of up to five processes in which every message,
 // session, user and fault comes at random, with each number of phases, judges each step, and

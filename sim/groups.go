@@ -21,7 +21,8 @@ const (
 )
 
 // Popularity says that Beta % of the requests are for the first Alpha % of the groups, of
-// which there is at least one. The groups on either side are alike.
+// which there is at least one. The groups on either side are alike; where one side has
+// none, all requests are for the other one.
 type Popularity struct{ Alpha, Beta float64 }
 
 // popular is how many of the groups that is.
@@ -59,18 +60,35 @@ func (c *Config) checkGroups(i protocol.Info) error {
 		return fmt.Errorf("%d groups a request: its users want one at a time", c.PerRequest)
 	case !(p.Alpha > 0 && p.Alpha <= 100 && p.Beta >= 0 && p.Beta <= 100):
 		return fmt.Errorf("popularity %v,%v: want percentages of the groups, more than 0, and of the requests", p.Alpha, p.Beta)
+	case p.Alpha == 100 && p.Beta != 100:
+		return fmt.Errorf("popularity %v,%v: all requests are for all groups: want 100,100, or less than 100 %% of the groups", p.Alpha, p.Beta)
 	}
 	return nil
+}
+
+// drawing says what c has of users that draw from groups.
+func (c *Config) drawing() string {
+	var parts []string
+	if c.Groups != 0 {
+		parts = append(parts, fmt.Sprintf("%d groups", c.Groups))
+	}
+	if c.PerRequest != 0 {
+		parts = append(parts, fmt.Sprintf("%d a request", c.PerRequest))
+	}
+	if p := c.Popularity; p != (Popularity{}) {
+		parts = append(parts, fmt.Sprintf("popularity %v,%v", p.Alpha, p.Beta))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // checkWants completes the sets that users want all the time.
 func (c *Config) checkWants(i protocol.Info) error {
 	users := c.users(i)
-	switch {
-	case c.Groups != 0 || c.PerRequest != 0 || c.Popularity != (Popularity{}):
-		return errors.New("users want the same all the time, or draw from groups: want one of the two")
+	switch drawing := c.drawing(); {
 	case len(c.Wants) != 1 && len(c.Wants) != users:
 		return fmt.Errorf("%d sets of groups for %d users: want one for all, or one for each", len(c.Wants), users)
+	case drawing != "":
+		return fmt.Errorf("users want %s all the time, or draw from %s: want one of the two", c.Wants[0], drawing)
 	}
 	c.Wants = slices.Clone(c.Wants)
 	for u, w := range c.Wants {

@@ -256,14 +256,18 @@ func TestBadGroups(t *testing.T) {
 	narrow := chamber.Algorithm(chamber.Sound)
 	narrow.Several = false
 	for want, c := range map[string]sim.Config{
-		"-1 groups: want 1 to":                            {Groups: -1},
-		"3 groups a request: want 1 to 2, of 2 groups":    {PerRequest: 3},
-		"2 groups a request: its users want one at a":     {PerRequest: 2},
-		"popularity 0,80: want percentages":               {Popularity: sim.Popularity{Beta: 80}},
-		"popularity 20,101: want percentages":             {Popularity: sim.Popularity{Alpha: 20, Beta: 101}},
-		"popularity NaN,1: want percentages":              {Popularity: sim.Popularity{Alpha: math.NaN(), Beta: 1}},
-		"want one of the two":                             {Wants: []protocol.Groups{"1"}, Groups: 2},
-		"2 sets of groups for 3 users: want one for all":  {Wants: []protocol.Groups{"1", "2"}},
+		"-1 groups: want 1 to":                             {Groups: -1},
+		"3 groups a request: want 1 to 2, of 2 groups":     {PerRequest: 3},
+		"2 groups a request: its users want one at a":      {PerRequest: 2},
+		"popularity 0,80: want percentages":                {Popularity: sim.Popularity{Beta: 80}},
+		"popularity 20,101: want percentages":              {Popularity: sim.Popularity{Alpha: 20, Beta: 101}},
+		"popularity NaN,1: want percentages":               {Popularity: sim.Popularity{Alpha: math.NaN(), Beta: 1}},
+		"popularity 100,20: all requests are for all":      {Popularity: sim.Popularity{Alpha: 100, Beta: 20}},
+		"want a all the time, or draw from 2 groups: want": {Wants: []protocol.Groups{"a"}, Groups: 2},
+		"or draw from 1 a request, popularity 20,80: want": {
+			Wants: []protocol.Groups{"1"}, PerRequest: 1, Popularity: sim.Popularity{Alpha: 20, Beta: 80},
+		},
+		"2 sets of groups for 3 users: want one for all": {Wants: []protocol.Groups{"1", "2"}},
 		`bad groups "a,"`:                                 {Wants: []protocol.Groups{"a,"}},
 		"groups a,b: its users want one at a time":        {Wants: []protocol.Groups{"b,a"}},
 		"bandwidth -1 kbit/ms: want":                      {Bandwidth: -1},

@@ -128,11 +128,17 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 		}
 		return protocol.Option{}, usagef("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
 	}
-	set := func(name string, v int64) error {
-		_, err := option(name)
-		if err == nil {
-			c.Options[name] = v
+	by := map[string]string{} // what was typed, by the option that it gives
+	set := func(name, typed string, value func(protocol.Option) (int64, error)) error {
+		o, err := option(name)
+		if err != nil {
+			return err
 		}
+		if before, twice := by[name]; twice {
+			return usagef("%s and %s are about one option; give it once", before, typed)
+		}
+		by[name] = typed
+		c.Options[name], err = value(o)
 		return err
 	}
 	for _, text := range f.options {
@@ -140,11 +146,8 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 		if !ok {
 			return c, usagef("--option %q: want NAME=VALUE with a number or a duration", text)
 		}
-		o, err := option(name)
-		if err == nil {
-			c.Options[name], err = optionValue(o, value, fmt.Sprintf("--option %q", text))
-		}
-		if err != nil {
+		typed := fmt.Sprintf("--option %q", text)
+		if err := set(name, typed, func(o protocol.Option) (int64, error) { return optionValue(o, value, typed) }); err != nil {
 			return c, err
 		}
 	}
@@ -152,20 +155,15 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 		if !given(name) {
 			continue
 		}
-		o, err := option(name)
-		if err == nil {
-			c.Options[name], err = optionValue(o, *f.short[name], fmt.Sprintf("--%s %q", name, *f.short[name]))
-		}
-		if err != nil {
+		value := *f.short[name]
+		typed := fmt.Sprintf("--%s %q", name, value)
+		if err := set(name, typed, func(o protocol.Option) (int64, error) { return optionValue(o, value, typed) }); err != nil {
 			return c, err
 		}
 	}
 	if given("quorum") {
-		m, err := f.quorumSize()
-		if err == nil {
-			err = set("quorum", int64(m))
-		}
-		if err != nil {
+		size := func(protocol.Option) (int64, error) { return f.quorumSize() }
+		if err := set("quorum", fmt.Sprintf("--quorum %q", f.quorum), size); err != nil {
 			return c, err
 		}
 	}
@@ -173,11 +171,12 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 	if !ok {
 		return c, usagef("--fence %q: want off, on, no-floor or piggyback", f.fence)
 	}
+	level := func(protocol.Option) (int64, error) { return fence, nil }
 	if given("fence") {
-		return c, set("fence", fence)
+		return c, set("fence", fmt.Sprintf("--fence %q", f.fence), level)
 	}
 	if _, chosen := c.Options["fence"]; !chosen {
-		_ = set("fence", 0) // an algorithm without it has no tokens
+		_ = set("fence", "", level) // an algorithm without it has no tokens
 	}
 	return c, nil
 }
@@ -201,18 +200,18 @@ func optionValue(o protocol.Option, text, flag string) (int64, error) {
 	return d.Nanoseconds(), nil
 }
 
-func (f *algorithmFlags) quorumSize() (int, error) {
+func (f *algorithmFlags) quorumSize() (int64, error) {
 	switch f.quorum {
 	case "two-thirds":
-		return quorum.TwoThirds(f.n), nil
+		return int64(quorum.TwoThirds(f.n)), nil
 	case "majority":
-		return quorum.Majority(f.n), nil
+		return int64(quorum.Majority(f.n)), nil
 	}
 	m, err := strconv.Atoi(f.quorum)
 	if err != nil || m < 1 || m > f.n {
 		return 0, usagef("--quorum %q: want two-thirds, majority or a number from 1 to %d", f.quorum, f.n)
 	}
-	return m, nil
+	return int64(m), nil
 }
 
 // names names the processes of an algorithm of that size.

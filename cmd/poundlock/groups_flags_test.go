@@ -67,6 +67,14 @@ func TestNamedValues(t *testing.T) {
 		{args: []string{"--option", "selection=best"}, text: `--option "selection=best": want one of priority, fifo`},
 		{args: []string{"--option", "wait=fifo"}, text: "want NAME=VALUE with a number or a duration"},
 		{args: []string{"--admission", "open"}, text: "toy has no option admission; it has selection, wait"},
+		{
+			args: []string{"--selection", "fifo", "--option", "selection=priority"},
+			text: `--option "selection=priority" and --selection "fifo" are about one option; give it once`,
+		},
+		{
+			args: []string{"--option", "wait=1", "--option", "wait=2"},
+			text: `--option "wait=1" and --option "wait=2" are about one option; give it once`,
+		},
 	} {
 		var f modelFlags
 		set := inOrder(f.register)
@@ -132,5 +140,56 @@ func TestTimedFindingsFaults(t *testing.T) {
 		if !reflect.DeepEqual(got.Field(k).Interface(), want.Field(k).Interface()) {
 			t.Errorf("%s: %v, want %v of %s", name, got.Field(k), want.Field(k), command)
 		}
+	}
+}
+
+// Flags that contradict each other are refused, with both of them in the text.
+func TestContradictions(t *testing.T) {
+	for _, c := range []struct{ args, text string }{
+		{"sim tokengme --selection fifo --option selection=largest", `--option "selection=largest" and --selection "fifo" are about one option`},
+		{"check tokengme --option admission=strict --admission open", `--option "admission=strict" and --admission "open" are about one option`},
+		{"hunt tokengme --runs 1 --selection fifo --option selection=fifo", `--option "selection=fifo" and --selection "fifo" are about one option`},
+		{"check sigma --fence on --option fence=0", `--option "fence=0" and --fence "on" are about one option`},
+		{"sim sigma --quorum 3 --option quorum=4", `--option "quorum=4" and --quorum "3" are about one option`},
+		{"check ra1 --groups 2 --wants a", `--groups 2 and --wants "a" say both what users want`},
+		{"check ra1 --groups 0", "--groups 0: want at least 1"},
+		{"sim ra1 --groups 2 --wants a", "users want a all the time, or draw from 2 groups: want one of the two"},
+		{"sim ra1 --popularity 100,20", "popularity 100,20: all requests are for all groups"},
+		{"hunt all --selection fifo", `--selection: not with "all"`},
+	} {
+		if out, code := execute(strings.Fields(c.args)...); code != exitUsage || !strings.Contains(string(out), c.text) {
+			t.Errorf("poundlock %s: status %d, %s; want %d, %s", c.args, code, out, exitUsage, c.text)
+		}
+	}
+	for _, args := range []string{
+		"sim tokengme --entries 1 --selection fifo --option admission=strict",
+		"sim sigma --entries 1 --clients 2 --quorum 3 --fence on --option check=0",
+		"sim ra1 --entries 1 --popularity 100,100",
+	} {
+		if out, code := execute(strings.Fields(args)...); code != 0 {
+			t.Errorf("poundlock %s: status %d, %s", args, code, out)
+		}
+	}
+}
+
+// A finding that is known of a form says so, and how to go on; the command that makes it
+// again has all of what was given to the hunt.
+func TestKnownFindings(t *testing.T) {
+	t.Chdir(t.TempDir())
+	args := strings.Fields("hunt tokengme --variant clients --selection fifo --runs 300")
+	out, code := execute(args...)
+	for _, text := range []string{
+		"violated: concurrent-entry", "known      this form lacks concurrent-entry; --known goes on\n", "--selection fifo",
+	} {
+		if code != exitViolated || !strings.Contains(string(out), text) {
+			t.Errorf("status %d, want %d and %q:\n%s", code, exitViolated, text, out)
+		}
+	}
+	if out, code := execute(append(args, "--known")...); code != 0 {
+		t.Errorf("--known: status %d\n%s", code, out)
+	}
+	spoil(t)
+	if out, code := execute("hunt", "mute", "--runs", "1000"); code != exitViolated || strings.Contains(string(out), "--known") {
+		t.Errorf("status %d: a finding that is news\n%s", code, out)
 	}
 }

@@ -48,7 +48,7 @@ few steps, which are written as a scenario, with the command that replays them.
 --break looks for the first budget of memory losses at which something breaks: from
 one member more than the model has. The argument "all" hunts each algorithm, and
 each variant, for an equal part of the time. There a violation is no news of a form that
-is known not to have the property.
+is known not to have the property. Of one form it ends the hunt, unless --known is given.
 
 Exit status: 0 without a violation, 1 with one, 64 usage, 70 when a result cannot be
 written.`,
@@ -176,7 +176,9 @@ func ended(done <-chan struct{}) bool {
 
 // forAll refuses what does not make sense for every algorithm.
 func (f *huntFlags) forAll(c *cobra.Command) error {
-	for _, flag := range []string{"variant", "clients", "quorum", "fence", "option", "groups", "wants", "break", "beyond", "run", "trace"} {
+	for _, flag := range []string{
+		"variant", "clients", "quorum", "fence", "option", "selection", "admission", "groups", "wants", "break", "beyond", "run", "trace",
+	} {
 		if c.Flags().Changed(flag) {
 			return usagef("--%s: not with %q: name one algorithm", flag, everything)
 		}

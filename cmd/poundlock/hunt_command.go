@@ -171,7 +171,9 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 // hunt.
 func (f *huntFlags) repeatCommand(i protocol.Info, linked bool, given *pflag.FlagSet, beyond int, v hunt.Violation) (string, error) {
 	l := line{command: "hunt", algorithm: i.Name, flags: inOrder(new(huntFlags).registerRuns)}
-	for _, name := range []string{"n", "clients", "quorum", "fence", "option", "groups", "wants", "channels", "registers"} {
+	for _, name := range []string{
+		"n", "clients", "quorum", "fence", "option", "selection", "admission", "groups", "wants", "channels", "registers",
+	} {
 		if from := given.Lookup(name); from.Changed {
 			l.err = errors.Join(l.err, replaceFlag(l.flags, l.flags.Lookup(name), from.Value))
 		}

@@ -139,6 +139,9 @@ func (r huntResult) print(w io.Writer) error {
 				fmt.Fprintln(w)
 			}
 		}
+		if r.Known {
+			fmt.Fprintf(w, "known      this form lacks %s; --known goes on\n", v.Property)
+		}
 		if r.Beyond > 0 {
 			fmt.Fprintf(w, "budget     %d unsettled members, %d more than the model has\n", v.Budget, r.Beyond)
 		}

@@ -26,8 +26,11 @@ func (f *wishFlags) register(s *pflag.FlagSet) {
 
 // everybody are the alternatives that the flags name for all users, nil: they do not.
 func (f *wishFlags) everybody(given func(flag string) bool) (list []protocol.Groups, err error) {
-	if given("groups") && (f.alternatives < 1 || given("wants")) {
-		return nil, usagef("--groups %d: want at least 1, or --wants", f.alternatives)
+	switch {
+	case given("groups") && given("wants"):
+		return nil, usagef("--groups %d and --wants %q say both what users want: give one of them", f.alternatives, f.sets[0])
+	case given("groups") && f.alternatives < 1:
+		return nil, usagef("--groups %d: want at least 1", f.alternatives)
 	}
 	for k := range f.alternatives {
 		list = append(list, protocol.Groups(strconv.Itoa(k+1)))

@@ -92,7 +92,8 @@ type Config struct {
 	// it tries all checks in order, and writes the file.
 	Table string
 	// Share makes Test try only each Share-th of the mutants that a check of the Table
-	// catches: for a plain test where all of them are many. 0 and 1: all.
+	// catches, always the same ones, none that survives, and all that the Table lacks, and
+	// compare those with the Table: for a plain test where all are many. 0 and 1: all.
 	Share int
 	// Patience is how much processor time one mutant may take; beyond it, or beyond
 	// ten times as long on the clock, it is caught as endless. Default: 10 s, and at
@@ -230,10 +231,10 @@ func (c Config) run(test, tmp string) ([]result, error) {
 	return results, errors.Join(failures...)
 }
 
-// passes says that mutant i is not in the share that is tried.
+// passes says that mutant i is not in the share that is tried: one that is asked for is.
 func (c Config) passes(i int, name string) bool {
 	w, known := c.known[name]
-	return c.Share > 1 && known && (w.check == 0 || i%c.Share > 0)
+	return c.Share > 1 && *only == "" && known && (w.check == 0 || i%c.Share > 0)
 }
 
 // build compiles the test binary of the package with the mutated files in place

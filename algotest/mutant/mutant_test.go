@@ -108,6 +108,16 @@ func TestTable(t *testing.T) {
 	if complaints := compare(some, among(c.known, some)); len(complaints) > 0 || len(some) == 0 || len(some) > len(results)/2 {
 		t.Errorf("a third of %d mutants: %d of them, %q", len(results), len(some), complaints)
 	}
+	for i, r := range results {
+		if got, want := c.passes(i, r.name), r.check == 0 || i%3 > 0; got != want || c.passes(i, "new") {
+			t.Errorf("mutant %d, %s, is left out: %v, want %v; one that the table lacks: %v, want false", i, r.name, got, want, c.passes(i, "new"))
+		}
+		*only = r.name
+		if c.passes(i, r.name) {
+			t.Errorf("mutant %d, %s, is left out, and was asked for", i, r.name)
+		}
+		*only = ""
+	}
 	c.Share = 0
 
 	c.known["no such mutant"] = row{name: "no such mutant"}

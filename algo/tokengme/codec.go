@@ -105,7 +105,7 @@ func readToken(r *protocol.Reader, t *Token) {
 }
 
 // ints counts an integer for each of what the paper counts: a group is one, and an entry
-// of the queue is its process, number, age and groups. Flags are none.
+// of the queue is its process, number, age and groups. The flags of a token are one together.
 func ints(m Message) int {
 	switch m.Kind {
 	case Request:

@@ -62,9 +62,10 @@
 //
 // At most 2n-1 messages an entry: n-1 REQUESTs, a TOKEN and n-1 RELEASEs. Without contention
 // n, of which the holder of the primary token saves the TOKEN; none for the group of a token
-// that is held. Waiting two message delays, synchronization delay one. A TOKEN carries n+4
-// integers, the primary one four more for each entry of its queue, all others one or two, so
-// that a message carries O(1) in the mean. O(n) space. A client sends and gets three
+// that is held. Waiting two message delays, synchronization delay one. A secondary TOKEN
+// carries n+4 integers, the primary one n+5 and four for each entry of its queue, where that
+// wants one group; all others carry one or two, so that it is O(1) a message in the mean. O(n)
+// space. A client sends and gets three
 // messages more. A reset takes 2(n-1) messages, after smax requests of a process, or smax
 // sessions.
 //
@@ -108,7 +109,10 @@
 // up, a writer beside two readers that come back without end, which needs FIFO channels, and
 // with POUNDLOCK_FULL=1 three processes with two, one and one entries under both admissions and
 // all selections, two processes with bounded numbers and unlimited entries (all of their
-// 326 771 states), and three of those with three, one and one (1 830 381).
+// 540 063 states), and three of those with three, one and one (1 873 437):
+//
+//	poundlock check tokengme --variant bounded -n 2 --entries unlimited --property all
+//	poundlock check tokengme --variant bounded -n 3 --entries 3,1,1 --property all
 //
 // TestCombinations decides all properties of all forms and of what the catalogue has not,
 // several groups with bounded numbers, clients of either and of both: with each admission two

@@ -46,13 +46,10 @@ func (c *Config) completeWants(i protocol.Info, users int) error {
 			return fmt.Errorf("user %d of %d wants nothing: want a set of groups, or 0 entries", u+1, users)
 		}
 		for _, set := range list {
-			if same, err := protocol.ParseGroups(string(set)); err != nil {
+			if same, err := i.Wanted(string(set)); err != nil {
 				return err
 			} else if same != set {
 				return fmt.Errorf("groups %q: want them in order, each once, as ParseGroups gives them: %q", set, same)
-			}
-			if set.Len() > 1 && !i.Several {
-				return fmt.Errorf("groups %q: its users want one group at a time; alternatives are sets of their own", set)
 			}
 		}
 		c.Wants[u] = slices.Compact(slices.Sorted(slices.Values(list)))
@@ -145,41 +142,17 @@ func (x *worker) held(st []uint32) []protocol.Group {
 	return x.holds
 }
 
-// compatible reports whether somebody tries, and one group that can be shared is wanted by
-// all who try, and that of all who are inside.
+// compatible is Users.Together in a state.
 func (x *worker) compatible(st []uint32) bool {
-	first := -1
-	for u, n := range st[1 : 1+x.total] {
-		if first < 0 && x.faces[n].section == protocol.InTry {
-			first = u
-		}
-	}
-	if first < 0 || x.wants == nil {
+	if x.wants == nil {
 		return false
 	}
-	for g := range x.wanted[x.locals[st[1+first]].wants].All() {
-		if !g.Exclusive() && x.fits(st, g) {
-			return true
+	for i, n := range st[1 : 1+x.total] {
+		if x.users[i] = x.faces[n].section; x.users[i] == protocol.InTry {
+			x.tries[i] = x.wanted[x.locals[n].wants]
 		}
 	}
-	return false
-}
-
-// fits reports whether all who try want g, and all who are inside have it.
-func (x *worker) fits(st []uint32, g protocol.Group) bool {
-	for _, n := range st[1 : 1+x.total] {
-		switch x.faces[n].section {
-		case protocol.InTry:
-			if !x.wanted[x.locals[n].wants].Has(g) {
-				return false
-			}
-		case protocol.InCrit:
-			if x.granted[x.faces[n].group] != g {
-				return false
-			}
-		}
-	}
-	return true
+	return x.users.Together(x.tries, x.held(st))
 }
 
 // A visitors is a graph of runs in which who is inside need not leave.

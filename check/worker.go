@@ -44,13 +44,14 @@ type worker struct {
 	users history.Users
 	says  history.Leaders
 	holds []protocol.Group
+	tries []protocol.Groups // of who tries
 	key   []byte
 	by    []uint64
 }
 
 func newWorker(s *space, m machine) *worker {
 	x := &worker{
-		space: s, m: m, users: make(history.Users, s.total),
+		space: s, m: m, users: make(history.Users, s.total), tries: make([]protocol.Groups, s.total),
 		g: glance{
 			states: make([][]byte, s.total), users: make([]protocol.Section, s.total), lost: make([][]bool, s.total),
 		},

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -110,6 +111,39 @@ func TestOrderOfGroups(t *testing.T) {
 		m.Act(1, 2e6, protocol.Act{Do: protocol.Crit, Data: "a"})
 		if got := m.Count(Order); got != inversions {
 			t.Errorf("who wants %s is overtaken: %d times, want %d", wants, got, inversions)
+		}
+	}
+}
+
+// Who tries could be inside together if there is one group for all who try and are inside.
+func TestTogether(t *testing.T) {
+	const rem, try, in, out = protocol.InRem, protocol.InTry, protocol.InCrit, protocol.InExit
+	for _, c := range []struct {
+		users Users
+		names string // wanted by who tries, held by who is inside
+		want  bool
+	}{
+		{Users{try}, "a", true},
+		{Users{try}, "!a", false},
+		{Users{rem, in, out}, "a a a", false},
+		{Users{rem, try, in}, "b a a", true},
+		{Users{rem, try, in}, "a a b", false},
+		{Users{rem, out, try, try}, "a a b,c c,d", true},
+		{Users{try, try, try}, "a,b b,c a,c", false},
+		{Users{try, try, in}, "a,b a,b b", true},
+		{Users{try, in, try}, "a,b b a", false},
+		{Users{try, in, in}, "a,!b a a", true},
+		{Users{try, in}, "!b !b", false},
+		{Users{in, try}, "a a", true},
+		{Users{out, try}, "b a", true},
+	} {
+		var wanted []protocol.Groups
+		var granted []protocol.Group
+		for _, name := range strings.Fields(c.names) {
+			wanted, granted = append(wanted, protocol.Groups(name)), append(granted, protocol.Group(name))
+		}
+		if got := c.users.Together(wanted, granted); got != c.want {
+			t.Errorf("%v, %s: %v, want %v", c.users, c.names, got, c.want)
 		}
 	}
 }

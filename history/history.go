@@ -9,6 +9,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -81,4 +82,30 @@ func (u Users) Exclusion(groups []protocol.Group) error {
 		first = id
 	}
 	return nil
+}
+
+// Together reports whether somebody tries, and there is one group that can be shared, that all
+// who try want, and that all who are inside have: then nobody has to wait for another one to
+// leave. wanted is for who tries, and granted for who is inside, by process id.
+func (u Users) Together(wanted []protocol.Groups, granted []protocol.Group) bool {
+	first := slices.Index(u, protocol.InTry)
+	if first < 0 {
+		return false
+	}
+	for g := range wanted[first].All() {
+		if !g.Exclusive() && u.all(g, wanted, granted) {
+			return true
+		}
+	}
+	return false
+}
+
+// all reports whether all who try want g, and all who are inside have it.
+func (u Users) all(g protocol.Group, wanted []protocol.Groups, granted []protocol.Group) bool {
+	for id, s := range u {
+		if s == protocol.InTry && !wanted[id].Has(g) || s == protocol.InCrit && granted[id] != g {
+			return false
+		}
+	}
+	return true
 }

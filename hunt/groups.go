@@ -17,12 +17,9 @@ func (c *Config) checkWants(i protocol.Info) error {
 	}
 	c.Wants = slices.Clone(c.Wants)
 	for k, set := range c.Wants {
-		set, err := protocol.ParseGroups(string(set))
+		set, err := i.Wanted(string(set))
 		if err != nil {
 			return err
-		}
-		if set.Len() > 1 && !i.Several {
-			return fmt.Errorf("groups %s: its users want one group at a time; alternatives are sets of their own", set)
 		}
 		c.Wants[k] = set
 	}
@@ -91,21 +88,11 @@ func (m *model[M]) held() []protocol.Group {
 	return m.granted
 }
 
-// excluded returns a user that tries, if one group that can be shared is wanted by all who
-// try, and that of all who are inside; else -1.
+// excluded returns a user that tries where those who try could be inside together with those
+// who are, else -1.
 func (m *model[M]) excluded() int {
-	u := slices.Index(m.users, protocol.InTry)
-	if u < 0 || !m.alg.Grouped {
-		return -1
-	}
-	for g := range m.wanted[u].All() {
-		fits := !g.Exclusive()
-		for i, s := range m.users {
-			fits = fits && (s != protocol.InTry || m.wanted[i].Has(g)) && (s != protocol.InCrit || m.granted[i] == g)
-		}
-		if fits {
-			return u
-		}
+	if m.alg.Grouped && m.users.Together(m.wanted, m.granted) {
+		return slices.Index(m.users, protocol.InTry)
 	}
 	return -1
 }

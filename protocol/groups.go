@@ -44,6 +44,15 @@ func ParseGroups(text string) (Groups, error) {
 	return Groups(strings.Join(slices.Compact(list), between)), nil
 }
 
+// Wanted is ParseGroups of what users of the algorithm want at a time.
+func (i Info) Wanted(text string) (Groups, error) {
+	set, err := ParseGroups(text)
+	if err == nil && set.Len() > 1 && !i.Several {
+		err = fmt.Errorf("groups %q: its users want one group at a time", set)
+	}
+	return set, err
+}
+
 // unprintable reports whether r would break a line or a list. A bar separates sets.
 func unprintable(r rune) bool {
 	return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '|' || r == '=' || r == '#'

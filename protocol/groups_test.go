@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -42,6 +43,26 @@ func TestShares(t *testing.T) {
 	}{{"a", "a", true}, {"a", "b", false}, {"!a", "!a", false}, {"", "", false}, {"a", "!a", false}} {
 		if got := x.g.Shares(x.h); got != x.want {
 			t.Errorf("%q and %q share: %v", x.g, x.h, got)
+		}
+	}
+}
+
+func TestWanted(t *testing.T) {
+	for _, c := range []struct {
+		several bool
+		text    string
+		want    Groups
+		err     string
+	}{
+		{false, "a", "a", ""},
+		{false, "a,a", "a", ""},
+		{true, "b,a", "a,b", ""},
+		{false, "b,a", "a,b", `groups "a,b": its users want one group at a time`},
+		{true, "a,", "", `bad groups "a,"`},
+	} {
+		got, err := Info{Several: c.several}.Wanted(c.text)
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("several %v, %q: %q, %v; want %q, %s", c.several, c.text, got, err, c.want, c.err)
 		}
 	}
 }

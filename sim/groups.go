@@ -92,12 +92,9 @@ func (c *Config) checkWants(i protocol.Info) error {
 	}
 	c.Wants = slices.Clone(c.Wants)
 	for u, w := range c.Wants {
-		set, err := protocol.ParseGroups(string(w))
+		set, err := i.Wanted(string(w))
 		if err != nil {
 			return err
-		}
-		if set.Len() > 1 && !i.Several {
-			return fmt.Errorf("groups %s: its users want one at a time", set)
 		}
 		c.Wants[u] = set
 	}

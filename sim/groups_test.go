@@ -268,11 +268,11 @@ func TestBadGroups(t *testing.T) {
 			Wants: []protocol.Groups{"1"}, PerRequest: 1, Popularity: sim.Popularity{Alpha: 20, Beta: 80},
 		},
 		"2 sets of groups for 3 users: want one for all": {Wants: []protocol.Groups{"1", "2"}},
-		`bad groups "a,"`:                                 {Wants: []protocol.Groups{"a,"}},
-		"groups a,b: its users want one at a time":        {Wants: []protocol.Groups{"b,a"}},
-		"bandwidth -1 kbit/ms: want":                      {Bandwidth: -1},
-		"bandwidth NaN kbit/ms: want":                     {Bandwidth: math.NaN()},
-		"bandwidth 1e-07 kbit/ms: want 1e-06 to 1e+06, o": {Bandwidth: 1e-7},
+		`bad groups "a,"`: {Wants: []protocol.Groups{"a,"}},
+		"groups \"a,b\": its users want one group at a time": {Wants: []protocol.Groups{"b,a"}},
+		"bandwidth -1 kbit/ms: want":                         {Bandwidth: -1},
+		"bandwidth NaN kbit/ms: want":                        {Bandwidth: math.NaN()},
+		"bandwidth 1e-07 kbit/ms: want 1e-06 to 1e+06, o":    {Bandwidth: 1e-7},
 	} {
 		c.N = 3
 		if _, err := sim.Run(narrow, c); !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), want) {

@@ -19,10 +19,16 @@
 // checksum; anything else is computed again. So an experiment that was interrupted, or
 // killed, goes on where it was.
 //
+// # Replications
+//
+// A report may have the table of what each trial gave (Results.Replications). Recompute makes
+// the report again from that table, by the rules that the code has now, without a trial.
+//
 // # Verdicts
 //
 // A measure may be expected to lie in an interval. It is Equal if the interval is one
 // number and every trial gave it, Within if the mean lies in the interval or its 95 %
 // confidence interval meets it, and Differs otherwise. Experiments that decide
-// properties have verdicts of their own. A report counts them all.
+// properties, and those that repeat what a paper measured, have verdicts of their own. A report
+// counts them all.
 package lab

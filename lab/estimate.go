@@ -2,6 +2,7 @@ package lab
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -40,14 +41,27 @@ func EstimateOf(values []float64) Estimate {
 	return e
 }
 
+// Among widens the interval so that with k of its kind all hold together, with 95 % or more
+// (Bonferroni).
+func (e Estimate) Among(k int) Estimate {
+	if e.N > 1 {
+		e.Half *= studentAmong(e.N, k) / student(e.N)
+	}
+	return e
+}
+
 // student is the quantile for the mean of n values whose variance is estimated.
-func student(n int) float64 {
-	return distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile((1 + confidence) / 2)
+func student(n int) float64 { return studentAmong(n, 1) }
+
+// studentAmong is the same where k means are looked at.
+func studentAmong(n, k int) float64 {
+	return distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(1 - (1-confidence)/2/float64(k))
 }
 
 // A Ratio is that of two means.
 type Ratio struct {
 	Estimate
+	Over, Under float64 // the means
 	// Removed is the part of the variance that pairing takes away: 0 where the two do not
 	// depend on each other, near 1 where they go together, negative where they go apart.
 	Removed float64
@@ -62,8 +76,8 @@ type Ratio struct {
 func RatioOf(a, b []float64) Ratio {
 	n := min(len(a), len(b))
 	a, b = a[:n], b[:n]
-	below := stat.Mean(b, nil)
-	r := Ratio{Estimate: Estimate{Mean: stat.Mean(a, nil) / below, N: n}}
+	above, below := stat.Mean(a, nil), stat.Mean(b, nil)
+	r := Ratio{Estimate: Estimate{Mean: above / below, N: n}, Over: above, Under: below}
 	if n < 2 {
 		return r
 	}
@@ -78,4 +92,32 @@ func RatioOf(a, b []float64) Ratio {
 		r.Removed = 1 - paired/alone
 	}
 	return r
+}
+
+// QuotientOf estimates the product of the means over the line divided by that of those under
+// it. Values are paired as in RatioOf, which is the case of one on either side: what stands on
+// both sides cancels.
+func QuotientOf(over, under [][]float64) Estimate {
+	n := math.MaxInt
+	for _, values := range slices.Concat(over, under) {
+		n = min(n, len(values))
+	}
+	e := Estimate{Mean: 1, N: n}
+	rest := make([]float64, n) // of the logarithm, to first order
+	for i, values := range slices.Concat(over, under) {
+		mean, sign := stat.Mean(values[:n], nil), 1.0
+		if i < len(over) {
+			e.Mean *= mean
+		} else {
+			e.Mean /= mean
+			sign = -1
+		}
+		for k := range rest {
+			rest[k] += sign * values[k] / mean
+		}
+	}
+	if n > 1 {
+		e.Half = student(n) * e.Mean * math.Sqrt(stat.Variance(rest, nil)/float64(n))
+	}
+	return e
 }

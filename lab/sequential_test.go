@@ -134,9 +134,53 @@ func TestRatio(t *testing.T) {
 	if r := RatioOf(a, half[:1]); r.Mean != 2 || r.N != 1 || r.Within(1) {
 		t.Errorf("%+v, want 2 of one pair, without an interval", r)
 	}
+	// The means are of what has a partner, and not of all.
+	r = RatioOf(a, []float64{1, 2})
+	if r.Over != 3 || r.Under != 1.5 || r.Over/r.Under != r.Mean {
+		t.Errorf("%+v, want 3 over 1.5", r)
+	}
+	if all := EstimateOf(a).Mean; all/r.Under == r.Mean {
+		t.Errorf("the mean %g of all gives the same ratio", all)
+	}
 	e := Estimate{Mean: 10, Half: 1, N: 2}
 	if !e.Within(0.1) || e.Within(0.09) || !e.Covers(9) || e.Covers(11.1) {
 		t.Errorf("%+v: Within or Covers is wrong", e)
+	}
+}
+
+// A quotient of one over one is a ratio, with its interval; what is on both sides cancels, chance
+// and all; and what is tried by itself does not.
+func TestQuotient(t *testing.T) {
+	a, b, c := []float64{2, 4, 6, 8}, []float64{3, 2, 1, 2}, []float64{5, 1, 7, 2}
+	near := func(e Estimate, mean, half float64) bool {
+		return math.Abs(e.Mean-mean) < 1e-9 && math.Abs(e.Half-half) < 1e-9
+	}
+	r := RatioOf(a, b)
+	if q := QuotientOf([][]float64{a}, [][]float64{b}); !near(q, r.Mean, r.Half) {
+		t.Errorf("%+v, want %+v", q, r)
+	}
+	if q := QuotientOf([][]float64{a, c}, [][]float64{c, b}); !near(q, r.Mean, r.Half) {
+		t.Errorf("%+v, want %+v: what is on both sides", q, r)
+	}
+	if q := QuotientOf([][]float64{a, c}, [][]float64{{2, 7, 5, 1}, b}); near(q, r.Mean, r.Half) {
+		t.Errorf("%+v: other values do not count", q)
+	}
+	if q := QuotientOf([][]float64{a, a[:2]}, [][]float64{b, b}); !near(q, 1.44, q.Half) || q.N != 2 {
+		t.Errorf("%+v, want (3/2.5)^2 of the first two", q)
+	}
+}
+
+// Among many intervals those that are to hold together are wider: for ten t(0.9975, 4) = 5.598.
+func TestAmong(t *testing.T) {
+	e := Estimate{Mean: 3, Half: 2.776, N: 5}
+	if got := e.Among(10); got.Mean != 3 || fmt.Sprintf("%.2f", got.Half) != "5.60" {
+		t.Errorf("%+v, want 3 +- 5.60", got)
+	}
+	if got := e.Among(1); math.Abs(got.Half-e.Half) > 1e-12 {
+		t.Errorf("%+v alone, want %+v", got, e)
+	}
+	if one := (Estimate{Mean: 3, N: 1}); one.Among(10) != one {
+		t.Error("one value alone has an interval")
 	}
 }
 

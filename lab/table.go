@@ -30,11 +30,14 @@ type Column struct {
 // Add adds a row.
 func (t *Table) Add(cells ...any) { t.Rows = append(t.Rows, cells) }
 
-// number rounds to digits that no order of additions changes.
-func number(v float64) string {
+// Rounded has the digits that tables write, which no order of additions changes.
+func Rounded(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 9, 64), 64) // it was written just so
-	return strconv.FormatFloat(v, 'g', -1, 64)
+	return v
 }
+
+// number is a cell for programs.
+func number(v float64) string { return strconv.FormatFloat(Rounded(v), 'g', -1, 64) }
 
 // text is a cell for people.
 func cellText(cell any) string {

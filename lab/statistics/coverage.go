@@ -15,7 +15,7 @@ import (
 // cover what theory says.
 var Coverage = lab.Experiment{
 	Name:  "statistics/coverage",
-	Title: "how often 95 % intervals cover the truth, which queues have",
+	Title: "how often 95 % intervals cover the mean wait in queues, which theory knows",
 	Plan:  coverage,
 }
 
@@ -92,7 +92,7 @@ func coverage(s lab.Scale) lab.Plan {
 }
 
 // intervals runs an experiment with so many replications of both queues, and says which
-// intervals cover the truth.
+// intervals cover what theory says.
 func (f form) intervals(ctx context.Context, replications int, seed uint64) (lab.Sample, error) {
 	seeds := rand.New(rand.NewPCG(seed, uint64(replications))).Uint64()
 	one := func(q queue, name string) lab.Configuration {

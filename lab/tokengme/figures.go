@@ -3,6 +3,7 @@ package tokengme
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -15,9 +16,9 @@ type figure struct {
 	points         []int // of the full scale; others take some of them
 	quick          []int
 	vary           func(p *parameters, point int)
-	of, by         form
-	// choices stand beside those two, for the choices that are open.
-	choices []form
+	over, under    form
+	// others stand in place of one of those two, for the choices that are open.
+	others []form
 	// printed are the values of ratios that the text has.
 	printed []printed
 }
@@ -31,7 +32,7 @@ type printed struct {
 
 const anywhere = -1
 
-var choices = []form{strict, ordered, onEntry, valuesOf}
+var open = []form{strict, ordered, onEntry, valuesOf}
 
 // mostProcesses bounds the systems in which choices are tried, but for the accounting of
 // integers in the largest one.
@@ -42,49 +43,49 @@ var figures = []figure{
 		name: "fig6a", title: "Fig. 6(a): TokenGME / RA2 over the number of groups", x: "groups m",
 		points: []int{2, 5, 10, 25, 50, 75, 100, 125, 150}, quick: []int{2, 10, 50, 150},
 		vary: func(p *parameters, m int) { p.m = m },
-		of:   token, by: ra2, choices: choices,
+		over: token, under: ra2, others: open,
 		printed: []printed{{size, anywhere, 0.05}, {waiting, 2, 1 / 0.9}, {throughput, 2, 1 / 1.05}},
 	},
 	{
 		name: "fig6b", title: "Fig. 6(b): TokenGME / RA2 over the mean inter-request delay", x: "mean inter-request delay, ms",
 		points: []int{0, 50, 100, 250, 500, 1000, 2000, 3000, 4000}, quick: []int{0, 50, 1000, 4000},
 		vary: func(p *parameters, ncs int) { p.ncs = ncs },
-		of:   token, by: ra2, choices: choices,
+		over: token, under: ra2, others: open,
 		printed: []printed{{messages, anywhere, 0.55}, {size, anywhere, 0.05}, {throughput, 4000, 1}},
 	},
 	{
 		name: "fig6c", title: "Fig. 6(c): TokenGME / RA2 over the mean critical section", x: "mean critical section, ms",
 		points: []int{0, 5, 10, 20, 30, 40, 50}, quick: []int{0, 20, 50},
 		vary: func(p *parameters, cs int) { p.cs = cs },
-		of:   token, by: ra2, choices: choices,
+		over: token, under: ra2, others: open,
 		printed: []printed{{size, anywhere, 0.05}},
 	},
 	{
 		name: "fig6d", title: "Fig. 6(d): TokenGME / RA2 over the mean channel delay", x: "mean channel delay, ms",
 		points: []int{0, 5, 10, 20, 30, 40, 50}, quick: []int{0, 10, 50},
 		vary: func(p *parameters, cd int) { p.cd = cd },
-		of:   token, by: ra2, choices: choices,
+		over: token, under: ra2, others: open,
 		printed: []printed{{size, anywhere, 0.05}},
 	},
 	{
 		name: "fig6e", title: "Fig. 6(e): TokenGME / RA2 over the degree of non-uniformity", x: "beta %, with alpha = 100 - beta",
 		points: []int{50, 55, 60, 65, 70, 75, 80, 85, 90}, quick: []int{50, 70, 90},
 		vary: skew,
-		of:   token, by: ra2, choices: choices,
+		over: token, under: ra2, others: open,
 		printed: []printed{{size, anywhere, 0.05}},
 	},
 	{
 		name: "fig6f", title: "Fig. 6(f): TokenGME / RA2 over the number of processes", x: "processes n",
 		points: []int{5, 10, 20, 50, 100, 200, 300, 400, 500}, quick: []int{5, 20, 50, 100, 200, 300},
 		vary: processes,
-		of:   token, by: ra2, choices: choices,
+		over: token, under: ra2, others: open,
 		printed: []printed{{size, 5, 2.22}, {size, 500, 0.01}},
 	},
 	{
 		name: "fig7a", title: "Fig. 7(a): priority-based / FIFO-based selection over the number of processes", x: "processes n",
-		points: []int{2, 5, 10, 20, 50, 100, 200, 300, 400, 500}, quick: []int{5, 20, 100, 200, 300},
+		points: []int{2, 5, 10, 20, 50, 100, 200, 300, 400, 500}, quick: []int{5, 20, 50, 100, 200, 300},
 		vary: processes,
-		of:   token, by: fifo,
+		over: token, under: fifo,
 		printed: []printed{{waiting, anywhere, 0.76}, {throughput, anywhere, 1.22}},
 	},
 	{
@@ -95,7 +96,7 @@ var figures = []figure{
 			p.n = 200
 			skew(p, beta)
 		},
-		of: token, by: fifo,
+		over: token, under: fifo,
 		printed: []printed{{waiting, anywhere, 0.82}, {throughput, anywhere, 1.14}},
 	},
 }
@@ -122,10 +123,29 @@ func (f figure) pointsOf(s lab.Scale) []int {
 	return f.points
 }
 
+// A comparison divides the performance of one form by that of another one.
+type comparison struct{ over, under form }
+
+// compared are the forms of f: its own ones, or with the other form of this name in place of
+// one of them.
+func (f figure) compared(other string) comparison {
+	c := comparison{f.over, f.under}
+	for _, o := range f.others {
+		switch {
+		case o.name != other:
+		case o.algorithm == f.over.algorithm:
+			c.over = o
+		default:
+			c.under = o
+		}
+	}
+	return c
+}
+
 // enough reports whether the ratios at a point are known well enough.
 func (f figure) enough(r *lab.Results, point int, precision float64) bool {
 	for _, m := range []string{waiting, throughput} {
-		ratio, known := f.ratio(r, point, m, f.of, f.by)
+		ratio, known := f.ratio(r, point, m, f.compared(""))
 		if known && !ratio.Within(precision) {
 			return false
 		}
@@ -133,18 +153,34 @@ func (f figure) enough(r *lab.Results, point int, precision float64) bool {
 	return true
 }
 
-// ratio is that of a measure at a point, of two forms: false where one was not tried.
-func (f figure) ratio(r *lab.Results, point int, measure string, of, by form) (lab.Ratio, bool) {
-	a, tried := r.At(point, f.name, of.name)
-	b, both := r.At(point, f.name, by.name)
-	if !tried || !both {
+// ratio is that of a measure at a point: false where a form was not tried.
+func (f figure) ratio(r *lab.Results, point int, measure string, c comparison) (lab.Ratio, bool) {
+	values, known := f.values(r, point, measure, c.over, c.under)
+	if !known {
 		return lab.Ratio{}, false
 	}
-	over, under := a.Values(measure), b.Values(measure)
-	if lab.EstimateOf(under).Mean == 0 {
-		return lab.Ratio{}, false
+	return lab.RatioOf(values[0], values[1]), true
+}
+
+// values are those of a measure that forms gave at a point, with the seeds that all of them
+// have: false where one was not tried, or gave 0.
+func (f figure) values(r *lab.Results, point int, measure string, forms ...form) (values [][]float64, known bool) {
+	seeds := math.MaxInt
+	for _, form := range forms {
+		c, tried := r.At(point, f.name, form.name)
+		if !tried {
+			return nil, false
+		}
+		v := c.Values(measure)
+		if len(v) == 0 || lab.EstimateOf(v).Mean == 0 {
+			return nil, false
+		}
+		values, seeds = append(values, v), min(seeds, len(v))
 	}
-	return lab.RatioOf(over, under), true
+	for i := range values {
+		values[i] = values[i][:seeds]
+	}
+	return values, true
 }
 
 // configuration tries one form at the points of f.
@@ -160,7 +196,7 @@ func (f figure) configuration(s lab.Scale, form form, points []int) lab.Configur
 		},
 		Cost: func(point int) time.Duration { return form.cost(f.at(s, point)) },
 	}
-	if form.name == f.of.name || form.name == f.by.name {
+	if form.name == f.over.name || form.name == f.under.name {
 		c.Most = p.most
 		c.Enough = func(r *lab.Results, point int) bool { return f.enough(r, point, p.precision) }
 	}
@@ -186,8 +222,8 @@ func plan(s lab.Scale, list ...figure) lab.Plan {
 	p := lab.Plan{Sweep: "x", Labels: []string{"figure", "form"}, Measures: measures, Trials: "tokengme"}
 	for _, f := range list {
 		points := f.pointsOf(s)
-		p.Configurations = append(p.Configurations, f.configuration(s, f.of, points), f.configuration(s, f.by, points))
-		for _, c := range f.choices {
+		p.Configurations = append(p.Configurations, f.configuration(s, f.over, points), f.configuration(s, f.under, points))
+		for _, c := range f.others {
 			p.Configurations = append(p.Configurations, f.configuration(s, c, f.choicePoints(s, c)))
 		}
 	}

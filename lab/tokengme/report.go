@@ -19,7 +19,7 @@ func (s study) report() lab.Report {
 	r := lab.Report{Tables: []lab.Table{s.ratios()}}
 	for _, f := range s.figures {
 		r.Tables = append(r.Tables, s.table(f))
-		r.Figures = append(r.Figures, s.figure(f))
+		r.Figures = append(r.Figures, s.drawing(f))
 	}
 	r.Tables = append(r.Tables, s.pairing(), s.claims(), s.choices(), s.results.Replications())
 	p := base(s.scale)
@@ -52,17 +52,12 @@ func (s study) ratios() lab.Table {
 		},
 	}
 	for _, f := range s.figures {
-		for _, v := range f.variants() {
+		for _, c := range f.comparisons() {
 			for _, x := range f.pointsOf(s.scale) {
 				for _, m := range measures {
-					ratio, known := f.ratio(s.results, x, m.Name, v.of, v.by)
-					if !known {
-						continue
+					if r, known := f.ratio(s.results, x, m.Name, c); known {
+						t.Add(f.name, x, c.over.name, c.under.name, m.Name, r.N, r.Mean, r.Half, r.Removed, r.Over, r.Under)
 					}
-					a, _ := s.results.At(x, f.name, v.of.name)
-					b, _ := s.results.At(x, f.name, v.by.name)
-					t.Add(f.name, x, v.of.name, v.by.name, m.Name, ratio.N, ratio.Mean, ratio.Half, ratio.Removed,
-						lab.EstimateOf(a.Values(m.Name)).Mean, lab.EstimateOf(b.Values(m.Name)).Mean)
 				}
 			}
 		}
@@ -70,23 +65,11 @@ func (s study) ratios() lab.Table {
 	return t
 }
 
-// A variant is a pair of forms that are compared.
-type variant struct {
-	of, by form
-	choice string // in which it differs from the figure's own pair
-}
-
-// variants are the pair of the figure, and those with one choice changed.
-func (f figure) variants() []variant {
-	list := []variant{{f.of, f.by, ""}}
-	for _, c := range f.choices {
-		v := variant{f.of, f.by, c.name}
-		if c.algorithm == f.of.algorithm {
-			v.of = c
-		} else {
-			v.by = c
-		}
-		list = append(list, v)
+// comparisons are the figure's own, and those with one choice changed.
+func (f figure) comparisons() []comparison {
+	list := []comparison{f.compared("")}
+	for _, o := range f.others {
+		list = append(list, f.compared(o.name))
 	}
 	return list
 }
@@ -101,7 +84,7 @@ func (s study) table(f figure) lab.Table {
 	for _, x := range f.pointsOf(s.scale) {
 		row := []any{x, nil}
 		for _, m := range shown {
-			ratio, known := f.ratio(s.results, x, m.Name, f.of, f.by)
+			ratio, known := f.ratio(s.results, x, m.Name, f.compared(""))
 			if !known {
 				row = append(row, nil, nil)
 				continue
@@ -132,7 +115,7 @@ func (s study) pairing() lab.Table {
 		for _, m := range four {
 			var parts []float64
 			for _, x := range f.pointsOf(s.scale) {
-				if ratio, known := f.ratio(s.results, x, m.Name, f.of, f.by); known && ratio.Half > 0 {
+				if ratio, known := f.ratio(s.results, x, m.Name, f.compared("")); known && ratio.Half > 0 {
 					parts = append(parts, ratio.Removed)
 				}
 			}
@@ -148,14 +131,14 @@ func (s study) pairing() lab.Table {
 	return t
 }
 
-// figure is a figure in the form of the paper: four ratios, and what the text says of them.
-func (s study) figure(f figure) lab.Figure {
+// drawing is a figure in the form of the paper: four ratios, and what the text says of them.
+func (s study) drawing(f figure) lab.Figure {
 	out := lab.Figure{Name: f.name, Title: f.title, X: f.x, Y: "ratio", Linear: true}
 	points := f.pointsOf(s.scale)
 	for _, m := range four {
 		line := lab.Line{Name: m.Head}
 		for _, x := range points {
-			if ratio, known := f.ratio(s.results, x, m.Name, f.of, f.by); known {
+			if ratio, known := f.ratio(s.results, x, m.Name, f.compared("")); known {
 				line.Points = append(line.Points, [2]float64{float64(x), ratio.Mean})
 				line.Half = append(line.Half, ratio.Half)
 			}

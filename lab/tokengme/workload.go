@@ -129,11 +129,15 @@ func (f form) simulate(ctx context.Context, p parameters, seed uint64) (lab.Samp
 	if r.ViolationCount > 0 {
 		return lab.Sample{}, fmt.Errorf("the run violates a property: %s", r.Violations[0])
 	}
-	return lab.Sample{Values: map[string]float64{
+	values := map[string]float64{
 		messages: r.MessagesPerEntry, size: r.IntegersPerMessage, waiting: r.WaitingMS.Mean,
 		throughput: r.ThroughputPerS, throughput90: r.Throughput90,
 		concurrency: r.Concurrency.Mean, sessions: float64(r.Sessions),
-	}}, nil
+	}
+	for m, v := range values {
+		values[m] = lab.Rounded(v) // so that all tables follow from that of replications
+	}
+	return lab.Sample{Values: values}, nil
 }
 
 // cost is about how long a run takes: each entry costs at most 2n messages and some more.

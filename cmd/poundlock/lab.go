@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/lab"
@@ -48,12 +50,12 @@ func labCommand() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("lab wants a command: list or run")
+				return usagef("lab wants a command: list, run or report")
 			}
-			return usagef("lab has no command %q: it has list and run", args[0])
+			return usagef("lab has no command %q: it has list, run and report", args[0])
 		},
 	}
-	c.AddCommand(labListCommand(), labRunCommand())
+	c.AddCommand(labListCommand(), labRunCommand(), labReportCommand())
 	return c
 }
 
@@ -84,35 +86,87 @@ func labRunCommand() *cobra.Command {
 		Long: `Run one experiment, print its tables, and write them as text, CSV and JSON, with
 figures in SVG, into a directory.
 
-What is measured stands beside what was expected, with a verdict: equal, within
-interval, or differs. Trials run in parallel, and the result is the same for any
-number of workers. Each trial is kept as soon as it is done, so that a run that was
-interrupted goes on where it was; another executable starts anew.
+What is measured stands beside what was expected, with a verdict. Of a formula:
+equal, within interval, or differs. Of what a paper has measured: reproduced, partly
+reproduced, or not reproduced. Of a property that is decided: as claimed, violated as
+expected, refuted, violation not found, differs, or undecided.
+
+Trials run in parallel, and the result is the same for any number of workers. Each
+trial is kept as soon as it is done, so that a run that was interrupted goes on where
+it was; another executable starts anew.
 
 Exit status: 0 when every verdict is fine, 1 when some are not, 3 when it was
 interrupted, 64 usage, 70 when an experiment fails or a result cannot be written.`,
 		Example: `  poundlock lab list
   poundlock lab run classics/costs --quick`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return &exitStatus{
-					code: exitUsage,
-					err:  fmt.Errorf("run wants the name of one experiment, not %d names", len(args)),
-					hint: "poundlock lab list lists them",
-				}
-			}
-			return nil
-		},
+		Args: oneExperiment,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
 	s := c.Flags()
-	s.BoolVar(&f.quick, "quick", false, "try little: less than a minute")
+	s.BoolVar(&f.quick, "quick", false, "try little: seconds, and with tokengme/all and tokengme/selection minutes")
 	s.BoolVar(&f.full, "full", false, "try all")
-	s.StringVar(&f.out, "out", "", "`directory` to write to (default out/NAME)")
+	f.addOutput(s)
 	s.StringVar(&f.cache, "cache", "", "`directory` that keeps trials, or none (default one of this user)")
 	s.IntVar(&f.workers, "workers", 0, "`number` of trials at a time (default as many as processors)")
-	s.BoolVar(&f.json, "json", false, "print one JSON object instead of the tables")
 	return c
+}
+
+func labReportCommand() *cobra.Command {
+	f, from := &labFlags{}, ""
+	c := &cobra.Command{
+		Use:   "report NAME --from DIRECTORY",
+		Short: "Make the report of an earlier run again, from what its trials gave",
+		Long: `Make the tables and figures of an experiment again from what each trial of an earlier
+run gave, without a trial: from NAME-replications.csv, at the scale that NAME.json
+says. Only experiments that write such a table can have this.
+
+Exit status: 0 when every verdict is fine, 1 when some are not, 64 usage, 70 when the
+table is not that of the experiment, or a result cannot be written.`,
+		Example: `  poundlock lab report tokengme/all --from docs/figures --out again`,
+		Args:    oneExperiment,
+		RunE: func(c *cobra.Command, args []string) error {
+			if from == "" {
+				return usagef("--from: want the directory of an earlier run")
+			}
+			e, err := findExperiment(args[0])
+			if err != nil {
+				return err
+			}
+			if err := f.makeOut(e.Name); err != nil {
+				return err
+			}
+			r, err := lab.Recompute(c.Context(), e, from)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return usagef("--from: %w", err)
+			case err != nil:
+				return &exitStatus{code: exitInternal, err: err}
+			}
+			return f.write(c, r)
+		},
+	}
+	s := c.Flags()
+	s.StringVar(&from, "from", "", "`directory` to which the earlier run wrote")
+	f.addOutput(s)
+	return c
+}
+
+// oneExperiment refuses all but one argument.
+func oneExperiment(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return &exitStatus{
+			code: exitUsage,
+			err:  fmt.Errorf("%s wants the name of one experiment, not %d names", c.Name(), len(args)),
+			hint: "poundlock lab list lists them",
+		}
+	}
+	return nil
+}
+
+// addOutput adds the flags that say how a report is shown.
+func (f *labFlags) addOutput(s *pflag.FlagSet) {
+	s.StringVar(&f.out, "out", "", "`directory` to write to (default out/NAME)")
+	s.BoolVar(&f.json, "json", false, "print one JSON object instead of the tables")
 }
 
 func (f *labFlags) run(c *cobra.Command, name string) error {
@@ -124,11 +178,8 @@ func (f *labFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if f.out == "" {
-		f.out = filepath.Join("out", filepath.FromSlash(name))
-	}
-	if err := os.MkdirAll(f.out, 0o755); err != nil { // before what may take minutes
-		return usagef("--out: %w", err)
+	if err := f.makeOut(name); err != nil { // before what may take minutes
+		return err
 	}
 	var finish func()
 	o.Progress, finish = labProgress(os.Stderr, name, term.IsTerminal(int(os.Stderr.Fd())))
@@ -159,6 +210,22 @@ func (f *labFlags) run(c *cobra.Command, name string) error {
 	case err != nil:
 		return &exitStatus{code: exitInternal, err: err}
 	}
+	return f.write(c, r)
+}
+
+// makeOut makes the directory to write to.
+func (f *labFlags) makeOut(name string) error {
+	if f.out == "" {
+		f.out = filepath.Join("out", filepath.FromSlash(name))
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return usagef("--out: %w", err)
+	}
+	return nil
+}
+
+// write writes and prints a report.
+func (f *labFlags) write(c *cobra.Command, r lab.Report) error {
 	if err := errors.Join(r.Write(f.out), f.print(c.OutOrStdout(), r)); err != nil {
 		return &exitStatus{code: exitInternal, err: err}
 	}

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock/lab"
 )
 
-// docs/cli.md has every flag of lab run and every field of its JSON, and
+// docs/cli.md has every flag of lab run and report and every field of its JSON, and
 // docs/experiments.md every experiment.
 func TestLabDocs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/cli.md")
@@ -21,11 +22,22 @@ func TestLabDocs(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(string(text), "\n## poundlock lab\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	labRunCommand().Flags().VisitAll(func(f *pflag.Flag) {
-		if !strings.Contains(section, "| `--"+f.Name) {
-			t.Errorf("poundlock lab run: --%s is not described", f.Name)
+	for _, c := range []*cobra.Command{labRunCommand(), labReportCommand()} {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(section, "| `--"+f.Name) {
+				t.Errorf("poundlock lab %s: --%s is not described", c.Name(), f.Name)
+			}
+		})
+	}
+	// Help names every verdict.
+	for _, v := range []lab.Verdict{
+		lab.Equal, lab.Within, lab.Differs, lab.AsClaimed, lab.Violated, lab.Refuted, lab.NotFound, lab.Undecided,
+		lab.Reproduced, lab.Partly, lab.NotReproduced,
+	} {
+		if !strings.Contains(strings.ReplaceAll(labRunCommand().Long, "\n", " "), string(v)) {
+			t.Errorf("poundlock lab run --help does not name the verdict %q", v)
 		}
-	})
+	}
 	var out bytes.Buffer
 	if err := (&lab.Report{Tables: []lab.Table{{}}}).JSON(&out); err != nil {
 		t.Fatal(err)

@@ -47,12 +47,17 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s: a line of the script stands among its files, where nobody runs it", path)
 		}
 	}
+	figures, err := filepath.Abs("../../docs/figures") // the committed results of the laboratory
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			run := filepath.Join(env.WorkDir, "run")
 			env.Setenv("XDG_RUNTIME_DIR", run)
 			env.Setenv("GORACE", os.Getenv("GORACE"))
+			env.Setenv("FIGURES", figures)
 			env.Defer(func() { endDev(filepath.Join(run, "poundlock")) })
 			return os.Mkdir(run, 0o700)
 		},

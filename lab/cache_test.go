@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 )
@@ -82,7 +82,7 @@ func TestPrune(t *testing.T) {
 	for _, d := range list {
 		left = append(left, d.Name())
 	}
-	if len(left) != keptVersions+1 || strings.Contains(strings.Join(left, " "), codePrefix+"1") {
+	if len(left) != keptVersions+1 || slices.Contains(left, codePrefix+"1") {
 		t.Errorf("left %v, want mine, %s and the newest", left, c.dir)
 	}
 }

@@ -305,14 +305,23 @@ func TestChoices(t *testing.T) {
 	}
 	// Without the interval of the change, chance does change some.
 	s := study{scale: lab.Full, results: resultsOf(t, world), figures: figures}
-	naive := 0
+	naive, fewer := 0, 0
 	for _, c := range stated {
 		tried, _ := s.rejudge(c)
 		for _, r := range tried {
 			if r.without.verdict != r.with.verdict {
 				naive++
 			}
+			if a, b := seeds(r.without), seeds(r.with); a != b {
+				t.Errorf("%q is judged with %s by %d seeds, and without by %d", c.text, r.choice.name, b, a)
+			}
+			if alone := seeds(c.judge(evidence{study: s, choice: ours, beside: ours})); alone != seeds(r.with) {
+				fewer++
+			}
 		}
+	}
+	if fewer == 0 {
+		t.Error("all choices have all seeds: this world shows nothing")
 	}
 	if naive == 0 {
 		t.Error("verdicts alone do not differ by chance: this world shows nothing")
@@ -339,6 +348,49 @@ func TestChoices(t *testing.T) {
 		if row[1] == "less waiting in all other cases" && !strings.HasPrefix(row[4].(string), strict.name+": -50.") {
 			t.Errorf("%v: it depends on strict, by half", row)
 		}
+	}
+}
+
+// seeds is how many replications a finding rests on, but for those of the best point, which may be
+// another one.
+func seeds(f finding) (n int) {
+	if len(f.rests) < 3 {
+		return 0
+	}
+	for _, p := range f.rests {
+		n += p[0].N
+	}
+	return n
+}
+
+// What a choice changes is the ratio of the ratios: of one to another point where a step is
+// judged, and its inverse where those of RA2 to TokenGME are.
+func TestChange(t *testing.T) {
+	s := study{scale: lab.Full, figures: figures, results: resultsOf(t,
+		func(f figure, form, measure string, x int, chance *rand.Rand) float64 {
+			v := 1 + chance.Float64()
+			switch {
+			case form == onEntry.name && x == 5:
+				v *= 2 // half the ratio
+			case form == onEntry.name && x == 10:
+				v *= 3
+			}
+			return v
+		})}
+	c := choice{onEntry.name, onEntry.name, throughput}
+	five, ten := point{figure: "fig6c", x: 5, measure: waiting}, point{figure: "fig6c", x: 10, measure: waiting}
+	swapped := five
+	swapped.swapped = true
+	for _, w := range []struct {
+		at   place
+		want float64
+	}{{place{five}, 1. / 2}, {place{ten}, 1. / 3}, {place{five, ten}, 2. / 3}, {place{swapped}, 2}} {
+		if e, known := s.change(w.at, c); !known || math.Abs(e.Mean-w.want) > 1e-9 || e.Half > 1e-9 {
+			t.Errorf("%s: %+v (%t), want %.3f", w.at, e, known, w.want)
+		}
+	}
+	if _, known := s.change(place{five}, choice{"throughput to 90 %", "", throughput90}); known {
+		t.Error("another measure of throughput is said to change the waiting")
 	}
 }
 

@@ -19,6 +19,7 @@ type model struct {
 	n                int
 	phases           int64 // 0: the default
 	entries          []int
+	apart            bool // p3 wants another group than p1 and p2
 	crash, back, cut int
 	fifo             bool
 	begin            []string // lines of a scenario: what the model begins with
@@ -47,6 +48,9 @@ func (m model) config(asked ...string) check.Config {
 	}
 	if m.n == 0 {
 		c.N = 3
+	}
+	if m.apart {
+		c.Wants = [][]protocol.Groups{{"1"}, {"1"}, {"2"}}
 	}
 	steps, err := scenario.Names{Members: c.N}.Parse(strings.NewReader(strings.Join(m.begin, "\n")))
 	if err != nil {
@@ -125,6 +129,8 @@ func TestModels(t *testing.T) {
 		model{phases: 1, entries: []int{0, 0, 1}, cut: 1, full: true},
 		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
 		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 1, full: true},
+		model{entries: []int{1, 0, 1}, apart: true, crash: 1, back: 1, full: true},
 	)
 	explore(t, ra2.Algorithm,
 		model{entries: []int{0, 0, 1}, crash: 1},
@@ -140,6 +146,8 @@ func TestModels(t *testing.T) {
 		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
 		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
 		model{entries: []int{1}, crash: 1, full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 1, full: true},
+		model{entries: []int{1, 0, 1}, apart: true, crash: 1, back: 1, full: true},
 	)
 }
 
@@ -163,12 +171,18 @@ func TestModelsOfPartitions(t *testing.T) {
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false), full: true},
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, false), full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(1, false)},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, true), full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, false), full: true},
 	)
 	explore(t, ra2.Algorithm,
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false), full: true},
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, false), full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(1, false)},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, true)},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, false), full: true},
 		model{entries: []int{0}, cut: 2, finite: true, full: true},
 	)
 	stays := model{entries: []int{1, 1, 0}, cut: 2, begin: parts(1, false)}

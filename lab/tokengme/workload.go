@@ -33,7 +33,7 @@ func base(s lab.Scale) parameters {
 	p := parameters{n: 100, m: 50, ncs: 50, cs: 20, cd: 10, alpha: 20, beta: 80}
 	switch s {
 	case lab.Quick:
-		p.requests, p.replications, p.most, p.precision = 60, 3, 10, 0.05
+		p.requests, p.replications, p.most, p.precision = 150, 4, 16, 0.03
 	case lab.Default:
 		p.requests, p.replications, p.most, p.precision = 150, 4, 12, 0.03
 	default:

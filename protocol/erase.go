@@ -109,7 +109,7 @@ func (p *erased[M]) Step(ev Event[any], out *Out[any]) {
 	for i := range p.out.Effects {
 		e := &p.out.Effects[i]
 		boxed := Effect[any]{Act: e.Act}
-		if e.Do == Send || e.Do == Broadcast {
+		if e.Do == Send || e.Do == Broadcast || e.Do == Propose {
 			boxed.Msg = e.Msg
 		}
 		out.Effects = append(out.Effects, boxed)

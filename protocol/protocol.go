@@ -64,6 +64,17 @@ const (
 	// Lead: the elector of this process says that From leads epoch Arg. Epochs of one
 	// process never decrease, and an epoch has one leader. Only where Info.Elector.
 	Lead
+	// Issue: the user, inside and with no operation open, asks for operation Data on the
+	// replicated object. Answered by Outcome, or by Ejected: then it was never executed, and
+	// never will be. Only where Info.Weak.
+	Issue
+	// Decide: consensus instance Arg decided Event.Msg. A process hears of each instance
+	// once, in their order from 0 on, or from the one that it named in Resume. Only where
+	// Info.Consensus.
+	Decide
+	// Captured answers Capture before any other event of the process: Data is its copy of the
+	// object, as Install takes it.
+	Captured
 )
 
 // Values of Input.Arg in a Try.
@@ -137,6 +148,23 @@ const (
 	// Revoke ends the lease that member To holds here, as if nothing were heard of it:
 	// see LeaseDetector.
 	Revoke
+	// Invoke executes operation Data on this process's copy of the object. Arg is its number:
+	// those of one copy grow.
+	Invoke
+	// Outcome: the user's operation succeeded. Its result is the one of the last operation of
+	// this process that its copy has executed, or had when it was installed.
+	Outcome
+	// Propose proposes Effect.Msg in consensus instance Arg, once. What is decided, for all
+	// processes alike, is what somebody proposed; it is decided unless half of those that take
+	// part crash. A process takes part in instance 0, and in each one after that of a Decide.
+	Propose
+	// Resume: this process goes on with consensus instance Arg: it takes part in it, though it
+	// has not heard of every instance before.
+	Resume
+	// Capture asks for the process's copy of the object: see Captured.
+	Capture
+	// Install makes Data this process's copy of the object.
+	Install
 )
 
 // Act is all of an effect but the message.
@@ -229,6 +257,30 @@ func (o *Out[M]) Leader(id ID, epoch uint64) {
 	e := o.effect(Leader)
 	e.To, e.Arg = id, epoch
 }
+
+// Invoke executes operation op, which is the one with this number.
+func (o *Out[M]) Invoke(op string, number uint64) {
+	e := o.effect(Invoke)
+	e.Data, e.Arg = op, number
+}
+
+// Outcome tells the user that its operation succeeded.
+func (o *Out[M]) Outcome() { o.effect(Outcome) }
+
+// Propose proposes m in a consensus instance.
+func (o *Out[M]) Propose(instance uint64, m M) {
+	e := o.effect(Propose)
+	e.Arg, e.Msg = instance, m
+}
+
+// Resume takes part in consensus from an instance on.
+func (o *Out[M]) Resume(instance uint64) { o.effect(Resume).Arg = instance }
+
+// Capture asks for the process's copy of the object.
+func (o *Out[M]) Capture() { o.effect(Capture) }
+
+// Install makes object the process's copy.
+func (o *Out[M]) Install(object string) { o.effect(Install).Data = object }
 
 // Revoke ends the lease that member id holds here.
 func (o *Out[M]) Revoke(id ID) { o.effect(Revoke).To = id }
@@ -447,20 +499,24 @@ var ErrReliable = errors.New("its model has channels that neither lose nor repea
 
 // Info is what tables, documentation and drivers read about an algorithm.
 type Info struct {
-	Name      string // catalog id: lower case, hyphens
-	Variant   string // "" for the default form
-	Title     string // one line for a table
-	Source    string // authors, title, venue, year
-	Family    Family
-	Users     Users
-	Cancels   bool     // accepts Cancel
-	Drains    bool     // its members accept Drain
-	Ordered   bool     // claims that nobody enters before a user whose try happened before its own
-	Refuted   []string // properties that it is published to have, and has not
-	Lacks     []string // properties of every algorithm that it has not, as its source says; drivers judge them all the same
-	FIFO      bool     // needs FIFO channels
-	Detector  Detector
-	Elector   bool // gets Lead: it runs with an election beside it
+	Name     string // catalog id: lower case, hyphens
+	Variant  string // "" for the default form
+	Title    string // one line for a table
+	Source   string // authors, title, venue, year
+	Family   Family
+	Users    Users
+	Cancels  bool     // accepts Cancel
+	Drains   bool     // its members accept Drain
+	Ordered  bool     // claims that nobody enters before a user whose try happened before its own
+	Refuted  []string // properties that it is published to have, and has not
+	Lacks    []string // properties of every algorithm that it has not, as its source says; drivers judge them all the same
+	FIFO     bool     // needs FIFO channels
+	Detector Detector
+	Elector  bool // gets Lead: it runs with an election beside it
+	// Weak: its users Issue operations on a replicated object, and exclude each other weakly:
+	// who is ejected may not know it for a while, and all that it does is in vain.
+	Weak      bool
+	Consensus bool // its processes Propose, and hear what they Decide
 	Grouped   bool // its users want Groups, and those of one group are inside together
 	Several   bool // a user may want more than one group at a time
 	Tolerates Faults
@@ -603,13 +659,14 @@ type Section uint8
 
 // The sections of a user, in their cyclic order. A user whose critical section
 // was lost is in Lost until it exits. A user that called exit and has not been
-// told rem yet is in Exit.
+// told rem yet is in Exit, and one inside with an operation open in Issue.
 const (
 	InRem Section = iota
 	InTry
 	InCrit
 	InLost
 	InExit
+	InIssue
 )
 
 // Standing is what a process knows about one lock: a member about its users, a

@@ -19,11 +19,15 @@ import (
 type Users []protocol.Section
 
 var (
-	inputs   = map[protocol.Kind]string{protocol.Try: "try", protocol.Exit: "exit", protocol.Cancel: "cancel"}
-	acts     = map[protocol.Do]string{protocol.Crit: "crit", protocol.Rem: "rem", protocol.Ejected: "ejected"}
+	inputs = map[protocol.Kind]string{
+		protocol.Try: "try", protocol.Exit: "exit", protocol.Cancel: "cancel", protocol.Issue: "issue",
+	}
+	acts = map[protocol.Do]string{
+		protocol.Crit: "crit", protocol.Rem: "rem", protocol.Ejected: "ejected", protocol.Outcome: "outcome",
+	}
 	sections = [...]string{
 		protocol.InRem: "remainder", protocol.InTry: "trying", protocol.InCrit: "critical", protocol.InLost: "lost",
-		protocol.InExit: "exit",
+		protocol.InExit: "exit", protocol.InIssue: "issuing",
 	}
 )
 
@@ -37,8 +41,10 @@ func (u Users) Input(id protocol.ID, in protocol.Input) error {
 	case in.Kind == protocol.Exit && (*s == protocol.InCrit || *s == protocol.InLost):
 		// The user stops being inside when it calls exit, not when it is told rem.
 		*s = protocol.InExit
+	case in.Kind == protocol.Issue && *s == protocol.InCrit:
+		*s = protocol.InIssue
 	case in.Kind == protocol.Cancel && *s == protocol.InTry:
-	case in.Kind == protocol.Try, in.Kind == protocol.Exit, in.Kind == protocol.Cancel:
+	case in.Kind == protocol.Try, in.Kind == protocol.Exit, in.Kind == protocol.Cancel, in.Kind == protocol.Issue:
 		return fmt.Errorf("history: user %d: %s in its %s section", id, inputs[in.Kind], sections[*s])
 	}
 	return nil
@@ -51,11 +57,13 @@ func (u Users) Act(id protocol.ID, a protocol.Act) error {
 	switch {
 	case a.Do == protocol.Crit && *s == protocol.InTry:
 		*s = protocol.InCrit
-	case a.Do == protocol.Ejected && *s == protocol.InCrit:
+	case a.Do == protocol.Outcome && *s == protocol.InIssue:
+		*s = protocol.InCrit
+	case a.Do == protocol.Ejected && (*s == protocol.InCrit || *s == protocol.InIssue):
 		*s = protocol.InLost
 	case a.Do == protocol.Rem && (*s == protocol.InTry || *s == protocol.InExit):
 		*s = protocol.InRem
-	case a.Do == protocol.Crit, a.Do == protocol.Ejected, a.Do == protocol.Rem:
+	case a.Do == protocol.Crit, a.Do == protocol.Ejected, a.Do == protocol.Rem, a.Do == protocol.Outcome:
 		return fmt.Errorf("well-formed: user %d was told %s in its %s section", id, acts[a.Do], sections[*s])
 	}
 	return nil

@@ -1,0 +1,68 @@
+// Package wme is weak mutual exclusion over a replicated object: users enter a critical section
+// one after the other, and what they do there are operations on an object of which each process
+// has a copy. Suspicions may be wrong: a user that is falsely suspected is ejected, may not know
+// it for a while, and all that it does meanwhile is in vain. Of each of its operations it hears
+// the truth: an outcome, or that it was not executed and never will be.
+//
+// In nice runs a token goes from one user to the next, and no consensus is needed. Its owners number
+// what they do: an operation, or a grant of the token, is a record, and all processes log them in
+// the order of their numbers. An operation is committed when a majority has logged it. An owner
+// has one operation open, and passes the token on with none, so that all operations but the last
+// one are committed.
+//
+// When a process suspects the owner the epoch ends: it votes, logs nothing any more in this epoch,
+// and the others follow. Who has the votes of a majority proposes the one with the largest number,
+// which has all that was committed, as what the next epoch begins with; consensus decides among
+// the proposals. What is in the decision is executed, also an operation of an owner that is
+// ejected then; what is not is lost, and nobody has executed it.
+//
+// # Model
+//
+// n processes of which a majority is up, asynchronous; channels need not be FIFO; an eventually
+// perfect failure detector, which may be wrong for any time; uniform consensus, one instance an
+// epoch. A process that comes back has lost everything. It takes part from an epoch on that was
+// decided after it came back, and once it has got the object; before, it counts as crashed.
+//
+// # Properties
+//
+// What is done to the object, as history.Weak judges it: one-copy, contiguous, precedence,
+// outcome, failed. Not that at one instant at most one user believes to be inside. Once nobody is
+// suspected by mistake any more: starvation freedom, every exit is answered at once, every
+// operation has an outcome.
+//
+// # Complexity
+//
+// Without suspicions, in steps and messages: enter 0 and 0 with the token, else 2 and 2(n-1); exit
+// 0 and 0, or n-1 if somebody waits; an operation, as WME-1, 2 and n^2-1, and as WME-2, 2 to its
+// outcome, 3 to the last copy, and 3(n-1). TestCosts counts them. To end an epoch takes n(n-1)
+// votes and one consensus. A vote has O(n) integers and a few operations, however long the run is.
+// A process keeps the operations that not all have executed, and at most as many as option keep says of
+// those that it has executed itself.
+//
+// # Source
+//
+// P. Romano, L. Rodrigues, "An Efficient Weak Mutual Exclusion Algorithm", International Symposium
+// on Parallel and Distributed Computing, 2009, sections 3 to 5.
+//
+// # Deviations
+//
+// As printed the algorithm is not safe. The differences that matter: a record commits those before
+// it, and acknowledgements of earlier ones count (printed: only of the last one, so that copies
+// diverge even in nice runs); who votes begins with its own suspicion; votes are counted by sender;
+// what of a decision is left to execute is told by what was executed, not by what was logged; who
+// loses the token while nobody uses it loses it, too; the new owner's request is taken out of the
+// queue; a grant for a request that is over passes on; a request that the decision does not know is
+// made anew, under a new number; exit is immediate; messages of later epochs and records wait.
+//
+// Not in the paper: a vote carries the last records only (option carry), because all before
+// are committed, and who lacks some asks for them (SYNC, RECORDS, AHEAD, FETCH, STATE); what
+// everybody has executed is dropped (option stability); processes come back; a user may give up. The
+// log has operations alone, each with the number of the one before: a grant needs no majority, and
+// of several ones in a row nobody else may have heard when the epoch ends, so that they could not
+// be asked for. Who has the token, and which requests were granted, is all that is left of them.
+//
+// # Checked
+//
+// TestStorm and TestStormConsensus: random worlds of 2 to 5 processes with false suspicions, crashes of
+// a minority, returns and decisions at any time; with POUNDLOCK_FULL=1, 200 000 of each form.
+package wme

@@ -1,0 +1,269 @@
+package wme
+
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// chunk is how many records one RECORDS carries at most.
+const chunk = 64
+
+// progress tells how far this process is; or, of one that is to join, its life.
+func (p *Process) progress() Message {
+	if !p.joined {
+		return Message{Kind: Sync, ID: p.life}
+	}
+	return Message{Kind: Sync, Epoch: p.epoch, Number: p.number, Done: p.executed}
+}
+
+// sync asks all others for what is missing here.
+func (p *Process) sync(out *protocol.Out[Message]) { out.Broadcast(p.progress()) }
+
+// restore: what was sent to each other may be lost, while j was suspected or because it is a new
+// life.
+func (p *Process) restore(j protocol.ID, out *protocol.Out[Message]) {
+	p.suspected.remove(j)
+	if p.heal || !p.joined || !p.current() {
+		out.Send(j, p.progress())
+	}
+	p.askAnother(j, out) // it was a life before that was asked
+}
+
+// askAnother asks all for the state again, where a process that was asked does not send it.
+func (p *Process) askAnother(j protocol.ID, out *protocol.Out[Message]) {
+	if !p.asked.has(j) {
+		return
+	}
+	p.asked.remove(j)
+	if !p.joined || !p.current() {
+		p.sync(out)
+	}
+}
+
+// onHealing takes a message of those that heal: of any epoch.
+func (p *Process) onHealing(from protocol.ID, m Message, out *protocol.Out[Message]) {
+	switch {
+	case m.Kind == Ahead:
+		p.onAhead(from, m, out)
+	case m.Kind == State:
+		p.onState(from, m, out)
+	case m.Kind == Sync && m.ID > 0:
+		p.onJoin(from, m.ID, out)
+	case !p.joined: // it has nothing to give, and no use for records
+		if m.Kind == Fetch {
+			out.Send(from, p.progress())
+		}
+	case m.Kind == Sync:
+		p.onSync(from, m, out)
+	case m.Kind == Records:
+		p.onRecords(from, m, out)
+	case m.Kind == Fetch:
+		p.fetchers.add(from)
+		p.hand(out)
+	}
+}
+
+// onJoin: a later life of a process is to take part. What the life before has logged is
+// forgotten, so it does so from the next epoch on, whose votes do not count on it.
+func (p *Process) onJoin(from protocol.ID, life uint64, out *protocol.Out[Message]) {
+	p.askAnother(from, out)
+	switch {
+	case !p.joined:
+		return
+	case life <= p.lives[from]:
+		p.ahead(from, out)
+		return
+	}
+	p.wishes[from] = max(p.wishes[from], life)
+	if !p.blocked {
+		p.endAgain(out)
+	}
+}
+
+// onSync tells a process what it has not got, as far as this one has it.
+func (p *Process) onSync(from protocol.ID, m Message, out *protocol.Out[Message]) {
+	behind := m.Epoch == p.epoch && !p.blocked && m.Number < p.number
+	if m.Done < p.executed || behind {
+		p.tell(from, m.Done, out)
+	}
+	if m.Epoch != p.epoch {
+		return
+	}
+	p.learn(from, m.Done)
+	if p.blocked {
+		out.Send(from, p.votes[p.id])
+		return
+	}
+	if p.phase == requesting && p.owner != p.id {
+		out.Send(from, Message{Kind: Request, Epoch: p.epoch, ID: p.request, Done: p.executed})
+	}
+	if p.committed < p.top && (p.acks == toAll || p.owner == from) {
+		out.Send(from, Message{Kind: Ack, Epoch: p.epoch, Number: p.top, Done: p.executed})
+	}
+}
+
+// tell sends the operations after one that was executed, and who has the token; or it says that
+// not all of them are here any more.
+func (p *Process) tell(to protocol.ID, after uint64, out *protocol.Out[Message]) {
+	i, _ := p.find(after + 1)
+	if missing := i == len(p.log) && after < p.executed; missing || i < len(p.log) && p.log[i].Before != after {
+		p.ahead(to, out)
+		return
+	}
+	out.Send(to, Message{Kind: Records, Epoch: p.epoch, Number: p.number, Done: p.committed, More: &Bulk{
+		Owner:   p.owner,
+		Records: slices.Clone(p.log[i:min(i+chunk, len(p.log))]),
+		Granted: slices.Clone(p.granted),
+	}})
+}
+
+// onRecords logs operations that are missing. Those of this epoch bring it up to date with who
+// has sent them.
+func (p *Process) onRecords(from protocol.ID, m Message, out *protocol.Out[Message]) {
+	before := p.executed
+	for _, r := range m.More.Records {
+		if r.Number <= min(p.top, m.Done) {
+			p.fill(r)
+		}
+	}
+	if m.Epoch == p.epoch && !p.blocked && m.Number > p.number {
+		p.catchUp(m, out)
+	}
+	p.execute(out)
+	if p.executed > before && !p.current() {
+		out.Send(from, p.progress())
+	}
+}
+
+// catchUp takes over what the records of this epoch have led to: all up to those of the message
+// but operations that are missing, which are committed.
+func (p *Process) catchUp(m Message, out *protocol.Out[Message]) {
+	top := m.Done
+	for _, r := range m.More.Records {
+		if r.Number > p.top {
+			p.log = append(p.log, r)
+		}
+		top = max(top, r.Number)
+	}
+	fresh := top > p.top
+	p.number, p.top, p.committed = m.Number, max(p.top, top), max(p.committed, m.Done)
+	for j, id := range m.More.Granted {
+		p.granted[j] = max(p.granted[j], id)
+		p.forget(Claim{protocol.ID(j), p.granted[j]})
+	}
+	p.logged.clear()
+	p.execute(out)
+	if fresh && p.committed < p.top {
+		p.acknowledge(m.More.Owner, out)
+	}
+	if m.More.Owner != p.owner {
+		p.own(m.More.Owner, out)
+	}
+}
+
+// ahead offers the state to a process that cannot go on without.
+func (p *Process) ahead(to protocol.ID, out *protocol.Out[Message]) {
+	out.Send(to, Message{Kind: Ahead, Epoch: p.epoch, Number: p.number, Done: p.executed})
+}
+
+// lacks: the state of a process that is as far as m says would help this one. What was executed
+// in an epoch before this one is committed, and part of what this one began with.
+func (p *Process) lacks(m Message) bool { return !p.joined || m.Done > p.executed }
+
+// onAhead asks for the state, once.
+func (p *Process) onAhead(from protocol.ID, m Message, out *protocol.Out[Message]) {
+	if p.lacks(m) && p.asked.count() == 0 && !p.suspected.has(from) {
+		p.asked.add(from)
+		out.Send(from, Message{Kind: Fetch})
+	}
+}
+
+// hand gets the copy of the object for those that wait for it, once it is what the records
+// known here make of it.
+func (p *Process) hand(out *protocol.Out[Message]) {
+	if p.joined && p.current() && p.fetchers.count() > 0 {
+		out.Capture()
+	}
+}
+
+// captured sends the state.
+func (p *Process) captured(object string, out *protocol.Out[Message]) {
+	i, _ := p.find(p.executed + 1)
+	m := Message{Kind: State, Epoch: p.epoch, Number: p.number, Done: p.executed, More: &Bulk{
+		Owner:    p.owner,
+		Records:  slices.Clone(p.log[i:]),
+		Granted:  slices.Clone(p.granted),
+		Requests: slices.Clone(p.requests),
+		Lives:    slices.Clone(p.lives),
+		Last:     slices.Clone(p.last),
+		Object:   object,
+	}}
+	for j := range protocol.ID(p.n) {
+		if p.fetchers.has(j) {
+			out.Send(j, m)
+		}
+	}
+	p.fetchers.clear()
+}
+
+// onState takes the state over.
+func (p *Process) onState(from protocol.ID, m Message, out *protocol.Out[Message]) {
+	defer p.askAnother(from, out) // unless it is what was asked for
+	switch {
+	case !p.lacks(m), !p.joined && m.More.Lives[p.id] != p.life: // for a life before
+	case p.joined && m.Epoch <= p.epoch:
+		p.update(m, out)
+	default:
+		p.install(m, out)
+	}
+}
+
+// update takes the object: this process has heard of every epoch.
+func (p *Process) update(m Message, out *protocol.Out[Message]) {
+	if m.Done > p.top && (p.blocked || m.Epoch < p.epoch) {
+		return // it has voted for what it has: the decision will say more
+	}
+	p.take(m, out)
+	i, _ := p.find(m.Done + 1)
+	p.log = slices.Delete(p.log, 0, i)
+	p.committed = max(p.committed, m.Done)
+	p.top = max(p.top, m.Done)
+	p.onRecords(m.More.Owner, m, out)
+}
+
+// take makes the copy of the object that of who has sent the state. An operation of this process
+// may be in it.
+func (p *Process) take(m Message, out *protocol.Out[Message]) {
+	out.Install(m.More.Object)
+	p.executed = m.Done
+	copy(p.last, m.More.Last)
+	p.outcome(p.last[p.id], out)
+	p.learn(p.id, p.executed)
+}
+
+// install makes this process one of the epoch of who has sent the state. What was decided
+// before is not known here: the user may have lost the token meanwhile.
+func (p *Process) install(m Message, out *protocol.Out[Message]) {
+	out.Resume(m.Epoch)
+	p.take(m, out)
+	p.joined = true
+	p.log = slices.Clone(m.More.Records)
+	p.number, p.committed, p.top = m.Number, m.Done, m.Done
+	if k := len(p.log); k > 0 {
+		p.top = p.log[k-1].Number
+	}
+	comers := p.begin(m.Epoch, m.More)
+	p.request = max(p.request, p.granted[p.id])
+	p.operation = max(p.operation, p.last[p.id])
+	p.eject(out)
+	p.settle(out)
+	if p.committed < p.top {
+		p.acknowledge(p.owner, out)
+	}
+	for _, j := range comers {
+		p.ahead(j, out)
+	}
+	p.sync(out)
+	p.endAgain(out)
+}

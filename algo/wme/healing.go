@@ -6,9 +6,6 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// chunk is how many records one RECORDS carries at most.
-const chunk = 64
-
 // progress tells how far this process is; or, of one that is to join, its life.
 func (p *Process) progress() Message {
 	if !p.joined {
@@ -103,17 +100,22 @@ func (p *Process) onSync(from protocol.ID, m Message, out *protocol.Out[Message]
 	}
 }
 
-// tell sends the operations after one that was executed, and who has the token; or it says that
-// not all of them are here any more.
+// tell sends operations after one that was executed, and who has the token; or it says that not all
+// of them are here any more. The last one is always sent, unless it is committed: who is told of the
+// last record votes as if it had logged it.
 func (p *Process) tell(to protocol.ID, after uint64, out *protocol.Out[Message]) {
 	i, _ := p.find(after + 1)
 	if missing := i == len(p.log) && after < p.executed; missing || i < len(p.log) && p.log[i].Before != after {
 		p.ahead(to, out)
 		return
 	}
+	some := slices.Clone(p.log[i:min(i+p.carry, len(p.log))])
+	if p.committed < p.top && i+p.carry < len(p.log) {
+		some = append(some, p.log[len(p.log)-1])
+	}
 	out.Send(to, Message{Kind: Records, Epoch: p.epoch, Number: p.number, Done: p.committed, More: &Bulk{
 		Owner:   p.owner,
-		Records: slices.Clone(p.log[i:min(i+chunk, len(p.log))]),
+		Records: some,
 		Granted: slices.Clone(p.granted),
 	}})
 }

@@ -116,7 +116,8 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 // The options.
 var (
 	carry = option("carry", 8, 64, 1, 64,
-		"how many of its last operations a process puts into its vote when an epoch ends: who lacks older ones asks for them")
+		"how many operations a process puts into a message: of the last ones into its vote, when an epoch ends, and of "+
+			"those that another one lacks and asks for into an answer")
 	keep = option("keep", 1024, 1024, 1, 1<<20,
 		"how many executed operations a process keeps for those that lag: who lacks older ones gets the whole object")
 	stability = option("stability", 1, 0, 0, 1,

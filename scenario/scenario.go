@@ -50,6 +50,9 @@ const (
 	Pause     Verb = "pause"     // PROCESS for DURATION
 	Partition Verb = "partition" // PROCESS,PROCESS,.. for DURATION: cut off from all others
 	Cut       Verb = "cut"       // FROM TO for DURATION: nothing gets from the one to the other
+	Issue     Verb = "issue"     // USER OPERATION
+	Decide    Verb = "decide"    // INSTANCE MESSAGE: consensus has a decision
+	Hear      Verb = "hear"      // PROCESS: of the decision of its instance
 	Loop      Verb = "loop"      // no step: what follows repeats for ever
 )
 
@@ -61,7 +64,7 @@ type Step struct {
 	Timer uint32        // Timeout
 	// Text is the message of Deliver, Lose and Duplicate, as the algorithm's Text gives it;
 	// of Read, Begin and Write the register, and the value where it is given; of Try the
-	// protocol.Groups.
+	// protocol.Groups; of Issue and Decide what they say.
 	Text string
 	For  time.Duration // Pause, Partition
 	Line int           // where Parse found it, from 1
@@ -128,7 +131,7 @@ func (n Names) Format(s Step) string {
 	if s.Verb == Timeout {
 		fmt.Fprintf(&b, " %d", s.Timer)
 	}
-	if s.Verb.carries() || s.Verb.accesses() || s.Verb == Try && s.Text != "" {
+	if s.Verb.carries() || s.Verb.says() || s.Verb.accesses() || s.Verb == Try && s.Text != "" {
 		b.WriteString(" " + s.Text)
 	}
 	if s.For != 0 {
@@ -160,8 +163,12 @@ func (n Names) Parse(r io.Reader) ([]Step, error) {
 // arguments is how many processes each verb names.
 var arguments = map[Verb]int{
 	Try: 1, Cancel: 1, Exit: 1, Deliver: 2, Lose: 2, Duplicate: 2, Timeout: 1, Suspect: 2, Lapse: 2,
-	Restore: 2, Amnesia: 1, Drain: 1, Crash: 1, Recover: 1, Read: 1, Begin: 1, Write: 1, Pause: 1, Partition: 1, Cut: 2, Loop: 0,
+	Restore: 2, Amnesia: 1, Drain: 1, Crash: 1, Recover: 1, Read: 1, Begin: 1, Write: 1, Pause: 1, Partition: 1, Cut: 2,
+	Issue: 1, Decide: 0, Hear: 1, Loop: 0,
 }
+
+// says reports whether the verb has a text of its own.
+func (v Verb) says() bool { return v == Issue || v == Decide }
 
 // carries reports whether the verb is about one message.
 func (v Verb) carries() bool { return v == Deliver || v == Lose || v == Duplicate }
@@ -222,6 +229,11 @@ func (n Names) parse(line string) (s Step, err error) {
 	case s.Verb.carries():
 		if len(words) == 0 {
 			return s, fmt.Errorf("scenario: %s needs a message", s.Verb)
+		}
+		s.Text = strings.Join(words, " ")
+	case s.Verb.says():
+		if len(words) == 0 {
+			return s, fmt.Errorf("scenario: %s needs a text", s.Verb)
 		}
 		s.Text = strings.Join(words, " ")
 	case s.Verb.accesses():

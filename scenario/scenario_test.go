@@ -27,6 +27,9 @@ lapse c1 s4
 lose c1 s4 REQUEST(1) seq 2
 duplicate s1 c1 OK
 try c2 b,!w,a
+issue c1 add 3
+decide 2 NEWEP(1)
+hear s2
 `))
 	want := []Step{
 		{Line: 3, Verb: Try, Procs: []protocol.ID{4}},
@@ -39,6 +42,9 @@ try c2 b,!w,a
 		{Line: 10, Verb: Lose, Procs: []protocol.ID{4, 3}, Text: "REQUEST(1) seq 2"},
 		{Line: 11, Verb: Duplicate, Procs: []protocol.ID{0, 4}, Text: "OK"},
 		{Line: 12, Verb: Try, Procs: []protocol.ID{5}, Text: "!w,a,b"},
+		{Line: 13, Verb: Issue, Procs: []protocol.ID{4}, Text: "add 3"},
+		{Line: 14, Verb: Decide, Text: "2 NEWEP(1)"},
+		{Line: 15, Verb: Hear, Procs: []protocol.ID{1}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\ngot  %+v\nwant %+v", err, got, want)
@@ -57,6 +63,9 @@ func TestParseErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"fly c1":                   `unknown step "fly": want one of amnesia, begin, cancel, `,
 		"read p1 x":                `"p1" is not a process`,
+		"issue c1":                 "issue needs a text",
+		"decide":                   "decide needs a text",
+		"hear s1 2":                `unexpected "2"`,
 		"read c1":                  "read needs a process and a register",
 		"read c1 num[1] three":     `"three" is not the value of a register`,
 		"read c1 num[1] 3 4":       `unexpected "4"`,

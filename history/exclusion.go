@@ -26,6 +26,9 @@ func (s *section) conflicts(o *section) bool {
 	return s.user != o.user && !s.group.Shares(o.group)
 }
 
+// conflict reports whether it is a fault if two sections overlap.
+func (m *Monitor) conflict(s, o *section) bool { return !m.Weak && s.conflicts(o) }
+
 // A window holds the sections that may still overlap with one to come: those that
 // last, and those that ended not longer than Bounds.Slack ago.
 type window struct {
@@ -68,7 +71,7 @@ func (m *Monitor) open(user int, at, until int64) {
 	s := section{user: user, group: t.group, token: t.token, from: at, to: open, until: until}
 	for i := range m.window.sections {
 		other := &m.window.sections[i]
-		if !s.conflicts(other) {
+		if !m.conflict(&s, other) {
 			continue
 		}
 		if m.bounds.Slack == 0 {
@@ -148,7 +151,7 @@ func (m *Monitor) retire(i int) {
 	}
 	for i := range m.window.sections {
 		o := &m.window.sections[i]
-		if !s.conflicts(o) {
+		if !m.conflict(&s, o) {
 			continue
 		}
 		// One clock is early and the other one late, by slack together: the overlap is

@@ -63,6 +63,8 @@ type Monitor struct {
 	Keep int
 	// Record, if not nil, is told what the monitor is told, as event files have it.
 	Record func(Event)
+	// Weak: who is inside at one time is not judged. See the type Weak.
+	Weak bool
 
 	bounds   Bounds
 	users    Users

@@ -41,6 +41,9 @@ type Config struct {
 	Delay Dist // of a message, or of an access to a register. Default constant:1ms
 	Think Dist // between leaving and the next try; 0 is a mean delay for who gave up. Default exponential:1s
 	Hold  Dist // of the critical section. Default constant:1ms
+	// Operations is how many a user issues in each section, where there is a replicated object;
+	// Hold begins behind the last one.
+	Operations int
 	// Bandwidth is how many kbit of a message leave or arrive in a ms: one of k integers, of 32
 	// bit each, takes 32k/(1000 Bandwidth) ms longer than Delay. 0: no time.
 	Bandwidth float64
@@ -181,6 +184,9 @@ func (c *Config) complete(i protocol.Info) error {
 		}
 	}
 	if err := c.checkRegisters(i); err != nil {
+		return bad("%w", err)
+	}
+	if err := c.checkWeak(i); err != nil {
 		return bad("%w", err)
 	}
 	if err := c.checkGroups(i); err != nil {

@@ -145,6 +145,7 @@ const (
 	forChannels
 	forRegisters
 	forGroups
+	forConsensus
 )
 
 // A stream is the random numbers of one purpose of one process or user. It points

@@ -93,6 +93,8 @@ func (l *log) act(s stepper, id uint32, a protocol.Act) {
 		}
 	case a.Do == protocol.Ejected:
 		what += " ejected"
+	case a.Do == protocol.Outcome:
+		what += " outcome"
 	case a.Data != "":
 		what += " rem: " + a.Data
 	default:

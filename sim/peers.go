@@ -212,6 +212,9 @@ func (s *simulator[M]) crashMember(id uint32) {
 	f := &s.faults
 	f.up = slices.DeleteFunc(f.up, func(j uint32) bool { return j == id })
 	f.crashed = append(f.crashed, id)
+	if s.weak.judge != nil {
+		s.weak.judge.Crash(protocol.ID(id))
+	}
 	if k := int(p.user); k >= 0 {
 		s.monitor.Crash(k, s.now)
 		if u := &s.users[k]; u.state != done {
@@ -251,6 +254,9 @@ func (s *simulator[M]) recover(id uint32) {
 	}
 	if s.elects() {
 		s.election.says[id].Named = false
+	}
+	if s.alg.Consensus {
+		s.weak.next[id] = noInstance
 	}
 	s.begin(id)
 	if k := int(s.procs[id].user); k >= 0 && s.users[k].left > 0 {

@@ -24,6 +24,7 @@ const (
 	news                     // to: client, slot: member, after a memory loss
 	access                   // to: process, slot: register
 	recoveries               // the next random recovery
+	hear                     // to: process, slot: the low bits of the instance of consensus
 )
 
 const kindBits = 5

@@ -66,6 +66,9 @@ type Result struct {
 	Concurrency  history.Concurrency `json:"concurrency,omitzero"`
 	Throughput90 float64             `json:"throughput_90_per_s,omitempty"`
 
+	// Of a replicated object: outcome - issue.
+	OutcomeMS history.Summary `json:"outcome_ms,omitzero"`
+
 	// FencedEntries are the grants with a fencing token after the first six
 	// clock bounds; SlowPathShare is the part of them that needed one more round
 	// to get it.
@@ -108,6 +111,7 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 		MessagesByKind: map[string]int{},
 		WaitingMS:      m.Waiting,
 		ResponseMS:     m.Response,
+		OutcomeMS:      s.weak.outcomes.Summary(),
 		SyncDelayMS:    m.SyncDelay,
 		ThroughputPerS: m.Throughput,
 		Jain:           m.Jain,

@@ -101,6 +101,8 @@ func (s *simulator[M]) reset(c Config) {
 			s.settled = 6 * s.alg.Option(c.Config, "eps")
 		}
 	}
+	s.weak.reset(s.alg.Info, c)
+	s.monitor.Weak = s.alg.Weak
 	s.faults.random.begin(c.Seed, forFaults, 0)
 	s.faults.detector.begin(c.Seed, forFaults, 1)
 	s.lossy.random.begin(c.Seed, forChannels, 0)

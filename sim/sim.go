@@ -33,6 +33,7 @@ type simulator[M any] struct {
 	wishes   wishes
 	memory   memory
 	election election
+	weak     weak[M]
 	log      *log // nil: none
 
 	// even says that all messages take equally long: they arrive in the order in which
@@ -204,6 +205,8 @@ func (s *simulator[M]) run() {
 			s.timeout(it)
 		case access:
 			s.accessed(it)
+		case hear:
+			s.hears(it)
 		case userTry:
 			s.try(it)
 		case userExit:
@@ -303,6 +306,7 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 	ev.Msg = *msg
 	p.process.Step(ev, &s.out)
 	s.stepping = false
+	captures := false
 	for i := range s.out.Effects {
 		e := &s.out.Effects[i]
 		switch e.Do {
@@ -327,9 +331,22 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 		case protocol.Revoke:
 			s.revoke(id, e.To)
 		case protocol.Owner:
+		case protocol.Invoke, protocol.Install:
+			s.judgeAct(id, e.Act)
+		case protocol.Outcome:
+			s.outcome(id, e.Act)
+		case protocol.Capture:
+			captures = true
+		case protocol.Propose:
+			s.propose(e.Arg, &e.Msg)
+		case protocol.Resume:
+			s.takePart(id, e.Arg)
 		default:
 			s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.names.Of(protocol.ID(id)), e.Do))
 		}
+	}
+	if captures {
+		s.input(id, protocol.Input{Kind: protocol.Captured, Data: s.weak.judge.Copy(protocol.ID(id))})
 	}
 }
 

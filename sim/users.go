@@ -13,20 +13,22 @@ const (
 	inside
 	leaving // has called exit, waits for rem
 	done
+	issuing // inside, with an operation open
 )
 
 // A user is one closed loop, through the lives of its processes.
 type user struct {
-	proc    uint32
-	state   uint8
-	left    int    // entries to make
-	pending uint64 // key of its next item; another one is stale
-	before  int    // simulator.own at the last try
-	slow    bool
-	wants   protocol.Groups // drawn, and not entered yet
-	think   stream
-	hold    stream
-	groups  stream
+	proc       uint32
+	state      uint8
+	left       int    // entries to make
+	operations int    // to issue in this section
+	pending    uint64 // key of its next item; another one is stale
+	before     int    // simulator.own at the last try
+	slow       bool
+	wants      protocol.Groups // drawn, and not entered yet
+	think      stream
+	hold       stream
+	groups     stream
 }
 
 // schedule makes user u's next item the only one that counts.
@@ -59,6 +61,7 @@ func (s *simulator[M]) try(it item) {
 	}
 	u.state, u.slow, u.before = trying, false, s.own
 	s.monitor.Input(int(it.to), s.now, in)
+	s.judgeInput(u.proc, in)
 	s.input(u.proc, in)
 }
 
@@ -67,12 +70,17 @@ func (s *simulator[M]) exit(it item) {
 	if u == nil {
 		return
 	}
+	if u.state == inside && u.operations > 0 {
+		s.issue(int(it.to))
+		return
+	}
 	if s.log != nil {
 		s.log.step(s, scenario.Step{Verb: scenario.Exit, Procs: s.log.procs(u.proc)})
 	}
 	u.state = leaving
 	in := protocol.Input{Kind: protocol.Exit}
 	s.monitor.Input(int(it.to), s.now, in)
+	s.judgeInput(u.proc, in)
 	s.input(u.proc, in)
 }
 
@@ -87,6 +95,7 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 		return
 	}
 	s.monitor.Act(k, s.now, a)
+	s.judgeAct(id, a)
 	u := &s.users[k]
 	switch {
 	case a.Do == protocol.Crit && u.state == trying:
@@ -104,8 +113,10 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 				s.slow++
 			}
 		}
-		s.schedule(k, userExit, s.cfg.Hold.draw(&u.hold))
-	case a.Do == protocol.Ejected && u.state == inside:
+		u.operations = s.cfg.Operations
+		s.stays(k)
+	case a.Do == protocol.Ejected && (u.state == inside || u.state == issuing):
+		u.state, u.operations = inside, 0
 		s.schedule(k, userExit, 0)
 	case a.Do == protocol.Rem && (u.state == trying || u.state == leaving):
 		if u.state == trying && a.Data != "" {

@@ -1,0 +1,120 @@
+package sim_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/wme"
+	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sim"
+)
+
+// weakRun simulates an algorithm in a nice run, or in one with all faults that it tolerates.
+func weakRun[M any](t *testing.T, a protocol.Algorithm[M], n int, storms bool, seed uint64) sim.Result {
+	t.Helper()
+	c := sim.Config{
+		Config: protocol.Config{N: n}, Entries: []int{30}, Operations: 3, Seed: seed,
+		Think: sim.Constant(10 * time.Millisecond), Hold: sim.Constant(time.Millisecond),
+	}
+	if storms {
+		c.Delay, c.Think = sim.Exponential(time.Millisecond), sim.Exponential(20*time.Millisecond)
+		c.CrashEvery, c.RecoverEvery, c.FaultsUntil = 200*time.Millisecond, 100*time.Millisecond, time.Second
+		c.PauseEvery, c.PartitionEvery, c.Detect = 50*time.Millisecond, 70*time.Millisecond, 4*time.Millisecond
+	}
+	r, err := sim.Run(a, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// In a nice run an operation has its outcome after two steps, and costs what the paper says.
+func TestWeakCosts(t *testing.T) {
+	const n = 5
+	for _, a := range []protocol.Algorithm[wme.Message]{wme.First, wme.Second} {
+		r := weakRun(t, a, n, false, 1)
+		if r.ViolationCount > 0 || r.Entries != 30*n || r.OutcomeMS.Count != 90*n || r.OutcomeMS.Max != 2 || r.OutcomeMS.Mean != 2 {
+			t.Errorf("%s: %d entries, %d violations %q, outcomes %+v", a.Name, r.Entries, r.ViolationCount, r.Violations, r.OutcomeMS)
+		}
+		acks := n * (n - 1)
+		if a.Name == wme.Second.Name {
+			acks = n - 1
+		}
+		if got := r.MessagesByKind; got["INVOKE"] != 90*n*(n-1) || got["ACK"] > 90*n*acks || got["ACK"] < (90*n-1)*acks || got["NEWEP"] > 0 {
+			t.Errorf("%s: messages %v", a.Name, got)
+		}
+	}
+}
+
+// Through crashes, returns, pauses and partitions, which are suspected by mistake, no property
+// falls, and everybody who lives is done at the end; with the service, and over channels alone.
+func TestWeakStorms(t *testing.T) {
+	runs := func(seed uint64) map[string]sim.Result {
+		return map[string]sim.Result{
+			"wme-1":           weakRun(t, wme.First, 5, true, seed),
+			"wme-2":           weakRun(t, wme.Second, 5, true, seed),
+			"wme-1 and paxos": weakRun(t, consensus.With(wme.First), 5, true, seed),
+			"wme-2 and paxos": weakRun(t, consensus.With(wme.Second), 5, true, seed),
+		}
+	}
+	var ejected, returned uint64
+	for seed := range uint64(20) {
+		all := runs(seed)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			r := all[name]
+			if r.ViolationCount > 0 {
+				t.Errorf("%s, seed %d: %q", name, seed, r.Violations)
+			}
+			ejected += r.Ejected
+			returned += uint64(r.Recoveries)
+		}
+	}
+	if ejected == 0 || returned == 0 {
+		t.Errorf("%d users were ejected, %d members came back: these runs show nothing", ejected, returned)
+	}
+	t.Logf("%d users were ejected, %d members came back", ejected, returned)
+}
+
+// A skipper leaves out some of what its copy should execute.
+type skipper struct {
+	protocol.Process[wme.Message]
+	left *int
+}
+
+func (p skipper) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Message]) {
+	p.Process.Step(ev, out)
+	out.Effects = slices.DeleteFunc(out.Effects, func(e protocol.Effect[wme.Message]) bool {
+		if e.Do == protocol.Invoke {
+			*p.left--
+		}
+		return e.Do == protocol.Invoke && *p.left == 0
+	})
+}
+
+// A copy that leaves one operation out is found.
+func TestWeakJudged(t *testing.T) {
+	left := 50
+	a := wme.First
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] {
+		return skipper{Process: wme.First.New(id, c), left: &left}
+	}
+	if r := weakRun(t, a, 3, false, 1); r.ViolationsOf[history.OneCopy] == 0 {
+		t.Errorf("violations %v", r.ViolationsOf)
+	}
+}
+
+// Operations belong to a replicated object.
+func TestOperationsRefused(t *testing.T) {
+	for _, k := range []int{-1, 1} {
+		if _, err := sim.Run(toys(protocol.Members, nil), sim.Config{Config: protocol.Config{N: 2}, Operations: k}); err == nil {
+			t.Errorf("%d operations without an object are taken", k)
+		}
+	}
+	if _, err := sim.Run(wme.First, sim.Config{Config: protocol.Config{N: 2}, Operations: -1}); err == nil {
+		t.Error("-1 operations are taken")
+	}
+}

@@ -88,7 +88,13 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 	defer cancel()
 	results := make(chan error, len(c.groups))
 	for _, g := range c.groups {
-		go func() { results <- g.explain(g.node.WaitAlive(bounded, g.quorum)) }()
+		go func() {
+			err := context.Cause(ctx) // who is too late gets nothing, however quick the servers are
+			if err == nil {
+				err = g.node.WaitAlive(bounded, g.quorum)
+			}
+			results <- g.explain(err)
+		}()
 	}
 	var errs []error
 	found := false

@@ -13,6 +13,7 @@ const (
 	OneCopy    = "one-copy"   // copies of the object executed different sequences, or one operation twice
 	Contiguous = "contiguous" // an operation of another section was executed between those of one
 	Precedence = "precedence" // an operation of a section was executed after those of one that began later than it ended
+	Fresh      = "fresh"      // a section that executed operations had begun on a copy that lacked some before them
 	Outcome    = "outcome"    // an outcome came before the process had executed the operation
 	Failed     = "failed"     // an operation was executed though its user was ejected instead
 )
@@ -46,6 +47,7 @@ const noCopy = -1
 // A weakUser is a user in its present section.
 type weakUser struct {
 	section int    // its number: how many the user has begun
+	found   int    // how many operations its copy had executed when it got in
 	acted   bool   // an operation of the section was executed
 	op      string // its last operation; "": none
 	at      int    // its place in the sequence, from 1; 0: it was not executed
@@ -55,6 +57,7 @@ type weakUser struct {
 // A ghost is an operation that was open when its user crashed: it is executed, or never will be.
 type ghost struct {
 	user, section int
+	found         int
 	op            string
 	acted         bool // an operation of its section was executed before
 	passed        bool // an operation of a section that began later was
@@ -97,6 +100,8 @@ func (w *Weak) Act(id protocol.ID, a protocol.Act) Fault {
 	}
 	u := &w.state[id]
 	switch a.Do {
+	case protocol.Crit:
+		u.found = w.copies[id]
 	case protocol.Invoke:
 		return w.invoke(id, a.Data)
 	case protocol.Install:
@@ -148,7 +153,7 @@ func (w *Weak) execute(op string, at int) Fault {
 			for g := range w.ghosts {
 				w.ghosts[g].passed = w.ghosts[g].passed || u.after>>g&1 == 1
 			}
-			return w.follows(op, sectionID{i, u.section}, acted)
+			return w.follows(op, at, sectionID{i, u.section}, acted, u.found)
 		}
 	}
 	i := slices.IndexFunc(w.ghosts, func(g ghost) bool { return g.op == op })
@@ -160,15 +165,19 @@ func (w *Weak) execute(op string, at int) Fault {
 	if g.passed {
 		return found(Precedence, "%s is executed after an operation of a section that began when its user had crashed", op)
 	}
-	return w.follows(op, sectionID{g.user, g.section}, g.acted)
+	return w.follows(op, at, sectionID{g.user, g.section}, g.acted, g.found)
 }
 
-// follows judges an operation of a section of which one was executed before, or none.
-func (w *Weak) follows(op string, p sectionID, acted bool) Fault {
+// follows judges the operation at a place of the sequence: of a section of which one was executed
+// before, or none, and whose user had found so many in its copy.
+func (w *Weak) follows(op string, at int, p sectionID, acted bool, had int) Fault {
 	last := w.last
 	w.last = p
-	if acted && last != p {
+	switch {
+	case acted && last != p:
 		return found(Contiguous, "%s is executed after another section's operation, and one of its own was before", op)
+	case !acted && had != at-1:
+		return found(Fresh, "%s is operation %d, and its user got in with a copy that had executed %d", op, at, had)
 	}
 	return Fault{}
 }
@@ -219,7 +228,7 @@ func (w *Weak) Crash(id protocol.ID) {
 		if len(w.ghosts) == maxGhosts {
 			w.forget(0)
 		}
-		w.ghosts = append(w.ghosts, ghost{user: int(id), section: u.section, op: u.op, acted: u.acted})
+		w.ghosts = append(w.ghosts, ghost{user: int(id), section: u.section, found: u.found, op: u.op, acted: u.acted})
 		u.op = ""
 	}
 	w.users.Crash(id)

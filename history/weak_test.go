@@ -64,14 +64,17 @@ func TestWeak(t *testing.T) {
 		in + "0do:a 1do:a 0outcome 0issue:b 1do:b 1do:a":    OneCopy,
 		in + "0do:a 0outcome 0issue:b 0do:b 0outcome 1do:b": OneCopy,
 		in + "0do:a 0outcome":                               OneCopy, // at the end 1 has not executed it
-		// Two believe that they are inside: allowed, as long as what they do is in sequence.
-		in + "1try 1crit 1issue:b 1do:b 0do:b 1outcome 0do:a 1do:a 0outcome":                "",
-		in + "0do:a 1do:a 0outcome 1try 1crit 1issue:b 1do:b 0do:b 1outcome 0issue:c 0do:c": Contiguous,
+		// Two believe that they are inside: allowed, as long as what they do is in sequence, and
+		// who got in later knew what had been done.
+		in + "1do:a 1try 1crit 1issue:b 1do:b 0do:a 0outcome 0do:b 1outcome":                "",
+		in + "1do:a 0do:a 0outcome 1try 1crit 1issue:b 1do:b 0do:b 1outcome 0issue:c 0do:c": Contiguous,
+		in + "1try 1crit 1do:a 1issue:b 1do:b":                                              Fresh,
+		in + "1try 1crit 1issue:b 1do:b 0do:b 0do:a":                                        Fresh,
 		// A crash with an operation open: it is executed before any section that began later, or never.
 		in + "0crash 1do:a": "",
 		in + "0crash 1try 1crit 1issue:b 1do:b 1outcome":                                     "",
 		in + "0crash 1try 1crit 1issue:b 1do:b 1outcome 1do:a":                               Precedence,
-		in + "1try 1crit 0crash 1issue:b 1do:b 1outcome 1do:a":                               "", // it had begun before
+		in + "1try 1crit 0crash 1issue:b 1do:b 1outcome 1do:a":                               Fresh, // it had begun before
 		in + "0do:a 1do:a 0outcome 0issue:c 1try 1crit 0crash 1issue:b 1do:b 1outcome 1do:c": Contiguous,
 		// A new life has the copy that it installs.
 		in + "0do:a 0outcome 1crash 1do:a":          OneCopy,

@@ -25,7 +25,7 @@
 //
 // # Properties
 //
-// What is done to the object, as history.Weak judges it: one-copy, contiguous, precedence,
+// What is done to the object, as history.Weak judges it: one-copy, contiguous, precedence, fresh,
 // outcome, failed. Not that at one instant at most one user believes to be inside. Once nobody is
 // suspected by mistake any more: starvation freedom, every exit is answered at once, every
 // operation has an outcome.

@@ -331,23 +331,20 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 		case protocol.Revoke:
 			s.revoke(id, e.To)
 		case protocol.Owner:
-		case protocol.Invoke, protocol.Install:
-			s.judgeAct(id, e.Act)
-		case protocol.Outcome:
-			s.outcome(id, e.Act)
-		case protocol.Capture:
-			captures = true
-		case protocol.Propose:
-			s.propose(e.Arg, &e.Msg)
-		case protocol.Resume:
-			s.takePart(id, e.Arg)
+		case protocol.Invoke, protocol.Install, protocol.Outcome, protocol.Capture, protocol.Propose, protocol.Resume:
+			captures = s.serve(id, e) || captures
 		default:
-			s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.names.Of(protocol.ID(id)), e.Do))
+			s.refuse(id, e.Do)
 		}
 	}
 	if captures {
 		s.input(id, protocol.Input{Kind: protocol.Captured, Data: s.weak.judge.Copy(protocol.ID(id))})
 	}
+}
+
+// refuse: a process asked for what its algorithm has not.
+func (s *simulator[M]) refuse(id uint32, do protocol.Do) {
+	s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.names.Of(protocol.ID(id)), do))
 }
 
 // input gives an event without message to a process.

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,6 +105,37 @@ func TestWeakJudged(t *testing.T) {
 	}
 	if r := weakRun(t, a, 3, false, 1); r.ViolationsOf[history.OneCopy] == 0 {
 		t.Errorf("violations %v", r.ViolationsOf)
+	}
+}
+
+// What there is no object or no consensus for is refused like any other effect that there is none of.
+func TestWeakEffects(t *testing.T) {
+	for _, c := range []struct {
+		of  string
+		ask func(out *protocol.Out[note])
+	}{
+		{"an object", func(out *protocol.Out[note]) { out.Invoke("a", 1) }},
+		{"an object", func(out *protocol.Out[note]) { out.Install("1") }},
+		{"an object", func(out *protocol.Out[note]) { out.Outcome() }},
+		{"an object", func(out *protocol.Out[note]) { out.Capture() }},
+		{"consensus", func(out *protocol.Out[note]) { out.Propose(0, note{}) }},
+		{"consensus", func(out *protocol.Out[note]) { out.Resume(1) }},
+		{"nothing", func(out *protocol.Out[note]) {
+			out.Effects = append(out.Effects, protocol.Effect[note]{Act: protocol.Act{Do: 99}})
+		}},
+	} {
+		grab := grabber(noToken)
+		a := toys(protocol.Members, func(id protocol.ID, ev protocol.Event[note], out *protocol.Out[note]) {
+			if grab(id, ev, out); ev.Kind == protocol.Exit {
+				c.ask(out)
+			}
+		})
+		// An algorithm that has the one has not therefore the other.
+		a.Weak, a.Consensus = c.of == "consensus", c.of == "an object"
+		r := mustRun(t, a, sim.Config{Config: protocol.Config{N: 1}, Entries: []int{1}})
+		if r.ViolationCount != 1 || r.ViolationsOf[history.WellFormed] != 1 || !strings.Contains(r.Violations[0], "p1 asked for effect") {
+			t.Errorf("%s that there is not: %v", c.of, r.Violations)
+		}
 	}
 }
 

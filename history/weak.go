@@ -16,6 +16,7 @@ const (
 	Fresh      = "fresh"      // a section that executed operations had begun on a copy that lacked some before them
 	Outcome    = "outcome"    // an outcome came before the process had executed the operation
 	Failed     = "failed"     // an operation was executed though its user was ejected instead
+	Lagging    = "lagging"    // at rest, a copy lacks operations that another one has executed
 )
 
 // A Weak monitor judges weak mutual exclusion over a replicated object: not who is inside at one
@@ -70,7 +71,8 @@ func NewWeak(n int) *Weak {
 	return &Weak{users: make(Users, n), state: make([]weakUser, n), copies: make([]int, n), last: sectionID{user: -1}}
 }
 
-// A Fault is a property that does not hold, and why; the zero one, that none is known.
+// A Fault is a property that does not hold, and why, with processes written as #ID; the zero one, that
+// none is known.
 type Fault struct{ Property, Text string }
 
 func found(property, format string, args ...any) Fault {
@@ -108,11 +110,11 @@ func (w *Weak) Act(id protocol.ID, a protocol.Act) Fault {
 		return w.install(id, a.Data)
 	case protocol.Outcome:
 		if u.at == 0 || u.at > w.copies[id] {
-			return found(Outcome, "process %d has the outcome of %s, which it has not executed", id, u.op)
+			return found(Outcome, "#%d has the outcome of %s, which it has not executed", id, u.op)
 		}
 	case protocol.Ejected:
 		if issuing && u.at > 0 {
-			return found(Failed, "process %d is ejected, and %s was executed", id, u.op)
+			return found(Failed, "#%d is ejected, and %s was executed", id, u.op)
 		}
 	}
 	return Fault{}
@@ -121,7 +123,7 @@ func (w *Weak) Act(id protocol.ID, a protocol.Act) Fault {
 // invoke: a copy executes an operation, which is the next one of the sequence, or a new one.
 func (w *Weak) invoke(id protocol.ID, op string) Fault {
 	if w.copies[id] == noCopy {
-		return found(OneCopy, "process %d executes %s, and has no copy of the object", id, op)
+		return found(OneCopy, "#%d executes %s, and has no copy of the object", id, op)
 	}
 	next := w.copies[id] - w.first
 	w.copies[id]++
@@ -131,7 +133,7 @@ func (w *Weak) invoke(id protocol.ID, op string) Fault {
 		w.names = append(w.names, op)
 		return w.execute(op, w.copies[id])
 	case w.names[next] != op:
-		return found(OneCopy, "process %d executes %s, where another one has executed %s", id, op, w.names[next])
+		return found(OneCopy, "#%d executes %s, where another one has executed %s", id, op, w.names[next])
 	}
 	w.trim()
 	return Fault{}
@@ -145,7 +147,7 @@ func (w *Weak) execute(op string, at int) Fault {
 			case u.at > 0:
 				return found(OneCopy, "%s is executed twice", op)
 			case w.users[i] != protocol.InIssue:
-				return found(Failed, "%s is executed, and its user %d was ejected", op, i)
+				return found(Failed, "%s is executed, and its user #%d was ejected", op, i)
 			}
 			u.at = at
 			acted := u.acted
@@ -214,7 +216,7 @@ func (w *Weak) Copy(id protocol.ID) string { return strconv.Itoa(w.copies[id]) }
 func (w *Weak) install(id protocol.ID, object string) Fault {
 	k, err := strconv.Atoi(object)
 	if err != nil || k < 0 || k > w.first+len(w.names) {
-		return found(OneCopy, "process %d installs %q, which is no copy of the object", id, object)
+		return found(OneCopy, "#%d installs %q, which is no copy of the object", id, object)
 	}
 	w.copies[id] = k
 	w.trim()
@@ -236,11 +238,12 @@ func (w *Weak) Crash(id protocol.ID) {
 	w.trim()
 }
 
-// Unfinished says which copy lacks operations that another one has executed, if any does.
+// Unfinished says which copy lacks operations that another one has executed, if any does: they must not once
+// nothing is left to happen.
 func (w *Weak) Unfinished() Fault {
 	for id, k := range w.copies {
 		if k != noCopy && k < w.first+len(w.names) {
-			return found(OneCopy, "process %d has executed %d operations of %d", id, k, w.first+len(w.names))
+			return found(Lagging, "#%d has executed %d operations of %d", id, k, w.first+len(w.names))
 		}
 	}
 	return Fault{}

@@ -70,6 +70,17 @@ func With[M any](alg protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
 		Show:   w.show,
 	}
 	out.Consensus = false
+	if alg.Unsettled != nil {
+		out.Unsettled = func(procs []protocol.Process[Frame[M]]) int {
+			inner := make([]protocol.Process[M], len(procs))
+			for id, p := range procs {
+				if p != nil {
+					inner[id] = Algorithm(p)
+				}
+			}
+			return alg.Unsettled(inner)
+		}
+	}
 	for _, m := range kinds[Propose:] {
 		m.Overhead = true
 		out.Messages = append(slices.Clip(out.Messages), m)

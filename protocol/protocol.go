@@ -353,7 +353,8 @@ type Algorithm[M any] struct {
 	// Unsettled is how many losses of members users have not made up for yet: members
 	// whose new life somebody who tries or is inside has not heard of, and supports
 	// that somebody who is inside has still to rebuild. Drivers that space losses
-	// keep it below a bound. procs are by id, nil where crashed or never up.
+	// keep it below a bound. Where Tolerates has Recovery it is how many members came back
+	// and take no part yet: see Spare. procs are by id, nil where crashed or never up.
 	Unsettled func(procs []Process[M]) int
 	// Inspect tells what a member knows about who is inside and who waits, and at
 	// a user what its critical section rests on.
@@ -364,6 +365,24 @@ type Algorithm[M any] struct {
 	// Waiting tells how many requests wait in the queue of a member, 0 at a user. It
 	// is asked after each step.
 	Waiting func(p Process[M]) int
+}
+
+// Spare reports whether enough members are up without member i. One that came back counts as
+// crashed as long as it is Unsettled. procs are the members by id, nil where crashed.
+func (a *Algorithm[M]) Spare(procs []Process[M], i ID) bool {
+	p := procs[i]
+	procs[i] = nil
+	up := 0
+	for _, p := range procs {
+		if p != nil {
+			up++
+		}
+	}
+	if a.Unsettled != nil {
+		up -= a.Unsettled(procs)
+	}
+	procs[i] = p
+	return a.Enough(up, len(procs))
 }
 
 // A Claim is one cost that an algorithm promises and the suite measures.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -46,6 +47,38 @@ func TestEnough(t *testing.T) {
 			if got := (Info{Majority: true}).Enough(up, n); got != (up > n-up) {
 				t.Errorf("%d of %d are enough: %v", up, n, got)
 			}
+		}
+	}
+}
+
+// A member that came back, and takes no part yet, does not count; and it may crash when nobody else may.
+func TestSpare(t *testing.T) {
+	type process struct{ Process[int] }
+	whole, back := &process{}, &process{}
+	a := Algorithm[int]{Info: Info{Majority: true}, Unsettled: func(procs []Process[int]) (k int) {
+		for _, p := range procs {
+			if p == back {
+				k++
+			}
+		}
+		return k
+	}}
+	for _, c := range []struct {
+		procs []Process[int]
+		may   []bool
+	}{
+		{[]Process[int]{whole, whole, whole}, []bool{true, true, true}},
+		{[]Process[int]{whole, nil, whole}, []bool{false, true, false}},
+		{[]Process[int]{whole, back, whole}, []bool{false, true, false}},
+	} {
+		before := slices.Clone(c.procs)
+		for i, want := range c.may {
+			if got := a.Spare(c.procs, ID(i)); got != want {
+				t.Errorf("%v: process %d may crash: %v, want %v", c.procs, i, got, want)
+			}
+		}
+		if !slices.Equal(c.procs, before) {
+			t.Error("the processes have changed")
 		}
 	}
 }

@@ -72,11 +72,16 @@ func (s *simulator[M]) calm() bool {
 	if s.cfg.Spaced == 0 {
 		return true
 	}
+	return s.alg.Unsettled(s.processes()) < s.cfg.Spaced
+}
+
+// processes are those that are up, by id.
+func (s *simulator[M]) processes() []protocol.Process[M] {
 	procs := make([]protocol.Process[M], len(s.procs))
 	for id := range s.procs {
 		procs[id] = s.procs[id].process
 	}
-	return s.alg.Unsettled(procs) < s.cfg.Spaced
+	return procs
 }
 
 func (s *simulator[M]) every(d time.Duration, kind uint64) {

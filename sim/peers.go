@@ -355,7 +355,9 @@ func (s *simulator[M]) mishap(kind uint64) {
 	f := &s.faults
 	switch {
 	case kind == crashes && len(f.up) > 1 && s.alg.Enough(len(f.up)-1, s.cfg.N):
-		s.crashMember(f.up[f.random.IntN(len(f.up))])
+		if id := f.up[f.random.IntN(len(f.up))]; s.alg.Spare(s.processes(), protocol.ID(id)) {
+			s.crashMember(id)
+		}
 	case kind == recoveries && len(f.crashed) > 0:
 		s.recover(f.crashed[f.random.IntN(len(f.crashed))])
 	}

@@ -80,6 +80,34 @@ func TestWeakStorms(t *testing.T) {
 	t.Logf("%d users were ejected, %d members came back", ejected, returned)
 }
 
+// A member that came back counts as crashed until it takes part again: others crash only where a majority is
+// left without it. Where it counted at once a majority would soon be lost, and everybody would wait for ever.
+func TestReturns(t *testing.T) {
+	const members = 3
+	amiss, returned := map[bool]int{}, 0
+	for seed := range uint64(10) {
+		for _, counts := range []bool{true, false} {
+			a := wme.First
+			if !counts {
+				a.Unsettled = nil
+			}
+			r := mustRun(t, a, sim.Config{
+				Config: protocol.Config{N: members}, Entries: []int{30}, Operations: 3, Seed: seed,
+				Think: sim.Exponential(20 * time.Millisecond), Delay: sim.Exponential(time.Millisecond),
+				CrashEvery: 3 * time.Millisecond, RecoverEvery: 2 * time.Millisecond, Detect: 4 * time.Millisecond,
+				FaultsUntil: 300 * time.Millisecond,
+			})
+			if r.ViolationCount > 0 {
+				amiss[counts]++
+			}
+			returned += r.Recoveries
+		}
+	}
+	if amiss[true] > 0 || amiss[false] == 0 || returned < 100 {
+		t.Errorf("%d members came back; runs with violations: %d, without the rule %d", returned, amiss[true], amiss[false])
+	}
+}
+
 // A skipper leaves out some of what its copy should execute.
 type skipper struct {
 	protocol.Process[wme.Message]

@@ -45,16 +45,6 @@ func (w *storm[M]) up() (ids []protocol.ID) {
 	return ids
 }
 
-// whole are the processes that take part.
-func (w *storm[M]) whole() (k int) {
-	for _, id := range w.up() {
-		if w.bare(w.Procs[id]).joined {
-			k++
-		}
-	}
-	return k
-}
-
 func (w *storm[M]) any(ids []protocol.ID) protocol.ID { return ids[w.r.IntN(len(ids))] }
 
 func (w *storm[M]) suspect(a, b protocol.ID, yes bool) {
@@ -126,7 +116,7 @@ func (w *storm[M]) step() {
 	case k == 92:
 		w.reload(id)
 	case k < 96:
-		if p := w.bare(w.Procs[id]); !p.joined || 2*(w.whole()-1) > w.n {
+		if w.alg.Spare(w.Procs, id) {
 			w.note("%d crashes", id)
 			w.crash(id)
 		}

@@ -110,7 +110,19 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 		Ints:   ints,
 		Text:   text,
 		Show:   show,
+
+		Unsettled: unsettled,
 	}
+}
+
+// unsettled is how many came back and take no part yet.
+func unsettled(procs []protocol.Process[Message]) (k int) {
+	for _, p := range procs {
+		if p, up := p.(*Process); up && !p.joined {
+			k++
+		}
+	}
+	return k
 }
 
 // The options.

@@ -148,17 +148,26 @@ func TestCallsReturn(t *testing.T) {
 		// What each call that fails returns one of. All of mustFail fail.
 		errs     []error
 		mustFail []string
+		outage   bool // of the servers: leases end
 	}{
 		"no trouble": {
 			start: func(*trouble, *server.Local, *faultnet.Net, func()) error { return nil },
 			errs:  []error{poundlock.ErrNotAcquired}, mustFail: []string{"Mutex.Lock of a held one"},
 		},
 		"the servers end": {
-			start:    func(_ *trouble, l *server.Local, _ *faultnet.Net, _ func()) error { return l.Close() },
+			outage: true,
+			start: func(x *trouble, l *server.Local, _ *faultnet.Net, _ func()) error {
+				err := l.Close()
+				for end := time.Now().Add(hang); x.client.Healthy() == nil && time.Now().Before(end); {
+					time.Sleep(time.Millisecond) // what they said last is on its way
+				}
+				return err
+			},
 			errs:     []error{poundlock.ErrNoQuorum, poundlock.ErrNotAcquired, poundlock.ErrLost},
 			mustFail: []string{"Dial", "Client.Healthy", "Mutex.Lock", "Mutex.Do", "Semaphore.Acquire", "Election.Campaign", "Election.Leader"},
 		},
 		"the servers say nothing": {
+			outage: true,
 			start: func(_ *trouble, _ *server.Local, net *faultnet.Net, _ func()) error {
 				net.Cut(faultnet.Both, nil, nil)
 				return nil
@@ -195,9 +204,8 @@ func TestCallsReturn(t *testing.T) {
 			for i, s := range net.Servers("client") {
 				config.Servers[i] = poundlock.Server(s)
 			}
-			config.Lease, config.QuorumWait = 2*time.Second, time.Second
-			if name == "no trouble" { // a busy machine is none
-				config.Lease, config.QuorumWait = 0, 0
+			if x.outage { // else a busy machine would be a trouble of its own
+				config.Lease, config.QuorumWait = 2*time.Second, time.Second
 			}
 			m := &trouble{config: config, grants: map[string]*poundlock.Grant{}}
 			if m.client, err = poundlock.Connect(config); err != nil {

@@ -341,7 +341,7 @@ func forget(t *testing.T, l *server.Local, i, clients int, rounds []atomic.Int32
 
 func ask(t *testing.T, l *server.Local) []server.Answer {
 	t.Helper()
-	answers, err := server.Ask(t.Context(), server.AskConfig{Servers: l.Servers()})
+	answers, err := server.Ask(t.Context(), server.AskConfig{Servers: l.Servers(), Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

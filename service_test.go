@@ -134,7 +134,7 @@ func TestOverdue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	next, err := second.Locks("a", "b").Lock(ctx)
 	if err != nil {
@@ -158,21 +158,32 @@ func TestOverdue(t *testing.T) {
 // those who watch see who it is, under the label that it has.
 func TestElection(t *testing.T) {
 	l, config := startLocal(t)
-	config.Lease = time.Second // so that it looks every tenth of a second
-	watcher := dial(t, config)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	quick := config
+	quick.Lease = time.Second // so that it looks every tenth of a second
+	watcher := dial(t, quick)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	observe, stop := context.WithCancel(ctx)
+	var mu sync.Mutex
 	var seen []string
+	sees := func(id string) func() bool {
+		return func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(seen) > 0 && seen[len(seen)-1] == id
+		}
+	}
 	var done sync.WaitGroup
 	done.Go(func() {
 		for leader, err := range watcher.Election("e").Observe(observe) {
 			if err != nil {
 				t.Error(err)
 			}
+			mu.Lock()
 			if len(seen) == 0 || seen[len(seen)-1] != leader.ID {
 				seen = append(seen, leader.ID)
 			}
+			mu.Unlock()
 		}
 	})
 	var last uint64
@@ -197,7 +208,7 @@ func TestElection(t *testing.T) {
 		if err != nil || leader.ID != c.ID() || leader.Label != label || leader.Token != 0 && leader.Token != last {
 			t.Errorf("the leader is %+v, %v: want %s, %s", leader, err, c.ID(), label)
 		}
-		time.Sleep(500 * time.Millisecond) // more than one look
+		eventually(t, "the watcher sees it", sees(c.ID()))
 		if err := led.Resign(); err != nil {
 			t.Error(err)
 		}
@@ -205,7 +216,7 @@ func TestElection(t *testing.T) {
 			t.Errorf("resigned twice: %v", err)
 		}
 	}
-	time.Sleep(500 * time.Millisecond)
+	eventually(t, "the watcher sees nobody", sees(""))
 	if leader, err := watcher.Election("e").Leader(ctx); err != nil || leader != (poundlock.Leader{}) {
 		t.Errorf("the leader is %+v, %v: want nobody", leader, err)
 	}

@@ -144,11 +144,11 @@ func auditLines(t *testing.T, text string) (all []auditLine) {
 }
 
 // written waits for so many lines: Close does for a second only.
-func written(t *testing.T, audit *proctest.Log, lines int) {
+func written(t *testing.T, log *proctest.Log, lines int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); strings.Count(audit.String(), "\n") < lines; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); strings.Count(log.String(), "\n") < lines; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d lines, want %d", strings.Count(audit.String(), "\n"), lines)
+			t.Fatalf("%d lines, want %d", strings.Count(log.String(), "\n"), lines)
 		}
 	}
 }
@@ -180,6 +180,7 @@ func TestAudit(t *testing.T) {
 		g.Unlock()
 	}
 	written(t, &audit, 5)
+	written(t, &log, 5)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}

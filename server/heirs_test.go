@@ -17,15 +17,14 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// tooSlow takes the table of server i as a successor that then says nothing, until the
-// predecessor breaks off. It calls meanwhile, if not nil, while that stands still.
-func (d *dynasty) tooSlow(t *testing.T, i int, meanwhile func()) {
+// taken takes the table of server i as a successor that then says nothing.
+func (d *dynasty) taken(t *testing.T, i int) *net.UnixConn {
 	t.Helper()
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: d.socket(i), Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { conn.Close() })
 	config := d.reigns[i].server.nodeConfig()
 	var o offer
 	if err := errors.Join(writeJSON(conn, request{config.Title()}), readJSON(conn, &o)); err != nil {
@@ -38,12 +37,30 @@ func (d *dynasty) tooSlow(t *testing.T, i int, meanwhile func()) {
 	if err := next.Node().Close(); err != nil {
 		t.Error(err)
 	}
-	if meanwhile != nil {
-		meanwhile()
-	}
-	if err := wait(conn); err != nil {
+	return conn
+}
+
+// tooSlow says nothing until the predecessor breaks off.
+func (d *dynasty) tooSlow(t *testing.T, i int) {
+	t.Helper()
+	if err := wait(d.taken(t, i)); err != nil {
 		t.Error(err)
 	}
+}
+
+// displaced has somebody else take the address of server i while a successor, which then
+// goes, has its table. It returns what holds the address.
+func (d *dynasty) displaced(t *testing.T, i int) *os.File {
+	t.Helper()
+	conn := d.taken(t, i)
+	path, _ := transport.Unix(d.table[i].Addr)
+	other, err := tryLock(path + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	conn.Close()
+	return other
 }
 
 // serving is what the metrics say.
@@ -76,7 +93,7 @@ func TestSlowSuccessor(t *testing.T) {
 	sessions := d.sessions()
 	end := time.Now().Add(5 * time.Second) // longer than the lease
 	for time.Now().Before(end) {
-		d.tooSlow(t, 0, nil)
+		d.tooSlow(t, 0)
 		time.Sleep(retryPause)
 	}
 	eventually(t, "the clients are back", func() bool { return d.reigns[0].server.node.Away() == 0 })
@@ -91,20 +108,12 @@ func TestSlowSuccessor(t *testing.T) {
 // After a hand-over that failed another process may have the address: the server says
 // that it does not serve, hears everything that it is told, and serves when it can.
 func TestAddressTaken(t *testing.T) {
-	d := newDynasty(t, func(c *Config) { c.Lease = time.Second })
+	d := newDynasty(t, func(c *Config) { c.Lease = time.Minute }) // a quarter of which is for the hand-over
 	s := d.reigns[0].server
 	if got := serving(t, s); got != 1 {
 		t.Errorf("poundlock_serving is %v before", got)
 	}
-	path, _ := transport.Unix(d.table[0].Addr)
-	var other *os.File
-	d.tooSlow(t, 0, func() {
-		var err error
-		if other, err = tryLock(path + ".lock"); err != nil {
-			t.Fatal(err)
-		}
-	})
-	defer other.Close()
+	other := d.displaced(t, 0)
 	eventually(t, "it cannot listen", func() bool { return strings.Contains(d.log.String(), "cannot serve again") })
 	if got := serving(t, s); got != 0 {
 		t.Errorf("poundlock_serving is %v while the address is taken", got)
@@ -123,13 +132,7 @@ func TestAddressTaken(t *testing.T) {
 	eventually(t, "it serves again", func() bool { return serving(t, s) == 1 })
 	use(t, d.dial(t), "a")
 
-	d.tooSlow(t, 0, func() {
-		var err error
-		if other, err = tryLock(path + ".lock"); err != nil {
-			t.Fatal(err)
-		}
-	})
-	defer other.Close()
+	d.displaced(t, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	go func() { s.Drain(ctx); close(ended) }()

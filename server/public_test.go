@@ -20,12 +20,12 @@ func TestPublicTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	o, err := server.Observe(server.AskConfig{Servers: l.Servers()})
+	o, err := server.Observe(server.AskConfig{Servers: l.Servers(), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	o.Sessions(ctx)
 	var answers []server.Released = o.Release(ctx, server.Release{

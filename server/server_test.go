@@ -234,7 +234,7 @@ func TestAsk(t *testing.T) {
 	var answers []Answer
 	for {
 		var err error
-		if answers, err = Ask(ctx, AskConfig{Servers: l.Servers()}); err != nil {
+		if answers, err = Ask(ctx, AskConfig{Servers: l.Servers(), Timeout: atLast}); err != nil {
 			t.Fatal(err)
 		}
 		if s := answers[0].Status; len(s.Locks) == 1 && len(s.Locks[0].Waiters) == 1 {
@@ -279,7 +279,7 @@ func TestAsk(t *testing.T) {
 	if err := l.Stop(1); err != nil {
 		t.Error(err)
 	}
-	answers, err := Ask(ctx, AskConfig{Servers: l.Servers()})
+	answers, err := Ask(ctx, AskConfig{Servers: l.Servers(), Timeout: atLast})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +358,7 @@ func TestPages(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), atLast)
 	defer cancel()
-	answers, err := Ask(ctx, AskConfig{Servers: l.Servers()})
+	answers, err := Ask(ctx, AskConfig{Servers: l.Servers(), Timeout: atLast})
 	if err != nil {
 		t.Fatal(err)
 	}

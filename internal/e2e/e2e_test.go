@@ -333,7 +333,7 @@ func TestStatus(t *testing.T) {
 // lock, hears of it, and its token is refused.
 func TestStoppedHolder(t *testing.T) {
 	c := startCluster(t, 4)
-	const lease = 500 * time.Millisecond
+	const lease = time.Second
 	first := startClient(t, clientArgs{Mode: "ask", Servers: c.servers, Name: "a", Lease: lease})
 	second := startClient(t, clientArgs{Mode: "ask", Servers: c.servers, Name: "a"})
 	for _, p := range []*process{first, second} {

@@ -40,7 +40,7 @@ func TestSwappedSessions(t *testing.T) {
 	for _, s := range n.Servers("c1") {
 		c.Servers = append(c.Servers, poundlock.Server(s))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	client, err := poundlock.Dial(ctx, c)
 	if err != nil {

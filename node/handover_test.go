@@ -179,6 +179,7 @@ func upheld(t *testing.T, damage func(*node.Node)) (complaints []string) {
 		eventually(t, "every member knows the lock without waiters", func() bool { return len(n.Locks()) == locks+1 })
 	}
 
+	synctest.Wait() // nothing is on its way
 	shared := []string{sessions(users[0]), sessions(users[1])}
 	f.damage = damage
 	for k := range f.nodes {

@@ -1,55 +1,75 @@
-//go:build unix
-
 package node_test
 
 import (
-	"errors"
 	"net"
-	"syscall"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/transport"
 )
 
+// hosts is a listener whose connections come from whatever host is set.
+type hosts struct {
+	net.Listener
+	host atomic.Uint32
+}
+
+func (h *hosts) Accept() (net.Conn, error) {
+	conn, err := h.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &hosted{conn, &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(h.host.Load())), Port: 1}}, nil
+}
+
+type hosted struct {
+	net.Conn
+	addr net.Addr
+}
+
+func (h *hosted) RemoteAddr() net.Addr { return h.addr }
+
 // However many connect from one address and say nothing, one from another address that
 // takes its time is heard, although it has been there for longest.
 func TestSilentCrowd(t *testing.T) {
-	const crowd = 2048 + 200
-	var files syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
-	if most := uint64(files.Cur); most < 2*crowd+100 { // both ends are here
-		t.Skipf("SKIPPED: %d connections need more than the %d descriptors that ulimit -n allows", crowd, most)
-	}
-	_, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), nil)
-	slow := visit(t, peers[0].Addr)
-	elsewhere := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	var silent []net.Conn
-	for range crowd {
-		nc, err := elsewhere.DialContext(t.Context(), "tcp", peers[0].Addr)
-		if err != nil && len(silent) == 0 {
-			t.Skipf("SKIPPED: this machine has no second loopback address: %v", err)
-		}
+	synctest.Test(t, func(t *testing.T) {
+		const crowd = 2048 + 200
+		var network transport.Memory
+		l, err := network.Listen("s1")
 		must(t, err)
-		defer nc.Close()
-		silent = append(silent, nc)
-	}
-	// The first of them make room for the last ones, long before their time is over.
-	silent[0].SetReadDeadline(time.Now().Add(4 * time.Second))
-	if _, err := silent[0].Read(make([]byte, 1)); err == nil || isTimeout(err) {
-		t.Errorf("the first silent connection: %v, want its end", err)
-	}
-	slow.say(greeting.Append)
-	slow.until(transport.WelcomeItem)
-	next := visit(t, peers[0].Addr)
-	h := greeting
-	h.From++
-	next.say(h.Append)
-	next.until(transport.WelcomeItem)
-}
-
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
+		from := &hosts{Listener: l}
+		start(t, node.Config{
+			Hosts: mutexes(node.HostOf(keeper(nil))), Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
+			Listener: from, Boot: virtual(),
+		})
+		visit := func(host uint32) *stranger {
+			synctest.Wait() // whoever came before is there
+			from.host.Store(host)
+			conn, err := network.Dial(t.Context(), "s1")
+			must(t, err)
+			t.Cleanup(func() { conn.Close() })
+			return &stranger{t, conn}
+		}
+		slow := visit(1)
+		var silent []*stranger
+		for range crowd {
+			silent = append(silent, visit(2))
+		}
+		// The first of them make room for the last ones, long before their time is over.
+		began := time.Now()
+		silent[0].ends()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the first silent connection ended after %v", took)
+		}
+		slow.say(greeting.Append)
+		slow.until(transport.WelcomeItem)
+		next := visit(1)
+		h := greeting
+		h.From++
+		next.say(h.Append)
+		next.until(transport.WelcomeItem)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
@@ -143,48 +144,51 @@ func enterLock(t *testing.T, n *node.Node, u inside) {
 
 // Messages count once at each end, and both ends agree on bytes and round trips.
 func TestTrafficCounted(t *testing.T) {
-	host := node.HostOf(keeper(nil))
-	short := func(c *node.Config) { c.Lease = 200 * time.Millisecond }
-	servers, peers := clusterAt(t, 2, false, host, short)
-	c := clients(t, 1, peers, host, short)[0]
-	const entries = 5
-	u := newInside()
-	for range entries {
-		enterLock(t, c, u)
-		c.Exit("a")
-		<-u.rem
-	}
-	want := []node.MessageStats{
-		{Kind: node.Mutex, Name: "ENTER", Sent: 2 * entries},
-		{Kind: node.Mutex, Name: "LEAVE", Sent: 2 * entries},
-		{Kind: node.Mutex, Name: "ANSWER", Received: 2 * entries},
-	}
-	if got := c.Stats().Messages; !reflect.DeepEqual(got, want) {
-		t.Errorf("at the client: %+v, want %+v", got, want)
-	}
-	for _, s := range servers {
+	synctest.Test(t, func(t *testing.T) {
+		host := node.HostOf(keeper(nil))
+		short := func(c *node.Config) { c.Lease = 200 * time.Millisecond }
+		f := newVirtualFleet(t, 2, host, short)
+		f.wire.delay = time.Millisecond // or no round trip would take time
+		c := f.clients(1, host, short)[0]
+		const entries = 5
+		u := newInside()
+		for range entries {
+			enterLock(t, c, u)
+			c.Exit("a")
+			<-u.rem
+		}
 		want := []node.MessageStats{
-			{Kind: node.Mutex, Name: "ENTER", Received: entries},
-			{Kind: node.Mutex, Name: "LEAVE", Received: entries},
-			{Kind: node.Mutex, Name: "ANSWER", Sent: entries},
+			{Kind: node.Mutex, Name: "ENTER", Sent: 2 * entries},
+			{Kind: node.Mutex, Name: "LEAVE", Sent: 2 * entries},
+			{Kind: node.Mutex, Name: "ANSWER", Received: 2 * entries},
 		}
-		eventually(t, "the server has received everything", func() bool {
-			return reflect.DeepEqual(s.Stats().Messages, want)
+		if got := c.Stats().Messages; !reflect.DeepEqual(got, want) {
+			t.Errorf("at the client: %+v, want %+v", got, want)
+		}
+		for _, s := range f.nodes {
+			want := []node.MessageStats{
+				{Kind: node.Mutex, Name: "ENTER", Received: entries},
+				{Kind: node.Mutex, Name: "LEAVE", Received: entries},
+				{Kind: node.Mutex, Name: "ANSWER", Sent: entries},
+			}
+			eventually(t, "the server has received everything", func() bool {
+				return reflect.DeepEqual(s.Stats().Messages, want)
+			})
+		}
+		eventually(t, "heartbeats are answered by both", func() bool {
+			p := c.PeerStats()
+			return p[0].RoundTrips.Count > 1 && p[1].RoundTrips.Count > 1
 		})
-	}
-	eventually(t, "heartbeats are answered by both", func() bool {
-		p := c.PeerStats()
-		return p[0].RoundTrips.Count > 1 && p[1].RoundTrips.Count > 1
+		for i, p := range c.PeerStats() {
+			if p.Name != f.peers[i].Name || !p.Connected || p.LastRoundTrip <= 0 {
+				t.Errorf("server %d: %+v", i, p)
+			}
+			eventually(t, "both ends count the same bytes", func() bool {
+				p, s := c.PeerStats()[i], f.nodes[i].Stats().Clients
+				return p.BytesSent == s.BytesReceived && p.BytesReceived == s.BytesSent && s.BytesSent > 0
+			})
+		}
 	})
-	for i, p := range c.PeerStats() {
-		if p.Name != peers[i].Name || !p.Connected || p.LastRoundTrip <= 0 {
-			t.Errorf("server %d: %+v", i, p)
-		}
-		eventually(t, "both ends count the same bytes", func() bool {
-			p, s := c.PeerStats()[i], servers[i].Stats().Clients
-			return p.BytesSent == s.BytesReceived && p.BytesReceived == s.BytesSent && s.BytesSent > 0
-		})
-	}
 }
 
 // What ends a session, or a handshake, counts by its cause.

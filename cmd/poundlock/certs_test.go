@@ -212,8 +212,8 @@ func answers(t *testing.T, n *node.Node) bool {
 func TestCAToLock(t *testing.T) {
 	dir := t.TempDir()
 	var table []string
-	for i := range 4 {
-		table = append(table, fmt.Sprintf("s%d=127.0.0.1:%d", i+1, freePort(t)))
+	for i, port := range freePorts(t, 4) {
+		table = append(table, fmt.Sprintf("s%d=127.0.0.1:%d", i+1, port))
 	}
 	program := func(args ...string) *exec.Cmd {
 		c := exec.Command(os.Args[0], args...)
@@ -255,19 +255,21 @@ func TestCAToLock(t *testing.T) {
 	}
 }
 
-// freePort returns a port at which nobody listens, on any address. It is below the ports
-// of proctest.FreeAddr, so that tests of other packages do not take it.
-func freePort(t *testing.T) int {
+// freePorts returns n ports at which nobody listens, on any address. They are below those
+// of proctest.FreeAddr, so that tests of other packages do not take them.
+func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
 	for range 100 {
 		port := 10000 + rand.IntN(10000)
 		if l, err := net.Listen("tcp", fmt.Sprint("0.0.0.0:", port)); err == nil {
-			l.Close()
-			return port
+			defer l.Close() // so that none comes twice
+			if ports = append(ports, port); len(ports) == n {
+				return ports
+			}
 		}
 	}
 	t.Fatal("no free port")
-	return 0
+	return nil
 }
 
 // TestCertificateMetric: a scrape says when the certificate in use ends, also after a

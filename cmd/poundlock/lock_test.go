@@ -108,7 +108,7 @@ func (s *stage) start(verb, script string) *lockProcess {
 	p.cmd = command(append(args, "--", "sh", "-c", script)...)
 	p.cmd.Dir = s.dir
 	p.cmd.Stderr = &p.stderr
-	p.cmd.WaitDelay = 100 * time.Millisecond
+	p.cmd.WaitDelay = 10 * time.Second // what is left of its group may hold the pipe
 	if err := p.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/server"
 )
 
 // terminalEnv is the environment in which this binary is poundlock: "$POUNDLOCK".
@@ -30,6 +31,27 @@ func (s *stage) free(names ...string) {
 		return
 	}
 	g.Unlock()
+}
+
+// campaigns waits until the servers know somebody who waits for the lock.
+func (s *stage) campaigns(name string) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		answers, err := server.Ask(s.t.Context(), server.AskConfig{Servers: s.local.Servers(), ClockBound: time.Millisecond})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, a := range answers {
+			for _, l := range a.Status.Locks {
+				if l.Name == name && len(l.Waiters) > 0 {
+					return
+				}
+			}
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("nobody waits for %q", name)
+		}
+	}
 }
 
 // On a terminal the command reads what is typed, and ^C is its own.
@@ -92,7 +114,7 @@ func TestStoppedCampaign(t *testing.T) {
 	}
 	c.Keys(s.line("elect a --max-hold 300ms", `exec sleep 60`) + "\n")
 	for range 2 {
-		time.Sleep(200 * time.Millisecond) // it campaigns; nothing on the terminal says so
+		s.campaigns("a") // nothing on the terminal says so
 		c.Keys(proctest.CtrlZ)
 		c.See("Stopped")
 		c.See("ready> ")

@@ -66,7 +66,7 @@ func start(t *testing.T, o options, command ...string) *lock {
 	l.cmd.Env = append(os.Environ(), "SELF="+os.Args[0])
 	l.cmd.Stdin = strings.NewReader(o.stdin)
 	l.cmd.Stdout, l.cmd.Stderr = &l.stdout, &l.stderr
-	l.cmd.WaitDelay = 100 * time.Millisecond // orphans may hold the pipes
+	l.cmd.WaitDelay = 10 * time.Second // orphans may hold the pipes
 	if err := os.WriteFile(filepath.Join(l.dir, "lease"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

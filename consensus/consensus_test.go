@@ -3,6 +3,8 @@ package consensus
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,9 +12,11 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A teller proposes a value of its own in each instance, and remembers what was decided.
+// A teller proposes a value of its own in each instance, and remembers what was decided. One that
+// comes back takes part from an instance on that it is told.
 type teller struct {
 	id      protocol.ID
+	first   uint64 // instance of which it hears
 	decided []uint64
 }
 
@@ -35,16 +39,29 @@ var tellers = protocol.Algorithm[uint64]{
 }
 
 func (p *teller) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
-	if ev.Kind == protocol.Decide {
-		if ev.Arg != uint64(len(p.decided)) {
-			panic("an instance out of order")
+	switch ev.Kind {
+	case protocol.Start:
+		if ev.Arg > 1 {
+			return
+		}
+	case protocol.Captured:
+		p.first, _ = strconv.ParseUint(ev.Data, 10, 64)
+		out.Resume(p.first)
+	case protocol.Decide:
+		if ev.Arg != p.next() {
+			panic("order: an instance is decided out of order")
 		}
 		p.decided = append(p.decided, ev.Msg)
+	default:
+		return
 	}
-	if k := uint64(len(p.decided)); (ev.Kind == protocol.Start || ev.Kind == protocol.Decide) && k < instances {
+	if k := p.next(); k < instances {
 		out.Propose(k, k*16+uint64(p.id))
 	}
 }
+
+// next is the instance that it takes part in.
+func (p *teller) next() uint64 { return p.first + uint64(len(p.decided)) }
 
 func (p *teller) AppendState(b []byte) []byte { return append(b, byte(len(p.decided))) }
 
@@ -63,6 +80,7 @@ type run struct {
 	r         *rand.Rand
 	n         int
 	crashed   int
+	returns   []protocol.ID     // who came back, and takes no part yet
 	decided   map[uint64]uint64 // by instance, of whoever heard of it first
 	suspected map[protocol.Channel]bool
 	trace     []string
@@ -103,14 +121,15 @@ func (w *run) judge() string {
 		if p == nil {
 			continue
 		}
-		for k, v := range tellerOf(p).decided {
-			if v/16 != uint64(k) || v%16 >= uint64(w.n) {
-				return fmt.Sprintf("process %d: %d is decided in instance %d, and nobody proposed it", id, v, k)
+		for i, v := range tellerOf(p).decided {
+			k := tellerOf(p).first + uint64(i)
+			if v/16 != k || v%16 >= uint64(w.n) {
+				return fmt.Sprintf("validity: process %d: %d is decided in instance %d, and nobody proposed it", id, v, k)
 			}
-			if first, ok := w.decided[uint64(k)]; ok && first != v {
-				return fmt.Sprintf("process %d: %d is decided in instance %d, and %d elsewhere", id, v, k, first)
+			if first, ok := w.decided[k]; ok && first != v {
+				return fmt.Sprintf("agreement: process %d: %d is decided in instance %d, and %d elsewhere", id, v, k, first)
 			}
-			w.decided[uint64(k)] = v
+			w.decided[k] = v
 		}
 	}
 	return ""
@@ -127,15 +146,54 @@ func (w *run) suspect(a, b protocol.ID, yes bool) {
 	}
 }
 
-// storm is a run with random suspicions and crashes, which end; then everything is decided.
-func (w *run) storm() string {
+// recover brings a process back that crashed, if it did.
+func (w *run) recover(id protocol.ID) {
+	if w.Procs[id] != nil {
+		return
+	}
+	w.trace = append(w.trace, fmt.Sprint(id, " comes back"))
+	w.Recover(id, 2)
+	w.returns = append(w.returns, id)
+	for j := range protocol.ID(w.n) {
+		if w.suspected[protocol.Channel{From: id, To: j}] = false; j != id && w.Procs[j] != nil {
+			w.suspected[protocol.Channel{From: j, To: id}] = false
+			w.Step(j, protocol.Input{Kind: protocol.Restore, From: id, Arg: 2})
+		}
+	}
+}
+
+// resume lets a process take part that came back, from an instance on in which nobody takes part
+// yet: so its life before did not.
+func (w *run) resume() {
+	if len(w.returns) == 0 {
+		return
+	}
+	id := w.returns[0]
+	w.returns = w.returns[1:]
+	w.trace = append(w.trace, fmt.Sprint(id, " takes part from ", len(w.decided)+1))
+	w.Step(id, protocol.Input{Kind: protocol.Captured, Data: strconv.Itoa(len(w.decided) + 1)})
+}
+
+// storm is a run with random suspicions, crashes and returns, which end; then everything is decided.
+func (w *run) storm() (fault string) {
+	defer func() {
+		if v := recover(); v != nil {
+			fault = fmt.Sprint(v)
+		}
+	}()
 	for range 50 * w.n {
 		a, b := protocol.ID(w.r.IntN(w.n)), protocol.ID(w.r.IntN(w.n))
 		switch k := w.r.IntN(20); {
 		case k == 0 && 2*(w.crashed+1) < w.n && w.Procs[a] != nil:
 			w.crashed++
+			w.trace = append(w.trace, fmt.Sprint(a, " crashes"))
 			w.Crash(a)
-		case k < 4 && a != b:
+			w.returns = slices.DeleteFunc(w.returns, func(id protocol.ID) bool { return id == a })
+		case k == 1:
+			w.recover(a)
+		case k == 2:
+			w.resume()
+		case k < 5 && a != b:
 			w.suspect(a, b, w.r.IntN(2) == 0)
 		default:
 			w.deliver()
@@ -151,14 +209,17 @@ func (w *run) storm() string {
 			}
 		}
 	}
+	for range w.n {
+		w.resume()
+	}
 	for left := 100_000; w.deliver(); left-- {
 		if left == 0 {
-			return "it does not come to rest"
+			return "stuck: it does not come to rest"
 		}
 	}
 	for id, p := range w.Procs {
-		if p != nil && len(tellerOf(p).decided) != instances {
-			return fmt.Sprintf("process %d has heard of %d of %d decisions", id, len(tellerOf(p).decided), instances)
+		if p != nil && tellerOf(p).next() < instances {
+			return fmt.Sprintf("stuck: process %d has heard of the decisions up to %d of %d", id, tellerOf(p).next(), instances)
 		}
 	}
 	return w.judge()

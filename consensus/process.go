@@ -222,13 +222,16 @@ func (p *Process[M]) receive(from protocol.ID, f Frame[M], out *protocol.Out[Fra
 	}
 }
 
-// remind tells a process that lags behind what was decided from an instance on, as far as that is
-// known here still.
+// remind tells a process that lags behind what was decided from an instance on. Who does not know
+// it, because it resumed later, or any more, takes no part: another one may know.
 func (p *Process[M]) remind(to protocol.ID, from uint64, out *protocol.Out[Frame[M]]) {
-	for _, d := range p.decisions {
-		if d.instance >= from {
-			out.Send(to, Frame[M]{Kind: Decided, Instance: d.instance, Msg: d.value})
-		}
+	i := slices.IndexFunc(p.decisions, func(d decision[M]) bool { return d.instance == from })
+	if i < 0 {
+		out.Send(to, Frame[M]{Kind: Abstain, Instance: from})
+		return
+	}
+	for _, d := range p.decisions[i:] {
+		out.Send(to, Frame[M]{Kind: Decided, Instance: d.instance, Msg: d.value})
 	}
 }
 

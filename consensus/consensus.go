@@ -19,11 +19,14 @@ const (
 	Refuse                // a larger ballot was promised: Last
 	Decided               // the value is decided
 	Abstain               // the sender takes no part
+	Ask                   // what was decided from this instance on
+	Gone                  // that is not known here any more
 )
 
 var kinds = []protocol.Message{
 	Propose: {Name: "PROPOSE"}, Prepare: {Name: "PREPARE"}, Promise: {Name: "PROMISE"}, Accept: {Name: "ACCEPT"},
 	Accepted: {Name: "ACCEPTED"}, Refuse: {Name: "REFUSE"}, Decided: {Name: "DECIDED"}, Abstain: {Name: "ABSTAIN"},
+	Ask: {Name: "ASK"}, Gone: {Name: "GONE"},
 }
 
 // A Ballot is one attempt to decide, of the process that leads it.
@@ -104,7 +107,7 @@ func (w *wrapper[M]) append(b []byte, f Frame[M]) []byte {
 
 func (w *wrapper[M]) read(b []byte) (f Frame[M], rest []byte, err error) {
 	r := protocol.Reader{Rest: b}
-	if f.Kind = uint8(r.Max(uint64(Abstain))); f.Kind != Inner {
+	if f.Kind = uint8(r.Max(uint64(Gone))); f.Kind != Inner {
 		f.Instance = r.Uint()
 		f.Ballot, f.Last = r.Epoch(^protocol.ID(0)), r.Epoch(^protocol.ID(0))
 	}

@@ -280,7 +280,7 @@ func TestCost(t *testing.T) {
 // What is written is read back, and nothing else is.
 func TestCodec(t *testing.T) {
 	a := With(tellers)
-	for kind := Inner; kind <= Abstain; kind++ {
+	for kind := Inner; kind <= Gone; kind++ {
 		f := Frame[uint64]{Kind: kind}
 		if kind != Inner {
 			f.Instance, f.Ballot, f.Last = 7, Ballot{Round: 3, Leader: 2}, Ballot{Round: 1}

@@ -12,9 +12,14 @@
 // largest of these ballots, or, if there is none, the proposal. Now it is decided, and everybody
 // is told. A process that takes no part says so, and another one coordinates.
 //
+// Messages between two processes may be lost, provided that each of the two is told Suspect or Restore
+// of the other afterwards: then they ask all others what was decided, and repeat what they have asked for.
+// Where a process lags by more decisions than another one remembers, its algorithm hears Restore once
+// more: if somebody else does not know them either, it must resume.
+//
 // # Model
 //
-// n processes, asynchronous, reliable channels that need not be FIFO; a majority takes part and does
+// n processes, asynchronous, channels that need not be FIFO, reliable but for the above; a majority takes part and does
 // not crash; an eventually perfect failure detector. A process that comes back has lost everything,
 // and resumes with an instance in which its life before has taken no part.
 //

@@ -73,9 +73,11 @@ func (p *Process[M]) Step(ev protocol.Event[Frame[M]], out *protocol.Out[Frame[M
 	case protocol.Suspect:
 		p.suspected[ev.From] = true
 		p.giveUp(ev.From)
+		p.ask(out)
 	case protocol.Restore:
 		p.suspected[ev.From], p.unfit[ev.From] = false, false
 		p.giveUp(ev.From)
+		p.repeat(ev.From, out)
 	}
 	p.feed(protocol.Event[M]{Input: ev.Input, Msg: ev.Msg.Msg}, out)
 	p.turn(out)
@@ -88,6 +90,27 @@ func (p *Process[M]) giveUp(j protocol.ID) {
 	}
 	if p.ahead == j {
 		p.ahead = p.id
+	}
+}
+
+// repeat makes up for what a process may have lost, or this one of what it has sent: their session
+// may have ended.
+func (p *Process[M]) repeat(j protocol.ID, out *protocol.Out[Frame[M]]) {
+	p.ask(out)
+	switch {
+	case p.ballot == Ballot{} || p.answers[j]:
+	case p.choosing:
+		p.send(j, Frame[M]{Kind: Prepare, Ballot: p.ballot}, out)
+	default:
+		p.send(j, Frame[M]{Kind: Accept, Ballot: p.ballot, Msg: p.choice}, out)
+	}
+}
+
+// ask asks all others what was decided: of a decision that this process should have heard of from
+// one whose session has ended, some may have heard.
+func (p *Process[M]) ask(out *protocol.Out[Frame[M]]) {
+	if p.present {
+		p.broadcast(Frame[M]{Kind: Ask}, out)
 	}
 }
 
@@ -206,13 +229,16 @@ func (p *Process[M]) count(from protocol.ID, out *protocol.Out[Frame[M]]) {
 
 // receive takes a frame about an instance.
 func (p *Process[M]) receive(from protocol.ID, f Frame[M], out *protocol.Out[Frame[M]]) {
-	asks := f.Kind == Propose || f.Kind == Prepare || f.Kind == Accept
+	asks := f.Kind == Ask || f.Kind == Propose || f.Kind == Prepare || f.Kind == Accept
 	switch {
 	case !p.present: // others go on without it, and its life before, unless it resumes in time
-		if f.Kind != Abstain && f.Kind != Decided {
+		if f.Kind < Decided {
 			out.Send(from, Frame[M]{Kind: Abstain, Instance: f.Instance})
 		}
 		p.store(early[M]{from, f})
+	case f.Kind == Ask && f.Instance > p.instance:
+		p.send(from, Frame[M]{Kind: Ask}, out)
+	case f.Kind == Ask && f.Instance == p.instance: // it knows as much
 	case f.Instance > p.instance:
 		p.store(early[M]{from, f})
 	case f.Instance == p.instance:
@@ -227,7 +253,7 @@ func (p *Process[M]) receive(from protocol.ID, f Frame[M], out *protocol.Out[Fra
 func (p *Process[M]) remind(to protocol.ID, from uint64, out *protocol.Out[Frame[M]]) {
 	i := slices.IndexFunc(p.decisions, func(d decision[M]) bool { return d.instance == from })
 	if i < 0 {
-		out.Send(to, Frame[M]{Kind: Abstain, Instance: from})
+		out.Send(to, Frame[M]{Kind: Gone, Instance: from})
 		return
 	}
 	for _, d := range p.decisions[i:] {
@@ -259,12 +285,16 @@ func (p *Process[M]) use(from protocol.ID, f Frame[M], out *protocol.Out[Frame[M
 		p.round = max(p.round, f.Last.Round)
 		if f.Ballot == p.ballot {
 			p.yield(f.Last.Leader, out)
+			p.urge(out)
 		}
 	case Decided:
 		p.decide(f.Msg, out)
-	case Abstain:
+	case Abstain, Gone:
 		p.unfit[from] = true
 		p.giveUp(from)
+		if f.Kind == Gone && !p.suspected[from] { // the algorithm is to ask for more than decisions
+			p.feed(protocol.Event[M]{Input: protocol.Input{Kind: protocol.Restore, From: from}}, out)
+		}
 		p.turn(out)
 	}
 }
@@ -277,6 +307,14 @@ func (p *Process[M]) yield(to protocol.ID, out *protocol.Out[Frame[M]]) {
 		p.ahead = to
 	}
 	p.turn(out)
+}
+
+// urge gives the proposal to the process that this one waits for: if that has ended its ballot, it
+// lets this one know.
+func (p *Process[M]) urge(out *protocol.Out[Frame[M]]) {
+	if p.ahead != p.id && p.wish {
+		p.send(p.ahead, Frame[M]{Kind: Propose, Msg: p.proposal}, out)
+	}
 }
 
 // answer is what an acceptor does.

@@ -113,9 +113,10 @@ func (p *Process) decide(instance uint64, d Message, out *protocol.Out[Message])
 	for _, j := range comers {
 		p.ahead(j, out)
 	}
-	if !p.current() {
+	if !p.current() || p.late {
 		p.sync(out)
 	}
+	p.late = false
 	p.endAgain(out)
 }
 

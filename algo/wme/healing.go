@@ -84,8 +84,11 @@ func (p *Process) onSync(from protocol.ID, m Message, out *protocol.Out[Message]
 	if m.Done < p.executed || behind {
 		p.tell(from, m.Done, out)
 	}
-	if m.Epoch != p.epoch {
+	switch {
+	case m.Epoch > p.epoch || m.Epoch < p.epoch && !p.heal:
 		return
+	case m.Epoch < p.epoch: // what was sent to it since may be lost, too
+		p.ahead(from, out)
 	}
 	p.learn(from, m.Done)
 	if p.blocked {
@@ -129,8 +132,12 @@ func (p *Process) onRecords(from protocol.ID, m Message, out *protocol.Out[Messa
 			p.fill(r)
 		}
 	}
-	if m.Epoch == p.epoch && !p.blocked && m.Number > p.number {
+	switch {
+	case m.Epoch != p.epoch || p.blocked:
+	case m.Number > p.number:
 		p.catchUp(m, out)
+	default: // an acknowledgement may be lost
+		p.commit(min(m.Done, p.top), out)
 	}
 	p.execute(out)
 	if p.executed > before && !p.current() {
@@ -170,14 +177,24 @@ func (p *Process) ahead(to protocol.ID, out *protocol.Out[Message]) {
 }
 
 // lacks: the state of a process that is as far as m says would help this one. What was executed
-// in an epoch before this one is committed, and part of what this one began with.
-func (p *Process) lacks(m Message) bool { return !p.joined || m.Done > p.executed }
+// in an epoch before this one is committed, and part of what this one began with. Where only decisions
+// are missing they come by consensus, unless nobody knows them any more: then it hears Restore again.
+func (p *Process) lacks(m Message) bool {
+	return !p.joined || m.Done > p.executed || p.late && m.Epoch > p.epoch
+}
 
 // onAhead asks for the state, once.
 func (p *Process) onAhead(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	if p.lacks(m) && p.asked.count() == 0 && !p.suspected.has(from) {
 		p.asked.add(from)
 		out.Send(from, Message{Kind: Fetch})
+	}
+	switch {
+	case !p.heal || !p.joined:
+	case m.Epoch > p.epoch:
+		p.late = true
+	case m.Epoch == p.epoch && m.Number > p.number:
+		out.Send(from, p.progress())
 	}
 }
 
@@ -249,7 +266,7 @@ func (p *Process) take(m Message, out *protocol.Out[Message]) {
 func (p *Process) install(m Message, out *protocol.Out[Message]) {
 	out.Resume(m.Epoch)
 	p.take(m, out)
-	p.joined = true
+	p.joined, p.late = true, false
 	p.log = slices.Clone(m.More.Records)
 	p.number, p.committed, p.top = m.Number, m.Done, m.Done
 	if k := len(p.log); k > 0 {

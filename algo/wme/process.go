@@ -45,6 +45,7 @@ type Process struct {
 	done      []uint64 // by process: what executed is there, as far as is known
 	stable    uint64   // the least of them
 
+	late     bool      // a later epoch has begun elsewhere: what was sent in it may be lost
 	blocked  bool      // the epoch ends: see epoch.go
 	votes    []Message // by process, those of this epoch; Bulk nil: none
 	proposed bool

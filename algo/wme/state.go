@@ -20,7 +20,7 @@ func (p *Process) AppendState(b []byte) []byte {
 		}
 	}
 	b = protocol.AppendText(b, p.op)
-	for _, v := range []bool{p.blocked, p.proposed, p.joined} {
+	for _, v := range []bool{p.late, p.blocked, p.proposed, p.joined} {
 		b = protocol.AppendBool(b, v)
 	}
 	b = appendClaims(b, p.requests)
@@ -52,7 +52,7 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 		}
 	}
 	p.op = r.Text()
-	p.blocked, p.proposed, p.joined = r.Bool(), r.Bool(), r.Bool()
+	p.late, p.blocked, p.proposed, p.joined = r.Bool(), r.Bool(), r.Bool(), r.Bool()
 	p.requests = readClaims(&r, p.requests[:0])
 	p.log = readRecords(&r, p.log[:0])
 	for _, s := range []bitset{p.logged, p.asked, p.fetchers, p.suspected} {

@@ -28,7 +28,9 @@ type storm[M any] struct {
 	lives     []uint64
 	ops       int
 	delivered int
-	amnesia   bool // who comes back is taken for who it was
+	amnesia   bool                      // who comes back is taken for who it was
+	loses     bool                      // sessions end, and with them what is on its way: with option heal
+	apart     map[protocol.Channel]bool // pairs without a session: both directions
 	log       []string
 }
 
@@ -91,6 +93,7 @@ func (w *storm[M]) user(id protocol.ID, leave bool) {
 
 func (w *storm[M]) step() {
 	id := w.any(w.up())
+	w.lose()
 	switch k := w.r.IntN(100); {
 	case k < 60:
 		var full []protocol.Channel
@@ -120,8 +123,37 @@ func (w *storm[M]) step() {
 			w.note("%d crashes", id)
 			w.crash(id)
 		}
-	case k >= 98:
+	case k < 98:
+		if other := w.any(w.up()); other != id && w.loses {
+			w.part(id, other, !w.apart[protocol.Channel{From: id, To: other}])
+		}
+	default:
 		w.recover(protocol.ID(w.r.IntN(w.n)))
+	}
+}
+
+// part ends the session of two processes, or begins the next one. Both hear of either.
+func (w *storm[M]) part(a, b protocol.ID, yes bool) {
+	for _, ch := range []protocol.Channel{{From: a, To: b}, {From: b, To: a}} {
+		if w.apart[ch] == yes {
+			return
+		}
+		if w.apart[ch] = yes; yes {
+			w.note("%v are apart", ch)
+		}
+	}
+	for _, ch := range []protocol.Channel{{From: a, To: b}, {From: b, To: a}} {
+		w.suspected[ch] = !yes // the next one begins with a Restore, whatever was before
+		w.suspect(ch.From, ch.To, yes)
+	}
+}
+
+// lose loses what is on its way between processes that are apart.
+func (w *storm[M]) lose() {
+	for ch, yes := range w.apart {
+		for yes && len(w.InFlight(ch.From, ch.To)) > 0 {
+			w.Drop(ch.From, ch.To, 0)
+		}
 	}
 }
 
@@ -148,6 +180,13 @@ func (w *storm[M]) reload(id protocol.ID) {
 
 func (w *storm[M]) crash(id protocol.ID) {
 	w.Crash(id)
+	for to := range protocol.ID(w.n) {
+		for k := len(w.InFlight(id, to)); w.loses && k > 0; k-- {
+			if w.r.IntN(2) == 0 {
+				w.Drop(id, to, k-1)
+			}
+		}
+	}
 	for ch := range w.suspected {
 		if ch.From == id {
 			delete(w.suspected, ch)
@@ -161,6 +200,17 @@ func (w *storm[M]) recover(id protocol.ID) {
 		w.note("%d is back", id)
 		if w.amnesia {
 			w.lives[id] = 1
+		}
+		for ch := range w.apart {
+			if ch.From == id || ch.To == id {
+				delete(w.apart, ch)
+			}
+		}
+		if w.loses {
+			for _, j := range w.up() {
+				w.suspect(j, id, true)
+				w.suspected[protocol.Channel{From: j, To: id}] = false
+			}
 		}
 		w.Recover(id, w.lives[id])
 		for _, j := range w.up() {
@@ -213,6 +263,14 @@ func (w *storm[M]) hear(id protocol.ID, k int) bool {
 // calm ends the faults, and lets everybody finish.
 func (w *storm[M]) calm() string {
 	w.note("calm")
+	w.lose()
+	for a := range protocol.ID(w.n) {
+		for b := range a {
+			if w.Procs[a] != nil && w.Procs[b] != nil {
+				w.part(a, b, false)
+			}
+		}
+	}
 	for _, a := range w.up() {
 		for b := range protocol.ID(w.n) {
 			if a != b {
@@ -267,7 +325,7 @@ func newStorm[M any](a protocol.Algorithm[M], bare func(protocol.Process[M]) *Pr
 	}}
 	return &storm[M]{
 		System: algotest.NewSystem(a, c, 0), alg: a, config: c, bare: bare, r: r, n: n,
-		suspected: map[protocol.Channel]bool{}, lives: slices.Repeat([]uint64{1}, n),
+		suspected: map[protocol.Channel]bool{}, apart: map[protocol.Channel]bool{}, lives: slices.Repeat([]uint64{1}, n),
 	}
 }
 
@@ -280,9 +338,10 @@ func worlds() uint64 {
 	return 1500
 }
 
-func storms[M any](t *testing.T, a protocol.Algorithm[M], bare func(protocol.Process[M]) *Process) {
+func storms[M any](t *testing.T, a protocol.Algorithm[M], bare func(protocol.Process[M]) *Process, loses bool) {
 	for seed := range worlds() {
 		w := newStorm(a, bare, seed)
+		w.loses = loses && w.config.Options[heal.Name] == 1
 		if fault := w.run(400); fault != "" {
 			for _, line := range w.log[max(0, len(w.log)-60):] {
 				t.Log(line)
@@ -294,7 +353,7 @@ func storms[M any](t *testing.T, a protocol.Algorithm[M], bare func(protocol.Pro
 
 func TestStorm(t *testing.T) {
 	for _, a := range forms {
-		storms(t, a, func(p protocol.Process[Message]) *Process { return p.(*Process) })
+		storms(t, a, func(p protocol.Process[Message]) *Process { return p.(*Process) }, false)
 	}
 }
 
@@ -320,6 +379,15 @@ func TestStormConsensus(t *testing.T) {
 	for _, a := range forms {
 		storms(t, consensus.With(a), func(p protocol.Process[consensus.Frame[Message]]) *Process {
 			return consensus.Algorithm(p).(*Process)
-		})
+		}, false)
+	}
+}
+
+// TestStormConsensus over sessions that end, with what is on its way.
+func TestStormSessions(t *testing.T) {
+	for _, a := range forms {
+		storms(t, consensus.With(a), func(p protocol.Process[consensus.Frame[Message]]) *Process {
+			return consensus.Algorithm(p).(*Process)
+		}, true)
 	}
 }

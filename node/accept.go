@@ -214,6 +214,7 @@ func (n *Node) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tra
 		n.register(s)
 	}
 	n.mu.Unlock()
+	n.heard(s, isNew)
 	n.noteUp()
 	if isNew {
 		n.noteClockBound(n.name(h.From), h.ClockBound)
@@ -251,6 +252,8 @@ func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
 		case !n.isMember(h.From) && h.Incarnation != incarnation:
 			// A client's id is never used again: this is not that client.
 			return nil, &transport.Refuse{Code: transport.Stale, What: "the id of a client is in use"}
+		case n.watched() && h.Incarnation != incarnation && !joins(h.Incarnation):
+			return nil, refusal("life of the process", "a later one, that joins", "the first one")
 		case h.Incarnation < incarnation || h.Incarnation == incarnation && h.Session < number:
 			return nil, &transport.Refuse{
 				Code: transport.Stale, What: "session",

@@ -318,6 +318,7 @@ func (c *conn) frame(items []byte) error {
 	if c.s.connection() != c {
 		return errReplaced
 	}
+	c.n.heard(c.s, false)
 	received, size := 0, len(items)
 	batches := c.n.batches.Get().(*batches)
 	defer c.n.batches.Put(batches)
@@ -328,7 +329,7 @@ func (c *conn) frame(items []byte) error {
 				return err
 			}
 			items = rest
-			if i.Type == transport.MessageItem || i.Type == transport.RefuseNameItem {
+			if i.Type == transport.MessageItem || i.Type == transport.RefuseNameItem || i.Type == transport.PartItem {
 				received++
 				err = c.message(i, *batches)
 			} else {
@@ -399,6 +400,15 @@ func (c *conn) message(i transport.Item, to batches) error {
 	c.s.mu.Unlock()
 	if err != nil || !isNew {
 		return err
+	}
+	switch {
+	case i.Type == transport.PartItem && (!c.n.watched() || len(c.s.partial)+len(i.Body) > maxState):
+		return c.refuse(refusal("size of a message", "", ""))
+	case i.Type == transport.PartItem:
+		c.s.partial = append(c.s.partial, i.Body...)
+		return nil
+	case len(c.s.partial) > 0:
+		i.Body, c.s.partial = append(c.s.partial, i.Body...), nil
 	}
 	// The hash needs no secret, but one that nobody outside knows keeps a client
 	// from giving all its locks to one shard.

@@ -95,7 +95,7 @@ func (n *Node) connect(t *table, id protocol.ID, number *uint64) (greeted bool, 
 	if s == nil {
 		// The peer gives away what was held in the last session when it hears of a new
 		// one: until then all users here must know.
-		n.heard()
+		n.settle()
 		*number++
 		s = newSession(n, id, *number)
 	}
@@ -144,8 +144,8 @@ func (n *Node) dialPeer(ctx context.Context, p Peer) (net.Conn, error) {
 	return transport.Dial(ctx, p.Name, p.Addr, n.c.TLS)
 }
 
-// heard waits until every shard has dealt with the sessions that have ended.
-func (n *Node) heard() { n.ask(event{op: opHeard}) }
+// settle waits until every shard has dealt with the sessions that have ended.
+func (n *Node) settle() { n.ask(event{op: opHeard}) }
 
 func (n *Node) hello(nc net.Conn, s *session) error {
 	s.mu.Lock()
@@ -228,6 +228,7 @@ func (n *Node) begin(
 	c := newConn(n, nc, in, true, w.Lease)
 	c.s = s
 	s.mu.Lock()
+	isNew := !s.established
 	s.incarnation, s.established, s.label = w.Incarnation, true, w.Label
 	s.held.Terms = detector.Terms{Length: w.Lease, Drift: n.c.ClockDrift, Margin: detector.Margin(w.Lease)}
 	s.held.Renew(sent)
@@ -247,6 +248,7 @@ func (n *Node) begin(
 	}
 	n.dials[s.id] = nil
 	n.mu.Unlock()
+	n.heard(s, isNew)
 	n.noteRoundTrip(s, n.c.Boot()-sent)
 	n.noteClockBound(n.name(s.id), w.ClockBound)
 	n.noteUp()

@@ -77,6 +77,14 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 		}
 	case protocol.Owner:
 		s.owned(i, a.To, a.Arg)
+	case protocol.Invoke:
+		s.invoke(i, a.Data)
+	case protocol.Outcome:
+		s.outcome(i)
+	case protocol.Capture:
+		i.replica.captures = true
+	case protocol.Install:
+		s.install(i, a.Data)
 	default:
 		panic(fmt.Sprintf("node: unknown effect %d", a.Do))
 	}
@@ -148,8 +156,12 @@ func (s *shard) send(i *instance, to protocol.ID, kind int, msg []byte) {
 	if p == nil {
 		return
 	}
-	if len(msg) > transport.MaxMessage {
-		s.fail(i, fmt.Sprintf("a message of %d bytes exceeds %d", len(msg), transport.MaxMessage))
+	most := transport.MaxMessage
+	if i.replica != nil {
+		most = maxState
+	}
+	if len(msg) > most {
+		s.fail(i, fmt.Sprintf("a message of %d bytes exceeds %d", len(msg), most))
 		return
 	}
 	s.note(i, p)

@@ -21,6 +21,7 @@ type instance struct {
 	timers  *timer     // the first of those that are armed
 	peers   []*session // that have business with it: where shard.business has it
 	owner   owner      // whom it supports
+	replica *replica   // nil: it has no object
 }
 
 // A business is the instances that a peer has business with.
@@ -85,13 +86,18 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 func (s *shard) create(kind Kind, name string) *instance {
 	i := &instance{kind: kind, name: name, process: s.n.c.Hosts[kind].New(s.n.c.ID, s.system(kind))}
 	s.add(i)
-	s.begin(kind, func(in protocol.Input) error {
+	s.start(i)
+	return i
+}
+
+// start gives an instance its first events.
+func (s *shard) start(i *instance) {
+	s.begin(i.kind, func(in protocol.Input) error {
 		if !i.removed {
 			s.stepKeep(i, in, nil, nil)
 		}
 		return nil
 	})
-	return i
 }
 
 // add makes i the instance of its name.
@@ -102,7 +108,7 @@ func (s *shard) add(i *instance) {
 
 // begin feeds the first events of an instance.
 func (s *shard) begin(kind Kind, feed func(protocol.Input) error) error {
-	err := feed(protocol.Input{Kind: protocol.Start, Arg: s.n.incarnation})
+	err := feed(protocol.Input{Kind: protocol.Start, Arg: s.n.life(s.n.incarnation)})
 	for id, incarnation := range s.live {
 		if incarnation != 0 && err == nil {
 			err = feed(protocol.Input{Kind: protocol.Restore, From: protocol.ID(id), Arg: incarnation})
@@ -128,6 +134,8 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 	err := i.process.Step(in, msg, s)
 	s.current = nil
 	switch {
+	case err == nil && i.replica != nil && i.replica.captures:
+		s.captured(i)
 	case err == nil:
 		s.noteWaiting(i, i.process.Waiting())
 		s.tellSupports(i, in.Kind)
@@ -162,14 +170,17 @@ func (s *shard) fail(i *instance, why string) {
 	s.failed[i.name] = why
 	u := s.users.Get(i.name)
 	s.mu.Unlock()
+	if i.replica != nil {
+		go s.n.Close() // others would wait for a process that is heard of and does nothing
+	}
 	if u == nil {
 		return
 	}
-	switch u.section {
-	case protocol.InTry:
+	switch section := u.section; {
+	case section == protocol.InTry, i.replica != nil && section != protocol.InLost:
 		s.leave(i.name)
 		s.tell(i.name, func() { u.Rem(why) })
-	case protocol.InCrit:
+	case section == protocol.InCrit:
 		u.section = protocol.InLost // Exit and Rem follow
 		s.tell(i.name, u.Ejected)
 	}
@@ -197,7 +208,7 @@ func (s *shard) remove(i *instance) {
 
 // dropIfIdle forgets an instance that nothing distinguishes from a new one.
 func (s *shard) dropIfIdle(i *instance) {
-	if i.timers != nil || i.removed || s.user(i.name) != nil {
+	if i.timers != nil || i.removed || i.replica != nil || s.user(i.name) != nil {
 		return
 	}
 	fresh := s.fresh[i.kind]
@@ -245,7 +256,7 @@ func (nowhere) Received(int)                     {}
 // note records that a peer has business with an instance, where the end of its
 // session concerns only those. It reports false for a client that has too much already.
 func (s *shard) note(i *instance, p *session) bool {
-	if s.restores(p) {
+	if s.restores(p) || s.n.watched() {
 		return true
 	}
 	locks := s.business[p]

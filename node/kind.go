@@ -60,11 +60,18 @@ func (c *Config) checkHosts() error {
 		if info := c.Hosts[k].Info(); info.Users == protocol.Nobody || info.Elector {
 			return fmt.Errorf("%s: elections do not run on a network yet", info.Name)
 		}
+		if info := c.Hosts[k].Info(); info.Consensus {
+			return fmt.Errorf("%s: a network has no consensus: package consensus makes an algorithm of it that has its own", info.Name)
+		}
+		if info := c.Hosts[k].Info(); info.Weak != (k == Replica) {
+			return fmt.Errorf("%s does not serve locks of kind %s", info.Name, k)
+		}
 		if info := c.Hosts[k].Info(); info.Registers != nil {
 			return fmt.Errorf("%s: a network has no registers (%w): package memory makes an algorithm of it that reads and writes by messages",
 				info.Name, protocol.ErrRegisters)
 		}
-		if info := c.Hosts[k].Info(); info.Users != first.Users || info.Detector != first.Detector {
+		if info := c.Hosts[k].Info(); info.Users != first.Users || info.Detector != first.Detector ||
+			watched(info) != watched(first) {
 			return fmt.Errorf("%s and %s cannot share sessions: they differ in their users or detector",
 				first.Name, info.Name)
 		}

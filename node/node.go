@@ -32,6 +32,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/poundlock/poundlock/detector"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -68,6 +69,19 @@ type Config struct {
 	ClockBound time.Duration
 	Label      string       // who this is, for people: shown by status as the holder
 	Log        *slog.Logger // nil: discarded
+
+	// Objects are the copies that this member has of the objects of locks of kind Replica, by
+	// name. All members have the same names. Their processes begin with the node, and others
+	// are refused.
+	Objects map[string]Object
+	// Joins says that a life of this member was part of the system before, or that the system
+	// has run without: algorithms whose members come back (protocol.Recovery) are told. A
+	// member that lies here has forgotten what it promised.
+	Joins bool
+	// Patience is how members suspect each other, where their algorithm asks for that:
+	// protocol.UnreliableDetector. A member is heard of at least every quarter of Lease. Default:
+	// Lease at first, half as much more with each mistake, and at most ten times as much.
+	Patience detector.Patience
 
 	// Audit is told of each support that this member gives or ends, in their order for
 	// one lock, by the goroutines of shards: it must not block. nil: nobody is.
@@ -140,6 +154,7 @@ type Node struct {
 	incarnation uint64
 	started     time.Time // of timers
 	clock       clock
+	watches     []*watch // by member, where members suspect each other: see watch.go
 	seed        maphash.Seed
 	shards      []*shard
 
@@ -221,6 +236,7 @@ func newNode(c Config) (*Node, error) {
 	n.counters.peers = make([]peerCounters, c.System.N+1)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.replaceTable(c.Epoch, c.Peers)
+	n.makeWatches()
 	for range runtime.GOMAXPROCS(0) {
 		n.shards = append(n.shards, newShard(n))
 	}
@@ -238,6 +254,9 @@ func (n *Node) run() {
 	}
 	for _, s := range n.shards {
 		go s.run()
+	}
+	if n.watched() {
+		n.wg.Go(n.watchMembers)
 	}
 	for id := range n.c.Peers {
 		if id := protocol.ID(id); n.dialsTo(id) {
@@ -259,6 +278,8 @@ func (c *Config) complete() error {
 	switch {
 	case len(c.Peers) == 0:
 		return errors.New("no members")
+	case len(c.Objects) > 0 && (c.Hosts[Replica] == nil || !c.member()):
+		return errors.New("objects without an algorithm for replicas, or at a client")
 	case c.System.N != len(c.Peers):
 		return fmt.Errorf("the system has %d members, the slot table %d", c.System.N, len(c.Peers))
 	case !c.member() && c.Listener != nil:
@@ -275,6 +296,9 @@ func (c *Config) complete() error {
 	}
 	if c.ClockDrift == 0 {
 		c.ClockDrift = 0.001
+	}
+	if c.Patience == (detector.Patience{}) {
+		c.Patience = detector.Patience{First: c.Lease, Step: c.Lease / 2, Most: 10 * c.Lease}
 	}
 	if c.ClockDrift < 0 || c.ClockDrift > 0.5 {
 		return fmt.Errorf("the clock drift %v must be between 0 and 0.5", c.ClockDrift)
@@ -300,11 +324,11 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// incarnation is the boot clock of a member. That of a client is a secret, for its
+// incarnation is the boot clock of a member, whose last bit is Joins. That of a client is a secret, for its
 // id is none: it tells the client from whoever says to be it.
 func (c *Config) incarnation() uint64 {
 	if c.member() {
-		return uint64(time.Now().UnixNano())
+		return lifeNumber(uint64(time.Now().UnixNano()), c.Joins)
 	}
 	return uint64(NewClientID())
 }
@@ -384,6 +408,9 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 	if (n.info.Users == protocol.Members) != n.isMember(n.c.ID) {
 		return fmt.Errorf("node: %s is not a user of %s", n.name(n.c.ID), n.info.Name)
 	}
+	if err := n.c.checkObject(kind, name, u); err != nil {
+		return err
+	}
 	return n.shard(name).try(kind, name, u, once)
 }
 
@@ -391,7 +418,7 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 // the algorithm cannot cancel (Info.Cancels) nothing happens, and Crit follows.
 func (n *Node) Cancel(name string) { n.shard(name).post(event{op: opCancel, text: name}) }
 
-// Exit leaves the lock called name, after Crit or Ejected. Rem follows.
+// Exit leaves the lock called name, after Crit or Ejected, with no operation open. Rem follows.
 func (n *Node) Exit(name string) { n.shard(name).post(event{op: opExit, text: name}) }
 
 func (n *Node) shard(name string) *shard {

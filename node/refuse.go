@@ -23,6 +23,9 @@ func (s *shard) unserved(i *instance, e *event) string {
 	if i != nil {
 		return otherKind(i, e.kind)
 	}
+	if e.kind == Replica {
+		return fmt.Sprintf("there is no object %.100q here", e.name)
+	}
 	if most := s.n.c.MaxInstances; s.n.instances.Load() >= int64(most) && s.n.isMember(s.n.c.ID) {
 		return fmt.Sprintf("the server is full: its limit on locks is %d", most)
 	}

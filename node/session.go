@@ -24,11 +24,13 @@ type session struct {
 	gone    bool        // the shards have been told; under Node.mu
 	kicked  atomic.Bool // some shard will wake the writer at the end of its batch
 	receive sync.Mutex  // one reader delivers at a time; taken before mu
+	partial []byte      // the parts of a message that has not ended; under receive
 
 	mu          sync.Mutex // the last to be taken
 	number      uint64     // counts the sessions of the dialing end with the other one
 	incarnation uint64     // of the peer, 0 until established
 	established bool       // the two ends have agreed
+	lossy       bool       // nothing waits in it before that
 	parted      bool       // this node closes, and will say nothing more
 	label       string     // of the peer
 	window      link.Window
@@ -89,6 +91,7 @@ func (n *Node) end(s *session, why error, last []byte) {
 			// The shards change over in one step: what they send must go into one
 			// of the two sessions, so that it arrives or makes its lock fail.
 			dead.next = newSession(n, s.id, number+1)
+			dead.next.lossy = n.watched()
 			n.sessions[s.id] = dead.next
 		}
 		for _, sh := range n.shards {
@@ -187,16 +190,44 @@ func (s *session) detach(c *conn) {
 func (s *session) send(t transport.Type, kind Kind, name string, msg []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dead.Load() {
+	if s.dead.Load() || s.lossy && !s.established {
 		return nil // what is sent to a dead session is lost, as it may be
 	}
 	if s.unacked > fairUnacked && s.n.unacked.Load() > s.n.c.MaxUnacked && s.n.isMember(s.n.c.ID) {
 		return fmt.Errorf("%w: %d bytes, and %d by all sessions", link.ErrFull, s.unacked, s.n.unacked.Load())
 	}
-	seq, b := s.window.Next()
-	err := s.window.Push(transport.AppendNamed(b, t, seq, uint8(kind), name, msg))
+	s.makeRoom(len(msg))
+	var err error
+	for len(msg) > partSize && err == nil {
+		err = s.append(transport.PartItem, kind, name, msg[:partSize])
+		msg = msg[partSize:]
+	}
+	if err == nil {
+		err = s.append(t, kind, name, msg)
+	}
 	s.count()
 	return err
+}
+
+func (s *session) append(t transport.Type, kind Kind, name string, body []byte) error {
+	seq, b := s.window.Next()
+	return s.window.Push(transport.AppendNamed(b, t, seq, uint8(kind), name, body))
+}
+
+// The state of a replica may be larger than other messages, and goes in parts.
+const (
+	partSize = 256 << 10
+	maxState = 32 << 20
+)
+
+// makeRoom widens the window for a message that has parts, beyond what waits in it already, until
+// it is empty again. s.mu is held.
+func (s *session) makeRoom(size int) {
+	if waits := s.window.UnackedBytes(); waits == 0 && size <= partSize {
+		s.window.MaxBytes = 0
+	} else if size > partSize {
+		s.window.MaxBytes = waits + size + size/partSize*(2*transport.MaxName) + link.MaxBytes
+	}
 }
 
 // fairUnacked is how many bytes a session may always have unacknowledged.

@@ -34,7 +34,10 @@ const (
 	opDead              // sess has ended
 	opTry
 	opCancel
+	opIssue // msg is the operation
 	opExit
+	opSuspect // the member peer
+	opTrust   // the peer of sess, which is heard of
 	opNames
 	opLocks
 	opHeld // once: at most one
@@ -51,7 +54,8 @@ type event struct {
 	once  bool // opTry, opHeld
 	sess  *session
 	next  *session // opDead: takes over where there is always a session
-	name  []byte   // opMessage
+	peer  protocol.ID
+	name  []byte // opMessage
 	msg   []byte
 	text  string // name of the lock; opDead: the reason
 	page  *Page  // opNames, opLocks
@@ -65,7 +69,8 @@ type shard struct {
 	n         *Node
 	instances compact.Map[string, *instance]
 	sessions  map[protocol.ID]*session // by peer, as far as this shard has heard
-	live      []uint64                 // at clients with leases: incarnations of the members, 0: not trusted
+	live      []uint64                 // incarnations of members, where processes are told: 0: not trusted, or not heard of yet
+	suspects  []bool                   // by member
 	business  map[*session]*business
 	timers    timers
 	measured  map[Kind]measured // see system
@@ -99,6 +104,7 @@ func newShard(n *Node) *shard {
 		sessions: map[protocol.ID]*session{},
 		business: map[*session]*business{},
 		live:     make([]uint64, n.c.System.N),
+		suspects: make([]bool, n.c.System.N),
 		measured: map[Kind]measured{},
 		counted:  map[string]map[protocol.ID]uint64{},
 		refusals: map[*instance]*refusals{},
@@ -182,6 +188,7 @@ func (s *shard) run() {
 	var urgent, queue []event
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
+	s.beginReplicas()
 	var needed time.Time // when the queue was long
 	yield := false       // the last pass has not kicked anybody yet
 	for {
@@ -254,9 +261,15 @@ func (s *shard) handle(e *event) {
 			s.stepUser(e.text, protocol.Input{Kind: protocol.Cancel})
 		}
 	case opExit:
-		if u := s.user(e.text); u != nil && u.section >= protocol.InCrit {
+		if u := s.user(e.text); u != nil && u.section >= protocol.InCrit && u.section != protocol.InIssue {
 			s.stepUser(e.text, protocol.Input{Kind: protocol.Exit})
 		}
+	case opIssue:
+		s.issue(e)
+	case opSuspect:
+		s.suspectMember(e.peer)
+	case opTrust:
+		s.trustMember(e.sess)
 	case opNames:
 		e.locks <- s.names(e.page)
 	case opLocks:
@@ -301,6 +314,9 @@ func (s *shard) message(e *event) {
 		return
 	}
 	s.step(i, protocol.Input{Kind: protocol.Receive, From: e.sess.id}, e.msg, e.sess)
+	if s.n.watched() && s.suspects[e.sess.id] && !i.removed {
+		s.step(i, protocol.Input{Kind: protocol.Suspect, From: e.sess.id}, nil, nil)
+	}
 }
 
 // open notes the session that messages to a peer go to from now on. A client is
@@ -347,6 +363,8 @@ func (s *shard) dead(e *event) {
 	}
 	suspect := protocol.Input{Kind: protocol.Suspect, From: sess.id}
 	switch {
+	case s.n.watched():
+		s.suspectMember(sess.id)
 	case s.restores(sess):
 		s.live[sess.id] = 0
 		clear(s.fresh)
@@ -396,7 +414,7 @@ func (s *shard) close(rest []event) {
 	s.space.Broadcast()
 	s.mu.Unlock()
 	for name, u := range users.All() {
-		if u.section == protocol.InCrit {
+		if u.section == protocol.InCrit && u.kind != Replica {
 			s.tell(name, u.Ejected)
 		} else {
 			s.tell(name, func() { u.Rem(ErrClosed.Error()) })

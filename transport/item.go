@@ -25,6 +25,9 @@ const (
 	// RefuseNameItem answers messages of the lock Name, of kind Kind, that the other end
 	// does not serve; Body says why. It is numbered like a message.
 	RefuseNameItem
+	// PartItem is the beginning of a message that is too large for one item, or goes on with it.
+	// The MessageItem that follows is its end.
+	PartItem
 )
 
 // An Item is one part of a frame. Its slices point into the frame.
@@ -42,7 +45,7 @@ func (i Item) Append(b []byte) []byte {
 	switch i.Type {
 	case HelloItem, WelcomeItem, RefuseItem:
 		return appendBytes(b, i.Body)
-	case MessageItem, RefuseNameItem:
+	case MessageItem, RefuseNameItem, PartItem:
 		return appendNamed(b, i.Seq, i.Kind, i.Name, i.Body)
 	case AckItem, PingItem, PongItem:
 		return binary.AppendUvarint(b, i.Seq)
@@ -54,7 +57,7 @@ func (i Item) Append(b []byte) []byte {
 	return b // Bye
 }
 
-// AppendNamed appends a MessageItem or RefuseNameItem whose name is a string.
+// AppendNamed appends a MessageItem, RefuseNameItem or PartItem whose name is a string.
 func AppendNamed(b []byte, t Type, seq uint64, kind uint8, name string, body []byte) []byte {
 	return appendNamed(append(b, byte(t)), seq, kind, name, body)
 }
@@ -74,7 +77,7 @@ func ReadItem(items []byte) (i Item, rest []byte, err error) {
 	switch i.Type {
 	case HelloItem, WelcomeItem, RefuseItem:
 		i.Body = r.bytes(MaxHandshake)
-	case MessageItem, RefuseNameItem:
+	case MessageItem, RefuseNameItem, PartItem:
 		i.Seq, i.Kind = r.Uint(), r.byte()
 		i.Name, i.Body = r.bytes(wireName), r.bytes(MaxMessage)
 	case AckItem, PingItem, PongItem:

@@ -1,0 +1,141 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"github.com/poundlock/poundlock/detector"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// # Members that suspect each other
+//
+// Where an algorithm has members for users that come back as new lives (protocol.Recovery), and asks
+// for an UnreliableDetector, each member watches each other one. A suspicion ends nothing: the session goes on, and what is sent waits for the
+// other one as it does while a connection is broken. A session ends when one of the two lives
+// does, or when more waits in it than may; then what waits is lost, and so is what is sent until
+// the two have begun the next one. Of each end the processes at both ends hear Suspect and then
+// Restore, so that they can make up for it.
+
+// A watch is what a member knows of another one's being alive.
+type watch struct {
+	mu sync.Mutex // held until the shards are told, so that all hear of everything in one order
+	detector.Watch
+}
+
+// watched reports whether members suspect each other.
+func (n *Node) watched() bool { return watched(n.info) }
+
+func watched(i protocol.Info) bool {
+	return i.Users == protocol.Members && i.Detector == protocol.UnreliableDetector && i.Tolerates&protocol.Recovery != 0
+}
+
+// lifeNumber is an incarnation that says in its last bit whether it joins.
+func lifeNumber(clock uint64, joins bool) uint64 {
+	if clock &^= 1; joins {
+		clock |= 1
+	}
+	return clock
+}
+
+func joins(incarnation uint64) bool { return incarnation&1 == 1 }
+
+// life is what processes are told of an incarnation: the first life of a member that comes back
+// is 1.
+func (n *Node) life(incarnation uint64) uint64 {
+	if n.watched() && !joins(incarnation) {
+		return 1
+	}
+	return incarnation
+}
+
+func (n *Node) makeWatches() {
+	if !n.watched() {
+		return
+	}
+	for range n.c.System.N {
+		n.watches = append(n.watches, &watch{Watch: *detector.NewWatch(n.c.Patience, n.c.Boot())})
+	}
+}
+
+// heard notes that the other end of a session lives. began says that the session is new.
+func (n *Node) heard(s *session, began bool) {
+	if !n.watched() {
+		return
+	}
+	w := n.watches[s.id]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Hear(n.c.Boot()) || began {
+		n.hurryAll(event{op: opTrust, sess: s})
+	}
+}
+
+// Suspect has the failure detector of this member suspect another one until it is heard of, as if
+// it had been silent for too long; but the time-out does not grow when that turns out to be wrong.
+// It does nothing where members do not suspect each other.
+func (n *Node) Suspect(id protocol.ID) {
+	if !n.watched() || !n.isMember(id) || id == n.c.ID {
+		return
+	}
+	w := n.watches[id]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Force() {
+		n.hurryAll(event{op: opSuspect, peer: id})
+	}
+}
+
+func (n *Node) hurryAll(e event) {
+	for _, sh := range n.shards {
+		sh.hurry(e)
+	}
+}
+
+// watchMembers suspects the members that are silent for too long.
+func (n *Node) watchMembers() {
+	least, most := time.Millisecond, max(time.Millisecond, n.c.Patience.First/4)
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-n.ctx.Done():
+			return
+		}
+		now, wait := n.c.Boot(), most
+		for id, w := range n.watches {
+			if id := protocol.ID(id); id == n.c.ID {
+				continue
+			}
+			w.mu.Lock()
+			if w.Look(now) {
+				n.hurryAll(event{op: opSuspect, peer: protocol.ID(id)})
+			}
+			if !w.Suspects() {
+				wait = min(wait, w.End()-now)
+			}
+			w.mu.Unlock()
+		}
+		t.Reset(max(least, wait))
+	}
+}
+
+// suspectMember tells all processes that a member is suspected.
+func (s *shard) suspectMember(id protocol.ID) {
+	s.live[id], s.suspects[id] = 0, true
+	s.stepAll(protocol.Input{Kind: protocol.Suspect, From: id})
+}
+
+// trustMember tells all processes that the peer of a session is trusted. Where the session has
+// ended, opDead is the last word.
+func (s *shard) trustMember(sess *session) {
+	if sess.dead.Load() {
+		return
+	}
+	sess.mu.Lock()
+	incarnation := sess.incarnation
+	sess.mu.Unlock()
+	s.live[sess.id], s.suspects[sess.id] = s.n.life(incarnation), false
+	s.stepAll(protocol.Input{Kind: protocol.Restore, From: sess.id, Arg: s.live[sess.id]})
+}

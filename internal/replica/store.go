@@ -1,0 +1,71 @@
+package replica
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A Store is a map of counters, for tests and benchmarks.
+type Store struct {
+	mu       sync.Mutex
+	counters map[string]uint64
+	applied  uint64 // operations, also those before a snapshot
+}
+
+// Add is the operation that adds 1 to a counter. Its result is the counter's value then: see Value.
+func Add(key string) []byte { return []byte(key) }
+
+// Value is the result of Add.
+func Value(result []byte) uint64 { return (&protocol.Reader{Rest: result}).Uint() }
+
+// Apply implements node.Object.
+func (s *Store) Apply(op []byte) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counters == nil {
+		s.counters = map[string]uint64{}
+	}
+	s.applied++
+	s.counters[string(op)]++
+	return binary.AppendUvarint(nil, s.counters[string(op)])
+}
+
+// Snapshot implements node.Object. Equal copies have equal ones.
+func (s *Store) Snapshot() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := binary.AppendUvarint(nil, s.applied)
+	for _, key := range slices.Sorted(maps.Keys(s.counters)) {
+		b = binary.AppendUvarint(protocol.AppendText(b, key), s.counters[key])
+	}
+	return b
+}
+
+// Restore implements node.Object.
+func (s *Store) Restore(snapshot []byte) error {
+	r := protocol.Reader{Rest: snapshot}
+	counters, applied := map[string]uint64{}, r.Uint()
+	for len(r.Rest) > 0 && r.Err == nil {
+		key := r.Text()
+		counters[key] = r.Uint()
+	}
+	if r.Err != nil {
+		return errors.New("replica: malformed snapshot")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counters, s.applied = counters, applied
+	return nil
+}
+
+// Applied is how many operations have made the copy what it is.
+func (s *Store) Applied() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.applied
+}

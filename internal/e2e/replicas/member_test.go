@@ -1,0 +1,287 @@
+package replicas
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/wme"
+	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/internal/replica"
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// roleVariable makes the test binary a member.
+const roleVariable = "POUNDLOCK_TEST_MEMBER"
+
+const object = "ledger"
+
+// memberArgs say what a member does: it hosts a copy of the ledger, and has users which enter, do
+// some operations, and leave, again and again. It writes records, and takes commands from stdin,
+// one a line: suspect K, stop, and ledger.
+type memberArgs struct {
+	ID     int
+	Life   int // counts those of this member; the first one does not join
+	Listen string
+	Peers  []node.Peer // whose addresses may be links to them
+	Lease  time.Duration
+	Users  int
+	Second bool // WME-2
+	Break  string
+}
+
+// The broken variants.
+const (
+	liar      = "says that operations were not executed which were" // one of 64
+	dreamer   = "says that operations were executed which were not" // those of an ejected holder
+	forgetful = "forgets the last entry of a ledger that it installs"
+)
+
+// A record is what a member has done. Its order is that of its pipe.
+type record struct {
+	What    string // one of those below
+	At      int64  // by clock.Now
+	Op      string // its name: see entry
+	Value   uint64 // of done
+	Error   string // of failed
+	Entries []entry
+}
+
+// What records tell.
+const (
+	ready     = "ready"
+	installed = "installed" // a copy from elsewhere: a later life takes part
+	called    = "called"
+	done      = "done"
+	refused   = "refused" // ErrEjected
+	failed    = "failed"  // closed, or anything else
+	ejected   = "ejected" // a holder was told
+	stopped   = "stopped"
+	ledgerIs  = "ledger"
+)
+
+// An entry is an operation in the ledger: which counts one more under a key.
+type entry struct{ Key, Op string }
+
+// A ledger is the object: a counter for each key, and the operations that made them.
+type ledger struct {
+	a       memberArgs
+	out     func(record)
+	mu      sync.Mutex
+	entries []entry
+	counts  map[string]uint64
+}
+
+func (l *ledger) Apply(op []byte) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key, name, _ := strings.Cut(string(op), " ")
+	return strconv.AppendUint(nil, l.add(entry{key, name}), 10)
+}
+
+func (l *ledger) add(e entry) uint64 {
+	l.entries = append(l.entries, e)
+	l.counts[e.Key]++
+	return l.counts[e.Key]
+}
+
+func (l *ledger) Snapshot() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var b []byte
+	for _, e := range l.entries {
+		b = protocol.AppendText(protocol.AppendText(b, e.Key), e.Op)
+	}
+	return b
+}
+
+func (l *ledger) Restore(snapshot []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries, l.counts = nil, map[string]uint64{}
+	r := protocol.Reader{Rest: snapshot}
+	for len(r.Rest) > 0 && r.Err == nil {
+		l.add(entry{r.Text(), r.Text()})
+	}
+	if k := len(l.entries); l.a.Break == forgetful && k > 0 {
+		l.entries = l.entries[:k-1]
+	}
+	l.out(record{What: installed})
+	return r.Err
+}
+
+// runMember is the program of a member.
+func runMember(role string) int {
+	m := member{out: json.NewEncoder(os.Stdout)}
+	if err := json.Unmarshal([]byte(role), &m.a); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	if err := m.run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+type member struct {
+	a memberArgs
+	n *node.Node
+
+	mu  sync.Mutex
+	out *json.Encoder
+}
+
+func (m *member) note(r record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.At = clock.Now()
+	m.out.Encode(r)
+}
+
+func (m *member) host() node.Host {
+	a := wme.First
+	if m.a.Second {
+		a = wme.Second
+	}
+	if m.a.Break == dreamer {
+		a.New = dreams(a.New)
+	}
+	return node.HostOf(consensus.With(a))
+}
+
+// dreams makes processes that tell ejected holders that their open operation succeeded, first.
+func dreams(make func(protocol.ID, protocol.Config) protocol.Process[wme.Message]) func(
+	protocol.ID, protocol.Config) protocol.Process[wme.Message] {
+	return func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] {
+		return &dreaming{Process: make(id, c)}
+	}
+}
+
+type dreaming struct {
+	protocol.Process[wme.Message]
+	issues bool
+}
+
+func (d *dreaming) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Message]) {
+	d.issues = d.issues || ev.Kind == protocol.Issue
+	from := len(out.Effects)
+	d.Process.Step(ev, out)
+	effects := append([]protocol.Effect[wme.Message]{}, out.Effects[from:]...)
+	out.Effects = out.Effects[:from]
+	for _, e := range effects {
+		if d.issues && e.Do == protocol.Ejected {
+			out.Outcome()
+		}
+		if e.Do == protocol.Outcome || e.Do == protocol.Ejected {
+			d.issues = false
+		}
+		out.Effects = append(out.Effects, e)
+	}
+}
+
+func (m *member) run() error {
+	l, err := transport.Listen(m.a.Listen)
+	if err != nil {
+		return err
+	}
+	copied := &ledger{a: m.a, out: m.note, counts: map[string]uint64{}}
+	m.n, err = node.Start(node.Config{
+		ID: protocol.ID(m.a.ID), Peers: m.a.Peers, Listener: l, Lease: m.a.Lease, Joins: m.a.Life > 1,
+		Hosts: map[node.Kind]node.Host{node.Replica: m.host()}, Objects: map[string]node.Object{object: copied},
+	})
+	if err != nil {
+		return err
+	}
+	defer m.n.Close()
+	m.note(record{What: ready})
+	r := replica.New(m.n, object)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var users sync.WaitGroup
+	for u := range m.a.Users {
+		users.Go(func() {
+			for k := 0; ctx.Err() == nil; k++ {
+				m.visit(ctx, r, fmt.Sprintf("%d.%d.%d.%d", m.a.ID, m.a.Life, u, k))
+				time.Sleep(rand.N(20 * time.Millisecond))
+			}
+		})
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		switch verb, arg, _ := strings.Cut(in.Text(), " "); verb {
+		case "suspect":
+			k, _ := strconv.Atoi(arg)
+			m.n.Suspect(protocol.ID(k))
+		case "stop":
+			stop()
+			go func() {
+				users.Wait()
+				m.note(record{What: stopped})
+			}()
+		case "ledger":
+			copied.mu.Lock()
+			entries := copied.entries
+			copied.mu.Unlock()
+			m.note(record{What: ledgerIs, Entries: entries})
+		}
+	}
+	return nil
+}
+
+// keys is how many counters there are.
+const keys = 8
+
+// visit is one section, and what is done in it.
+func (m *member) visit(ctx context.Context, r *replica.Replica, section string) {
+	s, err := r.Enter(ctx)
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			m.note(record{What: failed, Error: err.Error()})
+		}
+		return
+	}
+	for k := range 1 + rand.N(3) {
+		m.operate(s, fmt.Sprintf("%s.%d", section, k))
+		time.Sleep(rand.N(time.Millisecond))
+	}
+	if errors.Is(s.Err(), replica.ErrEjected) {
+		m.note(record{What: ejected, Op: section})
+	}
+	s.Exit()
+}
+
+// operate does one operation, and notes its verdict, for which it waits twice now and then.
+func (m *member) operate(s *replica.Section, name string) {
+	key := fmt.Sprint("k", rand.N(keys))
+	m.note(record{What: called, Op: name, Entries: []entry{{key, name}}})
+	limit := time.Hour
+	if rand.N(8) == 0 {
+		limit = rand.N(3 * time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	b, err := s.Do(ctx, []byte(key+" "+name))
+	if errors.Is(err, context.DeadlineExceeded) {
+		b, err = s.Wait(context.Background())
+	}
+	switch {
+	case err == nil && m.a.Break == liar && rand.N(64) == 0, errors.Is(err, replica.ErrEjected):
+		m.note(record{What: refused, Op: name})
+	case err == nil:
+		value, _ := strconv.ParseUint(string(b), 10, 64)
+		m.note(record{What: done, Op: name, Value: value})
+	default:
+		m.note(record{What: failed, Op: name, Error: err.Error()})
+	}
+}

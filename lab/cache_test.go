@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -142,7 +143,11 @@ const killedCache = "POUNDLOCK_TEST_KILLED_CACHE"
 // A run that is killed goes on, too: whatever file is there is whole.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv(killedCache); dir != "" {
+		var begun atomic.Int32
 		y := &toy{try: func(context.Context, int, uint64) error {
+			if begun.Add(1) > trialsOfToy/2 {
+				time.Sleep(time.Minute) // whoever shall kill it may be slow
+			}
 			time.Sleep(2 * time.Millisecond)
 			return nil
 		}}

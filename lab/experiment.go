@@ -14,6 +14,9 @@ type Experiment struct {
 	Title string // one line
 	// Plan says what to try. It is a function of the scale alone.
 	Plan func(Scale) Plan
+	// Least and Most bound the points of the sweep at which it can be tried alone (Options.Point), also
+	// those that are not in its plan; 0: at none.
+	Least, Most int
 }
 
 // A Scale says how much to try.

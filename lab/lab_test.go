@@ -291,3 +291,31 @@ func TestText(t *testing.T) {
 		t.Errorf("text\n%s\nwant\n%s", b.String(), want)
 	}
 }
+
+// An experiment that says so can be tried at one point alone, also at one that is not in its plan.
+func TestPoint(t *testing.T) {
+	y := &toy{}
+	e := y.experiment()
+	if _, err := Run(t.Context(), e, Options{Point: 6}); err == nil || y.tried.Load() > 0 {
+		t.Errorf("an experiment that has no such points: %v, %d trials", err, y.tried.Load())
+	}
+	e.Least, e.Most = 2, 8
+	for point, wanted := range map[int]bool{1: false, 2: true, 5: true, 8: true, 9: false, -1: false} {
+		y.tried.Store(0)
+		r, err := Run(t.Context(), e, Options{Point: point})
+		if (err == nil) != wanted {
+			t.Errorf("point %d: %v", point, err)
+		}
+		if err != nil {
+			continue
+		}
+		for _, row := range r.Tables[0].Rows {
+			if row[2] != point {
+				t.Errorf("point %d: row %v", point, row)
+			}
+		}
+		if y.tried.Load() != 16 {
+			t.Errorf("point %d: %d trials, want 8 of each configuration", point, y.tried.Load())
+		}
+	}
+}

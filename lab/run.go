@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Options say how an experiment is run. None of them but Scale changes the report.
+// Options say how an experiment is run. None of them but Scale and Point changes the report.
 type Options struct {
 	Scale   Scale // default Default
+	Point   int   // of the sweep, the only one to try; 0: all that are planned
 	Workers int   // trials at a time; default: as many as processors
 	Cache   string
 	// Progress is called before the first trial and after each, by one goroutine at a time.
@@ -50,6 +51,14 @@ func Run(ctx context.Context, e Experiment, o Options) (Report, error) {
 		return Report{}, fmt.Errorf("lab: %d workers: want 1 to %d", o.Workers, MaxWorkers)
 	}
 	plan := e.Plan(o.Scale)
+	if o.Point != 0 {
+		if err := e.CheckPoint(o.Point); err != nil {
+			return Report{}, err
+		}
+		for i := range plan.Configurations {
+			plan.Configurations[i].Points = []int{o.Point}
+		}
+	}
 	if err := plan.complete(); err != nil {
 		return Report{}, fmt.Errorf("lab: %s: %w", e.Name, err)
 	}
@@ -72,6 +81,17 @@ func Run(ctx context.Context, e Experiment, o Options) (Report, error) {
 	report.Experiment, report.Title, report.Scale = e.Name, e.Title, o.Scale
 	report.Verdicts = report.count()
 	return report, r.unkept
+}
+
+// CheckPoint returns an error that says why the experiment cannot be tried at one point alone.
+func (e *Experiment) CheckPoint(point int) error {
+	switch {
+	case e.Most == 0:
+		return fmt.Errorf("lab: %s: it is tried at all points of its plan, not at one alone", e.Name)
+	case point < e.Least || point > e.Most:
+		return fmt.Errorf("lab: %s: point %d: want %d to %d", e.Name, point, e.Least, e.Most)
+	}
+	return nil
 }
 
 // A run is an experiment under way.

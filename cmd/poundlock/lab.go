@@ -23,10 +23,11 @@ import (
 	"github.com/poundlock/poundlock/lab/classics"
 	"github.com/poundlock/poundlock/lab/statistics"
 	"github.com/poundlock/poundlock/lab/tokengme"
+	"github.com/poundlock/poundlock/lab/wme"
 )
 
 // experiments are all that poundlock lab runs.
-var experiments = slices.Concat(classics.Experiments, statistics.Experiments, tokengme.Experiments)
+var experiments = slices.Concat(classics.Experiments, statistics.Experiments, tokengme.Experiments, wme.Experiments)
 
 // labMemory is where garbage is collected however little of it there is.
 const labMemory = 1 << 30
@@ -40,6 +41,7 @@ type labFlags struct {
 	out         string
 	cache       string
 	workers     int
+	n           int
 	json        bool
 }
 
@@ -98,7 +100,8 @@ it was; another executable starts anew.
 Exit status: 0 when every verdict is fine, 1 when some are not, 3 when it was
 interrupted, 64 usage, 70 when an experiment fails or a result cannot be written.`,
 		Example: `  poundlock lab list
-  poundlock lab run classics/costs --quick`,
+  poundlock lab run classics/costs --quick
+  poundlock lab run wme/table1 -n 5 --json`,
 		Args: oneExperiment,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
@@ -107,6 +110,7 @@ interrupted, 64 usage, 70 when an experiment fails or a result cannot be written
 	s.BoolVar(&f.full, "full", false, "try all")
 	f.addOutput(s)
 	s.StringVar(&f.cache, "cache", "", "`directory` that keeps trials, or none (default one of this user)")
+	s.IntVarP(&f.n, "n", "n", 0, "`number` of processes, the only one to try, where an experiment can (wme/table1)")
 	s.IntVar(&f.workers, "workers", 0, "`number` of trials at a time (default as many as processors)")
 	return c
 }
@@ -177,6 +181,12 @@ func (f *labFlags) run(c *cobra.Command, name string) error {
 	o, err := f.options(c.Flags().Changed)
 	if err != nil {
 		return err
+	}
+	if c.Flags().Changed("n") {
+		if err := e.CheckPoint(f.n); err != nil {
+			return usagef("-n: %w", err)
+		}
+		o.Point = f.n
 	}
 	if err := f.makeOut(name); err != nil { // before what may take minutes
 		return err

@@ -247,6 +247,8 @@ func (d *adapter) step(i int, state []byte, in protocol.Input, msg uint32) (
 					d.effect = append(d.effect, effect{protocol.Act{Do: protocol.Send, To: protocol.ID(j)}, d.intern(i, j, e.Msg)})
 				}
 			}
+		case protocol.Propose:
+			d.effect = append(d.effect, effect{e.Act, d.intern(noProcess, noProcess, e.Msg)})
 		default:
 			d.effect = append(d.effect, effect{e.Act, 0})
 		}
@@ -278,7 +280,7 @@ func (d *adapter) intern(from, to int, m any) uint32 {
 	n := uint32(len(d.msgs))
 	b.number[string(d.key)] = n
 	d.low = d.low[:0]
-	if d.shifts() {
+	if d.shifts() && from != noProcess {
 		d.a.MapMsg(protocol.Channel{From: protocol.ID(from), To: protocol.ID(to)}, &m, d.note)
 	}
 	lasts := d.lasts != nil && d.lasts(m)

@@ -110,4 +110,6 @@ func (l *live) enters(from, to uint32) int {
 	return -1
 }
 
-func inCritical(s protocol.Section) bool { return s == protocol.InCrit || s == protocol.InLost }
+func inCritical(s protocol.Section) bool {
+	return s == protocol.InCrit || s == protocol.InIssue || s == protocol.InLost
+}

@@ -106,6 +106,12 @@ type Config struct {
 	protocol.Config
 	Clients int   // users of a client-server algorithm. Default 2
 	Entries []int // tries, one number for all users or one for each; Unlimited. Default 1
+	// Operations is how many a user issues in each of its sections, on a replicated object. Default 1
+	// where there is one.
+	Operations int
+	// Decisions is how many decisions of consensus may be made while the failure detector is not accurate,
+	// the first ones. Default Suspect + Crash.
+	Decisions int
 	// Wants are the alternatives of users of a group algorithm, among which each try chooses
 	// one: a list for all users or one for each. Default DefaultWants.
 	Wants [][]protocol.Groups
@@ -152,6 +158,7 @@ type Config struct {
 	Verify bool
 
 	sabotage sabotage
+	apart    bool // decisions are made at any time: see object.go
 	lasts    bool // Model.Lasts counts: see prepare
 
 	// Progress is called about four times a second.

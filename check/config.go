@@ -75,6 +75,9 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	if err := c.completeRegisters(i); err != nil {
 		return bad("%w", err)
 	}
+	if err := c.completeOperations(i); err != nil {
+		return bad("%w", err)
+	}
 	if err := c.completeWants(i, users); err != nil {
 		return bad("%w", err)
 	}

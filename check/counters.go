@@ -55,7 +55,7 @@ func (x *worker) lower() bool {
 		}
 	}
 	if !x.fifo {
-		slices.Sort(st[1+x.total:])
+		slices.Sort(st[x.flight:])
 	}
 	return true
 }

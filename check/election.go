@@ -29,6 +29,10 @@ func properties(i protocol.Info) (all, beyond []string) {
 	if i.Users == protocol.Nobody {
 		return []string{Epochs, Agreement, Model}, []string{OneLeader, Termination}
 	}
+	if i.Weak {
+		all = append([]string{WellFormed, Deadlock, history.Lagging}, append(slices.Clone(ofObjects), Model)...)
+		return all, []string{Exclusion, MakesProgress, Starvation, Bypass}
+	}
 	all, beyond = []string{Exclusion, WellFormed, Deadlock, Model}, []string{Kept, MakesProgress, Starvation, Bypass}
 	if i.Grouped {
 		beyond = append(beyond, ConcurrentEntry)

@@ -123,11 +123,11 @@ func (x *worker) fault(a action) (o outcome, known bool) {
 		}
 		x.next = append(x.next[:0], x.st...)
 	case crash:
-		x.next = append(x.next[:0], x.st[:1+x.total]...)
+		x.next = append(x.next[:0], x.st[:x.flight]...)
 		if x.next[1+p], known = x.bury(p); !known {
 			return o, false
 		}
-		for _, msg := range x.st[1+x.total:] {
+		for _, msg := range x.st[x.flight:] {
 			if x.mail.to(msg) != p {
 				x.next = append(x.next, msg)
 			}
@@ -136,13 +136,16 @@ func (x *worker) fault(a action) (o outcome, known bool) {
 			x.unheld(p)
 		}
 		x.next[0] -= a.cost()
+		if o.fault, known = x.falls(p); !known {
+			return o, false
+		}
 		return x.settle(o, p)
 	}
 	return x.finish(a, o, p)
 }
 
 // finish puts the move of process p into the vector being built.
-func (x *worker) finish(a action, o outcome, p int) (outcome, bool) {
+func (x *worker) finish(a action, o outcome, p int) (_ outcome, known bool) {
 	o.moved = true
 	x.next[0] -= a.cost()
 	m := &x.moves[o.move]
@@ -156,15 +159,17 @@ func (x *worker) finish(a action, o outcome, p int) (outcome, bool) {
 		}
 		x.deny(a)
 	}
-	x.complete(m, p)
+	if o.fault, known = x.complete(m, p); !known {
+		return o, false
+	}
 	return x.settle(o, p)
 }
 
 // without copies the state into the vector being built, but for the messages of one
 // channel.
 func (x *worker) without(from, to int) {
-	x.next = append(x.next[:0], x.st[:1+x.total]...)
-	for _, msg := range x.st[1+x.total:] {
+	x.next = append(x.next[:0], x.st[:x.flight]...)
+	for _, msg := range x.st[x.flight:] {
 		if x.mail.from(msg) != from || x.mail.to(msg) != to {
 			x.next = append(x.next, msg)
 		}

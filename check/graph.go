@@ -108,7 +108,7 @@ func (g *graph) Ends(s uint32) bool {
 // Enabled implements lasso.Graph.
 func (g *graph) Enabled(list []lasso.Class, s uint32) []lasso.Class {
 	g.enter(g.store.state(s))
-	g.acts = g.actions(g.acts[:0])
+	g.acts = g.possible(g.acts[:0])
 	for _, a := range g.acts {
 		if a.verb.must() {
 			list = append(list, g.class(a))

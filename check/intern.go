@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -14,14 +15,17 @@ import (
 // initial returns the state after every process had its Start, and every client
 // with leases heard of every member. A problem there is one of no trace.
 func (x *worker) initial(entries []int) ([]uint32, *problem) {
-	x.next = append(x.next[:0], make([]uint32, 1+x.total)...)
+	x.next = append(x.next[:0], make([]uint32, x.flight)...)
 	x.next[0] = x.budget
 	x.remember()
+	x.share()
 	apply := func(m *move) *problem {
 		if m.problem != 0 {
 			return &x.problems[m.problem-1]
 		}
-		x.complete(m, x.locals[m.to].proc)
+		if fault, _ := x.complete(m, x.locals[m.to].proc); fault != 0 {
+			return &x.problems[fault-1]
+		}
 		return nil
 	}
 	// A message vanishes only where its receiver is down, not where it has not started yet.
@@ -131,7 +135,7 @@ func (x *worker) intern(l local) (number uint32, known bool) {
 	x.locals = append(x.locals, l)
 	x.faces = append(x.faces, face{
 		mark: x.mail.mark(2*uint64(n), l.lows), section: l.section, tries: l.entries > 0 || x.endless[l.proc],
-		timers: len(l.timers) > 0, apart: l.lapsed != 0, gone: l.gone, group: l.group,
+		timers: len(l.timers) > 0, tasks: l.tasks > 0, apart: l.lapsed != 0, gone: l.gone, group: l.group,
 	})
 	x.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 32*len(l.open) + 16*len(l.lows) + 16*len(l.past) + 440)
 	return n, true
@@ -203,6 +207,13 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 		in.Kind = protocol.Cancel
 	case exit:
 		in.Kind = protocol.Exit
+	case issue:
+		l.tasks--
+		l.issued++
+		in.Kind, in.Data = protocol.Issue, x.operation(l.proc, l.issued)
+	case hear:
+		msg = uint32(arg)
+		in.Kind, in.Arg = protocol.Decide, arg>>32
 	case drain:
 		in.Kind = protocol.Drain
 	case timeout:
@@ -245,7 +256,7 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 		l.known = slices.Clone(l.known)
 		l.known[in.From] = in.Arg
 	case amnesia, recovery:
-		l = local{proc: l.proc, entries: l.entries, life: l.life, past: l.past, state: x.m.first(l.proc)}
+		l = local{proc: l.proc, entries: l.entries, life: l.life, past: l.past, issued: l.issued, state: x.m.first(l.proc)}
 		if in.Kind = protocol.Start; x.lives {
 			l.life++
 			in.Arg = l.life
@@ -260,24 +271,23 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 // take steps the process of l.
 func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 	none := span{uint32(len(x.sent)), uint32(len(x.sent))}
-	problemOf := func(property string, err error) uint32 {
-		x.problems = append(x.problems, problem{property, err})
-		return uint32(len(x.problems))
-	}
-	failed := func(err error) move { return move{problem: problemOf(Model, err), sends: none, bound: -1} }
+	failed := func(err error) move { return move{problem: x.problemOf(Model, err), sends: none, bound: -1} }
 	x.users[l.proc] = l.section
 	if err := x.users.Input(protocol.ID(l.proc), in); err != nil {
 		return failed(err)
 	}
-	state, effects, beyond, err := x.m.step(l.proc, l.state, in, msg)
+	state, effects, beyond, err := x.steps(&l, in, msg)
 	if err != nil {
 		return failed(err)
 	}
+	d := deed{proc: l.proc}
+	x.witness(&d, in, msg)
 	m := move{
 		bound: int32(beyond), plain: !x.forgets, sends: none, set: span{uint32(len(x.set)), uint32(len(x.set))},
 	}
 	l.state = state
 	for _, e := range effects {
+		x.commits(&d, e)
 		switch e.Do {
 		default:
 			return failed(fmt.Errorf("model: effect %d is none", e.Do))
@@ -289,9 +299,17 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 			m.plain = m.plain && !x.mail.letters[e.msg].idempotent
 		case protocol.Leader:
 			if err := x.lead(&l, e.Act); err != nil && m.problem == 0 {
-				m.problem = problemOf(Epochs, err)
+				m.problem = x.problemOf(Epochs, err)
 			}
-		case protocol.Crit, protocol.Rem, protocol.Ejected:
+		case protocol.Invoke, protocol.Install, protocol.Capture:
+			if !x.info.Weak {
+				return failed(fmt.Errorf("model: %s has no copy of an object", x.names.Of(protocol.ID(l.proc))))
+			}
+		case protocol.Propose, protocol.Resume:
+			if !x.info.Consensus {
+				return failed(fmt.Errorf("model: %s has no consensus", x.names.Of(protocol.ID(l.proc))))
+			}
+		case protocol.Crit, protocol.Rem, protocol.Ejected, protocol.Outcome:
 			if x.elects {
 				return failed(fmt.Errorf("model: %s is in an election, and has no user to tell something", x.names.Of(protocol.ID(l.proc))))
 			}
@@ -305,9 +323,10 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 					return failed(err)
 				}
 				err = x.unwanted(&l, name)
+				l.tasks = x.tasks
 			}
 			if err != nil && m.problem == 0 {
-				m.problem = problemOf(WellFormed, err)
+				m.problem = x.problemOf(WellFormed, err)
 			}
 		case protocol.Owner:
 		case protocol.Revoke:
@@ -342,10 +361,52 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 	if l.section != protocol.InCrit {
 		l.group = 0
 	}
+	if l.section != protocol.InCrit && l.section != protocol.InIssue {
+		l.tasks = 0
+	}
+	m.deed = x.deed(d)
 	m.to, _ = x.intern(l)
 	m.sends.to, m.set.to = uint32(len(x.sent)), uint32(len(x.set))
 	m.add(x.faces[m.to].mark)
 	return m
+}
+
+// problemOf numbers a problem.
+func (x *worker) problemOf(property string, err error) uint32 {
+	x.problems = append(x.problems, problem{property, err})
+	return uint32(len(x.problems))
+}
+
+// steps steps the process of l, and answers where it captures its copy of the object. It counts in l
+// what the copy has executed.
+func (x *worker) steps(l *local, in protocol.Input, msg uint32) (
+	state []byte, effects []effect, beyond int, err error,
+) {
+	state, effects, beyond, err = x.m.step(l.proc, l.state, in, msg)
+	for from := 0; err == nil; {
+		captures := false
+		for _, e := range effects[from:] {
+			switch e.Do {
+			case protocol.Invoke:
+				l.copied++
+			case protocol.Install:
+				k, _ := strconv.ParseUint(e.Data, 10, 32) // if it is no number the judge says so
+				l.copied = uint32(k)
+			case protocol.Capture:
+				captures = true
+			}
+		}
+		if !captures {
+			break
+		}
+		from = len(effects)
+		sofar := slices.Clone(effects)
+		in := protocol.Input{Kind: protocol.Captured, Data: strconv.Itoa(int(l.copied))}
+		var more []effect
+		state, more, beyond, err = x.m.step(l.proc, slices.Clone(state), in, 0)
+		effects = append(sofar, more...)
+	}
+	return state, effects, beyond, err
 }
 
 // add adds another mark.

@@ -110,8 +110,8 @@ func (x *worker) lapses(a action) (o outcome, known bool) {
 		return o, false
 	}
 	both := x.absent(x.st, q) || x.locals[x.st[1+q]].hasLapsed(p)
-	x.next = append(x.next[:0], x.st[:1+x.total]...)
-	for _, msg := range x.st[1+x.total:] {
+	x.next = append(x.next[:0], x.st[:x.flight]...)
+	for _, msg := range x.st[x.flight:] {
 		from, to := x.mail.from(msg), x.mail.to(msg)
 		if (from != q || to != p) && !(both && from == p && to == q) {
 			x.next = append(x.next, msg)
@@ -123,8 +123,8 @@ func (x *worker) lapses(a action) (o outcome, known bool) {
 // unheld takes what member p sent and others hold for a session out of the vector being
 // built: p crashed.
 func (x *worker) unheld(p int) {
-	kept := x.next[:1+x.total]
-	for _, msg := range x.next[1+x.total:] {
+	kept := x.next[:x.flight]
+	for _, msg := range x.next[x.flight:] {
 		to := x.mail.to(msg)
 		if x.mail.from(msg) != p || x.absent(x.st, to) || !x.locals[x.st[1+to]].hasLapsed(p) {
 			kept = append(kept, msg)

@@ -88,7 +88,7 @@ func (r *searcher) answerBytes() int64 {
 	states := int64(r.store.len())
 	each := int64(lasso.Bytes + graphBytes)
 	if slices.Contains(r.asked, Bypass) {
-		each += 4 * int64(2+r.total)
+		each += 4 * int64(1+r.flight)
 	}
 	return states*each + 4*r.transitions
 }
@@ -114,6 +114,8 @@ func (l *live) starving(run *lasso.Lasso) (list []string) {
 		eats := func(a lasso.Arc) bool { return !waits(l.section(a.From, u)) }
 		switch name := l.names.Of(protocol.ID(u)); {
 		case !waits(at) || slices.ContainsFunc(run.Loop, eats):
+		case at == protocol.InIssue:
+			list = append(list, name+" waits for ever for the outcome of its operation")
 		case at == protocol.InExit:
 			list = append(list, name+" waits for ever to be told rem")
 		default:
@@ -132,7 +134,7 @@ func (l *live) progress(*Property) *finding {
 			switch l.section(s, u) {
 			case protocol.InCrit, protocol.InLost:
 				return false
-			case protocol.InTry, protocol.InExit:
+			case protocol.InTry, protocol.InExit, protocol.InIssue:
 				waits = true
 			}
 		}

@@ -81,7 +81,7 @@ func (w *Walk) open(g *ring) error {
 			differ = append(differ, w.r.names.Of(protocol.ID(i)))
 		}
 	}
-	if !slices.Equal(first[1+w.r.total:], last[1+w.r.total:]) {
+	if !slices.Equal(first[w.r.flight:], last[w.r.flight:]) {
 		differ = append(differ, "the messages on their way")
 	}
 	if first[0] != last[0] {
@@ -188,4 +188,7 @@ func (w *Walk) forever(g *ring) Repeated {
 	return Repeated{Reason: "nobody waits for ever"}
 }
 
-func waits(s protocol.Section) bool { return s == protocol.InTry || s == protocol.InExit }
+// waits: for crit, rem, or the outcome of an operation.
+func waits(s protocol.Section) bool {
+	return s == protocol.InTry || s == protocol.InExit || s == protocol.InIssue
+}

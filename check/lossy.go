@@ -15,8 +15,8 @@ func (x *worker) channelFaults(list []action) []action {
 	if left(st, lossBudget) == 0 && left(st, dupBudget) == 0 {
 		return list
 	}
-	for at := 1 + x.total; at < len(st); at++ {
-		if at > 1+x.total && st[at] == st[at-1] {
+	for at := x.flight; at < len(st); at++ {
+		if at > x.flight && st[at] == st[at-1] {
 			continue
 		}
 		l := &x.mail.letters[st[at]]
@@ -52,8 +52,8 @@ func (x *worker) forget(p int) (known bool) {
 	if !x.forgets {
 		return true
 	}
-	st, kept := x.next, x.next[:1+x.total]
-	for _, msg := range st[1+x.total:] {
+	st, kept := x.next, x.next[:x.flight]
+	for _, msg := range st[x.flight:] {
 		l := &x.mail.letters[msg]
 		stale := false
 		if int(l.from) == p || int(l.to) == p {

@@ -17,18 +17,22 @@ func (s *space) absent(st []uint32, i int) bool {
 	return st[1+i] != math.MaxUint32 && s.faces[st[1+i]].gone
 }
 
-// enough reports whether who tries may count on the members that are up in a state.
-func (s *space) enough(st []uint32) bool {
-	if !s.info.Majority {
+// enough reports whether who tries may count on the members that are up in a state. One that came
+// back counts as crashed as long as it is unsettled.
+func (x *worker) enough(st []uint32) bool {
+	if !x.info.Majority {
 		return true
 	}
 	up := 0
-	for i := range s.members {
-		if !s.absent(st, i) {
+	for i := range x.members {
+		if !x.absent(st, i) {
 			up++
 		}
 	}
-	return s.info.Enough(up, s.members)
+	if x.budget>>recoverBudget&maxBudget > 0 {
+		up -= x.m.unsettled(x.look(st))
+	}
+	return x.info.Enough(up, x.members)
 }
 
 // bury returns what is left of process p when it crashes: what its next life begins with,
@@ -43,7 +47,7 @@ func (x *worker) bury(p int) (number uint32, known bool) {
 		return 0, true
 	}
 	if x.budget>>recoverBudget&maxBudget > 0 {
-		left.life, left.entries = l.life, l.entries
+		left.life, left.entries, left.issued = l.life, l.entries, l.issued
 	}
 	if x.mutual {
 		left.known = make([]uint64, x.members)
@@ -87,7 +91,7 @@ func (x *worker) waiting(i int) bool {
 		return false
 	}
 	st := x.st
-	for _, msg := range st[1+x.total:] {
+	for _, msg := range st[x.flight:] {
 		l := &x.mail.letters[msg]
 		if (int(l.from) == i || int(l.to) == i) && !l.stays(x.forgets) {
 			return true
@@ -113,8 +117,15 @@ func (x *worker) waiting(i int) bool {
 }
 
 // appendPeer appends what only members have that crash, doubt or elect, behind a byte that
-// says whether there is any, and whether there are groups.
+// says whether there is any, and whether there are groups; and before it what those have whose
+// users issue operations.
 func (l *local) appendPeer(k []byte) []byte {
+	if objects := l.tasks|l.issued|l.copied != 0; objects {
+		k = append(k, 4)
+		for _, v := range []uint32{l.tasks, l.issued, l.copied} {
+			k = binary.AppendUvarint(k, uint64(v))
+		}
+	}
 	peer := l.gone || l.doubts|l.revoked != 0 || len(l.past) > 0
 	switch grouped := l.wants|l.group != 0; {
 	case !peer && !grouped:

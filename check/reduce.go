@@ -107,6 +107,9 @@ func ordered(a protocol.Algorithm[any], asked []string) (yes bool, why string) {
 	if a.Registers != nil {
 		return false, withRegisters
 	}
+	if a.Weak || a.Consensus {
+		return false, withObjects
+	}
 	if a.Confluent == nil {
 		return false, "no message is claimed to be confluent"
 	}

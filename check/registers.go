@@ -55,7 +55,7 @@ const (
 // withRegisters is why nothing is reduced.
 const withRegisters = "with registers each order of steps counts"
 
-// noProcess is at both ends of the word of a register.
+// noProcess is at both ends of the word of a register, and of a proposal.
 const noProcess = math.MaxUint8
 
 // completeRegisters completes c for registers, and refuses what means nothing there.
@@ -137,7 +137,7 @@ func (x *worker) accesses(list []action) []action {
 			continue
 		}
 		for _, o := range x.locals[x.st[1+i]].open {
-			at := 1 + x.total + o.Register
+			at := x.flight + o.Register
 			a := action{a: uint8(i), b: uint8(o.Register), at: uint32(at), arg: x.st[at]}
 			c := &x.registers.contents[a.arg]
 			switch {
@@ -253,7 +253,7 @@ func (x *worker) cells(st []uint32) []scenario.Cell {
 		return nil
 	}
 	var cells []scenario.Cell
-	for k, n := range st[1+x.total:] {
+	for k, n := range st[x.flight:] {
 		c := x.registers.contents[n]
 		cells = append(cells, scenario.Cell{Register: x.registers.list[k].Name, Value: c.value, Writers: c.writers})
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 )
@@ -24,6 +25,7 @@ type searcher struct {
 	invariants []string
 	deadlock   bool
 	wellFormed bool
+	lag        bool
 	epochs     bool
 	agreement  bool
 	oneLeader  bool
@@ -86,12 +88,15 @@ func newSearcher(all crew, c Config, names []string) *searcher {
 			r.wellFormed = true
 		case Deadlock:
 			r.deadlock = true
+		case history.Lagging:
+			r.lag = true
 		case Epochs:
 			r.epochs = true
 		case Agreement:
 			r.agreement = true
 		case OneLeader:
 			r.oneLeader = true
+		case history.OneCopy, history.Contiguous, history.Precedence, history.Fresh, history.Outcome, history.Failed: // see minds
 		case Model, MakesProgress, Starvation, Bypass, Termination, ConcurrentEntry:
 		default:
 			r.invariants = append(r.invariants, n)
@@ -194,14 +199,12 @@ func (r *searcher) merge(j *job) {
 			}
 			ordinal := uint16(i - begin)
 			r.transitions++
+			if p := r.wrong(rec.outcome); p != nil && r.minds(p) {
+				r.violated(p.property, p.err, r.trace(parent, ordinal))
+				return
+			}
 			if rec.moved {
 				m := &r.moves[rec.move]
-				if m.problem != 0 {
-					if p := &r.problems[m.problem-1]; r.minds(p) {
-						r.violated(p.property, p.err, r.trace(parent, ordinal))
-						return
-					}
-				}
 				if m.bound >= 0 {
 					stuck = stuck && !rec.verb.must()
 					r.cuts[int(m.bound)]++
@@ -291,7 +294,8 @@ func (r *searcher) forget(jobs []job, counted int64, k int) {
 
 // minds reports whether a problem of a step is one of the properties asked for.
 func (r *searcher) minds(p *problem) bool {
-	return p.property == Model || p.property == WellFormed && r.wellFormed || p.property == Epochs && r.epochs
+	return p.property == Model || p.property == WellFormed && r.wellFormed || p.property == Epochs && r.epochs ||
+		slices.Contains(ofObjects, p.property) && slices.Contains(r.asked, p.property)
 }
 
 // serious returns p if it is one of the properties asked for, and else nil: the run goes on.
@@ -313,6 +317,11 @@ func (r *searcher) dead(st []uint32) *finding {
 	if r.agreement && (r.timers || !r.armed(st)) {
 		if err := r.leaders(st).Agreement(r.names.Of); err != nil {
 			return &finding{property: Agreement, err: err}
+		}
+	}
+	if r.lag && (r.timers || !r.armed(st)) && r.enough(st) {
+		if err := r.lagging(st); err != nil {
+			return &finding{property: history.Lagging, err: err}
 		}
 	}
 	if r.deadlock && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) && r.enough(st) {
@@ -387,10 +396,10 @@ func (r *searcher) some(st []uint32, section protocol.Section) bool {
 	return slices.ContainsFunc(st[1:1+r.total], func(n uint32) bool { return n != 0 && r.locals[n].section == section })
 }
 
-// trying returns a user in its trying section, or -1.
+// trying returns a user that waits, or -1.
 func (r *searcher) trying(st []uint32) int {
 	for i, n := range st[1 : 1+r.total] {
-		if s := r.locals[n].section; n != 0 && (s == protocol.InTry || s == protocol.InExit) {
+		if s := r.locals[n].section; n != 0 && waits(s) {
 			return i
 		}
 	}
@@ -549,6 +558,9 @@ func (r *searcher) model() []string {
 	if len(c.Entries) > 0 {
 		parts = append(parts, entries(c.Entries))
 	}
+	if r.info.Weak {
+		parts = append(parts, Plural(int64(c.Operations), "operation")+" in each section")
+	}
 	if len(c.Wants) > 0 {
 		parts = append(parts, r.wishes())
 	}
@@ -564,6 +576,9 @@ func (r *searcher) model() []string {
 		parts = append(parts, kind+" sent again for ever")
 	}
 	parts = append(parts, c.Faults()...)
+	if r.info.Consensus && r.tracks {
+		parts = append(parts, fmt.Sprintf("all decisions but the first %d while the failure detector is accurate", c.Decisions))
+	}
 	if !r.info.Enough(c.N-c.Crash, c.N) {
 		parts = append(parts, "who tries may wait while no majority of the members is up")
 	}

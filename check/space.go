@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/poundlock/poundlock/history"
@@ -12,6 +13,7 @@ import (
 //
 //	the budgets left, four bits each
 //	for each process the number of its local state, 0 where it is absent
+//	the numbers of what all processes share: see object.go
 //	the numbers of the messages in flight
 //
 // Messages are sorted by number; with FIFO channels they are sorted by channel,
@@ -25,6 +27,7 @@ type space struct {
 	info      protocol.Info
 	names     scenario.Names
 	total     int // processes
+	flight    int // where messages begin in a state
 	members   int
 	fifo      bool
 	leases    bool // LeaseDetector, of clients
@@ -42,9 +45,13 @@ type space struct {
 	bounded   bool       // only where no message is on its way: see Synchronous
 	stay      bool       // who is inside never exits
 	spaced    int        // Config.Spaced
+	hasty     uint64     // Config.Decisions
+	eager     bool       // Config.apart
+	tasks     uint32     // operations that a user issues in each section
 	registers *registers // nil: there is none
 
 	groups
+	shared    shared
 	reduction reduction
 
 	timersSet bool // whether some process ever set one
@@ -81,6 +88,7 @@ type mark struct {
 type face struct {
 	mark
 	section protocol.Section
+	tasks   bool // its user has an operation to issue, if it is inside
 	tries   bool // its user may try, if it is in its remainder section
 	timers  bool // some are set
 	apart   bool // some lease has lapsed
@@ -104,6 +112,9 @@ type local struct {
 	known   []uint64 // of a client with leases, or among members: the incarnations that it knows
 	revoked uint64   // among members: those whose lease it revoked, and of whom it had no Lapsed yet
 	open    protocol.OpenAccesses
+	tasks   uint32          // while its user is inside: operations that it is to issue
+	issued  uint32          // operations that its user has issued, in all lives
+	copied  uint32          // operations that its copy of the object has executed
 	gone    bool            // it crashed: this is what its next life begins with
 	doubts  uint64          // of a member: the members that it suspects, where that is tracked
 	leading history.Leading // of a process that elects: what it says in this life
@@ -119,6 +130,7 @@ type move struct {
 	sends   span   // of space.sent
 	set     span   // of space.set
 	begun   span   // of space.begun
+	deed    uint32 // 0: none
 	bound   int32  // that to exceeds, or -1
 	plain   bool   // whatever is sent will be in flight, if the receiver is there
 }
@@ -144,6 +156,9 @@ const (
 	suspect
 	restore
 	follow // a lease among members lapses, whose session is broken
+	issue
+	agree
+	hear
 	read
 	begin // of a write
 	write
@@ -163,6 +178,7 @@ const (
 var verbs = [...]scenario.Verb{
 	try: scenario.Try, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
 	read: scenario.Read, begin: scenario.Begin, write: scenario.Write, peek: scenario.Read,
+	issue: scenario.Issue, agree: scenario.Decide, hear: scenario.Hear,
 	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse, follow: scenario.Lapse,
 	mistake: scenario.Suspect, recovery: scenario.Recover, amnesia: scenario.Amnesia, crash: scenario.Crash, drain: scenario.Drain,
 	lose: scenario.Lose, duplicate: scenario.Duplicate,
@@ -197,14 +213,17 @@ type action struct {
 	verb verb
 	keep bool   // of deliver: the message, which is idempotent, may arrive again
 	a, b uint8  // processes, in the order of scenario.Step.Procs
-	arg  uint32 // timer or message; of try the set of groups, 0: none; of read the content found, of write the register, as is b
-	at   uint32 // of deliver, lose and duplicate, and on registers: where the word stands in the state
+	arg  uint32 // timer or message; of issue the number of the operation; of agree and hear what is decided; of try the set of groups, 0: none; of read the content found, of write the register, as is b
+	at   uint32 // of deliver, lose and duplicate, and on registers: where the word stands in the state; of agree and hear the instance
 }
 
 // alike reports whether two actions differ at most in the numbers of messages.
 func (a action) alike(b action) bool {
-	return a.verb == b.verb && a.keep == b.keep && a.a == b.a && a.b == b.b && (a.verb != timeout && a.verb != try && !a.verb.accesses() || a.arg == b.arg)
+	return a.verb == b.verb && a.keep == b.keep && a.a == b.a && a.b == b.b && (!a.verb.argued() || a.arg == b.arg)
 }
+
+// argued reports whether actions of this kind differ by more than the number of a message.
+func (v verb) argued() bool { return v == timeout || v == try || v == agree || v.accesses() }
 
 // A visit is one action with its outcome.
 type visit struct {
@@ -224,7 +243,7 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		mutual: i.Detector == protocol.LeaseDetector && i.Users != protocol.Clients,
 		lives:  i.Incarnations || i.Detector == protocol.LeaseDetector || i.Tolerates&protocol.Recovery != 0,
 		peers:  i.Users != protocol.Clients, elects: i.Users == protocol.Nobody,
-		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Timers == Synchronous) &&
+		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Timers == Synchronous || i.Consensus && c.Crash > 0) &&
 			i.Detector != protocol.LeaseDetector,
 		bounded: c.Timers == Synchronous,
 		user:    make([]bool, total), endless: make([]bool, total), down: make([]bool, total),
@@ -234,10 +253,12 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		locals: make([]local, 1), faces: []face{{gone: true}}, number: map[string]uint32{}, wide: map[uint64]uint32{},
 		shifted:   shifted{by: map[string]uint32{}},
 		registers: newRegisters(i, c),
-		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody, stay: c.Stay, spaced: c.Spaced,
+		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
+		stay:      c.Stay, spaced: c.Spaced, tasks: uint32(c.Operations), hasty: uint64(c.Decisions), eager: c.apart,
 		groups:  newGroups(c, total),
 		forgets: m.forgets(), stale: map[pairing]bool{},
 	}
+	s.shared, s.flight = newShared(i, total)
 	for k, e := range c.Entries {
 		u := total - len(c.Entries) + k
 		s.user[u], s.endless[u] = true, e == Unlimited
@@ -279,6 +300,10 @@ func (s *space) step(a action, m machine) scenario.Step {
 		st.Text = string(s.wanted[a.arg])
 	case timeout:
 		st.Timer = a.arg
+	case issue:
+		st.Text = s.operation(int(a.a), a.arg)
+	case agree:
+		st.Procs, st.Text = nil, fmt.Sprintf("%d %s", a.at, m.text(a.arg))
 	case deliver, lose, duplicate:
 		st.Text = m.text(a.arg)
 	case read, peek, begin, write:

@@ -257,12 +257,12 @@ func (d *diver) push(root root, st []uint32) {
 	for _, a := range d.list {
 		o, _ := d.apply(a)
 		d.steps++
+		if p := d.wrong(o); p != nil && d.minds(p) {
+			d.fail(root, st, a)
+			return
+		}
 		if o.moved {
 			m := &d.moves[o.move]
-			if m.problem != 0 && d.minds(&d.problems[m.problem-1]) {
-				d.fail(root, st, a)
-				return
-			}
 			if m.bound >= 0 {
 				stuck = stuck && !a.verb.must()
 				continue

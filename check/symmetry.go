@@ -52,6 +52,8 @@ func interchangeable(a protocol.Algorithm[any], c Config, asked []string) (group
 	switch {
 	case a.Registers != nil:
 		return nil, withRegisters
+	case a.Weak, a.Consensus:
+		return nil, withObjects
 	case a.Interchangeable == nil || a.Permute == nil:
 		return nil, "members are not interchangeable"
 	case !a.Interchangeable(c.Config):
@@ -197,7 +199,7 @@ func (x *worker) rename(st []uint32, to []uint8) bool {
 			}
 		}
 	}
-	flight := trial[1+x.total:]
+	flight := trial[x.flight:]
 	for k, w := range flight {
 		if flight[k], known = x.another(1, w, code, to); !known {
 			return false
@@ -267,7 +269,7 @@ func (x *worker) sign(st []uint32) {
 		y.signs[j] = h
 	}
 	rank, before := uint64(0), -1
-	for _, msg := range st[1+x.total:] {
+	for _, msg := range st[x.flight:] {
 		if x.fifo {
 			if ch := x.channel(msg); ch != before {
 				rank, before = 0, ch

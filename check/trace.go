@@ -184,6 +184,14 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 			effect.Do, effect.Reason, effect.Group = scenario.Enters, "", f.Data
 		case protocol.Rem:
 			effect.Do = scenario.Leaves
+		case protocol.Invoke:
+			effect = scenario.Effect{Do: scenario.Executes, Operation: f.Data}
+		case protocol.Outcome:
+			effect = scenario.Effect{Do: scenario.Succeeds}
+		case protocol.Install:
+			effect.Do = scenario.Installs
+		case protocol.Propose:
+			effect = scenario.Effect{Do: scenario.Proposes, Message: x.m.text(f.msg)}
 		case protocol.Ejected:
 			effect.Do = scenario.Ejected
 		case protocol.Read, protocol.Write, protocol.Await:
@@ -216,8 +224,10 @@ func (x *worker) lost(st []uint32, v visit, msg uint32) string {
 func (x *worker) again(st []uint32, a action) []effect {
 	i, arg := int(a.a), uint64(a.arg)
 	switch a.verb {
-	case crash, lose, duplicate, begin:
+	case crash, lose, duplicate, begin, agree:
 		return nil
+	case hear:
+		arg = x.decision(a)
 	case deliver:
 		i = int(a.b)
 	case suspect, lapse, follow, mistake:
@@ -226,7 +236,7 @@ func (x *worker) again(st []uint32, a action) []effect {
 		arg = uint64(a.b) | x.locals[st[1+a.b]].life<<8
 	}
 	l, in, msg := x.input(st[1+i], a.verb, arg)
-	_, effects, _, _ := x.m.step(i, l.state, in, msg)
+	_, effects, _, _ := x.steps(&l, in, msg)
 	return effects
 }
 
@@ -264,7 +274,7 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 	if x.registers != nil {
 		return states, flights
 	}
-	for _, msg := range st[1+x.total:] {
+	for _, msg := range st[x.flight:] {
 		from, to := protocol.ID(x.mail.from(msg)), protocol.ID(x.mail.to(msg))
 		flights = append(flights, scenario.Flight{From: x.names.Of(from), To: x.names.Of(to), Message: x.m.text(msg)})
 	}
@@ -273,5 +283,5 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 
 var sections = [...]string{
 	protocol.InRem: "remainder", protocol.InTry: "trying", protocol.InCrit: "inside", protocol.InLost: "ejected",
-	protocol.InExit: "leaving",
+	protocol.InExit: "leaving", protocol.InIssue: "inside, with an operation open",
 }

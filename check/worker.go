@@ -32,7 +32,8 @@ type worker struct {
 	// left when a step replaces two words.
 	twice, thrice uint64
 
-	claimed table // the numbers of claims, by local state and message
+	object  *history.Weak // scratch, nil: there is none
+	claimed table         // the numbers of claims, by local state and message
 	claims  []bool
 	sym     *symmetry // nil: no symmetry
 
@@ -59,6 +60,9 @@ func newWorker(s *space, m machine) *worker {
 	for i := range x.g.lost {
 		x.g.lost[i] = make([]bool, s.members)
 	}
+	if s.info.Weak {
+		x.object = history.NewWeak(s.members)
+	}
 	x.reduce(s.reduction)
 	return x
 }
@@ -76,9 +80,10 @@ func (x *worker) enter(st []uint32) {
 		x.whole = x.whole && !f.apart && !f.gone
 		x.join(&f.mark)
 	}
-	for _, msg := range st[1+x.total:] {
+	for _, msg := range st[x.flight:] {
 		x.join(&x.mail.letters[msg].mark)
 	}
+	x.sum.hash += x.common(st)
 	x.own = max(x.sum.hash, 1)
 	if x.fifo {
 		x.own = x.print(st)
@@ -96,12 +101,12 @@ func (x *worker) join(m *mark) {
 // number for each word. A number for each word of a multiset makes equal multisets
 // equal whatever the order; with FIFO channels the place in the channel counts.
 func (x *worker) print(st []uint32) uint64 {
-	h := budgetHash(st[0])
+	h := budgetHash(st[0]) + x.common(st)
 	for _, n := range st[1 : 1+x.total] {
 		h += x.faces[n].hash
 	}
 	rank, before := uint64(0), -1
-	for _, msg := range st[1+x.total:] {
+	for _, msg := range st[x.flight:] {
 		if !x.fifo {
 			h += x.mail.letters[msg].hash
 			continue
@@ -115,11 +120,31 @@ func (x *worker) print(st []uint32) uint64 {
 	return max(h, 1)
 }
 
+// common is what the words that all processes share add to a fingerprint.
+func (x *worker) common(st []uint32) (h uint64) {
+	for kind, at := range x.shared.at {
+		if at > 0 {
+			h += x.shared.words[kind].hashes[st[at]]
+		}
+	}
+	return h
+}
+
 func budgetHash(budgets uint32) uint64 { return scramble(uint64(budgets)) }
 
 // actions appends the actions of the state entered, in an order that depends on
 // the state only.
 func (x *worker) actions(list []action) []action {
+	none := len(list)
+	if list = x.heardFirst(list); len(list) > none {
+		return list
+	}
+	return x.possible(list)
+}
+
+// possible appends all actions that are possible, those included that may wait for a decision to be
+// heard of: see object.go.
+func (x *worker) possible(list []action) []action {
 	st := x.st
 	for i := range x.total {
 		n := st[1+i]
@@ -131,6 +156,8 @@ func (x *worker) actions(list []action) []action {
 			switch {
 			case f.section == protocol.InRem && f.tries:
 				list = x.try(list, i)
+			case f.section == protocol.InCrit && f.tasks:
+				list = append(list, action{verb: issue, a: uint8(i), arg: x.locals[n].issued + 1})
 			case f.section == protocol.InCrit && !x.stay || f.section == protocol.InLost:
 				list = append(list, action{verb: exit, a: uint8(i)})
 			case f.section == protocol.InTry && left(st, cancelBudget) > 0:
@@ -146,9 +173,9 @@ func (x *worker) actions(list []action) []action {
 	if x.registers != nil {
 		list = x.accesses(list)
 	}
-	for at := 1 + x.total; at < len(st) && x.registers == nil; at++ {
+	for at := x.flight; at < len(st) && x.registers == nil; at++ {
 		msg := st[at]
-		if at > 1+x.total && (msg == st[at-1] || x.fifo && x.channel(msg) == x.channel(st[at-1])) {
+		if at > x.flight && (msg == st[at-1] || x.fifo && x.channel(msg) == x.channel(st[at-1])) {
 			continue
 		}
 		l := &x.mail.letters[msg]
@@ -164,6 +191,9 @@ func (x *worker) actions(list []action) []action {
 			list = append(list, a)
 		}
 	}
+	if x.shared.at[accordWord] > 0 {
+		list = x.choosing(list)
+	}
 	if x.info.Detector != protocol.NoDetector {
 		list = x.detections(list)
 	}
@@ -177,9 +207,10 @@ func (x *worker) actions(list []action) []action {
 type outcome struct {
 	print uint64 // fingerprint of the next state
 	move  uint32
-	moved bool // there is a move: a crash has none
-	built bool // next holds the vector
-	still bool // next equals the state itself, not only up to the names of members
+	moved bool   // there is a move: a crash has none
+	built bool   // next holds the vector
+	fault uint32 // what the judge of an object finds: 0, or 1 + an index in problems
+	still bool   // next equals the state itself, not only up to the names of members
 }
 
 // apply takes an action of the state entered. A frozen worker may not know where
@@ -194,6 +225,8 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 		return x.channelFault(a)
 	case begin:
 		return x.begins(a)
+	case agree:
+		return x.decides(a)
 	case write:
 		if _, known = x.written(a); !known {
 			return o, false
@@ -207,6 +240,8 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 		arg = uint64(a.b) | x.locals[x.st[1+a.b]].life<<8
 	case deliver:
 		p = int(a.b)
+	case hear:
+		arg = x.decision(a)
 	}
 	if o.move, known = x.move(x.st[1+p], a.verb, arg); !known {
 		return o, false
@@ -226,7 +261,9 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 	if x.whole && m.plain && x.change(a, p, m, &o) {
 		return o, true
 	}
-	x.build(a, o.move)
+	if o.fault, known = x.build(a, o.move); !known {
+		return o, false
+	}
 	return x.settle(o, p)
 }
 
@@ -247,7 +284,11 @@ func (x *worker) change(a action, p int, m *move, o *outcome) bool {
 	case a.verb == cancel || a.verb == drain || a.verb == mistake:
 		hash += budgetHash(x.st[0]-a.cost()) - budgetHash(x.st[0])
 	}
-	o.print = max(hash, 1)
+	more, fault, known := x.exchange(m.deed)
+	if !known {
+		return false
+	}
+	o.print, o.fault = max(hash+more, 1), fault
 	floor := x.sum.floor&^one | x.twice&^two | x.thrice | m.floor
 	return !x.shifts || x.raw || (x.sum.above|m.above)&^floor == 0
 }
@@ -277,7 +318,7 @@ func (a action) cost() uint32 {
 
 // build builds the vector behind a, one of the actions that are a move of one
 // process, before counters are moved.
-func (x *worker) build(a action, move uint32) {
+func (x *worker) build(a action, move uint32) (fault uint32, known bool) {
 	m, p := &x.moves[move], int(a.a)
 	if a.verb == deliver {
 		p = int(a.b)
@@ -291,17 +332,20 @@ func (x *worker) build(a action, move uint32) {
 	if a.verb == write {
 		x.next[a.at], _ = x.written(a)
 	}
-	if m.to != 0 {
-		x.complete(m, p)
+	if m.to == 0 {
+		return 0, true
 	}
+	return x.complete(m, p)
 }
 
-// complete puts a move of process p into the vector being built.
-func (x *worker) complete(m *move, p int) {
+// complete puts a move of process p into the vector being built. It returns what the judge of an
+// object finds. A frozen worker may not know it.
+func (x *worker) complete(m *move, p int) (fault uint32, known bool) {
 	x.next[1+p] = m.to
 	for _, msg := range x.sends(m) {
 		x.send(msg)
 	}
+	return x.does(m.deed)
 }
 
 // settle forgets what the step of process p has made stale, moves counters and renames
@@ -327,13 +371,13 @@ func (x *worker) send(msg uint32) {
 	}
 	i := len(st)
 	st = append(st, msg)
-	for ; i > 1+x.total && x.after(st[i-1], msg); i-- {
+	for ; i > x.flight && x.after(st[i-1], msg); i-- {
 		st[i] = st[i-1]
 	}
 	st[i] = msg
 	// With FIFO channels only the last one of a channel can be equal, since elsewhere
 	// the place in the order matters.
-	if x.mail.letters[msg].idempotent && i > 1+x.total && st[i-1] == msg {
+	if x.mail.letters[msg].idempotent && i > x.flight && st[i-1] == msg {
 		st = slices.Delete(st, i, i+1)
 	}
 	x.next = st
@@ -357,21 +401,30 @@ func (x *worker) expandSome(st []uint32, some func(action) bool, f func(visit)) 
 		if o.moved {
 			m := &x.moves[o.move]
 			v.bound, v.sends = int(m.bound), x.sends(m)
-			if m.problem != 0 {
-				v.problem = &x.problems[m.problem-1]
-			}
 			if !o.built {
 				x.build(a, o.move)
 			}
 		}
+		v.problem = x.wrong(o)
 		v.next = x.next
 		f(v)
 	}
 }
 
+// wrong returns what is wrong with a step, nil if nothing is.
+func (x *worker) wrong(o outcome) *problem {
+	switch {
+	case o.moved && x.moves[o.move].problem != 0:
+		return &x.problems[x.moves[o.move].problem-1]
+	case o.fault != 0:
+		return &x.problems[o.fault-1]
+	}
+	return nil
+}
+
 // look returns st as invariants see it. It is valid until the next call.
 func (x *worker) look(st []uint32) *glance {
-	x.g.locals, x.g.flight = st[1:1+x.total], st[1+x.total:]
+	x.g.locals, x.g.flight = st[1:1+x.total], st[x.flight:]
 	if x.registers != nil {
 		x.g.registers, x.g.flight = x.registers.values(x.g.registers[:0], x.g.flight), nil
 	}

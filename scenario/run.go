@@ -55,18 +55,24 @@ const (
 	Leads   = "leads"  // it names a leader
 	Revokes = "revoke" // it ends the lease that a member holds here
 	Wrong   = "wrong"  // the step is one that must not happen
+	// With a replicated object, and with consensus.
+	Executes = "invoke"  // its copy executes an operation
+	Succeeds = "outcome" // its user's operation succeeded
+	Installs = "install" // it takes over another copy
+	Proposes = "propose"
 )
 
 // An Effect is something that the process of an Event did in its step.
 type Effect struct {
-	Do      string `json:"do"`
-	To      string `json:"to,omitempty"` // Sends; Leads: who leads; Revokes: whose lease
-	Message string `json:"message,omitempty"`
-	Lost    string `json:"lost,omitempty"`   // Sends: why it never arrives, if that is known already
-	Token   uint64 `json:"token,omitempty"`  // Enters: the fencing token
-	Group   string `json:"group,omitempty"`  // Enters: the group that was granted
-	Epoch   uint64 `json:"epoch,omitempty"`  // Leads
-	Reason  string `json:"reason,omitempty"` // Leaves: why it gave up; Wrong: what is wrong
+	Do        string `json:"do"`
+	To        string `json:"to,omitempty"` // Sends; Leads: who leads; Revokes: whose lease
+	Message   string `json:"message,omitempty"`
+	Lost      string `json:"lost,omitempty"`      // Sends: why it never arrives, if that is known already
+	Token     uint64 `json:"token,omitempty"`     // Enters: the fencing token
+	Group     string `json:"group,omitempty"`     // Enters: the group that was granted
+	Epoch     uint64 `json:"epoch,omitempty"`     // Leads
+	Reason    string `json:"reason,omitempty"`    // Leaves: why it gave up; Wrong: what is wrong
+	Operation string `json:"operation,omitempty"` // Executes
 	// Reads, Writes, Awaits: the register, and what is written or waited for.
 	Register string `json:"register,omitempty"`
 	Value    uint64 `json:"value,omitempty"`
@@ -171,6 +177,14 @@ func (e Event) Did() []string {
 			did = append(did, f.asked(e.Process))
 		case Ejected:
 			did = append(did, e.Process+" lost its critical section")
+		case Executes:
+			did = append(did, e.Process+" executes "+f.Operation)
+		case Succeeds:
+			did = append(did, "the operation of "+e.Process+" has its outcome")
+		case Installs:
+			did = append(did, e.Process+" takes over another copy of the object")
+		case Proposes:
+			did = append(did, e.Process+" proposes "+f.Message)
 		case Revokes:
 			did = append(did, e.Process+" revokes the lease of "+f.To)
 		case Leads:

@@ -103,13 +103,18 @@ type Config struct {
 	known map[string]row // of Table
 }
 
-// alive names the living mutant to a test binary built by Test; 0 is none.
-// firstCheck is the check that comes first, from 1; 0: they come in order.
+// alive is the number of the living mutant in a test binary built by Test, 0: none, and
+// aliveName its name. firstCheck is the check that comes first, from 1; 0: they come in order.
 const (
 	alive      = "POUNDLOCK_MUTANT"
+	aliveName  = "POUNDLOCK_MUTANT_NAME"
 	firstCheck = "POUNDLOCK_MUTANT_CHECK"
 	allowance  = "POUNDLOCK_MUTANT_PATIENCE" // processor time, a duration
 )
+
+// Alive is the name of the mutant that the checks of this process look at, "" where they look
+// at the algorithm as written: for checks that look at each mutant in a way of its own.
+func Alive() string { return os.Getenv(aliveName) }
 
 // An outcome is what the process of one mutant reports.
 type outcome struct {
@@ -200,7 +205,7 @@ func (c Config) run(test, tmp string) ([]result, error) {
 	if patience == 0 {
 		patience = time.Minute
 	}
-	original := live(binary, c.Dir, test, 0, 0, patience)
+	original := live(binary, c.Dir, test, 0, "", 0, patience)
 	if original.Fault != "" || original.Err != "" {
 		return nil, fmt.Errorf("mutant: the checks fail on the algorithm as written: %s%s", original.Fault, original.Err)
 	}
@@ -219,7 +224,7 @@ func (c Config) run(test, tmp string) ([]result, error) {
 		free <- struct{}{}
 		group.Go(func() {
 			defer func() { <-free }()
-			o := live(binary, c.Dir, test, i+1, c.known[name].check, patience)
+			o := live(binary, c.Dir, test, i+1, name, c.known[name].check, patience)
 			results[i] = result{name, o.Fault, o.Check, o.Reduced}
 			if o.Err != "" {
 				failures[i] = fmt.Errorf("mutant: %s: %s", name, o.Err)
@@ -267,11 +272,11 @@ func build(s *schemata, dir, tmp string) (binary string, err error) {
 
 // live runs the checks, check first before the others, in a process in which mutant
 // k is alive.
-func live(binary, dir, test string, k, first int, patience time.Duration) outcome {
+func live(binary, dir, test string, k int, name string, first int, patience time.Duration) outcome {
 	cmd := exec.Command(binary, "-test.run=^"+test+"$", "-test.timeout=0")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1",
-		alive+"="+strconv.Itoa(k), firstCheck+"="+strconv.Itoa(first), allowance+"="+patience.String())
+		alive+"="+strconv.Itoa(k), aliveName+"="+name, firstCheck+"="+strconv.Itoa(first), allowance+"="+patience.String())
 	var output, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &complaints
 	if err := cmd.Start(); err != nil {

@@ -39,7 +39,7 @@ func rowOf(r result) row {
 	w.property = property
 	var detail string
 	w.by, detail, _ = strings.Cut(rest, ", ")
-	if steps, _, ok := strings.Cut(detail, " steps"); ok && (w.by == "check" || w.by == "hunt") {
+	if steps, _, ok := strings.Cut(detail, " steps"); ok && (w.by == "check" || w.by == "hunt" || w.by == "replay") {
 		if n, err := strconv.Atoi(steps); err == nil {
 			w.length = strconv.Itoa(n)
 		}

@@ -77,6 +77,10 @@ func (s *System[M]) Decide(instance uint64, k int) {
 	s.decisions[instance] = s.proposals[instance][k]
 }
 
+// Forget makes an instance undecided again, for those that have not heard of its decision: as if
+// consensus were not uniform.
+func (s *System[M]) Forget(instance uint64) { delete(s.decisions, instance) }
+
 // Decides reports whether an instance is decided.
 func (s *System[M]) Decides(instance uint64) bool {
 	_, done := s.decisions[instance]

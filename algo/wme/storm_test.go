@@ -6,13 +6,16 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/poundlock/poundlock/algotest"
+	"github.com/poundlock/poundlock/algotest/mutant"
 	"github.com/poundlock/poundlock/consensus"
 	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
 )
 
 // A storm is a run of random steps: messages in any order, false suspicions, decisions at any
@@ -29,13 +32,11 @@ type storm[M any] struct {
 	ops       int
 	delivered int
 	amnesia   bool                      // who comes back is taken for who it was
+	splits    bool                      // consensus is not uniform: an instance may be decided again
 	loses     bool                      // sessions end, and with them what is on its way: with option heal
 	apart     map[protocol.Channel]bool // pairs without a session: both directions
-	log       []string
-}
-
-func (w *storm[M]) note(format string, args ...any) {
-	w.log = append(w.log, fmt.Sprintf(format, args...))
+	names     scenario.Names
+	log       []scenario.Step
 }
 
 func (w *storm[M]) up() (ids []protocol.ID) {
@@ -49,18 +50,107 @@ func (w *storm[M]) up() (ids []protocol.ID) {
 
 func (w *storm[M]) any(ids []protocol.ID) protocol.ID { return ids[w.r.IntN(len(ids))] }
 
+func (w *storm[M]) note(v scenario.Verb, text string, procs ...protocol.ID) scenario.Step {
+	s := scenario.Step{Verb: v, Procs: procs, Text: text}
+	w.log = append(w.log, s)
+	return s
+}
+
+// line is a step that was noted, as a scenario has it.
+func (w *storm[M]) line(s scenario.Step) string { return w.names.Text(w.names.Format(s)) }
+
+// do takes a step, which is possible.
+func (w *storm[M]) do(v scenario.Verb, text string, procs ...protocol.ID) {
+	if s := w.note(v, text, procs...); !w.take(s) {
+		panic("not possible: " + w.line(s))
+	}
+}
+
+// take takes a step, if it is possible.
+func (w *storm[M]) take(s scenario.Step) bool {
+	if len(s.Procs) > 0 && s.Verb != scenario.Deliver && s.Verb != scenario.Lose {
+		if up := w.Procs[s.Procs[0]] != nil; up == (s.Verb == scenario.Recover) {
+			return false
+		}
+	}
+	switch s.Verb {
+	case scenario.Try, scenario.Cancel, scenario.Issue, scenario.Exit:
+		return w.input(s)
+	case scenario.Deliver, scenario.Lose:
+		from, to := s.Procs[0], s.Procs[1]
+		k := slices.IndexFunc(w.InFlight(from, to), w.called(s.Text))
+		switch {
+		case k < 0:
+			return false
+		case s.Verb == scenario.Lose:
+			w.Drop(from, to, k)
+		default:
+			w.Deliver(from, to, k)
+		}
+	case scenario.Suspect, scenario.Restore:
+		kind := protocol.Restore
+		if s.Verb == scenario.Suspect {
+			kind = protocol.Suspect
+		}
+		a, b := s.Procs[0], s.Procs[1]
+		w.suspected[protocol.Channel{From: a, To: b}] = kind == protocol.Suspect
+		w.Step(a, protocol.Input{Kind: kind, From: b, Arg: w.lives[b]})
+	case scenario.Crash:
+		w.crash(s.Procs[0])
+	case scenario.Recover:
+		id := s.Procs[0]
+		if w.lives[id]++; w.amnesia {
+			w.lives[id] = 1
+		}
+		w.Recover(id, w.lives[id])
+	case scenario.Decide:
+		return w.decide(s.Text)
+	case scenario.Hear:
+		return w.Decided(s.Procs[0])
+	}
+	return true
+}
+
+// input is a step of a user.
+func (w *storm[M]) input(s scenario.Step) bool {
+	kinds := map[scenario.Verb]protocol.Kind{
+		scenario.Try: protocol.Try, scenario.Cancel: protocol.Cancel, scenario.Issue: protocol.Issue, scenario.Exit: protocol.Exit,
+	}
+	id, in := s.Procs[0], protocol.Input{Kind: kinds[s.Verb], Data: s.Text}
+	if slices.Clone(w.Users).Input(id, in) != nil {
+		return false
+	}
+	w.Step(id, in)
+	return true
+}
+
+// decide decides what a step says: an instance and a message that is proposed there.
+func (w *storm[M]) decide(text string) bool {
+	number, text, _ := strings.Cut(text, " ")
+	instance, err := strconv.ParseUint(number, 10, 64)
+	k := slices.IndexFunc(w.Proposals(instance), w.called(text))
+	if err != nil || k < 0 || w.Decides(instance) && !w.splits {
+		return false
+	}
+	w.Forget(instance)
+	w.Decide(instance, k)
+	return true
+}
+
+// called finds messages by their text.
+func (w *storm[M]) called(text string) func(M) bool {
+	text = w.names.Text(text)
+	return func(m M) bool { return w.names.Text(w.alg.Text(m)) == text }
+}
+
 func (w *storm[M]) suspect(a, b protocol.ID, yes bool) {
-	ch := protocol.Channel{From: a, To: b}
-	if w.suspected[ch] == yes {
-		return
+	switch {
+	case w.suspected[protocol.Channel{From: a, To: b}] == yes:
+	case yes:
+		w.do(scenario.Suspect, "", a, b)
+	default:
+		w.do(scenario.Restore, "", a, b)
 	}
-	w.suspected[ch] = yes
-	kind := protocol.Restore
-	if yes {
-		kind = protocol.Suspect
-	}
-	w.note("%d suspects %d: %v", a, b, yes)
-	w.Step(a, protocol.Input{Kind: kind, From: b, Arg: w.lives[b]})
 }
 
 // user makes the user of a process do something.
@@ -68,26 +158,21 @@ func (w *storm[M]) user(id protocol.ID, leave bool) {
 	switch w.Users[id] {
 	case protocol.InRem:
 		if !leave {
-			w.note("%d tries", id)
-			w.Try(id)
+			w.do(scenario.Try, "", id)
 		}
 	case protocol.InTry:
 		if !leave && w.r.IntN(8) == 0 {
-			w.note("%d cancels", id)
-			w.Step(id, protocol.Input{Kind: protocol.Cancel})
+			w.do(scenario.Cancel, "", id)
 		}
 	case protocol.InCrit:
 		if !leave && w.r.IntN(3) > 0 {
 			w.ops++
-			w.note("%d issues %d", id, w.ops)
-			w.Issue(id, fmt.Sprint("op", w.ops))
+			w.do(scenario.Issue, fmt.Sprint("op", w.ops), id)
 			return
 		}
-		w.note("%d exits", id)
-		w.Exit(id)
+		w.do(scenario.Exit, "", id)
 	case protocol.InLost:
-		w.note("%d exits, ejected", id)
-		w.Exit(id)
+		w.do(scenario.Exit, "", id)
 	}
 }
 
@@ -120,8 +205,7 @@ func (w *storm[M]) step() {
 		w.reload(id)
 	case k < 96:
 		if w.alg.Spare(w.Procs, id) {
-			w.note("%d crashes", id)
-			w.crash(id)
+			w.do(scenario.Crash, "", id)
 		}
 	case k < 98:
 		if other := w.any(w.up()); other != id && w.loses {
@@ -138,9 +222,7 @@ func (w *storm[M]) part(a, b protocol.ID, yes bool) {
 		if w.apart[ch] == yes {
 			return
 		}
-		if w.apart[ch] = yes; yes {
-			w.note("%v are apart", ch)
-		}
+		w.apart[ch] = yes
 	}
 	for _, ch := range []protocol.Channel{{From: a, To: b}, {From: b, To: a}} {
 		w.suspected[ch] = !yes // the next one begins with a Restore, whatever was before
@@ -152,9 +234,14 @@ func (w *storm[M]) part(a, b protocol.ID, yes bool) {
 func (w *storm[M]) lose() {
 	for ch, yes := range w.apart {
 		for yes && len(w.InFlight(ch.From, ch.To)) > 0 {
-			w.Drop(ch.From, ch.To, 0)
+			w.drop(ch.From, ch.To, 0)
 		}
 	}
+}
+
+func (w *storm[M]) drop(from, to protocol.ID, k int) {
+	w.note(scenario.Lose, w.alg.Text(w.InFlight(from, to)[k]), from, to)
+	w.Drop(from, to, k)
 }
 
 // reload puts a process in the place of another one, with its state; and messages are what they
@@ -183,7 +270,7 @@ func (w *storm[M]) crash(id protocol.ID) {
 	for to := range protocol.ID(w.n) {
 		for k := len(w.InFlight(id, to)); w.loses && k > 0; k-- {
 			if w.r.IntN(2) == 0 {
-				w.Drop(id, to, k-1)
+				w.drop(id, to, k-1)
 			}
 		}
 	}
@@ -195,28 +282,24 @@ func (w *storm[M]) crash(id protocol.ID) {
 }
 
 func (w *storm[M]) recover(id protocol.ID) {
-	if w.Procs[id] == nil {
-		w.lives[id]++
-		w.note("%d is back", id)
-		if w.amnesia {
-			w.lives[id] = 1
+	if w.Procs[id] != nil {
+		return
+	}
+	for ch := range w.apart {
+		if ch.From == id || ch.To == id {
+			delete(w.apart, ch)
 		}
-		for ch := range w.apart {
-			if ch.From == id || ch.To == id {
-				delete(w.apart, ch)
-			}
-		}
-		if w.loses {
-			for _, j := range w.up() {
-				w.suspect(j, id, true)
-				w.suspected[protocol.Channel{From: j, To: id}] = false
-			}
-		}
-		w.Recover(id, w.lives[id])
+	}
+	if w.loses {
 		for _, j := range w.up() {
-			if j != id && !w.suspected[protocol.Channel{From: j, To: id}] {
-				w.Step(j, protocol.Input{Kind: protocol.Restore, From: id, Arg: w.lives[id]})
-			}
+			w.suspect(j, id, true)
+			w.suspected[protocol.Channel{From: j, To: id}] = false
+		}
+	}
+	w.do(scenario.Recover, "", id)
+	for _, j := range w.up() {
+		if j != id && !w.suspected[protocol.Channel{From: j, To: id}] {
+			w.do(scenario.Restore, "", j, id)
 		}
 	}
 }
@@ -240,29 +323,29 @@ func (w *storm[M]) settle() {
 
 func (w *storm[M]) deliver(from, to protocol.ID, k int) {
 	if w.delivered++; w.delivered > 100_000 {
-		panic("it does not come to rest")
+		panic("stuck: it does not come to rest")
 	}
-	w.note("%d gets of %d %s", to, from, w.alg.Text(w.InFlight(from, to)[k]))
+	w.note(scenario.Deliver, w.alg.Text(w.InFlight(from, to)[k]), from, to)
 	w.Deliver(from, to, k)
 }
 
 // hear tells a process what is decided in its epoch, which may be the k-th proposal.
 func (w *storm[M]) hear(id protocol.ID, k int) bool {
-	if e := w.bare(w.Procs[id]).epoch; !w.Decides(e) && len(w.Proposals(e)) > 0 {
-		k %= len(w.Proposals(e))
-		w.note("epoch %d is decided: %s", e, w.alg.Text(w.Proposals(e)[k]))
-		w.Decide(e, k)
+	e := w.bare(w.Procs[id]).epoch
+	if list := w.Proposals(e); !w.Decides(e) && len(list) > 0 {
+		w.note(scenario.Decide, fmt.Sprint(e, " ", w.alg.Text(list[k%len(list)])))
+		w.Decide(e, k%len(list))
 	}
-	heard := w.Decided(id)
-	if heard {
-		w.note("%d hears a decision", id)
+	w.note(scenario.Hear, "", id)
+	if w.Decided(id) {
+		return true
 	}
-	return heard
+	w.log = w.log[:len(w.log)-1]
+	return false
 }
 
 // calm ends the faults, and lets everybody finish.
 func (w *storm[M]) calm() string {
-	w.note("calm")
 	w.lose()
 	for a := range protocol.ID(w.n) {
 		for b := range a {
@@ -287,17 +370,17 @@ func (w *storm[M]) calm() string {
 	}
 	for _, id := range w.up() {
 		if p := w.bare(w.Procs[id]); w.Users[id] != protocol.InRem || p.blocked || !p.joined {
-			return fmt.Sprintf("process %d is not done: section %d, %s", id, w.Users[id], w.alg.Show(w.Procs[id]))
+			return fmt.Sprintf("stuck: process %d is not done: section %d, %s", id, w.Users[id], w.alg.Show(w.Procs[id]))
 		}
 	}
 	if f := w.Object.Unfinished(); f.Property != "" {
-		return f.Text
+		return f.Property + ": " + f.Text
 	}
 	for _, id := range w.up() { // the token goes round
 		w.Try(id)
 		w.settle()
 		if w.Users[id] != protocol.InCrit {
-			return fmt.Sprintf("process %d does not get in: %s", id, w.alg.Show(w.Procs[id]))
+			return fmt.Sprintf("stuck: process %d does not get in: %s", id, w.alg.Show(w.Procs[id]))
 		}
 		w.Exit(id)
 	}
@@ -323,9 +406,16 @@ func newStorm[M any](a protocol.Algorithm[M], bare func(protocol.Process[M]) *Pr
 	c := protocol.Config{N: n, Options: map[string]int64{
 		carry.Name: 1 + r.Int64N(4), keep.Name: 1 + r.Int64N(8), stability.Name: r.Int64N(2), heal.Name: r.Int64N(2),
 	}}
+	w := storming(a, bare, c)
+	w.r = r
+	return w
+}
+
+func storming[M any](a protocol.Algorithm[M], bare func(protocol.Process[M]) *Process, c protocol.Config) *storm[M] {
 	return &storm[M]{
-		System: algotest.NewSystem(a, c, 0), alg: a, config: c, bare: bare, r: r, n: n,
-		suspected: map[protocol.Channel]bool{}, apart: map[protocol.Channel]bool{}, lives: slices.Repeat([]uint64{1}, n),
+		System: algotest.NewSystem(a, c, 0), alg: a, config: c, bare: bare, n: c.N,
+		suspected: map[protocol.Channel]bool{}, apart: map[protocol.Channel]bool{},
+		lives: slices.Repeat([]uint64{1}, c.N), names: scenario.Names{Members: c.N},
 	}
 }
 
@@ -343,17 +433,32 @@ func storms[M any](t *testing.T, a protocol.Algorithm[M], bare func(protocol.Pro
 		w := newStorm(a, bare, seed)
 		w.loses = loses && w.config.Options[heal.Name] == 1
 		if fault := w.run(400); fault != "" {
-			for _, line := range w.log[max(0, len(w.log)-60):] {
-				t.Log(line)
+			for _, s := range w.log[max(0, len(w.log)-60):] {
+				t.Log(w.line(s))
 			}
 			t.Fatalf("%s, seed %d, n=%d, %d steps: %s", a.Name, seed, w.n, len(w.log), fault)
 		}
 	}
 }
 
+func own(p protocol.Process[Message]) *Process { return p.(*Process) }
+
 func TestStorm(t *testing.T) {
 	for _, a := range forms {
-		storms(t, a, func(p protocol.Process[Message]) *Process { return p.(*Process) }, false)
+		storms(t, a, own, false)
+	}
+}
+
+// stormed is what storms of a form find, from one seed to another.
+func stormed(a protocol.Algorithm[Message], from, to uint64) mutant.Check {
+	return func() (string, error) {
+		for seed := from; seed < to; seed++ {
+			if fault := newStorm(a, own, seed).run(400); fault != "" {
+				property, _, _ := strings.Cut(fault, ":")
+				return fmt.Sprintf("%s by storm, seed %d: %s", property, seed, fault), nil
+			}
+		}
+		return "", nil
 	}
 }
 
@@ -363,7 +468,7 @@ func TestStormAmnesia(t *testing.T) {
 	for _, a := range forms {
 		found := map[string]bool{}
 		for seed := range uint64(1500) {
-			w := newStorm(a, func(p protocol.Process[Message]) *Process { return p.(*Process) }, seed)
+			w := newStorm(a, own, seed)
 			w.amnesia = true
 			property, _, _ := strings.Cut(w.run(400), ":")
 			found[property] = true

@@ -11,6 +11,28 @@ import (
 
 var forms = []protocol.Algorithm[Message]{First, Second}
 
+// told is what is wrong in a story of both forms.
+func told(story func(protocol.Algorithm[Message]) string) (fault string) {
+	defer func() {
+		if v := recover(); v != nil {
+			fault = fmt.Sprintf("model by story, %v", v)
+		}
+	}()
+	for _, a := range forms {
+		if fault := story(a); fault != "" {
+			return fmt.Sprintf("%s (%s)", fault, a.Name)
+		}
+	}
+	return ""
+}
+
+func tell(t *testing.T, story func(protocol.Algorithm[Message]) string) {
+	t.Helper()
+	if fault := told(story); fault != "" {
+		t.Error(fault)
+	}
+}
+
 func system(a protocol.Algorithm[Message], n int) *algotest.System[Message] {
 	return algotest.NewSystem(a, protocol.Config{N: n}, 0)
 }
@@ -35,38 +57,58 @@ func kinds(counts map[uint8]int) []int {
 }
 
 // What enter, operation and exit cost by message: Table 1 of the paper, made exact.
-func TestCosts(t *testing.T) {
-	for _, a := range forms {
-		for n := 2; n <= 9; n++ {
-			s := system(a, n)
-			want := func(what string, got []int, want map[uint8]int) {
-				t.Helper()
-				if w := kinds(want); !slices.Equal(got, w) {
-					t.Errorf("%s, N=%d, %s: %v, want %v", a.Name, n, what, got, w)
-				}
-			}
-			want("enter with the token", sent(s, func() { s.Try(0) }), nil)
-			ops := map[uint8]int{Invoke: n - 1, Ack: n * (n - 1)}
-			if a.Name == Second.Name {
-				ops = map[uint8]int{Invoke: n - 1, Ack: n - 1, DoInvoke: n - 1}
-			}
-			want("operation", sent(s, func() { s.Issue(0, "a") }), ops)
-			want("exit, nobody waits", sent(s, func() { s.Exit(0) }), nil)
-			want("enter, token elsewhere", sent(s, func() { s.Try(1) }), map[uint8]int{Request: n - 1, Grant: n - 1})
-			want("another waits", sent(s, func() { s.Try(0) }), map[uint8]int{Request: n - 1})
-			want("exit, somebody waits", sent(s, func() { s.Exit(1) }), map[uint8]int{Grant: n - 1})
-			if in := s.Inside(); !slices.Equal(in, []protocol.ID{0}) {
-				t.Errorf("%s, N=%d: %v are inside", a.Name, n, in)
+func TestCosts(t *testing.T) { tell(t, costs) }
+
+func costs(a protocol.Algorithm[Message]) (fault string) {
+	for n := 2; n <= 9; n++ {
+		s := system(a, n)
+		want := func(what string, got []int, want map[uint8]int) {
+			if w := kinds(want); fault == "" && !slices.Equal(got, w) {
+				fault = fmt.Sprintf("cost by story, N=%d, %s: %v, want %v", n, what, got, w)
 			}
 		}
+		want("enter with the token", sent(s, func() { s.Try(0) }), nil)
+		ops := map[uint8]int{Invoke: n - 1, Ack: n * (n - 1)}
+		if a.Name == Second.Name {
+			ops = map[uint8]int{Invoke: n - 1, Ack: n - 1, DoInvoke: n - 1}
+		}
+		want("operation", sent(s, func() { s.Issue(0, "a") }), ops)
+		want("exit, nobody waits", sent(s, func() { s.Exit(0) }), nil)
+		want("enter, token elsewhere", sent(s, func() { s.Try(1) }), map[uint8]int{Request: n - 1, Grant: n - 1})
+		want("another waits", sent(s, func() { s.Try(0) }), map[uint8]int{Request: n - 1})
+		want("exit, somebody waits", sent(s, func() { s.Exit(1) }), map[uint8]int{Grant: n - 1})
+		if in := s.Inside(); fault == "" && !slices.Equal(in, []protocol.ID{0}) {
+			fault = fmt.Sprintf("service by story, N=%d: %v are inside", n, in)
+		}
 	}
+	return fault
+}
+
+// Who waits and owns the next epoch needs no grant.
+func TestNextOwner(t *testing.T) { tell(t, nextOwner) }
+
+func nextOwner(a protocol.Algorithm[Message]) string {
+	s := system(a, 3)
+	s.Try(0)
+	s.Try(1)
+	s.Settle()
+	s.Crash(0)
+	s.Step(1, protocol.Input{Kind: protocol.Suspect, From: 0})
+	s.Settle()
+	if in := s.Inside(); !slices.Equal(in, []protocol.ID{1}) {
+		return fmt.Sprintf("service by story, %v are inside", in)
+	}
+	if got := sent(s, func() { s.Exit(1) }); !slices.Equal(got, kinds(nil)) {
+		return fmt.Sprintf("cost by story, exit of the next owner: %v", got)
+	}
+	return ""
 }
 
 // alike says what is wrong unless all live copies have executed these operations.
 func alike(s *algotest.System[Message], ops ...string) string {
 	for id, c := range s.Copies {
 		if s.Procs[id] != nil && !slices.Equal(c, ops) {
-			return fmt.Sprintf("process %d has executed %q, want %q", id, c, ops)
+			return fmt.Sprintf("copies by story, process %d has executed %q, want %q", id, c, ops)
 		}
 	}
 	return ""
@@ -74,58 +116,60 @@ func alike(s *algotest.System[Message], ops ...string) string {
 
 // A falsely suspected owner: what it has open is in the decision, and then it has an outcome
 // before it is ejected; or it is not, and is never executed.
-func TestEjected(t *testing.T) {
-	for _, a := range forms {
-		for _, logged := range []bool{true, false} {
-			s := system(a, 3)
-			s.Try(0)
-			s.Issue(0, "a")
-			ops := []string(nil)
-			if logged {
-				s.Deliver(0, 1, 0)
-				ops = []string{"a"}
-			}
-			s.Step(1, protocol.Input{Kind: protocol.Suspect, From: 0})
-			s.Deliver(1, 2, len(s.InFlight(1, 2))-1)
-			s.Deliver(2, 1, 0)
-			s.Settle()
-			if got := s.Users[0]; got != protocol.InLost {
-				t.Errorf("%s, logged %v: the old owner is in section %d", a.Name, logged, got)
-			}
-			if fault := alike(s, ops...); fault != "" {
-				t.Errorf("%s, logged %v: %s", a.Name, logged, fault)
-			}
+func TestEjected(t *testing.T) { tell(t, ejected) }
+
+func ejected(a protocol.Algorithm[Message]) string {
+	for _, logged := range []bool{true, false} {
+		s := system(a, 3)
+		s.Try(0)
+		s.Issue(0, "a")
+		ops := []string(nil)
+		if logged {
+			s.Deliver(0, 1, 0)
+			ops = []string{"a"}
+		}
+		s.Step(1, protocol.Input{Kind: protocol.Suspect, From: 0})
+		s.Deliver(1, 2, len(s.InFlight(1, 2))-1)
+		s.Deliver(2, 1, 0)
+		s.Settle()
+		if got := s.Users[0]; got != protocol.InLost {
+			return fmt.Sprintf("service by story, logged %v: the old owner is in section %d", logged, got)
+		}
+		if fault := alike(s, ops...); fault != "" {
+			return fault
 		}
 	}
+	return ""
 }
 
 // A process that comes back takes part once it has got the object, and counts for no majority
 // before.
-func TestReturn(t *testing.T) {
-	for _, a := range forms {
-		s := system(a, 3)
-		s.Try(0)
-		s.Issue(0, "a")
-		s.Settle()
-		s.Crash(2)
-		s.Issue(0, "b")
-		s.Settle()
-		s.Recover(2, 2)
-		s.Settle()
-		if fault := alike(s, "a", "b"); fault != "" {
-			t.Errorf("%s: %s", a.Name, fault)
-		}
-		s.Crash(1)
-		s.Issue(0, "c")
-		s.Settle()
-		if fault := alike(s, "a", "b", "c"); fault != "" {
-			t.Errorf("%s: %s", a.Name, fault)
-		}
-		s.Exit(0)
-		s.Try(2)
-		s.Settle()
-		if in := s.Inside(); !slices.Equal(in, []protocol.ID{2}) {
-			t.Errorf("%s: %v are inside", a.Name, in)
-		}
+func TestReturn(t *testing.T) { tell(t, returns) }
+
+func returns(a protocol.Algorithm[Message]) string {
+	s := system(a, 3)
+	s.Try(0)
+	s.Issue(0, "a")
+	s.Settle()
+	s.Crash(2)
+	s.Issue(0, "b")
+	s.Settle()
+	s.Recover(2, 2)
+	s.Settle()
+	if fault := alike(s, "a", "b"); fault != "" {
+		return fault
 	}
+	s.Crash(1)
+	s.Issue(0, "c")
+	s.Settle()
+	if fault := alike(s, "a", "b", "c"); fault != "" {
+		return fault
+	}
+	s.Exit(0)
+	s.Try(2)
+	s.Settle()
+	if in := s.Inside(); !slices.Equal(in, []protocol.ID{2}) {
+		return fmt.Sprintf("service by story, %v are inside", in)
+	}
+	return ""
 }

@@ -46,7 +46,8 @@
 //
 // # Deviations
 //
-// As printed the algorithm is not safe. The differences that matter: a record commits those before
+// As printed the algorithm is not safe: docs/errata-wme.md has a counterexample for each defect, and
+// TestErrata puts each back. The differences that matter: a record commits those before
 // it, and acknowledgements of earlier ones count (printed: only of the last one, so that copies
 // diverge even in nice runs); who votes begins with its own suspicion; votes are counted by sender;
 // what of a decision is left to execute is told by what was executed, not by what was logged; who

@@ -1,0 +1,256 @@
+package wme
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algotest/mutant"
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// An erratum is a defect of the algorithm as printed, put back into this one: the counterexample
+// is testdata/errata/FILE.txt. docs/errata-wme.md tells about each.
+type erratum struct {
+	file    string
+	what    string
+	form    protocol.Algorithm[Message]
+	n       int              // of the counterexample; 0: there is none
+	options map[string]int64 // beside those that the checker uses
+	edits   []string         // old and new text in turn
+}
+
+func (e erratum) name() string { return e.file + ": " + e.what }
+
+// In the order of the page.
+var errata = []erratum{
+	{"E2", "nobody ends an epoch because of a suspicion", First, 3, nil, []string{
+		"if j == p.owner && p.joined && !p.blocked {\n\t\tp.end(p.id, out)\n\t}", "",
+		"if p.suspected.has(id) {\n\t\t\tp.end(p.id, out)\n\t\t}", "",
+		"p.owner != p.id && p.suspected.has(p.owner) || p.wishes[p.owner] > 0", "p.wishes[p.owner] > 0",
+	}},
+	{"E4a", "equal votes count once", First, 5, nil, []string{
+		"for _, v := range p.votes {\n\t\tif v.More != nil {\n\t\t\tvotes++",
+		"seen := map[string]bool{}\n\tfor _, v := range p.votes {\n\t\tif text := string(appendMessage(nil, v)); v.More != nil && !seen[text] {\n" +
+			"\t\t\tseen[text] = true\n\t\t\tvotes++",
+	}},
+	{"E4b", "the vote that makes a process vote is not counted, and who has not proposed hears no decision", First, 3, nil, append([]string{
+		"if instance != p.epoch {\n\t\tpanic(\"wme: a decision out of order\")\n\t}",
+		"if !p.proposed || instance != p.epoch {\n\t\treturn\n\t}",
+	}, triggerIsLost...)},
+	{"E4b alone", "the vote that makes a process vote is not counted", First, 0, nil, triggerIsLost},
+	{"E5a", "what is logged counts as executed: a failed operation was executed", First, 2, nil, loggedIsExecuted},
+	{"E5b", "what is logged counts as executed: an operation is lost at a copy", First, 3, nil, loggedIsExecuted},
+	{"E5c", "what is logged counts as executed: an operation is executed twice", First, 2, nil, loggedIsExecuted},
+	{"E6", "acknowledgements count for the last record only, and a record does not commit those before it", First, 3, nil, []string{
+		"p.commit(p.top, out)\n\tp.number = m.Number", "p.number = m.Number",
+		"p.committed = number\n\tif p.committed == p.top", onlyItself + "p.committed = number\n\tif p.committed == p.top",
+		"if number != p.top || p.committed == p.top {", "if number != p.number || number != p.top || p.committed == p.top {",
+	}},
+	{"E7", "who loses the token while nobody uses it goes on holding it", First, 2, nil, []string{
+		"p.epoch, p.owner, p.blocked, p.proposed = epoch, b.Owner, false, false",
+		"held := p.owner == p.id && p.phase == idle\n\tp.epoch, p.owner, p.blocked, p.proposed = epoch, b.Owner, false, false\n" +
+			"\tif held {\n\t\tp.owner = p.id\n\t}",
+	}},
+	{"E8", "the request of the new owner stays in the queue, and a grant enters whatever the user does", First, 2, nil, append(keepsRequest, entersAnyway...)},
+	{"E8 alone", "the request of the new owner stays in the queue", First, 0, nil, keepsRequest},
+	{"E9", "a grant enters whatever the user does", First, 5, nil, entersAnyway},
+	{"E10", "a request is made again by a message that nobody takes", First, 2, nil, []string{
+		"p.request++\n\t\tp.ask(out)", "p.request++",
+	}},
+	{"E11a", "only the first operation that a decision adds is compared with the open one", First, 0, nil, []string{
+		"p.execute(out)\n\tp.settle(out)",
+		"mine := p.operation\n\tif i, _ := p.find(p.executed + 1); i < len(p.log) && p.log[i].Who != p.id {\n\t\tp.operation = 0\n\t}\n" +
+			"\tp.execute(out)\n\tp.operation = mine\n\tp.settle(out)",
+	}},
+	{"E11b", "an operation is sent again only where the decision had some that were missing", First, 2, nil, []string{
+		"p.execute(out)\n\tp.settle(out)",
+		"before := p.executed\n\tp.execute(out)\n\tif p.phase != issuing || p.owner != p.id || p.executed != before {\n\t\tp.settle(out)\n\t}",
+	}},
+	{"E12", "exit waits for the end of the phase, and is not withdrawn by an ejection", First, 2, nil, []string{
+		"held := p.phase == inside", "if p.blocked && p.phase == inside {\n\t\tp.op = \"exit\"\n\t\treturn\n\t}\n\theld := p.phase == inside",
+		"switch {\n\tcase p.owner != p.id:",
+		"if p.op == \"exit\" && p.phase == inside && p.owner == p.id {\n\t\tp.op = \"\"\n\t\tp.exit(out)\n\t\treturn\n\t}\n\tswitch {\n\tcase p.owner != p.id:",
+	}},
+	{"E13", "the new owner enters before it has executed what is missing", First, 2, nil, []string{
+		"p.execute(out)\n\tp.settle(out)",
+		"if p.owner == p.id && p.phase == requesting {\n\t\tp.phase = inside\n\t\tout.Crit(0)\n\t}\n\tp.execute(out)\n\tp.settle(out)",
+	}},
+	{"E14a", "DOINVOKE counts from the owner and for the last record only", Second, 3, nil, []string{
+		"p.commit(p.top, out)\n\tp.number = m.Number", "if p.acks == toAll {\n\t\tp.commit(p.top, out)\n\t}\n\tp.number = m.Number",
+		"p.committed = number\n\tif p.committed == p.top", onlyItself + "p.committed = number\n\tif p.committed == p.top",
+		"case DoInvoke:\n\t\tp.drop(m.Done)\n\t\tp.commit(m.Number, out)",
+		"case DoInvoke:\n\t\tif from == p.owner && m.Number == p.number {\n\t\t\tp.commit(m.Number, out)\n\t\t}",
+	}},
+	{"E14b", "an operation is committed by its DOINVOKE only, from whoever", Second, 3, nil, onlyDoInvoke},
+	{"E14c", "an operation is committed by its DOINVOKE only, from whoever: the next user enters without it", Second, 2, nil, onlyDoInvoke},
+	{"E15", "an outcome is not compared with the open operation", First, 3, rarely, []string{
+		"if r.Who == p.id {\n\t\t\tp.outcome(r.ID, out)\n\t\t}", "p.outcome(p.operation, out)",
+		"p.outcome(p.last[p.id], out)", "p.outcome(p.operation, out)",
+	}},
+	{"E17", "a record that comes before the one before it is dropped", First, 3, nil, []string{
+		"case !p.joined, p.isEarly(m):", "case p.joined && m.Epoch == p.epoch && p.isEarly(m):\n\tcase !p.joined, p.isEarly(m):",
+	}},
+	{"E17b", "a message of a later epoch is dropped", First, 2, nil, []string{
+		"case !p.joined, p.isEarly(m):", "case p.joined && m.Epoch > p.epoch:\n\tcase !p.joined, p.isEarly(m):",
+	}},
+	{"E19", "a request is made again under its old number", First, 2, nil, []string{
+		"p.request++\n\t\tp.ask(out)", "p.ask(out)",
+	}},
+}
+
+// rarely is when a copy is sent: almost never are few operations kept.
+var rarely = map[string]int64{keep.Name: 1, carry.Name: 1, heal.Name: 1}
+
+const onlyItself = "if i, found := p.find(number); found {\n\t\tp.executed = p.log[i].Before\n\t}\n\t"
+
+var (
+	triggerIsLost = []string{
+		"p.votes[from] = m\n\tif !p.blocked {\n\t\tp.end(p.owner, out)\n\t}",
+		"if !p.blocked {\n\t\tp.end(p.owner, out)\n\t\treturn\n\t}\n\tp.votes[from] = m",
+	}
+	loggedIsExecuted = []string{
+		"i, _ := p.find(d.Done + 1)\n\tp.log = p.log[:i]",
+		"p.executed = max(p.executed, min(p.top, d.Done))\n\ti, _ := p.find(d.Done + 1)\n\tp.log = p.log[:i]",
+	}
+	keepsRequest = []string{"if c.Who == p.owner {\n", "if false {\n"}
+	entersAnyway = []string{
+		"default: // the user got in by an earlier grant, which an end of the epoch forgot, or gave up\n\t\tp.release(out)",
+		"default:\n\t\tp.phase = requesting",
+	}
+	onlyDoInvoke = []string{
+		"p.commit(p.top, out)\n\tp.number = m.Number", "if p.acks == toAll {\n\t\tp.commit(p.top, out)\n\t}\n\tp.number = m.Number",
+	}
+)
+
+// world is where the counterexample happens.
+func (e erratum) world() *storm[Message] {
+	c := protocol.Config{N: e.n, Options: map[string]int64{}}
+	for _, o := range e.form.Options {
+		c.Options[o.Name] = o.InCheck(c)
+	}
+	maps.Copy(c.Options, e.options)
+	return storming(e.form, own, c)
+}
+
+// retell takes the steps of the counterexample that are possible, and then calms down. It returns
+// what is wrong, and how many steps were taken.
+func (w *storm[M]) retell(file string) (fault string, steps int) {
+	text, err := os.ReadFile("testdata/errata/" + file + ".txt")
+	if err != nil {
+		return err.Error(), 0
+	}
+	list, err := w.names.Parse(bytes.NewReader(text))
+	if err != nil {
+		return err.Error(), 0
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			fault = fmt.Sprint(v)
+		}
+	}()
+	for _, s := range list {
+		steps++
+		if !w.take(s) {
+			steps--
+		}
+	}
+	return w.calm(), steps
+}
+
+// Consensus that is not uniform: who has crashed has heard of another decision than the others.
+func TestNotUniform(t *testing.T) {
+	e := erratum{form: First, n: 3}
+	if fault, _ := e.world().retell("E20"); fault != "" {
+		t.Errorf("decided once: %s", fault)
+	}
+	w := e.world()
+	w.splits = true
+	if fault, _ := w.retell("E20"); !strings.HasPrefix(fault, history.Failed) {
+		t.Errorf("decided twice: found %q, want %s", fault, history.Failed)
+	}
+}
+
+func TestErrata(t *testing.T) {
+	replay := func() (string, error) {
+		for _, e := range errata {
+			if e.n == 0 || mutant.Alive() != "" && e.name() != mutant.Alive() {
+				continue
+			}
+			fault, steps := e.world().retell(e.file)
+			if fault == "" {
+				continue
+			}
+			property, _, _ := strings.Cut(fault, ":")
+			return fmt.Sprintf("%s by replay, %d steps, %s", property, steps, fault), nil
+		}
+		return "", nil
+	}
+	var edits []mutant.Replacement
+	for _, e := range errata {
+		for i := 0; i < len(e.edits); i += 2 {
+			edits = append(edits, mutant.Edit(e.name(), e.edits[i], e.edits[i+1]))
+		}
+	}
+	story := func() (string, error) { return told(nextOwner), nil }
+	mutant.Test(t, mutant.Config{
+		Table:    "testdata/errata.txt",
+		Checks:   []mutant.Check{replay, story, stormed(First, 0, 1000), stormed(Second, 0, 1000)},
+		Replace:  edits,
+		Inside:   []string{"Process.sync"}, // which has no guard
+		Patience: 30 * time.Second,
+		Survivors: map[string]string{
+			erratumOf("E4b alone").name(): "of those that are left one voted first, and none of them made it: it counts them all, and all hear what it has proposed",
+			erratumOf("E11a").name():      "who issues has executed everything before, so that the first operation that it lacks is its own",
+		},
+	})
+}
+
+func erratumOf(file string) erratum {
+	return errata[slices.IndexFunc(errata, func(e erratum) bool { return e.file == file })]
+}
+
+// The page has what the tests have found.
+func TestErrataPage(t *testing.T) {
+	const dir = "../algo/wme/testdata/errata/"
+	page, err := os.ReadFile("../../docs/errata-wme.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile("testdata/errata.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := erratum{file: "E20", what: "consensus is not uniform", form: First, n: 3}
+	w := e.world()
+	w.splits = true
+	_, steps := w.retell(e.file)
+	rows := []string{fmt.Sprintf("| [E20](%sE20.txt), %s | %s | %d | %d |", dir, e.what, history.Failed, e.n, steps)}
+	for _, e := range errata {
+		i := strings.Index(string(table), "\n"+e.name()+" ")
+		if i < 0 {
+			t.Fatalf("the table lacks %q", e.name())
+		}
+		line, _, _ := strings.Cut(string(table[i+1+len(e.name()):]), "\n")
+		words := strings.Fields(line) // property, found by, steps, check
+		switch row := "| [" + e.file + "](" + dir + e.file + ".txt), " + e.what; {
+		case e.n > 0:
+			rows = append(rows, fmt.Sprintf("%s | %s | %d | %s |", row, words[0], e.n, words[2]))
+		case words[1] == "-":
+			rows = append(rows, fmt.Sprintf("| %s, %s | none | | |", e.file, e.what))
+		default:
+			rows = append(rows, fmt.Sprintf("| %s, %s | %s, by a %s | | |", e.file, e.what, words[0], words[1]))
+		}
+	}
+	for _, row := range rows {
+		if !strings.Contains(string(page), row+"\n") {
+			t.Errorf("docs/errata-wme.md lacks the row\n%s", row)
+		}
+	}
+}

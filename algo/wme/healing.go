@@ -51,6 +51,8 @@ func (p *Process) onHealing(from protocol.ID, m Message, out *protocol.Out[Messa
 		if m.Kind == Fetch {
 			out.Send(from, p.progress())
 		}
+	case m.Kind == Sync && m.Epoch > p.epoch: // what it lacks may be what the decision says here
+		p.store(early{from, m}, out)
 	case m.Kind == Sync:
 		p.onSync(from, m, out)
 	case m.Kind == Records:
@@ -126,7 +128,7 @@ func (p *Process) tell(to protocol.ID, after uint64, out *protocol.Out[Message])
 // onRecords logs operations that are missing. Those of this epoch bring it up to date with who
 // has sent them.
 func (p *Process) onRecords(from protocol.ID, m Message, out *protocol.Out[Message]) {
-	before := p.executed
+	committed := p.committed
 	for _, r := range m.More.Records {
 		if r.Number <= min(p.top, m.Done) {
 			p.fill(r)
@@ -140,7 +142,11 @@ func (p *Process) onRecords(from protocol.ID, m Message, out *protocol.Out[Messa
 		p.commit(min(m.Done, p.top), out)
 	}
 	p.execute(out)
-	if p.executed > before && !p.current() {
+	switch some := m.More.Records; {
+	case p.current():
+	case p.committed > committed: // the sender may lack them, too
+		p.sync(out)
+	case len(some) > 0 && some[0].Number <= p.executed: // it may have more
 		out.Send(from, p.progress())
 	}
 }
@@ -228,27 +234,27 @@ func (p *Process) captured(object string, out *protocol.Out[Message]) {
 
 // onState takes the state over.
 func (p *Process) onState(from protocol.ID, m Message, out *protocol.Out[Message]) {
-	defer p.askAnother(from, out) // unless it is what was asked for
 	switch {
 	case !p.lacks(m), !p.joined && m.More.Lives[p.id] != p.life: // for a life before
+	case p.joined && m.Done > p.top && (m.Epoch < p.epoch || p.blocked && m.Epoch == p.epoch):
+		p.asked.remove(from) // it has voted for what it has: the decision says more, and then it asks again
+		return
 	case p.joined && m.Epoch <= p.epoch:
-		p.update(m, out)
+		p.update(from, m, out)
 	default:
 		p.install(m, out)
 	}
+	p.askAnother(from, out) // unless it is what was asked for
 }
 
 // update takes the object: this process has heard of every epoch.
-func (p *Process) update(m Message, out *protocol.Out[Message]) {
-	if m.Done > p.top && (p.blocked || m.Epoch < p.epoch) {
-		return // it has voted for what it has: the decision will say more
-	}
+func (p *Process) update(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	p.take(m, out)
 	i, _ := p.find(m.Done + 1)
 	p.log = slices.Delete(p.log, 0, i)
 	p.committed = max(p.committed, m.Done)
 	p.top = max(p.top, m.Done)
-	p.onRecords(m.More.Owner, m, out)
+	p.onRecords(from, m, out)
 }
 
 // take makes the copy of the object that of who has sent the state. An operation of this process

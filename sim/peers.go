@@ -274,6 +274,8 @@ func (s *simulator[M]) recover(id uint32) {
 	for j := range s.cfg.N {
 		if by := s.procs[id].suspectedBy; by != nil && by[j] {
 			s.push(s.now+s.detectorDelay(), restore, uint32(j), id)
+		} else if s.alg.Incarnations && j != int(id) {
+			s.push(s.now+s.detectorDelay(), news, uint32(j), id)
 		}
 	}
 }
@@ -335,18 +337,21 @@ func (s *simulator[M]) suspectMember(it item, told bool) {
 	}
 }
 
-// restoreMember ends the suspicion of a member that is up.
+// restoreMember ends the suspicion of a member that is up, or tells of a new life of it.
 func (s *simulator[M]) restoreMember(it item) {
 	observer, subject := it.to, it.slot
 	p, q := &s.procs[observer], &s.procs[subject]
-	if p.process == nil || q.process == nil || q.suspectedBy == nil || !q.suspectedBy[observer] {
+	suspected := q.suspectedBy != nil && q.suspectedBy[observer]
+	if p.process == nil || q.process == nil || !suspected && it.key&(1<<kindBits-1) != news {
 		return
 	}
 	if until := max(p.pausedUntil, s.unheard(observer, subject)); until > s.now {
 		s.again(it, until)
 		return
 	}
-	q.suspectedBy[observer] = false
+	if suspected {
+		q.suspectedBy[observer] = false
+	}
 	s.restored(observer, subject)
 }
 

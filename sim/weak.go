@@ -22,7 +22,7 @@ type weak[M any] struct {
 	issued    int           // operations, of all users
 	issuedAt  []int64       // by user: its open operation
 	outcomes  history.Histogram
-	decisions map[uint64]M // those that somebody has not heard of yet
+	decisions map[uint64]M // for who comes back resumes with one of those that others have heard of long ago
 	next      []uint64     // by member: the instance that it hears of next, or noInstance
 	heard     []int64      // by member: when it hears of that, at the earliest
 	random    stream
@@ -131,7 +131,7 @@ func (s *simulator[M]) stays(k int) {
 // propose takes a proposal: the first one of an instance is its decision.
 func (s *simulator[M]) propose(instance uint64, m *M) {
 	w := &s.weak
-	if _, decided := w.decisions[instance]; decided || s.passed(instance) {
+	if _, decided := w.decisions[instance]; decided {
 		return
 	}
 	w.decisions[instance] = *m
@@ -143,16 +143,6 @@ func (s *simulator[M]) propose(instance uint64, m *M) {
 			s.willHear(uint32(id))
 		}
 	}
-}
-
-// passed reports whether everybody who takes part has heard of an instance.
-func (s *simulator[M]) passed(instance uint64) bool {
-	for id, k := range s.weak.next {
-		if k <= instance && s.procs[id].process != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // willHear lets a member hear of the next decision, which is there.
@@ -176,9 +166,6 @@ func (s *simulator[M]) hears(it item) {
 	}
 	m := w.decisions[k]
 	w.next[it.to]++
-	if s.passed(k) {
-		delete(w.decisions, k)
-	}
 	if s.log != nil {
 		s.log.step(s, scenario.Step{Verb: scenario.Hear, Procs: s.log.procs(it.to)})
 	}

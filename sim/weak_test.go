@@ -108,6 +108,39 @@ func TestReturns(t *testing.T) {
 	}
 }
 
+// storms makes short runs of five members that crash, pause and come back all the time, and returns in how many
+// something is amiss.
+func storms[M any](t *testing.T, a protocol.Algorithm[M]) (amiss int) {
+	t.Helper()
+	const members = 5
+	for seed := range uint64(50) {
+		r := mustRun(t, a, sim.Config{
+			Config: protocol.Config{N: members}, Entries: []int{20}, Operations: 3, Seed: seed,
+			Think: sim.Exponential(20 * time.Millisecond), Delay: sim.Exponential(time.Millisecond),
+			CrashEvery: 7 * time.Millisecond, RecoverEvery: 4 * time.Millisecond, PauseEvery: 20 * time.Millisecond,
+			Detect: 4 * time.Millisecond, FaultsUntil: 300 * time.Millisecond,
+		})
+		if r.ViolationCount > 0 {
+			amiss++
+		}
+	}
+	return amiss
+}
+
+// Who asks for incarnations hears of each new one, also where nobody has noticed the crash before it: else one that
+// waits for an answer of the life before waits for ever. And who resumes with an instance that is decided hears of
+// that, though all others have long ago.
+func TestNewLives(t *testing.T) {
+	unheard := consensus.With(wme.First)
+	unheard.Incarnations = false
+	if k := storms(t, unheard); k == 0 {
+		t.Error("nobody misses news of new lives")
+	}
+	if k, l := storms(t, wme.First), storms(t, consensus.With(wme.First)); k+l > 0 {
+		t.Errorf("%d runs with the service and %d without it end with violations", k, l)
+	}
+}
+
 // A skipper leaves out some of what its copy should execute.
 type skipper struct {
 	protocol.Process[wme.Message]

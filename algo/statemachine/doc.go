@@ -42,8 +42,8 @@
 //
 // # Deviations
 //
-// Who coordinates promises, accepts and executes like all others. Of what is accepted elsewhere in a later ballot, a new
-// coordinator counts as an acceptor, too. A command that two coordinators gave a place is executed in the first one.
+// Who coordinates promises, accepts and executes like all others. What is accepted elsewhere in a later ballot counts
+// as accepted at a new coordinator, too. A command that two coordinators gave a place is executed in the first one.
 //
 // # Checked
 //

@@ -121,9 +121,10 @@ func claims(toAll bool) []protocol.Claim {
 		}
 		return 3
 	}
+	each := func(n float64) float64 { return 2 * (n - 1) * (n + 2) }
+	coordinator := func(n float64) float64 { return 2 * (n - 1) * (n + 1) }
 	return []protocol.Claim{
-		protocol.Exactly(protocol.LowLoad, protocol.Messages,
-			mean(func(n float64) float64 { return 2 * (n - 1) * (n + 2) }, func(n float64) float64 { return 2 * (n - 1) * (n + 1) }),
+		protocol.Exactly(protocol.LowLoad, protocol.Messages, mean(each, coordinator),
 			"2(N-1)(N+2), the coordinator 2(N-1)(N+1)"),
 		protocol.Exactly(protocol.LowLoad, protocol.Waiting, mean(steps, fixed(2)), "3, or 2 where N <= 3; the coordinator 2"),
 	}
@@ -381,7 +382,7 @@ func (p *Process) execute(c Command, at uint64, out *protocol.Out[Message]) {
 		}
 		p.end(s, out)
 	case Eject:
-		if mine && p.inside(s) && !p.leaving {
+		if mine && !p.leaving { // it is inside: who asked for its end has executed what let it in
 			p.ejected = true
 			out.Ejected()
 		}

@@ -101,6 +101,71 @@ func TestEjected(t *testing.T) {
 	}
 }
 
+// takeover is a story of three coordinators, and returns what is wrong at its end. The first one gives place 1 to the
+// command of process 2, and place 2 to that of process 1, which nobody else hears of. The second one does not know of
+// this, and has its own command, to enter, decided for place 1. The third one hears of both from the first: place 1 is
+// that of the later ballot, and the same command in place 2 does nothing.
+func takeover(a protocol.Algorithm[Message]) (fault string) {
+	defer func() {
+		if v := recover(); v != nil {
+			fault = fmt.Sprint(v)
+		}
+	}()
+	s := algotest.NewSystem(a, protocol.Config{N: 3}, 0)
+	newest := func(from, to protocol.ID) { s.Deliver(from, to, len(s.InFlight(from, to))-1) }
+	s.Try(1)
+	s.Try(2)
+	s.Deliver(2, 0, 0)
+	s.Deliver(1, 0, 0)
+	s.Step(1, protocol.Input{Kind: protocol.Suspect, From: 0})
+	newest(1, 2) // PREPARE
+	newest(2, 1) // PROMISE
+	s.Deliver(1, 2, 1)
+	newest(2, 1) // ACCEPTED
+	if got := s.Inside(); !slices.Equal(got, []protocol.ID{1}) {
+		return fmt.Sprintf("%v are inside, want 1", got)
+	}
+	s.Step(2, protocol.Input{Kind: protocol.Suspect, From: 0})
+	s.Step(2, protocol.Input{Kind: protocol.Suspect, From: 1})
+	newest(2, 0)
+	newest(0, 2)
+	s.Settle()
+	if s.Users[1] != protocol.InLost || s.Users[2] != protocol.InCrit { // the third one has suspected who was inside
+		return fmt.Sprintf("users are in sections %v", s.Users)
+	}
+	s.Exit(1)
+	s.Issue(2, "a")
+	s.Settle()
+	s.Exit(2)
+	s.Settle()
+	if got := s.Inside(); got != nil {
+		return fmt.Sprintf("%v are inside at the end", got)
+	}
+	return s.Object.Unfinished().Text
+}
+
+func TestTakeover(t *testing.T) {
+	for _, a := range forms {
+		if fault := takeover(a); fault != "" {
+			t.Errorf("%q: %s", a.Variant, fault)
+		}
+		for name, b := range map[string]broken{
+			"what a promise has goes before what later ballots have": {before: func(p *Process, ev *protocol.Event[Message]) {
+				for i := range ev.Msg.Log {
+					ev.Msg.Log[i].Ballot = p.ballot
+				}
+			}},
+			"a command is executed in each of its places": {before: func(p *Process, _ *protocol.Event[Message]) {
+				clear(p.last)
+			}},
+		} {
+			if takeover(b.of(a)) == "" {
+				t.Errorf("%q, %s: that is not noticed", a.Variant, name)
+			}
+		}
+	}
+}
+
 // In simulated time, too: through crashes, pauses and partitions, which are suspected by mistake, no property
 // falls, and everybody who lives is done at the end.
 func TestSimulated(t *testing.T) {

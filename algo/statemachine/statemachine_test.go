@@ -15,19 +15,24 @@ import (
 
 var forms = []protocol.Algorithm[Message]{Algorithm, Announced}
 
-var options = algotest.Options{
-	Allocations: 1, // commands are copied into lists that grow
-	Skip: map[string]string{
-		"State": "the log grows with the run, and to encode it at each step takes minutes; TestStorm reloads states",
-	},
-	Exhaustive: []check.Config{
-		{Config: protocol.Config{N: 2}, Entries: []int{1}},
-		{Config: protocol.Config{N: 3}, Entries: []int{0, 0, 1}},
-	},
+func options(models ...check.Config) algotest.Options {
+	return algotest.Options{
+		Allocations: 1, // commands are copied into lists that grow
+		Skip: map[string]string{
+			"State": "the log grows with the run, and to encode it at each step takes minutes; TestStorm reloads states",
+		},
+		Exhaustive: models,
+	}
 }
 
-func TestConformance(t *testing.T)          { algotest.Run(t, Algorithm, options) }
-func TestConformanceAnnounced(t *testing.T) { algotest.Run(t, Announced, options) }
+var (
+	both   = check.Config{Config: protocol.Config{N: 2}, Properties: []string{"all"}}
+	wrong  = check.Config{Config: protocol.Config{N: 2}, Entries: []int{0, 1}, Suspect: 1, Properties: []string{"all"}}
+	threes = check.Config{Config: protocol.Config{N: 3}, Entries: []int{0, 0, 1}, Properties: []string{"all"}}
+)
+
+func TestConformance(t *testing.T)          { algotest.Run(t, Algorithm, options(both, wrong)) }
+func TestConformanceAnnounced(t *testing.T) { algotest.Run(t, Announced, options(both, wrong, threes)) }
 func FuzzRead(f *testing.F)                 { algotest.FuzzRead(f, Algorithm) }
 func FuzzLoadState(f *testing.F)            { algotest.FuzzLoadState(f, Algorithm) }
 

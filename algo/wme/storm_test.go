@@ -327,6 +327,9 @@ func (w *storm[M]) deliver(from, to protocol.ID, k int) {
 	}
 	w.note(scenario.Deliver, w.alg.Text(w.InFlight(from, to)[k]), from, to)
 	w.Deliver(from, to, k)
+	if w.loses && w.suspected[protocol.Channel{From: to, To: from}] {
+		w.Step(to, protocol.Input{Kind: protocol.Suspect, From: from})
+	}
 }
 
 // hear tells a process what is decided in its epoch, which may be the k-th proposal.

@@ -111,3 +111,17 @@ func TestWatch(t *testing.T) {
 		t.Errorf("what was heard earlier moved the end to %v", w.End())
 	}
 }
+
+// A watcher that was away waits for a whole time-out once more, and its mistakes are its own: the
+// time-out stays as it is.
+func TestPardon(t *testing.T) {
+	w := NewWatch(Patience{First: 100, Step: 50, Most: 1000}, 0)
+	w.Pardon(1000)
+	if w.Look(1099) || !w.Look(1100) {
+		t.Errorf("it is suspected at %d", w.End())
+	}
+	w.Pardon(2000)
+	if !w.Suspects() || w.Timeout() != 100 {
+		t.Errorf("suspected %v, time-out %d", w.Suspects(), w.Timeout())
+	}
+}

@@ -97,6 +97,7 @@ func (n *Node) watchMembers() {
 	least, most := time.Millisecond, max(time.Millisecond, n.c.Patience.First/4)
 	t := time.NewTimer(0)
 	defer t.Stop()
+	due := n.c.Boot()
 	for {
 		select {
 		case <-t.C:
@@ -104,11 +105,15 @@ func (n *Node) watchMembers() {
 			return
 		}
 		now, wait := n.c.Boot(), most
+		away := now-due > most // this process was stopped, and so were its readers
 		for id, w := range n.watches {
 			if id := protocol.ID(id); id == n.c.ID {
 				continue
 			}
 			w.mu.Lock()
+			if away {
+				w.Pardon(now)
+			}
 			if w.Look(now) {
 				n.hurryAll(event{op: opSuspect, peer: protocol.ID(id)})
 			}
@@ -117,7 +122,9 @@ func (n *Node) watchMembers() {
 			}
 			w.mu.Unlock()
 		}
-		t.Reset(max(least, wait))
+		wait = max(least, wait)
+		due = now + wait
+		t.Reset(wait)
 	}
 }
 

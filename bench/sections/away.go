@@ -1,0 +1,141 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/poundlock/poundlock/transport"
+)
+
+// heap is how much memory is in use, in MiB.
+func heap() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapInuse) / (1 << 20)
+}
+
+// away measures what a member costs that is cut off while others work, and how it comes back.
+func away(args []string) (*table, error) {
+	f := flag.NewFlagSet("away", flag.ExitOnError)
+	operations := f.Int("operations", 1_000_000, "while it is away")
+	f.Parse(args)
+	c, err := startCluster(3, 0, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	s, err := c.enter(0)
+	if err != nil {
+		return nil, err
+	}
+	const warm = 20_000
+	for range warm {
+		if err := do(s, "k"); err != nil {
+			return nil, err
+		}
+	}
+	before := heap()
+	c.isolate(2)
+	most, unacked := before, 0
+	var longest time.Duration
+	began := time.Now()
+	for k := range *operations {
+		start := time.Now()
+		if err := do(s, fmt.Sprint("k", k%100)); err != nil {
+			return nil, err
+		}
+		longest = max(longest, time.Since(start))
+		if k%(*operations/100+1) == 0 {
+			most = max(most, heap())
+			unacked = max(unacked, c.nodes[0].Stats().Unacked)
+		}
+	}
+	took := time.Since(began)
+	after := heap()
+	c.heal()
+	healed := time.Now()
+	want := uint64(warm + *operations)
+	if err := await("the member has caught up", func() bool { return c.stores[2].Applied() == want }); err != nil {
+		return nil, err
+	}
+	t := newTable("3 members in one process, one of them cut off for %d operations", *operations)
+	t.value("operations a second while it is away", float64(*operations)/took.Seconds(), "", 0)
+	t.value("longest operation", longest.Seconds()*1e3, "ms", 0)
+	t.value("memory of all members, before", before, "MiB", 0)
+	t.value("  at most, while it is away", most, "MiB", 0)
+	t.value("  after, with the member away still", after, "MiB", 0)
+	t.value("messages that wait for it, at most", float64(unacked)/(1<<20), "MiB", 4.1)
+	t.value("from the end of the cut to an equal copy", float64(time.Since(healed).Milliseconds()), "ms", 0)
+	t.Rows = append(t.Rows, row{
+		What: "copies that it installed", Value: float64(c.stores[2].installed), Least: 1, Most: 3, Times: 1,
+	})
+	return t, nil
+}
+
+// snapshot measures what others feel while a new life gets a large object.
+func snapshot(args []string) (*table, error) {
+	f := flag.NewFlagSet("snapshot", flag.ExitOnError)
+	size := f.Int("mib", 16, "of the object, at most 30")
+	f.Parse(args)
+	c, err := startCluster(3, 0, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	s, err := c.enter(0)
+	if err != nil {
+		return nil, err
+	}
+	padding := strings.Repeat("x", 64<<10)
+	for k := range *size * 16 {
+		if err := do(s, fmt.Sprint(padding, k)); err != nil {
+			return nil, err
+		}
+	}
+	works := func(until func() bool) (list []time.Duration, err error) {
+		for !until() {
+			began := time.Now()
+			if err := do(s, "k"); err != nil {
+				return nil, err
+			}
+			list = append(list, time.Since(began))
+		}
+		return list, nil
+	}
+	end := time.Now().Add(time.Second)
+	quiet, err := works(func() bool { return time.Now().After(end) })
+	if err != nil {
+		return nil, err
+	}
+	c.nodes[2].Close()
+	var l net.Listener
+	if err := await("its address is free", func() bool {
+		l, err = transport.Listen(c.addrs[2])
+		return err == nil
+	}); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := c.start(2, l, true); err != nil {
+		return nil, err
+	}
+	// It takes part when it has what everybody has: the section goes on meanwhile.
+	busy, err := works(func() bool { return c.stores[2].Applied()+1 >= c.stores[0].Applied() })
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	t := newTable("3 members in one process, an object of %d MiB, and a new life that gets it", *size)
+	t.times("operation before", quiet, time.Millisecond, "ms", 0, 0)
+	t.times("operation meanwhile", busy, time.Millisecond, "ms", 0, 0)
+	t.value("longest operation before", quiet[len(quiet)-1].Seconds()*1e3, "ms", 0)
+	t.value("longest operation meanwhile", busy[len(busy)-1].Seconds()*1e3, "ms", 0)
+	t.value("to make a snapshot, at most", max(c.stores[0].took, c.stores[1].took).Seconds()*1e3, "ms", 0)
+	t.value("until the new life takes part", took.Seconds()*1e3, "ms", 0)
+	return t, nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/replica"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// failover measures how long a waiting user waits more where the owner is gone, and what an
+// operation takes whose issuer is suspected by mistake.
+func failover(args []string) (*table, error) {
+	f := flag.NewFlagSet("failover", flag.ExitOnError)
+	delay := f.Duration("delay", 20*time.Millisecond, "of a message, one way: T")
+	lease := f.Duration("detector", 500*time.Millisecond, "time-out of the detector: D")
+	n := f.Int("n", 5, "members")
+	trials := f.Int("trials", 30, "fresh clusters for each figure")
+	f.Parse(args)
+	var gone, wrong []time.Duration
+	var ejected, outcomes int
+	for k := range *trials {
+		d, err := ownerGone(*n, *delay, *lease)
+		if err != nil {
+			return nil, err
+		}
+		gone = append(gone, d)
+		d, err = suspectedByMistake(*n, *delay, *lease)
+		switch {
+		case errors.Is(err, replica.ErrEjected):
+			ejected++
+		case err != nil:
+			return nil, fmt.Errorf("trial %d: %w", k, err)
+		default:
+			outcomes++
+		}
+		wrong = append(wrong, d)
+	}
+	t := newTable("%d members, T = %v each way, D = %v, fresh clusters", *n, *delay, *lease)
+	most := 1.5*float64(*lease)/1e6 + 8*float64(*delay)/1e6
+	t.times("owner gone, to the next user inside", gone, time.Millisecond, "ms", 0, most)
+	t.times("operation of an owner suspected by mistake, to its verdict", wrong, time.Millisecond, "ms", 0, 8*float64(*delay)/1e6)
+	t.value("  of which have an outcome", float64(outcomes), "", 0)
+	t.value("  of which were ejected", float64(ejected), "", 0)
+	return t, nil
+}
+
+func ownerGone(n int, delay, lease time.Duration) (d time.Duration, err error) {
+	c, err := startCluster(n, delay, lease)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	owner := rand.N(n)
+	next := (owner + 1 + rand.N(n-1)) % n
+	s, err := c.enter(owner)
+	if err != nil {
+		return 0, err
+	}
+	if err := do(s, "k"); err != nil {
+		return 0, err
+	}
+	entered := make(chan error, 1)
+	var at time.Time
+	go func() {
+		_, err := c.enter(next)
+		at = time.Now()
+		entered <- err
+	}()
+	time.Sleep(5*delay + rand.N(lease/4)) // it waits, and heartbeats come at any time
+	c.isolate(owner)
+	began := time.Now()
+	err = <-entered
+	return at.Sub(began), err
+}
+
+func suspectedByMistake(n int, delay, lease time.Duration) (d time.Duration, err error) {
+	c, err := startCluster(n, delay, lease)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	owner := rand.N(n)
+	by := (owner + 1 + rand.N(n-1)) % n
+	s, err := c.enter(owner)
+	if err != nil {
+		return 0, err
+	}
+	for range 2 {
+		if err := do(s, "k"); err != nil {
+			return 0, err
+		}
+	}
+	go func() {
+		time.Sleep(rand.N(2 * delay))
+		c.nodes[by].Suspect(protocol.ID(owner))
+	}()
+	began := time.Now()
+	err = do(s, "k")
+	d = time.Since(began)
+	s.Exit()
+	return d, err
+}

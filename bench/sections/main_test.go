@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// Every part runs. The figures of so short runs mean nothing, so that none is judged.
+func TestParts(t *testing.T) {
+	for name, args := range map[string]string{
+		"costs":    "--delay 2ms --n 3 --rounds 2",
+		"failover": "--delay 2ms --detector 100ms --n 3 --trials 1",
+		"away":     "--operations 3000",
+		"snapshot": "--mib 1",
+	} {
+		got, err := parts[name](strings.Fields(args))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, asJSON := range []bool{false, true} {
+			var b bytes.Buffer
+			if err := got.print(&b, asJSON); err != nil || b.Len() == 0 {
+				t.Errorf("%s: %v", name, err)
+			}
+			t.Logf("\n%s", &b)
+		}
+	}
+}
+
+// What is not as claimed is noticed.
+func TestHolds(t *testing.T) {
+	for _, r := range []row{{Value: 3, Least: 1, Most: 2}, {Value: 0.5, Least: 1, Most: 2}} {
+		if (&table{Rows: []row{{Value: 9}, r}}).holds() {
+			t.Errorf("%+v holds", r)
+		}
+	}
+}

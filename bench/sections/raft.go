@@ -1,0 +1,176 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log"
+	"sync"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// A raftSystem is a lock and an object in a raft log: each entering, operation and leaving is an
+// entry, and is done for its user when its own member has executed that. Members keep everything in
+// memory, and messages take the same time as those of the cluster.
+type raftSystem struct {
+	n       int
+	delay   time.Duration
+	members []*raftMember
+	closed  chan struct{}
+	wg      sync.WaitGroup
+}
+
+// The commands.
+const (
+	cmdEnter = iota
+	cmdOperate
+	cmdExit
+)
+
+// A raftMember is one replica.
+type raftMember struct {
+	s        *raftSystem
+	id       int
+	inbox    chan *raftpb.Message
+	proposed chan []byte
+	inside   chan struct{} // one element when its user gets in
+	applied  chan struct{} // one element when its user's operation or exit is executed
+	queue    []int         // of users: the first one is inside
+	counter  uint64
+	leader   chan struct{} // closed when it leads
+	leads    bool
+}
+
+func startRaft(n int, delay time.Duration) (*raftSystem, error) {
+	s := &raftSystem{n: n, delay: delay, closed: make(chan struct{})}
+	for i := range n {
+		s.members = append(s.members, &raftMember{
+			s: s, id: i, inbox: make(chan *raftpb.Message, 1024), proposed: make(chan []byte, 16),
+			inside: make(chan struct{}, 1), applied: make(chan struct{}, 1), leader: make(chan struct{}),
+		})
+	}
+	for _, m := range s.members {
+		storage := raft.NewMemoryStorage()
+		voters := &raftpb.ConfState{}
+		for i := range n {
+			voters.Voters = append(voters.Voters, uint64(i+1))
+		}
+		err := storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{
+			Index: proto.Uint64(1), Term: proto.Uint64(1), ConfState: voters,
+		}})
+		if err != nil {
+			return nil, err
+		}
+		node, err := raft.NewRawNode(&raft.Config{
+			ID: uint64(m.id + 1), ElectionTick: 1000, HeartbeatTick: 10, Storage: storage, Applied: 1,
+			MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 256, Logger: &raft.DefaultLogger{Logger: log.New(io.Discard, "", 0)},
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.wg.Go(func() { m.run(node, storage) })
+	}
+	select {
+	case <-s.members[0].leader:
+	case <-time.After(patience):
+		return nil, fmt.Errorf("raft has no leader after %v", patience)
+	}
+	time.Sleep(5 * delay)
+	return s, nil
+}
+
+func (s *raftSystem) close() {
+	close(s.closed)
+	s.wg.Wait()
+}
+
+// run is the replica's goroutine.
+func (m *raftMember) run(node *raft.RawNode, storage *raft.MemoryStorage) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	if m.id == 0 {
+		node.Campaign()
+	}
+	for {
+		for node.HasReady() {
+			rd := node.Ready()
+			if rd.HardState != nil {
+				storage.SetHardState(rd.HardState)
+			}
+			storage.Append(rd.Entries)
+			for _, msg := range rd.Messages {
+				m.s.send(msg)
+			}
+			for _, e := range rd.CommittedEntries {
+				m.execute(e.GetData())
+			}
+			node.Advance(rd)
+			if !m.leads && node.BasicStatus().RaftState == raft.StateLeader {
+				m.leads = true
+				close(m.leader)
+			}
+		}
+		select {
+		case msg := <-m.inbox:
+			node.Step(msg)
+		case b := <-m.proposed:
+			node.Propose(b)
+		case <-tick.C:
+			node.Tick()
+		case <-m.s.closed:
+			return
+		}
+	}
+}
+
+// send delivers a message after the delay. Messages of one pair may overtake each other by little.
+func (s *raftSystem) send(m *raftpb.Message) {
+	to := s.members[m.GetTo()-1]
+	time.AfterFunc(s.delay, func() {
+		select {
+		case to.inbox <- m:
+		case <-s.closed:
+		}
+	})
+}
+
+// execute is the state machine.
+func (m *raftMember) execute(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	command, id := b[0], int(binary.LittleEndian.Uint32(b[1:]))
+	switch command {
+	case cmdEnter:
+		if m.queue = append(m.queue, id); m.queue[0] == m.id && id == m.id {
+			m.inside <- struct{}{}
+		}
+	case cmdOperate:
+		m.counter++
+	case cmdExit:
+		if m.queue = m.queue[1:]; len(m.queue) > 0 && m.queue[0] == m.id {
+			m.inside <- struct{}{}
+		}
+	}
+	if id == m.id && command != cmdEnter {
+		m.applied <- struct{}{}
+	}
+}
+
+func (s *raftSystem) ask(i int, command byte, done chan struct{}) error {
+	s.members[i].proposed <- binary.LittleEndian.AppendUint32([]byte{command}, uint32(i))
+	select {
+	case <-done:
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("raft: command %d of member %d has no outcome", command, i)
+	}
+}
+
+func (s *raftSystem) enter(i int) error   { return s.ask(i, cmdEnter, s.members[i].inside) }
+func (s *raftSystem) operate(i int) error { return s.ask(i, cmdOperate, s.members[i].applied) }
+func (s *raftSystem) exit(i int) error    { return s.ask(i, cmdExit, s.members[i].applied) }

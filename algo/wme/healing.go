@@ -199,7 +199,7 @@ func (p *Process) onAhead(from protocol.ID, m Message, out *protocol.Out[Message
 	case !p.heal || !p.joined:
 	case m.Epoch > p.epoch:
 		p.late = true
-	case m.Epoch == p.epoch && m.Number > p.number:
+	case m.Epoch == p.epoch && m.Number > p.number && !p.blocked && !p.lacks(m): // it may be records alone
 		out.Send(from, p.progress())
 	}
 }

@@ -403,7 +403,7 @@ func (c *conn) message(i transport.Item, to batches) error {
 	}
 	switch {
 	case i.Type == transport.PartItem && (!c.n.watched() || len(c.s.partial)+len(i.Body) > maxState):
-		return c.refuse(refusal("size of a message", "", ""))
+		return c.refuse(refusal("part of a message that is none of a replica, or too large", "", ""))
 	case i.Type == transport.PartItem:
 		c.s.partial = append(c.s.partial, i.Body...)
 		return nil

@@ -138,6 +138,9 @@ func TestStrangers(t *testing.T) {
 		{"a refusal of a name", []func([]byte) []byte{
 			transport.Item{Type: transport.RefuseNameItem, Seq: 1, Kind: 1, Name: []byte("a")}.Append,
 		}, "refusal of a name"},
+		{"a part of a message", []func([]byte) []byte{
+			transport.Item{Type: transport.PartItem, Seq: 1, Kind: 1, Name: []byte("a")}.Append,
+		}, "part of a message"},
 		{"a gap", []func([]byte) []byte{message(2, 1, "a", enter)}, "item 2 follows item 0"},
 		{"a late hello", []func([]byte) []byte{greeting.Append}, "item of type 1 after the handshake"},
 		{"garbage", []func([]byte) []byte{func(b []byte) []byte { return append(b, 99, 99, 99) }}, "malformed frame"},

@@ -114,6 +114,11 @@ func (s *shard) begin(kind Kind, feed func(protocol.Input) error) error {
 			err = feed(protocol.Input{Kind: protocol.Restore, From: protocol.ID(id), Arg: incarnation})
 		}
 	}
+	for id, suspected := range s.suspects {
+		if suspected && err == nil {
+			err = feed(protocol.Input{Kind: protocol.Suspect, From: protocol.ID(id)})
+		}
+	}
 	if s.draining && s.drains(kind) && err == nil {
 		err = feed(protocol.Input{Kind: protocol.Drain})
 	}

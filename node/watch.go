@@ -131,6 +131,7 @@ func (n *Node) watchMembers() {
 // suspectMember tells all processes that a member is suspected.
 func (s *shard) suspectMember(id protocol.ID) {
 	s.live[id], s.suspects[id] = 0, true
+	clear(s.fresh)
 	s.stepAll(protocol.Input{Kind: protocol.Suspect, From: id})
 }
 
@@ -144,5 +145,6 @@ func (s *shard) trustMember(sess *session) {
 	incarnation := sess.incarnation
 	sess.mu.Unlock()
 	s.live[sess.id], s.suspects[sess.id] = s.n.life(incarnation), false
+	clear(s.fresh)
 	s.stepAll(protocol.Input{Kind: protocol.Restore, From: sess.id, Arg: s.live[sess.id]})
 }

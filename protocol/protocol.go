@@ -496,7 +496,9 @@ const (
 	LeaseDetector
 	// UnreliableDetector: a member suspects the members that crashed, and may suspect
 	// others for a while, such as those from which a partition cuts it off. Restore ends
-	// each suspicion of who is alive.
+	// each suspicion of who is alive. On a network what is on its way between two members
+	// may be lost, where the algorithm tolerates Recovery: each of them then gets Suspect of
+	// the other, and Restore when no more is lost.
 	UnreliableDetector
 )
 

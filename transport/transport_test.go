@@ -45,6 +45,7 @@ var (
 		{Type: ReplyItem, Seq: 2, Kind: 1, Body: []byte("no")},
 		{Type: ByeItem},
 		{Type: RefuseNameItem, Seq: 3, Kind: 2, Name: []byte("a"), Body: []byte("in use")},
+		{Type: PartItem, Seq: 4, Kind: 3, Name: []byte("a"), Body: []byte("begin")},
 	}
 )
 

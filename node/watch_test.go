@@ -1,0 +1,163 @@
+package node_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// A observer lets its user in at once and tells all others, and keeps what it hears.
+type observer struct {
+	notes *notes
+	heard uint64
+}
+
+type notes struct {
+	mu     sync.Mutex
+	events []protocol.Input // but messages, whose Arg is what they say
+}
+
+func (n *notes) all() []protocol.Input {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.events)
+}
+
+func (w *observer) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
+	w.heard++
+	if ev.Kind == protocol.Receive {
+		ev.Arg = ev.Msg
+	}
+	w.notes.mu.Lock()
+	w.notes.events = append(w.notes.events, ev.Input)
+	w.notes.mu.Unlock()
+	switch ev.Kind {
+	case protocol.Try:
+		out.Broadcast(w.heard)
+		out.Crit(0)
+	case protocol.Exit:
+		out.Rem("")
+	}
+}
+
+func (w *observer) AppendState(b []byte) []byte { return binary.AppendUvarint(b, w.heard) }
+
+func (w *observer) LoadState(b []byte) ([]byte, error) {
+	r := protocol.Reader{Rest: b}
+	w.heard = r.Uint()
+	return r.Rest, r.Err
+}
+
+// observers are an algorithm whose members suspect each other, and come back; all processes of one node
+// keep what they hear in one place.
+func observers(n *notes) node.Host {
+	return node.HostOf(protocol.Algorithm[uint64]{
+		Info: protocol.Info{
+			Name: "observer", Users: protocol.Members, Detector: protocol.UnreliableDetector,
+			Tolerates: protocol.Crash | protocol.Recovery, Incarnations: true, Messages: []protocol.Message{{Name: "IN"}},
+		},
+		New:    func(protocol.ID, protocol.Config) protocol.Process[uint64] { return &observer{notes: n} },
+		Append: binary.AppendUvarint,
+		Read: func(b []byte) (uint64, []byte, error) {
+			r := protocol.Reader{Rest: b}
+			v := r.Uint()
+			return v, r.Rest, r.Err
+		},
+		KindOf: func(uint64) int { return 0 },
+		Ints:   func(uint64) int { return 1 },
+		Text:   func(v uint64) string { return fmt.Sprint(v) },
+	})
+}
+
+// A suspicion ends nothing. A new life of a member is suspected as the old one, and restored as
+// itself; and nothing of an old life comes after that.
+func TestMembersSuspect(t *testing.T) {
+	seen := make([]*notes, 2)
+	nodes, peers := clusterAt(t, 2, false, observers(nil), func(c *node.Config) {
+		seen[c.ID] = &notes{}
+		c.Hosts = mutexes(observers(seen[c.ID]))
+	})
+	u := newProbe()
+	enter := func(n *node.Node) {
+		t.Helper()
+		must(t, n.Try(node.Mutex, "a", u, false))
+		<-u.crit
+		n.Exit("a")
+		<-u.rem
+	}
+	from := 0 // what member 0 has told before is not looked at
+	await := func(what string, want ...protocol.Input) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			rest := want
+			for k, e := range seen[0].all()[from:] {
+				if w := rest[0]; e.Kind == w.Kind && e.From == w.From && (w.Arg == 0 || e.Arg == w.Arg) {
+					rest = rest[1:]
+				}
+				if len(rest) == 0 {
+					from += k + 1
+					return true
+				}
+			}
+			return false
+		})
+	}
+	enter(nodes[0])
+	await("the first life", protocol.Input{Kind: protocol.Start, Arg: 1})
+	number := nodes[0].Sessions()[0].Number
+	nodes[0].Suspect(1)
+	await("a suspicion and its end", protocol.Input{Kind: protocol.Suspect, From: 1}, protocol.Input{Kind: protocol.Restore, From: 1, Arg: 1})
+	if got := nodes[0].Sessions()[0].Number; got != number {
+		t.Errorf("session %d follows session %d", got, number)
+	}
+	enter(nodes[1])
+	await("a message", protocol.Input{Kind: protocol.Receive, From: 1})
+
+	nodes[1].Close()
+	var l net.Listener
+	eventually(t, "the address is free again", func() (ok bool) {
+		var err error
+		l, err = transport.Listen(peers[1].Addr)
+		return err == nil
+	})
+	later := &notes{}
+	nodes[1] = start(t, node.Config{ID: 1, Peers: peers, Listener: l, Hosts: mutexes(observers(later)), Joins: true})
+	await("a new life", protocol.Input{Kind: protocol.Suspect, From: 1}, protocol.Input{
+		Kind: protocol.Restore, From: 1, Arg: nodes[1].Incarnation(),
+	})
+	enter(nodes[1])
+	await("its message", protocol.Input{Kind: protocol.Receive, From: 1})
+	if got := later.all()[0]; got.Kind != protocol.Start || got.Arg != nodes[1].Incarnation() {
+		t.Errorf("the new life begins with %+v", got)
+	}
+}
+
+// Who is silent for too long is suspected, and the others are not.
+func TestSilentMember(t *testing.T) {
+	seen := make([]*notes, 3)
+	nodes := cluster(t, 3, false, observers(nil), func(c *node.Config) {
+		seen[c.ID] = &notes{}
+		c.Hosts, c.Lease = mutexes(observers(seen[c.ID])), 200*time.Millisecond
+	})
+	u := newProbe()
+	must(t, nodes[0].Try(node.Mutex, "a", u, false))
+	<-u.crit
+	nodes[2].Close()
+	eventually(t, "the silent one is suspected in the end, and who is not is trusted", func() bool {
+		suspected := map[protocol.ID]bool{}
+		for _, e := range seen[0].all() {
+			if e.Kind == protocol.Suspect || e.Kind == protocol.Restore {
+				suspected[e.From] = e.Kind == protocol.Suspect
+			}
+		}
+		return suspected[2] && !suspected[1]
+	})
+}

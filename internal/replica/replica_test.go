@@ -215,8 +215,64 @@ func TestEjected(t *testing.T) {
 	c.equal(2)
 }
 
-// An operation in a minority stays open, and has one verdict when the others are back: none here,
-// since the majority goes on without it.
+// An operation whose context ends stays open, and Wait returns its one verdict: that it is executed where its
+// issuer was only cut off, and that it never will be where the others went on without it.
+func TestVerdictLater(t *testing.T) {
+	for _, goOn := range []bool{false, true} {
+		t.Run(fmt.Sprint("others go on: ", goOn), func(t *testing.T) {
+			var links []*faultnet.Proxy // to the member 0
+			c := startWith(t, 3, second, func(i int, c *node.Config) {
+				if i > 0 {
+					links = append(links, through(t, c)[0])
+				}
+			})
+			s := enter(t, c.copies[0])
+			do(t, s, "k")
+			c.equal(1)
+			for _, p := range links {
+				p.Cut(faultnet.Both)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			if _, err := s.Do(ctx, replica.Add("k")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("cut off: %v", err)
+			}
+			if _, err := s.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("cut off: %v", err)
+			}
+			want := uint64(2)
+			if goOn {
+				c.nodes[1].Suspect(0)
+				other := enter(t, c.copies[1])
+				do(t, other, "k")
+				do(t, other, "k")
+				other.Exit()
+				want = 3
+			}
+			for _, p := range links {
+				p.Heal()
+			}
+			s.Exit() // as soon as there is a verdict
+			for range 2 {
+				switch result, err := s.Wait(t.Context()); {
+				case goOn && !errors.Is(err, replica.ErrEjected):
+					t.Errorf("the others went on: %v", err)
+				case !goOn && s.Err() == replica.ErrExited && (err != nil || replica.Value(result) != 2):
+					t.Errorf("the operation: %v, %v", result, err)
+				}
+			}
+			if !goOn {
+				if _, err := s.Wait(t.Context()); err != nil { // it was suspected, on a machine that is very busy
+					want = 1
+				}
+			}
+			c.equal(want)
+			enter(t, c.copies[0]).Exit()
+		})
+	}
+}
+
+// An operation in a minority stays open. Closing ends it, without a verdict.
 func TestOpen(t *testing.T) {
 	c := start(t, 3, second)
 	s := enter(t, c.copies[0])

@@ -95,15 +95,19 @@ func (c *cluster) start(i int, l net.Listener, joins bool) (err error) {
 		peers = append(peers, node.Peer{Name: s.Name, Addr: s.Addr})
 	}
 	c.stores[i] = &store{}
-	c.nodes[i], err = node.Start(node.Config{
-		ID: protocol.ID(i), Peers: peers, Listener: l, Lease: c.lease, Joins: joins,
-		Hosts:   map[node.Kind]node.Host{node.Replica: node.HostOf(consensus.With(wme.Second))},
-		Objects: map[string]node.Object{object: c.stores[i]},
-	})
+	c.nodes[i], err = startMember(i, peers, l, c.lease, joins, c.stores[i])
 	if err == nil {
 		c.copies[i] = replica.New(c.nodes[i], object)
 	}
 	return err
+}
+
+func startMember(i int, peers []node.Peer, l net.Listener, lease time.Duration, joins bool, s *store) (*node.Node, error) {
+	return node.Start(node.Config{
+		ID: protocol.ID(i), Peers: peers, Listener: l, Lease: lease, Joins: joins,
+		Hosts:   map[node.Kind]node.Host{node.Replica: node.HostOf(consensus.With(wme.Second))},
+		Objects: map[string]node.Object{object: s},
+	})
 }
 
 func (c *cluster) close() error {

@@ -7,11 +7,12 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// failover measures how long a waiting user waits more where the owner is gone, and what an
+// failover measures how long a waiting user waits more where the owner is killed, and what an
 // operation takes whose issuer is suspected by mistake.
 func failover(args []string) (*table, error) {
 	f := flag.NewFlagSet("failover", flag.ExitOnError)
@@ -23,7 +24,7 @@ func failover(args []string) (*table, error) {
 	var gone, wrong []time.Duration
 	var ejected, outcomes int
 	for k := range *trials {
-		d, err := ownerGone(*n, *delay, *lease)
+		d, err := ownerKilled(*n, *delay, *lease)
 		if err != nil {
 			return nil, err
 		}
@@ -41,40 +42,33 @@ func failover(args []string) (*table, error) {
 	}
 	t := newTable("%d members, T = %v each way, D = %v, fresh clusters", *n, *delay, *lease)
 	most := 1.5*float64(*lease)/1e6 + 8*float64(*delay)/1e6
-	t.times("owner gone, to the next user inside", gone, time.Millisecond, "ms", 0, most)
+	t.times("owner killed, to the next user inside", gone, time.Millisecond, "ms", 0, most)
 	t.times("operation of an owner suspected by mistake, to its verdict", wrong, time.Millisecond, "ms", 0, 8*float64(*delay)/1e6)
 	t.value("  of which have an outcome", float64(outcomes), "", 0)
 	t.value("  of which were ejected", float64(ejected), "", 0)
 	return t, nil
 }
 
-func ownerGone(n int, delay, lease time.Duration) (d time.Duration, err error) {
-	c, err := startCluster(n, delay, lease)
+// ownerKilled has members that are processes, of which it kills one.
+func ownerKilled(n int, delay, lease time.Duration) (time.Duration, error) {
+	p, err := startProcesses(n, delay, lease)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	owner := rand.N(n)
-	next := (owner + 1 + rand.N(n-1)) % n
-	s, err := c.enter(owner)
-	if err != nil {
-		return 0, err
+	defer p.close()
+	order := rand.Perm(n)
+	owner, next := p.all[order[0]], p.all[order[1]]
+	for _, command := range []string{"enter", "operate"} {
+		if _, err := owner.do(command); err != nil {
+			return 0, err
+		}
 	}
-	if err := do(s, "k"); err != nil {
-		return 0, err
-	}
-	entered := make(chan error, 1)
-	var at time.Time
-	go func() {
-		_, err := c.enter(next)
-		at = time.Now()
-		entered <- err
-	}()
+	next.tell("enter")
 	time.Sleep(5*delay + rand.N(lease/4)) // it waits, and heartbeats come at any time
-	c.isolate(owner)
-	began := time.Now()
-	err = <-entered
-	return at.Sub(began), err
+	began := time.Duration(clock.Now())
+	owner.kill()
+	at, err := next.hear("enter")
+	return at - began, err
 }
 
 func suspectedByMistake(n int, delay, lease time.Duration) (d time.Duration, err error) {

@@ -5,14 +5,13 @@
 //
 // costs: what entering, operations and leaving take, in units of the delay of a message, and the
 // same for a lock and an object in a raft log, whose leader is another process than the one that
-// asks. failover: how long others wait where the owner of a section is gone, and what an operation
+// asks. failover: how long others wait where the owner of a section is killed, and what an operation
 // takes during which its issuer is suspected by mistake; a fresh cluster each time. away: a member
 // that is cut off for very many operations. snapshot: what others feel while a new life gets a
 // large object.
 //
-// All members are in this process, and reach each other over loopback through proxies. A member
-// that is gone is one of whose links nothing passes any more: nobody can tell it from one that was
-// killed, except by a reset connection, which nobody takes for a sign.
+// Members reach each other over loopback, through proxies that delay. They are in this process, but
+// where one is killed.
 //
 // The exit status is 1 when something failed or is not as claimed, 2 when it was called wrongly. It
 // is a module of its own, so that nobody who uses poundlock downloads raft.
@@ -31,6 +30,9 @@ import (
 )
 
 func main() {
+	if text := os.Getenv(role); text != "" {
+		end(runMember(text))
+	}
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: sections [--json] costs|failover|away|snapshot [flags]")
@@ -48,10 +50,15 @@ func main() {
 	if err == nil && !t.holds() {
 		err = fmt.Errorf("something is not as claimed")
 	}
+	end(err)
+}
+
+func end(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/sections:", err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 var parts = map[string]func(args []string) (*table, error){

@@ -2,9 +2,19 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/poundlock/poundlock/internal/proctest"
 )
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(role); text != "" {
+		end(runMember(text))
+	}
+	os.Exit(proctest.Main{Tests: m}.Run())
+}
 
 // Every part runs. The figures of so short runs mean nothing, so that none is judged.
 func TestParts(t *testing.T) {

@@ -8,61 +8,118 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// The kinds of Frame.
+// The kinds of Envelope.
 const (
-	Inner    uint8 = iota // a message of the algorithm
-	Propose               // a proposal, for who coordinates
-	Prepare               // a ballot begins
-	Promise               // no smaller ballot is taken part in; with what was accepted in Last, if that is one
-	Accept                // the value of a ballot
-	Accepted              // it is accepted
-	Refuse                // a larger ballot was promised: Last
-	Decided               // the value is decided
-	Abstain               // the sender takes no part
-	Ask                   // what was decided from this instance on
-	Gone                  // that is not known here any more
+	Inner   uint8 = iota // a message of the algorithm
+	Propose              // a proposal, for who coordinates
+	Decided              // the value is decided
+	Abstain              // the sender takes no part
+	Ask                  // for what was decided from this instance on, and said in it: it may be lost
+	Gone                 // what was decided in this instance is not known here, or no more
+	Part                 // a message of the core
 )
 
 var kinds = []protocol.Message{
-	Propose: {Name: "PROPOSE"}, Prepare: {Name: "PREPARE"}, Promise: {Name: "PROMISE"}, Accept: {Name: "ACCEPT"},
-	Accepted: {Name: "ACCEPTED"}, Refuse: {Name: "REFUSE"}, Decided: {Name: "DECIDED"}, Abstain: {Name: "ABSTAIN"},
-	Ask: {Name: "ASK"}, Gone: {Name: "GONE"},
+	Propose: {Name: "PROPOSE"}, Decided: {Name: "DECIDED"}, Abstain: {Name: "ABSTAIN"}, Ask: {Name: "ASK"},
+	Gone: {Name: "GONE"},
 }
 
-// A Ballot is one attempt to decide, of the process that leads it.
-type Ballot = protocol.Epoch
-
-// A Frame is a message of the algorithm, or one about an instance.
-type Frame[M any] struct {
+// An Envelope is a message of the algorithm, or one about an instance.
+type Envelope[M, P any] struct {
 	Kind     uint8
 	Instance uint64
-	Ballot   Ballot
-	Last     Ballot
-	Msg      M // of the algorithm; or the value, of Propose, Accept, Decided, and Promise where Last is one
+	Msg      M  // of the algorithm; or the value, of Propose and Decided
+	Part     *P // of the core, of Part; frozen
 }
 
-// valued reports whether a frame has a message or a value.
-func (f Frame[M]) valued() bool {
-	switch f.Kind {
-	case Inner, Propose, Accept, Decided:
-		return true
-	case Promise:
-		return f.Last != Ballot{}
-	}
-	return false
+// valued reports whether an envelope has a message or a value.
+func (e Envelope[M, P]) valued() bool {
+	return e.Kind == Inner || e.Kind == Propose || e.Kind == Decided
 }
+
+// A Core is a protocol that decides one instance. Its functions are those of a protocol.Algorithm,
+// for its messages.
+type Core[M, P any] struct {
+	Messages []protocol.Message
+	New      func(alg protocol.Algorithm[M], id protocol.ID, n int) Instance[M, P]
+	Append   func(alg protocol.Algorithm[M], b []byte, m P) []byte
+	Read     func(alg protocol.Algorithm[M], b []byte) (m P, rest []byte, err error)
+	KindOf   func(m P) int
+	Asks     func(m P) bool // for an answer: who knows the decision tells it to who sent this
+	Ints     func(alg protocol.Algorithm[M], m P) int
+	Text     func(alg protocol.Algorithm[M], m P) string // without the name of its kind
+}
+
+// An Instance is what a core is at one process: where it takes part, and until the instance is
+// decided.
+type Instance[M, P any] interface {
+	// Lead: this process coordinates, and is to have a value decided: v, unless another one may be
+	// decided already. It is called again after each event while this is so.
+	Lead(v M, t *Turn[M, P])
+	// Receive takes a message.
+	Receive(from protocol.ID, m P, t *Turn[M, P])
+	// GiveUp expects nothing of j any more: it does not coordinate, may have crashed or be a new life.
+	GiveUp(j protocol.ID, t *Turn[M, P])
+	// Repeat sends j again what it may have to answer.
+	Repeat(j protocol.ID, t *Turn[M, P])
+	// AppendState and LoadState are those of a protocol.Process.
+	AppendState(b []byte) []byte
+	LoadState(b []byte) ([]byte, error)
+	// Show is the state for people.
+	Show() string
+}
+
+// A Turn is what an instance can see and do in one event.
+type Turn[M, P any] struct {
+	// Trusts reports whether a process is not suspected, and takes part as far as is known.
+	Trusts func(j protocol.ID) bool
+
+	effects  []protocol.Effect[P]
+	lost     bool
+	to       protocol.ID
+	again    bool
+	from     protocol.ID
+	adopts   bool
+	proposal M
+	decided  bool
+	value    M
+}
+
+// Send sends m to a process.
+func (t *Turn[M, P]) Send(to protocol.ID, m P) {
+	t.effects = append(t.effects, protocol.Effect[P]{Act: protocol.Act{Do: protocol.Send, To: to}, Msg: m})
+}
+
+// Broadcast sends m to all others.
+func (t *Turn[M, P]) Broadcast(m P) {
+	t.effects = append(t.effects, protocol.Effect[P]{Act: protocol.Act{Do: protocol.Broadcast}, Msg: m})
+}
+
+// Lose says that this process no longer attempts to have a value decided, because of process to:
+// who coordinates is asked again, unless it is that one. Lose to itself: because of nobody.
+func (t *Turn[M, P]) Lose(to protocol.ID) { t.lost, t.to = true, to }
+
+// Again says that process from answers an attempt of this process that is over, so that it may wait
+// for it: if it coordinates it is asked again.
+func (t *Turn[M, P]) Again(from protocol.ID) { t.again, t.from = true, from }
+
+// Adopt says that this process has a proposal, if it had none.
+func (t *Turn[M, P]) Adopt(v M) { t.adopts, t.proposal = true, v }
+
+// Decide says that the instance is decided. All others are told.
+func (t *Turn[M, P]) Decide(v M) { t.decided, t.value = true, v }
 
 // keep is how many decisions a process remembers for those that lag behind.
 const keep = 64
 
-// With runs an algorithm that has Info.Consensus without such a service. It panics where the
-// algorithm has no use for one.
-func With[M any](alg protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
+// Over runs an algorithm that has Info.Consensus without such a service, over a core. It panics
+// where the algorithm has no use for one.
+func Over[M, P any](alg protocol.Algorithm[M], core Core[M, P]) protocol.Algorithm[Envelope[M, P]] {
 	if !alg.Consensus {
 		panic(fmt.Sprintf("consensus: %s has nothing to decide", alg.Name))
 	}
-	w := &wrapper[M]{alg}
-	out := protocol.Algorithm[Frame[M]]{
+	w := &wrapper[M, P]{alg, core}
+	out := protocol.Algorithm[Envelope[M, P]]{
 		Info:   alg.Info,
 		New:    w.new,
 		Append: w.append,
@@ -74,7 +131,7 @@ func With[M any](alg protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
 	}
 	out.Consensus = false
 	if alg.Unsettled != nil {
-		out.Unsettled = func(procs []protocol.Process[Frame[M]]) int {
+		out.Unsettled = func(procs []protocol.Process[Envelope[M, P]]) int {
 			inner := make([]protocol.Process[M], len(procs))
 			for id, p := range procs {
 				if p != nil {
@@ -84,67 +141,86 @@ func With[M any](alg protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
 			return alg.Unsettled(inner)
 		}
 	}
-	for _, m := range kinds[Propose:] {
+	out.Messages = slices.Clip(alg.Messages)
+	for _, m := range slices.Concat(kinds[Propose:], core.Messages) {
 		m.Overhead = true
-		out.Messages = append(slices.Clip(out.Messages), m)
+		out.Messages = append(out.Messages, m)
 	}
 	return out
 }
 
-type wrapper[M any] struct{ alg protocol.Algorithm[M] }
+type wrapper[M, P any] struct {
+	alg  protocol.Algorithm[M]
+	core Core[M, P]
+}
 
-func (w *wrapper[M]) append(b []byte, f Frame[M]) []byte {
-	b = append(b, f.Kind)
-	if f.Kind != Inner {
-		b = binary.AppendUvarint(b, f.Instance)
-		b = f.Last.Append(f.Ballot.Append(b))
+// asks reports whether who knows the decision is to answer with it.
+func (w *wrapper[M, P]) asks(e Envelope[M, P]) bool {
+	return e.Kind == Propose || e.Kind == Part && w.core.Asks(*e.Part)
+}
+
+func (w *wrapper[M, P]) append(b []byte, e Envelope[M, P]) []byte {
+	b = append(b, e.Kind)
+	if e.Kind != Inner {
+		b = binary.AppendUvarint(b, e.Instance)
 	}
-	if f.valued() {
-		b = w.alg.Append(b, f.Msg)
+	if e.valued() {
+		b = w.alg.Append(b, e.Msg)
+	}
+	if e.Kind == Part {
+		b = w.core.Append(w.alg, b, *e.Part)
 	}
 	return b
 }
 
-func (w *wrapper[M]) read(b []byte) (f Frame[M], rest []byte, err error) {
+func (w *wrapper[M, P]) read(b []byte) (e Envelope[M, P], rest []byte, err error) {
 	r := protocol.Reader{Rest: b}
-	if f.Kind = uint8(r.Max(uint64(Gone))); f.Kind != Inner {
-		f.Instance = r.Uint()
-		f.Ballot, f.Last = r.Epoch(^protocol.ID(0)), r.Epoch(^protocol.ID(0))
+	if e.Kind = uint8(r.Max(uint64(Part))); e.Kind != Inner {
+		e.Instance = r.Uint()
 	}
-	if r.Err == nil && f.valued() {
-		f.Msg, r.Rest, r.Err = w.alg.Read(r.Rest)
+	if r.Err == nil && e.valued() {
+		e.Msg, r.Rest, r.Err = w.alg.Read(r.Rest)
 	}
-	return f, r.Rest, r.Err
+	if r.Err == nil && e.Kind == Part {
+		e.Part = new(P)
+		*e.Part, r.Rest, r.Err = w.core.Read(w.alg, r.Rest)
+	}
+	return e, r.Rest, r.Err
 }
 
-func (w *wrapper[M]) kindOf(f Frame[M]) int {
-	if f.Kind == Inner {
-		return w.alg.KindOf(f.Msg)
-	}
-	return len(w.alg.Messages) + int(f.Kind-Propose)
-}
-
-func (w *wrapper[M]) ints(f Frame[M]) int {
-	k := 0
-	if f.Kind != Inner {
-		k = 5
-	}
-	if f.valued() {
-		k += w.alg.Ints(f.Msg)
+func (w *wrapper[M, P]) kindOf(e Envelope[M, P]) int {
+	k := len(w.alg.Messages) + int(e.Kind-Propose)
+	switch e.Kind {
+	case Inner:
+		return w.alg.KindOf(e.Msg)
+	case Part:
+		return k + w.core.KindOf(*e.Part)
 	}
 	return k
 }
 
-func (w *wrapper[M]) text(f Frame[M]) string {
-	if f.Kind == Inner {
-		return w.alg.Text(f.Msg)
+func (w *wrapper[M, P]) ints(e Envelope[M, P]) int {
+	k := 0
+	if e.Kind != Inner {
+		k++
 	}
-	text := fmt.Sprintf("%s(%d,%s", kinds[f.Kind].Name, f.Instance, f.Ballot.Text())
-	if f.Last != (Ballot{}) {
-		text += "," + f.Last.Text()
+	if e.valued() {
+		k += w.alg.Ints(e.Msg)
 	}
-	if f.valued() {
-		text += "," + w.alg.Text(f.Msg)
+	if e.Kind == Part {
+		k += w.core.Ints(w.alg, *e.Part)
 	}
-	return text + ")"
+	return k
+}
+
+func (w *wrapper[M, P]) text(e Envelope[M, P]) string {
+	switch {
+	case e.Kind == Inner:
+		return w.alg.Text(e.Msg)
+	case e.Kind == Part:
+		return fmt.Sprintf("%s(%d,%s)", w.core.Messages[w.core.KindOf(*e.Part)].Name, e.Instance, w.core.Text(w.alg, *e.Part))
+	case e.valued():
+		return fmt.Sprintf("%s(%d,%s)", kinds[e.Kind].Name, e.Instance, w.alg.Text(e.Msg))
+	}
+	return fmt.Sprintf("%s(%d)", kinds[e.Kind].Name, e.Instance)
 }

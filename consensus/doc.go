@@ -1,38 +1,45 @@
-// Package consensus is Paxos as a wrapper: it turns an algorithm that proposes and hears of decisions
-// (protocol.Propose, protocol.Decide) into one that exchanges messages instead, so that the same
-// process runs on channels alone.
+// Package consensus turns an algorithm that proposes and hears of decisions (protocol.Propose,
+// protocol.Decide) into one that exchanges messages instead, so that the same process runs on
+// channels alone. What decides is a core: Paxos (With) is here, and package consensus/raft has raft.
 //
-// Each instance is one run of the single-decree protocol. A process takes part in the instance after
-// the last decision that it has heard of, and in none before it resumes (protocol.Resume) if it
-// came back with nothing. An instance costs nothing while nobody proposes in it.
+// Each instance is one run of the core, among those that take part. A process takes part in the
+// instance after the last decision that it has heard of, and in none before it resumes
+// (protocol.Resume) if it came back with nothing. An instance costs nothing while nobody proposes in it.
 //
-// Who has a proposal sends it to the coordinator, the least process that it trusts. The coordinator
-// makes a ballot of a number that exceeds all that it has met: a majority promises to take part in
-// no smaller one, and tells what it has accepted last; then a majority accepts the value of the
-// largest of these ballots, or, if there is none, the proposal. Now it is decided, and everybody
-// is told. A process that takes no part says so, and another one coordinates.
+// Who has a proposal sends it to the coordinator, the least process that it trusts, which has the
+// core decide it, or another value that may be decided already. Now everybody is told. A process
+// that takes no part says so, and another one coordinates. Who is asked by another process tells it
+// the decision when it hears of it, and of later ones as far as it keeps them.
 //
-// Messages between two processes may be lost, provided that each of the two is told Suspect or Restore
-// of the other afterwards: then they ask all others what was decided, and repeat what they have asked for.
-// Where a process lags by more decisions than another one remembers, its algorithm hears Restore once
-// more: if somebody else does not know them either, it must resume.
+// Paxos is the single-decree protocol: a coordinator makes a ballot of a number that exceeds all that
+// it has met; a majority promises to take part in no smaller one, and tells what it has accepted
+// last; then a majority accepts the value of the largest of these ballots, or, if there is none, the
+// proposal.
 //
 // # Model
 //
-// n processes, asynchronous, channels that need not be FIFO, reliable but for the above; a majority takes part and does
-// not crash; an eventually perfect failure detector. A process that comes back has lost everything,
-// and resumes with an instance in which its life before has taken no part.
+// n processes, asynchronous, channels that need not be FIFO; a majority takes part and does not
+// crash; an eventually perfect failure detector. What was sent to each other may be lost where
+// the two hear Suspect of each other after it, and Restore when messages arrive again: as with
+// sessions that end. So may what a process has sent before it crashed. A process that comes
+// back has lost everything, and resumes with an instance in which its life before has taken no part.
 //
 // # Properties
 //
 // Validity: what is decided was proposed. Uniform agreement: no two processes decide differently,
-// nor one that crashes afterwards. Termination, once no process is suspected by mistake: the
-// coordinator that all trust goes on to larger ballots until one is not refused.
+// nor one that crashes afterwards. Each process hears of the instances in their order, of each once.
+// Termination, once no process is suspected by mistake: a process that waits for another one's
+// ballot has answered it, and is told by that one when the ballot is over; so the coordinator that
+// all trust goes on to larger ballots until one is not refused. Package consensustest tests all of
+// this, for every implementation.
 //
 // # Complexity
 //
-// Without suspicions a decision takes five steps from a proposal elsewhere, four at the coordinator:
-// up to 5(n-1) messages, and one for each further proposal.
+// With the proposal at the coordinator Paxos decides after four steps, and everybody has heard of it
+// after five, with 5(n-1) messages; a proposal elsewhere takes one step and one message more, and
+// each further one another message. Suspicions make no difference, as long as all agree who
+// coordinates. Whenever a process suspects another one it sends one message (ASK) to compare
+// its instance with that of the coordinator, and one to who is trusted again.
 //
 // # Source
 //

@@ -8,11 +8,12 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A Process is one of an algorithm, and an acceptor, proposer and learner beside it.
-type Process[M any] struct {
-	w     *wrapper[M]
+// A Process is one of an algorithm, with what decides its instances beside it.
+type Process[M, P any] struct {
+	w     *wrapper[M, P]
 	inner protocol.Process[M]
 	out   protocol.Out[M] // of inner
+	turn  Turn[M, P]
 	id    protocol.ID
 	n     int
 
@@ -20,23 +21,14 @@ type Process[M any] struct {
 	instance  uint64 // the one that it takes part in
 	suspected []bool
 	unfit     []bool // by process: takes no part in this instance, as it says
+	waits     []bool // by process: has asked this one, and counts on it to hear of the decision
 	wish      bool   // somebody has a proposal for this instance:
 	proposal  M
-	promised  Ballot      // takes part in no smaller ballot
-	accepted  Ballot      // none: nothing
-	value     M           // accepted
-	asked     protocol.ID // who was sent the proposal last; this process: nobody
-	ahead     protocol.ID // whose larger ballot this one waits for; this process: nobody's
-	round     uint64      // the largest one of a ballot that it knows of
-
-	ballot   Ballot // its own, which is under way; none: it has none
-	answers  []bool // by process: of this ballot, promised or accepted
-	choosing bool   // it has no majority of promises yet
-	best     Ballot // the largest one that they have accepted
-	choice   M      // the value of the ballot
+	asked     protocol.ID    // who was sent the proposal last; this process: nobody
+	core      Instance[M, P] // nil: nobody has begun the instance, as far as is known
 
 	decisions []decision[M] // the last ones
-	early     []early[M]    // frames of later instances
+	early     []early[M, P] // envelopes of later instances
 }
 
 // A decision is what some instance ended with.
@@ -45,24 +37,31 @@ type decision[M any] struct {
 	value    M
 }
 
-// An early frame is one of a later instance.
-type early[M any] struct {
-	from  protocol.ID
-	frame Frame[M]
+// An early envelope is one of a later instance.
+type early[M, P any] struct {
+	from     protocol.ID
+	envelope Envelope[M, P]
 }
 
-func (w *wrapper[M]) new(id protocol.ID, c protocol.Config) protocol.Process[Frame[M]] {
-	return &Process[M]{
-		w: w, inner: w.alg.New(id, c), id: id, n: c.N,
-		asked: id, ahead: id, suspected: make([]bool, c.N), unfit: make([]bool, c.N), answers: make([]bool, c.N),
+func (w *wrapper[M, P]) new(id protocol.ID, c protocol.Config) protocol.Process[Envelope[M, P]] {
+	p := &Process[M, P]{
+		w: w, inner: w.alg.New(id, c), id: id, n: c.N, asked: id,
+		suspected: make([]bool, c.N), unfit: make([]bool, c.N), waits: make([]bool, c.N),
 	}
+	p.turn.Trusts = p.trusts
+	return p
 }
 
 // Algorithm is the process of the algorithm alone.
-func Algorithm[M any](p protocol.Process[Frame[M]]) protocol.Process[M] { return p.(*Process[M]).inner }
+func Algorithm[M, P any](p protocol.Process[Envelope[M, P]]) protocol.Process[M] {
+	return p.(*Process[M, P]).inner
+}
+
+// Core is what decides the present instance; nil where nobody has begun it, as far as is known.
+func (p *Process[M, P]) Core() Instance[M, P] { return p.core }
 
 // Step implements protocol.Process.
-func (p *Process[M]) Step(ev protocol.Event[Frame[M]], out *protocol.Out[Frame[M]]) {
+func (p *Process[M, P]) Step(ev protocol.Event[Envelope[M, P]], out *protocol.Out[Envelope[M, P]]) {
 	if ev.Kind == protocol.Receive && ev.Msg.Kind != Inner {
 		p.receive(ev.From, ev.Msg, out)
 		return
@@ -72,50 +71,43 @@ func (p *Process[M]) Step(ev protocol.Event[Frame[M]], out *protocol.Out[Frame[M
 		p.present = ev.Arg <= 1
 	case protocol.Suspect:
 		p.suspected[ev.From] = true
-		p.giveUp(ev.From)
-		p.ask(out)
+		p.giveUp(ev.From, out)
+		p.ask(p.coordinator(), out)
 	case protocol.Restore:
 		p.suspected[ev.From], p.unfit[ev.From] = false, false
-		p.giveUp(ev.From)
-		p.repeat(ev.From, out)
+		p.giveUp(ev.From, out)
+		p.ask(ev.From, out)
 	}
 	p.feed(protocol.Event[M]{Input: ev.Input, Msg: ev.Msg.Msg}, out)
-	p.turn(out)
+	p.goOn(out)
+}
+
+func (p *Process[M, P]) trusts(j protocol.ID) bool {
+	return j < protocol.ID(p.n) && !p.suspected[j] && !p.unfit[j]
 }
 
 // giveUp expects nothing of a process any more: it may have crashed, or be a new life.
-func (p *Process[M]) giveUp(j protocol.ID) {
+func (p *Process[M, P]) giveUp(j protocol.ID, out *protocol.Out[Envelope[M, P]]) {
 	if p.asked == j {
 		p.asked = p.id
 	}
-	if p.ahead == j {
-		p.ahead = p.id
+	if p.core != nil {
+		p.core.GiveUp(j, &p.turn)
+		p.act(out)
 	}
 }
 
-// repeat makes up for what a process may have lost, or this one of what it has sent: their session
-// may have ended.
-func (p *Process[M]) repeat(j protocol.ID, out *protocol.Out[Frame[M]]) {
-	p.ask(out)
-	switch {
-	case p.ballot == Ballot{} || p.answers[j]:
-	case p.choosing:
-		p.send(j, Frame[M]{Kind: Prepare, Ballot: p.ballot}, out)
-	default:
-		p.send(j, Frame[M]{Kind: Accept, Ballot: p.ballot, Msg: p.choice}, out)
-	}
-}
-
-// ask asks all others what was decided: of a decision that this process should have heard of from
-// one whose session has ended, some may have heard.
-func (p *Process[M]) ask(out *protocol.Out[Frame[M]]) {
-	if p.present {
-		p.broadcast(Frame[M]{Kind: Ask}, out)
+// ask asks a process for what may be lost here. Whoever of the two hears of the decision first tells
+// the other one.
+func (p *Process[M, P]) ask(j protocol.ID, out *protocol.Out[Envelope[M, P]]) {
+	if p.present && j != p.id {
+		p.waits[j] = true
+		p.send(j, Envelope[M, P]{Kind: Ask}, out)
 	}
 }
 
 // feed gives the algorithm an event.
-func (p *Process[M]) feed(ev protocol.Event[M], out *protocol.Out[Frame[M]]) {
+func (p *Process[M, P]) feed(ev protocol.Event[M], out *protocol.Out[Envelope[M, P]]) {
 	p.out.Reset()
 	p.inner.Step(ev, &p.out)
 	resumes := false
@@ -130,7 +122,7 @@ func (p *Process[M]) feed(ev protocol.Event[M], out *protocol.Out[Frame[M]]) {
 			resumes = true
 			p.resume(e.Arg)
 		default:
-			out.Effects = append(out.Effects, protocol.Effect[Frame[M]]{Act: e.Act, Msg: Frame[M]{Msg: e.Msg}})
+			out.Effects = append(out.Effects, protocol.Effect[Envelope[M, P]]{Act: e.Act, Msg: Envelope[M, P]{Msg: e.Msg}})
 		}
 	}
 	if resumes {
@@ -139,7 +131,7 @@ func (p *Process[M]) feed(ev protocol.Event[M], out *protocol.Out[Frame[M]]) {
 }
 
 // resume takes part from an instance on.
-func (p *Process[M]) resume(instance uint64) {
+func (p *Process[M, P]) resume(instance uint64) {
 	p.present = true
 	if instance > p.instance {
 		p.instance = instance
@@ -148,193 +140,164 @@ func (p *Process[M]) resume(instance uint64) {
 }
 
 // clear forgets the instance that is over.
-func (p *Process[M]) clear() {
+func (p *Process[M, P]) clear() {
 	var none M
 	clear(p.unfit)
-	clear(p.answers)
-	p.wish, p.proposal, p.value, p.choice = false, none, none, none
-	p.promised, p.accepted, p.ballot, p.best, p.round, p.choosing = Ballot{}, Ballot{}, Ballot{}, Ballot{}, 0, false
-	p.asked, p.ahead = p.id, p.id
+	clear(p.waits)
+	p.wish, p.proposal, p.asked, p.core = false, none, p.id, nil
 }
 
 // adopt takes a proposal, if it is the first.
-func (p *Process[M]) adopt(m M) {
+func (p *Process[M, P]) adopt(m M) {
 	if !p.wish {
 		p.wish, p.proposal = true, m
 	}
 }
 
-// coordinator is the least process that is trusted, and takes part as far as is known.
-func (p *Process[M]) coordinator() protocol.ID {
-	for j := range protocol.ID(p.n) {
-		if j == p.id || !p.suspected[j] && !p.unfit[j] {
+// coordinator is the least process that is trusted.
+func (p *Process[M, P]) coordinator() protocol.ID {
+	for j := range p.id {
+		if p.trusts(j) {
 			return j
 		}
 	}
 	return p.id
 }
 
-// turn does what is to be done with a proposal: make a ballot, or let the coordinator do it.
-func (p *Process[M]) turn(out *protocol.Out[Frame[M]]) {
+// begin makes the core of this instance where it is missing.
+func (p *Process[M, P]) begin() Instance[M, P] {
+	if p.core == nil {
+		p.core = p.w.core.New(p.w.alg, p.id, p.n)
+	}
+	return p.core
+}
+
+// goOn does what is to be done with a proposal: have it decided, or let the coordinator do it.
+func (p *Process[M, P]) goOn(out *protocol.Out[Envelope[M, P]]) {
 	if !p.wish || !p.present {
 		return
 	}
 	switch c := p.coordinator(); {
-	case c == p.id && p.ballot == Ballot{} && p.ahead == p.id:
-		p.begin(out)
-	case c != p.id && c != p.asked:
+	case c == p.id:
+		p.begin().Lead(p.proposal, &p.turn)
+		p.act(out)
+	case c != p.asked:
 		p.asked = c
-		p.send(c, Frame[M]{Kind: Propose, Msg: p.proposal}, out)
+		p.send(c, Envelope[M, P]{Kind: Propose, Msg: p.proposal}, out)
 	}
 }
 
-// begin begins a ballot larger than all that are known.
-func (p *Process[M]) begin(out *protocol.Out[Frame[M]]) {
-	p.round = max(p.round, p.promised.Round) + 1
-	p.ballot, p.choosing = Ballot{Round: p.round, Leader: p.id}, true
-	clear(p.answers)
-	p.promised = p.ballot
-	p.best, p.choice = p.accepted, p.value
-	p.broadcast(Frame[M]{Kind: Prepare, Ballot: p.ballot}, out)
-	p.count(p.id, out)
+// act does what the core asks for.
+func (p *Process[M, P]) act(out *protocol.Out[Envelope[M, P]]) {
+	t := &p.turn
+	for _, e := range t.effects {
+		out.Effects = append(out.Effects, protocol.Effect[Envelope[M, P]]{
+			Act: e.Act, Msg: Envelope[M, P]{Kind: Part, Instance: p.instance, Part: &e.Msg},
+		})
+	}
+	if t.lost && t.to != p.coordinator() || t.again && t.from == p.asked {
+		p.asked = p.id
+	}
+	if t.adopts {
+		p.adopt(t.proposal)
+	}
+	decided, value := t.decided, t.value
+	*t = Turn[M, P]{Trusts: p.trusts, effects: t.effects[:0]}
+	if decided {
+		out.Broadcast(Envelope[M, P]{Kind: Decided, Instance: p.instance, Msg: value})
+		p.decide(value, out)
+	}
 }
 
-// count counts an answer to the ballot, and goes on with a majority.
-func (p *Process[M]) count(from protocol.ID, out *protocol.Out[Frame[M]]) {
-	p.answers[from] = true
-	k := 0
-	for _, yes := range p.answers {
-		if yes {
-			k++
-		}
-	}
-	if 2*k <= p.n {
-		return
-	}
-	if !p.choosing {
-		f := Frame[M]{Kind: Decided, Msg: p.choice}
-		p.broadcast(f, out)
-		p.decide(f.Msg, out)
-		return
-	}
-	if p.best == (Ballot{}) {
-		p.choice = p.proposal
-	}
-	p.choosing = false
-	clear(p.answers)
-	p.accepted, p.value = p.ballot, p.choice
-	p.broadcast(Frame[M]{Kind: Accept, Ballot: p.ballot, Msg: p.choice}, out)
-	p.count(p.id, out)
-}
-
-// receive takes a frame about an instance.
-func (p *Process[M]) receive(from protocol.ID, f Frame[M], out *protocol.Out[Frame[M]]) {
-	asks := f.Kind == Ask || f.Kind == Propose || f.Kind == Prepare || f.Kind == Accept
+// receive takes an envelope about an instance.
+func (p *Process[M, P]) receive(from protocol.ID, e Envelope[M, P], out *protocol.Out[Envelope[M, P]]) {
 	switch {
-	case !p.present: // others go on without it, and its life before, unless it resumes in time
-		if f.Kind < Decided {
-			out.Send(from, Frame[M]{Kind: Abstain, Instance: f.Instance})
+	case e.Kind == Ask:
+		if p.present {
+			p.compare(from, e.Instance, out)
 		}
-		p.store(early[M]{from, f})
-	case f.Kind == Ask && f.Instance > p.instance:
-		p.send(from, Frame[M]{Kind: Ask}, out)
-	case f.Kind == Ask && f.Instance == p.instance: // it knows as much
-	case f.Instance > p.instance:
-		p.store(early[M]{from, f})
-	case f.Instance == p.instance:
-		p.use(from, f, out)
-	case asks:
-		p.remind(from, f.Instance, out)
+	case !p.present: // others go on without it, and its life before, unless it resumes in time
+		if e.Kind == Propose || e.Kind == Part {
+			out.Send(from, Envelope[M, P]{Kind: Abstain, Instance: e.Instance})
+		}
+		p.store(early[M, P]{from, e})
+	case e.Instance > p.instance:
+		p.store(early[M, P]{from, e})
+	case e.Instance == p.instance:
+		p.use(from, e, out)
+	case p.w.asks(e):
+		p.remind(from, e.Instance, out)
 	}
+}
+
+// compare tells a process that is in an instance what it lacks, and sends again what it was sent
+// before; or it asks that one for what is lacking here.
+func (p *Process[M, P]) compare(from protocol.ID, instance uint64, out *protocol.Out[Envelope[M, P]]) {
+	if instance > p.instance {
+		p.ask(from, out)
+		return
+	}
+	if instance < p.instance {
+		p.remind(from, instance, out)
+	} else {
+		p.waits[from] = true
+	}
+	if p.asked == from {
+		p.asked = p.id
+	}
+	if p.core != nil {
+		p.core.Repeat(from, &p.turn)
+		p.act(out)
+	}
+	p.goOn(out)
 }
 
 // remind tells a process that lags behind what was decided from an instance on. Who does not know
-// it, because it resumed later, or any more, takes no part: another one may know.
-func (p *Process[M]) remind(to protocol.ID, from uint64, out *protocol.Out[Frame[M]]) {
+// it, because it resumed later, or any more, says so: another one may know.
+func (p *Process[M, P]) remind(to protocol.ID, from uint64, out *protocol.Out[Envelope[M, P]]) {
 	i := slices.IndexFunc(p.decisions, func(d decision[M]) bool { return d.instance == from })
 	if i < 0 {
-		out.Send(to, Frame[M]{Kind: Gone, Instance: from})
+		out.Send(to, Envelope[M, P]{Kind: Gone, Instance: from})
 		return
 	}
 	for _, d := range p.decisions[i:] {
-		out.Send(to, Frame[M]{Kind: Decided, Instance: d.instance, Msg: d.value})
+		out.Send(to, Envelope[M, P]{Kind: Decided, Instance: d.instance, Msg: d.value})
 	}
 }
 
-// use takes a frame about the instance that this process takes part in.
-func (p *Process[M]) use(from protocol.ID, f Frame[M], out *protocol.Out[Frame[M]]) {
-	switch f.Kind {
+// use takes an envelope about the instance that this process takes part in.
+func (p *Process[M, P]) use(from protocol.ID, e Envelope[M, P], out *protocol.Out[Envelope[M, P]]) {
+	p.unfit[from] = e.Kind == Abstain || e.Kind == Gone
+	switch e.Kind {
 	case Propose:
-		p.adopt(f.Msg)
-		p.giveUp(from) // it does not coordinate
-		p.turn(out)
-	case Prepare, Accept:
-		p.answer(from, f, out)
-	case Promise:
-		if f.Ballot == p.ballot && p.choosing {
-			if p.best.Before(f.Last) {
-				p.best, p.choice = f.Last, f.Msg
-			}
-			p.count(from, out)
-		}
-	case Accepted:
-		if f.Ballot == p.ballot && !p.choosing {
-			p.count(from, out)
-		}
-	case Refuse:
-		p.round = max(p.round, f.Last.Round)
-		if f.Ballot == p.ballot {
-			p.yield(f.Last.Leader, out)
-			p.urge(out)
-		}
+		p.adopt(e.Msg)
+		p.waits[from] = true
+		p.giveUp(from, out) // it does not coordinate
+	case Part:
+		p.begin().Receive(from, *e.Part, &p.turn)
+		p.act(out)
 	case Decided:
-		p.decide(f.Msg, out)
-	case Abstain, Gone:
-		p.unfit[from] = true
-		p.giveUp(from)
-		if f.Kind == Gone && !p.suspected[from] { // the algorithm is to ask for more than decisions
+		for j, waits := range p.waits {
+			if waits && protocol.ID(j) != from {
+				p.send(protocol.ID(j), e, out)
+			}
+		}
+		p.decide(e.Msg, out)
+		return
+	case Abstain:
+		p.giveUp(from, out)
+	case Gone: // the algorithm is to ask for more than decisions, in case nobody knows this one
+		p.giveUp(from, out)
+		p.ask(p.coordinator(), out)
+		if !p.suspected[from] {
 			p.feed(protocol.Event[M]{Input: protocol.Input{Kind: protocol.Restore, From: from}}, out)
 		}
-		p.turn(out)
 	}
-}
-
-// yield ends the own ballot for a larger one: that of a process that is trusted goes first, for
-// otherwise two could refuse each other for ever.
-func (p *Process[M]) yield(to protocol.ID, out *protocol.Out[Frame[M]]) {
-	p.ballot, p.ahead = Ballot{}, p.id
-	if !p.suspected[to] && !p.unfit[to] {
-		p.ahead = to
-	}
-	p.turn(out)
-}
-
-// urge gives the proposal to the process that this one waits for: if that has ended its ballot, it
-// lets this one know.
-func (p *Process[M]) urge(out *protocol.Out[Frame[M]]) {
-	if p.ahead != p.id && p.wish {
-		p.send(p.ahead, Frame[M]{Kind: Propose, Msg: p.proposal}, out)
-	}
-}
-
-// answer is what an acceptor does.
-func (p *Process[M]) answer(from protocol.ID, f Frame[M], out *protocol.Out[Frame[M]]) {
-	if f.Ballot.Before(p.promised) {
-		p.send(from, Frame[M]{Kind: Refuse, Ballot: f.Ballot, Last: p.promised}, out)
-		return
-	}
-	p.promised = f.Ballot // this holds for its own ballot, too
-	p.yield(from, out)
-	if f.Kind == Prepare {
-		p.send(from, Frame[M]{Kind: Promise, Ballot: f.Ballot, Last: p.accepted, Msg: p.value}, out)
-		return
-	}
-	p.accepted, p.value = f.Ballot, f.Msg
-	p.send(from, Frame[M]{Kind: Accepted, Ballot: f.Ballot}, out)
+	p.goOn(out)
 }
 
 // decide ends the instance.
-func (p *Process[M]) decide(value M, out *protocol.Out[Frame[M]]) {
+func (p *Process[M, P]) decide(value M, out *protocol.Out[Envelope[M, P]]) {
 	instance := p.instance
 	if p.decisions = append(p.decisions, decision[M]{instance, value}); len(p.decisions) > keep {
 		p.decisions = slices.Delete(p.decisions, 0, 1)
@@ -342,17 +305,17 @@ func (p *Process[M]) decide(value M, out *protocol.Out[Frame[M]]) {
 	p.instance++
 	p.clear()
 	p.feed(protocol.Event[M]{Input: protocol.Input{Kind: protocol.Decide, Arg: instance}, Msg: value}, out)
-	p.turn(out)
+	p.goOn(out)
 	p.useEarly(out)
 }
 
-// maxEarly bounds the frames of later instances that wait. A process that lags so much is told
+// maxEarly bounds the envelopes of later instances that wait. A process that lags so much is told
 // the state by the algorithm.
 const maxEarly = 1024
 
-// store keeps an early frame, in an order that does not depend on when it came.
-func (p *Process[M]) store(e early[M]) {
-	at, found := slices.BinarySearchFunc(p.early, e, func(a, b early[M]) int {
+// store keeps an early envelope, in an order that does not depend on when it came.
+func (p *Process[M, P]) store(e early[M, P]) {
+	at, found := slices.BinarySearchFunc(p.early, e, func(a, b early[M, P]) int {
 		return slices.Compare(p.key(a), p.key(b))
 	})
 	if !found && len(p.early) < maxEarly {
@@ -360,94 +323,76 @@ func (p *Process[M]) store(e early[M]) {
 	}
 }
 
-func (p *Process[M]) key(e early[M]) []byte {
-	b := binary.BigEndian.AppendUint64(nil, e.frame.Instance)
-	return p.w.append(append(b, byte(e.from)), e.frame)
+func (p *Process[M, P]) key(e early[M, P]) []byte {
+	b := binary.BigEndian.AppendUint64(nil, e.envelope.Instance)
+	return p.w.append(binary.BigEndian.AppendUint64(b, uint64(e.from)), e.envelope)
 }
 
-// useEarly takes the frames that are early no more.
-func (p *Process[M]) useEarly(out *protocol.Out[Frame[M]]) {
-	for len(p.early) > 0 && p.early[0].frame.Instance <= p.instance {
+// useEarly takes the envelopes that are early no more.
+func (p *Process[M, P]) useEarly(out *protocol.Out[Envelope[M, P]]) {
+	for len(p.early) > 0 && p.early[0].envelope.Instance <= p.instance {
 		e := p.early[0]
 		p.early = slices.Delete(p.early, 0, 1)
-		p.receive(e.from, e.frame, out)
+		p.receive(e.from, e.envelope, out)
 	}
 }
 
-func (p *Process[M]) send(to protocol.ID, f Frame[M], out *protocol.Out[Frame[M]]) {
-	f.Instance = p.instance
-	out.Send(to, f)
-}
-
-func (p *Process[M]) broadcast(f Frame[M], out *protocol.Out[Frame[M]]) {
-	f.Instance = p.instance
-	out.Broadcast(f)
+func (p *Process[M, P]) send(to protocol.ID, e Envelope[M, P], out *protocol.Out[Envelope[M, P]]) {
+	e.Instance = p.instance
+	out.Send(to, e)
 }
 
 // AppendState implements protocol.Process.
-func (p *Process[M]) AppendState(b []byte) []byte {
+func (p *Process[M, P]) AppendState(b []byte) []byte {
 	b = protocol.AppendBool(b, p.present)
-	b = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(b, p.instance), uint64(p.asked)), p.round)
-	b = binary.AppendUvarint(b, uint64(p.ahead))
-	for _, list := range [][]bool{p.suspected, p.unfit, p.answers} {
+	b = binary.AppendUvarint(binary.AppendUvarint(b, p.instance), uint64(p.asked))
+	for _, list := range [][]bool{p.suspected, p.unfit, p.waits} {
 		for _, v := range list {
 			b = protocol.AppendBool(b, v)
 		}
 	}
-	b = protocol.AppendBool(b, p.choosing)
-	for _, v := range []Ballot{p.promised, p.accepted, p.ballot, p.best} {
-		b = v.Append(b)
-	}
-	b = p.w.appendIf(b, p.wish, p.proposal)
-	b = p.w.appendIf(b, p.accepted != Ballot{}, p.value)
-	b = p.w.appendIf(b, p.chosen(), p.choice)
+	b = appendIf(b, p.wish, p.proposal, p.w.alg.Append)
 	b = binary.AppendUvarint(b, uint64(len(p.decisions)))
 	for _, d := range p.decisions {
 		b = p.w.alg.Append(binary.AppendUvarint(b, d.instance), d.value)
 	}
 	b = binary.AppendUvarint(b, uint64(len(p.early)))
 	for _, e := range p.early {
-		b = p.w.append(binary.AppendUvarint(b, uint64(e.from)), e.frame)
+		b = p.w.append(binary.AppendUvarint(b, uint64(e.from)), e.envelope)
+	}
+	if b = protocol.AppendBool(b, p.core != nil); p.core != nil {
+		b = p.core.AppendState(b)
 	}
 	return p.inner.AppendState(b)
 }
 
-// chosen reports whether the ballot under way has a value.
-func (p *Process[M]) chosen() bool {
-	return p.ballot != Ballot{} && (!p.choosing || p.best != Ballot{})
-}
-
-func (w *wrapper[M]) appendIf(b []byte, present bool, m M) []byte {
+func appendIf[T any](b []byte, present bool, v T, write func([]byte, T) []byte) []byte {
 	if b = protocol.AppendBool(b, present); present {
-		b = w.alg.Append(b, m)
+		b = write(b, v)
 	}
 	return b
 }
 
 // LoadState implements protocol.Process.
-func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
+func (p *Process[M, P]) LoadState(b []byte) ([]byte, error) {
 	r := protocol.Reader{Rest: b}
-	p.present, p.instance, p.asked, p.round = r.Bool(), r.Uint(), protocol.ID(r.Max(uint64(p.n-1))), r.Uint()
-	p.ahead = protocol.ID(r.Max(uint64(p.n - 1)))
-	for _, list := range [][]bool{p.suspected, p.unfit, p.answers} {
+	p.present, p.instance, p.asked = r.Bool(), r.Uint(), protocol.ID(r.Max(uint64(p.n-1)))
+	for _, list := range [][]bool{p.suspected, p.unfit, p.waits} {
 		for i := range list {
 			list[i] = r.Bool()
 		}
 	}
-	p.choosing = r.Bool()
-	for _, v := range []*Ballot{&p.promised, &p.accepted, &p.ballot, &p.best} {
-		*v = r.Epoch(protocol.ID(p.n - 1))
-	}
-	p.wish, p.proposal = p.w.readIf(&r)
-	_, p.value = p.w.readIf(&r)
-	_, p.choice = p.w.readIf(&r)
+	p.wish, p.proposal = readIf(&r, p.w.alg.Read)
 	p.decisions = p.decisions[:0]
 	for range r.Len() {
 		p.decisions = append(p.decisions, decision[M]{r.Uint(), readWith(&r, p.w.alg.Read)})
 	}
 	p.early = p.early[:0]
 	for range r.Len() {
-		p.early = append(p.early, early[M]{protocol.ID(r.Max(uint64(p.n - 1))), readWith(&r, p.w.read)})
+		p.early = append(p.early, early[M, P]{protocol.ID(r.Max(uint64(p.n - 1))), readWith(&r, p.w.read)})
+	}
+	if p.core = nil; r.Bool() {
+		r.Rest, r.Err = p.begin().LoadState(r.Rest)
 	}
 	if r.Err != nil {
 		return nil, r.Err
@@ -455,11 +400,11 @@ func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
 	return p.inner.LoadState(r.Rest)
 }
 
-func (w *wrapper[M]) readIf(r *protocol.Reader) (present bool, m M) {
+func readIf[T any](r *protocol.Reader, read func([]byte) (T, []byte, error)) (present bool, v T) {
 	if present = r.Bool(); present {
-		m = readWith(r, w.alg.Read)
+		v = readWith(r, read)
 	}
-	return present, m
+	return present, v
 }
 
 func readWith[T any](r *protocol.Reader, read func([]byte) (T, []byte, error)) (v T) {
@@ -470,17 +415,18 @@ func readWith[T any](r *protocol.Reader, read func([]byte) (T, []byte, error)) (
 }
 
 // show is the state of the algorithm's process, and where this one is in its instance.
-func (w *wrapper[M]) show(q protocol.Process[Frame[M]]) string {
-	p := q.(*Process[M])
+func (w *wrapper[M, P]) show(q protocol.Process[Envelope[M, P]]) string {
+	p := q.(*Process[M, P])
 	text := ""
 	if w.alg.Show != nil {
 		text = w.alg.Show(p.inner) + "; "
 	}
-	switch {
-	case !p.present:
+	if !p.present {
 		return text + "takes no part"
-	case p.ballot != Ballot{}:
-		return fmt.Sprintf("%sinstance %d, ballot %s", text, p.instance, p.ballot.Text())
 	}
-	return fmt.Sprintf("%sinstance %d, promised %s", text, p.instance, p.promised.Text())
+	text += fmt.Sprintf("instance %d", p.instance)
+	if p.core != nil {
+		text += ", " + p.core.Show()
+	}
+	return text
 }

@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 	"internal/sessions":       {"protocol"},
 	"internal/votes":          {"protocol"},
 	"lab":                     {"lab", "catalog", "diagram", "history"},
-	"catalog":                 {"algo", "algo/sigma", "causal", "elect", "link", "recovery", "consensus", "memory", "sim", "check", "hunt", "node"},
+	"catalog":                 {"algo", "algo/sigma", "causal", "elect", "link", "recovery", "consensus", "consensus/raft", "memory", "sim", "check", "hunt", "node"},
 	"algotest":                {"algotest", "causal", "sim", "check", "hunt", "history", "scenario"},
 	"hunt":                    {"sim", "check", "history", "scenario"},
 	"sim":                     {"history", "scenario"},
@@ -61,6 +61,7 @@ var arrows = map[string][]string{
 	"recovery":                {"protocol"},
 	"detector":                {"protocol"},
 	"consensus":               {"protocol"},
+	"consensus/raft":          {"consensus"},
 	"consensus/consensustest": {"algotest"},
 	"memory":                  {"protocol"},
 	"algo":                    {"protocol", "quorum"},
@@ -76,11 +77,14 @@ var noModules = []string{
 	"consensus", "consensus/consensustest", "memory", "algo", "algo/sigma", "quorum", "protocol",
 }
 
+// linkedBy are the modules that only some parts may import; a bench is a module of its own.
+var linkedBy = map[string][]string{"go.etcd.io/raft/v3": {"consensus/raft", "bench/sections"}}
+
 // pure are the parts that know neither time nor chance nor concurrency: of the
 // standard library they import only pureStandard, and they start no goroutine
 // and use no channel.
 var (
-	pure         = []string{"algo", "algo/sigma", "quorum", "protocol", "history", "consensus", "memory", "link", "elect", "recovery"}
+	pure         = []string{"algo", "algo/sigma", "quorum", "protocol", "history", "consensus", "consensus/raft", "memory", "link", "elect", "recovery"}
 	pureStandard = []string{
 		"bytes", "cmp", "container/heap", "encoding/binary", "encoding/hex", "errors", "fmt", "iter",
 		"maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unique",
@@ -213,6 +217,8 @@ func imports(t *tree) (bad []string) {
 			switch {
 			case isOurs && !allowed[to]:
 				bad = append(bad, fmt.Sprintf("%s: %s must not import %s", t.at(spec.Pos()), from, target))
+			case !isOurs && !mayLink(from, target):
+				bad = append(bad, fmt.Sprintf("%s: %s must not link %s", t.at(spec.Pos()), from, target))
 			case !isOurs && !standard(target) && slices.Contains(noModules, from):
 				bad = append(bad, fmt.Sprintf("%s: %s must not import another module: %s", t.at(spec.Pos()), from, target))
 			case standard(target) && slices.Contains(pure, from) && !slices.Contains(pureStandard, target) &&
@@ -222,6 +228,16 @@ func imports(t *tree) (bad []string) {
 		}
 	}
 	return bad
+}
+
+// mayLink says that a part may import a package of a module that is not for all.
+func mayLink(from, target string) bool {
+	for m, parts := range linkedBy {
+		if target == m || strings.HasPrefix(target, m+"/") {
+			return slices.Contains(parts, from)
+		}
+	}
+	return true
 }
 
 // standard says that an import path belongs to the standard library: its first
@@ -400,6 +416,10 @@ func TestArchitectureRules(t *testing.T) {
 		{"chance", "quorum/a.go", doc + `import "math/rand/v2"`, imports, "pure and must not import math/rand/v2"},
 		{"an impure part", "sim/a.go", doc + `import "math/rand/v2"`, imports, ""},
 		{"another module", "sim/a.go", doc + `import "example.org/m"`, imports, "another module"},
+		{"raft", "consensus/raft/a.go", doc + `import "go.etcd.io/raft/v3/raftpb"`, imports, ""},
+		{"raft elsewhere", "catalog/a.go", doc + `import "go.etcd.io/raft/v3"`, imports, "catalog must not link"},
+		{"raft at the client", "a.go", doc + `import "` + module + `/consensus/raft"`, imports, ". must not import"},
+		{"raft at an algorithm", "algo/a/a.go", doc + `import "` + module + `/consensus/raft"`, imports, "algo must not import"},
 		{"goroutine", "algo/a/a.go", doc + "func f() { go f() }", purity, "a go statement"},
 		{"channel", "algo/a/a.go", doc + "func f(c chan int) {}", purity, "a channel"},
 		{"goroutine of a driver", "node/a.go", doc + "func f() { go f() }", purity, ""},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/consensus/raft"
 	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/sim"
@@ -60,6 +61,8 @@ func TestWeakStorms(t *testing.T) {
 			"wme-2":           weakRun(t, wme.Second, 5, true, seed),
 			"wme-1 and paxos": weakRun(t, consensus.With(wme.First), 5, true, seed),
 			"wme-2 and paxos": weakRun(t, consensus.With(wme.Second), 5, true, seed),
+			"wme-1 and raft":  weakRun(t, raft.With(wme.First), 5, true, seed),
+			"wme-2 and raft":  weakRun(t, raft.With(wme.Second), 5, true, seed),
 		}
 	}
 	var ejected, returned uint64

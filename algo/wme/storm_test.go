@@ -13,6 +13,7 @@ import (
 	"github.com/poundlock/poundlock/algotest"
 	"github.com/poundlock/poundlock/algotest/mutant"
 	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/consensus/raft"
 	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
@@ -431,8 +432,8 @@ func worlds() uint64 {
 	return 1500
 }
 
-func storms[M any](t *testing.T, a protocol.Algorithm[M], bare func(protocol.Process[M]) *Process, loses bool) {
-	for seed := range worlds() {
+func storms[M any](t *testing.T, a protocol.Algorithm[M], worlds uint64, bare func(protocol.Process[M]) *Process, loses bool) {
+	for seed := range worlds {
 		w := newStorm(a, bare, seed)
 		w.loses = loses && w.config.Options[heal.Name] == 1
 		if fault := w.run(400); fault != "" {
@@ -448,7 +449,7 @@ func own(p protocol.Process[Message]) *Process { return p.(*Process) }
 
 func TestStorm(t *testing.T) {
 	for _, a := range forms {
-		storms(t, a, own, false)
+		storms(t, a, worlds(), own, false)
 	}
 }
 
@@ -485,7 +486,7 @@ func TestStormAmnesia(t *testing.T) {
 // TestStorm over channels alone.
 func TestStormConsensus(t *testing.T) {
 	for _, a := range forms {
-		storms(t, consensus.With(a), func(p protocol.Process[consensus.Frame[Message]]) *Process {
+		storms(t, consensus.With(a), worlds(), func(p protocol.Process[consensus.Frame[Message]]) *Process {
 			return consensus.Algorithm(p).(*Process)
 		}, false)
 	}
@@ -494,7 +495,16 @@ func TestStormConsensus(t *testing.T) {
 // TestStormConsensus over sessions that end, with what is on its way.
 func TestStormSessions(t *testing.T) {
 	for _, a := range forms {
-		storms(t, consensus.With(a), func(p protocol.Process[consensus.Frame[Message]]) *Process {
+		storms(t, consensus.With(a), worlds(), func(p protocol.Process[consensus.Frame[Message]]) *Process {
+			return consensus.Algorithm(p).(*Process)
+		}, true)
+	}
+}
+
+// TestStormSessions over raft, in a fifth of the worlds: each takes five times as long.
+func TestStormRaft(t *testing.T) {
+	for _, a := range forms {
+		storms(t, raft.With(a), worlds()/5, func(p protocol.Process[raft.Frame[Message]]) *Process {
 			return consensus.Algorithm(p).(*Process)
 		}, true)
 	}

@@ -64,6 +64,7 @@
 //
 // # Checked
 //
-// TestStorm and TestStormConsensus: random worlds of 2 to 5 processes with false suspicions, crashes of
+// TestStorm, TestStormConsensus, TestStormSessions and TestStormRaft: random worlds of 2 to 5
+// processes with false suspicions, crashes of
 // a minority, returns and decisions at any time; with POUNDLOCK_FULL=1, 200 000 of each form.
 package wme

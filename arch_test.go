@@ -84,7 +84,7 @@ var linkedBy = map[string][]string{"go.etcd.io/raft/v3": {"consensus/raft", "ben
 // standard library they import only pureStandard, and they start no goroutine
 // and use no channel.
 var (
-	pure         = []string{"algo", "algo/sigma", "quorum", "protocol", "history", "consensus", "consensus/raft", "memory", "link", "elect", "recovery"}
+	pure         = []string{"algo", "algo/sigma", "quorum", "protocol", "history", "consensus", "consensus/raft", "memory", "link", "elect", "recovery", "detector"}
 	pureStandard = []string{
 		"bytes", "cmp", "container/heap", "encoding/binary", "encoding/hex", "errors", "fmt", "iter",
 		"maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unique",

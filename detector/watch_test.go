@@ -125,3 +125,39 @@ func TestPardon(t *testing.T) {
 		t.Errorf("suspected %v, time-out %d", w.Suspects(), w.Timeout())
 	}
 }
+
+// A suspicion that is forced lengthens no time-out, whenever it comes, and ends when the process is heard
+// of: so both properties hold as without it. Taken for one of the watch's own it would lengthen it.
+func TestWatchForced(t *testing.T) {
+	lengthened := 0
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		l := &life{r: r, stable: time.Duration(r.Int64N(int64(time.Minute))), gap: 1 + time.Duration(r.Int64N(int64(200*ms)))}
+		p := Patience{First: 1 + time.Duration(r.Int64N(int64(100*ms))), Step: 10 * ms, Most: time.Second}
+		w, heard, wrong, forced := NewWatch(p, 0), l.next(0), 0, 0
+		own := false // it is suspected, and the watch began with that
+		for heard < l.stable+time.Minute {
+			if !w.Suspects() && w.End() < heard {
+				own = w.Look(w.End())
+			}
+			if r.IntN(10) == 0 && w.Force() {
+				forced++
+			}
+			if w.Hear(heard) && own {
+				wrong++
+			}
+			own = false
+			heard = l.next(heard)
+		}
+		if want := min(p.First+time.Duration(wrong)*p.Step, p.Most); w.Timeout() != want || w.Suspects() {
+			t.Fatalf("seed %d: after %d wrong suspicions and %d forced ones the time-out is %v, want %v; suspected: %v",
+				seed, wrong, forced, w.Timeout(), want, w.Suspects())
+		}
+		if min(p.First+time.Duration(wrong+forced)*p.Step, p.Most) != w.Timeout() {
+			lengthened++
+		}
+	}
+	if lengthened == 0 {
+		t.Error("it makes no difference whether a suspicion was forced: this shows nothing")
+	}
+}

@@ -1,13 +1,14 @@
 // Package node runs the processes of one algorithm on a network: one process
 // for each lock name, created on first use and dropped when it is idle. It gives
-// them what the contract promises: reliable channels, a clock, timers, and a
-// failure detector made of leases.
+// them what the contract promises: reliable channels, a clock, timers, a
+// failure detector made of leases, and copies of replicated objects.
 //
 // Two processes share one session for all their locks. A session outlives its
 // connections: what was not acknowledged is sent again on the next one. It ends
 // when its lease lapses, which the client always notices first, or when one end
 // has lost it; a new session then begins with new numbers, and no message of
-// the old one is delivered any more.
+// the old one is delivered any more. Members that are users themselves have no
+// leases: watch.go says how they suspect each other.
 //
 // The goroutines of a node are one a shard, which alone touches the instances
 // whose names hash to it; a reader and a writer a connection; one dialer for

@@ -221,12 +221,13 @@ const (
 )
 
 // makeRoom widens the window for a message that has parts, beyond what waits in it already, until
-// it is empty again. s.mu is held.
+// it is empty again; but not while more waits than is usual. s.mu is held.
 func (s *session) makeRoom(size int) {
-	if waits := s.window.UnackedBytes(); waits == 0 && size <= partSize {
-		s.window.MaxBytes = 0
-	} else if size > partSize {
+	switch waits := s.window.UnackedBytes(); {
+	case size > partSize && waits <= link.MaxBytes:
 		s.window.MaxBytes = waits + size + size/partSize*(2*transport.MaxName) + link.MaxBytes
+	case waits == 0:
+		s.window.MaxBytes = 0
 	}
 }
 

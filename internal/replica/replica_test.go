@@ -462,6 +462,35 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// The same with operations that have parts each, and the usual bounds: 4 MiB, as much again for what
+// follows a message with parts, and such a message.
+func TestAwayLarge(t *testing.T) {
+	var links []*faultnet.Proxy
+	c := startWith(t, 3, second, func(i int, c *node.Config) {
+		if i == 2 {
+			links = through(t, c)
+		}
+	})
+	s := enter(t, c.copies[0])
+	do(t, s, "k")
+	c.equal(1)
+	for _, p := range links {
+		p.Cut(faultnet.Both)
+	}
+	const operations = 80
+	for range operations {
+		do(t, s, strings.Repeat("x", node.MaxOperation))
+		if got := c.nodes[0].Stats().Unacked; got > 12<<20 {
+			t.Fatalf("%d bytes are kept for the one that is away", got)
+		}
+	}
+	s.Exit()
+	for _, p := range links {
+		p.Heal()
+	}
+	c.equal(1 + operations)
+}
+
 // through has a member dial its peers through links of its own.
 func through(t *testing.T, c *node.Config) (links []*faultnet.Proxy) {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/consensus/raft"
 	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
@@ -102,10 +103,17 @@ func (c *cluster) start(i int, l net.Listener, joins bool) (err error) {
 	return err
 }
 
+// byRaft says which consensus members have: raft, not Paxos.
+var byRaft bool
+
 func startMember(i int, peers []node.Peer, l net.Listener, lease time.Duration, joins bool, s *store) (*node.Node, error) {
+	host := node.HostOf(consensus.With(wme.Second))
+	if byRaft {
+		host = node.HostOf(raft.With(wme.Second))
+	}
 	return node.Start(node.Config{
 		ID: protocol.ID(i), Peers: peers, Listener: l, Lease: lease, Joins: joins,
-		Hosts:   map[node.Kind]node.Host{node.Replica: node.HostOf(consensus.With(wme.Second))},
+		Hosts:   map[node.Kind]node.Host{node.Replica: host},
 		Objects: map[string]node.Object{object: s},
 	})
 }

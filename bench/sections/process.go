@@ -29,6 +29,7 @@ type memberConfig struct {
 	ID    int
 	Peers []node.Peer
 	Lease time.Duration
+	Raft  bool
 }
 
 func runMember(text string) error {
@@ -36,6 +37,7 @@ func runMember(text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
+	byRaft = c.Raft
 	l, err := net.FileListener(os.NewFile(3, "listener"))
 	if err != nil {
 		return err
@@ -111,7 +113,7 @@ func startProcesses(n int, delay, lease time.Duration) (p *processes, err error)
 	}
 	p.net.SetDelay(delay, 0)
 	for i := range n {
-		c := memberConfig{ID: i, Lease: lease}
+		c := memberConfig{ID: i, Lease: lease, Raft: byRaft}
 		for _, s := range p.net.Servers(names[i]) {
 			c.Peers = append(c.Peers, node.Peer{Name: s.Name, Addr: s.Addr})
 		}

@@ -353,19 +353,21 @@ func run(t *testing.T, seed uint64, a memberArgs, length time.Duration) []string
 // equal in the end, and linearize; ejected holders are told.
 func TestTruth(t *testing.T) {
 	length, lease := 120*time.Second, 500*time.Millisecond
+	forms := []memberArgs{{Second: true}, {Second: true, Raft: true}, {}}
 	if os.Getenv("POUNDLOCK_FULL") == "" {
-		length, lease = 2*time.Second, 100*time.Millisecond
-		t.Logf("SHORTENED to %v, WME-2 and a detector of %v: POUNDLOCK_FULL=1 makes it 120s, both forms and 500ms", length, lease)
+		length, lease, forms = 2*time.Second, 100*time.Millisecond, forms[:1]
+		t.Logf("SHORTENED to %v, WME-2 with Paxos, and a detector of %v: POUNDLOCK_FULL=1 makes it 120s, both forms, raft, and 500ms",
+			length, lease)
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	for _, second := range []bool{true, false} {
-		if !second && os.Getenv("POUNDLOCK_FULL") == "" {
-			continue
-		}
-		for _, fault := range run(t, seed, memberArgs{Lease: lease, Second: second}, length) {
-			t.Error(fault)
-		}
+	for _, a := range forms {
+		a.Lease = lease
+		t.Run(fmt.Sprintf("WME-2: %v, raft: %v", a.Second, a.Raft), func(t *testing.T) {
+			seed := uint64(time.Now().UnixNano())
+			t.Logf("seed %d", seed)
+			for _, fault := range run(t, seed, a, length) {
+				t.Error(fault)
+			}
+		})
 	}
 }
 

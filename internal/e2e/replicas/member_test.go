@@ -15,6 +15,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/consensus/raft"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
@@ -38,6 +39,7 @@ type memberArgs struct {
 	Lease  time.Duration
 	Users  int
 	Second bool // WME-2
+	Raft   bool // consensus by raft, not by Paxos
 	Break  string
 }
 
@@ -157,6 +159,9 @@ func (m *member) host() node.Host {
 	}
 	if m.a.Break == dreamer {
 		a.New = dreams(a.New)
+	}
+	if m.a.Raft {
+		return node.HostOf(raft.With(a))
 	}
 	return node.HostOf(consensus.With(a))
 }

@@ -27,7 +27,7 @@ var arrows = map[string][]string{
 	},
 	"bench":                   {".", "server", "internal"},
 	"bench/spin":              {"algo", "check"},
-	"bench/sections":          {"internal", "internal/faultnet", "algo", "consensus"},
+	"bench/sections":          {"internal", "internal/faultnet", "algo", "consensus", "consensus/raft"},
 	"server":                  {"server", "catalog", "node", "transport", "web", "internal", "internal/measure"},
 	"api":                     {".", "api", "internal"},
 	".":                       {"node", "transport", "algo/sigma", "internal", "internal/compact", "internal/measure"},

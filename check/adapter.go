@@ -49,6 +49,10 @@ type machine interface {
 	// given the states of their ends, nil where absent, and verifies it by one step.
 	forgets() bool
 	stale(from, to []byte, msg uint32) (bool, error)
+	// drops reports whether the algorithm says which messages are moot; moot does, given the state of
+	// the receiver, and verifies it by one step.
+	drops() bool
+	moot(to []byte, msg uint32) (bool, error)
 	bound(k int) string
 	boundsLen() int
 }

@@ -11,7 +11,7 @@ import (
 
 // normal gives the vector being built its normal form. A frozen worker may not know
 // it: then it returns false, and the vector is spoilt.
-func (x *worker) normal() bool { return x.lower() && x.name() }
+func (x *worker) normal() bool { return x.drop(nobody) && x.lower() && x.name() }
 
 // lower subtracts from all values of a counter what moves its smallest one down
 // to Counter.Least, in the vector being built. A frozen worker may not know the

@@ -283,7 +283,7 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 	d := deed{proc: l.proc}
 	x.witness(&d, in, msg)
 	m := move{
-		bound: int32(beyond), plain: !x.forgets, sends: none, set: span{uint32(len(x.set)), uint32(len(x.set))},
+		bound: int32(beyond), plain: !x.forgets && !x.drops, sends: none, set: span{uint32(len(x.set)), uint32(len(x.set))},
 	}
 	l.state = state
 	for _, e := range effects {

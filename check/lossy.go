@@ -78,6 +78,69 @@ func (x *worker) forget(p int) (known bool) {
 	return true
 }
 
+// drop takes the messages that are moot out of the vector being built: of those from process p or to it,
+// now that it has made a step, or of all where p is nobody. A frozen worker may not know which these
+// are. A run to follow keeps them: whoever takes it elsewhere may deliver them.
+func (x *worker) drop(p int) (known bool) {
+	if !x.drops || x.raw {
+		return true
+	}
+	st, kept := x.next, x.next[:x.flight]
+	for _, msg := range st[x.flight:] {
+		l := &x.mail.letters[msg]
+		moot := false
+		if p == nobody || int(l.from) == p || int(l.to) == p {
+			if moot, known = x.isMoot(st[1+l.to], msg); !known {
+				return false
+			}
+		}
+		if !moot {
+			kept = append(kept, msg)
+		}
+	}
+	x.next = kept
+	return true
+}
+
+// isMoot asks for the claim, once for each pair of a local state and a message.
+func (x *worker) isMoot(local, msg uint32) (moot, known bool) {
+	key := scramble(uint64(local)<<32 | uint64(msg))
+	n, known := x.moot.find(key)
+	if known || x.frozen {
+		return known && x.moots[n], known
+	}
+	moot, err := x.m.moot(x.locals[local].state, msg)
+	if err != nil && x.claim == nil {
+		x.claim = fmt.Errorf("%w: %s: %w", ErrClaim, x.info.Name, err)
+	}
+	x.moot.add(key)
+	x.moots = append(x.moots, moot)
+	return moot, true
+}
+
+func (d *adapter) drops() bool { return d.a.Moot != nil }
+
+// moot is Model.Moot for a receiver in an encoded state. An error says that the message, if it
+// arrived now, would do something all the same.
+func (d *adapter) moot(to []byte, msg uint32) (moot bool, err error) {
+	ch, m := d.channel(msg), d.msgs[msg]
+	receiver := d.load(int(ch.To), to)
+	if !d.a.Moot(receiver, ch.From, m) {
+		return false, nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s is moot, and panics: %v", d.text(msg), r)
+		}
+	}()
+	d.out.Reset()
+	receiver.Step(protocol.Event[any]{Input: protocol.Input{Kind: protocol.Receive, From: ch.From}, Msg: m}, &d.out)
+	if d.state = receiver.AppendState(d.state[:0]); len(d.out.Effects) > 0 || !bytes.Equal(d.state, to) {
+		return true, fmt.Errorf("%s is moot, and yet it does something", d.text(msg))
+	}
+	return true, nil
+}
+
 func (d *adapter) forgets() bool { return d.a.Stale != nil }
 
 // stale is Model.Stale for processes in encoded states, nil where absent. An error says

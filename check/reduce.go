@@ -107,6 +107,9 @@ func ordered(a protocol.Algorithm[any], asked []string) (yes bool, why string) {
 	if a.Registers != nil {
 		return false, withRegisters
 	}
+	if a.Moot != nil {
+		return false, "messages of others may be moot"
+	}
 	if a.Weak || a.Consensus {
 		return false, withObjects
 	}

@@ -67,8 +67,11 @@ type space struct {
 	wide     map[uint64]uint32
 	shifted  shifted
 	renamed  renamed
-	verified table            // the claims of confluence that were verified
-	forgets  bool             // Algorithm.Stale
+	verified table // the claims of confluence that were verified
+	forgets  bool  // Algorithm.Stale
+	drops    bool  // Algorithm.Moot
+	moot     table // the places in moots, by local state and message
+	moots    []bool
 	stale    map[pairing]bool // what it said
 	bytes    int64
 	fresh    int // distinct local steps, for the commutation check
@@ -256,7 +259,7 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
 		stay:      c.Stay, spaced: c.Spaced, tasks: uint32(c.Operations), hasty: uint64(c.Decisions), eager: c.apart,
 		groups:  newGroups(c, total),
-		forgets: m.forgets(), stale: map[pairing]bool{},
+		forgets: m.forgets(), drops: m.drops(), stale: map[pairing]bool{},
 	}
 	s.shared, s.flight = newShared(i, total)
 	for k, e := range c.Entries {
@@ -317,6 +320,6 @@ func (s *space) step(a action, m machine) scenario.Step {
 
 // memory estimates the bytes in use.
 func (s *space) memory() int64 {
-	return s.bytes + s.mail.bytes + s.moveOf.bytes + s.shifted.bytes() + s.renamed.bytes + s.verified.bytes +
+	return s.bytes + s.mail.bytes + s.moveOf.bytes + s.shifted.bytes() + s.renamed.bytes + s.verified.bytes + s.moot.bytes + int64(cap(s.moots)) +
 		int64(4*(cap(s.sent)+cap(s.set)+cap(s.begun)+cap(s.renamed.to))+80*cap(s.moves))
 }

@@ -351,7 +351,7 @@ func (x *worker) complete(m *move, p int) (fault uint32, known bool) {
 // settle forgets what the step of process p has made stale, moves counters and renames
 // members in the vector being built, and takes its fingerprint.
 func (x *worker) settle(o outcome, p int) (_ outcome, known bool) {
-	if !x.forget(p) || !x.lower() {
+	if !x.forget(p) || !x.drop(p) || !x.lower() {
 		return o, false
 	}
 	o.still = x.sym != nil && slices.Equal(x.next, x.st)

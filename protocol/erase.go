@@ -48,6 +48,9 @@ func eraseModel[M any](a Model[M]) Model[any] {
 			return a.Stale(Bare[M](from), Bare[M](to), ch, unbox[M](m))
 		}
 	}
+	if a.Moot != nil {
+		out.Moot = func(to Process[any], from ID, m any) bool { return a.Moot(Bare[M](to), from, unbox[M](m)) }
+	}
 	if a.Lasts != nil {
 		out.Lasts = func(m any) bool { return a.Lasts(unbox[M](m)) }
 	}

@@ -17,6 +17,10 @@ type Model[M any] struct {
 	// forgets stale messages at once and, in return, lets an idempotent one stay until
 	// it is stale.
 	Stale func(from, to Process[M], ch Channel, m M) bool
+	// Moot says that m, on its way from a process to another one, can do nothing any more: whenever
+	// it arrives from now on, to stays as it is and does nothing. The checker forgets it. Only a
+	// later life of to might take notice of it, which never gets it.
+	Moot func(to Process[M], from ID, m M) bool
 	// Lasts says that m, once sent, is sent again for as long as it may change more than
 	// to receive it once did: its receiver asks for it again and again, by messages that
 	// Option.InCheck turns off. For properties of infinite runs, where such an option is

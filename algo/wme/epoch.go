@@ -20,6 +20,7 @@ func (p *Process) suspect(j protocol.ID, out *protocol.Out[Message]) {
 // now on nothing is logged here in this one.
 func (p *Process) end(owner protocol.ID, out *protocol.Out[Message]) {
 	p.blocked = true
+	p.logged.clear()
 	p.early = slices.DeleteFunc(p.early, func(e early) bool { return e.msg.Epoch == p.epoch })
 	m := p.vote(owner)
 	out.Broadcast(m)
@@ -50,6 +51,9 @@ func (p *Process) admitted() []uint64 {
 // onVote counts the votes, one of each process. Who has not voted yet joins in: for the present
 // owner, because it does not suspect it.
 func (p *Process) onVote(from protocol.ID, m Message, out *protocol.Out[Message]) {
+	if p.proposed {
+		return // they are counted
+	}
 	p.votes[from] = m
 	if !p.blocked {
 		p.end(p.owner, out)
@@ -63,6 +67,11 @@ func (p *Process) onVote(from protocol.ID, m Message, out *protocol.Out[Message]
 	if !p.proposed && 2*votes > p.n {
 		p.proposed = true
 		out.Propose(p.epoch, p.proposal())
+		for j := range p.votes {
+			if protocol.ID(j) != p.id { // who asks gets the vote of this process again
+				p.votes[j] = Message{}
+			}
+		}
 	}
 }
 

@@ -112,6 +112,7 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 		Show:   show,
 
 		Unsettled: unsettled,
+		Model:     protocol.Model[Message]{Moot: moot},
 	}
 }
 

@@ -25,7 +25,7 @@
 // gets the turn (TURN) where its log is longer. A chain of turns ends, for each log is longer than
 // the one before.
 //
-// Messages of old terms are refused, with the present one; the library is silent there. Otherwise a
+// Messages of old terms are refused (OLD), with the present one; the library is silent there. Otherwise a
 // deposed leader would never hear that it leads no more.
 //
 // Who lost a vote or the lead says so to the coordinator, and again to it if it answers what is over.

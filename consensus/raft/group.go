@@ -198,8 +198,10 @@ func (p *group[M]) Receive(from protocol.ID, m Message[M], t *consensus.Turn[M, 
 		return
 	case m.Term < term && m.asks():
 		// The library says nothing here, and trusts in time-outs.
-		t.Send(from, p.last(Message[M]{Kind: VoteResp, Term: term, Reject: true}))
+		t.Send(from, Message[M]{Kind: Old, Term: term})
 		return
+	case m.Kind == Old && m.Term == term:
+		return // of an attempt before this term
 	case m.Term < term:
 		p.over(from, t)
 		return
@@ -218,6 +220,9 @@ func (p *group[M]) Receive(from protocol.ID, m Message[M], t *consensus.Turn[M, 
 		p.refused(from, m, t)
 	case p.role() == etcd.StateFollower:
 		p.attempt = false
+		if !m.asks() {
+			from = p.id // which may wait for what is over
+		}
 		t.Lose(from)
 	}
 }
@@ -378,7 +383,7 @@ func (p *group[M]) Show() string {
 // The messages of the library that there are here, by kind.
 var types = []raftpb.MessageType{
 	Vote: raftpb.MsgVote, VoteResp: raftpb.MsgVoteResp, Append: raftpb.MsgApp, AppendResp: raftpb.MsgAppResp,
-	Heartbeat: raftpb.MsgHeartbeat, HeartbeatResp: raftpb.MsgHeartbeatResp,
+	Heartbeat: raftpb.MsgHeartbeat, HeartbeatResp: raftpb.MsgHeartbeatResp, Old: raftpb.MsgVoteResp,
 }
 
 // wire makes a message one of the library.
@@ -387,6 +392,9 @@ func (p *group[M]) wire(from protocol.ID, m Message[M]) *raftpb.Message {
 	out := &raftpb.Message{
 		Type: types[m.Kind].Enum(), To: &to, From: &sender, Term: &m.Term, LogTerm: &m.LogTerm, Index: &m.Index,
 		Commit: &m.Commit, Reject: &m.Reject, RejectHint: &m.Hint,
+	}
+	if m.Kind == Old {
+		out.Reject = new(true)
 	}
 	for i, e := range m.Entries {
 		index := m.Index + uint64(i) + 1

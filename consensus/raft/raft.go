@@ -27,11 +27,13 @@ const (
 	Heartbeat
 	HeartbeatResp
 	Turn // the receiver is to stand for election, because its log is longer than the sender's
+	Old  // Term is the sender's, and that of what it was sent is older
 )
 
 var kinds = []protocol.Message{
 	Vote: {Name: "VOTE"}, VoteResp: {Name: "VOTERESP"}, Append: {Name: "APPEND"}, AppendResp: {Name: "APPENDRESP"},
 	Heartbeat: {Name: "HEARTBEAT"}, HeartbeatResp: {Name: "HEARTBEATRESP"}, Turn: {Name: "TURN"},
+	Old: {Name: "OLD"},
 }
 
 // A Message is what the library sends, without what its sender and receiver say already.
@@ -119,7 +121,7 @@ func appendEntries[M any](alg protocol.Algorithm[M], b []byte, list []Entry[M]) 
 
 func readMessage[M any](alg protocol.Algorithm[M], b []byte) (m Message[M], rest []byte, err error) {
 	r := protocol.Reader{Rest: b}
-	m.Kind = uint8(r.Max(uint64(Turn)))
+	m.Kind = uint8(r.Max(uint64(Old)))
 	m.Term, m.LogTerm, m.Index = r.Max(most), r.Max(most), r.Max(most)
 	switch m.Kind {
 	case VoteResp:

@@ -177,7 +177,7 @@ func TestHostile(t *testing.T) {
 		{Kind: Append, Term: 3, Entries: []Entry[uint64]{{}}},
 		{Kind: Turn},
 		{Kind: Turn, Entries: []Entry[uint64]{{Term: 1, Held: true}}},
-		{Kind: Turn + 1, Term: 1},
+		{Kind: Old + 1, Term: 1},
 	} {
 		if _, _, err := a.Read(a.Append(nil, frame{Kind: consensus.Part, Part: &m})); err == nil {
 			t.Errorf("%+v is read", m)

@@ -67,4 +67,9 @@
 // TestStorm, TestStormConsensus, TestStormSessions and TestStormRaft: random worlds of 2 to 5
 // processes with false suspicions, crashes of
 // a minority, returns and decisions at any time; with POUNDLOCK_FULL=1, 200 000 of each form.
+//
+// TestModels: all states of small models, with messages in any order and decisions of any proposal; with
+// POUNDLOCK_FULL=1 two users with three sections and two false suspicions, and three processes with one
+// user, two operations and a false suspicion. The figures, and what is out of reach, are in
+// docs/verification.md.
 package wme

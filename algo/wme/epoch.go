@@ -183,7 +183,7 @@ func (p *Process) settle(out *protocol.Out[Message]) {
 // too late to take part in it.
 func (p *Process) endAgain(out *protocol.Out[Message]) {
 	switch late := slices.ContainsFunc(p.wishes, func(w uint64) bool { return w > 0 }); {
-	case p.owner != p.id && p.suspected.has(p.owner) || p.wishes[p.owner] > 0:
+	case p.suspected.has(p.owner) || p.wishes[p.owner] > 0:
 		p.end(p.id, out)
 	case late:
 		p.end(p.owner, out)

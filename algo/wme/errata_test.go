@@ -38,7 +38,7 @@ var errata = []erratum{
 	{"E2", "nobody ends an epoch because of a suspicion", First, model(3, 0, 1, 1, "", 0, 1, 0), 0, []string{
 		"if j == p.owner && p.joined && !p.blocked {\n\t\tp.end(p.id, out)\n\t}", "",
 		"if p.suspected.has(id) {\n\t\t\tp.end(p.id, out)\n\t\t}", "",
-		"p.owner != p.id && p.suspected.has(p.owner) || p.wishes[p.owner] > 0", "p.wishes[p.owner] > 0",
+		"p.suspected.has(p.owner) || p.wishes[p.owner] > 0", "p.wishes[p.owner] > 0",
 	}},
 	{"E4a", "equal votes count once", First, model(5, 0, 1, 1, "", 0, 1, 0, 0, 0), 8, []string{
 		"for _, v := range p.votes {\n\t\tif v.More != nil {\n\t\t\tvotes++",
@@ -79,9 +79,9 @@ var errata = []erratum{
 		"before := p.executed\n\tp.execute(out)\n\tif p.phase != issuing || p.owner != p.id || p.executed != before {\n\t\tp.settle(out)\n\t}",
 	}},
 	{"E12", "exit waits for the end of the phase, and is not withdrawn by an ejection", First, model(2, 1, 0, 1, "", 0, 1), 0, []string{
-		"held := p.phase == inside", "if p.blocked && p.phase == inside {\n\t\tp.op = \"exit\"\n\t\treturn\n\t}\n\theld := p.phase == inside",
+		"p.leave(out)", "if p.blocked && p.phase == inside {\n\t\t\tp.op = \"exit\"\n\t\t} else {\n\t\t\tp.leave(out)\n\t\t}",
 		"switch {\n\tcase p.owner != p.id:",
-		"if p.op == \"exit\" && p.phase == inside && p.owner == p.id {\n\t\tp.op = \"\"\n\t\tp.exit(out)\n\t\treturn\n\t}\n\tswitch {\n\tcase p.owner != p.id:",
+		"if p.op == \"exit\" && p.phase == inside && p.owner == p.id {\n\t\tp.op = \"\"\n\t\tp.leave(out)\n\t\treturn\n\t}\n\tswitch {\n\tcase p.owner != p.id:",
 	}},
 	{"E13", "the new owner enters before it has executed what is missing", First, model(2, 1, 0, 1, "", 1, 1), 0, []string{
 		"p.execute(out)\n\tp.settle(out)",

@@ -96,12 +96,10 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		}
 	case protocol.Try:
 		p.try(out)
-	case protocol.Cancel:
-		p.cancel(out)
 	case protocol.Issue:
 		p.issue(ev.Data, out)
-	case protocol.Exit:
-		p.exit(out)
+	case protocol.Exit, protocol.Cancel:
+		p.leave(out)
 	case protocol.Suspect:
 		p.suspect(ev.From, out)
 	case protocol.Restore:
@@ -144,7 +142,7 @@ func (e early) compare(o early) int {
 func (p *Process) useEarly(out *protocol.Out[Message]) {
 	for i := 0; p.joined && i < len(p.early); {
 		e := p.early[i]
-		if e.msg.Epoch >= p.epoch && p.isEarly(e.msg) {
+		if p.isEarly(e.msg) {
 			i++
 			continue
 		}
@@ -186,15 +184,6 @@ func (p *Process) enter(out *protocol.Out[Message]) {
 	}
 }
 
-// cancel needs no message: a grant that comes later passes on.
-func (p *Process) cancel(out *protocol.Out[Message]) {
-	p.phase = idle
-	out.Rem("")
-	if p.owns() {
-		p.release(out)
-	}
-}
-
 func (p *Process) issue(op string, out *protocol.Out[Message]) {
 	p.phase, p.op = issuing, op
 	p.operation++
@@ -210,13 +199,12 @@ func (p *Process) invoke(out *protocol.Out[Message]) {
 	p.onInvoke(m, out)
 }
 
-// exit ends the section at once, also while the epoch ends: what the token is to do then is
-// done when the next one begins.
-func (p *Process) exit(out *protocol.Out[Message]) {
-	held := p.phase == inside
+// leave ends the section at once, also while the epoch ends: what the token is to do then is
+// done when the next one begins. Or it ends the try, and a grant that comes later passes on.
+func (p *Process) leave(out *protocol.Out[Message]) {
 	p.phase = idle
 	out.Rem("")
-	if held && p.owns() {
+	if p.owns() {
 		p.release(out)
 	}
 }
@@ -241,7 +229,7 @@ func (p *Process) receive(from protocol.ID, m Message, out *protocol.Out[Message
 	switch {
 	case m.Kind >= Sync:
 		p.onHealing(from, m, out)
-	case p.joined && (m.Epoch < p.epoch || p.blocked && m.Epoch == p.epoch && m.Kind != NewEp):
+	case m.Epoch < p.epoch || p.blocked && m.Epoch == p.epoch && m.Kind != NewEp:
 		// the epoch is over, or as good as over
 	case !p.joined, p.isEarly(m):
 		p.store(early{from, m}, out)

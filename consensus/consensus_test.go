@@ -47,6 +47,9 @@ func TestConformance(t *testing.T) {
 					}
 				},
 			})},
+			{Name: "leads before it accepts", Want: consensustest.Agreement, Seed: 550, With: broken(mistake{hurried: true})},
+			{Name: "who lost is silent", Want: consensustest.Termination, With: broken(silence)},
+			{Name: "who lost does not say so again", Want: consensustest.Termination, Seed: 5850, With: broken(once)},
 			{Name: "agreement of correct processes only", Want: consensustest.Agreement, With: hasten},
 			{Name: "takes part before it resumes", Want: consensustest.Participation, With: intrude},
 			{Name: "one waits for ever", Want: consensustest.Termination, With: broken(mistake{faithful: true})},
@@ -57,17 +60,24 @@ func TestConformance(t *testing.T) {
 
 // A mistake is what is wrong with an instance of Paxos.
 type mistake struct {
-	before          func(p *synod[uint64], m *message) // of what it receives
-	after           func(p *synod[uint64], t *turn)
-	faithful, terse bool
+	before   func(p *synod[uint64], m *message) // of what it receives
+	after    func(p *synod[uint64], t *turn)
+	faithful bool // waits for who is suspected
+	terse    bool // repeats nothing
+	hurried  bool // on ACCEPT, begins its own ballot before it accepts
 }
+
+var (
+	silence = mistake{after: func(_ *synod[uint64], t *turn) { t.lost = false }}
+	once    = mistake{after: func(_ *synod[uint64], t *turn) { t.again = false }}
+)
 
 func broken(e mistake) func(algorithm) protocol.Algorithm[frame] {
 	return func(alg algorithm) protocol.Algorithm[frame] {
 		core := paxos[uint64]()
 		made := core.New
 		core.New = func(alg algorithm, id protocol.ID, n int) Instance[uint64, message] {
-			return &mistaken{made(alg, id, n).(*synod[uint64]), e}
+			return &mistaken{synod: made(alg, id, n).(*synod[uint64]), mistake: e}
 		}
 		return Over(alg, core)
 	}
@@ -76,9 +86,37 @@ func broken(e mistake) func(algorithm) protocol.Algorithm[frame] {
 type mistaken struct {
 	*synod[uint64]
 	mistake
+	proposal *uint64 // of Lead; nil: it has not led
+}
+
+func (p *mistaken) Lead(v uint64, t *turn) {
+	p.proposal = &v
+	p.synod.Lead(v, t)
+}
+
+// overtake does what answer does for an ACCEPT, in the wrong order.
+func (p *mistaken) overtake(from protocol.ID, m message, t *turn) {
+	p.promised = m.Ballot
+	p.yield(from, t)
+	p.synod.Lead(*p.proposal, t)
+	p.accepted, p.value = m.Ballot, m.Value
+	t.Send(from, message{Kind: Accepted, Ballot: m.Ballot})
+}
+
+func (p *mistaken) leads(t *turn) bool {
+	for j := range p.id {
+		if t.Trusts(j) {
+			return false
+		}
+	}
+	return p.proposal != nil
 }
 
 func (p *mistaken) Receive(from protocol.ID, m message, t *turn) {
+	if p.hurried && m.Kind == Accept && !m.Ballot.Before(p.promised) && p.leads(t) {
+		p.overtake(from, m, t)
+		return
+	}
 	if p.before != nil {
 		p.before(p.synod, &m)
 	}
@@ -100,12 +138,59 @@ func (p *mistaken) Repeat(j protocol.ID, t *turn) {
 	}
 }
 
+// A story delivers one message after the other.
+type story struct {
+	*algotest.System[frame]
+	t *testing.T
+	n int
+}
+
+func newStory(t *testing.T, a protocol.Algorithm[frame], n int) story {
+	return story{algotest.NewSystem(a, protocol.Config{N: n}, 0), t, n}
+}
+
+// The kinds of Paxos, as on and get want them: beyond those of envelopes.
+const (
+	prepare  = Part + 1 + Prepare
+	promise  = Part + 1 + Promise
+	accept   = Part + 1 + Accept
+	accepted = Part + 1 + Accepted
+	refuse   = Part + 1 + Refuse
+)
+
+func (s story) find(from, to protocol.ID, kind uint8) int {
+	return slices.IndexFunc(s.InFlight(from, to), func(f frame) bool {
+		return f.Kind == kind || f.Part != nil && kind == Part+1+f.Part.Kind
+	})
+}
+
+// on reports whether a message of a kind is on its way.
+func (s story) on(from, to protocol.ID, kind uint8) bool { return s.find(from, to, kind) >= 0 }
+
+func (s story) get(from, to protocol.ID, kind uint8) {
+	s.t.Helper()
+	k := s.find(from, to, kind)
+	if k < 0 {
+		s.t.Fatalf("no message %d is on its way from %d to %d", kind, from, to)
+	}
+	s.Deliver(from, to, k)
+}
+
+func (s story) suspect(a, b protocol.ID) { s.Step(a, protocol.Input{Kind: protocol.Suspect, From: b}) }
+
+// lose loses all that a process has sent.
+func (s story) lose(from protocol.ID) {
+	for to := range protocol.ID(s.n) {
+		for len(s.InFlight(from, to)) > 0 {
+			s.Drop(from, to, 0)
+		}
+	}
+}
+
 // Process 0 coordinates, and waits for the ballot of 1, which was begun when 1 suspected 0, and which 3
 // refuses for one of 2, which crashed. It goes on because 1 says so; and again, where 1 has said so
 // before its ballot came to 0.
 func TestLostBallot(t *testing.T) {
-	silent := broken(mistake{after: func(_ *synod[uint64], t *turn) { t.lost = false }})
-	hasty := broken(mistake{after: func(_ *synod[uint64], t *turn) { t.again = false }})
 	for _, c := range []struct {
 		name  string
 		with  func(algorithm) protocol.Algorithm[frame]
@@ -114,55 +199,116 @@ func TestLostBallot(t *testing.T) {
 	}{
 		{"right", With[uint64], false, 3},
 		{"right, early", With[uint64], true, 3},
-		{"who lost is silent", silent, false, 0},
-		{"who lost does not say so again", hasty, true, 0},
+		{"who lost is silent", broken(silence), false, 0},
+		{"who lost does not say so again", broken(once), true, 0},
 	} {
 		decided := 0
-		s := algotest.NewSystem(c.with(proposers(&decided)), protocol.Config{N: 4}, 0)
-		suspect := func(a, b protocol.ID) { s.Step(a, protocol.Input{Kind: protocol.Suspect, From: b}) }
-		get := func(from, to protocol.ID, kind uint8) {
-			for k, f := range s.InFlight(from, to) {
-				if f.Kind == kind || f.Part != nil && kind == Part+1+f.Part.Kind {
-					s.Deliver(from, to, k)
-					return
-				}
-			}
-			t.Fatalf("%s: no message %d is on its way from %d to %d", c.name, kind, from, to)
-		}
-		const prepare, promise, refuse = Part + 1 + Prepare, Part + 1 + Promise, Part + 1 + Refuse
+		s := newStory(t, c.with(proposers(count(&decided))), 4)
 		proposals := func() {
-			for slices.ContainsFunc(s.InFlight(1, 0), func(f frame) bool { return f.Kind == Propose }) {
-				get(1, 0, Propose)
+			for s.on(1, 0, Propose) {
+				s.get(1, 0, Propose)
 			}
 		}
-		suspect(2, 0)
-		suspect(2, 1) // 2 coordinates
-		get(2, 3, prepare)
-		suspect(1, 0) // 1 does, too
+		s.suspect(2, 0)
+		s.suspect(2, 1) // 2 coordinates
+		s.get(2, 3, prepare)
+		s.suspect(1, 0) // 1 does, too
 		s.Step(1, protocol.Input{Kind: protocol.Restore, From: 0})
 		proposals()
 		if !c.early {
-			get(1, 0, prepare)
-			get(0, 1, promise)
+			s.get(1, 0, prepare)
+			s.get(0, 1, promise)
 		}
-		get(1, 3, prepare)
-		get(3, 1, refuse)
+		s.get(1, 3, prepare)
+		s.get(3, 1, refuse)
 		if c.early {
 			proposals()
-			get(1, 0, prepare)
+			s.get(1, 0, prepare)
 		}
 		s.Crash(2) // and nobody else hears of its ballot
-		for to := range protocol.ID(4) {
-			for len(s.InFlight(2, to)) > 0 {
-				s.Drop(2, to, 0)
-			}
-		}
+		s.lose(2)
 		for _, a := range []protocol.ID{0, 1, 3} {
-			suspect(a, 2)
+			s.suspect(a, 2)
 		}
 		s.Settle()
 		if decided != c.want {
 			t.Errorf("%s: %d processes hear of a decision, want %d", c.name, decided, c.want)
+		}
+	}
+}
+
+// The same, where 1 ends its ballot because 2 asks with a larger one, which is lost: 0 and 1 trust each other, and
+// each waits for the other one, unless 1 says so: after its PREPARE has come to 0, and where it comes last.
+func TestLostBallotOfThree(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		with func(algorithm) protocol.Algorithm[frame]
+		late bool // the PREPARE of 1 comes after all that it proposes
+		want int
+	}{
+		{"right", With[uint64], false, 2},
+		{"right, late", With[uint64], true, 2},
+		{"who lost does not say so again", broken(once), true, 0},
+	} {
+		decided := 0
+		s := newStory(t, c.with(proposers(count(&decided))), 3)
+		proposals := func() {
+			for s.on(1, 0, Propose) {
+				s.get(1, 0, Propose)
+			}
+		}
+		s.suspect(1, 0)
+		s.Step(1, protocol.Input{Kind: protocol.Restore, From: 0})
+		proposals()
+		if !c.late {
+			s.get(1, 0, prepare)
+		}
+		s.suspect(2, 0)
+		s.suspect(2, 1)
+		s.get(2, 1, prepare)
+		if c.late {
+			proposals()
+			s.get(1, 0, prepare)
+		}
+		s.Crash(2)
+		s.lose(2)
+		s.suspect(0, 2)
+		s.suspect(1, 2)
+		s.Settle()
+		if decided != c.want {
+			t.Errorf("%s: %d processes hear of a decision, want %d", c.name, decided, c.want)
+		}
+	}
+}
+
+// Process 1 suspects 0, which leads, and leads, too. Its ACCEPT comes to 0 before its PREPARE, when 0 suspects
+// it, and asks with a larger ballot at once: only if 0 has accepted by then, 2 hears of the value that 1 decides.
+func TestAcceptFirst(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		with func(algorithm) protocol.Algorithm[frame]
+		same bool
+	}{
+		{"right", With[uint64], true},
+		{"leads before it accepts", broken(mistake{hurried: true}), false},
+	} {
+		heard := map[protocol.ID]uint64{}
+		s := newStory(t, c.with(proposers(func(id protocol.ID, v uint64) { heard[id] = v })), 3)
+		s.suspect(1, 0)
+		s.suspect(0, 1)
+		s.get(1, 2, prepare)
+		s.get(2, 1, promise)
+		s.get(1, 0, accept)
+		s.get(0, 1, accepted)
+		for s.on(0, 2, prepare) { // of the first ballot, and the second
+			s.get(0, 2, prepare)
+		}
+		s.get(2, 0, promise)
+		s.get(0, 2, accept)
+		s.get(2, 0, accepted)
+		s.Settle()
+		if len(heard) != 3 || c.same != (heard[0] == heard[1]) {
+			t.Errorf("%s: processes hear of %v", c.name, heard)
 		}
 	}
 }
@@ -172,7 +318,7 @@ func TestLostBallot(t *testing.T) {
 func TestGone(t *testing.T) {
 	for _, said := range []bool{true, false} {
 		decided, restored := 0, 0
-		a := proposers(&decided)
+		a := proposers(count(&decided))
 		made := a.New
 		a.New = func(id protocol.ID, c protocol.Config) protocol.Process[uint64] {
 			return &listener{made(id, c), &restored}
@@ -231,17 +377,22 @@ func (p *listener) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 	p.Process.Step(ev, out)
 }
 
-// A proposer proposes a value, and counts whether it is decided. One that came back resumes with
+// A proposer proposes a value, and says what is decided. One that came back resumes with
 // instance 1.
 type proposer struct {
-	id      protocol.ID
-	decided *int
+	id   protocol.ID
+	hear func(id protocol.ID, v uint64)
 }
 
-func proposers(decided *int) algorithm {
+func proposers(hear func(id protocol.ID, v uint64)) algorithm {
 	a := values
-	a.New = func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] { return &proposer{id, decided} }
+	a.New = func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] { return &proposer{id, hear} }
 	return a
+}
+
+// count counts who hears.
+func count(heard *int) func(protocol.ID, uint64) {
+	return func(protocol.ID, uint64) { *heard++ }
 }
 
 func (p *proposer) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
@@ -251,7 +402,7 @@ func (p *proposer) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 	case ev.Kind == protocol.Captured:
 		out.Resume(1)
 	case ev.Kind == protocol.Decide:
-		*p.decided++
+		p.hear(p.id, ev.Msg)
 	}
 }
 

@@ -95,7 +95,7 @@ type synod[M any] struct {
 	promised Ballot      // takes part in no smaller ballot
 	accepted Ballot      // none: nothing
 	value    M           // accepted
-	ahead    protocol.ID // whose larger ballot this process waits for; itself: nobody's
+	ahead    protocol.ID // whose larger ballot this process waits for; itself: nobody's (see yield)
 	round    uint64      // the largest one of a ballot that it knows of
 
 	ballot   Ballot // its own, which is under way; none: it has none
@@ -200,8 +200,14 @@ func (p *synod[M]) end() {
 }
 
 // yield ends the own ballot for that of a process which is trusted: it goes first, for otherwise two
-// could interrupt each other for ever. That one hears of it by the answer, and says so where its
-// ballot is over.
+// could interrupt each other for ever.
+//
+// Who waits has ahead = j. It has answered a ballot of j; then, either j's ballot is under way, or j is
+// about to send it what ends the wait, a PROPOSE, DECIDED, or what a larger ballot of j asks, or
+// that is on its way, or it is about to hear Suspect or Restore of j. For where j's ballot ends undecided j
+// asks its coordinator again (Lose), if that one's own ballot is not why; and where the coordinator
+// answers j's ballot after that, j asks it once more (Again), since the first PROPOSE may have come before
+// the wait. Nobody else needs to be told: who does not coordinate would not lead.
 func (p *synod[M]) yield(to protocol.ID, t *Turn[M, Paxos[M]]) {
 	if p.ballot != (Ballot{}) {
 		t.Lose(to)
@@ -220,13 +226,13 @@ func (p *synod[M]) answer(from protocol.ID, m Paxos[M], t *Turn[M, Paxos[M]]) {
 		return
 	}
 	p.promised = m.Ballot // this holds for its own ballot, too
-	p.yield(from, t)
 	if m.Kind == Prepare {
 		t.Send(from, Paxos[M]{Kind: Promise, Ballot: m.Ballot, Last: p.accepted, Value: p.value})
-		return
+	} else {
+		p.accepted, p.value = m.Ballot, m.Value
+		t.Send(from, Paxos[M]{Kind: Accepted, Ballot: m.Ballot})
 	}
-	p.accepted, p.value = m.Ballot, m.Value
-	t.Send(from, Paxos[M]{Kind: Accepted, Ballot: m.Ballot})
+	p.yield(from, t) // last: its next ballot, which may begin at once, is to know of what it has accepted
 }
 
 // AppendState implements Instance.

@@ -150,6 +150,19 @@ func (w *World[F]) lose(from, to protocol.ID) {
 	}
 }
 
+// thin loses some of what a process has sent, or all.
+func (w *World[F]) thin(id protocol.ID) {
+	kept := w.r.IntN(3)
+	for to := range protocol.ID(w.N) {
+		for k := len(w.InFlight(id, to)) - 1; k >= 0; k-- {
+			if w.r.IntN(4) >= kept {
+				w.note("%d never gets of %d %s", to, id, w.alg.Text(w.InFlight(id, to)[k]))
+				w.Drop(id, to, k)
+			}
+		}
+	}
+}
+
 // recover lets a process come back, as a new life that has lost everything.
 func (w *World[F]) recover(id protocol.ID) {
 	w.Lives[id]++
@@ -171,14 +184,7 @@ func (w *World[F]) amnesia() bool { return w.broken != nil && w.broken.Amnesia }
 // Deliver1 delivers any one message, or tells a process a decision of the service. It reports
 // whether there was one.
 func (w *World[F]) Deliver1() bool {
-	var full []protocol.Channel
-	for a := range protocol.ID(w.N) {
-		for b := range protocol.ID(w.N) {
-			if len(w.InFlight(a, b)) > 0 {
-				full = append(full, protocol.Channel{From: a, To: b})
-			}
-		}
-	}
+	full := w.full()
 	ids, _ := w.up()
 	if k := w.r.IntN(len(full) + len(ids)); k < len(full) {
 		ch := full[k]
@@ -194,6 +200,26 @@ func (w *World[F]) Deliver1() bool {
 		w.get(full[0].From, full[0].To, 0)
 	}
 	return len(full) > 0
+}
+
+// full are the channels in which messages are on their way.
+func (w *World[F]) full() (list []protocol.Channel) {
+	for a := range protocol.ID(w.N) {
+		for b := range protocol.ID(w.N) {
+			if len(w.InFlight(a, b)) > 0 {
+				list = append(list, protocol.Channel{From: a, To: b})
+			}
+		}
+	}
+	return list
+}
+
+// last delivers the message that was sent last in any one channel.
+func (w *World[F]) last() {
+	if full := w.full(); len(full) > 0 {
+		ch := full[w.r.IntN(len(full))]
+		w.get(ch.From, ch.To, len(w.InFlight(ch.From, ch.To))-1)
+	}
 }
 
 func (w *World[F]) get(from, to protocol.ID, k int) {
@@ -237,6 +263,15 @@ func (w *World[F]) end(a, b protocol.ID) {
 	for _, ch := range []protocol.Channel{{From: a, To: b}, {From: b, To: a}} {
 		w.suspected[ch] = false // it is said again
 		w.Suspect(ch.From, ch.To, true)
+	}
+}
+
+// session ends the session of two processes, or begins the next one.
+func (w *World[F]) session(a, b protocol.ID) {
+	if w.cut[pair(a, b)] {
+		w.renew(a, b)
+	} else if w.Procs[b] != nil {
+		w.end(a, b)
 	}
 }
 
@@ -300,11 +335,7 @@ func (w *World[F]) step() {
 			w.recover(other)
 		}
 	case k < 17 && w.faults == breaks:
-		if w.cut[pair(id, other)] {
-			w.renew(id, other)
-		} else if w.Procs[other] != nil {
-			w.end(id, other)
-		}
+		w.session(id, other)
 	default:
 		w.Deliver1()
 	}

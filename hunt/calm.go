@@ -10,12 +10,24 @@ func (w *walker[M]) settle() {
 	clear(w.frozen)
 	w.told()
 	w.visit()
-	last, entries := len(w.run), w.entries
-	// What is in flight arrives first, with answers and their answers.
-	patience := 300*w.total*w.sys.N + 20*w.pending()
-	if w.alg.Stale != nil {
-		patience *= 10 // each message is acknowledged, and sent again until it is
+	if w.finish(); w.alg.Weak {
+		w.converge()
 	}
+}
+
+// patience is how many steps of a calm are too many without an entry: what is in flight arrives first, with
+// answers and their answers.
+func (w *walker[M]) patience() int {
+	steps := 300*w.total*w.sys.N + 20*w.pending()
+	if w.alg.Stale != nil {
+		steps *= 10 // each message is acknowledged, and sent again until it is
+	}
+	return steps
+}
+
+// finish takes steps until all users are done or somebody is stuck.
+func (w *walker[M]) finish() {
+	last, entries, patience := len(w.run), w.entries, w.patience()
 	for w.found == nil && w.left() {
 		if w.entries > entries {
 			last, entries = len(w.run), w.entries
@@ -46,7 +58,7 @@ func (w *walker[M]) next() bool {
 				return true
 			}
 		case 1:
-			if w.user() {
+			if w.consent() || w.user() {
 				return true
 			}
 		default:
@@ -61,7 +73,7 @@ func (w *walker[M]) next() bool {
 // trying returns a user that waits, or -1.
 func (w *walker[M]) trying() int {
 	for i, s := range w.users {
-		if w.procs[i].process != nil && (s == protocol.InTry || s == protocol.InExit) {
+		if w.procs[i].process != nil && (s == protocol.InTry || s == protocol.InExit || s == protocol.InIssue) {
 			return i
 		}
 	}

@@ -32,6 +32,10 @@ type Config struct {
 	// chooses one; nil: each run draws them.
 	Wants []protocol.Groups
 
+	// Operations is how many a user issues in each section at most, where there is a replicated object;
+	// 0: each run draws it.
+	Operations int
+
 	// Registers are those of a shared memory; "": each run draws them, where the algorithm does
 	// not need atomic ones.
 	Registers protocol.Semantics
@@ -101,6 +105,9 @@ func (c *Config) complete(i protocol.Info) error {
 		return bad("%d members beyond the budget: want at least 0", c.Beyond)
 	}
 	if err := c.checkRegisters(i); err != nil {
+		return bad("%w", err)
+	}
+	if err := c.checkOperations(i); err != nil {
 		return bad("%w", err)
 	}
 	if err := c.checkWants(i); err != nil {

@@ -28,6 +28,10 @@
 // lose their memory in one epoch where users make up for no losses; and n-m
 // members are silent at most. Config.Break goes beyond the first of these.
 //
+// Where users share a replicated object, any proposal may be decided, suspicions come in storms, and members that
+// crashed come back; history.Weak judges the object, and at the end all copies are alike and everybody gets in once
+// more. A member that came back counts as crashed until it takes part again.
+//
 // # Findings
 //
 // A violation is minimised. The order in which steps were taken is a run of the

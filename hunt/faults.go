@@ -103,15 +103,21 @@ func (m *model[M]) crash(u int) {
 		m.unheld(u)
 	}
 	m.users.Crash(protocol.ID(u))
+	m.crashWeak(u)
 	m.flight = slices.DeleteFunc(m.flight, func(f message[M]) bool { return int(f.to) == u })
 }
 
 // unsettled is Algorithm.Unsettled now, which the algorithm must have.
 func (m *model[M]) unsettled() int {
+	return m.alg.Unsettled(m.processes())
+}
+
+// processes are those that are up, by id.
+func (m *model[M]) processes() []protocol.Process[M] {
 	for i := range m.procs {
 		m.bare[i] = m.procs[i].process
 	}
-	return m.alg.Unsettled(m.bare)
+	return m.bare
 }
 
 // room reports whether the budget allows that member j forgets, or with j < 0 that

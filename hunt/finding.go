@@ -3,8 +3,10 @@ package hunt
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 	"github.com/poundlock/poundlock/sim"
@@ -96,7 +98,7 @@ func (h *hunter[M]) shorten(v *Violation, s system, run []choice) {
 	if _, good := x.replay(run); good && waits(v.Property) {
 		// What seemed to be without end may end soon, now that it is short.
 		v.Property, v.Reason = x.model.found.property, x.model.found.reason
-		if v.Property == check.Deadlock || v.Property == check.Agreement {
+		if v.Property == check.Deadlock || v.Property == check.Agreement || v.Property == history.Lagging {
 			run = append(run, x.calm...)
 		}
 	}
@@ -172,6 +174,9 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 		c.Suspect = m.broke(run)
 	}
 	c.Crash = max(c.Crash, min(c.Recover, 1))
+	if m.alg.Weak {
+		c.Operations = max(1, m.operations(run))
+	}
 	if c.Amnesia > 0 && h.alg.Unsettled != nil {
 		c.Spaced = m.sys.budget
 	}
@@ -220,7 +225,7 @@ func (h *hunter[M]) replay(v *Violation, steps []scenario.Step) {
 	for _, s := range steps {
 		event, err := w.Take(s)
 		if err != nil {
-			v.Reason = err.Error()
+			v.Reason, v.History = strings.TrimPrefix(v.Reason+"; "+err.Error(), "; "), nil
 			return
 		}
 		v.History.Steps = append(v.History.Steps, event)
@@ -248,6 +253,10 @@ func (m *model[M]) script(run []choice) []scenario.Step {
 			s.Procs = append(s.Procs, protocol.ID(c.b))
 		case scenario.Read, scenario.Begin, scenario.Write:
 			s.Text = m.accessText(&c)
+		case scenario.Issue:
+			s.Text = m.operation(int(c.a))
+		case scenario.Decide:
+			s.Procs, s.Text = nil, m.decision(&c)
 		}
 		steps = append(steps, s)
 		m.do(&c)

@@ -75,6 +75,7 @@ func (w *walker[M]) want() protocol.Groups {
 
 // enter records that user id was let into a group.
 func (m *model[M]) enter(id protocol.ID, group protocol.Group) {
+	m.entries++
 	if m.granted[id] = group; !m.wanted[id].Has(group) {
 		m.report(check.WellFormed, fmt.Sprintf("well-formed: %s was let into group %q, and wants %q", m.names().Of(id), group, m.wanted[id]))
 	}

@@ -45,6 +45,10 @@ func (x *reducer[M]) again(run []choice) []choice {
 		p := plan{chance: chance, system: m.sys, kinds: kindsOf(run)}
 		p.untime()
 		p.tries, p.storm = 2, len(run)-1
+		if m.alg.Consensus {
+			p.agrees = p.between(1, 20)
+		}
+		p.operations = m.operations(run)
 		if chance.IntN(2) == 0 {
 			p.users, p.timers, p.news = 0, 0, 0 // only when nothing else is left to happen
 		}

@@ -37,6 +37,7 @@ type model[M any] struct {
 	leases  bool   // of clients
 	mutual  bool   // leases of members at each other
 	lives   bool   // members have incarnations
+	renews  bool   // a detector that may be wrong tells of new ones
 	forgot  uint64 // members that lost their memory in this run
 	procs   []process[M]
 	users   history.Users
@@ -51,13 +52,14 @@ type model[M any] struct {
 	terms   history.Terms       // of an election: all that were named
 	list    []protocol.Register // nil: no memory is shared
 	cells   []cell
+	weak    weak[M]
 
 	stepping     bool   // inside the algorithm: a panic is its
 	text1, text2 []byte // scratch of alike
 	crowded      int    // messages in flight from which on stale ones are looked for
 
 	view protocol.View[M]
-	bare []protocol.Process[M] // scratch of unsettled
+	bare []protocol.Process[M] // scratch of processes
 }
 
 type process[M any] struct {
@@ -67,7 +69,7 @@ type process[M any] struct {
 	open      protocol.OpenAccesses
 	lapsed    uint64   // of a client, or among members: the members at which its lease lapsed
 	ended     uint64   // of these, the members that have suspected the client since, or whose Ended it had
-	known     []uint64 // of a client with leases, or among members: the incarnations that it knows
+	known     []uint64 // of a client with leases, or among members: the incarnations that it was told of
 	revoked   uint64   // among members: those whose lease it revoked, and of whom it had no Lapsed yet
 	lost      []bool   // of a user: members that lost their memory during its epoch
 	suspected uint64   // of a crashed user: members that need not be told again
@@ -80,6 +82,7 @@ func newModel[M any](a protocol.Algorithm[M], s system) *model[M] {
 	m := &model[M]{alg: a, sys: s, total: s.N + s.clients, leases: a.Detector == protocol.LeaseDetector && a.Users == protocol.Clients}
 	m.mutual = a.Detector == protocol.LeaseDetector && a.Users != protocol.Clients
 	m.lives = m.leases || m.mutual || a.Incarnations || a.Tolerates&protocol.Recovery != 0
+	m.renews = m.peers() && a.Incarnations && a.Detector == protocol.UnreliableDetector
 	m.procs = make([]process[M], m.total)
 	m.users = make(history.Users, m.total)
 	m.wanted, m.granted = make([]protocol.Groups, m.total), make([]protocol.Group, m.total)
@@ -102,6 +105,7 @@ func (m *model[M]) reset() {
 	clear(m.users)
 	m.terms = m.terms[:0]
 	m.resetMemory()
+	m.resetWeak()
 	for i := range m.procs {
 		p := &m.procs[i]
 		*p = process[M]{timers: p.timers[:0], open: p.open[:0], known: p.known, lost: p.lost}
@@ -124,6 +128,9 @@ func (m *model[M]) reset() {
 			m.unleased(i)
 			p.ended = p.lapsed // as if after a session: the first one begins at once
 		}
+	}
+	for i := range m.procs {
+		m.meets(i)
 	}
 	for i := range m.procs {
 		if m.procs[i].process != nil {
@@ -188,6 +195,8 @@ func (m *model[M]) do(c *choice) (possible bool) {
 		return m.fail(c)
 	case scenario.Recover:
 		return m.recovers(c)
+	case scenario.Decide:
+		return m.decide(c)
 	}
 	p := &m.procs[a]
 	if p.process == nil {
@@ -206,6 +215,10 @@ func (m *model[M]) do(c *choice) (possible bool) {
 		if possible = m.users[a] == protocol.InCrit || m.users[a] == protocol.InLost; possible {
 			m.input(a, protocol.Input{Kind: protocol.Exit})
 		}
+	case scenario.Issue:
+		possible = m.issue(a)
+	case scenario.Hear:
+		possible = m.hear(a)
 	case scenario.Read, scenario.Begin, scenario.Write:
 		possible = m.access(c)
 	case scenario.Timeout:
@@ -262,7 +275,13 @@ func (m *model[M]) input(i int, in protocol.Input) {
 }
 
 func (m *model[M]) step(i int, in protocol.Input, msg M) {
-	id, before := protocol.ID(i), m.users[i]
+	m.part = 0
+	m.react(i, in, msg)
+}
+
+// react gives an event to a process, as a step or as a part of one.
+func (m *model[M]) react(i int, in protocol.Input, msg M) {
+	id, entries := protocol.ID(i), m.entries
 	if err := m.users.Input(id, in); err != nil {
 		m.report(check.Model, err.Error())
 		return
@@ -270,9 +289,9 @@ func (m *model[M]) step(i int, in protocol.Input, msg M) {
 	if in.Kind == protocol.Try {
 		m.wanted[i] = protocol.Groups(in.Data)
 	}
+	m.judgeInput(i, in)
 	m.forget()
-	p := &m.procs[i]
-	m.part = 0
+	p, captures := &m.procs[i], false
 	m.out.Reset()
 	m.stepping = true
 	p.process.Step(protocol.Event[M]{Input: in, Msg: msg}, &m.out)
@@ -292,10 +311,12 @@ func (m *model[M]) step(i int, in protocol.Input, msg M) {
 					m.send(i, j, e.Msg)
 				}
 			}
-		case protocol.Crit, protocol.Rem, protocol.Ejected:
+		case protocol.Crit, protocol.Rem, protocol.Ejected, protocol.Outcome:
 			if err := m.users.Act(id, e.Act); err != nil {
 				m.report(check.WellFormed, err.Error())
-			} else if e.Do == protocol.Crit {
+				continue
+			}
+			if m.judgeAct(i, e.Act); e.Do == protocol.Crit {
 				m.enter(id, protocol.Group(e.Data))
 			}
 		case protocol.SetTimer:
@@ -314,22 +335,32 @@ func (m *model[M]) step(i int, in protocol.Input, msg M) {
 				return
 			}
 		case protocol.Owner:
+		case protocol.Invoke, protocol.Install, protocol.Capture, protocol.Propose, protocol.Resume:
+			captures = m.serve(i, e) || captures
 		default:
-			m.report(check.Model, fmt.Sprintf("model: effect %d is none", e.Do))
+			m.refuse(e.Do)
 		}
 	}
-	switch now := m.users[i]; {
-	case now == protocol.InRem:
+	switch {
+	case m.users[i] == protocol.InRem:
 		clear(p.lost)
-	case now == protocol.InCrit && before != protocol.InCrit:
-		m.entries++
+	case m.entries > entries:
 		m.exclusion()
+	}
+	if captures {
+		var none M
+		m.react(i, protocol.Input{Kind: protocol.Captured, Data: m.weak.judge.Copy(id)}, none)
 	}
 }
 
-// exclusion reports two users inside.
+// refuse reports an effect of no process of this algorithm.
+func (m *model[M]) refuse(do protocol.Do) {
+	m.report(check.Model, fmt.Sprintf("model: effect %d is none", do))
+}
+
+// exclusion reports two users inside, where that is promised.
 func (m *model[M]) exclusion() {
-	if m.users.Exclusion(m.held()) == nil {
+	if m.alg.Weak || m.users.Exclusion(m.held()) == nil {
 		return
 	}
 	names, who := m.names(), ""

@@ -21,15 +21,15 @@ func (m *model[M]) elects() bool { return m.alg.Users == protocol.Nobody }
 // mortal reports whether process i may crash.
 func (m *model[M]) mortal(i int) bool { return m.isUser(i) || m.elects() }
 
-// several reports whether more than one user lives, and enough members do without one of them.
-func (m *model[M]) several() bool {
+// several reports whether more than one user lives, and enough members do without process i.
+func (m *model[M]) several(i int) bool {
 	k := 0
-	for i := range m.procs {
-		if m.mortal(i) && m.procs[i].process != nil {
+	for j := range m.procs {
+		if m.mortal(j) && m.procs[j].process != nil {
 			k++
 		}
 	}
-	return k > 1 && m.alg.Enough(k-1, m.sys.N)
+	return k > 1 && (!m.peers() || m.alg.Spare(m.processes(), protocol.ID(i)))
 }
 
 // canDoubt reports whether the detector may tell member a that it suspects member b: b
@@ -47,13 +47,33 @@ func (m *model[M]) doubt(a, b int) {
 	m.input(a, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(b)})
 }
 
-// canTrust reports whether the detector may tell member a that member b is up.
+// canTrust reports whether the detector may tell member a that member b is up: it suspects it, or does not know that
+// life of it.
 func (m *model[M]) canTrust(a, b int) bool {
-	return m.procs[a].process != nil && m.procs[b].process != nil && m.procs[a].doubts&(1<<b) != 0
+	p := &m.procs[a]
+	if p.process == nil || m.procs[b].process == nil {
+		return false
+	}
+	return p.doubts&(1<<b) != 0 || m.renews && p.known[b] != m.procs[b].life
+}
+
+// meets: process i begins, and knows who is there.
+func (m *model[M]) meets(i int) {
+	if !m.renews {
+		return
+	}
+	p := &m.procs[i]
+	p.known = fresh(p.known, m.sys.N)
+	for j := range p.known {
+		p.known[j] = m.procs[j].life
+	}
 }
 
 func (m *model[M]) trust(a, b int) {
 	m.procs[a].doubts &^= 1 << b
+	if m.renews {
+		m.procs[a].known[b] = m.procs[b].life
+	}
 	m.input(a, protocol.Input{Kind: protocol.Restore, From: protocol.ID(b), Arg: m.procs[b].life})
 }
 
@@ -68,6 +88,7 @@ func (m *model[M]) recovers(c *choice) bool {
 	if m.mutual {
 		m.unleased(i)
 	}
+	m.meets(i)
 	m.stepping = true
 	p.process = m.alg.New(protocol.ID(i), m.sys.Config)
 	m.stepping = false
@@ -208,12 +229,18 @@ func (w *walker[M]) peerFault() bool {
 	i, j := int32(w.r.IntN(w.sys.N)), int32(w.r.IntN(w.sys.N))
 	switch w.r.IntN(3) {
 	case 0:
-		return w.p.has(crashes) && w.procs[i].process != nil && w.several() && w.take(choice{verb: scenario.Crash, a: i})
+		return w.p.has(crashes) && w.procs[i].process != nil && w.several(int(i)) && w.take(choice{verb: scenario.Crash, a: i})
 	case 1:
+		for k := 0; w.alg.Weak && k < w.sys.N && w.procs[i].process != nil; k++ {
+			i = (i + 1) % int32(w.sys.N) // who is away does not matter: that somebody comes back does
+		}
 		return w.p.has(recoveries) && w.procs[i].process == nil && w.take(choice{verb: scenario.Recover, a: i})
 	}
 	if w.mutual {
 		return w.p.has(lapses) && w.take(choice{verb: scenario.Lapse, a: i, b: j})
+	}
+	if w.p.has(storms) && w.r.IntN(2) == 0 {
+		return w.gust()
 	}
 	return w.p.has(mistakes) && w.procs[j].process != nil && w.take(choice{verb: scenario.Suspect, a: i, b: j})
 }

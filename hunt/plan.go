@@ -28,6 +28,7 @@ const (
 	// Of members, where there are no clients.
 	recoveries // who crashed comes back
 	mistakes   // detectors suspect who is up
+	storms     // they do so many at once
 )
 
 // An order is how an untimed run chooses among the messages in flight.
@@ -69,6 +70,9 @@ type plan struct {
 	shuffle int    // steps between two draws of priorities
 	held    uint64 // messages of a lower priority arrive when nothing else can happen
 	judges  bool
+
+	operations int // of a replicated object: in each section, at most
+	agrees     int // percent of the steps that are those of consensus
 }
 
 // draw draws a run that goes beyond the budget of the model by so many members.
@@ -133,6 +137,7 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 			p.faulty, p.tries = 5*p.faulty, 3*p.tries // what is wrong takes several faults in a row
 		}
 	}
+	p.object(c, i)
 	return p
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 )
@@ -43,7 +44,7 @@ func (x *reducer[M]) replay(candidate []choice) (run []choice, good bool) {
 		if m.found != nil {
 			break
 		}
-		if c.verb == scenario.Crash && m.alg.Majority && waits(x.property) && !m.several() {
+		if c.verb == scenario.Crash && m.alg.Majority && waits(x.property) && !m.several(int(c.a)) {
 			continue // then whoever waits may
 		}
 		if m.do(&c) {
@@ -69,7 +70,11 @@ func (x *reducer[M]) replay(candidate []choice) (run []choice, good bool) {
 
 // waits reports whether a property is one of runs that go on for ever.
 func waits(property string) bool {
-	return property == Stuck || property == check.Deadlock || property == check.Agreement || property == check.ConcurrentEntry
+	switch property {
+	case Stuck, check.Deadlock, check.Agreement, check.ConcurrentEntry, history.Lagging:
+		return true
+	}
+	return false
 }
 
 func (x *reducer[M]) invariant() bool {

@@ -71,6 +71,7 @@ var simpler = []func(*sim.Config){
 	func(c *sim.Config) { c.Clients-- },
 	func(c *sim.Config) { c.Entries = []int{c.Entries[0] / 2} },
 	func(c *sim.Config) { c.Entries = []int{c.Entries[0] - 1} },
+	func(c *sim.Config) { c.Operations = max(0, c.Operations-1) },
 	func(c *sim.Config) { c.Delay = sim.DefaultDelay },
 	func(c *sim.Config) { c.Hold = sim.DefaultHold },
 	func(c *sim.Config) { c.Think = sim.Constant(0) },
@@ -80,6 +81,6 @@ var simpler = []func(*sim.Config){
 func same(a, b sim.Config) bool {
 	return a.PartitionEvery == b.PartitionEvery && a.PauseEvery == b.PauseEvery && a.CrashEvery == b.CrashEvery && a.RecoverEvery == b.RecoverEvery &&
 		a.AmnesiaEvery == b.AmnesiaEvery && len(a.Down) == len(b.Down) && a.ClockOffset == b.ClockOffset &&
-		a.Lease == b.Lease && a.Clients == b.Clients && a.Entries[0] == b.Entries[0] && a.Delay == b.Delay &&
+		a.Lease == b.Lease && a.Clients == b.Clients && a.Entries[0] == b.Entries[0] && a.Operations == b.Operations && a.Delay == b.Delay &&
 		a.Hold == b.Hold && a.Think == b.Think && a.Loss == b.Loss && a.Dup == b.Dup
 }

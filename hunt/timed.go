@@ -21,6 +21,12 @@ var worst = []struct{ found, property string }{
 	{history.Exclusion, check.Exclusion},
 	{"panic", check.Model},
 	{history.WellFormed, check.WellFormed},
+	{history.OneCopy, history.OneCopy},
+	{history.Failed, history.Failed},
+	{history.Outcome, history.Outcome},
+	{history.Precedence, history.Precedence},
+	{history.Contiguous, history.Contiguous},
+	{history.Fresh, history.Fresh},
 	{history.Inversion, history.Inversion},
 	{history.Reuse, history.Reuse},
 	{history.Epochs, check.Epochs},
@@ -168,7 +174,11 @@ func (m *model[M]) translate(step scenario.Step, id int32, repeats bool) (c choi
 	if step.Verb == scenario.Pause || step.Verb == scenario.Partition || step.Verb == scenario.Cut {
 		return c, false // only times
 	}
-	c = choice{id: id, verb: step.Verb, a: int32(step.Procs[0]), timer: step.Timer}
+	c = choice{id: id, verb: step.Verb, timer: step.Timer}
+	if step.Verb == scenario.Decide {
+		return c, m.decided(&c, step.Text)
+	}
+	c.a = int32(step.Procs[0])
 	if len(step.Procs) > 1 {
 		c.b = int32(step.Procs[1])
 	}
@@ -178,7 +188,7 @@ func (m *model[M]) translate(step scenario.Step, id int32, repeats bool) (c choi
 	if step.Verb == scenario.Try {
 		c.wants = protocol.Groups(step.Text)
 	}
-	if step.Text == "" || step.Verb == scenario.Try {
+	if step.Text == "" || step.Verb == scenario.Try || step.Verb == scenario.Issue {
 		return c, m.do(&c)
 	}
 	for k := range m.flight {

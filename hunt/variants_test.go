@@ -30,6 +30,7 @@ func breaking[M any](a protocol.Algorithm[M], step reaction[M]) protocol.Algorit
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[M] {
 		return broken[M]{create(id, c), id < protocol.ID(c.N), step}
 	}
+	a.Moot = nil
 	a.MapState, a.MapMsg, a.Bounds, a.Invariants, a.Unsettled, a.Inspect, a.Waiting, a.Show = nil, nil, nil, nil, nil, nil, nil, nil
 	return a
 }

@@ -28,12 +28,13 @@ type walker[M any] struct {
 	stay   bool  // of the calm: nobody tries anew, and who is inside stays there
 	leave  bool  // there is no such part of the calm
 	looked int   // of the calm: whose turn it is to access a register
+	ops    []int // by user: how many operations it may still issue in its section
 	base   int32 // of the ids of its choices
 }
 
 func newWalker[M any](m *model[M], p *plan) *walker[M] {
 	w := &walker[M]{model: m, p: p, r: p.chance, silent: p.silent}
-	w.tries, w.frozen = make([]int, m.total), make([]int, m.total)
+	w.tries, w.frozen, w.ops = make([]int, m.total), make([]int, m.total), make([]int, m.total)
 	for i := range w.tries {
 		if m.isUser(i) {
 			w.tries[i] = p.tries
@@ -105,6 +106,9 @@ func (w *walker[M]) storm() bool {
 // choose takes a step that is no fault, of the kind that is drawn, or else of
 // another one.
 func (w *walker[M]) choose() bool {
+	if w.alg.Consensus && w.r.IntN(100) < w.p.agrees && w.consent() {
+		return true
+	}
 	x := w.r.IntN(100)
 	switch {
 	case x < w.p.users && w.user():
@@ -114,7 +118,7 @@ func (w *walker[M]) choose() bool {
 	case x >= w.p.users+w.p.timers && x < w.p.users+w.p.timers+w.p.news && w.tell():
 		return true
 	}
-	return w.message(w.p.held) || w.share() || w.tell() || w.user() || w.fire() || w.message(0)
+	return w.message(w.p.held) || w.share() || w.consent() || w.tell() || w.user() || w.fire() || w.message(0)
 }
 
 func (w *walker[M]) stands(i int) bool { return w.frozen[i] > len(w.run) }
@@ -131,15 +135,21 @@ func (w *walker[M]) user() bool {
 		case protocol.InRem:
 			if w.tries[i] > 0 && !w.stay {
 				w.tries[i]--
+				w.ops[i] = w.p.operations
 				return w.take(choice{verb: scenario.Try, a: int32(i), wants: w.want()})
 			}
 		case protocol.InCrit:
 			if w.stay {
 				continue
 			}
-			if w.calm || w.r.IntN(100) >= w.p.linger {
-				return w.take(choice{verb: scenario.Exit, a: int32(i)})
+			if !w.calm && w.r.IntN(100) < w.p.linger {
+				continue
 			}
+			if w.may(i) {
+				w.ops[i]--
+				return w.take(choice{verb: scenario.Issue, a: int32(i)})
+			}
+			return w.take(choice{verb: scenario.Exit, a: int32(i)})
 		case protocol.InLost:
 			return w.take(choice{verb: scenario.Exit, a: int32(i)})
 		case protocol.InTry:
@@ -300,7 +310,7 @@ func (w *walker[M]) fault() bool {
 	case lapses:
 		return w.take(choice{verb: scenario.Lapse, a: i, b: j})
 	case crashes:
-		return w.several() && w.take(choice{verb: scenario.Crash, a: i})
+		return w.several(int(i)) && w.take(choice{verb: scenario.Crash, a: i})
 	case pauses:
 		w.frozen[i] = len(w.run) + 1 + w.r.IntN(w.p.thaw)
 	case drains:

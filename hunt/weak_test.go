@@ -1,0 +1,153 @@
+package hunt
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/poundlock/poundlock/algo/wme"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/scenario"
+)
+
+// Suspicion storms, crashes and returns do no harm, with consensus as a service and over channels alone.
+func TestWeak(t *testing.T) {
+	t.Run("wme-1", func(t *testing.T) { stormy(t, wme.First) })
+	t.Run("wme-2", func(t *testing.T) { stormy(t, wme.Second) })
+	t.Run("wme-1, paxos", func(t *testing.T) { stormy(t, consensus.With(wme.First)) })
+	t.Run("wme-2, paxos", func(t *testing.T) { stormy(t, consensus.With(wme.Second)) })
+}
+
+func stormy[M any](t *testing.T, a protocol.Algorithm[M]) {
+	r := mustRun(t, a, Config{Seed: 1, Runs: 60, Workers: 2})
+	for _, v := range r.Violations {
+		t.Errorf("run %d: %s: %s\n%s", v.Run, v.Property, v.Reason, strings.Join(v.Trace, "\n"))
+	}
+	if r.Entries < 10*r.Runs || r.Events < 20*r.Entries {
+		t.Errorf("%d runs, %d entries, %d events: do they do anything?", r.Runs, r.Entries, r.Events)
+	}
+}
+
+// Of everything that such a run may have there are many, in runs without time.
+func TestWeakRuns(t *testing.T) {
+	c := Config{Config: protocol.Config{N: 5}, Seed: 2, Operations: 2}
+	count := map[scenario.Verb]int{}
+	for run := range int64(30) {
+		p := c.draw(wme.First.Info, true, run, 0)
+		if p.timed {
+			continue
+		}
+		w := newWalker(newModel(wme.First, p.system), &p)
+		w.walk()
+		for _, k := range w.run {
+			count[k.verb]++
+		}
+		if most := w.operations(w.run); most > c.Operations {
+			t.Errorf("run %d: %d operations in a section", run, most)
+		}
+	}
+	for _, verb := range []scenario.Verb{
+		scenario.Issue, scenario.Decide, scenario.Hear, scenario.Suspect, scenario.Restore, scenario.Crash, scenario.Recover, scenario.Cancel,
+	} {
+		if count[verb] < 20 {
+			t.Errorf("%d times %s, want at least 20", count[verb], verb)
+		}
+	}
+}
+
+// A defect is one of the algorithm, or of what the hunt takes for its model.
+type defect struct {
+	name       string
+	algorithm  func(a protocol.Algorithm[wme.Message]) protocol.Algorithm[wme.Message]
+	properties []string
+}
+
+// changing is an algorithm whose effects are changed behind a step.
+func changing(a protocol.Algorithm[wme.Message], change func(e *protocol.Effect[wme.Message])) protocol.Algorithm[wme.Message] {
+	unsettled := a.Unsettled
+	a = breaking(a, func(p broken[wme.Message], ev protocol.Event[wme.Message], out *protocol.Out[wme.Message]) {
+		p.Process.Step(ev, out)
+		for k := range out.Effects {
+			change(&out.Effects[k])
+		}
+	})
+	a.Unsettled = func(procs []protocol.Process[wme.Message]) int {
+		bare := make([]protocol.Process[wme.Message], len(procs))
+		for i, p := range procs {
+			if b, up := p.(broken[wme.Message]); up {
+				bare[i] = b.Process
+			}
+		}
+		return unsettled(bare)
+	}
+	return a
+}
+
+var defects = []defect{
+	{
+		"who came back counts at once",
+		func(a protocol.Algorithm[wme.Message]) protocol.Algorithm[wme.Message] {
+			a.Unsettled = nil
+			return a
+		},
+		[]string{check.Deadlock, Stuck, history.Lagging},
+	},
+	{
+		"a suspicion ends no epoch",
+		func(a protocol.Algorithm[wme.Message]) protocol.Algorithm[wme.Message] {
+			return deaf(a, true, protocol.Suspect)
+		},
+		[]string{check.Deadlock, Stuck},
+	},
+	{
+		"the third record is another one",
+		func(a protocol.Algorithm[wme.Message]) protocol.Algorithm[wme.Message] {
+			return changing(a, func(e *protocol.Effect[wme.Message]) {
+				if e.Do == protocol.Invoke && e.Arg == 3 {
+					e.Data = "other"
+				}
+			})
+		},
+		[]string{history.OneCopy},
+	},
+	{
+		"who is ejected is told of an outcome",
+		func(a protocol.Algorithm[wme.Message]) protocol.Algorithm[wme.Message] {
+			return changing(a, func(e *protocol.Effect[wme.Message]) {
+				if e.Do == protocol.Ejected {
+					e.Do = protocol.Outcome
+				}
+			})
+		},
+		[]string{history.Outcome, check.WellFormed},
+	},
+}
+
+// A hunt finds what is broken, and what it leaves of a run is one of the checker's, or a simulation.
+func TestWeakDefects(t *testing.T) {
+	for _, d := range defects {
+		t.Run(d.name, func(t *testing.T) {
+			v := finding(t, d.algorithm(wme.First), Config{Config: protocol.Config{N: 3}, Seed: 1, Runs: 300, Workers: 2})
+			if !slices.Contains(d.properties, v.Property) {
+				t.Errorf("%s, want one of %v", v.Property, d.properties)
+			}
+			if !v.Timed && (len(v.Trace) == 0 || len(v.Trace) > 80) {
+				t.Errorf("%d steps: %s", len(v.Trace), strings.Join(v.Trace, "\n"))
+			}
+		})
+	}
+}
+
+func TestOperationsRefused(t *testing.T) {
+	for _, c := range []Config{{Runs: 1, Operations: -1}, {Runs: 1, Operations: 1}} {
+		if _, err := Run(generous, c); err == nil {
+			t.Errorf("%d operations without an object are taken", c.Operations)
+		}
+	}
+	if _, err := Run(wme.First, Config{Runs: 1, Operations: -1}); err == nil {
+		t.Error("-1 operations are taken")
+	}
+}

@@ -45,7 +45,8 @@ type Core[M, P any] struct {
 	Append   func(alg protocol.Algorithm[M], b []byte, m P) []byte
 	Read     func(alg protocol.Algorithm[M], b []byte) (m P, rest []byte, err error)
 	KindOf   func(m P) int
-	Asks     func(m P) bool // for an answer: who knows the decision tells it to who sent this
+	Fits     func(alg protocol.Algorithm[M], m P, n int) bool // as protocol.Algorithm.Fits; alg has it
+	Asks     func(m P) bool                                   // for an answer: who knows the decision tells it to who sent this
 	Ints     func(alg protocol.Algorithm[M], m P) int
 	Text     func(alg protocol.Algorithm[M], m P) string // without the name of its kind
 }
@@ -130,6 +131,9 @@ func Over[M, P any](alg protocol.Algorithm[M], core Core[M, P]) protocol.Algorit
 		Show:   w.show,
 	}
 	out.Consensus = false
+	if alg.Fits != nil {
+		out.Fits = w.fits
+	}
 	if alg.Unsettled != nil {
 		out.Unsettled = func(procs []protocol.Process[Envelope[M, P]]) int {
 			inner := make([]protocol.Process[M], len(procs))
@@ -186,6 +190,17 @@ func (w *wrapper[M, P]) read(b []byte) (e Envelope[M, P], rest []byte, err error
 		*e.Part, r.Rest, r.Err = w.core.Read(w.alg, r.Rest)
 	}
 	return e, r.Rest, r.Err
+}
+
+// fits: what an instance is about is never proposed itself.
+func (w *wrapper[M, P]) fits(e Envelope[M, P], n int, proposed bool) bool {
+	switch {
+	case proposed:
+		return false
+	case e.Kind == Part:
+		return w.core.Fits(w.alg, *e.Part, n)
+	}
+	return !e.valued() || w.alg.Fits(e.Msg, n, e.Kind != Inner)
 }
 
 func (w *wrapper[M, P]) kindOf(e Envelope[M, P]) int {

@@ -66,7 +66,10 @@ func paxos[M any]() Core[M, Paxos[M]] {
 			return m, r.Rest, r.Err
 		},
 		KindOf: func(m Paxos[M]) int { return int(m.Kind) },
-		Asks:   func(m Paxos[M]) bool { return m.Kind == Prepare || m.Kind == Accept },
+		Fits: func(alg protocol.Algorithm[M], m Paxos[M], n int) bool {
+			return max(m.Ballot.Leader, m.Last.Leader) < protocol.ID(n) && (!m.valued() || alg.Fits(m.Value, n, true))
+		},
+		Asks: func(m Paxos[M]) bool { return m.Kind == Prepare || m.Kind == Accept },
 		Ints: func(alg protocol.Algorithm[M], m Paxos[M]) int {
 			if m.valued() {
 				return 4 + alg.Ints(m.Value)

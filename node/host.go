@@ -74,7 +74,7 @@ type scratch[M any] struct {
 func (h *host[M]) Info() protocol.Info { return h.algorithm.Info }
 
 func (h *host[M]) New(id protocol.ID, c protocol.Config) Instance {
-	i := &instanceOf[M]{host: h, client: id >= protocol.ID(c.N)}
+	i := &instanceOf[M]{host: h, client: id >= protocol.ID(c.N), members: c.N}
 	i.broken = h.guard(func() { i.process = h.algorithm.New(id, c) })
 	return i
 }
@@ -95,6 +95,7 @@ type instanceOf[M any] struct {
 	host    *host[M]
 	process protocol.Process[M]
 	client  bool
+	members int
 	broken  error // it could not be made
 }
 
@@ -138,7 +139,9 @@ func (i *instanceOf[M]) step(in protocol.Input, msg []byte, sink Sink, out *prot
 			if malformed == nil {
 				kind := i.host.algorithm.KindOf(ev.Msg)
 				sink.Received(kind)
-				malformed = i.foreign(kind)
+				if malformed = i.foreign(kind); malformed == nil && !i.fits(ev.Msg) {
+					malformed = fmt.Errorf("no process of %d members sends this %s", i.members, i.host.algorithm.Messages[kind].Name)
+				}
 			}
 		}
 		if malformed == nil {
@@ -149,6 +152,11 @@ func (i *instanceOf[M]) step(in protocol.Input, msg []byte, sink Sink, out *prot
 		return fmt.Errorf("%w: %w", ErrMessage, malformed)
 	}
 	return err
+}
+
+// fits reports whether a process of this system can have sent a message.
+func (i *instanceOf[M]) fits(m M) bool {
+	return i.host.algorithm.Fits == nil || i.host.algorithm.Fits(m, i.members, false)
 }
 
 // foreign is the error of a message that the other end never sends.

@@ -15,6 +15,9 @@ import (
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/algo/wme"
+	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -260,6 +263,43 @@ func TestMessagesOfServersOnly(t *testing.T) {
 		t.Error("every message may come from clients")
 	}
 }
+
+// A message that no member of this system sends ends the session of the member that sends it. The
+// process never sees it, or its panic would close the node.
+func TestMessagesOfNobody(t *testing.T) {
+	alg := consensus.With(wme.Second)
+	host := node.HostOf(alg)
+	l, addr := listen(t, false, 0)
+	peers := []node.Peer{{Name: "s1", Addr: addr}, {Name: "s2", Addr: "127.0.0.1:1"}, {Name: "s3", Addr: "127.0.0.1:2"}}
+	n := start(t, node.Config{
+		Peers: peers, Listener: l, Hosts: map[node.Kind]node.Host{node.Replica: host},
+		Objects: map[string]node.Object{"o": &replica.Store{}},
+	})
+	three := make([]uint64, 3)
+	for k, m := range []consensus.Frame[wme.Message]{
+		{Msg: wme.Message{Kind: wme.Grant, Number: 1, Who: 99}},
+		{Msg: wme.Message{Kind: wme.NewEp, More: &wme.Bulk{Granted: three, Lives: make([]uint64, 4)}}},
+		{Kind: consensus.Decided, Msg: wme.Message{Kind: wme.Request}},
+	} {
+		s := visit(t, addr)
+		h := greeting
+		h.From, h.Session, h.Members = 1, uint64(k)+1, "s1,s2,s3"
+		h.Kinds = []transport.Kind{{Number: uint8(node.Replica), Algorithm: host.Info().Name}}
+		s.say(h.Append)
+		s.until(transport.WelcomeItem)
+		s.say(message(1, uint8(node.Replica), "o", alg.Append(nil, m)...))
+		r, err := transport.ReadRefuse(s.until(transport.RefuseItem).Body)
+		if err != nil || !strings.Contains(r.Error(), "no process of 3 members sends this") {
+			t.Errorf("%s: %v, %v", alg.Text(m), r, err)
+		}
+		s.ends()
+	}
+	must(t, n.Try(node.Replica, "o", objectUser{newProbe()}, false)) // it is not closed
+}
+
+type objectUser struct{ *probe }
+
+func (objectUser) Outcome([]byte) {}
 
 // When a session ends, its processes hear of it before anything else, and
 // nothing of it that still waits for them is delivered.

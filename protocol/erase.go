@@ -23,6 +23,9 @@ func Erase[M any](a Algorithm[M]) Algorithm[any] {
 		Text:   func(m any) string { return a.Text(unbox[M](m)) },
 		Model:  eraseModel(a.Model),
 	}
+	if a.Fits != nil {
+		out.Fits = func(m any, n int, proposed bool) bool { return a.Fits(unbox[M](m), n, proposed) }
+	}
 	if a.Unsettled != nil {
 		out.Unsettled = func(procs []Process[any]) int { return a.Unsettled(bares[M](procs)) }
 	}

@@ -348,6 +348,11 @@ type Algorithm[M any] struct {
 
 	// The rest is optional.
 
+	// Fits reports whether a process of a system of n members can have sent m, as far as its ids
+	// and the lengths of its lists say; or have proposed it as a value of consensus. A driver that
+	// hears from others refuses the rest: Step may panic there. nil: all messages fit.
+	Fits func(m M, n int, proposed bool) bool
+
 	// Model is for the model checker alone.
 	Model[M]
 	// Unsettled is how many losses of members users have not made up for yet: members

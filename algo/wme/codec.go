@@ -3,6 +3,7 @@ package wme
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -105,6 +106,27 @@ func readNumbers(r *protocol.Reader) (list []uint64) {
 		list = append(list, r.Uint())
 	}
 	return list
+}
+
+// fits: all that indexes an array is within it, and a vote alone is proposed.
+func fits(m Message, n int, proposed bool) bool {
+	if m.Who >= protocol.ID(n) || proposed && m.Kind != NewEp {
+		return false
+	}
+	k := m.More
+	if k == nil {
+		return true
+	}
+	lives, last := n, 0
+	switch m.Kind {
+	case Records:
+		lives = 0
+	case State:
+		last = n
+	}
+	return k.Owner < protocol.ID(n) && len(k.Granted) == n && len(k.Lives) == lives && len(k.Last) == last &&
+		!slices.ContainsFunc(k.Records, func(r Record) bool { return r.Who >= protocol.ID(n) }) &&
+		!slices.ContainsFunc(k.Requests, func(c Claim) bool { return c.Who >= protocol.ID(n) })
 }
 
 // ints: an operation and a copy of the object count one.

@@ -262,6 +262,9 @@ func (w *storm[M]) reload(id protocol.ID) {
 			if again := w.alg.Append(nil, got); err != nil || len(rest) > 0 || !bytes.Equal(again, b) {
 				panic(fmt.Sprintf("message %s is read as %s, %v", w.alg.Text(m), w.alg.Text(got), err))
 			}
+			if !w.alg.Fits(m, w.n, false) {
+				panic(fmt.Sprintf("message %s does not fit", w.alg.Text(m)))
+			}
 		}
 	}
 }

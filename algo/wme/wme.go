@@ -110,6 +110,7 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 		Ints:   ints,
 		Text:   text,
 		Show:   show,
+		Fits:   fits,
 
 		Unsettled: unsettled,
 		Model:     protocol.Model[Message]{Moot: moot},

@@ -3,6 +3,7 @@ package raft
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/poundlock/poundlock/consensus"
@@ -73,7 +74,10 @@ func core[M any](note func(any)) consensus.Core[M, Message[M]] {
 		Append: appendMessage[M],
 		Read:   readMessage[M],
 		KindOf: func(m Message[M]) int { return int(m.Kind) },
-		Asks:   func(m Message[M]) bool { return m.asks() || m.Kind == Turn },
+		Fits: func(alg protocol.Algorithm[M], m Message[M], n int) bool {
+			return !slices.ContainsFunc(m.Entries, func(e Entry[M]) bool { return e.Held && !alg.Fits(e.Value, n, true) })
+		},
+		Asks: func(m Message[M]) bool { return m.asks() || m.Kind == Turn },
 		Ints: func(alg protocol.Algorithm[M], m Message[M]) int {
 			k := 5
 			for _, e := range m.Entries {

@@ -1,7 +1,6 @@
 package wme
 
 import (
-	"math"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -76,8 +75,9 @@ func (p *Process) onVote(from protocol.ID, m Message, out *protocol.Out[Message]
 }
 
 // proposal is the vote with the largest number: whatever was committed in this epoch was logged
-// by a majority, and so by one of those that voted. Its owner may be any process, and is one
-// that is not suspected, nor comes back, where there is such a one.
+// by a majority, and so by one of those that voted. Votes with that number have the same last
+// operation. The owner may be any process, and is one that is not suspected, nor comes back, where
+// there is such a one. Requests of lives that end with the epoch are left out.
 func (p *Process) proposal() Message {
 	var best Message
 	lives := slices.Clone(p.lives)
@@ -94,6 +94,7 @@ func (p *Process) proposal() Message {
 	}
 	b := *best.More
 	b.Lives = lives
+	b.Requests = slices.DeleteFunc(slices.Clone(b.Requests), func(c Claim) bool { return lives[c.Who] > p.lives[c.Who] })
 	unfit := func(j protocol.ID) bool { return p.suspected.has(j) || lives[j] > p.lives[j] }
 	for j := range p.votes {
 		if unfit(b.Owner) && p.votes[j].More != nil && !unfit(protocol.ID(j)) {
@@ -147,7 +148,6 @@ func (p *Process) begin(epoch uint64, b *Bulk) (comers []protocol.ID) {
 	for j, l := range b.Lives {
 		if l > p.lives[j] {
 			p.lives[j] = l
-			p.forget(Claim{protocol.ID(j), math.MaxUint64}) // of the life before
 			if p.wishes[j] == l {
 				comers = append(comers, protocol.ID(j))
 			}

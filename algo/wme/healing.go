@@ -212,8 +212,12 @@ func (p *Process) hand(out *protocol.Out[Message]) {
 	}
 }
 
-// captured sends the state.
+// captured sends the state. Where operations are missing that were decided since the copy was asked
+// for, it waits until it is asked for again: who installed less than the epoch has would vote for that.
 func (p *Process) captured(object string, out *protocol.Out[Message]) {
+	if !p.current() {
+		return
+	}
 	i, _ := p.find(p.executed + 1)
 	m := Message{Kind: State, Epoch: p.epoch, Number: p.number, Done: p.executed, More: &Bulk{
 		Owner:    p.owner,
@@ -289,6 +293,7 @@ func (p *Process) install(m Message, out *protocol.Out[Message]) {
 	for _, j := range comers {
 		p.ahead(j, out)
 	}
+	p.hand(out)
 	p.sync(out)
 	p.endAgain(out)
 }

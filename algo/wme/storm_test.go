@@ -245,8 +245,8 @@ func (w *storm[M]) drop(from, to protocol.ID, k int) {
 	w.Drop(from, to, k)
 }
 
-// reload puts a process in the place of another one, with its state; and messages are what they
-// are read back as.
+// reload puts a process in the place of another one, with its state; messages are what they are read
+// back as; and votes with one number have one last operation.
 func (w *storm[M]) reload(id protocol.ID) {
 	state := w.Procs[id].AppendState(nil)
 	p := w.alg.New(id, w.config)
@@ -255,6 +255,14 @@ func (w *storm[M]) reload(id protocol.ID) {
 		panic(fmt.Sprintf("state %x is loaded as %x, %v, %d bytes left", state, again, err, len(rest)))
 	}
 	w.Procs[id] = p
+	votes := w.bare(p).votes
+	for _, a := range votes {
+		for _, b := range votes {
+			if a.More != nil && b.More != nil && a.Number == b.Number && a.Done != b.Done {
+				panic(fmt.Sprintf("votes differ, %s and %s", text(a), text(b)))
+			}
+		}
+	}
 	for to := range protocol.ID(w.n) {
 		for _, m := range w.InFlight(id, to) {
 			b := w.alg.Append(nil, m)

@@ -41,6 +41,10 @@
 // coordinates. Whenever a process suspects another one it sends one message (ASK) to compare
 // its instance with that of the coordinator, and one to who is trusted again.
 //
+// A process keeps the last 64 decisions for those that lag behind, and at most 1024 envelopes of later
+// instances, whatever their size: an algorithm with large values bounds them itself. In its instance Paxos
+// keeps the proposal, and the values accepted and asked for.
+//
 // # Source
 //
 // L. Lamport, "The Part-Time Parliament", ACM Transactions on Computer Systems 16(2), 1998;

@@ -14,10 +14,13 @@ import (
 
 // tell calls a user back. One that panics does not take the node with it; false
 // says that it may not know where it is.
-func (s *shard) tell(name string, callback func()) (ok bool) {
+func (s *shard) tell(name string, callback func()) (ok bool) { return s.call("user", name, callback) }
+
+// call calls code of a user or of an object, which may panic.
+func (s *shard) call(whose, name string, callback func()) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.n.c.Log.Error("a user panicked", "lock", name, "panic", p, "stack", string(debug.Stack()))
+			s.n.c.Log.Error("the "+whose+" of a lock panicked", "lock", name, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	callback()

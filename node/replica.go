@@ -87,7 +87,7 @@ func (s *shard) issue(e *event) {
 // guard calls code of an object. A panic is a crash of its process.
 func (s *shard) guard(i *instance, f func() error) {
 	var err error
-	if !s.tell(i.name, func() { err = f() }) {
+	if !s.call("object", i.name, func() { err = f() }) {
 		err = fmt.Errorf("its object panicked")
 	}
 	if err != nil {

@@ -41,6 +41,22 @@ func fates(records []record) (map[string]*fate, []string) {
 	return all, faults
 }
 
+// judged is all that is wrong with a run.
+func judged(records []record, final []entry) []string {
+	all, faults := fates(records)
+	if untold(records) {
+		faults = append(faults, "holders lost their operations, and nobody was told of an ejection")
+	}
+	return append(append(faults, judge(all, final)...), opinion(all, final)...)
+}
+
+// untold reports whether operations were refused, as they are to who is ejected, and no holder was
+// told that it is.
+func untold(records []record) bool {
+	is := func(what string) func(record) bool { return func(r record) bool { return r.What == what } }
+	return slices.ContainsFunc(records, is(refused)) && !slices.ContainsFunc(records, is(ejected))
+}
+
 // judge says what is wrong with what users were told, by the ledger in the end.
 func judge(all map[string]*fate, final []entry) (faults []string) {
 	fault := func(format string, args ...any) {

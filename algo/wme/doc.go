@@ -39,6 +39,11 @@
 // A process keeps the operations that not all have executed, and at most as many as option keep says of
 // those that it has executed itself.
 //
+// Memory is bounded by how many messages and operations there are, not by their bytes: option keep
+// says how many executed operations stay, and 4096 messages wait for their time. With operations of
+// 256 KiB, which is the most that package node takes, that is 256 MiB and 1 GiB. A process that lacks
+// an operation and goes on logging keeps all after it until it is healed, without a bound.
+//
 // # Source
 //
 // P. Romano, L. Rodrigues, "An Efficient Weak Mutual Exclusion Algorithm", International Symposium

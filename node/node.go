@@ -301,6 +301,9 @@ func (c *Config) complete() error {
 	if c.Patience == (detector.Patience{}) {
 		c.Patience = detector.Patience{First: c.Lease, Step: c.Lease / 2, Most: 10 * c.Lease}
 	}
+	if p := c.Patience; p.First <= 0 || p.Step < 0 || p.Most < p.First {
+		return fmt.Errorf("the patience %+v: want First above 0, Step at least 0, and Most at least First", p)
+	}
 	if c.ClockDrift < 0 || c.ClockDrift > 0.5 {
 		return fmt.Errorf("the clock drift %v must be between 0 and 0.5", c.ClockDrift)
 	}

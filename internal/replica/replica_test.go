@@ -15,6 +15,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/detector"
 	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
@@ -74,7 +75,8 @@ func (c *cluster) start(i int, l net.Listener, joins bool) {
 	s := &replica.Store{}
 	config := node.Config{
 		ID: protocol.ID(i), Peers: c.peers, Listener: l, Lease: 2 * time.Second, Joins: joins,
-		Hosts: map[node.Kind]node.Host{node.Replica: c.host}, Objects: map[string]node.Object{name: s},
+		Patience: detector.Patience{First: patience / 3, Most: patience}, // a stall is no crash: see instead
+		Hosts:    map[node.Kind]node.Host{node.Replica: c.host}, Objects: map[string]node.Object{name: s},
 	}
 	if c.change != nil {
 		c.change(i, &config)
@@ -138,6 +140,19 @@ func enter(t testing.TB, r *replica.Replica) *replica.Section {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// instead enters at a member that suspects another one until then.
+func (c *cluster) instead(i, other int) (s *replica.Section) {
+	c.t.Helper()
+	eventually(c.t, "the others go on", func() (err error) {
+		c.nodes[i].Suspect(protocol.ID(other))
+		ctx, cancel := context.WithTimeout(c.t.Context(), 100*time.Millisecond)
+		defer cancel()
+		s, err = c.copies[i].Enter(ctx)
+		return err
+	})
 	return s
 }
 
@@ -222,7 +237,6 @@ func TestVerdictLater(t *testing.T) {
 		t.Run(fmt.Sprint("others go on: ", goOn), func(t *testing.T) {
 			var links []*faultnet.Proxy // to the member 0
 			c := startWith(t, 3, second, func(i int, c *node.Config) {
-				c.Patience.First = time.Hour // nobody is suspected, unless it is said below
 				if i > 0 {
 					links = append(links, through(t, c)[0])
 				}
@@ -243,8 +257,7 @@ func TestVerdictLater(t *testing.T) {
 			}
 			want := uint64(2)
 			if goOn {
-				c.nodes[1].Suspect(0)
-				other := enter(t, c.copies[1])
+				other := c.instead(1, 0)
 				do(t, other, "k")
 				do(t, other, "k")
 				other.Exit()
@@ -405,7 +418,7 @@ func TestObjectPanics(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s.Exit()
-	s = enter(t, c.copies[0])
+	s = c.instead(0, 2)
 	do(t, s, "k")
 	s.Exit()
 }

@@ -20,6 +20,10 @@ import (
 // mostOperations is how many operations of a section a run draws at most.
 const mostOperations = 4
 
+// maxOperations is how many may be asked for: with many more, a section takes so long that who waits for
+// its end looks stuck.
+const maxOperations = 1000
+
 // weak is what a model knows of a replicated object, and of consensus.
 type weak[M any] struct {
 	judge     *history.Weak // nil: there is no object
@@ -41,8 +45,11 @@ type proposal[M any] struct {
 
 // checkOperations refuses operations where there is no object.
 func (c *Config) checkOperations(i protocol.Info) error {
-	if c.Operations < 0 || c.Operations > 0 && !i.Weak {
+	switch {
+	case c.Operations != 0 && !i.Weak:
 		return fmt.Errorf("%d operations in a section: want 0, since there is no replicated object", c.Operations)
+	case c.Operations < 0 || c.Operations > maxOperations:
+		return fmt.Errorf("%d operations in a section: want 0 to %d", c.Operations, maxOperations)
 	}
 	return nil
 }

@@ -147,7 +147,9 @@ func TestOperationsRefused(t *testing.T) {
 			t.Errorf("%d operations without an object are taken", c.Operations)
 		}
 	}
-	if _, err := Run(wme.First, Config{Runs: 1, Operations: -1}); err == nil {
-		t.Error("-1 operations are taken")
+	for _, k := range []int{-1, maxOperations + 1} {
+		if _, err := Run(wme.First, Config{Runs: 1, Operations: k}); err == nil {
+			t.Errorf("%d operations are taken", k)
+		}
 	}
 }

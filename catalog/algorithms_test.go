@@ -56,6 +56,9 @@ func page(name, variant string) string {
 	if variant == recovery.Variant {
 		return "algorithms/recovery.md" // one for all of them
 	}
+	if strings.HasPrefix(name, "wme-") {
+		return "algorithms/wme.md" // one for both
+	}
 	own := "algorithms/" + name + "-" + variant + ".md"
 	if _, err := os.Stat("../docs/" + own); err == nil {
 		return own
@@ -70,6 +73,7 @@ func TestPage(t *testing.T) {
 		{"centralised", "successor"}: "algorithms/centralised-successor.md",
 		{"token-ring", "regenerate"}: "algorithms/token-ring-regenerate.md",
 		{"tokengme", "recovery"}:     "algorithms/recovery.md",
+		{"wme-2", "paxos"}:           "algorithms/wme.md",
 	} {
 		if got := page(form[0], form[1]); got != want {
 			t.Errorf("%s: %s, want %s", form, got, want)

@@ -15,11 +15,14 @@ import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/ringelection"
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/algo/statemachine"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/algo/tokengme"
 	"github.com/poundlock/poundlock/algo/tokenring"
+	"github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/causal"
 	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/consensus"
 	"github.com/poundlock/poundlock/elect"
 	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/link"
@@ -70,6 +73,14 @@ func elected[M, E any](a protocol.Algorithm[M], election protocol.Algorithm[E]) 
 // share one type of messages, too.
 func recovering[M any](a protocol.Algorithm[M]) Entry { return Of(recovery.Wrap(protocol.Erase(a))) }
 
+// overPaxos makes the entry of an algorithm that exchanges the messages of its consensus itself.
+// All such entries share one type of messages, too.
+func overPaxos[M any](a protocol.Algorithm[M]) Entry {
+	w := consensus.With(protocol.Erase(a))
+	w.Variant, w.Title = "paxos", "the same, with Paxos among its processes in place of a service"
+	return Of(w)
+}
+
 func (e entry[M]) Simulate(c sim.Config) (sim.Result, error) { return sim.Run(e.typed, c) }
 
 func (e entry[M]) Simulator() func(sim.Config) (sim.Result, error) {
@@ -113,6 +124,8 @@ var All = []Entry{
 	Of(ringelection.Algorithm),
 	Of(sigma.Algorithm),
 	Of(sigma.Literal),
+	Of(statemachine.Algorithm),
+	Of(statemachine.Announced),
 	Of(suzukikasami.Algorithm),
 	Of(suzukikasami.RicartAgrawala),
 	recovering(suzukikasami.Algorithm),
@@ -126,6 +139,10 @@ var All = []Entry{
 	Of(tokenring.Bidirectional),
 	elected(tokenring.Regenerating, ringelection.Algorithm),
 	elected(tokenring.NoEpoch, ringelection.Algorithm),
+	Of(wme.First),
+	overPaxos(wme.First),
+	Of(wme.Second),
+	overPaxos(wme.Second),
 }
 
 // Find returns the form called variant ("" for the default) of the algorithm

@@ -34,6 +34,12 @@ func models(e catalog.Entry, full bool) map[string]check.Config {
 		if e.Info().Variant == "recovery" {
 			return map[string]check.Config{"two, twice": small(2, func(c *check.Config) { c.Entries = []int{2, 1} }), "two, fifo": small(2, fifo)}
 		}
+		if e.Info().Consensus {
+			return map[string]check.Config{"two, a suspicion": small(2, func(c *check.Config) { c.Suspect = 1 })}
+		}
+		if e.Info().Weak { // with a suspicion they have millions
+			return map[string]check.Config{"two": small(2)}
+		}
 		switch name := e.Info().Name; { // hundreds of thousands of states, where ten thousand do
 		case name == "bakery-messages":
 			delete(all, "three")

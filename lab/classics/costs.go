@@ -100,8 +100,8 @@ func costs(s lab.Scale) lab.Plan {
 	for _, e := range catalog.All {
 		i := e.Info()
 		recovers := i.Users == protocol.Members && i.Detector == protocol.LeaseDetector
-		if i.Users == protocol.Nobody || i.Elector || i.Grouped || recovers || i.Variant == doorways {
-			continue // nobody enters, faults or a history cost, too, or the lecture has no groups
+		if i.Users == protocol.Nobody || i.Elector || i.Grouped || i.Weak || recovers || i.Variant == doorways {
+			continue // nobody enters, operations, faults or a history cost, too, or the lecture has no groups
 		}
 		for _, load := range loads {
 			points := sizesOf(i, load, s)

@@ -24,13 +24,14 @@ import (
 // algorithmFlags are the flags by which commands that drive an algorithm choose
 // its form, its size and its options.
 type algorithmFlags struct {
-	variant string
-	n       int
-	clients int
-	entries string
-	quorum  string
-	fence   string
-	options []string
+	variant    string
+	n          int
+	clients    int
+	operations int
+	entries    string
+	quorum     string
+	fence      string
+	options    []string
 	// short is what flags say that are short for an option, by its name.
 	short  map[string]*string
 	down   []string
@@ -63,6 +64,23 @@ func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
 	s.BoolVar(&f.link, "link", false, "acknowledge messages and send them again, over channels that may lose and repeat them")
 	s.StringVar(&f.fifo, "channels", "unordered", "fifo or unordered")
 	s.StringVar(&f.memory, "registers", "", "`kind` of the shared memory, if there is one: atomic or safe (default atomic there)")
+}
+
+// registerOperations registers how many operations users issue on a replicated object.
+func (f *algorithmFlags) registerOperations(s *pflag.FlagSet, what string) {
+	s.IntVar(&f.operations, "operations", 0, "`number` of operations that a user issues in each section, on a replicated object "+what)
+}
+
+// issues is that number, 0 where it is not given, and at least least where it is.
+func (f *algorithmFlags) issues(i protocol.Info, given func(flag string) bool, least int) (int, error) {
+	switch {
+	case !given("operations"):
+	case !i.Weak:
+		return 0, usagef("--operations %d: %s has no replicated object", f.operations, i.Name)
+	case f.operations < least:
+		return 0, usagef("--operations %d: want at least %d", f.operations, least)
+	}
+	return f.operations, nil
 }
 
 // oneAlgorithm checks the arguments of a command whose only one is an algorithm.

@@ -78,6 +78,7 @@ written.`,
 func (f *huntFlags) registerRuns(s *pflag.FlagSet) {
 	f.registerSystem(s)
 	f.wishFlags.register(s)
+	f.registerOperations(s, "at most (default drawn)")
 	s.Lookup("groups").Usage = "`number` of groups, where users want groups: each try wants one of 1, 2, .. (default drawn)"
 	s.Lookup("wants").Usage = "`SET|..` of groups, among which each try of all users chooses, such as a,b|!w; ! before a group that is exclusive (default drawn)"
 	s.IntVar(&f.config.Beyond, "beyond", 0,
@@ -177,7 +178,7 @@ func ended(done <-chan struct{}) bool {
 // forAll refuses what does not make sense for every algorithm.
 func (f *huntFlags) forAll(c *cobra.Command) error {
 	for _, flag := range []string{
-		"variant", "clients", "quorum", "fence", "option", "selection", "admission", "groups", "wants", "break", "beyond", "run", "trace",
+		"variant", "clients", "quorum", "fence", "option", "selection", "admission", "groups", "wants", "operations", "break", "beyond", "run", "trace",
 	} {
 		if c.Flags().Changed(flag) {
 			return usagef("--%s: not with %q: name one algorithm", flag, everything)
@@ -201,6 +202,9 @@ func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult,
 		return huntResult{}, usagef("--clients %d: want at least 1", f.clients)
 	}
 	if cfg.Wants, err = f.shared(given); err != nil {
+		return huntResult{}, err
+	}
+	if cfg.Operations, err = f.issues(i, given, 1); err != nil {
 		return huntResult{}, err
 	}
 	cfg.Registers = protocol.Semantics(f.memory)

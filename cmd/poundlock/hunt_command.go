@@ -105,6 +105,12 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 	for k, list := range c.Wants {
 		l.wants(i, c.N, k, list...)
 	}
+	if c.Operations > 1 {
+		l.give("operations", c.Operations)
+	}
+	if c.Decisions > 0 {
+		l.give("decisions", c.Decisions)
+	}
 	if faults := c.Faults(); len(faults) > 0 {
 		l.give("faults", strings.Join(faults, ","))
 	}
@@ -146,6 +152,7 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 		value any
 		given bool
 	}{
+		{"operations", c.Operations, c.Operations > 0},
 		{"loss", c.Loss, c.Loss > 0},
 		{"dup", c.Dup, c.Dup > 0},
 		{"amnesia-every", c.AmnesiaEvery, c.AmnesiaEvery > 0},
@@ -172,7 +179,7 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 func (f *huntFlags) repeatCommand(i protocol.Info, linked bool, given *pflag.FlagSet, beyond int, v hunt.Violation) (string, error) {
 	l := line{command: "hunt", algorithm: i.Name, flags: inOrder(new(huntFlags).registerRuns)}
 	for _, name := range []string{
-		"n", "clients", "quorum", "fence", "option", "selection", "admission", "groups", "wants", "channels", "registers",
+		"n", "clients", "quorum", "fence", "option", "selection", "admission", "groups", "wants", "operations", "channels", "registers",
 	} {
 		if from := given.Lookup(name); from.Changed {
 			l.err = errors.Join(l.err, replaceFlag(l.flags, l.flags.Lookup(name), from.Value))

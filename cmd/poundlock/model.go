@@ -20,6 +20,7 @@ type modelFlags struct {
 	faults     map[string]int
 	properties []string
 	spaced     int
+	decisions  int
 	stay       bool
 	timers     string
 }
@@ -30,9 +31,12 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", check.DefaultClients)
 	s.Lookup("entries").Usage += ", or unlimited"
 	f.wishFlags.register(s)
+	f.registerOperations(s, "(default 1 there)")
 	s.StringToIntVar(&f.faults, "faults", nil,
 		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, recover, suspect, cancel, drain, loss and dup (default none)")
 	s.Lookup("faults").DefValue = ""
+	s.IntVar(&f.decisions, "decisions", 0,
+		"`number` of decisions of consensus, the first ones, that may be made while the failure detector is wrong (default as many as suspicions and crashes)")
 	s.IntVar(&f.spaced, "spaced", 0,
 		"losses happen only while fewer than this `number` have not been made up for; 0: at any moment")
 	s.StringSliceVar(&f.properties, "property", nil,
@@ -60,6 +64,15 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 	}
 	if c.Wants, err = f.wishes(f.wishers(i), given); err != nil {
 		return c, err
+	}
+	if c.Operations, err = f.issues(i, given, 1); err != nil {
+		return c, err
+	}
+	switch c.Decisions = f.decisions; {
+	case given("decisions") && !i.Consensus:
+		return c, usagef("--decisions %d: %s asks no service for consensus", f.decisions, form(i))
+	case given("decisions") && f.decisions < 1:
+		return c, usagef("--decisions %d: want at least 1", f.decisions)
 	}
 	if c.FIFO, err = f.isFIFO(i, given); err != nil {
 		return c, err

@@ -84,6 +84,7 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	s.Var(&f.think, "think", "from leaving to the next try")
 	s.Var(&f.hold, "hold", "of the critical section")
 	f.workloadFlags.register(s)
+	f.registerOperations(s, "(default none); --hold begins behind the last one")
 	s.Float64Var(&f.config.Bandwidth, "bandwidth", 0,
 		"`KBIT_PER_MS`: a message takes as much longer as its integers, of 32 bits each, need; 0: no longer")
 	s.Float64Var(&f.config.Loss, "loss", 0, "`probability` that a message is lost; needs --link")
@@ -132,6 +133,9 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	f.config.Delay, f.config.Think, f.config.Hold = f.delay.Dist, f.think.Dist, f.hold.Dist
 	f.config.Registers = protocol.Semantics(f.memory)
 	if err = f.workload(&f.config, f.users(i), given); err != nil {
+		return err
+	}
+	if f.config.Operations, err = f.issues(i, given, 0); err != nil {
 		return err
 	}
 	if f.config.FIFO, err = f.isFIFO(i, given); err != nil {
@@ -326,6 +330,9 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	summary("waiting", r.WaitingMS)
 	summary("response", r.ResponseMS)
 	summary("sync delay", r.SyncDelayMS)
+	if r.OutcomeMS.Count > 0 {
+		summary("outcome", r.OutcomeMS)
+	}
 	row("throughput", "%.4g entries/s", r.ThroughputPerS)
 	if r.Sessions > 0 {
 		row("", "%.4g entries/s until 90%% were made", r.Throughput90)

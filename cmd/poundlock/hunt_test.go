@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/protocol"
@@ -49,6 +50,17 @@ func (p spoiled) Step(ev protocol.Event[ricartagrawala.Message], out *protocol.O
 	}
 }
 
+// A hasty process says that an operation is done before anybody has heard of it.
+type hasty struct{ protocol.Process[wme.Message] }
+
+func (p hasty) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Message]) {
+	if ev.Kind == protocol.Issue {
+		out.Outcome()
+		return
+	}
+	p.Process.Step(ev, out)
+}
+
 // spoil adds broken algorithms to the catalog for a test.
 func spoil(t *testing.T) {
 	t.Helper()
@@ -72,6 +84,11 @@ func spoil(t *testing.T) {
 	add("reckless", func(a *protocol.Algorithm[ricartagrawala.Message]) {
 		a.Tolerates |= protocol.Loss | protocol.Duplication // which it does not
 	})
+	w := wme.Second
+	create := w.New
+	w.Name, w.Moot, w.Show, w.Unsettled = "hasty", nil, nil, nil
+	w.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] { return hasty{create(id, c)} }
+	catalog.All = append(slices.Clip(catalog.All), catalog.Of(w))
 }
 
 // Every command that a hunt prints is accepted, and shows the same again.
@@ -79,7 +96,7 @@ func TestHuntCommands(t *testing.T) {
 	spoil(t)
 	hunts, seeds := []string{
 		"sigma -n 4 --fence piggyback", "sigma --fence piggyback --link",
-		"mute", "mute --link", "generous -n 5", "generous --link", "reckless",
+		"mute", "mute --link", "generous -n 5", "generous --link", "reckless", "hasty", "hasty --operations 3",
 	}, []string{"1"}
 	if os.Getenv("POUNDLOCK_FULL") == "" {
 		t.Log("SHORTENED to a few hunts with one seed: POUNDLOCK_FULL=1 has more of them, with eight seeds")

@@ -106,9 +106,9 @@ type Config struct {
 	protocol.Config
 	Clients int   // users of a client-server algorithm. Default 2
 	Entries []int // tries, one number for all users or one for each; Unlimited. Default 1
-	// Operations is how many a user issues in each of its sections, on a replicated object. Default 1
-	// where there is one.
-	Operations int
+	// Operations is how many a user issues in each of its sections, on a replicated object: one number for
+	// all users or one for each. Default 1 where there is one.
+	Operations []int
 	// Decisions is how many decisions of consensus may be made while the failure detector is not accurate,
 	// the first ones. Default Suspect + Crash.
 	Decisions int

@@ -323,7 +323,7 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 					return failed(err)
 				}
 				err = x.unwanted(&l, name)
-				l.tasks = x.tasks
+				l.tasks = x.tasks[l.proc]
 			}
 			if err != nil && m.problem == 0 {
 				m.problem = x.problemOf(WellFormed, err)

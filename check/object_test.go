@@ -158,7 +158,7 @@ func TestSequence(t *testing.T) {
 	}
 	for property, ops := range map[string]int{history.Contiguous: 2, history.Fresh: 1} {
 		k := config(2)
-		k.Operations, k.FIFO, k.Properties = ops, true, []string{property}
+		k.Operations, k.FIFO, k.Properties = []int{ops}, true, []string{property}
 		v := run(t, algorithm(weakly, sequence), k)
 		if v.Verdict != check.Violated || v.Property != property {
 			t.Fatalf("%s: %s of %s (%s)", property, v.Verdict, v.Property, v.Reason)

@@ -559,7 +559,7 @@ func (r *searcher) model() []string {
 		parts = append(parts, entries(c.Entries))
 	}
 	if r.info.Weak {
-		parts = append(parts, Plural(int64(c.Operations), "operation")+" in each section")
+		parts = append(parts, operations(c.Operations))
 	}
 	if len(c.Wants) > 0 {
 		parts = append(parts, r.wishes())
@@ -618,7 +618,7 @@ func (r *searcher) model() []string {
 }
 
 func entries(list []int) string {
-	if i := slices.IndexFunc(list, func(e int) bool { return e != list[0] }); i < 0 {
+	if equals(list) {
 		switch list[0] {
 		case Unlimited:
 			return "unlimited entries"
@@ -636,6 +636,22 @@ func entries(list []int) string {
 		}
 	}
 	return "entries " + strings.Join(words, ",")
+}
+
+func operations(list []int) string {
+	if equals(list) {
+		return Plural(int64(list[0]), "operation") + " in each section"
+	}
+	var words []string
+	for _, k := range list {
+		words = append(words, strconv.Itoa(k))
+	}
+	return "operations " + strings.Join(words, ",") + " in each section"
+}
+
+// equals reports whether all numbers of a list are equal.
+func equals(list []int) bool {
+	return !slices.ContainsFunc(list, func(k int) bool { return k != list[0] })
 }
 
 // Plural writes n things, with the digits of n in groups of three.

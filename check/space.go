@@ -47,7 +47,7 @@ type space struct {
 	spaced    int        // Config.Spaced
 	hasty     uint64     // Config.Decisions
 	eager     bool       // Config.apart
-	tasks     uint32     // operations that a user issues in each section
+	tasks     []uint32   // operations that a user issues in each section, by process
 	registers *registers // nil: there is none
 
 	groups
@@ -249,7 +249,7 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Timers == Synchronous || i.Consensus && c.Crash > 0) &&
 			i.Detector != protocol.LeaseDetector,
 		bounded: c.Timers == Synchronous,
-		user:    make([]bool, total), endless: make([]bool, total), down: make([]bool, total),
+		user:    make([]bool, total), endless: make([]bool, total), down: make([]bool, total), tasks: make([]uint32, total),
 		budget: uint32(c.Amnesia)<<amnesiaBudget | uint32(c.Crash)<<crashBudget |
 			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget | uint32(c.Drain)<<drainBudget |
 			uint32(c.Loss)<<lossBudget | uint32(c.Dup)<<dupBudget | uint32(c.Recover)<<recoverBudget,
@@ -257,7 +257,7 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 		shifted:   shifted{by: map[string]uint32{}},
 		registers: newRegisters(i, c),
 		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
-		stay:      c.Stay, spaced: c.Spaced, tasks: uint32(c.Operations), hasty: uint64(c.Decisions), eager: c.apart,
+		stay:      c.Stay, spaced: c.Spaced, hasty: uint64(c.Decisions), eager: c.apart,
 		groups:  newGroups(c, total),
 		forgets: m.forgets(), drops: m.drops(), stale: map[pairing]bool{},
 	}
@@ -265,6 +265,9 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 	for k, e := range c.Entries {
 		u := total - len(c.Entries) + k
 		s.user[u], s.endless[u] = true, e == Unlimited
+	}
+	for i, k := range c.Operations {
+		s.tasks[i] = uint32(k)
 	}
 	for _, d := range c.Down {
 		s.down[d] = true

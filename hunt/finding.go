@@ -175,7 +175,7 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 	}
 	c.Crash = max(c.Crash, min(c.Recover, 1))
 	if m.alg.Weak {
-		c.Operations = max(1, m.operations(run))
+		c.Operations = []int{max(1, m.operations(run))}
 	}
 	if c.Amnesia > 0 && h.alg.Unsettled != nil {
 		c.Spaced = m.sys.budget

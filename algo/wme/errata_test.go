@@ -111,7 +111,7 @@ var errata = []erratum{
 }
 
 func model(n, suspect, crash, operations int, property string, entries ...int) check.Config {
-	c := check.Config{Config: protocol.Config{N: n}, Suspect: suspect, Crash: crash, Operations: operations, Entries: entries}
+	c := check.Config{Config: protocol.Config{N: n}, Suspect: suspect, Crash: crash, Operations: []int{operations}, Entries: entries}
 	if property != "" {
 		c.Properties = []string{property}
 	}

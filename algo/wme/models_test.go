@@ -21,7 +21,7 @@ type checked struct {
 
 func small(n int, entries ...int) check.Config {
 	return check.Config{
-		Config: protocol.Config{N: n}, Entries: entries, Operations: 1, Properties: []string{"all"}, MaxMemory: 1 << 30,
+		Config: protocol.Config{N: n}, Entries: entries, Operations: []int{1}, Properties: []string{"all"}, MaxMemory: 1 << 30,
 	}
 }
 
@@ -33,15 +33,15 @@ func with(c check.Config, suspect, crash int) check.Config {
 // models are those of every run of the tests, and those that take minutes.
 func models() (quick, long []checked) {
 	two := small(3, 1, 0, 0)
-	two.Operations = 2
+	two.Operations = []int{2}
 	return []checked{
-		{"two users, three sections", with(small(2, 2, 1), 1, 0), [2]int64{27168, 22622}},
-		{"three processes", small(3, 1, 0, 0), [2]int64{66, 30}},
-	}, []checked{
-		{"two users, three sections, two suspicions", with(small(2, 2, 1), 2, 0), [2]int64{1190798, 1042160}},
-		{"three processes, a suspicion", with(small(3, 1, 0, 0), 1, 0), [2]int64{114711, 58665}},
-		{"three processes, two operations", with(two, 1, 0), [2]int64{839102, 200743}},
-	}
+			{"two users, three sections", with(small(2, 2, 1), 1, 0), [2]int64{27168, 22622}},
+			{"three processes", small(3, 1, 0, 0), [2]int64{66, 30}},
+		}, []checked{
+			{"two users, three sections, two suspicions", with(small(2, 2, 1), 2, 0), [2]int64{1190798, 1042160}},
+			{"three processes, a suspicion", with(small(3, 1, 0, 0), 1, 0), [2]int64{114711, 58665}},
+			{"three processes, two operations", with(two, 1, 0), [2]int64{839102, 200743}},
+		}
 }
 
 // In small models, with messages in any order, decisions of any proposal at any time, and a failure detector

@@ -71,16 +71,20 @@ func (f *algorithmFlags) registerOperations(s *pflag.FlagSet, what string) {
 	s.IntVar(&f.operations, "operations", 0, "`number` of operations that a user issues in each section, on a replicated object "+what)
 }
 
-// issues is that number, 0 where it is not given, and at least least where it is.
-func (f *algorithmFlags) issues(i protocol.Info, given func(flag string) bool, least int) (int, error) {
+// issued is that number, 0 where it is not given, and at least least where it is.
+func (f *algorithmFlags) issued(i protocol.Info, given func(flag string) bool, least int) (int, error) {
 	switch {
 	case !given("operations"):
 	case !i.Weak:
-		return 0, usagef("--operations %d: %s has no replicated object", f.operations, i.Name)
+		return 0, noObject(f.operations, i)
 	case f.operations < least:
 		return 0, usagef("--operations %d: want at least %d", f.operations, least)
 	}
 	return f.operations, nil
+}
+
+func noObject(operations any, i protocol.Info) error {
+	return usagef("--operations %v: %s has no replicated object", operations, i.Name)
 }
 
 // oneAlgorithm checks the arguments of a command whose only one is an algorithm.

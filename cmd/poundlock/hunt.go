@@ -204,7 +204,7 @@ func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult,
 	if cfg.Wants, err = f.shared(given); err != nil {
 		return huntResult{}, err
 	}
-	if cfg.Operations, err = f.issues(i, given, 1); err != nil {
+	if cfg.Operations, err = f.issued(i, given, 1); err != nil {
 		return huntResult{}, err
 	}
 	cfg.Registers = protocol.Semantics(f.memory)

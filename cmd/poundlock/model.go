@@ -21,6 +21,7 @@ type modelFlags struct {
 	properties []string
 	spaced     int
 	decisions  int
+	issues     string
 	stay       bool
 	timers     string
 }
@@ -31,7 +32,8 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", check.DefaultClients)
 	s.Lookup("entries").Usage += ", or unlimited"
 	f.wishFlags.register(s)
-	f.registerOperations(s, "(default 1 there)")
+	s.StringVar(&f.issues, "operations", "",
+		"operations that a user issues in each section, on a replicated object: one `number` for all, or one for each: N1,N2,.. (default 1 there)")
 	s.StringToIntVar(&f.faults, "faults", nil,
 		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, recover, suspect, cancel, drain, loss and dup (default none)")
 	s.Lookup("faults").DefValue = ""
@@ -65,8 +67,13 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 	if c.Wants, err = f.wishes(f.wishers(i), given); err != nil {
 		return c, err
 	}
-	if c.Operations, err = f.issues(i, given, 1); err != nil {
-		return c, err
+	if given("operations") {
+		if !i.Weak {
+			return c, noObject(f.issues, i)
+		}
+		if c.Operations, err = counts("operations", f.issues, map[string]int{"0": 0}); err != nil {
+			return c, err
+		}
 	}
 	switch c.Decisions = f.decisions; {
 	case given("decisions") && !i.Consensus:

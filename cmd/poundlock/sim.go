@@ -135,7 +135,7 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	if err = f.workload(&f.config, f.users(i), given); err != nil {
 		return err
 	}
-	if f.config.Operations, err = f.issues(i, given, 0); err != nil {
+	if f.config.Operations, err = f.issued(i, given, 0); err != nil {
 		return err
 	}
 	if f.config.FIFO, err = f.isFIFO(i, given); err != nil {

@@ -347,7 +347,7 @@ func run(t *testing.T, seed uint64, a memberArgs, length time.Duration) []string
 }
 
 // Every operation has exactly one fate, and its user was told the truth about it; the copies are
-// equal in the end, and linearize; ejected holders are told.
+// equal in the end, and linearize; ejected holders are told, at the latest with the verdict of their operation.
 func TestTruth(t *testing.T) {
 	length, lease := 120*time.Second, 500*time.Millisecond
 	forms := []memberArgs{{Second: true}, {Second: true, Raft: true}, {}}
@@ -374,6 +374,7 @@ func TestBroken(t *testing.T) {
 		liar:      "was told that it never will be",
 		dreamer:   "was told that it is",
 		forgetful: "not equal",
+		silent:    "is refused, and its user was told of an ejection: false",
 	}
 	for how, want := range wants {
 		if how != liar && os.Getenv("POUNDLOCK_FULL") == "" {

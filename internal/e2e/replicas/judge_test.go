@@ -44,26 +44,33 @@ func fates(records []record) (map[string]*fate, []string) {
 // judged is all that is wrong with a run.
 func judged(records []record, final []entry) []string {
 	all, faults := fates(records)
-	if untold(records) {
-		faults = append(faults, "holders lost their operations, and nobody was told of an ejection")
+	for _, list := range [][]string{untold(records), judge(all, final), opinion(all, final)} {
+		faults = append(faults, list[:min(len(list), 10)]...)
 	}
-	return append(append(faults, judge(all, final)...), opinion(all, final)...)
+	return faults
 }
 
-// untold reports whether operations were refused, as they are to who is ejected, and no holder was
-// told that it is.
-func untold(records []record) bool {
-	is := func(what string) func(record) bool { return func(r record) bool { return r.What == what } }
-	return slices.ContainsFunc(records, is(refused)) && !slices.ContainsFunc(records, is(ejected))
+// untold says whose operations were refused, as they are to who is ejected, before it was told that
+// it is; and who had an operation executed after that. The records of one life are in its order.
+func untold(records []record) (faults []string) {
+	lost := map[string]bool{}
+	for _, r := range records {
+		switch r.What {
+		case ejected:
+			lost[r.Op] = true
+		case done, refused:
+			section, _ := split(r.Op)
+			if told := lost[section]; told != (r.What == refused) {
+				faults = append(faults, fmt.Sprintf("%s is %s, and its user was told of an ejection: %v", r.Op, r.What, told))
+			}
+		}
+	}
+	return faults
 }
 
 // judge says what is wrong with what users were told, by the ledger in the end.
 func judge(all map[string]*fate, final []entry) (faults []string) {
-	fault := func(format string, args ...any) {
-		if len(faults) < 10 {
-			faults = append(faults, fmt.Sprintf(format, args...))
-		}
-	}
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	counts, places := map[string]uint64{}, map[string]uint64{}
 	for _, e := range final {
 		counts[e.Key]++
@@ -85,7 +92,26 @@ func judge(all map[string]*fate, final []entry) (faults []string) {
 			fault("%s is not executed, and its user was told that it is", name)
 		}
 	}
-	return append(faults, contiguous(final)...)
+	return append(append(faults, contiguous(final)...), precedence(all, final)...)
+}
+
+// precedence says which operations come after others that were called when they had their outcome
+// already. The object is one, whatever keys it has, and so is its order.
+func precedence(all map[string]*fate, final []entry) (faults []string) {
+	var last *fate // called last of those before
+	for _, e := range final {
+		f := all[e.Op]
+		if f == nil {
+			continue
+		}
+		if last != nil && f.answer < last.call {
+			faults = append(faults, fmt.Sprintf("%s comes after %s, which was called later", e.Op, last.Op))
+		}
+		if last == nil || f.call > last.call {
+			last = f
+		}
+	}
+	return faults
 }
 
 // contiguous says which sections are divided by others, or have their operations in another order.
@@ -105,7 +131,7 @@ func contiguous(final []entry) (faults []string) {
 			faults = append(faults, fmt.Sprintf("%s comes after %s", e.Op, final[k-1].Op))
 		}
 	}
-	return faults[:min(len(faults), 10)]
+	return faults
 }
 
 // split is the section of an operation, and its number there.

@@ -48,6 +48,7 @@ const (
 	liar      = "says that operations were not executed which were" // one of 64
 	dreamer   = "says that operations were executed which were not" // those of an ejected holder
 	forgetful = "forgets the last entry of a ledger that it installs"
+	silent    = "does not close the channel of a section that is lost" // of one in four
 )
 
 // A record is what a member has done. Its order is that of its pipe.
@@ -68,7 +69,7 @@ const (
 	done      = "done"
 	refused   = "refused" // ErrEjected
 	failed    = "failed"  // closed, or anything else
-	ejected   = "ejected" // a holder was told
+	ejected   = "ejected" // the channel of the section Op is closed
 	stopped   = "stopped"
 	ledgerIs  = "ledger"
 )
@@ -256,18 +257,42 @@ func (m *member) visit(ctx context.Context, r *replica.Replica, section string) 
 		}
 		return
 	}
+	v := stay{m: m, s: s, name: section, lost: s.Ejected()}
+	if m.a.Break == silent && rand.N(4) == 0 {
+		v.lost = nil
+	}
 	for k := range 1 + rand.N(3) {
-		m.operate(s, fmt.Sprintf("%s.%d", section, k))
+		v.operate(fmt.Sprintf("%s.%d", section, k))
 		time.Sleep(rand.N(time.Millisecond))
 	}
-	if errors.Is(s.Err(), replica.ErrEjected) {
-		m.note(record{What: ejected, Op: section})
-	}
+	v.look()
 	s.Exit()
 }
 
+// A stay is a section, as its user sees it.
+type stay struct {
+	m    *member
+	s    *replica.Section
+	name string
+	lost <-chan struct{}
+	told bool // that it is lost
+}
+
+// look notes whether the channel says that the section is lost.
+func (v *stay) look() {
+	select {
+	case <-v.lost:
+		if !v.told && errors.Is(v.s.Err(), replica.ErrEjected) {
+			v.told = true
+			v.m.note(record{What: ejected, Op: v.name})
+		}
+	default:
+	}
+}
+
 // operate does one operation, and notes its verdict, for which it waits twice now and then.
-func (m *member) operate(s *replica.Section, name string) {
+func (v *stay) operate(name string) {
+	m, s := v.m, v.s
 	key := fmt.Sprint("k", rand.N(keys))
 	m.note(record{What: called, Op: name, Entries: []entry{{key, name}}})
 	limit := time.Hour
@@ -281,7 +306,10 @@ func (m *member) operate(s *replica.Section, name string) {
 		b, err = s.Wait(context.Background())
 	}
 	switch {
-	case err == nil && m.a.Break == liar && rand.N(64) == 0, errors.Is(err, replica.ErrEjected):
+	case err == nil && m.a.Break == liar && rand.N(64) == 0:
+		m.note(record{What: refused, Op: name})
+	case errors.Is(err, replica.ErrEjected):
+		v.look() // by now it is closed
 		m.note(record{What: refused, Op: name})
 	case err == nil:
 		value, _ := strconv.ParseUint(string(b), 10, 64)

@@ -41,3 +41,32 @@ func TestLives(t *testing.T) {
 		t.Errorf("%v:\n%s", err, text.String())
 	}
 }
+
+// What users do with a replicated object is named, and a label that is too long is cut: the text has it all.
+func TestObject(t *testing.T) {
+	two := scenario.Names{Members: 2}
+	vote := "NEWEP(0,1,p1,log[" + strings.Repeat("x", 50) + "])"
+	steps, err := two.Parse(strings.NewReader("issue p1 add 3\ndecide 0 " + vote + "\ndeliver p2 p1 " + vote))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := scenario.Run{Processes: []string{"p1", "p2"}, Loop: scenario.NoLoop}
+	for _, s := range steps {
+		r.Steps = append(r.Steps, two.Event(s))
+	}
+	r.Steps[0].Effects = []scenario.Effect{{Do: scenario.Executes, Operation: "add 3"}, {Do: scenario.Succeeds}}
+	r.Steps[1].Effects = []scenario.Effect{{Do: scenario.Sends, To: "p1", Message: vote}}
+	r.Steps[1].Process = "p2"
+	var svg, text bytes.Buffer
+	if err := diagram.SVG(&svg, r, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	for what, want := range map[string]int{">issue add 3, executes add 3, outcome<": 1, ">NEWEP(0,1,p1,..)<": 1, vote + "<": 0} {
+		if got := strings.Count(svg.String(), what); got != want {
+			t.Errorf("%d times %s, want %d:\n%s", got, what, want, svg.String())
+		}
+	}
+	if err := diagram.Text(&text, r); err != nil || !strings.Contains(text.String(), vote) {
+		t.Errorf("%v: the text lacks %s", err, vote)
+	}
+}

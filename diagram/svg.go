@@ -24,6 +24,10 @@ const (
 	leastGap    = 92 // between two lines of life
 	mostGap     = 170
 	stub        = 26 // how far the arrow of a message that does not arrive goes
+
+	// In characters: a label that is longer than mostLabel has about shortLabel. What it leaves out is in the text of the run.
+	mostLabel  = 60
+	shortLabel = 28
 )
 
 // style has explicit colours twice, because not every viewer knows CSS variables.
@@ -159,6 +163,7 @@ func (d *drawing) label(x, y float64, anchor, class, text string) {
 	if text == "" {
 		return
 	}
+	text = short(text)
 	width := float64(utf8.RuneCountInString(text)) * charWidth
 	left := x
 	if anchor == "end" {
@@ -167,6 +172,18 @@ func (d *drawing) label(x, y float64, anchor, class, text string) {
 	fmt.Fprintf(&d.labels, `<rect x="%s" y="%s" width="%s" height="%d" class="plate"/>`+"\n",
 		number(left), number(y-fontSize+2), number(width), fontSize)
 	d.text(x, y, anchor, class, text)
+}
+
+// short cuts a long label, at a comma where there is one.
+func short(text string) string {
+	if utf8.RuneCountInString(text) <= mostLabel {
+		return text
+	}
+	part := string([]rune(text)[:shortLabel])
+	if comma := strings.LastIndexByte(part, ','); comma >= 0 {
+		return part[:comma] + ",..)"
+	}
+	return part + ".."
 }
 
 func (d *drawing) line(x1, y1, x2, y2 float64, class string) {
@@ -327,6 +344,8 @@ func (d *drawing) mark(i int, e scenario.Event) {
 		words = append(words, fmt.Sprintf("timeout %d", e.Timer))
 	case scenario.Try:
 		words = append(words, strings.TrimSpace("try "+e.Wants))
+	case scenario.Issue:
+		words = append(words, strings.Replace(e.Line, " "+e.Process, "", 1))
 	default:
 		words = append(words, string(e.Verb))
 	}
@@ -352,6 +371,10 @@ func (d *drawing) mark(i int, e scenario.Event) {
 			words = append(words, f.Do)
 		case f.Do == scenario.Leads:
 			words = append(words, fmt.Sprintf("%s leads %d", f.To, f.Epoch))
+		case f.Do == scenario.Executes:
+			words = append(words, "executes "+f.Operation)
+		case f.Do == scenario.Succeeds, f.Do == scenario.Installs, f.Do == scenario.Proposes:
+			words = append(words, f.Do)
 		case f.Do == scenario.Wrong:
 			words, class = append(words, "wrong"), "bad"
 		}
@@ -396,7 +419,7 @@ func (d *drawing) foot(reason string) {
 	}
 	var flying []string
 	for _, f := range d.run.InFlight {
-		flying = append(flying, f.From+" to "+f.To+" "+f.Message)
+		flying = append(flying, f.From+" to "+f.To+" "+short(f.Message))
 	}
 	if len(flying) > 0 {
 		row("dim", "on their way: "+strings.Join(flying, "; "))

@@ -41,8 +41,8 @@ type Config struct {
 	Delay Dist // of a message, or of an access to a register. Default constant:1ms
 	Think Dist // between leaving and the next try; 0 is a mean delay for who gave up. Default exponential:1s
 	Hold  Dist // of the critical section. Default constant:1ms
-	// Operations is how many a user issues in each section, where there is a replicated object;
-	// Hold begins behind the last one.
+	// Operations is how many a user issues in each section, where there is a replicated object, a
+	// million at most; Hold begins behind the last one.
 	Operations int
 	// Bandwidth is how many kbit of a message leave or arrive in a ms: one of k integers, of 32
 	// bit each, takes 32k/(1000 Bandwidth) ms longer than Delay. 0: no time.
@@ -84,8 +84,8 @@ type Config struct {
 	Lease       time.Duration // of a client at a member, with protocol.LeaseDetector. Default 10s
 	ClockOffset time.Duration // each life's clock is off by a uniform part of this, either way
 
-	// Patience is the number of events without any entry after which a run ends
-	// as stuck. Default 50 million.
+	// Patience is the number of events without any entry, and without the outcome of any
+	// operation, after which a run ends as stuck. Default 50 million.
 	Patience int64
 
 	Trace    io.Writer       // one line an event; nil: none

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -210,7 +211,24 @@ func TestOperationsRefused(t *testing.T) {
 			t.Errorf("%d operations without an object are taken", k)
 		}
 	}
-	if _, err := sim.Run(wme.First, sim.Config{Config: protocol.Config{N: 2}, Operations: -1}); err == nil {
-		t.Error("-1 operations are taken")
+	for _, k := range []int{-1, 1_000_001} {
+		_, err := sim.Run(wme.First, sim.Config{Config: protocol.Config{N: 2}, Operations: k})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprint(k)) {
+			t.Errorf("%d operations: %v", k, err)
+		}
+	}
+}
+
+// A section with many operations is not stuck, however long others wait for its end; one without an outcome is.
+func TestOutcomesAreProgress(t *testing.T) {
+	c := sim.Config{
+		Config: protocol.Config{N: 3}, Entries: []int{1, 1, 0}, Operations: 200, Think: sim.Constant(time.Millisecond), Patience: 300,
+	}
+	if r := mustRun(t, wme.Second, c); r.ViolationCount != 0 || r.OutcomeMS.Count != 400 {
+		t.Errorf("%d outcomes, %v", r.OutcomeMS.Count, r.Violations)
+	}
+	c.Patience = 3 // fewer than an operation takes
+	if r := mustRun(t, wme.Second, c); r.ViolationsOf["stuck"] != 1 {
+		t.Errorf("%v", r.Violations)
 	}
 }

@@ -29,6 +29,7 @@ type modelFlags struct {
 func (f *modelFlags) register(s *pflag.FlagSet) {
 	f.algorithmFlags.register(s, "1")
 	f.n, s.Lookup("n").DefValue = 3, "3" // four processes are many states
+	s.Lookup("n").Usage += "; 2 where these have a replicated object, and no service for consensus"
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", check.DefaultClients)
 	s.Lookup("entries").Usage += ", or unlimited"
 	f.wishFlags.register(s)
@@ -50,6 +51,9 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 // model makes the configuration from the flags.
 func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c check.Config, err error) {
 	i := e.Info()
+	if i.Weak && !i.Consensus && !given("n") {
+		f.n = 2 // who decide by messages of their own have too many states with three
+	}
 	c.Registers = protocol.Semantics(f.memory)
 	c.Properties, c.Spaced, c.Stay, c.Timers = f.properties, f.spaced, f.stay, check.Timers(f.timers)
 	if c.Config, err = f.system(i, given); err != nil {

@@ -240,6 +240,9 @@ func (s *session) outdated(h transport.Hello) *transport.Refuse {
 
 // sessionFor finds the session that a Hello means.
 func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
+	if no := n.meet(h.From, h.Incarnation); no != nil {
+		return nil, no
+	}
 	s := n.lookup(h.From)
 	if s != nil {
 		s.mu.Lock()
@@ -252,8 +255,6 @@ func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
 		case !n.isMember(h.From) && h.Incarnation != incarnation:
 			// A client's id is never used again: this is not that client.
 			return nil, &transport.Refuse{Code: transport.Stale, What: "the id of a client is in use"}
-		case n.watched() && h.Incarnation != incarnation && !joins(h.Incarnation):
-			return nil, refusal("life of the process", "a later one, that joins", "the first one")
 		case h.Incarnation < incarnation || h.Incarnation == incarnation && h.Session < number:
 			return nil, &transport.Refuse{
 				Code: transport.Stale, What: "session",

@@ -225,6 +225,10 @@ func (n *Node) begin(
 	if !fits {
 		return nil, fmt.Errorf("node: the welcome is for session %d of incarnation %016x", w.Session, w.Incarnation)
 	}
+	if no := n.meet(s.id, w.Incarnation); no != nil {
+		n.writeFrame(nc, no.Append)
+		return nil, fmt.Errorf("node: %s: %s here, %s there", no.What, no.Mine, no.Yours)
+	}
 	c := newConn(n, nc, in, true, w.Lease)
 	c.s = s
 	s.mu.Lock()

@@ -12,6 +12,17 @@ import (
 // lease lapse.
 func (n *Node) EndLapsed(peer protocol.ID) { n.end(n.lookup(peer), errLapsed, nil) }
 
+// StartAs is Start with another incarnation.
+func StartAs(c Config, incarnation uint64) (*Node, error) {
+	n, err := newNode(c)
+	if err != nil {
+		return nil, err
+	}
+	n.incarnation = incarnation
+	n.run()
+	return n, n.Serve(c.Listener)
+}
+
 // Damages are what a snapshot could leave out, by name: each is done to a restored
 // node before it runs.
 var Damages = map[string]func(n *Node){

@@ -77,7 +77,9 @@ type Config struct {
 	Objects map[string]Object
 	// Joins says that a life of this member was part of the system before, or that the system
 	// has run without: algorithms whose members come back (protocol.Recovery) are told. A
-	// member that lies here has forgotten what it promised.
+	// member that has had a life and says false has forgotten what it promised: those that met
+	// that life refuse it, and others take it for one that promised nothing. Where members come back
+	// the wall clock must be later at each start than at the one before.
 	Joins bool
 	// Patience is how members suspect each other, where their algorithm asks for that:
 	// protocol.UnreliableDetector. A member is heard of at least every quarter of Lease. Default:
@@ -328,8 +330,9 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// incarnation is the boot clock of a member, whose last bit is Joins. That of a client is a secret, for its
-// id is none: it tells the client from whoever says to be it.
+// incarnation is the wall clock of a member as it starts, in ns, whose last bit is Joins: later lives are known by
+// larger numbers, also after a restart of the machine. That of a client is a secret, for its id is none: it tells
+// the client from whoever says to be it.
 func (c *Config) incarnation() uint64 {
 	if c.member() {
 		return lifeNumber(uint64(time.Now().UnixNano()), c.Joins)
@@ -346,7 +349,7 @@ func NewClientID() protocol.ID {
 	return protocol.ID(binary.LittleEndian.Uint64(b[:])>>2 | 1<<62)
 }
 
-// Incarnation is the number of this life of the node: its boot clock at a member.
+// Incarnation is the number of this life of the node: at a member, its wall clock as it started.
 func (n *Node) Incarnation() uint64 { return n.incarnation }
 
 // Boot is a reading of the clock of leases.

@@ -363,7 +363,7 @@ func (s *shard) dead(e *event) {
 	}
 	suspect := protocol.Input{Kind: protocol.Suspect, From: sess.id}
 	switch {
-	case s.n.watched():
+	case s.n.watched() && s.n.isMember(sess.id):
 		s.suspectMember(sess.id)
 	case s.restores(sess):
 		s.live[sess.id] = 0

@@ -6,20 +6,22 @@ import (
 
 	"github.com/poundlock/poundlock/detector"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // # Members that suspect each other
 //
 // Where an algorithm has members for users that come back as new lives (protocol.Recovery), and asks
-// for an UnreliableDetector, each member watches each other one. A suspicion ends nothing: the session goes on, and what is sent waits for the
-// other one as it does while a connection is broken. A session ends when one of the two lives
-// does, or when more waits in it than may; then what waits is lost, and so is what is sent until
-// the two have begun the next one. Of each end the processes at both ends hear Suspect and then
-// Restore, so that they can make up for it.
+// for an UnreliableDetector, each member watches each other one. A suspicion ends nothing: the session
+// goes on, and what is sent waits for the other one as it does while a connection is broken. A session
+// ends when one of the two lives does, or when more waits in it than may; then what waits is lost, and
+// so is what is sent until the two have begun the next one. Of each end the processes at both ends hear
+// Suspect and then Restore, so that they can make up for it.
 
 // A watch is what a member knows of another one's being alive.
 type watch struct {
-	mu sync.Mutex // held until the shards are told, so that all hear of everything in one order
+	mu   sync.Mutex // held until the shards are told, so that all hear of everything in one order
+	life uint64     // the incarnation that was met last; 0: none
 	detector.Watch
 }
 
@@ -39,6 +41,30 @@ func lifeNumber(clock uint64, joins bool) uint64 {
 }
 
 func joins(incarnation uint64) bool { return incarnation&1 == 1 }
+
+// meet refuses a life of a member that does not follow the one that was met last: it says to be the
+// first, and has forgotten what the other one promised; or it says to have begun before the other one.
+func (n *Node) meet(id protocol.ID, incarnation uint64) *transport.Refuse {
+	if !n.watched() || !n.isMember(id) {
+		return nil
+	}
+	w := n.watches[id]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	began := func(incarnation uint64) string {
+		return time.Unix(0, int64(incarnation)).UTC().Format(time.RFC3339Nano)
+	}
+	switch {
+	case w.life == 0 || w.life == incarnation:
+	case !joins(incarnation):
+		return refusal("life of the process", "a later one, that joins", "the first one")
+	case incarnation < w.life:
+		return refusal("start of this life by its wall clock, which is not after that of the one before",
+			began(w.life), began(incarnation))
+	}
+	w.life = incarnation
+	return nil
+}
 
 // life is what processes are told of an incarnation: the first life of a member that comes back
 // is 1.
@@ -60,7 +86,7 @@ func (n *Node) makeWatches() {
 
 // heard notes that the other end of a session lives. began says that the session is new.
 func (n *Node) heard(s *session, began bool) {
-	if !n.watched() {
+	if !n.watched() || !n.isMember(s.id) {
 		return
 	}
 	w := n.watches[s.id]

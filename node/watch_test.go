@@ -3,12 +3,15 @@ package node_test
 import (
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -122,12 +125,7 @@ func TestMembersSuspect(t *testing.T) {
 	await("a message", protocol.Input{Kind: protocol.Receive, From: 1})
 
 	nodes[1].Close()
-	var l net.Listener
-	eventually(t, "the address is free again", func() (ok bool) {
-		var err error
-		l, err = transport.Listen(peers[1].Addr)
-		return err == nil
-	})
+	l := listenAgain(t, peers[1].Addr)
 	later := &notes{}
 	nodes[1] = start(t, node.Config{ID: 1, Peers: peers, Listener: l, Hosts: mutexes(observers(later)), Joins: true})
 	await("a new life", protocol.Input{Kind: protocol.Suspect, From: 1}, protocol.Input{
@@ -138,6 +136,73 @@ func TestMembersSuspect(t *testing.T) {
 	if got := later.all()[0]; got.Kind != protocol.Start || got.Arg != nodes[1].Incarnation() {
 		t.Errorf("the new life begins with %+v", got)
 	}
+}
+
+func isNot(kind protocol.Kind) func(protocol.Input) bool {
+	return func(i protocol.Input) bool { return i.Kind != kind }
+}
+
+func listenAgain(t *testing.T, addr string) (l net.Listener) {
+	t.Helper()
+	eventually(t, "the address is free again", func() (ok bool) {
+		var err error
+		l, err = transport.Listen(addr)
+		return err == nil
+	})
+	return l
+}
+
+// A life that does not follow the one before is refused, whoever of the two members dials.
+func TestLivesThatDoNotFollow(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		joins bool
+		next  func(incarnation uint64) uint64
+		want  string
+	}{
+		{"it says to be the first", false, func(i uint64) uint64 { return i + 2 }, "life of the process"},
+		{"its clock was set back", true, func(i uint64) uint64 { return i&^1 - 1 }, "start of this life by its wall clock"},
+	} {
+		for id := range protocol.ID(2) {
+			t.Run(fmt.Sprintf("member %d: %s", id, test.name), func(t *testing.T) {
+				var log proctest.Log
+				seen := &notes{}
+				nodes, peers := clusterAt(t, 2, false, observers(nil), func(c *node.Config) {
+					c.Hosts, c.Log = mutexes(observers(seen)), slog.New(slog.NewTextHandler(&log, nil))
+					if c.ID == id {
+						c.Hosts, c.Log = mutexes(observers(&notes{})), nil
+					}
+				})
+				u := newProbe()
+				must(t, nodes[1-id].Try(node.Mutex, "a", u, false))
+				<-u.crit
+				old := nodes[id].Incarnation()
+				nodes[id].Close()
+				n, err := node.StartAs(node.Config{
+					ID: id, Peers: peers, Listener: listenAgain(t, peers[id].Addr), Joins: test.joins,
+					Hosts: mutexes(observers(&notes{})),
+				}, test.next(old))
+				must(t, err)
+				defer n.Close()
+				eventually(t, "it is refused", func() bool { return strings.Contains(log.String(), test.want) })
+				if all := seen.all(); len(slices.DeleteFunc(all, isNot(protocol.Restore))) > 1 {
+					t.Error("it is trusted")
+				}
+			})
+		}
+	}
+}
+
+// A stranger that says to be a client finds nothing to do where members suspect each other.
+func TestClientOfMembers(t *testing.T) {
+	_, peers := clusterAt(t, 2, false, observers(nil), func(c *node.Config) { c.Hosts = mutexes(observers(&notes{})) })
+	s := visit(t, peers[0].Addr)
+	h := greeting
+	h.Members, h.Kinds = "s1,s2", runs("observer")
+	s.say(h.Append)
+	s.until(transport.WelcomeItem)
+	s.say(message(1, 1, "a"))
+	s.refused(transport.Misfit)
 }
 
 // Who is silent for too long is suspected, and the others are not.

@@ -47,7 +47,8 @@ type cluster struct {
 	lives  []int
 
 	mu      sync.Mutex
-	records []record // of all lives
+	records []record   // of all lives
+	changes sync.Mutex // of procs, while a second fault looks at them
 }
 
 // A process is one life of a member.
@@ -122,7 +123,9 @@ func (c *cluster) start(i int) {
 	}
 	p.in = in
 	p.out.Go(func() { c.read(p, out) })
+	c.changes.Lock()
 	c.procs[i] = p
+	c.changes.Unlock()
 }
 
 // read takes the records of a life.
@@ -195,7 +198,7 @@ func (c *cluster) pause(periods float64) { time.Sleep(time.Duration(periods * fl
 func (c *cluster) some(k int) []int { return c.random.Perm(members)[:k] }
 
 // The faults. Each is over when it returns: a majority of members has always taken part since the
-// beginning, or the life of its successor has got the object.
+// beginning, or the life of its successor has got the object. Then operations go on.
 var faults = []func(c *cluster){(*cluster).suspicions, (*cluster).kills, (*cluster).stops, (*cluster).cuts}
 
 // suspicions are false ones, of whoever is inside among others.
@@ -242,11 +245,9 @@ func (c *cluster) cuts() {
 	if c.random.IntN(3) == 0 {
 		others = others[:1]
 	}
-	c.net.Cut(faultnet.Both, one, others)
-	c.net.Cut(faultnet.Both, others, one)
+	c.part(one, others)
 	c.pause(2 + 3*c.random.Float64())
-	c.net.Heal(one, others)
-	c.net.Heal(others, one)
+	c.join(one, others)
 }
 
 func (c *cluster) names(ids []int) (all []string) {
@@ -262,8 +263,58 @@ func (c *cluster) trouble(length time.Duration) {
 		if k%len(faults) == 0 {
 			c.random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 		}
-		faults[k%len(faults)](c)
+		before := c.told(done)
+		c.beside(faults[k%len(faults)])
+		c.awaitOutcomes(min(before, c.told(done)) + 1)
 	}
+}
+
+// beside has a fault happen and, half of the time, second ones at any moment of it. With two members
+// gone and a link cut there may be no majority, which is over with the link at the latest.
+func (c *cluster) beside(fault func(c *cluster)) {
+	over := make(chan struct{})
+	var second sync.WaitGroup
+	if c.random.IntN(2) == 0 {
+		random := rand.New(rand.NewPCG(c.random.Uint64(), 0))
+		second.Go(func() { c.second(random, over) })
+	}
+	defer second.Wait()
+	defer close(over)
+	fault(c)
+}
+
+// second suspects members by mistake, and cuts links between two of them for a while each, until
+// another fault is over. They may be down, or coming back.
+func (c *cluster) second(random *rand.Rand, over <-chan struct{}) {
+	for {
+		select {
+		case <-over:
+			return
+		case <-time.After(time.Duration(random.Float64() * float64(c.args.Lease))):
+		}
+		pair := random.Perm(members)[:2]
+		if random.IntN(2) == 0 {
+			c.changes.Lock()
+			by := c.procs[pair[0]]
+			c.changes.Unlock()
+			by.tell(fmt.Sprint("suspect ", pair[1]))
+			continue
+		}
+		one, other := c.names(pair[:1]), c.names(pair[1:])
+		c.part(one, other)
+		c.pause(2 * random.Float64())
+		c.join(one, other)
+	}
+}
+
+func (c *cluster) part(some, others []string) {
+	c.net.Cut(faultnet.Both, some, others)
+	c.net.Cut(faultnet.Both, others, some)
+}
+
+func (c *cluster) join(some, others []string) {
+	c.net.Heal(some, others)
+	c.net.Heal(others, some)
 }
 
 // finish lets all users leave, waits until the copies are equal, and returns what is wrong.

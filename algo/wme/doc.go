@@ -36,13 +36,14 @@
 // 0 and 0, or n-1 if somebody waits; an operation, as WME-1, 2 and n^2-1, and as WME-2, 2 to its
 // outcome, 3 to the last copy, and 3(n-1). TestCosts counts them. To end an epoch takes n(n-1)
 // votes and one consensus. A vote has O(n) integers and a few operations, however long the run is.
-// A process keeps the operations that not all have executed, and at most as many as option keep says of
-// those that it has executed itself.
 //
-// Memory is bounded by how many messages and operations there are, not by their bytes: option keep
-// says how many executed operations stay, and 4096 messages wait for their time. With operations of
-// 256 KiB, which is the most that package node takes, that is 256 MiB and 1 GiB. A process that lacks
-// an operation and goes on logging keeps all after it until it is healed, without a bound.
+// Memory: a process keeps the operations that not all have executed, and of those that it has executed itself
+// at most as many as option keep says, and as many bytes as option room. Messages that come before their time
+// wait: at most 4096, and at most room; those whose time comes last are dropped, and when it has come
+// the others are asked for what was in them. A process that lacks an operation logs keep after it, or room, and
+// then no more until it has got it: what it does not log it does not acknowledge, so that it may as well be late. What
+// a decision brings, or an answer to what it lacks, is added. Beside that there are n votes and the
+// operations of one message, each of which has at most carry+1 of them.
 //
 // # Source
 //
@@ -76,5 +77,5 @@
 // TestModels: all states of small models, with messages in any order and decisions of any proposal; with
 // POUNDLOCK_FULL=1 two users with three sections and two false suspicions, and three processes with one
 // user, two operations and a false suspicion. The figures, and what is out of reach, are in
-// docs/verification.md.
+// docs/verification.md. TestModelsRoom and TestStormRoom: the same where there is room for next to nothing.
 package wme

@@ -21,6 +21,7 @@ func (p *Process) end(owner protocol.ID, out *protocol.Out[Message]) {
 	p.blocked = true
 	p.logged.clear()
 	p.early = slices.DeleteFunc(p.early, func(e early) bool { return e.msg.Epoch == p.epoch })
+	p.missed = 0
 	m := p.vote(owner)
 	out.Broadcast(m)
 	p.onVote(p.id, m, out)
@@ -141,6 +142,7 @@ func (p *Process) fill(r Record) {
 // to take part, and now do.
 func (p *Process) begin(epoch uint64, b *Bulk) (comers []protocol.ID) {
 	p.epoch, p.owner, p.blocked, p.proposed = epoch, b.Owner, false, false
+	p.missed = 0
 	clear(p.votes)
 	p.logged.clear()
 	copy(p.granted, b.Granted)

@@ -21,7 +21,10 @@ func (p *Process) sync(out *protocol.Out[Message]) { out.Broadcast(p.progress())
 // life.
 func (p *Process) restore(j protocol.ID, out *protocol.Out[Message]) {
 	p.suspected.remove(j)
-	if p.heal || !p.joined || !p.current() {
+	switch {
+	case p.late: // who knew the decision that is missing may be the one that has come back without it
+		p.sync(out)
+	case p.heal || !p.joined || !p.current():
 		out.Send(j, p.progress())
 	}
 	p.askAnother(j, out) // it was a life before that was asked
@@ -52,7 +55,7 @@ func (p *Process) onHealing(from protocol.ID, m Message, out *protocol.Out[Messa
 			out.Send(from, p.progress())
 		}
 	case m.Kind == Sync && m.Epoch > p.epoch: // what it lacks may be what the decision says here
-		p.store(early{from, m}, out)
+		p.store(early{from, m})
 	case m.Kind == Sync:
 		p.onSync(from, m, out)
 	case m.Kind == Records:
@@ -246,9 +249,13 @@ func (p *Process) onState(from protocol.ID, m Message, out *protocol.Out[Message
 	case p.joined && m.Epoch <= p.epoch:
 		p.update(from, m, out)
 	default:
+		p.asked.remove(from)
 		p.install(m, out)
 	}
-	p.askAnother(from, out) // unless it is what was asked for
+	if p.asked.has(from) { // others have offered more, perhaps, while this one was waited for
+		p.asked.remove(from)
+		p.sync(out)
+	}
 }
 
 // update takes the object: this process has heard of every epoch.

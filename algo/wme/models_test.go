@@ -48,6 +48,11 @@ func models() (quick, long []checked) {
 // that is wrong, all properties hold.
 func TestModels(t *testing.T) {
 	quick, long := models()
+	explore(t, quick, long)
+}
+
+func explore(t *testing.T, quick, long []checked) {
+	t.Helper()
 	list := quick
 	if os.Getenv("POUNDLOCK_FULL") != "" {
 		list = append(list, long...)

@@ -25,6 +25,7 @@ type Process struct {
 	acks  int // toAll or toOwner
 	carry int
 	keep  int
+	room  int // bytes
 	// stability and heal are the options.
 	stability, heal bool
 
@@ -62,6 +63,7 @@ type Process struct {
 	fetchers  bitset   // who waits for it
 	suspected bitset
 	early     []early // messages of later epochs and of later records
+	missed    uint64  // of this epoch something was dropped whose time comes with this record; 0: nothing
 }
 
 // An early message came before it can be used.
@@ -73,7 +75,7 @@ type early struct {
 func newProcess(id protocol.ID, c protocol.Config, i protocol.Info, acks int) *Process {
 	p := &Process{
 		id: id, n: c.N, acks: acks,
-		carry: int(i.Option(c, carry.Name)), keep: int(i.Option(c, keep.Name)),
+		carry: int(i.Option(c, carry.Name)), keep: int(i.Option(c, keep.Name)), room: int(i.Option(c, room.Name)),
 		stability: i.Option(c, stability.Name) == 1, heal: i.Option(c, heal.Name) == 1,
 		granted: make([]uint64, c.N), lives: make([]uint64, c.N), last: make([]uint64, c.N),
 		done: make([]uint64, c.N), wishes: make([]uint64, c.N), votes: make([]Message, c.N),
@@ -120,16 +122,42 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 // maxEarly bounds the messages that wait for their time.
 const maxEarly = 4096
 
-// store keeps an early message, in an order that does not depend on when it came. Where too
-// many wait something was lost, which the sender is asked for.
-func (p *Process) store(e early, out *protocol.Out[Message]) {
-	i, found := slices.BinarySearchFunc(p.early, e, early.compare)
-	switch {
-	case found:
-	case len(p.early) == maxEarly:
-		out.Send(e.from, p.progress())
-	default:
+// store keeps an early message, in an order that does not depend on when it came. Of several SYNC of a
+// process it keeps the last one.
+func (p *Process) store(e early) {
+	if e.msg.Kind == Sync {
+		p.early = slices.DeleteFunc(p.early, func(o early) bool { return o.from == e.from && o.msg.Kind == Sync })
+	}
+	if i, found := slices.BinarySearchFunc(p.early, e, early.compare); !found {
 		p.early = slices.Insert(p.early, i, e)
+		p.shed()
+	}
+}
+
+// shed drops the messages whose time comes last, but no SYNC, where too many wait. They are lost then: what
+// was in them is asked for when their time has come.
+func (p *Process) shed() {
+	size := 0
+	for _, e := range p.early {
+		size += e.msg.size()
+	}
+	for i := len(p.early) - 1; i >= 0 && p.heal && (len(p.early) > maxEarly || size > p.room); i-- {
+		m := p.early[i].msg
+		if m.Kind == Sync {
+			continue
+		}
+		size -= m.size()
+		p.early = slices.Delete(p.early, i, i+1)
+		time := m.Number
+		if m.Kind == Ack || m.Kind == DoInvoke { // it is of use once the record is here
+			time++
+		}
+		switch {
+		case m.Epoch > p.epoch:
+			p.late = true
+		case p.missed == 0 || time < p.missed:
+			p.missed = time
+		}
 	}
 }
 
@@ -149,6 +177,10 @@ func (p *Process) useEarly(out *protocol.Out[Message]) {
 		p.early = slices.Delete(p.early, i, i+1)
 		p.receive(e.from, e.msg, out)
 		i = 0
+	}
+	if p.joined && p.missed > 0 && p.missed <= p.number+1 && !p.full() {
+		p.missed = 0
+		p.sync(out)
 	}
 }
 
@@ -232,23 +264,35 @@ func (p *Process) receive(from protocol.ID, m Message, out *protocol.Out[Message
 	case m.Epoch < p.epoch || p.blocked && m.Epoch == p.epoch && m.Kind != NewEp:
 		// the epoch is over, or as good as over
 	case !p.joined, p.isEarly(m):
-		p.store(early{from, m}, out)
+		p.store(early{from, m})
 	default:
 		p.use(from, m, out)
 	}
 }
 
-// isEarly: m belongs to a later epoch, or to a record that is not logged yet.
+// isEarly: m belongs to a later epoch, or to a record that is not logged yet, or is one that has no place.
 func (p *Process) isEarly(m Message) bool {
 	switch {
 	case m.Epoch != p.epoch:
 		return m.Epoch > p.epoch
-	case m.Kind == Grant, m.Kind == Invoke:
+	case m.Kind == Grant:
 		return m.Number > p.number+1
+	case m.Kind == Invoke:
+		return m.Number > p.number+1 || m.Number > p.number && p.full()
 	case m.Kind == Ack, m.Kind == DoInvoke:
 		return m.Number > p.number
 	}
 	return false
+}
+
+// full: this process lacks an operation, and has logged as much after it as it may. What comes then
+// waits, or is dropped, as if it were late or lost: it is not acknowledged, so that nobody counts on it.
+func (p *Process) full() bool {
+	if p.current() {
+		return false
+	}
+	i, _ := p.find(p.executed + 1)
+	return len(p.log)-i >= p.keep || size(p.log[i:]) >= p.room
 }
 
 // use takes a message of this epoch at its time.
@@ -431,5 +475,11 @@ func (p *Process) drop(stable uint64) {
 func (p *Process) trim() {
 	end, _ := p.find(p.executed + 1)
 	k, _ := p.find(min(p.stable, p.executed) + 1)
-	p.log = slices.Delete(p.log, 0, max(k, end-p.keep))
+	k = max(k, end-p.keep)
+	for i, sum := end, 0; i > k; i-- {
+		if sum += p.log[i-1].size(); sum > p.room {
+			k = i
+		}
+	}
+	p.log = slices.Delete(p.log, 0, k)
 }

@@ -10,7 +10,7 @@ import (
 // AppendState implements protocol.Process.
 func (p *Process) AppendState(b []byte) []byte {
 	for _, v := range []uint64{
-		p.epoch, uint64(p.owner), p.number, p.top, p.committed, p.executed, p.stable, uint64(p.phase), p.request, p.operation, p.life,
+		p.epoch, uint64(p.owner), p.number, p.top, p.committed, p.executed, p.stable, uint64(p.phase), p.request, p.operation, p.life, p.missed,
 	} {
 		b = binary.AppendUvarint(b, v)
 	}
@@ -46,6 +46,7 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	p.epoch, p.owner = r.Uint(), protocol.ID(r.Max(uint64(p.n-1)))
 	p.number, p.top, p.committed, p.executed, p.stable = r.Uint(), r.Uint(), r.Uint(), r.Uint(), r.Uint()
 	p.phase, p.request, p.operation, p.life = phase(r.Max(uint64(lost))), r.Uint(), r.Uint(), r.Uint()
+	p.missed = r.Uint()
 	for _, list := range [][]uint64{p.granted, p.lives, p.last, p.done, p.wishes} {
 		for i := range list {
 			list[i] = r.Uint()

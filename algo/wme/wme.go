@@ -63,6 +63,27 @@ type Record struct {
 	Op             string
 }
 
+// overhead is about what a message or a record takes in memory beside its operation, in bytes.
+const overhead = 100
+
+// size is about what a message takes in memory, in bytes.
+func (m Message) size() int {
+	k := overhead + len(m.Op)
+	if b := m.More; b != nil {
+		k += size(b.Records) + 8*(len(b.Granted)+2*len(b.Requests)+len(b.Lives)+len(b.Last)) + len(b.Object)
+	}
+	return k
+}
+
+func (r Record) size() int { return overhead + len(r.Op) }
+
+func size(list []Record) (k int) {
+	for _, r := range list {
+		k += r.size()
+	}
+	return k
+}
+
 // A Claim is a request that waits.
 type Claim struct {
 	Who protocol.ID
@@ -97,7 +118,7 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 		Incarnations: true,
 		Majority:     true,
 		Messages:     messages,
-		Options:      []protocol.Option{carry, keep, stability, heal},
+		Options:      []protocol.Option{carry, keep, room, stability, heal},
 	}
 	return protocol.Algorithm[Message]{
 		Info: info,
@@ -133,7 +154,11 @@ var (
 		"how many operations a process puts into a message: of the last ones into its vote, when an epoch ends, and of "+
 			"those that another one lacks and asks for into an answer")
 	keep = option("keep", 1024, 1024, 1, 1<<20,
-		"how many executed operations a process keeps for those that lag: who lacks older ones gets the whole object")
+		"how many executed operations a process keeps for those that lag: who lacks older ones gets the whole object; "+
+			"and how many it logs after one that it lacks")
+	room = option("room", 16<<20, 16<<20, 1, 1<<30,
+		"how many bytes of operations a process keeps for those that lag, how many it logs after one that it lacks, "+
+			"and how many of messages wait for their time")
 	stability = option("stability", 1, 0, 0, 1,
 		"1: operations that everybody has executed are dropped; 0: they stay until keep drops them")
 	heal = option("heal", 1, 0, 0, 1,

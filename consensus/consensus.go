@@ -110,16 +110,26 @@ func (t *Turn[M, P]) Adopt(v M) { t.adopts, t.proposal = true, v }
 // Decide says that the instance is decided. All others are told.
 func (t *Turn[M, P]) Decide(v M) { t.decided, t.value = true, v }
 
-// keep is how many decisions a process remembers for those that lag behind.
-const keep = 64
+// A room bounds the decisions that a process remembers for those that lag behind, and the envelopes of later
+// instances that wait.
+type room struct {
+	decisions, early int
+	bytes            int // of each of them, encoded
+}
+
+var usual = room{64, 1024, 16 << 20}
 
 // Over runs an algorithm that has Info.Consensus without such a service, over a core. It panics
 // where the algorithm has no use for one.
 func Over[M, P any](alg protocol.Algorithm[M], core Core[M, P]) protocol.Algorithm[Envelope[M, P]] {
+	return over(alg, core, usual)
+}
+
+func over[M, P any](alg protocol.Algorithm[M], core Core[M, P], room room) protocol.Algorithm[Envelope[M, P]] {
 	if !alg.Consensus {
 		panic(fmt.Sprintf("consensus: %s has nothing to decide", alg.Name))
 	}
-	w := &wrapper[M, P]{alg, core}
+	w := &wrapper[M, P]{alg, core, room}
 	out := protocol.Algorithm[Envelope[M, P]]{
 		Info:   alg.Info,
 		New:    w.new,
@@ -156,6 +166,7 @@ func Over[M, P any](alg protocol.Algorithm[M], core Core[M, P]) protocol.Algorit
 type wrapper[M, P any] struct {
 	alg  protocol.Algorithm[M]
 	core Core[M, P]
+	room room
 }
 
 // asks reports whether who knows the decision is to answer with it.

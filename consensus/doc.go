@@ -42,8 +42,9 @@
 // its instance with that of the coordinator, and one to who is trusted again.
 //
 // A process keeps the last 64 decisions for those that lag behind, and at most 1024 envelopes of later
-// instances, whatever their size: an algorithm with large values bounds them itself. In its instance Paxos
-// keeps the proposal, and the values accepted and asked for.
+// instances; and of each of them at most 16 MiB, but the last decision in any case. Where envelopes are dropped
+// it asks their senders (ASK) once it takes part in a later instance. In its instance Paxos keeps the proposal,
+// and the values accepted and asked for.
 //
 // # Source
 //

@@ -29,24 +29,27 @@ type Process[M, P any] struct {
 
 	decisions []decision[M] // the last ones
 	early     []early[M, P] // envelopes of later instances
+	missed    []bool        // by process: one of its envelopes was dropped, for want of room
 }
 
 // A decision is what some instance ended with.
 type decision[M any] struct {
 	instance uint64
 	value    M
+	size     int // bytes, encoded
 }
 
 // An early envelope is one of a later instance.
 type early[M, P any] struct {
 	from     protocol.ID
 	envelope Envelope[M, P]
+	size     int // bytes, encoded
 }
 
 func (w *wrapper[M, P]) new(id protocol.ID, c protocol.Config) protocol.Process[Envelope[M, P]] {
 	p := &Process[M, P]{
 		w: w, inner: w.alg.New(id, c), id: id, n: c.N, asked: id,
-		suspected: make([]bool, c.N), unfit: make([]bool, c.N), waits: make([]bool, c.N),
+		suspected: make([]bool, c.N), unfit: make([]bool, c.N), waits: make([]bool, c.N), missed: make([]bool, c.N),
 	}
 	p.turn.Trusts = p.trusts
 	return p
@@ -220,9 +223,9 @@ func (p *Process[M, P]) receive(from protocol.ID, e Envelope[M, P], out *protoco
 		if e.Kind == Propose || e.Kind == Part {
 			out.Send(from, Envelope[M, P]{Kind: Abstain, Instance: e.Instance})
 		}
-		p.store(early[M, P]{from, e})
+		p.store(from, e)
 	case e.Instance > p.instance:
-		p.store(early[M, P]{from, e})
+		p.store(from, e)
 	case e.Instance == p.instance:
 		p.use(from, e, out)
 	case p.w.asks(e):
@@ -299,9 +302,7 @@ func (p *Process[M, P]) use(from protocol.ID, e Envelope[M, P], out *protocol.Ou
 // decide ends the instance.
 func (p *Process[M, P]) decide(value M, out *protocol.Out[Envelope[M, P]]) {
 	instance := p.instance
-	if p.decisions = append(p.decisions, decision[M]{instance, value}); len(p.decisions) > keep {
-		p.decisions = slices.Delete(p.decisions, 0, 1)
-	}
+	p.remember(instance, value)
 	p.instance++
 	p.clear()
 	p.feed(protocol.Event[M]{Input: protocol.Input{Kind: protocol.Decide, Arg: instance}, Msg: value}, out)
@@ -309,31 +310,57 @@ func (p *Process[M, P]) decide(value M, out *protocol.Out[Envelope[M, P]]) {
 	p.useEarly(out)
 }
 
-// maxEarly bounds the envelopes of later instances that wait. A process that lags so much is told
-// the state by the algorithm.
-const maxEarly = 1024
-
-// store keeps an early envelope, in an order that does not depend on when it came.
-func (p *Process[M, P]) store(e early[M, P]) {
-	at, found := slices.BinarySearchFunc(p.early, e, func(a, b early[M, P]) int {
-		return slices.Compare(p.key(a), p.key(b))
-	})
-	if !found && len(p.early) < maxEarly {
-		p.early = slices.Insert(p.early, at, e)
+// remember keeps a decision for those that lag behind, and the last ones before it as far as there is room.
+func (p *Process[M, P]) remember(instance uint64, value M) {
+	p.decisions = append(p.decisions, decision[M]{instance, value, len(p.w.alg.Append(nil, value))})
+	size := 0
+	for i := len(p.decisions) - 1; i >= 0; i-- {
+		if size += p.decisions[i].size; i < len(p.decisions)-p.w.room.decisions || size > p.w.room.bytes && i < len(p.decisions)-1 {
+			p.decisions = slices.Delete(p.decisions, 0, i+1)
+			return
+		}
 	}
 }
 
-func (p *Process[M, P]) key(e early[M, P]) []byte {
-	b := binary.BigEndian.AppendUint64(nil, e.envelope.Instance)
-	return p.w.append(binary.BigEndian.AppendUint64(b, uint64(e.from)), e.envelope)
+// store keeps an early envelope, in an order that does not depend on when it came. Where too many wait
+// those of the last instances are dropped, and their senders asked when this process takes part in a later one.
+func (p *Process[M, P]) store(from protocol.ID, e Envelope[M, P]) {
+	key := p.key(from, e)
+	at, found := slices.BinarySearchFunc(p.early, key, func(o early[M, P], key []byte) int {
+		return slices.Compare(p.key(o.from, o.envelope), key)
+	})
+	if found {
+		return
+	}
+	p.early = slices.Insert(p.early, at, early[M, P]{from, e, len(key)})
+	size := 0
+	for _, o := range p.early {
+		size += o.size
+	}
+	for k := len(p.early) - 1; len(p.early) > p.w.room.early || size > p.w.room.bytes; k-- {
+		size -= p.early[k].size
+		p.missed[p.early[k].from] = true
+		p.early = slices.Delete(p.early, k, k+1)
+	}
 }
 
-// useEarly takes the envelopes that are early no more.
+func (p *Process[M, P]) key(from protocol.ID, e Envelope[M, P]) []byte {
+	b := binary.BigEndian.AppendUint64(nil, e.Instance)
+	return p.w.append(binary.BigEndian.AppendUint64(b, uint64(from)), e)
+}
+
+// useEarly takes the envelopes that are early no more, and asks for those that were dropped.
 func (p *Process[M, P]) useEarly(out *protocol.Out[Envelope[M, P]]) {
 	for len(p.early) > 0 && p.early[0].envelope.Instance <= p.instance {
 		e := p.early[0]
 		p.early = slices.Delete(p.early, 0, 1)
 		p.receive(e.from, e.envelope, out)
+	}
+	for j, missed := range p.missed {
+		if missed {
+			p.missed[j] = false
+			p.ask(protocol.ID(j), out)
+		}
 	}
 }
 
@@ -346,7 +373,7 @@ func (p *Process[M, P]) send(to protocol.ID, e Envelope[M, P], out *protocol.Out
 func (p *Process[M, P]) AppendState(b []byte) []byte {
 	b = protocol.AppendBool(b, p.present)
 	b = binary.AppendUvarint(binary.AppendUvarint(b, p.instance), uint64(p.asked))
-	for _, list := range [][]bool{p.suspected, p.unfit, p.waits} {
+	for _, list := range [][]bool{p.suspected, p.unfit, p.waits, p.missed} {
 		for _, v := range list {
 			b = protocol.AppendBool(b, v)
 		}
@@ -377,7 +404,7 @@ func appendIf[T any](b []byte, present bool, v T, write func([]byte, T) []byte) 
 func (p *Process[M, P]) LoadState(b []byte) ([]byte, error) {
 	r := protocol.Reader{Rest: b}
 	p.present, p.instance, p.asked = r.Bool(), r.Uint(), protocol.ID(r.Max(uint64(p.n-1)))
-	for _, list := range [][]bool{p.suspected, p.unfit, p.waits} {
+	for _, list := range [][]bool{p.suspected, p.unfit, p.waits, p.missed} {
 		for i := range list {
 			list[i] = r.Bool()
 		}
@@ -385,11 +412,18 @@ func (p *Process[M, P]) LoadState(b []byte) ([]byte, error) {
 	p.wish, p.proposal = readIf(&r, p.w.alg.Read)
 	p.decisions = p.decisions[:0]
 	for range r.Len() {
-		p.decisions = append(p.decisions, decision[M]{r.Uint(), readWith(&r, p.w.alg.Read)})
+		d := decision[M]{instance: r.Uint()}
+		rest := len(r.Rest)
+		d.value = readWith(&r, p.w.alg.Read)
+		d.size = rest - len(r.Rest)
+		p.decisions = append(p.decisions, d)
 	}
 	p.early = p.early[:0]
 	for range r.Len() {
-		p.early = append(p.early, early[M, P]{protocol.ID(r.Max(uint64(p.n - 1))), readWith(&r, p.w.read)})
+		e := early[M, P]{from: protocol.ID(r.Max(uint64(p.n - 1)))}
+		e.envelope = readWith(&r, p.w.read)
+		e.size = len(p.key(e.from, e.envelope))
+		p.early = append(p.early, e)
 	}
 	if p.core = nil; r.Bool() {
 		r.Rest, r.Err = p.begin().LoadState(r.Rest)

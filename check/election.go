@@ -31,7 +31,7 @@ func properties(i protocol.Info) (all, beyond []string) {
 	}
 	if i.Weak {
 		all = append([]string{WellFormed, Deadlock, history.Lagging}, append(slices.Clone(ofObjects), Model)...)
-		return all, []string{Exclusion, MakesProgress, Starvation, Bypass}
+		return all, []string{Exclusion, MakesProgress, Starvation, OperationProgress, Bypass}
 	}
 	all, beyond = []string{Exclusion, WellFormed, Deadlock, Model}, []string{Kept, MakesProgress, Starvation, Bypass}
 	if i.Grouped {

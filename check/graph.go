@@ -17,6 +17,7 @@ type graph struct {
 	rows   slab
 	places blocks[place] // of the rows, by state
 	idle   []uint64      // by state, a bit: nothing is possible that must happen
+	still  []uint64      // the same, or it does not change the state
 }
 
 // A row is the edges of some states.
@@ -24,16 +25,17 @@ type row struct {
 	ends  []uint32
 	until []int // for each state the end of its edges
 	idle  []bool
+	still []bool
 }
 
 // graphBytes is what a graph needs for each state beside 4 bytes for each edge.
-const graphBytes = 8 + 4 + 1
+const graphBytes = 8 + 4 + 2
 
 // newGraph goes over all states that were found. Of those that were not expanded it
 // knows what is possible, but not where that leads.
 func newGraph(r *searcher) *graph {
 	n := r.store.len()
-	g := &graph{searcher: r, idle: make([]uint64, (n+63)/64)}
+	g := &graph{searcher: r, idle: make([]uint64, (n+63)/64), still: make([]uint64, (n+63)/64)}
 	rows := make([]row, len(r.jobs))
 	for first := 0; first < n; {
 		share := min(len(rows), (n-first+jobStates-1)/jobStates)
@@ -54,15 +56,19 @@ func newGraph(r *searcher) *graph {
 
 // fill computes the edges of the states from one number up to another.
 func (w *row) fill(r *searcher, x *worker, from, to int) {
-	w.ends, w.until, w.idle = w.ends[:0], w.until[:0], w.idle[:0]
+	w.ends, w.until, w.idle, w.still = w.ends[:0], w.until[:0], w.idle[:0], w.still[:0]
 	for i := from; i < to; i++ {
 		x.enter(r.store.state(uint32(i)))
 		x.acts = x.actions(x.acts[:0])
+		still := i < r.expanded
 		for _, a := range x.acts {
 			if i < r.expanded {
-				w.ends = append(w.ends, r.target(x, a))
+				to := r.target(x, a)
+				w.ends = append(w.ends, to)
+				still = still && (to == uint32(i) || !a.verb.must())
 			}
 		}
+		w.still = append(w.still, still)
 		w.until = append(w.until, len(w.ends))
 		w.idle = append(w.idle, !slices.ContainsFunc(x.acts, func(a action) bool { return a.verb.must() }))
 	}
@@ -89,6 +95,9 @@ func (g *graph) take(w *row, first uint32) {
 		if s := first + uint32(k); w.idle[k] {
 			g.idle[s/64] |= 1 << (s % 64)
 		}
+		if s := first + uint32(k); w.still[k] {
+			g.still[s/64] |= 1 << (s % 64)
+		}
 		from = until
 	}
 }
@@ -103,6 +112,11 @@ func (g *graph) Edges(s uint32) []uint32 { return g.rows.at(g.places.at(int(s)))
 // set, which where timers never fire would be waited for.
 func (g *graph) Ends(s uint32) bool {
 	return g.idle[s/64]>>(s%64)&1 == 1 && !g.armed(g.store.state(s))
+}
+
+// rests reports whether nothing that must happen changes a state, and no timer is set.
+func (g *graph) rests(s uint32) bool {
+	return g.still[s/64]>>(s%64)&1 == 1 && !g.armed(g.store.state(s))
 }
 
 // Enabled implements lasso.Graph.

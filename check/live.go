@@ -31,6 +31,7 @@ type question struct {
 var questions = []question{
 	{MakesProgress, (*live).progress},
 	{Starvation, (*live).starvation},
+	{OperationProgress, (*live).operationProgress},
 	{ConcurrentEntry, (*live).concurrentEntry},
 	{Bypass, (*live).bypass},
 	{Termination, (*live).termination},
@@ -73,7 +74,7 @@ func (r *searcher) answer(complete bool) {
 			if r.found == nil {
 				r.found = found
 			}
-		case whole && !l.solver.Stopped():
+		case whole && !l.solver.Stopped() && !r.interrupted():
 			p.Verdict = Holds
 		}
 		r.answered[q.name] = p
@@ -87,6 +88,9 @@ func (r *searcher) answerBytes() int64 {
 	}
 	states := int64(r.store.len())
 	each := int64(lasso.Bytes + graphBytes)
+	if slices.Contains(r.asked, OperationProgress) {
+		each += progressBytes
+	}
 	if slices.Contains(r.asked, Bypass) {
 		each += 4 * int64(1+r.flight)
 	}

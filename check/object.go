@@ -33,7 +33,7 @@ import (
 
 // ofObjects are the properties that history.Weak judges, beside WellFormed.
 var ofObjects = []string{
-	history.OneCopy, history.Contiguous, history.Precedence, history.Fresh, history.Outcome, history.Failed,
+	history.OneCopy, history.Contiguous, history.Precedence, history.Fresh, history.Outcome, history.Failed, history.Groundless,
 }
 
 // withObjects is why nothing is reduced.
@@ -242,7 +242,7 @@ func (x *worker) deed(d deed) uint32 {
 // witness records in a deed what a process gets, as far as it matters.
 func (x *worker) witness(d *deed, in protocol.Input, msg uint32) {
 	switch in.Kind {
-	case protocol.Try, protocol.Exit, protocol.Issue:
+	case protocol.Try, protocol.Exit, protocol.Issue, protocol.Suspect:
 		if x.info.Weak {
 			d.object = append(d.object, doing{in: protocol.Input{Kind: in.Kind, Data: in.Data}})
 		}

@@ -61,7 +61,7 @@ func TestObject(t *testing.T) {
 		name     string
 		step     program
 		entries  []int
-		property string // "": all hold
+		property string // "": all hold; Failed: no other one is asked for
 		trace    []string
 	}{
 		{"right", single, []int{1, 0}, "", nil},
@@ -79,7 +79,7 @@ func TestObject(t *testing.T) {
 			o.Send(1-p.id, 1)
 			o.Ejected()
 		}), []int{1, 0}, history.Failed, trace("deliver p1 p2 M(1)")},
-		{"ejected, and not executed", on(protocol.Issue, func(_ *toy, _ event, o *out) { o.Ejected() }), []int{1, 0}, "", nil},
+		{"ejected for nothing", on(protocol.Issue, func(_ *toy, _ event, o *out) { o.Ejected() }), []int{1, 0}, history.Groundless, trace()},
 		{"no outcome", on(protocol.Issue, func(p *toy, ev event, o *out) {
 			o.Invoke(ev.Data, 1)
 			o.Send(1-p.id, 1)
@@ -98,6 +98,9 @@ func TestObject(t *testing.T) {
 	} {
 		k := config(2)
 		k.Entries, k.Properties = c.entries, []string{"all"}
+		if c.property == history.Failed {
+			k.Properties = []string{history.Failed}
+		}
 		v := run(t, algorithm(weakly, c.step), k)
 		if c.property == "" && v.Verdict != check.Holds || c.property != "" && v.Property != c.property {
 			t.Errorf("%s: %s of %s (%s)\n%s", c.name, v.Verdict, v.Property, v.Reason, strings.Join(v.Trace, "\n"))
@@ -110,11 +113,79 @@ func TestObject(t *testing.T) {
 		if w := run(t, algorithm(weakly, c.step), k); w.Verdict != v.Verdict || w.States != v.States || !slices.Equal(w.Trace, v.Trace) {
 			t.Errorf("%s: one worker says %s of %s after %d states, others %s after %d", c.name, w.Verdict, w.Property, w.States, v.Verdict, v.States)
 		}
-		if c.property != "" && v.Verdict == check.Violated {
+		if c.property != "" && c.property != history.Failed && v.Verdict == check.Violated {
 			replay(t, algorithm(weakly, c.step), 2, v)
 			k.Swarm, k.Exact, k.Properties = &check.Swarm{Searches: 4, Bits: 16}, false, []string{c.property}
 			if w := run(t, algorithm(weakly, c.step), k); w.Verdict != check.Violated || w.Property != c.property {
 				t.Errorf("%s: a swarm says %s of %s", c.name, w.Verdict, w.Property)
+			}
+		}
+	}
+}
+
+// Who is suspected by mistake may be ejected, and nobody once that is over and all is at rest.
+func TestOperationProgress(t *testing.T) {
+	doubtful := weakly
+	doubtful.Detector = protocol.UnreliableDetector
+	type event = protocol.Event[uint8]
+	type out = protocol.Out[uint8]
+	const doubts, doubted = 1, 2 // in r[0]
+	// ejecting ejects whoever issues an operation while its process is in one of some states.
+	ejecting := func(when ...uint64) program {
+		return func(p *toy, ev event, o *out) {
+			switch ev.Kind {
+			case protocol.Suspect:
+				p.r[0] = doubts
+			case protocol.Restore:
+				p.r[0] = doubted
+			case protocol.Issue:
+				if slices.Contains(when, p.r[0]) {
+					o.Ejected()
+					return
+				}
+				single(p, ev, o)
+			default:
+				single(p, ev, o)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		step     program
+		property string // "": all hold
+		trace    []string
+	}{
+		{"never", ejecting(), "", nil},
+		{"while another one is suspected", ejecting(doubts), "", nil},
+		{"after that", ejecting(doubted), check.OperationProgress, []string{"suspect p1 p2", "restore p1 p2", "try p1", "issue p1 p1.1"}},
+		{"whatever happens", ejecting(0, doubts, doubted), history.Groundless, []string{"try p1", "issue p1 p1.1"}},
+	} {
+		k := config(2)
+		k.Entries, k.Suspect, k.Properties = []int{1, 0}, 1, []string{"all"}
+		v := run(t, algorithm(doubtful, c.step), k)
+		if c.property == "" && v.Verdict != check.Holds || c.property != "" && v.Property != c.property {
+			t.Errorf("%s: %s of %s (%s)\n%s", c.name, v.Verdict, v.Property, v.Reason, strings.Join(v.Trace, "\n"))
+			continue
+		}
+		if c.property == "" {
+			continue
+		}
+		wants(t, v, check.Violated, c.property, c.trace...)
+		w, err := check.NewWalk(algorithm(doubtful, c.step), k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := w.Names()
+		steps, err := names.Parse(strings.NewReader(strings.Join(v.Trace, "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, st := range steps {
+			if _, err := w.Take(st); err != nil {
+				t.Fatal(err)
+			}
+			if property, _ := w.Violation(); (property == c.property) != (i == len(steps)-1) {
+				t.Errorf("%s: after step %d a walk finds %q", c.name, i, property)
 			}
 		}
 	}

@@ -96,10 +96,11 @@ func newSearcher(all crew, c Config, names []string) *searcher {
 			r.agreement = true
 		case OneLeader:
 			r.oneLeader = true
-		case history.OneCopy, history.Contiguous, history.Precedence, history.Fresh, history.Outcome, history.Failed: // see minds
-		case Model, MakesProgress, Starvation, Bypass, Termination, ConcurrentEntry:
+		case Model, MakesProgress, Starvation, Bypass, Termination, ConcurrentEntry, OperationProgress:
 		default:
-			r.invariants = append(r.invariants, n)
+			if !slices.Contains(ofObjects, n) { // see minds
+				r.invariants = append(r.invariants, n)
+			}
 		}
 	}
 	return r

@@ -21,6 +21,8 @@ type Walk struct {
 	first []uint32
 	now   []end
 	over  *finding // the last step violates a property, or the very first state does
+	calm  int      // for OperationProgress: the step after which it was at rest, without a fault since; -1: none
+	taken int      // steps
 }
 
 // An end is a state that a Walk may be in.
@@ -61,7 +63,7 @@ func (w *Walk) Reset() {
 	if w.first == nil {
 		return // there is not even a first state
 	}
-	w.now, w.over = []end{{st: w.first}}, nil
+	w.now, w.over, w.calm, w.taken = []end{{st: w.first}}, nil, -1, 0
 }
 
 // Names are those of the processes.
@@ -100,12 +102,16 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 	}
 	var event *scenario.Event
 	var ends []end
+	calm := w.rested()
 	for _, from := range w.now {
 		w.r.expandSome(from.st, wanted, func(v visit) {
 			if v.problem = w.r.serious(v.problem); v.problem != nil {
 				w.over = &finding{property: v.problem.property, err: v.problem.err}
 			}
 			next := slices.Clone(v.next)
+			if u := w.r.ejects(from.st, next); u >= 0 && calm >= 0 && faultless(from.st, next) && w.over == nil {
+				w.over = &finding{property: OperationProgress, err: w.r.ungrounded(u, calm)}
+			}
 			if event == nil {
 				e := w.r.describe(from.st, v)
 				event = &e
@@ -122,8 +128,22 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 		err := fmt.Errorf("too many messages that may arrive again: more than %d states", mostEnds)
 		return scenario.Event{}, w.impossible(want, err)
 	}
-	w.now = ends
+	if w.taken++; !faultless(w.now[0].st, ends[0].st) {
+		calm = -1
+	}
+	w.now, w.calm = ends, calm
 	return *event, nil
+}
+
+// rested is Walk.calm before the next step.
+func (w *Walk) rested() int {
+	if w.calm >= 0 || !slices.Contains(w.r.asked, OperationProgress) {
+		return w.calm
+	}
+	if _, rests := w.rests(w.now[0].st); rests {
+		return w.taken
+	}
+	return -1
 }
 
 // why says why want is not among the steps that may come next.
@@ -198,13 +218,21 @@ func (w *Walk) Violation() (property string, err error) {
 
 // dead judges the normal form of a state: one whose clocks alone go on is stuck.
 func (w *Walk) dead(raw []uint32) *finding {
-	st := w.r.canonical(raw)
-	w.r.raw = false
-	defer func() { w.r.raw = true }()
-	if !w.r.stuck(st) {
+	st, rests := w.rests(raw)
+	if !rests {
 		return nil
 	}
+	w.r.raw = false
+	defer func() { w.r.raw = true }()
 	return w.r.dead(st)
+}
+
+// rests returns the normal form of a state, and whether nothing that must happen changes it.
+func (w *Walk) rests(raw []uint32) (st []uint32, rests bool) {
+	st = w.r.canonical(raw)
+	w.r.raw = false
+	defer func() { w.r.raw = true }()
+	return st, w.r.stuck(st)
 }
 
 // Registers returns what the shared memory holds; nil: there is none.

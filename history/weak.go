@@ -17,6 +17,9 @@ const (
 	Outcome    = "outcome"    // an outcome came before the process had executed the operation
 	Failed     = "failed"     // an operation was executed though its user was ejected instead
 	Lagging    = "lagging"    // at rest, a copy lacks operations that another one has executed
+
+	Groundless        = "groundless"         // a user was ejected before anybody was suspected, crashed or came back
+	OperationProgress = "operation-progress" // a user was ejected, and nobody was since everything was at rest: see Calm
 )
 
 // A Weak monitor judges weak mutual exclusion over a replicated object: not who is inside at one
@@ -34,7 +37,18 @@ type Weak struct {
 	first  int       // how many of the sequence are forgotten
 	names  []string  // those after them that some copy has executed, in this order
 	last   sectionID // the section of the last one
+
+	excuse excuse
 }
+
+// An excuse is what a user may be ejected for.
+type excuse uint8
+
+const (
+	nothingYet  excuse = iota // nobody was suspected so far, nor crashed, nor came back
+	trouble                   // somebody was, or did
+	nothingLeft               // and it has had its effect: see Calm
+)
 
 // maxGhosts bounds the operations of crashed users whose fate is open.
 const maxGhosts = 64
@@ -79,7 +93,7 @@ func found(property, format string, args ...any) Fault {
 	return Fault{property, fmt.Sprintf(format, args...)}
 }
 
-// Input records what a user does.
+// Input records what a user does, or what its process hears of others.
 func (w *Weak) Input(user protocol.ID, in protocol.Input) Fault {
 	if err := w.users.Input(user, in); err != nil {
 		return found(WellFormed, "%v", err)
@@ -90,6 +104,12 @@ func (w *Weak) Input(user protocol.ID, in protocol.Input) Fault {
 		*u = weakUser{section: u.section + 1, after: 1<<len(w.ghosts) - 1}
 	case protocol.Issue:
 		u.op, u.at = in.Data, 0
+	case protocol.Suspect:
+		w.excuse = trouble
+	case protocol.Start:
+		if in.Arg > 1 { // a later life
+			w.excuse = trouble
+		}
 	}
 	return Fault{}
 }
@@ -113,8 +133,13 @@ func (w *Weak) Act(id protocol.ID, a protocol.Act) Fault {
 			return found(Outcome, "#%d has the outcome of %s, which it has not executed", id, u.op)
 		}
 	case protocol.Ejected:
-		if issuing && u.at > 0 {
+		switch {
+		case issuing && u.at > 0:
 			return found(Failed, "#%d is ejected, and %s was executed", id, u.op)
+		case w.excuse == nothingYet:
+			return found(Groundless, "#%d is ejected, and nobody was suspected, has crashed or come back", id)
+		case w.excuse == nothingLeft:
+			return found(OperationProgress, "#%d is ejected, and since everything was at rest nobody was suspected", id)
 		}
 	}
 	return Fault{}
@@ -213,10 +238,14 @@ func (w *Weak) trim() {
 // Copy is the copy of a process, as Install takes it.
 func (w *Weak) Copy(id protocol.ID) string { return strconv.Itoa(w.copies[id]) }
 
+// install: a copy takes the place of that of a process, which has executed no more, or that has none.
 func (w *Weak) install(id protocol.ID, object string) Fault {
 	k, err := strconv.Atoi(object)
-	if err != nil || k < 0 || k > w.first+len(w.names) {
+	switch {
+	case err != nil || k < 0 || k > w.first+len(w.names):
 		return found(OneCopy, "#%d installs %q, which is no copy of the object", id, object)
+	case k < w.copies[id]:
+		return found(OneCopy, "#%d installs a copy that has executed %d operations, and has executed %d", id, k, w.copies[id])
 	}
 	w.copies[id] = k
 	w.trim()
@@ -234,8 +263,17 @@ func (w *Weak) Crash(id protocol.ID) {
 		u.op = ""
 	}
 	w.users.Crash(id)
-	w.copies[id] = noCopy
+	w.copies[id], w.excuse = noCopy, trouble
 	w.trim()
+}
+
+// Calm records that everything is at rest: nothing is left to happen before a user tries, and the failure detectors
+// suspect exactly those that crashed. From now on nobody is ejected, until somebody is suspected again, crashes or
+// comes back: so each operation that is issued has an outcome.
+func (w *Weak) Calm() {
+	if w.excuse == trouble {
+		w.excuse = nothingLeft
+	}
 }
 
 // Unfinished says which copy lacks operations that another one has executed, if any does: they must not once

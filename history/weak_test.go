@@ -10,10 +10,11 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// weakly plays an event: 0try, 0crit, 0issue:a, 0do:a, 0outcome, 0ejected, 0exit, 0rem, 0crash, 0copy:1.
+// weakly plays an event: 0try, 0crit, 0issue:a, 0do:a, 0outcome, 0ejected, 0exit, 0rem, 0crash, 0back, 0copy:1,
+// 0suspect, 0calm.
 func weakly(t *testing.T, w *Weak, word string) Fault {
 	t.Helper()
-	inputs := map[string]protocol.Kind{"try": protocol.Try, "issue": protocol.Issue, "exit": protocol.Exit}
+	inputs := map[string]protocol.Kind{"try": protocol.Try, "issue": protocol.Issue, "exit": protocol.Exit, "suspect": protocol.Suspect}
 	acts := map[string]protocol.Do{
 		"crit": protocol.Crit, "do": protocol.Invoke, "outcome": protocol.Outcome, "ejected": protocol.Ejected,
 		"rem": protocol.Rem, "copy": protocol.Install,
@@ -26,6 +27,10 @@ func weakly(t *testing.T, w *Weak, word string) Fault {
 	switch kind, do := inputs[verb], acts[verb]; {
 	case verb == "crash":
 		w.Crash(protocol.ID(id))
+	case verb == "calm":
+		w.Calm()
+	case verb == "back":
+		return w.Input(protocol.ID(id), protocol.Input{Kind: protocol.Start, Arg: 2})
 	case kind != 0:
 		return w.Input(protocol.ID(id), protocol.Input{Kind: kind, Data: data})
 	case do != 0:
@@ -87,8 +92,11 @@ func TestWeak(t *testing.T) {
 	}
 }
 
-// in is where most stories begin.
-const in = "0try 0crit 0issue:a "
+// in is where most stories begin, and doubt where users are ejected.
+const (
+	in    = "0try 0crit 0issue:a "
+	doubt = "1suspect "
+)
 
 var weakStories = map[string]string{
 	// A section, and one after it.
@@ -97,12 +105,12 @@ var weakStories = map[string]string{
 	in + "0do:a 0outcome 0outcome":                      WellFormed,
 	"0try 0crit 0issue:a 0issue:b":                      WellFormed,
 	"0try 0crit 0exit 0rem 0ejected":                    WellFormed,
-	in + "0ejected 0issue:b":                            WellFormed,
-	in + "0ejected 0exit 0rem":                          "",
-	in + "0ejected 1do:a":                               Failed,
-	in + "1do:a 0ejected":                               Failed,
-	in + "0ejected 0exit 0rem 0try 1do:a":               OneCopy, // long ago
-	in + "1do:a 0do:a 0outcome 0ejected":                "",
+	doubt + in + "0ejected 0issue:b":                    WellFormed,
+	doubt + in + "0ejected 0exit 0rem":                  "",
+	doubt + in + "0ejected 1do:a":                       Failed,
+	doubt + in + "1do:a 0ejected":                       Failed,
+	doubt + in + "0ejected 0exit 0rem 0try 1do:a":       OneCopy, // long ago
+	doubt + in + "1do:a 0do:a 0outcome 0ejected":        "",
 	in + "1do:a 0outcome":                               Outcome,
 	"1do:a":                                             OneCopy,
 	in + "0do:a 0do:a":                                  OneCopy,
@@ -128,6 +136,23 @@ var weakStories = map[string]string{
 	in + "0do:a 0outcome 1crash 1copy:1 1do:a":  OneCopy,
 	in + "0do:a 0outcome 1crash 1copy:2":        OneCopy,
 	in + "0do:a 0outcome 1crash 1copy:nonsense": OneCopy,
+	// A copy does not go back: what the lives before have executed is forgotten with them, and nothing else.
+	in + "0do:a 0outcome 1copy:1":                    "",
+	in + "0do:a 0outcome 1do:a 1copy:1":              "",
+	in + "0do:a 0outcome 1do:a 1copy:0":              OneCopy,
+	in + "0do:a 0outcome 1crash 1copy:1 1copy:0":     OneCopy,
+	in + "0do:a 0outcome 1do:a 1crash 1copy:0 1do:a": "",
+	// Nobody is ejected before somebody was suspected, crashed or came back, nor once that has had its effect.
+	in + "0ejected":                                         Groundless,
+	in + "0calm 0ejected":                                   Groundless,
+	"0try 0crit 0ejected":                                   Groundless,
+	in + "1crash 0ejected":                                  "",
+	in + "1crash 0calm 0ejected":                            OperationProgress,
+	in + "1crash 0calm 1back 0ejected":                      "",
+	in + "0suspect 0ejected 0exit 0rem":                     "",
+	in + "0suspect 0calm 0suspect 0ejected 0exit 0rem":      "",
+	doubt + "0calm " + in + "0ejected":                      OperationProgress,
+	doubt + "0calm " + in + "0do:a 1do:a 0outcome 0ejected": OperationProgress,
 }
 
 // Histories that differ in what is over have one encoding; those that do not are apart.
@@ -146,9 +171,12 @@ func TestWeakState(t *testing.T) {
 	for _, alike := range [][2]string{
 		{"0try 0crit" + out, "1try 1crit 1exit 1rem"},
 		{"0try 0crit" + out + " 0try 0crit" + out, "0try 0crit" + out},
-		{both + out, both + " 0ejected" + out},
-		{both + out + " 1try 1crit", both + " 1try 0ejected" + out + " 1crit"},
-		{in + "0ejected" + out + " 0try", "0try"},
+		{doubt + both + out, doubt + both + " 0ejected" + out},
+		{doubt + both + out + " 1try 1crit", doubt + both + " 1try 0ejected" + out + " 1crit"},
+		{doubt + in + "0ejected" + out + " 0try", doubt + "0try"},
+		{doubt, "0suspect " + doubt},
+		{doubt, doubt + "0calm " + doubt},
+		{"", "0calm 0calm"},
 	} {
 		if encoding(alike[0]) != encoding(alike[1]) {
 			t.Errorf("%q and %q are apart: %x, %x", alike[0], alike[1], encoding(alike[0]), encoding(alike[1]))
@@ -160,7 +188,10 @@ func TestWeakState(t *testing.T) {
 		{both + " 1try 1crit", "1try 1crit " + both}, // what 1 found
 		{both, in + "0do:a 0outcome"},                // what 1 executed
 		{both + " 1try 1crit 1issue:c 1do:c", both + " 1try 1crit 1issue:c"},
-		{in + "0ejected", "0try 0crit 0ejected"},      // an operation that failed
+		{doubt + in + "0ejected", doubt + "0try 0crit 0ejected"}, // an operation that failed
+		{"", doubt}, // who may be ejected
+		{doubt, doubt + "0calm"},
+		{"", doubt + "0calm"},                         // and what it is called
 		{in + "0crash", "0try 0crit 0crash"},          // one whose fate is open
 		{in + "0crash 1try", "1try " + in + "0crash"}, // which a section followed
 		{both + " 0issue:b 0crash", in + "1do:a 0do:a 0outcome" + out + " 0try 0crit 0issue:b 0crash"}, // whose section had acted

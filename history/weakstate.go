@@ -26,7 +26,7 @@ func (w *Weak) AppendState(b []byte) []byte {
 		b = appendBegun(b, g.acted, g.found)
 		b = protocol.AppendBool(protocol.AppendText(b, g.op), g.passed)
 	}
-	return binary.AppendUvarint(b, uint64(w.lastPlace()))
+	return append(binary.AppendUvarint(b, uint64(w.lastPlace())), byte(w.excuse))
 }
 
 // appendUser: of a section that is over only an operation counts that failed.
@@ -107,6 +107,7 @@ func (w *Weak) LoadState(b []byte) (rest []byte, err error) {
 		g := w.ghosts[k-1-len(w.state)]
 		w.last = sectionID{g.user, g.section}
 	}
+	w.excuse = excuse(r.Max(uint64(nothingLeft)))
 	return r.Rest, r.Err
 }
 

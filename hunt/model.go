@@ -205,6 +205,7 @@ func (m *model[M]) do(c *choice) (possible bool) {
 	switch c.verb {
 	case scenario.Try:
 		if possible = m.isUser(a) && m.users[a] == protocol.InRem; possible {
+			m.calms()
 			m.input(a, protocol.Input{Kind: protocol.Try, Data: string(c.wants)})
 		}
 	case scenario.Cancel:

@@ -86,6 +86,35 @@ func (m *model[M]) judgeAct(i int, a protocol.Act) {
 	}
 }
 
+// calms tells the judge that everything is at rest, where it is.
+func (m *model[M]) calms() {
+	if m.weak.judge != nil && m.rests() {
+		m.weak.judge.Calm()
+	}
+}
+
+// rests reports whether nothing is left to happen before a user tries, and the detectors suspect exactly those that
+// crashed.
+func (m *model[M]) rests() bool {
+	if len(m.flight) > 0 || slices.ContainsFunc(m.weak.proposals, func(p proposal[M]) bool { return m.awaited(p.instance) }) {
+		return false
+	}
+	for i := range m.sys.N {
+		if m.procs[i].process == nil {
+			continue
+		}
+		if len(m.procs[i].timers) > 0 || m.hears(i) || m.users[i] == protocol.InCrit || m.users[i] == protocol.InLost {
+			return false
+		}
+		for j := range m.sys.N {
+			if i != j && (m.canTrust(i, j) || m.procs[j].process == nil && m.procs[i].doubts&(1<<j) == 0) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // serve does what process i asks of its copy of the object, or of consensus. It reports whether the process is to be
 // told what its copy is, behind all that it asks in this step.
 func (m *model[M]) serve(i int, e *protocol.Effect[M]) (captures bool) {
@@ -288,7 +317,8 @@ func (w *walker[M]) gust() (some bool) {
 }
 
 // converge is the end of a calm where there is an object: when nothing is left to happen all copies have executed
-// the same. Then each user gets in once more, for who ends an epoch without end lets nobody in.
+// the same. Then each user gets in once more, for who ends an epoch without end lets nobody in, and issues operations,
+// of which each has an outcome: see history.Weak.Calm.
 func (w *walker[M]) converge() {
 	for last := range 2 {
 		w.rest()

@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,65 @@ var defects = []defect{
 		},
 		[]string{history.Outcome, check.WellFormed},
 	},
+	{
+		"whoever issues an operation is ejected",
+		func(a protocol.Algorithm[wme.Message]) protocol.Algorithm[wme.Message] { return ejecting(a, true) },
+		[]string{history.Groundless, history.OperationProgress},
+	},
+	{
+		"whoever issues an operation is ejected, once a suspicion was withdrawn",
+		func(a protocol.Algorithm[wme.Message]) protocol.Algorithm[wme.Message] { return ejecting(a, false) },
+		[]string{history.OperationProgress},
+	},
+}
+
+// An ejector ejects whoever issues an operation; or only where some suspicion was withdrawn before, and none lasts.
+type ejector struct {
+	protocol.Process[wme.Message]
+	always bool
+	doubts uint8 // 0: none so far; 1: one lasts; 2: one was withdrawn
+}
+
+func (p *ejector) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Message]) {
+	switch {
+	case ev.Kind == protocol.Suspect:
+		p.doubts = 1
+	case ev.Kind == protocol.Restore && p.doubts == 1:
+		p.doubts = 2
+	case ev.Kind == protocol.Issue && (p.always || p.doubts == 2):
+		out.Ejected()
+		return
+	}
+	p.Process.Step(ev, out)
+}
+
+func (p *ejector) AppendState(b []byte) []byte { return append(p.Process.AppendState(b), p.doubts) }
+
+func (p *ejector) LoadState(b []byte) ([]byte, error) {
+	rest, err := p.Process.LoadState(b)
+	if err != nil || len(rest) == 0 {
+		return rest, cmp.Or(err, protocol.ErrShort)
+	}
+	p.doubts = rest[0]
+	return rest[1:], nil
+}
+
+func ejecting(a protocol.Algorithm[wme.Message], always bool) protocol.Algorithm[wme.Message] {
+	create, unsettled := a.New, a.Unsettled
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] {
+		return &ejector{Process: create(id, c), always: always}
+	}
+	a.Unsettled = func(procs []protocol.Process[wme.Message]) int {
+		bare := make([]protocol.Process[wme.Message], len(procs))
+		for i, p := range procs {
+			if e, up := p.(*ejector); up {
+				bare[i] = e.Process
+			}
+		}
+		return unsettled(bare)
+	}
+	a.Moot, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil // they know the process by its type
+	return a
 }
 
 // A hunt finds what is broken, and what it leaves of a run is one of the checker's, or a simulation.
@@ -136,6 +196,9 @@ func TestWeakDefects(t *testing.T) {
 			}
 			if !v.Timed && (len(v.Trace) == 0 || len(v.Trace) > 80) {
 				t.Errorf("%d steps: %s", len(v.Trace), strings.Join(v.Trace, "\n"))
+			}
+			if ejects := v.Property == history.Groundless || v.Property == history.OperationProgress; ejects && !v.Replayed {
+				t.Errorf("not replayed: %s", v.Reason)
 			}
 		})
 	}

@@ -419,7 +419,9 @@ func (s *simulator[M]) suspect(it item) {
 // suspects tells a member what its detector says now: suspicion is a level.
 func (s *simulator[M]) suspects(member, client uint32) {
 	s.logPair(scenario.Suspect, member, client)
-	s.input(member, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(client)})
+	in := protocol.Input{Kind: protocol.Suspect, From: protocol.ID(client)}
+	s.judgeInput(member, in)
+	s.input(member, in)
 }
 
 // restore begins a new lease of a client at a member, or tells of the member's

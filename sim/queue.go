@@ -64,6 +64,29 @@ func (q *queue) reset(mean time.Duration, even bool, processes int) {
 	q.wheel.reset(int64(mean), processes)
 }
 
+// all yields all items, in no order.
+func (q *queue) all(yield func(item) bool) {
+	for k := q.head; k < q.tail; k++ {
+		if !yield(q.lane[k&uint64(len(q.lane)-1)]) {
+			return
+		}
+	}
+	for _, list := range [][]item{q.heap, q.wheel.front} {
+		for _, x := range list {
+			if !yield(x) {
+				return
+			}
+		}
+	}
+	for k := 0; q.wheel.count > 0 && k < slots; k++ {
+		for i := q.wheel.heads[k]; i != 0; i = q.wheel.below[i] {
+			if !yield(q.wheel.items[i]) {
+				return
+			}
+		}
+	}
+}
+
 // follow puts in an item that comes before none that followed earlier.
 func (q *queue) follow(x item) {
 	if q.tail-q.head == uint64(len(q.lane)) {

@@ -74,6 +74,18 @@ func inOrder(t *testing.T, q *queue, delay Dist, random *stream) {
 			}
 			want, now = want[1:], got.at
 		}
+		if round%10 == 0 {
+			all := slices.Collect(q.all)
+			slices.SortFunc(all, func(a, b item) int {
+				if a.before(&b) {
+					return -1
+				}
+				return 1
+			})
+			if !slices.Equal(all, want) {
+				t.Fatalf("delay %v, round %d: all yields %d items, %v, want %d", delay, round, len(all), all, len(want))
+			}
+		}
 		if q.len() != len(want) {
 			t.Fatalf("delay %v, round %d: %d items, want %d", delay, round, q.len(), len(want))
 		}

@@ -112,7 +112,9 @@ func (s *simulator[M]) begin(id uint32) {
 		was := p.incarnation
 		p.incarnation = max(was+1, uint64(max(1, s.now+p.offset)))
 	}
-	s.input(id, protocol.Input{Kind: protocol.Start, Arg: p.incarnation})
+	in := protocol.Input{Kind: protocol.Start, Arg: p.incarnation}
+	s.judgeInput(id, in)
+	s.input(id, in)
 }
 
 // start starts every process and schedules the users and the faults.

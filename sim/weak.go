@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
@@ -75,6 +76,26 @@ func (s *simulator[M]) judgeAct(id uint32, a protocol.Act) {
 	if s.weak.judge != nil {
 		s.judged(s.weak.judge.Act(protocol.ID(id), a))
 	}
+}
+
+// calms tells the judge of the object that everything is at rest, where it is: nothing is left to happen before a user
+// tries, and the detectors suspect exactly those that crashed.
+func (s *simulator[M]) calms() {
+	const idle = 1<<userTry | 1<<fault | 1<<crashes | 1<<recoveries | 1<<pauses | 1<<partitions
+	if s.weak.judge == nil {
+		return
+	}
+	for it := range s.queue.all {
+		if kind := it.key & (1<<kindBits - 1); idle>>kind&1 == 0 {
+			return
+		}
+	}
+	for _, q := range s.faults.suspected {
+		if s.procs[q].process != nil && slices.Contains(s.procs[q].suspectedBy, true) {
+			return
+		}
+	}
+	s.weak.judge.Calm()
 }
 
 // serve does what a process asks of its copy of the object, or of consensus. It reports whether the process

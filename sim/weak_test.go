@@ -173,6 +173,43 @@ func TestWeakJudged(t *testing.T) {
 	}
 }
 
+// An ejector ejects whoever issues an operation; or only where some suspicion was withdrawn before.
+type ejector struct {
+	protocol.Process[wme.Message]
+	always   bool
+	restored bool
+}
+
+func (p *ejector) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Message]) {
+	p.restored = p.restored || ev.Kind == protocol.Restore
+	if ev.Kind == protocol.Issue && (p.always || p.restored) {
+		out.Ejected()
+		return
+	}
+	p.Process.Step(ev, out)
+}
+
+// Who is ejected without a suspicion, or after the last one has had its effect, is found.
+func TestEjectedForNothing(t *testing.T) {
+	for _, delay := range []sim.Dist{sim.Constant(time.Millisecond), sim.Exponential(time.Millisecond)} {
+		for property, always := range map[string]bool{history.Groundless: true, history.OperationProgress: false} {
+			a := wme.First
+			a.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] {
+				return &ejector{Process: wme.First.New(id, c), always: always}
+			}
+			a.Unsettled, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil
+			r := mustRun(t, a, sim.Config{
+				Config: protocol.Config{N: 3}, Entries: []int{30}, Operations: 1, Seed: 1, Delay: delay,
+				Think: sim.Exponential(20 * time.Millisecond), PauseEvery: 50 * time.Millisecond, Detect: 4 * time.Millisecond,
+				FaultsUntil: 300 * time.Millisecond,
+			})
+			if r.ViolationsOf[property] == 0 {
+				t.Errorf("%d users were ejected, violations %v, want %s", r.Ejected, r.ViolationsOf, property)
+			}
+		}
+	}
+}
+
 // What there is no object or no consensus for is refused like any other effect that there is none of.
 func TestWeakEffects(t *testing.T) {
 	for _, c := range []struct {

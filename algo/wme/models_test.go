@@ -84,6 +84,16 @@ func (m *mangled) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	m.step(m.Process, ev, out)
 }
 
+// mangle is a form whose processes have that step.
+func mangle(a protocol.Algorithm[Message], step func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message])) protocol.Algorithm[Message] {
+	honest := a.New
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
+		return &mangled{honest(id, c).(*Process), step}
+	}
+	a.Moot, a.Show, a.Unsettled = nil, nil, nil // these are of a Process
+	return a
+}
+
 // The checker finds what is wrong with algorithms close to these.
 func TestMangled(t *testing.T) {
 	for _, m := range []struct {
@@ -123,14 +133,40 @@ func TestMangled(t *testing.T) {
 				}
 			},
 		},
+		{
+			"whoever issues an operation is ejected", small(2, 1, 0), history.Groundless, forms,
+			func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message]) {
+				if ev.Kind == protocol.Issue {
+					p.eject(out)
+					return
+				}
+				p.Step(ev, out)
+			},
+		},
+		{
+			"whoever issues an operation after the first epoch is ejected", with(small(2, 1, 0), 1, 0), check.OperationProgress, forms,
+			func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message]) {
+				if ev.Kind == protocol.Issue && p.epoch > 0 && !p.blocked {
+					p.eject(out)
+					return
+				}
+				p.Step(ev, out)
+			},
+		},
+		{
+			"a copy goes back", with(small(2, 1, 0), 1, 0), history.OneCopy, forms,
+			func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message]) {
+				if p.Step(ev, out); ev.Kind == protocol.Decide && p.executed > 0 {
+					out.Install("0")
+				}
+			},
+		},
 	} {
 		for _, a := range m.forms {
-			honest := a.New
-			a.New = func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-				return &mangled{honest(id, c).(*Process), m.step}
+			a = mangle(a, m.step)
+			if m.c.Properties = nil; m.found == check.OperationProgress { // no other infinite runs
+				m.c.Properties = []string{m.found}
 			}
-			a.Moot, a.Show, a.Unsettled = nil, nil, nil // these are of a Process
-			m.c.Properties = nil                        // no infinite runs
 			v, err := check.Run(a, m.c)
 			if err != nil {
 				t.Fatal(err)

@@ -391,13 +391,19 @@ func (w *storm[M]) calm() string {
 	if f := w.Object.Unfinished(); f.Property != "" {
 		return f.Property + ": " + f.Text
 	}
-	for _, id := range w.up() { // the token goes round
-		w.Try(id)
+	w.Object.Calm()
+	for _, id := range w.up() { // the token goes round, and each operation has an outcome: nobody is ejected any more
+		w.do(scenario.Try, "", id)
 		w.settle()
 		if w.Users[id] != protocol.InCrit {
 			return fmt.Sprintf("stuck: process %d does not get in: %s", id, w.alg.Show(w.Procs[id]))
 		}
-		w.Exit(id)
+		w.do(scenario.Issue, fmt.Sprint("last", id), id)
+		w.settle()
+		if w.Users[id] != protocol.InCrit {
+			return fmt.Sprintf("stuck: process %d has no outcome: %s", id, w.alg.Show(w.Procs[id]))
+		}
+		w.do(scenario.Exit, "", id)
 	}
 	return ""
 }
@@ -490,6 +496,38 @@ func TestStormAmnesia(t *testing.T) {
 		}
 		if !found[history.OneCopy] || !found[history.Outcome] {
 			t.Errorf("%s: found %v, want %s and %s", a.Name, found, history.OneCopy, history.Outcome)
+		}
+	}
+}
+
+// ejecting is a form whose processes eject whoever issues an operation in an epoch in which some holds.
+func ejecting(a protocol.Algorithm[Message], some func(epoch uint64) bool) protocol.Algorithm[Message] {
+	return mangle(a, func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message]) {
+		if ev.Kind == protocol.Issue && !p.blocked && some(p.epoch) {
+			p.eject(out)
+			return
+		}
+		p.Step(ev, out)
+	})
+}
+
+// Storms see that users are ejected for nothing: before anything has happened, and after the last suspicion.
+func TestStormEjects(t *testing.T) {
+	bare := func(p protocol.Process[Message]) *Process { return p.(*mangled).Process }
+	for property, some := range map[string]func(epoch uint64) bool{
+		history.Groundless:        func(uint64) bool { return true },
+		history.OperationProgress: func(epoch uint64) bool { return epoch > 0 },
+	} {
+		for _, a := range forms {
+			found := map[string]bool{}
+			for seed := range uint64(100) {
+				w := newStorm(ejecting(a, some), bare, seed)
+				got, _, _ := strings.Cut(w.run(400), ":")
+				found[got] = true
+			}
+			if !found[property] {
+				t.Errorf("%s: found %v, want %s", a.Name, found, property)
+			}
 		}
 	}
 }

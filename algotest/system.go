@@ -21,12 +21,14 @@ type System[M any] struct {
 	Leaders []protocol.Act        // by id: the last effect Leader; in this life
 	Object  *history.Weak         // the copies of the object; nil: there is none
 	Copies  [][]string            // by id: what each copy has executed
+	Most    int                   // steps of one story: after more it does not come to rest, and panics. 0: any number
 
 	alg     protocol.Algorithm[M]
 	config  protocol.Config
 	members int
 	flights map[protocol.Channel][]M
 	out     protocol.Out[M]
+	steps   int
 
 	proposals map[uint64][]M
 	decisions map[uint64]M
@@ -197,6 +199,9 @@ func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
 	}
 	if s.Object != nil {
 		s.judge(s.Object.Input(id, ev.Input))
+	}
+	if s.steps++; s.Most > 0 && s.steps > s.Most {
+		panic(fmt.Sprintf("algotest: it does not come to rest in %d steps", s.Most))
 	}
 	s.out.Reset()
 	s.Procs[id].Step(ev, &s.out)

@@ -78,4 +78,6 @@
 // POUNDLOCK_FULL=1 two users with three sections and two false suspicions, and three processes with one
 // user, two operations and a false suspicion. The figures, and what is out of reach, are in
 // docs/verification.md. TestModelsRoom and TestStormRoom: the same where there is room for next to nothing.
+//
+// TestMutants: each guard broken once, and what notices it, in testdata/mutants.txt; with POUNDLOCK_FULL=1, all of them.
 package wme

@@ -78,7 +78,7 @@ func (p *Process) onVote(from protocol.ID, m Message, out *protocol.Out[Message]
 // proposal is the vote with the largest number: whatever was committed in this epoch was logged
 // by a majority, and so by one of those that voted. Votes with that number have the same last
 // operation. The owner may be any process, and is one that is not suspected, nor comes back, where
-// there is such a one. Requests of lives that end with the epoch are left out.
+// there is such a one: who proposes is. Requests of lives that end with the epoch are left out.
 func (p *Process) proposal() Message {
 	var best Message
 	lives := slices.Clone(p.lives)
@@ -97,8 +97,8 @@ func (p *Process) proposal() Message {
 	b.Lives = lives
 	b.Requests = slices.DeleteFunc(slices.Clone(b.Requests), func(c Claim) bool { return lives[c.Who] > p.lives[c.Who] })
 	unfit := func(j protocol.ID) bool { return p.suspected.has(j) || lives[j] > p.lives[j] }
-	for j := range p.votes {
-		if unfit(b.Owner) && p.votes[j].More != nil && !unfit(protocol.ID(j)) {
+	for j, v := range p.votes {
+		if unfit(b.Owner) && v.More != nil {
 			b.Owner = protocol.ID(j)
 		}
 	}
@@ -148,11 +148,9 @@ func (p *Process) begin(epoch uint64, b *Bulk) (comers []protocol.ID) {
 	copy(p.granted, b.Granted)
 	p.requests = append(p.requests[:0], b.Requests...)
 	for j, l := range b.Lives {
-		if l > p.lives[j] {
-			p.lives[j] = l
-			if p.wishes[j] == l {
-				comers = append(comers, protocol.ID(j))
-			}
+		p.lives[j] = l
+		if p.wishes[j] == l {
+			comers = append(comers, protocol.ID(j))
 		}
 		if p.wishes[j] <= l {
 			p.wishes[j] = 0
@@ -182,10 +180,10 @@ func (p *Process) settle(out *protocol.Out[Message]) {
 }
 
 // endAgain ends an epoch that has just begun, where its owner is suspected, or somebody asked
-// too late to take part in it.
+// too late to take part in it. If that is the owner it is not to own the next one: see proposal.
 func (p *Process) endAgain(out *protocol.Out[Message]) {
 	switch late := slices.ContainsFunc(p.wishes, func(w uint64) bool { return w > 0 }); {
-	case p.suspected.has(p.owner) || p.wishes[p.owner] > 0:
+	case p.suspected.has(p.owner):
 		p.end(p.id, out)
 	case late:
 		p.end(p.owner, out)

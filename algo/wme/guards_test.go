@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/algotest"
+	"github.com/poundlock/poundlock/algotest/mutant"
 	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 )
 
 // Each story tells what a guard is for that no property needs: which messages are not sent, who
 // is to own the next epoch, what is kept.
-var guards = []func(protocol.Algorithm[Message]) string{quiet, keptQueue, nextOwners, lagging, dropped}
+var guards = []func(protocol.Algorithm[Message]) string{quiet, keptQueue, nextOwners, lagging, dropped, lateAcks, ends, served, order, overtakes}
 
 func TestGuards(t *testing.T) {
 	for _, story := range guards {
@@ -155,6 +156,12 @@ func lagging(a protocol.Algorithm[Message]) string {
 		if s.Users[1] == protocol.InCrit {
 			return fmt.Sprintf("%s by story, a process enters with a copy that lacks operations", history.Fresh)
 		}
+		if !gives {
+			none := map[uint8]int{Sync: 1, Ahead: 1}
+			if fault := spends(s, "the owner, which waits", func() { trusts(s, 2, 1); brings(s, 2, 1, Sync) }, none); fault != "" {
+				return fault
+			}
+		}
 		if gives {
 			s.Step(1, protocol.Input{Kind: protocol.Cancel})
 		}
@@ -169,7 +176,7 @@ func lagging(a protocol.Algorithm[Message]) string {
 // What everybody has executed is dropped, where that is asked for; else as many are kept as that is.
 func dropped(a protocol.Algorithm[Message]) string {
 	for _, c := range []struct{ stability, kept, most, least int64 }{{1, 1024, 2, 0}, {0, 1024, 6, 6}, {0, 3, 3, 3}} {
-		s := algotest.NewSystem(a, protocol.Config{N: 3, Options: map[string]int64{stability.Name: c.stability, keep.Name: c.kept}}, 0)
+		s := optioned(a, 3, map[string]int64{stability.Name: c.stability, keep.Name: c.kept})
 		s.Try(0)
 		for k := range 6 {
 			s.Issue(0, fmt.Sprint(k))
@@ -192,4 +199,161 @@ func dropped(a protocol.Algorithm[Message]) string {
 		}
 	}
 	return ""
+}
+
+// brings delivers the latest message of a kind.
+func brings(s *algotest.System[Message], from, to protocol.ID, kind uint8) {
+	list := s.InFlight(from, to)
+	for k := len(list) - 1; k >= 0; k-- {
+		if list[k].Kind == kind {
+			s.Deliver(from, to, k)
+			return
+		}
+	}
+	panic(fmt.Sprintf("no %s is on its way from %d to %d", messages[kind].Name, from, to))
+}
+
+// An acknowledgement of an operation before the last one counts for none that is open.
+func lateAcks(a protocol.Algorithm[Message]) string {
+	s := system(a, 5)
+	s.Try(0)
+	s.Issue(0, "a")
+	for id := range protocol.ID(4) {
+		brings(s, 0, id+1, Invoke)
+	}
+	brings(s, 1, 0, Ack)
+	brings(s, 2, 0, Ack) // it has an outcome
+	s.Issue(0, "b")
+	brings(s, 3, 0, Ack)
+	brings(s, 4, 0, Ack)
+	brings(s, 0, 1, Invoke)
+	brings(s, 1, 0, Ack)
+	if s.Users[0] != protocol.InIssue {
+		return fmt.Sprintf("%s by story, two of five have logged an operation that has one", history.Outcome)
+	}
+	return ""
+}
+
+// An owner that has voted does nothing with the token: it lets nobody in, grants nothing, and makes no operation a record.
+func ends(a protocol.Algorithm[Message]) string {
+	voted := func(inside bool) *algotest.System[Message] {
+		s := system(a, 3)
+		if inside {
+			s.Try(0)
+		}
+		suspects(s, 2, 0)
+		brings(s, 2, 0, NewEp)
+		return s
+	}
+	leaves, issues, tries := system(a, 3), voted(true), voted(false)
+	leaves.Try(0)
+	leaves.Try(1)
+	brings(leaves, 1, 0, Request)
+	suspects(leaves, 2, 0)
+	brings(leaves, 2, 0, NewEp)
+	tries.Try(0)
+	if tries.Users[0] != protocol.InTry {
+		return "service by story, a user enters though the epoch ends"
+	}
+	return first(
+		spends(leaves, "an exit when it has voted", func() { leaves.Exit(0) }, nil),
+		spends(issues, "an operation when it has voted", func() { issues.Issue(0, "a") }, nil),
+	)
+}
+
+// A user that was ejected and has not called exit yet keeps nobody from the token.
+func served(a protocol.Algorithm[Message]) string {
+	s := system(a, 3)
+	s.Try(0)
+	suspects(s, 2, 0)
+	brings(s, 2, 1, NewEp)
+	brings(s, 1, 2, NewEp)
+	s.Decide(0, 1)
+	for id := range protocol.ID(3) {
+		s.Decided(2 - id)
+	}
+	for e := uint64(1); own(s.Procs[0]).owner != 0 && e < 9; e++ { // until it is the owner again
+		from := own(s.Procs[0]).owner
+		suspects(s, 3-from, from)
+		trusts(s, 2, 0)
+		brings(s, 3-from, 0, NewEp)
+		brings(s, 0, 3-from, NewEp)
+		s.Decide(e, len(s.Proposals(e))-1)
+		for id := range protocol.ID(3) {
+			s.Decided(id)
+		}
+		trusts(s, 3-from, from)
+	}
+	if s.Users[0] != protocol.InLost {
+		return fmt.Sprintf("service by story, the user is in section %d", s.Users[0])
+	}
+	s.Try(1)
+	s.Settle()
+	if in := s.Inside(); !slices.Equal(in, []protocol.ID{1}) {
+		return fmt.Sprintf("service by story, inside are %v", in)
+	}
+	return ""
+}
+
+// A request that comes twice keeps its place, and one that was given up has lost it: a grant for it passes on.
+func order(a protocol.Algorithm[Message]) string {
+	twice, gives := system(a, 3), system(a, 3)
+	for _, s := range []*algotest.System[Message]{twice, gives} {
+		s.Try(0)
+		for id := range protocol.ID(2) {
+			s.Try(id + 1)
+			exchange(s, 1, 2)
+			exchange(s, 0, id+1)
+		}
+	}
+	trusts(twice, 0, 1)
+	exchange(twice, 0, 1)
+	gives.Step(1, protocol.Input{Kind: protocol.Cancel})
+	gives.Try(1)
+	exchange(gives, 1, 2)
+	for _, s := range []*algotest.System[Message]{twice, gives} {
+		s.Exit(0)
+		s.Settle()
+	}
+	for _, c := range []struct {
+		s    *algotest.System[Message]
+		want protocol.ID
+	}{{twice, 1}, {gives, 2}} {
+		if in := c.s.Inside(); !slices.Equal(in, []protocol.ID{c.want}) {
+			return fmt.Sprintf("service by story, inside are %v, want %d", in, c.want)
+		}
+	}
+	return ""
+}
+
+// A grant that comes when its record is logged already, with others after it, is no news.
+func overtakes(a protocol.Algorithm[Message]) string {
+	s := system(a, 3)
+	s.Try(1)
+	brings(s, 1, 0, Request)
+	brings(s, 0, 1, Grant)
+	s.Try(0)
+	exchange(s, 0, 1)
+	s.Exit(1) // and back
+	exchange(s, 0, 1)
+	trusts(s, 2, 0)
+	brings(s, 2, 0, Sync)
+	brings(s, 0, 2, Records)
+	brings(s, 0, 2, Grant)
+	s.Issue(0, "a")
+	s.Settle()
+	return alike(s, "a")
+}
+
+// What consensus cannot do is refused.
+func outOfOrder() {
+	p := started(First)
+	decided(p, 0)
+	fed(p, protocol.Input{Kind: protocol.Decide, Arg: 0}, Message{Kind: NewEp, More: bulk(1)})
+}
+
+func TestRefusal(t *testing.T) {
+	if fault, err := mutant.Panics("wme: a decision out of order", outOfOrder)(); fault != "" || err != nil {
+		t.Error(fault, err)
+	}
 }

@@ -30,13 +30,11 @@ func (p *Process) restore(j protocol.ID, out *protocol.Out[Message]) {
 	p.askAnother(j, out) // it was a life before that was asked
 }
 
-// askAnother asks all for the state again, where a process that was asked does not send it.
+// askAnother asks all for the state again, where a process that was asked does not send it: offers of
+// others were not taken meanwhile.
 func (p *Process) askAnother(j protocol.ID, out *protocol.Out[Message]) {
-	if !p.asked.has(j) {
-		return
-	}
-	p.asked.remove(j)
-	if !p.joined || !p.current() {
+	if p.asked.has(j) {
+		p.asked.remove(j)
 		p.sync(out)
 	}
 }
@@ -90,7 +88,7 @@ func (p *Process) onSync(from protocol.ID, m Message, out *protocol.Out[Message]
 		p.tell(from, m.Done, out)
 	}
 	switch {
-	case m.Epoch > p.epoch || m.Epoch < p.epoch && !p.heal:
+	case m.Epoch < p.epoch && !p.heal:
 		return
 	case m.Epoch < p.epoch: // what was sent to it since may be lost, too
 		p.ahead(from, out)
@@ -164,7 +162,6 @@ func (p *Process) catchUp(m Message, out *protocol.Out[Message]) {
 		}
 		top = max(top, r.Number)
 	}
-	fresh := top > p.top
 	p.number, p.top, p.committed = m.Number, max(p.top, top), max(p.committed, m.Done)
 	for j, id := range m.More.Granted {
 		p.granted[j] = max(p.granted[j], id)
@@ -172,12 +169,10 @@ func (p *Process) catchUp(m Message, out *protocol.Out[Message]) {
 	}
 	p.logged.clear()
 	p.execute(out)
-	if fresh && p.committed < p.top {
+	if p.committed < p.top { // it is new here: who had it would know from the number that it is committed
 		p.acknowledge(m.More.Owner, out)
 	}
-	if m.More.Owner != p.owner {
-		p.own(m.More.Owner, out)
-	}
+	p.own(m.More.Owner, out)
 }
 
 // ahead offers the state to a process that cannot go on without.
@@ -199,7 +194,7 @@ func (p *Process) onAhead(from protocol.ID, m Message, out *protocol.Out[Message
 		out.Send(from, Message{Kind: Fetch})
 	}
 	switch {
-	case !p.heal || !p.joined:
+	case !p.heal:
 	case m.Epoch > p.epoch:
 		p.late = true
 	case m.Epoch == p.epoch && m.Number > p.number && !p.blocked && !p.lacks(m): // it may be records alone
@@ -210,7 +205,7 @@ func (p *Process) onAhead(from protocol.ID, m Message, out *protocol.Out[Message
 // hand gets the copy of the object for those that wait for it, once it is what the records
 // known here make of it.
 func (p *Process) hand(out *protocol.Out[Message]) {
-	if p.joined && p.current() && p.fetchers.count() > 0 {
+	if p.current() && p.fetchers.count() > 0 {
 		out.Capture()
 	}
 }
@@ -243,10 +238,10 @@ func (p *Process) captured(object string, out *protocol.Out[Message]) {
 func (p *Process) onState(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	switch {
 	case !p.lacks(m), !p.joined && m.More.Lives[p.id] != p.life: // for a life before
-	case p.joined && m.Done > p.top && (m.Epoch < p.epoch || p.blocked && m.Epoch == p.epoch):
+	case m.Done > p.top && (m.Epoch < p.epoch || p.blocked && m.Epoch == p.epoch):
 		p.asked.remove(from) // it has voted for what it has: the decision says more, and then it asks again
 		return
-	case p.joined && m.Epoch <= p.epoch:
+	case m.Epoch <= p.epoch:
 		p.update(from, m, out)
 	default:
 		p.asked.remove(from)

@@ -21,8 +21,6 @@ func moot(to protocol.Process[Message], from protocol.ID, m Message) bool {
 		return false
 	case m.Kind == Request:
 		return m.ID <= p.granted[from]
-	case m.Kind == Ack:
-		return m.Number <= p.committed || m.Number < p.top
 	}
 	return m.Number <= p.committed
 }

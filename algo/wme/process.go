@@ -407,9 +407,7 @@ func (p *Process) commit(number uint64, out *protocol.Out[Message]) {
 		return
 	}
 	p.committed = number
-	if p.committed == p.top {
-		p.logged.clear()
-	}
+	p.logged.clear()
 	p.execute(out)
 }
 
@@ -464,7 +462,7 @@ func (p *Process) learn(who protocol.ID, executed uint64) {
 
 // drop: everybody has executed the operations up to one.
 func (p *Process) drop(stable uint64) {
-	if p.stability && stable > p.stable {
+	if stable > p.stable {
 		p.stable = stable
 		p.trim()
 	}

@@ -34,7 +34,14 @@ func tell(t *testing.T, story func(protocol.Algorithm[Message]) string) {
 }
 
 func system(a protocol.Algorithm[Message], n int) *algotest.System[Message] {
-	return algotest.NewSystem(a, protocol.Config{N: n}, 0)
+	return optioned(a, n, nil)
+}
+
+// optioned is a system whose members have options. A story takes a few hundred steps.
+func optioned(a protocol.Algorithm[Message], n int, options map[string]int64) *algotest.System[Message] {
+	s := algotest.NewSystem(a, protocol.Config{N: n, Options: options}, 0)
+	s.Most = 10_000
+	return s
 }
 
 // sent is how many messages of each kind a part of a story sends.
@@ -176,8 +183,7 @@ func returns(a protocol.Algorithm[Message]) string {
 
 // frugal is a system whose messages carry one operation each, and whose members keep so many.
 func frugal(a protocol.Algorithm[Message], n int, kept int64) *algotest.System[Message] {
-	options := map[string]int64{carry.Name: 1, keep.Name: kept, stability.Name: 0}
-	return algotest.NewSystem(a, protocol.Config{N: n, Options: options}, 0)
+	return optioned(a, n, map[string]int64{carry.Name: 1, keep.Name: kept, stability.Name: 0})
 }
 
 // wavers lets a process suspect another one by mistake, for a moment.
@@ -201,51 +207,47 @@ func exchange(s *algotest.System[Message], a, b protocol.ID) {
 
 // An answer to what a process lacked long ago overtakes an operation, which is then no record that it waits for.
 // It asks for it.
-func TestOvertaken(t *testing.T) {
-	for _, a := range forms {
-		s := frugal(a, 3, 8)
-		wavers(s, 2, 1)
-		s.Try(0)
-		for _, op := range []string{"a", "b"} {
-			s.Issue(0, op)
-			exchange(s, 0, 1)
-		}
-		s.Deliver(0, 2, 0)
-		s.Deliver(0, 2, 0) // 2 has executed a
-		s.Deliver(2, 1, 0) // SYNC, from before
-		s.Deliver(1, 2, len(s.InFlight(1, 2))-1)
-		s.Settle()
-		if fault := alike(s, "a", "b"); fault != "" {
-			t.Errorf("%s: %s", a.Name, fault)
-		}
+func TestOvertaken(t *testing.T) { tell(t, overtaken) }
+
+func overtaken(a protocol.Algorithm[Message]) string {
+	s := frugal(a, 3, 8)
+	wavers(s, 2, 1)
+	s.Try(0)
+	for _, op := range []string{"a", "b"} {
+		s.Issue(0, op)
+		exchange(s, 0, 1)
 	}
+	s.Deliver(0, 2, 0)
+	s.Deliver(0, 2, 0) // 2 has executed a
+	s.Deliver(2, 1, 0) // SYNC, from before
+	s.Deliver(1, 2, len(s.InFlight(1, 2))-1)
+	s.Settle()
+	return alike(s, "a", "b")
 }
 
 // Who asks for operations may be the first to hear of a decision. Those that have them execute them once they have
 // heard, too, and answer then.
-func TestAskedEarly(t *testing.T) {
-	for _, a := range forms {
-		s := frugal(a, 3, 8)
-		s.Try(0)
-		s.Issue(0, "a")
-		s.Deliver(0, 1, 0)
-		s.Deliver(1, 0, 0) // 0 and 1 have logged it, and 0 has executed it
-		s.Issue(0, "b")
-		s.Step(2, protocol.Input{Kind: protocol.Suspect, From: 0})
-		s.Deliver(2, 0, len(s.InFlight(2, 0))-1)
-		s.Deliver(0, 2, len(s.InFlight(0, 2))-1)
-		s.Decide(0, 1) // the vote of 0, which carries b alone; 2 is to own the token
-		s.Decided(2)
-		s.Crash(0)
-		s.Deliver(2, 1, len(s.InFlight(2, 1))-1)
-		for _, id := range []protocol.ID{1, 2} {
-			s.Step(id, protocol.Input{Kind: protocol.Suspect, From: 0})
-		}
-		s.Settle()
-		if fault := alike(s, "a", "b"); fault != "" {
-			t.Errorf("%s: %s", a.Name, fault)
-		}
+func TestAskedEarly(t *testing.T) { tell(t, askedEarly) }
+
+func askedEarly(a protocol.Algorithm[Message]) string {
+	s := frugal(a, 3, 8)
+	s.Try(0)
+	s.Issue(0, "a")
+	s.Deliver(0, 1, 0)
+	s.Deliver(1, 0, 0) // 0 and 1 have logged it, and 0 has executed it
+	s.Issue(0, "b")
+	s.Step(2, protocol.Input{Kind: protocol.Suspect, From: 0})
+	s.Deliver(2, 0, len(s.InFlight(2, 0))-1)
+	s.Deliver(0, 2, len(s.InFlight(0, 2))-1)
+	s.Decide(0, 1) // the vote of 0, which carries b alone; 2 is to own the token
+	s.Decided(2)
+	s.Crash(0)
+	s.Deliver(2, 1, len(s.InFlight(2, 1))-1)
+	for _, id := range []protocol.ID{1, 2} {
+		s.Step(id, protocol.Input{Kind: protocol.Suspect, From: 0})
 	}
+	s.Settle()
+	return alike(s, "a", "b")
 }
 
 // lose loses the messages of a kind from one process to another.
@@ -259,38 +261,39 @@ func lose(s *algotest.System[Message], from, to protocol.ID, kind uint8) {
 
 // A process that has voted has no use for a state with more than that, and waits for the decision without
 // asking again and again.
-func TestVotedWaits(t *testing.T) {
-	for _, a := range forms {
-		s := frugal(a, 3, 1)
-		s.Try(0)
-		for _, op := range []string{"a", "b"} {
-			s.Issue(0, op)
-			exchange(s, 0, 1)
-		}
-		s.Step(2, protocol.Input{Kind: protocol.Suspect, From: 0})
-		s.Deliver(2, 1, 0)
-		s.Decide(0, 0)
-		for id := range protocol.ID(3) {
-			s.Decided(id) // 2 lacks a, and ends the next epoch, too
-		}
+func TestVotedWaits(t *testing.T) { tell(t, votedWaits) }
+
+func votedWaits(a protocol.Algorithm[Message]) string {
+	s := frugal(a, 3, 1)
+	s.Try(0)
+	for _, op := range []string{"a", "b"} {
+		s.Issue(0, op)
 		exchange(s, 0, 1)
-		s.Issue(0, "c")
-		exchange(s, 0, 1)
-		s.Step(2, protocol.Input{Kind: protocol.Restore, From: 0, Arg: 1})
-		for _, kind := range []uint8{Invoke, Ack, NewEp} { // still on their way
-			lose(s, 0, 2, kind)
-			lose(s, 2, 0, kind)
-		}
-		before := s.Kinds[State]
-		for k := 0; k < 100 && len(s.InFlight(0, 2))+len(s.InFlight(2, 0)) > 0; k++ {
-			from, to := protocol.ID(0), protocol.ID(2)
-			if len(s.InFlight(from, to)) == 0 {
-				from, to = to, from
-			}
-			s.Deliver(from, to, 0)
-		}
-		if got := s.Kinds[State] - before; got != 1 {
-			t.Errorf("%s: %d states are sent, want 1", a.Name, got)
-		}
 	}
+	s.Step(2, protocol.Input{Kind: protocol.Suspect, From: 0})
+	s.Deliver(2, 1, 0)
+	s.Decide(0, 0)
+	for id := range protocol.ID(3) {
+		s.Decided(id) // 2 lacks a, and ends the next epoch, too
+	}
+	exchange(s, 0, 1)
+	s.Issue(0, "c")
+	exchange(s, 0, 1)
+	s.Step(2, protocol.Input{Kind: protocol.Restore, From: 0, Arg: 1})
+	for _, kind := range []uint8{Invoke, Ack, NewEp} { // still on their way
+		lose(s, 0, 2, kind)
+		lose(s, 2, 0, kind)
+	}
+	before := s.Kinds[State]
+	for k := 0; k < 100 && len(s.InFlight(0, 2))+len(s.InFlight(2, 0)) > 0; k++ {
+		from, to := protocol.ID(0), protocol.ID(2)
+		if len(s.InFlight(from, to)) == 0 {
+			from, to = to, from
+		}
+		s.Deliver(from, to, 0)
+	}
+	if got := s.Kinds[State] - before; got != 1 {
+		return fmt.Sprintf("cost by story, %d states are sent, want 1", got)
+	}
+	return ""
 }

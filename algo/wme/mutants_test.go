@@ -1,0 +1,161 @@
+package wme
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algotest/mutant"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// stories are those of claims of the paper, and of what a process does that lacks something.
+var stories = []func(protocol.Algorithm[Message]) string{
+	costs, nextOwner, ejected, returns, overtaken, askedEarly, votedWaits, oldRequests,
+}
+
+// Each guard removed once. The defects of the algorithm as printed are in TestErrata.
+func TestMutants(t *testing.T) {
+	share := 1
+	if os.Getenv("POUNDLOCK_FULL") == "" {
+		share = 20
+	}
+	var checks []mutant.Check
+	for _, story := range slices.Concat(stories, guards, healings, steps) {
+		checks = append(checks, func() (string, error) { return told(story), nil })
+	}
+	checks = append(checks, mutant.Panics("wme: ", outOfOrder), retold)
+	of := func(c check.Config) {
+		c.Properties, c.MaxMemory, c.Workers = nil, 64<<20, 1
+		for _, a := range forms {
+			checks = append(checks, judging(mutant.Model(a, c)))
+		}
+	}
+	of(with(small(2, 1, 0), 1, 0))
+	of(with(small(3, 0, 1, 0), 0, 1))
+	of(rarely(with(small(2, 1, 0), 1, 0)))
+	for _, a := range forms {
+		checks = append(checks, stormy(a, own, 300, false), stormy(a, own, 300, true))
+	}
+	of(with(small(2, 2, 1), 1, 0))
+	of(with(small(3, 1, 0, 0), 1, 0))
+	for _, a := range forms {
+		checks = append(checks, stormy(consensus.With(a), agreeing, 300, true))
+	}
+	mutant.Test(t, mutant.Config{
+		Table:    "testdata/mutants.txt",
+		Share:    share,
+		Checks:   checks,
+		Patience: 8 * time.Second,
+		Needed: []string{
+			history.OneCopy, history.Fresh, history.Outcome, history.Failed, history.Lagging, "stuck", "deadlock",
+			"cost", "service", "refusal",
+		},
+		Survivors: map[string]string{
+			"Process.onVote: !p.proposed dropped":       "who has proposed keeps its own vote alone, which is no majority",
+			"Process.onHealing: m.Kind == Sync dropped": "no other of these messages has an ID",
+			"Process.onHealing: m.Kind == Sync dropped #2": "operations of a later epoch wait for it, too, and fill then what they would fill now; " +
+				"what the decision lacks is asked for anyway",
+			"Process.onHealing: m.Kind == Fetch -> true":                                                 "it is the last kind that is left",
+			"Process.restore: p.late -> false":                                                           notHere,
+			"Process.store: e.msg.Kind == Sync -> true":                                                  notHere,
+			"Process.store: e.msg.Kind == Sync -> false":                                                 notHere,
+			"Process.store: o.from == e.from && o.msg.Kind == Sync -> false":                             notHere,
+			"Process.store: o.from == e.from dropped":                                                    notHere,
+			"Process.useEarly: p.joined && p.missed > 0 && p.missed <= p.number+1 && !p.full() -> false": notHere,
+			"Process.useEarly: p.joined dropped #2":                                                      notHere,
+			"Process.useEarly: p.missed <= p.number+1 dropped":                                           notHere,
+			"Process.useEarly: !p.full() dropped":                                                        notHere,
+			"Process.isEarly: m.Number > p.number && p.full() dropped":                                   notHere,
+			"Process.isEarly: m.Number > p.number dropped":                                               notHere,
+			"Process.shed: i >= 0 && p.heal && (len(p.early) > maxEarly || size > p.room) -> false":      notHere,
+			"Process.shed: i >= 0 dropped":                                                               notHere,
+			"Process.shed: p.heal dropped":                                                               notHere,
+			"Process.shed: len(p.early) > maxEarly dropped":                                              notHere,
+			"Process.shed: size > p.room dropped":                                                        notHere,
+			"Process.shed: m.Kind == Sync -> true":                                                       notHere,
+			"Process.shed: m.Kind == Sync -> false":                                                      notHere,
+			"Process.shed: m.Kind == Ack || m.Kind == DoInvoke -> true":                                  notHere,
+			"Process.shed: m.Kind == Ack || m.Kind == DoInvoke -> false":                                 notHere,
+			"Process.shed: m.Kind == Ack dropped":                                                        notHere,
+			"Process.shed: m.Kind == DoInvoke dropped":                                                   notHere,
+			"Process.shed: m.Epoch > p.epoch -> true":                                                    notHere,
+			"Process.shed: m.Epoch > p.epoch -> false":                                                   notHere,
+			"Process.shed: p.missed == 0 || time < p.missed -> true":                                     notHere,
+			"Process.shed: p.missed == 0 || time < p.missed -> false":                                    notHere,
+			"Process.shed: p.missed == 0 dropped":                                                        notHere,
+			"Process.shed: time < p.missed dropped":                                                      notHere,
+			"Process.full: p.current() -> true":                                                          notHere,
+			"Process.full: len(p.log)-i >= p.keep || size(p.log[i:]) >= p.room -> true":                  notHere,
+			"Process.full: len(p.log)-i >= p.keep || size(p.log[i:]) >= p.room -> false":                 notHere,
+			"Process.full: len(p.log)-i >= p.keep dropped":                                               notHere,
+			"Process.full: size(p.log[i:]) >= p.room dropped":                                            notHere,
+			"Message.size: b != nil -> false":                                                            notHere,
+			"Process.trim: i > k -> false":                                                               notHere,
+			"Process.trim: sum > p.room -> false":                                                        notHere,
+			"Process.execute: r.Who == p.id -> true":                                                     "who issues has executed everything before, so that the next operation is its own",
+		},
+		Outside: map[string]string{
+			"form": "the catalogue", "option": "the catalogue", "show": "shown to people",
+			"unsettled": "spaces losses", "loadMessage": "an encoding",
+		},
+	})
+}
+
+// judging is a check of mutants. Other tests judge the algorithm as written, which takes longer.
+func judging(c mutant.Check) mutant.Check {
+	return func() (string, error) {
+		if mutant.Alive() == "" && os.Getenv("POUNDLOCK_FULL") == "" {
+			return "", nil
+		}
+		return c()
+	}
+}
+
+// retold is what goes wrong in the counterexamples of the algorithm as printed.
+func retold() (string, error) {
+	for _, e := range append(slices.Clip(errata), notUniform) {
+		if e.model.N == 0 {
+			continue
+		}
+		if fault, steps := e.world().retell(e); fault != "" {
+			return fmt.Sprintf("%s by replay, %d steps, %s: %s", kindOf(fault), steps, e.file, fault), nil
+		}
+	}
+	return "", nil
+}
+
+// kindOf is the property that a fault is of.
+func kindOf(fault string) string {
+	property, _, _ := strings.Cut(fault, ":")
+	switch property {
+	case history.OneCopy, history.Contiguous, history.Precedence, history.Fresh, history.Outcome, history.Failed, history.Lagging, "stuck":
+		return property
+	}
+	return "model"
+}
+
+func agreeing(p protocol.Process[frame]) *Process { return consensus.Algorithm(p).(*Process) }
+
+// stormy is what so many storms find, in which sessions end, with what is on its way, or do not.
+func stormy[M any](a protocol.Algorithm[M], bare func(protocol.Process[M]) *Process, worlds uint64, loses bool) mutant.Check {
+	return judging(func() (string, error) {
+		for seed := range worlds {
+			w := newStorm(a, bare, seed)
+			w.loses = loses && w.config.Options[heal.Name] == 1
+			if fault := w.run(400); fault != "" {
+				return fmt.Sprintf("%s by storm, seed %d: %s", kindOf(fault), seed, fault), nil
+			}
+		}
+		return "", nil
+	})
+}
+
+// notHere is about what there is room for, which the checks of this table never run out of.
+const notHere = "not judged here: bounds of the memory, which TestModelsRoom, TestStormRoom and the stories beside them judge"

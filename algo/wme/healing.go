@@ -247,10 +247,7 @@ func (p *Process) onState(from protocol.ID, m Message, out *protocol.Out[Message
 		p.asked.remove(from)
 		p.install(m, out)
 	}
-	if p.asked.has(from) { // others have offered more, perhaps, while this one was waited for
-		p.asked.remove(from)
-		p.sync(out)
-	}
+	p.askAnother(from, out) // others have offered more, perhaps, while this one was waited for
 }
 
 // update takes the object: this process has heard of every epoch.

@@ -298,9 +298,38 @@ func TestMessagesOfNobody(t *testing.T) {
 	must(t, n.Try(node.Replica, "o", objectUser{newProbe()}, false)) // it is not closed
 }
 
+// An operation that names nobody who has issued it does nothing, and those after it are executed.
+func TestOperationOfNobody(t *testing.T) {
+	alg := consensus.With(wme.Second)
+	host := node.HostOf(alg)
+	l, addr := listen(t, false, 0)
+	object := &replica.Store{}
+	start(t, node.Config{
+		Peers: []node.Peer{{Name: "s1", Addr: addr}, {Name: "s2", Addr: "127.0.0.1:1"}, {Name: "s3", Addr: "127.0.0.1:2"}}, Listener: l,
+		Hosts: map[node.Kind]node.Host{node.Replica: host}, Objects: map[string]node.Object{"o": object},
+	})
+	s := visit(t, addr)
+	h := greeting
+	h.From, h.Members = 1, "s1,s2,s3"
+	h.Kinds = []transport.Kind{{Number: uint8(node.Replica), Algorithm: host.Info().Name}}
+	s.say(h.Append)
+	s.until(transport.WelcomeItem)
+	for k, issuer := range []string{"", "\x03", "\xff", "\x01"} {
+		for j, m := range []wme.Message{{Kind: wme.Invoke, Who: 1, ID: uint64(k) + 1, Op: issuer}, {Kind: wme.DoInvoke}} {
+			if m.Number = uint64(k) + 1; issuer != "" {
+				m.Op += string(replica.Add("k"))
+			}
+			s.say(message(uint64(2*k+j)+1, uint8(node.Replica), "o", alg.Append(nil, consensus.Frame[wme.Message]{Msg: m})...))
+		}
+	}
+	one := &replica.Store{}
+	one.Apply(replica.Add("k"))
+	eventually(t, "the last one is executed", func() bool { return bytes.Equal(object.Snapshot(), one.Snapshot()) })
+}
+
 type objectUser struct{ *probe }
 
-func (objectUser) Outcome([]byte) {}
+func (objectUser) Outcome([]byte, error) {}
 
 // When a session ends, its processes hear of it before anything else, and
 // nothing of it that still waits for them is delivered.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -11,9 +12,13 @@ import (
 // the same operations in the same order. So what Apply does must depend on the copy and on the
 // operation alone. It must not keep op, nor change what it has returned.
 //
-// Calls come from the goroutine of a shard, which does nothing else meanwhile: not for this lock,
+// Calls but Check come from the goroutine of a shard, which does nothing else meanwhile: not for this lock,
 // and not for others. A panic there, or a snapshot that cannot be restored, closes the node.
 type Object interface {
+	// Check says why op is no operation of the object; nil: it is one. It depends on op alone and changes
+	// nothing, and many goroutines may call it at once. All members must judge alike: what Check refuses does
+	// nothing to any copy, and Apply is never given it. A panic refuses, too.
+	Check(op []byte) error
 	Apply(op []byte) (result []byte)
 	// Snapshot returns all that there is to a copy.
 	Snapshot() []byte
@@ -27,18 +32,27 @@ type Object interface {
 // nobody here knows.
 type ObjectUser interface {
 	User
-	// Outcome: the open operation was executed, with this result.
-	Outcome(result []byte)
+	// Outcome: the open operation was executed, with this result. An error wraps ErrOperation: the
+	// copies refused it when its turn came, although it was none when it was issued, and nothing was done.
+	Outcome(result []byte, err error)
 }
 
 // MaxOperation is how many bytes an operation of a replica may have, and a result.
 const MaxOperation = 256 << 10
 
+// ErrOperation says that something is no operation of an object: see Object.Check. No copy has changed.
+var ErrOperation = errors.New("node: not an operation of the object")
+
 // Issue asks for an operation on the object called name, whose user is inside and has none open.
-// The user is told Outcome, Ejected, or Rem. An Issue that crosses Ejected does nothing.
+// The user is told Outcome, Ejected, or Rem. An Issue that crosses Ejected does nothing. What is no operation
+// is not sent, and the error wraps ErrOperation.
 func (n *Node) Issue(name string, op []byte) error {
-	if len(op) > MaxOperation {
-		return fmt.Errorf("node: an operation of %d bytes exceeds %d", len(op), MaxOperation)
+	o := n.c.Objects[name]
+	if o == nil {
+		return noObject(name)
+	}
+	if err := checkOperation(o, op); err != nil {
+		return err
 	}
 	n.shard(name).post(event{op: opIssue, text: name, msg: append(binary.AppendUvarint(nil, uint64(n.c.ID)), op...)})
 	return nil
@@ -50,7 +64,7 @@ func (c *Config) checkObject(kind Kind, name string, u User) error {
 		return nil
 	}
 	if c.Objects[name] == nil {
-		return fmt.Errorf("node: there is no object %q here", name)
+		return noObject(name)
 	}
 	if _, ok := u.(ObjectUser); !ok {
 		return fmt.Errorf("node: the user of %q takes no outcomes", name)
@@ -58,11 +72,36 @@ func (c *Config) checkObject(kind Kind, name string, u User) error {
 	return nil
 }
 
+func noObject(name string) error { return fmt.Errorf("node: there is no object %q here", name) }
+
+// checkOperation says why op is no operation of an object. Who issues it asks, and so does each copy before it
+// executes it, because a peer may have issued anything.
+func checkOperation(o Object, op []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: Check panicked: %v", ErrOperation, p)
+		}
+	}()
+	if len(op) > MaxOperation {
+		return fmt.Errorf("%w: it has %d bytes, more than %d", ErrOperation, len(op), MaxOperation)
+	}
+	if err := o.Check(op); err != nil {
+		return fmt.Errorf("%w: %w", ErrOperation, err)
+	}
+	return nil
+}
+
 // A replica is the copy of an object, and what users are told of operations on it.
 type replica struct {
 	object   Object
-	results  [][]byte // by member: of its last operation
+	results  []result // by member: of its last operation
 	captures bool     // the process wants to have the copy
+}
+
+// A result is what became of an operation that was executed.
+type result struct {
+	value   []byte
+	refused bool // it was no operation: nothing was done
 }
 
 // beginReplicas makes the processes of the objects whose names belong to this shard.
@@ -70,7 +109,7 @@ func (s *shard) beginReplicas() {
 	for name, object := range s.n.c.Objects {
 		if s.n.shard(name) == s {
 			i := &instance{kind: Replica, name: name, process: s.n.c.Hosts[Replica].New(s.n.c.ID, s.system(Replica))}
-			i.replica = &replica{object: object, results: make([][]byte, s.n.c.System.N)}
+			i.replica = &replica{object: object, results: make([]result, s.n.c.System.N)}
 			s.add(i)
 			s.start(i)
 		}
@@ -95,19 +134,26 @@ func (s *shard) guard(i *instance, f func() error) {
 	}
 }
 
-// invoke executes an operation: who issued it, and what it is.
+// invoke executes an operation: who issued it, and what it is. What is none does nothing, at all copies
+// alike: one that closed instead would take all others with it.
 func (s *shard) invoke(i *instance, data string) {
+	r := protocol.Reader{Rest: []byte(data)}
+	issuer := r.Max(uint64(s.n.c.System.N - 1))
+	if r.Err != nil {
+		s.n.complain("refused an operation", "lock", i.name, "error", fmt.Errorf("%w: it names no issuer", ErrOperation))
+		return
+	}
+	if err := checkOperation(i.replica.object, r.Rest); err != nil {
+		s.n.complain("refused an operation", "lock", i.name, "issuer", s.n.name(protocol.ID(issuer)), "error", err)
+		i.replica.results[issuer] = result{refused: true}
+		return
+	}
 	s.guard(i, func() error {
-		r := protocol.Reader{Rest: []byte(data)}
-		issuer := r.Max(uint64(s.n.c.System.N - 1))
-		if r.Err != nil {
-			return r.Err
+		value := i.replica.object.Apply(r.Rest)
+		if len(value) > MaxOperation {
+			return fmt.Errorf("the result of an operation has %d bytes, more than %d", len(value), MaxOperation)
 		}
-		result := i.replica.object.Apply(r.Rest)
-		if len(result) > MaxOperation {
-			return fmt.Errorf("the result of an operation has %d bytes, more than %d", len(result), MaxOperation)
-		}
-		i.replica.results[issuer] = result
+		i.replica.results[issuer] = result{value: value}
 		return nil
 	})
 }
@@ -116,7 +162,12 @@ func (s *shard) invoke(i *instance, data string) {
 func (s *shard) outcome(i *instance) {
 	if u := s.user(i.name); u != nil && u.section == protocol.InIssue {
 		u.section = protocol.InCrit
-		s.tellOrFail(i, func() { u.User.(ObjectUser).Outcome(i.replica.results[s.n.c.ID]) })
+		r := i.replica.results[s.n.c.ID]
+		var err error
+		if r.refused {
+			err = fmt.Errorf("%w: the copies refused it", ErrOperation)
+		}
+		s.tellOrFail(i, func() { u.User.(ObjectUser).Outcome(r.value, err) })
 	}
 }
 
@@ -126,7 +177,7 @@ func (s *shard) captured(i *instance) {
 	var b []byte
 	s.guard(i, func() error {
 		for _, r := range i.replica.results {
-			b = protocol.AppendText(b, string(r))
+			b = protocol.AppendText(protocol.AppendBool(b, r.refused), string(r.value))
 		}
 		b = append(b, i.replica.object.Snapshot()...)
 		return nil
@@ -141,7 +192,7 @@ func (s *shard) install(i *instance, data string) {
 	s.guard(i, func() error {
 		r := protocol.Reader{Rest: []byte(data)}
 		for k := range i.replica.results {
-			i.replica.results[k] = []byte(r.Text())
+			i.replica.results[k] = result{refused: r.Bool(), value: []byte(r.Text())}
 		}
 		if r.Err != nil {
 			return r.Err

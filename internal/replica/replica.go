@@ -106,7 +106,8 @@ type verdict struct {
 // Do executes an operation on the object. It returns the result, after it was executed, exactly
 // once; or ErrEjected: it was not executed, and never will be; or an error of ctx: then the
 // operation is still open, Wait returns what becomes of it, and until then every Do fails with
-// ErrOpen. With ErrClosed nobody here will know.
+// ErrOpen. With ErrClosed nobody here will know. With node.ErrOperation it was none for the object, no copy
+// has changed, and the section goes on.
 func (s *Section) Do(ctx context.Context, op []byte) ([]byte, error) {
 	v, err := s.issue(op)
 	if err != nil {
@@ -223,11 +224,11 @@ func (u *user) Crit(node.Entry) {
 }
 
 // Outcome implements node.ObjectUser.
-func (u *user) Outcome(result []byte) {
+func (u *user) Outcome(result []byte, err error) {
 	s := (*Section)(u)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.decide(result, nil)
+	s.decide(result, err)
 	s.leave()
 }
 

@@ -488,7 +488,7 @@ func TestAwayLarge(t *testing.T) {
 	}
 	const operations = 80
 	for range operations {
-		do(t, s, strings.Repeat("x", node.MaxOperation))
+		do(t, s, strings.Repeat("x", node.MaxOperation-1))
 		if got := c.nodes[0].Stats().Unacked; got > 12<<20 {
 			t.Fatalf("%d bytes are kept for the one that is away", got)
 		}

@@ -1,8 +1,10 @@
 package replica
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -17,11 +19,22 @@ type Store struct {
 	applied  uint64 // operations, also those before a snapshot
 }
 
+// add begins an operation, and the key of a counter follows.
+const add = "+"
+
 // Add is the operation that adds 1 to a counter. Its result is the counter's value then: see Value.
-func Add(key string) []byte { return []byte(key) }
+func Add(key string) []byte { return []byte(add + key) }
 
 // Value is the result of Add.
 func Value(result []byte) uint64 { return (&protocol.Reader{Rest: result}).Uint() }
+
+// Check implements node.Object.
+func (s *Store) Check(op []byte) error {
+	if !bytes.HasPrefix(op, []byte(add)) {
+		return fmt.Errorf("%.20q does not begin with %s", op, add)
+	}
+	return nil
+}
 
 // Apply implements node.Object.
 func (s *Store) Apply(op []byte) []byte {
@@ -31,8 +44,9 @@ func (s *Store) Apply(op []byte) []byte {
 		s.counters = map[string]uint64{}
 	}
 	s.applied++
-	s.counters[string(op)]++
-	return binary.AppendUvarint(nil, s.counters[string(op)])
+	key := string(op[len(add):])
+	s.counters[key]++
+	return binary.AppendUvarint(nil, s.counters[key])
 }
 
 // Snapshot implements node.Object. Equal copies have equal ones.

@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,6 +85,13 @@ type ledger struct {
 	mu      sync.Mutex
 	entries []entry
 	counts  map[string]uint64
+}
+
+func (l *ledger) Check(op []byte) error {
+	if bytes.Count(op, []byte(" ")) != 1 {
+		return fmt.Errorf("%q is not a key and a name", op)
+	}
+	return nil
 }
 
 func (l *ledger) Apply(op []byte) []byte {

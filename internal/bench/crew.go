@@ -101,6 +101,7 @@ func (c *Crew) open(ctx context.Context, spec []byte, clients int) error {
 func (c *Crew) order(o order) error {
 	for _, m := range c.workers {
 		if err := m.out.Encode(o); err != nil {
+			m.Kill() // it has ended or ends, and its last words come with that
 			return fmt.Errorf("bench: %s: %w", m.Name, errors.Join(m.Err(), err))
 		}
 	}

@@ -406,6 +406,9 @@ func (s *suite[M]) measure(distinct bool) error {
 				continue
 			}
 			c := s.faultless(n)
+			if s.alg.Weak {
+				c.Operations = sim.NoOperations // an entry is claimed, not what users do inside
+			}
 			name := "high"
 			if load == protocol.LowLoad {
 				c.Think, name = sim.Constant(time.Second), "low"

@@ -42,7 +42,7 @@ type Config struct {
 	Think Dist // between leaving and the next try; 0 is a mean delay for who gave up. Default exponential:1s
 	Hold  Dist // of the critical section. Default constant:1ms
 	// Operations is how many a user issues in each section, where there is a replicated object, a
-	// million at most; Hold begins behind the last one.
+	// million at most, or NoOperations; Hold begins behind the last one. Default 1 there.
 	Operations int
 	// Bandwidth is how many kbit of a message leave or arrive in a ms: one of k integers, of 32
 	// bit each, takes 32k/(1000 Bandwidth) ms longer than Delay. 0: no time.
@@ -186,7 +186,7 @@ func (c *Config) complete(i protocol.Info) error {
 	if err := c.checkRegisters(i); err != nil {
 		return bad("%w", err)
 	}
-	if err := c.checkWeak(i); err != nil {
+	if err := c.completeOperations(i); err != nil {
 		return bad("%w", err)
 	}
 	if err := c.checkGroups(i); err != nil {

@@ -114,7 +114,7 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 				s.slow++
 			}
 		}
-		u.operations = s.cfg.Operations
+		u.operations = max(0, s.cfg.Operations)
 		s.stays(k)
 	case a.Do == protocol.Ejected && (u.state == inside || u.state == issuing):
 		u.state, u.operations = inside, 0

@@ -36,12 +36,18 @@ const noInstance = ^uint64(0)
 // forgets none, a million take 1 GiB with four processes.
 const maxOperations = 1_000_000
 
-// checkWeak refuses operations where there is no object, and a section that hardly ends.
-func (c *Config) checkWeak(i protocol.Info) error {
+// NoOperations is a Config.Operations with which users enter and leave, and issue none.
+const NoOperations = -1
+
+// completeOperations completes c where there is a replicated object. It refuses operations where there is none, and a
+// section that hardly ends.
+func (c *Config) completeOperations(i protocol.Info) error {
 	switch {
-	case c.Operations != 0 && !i.Weak:
-		return fmt.Errorf("%d operations in a section: want 0, since there is no replicated object", c.Operations)
-	case c.Operations < 0 || c.Operations > maxOperations:
+	case !i.Weak && c.Operations != 0:
+		return fmt.Errorf("%d operations in a section: want none, since there is no replicated object", c.Operations)
+	case i.Weak && c.Operations == 0:
+		c.Operations = 1
+	case c.Operations < 0 && c.Operations != NoOperations || c.Operations > maxOperations:
 		return fmt.Errorf("%d operations in a section: want 0 to %d; for more of them, more entries", c.Operations, maxOperations)
 	}
 	return nil

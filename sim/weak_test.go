@@ -234,9 +234,23 @@ func TestWeakEffects(t *testing.T) {
 		})
 		// An algorithm that has the one has not therefore the other.
 		a.Weak, a.Consensus = c.of == "consensus", c.of == "an object"
-		r := mustRun(t, a, sim.Config{Config: protocol.Config{N: 1}, Entries: []int{1}})
+		run := sim.Config{Config: protocol.Config{N: 1}, Entries: []int{1}}
+		if a.Weak {
+			run.Operations = sim.NoOperations
+		}
+		r := mustRun(t, a, run)
 		if r.ViolationCount != 1 || r.ViolationsOf[history.WellFormed] != 1 || !strings.Contains(r.Violations[0], "p1 asked for effect") {
 			t.Errorf("%s that there is not: %v", c.of, r.Violations)
+		}
+	}
+}
+
+// One operation in each section is the default, and there may be none.
+func TestOperationsDefault(t *testing.T) {
+	for asked, each := range map[int]uint64{0: 1, 1: 1, 2: 2, sim.NoOperations: 0} {
+		r := mustRun(t, wme.First, sim.Config{Config: protocol.Config{N: 3}, Entries: []int{5}, Operations: asked})
+		if r.ViolationCount != 0 || r.Entries != 15 || r.OutcomeMS.Count != 15*each {
+			t.Errorf("operations %d: %d outcomes in %d sections, want %d; %v", asked, r.OutcomeMS.Count, r.Entries, 15*each, r.Violations)
 		}
 	}
 }
@@ -248,7 +262,7 @@ func TestOperationsRefused(t *testing.T) {
 			t.Errorf("%d operations without an object are taken", k)
 		}
 	}
-	for _, k := range []int{-1, 1_000_001} {
+	for _, k := range []int{-2, 1_000_001} {
 		_, err := sim.Run(wme.First, sim.Config{Config: protocol.Config{N: 2}, Operations: k})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprint(k)) {
 			t.Errorf("%d operations: %v", k, err)

@@ -143,6 +143,20 @@ func TestTimedFindingsFaults(t *testing.T) {
 	}
 }
 
+// It also says how many operations there are, where those are not the default.
+func TestTimedFindingsOperations(t *testing.T) {
+	for operations, want := range map[int]string{sim.NoOperations: " --operations 0", 1: "", 3: " --operations 3"} {
+		v := hunt.Violation{Timed: true, Simulation: sim.Config{
+			Config: protocol.Config{N: 2}, Entries: []int{1}, Operations: operations,
+			Delay: sim.Constant(1), Think: sim.Constant(1), Hold: sim.Constant(1),
+		}}
+		command, err := commandOf(protocol.Info{Name: "toy", Weak: true}, false, v)
+		if err != nil || strings.Contains(command, "--operations") != (want != "") || !strings.Contains(command, want) {
+			t.Errorf("%s, %v: want%s of %d", command, err, want, operations)
+		}
+	}
+}
+
 // Flags that contradict each other are refused, with both of them in the text.
 func TestContradictions(t *testing.T) {
 	for _, c := range []struct{ args, text string }{

@@ -152,7 +152,7 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 		value any
 		given bool
 	}{
-		{"operations", c.Operations, c.Operations > 0},
+		{"operations", max(0, c.Operations), i.Weak && c.Operations != 1},
 		{"loss", c.Loss, c.Loss > 0},
 		{"dup", c.Dup, c.Dup > 0},
 		{"amnesia-every", c.AmnesiaEvery, c.AmnesiaEvery > 0},

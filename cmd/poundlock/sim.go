@@ -84,7 +84,7 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	s.Var(&f.think, "think", "from leaving to the next try")
 	s.Var(&f.hold, "hold", "of the critical section")
 	f.workloadFlags.register(s)
-	f.registerOperations(s, "(default none); --hold begins behind the last one")
+	f.registerOperations(s, "(default 1 there); --hold begins behind the last one")
 	s.Float64Var(&f.config.Bandwidth, "bandwidth", 0,
 		"`KBIT_PER_MS`: a message takes as much longer as its integers, of 32 bits each, need; 0: no longer")
 	s.Float64Var(&f.config.Loss, "loss", 0, "`probability` that a message is lost; needs --link")
@@ -137,6 +137,9 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	}
 	if f.config.Operations, err = f.issued(i, given, 0); err != nil {
 		return err
+	}
+	if given("operations") && f.config.Operations == 0 {
+		f.config.Operations = sim.NoOperations
 	}
 	if f.config.FIFO, err = f.isFIFO(i, given); err != nil {
 		return err

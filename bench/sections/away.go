@@ -64,13 +64,13 @@ func away(args []string) (*table, error) {
 		return nil, err
 	}
 	t := newTable("3 members in one process, one of them cut off for %d operations", *operations)
-	t.value("operations a second while it is away", float64(*operations)/took.Seconds(), "", 0)
-	t.value("longest operation", longest.Seconds()*1e3, "ms", 0)
-	t.value("memory of all members, before", before, "MiB", 0)
-	t.value("  at most, while it is away", most, "MiB", 0)
-	t.value("  after, with the member away still", after, "MiB", 0)
-	t.value("messages that wait for it, at most", float64(unacked)/(1<<20), "MiB", 4.1)
-	t.value("from the end of the cut to an equal copy", float64(time.Since(healed).Milliseconds()), "ms", 0)
+	t.value("operations a second while it is away", float64(*operations)/took.Seconds(), "", 0, 0)
+	t.value("longest operation", longest.Seconds()*1e3, "ms", 0, 0)
+	t.value("memory of all members, before", before, "MiB", 0, 0)
+	t.value("  at most, while it is away", most, "MiB", 0, 0)
+	t.value("  after, with the member away still", after, "MiB", 0, 0)
+	t.value("messages that wait for it, at most", float64(unacked)/(1<<20), "MiB", 0, 4.1)
+	t.value("from the end of the cut to an equal copy", float64(time.Since(healed).Milliseconds()), "ms", 0, 0)
 	t.Rows = append(t.Rows, row{
 		What: "copies that it installed", Value: float64(c.stores[2].installed), Least: 1, Most: 3, Times: 1,
 	})
@@ -133,9 +133,9 @@ func snapshot(args []string) (*table, error) {
 	t := newTable("3 members in one process, an object of %d MiB, and a new life that gets it", *size)
 	t.times("operation before", quiet, time.Millisecond, "ms", 0, 0)
 	t.times("operation meanwhile", busy, time.Millisecond, "ms", 0, 0)
-	t.value("longest operation before", quiet[len(quiet)-1].Seconds()*1e3, "ms", 0)
-	t.value("longest operation meanwhile", busy[len(busy)-1].Seconds()*1e3, "ms", 0)
-	t.value("to make a snapshot, at most", max(c.stores[0].took, c.stores[1].took).Seconds()*1e3, "ms", 0)
-	t.value("until the new life takes part", took.Seconds()*1e3, "ms", 0)
+	t.value("longest operation before", quiet[len(quiet)-1].Seconds()*1e3, "ms", 0, 0)
+	t.value("longest operation meanwhile", busy[len(busy)-1].Seconds()*1e3, "ms", 0, 0)
+	t.value("to make a snapshot, at most", max(c.stores[0].took, c.stores[1].took).Seconds()*1e3, "ms", 0, 0)
+	t.value("until the new life takes part", took.Seconds()*1e3, "ms", 0, 0)
 	return t, nil
 }

@@ -6,7 +6,7 @@
 // costs: what entering, operations and leaving take, in units of the delay of a message, and the
 // same for a lock and an object in a raft log, whose leader is another process than the one that
 // asks. failover: how long others wait where the owner of a section is killed, and what an operation
-// takes during which its issuer is suspected by mistake; a fresh cluster each time. away: a member
+// takes whose issuer is suspected by mistake, by one or by all others; a fresh cluster each time. away: a member
 // that is cut off for very many operations. snapshot: what others feel while a new life gets a
 // large object.
 //
@@ -98,8 +98,8 @@ func (t *table) times(what string, list []time.Duration, unit time.Duration, nam
 	})
 }
 
-func (t *table) value(what string, v float64, unit string, most float64) {
-	t.Rows = append(t.Rows, row{What: what, Unit: unit, Value: v, Most: most, Times: 1})
+func (t *table) value(what string, v float64, unit string, least, most float64) {
+	t.Rows = append(t.Rows, row{What: what, Unit: unit, Value: v, Least: least, Most: most, Times: 1})
 }
 
 // holds reports whether everything is as claimed.

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/poundlock/poundlock/internal/proctest"
 )
@@ -34,6 +36,26 @@ func TestParts(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			t.Logf("\n%s", &b)
+		}
+	}
+}
+
+// That most owners are not ejected, or too late, is noticed.
+func TestEjections(t *testing.T) {
+	soon, late := []time.Duration{time.Millisecond}, []time.Duration{9 * time.Millisecond}
+	for _, c := range []struct {
+		verdicts
+		holds bool
+	}{
+		{verdicts{ejected: soon}, true},
+		{verdicts{ejected: late}, false},
+		{verdicts{executed: soon}, false},
+		{verdicts{executed: slices.Repeat(soon, 2), ejected: soon}, false},
+		{verdicts{executed: soon, ejected: slices.Repeat(soon, 2)}, true},
+	} {
+		var got table
+		if got.ejections(c.verdicts, 8); got.holds() != c.holds {
+			t.Errorf("%+v: holds %v, want %v", c.verdicts, got.holds(), c.holds)
 		}
 	}
 }

@@ -170,6 +170,7 @@ func (s *shard) trustMember(sess *session) {
 	sess.mu.Lock()
 	incarnation := sess.incarnation
 	sess.mu.Unlock()
+	s.sessions[sess.id] = sess // opOpen may wait in the queue still, and what follows must be sent
 	s.live[sess.id], s.suspects[sess.id] = s.n.life(incarnation), false
 	clear(s.fresh)
 	s.stepAll(protocol.Input{Kind: protocol.Restore, From: sess.id, Arg: s.live[sess.id]})

@@ -382,6 +382,32 @@ func TestNewLife(t *testing.T) {
 	c.equal(keys + 1)
 }
 
+// The same for one whose processes begin when its peers are connected already.
+func TestLateProcess(t *testing.T) {
+	connected := make(chan struct{})
+	c := startWith(t, 3, second, func(_ int, c *node.Config) {
+		if c.Joins {
+			late := consensus.With(wme.Second)
+			begin := late.New
+			late.New = func(id protocol.ID, c protocol.Config) protocol.Process[consensus.Frame[wme.Message]] {
+				<-connected
+				return begin(id, c)
+			}
+			c.Hosts[node.Replica] = node.HostOf(late)
+		}
+	})
+	c.nodes[2].Close()
+	c.again(2)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := c.nodes[2].WaitAlive(ctx, 2); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(10 * time.Millisecond) // the processes are about to be told
+	close(connected)
+	enter(t, c.copies[2]).Exit()
+}
+
 // A life that says to be the first one, and is not, is refused by who knows better.
 func TestSecondFirstLife(t *testing.T) {
 	c := start(t, 3, second)

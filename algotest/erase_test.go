@@ -25,6 +25,7 @@ func TestErased(t *testing.T) {
 	linked, permuting := link.Wrap(suzukikasami.Algorithm), sigma.Algorithm
 	permuting.PermuteMsg = func(m *sigma.Message, f func(protocol.ID) protocol.ID) { m.Owner = f(m.Owner) }
 	permuting.Fits = func(m sigma.Message, n int, proposed bool) bool { return m.Owner < protocol.ID(n) || proposed }
+	permuting.Snapshot = func(m sigma.Message) (string, bool) { return fmt.Sprint(m.Owner), m.Owner > 0 }
 	for _, err := range []error{
 		differs(permuting, server, 2, nil), differs(linked, three, 0, nil),
 		runsDiffer(sigma.Algorithm, sim.Config{Config: server, Clients: 3, AmnesiaEvery: 5e7}),
@@ -77,7 +78,10 @@ func TestErased(t *testing.T) {
 		"Inspect": func(a *protocol.Algorithm[any]) {
 			a.Inspect = func(protocol.Process[any]) protocol.Standing { return protocol.Standing{} }
 		},
-		"Fits":    func(a *protocol.Algorithm[any]) { a.Fits = func(any, int, bool) bool { return true } },
+		"Fits": func(a *protocol.Algorithm[any]) { a.Fits = func(any, int, bool) bool { return true } },
+		"Snapshot": func(a *protocol.Algorithm[any]) {
+			a.Snapshot = func(any) (string, bool) { return "", false }
+		},
 		"Show":    func(a *protocol.Algorithm[any]) { a.Show = nil },
 		"Waiting": func(a *protocol.Algorithm[any]) { a.Waiting = func(protocol.Process[any]) int { return 7 } },
 	} {
@@ -215,6 +219,10 @@ func told[M any](a protocol.Algorithm[M], c protocol.Config, s *System[M]) strin
 				say("%v %q %d %d %s, read %q %q %v", ch, code, a.KindOf(m), a.Ints(m), a.Text(m), a.Append(nil, read), rest, err)
 				if a.Fits != nil {
 					say("%v %v %v", a.Fits(m, 1, false), a.Fits(m, 9, false), a.Fits(m, 0, true))
+				}
+				if a.Snapshot != nil {
+					object, ok := a.Snapshot(m)
+					say("%q %v", object, ok)
 				}
 				if a.Idempotent != nil {
 					say("%v", a.Idempotent(m))

@@ -227,6 +227,9 @@ func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
 		case protocol.Invoke:
 			s.Copies[id] = append(s.Copies[id], e.Data)
 		case protocol.Install:
+			if !s.brought(ev, e.Data) {
+				panic(fmt.Sprintf("%s: process %d installs %q, which no message of this step has brought", s.alg.Name, id, e.Data))
+			}
 			s.install(id, e.Data)
 		case protocol.Capture:
 			captures = true
@@ -243,6 +246,15 @@ func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
 	if captures {
 		s.Step(id, protocol.Input{Kind: protocol.Captured, Data: s.Object.Copy(id)})
 	}
+}
+
+// brought reports whether Snapshot finds this copy of the object in the message of an event.
+func (s *System[M]) brought(ev protocol.Event[M], object string) bool {
+	if ev.Kind != protocol.Receive || s.alg.Snapshot == nil {
+		return false
+	}
+	found, ok := s.alg.Snapshot(ev.Msg)
+	return ok && found == object
 }
 
 // install makes a process's copy that of those that have executed the most, as far as it goes.

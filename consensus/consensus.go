@@ -144,6 +144,14 @@ func over[M, P any](alg protocol.Algorithm[M], core Core[M, P], room room) proto
 	if alg.Fits != nil {
 		out.Fits = w.fits
 	}
+	if alg.Snapshot != nil {
+		out.Snapshot = func(e Envelope[M, P]) (object string, ok bool) {
+			if e.Kind == Inner {
+				object, ok = alg.Snapshot(e.Msg)
+			}
+			return object, ok
+		}
+	}
 	if alg.Unsettled != nil {
 		out.Unsettled = func(procs []protocol.Process[Envelope[M, P]]) int {
 			inner := make([]protocol.Process[M], len(procs))

@@ -87,7 +87,7 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 	case protocol.Capture:
 		i.replica.captures = true
 	case protocol.Install:
-		s.install(i, a.Data)
+		s.install(i)
 	default:
 		panic(fmt.Sprintf("node: unknown effect %d", a.Do))
 	}

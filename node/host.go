@@ -44,6 +44,8 @@ type Sink interface {
 	// Received comes first where the event is a Receive: the message is of that kind,
 	// an index of Info.Messages.
 	Received(kind int)
+	// Snapshot comes next where the message brings a copy of the object. An error refuses the message.
+	Snapshot(object string) error
 	// Effect is one effect; msg is of that kind where there is a message, and its bytes
 	// are valid during the call only.
 	Effect(a protocol.Act, kind int, msg []byte)
@@ -142,6 +144,9 @@ func (i *instanceOf[M]) step(in protocol.Input, msg []byte, sink Sink, out *prot
 				if malformed = i.foreign(kind); malformed == nil && !i.fits(ev.Msg) {
 					malformed = fmt.Errorf("no process of %d members sends this %s", i.members, i.host.algorithm.Messages[kind].Name)
 				}
+				if malformed == nil {
+					malformed = i.brings(ev.Msg, sink)
+				}
 			}
 		}
 		if malformed == nil {
@@ -157,6 +162,21 @@ func (i *instanceOf[M]) step(in protocol.Input, msg []byte, sink Sink, out *prot
 // fits reports whether a process of this system can have sent a message.
 func (i *instanceOf[M]) fits(m M) bool {
 	return i.host.algorithm.Fits == nil || i.host.algorithm.Fits(m, i.members, false)
+}
+
+// brings shows the sink what a message brings.
+func (i *instanceOf[M]) brings(m M, sink Sink) error {
+	if i.host.algorithm.Snapshot == nil {
+		return nil
+	}
+	object, ok := i.host.algorithm.Snapshot(m)
+	if !ok {
+		return nil
+	}
+	if err := sink.Snapshot(object); err != nil {
+		return fmt.Errorf("%s: %w", i.host.algorithm.Messages[i.host.algorithm.KindOf(m)].Name, err)
+	}
+	return nil
 }
 
 // foreign is the error of a message that the other end never sends.

@@ -277,10 +277,20 @@ func TestMessagesOfNobody(t *testing.T) {
 		Objects: map[string]node.Object{"o": &replica.Store{}},
 	})
 	three := make([]uint64, 3)
-	for k, m := range []consensus.Frame[wme.Message]{
-		{Msg: wme.Message{Kind: wme.Grant, Number: 1, Who: 99}},
-		{Msg: wme.Message{Kind: wme.NewEp, More: &wme.Bulk{Granted: three, Lives: make([]uint64, 4)}}},
-		{Kind: consensus.Decided, Msg: wme.Message{Kind: wme.Request}},
+	const nobody = "no process of 3 members sends this"
+	state := func(object string) wme.Message {
+		return wme.Message{Kind: wme.State, Epoch: 9, Number: 9, Done: 9, More: &wme.Bulk{Granted: three, Lives: three, Last: three, Object: object}}
+	}
+	for k, test := range []struct {
+		frame consensus.Frame[wme.Message]
+		want  string
+	}{
+		{consensus.Frame[wme.Message]{Msg: wme.Message{Kind: wme.Grant, Number: 1, Who: 99}}, nobody},
+		{consensus.Frame[wme.Message]{Msg: wme.Message{Kind: wme.NewEp, More: &wme.Bulk{Granted: three, Lives: make([]uint64, 4)}}}, nobody},
+		{consensus.Frame[wme.Message]{Kind: consensus.Decided, Msg: wme.Message{Kind: wme.Request}}, nobody},
+		{consensus.Frame[wme.Message]{Msg: state("")}, "STATE: the results of the last operations: "},
+		{consensus.Frame[wme.Message]{Msg: state("\x00\x00\x00\x00\x07\x00")}, "STATE: the results of the last operations: "},
+		{consensus.Frame[wme.Message]{Msg: state("\x00\x00\x00\x00\x00\x00")}, "STATE: replica: malformed snapshot: 0 bytes"},
 	} {
 		s := visit(t, addr)
 		h := greeting
@@ -288,48 +298,102 @@ func TestMessagesOfNobody(t *testing.T) {
 		h.Kinds = []transport.Kind{{Number: uint8(node.Replica), Algorithm: host.Info().Name}}
 		s.say(h.Append)
 		s.until(transport.WelcomeItem)
-		s.say(message(1, uint8(node.Replica), "o", alg.Append(nil, m)...))
+		s.say(message(1, uint8(node.Replica), "o", alg.Append(nil, test.frame)...))
 		r, err := transport.ReadRefuse(s.until(transport.RefuseItem).Body)
-		if err != nil || !strings.Contains(r.Error(), "no process of 3 members sends this") {
-			t.Errorf("%s: %v, %v", alg.Text(m), r, err)
+		if err != nil || !strings.Contains(r.Error(), test.want) {
+			t.Errorf("%s: %v, %v", alg.Text(test.frame), r, err)
 		}
 		s.ends()
 	}
-	must(t, n.Try(node.Replica, "o", objectUser{newProbe()}, false)) // it is not closed
+	must(t, n.Try(node.Replica, "o", objectUser{newProbe(), nil}, false)) // it is not closed
+}
+
+// A meddler says to be member s2, to a member s1 whose third one is away.
+type meddler struct {
+	*stranger
+	alg    protocol.Algorithm[consensus.Frame[wme.Message]]
+	seq    uint64
+	n      *node.Node
+	object *replica.Store // of s1
+}
+
+func meddle(t *testing.T) *meddler {
+	t.Helper()
+	m := &meddler{alg: consensus.With(wme.Second), object: &replica.Store{}}
+	l, addr := listen(t, false, 0)
+	m.n = start(t, node.Config{
+		Peers: []node.Peer{{Name: "s1", Addr: addr}, {Name: "s2", Addr: "127.0.0.1:1"}, {Name: "s3", Addr: "127.0.0.1:2"}}, Listener: l,
+		Hosts: map[node.Kind]node.Host{node.Replica: node.HostOf(m.alg)}, Objects: map[string]node.Object{"o": m.object},
+	})
+	m.stranger = visit(t, addr)
+	h := greeting
+	h.From, h.Members = 1, "s1,s2,s3"
+	h.Kinds = []transport.Kind{{Number: uint8(node.Replica), Algorithm: m.alg.Name}}
+	m.stranger.say(h.Append)
+	m.until(transport.WelcomeItem)
+	return m
+}
+
+func (m *meddler) say(msg wme.Message) {
+	m.t.Helper()
+	m.seq++
+	m.stranger.say(message(m.seq, uint8(node.Replica), "o", m.alg.Append(nil, consensus.Frame[wme.Message]{Msg: msg})...))
 }
 
 // An operation that names nobody who has issued it does nothing, and those after it are executed.
 func TestOperationOfNobody(t *testing.T) {
-	alg := consensus.With(wme.Second)
-	host := node.HostOf(alg)
-	l, addr := listen(t, false, 0)
-	object := &replica.Store{}
-	start(t, node.Config{
-		Peers: []node.Peer{{Name: "s1", Addr: addr}, {Name: "s2", Addr: "127.0.0.1:1"}, {Name: "s3", Addr: "127.0.0.1:2"}}, Listener: l,
-		Hosts: map[node.Kind]node.Host{node.Replica: host}, Objects: map[string]node.Object{"o": object},
-	})
-	s := visit(t, addr)
-	h := greeting
-	h.From, h.Members = 1, "s1,s2,s3"
-	h.Kinds = []transport.Kind{{Number: uint8(node.Replica), Algorithm: host.Info().Name}}
-	s.say(h.Append)
-	s.until(transport.WelcomeItem)
-	for k, issuer := range []string{"", "\x03", "\xff", "\x01"} {
-		for j, m := range []wme.Message{{Kind: wme.Invoke, Who: 1, ID: uint64(k) + 1, Op: issuer}, {Kind: wme.DoInvoke}} {
-			if m.Number = uint64(k) + 1; issuer != "" {
-				m.Op += string(replica.Add("k"))
-			}
-			s.say(message(uint64(2*k+j)+1, uint8(node.Replica), "o", alg.Append(nil, consensus.Frame[wme.Message]{Msg: m})...))
-		}
+	m := meddle(t)
+	add := string(replica.Add("k"))
+	for k, op := range []string{"", "\x03" + add, "\xff" + add, "\x01" + add} {
+		number := uint64(k) + 1
+		m.say(wme.Message{Kind: wme.Invoke, Number: number, Who: 1, ID: number, Op: op})
+		m.say(wme.Message{Kind: wme.DoInvoke, Number: number})
 	}
 	one := &replica.Store{}
 	one.Apply(replica.Add("k"))
-	eventually(t, "the last one is executed", func() bool { return bytes.Equal(object.Snapshot(), one.Snapshot()) })
+	eventually(t, "the last one is executed", func() bool { return bytes.Equal(m.object.Snapshot(), one.Snapshot()) })
 }
 
-type objectUser struct{ *probe }
+// Who learns from a state that its operation was refused tells its user, and whoever asks it for the state.
+func TestRefusedInState(t *testing.T) {
+	m := meddle(t)
+	u := objectUser{newProbe(), make(chan error, 1)}
+	must(t, m.n.Try(node.Replica, "o", u, false))
+	<-u.crit
+	must(t, m.n.Issue("o", replica.Add("k")))
+	state := "\x01\x00\x00\x00\x00\x00" + string(m.object.Snapshot())
+	m.say(wme.Message{Kind: wme.State, Epoch: 1, Number: 1, Done: 1, More: &wme.Bulk{
+		Granted: make([]uint64, 3), Lives: []uint64{1, 1, 1}, Last: []uint64{1, 0, 0}, Object: state,
+	}})
+	if err := <-u.outcome; !errors.Is(err, node.ErrOperation) {
+		t.Errorf("the user is told %v", err)
+	}
+	m.say(wme.Message{Kind: wme.Fetch})
+	for {
+		items, err := m.hear()
+		must(t, err)
+		for _, i := range items {
+			if i.Type != transport.MessageItem {
+				continue
+			}
+			f, _, err := m.alg.Read(i.Body)
+			must(t, err)
+			if f.Kind == consensus.Inner && f.Msg.Kind == wme.State {
+				if got := f.Msg.More.Object; got != state {
+					t.Errorf("it has the state %q, and gives %q", state, got)
+				}
+				return
+			}
+		}
+	}
+}
 
-func (objectUser) Outcome([]byte, error) {}
+type objectUser struct {
+	*probe
+	outcome chan error
+}
+
+func (u objectUser) Outcome(_ []byte, err error) { u.outcome <- err }
 
 // When a session ends, its processes hear of it before anything else, and
 // nothing of it that still waits for them is delivered.

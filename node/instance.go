@@ -138,6 +138,9 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 	s.current = i
 	err := i.process.Step(in, msg, s)
 	s.current = nil
+	if i.replica != nil {
+		i.replica.next = nil // it may not have been wanted
+	}
 	switch {
 	case err == nil && i.replica != nil && i.replica.captures:
 		s.captured(i)
@@ -257,6 +260,7 @@ type nowhere struct{}
 
 func (nowhere) Effect(protocol.Act, int, []byte) {}
 func (nowhere) Received(int)                     {}
+func (nowhere) Snapshot(string) error            { return nil }
 
 // note records that a peer has business with an instance, where the end of its
 // session concerns only those. It reports false for a client that has too much already.

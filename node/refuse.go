@@ -76,6 +76,7 @@ func (s *shard) asks(e *event) bool {
 type noticed bool
 
 func (*noticed) Received(int)                       {}
+func (*noticed) Snapshot(string) error              { return nil }
 func (n *noticed) Effect(protocol.Act, int, []byte) { *n = true }
 
 // refusals are the members that refuse the name of one instance to its user. They are

@@ -13,7 +13,7 @@ import (
 // operation alone. It must not keep op, nor change what it has returned.
 //
 // Calls but Check come from the goroutine of a shard, which does nothing else meanwhile: not for this lock,
-// and not for others. A panic there, or a snapshot that cannot be restored, closes the node.
+// and not for others. A panic there closes the node, but for one of Restore.
 type Object interface {
 	// Check says why op is no operation of the object; nil: it is one. It depends on op alone and changes
 	// nothing, and many goroutines may call it at once. All members must judge alike: what Check refuses does
@@ -22,8 +22,10 @@ type Object interface {
 	Apply(op []byte) (result []byte)
 	// Snapshot returns all that there is to a copy.
 	Snapshot() []byte
-	// Restore replaces the copy by the one that a snapshot was made of.
-	Restore(snapshot []byte) error
+	// Restore reads a snapshot, and changes nothing. Only what it returns makes the copy the one that the snapshot
+	// was made of; that cannot fail, and is called at once or never. An error says why the snapshot is none. Then,
+	// or after a panic, the session with the member that has sent it ends, and another member is asked.
+	Restore(snapshot []byte) (replace func(), err error)
 }
 
 // An ObjectUser is the User of a replica. Its section ends with Rem after its Exit, and with Ejected
@@ -96,6 +98,7 @@ type replica struct {
 	object   Object
 	results  []result // by member: of its last operation
 	captures bool     // the process wants to have the copy
+	next     func()   // makes the copy that the message of this step brings the one here
 }
 
 // A result is what became of an operation that was executed.
@@ -187,16 +190,40 @@ func (s *shard) captured(i *instance) {
 	}
 }
 
-// install makes data the copy.
-func (s *shard) install(i *instance, data string) {
+// Snapshot implements Sink: the message of this step brings a copy. Nothing changes yet.
+func (s *shard) Snapshot(data string) (err error) {
+	c := s.current.replica
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("Restore panicked: %v", p)
+		}
+	}()
+	r := protocol.Reader{Rest: []byte(data)}
+	results := make([]result, len(c.results))
+	for k := range results {
+		results[k] = result{refused: r.Bool(), value: []byte(r.Text())}
+	}
+	if r.Err != nil {
+		return fmt.Errorf("the results of the last operations: %w", r.Err)
+	}
+	replace, err := c.object.Restore(r.Rest)
+	if err != nil {
+		return err
+	}
+	c.next = func() {
+		replace()
+		c.results = results
+	}
+	return nil
+}
+
+// install makes what the message brought the copy.
+func (s *shard) install(i *instance) {
 	s.guard(i, func() error {
-		r := protocol.Reader{Rest: []byte(data)}
-		for k := range i.replica.results {
-			i.replica.results[k] = result{refused: r.Bool(), value: []byte(r.Text())}
+		if i.replica.next == nil {
+			return errors.New("the copy to install has come with no message")
 		}
-		if r.Err != nil {
-			return r.Err
-		}
-		return i.replica.object.Restore(r.Rest)
+		i.replica.next()
+		return nil
 	})
 }

@@ -26,6 +26,9 @@ func Erase[M any](a Algorithm[M]) Algorithm[any] {
 	if a.Fits != nil {
 		out.Fits = func(m any, n int, proposed bool) bool { return a.Fits(unbox[M](m), n, proposed) }
 	}
+	if a.Snapshot != nil {
+		out.Snapshot = func(m any) (string, bool) { return a.Snapshot(unbox[M](m)) }
+	}
 	if a.Unsettled != nil {
 		out.Unsettled = func(procs []Process[any]) int { return a.Unsettled(bares[M](procs)) }
 	}

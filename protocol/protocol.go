@@ -163,7 +163,8 @@ const (
 	Resume
 	// Capture asks for the process's copy of the object: see Captured.
 	Capture
-	// Install makes Data this process's copy of the object.
+	// Install makes Data this process's copy of the object. It is what Algorithm.Snapshot finds in the message
+	// that this step receives.
 	Install
 )
 
@@ -352,6 +353,10 @@ type Algorithm[M any] struct {
 	// and the lengths of its lists say; or have proposed it as a value of consensus. A driver that
 	// hears from others refuses the rest: Step may panic there. nil: all messages fit.
 	Fits func(m M, n int, proposed bool) bool
+	// Snapshot is the copy of the object that m brings, as Install takes it; ok says that it brings one. A driver
+	// on which copies may be malformed refuses m where it cannot be installed, before Step: after it there is no
+	// way back. nil: no message brings one.
+	Snapshot func(m M) (object string, ok bool)
 
 	// Model is for the model checker alone.
 	Model[M]

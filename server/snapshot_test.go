@@ -46,4 +46,5 @@ const stateOfFormat1 = "0007818080808080808040fdffa7b1e39fe7cb170181808080808080
 type nowhere struct{}
 
 func (nowhere) Received(int)                     {}
+func (nowhere) Snapshot(string) error            { return nil }
 func (nowhere) Effect(protocol.Act, int, []byte) {}

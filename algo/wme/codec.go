@@ -129,6 +129,14 @@ func fits(m Message, n int, proposed bool) bool {
 		!slices.ContainsFunc(k.Requests, func(c Claim) bool { return c.Who >= protocol.ID(n) })
 }
 
+// snapshot is the object of a STATE.
+func snapshot(m Message) (object string, ok bool) {
+	if m.Kind == State {
+		return m.More.Object, true
+	}
+	return "", false
+}
+
 // ints: an operation and a copy of the object count one.
 func ints(m Message) int {
 	k := 4

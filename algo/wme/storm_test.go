@@ -558,3 +558,30 @@ func TestStormRaft(t *testing.T) {
 		}, true)
 	}
 }
+
+// What Snapshot does not find in the message is not installed: a driver could not look at it first.
+func TestSnapshot(t *testing.T) {
+	for what, snapshot := range map[string]func(Message) (string, bool){
+		"nothing":  nil,
+		"no STATE": func(Message) (string, bool) { return "", false },
+		"a part":   func(m Message) (string, bool) { object, ok := snapshot(m); return object[:len(object)/2], ok },
+	} {
+		a := Second
+		a.Snapshot = snapshot
+		if !stormsTell(a, own) || !stormsTell(consensus.With(a), agreeing) {
+			t.Errorf("%s: nobody sees that it is wrong", what)
+		}
+	}
+}
+
+// stormsTell reports whether some storm tells of an object that no message has brought.
+func stormsTell[M any](a protocol.Algorithm[M], bare func(protocol.Process[M]) *Process) bool {
+	for seed := range uint64(100) {
+		w := newStorm(a, bare, seed)
+		w.loses = true
+		if strings.Contains(w.run(400), "which no message of this step has brought") {
+			return true
+		}
+	}
+	return false
+}

@@ -133,6 +133,7 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 		Show:   show,
 		Fits:   fits,
 
+		Snapshot:  snapshot,
 		Unsettled: unsettled,
 		Model:     protocol.Model[Message]{Moot: moot},
 	}

@@ -40,9 +40,12 @@ type store struct {
 	took      time.Duration
 }
 
-func (s *store) Restore(b []byte) error {
-	s.installed++
-	return s.Store.Restore(b)
+func (s *store) Restore(b []byte) (replace func(), err error) {
+	replace, err = s.Store.Restore(b)
+	return func() {
+		s.installed++
+		replace()
+	}, err
 }
 
 func (s *store) Snapshot() []byte {

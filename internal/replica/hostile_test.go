@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/poundlock/poundlock/algo/wme"
+	"github.com/poundlock/poundlock/consensus"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
 )
@@ -107,6 +111,119 @@ func TestForeignOperation(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is no snapshot is not installed: a later life asks another member, complains of the one that has sent it,
+// and takes part all the same. Where nobody looks at what a message brings, it fails.
+func TestBadState(t *testing.T) {
+	blind := consensus.With(wme.Second)
+	blind.Snapshot = nil
+	for _, test := range []struct {
+		what   string
+		damage func([]byte) []byte
+		host   node.Host
+		want   string
+	}{
+		{"malformed", func([]byte) []byte { return []byte("bad") }, second, "malformed snapshot: 3 bytes"},
+		{"truncated", func(b []byte) []byte { return b[:len(b)-1] }, second, "malformed snapshot: 11 bytes"},
+		{"nothing", func([]byte) []byte { return nil }, second, "malformed snapshot: 0 bytes"},
+		{"panics", func([]byte) []byte { return []byte(boom) }, second, "Restore panicked: boom"},
+		{"nobody looks", func([]byte) []byte { return []byte("bad") }, node.HostOf(blind), ""},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			var log journal
+			var who atomic.Int32
+			c := startWith(t, 3, test.host, func(i int, c *node.Config) {
+				s := c.Objects[name].(*replica.Store)
+				c.Objects[name] = liar{s, int32(i + 1), &who, test.damage}
+				if c.Joins {
+					c.Log = slog.New(slog.NewTextHandler(&log, nil))
+				}
+			})
+			s := enter(t, c.copies[0])
+			do(t, s, "k")
+			do(t, s, "other")
+			s.Exit()
+			c.equal(2)
+			c.nodes[2].Close()
+			c.again(2)
+			if test.want == "" {
+				eventually(t, "it fails", func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+					defer cancel()
+					if _, err := c.copies[2].Enter(ctx); !errors.Is(err, replica.ErrClosed) {
+						return fmt.Errorf("its user is told %v", err)
+					}
+					return nil
+				})
+				return
+			}
+			c.equal(2)
+			s = enter(t, c.copies[2])
+			if got := do(t, s, "k"); got != 2 {
+				t.Errorf("the result is %d", got)
+			}
+			s.Exit()
+			for _, want := range []string{"malformed message", fmt.Sprint("peer=s", who.Load()), "STATE: ", test.want} {
+				if !strings.Contains(log.String(), want) {
+					t.Errorf("the log does not say %s: %s", want, log.String())
+				}
+			}
+		})
+	}
+}
+
+const boom = "boom"
+
+// A liar's snapshots are damaged if it is the first of those that make one.
+type liar struct {
+	*replica.Store
+	id     int32
+	who    *atomic.Int32
+	damage func([]byte) []byte
+}
+
+func (l liar) Snapshot() []byte {
+	b := l.Store.Snapshot()
+	if l.who.CompareAndSwap(0, l.id) || l.who.Load() == l.id {
+		return l.damage(b)
+	}
+	return b
+}
+
+func (l liar) Restore(b []byte) (func(), error) {
+	if string(b) == boom {
+		panic(boom)
+	}
+	return l.Store.Restore(b)
+}
+
+// Of whatever is no whole snapshot nothing is taken over, and of a whole one nothing before its time.
+func TestRestore(t *testing.T) {
+	var whole, s replica.Store
+	for _, key := range []string{"a", "b", "b", ""} {
+		whole.Apply(replica.Add(key))
+	}
+	s.Apply(replica.Add("c"))
+	before, snapshot := string(s.Snapshot()), whole.Snapshot()
+	for k := range snapshot {
+		if _, err := s.Restore(snapshot[:k]); err == nil {
+			t.Errorf("%q is a snapshot", snapshot[:k])
+		}
+	}
+	if _, err := s.Restore(append(bytes.Clone(snapshot), 0)); err == nil {
+		t.Error("a byte more is a snapshot")
+	}
+	replace, err := s.Restore(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(s.Snapshot()); got != before {
+		t.Errorf("it is %q, and was %q", got, before)
+	}
+	if replace(); string(s.Snapshot()) != string(snapshot) {
+		t.Errorf("%q is restored as %q", snapshot, s.Snapshot())
 	}
 }
 

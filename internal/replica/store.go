@@ -3,7 +3,6 @@ package replica
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,7 +52,7 @@ func (s *Store) Apply(op []byte) []byte {
 func (s *Store) Snapshot() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := binary.AppendUvarint(nil, s.applied)
+	b := binary.AppendUvarint(binary.AppendUvarint(nil, s.applied), uint64(len(s.counters)))
 	for _, key := range slices.Sorted(maps.Keys(s.counters)) {
 		b = binary.AppendUvarint(protocol.AppendText(b, key), s.counters[key])
 	}
@@ -61,20 +60,21 @@ func (s *Store) Snapshot() []byte {
 }
 
 // Restore implements node.Object.
-func (s *Store) Restore(snapshot []byte) error {
+func (s *Store) Restore(snapshot []byte) (replace func(), err error) {
 	r := protocol.Reader{Rest: snapshot}
 	counters, applied := map[string]uint64{}, r.Uint()
-	for len(r.Rest) > 0 && r.Err == nil {
+	for k := r.Len(); k > 0 && r.Err == nil; k-- {
 		key := r.Text()
 		counters[key] = r.Uint()
 	}
-	if r.Err != nil {
-		return errors.New("replica: malformed snapshot")
+	if r.Err != nil || len(r.Rest) > 0 {
+		return nil, fmt.Errorf("replica: malformed snapshot: %d bytes, of which %d are left after %d counters", len(snapshot), len(r.Rest), len(counters))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.counters, s.applied = counters, applied
-	return nil
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.counters, s.applied = counters, applied
+	}, nil
 }
 
 // Applied is how many operations have made the copy what it is.

@@ -117,19 +117,21 @@ func (l *ledger) Snapshot() []byte {
 	return b
 }
 
-func (l *ledger) Restore(snapshot []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.entries, l.counts = nil, map[string]uint64{}
+func (l *ledger) Restore(snapshot []byte) (replace func(), err error) {
+	next := ledger{counts: map[string]uint64{}}
 	r := protocol.Reader{Rest: snapshot}
 	for len(r.Rest) > 0 && r.Err == nil {
-		l.add(entry{r.Text(), r.Text()})
+		next.add(entry{r.Text(), r.Text()})
 	}
-	if k := len(l.entries); l.a.Break == forgetful && k > 0 {
-		l.entries = l.entries[:k-1]
+	if k := len(next.entries); l.a.Break == forgetful && k > 0 {
+		next.entries = next.entries[:k-1]
 	}
-	l.out(record{What: installed})
-	return r.Err
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.entries, l.counts = next.entries, next.counts
+		l.out(record{What: installed})
+	}, r.Err
 }
 
 // runMember is the program of a member.

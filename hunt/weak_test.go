@@ -204,6 +204,35 @@ func TestWeakDefects(t *testing.T) {
 	}
 }
 
+// Runs in time look for all that is judged of an object, too.
+func TestWeakTimed(t *testing.T) {
+	for _, always := range []bool{true, false} {
+		a := ejecting(wme.First, always)
+		c := Config{Config: protocol.Config{N: 3}, Seed: 1}
+		timed, found := newSimulators(a), map[string]bool{}
+		for run := range int64(200) {
+			p := c.draw(a.Info, a.Unsettled != nil, run, 0)
+			if !p.timed {
+				continue
+			}
+			_, problem, err := timed.simulate(&p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if problem != nil {
+				found[problem.property] = true
+			}
+		}
+		want := history.OperationProgress
+		if always {
+			want = history.Groundless
+		}
+		if !found[want] {
+			t.Errorf("found %v, want %s", found, want)
+		}
+	}
+}
+
 func TestOperationsRefused(t *testing.T) {
 	for _, c := range []Config{{Runs: 1, Operations: -1}, {Runs: 1, Operations: 1}} {
 		if _, err := Run(generous, c); err == nil {

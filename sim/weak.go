@@ -85,7 +85,7 @@ func (s *simulator[M]) judgeAct(id uint32, a protocol.Act) {
 }
 
 // calms tells the judge of the object that everything is at rest, where it is: nothing is left to happen before a user
-// tries, and the detectors suspect exactly those that crashed.
+// tries, and the detectors suspect exactly those that crashed. Then no copy lacks anything.
 func (s *simulator[M]) calms() {
 	const idle = 1<<userTry | 1<<fault | 1<<crashes | 1<<recoveries | 1<<pauses | 1<<partitions
 	if s.weak.judge == nil {
@@ -101,6 +101,7 @@ func (s *simulator[M]) calms() {
 			return
 		}
 	}
+	s.judged(s.weak.judge.Unfinished())
 	s.weak.judge.Calm()
 }
 

@@ -173,6 +173,30 @@ func TestWeakJudged(t *testing.T) {
 	}
 }
 
+// A copy that executes nothing any more is found, at the latest before the next user tries.
+func TestWeakLags(t *testing.T) {
+	a := wme.First
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] {
+		if id < 2 {
+			return wme.First.New(id, c)
+		}
+		return idler{wme.First.New(id, c)}
+	}
+	a.Unsettled, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil
+	r := mustRun(t, a, sim.Config{Config: protocol.Config{N: 3}, Entries: []int{5, 5, 0}})
+	if r.ViolationsOf[history.Lagging] == 0 || len(r.ViolationsOf) != 1 {
+		t.Errorf("violations %v", r.ViolationsOf)
+	}
+}
+
+// An idler executes nothing.
+type idler struct{ protocol.Process[wme.Message] }
+
+func (p idler) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Message]) {
+	p.Process.Step(ev, out)
+	out.Effects = slices.DeleteFunc(out.Effects, func(e protocol.Effect[wme.Message]) bool { return e.Do == protocol.Invoke })
+}
+
 // An ejector ejects whoever issues an operation; or only where some suspicion was withdrawn before.
 type ejector struct {
 	protocol.Process[wme.Message]

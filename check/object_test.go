@@ -240,6 +240,15 @@ func TestSequence(t *testing.T) {
 			t.Errorf("%s of %s: %s\n%s", v.Verdict, v.Property, v.Reason, strings.Join(v.Trace, "\n"))
 		}
 	}
+	// What p2 had open when it crashed is executed behind a section that began later.
+	k := config(2)
+	k.FIFO, k.Crash, k.Properties = true, 1, []string{history.Precedence}
+	crashing := weakly
+	crashing.Tolerates = protocol.Crash
+	v := run(t, algorithm(crashing, sequence), k)
+	wants(t, v, check.Violated, history.Precedence,
+		"try p2", "issue p2 p2.1", "crash p2", "try p1", "issue p1 p1.1", "deliver p2 p1 M(9)")
+	replay(t, algorithm(crashing, sequence), 2, v)
 }
 
 // replay takes a trace in another driver, and fails unless the last step is wrong there, too: where a

@@ -86,11 +86,21 @@ func (m *mangled) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 
 // mangle is a form whose processes have that step.
 func mangle(a protocol.Algorithm[Message], step func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message])) protocol.Algorithm[Message] {
-	honest := a.New
+	honest := a
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-		return &mangled{honest(id, c).(*Process), step}
+		return &mangled{honest.New(id, c).(*Process), step}
 	}
-	a.Moot, a.Show, a.Unsettled = nil, nil, nil // these are of a Process
+	a.Moot = nil // it is of a Process, and so are these
+	a.Show = func(p protocol.Process[Message]) string { return honest.Show(p.(*mangled).Process) }
+	a.Unsettled = func(procs []protocol.Process[Message]) int {
+		bare := make([]protocol.Process[Message], len(procs))
+		for i, p := range procs {
+			if p != nil {
+				bare[i] = p.(*mangled).Process
+			}
+		}
+		return honest.Unsettled(bare)
+	}
 	return a
 }
 

@@ -532,6 +532,31 @@ func TestStormEjects(t *testing.T) {
 	}
 }
 
+// Storms see that an operation comes between those of another section: who is ejected is not told, and its copy
+// executes what it issues then.
+func TestStormSections(t *testing.T) {
+	bare := func(p protocol.Process[Message]) *Process { return p.(*mangled).Process }
+	for _, a := range forms {
+		a = mangle(a, func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message]) {
+			if ev.Kind == protocol.Issue && p.phase == lost {
+				out.Invoke(ev.Data, p.executed+1)
+				out.Outcome()
+				return
+			}
+			p.Step(ev, out)
+			out.Effects = slices.DeleteFunc(out.Effects, func(e protocol.Effect[Message]) bool { return e.Do == protocol.Ejected })
+		})
+		found := map[string]bool{}
+		for seed := range uint64(400) {
+			got, _, _ := strings.Cut(newStorm(a, bare, seed).run(400), ":")
+			found[got] = true
+		}
+		if !found[history.Contiguous] {
+			t.Errorf("%s: found %v, want %s", a.Name, found, history.Contiguous)
+		}
+	}
+}
+
 // TestStorm over channels alone.
 func TestStormConsensus(t *testing.T) {
 	for _, a := range forms {

@@ -139,6 +139,7 @@ func over[M, P any](alg protocol.Algorithm[M], core Core[M, P], room room) proto
 		Ints:   w.ints,
 		Text:   w.text,
 		Show:   w.show,
+		Model:  protocol.Model[Envelope[M, P]]{Moot: w.moot},
 	}
 	out.Consensus = false
 	if alg.Fits != nil {
@@ -180,6 +181,15 @@ type wrapper[M, P any] struct {
 // asks reports whether who knows the decision is to answer with it.
 func (w *wrapper[M, P]) asks(e Envelope[M, P]) bool {
 	return e.Kind == Propose || e.Kind == Part && w.core.Asks(*e.Part)
+}
+
+// moot: an envelope of an instance that is over does nothing more, unless it is to be answered.
+func (w *wrapper[M, P]) moot(to protocol.Process[Envelope[M, P]], from protocol.ID, e Envelope[M, P]) bool {
+	p := to.(*Process[M, P])
+	if e.Kind == Inner {
+		return w.alg.Moot != nil && w.alg.Moot(p.inner, from, e.Msg)
+	}
+	return e.Instance < p.instance && e.Kind != Ask && !w.asks(e)
 }
 
 func (w *wrapper[M, P]) append(b []byte, e Envelope[M, P]) []byte {

@@ -26,20 +26,8 @@ func TestConformance(t *testing.T) {
 		Instance: func(f frame) (uint64, bool) { return f.Instance, f.Kind == Part },
 		Broken: []consensustest.Broken[frame]{
 			{Name: "who comes back is who it was", Want: consensustest.Agreement, Amnesia: true, Seed: 1700},
-			{Name: "promises are forgotten", Want: consensustest.Agreement, Seed: 50, With: broken(mistake{
-				before: func(p *synod[uint64], m *message) {
-					if m.Kind == Accept {
-						p.promised = Ballot{}
-					}
-				},
-			})},
-			{Name: "what was accepted is forgotten", Want: consensustest.Agreement, Seed: 550, With: broken(mistake{
-				before: func(p *synod[uint64], m *message) {
-					if m.Kind == Prepare {
-						p.accepted = Ballot{}
-					}
-				},
-			})},
+			{Name: "promises are forgotten", Want: consensustest.Agreement, Seed: 50, With: broken(forgetsPromises)},
+			{Name: "what was accepted is forgotten", Want: consensustest.Agreement, Seed: 550, With: broken(forgetsAccepted)},
 			{Name: "what others have accepted is ignored", Want: consensustest.Agreement, Seed: 550, With: broken(mistake{
 				before: func(_ *synod[uint64], m *message) {
 					if m.Kind == Promise {
@@ -68,19 +56,32 @@ type mistake struct {
 }
 
 var (
+	forgetsPromises = mistake{before: func(p *synod[uint64], m *message) {
+		if m.Kind == Accept {
+			p.promised = Ballot{}
+		}
+	}}
+	forgetsAccepted = mistake{before: func(p *synod[uint64], m *message) {
+		if m.Kind == Prepare {
+			p.accepted = Ballot{}
+		}
+	}}
 	silence = mistake{after: func(_ *synod[uint64], t *turn) { t.lost = false }}
 	once    = mistake{after: func(_ *synod[uint64], t *turn) { t.again = false }}
 )
 
 func broken(e mistake) func(algorithm) protocol.Algorithm[frame] {
-	return func(alg algorithm) protocol.Algorithm[frame] {
-		core := paxos[uint64]()
-		made := core.New
-		core.New = func(alg algorithm, id protocol.ID, n int) Instance[uint64, message] {
-			return &mistaken{synod: made(alg, id, n).(*synod[uint64]), mistake: e}
-		}
-		return Over(alg, core)
+	return func(alg algorithm) protocol.Algorithm[frame] { return Over(alg, mistakenly(e)) }
+}
+
+// mistakenly is Paxos with a mistake.
+func mistakenly(e mistake) Core[uint64, message] {
+	core := paxos[uint64]()
+	made := core.New
+	core.New = func(alg algorithm, id protocol.ID, n int) Instance[uint64, message] {
+		return &mistaken{synod: made(alg, id, n).(*synod[uint64]), mistake: e}
 	}
+	return core
 }
 
 type mistaken struct {

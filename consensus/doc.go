@@ -38,13 +38,22 @@
 // With the proposal at the coordinator Paxos decides after four steps, and everybody has heard of it
 // after five, with 5(n-1) messages; a proposal elsewhere takes one step and one message more, and
 // each further one another message. Suspicions make no difference, as long as all agree who
-// coordinates. Whenever a process suspects another one it sends one message (ASK) to compare
-// its instance with that of the coordinator, and one to who is trusted again.
+// coordinates. When a process suspects another one it sends one message (ASK) to compare its instance with
+// that of the coordinator, and one to who is trusted again. A driver may repeat that somebody is suspected as often
+// as it likes: a process is asked once in an instance, and again in it only where something may be lost since.
+// It is in each one, for the next decision may be lost where the last one was not.
 //
 // A process keeps the last 64 decisions for those that lag behind, and at most 1024 envelopes of later
 // instances; and of each of them at most 16 MiB, but the last decision in any case. Where envelopes are dropped
 // it asks their senders (ASK) once it takes part in a later instance. In its instance Paxos keeps the proposal,
 // and the values accepted and asked for.
+//
+// # Verification
+//
+// TestVoters explores Paxos where there is nothing else, with one suspicion by mistake: three processes of which one
+// proposes (5 142 states), and two that both do, with ballots of at most four rounds (201 816). TestVotersBroken forgets
+// promises, or what was accepted: a model of three processes of which two propose finds two different decisions, 11
+// steps from the start. TestConformance tries random worlds, TestAsk what is asked.
 //
 // # Source
 //

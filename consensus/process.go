@@ -22,6 +22,7 @@ type Process[M, P any] struct {
 	suspected []bool
 	unfit     []bool // by process: takes no part in this instance, as it says
 	waits     []bool // by process: has asked this one, and counts on it to hear of the decision
+	told      []bool // by process: was asked by this one, and is not given up since
 	wish      bool   // somebody has a proposal for this instance:
 	proposal  M
 	asked     protocol.ID    // who was sent the proposal last; this process: nobody
@@ -49,7 +50,8 @@ type early[M, P any] struct {
 func (w *wrapper[M, P]) new(id protocol.ID, c protocol.Config) protocol.Process[Envelope[M, P]] {
 	p := &Process[M, P]{
 		w: w, inner: w.alg.New(id, c), id: id, n: c.N, asked: id,
-		suspected: make([]bool, c.N), unfit: make([]bool, c.N), waits: make([]bool, c.N), missed: make([]bool, c.N),
+		suspected: make([]bool, c.N), unfit: make([]bool, c.N), waits: make([]bool, c.N), told: make([]bool, c.N),
+		missed: make([]bool, c.N),
 	}
 	p.turn.Trusts = p.trusts
 	return p
@@ -91,6 +93,7 @@ func (p *Process[M, P]) trusts(j protocol.ID) bool {
 
 // giveUp expects nothing of a process any more: it may have crashed, or be a new life.
 func (p *Process[M, P]) giveUp(j protocol.ID, out *protocol.Out[Envelope[M, P]]) {
+	p.told[j] = false
 	if p.asked == j {
 		p.asked = p.id
 	}
@@ -100,11 +103,11 @@ func (p *Process[M, P]) giveUp(j protocol.ID, out *protocol.Out[Envelope[M, P]])
 	}
 }
 
-// ask asks a process for what may be lost here. Whoever of the two hears of the decision first tells
-// the other one.
+// ask asks a process for what may be lost here, unless it was asked in this instance and is not given up since.
+// Whoever of the two hears of the decision first tells the other one.
 func (p *Process[M, P]) ask(j protocol.ID, out *protocol.Out[Envelope[M, P]]) {
-	if p.present && j != p.id {
-		p.waits[j] = true
+	if p.present && j != p.id && !p.told[j] {
+		p.waits[j], p.told[j] = true, true
 		p.send(j, Envelope[M, P]{Kind: Ask}, out)
 	}
 }
@@ -147,6 +150,7 @@ func (p *Process[M, P]) clear() {
 	var none M
 	clear(p.unfit)
 	clear(p.waits)
+	clear(p.told)
 	p.wish, p.proposal, p.asked, p.core = false, none, p.id, nil
 }
 
@@ -373,7 +377,7 @@ func (p *Process[M, P]) send(to protocol.ID, e Envelope[M, P], out *protocol.Out
 func (p *Process[M, P]) AppendState(b []byte) []byte {
 	b = protocol.AppendBool(b, p.present)
 	b = binary.AppendUvarint(binary.AppendUvarint(b, p.instance), uint64(p.asked))
-	for _, list := range [][]bool{p.suspected, p.unfit, p.waits, p.missed} {
+	for _, list := range [][]bool{p.suspected, p.unfit, p.waits, p.told, p.missed} {
 		for _, v := range list {
 			b = protocol.AppendBool(b, v)
 		}
@@ -404,7 +408,7 @@ func appendIf[T any](b []byte, present bool, v T, write func([]byte, T) []byte) 
 func (p *Process[M, P]) LoadState(b []byte) ([]byte, error) {
 	r := protocol.Reader{Rest: b}
 	p.present, p.instance, p.asked = r.Bool(), r.Uint(), protocol.ID(r.Max(uint64(p.n-1)))
-	for _, list := range [][]bool{p.suspected, p.unfit, p.waits, p.missed} {
+	for _, list := range [][]bool{p.suspected, p.unfit, p.waits, p.told, p.missed} {
 		for i := range list {
 			list[i] = r.Bool()
 		}

@@ -1,0 +1,99 @@
+package consensus
+
+import (
+	"testing"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// An insistent process asks at each Suspect, though it has asked already.
+type insistent struct{ *process }
+
+func (p insistent) Bare() protocol.Process[frame] { return p.process }
+
+func (p insistent) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
+	clear(p.told)
+	p.process.Step(ev, out)
+}
+
+// A negligent process asks only when it begins to suspect somebody.
+type negligent struct{ *process }
+
+func (p negligent) Bare() protocol.Process[frame] { return p.process }
+
+func (p negligent) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
+	if ev.Kind != protocol.Suspect || !p.suspected[ev.From] {
+		p.process.Step(ev, out)
+		return
+	}
+	for j := range p.told {
+		p.told[j] = true
+	}
+	p.process.Step(ev, out)
+	clear(p.told)
+}
+
+// within makes processes of those of Paxos.
+func within(wrap func(*process) protocol.Process[frame]) func(algorithm) protocol.Algorithm[frame] {
+	return func(alg algorithm) protocol.Algorithm[frame] {
+		a := With(alg)
+		made := a.New
+		a.New = func(id protocol.ID, c protocol.Config) protocol.Process[frame] { return wrap(made(id, c).(*process)) }
+		return a
+	}
+}
+
+var (
+	insists  = within(func(p *process) protocol.Process[frame] { return insistent{p} })
+	neglects = within(func(p *process) protocol.Process[frame] { return negligent{p} })
+)
+
+// Process 2 suspects 1 all the time. It asks 0 once in an instance, however often it hears so. In the next instance
+// 1 decides, and crashes; what it has sent to 0 is lost. Process 2 has heard of the decision, and compares with
+// 0 again: otherwise 0 would stay behind, and the next decision, for which 2 counts on it, would never be made.
+func TestAsk(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		with  func(algorithm) protocol.Algorithm[frame]
+		asks  int // of 2 in the first instance
+		heard int // decisions at 0, and at 2
+	}{
+		{"right", With[uint64], 1, 3},
+		{"asks each time", insists, 5, 3},
+		{"asks when it begins to suspect", neglects, 1, 1},
+	} {
+		procs := make([]*voter, 3)
+		a := values
+		a.New = func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] {
+			procs[id] = &voter{id: id}
+			return procs[id]
+		}
+		s := newStory(t, c.with(a), 3)
+		s.Step(0, protocol.Input{Kind: protocol.Try})
+		for range 5 {
+			s.suspect(2, 1)
+		}
+		if k := len(s.InFlight(2, 0)); k != c.asks {
+			t.Errorf("%s: process 2 asks %d times in one instance, want %d", c.name, k, c.asks)
+		}
+		s.Settle() // instance 0 is decided
+		s.suspect(1, 0)
+		s.Try(1)
+		for _, kinds := range [][2]uint8{{prepare, promise}, {accept, accepted}} {
+			s.get(1, 2, kinds[0])
+			s.suspect(2, 1)
+			s.get(2, 1, kinds[1])
+		}
+		s.get(1, 2, Decided)
+		s.suspect(2, 1)
+		s.Crash(1)
+		s.lose(1)
+		s.suspect(0, 1)
+		s.suspect(2, 1)
+		s.Try(2)
+		s.Settle()
+		if zero, two := len(procs[0].heard), len(procs[2].heard); zero != c.heard || two != max(c.heard, 2) {
+			t.Errorf("%s: processes 0 and 2 hear of %d and %d decisions, want %d and %d", c.name, zero, two, c.heard, max(c.heard, 2))
+		}
+	}
+}

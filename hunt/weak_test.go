@@ -233,6 +233,70 @@ func TestWeakTimed(t *testing.T) {
 	}
 }
 
+// An idler executes nothing until its own user, or a copy from elsewhere, needs it.
+type idler struct {
+	protocol.Process[wme.Message]
+	held []protocol.Effect[wme.Message]
+}
+
+func (p *idler) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Message]) {
+	from := len(out.Effects)
+	p.Process.Step(ev, out)
+	effects := slices.Clone(out.Effects[from:])
+	out.Effects = out.Effects[:from]
+	needs := func(e protocol.Effect[wme.Message]) bool {
+		return e.Do == protocol.Crit || e.Do == protocol.Outcome || e.Do == protocol.Install || e.Do == protocol.Capture
+	}
+	if slices.ContainsFunc(effects, needs) {
+		out.Effects = append(out.Effects, p.held...)
+		p.held = nil
+		out.Effects = append(out.Effects, effects...)
+		return
+	}
+	for _, e := range effects {
+		if e.Do == protocol.Invoke {
+			p.held = append(p.held, e)
+		} else {
+			out.Effects = append(out.Effects, e)
+		}
+	}
+}
+
+// A copy that is behind the others when all is at rest is found, in runs with time and without.
+func TestWeakLags(t *testing.T) {
+	a := wme.First
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] {
+		p := wme.First.New(id, c)
+		if id < 2 {
+			return p
+		}
+		return &idler{Process: p}
+	}
+	a.Unsettled, a.Moot, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil, nil
+	c := Config{Config: protocol.Config{N: 3}, Seed: 1}
+	timed, found := newSimulators(a), map[bool]map[string]int{true: {}, false: {}}
+	for run := range int64(100) {
+		p := c.draw(a.Info, false, run, 0)
+		var problem *problem
+		if p.timed {
+			var err error
+			if _, problem, err = timed.simulate(&p); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			w := newWalker(newModel(a, p.system), &p)
+			w.walk()
+			problem = w.found
+		}
+		if problem != nil {
+			found[p.timed][problem.property]++
+		}
+	}
+	if found[true][history.Lagging] == 0 || found[false][history.Lagging] == 0 {
+		t.Errorf("found %v with time, and %v without, want %s", found[true], found[false], history.Lagging)
+	}
+}
+
 func TestOperationsRefused(t *testing.T) {
 	for _, c := range []Config{{Runs: 1, Operations: -1}, {Runs: 1, Operations: 1}} {
 		if _, err := Run(generous, c); err == nil {

@@ -26,7 +26,8 @@
 // # Properties
 //
 // What is done to the object, as history.Weak judges it: one-copy, contiguous, precedence, fresh,
-// outcome, failed. Not that at one instant at most one user believes to be inside. Once nobody is
+// outcome, failed; and that no copy lags, and nobody is ejected for nothing. docs/verification.md has the
+// names of the paper, and what judges each. Not that at one instant at most one user believes to be inside. Once nobody is
 // suspected by mistake any more: starvation freedom, every exit is answered at once, every
 // operation has an outcome.
 //

@@ -3,6 +3,7 @@ package node_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -289,8 +290,8 @@ func TestMessagesOfNobody(t *testing.T) {
 		{consensus.Frame[wme.Message]{Msg: wme.Message{Kind: wme.NewEp, More: &wme.Bulk{Granted: three, Lives: make([]uint64, 4)}}}, nobody},
 		{consensus.Frame[wme.Message]{Kind: consensus.Decided, Msg: wme.Message{Kind: wme.Request}}, nobody},
 		{consensus.Frame[wme.Message]{Msg: state("")}, "STATE: the results of the last operations: "},
-		{consensus.Frame[wme.Message]{Msg: state("\x00\x00\x00\x00\x07\x00")}, "STATE: the results of the last operations: "},
-		{consensus.Frame[wme.Message]{Msg: state("\x00\x00\x00\x00\x00\x00")}, "STATE: replica: malformed snapshot: 0 bytes"},
+		{consensus.Frame[wme.Message]{Msg: state(strings.Repeat("\x00", 8) + "\x07")}, "STATE: the results of the last operations: "},
+		{consensus.Frame[wme.Message]{Msg: state(strings.Repeat("\x00", 9))}, "STATE: replica: malformed snapshot: 0 bytes"},
 	} {
 		s := visit(t, addr)
 		h := greeting
@@ -354,18 +355,28 @@ func TestOperationOfNobody(t *testing.T) {
 	eventually(t, "the last one is executed", func() bool { return bytes.Equal(m.object.Snapshot(), one.Snapshot()) })
 }
 
-// Who learns from a state that its operation was refused tells its user, and whoever asks it for the state.
-func TestRefusedInState(t *testing.T) {
+// Who learns from a state that its operation was refused, or that its result was too large, tells its user, and whoever asks
+// it for the state.
+func TestResultsInState(t *testing.T) {
+	for result, want := range map[string]error{
+		"\x01\x00\x00": node.ErrOperation,
+		"\x00" + string(binary.AppendUvarint(nil, node.MaxOperation+1)) + "\x00": node.ErrResultTooLarge,
+	} {
+		t.Run(want.Error(), func(t *testing.T) { testResultInState(t, result, want) })
+	}
+}
+
+func testResultInState(t *testing.T, result string, want error) {
 	m := meddle(t)
 	u := objectUser{newProbe(), make(chan error, 1)}
 	must(t, m.n.Try(node.Replica, "o", u, false))
 	<-u.crit
 	must(t, m.n.Issue("o", replica.Add("k")))
-	state := "\x01\x00\x00\x00\x00\x00" + string(m.object.Snapshot())
+	state := result + strings.Repeat("\x00", 6) + string(m.object.Snapshot())
 	m.say(wme.Message{Kind: wme.State, Epoch: 1, Number: 1, Done: 1, More: &wme.Bulk{
 		Granted: make([]uint64, 3), Lives: []uint64{1, 1, 1}, Last: []uint64{1, 0, 0}, Object: state,
 	}})
-	if err := <-u.outcome; !errors.Is(err, node.ErrOperation) {
+	if err := <-u.outcome; !errors.Is(err, want) {
 		t.Errorf("the user is told %v", err)
 	}
 	m.say(wme.Message{Kind: wme.Fetch})

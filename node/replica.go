@@ -34,16 +34,22 @@ type Object interface {
 // nobody here knows.
 type ObjectUser interface {
 	User
-	// Outcome: the open operation was executed, with this result. An error wraps ErrOperation: the
-	// copies refused it when its turn came, although it was none when it was issued, and nothing was done.
+	// Outcome: the open operation was executed, with this result. An error that wraps ErrResultTooLarge
+	// says that it was executed and that its result is withheld; one that wraps ErrOperation that the copies
+	// refused it when its turn came, although it was none when it was issued, and nothing was done.
 	Outcome(result []byte, err error)
 }
 
-// MaxOperation is how many bytes an operation of a replica may have, and a result.
+// MaxOperation is how many bytes an operation of a replica may have, and a result: a larger one is
+// withheld, see ErrResultTooLarge.
 const MaxOperation = 256 << 10
 
 // ErrOperation says that something is no operation of an object: see Object.Check. No copy has changed.
 var ErrOperation = errors.New("node: not an operation of the object")
+
+// ErrResultTooLarge says that an operation was executed, and that its result, which has more than
+// MaxOperation bytes, is withheld: no copy keeps it.
+var ErrResultTooLarge = errors.New("node: the operation was executed, and its result is too large")
 
 // Issue asks for an operation on the object called name, whose user is inside and has none open.
 // The user is told Outcome, Ejected, or Rem. An Issue that crosses Ejected does nothing. What is no operation
@@ -101,10 +107,38 @@ type replica struct {
 	next     func()   // makes the copy that the message of this step brings the one here
 }
 
-// A result is what became of an operation that was executed.
+// A result is what became of an operation.
 type result struct {
-	value   []byte
-	refused bool // it was no operation: nothing was done
+	value    []byte
+	refused  bool   // it was no operation: nothing was done
+	withheld uint64 // how many bytes it has, where they are too many to keep; else 0
+}
+
+// newResult is the result of an operation that was executed.
+func newResult(value []byte) result {
+	if len(value) > MaxOperation {
+		return result{withheld: uint64(len(value))}
+	}
+	return result{value: value}
+}
+
+func (r result) err() error {
+	switch {
+	case r.refused:
+		return fmt.Errorf("%w: the copies refused it", ErrOperation)
+	case r.withheld > 0:
+		return fmt.Errorf("%w: %d bytes, and the limit is %d: ask for less at a time", ErrResultTooLarge, r.withheld, MaxOperation)
+	}
+	return nil
+}
+
+func (r result) append(b []byte) []byte {
+	b = binary.AppendUvarint(protocol.AppendBool(b, r.refused), r.withheld)
+	return protocol.AppendText(b, string(r.value))
+}
+
+func readResult(r *protocol.Reader) result {
+	return result{refused: r.Bool(), withheld: r.Uint(), value: []byte(r.Text())}
 }
 
 // beginReplicas makes the processes of the objects whose names belong to this shard.
@@ -152,11 +186,7 @@ func (s *shard) invoke(i *instance, data string) {
 		return
 	}
 	s.guard(i, func() error {
-		value := i.replica.object.Apply(r.Rest)
-		if len(value) > MaxOperation {
-			return fmt.Errorf("the result of an operation has %d bytes, more than %d", len(value), MaxOperation)
-		}
-		i.replica.results[issuer] = result{value: value}
+		i.replica.results[issuer] = newResult(i.replica.object.Apply(r.Rest))
 		return nil
 	})
 }
@@ -166,11 +196,7 @@ func (s *shard) outcome(i *instance) {
 	if u := s.user(i.name); u != nil && u.section == protocol.InIssue {
 		u.section = protocol.InCrit
 		r := i.replica.results[s.n.c.ID]
-		var err error
-		if r.refused {
-			err = fmt.Errorf("%w: the copies refused it", ErrOperation)
-		}
-		s.tellOrFail(i, func() { u.User.(ObjectUser).Outcome(r.value, err) })
+		s.tellOrFail(i, func() { u.User.(ObjectUser).Outcome(r.value, r.err()) })
 	}
 }
 
@@ -180,7 +206,7 @@ func (s *shard) captured(i *instance) {
 	var b []byte
 	s.guard(i, func() error {
 		for _, r := range i.replica.results {
-			b = protocol.AppendText(protocol.AppendBool(b, r.refused), string(r.value))
+			b = r.append(b)
 		}
 		b = append(b, i.replica.object.Snapshot()...)
 		return nil
@@ -201,7 +227,7 @@ func (s *shard) Snapshot(data string) (err error) {
 	r := protocol.Reader{Rest: []byte(data)}
 	results := make([]result, len(c.results))
 	for k := range results {
-		results[k] = result{refused: r.Bool(), value: []byte(r.Text())}
+		results[k] = readResult(&r)
 	}
 	if r.Err != nil {
 		return fmt.Errorf("the results of the last operations: %w", r.Err)

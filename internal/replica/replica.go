@@ -29,6 +29,9 @@ var (
 	ErrOpen = errors.New("replica: another operation of the section is open")
 	// ErrExited says that the section has ended by Exit.
 	ErrExited = errors.New("replica: the section has ended")
+	// ErrResultTooLarge says that the operation was executed, and that its result, of more than
+	// node.MaxOperation bytes, is withheld. The section goes on.
+	ErrResultTooLarge = node.ErrResultTooLarge
 )
 
 // A Replica is the object of one name at one member. Its methods may be called by many goroutines.
@@ -104,10 +107,10 @@ type verdict struct {
 }
 
 // Do executes an operation on the object. It returns the result, after it was executed, exactly
-// once; or ErrEjected: it was not executed, and never will be; or an error of ctx: then the
-// operation is still open, Wait returns what becomes of it, and until then every Do fails with
-// ErrOpen. With ErrClosed nobody here will know. With node.ErrOperation it was none for the object, no copy
-// has changed, and the section goes on.
+// once; or ErrResultTooLarge: it was executed, too; or ErrEjected: it was not executed, and never
+// will be; or an error of ctx: then the operation is still open, Wait returns what becomes of it,
+// and until then every Do fails with ErrOpen. With ErrClosed nobody here will know. With node.ErrOperation it
+// was none for the object, no copy has changed, and the section goes on.
 func (s *Section) Do(ctx context.Context, op []byte) ([]byte, error) {
 	v, err := s.issue(op)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -524,6 +525,45 @@ func TestAwayLarge(t *testing.T) {
 		p.Heal()
 	}
 	c.equal(1 + operations)
+}
+
+// A verbose copy returns as many bytes as the operation says, where it is a number.
+type verbose struct{ node.Object }
+
+func (v verbose) Apply(op []byte) []byte {
+	result := v.Object.Apply(op)
+	if size, err := strconv.Atoi(string(op)); err == nil { // of Add, whose + is that of a number
+		return make([]byte, size)
+	}
+	return result
+}
+
+func beVerbose(c *node.Config) { c.Objects[name] = verbose{c.Objects[name]} }
+
+// An operation whose result is too large was executed, at all copies, and its user is told so. The section and
+// the members go on.
+func TestResultTooLarge(t *testing.T) {
+	c := startWith(t, 3, second, func(_ int, c *node.Config) { beVerbose(c) })
+	for _, r := range slices.Backward(c.copies) {
+		s := enter(t, r)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if b, err := s.Do(ctx, replica.Add(fmt.Sprint(node.MaxOperation))); len(b) != node.MaxOperation || err != nil {
+			t.Errorf("as large as may be: %d bytes, %v", len(b), err)
+		}
+		for _, verdict := range []func() ([]byte, error){
+			func() ([]byte, error) { return s.Do(ctx, replica.Add(fmt.Sprint(node.MaxOperation+1))) },
+			func() ([]byte, error) { return s.Wait(ctx) },
+		} {
+			if b, err := verdict(); b != nil || !errors.Is(err, replica.ErrResultTooLarge) ||
+				!strings.Contains(err.Error(), fmt.Sprint(node.MaxOperation+1)) {
+				t.Errorf("too large: %d bytes, %v", len(b), err)
+			}
+		}
+		do(t, s, "k")
+		s.Exit()
+	}
+	c.equal(9)
 }
 
 // through has a member dial its peers through links of its own.

@@ -147,7 +147,7 @@ func (l *live) progress(*Property) *finding {
 	if run == nil {
 		return nil
 	}
-	return l.finding(run, "progress: from here on somebody waits all the time, and nobody is ever inside")
+	return l.finding(run, "progress: from here on somebody waits all the time, and "+l.noProgress())
 }
 
 // finding describes an infinite run.

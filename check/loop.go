@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/poundlock/poundlock/check/internal/lasso"
+	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 )
@@ -177,7 +178,7 @@ func (w *Walk) forever(g *ring) Repeated {
 	case r.elects && slices.Contains(r.asked, Termination) && len(g.steps) > 0:
 		return Repeated{Termination, "the election goes on for ever"}
 	case idle && slices.Contains(r.asked, MakesProgress):
-		return Repeated{MakesProgress, "somebody waits all the time, and nobody is ever inside"}
+		return Repeated{MakesProgress, "somebody waits all the time, and " + r.noProgress()}
 	case len(waiting) > 0 && slices.Contains(r.asked, Starvation):
 		return Repeated{Starvation, each("waits for ever")}
 	case len(waiting) > 0 && !idle && slices.Contains(r.asked, Bypass):
@@ -188,7 +189,15 @@ func (w *Walk) forever(g *ring) Repeated {
 	return Repeated{Reason: "nobody waits for ever"}
 }
 
+// noProgress is what a run without progress lacks.
+func (s *space) noProgress() string {
+	if s.info.Weak {
+		return "nobody ever enters, nor has an outcome"
+	}
+	return "nobody is ever inside"
+}
+
 // waits: for crit, rem, or the outcome of an operation.
 func waits(s protocol.Section) bool {
-	return s == protocol.InTry || s == protocol.InExit || s == protocol.InIssue
+	return history.Wait(s) != ""
 }

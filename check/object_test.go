@@ -191,6 +191,26 @@ func TestOperationProgress(t *testing.T) {
 	}
 }
 
+// Who waits for an outcome is said to, in the search and in a walk.
+func TestNoOutcome(t *testing.T) {
+	a := algorithm(weakly, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+		if ev.Kind != protocol.Issue {
+			single(p, ev, out)
+		}
+	})
+	k := config(2)
+	k.Entries = []int{1, 0}
+	for property, want := range map[string]string{
+		check.Deadlock:      "deadlock: p1 waits for the outcome of its operation, and nothing that must happen changes the state",
+		check.MakesProgress: "progress: from here on somebody waits all the time, and nobody ever enters, nor has an outcome",
+	} {
+		k.Properties = []string{property}
+		if v := run(t, a, k); v.Property != property || !strings.Contains(v.Reason, want) {
+			t.Errorf("%s: %s", v.Property, v.Reason)
+		}
+	}
+}
+
 // Precedence, freshness and contiguity need two users, whose operations p1 puts into a sequence.
 func TestSequence(t *testing.T) {
 	// Everybody may be inside at any time, and what is issued is executed in the order in which p1

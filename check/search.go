@@ -327,7 +327,8 @@ func (r *searcher) dead(st []uint32) *finding {
 	}
 	if r.deadlock && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) && r.enough(st) {
 		if u := r.trying(st); u >= 0 {
-			err := fmt.Errorf("deadlock: %s tries, and nothing that must happen changes the state", r.names.Of(protocol.ID(u)))
+			at := r.locals[st[1+u]].section
+			err := fmt.Errorf("deadlock: %s %s, and nothing that must happen changes the state", r.names.Of(protocol.ID(u)), history.Wait(at))
 			return &finding{property: Deadlock, err: err}
 		}
 	}

@@ -31,6 +31,19 @@ var (
 	}
 )
 
+// Wait is what a user waits for in a section, as people are told: c1 tries. "": it does not wait.
+func Wait(at protocol.Section) string {
+	switch at {
+	case protocol.InTry:
+		return "tries"
+	case protocol.InExit:
+		return "waits to be told rem"
+	case protocol.InIssue:
+		return "waits for the outcome of its operation"
+	}
+	return ""
+}
+
 // Input records that a driver gave in to user id, and returns an error when no
 // user may do that in its section.
 func (u Users) Input(id protocol.ID, in protocol.Input) error {

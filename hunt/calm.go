@@ -1,7 +1,7 @@
 package hunt
 
 import (
-	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/history"
 )
 
 // settle takes the steps of a calm, until all users are done or somebody is stuck.
@@ -73,7 +73,7 @@ func (w *walker[M]) next() bool {
 // trying returns a user that waits, or -1.
 func (w *walker[M]) trying() int {
 	for i, s := range w.users {
-		if w.procs[i].process != nil && (s == protocol.InTry || s == protocol.InExit || s == protocol.InIssue) {
+		if w.procs[i].process != nil && history.Wait(s) != "" {
 			return i
 		}
 	}

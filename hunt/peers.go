@@ -261,8 +261,8 @@ func (w *walker[M]) unable() {
 	if w.elects() {
 		w.agree()
 	} else if u := w.trying(); u >= 0 {
-		w.report(check.Deadlock, fmt.Sprintf("deadlock: %s tries, and nothing that must happen changes the state",
-			w.names().Of(protocol.ID(u))))
+		w.report(check.Deadlock, fmt.Sprintf("deadlock: %s %s, and nothing that must happen changes the state",
+			w.names().Of(protocol.ID(u)), history.Wait(w.users[u])))
 	}
 }
 
@@ -271,7 +271,7 @@ func (w *walker[M]) endless(steps int) {
 	if w.elects() {
 		w.report(Stuck, fmt.Sprintf("stuck: the election goes on after %d steps without a fault", steps))
 	} else if u := w.trying(); u >= 0 {
-		w.report(Stuck, fmt.Sprintf("stuck: %s tries, and nobody entered in the last %d steps, without a fault",
-			w.names().Of(protocol.ID(u)), steps))
+		w.report(Stuck, fmt.Sprintf("stuck: %s %s, and nobody entered in the last %d steps, without a fault",
+			w.names().Of(protocol.ID(u)), history.Wait(w.users[u]), steps))
 	}
 }

@@ -186,6 +186,28 @@ func ejecting(a protocol.Algorithm[wme.Message], always bool) protocol.Algorithm
 	return a
 }
 
+// A mute process gives no operation an outcome.
+type mute struct{ protocol.Process[wme.Message] }
+
+func (p mute) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Message]) {
+	if ev.Kind != protocol.Issue {
+		p.Process.Step(ev, out)
+	}
+}
+
+// Who waits for an outcome is said to.
+func TestNoOutcome(t *testing.T) {
+	a := wme.Second
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] {
+		return mute{wme.Second.New(id, c)}
+	}
+	a.Unsettled, a.Moot, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil, nil
+	v := finding(t, a, Config{Config: protocol.Config{N: 1}, Seed: 1, Runs: 10})
+	if !strings.HasPrefix(v.Reason, "deadlock: p1 waits for the outcome of its operation, and nothing") {
+		t.Error(v.Reason)
+	}
+}
+
 // A hunt finds what is broken, and what it leaves of a run is one of the checker's, or a simulation.
 func TestWeakDefects(t *testing.T) {
 	for _, d := range defects {

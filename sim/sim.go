@@ -189,7 +189,7 @@ func (s *simulator[M]) run() {
 			return
 		}
 		if s.idle++; s.idle > s.cfg.Patience {
-			s.stuck(fmt.Sprintf("no entry in %d events", s.cfg.Patience))
+			s.stuck(fmt.Sprintf("%s in %d events", s.progress(), s.cfg.Patience))
 			return
 		}
 		it := s.queue.pop()
@@ -248,14 +248,25 @@ func (s *simulator[M]) found(property, text string) {
 	s.monitor.Found(s.now, property, text)
 }
 
+// progress is what there is none of in a run that is stuck.
+func (s *simulator[M]) progress() string {
+	switch {
+	case s.elects():
+		return "no leader named"
+	case s.alg.Weak:
+		return "no entry and no outcome"
+	}
+	return "no entry"
+}
+
 func (s *simulator[M]) stuck(why string) {
 	if s.elects() {
-		s.found("stuck", strings.Replace(why, "no entry", "no leader named", 1)+", and the election goes on")
+		s.found("stuck", why+", and the election goes on")
 		return
 	}
 	var who []string
 	for u := range s.users {
-		if st := s.users[u].state; st == trying || st == leaving {
+		if st := s.users[u].state; st == trying || st == leaving || st == issuing {
 			who = append(who, s.monitor.Name(u))
 		}
 	}

@@ -303,7 +303,22 @@ func TestOutcomesAreProgress(t *testing.T) {
 		t.Errorf("%d outcomes, %v", r.OutcomeMS.Count, r.Violations)
 	}
 	c.Patience = 3 // fewer than an operation takes
-	if r := mustRun(t, wme.Second, c); r.ViolationsOf["stuck"] != 1 {
+	if r := mustRun(t, wme.Second, c); r.ViolationsOf["stuck"] != 1 || !strings.Contains(r.Violations[0], "no entry and no outcome in 3 events, and p1") {
 		t.Errorf("%v", r.Violations)
+	}
+}
+
+// Who waits for an outcome is named.
+func TestNoOutcome(t *testing.T) {
+	grab := grabber(noToken)
+	a := toys(protocol.Members, func(id protocol.ID, ev protocol.Event[note], out *protocol.Out[note]) {
+		if ev.Kind != protocol.Issue {
+			grab(id, ev, out)
+		}
+	})
+	a.Weak = true
+	r := mustRun(t, a, sim.Config{Config: protocol.Config{N: 1}, Entries: []int{1}, Operations: 1})
+	if len(r.Violations) == 0 || !strings.HasSuffix(r.Violations[0], "stuck: nothing more will happen, and p1 waits") {
+		t.Error(r.Violations)
 	}
 }

@@ -104,7 +104,7 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	s.DurationVar(&f.config.FaultsUntil, "faults-until", 0, "no random fault begins after it; 0: they never end")
 	s.DurationVar(&f.config.Lease, "lease", sim.DefaultLease, "how long servers keep the locks of a silent client")
 	s.DurationVar(&f.config.ClockOffset, "clock-offset", 0, "clocks are off by a random part of this, either way")
-	s.Int64Var(&f.config.Patience, "patience", sim.DefaultPatience, "`number` of events without an entry after which a run is stuck")
+	s.Int64Var(&f.config.Patience, "patience", sim.DefaultPatience, "`number` of events without an entry, or the outcome of an operation, after which a run is stuck")
 }
 
 func (f *simFlags) run(c *cobra.Command, name string) (err error) {

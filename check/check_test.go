@@ -390,3 +390,9 @@ func TestCutTry(t *testing.T) {
 	}}
 	wants(t, run(t, a, config(2)), check.Violated, check.Deadlock, "try p2")
 }
+
+func TestNumbers(t *testing.T) {
+	if got := check.Numbers([]int{3, 0, check.Unlimited}); got != "3,0,unlimited" {
+		t.Error(got)
+	}
+}

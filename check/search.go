@@ -629,26 +629,25 @@ func entries(list []int) string {
 		}
 		return fmt.Sprintf("%d entries each", list[0])
 	}
-	var words []string
-	for _, e := range list {
-		if e == Unlimited {
-			words = append(words, "unlimited")
-		} else {
-			words = append(words, strconv.Itoa(e))
-		}
-	}
-	return "entries " + strings.Join(words, ",")
+	return "entries " + Numbers(list)
 }
 
 func operations(list []int) string {
 	if equals(list) {
 		return Plural(int64(list[0]), "operation") + " in each section"
 	}
-	var words []string
-	for _, k := range list {
-		words = append(words, strconv.Itoa(k))
+	return "operations " + Numbers(list) + " in each section"
+}
+
+// Numbers writes how many entries or operations users have, as flags take it: 3,1,unlimited.
+func Numbers(list []int) string {
+	words := make([]string, len(list))
+	for i, k := range list {
+		if words[i] = strconv.Itoa(k); k == Unlimited {
+			words[i] = "unlimited"
+		}
 	}
-	return "operations " + strings.Join(words, ",") + " in each section"
+	return strings.Join(words, ",")
 }
 
 // equals reports whether all numbers of a list are equal.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -48,14 +47,6 @@ func (l *line) system(i protocol.Info, linked bool, c protocol.Config, clients i
 	if linked {
 		l.give("link", true)
 	}
-}
-
-func (l *line) numbers(flag string, list []int) {
-	var words []string
-	for _, k := range list {
-		words = append(words, strconv.Itoa(k))
-	}
-	l.give(flag, strings.Join(words, ","))
 }
 
 func (l *line) down(names scenario.Names, ids []protocol.ID) {
@@ -101,12 +92,12 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 		}
 		return o.Default(c.Config)
 	})
-	l.numbers("entries", c.Entries)
+	l.give("entries", check.Numbers(c.Entries))
 	for k, list := range c.Wants {
 		l.wants(i, c.N, k, list...)
 	}
 	if len(c.Operations) > 0 && !slices.Equal(c.Operations, []int{1}) {
-		l.numbers("operations", c.Operations)
+		l.give("operations", check.Numbers(c.Operations))
 	}
 	if c.Decisions > 0 {
 		l.give("decisions", c.Decisions)
@@ -132,7 +123,7 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 	c := v.Simulation
 	l := line{command: "sim", algorithm: i.Name, flags: inOrder(new(simFlags).register)}
 	l.system(i, linked, c.Config, v.Clients, func(o protocol.Option) int64 { return o.Default(c.Config) })
-	l.numbers("entries", c.Entries)
+	l.give("entries", check.Numbers(c.Entries))
 	for k, set := range c.Wants {
 		l.wants(i, c.N, k, set)
 	}

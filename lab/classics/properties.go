@@ -195,15 +195,7 @@ func (m model) command() string {
 		words = append(words, "--variant", i.Variant)
 	}
 	words = append(words, "-n", strconv.Itoa(c.N))
-	var entries []string
-	for _, k := range c.Entries {
-		if k == check.Unlimited {
-			entries = append(entries, "unlimited")
-			continue
-		}
-		entries = append(entries, strconv.Itoa(k))
-	}
-	words = append(words, "--entries", strings.Join(entries, ","))
+	words = append(words, "--entries", check.Numbers(c.Entries))
 	if c.Registers != "" {
 		words = append(words, "--registers", string(c.Registers))
 	}

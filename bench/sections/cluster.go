@@ -40,8 +40,8 @@ type store struct {
 	took      time.Duration
 }
 
-func (s *store) Restore(b []byte) (replace func(), err error) {
-	replace, err = s.Store.Restore(b)
+func (s *store) Restore(b []byte) (func(), error) {
+	replace, err := s.Store.Restore(b)
 	return func() {
 		s.installed++
 		replace()

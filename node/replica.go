@@ -36,7 +36,7 @@ type ObjectUser interface {
 	User
 	// Outcome: the open operation was executed, with this result. An error that wraps ErrResultTooLarge
 	// says that it was executed and that its result is withheld; one that wraps ErrOperation that the copies
-	// refused it when its turn came, although it was none when it was issued, and nothing was done.
+	// refused it when its turn came, although it had passed where it was issued: nothing was done.
 	Outcome(result []byte, err error)
 }
 

@@ -31,7 +31,7 @@ func TestNoOperation(t *testing.T) {
 		"bad": `"bad" does not begin with +`,
 		"+" + strings.Repeat("x", node.MaxOperation): "it has 262145 bytes, more than 262144",
 	} {
-		if _, err := s.Do(t.Context(), []byte(op)); !errors.Is(err, node.ErrOperation) || !strings.Contains(err.Error(), want) {
+		if _, err := s.Do(t.Context(), []byte(op)); !errors.Is(err, replica.ErrOperation) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.5s: %v", op, err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestForeignOperation(t *testing.T) {
 			s := enter(t, c.copies[2])
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			if _, err := s.Do(ctx, []byte("bad")); !errors.Is(err, node.ErrOperation) {
+			if _, err := s.Do(ctx, []byte("bad")); !errors.Is(err, replica.ErrOperation) {
 				t.Errorf("its user is told %v", err)
 			}
 			do(t, s, "k")

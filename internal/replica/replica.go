@@ -32,6 +32,9 @@ var (
 	// ErrResultTooLarge says that the operation was executed, and that its result, of more than
 	// node.MaxOperation bytes, is withheld. The section goes on.
 	ErrResultTooLarge = node.ErrResultTooLarge
+	// ErrOperation says that something is no operation of the object, and why. No copy has changed, and the
+	// section goes on.
+	ErrOperation = node.ErrOperation
 )
 
 // A Replica is the object of one name at one member. Its methods may be called by many goroutines.
@@ -109,7 +112,7 @@ type verdict struct {
 // Do executes an operation on the object. It returns the result, after it was executed, exactly
 // once; or ErrResultTooLarge: it was executed, too; or ErrEjected: it was not executed, and never
 // will be; or an error of ctx: then the operation is still open, Wait returns what becomes of it,
-// and until then every Do fails with ErrOpen. With ErrClosed nobody here will know. With node.ErrOperation it
+// and until then every Do fails with ErrOpen. With ErrClosed nobody here will know. With ErrOperation it
 // was none for the object, no copy has changed, and the section goes on.
 func (s *Section) Do(ctx context.Context, op []byte) ([]byte, error) {
 	v, err := s.issue(op)

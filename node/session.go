@@ -42,7 +42,7 @@ type session struct {
 }
 
 func newSession(n *Node, id protocol.ID, number uint64) *session {
-	return &session{n: n, id: id, number: number}
+	return &session{n: n, id: id, number: number, window: link.Window{MaxBytes: n.usualWindow()}}
 }
 
 // register makes s the session with its peer, and tells the shards. n.mu is held.
@@ -220,14 +220,23 @@ const (
 	maxState = 32 << 20
 )
 
+// objectRoom is how many bytes more may wait in a session for each object of this member: a few of its
+// messages with operations of any size. For when a member comes or goes the epochs of all objects end at once, each
+// with votes and proposals that carry operations, and a session that is dropped begins all of that anew.
+const objectRoom = 4 * MaxOperation
+
+// usualWindow is how many bytes may wait in a session, but for messages that have parts.
+func (n *Node) usualWindow() int { return link.MaxBytes + len(n.c.Objects)*objectRoom }
+
 // makeRoom widens the window for a message that has parts, beyond what waits in it already, until
 // it is empty again; but not while more waits than is usual. s.mu is held.
 func (s *session) makeRoom(size int) {
+	usual := s.n.usualWindow()
 	switch waits := s.window.UnackedBytes(); {
-	case size > partSize && waits <= link.MaxBytes:
-		s.window.MaxBytes = waits + size + size/partSize*(2*transport.MaxName) + link.MaxBytes
+	case size > partSize && waits <= usual:
+		s.window.MaxBytes = waits + size + size/partSize*(2*transport.MaxName) + usual
 	case waits == 0:
-		s.window.MaxBytes = 0
+		s.window.MaxBytes = usual
 	}
 }
 

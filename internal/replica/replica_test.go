@@ -498,8 +498,8 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// The same with operations that have parts each, and the usual bounds: 4 MiB, as much again for what
-// follows a message with parts, and such a message.
+// The same with operations that have parts each, and the usual bounds: 5 MiB with one object, as much again for
+// what follows a message with parts, and such a message.
 func TestAwayLarge(t *testing.T) {
 	var links []*faultnet.Proxy
 	c := startWith(t, 3, second, func(i int, c *node.Config) {

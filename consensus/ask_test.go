@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -33,6 +34,16 @@ func (p negligent) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 	clear(p.told)
 }
 
+// A forgetful process keeps no question for later.
+type forgetful struct{ *process }
+
+func (p forgetful) Bare() protocol.Process[frame] { return p.process }
+
+func (p forgetful) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
+	p.process.Step(ev, out)
+	p.early = slices.DeleteFunc(p.early, func(e early[uint64, message]) bool { return e.envelope.Kind == Ask })
+}
+
 // within makes processes of those of Paxos.
 func within(wrap func(*process) protocol.Process[frame]) func(algorithm) protocol.Algorithm[frame] {
 	return func(alg algorithm) protocol.Algorithm[frame] {
@@ -45,6 +56,7 @@ func within(wrap func(*process) protocol.Process[frame]) func(algorithm) protoco
 
 var (
 	insists  = within(func(p *process) protocol.Process[frame] { return insistent{p} })
+	forgets  = within(func(p *process) protocol.Process[frame] { return forgetful{p} })
 	neglects = within(func(p *process) protocol.Process[frame] { return negligent{p} })
 )
 

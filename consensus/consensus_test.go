@@ -25,23 +25,28 @@ func TestConformance(t *testing.T) {
 		Bare:     Algorithm[uint64, message],
 		Instance: func(f frame) (uint64, bool) { return f.Instance, f.Kind == Part },
 		Broken: []consensustest.Broken[frame]{
-			{Name: "who comes back is who it was", Want: consensustest.Agreement, Amnesia: true, Seed: 1700},
-			{Name: "promises are forgotten", Want: consensustest.Agreement, Seed: 50, With: broken(forgetsPromises)},
-			{Name: "what was accepted is forgotten", Want: consensustest.Agreement, Seed: 550, With: broken(forgetsAccepted)},
-			{Name: "what others have accepted is ignored", Want: consensustest.Agreement, Seed: 550, With: broken(mistake{
+			{Name: "who comes back is who it was", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 1155}, Amnesia: true},
+			{Name: "promises are forgotten", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 383, consensustest.Minorities: 19, consensustest.Candidates: 65, consensustest.Doubts: 177, consensustest.Followers: 99}, With: broken(forgetsPromises)},
+			{Name: "what was accepted is forgotten", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 719, consensustest.Minorities: 10, consensustest.Candidates: 9, consensustest.Doubts: 41, consensustest.Followers: 11}, With: broken(forgetsAccepted)},
+			{Name: "what others have accepted is ignored", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 719, consensustest.Minorities: 10, consensustest.Candidates: 9, consensustest.Doubts: 41, consensustest.Followers: 11}, With: broken(mistake{
 				before: func(_ *synod[uint64], m *message) {
 					if m.Kind == Promise {
 						m.Last = Ballot{}
 					}
 				},
 			})},
-			{Name: "leads before it accepts", Want: consensustest.Agreement, Seed: 550, With: broken(mistake{hurried: true})},
-			{Name: "who lost is silent", Want: consensustest.Termination, With: broken(silence)},
-			{Name: "who lost does not say so again", Want: consensustest.Termination, Seed: 5850, With: broken(once)},
-			{Name: "agreement of correct processes only", Want: consensustest.Agreement, With: hasten},
-			{Name: "takes part before it resumes", Want: consensustest.Participation, With: intrude},
-			{Name: "one waits for ever", Want: consensustest.Termination, With: broken(mistake{faithful: true})},
-			{Name: "what is lost is lost", Want: consensustest.Termination, With: broken(mistake{terse: true})},
+			{Name: "leads before it accepts", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Candidates: 2939, consensustest.Doubts: 598}, With: broken(mistake{hurried: true})},
+			{Name: "who lost is silent", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Doubts: 19, consensustest.Followers: 1208}, With: broken(silence)},
+			{Name: "who lost does not say so again", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Minorities: 2458, consensustest.Followers: 1208}, With: broken(once)},
+			{Name: "agreement of correct processes only", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 0, consensustest.Minorities: 0, consensustest.Candidates: 0, consensustest.Doubts: 10, consensustest.Followers: 0}, With: hasten},
+			{Name: "takes part before it resumes", Want: consensustest.Participation, In: consensustest.Seeds{consensustest.Random: 5}, With: intrude},
+			{Name: "one waits for ever", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Random: 5, consensustest.Minorities: 0, consensustest.Doubts: 26, consensustest.Followers: 1}, With: broken(mistake{faithful: true})},
+			{Name: "what is lost is lost", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Random: 71, consensustest.Doubts: 7, consensustest.Followers: 1208}, With: broken(mistake{terse: true})},
+			{Name: "decides before others accept", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 26, consensustest.Minorities: 0, consensustest.Candidates: 3, consensustest.Doubts: 8, consensustest.Followers: 1}, With: broken(mistake{premature: true})},
+			{Name: "nobody gives way", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Candidates: 0, consensustest.Followers: 1735}, With: broken(mistake{stubborn: true})},
+			{Name: "asks when it begins to suspect", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Followers: 28}, With: neglects},
+			{Name: "a question that comes early is lost", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Followers: 110}, With: forgets},
+			{Name: "draws lots", Want: consensustest.Determinism, In: consensustest.Seeds{consensustest.Traces: 0}, With: broken(mistake{lots: true})},
 		},
 	})
 }
@@ -53,6 +58,9 @@ type mistake struct {
 	faithful bool // waits for who is suspected
 	terse    bool // repeats nothing
 	hurried  bool // on ACCEPT, begins its own ballot before it accepts
+	// premature: decides when it asks others to accept; stubborn: leads at once where it gave way; lots: begins with a round
+	// that the order of a map draws.
+	premature, stubborn, lots bool
 }
 
 var (
@@ -92,6 +100,14 @@ type mistaken struct {
 
 func (p *mistaken) Lead(v uint64, t *turn) {
 	p.proposal = &v
+	if p.stubborn {
+		p.ahead = p.id
+	}
+	if p.lots && p.round == 0 {
+		for k := range map[uint64]bool{1: true, 2: true} {
+			p.round = k
+		}
+	}
 	p.synod.Lead(v, t)
 }
 
@@ -121,7 +137,11 @@ func (p *mistaken) Receive(from protocol.ID, m message, t *turn) {
 	if p.before != nil {
 		p.before(p.synod, &m)
 	}
+	chose := p.choosing
 	p.synod.Receive(from, m, t)
+	if p.premature && chose && !p.choosing && p.ballot != (Ballot{}) {
+		t.Decide(p.choice)
+	}
 	if p.after != nil {
 		p.after(p.synod, t)
 	}

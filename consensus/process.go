@@ -221,7 +221,7 @@ func (p *Process[M, P]) receive(from protocol.ID, e Envelope[M, P], out *protoco
 	switch {
 	case e.Kind == Ask:
 		if p.present {
-			p.compare(from, e.Instance, out)
+			p.compare(from, e, out)
 		}
 	case !p.present: // others go on without it, and its life before, unless it resumes in time
 		if e.Kind == Propose || e.Kind == Part {
@@ -237,15 +237,17 @@ func (p *Process[M, P]) receive(from protocol.ID, e Envelope[M, P], out *protoco
 	}
 }
 
-// compare tells a process that is in an instance what it lacks, and sends again what it was sent
-// before; or it asks that one for what is lacking here.
-func (p *Process[M, P]) compare(from protocol.ID, instance uint64, out *protocol.Out[Envelope[M, P]]) {
-	if instance > p.instance {
+// compare tells a process that asks in an instance what it lacks, and sends again what it was sent
+// before; or it asks that one for what is lacking here, and answers when it is there itself: it may be told
+// of that decision, too, by who tells nobody else any more.
+func (p *Process[M, P]) compare(from protocol.ID, e Envelope[M, P], out *protocol.Out[Envelope[M, P]]) {
+	if e.Instance > p.instance {
+		p.store(from, e)
 		p.ask(from, out)
 		return
 	}
-	if instance < p.instance {
-		p.remind(from, instance, out)
+	if e.Instance < p.instance {
+		p.remind(from, e.Instance, out)
 	} else {
 		p.waits[from] = true
 	}

@@ -20,6 +20,7 @@ type teller struct {
 	proposed bool   // in that one
 	known    lives
 	admitted lives
+	traces   bool // it notes what it hears
 }
 
 // Lives are by process.
@@ -48,7 +49,10 @@ func lifeIn(v uint64, j int) uint64 { return v >> (4 * j) & 15 }
 func (p *teller) wrong(what string) {
 	p.l.fault(fmt.Sprintf("%s: process %d, life %d: %s", Order, p.id, p.life, what))
 }
-func (p *teller) needs() (some bool) { return p.next < instances || p.known != p.admitted }
+
+func (p *teller) needs() (some bool) {
+	return p.next < instances && !p.l.follows[p.id] || p.known != p.admitted
+}
 
 // instances is how many instances there are at least.
 const instances = 4
@@ -74,7 +78,12 @@ func tellers(l *ledger) protocol.Algorithm[uint64] {
 
 // Step implements protocol.Process.
 func (p *teller) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
+	if p.traces {
+		p.l.trace = append(p.l.trace, fmt.Sprint(p.id, p.life, ev.Input, ev.Msg))
+	}
 	switch ev.Kind {
+	case protocol.Try: // nobody is ever inside
+		out.Rem("")
 	case protocol.Start:
 		if p.life, p.present = ev.Arg, ev.Arg <= 1; !p.present {
 			out.Broadcast(join | p.life)
@@ -160,6 +169,9 @@ func (p *teller) LoadState(b []byte) ([]byte, error) {
 type ledger struct {
 	proposed map[uint64]bool
 	decided  map[uint64]uint64 // by instance, of whoever heard of it first
+	hearer   protocol.ID       // of the last of these, first
+	follows  [most]bool        // by process: it proposes nothing, but to admit others
+	trace    []string
 	first    string
 }
 
@@ -183,6 +195,22 @@ func (l *ledger) decide(id protocol.ID, instance, v uint64) {
 		l.fault(fmt.Sprintf("%s: process %d hears of %x in instance %d, and %x was decided", Agreement, id, v, instance, first))
 	}
 	if !known {
-		l.decided[instance] = v
+		l.decided[instance], l.hearer = v, id
+	}
+}
+
+// rest judges who is up when nothing is left to happen, and suspicions are right.
+func (l *ledger) rest(up []*teller) {
+	known := uint64(0)
+	for _, p := range up {
+		known = max(known, p.next)
+	}
+	for _, p := range up {
+		switch {
+		case !p.present:
+			l.fault(fmt.Sprintf("%s: process %d, life %d, takes no part", Termination, p.id, p.life))
+		case p.needs() || p.next < known:
+			l.fault(fmt.Sprintf("%s: process %d waits for instance %d, and %d are known", Termination, p.id, p.next, known))
+		}
 	}
 }

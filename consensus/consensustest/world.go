@@ -38,10 +38,14 @@ const (
 	breaks // and crashes
 )
 
-func newWorld[F any](s *Service[F], b *Broken[F], n int, f faults, r *rand.Rand) *World[F] {
+// newWorld starts n processes, of which some propose nothing.
+func newWorld[F any](s *Service[F], b *Broken[F], n int, f faults, r *rand.Rand, follow ...int) *World[F] {
 	w := &World[F]{
 		N: n, Lives: make([]uint64, n), s: s, broken: b, l: newLedger(), r: r, faults: f,
 		suspected: map[protocol.Channel]bool{}, cut: map[protocol.Channel]bool{},
+	}
+	for _, id := range follow {
+		w.l.follows[id] = true
 	}
 	with := s.With
 	if b != nil && b.With != nil {
@@ -117,10 +121,10 @@ func (w *World[F]) up() (ids []protocol.ID, parts int) {
 	return ids, parts
 }
 
-// Suspect makes process a suspect b, or trust it again.
+// Suspect makes process a suspect b, which is said as often as it comes, or trust it again.
 func (w *World[F]) Suspect(a, b protocol.ID, yes bool) {
 	ch := protocol.Channel{From: a, To: b}
-	if a == b || w.suspected[ch] == yes || w.Procs[a] == nil {
+	if a == b || !yes && !w.suspected[ch] || w.Procs[a] == nil {
 		return
 	}
 	w.suspected[ch] = yes
@@ -231,6 +235,9 @@ func (w *World[F]) get(from, to protocol.ID, k int) {
 	}
 	w.note("%d gets of %d %s", to, from, w.alg.Text(m))
 	w.Deliver(from, to, k)
+	if w.suspected[protocol.Channel{From: to, To: from}] {
+		w.Suspect(to, from, true) // it is a level
+	}
 }
 
 // hear decides what somebody proposed to the service, and tells it to a process.
@@ -261,7 +268,6 @@ func (w *World[F]) end(a, b protocol.ID) {
 	w.lose(a, b)
 	w.lose(b, a)
 	for _, ch := range []protocol.Channel{{From: a, To: b}, {From: b, To: a}} {
-		w.suspected[ch] = false // it is said again
 		w.Suspect(ch.From, ch.To, true)
 	}
 }
@@ -372,12 +378,9 @@ func (w *World[F]) rest() {
 		}
 	}
 	ids, _ := w.up()
+	procs := make([]*teller, 0, w.N)
 	for _, id := range ids {
-		switch p := w.teller(id); {
-		case !p.present:
-			w.l.fault(fmt.Sprintf("%s: process %d, life %d, takes no part", Termination, id, p.life))
-		case p.needs() || int(p.next) != len(w.l.decided):
-			w.l.fault(fmt.Sprintf("%s: process %d waits for instance %d of %d", Termination, id, p.next, len(w.l.decided)))
-		}
+		procs = append(procs, w.teller(id))
 	}
+	w.l.rest(procs)
 }

@@ -36,7 +36,8 @@
 //
 // # Model, properties
 //
-// Those of package consensus. A message that no process would have sent can make the library panic,
+// Those of package consensus. As long as two processes that coordinate suspect each other by mistake, or one the other, they may
+// interrupt each other: only Paxos, which gives way to who is trusted, decides meanwhile, too. A message that no process would have sent can make the library panic,
 // such as a heartbeat that commits what the log has not. Then it is as if this message had been lost
 // and the node had been started again from what it has stored, which is safe, as every answer was
 // stored first. Other lies of members are believed. A reader refuses what is malformed by itself.

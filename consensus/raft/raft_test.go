@@ -3,9 +3,11 @@ package raft
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
+	etcd "go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/poundlock/poundlock/algotest"
@@ -26,11 +28,12 @@ func TestConformance(t *testing.T) {
 		With: func(alg algorithm) protocol.Algorithm[frame] {
 			return consensus.Over(alg, core[uint64](func(v any) { t.Errorf("the library panics: %v", v) }))
 		},
-		Bare:     consensus.Algorithm[uint64, message],
-		Instance: func(f frame) (uint64, bool) { return f.Instance, f.Kind == consensus.Part },
+		Bare:       consensus.Algorithm[uint64, message],
+		Instance:   func(f frame) (uint64, bool) { return f.Instance, f.Kind == consensus.Part },
+		Interrupts: true,
 		Broken: []consensustest.Broken[frame]{
-			{Name: "who comes back is who it was", Want: consensustest.Agreement, Seed: 200, With: With[uint64], Amnesia: true},
-			{Name: "votes are forgotten", Want: consensustest.Agreement, Seed: 350, With: broken(mistake{
+			{Name: "who comes back is who it was", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 210}, With: With[uint64], Amnesia: true},
+			{Name: "votes are forgotten", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 383, consensustest.Doubts: 333}, With: broken(mistake{
 				before: func(p *group[uint64], m message) bool {
 					if m.Kind == Vote && p.store.hard != nil {
 						s := p.store.clone()
@@ -40,7 +43,7 @@ func TestConformance(t *testing.T) {
 					return true
 				},
 			})},
-			{Name: "logs are forgotten", Want: consensustest.Agreement, Seed: 450, With: broken(mistake{
+			{Name: "logs are forgotten", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Minorities: 7, consensustest.Doubts: 2, consensustest.Followers: 32}, With: broken(mistake{
 				before: func(p *group[uint64], m message) bool {
 					if m.Kind == Vote && p.store.hard != nil {
 						p.start(stored{hard: &raftpb.HardState{Term: p.store.hard.Term, Vote: p.store.hard.Vote}})
@@ -48,14 +51,16 @@ func TestConformance(t *testing.T) {
 					return true
 				},
 			})},
-			{Name: "who stood once does not again", Want: consensustest.Termination, With: broken(mistake{once: true})},
-			{Name: "who has the longer log does not stand", Want: consensustest.Termination, With: broken(mistake{
+			{Name: "who stood once does not again", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Random: 5, consensustest.Minorities: 1, consensustest.Candidates: 0, consensustest.Doubts: 2, consensustest.Followers: 1}, With: broken(mistake{once: true})},
+			{Name: "who has the longer log does not stand", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Random: 39, consensustest.Minorities: 1, consensustest.Candidates: 1, consensustest.Doubts: 9, consensustest.Followers: 6}, With: broken(mistake{
 				before: func(_ *group[uint64], m message) bool { return m.Kind != Turn },
 			})},
-			{Name: "old terms are left without an answer", Want: consensustest.Termination, Seed: 1600, With: broken(mistake{
+			{Name: "old terms are left without an answer", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Random: 33, consensustest.Minorities: 268, consensustest.Doubts: 553, consensustest.Followers: 602}, With: broken(mistake{
 				before: func(p *group[uint64], m message) bool { return m.Term >= p.store.hard.GetTerm() || !m.asks() },
 			})},
-			{Name: "what is lost is lost", Want: consensustest.Termination, With: broken(mistake{terse: true})},
+			{Name: "what is lost is lost", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Random: 25, consensustest.Doubts: 7}, With: broken(mistake{terse: true})},
+			{Name: "decides before others have it", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 26, consensustest.Minorities: 0, consensustest.Candidates: 45, consensustest.Doubts: 8, consensustest.Followers: 1}, With: broken(mistake{premature: true})},
+			{Name: "draws lots", Want: consensustest.Determinism, In: consensustest.Seeds{consensustest.Traces: 8}, With: broken(mistake{lots: true})},
 		},
 	})
 }
@@ -64,6 +69,8 @@ func TestConformance(t *testing.T) {
 type mistake struct {
 	before      func(p *group[uint64], m message) bool // false: it does not receive m
 	once, terse bool
+	premature   bool // whoever leads decides at once
+	lots        bool // answers are left out by chance
 }
 
 func broken(e mistake) func(algorithm) protocol.Algorithm[frame] {
@@ -91,8 +98,14 @@ func (p *mistaken) Lead(v uint64, t *turn) {
 }
 
 func (p *mistaken) Receive(from protocol.ID, m message, t *turn) {
+	if p.lots && m.Kind == Old && rand.IntN(2) == 0 {
+		return
+	}
 	if p.before == nil || p.before(p.group, m) {
 		p.group.Receive(from, m, t)
+	}
+	if p.premature && p.held && p.role() == etcd.StateLeader {
+		t.Decide(p.value)
 	}
 }
 

@@ -51,7 +51,8 @@
 // # Verification
 //
 // TestVoters explores Paxos where there is nothing else, with one suspicion by mistake: three processes of which one
-// proposes (4 890 states), and two that both do, with ballots of at most four rounds (201 686). TestVotersBroken forgets
+// proposes (4 890 states where that is the first, and with POUNDLOCK_FULL=1 4 160 954 where it is the second, with ballots
+// of at most two rounds), and two that both do, with at most four (201 686). TestVotersBroken forgets
 // promises, or what was accepted: a model of three processes of which two propose finds two different decisions, 11
 // steps from the start. TestConformance tries random worlds, each mistake in all scenarios that must find it; TestAsk is
 // about what is asked.

@@ -112,6 +112,9 @@ func (s *simulator[M]) begin(id uint32) {
 		was := p.incarnation
 		p.incarnation = max(was+1, uint64(max(1, s.now+p.offset)))
 	}
+	if s.alg.Consensus && s.weak.next[id] != noInstance { // others may have proposed when they started
+		s.takePart(id, s.weak.next[id])
+	}
 	in := protocol.Input{Kind: protocol.Start, Arg: p.incarnation}
 	s.judgeInput(id, in)
 	s.input(id, in)

@@ -82,7 +82,9 @@ func (p *teller) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 		p.l.trace = append(p.l.trace, fmt.Sprint(p.id, p.life, ev.Input, ev.Msg))
 	}
 	switch ev.Kind {
-	case protocol.Try: // nobody is ever inside
+	case protocol.Try: // drivers have users
+		out.Crit(0)
+	case protocol.Exit:
 		out.Rem("")
 	case protocol.Start:
 		if p.life, p.present = ev.Arg, ev.Arg <= 1; !p.present {

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"net"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -402,11 +404,10 @@ func (c *conn) message(i transport.Item, to batches) error {
 		return err
 	}
 	switch {
-	case i.Type == transport.PartItem && (!c.n.watched() || len(c.s.partial)+len(i.Body) > maxState):
-		return c.refuse(refusal("part of a message that is none of a replica, or too large", "", ""))
+	case i.Type == transport.PartItem && !c.n.watched():
+		return c.refuse(refusal("part of a message that is none of a replica", "", ""))
 	case i.Type == transport.PartItem:
-		c.s.partial = append(c.s.partial, i.Body...)
-		return nil
+		return c.part(i)
 	case len(c.s.partial) > 0:
 		i.Body, c.s.partial = append(c.s.partial, i.Body...), nil
 	}
@@ -418,6 +419,23 @@ func (c *conn) message(i transport.Item, to batches) error {
 		e.op = opRefused
 	}
 	to[k] = append(to[k], e)
+	return nil
+}
+
+// part takes a part of a message: how many bytes of it are still to come, and some. Nothing is kept of a message
+// that is too large.
+func (c *conn) part(i transport.Item) error {
+	r := protocol.Reader{Rest: i.Body}
+	rest := r.Uint()
+	if r.Err != nil {
+		return c.refuse(refusal("part of a message without its size", "", ""))
+	}
+	if size := uint64(len(c.s.partial)+len(r.Rest)) + min(rest, math.MaxInt64); size > uint64(c.n.maxMessage()) {
+		c.s.partial = nil
+		c.n.shard(string(i.Name)).post(event{op: opTooLarge, sess: c.s, name: i.Name, size: size})
+		return errTooLarge
+	}
+	c.s.partial = append(c.s.partial, r.Rest...)
 	return nil
 }
 

@@ -161,7 +161,7 @@ func (s *shard) send(i *instance, to protocol.ID, kind int, msg []byte) {
 	}
 	most := transport.MaxMessage
 	if i.replica != nil {
-		most = maxState
+		most = s.n.maxMessage()
 	}
 	if len(msg) > most {
 		s.fail(i, fmt.Sprintf("a message of %d bytes exceeds %d", len(msg), most))

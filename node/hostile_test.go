@@ -289,9 +289,9 @@ func TestMessagesOfNobody(t *testing.T) {
 		{consensus.Frame[wme.Message]{Msg: wme.Message{Kind: wme.Grant, Number: 1, Who: 99}}, nobody},
 		{consensus.Frame[wme.Message]{Msg: wme.Message{Kind: wme.NewEp, More: &wme.Bulk{Granted: three, Lives: make([]uint64, 4)}}}, nobody},
 		{consensus.Frame[wme.Message]{Kind: consensus.Decided, Msg: wme.Message{Kind: wme.Request}}, nobody},
-		{consensus.Frame[wme.Message]{Msg: state("")}, "STATE: the results of the last operations: "},
-		{consensus.Frame[wme.Message]{Msg: state(strings.Repeat("\x00", 8) + "\x07")}, "STATE: the results of the last operations: "},
-		{consensus.Frame[wme.Message]{Msg: state(strings.Repeat("\x00", 9))}, "STATE: replica: malformed snapshot: 0 bytes"},
+		{consensus.Frame[wme.Message]{Msg: state("")}, "STATE: the size of the state: "},
+		{consensus.Frame[wme.Message]{Msg: state(strings.Repeat("\x00", 9) + "\x07")}, "STATE: the results of the last operations: "},
+		{consensus.Frame[wme.Message]{Msg: state(strings.Repeat("\x00", 10))}, "STATE: replica: malformed snapshot: 0 bytes"},
 	} {
 		s := visit(t, addr)
 		h := greeting
@@ -372,7 +372,7 @@ func testResultInState(t *testing.T, result string, want error) {
 	must(t, m.n.Try(node.Replica, "o", u, false))
 	<-u.crit
 	must(t, m.n.Issue("o", replica.Add("k")))
-	state := result + strings.Repeat("\x00", 6) + string(m.object.Snapshot())
+	state := "\x00" + result + strings.Repeat("\x00", 6) + string(m.object.Snapshot())
 	m.say(wme.Message{Kind: wme.State, Epoch: 1, Number: 1, Done: 1, More: &wme.Bulk{
 		Granted: make([]uint64, 3), Lives: []uint64{1, 1, 1}, Last: []uint64{1, 0, 0}, Object: state,
 	}})

@@ -107,9 +107,13 @@ type Config struct {
 	// included. Other names are refused. Default 65536 and 2097152
 	MaxLocks, MaxInstances int
 	// MaxUnacked is how many bytes of messages all sessions of a member may have that
-	// are not acknowledged. Beyond, one with more than 64 KiB of them is dropped when
+	// are not acknowledged, but for states of objects. Beyond, one with more than 64 KiB of them is dropped when
 	// there is more to tell it, and suspected when its lease is over. Default 256 MiB
 	MaxUnacked int64
+	// MaxState is how many bytes the state of an object may have, with the last results: a larger one is not
+	// sent, and who asks for it closes; so does a member that gets one which is larger than it allows. Raise it
+	// at all members. Default 256 MiB, 1 byte to 1 GiB
+	MaxState int
 }
 
 // What Try fails with.
@@ -326,6 +330,12 @@ func (c *Config) complete() error {
 	}
 	if c.MaxUnacked == 0 {
 		c.MaxUnacked = 256 << 20
+	}
+	if c.MaxState == 0 {
+		c.MaxState = 256 << 20
+	}
+	if c.MaxState < 1 || c.MaxState > 1<<30 {
+		return fmt.Errorf("MaxState is %d bytes: want 1 to %d", c.MaxState, 1<<30)
 	}
 	return nil
 }

@@ -102,9 +102,9 @@ func checkOperation(o Object, op []byte) (err error) {
 // A replica is the copy of an object, and what users are told of operations on it.
 type replica struct {
 	object   Object
-	results  []result // by member: of its last operation
-	captures bool     // the process wants to have the copy
-	next     func()   // makes the copy that the message of this step brings the one here
+	results  []result     // by member: of its last operation
+	captures bool         // the process wants to have the copy
+	next     func() error // makes the copy that the message of this step brings the one here
 }
 
 // A result is what became of an operation.
@@ -203,7 +203,7 @@ func (s *shard) outcome(i *instance) {
 // captured gives the process its copy of the object.
 func (s *shard) captured(i *instance) {
 	i.replica.captures = false
-	var b []byte
+	b := []byte{0} // it is not withheld
 	s.guard(i, func() error {
 		for _, r := range i.replica.results {
 			b = r.append(b)
@@ -211,6 +211,11 @@ func (s *shard) captured(i *instance) {
 		b = append(b, i.replica.object.Snapshot()...)
 		return nil
 	})
+	if size := len(b) - 1; size > s.n.c.MaxState {
+		s.n.complain("withheld a state from who asked for it, which closes: raise MaxState at all members",
+			"lock", i.name, "bytes", size, "limit", s.n.c.MaxState)
+		b = binary.AppendUvarint(binary.AppendUvarint(nil, uint64(size)), uint64(s.n.c.MaxState))
+	}
 	if !i.removed {
 		s.stepKeep(i, protocol.Input{Kind: protocol.Captured, Data: string(b)}, nil, nil)
 	}
@@ -225,6 +230,19 @@ func (s *shard) Snapshot(data string) (err error) {
 		}
 	}()
 	r := protocol.Reader{Rest: []byte(data)}
+	size, limit, where := r.Uint(), uint64(s.n.c.MaxState), "here"
+	if size > 0 {
+		limit, where = r.Uint(), "at the member that has it"
+	} else {
+		size = uint64(len(r.Rest))
+	}
+	if r.Err != nil {
+		return fmt.Errorf("the size of the state: %w", r.Err)
+	}
+	if size > limit {
+		c.next = func() error { return tooLarge("state", size, where, limit) }
+		return nil
+	}
 	results := make([]result, len(c.results))
 	for k := range results {
 		results[k] = readResult(&r)
@@ -236,12 +254,36 @@ func (s *shard) Snapshot(data string) (err error) {
 	if err != nil {
 		return err
 	}
-	c.next = func() {
+	c.next = func() error {
 		replace()
 		c.results = results
+		return nil
 	}
 	return nil
 }
+
+// tooLarge is why a member closes that cannot get the object.
+func tooLarge(what string, size uint64, where string, limit uint64) error {
+	return fmt.Errorf("the %s has %d bytes, and the limit %s is %d: raise MaxState at all members", what, size, where, limit)
+}
+
+// besideState is how many bytes more than its state a message of a replica may have: operations that follow on it.
+// Votes and records, which have no state, are within it.
+const besideState = 32 << 20
+
+// maxMessage is how many bytes a message of a replica may have.
+func (n *Node) maxMessage() int { return n.c.MaxState + besideState }
+
+// announced: a message was announced that is too large to be received, so that its replica would lack it.
+func (s *shard) announced(e *event) {
+	if i := s.instances.View()[string(e.name)]; i != nil && i.replica != nil {
+		s.fail(i, tooLarge("message with the state", e.size, "here", uint64(s.n.maxMessage())).Error())
+		return
+	}
+	s.n.end(e.sess, errTooLarge, fault(errTooLarge).Append(nil))
+}
+
+var errTooLarge = errors.New("node: a message that is larger than any of a replica here")
 
 // install makes what the message brought the copy.
 func (s *shard) install(i *instance) {
@@ -249,7 +291,6 @@ func (s *shard) install(i *instance) {
 		if i.replica.next == nil {
 			return errors.New("the copy to install has come with no message")
 		}
-		i.replica.next()
-		return nil
+		return i.replica.next()
 	})
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,6 +36,7 @@ type session struct {
 	label       string     // of the peer
 	window      link.Window
 	unacked     int              // bytes of it that Node.unacked knows of
+	large       int              // bytes of it that do not count there, until it is empty: of a message with parts
 	conn        *conn            // nil while there is none
 	held        detector.Holder  // at a client
 	roundTrip   time.Duration    // at a client: the last one, 0 if unknown
@@ -199,7 +201,8 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte) err
 	s.makeRoom(len(msg))
 	var err error
 	for len(msg) > partSize && err == nil {
-		err = s.append(transport.PartItem, kind, name, msg[:partSize])
+		part := binary.AppendUvarint(make([]byte, 0, partSize+binary.MaxVarintLen64), uint64(len(msg)-partSize))
+		err = s.append(transport.PartItem, kind, name, append(part, msg[:partSize]...))
 		msg = msg[partSize:]
 	}
 	if err == nil {
@@ -214,11 +217,8 @@ func (s *session) append(t transport.Type, kind Kind, name string, body []byte) 
 	return s.window.Push(transport.AppendNamed(b, t, seq, uint8(kind), name, body))
 }
 
-// The state of a replica may be larger than other messages, and goes in parts.
-const (
-	partSize = 256 << 10
-	maxState = 32 << 20
-)
+// partSize is how many bytes a message may have that goes as one. Those of replicas may be larger, and go in parts.
+const partSize = 256 << 10
 
 // objectRoom is how many bytes more may wait in a session for each object of this member: a few of its
 // messages with operations of any size. For when a member comes or goes the epochs of all objects end at once, each
@@ -234,9 +234,10 @@ func (s *session) makeRoom(size int) {
 	usual := s.n.usualWindow()
 	switch waits := s.window.UnackedBytes(); {
 	case size > partSize && waits <= usual:
-		s.window.MaxBytes = waits + size + size/partSize*(2*transport.MaxName) + usual
+		s.large = size + size/partSize*(2*transport.MaxName)
+		s.window.MaxBytes = waits + s.large + usual
 	case waits == 0:
-		s.window.MaxBytes = usual
+		s.large, s.window.MaxBytes = 0, usual
 	}
 }
 
@@ -245,7 +246,7 @@ const fairUnacked = 64 << 10
 
 // count tells the node how much is unacknowledged now. s.mu is held.
 func (s *session) count() {
-	now := s.window.UnackedBytes()
+	now := max(0, s.window.UnackedBytes()-s.large)
 	if now != s.unacked {
 		s.n.unacked.Add(int64(now - s.unacked))
 		s.unacked = now

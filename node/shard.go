@@ -36,8 +36,9 @@ const (
 	opCancel
 	opIssue // msg is the operation
 	opExit
-	opSuspect // the member peer
-	opTrust   // the peer of sess, which is heard of
+	opTooLarge // a message of size bytes for the lock name would arrive in sess
+	opSuspect  // the member peer
+	opTrust    // the peer of sess, which is heard of
 	opNames
 	opLocks
 	opHeld // once: at most one
@@ -55,7 +56,8 @@ type event struct {
 	sess  *session
 	next  *session // opDead: takes over where there is always a session
 	peer  protocol.ID
-	name  []byte // opMessage
+	name  []byte // opMessage, opTooLarge
+	size  uint64 // opTooLarge
 	msg   []byte
 	text  string // name of the lock; opDead: the reason
 	page  *Page  // opNames, opLocks
@@ -167,11 +169,11 @@ func (s *shard) signal() {
 func (s *shard) try(kind Kind, name string, u User, once bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if why, ok := s.failed[name]; ok { // also after the node has closed, perhaps for that
+		return fmt.Errorf("%w: %q: %s", ErrFailed, name, why)
+	}
 	if s.closed {
 		return ErrClosed
-	}
-	if why, ok := s.failed[name]; ok {
-		return fmt.Errorf("%w: %q: %s", ErrFailed, name, why)
 	}
 	if s.users.Has(name) {
 		return fmt.Errorf("%w: %q", ErrBusy, name)
@@ -266,6 +268,8 @@ func (s *shard) handle(e *event) {
 		}
 	case opIssue:
 		s.issue(e)
+	case opTooLarge:
+		s.announced(e)
 	case opSuspect:
 		s.suspectMember(e.peer)
 	case opTrust:

@@ -25,8 +25,8 @@ const (
 	// RefuseNameItem answers messages of the lock Name, of kind Kind, that the other end
 	// does not serve; Body says why. It is numbered like a message.
 	RefuseNameItem
-	// PartItem is the beginning of a message that is too large for one item, or goes on with it.
-	// The MessageItem that follows is its end.
+	// PartItem is the beginning of a message that is too large for one item, or goes on with it: Body
+	// begins with a varint, how many bytes of the message follow this item. The MessageItem that follows is its end.
 	PartItem
 )
 

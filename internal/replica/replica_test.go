@@ -599,6 +599,12 @@ func TestMisuse(t *testing.T) {
 	}
 	do(t, s, "k")
 	s.Exit()
+	for _, size := range []int{-1, 1<<30 + 1} {
+		_, err := node.Start(node.Config{Peers: c.peers, Hosts: map[node.Kind]node.Host{node.Replica: second}, MaxState: size})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprint("MaxState is ", size)) {
+			t.Errorf("%d: %v", size, err)
+		}
+	}
 	if _, err := node.Start(node.Config{
 		Peers: c.peers, Hosts: map[node.Kind]node.Host{node.Replica: node.HostOf(wme.First)},
 	}); err == nil || !strings.Contains(err.Error(), "consensus") {

@@ -29,9 +29,7 @@ func (p *Process) AppendState(b []byte) []byte {
 		b = s.append(b)
 	}
 	for _, v := range p.votes {
-		if b = protocol.AppendBool(b, v.More != nil); v.More != nil {
-			b = appendMessage(b, v)
-		}
+		b = appendMessage(b, v)
 	}
 	b = binary.AppendUvarint(b, uint64(len(p.early)))
 	for _, e := range p.early {
@@ -60,9 +58,7 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 		s.load(&r, p.n)
 	}
 	for i := range p.votes {
-		if p.votes[i] = (Message{}); r.Bool() {
-			p.votes[i] = loadMessage(&r)
-		}
+		p.votes[i] = loadMessage(&r)
 	}
 	p.early = p.early[:0]
 	for range r.Len() {

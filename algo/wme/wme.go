@@ -103,6 +103,24 @@ var (
 	Second = form(toOwner, "wme-2", "weak mutual exclusion over a replicated object, acknowledged to the owner")
 )
 
+// claims are about sections without operations. The token moves for each but the first one, and where it
+// is already nothing is sent: see TestCosts for what each action costs.
+var claims = []protocol.Claim{
+	nearly(protocol.LowLoad, protocol.Messages, 2, -2, "2(N-1)"),
+	nearly(protocol.LowLoad, protocol.Waiting, 0, 2, "2"),
+	nearly(protocol.HighLoad, protocol.Messages, 2, -2, "2(N-1)"),
+	protocol.Exactly(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(1), "1"),
+}
+
+// nearly claims kN+d, but for the first entry.
+func nearly(l protocol.Load, m protocol.Measure, k, d float64, formula string) protocol.Claim {
+	const first = 0.1
+	return protocol.Claim{
+		Load: l, Measure: m, Formula: formula,
+		Least: protocol.Linear(k*(1-first), d*(1-first)), Most: protocol.Linear(k, d),
+	}
+}
+
 func form(acks int, name, title string) protocol.Algorithm[Message] {
 	info := protocol.Info{
 		Name:         name,
@@ -119,6 +137,7 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 		Majority:     true,
 		Messages:     messages,
 		Options:      []protocol.Option{carry, keep, room, stability, heal},
+		Claims:       claims,
 	}
 	return protocol.Algorithm[Message]{
 		Info: info,

@@ -1,0 +1,22 @@
+package wme
+
+import (
+	"testing"
+
+	"github.com/poundlock/poundlock/algotest"
+	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+func TestConformance(t *testing.T) {
+	for _, form := range forms {
+		t.Run(form.Name, func(t *testing.T) {
+			algotest.Run(t, form, algotest.Options{
+				Exhaustive: []check.Config{{Config: protocol.Config{N: 2}, Entries: []int{2, 1}, Suspect: 1, Properties: []string{"all"}}},
+			})
+		})
+	}
+}
+
+func FuzzRead(f *testing.F)      { algotest.FuzzRead(f, Second) }
+func FuzzLoadState(f *testing.F) { algotest.FuzzLoadState(f, Second) }

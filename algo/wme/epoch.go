@@ -118,6 +118,12 @@ func (p *Process) decide(instance uint64, d Message, out *protocol.Out[Message])
 		p.fill(r)
 	}
 	comers := p.begin(instance+1, d.More)
+	for _, c := range d.More.Requests { // the new owner needs no grant
+		if c.Who == p.owner {
+			p.granted[c.Who] = max(p.granted[c.Who], c.ID)
+			p.forget(c)
+		}
+	}
 	p.number, p.top, p.committed = d.Number, d.Done, d.Done
 	p.execute(out)
 	p.settle(out)
@@ -154,12 +160,6 @@ func (p *Process) begin(epoch uint64, b *Bulk) (comers []protocol.ID) {
 		}
 		if p.wishes[j] <= l {
 			p.wishes[j] = 0
-		}
-	}
-	for _, c := range b.Requests { // the new owner needs no grant
-		if c.Who == p.owner {
-			p.granted[c.Who] = max(p.granted[c.Who], c.ID)
-			p.forget(c)
 		}
 	}
 	return comers

@@ -104,6 +104,26 @@ func installedRequests(a protocol.Algorithm[Message]) string {
 	return ""
 }
 
+// The owner asks again once it has passed the token on. Who gets a state in which only its request has arrived,
+// and not its grant, takes neither for granted.
+func TestInstalledOwner(t *testing.T) { tell(t, installedOwner) }
+
+func installedOwner(a protocol.Algorithm[Message]) string {
+	p := started(a)
+	heard(p, 2, Message{Kind: State, Epoch: 3, Number: 4, Done: 4, More: &Bulk{
+		Owner: 2, Granted: []uint64{0, 0, 4}, Requests: []Claim{{2, 5}}, Lives: []uint64{1, 1, 1}, Last: make([]uint64, 3),
+	}})
+	fed(p, protocol.Input{Kind: protocol.Try}, Message{})
+	if !does(heard(p, 2, Message{Kind: Grant, Epoch: 3, Number: 5, Who: p.id, ID: p.request}), protocol.Crit) {
+		return "requests by story, who has the token does not enter"
+	}
+	fed(p, protocol.Input{Kind: protocol.Exit}, Message{})
+	if p.owner != 2 || p.granted[2] != 5 {
+		return fmt.Sprintf("requests by story, the token goes to %d, which is granted %d, want 5 of the owner before", p.owner, p.granted[2])
+	}
+	return ""
+}
+
 // The requests of a life that is over end with the epoch.
 func TestRequestsOfOldLife(t *testing.T) { tell(t, oldRequests) }
 
@@ -125,7 +145,7 @@ func oldRequests(a protocol.Algorithm[Message]) string {
 
 // steps are the stories of one process that is told what happens.
 var steps = []func(protocol.Algorithm[Message]) string{
-	capturedLate, capturedInstalled, installedRequests, aheads, states, installs, waitsOnce, forgets, asksNew, useless, dead,
+	capturedLate, capturedInstalled, installedRequests, installedOwner, aheads, states, installs, waitsOnce, forgets, asksNew, useless, dead,
 }
 
 func TestSteps(t *testing.T) {

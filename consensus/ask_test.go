@@ -44,6 +44,19 @@ func (p forgetful) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 	p.early = slices.DeleteFunc(p.early, func(e early[uint64, message]) bool { return e.envelope.Kind == Ask })
 }
 
+// A coy process asks nobody where it coordinates.
+type coy struct{ *process }
+
+func (p coy) Bare() protocol.Process[frame] { return p.process }
+
+func (p coy) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
+	p.news = false
+	p.process.Step(ev, out)
+	if ev.Msg.Kind == Decided && p.coordinator() == p.id {
+		out.Effects = slices.DeleteFunc(out.Effects, func(e protocol.Effect[frame]) bool { return e.Msg.Kind == Ask })
+	}
+}
+
 // within makes processes of those of Paxos.
 func within(wrap func(*process) protocol.Process[frame]) func(algorithm) protocol.Algorithm[frame] {
 	return func(alg algorithm) protocol.Algorithm[frame] {
@@ -57,6 +70,7 @@ func within(wrap func(*process) protocol.Process[frame]) func(algorithm) protoco
 var (
 	insists  = within(func(p *process) protocol.Process[frame] { return insistent{p} })
 	forgets  = within(func(p *process) protocol.Process[frame] { return forgetful{p} })
+	shies    = within(func(p *process) protocol.Process[frame] { return coy{p} })
 	neglects = within(func(p *process) protocol.Process[frame] { return negligent{p} })
 )
 
@@ -106,6 +120,53 @@ func TestAsk(t *testing.T) {
 		s.Settle()
 		if zero, two := len(procs[0].heard), len(procs[2].heard); zero != c.heard || two != max(c.heard, 2) {
 			t.Errorf("%s: processes 0 and 2 hear of %d and %d decisions, want %d and %d", c.name, zero, two, c.heard, max(c.heard, 2))
+		}
+	}
+}
+
+// Processes 1, 3 and 4 decide twice, and 1 and 4 crash; what 1 has sent to 0 and 2 is lost, and these have compared before
+// they hear of it. Process 3 asks 0, which coordinates and is told of both decisions. It tells 2 of the first one, which waits
+// for that, and asks it because of the other one.
+func TestRelay(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		with func(algorithm) protocol.Algorithm[frame]
+		want int // decisions at 2
+	}{
+		{"right", With[uint64], 2},
+		{"who coordinates asks nobody", shies, 1},
+		{"a question that comes early is lost", forgets, 1},
+	} {
+		procs := make([]*voter, 5)
+		a := values
+		a.New = func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] {
+			procs[id] = &voter{id: id}
+			return procs[id]
+		}
+		s := newStory(t, c.with(a), 5)
+		s.suspect(1, 0)
+		for range 2 {
+			s.Step(1, protocol.Input{Kind: protocol.Try})
+			for _, kinds := range [][2]uint8{{prepare, promise}, {accept, accepted}} {
+				for _, j := range []protocol.ID{3, 4} {
+					s.get(1, j, kinds[0])
+					s.get(j, 1, kinds[1])
+				}
+			}
+			s.get(1, 3, Decided)
+			s.get(1, 4, Decided)
+		}
+		for _, j := range []protocol.ID{1, 4} {
+			s.Crash(j)
+			s.lose(j)
+		}
+		for _, j := range []protocol.ID{0, 2, 3} {
+			s.suspect(j, 1)
+			s.suspect(j, 4)
+			s.Settle()
+		}
+		if zero, two := len(procs[0].heard), len(procs[2].heard); zero != 2 || two != c.want {
+			t.Errorf("%s: processes 0 and 2 hear of %d and %d decisions, want 2 and %d", c.name, zero, two, c.want)
 		}
 	}
 }

@@ -39,7 +39,8 @@
 // after five, with 5(n-1) messages; a proposal elsewhere takes one step and one message more, and
 // each further one another message. Suspicions make no difference, as long as all agree who
 // coordinates. When a process suspects another one it sends one message (ASK) to compare its instance with
-// that of the coordinator, and one to who is trusted again. A driver may repeat that somebody is suspected as often
+// that of the coordinator, and one to who is trusted again. Who coordinates and has heard of a decision from another process
+// asks all that it trusts when it suspects one or is asked: what a crashed process has told it may be lost to them. A driver may repeat that somebody is suspected as often
 // as it likes: a process is asked once in an instance, and again in it only where something may be lost since.
 // It is in each one, for the next decision may be lost where the last one was not.
 //
@@ -51,11 +52,11 @@
 // # Verification
 //
 // TestVoters explores Paxos where there is nothing else, with one suspicion by mistake: three processes of which one
-// proposes (4 890 states where that is the first, and with POUNDLOCK_FULL=1 4 160 954 where it is the second, with ballots
-// of at most two rounds), and two that both do, with at most four (201 686). TestVotersBroken forgets
+// proposes (5 052 states where that is the first, and with POUNDLOCK_FULL=1 4 210 877 where it is the second, with ballots
+// of at most two rounds), and two that both do, with at most four (205 946). TestVotersBroken forgets
 // promises, or what was accepted: a model of three processes of which two propose finds two different decisions, 11
-// steps from the start. TestConformance tries random worlds, each mistake in all scenarios that must find it; TestAsk is
-// about what is asked.
+// steps from the start. TestConformance tries random worlds, each mistake in all scenarios that must find it; TestAsk and
+// TestRelay are about what is asked.
 //
 // # Source
 //

@@ -23,6 +23,7 @@ type Process[M, P any] struct {
 	unfit     []bool // by process: takes no part in this instance, as it says
 	waits     []bool // by process: has asked this one, and counts on it to hear of the decision
 	told      []bool // by process: was asked by this one, and is not given up since
+	news      bool   // has heard of a decision from another one since it asked all
 	wish      bool   // somebody has a proposal for this instance:
 	proposal  M
 	asked     protocol.ID    // who was sent the proposal last; this process: nobody
@@ -77,7 +78,7 @@ func (p *Process[M, P]) Step(ev protocol.Event[Envelope[M, P]], out *protocol.Ou
 	case protocol.Suspect:
 		p.suspected[ev.From] = true
 		p.giveUp(ev.From, out)
-		p.ask(p.coordinator(), out)
+		p.seek(out)
 	case protocol.Restore:
 		p.suspected[ev.From], p.unfit[ev.From] = false, false
 		p.giveUp(ev.From, out)
@@ -109,6 +110,25 @@ func (p *Process[M, P]) ask(j protocol.ID, out *protocol.Out[Envelope[M, P]]) {
 	if p.present && j != p.id && !p.told[j] {
 		p.waits[j], p.told[j] = true, true
 		p.send(j, Envelope[M, P]{Kind: Ask}, out)
+	}
+}
+
+// seek asks the coordinator. Who coordinates asks all that it trusts where it has heard of a decision from another one: what
+// that one has sent to them may be lost.
+func (p *Process[M, P]) seek(out *protocol.Out[Envelope[M, P]]) {
+	c := p.coordinator()
+	if c != p.id {
+		p.ask(c, out)
+		return
+	}
+	if !p.present || !p.news {
+		return
+	}
+	p.news = false
+	for j := range protocol.ID(p.n) {
+		if p.trusts(j) {
+			p.ask(j, out)
+		}
 	}
 }
 
@@ -243,6 +263,7 @@ func (p *Process[M, P]) receive(from protocol.ID, e Envelope[M, P], out *protoco
 func (p *Process[M, P]) compare(from protocol.ID, e Envelope[M, P], out *protocol.Out[Envelope[M, P]]) {
 	if e.Instance > p.instance {
 		p.store(from, e)
+		p.told[from] = false // it may have answered when it was not that far
 		p.ask(from, out)
 		return
 	}
@@ -257,6 +278,9 @@ func (p *Process[M, P]) compare(from protocol.ID, e Envelope[M, P], out *protoco
 	if p.core != nil {
 		p.core.Repeat(from, &p.turn)
 		p.act(out)
+	}
+	if p.coordinator() == p.id { // it may be asked for what others lack, too
+		p.seek(out)
 	}
 	p.goOn(out)
 }
@@ -291,6 +315,7 @@ func (p *Process[M, P]) use(from protocol.ID, e Envelope[M, P], out *protocol.Ou
 				p.send(protocol.ID(j), e, out)
 			}
 		}
+		p.news = true
 		p.decide(e.Msg, out)
 		return
 	case Abstain:
@@ -361,6 +386,9 @@ func (p *Process[M, P]) useEarly(out *protocol.Out[Envelope[M, P]]) {
 		e := p.early[0]
 		p.early = slices.Delete(p.early, 0, 1)
 		p.receive(e.from, e.envelope, out)
+		if p.suspected[e.from] { // as where a driver says so again with a message
+			p.seek(out)
+		}
 	}
 	for j, missed := range p.missed {
 		if missed {
@@ -377,7 +405,7 @@ func (p *Process[M, P]) send(to protocol.ID, e Envelope[M, P], out *protocol.Out
 
 // AppendState implements protocol.Process.
 func (p *Process[M, P]) AppendState(b []byte) []byte {
-	b = protocol.AppendBool(b, p.present)
+	b = protocol.AppendBool(protocol.AppendBool(b, p.present), p.news)
 	b = binary.AppendUvarint(binary.AppendUvarint(b, p.instance), uint64(p.asked))
 	for _, list := range [][]bool{p.suspected, p.unfit, p.waits, p.told, p.missed} {
 		for _, v := range list {
@@ -409,7 +437,7 @@ func appendIf[T any](b []byte, present bool, v T, write func([]byte, T) []byte) 
 // LoadState implements protocol.Process.
 func (p *Process[M, P]) LoadState(b []byte) ([]byte, error) {
 	r := protocol.Reader{Rest: b}
-	p.present, p.instance, p.asked = r.Bool(), r.Uint(), protocol.ID(r.Max(uint64(p.n-1)))
+	p.present, p.news, p.instance, p.asked = r.Bool(), r.Bool(), r.Uint(), protocol.ID(r.Max(uint64(p.n-1)))
 	for _, list := range [][]bool{p.suspected, p.unfit, p.waits, p.told, p.missed} {
 		for i := range list {
 			list[i] = r.Bool()

@@ -169,12 +169,12 @@ func (s *shard) send(i *instance, to protocol.ID, kind int, msg []byte) {
 	}
 	s.note(i, p)
 	s.tally.sent[s.n.firstMessage[i.kind]+kind]++
-	s.push(p, transport.MessageItem, i.kind, i.name, msg)
+	s.push(p, transport.MessageItem, i.kind, i.name, msg, i.replica != nil && i.replica.states)
 }
 
 // push appends an item to the window of a session, which is dropped when it is full.
-func (s *shard) push(p *session, t transport.Type, kind Kind, name string, body []byte) {
-	if err := p.send(t, kind, name, body); err != nil {
+func (s *shard) push(p *session, t transport.Type, kind Kind, name string, body []byte, state bool) {
+	if err := p.send(t, kind, name, body, state); err != nil {
 		s.n.drop(p, err, nil)
 		return
 	}

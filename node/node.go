@@ -107,7 +107,7 @@ type Config struct {
 	// included. Other names are refused. Default 65536 and 2097152
 	MaxLocks, MaxInstances int
 	// MaxUnacked is how many bytes of messages all sessions of a member may have that
-	// are not acknowledged, but for states of objects. Beyond, one with more than 64 KiB of them is dropped when
+	// are not acknowledged, but for those of more than 256 KiB, such as states of objects. Beyond, one with more than 64 KiB of them is dropped when
 	// there is more to tell it, and suspected when its lease is over. Default 256 MiB
 	MaxUnacked int64
 	// MaxState is how many bytes the state of an object may have, with the last results: a larger one is not

@@ -50,7 +50,7 @@ func (s *shard) refuseName(e *event, why string) {
 		return
 	}
 	s.n.complain("refused a name", "peer", s.n.name(e.sess.id), "reason", why)
-	s.push(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why))
+	s.push(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why), false)
 }
 
 // asks reports whether a message is more than nothing to a process that knows nothing:

@@ -104,6 +104,7 @@ type replica struct {
 	object   Object
 	results  []result     // by member: of its last operation
 	captures bool         // the process wants to have the copy
+	states   bool         // what it sends in this step has the copy
 	next     func() error // makes the copy that the message of this step brings the one here
 }
 
@@ -217,7 +218,9 @@ func (s *shard) captured(i *instance) {
 		b = binary.AppendUvarint(binary.AppendUvarint(nil, uint64(size)), uint64(s.n.c.MaxState))
 	}
 	if !i.removed {
+		i.replica.states = true
 		s.stepKeep(i, protocol.Input{Kind: protocol.Captured, Data: string(b)}, nil, nil)
+		i.replica.states = false
 	}
 }
 

@@ -36,7 +36,8 @@ type session struct {
 	label       string     // of the peer
 	window      link.Window
 	unacked     int              // bytes of it that Node.unacked knows of
-	large       int              // bytes of it that do not count there, until it is empty: of a message with parts
+	large       int              // bytes of it that do not count there: of messages with parts, until the last one is acknowledged
+	largeEnd    uint64           // the last item of these
 	conn        *conn            // nil while there is none
 	held        detector.Holder  // at a client
 	roundTrip   time.Duration    // at a client: the last one, 0 if unknown
@@ -187,9 +188,9 @@ func (s *session) detach(c *conn) {
 	s.mu.Unlock()
 }
 
-// send appends a message, or a refusal of a name, to the window. The writer is woken
+// send appends a message, with the state of an object or without, or a refusal of a name, to the window. The writer is woken
 // by kick.
-func (s *session) send(t transport.Type, kind Kind, name string, msg []byte) error {
+func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, state bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dead.Load() || s.lossy && !s.established {
@@ -198,7 +199,8 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte) err
 	if s.unacked > fairUnacked && s.n.unacked.Load() > s.n.c.MaxUnacked && s.n.isMember(s.n.c.ID) {
 		return fmt.Errorf("%w: %d bytes, and %d by all sessions", link.ErrFull, s.unacked, s.n.unacked.Load())
 	}
-	s.makeRoom(len(msg))
+	s.makeRoom(len(msg), state)
+	parts := len(msg) > partSize
 	var err error
 	for len(msg) > partSize && err == nil {
 		part := binary.AppendUvarint(make([]byte, 0, partSize+binary.MaxVarintLen64), uint64(len(msg)-partSize))
@@ -207,6 +209,9 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte) err
 	}
 	if err == nil {
 		err = s.append(t, kind, name, msg)
+	}
+	if parts {
+		s.largeEnd = s.window.Acked() + uint64(s.window.Unacked())
 	}
 	s.count()
 	return err
@@ -228,16 +233,16 @@ const objectRoom = 4 * MaxOperation
 // usualWindow is how many bytes may wait in a session, but for messages that have parts.
 func (n *Node) usualWindow() int { return link.MaxBytes + len(n.c.Objects)*objectRoom }
 
-// makeRoom widens the window for a message that has parts, beyond what waits in it already, until
-// it is empty again; but not while more waits than is usual. s.mu is held.
-func (s *session) makeRoom(size int) {
-	usual := s.n.usualWindow()
-	switch waits := s.window.UnackedBytes(); {
-	case size > partSize && waits <= usual:
-		s.large = size + size/partSize*(2*transport.MaxName)
-		s.window.MaxBytes = waits + s.large + usual
-	case waits == 0:
-		s.large, s.window.MaxBytes = 0, usual
+// makeRoom widens the window for a message that has parts, until that is acknowledged: for a state, which was asked
+// for, up to one of each object; for others as long as no more waits than is usual. s.mu is held.
+func (s *session) makeRoom(size int, state bool) {
+	if size <= partSize {
+		return
+	}
+	waits, usual := s.window.UnackedBytes(), s.n.usualWindow()
+	large := min(s.large, waits) + size + (size/partSize+1)*2*transport.MaxName
+	if waits <= usual || state && large <= len(s.n.c.Objects)*s.n.maxMessage() {
+		s.large, s.window.MaxBytes = large, large+usual
 	}
 }
 
@@ -246,6 +251,9 @@ const fairUnacked = 64 << 10
 
 // count tells the node how much is unacknowledged now. s.mu is held.
 func (s *session) count() {
+	if s.large > 0 && s.window.Acked() >= s.largeEnd {
+		s.large, s.window.MaxBytes = 0, s.n.usualWindow()
+	}
 	now := max(0, s.window.UnackedBytes()-s.large)
 	if now != s.unacked {
 		s.n.unacked.Add(int64(now - s.unacked))

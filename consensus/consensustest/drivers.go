@@ -15,8 +15,7 @@ type Driver func(a protocol.Algorithm[uint64], seed uint64) (up []protocol.ID)
 
 // RunDriver judges the service of a driver by what processes hear, in runs with so many seeds; and services
 // made of it with a mistake each, of which these runs find every one. Users that try are let in, which keeps a run going;
-// that they exclude each other is not asked. Of the faults
-// members tolerate those that are given.
+// that they exclude each other is not asked. Of the faults members tolerate those that are given.
 func RunDriver(t *testing.T, d Driver, seeds uint64, tolerates protocol.Faults) {
 	t.Run("service", func(t *testing.T) {
 		heard := 0

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
@@ -76,12 +77,48 @@ func TestLargeState(t *testing.T) {
 	c.equal(1)
 	c.nodes[2].Close()
 	c.again(2)
-	for c.stores[2].Applied() == 0 && !t.Failed() {
+	for begin := time.Now(); c.stores[2].Applied() == 0; {
 		do(t, s, "k")
+		if time.Since(begin) > patience {
+			t.Fatalf("no state in %v", patience)
+		}
 	}
 	s.Exit()
 	c.equal(c.stores[0].Applied())
 	if k := c.nodes[0].Stats().SessionsEnded["too_many"]; k > 0 {
 		t.Errorf("%d sessions were dropped", k)
+	}
+}
+
+// Who comes back gets the states of several objects from one member, also where each of them is larger than all that may
+// wait in a session otherwise.
+func TestLargeStates(t *testing.T) {
+	const objects, size = 4, 10 << 20
+	all := make([][]*replica.Store, 3)
+	c := startWith(t, 3, second, func(i int, c *node.Config) {
+		all[i] = make([]*replica.Store, objects)
+		for k := range all[i] {
+			all[i][k] = &replica.Store{}
+			c.Objects[fmt.Sprint(k)] = bulky{all[i][k], size}
+		}
+	})
+	for k := range objects {
+		s := enter(t, replica.New(c.nodes[0], fmt.Sprint(k)))
+		do(t, s, "k")
+		s.Exit()
+	}
+	c.nodes[2].Close()
+	c.again(2)
+	for begin, k := time.Now(), 0; k < objects; time.Sleep(time.Millisecond) {
+		if all[2][k].Applied() > 0 {
+			k++
+		} else if time.Since(begin) > patience {
+			t.Fatalf("object %d has no state in %v", k, patience)
+		}
+	}
+	for k := range 2 {
+		if n := c.nodes[k].Stats().SessionsEnded["too_many"]; n > 0 {
+			t.Errorf("%d sessions of member %d were dropped", n, k)
+		}
 	}
 }

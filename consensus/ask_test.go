@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/poundlock/poundlock/algotest"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -168,5 +169,67 @@ func TestRelay(t *testing.T) {
 		if zero, two := len(procs[0].heard), len(procs[2].heard); zero != 2 || two != c.want {
 			t.Errorf("%s: processes 0 and 2 hear of %d and %d decisions, want 2 and %d", c.name, zero, two, c.want)
 		}
+	}
+}
+
+// A follower proposes nothing where it is process 2, and hears of Restore.
+type follower struct {
+	proposer
+	restored *int
+}
+
+func (p *follower) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
+	switch {
+	case ev.Kind == protocol.Start && p.id == 2:
+		return
+	case ev.Kind == protocol.Restore && p.id == 2:
+		*p.restored++
+	}
+	p.proposer.Step(ev, out)
+}
+
+// A life that takes no part yet is asked by who lacks a decision. It answers when it takes part: who knew the decision may
+// have crashed since, and nobody is asked twice.
+func TestAskOfComer(t *testing.T) {
+	decided, restored := 0, 0
+	a := proposers(nil)
+	a.New = func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] {
+		return &follower{proposer{id, count(&decided)}, &restored}
+	}
+	s := algotest.NewSystem(With(a), protocol.Config{N: 3}, 0)
+	lose := func(from protocol.ID) {
+		for to := range protocol.ID(3) {
+			for len(s.InFlight(from, to)) > 0 {
+				s.Drop(from, to, 0)
+			}
+		}
+	}
+	s.Crash(0)
+	lose(0)
+	for _, id := range []protocol.ID{1, 2} {
+		s.Step(id, protocol.Input{Kind: protocol.Suspect, From: 0})
+	}
+	for decided == 0 {
+		for _, ch := range []protocol.Channel{{From: 1, To: 2}, {From: 2, To: 1}} {
+			if len(s.InFlight(ch.From, ch.To)) > 0 {
+				s.Deliver(ch.From, ch.To, 0)
+			}
+		}
+	}
+	s.Recover(0, 2)
+	s.Step(2, protocol.Input{Kind: protocol.Restore, From: 0})
+	for len(s.InFlight(2, 0)) > 0 {
+		s.Deliver(2, 0, 0)
+	}
+	s.Step(0, protocol.Input{Kind: protocol.Captured})
+	s.Crash(1)
+	lose(1)
+	for _, id := range []protocol.ID{0, 2} {
+		s.Step(id, protocol.Input{Kind: protocol.Suspect, From: 1})
+	}
+	before := restored
+	s.Settle()
+	if restored == before {
+		t.Errorf("who lacks a decision that nobody knows does not hear that it is behind: %s", With(a).Show(s.Procs[2]))
 	}
 }

@@ -239,10 +239,8 @@ func (p *Process[M, P]) act(out *protocol.Out[Envelope[M, P]]) {
 // receive takes an envelope about an instance.
 func (p *Process[M, P]) receive(from protocol.ID, e Envelope[M, P], out *protocol.Out[Envelope[M, P]]) {
 	switch {
-	case e.Kind == Ask:
-		if p.present {
-			p.compare(from, e, out)
-		}
+	case e.Kind == Ask && p.present:
+		p.compare(from, e, out)
 	case !p.present: // others go on without it, and its life before, unless it resumes in time
 		if e.Kind == Propose || e.Kind == Part {
 			out.Send(from, Envelope[M, P]{Kind: Abstain, Instance: e.Instance})

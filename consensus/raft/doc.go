@@ -28,7 +28,8 @@
 // Messages of old terms are refused (OLD), with the present one; the library is silent there. Otherwise a
 // deposed leader would never hear that it leads no more.
 //
-// Who lost a vote or the lead says so to the coordinator, and again to it if it answers what is over.
+// Who lost a vote or the lead says so to the coordinator, and again to it if it answers what is over. So does who gave its turn
+// to a process, or followed it, that crashes; and whoever gave its turn away and refuses its vote then waits for it no more.
 //
 // Where messages were lost, a leader has one tick when it is asked (ASK) of package consensus: the
 // heartbeats that this makes are answered, and then the library repeats appends. A candidate stands
@@ -41,10 +42,6 @@
 // such as a heartbeat that commits what the log has not. Then it is as if this message had been lost
 // and the node had been started again from what it has stored, which is safe, as every answer was
 // stored first. Other lies of members are believed. A reader refuses what is malformed by itself.
-//
-// Termination has a gap that is not closed: where some processes propose nothing, and a leader crashes after others had their
-// turns, an instance may stay undecided until somebody proposes or is suspected again. With POUNDLOCK_FULL=1
-// TestConformance/followers finds this (seed 1390 is the first), and fails. Paxos passes.
 //
 // # State
 //

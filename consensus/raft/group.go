@@ -207,8 +207,12 @@ func (p *group[M]) Receive(from protocol.ID, m Message[M], t *consensus.Turn[M, 
 		return
 	}
 	p.do(input[M]{kind: receive, from: from, msg: m}, t)
-	if p.follows(from, m) && t.Trusts(from) {
+	switch {
+	case p.follows(from, m) && t.Trusts(from):
 		p.turned, p.ahead = false, from
+	case m.Kind == Vote && p.turned && p.ahead == from: // it had its turn, and is not elected by this one
+		p.turned, p.ahead = false, p.id
+		t.Lose(p.id)
 	}
 	switch {
 	case p.lead(t):
@@ -272,15 +276,13 @@ func (p *group[M]) last(m Message[M]) Message[M] {
 	return m
 }
 
-// GiveUp waits for a process no more.
+// GiveUp waits for a process no more. Somebody may wait for this one, which has given its turn to that one, or
+// followed it.
 func (p *group[M]) GiveUp(j protocol.ID, t *consensus.Turn[M, Message[M]]) {
-	if p.ahead != j {
-		return
-	}
-	if p.turned {
+	if p.ahead == j && j != p.id {
+		p.turned, p.ahead = false, p.id
 		t.Lose(p.id)
 	}
-	p.turned, p.ahead = false, p.id
 }
 
 // Repeat sends again what process j may not have got. A leader repeats what was lost once its

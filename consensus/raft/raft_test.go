@@ -59,6 +59,7 @@ func TestConformance(t *testing.T) {
 				before: func(p *group[uint64], m message) bool { return m.Term >= p.store.hard.GetTerm() || !m.asks() },
 			})},
 			{Name: "what is lost is lost", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Random: 25, consensustest.Doubts: 7}, With: broken(mistake{terse: true})},
+			{Name: "who had its turn is waited for", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Followers: 1390}, With: broken(mistake{waits: true})},
 			{Name: "decides before others have it", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 26, consensustest.Minorities: 0, consensustest.Candidates: 45, consensustest.Doubts: 8, consensustest.Followers: 1}, With: broken(mistake{premature: true})},
 			{Name: "draws lots", Want: consensustest.Determinism, In: consensustest.Seeds{consensustest.Traces: 8}, With: broken(mistake{lots: true})},
 		},
@@ -69,6 +70,7 @@ func TestConformance(t *testing.T) {
 type mistake struct {
 	before      func(p *group[uint64], m message) bool // false: it does not receive m
 	once, terse bool
+	waits       bool // for who had its turn, and is refused by this one
 	premature   bool // whoever leads decides at once
 	lots        bool // answers are left out by chance
 }
@@ -101,8 +103,12 @@ func (p *mistaken) Receive(from protocol.ID, m message, t *turn) {
 	if p.lots && m.Kind == Old && rand.IntN(2) == 0 {
 		return
 	}
+	turned := p.turned && p.ahead == from && m.Kind == Vote
 	if p.before == nil || p.before(p.group, m) {
 		p.group.Receive(from, m, t)
+	}
+	if p.waits && turned && p.ahead == p.id && !p.attempt {
+		p.turned, p.ahead = true, from
 	}
 	if p.premature && p.held && p.role() == etcd.StateLeader {
 		t.Decide(p.value)

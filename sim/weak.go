@@ -48,7 +48,7 @@ func (c *Config) completeOperations(i protocol.Info) error {
 	case i.Weak && c.Operations == 0:
 		c.Operations = 1
 	case c.Operations < 0 && c.Operations != NoOperations || c.Operations > maxOperations:
-		return fmt.Errorf("%d operations in a section: want 1 to %d, or %d for none; for more of them, more entries", c.Operations, maxOperations, NoOperations)
+		return fmt.Errorf("%d operations in a section: want at most %d; for more of them, more entries", c.Operations, maxOperations)
 	}
 	return nil
 }

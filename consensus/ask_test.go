@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/poundlock/poundlock/algotest"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -75,6 +74,17 @@ var (
 	neglects = within(func(p *process) protocol.Process[frame] { return negligent{p} })
 )
 
+// electorate is an algorithm of n voters, and these.
+func electorate(n int) (algorithm, []*voter) {
+	procs := make([]*voter, n)
+	a := values
+	a.New = func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] {
+		procs[id] = &voter{id: id}
+		return procs[id]
+	}
+	return a, procs
+}
+
 // Process 2 suspects 1 all the time. It asks 0 once in an instance, however often it hears so. In the next instance
 // 1 decides, and crashes; what it has sent to 0 is lost. Process 2 has heard of the decision, and compares with
 // 0 again: otherwise 0 would stay behind, and the next decision, for which 2 counts on it, would never be made.
@@ -89,12 +99,7 @@ func TestAsk(t *testing.T) {
 		{"asks each time", insists, 5, 3},
 		{"asks when it begins to suspect", neglects, 1, 1},
 	} {
-		procs := make([]*voter, 3)
-		a := values
-		a.New = func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] {
-			procs[id] = &voter{id: id}
-			return procs[id]
-		}
+		a, procs := electorate(3)
 		s := newStory(t, c.with(a), 3)
 		s.Step(0, protocol.Input{Kind: protocol.Try})
 		for range 5 {
@@ -138,12 +143,7 @@ func TestRelay(t *testing.T) {
 		{"who coordinates asks nobody", shies, 1},
 		{"a question that comes early is lost", forgets, 1},
 	} {
-		procs := make([]*voter, 5)
-		a := values
-		a.New = func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] {
-			procs[id] = &voter{id: id}
-			return procs[id]
-		}
+		a, procs := electorate(5)
 		s := newStory(t, c.with(a), 5)
 		s.suspect(1, 0)
 		for range 2 {
@@ -196,19 +196,11 @@ func TestAskOfComer(t *testing.T) {
 	a.New = func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] {
 		return &follower{proposer{id, count(&decided)}, &restored}
 	}
-	s := algotest.NewSystem(With(a), protocol.Config{N: 3}, 0)
-	lose := func(from protocol.ID) {
-		for to := range protocol.ID(3) {
-			for len(s.InFlight(from, to)) > 0 {
-				s.Drop(from, to, 0)
-			}
-		}
-	}
+	s := newStory(t, With(a), 3)
 	s.Crash(0)
-	lose(0)
-	for _, id := range []protocol.ID{1, 2} {
-		s.Step(id, protocol.Input{Kind: protocol.Suspect, From: 0})
-	}
+	s.lose(0)
+	s.suspect(1, 0)
+	s.suspect(2, 0)
 	for decided == 0 {
 		for _, ch := range []protocol.Channel{{From: 1, To: 2}, {From: 2, To: 1}} {
 			if len(s.InFlight(ch.From, ch.To)) > 0 {
@@ -223,10 +215,9 @@ func TestAskOfComer(t *testing.T) {
 	}
 	s.Step(0, protocol.Input{Kind: protocol.Captured})
 	s.Crash(1)
-	lose(1)
-	for _, id := range []protocol.ID{0, 2} {
-		s.Step(id, protocol.Input{Kind: protocol.Suspect, From: 1})
-	}
+	s.lose(1)
+	s.suspect(0, 1)
+	s.suspect(2, 1)
 	before := restored
 	s.Settle()
 	if restored == before {

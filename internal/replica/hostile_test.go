@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/consensus"
+	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
 )
@@ -69,7 +69,7 @@ func TestForeignOperation(t *testing.T) {
 		"executes": func([]byte) error { return nil },
 	} {
 		t.Run(what, func(t *testing.T) {
-			var log journal
+			var log proctest.Log
 			var passed atomic.Bool
 			c := startWith(t, 3, second, func(i int, c *node.Config) {
 				s := c.Objects[name].(*replica.Store)
@@ -132,7 +132,7 @@ func TestBadState(t *testing.T) {
 		{"nobody looks", func([]byte) []byte { return []byte("bad") }, node.HostOf(blind), ""},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			var log journal
+			var log proctest.Log
 			var who atomic.Int32
 			c := startWith(t, 3, test.host, func(i int, c *node.Config) {
 				s := c.Objects[name].(*replica.Store)
@@ -225,22 +225,4 @@ func TestRestore(t *testing.T) {
 	if replace(); string(s.Snapshot()) != string(snapshot) {
 		t.Errorf("%q is restored as %q", snapshot, s.Snapshot())
 	}
-}
-
-// A journal is a log that can be read while it is written.
-type journal struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.Write(b)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.String()
 }

@@ -200,7 +200,6 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, sta
 		return fmt.Errorf("%w: %d bytes, and %d by all sessions", link.ErrFull, s.unacked, s.n.unacked.Load())
 	}
 	s.makeRoom(len(msg), state)
-	parts := len(msg) > partSize
 	var err error
 	for len(msg) > partSize && err == nil {
 		part := binary.AppendUvarint(make([]byte, 0, partSize+binary.MaxVarintLen64), uint64(len(msg)-partSize))
@@ -209,9 +208,6 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, sta
 	}
 	if err == nil {
 		err = s.append(t, kind, name, msg)
-	}
-	if parts {
-		s.largeEnd = s.window.Acked() + uint64(s.window.Unacked())
 	}
 	s.count()
 	return err
@@ -243,6 +239,7 @@ func (s *session) makeRoom(size int, state bool) {
 	large := min(s.large, waits) + size + (size/partSize+1)*2*transport.MaxName
 	if waits <= usual || state && large <= len(s.n.c.Objects)*s.n.maxMessage() {
 		s.large, s.window.MaxBytes = large, large+usual
+		s.largeEnd = s.window.Acked() + uint64(s.window.Unacked()+(size+partSize-1)/partSize)
 	}
 }
 

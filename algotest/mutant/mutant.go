@@ -54,7 +54,7 @@ type Check func() (fault string, err error)
 
 // A Replacement is a mutant that is no guard: Old becomes New. Old must stand
 // exactly once in the package, inside one function. Replacements of one name, in
-// different functions, are one mutant.
+// different functions, are one mutant; two in one function are refused.
 type Replacement struct {
 	Name     string // what the mutant forgets or confuses
 	Old, New string

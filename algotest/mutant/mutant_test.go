@@ -214,6 +214,15 @@ func TestErrors(t *testing.T) {
 		{"text of two functions", with(func(c *Config) {
 			c.Replace[0].Old = "return *g == h }\n\n// Split is outside.\nfunc (g *Gate) Split() {"
 		}), "not inside one function"},
+		{"two of one function", with(func(c *Config) {
+			c.Replace = append(c.Replace, Edit("Enter does not count", "g.most", "1"))
+		}), `"Enter does not count": two replacements in one function, of which only one would live: "g.inside++`},
+		{"one of a function within the other's", with(func(c *Config) {
+			c.Replace = []Replacement{
+				Edit("Split", "g.inside /= 2", ""),
+				Edit("Split", "\thalve()", ""),
+			}
+		}), `of which only one would live: "g.inside /= 2" and "\thalve()"`},
 		{"does not compile", with(func(c *Config) { c.Replace[0].New = "g.count++; return true" }), "g.count undefined"},
 		{"unknown function", with(func(c *Config) { c.Outside = map[string]string{"Gate.Samee": ""} }), `"Gate.Samee"`},
 		{"no package", Config{Dir: "testdata"}, "nothing to mutate"},

@@ -111,10 +111,11 @@ type mutator struct {
 	replaced []int           // how often each old text was found
 
 	// of the current file
-	fset  *token.FileSet
-	src   []byte
-	edits []edit
-	err   error
+	fset   *token.FileSet
+	src    []byte
+	edits  []edit
+	copies []functionCopy
+	err    error
 
 	// of the current function
 	function string
@@ -128,9 +129,16 @@ type edit struct {
 	text         string
 }
 
+// A functionCopy is the body of a function, from begin to end, that a replacement copies:
+// nothing of another copy of it, or of a function around it, lives in the same mutant.
+type functionCopy struct {
+	Replacement
+	begin, end int
+}
+
 // file returns the text of file with its mutants, or nil when it has none.
 func (m *mutator) file(file *ast.File, replace []Replacement) []byte {
-	m.edits = nil
+	m.edits, m.copies = nil, nil
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
 		if !ok || f.Body == nil {
@@ -323,12 +331,20 @@ func (m *mutator) replace(file *ast.File, r Replacement, at int) {
 		m.err = fmt.Errorf("%q: its old text is not inside one function: %q", r.Name, r.Old)
 		return
 	}
+	begin, end := m.offset(body.Lbrace)+1, m.offset(body.Rbrace)
+	for _, other := range m.copies {
+		if other.Name == r.Name && other.begin < end && begin < other.end {
+			m.err = fmt.Errorf("%q: two replacements in one function, of which only one would live: %q and %q: "+
+				"make them one, or give each a name of its own", r.Name, other.Old, r.Old)
+			return
+		}
+	}
+	m.copies = append(m.copies, functionCopy{r, begin, end})
 	k := 1 + slices.Index(m.names, r.Name)
 	if k == 0 {
 		m.names = append(m.names, r.Name)
 		k = len(m.names)
 	}
-	begin, end := m.offset(body.Lbrace)+1, m.offset(body.Rbrace)
 	changed := string(m.src[begin:at]) + r.New + string(m.src[at+len(r.Old):end])
 	if results == nil {
 		changed += "\nreturn\n"

@@ -47,7 +47,10 @@ func (g *Gate) Depth(k int) int {
 func (g *Gate) Same(h Gate) bool { return *g == h }
 
 // Split is outside.
-func (g *Gate) Split() { g.inside /= 2 }
+func (g *Gate) Split() {
+	halve := func() { g.inside /= 2 }
+	halve()
+}
 
 // A Sign is another machine, which no check of the gate reads.
 type Sign struct{ lit bool }

@@ -17,45 +17,49 @@ type Support struct {
 	Held    time.Duration // how long it lasted; Ended
 }
 
-// An owner is whom a member supports in one lock.
+// An owner is whom a member supports in one lock; the zero owner is nobody.
 type owner struct {
 	client  protocol.ID
-	request uint64        // 0: nobody
+	request uint64        // whatever the client says, 0 too
 	since   time.Duration // after the node's start
 	session *session      // with the client when it got the support; nil: none
 }
 
+// nobody is false for whatever a member supports, so that no request goes unseen. The
+// client with id 0 is a member, which wants no lock.
+func (o owner) nobody() bool { return o.client == 0 && o.request == 0 }
+
 // name is the RequestID of what a member supports, "" for nothing.
 func (o owner) name() string {
-	if o.request == 0 {
+	if o.nobody() {
 		return ""
 	}
 	return RequestID(o.client, o.request)
 }
 
-// owned notes whom the member supports in a lock from now on; request 0: nobody.
+// owned notes whom the member supports in a lock from now on: see protocol.Owner.
 func (s *shard) owned(i *instance, client protocol.ID, request uint64) {
 	old := i.owner
-	if old.request == request && (request == 0 || old.client == client) {
+	if old.client == client && old.request == request {
 		return
 	}
 	now := time.Since(s.n.started)
-	i.owner = owner{}
-	if request != 0 {
-		i.owner = owner{client, request, now, s.sessions[client]}
+	i.owner = owner{client: client, request: request}
+	if !i.owner.nobody() {
+		i.owner.since, i.owner.session = now, s.sessions[client]
 	}
-	if old.request != 0 {
+	if !old.nobody() {
 		s.tally.ended++
 		s.tally.supports--
 		s.held.Add(now - old.since)
 		s.audit(i, old, true, now)
 	}
-	if request != 0 {
+	if !i.owner.nobody() {
 		s.tally.given++
 		s.tally.supports++
 		s.audit(i, i.owner, false, now)
 	}
-	if old.request != 0 && request != 0 && old.client != client {
+	if !old.nobody() && !i.owner.nobody() && old.client != client {
 		s.tally.passed++
 	}
 }

@@ -59,11 +59,11 @@ func TestRequestKnownAtBothEnds(t *testing.T) {
 }
 
 // ownership is the keeper whose members tell whom they support: the client that
-// came first. The others wait.
-func ownership() protocol.Algorithm[uint8] {
+// came first, with a request of one time. The others wait.
+func ownership(request uint64) protocol.Algorithm[uint8] {
 	a := keeper(nil)
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[uint8] {
-		return &ownedProcess{keeperProcess: keeperProcess{id: id, c: c}}
+		return &ownedProcess{keeperProcess: keeperProcess{id: id, c: c}, request: request}
 	}
 	a.Inspect = nil
 	a.Waiting = func(p protocol.Process[uint8]) int { return max(0, len(p.(*ownedProcess).clients)-1) }
@@ -72,14 +72,15 @@ func ownership() protocol.Algorithm[uint8] {
 
 type ownedProcess struct {
 	keeperProcess
-	told protocol.ID
+	request uint64
+	told    protocol.ID
 }
 
 func (p *ownedProcess) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 	p.keeperProcess.Step(ev, out)
 	first, request := protocol.ID(0), uint64(0)
 	if len(p.clients) > 0 {
-		first, request = p.clients[0], 7
+		first, request = p.clients[0], p.request
 	}
 	if first != p.told {
 		p.told = first
@@ -87,9 +88,16 @@ func (p *ownedProcess) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) 
 	}
 }
 
-// A member counts what it gives, passes on and ends, and tells the audit.
+// A member counts what it gives, passes on and ends, and tells the audit, whatever time a
+// client gave its request.
 func TestSupportsCounted(t *testing.T) {
-	host := node.HostOf(ownership())
+	for _, request := range []uint64{7, 0, 1<<64 - 1} {
+		t.Run(fmt.Sprint(request), func(t *testing.T) { supportsCounted(t, request) })
+	}
+}
+
+func supportsCounted(t *testing.T, request uint64) {
+	host := node.HostOf(ownership(request))
 	audit := make(chan node.Support, 100)
 	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) {
 		c.Audit = func(s node.Support) { audit <- s }
@@ -122,7 +130,7 @@ func TestSupportsCounted(t *testing.T) {
 	var told []node.Support
 	for range 4 {
 		a := <-audit
-		if a.Ended != (a.Held > 0) || a.Label != "a user" || a.Request != 7 || a.Lock != "a" || a.Kind != node.Mutex {
+		if a.Ended != (a.Held > 0) || a.Label != "a user" || a.Request != request || a.Lock != "a" || a.Kind != node.Mutex {
 			t.Errorf("told %+v", a)
 		}
 		told = append(told, node.Support{Client: a.Client, Ended: a.Ended})
@@ -263,7 +271,7 @@ func TestStatsAfterClose(t *testing.T) {
 
 // What a scrape costs does not depend on how many locks there are.
 func TestStatsCost(t *testing.T) {
-	host := node.HostOf(ownership())
+	host := node.HostOf(ownership(7))
 	servers, peers := clusterAt(t, 1, false, host, nil)
 	c := clients(t, 1, peers, host, nil)[0]
 	cost := func() float64 { return testing.AllocsPerRun(10, func() { servers[0].Stats() }) }

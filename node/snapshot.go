@@ -424,8 +424,8 @@ func (l *loader) lock(r *protocol.Reader) error {
 // owner reads whom the member supports, for those who watch.
 func (l *loader) owner(s *shard, i *instance, r *protocol.Reader) {
 	client, request, since := protocol.ID(r.Uint()), r.Uint(), time.Duration(r.Max(1<<62))
-	if request != 0 {
-		i.owner = owner{client, request, since - l.began, l.n.sessions[client]}
+	if o := (owner{client, request, since - l.began, l.n.sessions[client]}); !o.nobody() {
+		i.owner = o
 		s.tally.supports++
 	}
 	s.noteWaiting(i, i.process.Waiting())

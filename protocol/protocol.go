@@ -134,7 +134,7 @@ const (
 	// StopTimer clears Timer.
 	StopTimer
 	// Owner tells whom a member supports from now on: To, whose request has the
-	// time Arg; Arg 0: nobody. It is for those who watch, and changes nothing.
+	// time Arg; To 0 and Arg 0: nobody. It is for those who watch, and changes nothing.
 	Owner
 	// Read, Write and Await access register To of the shared memory, whose number is its
 	// place in Info.Registers. Value follows, once: until then the process has no other
@@ -231,8 +231,8 @@ func (o *Out[M]) SetTimer(t uint32, after, jitter int64) {
 	e.Timer, e.After, e.Arg = t, after, uint64(jitter)
 }
 
-// Owner tells that this member supports the request that user c made at time; 0:
-// nobody.
+// Owner tells that this member supports the request that user c made at time; 0
+// and 0: nobody.
 func (o *Out[M]) Owner(c ID, time uint64) {
 	e := o.effect(Owner)
 	e.To, e.Arg = c, time

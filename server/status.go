@@ -107,8 +107,9 @@ func (s *Server) listLocks(p *control.Page, locks []node.Lock) {
 	request := func(r protocol.Request) Request {
 		x := Request{ID: hex(uint64(r.User)), Token: r.Token}
 		x.Label, x.Live = labels[r.User]
+		// Each has a request that a Release can name, whatever time its client gave it.
+		x.Request = node.RequestID(r.User, uint64(r.Since))
 		if r.Since > 0 {
-			x.Request = node.RequestID(r.User, uint64(r.Since))
 			x.AgeMS = max(0, (now-r.Since)/int64(time.Millisecond))
 		}
 		size += 170 + len(x.Label)

@@ -75,7 +75,7 @@ func (r *Release) Check() (client protocol.ID, since uint64, err error) {
 	if err == nil {
 		since, err = strconv.ParseUint(second, 16, 64)
 	}
-	if err != nil || since == 0 {
+	if err != nil {
 		return 0, 0, fmt.Errorf("%.50q names no request", r.Request)
 	}
 	return protocol.ID(id), since, nil

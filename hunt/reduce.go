@@ -241,9 +241,15 @@ func (x *reducer[M]) smaller(run []choice) []choice {
 		if s.budget = budget; silent < count(run, scenario.Drain) {
 			break
 		}
-		fewer := without(run, func(_ int, c choice) bool { return c.names(i) })
+		old := x.model
+		x.model = newModel(old.alg, s)
+		number := renumbered(old.list, x.model.list, protocol.ID(i))
+		fewer := without(run, func(_ int, c choice) bool { return c.names(i) || isAccess(c.verb) && number[c.kind] < 0 })
 		for k := range fewer {
 			c := &fewer[k]
+			if isAccess(c.verb) {
+				c.kind = number[c.kind]
+			}
 			if c.a > i {
 				c.a--
 			}
@@ -251,8 +257,6 @@ func (x *reducer[M]) smaller(run []choice) []choice {
 				c.b--
 			}
 		}
-		old := x.model
-		x.model = newModel(old.alg, s)
 		if left, good := x.replay(fewer); good && len(left) <= len(run) {
 			run = slices.Clone(left)
 		} else {
@@ -272,7 +276,7 @@ func count(run []choice, verb scenario.Verb) (k int) {
 	return k
 }
 
-// atomic lets registers be atomic.
+// atomic lets registers be atomic, and a write that has a beginning and an end be one of the two.
 func (x *reducer[M]) atomic(run []choice) []choice {
 	if x.model.sys.registers != protocol.Safe {
 		return run
@@ -280,8 +284,11 @@ func (x *reducer[M]) atomic(run []choice) []choice {
 	old, s := x.model, x.model.sys
 	s.registers = protocol.Atomic
 	x.model = newModel(old.alg, s)
-	if left, good := x.replay(run); good && len(left) <= len(run) {
-		return slices.Clone(left)
+	for _, verb := range []scenario.Verb{scenario.Write, scenario.Begin} {
+		candidate := without(run, func(_ int, c choice) bool { return c.verb == verb })
+		if left, good := x.replay(candidate); good && len(left) <= len(run) {
+			return slices.Clone(left)
+		}
 	}
 	x.model = old
 	return run

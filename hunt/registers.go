@@ -144,6 +144,36 @@ func isAccess(v scenario.Verb) bool {
 	return v == scenario.Read || v == scenario.Begin || v == scenario.Write
 }
 
+// renumbered says, for each register of a list, which one it is in the list of the same system
+// without process i, -1 if none: those of one owner keep their order, and processes behind i
+// have moved up.
+func renumbered(list, fewer []protocol.Register, i protocol.ID) []int32 {
+	number := make([]int32, len(list))
+	met := map[protocol.ID]int{} // how many registers of an owner
+	for r, of := range list {
+		owner, place := of.Owner, met[of.Owner]
+		met[owner]++
+		number[r] = -1
+		if owner == i {
+			continue
+		}
+		if owner > i && owner != protocol.Shared {
+			owner--
+		}
+		for k, f := range fewer {
+			if f.Owner != owner {
+				continue
+			}
+			if place == 0 {
+				number[r] = int32(k)
+				break
+			}
+			place--
+		}
+	}
+	return number
+}
+
 // values are what the registers hold, for invariants.
 func (m *model[M]) values(list []uint64) []uint64 {
 	for _, c := range m.cells {

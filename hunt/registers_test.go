@@ -65,3 +65,23 @@ func TestRegisterConfig(t *testing.T) {
 		t.Errorf("regular registers: %v", err)
 	}
 }
+
+// What is found with many processes is shown with as few as it takes.
+func TestFewerShare(t *testing.T) {
+	for _, registers := range []protocol.Semantics{protocol.Atomic, protocol.Safe} {
+		for seed := range uint64(5) {
+			r, err := hunt.Run(cells.Blind, hunt.Config{Registers: registers, Seed: seed + 1, Runs: 50})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Violations) == 0 {
+				t.Fatalf("%s, seed %d: no violation", registers, seed+1)
+			}
+			v := r.Violations[0]
+			// try, read and write of each.
+			if v.Property != check.Exclusion || !v.Replayed || v.N != 2 || len(v.Trace) != 6 {
+				t.Errorf("%s, seed %d: %s, n=%d:\n%s", registers, seed+1, v.Property, v.N, strings.Join(v.Trace, "\n"))
+			}
+		}
+	}
+}

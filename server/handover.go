@@ -287,14 +287,11 @@ func (s *Server) awaitHeirs(ctx context.Context, guard *os.File) (*heirs, error)
 			return nil, err
 		}
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	l, err := listenPrivate(path)
 	if err != nil {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false) // a successor's may stand there
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
 	h := &heirs{s: s, guard: guard, listener: l, path: path, gone: make(chan struct{}), ended: make(chan struct{})}
 	ctx, h.cancel = context.WithCancel(ctx)
 	go h.accept(ctx)

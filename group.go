@@ -36,9 +36,9 @@ type runtime interface {
 func (c *Client) groupOf(lock string) *group { return c.groups[c.all.Of(lock)] }
 
 // start starts the node of a group. answer answers the requests of its servers.
-func (g *group) start(id protocol.ID, all slots.Groups, c Config, answer func(request []byte) []byte) error {
+func (g *group) start(secret uint64, all slots.Groups, c Config, answer func(request []byte) []byte) error {
 	n, err := node.Start(node.Config{
-		ID:     id,
+		Secret: secret,
 		System: slots.System(len(g.Servers), c.ClockBound),
 		Hosts:  map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)},
 		Peers:  g.Servers,

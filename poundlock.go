@@ -94,6 +94,7 @@ type Config struct {
 // grants, may be called from several goroutines at once.
 type Client struct {
 	config  Config
+	secret  uint64 // its id follows from it, and servers alone are told
 	id      protocol.ID
 	all     slots.Groups // those of groups
 	groups  []*group
@@ -130,7 +131,7 @@ func Connect(config Config) (*Client, error) {
 	}
 	c.audit.start(c.id, c.config)
 	for i, g := range c.groups {
-		if err := g.start(c.id, c.all, c.config, c.answer); err != nil {
+		if err := g.start(c.secret, c.all, c.config, c.answer); err != nil {
 			c.groups = c.groups[:i]
 			return nil, errors.Join(err, c.closeNodes())
 		}
@@ -183,9 +184,11 @@ func newClient(c Config) (*Client, error) {
 	if err := transport.CheckLabel(c.Label); err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}
+	secret := node.NewSecret()
 	client := &Client{
 		config:  c,
-		id:      node.NewClientID(),
+		secret:  secret,
+		id:      node.ClientID(secret),
 		all:     slots.Split(table),
 		closing: make(chan struct{}),
 	}

@@ -75,12 +75,12 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	i, header, err := n.readFirst(in)
 	if err != nil {
 		if errors.Is(err, transport.ErrWantsTLS) {
-			n.complain("refused a connection", "from", nc.RemoteAddr(), "error", err)
+			n.complain(hostOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", err)
 		}
 		if misfit := header.Check(); header.Version != 0 && misfit != nil {
 			// The header of this frame tells the other end the same.
 			n.writeFrame(nc, refusal("wire version", fmt.Sprint(transport.Version), fmt.Sprint(header.Version)).Append)
-			n.complain("refused a connection", "from", nc.RemoteAddr(), "error", misfit)
+			n.complain(hostOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", misfit)
 		}
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 		n.writeFrame(nc, old.Append)
 		return nil, *old
 	}
-	n.noteNewer(header.Epoch, nc.RemoteAddr())
+	n.noteNewer(header.Epoch, nc)
 	if i.Type != transport.HelloItem {
 		return nil, fmt.Errorf("%w: item of type %d instead of a hello", transport.ErrFrame, i.Type)
 	}
@@ -100,7 +100,7 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	w, no := n.welcome(h, c)
 	if no != nil {
 		if no.Code == transport.Misfit {
-			n.complain("refused a connection", "from", nc.RemoteAddr(), "peer", n.name(h.From),
+			n.complain(hostOf(nc), "refused a connection", "from", nc.RemoteAddr(), "peer", n.name(h.From),
 				"what", no.What, "mine", no.Mine, "theirs", no.Yours)
 		}
 		n.writeFrame(nc, no.Append)
@@ -126,7 +126,7 @@ func (n *Node) noHandshake(t *tls.Conn, err error) error {
 	case transport.BrokenOff(err):
 		return err // a look at the port
 	}
-	n.complain("refused a connection", "from", t.RemoteAddr(), "error", err)
+	n.complain(hostOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
 	raw := t.NetConn()
 	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		raw.SetReadDeadline(time.Now().Add(parting))
@@ -158,6 +158,8 @@ func (n *Node) misfit(h transport.Hello) *transport.Refuse {
 		return refusal("direction of the connection", "from "+mine+" to "+n.name(h.From), "the other way")
 	case h.Session == 0 || h.Incarnation == 0:
 		return refusal("numbers of sessions", "from 1", "0")
+	case !n.isMember(h.From) && h.From != ClientID(h.Incarnation):
+		return refusal("id of the client", "that of its secret", fmt.Sprintf("%016x", uint64(h.From)))
 	}
 	for _, k := range h.Kinds { // one that is not served here is refused with each name
 		if kind := Kind(k.Number); n.c.Hosts[kind] != nil && n.algorithm(kind) != k.Algorithm {
@@ -182,7 +184,7 @@ func (n *Node) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tra
 	}
 	n.admit.Lock()
 	defer n.admit.Unlock()
-	s, no := n.sessionFor(h)
+	s, no := n.sessionFor(h, c)
 	if no != nil {
 		return w, no
 	}
@@ -217,7 +219,7 @@ func (n *Node) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tra
 	n.heard(s, isNew)
 	n.noteUp()
 	if isNew {
-		n.noteClockBound(n.name(h.From), h.ClockBound)
+		n.noteClockBound(s.host, n.name(h.From), h.ClockBound)
 		n.c.Log.Debug("session began", "peer", n.name(h.From), "label", h.Label, "session", h.Session)
 	}
 	return w, nil
@@ -239,7 +241,7 @@ func (s *session) outdated(h transport.Hello) *transport.Refuse {
 }
 
 // sessionFor finds the session that a Hello means.
-func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
+func (n *Node) sessionFor(h transport.Hello, c *conn) (*session, *transport.Refuse) {
 	if no := n.meet(h.From, h.Incarnation); no != nil {
 		return nil, no
 	}
@@ -252,9 +254,6 @@ func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
 		case !established:
 		case h.Incarnation == incarnation && h.Session == number:
 			return s, nil
-		case !n.isMember(h.From) && h.Incarnation != incarnation:
-			// A client's id is never used again: this is not that client.
-			return nil, &transport.Refuse{Code: transport.Stale, What: "the id of a client is in use"}
 		case h.Incarnation < incarnation || h.Incarnation == incarnation && h.Session < number:
 			return nil, &transport.Refuse{
 				Code: transport.Stale, What: "session",
@@ -283,6 +282,7 @@ func (n *Node) sessionFor(h transport.Hello) (*session, *transport.Refuse) {
 			}
 		}
 		s = newSession(n, h.From, h.Session)
+		s.host = hostOf(c.nc)
 	}
 	return s, nil
 }

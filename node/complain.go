@@ -2,28 +2,39 @@ package node
 
 import (
 	"errors"
-	"sync"
 	"time"
 )
 
-// What strangers can make this node log: so much at once, and then one every so
-// often.
+// What the strangers of one host can make this node log: so much at once, and then one every so
+// often. More hosts than maxComplainers share what one may.
 const (
 	maxComplaints  = 20
 	complaintEvery = time.Second
+	maxComplainers = 256
+	unloggedEvery  = 10 * time.Second // when a host that has become silent is told of
 )
 
-// complain warns of what a peer did wrong. One that goes on does not fill the
-// disk: the next warning that is let through counts those that were not.
-func (n *Node) complain(what string, args ...any) {
-	missing, ok := n.complaint.take(time.Now())
+// complain warns of what a peer did wrong, whose host is who; "" where that is this process's own.
+// One that goes on neither fills the disk nor hides what others do wrong: the next warning about it that
+// is let through counts those that were not. It reports whether this one was let through.
+func (n *Node) complain(who, what string, args ...any) bool {
+	missing, ok := n.complaints.Take(who, time.Now())
 	if !ok {
-		return
+		n.counters.unlogged.Add(1)
+		return false
 	}
 	if missing > 0 {
 		args = append(args, "unlogged", missing)
 	}
 	n.c.Log.Warn(what, args...)
+	return true
+}
+
+// tellUnlogged says what was not logged about hosts that have become silent.
+func (n *Node) tellUnlogged(now time.Time) {
+	n.complaints.Refused(now, func(who string, missing int) {
+		n.c.Log.Warn("more of the same from one host was not logged", "host", who, "unlogged", missing)
+	})
 }
 
 // maxLate is how many records may wait for a log that hangs.
@@ -31,6 +42,7 @@ const maxLate = 64
 
 // A record waits to be logged.
 type record struct {
+	who  string
 	what string
 	why  error
 	args []any
@@ -39,9 +51,9 @@ type record struct {
 // later logs the end of a session on another goroutine: a log that hangs must not
 // keep other sessions from ending in time. What does not fit into its queue is
 // counted and not kept.
-func (n *Node) later(what string, why error, args ...any) {
+func (n *Node) later(who, what string, why error, args ...any) {
 	select {
-	case n.late <- record{what, why, args}:
+	case n.late <- record{who, what, why, args}:
 	default:
 		n.unlogged.Add(1)
 	}
@@ -50,10 +62,14 @@ func (n *Node) later(what string, why error, args ...any) {
 // logLate logs what later queued until the node closes, and then, for a second at
 // most, what is left.
 func (n *Node) logLate() {
+	tell := time.NewTicker(unloggedEvery)
+	defer tell.Stop()
 	for {
 		select {
 		case r := <-n.late:
 			n.logRecord(r)
+		case now := <-tell.C:
+			n.tellUnlogged(now)
 		case <-n.ctx.Done():
 			for end := time.Now().Add(time.Second); len(n.late) > 0 && time.Now().Before(end); {
 				n.logRecord(<-n.late)
@@ -70,7 +86,7 @@ func (n *Node) logRecord(r record) {
 	if ordinary(r.why) {
 		n.c.Log.Info(r.what, r.args...)
 	} else {
-		n.complain(r.what, r.args...)
+		n.complain(r.who, r.what, r.args...)
 	}
 }
 
@@ -82,32 +98,4 @@ func ordinary(why error) bool {
 		}
 	}
 	return false
-}
-
-// A limiter is a bucket of maxComplaints tokens, one of which comes back each
-// complaintEvery.
-type limiter struct {
-	mu      sync.Mutex
-	used    int
-	since   time.Time // when the last token came back
-	refused int
-}
-
-// take takes a token if there is one, and says how many were refused before.
-func (l *limiter) take(now time.Time) (refused int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if back := int(now.Sub(l.since) / complaintEvery); back >= l.used {
-		l.used, l.since = 0, now
-	} else {
-		l.used -= back
-		l.since = l.since.Add(time.Duration(back) * complaintEvery)
-	}
-	if l.used == maxComplaints {
-		l.refused++
-		return 0, false
-	}
-	l.used++
-	refused, l.refused = l.refused, 0
-	return refused, true
 }

@@ -6,14 +6,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/internal/limit"
 )
 
 // What a log that hangs cannot take is bounded, and counted once it goes on.
 func TestLateRecordsAreBounded(t *testing.T) {
 	var log bytes.Buffer
-	n := &Node{c: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, late: make(chan record, maxLate)}
+	n := &Node{c: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, late: make(chan record, maxLate), complaints: limit.Rate[string]{Burst: 1, Every: time.Second, Most: 1}}
 	for range maxLate + 36 {
-		n.later("session ended", errLapsed)
+		n.later("", "session ended", errLapsed)
 	}
 	n.logRecord(<-n.late)
 	n.logRecord(<-n.late)
@@ -23,34 +26,25 @@ func TestLateRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// What the limiter refuses is counted, and after a while it is full again.
-func TestLimiter(t *testing.T) {
-	var l limiter
-	now := time.Now()
-	take := func(k int) (refused, ok int) {
-		for range k {
-			r, yes := l.take(now)
-			refused += r
-			if yes {
-				ok++
-			}
-		}
-		return refused, ok
+// One host's noise hides no warning about another, and how much of it was left out is said.
+func TestComplaintsByHost(t *testing.T) {
+	var log bytes.Buffer
+	n, err := newNode(Config{
+		Secret: 1, Peers: []Peer{{"s1", "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)},
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, x := range []struct {
-		after             time.Duration
-		k, refused, taken int
-	}{
-		{0, 3 * maxComplaints, 0, maxComplaints},
-		{complaintEvery - 1, 1, 0, 0},
-		{1, 2, 2*maxComplaints + 1, 1},
-		{3*complaintEvery + complaintEvery/2, 5, 1, 3},
-		{complaintEvery / 2, 5, 2, 1},
-		{time.Hour, maxComplaints, 4, maxComplaints},
-	} {
-		now = now.Add(x.after)
-		if refused, taken := take(x.k); refused != x.refused || taken != x.taken {
-			t.Errorf("after %v: %d taken, %d counted, want %d and %d", x.after, taken, refused, x.taken, x.refused)
-		}
+	defer n.cancel()
+	for range 1000 {
+		n.complain("10.0.0.7", "noise")
+	}
+	n.complain("10.0.0.8", "a warning")
+	n.tellUnlogged(time.Now().Add(time.Minute))
+	text := log.String()
+	if strings.Count(text, "msg=noise") > maxComplaints+1 || !strings.Contains(text, "a warning") || n.counters.unlogged.Load() < 900 ||
+		!strings.Contains(text, "host=10.0.0.7 unlogged=9") {
+		t.Errorf("the log:\n%s", text)
 	}
 }

@@ -51,7 +51,7 @@ func TestDelayMeasured(t *testing.T) {
 			peers = append(peers, node.Peer(s))
 		}
 		n := start(t, node.Config{
-			ID: node.NewClientID(), Hosts: mutexes(h), Peers: peers, Lease: lease,
+			Secret: node.NewSecret(), Hosts: mutexes(h), Peers: peers, Lease: lease,
 			System: protocol.Config{N: len(peers), Options: options},
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

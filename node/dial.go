@@ -254,7 +254,7 @@ func (n *Node) begin(
 	n.mu.Unlock()
 	n.heard(s, isNew)
 	n.noteRoundTrip(s, n.c.Boot()-sent)
-	n.noteClockBound(n.name(s.id), w.ClockBound)
+	n.noteClockBound("", n.name(s.id), w.ClockBound)
 	n.noteUp()
 	c.kick()
 	n.c.Log.Debug("connected", "peer", n.name(s.id), "session", w.Session)

@@ -193,7 +193,7 @@ func TestMisfits(t *testing.T) {
 		}, []string{"/nonexistent/socket", "no such file"}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			c := node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: peers, Epoch: 7}
+			c := node.Config{Secret: node.NewSecret(), Hosts: mutexes(host), Peers: peers, Epoch: 7}
 			test.change(&c)
 			n := start(t, c)
 			var err error
@@ -282,7 +282,7 @@ func TestCancel(t *testing.T) {
 	host := node.HostOf(keeper(nil))
 	_, peers := clusterAt(t, 1, false, host, nil)
 	c := start(t, node.Config{
-		ID: node.NewClientID(), Hosts: mutexes(host),
+		Secret: node.NewSecret(), Hosts: mutexes(host),
 		Peers: []node.Peer{{Name: "s1", Addr: "unix:/nonexistent/socket"}},
 	})
 	u := newProbe()

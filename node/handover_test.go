@@ -520,7 +520,7 @@ func BenchmarkHandover(b *testing.B) {
 			const users = 2
 			for k := range users {
 				u := c
-				u.ID = node.NewClientID()
+				u.Secret = node.NewSecret()
 				client := start(b, u)
 				must(b, client.WaitAlive(b.Context(), 1))
 				inside := make(chan struct{})

@@ -113,7 +113,14 @@ func (s *stranger) ends() {
 }
 
 var greeting = transport.Hello{
-	From: 1000, ToName: "s1", Incarnation: 5, Session: 1, Members: "s1", Kinds: runs("keeper"),
+	From: node.ClientID(5), ToName: "s1", Incarnation: 5, Session: 1, Members: "s1", Kinds: runs("keeper"),
+}
+
+// another is a hello of client k instead.
+func another(h transport.Hello, k int) transport.Hello {
+	h.Incarnation = 100 + uint64(k)
+	h.From = node.ClientID(h.Incarnation)
+	return h
 }
 
 // runs is what a process says that runs an algorithm for exclusive locks.
@@ -154,8 +161,7 @@ func TestStrangers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := visit(t, peers[0].Addr)
-			h := greeting
-			h.From += protocol.ID(k)
+			h := another(greeting, k)
 			h.Lease = time.Second
 			s.say(h.Append)
 			s.until(transport.WelcomeItem)
@@ -421,7 +427,7 @@ func TestDeadSession(t *testing.T) {
 	h := greeting
 	dying.say(h.Append)
 	dying.until(transport.WelcomeItem)
-	h.From++
+	h = another(h, 1)
 	other.say(h.Append)
 	other.until(transport.WelcomeItem)
 
@@ -442,10 +448,9 @@ func TestDeadSession(t *testing.T) {
 func TestMaxSessions(t *testing.T) {
 	host := node.HostOf(keeper(nil))
 	_, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxSessions = 2 })
-	for k := range protocol.ID(4) {
+	for k := range 4 {
 		s := visit(t, peers[0].Addr)
-		h := greeting
-		h.From += k
+		h := another(greeting, k)
 		s.say(h.Append)
 		if k < 3 { // the member itself leaves one place
 			s.until(transport.WelcomeItem)
@@ -569,7 +574,7 @@ func TestCallWaits(t *testing.T) {
 				c.Call = func(_ protocol.ID, request []byte) []byte { return request }
 			})
 			dialed := make(chan struct{})
-			config := node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: f.peers}
+			config := node.Config{Secret: node.NewSecret(), Hosts: mutexes(host), Peers: f.peers}
 			f.wired(&config)
 			wire := config.Dial
 			config.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) {
@@ -606,12 +611,13 @@ func TestConfig(t *testing.T) {
 	for want, c := range map[string]node.Config{
 		"no algorithm":      {},
 		"no members":        {Hosts: mutexes(host)},
+		"needs a secret":    {Hosts: mutexes(host), ID: 9, Peers: peers},
 		"slot table":        {Hosts: mutexes(host), Peers: peers, System: protocol.Config{N: 3}},
-		`two members`:       {Hosts: mutexes(host), ID: 9, Peers: []node.Peer{peers[0], peers[0]}},
-		"address \"nowhere": {Hosts: mutexes(host), ID: 9, Peers: []node.Peer{{Name: "a", Addr: "nowhere"}}},
-		"the lease 1ns":     {Hosts: mutexes(host), ID: 9, Peers: peers, Lease: 1},
-		"drift 2":           {Hosts: mutexes(host), ID: 9, Peers: peers, ClockDrift: 2},
-		"patience":          {Hosts: mutexes(host), ID: 9, Peers: peers, Patience: detector.Patience{First: time.Hour}},
+		`two members`:       {Hosts: mutexes(host), Secret: 9, Peers: []node.Peer{peers[0], peers[0]}},
+		"address \"nowhere": {Hosts: mutexes(host), Secret: 9, Peers: []node.Peer{{Name: "a", Addr: "nowhere"}}},
+		"the lease 1ns":     {Hosts: mutexes(host), Secret: 9, Peers: peers, Lease: 1},
+		"drift 2":           {Hosts: mutexes(host), Secret: 9, Peers: peers, ClockDrift: 2},
+		"patience":          {Hosts: mutexes(host), Secret: 9, Peers: peers, Patience: detector.Patience{First: time.Hour}},
 	} {
 		n, err := node.Start(c)
 		if err == nil {
@@ -641,7 +647,7 @@ func FuzzFrames(f *testing.F) {
 		Call: func(from protocol.ID, request []byte) []byte { return request },
 	})
 	honest := start(f, node.Config{
-		ID: node.NewClientID(), Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
+		Secret: node.NewSecret(), Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
 		Dial: func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
 	})
 	must(f, honest.WaitAlive(f.Context(), 1))

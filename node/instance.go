@@ -148,7 +148,7 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 		s.noteWaiting(i, i.process.Waiting())
 		s.tellSupports(i, in.Kind)
 	case errors.Is(err, ErrMessage):
-		s.n.complain("malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.name(from.id), "error", err)
+		s.n.complain(from.host, "malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.name(from.id), "error", err)
 		s.n.end(from, err, fault(err).Append(nil))
 	default:
 		s.fail(i, err.Error())

@@ -208,7 +208,7 @@ func TestHosts(t *testing.T) {
 			node.Mutex: node.HostOf(sigma.Algorithm), node.Group: node.HostOf(ricartagrawala.Algorithm),
 		},
 	} {
-		n, err := node.Start(node.Config{ID: node.NewClientID(), Hosts: hosts, Peers: peers})
+		n, err := node.Start(node.Config{Secret: node.NewSecret(), Hosts: hosts, Peers: peers})
 		if err == nil {
 			n.Close()
 		}
@@ -261,7 +261,7 @@ func impostor(t *testing.T, name string) (addr string, met <-chan *stranger) {
 func TestRefusalsOfNames(t *testing.T) {
 	addr, met := impostor(t, "s1")
 	c := start(t, node.Config{
-		ID: node.NewClientID(), Hosts: mutexes(node.HostOf(keeper(nil))), Peers: []node.Peer{{Name: "s1", Addr: addr}},
+		Secret: node.NewSecret(), Hosts: mutexes(node.HostOf(keeper(nil))), Peers: []node.Peer{{Name: "s1", Addr: addr}},
 	})
 	must(t, c.WaitAlive(t.Context(), 1))
 	s := <-met

@@ -117,7 +117,7 @@ func newSlowBubble(t *testing.T, lease, delay time.Duration, serverRate, clientR
 	server.Listener, server.Boot = l, boot(serverRate)
 	b.server = start(t, server)
 	awake := boot(clientRate)
-	c.ID, c.Label = node.NewClientID(), "tester"
+	c.Secret, c.Label = node.NewSecret(), "tester"
 	c.Boot = func() time.Duration { return awake() + time.Duration(b.asleep.Load()) }
 	b.client = start(t, c)
 	if err := b.client.WaitAlive(t.Context(), 1); err != nil {
@@ -388,7 +388,7 @@ func TestHeartbeatAmongMessages(t *testing.T) {
 		must(t, err)
 		defer l.Close()
 		client := start(t, node.Config{
-			ID: node.NewClientID(), Hosts: mutexes(node.HostOf(keeper(nil))), Lease: time.Second,
+			Secret: node.NewSecret(), Hosts: mutexes(node.HostOf(keeper(nil))), Lease: time.Second,
 			Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
 			Dial:  func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
 			Boot:  virtual(),

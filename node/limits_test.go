@@ -134,8 +134,7 @@ func TestLargeFramesAreForgotten(t *testing.T) {
 	before := heap()
 	for k := range all {
 		all[k] = visit(t, peers[0].Addr)
-		h := greeting
-		h.From += protocol.ID(k)
+		h := another(greeting, k)
 		all[k].say(h.Append)
 		all[k].until(transport.WelcomeItem)
 		_, err := all[k].conn.Write(large)

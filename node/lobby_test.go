@@ -67,9 +67,7 @@ func TestSilentCrowd(t *testing.T) {
 		slow.say(greeting.Append)
 		slow.until(transport.WelcomeItem)
 		next := visit(1)
-		h := greeting
-		h.From++
-		next.say(h.Append)
+		next.say(another(greeting, 1).Append)
 		next.until(transport.WelcomeItem)
 	})
 }

@@ -20,6 +20,7 @@ package node
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
@@ -34,13 +35,17 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/detector"
+	"github.com/poundlock/poundlock/internal/limit"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
 
 // Config describes a node. The zero values of optional fields are the defaults.
 type Config struct {
-	ID     protocol.ID // a member if below len(Peers), else a client: NewClientID
+	ID protocol.ID // of a member: its place in Peers. That of a client follows from Secret
+	// Secret makes this a client, whose id is ClientID(Secret): NewSecret. Members are told it, and nobody else
+	// may be: whoever knows it can be this client.
+	Secret uint64
 	System protocol.Config
 	// Hosts make the processes, for each kind of lock that this node serves or uses.
 	// All share its sessions, so their algorithms have the same users and detector.
@@ -183,21 +188,21 @@ type Node struct {
 	frozen   *Frozen // nil: the node runs
 	front    *front  // nil: nothing is accepted
 
-	parting   chan struct{} // closed when Close begins
-	greeting  atomic.Int32  // handshakes that this end has begun and not ended
-	done      chan struct{} // closed when Close is done
-	tables    sync.Mutex    // one table is replaced at a time; taken before mu
-	newest    atomic.Uint64 // the highest epoch that others had and this member not
-	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
-	watch     chan struct{} // wakes the watcher of leases
-	calls     chan struct{} // one element for each control request being answered
-	bound     atomic.Int64  // the last clock bound that this node warned of
-	complaint limiter       // of what hostile peers have logged
-	late      chan record   // what logLate is to log
-	unlogged  atomic.Int64  // records that did not fit into late
-	instances atomic.Int64  // of all shards
-	unacked   atomic.Int64  // bytes in the windows of all sessions
-	delay     atomic.Int64  // of messages, ns, as measured; 0: unknown
+	parting    chan struct{}      // closed when Close begins
+	greeting   atomic.Int32       // handshakes that this end has begun and not ended
+	done       chan struct{}      // closed when Close is done
+	tables     sync.Mutex         // one table is replaced at a time; taken before mu
+	newer      newer              // epochs that others had and this member not
+	nextLapse  atomic.Int64       // no lease that this node holds ends before this reading of Boot
+	watch      chan struct{}      // wakes the watcher of leases
+	calls      chan struct{}      // one element for each control request being answered
+	bound      atomic.Int64       // the last clock bound that this node warned of
+	complaints limit.Rate[string] // of what hostile peers have logged, by host
+	late       chan record        // what logLate is to log
+	unlogged   atomic.Int64       // records that did not fit into late
+	instances  atomic.Int64       // of all shards
+	unacked    atomic.Int64       // bytes in the windows of all sessions
+	delay      atomic.Int64       // of messages, ns, as measured; 0: unknown
 	// Constant: every kind of message, and where those of a kind of locks begin.
 	messages     []MessageStats
 	firstMessage [256]int
@@ -236,6 +241,7 @@ func newNode(c Config) (*Node, error) {
 		watch:       make(chan struct{}, 1),
 		calls:       make(chan struct{}, maxCalls),
 		late:        make(chan record, maxLate),
+		complaints:  limit.Rate[string]{Burst: maxComplaints, Every: complaintEvery, Most: maxComplainers},
 	}
 	n.batches.New = func() any { b := make(batches, len(n.shards)); return &b }
 	n.buffers.New = func() any { return new([]byte) }
@@ -276,6 +282,9 @@ func (n *Node) run() {
 
 // complete fills in the defaults and says what is wrong.
 func (c *Config) complete() error {
+	if c.Secret != 0 {
+		c.ID = ClientID(c.Secret)
+	}
 	if err := c.checkHosts(); err != nil {
 		return err
 	}
@@ -289,6 +298,8 @@ func (c *Config) complete() error {
 		return errors.New("objects without an algorithm for replicas, or at a client")
 	case c.System.N != len(c.Peers):
 		return fmt.Errorf("the system has %d members, the slot table %d", c.System.N, len(c.Peers))
+	case !c.member() && c.Secret == 0:
+		return fmt.Errorf("no member has the id %d, and a client needs a secret", c.ID)
 	case !c.member() && c.Listener != nil:
 		return errors.New("a client does not listen")
 	}
@@ -341,22 +352,33 @@ func (c *Config) complete() error {
 }
 
 // incarnation is the wall clock of a member as it starts, in ns, whose last bit is Joins: later lives are known by
-// larger numbers, also after a restart of the machine. That of a client is a secret, for its id is none: it tells
-// the client from whoever says to be it.
+// larger numbers, also after a restart of the machine. That of a client is its secret.
 func (c *Config) incarnation() uint64 {
 	if c.member() {
 		return lifeNumber(uint64(time.Now().UnixNano()), c.Joins)
 	}
-	return uint64(NewClientID())
+	return c.Secret
 }
 
 func (c *Config) member() bool { return c.ID < protocol.ID(len(c.Peers)) }
 
-// NewClientID draws the id of a client: 62 random bits above every member's id.
-func NewClientID() protocol.ID {
+// NewSecret draws the secret of a client: 64 random bits, not all of them 0.
+func NewSecret() uint64 {
 	var b [8]byte
-	rand.Read(b[:]) // never fails
-	return protocol.ID(binary.LittleEndian.Uint64(b[:])>>2 | 1<<62)
+	for {
+		rand.Read(b[:]) // never fails
+		if secret := binary.LittleEndian.Uint64(b[:]); secret != 0 {
+			return secret
+		}
+	}
+}
+
+// ClientID is the id of the client that has a secret: 62 bits of its SHA-256, above every member's id. Ids are
+// public. Nobody but the client can begin a session in its name, not even at a member that has
+// lost its memory: to find another secret for the id takes some 2^62 attempts.
+func ClientID(secret uint64) protocol.ID {
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("poundlock client "), secret))
+	return protocol.ID(binary.LittleEndian.Uint64(sum[:])>>2 | 1<<62)
 }
 
 // Incarnation is the number of this life of the node: at a member, its wall clock as it started.

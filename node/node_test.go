@@ -180,7 +180,7 @@ func clients(t testing.TB, k int, peers []node.Peer, host node.Host, change func
 	t.Helper()
 	nodes := make([]*node.Node, k)
 	for i := range nodes {
-		c := node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: peers}
+		c := node.Config{Secret: node.NewSecret(), Hosts: mutexes(host), Peers: peers}
 		if change != nil {
 			change(&c)
 		}
@@ -260,13 +260,13 @@ func TestTLS(t *testing.T) {
 	})
 	count(t, clients(t, 2, peers, host, func(c *node.Config) { c.TLS = &tls.Config{RootCAs: trusted} }), 2, 20)
 
-	stranger := start(t, node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: peers, TLS: &tls.Config{}})
+	stranger := start(t, node.Config{Secret: node.NewSecret(), Hosts: mutexes(host), Peers: peers, TLS: &tls.Config{}})
 	eventually(t, "the certificate is refused", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		return strings.Contains(stranger.WaitAlive(ctx, 1).Error(), "certificate")
 	})
-	plain := start(t, node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: peers})
+	plain := start(t, node.Config{Secret: node.NewSecret(), Hosts: mutexes(host), Peers: peers})
 	eventually(t, "a client without TLS hears that it is wanted", func() bool {
 		_, err := plain.Call(t.Context(), 0, nil)
 		return errors.Is(err, transport.ErrWantsTLS)

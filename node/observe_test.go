@@ -219,13 +219,13 @@ func TestCausesCounted(t *testing.T) {
 	nc.Close()
 	eventually(t, "what is no frame is refused", count(refused, "protocol"))
 
-	start(t, node.Config{ID: node.NewClientID(), Hosts: mutexes(node.HostOf(sigma.Algorithm)), Peers: peers})
+	start(t, node.Config{Secret: node.NewSecret(), Hosts: mutexes(node.HostOf(sigma.Algorithm)), Peers: peers})
 	eventually(t, "another algorithm is refused", count(refused, "misfit"))
 
 	var wire loopback
 	c := clients(t, 1, peers, host, func(c *node.Config) { short(c); c.Dial = wire.dial })[0]
 	for range 2 { // besides those with members
-		start(t, node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: peers})
+		start(t, node.Config{Secret: node.NewSecret(), Hosts: mutexes(host), Peers: peers})
 	}
 	eventually(t, "a client too many is refused", count(refused, "full"))
 	wire.cut.Store(true)

@@ -188,7 +188,7 @@ func TestGoodByeToLateWelcome(t *testing.T) {
 		b := newSlowBubble(t, 10*time.Second, 100*time.Millisecond, 1, 1)
 		defer b.close()
 		n := start(t, node.Config{
-			ID: node.NewClientID(), Hosts: mutexes(node.HostOf(keeper(func(keeperEvent) {}))),
+			Secret: node.NewSecret(), Hosts: mutexes(node.HostOf(keeper(func(keeperEvent) {}))),
 			Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Dial: b.cable.dial, Boot: virtual(),
 		})
 		synctest.Wait()

@@ -49,7 +49,7 @@ func (s *shard) refuseName(e *event, why string) {
 	if !s.n.isMember(s.n.c.ID) || !s.asks(e) {
 		return
 	}
-	s.n.complain("refused a name", "peer", s.n.name(e.sess.id), "reason", why)
+	s.n.complain(e.sess.host, "refused a name", "peer", s.n.name(e.sess.id), "reason", why)
 	s.push(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why), false)
 }
 

@@ -128,7 +128,7 @@ func TestRefusedServerAnswers(t *testing.T) {
 		peers = append(peers, p)
 	}
 	c := start(t, node.Config{
-		ID: node.NewClientID(), Hosts: mutexes(node.HostOf(sigma.Algorithm)), Peers: peers,
+		Secret: node.NewSecret(), Hosts: mutexes(node.HostOf(sigma.Algorithm)), Peers: peers,
 		System: protocol.Config{N: 2, Options: map[string]int64{"quorum": 1}},
 	})
 	must(t, c.WaitAlive(t.Context(), 2))

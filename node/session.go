@@ -21,6 +21,7 @@ import (
 type session struct {
 	n       *Node
 	id      protocol.ID // the peer
+	host    string      // where the peer connected from first; "" where this end dials, or it is not known
 	dead    atomic.Bool // nothing passes any more; set with mu held
 	gone    bool        // the shards have been told; under Node.mu
 	kicked  atomic.Bool // some shard will wake the writer at the end of its batch
@@ -105,7 +106,7 @@ func (n *Node) end(s *session, why error, last []byte) {
 	if c != nil && last == nil {
 		c.close(why)
 	}
-	n.later("session ended", why, "peer", n.name(s.id), "label", label, "session", number, "reason", why)
+	n.later(s.host, "session ended", why, "peer", n.name(s.id), "label", label, "session", number, "reason", why)
 }
 
 // drop ends a session for a reason that the peer does not know of. A client may
@@ -122,7 +123,7 @@ func (n *Node) drop(s *session, why error, last []byte) {
 	if c != nil && last == nil {
 		c.close(why)
 	}
-	n.later("session dropped", why, "peer", n.name(s.id), "reason", why)
+	n.later(s.host, "session dropped", why, "peer", n.name(s.id), "reason", why)
 }
 
 // cut takes the connection from a session, for good, and returns it. last are the last
@@ -312,7 +313,7 @@ func (n *Node) Alive() int {
 type Session struct {
 	Peer        protocol.ID
 	Label       string
-	Incarnation uint64
+	Incarnation uint64 // the life of a member; of a client its secret, which is for nobody else
 	LeaseEnd    time.Time
 	Number      uint64 // another one says that the lease was interrupted
 }

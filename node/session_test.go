@@ -36,7 +36,7 @@ func (c *cable) members(t *testing.T, n int, host node.Host, change func(*node.C
 		}
 		start(t, m)
 	}
-	client.ID = node.NewClientID()
+	client.Secret = node.NewSecret()
 	return client
 }
 
@@ -119,7 +119,7 @@ func TestCutWithFullWindow(t *testing.T) {
 		var wire cable
 		c := wire.members(t, 4, node.HostOf(sigma.Algorithm), nil)
 		a := start(t, c)
-		c.ID = node.NewClientID()
+		c.Secret = node.NewSecret()
 		c.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) { return wire.Memory.Dial(ctx, p.Addr) }
 		b := start(t, c)
 		must(t, a.WaitAlive(t.Context(), 4))
@@ -177,31 +177,42 @@ func TestStaleResume(t *testing.T) {
 }
 
 // Status tells everybody the ids of clients. Whoever says to be one of them, in
-// whatever life and session, takes nothing from it.
+// whatever life and session, takes nothing from it, also at a member that has just restarted and knows nobody.
 func TestImpostor(t *testing.T) {
-	servers, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), nil)
-	c := clients(t, 1, peers, node.HostOf(keeper(nil)), nil)[0]
+	host := node.HostOf(sigma.Algorithm)
+	servers, peers := clusterAt(t, 4, false, host, nil)
+	victim := node.NewSecret()
+	c := start(t, node.Config{Secret: victim, Hosts: mutexes(host), Peers: peers})
 	u := newProbe()
 	must(t, c.Try(node.Mutex, "a", u, false))
 	<-u.crit
-	if at := time.Unix(0, int64(c.Incarnation())); at.Before(time.Now().Add(time.Hour)) {
-		t.Errorf("the incarnation can be guessed: %v", at)
-	}
-	before := servers[0].Sessions()
-	for _, incarnation := range []uint64{1, c.Incarnation() - 1, c.Incarnation() + 1, 1<<64 - 1} {
-		for _, resume := range []bool{false, true} {
-			for _, number := range []uint64{1, 2} {
-				h := greeting
-				h.From, h.Incarnation, h.Session, h.Resume = c.ID(), incarnation, number, resume
-				s := visit(t, peers[0].Addr)
-				s.say(h.Append)
-				s.refused(transport.Stale)
+	before := sessionNumbers(c)
+	impostor := func() {
+		for _, secret := range []uint64{1, victim - 1, victim + 1, 1<<64 - 1} {
+			for _, resume := range []bool{false, true} {
+				for _, number := range []uint64{1, 2} {
+					h := greeting
+					h.From, h.Incarnation, h.Session, h.Resume = c.ID(), secret, number, resume
+					h.Members, h.Kinds = "s1,s2,s3,s4", runs("sigma")
+					s := visit(t, peers[0].Addr)
+					s.say(h.Append)
+					s.refused(transport.Misfit)
+				}
 			}
 		}
 	}
-	after := servers[0].Sessions()
-	if len(before) != 1 || len(after) != 1 || after[0].Number != before[0].Number || len(u.ejected) != 0 {
-		t.Errorf("sessions %+v became %+v", before, after)
+	impostor()
+	if after := sessionNumbers(c); !slices.Equal(before, after) || len(u.ejected) != 0 {
+		t.Errorf("sessions %v became %v", before, after)
+	}
+	must(t, servers[0].Close())
+	l, err := transport.Listen(peers[0].Addr)
+	must(t, err)
+	servers[0] = start(t, node.Config{ID: 0, Hosts: mutexes(host), Peers: peers, Listener: l})
+	impostor()
+	eventually(t, "the client has a session at the server that restarted", func() bool { return len(servers[0].Sessions()) == 1 })
+	if len(u.ejected) != 0 {
+		t.Error("the holder is ejected")
 	}
 	c.Exit("a")
 	<-u.rem

@@ -358,7 +358,7 @@ func (l *loader) session(r *protocol.Reader) error {
 	switch {
 	case r.Err != nil || err != nil:
 		return fmt.Errorf("%w: session %d", ErrSnapshot, len(l.sessions))
-	case n.isMember(s.id) || s.number == 0 || s.incarnation == 0 || length < MinLease || n.sessions[s.id] != nil:
+	case n.isMember(s.id) || s.id != ClientID(s.incarnation) || s.number == 0 || length < MinLease || n.sessions[s.id] != nil:
 		return fmt.Errorf("%w: session with %s", ErrSnapshot, n.name(s.id))
 	}
 	s.granted.Length = length

@@ -24,6 +24,7 @@ type Stats struct {
 	SessionsEnded  map[string]uint64 // by Cause
 	Refused        map[string]uint64 // connections refused or broken off in their handshake, by Cause
 	Unacked        int               // bytes of messages that are not acknowledged, of all sessions
+	Unlogged       uint64            // warnings left out of the log, because one host caused too many
 
 	Shards    []ShardStats
 	Instances int // locks that are not idle
@@ -143,10 +144,11 @@ func (n *Node) nameMessages() {
 
 // counters are what goroutines of connections and sessions count.
 type counters struct {
-	began   atomic.Uint64
-	ended   [causes]atomic.Uint64
-	refused [causes]atomic.Uint64
-	peers   []peerCounters // by id of the member; one more for all clients
+	began    atomic.Uint64
+	ended    [causes]atomic.Uint64
+	refused  [causes]atomic.Uint64
+	unlogged atomic.Uint64  // complaints that were one too many of a host
+	peers    []peerCounters // by id of the member; one more for all clients
 }
 
 type peerCounters struct {
@@ -198,6 +200,7 @@ func (n *Node) Stats() Stats {
 		SessionsBegan: n.counters.began.Load(),
 		SessionsEnded: byCause(&n.counters.ended),
 		Refused:       byCause(&n.counters.refused),
+		Unlogged:      n.counters.unlogged.Load(),
 	}
 	st.Messages = append(st.Messages, n.messages...)
 	for _, s := range n.shards {

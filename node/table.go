@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -153,14 +155,29 @@ func (n *Node) tooOld(epoch uint64) *transport.Refuse {
 	}
 }
 
+// newer are the epochs of which a member has warned that others have them, the last of many. It is the epoch
+// that is remembered and not the highest one, which anybody may make up.
+type newer struct {
+	mu     sync.Mutex
+	epochs [16]uint64
+	next   int
+}
+
 // noteNewer warns, once an epoch, that others have a newer table than this member.
-func (n *Node) noteNewer(epoch uint64, who any) {
+func (n *Node) noteNewer(epoch uint64, from net.Conn) {
 	mine := n.Epoch()
-	for seen := n.newest.Load(); epoch > max(seen, mine); seen = n.newest.Load() {
-		if n.newest.CompareAndSwap(seen, epoch) {
-			n.complain("a client has a newer slot table than this server", "from", who, "epoch", epoch, "mine", mine)
-			return
-		}
+	if epoch <= mine {
+		return
+	}
+	n.newer.mu.Lock()
+	defer n.newer.mu.Unlock()
+	if slices.Contains(n.newer.epochs[:], epoch) {
+		return
+	}
+	if n.complain(hostOf(from), "a client has a newer slot table than this server",
+		"from", from.RemoteAddr(), "epoch", epoch, "mine", mine) {
+		n.newer.epochs[n.newer.next] = epoch
+		n.newer.next = (n.newer.next + 1) % len(n.newer.epochs)
 	}
 }
 

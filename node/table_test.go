@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -428,7 +429,7 @@ func TestAbsurdTables(t *testing.T) {
 					conn.Close()
 				}
 			})
-			c := start(t, node.Config{ID: node.NewClientID(), Hosts: mutexes(host), Peers: moved(peers, 0, addr)})
+			c := start(t, node.Config{Secret: node.NewSecret(), Hosts: mutexes(host), Peers: moved(peers, 0, addr)})
 			must(t, c.WaitAlive(t.Context(), 3))
 			eventually(t, "the client says why", func() bool {
 				now, cancel := context.WithCancel(t.Context())
@@ -486,7 +487,7 @@ func TestToldOnConnection(t *testing.T) {
 	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.Epoch = 1 })
 	addr, met := impostor(t, "s1")
 	c := start(t, node.Config{
-		ID: node.NewClientID(), Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: addr}},
+		Secret: node.NewSecret(), Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: addr}},
 	})
 	must(t, c.WaitAlive(t.Context(), 1))
 	s := <-met
@@ -541,4 +542,38 @@ func TestLeavesAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever makes an epoch up hides nothing: the next one that somebody has is warned of as well, once.
+func TestAbsurdEpoch(t *testing.T) {
+	var log journal
+	_, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), func(c *node.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	for k, epoch := range []uint64{1<<64 - 1, 7, 7, 1<<64 - 1} {
+		s := visit(t, peers[0].Addr)
+		s.sayIn(epoch, another(greeting, k).Append)
+		s.until(transport.WelcomeItem)
+	}
+	for _, epoch := range []string{"epoch=18446744073709551615 mine=0", "epoch=7 mine=0"} {
+		if k := strings.Count(log.String(), epoch); k != 1 {
+			t.Errorf("%d lines with %q:\n%s", k, epoch, log.String())
+		}
+	}
+}
+
+// A journal is a log for tests.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }

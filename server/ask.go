@@ -64,7 +64,7 @@ func Observe(c AskConfig) (*Observer, error) {
 	groups := slots.Split(table)
 	for _, g := range groups {
 		n, err := node.Start(node.Config{
-			ID:     node.NewClientID(),
+			Secret: node.NewSecret(),
 			System: slots.System(len(g.Servers), c.ClockBound),
 			Hosts:  hosts(),
 			Peers:  g.Servers,

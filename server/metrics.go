@@ -37,6 +37,8 @@ var (
 	queueEventsDesc = desc("shard_queue_events", "Events that wait for a shard.", "shard")
 	queueBytesDesc  = desc("shard_queue_bytes", "Bytes of frames that events which wait for a shard keep in memory.", "shard")
 
+	unloggedDesc = desc("log_suppressed_total", "Warnings left out of the log, because one host caused too many.")
+
 	auditWrittenDesc = desc("audit_records_total", "Records written to the audit file.")
 	auditDroppedDesc = desc("audit_dropped_total", "Records missing in the audit file, because it was too slow or full.")
 )
@@ -71,7 +73,7 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		infoDesc, servingDesc, clockDesc, epochDesc, locksDesc, waitersDesc, supportsDesc, givenDesc, endedDesc, passedDesc,
 		heldDesc, messagesDesc, bytesDesc, unackedDesc, sessionsDesc, sessionsBeganDesc, sessionsEndedDesc,
-		refusedDesc, queueEventsDesc, queueBytesDesc, auditWrittenDesc, auditDroppedDesc,
+		refusedDesc, unloggedDesc, queueEventsDesc, queueBytesDesc, auditWrittenDesc, auditDroppedDesc,
 	} {
 		out <- d
 	}
@@ -140,6 +142,7 @@ func (o sink) node(s node.Stats) {
 	for cause, k := range s.Refused {
 		o.counter(refusedDesc, k, cause)
 	}
+	o.counter(unloggedDesc, s.Unlogged)
 	for i, q := range s.Shards {
 		o.gauge(queueEventsDesc, float64(q.Queue), strconv.Itoa(i))
 		o.gauge(queueBytesDesc, float64(q.Bytes), strconv.Itoa(i))

@@ -162,7 +162,7 @@ func (u user) want(t *testing.T, want string) {
 func client(t *testing.T, l *Local, label string) *node.Node {
 	t.Helper()
 	n, err := node.Start(node.Config{
-		ID: node.NewClientID(), System: slots.System(len(l.Servers()), slots.DefaultClockBound),
+		Secret: node.NewSecret(), System: slots.System(len(l.Servers()), slots.DefaultClockBound),
 		Hosts: hosts(), Peers: l.Servers(), Label: label,
 	})
 	if err != nil {

@@ -141,7 +141,7 @@ func TestLocksOfAnotherGroup(t *testing.T) {
 		runs(t, Config{Name: p.Name, Servers: table})
 	}
 	n, err := node.Start(node.Config{
-		ID: node.NewClientID(), Hosts: hosts(), System: slots.System(4, slots.DefaultClockBound),
+		Secret: node.NewSecret(), Hosts: hosts(), System: slots.System(4, slots.DefaultClockBound),
 		Peers: groups[0].Servers, Groups: "a,b",
 	})
 	if err != nil {

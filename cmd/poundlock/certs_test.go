@@ -124,7 +124,7 @@ func TestNewAuthorityUnderALock(t *testing.T) {
 	}
 	// A second client, whose sessions have numbers that can be seen.
 	observer, err := node.Start(node.Config{
-		ID: node.NewClientID(), System: slots.System(4, slots.DefaultClockBound),
+		Secret: node.NewSecret(), System: slots.System(4, slots.DefaultClockBound),
 		Hosts: map[node.Kind]node.Host{node.Mutex: catalog.Find("sigma", "").Host()}, Peers: cluster.table, TLS: clientTLS(t, flags("client")),
 	})
 	if err != nil {

@@ -29,7 +29,7 @@ func holdMany(t *testing.T, l *server.Local, k, each int) {
 	t.Helper()
 	for c := range k {
 		n, err := node.Start(node.Config{
-			ID: node.NewClientID(), System: slots.System(len(l.Servers()), slots.DefaultClockBound), Label: fmt.Sprintf("host/%d", c), Lease: time.Minute,
+			Secret: node.NewSecret(), System: slots.System(len(l.Servers()), slots.DefaultClockBound), Label: fmt.Sprintf("host/%d", c), Lease: time.Minute,
 			Hosts: map[node.Kind]node.Host{node.Mutex: catalog.Find("sigma", "").Host()}, Peers: l.Servers(),
 		})
 		if err != nil {

@@ -86,7 +86,7 @@ func TestClientDoesNotHear(t *testing.T) {
 	t.Cleanup(func() { l.Close() })
 	var cut atomic.Bool
 	n, err := node.Start(node.Config{
-		ID: node.NewClientID(), System: slots.System(4, slots.DefaultClockBound), Peers: l.Servers(),
+		Secret: node.NewSecret(), System: slots.System(4, slots.DefaultClockBound), Peers: l.Servers(),
 		Hosts: map[node.Kind]node.Host{node.Mutex: catalog.Find("sigma", "").Host()},
 		Dial: func(ctx context.Context, p node.Peer) (net.Conn, error) {
 			if cut.Load() && p.Name == "s1" {

@@ -173,9 +173,9 @@ type guest struct {
 }
 
 // hello is one that a server welcomes.
-func (e *enemy) hello(id, to protocol.ID) transport.Hello {
+func (e *enemy) hello(secret uint64, to protocol.ID) transport.Hello {
 	h := transport.Hello{
-		From: id, To: to, ToName: e.servers[to].Name, Incarnation: 1 + rand.Uint64(), Session: 1,
+		From: node.ClientID(secret), To: to, ToName: e.servers[to].Name, Incarnation: secret, Session: 1,
 		Kinds: []transport.Kind{{Number: 1, Algorithm: "sigma"}}, Label: "enemy",
 	}
 	for i, p := range e.servers {
@@ -189,9 +189,9 @@ func (e *enemy) hello(id, to protocol.ID) transport.Hello {
 
 // visit begins a session with a server. Like any client it comes back when it is not
 // heard at once.
-func (e *enemy) visit(id, to protocol.ID) (g *guest, err error) {
+func (e *enemy) visit(secret uint64, to protocol.ID) (g *guest, err error) {
 	for range 10 {
-		if g, err = e.knock(id, to); err == nil {
+		if g, err = e.knock(secret, to); err == nil {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -199,13 +199,13 @@ func (e *enemy) visit(id, to protocol.ID) (g *guest, err error) {
 	return g, err
 }
 
-func (e *enemy) knock(id, to protocol.ID) (*guest, error) {
+func (e *enemy) knock(secret uint64, to protocol.ID) (*guest, error) {
 	nc, err := e.dial(to)
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{id: id, nc: nc, in: bufio.NewReaderSize(nc, 512)}
-	if err := g.say(e.hello(id, to).Append(nil)); err != nil {
+	g := &guest{id: node.ClientID(secret), nc: nc, in: bufio.NewReaderSize(nc, 512)}
+	if err := g.say(e.hello(secret, to).Append(nil)); err != nil {
 		nc.Close()
 		return nil, err
 	}
@@ -282,12 +282,12 @@ func now() uint64 { return uint64(time.Now().UnixNano()) }
 // moment later, and comes again.
 func (e *enemy) waiters(ctx context.Context, ready func()) {
 	const lease, held = 10 * time.Second, 10 * time.Millisecond
-	ids := make([]protocol.ID, e.count)
-	for k := range ids {
-		ids[k] = node.NewClientID()
+	secrets := make([]uint64, e.count)
+	for k := range secrets {
+		secrets[k] = node.NewSecret()
 	}
 	var readers sync.WaitGroup
-	guests := make([]atomic.Pointer[guest], len(e.servers)*len(ids))
+	guests := make([]atomic.Pointer[guest], len(e.servers)*len(secrets))
 	var beating sync.WaitGroup
 	beating.Go(func() {
 		for k := 0; ctx.Err() == nil; k = (k + 1) % len(guests) {
@@ -301,7 +301,7 @@ func (e *enemy) waiters(ctx context.Context, ready func()) {
 		}
 	})
 	err := each(len(guests), func(k int) error {
-		g, err := e.visit(ids[k/len(e.servers)], protocol.ID(k%len(e.servers)))
+		g, err := e.visit(secrets[k/len(e.servers)], protocol.ID(k%len(e.servers)))
 		if err != nil {
 			return err
 		}
@@ -353,7 +353,7 @@ func (e *enemy) sessions(ctx context.Context, rate int, read bool, ready func(),
 	begun := 0
 	e.often(ctx, rate, func(to protocol.ID) {
 		if guests[to] == nil {
-			g, err := e.visit(node.NewClientID(), to)
+			g, err := e.visit(node.NewSecret(), to)
 			if err != nil {
 				return
 			}
@@ -415,14 +415,14 @@ func (e *enemy) fuzz(ctx context.Context, ready func()) {
 	methods := []string{"OpenSession", "RenewSession", "CloseSession", "Lock", "Release", "Status", "Holder"}
 	ready()
 	e.often(ctx, 50, func(to protocol.ID) {
-		id := node.NewClientID()
-		b := frameOf(e.hello(id, to).Append(nil))
+		secret := node.NewSecret()
+		b := frameOf(e.hello(secret, to).Append(nil))
 		m := sigma.Algorithm.Append(nil, sigma.Message{Kind: sigma.Request, Time: now()})
 		whole := rand.IntN(2) == 0
 		if !whole {
 			garble(b)
 		}
-		more := frameOf(transport.AppendNamed(nil, transport.MessageItem, 1, 1, fmt.Sprint("fuzz/", id), m))
+		more := frameOf(transport.AppendNamed(nil, transport.MessageItem, 1, 1, fmt.Sprint("fuzz/", secret), m))
 		garble(more)
 		if nc, err := e.dial(to); err == nil {
 			nc.SetDeadline(time.Now().Add(100 * time.Millisecond))
@@ -461,7 +461,7 @@ func garble(b []byte) {
 func (e *enemy) strangers(ctx context.Context, ready func()) {
 	ready()
 	e.often(ctx, 50, func(to protocol.ID) {
-		other, version := e.hello(node.NewClientID(), to), frameOf(e.hello(node.NewClientID(), to).Append(nil))
+		other, version := e.hello(node.NewSecret(), to), frameOf(e.hello(node.NewSecret(), to).Append(nil))
 		other.Members = "x1,x2,x3,x4"
 		version[transport.LengthSize] = 99
 		all := [][]byte{

@@ -111,7 +111,7 @@ func holdMany(t *testing.T, cl *poundlock.Client, prefix string, many int) []*po
 func askClient(t *testing.T, table []node.Peer) *node.Node {
 	t.Helper()
 	n, err := node.Start(node.Config{
-		ID: node.NewClientID(), System: slots.System(len(table), slots.DefaultClockBound), Peers: table,
+		Secret: node.NewSecret(), System: slots.System(len(table), slots.DefaultClockBound), Peers: table,
 		Hosts: map[node.Kind]node.Host{node.Mutex: catalog.Find("sigma", "").Host()},
 	})
 	if err != nil {

@@ -41,8 +41,9 @@ func (d *dynasty) wants(i int, name string, at uint64, stage sigma.Stage) {
 	for _, p := range d.table {
 		members = append(members, p.Name)
 	}
+	secret := node.NewSecret()
 	hello := transport.Hello{
-		From: node.NewClientID(), To: protocol.ID(i), ToName: d.table[i].Name, Incarnation: 5, Session: 1,
+		From: node.ClientID(secret), To: protocol.ID(i), ToName: d.table[i].Name, Incarnation: secret, Session: 1,
 		Members: strings.Join(members, ","), Kinds: []transport.Kind{{Number: uint8(node.Mutex), Algorithm: "sigma"}},
 		ClockBound: time.Millisecond, Label: "stranger",
 	}

@@ -43,6 +43,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -95,8 +96,15 @@ const (
 // verdict that relies on it would mean nothing.
 var ErrClaim = errors.New("check: the algorithm's claim is false")
 
-// ErrProperty says that there is no property of a name that was asked for.
-var ErrProperty = errors.New("unknown property")
+// A PropertyError says that an algorithm has no property of a name that was asked for.
+type PropertyError struct {
+	Name  string
+	Known []string // those that it has
+}
+
+func (e *PropertyError) Error() string {
+	return fmt.Sprintf("check: unknown property %q: want all or some of %s", e.Name, strings.Join(e.Known, ", "))
+}
 
 // DefaultClients is how many clients there are where a Config does not say.
 const DefaultClients = 2

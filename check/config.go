@@ -5,7 +5,6 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -220,7 +219,7 @@ func choose(i protocol.Info, all, asked []string, finite func(property string) s
 	known := append(slices.Clip(all), beyond...)
 	for _, a := range asked {
 		if a != "all" && !slices.Contains(known, a) {
-			return nil, fmt.Errorf("check: %w %q: want all or some of %s", ErrProperty, a, strings.Join(known, ", "))
+			return nil, &PropertyError{a, known}
 		}
 		if why := finite(a); why != "" && endless(a) {
 			return nil, fmt.Errorf("check: %s cannot be decided: %s", a, why)

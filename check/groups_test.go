@@ -154,7 +154,7 @@ func TestWants(t *testing.T) {
 	}
 	k := config(3)
 	k.Properties = []string{check.ConcurrentEntry}
-	if _, err := check.Run(plain, k); !errors.Is(err, check.ErrProperty) {
+	if _, err := check.Run(plain, k); !errors.As(err, new(*check.PropertyError)) {
 		t.Errorf("concurrent entry without groups: %v", err)
 	}
 }

@@ -54,7 +54,7 @@ func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
 	s.IntVar(&f.clients, "clients", 0, "`number` of clients, for client-server algorithms only")
 	s.StringVar(&f.quorum, "quorum", "", "two-thirds, majority or a `number` of servers (default the algorithm's)")
 	s.StringVar(&f.fence, "fence", "off",
-		"fencing tokens: off, on, no-floor or piggyback; the last two are unsound, to show why")
+		"`kind` of fencing tokens: off, on, no-floor or piggyback; the last two are unsound, to show why")
 	s.StringArrayVar(&f.options, "option", nil,
 		"`NAME=VALUE` of an option of the algorithm; a VALUE in ns may be a duration such as 50ms, and one that has a name that name")
 	f.short = map[string]*string{}
@@ -62,7 +62,8 @@ func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
 	f.short["admission"] = s.String("admission", "",
 		"who enters while another group waits: short for --option admission=`NAME`, such as strict")
 	s.BoolVar(&f.link, "link", false, "acknowledge messages and send them again, over channels that may lose and repeat them")
-	s.StringVar(&f.fifo, "channels", "unordered", "fifo or unordered")
+	s.StringVar(&f.fifo, "channels", "unordered", "`order` of messages: fifo or unordered (default fifo where the algorithm needs it, otherwise unordered)")
+	s.Lookup("channels").DefValue = ""
 	s.StringVar(&f.memory, "registers", "", "`kind` of the shared memory, if there is one: atomic or safe (default atomic there)")
 }
 
@@ -119,12 +120,13 @@ func (f *algorithmFlags) find(name string) (catalog.Entry, error) {
 		}
 	}
 	if catalog.Find(name, "") == nil {
-		return nil, usagef("there is no algorithm %q; there are %s", name, strings.Join(names, ", "))
+		return nil, unknown(fmt.Errorf("there is no algorithm %q", name), name, names, "poundlock algorithms lists them")
 	}
 	if len(variants) == 0 {
 		return nil, usagef("%s has no variant %q: it has one form only", name, f.variant)
 	}
-	return nil, usagef("%s has no variant %q; it has %s", name, f.variant, strings.Join(variants, ", "))
+	err := fmt.Errorf("%s has no variant %q; it has %s", name, f.variant, strings.Join(variants, ", "))
+	return nil, unknown(err, f.variant, variants, "poundlock algorithms says what each is")
 }
 
 // system returns what all processes share. Fencing is off unless asked for.
@@ -148,7 +150,8 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 		if len(have) == 0 {
 			return protocol.Option{}, usagef("%s has no option %s, nor any other", form, name)
 		}
-		return protocol.Option{}, usagef("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
+		err := fmt.Errorf("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
+		return protocol.Option{}, unknown(err, name, have, "docs/algorithms.md says what each is")
 	}
 	by := map[string]string{} // what was typed, by the option that it gives
 	set := func(name, typed string, value func(protocol.Option) (int64, error)) error {
@@ -316,6 +319,7 @@ func counts(flag, text string, special map[string]int) ([]int, error) {
 // modelHint is the way out where channels are to lose or repeat messages of an algorithm
 // that cannot bear it, or where there is no property of some name, and "" elsewhere.
 func modelHint(err error) string {
+	var property *check.PropertyError
 	switch {
 	case errors.Is(err, protocol.ErrReliable):
 		return "--link runs it over such channels, with acknowledgements"
@@ -323,8 +327,8 @@ func modelHint(err error) string {
 		return "leave out what is about messages; --registers atomic or safe says how its memory behaves"
 	case errors.Is(err, causal.ErrMemory):
 		return "--property bypass counts how often others enter first; bakery-messages is the bakery over messages, and has an order"
-	case errors.Is(err, check.ErrProperty):
-		return "what each means: docs/verification.md, Properties"
+	case errors.As(err, &property):
+		return meant(property.Name, property.Known, "docs/verification.md, Properties, says what each means")
 	}
 	return ""
 }

@@ -88,7 +88,7 @@ func benchCommand() *cobra.Command { return new(benchFlags).command() }
 func (f *benchFlags) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure a cluster: acquires, releases and hand-overs between processes",
+		Short: "Measure acquires, releases and hand-overs of a cluster",
 		Long:  benchLong,
 		Example: `  poundlock bench
   poundlock bench --delay 20ms

@@ -48,10 +48,10 @@ type caFlags struct {
 func caCommand() *cobra.Command {
 	var f caFlags
 	cmd := &cobra.Command{
-		Use:   "ca DIR [--servers NAME=HOST:PORT,...] [--server NAME=HOST[,HOST...]]... [--client NAME]...",
+		Use:   "ca DIR",
 		Short: "Make an authority and certificates for mutual TLS",
 		Long:  caLong,
-		Example: "  poundlock ca certs --servers s1=10.0.0.1:7000,s2=10.0.0.2:7000,s3=10.0.0.3:7000,s4=10.0.0.4:7000\n" +
+		Example: "  poundlock ca certs --config poundlock.yaml --client alice --client bob\n" +
 			"  poundlock ca certs --renew",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

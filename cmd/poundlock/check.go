@@ -64,7 +64,8 @@ nothing, the verdict is undecided and nobody knows what was covered.
 Exit status: 0 holds, 1 violated, 3 undecided, 64 usage, 70 when the algorithm's
 claims about itself are false or a result cannot be written.`,
 		Example: `  poundlock check ricart-agrawala -n 3 --entries unlimited
-  poundlock check sigma --variant literal -n 3 --clients 2 --faults amnesia=1 --trace two-holders.txt
+  poundlock check sigma --variant literal -n 3 --clients 2 --faults amnesia=1 \
+    --trace two-holders.txt
   poundlock check sigma -n 7 --clients 3 --faults amnesia=3 --swarm --for 1m`,
 		Args: oneAlgorithm,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },

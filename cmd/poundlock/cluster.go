@@ -204,16 +204,17 @@ func settings(root *cobra.Command) map[string]bool {
 // fillFrom sets the flags of cmd that values names and nobody has set before. A
 // name that is no setting is an error: a misspelt one must not be ignored.
 func fillFrom(cmd *cobra.Command, known map[string]bool, values map[string]string, source string) error {
+	show := func(key string) string { return key }
+	if strings.HasPrefix(source, "environment") {
+		show = func(key string) string { return envPrefix + strings.ToUpper(strings.ReplaceAll(key, "-", "_")) }
+	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		shown := key
-		if strings.HasPrefix(source, "environment") {
-			shown = envPrefix + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
-		}
+		shown := show(key)
 		if !known[key] {
 			return &exitStatus{
 				code: exitUsage,
 				err:  fmt.Errorf("%s%s: no flag has this name", source, shown),
-				hint: "known: " + strings.Join(slices.Sorted(maps.Keys(known)), ", "),
+				hint: meantSetting(cmd, known, key, show),
 			}
 		}
 		flag := cmd.Flags().Lookup(key)
@@ -225,4 +226,20 @@ func fillFrom(cmd *cobra.Command, known map[string]bool, values map[string]strin
 		}
 	}
 	return nil
+}
+
+// meantSetting is a hint about a key that is no setting: one of the flags of cmd may be
+// meant, or else one of another command.
+func meantSetting(cmd *cobra.Command, known map[string]bool, key string, show func(string) string) string {
+	found := nearest(key, slices.DeleteFunc(flagNames(cmd), func(name string) bool { return !known[name] }))
+	if len(found) == 0 {
+		found = nearest(key, slices.Sorted(maps.Keys(known)))
+	}
+	if len(found) == 0 {
+		return "the names are those of flags: " + cmd.CommandPath() + " --help lists them"
+	}
+	for i, name := range found {
+		found[i] = show(name)
+	}
+	return fmt.Sprintf("did you mean %s?", strings.Join(found, " or "))
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/internal/bench"
 	"github.com/poundlock/poundlock/internal/clock"
@@ -305,6 +304,6 @@ func (d *demo) verdict(took time.Duration, counter demoCounter) (*demoResult, er
 // newDemoView shows the table on a terminal, plain lines elsewhere, and nothing when
 // only the verdict is wanted.
 func newDemoView(out io.Writer, quiet bool) *demoView {
-	f, ok := out.(*os.File)
-	return &demoView{out: out, quiet: quiet, terminal: ok && term.IsTerminal(int(f.Fd()))}
+	_, _, terminal := terminalSize(out)
+	return &demoView{out: out, quiet: quiet, terminal: terminal}
 }

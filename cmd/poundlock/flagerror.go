@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -28,6 +30,27 @@ func flagError(err error) error {
 		want += "; this one is out of range"
 	}
 	return fmt.Errorf("--%s %q: %s", f.Name, bad.GetValue(), want)
+}
+
+// unknownFlag is a hint about a flag that a command does not have, "" where err is about
+// something else.
+func unknownFlag(cmd *cobra.Command, err error) string {
+	var missing *pflag.NotExistError
+	if !errors.As(err, &missing) {
+		return ""
+	}
+	typed := missing.GetSpecifiedName()
+	if several := missing.GetSpecifiedShortnames(); len(several) > 1 { // as -timeout: a name with one dash
+		typed, _, _ = strings.Cut(several, "=")
+	}
+	var names []string
+	for _, name := range nearest(typed, flagNames(cmd)) {
+		names = append(names, "--"+name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %s? See: %s --help", strings.Join(names, " or "), cmd.CommandPath())
 }
 
 // wanted is what flags of a type want, "" where their own errors say so.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -48,13 +47,14 @@ type labFlags struct {
 func labCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
-		Short: "Run experiments: tables and figures, each beside what was expected",
+		Short: "Run experiments: tables and figures beside what was expected",
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("lab wants a command: list, run or report")
 			}
-			return usagef("lab has no command %q: it has list, run and report", args[0])
+			err := fmt.Errorf("lab has no command %q: it has list, run and report", args[0])
+			return unknown(err, args[0], commandNames(c), "poundlock lab --help lists them")
 		},
 	}
 	c.AddCommand(labListCommand(), labRunCommand(), labReportCommand())
@@ -253,11 +253,7 @@ func findExperiment(name string) (lab.Experiment, error) {
 		}
 		names = append(names, e.Name)
 	}
-	return lab.Experiment{}, &exitStatus{
-		code: exitUsage,
-		err:  fmt.Errorf("there is no experiment %q; there are %s", name, strings.Join(names, ", ")),
-		hint: "poundlock lab list says what each of them is",
-	}
+	return lab.Experiment{}, unknown(fmt.Errorf("there is no experiment %q", name), name, names, "poundlock lab list lists them")
 }
 
 func (f *labFlags) options(given func(flag string) bool) (o lab.Options, err error) {

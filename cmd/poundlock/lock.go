@@ -89,7 +89,7 @@ func lockCommand() *cobra.Command {
 	s := cmd.Flags()
 	f.register(s, "term, kill or warn")
 	s.BoolVarP(&f.try, "try", "n", false, "give up at once when somebody else has or wants the lock")
-	s.VarP(&f.wait, "wait", "w", "give up after `DURATION` (5s, 1m30s, or a number of seconds; 0 is --try)")
+	s.VarP(&f.wait, "wait", "w", "give up after `DURATION`, such as 5s or a number of seconds; 0 is --try (default never)")
 	s.IntVarP(&f.status, "conflict-exit-code", "E", exitNotAcquired, "exit `STATUS` when the lock was not acquired, 0 to 255")
 	s.IntVar(&f.semaphore, "semaphore", 0, "let up to `N` holders in, 1 to 100: NAME is a semaphore")
 	return cmd

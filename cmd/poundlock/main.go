@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -67,8 +69,8 @@ func rootCommand() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.Flags().Bool("version", false, "print which version this is") // cobra's own has a shorthand
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &exitStatus{code: exitUsage, err: flagError(err)}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &exitStatus{code: exitUsage, err: flagError(err), hint: unknownFlag(cmd, err)}
 	})
 	root.AddCommand(
 		algorithmsCommand(),
@@ -100,20 +102,49 @@ func rootCommand() *cobra.Command {
 func run(args []string) int {
 	root := rootCommand()
 	root.SetArgs(args)
+	out := &stdout{file: os.Stdout}
+	root.SetOut(out)
+	tidy(root) // after SetOut: cobra's completion keeps what it is then
 	cmd, err := root.ExecuteC()
-	if err == nil {
+	status := new(exitStatus)
+	switch own := errors.As(err, &status); {
+	case own:
+	case out.err != nil:
+		status = &exitStatus{code: exitInternal, err: out.err}
+	case err == nil:
 		return 0
+	default:
+		errors.As(badCall(root, args, err), &status)
 	}
-	status := &exitStatus{code: exitUsage, err: err} // cobra's own errors are about usage
-	errors.As(err, &status)
 	if status.code == exitUsage && status.hint == "" && !cmd.Hidden {
 		status.hint = "see: " + cmd.CommandPath() + " --help"
 	}
 	if status.err != nil {
-		fmt.Fprintln(os.Stderr, "poundlock:", status.err)
+		fmt.Fprintln(os.Stderr, "poundlock:", withoutLayer(status.err.Error()))
 	}
 	if status.hint != "" {
 		fmt.Fprintln(os.Stderr, "hint:", status.hint)
 	}
 	return status.code
+}
+
+// badCall gives an error of cobra its status: all are about usage.
+func badCall(root *cobra.Command, args []string, err error) error {
+	_, rest, missing := root.Find(args)
+	typed := slices.IndexFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	if missing == nil || typed < 0 {
+		return &exitStatus{code: exitUsage, err: err}
+	}
+	return unknownCommand(root, rest[typed])
+}
+
+// withoutLayer takes the name of the package off that an error begins with: a user knows
+// poundlock alone.
+func withoutLayer(text string) string {
+	for _, layer := range []string{"check", "hunt", "sim", "lab", "node", "server"} {
+		if rest, found := strings.CutPrefix(text, layer+": "); found {
+			return rest
+		}
+	}
+	return text
 }

@@ -45,7 +45,7 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	s.StringSliceVar(&f.properties, "property", nil,
 		"`names` of properties, or all: progress, starvation, order and what else an algorithm has (default those of finite runs)")
 	s.BoolVar(&f.stay, "no-exit", false, "who is inside stays there")
-	s.StringVar(&f.timers, "timers", "", "when armed timers fire: at any moment, when nothing of their process is on its way (synchronous), or never (default the algorithm's)")
+	s.StringVar(&f.timers, "timers", "", "`when` armed timers fire: any for at any moment, synchronous for when nothing of their process is on its way, or never (default the algorithm's)")
 }
 
 // model makes the configuration from the flags.

@@ -21,9 +21,6 @@ func once(s *pflag.FlagSet) {
 		if kind := f.Value.Type(); list || kind == "bool" || kind == "stringToInt" {
 			return
 		}
-		if f.DefValue == "0s" {
-			f.DefValue = "0" // of a value of another type help would say it
-		}
 		f.Value = &single{Value: f.Value}
 	})
 }

@@ -44,7 +44,8 @@ is printed. A loop is taken a second time, to see that it ends where it began.
 
 Exit status: 0 no violation, 1 a violation, 64 usage, which includes a step that is
 not possible, 70 when a result cannot be written.`,
-		Example: `  poundlock check sigma --variant literal -n 3 --faults amnesia=1 --trace two-holders.txt
+		Example: `  poundlock check sigma --variant literal -n 3 --faults amnesia=1 \
+    --trace two-holders.txt
   poundlock replay two-holders.txt
   poundlock replay two-holders.txt --all --svg two-holders.svg`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -49,7 +49,7 @@ func serveCommand() *cobra.Command {
 		Use:     "serve --name NAME --servers NAME=HOST:PORT,...",
 		Short:   "Run one server of a cluster",
 		Long:    serveLong,
-		Example: "  poundlock serve --name s1 --servers s1=127.0.0.1:7001,s2=127.0.0.1:7002,s3=127.0.0.1:7003,s4=127.0.0.1:7004",
+		Example: "  poundlock serve --config poundlock.yaml --name s1",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: &level}))
@@ -78,11 +78,11 @@ func serveCommand() *cobra.Command {
 	b.api.register(s)
 	b.admin.register(s)
 	life.register(s)
-	s.StringVar(&c.Name, "name", "", "which of --servers this one is")
+	s.StringVar(&c.Name, "name", "", "`NAME` of this one among --servers")
 	s.StringVar(&c.Listen, "listen", "", "where to accept connections, `HOST:PORT` or unix:/path (default its address in --servers)")
 	s.BoolVar(&c.Insecure, "insecure", false, "allow to listen off loopback without TLS: anybody can take and release locks")
 	s.DurationVar(&c.Lease, "lease", slots.DefaultLease, "the longest lease that a client gets, 20ms to 10m")
-	s.IntVar(&c.MaxLocks, "max-locks", 1<<21, "how many locks it keeps for all clients together; new names are refused beyond")
+	s.IntVar(&c.MaxLocks, "max-locks", 1<<21, "`number` of locks that it keeps for all clients together; new names are refused beyond")
 	s.BoolVar(&c.RequireClockSync, "require-clock-sync", false, "refuse to serve when the kernel's clock is not synchronised")
 	s.Var(logLevel{&level}, "log-level", "lowest `LEVEL` that is logged: debug, info, warn or error")
 	return cmd

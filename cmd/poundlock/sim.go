@@ -59,7 +59,7 @@ exponential:MEAN, uniform:LO,HI or skewed:LO,HI. With the default delay, millise
 Exit status: 0 without violations, 1 with, 64 usage, 70 when a result cannot be
 written.`,
 		Example: `  poundlock sim ricart-agrawala -n 10 --think constant:1s
-  poundlock sim sigma -n 4 --clients 50 --think constant:0ms --amnesia-every 2s --json`,
+  poundlock sim sigma -n 4 --clients 50 --think constant:0ms --amnesia-every 2s`,
 		Args: oneAlgorithm,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/server"
 )
@@ -70,7 +69,8 @@ func statusCommand() *cobra.Command {
 	f.register(s, "show this user's development cluster, if there is one")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
 	s.IntVar(&f.limit, "limit", -1, "list `NUMBER` locks at most (default 100, with --json all)")
-	s.DurationVar(&f.watch, "watch", 0, "show it again and again, each `INTERVAL` (default 2s)")
+	s.Lookup("limit").DefValue = "0" // help says what it is
+	s.DurationVar(&f.watch, "watch", 0, "show it again and again, each `INTERVAL`")
 	s.Lookup("watch").NoOptDefVal = watchInterval
 	return cmd
 }
@@ -127,23 +127,11 @@ func (f *statusFlags) most(out io.Writer) int {
 	case f.json:
 		return int(^uint(0) >> 1)
 	}
-	if height := terminalHeight(out); f.watch > 0 && height > 0 {
+	if _, height, _ := terminalSize(out); f.watch > 0 && height > 0 {
 		const others = 20 // lines: servers, headings, errors
 		return max(1, min(shownLocks, height-others))
 	}
 	return shownLocks
-}
-
-func terminalHeight(out io.Writer) int {
-	file, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return 0
-	}
-	_, height, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		return 0
-	}
-	return height
 }
 
 // ask reads about all locks, because the budget is of all, and keeps as many as are
@@ -180,7 +168,7 @@ func (f *statusFlags) show(out io.Writer, s *clusterStatus) error {
 		return f.print(out, s)
 	}
 	head := time.Now().Format(time.DateTime) + "\n"
-	if terminalHeight(out) > 0 {
+	if _, _, terminal := terminalSize(out); terminal {
 		head = "\x1b[H\x1b[2J" + head // home, and clear
 	}
 	if _, err := io.WriteString(out, head); err != nil {

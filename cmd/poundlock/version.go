@@ -17,6 +17,9 @@ func version() string {
 	return fmt.Sprintf("%s %s %s/%s", versionOf(i), cmp.Or(i.GoVersion, runtime.Version()), runtime.GOOS, runtime.GOARCH)
 }
 
+// unknownVersion is that of a build that was not told which commit it is of.
+const unknownVersion = "of unknown version (built without version information, as by go run or with -buildvcs=false)"
+
 func versionOf(i *debug.BuildInfo) string {
 	if v := i.Main.Version; v != "" && v != "(devel)" {
 		return v
@@ -31,7 +34,7 @@ func versionOf(i *debug.BuildInfo) string {
 		}
 	}
 	if revision == "" {
-		return "of unknown version"
+		return unknownVersion
 	}
 	return "commit " + revision + changed
 }

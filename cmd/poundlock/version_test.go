@@ -17,7 +17,7 @@ func TestVersion(t *testing.T) {
 		"v1.2.3":                   built("v1.2.3", commit),
 		"commit 1f3a":              built("(devel)", commit, modified("false")),
 		"commit 1f3a with changes": built("", modified("true"), commit),
-		"of unknown version":       built("(devel)"),
+		unknownVersion:             built("(devel)"),
 	} {
 		if got := versionOf(&i); got != want {
 			t.Errorf("%+v: %q, want %q", i, got, want)

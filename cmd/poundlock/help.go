@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// tidy makes help of all commands fit the terminal and say no default twice, and makes a
+// wrong name of a command or a shell a wrong call.
+func tidy(root *cobra.Command) {
+	cobra.AddTemplateFunc("wrapped", func(s *pflag.FlagSet) string { return s.FlagUsagesWrapped(helpColumns(root)) })
+	template := root.UsageTemplate()
+	template = strings.ReplaceAll(template, ".LocalFlags.FlagUsages", "wrapped .LocalFlags")
+	template = strings.ReplaceAll(template, ".InheritedFlags.FlagUsages", "wrapped .InheritedFlags")
+	// A command with others below it does nothing of its own.
+	template = strings.ReplaceAll(template, "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}")
+	root.SetUsageTemplate(template)
+	eachCommand(root, func(c *cobra.Command) {
+		c.Long = fill(c.Long, helpColumns(root))
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.DefValue == "0s" {
+				f.DefValue = "0" // which help leaves out, whatever the flag's type is: its text says what 0 means
+			}
+		})
+	})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error { return helpOn(root, args) }
+		case "completion":
+			c.Args, c.RunE = nil, func(c *cobra.Command, args []string) error { return noShell(c, args) }
+		}
+	}
+}
+
+// eachCommand calls f for a command and all below it.
+func eachCommand(c *cobra.Command, f func(*cobra.Command)) {
+	f(c)
+	for _, below := range c.Commands() {
+		eachCommand(below, f)
+	}
+}
+
+// fill breaks the lines of each paragraph anew, except of those with an indented line.
+func fill(text string, columns int) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if strings.HasPrefix(p, " ") || strings.Contains(p, "\n ") {
+			continue
+		}
+		var b strings.Builder
+		used := 0
+		for _, word := range strings.Fields(p) {
+			width := utf8.RuneCountInString(word)
+			switch {
+			case used > 0 && used+1+width > columns:
+				b.WriteByte('\n')
+				used = 0
+			case used > 0:
+				b.WriteByte(' ')
+				used++
+			}
+			b.WriteString(word)
+			used += width
+		}
+		paragraphs[i] = b.String()
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// helpColumns is how wide help is: as the terminal, but no wider than one reads well.
+func helpColumns(root *cobra.Command) int {
+	const usual, most = 80, 120
+	if columns, _, terminal := terminalSize(root.OutOrStdout()); terminal && columns > 0 {
+		return min(columns, most)
+	}
+	return usual
+}
+
+func helpOn(root *cobra.Command, args []string) error {
+	c, _, err := root.Find(args)
+	if err != nil {
+		return unknownCommand(root, args[0])
+	}
+	c.InitDefaultHelpFlag()
+	return c.Help()
+}
+
+func unknownCommand(root *cobra.Command, name string) error {
+	return unknown(fmt.Errorf("there is no command %q", name), name, commandNames(root), "poundlock --help lists them")
+}
+
+// noShell is completion without the name of a shell that it knows.
+func noShell(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	return &exitStatus{
+		code: exitUsage,
+		err:  fmt.Errorf("there is no completion for %q", args[0]),
+		hint: "there is one for " + strings.Join(commandNames(c), ", "),
+	}
+}
+
+// commandNames are the commands below c that a user may call.
+func commandNames(c *cobra.Command) (names []string) {
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() {
+			names = append(names, below.Name())
+		}
+	}
+	return names
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var (
+	defaults = regexp.MustCompile(`\(default `)
+	nothing  = regexp.MustCompile(`\(default (0|0s|-\d+|\[\]|"")\)`)
+	typeName = regexp.MustCompile(`^ +(-\w, )?--[-\w]+ (string|int|uint|float64|value)\b`)
+)
+
+// badFlags are the lines of help that say two defaults, one that is none, or the type of a
+// value instead of what it is.
+func badFlags(s *pflag.FlagSet) (bad []string) {
+	for line := range strings.Lines(s.FlagUsages()) { // one line a flag
+		if len(defaults.FindAllString(line, -1)) > 1 || nothing.MatchString(line) || typeName.MatchString(line) {
+			bad = append(bad, line)
+		}
+	}
+	return bad
+}
+
+// TestHelp: help of every command fits 80 columns, and says of each flag at most one
+// default, and the true one.
+func TestHelp(t *testing.T) {
+	seen := 0
+	root := rootCommand()
+	tidy(root)
+	eachCommand(root, func(c *cobra.Command) {
+		if c.Hidden || c.Name() == "completion" || c.HasParent() && c.Parent().Name() == "completion" {
+			return // cobra's own text
+		}
+		seen++
+		for _, line := range badFlags(c.Flags()) {
+			t.Errorf("%s: %s", c.CommandPath(), line)
+		}
+		var b strings.Builder
+		c.SetOut(&b)
+		if err := c.Help(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if line = strings.TrimSuffix(line, "\n"); len([]rune(line)) > 80 {
+				t.Errorf("%s: %d columns: %s", c.CommandPath(), len([]rune(line)), line)
+			}
+		}
+	})
+	if seen < 20 {
+		t.Errorf("%d commands", seen)
+	}
+	// What has been wrong is noticed.
+	s := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.Var(new(seconds), "wait", "give up after `DURATION`; 0 is --try")
+	s.Int("limit", -1, "list `NUMBER` at most (default 100)")
+	s.Duration("max-hold", time.Second, "at most `DURATION` (default never)")
+	s.String("name", "", "which one")
+	s.Duration("good", time.Second, "`DURATION` of it")
+	if bad := badFlags(s); len(bad) != 4 {
+		t.Errorf("4 flags are wrong, these were found: %q", bad)
+	}
+}
+
+// TestNearest: a misspelt name has a suggestion, what is nothing like any name has none.
+func TestNearest(t *testing.T) {
+	names := flagNames(lockCommand())
+	for typed, want := range map[string]string{
+		"tri": "try", "timeout": "wait", "ttl": "lease", "semaphor": "semaphore", "servres": "servers", "tls-crt": "tls-cert",
+		"xyz": "", "no": "no-amnesia", "": "",
+	} {
+		found := strings.Join(nearest(typed, names), " ")
+		if found != want {
+			t.Errorf("%q: %q, want %q", typed, found, want)
+		}
+	}
+}

@@ -165,10 +165,12 @@ func (f *lockFlags) lock(
 	if err != nil {
 		return result, err
 	}
+	stop := f.sayWhy(ctx, config, names)
 	grant, err := f.acquire(client, names)(ctx)
+	stop()
 	if err != nil {
 		dog.Close()
-		return result, f.notAcquired(names, err)
+		return result, f.notAcquired(waiting, config, names, err)
 	}
 	if waiting.stop() != 0 { // a signal ended the wait as it succeeded
 		dog.Close()
@@ -193,17 +195,29 @@ func (f *lockFlags) acquire(c *poundlock.Client, names []string) func(context.Co
 	return c.Locks(names...).Lock
 }
 
-// notAcquired gives an error of acquire its status and a hint.
-func (f *lockFlags) notAcquired(names []string, err error) error {
+// notAcquired gives an error of acquire its status, and says who is inside.
+func (f *lockFlags) notAcquired(ctx context.Context, config poundlock.Config, names []string, err error) error {
 	s := f.explain(err)
-	if errors.Is(err, poundlock.ErrNotAcquired) {
-		s.code = f.status
-		if f.try {
-			s.hint = "--wait gives it time"
-		} else if errors.Is(err, context.DeadlineExceeded) {
-			s.err = fmt.Errorf("not acquired: lock %q: not within %v", title(names), f.wait)
-			s.hint = "poundlock status shows who has it"
-		}
+	if !errors.Is(err, poundlock.ErrNotAcquired) {
+		return s
+	}
+	s.code = f.status
+	late := !f.try && errors.Is(err, context.DeadlineExceeded)
+	if !f.try && !late {
+		return s // an operator has ended the wait
+	}
+	why := f.inside(ctx, config, names)
+	switch {
+	case f.try && why != "":
+		s.err = fmt.Errorf("not acquired: %s: %s", f.wanted(names), why)
+	case late && why != "":
+		s.err = fmt.Errorf("not acquired: %s: not within %v: %s", f.wanted(names), f.wait, why)
+	case late:
+		s.err = fmt.Errorf("not acquired: %s: not within %v", f.wanted(names), f.wait)
+		s.hint = "poundlock status shows who has it"
+	}
+	if f.try {
+		s.hint = "--wait gives it time"
 	}
 	return s
 }

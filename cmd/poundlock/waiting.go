@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/server"
+)
+
+const (
+	// A wait that is shorter says nothing.
+	untilSaid = time.Second
+	// How long the servers may take to say who has a lock. Without an answer the user
+	// hears less, and nothing fails.
+	holderPatience = 500 * time.Millisecond
+)
+
+// sayWhy tells the user of a terminal, if a wait goes on for a while, who has what is waited
+// for. Nothing is said after stop.
+func (f *lockFlags) sayWhy(ctx context.Context, config poundlock.Config, names []string) (stop func()) {
+	if f.try || !term.IsTerminal(int(os.Stderr.Fd())) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var over atomic.Bool
+	timer := time.AfterFunc(untilSaid, func() {
+		if why := f.inside(ctx, config, names); why != "" && !over.Load() {
+			f.say("waiting for %s: %s", f.wanted(names), why)
+		}
+	})
+	return func() {
+		over.Store(true)
+		timer.Stop()
+		cancel()
+	}
+}
+
+// wanted is what messages call what is waited for.
+func (f *lockFlags) wanted(names []string) string {
+	if f.semaphore > 0 {
+		return fmt.Sprintf("semaphore %q", names[0])
+	}
+	return fmt.Sprintf("lock %q", title(names))
+}
+
+// inside says who has what is waited for, as the servers know it: "" if they do not answer
+// soon, or nobody has it any more.
+func (f *lockFlags) inside(ctx context.Context, config poundlock.Config, names []string) string {
+	ctx, cancel := context.WithTimeout(ctx, holderPatience)
+	defer cancel()
+	o, err := server.Observe(server.AskConfig{
+		Servers: peers(config), NoAmnesia: config.NoAmnesia, Epoch: config.Epoch, ClockBound: config.ClockBound, TLS: config.TLS,
+		Timeout: holderPatience, Label: operator(),
+	})
+	if err != nil {
+		return ""
+	}
+	asked := &observer{Observer: o}
+	defer asked.close()
+	if f.semaphore > 0 {
+		return permitsOf(ctx, asked, names[0], f.semaphore)
+	}
+	for _, name := range names { // in the order in which they are acquired
+		l, err := one(ctx, asked, name)
+		if err != nil {
+			return ""
+		}
+		for _, h := range l.Holders {
+			if h.Label == config.Label {
+				continue // it has this one already
+			}
+			what := "it"
+			if len(names) > 1 {
+				what = fmt.Sprintf("%q", name)
+			}
+			return fmt.Sprintf("%s has %s, and asked for it %s ago", who(h.Label, h.ID), what, age(h.AgeMS))
+		}
+	}
+	return ""
+}
+
+// permitsOf says who has the permits of a semaphore.
+func permitsOf(ctx context.Context, o *observer, name string, permits int) string {
+	answers := o.Sessions(ctx)
+	s := statusOf(answers)
+	var inside []string
+	query := server.LockQuery{Prefix: name + "#", Few: permits}
+	o.Locks(ctx, answers, query, func(same []*server.Lock) bool {
+		for _, l := range s.add(same) {
+			if _, err := strconv.Atoi(strings.TrimPrefix(l.Name, name+"#")); err != nil {
+				continue // another name that begins so
+			}
+			for _, h := range l.Holders {
+				inside = append(inside, who(h.Label, h.ID))
+			}
+		}
+		return len(inside) < permits
+	})
+	if len(inside) == 0 {
+		return ""
+	}
+	verb := "have"
+	if len(inside) == 1 {
+		verb = "has"
+	}
+	const most = 3
+	if more := len(inside) - most; more > 0 {
+		inside = append(inside[:most], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(inside, ", ") + " " + verb + " its permits"
+}

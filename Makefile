@@ -2,7 +2,7 @@
 
 FOR = 30m
 
-# Hunt in every algorithm, unattended: a table, and status 1 if anything is found.
+# Hunt in every algorithm, unattended: a table, and status 1 if anything is found, with scenarios in out/hunt.
 .PHONY: hunt
 hunt:
-	go run ./cmd/poundlock hunt all --for $(FOR)
+	go run ./cmd/poundlock hunt all --for $(FOR) --trace out/hunt/

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -43,7 +44,8 @@ Each run draws its size, its workload, how messages overtake each other, and its
 faults: a subset of the kinds that the algorithm's model has, never beyond its
 budget. Run i of a seed is a value: --seed S --run I repeats it, whatever the number
 of workers. The first run that violates a property ends the hunt. It is reduced to a
-few steps, which are written as a scenario, with the command that replays them.
+few steps and printed; with --trace these are also written as a scenario, for
+poundlock replay.
 
 --break looks for the first budget of memory losses at which something breaks: from
 one member more than the model has. The argument "all" hunts each algorithm, and
@@ -54,7 +56,7 @@ Exit status: 0 without a violation, 1 with one, 64 usage, 70 when a result canno
 written.`,
 		Example: `  poundlock hunt sigma -n 7 --clients 20 --for 5m
   poundlock hunt sigma -n 7 --clients 20 --break
-  poundlock hunt all --for 30m`,
+  poundlock hunt all --for 30m --trace found/`,
 		Args: oneAlgorithm,
 		RunE: func(c *cobra.Command, args []string) error { return f.hunt(c, args[0]) },
 	}
@@ -68,7 +70,7 @@ written.`,
 	s.IntVar(&f.config.Workers, "workers", runtime.GOMAXPROCS(0), "`number` of runs at a time")
 	s.BoolVar(&f.config.Break, "break", false, "look for the first budget of memory losses that violates something")
 	s.BoolVar(&f.config.Known, "known", false, "go on where a property is violated that the form is known not to have")
-	s.StringVar(&f.trace, "trace", "", "`file` for the scenario of a violation (default hunt-ALGORITHM-SEED-RUN.txt)")
+	s.StringVar(&f.trace, "trace", "", "`file` for the scenario of a violation, or a directory for hunt-ALGORITHM-SEED-RUN.txt (default none)")
 	s.BoolVar(&f.json, "json", false, "print one JSON object, or with \"all\" a list of them")
 	once(s)
 	return c
@@ -120,8 +122,18 @@ func (f *huntFlags) hunt(c *cobra.Command, name string) error {
 	} else if err := f.forAll(c); err != nil {
 		return err
 	}
-	if err := writable(f.trace); err != nil {
-		return usagef("--trace: %w", err)
+	if strings.HasSuffix(f.trace, "/") {
+		if err := os.MkdirAll(f.trace, 0o755); err != nil {
+			return usagef("--trace: %w", err)
+		}
+	}
+	if !isDirectory(f.trace) {
+		if name == everything && f.trace != "" {
+			return usagef("--trace %s: with %q name a directory: %s/", f.trace, everything, f.trace)
+		}
+		if err := writable(f.trace); err != nil {
+			return usagef("--trace: %w", err)
+		}
 	}
 	if err := f.end(c.Flags().Changed); err != nil {
 		return err
@@ -178,7 +190,7 @@ func ended(done <-chan struct{}) bool {
 // forAll refuses what does not make sense for every algorithm.
 func (f *huntFlags) forAll(c *cobra.Command) error {
 	for _, flag := range []string{
-		"variant", "clients", "quorum", "fence", "option", "selection", "admission", "groups", "wants", "operations", "break", "beyond", "run", "trace",
+		"variant", "clients", "quorum", "fence", "option", "selection", "admission", "groups", "wants", "operations", "break", "beyond", "run",
 	} {
 		if c.Flags().Changed(flag) {
 			return usagef("--%s: not with %q: name one algorithm", flag, everything)
@@ -235,8 +247,8 @@ func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult,
 		out.Known = slices.Contains(i.Refuted, v.Property) || slices.Contains(i.Lacks, v.Property)
 		if !v.Timed && !(out.Known && several > 1) {
 			out.Scenario = f.trace
-			if out.Scenario == "" {
-				out.Scenario = fmt.Sprintf("hunt-%s-%d-%d.txt", strings.ReplaceAll(t.name(), " ", "-"), r.Seed, v.Run)
+			if isDirectory(f.trace) {
+				out.Scenario = filepath.Join(f.trace, fmt.Sprintf("hunt-%s-%d-%d.txt", strings.ReplaceAll(t.name(), " ", "-"), r.Seed, v.Run))
 			}
 		}
 		var again, replay error
@@ -248,6 +260,11 @@ func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult,
 		f.unwritten = errors.Join(f.unwritten, out.write(t.name(), v))
 	}
 	return out, nil
+}
+
+func isDirectory(path string) bool {
+	s, err := os.Stat(path)
+	return err == nil && s.IsDir()
 }
 
 // name names what is hunted, for people.

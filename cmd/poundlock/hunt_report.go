@@ -31,6 +31,9 @@ type huntResult struct {
 // write writes the trace of v as a scenario.
 func (r *huntResult) write(what string, v hunt.Violation) error {
 	if r.Scenario == "" {
+		if !v.Timed {
+			r.Replay = "" // of a check, which would look for another run
+		}
 		return nil
 	}
 	run := scenario.Run{Loop: scenario.NoLoop}
@@ -147,6 +150,8 @@ func (r huntResult) print(w io.Writer) error {
 		}
 		if r.Scenario != "" {
 			fmt.Fprintf(w, "scenario   %s\n", r.Scenario)
+		} else if !v.Timed {
+			fmt.Fprintf(w, "scenario   --trace FILE writes it\n")
 		}
 		again := "replay"
 		if !v.Replayed {

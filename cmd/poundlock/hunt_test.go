@@ -141,7 +141,7 @@ func TestHuntCommands(t *testing.T) {
 // violates makes a hunt that finds something.
 func violates(t *testing.T, args ...string) huntResult {
 	t.Helper()
-	out, code := execute(append(args, "--json")...)
+	out, code := execute(append(args, "--trace", ".", "--json")...)
 	r := huntResult{}
 	if code == exitViolated {
 		out, _, _ = bytes.Cut(out, []byte("\n}"))

@@ -95,7 +95,7 @@ func (m *Monitor) close(user int, at int64) {
 	i := m.window.of(user)
 	s := &m.window.sections[i]
 	s.to = at
-	m.measures.inside += float64(at - s.from)
+	m.measures.inside += float64(at - max(s.from, m.discarded))
 	m.window.inside--
 	m.ended(user, at)
 	if m.bounds.Slack == 0 {

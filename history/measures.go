@@ -1,6 +1,11 @@
 package history
 
-import "time"
+import (
+	"cmp"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+)
 
 // measures are what several monitors count together.
 type measures struct {
@@ -87,10 +92,49 @@ func (m *Monitor) Measures() Measures {
 	return m.measures.summary(&f)
 }
 
+// Discard forgets what was measured up to time at: measures are those of what follows. What is
+// judged does not change. A wait or a response that began earlier counts whole where it ends later,
+// a section from at on.
+func (m *Monitor) Discard(at int64) {
+	grouped := m.measures.grouped
+	m.measures.reset()
+	m.measures.grouped, m.measures.most, m.measures.first = grouped, m.window.inside, at
+	m.discarded, m.busy = at, max(m.busy, at)
+	for i := range m.tries {
+		t := &m.tries[i]
+		if t.entries = 0; m.users[i] == protocol.InRem {
+			t.first = -1
+		} else {
+			t.first = at
+		}
+	}
+}
+
+// MeasuresUntil returns the measures of the history so far, which goes on: rates are those of the
+// time until at, and whoever is inside counts as inside until then.
+func (m *Monitor) MeasuresUntil(at int64) Measures {
+	s := *m.measures
+	s.last = at
+	for _, o := range m.window.sections {
+		if o.to == open {
+			s.inside += float64(at - max(o.from, m.discarded))
+		}
+	}
+	if m.window.inside > 0 {
+		s.busy += at - m.busy
+	}
+	f := fairness{until: at}
+	f.add(m)
+	return s.summary(&f)
+}
+
 // fairness is Raj Jain's index, (sum x)^2 / (k sum x^2), where x is a user's rate:
 // its entries over the time from its first try to its last exit. Numbers of
 // entries would not do, since a closed workload fixes them.
-type fairness struct{ k, sum, squares float64 }
+type fairness struct {
+	k, sum, squares float64
+	until           int64 // in place of each last exit; 0: not
+}
 
 func (f *fairness) add(m *Monitor) {
 	for i := range m.tries {
@@ -102,7 +146,7 @@ func (f *fairness) add(m *Monitor) {
 		if t.entries == 0 {
 			continue
 		}
-		x := float64(t.entries) / float64(max(1, t.last-t.first))
+		x := float64(t.entries) / float64(max(1, cmp.Or(f.until, t.last)-t.first))
 		f.sum += x
 		f.squares += x * x
 	}

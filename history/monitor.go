@@ -89,6 +89,8 @@ type Monitor struct {
 	session  protocol.Group // of the last entry
 	busy     int64          // since when somebody is inside, if anybody is
 	ends     int64          // the latest end of a section
+
+	discarded int64 // measures are of what came later
 }
 
 // try is what a Monitor remembers of one user.

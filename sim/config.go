@@ -38,6 +38,11 @@ type Config struct {
 	Entries []int  // critical sections: one number for each user, 0 if it never tries, or one for all. Default 100
 	Seed    uint64 // of every random number
 
+	// Warmup and Cooldown are how many entries, the first and the last ones of all users together,
+	// measures leave out: they are of what happens between two of the entries. What is judged, and
+	// what happens, does not depend on them. Default 0.
+	Warmup, Cooldown int
+
 	Delay Dist // of a message, or of an access to a register. Default constant:1ms
 	Think Dist // between leaving and the next try; 0 is a mean delay for who gave up. Default exponential:1s
 	Hold  Dist // of the critical section. Default constant:1ms
@@ -133,6 +138,24 @@ func (c *Config) entriesOf(u int) int {
 	return c.Entries[u]
 }
 
+// checkDiscarded refuses a warm-up and a cool-down that leave nothing to be measured.
+func (c *Config) checkDiscarded(i protocol.Info) error {
+	if c.Warmup == 0 && c.Cooldown == 0 {
+		return nil
+	}
+	if i.Users == protocol.Nobody {
+		return fmt.Errorf("warm-up %d, cool-down %d: they are entries, and nobody enters", c.Warmup, c.Cooldown)
+	}
+	all := 0
+	for u := range c.users(i) {
+		all += c.entriesOf(u)
+	}
+	if c.Warmup < 0 || c.Cooldown < 0 || c.Warmup >= all || c.Cooldown >= all-c.Warmup {
+		return fmt.Errorf("warm-up %d, cool-down %d: want at least 0, and less than all %d entries together", c.Warmup, c.Cooldown, all)
+	}
+	return nil
+}
+
 func (c *Config) names(i protocol.Info) scenario.Names {
 	return scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients}
 }
@@ -170,6 +193,9 @@ func (c *Config) complete(i protocol.Info) error {
 	}
 	if total == 0 && i.Users != protocol.Nobody {
 		return bad("nobody enters: want 1 to %d entries of some user", maxEntries)
+	}
+	if err := c.checkDiscarded(i); err != nil {
+		return bad("%w", err)
 	}
 	for _, d := range []struct {
 		name string

@@ -19,6 +19,11 @@ type Result struct {
 	// Options are those that have names for their values, and not the default one.
 	Options map[string]string `json:"options,omitempty"`
 
+	// Discarded is what Config.Warmup and Cooldown left out. Everything from Entries to OutcomeMS, and
+	// FencedEntries and SlowPathShare, is of the time between, except for faults, lapsed leases and
+	// leaders.
+	Discarded Discarded `json:"discarded,omitzero"`
+
 	Entries uint64 `json:"entries"`
 	GaveUp  uint64 `json:"gave_up"`
 	// GaveUpReasons are what the algorithm told users who gave up, and how often.
@@ -87,49 +92,14 @@ type Result struct {
 }
 
 func (s *simulator[M]) result(took time.Duration) (Result, error) {
-	m := s.monitor.Measures()
-	r := Result{
-		Algorithm:      s.alg.Name,
-		Variant:        s.alg.Variant,
-		N:              s.cfg.N,
-		Clients:        s.cfg.Clients,
-		Seed:           s.cfg.Seed,
-		Entries:        m.Entries,
-		GaveUp:         m.GaveUp,
-		GaveUpReasons:  s.reasons,
-		Ejected:        m.Ejected,
-		Amnesias:       s.forgotten,
-		Crashes:        s.crashed,
-		Recoveries:     s.recovered,
-		LeasesLapsed:   s.leasesLapsed,
-		Leaders:        s.election.list,
-		LeadersNamed:   s.election.count,
-		Epochs:         len(s.election.terms),
-		Lost:           s.lossy.lost,
-		Duplicated:     s.lossy.duplicated,
-		Retransmitted:  s.lossy.resent,
-		MessagesByKind: map[string]int{},
-		WaitingMS:      m.Waiting,
-		ResponseMS:     m.Response,
-		OutcomeMS:      s.weak.outcomes.Summary(),
-		SyncDelayMS:    m.SyncDelay,
-		ThroughputPerS: m.Throughput,
-		Jain:           m.Jain,
-		MaxBypass:      m.MaxBypass,
-		Sessions:       m.Sessions,
-		Concurrency:    m.Concurrency,
-		FencedEntries:  s.fenced,
-		Violations:     []string{},
-		ViolationCount: s.monitor.Total(),
-		ViolationsOf:   s.monitor.Counts(),
-		VirtualSeconds: time.Duration(s.now).Seconds(),
-		Events:         s.events,
-		Seconds:        took.Seconds(),
-		EventsPerS:     float64(s.events) / max(took.Seconds(), 1e-9),
-	}
-	if s.alg.Grouped && s.ninety > 0 {
-		r.Throughput90 = float64(s.total-s.total/10) / time.Duration(s.ninety).Seconds()
-	}
+	r := s.whole()
+	r.Algorithm, r.Variant = s.alg.Name, s.alg.Variant
+	r.N, r.Clients, r.Seed = s.cfg.N, s.cfg.Clients, s.cfg.Seed
+	r.Amnesias, r.Crashes, r.Recoveries, r.LeasesLapsed = s.forgotten, s.crashed, s.recovered, s.leasesLapsed
+	r.Leaders, r.LeadersNamed, r.Epochs = s.election.list, s.election.count, len(s.election.terms)
+	r.Violations, r.ViolationCount, r.ViolationsOf = []string{}, s.monitor.Total(), s.monitor.Counts()
+	r.Events, r.Seconds = s.events, took.Seconds()
+	r.EventsPerS = float64(s.events) / max(r.Seconds, 1e-9)
 	for _, o := range s.alg.Options {
 		if v := s.alg.Option(s.cfg.Config, o.Name); o.Values != nil && v != o.Default(s.cfg.Config) {
 			if r.Options == nil {
@@ -138,23 +108,6 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 			r.Options[o.Name] = o.Text(v)
 		}
 	}
-	for i, k := range s.byKind {
-		if k == 0 {
-			continue
-		}
-		r.MessagesByKind[s.alg.Messages[i].Name] = k
-		if s.overhead[i] {
-			r.OverheadMessages += k
-		} else {
-			r.Messages += k
-		}
-	}
-	r.MessagesPerEntry = ratio(r.Messages, int(r.Entries))
-	r.MessagesToEnter = ratio(s.toEnter, int(r.Entries))
-	r.Accesses = s.memory.accesses
-	r.AccessesPerEntry = ratio(r.Accesses, int(r.Entries))
-	r.IntegersPerMessage = ratio(s.integers, r.Messages)
-	r.SlowPathShare = ratio(s.slow, s.fenced)
 	for _, v := range s.monitor.Violations() {
 		r.Violations = append(r.Violations, v.String())
 	}
@@ -170,12 +123,4 @@ func (s *simulator[M]) result(took time.Duration) (Result, error) {
 		r.LogSHA256 = s.log.digest
 	}
 	return r, nil
-}
-
-// ratio is a/b, and 0 where there is nothing to divide by.
-func ratio(a, b int) float64 {
-	if b == 0 {
-		return 0
-	}
-	return float64(a) / float64(b)
 }

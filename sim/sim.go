@@ -35,6 +35,7 @@ type simulator[M any] struct {
 	election election
 	weak     weak[M]
 	log      *log // nil: none
+	measured measured
 
 	// even says that all messages take equally long: they arrive in the order in which
 	// they leave.

@@ -116,6 +116,7 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 		}
 		u.operations = max(0, s.cfg.Operations)
 		s.stays(k)
+		s.passed(int(s.monitor.Entries()))
 	case a.Do == protocol.Ejected && (u.state == inside || u.state == issuing):
 		u.state, u.operations = inside, 0
 		s.schedule(k, userExit, 0)

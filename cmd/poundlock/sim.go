@@ -80,6 +80,8 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	f.algorithmFlags.register(s, fmt.Sprint(sim.DefaultEntries))
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", sim.DefaultClients)
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
+	s.IntVar(&f.config.Warmup, "warmup", 0, "`number` of entries, the first ones of all users together, that measures leave out")
+	s.IntVar(&f.config.Cooldown, "cooldown", 0, "the same of the last ones")
 	s.Var(&f.delay, "delay", "of a message, or of an access to a register")
 	s.Var(&f.think, "think", "from leaving to the next try")
 	s.Var(&f.hold, "hold", "of the critical section")
@@ -292,6 +294,9 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 		row("", "%s says last that %s leads epoch %d, at %v", last.Process, last.Leader, last.Epoch, time.Duration(last.AtNS))
 	}
 	row("entries", "%d", r.Entries)
+	if d := r.Discarded; d != (sim.Discarded{}) {
+		row("", "measured from %.4gs to %.4gs; discarded: the first %d and the last %d", d.FromS, d.UntilS, d.Warmup, d.Cooldown)
+	}
 	if r.GaveUp+r.Ejected > 0 {
 		row("", "%d tries gave up, %d critical sections were lost", r.GaveUp, r.Ejected)
 	}
@@ -338,7 +343,9 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	}
 	row("throughput", "%.4g entries/s", r.ThroughputPerS)
 	if r.Sessions > 0 {
-		row("", "%.4g entries/s until 90%% were made", r.Throughput90)
+		if r.Throughput90 > 0 {
+			row("", "%.4g entries/s until 90%% were made", r.Throughput90)
+		}
 		row("sessions", "%d, %.4g entries each", r.Sessions, float64(r.Entries)/float64(r.Sessions))
 		row("concurrency", "mean %.4g  max %d inside together", r.Concurrency.Mean, r.Concurrency.Max)
 	}

@@ -18,7 +18,7 @@ const parting = 500 * time.Millisecond
 
 // accept serves the listener until the node closes, or hands its table over.
 func (n *Node) accept(f *front) {
-	var waiting lobby
+	lobby := room{most: maxGreeting}
 	backoff := minBackoff
 	for {
 		nc, err := f.listener.Accept()
@@ -36,13 +36,14 @@ func (n *Node) accept(f *front) {
 			continue
 		}
 		backoff = minBackoff
-		g := waiting.enter(nc)
+		g := lobby.enter(nc)
+		lobby.take(g, 1)
 		f.wg.Go(func() {
 			defer closeNow(nc)
 			stop := context.AfterFunc(f.ctx, func() { closeNow(nc) })
 			defer stop()
 			c, err := n.greet(nc)
-			evicted := waiting.leave(g)
+			evicted := lobby.leave(g)
 			switch {
 			case err == nil:
 				err = c.run()

@@ -27,8 +27,8 @@ type answer struct {
 // a member as a rule, and waits for the answer. It is not repeated: when the
 // connection breaks, it fails. For one that is on its way it waits.
 func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error) {
-	if len(request) > transport.MaxBody {
-		return nil, fmt.Errorf("node: a request of %d bytes exceeds %d", len(request), transport.MaxBody)
+	if len(request) > transport.MaxRequest {
+		return nil, fmt.Errorf("node: a request of %d bytes exceeds %d", len(request), transport.MaxRequest)
 	}
 	c, err := n.reach(ctx, to)
 	if err != nil {
@@ -138,6 +138,7 @@ func (c *conn) serve(number uint64, request []byte) error {
 		c.reply(number, 1, []byte("too many requests at once, try again"))
 		return nil
 	}
+	request = bytes.Clone(request) // the frame need not be kept for it
 	c.n.wg.Go(func() {
 		defer func() { <-c.n.calls }()
 		b, err := c.n.answer(c.s.id, request)
@@ -145,13 +146,21 @@ func (c *conn) serve(number uint64, request []byte) error {
 			c.reply(number, 1, []byte(err.Error()))
 			return
 		}
-		if len(b) > transport.MaxBody {
-			c.reply(number, 1, fmt.Appendf(nil, "the answer of %d bytes exceeds %d", len(b), transport.MaxBody))
+		if most := c.n.maxAnswer(); len(b) > most {
+			c.reply(number, 1, fmt.Appendf(nil, "the answer of %d bytes exceeds %d", len(b), most))
 			return
 		}
 		c.reply(number, 0, b)
 	})
 	return nil
+}
+
+// maxAnswer is how large the answers of this node may be.
+func (n *Node) maxAnswer() int {
+	if n.isMember(n.c.ID) {
+		return transport.MaxBody
+	}
+	return transport.MaxRequest
 }
 
 // answer asks Config.Call. A panic fails this request only.

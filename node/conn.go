@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"io"
 	"math"
 	"net"
 	"slices"
@@ -24,13 +25,8 @@ const (
 	writeTimeout = 10 * time.Second
 	lingering    = time.Second
 	readBuffer   = 8 << 10
-	keepBatch    = 1 << 10  // events; a larger batch is not kept
 	keepBuffer   = 64 << 10 // a larger one is not kept while nothing is to be written
 )
-
-// Batches are the messages of a frame, by shard. Their memory, and that of frames to
-// be sent, is the node's: most connections are idle.
-type batches [][]event
 
 // A conn is one connection of one session, after the handshake.
 type conn struct {
@@ -227,7 +223,7 @@ func (c *conn) fill(frame []byte, beat bool) ([]byte, error) {
 		c.pongs = false
 		b = transport.Item{Type: transport.PongItem, Seq: c.pong}.Append(b)
 	}
-	for len(c.out) > 0 && (len(b)+len(c.out[0]) < transport.MaxBody || len(b) < maxBatch) {
+	for most := c.n.maxAnswer(); len(c.out) > 0 && (len(b)+len(c.out[0]) < most || len(b) < min(most, maxBatch)/2); {
 		b = append(b, c.out[0]...)
 		c.out = slices.Delete(c.out, 0, 1)
 	}
@@ -268,8 +264,11 @@ func (c *conn) read() error {
 		idle = c.lease / 2 // two heartbeats: time enough is left to connect anew
 	}
 	for {
-		c.nc.SetReadDeadline(time.Now().Add(idle))
-		frame, err := transport.ReadFrame(c.in, transport.MaxFrame)
+		frame, g, err := c.readFrame(idle)
+		if errors.Is(err, transport.ErrFrame) && c.n.leased(c.s.id) {
+			c.n.end(c.s, err, fault(err).Append(nil))
+			c.discard()
+		}
 		if err != nil {
 			return err
 		}
@@ -280,12 +279,14 @@ func (c *conn) read() error {
 		}
 		if err == nil && !c.dials {
 			if c.outdated(h.Epoch) {
+				c.handled(g)
 				continue // the peer is about to be told
 			}
 		}
 		if err == nil {
 			err = c.frame(items)
 		}
+		c.handled(g)
 		switch {
 		case err == nil:
 		case c.finishing():
@@ -302,6 +303,13 @@ func (c *conn) read() error {
 	}
 }
 
+// discard reads, for a while, what nothing is to be made of: the peer would not hear why its session ends if the connection were
+// closed while there is more to read.
+func (c *conn) discard() {
+	c.nc.SetReadDeadline(time.Now().Add(lingering))
+	_, _ = io.Copy(io.Discard, c.in)
+}
+
 // outdated refuses a frame of an older epoch, with the newer table. The connection ends
 // then, and the session goes on with another one: what the frame holds comes again.
 func (c *conn) outdated(epoch uint64) bool {
@@ -312,8 +320,7 @@ func (c *conn) outdated(epoch uint64) bool {
 	return old != nil
 }
 
-// frame handles the items of one frame. The messages in it go to the shards at
-// its end, in their order.
+// frame handles the items of one frame. The messages in it go to the shards in their order, a turn at a time.
 func (c *conn) frame(items []byte) error {
 	c.s.receive.Lock()
 	defer c.s.receive.Unlock()
@@ -321,9 +328,10 @@ func (c *conn) frame(items []byte) error {
 		return errReplaced
 	}
 	c.n.heard(c.s, false)
-	received, size := 0, len(items)
-	batches := c.n.batches.Get().(*batches)
-	defer c.n.batches.Put(batches)
+	received := 0
+	p := c.n.parcels.Get().(*parcel)
+	defer c.n.parcels.Put(p)
+	p.size = len(items)
 	err := func() error {
 		for len(items) > 0 {
 			i, rest, err := transport.ReadItem(items)
@@ -333,7 +341,7 @@ func (c *conn) frame(items []byte) error {
 			items = rest
 			if i.Type == transport.MessageItem || i.Type == transport.RefuseNameItem || i.Type == transport.PartItem {
 				received++
-				err = c.message(i, *batches)
+				err = c.message(i, p)
 			} else {
 				err = c.control(i)
 			}
@@ -343,17 +351,7 @@ func (c *conn) frame(items []byte) error {
 		}
 		return nil
 	}()
-	// What was received before an error counts as received.
-	for k, batch := range *batches {
-		if len(batch) > 0 {
-			c.n.shards[k].deliver(batch, size)
-			clear(batch)
-			(*batches)[k] = batch[:0]
-			if cap(batch) > keepBatch {
-				(*batches)[k] = nil
-			}
-		}
-	}
+	p.deliver(c.n) // what was received before an error counts as received
 	if received > 0 {
 		c.oweAck(received)
 	}
@@ -390,7 +388,7 @@ func (c *conn) paidAck(owed int) {
 	}
 }
 
-func (c *conn) message(i transport.Item, to batches) error {
+func (c *conn) message(i transport.Item, p *parcel) error {
 	if !c.n.mayTalk(c.s.id) {
 		return c.refuse(refusal("lock messages from this process", "", ""))
 	}
@@ -414,11 +412,12 @@ func (c *conn) message(i transport.Item, to batches) error {
 	// The hash needs no secret, but one that nobody outside knows keeps a client
 	// from giving all its locks to one shard.
 	k := maphash.Bytes(c.n.seed, i.Name) % uint64(len(c.n.shards))
-	e := event{op: opMessage, kind: Kind(i.Kind), sess: c.s, name: i.Name, msg: i.Body}
-	if i.Type == transport.RefuseNameItem {
-		e.op = opRefused
+	p.messages = append(p.messages, message{
+		sess: c.s, kind: Kind(i.Kind), refusal: i.Type == transport.RefuseNameItem, shard: uint16(k), name: i.Name, body: i.Body,
+	})
+	if len(p.messages) == turnMessages {
+		p.deliver(c.n)
 	}
-	to[k] = append(to[k], e)
 	return nil
 }
 
@@ -432,7 +431,7 @@ func (c *conn) part(i transport.Item) error {
 	}
 	if size := uint64(len(c.s.partial)+len(r.Rest)) + min(rest, math.MaxInt64); size > uint64(c.n.maxMessage()) {
 		c.s.partial = nil
-		c.n.shard(string(i.Name)).post(event{op: opTooLarge, sess: c.s, name: i.Name, size: size})
+		c.n.shard(string(i.Name)).post(event{op: opTooLarge, sess: c.s, text: string(i.Name), size: size})
 		return errTooLarge
 	}
 	c.s.partial = append(c.s.partial, r.Rest...)

@@ -86,6 +86,16 @@ func RestoreDamaged(c Config, in io.Reader, damage func(n *Node)) (*Frozen, erro
 	return n.runFrozen(), nil
 }
 
+// InLine is how many sessions wait for their turn at a shard.
+func (n *Node) InLine() (k int) {
+	for _, s := range n.shards {
+		s.mu.Lock()
+		k += len(s.line)
+		s.mu.Unlock()
+	}
+	return k
+}
+
 // Failed is how many locks have failed.
 func (n *Node) Failed() (k int) {
 	for _, s := range n.shards {

@@ -94,7 +94,7 @@ func (n *Node) park(f *Frozen) {
 		quiet := true
 		for _, s := range n.shards {
 			s.mu.Lock()
-			quiet = quiet && len(s.urgent) == 0
+			quiet = quiet && len(s.urgent)+len(s.line) == 0
 			s.mu.Unlock()
 		}
 		if quiet {

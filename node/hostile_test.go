@@ -512,6 +512,8 @@ func TestCall(t *testing.T) {
 			case "wait":
 				arrived <- struct{}{}
 				<-release
+			case "large":
+				return make([]byte, transport.MaxBody)
 			case "huge":
 				return make([]byte, transport.MaxBody+1)
 			}
@@ -520,11 +522,14 @@ func TestCall(t *testing.T) {
 	})
 	c := clients(t, 1, peers, host, nil)[0]
 
-	big := bytes.Repeat([]byte("x"), transport.MaxBody)
+	big := bytes.Repeat([]byte("x"), transport.MaxRequest)
 	var wg sync.WaitGroup
 	for k := range 12 { // more than one frame holds
 		wg.Go(func() {
 			if b, err := c.Call(t.Context(), 0, big); err != nil || !bytes.Equal(b, big) {
+				t.Errorf("call %d: %d bytes, %v", k, len(b), err)
+			}
+			if b, err := c.Call(t.Context(), 0, []byte("large")); err != nil || len(b) != transport.MaxBody {
 				t.Errorf("call %d: %d bytes, %v", k, len(b), err)
 			}
 		})

@@ -124,12 +124,12 @@ func TestLargeFramesAreForgotten(t *testing.T) {
 	_, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), nil)
 	name := strings.Repeat("a", 100)
 	large := frame(func(b []byte) []byte {
-		for seq := uint64(1); len(b) < transport.MaxFrame-2*len(name); seq++ {
+		for seq := uint64(1); len(b) < transport.MaxClientFrame-2*len(name); seq++ {
 			b = message(seq, 1, name, leave)(b)
 		}
 		return b
 	})
-	const strangers, most = 4, 1 << 20
+	const strangers, most = 4, transport.MaxClientFrame / 2
 	all := make([]*stranger, strangers)
 	before := heap()
 	for k := range all {

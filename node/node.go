@@ -115,6 +115,10 @@ type Config struct {
 	// are not acknowledged, but for those of more than 256 KiB, such as states of objects. Beyond, one with more than 64 KiB of them is dropped when
 	// there is more to tell it, and suspected when its lease is over. Default 256 MiB
 	MaxUnacked int64
+	// MaxFrames is how many bytes of memory a member has for frames that others send it, which are unfinished or are to be
+	// handled. Those of up to 8 KiB do not count. Beyond, the connection with the oldest unfinished one is closed, of
+	// those from the address that has most; its session goes on. Default 256 MiB
+	MaxFrames int
 	// MaxState is how many bytes the state of an object may have, with the last results: a larger one is not
 	// sent, and who asks for it closes; so does a member that gets one which is larger than it allows. Raise it
 	// at all members. Default 256 MiB, 1 byte to 1 GiB
@@ -174,7 +178,7 @@ type Node struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	batches sync.Pool // of *batches
+	parcels sync.Pool // of *parcel
 	buffers sync.Pool // of *[]byte, for frames
 
 	admit sync.Mutex // one Hello is judged at a time; taken before mu
@@ -189,6 +193,7 @@ type Node struct {
 	front    *front  // nil: nothing is accepted
 
 	parting    chan struct{}      // closed when Close begins
+	frames     room               // of memory for frames that others send
 	greeting   atomic.Int32       // handshakes that this end has begun and not ended
 	done       chan struct{}      // closed when Close is done
 	tables     sync.Mutex         // one table is replaced at a time; taken before mu
@@ -241,17 +246,18 @@ func newNode(c Config) (*Node, error) {
 		watch:       make(chan struct{}, 1),
 		calls:       make(chan struct{}, maxCalls),
 		late:        make(chan record, maxLate),
+		frames:      room{most: c.MaxFrames},
 		complaints:  limit.Rate[string]{Burst: maxComplaints, Every: complaintEvery, Most: maxComplainers},
 	}
-	n.batches.New = func() any { b := make(batches, len(n.shards)); return &b }
+	n.parcels.New = func() any { return new(parcel) }
 	n.buffers.New = func() any { return new([]byte) }
 	n.nameMessages()
 	n.counters.peers = make([]peerCounters, c.System.N+1)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.replaceTable(c.Epoch, c.Peers)
 	n.makeWatches()
-	for range runtime.GOMAXPROCS(0) {
-		n.shards = append(n.shards, newShard(n))
+	for k := range runtime.GOMAXPROCS(0) {
+		n.shards = append(n.shards, newShard(n, k))
 	}
 	return n, nil
 }
@@ -341,6 +347,9 @@ func (c *Config) complete() error {
 	}
 	if c.MaxUnacked == 0 {
 		c.MaxUnacked = 256 << 20
+	}
+	if c.MaxFrames == 0 {
+		c.MaxFrames = 256 << 20
 	}
 	if c.MaxState == 0 {
 		c.MaxState = 256 << 20

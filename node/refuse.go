@@ -16,7 +16,7 @@ func otherKind(i *instance, asked Kind) string {
 
 // unserved says why a message is not for a process here: i is the one of its name, of
 // another kind, or nil. The name of an instance that exists was looked at before.
-func (s *shard) unserved(i *instance, e *event) string {
+func (s *shard) unserved(i *instance, e *message) string {
 	if s.n.c.Hosts[e.kind] == nil {
 		return fmt.Sprintf("lock %.100q was asked for as %s, which is not served here", e.name, e.kind.noun())
 	}
@@ -45,7 +45,7 @@ func (s *shard) unserved(i *instance, e *event) string {
 // its other locks go on. What asks for nothing, such as the release that follows, is not
 // refused: the next Try would take that for its own. A client drops what a member should
 // not have sent.
-func (s *shard) refuseName(e *event, why string) {
+func (s *shard) refuseName(e *message, why string) {
 	if !s.n.isMember(s.n.c.ID) || !s.asks(e) {
 		return
 	}
@@ -55,7 +55,7 @@ func (s *shard) refuseName(e *event, why string) {
 
 // asks reports whether a message is more than nothing to a process that knows nothing:
 // it leaves something behind, or is answered.
-func (s *shard) asks(e *event) bool {
+func (s *shard) asks(e *message) bool {
 	if s.n.c.Hosts[e.kind] == nil {
 		return true
 	}
@@ -65,7 +65,7 @@ func (s *shard) asks(e *event) bool {
 	}
 	var answer noticed
 	in := protocol.Input{Kind: protocol.Receive, From: e.sess.id, Now: s.n.clock.now()}
-	if err := p.Step(in, e.msg, &answer); err != nil {
+	if err := p.Step(in, e.body, &answer); err != nil {
 		return true
 	}
 	state, err := p.AppendState(nil)
@@ -98,13 +98,13 @@ func (r *refusals) remove(id protocol.ID) bool {
 // tries give up when too few others are left. One that is inside, or has left, is not
 // concerned: enough others served it. The name may be tried again at once, and a refusal
 // that is still under way then counts again.
-func (s *shard) refused(e *event) {
+func (s *shard) refused(e *message) {
 	name := string(e.name)
 	u := s.user(name)
 	if e.sess.dead.Load() || u == nil || u.kind != e.kind || u.section != protocol.InTry {
 		return
 	}
-	why := s.n.name(e.sess.id) + ": " + string(e.msg[:min(len(e.msg), transport.MaxName)])
+	why := s.n.name(e.sess.id) + ": " + string(e.body[:min(len(e.body), transport.MaxName)])
 	if s.bears(name, u.kind, e.sess) {
 		return
 	}

@@ -279,7 +279,7 @@ func (n *Node) maxMessage() int { return n.c.MaxState + besideState }
 
 // announced: a message was announced that is too large to be received, so that its replica would lack it.
 func (s *shard) announced(e *event) {
-	if i := s.instances.View()[string(e.name)]; i != nil && i.replica != nil {
+	if i := s.instances.View()[e.text]; i != nil && i.replica != nil {
 		s.fail(i, tooLarge("message with the state", e.size, "here", uint64(s.n.maxMessage())).Error())
 		return
 	}

@@ -13,14 +13,11 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A shard's readers wait for it when this much waits already.
+// The memory of a queue of more than keepQueue events is not kept for longer than keepFor after it was
+// needed, that of more than dropQueue not at all: a burst must not be paid for ever.
 const (
-	maxQueue = 1 << 14  // events
-	maxBytes = 16 << 20 // of frames with messages in the queue
-
-	// The memory of a queue of more events is not kept for longer than this after it was
-	// needed: a burst must not be paid for ever.
 	keepQueue = 1 << 10
+	dropQueue = 1 << 15
 	keepFor   = time.Second
 )
 
@@ -28,10 +25,8 @@ const (
 type op uint8
 
 const (
-	opMessage op = iota // msg of the lock name arrived in sess
-	opRefused           // the peer of sess does not serve the lock name; msg says why
-	opOpen              // sess is the session with its peer
-	opDead              // sess has ended
+	opOpen op = iota // sess is the session with its peer
+	opDead           // sess has ended
 	opTry
 	opCancel
 	opIssue // msg is the operation
@@ -51,14 +46,12 @@ const (
 
 type event struct {
 	op    op
-	kind  Kind // opMessage, opRefused, opTry
 	once  bool // opTry, opHeld
 	sess  *session
 	next  *session // opDead: takes over where there is always a session
 	peer  protocol.ID
-	name  []byte // opMessage, opTooLarge
 	size  uint64 // opTooLarge
-	msg   []byte
+	msg   []byte // opIssue
 	text  string // name of the lock; opDead: the reason
 	page  *Page  // opNames, opLocks
 	locks chan<- []Lock
@@ -69,6 +62,7 @@ type event struct {
 // what does not stand below mu.
 type shard struct {
 	n         *Node
+	place     uint16 // in Node.shards
 	instances compact.Map[string, *instance]
 	sessions  map[protocol.ID]*session // by peer, as far as this shard has heard
 	live      []uint64                 // incarnations of members, where processes are told: 0: not trusted, or not heard of yet
@@ -91,18 +85,20 @@ type shard struct {
 	wake      chan struct{}
 
 	mu     sync.Mutex
-	space  sync.Cond // there is room in queue
-	urgent []event   // before the queue
+	urgent []event // before the queue
 	queue  []event
-	bytes  int // of the frames that the messages in queue keep in memory
+	line   []*turn            // the first one comes next
+	turns  map[*session]*turn // those in line
+	spare  []*turn
 	users  compact.Map[string, *user]
 	failed map[string]string // why a lock is dead at this node; written by the shard
 	closed bool
 }
 
-func newShard(n *Node) *shard {
+func newShard(n *Node, place int) *shard {
 	s := &shard{
 		n:        n,
+		place:    uint16(place),
 		sessions: map[protocol.ID]*session{},
 		business: map[*session]*business{},
 		live:     make([]uint64, n.c.System.N),
@@ -115,26 +111,11 @@ func newShard(n *Node) *shard {
 		wake:     make(chan struct{}, 1),
 		fresh:    map[Kind][]byte{},
 		failed:   map[string]string{},
+		turns:    map[*session]*turn{},
 	}
-	s.space.L = &s.mu
 	s.tally.sent, s.tally.received = make([]uint64, len(n.messages)), make([]uint64, len(n.messages))
 	s.copyTally()
 	return s
-}
-
-// deliver queues the messages of a frame of size bytes, and waits while too much
-// is queued: a peer that sends faster than the shard steps is slowed down.
-func (s *shard) deliver(batch []event, size int) {
-	s.mu.Lock()
-	for (len(s.queue) >= maxQueue || s.bytes >= maxBytes) && !s.closed {
-		s.space.Wait()
-	}
-	if !s.closed {
-		s.queue = append(s.queue, batch...)
-		s.bytes += size
-	}
-	s.mu.Unlock()
-	s.signal()
 }
 
 // post queues an event and never waits, so that users may call it from their
@@ -188,6 +169,7 @@ func (s *shard) try(kind Kind, name string, u User, once bool) error {
 func (s *shard) run() {
 	defer close(s.done)
 	var urgent, queue []event
+	var messages []message
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	s.beginReplicas()
@@ -198,10 +180,9 @@ func (s *shard) run() {
 		s.mu.Lock()
 		urgent, s.urgent = s.urgent, urgent[:0]
 		queue, s.queue = s.queue, queue[:0]
-		s.bytes = 0
-		s.space.Broadcast()
+		messages = s.takeTurns(messages[:0])
 		s.mu.Unlock()
-		idle := len(urgent)+len(queue) == 0
+		idle := len(urgent)+len(queue)+len(messages) == 0
 		for i := range urgent {
 			s.handle(&urgent[i])
 		}
@@ -210,8 +191,12 @@ func (s *shard) run() {
 				s.close(queue[i+1:])
 				return
 			}
+			if queue[i].op == opPark { // everything that was received is handled then
+				messages = s.hear(messages)
+			}
 			s.handle(&queue[i])
 		}
+		messages = s.hear(messages) // of sessions that were announced in the queue
 		clear(urgent)
 		clear(queue)
 		wait := s.runTimers()
@@ -220,7 +205,7 @@ func (s *shard) run() {
 		}
 		if cap(queue) > keepQueue {
 			wait = min(wait, keepFor)
-			if cap(queue) > 2*maxQueue || idle && time.Since(needed) > keepFor {
+			if cap(queue) > dropQueue || idle && time.Since(needed) > keepFor {
 				queue = nil
 			}
 		}
@@ -248,10 +233,6 @@ func (s *shard) run() {
 
 func (s *shard) handle(e *event) {
 	switch e.op {
-	case opMessage:
-		s.message(e)
-	case opRefused:
-		s.refused(e)
 	case opOpen:
 		s.open(e.sess)
 	case opDead:
@@ -294,7 +275,7 @@ func (s *shard) handle(e *event) {
 }
 
 // message delivers a message of a session that is not dead.
-func (s *shard) message(e *event) {
+func (s *shard) message(e *message) {
 	if e.sess.dead.Load() {
 		return
 	}
@@ -317,7 +298,7 @@ func (s *shard) message(e *event) {
 	if s.served(i, e.sess.id); i.removed {
 		return
 	}
-	s.step(i, protocol.Input{Kind: protocol.Receive, From: e.sess.id}, e.msg, e.sess)
+	s.step(i, protocol.Input{Kind: protocol.Receive, From: e.sess.id}, e.body, e.sess)
 	if s.n.watched() && s.suspects[e.sess.id] && !i.removed {
 		s.step(i, protocol.Input{Kind: protocol.Suspect, From: e.sess.id}, nil, nil)
 	}
@@ -415,7 +396,7 @@ func (s *shard) close(rest []event) {
 		}
 	}
 	s.urgent, s.queue = nil, nil
-	s.space.Broadcast()
+	s.closeLine()
 	s.mu.Unlock()
 	for name, u := range users.All() {
 		if u.section == protocol.InCrit && u.kind != Replica {

@@ -24,7 +24,8 @@ type Stats struct {
 	SessionsEnded  map[string]uint64 // by Cause
 	Refused        map[string]uint64 // connections refused or broken off in their handshake, by Cause
 	Unacked        int               // bytes of messages that are not acknowledged, of all sessions
-	Unlogged       uint64            // warnings left out of the log, because one host caused too many
+	Frames         FrameStats
+	Unlogged       uint64 // warnings left out of the log, because one host caused too many
 
 	Shards    []ShardStats
 	Instances int // locks that are not idle
@@ -147,6 +148,7 @@ type counters struct {
 	began    atomic.Uint64
 	ended    [causes]atomic.Uint64
 	refused  [causes]atomic.Uint64
+	frames   struct{ slow, noRoom, tooLarge atomic.Uint64 }
 	unlogged atomic.Uint64  // complaints that were one too many of a host
 	peers    []peerCounters // by id of the member; one more for all clients
 }
@@ -201,11 +203,20 @@ func (n *Node) Stats() Stats {
 		SessionsEnded: byCause(&n.counters.ended),
 		Refused:       byCause(&n.counters.refused),
 		Unlogged:      n.counters.unlogged.Load(),
+		Frames: FrameStats{
+			Unfinished: n.frames.size(), Slow: n.counters.frames.slow.Load(),
+			NoRoom: n.counters.frames.noRoom.Load(), TooLarge: n.counters.frames.tooLarge.Load(),
+		},
 	}
 	st.Messages = append(st.Messages, n.messages...)
 	for _, s := range n.shards {
 		s.mu.Lock()
-		st.Shards = append(st.Shards, ShardStats{len(s.urgent) + len(s.queue), s.bytes})
+		waiting := ShardStats{Queue: len(s.urgent) + len(s.queue)}
+		for _, t := range s.line {
+			waiting.Queue += len(t.messages)
+			waiting.Bytes += t.size
+		}
+		st.Shards = append(st.Shards, waiting)
 		s.mu.Unlock()
 	}
 	n.ask(event{op: opTally})

@@ -37,6 +37,9 @@ var (
 	queueEventsDesc = desc("shard_queue_events", "Events that wait for a shard.", "shard")
 	queueBytesDesc  = desc("shard_queue_bytes", "Bytes of frames that events which wait for a shard keep in memory.", "shard")
 
+	unfinishedDesc  = desc("unfinished_bytes", "Bytes of memory for frames that are to come, or to be handled; small ones do not count.")
+	frameClosesDesc = desc("frames_refused_total", "Frames that did not come to their end: the connection was closed.", "cause")
+
 	unloggedDesc = desc("log_suppressed_total", "Warnings left out of the log, because one host caused too many.")
 
 	auditWrittenDesc = desc("audit_records_total", "Records written to the audit file.")
@@ -73,7 +76,7 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		infoDesc, servingDesc, clockDesc, epochDesc, locksDesc, waitersDesc, supportsDesc, givenDesc, endedDesc, passedDesc,
 		heldDesc, messagesDesc, bytesDesc, unackedDesc, sessionsDesc, sessionsBeganDesc, sessionsEndedDesc,
-		refusedDesc, unloggedDesc, queueEventsDesc, queueBytesDesc, auditWrittenDesc, auditDroppedDesc,
+		refusedDesc, unfinishedDesc, frameClosesDesc, unloggedDesc, queueEventsDesc, queueBytesDesc, auditWrittenDesc, auditDroppedDesc,
 	} {
 		out <- d
 	}
@@ -142,6 +145,10 @@ func (o sink) node(s node.Stats) {
 	for cause, k := range s.Refused {
 		o.counter(refusedDesc, k, cause)
 	}
+	o.gauge(unfinishedDesc, float64(s.Frames.Unfinished))
+	o.counter(frameClosesDesc, s.Frames.Slow, "slow")
+	o.counter(frameClosesDesc, s.Frames.NoRoom, "no_room")
+	o.counter(frameClosesDesc, s.Frames.TooLarge, "too_large")
 	o.counter(unloggedDesc, s.Unlogged)
 	for i, q := range s.Shards {
 		o.gauge(queueEventsDesc, float64(q.Queue), strconv.Itoa(i))

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -22,11 +21,13 @@ const Version = 1
 
 // Limits of what is accepted from the other end.
 const (
-	MaxBody      = 1 << 20 // one control request or answer
-	MaxMessage   = 1 << 19 // one message of a lock
-	MaxFrame     = 2 << 20 // one frame, without its length: a request, messages and more fit in
-	MaxHandshake = 1 << 14 // the first frame in each direction
-	LengthSize   = 4       // of the length before it
+	MaxBody        = 1 << 20   // one answer to a control request; of clients MaxRequest
+	MaxRequest     = 64 << 10  // one control request
+	MaxMessage     = 1 << 19   // one message of a lock
+	MaxFrame       = 2 << 20   // one frame, without its length: answers, messages and more fit in
+	MaxClientFrame = 384 << 10 // one of a client: a request, messages and more fit in
+	MaxHandshake   = 1 << 14   // the first frame in each direction
+	LengthSize     = 4         // of the length before it
 )
 
 // ErrFrame says that the other end does not speak this protocol.
@@ -44,6 +45,12 @@ func EndFrame(b []byte) { binary.BigEndian.PutUint32(b, uint32(len(b)-LengthSize
 // ReadFrame reads one frame of at most limit bytes, without its length, into
 // memory of its own: what is decoded from it may be kept.
 func ReadFrame(r io.Reader, limit int) ([]byte, error) {
+	return ReadFrameInto(r, limit, func(int, int) error { return nil })
+}
+
+// ReadFrameInto is ReadFrame that asks for room before it takes memory: how large the whole frame claims to be, and
+// how much memory is to be taken for it in all. An error of room ends the reading.
+func ReadFrameInto(r io.Reader, limit int, room func(whole, memory int) error) ([]byte, error) {
 	var length [LengthSize]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return nil, err
@@ -56,10 +63,14 @@ func ReadFrame(r io.Reader, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it claims %d bytes, the limit is %d", ErrFrame, n, limit)
 	}
 	// Memory follows the bytes that came, not those that were claimed.
-	b := make([]byte, 0, min(n, 1<<16))
-	for len(b) < int(n) {
+	var b []byte
+	for len(b) < int(n) || b == nil {
 		if len(b) == cap(b) {
-			b = slices.Grow(b, min(len(b), int(n)-len(b)))
+			size := min(max(2*len(b), 1<<16), int(n))
+			if err := room(int(n), size); err != nil {
+				return nil, err
+			}
+			b = append(make([]byte, 0, size), b...)
 		}
 		end := min(cap(b), int(n))
 		if _, err := io.ReadFull(r, b[len(b):end]); err != nil {

@@ -83,7 +83,7 @@ func ReadItem(items []byte) (i Item, rest []byte, err error) {
 	case AckItem, PingItem, PongItem:
 		i.Seq = r.Uint()
 	case CallItem:
-		i.Seq, i.Body = r.Uint(), r.bytes(MaxBody)
+		i.Seq, i.Body = r.Uint(), r.bytes(MaxRequest)
 	case ReplyItem:
 		i.Seq, i.Kind, i.Body = r.Uint(), r.byte(), r.bytes(MaxBody)
 	case ByeItem:

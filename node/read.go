@@ -1,0 +1,90 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/poundlock/poundlock/transport"
+)
+
+// restOfFrame is how long the rest of a frame may take that has begun, at the end that accepted the connection.
+const restOfFrame = 5 * time.Second
+
+var errSlow = fmt.Errorf("node: a frame that began did not end within %v", restOfFrame)
+
+// FrameStats counts the frames of connections that were closed because of them, before they had come.
+type FrameStats struct {
+	Unfinished int    // bytes of memory for frames that are to come, or to be handled, now; small ones do not count
+	Slow       uint64 // they took too long
+	NoRoom     uint64 // there was no room for more
+	TooLarge   uint64 // they ended the session
+}
+
+// readFrame reads the next frame, for which a connection that is idle gets so long. At the end that accepted the
+// connection the frame has a place in Node.frames, unless it is small, until g leaves: memory follows what came, is
+// counted before it is there, and is kept by those that a peer sends to its end.
+func (c *conn) readFrame(idle time.Duration) (frame []byte, g *guest, err error) {
+	c.nc.SetReadDeadline(time.Now().Add(idle))
+	if c.dials {
+		frame, err = transport.ReadFrame(c.in, transport.MaxFrame)
+		return frame, nil, err
+	}
+	began := false
+	frame, err = transport.ReadFrameInto(c.in, c.maxFrame(), func(whole, memory int) error {
+		if !began && c.in.Buffered() < whole {
+			c.nc.SetReadDeadline(time.Now().Add(min(idle, restOfFrame)))
+		}
+		began = true
+		if memory <= smallFrame {
+			return nil
+		}
+		if g == nil {
+			g = c.n.frames.enter(c.nc)
+		}
+		if !c.n.frames.take(g, memory) {
+			return errNoRoom
+		}
+		return nil
+	})
+	if g != nil && err == nil {
+		c.n.frames.keep(g)
+	}
+	if err == nil {
+		return frame, g, nil
+	}
+	if g != nil && c.n.frames.leave(g) {
+		err = errNoRoom
+	}
+	counted := &c.n.counters.frames
+	switch {
+	case errors.Is(err, errNoRoom):
+		counted.noRoom.Add(1)
+	case began && errors.Is(err, os.ErrDeadlineExceeded):
+		counted.slow.Add(1)
+		err = errSlow
+	case errors.Is(err, transport.ErrFrame):
+		counted.tooLarge.Add(1)
+		return nil, nil, err // the end of the session is logged
+	default:
+		return nil, nil, err
+	}
+	c.n.complain(c.s.host, "closed a connection", "peer", c.n.name(c.s.id), "from", c.nc.RemoteAddr(), "reason", err)
+	return nil, nil, err
+}
+
+// maxFrame is how large the frames of the peer may be.
+func (c *conn) maxFrame() int {
+	if c.n.isMember(c.s.id) {
+		return transport.MaxFrame
+	}
+	return transport.MaxClientFrame
+}
+
+// handled ends what readFrame began.
+func (c *conn) handled(g *guest) {
+	if g != nil {
+		c.n.frames.leave(g)
+	}
+}

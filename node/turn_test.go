@@ -1,0 +1,123 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/sigma"
+)
+
+// Sessions take turns: those that have much to say wait for those that have little. A turn is bounded in messages and, where
+// it is of many frames, in bytes; and what one session says keeps its order.
+func TestTurns(t *testing.T) {
+	n, err := newNode(Config{Peers: []Peer{{"s1", "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.cancel()
+	n.shards = n.shards[:1]
+	s := n.shards[0]
+	const rest = 100 // in the third frame of the loud ones
+	loud, louder, quiet := newSession(n, 10, 1), newSession(n, 11, 1), newSession(n, 12, 1)
+	names := map[*session]string{loud: "loud", louder: "louder", quiet: "quiet"}
+	var mu sync.Mutex
+	said, saying := map[*session]int{}, map[*session]int{}
+	// say has a reader deliver messages as frames of a size, and returns when it waits, or is done.
+	say := func(x *session, size int, counts ...int) {
+		mu.Lock()
+		saying[x]++
+		mu.Unlock()
+		go func() {
+			for _, count := range counts {
+				p := &parcel{size: size}
+				for range count {
+					mu.Lock()
+					p.messages = append(p.messages, message{sess: x, name: fmt.Append(nil, said[x])})
+					said[x]++
+					mu.Unlock()
+				}
+				p.deliver(n)
+			}
+			mu.Lock()
+			saying[x]--
+			mu.Unlock()
+		}()
+	}
+	// settle returns when every reader is done, or waits until a turn is taken.
+	settle := func() {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			still := true
+			mu.Lock()
+			for x, k := range saying {
+				s.mu.Lock()
+				waits := s.turns[x] != nil && s.turns[x].taken != nil
+				s.mu.Unlock()
+				still = still && (k == 0 || waits)
+			}
+			mu.Unlock()
+			if still {
+				return
+			}
+		}
+		t.Fatal("a reader neither waits nor ends")
+	}
+	var order []string // runs of messages of one session
+	heard := map[*session]int{}
+	round := func() {
+		s.mu.Lock()
+		batch := s.takeTurns(nil)
+		s.mu.Unlock()
+		run := 0
+		for i, m := range batch {
+			if want := fmt.Sprint(heard[m.sess]); string(m.name) != want {
+				t.Errorf("%s: message %s comes before %s", names[m.sess], m.name, want)
+			}
+			heard[m.sess]++
+			if run++; i+1 == len(batch) || batch[i+1].sess != m.sess {
+				order = append(order, fmt.Sprint(names[m.sess], " ", run))
+				run = 0
+			}
+		}
+	}
+	say(loud, 100, turnMessages, turnMessages, rest-turnMessages)
+	settle()
+	say(louder, turnBytes+1, turnMessages, 1) // whose frames are counted: its reader waits for each
+	settle()
+	for range 3 {
+		say(quiet, 100, 1)
+		settle()
+		say(quiet, 100, 1) // goes with the other one: there is room in the turn
+		settle()
+		round()
+		settle()
+	}
+	if heard[loud] != turnMessages+rest || heard[louder] != turnMessages+1 || heard[quiet] != 6 {
+		t.Errorf("heard of %v", heard)
+	}
+	want := []string{
+		"loud 64", "louder 64", "quiet 2",
+		"loud 64", "louder 1", "quiet 2",
+		"loud 36", "quiet 2",
+	}
+	if len(want) != len(order) {
+		t.Fatalf("the rounds are %v, want %v", order, want)
+	}
+	// Which of two readers that were let go comes first is theirs to settle; nobody has two turns in a round.
+	for _, round := range [][2]int{{0, 3}, {3, 6}, {6, 8}} {
+		got, want := order[round[0]:round[1]], want[round[0]:round[1]]
+		if round[0] > 0 {
+			slices.Sort(got)
+			slices.Sort(want)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("a round is %v, want %v", got, want)
+		}
+	}
+	if len(s.line) != 0 || len(s.turns) != 0 {
+		t.Errorf("%d turns are left", len(s.line))
+	}
+}

@@ -183,6 +183,7 @@ func TestImpostor(t *testing.T) {
 	servers, peers := clusterAt(t, 4, false, host, nil)
 	victim := node.NewSecret()
 	c := start(t, node.Config{Secret: victim, Hosts: mutexes(host), Peers: peers})
+	must(t, c.WaitAlive(t.Context(), 4))
 	u := newProbe()
 	must(t, c.Try(node.Mutex, "a", u, false))
 	<-u.crit

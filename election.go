@@ -68,10 +68,10 @@ type Leader struct {
 // Config.QuorumWait was over, before a quorum of the servers had answered.
 //
 // Servers know whom they support, not who is inside, and answer one after the other.
-// Whom a quorum supports counts as the leader, whether it has heard of that or not,
-// and so does who has fewer supports, if too few are left for anybody else and that
-// lasts for two looks: mostly one some of whose servers have restarted, but while
-// servers are down or drain it may be one that waits. Nobody is named where two
+// A client is reported as leader if a quorum supports it, whether it has heard of that
+// or not, or if in two consecutive polls no other client could still get a quorum. The
+// latter is mostly a leader some of whose servers have restarted, but while servers are
+// down or drain it may be a client that waits. Nobody is reported where two clients
 // share the servers like that.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	c, err := e.ask(ctx, candidate{})

@@ -38,11 +38,16 @@ func (c *Client) Locks(names ...string) *Mutex {
 // line feeds between them.
 func (m *Mutex) Name() string { return strings.Join(m.names, "\n") }
 
-// Lock waits for the lock. On error nothing is held: ErrNotAcquired wrapped with
-// ctx's error or the reason why this process gave up, ErrNoQuorum when ctx ended
-// while fewer servers than a quorum could be reached, or give locks (those that drain
-// do not), or the former lasted for Config.QuorumWait, or ErrClosed. The end of ctx after Lock returned changes
-// nothing; its values are those of the grant's context.
+// Lock waits for the lock. On error nothing is held. The error is
+//
+//   - ErrNotAcquired, wrapped with ctx's error or the reason why this process gave up;
+//   - ErrNoQuorum, when fewer servers than a quorum could be reached for
+//     Config.QuorumWait, or until ctx ended, or when ctx ended while too few servers
+//     gave locks, because others drain;
+//   - ErrClosed.
+//
+// The end of ctx after Lock returned changes nothing; its values are those of the
+// grant's context.
 //
 // A wait that may be long makes the servers' budget of restarts tight, which
 // counts from the first request to the end of the hold: give ctx a deadline.

@@ -58,9 +58,9 @@ func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
 	s.StringArrayVar(&f.options, "option", nil,
 		"`NAME=VALUE` of an option of the algorithm; a VALUE in ns may be a duration such as 50ms, and one that has a name that name")
 	f.short = map[string]*string{}
-	f.short["selection"] = s.String("selection", "", "whose group is next: short for --option selection=`NAME`, such as fifo")
+	f.short["selection"] = s.String("selection", "", "which group is next: short for --option selection=`NAME`, such as fifo")
 	f.short["admission"] = s.String("admission", "",
-		"who enters while another group waits: short for --option admission=`NAME`, such as strict")
+		"which users enter while another group waits: short for --option admission=`NAME`, such as strict")
 	s.BoolVar(&f.link, "link", false, "acknowledge messages and send them again, over channels that may lose and repeat them")
 	s.StringVar(&f.fifo, "channels", "unordered", "`order` of messages: fifo or unordered (default fifo where the algorithm needs it, otherwise unordered)")
 	s.Lookup("channels").DefValue = ""

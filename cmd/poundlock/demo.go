@@ -20,7 +20,7 @@ import (
 
 const demoLong = `Demo shows what the locks are for. It starts a cluster of four server processes
 and some workers, which count in one file under one lock: each reads the number,
-waits for a moment and writes the next one, so that two who do so at once lose a
+waits for a moment and writes the next one, so that two that do so at once lose a
 count. Meanwhile it kills the servers with SIGKILL, one after the other, and
 starts each again with an empty memory, as often as the cluster is made for: the
 next one when everybody who waited for or held the lock at the last kill is done.

@@ -49,9 +49,9 @@ func judgeCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
 	}
 	s := c.Flags()
-	s.DurationVar(&f.wait, "max-wait", 0, "who waits for longer than this while others enter starves; 0: not judged")
-	s.Uint64Var(&f.bounds.Bypass, "max-bypass", 0, "who is overtaken more often than this `number` starves; 0: not judged")
-	s.DurationVar(&f.order, "order", 0, "who tries later by more than this must not enter earlier; 0: not judged")
+	s.DurationVar(&f.wait, "max-wait", 0, "a user that waits for longer than this while others enter starves; 0: not judged")
+	s.Uint64Var(&f.bounds.Bypass, "max-bypass", 0, "a user that is overtaken more often than this `number` starves; 0: not judged")
+	s.DurationVar(&f.order, "order", 0, "a user that tries later by more than this must not enter earlier; 0: not judged")
 	s.DurationVar(&f.uncertainty, "uncertainty", 0, "how far the clock of each file may be off, should its header say less, up to 1h")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
 	return c

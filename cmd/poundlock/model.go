@@ -44,7 +44,7 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 		"losses happen only while fewer than this `number` have not been made up for; 0: at any moment")
 	s.StringSliceVar(&f.properties, "property", nil,
 		"`names` of properties, or all: progress, starvation, order and what else an algorithm has (default those of finite runs)")
-	s.BoolVar(&f.stay, "no-exit", false, "who is inside stays there")
+	s.BoolVar(&f.stay, "no-exit", false, "a process that is inside stays there")
 	s.StringVar(&f.timers, "timers", "", "`when` armed timers fire: any for at any moment, synchronous for when nothing of their process is on its way, or never (default the algorithm's)")
 }
 

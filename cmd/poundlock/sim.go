@@ -81,7 +81,7 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", sim.DefaultClients)
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
 	s.IntVar(&f.config.Warmup, "warmup", 0, "`number` of entries, the first ones of all users together, that measures leave out")
-	s.IntVar(&f.config.Cooldown, "cooldown", 0, "the same of the last ones")
+	s.IntVar(&f.config.Cooldown, "cooldown", 0, "the same `number` of the last ones")
 	s.Var(&f.delay, "delay", "of a message, or of an access to a register")
 	s.Var(&f.think, "think", "from leaving to the next try")
 	s.Var(&f.hold, "hold", "of the critical section")

@@ -81,6 +81,7 @@ var calls = map[string]func(x *trouble) error{
 
 	"Grant.Context":  func(x *trouble) error { x.grants["held"].Context(); return nil },
 	"Grant.LeaseEnd": func(x *trouble) error { x.grants["held"].LeaseEnd(); return nil },
+	"Grant.LeaveBy":  func(x *trouble) error { x.grants["held"].LeaveBy(); return nil },
 	"Grant.Names":    func(x *trouble) error { x.grants["held"].Names(); return nil },
 	"Grant.Token":    func(x *trouble) error { x.grants["held"].Token(); return nil },
 	"Grant.Tokens":   func(x *trouble) error { x.grants["held"].Tokens(); return nil },
@@ -110,6 +111,7 @@ var calls = map[string]func(x *trouble) error{
 
 	"Leadership.Context":  func(x *trouble) error { x.led.Context(); return nil },
 	"Leadership.LeaseEnd": func(x *trouble) error { x.led.LeaseEnd(); return nil },
+	"Leadership.LeaveBy":  func(x *trouble) error { x.led.LeaveBy(); return nil },
 	"Leadership.Token":    func(x *trouble) error { x.led.Token(); return nil },
 	"Leadership.Resign":   func(x *trouble) error { return x.led.Resign() },
 }

@@ -49,6 +49,10 @@ func (l *Leadership) Context() context.Context { return l.grant.Context() }
 // server any more, as Grant.LeaseEnd.
 func (l *Leadership) LeaseEnd() time.Time { return l.grant.LeaseEnd() }
 
+// LeaveBy is the instant by which this client must have resigned a leadership that
+// Config.MaxHold or an operator has ended, as Grant.LeaveBy.
+func (l *Leadership) LeaveBy() time.Time { return l.grant.LeaveBy() }
+
 // Resign ends the leadership so that the next one can begin at once. It returns
 // ErrLost if it had ended before, and ErrUnlocked the second time.
 func (l *Leadership) Resign() error { return l.grant.Unlock() }

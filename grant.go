@@ -48,6 +48,11 @@ func (g *Grant) Context() context.Context { return g.s.ctx }
 // ended the grant, not before the locks are given up.
 func (g *Grant) LeaseEnd() time.Time { return g.s.leaseEnd() }
 
+// LeaveBy is the instant by which the user must have unlocked a grant that
+// Config.MaxHold or an operator has ended: the end of its grace. Another request of an
+// operator may make it earlier. It is zero in all other cases.
+func (g *Grant) LeaveBy() time.Time { return g.s.leaveBy() }
+
 // Unlock leaves the critical section and gives all its locks up, the last one
 // first. It returns ErrLost if one was lost before, and works whatever became of
 // any context; it does not wait for the servers. What was done under the locks must

@@ -12,6 +12,7 @@
 package poundlock
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -71,11 +72,20 @@ type Config struct {
 	// can be reached, should their context allow more. Default 10s.
 	QuorumWait time.Duration
 	// MaxHold is how long a grant may last: then it ends as if its locks were lost,
-	// and they are given up when it is unlocked, or after Grace all the same. Nothing
-	// prolongs that.
+	// and they are given up when it is unlocked, or after Grace although it is not.
+	// Nothing prolongs that.
 	// Default: without end.
 	MaxHold time.Duration
 	Grace   time.Duration // default 5s
+	// ReleaseGrace is the shortest grace that an operator may set for a grant that is to
+	// be released (poundlock release --grace). Less than Grace lets an operator give a
+	// lock to somebody else while the user here may still be inside.
+	// Default, and at most: Grace.
+	ReleaseGrace time.Duration
+	// AwaitUnlock keeps the locks of a grant that MaxHold or an operator has ended until
+	// it is unlocked, after its grace too. It is for a user who unlocks in the end, and
+	// may not meet another one inside.
+	AwaitUnlock bool
 	// Label says who this is, to people: at most 1024 bytes of UTF-8 without control
 	// characters. Default: host name and process id.
 	Label     string
@@ -163,6 +173,7 @@ func newClient(c Config) (*Client, error) {
 		{"QuorumWait", &c.QuorumWait, 10 * time.Second},
 		{"MaxHold", &c.MaxHold, 0},
 		{"Grace", &c.Grace, 5 * time.Second},
+		{"ReleaseGrace", &c.ReleaseGrace, 0},
 	} {
 		if *d.value < 0 {
 			return nil, fmt.Errorf("poundlock: negative %s %v", d.name, *d.value)
@@ -173,6 +184,9 @@ func newClient(c Config) (*Client, error) {
 	}
 	if c.ClockBound > slots.MaxClockBound {
 		return nil, fmt.Errorf("poundlock: ClockBound %v: want at most %v", c.ClockBound, slots.MaxClockBound)
+	}
+	if c.ReleaseGrace = cmp.Or(c.ReleaseGrace, c.Grace); c.ReleaseGrace > c.Grace {
+		return nil, fmt.Errorf("poundlock: ReleaseGrace %v: want at most Grace, %v", c.ReleaseGrace, c.Grace)
 	}
 	if c.Label == "" {
 		host, err := os.Hostname()

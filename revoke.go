@@ -41,11 +41,12 @@ func (c *Client) answer(request []byte) []byte {
 }
 
 // revoke ends what the user of one lock does in the request of a certain time: its
-// wait, or its grant as Config.MaxHold would.
+// wait, or its grant as Config.MaxHold would, with a grace of at least
+// Config.ReleaseGrace.
 func (c *Client) revoke(r control.Release, since uint64) control.Released {
 	grace := c.config.Grace
 	if r.GraceMS != nil {
-		grace = time.Duration(*r.GraceMS) * time.Millisecond
+		grace = max(time.Duration(*r.GraceMS)*time.Millisecond, c.config.ReleaseGrace)
 	}
 	why := &RevokedError{By: r.By, Reason: r.Reason}
 	c.mu.Lock()

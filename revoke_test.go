@@ -54,6 +54,7 @@ func TestForcedRelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, f := newFake(t)
+				c.config.ReleaseGrace = 0
 				g := lock(t, c.Locks("a", "b"))
 				since := g.s.holds[0].request
 				if got := c.release(t, "a", since, 3*time.Second); got.Outcome != control.Told || got.GraceMS != 3000 {
@@ -95,30 +96,34 @@ func TestForcedRelease(t *testing.T) {
 }
 
 // TestForcedReleasesOfOneGrant: whoever asks, the earliest end counts, and each
-// answer says what is left; what MaxHold and its grace allow is not prolonged.
+// answer says what is left; what MaxHold and its grace allow is not prolonged, and no
+// request goes below Config.ReleaseGrace.
 func TestForcedReleasesOfOneGrant(t *testing.T) {
-	const second, never = time.Second, -time.Second
+	const second, never, own = time.Second, -time.Second, 3 * time.Second
 	type ask struct{ at, grace, left time.Duration }
 	for name, x := range map[string]struct {
-		maxHold time.Duration // the grace after it is 3 s
-		asks    []ask
-		end     time.Duration
+		maxHold, least time.Duration // the grace after MaxHold is 3 s
+		asks           []ask
+		end            time.Duration
 	}{
-		"longer, then at once":           {0, []ask{{0, time.Hour, time.Hour}, {10 * second, 0, 0}}, 10 * second},
-		"longer, then shorter":           {0, []ask{{0, time.Hour, time.Hour}, {10 * second, 5 * second, 5 * second}}, 15 * second},
-		"shorter, then longer":           {0, []ask{{0, 20 * second, 20 * second}, {15 * second, 10 * second, 5 * second}}, 20 * second},
-		"its own, then shorter":          {0, []ask{{0, never, 3 * second}, {second, second, second}}, 2 * second},
-		"longer than MaxHold allows":     {60 * second, []ask{{10 * second, time.Hour, 53 * second}}, 63 * second},
-		"shorter than MaxHold":           {60 * second, []ask{{10 * second, 5 * second, 5 * second}}, 15 * second},
-		"after MaxHold, longer":          {60 * second, []ask{{61 * second, time.Hour, 2 * second}}, 63 * second},
-		"after MaxHold, at once":         {60 * second, []ask{{61 * second, 0, 0}}, 61 * second},
-		"shorter across MaxHold's end":   {60 * second, []ask{{59 * second, 2 * second, 2 * second}}, 61 * second},
-		"MaxHold alone, which is no ask": {60 * second, nil, 63 * second},
+		"longer, then at once":           {0, 0, []ask{{0, time.Hour, time.Hour}, {10 * second, 0, 0}}, 10 * second},
+		"longer, then shorter":           {0, 0, []ask{{0, time.Hour, time.Hour}, {10 * second, 5 * second, 5 * second}}, 15 * second},
+		"shorter, then longer":           {0, 0, []ask{{0, 20 * second, 20 * second}, {15 * second, 10 * second, 5 * second}}, 20 * second},
+		"its own, then shorter":          {0, 0, []ask{{0, never, 3 * second}, {second, second, second}}, 2 * second},
+		"longer than MaxHold allows":     {60 * second, 0, []ask{{10 * second, time.Hour, 53 * second}}, 63 * second},
+		"shorter than MaxHold":           {60 * second, 0, []ask{{10 * second, 5 * second, 5 * second}}, 15 * second},
+		"after MaxHold, longer":          {60 * second, 0, []ask{{61 * second, time.Hour, 2 * second}}, 63 * second},
+		"after MaxHold, at once":         {60 * second, 0, []ask{{61 * second, 0, 0}}, 61 * second},
+		"shorter across MaxHold's end":   {60 * second, 0, []ask{{59 * second, 2 * second, 2 * second}}, 61 * second},
+		"shorter than is allowed":        {0, own, []ask{{0, 0, own}, {second, second, 2 * second}}, own},
+		"shorter than its own, allowed":  {0, 2 * second, []ask{{0, 0, 2 * second}}, 2 * second},
+		"at once, MaxHold is near":       {60 * second, own, []ask{{59 * second, 0, own}}, 62 * second},
+		"MaxHold alone, which is no ask": {60 * second, 0, nil, 63 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, f := newFake(t)
-				c.config.MaxHold, c.config.Grace = x.maxHold, 3*second
+				c.config.MaxHold, c.config.Grace, c.config.ReleaseGrace = x.maxHold, own, x.least
 				g := lock(t, c.Mutex("a"))
 				since, begin := g.s.holds[0].request, time.Now()
 				for _, a := range x.asks {
@@ -128,8 +133,8 @@ func TestForcedReleasesOfOneGrant(t *testing.T) {
 					if got.Outcome != control.Told || got.GraceMS != a.left.Milliseconds() {
 						t.Errorf("asked after %v with a grace of %v: %+v, want %v", a.at, a.grace, got, a.left)
 					}
-					if left := time.Until(g.LeaseEnd()); a.left > 0 && left != a.left {
-						t.Errorf("asked after %v: held for another %v, want %v", a.at, left, a.left)
+					if left := time.Until(g.LeaseEnd()); a.left > 0 && (left != a.left || !g.LeaveBy().Equal(g.LeaseEnd())) {
+						t.Errorf("asked after %v: held for another %v, want %v; to leave by %v", a.at, left, a.left, g.LeaveBy())
 					}
 				}
 				if x.end -= time.Since(begin); x.end > 0 {
@@ -146,6 +151,58 @@ func TestForcedReleasesOfOneGrant(t *testing.T) {
 				}
 				wantIs(t, g.Unlock(), ErrLost)
 			})
+		})
+	}
+}
+
+// TestReleaseGrace: its default is the holder's own grace, so that nobody else shortens
+// that, and its own grace is also the most that it can be.
+func TestReleaseGrace(t *testing.T) {
+	c, err := newClient(Config{Servers: servers(4), Grace: time.Minute})
+	if err != nil || c.config.ReleaseGrace != time.Minute {
+		t.Errorf("%v, %v by default", err, c.config.ReleaseGrace)
+	}
+	if _, err = newClient(Config{Servers: servers(4), Grace: time.Second, ReleaseGrace: 2 * time.Second}); err == nil {
+		t.Error("more than the grace is accepted")
+	}
+}
+
+// TestAwaitUnlock: neither MaxHold nor an operator gives up a lock whose user is still
+// inside, and the lease goes on.
+func TestAwaitUnlock(t *testing.T) {
+	for _, ask := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, f := newFake(t)
+			c.config.MaxHold, c.config.Grace, c.config.ReleaseGrace, c.config.AwaitUnlock = time.Minute, 3*time.Second, 0, true
+			g := lock(t, c.Locks("a", "b"))
+			leave := time.Now().Add(63 * time.Second)
+			if !g.LeaveBy().IsZero() {
+				t.Errorf("to leave by %v", g.LeaveBy())
+			}
+			if ask {
+				if got := c.release(t, "a", g.s.holds[0].request, time.Second); got.Outcome != control.Told || got.GraceMS != 1000 {
+					t.Errorf("answer %+v", got)
+				}
+				leave = time.Now().Add(time.Second)
+			}
+			<-g.Context().Done()
+			synctest.Wait()
+			if !g.LeaveBy().Equal(leave) {
+				t.Errorf("to leave by %v, want %v", g.LeaveBy(), leave)
+			}
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if k := f.exits(); k != 0 || time.Until(g.LeaseEnd()) <= 0 {
+				t.Errorf("%d locks are given up, held until %v", k, g.LeaseEnd())
+			}
+			if got := c.release(t, "a", g.s.holds[0].request, 0); got.Outcome != control.Told || got.GraceMS != 0 {
+				t.Errorf("answer when the grace is over: %+v", got)
+			}
+			wantIs(t, g.Unlock(), ErrLost)
+			synctest.Wait()
+			if k := f.exits(); k != 2 || !g.LeaveBy().IsZero() {
+				t.Errorf("%d locks are given up, to leave by %v", k, g.LeaveBy())
+			}
 		})
 	}
 }

@@ -22,7 +22,7 @@ type section struct {
 	begun    bool  // the call has returned a grant
 	revoked  bool  // what was lost is the right to the locks; they are held until end
 	unlocked bool
-	end      time.Time   // by when the locks are given up whatever the user does; zero: never
+	end      time.Time   // of the grace, begun or to come: then the locks are given up, unless AwaitUnlock; zero: never
 	timer    *time.Timer // the end of MaxHold, then of the grace; nil if none runs
 }
 
@@ -117,10 +117,10 @@ func (s *section) revoke(cause error) {
 }
 
 // revokeLocked takes the locks from a user that has a grant: its context ends now,
-// with cause, and the locks are given up when it has unlocked or after the grace. Until
-// then the servers give them to nobody else. A second time only the end may come
-// earlier: no grace prolongs what an earlier one, or Config.MaxHold, has set. It
-// returns the time that is left. Client.mu is held.
+// with cause, and the locks are given up when it has unlocked or, unless
+// Config.AwaitUnlock, after the grace. Until then the servers give them to nobody else.
+// A second time only the end may come earlier: no grace prolongs what an earlier one,
+// or Config.MaxHold, has set. It returns the time that is left. Client.mu is held.
 func (s *section) revokeLocked(cause error, grace time.Duration) time.Duration {
 	if s.unlocked {
 		return 0
@@ -137,8 +137,10 @@ func (s *section) revokeLocked(cause error, grace time.Duration) time.Duration {
 		h.lose(cause)
 	}
 	s.stop()
-	s.timer = time.AfterFunc(left, s.leave)
-	return left
+	if !s.client.config.AwaitUnlock {
+		s.timer = time.AfterFunc(left, s.leave)
+	}
+	return max(0, left)
 }
 
 // stop ends the timer. Client.mu is held.
@@ -204,12 +206,22 @@ func (s *section) names() []string {
 	return names
 }
 
+// leaveBy is the end of the grace; zero before it has begun, and when nothing is held.
+func (s *section) leaveBy() time.Time {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if !s.revoked || s.unlocked {
+		return time.Time{}
+	}
+	return s.end
+}
+
 // leaseEnd is that of the lock that would be lost first, or when revoked ones are
 // given up.
 func (s *section) leaseEnd() time.Time {
 	s.client.mu.Lock()
-	revoked, until := s.revoked, s.end
-	over := s.unlocked || s.lost != nil && !revoked
+	revoked, until := s.revoked && !s.client.config.AwaitUnlock, s.end
+	over := s.unlocked || s.lost != nil && !s.revoked
 	s.client.mu.Unlock()
 	if over {
 		return time.Time{}

@@ -86,7 +86,7 @@ func (f *electFlags) run(cmd *cobra.Command, name string, command []string) erro
 	if f.json && !f.observe {
 		return usagef("--json is for --observe")
 	}
-	if err := f.check(supervise.Term, supervise.Kill); err != nil {
+	if err := f.check(cmd, supervise.Term, supervise.Kill); err != nil {
 		return err
 	}
 	signals := supervise.Signals()
@@ -156,7 +156,7 @@ func (f *electFlags) term(
 		return result, nil, err
 	}
 	return f.runUnder(tenure{
-		[]string{name}, []uint64{l.Token()}, l.Context(), l.LeaseEnd, l.Resign,
+		[]string{name}, []uint64{l.Token()}, l.Context(), l.LeaseEnd, l.LeaveBy, l.Resign,
 	}, command, dog, signals)
 }
 

@@ -29,6 +29,7 @@ type holdFlags struct {
 	maxHold seconds
 	onLoss  string
 	grace   seconds
+	least   seconds // grace that a release may set
 	audit   string
 }
 
@@ -40,6 +41,7 @@ func (f *holdFlags) register(s *pflag.FlagSet, actions string) {
 	s.Var(&f.maxHold, "max-hold", "after this `DURATION` the lock is over as if it were lost (default never)")
 	s.StringVar(&f.onLoss, "on-loss", string(supervise.Term), "`ACTION` when the lock is lost: "+actions)
 	s.Var(&f.grace, "grace", "`DURATION` between SIGTERM and SIGKILL")
+	s.Var(&f.least, "release-grace", "shortest `DURATION` that poundlock release --grace may put in place of --grace (default as --grace)")
 	s.StringVar(&f.audit, "audit", "", "append a line of JSON for each grant, release and loss to this `FILE`")
 }
 
@@ -50,12 +52,17 @@ const (
 	maxLease = seconds(node.MaxLease)
 )
 
-func (f *holdFlags) check(actions ...supervise.Action) error {
+func (f *holdFlags) check(cmd *cobra.Command, actions ...supervise.Action) error {
+	if !cmd.Flags().Changed("release-grace") {
+		f.least = f.grace
+	}
 	switch {
 	case f.maxHold < 0:
 		return usagef("--max-hold %v: want more than 0, or 0 for no end", f.maxHold)
 	case f.grace < 0:
 		return usagef("--grace %v: want 0 or more", f.grace)
+	case f.least < 0 || f.least > f.grace:
+		return usagef("--release-grace %v: want 0 to %v, the --grace", f.least, f.grace)
 	case f.lease < minLease || f.lease > maxLease:
 		return usagef("--lease %v: want %v to %v", f.lease, minLease, maxLease)
 	case !slices.Contains(actions, supervise.Action(f.onLoss)):
@@ -99,11 +106,10 @@ func (f *holdFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundloc
 	c.Label = label()
 	c.Lease = time.Duration(f.lease)
 	c.MaxHold = time.Duration(f.maxHold)
-	// The command has ended by then, unless it is to run on.
-	c.Grace = time.Duration(f.grace)
-	if f.action() != supervise.Warn {
-		c.Grace += c.Lease
-	}
+	// None is another word for the default there.
+	c.Grace = max(time.Duration(f.grace), 1)
+	c.ReleaseGrace = max(time.Duration(f.least), 1)
+	c.AwaitUnlock = f.action() != supervise.Warn // until nothing is left of the command
 	if f.audit != "" {
 		file, err := os.OpenFile(f.audit, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -213,6 +219,7 @@ type tenure struct {
 	tokens []uint64
 	ctx    context.Context
 	end    func() time.Time // of the lease
+	by     func() time.Time // the end of the grace
 	leave  func() error
 }
 
@@ -235,6 +242,7 @@ func (f *holdFlags) runUnder(
 		Name:     title(t.names),
 		Lease:    time.Duration(f.lease),
 		End:      t.end,
+		LeaveBy:  t.by,
 		Lost:     t.ctx.Done(),
 		Why:      func() string { return f.ended(context.Cause(t.ctx)) },
 		OnLoss:   f.action(),

@@ -33,7 +33,10 @@ When the lock is lost while COMMAND runs, or --max-hold is over, --on-loss says 
 happens: "term" ends the group with SIGTERM and after --grace with SIGKILL, "kill" with SIGKILL at once,
 "warn" lets it run on. A watchdog process does the same if poundlock itself is
 killed or stopped (also by ^Z), before the lease ends: within --grace, but at most
-in what is left of the lease. With "warn" there is no watchdog.
+in what is left of the lease. With "warn" there is no watchdog. The group is that of
+COMMAND's process, or a control group where poundlock may make one: then children
+that called setsid and set-uid programs are ended too. Without one poundlock says so
+when COMMAND has a process that it has no right to end.
 
 No lease excludes that the machine pauses between a check and a write. A resource
 that compares POUNDLOCK_TOKEN with the largest one it has seen is safe from that.
@@ -119,7 +122,7 @@ func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 			return usagef("--semaphore: %w", err)
 		}
 	}
-	return f.holdFlags.check(supervise.Term, supervise.Kill, supervise.Warn)
+	return f.holdFlags.check(cmd, supervise.Term, supervise.Kill, supervise.Warn)
 }
 
 // run returns an *exitStatus with the command's status, or what went wrong.
@@ -177,7 +180,7 @@ func (f *lockFlags) lock(
 		return result, grant.Unlock()
 	}
 	result, lost, err := f.runUnder(tenure{
-		grant.Names(), grant.Tokens(), grant.Context(), grant.LeaseEnd, grant.Unlock,
+		grant.Names(), grant.Tokens(), grant.Context(), grant.LeaseEnd, grant.LeaveBy, grant.Unlock,
 	}, command, dog, signals)
 	return result, cmp.Or(lost, err, error(&exitStatus{code: result.Status}))
 }

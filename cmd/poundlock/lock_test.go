@@ -208,15 +208,25 @@ echo $POUNDLOCK_TOKEN >token
 echo $$ >pid
 wait`
 
-// poundlock lock is killed: its child and grandchild are gone before the lock is
-// given to anybody else.
+// poundlock lock is killed, alone or with all that has its name, as killall does: its
+// child and grandchild are gone before the lock is given to anybody else.
 func TestLockKilled(t *testing.T) {
-	t.Parallel()
+	t.Run("alone", func(t *testing.T) {
+		t.Parallel()
+		lockKilled(t, func(pid int) { syscall.Kill(pid, syscall.SIGKILL) })
+	})
+	t.Run("by name", func(t *testing.T) {
+		t.Parallel()
+		lockKilled(t, func(pid int) { proctest.KillNamesakes(pid) })
+	})
+}
+
+func lockKilled(t *testing.T, kill func(pid int)) {
 	timely(t, func(s *stage, lease time.Duration) (late string) {
 		p := s.lock(family)
 		grandchild, child := s.await("grandchild"), s.await("pid")
 		dog := p.watchdog()
-		p.cmd.Process.Kill()
+		kill(p.cmd.Process.Pid)
 		end := time.Now().Add(lease)
 		g := s.next()
 		defer g.Unlock()

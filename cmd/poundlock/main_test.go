@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/internal/supervise"
 )
 
 // TestMain makes this binary poundlock: for the command of that name in a
@@ -23,7 +24,8 @@ func TestMain(m *testing.M) {
 	// The race detector lets every process sleep for a second at its end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	testscript.Main(proctest.Main{Tests: m}, map[string]func(){
-		"poundlock": main,
+		"poundlock":            main,
+		supervise.WatchdogName: main, // as poundlock starts itself
 	})
 }
 

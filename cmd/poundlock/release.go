@@ -18,7 +18,8 @@ import (
 
 const releaseLong = `Release asks the holder of lock NAME to give it up, for a reason that it and the
 servers' logs are told. The holder's library ends the grant as if the lock were lost,
-and leaves the lock when its user has let go, or after the grace. Nothing is taken away
+and leaves the lock when its user has let go, or after the grace, which is not shorter
+than the holder allows: poundlock lock --release-grace. Nothing is taken away
 behind the holder's back: one that does not answer keeps the lock until its lease ends.
 
 --holder names another client instead, by its id or label in poundlock status: a
@@ -54,7 +55,7 @@ func releaseCommand() *cobra.Command {
 	f.register(s, "a lock of this user's development cluster, if there is one")
 	s.StringVar(&f.reason, "reason", "", "why: `TEXT` for the holder and the logs, at most 200 bytes")
 	s.StringVar(&f.holder, "holder", "", "`ID` or label of a client that holds the lock or waits for it (default the holder)")
-	s.DurationVar(&f.grace, "grace", 0, "`DURATION` until the holder leaves the lock whatever its user does, at most 1h (default its own)")
+	s.DurationVar(&f.grace, "grace", 0, "`DURATION` until the holder leaves the lock whatever its user does, at most 1h, and not shorter than it allows (default its own)")
 	return cmd
 }
 
@@ -225,7 +226,7 @@ func (f *releaseFlags) await(cmd *cobra.Command, o *observer, name string, victi
 			return &exitStatus{
 				code: exitError,
 				err:  fmt.Errorf("%s has not left lock %q", who(victim.Label, victim.ID), name),
-				hint: "it was told, but its end has not reached the servers yet: see poundlock status",
+				hint: "it was told: a command that has not ended keeps the lock; see poundlock status",
 			}
 		}
 		select {

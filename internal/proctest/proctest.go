@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,6 +42,33 @@ func Child(parent int, argument string) int {
 		}
 	}
 	return 0
+}
+
+// KillNamesakes kills a process and those of its descendants that have its name, as killall
+// and pkill would, and returns how many these were.
+func KillNamesakes(pid int) int {
+	comm := func(pid int) string {
+		text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+		return string(text)
+	}
+	all := []int{pid}
+	for i := 0; i < len(all); i++ {
+		lists, _ := filepath.Glob("/proc/" + strconv.Itoa(all[i]) + "/task/*/children")
+		for _, f := range lists {
+			text, _ := os.ReadFile(f)
+			for _, word := range strings.Fields(string(text)) {
+				if child, err := strconv.Atoi(word); err == nil {
+					all = append(all, child)
+				}
+			}
+		}
+	}
+	name := comm(pid)
+	all = slices.DeleteFunc(all, func(pid int) bool { return comm(pid) != name })
+	for _, pid := range all {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	return len(all)
 }
 
 // A Main runs the tests of a package and then fails if a process of the test

@@ -18,6 +18,8 @@
 //     last lease end is about to pass, it ends the group.
 //
 // What leaves the process group (setsid, the jobs of an interactive shell) is not
-// followed. No lease excludes that the whole machine pauses between a check and
+// followed, and a process of another user, such as that of a set-uid program, cannot be
+// ended. Where this user may make a control group the command is in one, which the kernel
+// ends as a whole; where not, the user is told what cannot be ended. No lease excludes that the whole machine pauses between a check and
 // the side effect that it allowed: the fencing token is for that.
 package supervise

@@ -3,33 +3,82 @@
 package supervise
 
 import (
+	"fmt"
 	"syscall"
 	"time"
 )
 
-// endGroup ends a process group: with SIGTERM if there is a grace, and with
-// SIGKILL those that live on after it. It returns when the group has ended, or
-// soon after the kernel was told to end it.
-func endGroup(group int, grace time.Duration) {
-	if grace > 0 {
-		signalGroup(group, syscall.SIGTERM)
-		signalGroup(group, syscall.SIGCONT) // a stopped process cannot obey
-		// To look at all processes of a busy machine may take longer than is left.
-		onTime := time.AfterFunc(grace, func() { signalGroup(group, syscall.SIGKILL) })
-		ended := awaitGroup(group, grace)
-		onTime.Stop()
-		if ended {
-			return
-		}
-	}
-	signalGroup(group, syscall.SIGKILL)
-	awaitGroup(group, time.Second)
+// A group is what a command and all that it started is, as far as that can be followed:
+// its process group and, where there is one, its control group, which no process can
+// leave by itself.
+type group struct {
+	id   int // of the process group
+	tree cgroup
 }
 
-// awaitGroup reports whether the group has ended within a time.
-func awaitGroup(group int, limit time.Duration) bool {
+// signal is without effect on a group that has ended.
+func (g group) signal(s syscall.Signal) { syscall.Kill(-g.id, s) }
+
+// alive reports whether the group has a process that can still do something.
+func (g group) alive() bool {
+	if syscall.Kill(-g.id, 0) != syscall.ESRCH {
+		if live, known := members(g.id); !known || len(live) > 0 {
+			return true
+		}
+	}
+	return g.tree.populated()
+}
+
+// beyond reports whether a process of the group lives that this one has no right to end:
+// another user's, such as that of a set-uid program. A control group ends any.
+func (g group) beyond() bool {
+	if g.tree != "" {
+		return false
+	}
+	live, known := members(g.id)
+	for _, pid := range live {
+		if syscall.Kill(pid, 0) == syscall.EPERM {
+			return true
+		}
+	}
+	return !known && syscall.Kill(-g.id, 0) == syscall.EPERM // of all of them
+}
+
+// kill ends the group at once.
+func (g group) kill() {
+	g.signal(syscall.SIGKILL)
+	g.tree.kill()
+}
+
+// end ends the group: with SIGTERM if there is a grace, and with SIGKILL what lives on
+// after it. It returns when the group has ended, or soon after the kernel was told to end
+// it: then it is false.
+func (g group) end(grace time.Duration) (ended bool) {
+	if grace > 0 {
+		g.signal(syscall.SIGTERM)
+		g.signal(syscall.SIGCONT) // a stopped process cannot obey
+		for _, pid := range g.tree.pids() {
+			if at, err := syscall.Getpgid(pid); err == nil && at != g.id {
+				syscall.Kill(pid, syscall.SIGTERM)
+				syscall.Kill(pid, syscall.SIGCONT)
+			}
+		}
+		// To look at all processes of a busy machine may take longer than is left.
+		onTime := time.AfterFunc(grace, g.kill)
+		ended := g.await(grace)
+		onTime.Stop()
+		if ended {
+			return true
+		}
+	}
+	g.kill()
+	return g.await(time.Second)
+}
+
+// await reports whether the group has ended within a time.
+func (g group) await(limit time.Duration) bool {
 	until := now() + limit
-	for pause := time.Millisecond; groupAlive(group); pause = min(2*pause, 100*time.Millisecond) {
+	for pause := time.Millisecond; g.alive(); pause = min(2*pause, 100*time.Millisecond) {
 		if now() >= until {
 			return false
 		}
@@ -38,10 +87,10 @@ func awaitGroup(group int, limit time.Duration) bool {
 	return true
 }
 
-// signalGroup is without effect on a group that has ended.
-func signalGroup(group int, s syscall.Signal) { syscall.Kill(-group, s) }
-
-// groupAlive reports whether a group has a process that can still do something.
-func groupAlive(group int) bool {
-	return syscall.Kill(-group, 0) != syscall.ESRCH && !onlyZombies(group)
+// remains says why a group that was told to end lives on.
+func (g group) remains() string {
+	if g.beyond() {
+		return fmt.Sprintf("process group %d has a process of another user, which poundlock has no right to end", g.id)
+	}
+	return fmt.Sprintf("process group %d does not end, although it was killed", g.id)
 }

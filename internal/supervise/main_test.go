@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 	os.Exit(proctest.Main{Tests: m}.Run())
 }
 
+// withCgroups is the variable that lets a supervisor use control groups.
+const withCgroups = "WITH_CGROUPS"
+
 // statusLost is the exit status of a supervisor whose lock was lost.
 const statusLost = 74
 
@@ -62,6 +65,7 @@ func pretend(args []string) int {
 		durations[i] = d
 	}
 	lease, grace, renew, lose := durations[0], durations[2], durations[3], durations[4]
+	cgroups = os.Getenv(withCgroups) != ""
 	lost := make(chan struct{})
 	var past atomic.Bool // the end is
 	if lose != 0 {
@@ -127,6 +131,7 @@ func written(name string) bool {
 
 // beat writes the time to the file "beat" until it is killed.
 func beat() {
+	rename("beat")
 	signal.Ignore(syscall.SIGTERM)
 	f, err := os.Create("beat")
 	if err != nil {

@@ -6,21 +6,23 @@ import (
 	"strconv"
 )
 
-// onlyZombies reports whether all processes of a group have ended, though nobody
-// has waited for them: in a container the first process often never does.
-func onlyZombies(group int) bool {
+// members are the processes of a process group that can still do something: not those
+// that have ended and for which nobody has waited, which in a container the first process
+// often never does. They are not known where none at all can be seen: they may be hidden
+// from this user.
+func members(group int) (live []int, known bool) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return false
+		return nil, false
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return false
+		return nil, false
 	}
-	zombies := 0
 	for _, name := range names {
-		if _, err := strconv.Atoi(name); err != nil {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
 			continue
 		}
 		stat, err := os.ReadFile("/proc/" + name + "/stat")
@@ -33,14 +35,12 @@ func onlyZombies(group int) bool {
 		if len(fields) <= threads || string(fields[ofGroup]) != strconv.Itoa(group) {
 			continue
 		}
+		known = true
 		// The state is that of the first thread, which others may outlive.
-		if k, err := strconv.Atoi(string(fields[threads])); err != nil || k > 1 {
-			return false
+		k, err := strconv.Atoi(string(fields[threads]))
+		if s := fields[state][0]; err != nil || k > 1 || s != 'Z' && s != 'X' {
+			live = append(live, pid)
 		}
-		if s := fields[state][0]; s != 'Z' && s != 'X' {
-			return false
-		}
-		zombies++
 	}
-	return zombies > 0 // none at all: hidden from this user
+	return live, known
 }

@@ -32,21 +32,21 @@ func TestHeadless(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	group := c.Process.Pid
+	g := group{id: c.Process.Pid}
 	zombie := func() bool {
-		status, err := os.ReadFile("/proc/" + strconv.Itoa(group) + "/status")
+		status, err := os.ReadFile("/proc/" + strconv.Itoa(g.id) + "/status")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return strings.Contains(string(status), "State:\tZ")
 	}
 	eventually(t, 10*time.Second, "its first thread has ended", zombie)
-	if onlyZombies(group) || !groupAlive(group) {
+	if !g.alive() {
 		t.Error("a group that runs is taken for one that has ended")
 	}
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "the group has ended", func() bool { return !groupAlive(group) })
+	eventually(t, 10*time.Second, "the group has ended", func() bool { return !g.alive() })
 	c.Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -18,12 +19,15 @@ type Command struct {
 	Name  string        // of the lock, for messages
 	Lease time.Duration // how long the lock outlives its holder's silence
 	// End is until when the lock is certain to be held. It moves; after Lost too, where
-	// the lock is still held until the command has had its grace.
+	// the lock is still held until the command has ended. Several goroutines may call it.
 	End    func() time.Time
 	Lost   <-chan struct{} // closed when the lock is lost
 	Why    func() string   // what became of the lock then, for messages. nil: "is lost"
 	OnLoss Action
 	Grace  time.Duration // between SIGTERM and SIGKILL
+	// LeaveBy is by when the command is to have ended after Lost, should the grace leave
+	// it more time; zero: no such instant. It may come to be earlier. nil: none.
+	LeaveBy func() time.Time
 
 	Watchdog *Watchdog                        // nil if OnLoss is Warn. Run closes it
 	Signals  chan os.Signal                   // from Signals
@@ -65,11 +69,18 @@ func Signals() chan os.Signal {
 // When the lock is lost the whole group is ended, unless OnLoss is Warn. When a
 // signal ended the command, so is what the command left of its group. When the
 // command ended by itself, what it left in the background runs on, without a lock.
+//
+// Run returns when what is to be ended has ended. Where that cannot be done, because a
+// process of it is another user's, the user is told, and Run waits: a lock that is still
+// held must be held until then.
 func (c Command) Run() (Result, error) {
 	r := &run{Command: c, tty: openTerminal(), own: syscall.Getpgrp(), dog: c.Watchdog}
 	defer r.tty.close()
 	r.job = !piped()
-	defer func() { r.dog.Close() }()
+	defer func() {
+		r.dog.Close()
+		r.group.tree.remove()
+	}()
 	if err := r.start(); err != nil {
 		return Result{}, fmt.Errorf("supervise: %w", err)
 	}
@@ -77,7 +88,10 @@ func (c Command) Run() (Result, error) {
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(r.Signals, syscall.SIGTSTP) // the command stops first, or refuses to
 	}
+	over := make(chan struct{})
+	go r.probe(over)
 	status := r.supervise()
+	close(over)
 	return r.finish(status), nil
 }
 
@@ -86,14 +100,18 @@ type run struct {
 	tty   *terminal
 	own   int  // process group of this process
 	job   bool // the command gets the foreground when this process has it
-	group int  // process group of the command
+	group group
 	child *child
 	dog   *Watchdog
 	next  chan *Watchdog // gives the replacement of dog, nil if there is none; nil when none comes
 
 	lost    bool
+	held    bool           // the lock is, although lost: until the group has ended
+	beyond  atomic.Bool    // a process of the group cannot be ended: the user was told
 	asked   syscall.Signal // see Result
-	ended   chan struct{}  // closed when the loss has ended the group; nil before
+	ending  bool           // the group is to end, or has ended
+	ended   chan struct{}  // closed when it has; nil unless that is awaited
+	tick    time.Duration  // how often the lease is looked at
 	leaseIn time.Duration  // the length of the lease, or what was left of it at the start
 	leased  time.Time      // what End said last
 	end     time.Duration  // the same instant, by now
@@ -115,7 +133,7 @@ func (r *run) start() error {
 	if err != nil {
 		return err
 	}
-	r.child, r.group = child, child.pid
+	r.child, r.group = child, group{id: child.pid, tree: enclose(child.pid)}
 	if r.dog != nil {
 		if err := r.dog.arm(r.group, r.leaseIn, r.end); err != nil {
 			child.gate.Close()
@@ -146,17 +164,44 @@ func (r *run) renew() bool {
 	return true
 }
 
-// supervise returns the status with which the command ended.
-func (r *run) supervise() syscall.WaitStatus {
-	tick := time.NewTicker(max(r.leaseIn/10, 10*time.Millisecond))
-	defer tick.Stop()
-	for {
+// probe tells the user, once, when the group has a process that cannot be ended: the
+// command may become one at any time, or start one.
+func (r *run) probe(over <-chan struct{}) {
+	if r.OnLoss == Warn {
+		return // nobody ends it
+	}
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
+		if r.group.beyond() {
+			r.beyond.Store(true)
+			r.say("%s: should lock %q be lost, or poundlock be killed, it would run on without the lock",
+				r.group.remains(), r.Name)
+			return
+		}
 		select {
-		case status := <-r.child.events:
-			if !status.Stopped() {
-				return status
+		case <-time.After(pause):
+		case <-over:
+			return
+		}
+	}
+}
+
+// supervise returns the status with which the command ended, when that has ended which
+// is to end.
+func (r *run) supervise() (status syscall.WaitStatus) {
+	r.tick = max(r.leaseIn/10, 10*time.Millisecond)
+	tick := time.NewTicker(r.tick)
+	defer tick.Stop()
+	for events := r.child.events; events != nil || r.ended != nil; {
+		select {
+		case s := <-events:
+			if s.Stopped() {
+				r.stopped(s.StopSignal())
+				break
 			}
-			r.stopped(status.StopSignal())
+			status, events = s, nil
+			r.rest(s)
+		case <-r.ended:
+			r.ended = nil
 		case s := <-r.Signals:
 			r.forward(s)
 		case <-tick.C:
@@ -168,6 +213,7 @@ func (r *run) supervise() syscall.WaitStatus {
 			r.lose()
 		}
 	}
+	return status
 }
 
 // feed tells the watchdog of a new end of the lease, and replaces a watchdog that
@@ -175,12 +221,12 @@ func (r *run) supervise() syscall.WaitStatus {
 // if everything was stopped at that time and nobody else has noticed.
 func (r *run) feed() {
 	switch {
+	case now() < r.end && r.dog != nil && r.dog.dead() && !r.dog.barked():
+		r.replaceWatchdog()
 	case r.lost:
 		r.keep()
 	case now() >= r.end:
 		r.lose()
-	case r.dog != nil && r.dog.dead() && !r.dog.barked():
-		r.replaceWatchdog()
 	case !r.renew():
 	case now() >= r.end:
 		r.lose() // the watchdog keeps the end that it knows, so that there is time for the grace
@@ -189,11 +235,30 @@ func (r *run) feed() {
 	}
 }
 
-// keep tells the watchdog until when a lock that is over is still held, if it is.
+// keep tells the watchdog until when a lock that is over is still held, if it is, and sees
+// to it that nobody has more than the grace.
 func (r *run) keep() {
-	if r.renew() && now() < r.end && r.dog != nil {
+	renewed := r.renew()
+	switch held := now() < r.end; {
+	case held && renewed && r.dog != nil:
 		r.dog.setEnd(r.end)
+	case r.held && !held:
+		r.held = false
+		if r.ended != nil {
+			r.say("lock %q is lost before its command has ended: somebody else may get it", r.Name)
+		}
 	}
+	if left, limited := r.left(); r.ended != nil && limited && left <= 0 {
+		r.group.kill()
+	}
+}
+
+// left is the time until LeaveBy, if there is such an instant.
+func (r *run) left() (left time.Duration, limited bool) {
+	if r.LeaveBy == nil || r.LeaveBy().IsZero() {
+		return 0, false
+	}
+	return time.Until(r.LeaveBy()), true
 }
 
 // replaceWatchdog starts another watchdog. That may take longer than the lease on
@@ -224,43 +289,85 @@ func (r *run) adopt(dog *Watchdog) {
 	if dog == nil {
 		return
 	}
-	if !r.lost {
+	if now() < r.end {
 		dog.setEnd(r.end)
 	}
 	r.say("the watchdog of lock %q was killed and is replaced", r.Name)
 }
 
-// lose ends the command. Unless the lock is still held for the grace, the watchdog
-// hears nothing new from now on: it ends the group with the lease if the grace does
-// not before.
+// lose ends the command. Unless the lock is still held until that has ended, the
+// watchdog hears nothing new from now on: it ends the group with the lease if the grace
+// does not before.
 func (r *run) lose() {
 	if r.lost {
 		return
 	}
 	r.lost = true
 	r.keep()
+	r.held = now() < r.end
 	why := "is lost"
 	if r.Why != nil {
 		why = r.Why()
 	}
+	grace := r.Grace
+	if left, limited := r.left(); limited && left < grace-r.tick { // keep sees to less
+		grace = max(0, left)
+	}
 	switch r.OnLoss {
 	case Warn:
 		r.say("lock %q %s: its command runs on without it", r.Name, why)
+		return
 	case Kill:
-		r.say("lock %q %s: killing its command", r.Name, why)
-		signalGroup(r.group, syscall.SIGKILL)
-	default:
-		r.say("lock %q %s: ending its command, at the latest in %v", r.Name, why, r.Grace)
-		r.ended = make(chan struct{})
-		go func() {
-			defer close(r.ended)
-			endGroup(r.group, r.Grace)
-		}()
+		grace = 0
 	}
+	what := "killing its command"
+	if grace > 0 {
+		what = fmt.Sprintf("ending its command, at the latest in %v", grace.Round(time.Millisecond))
+	}
+	beyond := r.group.beyond()
+	if beyond {
+		what = r.runsOn()
+	}
+	r.endGroup(grace, beyond)
+	r.say("lock %q %s: %s", r.Name, why, what)
 }
 
-// finish ends what must not outlive the command.
-func (r *run) finish(status syscall.WaitStatus) Result {
+// endGroup ends the group, once, and closes r.ended when it has ended. told says that the
+// user knows already that it may not end.
+func (r *run) endGroup(grace time.Duration, told bool) {
+	if r.ending {
+		return
+	}
+	ended := make(chan struct{})
+	r.ending, r.ended = true, ended
+	go func() {
+		defer close(ended)
+		if r.group.end(grace) {
+			return
+		}
+		if !told {
+			r.say("lock %q: %s", r.Name, r.runsOn())
+		}
+		for {
+			time.Sleep(time.Second)
+			if !r.group.alive() {
+				return
+			}
+			r.group.kill()
+		}
+	}()
+}
+
+// runsOn is what a user must know of a group that does not end.
+func (r *run) runsOn() string {
+	if time.Now().Before(r.End()) {
+		return r.group.remains() + "; the lock is held until that has ended"
+	}
+	return r.group.remains() + "; somebody else may get the lock while it runs on"
+}
+
+// rest ends what must not outlive the command, which has ended.
+func (r *run) rest(status syscall.WaitStatus) {
 	select {
 	case <-r.Lost:
 		r.lost = true
@@ -269,13 +376,15 @@ func (r *run) finish(status syscall.WaitStatus) Result {
 	}
 	switch {
 	case r.lost && r.OnLoss == Warn:
-	case r.ended != nil:
-		<-r.ended
 	case r.lost && r.OnLoss == Kill:
-		endGroup(r.group, 0)
+		r.endGroup(0, false)
 	case r.lost || status.Signaled():
-		endGroup(r.group, r.Grace)
+		r.endGroup(r.Grace, false)
 	}
+}
+
+// finish says how it ended.
+func (r *run) finish(status syscall.WaitStatus) Result {
 	if r.next != nil {
 		r.dog = <-r.next // it must be told that the command has ended
 	}
@@ -286,7 +395,7 @@ func (r *run) finish(status syscall.WaitStatus) Result {
 	result := Result{Status: status.ExitStatus(), Lost: r.lost, Asked: r.asked}
 	if status.Signaled() {
 		result.Status = 128 + int(status.Signal())
-		result.Interrupted = status.Signal() == syscall.SIGINT && r.tty.foreground() == r.group
+		result.Interrupted = status.Signal() == syscall.SIGINT && r.tty.foreground() == r.group.id
 	}
 	return result
 }
@@ -314,7 +423,7 @@ func (r *run) forward(s os.Signal) {
 		case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM:
 			r.asked = s.(syscall.Signal)
 		}
-		signalGroup(r.group, s.(syscall.Signal))
+		r.group.signal(s.(syscall.Signal))
 	}
 }
 
@@ -327,9 +436,9 @@ func (r *run) stopped(s syscall.Signal) {
 		// is held until then.
 	case front == r.own && (s == syscall.SIGTTIN || s == syscall.SIGTTOU):
 		// It wants the terminal, and this process has it to give.
-		r.tty.give(r.group)
-		signalGroup(r.group, syscall.SIGCONT)
-	case s == syscall.SIGSTOP && front != r.group:
+		r.tty.give(r.group.id)
+		r.group.signal(syscall.SIGCONT)
+	case s == syscall.SIGSTOP && front != r.group.id:
 		// Meant for the command only, as above.
 	default:
 		r.suspend()
@@ -344,8 +453,12 @@ func (r *run) suspend() {
 	r.renew()
 	if r.dog != nil {
 		r.dog.setEnd(r.end)
-		r.say("stopped: unless it continues, lock %q is lost and its command ended in %v",
-			r.Name, (r.end - now()).Round(100*time.Millisecond))
+		ended := " and its command ended"
+		if r.beyond.Load() {
+			ended = ""
+		}
+		r.say("stopped: unless it continues, lock %q is lost%s in %v",
+			r.Name, ended, (r.end - now()).Round(100*time.Millisecond))
 	}
 	Pause(r.Signals, r.forward)
 	r.resume()
@@ -378,14 +491,14 @@ func Pause(signals <-chan os.Signal, handle func(os.Signal)) {
 // there.
 func (r *run) resume() {
 	if r.job && r.tty.foreground() == r.own {
-		r.tty.give(r.group)
+		r.tty.give(r.group.id)
 	}
-	signalGroup(r.group, syscall.SIGCONT)
+	r.group.signal(syscall.SIGCONT)
 }
 
 // takeTerminal takes the foreground back if the command has it.
 func (r *run) takeTerminal() {
-	if r.tty.foreground() == r.group {
+	if r.tty.foreground() == r.group.id {
 		r.tty.give(r.own)
 	}
 }

@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -39,6 +40,9 @@ type options struct {
 	lease, grace, renew, lose time.Duration
 	action                    Action
 	stdin                     string
+	program, dir              string // that of others to use; "": the test's own
+	env                       []string
+	attr                      *syscall.SysProcAttr
 }
 
 // start runs a shell script under a lock. Its working directory is l.dir.
@@ -56,18 +60,21 @@ func start(t *testing.T, o options, command ...string) *lock {
 	if o.renew == 0 {
 		o.renew = always
 	}
-	l := &lock{t: t, dir: t.TempDir(), lease: o.lease, ended: make(chan struct{})}
+	if o.dir == "" {
+		o.dir = t.TempDir()
+	}
+	l := &lock{t: t, dir: o.dir, lease: o.lease, ended: make(chan struct{})}
 	args := append([]string{
 		"pretend", o.lease.String(), string(o.action), o.grace.String(),
 		o.renew.String(), o.lose.String(), "--",
 	}, command...)
-	l.cmd = exec.Command(os.Args[0], args...)
-	l.cmd.Dir = l.dir
-	l.cmd.Env = append(os.Environ(), "SELF="+os.Args[0])
+	l.cmd = exec.Command(cmp.Or(o.program, os.Args[0]), args...)
+	l.cmd.Dir, l.cmd.SysProcAttr = l.dir, o.attr
+	l.cmd.Env = append(append(os.Environ(), "SELF="+l.cmd.Path), o.env...)
 	l.cmd.Stdin = strings.NewReader(o.stdin)
 	l.cmd.Stdout, l.cmd.Stderr = &l.stdout, &l.stderr
 	l.cmd.WaitDelay = 10 * time.Second // orphans may hold the pipes
-	if err := os.WriteFile(filepath.Join(l.dir, "lease"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(l.dir, "lease"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.cmd.Start(); err != nil {
@@ -460,6 +467,61 @@ func TestWatchdogSays(t *testing.T) {
 	if log.String() != want {
 		t.Errorf("%q, want %q", log.String(), want)
 	}
+}
+
+// A watchdog asks a command to end that has the time for it, and no other.
+func TestLateWatchdog(t *testing.T) {
+	for asked, left := range map[bool]time.Duration{true: time.Minute, false: 9 * time.Second} {
+		dir := t.TempDir()
+		c := exec.Command("sh", "-c", "trap 'echo >asked; exit' TERM; echo >ready; while :; do sleep 0.02; done")
+		c.Dir, c.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		go c.Wait()
+		is := func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
+		eventually(t, patience, "the command is ready", func() bool { return is("ready") })
+		w := &watch{name: "a", action: Term, grace: 8 * time.Second, out: io.Discard, log: io.Discard}
+		in := fmt.Sprintf("group %d %d %d\n", c.Process.Pid, time.Minute, now()+left) // the margin is 6s
+		if err := w.run(strings.NewReader(in)); err != nil {
+			t.Fatal(err)
+		}
+		if is("asked") != asked || proctest.Running(c.Process.Pid) {
+			t.Errorf("with %v of the lease left: asked %v, runs on %v", left, is("asked"), proctest.Running(c.Process.Pid))
+		}
+	}
+}
+
+// All processes of the supervisor's name are killed, as killall and pkill do: the watchdog
+// has another one, and ends what obeys SIGKILL only, with what that has started.
+func TestAllOfOneNameKilled(t *testing.T) {
+	t.Parallel()
+	timely(t, options{lease: 2 * time.Second}, func(l *lock) bool {
+		if killed := proctest.KillNamesakes(l.cmd.Process.Pid); killed != 1 {
+			t.Errorf("%d processes are killed, want the supervisor alone", killed)
+		}
+		return true
+	})
+}
+
+// The supervisor and its watchdog are stopped, and the command is not: it runs on after
+// the lease, and is ended as soon as one of them continues.
+func TestBothStopped(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	l := script(t, options{lease: lease}, "echo $$ >pid; while :; do sleep 0.02; done")
+	pid, dog := l.pid("pid"), l.watchdog()
+	for _, p := range []int{l.cmd.Process.Pid, dog} {
+		syscall.Kill(p, syscall.SIGSTOP)
+	}
+	time.Sleep(2 * lease)
+	if !proctest.Running(pid) {
+		t.Error("somebody ended it: the documents say that nobody does")
+	}
+	syscall.Kill(dog, syscall.SIGCONT)
+	eventually(t, patience, "the watchdog ends it", gone(pid))
+	l.cmd.Process.Signal(syscall.SIGCONT)
+	l.want(statusLost)
 }
 
 // The supervisor is killed together with its watchdog: the kernel ends the command.

@@ -54,6 +54,7 @@ func Watch(args []string, in io.Reader, out, log io.Writer) error {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM)
 	os.Chdir("/") // keeps no file system busy
+	rename(WatchdogName)
 	return w.run(in)
 }
 
@@ -64,7 +65,7 @@ type watch struct {
 	out    io.Writer
 	log    io.Writer
 
-	group int           // 0 until known
+	group group         // its id is 0 until known
 	lease time.Duration // its length
 	end   time.Duration // of the lease, by now
 }
@@ -85,7 +86,7 @@ func (w *watch) run(in io.Reader) error {
 	}()
 	for {
 		var due <-chan time.Time
-		if w.group != 0 {
+		if w.group.id != 0 {
 			// Short sleeps: the timer does not advance while the machine is
 			// suspended, and the lease does.
 			due = time.After(min(w.left(), max(w.lease/20, time.Millisecond)))
@@ -93,7 +94,7 @@ func (w *watch) run(in io.Reader) error {
 		select {
 		case line, open := <-lines:
 			if !open {
-				if w.group != 0 {
+				if w.group.id != 0 {
 					w.finish("poundlock was killed")
 				}
 				return nil
@@ -122,10 +123,14 @@ func (w *watch) left() time.Duration {
 	return at - now()
 }
 
-// obey reads "group PGID LEASE END" and "end END", all but the first in
+// obey reads "tree DIRECTORY", quoted, "group PGID LEASE END" and "end END", with times in
 // nanoseconds.
 func (w *watch) obey(line string) error {
 	verb, rest, _ := strings.Cut(line, " ")
+	if dir, err := strconv.Unquote(rest); verb == "tree" && err == nil {
+		w.group.tree = cgroup(dir)
+		return nil
+	}
 	var numbers []int64
 	for f := range strings.FieldsSeq(rest) {
 		x, err := strconv.ParseInt(f, 10, 64)
@@ -136,7 +141,7 @@ func (w *watch) obey(line string) error {
 	}
 	switch {
 	case verb == "group" && len(numbers) == 3 && numbers[0] > 1:
-		w.group, w.lease, w.end = int(numbers[0]), time.Duration(numbers[1]), time.Duration(numbers[2])
+		w.group.id, w.lease, w.end = int(numbers[0]), time.Duration(numbers[1]), time.Duration(numbers[2])
 		fmt.Fprintln(w.out, "armed")
 	case verb == "end" && len(numbers) == 1:
 		w.end = time.Duration(numbers[0])
@@ -146,14 +151,30 @@ func (w *watch) obey(line string) error {
 	return nil
 }
 
-// finish ends the group, at the latest when the lease leaves no more time.
+// finish ends the group, at the latest when the lease leaves no more time. A watchdog that
+// comes so late that half of the notice is gone, because it was stopped or the machine was,
+// asks nobody first.
 func (w *watch) finish(why string) {
 	fmt.Fprintln(w.out, "ending")
-	fmt.Fprintf(w.log, "poundlock: watchdog: lock %q: %s: ending its command, process group %d\n",
-		w.name, why, w.group)
+	say := func(what string) { fmt.Fprintf(w.log, "poundlock: watchdog: lock %q: %s: %s\n", w.name, why, what) }
+	runsOn := func() { say(w.group.remains() + "; it runs on when somebody else has the lock") }
+	beyond := w.group.beyond()
+	if beyond {
+		runsOn()
+	} else {
+		say(fmt.Sprintf("ending its command, process group %d", w.group.id))
+	}
 	var grace time.Duration
 	if w.action == Term {
 		grace = min(w.grace, w.end-margin(w.lease)-now())
 	}
-	endGroup(w.group, grace)
+	if grace < notice(w.lease, w.grace)/2 {
+		grace = 0
+	}
+	switch ended := w.group.end(grace); {
+	case ended:
+		w.group.tree.remove()
+	case !beyond:
+		runsOn()
+	}
 }

@@ -49,7 +49,7 @@ func StartWatchdog(name string, action Action, grace time.Duration) (*Watchdog, 
 		ending: make(chan struct{}),
 		exited: make(chan struct{}),
 	}
-	w.cmd.Args[0] = os.Args[0]
+	w.cmd.Args[0] = WatchdogName
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = in, out, os.Stderr
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := w.cmd.Start(); err != nil {
@@ -76,8 +76,8 @@ func (w *Watchdog) listen(answers *os.File) {
 }
 
 // arm tells the watchdog its group and the lease, and returns when it knows them.
-func (w *Watchdog) arm(group int, lease, end time.Duration) error {
-	if err := w.send("group %d %d %d\n", group, lease, end); err != nil {
+func (w *Watchdog) arm(g group, lease, end time.Duration) error {
+	if err := w.send("tree %q\ngroup %d %d %d\n", g.tree, g.id, lease, end); err != nil {
 		return fmt.Errorf("supervise: arm the watchdog: %w", err)
 	}
 	select {

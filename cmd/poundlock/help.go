@@ -27,6 +27,7 @@ func tidy(root *cobra.Command) {
 			}
 		})
 	})
+	completeValues(root)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -50,6 +50,7 @@ func locksCommand() *cobra.Command {
 		},
 	}
 	s := cmd.Flags()
+	cmd.ValidArgsFunction = f.lockNames
 	f.register(s, "list those of this user's development cluster, if there is one")
 	s.BoolVar(&f.json, "json", false, "print one JSON object a line")
 	s.IntVar(&f.limit, "limit", 0, "list `NUMBER` locks at most (default all)")

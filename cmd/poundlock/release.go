@@ -52,6 +52,7 @@ func releaseCommand() *cobra.Command {
 		},
 	}
 	s := cmd.Flags()
+	cmd.ValidArgsFunction = f.lockNames
 	f.register(s, "a lock of this user's development cluster, if there is one")
 	s.StringVar(&f.reason, "reason", "", "why: `TEXT` for the holder and the logs, at most 200 bytes")
 	s.StringVar(&f.holder, "holder", "", "`ID` or label of a client that holds the lock or waits for it (default the holder)")

@@ -38,6 +38,7 @@ type auditRecord struct {
 	lock    string
 	token   uint64
 	request uint64
+	user    string // its label, "" for none
 	held    time.Duration
 	cause   error
 }
@@ -68,7 +69,7 @@ func (a *auditor) note(h *hold, event string) {
 	if a.audit == nil && (a.log == nil || !a.log.Enabled(context.Background(), slog.LevelDebug)) {
 		return
 	}
-	r := auditRecord{event: event, at: time.Now(), lock: h.line.name, token: h.token, request: h.request, cause: h.lost}
+	r := auditRecord{event: event, at: time.Now(), lock: h.line.name, token: h.token, request: h.request, user: h.section.label, cause: h.lost}
 	if event != "grant" {
 		r.held = r.at.Sub(h.entered)
 	}
@@ -105,7 +106,7 @@ func (a *auditor) write(r auditRecord) {
 		slog.String("token", strconv.FormatUint(r.token, 10)), // JSON readers round numbers beyond 2^53
 		slog.String("request", node.RequestID(a.id, r.request)),
 		client,
-		slog.String("label", a.label),
+		slog.String("label", node.FullLabel(a.label, r.user)),
 	}
 	if r.event != "grant" {
 		attributes = append(attributes, slog.Int64("held_ms", r.held.Milliseconds()))

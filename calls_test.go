@@ -45,12 +45,14 @@ var calls = map[string]func(x *trouble) error{
 	"Client.Close":     func(*trouble) error { return nil }, // the last one of each trouble
 	"Client.Election":  func(x *trouble) error { x.client.Election("e"); return nil },
 	"Client.Healthy":   func(x *trouble) error { return x.client.Healthy() },
+	"Client.Holder":    func(x *trouble) error { _, err := x.client.Holder(x.ctx, "led"); return err },
 	"Client.ID":        func(x *trouble) error { x.client.ID(); return nil },
 	"Client.Locks":     func(x *trouble) error { x.client.Locks("a", "b"); return nil },
 	"Client.Mutex":     func(x *trouble) error { x.client.Mutex("a"); return nil },
 	"Client.Semaphore": func(x *trouble) error { x.client.Semaphore("a", 3); return nil },
 	"Client.Stats":     func(x *trouble) error { x.client.Stats(); return nil },
 
+	"Mutex.As":   func(x *trouble) error { x.client.Mutex("a").As("user"); return nil },
 	"Mutex.Name": func(x *trouble) error { x.client.Mutex("a").Name(); return nil },
 	"Mutex.Lock": func(x *trouble) error { return unlock(x.client.Mutex("lock").Lock(x.ctx)) },
 	"Mutex.Lock of several": func(x *trouble) error {
@@ -63,7 +65,7 @@ var calls = map[string]func(x *trouble) error{
 	},
 	"Mutex.TryLock": func(x *trouble) error { return unlock(x.client.Mutex("try").TryLock(x.ctx)) },
 	"Mutex.Do": func(x *trouble) error {
-		return x.client.Mutex("do").Do(x.ctx, func(context.Context, poundlock.Grant) error { return nil })
+		return x.client.Mutex("do").Do(x.ctx, func(context.Context, *poundlock.Grant) error { return nil })
 	},
 	"Mutex.Locker": func(x *trouble) (err error) {
 		ctx, cancel := context.WithTimeout(x.ctx, time.Second)

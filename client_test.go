@@ -70,7 +70,7 @@ func TestExclusion(t *testing.T) {
 		for range users {
 			all.Go(func() {
 				for range rounds {
-					err := m.Do(ctx, func(ctx context.Context, g poundlock.Grant) error {
+					err := m.Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
 						mu.Lock()
 						inside++
 						if inside != 1 {

@@ -131,7 +131,7 @@ func TestLeader(t *testing.T) {
 				return answer(server)
 			}
 			f.mu.Unlock()
-			last := candidate{Leader: led(x.last[0])}
+			last := candidate{Holder: Holder{Leader: led(x.last[0])}}
 			if x.last != "-" {
 				last.request = node.RequestID(protocol.ID(x.last[0]), asked(x.last[0]))
 			}
@@ -146,7 +146,7 @@ func TestLeader(t *testing.T) {
 
 		// It led, but that was in another request.
 		f.support("aabc")
-		l, sure := c.groups[0].leader(f.holders(), candidate{led('a'), node.RequestID('a', 1)})
+		l, sure := c.groups[0].leader(f.holders(), candidate{Holder{Leader: led('a')}, node.RequestID('a', 1)})
 		if l.Leader != led('a') || sure {
 			t.Errorf("leader %+v, sure %v, for what it has led before", l, sure)
 		}
@@ -204,7 +204,8 @@ func TestObserve(t *testing.T) {
 		}
 		f.support("----")
 		at(10*time.Second, "aaaa")
-		at(20*time.Second, "AAAA")
+		at(20*time.Second, "AAAA") // the same term: only the token is larger
+		at(25*time.Second, "dddd")
 		at(30*time.Second, "bbbb") // while the loop is busy
 		at(35*time.Second, "----")
 		at(39*time.Second, "cccc")
@@ -224,14 +225,14 @@ func TestObserve(t *testing.T) {
 				text = "unknown"
 			}
 			seen = append(seen, text)
-			if text == "a+later" {
-				time.Sleep(20 * time.Second)
+			if text == "d" {
+				time.Sleep(14500 * time.Millisecond)
 			}
 			if time.Since(begin) > 90*time.Second {
 				time.AfterFunc(10*time.Second, cancel)
 			}
 		}
-		if got := strings.Join(seen, " "); got != " a a+later c unknown c" {
+		if got := strings.Join(seen, " "); got != " a d c unknown c" {
 			t.Errorf("saw %q", got)
 		}
 

@@ -44,7 +44,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	err = client.Mutex("deploy").Do(ctx, func(ctx context.Context, g poundlock.Grant) error {
+	err = client.Mutex("deploy").Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
 		fmt.Println("inside, with a token:", g.Token() > 0)
 		return ctx.Err()
 	})
@@ -71,7 +71,7 @@ func ExampleMutex_TryLock() {
 	fmt.Println(err)
 	fmt.Println(grant.Unlock())
 	// Output:
-	// poundlock: not acquired: lock "deploy": this client holds or wants it already
+	// poundlock: lock "deploy" not acquired: this client holds or wants it already
 	// <nil>
 }
 
@@ -85,7 +85,7 @@ func ExampleClient_Locks() {
 	defer client.Close()
 
 	// Whoever names the same two accounts in the other order waits, and no more.
-	err = client.Locks("savings", "current").Do(context.Background(), func(ctx context.Context, g poundlock.Grant) error {
+	err = client.Locks("savings", "current").Do(context.Background(), func(ctx context.Context, g *poundlock.Grant) error {
 		for i, name := range g.Names() {
 			fmt.Println(name, g.Tokens()[i] > 0)
 		}

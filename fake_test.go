@@ -235,6 +235,8 @@ func (f *fakeNode) Alive() int {
 	return f.alive
 }
 
+func (f *fakeNode) Ended(protocol.ID, uint64) node.Cause { return node.CauseLapsed }
+
 func (f *fakeNode) Sessions() []node.Session {
 	f.mu.Lock()
 	defer f.mu.Unlock()

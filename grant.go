@@ -103,6 +103,9 @@ func newHold(s *section, l *line) *hold {
 	return h
 }
 
+// Label implements node.Labelled.
+func (h *hold) Label() string { return h.section.label }
+
 // Crit implements node.User.
 func (h *hold) Crit(e node.Entry) {
 	h.client.mu.Lock()
@@ -122,17 +125,18 @@ func (h *hold) Supported(sessions map[protocol.ID]uint64) {
 // Ejected implements node.User. The turn is kept until Unlock: whoever is still
 // inside must not meet the next local user there.
 func (h *hold) Ejected() {
+	why := h.departed()
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
-	h.lose(ErrLost)
+	h.lose(why)
 	h.section.revoked = false // should it have been: now it is lost in truth
 }
 
-// lose ends the context of a user that is inside. cause is an ErrLost. Client.mu is
-// held.
-func (h *hold) lose(cause error) {
+// lose ends the context of a user that is inside. why is nil where it is not known.
+// Client.mu is held.
+func (h *hold) lose(why error) {
 	if h.state == inside && h.lost == nil {
-		h.lost = fmt.Errorf("%w: lock %q", cause, h.line.name)
+		h.lost = &failure{ErrLost, describe([]string{h.line.name}), why}
 		h.noteLoss()
 		h.section.lose(h.lost)
 	}
@@ -147,7 +151,11 @@ func (h *hold) Rem(reason string) {
 		h.reason = reason
 		close(h.decided)
 	case inside:
-		h.lose(ErrLost)
+		var why error
+		if reason != "" {
+			why = errors.New(reason)
+		}
+		h.lose(why)
 	}
 	h.state = out
 	h.end()
@@ -165,13 +173,17 @@ func (h *hold) end() {
 // enter returns nil when the decision was Crit, and else why it was not.
 func (h *hold) enter() error {
 	expired := h.expired()
+	var why error
+	if expired {
+		why = h.departed()
+	}
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
 	switch {
 	case h.client.closed():
 		return ErrClosed
 	case h.state == inside && h.lost == nil && expired:
-		h.lose(ErrLost)
+		h.lose(why)
 		return h.lost
 	case h.state == inside && h.lost != nil:
 		return h.lost
@@ -180,7 +192,7 @@ func (h *hold) enter() error {
 	case h.lost != nil:
 		return h.lost
 	case h.reason == sigma.TooFew:
-		return fmt.Errorf("%w: lock %q: %s", ErrNoQuorum, h.line.name, h.reason)
+		return &failure{kind: ErrNoQuorum, why: errors.New(h.reason)}
 	case h.reason != "":
 		return errors.New(h.reason)
 	}
@@ -196,7 +208,7 @@ func (h *hold) tooFew(err error) error {
 	if !ended || h.reason != sigma.TooFew {
 		return err
 	}
-	return fmt.Errorf("%w: lock %q: %w: %s", ErrNoQuorum, h.line.name, err, h.reason)
+	return &failure{kind: ErrNoQuorum, why: fmt.Errorf("%w: %s", err, h.reason)}
 }
 
 // leave ends what the user does with h, whatever its state, and reports whether the
@@ -219,6 +231,28 @@ func (h *hold) leave() (inCrit bool) {
 // been told yet, for this machine may have been stopped until a moment ago.
 func (h *hold) expired() bool {
 	return len(h.leases(time.Now())) < h.line.group.spare()+1
+}
+
+// departed says which of the servers that supported the user have ended their sessions
+// since, and how: nil if none has.
+func (h *hold) departed() error {
+	g := h.line.group
+	live := map[protocol.ID]uint64{}
+	for _, s := range g.node.Sessions() {
+		live[s.Peer] = s.Number
+	}
+	h.client.mu.Lock()
+	supports := h.sessions
+	h.client.mu.Unlock()
+	gone := map[node.Cause][]string{}
+	for id, number := range supports {
+		if live[id] == number {
+			continue
+		}
+		cause := g.node.Ended(id, number)
+		gone[cause] = append(gone[cause], g.Servers[id].Name)
+	}
+	return departed(gone)
 }
 
 // leaseEnd: the user stays inside while n-m+1 servers support it, so that the

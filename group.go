@@ -29,6 +29,7 @@ type runtime interface {
 	Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error)
 	WaitAlive(ctx context.Context, k int) error
 	PeerStats() []node.PeerStats
+	Ended(peer protocol.ID, session uint64) node.Cause
 	Close() error
 }
 
@@ -115,18 +116,14 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 // noQuorum is ErrNoQuorum with why no more time was given, if that is known, and with
 // what stands in the way at each group.
 func noQuorum(over error, errs []error) error {
-	err := ErrNoQuorum
-	if over != nil && !errors.Is(errs[0], over) {
-		err = fmt.Errorf("%w: %w", err, over)
+	why := errs[0]
+	if over != nil && !errors.Is(why, over) {
+		why = fmt.Errorf("%w: %w", over, why)
 	}
-	for i, e := range errs {
-		sep := "; "
-		if i == 0 {
-			sep = ": "
-		}
-		err = fmt.Errorf("%w%s%w", err, sep, e)
+	for _, e := range errs[1:] {
+		why = fmt.Errorf("%w; %w", why, e)
 	}
-	return err
+	return &failure{kind: ErrNoQuorum, why: why}
 }
 
 // Healthy returns nil while a quorum of the servers is reachable, of every group where

@@ -136,7 +136,7 @@ func TestGroupDown(t *testing.T) {
 	var both sync.WaitGroup
 	for what, client := range map[string]*poundlock.Client{"early": early, "late": late} {
 		both.Go(func() {
-			if err := client.Mutex(alive).Do(t.Context(), func(context.Context, poundlock.Grant) error { return nil }); err != nil {
+			if err := client.Mutex(alive).Do(t.Context(), func(context.Context, *poundlock.Grant) error { return nil }); err != nil {
 				t.Errorf("%s client: %v", what, err)
 			}
 			c.takePermits(t, client, "permits of the "+what+" client")

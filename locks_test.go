@@ -36,7 +36,7 @@ func TestSeveralNames(t *testing.T) {
 		if k := c.lineCount(); k != 0 {
 			t.Errorf("%d lines are left", k)
 		}
-		if err := g.Unlock(); !errors.Is(err, ErrUnlocked) || !strings.Contains(err.Error(), `: locks "a", "b", "c"`) {
+		if err := g.Unlock(); !errors.Is(err, ErrUnlocked) || err.Error() != `poundlock: locks "a", "b", "c": unlocked already` {
 			t.Errorf("second Unlock: %v", err)
 		}
 	})
@@ -310,7 +310,7 @@ func TestLocker(t *testing.T) {
 		f.mu.Lock()
 		lost := f.users["a"].(*hold).section
 		f.mu.Unlock()
-		lost.revoke(errMaxHold)
+		lost.revoke(ErrMaxHold)
 		entered := make(chan bool, 1)
 		go func() {
 			l.Lock()

@@ -8,13 +8,19 @@ import (
 	"strings"
 
 	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // A Mutex is an exclusive lock, or several that are held together. Several
 // goroutines may use it: they queue here, in the order of their calls.
+//
+// A Mutex is not reentrant. A Lock of a name that this client holds already, by
+// whichever Mutex, waits until that grant is unlocked: a goroutine that holds the lock
+// and calls Lock again waits for itself until its ctx ends, and TryLock fails.
 type Mutex struct {
 	client *Client
 	names  []string // in canonical order
+	label  string   // of the user, "" for none
 }
 
 // Mutex returns the lock called name: 1 to 1024 bytes of UTF-8 without control
@@ -29,10 +35,17 @@ func (c *Client) Mutex(name string) *Mutex { return c.Locks(name) }
 // A lock that is held while a later one is awaited counts as held: towards the
 // servers' budget of restarts, and for everybody else who wants it.
 func (c *Client) Locks(names ...string) *Mutex {
-	m := &Mutex{c, slices.Clone(names)}
+	m := &Mutex{client: c, names: slices.Clone(names)}
 	slices.Sort(m.names)
 	return m
 }
+
+// As returns m for a user that has a name of its own beside Config.Label, for a client
+// that holds locks for many: the status, the logs and the audit of the servers show
+// "LABEL: USER" as who holds the lock or waits for it. user is at most 256 bytes of UTF-8
+// without control characters, which Lock checks; with "" there is none. It is no other
+// lock: the users of one client exclude each other, as all do.
+func (m *Mutex) As(user string) *Mutex { return &Mutex{m.client, m.names, user} }
 
 // Name is the name of the lock; of several, the names in canonical order with
 // line feeds between them.
@@ -64,19 +77,27 @@ func (m *Mutex) TryLock(ctx context.Context) (*Grant, error) {
 }
 
 // Do calls f under the lock and unlocks. The context of f is the grant's, made
-// from ctx: it also ends with ctx. The error joins f's with ErrLost if the lock
-// was lost before f returned. f may unlock earlier.
-func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, g Grant) error) error {
+// from ctx: it also ends with ctx. If the lock was lost before f returned, the error is
+// also ErrLost: f's own where that says so already, as after
+//
+//	return context.Cause(ctx)
+//
+// and otherwise f's with the loss behind it. f may unlock earlier.
+func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, g *Grant) error) error {
 	g, err := m.enter(ctx, ctx, false)
 	if err != nil {
 		return err
 	}
 	defer g.Unlock() // should f panic
-	err = f(g.Context(), *g)
-	if unlockErr := g.Unlock(); errors.Is(unlockErr, ErrLost) {
-		err = errors.Join(err, unlockErr)
+	err = f(g.Context(), g)
+	switch loss := g.Unlock(); {
+	case !errors.Is(loss, ErrLost) || errors.Is(err, loss):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w: %w", err, loss)
+	default:
+		return loss
 	}
-	return err
 }
 
 // enter acquires the locks; parent is the parent of the grant's context.
@@ -84,7 +105,10 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	if err := slots.CheckNames(m.names); err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}
-	s := newSection(parent, m.client)
+	if err := transport.CheckUserLabel(m.label); err != nil {
+		return nil, fmt.Errorf("poundlock: user: %w", err)
+	}
+	s := newSection(parent, m.client, m.label)
 	for _, name := range m.names {
 		if err := s.acquire(ctx, name, once); err != nil {
 			s.abandon()
@@ -96,29 +120,4 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 		return nil, failed(m.names[0], err)
 	}
 	return &Grant{s}, nil
-}
-
-// failed names the lock in an error; what is no sentinel yet is ErrNotAcquired.
-func failed(name string, err error) error {
-	for _, sentinel := range []error{ErrNotAcquired, ErrNoQuorum, ErrClosed} {
-		if err == sentinel {
-			return fmt.Errorf("%w: lock %q", err, name)
-		}
-		if errors.Is(err, sentinel) {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: lock %q: %w", ErrNotAcquired, name, err)
-}
-
-// describe is "lock "a"" or "locks "a", "b"".
-func describe(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = fmt.Sprintf("%q", name)
-	}
-	if len(names) == 1 {
-		return "lock " + quoted[0]
-	}
-	return "locks " + strings.Join(quoted, ", ")
 }

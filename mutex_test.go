@@ -235,7 +235,7 @@ func TestProcessGivesUp(t *testing.T) {
 		})
 		_, err := c.Mutex("a").Lock(t.Context())
 		wantIs(t, err, ErrNotAcquired)
-		if !strings.Contains(err.Error(), `lock "a": clock 3s ahead`) {
+		if !strings.Contains(err.Error(), `lock "a" not acquired: clock 3s ahead`) {
 			t.Errorf("error %q", err)
 		}
 		if k := c.lineCount(); k != 0 {
@@ -508,7 +508,7 @@ func TestDo(t *testing.T) {
 		c, f := newFake(t)
 		m := c.Mutex("a")
 		mine := errors.New("mine")
-		err := m.Do(t.Context(), func(ctx context.Context, g Grant) error {
+		err := m.Do(t.Context(), func(ctx context.Context, g *Grant) error {
 			if g.Token() != 1 || ctx.Err() != nil {
 				t.Errorf("token %d, context %v", g.Token(), ctx.Err())
 			}
@@ -517,27 +517,27 @@ func TestDo(t *testing.T) {
 		if err != mine {
 			t.Errorf("Do returned %v", err)
 		}
-		err = m.Do(t.Context(), func(ctx context.Context, g Grant) error {
+		err = m.Do(t.Context(), func(ctx context.Context, g *Grant) error {
 			f.eject("a")
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
 		wantIs(t, err, ErrLost)
-		err = m.Do(t.Context(), func(context.Context, Grant) error {
+		err = m.Do(t.Context(), func(context.Context, *Grant) error {
 			f.eject("a")
 			synctest.Wait()
 			return mine
 		})
 		wantIs(t, err, ErrLost, mine)
 		ctx, cancel := context.WithCancel(t.Context())
-		err = m.Do(ctx, func(ctx context.Context, g Grant) error {
+		err = m.Do(ctx, func(ctx context.Context, g *Grant) error {
 			cancel()
 			return ctx.Err()
 		})
 		if err != context.Canceled {
 			t.Errorf("Do with a cancelled context: %v", err)
 		}
-		err = m.Do(t.Context(), func(_ context.Context, g Grant) error { return g.Unlock() })
+		err = m.Do(t.Context(), func(_ context.Context, g *Grant) error { return g.Unlock() })
 		if err != nil {
 			t.Errorf("Do whose function unlocks: %v", err)
 		}
@@ -547,7 +547,7 @@ func TestDo(t *testing.T) {
 					t.Error("Do swallowed a panic")
 				}
 			}()
-			m.Do(t.Context(), func(context.Context, Grant) error { panic("test") })
+			m.Do(t.Context(), func(context.Context, *Grant) error { panic("test") })
 		}()
 		lock(t, m).Unlock()
 	})

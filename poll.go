@@ -1,7 +1,6 @@
 package poundlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,10 +64,19 @@ func (g *group) holderAt(ctx context.Context, server protocol.ID, name string) (
 	return p.Locks[0].Holder, nil
 }
 
-// A candidate is a client with a request for the lock of an election.
+// A candidate is a client with a request for a lock.
 type candidate struct {
-	Leader
+	Holder
 	request string // node.RequestID
+}
+
+// longer is the label of a server that knows more: some have no session with a client, or
+// have forgotten the label of its user.
+func longer(a, b string) string {
+	if len(b) > len(a) {
+		return b
+	}
+	return a
 }
 
 // leader is whom the answers of a quorum of servers show to lead, and whether that is
@@ -88,8 +96,10 @@ func (g *group) leader(holders []*control.Request, last candidate) (c candidate,
 		key := [2]string{h.ID, h.Request}
 		supports[key]++
 		c := found[key]
-		l := Leader{ID: h.ID, Label: cmp.Or(c.Label, h.Label), Token: max(c.Token, h.Token)}
-		found[key] = candidate{l, h.Request}
+		found[key] = candidate{Holder{
+			Leader: Leader{ID: h.ID, Label: longer(c.Label, h.Label), Token: max(c.Token, h.Token)},
+			Held:   max(c.Held, time.Duration(h.HeldMS)*time.Millisecond),
+		}, h.Request}
 	}
 	var strong []candidate
 	for key, c := range found {

@@ -29,23 +29,6 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// What callers branch on. A failed call returns an error that is one of them,
-// or one about its arguments.
-var (
-	ErrNotAcquired = errors.New("poundlock: not acquired")
-	ErrLost        = errors.New("poundlock: lock lost")
-	ErrNoQuorum    = errors.New("poundlock: no quorum of servers")
-	ErrClosed      = errors.New("poundlock: client closed")
-	ErrUnlocked    = errors.New("poundlock: unlocked already")             // of a second Unlock or Resign
-	ErrMaxHold     = errors.New("poundlock: held for longer than allowed") // only with ErrLost
-)
-
-// More about a loss.
-var (
-	errLostByClose = fmt.Errorf("%w: %w", ErrLost, ErrClosed)
-	errMaxHold     = fmt.Errorf("%w: %w", ErrLost, ErrMaxHold)
-)
-
 // A Server is one slot of the slot table.
 type Server struct {
 	Name string // or GROUP/NAME: each group serves a part of the lock names, on its own
@@ -232,7 +215,7 @@ func (c *Client) Close() error {
 	var held []*hold
 	for _, l := range c.lines.All() {
 		if h := l.hold; h != nil && h.state == inside {
-			h.lose(errLostByClose)
+			h.lose(ErrClosed)
 			h.state = leaving
 			held = append(held, h)
 		}

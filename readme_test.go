@@ -25,7 +25,7 @@ func ExampleDial() {
 			return err
 		}
 		defer client.Close()
-		return client.Mutex("deploy").Do(ctx, func(ctx context.Context, g poundlock.Grant) error {
+		return client.Mutex("deploy").Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
 			// This ctx ends when the lock is lost. The token lets the other end refuse
 			// what arrives too late all the same.
 			return publish(ctx, g.Token())

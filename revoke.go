@@ -59,7 +59,7 @@ func (c *Client) revoke(r control.Release, since uint64) control.Released {
 		s.lose(why)
 		grace = 0
 	} else {
-		grace = s.revokeLocked(fmt.Errorf("%w: %w", ErrLost, why), grace)
+		grace = s.revokeLocked(why, grace)
 	}
 	grace += time.Millisecond - 1 // it says when at the latest
 	return control.Released{Outcome: control.Told, GraceMS: grace.Milliseconds()}

@@ -69,7 +69,7 @@ func TestForcedRelease(t *testing.T) {
 				if wantIs(t, cause, ErrLost); !errors.As(cause, &revoked) || revoked.By != "alice" || revoked.Reason != "it hangs" {
 					t.Errorf("cause %v", cause)
 				}
-				if want := `poundlock: lock lost: released by alice: it hangs: lock "a"`; cause == nil || cause.Error() != want {
+				if want := `poundlock: lock "a" lost: released by alice: it hangs`; cause == nil || cause.Error() != want {
 					t.Errorf("cause %q, want %q", cause, want)
 				}
 				if k := f.exits(); k != 0 {

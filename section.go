@@ -2,7 +2,6 @@ package poundlock
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 // inside while all of them are held.
 type section struct {
 	client *Client
+	label  string          // of the user, "" for none
 	ctx    context.Context // of the grant; ends with the first loss
 	cancel context.CancelCauseFunc
 	holds  []*hold // in canonical order; constant once the call has returned
@@ -26,8 +26,8 @@ type section struct {
 	timer    *time.Timer // the end of MaxHold, then of the grace; nil if none runs
 }
 
-func newSection(parent context.Context, c *Client) *section {
-	s := &section{client: c}
+func newSection(parent context.Context, c *Client, label string) *section {
+	s := &section{client: c, label: label}
 	s.ctx, s.cancel = context.WithCancelCause(parent)
 	return s
 }
@@ -96,7 +96,7 @@ func (s *section) begin() error {
 	s.begun = true
 	if d := s.client.config.MaxHold; d > 0 {
 		s.end = time.Now().Add(d + s.client.config.Grace)
-		s.timer = time.AfterFunc(d, func() { s.revoke(errMaxHold) })
+		s.timer = time.AfterFunc(d, func() { s.revoke(ErrMaxHold) })
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (s *section) revoke(cause error) {
 }
 
 // revokeLocked takes the locks from a user that has a grant: its context ends now,
-// with cause, and the locks are given up when it has unlocked or, unless
+// with ErrLost because of cause, and the locks are given up when it has unlocked or, unless
 // Config.AwaitUnlock, after the grace. Until then the servers give them to nobody else.
 // A second time only the end may come earlier: no grace prolongs what an earlier one,
 // or Config.MaxHold, has set. It returns the time that is left. Client.mu is held.
@@ -175,20 +175,22 @@ func (s *section) abandon() {
 
 func (s *section) unlock() error {
 	c := s.client
-	var expired []*hold
+	expired := map[*hold]error{}
 	for _, h := range s.holds {
 		if h.expired() {
-			expired = append(expired, h)
+			expired[h] = h.departed()
 		}
 	}
 	c.mu.Lock()
 	if s.unlocked {
 		c.mu.Unlock()
-		return fmt.Errorf("%w: %s", ErrUnlocked, describe(s.names()))
+		return &failure{ErrUnlocked, describe(s.names()), nil}
 	}
 	s.unlocked = true
-	for _, h := range expired {
-		h.lose(ErrLost)
+	for _, h := range s.holds {
+		if why, ok := expired[h]; ok {
+			h.lose(why)
+		}
 	}
 	lost := s.lost
 	s.stop()

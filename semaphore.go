@@ -120,7 +120,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Grant, error) {
 // wait waits for all permits at once.
 func (s *Semaphore) wait(ctx context.Context, names []string) (*Grant, error) {
 	// No lock has the name of this line: names have no control characters.
-	queue := wait{client: s.client, groups: s.groups(names), ctx: ctx, section: newSection(ctx, s.client)}
+	queue := wait{client: s.client, groups: s.groups(names), ctx: ctx, section: newSection(ctx, s.client, "")}
 	defer queue.section.cancel(nil)
 	turn, err := s.client.takeTurn(&queue, "\x00"+s.name, false)
 	if err != nil {
@@ -181,5 +181,5 @@ func (s *Semaphore) failed(ctx context.Context, err error) error {
 	case errors.Is(err, ErrNotAcquired):
 		return err
 	}
-	return fmt.Errorf("%w: permits of semaphore %q: %w", ErrNotAcquired, s.name, err)
+	return &failure{ErrNotAcquired, fmt.Sprintf("permits of semaphore %q", s.name), err}
 }

@@ -104,7 +104,7 @@ func TestOppositeOrders(t *testing.T) {
 		m := dial(t, config).Locks(names[first], names[second])
 		all.Go(func() {
 			for range 20 {
-				err := m.Do(ctx, func(ctx context.Context, g poundlock.Grant) error {
+				err := m.Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
 					for _, k := range []int{first, second} {
 						if inside[k].Add(1) != 1 {
 							t.Errorf("two are inside of %s", names[k])

@@ -8,11 +8,22 @@ import (
 	"github.com/poundlock/poundlock/internal/measure"
 )
 
-// A Histogram is a distribution of durations. Its fields are Count, how many there
-// were; Sum, in seconds; and Counts, by bucket: of those of at most 32µs, 64µs,
-// 128µs, and so on to 4295s, and of longer ones, 29 in all, or nil for none. Mean
-// and Quantile(q) estimate from them.
-type Histogram = measure.Snapshot
+// A Histogram is a distribution of durations. The zero Histogram is empty. Each bucket
+// is twice as wide as the one before, so that the histograms of all processes can be
+// added up.
+type Histogram struct {
+	Count  uint64   // durations
+	Sum    float64  // of all of them, in seconds
+	Counts []uint64 // by bucket: of at most 32µs, 64µs, 128µs, .. 4295s, and of longer ones, 29 in all; nil: all 0
+}
+
+// Mean is the mean, 0 without durations.
+func (h Histogram) Mean() time.Duration { return measure.Snapshot(h).Mean() }
+
+// Quantile is a duration that at least the share q of the durations do not exceed, such
+// as Quantile(0.99): at most twice the exact one between 32µs and 4295s. It is 0 without
+// durations.
+func (h Histogram) Quantile(q float64) time.Duration { return measure.Snapshot(h).Quantile(q) }
 
 // Stats is what a Client has counted since it began, and what there is now. Several
 // names that are held together (Client.Locks) count one by one.
@@ -62,8 +73,8 @@ func (c *Client) Stats() Stats {
 		NoQuorum:    k.noQuorum.Load(),
 		Losses:      k.losses.Load(),
 		SlowTokens:  k.slowTokens.Load(),
-		Waits:       k.waits.Snapshot(),
-		Holds:       k.holds.Snapshot(),
+		Waits:       Histogram(k.waits.Snapshot()),
+		Holds:       Histogram(k.holds.Snapshot()),
 		Held:        int(k.held.Load()),
 		Wanted:      int(k.wanted.Load()),
 		Unaudited:   c.audit.dropped.Load(),
@@ -72,7 +83,7 @@ func (c *Client) Stats() Stats {
 		for _, p := range g.node.PeerStats() {
 			s.Servers = append(s.Servers, ServerStats{
 				Name: p.Name, Connected: p.Connected, BytesSent: p.BytesSent, BytesReceived: p.BytesReceived,
-				RoundTrips: p.RoundTrips, RoundTrip: p.LastRoundTrip,
+				RoundTrips: Histogram(p.RoundTrips), RoundTrip: p.LastRoundTrip,
 			})
 		}
 	}

@@ -102,7 +102,7 @@ func (w *wait) noQuorum(err error) error {
 			err = fmt.Errorf("%w: %w", err, why)
 		}
 	}
-	return fmt.Errorf("%w: %w", ErrNoQuorum, err)
+	return &failure{kind: ErrNoQuorum, why: err}
 }
 
 // A line is the queue of one lock name in this client: the node has one user a
@@ -134,8 +134,9 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 		return l, nil
 	}
 	if once && !l.ending() {
+		err := l.taken()
 		c.mu.Unlock()
-		return nil, errors.New("this client holds or wants it already")
+		return nil, err
 	}
 	turn := make(chan struct{})
 	place := l.waiters.PushBack(turn)
@@ -159,6 +160,19 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 // ending: the turn ends without anybody else's doing, and nobody waits for it.
 func (l *line) ending() bool {
 	return l.waiters.Len() == 0 && l.hold != nil && l.hold.state == leaving && l.hold.left
+}
+
+// taken says who of this client has the turn: whom users tell from each other, if they
+// are told apart. c.mu is held.
+func (l *line) taken() error {
+	if l.hold == nil || l.hold.section.label == "" {
+		return errors.New("this client holds or wants it already")
+	}
+	verb := "wants"
+	if l.hold.state != trying {
+		verb = "holds"
+	}
+	return fmt.Errorf("%q %s it", l.hold.section.label, verb)
 }
 
 // passTurn gives the turn to the next user. c.mu is held.

@@ -163,7 +163,7 @@ func TestExclusion(t *testing.T) {
 	}
 	all.Go(func() {
 		for range rounds {
-			err := library.Mutex("counter").Do(t.Context(), func(_ context.Context, g poundlock.Grant) error {
+			err := library.Mutex("counter").Do(t.Context(), func(_ context.Context, g *poundlock.Grant) error {
 				section(g.Token())
 				return nil
 			})

@@ -24,32 +24,32 @@ type answer struct {
 }
 
 // Call sends a control request to a process that this node has a session with,
-// a member as a rule, and waits for the answer. It is not repeated: when the
+// a member as a rule, and waits for the answer. Its errors do not name the process. It is not repeated: when the
 // connection breaks, it fails. For one that is on its way it waits.
 func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error) {
 	if len(request) > transport.MaxRequest {
-		return nil, fmt.Errorf("node: a request of %d bytes exceeds %d", len(request), transport.MaxRequest)
+		return nil, fmt.Errorf("a request of %d bytes exceeds %d", len(request), transport.MaxRequest)
 	}
 	c, err := n.reach(ctx, to)
 	if err != nil {
-		return nil, fmt.Errorf("node: no connection with %s: %w", n.name(to), err)
+		return nil, fmt.Errorf("no connection: %w", err)
 	}
 	reply := make(chan answer, 1)
 	number, err := c.call(request, reply)
 	if err != nil {
-		return nil, fmt.Errorf("node: call %s: %w", n.name(to), err)
+		return nil, err
 	}
 	select {
 	case a := <-reply:
 		if a.err != nil {
-			return nil, fmt.Errorf("node: call %s: %w", n.name(to), a.err)
+			return nil, a.err
 		}
 		return a.body, nil
 	case <-ctx.Done():
 		c.mu.Lock()
 		delete(c.calls, number)
 		c.mu.Unlock()
-		return nil, fmt.Errorf("node: call %s: %w", n.name(to), context.Cause(ctx))
+		return nil, fmt.Errorf("no answer: %w", context.Cause(ctx))
 	}
 }
 
@@ -121,7 +121,7 @@ func (c *conn) serve(number uint64, request []byte) error {
 	mine := c.serving <= maxCallsOfOne
 	c.mu.Unlock()
 	if over {
-		return errors.New("node: too many requests at once")
+		return errors.New("too many requests at once")
 	}
 	if c.n.c.Call == nil {
 		c.reply(number, 1, []byte("control requests are not answered here"))
@@ -186,7 +186,7 @@ func (c *conn) reply(number uint64, kind uint8, body []byte) {
 	}
 	c.mu.Unlock()
 	if over {
-		c.close(errors.New("node: too many answers are not read"))
+		c.close(errors.New("too many answers are not read"))
 		return
 	}
 	c.kick()

@@ -339,7 +339,8 @@ func (c *conn) frame(items []byte) error {
 				return err
 			}
 			items = rest
-			if i.Type == transport.MessageItem || i.Type == transport.RefuseNameItem || i.Type == transport.PartItem {
+			if i.Type == transport.MessageItem || i.Type == transport.RefuseNameItem ||
+				i.Type == transport.PartItem || i.Type == transport.LabelledItem {
 				received++
 				err = c.message(i, p)
 			} else {
@@ -395,6 +396,9 @@ func (c *conn) message(i transport.Item, p *parcel) error {
 	if i.Type == transport.RefuseNameItem && c.n.isMember(c.n.c.ID) && !c.n.isMember(c.s.id) {
 		return c.refuse(refusal("refusal of a name by a client", "", ""))
 	}
+	if i.Type == transport.LabelledItem && (!c.n.isMember(c.n.c.ID) || c.n.isMember(c.s.id)) {
+		return c.refuse(refusal("label of a user that is none of a client's", "", ""))
+	}
 	c.s.mu.Lock()
 	isNew, err := c.s.window.Receive(i.Seq)
 	c.s.mu.Unlock()
@@ -412,8 +416,14 @@ func (c *conn) message(i transport.Item, p *parcel) error {
 	// The hash needs no secret, but one that nobody outside knows keeps a client
 	// from giving all its locks to one shard.
 	k := maphash.Bytes(c.n.seed, i.Name) % uint64(len(c.n.shards))
+	if i.Type == transport.LabelledItem {
+		if _, _, err := transport.SplitLabelled(i.Body); err != nil {
+			return err
+		}
+	}
 	p.messages = append(p.messages, message{
-		sess: c.s, kind: Kind(i.Kind), refusal: i.Type == transport.RefuseNameItem, shard: uint16(k), name: i.Name, body: i.Body,
+		sess: c.s, kind: Kind(i.Kind), refusal: i.Type == transport.RefuseNameItem, labelled: i.Type == transport.LabelledItem,
+		shard: uint16(k), name: i.Name, body: i.Body,
 	})
 	if len(p.messages) == turnMessages {
 		p.deliver(c.n)
@@ -479,7 +489,7 @@ func (c *conn) control(i transport.Item) error {
 		c.pinged = c.pinged && !ok
 		c.mu.Unlock()
 		if !ok {
-			return errors.New("node: an answer to no heartbeat")
+			return errors.New("an answer to no heartbeat")
 		}
 		took := c.n.c.Boot() - sent
 		c.n.with(c.s.id).answered(took)

@@ -217,17 +217,17 @@ func (n *Node) begin(
 	s *session, w transport.Welcome, sent time.Duration, nc net.Conn, in *bufio.Reader,
 ) (*conn, error) {
 	if w.Lease < MinLease || w.Lease > MaxLease {
-		return nil, fmt.Errorf("node: a lease of %v was granted", w.Lease)
+		return nil, fmt.Errorf("a lease of %v was granted", w.Lease)
 	}
 	s.mu.Lock()
 	fits := w.Session == s.number && (!s.established || w.Incarnation == s.incarnation)
 	s.mu.Unlock()
 	if !fits {
-		return nil, fmt.Errorf("node: the welcome is for session %d of incarnation %016x", w.Session, w.Incarnation)
+		return nil, fmt.Errorf("the welcome is for session %d of incarnation %016x", w.Session, w.Incarnation)
 	}
 	if no := n.meet(s.id, w.Incarnation); no != nil {
 		n.writeFrame(nc, no.Append)
-		return nil, fmt.Errorf("node: %s: %s here, %s there", no.What, no.Mine, no.Yours)
+		return nil, fmt.Errorf("%s: %s here, %s there", no.What, no.Mine, no.Yours)
 	}
 	c := newConn(n, nc, in, true, w.Lease)
 	c.s = s

@@ -169,6 +169,11 @@ func (s *shard) send(i *instance, to protocol.ID, kind int, msg []byte) {
 	}
 	s.note(i, p)
 	s.tally.sent[s.n.firstMessage[i.kind]+kind]++
+	if u := s.labelled(i); u != nil {
+		s.state = transport.AppendLabelled(s.state[:0], u.label, msg)
+		s.push(p, transport.LabelledItem, i.kind, i.name, s.state, false)
+		return
+	}
 	s.push(p, transport.MessageItem, i.kind, i.name, msg, i.replica != nil && i.replica.states)
 }
 

@@ -132,6 +132,12 @@ func message(seq uint64, kind uint8, name string, body ...byte) func([]byte) []b
 	return transport.Item{Type: transport.MessageItem, Seq: seq, Kind: kind, Name: []byte(name), Body: body}.Append
 }
 
+func labelled(seq uint64, label string, body ...byte) func([]byte) []byte {
+	return transport.Item{
+		Type: transport.LabelledItem, Seq: seq, Kind: 1, Name: []byte("a"), Body: transport.AppendLabelled(nil, label, body),
+	}.Append
+}
+
 // What a stranger does wrong ends its own session, and nothing else.
 func TestStrangers(t *testing.T) {
 	host := node.HostOf(keeper(nil))
@@ -153,6 +159,11 @@ func TestStrangers(t *testing.T) {
 		{"a part of a message", []func([]byte) []byte{
 			transport.Item{Type: transport.PartItem, Seq: 1, Kind: 1, Name: []byte("a")}.Append,
 		}, "part of a message"},
+		{"a label beyond all bounds", []func([]byte) []byte{labelled(1, strings.Repeat("x", 257), enter)}, "label of a user"},
+		{"a label for terminals", []func([]byte) []byte{labelled(1, "\x1b[2J", enter)}, "control character"},
+		{"a label that ends early", []func([]byte) []byte{
+			transport.Item{Type: transport.LabelledItem, Seq: 1, Kind: 1, Name: []byte("a"), Body: []byte{9, 'x'}}.Append,
+		}, "label of a user"},
 		{"a gap", []func([]byte) []byte{message(2, 1, "a", enter)}, "item 2 follows item 0"},
 		{"a late hello", []func([]byte) []byte{greeting.Append}, "item of type 1 after the handshake"},
 		{"garbage", []func([]byte) []byte{func(b []byte) []byte { return append(b, 99, 99, 99) }}, "malformed frame"},
@@ -565,7 +576,7 @@ func TestCall(t *testing.T) {
 	servers[0].Close()
 	eventually(t, "the connection is gone", func() bool {
 		_, err := c.Call(t.Context(), 0, nil)
-		return err != nil && strings.Contains(err.Error(), "s1")
+		return err != nil && strings.HasPrefix(err.Error(), "no connection: ")
 	})
 }
 

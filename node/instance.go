@@ -34,6 +34,7 @@ type business struct {
 type user struct {
 	User
 	kind     Kind
+	label    string                 // "" for none
 	refusal  string                 // of a member that does not serve the lock: the reason of Rem
 	section  protocol.Section       // the shard's
 	supports map[protocol.ID]uint64 // what it was told last; shared
@@ -48,6 +49,7 @@ func (s *shard) stepAll(in protocol.Input) {
 func (s *shard) tryEvent(e *event) {
 	u := s.user(e.text)
 	u.section = protocol.InTry
+	s.labelling = s.labelling || u.label != "" && !s.n.isMember(s.n.c.ID)
 	why := s.failed[e.text]
 	if i := s.instances.Get(e.text); i != nil && i.kind != u.kind {
 		why = otherKind(i, u.kind)
@@ -207,6 +209,7 @@ func (s *shard) remove(i *instance) {
 	}
 	i.timers = nil
 	for _, p := range i.peers {
+		s.labels.set(i, p.id, nil, 0)
 		if locks := s.business[p]; locks != nil {
 			locks.Delete(i)
 		}
@@ -303,6 +306,7 @@ func (s *shard) tooMany(p *session, locks *business) bool {
 		if st, err := i.process.Standing(); err == nil && !names(st.Holders, p.id) && !names(st.Waiters, p.id) {
 			locks.Delete(i)
 			i.forget(p)
+			s.labels.set(i, p.id, nil, 0)
 		}
 	}
 	if locks.Len() < most-most/4 {

@@ -20,14 +20,14 @@ var ErrNoAnswer = errors.New("no answer yet")
 
 // Why sessions and connections end, or cannot begin.
 var (
-	errLost      = errors.New("node: the session is lost")
-	errReplaced  = errors.New("node: a newer connection of the session took over")
-	errLapsed    = errors.New("node: the lease lapsed")
-	errBye       = errors.New("node: the peer closed the session")
-	errRestarted = errors.New("node: the peer restarted and has lost its memory")
-	errForgotten = errors.New("node: the peer does not know the session any more: it has restarted, or ended it")
-	errNewer     = errors.New("node: the peer began a new session")
-	errFailed    = errors.New("node: the process of a lock failed here")
+	errLost      = errors.New("the session is lost")
+	errReplaced  = errors.New("a newer connection of the session took over")
+	errLapsed    = errors.New("the lease lapsed")
+	errBye       = errors.New("the peer closed the session")
+	errRestarted = errors.New("the peer restarted and has lost its memory")
+	errForgotten = errors.New("the peer does not know the session any more: it has restarted, or ended it")
+	errNewer     = errors.New("the peer began a new session")
+	errFailed    = errors.New("the process of a lock failed here")
 	errNotDialed = errors.New("it has not connected to this process")
 )
 

@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -12,7 +13,10 @@ type Lock struct {
 	Name     string
 	Kind     Kind
 	Standing protocol.Standing
-	Err      error // why Standing is unknown: the algorithm panicked
+	// Labels are those of the users of clients that have one, as FullLabel takes it.
+	Labels map[protocol.ID]string
+	Held   time.Duration // how long this member has supported its holder; 0 without one
+	Err    error         // why Standing is unknown: the algorithm panicked
 }
 
 // A Page says which locks are asked for: those whose names begin with Prefix and
@@ -80,7 +84,11 @@ func (s *shard) locks(names []string) []Lock {
 		if err != nil {
 			s.n.c.Log.Error("no standing", "lock", name, "error", err)
 		}
-		all = append(all, Lock{name, i.kind, standing, err})
+		l := Lock{Name: name, Kind: i.kind, Standing: standing, Labels: s.labels.of(i, standing), Err: err}
+		if i.owner.request != 0 {
+			l.Held = time.Since(s.n.started) - i.owner.since
+		}
+		all = append(all, l)
 	}
 	return all
 }

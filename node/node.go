@@ -127,15 +127,15 @@ type Config struct {
 
 // What Try fails with.
 var (
-	ErrClosed = errors.New("node: closed")
+	ErrClosed = errors.New("the node is closed")
 	ErrBusy   = errors.New("node: the lock has a user that is not in its remainder section")
 	ErrFailed = errors.New("node: the lock failed")
 )
 
 // A User is told what the process of its lock does. Calls come from the node's
 // own goroutines, one at a time for one lock. They must not block, and may call
-// Try, Cancel and Exit of the node, but no other method. After a panic in Crit,
-// Supported or Ejected the lock stays closed at this node.
+// Try, Cancel, Exit, Sessions and Ended of the node, but no other method. After a panic
+// in Crit, Supported or Ejected the lock stays closed at this node.
 type User interface {
 	Crit(e Entry) // the user is inside
 	// Supported says that the critical section now counts on these.
@@ -186,6 +186,7 @@ type Node struct {
 	mu       sync.RWMutex             // taken before the mutex of a shard
 	sessions map[protocol.ID]*session // by peer; those that are not dead
 	dials    map[protocol.ID]error    // the last failure to reach a member
+	ends     map[protocol.ID]ended    // the last session with a member that has ended
 	changed  chan struct{}            // closed when a connection comes up, or a dial fails
 	closing  bool
 	draining bool
@@ -240,6 +241,7 @@ func newNode(c Config) (*Node, error) {
 		seed:        maphash.MakeSeed(),
 		sessions:    map[protocol.ID]*session{},
 		dials:       map[protocol.ID]error{},
+		ends:        map[protocol.ID]ended{},
 		changed:     make(chan struct{}),
 		parting:     make(chan struct{}),
 		done:        make(chan struct{}),

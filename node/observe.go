@@ -11,7 +11,7 @@ type Support struct {
 	Lock    string
 	Kind    Kind
 	Client  protocol.ID
-	Label   string // of the client
+	Label   string // of the client, and of its user of this lock: FullLabel
 	Request uint64 // the time of the client's request: see RequestID
 	Ended   bool
 	Held    time.Duration // how long it lasted; Ended
@@ -71,7 +71,7 @@ func (s *shard) audit(i *instance, o owner, ended bool, now time.Duration) {
 	a := Support{Lock: i.name, Kind: i.kind, Client: o.client, Request: o.request, Ended: ended}
 	if o.session != nil {
 		o.session.mu.Lock()
-		a.Label = o.session.label
+		a.Label = FullLabel(o.session.label, s.labels.get(i, o.client))
 		o.session.mu.Unlock()
 	}
 	if ended {

@@ -12,7 +12,7 @@ import (
 // restOfFrame is how long the rest of a frame may take that has begun, at the end that accepted the connection.
 const restOfFrame = 5 * time.Second
 
-var errSlow = fmt.Errorf("node: a frame that began did not end within %v", restOfFrame)
+var errSlow = fmt.Errorf("a frame that began did not end within %v", restOfFrame)
 
 // FrameStats counts the frames of connections that were closed because of them, before they had come.
 type FrameStats struct {

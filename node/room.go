@@ -16,8 +16,8 @@ const (
 
 // Why a connection is closed that takes part of what there is for all.
 var (
-	errCrowded = errors.New("node: too many connections are in their handshake")
-	errNoRoom  = errors.New("node: there is no room for more unfinished frames")
+	errCrowded = errors.New("too many connections are in their handshake")
+	errNoRoom  = errors.New("there is no room for more unfinished frames")
 )
 
 // A room holds what connections take of something that there is only so much of: places in the lobby, while they are in

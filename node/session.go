@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -90,6 +91,9 @@ func (n *Node) end(s *session, why error, last []byte) {
 	s.mu.Unlock()
 	if n.sessions[s.id] == s {
 		delete(n.sessions, s.id)
+		if n.isMember(s.id) {
+			n.ends[s.id] = ended{number, causeOf(why)}
+		}
 		dead := event{op: opDead, sess: s, text: why.Error()}
 		if n.standing(s.id) {
 			// The shards change over in one step: what they send must go into one
@@ -309,6 +313,23 @@ func (n *Node) Alive() int {
 	return k
 }
 
+// An ended session is the last one with its member.
+type ended struct {
+	number uint64
+	cause  Cause
+}
+
+// Ended is why a session with a member is over. Where that is not known, because this
+// node has not noticed yet, or another one has ended since, the lease lapsed.
+func (n *Node) Ended(member protocol.ID, session uint64) Cause {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if e, ok := n.ends[member]; ok && e.number == session {
+		return e.cause
+	}
+	return CauseLapsed
+}
+
 // A Session is what a node knows about one connected process.
 type Session struct {
 	Peer        protocol.ID
@@ -349,15 +370,33 @@ type MemberError struct {
 
 func (e *UnreachableError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "node: %d members reached, %d wanted", e.Alive, e.Want)
-	for i, m := range e.Members {
+	fmt.Fprintf(&b, "%d of %d servers reached, %d wanted", e.Alive, e.Alive+len(e.Members), e.Want)
+	var reasons []string
+	members := map[string][]string{} // those with one reason
+	for _, m := range e.Members {
+		why := m.reason()
+		if members[why] == nil {
+			reasons = append(reasons, why)
+		}
+		members[why] = append(members[why], fmt.Sprintf("%s (%s)", m.Peer.Name, m.Peer.Addr))
+	}
+	for i, why := range reasons {
 		sep := "; "
 		if i == 0 {
 			sep = ": "
 		}
-		fmt.Fprintf(&b, "%s%s (%s): %v", sep, m.Peer.Name, m.Peer.Addr, m.Err)
+		fmt.Fprintf(&b, "%s%s: %s", sep, strings.Join(members[why], ", "), why)
 	}
 	return b.String()
+}
+
+// reason is m.Err without the address, which stands beside the name, so that equal
+// reasons are equal texts.
+func (m MemberError) reason() string {
+	if e, ok := m.Err.(*net.OpError); ok && e.Op == "dial" && e.Err != nil {
+		return e.Err.Error()
+	}
+	return m.Err.Error()
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Cause }

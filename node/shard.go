@@ -76,6 +76,8 @@ type shard struct {
 	draining  bool
 	counted   map[string]map[protocol.ID]uint64 // see supports
 	refusals  map[*instance]*refusals           // at clients: those that members refuse
+	labels    labels                            // at members: of the users of clients
+	labelling bool                              // at clients: there has been a user with a label
 	fresh     map[Kind][]byte                   // the states of instances just made, as far as they are known
 	state     []byte                            // scratch
 	tally     tally
@@ -159,7 +161,7 @@ func (s *shard) try(kind Kind, name string, u User, once bool) error {
 	if s.users.Has(name) {
 		return fmt.Errorf("%w: %q", ErrBusy, name)
 	}
-	s.users.Set(name, &user{User: u, kind: kind})
+	s.users.Set(name, &user{User: u, kind: kind, label: labelOf(u)})
 	s.queue = append(s.queue, event{op: opTry, text: name, once: once})
 	s.signal()
 	return nil
@@ -298,7 +300,9 @@ func (s *shard) message(e *message) {
 	if s.served(i, e.sess.id); i.removed {
 		return
 	}
-	s.step(i, protocol.Input{Kind: protocol.Receive, From: e.sess.id}, e.body, e.sess)
+	label, body := e.parts()
+	s.labels.set(i, e.sess.id, label, s.n.mostLabels())
+	s.step(i, protocol.Input{Kind: protocol.Receive, From: e.sess.id}, body, e.sess)
 	if s.n.watched() && s.suspects[e.sess.id] && !i.removed {
 		s.step(i, protocol.Input{Kind: protocol.Suspect, From: e.sess.id}, nil, nil)
 	}
@@ -358,6 +362,7 @@ func (s *shard) dead(e *event) {
 		for i := range concerned.All() {
 			i.forget(sess)
 			s.step(i, suspect, nil, nil)
+			s.labels.set(i, sess.id, nil, 0)
 		}
 	default:
 		for i := range concerned.All() {

@@ -28,8 +28,8 @@ type table struct {
 }
 
 var (
-	errOldTable = errors.New("node: the slot table is older than the peer's")
-	errMoved    = errors.New("node: the slot table was replaced")
+	errOldTable = errors.New("the slot table is older than the peer's")
+	errMoved    = errors.New("the slot table was replaced")
 )
 
 // Table is the slot table in use, and its epoch.

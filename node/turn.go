@@ -1,6 +1,10 @@
 package node
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/transport"
+)
 
 // Sessions take turns at a shard. A turn is a few messages, each session has at most one in the line, and the next
 // one goes to the end of the line: so a message waits for at most one turn of each other session, however
@@ -17,12 +21,22 @@ const (
 
 // A message is one that arrived for a lock.
 type message struct {
-	sess    *session
-	kind    Kind
-	refusal bool   // the peer does not serve the lock; body says why
-	shard   uint16 // its place in Node.shards
-	name    []byte
-	body    []byte
+	sess     *session
+	kind     Kind
+	refusal  bool   // the peer does not serve the lock; body says why
+	labelled bool   // body begins with a label, which is sound
+	shard    uint16 // its place in Node.shards
+	name     []byte
+	body     []byte
+}
+
+// parts are the label of the user at the peer, if it has one, and the message itself.
+func (m *message) parts() (label, body []byte) {
+	if !m.labelled {
+		return nil, m.body
+	}
+	label, body, _ = transport.SplitLabelled(m.body)
+	return label, body
 }
 
 // A turn is what waits in the line of a shard for one session. What it has is its shard's, under mu.

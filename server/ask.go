@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -55,7 +54,7 @@ type observed struct {
 func Observe(c AskConfig) (*Observer, error) {
 	table, err := slots.Check(c.Servers, c.NoAmnesia)
 	if err != nil {
-		return nil, fmt.Errorf("server: %w", err)
+		return nil, err
 	}
 	if c.ClockBound == 0 {
 		c.ClockBound = slots.DefaultClockBound
@@ -74,7 +73,7 @@ func Observe(c AskConfig) (*Observer, error) {
 			Label:  cmp.Or(c.Label, "status"),
 		})
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("server: %w", err), o.Close())
+			return nil, errors.Join(err, o.Close())
 		}
 		o.nodes = append(o.nodes, n)
 		for id := range g.Servers {
@@ -186,17 +185,17 @@ func (o *Observer) pages(ctx context.Context, i int, q control.Query, f func(con
 		p, err := control.Ask(bounded, o.servers[i].node, o.servers[i].id, q)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("server: %w", err)
+			return err
 		}
 		if incarnation != "" && incarnation != p.Incarnation {
-			return errors.New("server: restarted while it was asked")
+			return errors.New("it restarted while it was asked")
 		}
 		incarnation = p.Incarnation
 		if !f(p) || !p.More {
 			return nil
 		}
 		if bytes.Compare(p.Last, q.After) <= 0 {
-			return errors.New("server: pages out of order")
+			return errors.New("its pages are out of order")
 		}
 		q.After = p.Last
 	}

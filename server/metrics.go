@@ -51,8 +51,12 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 // Durations is what was measured, such as in poundlock.Stats, where it is called
-// Histogram.
-type Durations = measure.Snapshot
+// Histogram and described.
+type Durations struct {
+	Count  uint64
+	Sum    float64
+	Counts []uint64
+}
 
 // Histogram is the metric of what was measured, for the collectors of the programs
 // that use this package.
@@ -129,7 +133,7 @@ func (o sink) node(s node.Stats) {
 	o.counter(givenDesc, s.SupportsGiven)
 	o.counter(endedDesc, s.SupportsEnded)
 	o.counter(passedDesc, s.SupportsPassed)
-	o.out <- Histogram(heldDesc, s.SupportsHeld)
+	o.out <- Histogram(heldDesc, Durations(s.SupportsHeld))
 	for _, m := range s.Messages {
 		o.counter(messagesDesc, m.Sent, m.Kind.String(), m.Name, sent)
 		o.counter(messagesDesc, m.Received, m.Kind.String(), m.Name, received)

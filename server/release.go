@@ -27,11 +27,12 @@ func (s *Server) release(p *control.Page, from protocol.ID, request []byte) {
 		client, since, err = r.Check()
 	}
 	if err != nil {
-		p.Err = "server: " + err.Error()
+		p.Err = err.Error()
 		return
 	}
 	p.Released = &control.Released{Outcome: control.Unknown}
-	if !s.knows(string(r.Name), client, since) {
+	user, known := s.knows(string(r.Name), client, since)
+	if !known {
 		return
 	}
 	var label string
@@ -51,22 +52,26 @@ func (s *Server) release(p *control.Page, from protocol.ID, request []byte) {
 	if p.Released.Outcome == control.Silent {
 		p.Released.LeaseMS = max(0, lease.Milliseconds())
 	}
-	s.config.Log.Warn("forced release", "lock", string(r.Name), "client", hex(uint64(client)), "label", label,
+	s.config.Log.Warn("forced release", "lock", string(r.Name), "client", hex(uint64(client)), "label", node.FullLabel(label, user),
 		"request", r.Request, "reason", r.Reason, "by", r.By, "outcome", p.Released.Outcome)
 }
 
-// knows reports whether a client holds or wants a lock here with the request of a time.
-func (s *Server) knows(name string, client protocol.ID, since uint64) bool {
+// knows reports whether a client holds or wants a lock here with the request of a time,
+// and the label of its user of that lock.
+func (s *Server) knows(name string, client protocol.ID, since uint64) (user string, known bool) {
 	is := func(r protocol.Request) bool { return r.User == client && uint64(r.Since) == since }
-	return slices.ContainsFunc(s.node.Lock(name), func(l node.Lock) bool {
-		return slices.ContainsFunc(l.Standing.Holders, is) || slices.ContainsFunc(l.Standing.Waiters, is)
-	})
+	for _, l := range s.node.Lock(name) {
+		if slices.ContainsFunc(l.Standing.Holders, is) || slices.ContainsFunc(l.Standing.Waiters, is) {
+			return l.Labels[client], true
+		}
+	}
+	return "", false
 }
 
 // tell sends r to a client.
 func (s *Server) tell(client protocol.ID, r control.Release) control.Released {
 	silent := func(err error) control.Released {
-		return control.Released{Outcome: control.Silent, Err: fmt.Sprintf("server: %v", err)}
+		return control.Released{Outcome: control.Silent, Err: err.Error()}
 	}
 	request, err := json.Marshal(r)
 	if err != nil {

@@ -112,6 +112,11 @@ func (s *Server) listLocks(p *control.Page, locks []node.Lock) {
 		if r.Since > 0 {
 			x.AgeMS = max(0, (now-r.Since)/int64(time.Millisecond))
 		}
+		return x
+	}
+	label := func(l node.Lock, r protocol.Request) Request {
+		x := request(r)
+		x.Label = node.FullLabel(x.Label, l.Labels[r.User])
 		size += 170 + len(x.Label)
 		return x
 	}
@@ -125,11 +130,12 @@ func (s *Server) listLocks(p *control.Page, locks []node.Lock) {
 			size += len(lock.Error)
 		}
 		if h := l.Standing.Holders; len(h) > 0 {
-			x := request(h[0])
+			x := label(l, h[0])
+			x.HeldMS = l.Held.Milliseconds()
 			lock.Holder = &x
 		}
 		for _, w := range l.Standing.Waiters[:min(maxWaiters, len(l.Standing.Waiters))] {
-			lock.Waiters = append(lock.Waiters, request(w))
+			lock.Waiters = append(lock.Waiters, label(l, w))
 		}
 		p.Locks = append(p.Locks, lock)
 		p.Last = []byte(l.Name)

@@ -72,7 +72,7 @@ func CertName(server string) string {
 
 // Dial connects to the server called name at addr. c is nil for plaintext. The
 // certificate of the server must be for c.ServerName; without one, for the host of
-// addr, or for CertName(name) where addr is a unix socket, which has no host.
+// addr, or for CertName(name) where addr is a unix socket, which has no host. Errors do not name the server.
 func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, error) {
 	network, address := split(addr)
 	var d net.Dialer
@@ -87,7 +87,7 @@ func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, erro
 			host, _, err := net.SplitHostPort(address)
 			if err != nil {
 				conn.Close()
-				return nil, fmt.Errorf("transport: address %q: %w", addr, err)
+				return nil, fmt.Errorf("address %q: %w", addr, err)
 			}
 			c.ServerName, _, _ = strings.Cut(host, "%") // no certificate names a zone of this machine
 		}
@@ -102,9 +102,9 @@ func Dial(ctx context.Context, name, addr string, c *tls.Config) (net.Conn, erro
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		if withoutTLS(err) {
-			return nil, fmt.Errorf("%w: %s broke off the handshake: %w", ErrNoTLS, addr, err)
+			return nil, fmt.Errorf("%w: it broke off the handshake: %w", ErrNoTLS, err)
 		}
-		return nil, fmt.Errorf("transport: TLS with %s, expected to be %q: %w", addr, c.ServerName, Explain(err))
+		return nil, Explain(err)
 	}
 	return secure, nil
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // ErrFrame says that the other end does not speak this protocol.
-var ErrFrame = errors.New("transport: malformed frame")
+var ErrFrame = errors.New("malformed frame")
 
 // AppendHeader begins a frame. Items follow; EndFrame completes it.
 func AppendHeader(b []byte, epoch uint64) []byte {
@@ -74,7 +74,7 @@ func ReadFrameInto(r io.Reader, limit int, room func(whole, memory int) error) (
 		}
 		end := min(cap(b), int(n))
 		if _, err := io.ReadFull(r, b[len(b):end]); err != nil {
-			return nil, fmt.Errorf("transport: a frame ends early: %w", err)
+			return nil, fmt.Errorf("a frame ends early: %w", err)
 		}
 		b = b[:end]
 	}
@@ -105,7 +105,7 @@ func ReadHeader(frame []byte) (h Header, items []byte, err error) {
 // names both.
 func (h Header) Check() error {
 	if h.Version != Version {
-		return fmt.Errorf("transport: it speaks wire version %d, this process speaks %d", h.Version, Version)
+		return fmt.Errorf("it speaks wire version %d, this process speaks %d", h.Version, Version)
 	}
 	return nil
 }

@@ -131,9 +131,9 @@ type Refuse struct {
 // Error implements error, in the words of the end that reads it.
 func (r Refuse) Error() string {
 	if r.Mine == "" && r.Yours == "" {
-		return "transport: refused: " + r.What
+		return "refused: " + r.What
 	}
-	return fmt.Sprintf("transport: refused: %s: %s there, %s here", r.What, r.Mine, r.Yours)
+	return fmt.Sprintf("refused: %s: %s there, %s here", r.What, r.Mine, r.Yours)
 }
 
 // Append appends the encoding of r as an item.

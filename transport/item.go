@@ -28,6 +28,9 @@ const (
 	// PartItem is the beginning of a message that is too large for one item, or goes on with it: Body
 	// begins with a varint, how many bytes of the message follow this item. The MessageItem that follows is its end.
 	PartItem
+	// LabelledItem is a message of a lock whose user has a label: Body begins with the
+	// length of the label, a varint, and the label.
+	LabelledItem
 )
 
 // An Item is one part of a frame. Its slices point into the frame.
@@ -45,7 +48,7 @@ func (i Item) Append(b []byte) []byte {
 	switch i.Type {
 	case HelloItem, WelcomeItem, RefuseItem:
 		return appendBytes(b, i.Body)
-	case MessageItem, RefuseNameItem, PartItem:
+	case MessageItem, RefuseNameItem, PartItem, LabelledItem:
 		return appendNamed(b, i.Seq, i.Kind, i.Name, i.Body)
 	case AckItem, PingItem, PongItem:
 		return binary.AppendUvarint(b, i.Seq)
@@ -57,7 +60,25 @@ func (i Item) Append(b []byte) []byte {
 	return b // Bye
 }
 
-// AppendNamed appends a MessageItem, RefuseNameItem or PartItem whose name is a string.
+// AppendLabelled appends the body of a LabelledItem.
+func AppendLabelled(b []byte, label string, msg []byte) []byte {
+	return append(appendBytes(b, label), msg...)
+}
+
+// SplitLabelled takes the label from the body of a LabelledItem, and returns the message.
+func SplitLabelled(body []byte) (label, msg []byte, err error) {
+	r := reader{protocol.Reader{Rest: body}}
+	label = r.bytes(MaxUserLabel)
+	if r.Err != nil {
+		return nil, nil, fmt.Errorf("%w: label of a user: want at most %d bytes", ErrFrame, MaxUserLabel)
+	}
+	if err := checkText("label", string(label), MaxUserLabel); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrFrame, err)
+	}
+	return label, r.Rest, nil
+}
+
+// AppendNamed appends a MessageItem, RefuseNameItem, PartItem or LabelledItem whose name is a string.
 func AppendNamed(b []byte, t Type, seq uint64, kind uint8, name string, body []byte) []byte {
 	return appendNamed(append(b, byte(t)), seq, kind, name, body)
 }
@@ -77,7 +98,7 @@ func ReadItem(items []byte) (i Item, rest []byte, err error) {
 	switch i.Type {
 	case HelloItem, WelcomeItem, RefuseItem:
 		i.Body = r.bytes(MaxHandshake)
-	case MessageItem, RefuseNameItem, PartItem:
+	case MessageItem, RefuseNameItem, PartItem, LabelledItem:
 		i.Seq, i.Kind = r.Uint(), r.byte()
 		i.Name, i.Body = r.bytes(wireName), r.bytes(MaxMessage)
 	case AckItem, PingItem, PongItem:

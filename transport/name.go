@@ -9,8 +9,11 @@ import (
 )
 
 const (
-	MaxName  = 1024        // bytes of the name of a lock
-	MaxLabel = maxText     // bytes of the label of a client
+	MaxName  = 1024    // bytes of the name of a lock
+	MaxLabel = maxText // bytes of the label of a client
+
+	MaxUserLabel = 256 // bytes of the label of one user of a client's lock
+
 	wireName = 4 * MaxName // longer ones end the session; up to here they are refused by name
 )
 
@@ -26,6 +29,9 @@ func CheckName(name string) error {
 // CheckLabel says what is wrong with what a client calls itself: servers show it on
 // terminals and write it into logs.
 func CheckLabel(label string) error { return checkText("label", label, MaxLabel) }
+
+// CheckUserLabel is CheckLabel for what one user of a client is called beside it.
+func CheckUserLabel(label string) error { return checkText("label", label, MaxUserLabel) }
 
 func checkText(what, text string, most int) error {
 	switch {

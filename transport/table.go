@@ -26,7 +26,7 @@ type Slot struct {
 // Check says whether the table can be sent.
 func (t Table) Check() error {
 	if size := len(t.append(nil)); size > MaxTable || len(t.Slots) > maxSlots {
-		return fmt.Errorf("transport: a slot table of %d servers in %d bytes: want at most %d in %d",
+		return fmt.Errorf("a slot table of %d servers in %d bytes: want at most %d in %d",
 			len(t.Slots), size, maxSlots, MaxTable)
 	}
 	return nil

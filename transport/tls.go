@@ -13,9 +13,9 @@ import (
 // the language of the other. So the client guesses from how the server goes.
 var (
 	// ErrWantsTLS says that the other end behaves as one that wants TLS.
-	ErrWantsTLS = errors.New("transport: the other end seems to want TLS")
+	ErrWantsTLS = errors.New("the other end seems to want TLS")
 	// ErrNoTLS says that the other end behaves as one that is without TLS.
-	ErrNoTLS = errors.New("transport: the other end seems to be without TLS")
+	ErrNoTLS = errors.New("the other end seems to be without TLS")
 )
 
 // BrokenOff reports whether err says that the other end has closed the connection
@@ -41,13 +41,13 @@ func isRecord(length [LengthSize]byte) bool {
 // alert, to a client after the handshake.
 var (
 	// ErrCertificateRequired says that this end has shown no certificate.
-	ErrCertificateRequired = errors.New("transport: the other end asks for a certificate, and this one shows none")
+	ErrCertificateRequired = errors.New("the other end asks for a certificate, and this one shows none")
 	// ErrUnknownAuthority says that nobody whom the other end trusts has signed it.
-	ErrUnknownAuthority = errors.New("transport: the other end does not trust the authority of this end's certificate")
+	ErrUnknownAuthority = errors.New("the other end does not trust the authority of this end's certificate")
 	// ErrExpired says that it is over, by the other end's clock.
-	ErrExpired = errors.New("transport: the other end says that this end's certificate has expired")
+	ErrExpired = errors.New("the other end says that this end's certificate has expired")
 	// ErrBadCertificate says that it has another defect.
-	ErrBadCertificate = errors.New("transport: the other end refuses this end's certificate")
+	ErrBadCertificate = errors.New("the other end refuses this end's certificate")
 )
 
 // alerts are by their numbers in RFC 8446, section 6.

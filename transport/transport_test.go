@@ -337,7 +337,7 @@ func TestDialTLS(t *testing.T) {
 
 		go echo(l)
 		_, err = Dial(t.Context(), x.name, addr, &tls.Config{ServerName: "s1"})
-		if err == nil || !strings.Contains(err.Error(), addr) {
+		if err == nil || !strings.Contains(err.Error(), "unknown authority") {
 			t.Errorf("an unknown authority is trusted: %v", err)
 		}
 	}
@@ -363,7 +363,7 @@ func TestDialWithoutTLS(t *testing.T) {
 			io.WriteString(conn, answer)
 		}()
 		_, err = Dial(t.Context(), "s1", l.Addr().String(), &tls.Config{})
-		if !errors.Is(err, ErrNoTLS) || !strings.Contains(err.Error(), l.Addr().String()) {
+		if !errors.Is(err, ErrNoTLS) {
 			t.Errorf("answer %q: %v", answer, err)
 		}
 	}

@@ -150,7 +150,7 @@ func (w *demoWorker) round(ctx context.Context, m *poundlock.Mutex) {
 	if w.unlocked {
 		err = add(ctx, 0, nil)
 	} else {
-		err = m.Do(ctx, func(ctx context.Context, g poundlock.Grant) error { return add(ctx, g.Token(), g.LeaseEnd) })
+		err = m.Do(ctx, func(ctx context.Context, g *poundlock.Grant) error { return add(ctx, g.Token(), g.LeaseEnd) })
 	}
 	visit.Back()
 	w.mu.Lock()

@@ -287,6 +287,12 @@ func (f *holdFlags) lostError(names []string, cause error) error {
 		why = fmt.Sprintf("was over after --max-hold %v", f.maxHold)
 	case errors.As(cause, &revoked):
 		why, more = "was given up", ": "+printable(revoked.Error())
+	default:
+		for _, name := range names { // the first that was lost
+			if reason, ok := strings.CutPrefix(cause.Error(), fmt.Sprintf("poundlock: lock %q lost: ", name)); ok {
+				more = ": " + printable(reason)
+			}
+		}
 	}
 	return &exitStatus{code: exitLost, err: fmt.Errorf("lock %q %s while its command ran%s", title(names), why, more)}
 }

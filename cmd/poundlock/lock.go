@@ -212,11 +212,11 @@ func (f *lockFlags) notAcquired(ctx context.Context, config poundlock.Config, na
 	why := f.inside(ctx, config, names)
 	switch {
 	case f.try && why != "":
-		s.err = fmt.Errorf("not acquired: %s: %s", f.wanted(names), why)
+		s.err = fmt.Errorf("%s not acquired: %s", f.wanted(names), why)
 	case late && why != "":
-		s.err = fmt.Errorf("not acquired: %s: not within %v: %s", f.wanted(names), f.wait, why)
+		s.err = fmt.Errorf("%s not acquired: not within %v: %s", f.wanted(names), f.wait, why)
 	case late:
-		s.err = fmt.Errorf("not acquired: %s: not within %v", f.wanted(names), f.wait)
+		s.err = fmt.Errorf("%s not acquired: not within %v", f.wanted(names), f.wait)
 		s.hint = "poundlock status shows who has it"
 	}
 	if f.try {

@@ -116,14 +116,14 @@ func (c clientCollector) Collect(out chan<- prometheus.Metric) {
 	metric(noQuorumDesc, counter, float64(s.NoQuorum))
 	metric(lossesDesc, counter, float64(s.Losses))
 	metric(slowDesc, counter, float64(s.SlowTokens))
-	out <- server.Histogram(waitsDesc, s.Waits)
-	out <- server.Histogram(holdsDesc, s.Holds)
+	out <- server.Histogram(waitsDesc, server.Durations(s.Waits))
+	out <- server.Histogram(holdsDesc, server.Durations(s.Holds))
 	metric(heldDesc, gauge, float64(s.Held))
 	metric(wantedDesc, gauge, float64(s.Wanted))
 	metric(quorumDesc, gauge, truth(c.client.Healthy() == nil))
 	for _, p := range s.Servers {
 		metric(connectedDesc, gauge, truth(p.Connected), p.Name)
-		out <- server.Histogram(roundTripDesc, p.RoundTrips, p.Name)
+		out <- server.Histogram(roundTripDesc, server.Durations(p.RoundTrips), p.Name)
 		metric(peerBytesDesc, counter, float64(p.BytesSent), p.Name, "sent")
 		metric(peerBytesDesc, counter, float64(p.BytesReceived), p.Name, "received")
 	}

@@ -49,6 +49,7 @@ type Request struct {
 	Label   string `json:"label,omitempty"`        // absent when the server has no session with it
 	Live    bool   `json:"live,omitempty"`         // the server has a session with it, whose lease is not over
 	AgeMS   int64  `json:"age_ms,omitempty"`       // since it asked, by two clocks; absent where unknown
+	HeldMS  int64  `json:"held_ms,omitempty"`      // of a holder: how long the server has supported it
 	Token   uint64 `json:"token,omitempty,string"` // of its grant; absent where unknown
 }
 

@@ -164,7 +164,7 @@ func count(m *poundlock.Mutex, a clientArgs) error {
 		if a.NoLock {
 			err = inside(ctx, 0, nil)
 		} else {
-			err = m.Do(ctx, func(ctx context.Context, g poundlock.Grant) error {
+			err = m.Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
 				return inside(ctx, g.Token(), g.LeaseEnd)
 			})
 		}

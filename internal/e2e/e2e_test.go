@@ -370,7 +370,7 @@ func TestStoppedHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.say("unlock")
-	if line := first.hear(); !strings.Contains(line, "lock lost") {
+	if line := first.hear(); !strings.Contains(line, " lost: leases at ") {
 		t.Errorf("the stopped holder was told %q", line)
 	}
 	var resource fence.Checker

@@ -1,0 +1,116 @@
+package poundlock
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/poundlock/poundlock/node"
+)
+
+// What callers branch on. A failed call returns an error that is one of them,
+// or one about its arguments. Its text names the lock first, then what happened to it,
+// and then why, each once.
+var (
+	ErrNotAcquired = errors.New("poundlock: not acquired")
+	ErrLost        = errors.New("poundlock: lock lost")
+	ErrNoQuorum    = errors.New("poundlock: no quorum of servers")
+	ErrClosed      = errors.New("poundlock: client closed")
+	ErrUnlocked    = errors.New("poundlock: unlocked already")             // of a second Unlock or Resign
+	ErrMaxHold     = errors.New("poundlock: held for longer than allowed") // only with ErrLost
+)
+
+// A failure is one of the errors above for one lock, permit or election, as in
+//
+//	poundlock: lock "deploy" lost: leases at s1, s2 lapsed
+type failure struct {
+	kind error  // the one of the above
+	what string // such as: lock "a"; "" where it is none in particular
+	why  error  // nil: no more is known
+}
+
+// Error is one sentence: an error of this package within another one does not name the
+// package again.
+func (f *failure) Error() string {
+	kind := plain(f.kind)
+	switch {
+	case f.what == "":
+	case f.kind == ErrLost:
+		kind = f.what + " lost"
+	case f.kind == ErrNotAcquired:
+		kind = f.what + " " + kind
+	default:
+		kind = f.what + ": " + kind
+	}
+	if f.why == nil {
+		return prefix + kind
+	}
+	return prefix + kind + ": " + plain(f.why)
+}
+
+func (f *failure) Unwrap() []error {
+	if f.why == nil {
+		return []error{f.kind}
+	}
+	return []error{f.kind, f.why}
+}
+
+const prefix = "poundlock: "
+
+// plain is the text of an error without the name of the package.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
+
+// failed names the lock in an error; what is no sentinel yet is ErrNotAcquired.
+func failed(name string, err error) error {
+	lock := describe([]string{name})
+	for _, sentinel := range []error{ErrNotAcquired, ErrNoQuorum, ErrClosed} {
+		if err == sentinel {
+			return &failure{sentinel, lock, nil}
+		}
+	}
+	if f, ok := err.(*failure); ok && f.kind != ErrLost {
+		if f.what == "" {
+			f = &failure{f.kind, lock, f.why}
+		}
+		return f
+	}
+	return &failure{ErrNotAcquired, lock, err}
+}
+
+// describe is "lock "a"" or "locks "a", "b"".
+func describe(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", name)
+	}
+	if len(names) == 1 {
+		return "lock " + quoted[0]
+	}
+	return "locks " + strings.Join(quoted, ", ")
+}
+
+// departed says what became of the sessions with servers that supported a holder, by
+// the causes of their ends; nil without any.
+func departed(servers map[node.Cause][]string) error {
+	var parts []string
+	for _, cause := range slices.Sorted(maps.Keys(servers)) {
+		slices.Sort(servers[cause])
+		names := strings.Join(servers[cause], ", ")
+		switch cause {
+		case node.CauseLapsed:
+			parts = append(parts, "leases at "+names+" lapsed")
+		case node.CauseRestarted, node.CauseReplaced:
+			parts = append(parts, names+" lost their memory")
+		case node.CauseBye, node.CauseClosed:
+			parts = append(parts, names+" ended their sessions")
+		default:
+			parts = append(parts, "sessions with "+names+" ended ("+cause.String()+")")
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	return errors.New(strings.Join(parts, ", and "))
+}

@@ -138,13 +138,14 @@ func badCall(root *cobra.Command, args []string, err error) error {
 	return unknownCommand(root, rest[typed])
 }
 
-// withoutLayer takes the name of the package off that an error begins with: a user knows
+// withoutLayer takes the names of packages off that an error begins with: a user knows
 // poundlock alone.
 func withoutLayer(text string) string {
-	for _, layer := range []string{"check", "hunt", "sim", "lab", "node", "server"} {
-		if rest, found := strings.CutPrefix(text, layer+": "); found {
-			return rest
+	for {
+		layer, rest, _ := strings.Cut(text, ": ")
+		if !slices.Contains([]string{"check", "hunt", "sim", "lab", "node", "server"}, layer) {
+			return text
 		}
+		text = rest
 	}
-	return text
 }

@@ -100,7 +100,10 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	c := newConn(n, nc, in, false, n.lease(h))
 	w, no := n.welcome(h, c)
 	if no != nil {
-		if no.Code == transport.Misfit {
+		switch no.Code {
+		case transport.Full:
+			n.complain(hostOf(nc), "refused a session", "from", nc.RemoteAddr(), "peer", n.name(h.From), "reason", no.What)
+		case transport.Misfit:
 			n.complain(hostOf(nc), "refused a connection", "from", nc.RemoteAddr(), "peer", n.name(h.From),
 				"what", no.What, "mine", no.Mine, "theirs", no.Yours)
 		}
@@ -274,16 +277,12 @@ func (n *Node) sessionFor(h transport.Hello, c *conn) (*session, *transport.Refu
 		return nil, &transport.Refuse{Code: transport.UnknownSession, What: "the session is not known here"}
 	}
 	if s == nil {
-		n.mu.RLock()
-		full := len(n.sessions) >= n.c.MaxSessions+n.c.System.N
-		n.mu.RUnlock()
-		if full {
-			return nil, &transport.Refuse{
-				Code: transport.Full, What: fmt.Sprintf("%d sessions are the limit", n.c.MaxSessions),
-			}
+		from := originsOf(c.nc)
+		if no := n.mayBegin(from); no != nil {
+			return nil, no
 		}
 		s = newSession(n, h.From, h.Session)
-		s.host = hostOf(c.nc)
+		s.host, s.from = hostOf(c.nc), from
 	}
 	return s, nil
 }

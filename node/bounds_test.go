@@ -1,9 +1,14 @@
 package node_test
 
 import (
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -180,4 +185,130 @@ func TestFairTurns(t *testing.T) {
 		defer mu.Unlock()
 		return len(order) == 2+crowd*count
 	})
+}
+
+// visitFrom is visit from another address of this machine.
+func visitFrom(t *testing.T, host, addr string) *stranger {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(host)}}
+	conn, err := d.DialContext(t.Context(), "tcp", addr)
+	must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(patience))
+	return &stranger{t, conn}
+}
+
+// begins says hello from an address, and returns why it is refused.
+func begins(t *testing.T, host, addr string, k int) (why string) {
+	t.Helper()
+	s := visitFrom(t, host, addr)
+	s.say(another(greeting, k).Append)
+	for {
+		items, err := s.hear()
+		must(t, err)
+		for _, i := range items {
+			switch i.Type {
+			case transport.WelcomeItem:
+				return ""
+			case transport.RefuseItem:
+				r, err := transport.ReadRefuse(i.Body)
+				if err != nil || r.Code != transport.Full {
+					t.Errorf("%+v, %v", r, err)
+				}
+				return r.What
+			}
+		}
+	}
+}
+
+// One address cannot have all sessions: it gets no more than are left for others, or what is configured. Where a session ends
+// another one may begin.
+func TestSessionsOfOneHost(t *testing.T) {
+	const most = 15 // and one for the member itself
+	for _, ofOne := range []int{0, 3} {
+		servers, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), func(c *node.Config) {
+			c.MaxSessions, c.MaxSessionsOfOne = most, ofOne
+		})
+		began := map[string]int{}
+		for k := range 3 * most {
+			host := fmt.Sprint("127.0.0.", 1+k/most)
+			why := begins(t, host, peers[0].Addr, k)
+			if why == "" {
+				began[host]++
+				continue
+			}
+			if want := fmt.Sprintf("%d sessions from %s are the limit", began[host], host); !strings.HasPrefix(why, want) {
+				t.Errorf("refused with %q, want %q", why, want)
+			}
+		}
+		want := map[string]int{"127.0.0.1": 8, "127.0.0.2": 4, "127.0.0.3": 2}
+		if ofOne > 0 {
+			want = map[string]int{"127.0.0.1": 3, "127.0.0.2": 3, "127.0.0.3": 3}
+		}
+		if !maps.Equal(began, want) {
+			t.Errorf("sessions began: %v, want %v", began, want)
+		}
+		for k, s := range servers[0].Sessions() {
+			if k < 3 {
+				servers[0].EndSession(s.Peer)
+			}
+		}
+		if why := begins(t, "127.0.0.3", peers[0].Addr, 1000); why != "" {
+			t.Errorf("when some have ended: %s", why)
+		}
+	}
+}
+
+// Clients of one address cannot wait so often that nobody else can; with what they leave there is room again.
+func TestWaitersOfOneHost(t *testing.T) {
+	const most, clients, wanted = 120, 4, 40
+	servers, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), func(c *node.Config) { c.MaxWaiters = most })
+	var crowd []*stranger
+	greet := func(k int, host string) *stranger {
+		s := visitFrom(t, host, peers[0].Addr)
+		s.say(another(greeting, k).Append)
+		s.until(transport.WelcomeItem)
+		return s
+	}
+	wants := func(s *stranger, seq uint64, name string, body byte) {
+		s.say(message(seq, 1, name, body), transport.Item{Type: transport.CallItem, Seq: seq, Body: []byte("?")}.Append)
+		s.until(transport.ReplyItem)
+	}
+	for k := range clients {
+		s := greet(k, "127.0.0.1")
+		crowd = append(crowd, s)
+		for j := range uint64(wanted) {
+			wants(s, j+1, fmt.Sprint("lock-", j), enter)
+		}
+	}
+	eventually(t, "half of the places are taken", func() bool { return servers[0].Stats().Pairs == most/2 })
+	honest := greet(clients, "127.0.0.2")
+	honest.say(message(1, 1, "mine", enter))
+	honest.until(transport.MessageItem)
+	last := crowd[clients-1]
+	last.say(message(wanted+1, 1, "more", enter))
+	want := "the server is full for 127.0.0.1: its limit on clients that hold or wait for a lock is 120, these have 60"
+	if why := string(last.until(transport.RefuseNameItem).Body); !strings.HasPrefix(why, want) {
+		t.Errorf("refused with %q, want %q", why, want)
+	}
+	for _, s := range crowd {
+		s.say(transport.Item{Type: transport.ByeItem}.Append)
+		s.ends()
+	}
+	eventually(t, "the places are free", func() bool { return servers[0].Stats().Pairs == 1 })
+}
+
+// Whom a certificate is for: what SPIFFE says, or its subject, or nobody else has it.
+func TestPrincipal(t *testing.T) {
+	id, err := url.Parse("spiffe://acme/deploy")
+	must(t, err)
+	for want, c := range map[string]*x509.Certificate{
+		"spiffe://acme/deploy": {URIs: []*url.URL{id}, Subject: pkix.Name{CommonName: "deploy"}},
+		"CN=deploy":            {Subject: pkix.Name{CommonName: "deploy"}},
+		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855": {},
+	} {
+		if got := node.Principal(c); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }

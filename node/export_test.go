@@ -12,6 +12,9 @@ import (
 // lease lapse.
 func (n *Node) EndLapsed(peer protocol.ID) { n.end(n.lookup(peer), errLapsed, nil) }
 
+// EndSession ends the session with a peer as if that had closed it.
+func (n *Node) EndSession(peer protocol.ID) { n.end(n.lookup(peer), errBye, nil) }
+
 // StartAs is Start with another incarnation.
 func StartAs(c Config, incarnation uint64) (*Node, error) {
 	n, err := newNode(c)
@@ -85,6 +88,9 @@ func RestoreDamaged(c Config, in io.Reader, damage func(n *Node)) (*Frozen, erro
 	damage(n)
 	return n.runFrozen(), nil
 }
+
+// Principal is whom a certificate is for.
+var Principal = principal
 
 // InLine is how many sessions wait for their turn at a shard.
 func (n *Node) InLine() (k int) {

@@ -458,7 +458,7 @@ func TestDeadSession(t *testing.T) {
 
 func TestMaxSessions(t *testing.T) {
 	host := node.HostOf(keeper(nil))
-	_, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxSessions = 2 })
+	_, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxSessions, c.MaxSessionsOfOne = 2, 9 })
 	for k := range 4 {
 		s := visit(t, peers[0].Addr)
 		h := another(greeting, k)

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -210,8 +211,9 @@ func (s *shard) remove(i *instance) {
 	i.timers = nil
 	for _, p := range i.peers {
 		s.labels.set(i, p.id, nil, 0)
-		if locks := s.business[p]; locks != nil {
+		if locks := s.business[p]; locks != nil && locks.Has(i) {
 			locks.Delete(i)
+			s.n.pair(p, -1)
 		}
 	}
 	i.peers = nil
@@ -266,20 +268,22 @@ func (nowhere) Received(int)                     {}
 func (nowhere) Snapshot(string) error            { return nil }
 
 // note records that a peer has business with an instance, where the end of its
-// session concerns only those. It reports false for a client that has too much already.
-func (s *shard) note(i *instance, p *session) bool {
+// session concerns only those. It says why not, where there is too much of that already.
+func (s *shard) note(i *instance, p *session) (why string) {
 	if s.restores(p) || s.n.watched() {
-		return true
+		return ""
 	}
 	locks := s.business[p]
 	if locks != nil && locks.Has(i) {
-		return true
+		return ""
 	}
-	if locks != nil && !s.n.isMember(p.id) && s.tooMany(p, locks) {
-		return false
+	if !s.n.isMember(p.id) {
+		if why := s.tooMany(p, locks); why != "" {
+			return why
+		}
 	}
 	s.connect(i, p)
-	return true
+	return ""
 }
 
 func (s *shard) connect(i *instance, p *session) {
@@ -287,33 +291,39 @@ func (s *shard) connect(i *instance, p *session) {
 		s.business[p] = &business{}
 	}
 	s.business[p].Set(i, struct{}{})
+	s.n.pair(p, 1)
 	i.peers = append(i.peers, p)
 }
 
-// tooMany reports whether a client has business with too many instances. Those that
+// tooMany says why a client may have no business with one more instance. Those that
 // do not know it any more do not count; enough of them are forgotten at once to pay
 // for the search.
-func (s *shard) tooMany(p *session, locks *business) bool {
+func (s *shard) tooMany(p *session, locks *business) string {
 	most := s.n.c.MaxLocks/len(s.n.shards) + 1
-	if locks.Len() < most {
-		return false
+	why := s.n.crowded(p)
+	if locks == nil {
+		return why
+	}
+	if locks.Len() >= most {
+		why = fmt.Sprintf("a client may hold or want %d locks at once, and this one does", s.n.c.MaxLocks)
 	}
 	now := time.Since(s.n.started)
-	if now < locks.full {
-		return true
+	if why == "" || now < locks.full {
+		return why
 	}
 	for i := range locks.All() {
 		if st, err := i.process.Standing(); err == nil && !names(st.Holders, p.id) && !names(st.Waiters, p.id) {
 			locks.Delete(i)
 			i.forget(p)
 			s.labels.set(i, p.id, nil, 0)
+			s.n.pair(p, -1)
 		}
 	}
-	if locks.Len() < most-most/4 {
-		return false
+	if locks.Len() < most-most/4 && s.n.crowded(p) == "" {
+		return ""
 	}
 	locks.full = now + time.Second // the next search is then
-	return true
+	return why
 }
 
 func names(all []protocol.Request, id protocol.ID) bool {

@@ -107,6 +107,13 @@ type Config struct {
 	Boot func() time.Duration
 
 	MaxSessions int // sessions with clients; more are refused. Default 16384
+	// MaxSessionsOfOne is how many of these clients may have that come from one address, or show one certificate.
+	// Default: no more than are left for others, which is half of them for one address alone
+	MaxSessionsOfOne int
+	// MaxWaiters is how many clients may hold or wait for a lock at a member, each counted once for each lock. Other
+	// names are refused; so are those of clients from an address, or with a certificate, that has no less than
+	// is left for others. Default 4194304
+	MaxWaiters int
 	// MaxLocks is how many locks one client may hold or want at once, and MaxInstances
 	// how many a member keeps for all of them, idle ones whose tokens it remembers
 	// included. Other names are refused. Default 65536 and 2097152
@@ -185,6 +192,7 @@ type Node struct {
 
 	mu       sync.RWMutex             // taken before the mutex of a shard
 	sessions map[protocol.ID]*session // by peer; those that are not dead
+	origins  map[string]*origin       // of its sessions, by name
 	dials    map[protocol.ID]error    // the last failure to reach a member
 	ends     map[protocol.ID]ended    // the last session with a member that has ended
 	changed  chan struct{}            // closed when a connection comes up, or a dial fails
@@ -207,6 +215,7 @@ type Node struct {
 	late       chan record        // what logLate is to log
 	unlogged   atomic.Int64       // records that did not fit into late
 	instances  atomic.Int64       // of all shards
+	pairs      atomic.Int64       // of a client and a lock that it holds or wants, as far as the shards know
 	unacked    atomic.Int64       // bytes in the windows of all sessions
 	delay      atomic.Int64       // of messages, ns, as measured; 0: unknown
 	// Constant: every kind of message, and where those of a kind of locks begin.
@@ -240,6 +249,7 @@ func newNode(c Config) (*Node, error) {
 		started:     time.Now(),
 		seed:        maphash.MakeSeed(),
 		sessions:    map[protocol.ID]*session{},
+		origins:     map[string]*origin{},
 		dials:       map[protocol.ID]error{},
 		ends:        map[protocol.ID]ended{},
 		changed:     make(chan struct{}),
@@ -340,6 +350,9 @@ func (c *Config) complete() error {
 	}
 	if c.MaxSessions == 0 {
 		c.MaxSessions = 1 << 14
+	}
+	if c.MaxWaiters == 0 {
+		c.MaxWaiters = 1 << 22
 	}
 	if c.MaxLocks == 0 {
 		c.MaxLocks = 1 << 16

@@ -23,6 +23,8 @@ type session struct {
 	n       *Node
 	id      protocol.ID // the peer
 	host    string      // where the peer connected from first; "" where this end dials, or it is not known
+	from    []string    // names of its origins; none of a member
+	origins []*origin   // these, once it has begun
 	dead    atomic.Bool // nothing passes any more; set with mu held
 	gone    bool        // the shards have been told; under Node.mu
 	kicked  atomic.Bool // some shard will wake the writer at the end of its batch
@@ -54,6 +56,7 @@ func newSession(n *Node, id protocol.ID, number uint64) *session {
 func (n *Node) register(s *session) {
 	n.counters.began.Add(1)
 	n.sessions[s.id] = s
+	n.come(s)
 	for _, sh := range n.shards {
 		sh.post(event{op: opOpen, sess: s})
 	}
@@ -94,6 +97,7 @@ func (n *Node) end(s *session, why error, last []byte) {
 		if n.isMember(s.id) {
 			n.ends[s.id] = ended{number, causeOf(why)}
 		}
+		n.goAway(s)
 		dead := event{op: opDead, sess: s, text: why.Error()}
 		if n.standing(s.id) {
 			// The shards change over in one step: what they send must go into one

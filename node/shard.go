@@ -292,8 +292,8 @@ func (s *shard) message(e *message) {
 		}
 		i = s.create(e.kind, string(e.name))
 	}
-	if !s.note(i, e.sess) {
-		s.refuseName(e, fmt.Sprintf("a client may hold or want %d locks at once, and this one does", s.n.c.MaxLocks))
+	if why := s.note(i, e.sess); why != "" {
+		s.refuseName(e, why)
 		s.dropIfIdle(i)
 		return
 	}
@@ -350,6 +350,7 @@ func (s *shard) dead(e *event) {
 	if concerned == nil {
 		concerned = &business{}
 	}
+	s.n.pair(sess, -concerned.Len())
 	suspect := protocol.Input{Kind: protocol.Suspect, From: sess.id}
 	switch {
 	case s.n.watched() && s.n.isMember(sess.id):

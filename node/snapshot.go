@@ -201,6 +201,11 @@ func (w *partWriter) session(s *session) {
 	w.b = binary.AppendUvarint(w.b, s.number)
 	w.b = binary.AppendUvarint(w.b, s.incarnation)
 	w.b = appendString(w.b, s.label)
+	w.b = appendString(w.b, s.host)
+	w.b = binary.AppendUvarint(w.b, uint64(len(s.from)))
+	for _, name := range s.from {
+		w.b = appendString(w.b, name)
+	}
 	w.b = binary.AppendUvarint(w.b, uint64(s.granted.Length))
 	w.b = binary.AppendUvarint(w.b, uint64(s.granted.End()))
 	w.b = protocol.AppendBool(w.b, s.dead.Load())
@@ -351,6 +356,10 @@ func (l *loader) session(r *protocol.Reader) error {
 	s := newSession(n, protocol.ID(r.Uint()), r.Uint())
 	s.incarnation, s.established = r.Uint(), true
 	s.label = readString(r, maxPart)
+	s.host = readString(r, maxPart)
+	for range r.Len() {
+		s.from = append(s.from, readString(r, maxPart))
+	}
 	length := time.Duration(r.Max(uint64(MaxLease)))
 	end := time.Duration(r.Max(uint64(l.head.At + MaxLease))) // it may have begun with a longer lease
 	dropped := r.Bool()
@@ -365,6 +374,7 @@ func (l *loader) session(r *protocol.Reader) error {
 	s.granted.Hear(end - length)
 	s.dead.Store(dropped)
 	n.sessions[s.id] = s
+	n.come(s)
 	if !dropped {
 		for _, sh := range n.shards {
 			sh.sessions[s.id] = s

@@ -29,6 +29,7 @@ type Stats struct {
 
 	Shards    []ShardStats
 	Instances int // locks that are not idle
+	Pairs     int // of a client and a lock that it holds, wants or has just left
 	Waiting   int // requests in the queues of a member's locks
 
 	// What a member's locks gave away. A support that goes from one client to the next
@@ -202,6 +203,7 @@ func (n *Node) Stats() Stats {
 		SessionsBegan: n.counters.began.Load(),
 		SessionsEnded: byCause(&n.counters.ended),
 		Refused:       byCause(&n.counters.refused),
+		Pairs:         int(n.pairs.Load()),
 		Unlogged:      n.counters.unlogged.Load(),
 		Frames: FrameStats{
 			Unfinished: n.frames.size(), Slow: n.counters.frames.slow.Load(),

@@ -10,13 +10,22 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/limit"
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
 )
 
 const (
 	maxAudit   = 1 << 14  // records that may wait for the file
 	auditBatch = 64 << 10 // bytes of one write
 	auditClose = 2 * time.Second
+
+	// What one client may have written: so many records at once, and then so many a second. More than
+	// auditClients that write more than that at once share what one may.
+	auditBurst   = 2 * maxAudit
+	auditEvery   = time.Millisecond
+	auditClients = 1 << 12
+	auditTell    = 10 * time.Second // when a client that has become silent is told of
 )
 
 // AuditRecord is one line of the audit file. Those of all servers tell who held a
@@ -48,6 +57,7 @@ type Audit struct {
 
 	written, dropped atomic.Uint64
 	missing          atomic.Uint64 // dropped, and no line says so yet
+	rate             limit.Rate[protocol.ID]
 
 	out io.Writer // the writer's, as all below
 	own *os.File  // to be closed; nil: standard output
@@ -56,7 +66,8 @@ type Audit struct {
 
 type auditRecord struct {
 	node.Support
-	at time.Time
+	at      time.Time
+	missing int // records of the client that were left out before this one: it had too many
 }
 
 // OpenAudit begins to write to a file, to which it appends; "-" is standard output.
@@ -68,6 +79,7 @@ func OpenAudit(server, path string, log *slog.Logger) (*Audit, error) {
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 		out:     os.Stdout,
+		rate:    auditRate(),
 	}
 	if path != "-" {
 		if err := a.open(); err != nil {
@@ -76,6 +88,10 @@ func OpenAudit(server, path string, log *slog.Logger) (*Audit, error) {
 	}
 	go a.run()
 	return a, nil
+}
+
+func auditRate() limit.Rate[protocol.ID] {
+	return limit.Rate[protocol.ID]{Burst: auditBurst, Every: auditEvery, Most: auditClients}
 }
 
 func (a *Audit) open() error {
@@ -125,9 +141,16 @@ func (a *Audit) noter() func(node.Support) {
 }
 
 func (a *Audit) note(s node.Support) {
+	r := auditRecord{Support: s, at: time.Now()}
+	var ok bool
+	if r.missing, ok = a.rate.Take(s.Client, r.at); !ok {
+		a.dropped.Add(1)
+		return
+	}
 	select {
-	case a.records <- auditRecord{s, time.Now()}:
+	case a.records <- r:
 	default:
+		a.missing.Add(uint64(r.missing))
 		a.lose(1)
 	}
 }
@@ -139,10 +162,14 @@ func (a *Audit) lose(k uint64) {
 
 func (a *Audit) run() {
 	defer close(a.done)
+	tell := time.NewTicker(auditTell)
+	defer tell.Stop()
 	for {
 		select {
 		case r := <-a.records:
 			a.write(r)
+		case now := <-tell.C:
+			a.tellMissing(now)
 		case <-a.reopen:
 			if a.own == nil {
 				a.log.Info("the audit is on standard output: there is no file to open again")
@@ -157,12 +184,20 @@ func (a *Audit) run() {
 			for len(a.records) > 0 {
 				a.write(<-a.records)
 			}
+			a.tellMissing(time.Now().Add(auditTell))
 			if a.own != nil {
 				a.own.Close()
 			}
 			return
 		}
 	}
+}
+
+// tellMissing writes what was left out of clients that have become silent.
+func (a *Audit) tellMissing(now time.Time) {
+	a.rate.Refused(now, func(client protocol.ID, missing int) {
+		a.write(auditRecord{Support: node.Support{Client: client}, at: now, missing: missing})
+	})
 }
 
 // write writes a record, and those that wait behind it, in one go.
@@ -177,10 +212,9 @@ func (a *Audit) write(r auditRecord) {
 	if missing > 0 {
 		e.Encode(AuditRecord{Time: time.Now(), Server: a.server, Event: "dropped", Dropped: missing})
 	}
-	count := uint64(1)
-	e.Encode(a.line(r))
-	for ; b.Len() < auditBatch && len(a.records) > 0; count++ {
-		e.Encode(a.line(<-a.records))
+	count := a.encode(e, r)
+	for b.Len() < auditBatch && len(a.records) > 0 {
+		count += a.encode(e, <-a.records)
 	}
 	k, err := a.out.Write(b.Bytes())
 	if err != nil {
@@ -196,6 +230,20 @@ func (a *Audit) write(r auditRecord) {
 	if missing > 0 {
 		a.log.Error("audit records are missing: the file was too slow or full", "path", a.path, "missing", missing)
 	}
+}
+
+// encode encodes a record, after what is missing of its client, and says how many these are.
+func (a *Audit) encode(e *json.Encoder, r auditRecord) (count uint64) {
+	if r.missing > 0 {
+		e.Encode(AuditRecord{
+			Time: r.at, Server: a.server, Event: "dropped", Client: hex(uint64(r.Client)), Label: r.Label, Dropped: uint64(r.missing),
+		})
+	}
+	if r.Lock == "" {
+		return 0
+	}
+	e.Encode(a.line(r))
+	return 1
 }
 
 func (a *Audit) line(r auditRecord) AuditRecord {

@@ -18,6 +18,7 @@ var (
 	epochDesc   = desc("slot_table_epoch", "Epoch of the slot table that this server has.")
 
 	locksDesc    = desc("locks", "Locks that are not idle at this server.")
+	pairsDesc    = desc("lock_clients", "Pairs of a client and a lock that it holds or wants, or has just left: --max-waiters bounds them.")
 	waitersDesc  = desc("waiters", "Requests that wait in the queues of all locks of this server.")
 	supportsDesc = desc("supports", "Supports that this server gives now: one a lock.")
 	givenDesc    = desc("supports_given_total", "Supports given to a request, those that were passed on among them.")
@@ -78,7 +79,7 @@ type collector struct{ s *Server }
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		infoDesc, servingDesc, clockDesc, epochDesc, locksDesc, waitersDesc, supportsDesc, givenDesc, endedDesc, passedDesc,
+		infoDesc, servingDesc, clockDesc, epochDesc, locksDesc, pairsDesc, waitersDesc, supportsDesc, givenDesc, endedDesc, passedDesc,
 		heldDesc, messagesDesc, bytesDesc, unackedDesc, sessionsDesc, sessionsBeganDesc, sessionsEndedDesc,
 		refusedDesc, unfinishedDesc, frameClosesDesc, unloggedDesc, queueEventsDesc, queueBytesDesc, auditWrittenDesc, auditDroppedDesc,
 	} {
@@ -128,6 +129,7 @@ const sent, received = "sent", "received"
 
 func (o sink) node(s node.Stats) {
 	o.gauge(locksDesc, float64(s.Instances))
+	o.gauge(pairsDesc, float64(s.Pairs))
 	o.gauge(waitersDesc, float64(s.Waiting))
 	o.gauge(supportsDesc, float64(s.Supports))
 	o.counter(givenDesc, s.SupportsGiven)

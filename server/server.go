@@ -39,6 +39,13 @@ type Config struct {
 	// whose tokens it remembers included; new names are refused beyond. Default 2097152
 	MaxLocks int
 
+	// MaxSessions is how many clients may have a session, and MaxSessionsOfOne how many of these that come from one
+	// address (an IPv6 network of 64 bits), or show one certificate. Default 16384, and no more than are left for others
+	MaxSessions, MaxSessionsOfOne int
+	// MaxWaiters is how many clients may hold or wait for a lock, each counted once for each lock: of one address or
+	// certificate no more than are left for others. Default 4194304
+	MaxWaiters int
+
 	// RequireClockSync makes an unsynchronised kernel clock an error. Default: a
 	// warning. Fencing tokens are monotone only while clocks are within ClockBound.
 	RequireClockSync bool
@@ -100,6 +107,9 @@ func New(c Config) (*Server, error) {
 	}
 	if c.MaxLocks < 0 {
 		return nil, fmt.Errorf("server: at most %d locks: want at least 1", c.MaxLocks)
+	}
+	if least := min(c.MaxSessions, c.MaxSessionsOfOne, c.MaxWaiters); least < 0 {
+		return nil, fmt.Errorf("server: at most %d sessions or waiters: want at least 1, or 0 for the default", least)
 	}
 	table, err := slots.Check(c.Servers, c.NoAmnesia)
 	if err != nil {
@@ -338,6 +348,10 @@ func (s *Server) nodeConfig() node.Config {
 
 		ClockBound:   c.ClockBound,
 		MaxInstances: c.MaxLocks,
+
+		MaxSessions:      c.MaxSessions,
+		MaxSessionsOfOne: c.MaxSessionsOfOne,
+		MaxWaiters:       c.MaxWaiters,
 
 		Label: c.Name,
 		Log:   c.Log,

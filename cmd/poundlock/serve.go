@@ -83,6 +83,9 @@ func serveCommand() *cobra.Command {
 	s.BoolVar(&c.Insecure, "insecure", false, "allow to listen off loopback without TLS: anybody can take and release locks")
 	s.DurationVar(&c.Lease, "lease", slots.DefaultLease, "the longest lease that a client gets, 20ms to 10m")
 	s.IntVar(&c.MaxLocks, "max-locks", 1<<21, "`number` of locks that it keeps for all clients together; new names are refused beyond")
+	s.IntVar(&c.MaxSessions, "max-sessions", 1<<14, "`number` of clients that may have a session")
+	s.IntVar(&c.MaxSessionsOfOne, "max-sessions-per-host", 0, "`number` of these from one address, or with one certificate; 0: no more than are left for others")
+	s.IntVar(&c.MaxWaiters, "max-waiters", 1<<22, "`number` of clients that may hold or wait for a lock, each counted once for each lock")
 	s.BoolVar(&c.RequireClockSync, "require-clock-sync", false, "refuse to serve when the kernel's clock is not synchronised")
 	s.Var(logLevel{&level}, "log-level", "lowest `LEVEL` that is logged: debug, info, warn or error")
 	return cmd
@@ -111,6 +114,15 @@ func serve(
 	}
 	if c.MaxLocks < 1 {
 		return usagef("--max-locks %d: want at least 1", c.MaxLocks)
+	}
+	if c.MaxSessions < 1 {
+		return usagef("--max-sessions %d: want at least 1", c.MaxSessions)
+	}
+	if c.MaxSessionsOfOne < 0 {
+		return usagef("--max-sessions-per-host %d: want at least 0", c.MaxSessionsOfOne)
+	}
+	if c.MaxWaiters < 1 {
+		return usagef("--max-waiters %d: want at least 1", c.MaxWaiters)
 	}
 	if c.Listen != "" {
 		if err := transport.CheckListen(c.Listen); err != nil {

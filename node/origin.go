@@ -1,0 +1,133 @@
+package node
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/poundlock/poundlock/transport"
+)
+
+// An origin is where sessions of clients come from: an address or, with TLS, a certificate. No origin has more of what
+// there is for all than is left for the others, so that one that takes what it can keeps nobody else out: alone
+// it gets half, and of k such each gets a part of k+1.
+type origin struct {
+	name     string       // for people: "10.0.0.7", "certificate CN=deploy"
+	sessions int          // under Node.mu
+	pairs    atomic.Int64 // of a session and a lock, see Node.pairs
+}
+
+// originsOf names the origins of a connection.
+func originsOf(nc net.Conn) []string {
+	names := []string{addressOf(nc)}
+	if t, ok := nc.(*tls.Conn); ok {
+		if shown := t.ConnectionState().PeerCertificates; len(shown) > 0 {
+			names = append(names, "certificate "+principal(shown[0]))
+		}
+	}
+	return names
+}
+
+// addressOf is the address of the other end. A host may have all of an IPv6 network of 64 bits.
+func addressOf(nc net.Conn) string {
+	host := hostOf(nc)
+	if host == "" {
+		return "the unix socket"
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil || addr.Unmap().Is4() {
+		return host
+	}
+	network, err := addr.WithZone("").Prefix(64)
+	if err != nil {
+		return host
+	}
+	return network.String()
+}
+
+// principal is whom a certificate is for: its URI of SPIFFE if there is one, else its subject, else its fingerprint.
+func principal(c *x509.Certificate) string {
+	if len(c.URIs) == 1 && c.URIs[0].Scheme == "spiffe" {
+		return c.URIs[0].String()
+	}
+	if subject := c.Subject.String(); subject != "" {
+		return subject
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(c.Raw))
+}
+
+// mayBegin says why no more sessions may begin here from these origins.
+func (n *Node) mayBegin(names []string) *transport.Refuse {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	free := n.c.MaxSessions + n.c.System.N - len(n.sessions)
+	if free <= 0 {
+		return &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions are the limit", n.c.MaxSessions)}
+	}
+	for _, name := range names {
+		o := n.origins[name]
+		switch most := n.c.MaxSessionsOfOne; {
+		case o == nil:
+		case most > 0 && o.sessions >= most:
+			return &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions from %s are the limit", o.sessions, name)}
+		case most == 0 && o.sessions >= free:
+			return &transport.Refuse{
+				Code: transport.Full,
+				What: fmt.Sprintf("%d sessions from %s are the limit: no more than that are left for others", o.sessions, name),
+			}
+		}
+	}
+	return nil
+}
+
+// come counts a session that begins. n.mu is held.
+func (n *Node) come(s *session) {
+	for _, name := range s.from {
+		o := n.origins[name]
+		if o == nil {
+			o = &origin{name: name}
+			n.origins[name] = o
+		}
+		o.sessions++
+		s.origins = append(s.origins, o)
+	}
+}
+
+// goAway counts a session that has ended. n.mu is held.
+func (n *Node) goAway(s *session) {
+	for _, o := range s.origins {
+		if o.sessions--; o.sessions == 0 {
+			delete(n.origins, o.name)
+		}
+	}
+}
+
+// pair counts that a client of a session has so many locks more, or less, to do with.
+func (n *Node) pair(s *session, k int) {
+	if n.isMember(s.id) {
+		return
+	}
+	n.pairs.Add(int64(k))
+	for _, o := range s.origins {
+		o.pairs.Add(int64(k))
+	}
+}
+
+// crowded says why a client of a session may want no more locks. Shards that ask at the same moment may each add one.
+func (n *Node) crowded(s *session) string {
+	most, used := int64(n.c.MaxWaiters), n.pairs.Load()
+	if used >= most {
+		return fmt.Sprintf("the server is full: its limit on clients that hold or wait for a lock is %d", most)
+	}
+	for _, o := range s.origins {
+		if have := o.pairs.Load(); have > 0 && have >= most-used {
+			return fmt.Sprintf("the server is full for %s: its limit on clients that hold or wait for a lock is %d, "+
+				"these have %d of that, and no more are left for others", o.name, most, have)
+		}
+	}
+	return ""
+}

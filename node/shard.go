@@ -170,7 +170,7 @@ func (s *shard) try(kind Kind, name string, u User, once bool) error {
 // run is the goroutine of the shard.
 func (s *shard) run() {
 	defer close(s.done)
-	var urgent, queue []event
+	var urgent, queue, asked []event
 	var messages []message
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
@@ -189,16 +189,25 @@ func (s *shard) run() {
 			s.handle(&urgent[i])
 		}
 		for i := range queue {
-			if queue[i].op == opClose {
-				s.close(queue[i+1:])
+			switch e := &queue[i]; {
+			case e.op == opClose:
+				s.close(append(asked, queue[i+1:]...))
 				return
-			}
-			if queue[i].op == opPark { // everything that was received is handled then
+			case e.op == opPark: // everything that was received is handled then
 				messages = s.hear(messages)
+				s.handle(e)
+			case e.locks != nil: // so for whoever asks
+				asked = append(asked, *e)
+			default:
+				s.handle(e)
 			}
-			s.handle(&queue[i])
 		}
 		messages = s.hear(messages) // of sessions that were announced in the queue
+		for i := range asked {
+			s.handle(&asked[i])
+		}
+		clear(asked)
+		asked = asked[:0]
 		clear(urgent)
 		clear(queue)
 		wait := s.runTimers()

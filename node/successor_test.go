@@ -55,7 +55,7 @@ func TestHandoverToShorterLease(t *testing.T) {
 // A member that is full can be handed over, also to one that would admit fewer.
 func TestHandoverOfFullMember(t *testing.T) {
 	host := node.HostOf(sigma.Algorithm)
-	f := newFleet(t, host, func(c *node.Config) { c.MaxSessions = 3 })
+	f := newFleet(t, host, func(c *node.Config) { c.MaxSessions, c.MaxSessionsOfOne = 3, 100 })
 	const all = 6 // MaxSessions, and some that the size of the cluster allows beyond
 	clients(t, all, f.peers, host, nil)
 	eventually(t, "they have sessions", func() bool { return len(f.nodes[0].Sessions()) == all })

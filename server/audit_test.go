@@ -106,7 +106,7 @@ func TestAuditDrops(t *testing.T) {
 	a := &Audit{
 		server: "s1", path: "test", log: slog.New(slog.NewTextHandler(&log, nil)), out: out,
 		records: make(chan auditRecord, maxAudit), rate: auditRate(), reopen: make(chan struct{}, 1),
-		closing: make(chan struct{}), done: make(chan struct{}), rate: auditRate(),
+		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	go a.run()
 	const given = maxAudit + 101

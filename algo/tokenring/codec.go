@@ -14,12 +14,23 @@ func appendMessage(b []byte, m Message) []byte {
 	return b
 }
 
-func readMessage(b []byte) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	if m.Kind = uint8(r.Max(uint64(Request))); m.Kind == Token {
-		m.Back = r.Bool()
+// reader reads the messages of one form: only where the token may rest there are REQUESTs, and only
+// where it may go both ways it comes back.
+func reader(resting, bothWays bool) func(b []byte) (m Message, rest []byte, err error) {
+	most, back := uint64(Token), uint64(0)
+	if resting {
+		most = uint64(Request)
 	}
-	return m, r.Rest, r.Err
+	if bothWays {
+		back = 1
+	}
+	return func(b []byte) (m Message, rest []byte, err error) {
+		r := protocol.Reader{Rest: b}
+		if m.Kind = uint8(r.Max(most)); m.Kind == Token {
+			m.Back = r.Max(back) == 1
+		}
+		return m, r.Rest, r.Err
+	}
 }
 
 // ints: only where the token may go both ways does it carry anything.

@@ -60,7 +60,7 @@ func algorithm(i protocol.Info, resting, bothWays bool) protocol.Algorithm[Messa
 			return &Process{id: id, n: c.N, resting: resting, bothWays: bothWays, token: id == protocol.ID(c.N-1)}
 		},
 		Append: appendMessage,
-		Read:   readMessage,
+		Read:   reader(resting, bothWays),
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   func(m Message) int { return ints(m, bothWays) },
 		Text:   text,

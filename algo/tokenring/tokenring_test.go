@@ -36,6 +36,8 @@ func TestConformanceBidirectional(t *testing.T) {
 	algotest.Run(t, Bidirectional, o)
 }
 func FuzzRead(f *testing.F)      { algotest.FuzzRead(f, Bidirectional) }
+func FuzzReadOne(f *testing.F)   { algotest.FuzzRead(f, Algorithm) }
+func FuzzReadRests(f *testing.F) { algotest.FuzzRead(f, Resting, options) }
 func FuzzLoadState(f *testing.F) { algotest.FuzzLoadState(f, Resting, options) }
 
 // A run with contention of each form, event by event.

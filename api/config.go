@@ -12,19 +12,24 @@ import (
 type Config struct {
 	Client *poundlock.Client // holds the locks; it stays the caller's to close
 	Limits Limits
-	Log    *slog.Logger // nil: discarded
+	// Addr is the address as it was configured, such as a name in /etc/hosts: a port on
+	// loopback without TLS is asked for by that name, as localhost, or by a loopback address.
+	Addr string
+	Log  *slog.Logger // nil: discarded
 }
 
 // Limits bound what clients can make a Service keep. A zero means the default.
 type Limits struct {
-	Sessions   int           // default 10 000
-	Locks      int           // held or waited for, by all sessions. Default 60 000; servers drop a client beyond 65 536
-	Grants     int           // held, lost or waited for, of one session. Default 1 000
-	Waits      int           // Lock calls in progress, of one session. Default 100
-	Streams    int           // open at once, of one session. Default 4
+	Sessions int // default 10 000
+	Locks    int // held or waited for, by all sessions. Default 60 000; servers drop a client beyond 65 536
+	Grants   int // held, lost or waited for, of one session. Default 1 000
+	Waits    int // Lock calls in progress, of one session. Default 100
+	Streams  int // open at once, of one session. Default 4
+	// Of the following ones a remote address may have all while nobody else wants one. When
+	// they are used up, the address that has the most gives one up for an address that has fewer.
 	Calls      int           // in progress, streams among them, of all clients. Default 20 000
 	Bodies     int           // being read at once, each up to 64 KiB. Default 1 000
-	Conns      int           // connections; others wait to be accepted. Default 10 000
+	Conns      int           // connections. Default 10 000
 	SlowClient time.Duration // for a client to send a header or a body, and to read what is written. Default 10s
 }
 

@@ -53,6 +53,15 @@ func clusterError(err error) *connect.Error {
 	return failure(connect.CodeFailedPrecondition, pb.Reason_REASON_NOT_ACQUIRED, err)
 }
 
+// leaving is why a call ends before it is done: its client has gone, or its place was given up.
+func leaving(ctx context.Context) error {
+	var why *connect.Error
+	if errors.As(context.Cause(ctx), &why) {
+		return why
+	}
+	return clusterError(ctx.Err())
+}
+
 func unknownSession() *connect.Error {
 	return failf(pb.Reason_REASON_UNKNOWN_SESSION,
 		"no such session: it was closed, its lease ran out, or another process opened it; open a new one")

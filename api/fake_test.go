@@ -51,16 +51,16 @@ func (f *fakeLocks) healthy() error {
 	return f.failed
 }
 
-func (f *fakeLocks) holder(_ context.Context, name string) (poundlock.Leader, error) {
+func (f *fakeLocks) holder(_ context.Context, name string) (poundlock.Holder, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c := f.held[name]; c != nil {
-		return poundlock.Leader{ID: "fake", Token: c.tokens[0]}, f.failed
+		return poundlock.Holder{Leader: poundlock.Leader{ID: "fake", Token: c.tokens[0]}}, f.failed
 	}
-	return poundlock.Leader{}, f.failed
+	return poundlock.Holder{}, f.failed
 }
 
-func (f *fakeLocks) acquire(ctx context.Context, names []string, try bool) (section, error) {
+func (f *fakeLocks) acquire(ctx context.Context, _ string, names []string, try bool) (section, error) {
 	for {
 		f.mu.Lock()
 		free, failed := f.free, f.failed

@@ -100,7 +100,7 @@ func (s *Service) join(ctx context.Context, x *session, want request) (*grant, e
 	attempt, cancel := context.WithDeadline(context.Background(), end)
 	g.cancel = cancel
 	s.running.Go(func() {
-		c, err := s.cluster.acquire(attempt, want.names, want.try)
+		c, err := s.cluster.acquire(attempt, x.user(), want.names, want.try)
 		s.decide(g, c, err)
 	})
 	return g, nil
@@ -163,7 +163,7 @@ func (s *Service) await(ctx context.Context, g *grant) error {
 	case s.isClosing():
 		err = shuttingDown()
 	case ctx.Err() != nil:
-		err = clusterError(ctx.Err())
+		err = leaving(ctx)
 	}
 	var left section
 	switch {

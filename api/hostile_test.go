@@ -86,7 +86,8 @@ func TestBadRequests(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{
-		"/":                              http.StatusNotFound,
+		"/":                              http.StatusOK,
+		"/metrics":                       http.StatusNotFound,
 		"/poundlock.v1.LockService/Fly":  http.StatusNotFound,
 		"/poundlock.v1.LockService/Lock": http.StatusMethodNotAllowed, // with GET
 	} {
@@ -287,7 +288,7 @@ func unreadHTTP1(d *daemon) func(t *testing.T, id string) {
 		}
 		message := fmt.Sprintf(`{"session_id": %q}`, id)
 		frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
-		fmt.Fprintf(conn, "POST /poundlock.v1.LockService/Watch HTTP/1.1\r\nHost: a\r\nContent-Type: application/connect+json\r\n"+
+		fmt.Fprintf(conn, "POST /poundlock.v1.LockService/Watch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/connect+json\r\n"+
 			"Content-Length: %d\r\n\r\n%s%s", len(frame)+len(message), frame, message)
 		if line, err := bufio.NewReaderSize(conn, 16).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
 			t.Fatalf("%q, %v", line, err)

@@ -10,16 +10,20 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 
 	pb "github.com/poundlock/poundlock/api/poundlockv1"
+	"github.com/poundlock/poundlock/internal/door"
 )
 
 // Handler serves the API and grpc.health.v1.Health, within the Limits.
-func (s *Service) Handler() http.Handler {
+func (s *Service) Handler() http.Handler { return s.handler() }
+
+func (s *Service) handler() *bounded {
 	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(maxBody),
 		connect.WithCodec(snakeJSON{"json"}),
@@ -32,36 +36,69 @@ func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(pb.NewLockServiceHandler(s, options...))
 	mux.Handle(grpchealth.NewHandler(s, options...))
+	mux.Handle("/", door.About(about))
 	return &bounded{
 		next:   mux,
 		errors: connect.NewErrorWriter(options...),
-		calls:  make(chan struct{}, s.limits.Calls),
-		bodies: make(chan struct{}, s.limits.Bodies),
+		calls:  newPlaces("calls and streams in progress", s.limits.Calls),
+		bodies: newPlaces("requests that are being read", s.limits.Bodies),
 		slow:   s.limits.SlowClient,
 	}
 }
+
+// about is what GET / answers.
+const about = `This is the API of a server of the distributed lock service Poundlock: gRPC,
+gRPC-Web, Connect, and HTTP with JSON.
+
+POST /poundlock.v1.LockService/CALL    OpenSession, Lock, RenewSession, Release, ..
+POST /grpc.health.v1.Health/Check      whether a quorum of servers can be reached
+
+docs/api.md of Poundlock tells how to use it, and api/proto/poundlock/v1/lock.proto is
+its schema. The command line and Go programs talk to another port: that of --servers.
+`
 
 // bounded limits what calls can make this process keep, and how long it waits for
 // a client that sends its request, or reads the answer, slowly or never.
 type bounded struct {
 	next   http.Handler
 	errors *connect.ErrorWriter
-	calls  chan struct{} // has a token for each call in progress
-	bodies chan struct{} // for each body being read
+	calls  *places // calls in progress
+	bodies *places // bodies being read
 	slow   time.Duration
+
+	guarded bool     // requests are for this machine, by one of names
+	names   []string // see door.Names
 }
 
 // ServeHTTP implements http.Handler.
 func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := http.NewResponseController(w)
 	w = &deadlines{w, c, b.slow}
-	select {
-	case b.calls <- struct{}{}:
-		defer func() { <-b.calls }()
-	default:
-		b.refuse(w, r, failf(pb.Reason_REASON_LIMIT, "%d calls are in progress in this process", cap(b.calls)))
+	// Also for what is refused before its body is read: net/http reads the rest of it.
+	if err := supported(c.SetReadDeadline(time.Now().Add(b.slow))); err != nil {
+		b.refuse(w, r, connect.NewError(connect.CodeInternal, err))
 		return
 	}
+	if err, ok := r.Context().Value(refusalKey{}).(error); ok {
+		w.Header().Set("Connection", "close")
+		b.refuse(w, r, err)
+		return
+	}
+	if b.guarded {
+		if err := door.CheckHost(r.Host, b.names); err != nil {
+			b.refuse(w, r, connect.NewError(connect.CodePermissionDenied, err))
+			return
+		}
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	call, err := b.calls.enter(hostOf(r.RemoteAddr), false, cancel)
+	if err != nil {
+		b.refuse(w, r, err)
+		return
+	}
+	defer call.leave()
+	r = r.WithContext(ctx)
 	body, err := b.read(c, r)
 	if err != nil {
 		b.refuse(w, r, err)
@@ -74,16 +111,19 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // read reads a whole body: every call has one message. It stops after what is too
 // long; the next handler says so.
 func (b *bounded) read(c *http.ResponseController, r *http.Request) ([]byte, error) {
-	select {
-	case b.bodies <- struct{}{}:
-		defer func() { <-b.bodies }()
-	default:
-		return nil, failf(pb.Reason_REASON_LIMIT, "%d requests are being read by this process", cap(b.bodies))
-	}
-	if err := supported(c.SetReadDeadline(time.Now().Add(b.slow))); err != nil {
-		return nil, connect.NewError(connect.CodeInternal, err)
+	var given atomic.Pointer[error] // why the place was given up
+	place, err := b.bodies.enter(hostOf(r.RemoteAddr), false, func(why error) {
+		given.Store(&why)
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // where that is not supported the body is no connection's
+	})
+	if err != nil {
+		return nil, err
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1024))
+	place.leave()
+	if why := given.Load(); why != nil {
+		return nil, *why
+	}
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("the body did not come within %v: %w", b.slow, err))
 	}
@@ -96,7 +136,11 @@ func (b *bounded) read(c *http.ResponseController, r *http.Request) ([]byte, err
 // refuse answers in the protocol of the request, if it is one that we speak.
 func (b *bounded) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if !b.errors.IsSupported(r) {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		status := http.StatusServiceUnavailable
+		if connect.CodeOf(err) == connect.CodePermissionDenied {
+			status = http.StatusForbidden
+		}
+		http.Error(w, err.Error(), status)
 		return
 	}
 	_ = b.errors.Write(w, r, err) // who does not read the refusal is cut
@@ -149,12 +193,16 @@ var Protocols = []string{"h2", "http/1.1"}
 // should have Protocols. Then it shuts down, which takes grace at most: see
 // Shutdown.
 func (s *Service) Serve(ctx context.Context, l net.Listener, config *tls.Config, grace time.Duration) error {
-	l = limit(l, s.limits.Conns)
+	handler := s.handler()
+	handler.names, handler.guarded = door.Names(l, s.addr, config != nil)
+	l = limit(l, s.limits.Conns, s.limits.SlowClient)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
 	h := &http.Server{
-		Handler:           s.Handler(),
+		Handler:           handler,
+		ConnState:         noteState,
+		ConnContext:       noteRefusal,
 		ReadHeaderTimeout: s.limits.SlowClient,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,

@@ -2,9 +2,13 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
+	"net/http"
 	"sync"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/door"
 )
 
 // silence is how long a peer whose machine or network is gone keeps its
@@ -21,48 +25,95 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return c.Listen(ctx, "tcp", addr)
 }
 
-// limit makes a listener whose connections are no more than n at any time: others
-// wait to be accepted.
-func limit(l net.Listener, n int) net.Listener {
-	return &limited{Listener: l, open: make(chan struct{}, n), closed: make(chan struct{})}
+// maxRefused is how many connections beyond the limit are told so at once. Others are
+// closed without a word.
+const maxRefused = 64
+
+// limit makes a listener whose connections are no more than n at any time, by the rules of
+// places: those in which no call is in progress are given up first. A few more are accepted
+// to be refused, within slow.
+func limit(l net.Listener, n int, slow time.Duration) net.Listener {
+	return &limited{
+		Listener: l, open: newPlaces("connections", n), refused: make(chan struct{}, maxRefused), slow: slow,
+	}
 }
 
 type limited struct {
 	net.Listener
-	open   chan struct{} // has a token for each connection
-	closed chan struct{}
-	once   sync.Once
+	open    *places
+	refused chan struct{} // has a token for each connection that is being refused
+	slow    time.Duration
 }
 
 // Accept implements net.Listener.
 func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.open <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		k := &counted{Conn: &door.Conn{Conn: c}}
+		k.place, k.refusal = l.open.enter(remote(c), true, func(error) { c.Close() })
+		if k.refusal == nil {
+			k.done = k.place.leave
+			return k, nil
+		}
+		select {
+		case l.refused <- struct{}{}:
+			t := time.AfterFunc(l.slow, func() { k.Close() })
+			k.done = func() {
+				t.Stop()
+				<-l.refused
+			}
+			return k, nil
+		default:
+			c.Close()
+		}
 	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.open
-		return nil, err
-	}
-	return &counted{Conn: c, done: func() { <-l.open }}, nil
 }
 
-// Close implements net.Listener.
-func (l *limited) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
+// A counted connection has a place, or is there to be refused.
 type counted struct {
 	net.Conn
-	once sync.Once
-	done func()
+	place   *place // nil: none
+	refusal error  // nil: it has a place
+	once    sync.Once
+	done    func()
 }
 
 // Close implements net.Conn.
 func (c *counted) Close() error {
 	c.once.Do(c.done)
 	return c.Conn.Close()
+}
+
+// noteState is http.Server.ConnState: a connection without a call is spare.
+func noteState(c net.Conn, state http.ConnState) {
+	if k := countedOf(c); k != nil && k.place != nil {
+		switch state {
+		case http.StateActive:
+			k.place.setSpare(false)
+		case http.StateIdle:
+			k.place.setSpare(true)
+		}
+	}
+}
+
+// refusalKey is that of the refusal of a connection in the context of its requests.
+type refusalKey struct{}
+
+// noteRefusal is http.Server.ConnContext.
+func noteRefusal(ctx context.Context, c net.Conn) context.Context {
+	if k := countedOf(c); k != nil && k.refusal != nil {
+		return context.WithValue(ctx, refusalKey{}, k.refusal)
+	}
+	return ctx
+}
+
+func countedOf(c net.Conn) *counted {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	k, _ := c.(*counted)
+	return k
 }

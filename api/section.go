@@ -18,17 +18,19 @@ type section interface {
 
 // A cluster is what a Service needs of a poundlock.Client.
 type cluster interface {
-	acquire(ctx context.Context, names []string, try bool) (section, error)
-	holder(ctx context.Context, name string) (poundlock.Leader, error)
+	// acquire takes locks for who, whom all the cluster may read of.
+	acquire(ctx context.Context, who string, names []string, try bool) (section, error)
+	holder(ctx context.Context, name string) (poundlock.Holder, error)
 	healthy() error
 }
 
 type client struct{ *poundlock.Client }
 
-func (c client) acquire(ctx context.Context, names []string, try bool) (section, error) {
-	lock := c.Locks(names...).Lock
+func (c client) acquire(ctx context.Context, who string, names []string, try bool) (section, error) {
+	m := c.Locks(names...).As(who)
+	lock := m.Lock
 	if try {
-		lock = c.Locks(names...).TryLock
+		lock = m.TryLock
 	}
 	g, err := lock(ctx)
 	if err != nil {
@@ -37,9 +39,8 @@ func (c client) acquire(ctx context.Context, names []string, try bool) (section,
 	return g, nil
 }
 
-// holder is the leader of the election whose lock has this name.
-func (c client) holder(ctx context.Context, name string) (poundlock.Leader, error) {
-	return c.Election(name).Leader(ctx)
+func (c client) holder(ctx context.Context, name string) (poundlock.Holder, error) {
+	return c.Holder(ctx, name)
 }
 
 func (c client) healthy() error { return c.Available() }

@@ -16,6 +16,7 @@ import (
 type Service struct {
 	cluster cluster
 	limits  Limits
+	addr    string // Config.Addr
 	log     *slog.Logger
 	closing chan struct{}  // closed when Shutdown begins
 	running sync.WaitGroup // attempts, and sections being given back
@@ -32,7 +33,9 @@ func New(c Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newService(client{c.Client}, c.Limits, c.Log), nil
+	s := newService(client{c.Client}, c.Limits, c.Log)
+	s.addr = c.Addr
+	return s, nil
 }
 
 func newService(c cluster, l Limits, log *slog.Logger) *Service {
@@ -158,7 +161,7 @@ func (s *Service) Holder(ctx context.Context, r *pb.HolderRequest) (*pb.HolderRe
 	case s.asking <- struct{}{}:
 		defer func() { <-s.asking }()
 	case <-ctx.Done():
-		return nil, clusterError(ctx.Err())
+		return nil, leaving(ctx)
 	}
 	l, err := s.cluster.holder(ctx, r.Name)
 	if err != nil {

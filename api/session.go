@@ -57,6 +57,14 @@ func randomID() string {
 // shown is what a log may say of the session's id.
 func (x *session) shown() string { return x.id[:8] }
 
+// user is what the session's holds are called in the whole cluster.
+func (x *session) user() string {
+	if x.label == "" {
+		return "session " + x.shown()
+	}
+	return x.label
+}
+
 // begin finds a session for a call or a stream of it, which keeps it alive.
 func (s *Service) begin(id string) (*session, error) {
 	s.mu.Lock()

@@ -91,7 +91,7 @@ func (s *Service) follow(ctx context.Context, x *session, w *watcher, send func(
 		case <-s.closing:
 			return shuttingDown()
 		case <-ctx.Done():
-			return ctx.Err()
+			return leaving(ctx)
 		}
 	}
 }

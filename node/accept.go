@@ -16,6 +16,11 @@ import (
 // parting is how long a client gets to read why its handshake failed.
 const parting = 500 * time.Millisecond
 
+// wrongDoor is for whoever looks at this port with a browser or with curl.
+const wrongDoor = `This port of a Poundlock server is for poundlock and for Go programs, and does not
+speak HTTP. The API is at the address of --api, metrics and health at that of --admin.
+`
+
 // accept serves the listener until the node closes, or hands its table over.
 func (n *Node) accept(f *front) {
 	lobby := room{most: maxGreeting}
@@ -77,6 +82,9 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	if err != nil {
 		if errors.Is(err, transport.ErrWantsTLS) {
 			n.complain(hostOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", err)
+		}
+		if errors.Is(err, transport.ErrHTTP) {
+			_, _ = nc.Write(transport.HTTPAnswer(wrongDoor)) // whoever does not read it is cut
 		}
 		if misfit := header.Check(); header.Version != 0 && misfit != nil {
 			// The header of this frame tells the other end the same.

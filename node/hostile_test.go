@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -203,6 +205,7 @@ func TestFirstFrame(t *testing.T) {
 	backwards.From = 0
 	for name, first := range map[string][]byte{
 		"http":         []byte("GET / HTTP/1.1\r\n\r\n"),
+		"grpc":         []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
 		"huge":         {255, 255, 255, 255},
 		"empty":        {0, 0, 0, 0},
 		"no hello":     frame(transport.Item{Type: transport.PingItem}.Append),
@@ -217,6 +220,14 @@ func TestFirstFrame(t *testing.T) {
 			s := visit(t, peers[0].Addr)
 			_, err := s.conn.Write(first)
 			must(t, err)
+			if name == "http" || name == "grpc" {
+				r, err := http.ReadResponse(bufio.NewReader(s.conn), nil)
+				must(t, err)
+				text, err := io.ReadAll(r.Body)
+				if err != nil || r.StatusCode != http.StatusBadRequest || !bytes.Contains(text, []byte("--api")) {
+					t.Errorf("%d %q, %v", r.StatusCode, text, err)
+				}
+			}
 			if name == "version" {
 				b, err := transport.ReadFrame(s.conn, transport.MaxHandshake)
 				must(t, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/poundlock/poundlock/internal/door"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -72,14 +73,20 @@ func NewAdmin(s *Server, c AdminConfig) (*Admin, error) {
 	if tcp, err := net.ResolveTCPAddr("tcp", c.Listen); err == nil && !tcp.IP.IsLoopback() && !trusted {
 		return nil, fmt.Errorf("server: admin address %q: %w", c.Listen, ErrAdminInsecure)
 	}
-	l, err := listen(c.Listen, c.TLS, true)
+	l, err := listen(c.Listen, nil, true)
 	if err != nil {
 		return nil, fmt.Errorf("server: admin: %w", err)
 	}
+	names, local := door.Names(l, c.Listen, c.TLS != nil)
+	l = secure(door.Listener{Listener: l}, c.TLS)
 	a := &Admin{config: c, server: s, listener: l, profiles: make(chan struct{}, maxScrapes)}
+	handler := a.handler()
+	if local {
+		handler = door.Guard(names, handler)
+	}
 	var open atomic.Int64
 	a.http = &http.Server{
-		Handler:           a.handler(),
+		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      maxProfile + adminAnswer,
@@ -141,8 +148,19 @@ func (a *Admin) handler() http.Handler {
 	mux.Handle("GET /debug/pprof/trace", a.profile(pprof.Trace))
 	mux.Handle("GET /debug/pprof/symbol", a.profile(pprof.Symbol))
 	mux.Handle("GET /debug/pprof/cmdline", a.profile(pprof.Cmdline))
+	mux.Handle("GET /", door.About(fmt.Sprintf(about, a.server.config.Name)))
 	return mux
 }
+
+// about is what GET / answers.
+const about = `This is the admin port of server %q of the distributed lock service Poundlock.
+
+/metrics         for Prometheus
+/healthz         200 while a quorum of servers can be reached and this one does not drain
+/debug/pprof/    profiles of this process
+
+docs/operations.md of Poundlock tells what to watch.
+`
 
 // within gives an answer so long to be sent.
 func within(limit time.Duration, h http.Handler) http.Handler {

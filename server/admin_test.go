@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/certs"
+	"github.com/poundlock/poundlock/node"
 )
 
 // atLast is how long a test waits for what must come at last, on any machine.
@@ -251,5 +253,38 @@ func TestAdminTLS(t *testing.T) {
 	}
 	if err := ask(store(certs.Subject{}, false)); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("without a certificate: %v", err)
+	}
+}
+
+// GET / says what the admin port is; on loopback without TLS only requests for this machine
+// are served; and a client of the lock service hears that it is wrong here.
+func TestAdminDoor(t *testing.T) {
+	a := startAdmin(t, startLocal(t).lives[0].server, nil)
+	if r, body := get(t, a, "/", ""); r.StatusCode != http.StatusOK || !strings.Contains(body, `admin port of server "s1"`) {
+		t.Errorf("GET /: %d %s", r.StatusCode, body)
+	}
+	if r, body := get(t, a, "/metric", ""); r.StatusCode != http.StatusNotFound || !strings.Contains(body, "GET / says") {
+		t.Errorf("GET /metric: %d %s", r.StatusCode, body)
+	}
+	for host, want := range map[string]int{"localhost:1": http.StatusOK, "evil.example": http.StatusForbidden} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addr().String()+"/debug/pprof/cmdline", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("host %s: %d, want %d", host, answer.StatusCode, want)
+		}
+	}
+	answers, err := Ask(t.Context(), AskConfig{
+		Servers: []node.Peer{{Name: "s1", Addr: a.Addr().String()}}, NoAmnesia: true, Timeout: time.Second,
+	})
+	if err != nil || !strings.Contains(fmt.Sprint(answers[0].Err), "this port speaks HTTP") {
+		t.Errorf("a look at the status: %v, %v", answers, err)
 	}
 }

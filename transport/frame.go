@@ -33,6 +33,25 @@ const (
 // ErrFrame says that the other end does not speak this protocol.
 var ErrFrame = errors.New("malformed frame")
 
+// ErrHTTP says that the other end speaks HTTP.
+var ErrHTTP = errors.New("the other end speaks HTTP")
+
+// isHTTP reports whether a length is the beginning of a request or an answer of HTTP, of any
+// version: no frame is that long.
+func isHTTP(length [LengthSize]byte) bool {
+	switch string(length[:]) {
+	case "GET ", "POST", "HEAD", "PUT ", "OPTI", "PRI ", "HTTP":
+		return true
+	}
+	return false
+}
+
+// HTTPAnswer answers HTTP on a port that does not speak it.
+func HTTPAnswer(text string) []byte {
+	return fmt.Appendf(nil, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n"+
+		"Connection: close\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+}
+
 // AppendHeader begins a frame. Items follow; EndFrame completes it.
 func AppendHeader(b []byte, epoch uint64) []byte {
 	b = append(b, 0, 0, 0, 0, Version)
@@ -58,6 +77,9 @@ func ReadFrameInto(r io.Reader, limit int, room func(whole, memory int) error) (
 	n := binary.BigEndian.Uint32(length[:])
 	if n > uint32(limit) && isRecord(length) {
 		return nil, fmt.Errorf("%w: %w", ErrFrame, ErrWantsTLS)
+	}
+	if n > uint32(limit) && isHTTP(length) {
+		return nil, fmt.Errorf("%w: %w", ErrFrame, ErrHTTP)
 	}
 	if n > uint32(limit) {
 		return nil, fmt.Errorf("%w: it claims %d bytes, the limit is %d", ErrFrame, n, limit)

@@ -57,7 +57,7 @@ func (f *apiFlags) listen(ctx context.Context, client *poundlock.Client, cluster
 	if err != nil {
 		return nil, &exitStatus{code: exitError, err: fmt.Errorf("--api: %w", err), hint: portHint(err)}
 	}
-	service, err := api.New(api.Config{Client: client, Log: s.Log})
+	service, err := api.New(api.Config{Client: client, Addr: f.addr, Log: s.Log})
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -326,10 +327,8 @@ func (r *searcher) dead(st []uint32) *finding {
 		}
 	}
 	if r.deadlock && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) && r.enough(st) {
-		if u := r.trying(st); u >= 0 {
-			at := r.locals[st[1+u]].section
-			err := fmt.Errorf("deadlock: %s %s, and nothing that must happen changes the state", r.names.Of(protocol.ID(u)), history.Wait(at))
-			return &finding{property: Deadlock, err: err}
+		if r.trying(st) >= 0 {
+			return &finding{property: Deadlock, err: errors.New(r.waiting(st))}
 		}
 	}
 	return nil
@@ -406,6 +405,17 @@ func (r *searcher) trying(st []uint32) int {
 		}
 	}
 	return -1
+}
+
+// waiting says who waits in a deadlock.
+func (r *searcher) waiting(st []uint32) string {
+	users := make(history.Users, r.total)
+	for i, n := range st[1 : 1+r.total] {
+		if n != 0 {
+			users[i] = r.locals[n].section
+		}
+	}
+	return users.Deadlock(r.names.Of, r.info, len(st)-r.flight)
 }
 
 // violates returns a property of states that st violates, and how.

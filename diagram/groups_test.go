@@ -37,7 +37,7 @@ func TestGroups(t *testing.T) {
 	}
 	r := together()
 	svg := texts(t, written(func(w io.Writer) error { return diagram.SVG(w, r, "", "") }))
-	for _, want := range []string{"try a,b, crit group a", "try !w, crit 7 group !w"} {
+	for _, want := range []string{"try a,b, enters group a", "try !w, enters group !w with token 7"} {
 		if !slices.Contains(svg, want) {
 			t.Errorf("SVG: no %q in %q", want, svg)
 		}

@@ -31,7 +31,7 @@ func TestLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, want := range map[string]int{
-		`class="life"`: 3, "p1 leads 4": 1, ">recover<": 1, ">crash<": 1, "LATE: on its way at the end": 1, "never arrives": 0,
+		`class="life"`: 3, "p1 leads epoch 2,p1": 1, ">recover<": 1, ">crash<": 1, "LATE: on its way at the end": 1, "never arrives": 0,
 	} {
 		if got := strings.Count(svg.String(), what); got != want {
 			t.Errorf("%d times %s, want %d:\n%s", got, what, want, svg.String())
@@ -61,7 +61,7 @@ func TestObject(t *testing.T) {
 	if err := diagram.SVG(&svg, r, "", ""); err != nil {
 		t.Fatal(err)
 	}
-	for what, want := range map[string]int{">issue add 3, executes add 3, outcome<": 1, ">NEWEP(0,1,p1,..)<": 1, vote + "<": 0} {
+	for what, want := range map[string]int{">issue add 3, executes add 3, outcome<": 1, ">NEWEP(0,1,p1,..)<": 1, vote + "</title>": 1, vote + "</text>": 0} {
 		if got := strings.Count(svg.String(), what); got != want {
 			t.Errorf("%d times %s, want %d:\n%s", got, what, want, svg.String())
 		}

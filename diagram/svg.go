@@ -22,12 +22,11 @@ const (
 	margin      = 16
 	numberWidth = 44 // of the column of step numbers
 	leastGap    = 92 // between two lines of life
-	mostGap     = 170
+	mostGap     = 200
 	stub        = 26 // how far the arrow of a message that does not arrive goes
-
-	// In characters: a label that is longer than mostLabel has about shortLabel. What it leaves out is in the text of the run.
-	mostLabel  = 60
-	shortLabel = 28
+	aside       = 14 // from a line of life to the label of a message
+	clear       = 6  // how near an arrow comes to the dot of a step that is not its own
+	mostBow     = 40 // by how much an arrow is bent at most
 )
 
 // style has explicit colours twice, because not every viewer knows CSS variables.
@@ -37,6 +36,7 @@ text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1c
 .name{font-weight:bold}
 .dim{fill:#6b7783}
 .plate{fill:#fff;fill-opacity:.9}
+.plate.looped{fill:#f3effb}
 .life{stroke:#9aa6b2;stroke-width:1.5}
 .never{stroke-dasharray:2 5}
 .try{fill:#e8c468}
@@ -58,6 +58,7 @@ text{fill:#dde4ea}
 .paper{fill:#14191f}
 .dim{fill:#8e9aa6}
 .plate{fill:#14191f}
+.plate.looped{fill:#202032}
 .life{stroke:#5b6773}
 .try{fill:#b98f2c}
 .crit{fill:#37b57c}
@@ -80,7 +81,6 @@ func SVG(w io.Writer, r scenario.Run, title, reason string) error {
 	d := &drawing{run: r, column: map[string]int{}}
 	d.list, d.arrivals = flights(r)
 	d.layout(title)
-	d.loop()
 	for i := range r.Processes {
 		d.life(i)
 	}
@@ -90,6 +90,7 @@ func SVG(w io.Writer, r scenario.Run, title, reason string) error {
 	for i, e := range r.Steps {
 		d.mark(i, e)
 	}
+	d.loop()
 	d.foot(reason)
 	return d.write(w, title, reason)
 }
@@ -102,23 +103,45 @@ type drawing struct {
 	column   map[string]int // of a process
 
 	gap    float64
-	top    float64 // above the first row
+	left   float64         // before the first line of life, but for half a gap
+	top    float64         // above the first row
+	back   strings.Builder // lies below all shapes
 	shapes strings.Builder
 	labels strings.Builder // lie above all shapes
 	width  float64         // so far
 	end    float64         // of the last line of text
 }
 
-// layout chooses the distance of the lines of life: labels of messages stand
-// between them, and long ones cross their neighbours.
+// layout chooses the distance of the lines of life, between which labels stand, and how much room
+// there is before the first one: no label covers a number.
 func (d *drawing) layout(title string) {
+	for i, name := range d.run.Processes {
+		d.column[name] = i
+	}
 	longest := 0
 	for _, f := range d.list {
 		longest = max(longest, utf8.RuneCountInString(f.text))
 	}
-	d.gap = min(max(float64(longest)*charWidth+24, leastGap), mostGap)
-	for i, name := range d.run.Processes {
-		d.column[name] = i
+	for i, e := range d.run.Steps {
+		if text, _, _ := d.words(i, e); e.Process != "" {
+			longest = max(longest, utf8.RuneCountInString(text))
+		}
+	}
+	d.gap = min(max(float64(longest)*charWidth+aside+10, leastGap), mostGap)
+	d.left = numberWidth
+	need := func(column int, text string, space float64) {
+		size := float64(utf8.RuneCountInString(text)) * charWidth
+		d.left = max(d.left, numberWidth+size+space-d.gap*(float64(column)+0.6))
+	}
+	for _, f := range d.list {
+		if from, to := d.column[f.from], d.column[f.to]; f.arrived >= 0 && from < to {
+			need(to, d.short(f.text), aside)
+		}
+	}
+	for i, e := range d.run.Steps {
+		if text, _, side := d.words(i, e); side < 0 {
+			need(d.column[e.Process], text, 10)
+		}
 	}
 	d.top = margin + headHeight
 	if title != "" {
@@ -129,7 +152,7 @@ func (d *drawing) layout(title string) {
 }
 
 // x is the place of a line of life. The first one leaves room for labels.
-func (d *drawing) x(i int) float64 { return margin + numberWidth + d.gap*(float64(i)+0.6) }
+func (d *drawing) x(i int) float64 { return margin + d.left + d.gap*(float64(i)+0.6) }
 
 // y is the middle of the row of step i.
 func (d *drawing) y(i int) float64 { return d.top + rowHeight*(float64(i)+0.5) }
@@ -163,24 +186,41 @@ func (d *drawing) label(x, y float64, anchor, class, text string) {
 	if text == "" {
 		return
 	}
-	text = short(text)
 	width := float64(utf8.RuneCountInString(text)) * charWidth
 	left := x
 	if anchor == "end" {
 		left -= width
 	}
-	fmt.Fprintf(&d.labels, `<rect x="%s" y="%s" width="%s" height="%d" class="plate"/>`+"\n",
-		number(left), number(y-fontSize+2), number(width), fontSize)
+	plate := "plate"
+	if d.run.Loop >= 0 && y > d.y(d.run.Loop)-rowHeight/2 {
+		plate += " looped"
+	}
+	fmt.Fprintf(&d.labels, `<rect x="%s" y="%s" width="%s" height="%d" class="%s"/>`+"\n",
+		number(left), number(y-fontSize+2), number(width), fontSize, plate)
 	d.text(x, y, anchor, class, text)
 }
 
-// short cuts a long label, at a comma where there is one.
-func short(text string) string {
-	if utf8.RuneCountInString(text) <= mostLabel {
+// short is the text of a message where it has the room between two lines of life: what it leaves
+// out, at a comma where there is one, is in the text of the run.
+func (d *drawing) short(text string) string {
+	most := int((d.gap - aside - 4) / charWidth)
+	if utf8.RuneCountInString(text) <= most {
 		return text
 	}
-	part := string([]rune(text)[:shortLabel])
-	if comma := strings.LastIndexByte(part, ','); comma >= 0 {
+	part, comma, depth := string([]rune(text)[:most-3]), -1, 0
+	for i, c := range part {
+		switch c {
+		case '(', '[':
+			depth++
+		case ')', ']':
+			depth--
+		case ',':
+			if depth == 1 {
+				comma = i
+			}
+		}
+	}
+	if comma >= 0 {
 		return part[:comma] + ",..)"
 	}
 	return part + ".."
@@ -203,10 +243,10 @@ func (d *drawing) loop() {
 		return
 	}
 	from, to := d.y(d.run.Loop)-rowHeight/2, d.bottom()
-	left, right := float64(margin), d.x(len(d.run.Processes)-1)+d.gap/2
-	fmt.Fprintf(&d.shapes, `<rect x="%s" y="%s" width="%s" height="%s" class="loop"/>`+"\n",
+	left, right := float64(margin), d.width-margin/2
+	fmt.Fprintf(&d.back, `<rect x="%s" y="%s" width="%s" height="%s" class="loop"/>`+"\n",
 		number(left), number(from), number(right-left), number(to-from))
-	fmt.Fprintf(&d.shapes, `<path d="M%s %sh-6v%sh6" class="brace"/>`+"\n", number(left), number(from+1), number(to-from-2))
+	fmt.Fprintf(&d.back, `<path d="M%s %sh-6v%sh6" class="brace"/>`+"\n", number(left), number(from+1), number(to-from-2))
 }
 
 // life draws the line of a process, and its sections as bars.
@@ -238,7 +278,7 @@ func (d *drawing) life(i int) {
 func (d *drawing) sections(name string, x float64) {
 	section, since := "", 0
 	change := func(next string, at int) {
-		if section != "" {
+		if section != "" && at > since {
 			half := 3.0
 			if section == "crit" {
 				half = 5
@@ -305,17 +345,64 @@ func (d *drawing) message(f flight) {
 		d.shapes.WriteString("</g>\n")
 		return
 	}
-	y2 := d.y(f.arrived)
-	tip := x2 - side*5
-	d.line(x1+side*2, y1, tip, y2, "arrow")
-	angle := math.Atan2(y2-y1, tip-x1) * 180 / math.Pi
+	tip, y2 := x2-side*5, d.y(f.arrived)
+	bow := d.bow(f, x1+side*2, y1, tip, y2)
+	middle, knee := (x1+side*2+tip)/2, (y1+y2)/2+2*bow
+	short := d.short(f.text)
+	if short != f.text {
+		fmt.Fprintf(&d.shapes, "<g><title>%s</title>\n", escape(f.text))
+	}
+	if bow == 0 {
+		d.line(x1+side*2, y1, tip, y2, "arrow")
+	} else {
+		fmt.Fprintf(&d.shapes, `<path d="M%s %sQ%s %s %s %s" class="arrow"/>`+"\n",
+			number(x1+side*2), number(y1), number(middle), number(knee), number(tip), number(y2))
+	}
+	angle := math.Atan2(y2-knee, tip-middle) * 180 / math.Pi
 	fmt.Fprintf(&d.shapes, `<path d="M0 0l-9 -4v8z" transform="translate(%s %s) rotate(%s)" class="head"/>`+"\n",
 		number(tip+side), number(y2), number(angle))
+	if short != f.text {
+		d.shapes.WriteString("</g>\n")
+	}
 	anchor := "end"
 	if side < 0 {
 		anchor = "start"
 	}
-	d.label(x2-side*14, y2-4, anchor, "", f.text)
+	d.label(x2-side*aside, y2-4, anchor, "", short)
+}
+
+// bow is by how much the arrow of f, from one point to another one, is bent in its middle so that it keeps
+// clear of the dots of other steps: as if those passed it on, it would look.
+func (d *drawing) bow(f flight, x1, y1, x2, y2 float64) float64 {
+	best, nearest := 0.0, 0.0
+	for size := 0.0; size <= mostBow; size += 4 {
+		for _, bow := range []float64{-size, size} {
+			near := math.Inf(1)
+			for k, e := range d.run.Steps {
+				if column, known := d.column[e.Process]; known && k != f.sent && k != f.arrived {
+					near = min(near, distance(x1, y1, x2, y2, bow, d.x(column), d.y(k)))
+				}
+			}
+			if near >= clear {
+				return bow
+			}
+			if near > nearest {
+				best, nearest = bow, near
+			}
+		}
+	}
+	return best
+}
+
+// distance is how near an arrow that is bent by bow comes to a point.
+func distance(x1, y1, x2, y2, bow, x, y float64) float64 {
+	const parts = 100
+	near := math.Inf(1)
+	for k := range parts + 1 {
+		t := float64(k) / parts
+		near = min(near, math.Hypot(x1+t*(x2-x1)-x, y1+t*(y2-y1)+4*t*(1-t)*bow-y))
+	}
+	return near
 }
 
 // mark draws what is no message: what the step was, and what its user was told.
@@ -329,11 +416,33 @@ func (d *drawing) mark(i int, e scenario.Event) {
 		}
 		return
 	}
-	x, side := d.x(column), 1.0
+	x := d.x(column)
+	text, class, side := d.words(i, e)
+	switch e.Verb {
+	case scenario.Amnesia, scenario.Crash, scenario.Lapse:
+		fmt.Fprintf(&d.shapes, `<path d="M%s %sl12 12m0 -12l-12 12" class="fault"/>`+"\n", number(x-6), number(y-6))
+	default:
+		fmt.Fprintf(&d.shapes, `<circle cx="%s" cy="%s" r="3" class="dot"/>`+"\n", number(x), number(y))
+	}
+	anchor := "start"
+	if side < 0 {
+		anchor = "end"
+	}
+	d.label(x+side*10, y+4, anchor, class, text)
+}
+
+// words says what step i was and what its user was told, with the class of that text, and on which side
+// of the line of life it stands: -1 on the left.
+func (d *drawing) words(i int, e scenario.Event) (text, class string, side float64) {
+	column, known := d.column[e.Process]
+	if !known {
+		return "", "", 1
+	}
+	side = 1
 	if from, ok := d.column[e.From]; ok && from > column {
 		side = -1 // the label of the arrow stands on the other side
 	}
-	words, class := []string{}, ""
+	words := []string{}
 	switch e.Verb {
 	case scenario.Deliver:
 	case scenario.Suspect, scenario.Lapse, scenario.Restore:
@@ -341,7 +450,7 @@ func (d *drawing) mark(i int, e scenario.Event) {
 	case scenario.Read, scenario.Begin, scenario.Write:
 		words = append(words, accessText(e))
 	case scenario.Timeout:
-		words = append(words, fmt.Sprintf("timeout %d", e.Timer))
+		words = append(words, d.timer(e.Timer))
 	case scenario.Try:
 		words = append(words, strings.TrimSpace("try "+e.Wants))
 	case scenario.Issue:
@@ -352,25 +461,24 @@ func (d *drawing) mark(i int, e scenario.Event) {
 	switch e.Verb {
 	case scenario.Amnesia, scenario.Crash, scenario.Lapse:
 		class = "bad"
-		fmt.Fprintf(&d.shapes, `<path d="M%s %sl12 12m0 -12l-12 12" class="fault"/>`+"\n", number(x-6), number(y-6))
-	default:
-		fmt.Fprintf(&d.shapes, `<circle cx="%s" cy="%s" r="3" class="dot"/>`+"\n", number(x), number(y))
 	}
 	for _, f := range e.Effects {
 		switch {
 		case f.Do == scenario.Enters:
-			crit := f.Do
-			if f.Token != 0 {
-				crit += fmt.Sprintf(" %d", f.Token)
-			}
+			enters := "enters"
 			if f.Group != "" {
-				crit += " group " + f.Group
+				enters += " group " + f.Group
 			}
-			words = append(words, crit)
-		case f.Do == scenario.Ejected, f.Do == scenario.Leaves && e.Verb != scenario.Exit:
+			if f.Token != 0 {
+				enters += fmt.Sprintf(" with token %d", f.Token)
+			}
+			words = append(words, enters)
+		case f.Do == scenario.Leaves && e.Verb != scenario.Exit:
+			words = append(words, d.leaves(i))
+		case f.Do == scenario.Ejected:
 			words = append(words, f.Do)
 		case f.Do == scenario.Leads:
-			words = append(words, fmt.Sprintf("%s leads %d", f.To, f.Epoch))
+			words = append(words, f.To+" leads epoch "+d.epoch(f))
 		case f.Do == scenario.Executes:
 			words = append(words, "executes "+f.Operation)
 		case f.Do == scenario.Succeeds, f.Do == scenario.Installs, f.Do == scenario.Proposes:
@@ -379,11 +487,43 @@ func (d *drawing) mark(i int, e scenario.Event) {
 			words, class = append(words, "wrong"), "bad"
 		}
 	}
-	anchor := "start"
-	if side < 0 {
-		anchor = "end"
+	return strings.Join(words, ", "), class, side
+}
+
+// timer names a timer that fires: by its number where the run has several.
+func (d *drawing) timer(number uint32) string {
+	for _, e := range d.run.Steps {
+		if e.Verb == scenario.Timeout && e.Timer != number {
+			return fmt.Sprintf("timer %d fires", number)
+		}
 	}
-	d.label(x+side*10, y+4, anchor, class, strings.Join(words, ", "))
+	return "timer fires"
+}
+
+// leaves says what it means that the user of step i is told rem.
+func (d *drawing) leaves(i int) string {
+	for k := i; k >= 0; k-- {
+		e := d.run.Steps[k]
+		if e.Process != d.run.Steps[i].Process {
+			continue
+		}
+		if e.Verb == scenario.Exit {
+			break
+		}
+		if e.Verb == scenario.Try {
+			return "gives up"
+		}
+	}
+	return "has left"
+}
+
+// epoch is the epoch of a leader as states have it, where its number is one of theirs.
+func (d *drawing) epoch(f scenario.Effect) string {
+	n := uint64(len(d.run.Processes))
+	if leader, known := d.column[f.To]; known && f.Epoch%n == uint64(leader) {
+		return fmt.Sprintf("%d,%s", f.Epoch/n, f.To)
+	}
+	return fmt.Sprint(f.Epoch)
 }
 
 // foot writes how things stand at the end.
@@ -415,11 +555,15 @@ func (d *drawing) foot(reason string) {
 		row("again", fmt.Sprintf("steps %d to %d repeat for ever", d.run.Loop+1, len(d.run.Steps)))
 	}
 	for _, s := range d.run.End {
-		row("", strings.TrimSpace(fmt.Sprintf("%s  %s  %s", s.Process, s.Section, s.Text)))
+		section := s.Section
+		if section == "remainder" {
+			section = "outside"
+		}
+		row("", strings.TrimSpace(fmt.Sprintf("%s  %s  %s", s.Process, section, s.Text)))
 	}
 	var flying []string
 	for _, f := range d.run.InFlight {
-		flying = append(flying, f.From+" to "+f.To+" "+short(f.Message))
+		flying = append(flying, f.From+" to "+f.To+" "+d.short(f.Message))
 	}
 	if len(flying) > 0 {
 		row("dim", "on their way: "+strings.Join(flying, "; "))
@@ -464,6 +608,7 @@ func (d *drawing) write(w io.Writer, title, reason string) error {
 	}
 	fmt.Fprintf(b, "<style>%s</style>\n", style)
 	fmt.Fprintf(b, `<rect width="%s" height="%s" class="paper"/>`+"\n", width, height)
+	b.WriteString(d.back.String())
 	b.WriteString(d.shapes.String())
 	b.WriteString(d.labels.String())
 	fmt.Fprintln(b, "</svg>")

@@ -10,6 +10,7 @@ package history
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -31,6 +32,13 @@ var (
 	}
 )
 
+// several is Wait of more than one user.
+var several = map[protocol.Section]string{
+	protocol.InTry:   "try",
+	protocol.InExit:  "wait to be told rem",
+	protocol.InIssue: "wait for the outcomes of their operations",
+}
+
 // Wait is what a user waits for in a section, as people are told: c1 tries. "": it does not wait.
 func Wait(at protocol.Section) string {
 	switch at {
@@ -42,6 +50,33 @@ func Wait(at protocol.Section) string {
 		return "waits for the outcome of its operation"
 	}
 	return ""
+}
+
+// Deadlock says who waits for what in a state that nothing which must happen changes: p1, p2 try,
+// and no message is on its way. flying is how many are, of an algorithm with info i; where memory or an
+// object is shared or consensus decides, messages are not all that could change the state.
+func (u Users) Deadlock(name func(protocol.ID) string, i protocol.Info, flying int) string {
+	var all []string
+	for _, at := range []protocol.Section{protocol.InTry, protocol.InIssue, protocol.InExit} {
+		var who []string
+		for k, s := range u {
+			if s == at {
+				who = append(who, name(protocol.ID(k)))
+			}
+		}
+		what := Wait(at)
+		if len(who) > 1 {
+			what = several[at]
+		}
+		if len(who) > 0 {
+			all = append(all, strings.Join(who, ", ")+" "+what)
+		}
+	}
+	why := "nothing that must happen changes the state"
+	if flying == 0 && i.Registers == nil && !i.Weak && !i.Consensus {
+		why = "no message is on its way"
+	}
+	return "deadlock: " + strings.Join(all, "; ") + ", and " + why
 }
 
 // Input records that a driver gave in to user id, and returns an error when no

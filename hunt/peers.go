@@ -260,9 +260,14 @@ func (w *walker[M]) strike() bool {
 func (w *walker[M]) unable() {
 	if w.elects() {
 		w.agree()
-	} else if u := w.trying(); u >= 0 {
-		w.report(check.Deadlock, fmt.Sprintf("deadlock: %s %s, and nothing that must happen changes the state",
-			w.names().Of(protocol.ID(u)), history.Wait(w.users[u])))
+	} else if w.trying() >= 0 {
+		users := slices.Clone(w.users)
+		for i := range users {
+			if w.procs[i].process == nil {
+				users[i] = protocol.InRem
+			}
+		}
+		w.report(check.Deadlock, users.Deadlock(w.names().Of, w.alg.Info, len(w.flight)))
 	}
 }
 

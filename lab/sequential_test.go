@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -206,5 +208,65 @@ func TestFigure(t *testing.T) {
 	without, err := r.contents()
 	if err != nil || len(without["toys-figure-a.svg"]) >= len(files["toys-figure-a.svg"]) {
 		t.Errorf("intervals and marks do not show: error %v", err)
+	}
+}
+
+// Whatever a figure shows can be read: both axes have several labels, each line looks like no other
+// one, none lies hidden under another one, and the legend lies within the picture.
+func TestFigureReadable(t *testing.T) {
+	f := Figure{Title: "title", X: "x", Y: "y"}
+	for k := range 12 {
+		l := Line{Name: strings.Repeat("a long name ", 5)}
+		for x := 3.0; x <= 20; x++ {
+			l.Points = append(l.Points, [2]float64{x, float64(1+k/2) * x})
+		}
+		f.Lines = append(f.Lines, l)
+	}
+	var b strings.Builder
+	if err := f.write(&b); err != nil {
+		t.Fatal(err)
+	}
+	svg := b.String()
+	var width, height float64
+	if _, err := fmt.Sscanf(svg[strings.Index(svg, "viewBox="):], `viewBox="0 0 %g %g"`, &width, &height); err != nil {
+		t.Fatal(err)
+	}
+	across, up := 0, 0
+	for _, m := range regexp.MustCompile(`<text x="(\S+)" y="(\S+)"[^>]*>([^<]*)<`).FindAllStringSubmatch(svg, -1) {
+		var x, y, label float64
+		fmt.Sscan(m[1], &x)
+		fmt.Sscan(m[2], &y)
+		// No sans-serif font has characters wider than this on average.
+		if size := 6.5 * float64(len(m[3])); m[3] == f.Lines[0].Name && x+size > width {
+			t.Errorf("%q ends at %g of %g", m[3], x+size, width)
+		}
+		switch n, _ := fmt.Sscan(m[3], &label); {
+		case n == 0:
+		case -y < 20:
+			across++
+		default:
+			up++
+		}
+	}
+	if across < 5 || up < 3 {
+		t.Errorf("%d labels along x and %d along y", across, up)
+	}
+	type stroke struct{ color, width string }
+	strokes := map[stroke]bool{}
+	paths := regexp.MustCompile(`<path d="M[^Z"]*L[^Z"]*L[^Z"]*" style="fill:none;stroke:(#\w+);stroke-width:([\d.]+)`).FindAllStringSubmatch(svg, -1)
+	covered := 0
+	for _, m := range paths {
+		strokes[stroke{m[1], m[2]}] = true
+		if m[2] != "1.2" {
+			covered++
+		}
+	}
+	if len(strokes) != 12 || covered != 6 {
+		t.Errorf("%d strokes of 12 lines, %d of them wider, want 6: %v", len(strokes), covered, strokes)
+	}
+	for _, want := range []string{"sans-serif", "prefers-color-scheme:dark"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %s", want)
+		}
 	}
 }

@@ -46,6 +46,10 @@ var loads = map[string]func(e *enemy, ctx context.Context, ready func()){
 	"requests":  (*enemy).requests,
 	"waiters":   (*enemy).waiters,
 	"rivals":    (*enemy).rivals,
+	"begun":     (*enemy).begun,
+	"flood":     (*enemy).flood,
+	"names":     (*enemy).names,
+	"greedy":    (*enemy).greedy,
 }
 
 // harm obeys the lines of stdin: on, off.

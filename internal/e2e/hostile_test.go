@@ -88,7 +88,7 @@ func TestHostile(t *testing.T) {
 		f.admin, f.apis = append(f.admin, proctest.FreeAddr(t)), append(f.apis, proctest.FreeAddr(t))
 	}
 	f.c = startClusterWith(t, 4, func(i int) []string {
-		return []string{"--admin", f.admin[i], "--api", f.apis[i], "--log-level", "error"}
+		return []string{"--admin", f.admin[i], "--api", f.apis[i], "--log-level", "error", "--max-sessions-per-host", "16384"}
 	})
 	f.victim = startClient(t, clientArgs{Mode: "measure", Servers: f.c.servers, Label: "victim"})
 	if line := f.victim.hear(); line != "ready" {

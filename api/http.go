@@ -135,6 +135,9 @@ func (b *bounded) read(c *http.ResponseController, r *http.Request) ([]byte, err
 
 // refuse answers in the protocol of the request, if it is one that we speak.
 func (b *bounded) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ProtoMajor == 1 { // otherwise net/http waits for the rest of the body before it answers
+		w.Header().Set("Connection", "close")
+	}
 	if !b.errors.IsSupported(r) {
 		status := http.StatusServiceUnavailable
 		if connect.CodeOf(err) == connect.CodePermissionDenied {

@@ -20,7 +20,9 @@ func TestDeadlock(t *testing.T) {
 		{history.Users{protocol.InTry, protocol.InRem}, protocol.Info{}, 1, "deadlock: p1 tries, and nothing that must happen changes the state"},
 		{history.Users{protocol.InTry, protocol.InCrit, protocol.InTry}, protocol.Info{}, 0, "deadlock: p1, p3 try, and no message is on its way"},
 		{
-			history.Users{protocol.InExit, protocol.InTry, protocol.InIssue, protocol.InExit}, protocol.Info{}, 0,
+			history.Users{protocol.InExit, protocol.InTry, protocol.InIssue, protocol.InExit},
+			protocol.Info{},
+			0,
 			"deadlock: p2 tries; p3 waits for the outcome of its operation; p1, p4 wait to be told rem, and no message is on its way",
 		},
 		{history.Users{protocol.InTry}, protocol.Info{Weak: true}, 0, "deadlock: p1 tries, and nothing that must happen changes the state"},

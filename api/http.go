@@ -135,8 +135,11 @@ func (b *bounded) read(c *http.ResponseController, r *http.Request) ([]byte, err
 
 // refuse answers in the protocol of the request, if it is one that we speak.
 func (b *bounded) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if r.ProtoMajor == 1 { // otherwise net/http waits for the rest of the body before it answers
+	if r.ProtoMajor == 1 {
+		// Otherwise net/http waits for the rest of the body before it answers, and again
+		// before it closes the connection.
 		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	}
 	if !b.errors.IsSupported(r) {
 		status := http.StatusServiceUnavailable

@@ -81,7 +81,7 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	i, header, err := n.readFirst(in)
 	if err != nil {
 		if errors.Is(err, transport.ErrWantsTLS) {
-			n.complain(hostOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", err)
+			n.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", err)
 		}
 		if errors.Is(err, transport.ErrHTTP) {
 			_, _ = nc.Write(transport.HTTPAnswer(wrongDoor)) // whoever does not read it is cut
@@ -89,7 +89,7 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 		if misfit := header.Check(); header.Version != 0 && misfit != nil {
 			// The header of this frame tells the other end the same.
 			n.writeFrame(nc, refusal("wire version", fmt.Sprint(transport.Version), fmt.Sprint(header.Version)).Append)
-			n.complain(hostOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", misfit)
+			n.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", misfit)
 		}
 		return nil, err
 	}
@@ -110,9 +110,9 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	if no != nil {
 		switch no.Code {
 		case transport.Full:
-			n.complain(hostOf(nc), "refused a session", "from", nc.RemoteAddr(), "peer", n.name(h.From), "reason", no.What)
+			n.complain(addressOf(nc), "refused a session", "from", nc.RemoteAddr(), "peer", n.name(h.From), "reason", no.What)
 		case transport.Misfit:
-			n.complain(hostOf(nc), "refused a connection", "from", nc.RemoteAddr(), "peer", n.name(h.From),
+			n.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "peer", n.name(h.From),
 				"what", no.What, "mine", no.Mine, "theirs", no.Yours)
 		}
 		n.writeFrame(nc, no.Append)
@@ -138,7 +138,7 @@ func (n *Node) noHandshake(t *tls.Conn, err error) error {
 	case transport.BrokenOff(err):
 		return err // a look at the port
 	}
-	n.complain(hostOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
+	n.complain(addressOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
 	raw := t.NetConn()
 	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		raw.SetReadDeadline(time.Now().Add(parting))
@@ -290,7 +290,7 @@ func (n *Node) sessionFor(h transport.Hello, c *conn) (*session, *transport.Refu
 			return nil, no
 		}
 		s = newSession(n, h.From, h.Session)
-		s.host, s.from = hostOf(c.nc), from
+		s.host, s.from = addressOf(c.nc), from
 	}
 	return s, nil
 }

@@ -76,7 +76,7 @@ func TestUnfinishedFrames(t *testing.T) {
 	if k := len(servers[0].Sessions()); k != crowd+1 {
 		t.Errorf("%d sessions", k)
 	}
-	eventually(t, "the log says why", func() bool { return strings.Contains(log.String(), "no room for more unfinished frames") })
+	eventually(t, "the log says why", func() bool { return strings.Contains(log.String(), "no room for more frames") })
 }
 
 // The rest of a frame has five seconds, however long the lease is. Then the connection is closed, and the session goes on.

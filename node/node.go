@@ -124,7 +124,8 @@ type Config struct {
 	MaxUnacked int64
 	// MaxFrames is how many bytes of memory a member has for frames that others send it, which are unfinished or are to be
 	// handled. Those of up to 8 KiB do not count. Beyond, the connection with the oldest unfinished one is closed, of
-	// those from the address that has most; its session goes on. Default 256 MiB
+	// those from the address that has most; its session goes on. So is one whose address would have more to be handled
+	// than is left for others. Default 256 MiB
 	MaxFrames int
 	// MaxState is how many bytes the state of an object may have, with the last results: a larger one is not
 	// sent, and who asks for it closes; so does a member that gets one which is larger than it allows. Raise it

@@ -32,11 +32,17 @@ func originsOf(nc net.Conn) []string {
 	return names
 }
 
-// addressOf is the address of the other end. A host may have all of an IPv6 network of 64 bits.
+// addressOf is the address of the other end without its port, for all budgets that hosts share. A host may have all of an
+// IPv6 network of 64 bits. All that come through a unix socket are one host.
 func addressOf(nc net.Conn) string {
-	host := hostOf(nc)
-	if host == "" {
-		return "the unix socket"
+	const local = "the unix socket"
+	remote := nc.RemoteAddr()
+	if remote == nil {
+		return local
+	}
+	host, _, err := net.SplitHostPort(remote.String())
+	if err != nil || host == "" {
+		return local
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil || addr.Unmap().Is4() {

@@ -14,7 +14,7 @@ const restOfFrame = 5 * time.Second
 
 var errSlow = fmt.Errorf("a frame that began did not end within %v", restOfFrame)
 
-// FrameStats counts the frames of connections that were closed because of them, before they had come.
+// FrameStats counts the frames of connections that were closed because of them, before they were handled.
 type FrameStats struct {
 	Unfinished int    // bytes of memory for frames that are to come, or to be handled, now; small ones do not count
 	Slow       uint64 // they took too long
@@ -24,7 +24,7 @@ type FrameStats struct {
 
 // readFrame reads the next frame, for which a connection that is idle gets so long. At the end that accepted the
 // connection the frame has a place in Node.frames, unless it is small, until g leaves: memory follows what came, is
-// counted before it is there, and is kept by those that a peer sends to its end.
+// counted before it is there, and is kept by those that a peer sends to its end, unless its host keeps too much.
 func (c *conn) readFrame(idle time.Duration) (frame []byte, g *guest, err error) {
 	c.nc.SetReadDeadline(time.Now().Add(idle))
 	if c.dials {
@@ -48,8 +48,8 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *guest, err error)
 		}
 		return nil
 	})
-	if g != nil && err == nil {
-		c.n.frames.keep(g)
+	if g != nil && err == nil && !c.n.frames.keep(g) {
+		err = errNoRoom
 	}
 	if err == nil {
 		return frame, g, nil

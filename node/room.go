@@ -17,23 +17,25 @@ const (
 // Why a connection is closed that takes part of what there is for all.
 var (
 	errCrowded = errors.New("too many connections are in their handshake")
-	errNoRoom  = errors.New("there is no room for more unfinished frames")
+	errNoRoom  = errors.New("there is no room for more frames")
 )
 
 // A room holds what connections take of something that there is only so much of: places in the lobby, while they are in
-// their handshake, or bytes of frames that have not ended. When it is full the one that has been there for longest makes
+// their handshake, or bytes of frames that are unfinished or to be handled. When it is full the one that has been there for longest makes
 // room, of those from the address that takes most: so a host that says nothing, or half of something,
-// keeps nobody else out.
+// keeps nobody else out. Of what cannot be turned out no address keeps more than is left for the others, as with origin.
 type room struct {
 	most  int // what all guests may take
 	mu    sync.Mutex
 	taken int
+	kept  int // of taken, by those that cannot be turned out
 	hosts map[string]*party
 }
 
 // A party is the guests from one address.
 type party struct {
 	taken  int
+	kept   int       // of taken, by those that cannot be turned out
 	guests list.List // of *guest, the oldest first: those that can be turned out
 }
 
@@ -47,7 +49,7 @@ type guest struct {
 }
 
 // enter lets a connection in; it leaves later, in any case.
-func (r *room) enter(nc net.Conn) *guest { return &guest{nc: nc, host: hostOf(nc)} }
+func (r *room) enter(nc net.Conn) *guest { return &guest{nc: nc, host: addressOf(nc)} }
 
 // take has a guest take so much in all from now on. It reports false when there is no room for that, or not for the
 // guest any more.
@@ -79,15 +81,15 @@ func (r *room) take(g *guest, size int) bool {
 	return true
 }
 
-// turnOut closes the oldest connection of the host that takes most, if there is one. mu is held.
+// turnOut closes the oldest connection of the host that takes most, of those with one that can be turned out. mu is held.
 func (r *room) turnOut() bool {
 	var most *party
 	for _, h := range r.hosts {
-		if most == nil || h.taken > most.taken {
+		if h.guests.Len() > 0 && (most == nil || h.taken > most.taken) {
 			most = h
 		}
 	}
-	if most == nil || most.guests.Len() == 0 {
+	if most == nil {
 		return false
 	}
 	g := most.guests.Front().Value.(*guest)
@@ -97,14 +99,23 @@ func (r *room) turnOut() bool {
 	return true
 }
 
-// keep has a guest stay until it leaves.
-func (r *room) keep(g *guest) {
+// keep has a guest that has taken something stay until it leaves. It reports false when its host would keep more than is
+// left for others, or when the guest is out.
+func (r *room) keep(g *guest) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if h := r.hosts[g.host]; h != nil && g.place != nil {
-		h.guests.Remove(g.place)
-		g.place = nil
+	if g.turned {
+		return false
 	}
+	h := r.hosts[g.host]
+	if h.kept+g.taken > r.most-r.kept-g.taken {
+		return false
+	}
+	h.guests.Remove(g.place)
+	g.place = nil
+	r.kept += g.taken
+	h.kept += g.taken
+	return true
 }
 
 // leave gives back what a guest takes, and reports whether it was turned out.
@@ -125,6 +136,9 @@ func (r *room) forget(g *guest) {
 	if g.place != nil {
 		h.guests.Remove(g.place)
 		g.place = nil
+	} else {
+		r.kept -= g.taken
+		h.kept -= g.taken
 	}
 	r.taken -= g.taken
 	h.taken -= g.taken
@@ -139,17 +153,4 @@ func (r *room) size() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.taken
-}
-
-// hostOf is the address of the other end without its port. All that come through a
-// unix socket are one host.
-func hostOf(nc net.Conn) string {
-	addr := nc.RemoteAddr()
-	if addr == nil {
-		return ""
-	}
-	if host, _, err := net.SplitHostPort(addr.String()); err == nil {
-		return host
-	}
-	return ""
 }

@@ -174,7 +174,7 @@ func (n *Node) noteNewer(epoch uint64, from net.Conn) {
 	if slices.Contains(n.newer.epochs[:], epoch) {
 		return
 	}
-	if n.complain(hostOf(from), "a client has a newer slot table than this server",
+	if n.complain(addressOf(from), "a client has a newer slot table than this server",
 		"from", from.RemoteAddr(), "epoch", epoch, "mine", mine) {
 		n.newer.epochs[n.newer.next] = epoch
 		n.newer.next = (n.newer.next + 1) % len(n.newer.epochs)

@@ -61,7 +61,21 @@ func TestWithout(t *testing.T) {
 			check.Model, "try p1; deliver p1 p2 REQUEST(1); duplicate p2 p1 TOKEN([0,0],[]); " +
 				"deliver p2 p1 TOKEN([0,0],[]); deliver p2 p1 TOKEN([0,0],[])",
 		},
-		{"sigma, twice", func() (check.Verdict, error) { return reckless(si, twice(servers(1, 2))) }, "", ""},
+		{
+			// A REQUEST that comes once more after the RELEASE leaves a support for nobody, which
+			// CHECKs would mend: there are none here.
+			"sigma, twice", func() (check.Verdict, error) { return reckless(si, twice(servers(1, 2))) },
+			check.Deadlock, "try c1; try c2; duplicate c1 s1 REQUEST(1); deliver c1 s1 REQUEST(1); " +
+				"deliver s1 c1 RESPONSE(c1@1 inc=1 serial=1); exit c1; deliver c1 s1 RELEASE(1); deliver c1 s1 REQUEST(1); " +
+				"deliver c2 s1 REQUEST(1); deliver s1 c2 RESPONSE(c1@1 inc=1); deliver s1 c1 RESPONSE(c1@1 inc=1 serial=1)",
+		},
+		{
+			"sigma, twice, exclusion alone", func() (check.Verdict, error) {
+				c := twice(servers(1, 2))
+				c.Properties = []string{check.Exclusion}
+				return reckless(si, c)
+			}, "", "",
+		},
 		{"literal, twice", func() (check.Verdict, error) { return reckless(li, twice(servers(1, 2))) }, "", ""},
 	} {
 		v, err := test.run()

@@ -2,9 +2,7 @@ package sigma
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -13,18 +11,22 @@ import (
 const (
 	checkTimer  uint32 = iota + 1 // server: line 48
 	forgetTimer                   // server: forget the recorded token
-	retryTimer                    // client: look at the responses again, see Client.evaluate
+	retryTimer                    // client: look at the answers again, or begin again: see Client.onRetry
 	tokenTimer                    // client: its clock reaches the token that it wants to record
 	clockTimer                    // client: its clock passes its last timestamp
 )
 
 // Multiples of the message delay T.
 const (
-	maxBackOff  = 8   // between two rounds of YIELD, REQUEST and INQUIRY
-	safetyDelay = 400 // before a client stops trusting that somebody else will enter
+	maxBackOff  = 8        // between two rounds of YIELD and INQUIRY
+	safetyDelay = 400      // before a client that has a support stops trusting that somebody will enter
+	maxSafety   = 64 * 400 // the same at most, as it doubles with each time
 )
 
-// onceRounds is how many times a TryOnce polls before it gives up.
+// longestWait is until a client looks again whether its clock is past its last timestamp, ns.
+const longestWait = int64(10e9)
+
+// onceRounds is how many times a TryOnce polls or begins again before it gives up.
 const onceRounds = 1
 
 // A response is what a client knows about one server: whom it supports.
@@ -45,8 +47,9 @@ type Client struct {
 	refresh int64 // 0: not
 
 	section protocol.Section
-	time    uint64 // the timestamp of the current request, 0 in the remainder
-	last    uint64 // no timestamp or grant's token was larger; 0 once the clock is past it
+	time    uint64 // the timestamp of the current request; 0 in the remainder, and in the pause between two epochs of a try
+	last    uint64 // no timestamp was larger, except one that was refused, and no token of a grant; 0 once the clock is past it
+	clock   uint64 // of a server that refused our own in this try; 0: none
 
 	// By server. incs is the incarnation that we trust, 0 while we have no lease
 	// there. given is the last support of this epoch that we gave back; it never
@@ -57,16 +60,17 @@ type Client struct {
 	resp     []response // zero: no answer; a support stays known inside
 
 	once    bool   // a TryOnce
-	rounds  uint64 // of a TryOnce: splits resolved
-	resting bool   // the next round waits for retryTimer
-	refused []bool // by server: it finds our clock too far ahead
+	rounds  uint64 // of a TryOnce: splits resolved, and epochs begun again
+	resting bool   // what the answers call for waits for retryTimer
+	refused []bool // by server: it finds our timestamp too far from its clock
 
 	token    uint64 // the token being recorded, 0: none
 	recorded []bool // by server: it recorded token
 	asked    []bool // by server: it was sent SETTOKEN
 
-	backOff int64 // ns; scales retryTimer only, so not part of the state
-	chosen  []int // scratch of choose
+	backOff  int64 // ns; scales retryTimer only, so not part of the state
+	patience int64 // the same
+	chosen   []int // scratch of choose
 }
 
 func newClient(id protocol.ID, c protocol.Config) *Client {
@@ -138,7 +142,6 @@ func (c *Client) onMessage(ev protocol.Event[Message], out *protocol.Out[Message
 func (c *Client) onTimeout(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	switch ev.Timer {
 	case retryTimer:
-		out.SetTimer(retryTimer, safetyDelay*c.delay, 0)
 		c.onRetry(ev.Now, out)
 	case tokenTimer:
 		c.record(out)
@@ -152,15 +155,17 @@ func (c *Client) onTimeout(ev protocol.Event[Message], out *protocol.Out[Message
 // try is lines 1-5.
 func (c *Client) try(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	c.section, c.once = protocol.InTry, ev.Arg == protocol.TryOnce
+	c.backOff = c.delay
 	c.request(ev.Now, out)
 }
 
-// request begins an epoch.
+// request begins an epoch, by our own clock or by the one of a server that refused it.
 func (c *Client) request(now int64, out *protocol.Out[Message]) {
+	if c.clock != 0 {
+		now = int64(c.clock)
+	}
 	c.time = fresh(c.last, now)
 	c.last = c.time
-	c.backOff = c.delay
-	out.SetTimer(retryTimer, safetyDelay*c.delay, 0)
 	out.Broadcast(Message{Kind: Request, Time: c.time})
 }
 
@@ -175,7 +180,7 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 		return // from before we lost our lease, or from a life that is over
 	}
 	c.onIncarnation(j, m.Inc, now, out)
-	if c.section == protocol.InRem || c.section == protocol.InLost || c.draining[j] {
+	if c.time == 0 || c.section == protocol.InLost || c.draining[j] {
 		return
 	}
 	r := response{request{m.Owner, m.Time}, m.Serial, m.Token}
@@ -192,48 +197,89 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 		return // a support that we gave back already
 	}
 	c.resp[j] = r // line 9
-	if c.section == protocol.InTry {
-		c.evaluate(now, out)
-	} else {
+	if c.section != protocol.InTry {
 		c.resp[j].token = 0
+		return
 	}
+	if c.supports(j) && !c.resting {
+		if c.given[j] == 0 {
+			c.patience = safetyDelay * c.delay
+		}
+		out.SetTimer(retryTimer, c.patience, 0)
+	}
+	c.evaluate(now, out)
 }
 
 // evaluate is lines 10-18, with one change: the paper polls the servers again as
 // soon as m of them have answered, so that waiting clients flood them for as long
-// as somebody is inside. We do so only when the answers prove that nobody has a
-// quorum and still do after a pause, for the answers of a hand-over do not arrive
-// all at once. Otherwise we rest until a server tells us that it supports us now.
-// Resting gives nothing away, and ends with retryTimer.
+// as somebody is inside. Only a client that has a support to give back polls here,
+// and only when the answers prove that nobody has a quorum and still do after a
+// pause, for the answers of a hand-over do not arrive all at once. Otherwise it
+// rests until a server tells it that it supports it now, which gives nothing away.
 func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
 	if c.supporters() >= c.m { // line 11
-		c.win(now, out)
+		c.win(false, now, out)
 		return
 	}
+	split := c.supporters() > 0 && c.split()
 	switch {
-	case c.once && !c.possible(c.me()) && !c.split():
+	case c.once && !split && !c.possible(c.me()):
 		c.leave(c.short(), now, out)
-	case !c.resting && c.split():
+	case !c.resting && split:
 		c.resting = true
-		out.SetTimer(retryTimer, c.backOff/2, c.backOff/2)
+		out.SetTimer(retryTimer, c.backOff, c.backOff)
 	}
 }
 
-// onRetry polls the servers if there still is a split, or if the client rested so
-// long that it no longer trusts that somebody will enter.
+// onRetry does what had to wait. Without a reason of its own it is the safety of a
+// client that has a support, and no longer trusts that somebody will enter: what it knows
+// of the other servers may be old, and one that has a lease for us may never answer. So
+// it polls, more and more rarely. A client that nobody supports need not: while nobody is
+// inside, each server supports somebody who does.
 func (c *Client) onRetry(now int64, out *protocol.Out[Message]) {
-	if c.answers() >= c.m && c.token == 0 && (!c.resting || c.split()) {
-		if c.rounds == onceRounds {
-			c.leave(c.short(), now, out)
-			return
+	rested := c.resting
+	c.resting = false
+	switch {
+	case c.time == 0:
+		c.request(now, out)
+	case c.supporters() == 0:
+	case c.supporters() >= c.m:
+		c.win(true, now, out)
+	case c.answers() < c.m || rested && !c.split():
+		if !rested {
+			c.reask(out)
 		}
-		c.backOff = min(2*c.backOff, maxBackOff*c.delay)
-		if c.once {
-			c.rounds++
+		out.SetTimer(retryTimer, c.patience, 0)
+	case c.rounds == onceRounds:
+		c.leave(c.short(), now, out)
+	default:
+		c.countRound()
+		if rested {
+			c.backOff = min(2*c.backOff, maxBackOff*c.delay)
+		} else {
+			c.reask(out)
 		}
 		c.resolve(out)
 	}
-	c.resting = false
+}
+
+// reask ends a rest, and doubles the next one. Servers that refused us are asked again: nobody
+// tells us that a clock has been set right.
+func (c *Client) reask(out *protocol.Out[Message]) {
+	c.patience = min(2*c.patience, maxSafety*c.delay)
+	for j, refused := range c.refused {
+		if refused && c.incs[j] != 0 {
+			c.refused[j] = false
+			c.rerequest(j, Again, out)
+		}
+	}
+}
+
+// countRound counts what a TryOnce does a few times only.
+func (c *Client) countRound() {
+	if c.once {
+		c.rounds++
+	}
 }
 
 // split reports whether the answers prove that nobody has a quorum.
@@ -250,16 +296,21 @@ func (c *Client) split() bool {
 }
 
 // possible reports whether a quorum may support r: the servers that say so and
-// those that have yet to answer. A server without a lease is not expected to, and
-// one that drains has.
+// those that have yet to answer.
 func (c *Client) possible(r request) bool {
 	k := 0
 	for j, s := range c.resp {
-		if s.request == r || s.request == (request{}) && c.incs[j] != 0 && !c.draining[j] {
+		if s.request == r || c.awaited(j) && !(c.refused[j] && r == c.me()) {
 			k++
 		}
 	}
 	return k >= c.m
+}
+
+// awaited reports whether server j has yet to answer. A server without a lease is not
+// expected to, and one that drains has.
+func (c *Client) awaited(j int) bool {
+	return c.resp[j].request == (request{}) && c.incs[j] != 0 && !c.draining[j]
 }
 
 // resolve is lines 14-18 without line 16: to a server that names a later request
@@ -316,7 +367,7 @@ func (c *Client) onIncarnation(j int, inc uint64, now int64, out *protocol.Out[M
 	c.incs[j], c.draining[j] = inc, false
 	c.lose(j, now, out)
 	switch {
-	case c.section == protocol.InTry:
+	case c.section == protocol.InTry && c.time != 0:
 		c.rerequest(j, Again, out)
 	case c.section == protocol.InCrit && c.refresh != 0:
 		c.rerequest(j, Inside, out)
@@ -366,29 +417,34 @@ func (c *Client) ejectIfWeak(out *protocol.Out[Message]) {
 }
 
 // onRefused: server j does not record our token, or finds our timestamp too far
-// from its clock.
+// from its clock. When too few others are left we ask by its clock: if no more than
+// n-m servers have a wrong one, sooner or later by one that is right.
 func (c *Client) onRefused(j int, clock uint64, now int64, out *protocol.Out[Message]) {
 	if c.asked[j] {
+		// Perhaps its clock is behind, and so is our own: a timestamp above the token leaves
+		// that server out.
+		c.last = max(c.last, c.token)
 		c.again(now, out)
 		return
 	}
 	c.refused[j] = true
-	switch {
-	case countTrue(c.refused) <= len(c.refused)-c.m: // the others are a quorum still
-	case c.time < clock:
-		c.last = max(c.last, clock) // we are behind: ask with the server's time
+	if countTrue(c.refused) > len(c.refused)-c.m {
+		c.clock, c.last = clock, 0 // nobody was let in with what they refuse
 		c.again(now, out)
-	default:
-		ahead := time.Duration(c.time - clock).Round(time.Millisecond)
-		c.leave(fmt.Sprintf("the clock of this client is %v ahead of the servers'", ahead), now, out)
 	}
 }
 
-// again gives up the current epoch and begins another one.
+// again gives up the current epoch and begins another one after a pause.
 func (c *Client) again(now int64, out *protocol.Out[Message]) {
+	if c.rounds == onceRounds {
+		c.leave(c.short(), now, out)
+		return
+	}
+	c.countRound()
 	c.release(out)
 	c.section = protocol.InTry
-	c.request(now, out)
+	out.SetTimer(retryTimer, c.backOff, c.backOff)
+	c.backOff = min(2*c.backOff, safetyDelay*c.delay)
 }
 
 // TooFew is the reason of a client that gives up, or is told to, while too few servers
@@ -406,7 +462,7 @@ func (c *Client) short() string {
 // leave is lines 19-23, and giving up while trying.
 func (c *Client) leave(reason string, now int64, out *protocol.Out[Message]) {
 	c.release(out)
-	c.section, c.once, c.rounds = protocol.InRem, false, 0
+	c.section, c.once, c.rounds, c.clock = protocol.InRem, false, 0, 0
 	out.StopTimer(retryTimer)
 	out.StopTimer(tokenTimer)
 	out.Rem(reason)
@@ -426,7 +482,9 @@ func (c *Client) giving() int {
 
 // release ends the epoch.
 func (c *Client) release(out *protocol.Out[Message]) {
-	out.Broadcast(Message{Kind: Release, Time: c.time})
+	if c.time != 0 {
+		out.Broadcast(Message{Kind: Release, Time: c.time})
+	}
 	c.time, c.token, c.resting = 0, 0, false
 	clear(c.draining)
 	clear(c.given)
@@ -437,20 +495,24 @@ func (c *Client) release(out *protocol.Out[Message]) {
 }
 
 // forget drops the last timestamp once the clock is past it: then the next one
-// is larger anyway, and the state equals the initial one.
+// is larger anyway, and the state equals the initial one. It looks again at times,
+// because a clock that is behind may be set right.
 func (c *Client) forget(now int64, out *protocol.Out[Message]) {
 	switch {
 	case now == 0:
 	case uint64(now) > c.last:
 		c.last = 0
 	default:
-		out.SetTimer(clockTimer, int64(c.last)-now+1, 0)
+		out.SetTimer(clockTimer, min(int64(c.last)-now+1, longestWait), 0)
 	}
 }
 
 // win has m supports. Without fencing that is all; else the client enters with
-// a token that m servers have recorded and that is larger than all they knew.
-func (c *Client) win(now int64, out *protocol.Out[Message]) {
+// a token that m servers have recorded and that is larger than all they knew. A server
+// whose clock is ahead, or that has just started, may know of tokens that are larger than
+// need be: so before the client has one recorded, it gives others time to answer, if it is
+// not sure that it has heard of all.
+func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
 	most := c.choose()
 	switch {
 	case c.fence == FenceOff:
@@ -459,8 +521,15 @@ func (c *Client) win(now int64, out *protocol.Out[Message]) {
 		c.enter(1+most, out)
 	case most < c.time: // each supporter recorded our timestamp with its support
 		c.enter(c.time, out)
-	case c.token == 0:
+	case c.token != 0:
+	case !sure && c.expects():
+		if !c.resting {
+			c.resting = true
+			out.SetTimer(retryTimer, c.delay, 0)
+		}
+	default:
 		c.token = 1 + most
+		c.resting = false
 		for _, j := range c.chosen {
 			c.asked[j] = true
 		}
@@ -473,6 +542,16 @@ func (c *Client) win(now int64, out *protocol.Out[Message]) {
 			c.record(out)
 		}
 	}
+}
+
+// expects reports whether a server may support us that has not answered yet.
+func (c *Client) expects() bool {
+	for j := range c.resp {
+		if c.awaited(j) && !c.refused[j] {
+			return true
+		}
+	}
+	return false
 }
 
 // choose sets chosen to the m supporters that know the smallest tokens, and

@@ -37,35 +37,52 @@ func appendMessage(b []byte, m Message) []byte {
 	return b
 }
 
+// most bounds all times, tokens and numbers of supports in messages, so that a sum of two
+// fits into 64 bits with a sign. In ns it is the year 2116.
+const most = 1 << 62
+
 func readMessage(b []byte) (m Message, rest []byte, err error) {
 	r := protocol.Reader{Rest: b}
+	number := func() uint64 { return r.Max(most) }
 	m.Kind = uint8(r.Max(uint64(Draining)))
 	if m.Kind != Draining {
-		m.Time = r.Uint()
+		m.Time = number()
 	}
 	switch m.Kind {
 	case Request:
-		m.Serial = r.Uint()
+		m.Serial = number()
 		m.Stage = Stage(r.Max(uint64(Inside)))
 	case Yield:
-		m.Serial = r.Uint()
+		m.Serial = number()
 	case Response:
 		m.Owner = protocol.ID(r.Uint())
-		m.Inc = r.Uint()
-		m.Serial = r.Uint()
-		m.Token = r.Uint()
+		m.Inc = number()
+		m.Serial = number()
+		m.Token = number()
 	case SetToken:
-		m.Serial = r.Uint()
-		m.Token = r.Uint()
+		m.Serial = number()
+		m.Token = number()
 	case Recorded, Refused:
-		m.Token = r.Uint()
+		m.Token = number()
 	case Recall:
-		m.Inc = r.Uint()
-		m.Serial = r.Uint()
+		m.Inc = number()
+		m.Serial = number()
 	case Draining:
-		m.Inc = r.Uint()
+		m.Inc = number()
 	}
 	return m, r.Rest, r.Err
+}
+
+// fits reports whether a process of n members can have sent m: each request has a time, and
+// owners are clients.
+func fits(m Message, n int, _ bool) bool {
+	switch {
+	case m.Kind == Draining:
+		return true
+	case m.Kind == Response && m.Owner < protocol.ID(n):
+		return false
+	}
+	return m.Time > 0
 }
 
 // ints counts the timestamp and the fields that are set.
@@ -226,6 +243,7 @@ func (c *Client) AppendState(b []byte) []byte {
 	b = append(b, byte(c.section))
 	b = binary.AppendUvarint(b, c.time)
 	b = binary.AppendUvarint(b, c.last)
+	b = binary.AppendUvarint(b, c.clock)
 	b = binary.AppendUvarint(b, c.token)
 	b = binary.AppendUvarint(b, c.rounds)
 	b = protocol.AppendBool(b, c.once)
@@ -250,11 +268,12 @@ func (c *Client) LoadState(b []byte) ([]byte, error) {
 	c.section = protocol.Section(r.Max(uint64(protocol.InLost)))
 	c.time = r.Uint()
 	c.last = r.Uint()
+	c.clock = r.Uint()
 	c.token = r.Uint()
 	c.rounds = r.Uint()
 	c.once = r.Bool()
 	c.resting = r.Bool()
-	c.backOff = c.delay
+	c.backOff, c.patience = c.delay, safetyDelay*c.delay
 	for j := range c.resp {
 		c.incs[j] = r.Uint()
 		c.given[j] = r.Uint()
@@ -309,7 +328,7 @@ func serials(server, client protocol.ID, time uint64) protocol.Counter {
 func mapState(p protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
 	switch p := p.(type) {
 	case *Client:
-		if p.section == protocol.InRem || p.section == protocol.InLost {
+		if p.time == 0 || p.section == protocol.InLost {
 			return
 		}
 		for j := range p.resp {

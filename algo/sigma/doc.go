@@ -28,8 +28,8 @@
 // # Complexity
 //
 // Without contention 3n messages an entry and two message delays to enter. With
-// contention at most 4.5n messages and a synchronization delay of two; Literal
-// floods, see Deviations. O(1) integers a message; a server holds one request a
+// contention at most 4.5n messages, however long holders stay, and a synchronization
+// delay of two; Literal floods, see Deviations. O(1) integers a message; a server holds one request a
 // waiting client, and nothing for an idle lock.
 //
 // # Source
@@ -46,10 +46,11 @@
 //
 //   - Deferral. Figure 1 polls all servers again as soon as m have answered, so
 //     each waiting client floods them for as long as somebody is inside; the
-//     paper's 5n messages under load do not hold. A client now polls only when
-//     the answers prove that nobody has a quorum and still do after a pause,
-//     which grows from T to 8T; otherwise it rests, at most 400T. Resting gives
-//     nothing away.
+//     paper's 5n messages under load do not hold. Here only a client that has a
+//     support polls, and only when the answers prove that nobody has a quorum and
+//     still do after a pause, which grows from T to 8T. Otherwise it rests, and polls
+//     after 400T, 800T and so on. Resting gives nothing away. While nobody is inside, each server supports a client that
+//     will poll, so that others need not.
 //   - Numbered supports. Each support of a request at a server has a number. A
 //     YIELD is obeyed only for the number given out last; a client counts no
 //     number that it gave back, and tells it with each REQUEST, so that a server
@@ -71,14 +72,20 @@
 //   - Leases. A client drops a server at which its lease may have lapsed. A
 //     holder stays inside while n-m+1 of its supports are live, for then at most
 //     m-1 servers can support somebody else, and is ejected below that.
-//   - Timestamps come from the client's clock. Without a clock (in the checker)
-//     they follow Lamport's rule.
+//   - Timestamps come from the client's clock, and from that of a server that
+//     refused it: a time more than 2 eps ahead is refused from everybody, and one of
+//     more than an hour ago in the first REQUEST of an epoch. A clock may be set back,
+//     and timestamps with it; so line 29 is not for a RELEASE, which may answer a CHECK
+//     of an epoch with a larger one. Without a clock (in the checker) they follow
+//     Lamport's rule.
 //   - In the remainder section a client has no timestamp at all, instead of an
 //     unused fresh one; both disown the last epoch when a CHECK comes.
 //   - Fencing. A server remembers the largest token that it recorded and reports
 //     it with its support. A timestamp larger than all reports is the token;
 //     otherwise the client has a larger one recorded by m servers before it
-//     enters. A restarted server starts from its clock.
+//     enters. A restarted server starts from its clock. What is recorded stays; what
+//     a clock showed does not, and a recorded token that no clock within eps of real
+//     time can have allowed is passed over.
 //
 // # Checked
 //
@@ -109,10 +116,10 @@
 // message, with the lines of Figure 1 in their names; where Figure 1 fails and
 // Algorithm does not, it shows both.
 //
-// TestMutantsLiteral and TestMutants break the two forms in 95 and 362 places, each
+// TestMutantsLiteral and TestMutants break the two forms in 95 and 437 places, each
 // guard and what was worth a name, against small models with CHECKs, crashes,
-// cancelled tries, lapsed leases and tokens, the stories, and simulations. Five and
-// four survive, with their arguments; TestReleaseToSupporters has one more. How
+// cancelled tries, lapsed leases and tokens, the stories, and simulations. Four of
+// each survive, with their arguments; TestReleaseToSupporters has one more. How
 // many messages deferral saves is a claim, and measured by the conformance suite.
 //
 // TestFencing of package sim judges tokens while servers restart all the time.

@@ -77,9 +77,13 @@ func duplicateResponse(a protocol.Algorithm[Message]) (w *world, c1, c2 protocol
 	if w.leases() {
 		w.ask(c3, s3)
 	}
-	w.poll(c3)
 	w.receive(s1, c2, copied)
-	w.deliver(c3, s2, Yield)
+	if w.leases() {
+		w.cancel(c3) // it would not give s2 back while c1 may have a quorum
+		w.deliver(c3, s2, Release)
+	} else {
+		w.deliver(c3, s2, Yield)
+	}
 	w.deliver(s2, c2, Response)
 	return w, c1, c2
 }
@@ -241,6 +245,19 @@ var extensions = []story{
 		w.ask(c, s4)
 		w.inside(c)
 	}},
+	{"refresh: a waiter does not count a support that it gave back", func() {
+		w := newWorld(Algorithm, 4, 1)
+		c := w.client(1)
+		w.try(c)
+		w.ask(c, s1)
+		w.receive(s1, c, Message{Kind: Recall, Time: 1, Inc: 1, Serial: 1})
+		want(w.flying(c, s1) == "YIELD(1 serial=1)", "to s1: %q", w.flying(c, s1))
+		w.ask(c, s2)
+		w.ask(c, s3)
+		w.inside()
+		w.ask(c, s4)
+		w.inside(c)
+	}},
 	{"leases: a lapsed lease takes a support away from who waits, and Restore asks for it", func() {
 		w := newWorld(Algorithm, 4, 1)
 		c := w.client(1)
@@ -373,20 +390,129 @@ var extensions = []story{
 		w.settle()
 		w.inside(c)
 	}},
-	{"deferral: who waits for a holder is silent, but for one poll in 400 delays", func() {
-		w, c1 := holder(option("delay", hop), func(w *world) { w.now = 0 })
+	{"deferral: who waits for a holder, and is supported by nobody, is silent", func() {
+		w, c1 := holder(option("delay", hop))
 		c2 := w.client(2)
 		w.try(c2)
 		sent := w.sent
-		w.run(time.Duration(safetyDelay-5) * time.Duration(hop))
+		w.run(20 * time.Duration(safetyDelay*hop))
 		want(w.sent == sent+5, "%d messages but four answers, and one more to c1", w.sent-sent)
-		w.run(time.Duration(safetyDelay) * time.Duration(hop))
-		want(w.sent == sent+5+8, "%d messages for one poll", w.sent-sent-5)
-		w.run(3 * time.Duration(safetyDelay) * time.Duration(hop))
-		want(w.sent == sent+5+8*4, "%d messages for four polls", w.sent-sent-5)
 		w.exit(c1)
 		w.run(10 * time.Duration(hop))
 		w.inside(c2)
+	}},
+	{"deferral: who has a support polls after 400T, and then half as often each time", func() {
+		w, c1 := holder(option("delay", hop))
+		c2 := w.client(2)
+		w.drop(c1, s4, Request)
+		w.try(c2)
+		w.run(2 * time.Duration(hop))
+		sent := w.sent
+		for round, rest := range []int64{400, 800, 1600, 3200, 6400, 12800, 25600, 25600} {
+			w.run(time.Duration(rest*hop - 1 - int64(min(round, 1))))
+			want(w.sent == sent, "%d messages before round %d", w.sent-sent, round)
+			w.run(2*time.Duration(hop) + 1)
+			want(w.sent == sent+8, "%d messages in round %d, want a YIELD, three INQUIRYs and four answers", w.sent-sent, round)
+			sent = w.sent
+		}
+		w.exit(c1)
+		w.run(10 * time.Duration(hop))
+		w.inside(c2)
+	}},
+	{"deferral: a support of another server makes it poll as often as at first, and one that it gave back does not", func() {
+		w := newWorld(Algorithm, 7, 2, option("delay", hop))
+		c := w.client(1)
+		w.try(c)
+		w.run(0)
+		w.flights = nil
+		answer := func(j protocol.ID) {
+			w.receive(j, c, Message{Kind: Response, Owner: w.client(2), Time: 1, Inc: 1})
+		}
+		serial := uint64(0)
+		support := func(j protocol.ID) {
+			serial++
+			w.receive(j, c, Message{Kind: Response, Owner: c, Time: 1, Inc: 1, Serial: serial})
+		}
+		for j := range protocol.ID(5) {
+			answer(j)
+		}
+		want(len(w.timers[c]) == 0, "waits for something without a support: %v", w.timers[c])
+		for _, j := range []protocol.ID{5, 6} {
+			for _, rest := range []int64{400, 800} {
+				support(j)
+				got := w.timers[c][retryTimer] - w.now
+				want(got == rest*hop, "polls after %d, want %d", got, rest*hop)
+				w.timeout(c, retryTimer)
+				w.flights = nil
+				for j := range protocol.ID(5) {
+					answer(j)
+				}
+			}
+		}
+	}},
+	{"deferral: who loses its only support asks nobody any more", func() {
+		for _, lose := range []func(w *world, c protocol.ID){
+			func(w *world, c protocol.ID) { w.suspect(c, s1) },
+			func(w *world, c protocol.ID) { w.receive(s1, c, Message{Kind: Recall, Time: 1, Inc: 1, Serial: 1}) },
+		} {
+			w := newWorld(Algorithm, 4, 3, option("delay", hop))
+			c := w.client(1)
+			w.try(c)
+			w.receive(s1, c, Message{Kind: Response, Owner: c, Time: 1, Inc: 1, Serial: 1})
+			for j := s2; j <= s4; j++ {
+				w.receive(j, c, Message{Kind: Response, Owner: w.client(2), Time: 1, Inc: 1})
+			}
+			lose(w, c)
+			w.flights = nil
+			w.timeout(c, retryTimer)
+			want(len(w.flights) == 0 && len(w.timers[c]) == 0, "%d messages, timers %v", len(w.flights), w.timers[c])
+		}
+	}},
+	{"deferral: a split that leaves nothing to give back is for others to settle, and ends a TryOnce", func() {
+		for _, once := range []bool{false, true} {
+			w := newWorld(Algorithm, 4, 4)
+			c := w.client(1)
+			if once {
+				w.tryOnce(c)
+			} else {
+				w.try(c)
+			}
+			for j := s1; j <= s3; j++ {
+				w.receive(j, c, Message{Kind: Response, Owner: w.client(2 + int(j)), Time: 1, Inc: 1})
+			}
+			want((w.users[c] == protocol.InRem) == once, "once %t: %v", once, w.users[c])
+			want(len(w.timers[c]) == 0, "waits for %v", w.timers[c])
+		}
+	}},
+	{"deferral: a server that refused a client cannot help it to a quorum, but may help others", func() {
+		for supports, splits := range map[int]bool{2: true, 1: false} {
+			w := newWorld(Algorithm, 4, 3, withClock)
+			c, other := w.client(1), w.client(2)
+			w.try(c)
+			t := w.procs[c].(*Client).time
+			w.receive(s4, c, Message{Kind: Refused, Time: t, Token: t - 1})
+			for j := s1; j <= s3; j++ {
+				m := Message{Kind: Response, Owner: other, Time: 1, Inc: w.lives[j]}
+				if int(j) < supports {
+					m.Owner, m.Time, m.Serial = c, t, 1
+				}
+				w.receive(j, c, m)
+			}
+			want(w.procs[c].(*Client).resting == splits, "with %d supports: a split is %t", supports, !splits)
+		}
+	}},
+	{"deferral: a server that answers nobody, and has leases, is no obstacle", func() {
+		w := newWorld(Algorithm, 4, 2, option("delay", hop))
+		c1, c2 := w.client(1), w.client(2)
+		w.try(c1)
+		w.try(c2)
+		w.lose(c1, s4)
+		w.lose(c2, s4)
+		w.ask(c1, s1)
+		w.ask(c1, s2)
+		w.ask(c2, s3)
+		w.run(time.Duration((safetyDelay + 10) * hop))
+		w.inside(c1)
 	}},
 	{"deferral: a client polls after a pause, and only if there still is a split", func() {
 		w := newWorld(Algorithm, 4, 3)
@@ -401,6 +527,8 @@ var extensions = []story{
 		w.deliver(s2, c, Response)
 		w.timeout(c, retryTimer)
 		w.wantFlying(c, "", "", "", "") // s4 may support it too
+		rest := w.timers[c][retryTimer] - w.now
+		want(rest == safetyDelay*w.procs[c].(*Client).delay, "rests for %d then", rest)
 		w.deliver(w.client(3), s3, Release)
 		w.deliver(s3, c, Response)
 		w.inside(c)
@@ -410,17 +538,19 @@ var extensions = []story{
 		c := w.client(1)
 		for range 2 {
 			w.try(c)
-			for round, most := range []int64{1, 2, 4, 8, 8} {
-				// Three servers support three others.
-				for j := s1; j <= s3; j++ {
+			t := w.procs[c].(*Client).time
+			for round, least := range []int64{1, 2, 4, 8, 8} {
+				// One server supports it, and two others two others.
+				w.receive(s1, c, Message{Kind: Response, Owner: c, Time: t, Inc: 1, Serial: uint64(round) + 1})
+				for j := s2; j <= s3; j++ {
 					w.receive(j, c, Message{Kind: Response, Owner: w.client(2 + int(j)), Time: 1, Inc: 1})
 				}
 				// The world fires a timer in the middle of its range.
 				got := w.timers[c][retryTimer] - w.now
-				want(got == most*hop*3/4, "pause %d is about %v, want %v", round+1, got, most*hop*3/4)
+				want(got == least*hop*3/2, "pause %d is about %v, want %v", round+1, got, least*hop*3/2)
 				w.now += hop / 4
-				w.receive(s4, c, Message{Kind: Response, Owner: w.client(2), Time: 1, Inc: 1})
-				want(w.timers[c][retryTimer]-w.now == got-hop/4, "one more answer makes the pause longer")
+				w.receive(s4, c, Message{Kind: Response, Owner: c, Time: t, Inc: 1, Serial: uint64(round) + 1})
+				want(w.timers[c][retryTimer]-w.now == got-hop/4, "one more support makes the pause longer")
 				w.timeout(c, retryTimer)
 			}
 			w.cancel(c)
@@ -438,15 +568,22 @@ var extensions = []story{
 		w.ask(c, s3)
 		w.inside(c)
 
-		// Four servers of seven support four others: a split, but fewer than m=5 answers.
+		// One of seven servers supports it, and three others three others: a split, but
+		// fewer than m=5 answers.
 		w = newWorld(Algorithm, 7, 1, option("delay", hop))
 		c = w.client(1)
 		w.try(c)
-		for j := s1; j <= s4; j++ {
+		w.receive(s1, c, Message{Kind: Response, Owner: c, Time: 1, Inc: 1, Serial: 1})
+		for j := s2; j <= s4; j++ {
 			w.receive(j, c, Message{Kind: Response, Owner: 20 + j, Time: 1, Inc: 1})
 		}
 		got := w.timers[c][retryTimer] - w.now
 		want(got == safetyDelay*hop, "looks again after %d, want %d", got, safetyDelay*hop)
+		w.flights = nil
+		w.timeout(c, retryTimer)
+		want(len(w.flights) == 0, "asks again before they have answered: %d messages", len(w.flights))
+		got = w.timers[c][retryTimer] - w.now
+		want(got == 2*safetyDelay*hop, "looks again after %d, want %d", got, 2*safetyDelay*hop)
 	}},
 	{"TryOnce: enters a free lock, also with n-m servers silent", func() {
 		w := newWorld(Algorithm, 4, 1)
@@ -593,48 +730,140 @@ var extensions = []story{
 			w.try(c)
 			t := w.procs[c].(*Client).time
 			w.receive(j, c, Message{Kind: Refused, Time: t, Token: t - 1})
-			want(w.users[c] == protocol.InTry, "one refusal of s%d ends the try: %s", j+1, w.reason[c])
+			want(w.procs[c].(*Client).time == t, "one refusal of s%d ends the epoch", j+1)
 			w.cancel(c)
 		}
 	}},
-	{"timestamps: a clock more than 2 eps ahead is refused, with a reason", func() {
-		const eps = int64(50 * time.Millisecond)
-		for ahead, enters := range map[int64]bool{2 * eps: true, 2*eps + 1: false} {
-			w := newWorld(Algorithm, 4, 1, withClock, option("eps", eps))
-			c := w.client(1)
+	{"timestamps: a clock more than 2 eps ahead, or far behind, asks again by the servers' clock, until it is right", func() {
+		const eps, oldest = int64(50 * time.Millisecond), int64(time.Minute)
+		for ahead, again := range map[int64]bool{
+			2*eps + hop: false, 2*eps + hop + 1: true, int64(time.Hour): true, // a hop later it is that much less
+			-oldest + hop: false, -oldest + hop - 1: true, -int64(time.Hour): true,
+		} {
+			w := newWorld(Algorithm, 4, 2, withClock, option("delay", hop), option("fence", FenceOn),
+				option("eps", eps), option("oldest", oldest))
+			w.run(time.Minute)
+			c, other := w.client(1), w.client(2)
+			enter := func(c protocol.ID) uint64 {
+				began := w.token[c]
+				w.try(c)
+				w.run(time.Second)
+				want(w.users[c] == protocol.InCrit && w.token[c] > began, "ahead by %d: %v, token %d", ahead, w.users[c], w.token[c])
+				return w.procs[c].(*Client).time
+			}
+			last := uint64(0)
+			step := func(c protocol.ID) {
+				enter(c)
+				want(w.token[c] > last, "ahead by %d: token %d after %d", ahead, w.token[c], last)
+				last = w.token[c]
+				w.exit(c)
+				w.run(time.Duration(hop))
+			}
+			step(c)
 			w.skew[c] = ahead
 			for range 2 {
-				w.now += hop
-				w.try(c)
-				w.settle()
-				want((w.users[c] == protocol.InCrit) == enters, "ahead by %d: %v", ahead, w.users[c])
-				if enters {
-					w.exit(c)
-					w.settle()
-				} else {
-					want(strings.Contains(w.reason[c], "100ms ahead"), "the reason is %q", w.reason[c])
-				}
+				asked := w.now
+				at := int64(enter(c))
+				off := at - asked
+				want(ahead < 0 && !again || (off != ahead) == again, "ahead by %d it enters with a time that is ahead by %d", ahead, off)
+				want(w.token[c] > last, "ahead by %d: token %d after %d", ahead, w.token[c], last)
+				last = w.token[c]
+				w.exit(c)
+				w.run(time.Duration(hop))
+				step(other)
+			}
+			w.skew[c] = 0
+			w.try(c)
+			if at := int64(w.procs[c].(*Client).time); ahead > 0 {
+				want(at == w.now, "asks with a time that is %d off, though its clock is right", at-w.now)
+			}
+			w.run(2 * time.Duration(hop))
+			want(w.users[c] == protocol.InCrit, "was ahead by %d: %v, though its clock is right", ahead, w.users[c])
+			w.exit(c)
+			w.run(time.Minute)
+			w.initial(c)
+		}
+	}},
+	{"timestamps: between two epochs a client says nothing, and hears of servers only", func() {
+		w := newWorld(Algorithm, 4, 2, withClock)
+		c := w.client(1)
+		pause := func(try func(protocol.ID)) {
+			try(c)
+			t := w.procs[c].(*Client).time
+			w.receive(s1, c, Message{Kind: Refused, Time: t, Token: t - 1})
+			w.receive(s2, c, Message{Kind: Refused, Time: t, Token: t - 1})
+			want(w.procs[c].(*Client).time == 0 && w.users[c] == protocol.InTry, "makes no pause")
+			w.flights = nil
+		}
+		pause(w.try)
+		w.suspect(c, s3)
+		w.restore(c, 2)
+		w.receive(s4, c, Message{Kind: Response, Owner: w.client(2), Time: 1, Inc: w.lives[s4]})
+		w.receive(s4, c, Message{Kind: Recall, Time: 1, Serial: 1, Inc: w.lives[s4]})
+		want(len(w.flights) == 0, "%d messages in the pause", len(w.flights))
+		w.cancel(c)
+		want(len(w.flights) == 0 && len(w.timers[c]) == 0, "after it gave up: %d messages, timers %v", len(w.flights), w.timers[c])
+		pause(w.tryOnce)
+		w.timeout(c, retryTimer)
+		t := w.procs[c].(*Client).time
+		w.receive(s1, c, Message{Kind: Refused, Time: t, Token: t - 1})
+		w.receive(s2, c, Message{Kind: Refused, Time: t, Token: t - 1})
+		want(w.users[c] == protocol.InRem, "a TryOnce that was refused twice goes on")
+	}},
+	{"timestamps: a server that refused is asked again at the end of a rest, if there is a lease, and its refusal is forgotten", func() {
+		for _, lease := range []bool{true, false} {
+			w := newWorld(Algorithm, 4, 1, withClock)
+			c := w.client(1)
+			w.try(c)
+			t := w.procs[c].(*Client).time
+			w.ask(c, s3)
+			w.lose(c, s1)
+			w.lose(c, s2)
+			w.receive(s1, c, Message{Kind: Refused, Time: t, Token: t - 1})
+			if !lease {
+				w.suspect(c, s1)
+			}
+			w.timeout(c, retryTimer)
+			want((w.find(c, s1, Request) >= 0) == lease, "lease %t: to s1: %q", lease, w.flying(c, s1))
+			if lease {
+				w.receive(s2, c, Message{Kind: Refused, Time: t, Token: t - 1})
+				want(w.procs[c].(*Client).time == t, "a refusal of s1, and later one of s2, end the epoch")
 			}
 		}
 	}},
-	{"timestamps: a clock that is far behind asks again with the servers' time", func() {
-		const oldest = int64(time.Minute)
-		for behind, again := range map[int64]bool{oldest: false, oldest + 1: true} {
-			w := newWorld(Algorithm, 4, 1, withClock, option("oldest", oldest))
-			c := w.client(1)
-			w.skew[c] = -behind
-			w.try(c)
-			w.settle()
-			w.inside(c)
-			got := w.procs[c].(*Client).time
-			want((got > uint64(epoch)) == again, "behind by %d it enters with %d", behind, got)
-			w.exit(c)
-			w.settle()
-			_, set := w.timers[c][clockTimer]
-			want(set, "the last timestamp is never forgotten")
-			w.run(2 * time.Minute)
-			w.initial(c)
+	{"timestamps: a RELEASE of an epoch with a larger timestamp takes nothing from the present one", func() {
+		w := newWorld(Algorithm, 4, 2, withClock, option("eps", int64(10*time.Millisecond)), option("check", int64(time.Second)))
+		c, d := w.client(1), w.client(2)
+		w.skew[s1], w.skew[s2], w.skew[c] = 9*hop, 9*hop, 25*hop
+		w.try(c)
+		w.ask(c, s1)
+		w.ask(c, s2)
+		w.timeout(s1, checkTimer)
+		w.timeout(s2, checkTimer)
+		for _, j := range []protocol.ID{s3, s4} {
+			w.deliver(c, j, Request)
+			w.deliver(j, c, Refused)
 		}
+		w.timeout(c, retryTimer)
+		for j := s1; j <= s3; j++ { // in the order of sending, as all that follows
+			w.deliver(c, j, Release)
+			w.deliver(c, j, Request)
+		}
+		for _, j := range []protocol.ID{s1, s2} {
+			w.deliver(j, c, Check)
+			w.deliver(j, c, Response)
+		}
+		w.deliver(s3, c, Response)
+		w.inside(c)
+		w.now += hop
+		w.try(d)
+		for _, j := range []protocol.ID{s1, s2} {
+			w.deliver(c, j, Release)
+		}
+		for _, j := range []protocol.ID{s1, s2, s4} {
+			w.ask(d, j)
+		}
+		w.inside(c)
 	}},
 	{"timestamps: who waits longer than a first request may be old is not refused", func() {
 		w := newWorld(Algorithm, 4, 2, withClock, option("delay", hop), option("oldest", int64(time.Second)))

@@ -18,6 +18,9 @@ func fenced(clients int) *world {
 	return w
 }
 
+// sure ends the pause in which a client that has a quorum waits for a smaller report.
+func (w *world) sure(c protocol.ID) { w.timeout(c, retryTimer) }
+
 // slow lets a client hold supports of s2 and s3, while all servers have restarted.
 func slow() (*world, protocol.ID) {
 	w := fenced(1)
@@ -53,6 +56,15 @@ var fencing = []story{
 		w.run(time.Duration(hop) * 2)
 		w.inside(w.client(2))
 		want(w.token[w.client(2)] > first, "the next token is %d after %d", w.token[w.client(2)], first)
+	}},
+	{"fast path: a REQUEST that arrives twice is answered by the same report", func() {
+		w := fenced(1)
+		c := w.client(1)
+		w.try(c)
+		w.repeat(c, s1, Request)
+		w.deliver(c, s1, Request)
+		first, again := w.flights[w.find(s1, c, Response)].msg, w.flights[len(w.flights)-1].msg
+		want(first == again && first.Token < first.Time, "answers %v and %v", text(first), text(again))
 	}},
 	{"fast path: who asks again is not held up by the token that it had", func() {
 		w := fenced(1)
@@ -128,23 +140,54 @@ var fencing = []story{
 			want(w.users[c] == protocol.InCrit, "eps %v: %v, %q", eps, w.users[c], w.reason[c])
 		}
 	}},
-	{"slow path: a token that was refused does not count as one that the client had", func() {
+	{"slow path: before it has a token recorded, a client waits for T for a server that may know less", func() {
 		w, c := slow()
 		w.ask(c, s4)
-		first := w.procs[c].(*Client).time
+		got := w.timers[c][retryTimer] - w.now
+		want(got == hop, "waits for %d, want %d", got, hop)
+		w.now += hop / 2
+		w.receive(s1, c, Message{Kind: Response, Owner: 77, Time: 1, Inc: w.lives[s1]})
+		_, set := w.timers[c][tokenTimer]
+		want(set, "still waits, though all have answered")
+
+		w = newWorld(Algorithm, 7, 1, withClock, option("delay", hop), option("fence", FenceOn))
+		c = w.client(1)
+		w.try(c)
+		t := w.procs[c].(*Client).time
+		for j := range protocol.ID(5) {
+			w.receive(j, c, Message{Kind: Response, Owner: c, Time: t, Serial: 1, Token: t + 1, Inc: w.lives[j]})
+		}
+		w.now += hop / 2
+		w.receive(5, c, Message{Kind: Response, Owner: 77, Time: 1, Inc: w.lives[5]})
+		got = w.timers[c][retryTimer] - w.now
+		want(got == hop/2, "one more answer makes it wait for %d", got)
+
+		w, c = slow()
+		w.receive(s1, c, Message{Kind: Refused, Time: w.procs[c].(*Client).time, Token: uint64(w.now)})
+		w.ask(c, s4)
+		_, set = w.timers[c][tokenTimer]
+		want(set, "waits for a server that refused it")
+	}},
+	{"slow path: the timestamp after a token that was refused is above it", func() {
+		w, c := slow()
+		w.ask(c, s4)
+		w.sure(c)
+		token := w.procs[c].(*Client).token
 		w.timeout(c, tokenTimer) // much too early: it is refused
 		for _, j := range []protocol.ID{s2, s3, s4} {
 			w.deliver(c, j, SetToken)
 		}
 		w.deliver(s2, c, Refused)
+		w.timeout(c, retryTimer)
 		got := w.procs[c].(*Client).time
-		want(got == first+1, "asks again with %d, want the time after %d", got, first)
+		want(got == token+1, "asks again with %d, want the time after %d", got, token)
 		w.run(time.Duration(10 * fenceEps))
 		w.inside(c)
 	}},
 	{"slow path: a late refusal by a server that is not asked is nothing to it", func() {
 		w, c := slow()
 		w.ask(c, s4)
+		w.sure(c)
 		token := w.procs[c].(*Client).token
 		want(token != 0 && !w.procs[c].(*Client).asked[s1], "asks s1 to record %d", token)
 		w.receive(s1, c, Message{Kind: Refused, Time: w.procs[c].(*Client).time, Token: uint64(w.now)})
@@ -163,6 +206,9 @@ var fencing = []story{
 		w.ask(c, s2)
 		w.inside()
 		_, set := w.timers[c][tokenTimer]
+		want(!set, "does not wait for a fourth support")
+		w.sure(c)
+		_, set = w.timers[c][tokenTimer]
 		want(set, "does not wait to record a token")
 		w.deliver(c, s3, Request)
 		w.now += 5 * fenceEps
@@ -194,6 +240,7 @@ var fencing = []story{
 				w.ask(c, j)
 			}
 			w.lose(c, s4)
+			w.sure(c)
 			first := w.procs[c].(*Client).time
 			if news {
 				w.amnesia(1)
@@ -213,6 +260,7 @@ var fencing = []story{
 	{"slow path: a fourth support that knows as much changes nothing", func() {
 		w, c := slow()
 		w.ask(c, s4)
+		w.sure(c)
 		token := w.procs[c].(*Client).token
 		w.timeout(c, tokenTimer)
 		w.ask(c, s1)
@@ -226,6 +274,7 @@ var fencing = []story{
 		w.deliver(c, s1, Request)
 		w.now += 10 * fenceEps
 		w.deliver(s1, c, Response)
+		w.sure(c)
 		for _, j := range []protocol.ID{s1, s2, s3} {
 			want(w.find(c, j, SetToken) >= 0, "no SETTOKEN to s%d", j+1)
 		}
@@ -233,14 +282,17 @@ var fencing = []story{
 	{"slow path: a refusal by a server whose clock is behind is not about our clock", func() {
 		w, c := slow()
 		w.ask(c, s4)
+		w.sure(c)
 		w.timeout(c, tokenTimer)
 		first := w.procs[c].(*Client).time
 		w.receive(s2, c, Message{Kind: Refused, Time: first, Token: first - 1})
+		w.timeout(c, retryTimer)
 		want(w.procs[c].(*Client).time > first, "does not begin anew")
 	}},
 	{"slow path: RECORDED counts for the epoch and the token that it names only", func() {
 		w, c := slow()
 		w.ask(c, s4)
+		w.sure(c)
 		w.timeout(c, tokenTimer)
 		client := w.procs[c].(*Client)
 		late := Message{Kind: Recorded, Time: client.time, Token: client.token}
@@ -261,16 +313,20 @@ var fencing = []story{
 			for j := s1; j <= s3; j++ {
 				w.ask(c, j)
 			}
+			w.sure(c)
 			set := "SETTOKEN(1 serial=1 token=2)"
 			w.wantFlying(c, set, set, set, "REQUEST(1)")
 			w.settle()
 			w.inside(c)
 			want(w.token[c] == 2 && w.procs[c].(*Client).time == 1, "token %d, after a refusal", w.token[c])
+			got := w.server(s1).report(request{client: 77, time: 3}, 0)
+			want(got == 2, "s1 reports %d", got)
 		}
 	}},
 	{"slow path: what the last epoch asked for and got recorded is over", func() {
 		w, c := slow()
 		w.ask(c, s4)
+		w.sure(c)
 		w.now += 4*fenceEps + 1
 		w.timeout(c, tokenTimer)
 		client := w.procs[c].(*Client)
@@ -279,6 +335,7 @@ var fencing = []story{
 			w.deliver(j, c, Recorded)
 		}
 		w.receive(s4, c, Message{Kind: Refused, Time: client.time, Token: uint64(w.now)})
+		w.timeout(c, retryTimer)
 		again := client.time
 		w.suspect(c, s2)
 		w.restore(c, 1)
@@ -306,6 +363,7 @@ var fencing = []story{
 	{"slow path: giving up leaves nothing", func() {
 		w, c := slow()
 		w.ask(c, s4)
+		w.sure(c)
 		w.cancel(c)
 		_, set := w.timers[c][tokenTimer]
 		want(!set, "the timer of the slow path is still set")
@@ -334,6 +392,174 @@ var fencing = []story{
 			w.exit(c)
 			w.settle()
 		}
+	}},
+	{"clocks: of 2^63 ns and more, or of a second more than is allowed, a server takes nothing from anybody", func() {
+		w := fenced(2)
+		c, other := w.client(1), w.client(2)
+		w.try(other)
+		w.run(2 * time.Duration(hop))
+		w.exit(other)
+		w.run(2 * time.Duration(hop))
+		for _, x := range []uint64{uint64(w.now + 3*fenceEps), 1<<63 - 1, 1 << 63, 1<<64 - 2, 1<<64 - 1} {
+			for stage := First; stage <= Inside; stage++ {
+				before := w.procs[s1].AppendState(nil)
+				w.receive(c, s1, Message{Kind: Request, Time: x, Stage: stage})
+				want(slices.Equal(w.procs[s1].AppendState(nil), before), "a REQUEST of %d changes s1", x)
+				want(w.find(s1, c, Refused) >= 0, "a REQUEST of %d is answered %q", x, w.flying(s1, c))
+				w.lose(s1, c)
+			}
+		}
+		w.try(c)
+		w.run(2 * time.Duration(hop))
+		w.inside(c)
+		for _, x := range []uint64{1<<63 - 1, 1 << 63, 1<<64 - 1} {
+			before := w.procs[s1].AppendState(nil)
+			w.receive(c, s1, Message{Kind: SetToken, Time: w.procs[c].(*Client).time, Serial: 1, Token: x})
+			want(slices.Equal(w.procs[s1].AppendState(nil), before), "a SETTOKEN of %d changes s1", x)
+		}
+	}},
+	{"clocks: n-m servers that are wrong are no obstacle, whichever answers first", func() {
+		for _, step := range []time.Duration{time.Second, 10 * time.Minute, 2 * time.Hour, -time.Second, -10 * time.Minute, -2 * time.Hour} {
+			w := fenced(2)
+			w.latency = func(from, to protocol.ID) int64 {
+				if from == s1 || to == s1 {
+					return hop / 2
+				}
+				return hop
+			}
+			w.skew[s1] = int64(step)
+			last := uint64(0)
+			for k := range 4 {
+				c := w.client(1 + k%2)
+				w.try(c)
+				w.run(2 * time.Duration(hop))
+				want(w.users[c] == protocol.InCrit && w.token[c] > last, "s1 is off by %v: %v, token %d after %d", step, w.users[c], w.token[c], last)
+				last = w.token[c]
+				w.exit(c)
+				w.run(2 * time.Duration(hop))
+			}
+		}
+	}},
+	{"clocks: more than n-m that are wrong let nobody in, with few messages, and nothing of it stays", func() {
+		for _, step := range []time.Duration{time.Second, 30 * time.Second, 2 * time.Hour, -time.Second, -10 * time.Minute, -2 * time.Hour} {
+			w := fenced(3)
+			c := w.client(1)
+			w.try(c)
+			w.run(2 * time.Duration(hop))
+			want(w.users[c] == protocol.InCrit, "not inside")
+			last := w.token[c]
+			w.exit(c)
+			w.run(2 * time.Duration(hop))
+			w.skew[s1], w.skew[s2] = int64(step), int64(step)
+			sent := w.sent
+			w.try(w.client(2))
+			w.try(w.client(3))
+			w.run(3 * time.Second)
+			want(w.sent-sent < 1000, "off by %v: %d messages in 3 s", step, w.sent-sent)
+			w.skew[s1], w.skew[s2] = 0, 0
+			for range 3 {
+				w.run(2 * time.Second)
+				want(len(w.grants) > 1, "off by %v until just now: nobody is inside", step)
+				in := w.grants[len(w.grants)-1]
+				want(w.users[in] == protocol.InCrit && w.token[in] > last, "off by %v: %v, token %d after %d", step, w.users[in], w.token[in], last)
+				want(w.token[in] <= uint64(w.now+4*fenceEps), "token %d at %d", w.token[in], w.now)
+				last = w.token[in]
+				w.exit(in)
+				w.try(in)
+			}
+		}
+	}},
+	{"clocks: a client that is wrong as its server's machine is gets in without that server", func() {
+		for _, by := range []time.Duration{2 * time.Second, -2 * time.Second, 10 * time.Minute, -10 * time.Minute, 2 * time.Hour, -2 * time.Hour} {
+			w := fenced(2)
+			c, other := w.client(1), w.client(2)
+			w.skew[s1], w.skew[c] = int64(by), int64(by)
+			w.try(c)
+			sent := w.sent
+			w.run(5 * time.Second)
+			want(w.users[c] == protocol.InCrit, "off by %v: %v", by, w.users[c])
+			want(w.sent-sent < 200, "off by %v: %d messages", by, w.sent-sent)
+			last := w.token[c]
+			w.exit(c)
+			w.run(time.Second)
+			w.try(other)
+			w.run(time.Second)
+			want(w.users[other] == protocol.InCrit && w.token[other] > last, "off by %v: the next one: %v", by, w.users[other])
+		}
+	}},
+	{"clocks: a server that refused is asked again, and is needed once another one is down", func() {
+		w := fenced(2)
+		c, h := w.client(1), w.client(2)
+		w.try(h)
+		w.run(10 * time.Duration(hop))
+		w.inside(h)
+		w.skew[s1] = -int64(10 * time.Minute)
+		w.try(c)
+		w.run(time.Second)
+		w.skew[s1] = 0
+		w.procs[s2], w.timers[s2] = nil, nil
+		w.suspect(c, s2)
+		w.suspect(h, s2)
+		w.exit(h)
+		w.run(5 * time.Second)
+		w.inside(c)
+	}},
+	{"clocks: two servers that were behind for a while have not forgotten a token", func() {
+		w := fenced(3)
+		c, d, e := w.client(1), w.client(2), w.client(3)
+		w.try(e)
+		w.now += 5 * hop
+		w.try(c)
+		for j := s1; j <= s3; j++ {
+			w.ask(c, j)
+		}
+		w.ask(e, s4)
+		w.inside(c)
+		last := w.token[c]
+		w.exit(c)
+		w.cancel(e)
+		w.settle()
+		w.run(time.Second)
+		w.skew[s2], w.skew[s3], w.skew[d] = -int64(10*time.Minute), -int64(10*time.Minute), -int64(10*time.Minute)
+		w.try(d)
+		w.run(2 * time.Second)
+		w.skew[s2], w.skew[s3] = 0, 0
+		w.run(5 * time.Second)
+		want(w.users[d] == protocol.InCrit && w.token[d] > last, "%v, token %d after %d", w.users[d], w.token[d], last)
+	}},
+	{"clocks: a server that started by a wrong one is as good as any once its clock is right", func() {
+		for _, step := range []time.Duration{10 * time.Minute, 2 * time.Hour, -2 * time.Hour} {
+			w := fenced(1)
+			c := w.client(1)
+			w.skew[s1] = int64(step)
+			w.amnesia(1)
+			w.restore(c, 0)
+			w.skew[s1] = 0
+			w.suspect(c, s4)
+			w.try(c)
+			w.lose(c, s4)
+			w.run(time.Duration(6*fenceEps + 10*hop))
+			want(w.users[c] == protocol.InCrit, "started %v off: %v", step, w.users[c])
+		}
+	}},
+	{"clocks: what was recorded from the future is passed over, and leaves room for others", func() {
+		w := fenced(3)
+		server, out := w.server(s1), &protocol.Out[Message]{}
+		c1, c2, c3 := w.client(1), w.client(2), w.client(3)
+		now := w.now
+		future := uint64(now + int64(time.Hour))
+		server.raise(c1, uint64(now-5), now, out)
+		server.raise(c2, future, int64(future), out) // by a clock that was an hour ahead
+		want(server.report(request{c3, uint64(now)}, now) == uint64(now-5), "reports %d", server.report(request{c3, uint64(now)}, now))
+		server.raise(c3, future+1, int64(future), out)
+		server.raise(c3, uint64(now-3), now, out)
+		server.raise(c1, uint64(now-1), now, out)
+		got := server.report(request{c2, uint64(now)}, now)
+		want(got == uint64(now-1), "reports %d, want %d", got, now-1)
+		server.raise(c1, uint64(now+10*fenceEps), now, out) // by a clock that is behind now
+		server.raise(c2, uint64(now+9*fenceEps), now, out)
+		got = server.report(request{c3, uint64(now)}, now+20*fenceEps)
+		want(got == uint64(now+10*fenceEps), "reports %d, want %d", got, now+10*fenceEps)
 	}},
 	{"SETTOKEN: recorded for the current support, above all others' and at most 2 eps ahead", func() {
 		w := fenced(2)

@@ -76,7 +76,7 @@ func (c *LiteralClient) onResponse(j int, r request, out *protocol.Out[Message])
 		switch {
 		case r == request{}:
 			continue
-		case r == me:
+		case r.client == c.id:
 			out.Send(protocol.ID(k), Message{Kind: Yield, Time: c.timestamp})
 		case me.before(r):
 			out.Send(protocol.ID(k), Message{Kind: Request, Time: c.timestamp})

@@ -25,8 +25,8 @@ type Server struct {
 	owner entry  // the zero entry is nil
 	queue *queue // nil until somebody waits
 
-	// The two largest tokens recorded for different clients, so that a client
-	// can be told the largest one of all others. Zero when forgotten.
+	// The two largest tokens recorded for different clients, so that the one of a
+	// request can be told from those of all others. Zero when forgotten.
 	largest protocol.ID
 	tokens  [2]uint64
 }
@@ -91,6 +91,10 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 			return
 		}
 		if m.Time > stored.time { // line 29
+			if m.Kind == Release {
+				// It answers a CHECK of an epoch before: the client's clock has been set back.
+				return
+			}
 			s.delete(stored, now, out)
 			stored = entry{}
 		}
@@ -131,7 +135,7 @@ func (s *Server) onRequest(stored entry, from protocol.ID, m Message, now int64,
 		s.owner.serial = m.Serial
 		s.yield(now, out)
 	case s.owner.client == from:
-		s.respond(from, s.others(from, now), out)
+		s.respond(from, s.report(s.owner.request, now), out)
 	case s.draining:
 		s.turnAway(from, out)
 	case s.owner == (entry{}):
@@ -145,10 +149,14 @@ func (s *Server) onRequest(stored entry, from protocol.ID, m Message, now int64,
 // drag other clocks along, or overtake everybody who waits. Who asks again, or is
 // inside, may have done its first REQUEST long ago.
 func (s *Server) refuses(m Message, now int64) bool {
-	t := s.terms.Value()
-	ahead := int64(m.Time) > now+2*t.eps
-	behind := m.Stage == First && int64(m.Time) < now-t.oldest
-	return now > 0 && (ahead || behind)
+	behind := m.Stage == First && int64(m.Time) < now-s.terms.Value().oldest
+	return s.ahead(m.Time, now) || behind
+}
+
+// ahead reports whether time, a timestamp or a token, is further ahead of our clock
+// than clocks within the bound explain.
+func (s *Server) ahead(time uint64, now int64) bool {
+	return now > 0 && time > uint64(now+2*s.terms.Value().eps)
 }
 
 // wait queues a request, once. Who is inside comes first, since the support is
@@ -215,19 +223,19 @@ func (s *Server) dequeue(now int64, out *protocol.Out[Message]) {
 	s.grant(s.queue.remove(0).entry, now, out)
 }
 
-// grant supports e, with the next number. The token that others had recorded is
-// reported, and the timestamp recorded as the token that e will use if it can.
+// grant supports e, with the next number. The largest token so far is reported, and
+// the timestamp recorded as the token that e will use if it can.
 func (s *Server) grant(e entry, now int64, out *protocol.Out[Message]) {
 	s.owner = e
 	s.owner.serial++
-	others := s.others(e.client, now)
+	known := s.report(e.request, now)
 	switch s.terms.Value().fence {
 	case FencePiggyback:
 		s.tokens[0]++
 	case FenceOn, FenceNoFloor:
 		s.raise(e.client, e.time, now, out)
 	}
-	s.respond(e.client, others, out)
+	s.respond(e.client, known, out)
 }
 
 // respond tells a client whom we support; token goes with a support only.
@@ -242,13 +250,22 @@ func (s *Server) respond(to protocol.ID, token uint64, out *protocol.Out[Message
 // onSetToken records a token for the support that it names.
 func (s *Server) onSetToken(from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
 	current := s.owner.request == request{from, m.Time} && s.owner.serial == m.Serial
-	ahead := now > 0 && m.Token > uint64(now+2*s.terms.Value().eps)
-	if !current || ahead || m.Token <= s.others(from, now) {
+	if !current || s.ahead(m.Token, now) || m.Token <= s.others(from, now) {
 		out.Send(from, Message{Kind: Refused, Time: m.Time, Token: uint64(now)})
 		return
 	}
 	s.raise(from, m.Token, now, out)
 	out.Send(from, Message{Kind: Recorded, Time: m.Time, Token: m.Token})
+}
+
+// report returns the largest token that a request must exceed. One that its own client had
+// is among them: a client whose clock was set back may have forgotten it. Only the
+// timestamp of the request itself is not.
+func (s *Server) report(r request, now int64) uint64 {
+	if x := s.tokens[0]; x != 0 && x != r.time && !s.absurd(x, now) {
+		return x
+	}
+	return s.others(r.client, now)
 }
 
 // others returns the largest token that clients other than c may have had.
@@ -260,11 +277,26 @@ func (s *Server) others(c protocol.ID, now int64) uint64 {
 		return s.tokens[0]
 	case s.tokens[0] == 0:
 		return s.floor(now)
-	case s.largest == c:
-		return s.tokens[1]
-	default:
-		return s.tokens[0]
 	}
+	tokens := s.tokens[:]
+	if s.largest == c {
+		tokens = s.tokens[1:]
+	}
+	for _, x := range tokens {
+		if !s.absurd(x, now) {
+			return x
+		}
+	}
+	return s.floor(now)
+}
+
+// absurd reports whether nobody can have been let in with token x. A server whose clock
+// is within the bound recorded it if somebody was, when it was at most 3 eps ahead of real
+// time, and our clock is at most eps behind. So one that we have all the same is from a time
+// at which our clock was wrong, or will be one when it is right again: it stays, and does not
+// count meanwhile.
+func (s *Server) absurd(x uint64, now int64) bool {
+	return now > 0 && x > uint64(now+4*s.terms.Value().eps)
 }
 
 // floor is above every token that this server, in this life or an earlier one,
@@ -278,7 +310,8 @@ func (s *Server) floor(now int64) uint64 {
 	if now == 0 {
 		return s.inc // without a clock there is no bound on tokens either
 	}
-	return uint64(max(int64(s.inc), now-t.memory) + 4*t.eps)
+	// A life that began later than now began by a clock that was wrong.
+	return uint64(max(min(int64(s.inc), now), now-t.memory) + 4*t.eps)
 }
 
 // raise records token x for client c.
@@ -287,6 +320,8 @@ func (s *Server) raise(c protocol.ID, x uint64, now int64, out *protocol.Out[Mes
 		s.largest, s.tokens[0] = nobody, s.floor(now)
 	}
 	switch {
+	case s.absurd(s.tokens[0], now) && !s.absurd(x, now): // it stays, and leaves the other place to x
+		s.tokens[1] = max(s.others(nobody, now), x)
 	case s.largest == c:
 		s.tokens[0] = max(s.tokens[0], x)
 	case x > s.tokens[0]:

@@ -186,6 +186,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   text,
+		Fits:   fits,
 		Show:   show,
 		Model: protocol.Model[Message]{
 			Idempotent:      func(m Message) bool { return m.Kind == Check },

@@ -20,6 +20,9 @@ func Model[M any](a protocol.Algorithm[M], c check.Config) Check {
 	}
 }
 
+// undecided begins the fault of a mutant that is too large for a check.
+const undecided = "undecided"
+
 // Decided is Model, and it is a fault too when the cap on memory ends the
 // exploration: for mutants whose states never repeat, such as those that keep
 // what they should have forgotten.
@@ -27,7 +30,7 @@ func Decided[M any](a protocol.Algorithm[M], c check.Config) Check {
 	return func() (string, error) {
 		fault, v, err := model(a, c)
 		if v.Verdict == check.Undecided {
-			fault = fmt.Sprintf("undecided by check, after %d states", v.States)
+			fault = fmt.Sprintf("%s by check, after %d states", undecided, v.States)
 		}
 		return fault, err
 	}

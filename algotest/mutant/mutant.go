@@ -304,7 +304,8 @@ func live(binary, dir, test string, k int, name string, first int, patience time
 	return outcome{Fault: "crash: " + complaint, Check: first}
 }
 
-// report makes the checks, first before the others, and writes the outcome.
+// report makes the checks, first before the others, and writes the outcome. That a check ran out
+// of memory says little about a mutant, so it counts only where no other check says more.
 func report(w io.Writer, checks []Check, first int) {
 	debug.SetMaxStack(64 << 20) // an endless recursion shall not need a gigabyte to be noticed
 	var o outcome
@@ -323,8 +324,11 @@ func report(w io.Writer, checks []Check, first int) {
 			o.Err = err.Error()
 			break
 		}
-		if o.Fault = fault; fault != "" {
-			o.Check = k
+		if fault == "" || o.Fault != "" && strings.HasPrefix(fault, undecided) {
+			continue
+		}
+		o.Fault, o.Check = fault, k
+		if !strings.HasPrefix(fault, undecided) {
 			break
 		}
 	}

@@ -225,6 +225,10 @@ func (f *fakeNode) up() {
 	}
 }
 
+func (f *fakeNode) Clock() (now time.Time, off time.Duration, steps uint64) {
+	return time.Now(), 0, 0
+}
+
 func (f *fakeNode) PeerStats() []node.PeerStats {
 	return []node.PeerStats{{Name: "s0", Connected: true, LastRoundTrip: time.Millisecond}}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/slots"
@@ -30,6 +31,7 @@ type runtime interface {
 	WaitAlive(ctx context.Context, k int) error
 	PeerStats() []node.PeerStats
 	Ended(peer protocol.ID, session uint64) node.Cause
+	Clock() (now time.Time, off time.Duration, steps uint64)
 	Close() error
 }
 

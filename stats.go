@@ -44,6 +44,10 @@ type Stats struct {
 
 	Unaudited uint64 // records that Config.Audit was too slow for
 
+	// ClockStep is by how much the wall clock was set since the client began, in all: 0 again
+	// when it was set back. Locks take a round more while it is wrong.
+	ClockStep time.Duration
+
 	Servers []ServerStats // in the order of groups and ids
 }
 
@@ -80,6 +84,7 @@ func (c *Client) Stats() Stats {
 		Unaudited:   c.audit.dropped.Load(),
 	}
 	for _, g := range c.groups {
+		_, s.ClockStep, _ = g.node.Clock()
 		for _, p := range g.node.PeerStats() {
 			s.Servers = append(s.Servers, ServerStats{
 				Name: p.Name, Connected: p.Connected, BytesSent: p.BytesSent, BytesReceived: p.BytesReceived,

@@ -260,6 +260,7 @@ func newNode(c Config) (*Node, error) {
 		calls:       make(chan struct{}, maxCalls),
 		late:        make(chan record, maxLate),
 		frames:      room{most: c.MaxFrames},
+		clock:       clock{wall: wall},
 		complaints:  limit.Rate[string]{Burst: maxComplaints, Every: complaintEvery, Most: maxComplainers},
 	}
 	n.parcels.New = func() any { return new(parcel) }
@@ -267,6 +268,7 @@ func newNode(c Config) (*Node, error) {
 	n.nameMessages()
 	n.counters.peers = make([]peerCounters, c.System.N+1)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.clock.start(c.Boot, c.ClockBound, n.clockSet)
 	n.replaceTable(c.Epoch, c.Peers)
 	n.makeWatches()
 	for k := range runtime.GOMAXPROCS(0) {
@@ -294,6 +296,9 @@ func (n *Node) run() {
 		if id := protocol.ID(id); n.dialsTo(id) {
 			n.wg.Go(func() { n.dial(id) })
 		}
+	}
+	if n.c.member() {
+		n.wg.Go(n.watchClock)
 	}
 	n.wg.Go(n.watchLeases)
 	n.wg.Go(n.logLate)
@@ -380,7 +385,7 @@ func (c *Config) complete() error {
 // larger numbers, also after a restart of the machine. That of a client is its secret.
 func (c *Config) incarnation() uint64 {
 	if c.member() {
-		return lifeNumber(uint64(time.Now().UnixNano()), c.Joins)
+		return lifeNumber(uint64(wall(time.Now())), c.Joins)
 	}
 	return c.Secret
 }

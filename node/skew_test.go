@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -33,21 +32,19 @@ func (i skewedInstance) Step(in protocol.Input, msg []byte, sink node.Sink) erro
 	return i.Instance.Step(in, msg, sink)
 }
 
-// A clock that is an hour off harms who has it, if anybody. A client that is ahead is
-// told so; one that is behind gets locks; of one server that is off nobody notices.
+// Of one clock that is hours off, of a client or a server, nobody notices.
 func TestClocksFarOff(t *testing.T) {
 	const hour = time.Hour
-	const text = "ahead of the servers'"
 	for _, test := range []struct {
 		name           string
 		client, server time.Duration // of the first server
-		want           string        // what the client with that clock is told; "": it gets the lock
 	}{
-		{"client ahead", hour, 0, text},
-		{"client behind", -hour, 0, ""},
-		{"client far behind", -3 * hour, 0, ""},
-		{"server ahead", 0, hour, ""},
-		{"server behind", 0, -hour, ""},
+		{"client ahead", hour, 0},
+		{"client behind", -hour, 0},
+		{"client far behind", -3 * hour, 0},
+		{"server ahead", 0, hour},
+		{"server far ahead", 0, 3 * hour},
+		{"server behind", 0, -hour},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			host := node.HostOf(sigma.Algorithm)
@@ -67,22 +64,16 @@ func TestClocksFarOff(t *testing.T) {
 				for k, c := range []*node.Node{honest, odd} {
 					u := newProbe()
 					must(t, c.Try(node.Mutex, "a", u, false))
-					want := ""
-					if c == odd {
-						want = test.want
-					}
 					select {
 					case token := <-u.crit:
-						if want != "" || token <= last {
+						if token <= last {
 							t.Errorf("round %d: client %d got the lock with token %d after %d", round, k, token, last)
 						}
 						last = token
 						c.Exit("a")
 						<-u.rem
 					case why := <-u.rem:
-						if want == "" || !strings.Contains(why, want) {
-							t.Errorf("round %d: client %d was told %q, want %q", round, k, why, want)
-						}
+						t.Fatalf("round %d: client %d gives up: %q", round, k, why)
 					case <-time.After(patience):
 						t.Fatalf("round %d: client %d gets nothing", round, k)
 					}

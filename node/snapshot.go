@@ -106,7 +106,6 @@ func (t Title) Check(theirs Title) error {
 type head struct {
 	Title       Title
 	Incarnation uint64
-	Clock       int64         // the last time that a process has seen
 	At          time.Duration // by the boot clock
 }
 
@@ -122,7 +121,7 @@ type SnapshotSize struct {
 func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
 	n := f.n
 	w := &partWriter{out: out}
-	first, err := json.Marshal(head{n.Title(), n.incarnation, n.clock.last.Load(), f.at})
+	first, err := json.Marshal(head{n.Title(), n.incarnation, f.at})
 	if err != nil {
 		return w.size, fmt.Errorf("node: snapshot: %w", err)
 	}
@@ -331,7 +330,6 @@ func (l *loader) readHead(b []byte) error {
 	}
 	l.began = now - time.Since(l.n.started)
 	l.n.incarnation = l.head.Incarnation
-	l.n.clock.last.Store(l.head.Clock)
 	return nil
 }
 

@@ -95,9 +95,9 @@ type Input struct {
 	Timer uint32 // Timeout
 	From  ID     // Receive, Suspect, Restore
 	Arg   uint64 // see the kinds
-	// Now is the process's own clock in nanoseconds. It never decreases in one
-	// life of a process. It is 0 in the checker, where a hybrid logical clock
-	// thereby becomes a Lamport clock.
+	// Now is the process's own clock in nanoseconds since 1970, right or wrong: somebody may
+	// set it, forward or back, in the life of a process. It is 0 in the checker, where a
+	// hybrid logical clock thereby becomes a Lamport clock.
 	Now  int64
 	Data string // see the kinds: opaque, immutable
 }

@@ -34,6 +34,9 @@ type Answer struct {
 	Server node.Peer
 	Status Status
 	Err    error
+
+	ClockAhead time.Duration // the server's wall clock less the one here, as well as the answer tells: within RoundTrip/2
+	RoundTrip  time.Duration // of the question
 }
 
 // An Observer is a client of a cluster that only asks. Its servers are numbered in
@@ -120,9 +123,14 @@ func (o *Observer) Sessions(ctx context.Context) []Answer {
 	answers := make([]Answer, len(o.servers))
 	o.all(func(i int) {
 		a := &answers[i]
+		asked := time.Now()
 		a.Err = o.pages(ctx, i, control.Query{Ask: control.Sessions}, func(p control.Page) bool {
 			p.Sessions = append(a.Status.Sessions, p.Sessions...)
 			a.Status = p.Status
+			now := time.Now()
+			a.RoundTrip = now.Sub(asked)
+			a.ClockAhead = p.Clock.Sub(now) + a.RoundTrip/2
+			asked = now
 			return true
 		})
 	})

@@ -14,6 +14,8 @@ import (
 var (
 	infoDesc    = desc("server_info", "Which server of the slot table this is.", "server")
 	servingDesc = desc("serving", "1 while this server accepts sessions, 0 also while it sits out.")
+	stepDesc    = desc("clock_step_seconds", "By how much the wall clock was set since this server started, in all: 0 again when it was set back.")
+	stepsDesc   = desc("clock_steps_total", "How often the wall clock was set since this server started.")
 	clockDesc   = desc("clock_synchronized", "1 while the kernel knows its clock to be synchronised.")
 	epochDesc   = desc("slot_table_epoch", "Epoch of the slot table that this server has.")
 
@@ -79,7 +81,7 @@ type collector struct{ s *Server }
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		infoDesc, servingDesc, clockDesc, epochDesc, locksDesc, pairsDesc, waitersDesc, supportsDesc, givenDesc, endedDesc, passedDesc,
+		infoDesc, servingDesc, clockDesc, stepDesc, stepsDesc, epochDesc, locksDesc, pairsDesc, waitersDesc, supportsDesc, givenDesc, endedDesc, passedDesc,
 		heldDesc, messagesDesc, bytesDesc, unackedDesc, sessionsDesc, sessionsBeganDesc, sessionsEndedDesc,
 		refusedDesc, unfinishedDesc, frameClosesDesc, unloggedDesc, queueEventsDesc, queueBytesDesc, auditWrittenDesc, auditDroppedDesc,
 	} {
@@ -111,6 +113,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	o.gauge(servingDesc, serving)
 	o.gauge(epochDesc, float64(n.Epoch()))
+	_, off, steps := n.Clock()
+	o.gauge(stepDesc, off.Seconds())
+	o.counter(stepsDesc, steps)
 	o.node(n.Stats())
 }
 

@@ -41,16 +41,20 @@ const (
 
 // answer answers a control request. It is called from the node's goroutines.
 func (s *Server) answer(from protocol.ID, request []byte) []byte {
+	clock, off, _ := s.node.Clock()
 	p := control.Page{Status: Status{
-		Server:      s.config.Name,
-		Epoch:       s.Epoch(),
-		Incarnation: hex(s.node.Incarnation()),
-		Started:     s.started,
-		UptimeMS:    time.Since(s.started).Milliseconds(),
-		LeaseMS:     s.config.Lease.Milliseconds(),
-		Draining:    s.node.Draining(),
-		Sessions:    []Session{},
-		Locks:       []Lock{},
+		Server:       s.config.Name,
+		Epoch:        s.Epoch(),
+		Incarnation:  hex(s.node.Incarnation()),
+		Started:      s.started,
+		UptimeMS:     time.Since(s.started).Milliseconds(),
+		LeaseMS:      s.config.Lease.Milliseconds(),
+		Clock:        clock,
+		ClockStepMS:  off.Milliseconds(),
+		ClockBoundMS: s.config.ClockBound.Milliseconds(),
+		Draining:     s.node.Draining(),
+		Sessions:     []Session{},
+		Locks:        []Lock{},
 	}}
 	var q control.Query
 	switch err := json.Unmarshal(request, &q); {

@@ -15,18 +15,20 @@ import (
 
 // clusterStatus is what the reachable servers know, together.
 type clusterStatus struct {
-	Quorum      int            `json:"quorum"` // of all groups together, and so is Reachable
-	Reachable   int            `json:"reachable"`
-	RestartSafe bool           `json:"restart_safe"` // of any one server
-	Unsafe      string         `json:"restart_unsafe,omitempty"`
-	Settled     bool           `json:"settled"`     // nothing is left to be made up for
-	LossBudget  int            `json:"loss_budget"` // of the lock that has the least
-	LockCount   int            `json:"lock_count"`
-	HeldCount   int            `json:"held_count"`
-	Groups      []groupStatus  `json:"groups,omitempty"`
-	Servers     []serverStatus `json:"servers"`
-	Clients     []clientStatus `json:"clients"`
-	Locks       []lockStatus   `json:"locks"`
+	Quorum      int    `json:"quorum"` // of all groups together, and so is Reachable
+	Reachable   int    `json:"reachable"`
+	RestartSafe bool   `json:"restart_safe"` // of any one server
+	Unsafe      string `json:"restart_unsafe,omitempty"`
+	Settled     bool   `json:"settled"`     // nothing is left to be made up for
+	LossBudget  int    `json:"loss_budget"` // of the lock that has the least
+	LockCount   int    `json:"lock_count"`
+	HeldCount   int    `json:"held_count"`
+	// ClockAheadMS is of this machine, if its clock is not the one that most servers have.
+	ClockAheadMS int64          `json:"clock_ahead_ms,omitempty"`
+	Groups       []groupStatus  `json:"groups,omitempty"`
+	Servers      []serverStatus `json:"servers"`
+	Clients      []clientStatus `json:"clients"`
+	Locks        []lockStatus   `json:"locks"`
 
 	groups map[string]*groupStatus // by name; without groups one, whose name is empty
 	labels map[string]string       // of clients, by id
@@ -54,6 +56,10 @@ type serverStatus struct {
 	Awaited     int        `json:"awaited,omitempty"`  // clients that may not have heard of its start: see await
 	Draining    bool       `json:"draining,omitempty"`
 	Sessions    int        `json:"sessions"`
+
+	ClockAheadMS int64 `json:"clock_ahead_ms,omitempty"` // of the clock that most have: see clocks
+	ClockStepMS  int64 `json:"clock_step_ms,omitempty"`  // by how much it was set since the server started
+	ClockWrong   bool  `json:"clock_wrong,omitempty"`
 }
 
 // A clientStatus is a client with a session at Servers servers.
@@ -250,6 +256,7 @@ func (s *clusterStatus) conclude(answers []server.Answer) {
 		}
 	}
 	s.groups = groupsOf(answers)
+	s.clocks(answers)
 	s.await(answers)
 	small, unsettled := false, ""
 	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
@@ -275,6 +282,8 @@ func (s *clusterStatus) conclude(answers []server.Answer) {
 		s.Unsafe = strings.Join(draining, ", ") + " drain"
 	case small:
 		s.Unsafe = "without one server there is no quorum"
+	case s.wrongClock() != "":
+		s.Unsafe = s.wrongClock()
 	case s.errors > 0:
 		s.Unsafe = fmt.Sprintf("the state of %d locks is not known everywhere", s.errors)
 	case s.LossBudget < 1:

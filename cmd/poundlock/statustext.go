@@ -51,6 +51,9 @@ func (s *clusterStatus) print(out io.Writer) error {
 			fmt.Fprintf(&b, "\n%s: %s", x.Name, printable(x.Error))
 		}
 	}
+	for _, line := range s.clockTexts() {
+		fmt.Fprintf(&b, "\n%s", line)
+	}
 	if b.Len() == 0 {
 		return nil
 	}

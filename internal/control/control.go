@@ -15,15 +15,18 @@ import (
 // A Status is what one server knows. Ids and incarnations are hexadecimal
 // strings, because JSON readers round numbers beyond 2^53.
 type Status struct {
-	Server      string    `json:"server"`
-	Epoch       uint64    `json:"epoch"`       // of its slot table
-	Incarnation string    `json:"incarnation"` // differs between two lives of one server
-	Started     time.Time `json:"started"`
-	UptimeMS    int64     `json:"uptime_ms"`          // since then, by the server's clock
-	LeaseMS     int64     `json:"lease_ms"`           // the longest one that it grants
-	Draining    bool      `json:"draining,omitempty"` // it gives nothing to anybody any more, and is about to end
-	Sessions    []Session `json:"sessions"`           // by id
-	Locks       []Lock    `json:"locks"`              // those not idle, by name
+	Server       string    `json:"server"`
+	Epoch        uint64    `json:"epoch"`       // of its slot table
+	Incarnation  string    `json:"incarnation"` // differs between two lives of one server
+	Started      time.Time `json:"started"`
+	UptimeMS     int64     `json:"uptime_ms"`          // since then, by the server's clock
+	LeaseMS      int64     `json:"lease_ms"`           // the longest one that it grants
+	Clock        time.Time `json:"clock"`              // its wall clock, as it answered
+	ClockStepMS  int64     `json:"clock_step_ms"`      // by how much that was set since it started, in all
+	ClockBoundMS int64     `json:"clock_bound_ms"`     // its --clock-bound
+	Draining     bool      `json:"draining,omitempty"` // it gives nothing to anybody any more, and is about to end
+	Sessions     []Session `json:"sessions"`           // by id
+	Locks        []Lock    `json:"locks"`              // those not idle, by name
 }
 
 // A Session is a client that holds a lease at the server.

@@ -22,6 +22,7 @@ import (
 	"github.com/poundlock/poundlock/consensus"
 	"github.com/poundlock/poundlock/detector"
 	"github.com/poundlock/poundlock/internal/replica"
+	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -656,8 +657,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Whatever a client sends after its hello, a server of Sigma goes on, and another
-// client gets the lock.
+// Whatever a client sends after its hello, a server of Sigma goes on, with tokens as a service has
+// them, and another client gets the lock.
 func FuzzFrames(f *testing.F) {
 	host := node.HostOf(sigma.Algorithm)
 	request := message(1, 1, "a", 0, 9)
@@ -666,19 +667,32 @@ func FuzzFrames(f *testing.F) {
 	f.Add(transport.Item{Type: transport.ByeItem}.Append(request(nil)))
 	f.Add(message(2, 1, "a", 1, 9, 9, 9)(request(nil)))
 	f.Add(message(1, 1, "a", sigma.Check, 9)(nil))
+	for _, time := range []uint64{0, 1<<62 + 1, 1<<63 - 1, 1 << 63, 1<<64 - 2} {
+		from := func(kind uint8, rest ...byte) []byte {
+			return append(binary.AppendUvarint([]byte{kind}, time), rest...)
+		}
+		asks := message(1, 1, "a", from(sigma.Request, 0, byte(sigma.Again))...)(nil)
+		f.Add(asks)
+		f.Add(message(2, 1, "a", from(sigma.Release)...)(asks))
+		f.Add(message(2, 1, "a", from(sigma.Yield, 1)...)(request(nil)))
+		f.Add(message(2, 1, "a", binary.AppendUvarint([]byte{sigma.SetToken, 9, 1}, time)...)(request(nil)))
+	}
 	var network transport.Memory
 	l, err := network.Listen("s1")
 	must(f, err)
 	start(f, node.Config{
-		Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Listener: l,
+		System: slots.System(1, slots.DefaultClockBound),
+		Hosts:  mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Listener: l,
 		Call: func(from protocol.ID, request []byte) []byte { return request },
 	})
 	honest := start(f, node.Config{
+		System: slots.System(1, slots.DefaultClockBound),
 		Secret: node.NewSecret(), Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
 		Dial: func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
 	})
 	must(f, honest.WaitAlive(f.Context(), 1))
 	u := newProbe()
+	last := uint64(0)
 	h := greeting
 	h.Kinds = runs("sigma")
 	f.Fuzz(func(t *testing.T, items []byte) {
@@ -701,7 +715,11 @@ func FuzzFrames(f *testing.F) {
 		_, _ = conn.Write(frame(transport.Item{Type: transport.ByeItem}.Append))
 		must(t, honest.Try(node.Mutex, "a", u, false))
 		select {
-		case <-u.crit:
+		case token := <-u.crit:
+			if now := uint64(time.Now().UnixNano()); token <= last || token > now+uint64(10*slots.DefaultClockBound) {
+				t.Errorf("token %d after %d, at %d", token, last, now)
+			}
+			last = token
 		case <-time.After(patience): // more than a lease
 			t.Fatal("nobody else gets the lock any more")
 		}

@@ -14,7 +14,7 @@ fuzz: FOR = 60s
 fuzz:
 	FOR=$(FOR) ONLY='$(ONLY)' tools/fuzz
 
-# Known vulnerabilities in what the module calls; needs https://vuln.go.dev.
+# Known vulnerabilities in what the module calls; needs Go's database of them.
 .PHONY: vulnerabilities
 vulnerabilities:
 	tools/vulnerabilities

@@ -28,7 +28,9 @@ type clientArgs struct {
 	Hold    time.Duration // count: between reading and writing
 	NoLock  bool          // count: the broken variant
 	Count   int           // harm: how much
-	work                  // work
+	// ClockOffset is the file by which the wall clock is off, "" for none.
+	ClockOffset string
+	work        // work
 }
 
 // counted is the last line of a client in mode count.

@@ -20,6 +20,9 @@ import (
 // roleVariable makes the test binary a client process.
 const roleVariable = "POUNDLOCK_TEST_CLIENT"
 
+// offsetVariable names the file by which the wall clock is off, in builds with the tag offsetclock.
+const offsetVariable = "OFFSETCLOCK_FILE"
+
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(runClient(role))
@@ -41,7 +44,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 	binaryDir = dir
 	path := filepath.Join(dir, "poundlock")
-	build := exec.Command("go", "build", "-o", path, "github.com/poundlock/poundlock/cmd/poundlock")
+	build := exec.Command("go", "build", "-tags", tags, "-o", path, "github.com/poundlock/poundlock/cmd/poundlock")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
@@ -58,6 +61,7 @@ type cluster struct {
 	procs   []*exec.Cmd
 	logs    []*proctest.Log
 	flags   func(i int) []string // of server i; nil: none
+	env     func(i int) []string // more of its environment; nil: none
 }
 
 // startCluster starts n servers and waits until they answer.
@@ -124,6 +128,9 @@ func (c *cluster) start(i int) {
 		cmd.Args = append(cmd.Args, c.flags(i)...)
 	}
 	cmd.Env = cleanEnv()
+	if c.env != nil {
+		cmd.Env = append(cmd.Env, c.env(i)...)
+	}
 	cmd.Stderr = c.logs[i]
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -183,6 +190,8 @@ type status struct {
 		Name, Incarnation, Error string
 		Reachable, Draining      bool
 		Sessions                 int
+		ClockAheadMS             int64 `json:"clock_ahead_ms"`
+		ClockWrong               bool  `json:"clock_wrong"`
 	}
 	Locks []struct {
 		Name, Kind string
@@ -238,6 +247,9 @@ func startClient(t *testing.T, a clientArgs) *process {
 	}
 	p := &process{t: t, cmd: command(a.Host, exe)}
 	p.cmd.Env = append(cleanEnv(), roleVariable+"="+string(role))
+	if a.ClockOffset != "" {
+		p.cmd.Env = append(p.cmd.Env, offsetVariable+"="+a.ClockOffset)
+	}
 	p.cmd.Stderr = &p.stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

@@ -280,12 +280,21 @@ func TestBudgets(t *testing.T) {
 				told += p.end()
 			}
 			a, b := middle(quiet), middle(loud)
+			slower := float64(best(loud)) / float64(best(quiet))
 			t.Logf("%-7s %7d: %4d MiB in use more, the budget is %d; %d MiB resident, %d before; unfinished %s, pairs %s, sessions %s, %.0f requests a second; "+
 				"p50 %v, %v without: %.1f times, p99 %v; begun in %v; told %s%s",
 				x.what, x.count, (now.Heap-before.Heap)/mib, x.budget/mib, peak/mib, before.RSS/mib, unfinished, pairs, sessions, rate,
-				b.P50, a.P50, float64(best(loud))/float64(best(quiet)), b.P99, took.Round(time.Millisecond), told, newcomer)
+				b.P50, a.P50, slower, b.P99, took.Round(time.Millisecond), told, newcomer)
 			if more := now.Heap - before.Heap; more > x.budget {
 				t.Errorf("%s: %d bytes more are in use, the budget is %d", x.what, more, x.budget)
+			}
+			if slower > 3 {
+				t.Errorf("%s: the p50 of the honest client is %.1f times what it was alone, want at most 3", x.what, slower)
+			}
+			for _, w := range loud {
+				if len(w.Errors) > 0 {
+					t.Errorf("%s: the honest client: %q", x.what, w.Errors)
+				}
 			}
 			if !strings.Contains(told, x.says) || x.says == "" && told != "null" {
 				t.Errorf("%s: the enemy was told %s, want %q", x.what, told, x.says)

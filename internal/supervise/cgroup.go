@@ -19,9 +19,9 @@ type cgroup string
 // cgroups is false in tests of process groups.
 var cgroups = true
 
-// ownCgroup is the control group of this process, "" where there is none to be seen.
-// Its arguments are what /proc/self/cgroup and /proc/self/mountinfo say.
-func ownCgroup(membership, mounts string) cgroup {
+// cgroupOf is the control group of a process, "" where there is none to be seen.
+// Its arguments are what /proc/PID/cgroup and /proc/self/mountinfo say.
+func cgroupOf(membership, mounts string) cgroup {
 	path, found := "", false
 	for line := range strings.Lines(membership) {
 		if p, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::/"); ok {
@@ -51,7 +51,12 @@ func enclose(pid int) cgroup {
 	if !cgroups {
 		return ""
 	}
-	membership, err := os.ReadFile("/proc/self/cgroup")
+	return readCgroup("self").enclose(pid)
+}
+
+// readCgroup is the control group of a process, "" where it cannot be seen.
+func readCgroup(pid string) cgroup {
+	membership, err := os.ReadFile("/proc/" + pid + "/cgroup")
 	if err != nil {
 		return ""
 	}
@@ -59,7 +64,7 @@ func enclose(pid int) cgroup {
 	if err != nil {
 		return ""
 	}
-	return ownCgroup(string(membership), string(mounts)).enclose(pid)
+	return cgroupOf(string(membership), string(mounts))
 }
 
 func (c cgroup) enclose(pid int) cgroup {
@@ -105,6 +110,13 @@ func (c cgroup) populated() bool {
 	}
 	text, err := os.ReadFile(c.file("events"))
 	return err == nil && bytes.Contains(text, []byte("populated 1"))
+}
+
+// holds reports whether a process is in it, or below it. A process with the right to do so,
+// such as root's, may have moved itself elsewhere.
+func (c cgroup) holds(pid int) bool {
+	at := readCgroup(strconv.Itoa(pid))
+	return c != "" && (at == c || strings.HasPrefix(string(at), string(c)+"/"))
 }
 
 // pids are its processes.

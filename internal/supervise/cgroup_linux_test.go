@@ -12,7 +12,7 @@ import (
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
-func TestOwnCgroup(t *testing.T) {
+func TestCgroupOf(t *testing.T) {
 	const v2 = "35 24 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
 	const other = "24 1 0:5 / / rw - ext4 /dev/sda rw\n29 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
 	for name, x := range map[string]struct {
@@ -29,7 +29,7 @@ func TestOwnCgroup(t *testing.T) {
 		"outside of a namespace": {"0::/../z\n", v2, ""},
 		"nonsense":               {"0::\n\n::", "a - cgroup2 \n - cgroup2 - \n\n", ""},
 	} {
-		if got := ownCgroup(x.membership, x.mounts); got != x.want {
+		if got := cgroupOf(x.membership, x.mounts); got != x.want {
 			t.Errorf("%s: %q, want %q", name, got, x.want)
 		}
 	}
@@ -72,9 +72,7 @@ func TestCgroupFiles(t *testing.T) {
 func delegated(t *testing.T, uid int) cgroup {
 	t.Helper()
 	const why = "SKIPPED: this needs a control group of version 2 that is writable: systemd-run --user --scope -p Delegate=yes go test"
-	membership, _ := os.ReadFile("/proc/self/cgroup")
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	own := ownCgroup(string(membership), string(mounts))
+	own := readCgroup("self")
 	if own == "" {
 		t.Skip(why)
 	}
@@ -175,4 +173,25 @@ func TestCgroupLeft(t *testing.T) {
 	if pid := l.pid("pid"); !proctest.Running(pid) || !slices.Contains(c.pids(), pid) {
 		t.Errorf("process %d running %v, in %v", pid, proctest.Running(pid), c.pids())
 	}
+}
+
+// A process of root's may leave the control group, and is then beyond what ends: it says so
+// as soon as there is one.
+func TestCgroupLeftByRoot(t *testing.T) {
+	o := asNobody(t)
+	c := delegated(t, nobody)
+	o = o.within(t, c)
+	o.lose, o.grace = 300*time.Millisecond, 300*time.Millisecond
+	leave := `echo 0 >` + filepath.Dir(string(c)) + `/cgroup.procs; echo $$ >pid`
+	l := script(t, o, strings.Replace(strange, "echo $$ >pid", leave, 1))
+	leader, root := l.pid("pid2"), l.pid("pid")
+	l.says(noRight + `: should lock "pretence" be lost`)
+	l.says(noRight + "; the lock is held until that has ended")
+	eventually(t, patience, "the leader has ended", gone(leader))
+	if !proctest.Running(root) {
+		t.Error("root's process has ended")
+	}
+	l.letEnd()
+	l.want(statusLost)
+	l.wantNoGroup(c)
 }

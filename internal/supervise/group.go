@@ -9,8 +9,8 @@ import (
 )
 
 // A group is what a command and all that it started is, as far as that can be followed:
-// its process group and, where there is one, its control group, which no process can
-// leave by itself.
+// its process group and, where there is one, its control group, which only a process with
+// special rights, such as one of root's, can leave.
 type group struct {
 	id   int // of the process group
 	tree cgroup
@@ -30,18 +30,16 @@ func (g group) alive() bool {
 }
 
 // beyond reports whether a process of the group lives that this one has no right to end:
-// another user's, such as that of a set-uid program. A control group ends any.
+// another user's, such as that of a set-uid program. The control group ends any that it
+// still holds.
 func (g group) beyond() bool {
-	if g.tree != "" {
-		return false
-	}
 	live, known := members(g.id)
 	for _, pid := range live {
-		if syscall.Kill(pid, 0) == syscall.EPERM {
+		if syscall.Kill(pid, 0) == syscall.EPERM && !g.tree.holds(pid) {
 			return true
 		}
 	}
-	return !known && syscall.Kill(-g.id, 0) == syscall.EPERM // of all of them
+	return !known && g.tree == "" && syscall.Kill(-g.id, 0) == syscall.EPERM // of all of them
 }
 
 // kill ends the group at once.

@@ -185,6 +185,7 @@ func TestSilentConnections(t *testing.T) {
 		"",
 		"POST /poundlock.v1.LockService/Lock HTTP/1.1\r\nHost: a\r\n",
 		"POST /poundlock.v1.LockService/Lock HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+		halfBody,
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 	}
 	var conns []net.Conn

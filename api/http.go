@@ -18,6 +18,7 @@ import (
 
 	pb "github.com/poundlock/poundlock/api/poundlockv1"
 	"github.com/poundlock/poundlock/internal/door"
+	"github.com/poundlock/poundlock/internal/limit"
 )
 
 // Handler serves the API and grpc.health.v1.Health, within the Limits.
@@ -92,7 +93,7 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	call, err := b.calls.enter(hostOf(r.RemoteAddr), false, cancel)
+	call, err := b.calls.enter(limit.Host(r.RemoteAddr), false, cancel)
 	if err != nil {
 		b.refuse(w, r, err)
 		return
@@ -112,7 +113,7 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // long; the next handler says so.
 func (b *bounded) read(c *http.ResponseController, r *http.Request) ([]byte, error) {
 	var given atomic.Pointer[error] // why the place was given up
-	place, err := b.bodies.enter(hostOf(r.RemoteAddr), false, func(why error) {
+	place, err := b.bodies.enter(limit.Host(r.RemoteAddr), false, func(why error) {
 		given.Store(&why)
 		_ = c.SetReadDeadline(time.Unix(1, 0)) // where that is not supported the body is no connection's
 	})
@@ -201,7 +202,7 @@ var Protocols = []string{"h2", "http/1.1"}
 func (s *Service) Serve(ctx context.Context, l net.Listener, config *tls.Config, grace time.Duration) error {
 	handler := s.handler()
 	handler.names, handler.guarded = door.Names(l, s.addr, config != nil)
-	l = limit(l, s.limits.Conns, s.limits.SlowClient)
+	l = bound(l, s.limits.Conns, s.limits.SlowClient)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/door"
+	"github.com/poundlock/poundlock/internal/limit"
 )
 
 // silence is how long a peer whose machine or network is gone keeps its
@@ -29,10 +30,10 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 // closed without a word.
 const maxRefused = 64
 
-// limit makes a listener whose connections are no more than n at any time, by the rules of
+// bound makes a listener whose connections are no more than n at any time, by the rules of
 // places: those in which no call is in progress are given up first. A few more are accepted
 // to be refused, within slow.
-func limit(l net.Listener, n int, slow time.Duration) net.Listener {
+func bound(l net.Listener, n int, slow time.Duration) net.Listener {
 	return &limited{
 		Listener: l, open: newPlaces("connections", n), refused: make(chan struct{}, maxRefused), slow: slow,
 	}
@@ -53,7 +54,7 @@ func (l *limited) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		k := &counted{Conn: &door.Conn{Conn: c}}
-		k.place, k.refusal = l.open.enter(remote(c), true, func(error) { c.Close() })
+		k.place, k.refusal = l.open.enter(limit.Host(c.RemoteAddr().String()), true, func(error) { c.Close() })
 		if k.refusal == nil {
 			k.done = k.place.leave
 			return k, nil

@@ -2,8 +2,6 @@ package api
 
 import (
 	"container/list"
-	"net"
-	"net/netip"
 	"sync"
 
 	"connectrpc.com/connect"
@@ -23,7 +21,7 @@ type places struct {
 
 	mu    sync.Mutex
 	taken int
-	hosts map[netip.Prefix]*host
+	hosts map[string]*host
 }
 
 // A host has places: spare ones are given up first, and of these the oldest.
@@ -34,45 +32,19 @@ func (h *host) count() int { return h.spare.Len() + h.used.Len() }
 // A place is one that is taken.
 type place struct {
 	of     *places
-	host   netip.Prefix
+	host   string
 	list   *list.List    // of the host; nil: it has been given up
 	at     *list.Element // of list
 	giveUp func(error)   // called with mu held
 }
 
 func newPlaces(what string, most int) *places {
-	return &places{what: what, most: most, hosts: map[netip.Prefix]*host{}}
-}
-
-// hostOf is what counts as one host: an address of IPv4, or 2^64 of IPv6, which is what one
-// customer is given. What has no address is one host, too.
-func hostOf(addr string) netip.Prefix {
-	a, err := netip.ParseAddrPort(addr)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip := a.Addr().Unmap().WithZone("")
-	bits := 32
-	if ip.Is6() {
-		bits = 64
-	}
-	p, _ := ip.Prefix(bits)
-	return p
-}
-
-func shown(p netip.Prefix) string {
-	switch {
-	case !p.IsValid():
-		return "this host"
-	case p.Addr().Is4():
-		return p.Addr().String()
-	}
-	return p.String()
+	return &places{what: what, most: most, hosts: map[string]*host{}}
 }
 
 // enter takes a place. giveUp is called should it be given up, at once and not twice; it
 // must not block, nor ask for places. A nil place is with an error for the client.
-func (p *places) enter(from netip.Prefix, spare bool, giveUp func(error)) (*place, error) {
+func (p *places) enter(from string, spare bool, giveUp func(error)) (*place, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.hosts[from]
@@ -101,13 +73,13 @@ func (p *places) enter(from netip.Prefix, spare bool, giveUp func(error)) (*plac
 	return x, nil
 }
 
-func (p *places) refusal(who netip.Prefix, count int) *connect.Error {
+func (p *places) refusal(who string, count int) *connect.Error {
 	return failf(pb.Reason_REASON_LIMIT, "%s has %d %s, and %d are the limit for all: no more for an address with that many",
-		shown(who), count, p.what, p.most)
+		who, count, p.what, p.most)
 }
 
 // largest is the host with most places. There is one.
-func (p *places) largest() (most *host, who netip.Prefix) {
+func (p *places) largest() (most *host, who string) {
 	for from, h := range p.hosts {
 		if most == nil || h.count() > most.count() {
 			most, who = h, from
@@ -166,6 +138,3 @@ func (x *place) leaveLocked() {
 		delete(x.of.hosts, x.host)
 	}
 }
-
-// remote is the host at the other end of a connection.
-func remote(c net.Conn) netip.Prefix { return hostOf(c.RemoteAddr().String()) }

@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"strings"
 	"testing"
 )
@@ -11,13 +10,13 @@ import (
 // However many places one host takes, another one gets in; a lone host has them all; and
 // nothing stays counted.
 func TestPlaces(t *testing.T) {
-	a, b := netip.MustParsePrefix("10.0.0.9/32"), netip.MustParsePrefix("10.0.0.1/32")
+	a, b := "10.0.0.9", "10.0.0.1"
 	p := newPlaces("connections", 10)
 	var given []string
-	enter := func(host netip.Prefix, name string, spare bool) (*place, error) {
+	enter := func(host string, name string, spare bool) (*place, error) {
 		return p.enter(host, spare, func(why error) { given = append(given, name+": "+why.Error()) })
 	}
-	must := func(host netip.Prefix, name string, spare bool) *place {
+	must := func(host string, name string, spare bool) *place {
 		t.Helper()
 		x, err := enter(host, name, spare)
 		if err != nil {
@@ -43,8 +42,8 @@ func TestPlaces(t *testing.T) {
 	if got := strings.Join(names, " "); got != "a7 a0 a1 a2 a3" {
 		t.Errorf("given up: %s", got)
 	}
-	for _, host := range []netip.Prefix{a, b} { // each has half: no more for either
-		if _, err := enter(host, "more", false); err == nil || !strings.Contains(err.Error(), host.Addr().String()+" has 5 connections") {
+	for _, host := range []string{a, b} { // each has half: no more for either
+		if _, err := enter(host, "more", false); err == nil || !strings.Contains(err.Error(), host+" has 5 connections") {
 			t.Errorf("one more: %v", err)
 		}
 	}
@@ -71,7 +70,7 @@ func TestPlacesAtRandom(t *testing.T) {
 	p := newPlaces("calls", 20)
 	inside := map[*place]bool{}
 	for range 20_000 {
-		host := hostOf(fmt.Sprintf("10.0.0.%d:1", r.IntN(r.IntN(8)+1)))
+		host := fmt.Sprint("10.0.0.", r.IntN(r.IntN(8)+1))
 		if len(inside) > 0 && r.IntN(3) == 0 {
 			for x := range inside {
 				x.leave()
@@ -102,21 +101,6 @@ func TestPlacesAtRandom(t *testing.T) {
 		}
 		if p.taken > 20 || p.taken != len(inside) {
 			t.Fatalf("%d are taken, and %d inside", p.taken, len(inside))
-		}
-	}
-}
-
-func TestHostOf(t *testing.T) {
-	for addr, want := range map[string]string{
-		"10.0.0.1:7":          "10.0.0.1",
-		"[::ffff:10.0.0.1]:7": "10.0.0.1",
-		"[2001:db8::1:2]:7":   "2001:db8::/64",
-		"[fe80::1%eth0]:7":    "fe80::/64",
-		"@":                   "this host",
-		"":                    "this host",
-	} {
-		if got := shown(hostOf(addr)); got != want {
-			t.Errorf("%s: %s, want %s", addr, got, want)
 		}
 	}
 }

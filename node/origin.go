@@ -6,9 +6,9 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"net/netip"
 	"sync/atomic"
 
+	"github.com/poundlock/poundlock/internal/limit"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -32,28 +32,8 @@ func originsOf(nc net.Conn) []string {
 	return names
 }
 
-// addressOf is the address of the other end without its port, for all budgets that hosts share. A host may have all of an
-// IPv6 network of 64 bits. All that come through a unix socket are one host.
-func addressOf(nc net.Conn) string {
-	const local = "the unix socket"
-	remote := nc.RemoteAddr()
-	if remote == nil {
-		return local
-	}
-	host, _, err := net.SplitHostPort(remote.String())
-	if err != nil || host == "" {
-		return local
-	}
-	addr, err := netip.ParseAddr(host)
-	if err != nil || addr.Unmap().Is4() {
-		return host
-	}
-	network, err := addr.WithZone("").Prefix(64)
-	if err != nil {
-		return host
-	}
-	return network.String()
-}
+// addressOf is the host at the other end, for all budgets that hosts share.
+func addressOf(nc net.Conn) string { return limit.Host(nc.RemoteAddr().String()) }
 
 // principal is whom a certificate is for: its URI of SPIFFE if there is one, else its subject, else its fingerprint.
 func principal(c *x509.Certificate) string {

@@ -83,3 +83,18 @@ func TestRateOfManyKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestHost(t *testing.T) {
+	for addr, want := range map[string]string{
+		"10.0.0.1:7":          "10.0.0.1",
+		"[::ffff:10.0.0.1]:7": "10.0.0.1",
+		"[2001:db8::1:2]:7":   "2001:db8::/64",
+		"[fe80::1%eth0]:7":    "fe80::/64",
+		"@":                   "the unix socket",
+		"":                    "the unix socket",
+	} {
+		if got := Host(addr); got != want {
+			t.Errorf("%s: %s, want %s", addr, got, want)
+		}
+	}
+}

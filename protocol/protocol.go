@@ -129,7 +129,8 @@ const (
 	// from this effect on it no longer counts as inside.
 	Ejected
 	// SetTimer sets Timer to fire between After and After+Arg nanoseconds from
-	// now: the driver draws. It replaces an earlier setting.
+	// now: the driver draws. After is positive, so that no process keeps its driver busy by
+	// itself. It replaces an earlier setting.
 	SetTimer
 	// StopTimer clears Timer.
 	StopTimer

@@ -1,6 +1,10 @@
 package sim
 
 import (
+	"fmt"
+	"time"
+
+	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/scenario"
 )
@@ -16,6 +20,9 @@ type timer struct {
 }
 
 func (s *simulator[M]) setTimer(p *process[M], id uint32, a protocol.Act) {
+	if a.After <= 0 {
+		s.found(history.WellFormed, fmt.Sprintf("%s sets timer %d to fire %v from now", s.names.Of(protocol.ID(id)), a.Timer, time.Duration(a.After)))
+	}
 	at := s.now + a.After
 	if a.Arg > 0 {
 		at += int64(p.random.jitter.Uint64N(a.Arg + 1))

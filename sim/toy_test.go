@@ -142,6 +142,12 @@ func TestBrokenAlgorithmsAreCaught(t *testing.T) {
 			}
 			grabber(noToken)(id, ev, out)
 		}, 1, "well-formed"},
+		"sets a timer for now": {func(id protocol.ID, ev protocol.Event[note], out *protocol.Out[note]) {
+			if ev.Kind == protocol.Start {
+				out.SetTimer(1, 0, 1e6)
+			}
+			grabber(noToken)(id, ev, out)
+		}, 1, "well-formed"},
 		"panics": {func(_ protocol.ID, ev protocol.Event[note], _ *protocol.Out[note]) {
 			if ev.Kind == protocol.Try {
 				panic("toy: cannot be")

@@ -155,7 +155,7 @@ func (c *Client) onTimeout(ev protocol.Event[Message], out *protocol.Out[Message
 // try is lines 1-5.
 func (c *Client) try(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	c.section, c.once = protocol.InTry, ev.Arg == protocol.TryOnce
-	c.backOff = c.delay
+	c.backOff, c.patience = c.delay, safetyDelay*c.delay
 	c.request(ev.Now, out)
 }
 

@@ -382,6 +382,7 @@ func (w *world) step(id protocol.ID, ev protocol.Event[Message]) {
 				w.send(id, to, e.Msg)
 			}
 		case protocol.SetTimer:
+			want(e.After > 0, "process %d sets timer %d to fire at once", id, e.Timer)
 			w.timers[id][e.Timer] = w.now + e.After + int64(e.Arg)/2
 		case protocol.StopTimer:
 			delete(w.timers[id], e.Timer)

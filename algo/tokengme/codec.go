@@ -96,7 +96,7 @@ func readToken(r *protocol.Reader, t *Token) {
 		return
 	}
 	t.Total = r.Uint()
-	if r.Err == nil && len(t.Served) != n {
+	if r.Err == nil && (t.Served == nil || len(t.Served) != n) {
 		t.Served = make([]bool, n)
 	}
 	for i := range t.Served {

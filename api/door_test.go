@@ -160,6 +160,11 @@ func TestWrongDoor(t *testing.T) {
 	if r.StatusCode != http.StatusOK || !strings.Contains(string(text), "POST /poundlock.v1.LockService/CALL") {
 		t.Errorf("GET /: %d %s", r.StatusCode, text)
 	}
+	for line := range strings.Lines(string(text)) {
+		if len(line) > 80 { // with its end
+			t.Errorf("wider than a terminal: %s", line)
+		}
+	}
 	wrong := poundlock.Config{Servers: []poundlock.Server{{Name: "s1", Addr: d.addr}}, NoAmnesia: true, QuorumWait: time.Second}
 	_, err = poundlock.Dial(t.Context(), wrong)
 	if err == nil || !strings.Contains(err.Error(), "this port speaks HTTP") {

@@ -51,11 +51,12 @@ func (s *Service) handler() *bounded {
 const about = `This is the API of a server of the distributed lock service Poundlock: gRPC,
 gRPC-Web, Connect, and HTTP with JSON.
 
-POST /poundlock.v1.LockService/CALL    OpenSession, Lock, RenewSession, Release, ..
-POST /grpc.health.v1.Health/Check      whether a quorum of servers can be reached
+POST /poundlock.v1.LockService/CALL  OpenSession, Lock, Release, ..
+POST /grpc.health.v1.Health/Check    whether a quorum of servers can be reached
 
-docs/api.md of Poundlock tells how to use it, and api/proto/poundlock/v1/lock.proto is
-its schema. The command line and Go programs talk to another port: that of --servers.
+docs/api.md of Poundlock tells how to use it, and its schema is
+api/proto/poundlock/v1/lock.proto. The command line and Go programs talk to
+another port: that of --servers.
 `
 
 // bounded limits what calls can make this process keep, and how long it waits for

@@ -17,8 +17,9 @@ import (
 const parting = 500 * time.Millisecond
 
 // wrongDoor is for whoever looks at this port with a browser or with curl.
-const wrongDoor = `This port of a Poundlock server is for poundlock and for Go programs, and does not
-speak HTTP. The API is at the address of --api, metrics and health at that of --admin.
+const wrongDoor = `This port of a Poundlock server is for poundlock and for Go programs, and does
+not speak HTTP. The API is at the address of --api, metrics and health at that
+of --admin.
 `
 
 // accept serves the listener until the node closes, or hands its table over.

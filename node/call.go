@@ -32,7 +32,7 @@ func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte
 	}
 	c, err := n.reach(ctx, to)
 	if err != nil {
-		return nil, fmt.Errorf("no connection: %w", err)
+		return nil, &connectionError{err}
 	}
 	reply := make(chan answer, 1)
 	number, err := c.call(request, reply)

@@ -3,8 +3,11 @@ package node
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -378,7 +381,7 @@ func (e *UnreachableError) Error() string {
 	var reasons []string
 	members := map[string][]string{} // those with one reason
 	for _, m := range e.Members {
-		why := m.reason()
+		why := reason(m.Err)
 		if members[why] == nil {
 			reasons = append(reasons, why)
 		}
@@ -394,14 +397,28 @@ func (e *UnreachableError) Error() string {
 	return b.String()
 }
 
-// reason is m.Err without the address, which stands beside the name, so that equal
-// reasons are equal texts.
-func (m MemberError) reason() string {
-	if e, ok := m.Err.(*net.OpError); ok && e.Op == "dial" && e.Err != nil {
-		return e.Err.Error()
+// reason is the text of an error about one member without addresses and the names of system
+// calls: the address stands beside the member's name, and equal reasons are equal texts.
+func reason(err error) string {
+	e, ok := err.(*net.OpError)
+	if !ok || e.Err == nil || !slices.Contains([]string{"dial", "read", "write"}, e.Op) {
+		return err.Error()
 	}
-	return m.Err.Error()
+	var call *os.SyscallError
+	switch {
+	case errors.Is(e.Err, os.ErrDeadlineExceeded):
+		return "no answer in time"
+	case errors.As(e.Err, &call):
+		return call.Err.Error()
+	}
+	return e.Err.Error()
 }
+
+// A connectionError is why a member cannot be asked.
+type connectionError struct{ why error }
+
+func (e *connectionError) Error() string { return "no connection: " + reason(e.why) }
+func (e *connectionError) Unwrap() error { return e.why }
 
 func (e *UnreachableError) Unwrap() error { return e.Cause }
 

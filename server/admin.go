@@ -156,7 +156,8 @@ func (a *Admin) handler() http.Handler {
 const about = `This is the admin port of server %q of the distributed lock service Poundlock.
 
 /metrics         for Prometheus
-/healthz         200 while a quorum of servers can be reached and this one does not drain
+/healthz         200 while a quorum of servers can be reached and this one
+                 does not drain
 /debug/pprof/    profiles of this process
 
 docs/operations.md of Poundlock tells what to watch.

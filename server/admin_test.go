@@ -263,6 +263,11 @@ func TestAdminDoor(t *testing.T) {
 	if r, body := get(t, a, "/", ""); r.StatusCode != http.StatusOK || !strings.Contains(body, `admin port of server "s1"`) {
 		t.Errorf("GET /: %d %s", r.StatusCode, body)
 	}
+	for line := range strings.Lines(about) {
+		if len(line) > 80 { // with its end
+			t.Errorf("wider than a terminal: %s", line)
+		}
+	}
 	if r, body := get(t, a, "/metric", ""); r.StatusCode != http.StatusNotFound || !strings.Contains(body, "GET / says") {
 		t.Errorf("GET /metric: %d %s", r.StatusCode, body)
 	}

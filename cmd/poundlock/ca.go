@@ -33,8 +33,8 @@ clients that run notice within a second of their next connection.
 
 ca.key makes certificates that the whole cluster trusts: keep it off the servers.
 
-Exit status: 0, 64 when called wrongly, 1 when files exist already or cannot be
-written.`
+Exit status: 0, 1 when files exist already or cannot be read or written, 64 when called
+wrongly, 70 when the list of what was made cannot be written.`
 
 // caFlags are the flags of ca.
 type caFlags struct {

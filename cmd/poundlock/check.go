@@ -244,12 +244,18 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 		}
 		fmt.Fprintf(b, "%-*s %s%s\n", wide, p.Property, p.Verdict, bound)
 	}
-	fmt.Fprintf(b, "%-*s %s\n", wide, "bounds", v.Bounds)
-	fmt.Fprintf(b, "%-*s %s, %s, ", wide, "explored", check.Plural(v.States, "state"), check.Plural(v.Transitions, "transition"))
-	if v.Searches == 0 { // no depth is covered by a swarm
-		fmt.Fprintf(b, "depth %d, ", v.Depth)
+	row := func(name, list string) {
+		for _, line := range items(w, wide+1, list) {
+			fmt.Fprintf(b, "%-*s %s\n", wide, name, line)
+			name = ""
+		}
 	}
-	fmt.Fprintf(b, "%.1f s, %s states/s\n", v.Seconds, check.Group(int64(v.StatesPerS)))
+	row("bounds", v.Bounds)
+	explored := check.Plural(v.States, "state") + ", " + check.Plural(v.Transitions, "transition")
+	if v.Searches == 0 { // no depth is covered by a swarm
+		explored += fmt.Sprintf(", depth %d", v.Depth)
+	}
+	row("explored", explored+fmt.Sprintf(", %.1f s, %s states/s", v.Seconds, check.Group(int64(v.StatesPerS))))
 	return b.Flush()
 }
 

@@ -189,7 +189,10 @@ func (s *clusterStatus) lockOf(of lockKind, same []*server.Lock) lockStatus {
 			claims = append(claims, &claim{Request: server.Request{ID: r.ID, Label: s.labels[r.ID]}})
 		}
 		c := claims[i]
-		c.Label = cmp.Or(c.Label, r.Label)
+		// The longest one names the user beside its client. A server without a session does not know the client.
+		if c.Label == "" || r.Live && len(r.Label) > len(c.Label) {
+			c.Label = r.Label
+		}
 		c.AgeMS = max(c.AgeMS, r.AgeMS)
 		c.Request.Request = max(c.Request.Request, r.Request) // the latest, where a server knows an older one
 		return c

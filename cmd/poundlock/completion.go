@@ -62,6 +62,8 @@ func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	switch what = strings.ToLower(what); {
 	case f.Name == "on-loss" && c.Name() == "elect":
 		return oneOf(choices[f.Name][:2])
+	case f.Name == "algorithm":
+		return oneOf(algorithmNames())
 	case f.Name == "variant":
 		return afterAlgorithm(variants)
 	case f.Name == "property":

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -73,6 +74,32 @@ func fill(text string, columns int) string {
 		paragraphs[i] = b.String()
 	}
 	return strings.Join(paragraphs, "\n\n")
+}
+
+// items breaks a list with commas into lines that fit behind a label of some columns, if out
+// is a terminal. Elsewhere it is one line.
+func items(out io.Writer, label int, list string) []string {
+	columns, _, terminal := terminalSize(out)
+	if !terminal || columns <= label {
+		return []string{list}
+	}
+	return broken(list, columns-label)
+}
+
+// broken breaks a list behind commas.
+func broken(list string, columns int) (lines []string) {
+	for i, item := range strings.SplitAfter(list, ", ") {
+		last := len(lines) - 1
+		if i > 0 && utf8.RuneCountInString(lines[last]+strings.TrimSuffix(item, " ")) <= columns {
+			lines[last] += item
+			continue
+		}
+		lines = append(lines, item)
+	}
+	for i := range lines {
+		lines[i] = strings.TrimSuffix(lines[i], " ")
+	}
+	return lines
 }
 
 // helpColumns is how wide help is: as the terminal, but no wider than one reads well.

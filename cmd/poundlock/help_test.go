@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,4 +96,60 @@ func TestAlgorithmsOnTerminal(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+}
+
+// A list is broken behind its commas, and an item that is too long stands alone.
+func TestBroken(t *testing.T) {
+	for list, want := range map[string]string{
+		"":                         "",
+		"n=3, 2 clients, 1 entry":  "n=3,|2 clients,|1 entry",
+		"a, b, c, 32 182 states":   "a, b, c,|32 182 states",
+		"a, b, c, d":               "a, b, c, d",
+		"a, bc, de, f":             "a, bc, de,|f",
+		"a, more than ten columns": "a,|more than ten columns",
+	} {
+		if got := strings.Join(broken(list, 10), "|"); got != want {
+			t.Errorf("%q: %q, want %q", list, got, want)
+		}
+	}
+}
+
+// Help of a command and docs/cli.md name the same exit statuses.
+func TestHelpStatuses(t *testing.T) {
+	text, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, seen := rootCommand(), 0
+	for section := range strings.SplitSeq(string(text), "\n## poundlock ") {
+		name, rest, _ := strings.Cut(section, "\n")
+		c, _, err := root.Find(strings.Fields(name))
+		if err != nil || c == root {
+			continue
+		}
+		said, documented := statuses(c.Long), statuses(rest)
+		if said == nil || documented == nil {
+			continue
+		}
+		if seen++; !slices.Equal(said, documented) {
+			t.Errorf("%s: help names %q, docs/cli.md %q", name, said, documented)
+		}
+	}
+	if seen < 8 {
+		t.Errorf("%d commands", seen)
+	}
+}
+
+var status = regexp.MustCompile(`\b(0|1|3|64|69|7[045]|12[678])\b`)
+
+// statuses are the numbers in the paragraph of a text that is about exit statuses.
+func statuses(text string) []string {
+	for p := range strings.SplitSeq(text, "\n\n") {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(p), "Exit status:"); ok {
+			found := status.FindAllString(rest, -1)
+			slices.Sort(found)
+			return slices.Compact(found)
+		}
+	}
+	return nil
 }

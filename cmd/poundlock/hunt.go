@@ -65,9 +65,11 @@ written.`,
 	s.Lookup("n").DefValue = "drawn"
 	s.Lookup("clients").DefValue = "drawn"
 	s.Lookup("fence").DefValue = "drawn"
+	s.Lookup("registers").Usage = "`kind` of the shared memory, if there is one: atomic or safe (default drawn)"
 	s.DurationVar(&f.config.For, "for", time.Minute, "begin no run after this `duration`; 0: until ^C")
 	s.Int64Var(&f.config.Runs, "runs", 0, "`number` of runs; with it and without --for there is no limit of time")
-	s.IntVar(&f.config.Workers, "workers", runtime.GOMAXPROCS(0), "`number` of runs at a time")
+	s.IntVar(&f.config.Workers, "workers", runtime.GOMAXPROCS(0), "`number` of runs at a time (default as many as processors)")
+	s.Lookup("workers").DefValue = "0" // help says where it is from
 	s.BoolVar(&f.config.Break, "break", false, "look for the first budget of memory losses that violates something")
 	s.BoolVar(&f.config.Known, "known", false, "go on where a property is violated that the form is known not to have")
 	s.StringVar(&f.trace, "trace", "", "`file` for the scenario of a violation, or a directory for hunt-ALGORITHM-SEED-RUN.txt (default none)")

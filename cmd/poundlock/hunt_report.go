@@ -165,8 +165,12 @@ func (r huntResult) print(w io.Writer) error {
 	if len(r.Violations) == 0 {
 		fmt.Fprintln(w, "no violation found")
 	}
-	fmt.Fprintf(w, "hunted     %s from number %d of seed %d, %s entries, %s events, %.1f s, %.0f runs/s\n",
-		check.Plural(r.Runs, "run"), r.First, r.Seed, check.Group(r.Entries), check.Group(r.Events), r.Seconds, r.RunsPerS)
+	label := "hunted     "
+	for _, line := range items(w, len(label), fmt.Sprintf("%s from number %d of seed %d, %s entries, %s events, %.1f s, %.0f runs/s",
+		check.Plural(r.Runs, "run"), r.First, r.Seed, check.Group(r.Entries), check.Group(r.Events), r.Seconds, r.RunsPerS)) {
+		fmt.Fprintln(w, label+line)
+		label = strings.Repeat(" ", len(label))
+	}
 	return nil
 }
 

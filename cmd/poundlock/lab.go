@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -69,8 +70,16 @@ func labListCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "EXPERIMENT\tWHAT")
+			columns, _, terminal := terminalSize(c.OutOrStdout())
 			for _, e := range experiments {
-				fmt.Fprintf(w, "%s\t%s\n", e.Name, e.Title)
+				name, title := e.Name, e.Title
+				if terminal && columns > 0 {
+					title = fill(title, max(1, columns-len("statistics/coverage  ")))
+				}
+				for line := range strings.Lines(title) {
+					fmt.Fprintf(w, "%s\t%s\n", name, strings.TrimSuffix(line, "\n"))
+					name = ""
+				}
 			}
 			if err := w.Flush(); err != nil {
 				return &exitStatus{code: exitInternal, err: err}

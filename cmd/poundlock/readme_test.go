@@ -33,8 +33,7 @@ func consoles(document string) (blocks [][]shellCommand) {
 			line = strings.TrimSuffix(line, "\n")
 			if text, command := strings.CutPrefix(line, "$ "); command {
 				block = append(block, shellCommand{text: text})
-			} else {
-				last := &block[len(block)-1]
+			} else if last := &block[len(block)-1]; !strings.HasPrefix(line, "poundlock: waiting for lock ") { // on a terminal alone
 				last.output = append(last.output, line)
 			}
 		}

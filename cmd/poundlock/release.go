@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,8 @@ waiting one gives up. A request of this command is for one grant: a later one of
 same client is left alone.
 
 Exit status: 0 once the holder has left, 1 when there is none, or it does not answer or
-does not leave, 69 when no quorum can be reached, 64 when called wrongly.`
+does not leave, 64 when called wrongly, 69 when no quorum can be reached or no development
+cluster runs, 70 when the result cannot be written.`
 
 // releaseFlags are the flags of release.
 type releaseFlags struct {
@@ -155,10 +157,8 @@ func one(ctx context.Context, o *observer, name string) (lockStatus, error) {
 	if g := s.groups[group]; g.Reachable < g.Quorum {
 		status := new(exitStatus)
 		errors.As(s.unreachable(answers), &status)
-		for _, x := range s.Servers {
-			if x.Error != "" {
-				status.err = fmt.Errorf("%w; %s: %s", status.err, x.Name, printable(x.Error))
-			}
+		for _, why := range reasons(s.Servers) {
+			status.err = fmt.Errorf("%w; %s", status.err, why)
 		}
 		return lockStatus{}, status
 	}
@@ -168,6 +168,25 @@ func one(ctx context.Context, o *observer, name string) (lockStatus, error) {
 		}
 	}
 	return lockStatus{}, nil
+}
+
+// reasons are why servers do not answer, each with the names of those that it is about.
+func reasons(servers []serverStatus) (all []string) {
+	var order []string
+	names := map[string][]string{}
+	for _, x := range servers {
+		if x.Error == "" {
+			continue
+		}
+		if names[x.Error] == nil {
+			order = append(order, x.Error)
+		}
+		names[x.Error] = append(names[x.Error], x.Name)
+	}
+	for _, why := range order {
+		all = append(all, strings.Join(names[why], ", ")+": "+printable(why))
+	}
+	return all
 }
 
 // release asks, and waits until the client has left.

@@ -81,7 +81,7 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", sim.DefaultClients)
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
 	s.IntVar(&f.config.Warmup, "warmup", 0, "`number` of entries, the first ones of all users together, that measures leave out")
-	s.IntVar(&f.config.Cooldown, "cooldown", 0, "the same `number` of the last ones")
+	s.IntVar(&f.config.Cooldown, "cooldown", 0, "`number` of entries, the last ones of all users together, that measures leave out")
 	s.Var(&f.delay, "delay", "of a message, or of an access to a register")
 	s.Var(&f.think, "think", "from leaving to the next try")
 	s.Var(&f.hold, "hold", "of the critical section")
@@ -322,7 +322,9 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 		row("messages", "%d, %.4g an entry, and %d overhead", r.Messages, r.MessagesPerEntry, r.OverheadMessages)
 	}
 	if len(kinds) > 0 {
-		row("", "%s", strings.Join(kinds, ", "))
+		for _, line := range items(w, len("integers a message  "), strings.Join(kinds, ", ")) {
+			row("", "%s", line)
+		}
 	}
 	if r.Lost+r.Duplicated+r.Retransmitted > 0 {
 		row("channels", "%d messages lost, %d duplicated, %d sent again", r.Lost, r.Duplicated, r.Retransmitted)

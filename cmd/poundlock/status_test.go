@@ -104,6 +104,33 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestUserLabel: the user of a client is shown beside it, whoever knows less.
+func TestUserLabel(t *testing.T) {
+	full := func(name, label string, live bool) server.Answer {
+		a := answer(name, "x:9s", "y:1s")
+		h := a.Status.Locks[0].Holder
+		h.Label, h.Live = label, live
+		return a
+	}
+	_, l := merge(
+		full("s1", "label x", true), // it has forgotten the user
+		full("s2", "label x: nightly backup of ann", true),
+		full("s3", "the user alone, as said by whoever has no session with its client", false),
+		full("s4", "label x: nightly backup of ann", true),
+	)
+	if len(l.Holders) != 1 || l.Holders[0].Label != "label x: nightly backup of ann" || l.Waiters[0].Label != "label y" {
+		t.Errorf("%+v", l)
+	}
+}
+
+// Servers that do not answer for one reason are named together.
+func TestReasons(t *testing.T) {
+	got := reasons([]serverStatus{{Name: "s1", Error: "x"}, {Name: "s2", Error: "y\a"}, {Name: "s3"}, {Name: "s4", Error: "x"}})
+	if want := []string{"s1, s4: x", `s2: "y\a"`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestStandingUnknown: a lock that a server cannot inspect is shown all the same.
 func TestStandingUnknown(t *testing.T) {
 	a := answer("s1", "")

@@ -18,81 +18,79 @@ import (
 
 const module = "github.com/poundlock/poundlock"
 
-// arrows says which parts of the module each part may import: an arrow runs
-// down, never up, and may skip levels. A part is a directory with all below it;
-// "." is the root package alone. Test files may import anything.
-var arrows = map[string][]string{
-	"cmd": {
-		".", "server", "api", "lab", "catalog", "diagram", "history/recorder", "internal", "internal/faultnet", "internal/measure",
-	},
-	"bench":                   {".", "server", "internal"},
-	"bench/spin":              {"algo", "check"},
-	"bench/sections":          {"internal", "internal/faultnet", "algo", "consensus", "consensus/raft"},
-	"server":                  {"server", "catalog", "node", "transport", "web", "internal", "internal/limit", "internal/measure"},
-	"api":                     {".", "api", "internal"},
-	".":                       {"node", "transport", "algo/sigma", "internal", "internal/compact", "internal/measure"},
-	"web":                     {},
-	"fence":                   {},
-	"memlock":                 {},
-	"internal":                {"internal", "internal/clock", "node", "transport", "quorum", "history"},
-	"internal/faultnet":       {"transport"},
-	"internal/compact":        {},
-	"internal/limit":          {},
-	"internal/measure":        {},
-	"internal/announce":       {"protocol"},
-	"internal/chamber":        {"protocol"},
-	"internal/sessions":       {"protocol"},
-	"internal/votes":          {"protocol"},
-	"lab":                     {"lab", "catalog", "diagram", "history"},
-	"catalog":                 {"algo", "algo/sigma", "causal", "elect", "link", "recovery", "consensus", "consensus/raft", "memory", "sim", "check", "hunt", "node"},
-	"algotest":                {"algotest", "causal", "sim", "check", "hunt", "history", "scenario"},
-	"hunt":                    {"sim", "check", "history", "scenario"},
-	"sim":                     {"history", "scenario"},
-	"check":                   {"check", "history", "scenario"},
-	"causal":                  {"scenario"},
-	"history":                 {"protocol"},
-	"history/recorder":        {"history", "internal/clock"},
-	"internal/clock":          {},
-	"scenario":                {"protocol"},
-	"diagram":                 {"scenario"},
-	"node":                    {"transport", "link", "detector", "internal/compact", "internal/limit", "internal/measure"},
-	"transport":               {"protocol"},
-	"link":                    {"protocol"},
-	"elect":                   {"protocol"},
-	"recovery":                {"protocol"},
-	"detector":                {"protocol"},
-	"consensus":               {"protocol"},
-	"consensus/raft":          {"consensus"},
-	"consensus/consensustest": {"algotest"},
-	"memory":                  {"protocol"},
-	"algo":                    {"protocol", "quorum"},
-	"algo/sigma":              {"protocol", "quorum"},
-	"quorum":                  {"protocol"},
-	"protocol":                {},
+// A part is a directory with all below it that no other part holds; "." is the root package
+// alone. It may import the parts it names, and what these may import: an arrow runs down, never
+// up, and may skip levels. Test files may import anything. docs/architecture.md has this table.
+type part struct {
+	dir  string
+	what string
+	may  string // parts, with spaces between
+	flags
 }
 
-// noModules are the parts that import nothing but this module and the standard
-// library.
-var noModules = []string{
-	"fence", "memlock", "algotest", "sim", "check", "hunt", "diagram", "history", "scenario", "causal", "link", "elect", "recovery", "detector",
-	"consensus", "consensus/consensustest", "memory", "algo", "algo/sigma", "quorum", "protocol",
+type flags uint8
+
+const (
+	evidence flags = 1 << iota // shows that the rest works: no product imports it
+	pure                       // knows neither time nor chance nor concurrency
+	bare                       // imports nothing but this module and the standard library
+)
+
+var parts = []part{
+	{".", "the client, for Go programs", "node algo/sigma internal", 0},
+	{"fence", "checks of fencing tokens, for resources", "", bare},
+	{"api", "locks over gRPC and HTTP", ". api internal", 0},
+	{"server", "a server of a cluster", "node algo/sigma internal", 0},
+	{"node", "runs algorithms on a network", "node/lease transport wrap internal/histogram internal/limit internal/shrinkmap", 0},
+	{"node/lease", "leases of sessions, and suspicion", "protocol", pure | bare},
+	{"transport", "connections, frames and addresses", "protocol", 0},
+	{"cmd/poundlock", "the command", ". api server lab verify bench/load internal internal/faultnet verify/history/recorder", evidence},
+
+	{"protocol", "the contract between algorithms and what runs them", "", pure | bare},
+	{"algo", "the algorithms", "protocol algo/quorum", pure | bare},
+	{"algo/sigma", "Sigma, which the service runs", "protocol algo/quorum", pure | bare},
+	{"algo/quorum", "sizes of quorums, voting sets", "protocol", pure | bare},
+	{"wrap", "algorithms made of other algorithms", "protocol", pure | bare},
+	{"wrap/consensus/raft", "consensus by etcd's raft", "wrap", pure},
+	{"wrap/consensus/consensustest", "tests of what decides", "algo/algotest", evidence | bare},
+
+	{"algo/algotest", "tests that every algorithm passes", "algo/algotest verify/check verify/sim verify/hunt verify/causal", evidence | bare},
+	{"verify", "the catalog of all algorithms", "verify/check verify/sim verify/hunt verify/causal algo algo/sigma wrap node", evidence},
+	{"verify/causal", "judges the order of tries", "verify/scenario", evidence | bare},
+	{"verify/check", "explores every run", "verify/check verify/history verify/scenario", evidence | bare},
+	{"verify/sim", "runs in virtual time", "verify/history verify/scenario", evidence | bare},
+	{"verify/hunt", "random runs, made short", "verify/sim verify/check", evidence | bare},
+	{"verify/diagram", "pictures of runs", "verify/scenario", evidence | bare},
+	{"verify/scenario", "runs as text", "protocol", evidence | bare},
+	{"verify/history", "what happened, and judges of it", "protocol", pure | bare},
+	{"verify/history/linearize", "linearizability", "verify/history", evidence},
+	{"verify/history/recorder", "writes histories; programs may import it", "verify/history internal/clock", 0},
+	{"lab", "experiments", "lab verify verify/diagram", evidence},
+	{"bench", "measures beside other systems", ". server bench/load internal algo verify", evidence},
+	{"bench/sections", "sections beside raft", "internal internal/faultnet algo wrap/consensus/raft", evidence},
+	{"bench/load", "makes load, for benches and the demo", "transport verify/history internal", 0},
+
+	{"internal", "what several of these need", "node algo/quorum internal/clock internal/histogram internal/limit internal/shrinkmap", 0},
+	{"internal/clock", "one clock for all processes of a machine", "", 0},
+	{"internal/faultnet", "networks with faults", "transport", 0},
+	{"internal/histogram", "histograms of durations", "", 0},
+	{"internal/limit", "lines of logs and audits, by who causes them", "", 0},
+	{"internal/shrinkmap", "maps that give memory back", "", 0},
 }
 
 // linkedBy are the modules that only some parts may import; a bench is a module of its own.
-var linkedBy = map[string][]string{"go.etcd.io/raft/v3": {"consensus/raft", "bench/sections"}}
+var linkedBy = map[string][]string{"go.etcd.io/raft/v3": {"wrap/consensus/raft", "bench/sections"}}
 
-// pure are the parts that know neither time nor chance nor concurrency: of the
-// standard library they import only pureStandard, and they start no goroutine
-// and use no channel.
+// A pure part imports only pureStandard of the standard library, starts no goroutine and
+// uses no channel.
 var (
-	pure         = []string{"algo", "algo/sigma", "quorum", "protocol", "history", "consensus", "consensus/raft", "memory", "link", "elect", "recovery", "detector"}
 	pureStandard = []string{
 		"bytes", "cmp", "container/heap", "encoding/binary", "encoding/hex", "errors", "fmt", "iter",
 		"maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unique",
 	}
 	// pureMore is what one of them imports beyond pureStandard: event files are read
 	// from, and written to, what somebody else has opened.
-	pureMore = map[string][]string{"history": {"bufio", "encoding/json", "io"}}
+	pureMore = map[string][]string{"verify/history": {"bufio", "encoding/json", "io"}}
 	// pureTime is what they use of package time: units, but no clock.
 	pureTime = []string{"Duration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 )
@@ -100,6 +98,43 @@ var (
 // conventional are methods whose meaning the standard library fixes: they need
 // no comment.
 var conventional = []string{"Error", "Unwrap", "String"}
+
+// Whoever locks needs no checker: what is no evidence links none.
+func TestProductWithoutEvidence(t *testing.T) {
+	for _, p := range parts {
+		for q := range p.below() {
+			if !p.is(evidence) && named(q).is(evidence) {
+				t.Errorf("%s is product and may import %s, which is evidence", p.dir, q)
+			}
+		}
+	}
+}
+
+// TestArchitectureTable holds the table of docs/architecture.md equal to this one.
+func TestArchitectureTable(t *testing.T) {
+	const file, begin, end = "docs/architecture.md", "<!-- parts: of arch_test.go -->\n", "<!-- end of parts -->"
+	var b strings.Builder
+	b.WriteString("| part | what it is | may import |\n|---|---|---|\n")
+	for _, p := range parts {
+		what := p.what
+		if p.is(evidence) {
+			what += " (evidence)"
+		}
+		if p.is(pure) {
+			what += " (pure)"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", p.dir, what, strings.Join(strings.Fields(p.may), ", "))
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), begin)
+	table, _, found := strings.Cut(rest, end)
+	if !found || table != b.String() {
+		t.Errorf("%s: want between %q and %q:\n%s", file, begin, end, &b)
+	}
+}
 
 // Structural rules are ordinary tests.
 func TestArchitecture(t *testing.T) {
@@ -168,63 +203,76 @@ func (t *tree) at(p token.Pos) string {
 	return fmt.Sprintf("%s:%d", at.Filename, at.Line)
 }
 
-// part returns the part that holds directory dir, "" if none does.
-func part(dir string) string {
+func (p part) is(f flags) bool { return p.flags&f != 0 }
+
+// partOf returns the part that holds directory dir, or one without a name.
+func partOf(dir string) part {
 	for ; ; dir = path.Dir(dir) {
-		if _, ok := arrows[dir]; ok && dir != "." {
-			return dir
+		for _, p := range parts {
+			if p.dir == dir && dir != "." {
+				return p
+			}
 		}
 		if dir == "." {
-			return ""
+			return part{}
 		}
 	}
 }
 
-// below returns the parts that from may import: by one arrow or several.
-func below(from string) map[string]bool {
+// named returns the part of a name, which is in the table.
+func named(dir string) part {
+	i := slices.IndexFunc(parts, func(p part) bool { return p.dir == dir })
+	if i < 0 {
+		panic(dir + " stands in no row of the table of parts")
+	}
+	return parts[i]
+}
+
+// below returns the parts that p may import, by one arrow or several.
+func (p part) below() map[string]bool {
 	found := map[string]bool{}
-	var follow func(string)
-	follow = func(p string) {
-		for _, q := range arrows[p] {
-			if !found[q] {
-				found[q] = true
-				follow(q)
+	var follow func(part)
+	follow = func(p part) {
+		for _, dir := range strings.Fields(p.may) {
+			if !found[dir] {
+				found[dir] = true
+				follow(named(dir))
 			}
 		}
 	}
-	follow(from)
+	follow(p)
 	return found
 }
 
 func imports(t *tree) (bad []string) {
 	for name, f := range t.sources {
 		dir := path.Dir(name)
-		from := part(dir)
+		from := partOf(dir)
 		if dir == "." {
-			from = "."
+			from = named(".")
 		}
-		if from == "" {
+		if from.dir == "" {
 			bad = append(bad, fmt.Sprintf("%s: %s stands in no part: add it to the arrows in arch_test.go", name, dir))
 			continue
 		}
-		allowed := below(from)
+		allowed := from.below()
 		for _, spec := range f.Imports {
 			target := strings.Trim(spec.Path.Value, `"`)
 			inside, isOurs := strings.CutPrefix(target, module)
-			to := part(strings.TrimPrefix(inside, "/"))
+			to := partOf(strings.TrimPrefix(inside, "/")).dir
 			if inside == "" {
 				to = "."
 			}
 			switch {
 			case isOurs && !allowed[to]:
-				bad = append(bad, fmt.Sprintf("%s: %s must not import %s", t.at(spec.Pos()), from, target))
-			case !isOurs && !mayLink(from, target):
-				bad = append(bad, fmt.Sprintf("%s: %s must not link %s", t.at(spec.Pos()), from, target))
-			case !isOurs && !standard(target) && slices.Contains(noModules, from):
-				bad = append(bad, fmt.Sprintf("%s: %s must not import another module: %s", t.at(spec.Pos()), from, target))
-			case standard(target) && slices.Contains(pure, from) && !slices.Contains(pureStandard, target) &&
-				!slices.Contains(pureMore[from], target):
-				bad = append(bad, fmt.Sprintf("%s: %s is pure and must not import %s", t.at(spec.Pos()), from, target))
+				bad = append(bad, fmt.Sprintf("%s: %s must not import %s", t.at(spec.Pos()), from.dir, target))
+			case !isOurs && !mayLink(from.dir, target):
+				bad = append(bad, fmt.Sprintf("%s: %s must not link %s", t.at(spec.Pos()), from.dir, target))
+			case !isOurs && !standard(target) && from.is(bare):
+				bad = append(bad, fmt.Sprintf("%s: %s must not import another module: %s", t.at(spec.Pos()), from.dir, target))
+			case standard(target) && from.is(pure) && !slices.Contains(pureStandard, target) &&
+				!slices.Contains(pureMore[from.dir], target):
+				bad = append(bad, fmt.Sprintf("%s: %s is pure and must not import %s", t.at(spec.Pos()), from.dir, target))
 			}
 		}
 	}
@@ -250,7 +298,7 @@ func standard(target string) bool {
 
 func purity(t *tree) (bad []string) {
 	for name, f := range t.sources {
-		if !slices.Contains(pure, part(path.Dir(name))) {
+		if !partOf(path.Dir(name)).is(pure) {
 			continue
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -401,40 +449,40 @@ func TestArchitectureRules(t *testing.T) {
 		want             string // "" for none
 	}{
 		{"down", "node/a.go", doc + `import "` + module + `/protocol"`, imports, ""},
-		{"up", "protocol/a.go", doc + `import "` + module + `/sim"`, imports, "protocol must not import"},
-		{"skipping levels", "cmd/poundlock/a.go", doc + `import "` + module + `/quorum"`, imports, ""},
+		{"up", "protocol/a.go", doc + `import "` + module + `/verify/sim"`, imports, "protocol must not import"},
+		{"skipping levels", "cmd/poundlock/a.go", doc + `import "` + module + `/algo/quorum"`, imports, ""},
 		{"sideways", "algo/a/a.go", doc + `import "` + module + `/algo/b"`, imports, "algo must not import"},
 		{"the client links no other algorithm", "a.go", doc + `import "` + module + `/algo/b"`, imports, ". must not import"},
 		{"the root", "node/a.go", doc + `import "` + module + `"`, imports, "node must not import"},
-		{"tests only", "sim/a.go", doc + `import "` + module + `/algotest"`, imports, "sim must not import"},
-		{"in a test", "sim/a_test.go", doc + `import "` + module + `/algotest"`, imports, ""},
+		{"tests only", "verify/sim/a.go", doc + `import "` + module + `/algo/algotest"`, imports, "verify/sim must not import"},
+		{"in a test", "verify/sim/a_test.go", doc + `import "` + module + `/algo/algotest"`, imports, ""},
 		{"no arrow", "extra/a.go", doc, imports, "stands in no part"},
 		{"I/O", "algo/a/a.go", doc + `import "os"`, imports, "pure and must not import os"},
-		{"files of events", "history/a.go", doc + `import "io"`, imports, ""},
-		{"files of events only there", "link/a.go", doc + `import "io"`, imports, "pure and must not import io"},
+		{"files of events", "verify/history/a.go", doc + `import "io"`, imports, ""},
+		{"files of events only there", "wrap/reliable/a.go", doc + `import "io"`, imports, "pure and must not import io"},
 		{"a clock", "algo/a/a.go", doc + "import \"time\"\nvar t = time.Now()", purity, "time.Now"},
 		{"a duration", "algo/a/a.go", doc + "import \"time\"\nconst d = time.Hour", purity, ""},
-		{"chance", "quorum/a.go", doc + `import "math/rand/v2"`, imports, "pure and must not import math/rand/v2"},
-		{"an impure part", "sim/a.go", doc + `import "math/rand/v2"`, imports, ""},
-		{"another module", "sim/a.go", doc + `import "example.org/m"`, imports, "another module"},
-		{"raft", "consensus/raft/a.go", doc + `import "go.etcd.io/raft/v3/raftpb"`, imports, ""},
-		{"raft elsewhere", "catalog/a.go", doc + `import "go.etcd.io/raft/v3"`, imports, "catalog must not link"},
-		{"raft at the client", "a.go", doc + `import "` + module + `/consensus/raft"`, imports, ". must not import"},
-		{"raft at an algorithm", "algo/a/a.go", doc + `import "` + module + `/consensus/raft"`, imports, "algo must not import"},
+		{"chance", "algo/quorum/a.go", doc + `import "math/rand/v2"`, imports, "pure and must not import math/rand/v2"},
+		{"an impure part", "verify/sim/a.go", doc + `import "math/rand/v2"`, imports, ""},
+		{"another module", "verify/sim/a.go", doc + `import "example.org/m"`, imports, "another module"},
+		{"raft", "wrap/consensus/raft/a.go", doc + `import "go.etcd.io/raft/v3/raftpb"`, imports, ""},
+		{"raft elsewhere", "verify/catalog/a.go", doc + `import "go.etcd.io/raft/v3"`, imports, "verify must not link"},
+		{"raft at the client", "a.go", doc + `import "` + module + `/wrap/consensus/raft"`, imports, ". must not import"},
+		{"raft at an algorithm", "algo/a/a.go", doc + `import "` + module + `/wrap/consensus/raft"`, imports, "algo must not import"},
 		{"goroutine", "algo/a/a.go", doc + "func f() { go f() }", purity, "a go statement"},
 		{"channel", "algo/a/a.go", doc + "func f(c chan int) {}", purity, "a channel"},
 		{"goroutine of a driver", "node/a.go", doc + "func f() { go f() }", purity, ""},
-		{"package comment", "sim/a.go", "package sim", packageDocs, "sim: the package has no comment"},
-		{"package comment elsewhere", "sim/a.go", doc, packageDocs, ""},
-		{"function", "sim/a.go", doc + "func F() {}", identifierDocs, "F has no comment"},
-		{"method", "sim/a.go", doc + "type t int\nfunc (t) F() {}\n// T is.\ntype T int\nfunc (t *T) G() {}", identifierDocs, "G has no comment"},
-		{"conventional method", "sim/a.go", doc + "// T is.\ntype T int\nfunc (t T) String() string", identifierDocs, ""},
-		{"type", "sim/a.go", doc + "type T int", identifierDocs, "T has no comment"},
-		{"constant", "sim/a.go", doc + "const C = 1", identifierDocs, "C has no comment"},
-		{"group", "sim/a.go", doc + "// The constants.\nconst (\n\tC = 1\n\tD = 2\n)", identifierDocs, ""},
+		{"package comment", "verify/sim/a.go", "package sim", packageDocs, "verify/sim: the package has no comment"},
+		{"package comment elsewhere", "verify/sim/a.go", doc, packageDocs, ""},
+		{"function", "verify/sim/a.go", doc + "func F() {}", identifierDocs, "F has no comment"},
+		{"method", "verify/sim/a.go", doc + "type t int\nfunc (t) F() {}\n// T is.\ntype T int\nfunc (t *T) G() {}", identifierDocs, "G has no comment"},
+		{"conventional method", "verify/sim/a.go", doc + "// T is.\ntype T int\nfunc (t T) String() string", identifierDocs, ""},
+		{"type", "verify/sim/a.go", doc + "type T int", identifierDocs, "T has no comment"},
+		{"constant", "verify/sim/a.go", doc + "const C = 1", identifierDocs, "C has no comment"},
+		{"group", "verify/sim/a.go", doc + "// The constants.\nconst (\n\tC = 1\n\tD = 2\n)", identifierDocs, ""},
 		{"internal", "internal/x/a.go", doc + "func F() {}", identifierDocs, ""},
 		{"relative path", "README.md", "See .." + "/shared/notes.", outsidePaths, "outside the repository"},
-		{"absolute path", "sim/a.go", doc + "// See /ho" + "me/me/notes.", outsidePaths, "outside the repository"},
+		{"absolute path", "verify/sim/a.go", doc + "// See /ho" + "me/me/notes.", outsidePaths, "outside the repository"},
 		{"dead link", "docs/a.md", "[b](b.md)", outsidePaths, "leads nowhere: b.md"},
 		{"link out", "docs/a.md", "[b](../../b.md#c)", outsidePaths, "leads nowhere"},
 		{"links", "docs/a.md", "[a](a.md#x), [up](../docs), [web](https://example.org/a)", outsidePaths, ""},

@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/compact"
+	"github.com/poundlock/poundlock/internal/shrinkmap"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -97,7 +97,7 @@ type Client struct {
 	audit    auditor
 
 	mu    sync.Mutex // never held while calling node, which calls back
-	lines compact.Map[string, *line]
+	lines shrinkmap.Map[string, *line]
 }
 
 // Dial connects to a cluster and returns when a quorum answers. When ctx or

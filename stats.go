@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/measure"
+	"github.com/poundlock/poundlock/internal/histogram"
 )
 
 // A Histogram is a distribution of durations. The zero Histogram is empty. Each bucket
@@ -18,12 +18,12 @@ type Histogram struct {
 }
 
 // Mean is the mean, 0 without durations.
-func (h Histogram) Mean() time.Duration { return measure.Snapshot(h).Mean() }
+func (h Histogram) Mean() time.Duration { return histogram.Snapshot(h).Mean() }
 
 // Quantile is a duration that at least the share q of the durations do not exceed, such
 // as Quantile(0.99): at most twice the exact one between 32µs and 4295s. It is 0 without
 // durations.
-func (h Histogram) Quantile(q float64) time.Duration { return measure.Snapshot(h).Quantile(q) }
+func (h Histogram) Quantile(q float64) time.Duration { return histogram.Snapshot(h).Quantile(q) }
 
 // Stats is what a Client has counted since it began, and what there is now. Several
 // names that are held together (Client.Locks) count one by one.
@@ -64,7 +64,7 @@ type ServerStats struct {
 // counters are what a Client counts.
 type counters struct {
 	grants, notAcquired, noQuorum, losses, slowTokens atomic.Uint64
-	waits, holds                                      measure.Histogram
+	waits, holds                                      histogram.Histogram
 	held, wanted                                      atomic.Int64
 }
 

@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/poundlock/poundlock/detector"
+	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -234,7 +234,7 @@ func (n *Node) begin(
 	s.mu.Lock()
 	isNew := !s.established
 	s.incarnation, s.established, s.label = w.Incarnation, true, w.Label
-	s.held.Terms = detector.Terms{Length: w.Lease, Drift: n.c.ClockDrift, Margin: detector.Margin(w.Lease)}
+	s.held.Terms = lease.Terms{Length: w.Lease, Drift: n.c.ClockDrift, Margin: lease.Margin(w.Lease)}
 	s.held.Renew(sent)
 	lapsed := n.leased(s.id) && s.held.Lapsed(n.c.Boot())
 	s.mu.Unlock()

@@ -3,9 +3,9 @@ package node
 import (
 	"io"
 
-	"github.com/poundlock/poundlock/detector"
-	"github.com/poundlock/poundlock/link"
+	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/wrap/reliable"
 )
 
 // EndLapsed ends the session with a peer as the watcher does when it has seen the
@@ -32,12 +32,12 @@ var Damages = map[string]func(n *Node){
 	"sessions": func(n *Node) { clear(n.sessions) },
 	"windows": func(n *Node) {
 		for _, s := range n.sessions {
-			s.window = link.Window{}
+			s.window = reliable.Window{}
 		}
 	},
 	"leases": func(n *Node) {
 		for _, s := range n.sessions {
-			s.granted = detector.Grantor{}
+			s.granted = lease.Grantor{}
 		}
 	},
 	"incarnation": func(n *Node) { n.incarnation++ },

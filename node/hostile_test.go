@@ -19,13 +19,13 @@ import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/wme"
-	"github.com/poundlock/poundlock/consensus"
-	"github.com/poundlock/poundlock/detector"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/wrap/consensus"
 )
 
 // A stranger speaks the wire by hand.
@@ -645,7 +645,7 @@ func TestConfig(t *testing.T) {
 		"address \"nowhere": {Hosts: mutexes(host), Secret: 9, Peers: []node.Peer{{Name: "a", Addr: "nowhere"}}},
 		"the lease 1ns":     {Hosts: mutexes(host), Secret: 9, Peers: peers, Lease: 1},
 		"drift 2":           {Hosts: mutexes(host), Secret: 9, Peers: peers, ClockDrift: 2},
-		"patience":          {Hosts: mutexes(host), Secret: 9, Peers: peers, Patience: detector.Patience{First: time.Hour}},
+		"patience":          {Hosts: mutexes(host), Secret: 9, Peers: peers, Patience: lease.Patience{First: time.Hour}},
 	} {
 		n, err := node.Start(c)
 		if err == nil {

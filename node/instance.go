@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/compact"
+	"github.com/poundlock/poundlock/internal/shrinkmap"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -27,7 +27,7 @@ type instance struct {
 
 // A business is the instances that a peer has business with.
 type business struct {
-	compact.Map[*instance, struct{}]
+	shrinkmap.Map[*instance, struct{}]
 	full time.Duration // after the node's start: until then they were too many
 }
 

@@ -67,7 +67,7 @@ func (c *Config) checkHosts() error {
 			return fmt.Errorf("%s does not serve locks of kind %s", info.Name, k)
 		}
 		if info := c.Hosts[k].Info(); info.Registers != nil {
-			return fmt.Errorf("%s: a network has no registers (%w): package memory makes an algorithm of it that reads and writes by messages",
+			return fmt.Errorf("%s: a network has no registers (%w): package registers makes an algorithm of it that reads and writes by messages",
 				info.Name, protocol.ErrRegisters)
 		}
 		if info := c.Hosts[k].Info(); info.Users != first.Users || info.Detector != first.Detector ||

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/algotest/toys/announce"
+	"github.com/poundlock/poundlock/algo/algotest/toys/cells"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
-	"github.com/poundlock/poundlock/internal/announce"
-	"github.com/poundlock/poundlock/internal/cells"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"

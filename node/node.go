@@ -34,8 +34,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/poundlock/poundlock/detector"
 	"github.com/poundlock/poundlock/internal/limit"
+	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -89,7 +89,7 @@ type Config struct {
 	// Patience is how members suspect each other, where their algorithm asks for that:
 	// protocol.UnreliableDetector. A member is heard of at least every quarter of Lease. Default:
 	// Lease at first, half as much more with each mistake, and at most ten times as much.
-	Patience detector.Patience
+	Patience lease.Patience
 
 	// Audit is told of each support that this member gives or ends, in their order for
 	// one lock, by the goroutines of shards: it must not block. nil: nobody is.
@@ -339,8 +339,8 @@ func (c *Config) complete() error {
 	if c.ClockDrift == 0 {
 		c.ClockDrift = 0.001
 	}
-	if c.Patience == (detector.Patience{}) {
-		c.Patience = detector.Patience{First: c.Lease, Step: c.Lease / 2, Most: 10 * c.Lease}
+	if c.Patience == (lease.Patience{}) {
+		c.Patience = lease.Patience{First: c.Lease, Step: c.Lease / 2, Most: 10 * c.Lease}
 	}
 	if p := c.Patience; p.First <= 0 || p.Step < 0 || p.Most < p.First {
 		return fmt.Errorf("the patience %+v: want First above 0, Step at least 0, and Most at least First", p)

@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/poundlock/poundlock/detector"
-	"github.com/poundlock/poundlock/link"
+	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/wrap/reliable"
 )
 
 // A session is what one life of this node shares with one life of a peer. It may be
@@ -41,18 +41,18 @@ type session struct {
 	lossy       bool       // nothing waits in it before that
 	parted      bool       // this node closes, and will say nothing more
 	label       string     // of the peer
-	window      link.Window
-	unacked     int              // bytes of it that Node.unacked knows of
-	large       int              // bytes of it that do not count there: of messages with parts, until the last one is acknowledged
-	largeEnd    uint64           // the last item of these
-	conn        *conn            // nil while there is none
-	held        detector.Holder  // at a client
-	roundTrip   time.Duration    // at a client: the last one, 0 if unknown
-	granted     detector.Grantor // at a member
+	window      reliable.Window
+	unacked     int           // bytes of it that Node.unacked knows of
+	large       int           // bytes of it that do not count there: of messages with parts, until the last one is acknowledged
+	largeEnd    uint64        // the last item of these
+	conn        *conn         // nil while there is none
+	held        lease.Holder  // at a client
+	roundTrip   time.Duration // at a client: the last one, 0 if unknown
+	granted     lease.Grantor // at a member
 }
 
 func newSession(n *Node, id protocol.ID, number uint64) *session {
-	return &session{n: n, id: id, number: number, window: link.Window{MaxBytes: n.usualWindow()}}
+	return &session{n: n, id: id, number: number, window: reliable.Window{MaxBytes: n.usualWindow()}}
 }
 
 // register makes s the session with its peer, and tells the shards. n.mu is held.
@@ -147,7 +147,7 @@ func (s *session) cut(why error, last []byte) *conn {
 	if c != nil && last != nil {
 		c.finish(last, why) // before its reader can find the session gone
 	}
-	s.conn, s.window = nil, link.Window{}
+	s.conn, s.window = nil, reliable.Window{}
 	s.count()
 	return c
 }
@@ -209,7 +209,7 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, sta
 		return nil // what is sent to a dead session is lost, as it may be
 	}
 	if s.unacked > fairUnacked && s.n.unacked.Load() > s.n.c.MaxUnacked && s.n.isMember(s.n.c.ID) {
-		return fmt.Errorf("%w: %d bytes, and %d by all sessions", link.ErrFull, s.unacked, s.n.unacked.Load())
+		return fmt.Errorf("%w: %d bytes, and %d by all sessions", reliable.ErrFull, s.unacked, s.n.unacked.Load())
 	}
 	s.makeRoom(len(msg), state)
 	var err error
@@ -239,7 +239,7 @@ const partSize = 256 << 10
 const objectRoom = 4 * MaxOperation
 
 // usualWindow is how many bytes may wait in a session, but for messages that have parts.
-func (n *Node) usualWindow() int { return link.MaxBytes + len(n.c.Objects)*objectRoom }
+func (n *Node) usualWindow() int { return reliable.MaxBytes + len(n.c.Objects)*objectRoom }
 
 // makeRoom widens the window for a message that has parts, until that is acknowledged: for a state, which was asked
 // for, up to one of each object; for others as long as no more waits than is usual. s.mu is held.

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/compact"
-	"github.com/poundlock/poundlock/internal/measure"
+	"github.com/poundlock/poundlock/internal/histogram"
+	"github.com/poundlock/poundlock/internal/shrinkmap"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -63,7 +63,7 @@ type event struct {
 type shard struct {
 	n         *Node
 	place     uint16 // in Node.shards
-	instances compact.Map[string, *instance]
+	instances shrinkmap.Map[string, *instance]
 	sessions  map[protocol.ID]*session // by peer, as far as this shard has heard
 	live      []uint64                 // incarnations of members, where processes are told: 0: not trusted, or not heard of yet
 	suspects  []bool                   // by member
@@ -81,7 +81,7 @@ type shard struct {
 	fresh     map[Kind][]byte                   // the states of instances just made, as far as they are known
 	state     []byte                            // scratch
 	tally     tally
-	held      measure.Histogram     // how long supports lasted
+	held      histogram.Histogram   // how long supports lasted
 	latest    atomic.Pointer[tally] // a copy for others
 	done      chan struct{}
 	wake      chan struct{}
@@ -92,7 +92,7 @@ type shard struct {
 	line   []*turn            // the first one comes next
 	turns  map[*session]*turn // those in line
 	spare  []*turn
-	users  compact.Map[string, *user]
+	users  shrinkmap.Map[string, *user]
 	failed map[string]string // why a lock is dead at this node; written by the shard
 	closed bool
 }
@@ -401,7 +401,7 @@ func (s *shard) close(rest []event) {
 	s.mu.Lock()
 	s.closed = true
 	users := s.users
-	s.users = compact.Map[string, *user]{}
+	s.users = shrinkmap.Map[string, *user]{}
 	for _, e := range append(rest, s.queue...) {
 		switch {
 		case e.locks != nil:

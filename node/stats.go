@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/measure"
-	"github.com/poundlock/poundlock/link"
+	"github.com/poundlock/poundlock/internal/histogram"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/wrap/reliable"
 )
 
 // Stats is what a node has counted since it started, and what there is now.
@@ -38,7 +38,7 @@ type Stats struct {
 	SupportsGiven  uint64
 	SupportsEnded  uint64
 	SupportsPassed uint64
-	SupportsHeld   measure.Snapshot // how long those lasted that have ended
+	SupportsHeld   histogram.Snapshot // how long those lasted that have ended
 }
 
 // MessageStats counts the messages of one kind. One that is sent again on a new
@@ -59,7 +59,7 @@ type PeerStats struct {
 	Traffic
 	// RoundTrips are the times between a heartbeat and its answer, where this end
 	// sends the heartbeats, and LastRoundTrip the last of them, 0: none yet.
-	RoundTrips    measure.Snapshot
+	RoundTrips    histogram.Snapshot
 	LastRoundTrip time.Duration
 }
 
@@ -124,7 +124,7 @@ func causeOf(err error) Cause {
 		return CauseRestarted
 	case errors.Is(err, errNewer), errors.Is(err, errReplaced):
 		return CauseReplaced
-	case errors.Is(err, link.ErrFull):
+	case errors.Is(err, reliable.ErrFull):
 		return CauseTooMany
 	case errors.Is(err, errFailed):
 		return CauseLockFailed
@@ -156,7 +156,7 @@ type counters struct {
 
 type peerCounters struct {
 	sent, received atomic.Uint64 // bytes
-	roundTrips     measure.Histogram
+	roundTrips     histogram.Histogram
 	lastRoundTrip  atomic.Int64 // ns
 }
 
@@ -184,7 +184,7 @@ type tally struct {
 	instances, waiting   int
 	supports             int
 	given, ended, passed uint64
-	held                 measure.Snapshot // in copies
+	held                 histogram.Snapshot // in copies
 }
 
 // copyTally makes what the shard has counted so far known to others.

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/poundlock/poundlock/detector"
+	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -22,7 +22,7 @@ import (
 type watch struct {
 	mu   sync.Mutex // held until the shards are told, so that all hear of everything in one order
 	life uint64     // the incarnation that was met last; 0: none
-	detector.Watch
+	lease.Watch
 }
 
 // watched reports whether members suspect each other.
@@ -80,7 +80,7 @@ func (n *Node) makeWatches() {
 		return
 	}
 	for range n.c.System.N {
-		n.watches = append(n.watches, &watch{Watch: *detector.NewWatch(n.c.Patience, n.c.Boot())})
+		n.watches = append(n.watches, &watch{Watch: *lease.NewWatch(n.c.Patience, n.c.Boot())})
 	}
 }
 

@@ -527,7 +527,7 @@ const (
 
 // ErrReliable is for drivers that are to lose or repeat messages of an algorithm
 // whose model has no such channels.
-var ErrReliable = errors.New("its model has channels that neither lose nor repeat; package link makes such of others")
+var ErrReliable = errors.New("its model has channels that neither lose nor repeat; package reliable makes such of others")
 
 // Info is what tables, documentation and drivers read about an algorithm.
 type Info struct {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/poundlock/poundlock/internal/measure"
+	"github.com/poundlock/poundlock/internal/histogram"
 	"github.com/poundlock/poundlock/node"
 )
 
@@ -64,13 +64,13 @@ type Durations struct {
 // Histogram is the metric of what was measured, for the collectors of the programs
 // that use this package.
 func Histogram(d *prometheus.Desc, s Durations, labels ...string) prometheus.Metric {
-	buckets := make(map[float64]uint64, measure.Buckets)
+	buckets := make(map[float64]uint64, histogram.Buckets)
 	sum := uint64(0)
-	for i := range measure.Buckets {
+	for i := range histogram.Buckets {
 		if s.Counts != nil {
 			sum += s.Counts[i]
 		}
-		buckets[measure.Bound(i).Seconds()] = sum
+		buckets[histogram.Bound(i).Seconds()] = sum
 	}
 	return prometheus.MustNewConstHistogram(d, s.Count, s.Sum, buckets, labels...)
 }

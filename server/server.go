@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/poundlock/poundlock/catalog"
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -375,7 +375,7 @@ func (s *Server) running() *node.Node {
 
 // hosts make the processes of each kind of lock.
 func hosts() map[node.Kind]node.Host {
-	return map[node.Kind]node.Host{node.Mutex: catalog.Find("sigma", "").Host()}
+	return map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)}
 }
 
 // clients is how many clients have a session.

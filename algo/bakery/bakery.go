@@ -30,7 +30,7 @@ var Algorithm = protocol.Silent(protocol.Algorithm[struct{}]{
 	Model: model,
 })
 
-// Awaiting is the bakery for package memory: all reads of the doorway are open at once,
+// Awaiting is the bakery for package registers: all reads of the doorway are open at once,
 // and a wait is one access, which ends when its condition holds. Its Info is what holds
 // when each process answers for its own registers, and a read costs two messages.
 var Awaiting = protocol.Silent(protocol.Algorithm[struct{}]{

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/algo/algotest"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // within is a model with so many entries, of all or of each.
@@ -31,7 +31,7 @@ func FuzzLoadState(f *testing.F)           { algotest.FuzzLoadState(f, Algorithm
 
 var awaiting = algotest.Options{
 	Exhaustive: small.Exhaustive,
-	Skip:       map[string]string{"Claims": "they are about messages: package memory has them"},
+	Skip:       map[string]string{"Claims": "they are about messages: package registers has them"},
 }
 
 var history = algotest.Options{

@@ -5,7 +5,7 @@
 //
 // N processes that share registers, each of which one process writes and all read; no
 // failures, asynchronous. Registers may be atomic or only safe: a read that overlaps a write
-// returns anything. The form Awaiting, behind package memory, runs over messages, on reliable
+// returns anything. The form Awaiting, behind package registers, runs over messages, on reliable
 // channels (FIFO not needed).
 //
 // # Properties

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/poundlock/poundlock/algo/bully"
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // Three processes of which one crashes: in the end the others follow the highest of them, with

@@ -6,7 +6,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/carvalhoroucairol"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // One of two processes enters a hundred times, the other one once in between: two messages

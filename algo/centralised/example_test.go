@@ -6,7 +6,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/centralised"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Ten processes that try once a second: nine of them need three messages an entry, and

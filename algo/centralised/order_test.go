@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/poundlock/poundlock/causal"
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/causal"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // Whoever has heard of a request did so from the coordinator, which had queued it: the

@@ -26,7 +26,7 @@ type Told struct {
 }
 
 // Successor is the form whose coordinator may crash: the leader of an election takes its
-// place. It runs with that election beside it, by package elect.
+// place. It runs with that election beside it, by package withleader.
 var Successor = protocol.Algorithm[Told]{
 	Info: protocol.Info{
 		Name:      "centralised",

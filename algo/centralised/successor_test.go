@@ -6,18 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/algotest"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/algo/bully"
 	"github.com/poundlock/poundlock/algo/ringelection"
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/elect"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/wrap/withleader"
 )
 
-var successor = elect.With(Successor, bully.Algorithm)
+var successor = withleader.With(Successor, bully.Algorithm)
 
 func crashing(n, crashes int, entries ...int) check.Config {
 	return check.Config{
@@ -33,7 +33,7 @@ func TestSuccessor(t *testing.T) {
 	early.Timers, early.Properties = check.AnyMoment, nil
 	algotest.Holds(t, successor, []check.Config{crashing(3, 1), crashing(3, 2), early},
 		[]check.Config{crashing(3, 2, 2), crashing(4, 1)})
-	algotest.Holds(t, elect.With(Successor, ringelection.Algorithm), []check.Config{crashing(3, 2)}, nil)
+	algotest.Holds(t, withleader.With(Successor, ringelection.Algorithm), []check.Config{crashing(3, 2)}, nil)
 }
 
 // heirs are processes to whom a story says who leads.
@@ -202,7 +202,7 @@ func TestSuccessorMutants(t *testing.T) {
 			refuses(from(0), Told{Enter, 1}),
 			released(false), released(true),
 			story(holderTells), story(oldGrant), story(mourned), story(again),
-			mutant.Decided(elect.With(Successor, ringelection.Algorithm), small(crashing(3, 1))),
+			mutant.Decided(withleader.With(Successor, ringelection.Algorithm), small(crashing(3, 1))),
 			model(crashing(3, 1, 2)),
 			model(crashing(3, 2)),
 			model(early),

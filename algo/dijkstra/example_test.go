@@ -6,7 +6,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/dijkstra"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Ten processes that try once a second: at most N+9 accesses an entry.

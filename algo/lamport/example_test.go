@@ -6,7 +6,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/lamport"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Ten processes that try once a second: 3(n-1) messages and two message delays an entry.

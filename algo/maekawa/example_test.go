@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/maekawa"
+	"github.com/poundlock/poundlock/algo/quorum"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/quorum"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Seven processes, each with two others in its voting set: 3(K-1) messages an entry. A grid

@@ -1,8 +1,8 @@
 package maekawa
 
 import (
+	"github.com/poundlock/poundlock/algo/quorum"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/quorum"
 )
 
 // The kinds of Message. The basic form has the first three.

@@ -3,11 +3,11 @@ package maekawa
 import (
 	"testing"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/algo/algotest"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
+	"github.com/poundlock/poundlock/algo/quorum"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/quorum"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // The form that asks votes back, each guard removed once. The mutants with names are among

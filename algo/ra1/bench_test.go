@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // BenchmarkRun measures an event, the simulator included, in a workload of Mittal and Mohan's

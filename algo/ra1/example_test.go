@@ -6,7 +6,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/ra1"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Ten processes that all want one group, and ten that want one of five: always 2(n-1)

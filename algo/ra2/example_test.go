@@ -6,7 +6,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // A hundred processes that each want one of two groups: about 2(n-1) messages an entry, and

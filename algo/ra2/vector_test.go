@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // A pair is a message as it is, and the same with the whole vector.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/poundlock/poundlock/algotest"
+	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/protocol"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // lasting asks for starvation and progress of two clients with one entry each.

@@ -3,9 +3,9 @@ package sigma
 import (
 	"testing"
 
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // A claim that is false is refuted, and one that says less reduces less.

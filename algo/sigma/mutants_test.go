@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/algo/algotest"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // The two machines of the package are mutated one at a time. What follows is of

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/poundlock/poundlock/algo/quorum"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/quorum"
 )
 
 // The kinds of Message, with the fields that each carries.

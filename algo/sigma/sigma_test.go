@@ -5,10 +5,10 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/algo/algotest"
+	"github.com/poundlock/poundlock/algo/quorum"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/quorum"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // model is a small model of n servers and two clients with one entry each.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // A predetermined order serves everybody only if it is bounded-time fair: after a

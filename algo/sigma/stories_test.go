@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/algotest/mutant"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
 )
 

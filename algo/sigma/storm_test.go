@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/quorum"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/quorum"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 const delay = time.Millisecond // T of these tests

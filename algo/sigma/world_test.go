@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // A story is one claim of the paper, or of the package documentation, told by

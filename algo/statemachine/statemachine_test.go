@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 var forms = []protocol.Algorithm[Message]{Algorithm, Announced}

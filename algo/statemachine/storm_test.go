@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // A storm is a run of random steps: messages in any order, false suspicions, also of coordinators, and

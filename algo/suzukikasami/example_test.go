@@ -6,7 +6,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Ten processes that try again at once: n messages an entry, but for the first

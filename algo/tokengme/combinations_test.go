@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // The catalogue has the plain form and each of the three others by itself. They go together,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // While a secondary token is held, what is remembered of conflicting requests is what a look

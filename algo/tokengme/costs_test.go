@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // simulated is a run without violations.

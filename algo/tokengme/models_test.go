@@ -1,8 +1,8 @@
 package tokengme
 
 import (
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // Lists of alternatives, for all users.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 func storyOf(tell func()) mutant.Check { return func() (string, error) { return told(tell), nil } }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 func holds(t *testing.T, a protocol.Algorithm[Message], c check.Config) {

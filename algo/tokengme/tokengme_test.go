@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // conforms are the options of the suite, with small models.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // A seen is what all members of a run know of the queue of the primary token, and of the

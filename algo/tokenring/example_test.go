@@ -6,7 +6,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/tokenring"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Ten processes that seldom enter: what a token that never rests costs, and one that does.

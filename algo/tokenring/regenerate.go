@@ -33,7 +33,7 @@ func (m Number) Before(o Number) bool {
 }
 
 // Regenerating is the form whose token is made anew when it is lost with a process that
-// crashes. It runs with an election beside it, by package elect.
+// crashes. It runs with an election beside it, by package withleader.
 var Regenerating = regenerating("regenerate", "the same with crashes: the ring closes, and a leader makes a lost token anew", true)
 
 // NoEpoch is the same without the numbers of tokens: an old one that turns up again counts.

@@ -5,20 +5,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/algotest"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/algo/bully"
 	"github.com/poundlock/poundlock/algo/ringelection"
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/elect"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/wrap/withleader"
 )
 
 var (
-	regenerate = elect.With(Regenerating, ringelection.Algorithm)
-	noEpoch    = elect.With(NoEpoch, ringelection.Algorithm)
+	regenerate = withleader.With(Regenerating, ringelection.Algorithm)
+	noEpoch    = withleader.With(NoEpoch, ringelection.Algorithm)
 )
 
 func crashing(n, crashes int, entries ...int) check.Config {
@@ -32,7 +32,7 @@ func crashing(n, crashes int, entries ...int) check.Config {
 func TestRegenerating(t *testing.T) {
 	algotest.Holds(t, regenerate, []check.Config{crashing(3, 1), crashing(3, 2)},
 		[]check.Config{crashing(3, 2, 2), crashing(4, 1)})
-	algotest.Holds(t, elect.With(Regenerating, bully.Algorithm), []check.Config{crashing(3, 2)}, nil)
+	algotest.Holds(t, withleader.With(Regenerating, bully.Algorithm), []check.Config{crashing(3, 2)}, nil)
 }
 
 // Without numbers a token that was only late is taken for the new one. The shortest way to

@@ -3,9 +3,9 @@ package wme
 import (
 	"testing"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 func TestConformance(t *testing.T) {

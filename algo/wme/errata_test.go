@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // An erratum is a defect of the algorithm as printed, put back into this one. docs/errata-wme.md

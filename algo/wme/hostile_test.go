@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/poundlock/poundlock/consensus"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/wrap/consensus"
 )
 
 type frame = consensus.Frame[Message]

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // Each story tells what becomes of messages that were lost, or come where they are of no use any more.

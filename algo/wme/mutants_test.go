@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/consensus"
-	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/wrap/consensus"
 )
 
 // stories are those of claims of the paper, and of what a process does that lacks something.

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/poundlock/poundlock/algotest"
-	"github.com/poundlock/poundlock/algotest/mutant"
-	"github.com/poundlock/poundlock/consensus"
-	"github.com/poundlock/poundlock/consensus/raft"
-	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/algo/algotest"
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/wrap/consensus"
+	"github.com/poundlock/poundlock/wrap/consensus/raft"
 )
 
 // A storm is a run of random steps: messages in any order, false suspicions, decisions at any

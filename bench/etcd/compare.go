@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/bench/load"
 )
 
 // The systems.
@@ -24,16 +24,16 @@ const (
 	clients   = 5 // of each process
 )
 
-// A load is what users do in a window, and what is counted.
-type load struct {
+// A rivalry is what users do in a window, and what is counted.
+type rivalry struct {
 	what    string
-	users   []bench.User
-	count   func(*bench.Window) (int, error)
+	users   []load.User
+	count   func(*load.Window) (int, error)
 	claimed float64
 }
 
-func loads() []load {
-	return []load{
+func rivalries() []rivalry {
+	return []rivalry{
 		{"acquires, 1 name", separate(1, 1), grants, 5},
 		{"acquires, 64 names, 1 client", separate(64, 1), grants, 5},
 		{"acquires, 64 names, 8 processes", separate(64, 8), grants, 5},
@@ -43,26 +43,26 @@ func loads() []load {
 }
 
 // separate are users of so many names, each of which nobody else wants.
-func separate(names, processes int) (users []bench.User) {
+func separate(names, processes int) (users []load.User) {
 	for i := range names {
-		users = append(users, bench.User{Process: i % processes, Name: fmt.Sprintf("bench-%d", i)})
+		users = append(users, load.User{Process: i % processes, Name: fmt.Sprintf("bench-%d", i)})
 	}
 	return users
 }
 
 // rivals all want one name.
-func rivals(processes, clients int) (users []bench.User) {
+func rivals(processes, clients int) (users []load.User) {
 	for p := range processes {
 		for c := range clients {
-			users = append(users, bench.User{Process: p, Client: c, Name: "bench-contended"})
+			users = append(users, load.User{Process: p, Client: c, Name: "bench-contended"})
 		}
 	}
 	return users
 }
 
-func grants(w *bench.Window) (int, error) { return w.Grants(), nil }
+func grants(w *load.Window) (int, error) { return w.Grants(), nil }
 
-func handovers(w *bench.Window) (int, error) {
+func handovers(w *load.Window) (int, error) {
 	times := w.Handovers()
 	if err := w.Judge().Err(); err != nil {
 		return 0, err
@@ -73,12 +73,12 @@ func handovers(w *bench.Window) (int, error) {
 // A system is one cluster and its clients.
 type system struct {
 	name string
-	crew *bench.Crew
+	crew *load.Crew
 }
 
 func compare(ctx context.Context, rounds int, window time.Duration, slack float64, disk, memory string) (*result, error) {
 	var systems []system
-	add := func(name string, start func() (*bench.Crew, func(), error)) (func(), error) {
+	add := func(name string, start func() (*load.Crew, func(), error)) (func(), error) {
 		crew, stop, err := start()
 		if err != nil {
 			return stop, fmt.Errorf("%s: %w", name, err)
@@ -86,12 +86,12 @@ func compare(ctx context.Context, rounds int, window time.Duration, slack float6
 		systems = append(systems, system{name, crew})
 		return stop, nil
 	}
-	stop, err := add(ours, func() (*bench.Crew, func(), error) { return startPoundlock(ctx) })
+	stop, err := add(ours, func() (*load.Crew, func(), error) { return startPoundlock(ctx) })
 	defer stop()
 	if err != nil {
 		return nil, err
 	}
-	stop, err = add(onDisk, func() (*bench.Crew, func(), error) { return startEtcd(ctx, onDisk, disk) })
+	stop, err = add(onDisk, func() (*load.Crew, func(), error) { return startEtcd(ctx, onDisk, disk) })
 	defer stop()
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func compare(ctx context.Context, rounds int, window time.Duration, slack float6
 	switch info, err := os.Stat(memory); {
 	case memory == "":
 	case err == nil && info.IsDir():
-		stop, err := add(inMemory, func() (*bench.Crew, func(), error) { return startEtcd(ctx, inMemory, memory) })
+		stop, err := add(inMemory, func() (*load.Crew, func(), error) { return startEtcd(ctx, inMemory, memory) })
 		defer stop()
 		if err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func compare(ctx context.Context, rounds int, window time.Duration, slack float6
 		fmt.Fprintf(os.Stderr, "SKIPPED: etcd in memory: no directory %q\n", memory)
 	}
 	r := newResult(rounds, window)
-	for _, l := range loads() {
+	for _, l := range rivalries() {
 		x, err := l.run(ctx, systems, rounds, window, slack)
 		if err != nil {
 			return nil, err
@@ -126,16 +126,16 @@ const more = 5
 // hand-over.
 const least = 20
 
-// run measures one load in every system, in turn, so that what else the machine does
+// run measures one rivalry in every system, in turn, so that what else the machine does
 // concerns all of them. With slack it goes on until one round shows what is claimed.
-func (l load) run(ctx context.Context, systems []system, rounds int, window time.Duration, slack float64) (row, error) {
+func (l rivalry) run(ctx context.Context, systems []system, rounds int, window time.Duration, slack float64) (row, error) {
 	rates, cpu := map[string][]float64{}, map[string][]float64{}
 	best := 0.0
 	for i := 0; i < rounds || slack < 1 && best < slack*l.claimed && i < more*rounds; i++ {
 		for k := range systems {
 			s := systems[(i+k)%len(systems)]
 			fmt.Fprintf(os.Stderr, "%s: %s, window %d of %d\n", l.what, s.name, i+1, rounds)
-			w, err := s.crew.Run(ctx, bench.Load{Users: l.users, WarmUp: 500 * time.Millisecond, Length: window, Grants: least})
+			w, err := s.crew.Run(ctx, load.Load{Users: l.users, WarmUp: 500 * time.Millisecond, Length: window, Grants: least})
 			if err != nil {
 				return row{}, fmt.Errorf("%s: %s: %w", l.what, s.name, err)
 			}

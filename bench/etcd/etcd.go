@@ -17,14 +17,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/bench/load"
 )
 
 const members = 3
 
 // startEtcd starts three members with data in a new directory below dir, and their
 // clients.
-func startEtcd(ctx context.Context, name, dir string) (crew *bench.Crew, stop func(), err error) {
+func startEtcd(ctx context.Context, name, dir string) (crew *load.Crew, stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for i := len(stops) - 1; i >= 0; i-- {
@@ -36,7 +36,7 @@ func startEtcd(ctx context.Context, name, dir string) (crew *bench.Crew, stop fu
 		return nil, stop, err
 	}
 	stops = append(stops, func() { os.RemoveAll(data) })
-	addrs, err := bench.FreeAddrs(2 * members)
+	addrs, err := load.FreeAddrs(2 * members)
 	if err != nil {
 		return nil, stop, err
 	}
@@ -45,11 +45,11 @@ func startEtcd(ctx context.Context, name, dir string) (crew *bench.Crew, stop fu
 	for i, p := range peers {
 		cluster = append(cluster, fmt.Sprintf("m%d=http://%s", i+1, p))
 	}
-	var servers []*bench.Process
+	var servers []*load.Process
 	for i := range members {
 		peer, endpoint := "http://"+peers[i], "http://"+endpoints[i]
 		m := fmt.Sprintf("m%d", i+1)
-		p, err := bench.Start(name+" "+m, etcdServer,
+		p, err := load.Start(name+" "+m, etcdServer,
 			"--name", m, "--data-dir", filepath.Join(data, m),
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 			"--listen-client-urls", endpoint, "--advertise-client-urls", endpoint,
@@ -67,7 +67,7 @@ func startEtcd(ctx context.Context, name, dir string) (crew *bench.Crew, stop fu
 	if err != nil {
 		return nil, stop, err
 	}
-	if crew, err = bench.StartCrew(ctx, name, processes, clients, spec, servers, etcdClient); err != nil {
+	if crew, err = load.StartCrew(ctx, name, processes, clients, spec, servers, etcdClient); err != nil {
 		return nil, stop, err
 	}
 	stops = append(stops, crew.Close)
@@ -76,7 +76,7 @@ func startEtcd(ctx context.Context, name, dir string) (crew *bench.Crew, stop fu
 
 // awaitEtcd waits until every member answers: a client of one that still starts would
 // lose its connection.
-func awaitEtcd(ctx context.Context, endpoints []string, servers []*bench.Process) error {
+func awaitEtcd(ctx context.Context, endpoints []string, servers []*load.Process) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for _, e := range endpoints {
@@ -87,7 +87,7 @@ func awaitEtcd(ctx context.Context, endpoints []string, servers []*bench.Process
 	return nil
 }
 
-func awaitMember(ctx context.Context, endpoint string, servers []*bench.Process) error {
+func awaitMember(ctx context.Context, endpoint string, servers []*load.Process) error {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()}) // it logs every attempt
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func awaitMember(ctx context.Context, endpoint string, servers []*bench.Process)
 		if err == nil {
 			return nil
 		}
-		if e := bench.Ended(servers); e != nil {
+		if e := load.Ended(servers); e != nil {
 			return e
 		}
 		if ctx.Err() != nil {
@@ -111,7 +111,7 @@ func awaitMember(ctx context.Context, endpoint string, servers []*bench.Process)
 
 // serveEtcd is etcd itself. It does not return.
 func serveEtcd(args []string) {
-	bench.Tether()
+	load.Tether()
 	etcdmain.Main(append([]string{"etcd"}, args...))
 	os.Exit(0)
 }
@@ -122,7 +122,7 @@ type etcdSession struct {
 	session *concurrency.Session
 }
 
-func openEtcd(ctx context.Context, spec []byte) (bench.Client, error) {
+func openEtcd(ctx context.Context, spec []byte) (load.Client, error) {
 	var endpoints []string
 	if err := json.Unmarshal(spec, &endpoints); err != nil {
 		return nil, err
@@ -138,13 +138,13 @@ func openEtcd(ctx context.Context, spec []byte) (bench.Client, error) {
 	return &etcdSession{c, s}, nil
 }
 
-func (e *etcdSession) Lock(ctx context.Context, name string) (bench.Held, error) {
+func (e *etcdSession) Lock(ctx context.Context, name string) (load.Held, error) {
 	m := concurrency.NewMutex(e.session, "/"+name)
 	if err := again(func() error { return m.Lock(ctx) }); err != nil {
-		return bench.Held{}, err
+		return load.Held{}, err
 	}
 	unlock := func() error { return again(func() error { return m.Unlock(context.WithoutCancel(ctx)) }) }
-	return bench.Held{Unlock: unlock}, nil
+	return load.Held{Unlock: unlock}, nil
 }
 
 func (*etcdSession) Traffic() int64 { return 0 }

@@ -33,7 +33,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/version"
 
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/bench/load"
 )
 
 // The roles in which this program is started again.
@@ -82,9 +82,9 @@ func playRole(role string, args []string) {
 	case etcdServer:
 		serveEtcd(args)
 	case poundlockClient:
-		end(bench.Work(context.Background(), os.Stdin, os.Stdout, openPoundlock))
+		end(load.Work(context.Background(), os.Stdin, os.Stdout, openPoundlock))
 	case etcdClient:
-		end(bench.Work(context.Background(), os.Stdin, os.Stdout, openEtcd))
+		end(load.Work(context.Background(), os.Stdin, os.Stdout, openEtcd))
 	}
 }
 

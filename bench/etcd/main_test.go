@@ -38,7 +38,7 @@ func TestCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again result
-	if err := json.Unmarshal(object.Bytes(), &again); err != nil || len(again.Rows) != len(loads()) {
+	if err := json.Unmarshal(object.Bytes(), &again); err != nil || len(again.Rows) != len(rivalries()) {
 		t.Fatalf("%d rows, %v", len(again.Rows), err)
 	}
 	holds := true

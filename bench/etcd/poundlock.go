@@ -6,19 +6,19 @@ import (
 	"flag"
 
 	"github.com/poundlock/poundlock"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/server"
 )
 
 // startPoundlock starts four servers and their clients.
-func startPoundlock(ctx context.Context) (crew *bench.Crew, stop func(), err error) {
+func startPoundlock(ctx context.Context) (crew *load.Crew, stop func(), err error) {
 	stop = func() {}
-	addrs, err := bench.FreeAddrs(4)
+	addrs, err := load.FreeAddrs(4)
 	if err != nil {
 		return nil, stop, err
 	}
-	servers, err := bench.StartServers(ctx, addrs, poundlockServer)
+	servers, err := load.StartServers(ctx, addrs, poundlockServer)
 	if err != nil {
 		return nil, stop, err
 	}
@@ -27,7 +27,7 @@ func startPoundlock(ctx context.Context) (crew *bench.Crew, stop func(), err err
 	if err != nil {
 		return nil, stop, err
 	}
-	crew, err = bench.StartCrew(ctx, ours, processes, clients, spec, servers.Processes(), poundlockClient)
+	crew, err = load.StartCrew(ctx, ours, processes, clients, spec, servers.Processes(), poundlockClient)
 	if err != nil {
 		return nil, stop, err
 	}
@@ -36,7 +36,7 @@ func startPoundlock(ctx context.Context) (crew *bench.Crew, stop func(), err err
 
 // servePoundlock is one server.
 func servePoundlock(args []string) error {
-	bench.Tether()
+	load.Tether()
 	f := flag.NewFlagSet(poundlockServer, flag.ExitOnError)
 	name, table := f.String("name", "", ""), f.String("servers", "", "")
 	if err := f.Parse(args); err != nil {
@@ -55,7 +55,7 @@ func servePoundlock(args []string) error {
 
 type client struct{ *poundlock.Client }
 
-func openPoundlock(ctx context.Context, spec []byte) (bench.Client, error) {
+func openPoundlock(ctx context.Context, spec []byte) (load.Client, error) {
 	var table string
 	if err := json.Unmarshal(spec, &table); err != nil {
 		return nil, err
@@ -75,12 +75,12 @@ func openPoundlock(ctx context.Context, spec []byte) (bench.Client, error) {
 	return client{cl}, nil
 }
 
-func (c client) Lock(ctx context.Context, name string) (bench.Held, error) {
+func (c client) Lock(ctx context.Context, name string) (load.Held, error) {
 	g, err := c.Mutex(name).Lock(ctx)
 	if err != nil {
-		return bench.Held{}, err
+		return load.Held{}, err
 	}
-	return bench.Held{Token: g.Token(), Unlock: g.Unlock}, nil
+	return load.Held{Token: g.Token(), Unlock: g.Unlock}, nil
 }
 
 func (client) Traffic() int64 { return 0 }

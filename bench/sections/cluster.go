@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/wme"
-	"github.com/poundlock/poundlock/consensus"
-	"github.com/poundlock/poundlock/consensus/raft"
 	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/wrap/consensus"
+	"github.com/poundlock/poundlock/wrap/consensus/raft"
 )
 
 const object = "o"

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 //go:embed ricartagrawala.pml

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/poundlock/poundlock/catalog"
+	"github.com/poundlock/poundlock/verify/catalog"
 )
 
 func algorithmsCommand() *cobra.Command {

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock"
-	"github.com/poundlock/poundlock/history"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 const benchLong = `Bench measures a cluster with client processes: how long an uncontended Lock
@@ -65,22 +65,22 @@ type benchResult struct {
 	JitterMS   float64 `json:"jitter_ms"`
 	DurationMS float64 `json:"duration_ms"`
 
-	Acquires  int              `json:"acquires"`
-	AcquireMS *bench.Quantiles `json:"acquire_ms"`
-	AcquireT  *bench.Quantiles `json:"acquire_T,omitempty"`
-	ReleaseMS *bench.Quantiles `json:"release_ms"`
-	ReleaseT  *bench.Quantiles `json:"release_T,omitempty"`
+	Acquires  int             `json:"acquires"`
+	AcquireMS *load.Quantiles `json:"acquire_ms"`
+	AcquireT  *load.Quantiles `json:"acquire_T,omitempty"`
+	ReleaseMS *load.Quantiles `json:"release_ms"`
+	ReleaseT  *load.Quantiles `json:"release_T,omitempty"`
 
 	BytesPerAcquire float64 `json:"bytes_per_acquire"`
 	AcquiresPerS    float64 `json:"acquires_per_s"`
 	CPUPerAcquire   float64 `json:"cpu_us_per_acquire,omitempty"`
 	CPUOf           string  `json:"cpu_of,omitempty"`
 
-	Handovers     int              `json:"handovers"`
-	HandoverMS    *bench.Quantiles `json:"handover_ms,omitempty"`
-	HandoverT     *bench.Quantiles `json:"handover_T,omitempty"`
-	HandoversPerS float64          `json:"handovers_per_s"`
-	Jain          float64          `json:"jain"`
+	Handovers     int             `json:"handovers"`
+	HandoverMS    *load.Quantiles `json:"handover_ms,omitempty"`
+	HandoverT     *load.Quantiles `json:"handover_T,omitempty"`
+	HandoversPerS float64         `json:"handovers_per_s"`
+	Jain          float64         `json:"jain"`
 }
 
 func benchCommand() *cobra.Command { return new(benchFlags).command() }
@@ -182,7 +182,7 @@ func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 		defer file.Close()
 		out = w
 	}
-	var servers *bench.Servers
+	var servers *load.Servers
 	if f.cluster.servers == "" {
 		var err error
 		if servers, err = startServers(ctx, f.n, f.cluster.clockBound); err != nil {
@@ -221,22 +221,22 @@ func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 }
 
 // startServers starts n servers on loopback.
-func startServers(ctx context.Context, n int, clockBound time.Duration) (*bench.Servers, error) {
-	addrs, err := bench.FreeAddrs(n)
+func startServers(ctx context.Context, n int, clockBound time.Duration) (*load.Servers, error) {
+	addrs, err := load.FreeAddrs(n)
 	if err != nil {
 		return nil, err
 	}
-	return bench.StartServers(ctx, addrs, tetherName, "serve", "--log-level", "error", "--clock-bound", clockBound.String())
+	return load.StartServers(ctx, addrs, tetherName, "serve", "--log-level", "error", "--clock-bound", clockBound.String())
 }
 
 func (f *benchFlags) measure(
-	ctx context.Context, c *cobra.Command, n int, servers *bench.Servers, out *history.Writer,
+	ctx context.Context, c *cobra.Command, n int, servers *load.Servers, out *history.Writer,
 ) (*benchResult, error) {
-	var processes []*bench.Process
+	var processes []*load.Process
 	if servers != nil {
 		processes = servers.Processes()
 	}
-	crew, err := bench.StartCrew(ctx, "bench", f.clients, 1, nil, processes, f.clientArgs(c)...)
+	crew, err := load.StartCrew(ctx, "bench", f.clients, 1, nil, processes, f.clientArgs(c)...)
 	if err != nil {
 		return nil, err
 	}
@@ -250,21 +250,21 @@ func (f *benchFlags) measure(
 	bar.history = out
 	warmUp := max(500*time.Millisecond, 5*(f.delay+f.jitter))
 
-	alone := bench.Load{Users: []bench.User{{Name: "bench-1"}}, WarmUp: warmUp, Grants: int64(f.count)}
+	alone := load.Load{Users: []load.User{{Name: "bench-1"}}, WarmUp: warmUp, Grants: int64(f.count)}
 	w, err := bar.run(ctx, crew, "acquire", alone)
 	if err != nil {
 		return nil, err
 	}
 	r.Acquires = w.Grants()
-	r.AcquireMS, r.ReleaseMS = bench.Of(w.Acquires(), time.Millisecond), bench.Of(w.Releases(), time.Millisecond)
-	r.AcquireT, r.ReleaseT = bench.Of(w.Acquires(), f.delay), bench.Of(w.Releases(), f.delay)
+	r.AcquireMS, r.ReleaseMS = load.Of(w.Acquires(), time.Millisecond), load.Of(w.Releases(), time.Millisecond)
+	r.AcquireT, r.ReleaseT = load.Of(w.Acquires(), f.delay), load.Of(w.Releases(), f.delay)
 	r.BytesPerAcquire = w.Traffic
 
-	var separate []bench.User
+	var separate []load.User
 	for i := range f.names {
-		separate = append(separate, bench.User{Process: i % f.clients, Name: fmt.Sprintf("bench-%d", i+1)})
+		separate = append(separate, load.User{Process: i % f.clients, Name: fmt.Sprintf("bench-%d", i+1)})
 	}
-	w, err = bar.run(ctx, crew, "acquires on all names", bench.Load{Users: separate, WarmUp: warmUp, Length: f.duration})
+	w, err = bar.run(ctx, crew, "acquires on all names", load.Load{Users: separate, WarmUp: warmUp, Length: f.duration})
 	if err != nil {
 		return nil, err
 	}
@@ -277,17 +277,17 @@ func (f *benchFlags) measure(
 	}
 
 	if f.clients > 1 {
-		var rivals []bench.User
+		var rivals []load.User
 		for i := range f.clients {
-			rivals = append(rivals, bench.User{Process: i, Name: "bench-1"})
+			rivals = append(rivals, load.User{Process: i, Name: "bench-1"})
 		}
-		l := bench.Load{Users: rivals, WarmUp: warmUp, Length: f.duration, Grants: int64(f.count) + int64(f.clients)}
+		l := load.Load{Users: rivals, WarmUp: warmUp, Length: f.duration, Grants: int64(f.count) + int64(f.clients)}
 		if w, err = bar.run(ctx, crew, "hand-over", l); err != nil {
 			return nil, err
 		}
 		times := w.Handovers()
 		r.Handovers, r.HandoversPerS = len(times), float64(len(times))/w.Length.Seconds()
-		r.HandoverMS, r.HandoverT = bench.Of(times, time.Millisecond), bench.Of(times, f.delay)
+		r.HandoverMS, r.HandoverT = load.Of(times, time.Millisecond), load.Of(times, f.delay)
 		r.Jain = w.Jain()
 	}
 	return r, nil
@@ -301,7 +301,7 @@ func (f *benchFlags) print(w io.Writer, r *benchResult) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
-	times := func(name string, ms, multiples *bench.Quantiles, what string) {
+	times := func(name string, ms, multiples *load.Quantiles, what string) {
 		text := fmt.Sprintf("p50 %.4g  p99 %.4g ms", ms.P50, ms.P99)
 		if multiples != nil {
 			text += fmt.Sprintf(" = %.3f and %.3f T", multiples.P50, multiples.P99)
@@ -363,7 +363,7 @@ func newBenchBar(f *benchFlags) *benchBar {
 	return b
 }
 
-func (b *benchBar) run(ctx context.Context, c *bench.Crew, what string, l bench.Load) (*bench.Window, error) {
+func (b *benchBar) run(ctx context.Context, c *load.Crew, what string, l load.Load) (*load.Window, error) {
 	l.Show = func(grants int64, elapsed time.Duration) {
 		part := 1.0
 		if l.Length > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock"
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/faultnet"
 )
 
@@ -28,10 +28,10 @@ func benchClientCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			open := func(ctx context.Context, _ []byte) (bench.Client, error) {
+			open := func(ctx context.Context, _ []byte) (load.Client, error) {
 				return openBenchClient(ctx, config, delay, jitter)
 			}
-			if err := bench.Work(c.Context(), os.Stdin, os.Stdout, open); err != nil {
+			if err := load.Work(c.Context(), os.Stdin, os.Stdout, open); err != nil {
 				return &exitStatus{code: exitError} // its parent has been told
 			}
 			return nil
@@ -65,7 +65,7 @@ type benchClient struct {
 	net *faultnet.Net
 }
 
-func openBenchClient(ctx context.Context, c poundlock.Config, delay, jitter time.Duration) (bench.Client, error) {
+func openBenchClient(ctx context.Context, c poundlock.Config, delay, jitter time.Duration) (load.Client, error) {
 	b := &benchClient{}
 	if delay+jitter > 0 {
 		const me = "client"
@@ -91,16 +91,16 @@ func openBenchClient(ctx context.Context, c poundlock.Config, delay, jitter time
 	return b, nil
 }
 
-// Lock implements bench.Client.
-func (b *benchClient) Lock(ctx context.Context, name string) (bench.Held, error) {
+// Lock implements load.Client.
+func (b *benchClient) Lock(ctx context.Context, name string) (load.Held, error) {
 	g, err := b.Mutex(name).Lock(ctx)
 	if err != nil {
-		return bench.Held{}, err
+		return load.Held{}, err
 	}
-	return bench.Held{Token: g.Token(), Unlock: g.Unlock}, nil
+	return load.Held{Token: g.Token(), Unlock: g.Unlock}, nil
 }
 
-// Traffic implements bench.Client.
+// Traffic implements load.Client.
 func (b *benchClient) Traffic() (bytes int64) {
 	for _, s := range b.Stats().Servers {
 		bytes += int64(s.BytesSent + s.BytesReceived)
@@ -108,7 +108,7 @@ func (b *benchClient) Traffic() (bytes int64) {
 	return bytes
 }
 
-// Close implements bench.Client.
+// Close implements load.Client.
 func (b *benchClient) Close() error {
 	defer b.closeNet()
 	return b.Client.Close()

@@ -17,12 +17,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/poundlock/poundlock"
-	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/internal/certs"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/catalog"
 )
 
 // A cutter is a listener whose connections the test breaks.

@@ -19,10 +19,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/poundlock/poundlock/catalog"
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/diagram"
-	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/diagram"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // checkFlags are the flags of poundlock check.

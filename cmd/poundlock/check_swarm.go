@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // swarmFlags are the flags of a bit-state swarm.

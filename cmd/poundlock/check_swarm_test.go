@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/check"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 func TestSwarmFlags(t *testing.T) {

@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/poundlock/poundlock/catalog"
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // Files that flags and arguments name, by their endings.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/clock"
 )
 
@@ -152,7 +152,7 @@ func (f *demoFlags) play(ctx context.Context, out io.Writer) (*demoResult, error
 	for i := range demoServers {
 		addrs = append(addrs, "unix:"+filepath.Join(dir, fmt.Sprintf("s%d", i+1)))
 	}
-	servers, err := bench.StartServers(ctx, addrs,
+	servers, err := load.StartServers(ctx, addrs,
 		tetherName, "serve", "--log-level", "error", "--clock-bound", demoClockBound.String())
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (f *demoFlags) play(ctx context.Context, out io.Writer) (*demoResult, error
 // A demo is one that runs.
 type demo struct {
 	*demoFlags
-	servers *bench.Servers
+	servers *load.Servers
 	crew    *demoCrew
 	view    *demoView
 	random  *rand.Rand

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/bench/load"
 )
 
 // A demoCrew is the workers of a demo.
 type demoCrew struct {
-	workers []*bench.Process
+	workers []*load.Process
 	reports []demoReport // the last of each
 	ended   []bool
 	events  chan demoEvent
@@ -43,7 +43,7 @@ func startDemoCrew(n int, table string, counter demoCounter, unlocked bool, dir 
 		if dir != "" {
 			own = append(own, "--history", filepath.Join(dir, fmt.Sprintf("worker-%d.jsonl", i+1)))
 		}
-		p, err := bench.StartTalking(fmt.Sprintf("worker %d", i+1), own...)
+		p, err := load.StartTalking(fmt.Sprintf("worker %d", i+1), own...)
 		if err != nil {
 			c.close()
 			return nil, err
@@ -54,7 +54,7 @@ func startDemoCrew(n int, table string, counter demoCounter, unlocked bool, dir 
 	return c, nil
 }
 
-func (c *demoCrew) listen(i int, p *bench.Process) {
+func (c *demoCrew) listen(i int, p *load.Process) {
 	in := json.NewDecoder(p.Out)
 	for {
 		var r demoReport

@@ -16,8 +16,8 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 func runDemo(t *testing.T, args ...string) (r demoResult, err error) {

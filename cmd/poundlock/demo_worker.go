@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock"
-	"github.com/poundlock/poundlock/history/recorder"
 	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/verify/history/recorder"
 )
 
 const (

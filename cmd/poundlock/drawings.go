@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/poundlock/poundlock/diagram"
-	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/verify/diagram"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // drawings are the files in which a run is shown.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/hunt"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 func TestWants(t *testing.T) {

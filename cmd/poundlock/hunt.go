@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/poundlock/poundlock/catalog"
-	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/hunt"
 )
 
 // huntFlags are the flags of poundlock hunt.
@@ -91,7 +91,7 @@ func (f *huntFlags) registerRuns(s *pflag.FlagSet) {
 	s.Int64Var(&f.run, "run", 0, "`number` of the only run to be made")
 }
 
-// A target is one form of one algorithm, on reliable channels or behind package link on
+// A target is one form of one algorithm, on reliable channels or behind package reliable on
 // lossy ones.
 type target struct {
 	catalog.Entry
@@ -99,7 +99,7 @@ type target struct {
 	weight int // its part of the time
 }
 
-// targets are what "all" stands for. What is behind package link has a quarter of the time
+// targets are what "all" stands for. What is behind package reliable has a quarter of the time
 // of its form.
 func (f *huntFlags) targets() (all []target) {
 	for _, e := range catalog.All {

@@ -12,16 +12,16 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/diagram"
-	"github.com/poundlock/poundlock/hunt"
-	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/diagram"
+	"github.com/poundlock/poundlock/verify/hunt"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // A huntResult is what a hunt found, with what to do next.
 type huntResult struct {
 	hunt.Result
-	Link     bool   `json:"link"`               // behind package link, on lossy channels
+	Link     bool   `json:"link"`               // behind package reliable, on lossy channels
 	Known    bool   `json:"known,omitempty"`    // the form is known not to have the property that is violated
 	Repeat   string `json:"repeat,omitempty"`   // the command that makes the violating run again
 	Scenario string `json:"scenario,omitempty"` // the file of the minimised run

@@ -13,11 +13,11 @@ import (
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/wme"
-	"github.com/poundlock/poundlock/catalog"
-	"github.com/poundlock/poundlock/hunt"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/hunt"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // execute runs a command in this process. It returns the exit status.

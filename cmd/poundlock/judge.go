@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 const judgeLong = `Judge reads what users saw of locks, and says whether the locks kept their word:

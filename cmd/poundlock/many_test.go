@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/verify/catalog"
 )
 
 // An entrant counts those who are inside.

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/diagram"
-	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/diagram"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // replayFlags are the flags of poundlock replay.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/poundlock/poundlock/catalog"
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 const twoTries = `# poundlock check ricart-agrawala -n 2

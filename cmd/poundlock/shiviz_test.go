@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/poundlock/poundlock/catalog"
-	"github.com/poundlock/poundlock/causal"
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/diagram"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/causal"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/diagram"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // usualExpression is the one by which ShiViz reads a log unless it is told otherwise.

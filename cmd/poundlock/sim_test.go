@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // The exit status is part of what scripts rely on.

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/poundlock/poundlock/algo/quorum"
 	"github.com/poundlock/poundlock/internal/slots"
-	"github.com/poundlock/poundlock/quorum"
 	"github.com/poundlock/poundlock/server"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/poundlock/poundlock/quorum"
+	"github.com/poundlock/poundlock/algo/quorum"
 	"github.com/poundlock/poundlock/server"
 )
 

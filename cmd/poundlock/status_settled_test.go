@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/verify/catalog"
 )
 
 // TestUnsettled: a restart of which some client may not have heard counts until the

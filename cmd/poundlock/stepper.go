@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/poundlock/poundlock/diagram"
+	"github.com/poundlock/poundlock/verify/diagram"
 )
 
 // walk shows a run step by step on a terminal, as its keys say.

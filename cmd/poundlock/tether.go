@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/poundlock/poundlock/internal/bench"
+	"github.com/poundlock/poundlock/bench/load"
 )
 
 // tetherName is the command before that of a process that bench or demo starts: it
@@ -17,7 +17,7 @@ func tetherCommand() *cobra.Command {
 		DisableFlagParsing: true,
 		Args:               cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			bench.Tether()
+			load.Tether()
 			if code := run(args); code != 0 {
 				return &exitStatus{code: code}
 			}

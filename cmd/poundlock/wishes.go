@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // wishFlags are the alternatives of users of a group algorithm, among which each try

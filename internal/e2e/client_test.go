@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
-	"github.com/poundlock/poundlock/history/recorder"
 	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/verify/history/recorder"
 )
 
 // clientArgs say what a client process does.

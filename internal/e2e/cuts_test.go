@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/detector"
-	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/faultnet"
+	"github.com/poundlock/poundlock/node/lease"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // A trouble is servers that are down, or a cut between the clients c1 to c4 and the
@@ -291,15 +291,15 @@ func testCuts(t *testing.T, n func(*testing.T) network) {
 // again lives through a trouble once more, with twice the lease, when something was wrong
 // and a client had stood still for longer than the margin of a lease: whoever gets no
 // processor hears late of a loss, or loses what it holds.
-func (x trouble) again(t *testing.T, n func(*testing.T) network, lease time.Duration) (problems []string) {
+func (x trouble) again(t *testing.T, n func(*testing.T) network, term time.Duration) (problems []string) {
 	t.Helper()
 	for k := 3; ; k-- {
-		v := x.run(t, n(t), lease, false, false)
-		if len(v.problems) == 0 || v.stalled < detector.Margin(lease) || k == 1 {
+		v := x.run(t, n(t), term, false, false)
+		if len(v.problems) == 0 || v.stalled < lease.Margin(term) || k == 1 {
 			return v.problems
 		}
-		t.Logf("AGAIN, because a process stood still for %v under a lease of %v: %q", v.stalled, lease, v.problems)
-		lease *= 2
+		t.Logf("AGAIN, because a process stood still for %v under a lease of %v: %q", v.stalled, term, v.problems)
+		term *= 2
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/fence"
-	"github.com/poundlock/poundlock/history"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // A counting is a number of clients that increment one counter.

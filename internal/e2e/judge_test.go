@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // since is for how long an instant of clock.Now has been over.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/faultnet"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // A judged is a cluster in trouble within its budget: one fault at a time, the next one

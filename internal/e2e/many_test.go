@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
-	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/catalog"
 )
 
 // TestHandoverOfManyLocks prints how long a hand-over takes, and for how long a client

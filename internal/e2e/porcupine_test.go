@@ -9,8 +9,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/poundlock/poundlock/history"
-	"github.com/poundlock/poundlock/internal/linearize"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/history/linearize"
 )
 
 // operations are what event files tell of each lock.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/poundlock/poundlock/fence"
 	"github.com/poundlock/poundlock/internal/clock"
-	"github.com/poundlock/poundlock/internal/linearize"
 	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/verify/history/linearize"
 )
 
 // A resource is a counter that many processes read and write over a socket, with

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/poundlock/poundlock/history"
 	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // A storm is servers that are killed as fast as they start again, and clients that

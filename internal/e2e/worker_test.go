@@ -13,9 +13,9 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/algo/sigma"
-	"github.com/poundlock/poundlock/history/recorder"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history/recorder"
 )
 
 // work says what a client in mode work does: again and again it enters, reads the

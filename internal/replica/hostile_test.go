@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/wme"
-	"github.com/poundlock/poundlock/consensus"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/wrap/consensus"
 )
 
 // What is no operation is refused where it is issued, with what is wrong, and no other member hears of it.

@@ -15,13 +15,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/poundlock/poundlock/algo/wme"
-	"github.com/poundlock/poundlock/consensus"
-	"github.com/poundlock/poundlock/detector"
 	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/wrap/consensus"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -76,7 +76,7 @@ func (c *cluster) start(i int, l net.Listener, joins bool) {
 	s := &replica.Store{}
 	config := node.Config{
 		ID: protocol.ID(i), Peers: c.peers, Listener: l, Lease: 2 * time.Second, Joins: joins,
-		Patience: detector.Patience{First: patience / 3, Most: patience}, // a stall is no crash: see instead
+		Patience: lease.Patience{First: patience / 3, Most: patience}, // a stall is no crash: see instead
 		Hosts:    map[node.Kind]node.Host{node.Replica: c.host}, Objects: map[string]node.Object{name: s},
 	}
 	if c.change != nil {

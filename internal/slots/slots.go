@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/quorum"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/quorum"
 	"github.com/poundlock/poundlock/transport"
 )
 

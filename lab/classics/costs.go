@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Costs measures each algorithm's costs, and compares them with the formulas that its

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // few runs an experiment at the first points of each configuration only.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/poundlock/poundlock/algo/bully"
 	"github.com/poundlock/poundlock/algo/ringelection"
-	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Elections counts the messages of the bully and of the ring by kind, in the best and in

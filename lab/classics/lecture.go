@@ -3,8 +3,8 @@ package classics
 import (
 	"slices"
 
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // said is what the lecture says about the four columns of the matrix, in their order:

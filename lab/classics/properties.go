@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/poundlock/poundlock/catalog"
-	"github.com/poundlock/poundlock/causal"
-	"github.com/poundlock/poundlock/check"
-	"github.com/poundlock/poundlock/diagram"
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/causal"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/diagram"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // Properties has the checker decide what each algorithm satisfies, and compares that with

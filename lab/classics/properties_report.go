@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/poundlock/poundlock/catalog"
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/check"
 )
 
 // decided are the columns of what was decided, one row for each cell of the matrix.

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/poundlock/poundlock/catalog"
-	"github.com/poundlock/poundlock/check"
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/scenario"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // only leaves the rows of some forms in the matrix.

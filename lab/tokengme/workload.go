@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/poundlock/poundlock/catalog"
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // unit is the unit of time of section 4.

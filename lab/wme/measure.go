@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // hop is the delay of every message.

@@ -9,7 +9,7 @@ import (
 	weak "github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/sim"
+	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Table1 counts steps and messages of each thing that a user does, beside their formulas.

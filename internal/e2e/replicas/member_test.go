@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/wme"
-	"github.com/poundlock/poundlock/consensus"
-	"github.com/poundlock/poundlock/consensus/raft"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/wrap/consensus"
+	"github.com/poundlock/poundlock/wrap/consensus/raft"
 )
 
 // roleVariable makes the test binary a member.

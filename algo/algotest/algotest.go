@@ -1,0 +1,211 @@
+// Package algotest is the conformance suite: what every algorithm must satisfy
+// to be simulated, model-checked and run on a network. A test of one line runs
+// all of it:
+//
+//	func TestConformance(t *testing.T) { algotest.Run(t, Algorithm) }
+//
+// Most parts watch the algorithm through a probe: a process that wraps the real
+// one, is driven by the simulator with every fault that the algorithm's model
+// allows, and at each step repeats on a copy what the process did.
+//
+// Beside the suite stand FuzzRead and FuzzLoadState, the fuzz targets of the two
+// decoders, and package mutant, which tests the tests.
+package algotest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
+)
+
+// Options adapt the suite to an algorithm. The zero value suits most.
+type Options struct {
+	// Sizes are the numbers of members in simulated runs. Default 2, 3 and 5.
+	Sizes []int
+	// Clients is the number of clients, where there are any. Default 3.
+	Clients int
+	// Options are the algorithm's own, as in protocol.Config.
+	Options map[string]int64
+	// Exhaustive are the small models in which all properties must hold but those that the
+	// algorithm lacks. Default: two members, two clients where there are any, one entry
+	// each, and of a group algorithm all properties, with two groups and an exclusive one; an
+	// election has three members, a crash and a recovery where it survives them. A
+	// model that names no cap on memory has 256 MiB: more is no small model.
+	Exhaustive []check.Config
+	// Lacking are models in which the properties of Info.Lacks and Info.Refuted are violated,
+	// each in one of them: each in which it is named, or that names none. An algorithm that
+	// lacks something needs them.
+	Lacking []check.Config
+	// Allocations is how many a step may make in steady state. Default 0; an
+	// algorithm whose messages carry vectors needs a little more.
+	Allocations float64
+	// Skip maps a part that does not apply to the reason.
+	Skip map[string]string
+}
+
+const smallMemory = 256 << 20
+
+// errNothing says that a part has nothing to examine.
+var errNothing = errors.New("nothing to examine")
+
+// A suite is one algorithm with its completed options.
+type suite[M any] struct {
+	alg protocol.Algorithm[M]
+	Options
+}
+
+// A part is one subtest. It returns what is wrong, with the way to see it again.
+type part[M any] struct {
+	name string
+	run  func(*suite[M]) error
+}
+
+func parts[M any]() []part[M] {
+	return []part[M]{
+		{"Info", (*suite[M]).info},
+		{"Codec", (*suite[M]).codec},
+		{"State", (*suite[M]).state},
+		{"Shift", (*suite[M]).shift},
+		{"Determinism", (*suite[M]).determinism},
+		{"Allocations", (*suite[M]).allocations},
+		{"Events", (*suite[M]).events},
+		{"Claims", (*suite[M]).claims},
+		{"Exhaustive", (*suite[M]).exhaustive},
+		{"Lacking", (*suite[M]).lacking},
+		{"Order", (*suite[M]).order},
+	}
+}
+
+// Run runs every part of the suite as a subtest. It takes at most one Options.
+func Run[M any](t *testing.T, a protocol.Algorithm[M], o ...Options) {
+	t.Helper()
+	if len(o) > 1 {
+		t.Fatal("algotest: more than one Options")
+	}
+	var options Options
+	if len(o) == 1 {
+		options = o[0]
+	}
+	s, err := newSuite(a, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parts[M]() {
+		t.Run(p.name, func(t *testing.T) {
+			if why := s.Skip[p.name]; why != "" {
+				t.Skip("does not apply: " + why)
+			}
+			if err := p.run(s); errors.Is(err, errNothing) {
+				t.Skip(err)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func newSuite[M any](a protocol.Algorithm[M], o Options) (*suite[M], error) {
+	if len(o.Sizes) == 0 {
+		o.Sizes = []int{2, 3, 5}
+	}
+	clients := a.Users == protocol.Clients
+	if !clients && o.Clients != 0 {
+		return nil, fmt.Errorf("algotest: %d clients of %s, which has none", o.Clients, a.Name)
+	}
+	if clients && o.Clients == 0 {
+		o.Clients = 3
+	}
+	if len(o.Exhaustive) == 0 {
+		c := check.Config{Config: protocol.Config{N: 2, Options: o.Options}}
+		if clients {
+			c.Clients = 2
+		}
+		if a.Grouped {
+			sets := []protocol.Groups{"1", "2", protocol.Alone + "w"}
+			if a.Several {
+				sets = append(sets, "1,2")
+			}
+			c.Wants, c.Properties = [][]protocol.Groups{sets}, []string{"all"}
+		}
+		if a.Users == protocol.Nobody {
+			c.N, c.Properties = 3, []string{"all"}
+			c.Crash, c.Recover = bit(a.Tolerates, protocol.Crash), bit(a.Tolerates, protocol.Recovery)
+		}
+		o.Exhaustive = []check.Config{c}
+	}
+	o.Exhaustive = slices.Clone(o.Exhaustive)
+	for i := range o.Exhaustive {
+		if o.Exhaustive[i].MaxMemory == 0 {
+			o.Exhaustive[i].MaxMemory = smallMemory
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Skip)) {
+		if !slices.ContainsFunc(parts[M](), func(p part[M]) bool { return p.name == name }) {
+			return nil, fmt.Errorf("algotest: Skip names no part of the suite: %q", name)
+		}
+		if strings.TrimSpace(o.Skip[name]) == "" {
+			return nil, fmt.Errorf("algotest: Skip gives no reason for %q", name)
+		}
+	}
+	return &suite[M]{a, o}, nil
+}
+
+// bit is 1 if a fault is among some, 0 if not.
+func bit(some, fault protocol.Faults) int {
+	if some&fault != 0 {
+		return 1
+	}
+	return 0
+}
+
+// Examine returns a function that makes all parts of the suite that are not
+// skipped, and returns what is wrong: a mutant.Check.
+func Examine[M any](a protocol.Algorithm[M], o Options) func() (fault string, err error) {
+	return func() (string, error) {
+		s, err := newSuite(a, o)
+		if err != nil {
+			return "", err
+		}
+		for _, p := range parts[M]() {
+			if s.Skip[p.name] != "" {
+				continue
+			}
+			if err := p.run(s); err != nil && !errors.Is(err, errNothing) {
+				return strings.ToLower(p.name) + " by conformance, " + err.Error(), nil
+			}
+		}
+		return "", nil
+	}
+}
+
+// info: what tables and drivers read is there.
+func (s *suite[M]) info() error {
+	i := s.alg.Info
+	if i.Name == "" || strings.ContainsFunc(i.Name, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+		return fmt.Errorf("name %q: want lower case, digits and hyphens", i.Name)
+	}
+	var missing []string
+	for what, absent := range map[string]bool{
+		"Title": i.Title == "", "Source": i.Source == "", "Messages": len(i.Messages) == 0 && i.Registers == nil,
+		"Claims": len(i.Claims) == 0 && !s.elects(), "New": s.alg.New == nil, "Append": s.alg.Append == nil,
+		"Read": s.alg.Read == nil, "KindOf": s.alg.KindOf == nil, "Ints": s.alg.Ints == nil, "Text": s.alg.Text == nil,
+	} {
+		if absent {
+			missing = append(missing, what)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("%s lacks %s", i.Name, strings.Join(missing, ", "))
+	}
+	if (s.alg.MapState == nil) != (s.alg.MapMsg == nil) {
+		return errors.New("MapState and MapMsg make one claim: want both or neither")
+	}
+	return nil
+}

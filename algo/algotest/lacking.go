@@ -1,0 +1,79 @@
+package algotest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/causal"
+	"github.com/poundlock/poundlock/verify/check"
+)
+
+// lacks are the properties that the algorithm has not, as Info says.
+func (s *suite[M]) lacks() []string { return append(slices.Clip(s.alg.Lacks), s.alg.Refuted...) }
+
+// promised returns what a small model must have: of what it asks for, or else of what every
+// algorithm has, all that the algorithm does not lack.
+func (s *suite[M]) promised(asked []string) []string {
+	if len(s.lacks()) == 0 {
+		return asked
+	}
+	var all []string
+	for _, name := range check.Properties(s.alg, asked) {
+		if !slices.Contains(s.lacks(), name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// lacking: what Info says that the algorithm lacks is violated in one of Options.Lacking.
+func (s *suite[M]) lacking() error {
+	if len(s.lacks()) == 0 {
+		return errNothing
+	}
+	for _, name := range s.lacks() {
+		if name != causal.Order && !check.Knows(s.alg, name) {
+			return fmt.Errorf("it lacks %q, which is no property", name)
+		}
+		violated, bounds := false, ""
+		for _, c := range s.Lacking {
+			if c.Properties != nil && !slices.Contains(c.Properties, name) {
+				continue
+			}
+			c.Properties = []string{name}
+			v, err := s.decide(c, name)
+			if err != nil {
+				return err
+			}
+			violated, bounds = violated || v.Verdict == check.Violated, bounds+"\n"+v.Bounds
+			if violated {
+				break
+			}
+		}
+		if !violated {
+			return fmt.Errorf("it says that it lacks %s, which none of the %d models of Options.Lacking violates:%s",
+				name, len(s.Lacking), bounds)
+		}
+	}
+	return nil
+}
+
+func (s *suite[M]) decide(c check.Config, name string) (check.Verdict, error) {
+	if c.MaxMemory == 0 {
+		c.MaxMemory = smallMemory
+	}
+	if name == causal.Order {
+		return check.Run(causal.Of(s.alg), c)
+	}
+	return check.Run(s.alg, c)
+}
+
+// elects reports whether the algorithm is an election, which has no users.
+func (s *suite[M]) elects() bool { return s.alg.Users == protocol.Nobody }
+
+// refused says that a model that must hold does not.
+func refused(v check.Verdict) error {
+	return fmt.Errorf("%s is %s (%s)\n%s\n%s", v.Property, v.Verdict, v.Bounds, strings.Join(v.Trace, "\n"), v.Reason)
+}

@@ -1,0 +1,160 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/clock"
+)
+
+// A Window is what a load did in a time.
+type Window struct {
+	Length  time.Duration
+	Users   []User
+	Records [][]Record // by user
+	Traffic float64    // bytes of all clients, both ways, for each grant
+	// CPU is the processor time of all processes of this machine that took part, in
+	// units of 10 ms; 0 if unknown.
+	CPU time.Duration
+}
+
+// A Load is what Crew.Run has the users do.
+type Load struct {
+	Users  []User
+	WarmUp time.Duration // before the window, at least
+	Length time.Duration // of the window, at least
+	Grants int64         // in the window, at least
+	// Show is told how far the window is; nil: nobody.
+	Show func(grants int64, elapsed time.Duration)
+}
+
+// Run lets the users work until enough has been seen.
+func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
+	shares := make([][]User, len(c.workers))
+	for _, u := range l.Users {
+		shares[u.Process] = append(shares[u.Process], u)
+	}
+	for i, m := range c.workers {
+		m.users, m.progress, m.done = len(shares[i]), nil, nil
+		if err := m.out.Encode(order{Users: shares[i]}); err != nil {
+			return nil, fmt.Errorf("bench: %s: %w", m.Name, err)
+		}
+	}
+	w := &Window{Users: l.Users}
+	began := time.Now()
+	cold := func(m *member) bool { return m.progress == nil || m.users > 0 && m.progress.Least == 0 }
+	warm := func() bool { return time.Since(began) >= l.WarmUp && !slices.ContainsFunc(c.workers, cold) }
+	late := fmt.Errorf("not every user got a lock within %v", warmWithin)
+	soon, cancel := context.WithTimeoutCause(ctx, warmWithin+l.WarmUp, late)
+	defer cancel()
+	if err := c.until(soon, warm); err != nil {
+		return nil, err
+	}
+	cpu, from := c.cpu(), clock.Now()
+	if err := c.refresh(soon, from); err != nil { // so that what is counted from here is in the window
+		return nil, err
+	}
+	traffic, grants := c.traffic(), c.grants()
+	enough := func() bool {
+		done, elapsed := c.grants()-grants, time.Duration(clock.Now()-from)
+		if l.Show != nil {
+			l.Show(done, elapsed)
+		}
+		return elapsed >= l.Length && done >= l.Grants && done > 0
+	}
+	if err := c.until(ctx, enough); err != nil {
+		return nil, err
+	}
+	to := clock.Now()
+	w.Length = time.Duration(to - from)
+	w.CPU, w.Traffic = c.cpu()-cpu, float64(c.traffic()-traffic)/float64(c.grants()-grants)
+	return w, c.collect(ctx, w, window{from, to})
+}
+
+// refresh waits for a report of every worker that was made after from.
+func (c *Crew) refresh(ctx context.Context, from int64) error {
+	stale := func(m *member) bool { return m.progress.At < from }
+	for slices.ContainsFunc(c.workers, stale) {
+		if _, err := c.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until takes reports until ok, or until there has been no grant for too long.
+func (c *Crew) until(ctx context.Context, ok func() bool) error {
+	grants, last := int64(-1), time.Now()
+	for !ok() {
+		if g := c.grants(); g != grants {
+			grants, last = g, time.Now()
+		}
+		stuck := fmt.Errorf("nobody got a lock for %v", stuckAfter)
+		if time.Since(last) > stuckAfter {
+			return fmt.Errorf("bench: %s: %w", c.name, stuck)
+		}
+		soon, cancel := context.WithTimeoutCause(ctx, stuckAfter, stuck)
+		_, err := c.next(soon)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect stops the load and takes the records in the window.
+func (c *Crew) collect(ctx context.Context, w *Window, in window) error {
+	if err := c.order(order{Stop: &in}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, stuckAfter, fmt.Errorf("a load did not end within %v", stuckAfter))
+	defer cancel()
+	for left := len(c.workers); left > 0; {
+		e, err := c.next(ctx)
+		if err != nil {
+			return err
+		}
+		if e.Done != nil {
+			c.workers[e.from].done = e.Done
+			left--
+		}
+	}
+	taken := make([]int, len(c.workers))
+	for _, u := range w.Users {
+		w.Records = append(w.Records, c.workers[u.Process].done.Records[taken[u.Process]])
+		taken[u.Process]++
+	}
+	return nil
+}
+
+func (c *Crew) grants() int64 { return c.sum(func(p *progress) int64 { return p.Grants }) }
+
+func (c *Crew) traffic() int64 { return c.sum(func(p *progress) int64 { return p.Traffic }) }
+
+func (c *Crew) sum(of func(*progress) int64) (sum int64) {
+	for _, m := range c.workers {
+		if m.progress != nil {
+			sum += of(m.progress)
+		}
+	}
+	return sum
+}
+
+// cpu is the processor time of all processes so far, 0 if it cannot be read.
+func (c *Crew) cpu() (sum time.Duration) {
+	all := slices.Clone(c.servers)
+	for _, m := range c.workers {
+		all = append(all, m.Process)
+	}
+	for _, p := range all {
+		t, err := cpuTime(p.Pid())
+		if err != nil {
+			return 0
+		}
+		sum += t
+	}
+	return sum
+}

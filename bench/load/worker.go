@@ -1,0 +1,223 @@
+package load
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/clock"
+)
+
+// An order is what a worker process is told to do. Its standard input is a stream
+// of them; the end of the stream ends the process.
+type order struct {
+	Open  *opening // the first one
+	Users []User   // begin this load
+	Stop  *window  // end it, and return what happened in the window
+}
+
+type opening struct {
+	Spec    []byte
+	Clients int
+}
+
+// A window is a time of which the records count.
+type window struct{ From, To int64 }
+
+// A report is what a worker says, on its standard output.
+type report struct {
+	Ready    bool // the clients are open
+	Progress *progress
+	Done     *results
+	Err      string // it cannot go on
+}
+
+// progress is how far the load of a worker is.
+type progress struct {
+	At      int64 // an instant before the rest was read
+	Grants  int64 // of all users
+	Least   int64 // of the user with the fewest
+	Traffic int64 // of all clients
+}
+
+// results are what a stopped load has done: the records in the window of each user.
+type results struct {
+	Records [][]Record
+}
+
+const (
+	reportEvery = 20 * time.Millisecond
+	patience    = 5 * time.Second // with users that shall stop
+)
+
+// Work is the life of a worker process: it obeys in until its end.
+func Work(ctx context.Context, in io.Reader, out io.Writer, open Opener) error {
+	w := &worker{out: gob.NewEncoder(out)}
+	err := w.obey(ctx, gob.NewDecoder(in), open)
+	for _, c := range w.clients {
+		err = errors.Join(err, c.Close())
+	}
+	if err != nil {
+		w.say(report{Err: err.Error()})
+	}
+	return err
+}
+
+type worker struct {
+	clients []Client
+
+	mu  sync.Mutex
+	out *gob.Encoder
+}
+
+func (w *worker) say(r report) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_ = w.out.Encode(r) // a parent that is gone has closed the other pipe, too
+}
+
+func (w *worker) obey(ctx context.Context, in *gob.Decoder, open Opener) error {
+	var l *load
+	defer func() {
+		if l != nil {
+			l.stop()
+		}
+	}()
+	for {
+		var o order
+		if err := in.Decode(&o); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("bench: worker: %w", err)
+		}
+		switch {
+		case o.Open != nil:
+			for range o.Open.Clients {
+				c, err := open(ctx, o.Open.Spec)
+				if err != nil {
+					return err
+				}
+				w.clients = append(w.clients, c)
+			}
+			w.say(report{Ready: true})
+		case o.Stop != nil && l != nil:
+			l.stop()
+			r := l.results(*o.Stop)
+			l = nil
+			w.say(report{Done: r})
+		case o.Stop != nil:
+			w.say(report{Done: &results{}})
+		case l == nil:
+			l = w.begin(ctx, o.Users)
+		default:
+			return errors.New("bench: worker: a load runs already")
+		}
+	}
+}
+
+// A load is some users at work.
+type load struct {
+	users     []*userLoop
+	stopping  atomic.Bool
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup
+	reporting sync.WaitGroup
+}
+
+type userLoop struct {
+	client  Client
+	name    string
+	grants  atomic.Int64
+	records []Record
+}
+
+func (w *worker) begin(ctx context.Context, users []User) *load {
+	l := &load{}
+	ctx, l.cancel = context.WithCancel(ctx)
+	for _, u := range users {
+		loop := &userLoop{client: w.clients[u.Client], name: u.Name}
+		l.users = append(l.users, loop)
+		l.wg.Go(func() {
+			if err := loop.run(ctx, &l.stopping); err != nil && !l.stopping.Load() {
+				w.say(report{Err: fmt.Sprintf("lock %q: %v", loop.name, err)})
+			}
+		})
+	}
+	l.reporting.Go(func() {
+		tick := time.NewTicker(reportEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				w.say(report{Progress: w.progress(l)})
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return l
+}
+
+func (w *worker) progress(l *load) *progress {
+	p := progress{At: clock.Now()}
+	for i, u := range l.users {
+		g := u.grants.Load()
+		p.Grants += g
+		if i == 0 || g < p.Least {
+			p.Least = g
+		}
+	}
+	for _, c := range w.clients {
+		p.Traffic += c.Traffic()
+	}
+	return &p
+}
+
+// run locks and unlocks until it shall stop.
+func (u *userLoop) run(ctx context.Context, stopping *atomic.Bool) error {
+	for !stopping.Load() {
+		var r Record
+		r.Called = clock.Now()
+		held, err := u.client.Lock(ctx, u.name)
+		r.Entered = clock.Now()
+		if err != nil {
+			return err
+		}
+		r.Token = held.Token
+		r.Left = clock.Now() // nobody does anything under the lock
+		if err := held.Unlock(); err != nil {
+			return err
+		}
+		r.Back = clock.Now()
+		u.records = append(u.records, r)
+		u.grants.Add(1)
+	}
+	return nil
+}
+
+// stop lets the users end what they have begun, if that does not take too long: to
+// give up a Lock is another thing to do for a service, and leaves some of them with
+// a lock that nobody has.
+func (l *load) stop() {
+	l.stopping.Store(true)
+	limit := time.AfterFunc(patience, l.cancel)
+	l.wg.Wait()
+	limit.Stop()
+	l.cancel()
+	l.reporting.Wait()
+}
+
+// results are the records whose Lock returned in the window.
+func (l *load) results(w window) *results {
+	r := &results{Records: make([][]Record, len(l.users))}
+	for i, u := range l.users {
+		r.Records[i] = slices.DeleteFunc(u.records, func(x Record) bool { return x.Entered < w.From || x.Entered > w.To })
+	}
+	return r
+}

@@ -1,0 +1,238 @@
+// Package causal wraps an algorithm so that each process knows which tries happened
+// before which: Lamport's relation, over the algorithm's own messages.
+//
+// Each frame carries, for each user of whom its sender has heard, how many tries of
+// that user the sender knows: a vector clock that counts tries only. A user keeps the
+// vector of its own last try. A try of v happened before a later one of u just if the
+// vector of the latter counts it; so whether anybody was overtaken can be seen in one
+// state, without its history, and a checker that visits each state once can tell.
+//
+// The wrapped algorithm does what it does without the wrapper, message by message, and
+// Text does not show vectors: a trace is one of the algorithm itself.
+//
+// Users must not lose their memory, or they would count from the beginning.
+package causal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// Order is the name of the property that Of adds: nobody is inside while a user
+// still tries whose try happened before that of the one inside.
+const Order = "order"
+
+// A Message is a message of the algorithm, with the tries that its sender knew.
+type Message[M any] struct {
+	Inner M
+	known vector // frozen
+}
+
+// Process is a process of the algorithm with its vectors.
+type Process[M any] struct {
+	inner protocol.Process[M]
+	id    protocol.ID
+	user  bool
+
+	known vector // Invariant: a user counts itself
+	tried vector // of the try that goes on or led inside; empty where there is none
+	out   protocol.Out[M]
+}
+
+// ErrMemory is for Order where processes share memory: who reads what somebody wrote has
+// heard of it, too, and no message tells the wrapper.
+var ErrMemory = errors.New(Order + " follows messages, and its processes share memory")
+
+// Check says why Order cannot be judged of an algorithm, nil if it can.
+func Check(i protocol.Info) error {
+	if i.Registers != nil {
+		return ErrMemory
+	}
+	return nil
+}
+
+// Of returns a, which must pass Check, with vectors and the invariant Order. Its other
+// invariants, its bounds and its claims are those of a.
+func Of[M any](a protocol.Algorithm[M]) protocol.Algorithm[Message[M]] {
+	if err := Check(a.Info); err != nil {
+		panic(fmt.Sprintf("causal: %s: %v", a.Name, err))
+	}
+	w := protocol.Algorithm[Message[M]]{
+		Info: a.Info,
+		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message[M]] {
+			p := &Process[M]{inner: a.New(id, c), id: id}
+			if p.user = (id < protocol.ID(c.N)) == (a.Users == protocol.Members); p.user {
+				p.known = vector{{id, least}}
+			}
+			return p
+		},
+		Append: func(b []byte, m Message[M]) []byte { return m.known.append(a.Append(b, m.Inner)) },
+		Read: func(b []byte) (m Message[M], rest []byte, err error) {
+			if m.Inner, b, err = a.Read(b); err != nil {
+				return m, nil, err
+			}
+			r := protocol.Reader{Rest: b}
+			m.known = read(&r, nil)
+			return m, r.Rest, r.Err
+		},
+		KindOf: func(m Message[M]) int { return a.KindOf(m.Inner) },
+		Ints:   func(m Message[M]) int { return a.Ints(m.Inner) },
+		Text:   func(m Message[M]) string { return a.Text(m.Inner) },
+	}
+	w.Tolerates &^= protocol.Recovery // who comes back has forgotten its tries
+	w.MapState = func(q protocol.Process[Message[M]], f func(protocol.Counter, uint64) uint64) {
+		p := q.(*Process[M])
+		if a.MapState != nil {
+			a.MapState(p.inner, f)
+		}
+		p.known.apply(f)
+		p.tried.apply(f)
+	}
+	w.MapMsg = func(ch protocol.Channel, m *Message[M], f func(protocol.Counter, uint64) uint64) {
+		if a.MapMsg != nil {
+			a.MapMsg(ch, &m.Inner, f)
+		}
+		m.known = slices.Clone(m.known)
+		m.known.apply(f)
+	}
+	w.Invariants = append(w.Invariants, protocol.Invariant[Message[M]]{
+		Name: Order,
+		Err:  func(v *protocol.View[Message[M]]) error { return overtaken(v, a.Users) },
+	})
+	if a.Idempotent != nil {
+		w.Idempotent = func(m Message[M]) bool { return a.Idempotent(m.Inner) }
+	}
+	if a.Lasts != nil {
+		w.Lasts = func(m Message[M]) bool { return a.Lasts(m.Inner) }
+	}
+	for _, b := range a.Bounds {
+		w.Bounds = append(w.Bounds, protocol.Bound[Message[M]]{
+			Name: b.Name, Max: b.Max,
+			Of: func(p protocol.Process[Message[M]]) uint64 { return b.Of(Inner(p)) },
+		})
+	}
+	for _, i := range a.Invariants {
+		w.Invariants = append(w.Invariants, protocol.Invariant[Message[M]]{
+			Name: i.Name,
+			Err:  func(v *protocol.View[Message[M]]) error { return i.Err(inside(v)) },
+		})
+	}
+	if a.Unsettled != nil {
+		w.Unsettled = func(procs []protocol.Process[Message[M]]) int { return a.Unsettled(inner(procs)) }
+	}
+	if a.Inspect != nil {
+		w.Inspect = func(p protocol.Process[Message[M]]) protocol.Standing { return a.Inspect(Inner(p)) }
+	}
+	if a.Show != nil {
+		w.Show = func(p protocol.Process[Message[M]]) string { return a.Show(Inner(p)) }
+	}
+	if a.Waiting != nil {
+		w.Waiting = func(p protocol.Process[Message[M]]) int { return a.Waiting(Inner(p)) }
+	}
+	return w
+}
+
+// Inner returns the process that p wraps.
+func Inner[M any](p protocol.Process[Message[M]]) protocol.Process[M] { return p.(*Process[M]).inner }
+
+func inner[M any](procs []protocol.Process[Message[M]]) []protocol.Process[M] {
+	list := make([]protocol.Process[M], len(procs))
+	for i, p := range procs {
+		if p != nil {
+			list[i] = Inner(p)
+		}
+	}
+	return list
+}
+
+// inside is the state as the algorithm's own invariants see it.
+func inside[M any](v *protocol.View[Message[M]]) *protocol.View[M] {
+	return &protocol.View[M]{
+		Config: v.Config, Procs: inner(v.Procs), Users: v.Users, Lost: v.Lost,
+		InFlight: func(yield func(protocol.Channel, M) bool) {
+			for ch, m := range v.InFlight {
+				if !yield(ch, m.Inner) {
+					return
+				}
+			}
+		},
+	}
+}
+
+// overtaken is the property Order.
+func overtaken[M any](v *protocol.View[Message[M]], users protocol.Users) error {
+	for u, p := range v.Procs {
+		if v.Users[u] != protocol.InCrit { // who is absent is not inside
+			continue
+		}
+		entered := p.(*Process[M]).tried
+		for w, q := range v.Procs {
+			if v.Users[w] != protocol.InTry {
+				continue
+			}
+			if try := q.(*Process[M]).tried.of(protocol.ID(w)); try != 0 && entered.of(protocol.ID(w)) >= try {
+				return fmt.Errorf("order: %s is inside, and %s still tries, whose try happened before",
+					name(u, v.Config.N, users), name(w, v.Config.N, users))
+			}
+		}
+	}
+	return nil
+}
+
+// name is what a scenario calls user u.
+func name(u, n int, users protocol.Users) string {
+	return scenario.Names{Members: n, Clients: users == protocol.Clients}.Of(protocol.ID(u))
+}
+
+// Step implements protocol.Process.
+func (p *Process[M]) Step(ev protocol.Event[Message[M]], out *protocol.Out[Message[M]]) {
+	switch ev.Kind {
+	case protocol.Receive:
+		p.known = p.known.merge(ev.Msg.known)
+	case protocol.Try:
+		p.known.count(p.id)
+		p.tried = append(p.tried[:0], p.known...)
+	case protocol.Exit, protocol.Cancel:
+		p.tried = p.tried[:0]
+	}
+	p.out.Reset()
+	p.inner.Step(protocol.Event[M]{Input: ev.Input, Msg: ev.Msg.Inner}, &p.out)
+	var known vector
+	for _, e := range p.out.Effects {
+		m := Message[M]{Inner: e.Msg}
+		switch e.Do {
+		case protocol.Rem, protocol.Ejected:
+			p.tried = p.tried[:0]
+		case protocol.Send, protocol.Broadcast:
+			if known == nil {
+				known = slices.Clone(p.known)
+			}
+			m.known = known
+		}
+		out.Effects = append(out.Effects, protocol.Effect[Message[M]]{Act: e.Act, Msg: m})
+	}
+}
+
+// AppendState implements protocol.Process.
+func (p *Process[M]) AppendState(b []byte) []byte {
+	return p.tried.append(p.known.append(p.inner.AppendState(b)))
+}
+
+// LoadState implements protocol.Process.
+func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
+	rest, err := p.inner.LoadState(b)
+	if err != nil {
+		return nil, err
+	}
+	r := protocol.Reader{Rest: rest}
+	p.known = read(&r, p.known[:0])
+	p.tried = read(&r, p.tried[:0])
+	if r.Err == nil && p.user && p.known.of(p.id) == 0 {
+		return nil, fmt.Errorf("causal: user %d does not count its own tries", p.id)
+	}
+	return r.Rest, r.Err
+}

@@ -1,0 +1,441 @@
+package check
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// A machine is an algorithm as the search needs it: states and messages are bytes and
+// numbers. It is not safe for concurrent use.
+type machine interface {
+	// first returns the state of New for process i.
+	first(i int) []byte
+	// step gives in to process i in an encoded state. What it returns is valid
+	// until the next call. beyond is the index of a bound that the new state
+	// exceeds, or -1; err holds what a panic said.
+	step(i int, state []byte, in protocol.Input, msg uint32) (next []byte, effects []effect, beyond int, err error)
+	// commutes reports whether the same step with the values of one counter moved
+	// does the same, for each counter. It tries a small and a large distance.
+	commutes(i int, state []byte, in protocol.Input, msg uint32) bool
+	// lows are the smallest values of the counters in a state; shift subtracts
+	// by[k] from all values of counter k.
+	lows(i int, state []byte) []low
+	shift(i int, state []byte, by []uint64) []byte
+	shiftMessage(msg uint32, by []uint64) uint32
+	// lift has invariants and unsettled see counters moved up, until it is called again.
+	lift(up bool)
+	// invariant evaluates the invariant called name in a state.
+	invariant(name string, g *glance) error
+	// unsettled is Algorithm.Unsettled of a state, 0 where the algorithm has none.
+	unsettled(g *glance) int
+	// another returns a machine with processes of its own and the same messages. While
+	// machines that share them are used at the same time, only invariant, unsettled and
+	// text may be called.
+	another() machine
+	// confluent is Model.Confluent of a message on its way to process i in a state.
+	confluent(i int, state []byte, msg uint32, again bool) bool
+	renamer
+	text(msg uint32) string
+	// show tells a person about a state of process i.
+	show(i int, state []byte) string
+	mail() *mail
+	shifts() bool
+	// forgets reports whether the algorithm says which messages are stale; stale does,
+	// given the states of their ends, nil where absent, and verifies it by one step.
+	forgets() bool
+	stale(from, to []byte, msg uint32) (bool, error)
+	// drops reports whether the algorithm says which messages are moot; moot does, given the state of
+	// the receiver, and verifies it by one step.
+	drops() bool
+	moot(to []byte, msg uint32) (bool, error)
+	bound(k int) string
+	boundsLen() int
+}
+
+// An effect is an Act with the number of its message, 0 for none.
+type effect struct {
+	protocol.Act
+	msg uint32
+}
+
+// mail holds what does not depend on the type of messages. Numbers begin at 1.
+type mail struct {
+	number  map[string]uint32
+	letters []letter
+	lows    [][]low
+	least   []uint64 // Counter.Least, by the number of the counter
+	lasting []string // the kinds of those that last
+	bytes   int64
+}
+
+// A letter is what the search needs to know of a message in every state.
+type letter struct {
+	mark
+	from, to   uint8
+	idempotent bool
+	lasts      bool // Model.Lasts
+}
+
+// stays reports whether no receipt takes the message out of flight: it is sent again all
+// the time, until it is stale where stale ones are forgotten.
+func (l *letter) stays(forgets bool) bool { return l.lasts || l.idempotent && forgets }
+
+func (b *mail) from(msg uint32) int { return int(b.letters[msg].from) }
+func (b *mail) to(msg uint32) int   { return int(b.letters[msg].to) }
+
+// mark makes the mark of a word with these lows, from a number that no other has.
+func (b *mail) mark(unique uint64, lows []low) mark {
+	const odd, last = 0x9e3779b97f4a7c15, 63
+	m := mark{hash: scramble((unique + 1) * odd)}
+	for _, l := range lows {
+		switch {
+		case l.counter >= last: // these share one bit, and are never at their least
+			m.above |= 1 << last
+		case l.value <= b.least[l.counter]:
+			m.floor |= 1 << l.counter
+		default:
+			m.above |= 1 << l.counter
+		}
+	}
+	return m
+}
+
+// A low is the smallest value of a counter in one state or message.
+type low struct {
+	counter uint32
+	value   uint64
+}
+
+// A glance is one global state, as an invariant sees it.
+type glance struct {
+	states    [][]byte // by process, nil where absent
+	locals    []uint32 // by process, the number of the state: equal numbers, equal states
+	users     []protocol.Section
+	lost      [][]bool
+	flight    []uint32
+	registers []uint64
+}
+
+// adapter is the machine of an algorithm whose type of messages is erased, so that the
+// checker is compiled once, not for each type. It costs little: a step of one process in
+// one state is taken once, and remembered.
+type adapter struct {
+	*messages
+	a      protocol.Algorithm[any]
+	c      protocol.Config
+	names  scenario.Names
+	procs  []protocol.Process[any] // scratch, one for each process
+	out    protocol.Out[any]
+	state  []byte
+	key    []byte
+	effect []effect
+	low    []low
+
+	view   protocol.View[any] // of the state in loaded
+	loaded []uint32
+	flight []uint32
+	lifted bool
+}
+
+// messages is what adapters of one search share.
+type messages struct {
+	box      mail
+	msgs     []any                       // by number
+	lasts    func(m any) bool            // Model.Lasts where it counts, or nil
+	counters map[protocol.Counter]uint32 // their numbers
+}
+
+func newAdapter(a protocol.Algorithm[any], c Config) machine {
+	all := &messages{
+		msgs: make([]any, 1), counters: map[protocol.Counter]uint32{},
+		box: mail{number: map[string]uint32{}, letters: make([]letter, 1), lows: make([][]low, 1)},
+	}
+	if c.lasts {
+		all.lasts = a.Lasts
+	}
+	return adapt(a, c.Config, c.N+c.Clients, all)
+}
+
+func adapt(a protocol.Algorithm[any], c protocol.Config, total int, shared *messages) machine {
+	d := &adapter{
+		messages: shared, a: a, c: c, names: scenario.Names{Members: c.N, Clients: a.Users == protocol.Clients},
+		loaded: make([]uint32, total),
+	}
+	for i := range total {
+		d.procs = append(d.procs, a.New(protocol.ID(i), c))
+	}
+	d.view = protocol.View[any]{Config: c, Procs: make([]protocol.Process[any], total)}
+	d.view.InFlight = func(yield func(protocol.Channel, any) bool) {
+		for _, m := range d.flight {
+			ch, msg := d.channel(m), d.msgs[m]
+			if d.lifted {
+				d.a.MapMsg(ch, &msg, d.up)
+			}
+			if !yield(ch, msg) {
+				return
+			}
+		}
+	}
+	return d
+}
+
+func (d *adapter) another() machine { return adapt(d.a, d.c, len(d.procs), d.messages) }
+
+func (d *adapter) mail() *mail { return &d.box }
+
+func (d *adapter) shifts() bool { return d.a.MapState != nil && d.a.MapMsg != nil }
+
+func (d *adapter) bound(k int) string {
+	return fmt.Sprintf("%s <= %d", d.a.Bounds[k].Name, d.a.Bounds[k].Max)
+}
+
+func (d *adapter) text(msg uint32) string { return d.names.Text(d.a.Text(d.msgs[msg])) }
+
+func (d *adapter) show(i int, state []byte) (text string) {
+	if d.a.Show == nil {
+		return ""
+	}
+	defer func() {
+		if recover() != nil {
+			text = "" // it does not know the processes of a wrapper
+		}
+	}()
+	return d.names.Text(d.a.Show(d.load(i, state)))
+}
+
+func (d *adapter) first(i int) []byte {
+	d.state = d.a.New(protocol.ID(i), d.c).AppendState(d.state[:0])
+	return d.state
+}
+
+func (d *adapter) load(i int, state []byte) protocol.Process[any] {
+	p := d.procs[i]
+	rest, err := p.LoadState(state)
+	if err != nil || len(rest) != 0 {
+		panic(fmt.Sprintf("LoadState refuses what AppendState wrote (%v, %d bytes left)", err, len(rest)))
+	}
+	return p
+}
+
+func (d *adapter) step(i int, state []byte, in protocol.Input, msg uint32) (
+	next []byte, effects []effect, beyond int, err error,
+) {
+	defer func() {
+		if r := recover(); r != nil {
+			next, effects, err = nil, nil, fmt.Errorf("model: panic: %s", d.names.Text(fmt.Sprint(r)))
+		}
+	}()
+	beyond = -1
+	p := d.load(i, state)
+	d.out.Reset()
+	p.Step(protocol.Event[any]{Input: in, Msg: d.msgs[msg]}, &d.out)
+	d.effect = d.effect[:0]
+	for _, e := range d.out.Effects {
+		if d.a.Registers != nil && (e.Do == protocol.Send || e.Do == protocol.Broadcast) {
+			panic(fmt.Sprintf("#%d sends a message, and its algorithm shares memory", i))
+		}
+		switch e.Do {
+		case protocol.Send:
+			if e.To == protocol.ID(i) || e.To >= protocol.ID(len(d.procs)) {
+				panic(fmt.Sprintf("#%d sends %s to #%d", i, d.a.Text(e.Msg), e.To))
+			}
+			d.effect = append(d.effect, effect{e.Act, d.intern(i, int(e.To), e.Msg)})
+		case protocol.Broadcast:
+			for j := range d.c.N {
+				if j != i {
+					d.effect = append(d.effect, effect{protocol.Act{Do: protocol.Send, To: protocol.ID(j)}, d.intern(i, j, e.Msg)})
+				}
+			}
+		case protocol.Propose:
+			d.effect = append(d.effect, effect{e.Act, d.intern(noProcess, noProcess, e.Msg)})
+		default:
+			d.effect = append(d.effect, effect{e.Act, 0})
+		}
+	}
+	for k, b := range d.a.Bounds {
+		if b.Of(p) > b.Max {
+			beyond = k
+			break
+		}
+	}
+	d.state = p.AppendState(d.state[:0])
+	return d.state, d.effect, beyond, nil
+}
+
+func (d *adapter) intern(from, to int, m any) uint32 {
+	d.key = binary.AppendUvarint(binary.AppendUvarint(d.key[:0], uint64(from)), uint64(to))
+	head := len(d.key)
+	d.key = d.a.Append(d.key, m)
+	b := &d.box
+	if n, ok := b.number[string(d.key)]; ok {
+		return n
+	}
+	// The message is read back, as the network would: a codec that loses
+	// something must not go unnoticed here.
+	m, rest, err := d.a.Read(d.key[head:])
+	if err != nil || len(rest) != 0 {
+		panic(fmt.Sprintf("Read refuses what Append wrote (%v, %d bytes left)", err, len(rest)))
+	}
+	n := uint32(len(d.msgs))
+	b.number[string(d.key)] = n
+	d.low = d.low[:0]
+	if d.shifts() && from != noProcess {
+		d.a.MapMsg(protocol.Channel{From: protocol.ID(from), To: protocol.ID(to)}, &m, d.note)
+	}
+	lasts := d.lasts != nil && d.lasts(m)
+	b.letters = append(b.letters, letter{
+		mark: b.mark(2*uint64(n)+1, d.low), from: uint8(from), to: uint8(to),
+		idempotent: lasts || d.a.Idempotent != nil && d.a.Idempotent(m), lasts: lasts,
+	})
+	if lasts {
+		if kind := d.a.Messages[d.a.KindOf(m)].Name; !slices.Contains(b.lasting, kind) {
+			b.lasting = append(b.lasting, kind)
+		}
+	}
+	b.lows = append(b.lows, slices.Clone(d.low))
+	d.msgs = append(d.msgs, m)
+	b.bytes += int64(len(d.key)+16*len(d.low)) + 180
+	return n
+}
+
+func (d *adapter) channel(msg uint32) protocol.Channel {
+	return protocol.Channel{From: protocol.ID(d.box.from(msg)), To: protocol.ID(d.box.to(msg))}
+}
+
+// note keeps the smallest value of each counter in d.low.
+func (d *adapter) note(c protocol.Counter, v uint64) uint64 {
+	k, known := d.counters[c]
+	if !known {
+		k = uint32(len(d.box.least))
+		d.counters[c] = k
+		d.box.least = append(d.box.least, c.Least)
+	}
+	for i := range d.low {
+		if d.low[i].counter == k {
+			d.low[i].value = min(d.low[i].value, v)
+			return v
+		}
+	}
+	d.low = append(d.low, low{k, v})
+	return v
+}
+
+func (d *adapter) lows(i int, state []byte) []low {
+	d.low = d.low[:0]
+	d.a.MapState(d.load(i, state), d.note)
+	return slices.Clone(d.low)
+}
+
+func (d *adapter) shift(i int, state []byte, by []uint64) []byte {
+	p := d.load(i, state)
+	d.a.MapState(p, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
+	d.state = p.AppendState(d.state[:0])
+	return d.state
+}
+
+func (d *adapter) shiftMessage(msg uint32, by []uint64) uint32 {
+	m := d.msgs[msg]
+	d.a.MapMsg(d.channel(msg), &m, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
+	return d.intern(d.box.from(msg), d.box.to(msg), m)
+}
+
+func (d *adapter) commutes(i int, state []byte, in protocol.Input, msg uint32) bool {
+	counters := d.lows(i, state)
+	for _, l := range d.box.lows[msg] {
+		counters = append(counters, low{counter: l.counter})
+	}
+	for _, l := range counters {
+		for _, by := range []uint64{1, 100} {
+			add := func(c protocol.Counter, v uint64) uint64 {
+				if d.counters[c] == l.counter {
+					v += by
+				}
+				return v
+			}
+			if d.moved(i, state, in, msg, add, true) != d.moved(i, state, in, msg, add, false) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// moved takes a step with values mapped by add before it, or else after it.
+func (d *adapter) moved(
+	i int, state []byte, in protocol.Input, msg uint32, add func(protocol.Counter, uint64) uint64, before bool,
+) string {
+	p, m := d.load(i, state), d.msgs[msg]
+	if before {
+		d.a.MapState(p, add)
+		if msg != 0 {
+			d.a.MapMsg(d.channel(msg), &m, add)
+		}
+	}
+	var out protocol.Out[any]
+	p.Step(protocol.Event[any]{Input: in, Msg: m}, &out)
+	if !before {
+		d.a.MapState(p, add)
+	}
+	b := p.AppendState(nil)
+	for _, e := range out.Effects {
+		if e.Do == protocol.Send || e.Do == protocol.Broadcast {
+			if !before {
+				// The counters of a broadcast are those of each of its copies.
+				d.a.MapMsg(protocol.Channel{From: protocol.ID(i), To: e.To}, &e.Msg, add)
+			}
+			b = d.a.Append(b, e.Msg)
+		}
+		b = fmt.Appendf(b, "%d %d %d %s;", e.Do, e.To, e.Timer, e.Data)
+	}
+	return string(b)
+}
+
+// look loads the processes of a state into the view.
+func (d *adapter) look(g *glance) {
+	for i, n := range g.locals {
+		switch {
+		case g.states[i] == nil:
+			d.view.Procs[i] = nil
+			d.loaded[i] = 0
+		case d.loaded[i] != n:
+			if d.view.Procs[i] == nil {
+				d.view.Procs[i] = d.a.New(protocol.ID(i), d.c)
+			}
+			if _, err := d.view.Procs[i].LoadState(g.states[i]); err != nil {
+				panic(fmt.Sprintf("LoadState refuses what AppendState wrote: %v", err))
+			}
+			if d.loaded[i] = n; d.lifted {
+				d.a.MapState(d.view.Procs[i], d.up)
+			}
+		}
+	}
+}
+
+func (d *adapter) unsettled(g *glance) int {
+	if d.a.Unsettled == nil {
+		return 0
+	}
+	d.look(g)
+	return d.a.Unsettled(d.view.Procs)
+}
+
+func (d *adapter) invariant(name string, g *glance) error {
+	d.look(g)
+	d.view.Users, d.view.Lost, d.flight, d.view.Registers = g.users, g.lost, g.flight, g.registers
+	for _, v := range d.a.Invariants {
+		if v.Name == name {
+			if err := v.Err(&d.view); err != nil {
+				return errors.New(d.names.Text(err.Error()))
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+func (d *adapter) boundsLen() int { return len(d.a.Bounds) }

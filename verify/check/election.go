@@ -1,0 +1,108 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+)
+
+// The properties of every election, by name. Those of users it has not.
+const (
+	// Epochs: no two processes ever name different leaders of one epoch, and none names an
+	// earlier epoch than before in the same life.
+	Epochs = history.Epochs
+	// Agreement: when nothing that must happen is left to happen, all live processes name
+	// the live one with the highest id.
+	Agreement = history.Agreement
+	// OneLeader: never do two live processes each name themselves. No election need promise
+	// it while it goes on: "all" does not contain it.
+	OneLeader = "one-leader"
+	// Termination: every run comes to a state that nothing which must happen changes. It is
+	// about infinite runs, like Starvation.
+	Termination = "termination"
+)
+
+// properties returns the names of those that every algorithm with such users has: those
+// of finite runs, and those that are judged only where they are asked for.
+func properties(i protocol.Info) (all, beyond []string) {
+	if i.Users == protocol.Nobody {
+		return []string{Epochs, Agreement, Model}, []string{OneLeader, Termination}
+	}
+	if i.Weak {
+		all = append([]string{WellFormed, Deadlock, history.Lagging}, append(slices.Clone(ofObjects), Model)...)
+		return all, []string{Exclusion, MakesProgress, Starvation, OperationProgress, Bypass}
+	}
+	all, beyond = []string{Exclusion, WellFormed, Deadlock, Model}, []string{Kept, MakesProgress, Starvation, Bypass}
+	if i.Grouped {
+		beyond = append(beyond, ConcurrentEntry)
+	}
+	return all, beyond
+}
+
+// lead records in l that its process names a leader.
+func (x *worker) lead(l *local, a protocol.Act) error {
+	if !x.elects {
+		return nil // it is for those who watch
+	}
+	t := history.Term{Epoch: a.Arg, Leader: a.To}
+	l.past = slices.Clone(l.past)
+	if err := l.leading.Name(t); err != nil {
+		return err
+	}
+	return l.past.Add(t, x.names.Of)
+}
+
+// leaders is what each process says in a state of who leads. It is valid until the next
+// call.
+func (x *worker) leaders(st []uint32) history.Leaders {
+	x.says = x.says[:0]
+	for i, n := range st[1 : 1+x.members] {
+		says := x.locals[n].leading
+		says.Up = !x.absent(st, i)
+		x.says = append(x.says, says)
+	}
+	return x.says
+}
+
+// misled returns a property of elections that a state violates by itself, and how.
+func (r *searcher) misled(x *worker, st []uint32) (string, error) {
+	if r.epochs {
+		for i, n := range st[1 : 1+x.members] {
+			for _, m := range st[2+i : 1+x.members] {
+				if err := x.locals[n].past.Agree(x.locals[m].past, x.names.Of); err != nil {
+					return Epochs, err
+				}
+			}
+		}
+	}
+	if r.oneLeader {
+		if err := x.leaders(st).One(x.names.Of); err != nil {
+			return OneLeader, err
+		}
+	}
+	return "", nil
+}
+
+// termination: every fair run comes to a state that nothing which must happen changes.
+func (l *live) termination(*Property) *finding {
+	run := l.solver.Fair(func(s uint32) bool { return !l.quiet(s) })
+	if run == nil {
+		return nil
+	}
+	return l.finding(run, "termination: the election goes on for ever")
+}
+
+// quiet reports whether nothing that must happen changes a state. One of which the steps
+// are not known is none.
+func (l *live) quiet(s uint32) bool {
+	l.enter(l.store.state(s))
+	l.acts = l.actions(l.acts[:0])
+	edges := l.Edges(s)
+	for k, a := range l.acts {
+		if a.verb.must() && (k >= len(edges) || edges[k] != s) {
+			return false
+		}
+	}
+	return true
+}

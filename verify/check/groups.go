@@ -1,0 +1,221 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check/internal/lasso"
+)
+
+// ConcurrentEntry: no user of a group algorithm tries for ever while there is a group that
+// can be shared, that everybody who tries wants, and that everybody who is inside has,
+// although those inside need not leave. Like Starvation it is about infinite runs: those in
+// which whatever must happen, but the exit of who is inside, and stays possible does happen.
+const ConcurrentEntry = "concurrent-entry"
+
+// DefaultWants are the alternatives of each user of a group algorithm where a Config does
+// not say: one of two groups.
+var DefaultWants = []protocol.Groups{"1", "2"}
+
+// mostGroups is how many sets, and how many groups, a local state has numbers for.
+const mostGroups = 1<<8 - 1
+
+// completeWants fills in the alternatives of users, each list in order.
+func (c *Config) completeWants(i protocol.Info, users int) error {
+	if !i.Grouped {
+		if len(c.Wants) > 0 {
+			return fmt.Errorf("wants %v: its users want no groups, they exclude each other", c.Wants)
+		}
+		return nil
+	}
+	if len(c.Wants) == 0 {
+		c.Wants = [][]protocol.Groups{DefaultWants}
+	}
+	if len(c.Wants) == 1 {
+		c.Wants = slices.Repeat(c.Wants, users)
+	}
+	if len(c.Wants) != users {
+		return fmt.Errorf("%d lists of wants for %d users: want one for all or one for each", len(c.Wants), users)
+	}
+	c.Wants = slices.Clone(c.Wants)
+	var all []protocol.Groups
+	for u, list := range c.Wants {
+		if len(list) == 0 {
+			return fmt.Errorf("user %d of %d wants nothing: want a set of groups, or 0 entries", u+1, users)
+		}
+		for _, set := range list {
+			if same, err := i.Wanted(string(set)); err != nil {
+				return err
+			} else if same != set {
+				return fmt.Errorf("groups %q: want them in order, each once, as ParseGroups gives them: %q", set, same)
+			}
+		}
+		c.Wants[u] = slices.Compact(slices.Sorted(slices.Values(list)))
+		all = append(all, c.Wants[u]...)
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) > mostGroups {
+		return fmt.Errorf("%d sets of groups: want at most %d", len(all), mostGroups)
+	}
+	return nil
+}
+
+// groups are what users want, and have been granted, by numbers. Numbers begin at 1.
+type groups struct {
+	wanted  []protocol.Groups // by number
+	granted []protocol.Group  // by number
+	wants   [][]uint8         // by process: the alternatives of its user; nil: no groups
+}
+
+func newGroups(c Config, total int) groups {
+	g := groups{wanted: make([]protocol.Groups, 1), granted: make([]protocol.Group, 1)}
+	if len(c.Wants) == 0 {
+		return g
+	}
+	g.wants = make([][]uint8, total)
+	for k, list := range c.Wants {
+		u := total - len(c.Wants) + k
+		for _, set := range list {
+			n := slices.Index(g.wanted, set)
+			if n < 0 {
+				n = len(g.wanted)
+				g.wanted = append(g.wanted, set)
+			}
+			g.wants[u] = append(g.wants[u], uint8(n))
+		}
+	}
+	return g
+}
+
+// enter records in l the group that was granted to its user. An error says that the user
+// does not want it.
+func (g *groups) enter(l *local, group protocol.Group, name string) error {
+	n := slices.Index(g.granted, group)
+	if n < 0 {
+		if n = len(g.granted); n > mostGroups {
+			return fmt.Errorf("model: %s is let into one more group than %d", name, mostGroups)
+		}
+		g.granted = append(g.granted, group)
+	}
+	l.group = uint8(n)
+	return nil
+}
+
+// unwanted says that a user is in a group that is not among those that it wanted.
+func (g *groups) unwanted(l *local, name string) error {
+	group := g.granted[l.group]
+	switch set := g.wanted[l.wants]; {
+	case set.Has(group):
+		return nil
+	case set == "":
+		return fmt.Errorf("well-formed: %s was let into group %s, and its algorithm has no groups", name, group)
+	case group == "":
+		return fmt.Errorf("well-formed: %s was let in without a group, and wants %s", name, set)
+	default:
+		return fmt.Errorf("well-formed: %s was let into group %s, and wants %s", name, group, set)
+	}
+}
+
+// try appends the tries that user i may make.
+func (x *worker) try(list []action, i int) []action {
+	if x.wants == nil {
+		return append(list, action{verb: try, a: uint8(i)})
+	}
+	for _, set := range x.wants[i] {
+		list = append(list, action{verb: try, a: uint8(i), arg: uint32(set)})
+	}
+	return list
+}
+
+// held is the group of each user that is inside, nil where there are no groups. It is valid
+// until the next call.
+func (x *worker) held(st []uint32) []protocol.Group {
+	if x.wants == nil {
+		return nil
+	}
+	x.holds = x.holds[:0]
+	for _, n := range st[1 : 1+x.total] {
+		x.holds = append(x.holds, x.granted[x.faces[n].group])
+	}
+	return x.holds
+}
+
+// compatible is Users.Together in a state.
+func (x *worker) compatible(st []uint32) bool {
+	if x.wants == nil {
+		return false
+	}
+	for i, n := range st[1 : 1+x.total] {
+		if x.users[i] = x.faces[n].section; x.users[i] == protocol.InTry {
+			x.tries[i] = x.wanted[x.locals[n].wants]
+		}
+	}
+	return x.users.Together(x.tries, x.held(st))
+}
+
+// A visitors is a graph of runs in which who is inside need not leave.
+type visitors struct{ *graph }
+
+// leaves reports whether a class is the exit of a user that is inside in a state.
+func (v visitors) leaves(s uint32, c lasso.Class) bool {
+	return verb(c>>48) == exit && v.section(s, int(c>>40&0xff)) == protocol.InCrit
+}
+
+// Enabled implements lasso.Graph.
+func (v visitors) Enabled(list []lasso.Class, s uint32) []lasso.Class {
+	return slices.DeleteFunc(v.graph.Enabled(list, s), func(c lasso.Class) bool { return v.leaves(s, c) })
+}
+
+// Ends implements lasso.Graph.
+func (v visitors) Ends(s uint32) bool {
+	return len(v.Enabled(nil, s)) == 0 && !v.armed(v.store.state(s))
+}
+
+// concurrentEntry: nobody tries for ever who could share with all who are inside or try. A
+// run that comes to rest is preferred, and of these the first one that was found.
+func (l *live) concurrentEntry(*Property) *finding {
+	solver := lasso.New(visitors{l.graph}, l.interrupted)
+	var best *lasso.Lasso
+	of := 0
+	for u := range l.total {
+		run := solver.Fair(func(s uint32) bool {
+			st := l.store.state(s)
+			return l.section(s, u) == protocol.InTry && l.compatible(st) && l.enough(st)
+		})
+		if solver.Stopped() {
+			l.solver = solver // whoever asks hears that it gave up
+			break
+		}
+		if run != nil && (best == nil || len(best.Loop) > 0 && len(run.Loop) == 0 || len(run.Loop) == 0 && run.First < best.First) {
+			best, of = run, u
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return l.finding(best, fmt.Sprintf("concurrent-entry: %s tries for ever, and shares with all who are inside or try",
+		l.names.Of(protocol.ID(of))))
+}
+
+// wishes says what users want, for the bounds of a verdict.
+func (r *searcher) wishes() string {
+	list := func(sets []protocol.Groups) string {
+		words := make([]string, len(sets))
+		for i, set := range sets {
+			words[i] = string(set)
+		}
+		return strings.Join(words, " or ")
+	}
+	equal := func(sets []protocol.Groups) bool { return slices.Equal(sets, r.c.Wants[0]) }
+	if !slices.ContainsFunc(r.c.Wants, func(sets []protocol.Groups) bool { return !equal(sets) }) {
+		return "a try wants " + list(r.c.Wants[0])
+	}
+	var each []string
+	for k, sets := range r.c.Wants {
+		u := r.total - len(r.c.Wants) + k
+		each = append(each, r.names.Of(protocol.ID(u))+" wants "+list(sets))
+	}
+	return strings.Join(each, ", ")
+}

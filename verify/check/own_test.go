@@ -1,0 +1,81 @@
+package check_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
+)
+
+// door is one register that all processes read and write: 1 while somebody is inside.
+const door = 0
+
+// A guest is a process. All its state is which access it has open.
+type guest byte
+
+const (
+	away guest = iota
+	looks
+	shuts
+	opens
+)
+
+func (at *guest) Step(ev protocol.Event[struct{}], out *protocol.Out[struct{}]) {
+	switch {
+	case ev.Kind == protocol.Start:
+	case ev.Kind == protocol.Try, *at == looks && ev.Arg == 1:
+		*at = looks
+		out.Read(door)
+	case *at == looks:
+		*at = shuts
+		out.Write(door, 1)
+	case *at == shuts:
+		*at = away
+		out.Crit(0)
+	case ev.Kind == protocol.Exit:
+		*at = opens
+		out.Write(door, 0)
+	case *at == opens:
+		*at = away
+		out.Rem("")
+	}
+}
+
+func (at *guest) AppendState(b []byte) []byte { return append(b, byte(*at)) }
+
+func (at *guest) LoadState(b []byte) ([]byte, error) {
+	r := protocol.Reader{Rest: b}
+	*at = guest(r.Max(uint64(opens)))
+	return r.Rest, r.Err
+}
+
+// An algorithm needs no place in the catalog to be checked. This one waits until a door is open, and
+// shuts it behind itself: two processes can find it open.
+func ExampleRun_own() {
+	algorithm := protocol.Silent(protocol.Algorithm[struct{}]{
+		Info: protocol.Info{
+			Name: "door",
+			Registers: func(protocol.Config) []protocol.Register {
+				return []protocol.Register{{Name: "door", Owner: protocol.Shared, Most: 1}}
+			},
+		},
+		New: func(protocol.ID, protocol.Config) protocol.Process[struct{}] { return new(guest) },
+	})
+	v, err := check.Run(algorithm, check.Config{Config: protocol.Config{N: 2}, Entries: []int{1}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	fmt.Println(v.Verdict, v.Reason)
+	fmt.Println(strings.Join(v.Trace, "\n"))
+	// Output:
+	// violated exclusion: p1 and p2 are inside
+	// try p1
+	// try p2
+	// read p1 door
+	// read p2 door
+	// write p1 door
+	// write p2 door
+}

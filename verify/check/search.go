@@ -1,0 +1,683 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// A searcher is one breadth-first search.
+type searcher struct {
+	*worker    // the one that interns, judges in order, and rebuilds traces
+	crew       crew
+	c          Config
+	asked      []string // names of properties
+	exclusion  bool
+	kept       bool
+	lasting    bool // some property of infinite runs was asked for
+	invariants []string
+	deadlock   bool
+	wellFormed bool
+	lag        bool
+	epochs     bool
+	agreement  bool
+	oneLeader  bool
+
+	begin time.Time
+	store store
+	roots []root
+	begun []scenario.Event // of Config.Prefix
+	jobs  []job
+	fresh []job // states to be judged
+
+	// What workers do with these, made once.
+	expandJob, judgeJob func(x *worker, i int)
+
+	transitions int64
+	cuts        map[int]int64 // by bound
+	depth       int           // of the states being expanded
+	expanded    int           // states
+	found       *finding
+	last        []uint32            // the state at the end of the last trace
+	stopped     string              // why the search ended early, "" if it did not
+	answered    map[string]Property // questions, by name
+	reported    time.Time
+}
+
+// A finding is a violation.
+type finding struct {
+	property string
+	err      error
+	run      scenario.Run
+	states   int64 // found up to this one, 0: all
+}
+
+func newSearcher(all crew, c Config, names []string) *searcher {
+	r := &searcher{worker: all[0], crew: all, c: c, asked: names, begin: time.Now(), cuts: map[int]int64{}, answered: map[string]Property{}}
+	r.lasting = slices.ContainsFunc(names, endless)
+	r.store.exact = c.Exact || r.lasting
+	r.expandJob = func(x *worker, i int) { r.jobs[i].expand(x, &r.store) }
+	r.judgeJob = func(x *worker, i int) {
+		j := &r.fresh[i]
+		j.bad = -1
+		for k, st := range j.states {
+			if j.property, j.err = r.violates(x, st); j.err != nil {
+				j.bad = k
+				return
+			}
+		}
+	}
+	r.jobs = make([]job, 1)
+	if len(all) > 1 {
+		r.jobs = make([]job, jobsPerWorker*len(all))
+	}
+	for _, n := range names {
+		switch n {
+		case Exclusion:
+			r.exclusion = true
+		case Kept:
+			r.kept = true
+		case WellFormed:
+			r.wellFormed = true
+		case Deadlock:
+			r.deadlock = true
+		case history.Lagging:
+			r.lag = true
+		case Epochs:
+			r.epochs = true
+		case Agreement:
+			r.agreement = true
+		case OneLeader:
+			r.oneLeader = true
+		case Model, MakesProgress, Starvation, Bypass, Termination, ConcurrentEntry, OperationProgress:
+		default:
+			if !slices.Contains(ofObjects, n) { // see minds
+				r.invariants = append(r.invariants, n)
+			}
+		}
+	}
+	return r
+}
+
+func search(all crew, c Config, names []string, t Timers) (Verdict, error) {
+	r := newSearcher(all, c, names)
+	if err := r.start(t); err != nil {
+		return Verdict{}, err
+	}
+	complete := r.found == nil && r.levels()
+	if r.claim != nil {
+		return Verdict{}, r.claim
+	}
+	if r.found == nil && r.answers() && !r.interrupted() {
+		r.answer(complete)
+	}
+	return r.verdict(complete), nil
+}
+
+// start finds the states from which the search starts. It may find a violation on
+// the way.
+func (r *searcher) start(t Timers) error {
+	r.raw = true
+	first, problem := r.initial(r.c.Entries)
+	if problem != nil {
+		r.found = &finding{property: problem.property, err: problem.err, run: r.run(nil, nil)}
+		return nil
+	}
+	r.timers = true // in a prefix they fire
+	err := r.prefix(first)
+	r.raw, r.timers = false, t != NeverFire
+	return err
+}
+
+// levels explores one depth after the other and reports whether nothing is left.
+func (r *searcher) levels() bool {
+	var from place
+	for end := r.store.len(); r.expanded < end; end = r.store.len() {
+		for r.expanded < end {
+			from = r.batch(from, end)
+			if r.found != nil || r.claim != nil {
+				return false
+			}
+			if r.report(); r.cap() {
+				return false
+			}
+		}
+		r.depth++
+	}
+	return true
+}
+
+// batch expands the next states, up to the one with the number end, and returns the
+// place behind them.
+func (r *searcher) batch(from place, end int) place {
+	first, n := r.expanded, 0
+	for n < len(r.jobs) && first < end {
+		size := min(jobStates, end-first)
+		from = r.jobs[n].take(&r.store.vectors, from, uint32(first), size)
+		first += size
+		n++
+	}
+	jobs, known, behind, transitions := r.jobs[:n], r.store.len(), r.store.vectors.end(), r.transitions
+	r.crew.share(n, r.expandJob)
+	for i := range jobs {
+		if r.merge(&jobs[i]); r.found != nil || r.claim != nil {
+			break
+		}
+	}
+	if bad := r.judge(known, behind); bad >= 0 {
+		r.forget(jobs, r.transitions-transitions, bad-known)
+	}
+	if !r.store.exact {
+		r.store.vectors.release(from)
+	}
+	return from
+}
+
+// merge takes over what a job found, in order.
+func (r *searcher) merge(j *job) {
+	i := 0
+	for k, st := range j.states {
+		stuck := true
+		begin, parent := i, j.first+uint32(k)
+		for entered := false; i < j.ends[k]; i++ {
+			rec := &j.records[i]
+			if !entered && (rec.doubt || !rec.known) {
+				r.enter(st)
+				entered = true
+			}
+			if rec.doubt {
+				r.verify(&rec.action)
+			}
+			if !rec.known {
+				j.resolve(r.worker, rec)
+			}
+			ordinal := uint16(i - begin)
+			r.transitions++
+			if p := r.wrong(rec.outcome); p != nil && r.minds(p) {
+				r.violated(p.property, p.err, r.trace(parent, ordinal))
+				return
+			}
+			if rec.moved {
+				m := &r.moves[rec.move]
+				if m.bound >= 0 {
+					stuck = stuck && !rec.verb.must()
+					r.cuts[int(m.bound)]++
+					continue
+				}
+			}
+			if stuck && rec.verb.must() && !rec.still &&
+				(r.sym != nil || rec.print != j.prints[k] || rec.verb.accesses() || r.store.exact && !slices.Equal(j.next(rec), st)) {
+				stuck = false
+			}
+			if !rec.seen {
+				_, rec.isNew = r.store.add(j.next(rec), rec.print, parent, ordinal)
+			}
+		}
+		if r.expanded++; r.expanded%64 == 0 {
+			r.spotCheck(st, r.expanded/64)
+		}
+		if stuck {
+			if f := r.dead(st); f != nil {
+				r.violated(f.property, f.err, r.trace(parent))
+			}
+		}
+		if r.found != nil {
+			return
+		}
+	}
+}
+
+// spotCheck verifies on a state what the algorithm claims of its invariants.
+func (r *searcher) spotCheck(st []uint32, n int) {
+	if r.sym != nil {
+		r.fair(st, n)
+	}
+	if r.shifts {
+		r.steady(st)
+	}
+}
+
+// judge evaluates the properties of the states from a number on, the first of which
+// stands at p. It returns the number of the first one that violates some, or -1.
+func (r *searcher) judge(from int, p place) int {
+	n := 0
+	for end := r.store.len(); from < end; n++ {
+		if n == len(r.fresh) {
+			r.fresh = append(r.fresh, job{})
+		}
+		size := min(jobStates, end-from)
+		p = r.fresh[n].take(&r.store.vectors, p, uint32(from), size)
+		from += size
+	}
+	r.crew.share(n, r.judgeJob)
+	for i := range n {
+		if j := &r.fresh[i]; j.bad >= 0 {
+			number := int(j.first) + j.bad
+			r.violated(j.property, j.err, r.trace(uint32(number)))
+			if r.sym != nil || r.shifts {
+				r.realFinding()
+			}
+			r.found.states = int64(number) + 1
+			return number
+		}
+	}
+	return -1
+}
+
+// forget takes back what was counted, in the first records of the jobs, behind the
+// new state that was the k-th one, from 0.
+func (r *searcher) forget(jobs []job, counted int64, k int) {
+	for i := range jobs {
+		for n := range jobs[i].records {
+			if counted--; counted < 0 {
+				return
+			}
+			rec := &jobs[i].records[n]
+			if k < 0 {
+				r.transitions--
+				if m := &r.moves[rec.move]; rec.moved && m.bound >= 0 {
+					r.cuts[int(m.bound)]--
+				}
+			}
+			if rec.isNew {
+				k--
+			}
+		}
+	}
+}
+
+// minds reports whether a problem of a step is one of the properties asked for.
+func (r *searcher) minds(p *problem) bool {
+	return p.property == Model || p.property == WellFormed && r.wellFormed || p.property == Epochs && r.epochs ||
+		slices.Contains(ofObjects, p.property) && slices.Contains(r.asked, p.property)
+}
+
+// serious returns p if it is one of the properties asked for, and else nil: the run goes on.
+func (r *searcher) serious(p *problem) *problem {
+	if p == nil || !r.minds(p) {
+		return nil
+	}
+	return p
+}
+
+// dead judges a state that nothing which must happen can change.
+func (r *searcher) dead(st []uint32) *finding {
+	if r.kept {
+		if k := r.m.unsettled(r.look(st)); k > 0 {
+			err := fmt.Errorf("kept: nothing that must happen changes the state, and losses are not made up for: %d", k)
+			return &finding{property: Kept, err: err}
+		}
+	}
+	if r.agreement && (r.timers || !r.armed(st)) {
+		if err := r.leaders(st).Agreement(r.names.Of); err != nil {
+			return &finding{property: Agreement, err: err}
+		}
+	}
+	if r.lag && (r.timers || !r.armed(st)) && r.enough(st) {
+		if err := r.lagging(st); err != nil {
+			return &finding{property: history.Lagging, err: err}
+		}
+	}
+	if r.deadlock && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) && r.enough(st) {
+		if r.trying(st) >= 0 {
+			return &finding{property: Deadlock, err: errors.New(r.waiting(st))}
+		}
+	}
+	return nil
+}
+
+func (r *searcher) violated(property string, err error, run scenario.Run) {
+	r.found = &finding{property: property, err: err, run: run}
+}
+
+// cap reports whether the search must not go on, and why.
+func (r *searcher) cap() bool {
+	switch {
+	case r.interrupted():
+		r.stopped = "interrupted"
+	case r.memory() > r.c.MaxMemory/5*4: // the rest is for what the garbage collector has not taken yet
+		r.stopped = fmt.Sprintf("stopped at the memory cap of %d MiB", r.c.MaxMemory>>20)
+	case r.store.len() > math.MaxUint32-1<<20:
+		r.stopped = "stopped because states are numbered with 32 bits"
+	}
+	return r.stopped != ""
+}
+
+func (r *searcher) interrupted() bool {
+	select {
+	case <-r.c.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+// memory estimates the bytes in use, and those that the answers will need.
+func (r *searcher) memory() int64 {
+	const fixed = 256 << 10 // headers of tables, and what a worker has
+	b := fixed + r.store.memory() + r.space.memory() + r.answerBytes()
+	for _, x := range r.crew {
+		b += x.memory()
+	}
+	for i := range r.jobs {
+		b += r.jobs[i].memory()
+	}
+	for i := range r.fresh {
+		b += r.fresh[i].memory()
+	}
+	return b
+}
+
+func (r *searcher) report() {
+	if r.c.Progress == nil || time.Since(r.reported) < 250*time.Millisecond {
+		return
+	}
+	r.reported = time.Now()
+	r.c.Progress(Progress{
+		States: int64(r.store.len()), Transitions: r.transitions, Depth: r.depth,
+		Frontier: int64(r.store.len() - r.expanded), Memory: r.memory(), Elapsed: time.Since(r.begin),
+	})
+}
+
+// armed reports whether some timer is set.
+func (r *searcher) armed(st []uint32) bool {
+	return slices.ContainsFunc(st[1:1+r.total], func(n uint32) bool { return len(r.locals[n].timers) > 0 })
+}
+
+// some reports whether some user is in a section.
+func (r *searcher) some(st []uint32, section protocol.Section) bool {
+	return slices.ContainsFunc(st[1:1+r.total], func(n uint32) bool { return n != 0 && r.locals[n].section == section })
+}
+
+// trying returns a user that waits, or -1.
+func (r *searcher) trying(st []uint32) int {
+	for i, n := range st[1 : 1+r.total] {
+		if s := r.locals[n].section; n != 0 && waits(s) {
+			return i
+		}
+	}
+	return -1
+}
+
+// waiting says who waits in a deadlock.
+func (r *searcher) waiting(st []uint32) string {
+	users := make(history.Users, r.total)
+	for i, n := range st[1 : 1+r.total] {
+		if n != 0 {
+			users[i] = r.locals[n].section
+		}
+	}
+	return users.Deadlock(r.names.Of, r.info, len(st)-r.flight)
+}
+
+// violates returns a property of states that st violates, and how.
+func (r *searcher) violates(x *worker, st []uint32) (string, error) {
+	for i, n := range st[1 : 1+x.total] {
+		x.users[i] = x.faces[n].section // an absent process is in its remainder section
+	}
+	if r.exclusion {
+		if err := x.users.Exclusion(x.held(st)); err != nil {
+			return Exclusion, inside(x, st)
+		}
+	}
+	if r.kept && slices.Contains(x.users, protocol.InLost) {
+		u := slices.Index(x.users, protocol.InLost)
+		return Kept, fmt.Errorf("kept: %s lost its critical section", x.names.Of(protocol.ID(u)))
+	}
+	if x.elects {
+		if property, err := r.misled(x, st); err != nil {
+			return property, err
+		}
+	}
+	if len(r.invariants) == 0 {
+		return "", nil
+	}
+	g := x.look(st)
+	for _, name := range r.invariants {
+		if err := x.m.invariant(name, g); err != nil {
+			return name, err
+		}
+	}
+	return "", nil
+}
+
+// inside says in the names of a scenario what history.Users.Exclusion found.
+func inside(x *worker, st []uint32) error {
+	var names []string
+	for i, s := range x.users {
+		if s != protocol.InCrit {
+			continue
+		}
+		name := x.names.Of(protocol.ID(i))
+		if group := x.granted[x.faces[st[1+i]].group]; group != "" {
+			name += " (" + string(group) + ")"
+		}
+		names = append(names, name)
+	}
+	return fmt.Errorf("exclusion: %s are inside", strings.Join(names, " and "))
+}
+
+func (r *searcher) verdict(complete bool) Verdict {
+	v := r.sum(complete, r.states())
+	v.Bounds, v.timers, v.clean = r.bounds(complete), r.timersSet, complete && r.found == nil
+	return v
+}
+
+// sum is the verdict without its bounds.
+func (r *searcher) sum(complete bool, states int64) Verdict {
+	seconds := time.Since(r.begin).Seconds()
+	v := Verdict{
+		Verdict: Holds, Property: r.asked[0], Trace: []string{}, Loop: NoLoop, States: states,
+		Transitions: r.transitions, Depth: max(0, r.depth-1), Seconds: seconds,
+		StatesPerS: float64(states) / max(seconds, 1e-9),
+	}
+	if !complete {
+		v.Verdict = Undecided
+	}
+	passed := v.Verdict
+	for _, n := range r.asked {
+		p, answered := r.answered[n]
+		switch {
+		case answered:
+		case endless(n):
+			p = r.property(n, Undecided)
+		default:
+			p = r.property(n, passed)
+		}
+		if v.Properties = append(v.Properties, p); p.Verdict == Undecided && v.Verdict == Holds {
+			v.Verdict, v.Property = Undecided, n
+		}
+	}
+	if f := r.found; f != nil {
+		v.Verdict, v.Property, v.Reason, v.Loop = Violated, f.property, f.err.Error(), Mark(f.run.Loop)
+		v.Run = &f.run
+		for _, e := range f.run.Steps {
+			v.Trace = append(v.Trace, e.Line)
+		}
+		for i := range v.Properties {
+			if p := &v.Properties[i]; p.Property == f.property {
+				p.violatedBy(f)
+			}
+		}
+	}
+	return v
+}
+
+// states is how many were found, up to the one that violates a property.
+func (r *searcher) states() int64 {
+	if r.found != nil && r.found.states > 0 {
+		return r.found.states
+	}
+	return int64(r.store.len())
+}
+
+// property is the result for a property without a violation.
+func (r *searcher) property(name string, verdict Result) Property {
+	return Property{Property: name, Verdict: verdict, Depth: max(0, r.depth-1), Trace: []string{}, Loop: NoLoop}
+}
+
+func (p *Property) violatedBy(f *finding) {
+	p.Verdict, p.Depth, p.Trace, p.Loop = Violated, len(f.run.Steps), []string{}, Mark(f.run.Loop)
+	for _, e := range f.run.Steps {
+		p.Trace = append(p.Trace, e.Line)
+	}
+}
+
+// bounds says within which limits the verdict was found.
+func (r *searcher) bounds(complete bool) string {
+	parts := r.model()
+	switch {
+	case complete:
+		parts = append(parts, "exhaustive")
+		if r.answers() && r.interrupted() {
+			parts = append(parts, "interrupted when infinite runs were looked at")
+		}
+	case r.found != nil && r.stopped == "":
+		parts = append(parts, "stopped at the first violation")
+	default:
+		parts = append(parts, fmt.Sprintf("%s with depth %d completely covered and %s not expanded",
+			r.stopped, max(0, r.depth-1), Plural(int64(r.store.len()-r.expanded), "state")))
+	}
+	if r.store.exact {
+		parts = append(parts, "chance that a fingerprint hid a state 0: whole states were compared")
+	} else {
+		n := float64(r.states())
+		parts = append(parts, fmt.Sprintf("chance that a fingerprint hid a state %.0e", n*n/math.Exp2(65)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// model says what is explored.
+func (r *searcher) model() []string {
+	c := r.c
+	parts := []string{fmt.Sprintf("n=%d", c.N)}
+	if r.names.Clients {
+		parts = append(parts, Plural(int64(c.Clients), "client"))
+	}
+	for _, o := range r.info.Options {
+		if v := r.info.Option(c.Config, o.Name); v != o.Default(c.Config) {
+			parts = append(parts, o.Name+"="+o.Text(v))
+		}
+	}
+	if len(c.Entries) > 0 {
+		parts = append(parts, entries(c.Entries))
+	}
+	if r.info.Weak {
+		parts = append(parts, operations(c.Operations))
+	}
+	if len(c.Wants) > 0 {
+		parts = append(parts, r.wishes())
+	}
+	switch {
+	case r.registers != nil:
+		parts = append(parts, string(c.Registers)+" registers")
+	case c.FIFO:
+		parts = append(parts, "FIFO channels")
+	default:
+		parts = append(parts, "unordered channels")
+	}
+	for _, kind := range r.mail.lasting {
+		parts = append(parts, kind+" sent again for ever")
+	}
+	parts = append(parts, c.Faults()...)
+	if r.info.Consensus && r.tracks {
+		parts = append(parts, fmt.Sprintf("all decisions but the first %d while the failure detector is accurate", c.Decisions))
+	}
+	if !r.info.Enough(c.N-c.Crash, c.N) {
+		parts = append(parts, "who tries may wait while no majority of the members is up")
+	}
+	if c.Spaced > 0 {
+		parts = append(parts, fmt.Sprintf("losses only while fewer than %d are unsettled", c.Spaced))
+	}
+	if c.Stay {
+		parts = append(parts, "who is inside stays")
+	}
+	for _, d := range c.Down {
+		parts = append(parts, r.names.Of(d)+" down")
+	}
+	if r.timers && r.bounded {
+		parts = append(parts, "an armed timer fires only when no message or news of its process is on its way: time-outs exceed a round trip")
+	} else if r.timers {
+		parts = append(parts, "an armed timer fires at any moment")
+	} else if r.timersSet {
+		parts = append(parts, "timers never fire")
+	} else {
+		parts = append(parts, "no timers")
+	}
+	if r.shifts {
+		parts = append(parts, "counters shifted")
+	}
+	parts = append(parts, r.reduction.notes...)
+	for k := range r.m.boundsLen() {
+		b := r.m.bound(k)
+		if n := r.cuts[k]; n > 0 {
+			b += fmt.Sprintf(" (%s cut)", Plural(n, "step"))
+		}
+		parts = append(parts, b)
+	}
+	if len(c.Prefix) > 0 {
+		parts = append(parts, fmt.Sprintf("after a prefix of %s", Plural(int64(len(c.Prefix)), "step")))
+	}
+	return parts
+}
+
+func entries(list []int) string {
+	if equals(list) {
+		switch list[0] {
+		case Unlimited:
+			return "unlimited entries"
+		case 1:
+			return "1 entry each"
+		}
+		return fmt.Sprintf("%d entries each", list[0])
+	}
+	return "entries " + Numbers(list)
+}
+
+func operations(list []int) string {
+	if equals(list) {
+		return Plural(int64(list[0]), "operation") + " in each section"
+	}
+	return "operations " + Numbers(list) + " in each section"
+}
+
+// Numbers writes how many entries or operations users have, as flags take it: 3,1,unlimited.
+func Numbers(list []int) string {
+	words := make([]string, len(list))
+	for i, k := range list {
+		if words[i] = strconv.Itoa(k); k == Unlimited {
+			words[i] = "unlimited"
+		}
+	}
+	return strings.Join(words, ",")
+}
+
+// equals reports whether all numbers of a list are equal.
+func equals(list []int) bool {
+	return !slices.ContainsFunc(list, func(k int) bool { return k != list[0] })
+}
+
+// Plural writes n things, with the digits of n in groups of three.
+func Plural(n int64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return Group(n) + " " + thing
+}
+
+// Group writes n with a space between groups of three digits.
+func Group(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + " " + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,328 @@
+package check
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// A space is the graph of global states. A state is a vector of words:
+//
+//	the budgets left, four bits each
+//	for each process the number of its local state, 0 where it is absent
+//	the numbers of what all processes share: see object.go
+//	the numbers of the messages in flight
+//
+// Messages are sorted by number; with FIFO channels they are sorted by channel,
+// and within a channel stand in the order in which they were sent. So equal
+// states are equal vectors.
+//
+// What was interned, and the moves that were computed, are shared by the workers
+// of a search: see worker.frozen.
+type space struct {
+	mail      *mail
+	info      protocol.Info
+	names     scenario.Names
+	total     int // processes
+	flight    int // where messages begin in a state
+	members   int
+	fifo      bool
+	leases    bool // LeaseDetector, of clients
+	mutual    bool // LeaseDetector, among members: see leases.go
+	lives     bool // members have incarnations
+	peers     bool // there are no clients: members crash, and suspect each other
+	elects    bool // an election: what processes say of who leads is part of the state
+	tracks    bool // whom a member suspects is part of the state
+	user      []bool
+	endless   []bool // unlimited entries, by process
+	down      []bool
+	budget    uint32 // initial
+	shifts    bool
+	timers    bool       // whether armed timers fire
+	bounded   bool       // only where no message is on its way: see Synchronous
+	stay      bool       // who is inside never exits
+	spaced    int        // Config.Spaced
+	hasty     uint64     // Config.Decisions
+	eager     bool       // Config.apart
+	tasks     []uint32   // operations that a user issues in each section, by process
+	registers *registers // nil: there is none
+
+	groups
+	shared    shared
+	reduction reduction
+
+	timersSet bool // whether some process ever set one
+
+	locals   []local
+	faces    []face // of the locals
+	number   map[string]uint32
+	moves    []move
+	sent     []uint32 // the messages of all moves
+	set      []uint32 // the timers that they set
+	begun    []uint32 // the counters that they begin: of which nothing before them has a value
+	moveOf   table    // the places in moves, by local state, verb and argument
+	wide     map[uint64]uint32
+	shifted  shifted
+	renamed  renamed
+	verified table // the claims of confluence that were verified
+	forgets  bool  // Algorithm.Stale
+	drops    bool  // Algorithm.Moot
+	moot     table // the places in moots, by local state and message
+	moots    []bool
+	stale    map[pairing]bool // what it said
+	bytes    int64
+	fresh    int // distinct local steps, for the commutation check
+	claim    error
+
+	problems []problem
+}
+
+// A mark is what one word adds to what is known of a whole state.
+type mark struct {
+	hash  uint64 // a random number, see worker.print
+	floor uint64 // the counters, by bit, whose smallest value here is at its least
+	above uint64 // those whose smallest value here is above it
+}
+
+// A face is what the search needs to know of a local state in every global one.
+type face struct {
+	mark
+	section protocol.Section
+	tasks   bool // its user has an operation to issue, if it is inside
+	tries   bool // its user may try, if it is in its remainder section
+	timers  bool // some are set
+	apart   bool // some lease has lapsed
+	gone    bool // it crashed, and something of it is remembered; also of number 0
+	group   uint8
+}
+
+// A local is everything about one process that a global state contains.
+type local struct {
+	proc    int
+	state   []byte
+	section protocol.Section
+	wants   uint8  // while its user tries: the number of the set of groups
+	group   uint8  // while it is inside: that of the group granted
+	entries uint32 // tries left, 0 where unlimited
+	life    uint64 // incarnation
+	timers  []uint32
+	lost    uint64   // of a user: members that lost their memory during its epoch
+	lapsed  uint64   // of a client, or among members: the members at which its lease lapsed
+	ended   uint64   // of these, the members that have suspected the client since, or whose Ended it had
+	known   []uint64 // of a client with leases, or among members: the incarnations that it knows
+	revoked uint64   // among members: those whose lease it revoked, and of whom it had no Lapsed yet
+	open    protocol.OpenAccesses
+	tasks   uint32          // while its user is inside: operations that it is to issue
+	issued  uint32          // operations that its user has issued, in all lives
+	copied  uint32          // operations that its copy of the object has executed
+	gone    bool            // it crashed: this is what its next life begins with
+	doubts  uint64          // of a member: the members that it suspects, where that is tracked
+	leading history.Leading // of a process that elects: what it says in this life
+	past    history.Terms   // all that it ever named, in this life and in those before
+	lows    []low
+}
+
+// A move is the outcome of one event in one local state.
+type move struct {
+	mark           // the sum of those of to and of what is sent to processes that are ever up
+	to      uint32 // 0: none
+	problem uint32 // 0, or 1 + an index in problems
+	sends   span   // of space.sent
+	set     span   // of space.set
+	begun   span   // of space.begun
+	deed    uint32 // 0: none
+	bound   int32  // that to exceeds, or -1
+	plain   bool   // whatever is sent will be in flight, if the receiver is there
+}
+
+// A span is a part of a list.
+type span struct{ from, to uint32 }
+
+// A problem is a property that a step violates, whatever the other processes do.
+type problem struct {
+	property string
+	err      error
+}
+
+// A verb is a kind of action.
+type verb uint8
+
+const (
+	try verb = iota
+	cancel
+	exit
+	timeout
+	deliver
+	suspect
+	restore
+	follow // a lease among members lapses, whose session is broken
+	issue
+	agree
+	hear
+	read
+	begin // of a write
+	write
+	// The rest need not happen. They are faults, but for peek: a read by an Await which
+	// overlaps a write.
+	peek
+	lapse
+	mistake // the detector suspects somebody that is up
+	recovery
+	amnesia
+	crash
+	drain
+	lose
+	duplicate
+)
+
+var verbs = [...]scenario.Verb{
+	try: scenario.Try, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
+	read: scenario.Read, begin: scenario.Begin, write: scenario.Write, peek: scenario.Read,
+	issue: scenario.Issue, agree: scenario.Decide, hear: scenario.Hear,
+	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse, follow: scenario.Lapse,
+	mistake: scenario.Suspect, recovery: scenario.Recover, amnesia: scenario.Amnesia, crash: scenario.Crash, drain: scenario.Drain,
+	lose: scenario.Lose, duplicate: scenario.Duplicate,
+}
+
+// must says whether a run in which an action of this kind stays possible for
+// ever without being taken is not a fair one.
+func (v verb) must() bool { return v > cancel && v < peek }
+
+// accesses reports whether an action of this kind is one on a register.
+func (v verb) accesses() bool { return v >= read && v <= write || v == peek }
+
+// The budgets, by their bits in the first word of a state.
+const (
+	amnesiaBudget = budgetBits * iota
+	crashBudget
+	suspectBudget
+	cancelBudget
+	drainBudget
+	lossBudget
+	dupBudget
+	recoverBudget
+
+	budgetBits = 4
+)
+
+// left is how much of a budget is left.
+func left(st []uint32, budget int) uint32 { return st[0] >> budget & maxBudget }
+
+// An action is one way to leave a state.
+type action struct {
+	verb verb
+	keep bool   // of deliver: the message, which is idempotent, may arrive again
+	a, b uint8  // processes, in the order of scenario.Step.Procs
+	arg  uint32 // timer or message; of issue the number of the operation; of agree and hear what is decided; of try the set of groups, 0: none; of read the content found, of write the register, as is b
+	at   uint32 // of deliver, lose and duplicate, and on registers: where the word stands in the state; of agree and hear the instance
+}
+
+// alike reports whether two actions differ at most in the numbers of messages.
+func (a action) alike(b action) bool {
+	return a.verb == b.verb && a.keep == b.keep && a.a == b.a && a.b == b.b && (!a.verb.argued() || a.arg == b.arg)
+}
+
+// argued reports whether actions of this kind differ by more than the number of a message.
+func (v verb) argued() bool { return v == timeout || v == try || v == agree || v.accesses() }
+
+// A visit is one action with its outcome.
+type visit struct {
+	action
+	next    []uint32 // valid during the call
+	bound   int      // that next exceeds, so that it is not to be explored, or -1
+	problem *problem // the step violates a property; next may be the state before it
+	sends   []uint32 // messages sent
+}
+
+func newSpace(i protocol.Info, c Config, m machine) *space {
+	total := c.N + c.Clients
+	s := &space{
+		mail: m.mail(), info: i, total: total, members: c.N, fifo: c.FIFO,
+		names:  scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients},
+		leases: i.Detector == protocol.LeaseDetector && i.Users == protocol.Clients,
+		mutual: i.Detector == protocol.LeaseDetector && i.Users != protocol.Clients,
+		lives:  i.Incarnations || i.Detector == protocol.LeaseDetector || i.Tolerates&protocol.Recovery != 0,
+		peers:  i.Users != protocol.Clients, elects: i.Users == protocol.Nobody,
+		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Timers == Synchronous || i.Consensus && c.Crash > 0) &&
+			i.Detector != protocol.LeaseDetector,
+		bounded: c.Timers == Synchronous,
+		user:    make([]bool, total), endless: make([]bool, total), down: make([]bool, total), tasks: make([]uint32, total),
+		budget: uint32(c.Amnesia)<<amnesiaBudget | uint32(c.Crash)<<crashBudget |
+			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget | uint32(c.Drain)<<drainBudget |
+			uint32(c.Loss)<<lossBudget | uint32(c.Dup)<<dupBudget | uint32(c.Recover)<<recoverBudget,
+		locals: make([]local, 1), faces: []face{{gone: true}}, number: map[string]uint32{}, wide: map[uint64]uint32{},
+		shifted:   shifted{by: map[string]uint32{}},
+		registers: newRegisters(i, c),
+		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
+		stay:      c.Stay, spaced: c.Spaced, hasty: uint64(c.Decisions), eager: c.apart,
+		groups:  newGroups(c, total),
+		forgets: m.forgets(), drops: m.drops(), stale: map[pairing]bool{},
+	}
+	s.shared, s.flight = newShared(i, total)
+	for k, e := range c.Entries {
+		u := total - len(c.Entries) + k
+		s.user[u], s.endless[u] = true, e == Unlimited
+	}
+	for i, k := range c.Operations {
+		s.tasks[i] = uint32(k)
+	}
+	for _, d := range c.Down {
+		s.down[d] = true
+	}
+	return s
+}
+
+// sends returns the messages that a move sends.
+func (s *space) sends(m *move) []uint32 { return s.sent[m.sends.from:m.sends.to] }
+func (s *space) sets(m *move) []uint32  { return s.set[m.set.from:m.set.to] }
+func (s *space) anew(m *move) []uint32  { return s.begun[m.begun.from:m.begun.to] }
+
+// apart reports whether u is a client whose lease at j has lapsed.
+func (s *space) apart(st []uint32, u, j int) bool {
+	return s.leases && u >= s.members && st[1+u] != 0 && st[1+u] != math.MaxUint32 &&
+		s.locals[st[1+u]].lapsed&(1<<j) != 0
+}
+
+// after reports whether message a stands behind one that is sent now.
+func (s *space) after(a, now uint32) bool {
+	if !s.fifo {
+		return a > now
+	}
+	return s.channel(a) > s.channel(now)
+}
+
+func (s *space) channel(msg uint32) int { return s.mail.from(msg)*s.total + s.mail.to(msg) }
+
+// line returns the scenario line of a.
+func (s *space) line(a action, m machine) string { return s.names.Format(s.step(a, m)) }
+
+func (s *space) step(a action, m machine) scenario.Step {
+	st := scenario.Step{Verb: verbs[a.verb], Procs: []protocol.ID{protocol.ID(a.a)}}
+	switch a.verb {
+	case try:
+		st.Text = string(s.wanted[a.arg])
+	case timeout:
+		st.Timer = a.arg
+	case issue:
+		st.Text = s.operation(int(a.a), a.arg)
+	case agree:
+		st.Procs, st.Text = nil, fmt.Sprintf("%d %s", a.at, m.text(a.arg))
+	case deliver, lose, duplicate:
+		st.Text = m.text(a.arg)
+	case read, peek, begin, write:
+		st.Text = s.accessText(a)
+	}
+	if n := a.verb; n == deliver || n == lose || n == duplicate || n == suspect || n == restore || n == lapse || n == follow || n == mistake {
+		st.Procs = append(st.Procs, protocol.ID(a.b))
+	}
+	return st
+}
+
+// memory estimates the bytes in use.
+func (s *space) memory() int64 {
+	return s.bytes + s.mail.bytes + s.moveOf.bytes + s.shifted.bytes() + s.renamed.bytes + s.verified.bytes + s.moot.bytes + int64(cap(s.moots)) +
+		int64(4*(cap(s.sent)+cap(s.set)+cap(s.begun)+cap(s.renamed.to))+80*cap(s.moves))
+}

@@ -1,0 +1,287 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// A root is a state from which the search starts. There is one, unless a prefix
+// delivers messages that may arrive again: its line does not say whether they do,
+// so the search starts from each state that it may mean.
+type root struct {
+	state []uint32
+	raw   []uint32 // the same with the counters of the run itself
+}
+
+// prefix takes the steps of Config.Prefix from first and fills the frontier with
+// the states at its end. It judges the states on the way.
+func (r *searcher) prefix(first []uint32) error {
+	w := Walk{r: r, first: first}
+	w.Reset()
+	for i := 0; ; i++ {
+		for _, e := range w.now {
+			if property, err := r.violates(r.worker, e.st); err != nil && w.over == nil {
+				w.over = &finding{property: property, err: err}
+			}
+		}
+		if w.over != nil {
+			r.violated(w.over.property, w.over.err, r.run(r.begun, w.now[0].st))
+			return nil
+		}
+		if i == len(r.c.Prefix) {
+			break
+		}
+		if r.c.Prefix[i].Verb == scenario.Loop {
+			continue
+		}
+		event, err := w.Take(r.c.Prefix[i])
+		if err != nil {
+			return err
+		}
+		r.begun = append(r.begun, event)
+	}
+	for _, e := range w.now {
+		st := r.canonical(e.st)
+		if _, isNew := r.store.add(st, r.print(st), uint32(len(r.roots)), 0); isNew {
+			r.roots = append(r.roots, root{st, e.st})
+		}
+	}
+	return nil
+}
+
+// canonical is the normal form of a state of a run.
+func (x *worker) canonical(raw []uint32) []uint32 {
+	defer func(raw bool, next []uint32) { x.raw, x.next = raw, next }(x.raw, x.next)
+	x.raw, x.next = false, slices.Clone(raw)
+	x.normal()
+	return x.next
+}
+
+// stuck reports whether nothing that must happen changes a normal form.
+func (x *worker) stuck(st []uint32) bool {
+	stuck := true
+	x.expandSome(st, func(a action) bool { return stuck && a.verb.must() }, func(v visit) {
+		stuck = v.bound < 0 && slices.Equal(v.next, st) && !v.verb.accesses()
+	})
+	return stuck
+}
+
+// trace returns the run to state i, and from it by the further actions given.
+func (r *searcher) trace(i uint32, further ...uint16) scenario.Run {
+	top, ordinals := r.store.links.path(i)
+	st, path := r.roots[top].state, [][]uint32(nil)
+	var wrong *problem
+	var by []action
+	for _, want := range append(ordinals, further...) {
+		k := uint16(0)
+		var next []uint32
+		r.expand(st, func(v visit) {
+			if k == want {
+				next, wrong, by = slices.Clone(v.next), r.serious(v.problem), append(by, v.action)
+			}
+			k++
+		})
+		path, st = append(path, next), next
+	}
+	if r.sym != nil {
+		by = nil // these name other members
+	}
+	return r.along(r.roots[top], path, wrong, by...)
+}
+
+// along returns the run from a root along states, the last step of which has a
+// problem, or none. The search knows normal forms; the run is the one that the
+// algorithm makes, by the same actions where they are given: in a loop it matters
+// which of those that lead to one state is taken.
+func (r *searcher) along(from root, path [][]uint32, wrong *problem, by ...action) scenario.Run {
+	raw, events := from.raw, slices.Clone(r.begun)
+	for k, next := range path {
+		var event scenario.Event
+		var bad *problem
+		if k == len(path)-1 {
+			bad = wrong
+		}
+		if bad != nil {
+			next = r.canonical(next)
+		}
+		var a *action
+		if k < len(by) {
+			a = &by[k]
+		}
+		if event, raw = r.follow(raw, next, bad, a); raw == nil {
+			why := "an encoding leaves out something of a state, or a counter matters"
+			if r.sym != nil {
+				why = "its members are not interchangeable"
+			}
+			r.claim = fmt.Errorf("%w: %s: %s: %w", ErrClaim, r.info.Name, why, errUnfollowed)
+			return r.run(events, nil)
+		}
+		events = append(events, event)
+	}
+	r.last = raw
+	return r.run(events, raw)
+}
+
+var errUnfollowed = errors.New("check: no run of the algorithm leads along the states that the search found")
+
+// follow takes a step of a run to a state whose normal form is next, with the same
+// problem, by an action like a if that is not nil. Without one raw is nil.
+func (r *searcher) follow(from, next []uint32, wrong *problem, a *action) (event scenario.Event, raw []uint32) {
+	defer func(raw bool) { r.raw = raw }(r.raw)
+	r.raw = true
+	r.expand(from, func(v visit) {
+		v.problem = r.serious(v.problem)
+		if raw != nil || a != nil && !v.alike(*a) || (v.problem == nil) != (wrong == nil) || wrong != nil && v.problem.property != wrong.property {
+			return
+		}
+		if end := slices.Clone(v.next); slices.Equal(r.canonical(end), next) {
+			raw, event = end, r.describe(from, v)
+		}
+	})
+	return event, raw
+}
+
+// run completes a run that ends in a state, nil where there is none.
+func (r *searcher) run(events []scenario.Event, raw []uint32) scenario.Run {
+	run := scenario.Run{Processes: r.processes(), Steps: slices.Clone(events), Loop: scenario.NoLoop}
+	if run.Steps == nil {
+		run.Steps = []scenario.Event{}
+	}
+	run.End, run.InFlight = r.end(raw)
+	run.Registers = r.cells(raw)
+	return run
+}
+
+func (s *space) processes() []string {
+	names := make([]string, s.total)
+	for i := range names {
+		names[i] = s.names.Of(protocol.ID(i))
+	}
+	return names
+}
+
+// describe writes down an action and what it did.
+func (x *worker) describe(st []uint32, v visit) scenario.Event {
+	e := x.names.Event(x.step(v.action, x.m))
+	x.access(st, v.action, &e)
+	if v.problem != nil {
+		e.Effects = append(e.Effects, scenario.Effect{Do: scenario.Wrong, Reason: v.problem.err.Error()})
+		return e
+	}
+	for _, f := range x.again(st, v.action) {
+		effect := scenario.Effect{Token: f.Arg, Reason: f.Data}
+		switch f.Do {
+		case protocol.Send:
+			effect = scenario.Effect{
+				Do: scenario.Sends, Message: x.m.text(f.msg), To: x.names.Of(protocol.ID(x.mail.to(f.msg))), Lost: x.lost(st, v, f.msg),
+			}
+		case protocol.Crit:
+			effect.Do, effect.Reason, effect.Group = scenario.Enters, "", f.Data
+		case protocol.Rem:
+			effect.Do = scenario.Leaves
+		case protocol.Invoke:
+			effect = scenario.Effect{Do: scenario.Executes, Operation: f.Data}
+		case protocol.Outcome:
+			effect = scenario.Effect{Do: scenario.Succeeds}
+		case protocol.Install:
+			effect.Do = scenario.Installs
+		case protocol.Propose:
+			effect = scenario.Effect{Do: scenario.Proposes, Message: x.m.text(f.msg)}
+		case protocol.Ejected:
+			effect.Do = scenario.Ejected
+		case protocol.Read, protocol.Write, protocol.Await:
+			effect = x.asks(f.Act)
+		case protocol.Leader:
+			effect = scenario.Effect{Do: scenario.Leads, To: x.names.Of(f.To), Epoch: f.Arg}
+		case protocol.Revoke:
+			effect = scenario.Effect{Do: scenario.Revokes, To: x.names.Of(f.To)}
+		default:
+			continue
+		}
+		e.Effects = append(e.Effects, effect)
+	}
+	return e
+}
+
+// lost says why a message that was sent is not on its way.
+func (x *worker) lost(st []uint32, v visit, msg uint32) string {
+	from, to := x.mail.from(msg), x.mail.to(msg)
+	switch {
+	case x.absent(st, to):
+		return x.names.Of(protocol.ID(to)) + " is not there"
+	case x.severed(v.next, from, to):
+		return "no lease"
+	}
+	return ""
+}
+
+// again returns the effects of an action of a process, which a move does not keep.
+func (x *worker) again(st []uint32, a action) []effect {
+	i, arg := int(a.a), uint64(a.arg)
+	switch a.verb {
+	case crash, lose, duplicate, begin, agree:
+		return nil
+	case hear:
+		arg = x.decision(a)
+	case deliver:
+		i = int(a.b)
+	case suspect, lapse, follow, mistake:
+		arg = uint64(a.b)
+	case restore:
+		arg = uint64(a.b) | x.locals[st[1+a.b]].life<<8
+	}
+	l, in, msg := x.input(st[1+i], a.verb, arg)
+	_, effects, _, _ := x.steps(&l, in, msg)
+	return effects
+}
+
+// end tells how things stand in a state.
+func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
+	states, flights := []scenario.State{}, []scenario.Flight{}
+	if st == nil {
+		return states, flights
+	}
+	for i, n := range st[1 : 1+x.total] {
+		state := scenario.State{Process: x.names.Of(protocol.ID(i))}
+		switch {
+		case x.down[i]:
+			state.Section = "down"
+		case x.absent(st, i):
+			state.Section = "crashed"
+		default:
+			l := x.locals[n]
+			state.Section = "up"
+			if x.user[i] {
+				state.Section = sections[l.section]
+			}
+			state.Text = x.m.show(i, l.state)
+			if l.leading.Named {
+				state.Section = fmt.Sprintf("up: %s leads epoch %d", x.names.Of(l.leading.Leader), l.leading.Epoch)
+			}
+			for j := range x.members {
+				if l.lapsed&(1<<j) != 0 {
+					state.Text = strings.TrimPrefix(state.Text+"; no lease at "+x.names.Of(protocol.ID(j)), "; ")
+				}
+			}
+		}
+		states = append(states, state)
+	}
+	if x.registers != nil {
+		return states, flights
+	}
+	for _, msg := range st[x.flight:] {
+		from, to := protocol.ID(x.mail.from(msg)), protocol.ID(x.mail.to(msg))
+		flights = append(flights, scenario.Flight{From: x.names.Of(from), To: x.names.Of(to), Message: x.m.text(msg)})
+	}
+	return states, flights
+}
+
+var sections = [...]string{
+	protocol.InRem: "remainder", protocol.InTry: "trying", protocol.InCrit: "inside", protocol.InLost: "ejected",
+	protocol.InExit: "leaving", protocol.InIssue: "inside, with an operation open",
+}

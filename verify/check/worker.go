@@ -1,0 +1,439 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+)
+
+// A worker takes steps in a space. It is the memory that one goroutine needs for
+// that, and it is in one state at a time.
+//
+// Most actions lead to states that were found before. So a worker first computes
+// only the fingerprint of the next state, from that of this one and what changes;
+// it builds the vector where it must.
+type worker struct {
+	*space
+	m machine
+	// A frozen worker looks up what was interned and computed, and adds nothing:
+	// others look it up at the same time.
+	frozen bool
+	// A raw worker moves no counters, renames no members and leaves nothing out: it
+	// follows a run of the algorithm itself.
+	raw bool
+
+	st    []uint32 // the state it is in
+	own   uint64   // its fingerprint
+	calm  bool     // it allows a loss
+	whole bool     // every message that is sent arrives in flight
+	sum   mark     // of the words
+	// Counters at their least in two words or more, in three or more: of these one is
+	// left when a step replaces two words.
+	twice, thrice uint64
+
+	object  *history.Weak // scratch, nil: there is none
+	claimed table         // the numbers of claims, by local state and message
+	claims  []bool
+	sym     *symmetry // nil: no symmetry
+
+	next     []uint32 // the vector being built
+	shifting bool     // it was changed by moving counters by x.by, in the last step
+	acts     []action
+
+	g     glance
+	users history.Users
+	says  history.Leaders
+	holds []protocol.Group
+	tries []protocol.Groups // of who tries
+	key   []byte
+	by    []uint64
+}
+
+func newWorker(s *space, m machine) *worker {
+	x := &worker{
+		space: s, m: m, users: make(history.Users, s.total), tries: make([]protocol.Groups, s.total),
+		g: glance{
+			states: make([][]byte, s.total), users: make([]protocol.Section, s.total), lost: make([][]bool, s.total),
+		},
+	}
+	for i := range x.g.lost {
+		x.g.lost[i] = make([]bool, s.members)
+	}
+	if s.info.Weak {
+		x.object = history.NewWeak(s.members)
+	}
+	x.reduce(s.reduction)
+	return x
+}
+
+// enter goes to the state st, which must not change until the next one.
+func (x *worker) enter(st []uint32) {
+	x.st, x.whole = st, !x.fifo && (x.sym == nil || x.raw)
+	x.sum, x.twice, x.thrice = mark{hash: budgetHash(st[0])}, 0, 0
+	for i, n := range st[1 : 1+x.total] {
+		if n == 0 {
+			x.whole = x.whole && x.down[i]
+			continue
+		}
+		f := &x.faces[n]
+		x.whole = x.whole && !f.apart && !f.gone
+		x.join(&f.mark)
+	}
+	for _, msg := range st[x.flight:] {
+		x.join(&x.mail.letters[msg].mark)
+	}
+	x.sum.hash += x.common(st)
+	x.own = max(x.sum.hash, 1)
+	if x.fifo {
+		x.own = x.print(st)
+	}
+	x.calm = x.spaced == 0 || x.m.unsettled(x.look(st)) < x.spaced
+}
+
+func (x *worker) join(m *mark) {
+	x.thrice |= x.twice & m.floor
+	x.twice |= x.sum.floor & m.floor
+	x.sum.add(*m)
+}
+
+// print returns the fingerprint of a state, which is never 0: the sum of one random
+// number for each word. A number for each word of a multiset makes equal multisets
+// equal whatever the order; with FIFO channels the place in the channel counts.
+func (x *worker) print(st []uint32) uint64 {
+	h := budgetHash(st[0]) + x.common(st)
+	for _, n := range st[1 : 1+x.total] {
+		h += x.faces[n].hash
+	}
+	rank, before := uint64(0), -1
+	for _, msg := range st[x.flight:] {
+		if !x.fifo {
+			h += x.mail.letters[msg].hash
+			continue
+		}
+		if ch := x.channel(msg); ch != before {
+			rank, before = 0, ch
+		}
+		h += scramble(x.mail.letters[msg].hash + rank)
+		rank++
+	}
+	return max(h, 1)
+}
+
+// common is what the words that all processes share add to a fingerprint.
+func (x *worker) common(st []uint32) (h uint64) {
+	for kind, at := range x.shared.at {
+		if at > 0 {
+			h += x.shared.words[kind].hashes[st[at]]
+		}
+	}
+	return h
+}
+
+func budgetHash(budgets uint32) uint64 { return scramble(uint64(budgets)) }
+
+// actions appends the actions of the state entered, in an order that depends on
+// the state only.
+func (x *worker) actions(list []action) []action {
+	none := len(list)
+	if list = x.heardFirst(list); len(list) > none {
+		return list
+	}
+	return x.possible(list)
+}
+
+// possible appends all actions that are possible, those included that may wait for a decision to be
+// heard of: see object.go.
+func (x *worker) possible(list []action) []action {
+	st := x.st
+	for i := range x.total {
+		n := st[1+i]
+		f := &x.faces[n]
+		if f.gone {
+			continue
+		}
+		if x.user[i] {
+			switch {
+			case f.section == protocol.InRem && f.tries:
+				list = x.try(list, i)
+			case f.section == protocol.InCrit && f.tasks:
+				list = append(list, action{verb: issue, a: uint8(i), arg: x.locals[n].issued + 1})
+			case f.section == protocol.InCrit && !x.stay || f.section == protocol.InLost:
+				list = append(list, action{verb: exit, a: uint8(i)})
+			case f.section == protocol.InTry && left(st, cancelBudget) > 0:
+				list = append(list, action{verb: cancel, a: uint8(i)})
+			}
+		}
+		if x.timers && f.timers && !x.waiting(i) {
+			for _, t := range x.locals[n].timers {
+				list = append(list, action{verb: timeout, a: uint8(i), arg: t})
+			}
+		}
+	}
+	if x.registers != nil {
+		list = x.accesses(list)
+	}
+	for at := x.flight; at < len(st) && x.registers == nil; at++ {
+		msg := st[at]
+		if at > x.flight && (msg == st[at-1] || x.fifo && x.channel(msg) == x.channel(st[at-1])) {
+			continue
+		}
+		l := &x.mail.letters[msg]
+		if x.withheld(st, l.from, l.to) {
+			continue
+		}
+		a := action{verb: deliver, a: l.from, b: l.to, arg: msg, at: uint32(at)}
+		if !l.stays(x.forgets) {
+			list = append(list, a)
+		}
+		if l.idempotent {
+			a.keep = true
+			list = append(list, a)
+		}
+	}
+	if x.shared.at[accordWord] > 0 {
+		list = x.choosing(list)
+	}
+	if x.info.Detector != protocol.NoDetector {
+		list = x.detections(list)
+	}
+	if st[0] != 0 {
+		list = x.faults(list)
+	}
+	return list
+}
+
+// An outcome is where an action leads.
+type outcome struct {
+	print uint64 // fingerprint of the next state
+	move  uint32
+	moved bool   // there is a move: a crash has none
+	built bool   // next holds the vector
+	fault uint32 // what the judge of an object finds: 0, or 1 + an index in problems
+	still bool   // next equals the state itself, not only up to the names of members
+}
+
+// apply takes an action of the state entered. A frozen worker may not know where
+// it leads.
+func (x *worker) apply(a action) (o outcome, known bool) {
+	p, arg := int(a.a), uint64(a.arg)
+	x.shifting = false
+	switch a.verb {
+	case crash, lapse, follow, amnesia, recovery:
+		return x.fault(a)
+	case lose, duplicate:
+		return x.channelFault(a)
+	case begin:
+		return x.begins(a)
+	case agree:
+		return x.decides(a)
+	case write:
+		if _, known = x.written(a); !known {
+			return o, false
+		}
+	case suspect, mistake:
+		if x.leases && x.st[1+a.b] != 0 {
+			return x.endLease(a)
+		}
+		arg = uint64(a.b)
+	case restore:
+		arg = uint64(a.b) | x.locals[x.st[1+a.b]].life<<8
+	case deliver:
+		p = int(a.b)
+	case hear:
+		arg = x.decision(a)
+	}
+	if o.move, known = x.move(x.st[1+p], a.verb, arg); !known {
+		return o, false
+	}
+	o.moved = true
+	m := &x.moves[o.move]
+	if m.to == 0 {
+		o.print = x.own
+		return o, true
+	}
+	if !x.unrelated(m, p, x.st) {
+		if x.frozen {
+			return o, false
+		}
+		x.deny(a)
+	}
+	if x.whole && m.plain && x.change(a, p, m, &o) {
+		return o, true
+	}
+	if o.fault, known = x.build(a, o.move); !known {
+		return o, false
+	}
+	return x.settle(o, p)
+}
+
+// change computes the fingerprint of the next state from what changes. It returns
+// false when counters may have to be moved.
+func (x *worker) change(a action, p int, m *move, o *outcome) bool {
+	old := &x.faces[x.st[1+p]]
+	hash := x.sum.hash + m.hash - old.hash
+	one, two := old.floor, uint64(0) // at their least in one, and in both of the words that vanish
+	switch {
+	case a.verb == deliver && !a.keep:
+		l := &x.mail.letters[a.arg]
+		hash -= l.hash
+		one, two = one|l.floor, one&l.floor
+	case a.verb == write:
+		n, _ := x.written(a)
+		hash += x.mail.letters[n].hash - x.mail.letters[x.st[a.at]].hash
+	case a.verb == cancel || a.verb == drain || a.verb == mistake:
+		hash += budgetHash(x.st[0]-a.cost()) - budgetHash(x.st[0])
+	}
+	more, fault, known := x.exchange(m.deed)
+	if !known {
+		return false
+	}
+	o.print, o.fault = max(hash+more, 1), fault
+	floor := x.sum.floor&^one | x.twice&^two | x.thrice | m.floor
+	return !x.shifts || x.raw || (x.sum.above|m.above)&^floor == 0
+}
+
+// cost is what a takes from the budgets.
+func (a action) cost() uint32 {
+	switch a.verb {
+	case cancel:
+		return 1 << cancelBudget
+	case drain:
+		return 1 << drainBudget
+	case lapse, mistake:
+		return 1 << suspectBudget
+	case recovery:
+		return 1 << recoverBudget
+	case amnesia:
+		return 1 << amnesiaBudget
+	case crash:
+		return 1 << crashBudget
+	case lose:
+		return 1 << lossBudget
+	case duplicate:
+		return 1 << dupBudget
+	}
+	return 0
+}
+
+// build builds the vector behind a, one of the actions that are a move of one
+// process, before counters are moved.
+func (x *worker) build(a action, move uint32) (fault uint32, known bool) {
+	m, p := &x.moves[move], int(a.a)
+	if a.verb == deliver {
+		p = int(a.b)
+	}
+	if a.verb == deliver && !a.keep {
+		x.next = append(append(x.next[:0], x.st[:a.at]...), x.st[a.at+1:]...)
+	} else {
+		x.next = append(x.next[:0], x.st...)
+	}
+	x.next[0] -= a.cost()
+	if a.verb == write {
+		x.next[a.at], _ = x.written(a)
+	}
+	if m.to == 0 {
+		return 0, true
+	}
+	return x.complete(m, p)
+}
+
+// complete puts a move of process p into the vector being built. It returns what the judge of an
+// object finds. A frozen worker may not know it.
+func (x *worker) complete(m *move, p int) (fault uint32, known bool) {
+	x.next[1+p] = m.to
+	for _, msg := range x.sends(m) {
+		x.send(msg)
+	}
+	return x.does(m.deed)
+}
+
+// settle forgets what the step of process p has made stale, moves counters and renames
+// members in the vector being built, and takes its fingerprint.
+func (x *worker) settle(o outcome, p int) (_ outcome, known bool) {
+	if !x.forget(p) || !x.drop(p) || !x.lower() {
+		return o, false
+	}
+	o.still = x.sym != nil && slices.Equal(x.next, x.st)
+	if !x.name() {
+		return o, false
+	}
+	o.print, o.built = x.print(x.next), true
+	return o, true
+}
+
+// send puts a message in flight, unless its receiver is absent or the lease
+// between the two has lapsed.
+func (x *worker) send(msg uint32) {
+	st, from, to := x.next, x.mail.from(msg), x.mail.to(msg)
+	if x.absent(st, to) || x.severed(st, from, to) {
+		return
+	}
+	i := len(st)
+	st = append(st, msg)
+	for ; i > x.flight && x.after(st[i-1], msg); i-- {
+		st[i] = st[i-1]
+	}
+	st[i] = msg
+	// With FIFO channels only the last one of a channel can be equal, since elsewhere
+	// the place in the order matters.
+	if x.mail.letters[msg].idempotent && i > x.flight && st[i-1] == msg {
+		st = slices.Delete(st, i, i+1)
+	}
+	x.next = st
+}
+
+// expand calls f for each action of st. It is for runs, not for searches.
+func (x *worker) expand(st []uint32, f func(visit)) {
+	x.expandSome(st, func(action) bool { return true }, f)
+}
+
+// expandSome calls f for those actions of st for which some holds, and takes no others.
+func (x *worker) expandSome(st []uint32, some func(action) bool, f func(visit)) {
+	x.enter(st)
+	list, _ := x.choices()
+	for _, a := range slices.Clone(list) {
+		if !some(a) {
+			continue
+		}
+		o, _ := x.apply(a)
+		v := visit{action: a, bound: -1}
+		if o.moved {
+			m := &x.moves[o.move]
+			v.bound, v.sends = int(m.bound), x.sends(m)
+			if !o.built {
+				x.build(a, o.move)
+			}
+		}
+		v.problem = x.wrong(o)
+		v.next = x.next
+		f(v)
+	}
+}
+
+// wrong returns what is wrong with a step, nil if nothing is.
+func (x *worker) wrong(o outcome) *problem {
+	switch {
+	case o.moved && x.moves[o.move].problem != 0:
+		return &x.problems[x.moves[o.move].problem-1]
+	case o.fault != 0:
+		return &x.problems[o.fault-1]
+	}
+	return nil
+}
+
+// look returns st as invariants see it. It is valid until the next call.
+func (x *worker) look(st []uint32) *glance {
+	x.g.locals, x.g.flight = st[1:1+x.total], st[x.flight:]
+	if x.registers != nil {
+		x.g.registers, x.g.flight = x.registers.values(x.g.registers[:0], x.g.flight), nil
+	}
+	for i, n := range x.g.locals {
+		l := &x.locals[n]
+		x.g.states[i], x.g.users[i] = l.state, l.section
+		for j := range x.g.lost[i] {
+			x.g.lost[i][j] = l.lost&(1<<j) != 0
+		}
+	}
+	return &x.g
+}

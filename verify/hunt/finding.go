@@ -1,0 +1,265 @@
+package hunt
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/sim"
+)
+
+// A Violation is a run that violates a property, minimised.
+type Violation struct {
+	Property string   `json:"property"`
+	Reason   string   `json:"reason"` // what is wrong at the end
+	Run      int64    `json:"run"`    // its number
+	Budget   int      `json:"budget"` // members that could be unsettled at a time
+	N        int      `json:"n"`
+	Clients  int      `json:"clients"`
+	Found    int      `json:"found"` // steps of the run as it was found
+	Trace    []string `json:"trace"` // scenario lines of a run of the checker's model; none where Timed
+	// Timed says that it takes clocks or delays to violate the property, so that what is
+	// left is a simulation.
+	Timed bool `json:"timed"`
+	// Replayed says that package check, or with Timed package sim, violates the same
+	// property when it is given the trace.
+	Replayed bool `json:"replayed"`
+
+	// History is the trace with what each step did, nil where Timed.
+	History *scenario.Run `json:"-"`
+	// Check and Simulation are what to give to package check or package sim.
+	Check      check.Config `json:"-"`
+	Simulation sim.Config   `json:"-"`
+}
+
+// minimise makes the run of an outcome as short as it can.
+func (h *hunter[M]) minimise(beyond int, o *outcome) error {
+	h.report(beyond, true)
+	p := h.cfg.draw(h.alg.Info, h.alg.Unsettled != nil, o.run, beyond)
+	v := Violation{
+		Property: o.found.property, Reason: o.found.reason, Run: o.run, Budget: p.budget, N: p.N, Clients: p.clients,
+		Trace: []string{},
+	}
+	run, sys, property, err := h.steps(&p, o)
+	if err != nil {
+		return err
+	}
+	if run == nil {
+		err = h.simplify(&v, &p)
+	} else {
+		v.Property, v.Found = property, len(run)
+		h.shorten(&v, sys, run)
+	}
+	h.result.Violations = append(h.result.Violations, v)
+	return err
+}
+
+// steps returns the steps of a run as those of a model, and what they violate
+// there; nil when it takes clocks or delays to violate anything.
+func (h *hunter[M]) steps(p *plan, o *outcome) (run []choice, s system, property string, err error) {
+	if !p.timed {
+		m := newModel(h.alg, p.system)
+		w := newWalker(m, p)
+		w.walk()
+		return w.run, m.sys, w.found.property, nil
+	}
+	if p.config.Loss+p.config.Dup > 0 && h.alg.Stale == nil {
+		return nil, s, "", nil // what is lost must not arrive in the end
+	}
+	m, run, err := newSimulators(h.alg).record(h.alg, p)
+	switch {
+	case err != nil:
+		return nil, s, "", err
+	case m.found != nil:
+		return run, m.sys, m.found.property, nil
+	case waits(o.found.property):
+		x := &reducer[M]{model: m, property: o.found.property, stopped: h.interrupted}
+		if _, good := x.replay(run); good {
+			return run, m.sys, o.found.property, nil
+		}
+	}
+	return nil, s, "", nil
+}
+
+// shorten reduces a run of a model to a trace that package check replays.
+func (h *hunter[M]) shorten(v *Violation, s system, run []choice) {
+	x := &reducer[M]{
+		model: newModel(h.alg, s), property: v.Property, usual: h.usual(v.Property), stopped: h.interrupted, anySize: h.cfg.N == 0,
+		excess: h.result.Beyond,
+	}
+	if left, good := x.replay(run); good {
+		run = x.reduce(slices.Clone(left))
+	}
+	// Else somebody is stuck only for as long as the calm of this run took.
+	if _, good := x.replay(run); good && waits(v.Property) {
+		// What seemed to be without end may end soon, now that it is short.
+		v.Property, v.Reason = x.model.found.property, x.model.found.reason
+		if v.Property == check.Deadlock || v.Property == check.Agreement || v.Property == history.Lagging {
+			run = append(run, x.calm...)
+		}
+	}
+	h.render(v, x, run)
+}
+
+// interrupted reports whether somebody wants the hunt to end at once.
+func (h *hunter[M]) interrupted() bool {
+	select {
+	case <-h.cfg.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+// usual are the options that a finding has if it needs no other ones: those that
+// package check has where h's Config gives none. What only repeats messages is off
+// there, which does not matter to what is wrong in one state, but to who waits.
+func (h *hunter[M]) usual(property string) map[string]int64 {
+	all := map[string]int64{}
+	maps.Copy(all, h.cfg.Options)
+	for _, o := range h.alg.Options {
+		if _, given := all[o.Name]; given || o.InCheck == nil {
+			continue
+		}
+		if all[o.Name] = o.InCheck(h.cfg.Config); waits(property) {
+			all[o.Name] = o.Default(h.cfg.Config)
+		}
+	}
+	return all
+}
+
+// render writes a run as a scenario, and lets package check replay it.
+func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
+	m := x.model
+	v.N, v.Clients = m.sys.N, m.sys.clients
+	c := check.Config{
+		Config: m.sys.Config, Clients: m.sys.clients, FIFO: m.sys.fifo, Down: m.sys.down, Registers: m.sys.registers,
+		Properties: []string{v.Property},
+	}
+	switch {
+	case v.Property == Stuck && m.elects():
+		c.Properties = []string{check.Termination}
+	case v.Property == Stuck:
+		c.Properties = []string{check.MakesProgress}
+	}
+	for i := range m.users {
+		if !m.isUser(i) {
+			continue
+		}
+		tries := 0
+		for _, k := range run {
+			if k.verb == scenario.Try && int(k.a) == i {
+				tries++
+			}
+		}
+		if c.Entries = append(c.Entries, tries); m.alg.Grouped {
+			c.Wants = append(c.Wants, m.chosen(run, i))
+		}
+	}
+	budgets := map[scenario.Verb]*int{
+		scenario.Amnesia: &c.Amnesia, scenario.Crash: &c.Crash, scenario.Recover: &c.Recover, scenario.Lapse: &c.Suspect,
+		scenario.Cancel: &c.Cancel, scenario.Drain: &c.Drain, scenario.Lose: &c.Loss, scenario.Duplicate: &c.Dup,
+	}
+	for _, k := range run {
+		if b := budgets[k.verb]; b != nil {
+			*b++
+		}
+	}
+	c.Suspect += m.mistaken(run)
+	if m.mutual {
+		c.Suspect = m.broke(run)
+	}
+	c.Crash = max(c.Crash, min(c.Recover, 1))
+	if m.alg.Weak {
+		c.Operations = []int{max(1, m.operations(run))}
+	}
+	if c.Amnesia > 0 && h.alg.Unsettled != nil {
+		c.Spaced = m.sys.budget
+	}
+	v.Check = c
+	steps := m.script(run)
+	names := m.names()
+	for _, s := range steps {
+		v.Trace = append(v.Trace, names.Format(s))
+	}
+	switch {
+	case len(run) > replayable:
+	case v.Property == Stuck || v.Property == check.ConcurrentEntry:
+		h.decide(v, steps)
+	default:
+		h.replay(v, steps)
+	}
+}
+
+// decide lets package check look for a loop without progress near the end of the
+// steps. With it, that is what was found. The bound is one of memory, because what a
+// hunt finds does not depend on time.
+func (h *hunter[M]) decide(v *Violation, steps []scenario.Step) {
+	c := v.Check
+	c.Prefix, c.Done, c.MaxMemory = steps, h.cfg.Done, 16<<20
+	verdict, err := check.Run(h.alg, c)
+	if err != nil || verdict.Verdict != check.Violated {
+		h.replay(v, steps)
+		return
+	}
+	v.Property, v.Reason, v.Replayed = verdict.Property, verdict.Reason, true
+	v.Trace, v.History = verdict.Trace, verdict.Run
+}
+
+// replayable is how many steps package check replays in a moment: each of them costs
+// as much as all steps that are possible there.
+const replayable = 2000
+
+// replay lets package check take the steps.
+func (h *hunter[M]) replay(v *Violation, steps []scenario.Step) {
+	w, err := check.NewWalk(h.alg, v.Check)
+	if err != nil {
+		v.Reason = err.Error()
+		return
+	}
+	v.History = &scenario.Run{Processes: w.Processes(), Loop: scenario.NoLoop}
+	for _, s := range steps {
+		event, err := w.Take(s)
+		if err != nil {
+			v.Reason, v.History = strings.TrimPrefix(v.Reason+"; "+err.Error(), "; "), nil
+			return
+		}
+		v.History.Steps = append(v.History.Steps, event)
+	}
+	v.History.End, v.History.InFlight = w.End()
+	v.History.Registers = w.Registers()
+	if property, err := w.Violation(); property == v.Property {
+		v.Replayed, v.Reason = true, err.Error()
+	}
+}
+
+// script returns the steps of a run as package check writes them.
+func (m *model[M]) script(run []choice) []scenario.Step {
+	m.reset()
+	var steps []scenario.Step
+	for _, c := range run {
+		s := scenario.Step{Verb: c.verb, Procs: []protocol.ID{protocol.ID(c.a)}, Timer: c.timer}
+		switch c.verb {
+		case scenario.Try:
+			s.Text = string(c.wants)
+		case scenario.Deliver, scenario.Lose, scenario.Duplicate:
+			s.Text = m.text(m.flight[m.find(&c)].msg)
+			s.Procs = append(s.Procs, protocol.ID(c.b))
+		case scenario.Suspect, scenario.Restore, scenario.Lapse:
+			s.Procs = append(s.Procs, protocol.ID(c.b))
+		case scenario.Read, scenario.Begin, scenario.Write:
+			s.Text = m.accessText(&c)
+		case scenario.Issue:
+			s.Text = m.operation(int(c.a))
+		case scenario.Decide:
+			s.Procs, s.Text = nil, m.decision(&c)
+		}
+		steps = append(steps, s)
+		m.do(&c)
+	}
+	return steps
+}

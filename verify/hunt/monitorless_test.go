@@ -1,0 +1,44 @@
+package hunt_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
+	"github.com/poundlock/poundlock/verify/hunt"
+)
+
+// A hunt without one of its monitors misses what this one sees.
+func TestWithoutMonitor(t *testing.T) {
+	if os.Getenv("POUNDLOCK_FULL") == "" {
+		t.Skip("SHORTENED to TestMonitors: POUNDLOCK_FULL=1 takes one monitor after the other away")
+	}
+	timed := func(property string) mutant.Replacement {
+		const judged = "if r.ViolationsOf[w.found] == 0 {"
+		return mutant.Edit(property+", in time", judged, strings.Replace(judged, " {", " || w.found == "+property+" {", 1))
+	}
+	mutant.Test(t, mutant.Config{
+		Checks: []mutant.Check{func() (string, error) {
+			wrong, err := hunt.Unseen()
+			return strings.Join(wrong, "; "), err
+		}},
+		Inside: []string{"newSimulators"}, // it has no guard: only what is named is broken
+		Replace: []mutant.Replacement{
+			mutant.Edit("exclusion", "\t\tm.exclusion()\n", ""),
+			mutant.Edit("well-formed", "m.report(check.WellFormed, err.Error())", "_ = err"),
+			mutant.Edit("a panic", `m.report(check.Model, fmt.Sprint("model: panic: ", recover()))`, "recover()"),
+			mutant.Edit("a receiver", "if e.To == id || e.To >= protocol.ID(m.total) {", "if e.To >= protocol.ID(m.total) {\n\t\t\t\tcontinue\n\t\t\t}\n\t\t\tif false {"),
+			mutant.Edit("an effect", `m.report(check.Model, fmt.Sprintf("model: effect %d is none", e.Do))`, ""),
+			mutant.Edit("deadlock", "w.report(check.Deadlock,", "func(string, string) {}(check.Deadlock,"),
+			mutant.Edit("stuck", "w.report(Stuck,", "func(string, string) {}(Stuck,"),
+			mutant.Edit("invariants", "\t\t\tw.judge(\"\")\n", ""),
+			timed("history.Exclusion"),
+			timed(`"panic"`),
+			timed("history.WellFormed"),
+			timed("history.Inversion"),
+			timed("history.Reuse"),
+			timed("Stuck"),
+		},
+	})
+}

@@ -1,0 +1,317 @@
+package hunt
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// most is how many steps a reduction takes, in all candidates together: some half a
+// minute.
+const most = 60_000_000
+
+// calmBase is where the ids of a calm that follows a candidate begin.
+const calmBase = 1 << 30
+
+// A reducer makes a run that violates a property as short as it can. A candidate
+// is what is left of the run when some choices are taken away. It is replayed,
+// without those that are then no longer possible, and it is good when it violates
+// the same property.
+type reducer[M any] struct {
+	model    *model[M]
+	property string
+	usual    map[string]int64 // the options where none are drawn
+	taken    int              // steps
+	anySize  bool             // the number of members was drawn
+	excess   int              // over the budget of the model
+	stopped  func() bool
+	scratch  []choice
+	calm     []choice // what the last candidate's calm took
+}
+
+// replay takes the choices of a candidate, and returns those that were possible,
+// up to the violation. What is returned is valid until the next call.
+func (x *reducer[M]) replay(candidate []choice) (run []choice, good bool) {
+	m := x.model
+	m.reset()
+	x.scratch = x.scratch[:0]
+	for _, c := range candidate {
+		if m.found != nil {
+			break
+		}
+		if c.verb == scenario.Crash && m.alg.Majority && waits(x.property) && !m.several(int(c.a)) {
+			continue // then whoever waits may
+		}
+		if m.do(&c) {
+			x.scratch = append(x.scratch, c)
+			if x.invariant() {
+				m.judge(x.property)
+			}
+		}
+	}
+	x.taken += len(candidate)
+	if m.found == nil && waits(x.property) {
+		w := newWalker(m, &plan{chance: rand.New(rand.NewPCG(1, 1))}) // who has not tried need not
+		w.base, w.leave = calmBase, x.property != check.ConcurrentEntry
+		w.settle()
+		x.taken += len(w.run)
+		x.calm = w.run
+		// A check calls a deadlock what a calm finds at once or in the end.
+		return x.scratch, m.found != nil && waits(m.found.property) &&
+			(x.property == check.ConcurrentEntry) == (m.found.property == check.ConcurrentEntry)
+	}
+	return x.scratch, m.found != nil && m.found.property == x.property
+}
+
+// waits reports whether a property is one of runs that go on for ever.
+func waits(property string) bool {
+	switch property {
+	case Stuck, check.Deadlock, check.Agreement, check.ConcurrentEntry, history.Lagging:
+		return true
+	}
+	return false
+}
+
+func (x *reducer[M]) invariant() bool {
+	return slices.ContainsFunc(x.model.alg.Invariants, func(i protocol.Invariant[M]) bool { return i.Name == x.property })
+}
+
+// try returns the candidate's run if it is good and shorter than run.
+func (x *reducer[M]) try(candidate []choice, run []choice) ([]choice, bool) {
+	if x.over() {
+		return nil, false
+	}
+	if left, good := x.replay(candidate); good && len(left) < len(run) {
+		return slices.Clone(left), true
+	}
+	return nil, false
+}
+
+// limit is how many steps it may take.
+func (x *reducer[M]) limit() int {
+	if waits(x.property) {
+		return most / 4 // a calm checks more at each step
+	}
+	return most
+}
+
+// over reports whether the reduction is to end.
+func (x *reducer[M]) over() bool { return x.taken >= x.limit() || x.stopped() }
+
+// reduce returns the shortest run that it finds.
+func (x *reducer[M]) reduce(run []choice) []choice {
+	// Whoever waits without end has made a long run by then.
+	for k := 16; waits(x.property) && k < len(run); k *= 2 {
+		if shorter, good := x.try(run[:k], run); good {
+			run = shorter
+		}
+	}
+	for {
+		before := len(run)
+		run = x.ddmin(run, choice.fault)
+		run = x.groups(run)
+		run = x.compact(run)
+		run = x.smaller(run)
+		run = x.options(run)
+		run = x.atomic(run)
+		run = x.ddmin(run, func(choice) bool { return true })
+		run = x.again(run)
+		run = x.pairs(run)
+		run = x.moves(run)
+		run = x.substitutes(run)
+		if len(run) == before {
+			return run
+		}
+	}
+}
+
+// without returns run without the choices for which drop holds.
+func without(run []choice, drop func(i int, c choice) bool) []choice {
+	var left []choice
+	for i, c := range run {
+		if !drop(i, c) {
+			left = append(left, c)
+		}
+	}
+	return left
+}
+
+// ddmin takes away chunks of the choices for which of holds: large ones first.
+func (x *reducer[M]) ddmin(run []choice, of func(choice) bool) []choice {
+	places := func() (all []int) {
+		for i, c := range run {
+			if of(c) {
+				all = append(all, i)
+			}
+		}
+		return all
+	}
+	at := places()
+	out := make([]bool, len(run))
+	for size := (len(at) + 1) / 2; size > 0; size /= 2 {
+		for from := len(at); from > 0 && !x.over(); {
+			// From the end: what comes late depends on what came before.
+			to := min(from, len(at))
+			from = max(0, to-size)
+			clear(out)
+			for _, i := range at[from:to] {
+				out[i] = true
+			}
+			candidate := without(run, func(i int, _ choice) bool { return out[i] })
+			if shorter, good := x.try(candidate, run); good {
+				run = shorter
+				at = places()
+			}
+		}
+	}
+	return run
+}
+
+// groups takes away all that one process does or that happens to it, and all that
+// one user does from one try to the next.
+func (x *reducer[M]) groups(run []choice) []choice {
+	for i := range int32(x.model.total) {
+		candidate := without(run, func(_ int, c choice) bool { return c.actor() == int(i) || c.names(i) })
+		if shorter, good := x.try(candidate, run); good {
+			run = shorter
+		}
+	}
+	for at := len(run) - 1; at >= 0; at-- {
+		if at >= len(run) || run[at].verb != scenario.Try {
+			continue
+		}
+		u, inside := run[at].a, true
+		candidate := without(run, func(i int, c choice) bool {
+			if i > at && c.verb == scenario.Try && c.a == u {
+				inside = false
+			}
+			return i >= at && inside && c.names(u)
+		})
+		if shorter, good := x.try(candidate, run); good {
+			run = shorter
+		}
+	}
+	return run
+}
+
+// compact leaves out the clients that no choice names, and numbers the others anew
+// in their order, because ids break ties.
+func (x *reducer[M]) compact(run []choice) []choice {
+	s := x.model.sys
+	number, used := make([]int32, x.model.total), int32(s.N)
+	for i := range int32(x.model.total) {
+		switch {
+		case i < int32(s.N):
+			number[i] = i
+		case slices.ContainsFunc(run, func(c choice) bool { return c.names(i) }):
+			number[i] = used
+			used++
+		}
+	}
+	if int(used) == x.model.total {
+		return run
+	}
+	fewer := slices.Clone(run)
+	for k := range fewer {
+		c := &fewer[k]
+		c.a, c.b = number[c.a], number[c.b]
+	}
+	s.clients = int(used) - s.N
+	old := x.model
+	x.model = newModel(old.alg, s)
+	if left, good := x.replay(fewer); good && len(left) == len(run) {
+		return slices.Clone(left)
+	}
+	x.model = old
+	return run
+}
+
+// smaller takes members away, with all that they do.
+func (x *reducer[M]) smaller(run []choice) []choice {
+	for i := int32(x.model.sys.N) - 1; i >= 0 && x.anySize && x.model.sys.N > 1 && !x.over(); i-- {
+		s := x.model.sys
+		s.N--
+		s.down = slices.DeleteFunc(slices.Clone(s.down), func(d protocol.ID) bool { return int(d) >= s.N })
+		budget, silent := allowance(x.model.alg.Info, x.model.alg.Unsettled != nil, s, x.excess)
+		if s.budget = budget; silent < count(run, scenario.Drain) {
+			break
+		}
+		old := x.model
+		x.model = newModel(old.alg, s)
+		number := renumbered(old.list, x.model.list, protocol.ID(i))
+		fewer := without(run, func(_ int, c choice) bool { return c.names(i) || isAccess(c.verb) && number[c.kind] < 0 })
+		for k := range fewer {
+			c := &fewer[k]
+			if isAccess(c.verb) {
+				c.kind = number[c.kind]
+			}
+			if c.a > i {
+				c.a--
+			}
+			if c.b > i {
+				c.b--
+			}
+		}
+		if left, good := x.replay(fewer); good && len(left) <= len(run) {
+			run = slices.Clone(left)
+		} else {
+			x.model = old
+		}
+	}
+	return run
+}
+
+// count is how many choices of run have a verb.
+func count(run []choice, verb scenario.Verb) (k int) {
+	for _, c := range run {
+		if c.verb == verb {
+			k++
+		}
+	}
+	return k
+}
+
+// atomic lets registers be atomic, and a write that has a beginning and an end be one of the two.
+func (x *reducer[M]) atomic(run []choice) []choice {
+	if x.model.sys.registers != protocol.Safe {
+		return run
+	}
+	old, s := x.model, x.model.sys
+	s.registers = protocol.Atomic
+	x.model = newModel(old.alg, s)
+	for _, verb := range []scenario.Verb{scenario.Write, scenario.Begin} {
+		candidate := without(run, func(_ int, c choice) bool { return c.verb == verb })
+		if left, good := x.replay(candidate); good && len(left) <= len(run) {
+			return slices.Clone(left)
+		}
+	}
+	x.model = old
+	return run
+}
+
+// options resets what was drawn, one option after the other.
+func (x *reducer[M]) options(run []choice) []choice {
+	for _, name := range slices.Sorted(maps.Keys(x.model.sys.Options)) {
+		value, usual := x.usual[name]
+		if usual && value == x.model.sys.Options[name] {
+			continue
+		}
+		old, s := x.model, x.model.sys
+		s.Options = maps.Clone(s.Options)
+		if delete(s.Options, name); usual {
+			s.Options[name] = value
+		}
+		x.model = newModel(old.alg, s)
+		if left, good := x.replay(run); good && len(left) <= len(run) {
+			run = slices.Clone(left)
+		} else {
+			x.model = old
+		}
+	}
+	return run
+}

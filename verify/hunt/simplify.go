@@ -1,0 +1,97 @@
+package hunt
+
+import (
+	"strings"
+
+	"github.com/poundlock/poundlock/verify/sim"
+)
+
+// simplify makes a simulation whose violation takes time simpler: it leaves out
+// kinds of faults, and then users, entries and clocks, as long as the same property
+// falls.
+func (h *hunter[M]) simplify(v *Violation, p *plan) error {
+	timed, clocks := newSimulators(h.alg), true
+	violates := func(c sim.Config) (sim.Result, bool, error) {
+		q := *p
+		q.config, q.clocks = c, clocks
+		r, found, err := timed.simulate(&q)
+		return r, found != nil && found.property == v.Property, err
+	}
+	best := p.config
+	last, good, err := violates(best)
+	if !good && err == nil { // clocks that show 0 are for hunts only
+		clocks = false
+		last, _, err = violates(best)
+	}
+	if err != nil {
+		return err
+	}
+	for changed := true; changed && !h.interrupted(); {
+		changed = false
+		for _, change := range simpler {
+			c := best
+			change(&c)
+			if same(c, best) || c.Clients < 0 || c.Entries[0] < min(1, best.Entries[0]) || p.clients > 0 && c.Clients < 1 {
+				continue
+			}
+			r, good, err := violates(c)
+			if err != nil {
+				continue // a simplification that makes no sense
+			}
+			if good {
+				best, last, changed = c, r, true
+			}
+		}
+	}
+	v.Timed, v.Simulation, v.N, v.Clients = true, best, best.N, best.Clients
+	v.Found = int(last.Events)
+	v.Replayed = clocks
+	for _, text := range last.Violations {
+		if strings.Contains(text, " "+v.Property+": ") {
+			v.Reason = text
+			break
+		}
+	}
+	return nil
+}
+
+// simpler are the ways to make a simulation simpler.
+var simpler = []func(*sim.Config){
+	func(c *sim.Config) { c.PartitionEvery = 0 },
+	func(c *sim.Config) { c.PauseEvery = 0 },
+	func(c *sim.Config) { c.RecoverEvery = 0 },
+	func(c *sim.Config) { c.CrashEvery, c.RecoverEvery = 0, 0 },
+	func(c *sim.Config) { c.AmnesiaEvery, c.Spaced = 0, 0 },
+	func(c *sim.Config) { c.Down = nil },
+	func(c *sim.Config) { c.Loss = 0 },
+	func(c *sim.Config) { c.Dup = 0 },
+	func(c *sim.Config) { c.ClockOffset = 0 },
+	func(c *sim.Config) { c.Lease = sim.DefaultLease },
+	func(c *sim.Config) { c.Clients /= 2 },
+	func(c *sim.Config) { c.Clients-- },
+	func(c *sim.Config) { c.Entries = []int{c.Entries[0] / 2} },
+	func(c *sim.Config) { c.Entries = []int{c.Entries[0] - 1} },
+	func(c *sim.Config) { c.Operations = fewer(c.Operations) },
+	func(c *sim.Config) { c.Delay = sim.DefaultDelay },
+	func(c *sim.Config) { c.Hold = sim.DefaultHold },
+	func(c *sim.Config) { c.Think = sim.Constant(0) },
+}
+
+// fewer is one operation less in each section, if there are any.
+func fewer(operations int) int {
+	switch {
+	case operations > 1:
+		return operations - 1
+	case operations == 1:
+		return sim.NoOperations
+	}
+	return operations
+}
+
+// same compares what simpler changes.
+func same(a, b sim.Config) bool {
+	return a.PartitionEvery == b.PartitionEvery && a.PauseEvery == b.PauseEvery && a.CrashEvery == b.CrashEvery && a.RecoverEvery == b.RecoverEvery &&
+		a.AmnesiaEvery == b.AmnesiaEvery && len(a.Down) == len(b.Down) && a.ClockOffset == b.ClockOffset &&
+		a.Lease == b.Lease && a.Clients == b.Clients && a.Entries[0] == b.Entries[0] && a.Operations == b.Operations && a.Delay == b.Delay &&
+		a.Hold == b.Hold && a.Think == b.Think && a.Loss == b.Loss && a.Dup == b.Dup
+}

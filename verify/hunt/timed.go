@@ -1,0 +1,205 @@
+package hunt
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/sim"
+)
+
+// Stuck is the property of package sim and of a walker: somebody waits without
+// end.
+const Stuck = "stuck"
+
+// worst orders what a timed run can find, from what is minimised first.
+var worst = []struct{ found, property string }{
+	{history.Exclusion, check.Exclusion},
+	{"panic", check.Model},
+	{history.WellFormed, check.WellFormed},
+	{history.OneCopy, history.OneCopy},
+	{history.Failed, history.Failed},
+	{history.Outcome, history.Outcome},
+	{history.Precedence, history.Precedence},
+	{history.Contiguous, history.Contiguous},
+	{history.Fresh, history.Fresh},
+	{history.Groundless, history.Groundless},
+	{history.OperationProgress, history.OperationProgress},
+	{history.Lagging, history.Lagging},
+	{history.Inversion, history.Inversion},
+	{history.Reuse, history.Reuse},
+	{history.Epochs, check.Epochs},
+	{history.Agreement, check.Agreement},
+	{Stuck, Stuck},
+}
+
+// simulators make timed runs one after another, each in the memory of the one before.
+type simulators[M any] struct {
+	seeing, blind *sim.Runner[M]
+	lives         lives // of a run of blind
+}
+
+func newSimulators[M any](a protocol.Algorithm[M]) *simulators[M] {
+	all := lives{}
+	return &simulators[M]{sim.NewRunner(a), sim.NewRunner(clockless(a, all)), all}
+}
+
+// make makes the run of a plan. Its config is c, which may differ from the plan's.
+func (s *simulators[M]) make(p *plan, c sim.Config) (r sim.Result, err error) {
+	if p.clocks {
+		r, err = s.seeing.Run(c)
+	} else {
+		clear(s.lives)
+		r, err = s.blind.Run(c)
+	}
+	if err != nil {
+		err = fmt.Errorf("hunt: run %d: %w", p.run, err)
+	}
+	return r, err
+}
+
+// simulate makes a timed run, and returns what it found, nil for nothing.
+func (s *simulators[M]) simulate(p *plan) (sim.Result, *problem, error) {
+	r, err := s.make(p, p.config)
+	if err != nil {
+		return r, nil, err
+	}
+	if !p.clocks {
+		// Tokens come from clocks: without them there is none that a restarted
+		// member cannot have given.
+		delete(r.ViolationsOf, history.Inversion)
+		delete(r.ViolationsOf, history.Reuse)
+	}
+	for _, w := range worst {
+		if r.ViolationsOf[w.found] == 0 {
+			continue
+		}
+		for _, v := range r.Violations {
+			if bytes.Contains([]byte(v), []byte(" "+w.found+": ")) {
+				return r, &problem{w.property, v}, nil
+			}
+		}
+		return r, &problem{w.property, w.property}, nil
+	}
+	return r, nil, nil
+}
+
+// lives are the incarnations of each process of a run, in their order.
+type lives map[protocol.ID][]uint64
+
+// clockless returns a for runs in which clocks show 0 and lives, which are empty before
+// each of them, are counted from 1, as in package check.
+func clockless[M any](a protocol.Algorithm[M], all lives) protocol.Algorithm[M] {
+	create := a.New
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[M] {
+		return &blind[M]{create(id, c), id, all}
+	}
+	if unsettled := a.Unsettled; unsettled != nil {
+		var bare []protocol.Process[M]
+		a.Unsettled = func(procs []protocol.Process[M]) int {
+			bare = bare[:0]
+			for _, p := range procs {
+				if b, ok := p.(*blind[M]); ok {
+					p = b.Process
+				}
+				bare = append(bare, p)
+			}
+			return unsettled(bare)
+		}
+	}
+	return a
+}
+
+// A blind process sees no clock.
+type blind[M any] struct {
+	protocol.Process[M]
+	id    protocol.ID
+	lives lives
+}
+
+// Step implements protocol.Process.
+func (b *blind[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
+	ev.Now = 0
+	switch {
+	case ev.Arg == 0:
+	case ev.Kind == protocol.Start:
+		b.lives[b.id] = append(b.lives[b.id], ev.Arg)
+		ev.Arg = uint64(len(b.lives[b.id]))
+	case ev.Kind == protocol.Restore:
+		ev.Arg = 1 + uint64(slices.Index(b.lives[ev.From], ev.Arg))
+	}
+	b.Process.Step(ev, out)
+}
+
+// record makes a timed run without clocks once more, and returns its steps as those
+// of a model, with the model after them.
+func (s *simulators[M]) record(a protocol.Algorithm[M], p *plan) (*model[M], []choice, error) {
+	var log bytes.Buffer
+	blind, c := *p, p.config
+	blind.clocks, c.Trace = false, &log
+	if _, err := s.make(&blind, c); err != nil {
+		return nil, nil, err
+	}
+	names := scenario.Names{Members: p.N, Clients: a.Users == protocol.Clients}
+	steps, err := names.Parse(&log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("hunt: run %d: %w", p.run, err)
+	}
+	sys := p.system
+	for _, step := range steps {
+		for _, id := range step.Procs {
+			sys.clients = max(sys.clients, int(id)+1-sys.N)
+		}
+	}
+	if a.Users != protocol.Clients {
+		sys.clients = 0
+	}
+	m := newModel(a, sys)
+	var run []choice
+	for _, step := range steps {
+		if m.found != nil {
+			break
+		}
+		if c, possible := m.translate(step, int32(len(run)), p.config.Dup > 0); possible {
+			run = append(run, c)
+		}
+	}
+	return m, run, nil
+}
+
+// translate takes a step of a simulation, if the model has it. A log does not say what
+// channels lost, which is on its way for ever then, or what they repeat.
+func (m *model[M]) translate(step scenario.Step, id int32, repeats bool) (c choice, possible bool) {
+	if step.Verb == scenario.Pause || step.Verb == scenario.Partition || step.Verb == scenario.Cut {
+		return c, false // only times
+	}
+	c = choice{id: id, verb: step.Verb, timer: step.Timer}
+	if step.Verb == scenario.Decide {
+		return c, m.decided(&c, step.Text)
+	}
+	c.a = int32(step.Procs[0])
+	if len(step.Procs) > 1 {
+		c.b = int32(step.Procs[1])
+	}
+	if isAccess(step.Verb) {
+		return c, m.told(&c, step.Text)
+	}
+	if step.Verb == scenario.Try {
+		c.wants = protocol.Groups(step.Text)
+	}
+	if step.Text == "" || step.Verb == scenario.Try || step.Verb == scenario.Issue {
+		return c, m.do(&c)
+	}
+	for k := range m.flight {
+		f := &m.flight[k]
+		if f.from == c.a && f.to == c.b && m.text(f.msg) == step.Text {
+			c.kind, c.sent, c.part, c.keep = f.kind, f.sent, f.part, repeats
+			return c, m.do(&c)
+		}
+	}
+	return c, false
+}

@@ -1,0 +1,383 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// ErrConfig is wrapped by every error that says that a Config makes no sense for
+// the algorithm.
+var ErrConfig = errors.New("sim: bad configuration")
+
+// Defaults of a Config. With the default delay, milliseconds are hops. Users
+// think a thousand times longer than they hold, which is nearly no contention.
+var (
+	DefaultDelay = Constant(time.Millisecond)
+	DefaultThink = Exponential(time.Second)
+	DefaultHold  = Constant(time.Millisecond)
+)
+
+// The other defaults.
+const (
+	DefaultClients  = 10
+	DefaultEntries  = 100
+	DefaultLease    = 10 * time.Second
+	DefaultPatience = 50_000_000
+)
+
+// Config is a run. The zero Config with N set runs, without faults.
+type Config struct {
+	protocol.Config
+	Clients int    // of a client-server algorithm, default 10; the users of a peer algorithm are its members
+	Entries []int  // critical sections: one number for each user, 0 if it never tries, or one for all. Default 100
+	Seed    uint64 // of every random number
+
+	// Warmup and Cooldown are how many entries, the first and the last ones of all users together,
+	// measures leave out: they are of what happens between two of the entries. What is judged, and
+	// what happens, does not depend on them. Default 0.
+	Warmup, Cooldown int
+
+	Delay Dist // of a message, or of an access to a register. Default constant:1ms
+	Think Dist // between leaving and the next try; 0 is a mean delay for who gave up. Default exponential:1s
+	Hold  Dist // of the critical section. Default constant:1ms
+	// Operations is how many a user issues in each section, where there is a replicated object, a
+	// million at most, or NoOperations; Hold begins behind the last one. Default 1 there.
+	Operations int
+	// Bandwidth is how many kbit of a message leave or arrive in a ms: one of k integers, of 32
+	// bit each, takes 32k/(1000 Bandwidth) ms longer than Delay. 0: no time.
+	Bandwidth float64
+	Loss      float64            // probability that a message is lost
+	Dup       float64            // probability that a message that is not lost arrives twice
+	Registers protocol.Semantics // of a shared memory. Default protocol.Atomic
+	FIFO      bool               // messages of one channel arrive in order; always so where the algorithm needs it
+
+	// Of algorithms whose users want groups, which are called 1, 2, ..: each request is for
+	// PerRequest of Groups, different ones. Default 1 of 2, all alike.
+	Groups     int
+	Popularity Popularity
+	PerRequest int
+	// Wants, if not nil, is what users want in place of those, all the time: one set for each
+	// user, or one for all.
+	Wants []protocol.Groups
+
+	Down           []protocol.ID   // members that are never up
+	AmnesiaEvery   time.Duration   // a random member loses its memory, this often; 0: never
+	CrashEvery     time.Duration   // a random client crashes, or a member where there are none, this often; 0: never
+	RecoverEvery   time.Duration   // a random member that crashed comes back, this often; 0: never
+	PauseEvery     time.Duration   // a random process pauses, this often, for a uniform part of this time
+	PartitionEvery time.Duration   // a random half is cut off, this often, for a uniform part of this time
+	FaultsUntil    time.Duration   // no random fault begins after it; 0: they never end
+	Faults         []scenario.Step // at given times: amnesia, drain, crash, recover, suspect, restore, lapse, pause, partition, cut
+
+	// Detect is how long it takes a member to suspect another one, where members do that:
+	// one that crashed, or with protocol.UnreliableDetector one on the other side of a
+	// partition, or that pauses. Silent: never. Default 10ms.
+	Detect time.Duration
+	// Until ends an election; 0: it ends when nothing is left to happen.
+	Until time.Duration
+
+	// Spaced, if not 0, puts a memory loss of AmnesiaEvery off until users have
+	// fewer than that many losses to make up for: see protocol.Algorithm.Unsettled.
+	Spaced int
+
+	Lease       time.Duration // of a client at a member, with protocol.LeaseDetector. Default 10s
+	ClockOffset time.Duration // each life's clock is off by a uniform part of this, either way
+
+	// Patience is the number of events without any entry, and without the outcome of any
+	// operation, after which a run ends as stuck. Default 50 million.
+	Patience int64
+
+	Trace    io.Writer       // one line an event; nil: none
+	History  *history.Writer // what users see, of the clock history.Virtual; nil: nobody writes it
+	Digest   bool            // hash those lines
+	Progress func(Progress)  // called now and then, also where nobody enters; nil: never
+}
+
+// Progress is how far a run has come.
+type Progress struct {
+	Entries, Total int // made so far, and to be made
+	Events         int64
+	Now            time.Duration // in virtual time
+}
+
+// clockBase is what a process's own clock shows at the start of a run, so that
+// no clock within its offset is negative.
+const clockBase = int64(time.Hour)
+
+// What a run can be asked for. Each member may know each other one.
+const (
+	maxMembers = 1 << 16
+	maxClients = 1 << 20
+	maxEntries = 1 << 40
+
+	maxBandwidth = 1e6 // kbit/ms
+)
+
+// users returns the number of users.
+func (c *Config) users(i protocol.Info) int {
+	switch i.Users {
+	case protocol.Clients:
+		return c.Clients
+	case protocol.Nobody:
+		return 0
+	}
+	return c.N
+}
+
+// entriesOf returns how often user u enters.
+func (c *Config) entriesOf(u int) int {
+	if len(c.Entries) == 1 {
+		return c.Entries[0]
+	}
+	return c.Entries[u]
+}
+
+// checkDiscarded refuses a warm-up and a cool-down that leave nothing to be measured.
+func (c *Config) checkDiscarded(i protocol.Info) error {
+	if c.Warmup == 0 && c.Cooldown == 0 {
+		return nil
+	}
+	if i.Users == protocol.Nobody {
+		return fmt.Errorf("warm-up %d, cool-down %d: they are entries, and nobody enters", c.Warmup, c.Cooldown)
+	}
+	all := 0
+	for u := range c.users(i) {
+		all += c.entriesOf(u)
+	}
+	if c.Warmup < 0 || c.Cooldown < 0 || c.Warmup >= all || c.Cooldown >= all-c.Warmup {
+		return fmt.Errorf("warm-up %d, cool-down %d: want at least 0, and less than all %d entries together", c.Warmup, c.Cooldown, all)
+	}
+	return nil
+}
+
+func (c *Config) names(i protocol.Info) scenario.Names {
+	return scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients}
+}
+
+// complete checks c against the algorithm's model and fills in the defaults.
+func (c *Config) complete(i protocol.Info) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s: "+format, append([]any{ErrConfig, i.Name}, args...)...)
+	}
+	if c.N < 1 || c.N > maxMembers {
+		return bad("%d members: want 1 to %d", c.N, maxMembers)
+	}
+	if err := c.checkPeers(i); err != nil {
+		return bad("%w", err)
+	}
+	switch {
+	case i.Users == protocol.Members && c.Clients != 0:
+		return bad("%d clients: it has none, its users are the %d members", c.Clients, c.N)
+	case i.Users == protocol.Clients && c.Clients == 0:
+		c.Clients = DefaultClients
+	case c.Clients < 0 || c.Clients > maxClients:
+		return bad("%d clients: want 1 to %d", c.Clients, maxClients)
+	}
+	if len(c.Entries) == 0 && i.Users != protocol.Nobody {
+		c.Entries = []int{DefaultEntries}
+	}
+	if users := c.users(i); len(c.Entries) != 1 && len(c.Entries) != users {
+		return bad("%d numbers of entries for %d users: want one for all, or one for each", len(c.Entries), users)
+	}
+	total := 0
+	for _, k := range c.Entries {
+		if total |= k; k < 0 || k > maxEntries {
+			return bad("%d entries: want 0 to %d", k, maxEntries)
+		}
+	}
+	if total == 0 && i.Users != protocol.Nobody {
+		return bad("nobody enters: want 1 to %d entries of some user", maxEntries)
+	}
+	if err := c.checkDiscarded(i); err != nil {
+		return bad("%w", err)
+	}
+	for _, d := range []struct {
+		name string
+		dist *Dist
+		or   Dist
+	}{{"delay", &c.Delay, DefaultDelay}, {"think", &c.Think, DefaultThink}, {"hold", &c.Hold, DefaultHold}} {
+		if d.dist.Shape == Default {
+			*d.dist = d.or
+		}
+		if err := d.dist.check(); err != nil {
+			return bad("%s: %v", d.name, err)
+		}
+	}
+	if err := c.checkRegisters(i); err != nil {
+		return bad("%w", err)
+	}
+	if err := c.completeOperations(i); err != nil {
+		return bad("%w", err)
+	}
+	if err := c.checkGroups(i); err != nil {
+		return bad("%w", err)
+	}
+	if !(c.Bandwidth >= 0 && c.Bandwidth <= maxBandwidth) || c.Bandwidth > 0 && c.Bandwidth < 1/maxBandwidth {
+		return bad("bandwidth %v kbit/ms: want %v to %v, or 0 for messages that take no time by their size",
+			c.Bandwidth, 1/maxBandwidth, maxBandwidth)
+	}
+	c.FIFO = c.FIFO || i.FIFO
+	if err := i.CheckOptions(c.Config); err != nil {
+		return bad("%w", err)
+	}
+	if err := c.checkChannels(i); err != nil {
+		return bad("%w", err)
+	}
+	if c.Lease == 0 {
+		c.Lease = DefaultLease
+	}
+	if c.Patience == 0 {
+		c.Patience = DefaultPatience
+	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"amnesia-every", c.AmnesiaEvery},
+		{"crash-every", c.CrashEvery},
+		{"recover-every", c.RecoverEvery},
+		{"until", c.Until},
+		{"pause-every", c.PauseEvery},
+		{"partition-every", c.PartitionEvery},
+		{"faults-until", c.FaultsUntil},
+		{"lease", c.Lease},
+		{"clock-offset", c.ClockOffset},
+	} {
+		if d.d < 0 || d.d > longest {
+			return bad("%s %v: want 0 to %v", d.name, d.d, longest)
+		}
+	}
+	if c.ClockOffset > time.Duration(clockBase) {
+		return bad("clock-offset %v: want at most %v", c.ClockOffset, time.Duration(clockBase))
+	}
+	switch {
+	case c.Spaced < 0:
+		return bad("spaced=%d: want at least 0", c.Spaced)
+	case c.Spaced > 0 && c.AmnesiaEvery == 0:
+		return bad("spaced=%d: there are no memory losses to be spaced", c.Spaced)
+	}
+	if c.Patience < 0 {
+		return bad("patience of %d events: want at least 1", c.Patience)
+	}
+	return c.checkFaults(i, bad)
+}
+
+// checkFaults refuses what the algorithm's model excludes: what it then does
+// says nothing about it.
+func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) error {
+	allow := func(f protocol.Faults, what string) error {
+		if i.Tolerates&f != 0 && (f == protocol.Crash || i.Users == protocol.Clients) {
+			return nil
+		}
+		if i.Tolerates&f != 0 {
+			return bad("%s: not simulated where the members are the users", what)
+		}
+		return bad("%s: its model %s", what, model(i))
+	}
+	up := make([]bool, c.N)
+	for k := range up {
+		up[k] = true
+	}
+	left := c.N
+	for _, id := range c.Down {
+		if id >= protocol.ID(c.N) {
+			return bad("down: there is no member %d", id+1)
+		}
+		if err := allow(protocol.Amnesia, "a member that is down"); err != nil {
+			return err
+		}
+		if up[id] {
+			up[id], left = false, left-1
+		}
+	}
+	if left == 0 {
+		return bad("down: no member is left")
+	}
+	if c.AmnesiaEvery > 0 {
+		if err := allow(protocol.Amnesia, "memory loss"); err != nil {
+			return err
+		}
+	}
+	if c.CrashEvery > 0 {
+		if err := allow(protocol.Crash, "a crash"); err != nil {
+			return err
+		}
+	}
+	names := c.names(i)
+	for _, f := range c.Faults {
+		line := names.Format(f)
+		for _, id := range f.Procs {
+			if id >= protocol.ID(c.N+c.Clients) {
+				return bad("%q: there is no process %s at the start", line, names.Of(id))
+			}
+			if id < protocol.ID(c.N) && !up[id] {
+				return bad("%q: %s is down", line, names.Of(id))
+			}
+		}
+		var err error
+		switch f.Verb {
+		case scenario.Amnesia:
+			if len(f.Procs) != 1 || f.Procs[0] >= protocol.ID(c.N) {
+				return bad("%q: only a member can lose its memory and stay", line)
+			}
+			err = allow(protocol.Amnesia, fmt.Sprintf("%q", line))
+		case scenario.Drain:
+			if len(f.Procs) != 1 || f.Procs[0] >= protocol.ID(c.N) || !i.Drains {
+				return bad("%q: want one member, of an algorithm whose members drain", line)
+			}
+		case scenario.Crash:
+			if len(f.Procs) != 1 || f.Procs[0] < protocol.ID(c.N) && i.Users == protocol.Clients {
+				return bad("%q: only a user's process can crash for ever; a member loses its memory (amnesia)", line)
+			}
+			err = allow(protocol.Crash, fmt.Sprintf("%q", line))
+		case scenario.Recover, scenario.Suspect, scenario.Restore:
+			if err = c.checkPeerFault(i, f); err != nil {
+				return bad("%q: %w", line, err)
+			}
+		case scenario.Lapse:
+			if !leased(i) || len(f.Procs) != 2 || f.Procs[0] == f.Procs[1] {
+				return bad("%q: want two members that have leases at each other", line)
+			}
+		case scenario.Cut:
+			if len(f.Procs) != 2 || f.Procs[0] == f.Procs[1] || f.For <= 0 || f.For > longest {
+				return bad("%q: want two processes and a time up to %v", line, longest)
+			}
+		case scenario.Pause:
+			if len(f.Procs) != 1 || f.For <= 0 || f.For > longest {
+				return bad("%q: want one process and a time up to %v", line, longest)
+			}
+		case scenario.Partition:
+			if len(f.Procs) == 0 || f.For <= 0 || f.For > longest {
+				return bad("%q: want processes and a time up to %v", line, longest)
+			}
+		default:
+			return bad("%q: %s", line, faultVerbs(i))
+		}
+		if err != nil {
+			return err
+		}
+		if f.At < 0 || f.At > longest {
+			return bad("%q: want a time up to %v", line, longest)
+		}
+	}
+	return nil
+}
+
+// model says in words which faults i tolerates.
+func model(i protocol.Info) string {
+	switch i.Tolerates & (protocol.Crash | protocol.Amnesia) {
+	case 0:
+		return "has no failures"
+	case protocol.Crash:
+		return "has crashes of users, and no memory loss"
+	case protocol.Amnesia:
+		return "has memory losses of members, and no crashes of users"
+	}
+	return "has crashes of users and memory losses of members"
+}

@@ -1,0 +1,467 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// faults is what a run knows about its faults and its failure detector.
+type faults struct {
+	random     stream
+	detector   stream
+	up         []uint32 // members that are not down
+	partitions []partition
+	suspected  []uint32      // clients, or members without clients, that some member suspects
+	crashed    []uint32      // members, where there are no clients
+	ends       map[pair]*end // of sessions of members; looked up, never ranged over
+	cuts       []cut
+	apart      map[pair]*separation // looked up, never ranged over; nil: nobody was apart
+}
+
+// reset is the faults of a run that has not begun, in the memory of f.
+func (f *faults) reset() faults {
+	clear(f.apart)
+	clear(f.ends)
+	return faults{
+		cuts: f.cuts[:0], ends: f.ends, up: f.up[:0], partitions: f.partitions[:0], suspected: f.suspected[:0], crashed: f.crashed[:0], apart: f.apart,
+	}
+}
+
+// A partition cuts the processes in side off from all others.
+type partition struct {
+	side  map[uint32]bool
+	until int64
+}
+
+// A cut lets nothing through from one process to another.
+type cut struct {
+	from, to uint32
+	until    int64
+}
+
+// A pair is a client and a member, or two members.
+type pair struct{ client, member uint32 }
+
+// A separation is a time in which a pause or a partition, or several without a
+// gap, keep a client and a member apart. When it lasts longer than a lease the
+// session between the two ends. What either sent before the next one, which begins
+// with Restore, is lost.
+type separation struct {
+	since, until int64
+	lapses       bool   // longer than a lease: the lapse is scheduled
+	lapsed       bool   // the client was told, and not yet restored
+	began        uint64 // sequence number at the beginning of the newest session, 0: the first one
+}
+
+func (s *simulator[M]) startFaults() {
+	for i, f := range s.cfg.Faults {
+		s.push(int64(f.At), fault, 0, uint32(i))
+	}
+	s.every(s.cfg.AmnesiaEvery, amnesias)
+	s.every(s.cfg.CrashEvery, crashes)
+	s.every(s.cfg.RecoverEvery, recoveries)
+	s.every(s.cfg.PauseEvery, pauses)
+	s.every(s.cfg.PartitionEvery, partitions)
+}
+
+// calm reports whether losses are spaced enough for another one.
+func (s *simulator[M]) calm() bool {
+	if s.cfg.Spaced == 0 {
+		return true
+	}
+	return s.alg.Unsettled(s.processes()) < s.cfg.Spaced
+}
+
+// processes are those that are up, by id.
+func (s *simulator[M]) processes() []protocol.Process[M] {
+	procs := make([]protocol.Process[M], len(s.procs))
+	for id := range s.procs {
+		procs[id] = s.procs[id].process
+	}
+	return procs
+}
+
+func (s *simulator[M]) every(d time.Duration, kind uint64) {
+	if end := int64(s.cfg.FaultsUntil); d > 0 && (end == 0 || s.now+int64(d) <= end) {
+		s.push(s.now+int64(d), kind, 0, 0)
+	}
+}
+
+// fault handles the items of the queue that are no process's or user's own.
+func (s *simulator[M]) fault(it item) {
+	f := &s.faults
+	switch it.key & (1<<kindBits - 1) {
+	case fault:
+		s.scheduled(s.cfg.Faults[it.slot])
+	case amnesias:
+		if !s.calm() {
+			s.every(max(time.Microsecond, s.cfg.Delay.Mean()), amnesias) // look again soon
+			return
+		}
+		s.every(s.cfg.AmnesiaEvery, amnesias)
+		s.forget(f.up[f.random.IntN(len(f.up))])
+	case crashes:
+		s.every(s.cfg.CrashEvery, crashes)
+		if s.peers() {
+			s.mishap(crashes)
+			return
+		}
+		// Of all users, so that those who are left at the end of a run do not
+		// crash the more often.
+		u := &s.users[f.random.IntN(len(s.users))]
+		if u.state != done && s.procs[u.proc].process != nil {
+			s.crash(u.proc)
+		}
+	case recoveries:
+		s.every(s.cfg.RecoverEvery, recoveries)
+		s.mishap(recoveries)
+	case pauses:
+		s.every(s.cfg.PauseEvery, pauses)
+		all := append(s.live(), f.up...)
+		id := all[f.random.IntN(len(all))]
+		s.pause(id, 1+f.random.Int64N(int64(s.cfg.PauseEvery)))
+	case partitions:
+		s.every(s.cfg.PartitionEvery, partitions)
+		var side []uint32
+		for _, id := range append(append([]uint32(nil), f.up...), s.live()...) {
+			if f.random.IntN(2) == 0 {
+				side = append(side, id)
+			}
+		}
+		s.partition(side, 1+f.random.Int64N(int64(s.cfg.PartitionEvery)))
+	case lapse:
+		if s.mutual {
+			s.lapses(it.to, it.slot)
+			return
+		}
+		s.lapse(it.to, it.slot)
+	case suspect:
+		if s.mutual {
+			s.ends(it)
+			return
+		}
+		if s.peers() {
+			s.suspectMember(it, false)
+			return
+		}
+		s.suspect(it)
+	case restore, news:
+		if s.mutual {
+			s.resumes(it)
+			return
+		}
+		if s.peers() {
+			s.restoreMember(it)
+			return
+		}
+		s.restore(it)
+	}
+}
+
+func (s *simulator[M]) scheduled(f scenario.Step) {
+	id := uint32(f.Procs[0])
+	switch f.Verb {
+	case scenario.Amnesia:
+		s.forget(id)
+	case scenario.Drain:
+		s.logFault(scenario.Step{Verb: scenario.Drain, Procs: f.Procs})
+		s.input(id, protocol.Input{Kind: protocol.Drain})
+	case scenario.Crash:
+		switch {
+		case s.procs[id].process == nil:
+		case s.peers():
+			s.crashMember(id)
+		default:
+			s.crash(id)
+		}
+	case scenario.Recover:
+		if s.procs[id].process == nil {
+			s.recover(id)
+		}
+	case scenario.Suspect:
+		s.suspectMember(item{at: s.now, to: id, slot: uint32(f.Procs[1])}, true)
+	case scenario.Restore:
+		s.restoreMember(item{at: s.now, key: s.seq<<kindBits | restore, to: id, slot: uint32(f.Procs[1])})
+	case scenario.Lapse:
+		if p, q := id, uint32(f.Procs[1]); s.isUp(p) && s.isUp(q) && s.endOf(p, q).standing == whole {
+			s.lapseNow(p, q)
+		}
+	case scenario.Cut:
+		s.cut(id, uint32(f.Procs[1]), int64(f.For))
+	case scenario.Pause:
+		if s.procs[id].process != nil {
+			s.pause(id, int64(f.For))
+		}
+	case scenario.Partition:
+		side := make([]uint32, len(f.Procs))
+		for i, p := range f.Procs {
+			side[i] = uint32(p)
+		}
+		s.partition(side, int64(f.For))
+	}
+}
+
+// live lists the clients that are up, which in a peer algorithm is nobody.
+func (s *simulator[M]) live() []uint32 {
+	var ids []uint32
+	for u := range s.users {
+		us := &s.users[u]
+		if us.state != done && s.procs[us.proc].process != nil && int(us.proc) >= s.cfg.N {
+			ids = append(ids, us.proc)
+		}
+	}
+	return ids
+}
+
+// forget lets a member lose its memory and start afresh at once.
+func (s *simulator[M]) forget(id uint32) {
+	s.logFault(scenario.Step{Verb: scenario.Amnesia, Procs: []protocol.ID{protocol.ID(id)}})
+	s.forgotten++
+	s.begin(id)
+	for _, c := range s.faults.suspected {
+		if by := s.procs[c].suspectedBy; by != nil && by[id] {
+			s.suspects(id, c)
+		}
+	}
+	if s.alg.Detector == protocol.LeaseDetector {
+		for _, c := range s.live() {
+			s.push(s.now+s.detectorDelay(), news, c, id)
+		}
+	}
+}
+
+// crash stops a user's process for ever. A new client takes over its entries.
+func (s *simulator[M]) crash(id uint32) {
+	s.logFault(scenario.Step{Verb: scenario.Crash, Procs: []protocol.ID{protocol.ID(id)}})
+	s.crashed++
+	p := &s.procs[id]
+	k := int(p.user)
+	u := &s.users[k]
+	s.monitor.Crash(k, s.now)
+	*p = process[M]{user: p.user, suspectedBy: p.suspectedBy, random: p.random}
+	if s.alg.Detector != protocol.NoDetector {
+		after := int64(0)
+		if s.alg.Detector == protocol.LeaseDetector {
+			after = int64(s.cfg.Lease) // a member learns of a crash by the end of the lease
+		}
+		for _, j := range s.faults.up {
+			s.push(s.now+after+s.detectorDelay(), suspect, j, id)
+		}
+	}
+	if u.state == done {
+		return
+	}
+	u.pending = 0
+	if u.left == 0 {
+		u.state = done
+		s.active--
+		return
+	}
+	u.state = thinking
+	s.schedule(k, birth, s.cfg.Think.draw(&u.think))
+}
+
+func (s *simulator[M]) pause(id uint32, d int64) {
+	s.logFault(scenario.Step{Verb: scenario.Pause, Procs: []protocol.ID{protocol.ID(id)}, For: time.Duration(d)})
+	p := &s.procs[id]
+	p.pausedUntil = max(p.pausedUntil, s.now+d)
+	if int(id) < s.cfg.N {
+		for _, c := range s.live() {
+			s.separate(c, id, p.pausedUntil)
+		}
+		s.divide(func(_, subject uint32) bool { return subject == id })
+		if s.mutual {
+			s.separateAll(id, func(uint32) bool { return true }, p.pausedUntil)
+		}
+		return
+	}
+	for _, j := range s.faults.up {
+		s.separate(id, j, p.pausedUntil)
+	}
+}
+
+func (s *simulator[M]) partition(side []uint32, d int64) {
+	step := scenario.Step{Verb: scenario.Partition, For: time.Duration(d)}
+	p := partition{side: map[uint32]bool{}, until: s.now + d}
+	for _, id := range side {
+		p.side[id] = true
+		step.Procs = append(step.Procs, protocol.ID(id))
+	}
+	if len(side) == 0 {
+		return
+	}
+	s.logFault(step)
+	f := &s.faults
+	f.partitions = slices.DeleteFunc(f.partitions, func(q partition) bool { return q.until <= s.now })
+	f.partitions = append(f.partitions, p)
+	s.divide(func(a, b uint32) bool { return p.side[a] != p.side[b] })
+	for _, a := range f.up {
+		if s.mutual && p.side[a] {
+			s.separateAll(a, func(b uint32) bool { return !p.side[b] }, p.until)
+		}
+	}
+	for _, c := range s.live() {
+		for _, j := range f.up {
+			if p.side[c] != p.side[j] {
+				s.separate(c, j, p.until)
+			}
+		}
+	}
+}
+
+// cut lets nothing through from one process to another until the time d has passed.
+func (s *simulator[M]) cut(from, to uint32, d int64) {
+	s.logFault(scenario.Step{Verb: scenario.Cut, Procs: []protocol.ID{protocol.ID(from), protocol.ID(to)}, For: time.Duration(d)})
+	f := &s.faults
+	f.cuts = slices.DeleteFunc(f.cuts, func(c cut) bool { return c.until <= s.now })
+	f.cuts = append(f.cuts, cut{from, to, s.now + d})
+	if s.mutual {
+		s.separateAll(from, func(q uint32) bool { return q == to }, s.now+d)
+		return
+	}
+	s.divide(func(observer, subject uint32) bool { return observer == to && subject == from })
+	if from < uint32(s.cfg.N) {
+		from, to = to, from
+	}
+	if from >= uint32(s.cfg.N) && to < uint32(s.cfg.N) {
+		s.separate(from, to, s.now+d)
+	}
+}
+
+// heldUntil is when a message between two processes that is due now arrives, as
+// far as pauses and partitions go; not after now when nothing holds it up.
+func (s *simulator[M]) heldUntil(from, to uint32) int64 {
+	until := s.procs[to].pausedUntil
+	for i := range s.faults.partitions {
+		if p := &s.faults.partitions[i]; p.until > until && p.side[from] != p.side[to] {
+			until = p.until
+		}
+	}
+	for _, c := range s.faults.cuts {
+		if c.until > until && c.from == from && c.to == to {
+			until = c.until
+		}
+	}
+	return until
+}
+
+// meet is when a client and a member can next talk; now or before when they can.
+func (s *simulator[M]) meet(client, member uint32) int64 {
+	return max(s.heldUntil(member, client), s.heldUntil(client, member))
+}
+
+// detectorDelay is how long news of a process takes to reach another one.
+func (s *simulator[M]) detectorDelay() int64 { return s.cfg.Delay.draw(&s.faults.detector) }
+
+// separate records that client and member do not hear of each other until then.
+func (s *simulator[M]) separate(client, member uint32, until int64) {
+	if s.alg.Detector != protocol.LeaseDetector {
+		return
+	}
+	k := pair{client, member}
+	a := s.faults.apart[k]
+	if a == nil {
+		a = &separation{since: s.now}
+		if s.faults.apart == nil {
+			s.faults.apart = map[pair]*separation{}
+		}
+		s.faults.apart[k] = a
+	}
+	if a.until < s.now && !a.lapses {
+		a.since = s.now
+	}
+	a.until = max(a.until, until)
+	if end := a.since + int64(s.cfg.Lease); !a.lapses && a.until > end {
+		a.lapses = true
+		if s.mutual {
+			s.push(end+s.detectorDelay(), lapse, client, member)
+			s.push(end+s.detectorDelay(), lapse, member, client)
+			return
+		}
+		s.push(end, lapse, client, member)
+	}
+}
+
+// lapse tells a client that its lease at a member may have lapsed, and after
+// that lets the member suspect the client.
+func (s *simulator[M]) lapse(client, member uint32) {
+	if s.procs[client].process == nil {
+		return
+	}
+	a := s.faults.apart[pair{client, member}]
+	a.lapsed = true
+	s.logPair(scenario.Lapse, client, member)
+	s.input(client, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(member)})
+	s.push(s.now+s.detectorDelay(), suspect, member, client)
+}
+
+// suspect begins the suspicion of a client at a member.
+func (s *simulator[M]) suspect(it item) {
+	if until := s.procs[it.to].pausedUntil; until > s.now {
+		s.again(it, until)
+		return
+	}
+	client := &s.procs[it.slot]
+	if client.suspectedBy == nil {
+		client.suspectedBy = make([]bool, s.cfg.N)
+		s.faults.suspected = append(s.faults.suspected, it.slot)
+	}
+	client.suspectedBy[it.to] = true
+	s.suspects(it.to, it.slot)
+	if a := s.faults.apart[pair{it.slot, it.to}]; a != nil && a.lapsed {
+		s.push(max(s.now, a.until)+s.detectorDelay(), restore, it.slot, it.to)
+	}
+}
+
+// suspects tells a member what its detector says now: suspicion is a level.
+func (s *simulator[M]) suspects(member, client uint32) {
+	s.logPair(scenario.Suspect, member, client)
+	in := protocol.Input{Kind: protocol.Suspect, From: protocol.ID(client)}
+	s.judgeInput(member, in)
+	s.input(member, in)
+}
+
+// restore begins a new lease of a client at a member, or tells of the member's
+// new incarnation; the latter waits for the former when the lease has lapsed.
+func (s *simulator[M]) restore(it item) {
+	client := &s.procs[it.to]
+	a := s.faults.apart[pair{it.to, it.slot}]
+	again := it.key&(1<<kindBits-1) == restore
+	switch {
+	case client.process == nil:
+		return
+	case !again && a != nil && a.lapsed:
+		return
+	}
+	if until := s.meet(it.to, it.slot); until > s.now {
+		s.again(it, until)
+		return
+	}
+	if again {
+		client.suspectedBy[it.slot] = false
+		a.lapses, a.lapsed, a.began, a.until = false, false, s.seq, 0
+	}
+	s.restored(it.to, it.slot)
+}
+
+// lost reports whether a message that is due now was sent in a session that has
+// ended, or between two of them.
+func (s *simulator[M]) lost(from uint32, it item) bool {
+	k := pair{it.to, from}
+	if int(from) >= s.cfg.N {
+		k = pair{from, it.to}
+	}
+	a := s.faults.apart[k]
+	return a != nil && (a.lapsed || it.key>>kindBits <= a.began)
+}
+
+// restored tells a client of its lease at a member.
+func (s *simulator[M]) restored(client, member uint32) {
+	s.logPair(scenario.Restore, client, member)
+	s.input(client, protocol.Input{
+		Kind: protocol.Restore, From: protocol.ID(member), Arg: s.procs[member].incarnation,
+	})
+}

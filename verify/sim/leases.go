@@ -1,0 +1,236 @@
+package sim
+
+import (
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// # Leases among members
+//
+// Two members have a session, until a pause, a partition or a cut keeps them apart for
+// longer than a lease, or one of them revokes it: then both get Lapsed, a moment after the
+// lease, and after both of them Ended; and Restore when they hear each other again. A crash
+// is noticed as by other detectors, after Config.Detect.
+
+// The standings of a session at one of its ends.
+const (
+	whole uint8 = iota
+	lapsed
+	ended
+)
+
+// An end is what a member knows of its session with another one.
+type end struct {
+	standing uint8
+	old      bool   // of a whole one: it is with a life of the other that is over
+	began    uint64 // sequence number at the last Restore, 0: there was none
+	left     uint64 // sequence number at the last Lapsed
+	held     []item // messages for the session that the other one began already
+}
+
+// leased reports whether members have leases at each other.
+func leased(i protocol.Info) bool {
+	return i.Detector == protocol.LeaseDetector && i.Users != protocol.Clients
+}
+
+// endOf returns the end of member p of its session with member q.
+func (s *simulator[M]) endOf(p, q uint32) *end {
+	f := &s.faults
+	e := f.ends[pair{p, q}]
+	if e == nil {
+		if e = new(end); f.ends == nil {
+			f.ends = map[pair]*end{}
+		}
+		f.ends[pair{p, q}] = e
+	}
+	return e
+}
+
+func (s *simulator[M]) isUp(p uint32) bool { return s.procs[p].process != nil }
+
+// ahead reports whether p began a session with q, and q has not yet.
+func (s *simulator[M]) ahead(p, q uint32) bool {
+	e := s.endOf(p, q)
+	return s.isUp(p) && s.isUp(q) && e.standing == whole && !e.old && s.endOf(q, p).standing == ended
+}
+
+// beginSessions restores all members to each other.
+func (s *simulator[M]) beginSessions() {
+	for _, p := range s.faults.up {
+		for _, q := range s.faults.up {
+			if p != q {
+				s.endOf(p, q).began = s.seq
+				s.restored(p, q)
+			}
+		}
+	}
+}
+
+// between is the key of the separation of two members.
+func between(p, q uint32) pair { return pair{min(p, q), max(p, q)} }
+
+// separateAll separates member p from all others of some kind.
+func (s *simulator[M]) separateAll(p uint32, from func(q uint32) bool, until int64) {
+	for _, q := range s.faults.up {
+		if q != p && from(q) {
+			k := between(p, q)
+			s.separate(k.client, k.member, until)
+		}
+	}
+}
+
+// lapses lets member p have Lapsed of member q, if their session is broken.
+func (s *simulator[M]) lapses(p, q uint32) {
+	e, other := s.endOf(p, q), s.endOf(q, p)
+	a := s.faults.apart[between(p, q)]
+	broken := !s.isUp(q) || e.old || other.standing == lapsed || a != nil && a.lapses
+	if s.isUp(p) && e.standing == whole && broken {
+		s.lapseNow(p, q)
+	}
+}
+
+// lapseNow breaks the whole session of p with q, or what is left of it at p.
+func (s *simulator[M]) lapseNow(p, q uint32) {
+	e := s.endOf(p, q)
+	e.standing, e.old, e.left = lapsed, false, s.seq
+	s.release(s.endOf(q, p))
+	s.leasesLapsed++
+	s.logPair(scenario.Lapse, p, q)
+	s.input(p, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(q), Arg: protocol.Lapsed})
+	s.proceed(p, q)
+}
+
+// ends lets member p have Ended of member q, if both had Lapsed.
+func (s *simulator[M]) ends(it item) {
+	p, q := it.to, it.slot
+	e := s.endOf(p, q)
+	if !s.isUp(p) || e.standing != lapsed || s.isUp(q) && s.endOf(q, p).standing == whole {
+		return
+	}
+	if until := s.procs[p].pausedUntil; until > s.now {
+		s.again(it, until)
+		return
+	}
+	e.standing = ended
+	s.logPair(scenario.Suspect, p, q)
+	s.input(p, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(q), Arg: protocol.Ended})
+	s.proceed(p, q)
+}
+
+// resumes begins a session of member p with member q, if both had Ended.
+func (s *simulator[M]) resumes(it item) {
+	p, q := it.to, it.slot
+	e := s.endOf(p, q)
+	if !s.isUp(p) || !s.isUp(q) || e.standing != ended || s.endOf(q, p).standing != ended && !s.ahead(q, p) {
+		return
+	}
+	if until := max(s.heldUntil(p, q), s.heldUntil(q, p)); until > s.now {
+		s.again(it, until)
+		return
+	}
+	if !s.ahead(q, p) { // else the other one may have revoked the new one
+		delete(s.faults.apart, between(p, q))
+	}
+	e.standing, e.began = whole, s.seq
+	s.release(e)
+	s.restored(p, q)
+}
+
+// proceed schedules what comes next at the two ends of a session.
+func (s *simulator[M]) proceed(p, q uint32) {
+	for _, k := range [...]pair{{p, q}, {q, p}} {
+		e, other := s.endOf(k.client, k.member), s.endOf(k.member, k.client)
+		gone := !s.isUp(k.member)
+		switch {
+		case !s.isUp(k.client):
+		case e.standing == whole && !gone && other.standing == lapsed:
+			s.push(s.now+s.detectorDelay(), lapse, k.client, k.member)
+		case e.standing == lapsed && (gone || other.standing != whole):
+			s.push(s.now+s.detectorDelay(), suspect, k.client, k.member)
+		case e.standing == ended && !gone && other.standing == ended:
+			s.push(s.now+s.detectorDelay(), restore, k.client, k.member)
+		}
+	}
+}
+
+// release lets messages that were held arrive now, or be lost.
+func (s *simulator[M]) release(e *end) {
+	held := e.held
+	e.held = nil
+	for _, it := range held {
+		s.again(it, s.now)
+	}
+}
+
+// takes reports whether a message that is due now arrives, as far as sessions go; one that
+// does not is lost, or held.
+func (s *simulator[M]) takes(from uint32, it item) (yes, held bool) {
+	sent := it.key >> kindBits
+	e, r := s.endOf(from, it.to), s.endOf(it.to, from)
+	switch {
+	case sent <= e.began || e.standing != whole && sent > e.left:
+		return false, false
+	case r.standing == whole:
+		return !s.ahead(it.to, from), false // else it was sent in an earlier session
+	case s.ahead(from, it.to):
+		r.held = append(r.held, it)
+		return false, true
+	}
+	return false, false
+}
+
+// bury ends the sessions of member p, which has crashed.
+func (s *simulator[M]) bury(p uint32) {
+	for q := range uint32(s.cfg.N) {
+		if q == p {
+			continue
+		}
+		mine, e := s.endOf(p, q), s.endOf(q, p)
+		if mine.standing == whole {
+			mine.left = s.seq
+		}
+		mine.standing, mine.old = lapsed, false
+		s.release(mine)
+		s.release(e)
+		if e.old = e.standing == whole; !s.isUp(q) {
+			continue
+		}
+		switch e.standing {
+		case whole:
+			s.push(s.now+int64(s.cfg.Detect)+s.detectorDelay(), lapse, q, p)
+		case lapsed:
+			s.push(s.now+int64(s.cfg.Detect), suspect, q, p)
+		}
+	}
+}
+
+// reborn lets a new life of member p wait for the ends of the sessions of the one before.
+func (s *simulator[M]) reborn(p uint32) {
+	for q := range uint32(s.cfg.N) {
+		if q != p {
+			s.proceed(p, q)
+		}
+	}
+}
+
+// revoke breaks the session of p with q as if they heard nothing of each other.
+func (s *simulator[M]) revoke(p uint32, to protocol.ID) {
+	if !s.mutual || to >= protocol.ID(s.cfg.N) || to == protocol.ID(p) {
+		s.found(history.WellFormed, s.names.Of(protocol.ID(p))+" revokes a lease of "+s.names.Of(to)+", and there is none")
+		return
+	}
+	if s.log != nil {
+		s.log.revoke(s, p, to)
+	}
+	if q := uint32(to); s.endOf(p, q).standing == whole {
+		k := between(p, q)
+		s.separate(k.client, k.member, s.now+int64(s.cfg.Lease)+1)
+	}
+}
+
+func (l *log) revoke(s stepper, id uint32, to protocol.ID) {
+	now, names := s.clock()
+	l.w.WriteString("# ")
+	l.line(now, names.Of(protocol.ID(id))+" revokes the lease of "+names.Of(to))
+}

@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"maps"
+	"time"
+
+	"github.com/poundlock/poundlock/verify/history"
+)
+
+// Discarded is what measures leave out, because Config says so, at the ends of a run.
+type Discarded struct {
+	Warmup   uint64  `json:"warmup_entries"`
+	Cooldown uint64  `json:"cooldown_entries"`
+	FromS    float64 `json:"from_s"` // virtual time of the last entry of the warm-up, from which measures are
+	UntilS   float64 `json:"until_s"`
+}
+
+// measured is the part of a run that is measured.
+type measured struct {
+	from   int64   // its begin
+	warm   uint64  // entries before it
+	result *Result // at its end, nil before that
+}
+
+// passed is called at entry k.
+func (s *simulator[M]) passed(k int) {
+	if s.cfg.Warmup > 0 && k == s.cfg.Warmup {
+		s.discard()
+	}
+	if s.cfg.Cooldown > 0 && k == s.total-s.cfg.Cooldown {
+		r := s.measure(s.monitor.MeasuresUntil(s.now))
+		s.measured.result = &r
+	}
+}
+
+// discard forgets what was measured so far.
+func (s *simulator[M]) discard() {
+	s.measured.from, s.measured.warm = s.now, s.monitor.Entries()
+	s.monitor.Discard(s.now)
+	clear(s.byKind)
+	s.reasons, s.integers, s.toEnter, s.fenced, s.slow = nil, 0, 0, 0, 0
+	s.lossy.lost, s.lossy.duplicated, s.lossy.resent = 0, 0, 0
+	s.memory.accesses = 0
+	s.weak.outcomes = history.Histogram{}
+}
+
+// whole ends a run, and returns its measures. A run that ends within its warm-up has none.
+func (s *simulator[M]) whole() Result {
+	if s.measured.warm < uint64(s.cfg.Warmup) {
+		s.discard()
+	}
+	var r Result
+	if s.measured.result != nil {
+		r = *s.measured.result
+	} else {
+		r = s.measure(s.monitor.Measures())
+	}
+	if s.cfg.Warmup+s.cfg.Cooldown > 0 {
+		r.Throughput90 = 0 // it is another way to leave the end out
+		r.Discarded = Discarded{
+			Warmup:   s.measured.warm,
+			Cooldown: s.monitor.Entries() - s.measured.warm - r.Entries,
+			FromS:    time.Duration(s.measured.from).Seconds(),
+			UntilS:   r.VirtualSeconds,
+		}
+	}
+	r.VirtualSeconds = time.Duration(s.now).Seconds()
+	return r
+}
+
+// measure is what counts from the end of the warm-up until now.
+func (s *simulator[M]) measure(m history.Measures) Result {
+	r := Result{
+		Entries:        m.Entries,
+		GaveUp:         m.GaveUp,
+		GaveUpReasons:  maps.Clone(s.reasons),
+		Ejected:        m.Ejected,
+		Lost:           s.lossy.lost,
+		Duplicated:     s.lossy.duplicated,
+		Retransmitted:  s.lossy.resent,
+		MessagesByKind: map[string]int{},
+		Accesses:       s.memory.accesses,
+		WaitingMS:      m.Waiting,
+		ResponseMS:     m.Response,
+		OutcomeMS:      s.weak.outcomes.Summary(),
+		SyncDelayMS:    m.SyncDelay,
+		ThroughputPerS: m.Throughput,
+		Jain:           m.Jain,
+		MaxBypass:      m.MaxBypass,
+		Sessions:       m.Sessions,
+		Concurrency:    m.Concurrency,
+		FencedEntries:  s.fenced,
+		SlowPathShare:  ratio(s.slow, s.fenced),
+		VirtualSeconds: time.Duration(s.now).Seconds(),
+	}
+	if s.alg.Grouped && s.ninety > 0 {
+		r.Throughput90 = float64(s.total-s.total/10) / time.Duration(s.ninety).Seconds()
+	}
+	for i, k := range s.byKind {
+		if k == 0 {
+			continue
+		}
+		r.MessagesByKind[s.alg.Messages[i].Name] = k
+		if s.overhead[i] {
+			r.OverheadMessages += k
+		} else {
+			r.Messages += k
+		}
+	}
+	r.MessagesPerEntry = ratio(r.Messages, int(r.Entries))
+	r.MessagesToEnter = ratio(s.toEnter, int(r.Entries))
+	r.AccessesPerEntry = ratio(r.Accesses, int(r.Entries))
+	r.IntegersPerMessage = ratio(s.integers, r.Messages)
+	return r
+}
+
+// ratio is a/b, and 0 where there is nothing to divide by.
+func ratio(a, b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}

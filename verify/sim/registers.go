@@ -1,0 +1,162 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// memory is the registers that processes share, and what they do there. Its random numbers
+// are its own.
+type memory struct {
+	list     []protocol.Register
+	safe     bool
+	cells    []cell
+	random   stream
+	accesses int
+}
+
+// A cell is one register.
+type cell struct {
+	value   uint64
+	writers int      // safe writes under way
+	waiters []uint32 // processes whose Await found that it does not hold yet
+}
+
+// checkRegisters completes c for a shared memory, and refuses faults of messages there.
+func (c *Config) checkRegisters(i protocol.Info) error {
+	list, semantics, err := i.Memory(c.Config, c.Registers)
+	if err != nil || list == nil {
+		return err
+	}
+	c.Registers = semantics
+	apart := slices.ContainsFunc(c.Faults, func(s scenario.Step) bool { return s.Verb == scenario.Partition })
+	for _, f := range []struct {
+		what  string
+		asked bool
+	}{
+		{"loss", c.Loss != 0},
+		{"dup", c.Dup != 0},
+		{"bandwidth", c.Bandwidth != 0},
+		{"FIFO channels", c.FIFO},
+		{"a partition", apart || c.PartitionEvery != 0},
+		{"memory loss", c.AmnesiaEvery != 0},
+	} {
+		if f.asked {
+			return fmt.Errorf("%s: %w", f.what, protocol.ErrRegisters)
+		}
+	}
+	return nil
+}
+
+// reset is the memory of a run that has not begun, in that of an earlier one.
+func (m *memory) reset(list []protocol.Register, safe bool) {
+	m.list, m.safe, m.accesses = list, safe, 0
+	m.cells = slices.Grow(m.cells[:0], len(list))[:len(list)]
+	for r := range m.cells {
+		m.cells[r] = cell{value: list[r].Initial, waiters: m.cells[r].waiters[:0]}
+	}
+}
+
+// access begins an access. It takes as long as a message does.
+func (s *simulator[M]) access(id uint32, a protocol.Act) {
+	p := &s.procs[id]
+	open, err := p.open.Open(s.memory.list, protocol.ID(id), a)
+	if err != nil {
+		s.found(history.WellFormed, s.names.Text(err.Error()))
+		return
+	}
+	p.open = open
+	s.memory.accesses++
+	if a.Do == protocol.Write && s.memory.safe {
+		p.open.Of(int(a.To)).Begun = true
+		s.memory.cells[a.To].writers++
+		s.logAccess(scenario.Begin, id, uint32(a.To), nil)
+	}
+	s.work(id, uint32(a.To))
+}
+
+// work lets process id be busy with a register for one delay.
+func (s *simulator[M]) work(id, register uint32) {
+	if s.even && s.procs[id].pausedUntil <= s.now {
+		s.queue.follow(s.item(s.now+int64(s.cfg.Delay.A), access, id, register))
+		return
+	}
+	s.push(s.leaves(id)+s.cfg.Delay.draw(&s.procs[id].random.delay), access, id, register)
+}
+
+// accessed ends an access, or lets it wait.
+func (s *simulator[M]) accessed(it item) {
+	p := &s.procs[it.to]
+	if p.process == nil || it.key>>kindBits <= p.born {
+		return // of a former life
+	}
+	if p.pausedUntil > s.now {
+		s.again(it, p.pausedUntil)
+		return
+	}
+	r, o, c := int(it.slot), *p.open.Of(int(it.slot)), &s.memory.cells[it.slot]
+	if o.Do == protocol.Write {
+		s.written(it.to, it.slot, o)
+		return
+	}
+	v, anything := c.value, (*uint64)(nil)
+	if c.writers > 0 {
+		v = s.memory.random.Uint64()
+		if most := s.memory.list[r].Most; most+1 > 0 {
+			v %= most + 1
+		}
+		anything = &v
+	}
+	if !o.Ends(v) {
+		c.waiters = append(c.waiters, it.to)
+		return
+	}
+	s.logAccess(scenario.Read, it.to, it.slot, anything)
+	p.open = p.open.Done(r)
+	s.input(it.to, protocol.Input{Kind: protocol.Value, From: protocol.ID(r), Arg: v})
+}
+
+// written ends a write. Whoever waits for what it made true looks again.
+func (s *simulator[M]) written(id, register uint32, o protocol.Access) {
+	c := &s.memory.cells[register]
+	c.value = o.Arg
+	if o.Begun {
+		c.writers--
+	}
+	c.waiters = slices.DeleteFunc(c.waiters, func(j uint32) bool {
+		ends := s.procs[j].open.Of(int(register)).Ends(c.value)
+		if ends {
+			s.work(j, register)
+		}
+		return ends
+	})
+	s.logAccess(scenario.Write, id, register, nil)
+	p := &s.procs[id]
+	p.open = p.open.Done(int(register))
+	s.input(id, protocol.Input{Kind: protocol.Value, From: protocol.ID(register)})
+}
+
+// leaveMemory ends what a process did with registers when it stops. A write that has begun never ends.
+func (s *simulator[M]) leaveMemory(id uint32) {
+	p := &s.procs[id]
+	for _, o := range p.open {
+		c := &s.memory.cells[o.Register]
+		c.waiters = slices.DeleteFunc(c.waiters, func(j uint32) bool { return j == id })
+	}
+	p.open, p.born = p.open[:0], s.seq
+}
+
+func (s *simulator[M]) logAccess(v scenario.Verb, id, register uint32, found *uint64) {
+	if s.log == nil {
+		return
+	}
+	text := s.memory.list[register].Name
+	if found != nil {
+		text = scenario.Found(text, *found)
+	}
+	s.log.step(s, scenario.Step{Verb: v, Procs: s.log.procs(id), Text: text})
+}

@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/poundlock/poundlock/verify/history"
+)
+
+// A Result is what a run showed. All of it but Seconds and EventsPerS is a
+// function of the algorithm, the Config and its seed. Delays are in virtual
+// milliseconds; with the default delay they are hops.
+type Result struct {
+	Algorithm string `json:"algorithm"`
+	Variant   string `json:"variant,omitempty"`
+	N         int    `json:"n"`
+	Clients   int    `json:"clients"`
+	Seed      uint64 `json:"seed"`
+	// Options are those that have names for their values, and not the default one.
+	Options map[string]string `json:"options,omitempty"`
+
+	// Discarded is what Config.Warmup and Cooldown left out. Everything from Entries to OutcomeMS, and
+	// FencedEntries and SlowPathShare, is of the time between, except for faults, lapsed leases and
+	// leaders.
+	Discarded Discarded `json:"discarded,omitzero"`
+
+	Entries uint64 `json:"entries"`
+	GaveUp  uint64 `json:"gave_up"`
+	// GaveUpReasons are what the algorithm told users who gave up, and how often.
+	GaveUpReasons map[string]uint64 `json:"gave_up_reasons,omitempty"`
+
+	Ejected  uint64 `json:"ejected"`
+	Amnesias int    `json:"amnesias"`
+	Crashes  int    `json:"crashes"`
+	// Recoveries of members that crashed.
+	Recoveries int `json:"recoveries,omitempty"`
+
+	// LeasesLapsed counts the leases of members at others that they knew to have lapsed.
+	LeasesLapsed int `json:"leases_lapsed,omitempty"`
+
+	// Leaders are the effects Leader of an election, the first 1000 of LeadersNamed;
+	// Epochs is how many different epochs they name.
+	Leaders      []Leadership `json:"leaders,omitempty"`
+	LeadersNamed int          `json:"leaders_named,omitempty"`
+	Epochs       int          `json:"epochs,omitempty"`
+
+	Messages           int            `json:"messages"`          // the algorithm's own
+	OverheadMessages   int            `json:"overhead_messages"` // the others
+	MessagesByKind     map[string]int `json:"messages_by_kind"`
+	Lost               int            `json:"lost"`          // of all messages
+	Duplicated         int            `json:"duplicated"`    // the same: twice on their way
+	Retransmitted      int            `json:"retransmitted"` // sent again, and not counted above
+	MessagesPerEntry   float64        `json:"messages_per_entry"`
+	MessagesToEnter    float64        `json:"messages_to_enter"`    // sent between a try and its crit, by whomever: a cost where one user tries at a time
+	IntegersPerMessage float64        `json:"integers_per_message"` // of the algorithm's own
+
+	// Of a shared memory: reads, writes, and awaits, however long one of these waits.
+	Accesses         int     `json:"accesses,omitempty"`
+	AccessesPerEntry float64 `json:"accesses_per_entry,omitempty"`
+
+	WaitingMS      history.Summary `json:"waiting_ms"`    // crit - try
+	ResponseMS     history.Summary `json:"response_ms"`   // rem - try
+	SyncDelayMS    history.Summary `json:"sync_delay_ms"` // last exit of a session to first crit of the next, while somebody waits
+	ThroughputPerS float64         `json:"throughput_per_s"`
+	Jain           float64         `json:"jain"`
+	MaxBypass      uint64          `json:"max_bypass"`
+
+	// Of groups: see history.Measures. Throughput90 is entries a second from the start until nine
+	// tenths of all were made, when users begin to be done; 0 if so many never were.
+	Sessions     uint64              `json:"sessions,omitempty"`
+	Concurrency  history.Concurrency `json:"concurrency,omitzero"`
+	Throughput90 float64             `json:"throughput_90_per_s,omitempty"`
+
+	// Of a replicated object: outcome - issue.
+	OutcomeMS history.Summary `json:"outcome_ms,omitzero"`
+
+	// FencedEntries are the grants with a fencing token after the first six
+	// clock bounds; SlowPathShare is the part of them that needed one more round
+	// to get it.
+	FencedEntries int     `json:"fenced_entries,omitempty"`
+	SlowPathShare float64 `json:"slow_path_share"`
+
+	Violations     []string          `json:"violations"` // the first ones
+	ViolationCount uint64            `json:"violation_count"`
+	ViolationsOf   map[string]uint64 `json:"violations_by_property,omitempty"`
+
+	VirtualSeconds float64 `json:"virtual_seconds"`
+	Events         int64   `json:"events"`
+	Seconds        float64 `json:"seconds"` // of the machine
+	EventsPerS     float64 `json:"events_per_s"`
+	LogSHA256      string  `json:"log_sha256,omitempty"`
+}
+
+func (s *simulator[M]) result(took time.Duration) (Result, error) {
+	r := s.whole()
+	r.Algorithm, r.Variant = s.alg.Name, s.alg.Variant
+	r.N, r.Clients, r.Seed = s.cfg.N, s.cfg.Clients, s.cfg.Seed
+	r.Amnesias, r.Crashes, r.Recoveries, r.LeasesLapsed = s.forgotten, s.crashed, s.recovered, s.leasesLapsed
+	r.Leaders, r.LeadersNamed, r.Epochs = s.election.list, s.election.count, len(s.election.terms)
+	r.Violations, r.ViolationCount, r.ViolationsOf = []string{}, s.monitor.Total(), s.monitor.Counts()
+	r.Events, r.Seconds = s.events, took.Seconds()
+	r.EventsPerS = float64(s.events) / max(r.Seconds, 1e-9)
+	for _, o := range s.alg.Options {
+		if v := s.alg.Option(s.cfg.Config, o.Name); o.Values != nil && v != o.Default(s.cfg.Config) {
+			if r.Options == nil {
+				r.Options = map[string]string{}
+			}
+			r.Options[o.Name] = o.Text(v)
+		}
+	}
+	for _, v := range s.monitor.Violations() {
+		r.Violations = append(r.Violations, v.String())
+	}
+	if err := s.log.close(); err != nil {
+		return r, fmt.Errorf("sim: trace: %w", err)
+	}
+	if s.cfg.History != nil {
+		if err := s.cfg.History.End(s.now); err != nil {
+			return r, fmt.Errorf("sim: %w", err)
+		}
+	}
+	if s.log != nil {
+		r.LogSHA256 = s.log.digest
+	}
+	return r, nil
+}

@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+)
+
+// Run simulates one run of a. Errors wrap ErrConfig, except for those of
+// Config.Trace and Config.History; whatever goes wrong in the run is in Result.Violations.
+func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
+	return NewRunner(a).Run(c)
+}
+
+// A Runner simulates one run of an algorithm after another, each in the memory of
+// the one before: for many short runs. It is for one goroutine at a time.
+type Runner[M any] struct{ s simulator[M] }
+
+// NewRunner returns a Runner of a.
+func NewRunner[M any](a protocol.Algorithm[M]) *Runner[M] {
+	return &Runner[M]{simulator[M]{alg: a, queue: new(queue)}}
+}
+
+// Run is like the function Run: what it returns does not depend on earlier runs,
+// and shares no memory with later ones.
+func (r *Runner[M]) Run(c Config) (Result, error) {
+	a := &r.s.alg
+	if err := c.complete(a.Info); err != nil {
+		return Result{}, err
+	}
+	if c.Spaced > 0 && a.Unsettled == nil {
+		return Result{}, fmt.Errorf("%w: %s: spaced=%d: its users make up for no losses", ErrConfig, a.Name, c.Spaced)
+	}
+	if err := r.s.checkState(&c); err != nil {
+		return Result{}, fmt.Errorf("%w: %s: %w", ErrConfig, a.Name, err)
+	}
+	began := time.Now()
+	r.s.reset(c)
+	r.s.run()
+	if r.s.refused != nil {
+		return Result{}, r.s.refused
+	}
+	return r.s.result(time.Since(began))
+}
+
+// reset makes s the simulator of a run that has not begun. It keeps memory of an
+// earlier run, and nothing else.
+func (s *simulator[M]) reset(c Config) {
+	k := c.users(s.alg.Info)
+	constant := c.Delay.Shape == ConstantShape
+	even := constant && c.Bandwidth == 0
+	s.queue.reset(c.Delay.Mean(), even, c.N+c.Clients)
+	s.out.Reset()
+	*s = simulator[M]{
+		alg:      s.alg,
+		cfg:      c,
+		names:    c.names(s.alg.Info),
+		queue:    s.queue,
+		flights:  s.flights[:0],
+		free:     none,
+		procs:    slices.Grow(s.procs[:0], c.N+c.Clients),
+		users:    sized(s.users, k),
+		active:   k,
+		out:      s.out,
+		monitor:  s.monitor,
+		faults:   s.faults.reset(),
+		memory:   memory{cells: s.memory.cells},
+		wishes:   s.wishes,
+		log:      newLog(c),
+		even:     even,
+		oneItem:  constant && (even || !c.FIFO),
+		ordered:  c.FIFO && !even,
+		overhead: sized(s.overhead, len(s.alg.Messages)),
+		byKind:   sized(s.byKind, len(s.alg.Messages)),
+		setToken: -1,
+		mutual:   leased(s.alg.Info),
+	}
+	if c.Bandwidth > 0 {
+		s.bit32 = 32e3 / c.Bandwidth
+	}
+	s.wishes.reset(&c)
+	s.monitor.Reset(k)
+	if s.elects() {
+		s.election.says = make(history.Leaders, c.N)
+	}
+	s.monitor.Name = func(u int) string { return s.names.Of(protocol.ID(s.users[u].proc)) }
+	if c.History != nil {
+		s.monitor.Record = func(e history.Event) { _ = c.History.Write(e) } // result asks for its error
+	}
+	for i, m := range s.alg.Messages {
+		s.overhead[i] = m.Overhead
+		if m.Name == "SETTOKEN" {
+			s.setToken = i
+		}
+	}
+	for _, o := range s.alg.Options {
+		if o.Name == "eps" {
+			s.settled = 6 * s.alg.Option(c.Config, "eps")
+		}
+	}
+	s.weak.reset(s.alg.Info, c)
+	s.monitor.Weak = s.alg.Weak
+	s.faults.random.begin(c.Seed, forFaults, 0)
+	s.faults.detector.begin(c.Seed, forFaults, 1)
+	s.lossy.random.begin(c.Seed, forChannels, 0)
+	if s.alg.Registers != nil {
+		s.memory.reset(s.alg.Registers(c.Config), c.Registers == protocol.Safe)
+		s.memory.random.begin(c.Seed, forRegisters, 0)
+	}
+}
+
+// sized is a slice of n zeros, in the memory of x if that is enough.
+func sized[E any](x []E, n int) []E {
+	x = slices.Grow(x[:0], n)[:n]
+	clear(x)
+	return x
+}
+
+// open makes the next process id, and gives it its random streams.
+func (s *simulator[M]) open() uint32 {
+	id := uint32(len(s.procs))
+	s.procs = slices.Grow(s.procs, 1)[:id+1]
+	p := &s.procs[id]
+	*p = process[M]{user: -1, timers: p.timers[:0], last: p.last[:0], random: p.random, open: p.open[:0]}
+	if p.random == nil {
+		p.random = new(randoms)
+	}
+	p.random.delay.begin(s.cfg.Seed, forDelay, uint64(id))
+	p.random.jitter.begin(s.cfg.Seed, forJitter, uint64(id))
+	p.random.clock.begin(s.cfg.Seed, forClock, uint64(id))
+	return id
+}

@@ -1,0 +1,371 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// A simulator is one run.
+type simulator[M any] struct {
+	alg   protocol.Algorithm[M]
+	cfg   Config
+	names scenario.Names
+
+	now      int64
+	seq      uint64
+	queue    *queue
+	flights  []flight[M]
+	free     uint32 // first free flight, none if there is none
+	procs    []process[M]
+	users    []user
+	active   int   // users that still have entries to make
+	total    int   // entries to make
+	ninety   int64 // when nine tenths of them were made
+	out      protocol.Out[M]
+	monitor  history.Monitor
+	faults   faults
+	lossy    lossy
+	wishes   wishes
+	memory   memory
+	election election
+	weak     weak[M]
+	log      *log // nil: none
+	measured measured
+
+	// even says that all messages take equally long: they arrive in the order in which
+	// they leave.
+	even bool
+	// oneItem says that all copies of a broadcast arrive at one time, so that
+	// one item of the queue stands for all of them.
+	oneItem bool
+	// ordered says that channels are FIFO and that messages would not be in order anyway.
+	ordered bool
+	bit32   float64 // ns that 32 bits take by Config.Bandwidth
+
+	reasons  map[string]uint64 // of tries that gave up
+	overhead []bool            // by kind of message
+	byKind   []int
+	integers int
+	own      int // messages that are no overhead
+	toEnter  int // those of them sent between a try and its crit, whoever sent them
+
+	// A grant is slow when its user sent setToken between try and crit: it took
+	// one more round to get its fencing token. Counted from settled on, since
+	// before it every grant after a start is slow.
+	setToken     int // kind, -1: the algorithm has none
+	settled      int64
+	fenced, slow int
+
+	events    int64
+	idle      int64 // items of the queue since the last entry
+	reported  int64 // events at the last call of report
+	stepping  bool  // inside the algorithm: a panic is its
+	dead      bool  // the run cannot go on
+	refused   error // why it takes more than a machine has
+	crashed   int
+	recovered int
+	forgotten int // memory losses
+
+	mutual       bool // members have leases at each other
+	leasesLapsed int
+}
+
+// A process is one id. Ids are never reused, so there are more of them when clients
+// crash.
+type process[M any] struct {
+	process     protocol.Process[M] // nil: never up, or crashed
+	pausedUntil int64
+	offset      int64 // own clock minus virtual time
+	user        int32 // -1: none
+	incarnation uint64
+	timers      []timer
+	last        []int64 // FIFO: the latest arrival at each process
+	died        uint64  // sequence number at the last crash of a member, 0: it never crashed
+	suspectedBy []bool  // members whose detector suspects this one; nil: none
+	open        protocol.OpenAccesses
+	born        uint64 // sequence number at the begin of this life
+	random      *randoms
+}
+
+// randoms are the streams of a process.
+type randoms struct{ delay, jitter, clock stream }
+
+// begin starts a life of a process.
+func (s *simulator[M]) begin(id uint32) {
+	p := &s.procs[id]
+	s.stepping = true
+	p.process = s.alg.New(protocol.ID(id), s.cfg.Config)
+	s.stepping = false
+	p.timers = p.timers[:0]
+	s.leaveMemory(id)
+	p.offset = clockBase
+	if o := int64(s.cfg.ClockOffset); o > 0 {
+		p.offset += p.random.clock.Int64N(2*o+1) - o
+	}
+	if s.peers() && s.alg.Tolerates&protocol.Recovery != 0 {
+		p.incarnation++
+	} else if s.alg.Incarnations || s.alg.Detector == protocol.LeaseDetector {
+		was := p.incarnation
+		p.incarnation = max(was+1, uint64(max(1, s.now+p.offset)))
+	}
+	if s.alg.Consensus && s.weak.next[id] != noInstance { // others may have proposed when they started
+		s.takePart(id, s.weak.next[id])
+	}
+	in := protocol.Input{Kind: protocol.Start, Arg: p.incarnation}
+	s.judgeInput(id, in)
+	s.input(id, in)
+}
+
+// start starts every process and schedules the users and the faults.
+func (s *simulator[M]) start() {
+	down := make([]bool, s.cfg.N)
+	for _, id := range s.cfg.Down {
+		down[id] = true
+	}
+	for range s.cfg.N {
+		s.open()
+	}
+	for id := range s.cfg.N {
+		if s.alg.Users == protocol.Members {
+			s.procs[id].user = int32(id)
+			s.users[id].proc = uint32(id)
+		}
+		if !down[id] {
+			s.begin(uint32(id))
+			s.faults.up = append(s.faults.up, uint32(id))
+		}
+	}
+	if s.mutual {
+		s.beginSessions()
+	}
+	for u := range s.users {
+		us := &s.users[u]
+		us.left = s.cfg.entriesOf(u)
+		us.think.begin(s.cfg.Seed, forThink, uint64(u))
+		us.hold.begin(s.cfg.Seed, forHold, uint64(u))
+		us.groups.begin(s.cfg.Seed, forGroups, uint64(u))
+		s.total += us.left
+		if s.alg.Users == protocol.Clients {
+			s.newClient(u)
+		}
+	}
+	for u := range s.users {
+		if s.users[u].left == 0 {
+			s.users[u].state = done
+			s.active--
+			continue
+		}
+		first := float64(s.cfg.Think.Mean()) * float64(u) / float64(len(s.users))
+		s.schedule(u, userTry, int64(first))
+	}
+	s.startFaults()
+}
+
+// newClient starts a process of the client user u.
+func (s *simulator[M]) newClient(u int) {
+	id := s.open()
+	s.procs[id].user = int32(u)
+	s.users[u].proc = id
+	s.begin(id)
+	if s.alg.Detector == protocol.LeaseDetector {
+		for _, j := range s.faults.up {
+			if s.meet(id, j) > s.now {
+				s.push(s.meet(id, j)+s.detectorDelay(), news, id, j)
+			} else {
+				s.restored(id, j)
+			}
+		}
+	}
+}
+
+// run handles event after event until every user is done.
+func (s *simulator[M]) run() {
+	defer s.caught()
+	s.start()
+	for (s.active > 0 || s.elects()) && !s.dead {
+		if s.queue.len() == 0 {
+			s.rest()
+			return
+		}
+		if s.idle++; s.idle > s.cfg.Patience {
+			s.stuck(fmt.Sprintf("%s in %d events", s.progress(), s.cfg.Patience))
+			return
+		}
+		it := s.queue.pop()
+		if end := int64(s.cfg.Until); end > 0 && it.at > end {
+			s.end(it, end)
+			return
+		}
+		s.now = it.at
+		switch it.key & (1<<kindBits - 1) {
+		case deliver:
+			s.arrive(it)
+		case broadcast:
+			s.arriveAtAll(it)
+		case timeout:
+			s.timeout(it)
+		case access:
+			s.accessed(it)
+		case hear:
+			s.hears(it)
+		case userTry:
+			s.try(it)
+		case userExit:
+			s.exit(it)
+		case birth:
+			if s.users[it.to].pending == it.key {
+				s.newClient(int(it.to))
+				s.schedule(int(it.to), userTry, 0)
+			}
+		default:
+			s.fault(it)
+		}
+		if s.events-s.reported >= 1<<16 {
+			s.report()
+		}
+	}
+}
+
+// report is for what is to be done now and then.
+func (s *simulator[M]) report() {
+	s.reported = s.events
+	if !s.crowded() && s.cfg.Progress != nil {
+		s.cfg.Progress(Progress{Entries: int(s.monitor.Entries()), Total: s.total, Events: s.events, Now: time.Duration(s.now)})
+	}
+}
+
+// caught turns a panic of a process, which its model makes impossible, into a
+// violation. A panic of the simulator itself stays one.
+func (s *simulator[M]) caught() {
+	if !s.stepping {
+		return
+	}
+	s.found("panic", fmt.Sprint(recover()))
+}
+
+func (s *simulator[M]) found(property, text string) {
+	s.monitor.Found(s.now, property, text)
+}
+
+// progress is what there is none of in a run that is stuck.
+func (s *simulator[M]) progress() string {
+	switch {
+	case s.elects():
+		return "no leader named"
+	case s.alg.Weak:
+		return "no entry and no outcome"
+	}
+	return "no entry"
+}
+
+func (s *simulator[M]) stuck(why string) {
+	if s.elects() {
+		s.found("stuck", why+", and the election goes on")
+		return
+	}
+	var who []string
+	for u := range s.users {
+		if st := s.users[u].state; st == trying || st == leaving || st == issuing {
+			who = append(who, s.monitor.Name(u))
+		}
+	}
+	const most = 10
+	if len(who) > most {
+		who = append(who[:most], fmt.Sprintf("%d more", len(who)-most))
+	}
+	verb := "wait"
+	if len(who) == 1 {
+		verb = "waits"
+	}
+	s.found("stuck", fmt.Sprintf("%s, and %s %s", why, strings.Join(who, ", "), verb))
+}
+
+// push puts an item into the queue, and returns its key.
+func (s *simulator[M]) push(at int64, kind uint64, to, slot uint32) uint64 {
+	it := s.item(at, kind, to, slot)
+	s.queue.push(it)
+	return it.key
+}
+
+// item makes the next item. Its time may be before now only when the clock ran out.
+func (s *simulator[M]) item(at int64, kind uint64, to, slot uint32) item {
+	if at < s.now && !s.dead {
+		s.dead = true
+		s.found("time", "the virtual clock, which has 292 years, ran out")
+	}
+	s.seq++
+	return item{at, s.seq<<kindBits | kind, to, slot}
+}
+
+// again puts it back until time at. It keeps its key, so that what a pause or a
+// partition holds up comes in its old order.
+func (s *simulator[M]) again(it item, at int64) {
+	it.at = at
+	s.queue.push(it)
+}
+
+// step gives one event to process id, which must be up, and does what it asks.
+func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
+	p := &s.procs[id]
+	s.events++
+	s.out.Reset()
+	s.stepping = true
+	// Field by field, because a copy of all would have to wait for each of them to
+	// be stored: that would take longer than the step.
+	var ev protocol.Event[M]
+	ev.Kind, ev.Timer, ev.From, ev.Arg, ev.Now = in.Kind, in.Timer, in.From, in.Arg, s.now+p.offset
+	ev.Data = in.Data
+	ev.Msg = *msg
+	p.process.Step(ev, &s.out)
+	s.stepping = false
+	captures := false
+	for i := range s.out.Effects {
+		e := &s.out.Effects[i]
+		switch e.Do {
+		case protocol.Send:
+			s.send(id, e.To, &e.Msg, e.Arg == 1)
+		case protocol.Broadcast:
+			s.broadcast(id, &e.Msg)
+		case protocol.SetTimer:
+			s.setTimer(p, id, e.Act)
+		case protocol.StopTimer:
+			for k := range p.timers {
+				if p.timers[k].name == e.Timer {
+					p.timers[k].at = -1
+				}
+			}
+		case protocol.Crit, protocol.Rem, protocol.Ejected:
+			s.tell(id, e.Act)
+		case protocol.Read, protocol.Write, protocol.Await:
+			s.access(id, e.Act)
+		case protocol.Leader:
+			s.lead(id, e.Act)
+		case protocol.Revoke:
+			s.revoke(id, e.To)
+		case protocol.Owner:
+		case protocol.Invoke, protocol.Install, protocol.Outcome, protocol.Capture, protocol.Propose, protocol.Resume:
+			captures = s.serve(id, e) || captures
+		default:
+			s.refuse(id, e.Do)
+		}
+	}
+	if captures {
+		s.input(id, protocol.Input{Kind: protocol.Captured, Data: s.weak.judge.Copy(protocol.ID(id))})
+	}
+}
+
+// refuse: a process asked for what its algorithm has not.
+func (s *simulator[M]) refuse(id uint32, do protocol.Do) {
+	s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.names.Of(protocol.ID(id)), do))
+}
+
+// input gives an event without message to a process.
+func (s *simulator[M]) input(id uint32, in protocol.Input) {
+	var zero M
+	s.step(id, in, &zero)
+}

@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// The states of a user.
+const (
+	thinking uint8 = iota
+	trying
+	inside
+	leaving // has called exit, waits for rem
+	done
+	issuing // inside, with an operation open
+)
+
+// A user is one closed loop, through the lives of its processes.
+type user struct {
+	proc       uint32
+	state      uint8
+	left       int    // entries to make
+	operations int    // to issue in this section
+	pending    uint64 // key of its next item; another one is stale
+	before     int    // simulator.own at the last try
+	slow       bool
+	wants      protocol.Groups // drawn, and not entered yet
+	think      stream
+	hold       stream
+	groups     stream
+}
+
+// schedule makes user u's next item the only one that counts.
+func (s *simulator[M]) schedule(u int, kind uint64, after int64) {
+	s.users[u].pending = s.push(s.now+after, kind, uint32(u), 0)
+}
+
+// ready returns user it.to when its item still counts, and otherwise nil. The
+// items of a paused process come when the pause ends.
+func (s *simulator[M]) ready(it item) *user {
+	u := &s.users[it.to]
+	if u.pending != it.key {
+		return nil
+	}
+	if until := s.procs[u.proc].pausedUntil; until > s.now {
+		s.again(it, until)
+		return nil
+	}
+	return u
+}
+
+func (s *simulator[M]) try(it item) {
+	u := s.ready(it)
+	if u == nil {
+		return
+	}
+	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait, Data: string(s.wanted(int(it.to)))}
+	if s.log != nil {
+		s.log.step(s, scenario.Step{Verb: scenario.Try, Procs: s.log.procs(u.proc), Text: in.Data})
+	}
+	s.calms()
+	u.state, u.slow, u.before = trying, false, s.own
+	s.monitor.Input(int(it.to), s.now, in)
+	s.judgeInput(u.proc, in)
+	s.input(u.proc, in)
+}
+
+func (s *simulator[M]) exit(it item) {
+	u := s.ready(it)
+	if u == nil {
+		return
+	}
+	if u.state == inside && u.operations > 0 {
+		s.issue(int(it.to))
+		return
+	}
+	if s.log != nil {
+		s.log.step(s, scenario.Step{Verb: scenario.Exit, Procs: s.log.procs(u.proc)})
+	}
+	u.state = leaving
+	in := protocol.Input{Kind: protocol.Exit}
+	s.monitor.Input(int(it.to), s.now, in)
+	s.judgeInput(u.proc, in)
+	s.input(u.proc, in)
+}
+
+// tell hands crit, rem or ejected to the user of process id.
+func (s *simulator[M]) tell(id uint32, a protocol.Act) {
+	if s.log != nil {
+		s.log.act(s, id, a)
+	}
+	k := int(s.procs[id].user)
+	if k < 0 {
+		s.found(history.WellFormed, s.names.Of(protocol.ID(id))+" has no user, and told one something")
+		return
+	}
+	s.monitor.Act(k, s.now, a)
+	s.judgeAct(id, a)
+	u := &s.users[k]
+	switch {
+	case a.Do == protocol.Crit && u.state == trying:
+		u.state = inside
+		u.left--
+		u.wants = ""
+		if int(s.monitor.Entries()) == s.total-s.total/10 {
+			s.ninety = s.now
+		}
+		s.idle = 0
+		s.toEnter += s.own - u.before
+		if s.setToken >= 0 && a.Arg != 0 && s.now >= s.settled {
+			s.fenced++
+			if u.slow {
+				s.slow++
+			}
+		}
+		u.operations = max(0, s.cfg.Operations)
+		s.stays(k)
+		s.passed(int(s.monitor.Entries()))
+	case a.Do == protocol.Ejected && (u.state == inside || u.state == issuing):
+		u.state, u.operations = inside, 0
+		s.schedule(k, userExit, 0)
+	case a.Do == protocol.Rem && (u.state == trying || u.state == leaving):
+		if u.state == trying && a.Data != "" {
+			if s.reasons == nil {
+				s.reasons = map[string]uint64{}
+			}
+			s.reasons[a.Data]++
+		}
+		if u.left == 0 {
+			u.state = done
+			s.active--
+			return
+		}
+		after := s.cfg.Think.draw(&u.think)
+		if u.state == trying && after == 0 { // who is refused at once would try for ever at one moment
+			after = int64(s.cfg.Delay.Mean())
+		}
+		u.state = thinking
+		s.schedule(k, userTry, after)
+	}
+}

@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// # Replicated objects and consensus
+//
+// A user of a weak algorithm issues Config.Operations in each of its sections, one after the other,
+// and then holds it for Config.Hold. The copies of the object are what history.Weak keeps of them.
+//
+// Consensus is a service that all reach who are up: an instance is decided by its first
+// proposal, and each process hears of it two message delays later, in the order of instances.
+
+// weak is what a run knows of a replicated object, and of consensus.
+type weak[M any] struct {
+	judge     *history.Weak // nil: there is no object
+	issued    int           // operations, of all users
+	issuedAt  []int64       // by user: its open operation
+	outcomes  history.Histogram
+	decisions map[uint64]M // for who comes back resumes with one of those that others have heard of long ago
+	next      []uint64     // by member: the instance that it hears of next, or noInstance
+	heard     []int64      // by member: when it hears of that, at the earliest
+	random    stream
+}
+
+// noInstance is what a member hears of next that takes no part.
+const noInstance = ^uint64(0)
+
+// maxOperations is how many a user may issue in a section: it says nothing more with others, and of state-machine, which
+// forgets none, a million take 1 GiB with four processes.
+const maxOperations = 1_000_000
+
+// NoOperations is a Config.Operations with which users enter and leave, and issue none.
+const NoOperations = -1
+
+// completeOperations completes c where there is a replicated object. It refuses operations where there is none, and a
+// section that hardly ends.
+func (c *Config) completeOperations(i protocol.Info) error {
+	switch {
+	case !i.Weak && c.Operations != 0:
+		return fmt.Errorf("%d operations in a section: want none, since there is no replicated object", c.Operations)
+	case i.Weak && c.Operations == 0:
+		c.Operations = 1
+	case c.Operations < 0 && c.Operations != NoOperations || c.Operations > maxOperations:
+		return fmt.Errorf("%d operations in a section: want at most %d; for more of them, more entries", c.Operations, maxOperations)
+	}
+	return nil
+}
+
+func (w *weak[M]) reset(i protocol.Info, c Config) {
+	*w = weak[M]{}
+	if i.Weak {
+		w.judge, w.issuedAt = history.NewWeak(c.N), make([]int64, c.N)
+	}
+	if i.Consensus {
+		w.decisions, w.next, w.heard = map[uint64]M{}, make([]uint64, c.N), make([]int64, c.N)
+		w.random.begin(c.Seed, forConsensus, 0)
+	}
+}
+
+func (s *simulator[M]) judged(f history.Fault) {
+	if f != (history.Fault{}) {
+		s.found(f.Property, s.names.Text(f.Text))
+	}
+}
+
+// judgeInput shows the judge of the object what a user does.
+func (s *simulator[M]) judgeInput(id uint32, in protocol.Input) {
+	if s.weak.judge != nil {
+		s.judged(s.weak.judge.Input(protocol.ID(id), in))
+	}
+}
+
+// judgeAct shows it what a process tells its user, or does with its copy.
+func (s *simulator[M]) judgeAct(id uint32, a protocol.Act) {
+	if s.weak.judge != nil {
+		s.judged(s.weak.judge.Act(protocol.ID(id), a))
+	}
+}
+
+// calms tells the judge of the object that everything is at rest, where it is: nothing is left to happen before a user
+// tries, and the detectors suspect exactly those that crashed. Then no copy lacks anything.
+func (s *simulator[M]) calms() {
+	const idle = 1<<userTry | 1<<fault | 1<<crashes | 1<<recoveries | 1<<pauses | 1<<partitions
+	if s.weak.judge == nil {
+		return
+	}
+	for it := range s.queue.all {
+		if kind := it.key & (1<<kindBits - 1); idle>>kind&1 == 0 {
+			return
+		}
+	}
+	for _, q := range s.faults.suspected {
+		if s.procs[q].process != nil && slices.Contains(s.procs[q].suspectedBy, true) {
+			return
+		}
+	}
+	s.judged(s.weak.judge.Unfinished())
+	s.weak.judge.Calm()
+}
+
+// serve does what a process asks of its copy of the object, or of consensus. It reports whether the process
+// is to be told what its copy is, behind all that it asks in this step.
+func (s *simulator[M]) serve(id uint32, e *protocol.Effect[M]) (captures bool) {
+	ofConsensus := e.Do == protocol.Propose || e.Do == protocol.Resume
+	switch {
+	case ofConsensus && !s.alg.Consensus, !ofConsensus && !s.alg.Weak:
+		s.refuse(id, e.Do)
+	case e.Do == protocol.Propose:
+		s.propose(e.Arg, &e.Msg)
+	case e.Do == protocol.Resume:
+		s.takePart(id, e.Arg)
+	case e.Do == protocol.Outcome:
+		s.outcome(id, e.Act)
+	case e.Do == protocol.Capture:
+		return true
+	default:
+		s.judgeAct(id, e.Act)
+	}
+	return false
+}
+
+// issue lets user k, which is inside, issue its next operation.
+func (s *simulator[M]) issue(k int) {
+	w, u := &s.weak, &s.users[k]
+	w.issued++
+	in := protocol.Input{Kind: protocol.Issue, Data: fmt.Sprint(w.issued)}
+	if s.log != nil {
+		s.log.step(s, scenario.Step{Verb: scenario.Issue, Procs: s.log.procs(u.proc), Text: in.Data})
+	}
+	u.state, w.issuedAt[k] = issuing, s.now
+	s.judgeInput(u.proc, in)
+	s.input(u.proc, in)
+}
+
+// outcome: the open operation of a process's user succeeded.
+func (s *simulator[M]) outcome(id uint32, a protocol.Act) {
+	s.judgeAct(id, a)
+	k := int(s.procs[id].user)
+	if s.log != nil {
+		s.log.act(s, id, a)
+	}
+	if u := &s.users[k]; u.state == issuing {
+		u.state, s.idle = inside, 0
+		u.operations--
+		s.weak.outcomes.Add(s.now - s.weak.issuedAt[k])
+		s.stays(k)
+	}
+}
+
+// stays lets a user that is inside issue its next operation, or leave after a while.
+func (s *simulator[M]) stays(k int) {
+	u, after := &s.users[k], int64(0)
+	if u.operations == 0 {
+		after = s.cfg.Hold.draw(&u.hold)
+	}
+	s.schedule(k, userExit, after)
+}
+
+// propose takes a proposal: the first one of an instance is its decision.
+func (s *simulator[M]) propose(instance uint64, m *M) {
+	w := &s.weak
+	if _, decided := w.decisions[instance]; decided {
+		return
+	}
+	w.decisions[instance] = *m
+	if s.log != nil {
+		s.log.step(s, scenario.Step{Verb: scenario.Decide, Text: fmt.Sprint(instance, " ", s.names.Text(s.alg.Text(*m)))})
+	}
+	for id, k := range w.next {
+		if k == instance && s.procs[id].process != nil {
+			s.willHear(uint32(id))
+		}
+	}
+}
+
+// willHear lets a member hear of the next decision, which is there.
+func (s *simulator[M]) willHear(id uint32) {
+	w := &s.weak
+	at := s.now + s.cfg.Delay.draw(&w.random) + s.cfg.Delay.draw(&w.random)
+	w.heard[id] = max(w.heard[id], at)
+	s.push(w.heard[id], hear, id, uint32(w.next[id]))
+}
+
+// hears tells a member a decision.
+func (s *simulator[M]) hears(it item) {
+	w, p := &s.weak, &s.procs[it.to]
+	k := w.next[it.to]
+	switch {
+	case p.process == nil || uint32(k) != it.slot || it.key>>kindBits <= p.born:
+		return
+	case p.pausedUntil > s.now:
+		s.again(it, p.pausedUntil)
+		return
+	}
+	m := w.decisions[k]
+	w.next[it.to]++
+	if s.log != nil {
+		s.log.step(s, scenario.Step{Verb: scenario.Hear, Procs: s.log.procs(it.to)})
+	}
+	s.takePart(it.to, k+1)
+	s.step(it.to, protocol.Input{Kind: protocol.Decide, Arg: k}, &m)
+}
+
+// takePart lets a member go on with an instance.
+func (s *simulator[M]) takePart(id uint32, instance uint64) {
+	s.weak.next[id] = instance
+	if _, decided := s.weak.decisions[instance]; decided {
+		s.willHear(id)
+	}
+}

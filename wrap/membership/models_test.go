@@ -1,0 +1,201 @@
+package membership
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/poundlock/poundlock/algo/ra2"
+	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/algo/tokengme"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// A model is one of n processes, 3 unless it says so.
+type model struct {
+	n                int
+	phases           int64 // 0: the default
+	entries          []int
+	apart            bool // p3 wants another group than p1 and p2
+	crash, back, cut int
+	fifo             bool
+	begin            []string // lines of a scenario: what the model begins with
+	finite           bool     // properties of finite runs only
+	full             bool     // with POUNDLOCK_FULL=1 only
+}
+
+// parts breaks the sessions of process p with both others: it is told so first, or they are.
+func parts(p int, first bool) (lines []string) {
+	for q := 1; q <= 3; q++ {
+		switch {
+		case q == p:
+		case first:
+			lines = append(lines, fmt.Sprintf("lapse p%d p%d", p, q))
+		default:
+			lines = append(lines, fmt.Sprintf("lapse p%d p%d", q, p))
+		}
+	}
+	return lines
+}
+
+func (m model) config(asked ...string) check.Config {
+	c := check.Config{
+		Config: protocol.Config{N: max(m.n, 2)}, Entries: m.entries, Crash: m.crash, Recover: m.back, Suspect: m.cut,
+		Properties: asked, MaxMemory: 3 << 30, FIFO: m.fifo,
+	}
+	if m.n == 0 {
+		c.N = 3
+	}
+	if m.apart {
+		c.Wants = [][]protocol.Groups{{"1"}, {"1"}, {"2"}}
+	}
+	steps, err := scenario.Names{Members: c.N}.Parse(strings.NewReader(strings.Join(m.begin, "\n")))
+	if err != nil {
+		panic(err)
+	}
+	c.Prefix = steps
+	if m.phases > 0 {
+		c.Options = map[string]int64{phasesOption: m.phases}
+	}
+	return c
+}
+
+// kept are the properties that an algorithm has with the wrapper: all but check.ConcurrentEntry.
+var kept = []string{check.Exclusion, check.WellFormed, check.Deadlock, "recovery/tags", check.MakesProgress, check.Starvation}
+
+func explore[M any](t *testing.T, a protocol.Algorithm[M], models ...model) {
+	t.Helper()
+	for _, m := range models {
+		c := m.config(kept...)
+		if m.finite {
+			c.Properties = nil
+		}
+		if m.full && os.Getenv("POUNDLOCK_FULL") == "" {
+			t.Logf("SHORTENED: %s, %+v takes long; POUNDLOCK_FULL=1 explores it", a.Name, m)
+			continue
+		}
+		v, err := check.Run(Wrap(a), c)
+		if err != nil {
+			t.Errorf("%s, %+v: %v", a.Name, m, err)
+			continue
+		}
+		t.Logf("%s, %d phases: %s in %d states, %.1f s: %s", a.Name, m.phases, v.Verdict, v.States, v.Seconds, v.Bounds)
+		if v.Verdict != check.Holds {
+			t.Errorf("%s, %+v: %s is %s: %s", a.Name, m, v.Property, v.Verdict, v.Reason)
+			if v.Run != nil {
+				for _, e := range v.Run.Steps {
+					t.Log(e.Line, e.Did())
+				}
+			}
+		}
+	}
+}
+
+// The wrapper keeps the properties of an algorithm through a crash, a crash and a join, and
+// sessions that break in one direction or both, at any moment.
+func TestModels(t *testing.T) {
+	explore(t, suzukikasami.Algorithm,
+		model{entries: []int{1}},
+		model{n: 2, entries: []int{1}, cut: 2},
+		model{entries: []int{1}, crash: 1},
+		model{phases: 2, entries: []int{1}, crash: 1},
+		model{phases: 1, entries: []int{1}, crash: 1},
+		model{entries: []int{0}, cut: 1},
+		model{entries: []int{0}, crash: 1, back: 1},
+		model{entries: []int{1, 0, 0}, cut: 1},
+		model{phases: 1, entries: []int{1, 0, 0}, cut: 1},
+		model{entries: []int{0, 1, 0}, cut: 1},
+		model{entries: []int{0, 0, 1}, cut: 1},
+		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{phases: 2, entries: []int{1, 0, 0}, cut: 1},
+		model{entries: []int{1}, cut: 1, full: true},
+		model{entries: []int{1}, crash: 1, back: 1, full: true},
+	)
+	explore(t, tokengme.Algorithm,
+		model{entries: []int{0, 0, 1}, crash: 1},
+		model{entries: []int{0, 1, 1}, crash: 1},
+		model{phases: 2, entries: []int{0, 1, 1}, crash: 1},
+		model{phases: 1, entries: []int{0, 1, 1}, crash: 1},
+		model{entries: []int{1}, crash: 1, full: true},
+		model{phases: 1, entries: []int{1}, crash: 1, full: true},
+		model{entries: []int{0, 0, 1}, cut: 1},
+		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{phases: 2, entries: []int{0, 0, 1}, cut: 1, full: true},
+		model{phases: 1, entries: []int{0, 0, 1}, cut: 1, full: true},
+		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
+		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 1, full: true},
+		model{entries: []int{1, 0, 1}, apart: true, crash: 1, back: 1, full: true},
+	)
+	explore(t, ra2.Algorithm,
+		model{entries: []int{0, 0, 1}, crash: 1},
+		model{entries: []int{0, 1, 1}, crash: 1},
+		model{phases: 2, entries: []int{0, 0, 1}, crash: 1},
+		model{phases: 1, entries: []int{0, 0, 1}, crash: 1},
+		model{entries: []int{0}, cut: 1},
+		model{entries: []int{0}, crash: 1, back: 1},
+		model{entries: []int{0, 0, 1}, cut: 1},
+		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
+		model{phases: 2, entries: []int{0, 0, 1}, cut: 1, full: true},
+		model{phases: 1, entries: []int{0, 0, 1}, cut: 1, full: true},
+		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
+		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
+		model{entries: []int{1}, crash: 1, full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 1, full: true},
+		model{entries: []int{1, 0, 1}, apart: true, crash: 1, back: 1, full: true},
+	)
+}
+
+// A partition of one process breaks two sessions. Here both break before anything else happens; who
+// is told then, what is sent, and that the process is there again and joins comes in every order. With
+// POUNDLOCK_FULL=1 each of the two breaks at any moment.
+func TestModelsOfPartitions(t *testing.T) {
+	explore(t, suzukikasami.Algorithm,
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, true)},
+		model{entries: []int{0, 1, 0}, cut: 2, begin: parts(2, false)},
+		model{entries: []int{0}, cut: 2, begin: parts(1, true), finite: true, full: true},
+		model{entries: []int{1}, cut: 2, begin: parts(1, false), full: true},
+		model{entries: []int{1}, cut: 2, begin: parts(3, true), full: true},
+		model{entries: []int{0}, cut: 2, fifo: true, finite: true, full: true},
+	)
+	explore(t, tokengme.Algorithm,
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false), full: true},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, false), full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(1, false)},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, true), full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, false), full: true},
+	)
+	explore(t, ra2.Algorithm,
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false), full: true},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, false), full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(1, false)},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, true)},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, false), full: true},
+		model{entries: []int{0}, cut: 2, finite: true, full: true},
+	)
+	stays := model{entries: []int{1, 1, 0}, cut: 2, begin: parts(1, false)}
+	v, err := check.Run(probed(suzukikasami.Algorithm, steady), stays.config(check.Exclusion))
+	if err != nil || v.Verdict != check.Violated {
+		t.Errorf("where who lost both others stays in its instance, %s is %s, %v", v.Property, v.Verdict, err)
+	}
+}
+
+// A restart waits for who is inside, and with it whoever wants the same group.
+func TestConcurrentEntry(t *testing.T) {
+	v, err := check.Run(Wrap(tokengme.Algorithm), model{entries: []int{0, 1, 1}, crash: 1}.config(check.ConcurrentEntry))
+	if err != nil || v.Verdict != check.Violated || v.Property != check.ConcurrentEntry {
+		t.Errorf("%s is %s, %v: want %s violated", v.Property, v.Verdict, err, check.ConcurrentEntry)
+	}
+}

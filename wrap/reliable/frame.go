@@ -1,0 +1,77 @@
+package reliable
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A Frame is what wrapped processes send each other: DATA, which is one message of
+// the algorithm, or ACK.
+//
+// From and To say for which ends it is meant. A member is named by its incarnation,
+// a client towards a member by how many of its leases there have lapsed. 0 is the
+// first lease of a client, and a member whose incarnation nobody knows.
+type Frame[M any] struct {
+	Ack      bool
+	From, To uint64
+	Number   uint64 // of a DATA, from 1; of an ACK, every DATA up to it has arrived
+	Msg      M      // of a DATA
+}
+
+func (w wrapped[M]) append(b []byte, f Frame[M]) []byte {
+	b = protocol.AppendBool(b, f.Ack)
+	for _, v := range [...]uint64{f.From, f.To, f.Number} {
+		b = binary.AppendUvarint(b, v)
+	}
+	if f.Ack {
+		return b
+	}
+	return w.inner.Append(b, f.Msg)
+}
+
+func (w wrapped[M]) read(b []byte) (f Frame[M], rest []byte, err error) {
+	r := protocol.Reader{Rest: b}
+	f.Ack = r.Bool()
+	f.From, f.To, f.Number = r.Uint(), r.Uint(), r.Uint()
+	if r.Err != nil || f.Ack {
+		return f, r.Rest, r.Err
+	}
+	f.Msg, rest, err = w.inner.Read(r.Rest)
+	return f, rest, err
+}
+
+// kindOf is that of the message, so that those of the algorithm are counted as
+// without the wrapper; the kind of ACK comes after them.
+func (w wrapped[M]) kindOf(f Frame[M]) int {
+	if f.Ack {
+		return len(w.inner.Messages)
+	}
+	return w.inner.KindOf(f.Msg)
+}
+
+func (w wrapped[M]) ints(f Frame[M]) int {
+	n := 1
+	for _, v := range [...]uint64{f.From, f.To} {
+		if v != 0 {
+			n++
+		}
+	}
+	if f.Ack {
+		return n
+	}
+	return n + w.inner.Ints(f.Msg)
+}
+
+// text tells a DATA from an ACK by its end.
+func (w wrapped[M]) text(f Frame[M]) string {
+	lives := ""
+	if f.From != 0 || f.To != 0 {
+		lives = fmt.Sprintf(" of %d to %d", f.From, f.To)
+	}
+	if f.Ack {
+		return fmt.Sprintf("ACK(%d)%s", f.Number, lives)
+	}
+	return fmt.Sprintf("%s seq %d%s", w.inner.Text(f.Msg), f.Number, lives)
+}

@@ -1,0 +1,78 @@
+package reliable
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
+)
+
+// reached returns what the algorithm's processes can be together, behind the wrapper:
+// their states and who is inside, whatever the wrapper remembers.
+func reached[M any](a protocol.Algorithm[Frame[M]], c check.Config) (map[string]bool, check.Verdict, error) {
+	states := map[string]bool{}
+	a.Invariants = []protocol.Invariant[Frame[M]]{{Name: "watch", Err: func(v *protocol.View[Frame[M]]) error {
+		var b []byte
+		for i, p := range v.Procs {
+			b = append(b, byte(v.Users[i]), protocol.AppendBool(nil, p == nil)[0])
+			if p != nil {
+				b = Inner(p).AppendState(b)
+			}
+		}
+		states[string(b)] = true
+		return nil
+	}}}
+	c.Properties, c.NoShift, c.MaxMemory, c.Workers = []string{"watch"}, true, 512<<20, 1
+	v, err := check.Run(a, c)
+	return states, v, err
+}
+
+// forgetful compares what the checker reaches when it forgets stale frames, and lets all
+// others stay, with what it reaches when it forgets nothing and each frame may come once
+// or more often.
+func forgetful[M any](t *testing.T, a protocol.Algorithm[M], c check.Config) mutant.Check {
+	return func() (string, error) {
+		quick, v, err := reached(Wrap(a), c)
+		if err != nil {
+			return "", err
+		}
+		w := Wrap(a)
+		w.Stale = nil
+		slow, all, err := reached(w, c)
+		switch {
+		case err != nil:
+			return "", err
+		case v.Verdict != check.Holds || all.Verdict != check.Holds:
+			return "undecided: " + v.Bounds + "; " + all.Bounds, nil
+		case !maps.Equal(quick, slow):
+			return "what is forgotten hides something", nil
+		}
+		if t != nil {
+			t.Logf("%s, n=%d: %d states instead of %d, with the same %d of the algorithm", a.Name, c.N, v.States, all.States, len(slow))
+		}
+		return "", nil
+	}
+}
+
+func staleModels(t *testing.T) []mutant.Check {
+	return []mutant.Check{
+		forgetful(t, ricartagrawala.Algorithm, members(2, 1)),
+		forgetful(t, ricartagrawala.Algorithm, with(members(2, 1, 0), loss(1))),
+		forgetful(t, sigma.Algorithm, with(servers(1, 1), func(c *check.Config) { c.Crash, c.Amnesia = 1, 1 })),
+		forgetful(t, sigma.Algorithm, with(servers(1, 1), func(c *check.Config) { c.Suspect = 1 })),
+		forgetful(t, sigma.Literal, with(servers(1, 1), func(c *check.Config) { c.Crash, c.Amnesia = 1, 1 })),
+	}
+}
+
+// What the checker forgets hides nothing of the algorithm.
+func TestStale(t *testing.T) {
+	for i, model := range staleModels(t) {
+		if fault, err := model(); fault != "" || err != nil {
+			t.Errorf("model %d: %s %v", i, fault, err)
+		}
+	}
+}

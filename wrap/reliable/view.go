@@ -1,0 +1,119 @@
+package reliable
+
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// view is a global state as the algorithm's own properties see it. A message is on
+// its way while it may still be given to the algorithm of its receiver.
+func view[M any](o *protocol.View[Frame[M]]) *protocol.View[M] {
+	procs := o.Procs
+	v := &protocol.View[M]{Config: o.Config, Procs: inners(procs), Users: o.Users, Lost: o.Lost}
+	v.InFlight = func(yield func(protocol.Channel, M) bool) {
+		for id, from := range procs {
+			if from == nil {
+				continue
+			}
+			p := from.(*Process[M])
+			for q := range p.peers() {
+				ch := protocol.Channel{From: protocol.ID(id), To: q.id}
+				if !p.underWay(q, procs, func(m M) bool { return yield(ch, m) }) {
+					return
+				}
+			}
+		}
+		// What is left of those who crashed, or forgot that they sent it.
+		for ch, f := range o.InFlight {
+			from, to := procs[ch.From], procs[ch.To]
+			if f.Ack || to == nil || from != nil && from.(*Process[M]).sent(ch.To, f) {
+				continue
+			}
+			if to.(*Process[M]).wants(ch.From, f) && !yield(ch, f.Msg) {
+				return
+			}
+		}
+	}
+	return v
+}
+
+// underWay yields what q's window holds and its receiver still takes.
+func (p *Process[M]) underWay(q *peer, procs []protocol.Process[Frame[M]], yield func(M) bool) bool {
+	if int(q.id) >= len(procs) || procs[q.id] == nil {
+		return true
+	}
+	to := procs[q.id].(*Process[M])
+	number, rest := q.window.Acked(), q.window.items
+	for range q.window.Unacked() {
+		var m M
+		m, rest, _ = p.wrapped.inner.Read(rest) // it is what Append wrote
+		number++
+		f := Frame[M]{From: p.mine(q), To: q.theirs, Number: number}
+		if q.theirs == 0 && p.isMember(q.id) {
+			f.To = to.life // as soon as this end knows it
+		}
+		if to.wants(p.id, f) && !yield(m) {
+			return false
+		}
+	}
+	return true
+}
+
+// sent reports whether this life sent f, which its window then holds if it is not
+// acknowledged.
+func (p *Process[M]) sent(to protocol.ID, f Frame[M]) bool {
+	q := p.look(to)
+	return f.From == p.mine(q) && f.To == q.theirs && !q.closed
+}
+
+// wants reports whether f, a DATA, would be given to the algorithm, now or when what
+// is before it has arrived.
+func (p *Process[M]) wants(from protocol.ID, f Frame[M]) bool {
+	q := p.look(from)
+	switch {
+	case f.To != p.mine(q) || p.ignores(q, f.From):
+		return false
+	case f.From > q.theirs:
+		return true
+	}
+	return !q.has(f.Number)
+}
+
+// has reports whether a number was received.
+func (q *peer) has(number uint64) bool {
+	return number <= q.window.seen || slices.Contains(q.later, number)
+}
+
+// ignores reports whether nothing is taken from an end of that name.
+func (p *Process[M]) ignores(q *peer, theirs uint64) bool {
+	return theirs < q.theirs || q.closed && (theirs == q.theirs || p.leased())
+}
+
+// stale is protocol.Algorithm.Stale. What a frame still tells is one of these: a
+// message, that a message has arrived, or what an end is called.
+func (w wrapped[M]) stale(from, to protocol.Process[Frame[M]], ch protocol.Channel, f Frame[M]) bool {
+	if to == nil {
+		return true
+	}
+	p := to.(*Process[M])
+	q := p.look(ch.From)
+	switch {
+	case f.From > q.theirs:
+		return false
+	case p.ignores(q, f.From):
+		return true
+	case f.Ack:
+		return f.To != p.mine(q) || f.Number <= q.window.Acked()
+	case f.To == p.mine(q) && !q.has(f.Number):
+		return false
+	case from == nil:
+		return true // nobody hears the ACK
+	}
+	s := from.(*Process[M])
+	back := s.look(ch.To)
+	if f.To == p.mine(q) && s.mine(back) == f.From && back.theirs == f.To {
+		return f.Number <= back.window.Acked()
+	}
+	return back.theirs >= p.mine(q) // it would only hear what this end is called
+}

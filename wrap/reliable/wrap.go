@@ -1,0 +1,140 @@
+package reliable
+
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// firstTimer is the least timer of the wrapper: that of the frames to process 0.
+// Those of an algorithm are smaller.
+const firstTimer = 1 << 16
+
+// wrapped is an algorithm with its wrapper.
+type wrapped[M any] struct{ inner protocol.Algorithm[M] }
+
+// Wrap gives an algorithm whose model has reliable channels channels that lose
+// messages, repeat them and deliver them in any order.
+func Wrap[M any](a protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
+	w := wrapped[M]{a}
+	out := protocol.Algorithm[Frame[M]]{
+		Info:   w.info(),
+		New:    w.new,
+		Append: w.append,
+		Read:   w.read,
+		KindOf: w.kindOf,
+		Ints:   w.ints,
+		Text:   w.text,
+	}
+	out.Idempotent = func(Frame[M]) bool { return true }
+	out.Stale = w.stale
+	if w.shifts() {
+		out.MapState, out.MapMsg = w.mapState, w.mapMsg
+	}
+	for _, b := range a.Bounds {
+		out.Bounds = append(out.Bounds, protocol.Bound[Frame[M]]{
+			Name: b.Name, Max: b.Max, Of: func(p protocol.Process[Frame[M]]) uint64 { return b.Of(Inner(p)) },
+		})
+	}
+	out.Bounds = append(out.Bounds, protocol.Bound[Frame[M]]{Name: "unacknowledged frames of a channel", Max: maxUnacked, Of: unacked[M]})
+	if !w.numbered() {
+		out.Bounds = append(out.Bounds, protocol.Bound[Frame[M]]{Name: "frames of a channel", Max: maxFrames, Of: sent[M]})
+	}
+	for _, v := range a.Invariants {
+		out.Invariants = append(out.Invariants, protocol.Invariant[Frame[M]]{
+			Name: v.Name, Err: func(o *protocol.View[Frame[M]]) error { return v.Err(view(o)) },
+		})
+	}
+	if a.Unsettled != nil {
+		out.Unsettled = func(procs []protocol.Process[Frame[M]]) int { return a.Unsettled(inners(procs)) }
+	}
+	if a.Inspect != nil {
+		out.Inspect = func(p protocol.Process[Frame[M]]) protocol.Standing { return a.Inspect(Inner(p)) }
+	}
+	if a.Show != nil {
+		out.Show = func(p protocol.Process[Frame[M]]) string { return a.Show(Inner(p)) }
+	}
+	if a.Waiting != nil {
+		out.Waiting = func(p protocol.Process[Frame[M]]) int { return a.Waiting(Inner(p)) }
+	}
+	return out
+}
+
+// resendOption is when to send again what is not acknowledged.
+var resendOption = protocol.Option{
+	Name:    "resend",
+	Default: func(protocol.Config) int64 { return 10e6 },
+	Range:   func(protocol.Config) (least, most int64) { return 1, 3600e9 },
+	Doc:     "ns: what is not acknowledged is sent again after so long (default 10ms)",
+}
+
+func (w wrapped[M]) info() protocol.Info {
+	i := w.inner.Info
+	i.Title += ", over channels that lose and repeat"
+	i.FIFO = false // the wrapper puts in order what must be
+	i.Tolerates |= protocol.Loss | protocol.Duplication
+	i.Messages = append(slices.Clip(i.Messages), protocol.Message{Name: "ACK", Overhead: true})
+	i.Options = append(slices.Clip(i.Options), resendOption)
+	i.Ordered = false // an ACK tells what happened before, and no clock of the algorithm hears of it
+	i.Incarnations = i.Incarnations || i.Tolerates&protocol.Amnesia != 0
+	if i.Incarnations && i.Detector != protocol.LeaseDetector {
+		// Nobody is told of the members' incarnations: the first frame to each is in vain.
+		i.Claims = slices.DeleteFunc(slices.Clone(i.Claims), func(c protocol.Claim) bool {
+			return c.Measure != protocol.Messages
+		})
+	}
+	return i
+}
+
+func (w wrapped[M]) new(id protocol.ID, c protocol.Config) protocol.Process[Frame[M]] {
+	p := &Process[M]{
+		wrapped: &w, inner: w.inner.New(id, c), id: id,
+		members: make([]peer, c.N), after: w.info().Option(c, resendOption.Name),
+	}
+	for j := range p.members {
+		p.members[j].id = protocol.ID(j)
+	}
+	return p
+}
+
+// Inner returns the algorithm's own process in p, which may be nil.
+func Inner[M any](p protocol.Process[Frame[M]]) protocol.Process[M] {
+	if p == nil {
+		return nil
+	}
+	return p.(*Process[M]).inner
+}
+
+func inners[M any](procs []protocol.Process[Frame[M]]) []protocol.Process[M] {
+	inner := make([]protocol.Process[M], len(procs))
+	for i, p := range procs {
+		inner[i] = Inner(p)
+	}
+	return inner
+}
+
+// What bounds a channel in the checker: its frames, where their numbers cannot be
+// moved because a server does not know of the channel from a client beforehand; and
+// those that are not acknowledged, since an ACK may take for ever.
+const (
+	maxFrames  = 8
+	maxUnacked = 3
+)
+
+// sent is the most frames that p sent to one process.
+func sent[M any](p protocol.Process[Frame[M]]) uint64 {
+	most := uint64(0)
+	for q := range p.(*Process[M]).peers() {
+		most = max(most, q.window.most)
+	}
+	return most
+}
+
+// unacked is the most frames that one process has not acknowledged to p.
+func unacked[M any](p protocol.Process[Frame[M]]) uint64 {
+	most := 0
+	for q := range p.(*Process[M]).peers() {
+		most = max(most, q.window.Unacked())
+	}
+	return uint64(most)
+}

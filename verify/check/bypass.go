@@ -21,13 +21,13 @@ type Overtaking struct {
 // likes before the run goes on as a fair one does.
 func (l *live) bypass(p *Property) *finding {
 	bound := Overtaking{}
-	for u := range l.total {
+	for u := range l.rules.Total {
 		w := l.overtaken(u)
 		if w == nil {
 			return nil // stopped
 		}
 		if w.cycle != nil {
-			what := fmt.Sprintf("bypass: while %s tries, %s enters as often as it likes", l.names.Of(protocol.ID(u)), l.names.Of(protocol.ID(w.other)))
+			what := fmt.Sprintf("bypass: while %s tries, %s enters as often as it likes", l.rules.Names.Of(protocol.ID(u)), l.rules.Names.Of(protocol.ID(w.other)))
 			return l.finding(w.cycle, what)
 		}
 		bound.All, bound.One = max(bound.All, w.most.All), max(bound.One, w.most.One)
@@ -49,7 +49,7 @@ func (l *live) overtaken(u int) *wait {
 	w := &wait{}
 	// by[i] is how many entries of all others (0), and of user i-1, can follow in the
 	// component with that number; of is the number of a state's component.
-	width := 1 + l.total
+	width := 1 + l.rules.Total
 	var by blocks[uint32]
 	of := make([]uint32, l.Len())
 	row := make([]uint32, width)
@@ -102,7 +102,7 @@ func (l *live) overtaken(u int) *wait {
 // enters returns the user that enters by a step, or -1.
 func (l *live) enters(from, to uint32) int {
 	a, b := l.store.state(from), l.store.state(to)
-	for u := range l.total {
+	for u := range l.rules.Total {
 		if a[1+u] != b[1+u] && inCritical(l.faces[b[1+u]].section) && !inCritical(l.faces[a[1+u]].section) {
 			return u
 		}

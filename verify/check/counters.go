@@ -62,7 +62,7 @@ func (x *worker) lower() bool {
 
 // lowsOf returns the lows of word i of a state, after the first one.
 func (x *worker) lowsOf(i int, w uint32) []low {
-	if i >= x.total {
+	if i >= x.rules.Total {
 		return x.mail.lows[w]
 	}
 	return x.locals[w].lows
@@ -109,7 +109,7 @@ func (x *worker) shift(i int, w uint32) (to uint32, known bool) {
 		by = manyCounters | uint64(n)
 	}
 	kind := 0
-	if i >= x.total {
+	if i >= x.rules.Total {
 		kind = 1
 	}
 	key := scramble(uint64(w)<<32 | by)
@@ -176,7 +176,7 @@ func (x *worker) unrelated(m *move, p int, st []uint32) bool {
 func (x *worker) deny(a action) {
 	if x.claim == nil {
 		x.claim = fmt.Errorf("%w: %s: after %q a counter begins of which others have values: its distance to them is none",
-			ErrClaim, x.info.Name, x.line(a, x.m))
+			ErrClaim, x.rules.Info.Name, x.line(a, x.m))
 	}
 }
 
@@ -202,7 +202,7 @@ func (r *searcher) steady(st []uint32) {
 
 func (r *searcher) unsteady(what string, err error) {
 	if r.claim == nil {
-		r.claim = fmt.Errorf("%w: %s: with counters moved only, %s: %v", ErrClaim, r.info.Name, what, err)
+		r.claim = fmt.Errorf("%w: %s: with counters moved only, %s: %v", ErrClaim, r.rules.Info.Name, what, err)
 	}
 }
 

@@ -54,7 +54,7 @@ const progressBytes = 4 + 2 + 4
 // ungrounded says that user u is ejected, in a run that was at rest after some steps.
 func (s *space) ungrounded(u, steps int) error {
 	return fmt.Errorf("%s: %s is ejected, and nobody was suspected by mistake, crashed or came back since everything was at rest, after %s",
-		OperationProgress, s.names.Of(protocol.ID(u)), Plural(int64(steps), "step"))
+		OperationProgress, s.rules.Names.Of(protocol.ID(u)), Plural(int64(steps), "step"))
 }
 
 // faultless reports whether a step from one state to another one is no fault: to give up a try is none.
@@ -62,7 +62,7 @@ func faultless(from, to []uint32) bool { return (from[0]^to[0])&^(maxBudget<<can
 
 // ejects returns the user that is ejected in a step from one state to another one, or -1.
 func (s *space) ejects(from, to []uint32) int {
-	for u := range s.total {
+	for u := range s.rules.Total {
 		lost := func(st []uint32) bool { return s.faces[st[1+u]].section == protocol.InLost }
 		if lost(to) && !lost(from) {
 			return u

@@ -40,44 +40,26 @@ func properties(i protocol.Info) (all, beyond []string) {
 	return all, beyond
 }
 
-// lead records in l that its process names a leader.
-func (x *worker) lead(l *local, a protocol.Act) error {
-	if !x.elects {
-		return nil // it is for those who watch
-	}
-	t := history.Term{Epoch: a.Arg, Leader: a.To}
-	l.past = slices.Clone(l.past)
-	if err := l.leading.Name(t); err != nil {
-		return err
-	}
-	return l.past.Add(t, x.names.Of)
-}
-
 // leaders is what each process says in a state of who leads. It is valid until the next
 // call.
 func (x *worker) leaders(st []uint32) history.Leaders {
-	x.says = x.says[:0]
-	for i, n := range st[1 : 1+x.members] {
-		says := x.locals[n].leading
-		says.Up = !x.absent(st, i)
-		x.says = append(x.says, says)
-	}
+	x.says = x.rules.Leaders(x.endsOf(st, x.later), x.says[:0])
 	return x.says
 }
 
 // misled returns a property of elections that a state violates by itself, and how.
 func (r *searcher) misled(x *worker, st []uint32) (string, error) {
 	if r.epochs {
-		for i, n := range st[1 : 1+x.members] {
-			for _, m := range st[2+i : 1+x.members] {
-				if err := x.locals[n].past.Agree(x.locals[m].past, x.names.Of); err != nil {
+		for i, n := range st[1 : 1+x.rules.Config.N] {
+			for _, m := range st[2+i : 1+x.rules.Config.N] {
+				if err := x.locals[n].Past.Agree(x.locals[m].Past, x.rules.Names.Of); err != nil {
 					return Epochs, err
 				}
 			}
 		}
 	}
 	if r.oneLeader {
-		if err := x.leaders(st).One(x.names.Of); err != nil {
+		if err := x.leaders(st).One(x.rules.Names.Of); err != nil {
 			return OneLeader, err
 		}
 	}

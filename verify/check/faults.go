@@ -1,41 +1,52 @@
 package check
 
-import "github.com/poundlock/poundlock/protocol"
+import "github.com/poundlock/poundlock/verify/world"
 
 // detections appends the steps of the failure detector.
 func (x *worker) detections(list []action) []action {
-	st := x.st
-	if x.mutual {
-		return x.leaseSteps(list)
-	}
-	if x.peers {
-		return x.peerDetections(list)
-	}
-	for j := range x.members {
-		if st[1+j] == 0 {
+	st, n := x.st, x.rules.Config.N
+	maySuspect := x.calm && left(st, suspectBudget) > 0
+	add := func(v verb, a, b int) { list = append(list, action{verb: v, a: uint8(a), b: uint8(b)}) }
+	for p := range n {
+		if x.absent(st, p) {
 			continue
 		}
-		for u := range x.total {
-			if !x.user[u] || u == j {
-				continue
-			}
-			n := st[1+u]
-			if n == 0 {
-				list = append(list, action{verb: suspect, a: uint8(j), b: uint8(u)})
-			}
-			if n == 0 || !x.leases {
-				continue
-			}
-			l, life := &x.locals[n], x.locals[st[1+j]].life
-			lapsed, ended := l.lapsed&(1<<j) != 0, l.ended&(1<<j) != 0
-			if lapsed && !ended {
-				list = append(list, action{verb: suspect, a: uint8(j), b: uint8(u)})
-			}
-			if l.known[j] != life || ended {
-				list = append(list, action{verb: restore, a: uint8(u), b: uint8(j)})
-			}
-			if !lapsed && x.calm && left(st, suspectBudget) > 0 {
-				list = append(list, action{verb: lapse, a: uint8(u), b: uint8(j)})
+		for q := range x.rules.Total {
+			switch {
+			case q == p:
+			case !x.rules.Peers && x.user[q]:
+				n := x.rules.Lease(x.ends, q, p)
+				if n&world.ToSuspect != 0 {
+					add(suspect, p, q)
+				}
+				if n&world.ToRestore != 0 {
+					add(restore, q, p)
+				}
+				if n&world.MayLapse != 0 && maySuspect {
+					add(lapse, q, p)
+				}
+			case x.rules.Mutual:
+				switch n := x.rules.Session(x.ends, p, q); {
+				case n == world.ToLapse:
+					add(follow, p, q)
+				case n == world.MayLapse && maySuspect:
+					add(lapse, p, q)
+				case n == world.ToSuspect:
+					add(suspect, p, q)
+				case n == world.ToRestore:
+					add(restore, p, q)
+				}
+			case x.rules.Peers:
+				n := x.rules.Suspicion(x.ends, p, q)
+				if n&world.ToSuspect != 0 {
+					add(suspect, p, q)
+				}
+				if n&world.ToRestore != 0 {
+					add(restore, p, q)
+				}
+				if n&world.MaySuspect != 0 && left(st, suspectBudget) > 0 {
+					add(mistake, p, q)
+				}
 			}
 		}
 	}
@@ -45,22 +56,22 @@ func (x *worker) detections(list []action) []action {
 // faults appends the faults that budgets allow. To drain is none, but as free.
 func (x *worker) faults(list []action) []action {
 	st := x.st
-	for i := 0; i < x.members && x.calm && left(st, amnesiaBudget) > 0; i++ {
+	for i := 0; i < x.rules.Config.N && x.calm && left(st, amnesiaBudget) > 0; i++ {
 		if !x.absent(st, i) {
 			list = append(list, action{verb: amnesia, a: uint8(i)})
 		}
 	}
-	for i := 0; i < x.members && left(st, drainBudget) > 0; i++ {
+	for i := 0; i < x.rules.Config.N && left(st, drainBudget) > 0; i++ {
 		if !x.absent(st, i) {
 			list = append(list, action{verb: drain, a: uint8(i)})
 		}
 	}
-	for i := 0; i < x.total && left(st, crashBudget) > 0; i++ {
-		if (x.user[i] || x.elects) && !x.absent(st, i) {
+	for i := 0; i < x.rules.Total && left(st, crashBudget) > 0; i++ {
+		if (x.user[i] || x.rules.Elects()) && !x.absent(st, i) {
 			list = append(list, action{verb: crash, a: uint8(i)})
 		}
 	}
-	for i := 0; i < x.members && left(st, recoverBudget) > 0; i++ {
+	for i := 0; i < x.rules.Config.N && left(st, recoverBudget) > 0; i++ {
 		if x.absent(st, i) {
 			list = append(list, action{verb: recovery, a: uint8(i)})
 		}
@@ -76,12 +87,12 @@ func (x *worker) endLease(a action) (o outcome, known bool) {
 		return o, false
 	}
 	l := x.locals[x.st[1+u]]
-	l.ended |= 1 << j
+	l.Ended |= 1 << j
 	ended, known := x.intern(l)
 	if !known {
 		return o, false
 	}
-	x.without(u, j)
+	x.keep(func(from, to int) bool { return from != u || to != j })
 	x.next[1+u] = ended
 	return x.finish(a, o, j)
 }
@@ -89,17 +100,14 @@ func (x *worker) endLease(a action) (o outcome, known bool) {
 // fault takes one of the faults that change more than one process.
 func (x *worker) fault(a action) (o outcome, known bool) {
 	p := int(a.a)
-	if x.mutual && (a.verb == lapse || a.verb == follow) {
-		return x.lapses(a)
-	}
 	switch a.verb {
-	case lapse:
-		// The lease ends on the side of the client, which from now on sends nothing to the
-		// member and takes nothing from it.
-		if o.move, known = x.move(x.st[1+p], lapse, uint64(a.b)); !known {
+	case lapse, follow:
+		if o.move, known = x.move(x.st[1+p], a.verb, uint64(a.b)); !known {
 			return o, false
 		}
-		x.without(int(a.b), p)
+		q := int(a.b)
+		from, to := x.rules.Cuts(x.ends, p, q, true)
+		x.keep(func(f, t int) bool { return !(from && f == q && t == p || to && f == p && t == q) })
 	case amnesia:
 		// Its user, if it has one, is in its remainder section; every user that tries or
 		// is inside remembers that the member is faulty.
@@ -107,12 +115,11 @@ func (x *worker) fault(a action) (o outcome, known bool) {
 			return o, false
 		}
 		x.next = append(x.next[:0], x.st...)
-		for u := range x.total {
-			if f := &x.faces[x.st[1+u]]; !x.user[u] || u == p || f.section != protocol.InTry && f.section != protocol.InCrit {
+		for u := range x.rules.Total {
+			l := x.locals[x.st[1+u]]
+			if !x.rules.Forgotten(&l.End, u, p) {
 				continue
 			}
-			l := x.locals[x.st[1+u]]
-			l.lost |= 1 << p
 			if x.next[1+u], known = x.intern(l); !known {
 				return o, false
 			}
@@ -123,17 +130,9 @@ func (x *worker) fault(a action) (o outcome, known bool) {
 		}
 		x.next = append(x.next[:0], x.st...)
 	case crash:
-		x.next = append(x.next[:0], x.st[:x.flight]...)
+		x.keep(func(f, t int) bool { return !x.rules.Buried(x.ends, p, f, t) })
 		if x.next[1+p], known = x.bury(p); !known {
 			return o, false
-		}
-		for _, msg := range x.st[x.flight:] {
-			if x.mail.to(msg) != p {
-				x.next = append(x.next, msg)
-			}
-		}
-		if x.mutual {
-			x.unheld(p)
 		}
 		x.next[0] -= a.cost()
 		if o.fault, known = x.falls(p); !known {
@@ -165,12 +164,12 @@ func (x *worker) finish(a action, o outcome, p int) (_ outcome, known bool) {
 	return x.settle(o, p)
 }
 
-// without copies the state into the vector being built, but for the messages of one
-// channel.
-func (x *worker) without(from, to int) {
+// keep copies the state into the vector being built, with those messages only that are on
+// channels to be kept.
+func (x *worker) keep(some func(from, to int) bool) {
 	x.next = append(x.next[:0], x.st[:x.flight]...)
 	for _, msg := range x.st[x.flight:] {
-		if x.mail.from(msg) != from || x.mail.to(msg) != to {
+		if some(x.mail.from(msg), x.mail.to(msg)) {
 			x.next = append(x.next, msg)
 		}
 	}

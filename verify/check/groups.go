@@ -62,15 +62,16 @@ func (c *Config) completeWants(i protocol.Info, users int) error {
 	return nil
 }
 
-// groups are what users want, and have been granted, by numbers. Numbers begin at 1.
+// groups are the sets that users choose from, and the groups that they were let into, by
+// numbers. Numbers begin at 1.
 type groups struct {
-	wanted  []protocol.Groups // by number
-	granted []protocol.Group  // by number
-	wants   [][]uint8         // by process: the alternatives of its user; nil: no groups
+	wanted []protocol.Groups // by number
+	met    []protocol.Group  // by number
+	wants  [][]uint8         // by process: the alternatives of its user; nil: no groups
 }
 
 func newGroups(c Config, total int) groups {
-	g := groups{wanted: make([]protocol.Groups, 1), granted: make([]protocol.Group, 1)}
+	g := groups{wanted: make([]protocol.Groups, 1), met: make([]protocol.Group, 1)}
 	if len(c.Wants) == 0 {
 		return g
 	}
@@ -89,33 +90,14 @@ func newGroups(c Config, total int) groups {
 	return g
 }
 
-// enter records in l the group that was granted to its user. An error says that the user
-// does not want it.
-func (g *groups) enter(l *local, group protocol.Group, name string) error {
-	n := slices.Index(g.granted, group)
+// granted returns the number of a group.
+func (g *groups) granted(group protocol.Group) uint16 {
+	n := slices.Index(g.met, group)
 	if n < 0 {
-		if n = len(g.granted); n > mostGroups {
-			return fmt.Errorf("model: %s is let into one more group than %d", name, mostGroups)
-		}
-		g.granted = append(g.granted, group)
+		n = len(g.met)
+		g.met = append(g.met, group)
 	}
-	l.group = uint8(n)
-	return nil
-}
-
-// unwanted says that a user is in a group that is not among those that it wanted.
-func (g *groups) unwanted(l *local, name string) error {
-	group := g.granted[l.group]
-	switch set := g.wanted[l.wants]; {
-	case set.Has(group):
-		return nil
-	case set == "":
-		return fmt.Errorf("well-formed: %s was let into group %s, and its algorithm has no groups", name, group)
-	case group == "":
-		return fmt.Errorf("well-formed: %s was let in without a group, and wants %s", name, set)
-	default:
-		return fmt.Errorf("well-formed: %s was let into group %s, and wants %s", name, group, set)
-	}
+	return uint16(n)
 }
 
 // try appends the tries that user i may make.
@@ -136,8 +118,8 @@ func (x *worker) held(st []uint32) []protocol.Group {
 		return nil
 	}
 	x.holds = x.holds[:0]
-	for _, n := range st[1 : 1+x.total] {
-		x.holds = append(x.holds, x.granted[x.faces[n].group])
+	for _, n := range st[1 : 1+x.rules.Total] {
+		x.holds = append(x.holds, x.met[x.faces[n].group])
 	}
 	return x.holds
 }
@@ -147,9 +129,9 @@ func (x *worker) compatible(st []uint32) bool {
 	if x.wants == nil {
 		return false
 	}
-	for i, n := range st[1 : 1+x.total] {
+	for i, n := range st[1 : 1+x.rules.Total] {
 		if x.users[i] = x.faces[n].section; x.users[i] == protocol.InTry {
-			x.tries[i] = x.wanted[x.locals[n].wants]
+			x.tries[i] = x.locals[n].Wants
 		}
 	}
 	return x.users.Together(x.tries, x.held(st))
@@ -179,7 +161,7 @@ func (l *live) concurrentEntry(*Property) *finding {
 	solver := lasso.New(visitors{l.graph}, l.interrupted)
 	var best *lasso.Lasso
 	of := 0
-	for u := range l.total {
+	for u := range l.rules.Total {
 		run := solver.Fair(func(s uint32) bool {
 			st := l.store.state(s)
 			return l.section(s, u) == protocol.InTry && l.compatible(st) && l.enough(st)
@@ -196,7 +178,7 @@ func (l *live) concurrentEntry(*Property) *finding {
 		return nil
 	}
 	return l.finding(best, fmt.Sprintf("concurrent-entry: %s tries for ever, and shares with all who are inside or try",
-		l.names.Of(protocol.ID(of))))
+		l.rules.Names.Of(protocol.ID(of))))
 }
 
 // wishes says what users want, for the bounds of a verdict.
@@ -214,8 +196,8 @@ func (r *searcher) wishes() string {
 	}
 	var each []string
 	for k, sets := range r.c.Wants {
-		u := r.total - len(r.c.Wants) + k
-		each = append(each, r.names.Of(protocol.ID(u))+" wants "+list(sets))
+		u := r.rules.Total - len(r.c.Wants) + k
+		each = append(each, r.rules.Names.Of(protocol.ID(u))+" wants "+list(sets))
 	}
 	return strings.Join(each, ", ")
 }

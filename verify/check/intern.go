@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // initial returns the state after every process had its Start, and every client
@@ -29,39 +28,29 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 		return nil
 	}
 	// A message vanishes only where its receiver is down, not where it has not started yet.
-	for i := range x.total {
+	for i := range x.rules.Total {
 		if !x.down[i] {
 			x.next[1+i] = math.MaxUint32
 		}
 	}
-	for i := range x.total {
+	for i := range x.rules.Total {
 		if x.down[i] {
 			continue
 		}
 		if x.sym != nil && !x.m.begins(i, x.swap(i)) {
 			x.asymmetric("process %d does not begin like another one with two of them exchanged", i)
 		}
-		l := local{proc: i, state: x.m.first(i)}
-		if x.lives {
-			l.life = 1
-		}
-		if k := i - (x.total - len(entries)); k >= 0 && entries[k] > 0 {
+		l := local{End: x.rules.First(i), proc: i, state: x.m.first(i)}
+		if k := i - (x.rules.Total - len(entries)); k >= 0 && entries[k] > 0 {
 			l.entries = uint32(entries[k])
-		}
-		if x.leases && i >= x.members {
-			l.known = make([]uint64, x.members)
-		}
-		if x.mutual {
-			x.unleased(&l)
-			l.ended = l.lapsed // as if after a session: the first one begins at once
 		}
 		m := x.begin(l)
 		if p := apply(&m); p != nil {
 			return nil, p
 		}
 	}
-	for i := x.members; x.leases && i < x.total; i++ {
-		for j := range x.members {
+	for i := x.rules.Config.N; x.rules.Leases && i < x.rules.Total; i++ {
+		for j := range x.rules.Config.N {
 			if x.down[j] {
 				continue
 			}
@@ -71,12 +60,18 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 			}
 		}
 	}
-	if x.mutual {
-		if p := x.beginSessions(apply); p != nil {
-			return nil, p
+	for p := range x.rules.Config.N { // what a member sends to one that was not restored yet waits for it
+		for q := range x.rules.Config.N {
+			if !x.rules.Mutual || p == q {
+				continue
+			}
+			n, _ := x.move(x.next[1+p], restore, uint64(q)|1<<8)
+			if problem := apply(&x.moves[n]); problem != nil {
+				return nil, problem
+			}
 		}
 	}
-	for i := range x.total {
+	for i := range x.rules.Total {
 		x.forget(i)
 	}
 	x.normal()
@@ -85,31 +80,14 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 
 // begin gives l its Start.
 func (x *worker) begin(l local) move {
-	return x.take(l, protocol.Input{Kind: protocol.Start, Arg: l.life}, 0)
+	return x.take(l, l.Start(), 0)
 }
 
 // appendLocal appends the encoding of l: equal ones are equal local states.
 func appendLocal(k []byte, l local) []byte {
 	k = binary.AppendUvarint(k, uint64(l.proc))
-	k = binary.AppendUvarint(k, uint64(l.section))
 	k = binary.AppendUvarint(k, uint64(l.entries))
-	k = binary.AppendUvarint(k, l.life)
-	k = binary.AppendUvarint(k, l.lost)
-	k = binary.AppendUvarint(k, l.lapsed)
-	k = binary.AppendUvarint(k, l.ended)
-	for _, v := range l.known {
-		k = binary.AppendUvarint(k, v)
-	}
-	k = binary.AppendUvarint(k, uint64(len(l.timers)))
-	for _, t := range l.timers {
-		k = binary.AppendUvarint(k, uint64(t))
-	}
-	k = binary.AppendUvarint(k, uint64(len(l.open)))
-	for _, o := range l.open {
-		k = append(k, byte(o.Do), byte(o.Register))
-		k = protocol.AppendBool(binary.AppendUvarint(k, o.Arg), o.Begun)
-	}
-	k = l.appendPeer(k)
+	k = l.End.Append(k)
 	k = append(k, l.state...)
 	return k
 }
@@ -124,20 +102,20 @@ func (x *worker) intern(l local) (number uint32, known bool) {
 	}
 	n := uint32(len(x.locals))
 	x.number[string(k)] = n
-	l.state, l.timers, l.known = slices.Clone(l.state), slices.Clone(l.timers), slices.Clone(l.known)
-	if l.state == nil && !l.gone {
+	l.state = slices.Clone(l.state)
+	if l.state == nil && !l.Gone {
 		l.state = []byte{} // nil means absent
 	}
 	l.lows = nil
-	if x.shifts && !l.gone {
+	if x.shifts && !l.Gone {
 		l.lows = x.m.lows(l.proc, l.state)
 	}
 	x.locals = append(x.locals, l)
 	x.faces = append(x.faces, face{
-		mark: x.mail.mark(2*uint64(n), l.lows), section: l.section, tries: l.entries > 0 || x.endless[l.proc],
-		timers: len(l.timers) > 0, tasks: l.tasks > 0, apart: l.lapsed != 0, gone: l.gone, group: l.group,
+		mark: x.mail.mark(2*uint64(n), l.lows), section: l.Section, tries: l.entries > 0 || x.endless[l.proc],
+		timers: len(l.Timers) > 0, tasks: l.Tasks > 0, apart: l.Lapsed != 0, gone: l.Gone, group: x.granted(l.Group),
 	})
-	x.bytes += int64(len(k) + len(l.state) + 4*len(l.timers) + 8*len(l.known) + 32*len(l.open) + 16*len(l.lows) + 16*len(l.past) + 440)
+	x.bytes += int64(len(k) + len(l.state) + 4*len(l.Timers) + 8*len(l.Known) + 32*len(l.Open) + 16*len(l.lows) + 16*len(l.Past) + 440)
 	return n, true
 }
 
@@ -181,7 +159,7 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
 	if x.fresh++; v != amnesia && v != recovery && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
 		!x.reduction.believes && !x.m.commutes(l.proc, state, in, msg) && x.claim == nil {
 		x.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving the values of a counter",
-			ErrClaim, x.info.Name, in, l.proc)
+			ErrClaim, x.rules.Info.Name, in, l.proc)
 	}
 	if x.sym != nil && v != recovery && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
 		!x.m.permutes(l.proc, state, in, msg, x.swap(x.fresh)) {
@@ -198,8 +176,7 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 	l = x.locals[from]
 	switch v {
 	case try:
-		in.Kind, in.Data = protocol.Try, string(x.wanted[arg])
-		l.wants = uint8(arg)
+		in = l.Try(x.wanted[arg])
 		if !x.endless[l.proc] {
 			l.entries--
 		}
@@ -208,62 +185,33 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 	case exit:
 		in.Kind = protocol.Exit
 	case issue:
-		l.tasks--
-		l.issued++
-		in.Kind, in.Data = protocol.Issue, x.operation(l.proc, l.issued)
+		l.Tasks--
+		in = x.rules.Issue(&l.End, l.proc)
 	case hear:
 		msg = uint32(arg)
 		in.Kind, in.Arg = protocol.Decide, arg>>32
 	case drain:
 		in.Kind = protocol.Drain
 	case timeout:
-		in.Kind, in.Timer = protocol.Timeout, uint32(arg)
-		l.timers = slices.DeleteFunc(slices.Clone(l.timers), func(t uint32) bool { return t == in.Timer })
+		in = l.Fire(uint32(arg))
 	case deliver:
 		msg = uint32(arg)
 		in.Kind, in.From = protocol.Receive, protocol.ID(x.mail.from(msg))
 	case read, peek:
 		c := &x.registers.contents[arg]
-		in.Kind, in.From, in.Arg = protocol.Value, protocol.ID(c.register), c.value
-		l.open = slices.Clone(l.open).Done(c.register)
+		in = l.Value(c.register, c.Value)
 	case write:
-		in.Kind, in.From = protocol.Value, protocol.ID(arg)
-		l.open = slices.Clone(l.open).Done(int(arg))
+		in = l.End.Value(int(arg), 0)
 	case suspect, lapse, follow, mistake:
-		in.Kind, in.From = protocol.Suspect, protocol.ID(arg)
-		if x.mutual {
-			in.Arg = l.suspects(v, arg)
-			break
-		}
-		if v == lapse {
-			l.lapsed |= 1 << arg
-		}
-		if x.tracks {
-			l.doubts |= 1 << arg
+		in = x.rules.Suspect(&l.End, int(arg), v == lapse || v == follow)
+		if !x.tracks {
+			l.Doubts = 0
 		}
 	case restore:
-		in.Kind, in.From, in.Arg = protocol.Restore, protocol.ID(arg&0xff), arg>>8
-		if x.mutual {
-			l.restores(arg&0xff, in.Arg)
-			break
-		}
-		if x.peers {
-			l.doubts &^= 1 << in.From
-			break
-		}
-		l.lapsed &^= 1 << in.From
-		l.ended &^= 1 << in.From
-		l.known = slices.Clone(l.known)
-		l.known[in.From] = in.Arg
+		in = x.rules.Restore(&l.End, int(arg&0xff), arg>>8)
 	case amnesia, recovery:
-		l = local{proc: l.proc, entries: l.entries, life: l.life, past: l.past, issued: l.issued, state: x.m.first(l.proc)}
-		if in.Kind = protocol.Start; x.lives {
-			l.life++
-			in.Arg = l.life
-		}
-		if x.mutual {
-			x.unleased(&l)
-		}
+		l = local{End: x.rules.Reborn(&l.End, l.proc), proc: l.proc, entries: l.entries, state: x.m.first(l.proc)}
+		in = l.Start()
 	}
 	return l, in, msg
 }
@@ -272,9 +220,8 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 	none := span{uint32(len(x.sent)), uint32(len(x.sent))}
 	failed := func(err error) move { return move{problem: x.problemOf(Model, err), sends: none, bound: -1} }
-	x.users[l.proc] = l.section
-	if err := x.users.Input(protocol.ID(l.proc), in); err != nil {
-		return failed(err)
+	if f := x.rules.Input(&l.End, l.proc, in); f != (history.Fault{}) {
+		return failed(errors.New(f.Text))
 	}
 	state, effects, beyond, err := x.steps(&l, in, msg)
 	if err != nil {
@@ -288,82 +235,30 @@ func (x *worker) take(l local, in protocol.Input, msg uint32) move {
 	l.state = state
 	for _, e := range effects {
 		x.commits(&d, e)
-		switch e.Do {
-		default:
-			return failed(fmt.Errorf("model: effect %d is none", e.Do))
-		case protocol.Send:
+		if e.Do == protocol.Send {
 			x.sent = append(x.sent, e.msg)
 			if to := x.mail.to(e.msg); !x.down[to] {
 				m.add(x.mail.letters[e.msg].mark)
 			}
 			m.plain = m.plain && !x.mail.letters[e.msg].idempotent
-		case protocol.Leader:
-			if err := x.lead(&l, e.Act); err != nil && m.problem == 0 {
-				m.problem = x.problemOf(Epochs, err)
-			}
-		case protocol.Invoke, protocol.Install, protocol.Capture:
-			if !x.info.Weak {
-				return failed(fmt.Errorf("model: %s has no copy of an object", x.names.Of(protocol.ID(l.proc))))
-			}
-		case protocol.Propose, protocol.Resume:
-			if !x.info.Consensus {
-				return failed(fmt.Errorf("model: %s has no consensus", x.names.Of(protocol.ID(l.proc))))
-			}
-		case protocol.Crit, protocol.Rem, protocol.Ejected, protocol.Outcome:
-			if x.elects {
-				return failed(fmt.Errorf("model: %s is in an election, and has no user to tell something", x.names.Of(protocol.ID(l.proc))))
-			}
-			name := x.names.Of(protocol.ID(l.proc))
-			err := x.users.Act(protocol.ID(l.proc), e.Act)
-			switch {
-			case err != nil:
-				err = errors.New(strings.ReplaceAll(err.Error(), fmt.Sprintf("user %d ", l.proc), name+" "))
-			case e.Do == protocol.Crit:
-				if err := x.groups.enter(&l, protocol.Group(e.Data), name); err != nil {
-					return failed(err)
-				}
-				err = x.unwanted(&l, name)
-				l.tasks = x.tasks[l.proc]
-			}
-			if err != nil && m.problem == 0 {
-				m.problem = x.problemOf(WellFormed, err)
-			}
-		case protocol.Owner:
-		case protocol.Revoke:
-			if !x.mutual || e.To == protocol.ID(l.proc) || e.To >= protocol.ID(x.members) {
-				return failed(fmt.Errorf("model: %s revokes a lease of process %d, and there is none", x.names.Of(protocol.ID(l.proc)), e.To))
-			}
-			l.revokes(e.To)
-		case protocol.Read, protocol.Write, protocol.Await:
-			if err := x.opens(&l, e.Act); err != nil {
-				return failed(err)
-			}
-		case protocol.SetTimer, protocol.StopTimer:
+			continue
+		}
+		f := x.rules.Effect(&l.End, l.proc, e.Act)
+		switch {
+		case f.Property == Model:
+			return failed(errors.New(f.Text))
+		case f != (history.Fault{}) && m.problem == 0:
+			m.problem = x.problemOf(f.Property, errors.New(f.Text))
+		}
+		switch e.Do {
+		case protocol.Crit:
+			l.Tasks = x.tasks[l.proc]
+		case protocol.SetTimer:
 			x.timersSet = true
-			i, set := slices.BinarySearch(l.timers, e.Timer)
-			l.timers = slices.Clone(l.timers)
-			if e.Do == protocol.SetTimer {
-				x.set = append(x.set, e.Timer)
-			}
-			if e.Do == protocol.SetTimer && !set {
-				l.timers = slices.Insert(l.timers, i, e.Timer)
-			} else if e.Do == protocol.StopTimer && set {
-				l.timers = slices.Delete(l.timers, i, i+1)
-			}
+			x.set = append(x.set, e.Timer)
 		}
 	}
-	if l.section = x.users[l.proc]; l.section == protocol.InRem {
-		l.lost = 0
-	}
-	if l.section != protocol.InTry {
-		l.wants = 0
-	}
-	if l.section != protocol.InCrit {
-		l.group = 0
-	}
-	if l.section != protocol.InCrit && l.section != protocol.InIssue {
-		l.tasks = 0
-	}
+	l.Rest()
 	m.deed = x.deed(d)
 	m.to, _ = x.intern(l)
 	m.sends.to, m.set.to = uint32(len(x.sent)), uint32(len(x.set))
@@ -377,33 +272,25 @@ func (x *worker) problemOf(property string, err error) uint32 {
 	return uint32(len(x.problems))
 }
 
-// steps steps the process of l, and answers where it captures its copy of the object. It counts in l
-// what the copy has executed.
+// steps steps the process of l, and answers where it captures its copy of the object.
 func (x *worker) steps(l *local, in protocol.Input, msg uint32) (
 	state []byte, effects []effect, beyond int, err error,
 ) {
 	state, effects, beyond, err = x.m.step(l.proc, l.state, in, msg)
+	end := l.End
 	for from := 0; err == nil; {
 		captures := false
 		for _, e := range effects[from:] {
-			switch e.Do {
-			case protocol.Invoke:
-				l.copied++
-			case protocol.Install:
-				k, _ := strconv.ParseUint(e.Data, 10, 32) // if it is no number the judge says so
-				l.copied = uint32(k)
-			case protocol.Capture:
-				captures = true
-			}
+			end.Execute(e.Act)
+			captures = captures || e.Do == protocol.Capture
 		}
 		if !captures {
 			break
 		}
 		from = len(effects)
 		sofar := slices.Clone(effects)
-		in := protocol.Input{Kind: protocol.Captured, Data: strconv.Itoa(int(l.copied))}
 		var more []effect
-		state, more, beyond, err = x.m.step(l.proc, slices.Clone(state), in, 0)
+		state, more, beyond, err = x.m.step(l.proc, slices.Clone(state), end.Captured(), 0)
 		effects = append(sofar, more...)
 	}
 	return state, effects, beyond, err

@@ -101,7 +101,7 @@ func (r *searcher) answerBytes() int64 {
 // one in which the first user that can starve does; all who wait in all of its
 // loop are named.
 func (l *live) starvation(*Property) *finding {
-	for u := range l.total {
+	for u := range l.rules.Total {
 		run := l.solver.Fair(func(s uint32) bool { return waits(l.section(s, u)) && l.enough(l.store.state(s)) })
 		if run == nil {
 			continue
@@ -113,10 +113,10 @@ func (l *live) starvation(*Property) *finding {
 
 // starving says who waits in all states of a loop, and for what.
 func (l *live) starving(run *lasso.Lasso) (list []string) {
-	for u := range l.total {
+	for u := range l.rules.Total {
 		at := l.section(run.First, u)
 		eats := func(a lasso.Arc) bool { return !waits(l.section(a.From, u)) }
-		switch name := l.names.Of(protocol.ID(u)); {
+		switch name := l.rules.Names.Of(protocol.ID(u)); {
 		case !waits(at) || slices.ContainsFunc(run.Loop, eats):
 		case at == protocol.InIssue:
 			list = append(list, name+" waits for ever for the outcome of its operation")
@@ -134,7 +134,7 @@ func (l *live) starving(run *lasso.Lasso) (list []string) {
 func (l *live) progress(*Property) *finding {
 	run := l.solver.Fair(func(s uint32) bool {
 		waits := false
-		for u := range l.total {
+		for u := range l.rules.Total {
 			switch l.section(s, u) {
 			case protocol.InCrit, protocol.InLost:
 				return false

@@ -77,9 +77,9 @@ func (w *Walk) open(g *ring) error {
 		return nil
 	}
 	var differ []string
-	for i := range w.r.total {
+	for i := range w.r.rules.Total {
 		if first[1+i] != last[1+i] {
-			differ = append(differ, w.r.names.Of(protocol.ID(i)))
+			differ = append(differ, w.r.rules.Names.Of(protocol.ID(i)))
 		}
 	}
 	if !slices.Equal(first[w.r.flight:], last[w.r.flight:]) {
@@ -146,7 +146,7 @@ func (w *Walk) neglected(g *ring, stays bool) string {
 
 // excluded reports whether a ring violates ConcurrentEntry.
 func (w *Walk) excluded(g *ring) bool {
-	for u := range w.r.total {
+	for u := range w.r.rules.Total {
 		waits := func(st []uint32) bool { return w.r.faces[st[1+u]].section == protocol.InTry && w.r.compatible(st) }
 		if !slices.ContainsFunc(g.states, func(st []uint32) bool { return !waits(st) }) {
 			return w.neglected(g, true) == ""
@@ -165,9 +165,9 @@ func alike(a, b scenario.Step) bool {
 func (w *Walk) forever(g *ring) Repeated {
 	r := w.r
 	var waiting []string
-	for u := range r.total {
+	for u := range r.rules.Total {
 		if r.user[u] && !slices.ContainsFunc(g.states, func(st []uint32) bool { return !waits(r.faces[st[1+u]].section) }) {
-			waiting = append(waiting, r.names.Of(protocol.ID(u)))
+			waiting = append(waiting, r.rules.Names.Of(protocol.ID(u)))
 		}
 	}
 	idle := !slices.ContainsFunc(g.states, func(st []uint32) bool {
@@ -175,7 +175,7 @@ func (w *Walk) forever(g *ring) Repeated {
 	})
 	each := func(what string) string { return strings.Join(waiting, " "+what+", ") + " " + what }
 	switch {
-	case r.elects && slices.Contains(r.asked, Termination) && len(g.steps) > 0:
+	case r.rules.Elects() && slices.Contains(r.asked, Termination) && len(g.steps) > 0:
 		return Repeated{Termination, "the election goes on for ever"}
 	case idle && slices.Contains(r.asked, MakesProgress):
 		return Repeated{MakesProgress, "somebody waits all the time, and " + r.noProgress()}
@@ -191,7 +191,7 @@ func (w *Walk) forever(g *ring) Repeated {
 
 // noProgress is what a run without progress lacks.
 func (s *space) noProgress() string {
-	if s.info.Weak {
+	if s.rules.Info.Weak {
 		return "nobody ever enters, nor has an outcome"
 	}
 	return "nobody is ever inside"

@@ -64,7 +64,7 @@ func (x *worker) forget(p int) (known bool) {
 				var err error
 				stale, err = x.m.stale(x.locals[key.from].state, x.locals[key.to].state, msg)
 				if err != nil && x.claim == nil {
-					x.claim = fmt.Errorf("%w: %s: %w", ErrClaim, x.info.Name, err)
+					x.claim = fmt.Errorf("%w: %s: %w", ErrClaim, x.rules.Info.Name, err)
 				}
 				x.stale[key] = stale
 				x.bytes += 40
@@ -111,7 +111,7 @@ func (x *worker) isMoot(local, msg uint32) (moot, known bool) {
 	}
 	moot, err := x.m.moot(x.locals[local].state, msg)
 	if err != nil && x.claim == nil {
-		x.claim = fmt.Errorf("%w: %s: %w", ErrClaim, x.info.Name, err)
+		x.claim = fmt.Errorf("%w: %s: %w", ErrClaim, x.rules.Info.Name, err)
 	}
 	x.moot.add(key)
 	x.moots = append(x.moots, moot)

@@ -1,14 +1,13 @@
 package check
 
 import (
-	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // # Replicated objects and consensus
@@ -67,12 +66,12 @@ type shared struct {
 		list   [][]byte // by number, from 1
 		hashes []uint64
 	}
-	accords  []accord // decoded
-	deeds    []deed   // from 1
+	accords  []*world.Consensus // decoded
+	deeds    []deed             // from 1
 	deedOf   map[string]uint32
-	decide   map[ballot]uint32 // the deeds that are decisions
-	crash    []uint32          // those that are crashes, by process
-	after    table             // the places in effected, by kind, word and deed
+	decide   map[world.Ballot]uint32 // the deeds that are decisions
+	crash    []uint32                // those that are crashes, by process
+	after    table                   // the places in effected, by kind, word and deed
 	effected []effected
 }
 
@@ -81,58 +80,6 @@ type effected struct {
 	to      uint32
 	problem uint32 // 0, or 1 + an index in problems
 }
-
-// An accord is what consensus knows.
-type accord struct {
-	next      []uint64 // by member: 1 + the instance that it hears of next, 0: it takes no part
-	proposals []ballot // in order
-	decisions []ballot // in order
-}
-
-// A ballot is a message in an instance.
-type ballot struct {
-	instance uint64
-	msg      uint32
-	new      bool // a decision of which nobody has heard
-}
-
-// noInstance is 1 + the instance of who takes no part.
-const noInstance = 0
-
-func (b ballot) compare(o ballot) int {
-	return cmp.Or(cmp.Compare(b.instance, o.instance), cmp.Compare(b.msg, o.msg))
-}
-
-func (a *accord) append(b []byte) []byte {
-	for _, k := range a.next {
-		b = binary.AppendUvarint(b, k)
-	}
-	for _, list := range [][]ballot{a.proposals, a.decisions} {
-		b = binary.AppendUvarint(b, uint64(len(list)))
-		for _, v := range list {
-			b = binary.AppendUvarint(binary.AppendUvarint(b, v.instance), uint64(v.msg))
-			b = protocol.AppendBool(b, v.new)
-		}
-	}
-	return b
-}
-
-func (a *accord) clone() accord {
-	return accord{slices.Clone(a.next), slices.Clone(a.proposals), slices.Clone(a.decisions)}
-}
-
-// decided returns the place of the decision of an instance, or -1.
-func (a *accord) decided(instance uint64) int {
-	return slices.IndexFunc(a.decisions, func(b ballot) bool { return b.instance == instance })
-}
-
-// passed reports whether all who take part have heard of an instance.
-func (a *accord) passed(instance uint64) bool {
-	return !slices.ContainsFunc(a.next, func(k uint64) bool { return k != noInstance && k-1 <= instance })
-}
-
-// awaited reports whether somebody hears of an instance next.
-func (a *accord) awaited(instance uint64) bool { return slices.Contains(a.next, instance+1) }
 
 // completeOperations completes c for a replicated object and consensus, and refuses what means nothing there.
 func (c *Config) completeOperations(i protocol.Info) error {
@@ -180,19 +127,18 @@ func newShared(i protocol.Info, total int) (w shared, flight int) {
 			flight++
 		}
 	}
-	w.accords, w.deeds, w.deedOf = make([]accord, 1), make([]deed, 1), map[string]uint32{}
-	w.decide = map[ballot]uint32{}
+	w.accords, w.deeds, w.deedOf = make([]*world.Consensus, 1), make([]deed, 1), map[string]uint32{}
+	w.decide = map[world.Ballot]uint32{}
 	return w, flight
 }
 
 // share puts the first words into the state being built.
 func (x *worker) share() {
 	if at := x.shared.at[judgeWord]; at > 0 {
-		x.next[at] = x.word(judgeWord, history.NewWeak(x.members).AppendState(nil))
+		x.next[at] = x.word(judgeWord, history.NewWeak(x.rules.Config.N).AppendState(nil))
 	}
 	if at := x.shared.at[accordWord]; at > 0 {
-		a := accord{next: slices.Repeat([]uint64{1}, x.members)}
-		x.next[at] = x.accordWord(a)
+		x.next[at] = x.accordWord(world.NewConsensus(x.rules.Config.N))
 	}
 }
 
@@ -211,17 +157,19 @@ func (x *worker) word(kind int, encoded []byte) uint32 {
 	return n
 }
 
-func (x *worker) accordWord(a accord) uint32 {
-	n := x.word(accordWord, a.append(nil))
+func (x *worker) accordWord(a *world.Consensus) uint32 {
+	n := x.word(accordWord, a.Append(nil))
 	if int(n) == len(x.shared.accords) {
 		x.shared.accords = append(x.shared.accords, a)
-		x.bytes += int64(8*len(a.next)+24*(len(a.proposals)+len(a.decisions))) + 80
+		x.bytes += int64(8*len(a.Next)+24*(len(a.Proposals)+len(a.Decisions))) + 80
 	}
 	return n
 }
 
 // accord is what consensus knows in a state.
-func (s *space) accord(st []uint32) *accord { return &s.shared.accords[st[s.shared.at[accordWord]]] }
+func (s *space) accord(st []uint32) *world.Consensus {
+	return s.shared.accords[st[s.shared.at[accordWord]]]
+}
 
 // deed returns the number of d, 0 if it does nothing, for a worker that is not frozen.
 func (x *worker) deed(d deed) uint32 {
@@ -243,7 +191,7 @@ func (x *worker) deed(d deed) uint32 {
 func (x *worker) witness(d *deed, in protocol.Input, msg uint32) {
 	switch in.Kind {
 	case protocol.Try, protocol.Exit, protocol.Issue, protocol.Suspect:
-		if x.info.Weak {
+		if x.rules.Info.Weak {
 			d.object = append(d.object, doing{in: protocol.Input{Kind: in.Kind, Data: in.Data}})
 		}
 	case protocol.Decide:
@@ -255,7 +203,7 @@ func (x *worker) witness(d *deed, in protocol.Input, msg uint32) {
 func (x *worker) commits(d *deed, e effect) {
 	switch e.Do {
 	case protocol.Crit, protocol.Rem, protocol.Ejected, protocol.Outcome, protocol.Invoke, protocol.Install:
-		if x.info.Weak {
+		if x.rules.Info.Weak {
 			a := protocol.Act{Do: e.Do}
 			if e.Do == protocol.Invoke || e.Do == protocol.Install {
 				a.Data = e.Data
@@ -270,10 +218,10 @@ func (x *worker) commits(d *deed, e effect) {
 // crashes is the deed of a process that crashes.
 func (x *worker) crashes(p int) deed {
 	d := deed{proc: p}
-	if x.info.Weak {
+	if x.rules.Info.Weak {
 		d.object = []doing{{}}
 	}
-	if x.info.Consensus {
+	if x.rules.Info.Consensus {
 		d.accord = []doing{{}}
 	}
 	return d
@@ -285,7 +233,7 @@ func (x *worker) falls(p int) (fault uint32, known bool) {
 		if x.frozen {
 			return 0, false
 		}
-		for i := range x.total {
+		for i := range x.rules.Total {
 			x.shared.crash = append(x.shared.crash, x.deed(x.crashes(i)))
 		}
 	}
@@ -387,7 +335,7 @@ func (x *worker) judge(word uint32) *history.Weak {
 
 // faultText says what a judge found, in the names of a scenario.
 func (x *worker) faultText(f history.Fault) error {
-	return fmt.Errorf("%s: %s", f.Property, x.names.Text(f.Text))
+	return fmt.Errorf("%s: %s", f.Property, x.rules.Names.Text(f.Text))
 }
 
 // agreed tells consensus of a deed.
@@ -395,75 +343,46 @@ func (x *worker) agreed(word uint32, d *deed) effected {
 	if len(d.accord) == 0 {
 		return effected{to: word}
 	}
-	a := x.shared.accords[word].clone()
+	a := x.shared.accords[word].Clone()
 	for _, do := range d.accord {
 		switch {
 		case do.in.Kind == protocol.Decide && d.proc == nobody:
-			k := do.in.Arg
-			a.proposals = slices.DeleteFunc(a.proposals, func(b ballot) bool { return b.instance == k })
-			a.decisions = append(a.decisions, ballot{k, do.act.msg, true})
-			slices.SortFunc(a.decisions, ballot.compare)
+			a.Decide(world.Ballot{Instance: do.in.Arg, Msg: do.act.msg})
 		case do.in.Kind == protocol.Decide:
-			a.decisions[a.decided(do.in.Arg)].new = false
-			a.next[d.proc]++
+			a.Hear(d.proc)
 		case do.act.Do == protocol.Propose:
-			a.propose(ballot{instance: do.act.Arg, msg: do.act.msg})
+			a.Propose(world.Ballot{Instance: do.act.Arg, Msg: do.act.msg})
 		case do.act.Do == protocol.Resume:
-			a.next[d.proc] = do.act.Arg + 1
+			a.Resume(d.proc, do.act.Arg)
 		default:
-			a.next[d.proc] = noInstance
+			a.Leave(d.proc)
 		}
 	}
 	if x.budget>>recoverBudget&maxBudget == 0 {
-		a.decisions = slices.DeleteFunc(a.decisions, func(b ballot) bool { return a.passed(b.instance) })
-		a.proposals = slices.DeleteFunc(a.proposals, func(b ballot) bool { return a.passed(b.instance) })
+		a.Forget()
 	}
 	return effected{to: x.accordWord(a)}
-}
-
-func (a *accord) propose(b ballot) {
-	if a.decided(b.instance) >= 0 {
-		return
-	}
-	if i, found := slices.BinarySearchFunc(a.proposals, b, ballot.compare); !found {
-		a.proposals = slices.Insert(a.proposals, i, b)
-	}
 }
 
 // choosing appends the actions of consensus.
 func (x *worker) choosing(list []action) []action {
 	a := x.accord(x.st)
-	for _, b := range a.proposals {
-		if a.awaited(b.instance) && (x.raw || b.instance < x.hasty || x.accurate()) {
-			list = append(list, action{verb: agree, arg: b.msg, at: uint32(b.instance)})
+	for _, b := range a.Proposals {
+		if a.Awaited(b.Instance) && (x.raw || b.Instance < x.hasty || x.rules.Accurate(x.endsOf(x.st, x.ends))) {
+			list = append(list, action{verb: agree, arg: b.Msg, at: uint32(b.Instance)})
 		}
 	}
-	for _, b := range a.decisions {
+	for _, b := range a.Decisions {
 		list = x.hearings(list, a, b)
 	}
 	return list
 }
 
-// accurate reports whether every member that is up suspects exactly those that crashed.
-func (x *worker) accurate() bool {
-	for j, n := range x.st[1 : 1+x.members] {
-		if x.absent(x.st, j) {
-			continue
-		}
-		for q := range x.members {
-			if q != j && x.absent(x.st, q) != (x.locals[n].doubts&(1<<q) != 0) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // hearings appends who may hear of a decision.
-func (x *worker) hearings(list []action, a *accord, b ballot) []action {
-	for p, k := range a.next {
-		if k == b.instance+1 {
-			list = append(list, action{verb: hear, a: uint8(p), arg: b.msg, at: uint32(b.instance)})
+func (x *worker) hearings(list []action, a *world.Consensus, b world.Ballot) []action {
+	for p, k := range a.Next {
+		if k == b.Instance+1 {
+			list = append(list, action{verb: hear, a: uint8(p), arg: b.Msg, at: uint32(b.Instance)})
 		}
 	}
 	return list
@@ -476,15 +395,15 @@ func (x *worker) heardFirst(list []action) []action {
 		return list
 	}
 	a := x.accord(x.st)
-	if i := slices.IndexFunc(a.decisions, func(b ballot) bool { return b.new }); i >= 0 {
-		list = x.hearings(list, a, a.decisions[i])
+	if i := slices.IndexFunc(a.Decisions, func(b world.Ballot) bool { return b.New }); i >= 0 {
+		list = x.hearings(list, a, a.Decisions[i])
 	}
 	return list
 }
 
 // decides takes an action of consensus that no process notices.
 func (x *worker) decides(a action) (o outcome, known bool) {
-	key := ballot{instance: uint64(a.at), msg: a.arg}
+	key := world.Ballot{Instance: uint64(a.at), Msg: a.arg}
 	n, known := x.shared.decide[key]
 	if !known && x.frozen {
 		return o, false
@@ -502,11 +421,6 @@ func (x *worker) decides(a action) (o outcome, known bool) {
 
 // decision is the argument of the move that hears of one.
 func (x *worker) decision(a action) uint64 { return uint64(a.at)<<32 | uint64(a.arg) }
-
-// operation is the name of an operation that the user of a process issues.
-func (s *space) operation(proc int, number uint32) string {
-	return fmt.Sprintf("%s.%d", s.names.Of(protocol.ID(proc)), number)
-}
 
 // lagging says which copy of the object lacks something in a state, if one does.
 func (x *worker) lagging(st []uint32) error {

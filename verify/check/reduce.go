@@ -138,7 +138,7 @@ var ofStates = []string{Exclusion, WellFormed, Deadlock, Model, Kept}
 func (x *worker) reduce(d reduction) {
 	x.reduction = d
 	if len(d.group) > 0 {
-		x.sym = newSymmetry(d.group, x.total)
+		x.sym = newSymmetry(d.group, x.rules.Total)
 	}
 }
 
@@ -176,11 +176,11 @@ func (x *worker) alone(t *action) bool {
 	switch {
 	case local == 0 || x.mail.letters[t.arg].idempotent:
 		return false
-	case to < x.members && left(x.st, amnesiaBudget)+left(x.st, recoverBudget) > 0:
+	case to < x.rules.Config.N && left(x.st, amnesiaBudget)+left(x.st, recoverBudget) > 0:
 		return false
 	case x.user[to] && left(x.st, cancelBudget) > 0:
 		return false
-	case x.apart(x.st, from, to) || x.apart(x.st, to, from):
+	case x.rules.Leases && x.rules.Severed(x.ends, from, to):
 		return false
 	}
 	return x.confluent(local, t.arg)
@@ -212,7 +212,7 @@ func (x *worker) rivals(t *action, list []action, f func(e *action, arg, key uin
 		case suspect, mistake:
 			arg = uint64(e.b)
 		case restore:
-			arg = uint64(e.b) | x.locals[x.st[1+e.b]].life<<8
+			arg = uint64(e.b) | x.locals[x.st[1+e.b]].Life<<8
 		}
 		if p == t.b && !(e.verb == deliver && e.arg == t.arg) {
 			f(e, arg, scramble(three+scramble(arg<<8|uint64(e.verb)+1)))
@@ -256,7 +256,7 @@ func (x *worker) verify(t *action) {
 // diamond reports whether e does the same in a local state and behind t, which leads
 // from there to the local state behind, and whether t does so behind e.
 func (x *worker) diamond(local uint32, t *action, behind uint32, e *action, arg uint64) bool {
-	if e.verb == timeout && !slices.Contains(x.locals[behind].timers, e.arg) {
+	if e.verb == timeout && !slices.Contains(x.locals[behind].Timers, e.arg) {
 		return false // t stops the timer
 	}
 	before, after := x.moveOfKnown(local, e.verb, arg), x.moveOfKnown(behind, e.verb, arg)
@@ -301,10 +301,10 @@ func (x *worker) refute(t, e *action) {
 		return
 	}
 	x.claim = fmt.Errorf("%w: %s: %q is not confluent: it sends something, or does more than to let its user in",
-		ErrClaim, x.info.Name, x.line(*t, x.m))
+		ErrClaim, x.rules.Info.Name, x.line(*t, x.m))
 	if e != nil {
 		x.claim = fmt.Errorf("%w: %s: %q is not confluent: it does not commute with %q",
-			ErrClaim, x.info.Name, x.line(*t, x.m), x.line(*e, x.m))
+			ErrClaim, x.rules.Info.Name, x.line(*t, x.m), x.line(*e, x.m))
 	}
 }
 

@@ -3,29 +3,21 @@ package check
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // # Registers
 //
 // Processes that share memory send no messages. In place of these a state has one word
 // for each register, in their order: the number of its content. What a process has
-// open is part of its local state. One action ends one access, and the process gets its
-// Value in the same step.
+// open is part of its local state. The rules are those of world.Cell.
 //
-// An Await is possible where its condition holds: who waits so does nothing. Somebody who
-// reads again and again is not stuck, though nothing changes: if that goes on for
-// ever it is a livelock.
-//
-// Safe registers (protocol.Safe) have writes of two actions, begin and write. While a
-// write of it is under way, a read of the register may find anything from 0 to
-// Register.Most, each of which is an action. So may one of the reads of an Await; but it need not
-// find what the process waits for, however often it looks: that action need not happen.
-// With several writers at the same time the value of the write that ends last stays.
-// Where a process crashes while it writes, the register is never settled again.
+// Who waits in an Await does nothing. Somebody who reads again and again is not stuck, though
+// nothing changes: if that goes on for ever it is a livelock. What an Await may find while
+// the register is written need not happen.
 //
 // Each access that must happen is a class of its own for fairness, whatever the value that
 // it finds. An Await whose condition holds now and then may be unlucky each time, as one that
@@ -34,14 +26,12 @@ import (
 // A content is what one register holds.
 type content struct {
 	register int
-	writers  int // writes that have begun and not ended
-	value    uint64
+	world.Cell
 }
 
 // These are the registers of a space.
 type registers struct {
-	list     []protocol.Register
-	safe     bool
+	*world.Rules
 	contents []content // by number
 	number   map[content]uint32
 }
@@ -87,15 +77,12 @@ func (c *Config) completeRegisters(i protocol.Info) error {
 	return nil
 }
 
-// newRegisters returns the registers of a, nil without any.
-func newRegisters(i protocol.Info, c Config) *registers {
-	if i.Registers == nil {
+// newRegisters returns the registers of a system, nil without any.
+func newRegisters(r *world.Rules) *registers {
+	if r.Memory == nil {
 		return nil
 	}
-	return &registers{
-		list: i.Registers(c.Config), safe: c.Registers == protocol.Safe,
-		contents: make([]content, 1), number: map[content]uint32{},
-	}
+	return &registers{Rules: r, contents: make([]content, 1), number: map[content]uint32{}}
 }
 
 // remember puts the registers into the state being built, with their first values.
@@ -103,17 +90,19 @@ func (x *worker) remember() {
 	if x.registers == nil {
 		return
 	}
-	for k, r := range x.registers.list {
-		n, _ := x.content(content{register: k, value: r.Initial})
+	for k, r := range x.rules.Memory {
+		n, _ := x.content(content{k, world.Cell{Value: r.Initial}})
 		x.next = append(x.next, n)
-		for v := uint64(0); x.registers.safe && v <= r.Most; v++ {
+		for v := uint64(0); x.rules.Safe && v <= r.Most; v++ {
 			x.content(found(k, v))
 		}
 	}
 }
 
 // found is the content that stands for a value found by a read that overlaps a write.
-func found(register int, value uint64) content { return content{register, 1, value} }
+func found(register int, value uint64) content {
+	return content{register, world.Cell{Writers: 1, Value: value}}
+}
 
 // content returns the number of c. A frozen worker knows only what was numbered before.
 func (x *worker) content(c content) (number uint32, known bool) {
@@ -132,27 +121,29 @@ func (x *worker) content(c content) (number uint32, known bool) {
 
 // accesses appends the actions of processes on registers.
 func (x *worker) accesses(list []action) []action {
-	for i := range x.total {
+	for i := range x.rules.Total {
 		if x.st[1+i] == 0 {
 			continue
 		}
-		for _, o := range x.locals[x.st[1+i]].open {
+		for _, o := range x.locals[x.st[1+i]].Open {
 			at := x.flight + o.Register
 			a := action{a: uint8(i), b: uint8(o.Register), at: uint32(at), arg: x.st[at]}
 			c := &x.registers.contents[a.arg]
-			switch {
-			case o.Do == protocol.Write:
-				a.arg = uint32(o.Register)
-				if a.verb = write; x.registers.safe && !o.Begun {
-					a.verb = begin
+			switch c.Next(o, x.rules.Safe) {
+			case scenario.Begin:
+				a.verb, a.arg = begin, uint32(o.Register)
+			case scenario.Write:
+				a.verb, a.arg = write, uint32(o.Register)
+			case scenario.Read:
+				if c.Writers > 0 {
+					list = x.finds(list, a, o)
+					continue
 				}
-				list = append(list, a)
-			case c.writers > 0:
-				list = x.finds(list, a, o)
-			case o.Ends(c.value):
 				a.verb = read
-				list = append(list, a)
+			default:
+				continue
 			}
+			list = append(list, a)
 		}
 	}
 	return list
@@ -163,7 +154,7 @@ func (x *worker) finds(list []action, a action, o protocol.Access) []action {
 	if a.verb = read; o.Do == protocol.Await {
 		a.verb = peek
 	}
-	for v := range x.registers.list[o.Register].Most + 1 {
+	for v := range x.rules.Memory[o.Register].Most + 1 {
 		if o.Ends(v) {
 			a.arg = x.registers.number[found(o.Register, v)]
 			list = append(list, a)
@@ -175,14 +166,12 @@ func (x *worker) finds(list []action, a action, o protocol.Access) []action {
 // begins takes an action that begins a write. The process does not notice.
 func (x *worker) begins(a action) (o outcome, known bool) {
 	l := x.locals[x.st[1+a.a]]
-	l.open = slices.Clone(l.open)
-	l.open.Of(int(a.b)).Begun = true
+	c := x.registers.contents[x.st[a.at]]
+	c.Begin(&l.End, int(a.b))
 	writes, known := x.intern(l)
 	if !known {
 		return o, false
 	}
-	c := x.registers.contents[x.st[a.at]]
-	c.writers++
 	n, known := x.content(c)
 	if !known {
 		return o, false
@@ -194,32 +183,17 @@ func (x *worker) begins(a action) (o outcome, known bool) {
 
 // written returns the number of what a register holds when a write has ended.
 func (x *worker) written(a action) (number uint32, known bool) {
-	o := x.locals[x.st[1+a.a]].open.Of(int(a.b))
 	c := x.registers.contents[x.st[a.at]]
-	c.value, c.writers = o.Arg, max(0, c.writers-1)
+	c.Write(*x.locals[x.st[1+a.a]].Open.Of(int(a.b)))
 	return x.content(c)
-}
-
-// opens notes the access that an effect asks for.
-func (x *worker) opens(l *local, a protocol.Act) error {
-	var list []protocol.Register
-	if x.registers != nil {
-		list = x.registers.list
-	}
-	open, err := slices.Clone(l.open).Open(list, protocol.ID(l.proc), a)
-	if err != nil {
-		return fmt.Errorf("model: %s", x.names.Text(err.Error()))
-	}
-	l.open = open
-	return nil
 }
 
 // accessText is Step.Text of an action on a register.
 func (s *space) accessText(a action) string {
-	name := s.registers.list[a.b].Name
+	name := s.rules.Memory[a.b].Name
 	if a.verb == read || a.verb == peek {
-		if c := s.registers.contents[a.arg]; c.writers > 0 {
-			return scenario.Found(name, c.value)
+		if c := s.registers.contents[a.arg]; c.Writers > 0 {
+			return scenario.Found(name, c.Value)
 		}
 	}
 	return name
@@ -229,15 +203,15 @@ func (s *space) accessText(a action) string {
 func (x *worker) access(st []uint32, a action, e *scenario.Event) {
 	switch a.verb {
 	case read, peek:
-		e.Value = x.registers.contents[a.arg].value
+		e.Value = x.registers.contents[a.arg].Value
 	case begin, write:
-		e.Value = x.locals[st[1+a.a]].open.Of(int(a.b)).Arg
+		e.Value = x.locals[st[1+a.a]].Open.Of(int(a.b)).Arg
 	}
 }
 
 // asks is what an effect that asks for an access shows.
 func (x *worker) asks(f protocol.Act) scenario.Effect {
-	e := scenario.Effect{Do: scenario.Reads, Register: x.registers.list[f.To].Name, Value: f.Arg}
+	e := scenario.Effect{Do: scenario.Reads, Register: x.rules.Memory[f.To].Name, Value: f.Arg}
 	switch f.Do {
 	case protocol.Write:
 		e.Do = scenario.Writes
@@ -255,7 +229,7 @@ func (x *worker) cells(st []uint32) []scenario.Cell {
 	var cells []scenario.Cell
 	for k, n := range st[x.flight:] {
 		c := x.registers.contents[n]
-		cells = append(cells, scenario.Cell{Register: x.registers.list[k].Name, Value: c.value, Writers: c.writers})
+		cells = append(cells, scenario.Cell{Register: x.rules.Memory[k].Name, Value: c.Value, Writers: c.Writers})
 	}
 	return cells
 }
@@ -263,7 +237,7 @@ func (x *worker) cells(st []uint32) []scenario.Cell {
 // values appends what registers hold, for invariants.
 func (m *registers) values(list []uint64, words []uint32) []uint64 {
 	for _, n := range words {
-		list = append(list, m.contents[n].value)
+		list = append(list, m.contents[n].Value)
 	}
 	return list
 }

@@ -317,7 +317,7 @@ func (r *searcher) dead(st []uint32) *finding {
 		}
 	}
 	if r.agreement && (r.timers || !r.armed(st)) {
-		if err := r.leaders(st).Agreement(r.names.Of); err != nil {
+		if err := r.leaders(st).Agreement(r.rules.Names.Of); err != nil {
 			return &finding{property: Agreement, err: err}
 		}
 	}
@@ -389,18 +389,18 @@ func (r *searcher) report() {
 
 // armed reports whether some timer is set.
 func (r *searcher) armed(st []uint32) bool {
-	return slices.ContainsFunc(st[1:1+r.total], func(n uint32) bool { return len(r.locals[n].timers) > 0 })
+	return slices.ContainsFunc(st[1:1+r.rules.Total], func(n uint32) bool { return len(r.locals[n].Timers) > 0 })
 }
 
 // some reports whether some user is in a section.
 func (r *searcher) some(st []uint32, section protocol.Section) bool {
-	return slices.ContainsFunc(st[1:1+r.total], func(n uint32) bool { return n != 0 && r.locals[n].section == section })
+	return slices.ContainsFunc(st[1:1+r.rules.Total], func(n uint32) bool { return n != 0 && r.locals[n].Section == section })
 }
 
 // trying returns a user that waits, or -1.
 func (r *searcher) trying(st []uint32) int {
-	for i, n := range st[1 : 1+r.total] {
-		if s := r.locals[n].section; n != 0 && waits(s) {
+	for i, n := range st[1 : 1+r.rules.Total] {
+		if s := r.locals[n].Section; n != 0 && waits(s) {
 			return i
 		}
 	}
@@ -409,18 +409,18 @@ func (r *searcher) trying(st []uint32) int {
 
 // waiting says who waits in a deadlock.
 func (r *searcher) waiting(st []uint32) string {
-	users := make(history.Users, r.total)
-	for i, n := range st[1 : 1+r.total] {
+	users := make(history.Users, r.rules.Total)
+	for i, n := range st[1 : 1+r.rules.Total] {
 		if n != 0 {
-			users[i] = r.locals[n].section
+			users[i] = r.locals[n].Section
 		}
 	}
-	return users.Deadlock(r.names.Of, r.info, len(st)-r.flight)
+	return users.Deadlock(r.rules.Names.Of, r.rules.Info, len(st)-r.flight)
 }
 
 // violates returns a property of states that st violates, and how.
 func (r *searcher) violates(x *worker, st []uint32) (string, error) {
-	for i, n := range st[1 : 1+x.total] {
+	for i, n := range st[1 : 1+x.rules.Total] {
 		x.users[i] = x.faces[n].section // an absent process is in its remainder section
 	}
 	if r.exclusion {
@@ -430,9 +430,9 @@ func (r *searcher) violates(x *worker, st []uint32) (string, error) {
 	}
 	if r.kept && slices.Contains(x.users, protocol.InLost) {
 		u := slices.Index(x.users, protocol.InLost)
-		return Kept, fmt.Errorf("kept: %s lost its critical section", x.names.Of(protocol.ID(u)))
+		return Kept, fmt.Errorf("kept: %s lost its critical section", x.rules.Names.Of(protocol.ID(u)))
 	}
-	if x.elects {
+	if x.rules.Elects() {
 		if property, err := r.misled(x, st); err != nil {
 			return property, err
 		}
@@ -456,8 +456,8 @@ func inside(x *worker, st []uint32) error {
 		if s != protocol.InCrit {
 			continue
 		}
-		name := x.names.Of(protocol.ID(i))
-		if group := x.granted[x.faces[st[1+i]].group]; group != "" {
+		name := x.rules.Names.Of(protocol.ID(i))
+		if group := x.met[x.faces[st[1+i]].group]; group != "" {
 			name += " (" + string(group) + ")"
 		}
 		names = append(names, name)
@@ -559,18 +559,18 @@ func (r *searcher) bounds(complete bool) string {
 func (r *searcher) model() []string {
 	c := r.c
 	parts := []string{fmt.Sprintf("n=%d", c.N)}
-	if r.names.Clients {
+	if r.rules.Names.Clients {
 		parts = append(parts, Plural(int64(c.Clients), "client"))
 	}
-	for _, o := range r.info.Options {
-		if v := r.info.Option(c.Config, o.Name); v != o.Default(c.Config) {
+	for _, o := range r.rules.Info.Options {
+		if v := r.rules.Info.Option(c.Config, o.Name); v != o.Default(c.Config) {
 			parts = append(parts, o.Name+"="+o.Text(v))
 		}
 	}
 	if len(c.Entries) > 0 {
 		parts = append(parts, entries(c.Entries))
 	}
-	if r.info.Weak {
+	if r.rules.Info.Weak {
 		parts = append(parts, operations(c.Operations))
 	}
 	if len(c.Wants) > 0 {
@@ -588,10 +588,10 @@ func (r *searcher) model() []string {
 		parts = append(parts, kind+" sent again for ever")
 	}
 	parts = append(parts, c.Faults()...)
-	if r.info.Consensus && r.tracks {
+	if r.rules.Info.Consensus && r.tracks {
 		parts = append(parts, fmt.Sprintf("all decisions but the first %d while the failure detector is accurate", c.Decisions))
 	}
-	if !r.info.Enough(c.N-c.Crash, c.N) {
+	if !r.rules.Info.Enough(c.N-c.Crash, c.N) {
 		parts = append(parts, "who tries may wait while no majority of the members is up")
 	}
 	if c.Spaced > 0 {
@@ -601,7 +601,7 @@ func (r *searcher) model() []string {
 		parts = append(parts, "who is inside stays")
 	}
 	for _, d := range c.Down {
-		parts = append(parts, r.names.Of(d)+" down")
+		parts = append(parts, r.rules.Names.Of(d)+" down")
 	}
 	if r.timers && r.bounded {
 		parts = append(parts, "an armed timer fires only when no message or news of its process is on its way: time-outs exceed a round trip")

@@ -2,11 +2,10 @@ package check
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // A space is the graph of global states. A state is a vector of words:
@@ -23,18 +22,10 @@ import (
 // What was interned, and the moves that were computed, are shared by the workers
 // of a search: see worker.frozen.
 type space struct {
+	rules     *world.Rules
 	mail      *mail
-	info      protocol.Info
-	names     scenario.Names
-	total     int // processes
 	flight    int // where messages begin in a state
-	members   int
 	fifo      bool
-	leases    bool // LeaseDetector, of clients
-	mutual    bool // LeaseDetector, among members: see leases.go
-	lives     bool // members have incarnations
-	peers     bool // there are no clients: members crash, and suspect each other
-	elects    bool // an election: what processes say of who leads is part of the state
 	tracks    bool // whom a member suspects is part of the state
 	user      []bool
 	endless   []bool // unlimited entries, by process
@@ -91,37 +82,20 @@ type mark struct {
 type face struct {
 	mark
 	section protocol.Section
-	tasks   bool // its user has an operation to issue, if it is inside
-	tries   bool // its user may try, if it is in its remainder section
-	timers  bool // some are set
-	apart   bool // some lease has lapsed
-	gone    bool // it crashed, and something of it is remembered; also of number 0
-	group   uint8
+	tasks   bool   // its user has an operation to issue, if it is inside
+	tries   bool   // its user may try, if it is in its remainder section
+	timers  bool   // some are set
+	apart   bool   // some lease has lapsed
+	gone    bool   // it crashed, and something of it is remembered; also of number 0
+	group   uint16 // where its user is inside: the number of the one granted
 }
 
 // A local is everything about one process that a global state contains.
 type local struct {
+	world.End
 	proc    int
-	state   []byte
-	section protocol.Section
-	wants   uint8  // while its user tries: the number of the set of groups
-	group   uint8  // while it is inside: that of the group granted
+	state   []byte // nil: absent
 	entries uint32 // tries left, 0 where unlimited
-	life    uint64 // incarnation
-	timers  []uint32
-	lost    uint64   // of a user: members that lost their memory during its epoch
-	lapsed  uint64   // of a client, or among members: the members at which its lease lapsed
-	ended   uint64   // of these, the members that have suspected the client since, or whose Ended it had
-	known   []uint64 // of a client with leases, or among members: the incarnations that it knows
-	revoked uint64   // among members: those whose lease it revoked, and of whom it had no Lapsed yet
-	open    protocol.OpenAccesses
-	tasks   uint32          // while its user is inside: operations that it is to issue
-	issued  uint32          // operations that its user has issued, in all lives
-	copied  uint32          // operations that its copy of the object has executed
-	gone    bool            // it crashed: this is what its next life begins with
-	doubts  uint64          // of a member: the members that it suspects, where that is tracked
-	leading history.Leading // of a process that elects: what it says in this life
-	past    history.Terms   // all that it ever named, in this life and in those before
 	lows    []low
 }
 
@@ -238,14 +212,10 @@ type visit struct {
 }
 
 func newSpace(i protocol.Info, c Config, m machine) *space {
-	total := c.N + c.Clients
+	rules := world.New(i, c.Config, c.Clients, c.Registers)
+	total := rules.Total
 	s := &space{
-		mail: m.mail(), info: i, total: total, members: c.N, fifo: c.FIFO,
-		names:  scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients},
-		leases: i.Detector == protocol.LeaseDetector && i.Users == protocol.Clients,
-		mutual: i.Detector == protocol.LeaseDetector && i.Users != protocol.Clients,
-		lives:  i.Incarnations || i.Detector == protocol.LeaseDetector || i.Tolerates&protocol.Recovery != 0,
-		peers:  i.Users != protocol.Clients, elects: i.Users == protocol.Nobody,
+		rules: rules, mail: m.mail(), fifo: c.FIFO,
 		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Timers == Synchronous || i.Consensus && c.Crash > 0) &&
 			i.Detector != protocol.LeaseDetector,
 		bounded: c.Timers == Synchronous,
@@ -255,7 +225,7 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 			uint32(c.Loss)<<lossBudget | uint32(c.Dup)<<dupBudget | uint32(c.Recover)<<recoverBudget,
 		locals: make([]local, 1), faces: []face{{gone: true}}, number: map[string]uint32{}, wide: map[uint64]uint32{},
 		shifted:   shifted{by: map[string]uint32{}},
-		registers: newRegisters(i, c),
+		registers: newRegisters(rules),
 		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
 		stay:      c.Stay, spaced: c.Spaced, hasty: uint64(c.Decisions), eager: c.apart,
 		groups:  newGroups(c, total),
@@ -280,12 +250,6 @@ func (s *space) sends(m *move) []uint32 { return s.sent[m.sends.from:m.sends.to]
 func (s *space) sets(m *move) []uint32  { return s.set[m.set.from:m.set.to] }
 func (s *space) anew(m *move) []uint32  { return s.begun[m.begun.from:m.begun.to] }
 
-// apart reports whether u is a client whose lease at j has lapsed.
-func (s *space) apart(st []uint32, u, j int) bool {
-	return s.leases && u >= s.members && st[1+u] != 0 && st[1+u] != math.MaxUint32 &&
-		s.locals[st[1+u]].lapsed&(1<<j) != 0
-}
-
 // after reports whether message a stands behind one that is sent now.
 func (s *space) after(a, now uint32) bool {
 	if !s.fifo {
@@ -294,10 +258,10 @@ func (s *space) after(a, now uint32) bool {
 	return s.channel(a) > s.channel(now)
 }
 
-func (s *space) channel(msg uint32) int { return s.mail.from(msg)*s.total + s.mail.to(msg) }
+func (s *space) channel(msg uint32) int { return s.mail.from(msg)*s.rules.Total + s.mail.to(msg) }
 
 // line returns the scenario line of a.
-func (s *space) line(a action, m machine) string { return s.names.Format(s.step(a, m)) }
+func (s *space) line(a action, m machine) string { return s.rules.Names.Format(s.step(a, m)) }
 
 func (s *space) step(a action, m machine) scenario.Step {
 	st := scenario.Step{Verb: verbs[a.verb], Procs: []protocol.ID{protocol.ID(a.a)}}
@@ -307,7 +271,7 @@ func (s *space) step(a action, m machine) scenario.Step {
 	case timeout:
 		st.Timer = a.arg
 	case issue:
-		st.Text = s.operation(int(a.a), a.arg)
+		st.Text = s.rules.Operation(int(a.a), a.arg)
 	case agree:
 		st.Procs, st.Text = nil, fmt.Sprintf("%d %s", a.at, m.text(a.arg))
 	case deliver, lose, duplicate:

@@ -192,7 +192,7 @@ func (x *worker) rename(st []uint32, to []uint8) bool {
 	trial := append(x.sym.trial[:0], st...)
 	x.sym.trial = trial
 	known := true
-	for i, w := range st[1 : 1+x.total] {
+	for i, w := range st[1 : 1+x.rules.Total] {
 		if trial[1+to[i]] = w; w != 0 {
 			if trial[1+to[i]], known = x.another(0, w, code, to); !known {
 				return false
@@ -237,22 +237,10 @@ func (x *worker) another(kind uint64, w uint32, code uint64, to []uint8) (n uint
 func (x *worker) permuted(l *local, to []uint8) local {
 	p := *l
 	p.proc = int(to[l.proc])
-	if !l.gone {
+	if !l.Gone {
 		p.state = x.m.permute(l.proc, l.state, to)
 	}
-	set := func(s uint64) (t uint64) {
-		for j := range x.members {
-			t |= s >> j & 1 << to[j]
-		}
-		return t
-	}
-	p.lost, p.lapsed, p.ended, p.doubts, p.revoked = set(l.lost), set(l.lapsed), set(l.ended), set(l.doubts), set(l.revoked)
-	if len(l.known) > 0 {
-		p.known = make([]uint64, len(l.known))
-		for j, v := range l.known {
-			p.known[to[j]] = v
-		}
-	}
+	p.End = l.Renamed(to[:x.rules.Config.N])
 	return p
 }
 
@@ -261,7 +249,7 @@ func (x *worker) sign(st []uint32) {
 	y := x.sym
 	for _, j := range x.reduction.group {
 		h := x.pin(0, st[1+j], j)
-		for i, w := range st[1 : 1+x.total] {
+		for i, w := range st[1 : 1+x.rules.Total] {
 			if w != 0 && !y.in[i] {
 				h = scramble(h + x.pin(0, w, j))
 			}
@@ -327,7 +315,7 @@ func hash(b []byte) uint64 {
 func (x *worker) swap(n int) []uint8 {
 	group := x.reduction.group
 	a, b := group[n%len(group)], group[(n+1+n/len(group)%(len(group)-1))%len(group)]
-	to := make([]uint8, x.total)
+	to := make([]uint8, x.rules.Total)
 	for i := range to {
 		to[i] = uint8(i)
 	}
@@ -339,7 +327,7 @@ func (x *worker) swap(n int) []uint8 {
 func (x *worker) asymmetric(format string, args ...any) {
 	if x.claim == nil {
 		x.claim = fmt.Errorf("%w: %s: its members are not interchangeable: %s",
-			ErrClaim, x.info.Name, fmt.Sprintf(format, args...))
+			ErrClaim, x.rules.Info.Name, fmt.Sprintf(format, args...))
 	}
 }
 

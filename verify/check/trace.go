@@ -118,7 +118,7 @@ func (r *searcher) along(from root, path [][]uint32, wrong *problem, by ...actio
 			if r.sym != nil {
 				why = "its members are not interchangeable"
 			}
-			r.claim = fmt.Errorf("%w: %s: %s: %w", ErrClaim, r.info.Name, why, errUnfollowed)
+			r.claim = fmt.Errorf("%w: %s: %s: %w", ErrClaim, r.rules.Info.Name, why, errUnfollowed)
 			return r.run(events, nil)
 		}
 		events = append(events, event)
@@ -158,16 +158,16 @@ func (r *searcher) run(events []scenario.Event, raw []uint32) scenario.Run {
 }
 
 func (s *space) processes() []string {
-	names := make([]string, s.total)
+	names := make([]string, s.rules.Total)
 	for i := range names {
-		names[i] = s.names.Of(protocol.ID(i))
+		names[i] = s.rules.Names.Of(protocol.ID(i))
 	}
 	return names
 }
 
 // describe writes down an action and what it did.
 func (x *worker) describe(st []uint32, v visit) scenario.Event {
-	e := x.names.Event(x.step(v.action, x.m))
+	e := x.rules.Names.Event(x.step(v.action, x.m))
 	x.access(st, v.action, &e)
 	if v.problem != nil {
 		e.Effects = append(e.Effects, scenario.Effect{Do: scenario.Wrong, Reason: v.problem.err.Error()})
@@ -178,7 +178,7 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 		switch f.Do {
 		case protocol.Send:
 			effect = scenario.Effect{
-				Do: scenario.Sends, Message: x.m.text(f.msg), To: x.names.Of(protocol.ID(x.mail.to(f.msg))), Lost: x.lost(st, v, f.msg),
+				Do: scenario.Sends, Message: x.m.text(f.msg), To: x.rules.Names.Of(protocol.ID(x.mail.to(f.msg))), Lost: x.lost(st, v, f.msg),
 			}
 		case protocol.Crit:
 			effect.Do, effect.Reason, effect.Group = scenario.Enters, "", f.Data
@@ -197,9 +197,9 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 		case protocol.Read, protocol.Write, protocol.Await:
 			effect = x.asks(f.Act)
 		case protocol.Leader:
-			effect = scenario.Effect{Do: scenario.Leads, To: x.names.Of(f.To), Epoch: f.Arg}
+			effect = scenario.Effect{Do: scenario.Leads, To: x.rules.Names.Of(f.To), Epoch: f.Arg}
 		case protocol.Revoke:
-			effect = scenario.Effect{Do: scenario.Revokes, To: x.names.Of(f.To)}
+			effect = scenario.Effect{Do: scenario.Revokes, To: x.rules.Names.Of(f.To)}
 		default:
 			continue
 		}
@@ -213,8 +213,8 @@ func (x *worker) lost(st []uint32, v visit, msg uint32) string {
 	from, to := x.mail.from(msg), x.mail.to(msg)
 	switch {
 	case x.absent(st, to):
-		return x.names.Of(protocol.ID(to)) + " is not there"
-	case x.severed(v.next, from, to):
+		return x.rules.Names.Of(protocol.ID(to)) + " is not there"
+	case x.rules.Severed(x.endsOf(v.next, x.later), from, to):
 		return "no lease"
 	}
 	return ""
@@ -233,7 +233,7 @@ func (x *worker) again(st []uint32, a action) []effect {
 	case suspect, lapse, follow, mistake:
 		arg = uint64(a.b)
 	case restore:
-		arg = uint64(a.b) | x.locals[st[1+a.b]].life<<8
+		arg = uint64(a.b) | x.locals[st[1+a.b]].Life<<8
 	}
 	l, in, msg := x.input(st[1+i], a.verb, arg)
 	_, effects, _, _ := x.steps(&l, in, msg)
@@ -246,8 +246,8 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 	if st == nil {
 		return states, flights
 	}
-	for i, n := range st[1 : 1+x.total] {
-		state := scenario.State{Process: x.names.Of(protocol.ID(i))}
+	for i, n := range st[1 : 1+x.rules.Total] {
+		state := scenario.State{Process: x.rules.Names.Of(protocol.ID(i))}
 		switch {
 		case x.down[i]:
 			state.Section = "down"
@@ -257,15 +257,15 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 			l := x.locals[n]
 			state.Section = "up"
 			if x.user[i] {
-				state.Section = sections[l.section]
+				state.Section = sections[l.Section]
 			}
 			state.Text = x.m.show(i, l.state)
-			if l.leading.Named {
-				state.Section = fmt.Sprintf("up: %s leads epoch %d", x.names.Of(l.leading.Leader), l.leading.Epoch)
+			if l.Leading.Named {
+				state.Section = fmt.Sprintf("up: %s leads epoch %d", x.rules.Names.Of(l.Leading.Leader), l.Leading.Epoch)
 			}
-			for j := range x.members {
-				if l.lapsed&(1<<j) != 0 {
-					state.Text = strings.TrimPrefix(state.Text+"; no lease at "+x.names.Of(protocol.ID(j)), "; ")
+			for j := range x.rules.Config.N {
+				if l.Lapsed&(1<<j) != 0 {
+					state.Text = strings.TrimPrefix(state.Text+"; no lease at "+x.rules.Names.Of(protocol.ID(j)), "; ")
 				}
 			}
 		}
@@ -276,7 +276,7 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 	}
 	for _, msg := range st[x.flight:] {
 		from, to := protocol.ID(x.mail.from(msg)), protocol.ID(x.mail.to(msg))
-		flights = append(flights, scenario.Flight{From: x.names.Of(from), To: x.names.Of(to), Message: x.m.text(msg)})
+		flights = append(flights, scenario.Flight{From: x.rules.Names.Of(from), To: x.rules.Names.Of(to), Message: x.m.text(msg)})
 	}
 	return states, flights
 }

@@ -67,7 +67,7 @@ func (w *Walk) Reset() {
 }
 
 // Names are those of the processes.
-func (w *Walk) Names() scenario.Names { return w.r.names }
+func (w *Walk) Names() scenario.Names { return w.r.rules.Names }
 
 // Processes are the names of all processes, in the order of their ids.
 func (w *Walk) Processes() []string { return w.r.processes() }
@@ -80,7 +80,7 @@ func (w *Walk) Possible() []scenario.Step {
 	for _, e := range w.now {
 		w.r.expand(e.st, func(v visit) {
 			s := w.r.step(v.action, w.r.m)
-			if l := w.r.names.Format(s); !slices.Contains(lines, l) {
+			if l := w.r.rules.Names.Format(s); !slices.Contains(lines, l) {
 				lines, steps = append(lines, l), append(steps, s)
 			}
 		})
@@ -154,7 +154,7 @@ func (w *Walk) why(want scenario.Step) error {
 	var possible []string
 	for _, s := range w.Possible() {
 		if s.Verb == want.Verb {
-			possible = append(possible, w.r.names.Format(s))
+			possible = append(possible, w.r.rules.Names.Format(s))
 		}
 	}
 	if len(possible) > 0 {
@@ -162,7 +162,7 @@ func (w *Walk) why(want scenario.Step) error {
 	}
 	fault := want.Verb == scenario.Amnesia || want.Verb == scenario.Crash || want.Verb == scenario.Lapse ||
 		want.Verb == scenario.Cancel || want.Verb == scenario.Drain || want.Verb == scenario.Lose ||
-		want.Verb == scenario.Duplicate || want.Verb == scenario.Recover || want.Verb == scenario.Suspect && w.r.peers && !w.r.mutual
+		want.Verb == scenario.Duplicate || want.Verb == scenario.Recover || want.Verb == scenario.Suspect && w.r.rules.Peers && !w.r.rules.Mutual
 	if fault {
 		return fmt.Errorf("not possible here: there is no process for it, or no budget left")
 	}
@@ -187,7 +187,7 @@ func (e *ImpossibleError) Error() string {
 func (e *ImpossibleError) Unwrap() error { return e.Err }
 
 func (w *Walk) impossible(s scenario.Step, err error) error {
-	return &ImpossibleError{s, w.r.names.Format(s), err}
+	return &ImpossibleError{s, w.r.rules.Names.Format(s), err}
 }
 
 // same compares two steps of a check. Parsing a line has reduced its spaces.

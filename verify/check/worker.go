@@ -1,10 +1,12 @@
 package check
 
 import (
+	"math"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // A worker takes steps in a space. It is the memory that one goroutine needs for
@@ -23,11 +25,13 @@ type worker struct {
 	// follows a run of the algorithm itself.
 	raw bool
 
-	st    []uint32 // the state it is in
-	own   uint64   // its fingerprint
-	calm  bool     // it allows a loss
-	whole bool     // every message that is sent arrives in flight
-	sum   mark     // of the words
+	st    []uint32   // the state it is in
+	ends  world.Ends // its processes, for who asks about detectors
+	later world.Ends // those of next
+	own   uint64     // its fingerprint
+	calm  bool       // it allows a loss
+	whole bool       // every message that is sent arrives in flight
+	sum   mark       // of the words
 	// Counters at their least in two words or more, in three or more: of these one is
 	// left when a step replaces two words.
 	twice, thrice uint64
@@ -52,16 +56,16 @@ type worker struct {
 
 func newWorker(s *space, m machine) *worker {
 	x := &worker{
-		space: s, m: m, users: make(history.Users, s.total), tries: make([]protocol.Groups, s.total),
+		space: s, m: m, ends: make(world.Ends, s.rules.Total), later: make(world.Ends, s.rules.Total), users: make(history.Users, s.rules.Total), tries: make([]protocol.Groups, s.rules.Total),
 		g: glance{
-			states: make([][]byte, s.total), users: make([]protocol.Section, s.total), lost: make([][]bool, s.total),
+			states: make([][]byte, s.rules.Total), users: make([]protocol.Section, s.rules.Total), lost: make([][]bool, s.rules.Total),
 		},
 	}
 	for i := range x.g.lost {
-		x.g.lost[i] = make([]bool, s.members)
+		x.g.lost[i] = make([]bool, s.rules.Config.N)
 	}
-	if s.info.Weak {
-		x.object = history.NewWeak(s.members)
+	if s.rules.Info.Weak {
+		x.object = history.NewWeak(s.rules.Config.N)
 	}
 	x.reduce(s.reduction)
 	return x
@@ -69,9 +73,12 @@ func newWorker(s *space, m machine) *worker {
 
 // enter goes to the state st, which must not change until the next one.
 func (x *worker) enter(st []uint32) {
+	if x.rules.Detector != protocol.NoDetector {
+		x.endsOf(st, x.ends)
+	}
 	x.st, x.whole = st, !x.fifo && (x.sym == nil || x.raw)
 	x.sum, x.twice, x.thrice = mark{hash: budgetHash(st[0])}, 0, 0
-	for i, n := range st[1 : 1+x.total] {
+	for i, n := range st[1 : 1+x.rules.Total] {
 		if n == 0 {
 			x.whole = x.whole && x.down[i]
 			continue
@@ -91,6 +98,24 @@ func (x *worker) enter(st []uint32) {
 	x.calm = x.spaced == 0 || x.m.unsettled(x.look(st)) < x.spaced
 }
 
+// unborn is the end of a process that has not begun yet.
+var unborn world.End
+
+// endsOf fills in what the environment knows of the processes of a state.
+func (x *worker) endsOf(st []uint32, ends world.Ends) world.Ends {
+	for i, n := range st[1 : 1+x.rules.Total] {
+		switch n {
+		case 0:
+			ends[i] = nil
+		case math.MaxUint32:
+			ends[i] = &unborn
+		default:
+			ends[i] = &x.locals[n].End
+		}
+	}
+	return ends
+}
+
 func (x *worker) join(m *mark) {
 	x.thrice |= x.twice & m.floor
 	x.twice |= x.sum.floor & m.floor
@@ -102,7 +127,7 @@ func (x *worker) join(m *mark) {
 // equal whatever the order; with FIFO channels the place in the channel counts.
 func (x *worker) print(st []uint32) uint64 {
 	h := budgetHash(st[0]) + x.common(st)
-	for _, n := range st[1 : 1+x.total] {
+	for _, n := range st[1 : 1+x.rules.Total] {
 		h += x.faces[n].hash
 	}
 	rank, before := uint64(0), -1
@@ -146,7 +171,7 @@ func (x *worker) actions(list []action) []action {
 // heard of: see object.go.
 func (x *worker) possible(list []action) []action {
 	st := x.st
-	for i := range x.total {
+	for i := range x.rules.Total {
 		n := st[1+i]
 		f := &x.faces[n]
 		if f.gone {
@@ -157,7 +182,7 @@ func (x *worker) possible(list []action) []action {
 			case f.section == protocol.InRem && f.tries:
 				list = x.try(list, i)
 			case f.section == protocol.InCrit && f.tasks:
-				list = append(list, action{verb: issue, a: uint8(i), arg: x.locals[n].issued + 1})
+				list = append(list, action{verb: issue, a: uint8(i), arg: x.locals[n].Issued + 1})
 			case f.section == protocol.InCrit && !x.stay || f.section == protocol.InLost:
 				list = append(list, action{verb: exit, a: uint8(i)})
 			case f.section == protocol.InTry && left(st, cancelBudget) > 0:
@@ -165,7 +190,7 @@ func (x *worker) possible(list []action) []action {
 			}
 		}
 		if x.timers && f.timers && !x.waiting(i) {
-			for _, t := range x.locals[n].timers {
+			for _, t := range x.locals[n].Timers {
 				list = append(list, action{verb: timeout, a: uint8(i), arg: t})
 			}
 		}
@@ -179,7 +204,7 @@ func (x *worker) possible(list []action) []action {
 			continue
 		}
 		l := &x.mail.letters[msg]
-		if x.withheld(st, l.from, l.to) {
+		if x.rules.Mutual && x.rules.Withheld(x.ends, int(l.from), int(l.to)) {
 			continue
 		}
 		a := action{verb: deliver, a: l.from, b: l.to, arg: msg, at: uint32(at)}
@@ -194,7 +219,7 @@ func (x *worker) possible(list []action) []action {
 	if x.shared.at[accordWord] > 0 {
 		list = x.choosing(list)
 	}
-	if x.info.Detector != protocol.NoDetector {
+	if x.rules.Info.Detector != protocol.NoDetector {
 		list = x.detections(list)
 	}
 	if st[0] != 0 {
@@ -232,12 +257,12 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 			return o, false
 		}
 	case suspect, mistake:
-		if x.leases && x.st[1+a.b] != 0 {
+		if x.rules.Leases && x.st[1+a.b] != 0 {
 			return x.endLease(a)
 		}
 		arg = uint64(a.b)
 	case restore:
-		arg = uint64(a.b) | x.locals[x.st[1+a.b]].life<<8
+		arg = uint64(a.b) | x.locals[x.st[1+a.b]].Life<<8
 	case deliver:
 		p = int(a.b)
 	case hear:
@@ -342,7 +367,11 @@ func (x *worker) build(a action, move uint32) (fault uint32, known bool) {
 // object finds. A frozen worker may not know it.
 func (x *worker) complete(m *move, p int) (fault uint32, known bool) {
 	x.next[1+p] = m.to
-	for _, msg := range x.sends(m) {
+	sends := x.sends(m)
+	if len(sends) > 0 && x.rules.Detector == protocol.LeaseDetector {
+		x.endsOf(x.next, x.later)
+	}
+	for _, msg := range sends {
 		x.send(msg)
 	}
 	return x.does(m.deed)
@@ -366,7 +395,7 @@ func (x *worker) settle(o outcome, p int) (_ outcome, known bool) {
 // between the two has lapsed.
 func (x *worker) send(msg uint32) {
 	st, from, to := x.next, x.mail.from(msg), x.mail.to(msg)
-	if x.absent(st, to) || x.severed(st, from, to) {
+	if x.absent(st, to) || x.rules.Severed(x.later, from, to) {
 		return
 	}
 	i := len(st)
@@ -424,15 +453,15 @@ func (x *worker) wrong(o outcome) *problem {
 
 // look returns st as invariants see it. It is valid until the next call.
 func (x *worker) look(st []uint32) *glance {
-	x.g.locals, x.g.flight = st[1:1+x.total], st[x.flight:]
+	x.g.locals, x.g.flight = st[1:1+x.rules.Total], st[x.flight:]
 	if x.registers != nil {
 		x.g.registers, x.g.flight = x.registers.values(x.g.registers[:0], x.g.flight), nil
 	}
 	for i, n := range x.g.locals {
 		l := &x.locals[n]
-		x.g.states[i], x.g.users[i] = l.state, l.section
+		x.g.states[i], x.g.users[i] = l.state, l.Section
 		for j := range x.g.lost[i] {
-			x.g.lost[i][j] = l.lost&(1<<j) != 0
+			x.g.lost[i][j] = l.Lost&(1<<j) != 0
 		}
 	}
 	return &x.g

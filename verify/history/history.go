@@ -81,8 +81,10 @@ func (u Users) Deadlock(name func(protocol.ID) string, i protocol.Info, flying i
 
 // Input records that a driver gave in to user id, and returns an error when no
 // user may do that in its section.
-func (u Users) Input(id protocol.ID, in protocol.Input) error {
-	s := &u[id]
+func (u Users) Input(id protocol.ID, in protocol.Input) error { return Input(&u[id], id, in) }
+
+// Input is Users.Input for one user in section s.
+func Input(s *protocol.Section, id protocol.ID, in protocol.Input) error {
 	switch {
 	case in.Kind == protocol.Try && *s == protocol.InRem:
 		*s = protocol.InTry
@@ -100,8 +102,10 @@ func (u Users) Input(id protocol.ID, in protocol.Input) error {
 
 // Act records what process id told its user, and returns an error when that
 // breaks well-formedness: try, crit, exit, rem in cyclic order.
-func (u Users) Act(id protocol.ID, a protocol.Act) error {
-	s := &u[id]
+func (u Users) Act(id protocol.ID, a protocol.Act) error { return Act(&u[id], id, a) }
+
+// Act is Users.Act for one user in section s.
+func Act(s *protocol.Section, id protocol.ID, a protocol.Act) error {
 	switch {
 	case a.Do == protocol.Crit && *s == protocol.InTry:
 		*s = protocol.InCrit

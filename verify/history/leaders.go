@@ -39,6 +39,13 @@ func (t *Terms) Add(n Term, name func(protocol.ID) string) error {
 	return (*t)[i].agrees(n, name)
 }
 
+// With returns a list with one more term, as Add makes it, and leaves t as it is.
+func (t Terms) With(n Term, name func(protocol.ID) string) (Terms, error) {
+	more := slices.Clone(t)
+	err := more.Add(n, name)
+	return more, err
+}
+
 // Agree returns an error if two lists name different leaders of one epoch.
 func (t Terms) Agree(o Terms, name func(protocol.ID) string) error {
 	for i, j := 0, 0; i < len(t) && j < len(o); {

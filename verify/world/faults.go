@@ -1,0 +1,95 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// First is the End of process i at the beginning. Its first event is Start, as [End.Start] says.
+func (r *Rules) First(i int) (e End) {
+	if r.Lives {
+		e.Life = 1
+	}
+	switch {
+	case r.Mutual:
+		r.unleased(&e, i)
+		e.Ended = e.Lapsed // as if after a session: the first one begins at once
+	case r.Leases && i >= r.Config.N:
+		e.Known = make([]uint64, r.Config.N)
+	}
+	return e
+}
+
+// Start is the first event of a life.
+func (e *End) Start() protocol.Input { return protocol.Input{Kind: protocol.Start, Arg: e.Life} }
+
+// Reborn is the End of process i in its next life: after it lost its memory, or when it
+// recovers.
+func (r *Rules) Reborn(before *End, i int) End {
+	e := End{Life: before.Life, Past: before.Past, Issued: before.Issued}
+	if r.Lives {
+		e.Life++
+	}
+	if r.Mutual {
+		r.unleased(&e, i)
+	}
+	return e
+}
+
+// Crashed is the End of a process that crashed: what its next life begins with.
+func (r *Rules) Crashed(before *End) End {
+	e := End{Gone: true, Life: before.Life, Past: before.Past, Issued: before.Issued}
+	if r.Mutual {
+		e.Known = make([]uint64, r.Config.N)
+	}
+	return e
+}
+
+// Forgotten records at user u that member j lost its memory, and reports whether it matters: u
+// tries or is inside, and j counts as faulty until it leaves.
+func (r *Rules) Forgotten(e *End, u, j int) bool {
+	if u == j || !r.IsUser(u) || e.Section != protocol.InTry && e.Section != protocol.InCrit {
+		return false
+	}
+	e.Lost |= 1 << j
+	return true
+}
+
+// Enough reports whether users that try may count on the members that are up; unsettled ones
+// came back, and take no part yet: see protocol.Algorithm.Unsettled.
+func (r *Rules) Enough(ends Ends, unsettled int) bool {
+	return r.Info.Enough(ends.Up(r.Config.N)-unsettled, r.Config.N)
+}
+
+// Accurate reports whether every member that is there suspects exactly those that are not.
+func (r *Rules) Accurate(ends Ends) bool {
+	for j := range r.Config.N {
+		for q := range r.Config.N {
+			if !ends.absent(j) && q != j && ends.absent(q) != ends[j].doubts(q) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// # Timers
+
+// Fire lets a timer of a process fire, which is set.
+func (e *End) Fire(timer uint32) protocol.Input {
+	e.unset(timer)
+	return protocol.Input{Kind: protocol.Timeout, Timer: timer}
+}
+
+func (e *End) set(timer uint32) {
+	if i, set := slices.BinarySearch(e.Timers, timer); !set {
+		e.Timers = slices.Insert(slices.Clip(e.Timers), i, timer)
+	}
+}
+
+func (e *End) unset(timer uint32) {
+	if i, set := slices.BinarySearch(e.Timers, timer); set {
+		e.Timers = slices.Delete(slices.Clone(e.Timers), i, i+1)
+	}
+}

@@ -1,0 +1,215 @@
+package world
+
+import "github.com/poundlock/poundlock/protocol"
+
+// # Failure detectors and leases
+//
+// Three kinds of detectors tell a process of another one; Info.Detector and Info.Users say
+// which. A Lease is that of a client at a member. A Session is the two leases that two
+// members hold at each other. A Suspicion is what a member thinks of another one where
+// there are no leases.
+
+// Notices are what the detector may tell a process of another one.
+type Notices uint8
+
+// What must be told, sooner or later, and what need not be.
+const (
+	ToSuspect  Notices = 1 << iota // Suspect: among members with leases with protocol.Ended
+	ToRestore                      // Restore
+	ToLapse                        // Suspect with protocol.Lapsed: the session is broken
+	MaySuspect                     // Suspect, by mistake
+	MayLapse                       // the lease lapses, though both are there
+
+	// Must are the notices that a fair detector gives.
+	Must = ToSuspect | ToRestore | ToLapse
+)
+
+// Lease is what member j may be told of user u (ToSuspect), and client u of member j
+// (ToRestore, MayLapse). j is there.
+//
+// When a client's lease may have lapsed it is told first, and the member after it. Then a
+// new lease begins with Restore. A client also hears of a new life of a member.
+func (r *Rules) Lease(ends Ends, u, j int) (n Notices) {
+	if ends.absent(u) {
+		return ToSuspect
+	}
+	if !r.Leases {
+		return 0
+	}
+	e := ends[u]
+	switch {
+	case !e.lapsed(j):
+		n = MayLapse
+	case !e.ended(j):
+		n = ToSuspect
+	}
+	if e.ended(j) || e.Known[j] != ends[j].Life {
+		n |= ToRestore
+	}
+	return n
+}
+
+// Session is what member p may be told of member q, another one.
+//
+// Two members have a session, or each of them knows in part or in full that there is none:
+// End.Lapsed says at whom it had Lapsed, and End.Ended at whom it had Ended, since the last
+// Restore. A session breaks where one of the two gets Lapsed: by itself, or because the other
+// one crashed, or was told, or one of them revoked it. The rest must then happen, each part
+// at a moment of its own. A member that was restored before the other one has a session
+// already: what it sends waits until the other one is restored, too.
+func (r *Rules) Session(ends Ends, p, q int) Notices {
+	e := ends[p]
+	if ends.absent(p) {
+		return 0
+	}
+	gone := ends.absent(q)
+	switch {
+	case !e.lapsed(q) && ends.broken(p, q):
+		return ToLapse
+	case !e.lapsed(q):
+		return MayLapse
+	case !e.ended(q) && (gone || ends[q].lapsed(p)):
+		return ToSuspect
+	case e.ended(q) && !gone && (ends[q].ended(p) || ends.ahead(q, p)):
+		return ToRestore
+	}
+	return 0
+}
+
+// ahead reports whether member p was restored to a session with q, and q was not yet.
+func (ends Ends) ahead(p, q int) bool {
+	return !ends.absent(p) && !ends.absent(q) && !ends[p].lapsed(q) && ends[p].Known[q] == ends[q].Life && ends[q].ended(p)
+}
+
+// broken reports whether the session of p with q, in which p had no Lapsed yet, is broken.
+func (ends Ends) broken(p, q int) bool {
+	if ends.absent(q) {
+		return true
+	}
+	e, other := ends[p], ends[q]
+	return e.Known[q] != other.Life || other.lapsed(p) && !other.ended(p) || (e.Revoked>>q|other.Revoked>>p)&1 != 0
+}
+
+// Suspicion is what member p may be told of member q, another one, where there are no
+// leases. A suspicion lasts: it may be told again as long as there is a reason for it.
+func (r *Rules) Suspicion(ends Ends, p, q int) Notices {
+	switch {
+	case ends.absent(p):
+		return 0
+	case ends.absent(q):
+		return ToSuspect
+	case ends[p].doubts(q):
+		return ToSuspect | ToRestore
+	case r.Detector == protocol.UnreliableDetector && ends[p].Known != nil && ends[p].Known[q] != ends[q].Life:
+		return MaySuspect | ToRestore
+	case r.Detector == protocol.UnreliableDetector:
+		return MaySuspect
+	}
+	return 0
+}
+
+// Told reports whether the detector of peers has nothing to tell that is about member i: it
+// heard of every crash and of every life, and so did the others of it.
+func (r *Rules) Told(ends Ends, i int) bool {
+	if r.Detector == protocol.NoDetector {
+		return true
+	}
+	for q := range r.Config.N {
+		switch {
+		case q == i:
+		case r.Mutual:
+			if (r.Session(ends, i, q)|r.Session(ends, q, i))&Must != 0 {
+				return false
+			}
+		case ends.absent(q) != ends[i].doubts(q), !ends.absent(q) && ends[q].doubts(i):
+			return false
+		}
+	}
+	return true
+}
+
+// Suspect tells a process that q is suspected, and returns its event. A client whose lease at
+// member q lapses, or a member whose session with q is broken, is told so with lapses; a member
+// is told that its lease has ended, or that it suspects q, without.
+func (r *Rules) Suspect(e *End, q int, lapses bool) protocol.Input {
+	in := protocol.Input{Kind: protocol.Suspect, From: protocol.ID(q)}
+	switch {
+	case lapses:
+		e.Lapsed |= 1 << q
+		e.Revoked &^= 1 << q
+		if r.Mutual {
+			e.know(q, 0)
+		}
+		in.Arg = protocol.Lapsed
+	case r.Mutual:
+		e.Ended |= 1 << q
+		in.Arg = protocol.Ended
+	case r.Peers:
+		e.Doubts |= 1 << q
+	}
+	return in
+}
+
+// Restore tells a process that member q is there, in its life of this number.
+func (r *Rules) Restore(e *End, q int, life uint64) protocol.Input {
+	e.Lapsed &^= 1 << q
+	e.Ended &^= 1 << q
+	e.Doubts &^= 1 << q
+	if e.Known != nil {
+		e.know(q, life)
+	}
+	return protocol.Input{Kind: protocol.Restore, From: protocol.ID(q), Arg: life}
+}
+
+// revoke lets a member break its session with member q.
+func (e *End) revoke(q int) {
+	if !e.lapsed(q) {
+		e.Revoked |= 1 << q
+	}
+}
+
+// unleased is a life of member p that begins: it has no sessions.
+func (r *Rules) unleased(e *End, p int) {
+	e.Lapsed, e.Ended, e.Revoked = (1<<r.Config.N-1)&^(1<<p), 0, 0
+	e.Known = make([]uint64, r.Config.N)
+}
+
+// # Messages and leases
+
+// Severed reports whether what one process sends to another one is lost at once. Both are there.
+func (r *Rules) Severed(ends Ends, from, to int) bool {
+	switch {
+	case r.Mutual:
+		return ends[from].lapsed(to) || ends[to].lapsed(from) && !ends.ahead(from, to)
+	case !r.Leases:
+		return false
+	case from >= r.Config.N:
+		return to < r.Config.N && ends[from].lapsed(to)
+	}
+	return to >= r.Config.N && ends[to].lapsed(from)
+}
+
+// Withheld reports whether messages on their way from one process to another wait for a session.
+func (r *Rules) Withheld(ends Ends, from, to int) bool {
+	return r.Mutual && !ends.absent(to) && ends[to].lapsed(from)
+}
+
+// Cuts says which messages are lost when process p is told that q is suspected: those on
+// their way from q to p, and those from p to q.
+func (r *Rules) Cuts(ends Ends, p, q int, lapses bool) (from, to bool) {
+	switch {
+	case r.Leases && lapses:
+		return true, false // to the client; those from it are lost when the member is told
+	case r.Leases:
+		return !ends.absent(q), false // of a client that crashed they arrive
+	case r.Mutual && lapses:
+		return true, ends.absent(q) || ends[q].lapsed(p)
+	}
+	return false, false
+}
+
+// Buried reports whether messages on their way between two processes are lost when p crashes:
+// those to it, and those that wait for a session with it.
+func (r *Rules) Buried(ends Ends, p, from, to int) bool {
+	return to == p || from == p && r.Withheld(ends, from, to)
+}

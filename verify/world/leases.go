@@ -176,17 +176,17 @@ func (r *Rules) unleased(e *End, p int) {
 
 // # Messages and leases
 
-// Severed reports whether what one process sends to another one is lost at once. Both are there.
+// Severed reports whether what one process sends to another one is lost at once. Members are
+// there.
 func (r *Rules) Severed(ends Ends, from, to int) bool {
 	switch {
 	case r.Mutual:
 		return ends[from].lapsed(to) || ends[to].lapsed(from) && !ends.ahead(from, to)
 	case !r.Leases:
 		return false
-	case from >= r.Config.N:
-		return to < r.Config.N && ends[from].lapsed(to)
 	}
-	return to >= r.Config.N && ends[to].lapsed(from)
+	client, member := max(from, to), min(from, to)
+	return client >= r.Config.N && member < r.Config.N && ends[client] != nil && ends[client].lapsed(member)
 }
 
 // Withheld reports whether messages on their way from one process to another wait for a session.

@@ -99,7 +99,7 @@ func (f *fakeNode) Try(_ node.Kind, name string, u node.User, once bool) error {
 	f.log = append(f.log, "try "+name)
 	switch {
 	case f.busy && once:
-		f.rem(name, "")
+		f.rem(name, nil)
 	case !f.hold && !f.holdNames[name]:
 		f.grant(name)
 	}
@@ -132,7 +132,7 @@ func (f *fakeNode) grant(name string) {
 }
 
 // rem ends what u does with the lock; f.mu is held.
-func (f *fakeNode) rem(name, reason string) {
+func (f *fakeNode) rem(name string, why error) {
 	u := f.users[name]
 	f.calls <- func() {
 		f.mu.Lock()
@@ -143,7 +143,7 @@ func (f *fakeNode) rem(name, reason string) {
 		delete(f.users, name)
 		delete(f.inside, name)
 		f.mu.Unlock()
-		u.Rem(reason)
+		u.Rem(why)
 	}
 }
 
@@ -162,7 +162,7 @@ func (f *fakeNode) Cancel(name string) {
 		f.atCancel(u)
 		return
 	}
-	f.rem(name, "")
+	f.rem(name, nil)
 }
 
 func (f *fakeNode) Exit(name string) {
@@ -180,7 +180,7 @@ func (f *fakeNode) Exit(name string) {
 		f.atExit(u)
 		return
 	}
-	f.rem(name, "")
+	f.rem(name, nil)
 }
 
 // supported tells the user that all sessions support it.
@@ -280,7 +280,7 @@ func (f *fakeNode) Close() error {
 				if f.inside[name] {
 					u.Ejected()
 				}
-				u.Rem("the node is closed")
+				u.Rem(node.ErrClosed)
 			}
 		}
 		close(f.calls)

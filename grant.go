@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -88,10 +87,10 @@ type hold struct {
 	// that has another session with this client since has forgotten it.
 	sessions map[protocol.ID]uint64
 	state    state
-	granted  bool   // the user was told, or is about to be
-	left     bool   // the user has ended, or overstayed
-	reason   string // why the process gave up
-	lost     error  // why the lock was lost, nil if not
+	granted  bool  // the user was told, or is about to be
+	left     bool  // the user has ended, or overstayed
+	gaveUp   error // why the process did, nil where it was told to
+	lost     error // why the lock was lost, nil if not
 }
 
 func newHold(s *section, l *line) *hold {
@@ -143,18 +142,14 @@ func (h *hold) lose(why error) {
 }
 
 // Rem implements node.User. A node that closes or fails says it unasked.
-func (h *hold) Rem(reason string) {
+func (h *hold) Rem(why error) {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
 	switch h.state {
 	case trying:
-		h.reason = reason
+		h.gaveUp = why
 		close(h.decided)
 	case inside:
-		var why error
-		if reason != "" {
-			why = errors.New(reason)
-		}
 		h.lose(why)
 	}
 	h.state = out
@@ -191,10 +186,10 @@ func (h *hold) enter() error {
 		return nil
 	case h.lost != nil:
 		return h.lost
-	case h.reason == sigma.TooFew:
-		return &failure{kind: ErrNoQuorum, why: errors.New(h.reason)}
-	case h.reason != "":
-		return errors.New(h.reason)
+	case h.gaveUp == protocol.TooFew:
+		return &failure{kind: ErrNoQuorum, why: h.gaveUp}
+	case h.gaveUp != nil:
+		return h.gaveUp
 	}
 	return errors.New("somebody else holds or wants it")
 }
@@ -205,10 +200,10 @@ func (h *hold) tooFew(err error) error {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
 	ended := err == errPatience || err == context.Canceled || err == context.DeadlineExceeded
-	if !ended || h.reason != sigma.TooFew {
+	if !ended || h.gaveUp != protocol.TooFew {
 		return err
 	}
-	return &failure{kind: ErrNoQuorum, why: fmt.Errorf("%w: %s", err, h.reason)}
+	return &failure{kind: ErrNoQuorum, why: fmt.Errorf("%w: %w", err, h.gaveUp)}
 }
 
 // leave ends what the user does with h, whatever its state, and reports whether the

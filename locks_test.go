@@ -56,7 +56,7 @@ func TestAllOrNothing(t *testing.T) {
 			end: func(_ *Client, f *fakeNode, _ func()) {
 				f.mu.Lock()
 				defer f.mu.Unlock()
-				f.rem("b", "clock 3s ahead")
+				f.rem("b", errors.New("clock 3s ahead"))
 			},
 			want: []error{ErrNotAcquired},
 		},

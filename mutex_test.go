@@ -148,7 +148,7 @@ func TestCancelMissesTheNext(t *testing.T) {
 		f.hold = true
 		f.beforeCancel = func() {
 			f.mu.Lock()
-			f.rem("a", "clock 3s ahead")
+			f.rem("a", errors.New("clock 3s ahead"))
 			f.hold = false
 			f.mu.Unlock()
 			synctest.Wait() // the next user has come as far as it can
@@ -184,7 +184,7 @@ func TestTurnMeetsCancel(t *testing.T) {
 		f.atExit = func(u node.User) { // before Exit returns
 			delete(f.users, "a")
 			delete(f.inside, "a")
-			u.Rem("")
+			u.Rem(nil)
 		}
 		met := 0
 		for range 50 { // a scheduler on several processors may wake the user too early
@@ -231,7 +231,7 @@ func TestProcessGivesUp(t *testing.T) {
 		time.AfterFunc(time.Second, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.rem("a", "clock 3s ahead")
+			f.rem("a", errors.New("clock 3s ahead"))
 		})
 		_, err := c.Mutex("a").Lock(t.Context())
 		wantIs(t, err, ErrNotAcquired)
@@ -301,7 +301,7 @@ func TestTryLock(t *testing.T) {
 			time.AfterFunc(time.Millisecond, func() {
 				f.mu.Lock()
 				defer f.mu.Unlock()
-				f.rem("a", "")
+				f.rem("a", nil)
 			})
 		}
 		g.Unlock()
@@ -316,7 +316,7 @@ func TestTryLock(t *testing.T) {
 		time.AfterFunc(100*time.Millisecond, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.rem("a", "")
+			f.rem("a", nil)
 		})
 		begin = time.Now()
 		_, err = m.TryLock(t.Context())

@@ -65,7 +65,7 @@ func (s *section) try(ctx context.Context, name string, once bool) (*hold, error
 	h := newHold(s, l)
 	s.holds = append(s.holds, h)
 	if err := g.node.Try(node.Mutex, name, h, once); err != nil {
-		h.Rem(err.Error())
+		h.Rem(err)
 	}
 	if err := w.until(h.decided); err != nil {
 		// The process answers with Rem, or was in the critical section before it

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -15,6 +16,14 @@ import (
 // tell calls a user back. One that panics does not take the node with it; false
 // says that it may not know where it is.
 func (s *shard) tell(name string, callback func()) (ok bool) { return s.call("user", name, callback) }
+
+// because is the error that has a text, nil where it has none.
+func because(why string) error {
+	if why == "" {
+		return nil
+	}
+	return errors.New(why)
+}
 
 // call calls code of a user or of an object, which may panic.
 func (s *shard) call(whose, name string, callback func()) (ok bool) {
@@ -66,7 +75,7 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 			if r := s.refusals[i]; r != nil {
 				r.over = true
 			}
-			s.tell(i.name, func() { u.Rem(cmp.Or(u.refusal, a.Data)) }) // it has left, whatever it does
+			s.tell(i.name, func() { u.Rem(cmp.Or(because(u.refusal), a.Reason().Err())) }) // it has left, whatever it does
 		}
 	case protocol.SetTimer:
 		after := time.Duration(a.After)

@@ -21,7 +21,7 @@ func (v *visitor) Crit(node.Entry) {
 	fmt.Println("inside")
 	v.node.Exit("garden")
 }
-func (v *visitor) Rem(reason string)                { fmt.Println("out"); close(v.done) }
+func (v *visitor) Rem(why error)                    { fmt.Println("out"); close(v.done) }
 func (v *visitor) Ejected()                         { fmt.Println("lost") }
 func (v *visitor) Supported(map[protocol.ID]uint64) {}
 

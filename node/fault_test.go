@@ -248,7 +248,7 @@ func TestIdleInstancesGo(t *testing.T) {
 type hooks struct{ crit, rem, ejected func() }
 
 func (h *hooks) Crit(node.Entry)                  { h.crit() }
-func (h *hooks) Rem(string)                       { h.rem() }
+func (h *hooks) Rem(error)                        { h.rem() }
 func (h *hooks) Ejected()                         { h.ejected() }
 func (h *hooks) Supported(map[protocol.ID]uint64) {}
 

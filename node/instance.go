@@ -57,7 +57,7 @@ func (s *shard) tryEvent(e *event) {
 	}
 	if why != "" {
 		s.leave(e.text)
-		s.tell(e.text, func() { u.Rem(why) })
+		s.tell(e.text, func() { u.Rem(errors.New(why)) })
 		return
 	}
 	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait}
@@ -80,7 +80,7 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 	// The lock failed under a user that had to leave first.
 	if u := s.user(name); u != nil {
 		s.leave(name)
-		s.tell(name, func() { u.Rem(s.failed[name]) })
+		s.tell(name, func() { u.Rem(because(s.failed[name])) })
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *shard) fail(i *instance, why string) {
 	switch section := u.section; {
 	case section == protocol.InTry, i.replica != nil && section != protocol.InLost:
 		s.leave(i.name)
-		s.tell(i.name, func() { u.Rem(why) })
+		s.tell(i.name, func() { u.Rem(errors.New(why)) })
 	case section == protocol.InCrit:
 		u.section = protocol.InLost // Exit and Rem follow
 		s.tell(i.name, u.Ejected)

@@ -79,7 +79,7 @@ func (p *keeperProcess) Step(ev protocol.Event[uint8], out *protocol.Out[uint8])
 	case protocol.Exit, protocol.Cancel:
 		p.missing, p.members = 0, nil
 		out.Broadcast(leave)
-		out.Rem("")
+		out.Rem()
 	case protocol.Suspect:
 		p.forget(ev.From)
 		p.members = slices.DeleteFunc(p.members, func(m protocol.ID) bool { return m == ev.From })

@@ -148,7 +148,9 @@ type User interface {
 	Crit(e Entry) // the user is inside
 	// Supported says that the critical section now counts on these.
 	Supported(sessions map[protocol.ID]uint64)
-	Rem(reason string)
+	// Rem: the user is out. why is nil where it asked for that, or did not want to wait; a protocol.Reason
+	// where the process gave up; and else what went wrong at this node or at a member.
+	Rem(why error)
 	Ejected()
 }
 

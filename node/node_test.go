@@ -41,8 +41,15 @@ func newProbe() *probe {
 	return &probe{make(chan uint64, 16), make(chan string, 16), make(chan struct{}, 16)}
 }
 
-func (p *probe) Crit(e node.Entry)                { p.crit <- e.Token }
-func (p *probe) Rem(reason string)                { p.rem <- reason }
+func (p *probe) Crit(e node.Entry) { p.crit <- e.Token }
+func (p *probe) Rem(why error) {
+	if why == nil {
+		p.rem <- ""
+		return
+	}
+	p.rem <- why.Error()
+}
+
 func (p *probe) Ejected()                         { p.ejected <- struct{}{} }
 func (p *probe) Supported(map[protocol.ID]uint64) {}
 

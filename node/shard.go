@@ -417,7 +417,7 @@ func (s *shard) close(rest []event) {
 		if u.section == protocol.InCrit && u.kind != Replica {
 			s.tell(name, u.Ejected)
 		} else {
-			s.tell(name, func() { u.Rem(ErrClosed.Error()) })
+			s.tell(name, func() { u.Rem(ErrClosed) })
 		}
 	}
 	for _, p := range s.dirty {

@@ -47,7 +47,7 @@ func (w *observer) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 		out.Broadcast(w.heard)
 		out.Crit(0)
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 	}
 }
 

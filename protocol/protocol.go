@@ -122,8 +122,8 @@ const (
 	// where the algorithm has none. Data is the Group that was granted, one of those
 	// that the user wanted.
 	Crit
-	// Rem: the user is out, after Exit, Cancel or a Try that gave up. Data is "" in the
-	// regular cases, and else says why the process gave up.
+	// Rem: the user is out, after Exit, Cancel or a Try that gave up. Arg is the Reason of the
+	// process that gave up, 0 in the regular cases.
 	Rem
 	// Ejected: the critical section was lost. The user must stop and then Exit;
 	// from this effect on it no longer counts as inside.
@@ -220,8 +220,11 @@ func (o *Out[M]) CritIn(g Group, token uint64) {
 	e.Arg, e.Data = token, string(g)
 }
 
-// Rem tells the user that it is out; reason is "" unless the process gave up.
-func (o *Out[M]) Rem(reason string) { o.effect(Rem).Data = reason }
+// Rem tells the user that it is out.
+func (o *Out[M]) Rem() { o.effect(Rem) }
+
+// GiveUp is Rem with the reason why the process gave up.
+func (o *Out[M]) GiveUp(why Reason) { o.effect(Rem).Arg = uint64(why) }
 
 // Ejected tells the user that its critical section is lost.
 func (o *Out[M]) Ejected() { o.effect(Ejected) }

@@ -143,7 +143,7 @@ func TestSocketOfTheLiving(t *testing.T) {
 type user chan string
 
 func (u user) Crit(node.Entry)                  { u <- "crit" }
-func (u user) Rem(reason string)                { u <- "rem " + reason }
+func (u user) Rem(why error)                    { u <- fmt.Sprint("rem ", why) }
 func (u user) Ejected()                         { u <- "ejected" }
 func (u user) Supported(map[protocol.ID]uint64) {}
 
@@ -210,7 +210,7 @@ func TestLocal(t *testing.T) {
 	}
 	u.want(t, "crit")
 	n.Exit("a")
-	u.want(t, "rem ")
+	u.want(t, "rem <nil>")
 	if err := l.Start(0); err == nil {
 		t.Error("a server that runs is started again")
 	}
@@ -273,7 +273,7 @@ func TestAsk(t *testing.T) {
 		t.Errorf("ages %d and %d ms", lock.Holder.AgeMS, lock.Waiters[0].AgeMS)
 	}
 	first.Exit("a")
-	u.want(t, "rem ")
+	u.want(t, "rem <nil>")
 	v.want(t, "crit")
 
 	if err := l.Stop(1); err != nil {

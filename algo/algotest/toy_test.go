@@ -180,7 +180,7 @@ func (p *process) Step(ev protocol.Event[message], out *protocol.Out[message]) {
 		p.clock++
 		p.toServer(message{Kind: request, Time: p.clock}, out)
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 		p.toServer(message{Kind: release, Time: p.clock}, out)
 	case protocol.Receive:
 		p.clock = max(p.clock, ev.Msg.Time)

@@ -161,7 +161,7 @@ func (p *Process) onValue(r int, v uint64, out *protocol.Out[struct{}]) {
 		p.waited(r, v, out)
 	case releases:
 		p.at = rest
-		out.Rem("")
+		out.Rem()
 	default:
 		panic("bakery: no access is open")
 	}

@@ -153,7 +153,7 @@ func (p *Process) enter(out *protocol.Out[Message]) {
 // exit answers everybody whose reply was deferred, and keeps the permission of the others.
 func (p *Process) exit(out *protocol.Out[Message]) {
 	p.inside = false
-	out.Rem("")
+	out.Rem()
 	for i, w := range p.deferred {
 		for ; w != 0; w &= w - 1 {
 			p.reply(protocol.ID(64*i+bits.TrailingZeros64(w)), out)

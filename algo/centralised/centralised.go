@@ -114,7 +114,7 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		p.trying = true
 		p.ask(Enter, out)
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 		p.ask(Released, out)
 	case protocol.Receive:
 		if p.id == p.coordinator {

@@ -82,7 +82,7 @@ func (p *Heir) Step(ev protocol.Event[Told], out *protocol.Out[Told]) {
 		p.tell(Enter, out)
 	case protocol.Exit:
 		p.section = protocol.InRem
-		out.Rem("")
+		out.Rem()
 		p.tell(Released, out)
 	case protocol.Lead:
 		p.lead(ev.From, ev.Arg, out)

@@ -145,7 +145,7 @@ func (p *Process) onValue(r int, v uint64, out *protocol.Out[struct{}]) {
 		out.Write(p.b(p.id), yes)
 	case releases:
 		p.at = rest
-		out.Rem("")
+		out.Rem()
 	default:
 		panic("dijkstra: no access is open")
 	}

@@ -138,7 +138,7 @@ func (p *Process) receive(from protocol.ID, m Message, out *protocol.Out[Message
 // exit is rule 3.
 func (p *Process) exit(out *protocol.Out[Message]) {
 	p.section, p.own = protocol.InRem, request{}
-	out.Rem("")
+	out.Rem()
 	p.remove(p.id)
 	out.Broadcast(Message{Release, p.tick()})
 }

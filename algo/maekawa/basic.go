@@ -129,7 +129,7 @@ func (p *BasicProcess) onReply(out *protocol.Out[Message]) {
 // exit gives all votes back, its own among them.
 func (p *BasicProcess) exit(out *protocol.Out[Message]) {
 	p.section = protocol.InRem
-	out.Rem("")
+	out.Rem()
 	for _, j := range p.voters {
 		p.send(j, Release, out)
 	}

@@ -199,7 +199,7 @@ func (p *Process) yield(to protocol.ID, out *protocol.Out[Message]) {
 // exit gives all votes back.
 func (p *Process) exit(out *protocol.Out[Message]) {
 	p.section = protocol.InRem
-	out.Rem("")
+	out.Rem()
 	for _, j := range p.voters {
 		p.send(j, Message{Kind: Release}, out)
 	}

@@ -53,7 +53,7 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("a message lowers the clock", "p.clock = max(p.clock, ev.Msg.Time)", "p.clock = ev.Msg.Time"),
 			mutant.Edit("votes do not tell how late the others are", "m.Time = p.queue[len(p.queue)-1].time", ""),
 			mutant.Edit("votes tell of the first one only", "m.Time = p.queue[len(p.queue)-1].time", "m.Time = p.queue[0].time"),
-			mutant.Edit("exit stays inside", "p.section = protocol.InRem\n\tout.Rem(\"\")\n\tfor _, j := range p.voters {\n\t\tp.send(j, Message{Kind: Release}, out)", "out.Rem(\"\")\n\tfor _, j := range p.voters {\n\t\tp.send(j, Message{Kind: Release}, out)"),
+			mutant.Edit("exit stays inside", "p.section = protocol.InRem\n\tout.Rem()\n\tfor _, j := range p.voters {\n\t\tp.send(j, Message{Kind: Release}, out)", "out.Rem()\n\tfor _, j := range p.voters {\n\t\tp.send(j, Message{Kind: Release}, out)"),
 		},
 	})
 }

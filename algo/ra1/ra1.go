@@ -135,7 +135,7 @@ func (p *Process) enterIfPermitted(out *protocol.Out[Message]) {
 // exit answers everybody whose reply was deferred.
 func (p *Process) exit(out *protocol.Out[Message]) {
 	p.section, p.group = protocol.InRem, ""
-	out.Rem("")
+	out.Rem()
 	for i, w := range p.deferred {
 		for ; w != 0; w &= w - 1 {
 			out.Send(protocol.ID(64*i+bits.TrailingZeros64(w)), Message{Kind: Reply})

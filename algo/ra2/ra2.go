@@ -256,7 +256,7 @@ func (p *Process) enter(leads bool, out *protocol.Out[Message]) {
 func (p *Process) exit(out *protocol.Out[Message]) {
 	follows := !p.leads
 	p.section, p.leads = protocol.InRem, false
-	out.Rem("")
+	out.Rem()
 	for j := range p.open.all() {
 		if p.waits(j) && (follows || p.deferred.has(j)) {
 			p.reply(j, out)

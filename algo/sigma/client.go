@@ -447,25 +447,21 @@ func (c *Client) again(now int64, out *protocol.Out[Message]) {
 	c.backOff = min(2*c.backOff, safetyDelay*c.delay)
 }
 
-// TooFew is the reason of a client that gives up, or is told to, while too few servers
-// would support anybody.
-const TooFew = "too few servers give it now: the others drain, refuse it or are away"
-
 // short is why a client has not got in, as far as servers are the cause.
-func (c *Client) short() string {
+func (c *Client) short() protocol.Reason {
 	if c.section == protocol.InTry && c.giving() < c.m {
-		return TooFew
+		return protocol.TooFew
 	}
-	return ""
+	return 0
 }
 
 // leave is lines 19-23, and giving up while trying.
-func (c *Client) leave(reason string, now int64, out *protocol.Out[Message]) {
+func (c *Client) leave(why protocol.Reason, now int64, out *protocol.Out[Message]) {
 	c.release(out)
 	c.section, c.once, c.rounds, c.clock = protocol.InRem, false, 0, 0
 	out.StopTimer(retryTimer)
 	out.StopTimer(tokenTimer)
-	out.Rem(reason)
+	out.GiveUp(why)
 	c.forget(now, out)
 }
 

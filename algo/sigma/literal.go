@@ -94,7 +94,7 @@ func (c *LiteralClient) exit(now int64, out *protocol.Out[Message]) {
 	c.section = protocol.InRem
 	clear(c.resp)
 	out.Broadcast(Message{Kind: Release, Time: old})
-	out.Rem("")
+	out.Rem()
 }
 
 // onCheck is lines 24-25.

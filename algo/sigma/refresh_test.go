@@ -536,9 +536,9 @@ var drains = []story{
 			for j := range draining {
 				w.input(s3+protocol.ID(j), protocol.Input{Kind: protocol.Drain})
 			}
-			reason := ""
+			reason := protocol.Reason(0)
 			if draining == 2 {
-				reason = TooFew
+				reason = protocol.TooFew
 			}
 			w.try(c)
 			w.settle()
@@ -552,12 +552,12 @@ var drains = []story{
 		w.suspect(c, s3)
 		w.suspect(c, s4)
 		w.cancel(c)
-		want(w.reason[c] == TooFew, "without two leases: %q", w.reason[c])
+		want(w.reason[c] == protocol.TooFew, "without two leases: %q", w.reason[c])
 		w.suspect(holds, s3)
 		w.suspect(holds, s4)
 		w.inside(holds)
 		w.exit(holds)
-		want(w.reason[holds] == "", "who was inside leaves with %q", w.reason[holds])
+		want(w.reason[holds] == 0, "who was inside leaves with %q", w.reason[holds])
 	}},
 	{"when it is back, those who wait ask again", func() {
 		w, c1 := holder()
@@ -667,7 +667,7 @@ var drains = []story{
 		w.input(s2, protocol.Input{Kind: protocol.Drain})
 		w.tryOnce(c)
 		w.settle()
-		want(w.users[c] == protocol.InRem && w.reason[c] == TooFew, "%v, %q", w.users[c], w.reason[c])
+		want(w.users[c] == protocol.InRem && w.reason[c] == protocol.TooFew, "%v, %q", w.users[c], w.reason[c])
 	}},
 	{"a split among those who still grant is resolved", func() {
 		w := newWorld(Algorithm, 4, 3, option("delay", hop))

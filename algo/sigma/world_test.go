@@ -81,8 +81,8 @@ type world struct {
 	sent    int
 	latency func(from, to protocol.ID) int64
 
-	token   []uint64 // of the last grant, by id
-	reason  []string // of the last Rem
+	token   []uint64          // of the last grant, by id
+	reason  []protocol.Reason // of the last Rem
 	owner   map[protocol.ID]protocol.Act
 	grants  []protocol.ID // in order
 	left    []int         // entries that run makes
@@ -107,7 +107,7 @@ func newWorld(a protocol.Algorithm[Message], n, clients int, change ...func(w *w
 	w := &world{alg: a, config: protocol.Config{N: n, Options: map[string]int64{"check": 0}}}
 	total := n + clients
 	w.users, w.skew, w.lives = make(history.Users, total), make([]int64, total), make([]uint64, total)
-	w.token, w.reason, w.left = make([]uint64, total), make([]string, total), make([]int, total)
+	w.token, w.reason, w.left = make([]uint64, total), make([]protocol.Reason, total), make([]int, total)
 	w.owner = map[protocol.ID]protocol.Act{}
 	w.timers = make([]map[uint32]int64, total)
 	w.procs = make([]protocol.Process[Message], total)
@@ -425,6 +425,6 @@ func (w *world) act(id protocol.ID, a protocol.Act) {
 		}
 		want(holders == 1 || w.unsound, "%d holders", holders)
 	case protocol.Rem:
-		w.reason[id] = a.Data
+		w.reason[id] = a.Reason()
 	}
 }

@@ -228,7 +228,7 @@ func (p *Process) request(c Command, out *protocol.Out[Message]) {
 func (p *Process) exit(out *protocol.Out[Message]) {
 	if p.ejected {
 		p.ejected = false
-		out.Rem("")
+		out.Rem()
 		return
 	}
 	p.leaving = true
@@ -378,7 +378,7 @@ func (p *Process) execute(c Command, at uint64, out *protocol.Out[Message]) {
 	case Exit:
 		if mine {
 			p.leaving = false
-			out.Rem("")
+			out.Rem()
 		}
 		p.end(s, out)
 	case Eject:

@@ -159,7 +159,7 @@ func (p *Process) enter(out *protocol.Out[Message]) {
 // exit records that the own request is served, and passes the token on to who is next.
 func (p *Process) exit(out *protocol.Out[Message]) {
 	p.section = protocol.InRem
-	out.Rem("")
+	out.Rem()
 	p.ln[p.id] = p.rn[p.id]
 	if p.ring {
 		p.passAround(out)

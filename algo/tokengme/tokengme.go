@@ -72,7 +72,7 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	case ev.Kind == protocol.Try:
 		p.try(user{id: p.id, wants: protocol.Groups(ev.Data)}, out)
 	case ev.Kind == protocol.Exit:
-		out.Rem("")
+		out.Rem()
 		p.leave(user{id: p.id}, out)
 	default:
 		panic("tokengme: unexpected event")

@@ -141,7 +141,7 @@ func (c *Client) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		out.Send(c.home, Message{Kind: Ask, Number: c.try, Groups: protocol.Groups(ev.Data)})
 	case ev.Kind == protocol.Exit, ev.Kind == protocol.Cancel:
 		c.section = protocol.InRem
-		out.Rem("")
+		out.Rem()
 		out.Send(c.home, Message{Kind: Leave, Number: c.try})
 	case ev.Kind == protocol.Receive && ev.Msg.Kind == Grant:
 		// A GRANT of a try that was given up finds another one, or none.

@@ -100,7 +100,7 @@ func (p *Keeper) Step(ev protocol.Event[Numbered], out *protocol.Out[Numbered]) 
 		}
 	case protocol.Exit:
 		p.where = protocol.InRem
-		out.Rem("")
+		out.Rem()
 		p.pass(out)
 	case protocol.Lead:
 		p.lead(ev.From, ev.Arg, out)

@@ -143,7 +143,7 @@ func (p *Process) enter(out *protocol.Out[Message]) {
 // exit passes the token on; on a bidirectional ring to where it came from.
 func (p *Process) exit(out *protocol.Out[Message]) {
 	p.section = protocol.InRem
-	out.Rem("")
+	out.Rem()
 	p.pass(p.back != p.bothWays, out)
 }
 

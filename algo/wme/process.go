@@ -235,7 +235,7 @@ func (p *Process) invoke(out *protocol.Out[Message]) {
 // done when the next one begins. Or it ends the try, and a grant that comes later passes on.
 func (p *Process) leave(out *protocol.Out[Message]) {
 	p.phase = idle
-	out.Rem("")
+	out.Rem()
 	if p.owns() {
 		p.release(out)
 	}

@@ -21,7 +21,7 @@ type entrant chan struct{}
 
 func (e entrant) Crit(node.Entry)                  { e <- struct{}{} }
 func (e entrant) Supported(map[protocol.ID]uint64) {}
-func (e entrant) Rem(string)                       {}
+func (e entrant) Rem(error)                        {}
 func (e entrant) Ejected()                         {}
 
 // holdMany lets k clients hold each locks in a cluster.

@@ -249,10 +249,13 @@ func (u *user) Ejected() {
 }
 
 // Rem implements node.User.
-func (u *user) Rem(reason string) {
+func (u *user) Rem(why error) {
 	s := (*Section)(u)
 	s.mu.Lock()
-	closed := fmt.Errorf("%w: %s", ErrClosed, reason)
+	closed := ErrClosed
+	if why != nil {
+		closed = fmt.Errorf("%w: %w", ErrClosed, why)
+	}
 	s.lose(closed)
 	s.decide(nil, closed)
 	s.inside = false

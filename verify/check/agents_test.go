@@ -111,7 +111,7 @@ func (p *agent) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 		p.at = protocol.InExit
 	case protocol.Cancel:
 		p.at, p.wants = protocol.InRem, 0
-		out.Rem("")
+		out.Rem()
 		return
 	}
 	d := p.rules[p.about(ev)]
@@ -141,7 +141,7 @@ func (p *agent) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 		out.Ejected()
 	case d.rem && p.at == protocol.InExit:
 		p.at, p.wants = protocol.InRem, 0
-		out.Rem("")
+		out.Rem()
 	}
 }
 

@@ -57,7 +57,7 @@ func TestBrokenReductions(t *testing.T) {
 					p.r[0] = 1
 				case ev.Kind == protocol.Exit:
 					p.r[0] = 0
-					out.Rem("")
+					out.Rem()
 				}
 			},
 			check.Exclusion,
@@ -137,7 +137,7 @@ func TestBrokenReductions(t *testing.T) {
 					p.r[0] = 1
 				case ev.Kind == protocol.Receive:
 					p.r[1] = 1 + p.r[0]
-					out.Rem("")
+					out.Rem()
 				case ev.Kind == protocol.Try && p.r[1] == 1:
 					panic("M(1) was the second")
 				}
@@ -187,7 +187,7 @@ func voting(change func(p *toy, ev protocol.Event[uint8])) program {
 				out.Crit(0)
 			}
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 		change(p, ev)
 	}

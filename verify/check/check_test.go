@@ -215,7 +215,7 @@ func TestChannels(t *testing.T) {
 			out.Broadcast(1)
 			out.Crit(0)
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		case protocol.Receive:
 			if p.r[0] = p.r[0]*4 + uint64(ev.Msg); p.r[0] == 1 {
 				panic("the second message came first")
@@ -366,7 +366,7 @@ func TestRem(t *testing.T) {
 				out.Crit(0)
 			case protocol.Exit:
 				for range n {
-					out.Rem("")
+					out.Rem()
 				}
 			}
 		}

@@ -100,7 +100,7 @@ func TestMessagesOfTheDead(t *testing.T) {
 			out.Broadcast(2)
 			out.Crit(0)
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	a, c := algorithm(clients, step), config(2)
@@ -239,7 +239,7 @@ func TestPrefixWithIdempotent(t *testing.T) {
 			out.Broadcast(1)
 			out.Crit(0)
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		case protocol.Receive:
 			if p.r[0]++; p.r[0] == 3 {
 				panic("three times")
@@ -306,7 +306,7 @@ func TestStay(t *testing.T) {
 			out.Ejected()
 		case ev.Kind == protocol.Exit:
 			p.r[0] = 1
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	a, c := algorithm(clients, step), config(1)
@@ -342,7 +342,7 @@ func TestKept(t *testing.T) {
 			p.r[0] = 1
 			out.Ejected()
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	a, c := algorithm(clients, step), config(1)

@@ -255,7 +255,7 @@ func client(ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 		out.Send(0, request)
 	case ev.Kind == protocol.Exit:
 		out.Send(0, release)
-		out.Rem("")
+		out.Rem()
 	case ev.Kind == protocol.Receive:
 		out.Crit(0)
 	}
@@ -316,7 +316,7 @@ func livelock(t testing.TB) {
 			out.Broadcast(request)
 		case ev.Kind == protocol.Exit:
 			p.r[0] = 0
-			out.Rem("")
+			out.Rem()
 		case ev.Kind == protocol.Receive && ev.Msg == request && p.r[0] == 0:
 			out.Send(ev.From, grant)
 		case ev.Kind == protocol.Receive && ev.Msg == request:
@@ -378,7 +378,7 @@ func chatter(more program) program {
 		case ev.Kind == protocol.Start && p.id == 1, ev.Kind == protocol.Receive && ev.Msg == 1:
 			out.Send(1-p.id, 1)
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 		if p.id == 0 {
 			more(p, ev, out)
@@ -429,7 +429,7 @@ func timersLast(t testing.TB) {
 			out.SetTimer(7, 1, 0)
 			out.SetTimer(8, 1, 0)
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	second := alone()
@@ -443,7 +443,7 @@ func timersLast(t testing.TB) {
 		case ev.Kind == protocol.Timeout:
 			out.Crit(0)
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	wants(t, run(t, algorithm(peers, other), alone()), check.Holds, check.Model)
@@ -456,7 +456,7 @@ func timersLast(t testing.TB) {
 		case protocol.Timeout:
 			out.Crit(0)
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	c := alone()
@@ -518,7 +518,7 @@ func idempotentLasts(t testing.TB) {
 		case ev.Kind == protocol.Receive && ev.Msg == 3:
 			out.Crit(0)
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	a.Idempotent = func(m uint8) bool { return m == 1 }
@@ -554,7 +554,7 @@ func lasts(t testing.TB) {
 		case ev.Kind == protocol.Receive && ev.Msg == 3:
 			out.Crit(0)
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	a.Messages = []protocol.Message{{Name: "M"}}
@@ -617,7 +617,7 @@ func neglectedMessagesLast(t testing.TB) {
 		case ev.Kind == protocol.Try:
 			p.r[2] = 1
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	a.MapState = func(p protocol.Process[uint8], f func(protocol.Counter, uint64) uint64) {
@@ -666,7 +666,7 @@ func shiftedMessagesLast(t testing.TB) {
 		case ev.Kind == protocol.Try:
 			p.r[1] = 1
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	number := protocol.Counter{Least: 1}
@@ -730,7 +730,7 @@ func undecided(t testing.TB) {
 				out.SetTimer(7, 1, 0)
 			}
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	c := lasting(config(2), check.Starvation, check.Exclusion, check.Bypass)

@@ -35,7 +35,7 @@ func reborn(again rebirth) (protocol.Algorithm[uint8], check.Config) {
 		case ev.Kind == protocol.Receive && p.r[0] == uint64(ev.Msg):
 			out.Crit(0)
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	c := config(2)
@@ -145,7 +145,7 @@ func late(kind protocol.Kind, begin program) (protocol.Algorithm[uint8], check.C
 		case ev.Kind == protocol.Receive && p.id == 0 && p.r[0] == uint64(ev.Msg):
 			out.Crit(0)
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	return a, c

@@ -15,7 +15,7 @@ func turns(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 	case protocol.Try:
 		out.Broadcast(1)
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 	case protocol.Receive:
 		if ev.Msg == 1 {
 			out.Send(ev.From, 2)

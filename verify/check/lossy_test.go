@@ -25,7 +25,7 @@ func ask(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 			out.Crit(0)
 		}
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 	}
 }
 
@@ -128,7 +128,7 @@ func TestStaleClaim(t *testing.T) {
 				out.Crit(0)
 			}
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	for name, test := range map[string]struct {

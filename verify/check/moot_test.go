@@ -22,7 +22,7 @@ func mooting(moot func(p *toy) bool) protocol.Algorithm[uint8] {
 			p.r[0] = 1
 			out.Crit(0)
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	a.Moot = func(p protocol.Process[uint8], _ protocol.ID, _ uint8) bool { return moot(p.(*toy)) }

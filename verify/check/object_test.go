@@ -36,7 +36,7 @@ func single(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 	case protocol.Receive:
 		out.Invoke(op(ev.From), 1)
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 	}
 }
 
@@ -226,7 +226,7 @@ func TestSequence(t *testing.T) {
 		case protocol.Try:
 			out.Crit(0)
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		case protocol.Issue:
 			p.r[1]++
 			if m := uint8(p.id)*8 + uint8(p.r[1]); p.id == 0 {
@@ -448,7 +448,7 @@ func (p *dealer) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 		out.Propose(0, uint8(p.id))
 		return
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 		return
 	case protocol.Suspect, protocol.Restore:
 		what = uint64(ev.From)

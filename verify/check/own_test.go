@@ -39,7 +39,7 @@ func (at *guest) Step(ev protocol.Event[struct{}], out *protocol.Out[struct{}]) 
 		out.Write(door, 0)
 	case *at == opens:
 		*at = away
-		out.Rem("")
+		out.Rem()
 	}
 }
 

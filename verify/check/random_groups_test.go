@@ -128,7 +128,7 @@ func TestOrderOfGroups(t *testing.T) {
 		case ev.Kind == protocol.Try:
 			out.CritIn("a", 0)
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	a.Confluent = func(p protocol.Process[uint8], _ protocol.ID, _ uint8, _ bool) bool { return p.(*toy).r[0] > 0 }

@@ -236,7 +236,7 @@ func (m *machine) step(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8
 		p.r[3] += wanting * uint64(1+slices.Index(agentSets, protocol.Groups(ev.Data)))
 	case protocol.Exit, protocol.Cancel:
 		p.r[0], p.r[3] = uint64(protocol.InRem), p.r[3]%wanting
-		out.Rem("")
+		out.Rem()
 	}
 	w := m.row(p, ev)
 	if w.panic {

@@ -62,7 +62,7 @@ func ordered(all orders, list []protocol.Register) protocol.Algorithm[struct{}] 
 			p.R[1] = trying
 		case protocol.Exit:
 			p.R[1] = remainder
-			out.Rem("")
+			out.Rem()
 		}
 		o := all[[3]int{int(ev.Kind), int(p.PC), v}]
 		p.PC = o.place

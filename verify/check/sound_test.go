@@ -94,7 +94,7 @@ func counting(err func(v *protocol.View[uint8]) error) (protocol.Algorithm[uint8
 			p.r[0], p.r[1] = p.r[0]+1, (p.r[1]+1)%4
 			out.Crit(0)
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	a.MapState = func(p protocol.Process[uint8], f func(protocol.Counter, uint64) uint64) {

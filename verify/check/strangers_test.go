@@ -86,7 +86,7 @@ func (m *strangers) step(p *toy, ev protocol.Event[uint8], out *protocol.Out[uin
 		p.r[3] += wanting * uint64(1+slices.Index(agentSets, protocol.Groups(ev.Data)))
 	case protocol.Exit, protocol.Cancel:
 		p.r[0], p.r[3] = uint64(protocol.InRem), p.r[3]%wanting
-		out.Rem("")
+		out.Rem()
 	case protocol.Receive:
 		c.what = uint64(ev.Msg)
 	case protocol.Suspect, protocol.Restore:
@@ -221,7 +221,7 @@ func TestSymmetryOfWants(t *testing.T) {
 		case protocol.Try:
 			out.CritIn(protocol.Group(ev.Data), 0)
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 	a.Interchangeable = func(protocol.Config) bool { return true }

@@ -76,7 +76,7 @@ func enter(_ *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 	case protocol.Try:
 		out.Crit(0)
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 	}
 }
 

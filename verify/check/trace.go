@@ -183,7 +183,7 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 		case protocol.Crit:
 			effect.Do, effect.Reason, effect.Group = scenario.Enters, "", f.Data
 		case protocol.Rem:
-			effect.Do = scenario.Leaves
+			effect = scenario.Effect{Do: scenario.Leaves, Reason: f.Reason().Error()}
 		case protocol.Invoke:
 			effect = scenario.Effect{Do: scenario.Executes, Operation: f.Data}
 		case protocol.Outcome:

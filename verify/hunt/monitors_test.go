@@ -116,7 +116,7 @@ func plants() []plant {
 		{"answers while inside", check.Exclusion, check.Exclusion, finds(generous, three)},
 		{
 			"leaves twice", check.WellFormed, check.WellFormed,
-			finds(after(protocol.Exit, func(_ raBad, _ raEvent, out *raOut) { out.Rem("") }), three),
+			finds(after(protocol.Exit, func(_ raBad, _ raEvent, out *raOut) { out.Rem() }), three),
 		},
 		{
 			"panics", check.Model, check.Model,

@@ -34,7 +34,7 @@ func sizes(t *testing.T, c sim.Config, numbers ...uint64) (got []string) {
 		case protocol.Timeout:
 			out.Crit(0)
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	a := toys(protocol.Members, on)

@@ -39,7 +39,7 @@ func clerk(detector protocol.Detector) protocol.Algorithm[note] {
 		case ev.Kind == protocol.Try:
 			out.Send(0, note{1})
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 			out.Send(0, note{2})
 		case ev.Kind == protocol.Start && id == 0:
 			queue = nil

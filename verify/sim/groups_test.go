@@ -231,10 +231,10 @@ func TestGivingUpKeepsGroups(t *testing.T) {
 			if wanted = append(wanted, ev.Data); len(wanted)%3 == 0 {
 				out.CritIn(protocol.Group(ev.Data), 0)
 			} else {
-				out.Rem("busy")
+				out.Rem()
 			}
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	a := toys(protocol.Members, on)

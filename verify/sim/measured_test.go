@@ -32,7 +32,7 @@ func ends() protocol.Algorithm[note] {
 			tries++
 			out.Crit(0)
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	})
 }

@@ -182,7 +182,7 @@ func (p *heir) Step(ev protocol.Event[note], out *protocol.Out[note]) {
 		}
 	case ev.Kind == protocol.Exit:
 		p.inside = false
-		out.Rem("")
+		out.Rem()
 	case ev.Kind == protocol.Receive && ev.Msg.Number == ask:
 		p.owes = true
 	case ev.Kind == protocol.Receive, ev.Kind == protocol.Suspect && !p.deaf:

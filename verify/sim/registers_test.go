@@ -57,7 +57,7 @@ func TestAwait(t *testing.T) {
 		case ev.Kind == protocol.Try, ev.Kind == protocol.Value && p.ID == 0:
 			out.Crit(0)
 		case ev.Kind == protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	a := cells.Of("await", await, protocol.Register{Name: "a", Owner: 0, Initial: 1, Most: 7},
@@ -102,7 +102,7 @@ func TestRegisterRules(t *testing.T) {
 			case protocol.Try:
 				out.Crit(0)
 			case protocol.Exit:
-				out.Rem("")
+				out.Rem()
 			}
 		}, protocol.Register{Name: "a", Owner: 0}, protocol.Register{Name: "b", Owner: 1})
 		r := mustRun(t, a, two(""))

@@ -52,7 +52,7 @@ func grabber(token func() uint64) reaction {
 		case protocol.Try:
 			out.Crit(token())
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 }
@@ -87,21 +87,24 @@ func same(t *testing.T, got, want string) {
 // What an algorithm tells those who give up is in the JSON of a run, and nothing is where it
 // tells nothing, or only those who leave.
 func TestGaveUpReasons(t *testing.T) {
-	for _, test := range []struct{ early, late, want string }{
-		{"busy", "", `{"busy":4}`},
-		{"", "", ""},
-		{"", "bye", ""},
+	for _, test := range []struct {
+		early, late protocol.Reason
+		want        string
+	}{
+		{protocol.NoMajority, 0, `{"no majority of the processes is in reach":4}`},
+		{0, 0, ""},
+		{0, protocol.TooFew, ""},
 	} {
 		tries := 0
 		r := mustRun(t, toys(protocol.Members, func(id protocol.ID, ev protocol.Event[note], out *protocol.Out[note]) {
 			switch {
 			case ev.Kind == protocol.Try && id == 0 && tries < 4:
 				tries++
-				out.Rem(test.early)
+				out.GiveUp(test.early)
 			case ev.Kind == protocol.Try:
 				out.Crit(0)
 			case ev.Kind == protocol.Exit:
-				out.Rem(test.late)
+				out.GiveUp(test.late)
 			}
 		}), sim.Config{Config: protocol.Config{N: 2}, Entries: []int{5}})
 		text, err := json.Marshal(r)
@@ -113,7 +116,7 @@ func TestGaveUpReasons(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := string(fields["gave_up_reasons"]); got != test.want || r.ViolationCount > 0 {
-			t.Errorf("told %q and %q: %s, want %s; %v", test.early, test.late, got, test.want, r.Violations)
+			t.Errorf("told %d and %d: %s, want %s; %v", test.early, test.late, got, test.want, r.Violations)
 		}
 	}
 }
@@ -189,10 +192,10 @@ func TestGivingUp(t *testing.T) {
 			if tries++; tries%3 == 0 {
 				out.Crit(0)
 			} else {
-				out.Rem("busy")
+				out.Rem()
 			}
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	r := mustRun(t, toys(protocol.Members, on), sim.Config{
@@ -214,7 +217,7 @@ func TestEjected(t *testing.T) {
 		case protocol.Timeout:
 			out.Ejected()
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	same(t, trace(t, toys(protocol.Members, on), sim.Config{
@@ -259,7 +262,7 @@ func TestTimers(t *testing.T) {
 				out.Crit(0)
 			}
 		case protocol.Exit:
-			out.Rem("")
+			out.Rem()
 		}
 	}
 	same(t, trace(t, toys(protocol.Members, on), sim.Config{
@@ -290,7 +293,7 @@ func TestTimerJitterIsUniform(t *testing.T) {
 			out.SetTimer(1, 1000, 100)
 		}
 		if ev.Kind == protocol.Exit {
-			out.Rem("")
+			out.Rem()
 		}
 		if ev.Kind == protocol.Timeout {
 			k++
@@ -322,7 +325,7 @@ func TestChannels(t *testing.T) {
 			case protocol.Timeout:
 				out.Crit(0)
 			case protocol.Exit:
-				out.Rem("")
+				out.Rem()
 			}
 		}
 		mustRun(t, toys(protocol.Clients, on), sim.Config{

@@ -121,11 +121,11 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 		u.state, u.operations = inside, 0
 		s.schedule(k, userExit, 0)
 	case a.Do == protocol.Rem && (u.state == trying || u.state == leaving):
-		if u.state == trying && a.Data != "" {
+		if u.state == trying && a.Reason() != 0 {
 			if s.reasons == nil {
 				s.reasons = map[string]uint64{}
 			}
-			s.reasons[a.Data]++
+			s.reasons[a.Reason().Error()]++
 		}
 		if u.left == 0 {
 			u.state = done

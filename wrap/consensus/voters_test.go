@@ -31,7 +31,7 @@ func (p *voter) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 		p.heard = append(p.heard, ev.Msg)
 		if p.tries {
 			p.tries = false
-			out.Rem("")
+			out.Rem()
 		}
 	}
 }

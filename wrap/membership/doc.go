@@ -16,7 +16,7 @@
 // else, each of their users gets in, as far as the algorithm promises it. Entries are not
 // concurrent for the time of a restart: it waits for who is inside. A process without a
 // majority is in no instance: who is inside is ejected, and who tries waits, or is told
-// NoMajority (TryOnce, and option tell). When it has sessions again it joins.
+// protocol.NoMajority (TryOnce, and option tell). When it has sessions again it joins.
 //
 // An instance has an epoch, a round and a coordinator, which each process joins in growing
 // order. A process is in an instance only while it has had sessions, without a break since

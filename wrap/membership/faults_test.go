@@ -214,7 +214,7 @@ func parted[M any](t *testing.T, a protocol.Algorithm[M], step stepper[M], scrip
 			switch {
 			case e.Do == protocol.Crit:
 				entered[p.id] = append(entered[p.id], time.Duration(ev.Now)-begin)
-			case e.Do == protocol.Rem && e.Data == NoMajority && time.Duration(ev.Now)-begin < 6*time.Second:
+			case e.Do == protocol.Rem && e.Reason() == protocol.NoMajority && time.Duration(ev.Now)-begin < 6*time.Second:
 				told[p.id]++
 			}
 		}

@@ -251,7 +251,7 @@ func (p *Process[M]) leave(out *protocol.Out[Frame[M]]) {
 		p.section, p.byOld = protocol.InLost, false
 		out.Ejected()
 	case protocol.InExit:
-		p.rem("", out)
+		p.rem(0, out)
 	case protocol.InTry:
 		p.asked = false
 		p.refuse(out)
@@ -383,7 +383,7 @@ func (p *Process[M]) ready(from protocol.ID, r *Frame[struct{}], out *protocol.O
 // accept joins the instance of a RESTART, and says so.
 func (p *Process[M]) accept(from protocol.ID, r Frame[struct{}], out *protocol.Out[Frame[M]]) {
 	if p.section == protocol.InExit {
-		p.rem("", out)
+		p.rem(0, out)
 	}
 	p.join(r)
 	p.told = told{from, p.news}
@@ -495,13 +495,13 @@ func (p *Process[M]) try(wants string, once bool, out *protocol.Out[Frame[M]]) {
 // refuse tells a user who does not want to wait that there is no majority.
 func (p *Process[M]) refuse(out *protocol.Out[Frame[M]]) {
 	if p.once || p.tell {
-		p.rem(NoMajority, out)
+		p.rem(protocol.NoMajority, out)
 	}
 }
 
-func (p *Process[M]) rem(reason string, out *protocol.Out[Frame[M]]) {
+func (p *Process[M]) rem(why protocol.Reason, out *protocol.Out[Frame[M]]) {
 	p.section, p.wants, p.once, p.asked, p.byOld = protocol.InRem, "", false, false, false
-	out.Rem(reason)
+	out.GiveUp(why)
 }
 
 // ask hands a try to the algorithm, unless that has to wait.
@@ -520,9 +520,9 @@ func (p *Process[M]) ask(out *protocol.Out[Frame[M]]) {
 func (p *Process[M]) exit(out *protocol.Out[Frame[M]]) {
 	switch {
 	case p.section == protocol.InLost:
-		p.rem("", out)
+		p.rem(0, out)
 	case p.byOld:
-		p.rem("", out)
+		p.rem(0, out)
 		f := Frame[M]{Kind: Leave, Epoch: p.epoch}
 		next := p.old.next
 		p.old = old{}
@@ -591,7 +591,7 @@ func (p *Process[M]) give(in protocol.Input, m M, out *protocol.Out[Frame[M]]) {
 			p.section = protocol.InCrit
 			out.CritIn(protocol.Group(e.Data), 0)
 		case protocol.Rem:
-			p.rem(e.Data, out)
+			p.rem(e.Reason(), out)
 		default:
 			panic("recovery: an effect of an algorithm that cannot be restarted")
 		}

@@ -13,9 +13,6 @@ const Variant = "recovery"
 
 const source = "Mittal, Mohan: A Priority-Based Distributed Group Mutual Exclusion Algorithm When Group Access Is Non-Uniform, JPDC 2007"
 
-// NoMajority is the reason of a Rem at a process that is in no instance of a majority.
-const NoMajority = "no majority of the processes is in reach"
-
 // wrapped is an algorithm with its wrapper.
 type wrapped[M any] struct {
 	inner protocol.Algorithm[M]

@@ -169,11 +169,11 @@ func (w *world[M]) step(i protocol.ID, in protocol.Input, f Frame[M]) {
 			}
 			w.section[i], w.group[i] = protocol.InCrit, e.Data
 		case protocol.Rem:
-			w.say("  %d is out %s", i, e.Data)
-			if w.section[i] != protocol.InExit && (w.section[i] != protocol.InTry || e.Data == "") {
+			w.say("  %d is out %s", i, e.Reason().Error())
+			if w.section[i] != protocol.InExit && (w.section[i] != protocol.InTry || e.Reason() == 0) {
 				w.bad("%d leaves from section %d", i, w.section[i])
 			}
-			if e.Data != "" {
+			if e.Reason() != 0 {
 				w.refused++
 			}
 			w.section[i] = protocol.InRem

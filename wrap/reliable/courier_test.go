@@ -96,7 +96,7 @@ func (p *courier) Step(ev protocol.Event[letter], out *protocol.Out[letter]) {
 		}
 		p.enter(out)
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 	case protocol.Suspect:
 		if p.id < protocol.ID(p.n) {
 			if q := &p.from[ev.From]; q.life == 0 { // it is repeated

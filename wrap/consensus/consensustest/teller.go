@@ -85,7 +85,7 @@ func (p *teller) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 	case protocol.Try: // drivers have users
 		out.Crit(0)
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 	case protocol.Start:
 		if p.life, p.present = ev.Arg, ev.Arg <= 1; !p.present {
 			out.Broadcast(join | p.life)

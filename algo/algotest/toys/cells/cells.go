@@ -102,7 +102,7 @@ func peterson(polite bool) Program {
 			out.Read(Turn)
 		case p.PC == leaves:
 			p.PC = flag
-			out.Rem("")
+			out.Rem()
 		}
 	}
 }
@@ -125,7 +125,7 @@ var TestAndSet = Of("test-and-set", func(p *Process, ev protocol.Event[struct{}]
 		p.PC = 0
 		out.Crit(0)
 	default:
-		out.Rem("")
+		out.Rem()
 	}
 }, protocol.Register{Name: "lock", Owner: protocol.Shared, Most: 1})
 
@@ -145,7 +145,7 @@ var Courteous = Of("courteous", func(p *Process, ev protocol.Event[struct{}], ou
 		p.PC = 0
 		out.Crit(0)
 	default:
-		out.Rem("")
+		out.Rem()
 	}
 }, flags[:2]...)
 
@@ -170,7 +170,7 @@ var Trusting = Of("trusting", func(p *Process, ev protocol.Event[struct{}], out 
 		out.Read(other)
 	case p.PC == 3:
 		p.PC = 0
-		out.Rem("")
+		out.Rem()
 	}
 }, flags[:2]...)
 
@@ -221,7 +221,7 @@ func blind(n int) Program {
 			out.Crit(0)
 		case p.PC == lowers:
 			p.PC = rest
-			out.Rem("")
+			out.Rem()
 		}
 	}
 }

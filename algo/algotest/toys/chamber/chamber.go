@@ -101,7 +101,7 @@ func (p *process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		p.wanted = protocol.Groups(ev.Data)
 		p.tell(Message{Request, p.wanted}, out)
 	case protocol.Exit:
-		out.Rem("")
+		out.Rem()
 		p.tell(Message{Kind: Released}, out)
 	case protocol.Receive:
 		if ev.Msg.Kind == Granted {

@@ -103,7 +103,7 @@ func (p *process) Step(ev protocol.Event[Letter], out *protocol.Out[Letter]) {
 			out.Revoke(next)
 		}
 		p.write(out)
-		out.Rem("")
+		out.Rem()
 	case protocol.Receive:
 		p.read(&p.peers[ev.From], ev)
 	case protocol.Suspect:

@@ -123,7 +123,7 @@ func (p *process) Step(ev protocol.Event[Ballot], out *protocol.Out[Ballot]) {
 	case protocol.Exit:
 		p.section = protocol.InRem
 		p.giveBack(out)
-		out.Rem("")
+		out.Rem()
 	case protocol.Receive:
 		switch ev.Msg.Kind {
 		case ask:

@@ -5,32 +5,34 @@ import (
 )
 
 // settle takes the steps of a calm, until all users are done or somebody is stuck.
-func (w *walker[M]) settle() {
+func (w *walker) settle() {
 	w.calm = true
 	clear(w.frozen)
-	w.told()
+	if w.Peers {
+		clear(w.named)
+	}
 	w.visit()
-	if w.finish(); w.alg.Weak {
+	if w.finish(); w.Weak {
 		w.converge()
 	}
 }
 
 // patience is how many steps of a calm are too many without an entry: what is in flight arrives first, with
 // answers and their answers.
-func (w *walker[M]) patience() int {
-	steps := 300*w.total*w.sys.N + 20*w.pending()
-	if w.alg.Stale != nil {
+func (w *walker) patience() int {
+	steps := 300*w.Total*w.sys.N + 20*w.Pending()
+	if w.Algorithm.Stale != nil {
 		steps *= 10 // each message is acknowledged, and sent again until it is
 	}
 	return steps
 }
 
 // finish takes steps until all users are done or somebody is stuck.
-func (w *walker[M]) finish() {
-	last, entries, patience := len(w.run), w.entries, w.patience()
-	for w.found == nil && w.left() {
-		if w.entries > entries {
-			last, entries = len(w.run), w.entries
+func (w *walker) finish() {
+	last, entries, patience := len(w.run), w.Entries, w.patience()
+	for w.Found == nil && w.left() {
+		if w.Entries > entries {
+			last, entries = len(w.run), w.Entries
 		}
 		if !w.next() {
 			w.unable()
@@ -46,8 +48,8 @@ func (w *walker[M]) finish() {
 // next takes one step of a calm. Messages, users and the detector take turns;
 // timers fire when nothing else happens, and now and then, for who waits may send
 // messages without end.
-func (w *walker[M]) next() bool {
-	if len(w.run)%(10*w.total) == 0 && w.fire() {
+func (w *walker) next() bool {
+	if len(w.run)%(10*w.Total) == 0 && w.fire() {
 		return true
 	}
 	for range 3 {
@@ -71,9 +73,9 @@ func (w *walker[M]) next() bool {
 }
 
 // trying returns a user that waits, or -1.
-func (w *walker[M]) trying() int {
-	for i, s := range w.users {
-		if w.procs[i].process != nil && history.Wait(s) != "" {
+func (w *walker) trying() int {
+	for i := range w.Total {
+		if w.Is(i) && history.Wait(w.Section(i)) != "" {
 			return i
 		}
 	}

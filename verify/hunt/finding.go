@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // A Violation is a run that violates a property, minimised.
@@ -37,11 +37,11 @@ type Violation struct {
 }
 
 // minimise makes the run of an outcome as short as it can.
-func (h *hunter[M]) minimise(beyond int, o *outcome) error {
+func (h *hunter) minimise(beyond int, o *outcome) error {
 	h.report(beyond, true)
 	p := h.cfg.draw(h.alg.Info, h.alg.Unsettled != nil, o.run, beyond)
 	v := Violation{
-		Property: o.found.property, Reason: o.found.reason, Run: o.run, Budget: p.budget, N: p.N, Clients: p.clients,
+		Property: o.found.Property, Reason: o.found.Text, Run: o.run, Budget: p.budget, N: p.N, Clients: p.clients,
 		Trace: []string{},
 	}
 	run, sys, property, err := h.steps(&p, o)
@@ -60,12 +60,12 @@ func (h *hunter[M]) minimise(beyond int, o *outcome) error {
 
 // steps returns the steps of a run as those of a model, and what they violate
 // there; nil when it takes clocks or delays to violate anything.
-func (h *hunter[M]) steps(p *plan, o *outcome) (run []choice, s system, property string, err error) {
+func (h *hunter) steps(p *plan, o *outcome) (run []world.Action, s system, property string, err error) {
 	if !p.timed {
 		m := newModel(h.alg, p.system)
 		w := newWalker(m, p)
 		w.walk()
-		return w.run, m.sys, w.found.property, nil
+		return w.run, m.sys, w.Found.Property, nil
 	}
 	if p.config.Loss+p.config.Dup > 0 && h.alg.Stale == nil {
 		return nil, s, "", nil // what is lost must not arrive in the end
@@ -74,20 +74,20 @@ func (h *hunter[M]) steps(p *plan, o *outcome) (run []choice, s system, property
 	switch {
 	case err != nil:
 		return nil, s, "", err
-	case m.found != nil:
-		return run, m.sys, m.found.property, nil
-	case waits(o.found.property):
-		x := &reducer[M]{model: m, property: o.found.property, stopped: h.interrupted}
+	case m.Found != nil:
+		return run, m.sys, m.Found.Property, nil
+	case waits(o.found.Property):
+		x := &reducer{model: m, property: o.found.Property, stopped: h.interrupted}
 		if _, good := x.replay(run); good {
-			return run, m.sys, o.found.property, nil
+			return run, m.sys, o.found.Property, nil
 		}
 	}
 	return nil, s, "", nil
 }
 
 // shorten reduces a run of a model to a trace that package check replays.
-func (h *hunter[M]) shorten(v *Violation, s system, run []choice) {
-	x := &reducer[M]{
+func (h *hunter) shorten(v *Violation, s system, run []world.Action) {
+	x := &reducer{
 		model: newModel(h.alg, s), property: v.Property, usual: h.usual(v.Property), stopped: h.interrupted, anySize: h.cfg.N == 0,
 		excess: h.result.Beyond,
 	}
@@ -97,7 +97,7 @@ func (h *hunter[M]) shorten(v *Violation, s system, run []choice) {
 	// Else somebody is stuck only for as long as the calm of this run took.
 	if _, good := x.replay(run); good && waits(v.Property) {
 		// What seemed to be without end may end soon, now that it is short.
-		v.Property, v.Reason = x.model.found.property, x.model.found.reason
+		v.Property, v.Reason = x.model.Found.Property, x.model.Found.Text
 		if v.Property == check.Deadlock || v.Property == check.Agreement || v.Property == history.Lagging {
 			run = append(run, x.calm...)
 		}
@@ -106,7 +106,7 @@ func (h *hunter[M]) shorten(v *Violation, s system, run []choice) {
 }
 
 // interrupted reports whether somebody wants the hunt to end at once.
-func (h *hunter[M]) interrupted() bool {
+func (h *hunter) interrupted() bool {
 	select {
 	case <-h.cfg.Done:
 		return true
@@ -118,7 +118,7 @@ func (h *hunter[M]) interrupted() bool {
 // usual are the options that a finding has if it needs no other ones: those that
 // package check has where h's Config gives none. What only repeats messages is off
 // there, which does not matter to what is wrong in one state, but to who waits.
-func (h *hunter[M]) usual(property string) map[string]int64 {
+func (h *hunter) usual(property string) map[string]int64 {
 	all := map[string]int64{}
 	maps.Copy(all, h.cfg.Options)
 	for _, o := range h.alg.Options {
@@ -133,7 +133,7 @@ func (h *hunter[M]) usual(property string) map[string]int64 {
 }
 
 // render writes a run as a scenario, and lets package check replay it.
-func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
+func (h *hunter) render(v *Violation, x *reducer, run []world.Action) {
 	m := x.model
 	v.N, v.Clients = m.sys.N, m.sys.clients
 	c := check.Config{
@@ -141,22 +141,22 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 		Properties: []string{v.Property},
 	}
 	switch {
-	case v.Property == Stuck && m.elects():
+	case v.Property == Stuck && m.Elects():
 		c.Properties = []string{check.Termination}
 	case v.Property == Stuck:
 		c.Properties = []string{check.MakesProgress}
 	}
-	for i := range m.users {
-		if !m.isUser(i) {
+	for i := range m.Total {
+		if !m.IsUser(i) {
 			continue
 		}
 		tries := 0
 		for _, k := range run {
-			if k.verb == scenario.Try && int(k.a) == i {
+			if k.Verb == scenario.Try && int(k.A) == i {
 				tries++
 			}
 		}
-		if c.Entries = append(c.Entries, tries); m.alg.Grouped {
+		if c.Entries = append(c.Entries, tries); m.Grouped {
 			c.Wants = append(c.Wants, m.chosen(run, i))
 		}
 	}
@@ -165,16 +165,16 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 		scenario.Cancel: &c.Cancel, scenario.Drain: &c.Drain, scenario.Lose: &c.Loss, scenario.Duplicate: &c.Dup,
 	}
 	for _, k := range run {
-		if b := budgets[k.verb]; b != nil {
+		if b := budgets[k.Verb]; b != nil {
 			*b++
 		}
 	}
 	c.Suspect += m.mistaken(run)
-	if m.mutual {
+	if m.Mutual {
 		c.Suspect = m.broke(run)
 	}
 	c.Crash = max(c.Crash, min(c.Recover, 1))
-	if m.alg.Weak {
+	if m.Weak {
 		c.Operations = []int{max(1, m.operations(run))}
 	}
 	if c.Amnesia > 0 && h.alg.Unsettled != nil {
@@ -182,7 +182,7 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 	}
 	v.Check = c
 	steps := m.script(run)
-	names := m.names()
+	names := m.Names
 	for _, s := range steps {
 		v.Trace = append(v.Trace, names.Format(s))
 	}
@@ -198,7 +198,7 @@ func (h *hunter[M]) render(v *Violation, x *reducer[M], run []choice) {
 // decide lets package check look for a loop without progress near the end of the
 // steps. With it, that is what was found. The bound is one of memory, because what a
 // hunt finds does not depend on time.
-func (h *hunter[M]) decide(v *Violation, steps []scenario.Step) {
+func (h *hunter) decide(v *Violation, steps []scenario.Step) {
 	c := v.Check
 	c.Prefix, c.Done, c.MaxMemory = steps, h.cfg.Done, 16<<20
 	verdict, err := check.Run(h.alg, c)
@@ -215,7 +215,7 @@ func (h *hunter[M]) decide(v *Violation, steps []scenario.Step) {
 const replayable = 2000
 
 // replay lets package check take the steps.
-func (h *hunter[M]) replay(v *Violation, steps []scenario.Step) {
+func (h *hunter) replay(v *Violation, steps []scenario.Step) {
 	w, err := check.NewWalk(h.alg, v.Check)
 	if err != nil {
 		v.Reason = err.Error()
@@ -235,31 +235,4 @@ func (h *hunter[M]) replay(v *Violation, steps []scenario.Step) {
 	if property, err := w.Violation(); property == v.Property {
 		v.Replayed, v.Reason = true, err.Error()
 	}
-}
-
-// script returns the steps of a run as package check writes them.
-func (m *model[M]) script(run []choice) []scenario.Step {
-	m.reset()
-	var steps []scenario.Step
-	for _, c := range run {
-		s := scenario.Step{Verb: c.verb, Procs: []protocol.ID{protocol.ID(c.a)}, Timer: c.timer}
-		switch c.verb {
-		case scenario.Try:
-			s.Text = string(c.wants)
-		case scenario.Deliver, scenario.Lose, scenario.Duplicate:
-			s.Text = m.text(m.flight[m.find(&c)].msg)
-			s.Procs = append(s.Procs, protocol.ID(c.b))
-		case scenario.Suspect, scenario.Restore, scenario.Lapse:
-			s.Procs = append(s.Procs, protocol.ID(c.b))
-		case scenario.Read, scenario.Begin, scenario.Write:
-			s.Text = m.accessText(&c)
-		case scenario.Issue:
-			s.Text = m.operation(int(c.a))
-		case scenario.Decide:
-			s.Procs, s.Text = nil, m.decision(&c)
-		}
-		steps = append(steps, s)
-		m.do(&c)
-	}
-	return steps
 }

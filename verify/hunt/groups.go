@@ -7,7 +7,6 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
-	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // checkWants completes the alternatives of users.
@@ -66,70 +65,30 @@ func (p *plan) timeWants(i protocol.Info) {
 }
 
 // want draws what a user wants with its next try.
-func (w *walker[M]) want() protocol.Groups {
+func (w *walker) want() protocol.Groups {
 	if len(w.sys.wants) == 0 {
 		return ""
 	}
 	return w.sys.wants[w.r.IntN(len(w.sys.wants))]
 }
 
-// enter records that user id was let into a group.
-func (m *model[M]) enter(id protocol.ID, group protocol.Group) {
-	m.entries++
-	if m.granted[id] = group; !m.wanted[id].Has(group) {
-		m.report(check.WellFormed, fmt.Sprintf("well-formed: %s was let into group %q, and wants %q", m.names().Of(id), group, m.wanted[id]))
-	}
-}
-
-// held is the group of each user that is inside, nil where there are no groups.
-func (m *model[M]) held() []protocol.Group {
-	if !m.alg.Grouped {
-		return nil
-	}
-	return m.granted
-}
-
-// excluded returns a user that tries where those who try could be inside together with those
-// who are, else -1.
-func (m *model[M]) excluded() int {
-	if m.alg.Grouped && m.users.Together(m.wanted, m.granted) {
-		return slices.Index(m.users, protocol.InTry)
-	}
-	return -1
-}
-
 // visit is a calm in which nobody tries anew and who is inside stays, until nothing is left
 // to happen: whoever tries then could share, or waits for others with good reason.
-func (w *walker[M]) visit() {
-	if !w.alg.Grouped || w.leave {
+func (w *walker) visit() {
+	if !w.Grouped || w.leave {
 		return
 	}
 	w.stay = true
-	patience := len(w.run) + 300*w.total*w.sys.N + 20*w.pending()
-	for w.found == nil && len(w.run) < patience {
+	patience := len(w.run) + 300*w.Total*w.sys.N + 20*w.Pending()
+	for w.Found == nil && len(w.run) < patience {
 		if w.next() {
 			continue
 		}
 		if u := w.excluded(); u >= 0 {
-			w.report(check.ConcurrentEntry, fmt.Sprintf("concurrent-entry: %s tries for ever, and shares with all who are inside or try",
-				w.names().Of(protocol.ID(u))))
+			w.Report(check.ConcurrentEntry, fmt.Sprintf("concurrent-entry: %s tries for ever, and shares with all who are inside or try",
+				w.Names.Of(protocol.ID(u))))
 		}
 		break
 	}
 	w.stay = false
-}
-
-// chosen are the alternatives of user i in a run, for package check.
-func (m *model[M]) chosen(run []choice, i int) []protocol.Groups {
-	var all []protocol.Groups
-	for _, c := range run {
-		if c.verb == scenario.Try && int(c.a) == i {
-			all = append(all, c.wants)
-		}
-	}
-	if all == nil {
-		return m.sys.wants[:1]
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // A Result is what a hunt found. But for Seconds, RunsPerS and how many runs fit
@@ -27,13 +28,17 @@ type Result struct {
 
 // Run hunts. An error wraps ErrConfig.
 func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
+	return run(protocol.Erase(a), c)
+}
+
+func run(a protocol.Algorithm[any], c Config) (Result, error) {
 	if err := c.complete(a.Info); err != nil {
 		return Result{}, err
 	}
 	if c.FIFO && a.Stale != nil {
 		return Result{}, fmt.Errorf("%w: %s: FIFO channels: its messages overtake each other", ErrConfig, a.Name)
 	}
-	h := &hunter[M]{alg: a, cfg: c, began: time.Now()}
+	h := &hunter{alg: a, cfg: c, began: time.Now()}
 	h.result = Result{
 		Algorithm: a.Name, Variant: a.Variant, Seed: c.Seed, First: c.First, Violations: []Violation{}, Beyond: c.Beyond,
 	}
@@ -44,8 +49,8 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
 	return *r, err
 }
 
-type hunter[M any] struct {
-	alg      protocol.Algorithm[M]
+type hunter struct {
+	alg      protocol.Algorithm[any]
 	cfg      Config
 	began    time.Time
 	reported time.Time
@@ -54,7 +59,7 @@ type hunter[M any] struct {
 
 // levels hunts at one excess over the budget, or with Break at each one from 1 on
 // until there is a violation; each but the last has half of what is left.
-func (h *hunter[M]) levels() error {
+func (h *hunter) levels() error {
 	c := &h.cfg
 	first := c.Beyond
 	if c.Break {
@@ -88,7 +93,7 @@ func (h *hunter[M]) levels() error {
 }
 
 // over reports whether the hunt is to end now.
-func (h *hunter[M]) over(end time.Time) bool {
+func (h *hunter) over(end time.Time) bool {
 	select {
 	case <-h.cfg.Done:
 		return true
@@ -101,7 +106,7 @@ func (h *hunter[M]) over(end time.Time) bool {
 type outcome struct {
 	run int64
 	Totals
-	found *problem
+	found *history.Fault
 	err   error
 }
 
@@ -111,7 +116,7 @@ const ahead = 1 << 12
 // level makes runs until one of them violates a property, and returns that one.
 // Outcomes count in the order of their numbers, so that it is the first one, and
 // the totals are the same, whatever the number of workers.
-func (h *hunter[M]) level(beyond int, runs int64, end time.Time) (*outcome, error) {
+func (h *hunter) level(beyond int, runs int64, end time.Time) (*outcome, error) {
 	var (
 		next    atomic.Int64
 		stop    atomic.Bool
@@ -167,7 +172,7 @@ func (h *hunter[M]) level(beyond int, runs int64, end time.Time) (*outcome, erro
 	return first, nil
 }
 
-func (h *hunter[M]) report(beyond int, reducing bool) {
+func (h *hunter) report(beyond int, reducing bool) {
 	if h.cfg.Progress == nil || !reducing && time.Since(h.reported) < 250*time.Millisecond {
 		return
 	}
@@ -176,7 +181,7 @@ func (h *hunter[M]) report(beyond int, reducing bool) {
 }
 
 // one makes one run.
-func (h *hunter[M]) one(timed *simulators[M], run int64, beyond int) outcome {
+func (h *hunter) one(timed *simulators, run int64, beyond int) outcome {
 	p := h.cfg.draw(h.alg.Info, h.alg.Unsettled != nil, run, beyond)
 	o := outcome{run: run}
 	if p.timed {
@@ -187,13 +192,13 @@ func (h *hunter[M]) one(timed *simulators[M], run int64, beyond int) outcome {
 	}
 	w := newWalker(newModel(h.alg, p.system), &p)
 	w.walk()
-	o.Totals, o.found = Totals{1, int64(w.entries), int64(len(w.run))}, h.news(w.found)
+	o.Totals, o.found = Totals{1, int64(w.Entries), int64(len(w.run))}, h.news(w.Found)
 	return o
 }
 
 // news is what was found, or nil where that ends no hunt.
-func (h *hunter[M]) news(found *problem) *problem {
-	if found != nil && h.cfg.Known && (slices.Contains(h.alg.Lacks, found.property) || slices.Contains(h.alg.Refuted, found.property)) {
+func (h *hunter) news(found *history.Fault) *history.Fault {
+	if found != nil && h.cfg.Known && (slices.Contains(h.alg.Lacks, found.Property) || slices.Contains(h.alg.Refuted, found.Property)) {
 		return nil
 	}
 	return found

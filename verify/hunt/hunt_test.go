@@ -3,6 +3,7 @@ package hunt
 import (
 	"context"
 	"errors"
+	"github.com/poundlock/poundlock/verify/world"
 	"reflect"
 	"strings"
 	"testing"
@@ -119,18 +120,19 @@ func TestRunsAreTheCheckers(t *testing.T) {
 }
 
 // beginning is as much of a run as a check has budgets for.
-func beginning(run []choice) []choice {
+func beginning(run []world.Action) []world.Action {
 	const most, faults = 150, 15
 	count := map[scenario.Verb]int{}
 	for k, c := range run[:min(most, len(run))] {
-		if count[c.verb]++; count[c.verb] > faults && c.fault() {
+		if count[c.Verb]++; count[c.Verb] > faults && c.Fault() {
 			return run[:k]
 		}
 	}
 	return run[:min(most, len(run))]
 }
 
-func retaken[M any](t *testing.T, a protocol.Algorithm[M], n int) {
+func retaken[M any](t *testing.T, bare protocol.Algorithm[M], n int) {
+	a := protocol.Erase(bare)
 	runs := 40
 	if a.Stale != nil {
 		runs = 15 // a check takes long over what may always arrive again
@@ -144,7 +146,7 @@ func retaken[M any](t *testing.T, a protocol.Algorithm[M], n int) {
 	timed := 0
 	for run := range runs {
 		p := c.draw(a.Info, a.Unsettled != nil, int64(run), 0)
-		var steps []choice
+		var steps []world.Action
 		sys := p.system
 		if p.timed {
 			timed++
@@ -161,9 +163,9 @@ func retaken[M any](t *testing.T, a protocol.Algorithm[M], n int) {
 		if sys.clients > 64 {
 			continue // crashed and replaced so often: more than a check has
 		}
-		x := &reducer[M]{model: newModel(a, sys), property: check.Exclusion}
+		x := &reducer{model: newModel(a, sys), property: check.Exclusion}
 		v := Violation{Property: check.Exclusion}
-		h := &hunter[M]{alg: a}
+		h := &hunter{alg: a}
 		h.render(&v, x, beginning(steps))
 		// That nothing is violated is as it should be; an error says which step is not
 		// possible.

@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // pairs takes away any two choices, and of short runs any three.
-func (x *reducer[M]) pairs(run []choice) []choice {
+func (x *reducer) pairs(run []world.Action) []world.Action {
 	const short, shortest = 200, 45
 again:
 	for i := range run {
@@ -28,13 +29,13 @@ again:
 	return run
 }
 
-func leave(run []choice, out ...int) []choice {
-	return without(run, func(i int, _ choice) bool { return slices.Contains(out, i) })
+func leave(run []world.Action, out ...int) []world.Action {
+	return without(run, func(i int, _ world.Action) bool { return slices.Contains(out, i) })
 }
 
 // again makes untimed runs of what is left of the system, with the faults of run:
 // a short one may be there that no subset of run is.
-func (x *reducer[M]) again(run []choice) []choice {
+func (x *reducer) again(run []world.Action) []world.Action {
 	const runs = 20_000
 	if waits(x.property) {
 		return run
@@ -45,25 +46,25 @@ func (x *reducer[M]) again(run []choice) []choice {
 		p := plan{chance: chance, system: m.sys, kinds: kindsOf(run)}
 		p.untime()
 		p.tries, p.storm = 2, len(run)-1
-		if m.alg.Consensus {
+		if m.Consensus {
 			p.agrees = p.between(1, 20)
 		}
 		p.operations = m.operations(run)
 		if chance.IntN(2) == 0 {
 			p.users, p.timers, p.news = 0, 0, 0 // only when nothing else is left to happen
 		}
-		m.reset()
+		m.Reset()
 		w := newWalker(m, &p)
 		w.salt = chance.Uint64()
 		for i := range w.tries {
 			w.tries[i] *= chance.IntN(2) // the fewer there are, the shorter it is
 		}
-		for len(w.run) < p.storm && m.found == nil && !x.over() && w.storm() {
+		for len(w.run) < p.storm && m.Found == nil && !x.over() && w.storm() {
 			if x.invariant() {
 				m.judge(x.property)
 			}
 		}
-		if x.taken += len(w.run); m.found != nil && m.found.property == x.property {
+		if x.taken += len(w.run); m.Found != nil && m.Found.Property == x.property {
 			// Losses that aim at somebody come together, so that a storm may be longer.
 			if shorter, good := x.try(w.run, run); good {
 				return shorter
@@ -74,10 +75,10 @@ func (x *reducer[M]) again(run []choice) []choice {
 }
 
 // kindsOf are the kinds of faults in a run, with what only makes schedules unfair.
-func kindsOf(run []choice) kinds {
+func kindsOf(run []world.Action) kinds {
 	all := pauses | aimed
 	for _, c := range run {
-		switch c.verb {
+		switch c.Verb {
 		case scenario.Amnesia:
 			all |= losses
 		case scenario.Recover:
@@ -97,15 +98,15 @@ func kindsOf(run []choice) kinds {
 		case scenario.Duplicate:
 			all |= copies
 		}
-		if c.keep {
+		if c.Keep {
 			all |= copies
 		}
 	}
 	return all
 }
 
-// moves puts any choice anywhere else, which may make others needless.
-func (x *reducer[M]) moves(run []choice) []choice {
+// moves puts any world.Action anywhere else, which may make others needless.
+func (x *reducer) moves(run []world.Action) []world.Action {
 	const short = 80
 again:
 	for i := range run {
@@ -127,20 +128,20 @@ again:
 	return run
 }
 
-// substitutes lets one member stand in for another one from some choice on, which
+// substitutes lets one member stand in for another one from some world.Action on, which
 // may make a fault needless.
-func (x *reducer[M]) substitutes(run []choice) []choice {
+func (x *reducer) substitutes(run []world.Action) []world.Action {
 	const short = 80
 again:
 	for i := range int32(x.model.sys.N) {
 		for j := range int32(x.model.sys.N) {
 			for k := 0; k < len(run) && len(run) <= short && !x.over(); k++ {
-				if i == j || !run[k].names(i) {
+				if i == j || !run[k].Of(i) {
 					continue
 				}
 				other := slices.Clone(run)
 				for at := k; at < len(other); at++ {
-					other[at] = other[at].with(i, j)
+					other[at] = other[at].With(i, j)
 				}
 				if shorter, good := x.further(other, run); good {
 					run = shorter
@@ -152,9 +153,9 @@ again:
 	return run
 }
 
-// further takes one choice away from a candidate that is good, but not shorter
+// further takes one world.Action away from a candidate that is good, but not shorter
 // than run.
-func (x *reducer[M]) further(candidate, run []choice) ([]choice, bool) {
+func (x *reducer) further(candidate, run []world.Action) ([]world.Action, bool) {
 	if x.over() {
 		return nil, false
 	}

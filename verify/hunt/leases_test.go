@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"github.com/poundlock/poundlock/verify/world"
 	"slices"
 	"testing"
 
@@ -42,10 +43,10 @@ func walks[M any](a protocol.Algorithm[M], property string) (found int, reason s
 		if p.timed {
 			continue
 		}
-		m := newModel(a, p.system)
+		m := newModel(protocol.Erase(a), p.system)
 		newWalker(m, &p).walk()
-		if m.found != nil && m.found.property == property {
-			found, reason = found+1, m.found.reason
+		if m.Found != nil && m.Found.Property == property {
+			found, reason = found+1, m.Found.Text
 		}
 	}
 	return found, reason
@@ -81,17 +82,17 @@ func TestLeaseNewsIsTheCheckers(t *testing.T) {
 			if p.timed {
 				continue
 			}
-			w := newWalker(newModel(a, p.system), &p)
+			w := newWalker(newModel(protocol.Erase(a), p.system), &p)
 			w.walk()
 			run := beginning(w.run)
-			m := newModel(a, p.system)
+			m := newModel(protocol.Erase(a), p.system)
 			steps := m.script(run)
 			c := check.Config{Config: m.sys.Config, FIFO: m.sys.fifo, Entries: []int{check.Unlimited}, Crash: 15, Recover: 15, Suspect: 15}
 			checker, err := check.NewWalk(a, c)
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.reset()
+			m.Reset()
 			for k, step := range steps {
 				news := m.news()
 				if theirs := newsOf(checker); !slices.Equal(news, theirs) {
@@ -113,17 +114,17 @@ func TestLeaseNewsIsTheCheckers(t *testing.T) {
 }
 
 // news are the lines of Ended and Restore that may come next.
-func (m *model[M]) news() (lines []string) {
+func (m *model) news() (lines []string) {
 	for p := range m.sys.N {
 		for q := range m.sys.N {
 			about := scenario.Step{Procs: []protocol.ID{protocol.ID(p), protocol.ID(q)}}
-			if m.canEnd(p, q) {
+			if m.Notices(p, q)&world.ToSuspect != 0 {
 				about.Verb = scenario.Suspect
-				lines = append(lines, m.names().Format(about))
+				lines = append(lines, m.Names.Format(about))
 			}
-			if m.canResume(p, q) {
+			if m.Notices(p, q)&world.ToRestore != 0 {
 				about.Verb = scenario.Restore
-				lines = append(lines, m.names().Format(about))
+				lines = append(lines, m.Names.Format(about))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"github.com/poundlock/poundlock/verify/world"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest/toys/votes"
@@ -10,10 +11,10 @@ import (
 )
 
 // fewest is how few of n members are up at some time of a run.
-func fewest(run []choice, n int) int {
+func fewest(run []world.Action, n int) int {
 	up, least := n, n
 	for _, c := range run {
-		switch c.verb {
+		switch c.Verb {
 		case scenario.Crash:
 			up--
 		case scenario.Recover:
@@ -26,8 +27,9 @@ func fewest(run []choice, n int) int {
 
 // shortened makes the first run of a in which somebody waits in vain as short as it can. With
 // minorities who waits need not have a majority in what is left.
-func shortened(t *testing.T, a protocol.Algorithm[votes.Ballot], minorities bool) (system, []choice) {
+func shortened(t *testing.T, bare protocol.Algorithm[votes.Ballot], minorities bool) (system, []world.Action) {
 	t.Helper()
+	a := protocol.Erase(bare)
 	c := Config{Seed: 1}
 	for run := range int64(2000) {
 		p := c.draw(a.Info, false, run, 0)
@@ -35,15 +37,15 @@ func shortened(t *testing.T, a protocol.Algorithm[votes.Ballot], minorities bool
 			continue
 		}
 		w := newWalker(newModel(a, p.system), &p)
-		if w.walk(); w.found == nil || !waits(w.found.property) {
+		if w.walk(); w.Found == nil || !waits(w.Found.Property) {
 			continue
 		}
 		if k := fewest(w.run, p.N); 2*k <= p.N {
 			t.Fatalf("run %d: %d of %d members are up", run, k, p.N)
 		}
 		a.Majority = !minorities
-		x := &reducer[votes.Ballot]{
-			model: newModel(a, p.system), property: w.found.property, anySize: true, stopped: func() bool { return false },
+		x := &reducer{
+			model: newModel(a, p.system), property: w.Found.Property, anySize: true, stopped: func() bool { return false },
 		}
 		left := x.reduce(w.run)
 		if _, good := x.replay(left); !good {

@@ -1,13 +1,14 @@
 package hunt
 
 import (
-	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // A system is what runs: the sizes and what all processes share.
@@ -23,404 +24,181 @@ type system struct {
 	spaced bool // a lease that lapses needs room in the budget too
 }
 
-// A problem is a violated property.
-type problem struct{ property, reason string }
-
-// A model is one system, stepped by the rules of package check: no time, clocks
-// that show 0, and whatever is possible may be next. Unlike the checker it keeps
-// one state only, as processes and not as bytes, and takes a step in less than a
-// microsecond.
-type model[M any] struct {
-	alg     protocol.Algorithm[M]
-	sys     system
-	total   int
-	leases  bool   // of clients
-	mutual  bool   // leases of members at each other
-	lives   bool   // members have incarnations
-	renews  bool   // a detector that may be wrong tells of new ones
-	forgot  uint64 // members that lost their memory in this run
-	procs   []process[M]
-	users   history.Users
-	wanted  []protocol.Groups // by user: with its last try
-	granted []protocol.Group  // by user: where it entered last
-	flight  []message[M]      // in the order in which they were sent
-	out     protocol.Out[M]
-	now     int32 // the choice being taken
-	part    int32 // how many messages the step has sent
-	entries int
-	found   *problem
-	terms   history.Terms       // of an election: all that were named
-	list    []protocol.Register // nil: no memory is shared
-	cells   []cell
-	weak    weak[M]
-
-	stepping     bool   // inside the algorithm: a panic is its
-	text1, text2 []byte // scratch of alike
-	crowded      int    // messages in flight from which on stale ones are looked for
-
-	view protocol.View[M]
-	bare []protocol.Process[M] // scratch of processes
+// A model is one system with its budget of faults. Unlike the checker it keeps one state
+// only, as processes and not as bytes, and takes a step in a microsecond.
+type model struct {
+	*world.State
+	sys system
 }
 
-type process[M any] struct {
-	process   protocol.Process[M] // nil: absent
-	life      uint64
-	timers    []uint32
-	open      protocol.OpenAccesses
-	lapsed    uint64   // of a client, or among members: the members at which its lease lapsed
-	ended     uint64   // of these, the members that have suspected the client since, or whose Ended it had
-	known     []uint64 // of a client with leases, or among members: the incarnations that it was told of
-	revoked   uint64   // among members: those whose lease it revoked, and of whom it had no Lapsed yet
-	lost      []bool   // of a user: members that lost their memory during its epoch
-	suspected uint64   // of a crashed user: members that need not be told again
-	doubts    uint64   // of a member, where there are no clients: the members that it suspects
-	told      uint64   // of these, who crashed and need not be named again
-	leading   history.Leading
+func newModel(a protocol.Algorithm[any], s system) *model {
+	rules := world.New(a.Info, s.Config, s.clients, s.registers)
+	return &model{world.NewState(a, rules, s.fifo, s.down), s}
 }
 
-func newModel[M any](a protocol.Algorithm[M], s system) *model[M] {
-	m := &model[M]{alg: a, sys: s, total: s.N + s.clients, leases: a.Detector == protocol.LeaseDetector && a.Users == protocol.Clients}
-	m.mutual = a.Detector == protocol.LeaseDetector && a.Users != protocol.Clients
-	m.lives = m.leases || m.mutual || a.Incarnations || a.Tolerates&protocol.Recovery != 0
-	m.renews = m.peers() && a.Incarnations && a.Detector == protocol.UnreliableDetector
-	m.procs = make([]process[M], m.total)
-	m.users = make(history.Users, m.total)
-	m.wanted, m.granted = make([]protocol.Groups, m.total), make([]protocol.Group, m.total)
-	m.bare = make([]protocol.Process[M], m.total)
-	if a.Registers != nil {
-		m.list = a.Registers(s.Config)
-	}
-	m.reset()
-	return m
-}
-
-// isUser reports whether process i is one that tries.
-func (m *model[M]) isUser(i int) bool { return m.alg.Users == protocol.Members || i >= m.sys.N }
-
-// reset begins a run: every process had its Start, and every client with leases
-// heard of every member.
-func (m *model[M]) reset() {
-	defer m.caught()
-	m.flight, m.crowded, m.forgot, m.entries, m.found, m.now = m.flight[:0], 0, 0, 0, nil, -1
-	clear(m.users)
-	m.terms = m.terms[:0]
-	m.resetMemory()
-	m.resetWeak()
-	for i := range m.procs {
-		p := &m.procs[i]
-		*p = process[M]{timers: p.timers[:0], open: p.open[:0], known: p.known, lost: p.lost}
-		if slices.Contains(m.sys.down, protocol.ID(i)) {
-			continue
-		}
-		m.stepping = true
-		p.process = m.alg.New(protocol.ID(i), m.sys.Config)
-		m.stepping = false
-		if m.isUser(i) {
-			p.lost = fresh(p.lost, m.sys.N)
-		}
-		if m.lives {
-			p.life = 1
-		}
-		if m.leases && i >= m.sys.N {
-			p.known = fresh(p.known, m.sys.N)
-		}
-		if m.mutual {
-			m.unleased(i)
-			p.ended = p.lapsed // as if after a session: the first one begins at once
-		}
-	}
-	for i := range m.procs {
-		m.meets(i)
-	}
-	for i := range m.procs {
-		if m.procs[i].process != nil {
-			m.input(i, protocol.Input{Kind: protocol.Start, Arg: m.procs[i].life})
-		}
-	}
-	if m.mutual {
-		m.beginSessions()
-	}
-	for i := m.sys.N; m.leases && i < m.total; i++ {
-		for j := range m.sys.N {
-			if m.procs[j].process != nil {
-				m.procs[i].known[j] = 1
-				m.input(i, protocol.Input{Kind: protocol.Restore, From: protocol.ID(j), Arg: 1})
-			}
-		}
-	}
-}
-
-// fresh returns n zeros, in the memory of s where that is enough.
-func fresh[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
-}
-
-// caught turns a panic of a process, which its model makes impossible, into a
-// problem. Any other panic stays one.
-func (m *model[M]) caught() {
-	if m.stepping {
-		m.stepping = false
-		m.report(check.Model, fmt.Sprint("model: panic: ", recover()))
-	}
-}
-
-func (m *model[M]) report(property, reason string) {
-	if m.found == nil {
-		m.found = &problem{property, reason}
-	}
-}
-
-// do takes choice c and reports whether it was possible; else nothing has changed.
-// A deliver whose own message is not there takes the oldest one of its kind on its
-// channel, so that less depends on what was left out; c then names that one.
-func (m *model[M]) do(c *choice) (possible bool) {
-	defer m.caught()
-	a, b := int(c.a), int(c.b)
-	if a >= m.total || b >= m.total {
-		return false
-	}
-	possible, m.now = true, c.id // also of a step that panics
-	if c.verb == scenario.Suspect {
-		return m.suspect(c)
-	}
-	switch c.verb { // whose sender may be gone
-	case scenario.Deliver:
-		return m.deliver(c)
-	case scenario.Lose, scenario.Duplicate:
-		return m.fail(c)
-	case scenario.Recover:
-		return m.recovers(c)
-	case scenario.Decide:
-		return m.decide(c)
-	}
-	p := &m.procs[a]
-	if p.process == nil {
-		return false
-	}
-	switch c.verb {
-	case scenario.Try:
-		if possible = m.isUser(a) && m.users[a] == protocol.InRem; possible {
-			m.calms()
-			m.input(a, protocol.Input{Kind: protocol.Try, Data: string(c.wants)})
-		}
-	case scenario.Cancel:
-		if possible = m.users[a] == protocol.InTry; possible {
-			m.input(a, protocol.Input{Kind: protocol.Cancel})
-		}
-	case scenario.Exit:
-		if possible = m.users[a] == protocol.InCrit || m.users[a] == protocol.InLost; possible {
-			m.input(a, protocol.Input{Kind: protocol.Exit})
-		}
-	case scenario.Issue:
-		possible = m.issue(a)
-	case scenario.Hear:
-		possible = m.hear(a)
-	case scenario.Read, scenario.Begin, scenario.Write:
-		possible = m.access(c)
-	case scenario.Timeout:
-		k := slices.Index(p.timers, c.timer)
-		if possible = k >= 0 && !m.waiting(a); possible {
-			p.timers = slices.Delete(p.timers, k, k+1)
-			m.input(a, protocol.Input{Kind: protocol.Timeout, Timer: c.timer})
-		}
-	case scenario.Drain:
-		if possible = a < m.sys.N; possible {
-			m.input(a, protocol.Input{Kind: protocol.Drain})
-		}
-	case scenario.Lapse:
-		if m.mutual {
-			return m.breaks(a, b)
-		}
-		if possible = m.canLapse(a, b) && (!m.sys.spaced || m.room(-1)); possible {
-			m.lapse(a, b)
-		}
-	case scenario.Restore:
-		if m.mutual {
-			if possible = b < m.sys.N && m.canResume(a, b); possible {
-				m.restore(a, b)
-			}
-			return possible
-		}
-		if m.peers() {
-			if possible = b < m.sys.N && m.canTrust(a, b); possible {
-				m.trust(a, b)
-			}
-			return possible
-		}
-		if possible = m.canRestore(a, b); possible {
-			m.restore(a, b)
-		}
-	case scenario.Amnesia:
-		if possible = a < m.sys.N && m.room(a); possible {
-			m.amnesia(a)
-		}
-	case scenario.Crash:
-		if possible = m.mortal(a); possible {
-			m.crash(a)
-		}
-	default:
-		return false
-	}
-	return possible
-}
-
-// input gives an event without message to a process.
-func (m *model[M]) input(i int, in protocol.Input) {
-	var none M
-	m.step(i, in, none)
-}
-
-func (m *model[M]) step(i int, in protocol.Input, msg M) {
-	m.part = 0
-	m.react(i, in, msg)
-}
-
-// react gives an event to a process, as a step or as a part of one.
-func (m *model[M]) react(i int, in protocol.Input, msg M) {
-	id, entries := protocol.ID(i), m.entries
-	if err := m.users.Input(id, in); err != nil {
-		m.report(check.Model, err.Error())
-		return
-	}
-	if in.Kind == protocol.Try {
-		m.wanted[i] = protocol.Groups(in.Data)
-	}
-	m.judgeInput(i, in)
-	m.forget()
-	p, captures := &m.procs[i], false
-	m.out.Reset()
-	m.stepping = true
-	p.process.Step(protocol.Event[M]{Input: in, Msg: msg}, &m.out)
-	m.stepping = false
-	for k := range m.out.Effects {
-		e := &m.out.Effects[k]
-		switch e.Do {
-		case protocol.Send:
-			if e.To == id || e.To >= protocol.ID(m.total) {
-				m.report(check.Model, fmt.Sprintf("model: process %d sends %s to process %d", i, m.alg.Text(e.Msg), e.To))
-				return
-			}
-			m.send(i, int(e.To), e.Msg)
-		case protocol.Broadcast:
-			for j := range m.sys.N {
-				if j != i {
-					m.send(i, j, e.Msg)
-				}
-			}
-		case protocol.Crit, protocol.Rem, protocol.Ejected, protocol.Outcome:
-			if err := m.users.Act(id, e.Act); err != nil {
-				m.report(check.WellFormed, err.Error())
-				continue
-			}
-			if m.judgeAct(i, e.Act); e.Do == protocol.Crit {
-				m.enter(id, protocol.Group(e.Data))
-			}
-		case protocol.SetTimer:
-			if !slices.Contains(p.timers, e.Timer) {
-				p.timers = append(p.timers, e.Timer)
-			}
-		case protocol.StopTimer:
-			p.timers = slices.DeleteFunc(p.timers, func(t uint32) bool { return t == e.Timer })
-		case protocol.Leader:
-			m.lead(i, e.Act)
-		case protocol.Read, protocol.Write, protocol.Await:
-			m.open(i, e.Act)
-		case protocol.Revoke:
-			if !m.revoke(i, e.To) {
-				m.report(check.Model, fmt.Sprintf("model: process %d revokes a lease of process %d, and there is none", i, e.To))
-				return
-			}
-		case protocol.Owner:
-		case protocol.Invoke, protocol.Install, protocol.Capture, protocol.Propose, protocol.Resume:
-			captures = m.serve(i, e) || captures
-		default:
-			m.refuse(e.Do)
-		}
-	}
+// do takes a step if it is possible, within the budget.
+func (m *model) do(c *world.Action) (possible bool) {
 	switch {
-	case m.users[i] == protocol.InRem:
-		clear(p.lost)
-	case m.entries > entries:
-		m.exclusion()
+	case c.Verb == scenario.Amnesia && (int(c.A) >= m.sys.N || !m.room(int(c.A))):
+		return false
+	case c.Verb == scenario.Lapse && m.Leases && m.sys.spaced && !m.room(-1):
+		return false
 	}
-	if captures {
-		var none M
-		m.react(i, protocol.Input{Kind: protocol.Captured, Data: m.weak.judge.Copy(id)}, none)
+	entries := m.Entries
+	if !m.Do(c) {
+		return false
 	}
+	m.exclusion(entries)
+	return true
 }
 
-// refuse reports an effect of no process of this algorithm.
-func (m *model[M]) refuse(do protocol.Do) {
-	m.report(check.Model, fmt.Sprintf("model: effect %d is none", do))
-}
-
-// exclusion reports two users inside, where that is promised.
-func (m *model[M]) exclusion() {
-	if m.alg.Weak || m.users.Exclusion(m.held()) == nil {
-		return
-	}
-	names, who := m.names(), ""
-	for i, s := range m.users {
-		if s == protocol.InCrit && who != "" {
-			who += " and "
-		}
-		if s == protocol.InCrit {
-			who += names.Of(protocol.ID(i))
+// exclusion reports two users inside, if somebody entered.
+func (m *model) exclusion(entries int) {
+	if m.Entries > entries {
+		if text := m.Exclusion(); text != "" {
+			m.Report(check.Exclusion, text)
 		}
 	}
-	m.report(check.Exclusion, "exclusion: "+who+" are inside")
 }
-
-func (m *model[M]) names() scenario.Names {
-	return scenario.Names{Members: m.sys.N, Clients: m.alg.Users == protocol.Clients}
-}
-
-func (m *model[M]) text(msg M) string { return m.names().Text(m.alg.Text(msg)) }
 
 // judge reports the first invariant that does not hold; name "" means any.
-func (m *model[M]) judge(name string) {
-	if m.found != nil {
+func (m *model) judge(name string) {
+	if m.Found != nil {
 		return
 	}
-	m.look()
-	for _, i := range m.alg.Invariants {
+	v := m.View()
+	for _, i := range m.Algorithm.Invariants {
 		if name != "" && i.Name != name {
 			continue
 		}
-		if err := i.Err(&m.view); err != nil {
-			m.report(i.Name, err.Error())
+		if err := i.Err(v); err != nil {
+			m.Report(i.Name, err.Error())
 			return
 		}
 	}
 }
 
-// look brings the view up to date.
-func (m *model[M]) look() {
-	v := &m.view
-	if v.Procs == nil {
-		v.Config = m.sys.Config
-		v.Procs = make([]protocol.Process[M], m.total)
-		v.Lost = make([][]bool, m.total)
-		v.InFlight = func(yield func(protocol.Channel, M) bool) {
-			for k := range m.flight {
-				f := &m.flight[k]
-				if !yield(protocol.Channel{From: protocol.ID(f.from), To: protocol.ID(f.to)}, f.msg) {
-					return
-				}
-			}
+// room reports whether the budget allows that member j forgets, or with j < 0 that
+// a lease lapses.
+func (m *model) room(j int) bool {
+	if m.Algorithm.Unsettled != nil {
+		return m.Unsettled() < m.sys.budget
+	}
+	if m.Lives && !m.Leases && j >= 0 {
+		// Nobody is told of a new life: what is sent to the one before is lost until the
+		// two have met, which may be in any later epoch.
+		return bits.OnesCount64(m.Forgot|1<<j) <= m.sys.budget
+	}
+	for _, e := range m.Ends {
+		if e == nil || e.Section != protocol.InTry && e.Section != protocol.InCrit {
+			continue
 		}
-		for i := range v.Lost {
-			v.Lost[i] = make([]bool, m.sys.N)
+		lost := e.Lost
+		if j >= 0 {
+			lost |= 1 << j
+		}
+		if bits.OnesCount64(lost) > m.sys.budget {
+			return false
 		}
 	}
-	v.Users, v.Registers = m.users, m.values(v.Registers[:0])
-	for i := range m.procs {
-		v.Procs[i] = m.procs[i].process
-		copy(v.Lost[i], m.procs[i].lost)
+	return j >= 0 && m.sys.budget > 0
+}
+
+// several reports whether more than one user lives, and enough members do without process i.
+func (m *model) several(i int) bool {
+	k := 0
+	for j := range m.Total {
+		if m.Mortal(j) && m.Is(j) {
+			k++
+		}
+	}
+	return k > 1 && (!m.Peers || m.Algorithm.Spare(m.Procs, protocol.ID(i)))
+}
+
+// agree reports that live processes do not name one leader, the highest of them, where
+// nothing is left that must happen.
+func (m *model) agree() {
+	if err := m.Leaders(m.Ends, nil).Agreement(m.Names.Of); err != nil {
+		m.Report(check.Agreement, err.Error())
 	}
 }
+
+// excluded returns a user that tries where those who try could be inside together with those
+// who are, else -1.
+func (m *model) excluded() int {
+	if users := m.Users(); m.Grouped && users.Together(m.Wanted(), m.Granted()) {
+		return slices.Index(users, protocol.InTry)
+	}
+	return -1
+}
+
+// script returns the steps of a run as package check writes them.
+func (m *model) script(run []world.Action) (steps []scenario.Step) {
+	m.Reset()
+	for _, c := range run {
+		steps = append(steps, m.Step(c))
+		m.do(&c)
+	}
+	return steps
+}
+
+// # What a run had
+
+// mistaken is how many suspicions of a run are mistakes.
+func (m *model) mistaken(run []world.Action) (k int) {
+	return m.count(run, func(c world.Action) bool {
+		a, b := int(c.A), int(c.B)
+		return m.Peers && !m.Mutual && c.Verb == scenario.Suspect && m.Notices(a, b) == world.MaySuspect
+	})
+}
+
+// broke is how many sessions of a run broke by themselves.
+func (m *model) broke(run []world.Action) (k int) {
+	return m.count(run, func(c world.Action) bool {
+		return m.Mutual && c.Verb == scenario.Lapse && m.Notices(int(c.A), int(c.B)) == world.MayLapse
+	})
+}
+
+// count is how many steps of a run are of some kind, in the state before each.
+func (m *model) count(run []world.Action, some func(world.Action) bool) (k int) {
+	m.Reset()
+	for _, c := range run {
+		if some(c) {
+			k++
+		}
+		m.do(&c)
+	}
+	return k
+}
+
+// operations is the largest number of operations in one section of a run.
+func (m *model) operations(run []world.Action) (most int) {
+	count := make([]int, m.Total)
+	for _, c := range run {
+		switch c.Verb {
+		case scenario.Try:
+			count[c.A] = 0
+		case scenario.Issue:
+			count[c.A]++
+			most = max(most, count[c.A])
+		}
+	}
+	return most
+}
+
+// chosen are the alternatives of user i in a run, for package check.
+func (m *model) chosen(run []world.Action, i int) []protocol.Groups {
+	var all []protocol.Groups
+	for _, c := range run {
+		if c.Verb == scenario.Try && int(c.A) == i {
+			all = append(all, c.Wants)
+		}
+	}
+	if all == nil {
+		return m.sys.wants[:1]
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+var _ = history.Wait

@@ -25,13 +25,9 @@ func TestWithoutMonitor(t *testing.T) {
 		}},
 		Inside: []string{"newSimulators"}, // it has no guard: only what is named is broken
 		Replace: []mutant.Replacement{
-			mutant.Edit("exclusion", "\t\tm.exclusion()\n", ""),
-			mutant.Edit("well-formed", "m.report(check.WellFormed, err.Error())", "_ = err"),
-			mutant.Edit("a panic", `m.report(check.Model, fmt.Sprint("model: panic: ", recover()))`, "recover()"),
-			mutant.Edit("a receiver", "if e.To == id || e.To >= protocol.ID(m.total) {", "if e.To >= protocol.ID(m.total) {\n\t\t\t\tcontinue\n\t\t\t}\n\t\t\tif false {"),
-			mutant.Edit("an effect", `m.report(check.Model, fmt.Sprintf("model: effect %d is none", e.Do))`, ""),
-			mutant.Edit("deadlock", "w.report(check.Deadlock,", "func(string, string) {}(check.Deadlock,"),
-			mutant.Edit("stuck", "w.report(Stuck,", "func(string, string) {}(Stuck,"),
+			mutant.Edit("exclusion", "m.Report(check.Exclusion, text)", "_ = text"),
+			mutant.Edit("deadlock", "w.Report(check.Deadlock,", "func(string, string) {}(check.Deadlock,"),
+			mutant.Edit("stuck", "w.Report(Stuck,", "func(string, string) {}(Stuck,"),
 			mutant.Edit("invariants", "\t\t\tw.judge(\"\")\n", ""),
 			timed("history.Exclusion"),
 			timed(`"panic"`),

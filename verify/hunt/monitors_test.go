@@ -89,8 +89,8 @@ type plant struct {
 func finds[M any](a protocol.Algorithm[M], c Config) func(timed bool) (map[string]bool, error) {
 	return func(timed bool) (map[string]bool, error) {
 		const runs, enough = 60, 3
-		found, h := map[string]bool{}, &hunter[M]{alg: a, cfg: c}
-		simulators, k := newSimulators(a), 0
+		found, h := map[string]bool{}, &hunter{alg: protocol.Erase(a), cfg: c}
+		simulators, k := newSimulators(protocol.Erase(a)), 0
 		for run := c.First; run < c.First+runs && k < enough; run++ {
 			if p := c.draw(a.Info, a.Unsettled != nil, run, 0); p.timed != timed {
 				continue
@@ -100,7 +100,7 @@ func finds[M any](a protocol.Algorithm[M], c Config) func(timed bool) (map[strin
 				return nil, o.err
 			}
 			if o.found != nil {
-				found[o.found.property] = true
+				found[o.found.Property] = true
 				k++
 			}
 		}

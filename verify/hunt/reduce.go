@@ -9,6 +9,7 @@ import (
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // most is how many steps a reduction takes, in all candidates together: some half a
@@ -22,29 +23,29 @@ const calmBase = 1 << 30
 // is what is left of the run when some choices are taken away. It is replayed,
 // without those that are then no longer possible, and it is good when it violates
 // the same property.
-type reducer[M any] struct {
-	model    *model[M]
+type reducer struct {
+	model    *model
 	property string
 	usual    map[string]int64 // the options where none are drawn
 	taken    int              // steps
 	anySize  bool             // the number of members was drawn
 	excess   int              // over the budget of the model
 	stopped  func() bool
-	scratch  []choice
-	calm     []choice // what the last candidate's calm took
+	scratch  []world.Action
+	calm     []world.Action // what the last candidate's calm took
 }
 
 // replay takes the choices of a candidate, and returns those that were possible,
 // up to the violation. What is returned is valid until the next call.
-func (x *reducer[M]) replay(candidate []choice) (run []choice, good bool) {
+func (x *reducer) replay(candidate []world.Action) (run []world.Action, good bool) {
 	m := x.model
-	m.reset()
+	m.Reset()
 	x.scratch = x.scratch[:0]
 	for _, c := range candidate {
-		if m.found != nil {
+		if m.Found != nil {
 			break
 		}
-		if c.verb == scenario.Crash && m.alg.Majority && waits(x.property) && !m.several(int(c.a)) {
+		if c.Verb == scenario.Crash && m.Majority && waits(x.property) && !m.several(int(c.A)) {
 			continue // then whoever waits may
 		}
 		if m.do(&c) {
@@ -55,17 +56,17 @@ func (x *reducer[M]) replay(candidate []choice) (run []choice, good bool) {
 		}
 	}
 	x.taken += len(candidate)
-	if m.found == nil && waits(x.property) {
+	if m.Found == nil && waits(x.property) {
 		w := newWalker(m, &plan{chance: rand.New(rand.NewPCG(1, 1))}) // who has not tried need not
 		w.base, w.leave = calmBase, x.property != check.ConcurrentEntry
 		w.settle()
 		x.taken += len(w.run)
 		x.calm = w.run
 		// A check calls a deadlock what a calm finds at once or in the end.
-		return x.scratch, m.found != nil && waits(m.found.property) &&
-			(x.property == check.ConcurrentEntry) == (m.found.property == check.ConcurrentEntry)
+		return x.scratch, m.Found != nil && waits(m.Found.Property) &&
+			(x.property == check.ConcurrentEntry) == (m.Found.Property == check.ConcurrentEntry)
 	}
-	return x.scratch, m.found != nil && m.found.property == x.property
+	return x.scratch, m.Found != nil && m.Found.Property == x.property
 }
 
 // waits reports whether a property is one of runs that go on for ever.
@@ -77,12 +78,12 @@ func waits(property string) bool {
 	return false
 }
 
-func (x *reducer[M]) invariant() bool {
-	return slices.ContainsFunc(x.model.alg.Invariants, func(i protocol.Invariant[M]) bool { return i.Name == x.property })
+func (x *reducer) invariant() bool {
+	return slices.ContainsFunc(x.model.Algorithm.Invariants, func(i protocol.Invariant[any]) bool { return i.Name == x.property })
 }
 
 // try returns the candidate's run if it is good and shorter than run.
-func (x *reducer[M]) try(candidate []choice, run []choice) ([]choice, bool) {
+func (x *reducer) try(candidate []world.Action, run []world.Action) ([]world.Action, bool) {
 	if x.over() {
 		return nil, false
 	}
@@ -93,7 +94,7 @@ func (x *reducer[M]) try(candidate []choice, run []choice) ([]choice, bool) {
 }
 
 // limit is how many steps it may take.
-func (x *reducer[M]) limit() int {
+func (x *reducer) limit() int {
 	if waits(x.property) {
 		return most / 4 // a calm checks more at each step
 	}
@@ -101,10 +102,10 @@ func (x *reducer[M]) limit() int {
 }
 
 // over reports whether the reduction is to end.
-func (x *reducer[M]) over() bool { return x.taken >= x.limit() || x.stopped() }
+func (x *reducer) over() bool { return x.taken >= x.limit() || x.stopped() }
 
 // reduce returns the shortest run that it finds.
-func (x *reducer[M]) reduce(run []choice) []choice {
+func (x *reducer) reduce(run []world.Action) []world.Action {
 	// Whoever waits without end has made a long run by then.
 	for k := 16; waits(x.property) && k < len(run); k *= 2 {
 		if shorter, good := x.try(run[:k], run); good {
@@ -113,13 +114,13 @@ func (x *reducer[M]) reduce(run []choice) []choice {
 	}
 	for {
 		before := len(run)
-		run = x.ddmin(run, choice.fault)
+		run = x.ddmin(run, world.Action.Fault)
 		run = x.groups(run)
 		run = x.compact(run)
 		run = x.smaller(run)
 		run = x.options(run)
 		run = x.atomic(run)
-		run = x.ddmin(run, func(choice) bool { return true })
+		run = x.ddmin(run, func(world.Action) bool { return true })
 		run = x.again(run)
 		run = x.pairs(run)
 		run = x.moves(run)
@@ -131,8 +132,8 @@ func (x *reducer[M]) reduce(run []choice) []choice {
 }
 
 // without returns run without the choices for which drop holds.
-func without(run []choice, drop func(i int, c choice) bool) []choice {
-	var left []choice
+func without(run []world.Action, drop func(i int, c world.Action) bool) []world.Action {
+	var left []world.Action
 	for i, c := range run {
 		if !drop(i, c) {
 			left = append(left, c)
@@ -142,7 +143,7 @@ func without(run []choice, drop func(i int, c choice) bool) []choice {
 }
 
 // ddmin takes away chunks of the choices for which of holds: large ones first.
-func (x *reducer[M]) ddmin(run []choice, of func(choice) bool) []choice {
+func (x *reducer) ddmin(run []world.Action, of func(world.Action) bool) []world.Action {
 	places := func() (all []int) {
 		for i, c := range run {
 			if of(c) {
@@ -162,7 +163,7 @@ func (x *reducer[M]) ddmin(run []choice, of func(choice) bool) []choice {
 			for _, i := range at[from:to] {
 				out[i] = true
 			}
-			candidate := without(run, func(i int, _ choice) bool { return out[i] })
+			candidate := without(run, func(i int, _ world.Action) bool { return out[i] })
 			if shorter, good := x.try(candidate, run); good {
 				run = shorter
 				at = places()
@@ -174,23 +175,23 @@ func (x *reducer[M]) ddmin(run []choice, of func(choice) bool) []choice {
 
 // groups takes away all that one process does or that happens to it, and all that
 // one user does from one try to the next.
-func (x *reducer[M]) groups(run []choice) []choice {
-	for i := range int32(x.model.total) {
-		candidate := without(run, func(_ int, c choice) bool { return c.actor() == int(i) || c.names(i) })
+func (x *reducer) groups(run []world.Action) []world.Action {
+	for i := range int32(x.model.Total) {
+		candidate := without(run, func(_ int, c world.Action) bool { return c.Actor() == int(i) || c.Of(i) })
 		if shorter, good := x.try(candidate, run); good {
 			run = shorter
 		}
 	}
 	for at := len(run) - 1; at >= 0; at-- {
-		if at >= len(run) || run[at].verb != scenario.Try {
+		if at >= len(run) || run[at].Verb != scenario.Try {
 			continue
 		}
-		u, inside := run[at].a, true
-		candidate := without(run, func(i int, c choice) bool {
-			if i > at && c.verb == scenario.Try && c.a == u {
+		u, inside := run[at].A, true
+		candidate := without(run, func(i int, c world.Action) bool {
+			if i > at && c.Verb == scenario.Try && c.A == u {
 				inside = false
 			}
-			return i >= at && inside && c.names(u)
+			return i >= at && inside && c.Of(u)
 		})
 		if shorter, good := x.try(candidate, run); good {
 			run = shorter
@@ -199,31 +200,31 @@ func (x *reducer[M]) groups(run []choice) []choice {
 	return run
 }
 
-// compact leaves out the clients that no choice names, and numbers the others anew
+// compact leaves out the clients that no world.Action names, and numbers the others anew
 // in their order, because ids break ties.
-func (x *reducer[M]) compact(run []choice) []choice {
+func (x *reducer) compact(run []world.Action) []world.Action {
 	s := x.model.sys
-	number, used := make([]int32, x.model.total), int32(s.N)
-	for i := range int32(x.model.total) {
+	number, used := make([]int32, x.model.Total), int32(s.N)
+	for i := range int32(x.model.Total) {
 		switch {
 		case i < int32(s.N):
 			number[i] = i
-		case slices.ContainsFunc(run, func(c choice) bool { return c.names(i) }):
+		case slices.ContainsFunc(run, func(c world.Action) bool { return c.Of(i) }):
 			number[i] = used
 			used++
 		}
 	}
-	if int(used) == x.model.total {
+	if int(used) == x.model.Total {
 		return run
 	}
 	fewer := slices.Clone(run)
 	for k := range fewer {
 		c := &fewer[k]
-		c.a, c.b = number[c.a], number[c.b]
+		c.A, c.B = number[c.A], number[c.B]
 	}
 	s.clients = int(used) - s.N
 	old := x.model
-	x.model = newModel(old.alg, s)
+	x.model = newModel(old.Algorithm, s)
 	if left, good := x.replay(fewer); good && len(left) == len(run) {
 		return slices.Clone(left)
 	}
@@ -232,29 +233,29 @@ func (x *reducer[M]) compact(run []choice) []choice {
 }
 
 // smaller takes members away, with all that they do.
-func (x *reducer[M]) smaller(run []choice) []choice {
+func (x *reducer) smaller(run []world.Action) []world.Action {
 	for i := int32(x.model.sys.N) - 1; i >= 0 && x.anySize && x.model.sys.N > 1 && !x.over(); i-- {
 		s := x.model.sys
 		s.N--
 		s.down = slices.DeleteFunc(slices.Clone(s.down), func(d protocol.ID) bool { return int(d) >= s.N })
-		budget, silent := allowance(x.model.alg.Info, x.model.alg.Unsettled != nil, s, x.excess)
+		budget, silent := allowance(x.model.Info, x.model.Algorithm.Unsettled != nil, s, x.excess)
 		if s.budget = budget; silent < count(run, scenario.Drain) {
 			break
 		}
 		old := x.model
-		x.model = newModel(old.alg, s)
-		number := renumbered(old.list, x.model.list, protocol.ID(i))
-		fewer := without(run, func(_ int, c choice) bool { return c.names(i) || isAccess(c.verb) && number[c.kind] < 0 })
+		x.model = newModel(old.Algorithm, s)
+		number := renumbered(old.Memory, x.model.Memory, protocol.ID(i))
+		fewer := without(run, func(_ int, c world.Action) bool { return c.Of(i) || c.Accesses() && number[c.Kind] < 0 })
 		for k := range fewer {
 			c := &fewer[k]
-			if isAccess(c.verb) {
-				c.kind = number[c.kind]
+			if c.Accesses() {
+				c.Kind = number[c.Kind]
 			}
-			if c.a > i {
-				c.a--
+			if c.A > i {
+				c.A--
 			}
-			if c.b > i {
-				c.b--
+			if c.B > i {
+				c.B--
 			}
 		}
 		if left, good := x.replay(fewer); good && len(left) <= len(run) {
@@ -267,9 +268,9 @@ func (x *reducer[M]) smaller(run []choice) []choice {
 }
 
 // count is how many choices of run have a verb.
-func count(run []choice, verb scenario.Verb) (k int) {
+func count(run []world.Action, verb scenario.Verb) (k int) {
 	for _, c := range run {
-		if c.verb == verb {
+		if c.Verb == verb {
 			k++
 		}
 	}
@@ -277,15 +278,15 @@ func count(run []choice, verb scenario.Verb) (k int) {
 }
 
 // atomic lets registers be atomic, and a write that has a beginning and an end be one of the two.
-func (x *reducer[M]) atomic(run []choice) []choice {
+func (x *reducer) atomic(run []world.Action) []world.Action {
 	if x.model.sys.registers != protocol.Safe {
 		return run
 	}
 	old, s := x.model, x.model.sys
 	s.registers = protocol.Atomic
-	x.model = newModel(old.alg, s)
+	x.model = newModel(old.Algorithm, s)
 	for _, verb := range []scenario.Verb{scenario.Write, scenario.Begin} {
-		candidate := without(run, func(_ int, c choice) bool { return c.verb == verb })
+		candidate := without(run, func(_ int, c world.Action) bool { return c.Verb == verb })
 		if left, good := x.replay(candidate); good && len(left) <= len(run) {
 			return slices.Clone(left)
 		}
@@ -295,7 +296,7 @@ func (x *reducer[M]) atomic(run []choice) []choice {
 }
 
 // options resets what was drawn, one option after the other.
-func (x *reducer[M]) options(run []choice) []choice {
+func (x *reducer) options(run []world.Action) []world.Action {
 	for _, name := range slices.Sorted(maps.Keys(x.model.sys.Options)) {
 		value, usual := x.usual[name]
 		if usual && value == x.model.sys.Options[name] {
@@ -306,7 +307,7 @@ func (x *reducer[M]) options(run []choice) []choice {
 		if delete(s.Options, name); usual {
 			s.Options[name] = value
 		}
-		x.model = newModel(old.alg, s)
+		x.model = newModel(old.Algorithm, s)
 		if left, good := x.replay(run); good && len(left) <= len(run) {
 			run = slices.Clone(left)
 		} else {

@@ -9,13 +9,13 @@ import (
 // simplify makes a simulation whose violation takes time simpler: it leaves out
 // kinds of faults, and then users, entries and clocks, as long as the same property
 // falls.
-func (h *hunter[M]) simplify(v *Violation, p *plan) error {
+func (h *hunter) simplify(v *Violation, p *plan) error {
 	timed, clocks := newSimulators(h.alg), true
 	violates := func(c sim.Config) (sim.Result, bool, error) {
 		q := *p
 		q.config, q.clocks = c, clocks
 		r, found, err := timed.simulate(&q)
-		return r, found != nil && found.property == v.Property, err
+		return r, found != nil && found.Property == v.Property, err
 	}
 	best := p.config
 	last, good, err := violates(best)

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // Stuck is the property of package sim and of a walker: somebody waits without
@@ -38,18 +41,18 @@ var worst = []struct{ found, property string }{
 }
 
 // simulators make timed runs one after another, each in the memory of the one before.
-type simulators[M any] struct {
-	seeing, blind *sim.Runner[M]
+type simulators struct {
+	seeing, blind *sim.Runner[any]
 	lives         lives // of a run of blind
 }
 
-func newSimulators[M any](a protocol.Algorithm[M]) *simulators[M] {
+func newSimulators(a protocol.Algorithm[any]) *simulators {
 	all := lives{}
-	return &simulators[M]{sim.NewRunner(a), sim.NewRunner(clockless(a, all)), all}
+	return &simulators{sim.NewRunner(a), sim.NewRunner(clockless(a, all)), all}
 }
 
 // make makes the run of a plan. Its config is c, which may differ from the plan's.
-func (s *simulators[M]) make(p *plan, c sim.Config) (r sim.Result, err error) {
+func (s *simulators) make(p *plan, c sim.Config) (r sim.Result, err error) {
 	if p.clocks {
 		r, err = s.seeing.Run(c)
 	} else {
@@ -63,7 +66,7 @@ func (s *simulators[M]) make(p *plan, c sim.Config) (r sim.Result, err error) {
 }
 
 // simulate makes a timed run, and returns what it found, nil for nothing.
-func (s *simulators[M]) simulate(p *plan) (sim.Result, *problem, error) {
+func (s *simulators) simulate(p *plan) (sim.Result, *history.Fault, error) {
 	r, err := s.make(p, p.config)
 	if err != nil {
 		return r, nil, err
@@ -80,10 +83,10 @@ func (s *simulators[M]) simulate(p *plan) (sim.Result, *problem, error) {
 		}
 		for _, v := range r.Violations {
 			if bytes.Contains([]byte(v), []byte(" "+w.found+": ")) {
-				return r, &problem{w.property, v}, nil
+				return r, &history.Fault{Property: w.property, Text: v}, nil
 			}
 		}
-		return r, &problem{w.property, w.property}, nil
+		return r, &history.Fault{Property: w.property, Text: w.property}, nil
 	}
 	return r, nil, nil
 }
@@ -93,17 +96,17 @@ type lives map[protocol.ID][]uint64
 
 // clockless returns a for runs in which clocks show 0 and lives, which are empty before
 // each of them, are counted from 1, as in package check.
-func clockless[M any](a protocol.Algorithm[M], all lives) protocol.Algorithm[M] {
+func clockless(a protocol.Algorithm[any], all lives) protocol.Algorithm[any] {
 	create := a.New
-	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[M] {
-		return &blind[M]{create(id, c), id, all}
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[any] {
+		return &blind{create(id, c), id, all}
 	}
 	if unsettled := a.Unsettled; unsettled != nil {
-		var bare []protocol.Process[M]
-		a.Unsettled = func(procs []protocol.Process[M]) int {
+		var bare []protocol.Process[any]
+		a.Unsettled = func(procs []protocol.Process[any]) int {
 			bare = bare[:0]
 			for _, p := range procs {
-				if b, ok := p.(*blind[M]); ok {
+				if b, ok := p.(*blind); ok {
 					p = b.Process
 				}
 				bare = append(bare, p)
@@ -115,14 +118,14 @@ func clockless[M any](a protocol.Algorithm[M], all lives) protocol.Algorithm[M] 
 }
 
 // A blind process sees no clock.
-type blind[M any] struct {
-	protocol.Process[M]
+type blind struct {
+	protocol.Process[any]
 	id    protocol.ID
 	lives lives
 }
 
 // Step implements protocol.Process.
-func (b *blind[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
+func (b *blind) Step(ev protocol.Event[any], out *protocol.Out[any]) {
 	ev.Now = 0
 	switch {
 	case ev.Arg == 0:
@@ -137,7 +140,7 @@ func (b *blind[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
 
 // record makes a timed run without clocks once more, and returns its steps as those
 // of a model, with the model after them.
-func (s *simulators[M]) record(a protocol.Algorithm[M], p *plan) (*model[M], []choice, error) {
+func (s *simulators) record(a protocol.Algorithm[any], p *plan) (*model, []world.Action, error) {
 	var log bytes.Buffer
 	blind, c := *p, p.config
 	blind.clocks, c.Trace = false, &log
@@ -159,9 +162,9 @@ func (s *simulators[M]) record(a protocol.Algorithm[M], p *plan) (*model[M], []c
 		sys.clients = 0
 	}
 	m := newModel(a, sys)
-	var run []choice
+	var run []world.Action
 	for _, step := range steps {
-		if m.found != nil {
+		if m.Found != nil {
 			break
 		}
 		if c, possible := m.translate(step, int32(len(run)), p.config.Dup > 0); possible {
@@ -173,31 +176,43 @@ func (s *simulators[M]) record(a protocol.Algorithm[M], p *plan) (*model[M], []c
 
 // translate takes a step of a simulation, if the model has it. A log does not say what
 // channels lost, which is on its way for ever then, or what they repeat.
-func (m *model[M]) translate(step scenario.Step, id int32, repeats bool) (c choice, possible bool) {
+func (m *model) translate(step scenario.Step, id int32, repeats bool) (c world.Action, possible bool) {
 	if step.Verb == scenario.Pause || step.Verb == scenario.Partition || step.Verb == scenario.Cut {
 		return c, false // only times
 	}
-	c = choice{id: id, verb: step.Verb, timer: step.Timer}
+	c = world.Action{ID: id, Verb: step.Verb, Timer: step.Timer}
 	if step.Verb == scenario.Decide {
-		return c, m.decided(&c, step.Text)
+		for _, b := range m.Votes.Proposals {
+			if m.BallotText(b) == step.Text {
+				c = m.Decision(b)
+				c.ID = id
+				return c, m.do(&c)
+			}
+		}
+		return c, false
 	}
-	c.a = int32(step.Procs[0])
+	c.A = int32(step.Procs[0])
 	if len(step.Procs) > 1 {
-		c.b = int32(step.Procs[1])
+		c.B = int32(step.Procs[1])
 	}
-	if isAccess(step.Verb) {
-		return c, m.told(&c, step.Text)
+	if c.Accesses() {
+		name, found, _ := strings.Cut(step.Text, " ")
+		c.Kind = int32(slices.IndexFunc(m.Memory, func(r protocol.Register) bool { return r.Name == name }))
+		if found != "" {
+			c.Found, _ = strconv.ParseUint(found, 10, 64) // the simulator wrote it
+		}
+		return c, c.Kind >= 0 && m.do(&c)
 	}
 	if step.Verb == scenario.Try {
-		c.wants = protocol.Groups(step.Text)
+		c.Wants = protocol.Groups(step.Text)
 	}
 	if step.Text == "" || step.Verb == scenario.Try || step.Verb == scenario.Issue {
 		return c, m.do(&c)
 	}
-	for k := range m.flight {
-		f := &m.flight[k]
-		if f.from == c.a && f.to == c.b && m.text(f.msg) == step.Text {
-			c.kind, c.sent, c.part, c.keep = f.kind, f.sent, f.part, repeats
+	for k := range m.Flight {
+		f := &m.Flight[k]
+		if f.From == c.A && f.To == c.B && m.Text(f.Msg) == step.Text {
+			c.Kind, c.Sent, c.Part, c.Keep = f.Kind, f.Sent, f.Part, repeats
 			return c, m.do(&c)
 		}
 	}

@@ -7,17 +7,18 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // A walker takes the steps of an untimed run. First comes a storm, in which
 // everything of the plan may happen; then a calm, in which no fault does, messages
 // arrive in their order and users leave as soon as they can. Whoever waits for a
 // long time there is stuck.
-type walker[M any] struct {
-	*model[M]
+type walker struct {
+	*model
 	p      *plan
 	r      *rand.Rand
-	run    []choice
+	run    []world.Action
 	tries  []int // left, by user
 	frozen []int // by process: the step until which it stands still
 	silent int   // members that may still drain
@@ -25,18 +26,19 @@ type walker[M any] struct {
 	turn   int // of the calm: whose turn it is, and below which timer's
 	timer  int
 	calm   bool
-	stay   bool  // of the calm: nobody tries anew, and who is inside stays there
-	leave  bool  // there is no such part of the calm
-	looked int   // of the calm: whose turn it is to access a register
-	ops    []int // by user: how many operations it may still issue in its section
-	base   int32 // of the ids of its choices
+	stay   bool     // of the calm: nobody tries anew, and who is inside stays there
+	leave  bool     // there is no such part of the calm
+	looked int      // of the calm: whose turn it is to access a register
+	ops    []int    // by user: how many operations it may still issue in its section
+	base   int32    // of the ids of its actions
+	named  []uint64 // by process that crashed: the members that were told so
 }
 
-func newWalker[M any](m *model[M], p *plan) *walker[M] {
-	w := &walker[M]{model: m, p: p, r: p.chance, silent: p.silent}
-	w.tries, w.frozen, w.ops = make([]int, m.total), make([]int, m.total), make([]int, m.total)
+func newWalker(m *model, p *plan) *walker {
+	w := &walker{model: m, p: p, r: p.chance, silent: p.silent}
+	w.tries, w.frozen, w.ops, w.named = make([]int, m.Total), make([]int, m.Total), make([]int, m.Total), make([]uint64, m.Total)
 	for i := range w.tries {
-		if m.isUser(i) {
+		if m.IsUser(i) {
 			w.tries[i] = p.tries
 		}
 	}
@@ -44,9 +46,9 @@ func newWalker[M any](m *model[M], p *plan) *walker[M] {
 }
 
 // walk takes the steps of a run.
-func (w *walker[M]) walk() {
+func (w *walker) walk() {
 	w.salt = w.r.Uint64()
-	for len(w.run) < w.p.storm && w.found == nil && w.left() {
+	for len(w.run) < w.p.storm && w.Found == nil && w.left() {
 		if !w.storm() {
 			break
 		}
@@ -54,43 +56,55 @@ func (w *walker[M]) walk() {
 			w.judge("")
 		}
 	}
-	if w.found == nil {
+	if w.Found == nil {
 		w.settle()
 	}
 }
 
 // left reports whether somebody still tries or may.
-func (w *walker[M]) left() bool {
-	if w.elects() {
+func (w *walker) left() bool {
+	if w.Elects() {
 		return true
 	}
-	for i, p := range w.procs {
-		if w.isUser(i) && p.process != nil && (w.tries[i] > 0 || w.users[i] != protocol.InRem) {
+	for i := range w.Total {
+		if w.IsUser(i) && w.Is(i) && (w.tries[i] > 0 || w.Section(i) != protocol.InRem) {
 			return true
 		}
 	}
 	return false
 }
 
-// take takes a choice, and remembers it if it was possible.
-func (w *walker[M]) take(c choice) bool {
-	c.id = w.base + int32(len(w.run))
+// take takes an action, and remembers it if it was possible.
+func (w *walker) take(c world.Action) bool {
+	c.ID = w.base + int32(len(w.run))
 	if !w.do(&c) {
 		return false
 	}
 	w.run = append(w.run, c)
+	switch p, q := int(c.A), int(c.B); c.Verb {
+	case scenario.Suspect:
+		if !w.Is(q) {
+			w.named[q] |= 1 << p
+		}
+	case scenario.Crash:
+		w.named[p] = 0
+	case scenario.Amnesia:
+		for u := range w.named {
+			w.named[u] &^= 1 << p
+		}
+	}
 	return true
 }
 
 // storm takes one step of a storm. It returns false when nothing can happen.
-func (w *walker[M]) storm() bool {
-	before := w.entries
+func (w *walker) storm() bool {
+	before := w.Entries
 	if w.r.IntN(w.p.shuffle) == 0 {
 		w.salt = w.r.Uint64()
 	}
 	if w.r.IntN(1000) < w.p.faulty && w.fault() || w.choose() {
-		if w.entries > before && w.p.has(aimed) {
-			w.aim(w.run[len(w.run)-1].actor())
+		if w.Entries > before && w.p.has(aimed) {
+			w.aim(w.run[len(w.run)-1].Actor())
 		}
 		return true
 	}
@@ -105,8 +119,8 @@ func (w *walker[M]) storm() bool {
 
 // choose takes a step that is no fault, of the kind that is drawn, or else of
 // another one.
-func (w *walker[M]) choose() bool {
-	if w.alg.Consensus && w.r.IntN(100) < w.p.agrees && w.consent() {
+func (w *walker) choose() bool {
+	if w.Consensus && w.r.IntN(100) < w.p.agrees && w.consent() {
 		return true
 	}
 	x := w.r.IntN(100)
@@ -121,22 +135,22 @@ func (w *walker[M]) choose() bool {
 	return w.message(w.p.held) || w.share() || w.consent() || w.tell() || w.user() || w.fire() || w.message(0)
 }
 
-func (w *walker[M]) stands(i int) bool { return w.frozen[i] > len(w.run) }
+func (w *walker) stands(i int) bool { return w.frozen[i] > len(w.run) }
 
 // user lets one user do something.
-func (w *walker[M]) user() bool {
-	first := w.r.IntN(w.total)
-	for k := range w.total {
-		i := (first + k) % w.total
-		if !w.isUser(i) || w.procs[i].process == nil || w.stands(i) {
+func (w *walker) user() bool {
+	first := w.r.IntN(w.Total)
+	for k := range w.Total {
+		i := (first + k) % w.Total
+		if !w.IsUser(i) || !w.Is(i) || w.stands(i) {
 			continue
 		}
-		switch w.users[i] {
+		switch w.Section(i) {
 		case protocol.InRem:
 			if w.tries[i] > 0 && !w.stay {
 				w.tries[i]--
 				w.ops[i] = w.p.operations
-				return w.take(choice{verb: scenario.Try, a: int32(i), wants: w.want()})
+				return w.take(world.Action{Verb: scenario.Try, A: int32(i), Wants: w.want()})
 			}
 		case protocol.InCrit:
 			if w.stay {
@@ -147,14 +161,14 @@ func (w *walker[M]) user() bool {
 			}
 			if w.may(i) {
 				w.ops[i]--
-				return w.take(choice{verb: scenario.Issue, a: int32(i)})
+				return w.take(world.Action{Verb: scenario.Issue, A: int32(i)})
 			}
-			return w.take(choice{verb: scenario.Exit, a: int32(i)})
+			return w.take(world.Action{Verb: scenario.Exit, A: int32(i)})
 		case protocol.InLost:
-			return w.take(choice{verb: scenario.Exit, a: int32(i)})
+			return w.take(world.Action{Verb: scenario.Exit, A: int32(i)})
 		case protocol.InTry:
 			if !w.calm && w.p.has(cancels) && w.r.IntN(20) == 0 {
-				return w.take(choice{verb: scenario.Cancel, a: int32(i)})
+				return w.take(world.Action{Verb: scenario.Cancel, A: int32(i)})
 			}
 		}
 	}
@@ -163,85 +177,95 @@ func (w *walker[M]) user() bool {
 
 // fire lets an armed timer fire: in a calm one after the other. Those that only
 // repeat messages must not bury the others.
-func (w *walker[M]) fire() bool {
+func (w *walker) fire() bool {
 	const crowd = 30
-	if !w.calm && w.pending() > crowd*w.total {
+	if !w.calm && w.Pending() > crowd*w.Total {
 		return false
 	}
 	first := w.timer
 	if !w.calm {
-		first = w.r.IntN(w.total)
+		first = w.r.IntN(w.Total)
 	}
-	for k := range w.total {
-		i := (first + k) % w.total
-		if t := w.procs[i].timers; len(t) > 0 && w.procs[i].process != nil && !w.stands(i) && !w.waiting(i) {
+	for k := range w.Total {
+		i := (first + k) % w.Total
+		if t := w.timers(i); len(t) > 0 && !w.stands(i) && !w.Waiting(i) {
 			w.timer = i + 1
-			return w.take(choice{verb: scenario.Timeout, a: int32(i), timer: t[w.r.IntN(len(t))]})
+			return w.take(world.Action{Verb: scenario.Timeout, A: int32(i), Timer: t[w.r.IntN(len(t))]})
 		}
 	}
 	return false
 }
 
+// timers are those of process i that are set.
+func (w *walker) timers(i int) []uint32 {
+	if !w.Is(i) {
+		return nil
+	}
+	return w.Ends[i].Timers
+}
+
 // tell lets the failure detector tell somebody what it must.
-func (w *walker[M]) tell() bool {
-	if w.alg.Detector == protocol.NoDetector {
+func (w *walker) tell() bool {
+	if w.Detector == protocol.NoDetector {
 		return false
 	}
-	if w.peers() {
-		return w.tellPeer()
-	}
-	first := w.r.IntN(w.total)
-	for k := range w.total {
-		u := (first + k) % w.total
-		if !w.isUser(u) {
+	first := w.r.IntN(w.Total)
+	for k := range w.Total {
+		p := (first + k) % w.Total
+		if !w.Is(p) || w.stands(p) {
 			continue
 		}
-		for j := range w.sys.N {
-			crashed := w.procs[u].process == nil
-			switch {
-			case crashed && w.procs[u].suspected&(1<<j) != 0:
-			case w.canSuspect(j, u) && !w.stands(j):
-				return w.take(choice{verb: scenario.Suspect, a: int32(j), b: int32(u)})
-			case w.canRestore(u, j) && !w.stands(u) && (w.procs[u].lapsed&(1<<j) == 0 || w.procs[u].ended&(1<<j) != 0):
-				return w.take(choice{verb: scenario.Restore, a: int32(u), b: int32(j)})
+		for q := range w.Total {
+			c := world.Action{A: int32(p), B: int32(q)}
+			switch n := w.Notices(p, q) & world.Must; {
+			case n == 0:
+				continue
+			case !w.Is(q) && !w.Mutual && w.named[q]>>p&1 != 0:
+				continue // it knows
+			case n&world.ToRestore == 0 && n&world.ToSuspect != 0:
+				c.Verb = scenario.Suspect
+			case n == world.ToLapse:
+				c.Verb = scenario.Lapse
+			case w.Leases && w.Ends[p].Lapsed>>q&1 != 0 && w.Ends[p].Ended>>q&1 == 0:
+				continue // the member has not noticed yet
+			default:
+				c.Verb = scenario.Restore
 			}
+			return w.take(c)
 		}
 	}
 	return false
 }
 
 // message delivers a message, of no priority below least.
-func (w *walker[M]) message(least uint64) bool {
+func (w *walker) message(least uint64) bool {
 	k := w.pick(least)
-	for k >= 0 && w.stale(k) {
-		w.flight = slices.Delete(w.flight, k, k+1)
+	for k >= 0 && w.Stale(k) {
+		w.Flight = slices.Delete(w.Flight, k, k+1)
 		k = w.pick(least)
 	}
 	if k < 0 {
 		return false
 	}
-	c := choice{id: w.base + int32(len(w.run)), keep: w.again()}
-	w.deliverAt(k, &c)
+	c := world.Action{ID: w.base + int32(len(w.run)), Keep: w.again()}
+	entries := w.Entries
+	w.Receive(k, &c)
+	w.exclusion(entries)
+	w.named[c.A] &^= 1 << c.B // a detector repeats itself after a message
 	w.run = append(w.run, c)
 	return true
 }
 
 // again reports whether what is delivered now may arrive once more, as for the checker
 // where the algorithm says what is stale.
-func (w *walker[M]) again() bool {
+func (w *walker) again() bool {
 	const seldom = 4
-	return !w.calm && w.p.has(copies) && w.alg.Stale != nil && w.r.IntN(seldom) == 0
-}
-
-// deliverAt delivers message k of those in flight.
-func (w *walker[M]) deliverAt(k int, c *choice) {
-	defer w.caught()
-	w.receive(k, c)
+	return !w.calm && w.p.has(copies) && w.Algorithm.Stale != nil && w.r.IntN(seldom) == 0
 }
 
 // pick returns the message in flight that arrives next, or -1.
-func (w *walker[M]) pick(least uint64) int {
-	n := len(w.flight)
+func (w *walker) pick(least uint64) int {
+	n := len(w.Flight)
 	if n == 0 {
 		return -1
 	}
@@ -260,10 +284,10 @@ func (w *walker[M]) pick(least uint64) int {
 }
 
 // scan returns the first message from place k on, around the end, that may arrive.
-func (w *walker[M]) scan(k, by int) int {
-	n := len(w.flight)
+func (w *walker) scan(k, by int) int {
+	n := len(w.Flight)
 	for range n {
-		if !w.stands(int(w.flight[k].to)) && w.first(k) {
+		if !w.stands(int(w.Flight[k].To)) && w.Arrives(k) {
 			return k
 		}
 		k = (k + by + n) % n
@@ -272,16 +296,16 @@ func (w *walker[M]) scan(k, by int) int {
 }
 
 // favoured returns the message of the highest priority that may arrive.
-func (w *walker[M]) favoured(least uint64) int {
+func (w *walker) favoured(least uint64) int {
 	best, most := -1, uint64(0)
-	for k := range w.flight {
-		f := &w.flight[k]
-		of := uint64(f.to)
+	for k := range w.Flight {
+		f := &w.Flight[k]
+		of := uint64(f.To)
 		if w.p.order == channels {
-			of |= uint64(f.from) << 32
+			of |= uint64(f.From) << 32
 		}
 		hi, lo := bits.Mul64(of+w.salt, 0x9e3779b97f4a7c15)
-		if x := hi ^ lo; x >= least && (best < 0 || x > most) && !w.stands(int(f.to)) && w.first(k) {
+		if x := hi ^ lo; x >= least && (best < 0 || x > most) && !w.stands(int(f.To)) && w.Arrives(k) {
 			best, most = k, x
 		}
 	}
@@ -289,11 +313,11 @@ func (w *walker[M]) favoured(least uint64) int {
 }
 
 // fault lets one fault of the plan happen, if one can.
-func (w *walker[M]) fault() bool {
-	if w.peers() && w.alg.Tolerates&(protocol.Crash|protocol.Recovery) != 0 && w.r.IntN(2) == 0 {
+func (w *walker) fault() bool {
+	if w.Peers && w.Tolerates&(protocol.Crash|protocol.Recovery) != 0 && w.r.IntN(2) == 0 {
 		return w.peerFault()
 	}
-	i, j := int32(w.r.IntN(w.total)), int32(w.r.IntN(w.sys.N))
+	i, j := int32(w.r.IntN(w.Total)), int32(w.r.IntN(w.sys.N))
 	k := kinds(1) << w.r.IntN(bits.Len16(uint16(aimed)))
 	if !w.p.has(k) {
 		return false
@@ -301,64 +325,64 @@ func (w *walker[M]) fault() bool {
 	if k == drops || k == copies {
 		return w.fail(k)
 	}
-	if w.procs[i].process == nil || w.procs[j].process == nil {
+	if !w.Is(int(i)) || !w.Is(int(j)) {
 		return false
 	}
 	switch k {
 	case losses:
-		return w.take(choice{verb: scenario.Amnesia, a: j})
+		return w.take(world.Action{Verb: scenario.Amnesia, A: j})
 	case lapses:
-		return w.take(choice{verb: scenario.Lapse, a: i, b: j})
+		return w.take(world.Action{Verb: scenario.Lapse, A: i, B: j})
 	case crashes:
-		return w.several(int(i)) && w.take(choice{verb: scenario.Crash, a: i})
+		return w.several(int(i)) && w.take(world.Action{Verb: scenario.Crash, A: i})
 	case pauses:
 		w.frozen[i] = len(w.run) + 1 + w.r.IntN(w.p.thaw)
 	case drains:
 		if w.silent > 0 {
 			w.silent--
-			return w.take(choice{verb: scenario.Drain, a: j})
+			return w.take(world.Action{Verb: scenario.Drain, A: j})
 		}
 	}
 	return false
 }
 
 // fail loses or repeats a message in flight.
-func (w *walker[M]) fail(k kinds) bool {
-	if len(w.flight) == 0 {
+func (w *walker) fail(k kinds) bool {
+	if len(w.Flight) == 0 {
 		return false
 	}
-	f := &w.flight[w.r.IntN(len(w.flight))]
-	c := choice{verb: scenario.Lose, a: f.from, b: f.to, kind: f.kind, sent: f.sent, part: f.part}
+	f := &w.Flight[w.r.IntN(len(w.Flight))]
+	c := world.Action{Verb: scenario.Lose, A: f.From, B: f.To, Kind: f.Kind, Sent: f.Sent, Part: f.Part}
 	if k == copies {
-		c.verb = scenario.Duplicate
+		c.Verb = scenario.Duplicate
 	}
 	return w.take(c)
 }
 
 // aim hits user u, which has just entered: it stands still, and members that
 // support it forget.
-func (w *walker[M]) aim(u int) {
-	if w.users[u] != protocol.InCrit {
+func (w *walker) aim(u int) {
+	if w.Section(u) != protocol.InCrit {
 		return
 	}
 	if w.p.has(pauses) {
 		w.frozen[u] = len(w.run) + w.p.thaw
 	}
 	for _, j := range w.r.Perm(w.sys.N) {
-		if !w.p.has(losses) || w.found != nil {
+		if !w.p.has(losses) || w.Found != nil {
 			return
 		}
-		if w.supports(j, u) && !w.take(choice{verb: scenario.Amnesia, a: int32(j)}) {
+		if w.supports(j, u) && !w.take(world.Action{Verb: scenario.Amnesia, A: int32(j)}) {
 			return
 		}
 	}
 }
 
 // supports reports whether member j knows user u inside, as far as it can be told.
-func (w *walker[M]) supports(j, u int) bool {
-	p := w.procs[j].process
-	if p == nil || w.alg.Inspect == nil {
+func (w *walker) supports(j, u int) bool {
+	p := w.Procs[j]
+	if p == nil || w.Algorithm.Inspect == nil {
 		return p != nil
 	}
-	return slices.ContainsFunc(w.alg.Inspect(p).Holders, func(r protocol.Request) bool { return int(r.User) == u })
+	return slices.ContainsFunc(w.Algorithm.Inspect(p).Holders, func(r protocol.Request) bool { return int(r.User) == u })
 }

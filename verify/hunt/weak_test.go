@@ -41,10 +41,10 @@ func TestWeakRuns(t *testing.T) {
 		if p.timed {
 			continue
 		}
-		w := newWalker(newModel(wme.First, p.system), &p)
+		w := newWalker(newModel(protocol.Erase(wme.First), p.system), &p)
 		w.walk()
 		for _, k := range w.run {
-			count[k.verb]++
+			count[k.Verb]++
 		}
 		if most := w.operations(w.run); most > c.Operations {
 			t.Errorf("run %d: %d operations in a section", run, most)
@@ -231,7 +231,7 @@ func TestWeakTimed(t *testing.T) {
 	for _, always := range []bool{true, false} {
 		a := ejecting(wme.First, always)
 		c := Config{Config: protocol.Config{N: 3}, Seed: 1}
-		timed, found := newSimulators(a), map[string]bool{}
+		timed, found := newSimulators(protocol.Erase(a)), map[string]bool{}
 		for run := range int64(200) {
 			p := c.draw(a.Info, a.Unsettled != nil, run, 0)
 			if !p.timed {
@@ -242,7 +242,7 @@ func TestWeakTimed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if problem != nil {
-				found[problem.property] = true
+				found[problem.Property] = true
 			}
 		}
 		want := history.OperationProgress
@@ -296,22 +296,22 @@ func TestWeakLags(t *testing.T) {
 	}
 	a.Unsettled, a.Moot, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil, nil
 	c := Config{Config: protocol.Config{N: 3}, Seed: 1}
-	timed, found := newSimulators(a), map[bool]map[string]int{true: {}, false: {}}
+	timed, found := newSimulators(protocol.Erase(a)), map[bool]map[string]int{true: {}, false: {}}
 	for run := range int64(100) {
 		p := c.draw(a.Info, false, run, 0)
-		var problem *problem
+		var problem *history.Fault
 		if p.timed {
 			var err error
 			if _, problem, err = timed.simulate(&p); err != nil {
 				t.Fatal(err)
 			}
 		} else {
-			w := newWalker(newModel(a, p.system), &p)
+			w := newWalker(newModel(protocol.Erase(a), p.system), &p)
 			w.walk()
-			problem = w.found
+			problem = w.Found
 		}
 		if problem != nil {
-			found[p.timed][problem.property]++
+			found[p.timed][problem.Property]++
 		}
 	}
 	if found[true][history.Lagging] == 0 || found[false][history.Lagging] == 0 {

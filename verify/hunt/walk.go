@@ -209,32 +209,40 @@ func (w *walker) tell() bool {
 	if w.Detector == protocol.NoDetector {
 		return false
 	}
-	first := w.r.IntN(w.Total)
-	for k := range w.Total {
-		p := (first + k) % w.Total
-		if !w.Is(p) || w.stands(p) {
-			continue
-		}
-		for q := range w.Total {
-			c := world.Action{A: int32(p), B: int32(q)}
-			switch n := w.Notices(p, q) & world.Must; {
-			case n == 0:
-				continue
-			case !w.Is(q) && !w.Mutual && w.named[q]>>p&1 != 0:
-				continue // it knows
-			case n&world.ToRestore == 0 && n&world.ToSuspect != 0:
-				c.Verb = scenario.Suspect
-			case n == world.ToLapse:
-				c.Verb = scenario.Lapse
-			case w.Leases && w.Ends[p].Lapsed>>q&1 != 0 && w.Ends[p].Ended>>q&1 == 0:
-				continue // the member has not noticed yet
-			default:
-				c.Verb = scenario.Restore
+	from, n := w.sys.N, w.sys.N // who suspects members, or is suspected by them
+	if w.Peers {
+		from = 0
+	}
+	first := w.r.IntN(w.Total - from)
+	for k := range w.Total - from {
+		u := from + (first+k)%(w.Total-from)
+		for j := range n {
+			if w.Peers && w.advise(u, j) || !w.Peers && (w.advise(j, u) || w.advise(u, j)) {
+				return true
 			}
-			return w.take(c)
 		}
 	}
 	return false
+}
+
+// advise lets the detector tell process p what it must of process q.
+func (w *walker) advise(p, q int) bool {
+	n := w.Notices(p, q) & world.Must
+	if n == 0 || w.stands(p) {
+		return false
+	}
+	c := world.Action{Verb: scenario.Restore, A: int32(p), B: int32(q)}
+	switch {
+	case !w.Is(q) && !w.Mutual && w.named[q]>>p&1 != 0:
+		return false // it knows
+	case n == world.ToLapse:
+		c.Verb = scenario.Lapse
+	case n&world.ToRestore == 0:
+		c.Verb = scenario.Suspect
+	case w.Leases && w.Ends[p].Lapsed>>q&1 != 0 && w.Ends[p].Ended>>q&1 == 0:
+		return false // the member has not noticed yet
+	}
+	return w.take(c)
 }
 
 // message delivers a message, of no priority below least.

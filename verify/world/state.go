@@ -258,7 +258,7 @@ func (s *State) Do(c *Action) (possible bool) {
 func (s *State) Notices(p, q int) Notices {
 	n := s.Config.N
 	switch {
-	case s.Detector == protocol.NoDetector, p == q:
+	case s.Detector == protocol.NoDetector, p == q, s.Procs[p] == nil:
 		return 0
 	case s.Mutual && q < n:
 		return s.Session(s.Ends, p, q)
@@ -266,9 +266,9 @@ func (s *State) Notices(p, q int) Notices {
 		return s.Suspicion(s.Ends, p, q)
 	case s.Peers:
 		return 0
-	case p < n && s.Procs[p] != nil && s.IsUser(q):
+	case p < n && q >= n:
 		return s.Lease(s.Ends, q, p) & ToSuspect
-	case p >= n && q < n && s.Procs[p] != nil && s.Procs[q] != nil:
+	case p >= n && q < n && s.Procs[q] != nil:
 		return s.Lease(s.Ends, p, q) &^ ToSuspect
 	}
 	return 0

@@ -27,7 +27,7 @@ func TestWithoutMonitor(t *testing.T) {
 		Replace: []mutant.Replacement{
 			mutant.Edit("exclusion", "m.Report(check.Exclusion, text)", "_ = text"),
 			mutant.Edit("deadlock", "w.Report(check.Deadlock,", "func(string, string) {}(check.Deadlock,"),
-			mutant.Edit("stuck", "w.Report(Stuck,", "func(string, string) {}(Stuck,"),
+			mutant.Edit("stuck", "w.Report(Stuck, fmt.Sprintf(\"stuck: %s %s,", "func(string, string) {}(Stuck, fmt.Sprintf(\"stuck: %s %s,"),
 			mutant.Edit("invariants", "\t\t\tw.judge(\"\")\n", ""),
 			timed("history.Exclusion"),
 			timed(`"panic"`),

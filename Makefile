@@ -6,7 +6,7 @@ ONLY = .
 # Hunt in every algorithm, unattended: a table, and status 1 if anything is found, with scenarios in out/hunt.
 .PHONY: hunt
 hunt:
-	go run ./cmd/poundlock hunt all --for $(FOR) --trace out/hunt/
+	go run ./cmd/poundlock-lab hunt all --for $(FOR) --trace out/hunt/
 
 # Fuzz every decoder for a minute each, an hour in all; ONLY=TEXT some of them.
 .PHONY: fuzz

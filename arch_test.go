@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"regexp"
 	"slices"
@@ -44,7 +45,8 @@ var parts = []part{
 	{"node", "runs algorithms on a network", "node/lease transport wrap internal/histogram internal/limit internal/shrinkmap", 0},
 	{"node/lease", "leases of sessions, and suspicion", "protocol", pure | bare},
 	{"transport", "connections, frames and addresses", "protocol", 0},
-	{"cmd/poundlock", "the command", ". api server lab verify bench/load internal internal/faultnet verify/history/recorder", evidence},
+	{"cmd/poundlock", "the lock", ". api server bench/load internal/cli internal/faultnet verify/history/recorder", 0},
+	{"cmd/poundlock-lab", "the laboratory", "lab verify internal/cli", evidence},
 
 	{"protocol", "the contract between algorithms and what runs them", "", pure | bare},
 	{"algo", "the algorithms", "protocol algo/quorum", pure | bare},
@@ -72,6 +74,7 @@ var parts = []part{
 	{"bench/load", "makes load, for benches and the demo", "transport verify/history internal", 0},
 
 	{"internal", "what several of these need", "node algo/quorum internal/clock internal/histogram internal/limit internal/shrinkmap", 0},
+	{"internal/cli", "what the programs have in common", "internal internal/cli", 0},
 	{"internal/clock", "one clock for all processes of a machine", "", 0},
 	{"internal/faultnet", "networks with faults", "transport", 0},
 	{"internal/histogram", "histograms of durations", "", 0},
@@ -81,6 +84,28 @@ var parts = []part{
 
 // linkedBy are the modules that only some parts may import; a bench is a module of its own.
 var linkedBy = map[string][]string{"go.etcd.io/raft/v3": {"wrap/consensus/raft", "bench/sections"}}
+
+// linked are the modules that cmd/poundlock links.
+var linked = []string{
+	"connectrpc.com/connect",
+	"connectrpc.com/grpchealth",
+	"github.com/beorn7/perks",
+	"github.com/cespare/xxhash/v2",
+	"github.com/mitchellh/colorstring",
+	"github.com/munnerz/goautoneg",
+	"github.com/prometheus/client_golang",
+	"github.com/prometheus/client_model",
+	"github.com/prometheus/common",
+	"github.com/prometheus/procfs",
+	"github.com/rivo/uniseg",
+	"github.com/schollz/progressbar/v3",
+	"github.com/spf13/cobra",
+	"github.com/spf13/pflag",
+	"go.yaml.in/yaml/v3",
+	"golang.org/x/sys",
+	"golang.org/x/term",
+	"google.golang.org/protobuf",
+}
 
 // A pure part imports only pureStandard of the standard library, starts no goroutine and
 // uses no channel.
@@ -108,6 +133,29 @@ func TestProductWithoutEvidence(t *testing.T) {
 				t.Errorf("%s is product and may import %s, which is evidence", p.dir, q)
 			}
 		}
+	}
+}
+
+// TestLinked holds what the lock links: no evidence, no algorithm but its own, and no module
+// that draws.
+func TestLinked(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{with .Module}}{{.Path}}{{end}}", "./cmd/poundlock").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		path, from, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if from != "" && from != module {
+			modules[from] = true
+		}
+		dir, ours := strings.CutPrefix(path, module+"/")
+		if p := partOf(dir); ours && (p.is(evidence) || p.dir == "algo") {
+			t.Errorf("cmd/poundlock links %s, of %s", dir, p.dir)
+		}
+	}
+	if found := slices.Sorted(maps.Keys(modules)); !slices.Equal(found, linked) {
+		t.Errorf("cmd/poundlock links %q, want %q", found, linked)
 	}
 }
 

@@ -40,18 +40,18 @@
 // of two and an exclusive one (70 613), for one of three (80 417), and of two with entries
 // 2,1,1 (83 234):
 //
-//	poundlock check ra1 -n 3 --groups 2 --property all
-//	poundlock check ra1 -n 3 --wants '!w|1|2' --property all
-//	poundlock check ra1 -n 3 --groups 3 --property all
-//	poundlock check ra1 -n 3 --groups 2 --entries 2,1,1 --property all
+//	poundlock-lab check ra1 -n 3 --groups 2 --property all
+//	poundlock-lab check ra1 -n 3 --wants '!w|1|2' --property all
+//	poundlock-lab check ra1 -n 3 --groups 3 --property all
+//	poundlock-lab check ra1 -n 3 --groups 2 --entries 2,1,1 --property all
 //
 // Properties of finite runs alone, of two groups and an exclusive one: two processes with
 // unlimited entries (TestConformance, 454 states), and three (382 938). Timestamps there are
 // apart by 6 at most: 24 and 17 280 steps beyond that were cut, so that starvation would be
 // undecided:
 //
-//	poundlock check ra1 -n 2 --wants '!w|1|2' --entries unlimited
-//	poundlock check ra1 -n 3 --wants '!w|1|2' --entries unlimited
+//	poundlock-lab check ra1 -n 2 --wants '!w|1|2' --entries unlimited
+//	poundlock-lab check ra1 -n 3 --wants '!w|1|2' --entries unlimited
 //
 // TestMessages and TestConcurrency are of simulations, with up to 20 processes.
 package ra1

@@ -59,18 +59,18 @@
 // an exclusive one (95 381); besides, with more entries, one that wants 1 and two that want 2,
 // two each (225 776, with invite=entry 239 614), and the first three with 2,1,1 (19 927):
 //
-//	poundlock check ra2 -n 3 --wants p1=1 --wants 'p2=1|2' --wants p3=2 --property all
-//	poundlock check ra2 -n 3 --groups 2 --property all
-//	poundlock check ra2 -n 3 --groups 2 --option invite=entry --property all
-//	poundlock check ra2 -n 3 --wants '!w|1|2' --property all
-//	poundlock check ra2 -n 3 --wants p1=1 --wants p2=2 --wants p3=2 --entries 2 --property all
-//	poundlock check ra2 -n 3 --wants p1=1 --wants 'p2=1|2' --wants p3=2 --entries 2,1,1 --property all
+//	poundlock-lab check ra2 -n 3 --wants p1=1 --wants 'p2=1|2' --wants p3=2 --property all
+//	poundlock-lab check ra2 -n 3 --groups 2 --property all
+//	poundlock-lab check ra2 -n 3 --groups 2 --option invite=entry --property all
+//	poundlock-lab check ra2 -n 3 --wants '!w|1|2' --property all
+//	poundlock-lab check ra2 -n 3 --wants p1=1 --wants p2=2 --wants p3=2 --entries 2 --property all
+//	poundlock-lab check ra2 -n 3 --wants p1=1 --wants 'p2=1|2' --wants p3=2 --entries 2,1,1 --property all
 //
 // Properties of finite runs alone: two processes with unlimited entries, for two groups and an
 // exclusive one (6 686 states). Requests there are apart by 3 at most: 1 704 steps beyond that
 // were cut:
 //
-//	poundlock check ra2 -n 2 --wants '!w|1|2' --entries unlimited
+//	poundlock-lab check ra2 -n 2 --wants '!w|1|2' --entries unlimited
 //
 // TestVector compares differences with whole vectors in all states of the first of these
 // models, and in simulations of 5 and 30 processes; TestMessages simulates 10, TestConcurrency 20.

@@ -111,8 +111,8 @@
 // all selections, two processes with bounded numbers and unlimited entries (all of their
 // 540 063 states), and three of those with three, one and one (1 873 437):
 //
-//	poundlock check tokengme --variant bounded -n 2 --entries unlimited --property all
-//	poundlock check tokengme --variant bounded -n 3 --entries 3,1,1 --property all
+//	poundlock-lab check tokengme --variant bounded -n 2 --entries unlimited --property all
+//	poundlock-lab check tokengme --variant bounded -n 3 --entries 3,1,1 --property all
 //
 // TestCombinations decides all properties of all forms and of what the catalogue has not,
 // several groups with bounded numbers, clients of either and of both: with each admission two

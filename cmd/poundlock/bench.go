@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/bench/load"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/verify/history"
 )
@@ -32,7 +31,7 @@ printed as multiples of T, too: two are a request and its answer.
 
 It takes the clock of this machine alone, and locks named bench-1, bench-2, ..
 
-Each measurement is judged like any history: poundlock judge says how.
+Each measurement is judged like any history: poundlock-lab judge says how.
 
 Exit status: 0; 1 when something failed, or the history of the locks is rejected;
 64 when it was called wrongly; 69 when no quorum of servers can be reached; 70
@@ -93,7 +92,7 @@ func (f *benchFlags) command() *cobra.Command {
 		Example: `  poundlock bench
   poundlock bench --delay 20ms
   poundlock bench --clients 1 --names 64 --duration 10s --json`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	s := c.Flags()
@@ -105,7 +104,7 @@ func (f *benchFlags) command() *cobra.Command {
 	s.DurationVar(&f.duration, "duration", 2*time.Second, "how long acquires and hand-overs are counted, at least; 100ms to 1m")
 	s.DurationVar(&f.delay, "delay", 0, "one-way delay T between clients and servers, up to 1s")
 	s.DurationVar(&f.jitter, "jitter", 0, "at most this much more delay, drawn anew for each read of a connection, up to 1s")
-	s.StringVar(&f.history, "history", "", "`file` to write the events of the users to, for poundlock judge")
+	s.StringVar(&f.history, "history", "", "`file` to write the events of the users to, for poundlock-lab judge")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
 }
@@ -123,30 +122,30 @@ func (f *benchFlags) check(c *cobra.Command) error {
 		{"count", f.count, 1, 1000000},
 	} {
 		if x.value < x.least || x.value > x.most {
-			return usagef("--%s %d: want %d to %d", x.name, x.value, x.least, x.most)
+			return cli.Usagef("--%s %d: want %d to %d", x.name, x.value, x.least, x.most)
 		}
 	}
 	switch {
 	case f.duration < 100*time.Millisecond || f.duration > time.Minute:
-		return usagef("--duration %v: want 100ms to 1m", f.duration)
+		return cli.Usagef("--duration %v: want 100ms to 1m", f.duration)
 	case f.delay < 0 || f.delay > time.Second:
-		return usagef("--delay %v: want 0 to 1s", f.delay)
+		return cli.Usagef("--delay %v: want 0 to 1s", f.delay)
 	case f.jitter < 0 || f.jitter > time.Second:
-		return usagef("--jitter %v: want 0 to 1s", f.jitter)
+		return cli.Usagef("--jitter %v: want 0 to 1s", f.jitter)
 	case f.cluster.servers != "" && c.Flags().Changed("n"):
-		s := &exitStatus{
-			code: exitUsage,
-			err:  errors.New("--n and --servers exclude each other: the cluster has its number of servers"),
+		s := &cli.Status{
+			Code: cli.ExitUsage,
+			Err:  errors.New("--n and --servers exclude each other: the cluster has its number of servers"),
 		}
 		if !f.given {
-			s.hint = "servers stand in the environment or the file: unset POUNDLOCK_SERVERS, or leave --config out, to start some"
+			s.Hint = "servers stand in the environment or the file: unset POUNDLOCK_SERVERS, or leave --config out, to start some"
 		}
 		return s
 	case f.delay+f.jitter > 0 && f.cluster.tlsName == "" && (f.cluster.tlsCA != "" || f.cluster.tlsCert != ""):
-		return &exitStatus{
-			code: exitUsage,
-			err:  errors.New("--delay and --jitter with TLS need --tls-server-name"),
-			hint: "the delay is made by proxies on loopback, whose addresses no certificate names",
+		return &cli.Status{
+			Code: cli.ExitUsage,
+			Err:  errors.New("--delay and --jitter with TLS need --tls-server-name"),
+			Hint: "the delay is made by proxies on loopback, whose addresses no certificate names",
 		}
 	}
 	return nil
@@ -165,7 +164,7 @@ func (f *benchFlags) run(c *cobra.Command) error {
 	ctx := listen(c.Context(), signals)
 	err := f.bench(ctx, c)
 	if s := ctx.stop(); s != 0 && err != nil {
-		return &exitStatus{code: 128 + int(s)}
+		return &cli.Status{Code: 128 + int(s)}
 	}
 	return err
 }
@@ -174,19 +173,21 @@ func (f *benchFlags) run(c *cobra.Command) error {
 func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 	var out *history.Writer
 	if f.history != "" {
-		h := history.Header{By: "poundlock bench " + version(), Clock: clock.Name()}
-		file, w, err := createHistory(f.history, h)
+		h := history.Header{By: "poundlock bench " + cli.Version(), Clock: clock.Name()}
+		file, err := os.Create(f.history)
 		if err != nil {
-			return err
+			return cli.Usagef("--history: %w", err)
 		}
 		defer file.Close()
-		out = w
+		if out, err = history.NewWriter(file, h); err != nil {
+			return err
+		}
 	}
 	var servers *load.Servers
 	if f.cluster.servers == "" {
 		var err error
 		if servers, err = startServers(ctx, f.n, f.cluster.clockBound); err != nil {
-			return &exitStatus{code: exitError, err: err}
+			return &cli.Status{Code: cli.ExitError, Err: err}
 		}
 		defer servers.Close()
 		f.cluster.servers = servers.Table
@@ -209,13 +210,13 @@ func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 		err = servers.Err()
 	}
 	if err != nil {
-		return &exitStatus{code: exitError, err: err}
+		return &cli.Status{Code: cli.ExitError, Err: err}
 	}
 	if out != nil {
 		err = out.End(clock.Now())
 	}
 	if err := errors.Join(err, f.print(c.OutOrStdout(), r)); err != nil {
-		return &exitStatus{code: exitInternal, err: err}
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
 	}
 	return nil
 }
@@ -295,9 +296,7 @@ func (f *benchFlags) measure(
 
 func (f *benchFlags) print(w io.Writer, r *benchResult) error {
 	if f.json {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+		return cli.JSON(w, r)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
@@ -312,13 +311,13 @@ func (f *benchFlags) print(w io.Writer, r *benchResult) error {
 	if f.jitter > 0 {
 		network += fmt.Sprintf(" and up to %v more", f.jitter)
 	}
-	row("run", "%d servers, %d client %s, %s", r.Servers, r.Clients, plural(r.Clients, "process"), network)
+	row("run", "%d servers, %d client %s, %s", r.Servers, r.Clients, cli.Plural(r.Clients, "process"), network)
 	times("acquire", r.AcquireMS, r.AcquireT, fmt.Sprintf("%d, uncontended", r.Acquires))
 	times("release", r.ReleaseMS, r.ReleaseT, "seen by the caller")
 	if r.HandoverMS != nil {
 		times("hand-over", r.HandoverMS, r.HandoverT, fmt.Sprintf("%d, %d clients wait", r.Handovers, r.Clients-1))
 	}
-	row("acquires", "%.4g a second on %d %s", r.AcquiresPerS, r.Names, plural(r.Names, "name"))
+	row("acquires", "%.4g a second on %d %s", r.AcquiresPerS, r.Names, cli.Plural(r.Names, "name"))
 	if r.HandoverMS != nil {
 		row("hand-overs", "%.4g a second, Jain's index of the grants %.4f", r.HandoversPerS, r.Jain)
 	}
@@ -327,16 +326,6 @@ func (f *benchFlags) print(w io.Writer, r *benchResult) error {
 		row("processor time", "%.4g us an acquire and release, of %s", r.CPUPerAcquire, r.CPUOf)
 	}
 	return t.Flush()
-}
-
-func plural(k int, noun string) string {
-	if k == 1 {
-		return noun
-	}
-	if strings.HasSuffix(noun, "s") {
-		noun += "e"
-	}
-	return noun + "s"
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -357,8 +346,8 @@ const (
 func newBenchBar(f *benchFlags) *benchBar {
 	b := &benchBar{show: func(int, int) {}, finish: func() {}}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		bar := newBar("bench", time.Now())
-		b.show, b.finish = bar.show, bar.finish
+		bar := cli.NewBar("bench")
+		b.show, b.finish = bar.Show, bar.Finish
 	}
 	return b
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/bench/load"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/faultnet"
 )
 
@@ -22,7 +23,7 @@ func benchClientCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:    benchClientName,
 		Hidden: true,
-		Args:   noArguments,
+		Args:   cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := f.config(c)
 			if err != nil {
@@ -32,7 +33,7 @@ func benchClientCommand() *cobra.Command {
 				return openBenchClient(ctx, config, delay, jitter)
 			}
 			if err := load.Work(c.Context(), os.Stdin, os.Stdout, open); err != nil {
-				return &exitStatus{code: exitError} // its parent has been told
+				return &cli.Status{Code: cli.ExitError} // its parent has been told
 			}
 			return nil
 		},

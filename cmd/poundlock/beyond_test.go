@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -30,7 +32,7 @@ func TestReleaseAlone(t *testing.T) {
 			s.flags = append(s.flags, "--lease", "10s") // nothing here is to end with it
 			p := s.lock(family)
 			grandchild, child := s.await("grandchild"), s.await("pid")
-			release := command(append([]string{"release", "a", "--reason", "mine", "--grace", "0"}, own...)...)
+			release := clitest.Command(append([]string{"release", "a", "--reason", "mine", "--grace", "0"}, own...)...)
 			var said proctest.Log
 			release.Stdout, release.Stderr = &said, &said
 			if err := release.Start(); err != nil {
@@ -40,7 +42,7 @@ func TestReleaseAlone(t *testing.T) {
 			if a, b := proctest.Running(child), proctest.Running(grandchild); a || b {
 				t.Errorf("beside the next holder: child %v, grandchild %v", a, b)
 			}
-			p.want(exitLost)
+			p.want(cli.ExitLost)
 			if err := g.Unlock(); err != nil {
 				t.Error(err)
 			}
@@ -84,7 +86,7 @@ func TestCommandOfAnotherUser(t *testing.T) {
 			s := &stage{t: t, dir: dir}
 			start := func(args ...string) *lockProcess {
 				p := &lockProcess{stage: s, cmd: exec.Command(program, args...), ended: make(chan struct{})}
-				p.cmd.Env = []string{runAsProgram + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
+				p.cmd.Env = []string{clitest.RunAsProgram + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
 				p.cmd.Dir, p.cmd.Stderr, p.cmd.WaitDelay = dir, &p.stderr, 10*time.Second
 				p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 				if err := p.cmd.Start(); err != nil {
@@ -111,7 +113,7 @@ func TestCommandOfAnotherUser(t *testing.T) {
 			switch name {
 			case "release":
 				release := start("release", "--dev", "a", "--reason", "mine", "--grace", "0", "--timeout", "1s")
-				release.want(exitError)
+				release.want(cli.ExitError)
 				if !strings.Contains(release.stderr.String(), `has not left lock "a"`) {
 					t.Errorf("release: %s", release.stderr.String())
 				}
@@ -130,7 +132,7 @@ func TestCommandOfAnotherUser(t *testing.T) {
 			}
 			s.write("end")
 			if name != "killed" {
-				holder.want(exitLost)
+				holder.want(cli.ExitLost)
 			}
 			next.want(0)
 			if got := s.await("next"); got != entered {

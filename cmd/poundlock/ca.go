@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock/internal/certs"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -55,7 +56,7 @@ func caCommand() *cobra.Command {
 			"  poundlock ca certs --renew",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("ca wants one directory, not %d arguments", len(args))
+				return cli.Usagef("ca wants one directory, not %d arguments", len(args))
 			}
 			return f.run(cmd, args[0])
 		},
@@ -79,24 +80,24 @@ func (f *caFlags) run(cmd *cobra.Command, dir string) error {
 		f.servers = "" // of the environment or the file
 	}
 	if f.days < 1 || f.days > 3650 {
-		return usagef("--days %d: want 1 to 3650", f.days)
+		return cli.Usagef("--days %d: want 1 to 3650", f.days)
 	}
 	subjects, err := f.subjects()
 	if err != nil {
-		return &exitStatus{code: exitUsage, err: err}
+		return &cli.Status{Code: cli.ExitUsage, Err: err}
 	}
 	if len(subjects) == 0 && !f.renew {
-		return &exitStatus{
-			code: exitUsage, err: errors.New("nobody to make a certificate for"),
-			hint: "name servers with --servers or --server, and clients with --client",
+		return &cli.Status{
+			Code: cli.ExitUsage, Err: errors.New("nobody to make a certificate for"),
+			Hint: "name servers with --servers or --server, and clients with --client",
 		}
 	}
 	made, err := f.make(dir, subjects)
 	if errors.Is(err, os.ErrExist) {
-		return &exitStatus{code: exitError, err: err, hint: "--renew keeps the authority and replaces certificates"}
+		return &cli.Status{Code: cli.ExitError, Err: err, Hint: "--renew keeps the authority and replaces certificates"}
 	}
 	if err != nil {
-		return &exitStatus{code: exitError, err: err}
+		return &cli.Status{Code: cli.ExitError, Err: err}
 	}
 	return f.report(cmd, dir, made)
 }
@@ -264,7 +265,7 @@ func (f *caFlags) report(cmd *cobra.Command, dir string, made []certificate) err
 			filepath.Clean(certs.KeyPath(dir, certs.AuthorityName)))
 	}
 	if _, err := fmt.Fprint(cmd.OutOrStdout(), b.String()); err != nil {
-		return &exitStatus{code: exitInternal, err: err}
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
 	}
 	return nil
 }

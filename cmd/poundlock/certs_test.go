@@ -17,12 +17,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/certs"
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/verify/catalog"
 )
 
 // A cutter is a listener whose connections the test breaks.
@@ -125,7 +127,7 @@ func TestNewAuthorityUnderALock(t *testing.T) {
 	// A second client, whose sessions have numbers that can be seen.
 	observer, err := node.Start(node.Config{
 		Secret: node.NewSecret(), System: slots.System(4, slots.DefaultClockBound),
-		Hosts: map[node.Kind]node.Host{node.Mutex: catalog.Find("sigma", "").Host()}, Peers: cluster.table, TLS: clientTLS(t, flags("client")),
+		Hosts: map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)}, Peers: cluster.table, TLS: clientTLS(t, flags("client")),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +219,7 @@ func TestCAToLock(t *testing.T) {
 	}
 	program := func(args ...string) *exec.Cmd {
 		c := exec.Command(os.Args[0], args...)
-		c.Env = append(os.Environ(), runAsProgram+"=1", "POUNDLOCK_SERVERS="+strings.Join(table, ","))
+		c.Env = append(os.Environ(), clitest.RunAsProgram+"=1", "POUNDLOCK_SERVERS="+strings.Join(table, ","))
 		c.Dir = dir
 		return c
 	}
@@ -250,7 +252,7 @@ func TestCAToLock(t *testing.T) {
 	}
 	out, err = program("lock", "a", "-w", "2", "--tls-ca", "made/ca.pem", "--", "echo", "inside").CombinedOutput()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitNoQuorum || !strings.Contains(string(out), "hint: the servers want to see a certificate") {
+	if !errors.As(err, &exit) || exit.ExitCode() != cli.ExitNoQuorum || !strings.Contains(string(out), "hint: the servers want to see a certificate") {
 		t.Errorf("lock without a certificate: %v\n%s", err, out)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/certs"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
 )
 
@@ -26,7 +27,7 @@ func noServers(cmd *cobra.Command) error {
 	if cmd.Flags().Lookup("dev") != nil {
 		hint += ", or use --dev for a cluster of your own on this machine"
 	}
-	return &exitStatus{code: exitUsage, err: errors.New("no servers given"), hint: hint}
+	return &cli.Status{Code: cli.ExitUsage, Err: errors.New("no servers given"), Hint: hint}
 }
 
 // clusterFlags are the flags of the commands that talk to a cluster. Each can
@@ -81,7 +82,7 @@ func (f *clusterFlags) fillDev(cmd *cobra.Command) error {
 	}
 	f.dev = f.dev && (dev || !servers)
 	if f.dev && ignored >= 0 {
-		return usagef("--dev and --%s exclude each other: the development cluster has settings of its own", notForDev[ignored])
+		return cli.Usagef("--dev and --%s exclude each other: the development cluster has settings of its own", notForDev[ignored])
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func (f *clusterFlags) fill(cmd *cobra.Command) error {
 	}
 	values, err := readConfigFile(f.file)
 	if err != nil {
-		return &exitStatus{code: exitUsage, err: err}
+		return &cli.Status{Code: cli.ExitUsage, Err: err}
 	}
 	return fillFrom(cmd, known, values, f.file+": ")
 }
@@ -116,21 +117,21 @@ func (f *clusterFlags) config(cmd *cobra.Command) (poundlock.Config, error) {
 		table, err = slots.Check(table, f.noAmnesia)
 	}
 	if err != nil {
-		s := &exitStatus{code: exitUsage, err: fmt.Errorf("--servers: %w", err)}
+		s := &cli.Status{Code: cli.ExitUsage, Err: fmt.Errorf("--servers: %w", err)}
 		if errors.Is(err, slots.ErrTooFew) {
-			s.hint = "with --no-amnesia the operator promises that no server ever loses its memory"
+			s.Hint = "with --no-amnesia the operator promises that no server ever loses its memory"
 		}
 		return poundlock.Config{}, s
 	}
 	if f.clockBound <= 0 || f.clockBound > slots.MaxClockBound {
-		return poundlock.Config{}, usagef("--clock-bound %v: want more than 0 and at most %v", f.clockBound, slots.MaxClockBound)
+		return poundlock.Config{}, cli.Usagef("--clock-bound %v: want more than 0 and at most %v", f.clockBound, slots.MaxClockBound)
 	}
 	c := poundlock.Config{Epoch: f.epoch, ClockBound: f.clockBound, NoAmnesia: f.noAmnesia}
 	for _, p := range table {
 		c.Servers = append(c.Servers, poundlock.Server(p))
 	}
 	if c.TLS, err = f.clientTLS(); err != nil {
-		return poundlock.Config{}, &exitStatus{code: exitUsage, err: err}
+		return poundlock.Config{}, &cli.Status{Code: cli.ExitUsage, Err: err}
 	}
 	return c, nil
 }
@@ -211,10 +212,10 @@ func fillFrom(cmd *cobra.Command, known map[string]bool, values map[string]strin
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		shown := show(key)
 		if !known[key] {
-			return &exitStatus{
-				code: exitUsage,
-				err:  fmt.Errorf("%s%s: no flag has this name", source, shown),
-				hint: meantSetting(cmd, known, key, show),
+			return &cli.Status{
+				Code: cli.ExitUsage,
+				Err:  fmt.Errorf("%s%s: no flag has this name", source, shown),
+				Hint: meantSetting(cmd, known, key, show),
 			}
 		}
 		flag := cmd.Flags().Lookup(key)
@@ -222,7 +223,7 @@ func fillFrom(cmd *cobra.Command, known map[string]bool, values map[string]strin
 			continue
 		}
 		if err := cmd.Flags().Set(key, values[key]); err != nil {
-			return usagef("%s%s: %w", source, shown, flagError(err))
+			return cli.Usagef("%s%s: %w", source, shown, cli.FlagError(err))
 		}
 	}
 	return nil
@@ -231,9 +232,9 @@ func fillFrom(cmd *cobra.Command, known map[string]bool, values map[string]strin
 // meantSetting is a hint about a key that is no setting: one of the flags of cmd may be
 // meant, or else one of another command.
 func meantSetting(cmd *cobra.Command, known map[string]bool, key string, show func(string) string) string {
-	found := nearest(key, slices.DeleteFunc(flagNames(cmd), func(name string) bool { return !known[name] }))
+	found := cli.Nearest(key, slices.DeleteFunc(cli.FlagNames(cmd), func(name string) bool { return !known[name] }))
 	if len(found) == 0 {
-		found = nearest(key, slices.Sorted(maps.Keys(known)))
+		found = cli.Nearest(key, slices.Sorted(maps.Keys(known)))
 	}
 	if len(found) == 0 {
 		return "the names are those of flags: " + cmd.CommandPath() + " --help lists them"

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/poundlock/poundlock/internal/cli"
 )
 
 const fourServers = "s1=127.0.0.1:1,s2=127.0.0.1:2,s3=127.0.0.1:3,s4=127.0.0.1:4"
@@ -107,8 +109,8 @@ func TestBadSettings(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Fatalf("error %v, want one with %q", err, x.want)
 			}
-			var s *exitStatus
-			if !errors.As(err, &s) || s.code != exitUsage {
+			var s *cli.Status
+			if !errors.As(err, &s) || s.Code != cli.ExitUsage {
 				t.Errorf("error %#v is not about usage", err)
 			}
 		})

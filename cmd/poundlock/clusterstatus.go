@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/server"
 )
@@ -252,7 +253,7 @@ func (s *clusterStatus) conclude(answers []server.Answer) {
 	for i, a := range answers {
 		if a.Err != nil {
 			old := s.Servers[i]
-			s.Servers[i] = serverStatus{Name: old.Name, Group: old.Group, Address: old.Address, Error: withoutLayer(a.Err.Error())}
+			s.Servers[i] = serverStatus{Name: old.Name, Group: old.Group, Address: old.Address, Error: cli.WithoutLayer(a.Err.Error())}
 			down = append(down, old.Name)
 		} else if a.Status.Draining {
 			draining = append(draining, a.Server.Name)

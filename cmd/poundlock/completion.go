@@ -3,123 +3,53 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/internal/supervise"
-	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/server"
-	"github.com/poundlock/poundlock/verify/catalog"
-	"github.com/poundlock/poundlock/verify/check"
 )
 
-// Files that flags and arguments name, by their endings.
-var endings = map[string][]string{
-	"config": {"yaml", "yml"}, "tls-ca": {"pem", "crt"}, "tls-cert": {"pem", "crt"}, "tls-key": {"key", "pem"},
-	"svg": {"svg"}, "scenario": {"txt"}, "replay": {"txt"}, "judge": {"jsonl", "json"},
-}
-
-// Values of flags, where there are few.
-var choices = map[string][]string{
-	"on-loss":   {string(supervise.Term), string(supervise.Kill), string(supervise.Warn)},
-	"log-level": {"debug", "info", "warn", "error"},
-	"channels":  {"fifo", "unordered"},
-	"registers": {string(protocol.Atomic), string(protocol.Safe)},
-	"fence":     {"off", "on", "no-floor", "piggyback"},
-	"timers":    {"any", "synchronous", "never"},
-	"quorum":    {"two-thirds", "majority"},
-	"reduce":    {"order", "symmetry", "none"},
-	"cache":     {noCache},
-}
-
-// completeValues says how a shell completes the values of flags and the arguments of all
-// commands. Without an answer nothing is offered, least of all files where none are meant.
-func completeValues(root *cobra.Command) {
-	eachCommand(root, func(c *cobra.Command) {
-		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
-			return
-		}
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if complete := flagValues(c, f); complete != nil {
-				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // only a second time fails
-			}
-		})
-		if c.ValidArgsFunction == nil {
-			c.ValidArgsFunction = arguments(c)
-		}
-	})
-}
-
 func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
-	what, _ := pflag.UnquoteUsage(f)
-	switch what = strings.ToLower(what); {
-	case f.Name == "on-loss" && c.Name() == "elect":
-		return oneOf(choices[f.Name][:2])
-	case f.Name == "algorithm":
-		return oneOf(algorithmNames())
-	case f.Name == "variant":
-		return afterAlgorithm(variants)
-	case f.Name == "property":
-		return afterAlgorithm(knownProperties)
-	case f.Name == "name" && c.Name() == "serve":
-		return serverNames
-	case choices[f.Name] != nil:
-		return oneOf(choices[f.Name])
-	case endings[f.Name] != nil:
-		return files(endings[f.Name])
-	case what == "directory":
-		return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
-	case what == "file":
-		return nil // any
+	switch f.Name {
+	case "on-loss":
+		actions := []string{string(supervise.Term), string(supervise.Kill), string(supervise.Warn)}
+		if c.Name() == "elect" {
+			actions = actions[:2]
+		}
+		return cli.OneOf(actions...)
+	case "log-level":
+		return cli.OneOf("debug", "info", "warn", "error")
+	case "name":
+		if c.Name() == "serve" {
+			return serverNames
+		}
+	case "config":
+		return cli.File("yaml", "yml")
+	case "tls-ca":
+		return cli.File("pem", "crt")
+	case "tls-cert":
+		return cli.File("pem", "crt")
+	case "tls-key":
+		return cli.File("key", "pem")
 	}
-	return cobra.NoFileCompletions
+	return nil
 }
 
 func arguments(c *cobra.Command) cobra.CompletionFunc {
 	switch c.Name() {
-	case "sim", "check":
-		return first(algorithmNames())
-	case "hunt":
-		return first(append(algorithmNames(), everything))
-	case "run", "report":
-		var names []string
-		for _, e := range experiments {
-			names = append(names, cobra.CompletionWithDesc(e.Name, e.Title))
-		}
-		return first(names)
-	case "replay", "judge":
-		return files(endings[c.Name()])
 	case "ca":
-		return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+		return cli.Directory
 	case "lock", "elect":
 		return afterDashes
 	}
-	return cobra.NoFileCompletions
-}
-
-func oneOf(values []string) cobra.CompletionFunc {
-	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
-}
-
-func files(endings []string) cobra.CompletionFunc {
-	return cobra.FixedCompletions(endings, cobra.ShellCompDirectiveFilterFileExt)
-}
-
-// first completes the first argument, and no other one.
-func first(values []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return values, cobra.ShellCompDirectiveNoFileComp
-	}
+	return nil
 }
 
 // afterDashes leaves a command and its arguments to the shell; the names of locks before
@@ -129,53 +59,6 @@ func afterDashes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
-}
-
-func algorithmNames() (names []string) {
-	for _, e := range catalog.All {
-		if i := e.Info(); i.Variant == "" {
-			names = append(names, cobra.CompletionWithDesc(i.Name, i.Title))
-		}
-	}
-	return names
-}
-
-// afterAlgorithm completes what depends on the algorithm that stands before it.
-func afterAlgorithm(values func(algorithm, variant string) []string) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		variant := ""
-		if f := c.Flags().Lookup("variant"); f != nil {
-			variant = f.Value.String()
-		}
-		return values(args[0], variant), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-func variants(algorithm, _ string) (names []string) {
-	for _, e := range catalog.All {
-		if i := e.Info(); i.Name == algorithm && i.Variant != "" {
-			names = append(names, cobra.CompletionWithDesc(i.Variant, i.Title))
-		}
-	}
-	return names
-}
-
-// knownProperties are those that a check of an algorithm knows: it names them when it is
-// asked for another one, before it explores anything.
-func knownProperties(algorithm, variant string) []string {
-	e := catalog.Find(algorithm, variant)
-	if e == nil {
-		return nil
-	}
-	c := check.Config{Config: protocol.Config{N: 3}, Properties: []string{"?"}, MaxMemory: 1 << 20}
-	var unknown *check.PropertyError
-	if _, err := e.Check(c); !errors.As(err, &unknown) {
-		return nil
-	}
-	return append(slices.Clone(unknown.Known), "all")
 }
 
 // serverNames are those of --servers, or of the environment or file.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock/bench/load"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/clock"
 )
 
@@ -73,7 +73,7 @@ func demoCommand() *cobra.Command {
 		Long:  demoLong,
 		Example: `  poundlock demo
   poundlock demo --without-lock`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	s := c.Flags()
@@ -81,7 +81,7 @@ func demoCommand() *cobra.Command {
 	s.DurationVar(&f.duration, "duration", 20*time.Second, "how long it goes on, 500ms to 24h")
 	s.Uint64Var(&f.seed, "seed", 1, "`number` that the order of the kills and the pauses between them follow from")
 	s.BoolVar(&f.unlocked, "without-lock", false, "let the workers count without the lock, to see what is lost then")
-	s.StringVar(&f.history, "history", "", "new or empty `directory` for the events of each worker, for poundlock judge")
+	s.StringVar(&f.history, "history", "", "new or empty `directory` for the events of each worker, for poundlock-lab judge")
 	s.BoolVar(&f.json, "json", false, "print one JSON object, the verdict, and nothing else")
 	return c
 }
@@ -89,26 +89,26 @@ func demoCommand() *cobra.Command {
 func (f *demoFlags) run(c *cobra.Command) error {
 	switch {
 	case f.workers < 1 || f.workers > maxDemoWorkers:
-		return usagef("--workers %d: want 1 to %d", f.workers, maxDemoWorkers)
+		return cli.Usagef("--workers %d: want 1 to %d", f.workers, maxDemoWorkers)
 	case f.duration < 500*time.Millisecond || f.duration > 24*time.Hour:
-		return usagef("--duration %v: want 500ms to 24h", f.duration)
+		return cli.Usagef("--duration %v: want 500ms to 24h", f.duration)
 	}
 	if f.history != "" {
 		if err := emptyDirectory(f.history); err != nil {
-			return usagef("--history: %w", err)
+			return cli.Usagef("--history: %w", err)
 		}
 	}
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	r, err := f.play(ctx, c.OutOrStdout())
 	if err != nil {
-		return &exitStatus{code: exitError, err: fmt.Errorf("demo: %w", err)}
+		return &cli.Status{Code: cli.ExitError, Err: fmt.Errorf("demo: %w", err)}
 	}
 	if err := f.print(c.OutOrStdout(), r); err != nil {
-		return &exitStatus{code: exitInternal, err: err}
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
 	}
 	if r.Lost != 0 {
-		return &exitStatus{code: exitViolated}
+		return &cli.Status{Code: cli.ExitViolated}
 	}
 	return nil
 }
@@ -127,9 +127,7 @@ func emptyDirectory(path string) error {
 
 func (f *demoFlags) print(w io.Writer, r *demoResult) error {
 	if f.json {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+		return cli.JSON(w, r)
 	}
 	text := fmt.Sprintf("%d servers killed, %d workers, %.0f sections a second, longest wait %.4g ms\n",
 		r.Kills, r.Workers, r.PerS, r.LongestMS)
@@ -304,6 +302,6 @@ func (d *demo) verdict(took time.Duration, counter demoCounter) (*demoResult, er
 // newDemoView shows the table on a terminal, plain lines elsewhere, and nothing when
 // only the verdict is wanted.
 func newDemoView(out io.Writer, quiet bool) *demoView {
-	_, _, terminal := terminalSize(out)
+	_, _, terminal := cli.TerminalSize(out)
 	return &demoView{out: out, quiet: quiet, terminal: terminal}
 }

@@ -16,8 +16,11 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/history/recorder"
 )
 
 func runDemo(t *testing.T, args ...string) (r demoResult, err error) {
@@ -30,18 +33,18 @@ func runDemo(t *testing.T, args ...string) (r demoResult, err error) {
 	return r, err
 }
 
-// judgeDirectory is what poundlock judge says of all files of a directory.
-func judgeDirectory(t *testing.T, dir string) (r history.Report, err error) {
+// judgeDirectory judges all files of a directory.
+func judgeDirectory(t *testing.T, dir string) *history.Report {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, errs, err := output(t, append([]string{"judge", "--json"}, files...)...)
-	if e := json.Unmarshal([]byte(out), &r); e != nil {
-		t.Fatalf("%v: %v\n%s\n%s", e, err, out, errs)
+	r, err := recorder.Judge(history.Bounds{}, paths...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return r, err
+	return r
 }
 
 func TestDemo(t *testing.T) {
@@ -50,8 +53,8 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v", err)
 	}
-	if h, err := judgeDirectory(t, dir); err != nil || !h.Accepted || len(h.Files) != 4 || h.Measures.Entries < r.Counted {
-		t.Errorf("%v: %+v", err, h)
+	if h := judgeDirectory(t, dir); !h.Accepted || len(h.Files) != 4 || h.Measures.Entries < r.Counted {
+		t.Errorf("%+v", h)
 	} else if k := slices.IndexFunc(h.Files, func(f history.File) bool { return !f.Ended }); k >= 0 {
 		t.Errorf("nobody killed a worker, but %+v has no end", h.Files[k])
 	}
@@ -70,14 +73,14 @@ func TestDemo(t *testing.T) {
 func TestDemoWithoutLock(t *testing.T) {
 	dir := t.TempDir()
 	r, err := runDemo(t, "--duration", "2s", "--without-lock", "--history", dir)
-	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitViolated {
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != cli.ExitViolated {
 		t.Errorf("exit status: %v", err)
 	}
 	if r.Lost <= 0 || r.Lost != int64(r.Expected)-int64(r.Counted) {
 		t.Errorf("%+v", r)
 	}
-	if h, err := judgeDirectory(t, dir); err == nil || h.Accepted {
-		t.Errorf("workers without a lock: %v, %+v", err, h)
+	if h := judgeDirectory(t, dir); h.Accepted {
+		t.Errorf("workers without a lock: %+v", h)
 	}
 	if _, errs, err := output(t, "demo", "--history", dir); err == nil || !strings.Contains(errs, "is not empty") {
 		t.Errorf("a directory with another run: %v: %s", err, errs)
@@ -87,7 +90,7 @@ func TestDemoWithoutLock(t *testing.T) {
 // ^C ends it with the verdict so far; SIGKILL ends all that it has started.
 func TestDemoEnds(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
-		c := program("demo --workers 2 --duration 1h")
+		c := clitest.Command("demo", "--workers", "2", "--duration", "1h")
 		tmp := proctest.SocketDir(t)
 		c.Env = append(c.Env, "TMPDIR="+tmp)
 		var out proctest.Log
@@ -122,7 +125,7 @@ func TestDemoEnds(t *testing.T) {
 
 // On a terminal there is a table that changes, and the verdict below it.
 func TestDemoTerminal(t *testing.T) {
-	c := program("demo --workers 2 --duration 1s")
+	c := clitest.Command("demo", "--workers", "2", "--duration", "1s")
 	tty, err := pty.Start(c)
 	if err != nil {
 		t.Skipf("SKIPPED: no pseudo terminal: %v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/verify/history/recorder"
 )
@@ -49,7 +50,7 @@ func demoWorkerCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:    demoWorkerName,
 		Hidden: true,
-		Args:   noArguments,
+		Args:   cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := f.config(c)
 			if err != nil {
@@ -57,12 +58,12 @@ func demoWorkerCommand() *cobra.Command {
 			}
 			w := demoWorker{counter: demoCounter{path}, unlocked: unlocked}
 			if events != "" {
-				if w.events, err = recorder.Create(events, recorder.Config{By: "poundlock demo " + version()}); err != nil {
-					return &exitStatus{code: exitError, err: err}
+				if w.events, err = recorder.Create(events, recorder.Config{By: "poundlock demo " + cli.Version()}); err != nil {
+					return &cli.Status{Code: cli.ExitError, Err: err}
 				}
 			}
 			if err := w.run(c.Context(), config); err != nil {
-				return &exitStatus{code: exitError, err: err}
+				return &cli.Status{Code: cli.ExitError, Err: err}
 			}
 			return nil
 		},

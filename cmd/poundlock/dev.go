@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/server"
 )
@@ -117,7 +118,7 @@ func useDev(check func(dir string) error, join func(dir string) (*devClient, err
 		d, err = join(dir)
 		hint = "its log: " + filepath.Join(dir, devLog)
 	}
-	var s *exitStatus
+	var s *cli.Status
 	switch {
 	case err == nil:
 		return d, nil
@@ -126,7 +127,7 @@ func useDev(check func(dir string) error, join func(dir string) (*devClient, err
 	case errors.Is(err, errNoDev):
 		err, hint = fmt.Errorf("none runs in %s", dir), "poundlock lock --dev starts one"
 	}
-	return nil, &exitStatus{code: exitNoQuorum, err: fmt.Errorf("development cluster: %w", err), hint: hint}
+	return nil, &cli.Status{Code: cli.ExitNoQuorum, Err: fmt.Errorf("development cluster: %w", err), Hint: hint}
 }
 
 // errNoDev says that there is no cluster to join.
@@ -136,10 +137,10 @@ var errNoDev = errors.New("no cluster runs")
 func devDir() (string, error) {
 	if run := os.Getenv("XDG_RUNTIME_DIR"); run != "" {
 		if !filepath.IsAbs(run) {
-			return "", &exitStatus{
-				code: exitUsage,
-				err:  fmt.Errorf("XDG_RUNTIME_DIR=%q is not an absolute path", run),
-				hint: "set it to a directory of yours, or unset it",
+			return "", &cli.Status{
+				Code: cli.ExitUsage,
+				Err:  fmt.Errorf("XDG_RUNTIME_DIR=%q is not an absolute path", run),
+				Hint: "set it to a directory of yours, or unset it",
 			}
 		}
 		return filepath.Join(run, "poundlock"), nil
@@ -159,10 +160,10 @@ const maxSocketPath = 100
 func checkDevDir(dir string) error {
 	for _, p := range server.LocalServers(dir, 0) {
 		if path := strings.TrimPrefix(p.Addr, "unix:"); len(path) > maxSocketPath {
-			return &exitStatus{
-				code: exitUsage,
-				err:  fmt.Errorf("development cluster: socket path %s has %d bytes, more than %d", path, len(path), maxSocketPath),
-				hint: "set XDG_RUNTIME_DIR to a directory with a shorter name",
+			return &cli.Status{
+				Code: cli.ExitUsage,
+				Err:  fmt.Errorf("development cluster: socket path %s has %d bytes, more than %d", path, len(path), maxSocketPath),
+				Hint: "set XDG_RUNTIME_DIR to a directory with a shorter name",
 			}
 		}
 	}
@@ -171,10 +172,10 @@ func checkDevDir(dir string) error {
 		return os.Chmod(dir, 0o700) // the umask may have taken more than it should
 	}
 	if !errors.Is(err, os.ErrExist) {
-		return &exitStatus{
-			code: exitUsage,
-			err:  fmt.Errorf("development cluster: %w", err),
-			hint: "XDG_RUNTIME_DIR, or TMPDIR where that is not set, must be a directory in which you may write",
+		return &cli.Status{
+			Code: cli.ExitUsage,
+			Err:  fmt.Errorf("development cluster: %w", err),
+			Hint: "XDG_RUNTIME_DIR, or TMPDIR where that is not set, must be a directory in which you may write",
 		}
 	}
 	return ownDevDir(dir)
@@ -187,10 +188,10 @@ func ownDevDir(dir string) error {
 		return err
 	}
 	refuse := func(format string, args ...any) error {
-		return &exitStatus{
-			code: exitUsage,
-			err:  fmt.Errorf("development cluster: "+format, args...),
-			hint: "remove it, or set XDG_RUNTIME_DIR to a directory of yours",
+		return &cli.Status{
+			Code: cli.ExitUsage,
+			Err:  fmt.Errorf("development cluster: "+format, args...),
+			Hint: "remove it, or set XDG_RUNTIME_DIR to a directory of yours",
 		}
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
@@ -345,10 +346,10 @@ func devClusterCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			idle, err := time.ParseDuration(args[1])
 			if err != nil || idle <= 0 {
-				return usagef("%s: a development cluster is started by poundlock lock --dev, not by hand", devCommand)
+				return cli.Usagef("%s: a development cluster is started by poundlock lock --dev, not by hand", devCommand)
 			}
 			if err := runDev(args[0], idle); err != nil {
-				return &exitStatus{code: exitError, err: err}
+				return &cli.Status{Code: cli.ExitError, Err: err}
 			}
 			return nil
 		},

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -25,7 +27,7 @@ func newDevDir(t *testing.T) string {
 	t.Helper()
 	dir := proctest.SocketDir(t)
 	t.Cleanup(func() { endDev(dir) })
-	t.Setenv(runAsProgram, "1") // for the cluster's process
+	t.Setenv(clitest.RunAsProgram, "1") // for the cluster's process
 	return dir
 }
 
@@ -226,7 +228,7 @@ func TestDevDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := exec.Command(os.Args[0], "lock", "--dev", "a", "--", "echo", "inside")
-	c.Env = append(os.Environ(), runAsProgram+"=1", "XDG_RUNTIME_DIR="+run)
+	c.Env = append(os.Environ(), clitest.RunAsProgram+"=1", "XDG_RUNTIME_DIR="+run)
 	var out strings.Builder
 	c.Stdout = &out
 	messages, err := c.StderrPipe()
@@ -266,7 +268,7 @@ func TestDevTwoUsers(t *testing.T) {
 	copyFile(t, os.Args[0], program)
 	as := func(uid uint32, args ...string) *exec.Cmd {
 		c := exec.Command(program, args...)
-		c.Env = []string{runAsProgram + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + tmp}
+		c.Env = []string{clitest.RunAsProgram + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + tmp}
 		c.Dir = tmp
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		return c
@@ -295,7 +297,7 @@ func TestDevTwoUsers(t *testing.T) {
 		!strings.Contains(string(text), "65534\n") || !strings.Contains(string(text), "started a development cluster") {
 		t.Errorf("another user: %v: %s", err, text)
 	}
-	if text, err := as(0, "lock", "--dev", "-n", "a", "--", "true").CombinedOutput(); exitCode(err) != exitNotAcquired {
+	if text, err := as(0, "lock", "--dev", "-n", "a", "--", "true").CombinedOutput(); exitCode(err) != cli.ExitNotAcquired {
 		t.Errorf("the same user: %v: %s", err, text)
 	}
 
@@ -307,7 +309,7 @@ func TestDevTwoUsers(t *testing.T) {
 	os.Chmod(run, 0o777)
 	c := as(nobody, "lock", "--dev", "a", "--", "true")
 	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+run)
-	if text, err := c.CombinedOutput(); exitCode(err) != exitUsage || !strings.Contains(string(text), "belongs to another user") {
+	if text, err := c.CombinedOutput(); exitCode(err) != cli.ExitUsage || !strings.Contains(string(text), "belongs to another user") {
 		t.Errorf("a directory of root: %v: %s", err, text)
 	}
 }

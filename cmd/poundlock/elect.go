@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -59,10 +60,10 @@ func electCommand() *cobra.Command {
 				return f.run(cmd, args[0], nil)
 			}
 			if f.observe || dash != 1 || len(args) == 1 {
-				return &exitStatus{
-					code: exitUsage,
-					err:  errors.New("elect wants a name, two dashes and a command, or --observe and a name"),
-					hint: "for example: " + cmd.CommandPath() + " --dev hello -- echo leading",
+				return &cli.Status{
+					Code: cli.ExitUsage,
+					Err:  errors.New("elect wants a name, two dashes and a command, or --observe and a name"),
+					Hint: "for example: " + cmd.CommandPath() + " --dev hello -- echo leading",
 				}
 			}
 			return f.run(cmd, args[0], args[1:])
@@ -75,16 +76,16 @@ func electCommand() *cobra.Command {
 	return cmd
 }
 
-// run returns an *exitStatus with the command's status, or what went wrong.
+// run returns an *cli.Status with the command's status, or what went wrong.
 func (f *electFlags) run(cmd *cobra.Command, name string, command []string) error {
 	if err := transport.CheckName(name); err != nil {
-		return &exitStatus{code: exitUsage, err: err}
+		return &cli.Status{Code: cli.ExitUsage, Err: err}
 	}
 	if err := f.fillDev(cmd); err != nil {
 		return err
 	}
 	if f.json && !f.observe {
-		return usagef("--json is for --observe")
+		return cli.Usagef("--json is for --observe")
 	}
 	if err := f.check(cmd, supervise.Term, supervise.Kill); err != nil {
 		return err
@@ -93,7 +94,7 @@ func (f *electFlags) run(cmd *cobra.Command, name string, command []string) erro
 	waiting := listen(cmd.Context(), signals)
 	result, err := f.elect(cmd, waiting, signals, name, command)
 	if s := waiting.stop(); s != 0 {
-		return &exitStatus{code: 128 + int(s)}
+		return &cli.Status{Code: 128 + int(s)}
 	}
 	if result.Interrupted {
 		supervise.Interrupt()
@@ -125,7 +126,7 @@ func (f *electFlags) elect(
 		case err != nil:
 			return result, err
 		case lost == nil, result.Asked != 0, result.Interrupted:
-			return result, &exitStatus{code: result.Status}
+			return result, &cli.Status{Code: result.Status}
 		}
 		f.say("%v: campaigning again", lost)
 		waiting = listen(cmd.Context(), signals)
@@ -147,7 +148,7 @@ func (f *electFlags) term(
 		if err == nil {
 			l.Resign()
 		}
-		err = &exitStatus{code: 128 + int(s)}
+		err = &cli.Status{Code: 128 + int(s)}
 	} else if err != nil {
 		err = f.explain(err)
 	}
@@ -209,7 +210,7 @@ func (f *electFlags) follow(ctx context.Context, e *poundlock.Election, name str
 			err = json.NewEncoder(out).Encode(line)
 		}
 		if err != nil {
-			return &exitStatus{code: exitInternal, err: err}
+			return &cli.Status{Code: cli.ExitInternal, Err: err}
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/node"
@@ -58,20 +59,20 @@ func (f *holdFlags) check(cmd *cobra.Command, actions ...supervise.Action) error
 	}
 	switch {
 	case f.maxHold < 0:
-		return usagef("--max-hold %v: want more than 0, or 0 for no end", f.maxHold)
+		return cli.Usagef("--max-hold %v: want more than 0, or 0 for no end", f.maxHold)
 	case f.grace < 0:
-		return usagef("--grace %v: want 0 or more", f.grace)
+		return cli.Usagef("--grace %v: want 0 or more", f.grace)
 	case f.least < 0 || f.least > f.grace:
-		return usagef("--release-grace %v: want 0 to %v, the --grace", f.least, f.grace)
+		return cli.Usagef("--release-grace %v: want 0 to %v, the --grace", f.least, f.grace)
 	case f.lease < minLease || f.lease > maxLease:
-		return usagef("--lease %v: want %v to %v", f.lease, minLease, maxLease)
+		return cli.Usagef("--lease %v: want %v to %v", f.lease, minLease, maxLease)
 	case !slices.Contains(actions, supervise.Action(f.onLoss)):
-		return usagef("--on-loss %q: want %s", f.onLoss, alternatives(actions))
+		return cli.Usagef("--on-loss %q: want %s", f.onLoss, alternatives(actions))
 	case f.audit == "-":
-		return &exitStatus{
-			code: exitUsage,
-			err:  errors.New("--audit -: standard output is the command's"),
-			hint: "name a file; ./- is one that is called -",
+		return &cli.Status{
+			Code: cli.ExitUsage,
+			Err:  errors.New("--audit -: standard output is the command's"),
+			Hint: "name a file; ./- is one that is called -",
 		}
 	}
 	return nil
@@ -114,7 +115,7 @@ func (f *holdFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundloc
 		file, err := os.OpenFile(f.audit, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			d.leave()
-			return c, nil, &exitStatus{code: exitUsage, err: fmt.Errorf("--audit: %w", err)}
+			return c, nil, &cli.Status{Code: cli.ExitUsage, Err: fmt.Errorf("--audit: %w", err)}
 		}
 		c.Audit = slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{ReplaceAttr: auditAttr})) // open for the rest of this process
 	}
@@ -158,23 +159,23 @@ func label() string {
 }
 
 // explain gives an error of the client its status and a hint.
-func (f *holdFlags) explain(err error) *exitStatus {
+func (f *holdFlags) explain(err error) *cli.Status {
 	s := explain(err)
-	if s.code == exitNoQuorum && f.dev {
-		s.hint = "the development cluster does not answer; its directory holds a log"
+	if s.Code == cli.ExitNoQuorum && f.dev {
+		s.Hint = "the development cluster does not answer; its directory holds a log"
 	}
 	return s
 }
 
 // explain is that of clients of any cluster.
-func explain(err error) *exitStatus {
-	s := &exitStatus{code: exitUsage, err: trimPrefix(err)}
+func explain(err error) *cli.Status {
+	s := &cli.Status{Code: cli.ExitUsage, Err: trimPrefix(err)}
 	if errors.Is(err, poundlock.ErrNoQuorum) {
-		s.code = exitNoQuorum
+		s.Code = cli.ExitNoQuorum
 		why := memberErrors(err)
-		s.hint = cmp.Or(tlsHint(why), serversHint+" See: poundlock status")
+		s.Hint = cmp.Or(tlsHint(why), serversHint+" See: poundlock status")
 		if why == nil {
-			s.hint = "poundlock status shows which servers drain or are away"
+			s.Hint = "poundlock status shows which servers drain or are away"
 		}
 	}
 	return s
@@ -205,7 +206,7 @@ func (f *holdFlags) watchdog(names []string) (*supervise.Watchdog, error) {
 	}
 	dog, err := supervise.StartWatchdog(title(names), f.action(), time.Duration(f.grace))
 	if err != nil {
-		return nil, &exitStatus{code: exitCannotRun, err: err}
+		return nil, &cli.Status{Code: cli.ExitCannotRun, Err: err}
 	}
 	return dog, nil
 }
@@ -262,7 +263,7 @@ func (f *holdFlags) runUnder(
 		lost = f.lostError(t.names, lost)
 	}
 	if err != nil {
-		err = &exitStatus{code: exitCannotRun, err: err}
+		err = &cli.Status{Code: cli.ExitCannotRun, Err: err}
 	}
 	return result, lost, err
 }
@@ -294,7 +295,7 @@ func (f *holdFlags) lostError(names []string, cause error) error {
 			}
 		}
 	}
-	return &exitStatus{code: exitLost, err: fmt.Errorf("lock %q %s while its command ran%s", title(names), why, more)}
+	return &cli.Status{Code: cli.ExitLost, Err: fmt.Errorf("lock %q %s while its command ran%s", title(names), why, more)}
 }
 
 // say tells the user one thing.

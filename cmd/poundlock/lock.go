@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/internal/supervise"
 )
@@ -80,10 +81,10 @@ func lockCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			if dash < 1 || len(args) == dash {
-				return &exitStatus{
-					code: exitUsage,
-					err:  errors.New("lock wants a name or several, two dashes and a command"),
-					hint: "for example: " + cmd.CommandPath() + " --dev hello -- echo inside",
+				return &cli.Status{
+					Code: cli.ExitUsage,
+					Err:  errors.New("lock wants a name or several, two dashes and a command"),
+					Hint: "for example: " + cmd.CommandPath() + " --dev hello -- echo inside",
 				}
 			}
 			return f.run(cmd, slices.Sorted(slices.Values(args[:dash])), args[dash:])
@@ -93,7 +94,7 @@ func lockCommand() *cobra.Command {
 	f.register(s, "term, kill or warn")
 	s.BoolVarP(&f.try, "try", "n", false, "give up at once when somebody else has or wants the lock")
 	s.VarP(&f.wait, "wait", "w", "give up after `DURATION`, such as 5s or a number of seconds; 0 is --try (default never)")
-	s.IntVarP(&f.status, "conflict-exit-code", "E", exitNotAcquired, "exit `STATUS` when the lock was not acquired, 0 to 255")
+	s.IntVarP(&f.status, "conflict-exit-code", "E", cli.ExitNotAcquired, "exit `STATUS` when the lock was not acquired, 0 to 255")
 	s.IntVar(&f.semaphore, "semaphore", 0, "let up to `N` holders in, 1 to 100: NAME is a semaphore")
 	return cmd
 }
@@ -104,7 +105,7 @@ func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 	given := cmd.Flags().Changed
 	try, wait := given("try"), given("wait")
 	if try && wait {
-		return usagef("--try and --wait exclude each other")
+		return cli.Usagef("--try and --wait exclude each other")
 	}
 	if err := f.fillDev(cmd); err != nil {
 		return err
@@ -112,23 +113,23 @@ func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 	f.try = f.try && !wait || given("wait") && f.wait == 0
 	switch {
 	case f.wait < 0:
-		return usagef("--wait %v: want 0 or more", f.wait)
+		return cli.Usagef("--wait %v: want 0 or more", f.wait)
 	case f.status < 0 || f.status > 255:
-		return usagef("-E %d: want 0 to 255", f.status)
+		return cli.Usagef("-E %d: want 0 to 255", f.status)
 	case given("semaphore") && len(names) > 1:
-		return usagef("--semaphore wants one name, not %d", len(names))
+		return cli.Usagef("--semaphore wants one name, not %d", len(names))
 	case given("semaphore"):
 		if _, err := slots.Permits(names[0], f.semaphore); err != nil {
-			return usagef("--semaphore: %w", err)
+			return cli.Usagef("--semaphore: %w", err)
 		}
 	}
 	return f.holdFlags.check(cmd, supervise.Term, supervise.Kill, supervise.Warn)
 }
 
-// run returns an *exitStatus with the command's status, or what went wrong.
+// run returns an *cli.Status with the command's status, or what went wrong.
 func (f *lockFlags) run(cmd *cobra.Command, names, command []string) error {
 	if err := slots.CheckNames(names); err != nil {
-		return &exitStatus{code: exitUsage, err: err}
+		return &cli.Status{Code: cli.ExitUsage, Err: err}
 	}
 	if err := f.check(cmd, names); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (f *lockFlags) run(cmd *cobra.Command, names, command []string) error {
 	waiting := listen(cmd.Context(), signals)
 	result, err := f.lock(cmd, waiting, signals, names, command)
 	if s := waiting.stop(); s != 0 {
-		return &exitStatus{code: 128 + int(s)}
+		return &cli.Status{Code: 128 + int(s)}
 	}
 	if result.Interrupted {
 		supervise.Interrupt()
@@ -182,7 +183,7 @@ func (f *lockFlags) lock(
 	result, lost, err := f.runUnder(tenure{
 		grant.Names(), grant.Tokens(), grant.Context(), grant.LeaseEnd, grant.LeaveBy, grant.Unlock,
 	}, command, dog, signals)
-	return result, cmp.Or(lost, err, error(&exitStatus{code: result.Status}))
+	return result, cmp.Or(lost, err, error(&cli.Status{Code: result.Status}))
 }
 
 // acquire is how to get what the flags ask for.
@@ -204,7 +205,7 @@ func (f *lockFlags) notAcquired(ctx context.Context, config poundlock.Config, na
 	if !errors.Is(err, poundlock.ErrNotAcquired) {
 		return s
 	}
-	s.code = f.status
+	s.Code = f.status
 	late := !f.try && errors.Is(err, context.DeadlineExceeded)
 	if !f.try && !late {
 		return s // an operator has ended the wait
@@ -212,15 +213,15 @@ func (f *lockFlags) notAcquired(ctx context.Context, config poundlock.Config, na
 	why := f.inside(ctx, config, names)
 	switch {
 	case f.try && why != "":
-		s.err = fmt.Errorf("%s not acquired: %s", f.wanted(names), why)
+		s.Err = fmt.Errorf("%s not acquired: %s", f.wanted(names), why)
 	case late && why != "":
-		s.err = fmt.Errorf("%s not acquired: not within %v: %s", f.wanted(names), f.wait, why)
+		s.Err = fmt.Errorf("%s not acquired: not within %v: %s", f.wanted(names), f.wait, why)
 	case late:
-		s.err = fmt.Errorf("%s not acquired: not within %v", f.wanted(names), f.wait)
-		s.hint = "poundlock status shows who has it"
+		s.Err = fmt.Errorf("%s not acquired: not within %v", f.wanted(names), f.wait)
+		s.Hint = "poundlock status shows who has it"
 	}
 	if f.try {
-		s.hint = "--wait gives it time"
+		s.Hint = "--wait gives it time"
 	}
 	return s
 }

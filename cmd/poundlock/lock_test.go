@@ -15,6 +15,8 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/fence"
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/server"
@@ -87,13 +89,6 @@ func timely(t *testing.T, tell func(s *stage, lease time.Duration) (late string)
 	}
 }
 
-// command prepares poundlock with arguments.
-func command(args ...string) *exec.Cmd {
-	c := exec.Command(os.Args[0], args...)
-	c.Env = append(os.Environ(), runAsProgram+"=1")
-	return c
-}
-
 // lock runs a shell script under the lock "a".
 func (s *stage) lock(script string) *lockProcess {
 	s.t.Helper()
@@ -105,7 +100,7 @@ func (s *stage) start(verb, script string) *lockProcess {
 	s.t.Helper()
 	args := append([]string{verb, "a", "--lease", lease.String()}, s.flags...)
 	p := &lockProcess{stage: s, ended: make(chan struct{})}
-	p.cmd = command(append(args, "--", "sh", "-c", script)...)
+	p.cmd = clitest.Command(append(args, "--", "sh", "-c", script)...)
 	p.cmd.Dir = s.dir
 	p.cmd.Stderr = &p.stderr
 	p.cmd.WaitDelay = 10 * time.Second // what is left of its group may hold the pipe
@@ -264,7 +259,7 @@ func TestLockStopped(t *testing.T) {
 			return late
 		}
 		p.cmd.Process.Signal(syscall.SIGCONT)
-		p.want(exitLost)
+		p.want(cli.ExitLost)
 		if !strings.Contains(p.stderr.String(), `lock "a" was lost`) {
 			t.Errorf("stderr %q", p.stderr.String())
 		}
@@ -310,7 +305,7 @@ func TestAllStopped(t *testing.T) {
 	if err := resource.Check("a", uint64(token)); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("the stale token: %v", err)
 	}
-	p.want(exitLost)
+	p.want(cli.ExitLost)
 	if !strings.Contains(p.stderr.String(), `lock "a" was lost`) {
 		t.Errorf("stderr %q", p.stderr.String())
 	}
@@ -353,7 +348,7 @@ func TestLockLosesServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		end := time.Now().Add(lease) // at the latest: nobody renews any more
-		p.want(exitLost)
+		p.want(cli.ExitLost)
 		return s.leaves(child, grandchild, end)
 	})
 }
@@ -368,7 +363,7 @@ func TestTwoTry(t *testing.T) {
 	for range 3 {
 		var two [2]*exec.Cmd
 		for i := range two {
-			two[i] = command(args...)
+			two[i] = clitest.Command(args...)
 			two[i].Dir = s.dir
 			if err := two[i].Start(); err != nil {
 				t.Fatal(err)
@@ -376,12 +371,12 @@ func TestTwoTry(t *testing.T) {
 		}
 		for _, c := range two {
 			c.Wait()
-			if status := c.ProcessState.ExitCode(); status != 0 && status != exitNotAcquired {
+			if status := c.ProcessState.ExitCode(); status != 0 && status != cli.ExitNotAcquired {
 				t.Errorf("exit status %d", status)
 			}
 		}
 	}
-	alone := command(args...)
+	alone := clitest.Command(args...)
 	alone.Dir = s.dir
 	if err := alone.Run(); err != nil {
 		t.Errorf("alone: %v", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -44,7 +45,7 @@ func locksCommand() *cobra.Command {
 			case 1:
 				prefix = args[0]
 			default:
-				return usagef("locks takes one prefix: what is %q?", args[1])
+				return cli.Usagef("locks takes one prefix: what is %q?", args[1])
 			}
 			return f.run(cmd, prefix)
 		},
@@ -59,11 +60,11 @@ func locksCommand() *cobra.Command {
 
 func (f *locksFlags) run(cmd *cobra.Command, prefix string) error {
 	if f.limit < 0 || f.limit == 0 && cmd.Flags().Changed("limit") {
-		return usagef("--limit %d: want 1 or more", f.limit)
+		return cli.Usagef("--limit %d: want 1 or more", f.limit)
 	}
 	if prefix != "" {
 		if err := transport.CheckName(prefix); err != nil { // no lock's name begins so
-			return &exitStatus{code: exitUsage, err: err}
+			return &cli.Status{Code: cli.ExitUsage, Err: err}
 		}
 	}
 	o, err := f.observe(cmd)
@@ -84,7 +85,7 @@ func (f *locksFlags) run(cmd *cobra.Command, prefix string) error {
 		return f.limit == 0 || s.LockCount < f.limit
 	})
 	if err := errors.Join(failed, list.end()); err != nil {
-		return &exitStatus{code: exitInternal, err: err}
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
 	}
 	s.conclude(answers)
 	for _, x := range s.Servers {

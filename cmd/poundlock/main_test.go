@@ -1,78 +1,34 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/supervise"
 )
 
-// TestMain makes this binary poundlock: for the command of that name in a
-// testscript, and for tests that start it with runAsProgram in its environment.
-func TestMain(m *testing.M) {
-	if os.Getenv(runAsProgram) != "" {
-		os.Exit(run(os.Args[1:]))
-	}
-	// The race detector lets every process sleep for a second at its end.
-	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	testscript.Main(proctest.Main{Tests: m}, map[string]func(){
-		"poundlock":            main,
-		supervise.WatchdogName: main, // as poundlock starts itself
-	})
-}
+// TestMain makes this binary poundlock, also by the name with which it starts itself.
+func TestMain(m *testing.M) { clitest.Main(m, run, "poundlock", supervise.WatchdogName) }
 
-// patience is how long a test waits for what must come at last, on any machine.
-const patience = time.Minute
+const patience = clitest.Patience
 
-// runAsProgram is the variable that makes the test binary poundlock. It is
-// inherited, so that the processes that poundlock starts are poundlock too.
-const runAsProgram = "POUNDLOCK_TEST_RUN_AS_PROGRAM"
-
-// TestScripts runs testdata/*.txt, one file for each behaviour. Each has a
-// development cluster of its own, which ends with it.
+// TestScripts runs testdata/*.txt. Each has a development cluster of its own, which ends
+// with it.
 func TestScripts(t *testing.T) {
-	for _, path := range scripts(t) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, files, _ := strings.Cut(string(text), "\n-- ")
-		if strings.Contains(files, "\nstdout '") || strings.Contains(files, "\nstderr '") {
-			t.Errorf("%s: a line of the script stands among its files, where nobody runs it", path)
-		}
-	}
-	figures, err := filepath.Abs("../../docs/figures") // the committed results of the laboratory
-	if err != nil {
-		t.Fatal(err)
-	}
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
-		Setup: func(env *testscript.Env) error {
-			run := filepath.Join(env.WorkDir, "run")
-			env.Setenv("XDG_RUNTIME_DIR", run)
-			env.Setenv("GORACE", os.Getenv("GORACE"))
-			env.Setenv("FIGURES", figures)
-			env.Defer(func() { endDev(filepath.Join(run, "poundlock")) })
-			return os.Mkdir(run, 0o700)
-		},
+	clitest.Scripts(t, func(env *testscript.Env) error {
+		run := filepath.Join(env.WorkDir, "run")
+		env.Setenv("XDG_RUNTIME_DIR", run)
+		env.Defer(func() { endDev(filepath.Join(run, "poundlock")) })
+		return os.Mkdir(run, 0o700)
 	})
-}
-
-func scripts(t *testing.T) []string {
-	t.Helper()
-	paths, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%d scripts: %v", len(paths), err)
-	}
-	return paths
 }
 
 // endDev kills the development cluster in a directory, if there is one.
@@ -84,4 +40,25 @@ func endDev(dir string) {
 	if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
+}
+
+func TestHelp(t *testing.T)          { clitest.Help(t, program(), 9) }
+func TestHelpStatuses(t *testing.T)  { clitest.Statuses(t, program(), "../../docs/cli.md", 5) }
+func TestDocCommands(t *testing.T)   { clitest.Calls(t, program, 30) }
+func TestReadmeConsole(t *testing.T) { clitest.Consoles(t, "../../README.md", "poundlock", 1) }
+
+func TestDocs(t *testing.T) {
+	const cluster = "Naming a cluster"
+	clitest.Described(t, "poundlock", []clitest.Description{
+		{Command: program().Root(io.Discard)},
+		{Command: caCommand()},
+		{Command: benchCommand(), Shared: cluster, JSON: benchResult{}},
+		{Command: electCommand(), Shared: cluster, JSON: leaderLine{}},
+		{Command: demoCommand(), JSON: demoResult{}},
+		{Command: lockCommand(), Shared: cluster},
+		{Command: locksCommand(), Shared: cluster},
+		{Command: releaseCommand(), Shared: cluster},
+		{Command: serveCommand(), Shared: cluster},
+		{Command: statusCommand(), Shared: cluster, JSON: clusterStatus{}},
+	}...)
 }

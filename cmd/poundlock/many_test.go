@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/server"
-	"github.com/poundlock/poundlock/verify/catalog"
 )
 
 // An entrant counts those who are inside.
@@ -30,7 +30,7 @@ func holdMany(t *testing.T, l *server.Local, k, each int) {
 	for c := range k {
 		n, err := node.Start(node.Config{
 			Secret: node.NewSecret(), System: slots.System(len(l.Servers()), slots.DefaultClockBound), Label: fmt.Sprintf("host/%d", c), Lease: time.Minute,
-			Hosts: map[node.Kind]node.Host{node.Mutex: catalog.Find("sigma", "").Host()}, Peers: l.Servers(),
+			Hosts: map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)}, Peers: l.Servers(),
 		})
 		if err != nil {
 			t.Fatal(err)

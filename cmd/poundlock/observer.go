@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/server"
 )
 
@@ -44,7 +45,7 @@ func (f *observerFlags) observe(cmd *cobra.Command) (*observer, error) {
 		return nil, err
 	}
 	if f.timeout <= 0 {
-		return nil, usagef("--timeout %v: want more than 0", f.timeout)
+		return nil, cli.Usagef("--timeout %v: want more than 0", f.timeout)
 	}
 	var c poundlock.Config
 	var dev *devClient
@@ -65,7 +66,7 @@ func (f *observerFlags) observe(cmd *cobra.Command) (*observer, error) {
 	})
 	if err != nil {
 		dev.leave()
-		return nil, &exitStatus{code: exitUsage, err: err}
+		return nil, &cli.Status{Code: cli.ExitUsage, Err: err}
 	}
 	return &observer{o, dev}, nil
 }

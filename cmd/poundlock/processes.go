@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/supervise"
 )
 
@@ -17,7 +18,7 @@ func gateCommand() *cobra.Command {
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			code, err := supervise.Gate(args)
-			return &exitStatus{code: code, err: err}
+			return &cli.Status{Code: code, Err: err}
 		},
 	}
 }
@@ -29,7 +30,7 @@ func watchdogCommand() *cobra.Command {
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := supervise.Watch(args, os.Stdin, os.Stdout, os.Stderr); err != nil {
-				return &exitStatus{code: exitError, err: err}
+				return &cli.Status{Code: cli.ExitError, Err: err}
 			}
 			return nil
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
@@ -48,7 +49,7 @@ func releaseCommand() *cobra.Command {
 		Example: "  poundlock release nightly --reason 'hangs since Monday, see the ticket'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("release wants one name, not %d arguments", len(args))
+				return cli.Usagef("release wants one name, not %d arguments", len(args))
 			}
 			return f.run(cmd, args[0])
 		},
@@ -64,15 +65,15 @@ func releaseCommand() *cobra.Command {
 
 func (f *releaseFlags) run(cmd *cobra.Command, name string) error {
 	if err := transport.CheckName(name); err != nil {
-		return &exitStatus{code: exitUsage, err: err}
+		return &cli.Status{Code: cli.ExitUsage, Err: err}
 	}
 	r := control.Release{Ask: control.ForcedRelease, Name: []byte(name), Reason: f.reason}
 	if err := control.CheckReason(f.reason); err != nil {
-		return &exitStatus{code: exitUsage, err: err, hint: "say with --reason why: the holder and the servers' logs are told"}
+		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: "say with --reason why: the holder and the servers' logs are told"}
 	}
 	if cmd.Flags().Changed("grace") {
 		if f.grace < 0 || f.grace > time.Hour {
-			return usagef("--grace %v: want 0 to 1h", f.grace)
+			return cli.Usagef("--grace %v: want 0 to 1h", f.grace)
 		}
 		ms := f.grace.Milliseconds()
 		r.GraceMS = &ms
@@ -110,21 +111,21 @@ func (f *releaseFlags) find(ctx context.Context, o *observer, name string) (wait
 			found = append(found, x)
 		}
 	}
-	s := &exitStatus{code: exitError}
+	s := &cli.Status{Code: cli.ExitError}
 	switch {
 	case f.holder == "":
-		s.err = fmt.Errorf("nobody holds lock %q", name)
+		s.Err = fmt.Errorf("nobody holds lock %q", name)
 		if len(l.Waiters) > 0 {
-			s.hint = "clients wait for it: --holder ID names one of them"
+			s.Hint = "clients wait for it: --holder ID names one of them"
 		} else if permits(ctx, o, name) {
-			s.hint = fmt.Sprintf("the permits of a semaphore are locks of their own: poundlock locks '%s#' lists them", printable(name))
+			s.Hint = fmt.Sprintf("the permits of a semaphore are locks of their own: poundlock locks '%s#' lists them", printable(name))
 		}
 	case len(found) == 0:
-		s.err = fmt.Errorf("%q neither holds lock %q nor waits for it", f.holder, name)
-		s.hint = "poundlock status shows who does"
+		s.Err = fmt.Errorf("%q neither holds lock %q nor waits for it", f.holder, name)
+		s.Hint = "poundlock status shows who does"
 	case len(found) > 1:
-		s.err = fmt.Errorf("%d clients of lock %q are called %q", len(found), name, f.holder)
-		s.hint = "name one by its id, which poundlock status --json shows"
+		s.Err = fmt.Errorf("%d clients of lock %q are called %q", len(found), name, f.holder)
+		s.Hint = "name one by its id, which poundlock status --json shows"
 	default:
 		return found[0], nil
 	}
@@ -155,10 +156,10 @@ func one(ctx context.Context, o *observer, name string) (lockStatus, error) {
 	groups := slots.Split(table)
 	group := groups[groups.Of(name)].Name
 	if g := s.groups[group]; g.Reachable < g.Quorum {
-		status := new(exitStatus)
+		status := new(cli.Status)
 		errors.As(s.unreachable(answers), &status)
 		for _, why := range reasons(s.Servers) {
-			status.err = fmt.Errorf("%w; %s", status.err, why)
+			status.Err = fmt.Errorf("%w; %s", status.Err, why)
 		}
 		return lockStatus{}, status
 	}
@@ -208,13 +209,13 @@ func (f *releaseFlags) release(
 		for _, a := range answers {
 			lease = max(lease, time.Duration(a.LeaseMS)*time.Millisecond)
 		}
-		return &exitStatus{
-			code: exitError,
-			err:  fmt.Errorf("%s does not answer: %s", whom, printable(answers[silent].Err)),
-			hint: fmt.Sprintf("if it stays silent, its lease ends in %v at the latest, and the lock is free", lease.Round(time.Second)),
+		return &cli.Status{
+			Code: cli.ExitError,
+			Err:  fmt.Errorf("%s does not answer: %s", whom, printable(answers[silent].Err)),
+			Hint: fmt.Sprintf("if it stays silent, its lease ends in %v at the latest, and the lock is free", lease.Round(time.Second)),
 		}
 	default:
-		return &exitStatus{code: exitError, err: fmt.Errorf("%s is no more in that request for lock %q", whom, name)}
+		return &cli.Status{Code: cli.ExitError, Err: fmt.Errorf("%s is no more in that request for lock %q", whom, name)}
 	}
 	var grace time.Duration // as the first to pass it on has heard: the others hear what is left
 	for _, a := range answers {
@@ -243,10 +244,10 @@ func (f *releaseFlags) await(cmd *cobra.Command, o *observer, name string, victi
 		case left:
 			return f.say(cmd, "%s has left lock %q", who(victim.Label, victim.ID), name)
 		case time.Now().After(end):
-			return &exitStatus{
-				code: exitError,
-				err:  fmt.Errorf("%s has not left lock %q", who(victim.Label, victim.ID), name),
-				hint: "it was told: a command that has not ended keeps the lock; see poundlock status",
+			return &cli.Status{
+				Code: cli.ExitError,
+				Err:  fmt.Errorf("%s has not left lock %q", who(victim.Label, victim.ID), name),
+				Hint: "it was told: a command that has not ended keeps the lock; see poundlock status",
 			}
 		}
 		select {
@@ -259,7 +260,7 @@ func (f *releaseFlags) await(cmd *cobra.Command, o *observer, name string, victi
 
 func (f *releaseFlags) say(cmd *cobra.Command, format string, args ...any) error {
 	if _, err := fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...); err != nil {
-		return &exitStatus{code: exitInternal, err: err}
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 )
@@ -54,7 +55,7 @@ func (s *tableSource) read() (epoch uint64, table []node.Peer, err error) {
 	epoch = f.epoch
 	if text, ok := values["epoch"]; ok && !s.fixed["epoch"] {
 		if epoch, err = strconv.ParseUint(text, 0, 64); err != nil {
-			return 0, nil, fmt.Errorf("%s: epoch %q: %s", f.file, text, wanted("uint64"))
+			return 0, nil, fmt.Errorf("%s: epoch %q: %s", f.file, text, cli.Wanted("uint64"))
 		}
 	}
 	if table, err = slots.Parse(values["servers"]); err == nil {

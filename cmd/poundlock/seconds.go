@@ -23,4 +23,4 @@ func (s *seconds) Set(text string) error {
 }
 
 func (s seconds) String() string { return time.Duration(s).String() }
-func (s *seconds) Type() string  { return "duration" }
+func (s *seconds) Type() string  { return "seconds" }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
@@ -50,7 +51,7 @@ func serveCommand() *cobra.Command {
 		Short:   "Run one server of a cluster",
 		Long:    serveLong,
 		Example: "  poundlock serve --config poundlock.yaml --name s1",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: &level}))
 			source := newTableSource(cmd, &f)
@@ -59,7 +60,7 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			if c.TLS, err = f.serverTLS(); err != nil {
-				return &exitStatus{code: exitUsage, err: err}
+				return &cli.Status{Code: cli.ExitUsage, Err: err}
 			}
 			c.Servers = peers(cluster)
 			c.Epoch, c.ClockBound, c.NoAmnesia = cluster.Epoch, cluster.ClockBound, cluster.NoAmnesia
@@ -96,10 +97,10 @@ func serve(
 	ctx context.Context, c server.Config, source *tableSource, b *beside, life *lifeFlags,
 ) (err error) {
 	if c.Name == "" {
-		return &exitStatus{
-			code: exitUsage,
-			err:  errors.New("no name given"),
-			hint: "say with --name which of --servers this one is",
+		return &cli.Status{
+			Code: cli.ExitUsage,
+			Err:  errors.New("no name given"),
+			Hint: "say with --name which of --servers this one is",
 		}
 	}
 	var names []string
@@ -107,26 +108,26 @@ func serve(
 		names = append(names, p.Name)
 	}
 	if !slices.Contains(names, c.Name) {
-		return usagef("--name: %q is not in --servers, which has %s", c.Name, strings.Join(names, ", "))
+		return cli.Usagef("--name: %q is not in --servers, which has %s", c.Name, strings.Join(names, ", "))
 	}
 	if c.Lease < node.MinLease || c.Lease > node.MaxLease {
-		return usagef("--lease %v: want %v to %v", c.Lease, node.MinLease, node.MaxLease)
+		return cli.Usagef("--lease %v: want %v to %v", c.Lease, node.MinLease, node.MaxLease)
 	}
 	if c.MaxLocks < 1 {
-		return usagef("--max-locks %d: want at least 1", c.MaxLocks)
+		return cli.Usagef("--max-locks %d: want at least 1", c.MaxLocks)
 	}
 	if c.MaxSessions < 1 {
-		return usagef("--max-sessions %d: want at least 1", c.MaxSessions)
+		return cli.Usagef("--max-sessions %d: want at least 1", c.MaxSessions)
 	}
 	if c.MaxSessionsOfOne < 0 {
-		return usagef("--max-sessions-per-host %d: want at least 0", c.MaxSessionsOfOne)
+		return cli.Usagef("--max-sessions-per-host %d: want at least 0", c.MaxSessionsOfOne)
 	}
 	if c.MaxWaiters < 1 {
-		return usagef("--max-waiters %d: want at least 1", c.MaxWaiters)
+		return cli.Usagef("--max-waiters %d: want at least 1", c.MaxWaiters)
 	}
 	if c.Listen != "" {
 		if err := transport.CheckListen(c.Listen); err != nil {
-			return usagef("--listen: %w", err)
+			return cli.Usagef("--listen: %w", err)
 		}
 	}
 	if err := life.configure(&c, b.api.addr); err != nil {
@@ -147,36 +148,36 @@ func serve(
 	}
 	switch {
 	case errors.Is(err, server.ErrInsecure):
-		return &exitStatus{
-			code: exitUsage,
-			err:  err,
-			hint: "give --tls-cert and --tls-key, or --insecure on a network that you trust",
+		return &cli.Status{
+			Code: cli.ExitUsage,
+			Err:  err,
+			Hint: "give --tls-cert and --tls-key, or --insecure on a network that you trust",
 		}
 	case errors.Is(err, server.ErrClock):
-		return &exitStatus{
-			code: exitError,
-			err:  err,
-			hint: "start a time service such as chrony, or leave out --require-clock-sync",
+		return &cli.Status{
+			Code: cli.ExitError,
+			Err:  err,
+			Hint: "start a time service such as chrony, or leave out --require-clock-sync",
 		}
 	case err == nil:
 		defer onHangup(c.Audit.Reopen, source.reload(c.Log, s.SetTable, c.Audit != nil))()
 		err = x.run(end, s, c)
 	}
-	if status := new(exitStatus); errors.As(err, &status) {
+	if status := new(cli.Status); errors.As(err, &status) {
 		return err
 	}
 	if errors.Is(err, server.ErrMoved) { // as it was told to; the log says so
 		return nil
 	}
 	if errors.Is(err, server.ErrHandover) {
-		return &exitStatus{
-			code: exitError,
-			err:  err,
-			hint: "the predecessor goes on serving; to replace it all the same, stop it first",
+		return &cli.Status{
+			Code: cli.ExitError,
+			Err:  err,
+			Hint: "the predecessor goes on serving; to replace it all the same, stop it first",
 		}
 	}
 	if err != nil {
-		return &exitStatus{code: exitError, err: err, hint: portHint(err)}
+		return &cli.Status{Code: cli.ExitError, Err: err, Hint: portHint(err)}
 	}
 	return nil
 }
@@ -198,3 +199,15 @@ func printable(s string) string {
 	}
 	return s
 }
+
+// A logLevel is a flag.
+type logLevel struct{ *slog.Level }
+
+func (l logLevel) Set(text string) error {
+	if l.UnmarshalText([]byte(text)) != nil {
+		return errors.New("want debug, info, warn or error")
+	}
+	return nil
+}
+
+func (l logLevel) Type() string { return "level" }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/certs"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -31,7 +32,7 @@ func (f *adminFlags) openAudit(c server.Config) (*server.Audit, error) {
 	}
 	a, err := server.OpenAudit(c.Name, f.audit, c.Log)
 	if err != nil {
-		return nil, &exitStatus{code: exitError, err: fmt.Errorf("--audit: %w", err)}
+		return nil, &cli.Status{Code: cli.ExitError, Err: fmt.Errorf("--audit: %w", err)}
 	}
 	return a, nil
 }
@@ -43,11 +44,11 @@ func (f *adminFlags) listen(s *server.Server, client *poundlock.Client, c server
 		return nil, nil
 	}
 	if err := transport.CheckListen(f.addr); err != nil {
-		return nil, usagef("--admin: %w", err)
+		return nil, cli.Usagef("--admin: %w", err)
 	}
 	config, err := cluster.serverTLS()
 	if err != nil {
-		return nil, usagef("--admin: %w", err)
+		return nil, cli.Usagef("--admin: %w", err)
 	}
 	a, err := server.NewAdmin(s, server.AdminConfig{
 		Listen: f.addr, TLS: config, ClientCerts: cluster.tlsCA != "", Insecure: c.Insecure,
@@ -57,13 +58,13 @@ func (f *adminFlags) listen(s *server.Server, client *poundlock.Client, c server
 	})
 	switch {
 	case errors.Is(err, server.ErrAdminInsecure):
-		return nil, &exitStatus{
-			code: exitUsage,
-			err:  fmt.Errorf("--admin: %w", err),
-			hint: "give --tls-cert, --tls-key and --tls-ca, or --insecure on a network that you trust",
+		return nil, &cli.Status{
+			Code: cli.ExitUsage,
+			Err:  fmt.Errorf("--admin: %w", err),
+			Hint: "give --tls-cert, --tls-key and --tls-ca, or --insecure on a network that you trust",
 		}
 	case err != nil:
-		return nil, &exitStatus{code: exitError, err: fmt.Errorf("--admin: %w", err), hint: portHint(err)}
+		return nil, &cli.Status{Code: cli.ExitError, Err: fmt.Errorf("--admin: %w", err), Hint: portHint(err)}
 	}
 	c.Log.Info("serving metrics and health", "addr", a.Addr().String())
 	return a, nil

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/server"
 )
@@ -60,7 +61,7 @@ func (c *audited) path(name string, i int) string { return fmt.Sprintf("%s/%s%d"
 
 func (c *audited) program(args ...string) *exec.Cmd {
 	p := exec.Command(os.Args[0], args...)
-	p.Env = append(os.Environ(), runAsProgram+"=1", "POUNDLOCK_SERVERS="+c.table, "POUNDLOCK_CLOCK_BOUND=1ms")
+	p.Env = append(os.Environ(), clitest.RunAsProgram+"=1", "POUNDLOCK_SERVERS="+c.table, "POUNDLOCK_CLOCK_BOUND=1ms")
 	return p
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/api"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/server"
 )
 
@@ -40,7 +41,7 @@ func (f *apiFlags) listen(ctx context.Context, client *poundlock.Client, cluster
 		return nil, nil
 	}
 	usage := func(err error) error {
-		return &exitStatus{code: exitUsage, err: fmt.Errorf("--api: %w", err)}
+		return &cli.Status{Code: cli.ExitUsage, Err: fmt.Errorf("--api: %w", err)}
 	}
 	config, err := cluster.serverTLS(api.Protocols...)
 	if err != nil {
@@ -55,7 +56,7 @@ func (f *apiFlags) listen(ctx context.Context, client *poundlock.Client, cluster
 	}
 	l, err := api.Listen(ctx, f.addr)
 	if err != nil {
-		return nil, &exitStatus{code: exitError, err: fmt.Errorf("--api: %w", err), hint: portHint(err)}
+		return nil, &cli.Status{Code: cli.ExitError, Err: fmt.Errorf("--api: %w", err), Hint: portHint(err)}
 	}
 	service, err := api.New(api.Config{Client: client, Addr: f.addr, Log: s.Log})
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -77,7 +79,7 @@ func startAPI(t *testing.T, flags ...string) *apiCluster {
 // asProgram is this binary as poundlock.
 func asProgram(args ...string) *exec.Cmd {
 	c := exec.Command(os.Args[0], args...)
-	c.Env = append(os.Environ(), runAsProgram+"=1")
+	c.Env = append(os.Environ(), clitest.RunAsProgram+"=1")
 	return c
 }
 
@@ -154,7 +156,7 @@ func TestAPIAndCommandLine(t *testing.T) {
 	if err := post(t, http.DefaultClient, c.url("Lock"), take, &g); err != nil {
 		t.Fatal(err)
 	}
-	try(exitNotAcquired)
+	try(cli.ExitNotAcquired)
 	release := fmt.Sprintf(`{"session_id": %q, "grant_id": %q}`, s.SessionID, g.Grant.ID)
 	if err := post(t, http.DefaultClient, c.url("Release"), release, &struct{}{}); err != nil {
 		t.Fatal(err)
@@ -273,10 +275,10 @@ func TestAPIUsage(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"0.0.0.0:0", exitUsage, "without TLS"},
-		{"nonsense", exitUsage, "want HOST:PORT"},
-		{"127.0.0.1:http!", exitUsage, "want HOST:PORT"},
-		{taken.Addr().String(), exitError, "address already in use"},
+		{"0.0.0.0:0", cli.ExitUsage, "without TLS"},
+		{"nonsense", cli.ExitUsage, "want HOST:PORT"},
+		{"127.0.0.1:http!", cli.ExitUsage, "want HOST:PORT"},
+		{taken.Addr().String(), cli.ExitError, "address already in use"},
 	} {
 		dir := proctest.SocketDir(t)
 		c := asProgram("serve", "--name", "s1", "--no-amnesia", "--servers", "s1=unix:"+dir+"/s1", "--api", x.addr)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/server"
 )
 
@@ -37,23 +38,23 @@ func (f *lifeFlags) register(s *pflag.FlagSet) {
 // configure sets what concerns the server. It goes together with everything but an API.
 func (f *lifeFlags) configure(c *server.Config, api string) error {
 	if f.drain < 0 {
-		return usagef("--drain-timeout %v: want at least 0", f.drain)
+		return cli.Usagef("--drain-timeout %v: want at least 0", f.drain)
 	}
 	if f.sitOut < 0 {
-		return usagef("--sit-out %v: want at least 0", f.sitOut)
+		return cli.Usagef("--sit-out %v: want at least 0", f.sitOut)
 	}
 	c.Handover, c.SitOut = f.handover, f.sitOut
 	if f.handover == "" {
 		return nil
 	}
 	if err := server.CheckHandover(f.handover); err != nil {
-		return usagef("--handover: %w", err)
+		return cli.Usagef("--handover: %w", err)
 	}
 	if api != "" {
-		return &exitStatus{
-			code: exitUsage,
-			err:  errors.New("--api and --handover exclude each other: the locks of the API end with their process"),
-			hint: "serve the API from a process that is another server, and drain that one",
+		return &cli.Status{
+			Code: cli.ExitUsage,
+			Err:  errors.New("--api and --handover exclude each other: the locks of the API end with their process"),
+			Hint: "serve the API from a process that is another server, and drain that one",
 		}
 	}
 	return nil

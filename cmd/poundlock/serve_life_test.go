@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/server"
 )
@@ -46,7 +47,7 @@ func TestServeHandover(t *testing.T) {
 	var log proctest.Log
 	other.Stderr = &log
 	var exit *exec.ExitError
-	if err := other.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitError {
+	if err := other.Run(); !errors.As(err, &exit) || exit.ExitCode() != cli.ExitError {
 		t.Errorf("another epoch: %v", err)
 	}
 	for _, want := range []string{"epoch differs", "hint: the predecessor goes on serving"} {
@@ -86,7 +87,7 @@ func TestLockWhileDraining(t *testing.T) {
 		t.Helper()
 		out, err := c.program(append(append([]string{"lock"}, flags...), "other", "--", "true")...).CombinedOutput()
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != exitNoQuorum || strings.Contains(string(out), "somebody") {
+		if !errors.As(err, &exit) || exit.ExitCode() != cli.ExitNoQuorum || strings.Contains(string(out), "somebody") {
 			t.Fatalf("%v: %v: %s", flags, err, out)
 		}
 		for _, want := range []string{"too few servers give it now", "hint: poundlock status shows which servers drain"} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/server"
 )
 
@@ -59,7 +60,7 @@ func statusCommand() *cobra.Command {
 			if len(args) == 1 && cmd.Flags().Changed("watch") && cmd.Flags().Set("watch", args[0]) == nil {
 				args = nil
 			}
-			if err := noArguments(cmd, args); err != nil {
+			if err := cli.NoArguments(cmd, args); err != nil {
 				return err
 			}
 			return f.run(cmd)
@@ -83,15 +84,15 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 	defer o.close()
 	switch watch := cmd.Flags().Changed("watch"); {
 	case cmd.Flags().Changed("limit") && f.limit < 0:
-		return usagef("--limit %d: want 0 or more", f.limit)
+		return cli.Usagef("--limit %d: want 0 or more", f.limit)
 	case watch && f.watch < 100*time.Millisecond:
-		return usagef("--watch %v: want 100ms or more", f.watch)
+		return cli.Usagef("--watch %v: want 100ms or more", f.watch)
 	case watch:
 		return f.repeat(cmd, o)
 	}
 	s, answers := f.ask(cmd.Context(), o, f.most(cmd.OutOrStdout()))
 	if err := f.print(cmd.OutOrStdout(), s); err != nil {
-		return &exitStatus{code: exitInternal, err: err}
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
 	}
 	return s.unreachable(answers)
 }
@@ -109,7 +110,7 @@ func (f *statusFlags) repeat(cmd *cobra.Command, o *observer) error {
 			return nil
 		}
 		if err := f.show(out, s); err != nil {
-			return &exitStatus{code: exitInternal, err: err}
+			return &cli.Status{Code: cli.ExitInternal, Err: err}
 		}
 		select {
 		case <-ctx.Done():
@@ -127,7 +128,7 @@ func (f *statusFlags) most(out io.Writer) int {
 	case f.json:
 		return int(^uint(0) >> 1)
 	}
-	if _, height, _ := terminalSize(out); f.watch > 0 && height > 0 {
+	if _, height, _ := cli.TerminalSize(out); f.watch > 0 && height > 0 {
 		const others = 20 // lines: servers, headings, errors
 		return max(1, min(shownLocks, height-others))
 	}
@@ -168,7 +169,7 @@ func (f *statusFlags) show(out io.Writer, s *clusterStatus) error {
 		return f.print(out, s)
 	}
 	head := time.Now().Format(time.DateTime) + "\n"
-	if _, _, terminal := terminalSize(out); terminal {
+	if _, _, terminal := cli.TerminalSize(out); terminal {
 		head = "\x1b[H\x1b[2J" + head // home, and clear
 	}
 	if _, err := io.WriteString(out, head); err != nil {

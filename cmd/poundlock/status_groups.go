@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/algo/quorum"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/server"
 )
@@ -68,5 +69,5 @@ func (s *clusterStatus) unreachable(answers []server.Answer) error {
 	for _, a := range answers {
 		why = append(why, a.Err)
 	}
-	return &exitStatus{code: exitNoQuorum, hint: cmp.Or(tlsHint(why), serversHint), err: errors.Join(errs...)}
+	return &cli.Status{Code: cli.ExitNoQuorum, Hint: cmp.Or(tlsHint(why), serversHint), Err: errors.Join(errs...)}
 }

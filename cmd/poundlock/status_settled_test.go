@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/transport"
-	"github.com/poundlock/poundlock/verify/catalog"
 )
 
 // TestUnsettled: a restart of which some client may not have heard counts until the
@@ -87,7 +87,7 @@ func TestClientDoesNotHear(t *testing.T) {
 	var cut atomic.Bool
 	n, err := node.Start(node.Config{
 		Secret: node.NewSecret(), System: slots.System(4, slots.DefaultClockBound), Peers: l.Servers(),
-		Hosts: map[node.Kind]node.Host{node.Mutex: catalog.Find("sigma", "").Host()},
+		Hosts: map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)},
 		Dial: func(ctx context.Context, p node.Peer) (net.Conn, error) {
 			if cut.Load() && p.Name == "s1" {
 				return nil, errors.New("cut off")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
 )
@@ -267,7 +268,7 @@ func TestRestartWhenSafe(t *testing.T) {
 	safe := func() bool {
 		t.Helper()
 		c := exec.Command("sh", "-c", `poundlock() { "$POUNDLOCK_TEST_PROGRAM" "$@"; }; poundlock status`+expression)
-		c.Env = append(os.Environ(), runAsProgram+"=1", "POUNDLOCK_TEST_PROGRAM="+os.Args[0],
+		c.Env = append(os.Environ(), clitest.RunAsProgram+"=1", "POUNDLOCK_TEST_PROGRAM="+os.Args[0],
 			"POUNDLOCK_CLOCK_BOUND="+s.flags[1], "POUNDLOCK_SERVERS="+s.flags[3])
 		out, err := c.CombinedOutput()
 		if err != nil && !strings.HasPrefix(string(out), "false") {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/cli"
 )
 
 // print writes s for people.
@@ -39,7 +41,7 @@ func (s *clusterStatus) print(out io.Writer) error {
 	}
 	var b strings.Builder
 	if more := s.LockCount - len(s.Locks); more > 0 {
-		fmt.Fprintf(&b, "\nand %d more %s: poundlock locks lists them", more, plural(more, "lock"))
+		fmt.Fprintf(&b, "\nand %d more %s: poundlock locks lists them", more, cli.Plural(more, "lock"))
 	}
 	for _, l := range s.Locks {
 		for _, e := range l.Errors {
@@ -71,7 +73,7 @@ func (s *clusterStatus) summary() string {
 		verdict += fmt.Sprintf(", but %d %s not all supports back", s.short, have(s.short, "holder"))
 	}
 	return fmt.Sprintf("%d %s, %d held; loss budget %d: %s",
-		s.LockCount, plural(s.LockCount, "lock"), s.HeldCount, s.LossBudget, verdict)
+		s.LockCount, cli.Plural(s.LockCount, "lock"), s.HeldCount, s.LossBudget, verdict)
 }
 
 // have is a noun with its verb.
@@ -79,7 +81,7 @@ func have(k int, noun string) string {
 	if k == 1 {
 		return noun + " has"
 	}
-	return plural(k, noun) + " have"
+	return cli.Plural(k, noun) + " have"
 }
 
 // grouped is a first column where there are groups.

@@ -8,12 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/server"
 )
 
 // terminalEnv is the environment in which this binary is poundlock: "$POUNDLOCK".
-func terminalEnv() []string { return []string{runAsProgram + "=1", "TEST_POUNDLOCK=" + os.Args[0]} }
+func terminalEnv() []string {
+	return []string{clitest.RunAsProgram + "=1", "TEST_POUNDLOCK=" + os.Args[0]}
+}
 
 // line is what to type for poundlock with these arguments and the flags of s.
 func (s *stage) line(args, script string) string {

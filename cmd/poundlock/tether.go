@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock/bench/load"
+	"github.com/poundlock/poundlock/internal/cli"
 )
 
 // tetherName is the command before that of a process that bench or demo starts: it
@@ -19,7 +20,7 @@ func tetherCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			load.Tether()
 			if code := run(args); code != 0 {
-				return &exitStatus{code: code}
+				return &cli.Status{Code: code}
 			}
 			return nil
 		},

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
@@ -296,9 +297,9 @@ func TestMutualTLS(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // in which one of four is heard of
 	defer cancel()
 	_, err := poundlock.Dial(ctx, without)
-	var s *exitStatus
-	if !errors.As(new(lockFlags).explain(err), &s) || s.code != exitNoQuorum ||
-		!strings.Contains(s.hint, "may want TLS") {
+	var s *cli.Status
+	if !errors.As(new(lockFlags).explain(err), &s) || s.Code != cli.ExitNoQuorum ||
+		!strings.Contains(s.Hint, "may want TLS") {
 		t.Errorf("lock without TLS: %v: %+v", err, s)
 	}
 }

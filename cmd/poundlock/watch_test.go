@@ -8,13 +8,14 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
 // TestWatchOnATerminal: the status is redrawn in place, and ^C ends it with status 0.
 func TestWatchOnATerminal(t *testing.T) {
 	s := newStage(t)
-	c := command(append([]string{"status", "--watch", "100ms"}, s.flags...)...)
+	c := clitest.Command(append([]string{"status", "--watch", "100ms"}, s.flags...)...)
 	terminal, err := pty.StartWithSize(c, &pty.Winsize{Rows: 40, Cols: 200})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/history/recorder"
 )
 
 // A judged is a cluster in trouble within its budget: one fault at a time, the next one
@@ -212,16 +213,15 @@ func TestJudged(t *testing.T) {
 	x.accepts(planted, false)
 }
 
-// accepts looks at what poundlock judge says.
+// accepts looks at how event files are judged.
 func (x *judged) accepts(files []string, want bool) {
 	x.t.Helper()
-	out, code, err := x.c.run(append([]string{"judge", "--json"}, files...)...)
-	var r history.Report
-	if e := json.Unmarshal([]byte(out), &r); e != nil {
-		x.t.Fatalf("poundlock judge: %v: %v\n%s", e, err, out)
+	r, err := recorder.Judge(history.Bounds{}, files...)
+	if err != nil {
+		x.t.Fatal(err)
 	}
-	if r.Accepted != want || (code == 0) != want || r.Measures.Entries == 0 {
-		x.t.Errorf("poundlock judge: exit status %d, accepted %v, want %v: %v", code, r.Accepted, want, r.Violations)
+	if r.Accepted != want || r.Measures.Entries == 0 {
+		x.t.Errorf("accepted %v, want %v: %v", r.Accepted, want, r.Violations)
 	}
 }
 

@@ -190,7 +190,7 @@ func (m model) configuration(column string) lab.Configuration {
 // command is the command line that asks the same.
 func (m model) command() string {
 	i, c := m.judge.Info(), m.config
-	words := []string{"poundlock check", i.Name}
+	words := []string{"poundlock-lab check", i.Name}
 	if i.Variant != "" {
 		words = append(words, "--variant", i.Variant)
 	}

@@ -75,7 +75,7 @@ func reportProperties(r *lab.Results) lab.Report {
 		matrix.Columns = append(matrix.Columns, lab.Column{Name: column, Head: column})
 	}
 	violations := lab.Table{
-		Name: "violations", Title: "Counterexamples, each a file for poundlock replay and a diagram",
+		Name: "violations", Title: "Counterexamples, each a file for poundlock-lab replay and a diagram",
 		Columns: []lab.Column{
 			{Name: "counterexample", Head: "file"},
 			{Name: "steps", Head: "steps"},

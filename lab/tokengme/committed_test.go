@@ -50,7 +50,7 @@ func stale(t *testing.T, e lab.Experiment, dir string) (names []string) {
 func TestCommitted(t *testing.T) {
 	for _, e := range []lab.Experiment{All, Selection} {
 		if names := stale(t, e, figuresDir); names != nil {
-			t.Errorf("%v do not follow from the replications: poundlock lab report %s --from docs/figures --out docs/figures",
+			t.Errorf("%v do not follow from the replications: poundlock-lab lab report %s --from docs/figures --out docs/figures",
 				names, e.Name)
 		}
 	}

@@ -43,7 +43,7 @@ func TestTable1(t *testing.T) {
 			t.Fatal(err)
 		}
 		if have, err := os.ReadFile(filepath.Join(figuresDir, name)); err != nil || !bytes.Equal(have, want) {
-			t.Errorf("%s is not what comes out: poundlock lab run %s --out docs/figures", name, Table1.Name)
+			t.Errorf("%s is not what comes out: poundlock-lab lab run %s --out docs/figures", name, Table1.Name)
 		}
 	}
 	page, err := os.ReadFile("../../docs/experiments.md")

@@ -104,7 +104,7 @@ const intro = `# Algorithms
 
 <!-- Made of the catalog: go test ./verify/catalog -write -->
 
-Every algorithm that ` + "`poundlock check`, `sim`, `hunt` and `lab`" + ` know, and its forms. The page of each has the idea, its
+Every algorithm that ` + "`poundlock-lab check`, `sim`, `hunt` and `lab`" + ` know, and its forms. The page of each has the idea, its
 pseudo-code, a run, its costs, and what goes wrong and when. The last column has properties that a form is known to lack, of
 those that an algorithm should have, and of the order of tries where that is published of it.
 
@@ -122,7 +122,7 @@ const costsIntro = `
 ## Costs
 
 N is the number of members, and a delay is that of one message. The formulas are those that the tests of each algorithm and
-` + "`poundlock lab run classics/costs`" + ` measure; where a source or a textbook prints another one, it stands behind. One at a
+` + "`poundlock-lab lab run classics/costs`" + ` measure; where a source or a textbook prints another one, it stands behind. One at a
 time: a user tries after the one before has left, in turn. Under load: all try again at once.
 
 `
@@ -130,8 +130,8 @@ time: a user tries after the one before has left, in turn. Under load: all try a
 const propertiesIntro = `
 ## Properties
 
-What the checker decided, and with a letter the bounds within which it did: ` + "`poundlock lab run classics/properties`" + `. A
-violation leads to its shortest run, which ` + "`poundlock replay`" + ` takes again.
+What the checker decided, and with a letter the bounds within which it did: ` + "`poundlock-lab lab run classics/properties`" + `. A
+violation leads to its shortest run, which ` + "`poundlock-lab replay`" + ` takes again.
 
 `
 

@@ -219,9 +219,9 @@ func WriteRun(w io.Writer, head []string, r Run) error {
 }
 
 // command begins the line that says what a scenario is a run of.
-const command = "# poundlock "
+const command = "# poundlock-lab "
 
-// Command returns the words of the first comment that is a command of poundlock,
+// Command returns the words of the first comment that is a command of poundlock-lab,
 // after that name: it says what the steps are a run of. Without one it is nil.
 func Command(text string) []string {
 	for line := range strings.Lines(text) {

@@ -81,7 +81,7 @@ func TestWriteRun(t *testing.T) {
 		run.Steps = append(run.Steps, e)
 	}
 	var b strings.Builder
-	if err := WriteRun(&b, []string{"poundlock check sigma -n 4", "and more"}, run); err != nil {
+	if err := WriteRun(&b, []string{"poundlock-lab check sigma -n 4", "and more"}, run); err != nil {
 		t.Fatal(err)
 	}
 	got, err := servers.Parse(strings.NewReader(b.String()))

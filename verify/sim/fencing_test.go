@@ -14,7 +14,7 @@ import (
 // their bound, and each part of the scheme is needed: without it some grant gets
 // a smaller token than one that had ended. Ten million grants of the first case:
 //
-//	poundlock sim sigma -n 4 --clients 4 --entries 2500000 --think constant:10ms \
+//	poundlock-lab sim sigma -n 4 --clients 4 --entries 2500000 --think constant:10ms \
 //		--fence on --clock-offset 50ms --amnesia-every 2s
 func TestFencing(t *testing.T) {
 	const eps = time.Millisecond

@@ -1,5 +1,5 @@
 // Package recorder records what the users of one process see of locks, into an event
-// file for poundlock judge:
+// file for poundlock-lab judge:
 //
 //	events, err := recorder.Create("history.jsonl", recorder.Config{By: "my program"})
 //	...

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/verify/catalog"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/diagram"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// checkFlags are the flags of poundlock-lab check.
+type checkFlags struct {
+	modelFlags
+	drawings
+	config check.Config
+	swarmFlags
+	workers  int
+	exact    bool
+	reduce   []string
+	scenario string
+	memory   bytesFlag
+	trace    string
+	json     bool
+}
+
+func checkCommand() *cobra.Command {
+	f := &checkFlags{memory: check.DefaultMaxMemory}
+	c := &cobra.Command{
+		Use:   "check ALGORITHM",
+		Short: "Explore every run of an algorithm within bounds",
+		Long: `Explore every run of an algorithm within bounds, breadth first, and print the
+shortest one that violates a property.
+
+Messages arrive in any order, an armed timer may fire at any moment, and faults
+happen at any moment within their budgets: a member loses its memory (amnesia), a
+client stops for ever (crash), a client's lease lapses at a live server (suspect),
+a user gives up (cancel), a server grants nothing new (drain), and with --link a
+message is lost (loss) or arrives twice (dup). The verdict is
+holds, violated or undecided (the memory cap was reached, or ^C), always with the
+bounds within which it was found. The search ends at the first violation; other
+properties are then undecided.
+
+Where a model has too many states, --swarm looks for violations depth-first, with
+two bits a state: what it finds is a run, not the shortest one; when it finds
+nothing, the verdict is undecided and nobody knows what was covered.
+
+Exit status: 0 holds, 1 violated, 3 undecided, 64 usage, 70 when the algorithm's
+claims about itself are false or a result cannot be written.`,
+		Example: `  poundlock-lab check ricart-agrawala -n 3 --entries unlimited
+  poundlock-lab check sigma --variant literal -n 3 --clients 2 \
+    --faults amnesia=1 --trace two-holders.txt
+  poundlock-lab check sigma -n 7 --clients 3 --faults amnesia=3 --swarm --for 1m`,
+		Args: oneAlgorithm,
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	s := c.Flags()
+	f.modelFlags.register(s)
+	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
+	s.IntVar(&f.workers, "workers", 0, "`number` of goroutines that explore (default as many as processors)")
+	s.StringSliceVar(&f.reduce, "reduce", nil, "`reductions`: order, symmetry, or none (default none)")
+	s.BoolVar(&f.exact, "exact", false, "compare whole states, not fingerprints: more memory, no chance of a collision")
+	f.swarmFlags.register(s)
+	s.Var(&f.memory, "max-memory", "where to stop undecided, such as 500MiB")
+	s.StringVar(&f.trace, "trace", "", "`file` to write the trace of a violation to, as a scenario")
+	f.drawings.register(s)
+	s.BoolVar(&f.json, "json", false, "print one JSON object")
+	return c
+}
+
+func (f *checkFlags) run(c *cobra.Command, name string) error {
+	e, err := f.find(name)
+	if err != nil {
+		return err
+	}
+	if err := f.fill(c, e); err != nil {
+		return err
+	}
+	if err := differ(append(f.files(), fileFlag{"--trace", f.trace}, fileFlag{"--scenario", f.scenario})...); err != nil {
+		return err
+	}
+	if err := writable(f.trace); err != nil {
+		return cli.Usagef("--trace: %w", err)
+	}
+	if err := f.drawings.writable(); err != nil {
+		return err
+	}
+	// The garbage of growing tables must not take the process beyond its cap.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.config.MaxMemory))
+	done, stop := interrupted()
+	defer stop()
+	f.config.Done = done
+	finish := func() {}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		f.config.Progress, finish = checkProgress(os.Stderr, terminalColumns)
+	}
+	v, err := e.Check(f.config)
+	finish()
+	if errors.Is(err, check.ErrClaim) {
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
+	}
+	if err != nil {
+		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
+	}
+	// What took hours to find is printed, also where it cannot be written.
+	written := f.write(e, v, modelCommand(name, c.Flags()))
+	if err := errors.Join(written, f.print(c.OutOrStdout(), v)); err != nil {
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
+	}
+	switch v.Verdict {
+	case check.Violated:
+		return &cli.Status{Code: cli.ExitViolated}
+	case check.Undecided:
+		return &cli.Status{Code: cli.ExitUndecided}
+	}
+	return nil
+}
+
+// fill makes the configuration from the flags.
+func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
+	i, given := e.Info(), c.Flags().Changed
+	if f.config, err = f.model(e, given); err != nil {
+		return err
+	}
+	if given("workers") && f.workers < 1 {
+		return cli.Usagef("--workers %d: want at least 1", f.workers)
+	}
+	if f.config.Reduce = f.reduce; slices.Contains(f.reduce, "none") {
+		if f.config.Reduce = nil; len(f.reduce) > 1 {
+			return cli.Usagef("--reduce %s: want order, symmetry, both, or none alone", strings.Join(f.reduce, ","))
+		}
+	}
+	if f.config.Swarm, err = f.swarmFlags.config(given); err != nil {
+		return err
+	}
+	f.config.Workers, f.config.Exact = f.workers, f.exact
+	f.config.MaxMemory = int64(f.memory)
+	if a := availableMemory(); a > 0 && !given("max-memory") {
+		f.config.MaxMemory = min(f.config.MaxMemory, a/2) // where a machine has less than the default
+	}
+	if f.scenario != "" {
+		if f.config.Prefix, err = readScenario(f.scenario, f.names(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// interrupted returns a channel that ^C or SIGTERM closes.
+func interrupted() (done <-chan struct{}, stop func()) {
+	signals, ch, end := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			signal.Stop(signals) // a second one kills
+			close(ch)
+		case <-end:
+		}
+	}()
+	return ch, func() { signal.Stop(signals); close(end) }
+}
+
+// checkProgress shows a line once a search has taken two seconds. finish removes it.
+// Spaces wipe out what was longer, since not every terminal knows another way.
+func checkProgress(w io.Writer, columns func() int) (show func(check.Progress), finish func()) {
+	most := 0
+	show = func(p check.Progress) {
+		if p.Elapsed < 2*time.Second {
+			return
+		}
+		line := fit(fmt.Sprintf("%s states, %s/s, depth %d, frontier %s, %d MiB",
+			check.Group(p.States), check.Group(int64(float64(p.States)/p.Elapsed.Seconds())), p.Depth,
+			check.Group(p.Frontier), p.Memory>>20), columns()-1)
+		most = max(most, len(line))
+		fmt.Fprintf(w, "\r%-*s", min(most, columns()-1), line)
+	}
+	return show, func() {
+		if most > 0 {
+			fmt.Fprintf(w, "\r%*s\r", min(most, columns()-1), "")
+		}
+	}
+}
+
+// terminalColumns is how wide the terminal of standard error is, 80 where it does not
+// say.
+func terminalColumns() int {
+	if n, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && n > 1 {
+		return n
+	}
+	return 80
+}
+
+// fit returns what of an ASCII text fits into so many columns: a line that wraps cannot
+// be written over.
+func fit(text string, columns int) string { return text[:max(0, min(len(text), columns))] }
+
+func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
+	if f.json {
+		return cli.JSON(w, v)
+	}
+	b := bufio.NewWriter(w)
+	switch v.Verdict {
+	case check.Violated:
+		fmt.Fprintf(b, "violated: %s, after %s: %s\n\n", v.Property, check.Plural(int64(len(v.Trace)), "step"),
+			strings.TrimPrefix(v.Reason, v.Property+": "))
+		if err := diagram.Text(b, *v.Run); err != nil {
+			return err
+		}
+		fmt.Fprintln(b)
+	default:
+		fmt.Fprintln(b, verdictLine(v))
+	}
+	wide := 14
+	for _, p := range v.Properties {
+		if p.Property == check.ConcurrentEntry {
+			wide = len(p.Property)
+		}
+	}
+	for _, p := range v.Properties {
+		bound := ""
+		if p.Bound != nil {
+			bound = fmt.Sprintf(": while one tries, others enter %s at most, and one of them %s",
+				check.Plural(int64(p.Bound.All), "time"), check.Plural(int64(p.Bound.One), "time"))
+		}
+		fmt.Fprintf(b, "%-*s %s%s\n", wide, p.Property, p.Verdict, bound)
+	}
+	row := func(name, list string) {
+		for _, line := range cli.Items(w, wide+1, list) {
+			fmt.Fprintf(b, "%-*s %s\n", wide, name, line)
+			name = ""
+		}
+	}
+	row("bounds", v.Bounds)
+	explored := check.Plural(v.States, "state") + ", " + check.Plural(v.Transitions, "transition")
+	if v.Searches == 0 { // no depth is covered by a swarm
+		explored += fmt.Sprintf(", depth %d", v.Depth)
+	}
+	row("explored", explored+fmt.Sprintf(", %.1f s, %s states/s", v.Seconds, check.Group(int64(v.StatesPerS))))
+	return b.Flush()
+}
+
+// writable says why a file could not be written, before a search that may take
+// hours. It leaves behind what it found.
+func writable(path string) error {
+	if path == "" {
+		return nil
+	}
+	_, missing := os.Stat(path)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	if missing != nil {
+		defer os.Remove(path)
+	}
+	return file.Close()
+}
+
+// write writes the trace of v as a scenario that --scenario and replay read, and the
+// drawings. Without a violation they have no steps: what an earlier check left there
+// would mislead.
+func (f *checkFlags) write(e catalog.Entry, v check.Verdict, command string) error {
+	form := e.Info().Name
+	if e.Info().Variant != "" {
+		form += " (" + e.Info().Variant + ")"
+	}
+	title, head, reason := command+": no violation", []string{command, form + ": no violation"}, ""
+	run := scenario.Run{Loop: scenario.NoLoop}
+	if v.Verdict == check.Violated {
+		verdict := fmt.Sprintf("%s is violated after %s", v.Property, check.Plural(int64(len(v.Trace)), "step"))
+		title, head, run = command, []string{command, form + ": " + verdict, v.Reason}, *v.Run
+		reason = verdict + ": " + strings.TrimPrefix(v.Reason, v.Property+": ")
+	}
+	if err := f.drawings.write(run, title, reason); err != nil || f.trace == "" {
+		return err
+	}
+	return create(f.trace, func(w io.Writer) error { return scenario.WriteRun(w, append(head, v.Bounds), run) })
+}
+
+// A bytesFlag is a size as a flag: bytes, or a number with a unit.
+type bytesFlag int64
+
+type unit struct {
+	name string
+	size int64
+}
+
+var units = []unit{
+	{"KiB", 1 << 10},
+	{"MiB", 1 << 20},
+	{"GiB", 1 << 30},
+	{"TiB", 1 << 40},
+	{"kB", 1e3},
+	{"MB", 1e6},
+	{"GB", 1e9},
+	{"TB", 1e12},
+	{"", 1},
+}
+
+func (b *bytesFlag) Set(text string) error {
+	u := units[slices.IndexFunc(units, func(u unit) bool { return strings.HasSuffix(text, u.name) })]
+	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, u.name)), 64)
+	if err != nil || !(v > 0) || v*float64(u.size) > math.MaxInt64/2 {
+		return fmt.Errorf("%q is not a size: want bytes, or a number with KiB, MiB or GiB", text)
+	}
+	*b = bytesFlag(v * float64(u.size))
+	return nil
+}
+
+func (b *bytesFlag) String() string {
+	for _, u := range []int{2, 1, 0} { // GiB, MiB, KiB
+		if s := units[u].size; int64(*b) >= s && int64(*b)%s == 0 {
+			return fmt.Sprintf("%d%s", int64(*b)/s, units[u].name)
+		}
+	}
+	return strconv.FormatInt(int64(*b), 10)
+}
+
+func (b *bytesFlag) Type() string { return "SIZE" }
+
+// availableMemory is what this machine can still give, 0 where unknown.
+func availableMemory() int64 {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		var kb int64
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kb); n == 1 {
+			return kb << 10
+		}
+	}
+	return 0
+}

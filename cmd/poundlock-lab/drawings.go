@@ -1,0 +1,81 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/verify/diagram"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// drawings are the files in which a run is shown.
+type drawings struct{ svg, shiviz string }
+
+func (d *drawings) register(s *pflag.FlagSet) {
+	s.StringVar(&d.svg, "svg", "", "`file` to write a space-time diagram of the run to")
+	s.StringVar(&d.shiviz, "shiviz", "", "`file` to write the run to as a log for ShiViz")
+}
+
+// files are the flags with their files.
+func (d *drawings) files() []fileFlag { return []fileFlag{{"--svg", d.svg}, {"--shiviz", d.shiviz}} }
+
+// writable says why one of the files could not be written.
+func (d *drawings) writable() error {
+	if err := writable(d.svg); err != nil {
+		return cli.Usagef("--svg: %w", err)
+	}
+	if err := writable(d.shiviz); err != nil {
+		return cli.Usagef("--shiviz: %w", err)
+	}
+	return nil
+}
+
+// write draws r where that was asked for.
+func (d *drawings) write(r scenario.Run, title, reason string) error {
+	if d.svg != "" {
+		err := create(d.svg, func(w io.Writer) error { return diagram.SVG(w, r, title, reason) })
+		if err != nil {
+			return err
+		}
+	}
+	if d.shiviz != "" {
+		return create(d.shiviz, func(w io.Writer) error { return diagram.ShiViz(w, r) })
+	}
+	return nil
+}
+
+// A fileFlag is a flag with the file that it names, "" for none.
+type fileFlag struct{ name, path string }
+
+// differ refuses two flags that name one file, of which one would destroy what the
+// other one reads or writes. Devices are no such files.
+func differ(flags ...fileFlag) error {
+	for i, a := range flags {
+		for _, b := range flags[:i] {
+			if a.path == "" || filepath.Clean(a.path) != filepath.Clean(b.path) {
+				continue
+			}
+			if is, err := os.Stat(a.path); err != nil || is.Mode().IsRegular() {
+				return cli.Usagef("one file for %s and %s: %s", b.name, a.name, filepath.Clean(a.path))
+			}
+		}
+	}
+	return nil
+}
+
+// create writes a file.
+func create(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := write(file); err != nil {
+		file.Close()
+		return err
+	}
+	return file.Close()
+}

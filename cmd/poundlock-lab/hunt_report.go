@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/diagram"
+	"github.com/poundlock/poundlock/verify/hunt"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// A huntResult is what a hunt found, with what to do next.
+type huntResult struct {
+	hunt.Result
+	Link     bool   `json:"link"`               // behind package reliable, on lossy channels
+	Known    bool   `json:"known,omitempty"`    // the form is known not to have the property that is violated
+	Repeat   string `json:"repeat,omitempty"`   // the command that makes the violating run again
+	Scenario string `json:"scenario,omitempty"` // the file of the minimised run
+	Replay   string `json:"replay,omitempty"`   // the command that replays it
+}
+
+// write writes the trace of v as a scenario.
+func (r *huntResult) write(what string, v hunt.Violation) error {
+	if r.Scenario == "" {
+		if !v.Timed {
+			r.Replay = "" // of a check, which would look for another run
+		}
+		return nil
+	}
+	run := scenario.Run{Loop: scenario.NoLoop}
+	if v.History != nil {
+		run = *v.History
+	} else {
+		for _, line := range v.Trace { // too many steps for what each of them does
+			run.Steps = append(run.Steps, scenario.Event{Line: line})
+		}
+	}
+	head := []string{
+		r.Replay,
+		fmt.Sprintf("%s: %s is violated after %s", what, v.Property, check.Plural(int64(len(v.Trace)), "step")),
+		v.Reason,
+		"found by " + r.Repeat,
+	}
+	r.Replay = "poundlock-lab replay " + r.Scenario
+	err := create(r.Scenario, func(w io.Writer) error { return scenario.WriteRun(w, head, run) })
+	if err != nil {
+		r.Scenario, r.Replay = "", "" // there is nothing to replay
+	}
+	return err
+}
+
+// barColumns are those of a bar without its text: the share, and what is around it.
+const barColumns = 12
+
+// huntProgress shows a bar. finish removes it.
+func huntProgress(what string, c hunt.Config) (show func(hunt.Progress), finish func()) {
+	most := c.Runs
+	if c.For > 0 {
+		most = c.For.Milliseconds()
+	}
+	bar := progressbar.NewOptions64(max(1, most), progressbar.OptionSetWriter(os.Stderr),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish())
+	show = func(p hunt.Progress) {
+		done := p.Runs
+		if c.For > 0 {
+			done = p.Elapsed.Milliseconds()
+		}
+		text := fmt.Sprintf("%s: %s runs, %s entries", what, check.Group(p.Runs), check.Group(p.Entries))
+		if p.Beyond > 0 {
+			text += fmt.Sprintf(", %d beyond the budget", p.Beyond)
+		}
+		if p.Reducing {
+			text = what + ": a violation, being minimised"
+		}
+		bar.Describe(fit(text, terminalColumns()-barColumns))
+		_ = bar.Set64(min(done, most-1)) // only for the eye
+	}
+	return show, func() { _ = bar.Finish() }
+}
+
+func (f *huntFlags) report(w io.Writer, name string, results []huntResult) error {
+	if err := errors.Join(f.unwritten, f.print(w, name, results)); err != nil {
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
+	}
+	for _, r := range results {
+		if r.isNews(name) {
+			return &cli.Status{Code: cli.ExitViolated}
+		}
+	}
+	return nil
+}
+
+func (f *huntFlags) print(w io.Writer, name string, results []huntResult) error {
+	if f.json {
+		if name == everything {
+			return cli.JSON(w, results)
+		}
+		return cli.JSON(w, results[0])
+	}
+	b := bufio.NewWriter(w)
+	for _, r := range results {
+		if name != everything || r.isNews(name) {
+			if err := r.print(b); err != nil {
+				return err
+			}
+		}
+	}
+	if name == everything {
+		summary(b, results)
+	}
+	return b.Flush()
+}
+
+// isNews reports whether a hunt of name found what it looks for: "all" leaves out what is
+// known.
+func (r huntResult) isNews(name string) bool {
+	return len(r.Violations) > 0 && !(name == everything && r.Known)
+}
+
+func (r huntResult) print(w io.Writer) error {
+	for _, v := range r.Violations {
+		if v.Timed {
+			fmt.Fprintf(w, "violated: %s, in simulated time: %s\n\n", v.Property, v.Reason)
+		} else {
+			fmt.Fprintf(w, "violated: %s, after %s (%s as found): %s\n\n", v.Property, check.Plural(int64(len(v.Trace)), "step"),
+				check.Group(int64(v.Found)), strings.TrimPrefix(v.Reason, v.Property+": "))
+			if v.History != nil {
+				if err := diagram.Text(w, *v.History); err != nil {
+					return err
+				}
+				fmt.Fprintln(w)
+			}
+		}
+		if r.Known {
+			fmt.Fprintf(w, "known      this form lacks %s; --known goes on\n", v.Property)
+		}
+		if r.Beyond > 0 {
+			fmt.Fprintf(w, "budget     %d unsettled members, %d more than the model has\n", v.Budget, r.Beyond)
+		}
+		if r.Scenario != "" {
+			fmt.Fprintf(w, "scenario   %s\n", r.Scenario)
+		} else if !v.Timed {
+			fmt.Fprintf(w, "scenario   --trace FILE writes it\n")
+		}
+		again := "replay"
+		if !v.Replayed {
+			again = "not replayed"
+		}
+		if r.Replay != "" {
+			fmt.Fprintf(w, "%-10s %s\n", again, r.Replay)
+		}
+		fmt.Fprintf(w, "found by   %s\n", r.Repeat)
+	}
+	if len(r.Violations) == 0 {
+		fmt.Fprintln(w, "no violation found")
+	}
+	label := "hunted     "
+	for _, line := range cli.Items(w, len(label), fmt.Sprintf("%s from number %d of seed %d, %s entries, %s events, %.1f s, %.0f runs/s",
+		check.Plural(r.Runs, "run"), r.First, r.Seed, check.Group(r.Entries), check.Group(r.Events), r.Seconds, r.RunsPerS)) {
+		fmt.Fprintln(w, label+line)
+		label = strings.Repeat(" ", len(label))
+	}
+	return nil
+}
+
+// summary is one line for each algorithm.
+func summary(w io.Writer, results []huntResult) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ALGORITHM\tVARIANT\tCHANNELS\tSEED\tRUNS\tENTRIES\tEVENTS\tSECONDS\tVIOLATION")
+	for _, r := range results {
+		found, channels := "none", "reliable"
+		if r.Link {
+			channels = "lossy"
+		}
+		for _, v := range r.Violations {
+			if found = v.Property + ", " + r.Repeat; r.Known {
+				found = v.Property + ", as is known, " + r.Repeat
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%.1f\t%s\n", r.Algorithm, r.Variant, channels, r.Seed, check.Group(r.Runs),
+			check.Group(r.Entries), check.Group(r.Events), r.Seconds, found)
+	}
+	_ = t.Flush() // w keeps its errors
+}

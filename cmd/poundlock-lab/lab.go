@@ -1,0 +1,357 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/lab/classics"
+	"github.com/poundlock/poundlock/lab/statistics"
+	"github.com/poundlock/poundlock/lab/tokengme"
+	"github.com/poundlock/poundlock/lab/wme"
+)
+
+// experiments are all that poundlock-lab lab runs.
+var experiments = slices.Concat(classics.Experiments, statistics.Experiments, tokengme.Experiments, wme.Experiments)
+
+// labMemory is where garbage is collected however little of it there is.
+const labMemory = 1 << 30
+
+// noCache is the value of --cache that stands for none.
+const noCache = "none"
+
+// labFlags are the flags of poundlock-lab lab run.
+type labFlags struct {
+	quick, full bool
+	out         string
+	cache       string
+	workers     int
+	n           int
+	json        bool
+}
+
+func labCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "lab",
+		Short: "Run experiments: tables and figures beside what was expected",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cli.Usagef("lab wants a command: list, run or report")
+			}
+			err := fmt.Errorf("lab has no command %q: it has list, run and report", args[0])
+			return cli.Unknown(err, args[0], cli.CommandNames(c), "poundlock-lab lab --help lists them")
+		},
+	}
+	c.AddCommand(labListCommand(), labRunCommand(), labReportCommand())
+	return c
+}
+
+func labListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the experiments",
+		Args:  cli.NoArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "EXPERIMENT\tWHAT")
+			columns, _, terminal := cli.TerminalSize(c.OutOrStdout())
+			for _, e := range experiments {
+				name, title := e.Name, e.Title
+				if terminal && columns > 0 {
+					title = cli.Fill(title, max(1, columns-len("statistics/coverage  ")))
+				}
+				for line := range strings.Lines(title) {
+					fmt.Fprintf(w, "%s\t%s\n", name, strings.TrimSuffix(line, "\n"))
+					name = ""
+				}
+			}
+			if err := w.Flush(); err != nil {
+				return &cli.Status{Code: cli.ExitInternal, Err: err}
+			}
+			return nil
+		},
+	}
+}
+
+func labRunCommand() *cobra.Command {
+	f := &labFlags{}
+	c := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Run one experiment",
+		Long: `Run one experiment, print its tables, and write them as text, CSV and JSON, with
+figures in SVG, into a directory.
+
+What is measured stands beside what was expected, with a verdict. Of a formula:
+equal, within interval, or differs. Of what a paper has measured: reproduced, partly
+reproduced, or not reproduced. Of a property that is decided: as claimed, violated as
+expected, refuted, violation not found, differs, or undecided.
+
+Trials run in parallel, and the result is the same for any number of workers. Each
+trial is kept as soon as it is done, so that a run that was interrupted goes on where
+it was; another executable starts anew.
+
+Exit status: 0 when every verdict is fine, 1 when some are not, 3 when it was
+interrupted, 64 usage, 70 when an experiment fails or a result cannot be written.`,
+		Example: `  poundlock-lab lab list
+  poundlock-lab lab run classics/costs --quick
+  poundlock-lab lab run wme/table1 -n 5 --json`,
+		Args: oneExperiment,
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	s := c.Flags()
+	s.BoolVar(&f.quick, "quick", false, "try little: seconds, and with tokengme/all and tokengme/selection minutes")
+	s.BoolVar(&f.full, "full", false, "try all")
+	f.addOutput(s)
+	s.StringVar(&f.cache, "cache", "", "`directory` that keeps trials, or none (default one of this user)")
+	s.IntVarP(&f.n, "n", "n", 0, "`number` of processes, the only one to try, where an experiment can (wme/table1)")
+	s.IntVar(&f.workers, "workers", 0, "`number` of trials at a time (default as many as processors)")
+	return c
+}
+
+func labReportCommand() *cobra.Command {
+	f, from := &labFlags{}, ""
+	c := &cobra.Command{
+		Use:   "report NAME --from DIRECTORY",
+		Short: "Make the report of an earlier run again, from what its trials gave",
+		Long: `Make the tables and figures of an experiment again from what each trial of an earlier
+run gave, without a trial: from NAME-replications.csv, at the scale that NAME.json
+says. Only experiments that write such a table can have this.
+
+Exit status: 0 when every verdict is fine, 1 when some are not, 64 usage, 70 when the
+table is not that of the experiment, or a result cannot be written.`,
+		Example: `  poundlock-lab lab report tokengme/all --from docs/figures --out again`,
+		Args:    oneExperiment,
+		RunE: func(c *cobra.Command, args []string) error {
+			if from == "" {
+				return cli.Usagef("--from: want the directory of an earlier run")
+			}
+			e, err := findExperiment(args[0])
+			if err != nil {
+				return err
+			}
+			if err := f.makeOut(e.Name); err != nil {
+				return err
+			}
+			r, err := lab.Recompute(c.Context(), e, from)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return cli.Usagef("--from: %w", err)
+			case err != nil:
+				return &cli.Status{Code: cli.ExitInternal, Err: err}
+			}
+			return f.write(c, r)
+		},
+	}
+	s := c.Flags()
+	s.StringVar(&from, "from", "", "`directory` to which the earlier run wrote")
+	f.addOutput(s)
+	return c
+}
+
+// oneExperiment refuses all but one argument.
+func oneExperiment(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return &cli.Status{
+			Code: cli.ExitUsage,
+			Err:  fmt.Errorf("%s wants the name of one experiment, not %d names", c.Name(), len(args)),
+			Hint: "poundlock-lab lab list lists them",
+		}
+	}
+	return nil
+}
+
+// addOutput adds the flags that say how a report is shown.
+func (f *labFlags) addOutput(s *pflag.FlagSet) {
+	s.StringVar(&f.out, "out", "", "`directory` to write to (default out/NAME)")
+	s.BoolVar(&f.json, "json", false, "print one JSON object instead of the tables")
+}
+
+func (f *labFlags) run(c *cobra.Command, name string) error {
+	e, err := findExperiment(name)
+	if err != nil {
+		return err
+	}
+	o, err := f.options(c.Flags().Changed)
+	if err != nil {
+		return err
+	}
+	if c.Flags().Changed("n") {
+		if err := e.CheckPoint(f.n); err != nil {
+			return cli.Usagef("-n: %w", err)
+		}
+		o.Point = f.n
+	}
+	if err := f.makeOut(name); err != nil { // before what may take minutes
+		return err
+	}
+	var finish func()
+	o.Progress, finish = labProgress(os.Stderr, name, term.IsTerminal(int(os.Stderr.Fd())))
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	done, stop := interrupted()
+	defer stop()
+	go func() {
+		select {
+		case <-done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	// The garbage of searches must not take the process beyond what they may need.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(labMemory))
+	r, err := lab.Run(ctx, e, o)
+	finish()
+	switch {
+	case errors.Is(err, lab.ErrInterrupted) && o.Cache == "":
+		return &cli.Status{Code: cli.ExitUndecided, Err: err, Hint: "with --cache none nothing of it is kept"}
+	case errors.Is(err, lab.ErrInterrupted):
+		return &cli.Status{Code: cli.ExitUndecided, Err: err, Hint: "the same command goes on from there"}
+	case errors.Is(err, lab.ErrCache) && r.Experiment == "":
+		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: "--cache DIR keeps trials elsewhere, --cache none nowhere"}
+	case errors.Is(err, lab.ErrCache):
+		fmt.Fprintln(os.Stderr, "poundlock-lab: warning:", err) // the report is whole
+	case err != nil:
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
+	}
+	return f.write(c, r)
+}
+
+// makeOut makes the directory to write to.
+func (f *labFlags) makeOut(name string) error {
+	if f.out == "" {
+		f.out = filepath.Join("out", filepath.FromSlash(name))
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return cli.Usagef("--out: %w", err)
+	}
+	return nil
+}
+
+// write writes and prints a report.
+func (f *labFlags) write(c *cobra.Command, r lab.Report) error {
+	if err := errors.Join(r.Write(f.out), f.print(c.OutOrStdout(), r)); err != nil {
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
+	}
+	if r.Differs() > 0 {
+		return &cli.Status{Code: cli.ExitViolated}
+	}
+	return nil
+}
+
+func findExperiment(name string) (lab.Experiment, error) {
+	var names []string
+	for _, e := range experiments {
+		if e.Name == name {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return lab.Experiment{}, cli.Unknown(fmt.Errorf("there is no experiment %q", name), name, names, "poundlock-lab lab list lists them")
+}
+
+func (f *labFlags) options(given func(flag string) bool) (o lab.Options, err error) {
+	o.Scale, o.Workers, o.Cache = lab.Default, f.workers, f.cache
+	switch {
+	case f.quick && f.full:
+		return o, cli.Usagef("--quick and --full exclude each other")
+	case f.quick:
+		o.Scale = lab.Quick
+	case f.full:
+		o.Scale = lab.Full
+	}
+	if given("workers") && (f.workers < 1 || f.workers > lab.MaxWorkers) {
+		return o, cli.Usagef("--workers %d: want 1 to %d", f.workers, lab.MaxWorkers)
+	}
+	switch {
+	case f.cache == noCache:
+		o.Cache = ""
+	case f.cache == "":
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return o, &cli.Status{
+				Code: cli.ExitUsage, Err: fmt.Errorf("where to keep trials: %w", err),
+				Hint: "--cache DIR keeps them there, --cache none nowhere",
+			}
+		}
+		o.Cache = filepath.Join(user, "poundlock", "lab")
+	}
+	return o, nil
+}
+
+func (f *labFlags) print(w io.Writer, r lab.Report) error {
+	if f.json {
+		return r.JSON(w)
+	}
+	if err := r.Text(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "written to %s\n", f.out)
+	return err
+}
+
+// betweenLines is how often progress is a line where there is no terminal.
+const betweenLines = 10 * time.Second
+
+// labProgress shows a bar on a terminal, and a line once in a while elsewhere, both with the
+// time that is left where that is known.
+func labProgress(w io.Writer, what string, terminal bool) (show func(lab.Progress), finish func()) {
+	start := time.Now()
+	if !terminal {
+		var last time.Time
+		return func(p lab.Progress) {
+			if now := time.Now(); now.Sub(last) >= betweenLines {
+				last = now
+				fmt.Fprintf(w, "%s: %d of %d trials, %d of them kept from earlier runs%s\n", what, p.Done, p.Total, p.Cached,
+					labLeft(p, now.Sub(start)))
+			}
+		}, func() {}
+	}
+	var bar *progressbar.ProgressBar
+	return func(p lab.Progress) {
+			if bar == nil {
+				bar = progressbar.NewOptions(p.Total, progressbar.OptionSetWriter(w), progressbar.OptionShowCount(),
+					progressbar.OptionSetPredictTime(p.Left == 0),
+					progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+			}
+			bar.ChangeMax(p.Total)
+			bar.Describe(what + labLeft(p, time.Since(start)))
+			_ = bar.Set(p.Done) // only for the eye
+		}, func() {
+			if bar != nil {
+				_ = bar.Finish()
+			}
+		}
+}
+
+// enoughMade is how much must have been made until the speed of that is believed rather
+// than the estimate.
+const enoughMade = 10 * time.Second
+
+// labLeft says how long a run still takes, or nothing where its costs are unknown.
+func labLeft(p lab.Progress, took time.Duration) string {
+	if p.Left <= 0 {
+		return ""
+	}
+	left := p.Left / time.Duration(p.Workers)
+	if p.Made >= enoughMade {
+		left = time.Duration(float64(p.Left) * took.Seconds() / p.Made.Seconds())
+	}
+	return fmt.Sprintf(", about %v left", left.Round(time.Second))
+}

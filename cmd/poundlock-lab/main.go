@@ -1,0 +1,32 @@
+// Command poundlock-lab is the laboratory: it simulates, checks and hunts in the algorithms of
+// poundlock and others, runs experiments, and judges recorded histories.
+package main
+
+import (
+	"os"
+
+	"github.com/poundlock/poundlock/internal/cli"
+)
+
+func main() {
+	os.Exit(program().Run(os.Args[1:]))
+}
+
+func program() *cli.Program {
+	p := &cli.Program{
+		Name:     "poundlock-lab",
+		Short:    "The evidence that locks work: run, check and measure their algorithms",
+		Value:    flagValues,
+		Argument: arguments,
+	}
+	p.Commands = append(cli.Elsewhere("poundlock", "bench", "ca", "demo", "elect", "lock", "locks", "release", "serve", "status"),
+		algorithmsCommand(),
+		checkCommand(),
+		huntCommand(),
+		judgeCommand(),
+		labCommand(),
+		replayCommand(),
+		simCommand(),
+	)
+	return p
+}

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/sim"
+)
+
+// simFlags are the flags of poundlock-lab sim.
+type simFlags struct {
+	algorithmFlags
+	workloadFlags
+	config   sim.Config
+	delay    distFlag
+	think    distFlag
+	hold     distFlag
+	scenario string
+	trace    string
+	history  string
+	json     bool
+}
+
+// A distFlag is a sim.Dist as a flag.
+type distFlag struct{ sim.Dist }
+
+func (d *distFlag) Set(text string) (err error) { d.Dist, err = sim.ParseDist(text); return err }
+func (d *distFlag) Type() string                { return "DIST" }
+
+func simCommand() *cobra.Command {
+	f := &simFlags{}
+	c := &cobra.Command{
+		Use:   "sim ALGORITHM",
+		Short: "Run an algorithm in virtual time and measure it",
+		Long: `Run an algorithm in virtual time and measure it.
+
+Every process, or every client of a client-server algorithm, thinks, tries,
+holds and exits, again and again; first tries are spread evenly over one mean
+think time. Equal flags and seeds give equal runs. A DIST is constant:D,
+exponential:MEAN, uniform:LO,HI or skewed:LO,HI. With the default delay, milliseconds are hops.
+
+Exit status: 0 without violations, 1 with, 64 usage, 70 when a result cannot be
+written.`,
+		Example: `  poundlock-lab sim ricart-agrawala -n 10 --think constant:1s
+  poundlock-lab sim sigma -n 4 --clients 50 --think constant:0ms \
+    --amnesia-every 2s`,
+		Args: oneAlgorithm,
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	s := c.Flags()
+	f.register(s)
+	s.StringVar(&f.scenario, "scenario", "", "`file` of faults at times, such as: at 30ms pause c1 for 10ms")
+	s.StringVar(&f.trace, "trace", "", "`file` to write each event to")
+	s.StringVar(&f.history, "history", "", "`file` to write the events of the users to, for poundlock-lab judge")
+	s.BoolVar(&f.config.Digest, "digest", false, "print the SHA-256 of the run's log")
+	s.BoolVar(&f.json, "json", false, "print one JSON object")
+	return c
+}
+
+// register registers the flags that say what a run is, but for files.
+func (f *simFlags) register(s *pflag.FlagSet) {
+	f.delay, f.think, f.hold = distFlag{sim.DefaultDelay}, distFlag{sim.DefaultThink}, distFlag{sim.DefaultHold}
+	f.algorithmFlags.register(s, fmt.Sprint(sim.DefaultEntries))
+	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", sim.DefaultClients)
+	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
+	s.IntVar(&f.config.Warmup, "warmup", 0, "`number` of entries, the first ones of all users together, that measures leave out")
+	s.IntVar(&f.config.Cooldown, "cooldown", 0, "`number` of entries, the last ones of all users together, that measures leave out")
+	s.Var(&f.delay, "delay", "of a message, or of an access to a register")
+	s.Var(&f.think, "think", "from leaving to the next try")
+	s.Var(&f.hold, "hold", "of the critical section")
+	f.workloadFlags.register(s)
+	f.registerOperations(s, "(default 1 there); --hold begins behind the last one")
+	s.Float64Var(&f.config.Bandwidth, "bandwidth", 0,
+		"`KBIT_PER_MS`: a message takes as much longer as its integers, of 32 bits each, need; 0: no longer")
+	s.Float64Var(&f.config.Loss, "loss", 0, "`probability` that a message is lost; needs --link")
+	s.Float64Var(&f.config.Dup, "dup", 0, "`probability` that a message arrives twice; needs --link")
+	s.DurationVar(&f.config.AmnesiaEvery, "amnesia-every", 0, "a random server restarts empty, this often")
+	s.IntVar(&f.config.Spaced, "spaced", 0,
+		"a memory loss of --amnesia-every waits until fewer than this `number` have not been made up for; 0: it does not")
+	s.DurationVar(&f.config.CrashEvery, "crash-every", 0, "a random client crashes, this often; a new one goes on. Where there are no clients, a random member")
+	s.DurationVar(&f.config.RecoverEvery, "recover-every", 0, "a random member that crashed comes back empty, this often")
+	s.DurationVar(&f.config.Detect, "detect", sim.DefaultDetect,
+		"how long it takes a member to suspect another one that crashed, or is cut off; 0s: only what the scenario says")
+	s.DurationVar(&f.config.Until, "until", 0, "when an election ends; 0: when nothing is left to happen")
+	s.DurationVar(&f.config.PauseEvery, "pause-every", 0,
+		"a random process pauses, this often, for a random part of this time")
+	s.DurationVar(&f.config.PartitionEvery, "partition-every", 0,
+		"a random half is cut off, this often, for a random part of this time")
+	s.DurationVar(&f.config.FaultsUntil, "faults-until", 0, "no random fault begins after it; 0: they never end")
+	s.DurationVar(&f.config.Lease, "lease", sim.DefaultLease, "how long servers keep the locks of a silent client")
+	s.DurationVar(&f.config.ClockOffset, "clock-offset", 0, "clocks are off by a random part of this, either way")
+	s.Int64Var(&f.config.Patience, "patience", sim.DefaultPatience, "`number` of events without an entry, or the outcome of an operation, after which a run is stuck")
+}
+
+func (f *simFlags) run(c *cobra.Command, name string) (err error) {
+	e, err := f.find(name)
+	if err != nil {
+		return err
+	}
+	i, given := e.Info(), c.Flags().Changed
+	if f.config.Config, err = f.system(i, given); err != nil {
+		return err
+	}
+	if f.config.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
+		return cli.Usagef("--clients %d: want at least 1", f.clients)
+	}
+	if i.Users == protocol.Nobody && !given("entries") {
+		f.entries = "0"
+	}
+	if f.config.Entries, err = counts("entries", f.entries, map[string]int{"0": 0}); err != nil {
+		return err
+	}
+	if f.config.Detect == 0 {
+		f.config.Detect = sim.Silent
+	} else if !given("detect") {
+		f.config.Detect = 0 // its default, where members suspect each other
+	}
+	f.config.Delay, f.config.Think, f.config.Hold = f.delay.Dist, f.think.Dist, f.hold.Dist
+	f.config.Registers = protocol.Semantics(f.memory)
+	if err = f.workload(&f.config, f.users(i), given); err != nil {
+		return err
+	}
+	if f.config.Operations, err = f.issued(i, given, 0); err != nil {
+		return err
+	}
+	if given("operations") && f.config.Operations == 0 {
+		f.config.Operations = sim.NoOperations
+	}
+	if f.config.FIFO, err = f.isFIFO(i, given); err != nil {
+		return err
+	}
+	if f.config.Down, err = f.downIDs(i); err != nil {
+		return err
+	}
+	if f.config.Patience < 1 {
+		return cli.Usagef("--patience %d: want at least 1", f.config.Patience)
+	}
+	if f.config.Lease == 0 {
+		return cli.Usagef("--lease 0s: want more than 0")
+	}
+	if f.scenario != "" {
+		if f.config.Faults, err = readScenario(f.scenario, f.names(i)); err != nil {
+			return err
+		}
+	}
+	err = differ(fileFlag{"--history", f.history}, fileFlag{"--trace", f.trace}, fileFlag{"--scenario", f.scenario})
+	if err != nil {
+		return err
+	}
+	if f.trace != "" {
+		file, err := os.Create(f.trace)
+		if err != nil {
+			return cli.Usagef("--trace: %w", err)
+		}
+		defer file.Close()
+		f.config.Trace = file
+	}
+	if f.history != "" {
+		file, err := os.Create(f.history)
+		if err != nil {
+			return cli.Usagef("--history: %w", err)
+		}
+		defer file.Close()
+		header := history.Header{By: "poundlock-lab sim " + cli.Version(), Clock: history.Virtual}
+		if f.config.History, err = history.NewWriter(file, header); err != nil {
+			return err
+		}
+	}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		bar := cli.NewBar(name)
+		defer bar.Finish()
+		f.config.Progress = func(p sim.Progress) {
+			bar.Describe(fmt.Sprintf("%s, %.3g events, %v simulated", name, float64(p.Events), p.Now.Round(time.Millisecond)))
+			bar.Show(p.Entries, p.Total)
+		}
+	}
+	r, err := e.Simulate(f.config)
+	if errors.Is(err, sim.ErrConfig) {
+		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
+	}
+	if err != nil {
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
+	}
+	if err := f.print(c.OutOrStdout(), r); err != nil {
+		return &cli.Status{Code: cli.ExitInternal, Err: err}
+	}
+	if r.ViolationCount > 0 {
+		return &cli.Status{Code: cli.ExitViolated}
+	}
+	return nil
+}
+
+// mostText is the size of a scenario that nobody writes.
+const mostText = 64 << 20
+
+// readText reads a file that fits into memory.
+func readText(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, mostText+1))
+	if err == nil && len(text) > mostText {
+		err = fmt.Errorf("%s: longer than %d MiB", path, mostText>>20)
+	}
+	return text, err
+}
+
+// readScenario reads a file of steps.
+func readScenario(path string, names scenario.Names) ([]scenario.Step, error) {
+	text, err := readText(path)
+	if err != nil {
+		return nil, cli.Usagef("--scenario: %w", err)
+	}
+	steps, err := names.Parse(bytes.NewReader(text))
+	if err != nil {
+		return nil, cli.Usagef("--scenario %s: %w", path, err)
+	}
+	return steps, nil
+}
+
+func (f *simFlags) print(w io.Writer, r sim.Result) error {
+	if f.json {
+		return cli.JSON(w, r)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
+	form, system := r.Algorithm, fmt.Sprintf("n=%d", r.N)
+	if r.Variant != "" {
+		form += " (" + r.Variant + ")"
+	}
+	if r.Clients > 0 {
+		system += fmt.Sprintf(" clients=%d", r.Clients)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Options)) {
+		system += " " + name + "=" + r.Options[name]
+	}
+	row("run", "%s %s seed=%d", form, system, r.Seed)
+	if r.LeadersNamed > 0 {
+		row("leaders named", "%d times, %d epochs", r.LeadersNamed, r.Epochs)
+	}
+	if k := len(r.Leaders); k > 0 && k == r.LeadersNamed {
+		last := r.Leaders[k-1]
+		row("", "%s says last that %s leads epoch %d, at %v", last.Process, last.Leader, last.Epoch, time.Duration(last.AtNS))
+	}
+	row("entries", "%d", r.Entries)
+	if d := r.Discarded; d != (sim.Discarded{}) {
+		row("", "measured from %.4gs to %.4gs; discarded: the first %d and the last %d", d.FromS, d.UntilS, d.Warmup, d.Cooldown)
+	}
+	if r.GaveUp+r.Ejected > 0 {
+		row("", "%d tries gave up, %d critical sections were lost", r.GaveUp, r.Ejected)
+	}
+	for _, why := range slices.Sorted(maps.Keys(r.GaveUpReasons)) {
+		row("", "%d were told: %s", r.GaveUpReasons[why], why)
+	}
+	switch {
+	case r.Recoveries > 0:
+		row("faults", "%d memory losses, %d crashes, %d recoveries", r.Amnesias, r.Crashes, r.Recoveries)
+	case r.Amnesias+r.Crashes > 0:
+		row("faults", "%d memory losses, %d crashes", r.Amnesias, r.Crashes)
+	}
+	if r.LeasesLapsed > 0 {
+		row("leases lapsed", "%d, of members at each other", r.LeasesLapsed)
+	}
+	var kinds []string
+	for _, k := range slices.Sorted(maps.Keys(r.MessagesByKind)) {
+		kinds = append(kinds, fmt.Sprintf("%s %d", k, r.MessagesByKind[k]))
+	}
+	if r.Accesses > 0 {
+		row("accesses", "%d, %.4g an entry", r.Accesses, r.AccessesPerEntry)
+	} else {
+		row("messages", "%d, %.4g an entry, and %d overhead", r.Messages, r.MessagesPerEntry, r.OverheadMessages)
+	}
+	if len(kinds) > 0 {
+		for _, line := range cli.Items(w, len("integers a message  "), strings.Join(kinds, ", ")) {
+			row("", "%s", line)
+		}
+	}
+	if r.Lost+r.Duplicated+r.Retransmitted > 0 {
+		row("channels", "%d messages lost, %d duplicated, %d sent again", r.Lost, r.Duplicated, r.Retransmitted)
+	}
+	row("integers a message", "%.4g", r.IntegersPerMessage)
+	summary := func(name string, s history.Summary) {
+		if s.Count == 0 {
+			row(name, "none")
+			return
+		}
+		row(name, "mean %.4g  p50 %.4g  p99 %.4g  max %.4g ms", s.Mean, s.P50, s.P99, s.Max)
+	}
+	summary("waiting", r.WaitingMS)
+	summary("response", r.ResponseMS)
+	summary("sync delay", r.SyncDelayMS)
+	if r.OutcomeMS.Count > 0 {
+		summary("outcome", r.OutcomeMS)
+	}
+	row("throughput", "%.4g entries/s", r.ThroughputPerS)
+	if r.Sessions > 0 {
+		if r.Throughput90 > 0 {
+			row("", "%.4g entries/s until 90%% were made", r.Throughput90)
+		}
+		row("sessions", "%d, %.4g entries each", r.Sessions, float64(r.Entries)/float64(r.Sessions))
+		row("concurrency", "mean %.4g  max %d inside together", r.Concurrency.Mean, r.Concurrency.Max)
+	}
+	row("Jain's index", "%.4f", r.Jain)
+	row("max bypass", "%d", r.MaxBypass)
+	if r.FencedEntries > 0 {
+		row("slow path", "%.4g%% of %d grants past the first 6 clock bounds", 100*r.SlowPathShare, r.FencedEntries)
+	}
+	row("events", "%d, %.3g a second", r.Events, r.EventsPerS)
+	if r.LogSHA256 != "" {
+		row("log", "sha256 %s", r.LogSHA256)
+	}
+	row("violations", "%d", r.ViolationCount)
+	for _, v := range r.Violations {
+		row("", "%s", v)
+	}
+	if more := r.ViolationCount - uint64(len(r.Violations)); more > 0 {
+		row("", "and %d more", more)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// tidy makes help of all commands fit the terminal and say no default twice, and makes a
+// wrong name of a command or a shell a wrong call.
+func tidy(root *cobra.Command) {
+	cobra.AddTemplateFunc("wrapped", func(s *pflag.FlagSet) string { return s.FlagUsagesWrapped(helpColumns(root)) })
+	template := root.UsageTemplate()
+	template = strings.ReplaceAll(template, ".LocalFlags.FlagUsages", "wrapped .LocalFlags")
+	template = strings.ReplaceAll(template, ".InheritedFlags.FlagUsages", "wrapped .InheritedFlags")
+	// A command with others below it does nothing of its own.
+	template = strings.ReplaceAll(template, "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}")
+	root.SetUsageTemplate(template)
+	EachCommand(root, func(c *cobra.Command) {
+		c.Long = Fill(c.Long, helpColumns(root))
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.DefValue == "0s" {
+				f.DefValue = "0" // which help leaves out, whatever the flag's type is: its text says what 0 means
+			}
+		})
+	})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error { return helpOn(root, args) }
+		case "completion":
+			c.Args, c.RunE = nil, func(c *cobra.Command, args []string) error { return noShell(c, args) }
+		}
+	}
+}
+
+// EachCommand calls f for a command and all below it.
+func EachCommand(c *cobra.Command, f func(*cobra.Command)) {
+	f(c)
+	for _, below := range c.Commands() {
+		EachCommand(below, f)
+	}
+}
+
+// Fill breaks the lines of each paragraph anew, except of those with an indented line.
+func Fill(text string, columns int) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if strings.HasPrefix(p, " ") || strings.Contains(p, "\n ") {
+			continue
+		}
+		var b strings.Builder
+		used := 0
+		for _, word := range strings.Fields(p) {
+			width := utf8.RuneCountInString(word)
+			switch {
+			case used > 0 && used+1+width > columns:
+				b.WriteByte('\n')
+				used = 0
+			case used > 0:
+				b.WriteByte(' ')
+				used++
+			}
+			b.WriteString(word)
+			used += width
+		}
+		paragraphs[i] = b.String()
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// Items breaks a list with commas into lines that fit behind a label of some columns, if out
+// is a terminal. Elsewhere it is one line.
+func Items(out io.Writer, label int, list string) []string {
+	columns, _, terminal := TerminalSize(out)
+	if !terminal || columns <= label {
+		return []string{list}
+	}
+	return broken(list, columns-label)
+}
+
+// broken breaks a list behind commas.
+func broken(list string, columns int) (lines []string) {
+	for i, item := range strings.SplitAfter(list, ", ") {
+		last := len(lines) - 1
+		if i > 0 && utf8.RuneCountInString(lines[last]+strings.TrimSuffix(item, " ")) <= columns {
+			lines[last] += item
+			continue
+		}
+		lines = append(lines, item)
+	}
+	for i := range lines {
+		lines[i] = strings.TrimSuffix(lines[i], " ")
+	}
+	return lines
+}
+
+// helpColumns is how wide help is: as the terminal, but no wider than one reads well.
+func helpColumns(root *cobra.Command) int {
+	const usual, most = 80, 120
+	if columns, _, terminal := TerminalSize(root.OutOrStdout()); terminal && columns > 0 {
+		return min(columns, most)
+	}
+	return usual
+}
+
+func helpOn(root *cobra.Command, args []string) error {
+	c, _, err := root.Find(args)
+	if err != nil {
+		return unknownCommand(root, args[0])
+	}
+	c.InitDefaultHelpFlag()
+	return c.Help()
+}
+
+func unknownCommand(root *cobra.Command, name string) error {
+	return Unknown(fmt.Errorf("there is no command %q", name), name, CommandNames(root), root.Name()+" --help lists them")
+}
+
+// noShell is completion without the name of a shell that it knows.
+func noShell(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	return &Status{
+		Code: ExitUsage,
+		Err:  fmt.Errorf("there is no completion for %q", args[0]),
+		Hint: "there is one for " + strings.Join(CommandNames(c), ", "),
+	}
+}
+
+// CommandNames are the commands below c that a user may call.
+func CommandNames(c *cobra.Command) (names []string) {
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() {
+			names = append(names, below.Name())
+		}
+	}
+	return names
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses, in the spirit of sysexits.h and env(1).
+const (
+	ExitHolds       = 0
+	ExitError       = 1
+	ExitViolated    = 1
+	ExitUndecided   = 3
+	ExitUsage       = 64
+	ExitNoQuorum    = 69
+	ExitInternal    = 70 // an algorithm's false claim, or output that cannot be written
+	ExitLost        = 74
+	ExitNotAcquired = 75
+	ExitCannotRun   = 126
+)
+
+// A Status is an error that ends the program with its code. Err may be nil: nothing is
+// printed.
+type Status struct {
+	Code int
+	Err  error
+	Hint string // one line on what to do, "" for none
+}
+
+func (e *Status) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *Status) Unwrap() error { return e.Err }
+
+// Usagef is a wrong call.
+func Usagef(format string, args ...any) error {
+	return &Status{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// NoArguments checks the arguments of a command that takes flags only.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usagef("%s takes no argument: what is %q?", cmd.Name(), args[0])
+	}
+	return nil
+}
+
+// Elsewhere are hidden commands of the names that another program has: they say so.
+func Elsewhere(program string, names ...string) (all []*cobra.Command) {
+	for _, name := range names {
+		all = append(all, &cobra.Command{
+			Use:                name,
+			Short:              "A command of " + program,
+			Hidden:             true,
+			DisableFlagParsing: true,
+			RunE: func(*cobra.Command, []string) error {
+				return &Status{
+					Code: ExitUsage,
+					Err:  fmt.Errorf("%s is a command of %s: go run ./cmd/%[2]s %[1]s", name, program),
+				}
+			},
+		})
+	}
+	return all
+}

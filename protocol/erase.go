@@ -78,13 +78,6 @@ func eraseModel[M any](a Model[M]) Model[any] {
 	if a.Permute != nil {
 		out.Permute = func(p Process[any], f func(ID) ID) { a.Permute(Bare[M](p), f) }
 	}
-	if a.PermuteMsg != nil {
-		out.PermuteMsg = func(m *any, f func(ID) ID) {
-			v := unbox[M](*m)
-			a.PermuteMsg(&v, f)
-			*m = v
-		}
-	}
 	for _, b := range a.Bounds {
 		out.Bounds = append(out.Bounds, Bound[any]{
 			Name: b.Name, Max: b.Max, Of: func(p Process[any]) uint64 { return b.Of(Bare[M](p)) },

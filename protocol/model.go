@@ -44,11 +44,9 @@ type Model[M any] struct {
 	// Interchangeable claims that in a configuration the ids of members break no ties:
 	// New and Step commute with any permutation of these ids. Permute turns a state of
 	// p into that of the process that p is when each member j is called f(j); other ids
-	// f leaves as they are. PermuteMsg does so with a message, whose memory is frozen;
-	// nil: messages hold no ids of members.
+	// f leaves as they are. Messages hold no ids of members.
 	Interchangeable func(c Config) bool
 	Permute         func(p Process[M], f func(ID) ID)
-	PermuteMsg      func(m *M, f func(ID) ID)
 	// Bounds are counters that would make the state space infinite: the checker
 	// does not go beyond them, and says so.
 	Bounds []Bound[M]

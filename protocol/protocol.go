@@ -564,7 +564,6 @@ type Info struct {
 	// up: see Enough.
 	Majority  bool
 	Registers func(c Config) []Register // the shared memory; nil: there is none
-	Atomic    bool                      // needs atomic registers
 	Messages  []Message
 	Options   []Option
 	Delay     string // the option that is the message delay in ns, which a driver may measure; "": none

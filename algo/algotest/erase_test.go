@@ -23,7 +23,6 @@ import (
 func TestErased(t *testing.T) {
 	server, three := protocol.Config{N: 4}, protocol.Config{N: 3}
 	linked, permuting := reliable.Wrap(suzukikasami.Algorithm), sigma.Algorithm
-	permuting.PermuteMsg = func(m *sigma.Message, f func(protocol.ID) protocol.ID) { m.Owner = f(m.Owner) }
 	permuting.Fits = func(m sigma.Message, n int, proposed bool) bool { return m.Owner < protocol.ID(n) || proposed }
 	permuting.Snapshot = func(m sigma.Message) (string, bool) { return fmt.Sprint(m.Owner), m.Owner > 0 }
 	for _, err := range []error{
@@ -60,7 +59,6 @@ func TestErased(t *testing.T) {
 		"Permute": func(a *protocol.Algorithm[any]) {
 			a.Permute = func(protocol.Process[any], func(protocol.ID) protocol.ID) {}
 		},
-		"PermuteMsg": func(a *protocol.Algorithm[any]) { a.PermuteMsg = func(*any, func(protocol.ID) protocol.ID) {} },
 		"Bounds": func(a *protocol.Algorithm[any]) {
 			of := a.Bounds[0].Of
 			a.Bounds[0].Of = func(p protocol.Process[any]) uint64 { return one(of(p)) }
@@ -238,10 +236,6 @@ func told[M any](a protocol.Algorithm[M], c protocol.Config, s *System[M]) strin
 				}
 				if moved := m; a.MapMsg != nil {
 					a.MapMsg(ch, &moved, move)
-					say("%q", a.Append(nil, moved))
-				}
-				if moved := m; a.PermuteMsg != nil {
-					a.PermuteMsg(&moved, turn)
 					say("%q", a.Append(nil, moved))
 				}
 			}

@@ -15,8 +15,8 @@ type renamer interface {
 	// next call; permuteMessage does so with a message and its channel.
 	permute(i int, state []byte, to []uint8) []byte
 	permuteMessage(msg uint32, to []uint8) uint32
-	// appendPermuted appends what a renamed message holds.
-	appendPermuted(b []byte, msg uint32, to []uint8) []byte
+	// appendMessage appends what a message holds: no ids of members.
+	appendMessage(b []byte, msg uint32) []byte
 	// begins reports whether New makes the same of a process with members renamed, and
 	// permutes whether a step does.
 	begins(i int, to []uint8) bool
@@ -40,19 +40,10 @@ func (d *adapter) permute(i int, state []byte, to []uint8) []byte {
 }
 
 func (d *adapter) permuteMessage(msg uint32, to []uint8) uint32 {
-	return d.intern(int(to[d.box.from(msg)]), int(to[d.box.to(msg)]), d.permutedMessage(d.msgs[msg], to))
+	return d.intern(int(to[d.box.from(msg)]), int(to[d.box.to(msg)]), d.msgs[msg])
 }
 
-func (d *adapter) appendPermuted(b []byte, msg uint32, to []uint8) []byte {
-	return d.a.Append(b, d.permutedMessage(d.msgs[msg], to))
-}
-
-func (d *adapter) permutedMessage(m any, to []uint8) any {
-	if d.a.PermuteMsg != nil {
-		d.a.PermuteMsg(&m, renaming(to))
-	}
-	return m
-}
+func (d *adapter) appendMessage(b []byte, msg uint32) []byte { return d.a.Append(b, d.msgs[msg]) }
 
 func (d *adapter) begins(i int, to []uint8) bool {
 	renamed := bytes.Clone(d.permute(i, bytes.Clone(d.first(i)), to))
@@ -73,9 +64,6 @@ func (d *adapter) renamed(i int, state []byte, in protocol.Input, msg uint32, to
 	f, m := renaming(to), d.msgs[msg]
 	if before {
 		state, i = bytes.Clone(d.permute(i, state, to)), int(to[i])
-		if msg != 0 {
-			m = d.permutedMessage(m, to)
-		}
 		if in.Kind == protocol.Receive || in.Kind == protocol.Suspect || in.Kind == protocol.Restore {
 			in.From = f(in.From)
 		}
@@ -93,9 +81,6 @@ func (d *adapter) renamed(i int, state []byte, in protocol.Input, msg uint32, to
 		}
 		text := fmt.Sprintf("%d %d %d %d %q ", e.Do, e.To, e.Timer, e.Act.Arg, e.Data)
 		if e.Do == protocol.Send || e.Do == protocol.Broadcast {
-			if !before {
-				e.Msg = d.permutedMessage(e.Msg, to)
-			}
 			text += string(d.a.Append(nil, e.Msg))
 		}
 		effects = append(effects, text)

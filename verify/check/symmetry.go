@@ -292,7 +292,7 @@ func (x *worker) pin(kind uint64, w uint32, j int) uint64 {
 		}
 		if kind == 1 {
 			x.key = append(x.key[:0], to[x.mail.from(w)], to[x.mail.to(w)])
-			x.key = x.m.appendPermuted(x.key, w, to)
+			x.key = x.m.appendMessage(x.key, w)
 		} else {
 			x.key = appendLocal(x.key[:0], x.permuted(&x.locals[w], to))
 		}

@@ -17,8 +17,7 @@
 // members on which its critical section rests lose their memory. Nothing in this
 // knows an algorithm; but it knows what kind of schedule breaks one.
 //
-// Where memory is shared a step is one access, and a run draws atomic or safe registers, unless the
-// algorithm needs atomic ones (protocol.Info.Atomic).
+// Where memory is shared a step is one access, and a run draws atomic or safe registers.
 //
 // # Faults
 //

@@ -29,7 +29,7 @@ func (p *plan) memory(c *Config, i protocol.Info) {
 	}
 	if p.registers = c.Registers; p.registers == "" {
 		p.registers = protocol.Atomic
-		if p.chance.IntN(2) == 0 && !i.Atomic {
+		if p.chance.IntN(2) == 0 {
 			p.registers = protocol.Safe
 		}
 	}

@@ -69,8 +69,9 @@ type host[M any] struct {
 
 // A scratch is the memory of one step, kept from step to step.
 type scratch[M any] struct {
-	out protocol.Out[M]
-	msg []byte
+	out   protocol.Out[M]
+	codec protocol.Codec
+	msg   []byte
 }
 
 func (h *host[M]) Info() protocol.Info { return h.algorithm.Info }
@@ -107,7 +108,7 @@ func (i *instanceOf[M]) Step(in protocol.Input, msg []byte, sink Sink) error {
 	}
 	s := i.host.scratch.Get().(*scratch[M])
 	s.out.Reset()
-	if err := i.step(in, msg, sink, &s.out); err != nil {
+	if err := i.step(in, msg, sink, s); err != nil {
 		return err
 	}
 	for k := range s.out.Effects {
@@ -116,7 +117,8 @@ func (i *instanceOf[M]) Step(in protocol.Input, msg []byte, sink Sink) error {
 		kind := 0
 		if e.Do == protocol.Send || e.Do == protocol.Broadcast {
 			err := i.host.guard(func() {
-				s.msg = i.host.algorithm.Append(s.msg, e.Msg)
+				i.host.algorithm.Fields(e.Msg, s.codec.Appending(s.msg))
+				s.msg = s.codec.Bytes()
 				kind = i.host.algorithm.KindOf(e.Msg)
 			})
 			if err != nil {
@@ -129,13 +131,14 @@ func (i *instanceOf[M]) Step(in protocol.Input, msg []byte, sink Sink) error {
 	return nil
 }
 
-func (i *instanceOf[M]) step(in protocol.Input, msg []byte, sink Sink, out *protocol.Out[M]) error {
+func (i *instanceOf[M]) step(in protocol.Input, msg []byte, sink Sink, s *scratch[M]) error {
 	var malformed error
 	err := i.host.guard(func() {
 		ev := protocol.Event[M]{Input: in}
 		if in.Kind == protocol.Receive {
 			var rest []byte
-			if ev.Msg, rest, malformed = i.host.algorithm.Read(msg); malformed == nil && len(rest) != 0 {
+			ev.Msg = i.host.algorithm.Visit(ev.Msg, s.codec.Loading(msg))
+			if rest, malformed = s.codec.Rest(); malformed == nil && len(rest) != 0 {
 				malformed = fmt.Errorf("%d bytes too many", len(rest))
 			}
 			if malformed == nil {
@@ -150,7 +153,7 @@ func (i *instanceOf[M]) step(in protocol.Input, msg []byte, sink Sink, out *prot
 			}
 		}
 		if malformed == nil {
-			i.process.Step(ev, out)
+			i.process.Step(ev, &s.out)
 		}
 	})
 	if malformed != nil {
@@ -192,7 +195,12 @@ func (i *instanceOf[M]) AppendState(b []byte) ([]byte, error) {
 	if i.broken != nil {
 		return b, i.broken
 	}
-	err := i.host.guard(func() { b = i.process.AppendState(b) })
+	s := i.host.scratch.Get().(*scratch[M])
+	err := i.host.guard(func() {
+		i.process.State(s.codec.Appending(b))
+		b = s.codec.Bytes()
+	})
+	i.host.scratch.Put(s)
 	return b, err
 }
 
@@ -210,7 +218,7 @@ func (i *instanceOf[M]) Load(state []byte) error {
 	}
 	var rest []byte
 	var malformed error
-	err := i.host.guard(func() { rest, malformed = i.process.LoadState(state) })
+	err := i.host.guard(func() { rest, malformed = protocol.LoadState(state, i.process) })
 	if err == nil && malformed == nil && len(rest) > 0 {
 		malformed = fmt.Errorf("%d bytes too many", len(rest))
 	}

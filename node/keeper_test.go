@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -49,12 +48,9 @@ func keeper(watch func(keeperEvent)) protocol.Algorithm[uint8] {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[uint8] {
 			return &keeperProcess{id: id, c: c, watch: watch}
 		},
-		Append: func(b []byte, m uint8) []byte { return append(b, m) },
-		Read: func(b []byte) (uint8, []byte, error) {
-			if len(b) == 0 || b[0] > answer {
-				return 0, nil, protocol.ErrShort
-			}
-			return b[0], b[1:], nil
+		Fields: func(m uint8, c *protocol.Codec) uint8 {
+			protocol.Upto(c, &m, answer)
+			return m
 		},
 		KindOf: func(m uint8) int { return int(m) },
 		Inspect: func(p protocol.Process[uint8]) (s protocol.Standing) {
@@ -116,27 +112,15 @@ func (p *keeperProcess) forget(c protocol.ID) {
 	}
 }
 
-func (p *keeperProcess) AppendState(b []byte) []byte {
-	b = protocol.AppendBool(binary.AppendUvarint(b, p.missing), p.drained)
-	for _, list := range [][]protocol.ID{p.clients, p.members} {
-		b = binary.AppendUvarint(b, uint64(len(list)))
-		for _, c := range list {
-			b = binary.AppendUvarint(b, uint64(c))
-		}
-	}
-	return b
-}
-
-func (p *keeperProcess) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.missing, p.drained = r.Uint(), r.Bool()
+// State implements protocol.Process.
+func (p *keeperProcess) State(c *protocol.Codec) {
+	c.Uint(&p.missing)
+	c.Bool(&p.drained)
 	for _, list := range []*[]protocol.ID{&p.clients, &p.members} {
-		*list = nil
-		for range r.Len() {
-			*list = append(*list, protocol.ID(r.Uint()))
+		for i := range protocol.List(c, list) {
+			c.AnyID(&(*list)[i])
 		}
 	}
-	return r.Rest, r.Err
 }
 
 // A diary collects events.

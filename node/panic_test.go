@@ -26,9 +26,11 @@ func (f *fragile) host() node.Host {
 		boom(&f.create)
 		return &fragileProcess{whole.New(id, c), f}
 	}
-	a.Append = func(b []byte, m uint8) []byte {
-		boom(&f.append)
-		return whole.Append(b, m)
+	a.Fields = func(m uint8, c *protocol.Codec) uint8 {
+		if !c.Reading() {
+			boom(&f.append)
+		}
+		return whole.Fields(m, c)
 	}
 	a.Inspect = nil
 	return node.HostOf(a)
@@ -39,9 +41,9 @@ type fragileProcess struct {
 	f *fragile
 }
 
-func (p *fragileProcess) AppendState(b []byte) []byte {
+func (p *fragileProcess) State(c *protocol.Codec) {
 	boom(&p.f.state)
-	return p.Process.AppendState(b)
+	p.Process.State(c)
 }
 
 func boom(armed *atomic.Bool) {

@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"net"
@@ -51,13 +50,8 @@ func (w *observer) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 	}
 }
 
-func (w *observer) AppendState(b []byte) []byte { return binary.AppendUvarint(b, w.heard) }
-
-func (w *observer) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	w.heard = r.Uint()
-	return r.Rest, r.Err
-}
+// State implements protocol.Process.
+func (w *observer) State(c *protocol.Codec) { c.Uint(&w.heard) }
 
 // observers are an algorithm whose members suspect each other, and come back; all processes of one node
 // keep what they hear in one place.
@@ -67,12 +61,10 @@ func observers(n *notes) node.Host {
 			Name: "observer", Users: protocol.Members, Detector: protocol.UnreliableDetector,
 			Tolerates: protocol.Crash | protocol.Recovery, Incarnations: true, Messages: []protocol.Message{{Name: "IN"}},
 		},
-		New:    func(protocol.ID, protocol.Config) protocol.Process[uint64] { return &observer{notes: n} },
-		Append: binary.AppendUvarint,
-		Read: func(b []byte) (uint64, []byte, error) {
-			r := protocol.Reader{Rest: b}
-			v := r.Uint()
-			return v, r.Rest, r.Err
+		New: func(protocol.ID, protocol.Config) protocol.Process[uint64] { return &observer{notes: n} },
+		Fields: func(v uint64, c *protocol.Codec) uint64 {
+			c.Uint(&v)
+			return v
 		},
 		KindOf: func(uint64) int { return 0 },
 		Ints:   func(uint64) int { return 1 },

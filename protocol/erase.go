@@ -13,10 +13,12 @@ func Erase[M any](a Algorithm[M]) Algorithm[any] {
 		New: func(id ID, c Config) Process[any] {
 			return &erased[M]{bare: a.New(id, c)}
 		},
-		Append: func(b []byte, m any) []byte { return a.Append(b, unbox[M](m)) },
-		Read: func(b []byte) (any, []byte, error) {
-			m, rest, err := a.Read(b)
-			return m, rest, err
+		Fields: func(m any, c *Codec) any {
+			if c.does == appends {
+				a.Fields(unbox[M](m), c)
+				return m
+			}
+			return a.Fields(unbox[M](m), c)
 		},
 		KindOf: func(m any) int { return a.KindOf(unbox[M](m)) },
 		Ints:   func(m any) int { return a.Ints(unbox[M](m)) },
@@ -118,11 +120,8 @@ func (p *erased[M]) Step(ev Event[any], out *Out[any]) {
 	}
 }
 
-// AppendState implements Process.
-func (p *erased[M]) AppendState(b []byte) []byte { return p.bare.AppendState(b) }
-
-// LoadState implements Process.
-func (p *erased[M]) LoadState(b []byte) ([]byte, error) { return p.bare.LoadState(b) }
+// State implements Process.
+func (p *erased[M]) State(c *Codec) { p.bare.State(c) }
 
 // Bare returns the algorithm's own process in one that Erase made; nil where p is nil.
 func Bare[M any](p Process[any]) Process[M] {

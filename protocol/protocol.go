@@ -324,13 +324,11 @@ func (o *Out[M]) Words(n int) []uint64 {
 type Process[M any] interface {
 	// Step reacts to ev and appends its effects to out.
 	Step(ev Event[M], out *Out[M])
-	// AppendState appends the canonical encoding of the state: everything that
-	// a later effect can depend on and nothing else. Equal states have equal
-	// bytes: dead fields are zero, sets are sorted.
-	AppendState(b []byte) []byte
-	// LoadState replaces the state by an encoded one and returns what follows
-	// it. It reuses the memory of the old state and never panics.
-	LoadState(b []byte) (rest []byte, err error)
+	// State visits the fields of the state: everything that a later effect can depend on and
+	// nothing else. Equal states have equal bytes: dead fields are zero, sets are sorted. To
+	// load a state reuses the memory of the old one and never panics. See AppendState and
+	// LoadState.
+	State(c *Codec)
 }
 
 // An Algorithm is what a package under algo exports.
@@ -339,10 +337,10 @@ type Algorithm[M any] struct {
 	// New makes process id in its initial state: a member if id < c.N, and a
 	// client otherwise. The roles may differ in type.
 	New func(id ID, c Config) Process[M]
-	// Append and Read are the one encoding of a message, for the wire, for
-	// fingerprints and for traces. Read copies what it keeps and never panics.
-	Append func(b []byte, m M) []byte
-	Read   func(b []byte) (m M, rest []byte, err error)
+	// Fields visits the fields of a message, and returns it with what was read or moved: its
+	// one encoding, for the wire, for fingerprints and for traces. It copies what it keeps and
+	// never panics.
+	Fields func(m M, c *Codec) M
 	// KindOf is the index of m in Info.Messages, Ints the number of integers
 	// that m carries, and Text its form in traces: one line, equal for equal
 	// messages and different for different ones. It writes a process as #ID, in
@@ -379,6 +377,29 @@ type Algorithm[M any] struct {
 	// Waiting tells how many requests wait in the queue of a member, 0 at a user. It
 	// is asked after each step.
 	Waiting func(p Process[M]) int
+}
+
+// Append appends the encoding of a message.
+func (a *Algorithm[M]) Append(b []byte, m M) []byte {
+	c := new(Codec).Appending(b)
+	a.Fields(m, c)
+	return c.b
+}
+
+// Read reads a message, and returns what follows it.
+func (a *Algorithm[M]) Read(b []byte) (m M, rest []byte, err error) {
+	c := new(Codec).Loading(b)
+	m = a.Visit(m, c)
+	return m, c.b, c.err
+}
+
+// Visit visits the fields of a message, which is of one of the kinds in Info.Messages.
+func (a *Algorithm[M]) Visit(m M, c *Codec) M {
+	m = a.Fields(m, c)
+	if c.does == reads && c.err == nil && len(a.Messages) > 0 && a.KindOf(m) >= len(a.Messages) {
+		c.fail()
+	}
+	return m
 }
 
 // Spare reports whether enough members are up without member i. One that came back counts as

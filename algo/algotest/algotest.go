@@ -193,8 +193,8 @@ func (s *suite[M]) info() error {
 	var missing []string
 	for what, absent := range map[string]bool{
 		"Title": i.Title == "", "Source": i.Source == "", "Messages": len(i.Messages) == 0 && i.Registers == nil,
-		"Claims": len(i.Claims) == 0 && !s.elects(), "New": s.alg.New == nil, "Append": s.alg.Append == nil,
-		"Read": s.alg.Read == nil, "KindOf": s.alg.KindOf == nil, "Ints": s.alg.Ints == nil, "Text": s.alg.Text == nil,
+		"Claims": len(i.Claims) == 0 && !s.elects(), "New": s.alg.New == nil, "Fields": s.alg.Fields == nil,
+		"KindOf": s.alg.KindOf == nil, "Ints": s.alg.Ints == nil, "Text": s.alg.Text == nil,
 	} {
 		if absent {
 			missing = append(missing, what)

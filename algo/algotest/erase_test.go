@@ -155,7 +155,7 @@ func seen[M any](a protocol.Algorithm[M]) func(v *protocol.View[M]) error {
 		b := fmt.Appendf(nil, "%v %v %v %v", v.Config, v.Users, v.Registers, v.Lost)
 		for _, p := range v.Procs {
 			if b = append(b, '|'); p != nil {
-				b = p.AppendState(b)
+				b = protocol.AppendState(b, p)
 			}
 		}
 		for ch, m := range v.InFlight {
@@ -178,10 +178,10 @@ func told[M any](a protocol.Algorithm[M], c protocol.Config, s *System[M]) strin
 		return j
 	}
 	for i, p := range s.Procs {
-		state := p.AppendState(nil)
+		state := protocol.AppendState(nil, p)
 		copied := func() protocol.Process[M] {
 			q := a.New(protocol.ID(i), c)
-			if rest, err := q.LoadState(state); err != nil || len(rest) > 0 {
+			if rest, err := protocol.LoadState(state, q); err != nil || len(rest) > 0 {
 				say("LoadState: %v, %d bytes left", err, len(rest))
 			}
 			return q
@@ -201,11 +201,11 @@ func told[M any](a protocol.Algorithm[M], c protocol.Config, s *System[M]) strin
 		}
 		if q := copied(); a.MapState != nil {
 			a.MapState(q, move)
-			say("%q", q.AppendState(nil))
+			say("%q", protocol.AppendState(nil, q))
 		}
 		if q := copied(); a.Permute != nil {
 			a.Permute(q, turn)
-			say("%q", q.AppendState(nil))
+			say("%q", protocol.AppendState(nil, q))
 		}
 	}
 	for from := range s.Procs {

@@ -110,12 +110,12 @@ func (s *suite[M]) loadAny(role uint8, b []byte) error {
 		id = protocol.ID(c.N)
 	}
 	p := s.alg.New(id, c)
-	rest, err := p.LoadState(b)
+	rest, err := protocol.LoadState(b, p)
 	if err != nil {
 		return nil
 	}
 	used := b[:len(b)-len(rest)]
-	if again := p.AppendState(nil); !bytes.Equal(again, used) {
+	if again := protocol.AppendState(nil, p); !bytes.Equal(again, used) {
 		return fmt.Errorf("loading accepts %x, which is not its encoding %x", used, again)
 	}
 	return nil

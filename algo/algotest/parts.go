@@ -113,7 +113,7 @@ func (s *suite[M]) state() error {
 				return fmt.Errorf("%s: %w", s.where(st), err)
 			}
 			for range 2 {
-				if got := p.AppendState(nil); !bytes.Equal(got, st.before) {
+				if got := protocol.AppendState(nil, p); !bytes.Equal(got, st.before) {
 					return fmt.Errorf("%s: loaded and encoded again it is %x", s.where(st), got)
 				}
 			}
@@ -121,7 +121,7 @@ func (s *suite[M]) state() error {
 				if text := s.alg.Show(p); strings.ContainsAny(text, "\n\t") {
 					return fmt.Errorf("%s: Show tells %q, want one line", s.where(st), text)
 				}
-				if got := p.AppendState(nil); !bytes.Equal(got, st.before) {
+				if got := protocol.AppendState(nil, p); !bytes.Equal(got, st.before) {
 					return fmt.Errorf("%s: Show changed it to %x", s.where(st), got)
 				}
 			}
@@ -130,7 +130,7 @@ func (s *suite[M]) state() error {
 			}
 		}
 		for cut := range st.after {
-			if _, err := fresh.LoadState(st.after[:cut]); err == nil {
+			if _, err := protocol.LoadState(st.after[:cut], fresh); err == nil {
 				return fmt.Errorf("%s: LoadState accepts the first %d bytes of %x", s.where(st), cut, st.after)
 			}
 		}
@@ -193,11 +193,11 @@ func (s *suite[M]) shift() error {
 		}
 		var out protocol.Out[M]
 		q.Step(st.event, &out)
-		want, err := mapState(st, q.AppendState(nil), later)
+		want, err := mapState(st, protocol.AppendState(nil, q), later)
 		if err != nil {
 			return err
 		}
-		shifted := step[M]{st.id, st.config, st.event, p.AppendState(nil), nil, want.AppendState(nil)}
+		shifted := step[M]{st.id, st.config, st.event, protocol.AppendState(nil, p), nil, protocol.AppendState(nil, want)}
 		if st.event.Kind == protocol.Receive {
 			shifted.event.Msg = mapMsg(st.event.From, st.id, st.event.Msg, later)
 		}

@@ -65,10 +65,10 @@ func (p *probe[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
 }
 
 func (p *probe[M]) step(ev protocol.Event[M], out *protocol.Out[M]) {
-	p.before = p.AppendState(p.before[:0])
+	p.before = protocol.AppendState(p.before[:0], p)
 	from := len(out.Effects)
 	p.Process.Step(ev, out)
-	p.after = p.AppendState(p.after[:0])
+	p.after = protocol.AppendState(p.after[:0], p)
 	effects := out.Effects[from:]
 	for _, e := range effects {
 		if e.Do == protocol.Crit || e.Do == protocol.Rem {
@@ -204,14 +204,14 @@ func (s *suite[M]) again(p protocol.Process[M], st step[M], later uint64) error 
 	if err := s.sameEffects(out.Effects, st.effects); err != nil {
 		return err
 	}
-	if got := p.AppendState(nil); !bytes.Equal(got, st.after) {
+	if got := protocol.AppendState(nil, p); !bytes.Equal(got, st.after) {
 		return fmt.Errorf("the state became %x, want %x", got, st.after)
 	}
 	return nil
 }
 
 func load[M any](p protocol.Process[M], b []byte) error {
-	rest, err := p.LoadState(b)
+	rest, err := protocol.LoadState(b, p)
 	if err != nil {
 		return fmt.Errorf("its own encoding %x is refused: %w", b, err)
 	}

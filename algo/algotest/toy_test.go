@@ -1,7 +1,6 @@
 package algotest
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,7 +19,8 @@ const (
 	sameText         defect = "the text leaves the time out"
 	unknownKind      defect = "a message has no kind"
 	sharedMemory     defect = "a message shares memory with the state"
-	missingField     defect = "the encoding of the state lacks the clock"
+	missingField     defect = "the encoding of the state has 0 for the clock"
+	forgottenField   defect = "State does not visit the clock"
 	unstableEncoding defect = "the encoding of the state depends on chance"
 	remains          defect = "loading a state leaves some of the last one"
 	endlessState     defect = "the decoder of states ignores its error"
@@ -70,37 +70,25 @@ func toy(d defect) protocol.Algorithm[message] {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[message] {
 			return &process{id: id, defect: d}
 		},
-		Append: func(b []byte, m message) []byte {
-			if d == lossyCodec {
+		Fields: func(m message, c *protocol.Codec) message {
+			switch rest, _ := c.Rest(); {
+			case d == lossyCodec && !c.Reading():
 				m.Time = min(m.Time, 9)
+			case d == endlessMessage && c.Reading() && len(rest) == 0:
+				return message{}
+			case d == unmappedMessage && c.Moving():
+				return m
 			}
-			b = binary.AppendUvarint(append(b, m.Kind), m.Time)
+			protocol.Upto(c, &m.Kind, release)
+			c.Clock(&m.Time)
 			if m.Kind == grant {
-				b = binary.AppendUvarint(b, uint64(len(m.Waiting)))
-				for _, w := range m.Waiting {
-					b = binary.AppendUvarint(b, w)
-				}
+				c.Words(protocol.List(c, &m.Waiting))
 			}
-			return b
-		},
-		Read: func(b []byte) (m message, rest []byte, err error) {
-			if d == endlessMessage && len(b) == 0 {
-				return message{}, nil, nil
-			}
-			r := protocol.Reader{Rest: b}
-			m.Kind = uint8(r.Max(uint64(release)))
-			m.Time = r.Uint()
-			if m.Kind == grant {
-				m.Waiting = make([]uint64, r.Len())
-				for i := range m.Waiting {
-					m.Waiting[i] = r.Uint()
-				}
-			}
-			return m, r.Rest, r.Err
+			return m
 		},
 		KindOf: func(m message) int {
 			if d == unknownKind && m.Kind == release {
-				return 3
+				return -1
 			}
 			return int(m.Kind)
 		},
@@ -111,21 +99,8 @@ func toy(d defect) protocol.Algorithm[message] {
 			}
 			return fmt.Sprintf("%d(%d)%v", m.Kind, m.Time, m.Waiting)
 		},
-		Model: protocol.Model[message]{
-			MapState: func(p protocol.Process[message], f func(protocol.Counter, uint64) uint64) {
-				q, clocks := p.(*process), protocol.Counter{Least: 1}
-				q.clock = f(clocks, q.clock)
-				for i := range q.queue {
-					q.queue[i].time = f(clocks, q.queue[i].time)
-				}
-			},
-			MapMsg: func(_ protocol.Channel, m *message, f func(protocol.Counter, uint64) uint64) {
-				if d != unmappedMessage {
-					m.Time = f(protocol.Counter{Least: 1}, m.Time)
-				}
-			},
-		},
 	}
+	a.MapState, a.MapMsg = protocol.MapState[message], protocol.MapMsg(a.Fields)
 	a.Show = func(p protocol.Process[message]) string {
 		toy := p.(*process)
 		if d == busyShow {
@@ -241,36 +216,36 @@ func (p *process) serve(from protocol.ID, m message, out *protocol.Out[message])
 	}
 }
 
-func (p *process) AppendState(b []byte) []byte {
-	clock := p.clock
-	if p.defect == missingField {
-		clock = 0
+func (p *process) State(c *protocol.Codec) {
+	if clock := uint64(0); p.defect == missingField && !c.Reading() {
+		c.Clock(&clock)
+	} else if p.defect != forgottenField {
+		c.Clock(&p.clock)
 	}
-	b = protocol.AppendBool(binary.AppendUvarint(b, clock), p.busy)
-	b = binary.AppendUvarint(b, uint64(len(p.queue)))
-	queue := p.queue
-	if p.defect == unstableEncoding {
-		queue = slices.Clone(queue)
-		dice.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
+	c.Bool(&p.busy)
+	queue := &p.queue
+	switch remaining := slices.Clone(p.queue); {
+	case p.defect == endlessState && c.Reading():
+		c.Other(nil, func(b []byte) ([]byte, error) {
+			var inner protocol.Codec
+			visit(inner.Loading(b), queue)
+			rest, _ := inner.Rest()
+			return rest, nil
+		})
+	case p.defect == unstableEncoding && !c.Reading():
+		dice.Shuffle(len(remaining), func(i, j int) { remaining[i], remaining[j] = remaining[j], remaining[i] })
+		visit(c, &remaining)
+	default:
+		visit(c, queue)
+		if p.defect == remains && c.Reading() {
+			p.queue = append(remaining, p.queue...)
+		}
 	}
-	for _, w := range queue {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, w.time), w.id)
-	}
-	return b
 }
 
-func (p *process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.clock = r.Uint()
-	p.busy = r.Bool()
-	if p.defect != remains {
-		p.queue = p.queue[:0]
+func visit(c *protocol.Codec, queue *[]waiter) {
+	for i := range protocol.List(c, queue) {
+		c.Clock(&(*queue)[i].time)
+		c.Uint(&(*queue)[i].id)
 	}
-	for range r.Len() {
-		p.queue = append(p.queue, waiter{r.Uint(), r.Uint()})
-	}
-	if p.defect == endlessState {
-		return r.Rest, nil
-	}
-	return r.Rest, r.Err
 }

@@ -41,3 +41,6 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	p.max, p.num, p.left = r.Uint(), r.Uint(), int(r.Max(uint64(p.n-1)))
 	return r.Rest, r.Err
 }
+
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }

@@ -153,3 +153,6 @@ func (h *historian) LoadState(b []byte) ([]byte, error) {
 	}
 	return h.Process.LoadState(r.Rest)
 }
+
+// State implements protocol.Process.
+func (h *historian) State(c *protocol.Codec) { c.Other(h.AppendState, h.LoadState) }

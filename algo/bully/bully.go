@@ -39,8 +39,7 @@ var Algorithm = protocol.Algorithm[Message]{
 		i := protocol.Info{Options: []protocol.Option{timeout}}
 		return &Process{id: id, n: c.N, timeout: i.Option(c, timeout.Name), suspected: make([]uint64, (c.N+63)/64)}
 	},
-	Append: appendMessage,
-	Read:   readMessage,
+	Fields: protocol.Coded(appendMessage, readMessage),
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   func(Message) int { return 2 },
 	Text:   text,

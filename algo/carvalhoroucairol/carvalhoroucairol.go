@@ -36,8 +36,7 @@ var Algorithm = protocol.Algorithm[Message]{
 		words := (c.N + 63) / 64
 		return &Process{id: id, n: c.N, permits: make(set, words), deferred: make(set, words)}
 	},
-	Append: appendMessage,
-	Read:   readMessage,
+	Fields: protocol.Coded(appendMessage, readMessage),
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,

@@ -52,19 +52,11 @@ func talking(a protocol.Algorithm[Message]) protocol.Algorithm[spoken] {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[spoken] {
 			return &talker{Process: a.New(id, c)}
 		},
-		Append: func(b []byte, m spoken) []byte {
-			if m.said {
-				return append(b, 1)
+		Fields: func(m spoken, c *protocol.Codec) spoken {
+			if c.Bool(&m.said); !m.said {
+				m.inner = a.Visit(m.inner, c)
 			}
-			return a.Append(append(b, 0), m.inner)
-		},
-		Read: func(b []byte) (m spoken, rest []byte, err error) {
-			r := protocol.Reader{Rest: b}
-			if m.said = r.Max(1) == 1; m.said || r.Err != nil {
-				return m, r.Rest, r.Err
-			}
-			m.inner, rest, err = a.Read(r.Rest)
-			return m, rest, err
+			return m
 		},
 		KindOf: func(m spoken) int { return a.KindOf(m.inner) },
 		Ints:   func(spoken) int { return 0 },

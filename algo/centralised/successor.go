@@ -45,8 +45,7 @@ var Successor = protocol.Algorithm[Told]{
 		words := (c.N + 63) / 64
 		return &Heir{id: id, n: c.N, suspected: make([]uint64, words), heard: make([]uint64, words)}
 	},
-	Append: appendTold,
-	Read:   readTold,
+	Fields: protocol.Coded(appendTold, readTold),
 	KindOf: func(m Told) int { return int(m.Kind) },
 	Ints:   func(Told) int { return 1 },
 	Text:   toldText,

@@ -90,6 +90,9 @@ func (p *Heir) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (p *Heir) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+
 func (p *Heir) readSet(r *protocol.Reader, set []uint64) {
 	for k := range set {
 		set[k] = r.Max(1<<min(64, p.n-64*k) - 1)

@@ -20,3 +20,6 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	p.at = label(r.Max(uint64(releases)))
 	return r.Rest, r.Err
 }
+
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }

@@ -76,6 +76,9 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+
 // clocks is the counter of all timestamps. 0 means none.
 var clocks = protocol.Counter{Least: 1}
 

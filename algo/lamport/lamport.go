@@ -55,8 +55,7 @@ func algorithm(variant, title string, fifo bool, refuted ...string) protocol.Alg
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 			return &Process{id: id, n: c.N, silent: make([]uint64, (c.N+63)/64)}
 		},
-		Append:  appendMessage,
-		Read:    readMessage,
+		Fields:  protocol.Coded(appendMessage, readMessage),
 		KindOf:  func(m Message) int { return int(m.Kind) },
 		Ints:    func(Message) int { return 1 },
 		Text:    text,

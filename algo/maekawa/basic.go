@@ -31,8 +31,7 @@ func basic(variant, title string, printedVote bool, refuted ...string) protocol.
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 			return &BasicProcess{id: id, n: c.N, voters: votersOf(id, c), printedVote: printedVote}
 		},
-		Append: appendMessage,
-		Read:   reader(Release),
+		Fields: protocol.Coded(appendMessage, reader(Release)),
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   text,

@@ -95,6 +95,9 @@ func (p *BasicProcess) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (p *BasicProcess) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+
 // # The form that does not deadlock
 
 func (r request) String() string { return fmt.Sprintf("#%d(%d)", r.id, r.time) }
@@ -168,6 +171,9 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	}
 	return r.Rest, r.Err
 }
+
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
 
 func (p *Process) readRequest(r *protocol.Reader) (q request) {
 	if q.time = r.Uint(); q.time > 0 {

@@ -24,8 +24,7 @@ var Algorithm = protocol.Algorithm[Message]{
 		voters := votersOf(id, c)
 		return &Process{id: id, n: c.N, voters: voters, answers: make([]answer, len(voters))}
 	},
-	Append:  appendMessage,
-	Read:    reader(Yield),
+	Fields:  protocol.Coded(appendMessage, reader(Yield)),
 	KindOf:  func(m Message) int { return int(m.Kind) },
 	Ints:    ints,
 	Text:    text,

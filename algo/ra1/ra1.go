@@ -42,8 +42,7 @@ var Algorithm = protocol.Algorithm[Message]{
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 		return &Process{id: id, n: c.N, deferred: make([]uint64, (c.N+63)/64)}
 	},
-	Append: appendMessage,
-	Read:   readMessage,
+	Fields: protocol.Coded(appendMessage, readMessage),
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,

@@ -155,6 +155,9 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+
 // appendState appends the vector, whose entries are in the order in which they changed where
 // that decides what is told to whom, and otherwise in the order of processes.
 func (v *vector) appendState(b []byte, self protocol.ID) []byte {

@@ -80,8 +80,7 @@ var info = protocol.Info{
 var Algorithm = protocol.Algorithm[Message]{
 	Info:   info,
 	New:    newProcess,
-	Append: appendMessage,
-	Read:   readMessage,
+	Fields: protocol.Coded(appendMessage, readMessage),
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,

@@ -30,12 +30,10 @@ func twins() protocol.Algorithm[pair] {
 			whole.Options = with("full", 1)
 			return &twin{short: newProcess(id, c).(*Process), whole: newProcess(id, whole).(*Process)}
 		},
-		Append: func(b []byte, m pair) []byte { return appendMessage(appendMessage(b, m.short), m.whole) },
-		Read: func(b []byte) (m pair, rest []byte, err error) {
-			if m.short, rest, err = readMessage(b); err == nil {
-				m.whole, rest, err = readMessage(rest)
-			}
-			return m, rest, err
+		Fields: func(m pair, c *protocol.Codec) pair {
+			m.short = Algorithm.Fields(m.short, c)
+			m.whole = Algorithm.Fields(m.whole, c)
+			return m
 		},
 		KindOf: func(m pair) int { return int(m.short.Kind) },
 		Ints:   func(m pair) int { return ints(m.short) },
@@ -77,14 +75,10 @@ func (p *twin) Step(ev protocol.Event[pair], out *protocol.Out[pair]) {
 	}
 }
 
-func (p *twin) AppendState(b []byte) []byte { return p.whole.AppendState(p.short.AppendState(b)) }
-
-func (p *twin) LoadState(b []byte) ([]byte, error) {
-	b, err := p.short.LoadState(b)
-	if err != nil {
-		return nil, err
-	}
-	return p.whole.LoadState(b)
+// State implements protocol.Process.
+func (p *twin) State(c *protocol.Codec) {
+	p.short.State(c)
+	p.whole.State(c)
 }
 
 // On FIFO channels everybody knows as much from differences as from whole vectors, in every

@@ -1,10 +1,6 @@
 package ricartagrawala
 
-import (
-	"math/bits"
-
-	"github.com/poundlock/poundlock/protocol"
-)
+import "github.com/poundlock/poundlock/protocol"
 
 // The kinds of Message.
 const (
@@ -47,15 +43,14 @@ func algorithm(variant, title string, clockOnReply bool, refuted ...string) prot
 			},
 		},
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-			return &Process{id: id, n: c.N, clockOnReply: clockOnReply, deferred: make([]uint64, (c.N+63)/64)}
+			return &Process{id: id, n: c.N, clockOnReply: clockOnReply, deferred: protocol.NewSet(c.N)}
 		},
-		Append: appendMessage,
-		Read:   readMessage,
+		Fields: Message.fields,
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   text,
 		Show:   show,
-		Model:  protocol.Model[Message]{MapState: mapState, MapMsg: mapMsg, Confluent: confluent},
+		Model:  protocol.Model[Message]{MapState: protocol.MapState[Message], MapMsg: protocol.MapMsg(Message.fields), Confluent: confluent},
 	}
 }
 
@@ -69,7 +64,7 @@ type Process struct {
 	section  protocol.Section // InRem, InTry or InCrit
 	request  uint64           // timestamp of the current request, 0 in the remainder
 	missing  uint64           // replies not yet received, 0 unless trying
-	deferred []uint64         // bit set: who gets a REPLY on exit; empty in the remainder
+	deferred protocol.Set     // who gets a REPLY on exit; empty in the remainder
 }
 
 // Step implements protocol.Process.
@@ -106,7 +101,7 @@ func (p *Process) try(out *protocol.Out[Message]) {
 func (p *Process) onRequest(from protocol.ID, t uint64, out *protocol.Out[Message]) {
 	first := p.request < t || p.request == t && p.id < from
 	if p.section == protocol.InCrit || p.section == protocol.InTry && first {
-		p.deferred[from/64] |= 1 << (from % 64)
+		p.deferred.Add(from)
 		return
 	}
 	p.reply(from, out)
@@ -131,12 +126,10 @@ func (p *Process) enterIfPermitted(out *protocol.Out[Message]) {
 func (p *Process) exit(out *protocol.Out[Message]) {
 	p.section, p.request = protocol.InRem, 0
 	out.Rem()
-	for i, w := range p.deferred {
-		for ; w != 0; w &= w - 1 {
-			p.reply(protocol.ID(64*i+bits.TrailingZeros64(w)), out)
-		}
-		p.deferred[i] = 0
+	for j := range p.deferred.All() {
+		p.reply(j, out)
 	}
+	p.deferred.Clear()
 }
 
 func (p *Process) reply(to protocol.ID, out *protocol.Out[Message]) {

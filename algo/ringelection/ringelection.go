@@ -43,8 +43,7 @@ var Algorithm = protocol.Algorithm[Message]{
 			id: id, n: c.N, list: make([]uint64, 0, c.N), suspected: make([]uint64, (c.N+63)/64),
 		}
 	},
-	Append: appendMessage,
-	Read:   readMessage,
+	Fields: protocol.Coded(appendMessage, readMessage),
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,

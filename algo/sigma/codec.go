@@ -217,6 +217,9 @@ func (c *LiteralClient) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (c *LiteralClient) State(v *protocol.Codec) { v.Other(c.AppendState, c.LoadState) }
+
 // AppendState implements protocol.Process.
 func (s *LiteralServer) AppendState(b []byte) []byte {
 	b = s.owner.append(b)
@@ -237,6 +240,9 @@ func (s *LiteralServer) LoadState(b []byte) ([]byte, error) {
 	}
 	return r.Rest, r.Err
 }
+
+// State implements protocol.Process.
+func (s *LiteralServer) State(c *protocol.Codec) { c.Other(s.AppendState, s.LoadState) }
 
 // AppendState implements protocol.Process.
 func (c *Client) AppendState(b []byte) []byte {
@@ -286,6 +292,9 @@ func (c *Client) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (c *Client) State(v *protocol.Codec) { v.Other(c.AppendState, c.LoadState) }
+
 // AppendState implements protocol.Process.
 func (s *Server) AppendState(b []byte) []byte {
 	b = protocol.AppendBool(b, s.draining)
@@ -319,6 +328,9 @@ func (s *Server) LoadState(b []byte) ([]byte, error) {
 	}
 	return r.Rest, r.Err
 }
+
+// State implements protocol.Process.
+func (s *Server) State(c *protocol.Codec) { c.Other(s.AppendState, s.LoadState) }
 
 // serials counts the supports of one request at one server.
 func serials(server, client protocol.ID, time uint64) protocol.Counter {

@@ -343,7 +343,7 @@ var extensions = []story{
 				w.ask(c, j)
 			}
 			w.inside(c)
-			states = append(states, w.procs[c].AppendState(nil))
+			states = append(states, protocol.AppendState(nil, w.procs[c]))
 			w.exit(c)
 			w.same(c, func() {
 				w.receive(s4, c, Message{Kind: Response, Owner: w.client(2), Time: 1, Inc: 1})
@@ -362,7 +362,7 @@ var extensions = []story{
 			for _, j := range lost {
 				w.restore(c, int(j))
 			}
-			states = append(states, w.procs[c].AppendState(nil))
+			states = append(states, protocol.AppendState(nil, w.procs[c]))
 		}
 		want(slices.Equal(states[0], states[1]), "the state is %x or %x", states[0], states[1])
 	}},
@@ -688,11 +688,11 @@ var extensions = []story{
 				w.receive(j, c, support)
 			}
 			w.inside(c)
-			inside = append(inside, w.procs[c].AppendState(nil))
+			inside = append(inside, protocol.AppendState(nil, w.procs[c]))
 			w.exit(c)
 			w.input(c, protocol.Input{Kind: protocol.Try, Arg: how})
 			w.cancel(c)
-			out = append(out, w.procs[c].AppendState(nil))
+			out = append(out, protocol.AppendState(nil, w.procs[c]))
 		}
 		want(slices.Equal(inside[0], inside[1]), "inside it is %x or %x", inside[0], inside[1])
 		want(slices.Equal(out[0], out[1]), "outside it is %x or %x", out[0], out[1])

@@ -402,9 +402,9 @@ var fencing = []story{
 		w.run(2 * time.Duration(hop))
 		for _, x := range []uint64{uint64(w.now + 3*fenceEps), 1<<63 - 1, 1 << 63, 1<<64 - 2, 1<<64 - 1} {
 			for stage := First; stage <= Inside; stage++ {
-				before := w.procs[s1].AppendState(nil)
+				before := protocol.AppendState(nil, w.procs[s1])
 				w.receive(c, s1, Message{Kind: Request, Time: x, Stage: stage})
-				want(slices.Equal(w.procs[s1].AppendState(nil), before), "a REQUEST of %d changes s1", x)
+				want(slices.Equal(protocol.AppendState(nil, w.procs[s1]), before), "a REQUEST of %d changes s1", x)
 				want(w.find(s1, c, Refused) >= 0, "a REQUEST of %d is answered %q", x, w.flying(s1, c))
 				w.lose(s1, c)
 			}
@@ -413,9 +413,9 @@ var fencing = []story{
 		w.run(2 * time.Duration(hop))
 		w.inside(c)
 		for _, x := range []uint64{1<<63 - 1, 1 << 63, 1<<64 - 1} {
-			before := w.procs[s1].AppendState(nil)
+			before := protocol.AppendState(nil, w.procs[s1])
 			w.receive(c, s1, Message{Kind: SetToken, Time: w.procs[c].(*Client).time, Serial: 1, Token: x})
-			want(slices.Equal(w.procs[s1].AppendState(nil), before), "a SETTOKEN of %d changes s1", x)
+			want(slices.Equal(protocol.AppendState(nil, w.procs[s1]), before), "a SETTOKEN of %d changes s1", x)
 		}
 	}},
 	{"clocks: n-m servers that are wrong are no obstacle, whichever answers first", func() {

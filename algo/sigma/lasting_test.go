@@ -104,8 +104,8 @@ func repeated(a protocol.Algorithm[Message]) protocol.Invariant[Message] {
 	return protocol.Invariant[Message]{Name: "sigma/asked", Err: func(v *protocol.View[Message]) error {
 		step := func(id protocol.ID, in protocol.Input, m Message) (before, after []byte, sent []Message) {
 			p := a.New(id, v.Config)
-			before = v.Procs[id].AppendState(nil)
-			if _, err := p.LoadState(before); err != nil {
+			before = protocol.AppendState(nil, v.Procs[id])
+			if _, err := protocol.LoadState(before, p); err != nil {
 				panic(err)
 			}
 			var out protocol.Out[Message]
@@ -115,7 +115,7 @@ func repeated(a protocol.Algorithm[Message]) protocol.Invariant[Message] {
 					sent = append(sent, e.Msg)
 				}
 			}
-			return before, p.AppendState(nil), sent
+			return before, protocol.AppendState(nil, p), sent
 		}
 		for j := range protocol.ID(v.Config.N) {
 			owner, _ := table(v.Procs[j])

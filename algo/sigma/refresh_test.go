@@ -689,8 +689,8 @@ var drains = []story{
 		fresh.Step(protocol.Event[Message]{Input: protocol.Input{Kind: protocol.Start, Arg: 1}}, &w.out)
 		fresh.Step(protocol.Event[Message]{Input: protocol.Input{Kind: protocol.Drain}}, &w.out)
 		for _, j := range []protocol.ID{s1, s4} {
-			got := w.procs[j].AppendState(nil)
-			want(slices.Equal(got, fresh.AppendState(nil)), "the state of s%d is %x", j+1, got)
+			got := protocol.AppendState(nil, w.procs[j])
+			want(slices.Equal(got, protocol.AppendState(nil, fresh)), "the state of s%d is %x", j+1, got)
 		}
 	}},
 }

@@ -181,8 +181,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 	return protocol.Algorithm[Message]{
 		Info:   i,
 		New:    p,
-		Append: appendMessage,
-		Read:   readMessage,
+		Fields: protocol.Coded(appendMessage, readMessage),
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   text,

@@ -170,10 +170,10 @@ func common(a protocol.Algorithm[Message]) []story {
 			w.exit(c1) // and so does the RELEASE
 			w.try(c1)
 			w.deliverNewest(c1, s4, Request)
-			before := w.procs[s4].AppendState(nil)
+			before := protocol.AppendState(nil, w.procs[s4])
 			w.deliver(c1, s4, Request)
 			w.deliver(c1, s4, Release)
-			want(slices.Equal(w.procs[s4].AppendState(nil), before), "the late messages changed s4")
+			want(slices.Equal(protocol.AppendState(nil, w.procs[s4]), before), "the late messages changed s4")
 			w.try(c2)
 			w.settle()
 			w.inside(c1)

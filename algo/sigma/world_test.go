@@ -327,9 +327,9 @@ func (w *world) inside(ids ...protocol.ID) {
 
 // same checks that f does not change the state of a process.
 func (w *world) same(id protocol.ID, f func()) {
-	before := w.procs[id].AppendState(nil)
+	before := protocol.AppendState(nil, w.procs[id])
 	f()
-	got := w.procs[id].AppendState(nil)
+	got := protocol.AppendState(nil, w.procs[id])
 	want(slices.Equal(got, before), "the state of %d is %x, before %x", id, got, before)
 }
 
@@ -348,7 +348,7 @@ func (w *world) initial(id protocol.ID) {
 			fresh.Step(protocol.Event[Message]{Input: in}, &out)
 		}
 	}
-	got, initial := w.procs[id].AppendState(nil), fresh.AppendState(nil)
+	got, initial := protocol.AppendState(nil, w.procs[id]), protocol.AppendState(nil, fresh)
 	want(slices.Equal(got, initial), "the state of %d is %x, initially %x", id, got, initial)
 	want(len(w.timers[id]) == 0, "process %d has timers %v", id, w.timers[id])
 }

@@ -126,6 +126,9 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+
 // ints: an operation counts one.
 func ints(m Message) int { return 7 + 7*len(m.Log) }
 

@@ -87,8 +87,7 @@ func form(variant, title string, toAll bool) protocol.Algorithm[Message] {
 				last: make([]uint64, c.N), ended: make([]uint64, c.N),
 			}
 		},
-		Append:  appendMessage,
-		Read:    readMessage,
+		Fields:  protocol.Coded(appendMessage, readMessage),
 		KindOf:  func(m Message) int { return int(m.Kind) },
 		Ints:    ints,
 		Text:    text,

@@ -122,10 +122,10 @@ func (w *storm) step() {
 // reload puts a process in the place of another one, with its state; and messages are what they
 // are read back as.
 func (w *storm) reload(id protocol.ID) {
-	state := w.Procs[id].AppendState(nil)
+	state := protocol.AppendState(nil, w.Procs[id])
 	p := w.alg.New(id, protocol.Config{N: w.n})
-	rest, err := p.LoadState(state)
-	if again := p.AppendState(nil); err != nil || len(rest) > 0 || !bytes.Equal(again, state) {
+	rest, err := protocol.LoadState(state, p)
+	if again := protocol.AppendState(nil, p); err != nil || len(rest) > 0 || !bytes.Equal(again, state) {
 		panic(fmt.Sprintf("state %x is loaded as %x, %v, %d bytes left", state, again, err, len(rest)))
 	}
 	w.Procs[id] = p

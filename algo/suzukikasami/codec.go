@@ -121,6 +121,9 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+
 // numbers is the counter of the requests of process j: RN[j] of everybody, LN[j]
 // and what REQUESTs of j carry.
 func numbers(j int) protocol.Counter { return protocol.Counter{User: protocol.ID(j)} }

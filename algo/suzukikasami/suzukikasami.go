@@ -49,8 +49,7 @@ func algorithm(i protocol.Info, ring bool) protocol.Algorithm[Message] {
 			p.token = id == protocol.ID(c.N-1)
 			return p
 		},
-		Append: appendMessage,
-		Read:   readMessage,
+		Fields: protocol.Coded(appendMessage, readMessage),
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   func(m Message) string { return text(m, ring) },

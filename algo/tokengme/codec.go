@@ -265,6 +265,9 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+
 // appendUsers appends a list, and what they want where they wait.
 func appendUsers(b []byte, list []user, wants bool) []byte {
 	b = binary.AppendUvarint(b, uint64(len(list)))
@@ -301,3 +304,6 @@ func (c *Client) LoadState(b []byte) ([]byte, error) {
 	c.try = r.Uint()
 	return r.Rest, r.Err
 }
+
+// State implements protocol.Process.
+func (c *Client) State(v *protocol.Codec) { v.Other(c.AppendState, c.LoadState) }

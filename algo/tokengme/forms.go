@@ -51,8 +51,7 @@ func (f form) algorithm() protocol.Algorithm[Message] {
 	return protocol.Algorithm[Message]{
 		Info:    i,
 		New:     f.make,
-		Append:  appendMessage,
-		Read:    func(b []byte) (Message, []byte, error) { return readMessage(b, len(i.Messages)) },
+		Fields:  protocol.Coded(appendMessage, func(b []byte) (Message, []byte, error) { return readMessage(b, len(i.Messages)) }),
 		KindOf:  func(m Message) int { return int(m.Kind) },
 		Ints:    ints,
 		Text:    text,

@@ -87,3 +87,6 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	p.token, p.back, p.asked, p.wanted = r.Bool(), r.Bool(), r.Bool(), r.Bool()
 	return r.Rest, r.Err
 }
+
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }

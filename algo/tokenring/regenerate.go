@@ -62,8 +62,7 @@ func regenerating(variant, title string, checks bool, lacks ...string) protocol.
 				suspected: make([]uint64, words), missing: make([]uint64, words),
 			}
 		},
-		Append: appendNumbered,
-		Read:   readNumbered,
+		Fields: protocol.Coded(appendNumbered, readNumbered),
 		KindOf: func(m Numbered) int { return int(m.Kind) },
 		Ints:   numberedInts,
 		Text:   numberedText,

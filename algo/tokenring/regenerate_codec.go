@@ -89,3 +89,6 @@ func (p *Keeper) LoadState(b []byte) ([]byte, error) {
 	}
 	return r.Rest, r.Err
 }
+
+// State implements protocol.Process.
+func (p *Keeper) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }

@@ -67,6 +67,9 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+
 func loadMessage(r *protocol.Reader) Message {
 	if r.Err != nil {
 		return Message{}

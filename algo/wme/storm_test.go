@@ -248,10 +248,10 @@ func (w *storm[M]) drop(from, to protocol.ID, k int) {
 // reload puts a process in the place of another one, with its state; messages are what they are read
 // back as; and votes with one number have one last operation.
 func (w *storm[M]) reload(id protocol.ID) {
-	state := w.Procs[id].AppendState(nil)
+	state := protocol.AppendState(nil, w.Procs[id])
 	p := w.alg.New(id, w.config)
-	rest, err := p.LoadState(state)
-	if again := p.AppendState(nil); err != nil || len(rest) > 0 || !bytes.Equal(again, state) {
+	rest, err := protocol.LoadState(state, p)
+	if again := protocol.AppendState(nil, p); err != nil || len(rest) > 0 || !bytes.Equal(again, state) {
 		panic(fmt.Sprintf("state %x is loaded as %x, %v, %d bytes left", state, again, err, len(rest)))
 	}
 	w.Procs[id] = p

@@ -34,9 +34,10 @@ type Message[M any] struct {
 
 // Process is a process of the algorithm with its vectors.
 type Process[M any] struct {
-	inner protocol.Process[M]
-	id    protocol.ID
-	user  bool
+	inner  protocol.Process[M]
+	id     protocol.ID
+	user   bool
+	shifts bool // the counters of inner may be moved
 
 	known vector // Invariant: a user counts itself
 	tried vector // of the try that goes on or led inside; empty where there is none
@@ -64,20 +65,18 @@ func Of[M any](a protocol.Algorithm[M]) protocol.Algorithm[Message[M]] {
 	w := protocol.Algorithm[Message[M]]{
 		Info: a.Info,
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message[M]] {
-			p := &Process[M]{inner: a.New(id, c), id: id}
+			p := &Process[M]{inner: a.New(id, c), id: id, shifts: a.MapState != nil}
 			if p.user = (id < protocol.ID(c.N)) == (a.Users == protocol.Members); p.user {
 				p.known = vector{{id, least}}
 			}
 			return p
 		},
-		Append: func(b []byte, m Message[M]) []byte { return m.known.append(a.Append(b, m.Inner)) },
-		Read: func(b []byte) (m Message[M], rest []byte, err error) {
-			if m.Inner, b, err = a.Read(b); err != nil {
-				return m, nil, err
+		Fields: func(m Message[M], c *protocol.Codec) Message[M] {
+			if a.MapMsg != nil || !c.Moving() {
+				m.Inner = a.Visit(m.Inner, c)
 			}
-			r := protocol.Reader{Rest: b}
-			m.known = read(&r, nil)
-			return m, r.Rest, r.Err
+			m.known.fields(c)
+			return m
 		},
 		KindOf: func(m Message[M]) int { return a.KindOf(m.Inner) },
 		Ints:   func(m Message[M]) int { return a.Ints(m.Inner) },
@@ -217,22 +216,12 @@ func (p *Process[M]) Step(ev protocol.Event[Message[M]], out *protocol.Out[Messa
 	}
 }
 
-// AppendState implements protocol.Process.
-func (p *Process[M]) AppendState(b []byte) []byte {
-	return p.tried.append(p.known.append(p.inner.AppendState(b)))
-}
-
-// LoadState implements protocol.Process.
-func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
-	rest, err := p.inner.LoadState(b)
-	if err != nil {
-		return nil, err
+// State implements protocol.Process.
+func (p *Process[M]) State(c *protocol.Codec) {
+	if p.shifts || !c.Moving() {
+		p.inner.State(c)
 	}
-	r := protocol.Reader{Rest: rest}
-	p.known = read(&r, p.known[:0])
-	p.tried = read(&r, p.tried[:0])
-	if r.Err == nil && p.user && p.known.of(p.id) == 0 {
-		return nil, fmt.Errorf("causal: user %d does not count its own tries", p.id)
-	}
-	return r.Rest, r.Err
+	p.known.fields(c)
+	p.tried.fields(c)
+	c.Want(!p.user || p.known.of(p.id) != 0)
 }

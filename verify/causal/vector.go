@@ -2,7 +2,6 @@ package causal
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -63,22 +62,11 @@ func (v vector) apply(f func(protocol.Counter, uint64) uint64) {
 	}
 }
 
-func (v vector) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(len(v)))
-	for _, t := range v {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(t.user)), t.count)
+func (v *vector) fields(c *protocol.Codec) {
+	for i := range protocol.List(c, v) {
+		t := &(*v)[i]
+		c.AnyID(&t.user)
+		c.Count(&t.count, counter(t.user))
+		c.Want(t.count >= least && (i == 0 || (*v)[i-1].user < t.user))
 	}
-	return b
-}
-
-// read reads a vector into the memory of v.
-func read(r *protocol.Reader, v vector) vector {
-	for n := r.Len(); n > 0 && r.Err == nil; n-- {
-		t := tries{protocol.ID(r.Uint()), r.Uint()}
-		if r.Err == nil && (t.count < least || len(v) > 0 && v[len(v)-1].user >= t.user) {
-			r.Err = protocol.ErrShort
-		}
-		v = append(v, t)
-	}
-	return v
 }

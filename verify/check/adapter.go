@@ -131,6 +131,7 @@ type adapter struct {
 	names  scenario.Names
 	procs  []protocol.Process[any] // scratch, one for each process
 	out    protocol.Out[any]
+	codec  protocol.Codec
 	state  []byte
 	key    []byte
 	effect []effect
@@ -209,13 +210,20 @@ func (d *adapter) show(i int, state []byte) (text string) {
 }
 
 func (d *adapter) first(i int) []byte {
-	d.state = d.a.New(protocol.ID(i), d.c).AppendState(d.state[:0])
+	return d.encode(d.a.New(protocol.ID(i), d.c))
+}
+
+// encode returns the state of p, valid until the next call.
+func (d *adapter) encode(p protocol.Process[any]) []byte {
+	p.State(d.codec.Appending(d.state[:0]))
+	d.state = d.codec.Bytes()
 	return d.state
 }
 
 func (d *adapter) load(i int, state []byte) protocol.Process[any] {
 	p := d.procs[i]
-	rest, err := p.LoadState(state)
+	p.State(d.codec.Loading(state))
+	rest, err := d.codec.Rest()
 	if err != nil || len(rest) != 0 {
 		panic(fmt.Sprintf("LoadState refuses what AppendState wrote (%v, %d bytes left)", err, len(rest)))
 	}
@@ -263,14 +271,14 @@ func (d *adapter) step(i int, state []byte, in protocol.Input, msg uint32) (
 			break
 		}
 	}
-	d.state = p.AppendState(d.state[:0])
-	return d.state, d.effect, beyond, nil
+	return d.encode(p), d.effect, beyond, nil
 }
 
 func (d *adapter) intern(from, to int, m any) uint32 {
 	d.key = binary.AppendUvarint(binary.AppendUvarint(d.key[:0], uint64(from)), uint64(to))
 	head := len(d.key)
-	d.key = d.a.Append(d.key, m)
+	d.a.Fields(m, d.codec.Appending(d.key))
+	d.key = d.codec.Bytes()
 	b := &d.box
 	if n, ok := b.number[string(d.key)]; ok {
 		return n
@@ -334,8 +342,7 @@ func (d *adapter) lows(i int, state []byte) []low {
 func (d *adapter) shift(i int, state []byte, by []uint64) []byte {
 	p := d.load(i, state)
 	d.a.MapState(p, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
-	d.state = p.AppendState(d.state[:0])
-	return d.state
+	return d.encode(p)
 }
 
 func (d *adapter) shiftMessage(msg uint32, by []uint64) uint32 {
@@ -381,7 +388,7 @@ func (d *adapter) moved(
 	if !before {
 		d.a.MapState(p, add)
 	}
-	b := p.AppendState(nil)
+	b := protocol.AppendState(nil, p)
 	for _, e := range out.Effects {
 		if e.Do == protocol.Send || e.Do == protocol.Broadcast {
 			if !before {
@@ -406,7 +413,8 @@ func (d *adapter) look(g *glance) {
 			if d.view.Procs[i] == nil {
 				d.view.Procs[i] = d.a.New(protocol.ID(i), d.c)
 			}
-			if _, err := d.view.Procs[i].LoadState(g.states[i]); err != nil {
+			d.view.Procs[i].State(d.codec.Loading(g.states[i]))
+			if _, err := d.codec.Rest(); err != nil {
 				panic(fmt.Sprintf("LoadState refuses what AppendState wrote: %v", err))
 			}
 			if d.loaded[i] = n; d.lifted {

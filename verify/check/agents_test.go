@@ -58,16 +58,10 @@ const (
 	kindUnit   = 8 // a message is its clock times this, and its kind
 )
 
-func (p *agent) AppendState(b []byte) []byte {
-	return append(b, byte(p.at), byte(p.mode), byte(p.wants), byte(p.clock), byte(p.clock>>8))
-}
-
-func (p *agent) LoadState(b []byte) ([]byte, error) {
-	if len(b) < 5 {
-		return nil, protocol.ErrShort
-	}
-	p.at, p.mode, p.wants, p.clock = protocol.Section(b[0]), uint64(b[1]), uint64(b[2]), uint64(b[3])|uint64(b[4])<<8
-	return b[5:], nil
+// State implements protocol.Process.
+func (p *agent) State(c *protocol.Codec) {
+	protocol.Upto(c, &p.at, protocol.InIssue)
+	c.Uints(&p.mode, &p.wants, &p.clock)
 }
 
 // about is what an agent sees of an event.
@@ -259,12 +253,9 @@ func agents(seed uint64) (protocol.Algorithm[uint64], check.Config) {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[uint64] {
 			return &agent{rules: rules, looks: looks, id: id, n: protocol.ID(c.N), starters: starters}
 		},
-		Append: func(b []byte, m uint64) []byte { return append(b, byte(m), byte(m>>8)) },
-		Read: func(b []byte) (uint64, []byte, error) {
-			if len(b) < 2 {
-				return 0, nil, protocol.ErrShort
-			}
-			return uint64(b[0]) | uint64(b[1])<<8, b[2:], nil
+		Fields: func(m uint64, c *protocol.Codec) uint64 {
+			c.Uint(&m)
+			return m
 		},
 		KindOf: func(uint64) int { return 0 },
 		Ints:   func(uint64) int { return 1 },

@@ -135,7 +135,7 @@ func (d *adapter) moot(to []byte, msg uint32) (moot bool, err error) {
 	}()
 	d.out.Reset()
 	receiver.Step(protocol.Event[any]{Input: protocol.Input{Kind: protocol.Receive, From: ch.From}, Msg: m}, &d.out)
-	if d.state = receiver.AppendState(d.state[:0]); len(d.out.Effects) > 0 || !bytes.Equal(d.state, to) {
+	if len(d.out.Effects) > 0 || !bytes.Equal(d.encode(receiver), to) {
 		return true, fmt.Errorf("%s is moot, and yet it does something", d.text(msg))
 	}
 	return true, nil
@@ -164,8 +164,7 @@ func (d *adapter) stale(from, to []byte, msg uint32) (stale bool, err error) {
 	}()
 	d.out.Reset()
 	receiver.Step(protocol.Event[any]{Input: protocol.Input{Kind: protocol.Receive, From: ch.From}, Msg: m}, &d.out)
-	d.state = receiver.AppendState(d.state[:0])
-	nothing := bytes.Equal(d.state, to)
+	nothing := bytes.Equal(d.encode(receiver), to)
 	for _, e := range d.out.Effects {
 		back := protocol.Channel{From: ch.To, To: ch.From}
 		nothing = nothing && e.Do == protocol.Send && e.To == ch.From && d.a.Stale(receiver, sender, back, e.Msg)

@@ -431,15 +431,8 @@ type dealer struct {
 	next  uint64
 }
 
-func (p *dealer) AppendState(b []byte) []byte { return append(b, byte(p.mode), byte(p.next)) }
-
-func (p *dealer) LoadState(b []byte) ([]byte, error) {
-	if len(b) < 2 {
-		return nil, protocol.ErrShort
-	}
-	p.mode, p.next = uint64(b[0]), uint64(b[1])
-	return b[2:], nil
-}
+// State implements protocol.Process.
+func (p *dealer) State(c *protocol.Codec) { c.Uints(&p.mode, &p.next) }
 
 func (p *dealer) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 	what := uint64(ev.Msg)

@@ -40,15 +40,8 @@ type vote struct {
 
 const voterModes, voterKinds = 3, 3
 
-func (p *voter) AppendState(b []byte) []byte { return append(b, byte(p.mode)) }
-
-func (p *voter) LoadState(b []byte) ([]byte, error) {
-	if len(b) < 1 {
-		return nil, protocol.ErrShort
-	}
-	p.mode = uint64(b[0])
-	return b[1:], nil
-}
+// State implements protocol.Process.
+func (p *voter) State(c *protocol.Codec) { c.Uint(&p.mode) }
 
 func (p *voter) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 	c := voterCue{kind: ev.Kind, mode: p.mode}

@@ -79,7 +79,7 @@ const mostWorlds = 4_000
 func (w *world) key() string {
 	var b []byte
 	for p := range w.agents {
-		b = w.agents[p].AppendState(b)
+		b = protocol.AppendState(b, &w.agents[p])
 		b = fmt.Appendf(append(b, byte(w.tries[p])), "%s;%s;", w.users[p].wanted, w.users[p].group)
 		for _, set := range append(w.timers[p][:], w.gone[p]) {
 			b = protocol.AppendBool(b, set)

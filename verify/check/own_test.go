@@ -43,13 +43,8 @@ func (at *guest) Step(ev protocol.Event[struct{}], out *protocol.Out[struct{}]) 
 	}
 }
 
-func (at *guest) AppendState(b []byte) []byte { return append(b, byte(*at)) }
-
-func (at *guest) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	*at = guest(r.Max(uint64(opens)))
-	return r.Rest, r.Err
-}
+// State implements protocol.Process.
+func (at *guest) State(c *protocol.Codec) { protocol.Upto(c, at, opens) }
 
 // An algorithm needs no place in the catalog to be checked. This one waits until a door is open, and
 // shuts it behind itself: two processes can find it open.

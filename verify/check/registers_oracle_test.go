@@ -115,13 +115,13 @@ func (b brute) key() string { return fmt.Sprint(b) }
 func (e *enumeration) step(b brute, i int, in protocol.Input) brute {
 	p := e.alg.New(protocol.ID(i), protocol.Config{N: 2})
 	if b.state[i] != nil {
-		if _, err := p.LoadState(b.state[i]); err != nil {
+		if _, err := protocol.LoadState(b.state[i], p); err != nil {
 			panic(err)
 		}
 	}
 	var out protocol.Out[struct{}]
 	p.Step(protocol.Event[struct{}]{Input: in}, &out)
-	b.state[i] = p.AppendState(nil)
+	b.state[i] = protocol.AppendState(nil, p)
 	b.open[i] = slices.Clone(b.open[i])
 	for _, f := range out.Effects {
 		switch f.Do {

@@ -35,8 +35,7 @@ func renaming(to []uint8) func(protocol.ID) protocol.ID {
 func (d *adapter) permute(i int, state []byte, to []uint8) []byte {
 	p := d.load(i, state)
 	d.a.Permute(p, renaming(to))
-	d.state = p.AppendState(d.state[:0])
-	return d.state
+	return d.encode(p)
 }
 
 func (d *adapter) permuteMessage(msg uint32, to []uint8) uint32 {
@@ -86,5 +85,5 @@ func (d *adapter) renamed(i int, state []byte, in protocol.Input, msg uint32, to
 		effects = append(effects, text)
 	}
 	slices.Sort(effects)
-	return fmt.Sprintf("%x %q", p.AppendState(nil), effects)
+	return fmt.Sprintf("%x %q", protocol.AppendState(nil, p), effects)
 }

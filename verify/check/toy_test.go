@@ -1,8 +1,8 @@
 package check_test
 
 import (
-	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
@@ -19,23 +19,8 @@ type toy struct {
 
 func (p *toy) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) { p.step(p, ev, out) }
 
-func (p *toy) AppendState(b []byte) []byte {
-	for _, v := range p.r {
-		b = binary.AppendUvarint(b, v)
-	}
-	return b
-}
-
-func (p *toy) LoadState(b []byte) ([]byte, error) {
-	for i := range p.r {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			return nil, protocol.ErrShort
-		}
-		p.r[i], b = v, b[n:]
-	}
-	return b, nil
-}
+// State implements protocol.Process.
+func (p *toy) State(c *protocol.Codec) { c.Words(p.r[:]) }
 
 type program = func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8])
 
@@ -47,12 +32,9 @@ func algorithm(i protocol.Info, step program) protocol.Algorithm[uint8] {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[uint8] {
 			return &toy{id: id, n: c.N, step: step}
 		},
-		Append: func(b []byte, m uint8) []byte { return append(b, m) },
-		Read: func(b []byte) (uint8, []byte, error) {
-			if len(b) == 0 {
-				return 0, nil, protocol.ErrShort
-			}
-			return b[0], b[1:], nil
+		Fields: func(m uint8, c *protocol.Codec) uint8 {
+			protocol.Upto(c, &m, math.MaxUint8)
+			return m
 		},
 		KindOf: func(uint8) int { return 0 },
 		Ints:   func(uint8) int { return 1 },

@@ -1,7 +1,7 @@
 package hunt
 
 import (
-	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -157,15 +157,10 @@ func (p *ejector) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Mes
 	p.Process.Step(ev, out)
 }
 
-func (p *ejector) AppendState(b []byte) []byte { return append(p.Process.AppendState(b), p.doubts) }
-
-func (p *ejector) LoadState(b []byte) ([]byte, error) {
-	rest, err := p.Process.LoadState(b)
-	if err != nil || len(rest) == 0 {
-		return rest, cmp.Or(err, protocol.ErrShort)
-	}
-	p.doubts = rest[0]
-	return rest[1:], nil
+// State implements protocol.Process.
+func (p *ejector) State(c *protocol.Codec) {
+	p.Process.State(c)
+	protocol.Upto(c, &p.doubts, math.MaxUint8)
 }
 
 func ejecting(a protocol.Algorithm[wme.Message], always bool) protocol.Algorithm[wme.Message] {

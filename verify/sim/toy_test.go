@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -25,8 +24,7 @@ type toy struct {
 }
 
 func (p toy) Step(ev protocol.Event[note], out *protocol.Out[note]) { p.on(p.id, ev, out) }
-func (p toy) AppendState(b []byte) []byte                           { return b }
-func (p toy) LoadState(b []byte) ([]byte, error)                    { return b, nil }
+func (p toy) State(*protocol.Codec)                                 {}
 
 // toys is an algorithm of toy processes.
 func toys(users protocol.Users, on reaction) protocol.Algorithm[note] {
@@ -37,8 +35,11 @@ func toys(users protocol.Users, on reaction) protocol.Algorithm[note] {
 			Messages:  []protocol.Message{{Name: "NOTE"}},
 			Tolerates: protocol.Crash | protocol.Amnesia,
 		},
-		New:    func(id protocol.ID, c protocol.Config) protocol.Process[note] { return toy{id, on} },
-		Append: func(b []byte, m note) []byte { return binary.AppendUvarint(b, m.Number) },
+		New: func(id protocol.ID, c protocol.Config) protocol.Process[note] { return toy{id, on} },
+		Fields: func(m note, c *protocol.Codec) note {
+			c.Uint(&m.Number)
+			return m
+		},
 		KindOf: func(note) int { return 0 },
 		Ints:   func(note) int { return 1 },
 		Text:   func(m note) string { return fmt.Sprintf("NOTE(%d)", m.Number) },

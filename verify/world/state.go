@@ -40,7 +40,8 @@ type State struct {
 	crowded  int  // messages in flight from which on stale ones are looked for
 	view     protocol.View[any]
 
-	text1, text2 []byte // scratch of alike
+	codec        protocol.Codec // scratch of alike, as the next two
+	text1, text2 []byte
 }
 
 // A Message is on its way. Its name is the number of the step that sent it, and which of the
@@ -453,7 +454,10 @@ func (s *State) equal(m *Message) *Message {
 
 // alike compares two messages.
 func (s *State) alike(a, b any) bool {
-	s.text1, s.text2 = s.Algorithm.Append(s.text1[:0], a), s.Algorithm.Append(s.text2[:0], b)
+	s.Algorithm.Fields(a, s.codec.Appending(s.text1[:0]))
+	s.text1 = s.codec.Bytes()
+	s.Algorithm.Fields(b, s.codec.Appending(s.text2[:0]))
+	s.text2 = s.codec.Bytes()
 	return bytes.Equal(s.text1, s.text2)
 }
 

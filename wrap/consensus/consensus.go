@@ -133,8 +133,7 @@ func over[M, P any](alg protocol.Algorithm[M], core Core[M, P], room room) proto
 	out := protocol.Algorithm[Envelope[M, P]]{
 		Info:   alg.Info,
 		New:    w.new,
-		Append: w.append,
-		Read:   w.read,
+		Fields: protocol.Coded(w.append, w.read),
 		KindOf: w.kindOf,
 		Ints:   w.ints,
 		Text:   w.text,

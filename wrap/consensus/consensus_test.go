@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -427,9 +428,8 @@ func (p *proposer) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 	}
 }
 
-func (p *proposer) AppendState(b []byte) []byte { return b }
-
-func (p *proposer) LoadState(b []byte) ([]byte, error) { return b, nil }
+// State implements protocol.Process.
+func (p *proposer) State(c *protocol.Codec) {}
 
 // Around is a process around one of Paxos.
 type around struct{ protocol.Process[frame] }
@@ -517,15 +517,15 @@ func TestCodec(t *testing.T) {
 // values have no use but to be decided.
 var values = algorithm{
 	Info:   protocol.Info{Name: "values", Consensus: true},
-	Append: func(b []byte, v uint64) []byte { return append(b, byte(v)) },
-	Read: func(b []byte) (uint64, []byte, error) {
-		if len(b) == 0 {
-			return 0, nil, protocol.ErrShort
-		}
-		return uint64(b[0]), b[1:], nil
-	},
-	Ints: func(uint64) int { return 1 },
-	Text: func(v uint64) string { return fmt.Sprint(v) },
+	Fields: small,
+	KindOf: func(uint64) int { return 0 },
+	Ints:   func(uint64) int { return 1 },
+	Text:   func(v uint64) string { return fmt.Sprint(v) },
+}
+
+func small(v uint64, c *protocol.Codec) uint64 {
+	protocol.Upto(c, &v, math.MaxUint8)
+	return v
 }
 
 // A decision costs what doc.go says, also where all others suspect the first process by mistake.

@@ -268,6 +268,9 @@ func (p *synod[M]) LoadState(b []byte) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// State implements protocol.Process.
+func (p *synod[M]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+
 // Show implements Instance.
 func (p *synod[M]) Show() string {
 	if p.ballot != (Ballot{}) {

@@ -422,7 +422,7 @@ func (p *Process[M, P]) AppendState(b []byte) []byte {
 	if b = protocol.AppendBool(b, p.core != nil); p.core != nil {
 		b = p.core.AppendState(b)
 	}
-	return p.inner.AppendState(b)
+	return protocol.AppendState(b, p.inner)
 }
 
 func appendIf[T any](b []byte, present bool, v T, write func([]byte, T) []byte) []byte {
@@ -463,8 +463,11 @@ func (p *Process[M, P]) LoadState(b []byte) ([]byte, error) {
 	if r.Err != nil {
 		return nil, r.Err
 	}
-	return p.inner.LoadState(r.Rest)
+	return protocol.LoadState(r.Rest, p.inner)
 }
+
+// State implements protocol.Process.
+func (p *Process[M, P]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
 
 func readIf[T any](r *protocol.Reader, read func([]byte) (T, []byte, error)) (present bool, v T) {
 	if present = r.Bool(); present {

@@ -49,10 +49,13 @@ func TestRoomBytes(t *testing.T) {
 		return &proposer{1, func(protocol.ID, uint64) {}}
 	}
 	large := func(size int) {
-		a.Append = func(b []byte, v uint64) []byte { return append(values.Append(b, v), make([]byte, size)...) }
-		a.Read = func(b []byte) (uint64, []byte, error) {
-			v, rest, err := values.Read(b)
-			return v, rest[min(size, len(rest)):], err
+		a.Fields = func(v uint64, c *protocol.Codec) uint64 {
+			v = values.Fields(v, c)
+			for range size {
+				zero := false
+				c.Bool(&zero)
+			}
+			return v
 		}
 	}
 	large(size)

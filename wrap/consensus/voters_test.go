@@ -36,24 +36,11 @@ func (p *voter) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 	}
 }
 
-// AppendState implements protocol.Process.
-func (p *voter) AppendState(b []byte) []byte {
-	b = append(protocol.AppendBool(b, p.tries), byte(p.bids), byte(len(p.heard)))
-	for _, v := range p.heard {
-		b = append(b, byte(v))
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *voter) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.tries, p.bids = r.Bool(), r.Uint()
-	p.heard = p.heard[:0]
-	for range r.Len() {
-		p.heard = append(p.heard, r.Uint())
-	}
-	return r.Rest, r.Err
+// State implements protocol.Process.
+func (p *voter) State(c *protocol.Codec) {
+	c.Bool(&p.tries)
+	c.Uint(&p.bids)
+	c.Words(protocol.List(c, &p.heard))
 }
 
 // voters are these over a core, with ballots of so many rounds.

@@ -29,7 +29,7 @@ func (p *Process[M]) AppendState(b []byte) []byte {
 	b = p.lead.append(b)
 	b = p.appendLater(b)
 	if p.active {
-		b = p.inner.AppendState(b)
+		b = protocol.AppendState(b, p.inner)
 	}
 	return b
 }
@@ -61,8 +61,11 @@ func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
 		return nil, protocol.ErrShort
 	}
 	p.inner = p.w.inner.New(p.rank(p.id), p.config(p.members.len()))
-	return p.inner.LoadState(r.Rest)
+	return protocol.LoadState(r.Rest, p.inner)
 }
+
+// State implements protocol.Process.
+func (p *Process[M]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
 
 func (q *peer) append(b []byte) []byte {
 	b = binary.AppendUvarint(protocol.AppendBool(append(b, byte(q.session)), q.revoked), q.since)

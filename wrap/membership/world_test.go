@@ -128,9 +128,9 @@ func (w *world[M]) step(i protocol.ID, in protocol.Input, f Frame[M]) {
 		}
 	}()
 	p := w.procs[i]
-	b := p.AppendState(nil)
+	b := protocol.AppendState(nil, p)
 	q := w.alg.New(i, w.c)
-	if rest, err := q.LoadState(b); err != nil || len(rest) > 0 || !bytes.Equal(q.AppendState(nil), b) {
+	if rest, err := protocol.LoadState(b, q); err != nil || len(rest) > 0 || !bytes.Equal(protocol.AppendState(nil, q), b) {
 		w.bad("a state that is not read as written: %v", err)
 	}
 	if w.r.IntN(2) == 0 {

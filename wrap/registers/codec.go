@@ -72,7 +72,7 @@ func (p *Process) AppendState(b []byte) []byte {
 			b = binary.AppendUvarint(b, v)
 		}
 	}
-	return p.inner.AppendState(b)
+	return protocol.AppendState(b, p.inner)
 }
 
 // LoadState implements protocol.Process.
@@ -86,5 +86,8 @@ func (p *Process) LoadState(b []byte) ([]byte, error) {
 	if r.Err != nil {
 		return nil, r.Err
 	}
-	return p.inner.LoadState(r.Rest)
+	return protocol.LoadState(r.Rest, p.inner)
 }
+
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }

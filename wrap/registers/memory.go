@@ -50,8 +50,7 @@ func OverMessages(a protocol.Algorithm[struct{}], f Form) protocol.Algorithm[Mes
 	out := protocol.Algorithm[Message]{
 		Info:    a.Info,
 		New:     w.new,
-		Append:  appendMessage,
-		Read:    w.read,
+		Fields:  protocol.Coded(appendMessage, w.read),
 		KindOf:  func(m Message) int { return int(m.Kind) },
 		Ints:    ints,
 		Text:    w.text,

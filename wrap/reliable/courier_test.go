@@ -1,7 +1,6 @@
 package reliable
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -42,14 +41,10 @@ func couriers(letters int, i protocol.Info) protocol.Algorithm[letter] {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[letter] {
 			return &courier{id: id, n: c.N, letters: letters, fifo: i.FIFO, to: make([]post, c.N), from: make([]post, 8)}
 		},
-		Append: func(b []byte, m letter) []byte {
-			b = protocol.AppendBool(b, m.Answer)
-			return binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(b, m.Number), m.Life), m.Lease)
-		},
-		Read: func(b []byte) (letter, []byte, error) {
-			r := protocol.Reader{Rest: b}
-			m := letter{r.Bool(), r.Uint(), r.Uint(), r.Uint()}
-			return m, r.Rest, r.Err
+		Fields: func(m letter, c *protocol.Codec) letter {
+			c.Bool(&m.Answer)
+			c.Uints(&m.Number, &m.Life, &m.Lease)
+			return m
 		},
 		KindOf: func(m letter) int {
 			if m.Answer {
@@ -62,27 +57,16 @@ func couriers(letters int, i protocol.Info) protocol.Algorithm[letter] {
 	}
 }
 
-func (p *courier) AppendState(b []byte) []byte {
-	b = binary.AppendUvarint(protocol.AppendBool(b, p.trying), p.life)
-	for _, list := range [][]post{p.to, p.from} {
-		for _, q := range list {
-			for _, v := range []uint64{q.next, q.answered, q.life, q.lease} {
-				b = binary.AppendUvarint(b, v)
-			}
-		}
-	}
-	return b
-}
-
-func (p *courier) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.trying, p.life = r.Bool(), r.Uint()
+// State implements protocol.Process.
+func (p *courier) State(c *protocol.Codec) {
+	c.Bool(&p.trying)
+	c.Uint(&p.life)
 	for _, list := range [][]post{p.to, p.from} {
 		for k := range list {
-			list[k] = post{r.Uint(), r.Uint(), r.Uint(), r.Uint()}
+			q := &list[k]
+			c.Uints(&q.next, &q.answered, &q.life, &q.lease)
 		}
 	}
-	return r.Rest, r.Err
 }
 
 func (p *courier) Step(ev protocol.Event[letter], out *protocol.Out[letter]) {

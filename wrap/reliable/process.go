@@ -22,7 +22,8 @@ type Process[M any] struct {
 	members []peer  // by id; its own entry is never used
 	clients []*peer // of a member, by id: those it has met
 
-	out protocol.Out[M] // the effects of inner
+	out   protocol.Out[M] // the effects of inner
+	codec protocol.Codec
 }
 
 // A peer is one end of the channels with another process.
@@ -155,7 +156,7 @@ func (p *Process[M]) send(to protocol.ID, m M, out *protocol.Out[Frame[M]]) {
 		return
 	}
 	number, b := q.window.Next()
-	if err := q.window.Push(p.wrapped.inner.Append(b, m)); err != nil {
+	if err := q.window.Push(p.encode(b, m)); err != nil {
 		p.shut(q, out)
 		return
 	}
@@ -164,6 +165,18 @@ func (p *Process[M]) send(to protocol.ID, m M, out *protocol.Out[Frame[M]]) {
 		out.SetTimer(q.timer(), p.after, 0)
 	}
 	out.Send(to, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})
+}
+
+func (p *Process[M]) encode(b []byte, m M) []byte {
+	p.wrapped.inner.Fields(m, p.codec.Appending(b))
+	return p.codec.Bytes()
+}
+
+// decode reads a message that encode wrote, and returns what follows it.
+func (p *Process[M]) decode(b []byte) (m M, rest []byte) {
+	m = p.wrapped.inner.Fields(m, p.codec.Loading(b))
+	rest, _ = p.codec.Rest()
+	return m, rest
 }
 
 func (q *peer) timer() uint32 { return firstTimer + uint32(q.id) }
@@ -184,7 +197,7 @@ func (p *Process[M]) repeat(q *peer, out *protocol.Out[Frame[M]]) {
 	number, rest := q.window.Acked(), q.window.items
 	for range q.due() {
 		var m M
-		m, rest, _ = p.wrapped.inner.Read(rest) // it is what Append wrote
+		m, rest = p.decode(rest)
 		number++
 		out.Resend(q.id, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})
 	}

@@ -52,9 +52,9 @@ func (p *Process[M]) mapItems(q *peer, f func(protocol.Counter, uint64) uint64) 
 	w.items, w.ends, w.from = nil, nil, 0
 	for rest := old.items; len(rest) > 0; {
 		var m M
-		m, rest, _ = p.wrapped.inner.Read(rest) // it is what Append wrote
+		m, rest = p.decode(rest)
 		p.wrapped.inner.MapMsg(protocol.Channel{From: p.id, To: q.id}, &m, f)
-		w.items = p.wrapped.inner.Append(w.items, m)
+		w.items = p.encode(w.items, m)
 		w.ends = append(w.ends, uint64(len(w.items)))
 	}
 }

@@ -20,7 +20,7 @@ func reached[M any](a protocol.Algorithm[Frame[M]], c check.Config) (map[string]
 		for i, p := range v.Procs {
 			b = append(b, byte(v.Users[i]), protocol.AppendBool(nil, p == nil)[0])
 			if p != nil {
-				b = Inner(p).AppendState(b)
+				b = protocol.AppendState(b, Inner(p))
 			}
 		}
 		states[string(b)] = true

@@ -10,7 +10,7 @@ import (
 // AppendState implements protocol.Process. A member that is as at first takes one
 // byte, a client that is as at first none.
 func (p *Process[M]) AppendState(b []byte) []byte {
-	b = p.inner.AppendState(b)
+	b = protocol.AppendState(b, p.inner)
 	b = binary.AppendUvarint(b, p.life)
 	for j := range p.members {
 		if protocol.ID(j) != p.id {
@@ -69,7 +69,7 @@ func (q *peer) appendState(b []byte) []byte {
 
 // LoadState implements protocol.Process.
 func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
-	b, err := p.inner.LoadState(b)
+	b, err := protocol.LoadState(b, p.inner)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +108,9 @@ func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
 	}
 	return r.Rest, r.Err
 }
+
+// State implements protocol.Process.
+func (p *Process[M]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
 
 // load replaces q by what appendState wrote, and refuses what it cannot have written.
 func (p *Process[M]) load(q *peer, r *protocol.Reader) error {

@@ -47,7 +47,7 @@ func (p *Process[M]) underWay(q *peer, procs []protocol.Process[Frame[M]], yield
 	number, rest := q.window.Acked(), q.window.items
 	for range q.window.Unacked() {
 		var m M
-		m, rest, _ = p.wrapped.inner.Read(rest) // it is what Append wrote
+		m, rest = p.decode(rest)
 		number++
 		f := Frame[M]{From: p.mine(q), To: q.theirs, Number: number}
 		if q.theirs == 0 && p.isMember(q.id) {

@@ -20,8 +20,7 @@ func Wrap[M any](a protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
 	out := protocol.Algorithm[Frame[M]]{
 		Info:   w.info(),
 		New:    w.new,
-		Append: w.append,
-		Read:   w.read,
+		Fields: protocol.Coded(w.append, w.read),
 		KindOf: w.kindOf,
 		Ints:   w.ints,
 		Text:   w.text,

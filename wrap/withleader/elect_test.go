@@ -1,6 +1,7 @@
 package withleader_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -19,14 +20,11 @@ type (
 func codec[M ~byte](name string, i protocol.Info, p func() protocol.Process[M]) protocol.Algorithm[M] {
 	i.Name, i.Messages = strings.ToLower(name), []protocol.Message{{Name: name}}
 	return protocol.Algorithm[M]{
-		Info:   i,
-		New:    func(protocol.ID, protocol.Config) protocol.Process[M] { return p() },
-		Append: func(b []byte, m M) []byte { return append(b, byte(m)) },
-		Read: func(b []byte) (M, []byte, error) {
-			if len(b) == 0 {
-				return 0, nil, protocol.ErrShort
-			}
-			return M(b[0]), b[1:], nil
+		Info: i,
+		New:  func(protocol.ID, protocol.Config) protocol.Process[M] { return p() },
+		Fields: func(m M, c *protocol.Codec) M {
+			protocol.Upto(c, &m, math.MaxUint8)
+			return m
 		},
 		KindOf: func(M) int { return 0 },
 		Ints:   func(M) int { return 1 },
@@ -47,8 +45,7 @@ func (f *follower) Step(ev protocol.Event[note], out *protocol.Out[note]) {
 		out.Send(ev.From, note(ev.Arg))
 	}
 }
-func (f *follower) AppendState(b []byte) []byte        { return b }
-func (f *follower) LoadState(b []byte) ([]byte, error) { return b, nil }
+func (f *follower) State(*protocol.Codec) {}
 
 // A candidate sets timer 1 as well. It sends a vote when that fires, and a vote for it makes
 // it name two leaders, with something to do in between.
@@ -69,8 +66,7 @@ func (c *candidate) Step(ev protocol.Event[vote], out *protocol.Out[vote]) {
 		out.Leader(2, 5)
 	}
 }
-func (c *candidate) AppendState(b []byte) []byte        { return append(b, byte(c.fired)) }
-func (c *candidate) LoadState(b []byte) ([]byte, error) { c.fired = int(b[0]); return b[1:], nil }
+func (c *candidate) State(codec *protocol.Codec) { protocol.Upto(codec, &c.fired, 9) }
 
 var (
 	following = codec("NOTE", protocol.Info{Elector: true}, func() protocol.Process[note] { return &follower{} })

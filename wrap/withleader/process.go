@@ -103,14 +103,17 @@ func (p *Process[M, E]) toElection(ev protocol.Event[E], out *protocol.Out[Frame
 
 // AppendState implements protocol.Process.
 func (p *Process[M, E]) AppendState(b []byte) []byte {
-	return p.election.AppendState(p.alg.AppendState(b))
+	return protocol.AppendState(protocol.AppendState(b, p.alg), p.election)
 }
 
 // LoadState implements protocol.Process.
 func (p *Process[M, E]) LoadState(b []byte) ([]byte, error) {
-	b, err := p.alg.LoadState(b)
+	b, err := protocol.LoadState(b, p.alg)
 	if err != nil {
 		return nil, err
 	}
-	return p.election.LoadState(b)
+	return protocol.LoadState(b, p.election)
 }
+
+// State implements protocol.Process.
+func (p *Process[M, E]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }

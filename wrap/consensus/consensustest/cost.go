@@ -73,8 +73,5 @@ func (p *asker) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 	}
 }
 
-// AppendState implements protocol.Process.
-func (p *asker) AppendState(b []byte) []byte { return b }
-
-// LoadState implements protocol.Process.
-func (p *asker) LoadState(b []byte) ([]byte, error) { return b, nil }
+// State implements protocol.Process.
+func (p *asker) State(c *protocol.Codec) {}

@@ -1,7 +1,6 @@
 package consensustest
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -63,12 +62,10 @@ func tellers(l *ledger) protocol.Algorithm[uint64] {
 			Name: "tellers", Users: protocol.Members, Detector: protocol.UnreliableDetector, Consensus: true,
 			Messages: []protocol.Message{{Name: "JOIN"}, {Name: "WELCOME"}},
 		},
-		New:    func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] { return &teller{id: id, l: l} },
-		Append: binary.AppendUvarint,
-		Read: func(b []byte) (uint64, []byte, error) {
-			r := protocol.Reader{Rest: b}
-			v := r.Uint()
-			return v, r.Rest, r.Err
+		New: func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] { return &teller{id: id, l: l} },
+		Fields: func(m uint64, c *protocol.Codec) uint64 {
+			c.Uint(&m)
+			return m
 		},
 		KindOf: func(m uint64) int { return int(m>>62) - 1 },
 		Ints:   func(uint64) int { return 1 },
@@ -145,26 +142,13 @@ func (p *teller) receive(from protocol.ID, m uint64, out *protocol.Out[uint64]) 
 	}
 }
 
-// AppendState implements protocol.Process.
-func (p *teller) AppendState(b []byte) []byte {
-	b = protocol.AppendBool(protocol.AppendBool(b, p.present), p.proposed)
-	for _, v := range []uint64{p.life, p.first, p.next} {
-		b = binary.AppendUvarint(b, v)
-	}
+// State implements protocol.Process.
+func (p *teller) State(c *protocol.Codec) {
+	c.Bools(&p.present, &p.proposed)
+	c.Uints(&p.life, &p.first, &p.next)
 	for j := range p.known {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, p.known[j]), p.admitted[j])
+		c.Uints(&p.known[j], &p.admitted[j])
 	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *teller) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.present, p.proposed, p.life, p.first, p.next = r.Bool(), r.Bool(), r.Uint(), r.Uint(), r.Uint()
-	for j := range p.known {
-		p.known[j], p.admitted[j] = r.Uint(), r.Uint()
-	}
-	return r.Rest, r.Err
 }
 
 // A ledger is what was proposed and decided in a world, and the first fault.

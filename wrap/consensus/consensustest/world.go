@@ -300,10 +300,10 @@ func (w *World[F]) reload(id protocol.ID) {
 	if w.broken != nil {
 		return
 	}
-	state := w.Procs[id].AppendState(nil)
+	state := protocol.AppendState(nil, w.Procs[id])
 	p := w.alg.New(id, protocol.Config{N: w.N})
-	rest, err := p.LoadState(state)
-	if again := p.AppendState(nil); err != nil || len(rest) > 0 || !bytes.Equal(again, state) {
+	rest, err := protocol.LoadState(state, p)
+	if again := protocol.AppendState(nil, p); err != nil || len(rest) > 0 || !bytes.Equal(again, state) {
 		w.l.fault(fmt.Sprintf("state %x is loaded as %x, %v, %d bytes left", state, again, err, len(rest)))
 	}
 	w.Procs[id] = p

@@ -376,6 +376,9 @@ func (p *group[M]) LoadState(b []byte) (rest []byte, err error) {
 	return r.Rest, nil
 }
 
+// State implements protocol.Process.
+func (p *group[M]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+
 // Show implements consensus.Instance.
 func (p *group[M]) Show() string {
 	s := p.node.BasicStatus()

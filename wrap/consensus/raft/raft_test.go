@@ -3,6 +3,7 @@ package raft
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -176,8 +177,8 @@ func TestHostile(t *testing.T) {
 				}
 				p := s.Procs[id]
 				p.Step(protocol.Event[frame]{Input: protocol.Input{Kind: protocol.Receive, From: (id + 1) % 3}, Msg: f}, &protocol.Out[frame]{})
-				state, q := p.AppendState(nil), a.New(id, protocol.Config{N: 3})
-				if rest, err := q.LoadState(state); err != nil || len(rest) > 0 || !bytes.Equal(q.AppendState(nil), state) {
+				state, q := protocol.AppendState(nil, p), a.New(id, protocol.Config{N: 3})
+				if rest, err := protocol.LoadState(state, q); err != nil || len(rest) > 0 || !bytes.Equal(protocol.AppendState(nil, q), state) {
 					t.Errorf("%s: state %x is not loaded: %v", a.Text(f), state, err)
 				}
 				s.Settle()
@@ -211,13 +212,13 @@ func TestLoadState(t *testing.T) {
 	s.Deliver(0, 1, 0)
 	s.Deliver(1, 0, 0)
 	for _, p := range s.Procs {
-		state := p.AppendState(nil)
+		state := protocol.AppendState(nil, p)
 		for i := range state {
 			for _, v := range []byte{0, 1, 2, 7, 127} {
 				bad := slices.Clone(state)
 				bad[i] = v
-				_, _ = With(proposers).New(0, protocol.Config{N: 3}).LoadState(bad) // and no panic escapes
-				if _, err := With(proposers).New(0, protocol.Config{N: 3}).LoadState(state[:i]); err == nil {
+				_, _ = protocol.LoadState(bad, With(proposers).New(0, protocol.Config{N: 3})) // and no panic escapes
+				if _, err := protocol.LoadState(state[:i], With(proposers).New(0, protocol.Config{N: 3})); err == nil {
 					t.Fatalf("%d bytes of %d are a state", i, len(state))
 				}
 			}
@@ -227,14 +228,11 @@ func TestLoadState(t *testing.T) {
 
 // Proposers propose what their id is.
 var proposers = algorithm{
-	Info:   protocol.Info{Name: "proposers", Consensus: true},
-	New:    func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] { return proposer(id) },
-	Append: func(b []byte, v uint64) []byte { return append(b, byte(v)) },
-	Read: func(b []byte) (uint64, []byte, error) {
-		if len(b) == 0 {
-			return 0, nil, protocol.ErrShort
-		}
-		return uint64(b[0]), b[1:], nil
+	Info: protocol.Info{Name: "proposers", Consensus: true},
+	New:  func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] { return proposer(id) },
+	Fields: func(v uint64, c *protocol.Codec) uint64 {
+		protocol.Upto(c, &v, math.MaxUint8)
+		return v
 	},
 	Ints: func(uint64) int { return 1 },
 	Text: func(v uint64) string { return fmt.Sprint(v) },
@@ -248,6 +246,5 @@ func (p proposer) Step(ev protocol.Event[uint64], out *protocol.Out[uint64]) {
 	}
 }
 
-func (p proposer) AppendState(b []byte) []byte { return b }
-
-func (p proposer) LoadState(b []byte) ([]byte, error) { return b, nil }
+// State implements protocol.Process.
+func (p proposer) State(c *protocol.Codec) {}

@@ -34,12 +34,10 @@ func Algorithm(m Mistake, d protocol.Detector) protocol.Algorithm[Letter] {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Letter] {
 			return &process{id: id, n: uint64(c.N), mistake: m}
 		},
-		Append: func(b []byte, _ Letter) []byte { return append(b, 1) },
-		Read: func(b []byte) (Letter, []byte, error) {
-			if len(b) == 0 {
-				return Letter{}, nil, protocol.ErrShort
-			}
-			return Letter{}, b[1:], nil
+		Fields: func(m Letter, c *protocol.Codec) Letter {
+			one := true
+			c.Bool(&one)
+			return m
 		},
 		KindOf: func(Letter) int { return 0 },
 		Ints:   func(Letter) int { return 0 },
@@ -110,16 +108,8 @@ func (p *process) next() protocol.ID {
 	return to
 }
 
-// AppendState implements protocol.Process.
-func (p *process) AppendState(b []byte) []byte {
-	return protocol.AppendBool(append(b, byte(p.suspected), byte(p.leader), byte(p.epoch)), p.sent)
-}
-
-// LoadState implements protocol.Process.
-func (p *process) LoadState(b []byte) ([]byte, error) {
-	if len(b) < 4 {
-		return nil, protocol.ErrShort
-	}
-	p.suspected, p.leader, p.epoch, p.sent = uint64(b[0]), uint64(b[1]), uint64(b[2]), b[3] != 0
-	return b[4:], nil
+// State implements protocol.Process.
+func (p *process) State(c *protocol.Codec) {
+	c.Uints(&p.suspected, &p.leader, &p.epoch)
+	c.Bool(&p.sent)
 }

@@ -4,6 +4,7 @@ package cells
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -29,16 +30,11 @@ func (p *Process) Step(ev protocol.Event[struct{}], out *protocol.Out[struct{}])
 	}
 }
 
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte { return append(b, p.PC, p.R[0], p.R[1]) }
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	if len(b) < 3 {
-		return nil, protocol.ErrShort
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) {
+	for _, v := range [...]*uint8{&p.PC, &p.R[0], &p.R[1]} {
+		protocol.Upto(c, v, math.MaxUint8)
 	}
-	p.PC, p.R = b[0], [2]byte(b[1:3])
-	return b[3:], nil
 }
 
 // Of makes an algorithm of a program and its registers.
@@ -51,8 +47,7 @@ func Of(name string, step Program, list ...protocol.Register) protocol.Algorithm
 		New: func(id protocol.ID, _ protocol.Config) protocol.Process[struct{}] {
 			return &Process{ID: id, step: step}
 		},
-		Append: func(b []byte, _ struct{}) []byte { return b },
-		Read:   func(b []byte) (struct{}, []byte, error) { return struct{}{}, b, nil },
+		Fields: func(m struct{}, _ *protocol.Codec) struct{} { return m },
 		KindOf: func(struct{}) int { return 0 },
 		Ints:   func(struct{}) int { return 0 },
 		Text:   func(struct{}) string { return "" },

@@ -4,7 +4,6 @@
 package chamber
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -54,8 +53,7 @@ func Algorithm(form Form) protocol.Algorithm[Message] {
 			Messages: messages,
 		},
 		New:    func(id protocol.ID, _ protocol.Config) protocol.Process[Message] { return &process{id: id, form: form} },
-		Append: appendMessage,
-		Read:   readMessage,
+		Fields: Message.fields,
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints: func(m Message) int {
 			if m.Kind == Released {
@@ -182,54 +180,29 @@ func (p *process) grantable(wanted protocol.Groups) (protocol.Group, bool) {
 	return p.group, shared && wanted.Has(p.group)
 }
 
-// AppendState implements protocol.Process.
-func (p *process) AppendState(b []byte) []byte {
-	b = appendText(b, p.wanted)
-	b = binary.AppendUvarint(b, uint64(p.inside))
-	b = appendText(b, protocol.Groups(p.group))
-	b = binary.AppendUvarint(b, uint64(len(p.queue)))
-	for _, r := range p.queue {
-		b = appendText(binary.AppendUvarint(b, uint64(r.from)), r.wanted)
+// State implements protocol.Process.
+func (p *process) State(c *protocol.Codec) {
+	visit(c, &p.wanted)
+	protocol.Upto(c, &p.inside, 1<<20)
+	visit(c, &p.group)
+	for i := range protocol.List(c, &p.queue) {
+		c.AnyID(&p.queue[i].from)
+		visit(c, &p.queue[i].wanted)
 	}
-	return b
 }
 
-// LoadState implements protocol.Process.
-func (p *process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.wanted = readText(&r)
-	p.inside = int(r.Max(1 << 20))
-	p.group = protocol.Group(readText(&r))
-	p.queue = p.queue[:0]
-	for range r.Len() {
-		p.queue = append(p.queue, request{protocol.ID(r.Uint()), readText(&r)})
-	}
-	return r.Rest, r.Err
+func (m Message) fields(c *protocol.Codec) Message {
+	protocol.Upto(c, &m.Kind, Released)
+	visit(c, &m.Groups)
+	c.Want((m.Kind == Released) == (m.Groups == ""))
+	return m
 }
 
-func appendMessage(b []byte, m Message) []byte { return appendText(append(b, m.Kind), m.Groups) }
-
-func readMessage(b []byte) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	m.Kind = uint8(r.Max(uint64(Released)))
-	m.Groups = readText(&r)
-	if r.Err == nil && (m.Kind == Released) != (m.Groups == "") {
-		r.Err = protocol.ErrShort
+// visit visits a set of groups in its one form, or "".
+func visit[T ~string](c *protocol.Codec, groups *T) {
+	protocol.Text(c, groups)
+	if c.Reading() && *groups != "" {
+		g, err := protocol.ParseGroups(string(*groups))
+		c.Want(err == nil && string(g) == string(*groups))
 	}
-	return m, r.Rest, r.Err
-}
-
-func appendText(b []byte, g protocol.Groups) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(g))), g...)
-}
-
-// readText reads a set of groups in its one form, or "".
-func readText(r *protocol.Reader) protocol.Groups {
-	k := r.Len()
-	text := string(r.Rest[:k])
-	r.Rest = r.Rest[k:]
-	if g, err := protocol.ParseGroups(text); text != "" && (err != nil || string(g) != text) {
-		r.Err = protocol.ErrShort
-	}
-	return protocol.Groups(text)
 }

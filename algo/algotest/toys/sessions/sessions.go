@@ -9,6 +9,7 @@ package sessions
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -40,12 +41,9 @@ func Algorithm(l Lie, revokes bool) protocol.Algorithm[Letter] {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Letter] {
 			return &process{id: id, lie: l, revokes: revokes, peers: make([]peer, c.N)}
 		},
-		Append: func(b []byte, m Letter) []byte { return append(b, byte(m)) },
-		Read: func(b []byte) (Letter, []byte, error) {
-			if len(b) == 0 {
-				return 0, nil, protocol.ErrShort
-			}
-			return Letter(b[0]), b[1:], nil
+		Fields: func(m Letter, c *protocol.Codec) Letter {
+			protocol.Upto(c, &m, math.MaxUint8)
+			return m
 		},
 		KindOf: func(Letter) int { return 0 },
 		Ints:   func(Letter) int { return 1 },
@@ -175,24 +173,13 @@ func (p *process) restore(q *peer, ev protocol.Event[Letter]) {
 	q.session++
 }
 
-// AppendState implements protocol.Process.
-func (p *process) AppendState(b []byte) []byte {
-	b = protocol.AppendBool(b, p.first)
-	for _, q := range p.peers {
-		b = append(b, q.standing, q.life, q.session, q.other, q.least)
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *process) LoadState(b []byte) ([]byte, error) {
-	if len(b) < 1+5*len(p.peers) {
-		return nil, protocol.ErrShort
-	}
-	p.first = b[0] != 0
+// State implements protocol.Process.
+func (p *process) State(c *protocol.Codec) {
+	c.Bool(&p.first)
 	for i := range p.peers {
-		q := b[1+5*i:]
-		p.peers[i] = peer{q[0], q[1], q[2], q[3], q[4]}
+		q := &p.peers[i]
+		for _, v := range [...]*uint8{&q.standing, &q.life, &q.session, &q.other, &q.least} {
+			protocol.Upto(c, v, math.MaxUint8)
+		}
 	}
-	return b[1+5*len(p.peers):], nil
 }

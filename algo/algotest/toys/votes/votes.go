@@ -9,8 +9,8 @@
 package votes
 
 import (
-	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -57,16 +57,10 @@ func Algorithm(m Mistake) protocol.Algorithm[Ballot] {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Ballot] {
 			return &process{id: id, n: c.N, mistake: m, back: make([]uint16, c.N)}
 		},
-		Append: func(b []byte, m Ballot) []byte { return binary.AppendUvarint(append(b, m.Kind), uint64(m.Attempt)) },
-		Read: func(b []byte) (m Ballot, rest []byte, err error) {
-			if len(b) == 0 || b[0] > back {
-				return m, nil, protocol.ErrShort
-			}
-			v, k := binary.Uvarint(b[1:])
-			if k <= 0 || v > 1<<16-1 {
-				return m, nil, protocol.ErrShort
-			}
-			return Ballot{b[0], uint16(v)}, b[1+k:], nil
+		Fields: func(m Ballot, c *protocol.Codec) Ballot {
+			protocol.Upto(c, &m.Kind, back)
+			protocol.Upto(c, &m.Attempt, math.MaxUint16)
+			return m
 		},
 		KindOf: func(m Ballot) int { return int(m.Kind) },
 		Ints:   func(Ballot) int { return 1 },
@@ -261,59 +255,23 @@ func (p *process) give(out *protocol.Out[Ballot]) {
 	p.voted(p.given, out)
 }
 
-// AppendState implements protocol.Process.
-func (p *process) AppendState(b []byte) []byte {
-	b = append(b, byte(p.section), byte(len(p.queue)))
-	b = protocol.AppendBool(protocol.AppendBool(b, p.begun), p.revoked)
-	for _, v := range []uint64{p.leased, uint64(p.attempt), p.votes, p.asked, p.before} {
-		b = binary.AppendUvarint(b, v)
-	}
-	for _, r := range append([]request{p.given}, p.queue...) {
-		b = binary.AppendUvarint(append(b, r.user), uint64(r.attempt))
-	}
-	for _, a := range p.back {
-		b = binary.AppendUvarint(b, uint64(a))
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *process) LoadState(b []byte) ([]byte, error) {
-	if len(b) < 4 {
-		return nil, protocol.ErrShort
-	}
-	waiting := int(b[1])
-	p.section, p.begun, p.revoked = protocol.Section(b[0]), b[2] != 0, b[3] != 0
-	b = b[4:]
-	short := false
-	number := func() uint64 {
-		v, k := binary.Uvarint(b)
-		if k <= 0 {
-			short = true
-			return 0
-		}
-		b = b[k:]
-		return v
-	}
-	p.leased, p.attempt, p.votes, p.asked, p.before = number(), uint16(number()), number(), number(), number()
-	p.queue = p.queue[:0]
-	for i := range waiting + 1 {
-		if len(b) == 0 {
-			return nil, protocol.ErrShort
-		}
-		r := request{user: b[0]}
-		b = b[1:]
-		if r.attempt = uint16(number()); i == 0 {
-			p.given = r
-		} else {
-			p.queue = append(p.queue, r)
-		}
+// State implements protocol.Process.
+func (p *process) State(c *protocol.Codec) {
+	protocol.Upto(c, &p.section, protocol.InIssue)
+	c.Bools(&p.begun, &p.revoked)
+	c.Uint(&p.leased)
+	protocol.Upto(c, &p.attempt, math.MaxUint16)
+	c.Uints(&p.votes, &p.asked, &p.before)
+	p.given.fields(c)
+	for i := range protocol.List(c, &p.queue) {
+		p.queue[i].fields(c)
 	}
 	for i := range p.back {
-		p.back[i] = uint16(number())
+		protocol.Upto(c, &p.back[i], math.MaxUint16)
 	}
-	if short {
-		return nil, protocol.ErrShort
-	}
-	return b, nil
+}
+
+func (r *request) fields(c *protocol.Codec) {
+	protocol.Upto(c, &r.user, math.MaxUint8)
+	protocol.Upto(c, &r.attempt, math.MaxUint16)
 }

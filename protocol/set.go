@@ -1,0 +1,53 @@
+package protocol
+
+import (
+	"iter"
+	"math/bits"
+)
+
+// A Set is one of processes 0 to n-1, as bits. It has memory for them from the start.
+type Set []uint64
+
+// NewSet returns the empty set, with room for n processes.
+func NewSet(n int) Set { return make(Set, (n+63)/64) }
+
+// Has reports whether id is in s.
+func (s Set) Has(id ID) bool { return s[id/64]>>(id%64)&1 != 0 }
+
+// Add puts id into s.
+func (s Set) Add(id ID) { s[id/64] |= 1 << (id % 64) }
+
+// Remove takes id out of s.
+func (s Set) Remove(id ID) { s[id/64] &^= 1 << (id % 64) }
+
+// Clear takes all out of s.
+func (s Set) Clear() { clear(s) }
+
+// Len is how many are in s.
+func (s Set) Len() (n int) {
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// All yields the processes in s in the order of their ids. The one that was yielded last may be taken
+// out meanwhile.
+func (s Set) All() iter.Seq[ID] {
+	return func(yield func(ID) bool) {
+		for i, w := range s {
+			for ; w != 0; w &= w - 1 {
+				if !yield(ID(64*i + bits.TrailingZeros64(w))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Set visits a set of the processes 0 to n-1.
+func (c *Codec) Set(s Set, n int) {
+	for i := range s {
+		Upto(c, &s[i], ^uint64(0)>>max(0, 64*(i+1)-n))
+	}
+}

@@ -31,7 +31,7 @@ func basic(variant, title string, printedVote bool, refuted ...string) protocol.
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 			return &BasicProcess{id: id, n: c.N, voters: votersOf(id, c), printedVote: printedVote}
 		},
-		Fields: protocol.Coded(appendMessage, reader(Release)),
+		Fields: Message.fields,
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   text,

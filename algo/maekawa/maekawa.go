@@ -24,15 +24,15 @@ var Algorithm = protocol.Algorithm[Message]{
 		voters := votersOf(id, c)
 		return &Process{id: id, n: c.N, voters: voters, answers: make([]answer, len(voters))}
 	},
-	Fields:  protocol.Coded(appendMessage, reader(Yield)),
+	Fields:  Message.fields,
 	KindOf:  func(m Message) int { return int(m.Kind) },
 	Ints:    ints,
 	Text:    text,
 	Show:    func(p protocol.Process[Message]) string { return p.(*Process).show() },
 	Waiting: func(p protocol.Process[Message]) int { return len(p.(*Process).queue) },
 	Model: protocol.Model[Message]{
-		MapState:   mapState,
-		MapMsg:     mapMsg,
+		MapState:   protocol.MapState[Message],
+		MapMsg:     protocol.MapMsg(Message.fields),
 		Confluent:  confluent,
 		Invariants: []protocol.Invariant[Message]{{Name: "maekawa/votes", Err: votes, Stable: true}},
 	},
@@ -49,15 +49,6 @@ var claims = []protocol.Claim{
 		Formula: "1 to 3", Published: "2",
 	},
 }
-
-// A request is one process's. The earlier one comes first; of equal timestamps the smaller
-// id. The zero request is none.
-type request struct {
-	time uint64
-	id   protocol.ID
-}
-
-func (r request) before(s request) bool { return r.time < s.time || r.time == s.time && r.id < s.id }
 
 // An answer is what a process knows of one member of its set, as to its own request.
 type answer uint8
@@ -80,9 +71,9 @@ type Process struct {
 	section protocol.Section // InRem, InTry or InCrit
 	answers []answer         // by place in voters; none unless trying
 
-	vote  request   // for whom it has voted
-	asked bool      // whether it has sent INQUIRE to that one
-	queue []request // the others, in order. The first is before vote just if asked, and only it has no FAILED
+	vote  protocol.Stamp   // for whom it has voted
+	asked bool             // whether it has sent INQUIRE to that one
+	queue []protocol.Stamp // the others, in order. The first is before vote just if asked, and only it has no FAILED
 }
 
 // Step implements protocol.Process.
@@ -104,7 +95,7 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 func (p *Process) receive(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	switch m.Kind {
 	case Request:
-		p.onRequest(request{m.Time, from}, out)
+		p.onRequest(protocol.Stamp{Time: m.Time, ID: from}, out)
 	case Reply:
 		p.onReply(from, out)
 	case Failed:
@@ -208,37 +199,37 @@ func (p *Process) exit(out *protocol.Out[Message]) {
 
 // onRequest votes for r if it can. If others come first, r is told; if r comes first, the
 // vote is asked back, and who came first until now is told instead.
-func (p *Process) onRequest(r request, out *protocol.Out[Message]) {
-	if p.vote == (request{}) {
+func (p *Process) onRequest(r protocol.Stamp, out *protocol.Out[Message]) {
+	if p.vote == (protocol.Stamp{}) {
 		p.voteFor(r, out)
 		return
 	}
 	k := p.wait(r)
 	switch {
-	case k > 0 || p.vote.before(r):
-		p.send(r.id, Message{Kind: Failed}, out)
+	case k > 0 || p.vote.Before(r):
+		p.send(r.ID, Message{Kind: Failed}, out)
 	case p.asked:
-		p.send(p.queue[1].id, Message{Kind: Failed}, out)
+		p.send(p.queue[1].ID, Message{Kind: Failed}, out)
 	default:
 		p.asked = true
-		p.send(p.vote.id, Message{Kind: Inquire}, out)
+		p.send(p.vote.ID, Message{Kind: Inquire}, out)
 	}
 }
 
 // voteFor tells r, with its vote, how late the requests are that wait here: the next one of
 // r shall come after them.
-func (p *Process) voteFor(r request, out *protocol.Out[Message]) {
+func (p *Process) voteFor(r protocol.Stamp, out *protocol.Out[Message]) {
 	p.vote, p.asked = r, false
 	m := Message{Kind: Reply}
 	if len(p.queue) > 0 {
-		m.Time = p.queue[len(p.queue)-1].time
+		m.Time = p.queue[len(p.queue)-1].Time
 	}
-	p.send(r.id, m, out)
+	p.send(r.ID, m, out)
 }
 
 // onYield lets the one that gives its vote back wait again.
 func (p *Process) onYield(from protocol.ID, out *protocol.Out[Message]) {
-	if from != p.vote.id || !p.asked {
+	if from != p.vote.ID || !p.asked {
 		panic("maekawa: a YIELD of what was not asked back")
 	}
 	p.wait(p.vote)
@@ -246,7 +237,7 @@ func (p *Process) onYield(from protocol.ID, out *protocol.Out[Message]) {
 }
 
 func (p *Process) onRelease(from protocol.ID, out *protocol.Out[Message]) {
-	if from != p.vote.id || p.vote == (request{}) {
+	if from != p.vote.ID || p.vote == (protocol.Stamp{}) {
 		panic("maekawa: a RELEASE of a vote that it has not")
 	}
 	p.next(out)
@@ -255,7 +246,7 @@ func (p *Process) onRelease(from protocol.ID, out *protocol.Out[Message]) {
 // next votes for the first one that waits, or for nobody.
 func (p *Process) next(out *protocol.Out[Message]) {
 	if len(p.queue) == 0 {
-		p.vote, p.asked = request{}, false
+		p.vote, p.asked = protocol.Stamp{}, false
 		return
 	}
 	r := p.queue[0]
@@ -264,8 +255,8 @@ func (p *Process) next(out *protocol.Out[Message]) {
 }
 
 // wait puts r into the queue, behind k others.
-func (p *Process) wait(r request) (k int) {
-	for k < len(p.queue) && p.queue[k].before(r) {
+func (p *Process) wait(r protocol.Stamp) (k int) {
+	for k < len(p.queue) && p.queue[k].Before(r) {
 		k++
 	}
 	p.queue = slices.Insert(p.queue, k, r)
@@ -286,7 +277,7 @@ func votes(v *protocol.View[Message]) error {
 		p := q.(*Process)
 		for _, j := range p.voters {
 			vote := v.Procs[j].(*Process).vote
-			if p.section == protocol.InCrit && (vote == (request{}) || vote.id != protocol.ID(i)) {
+			if p.section == protocol.InCrit && (vote == (protocol.Stamp{}) || vote.ID != protocol.ID(i)) {
 				return fmt.Errorf("maekawa: #%d is inside without the vote of #%d", i, j)
 			}
 		}

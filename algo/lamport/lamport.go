@@ -53,27 +53,16 @@ func algorithm(variant, title string, fifo bool, refuted ...string) protocol.Alg
 			},
 		},
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-			return &Process{id: id, n: c.N, silent: make([]uint64, (c.N+63)/64)}
+			return &Process{id: id, n: c.N, silent: protocol.NewSet(c.N)}
 		},
-		Fields:  protocol.Coded(appendMessage, readMessage),
+		Fields:  Message.fields,
 		KindOf:  func(m Message) int { return int(m.Kind) },
 		Ints:    func(Message) int { return 1 },
 		Text:    text,
 		Show:    show,
 		Waiting: waiting,
-		Model:   protocol.Model[Message]{MapState: mapState, MapMsg: mapMsg, Confluent: confluent},
+		Model:   protocol.Model[Message]{MapState: protocol.MapState[Message], MapMsg: protocol.MapMsg(Message.fields), Confluent: confluent},
 	}
-}
-
-// A request is one of process id, made when its clock showed time.
-type request struct {
-	time uint64
-	id   protocol.ID
-}
-
-// before is the total order of the paper: by time, and by process where times are equal.
-func (r request) before(s request) bool {
-	return r.time < s.time || r.time == s.time && r.id < s.id
 }
 
 // Process is one participant.
@@ -83,9 +72,9 @@ type Process struct {
 
 	clock   uint64           // later than, or equal to, all that this process sent and received
 	section protocol.Section // InRem, InTry or InCrit
-	queue   []request        // in their order; with FIFO channels at most one of each process
-	own     request          // of this process, in the queue unless in InRem, and then zero
-	silent  []uint64         // bit set: from whom nothing later than own has arrived; empty unless in InTry
+	queue   []protocol.Stamp // in their order; with FIFO channels at most one of each process
+	own     protocol.Stamp   // of this process, in the queue unless in InRem, and then zero
+	silent  protocol.Set     // from whom nothing later than own has arrived; empty unless in InTry
 }
 
 // Step implements protocol.Process.
@@ -106,14 +95,14 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 // try is rule 1: to request, tell everybody, and put the request into the own queue.
 func (p *Process) try(out *protocol.Out[Message]) {
 	p.section = protocol.InTry
-	p.own = request{p.tick(), p.id}
+	p.own = protocol.Stamp{Time: p.tick(), ID: p.id}
 	p.insert(p.own)
 	for j := range protocol.ID(p.n) {
 		if j != p.id {
-			p.silent[j/64] |= 1 << (j % 64)
+			p.silent.Add(j)
 		}
 	}
-	out.Broadcast(Message{Request, p.own.time})
+	out.Broadcast(Message{Request, p.own.Time})
 	p.enterIfFirst(out)
 }
 
@@ -123,20 +112,20 @@ func (p *Process) receive(from protocol.ID, m Message, out *protocol.Out[Message
 	p.clock = max(p.clock, m.Time)
 	switch m.Kind {
 	case Request:
-		p.insert(request{m.Time, from})
+		p.insert(protocol.Stamp{Time: m.Time, ID: from})
 		out.Send(from, Message{Ack, p.tick()})
 	case Release:
 		p.remove(from)
 	}
-	if p.own.before(request{m.Time, from}) {
-		p.silent[from/64] &^= 1 << (from % 64)
+	if p.own.Before(protocol.Stamp{Time: m.Time, ID: from}) {
+		p.silent.Remove(from)
 	}
 	p.enterIfFirst(out)
 }
 
 // exit is rule 3.
 func (p *Process) exit(out *protocol.Out[Message]) {
-	p.section, p.own = protocol.InRem, request{}
+	p.section, p.own = protocol.InRem, protocol.Stamp{}
 	out.Rem()
 	p.remove(p.id)
 	out.Broadcast(Message{Release, p.tick()})
@@ -146,16 +135,10 @@ func (p *Process) exit(out *protocol.Out[Message]) {
 // later than it has arrived from everybody. On FIFO channels nobody's earlier request can
 // then be on its way.
 func (p *Process) enterIfFirst(out *protocol.Out[Message]) {
-	if p.section != protocol.InTry || p.queue[0] != p.own {
-		return
+	if p.section == protocol.InTry && p.queue[0] == p.own && p.silent.Len() == 0 {
+		p.section = protocol.InCrit
+		out.Crit(0)
 	}
-	for _, w := range p.silent {
-		if w != 0 {
-			return
-		}
-	}
-	p.section = protocol.InCrit
-	out.Crit(0)
 }
 
 // tick is the clock before a message is sent.
@@ -164,9 +147,9 @@ func (p *Process) tick() uint64 {
 	return p.clock
 }
 
-func (p *Process) insert(r request) {
+func (p *Process) insert(r protocol.Stamp) {
 	i := len(p.queue)
-	for i > 0 && r.before(p.queue[i-1]) {
+	for i > 0 && r.Before(p.queue[i-1]) {
 		i--
 	}
 	p.queue = slices.Insert(p.queue, i, r)
@@ -174,7 +157,7 @@ func (p *Process) insert(r request) {
 
 // remove takes the request of j out, if it has arrived.
 func (p *Process) remove(j protocol.ID) {
-	if i := slices.IndexFunc(p.queue, func(r request) bool { return r.id == j }); i >= 0 {
+	if i := slices.IndexFunc(p.queue, func(r protocol.Stamp) bool { return r.ID == j }); i >= 0 {
 		p.queue = slices.Delete(p.queue, i, i+1)
 	}
 }

@@ -2,7 +2,6 @@ package carvalhoroucairol
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -33,17 +32,16 @@ var Algorithm = protocol.Algorithm[Message]{
 		Claims:   claims,
 	},
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-		words := (c.N + 63) / 64
-		return &Process{id: id, n: c.N, permits: make(set, words), deferred: make(set, words)}
+		return &Process{id: id, n: c.N, permits: protocol.NewSet(c.N), deferred: protocol.NewSet(c.N)}
 	},
-	Fields: protocol.Coded(appendMessage, readMessage),
+	Fields: Message.fields,
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,
 	Show:   show,
 	Model: protocol.Model[Message]{
-		MapState: mapState,
-		MapMsg:   mapMsg,
+		MapState: protocol.MapState[Message],
+		MapMsg:   protocol.MapMsg(Message.fields),
 		// Two processes that enter in turn leave behind the clock of a third, which neither
 		// of them needs to ask again.
 		Bounds:     []protocol.Bound[Message]{{Name: "clock", Max: 6, Of: clock}},
@@ -77,8 +75,8 @@ type Process struct {
 	clock    uint64 // the largest timestamp seen or used
 	request  uint64 // timestamp of the current request, 0 unless it waits
 	inside   bool
-	permits  set // who has given permission, and has not taken it back since by a REQUEST
-	deferred set // who gets a REPLY on exit; empty in the remainder
+	permits  protocol.Set // who has given permission, and has not taken it back since by a REQUEST
+	deferred protocol.Set // who gets a REPLY on exit; empty in the remainder
 }
 
 // Step implements protocol.Process.
@@ -111,7 +109,7 @@ func (p *Process) try(out *protocol.Out[Message]) {
 	p.clock++
 	p.request = p.clock
 	for j := range protocol.ID(p.n) {
-		if j != p.id && !p.permits.has(j) {
+		if j != p.id && !p.permits.Has(j) {
 			out.Send(j, Message{Request, p.request})
 		}
 	}
@@ -122,12 +120,12 @@ func (p *Process) try(out *protocol.Out[Message]) {
 func (p *Process) onRequest(from protocol.ID, t uint64, out *protocol.Out[Message]) {
 	p.clock = max(p.clock, t)
 	waits := p.request != 0
-	first := p.request < t || p.request == t && p.id < from
+	first := protocol.Stamp{Time: p.request, ID: p.id}.Before(protocol.Stamp{Time: t, ID: from})
 	if p.inside || waits && first {
-		p.deferred.add(from)
+		p.deferred.Add(from)
 		return
 	}
-	again := waits && p.permits.has(from)
+	again := waits && p.permits.Has(from)
 	p.reply(from, out)
 	if again {
 		out.Send(from, Message{Request, p.request})
@@ -135,10 +133,10 @@ func (p *Process) onRequest(from protocol.ID, t uint64, out *protocol.Out[Messag
 }
 
 func (p *Process) onReply(from protocol.ID, out *protocol.Out[Message]) {
-	if p.request == 0 || p.permits.has(from) {
+	if p.request == 0 || p.permits.Has(from) {
 		panic("carvalhoroucairol: a REPLY that nobody waits for")
 	}
-	p.permits.add(from)
+	p.permits.Add(from)
 	if p.permitted() {
 		p.enter(out)
 	}
@@ -153,36 +151,20 @@ func (p *Process) enter(out *protocol.Out[Message]) {
 func (p *Process) exit(out *protocol.Out[Message]) {
 	p.inside = false
 	out.Rem()
-	for i, w := range p.deferred {
-		for ; w != 0; w &= w - 1 {
-			p.reply(protocol.ID(64*i+bits.TrailingZeros64(w)), out)
-		}
-		p.deferred[i] = 0
+	for j := range p.deferred.All() {
+		p.reply(j, out)
 	}
+	p.deferred.Clear()
 }
 
 // reply gives permission, and thereby loses that of the other one.
 func (p *Process) reply(to protocol.ID, out *protocol.Out[Message]) {
-	p.permits.remove(to)
+	p.permits.Remove(to)
 	out.Send(to, Message{Kind: Reply})
 }
 
 // permitted says that nobody's permission is missing.
-func (p *Process) permitted() bool { return p.permits.len() == p.n-1 }
-
-// A set of processes, as bits.
-type set []uint64
-
-func (s set) has(j protocol.ID) bool { return s[j/64]&(1<<(j%64)) != 0 }
-func (s set) add(j protocol.ID)      { s[j/64] |= 1 << (j % 64) }
-func (s set) remove(j protocol.ID)   { s[j/64] &^= 1 << (j % 64) }
-
-func (s set) len() (n int) {
-	for _, w := range s {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
+func (p *Process) permitted() bool { return p.permits.Len() == p.n-1 }
 
 // onePermission is the invariant behind mutual exclusion: of two processes one may have the
 // permission of the other, or it is on its way.
@@ -197,10 +179,10 @@ func onePermission(v *protocol.View[Message]) error {
 	for b := range protocol.ID(v.Config.N) {
 		for a := range b {
 			n := count[pair{a, b}]
-			if v.Procs[a].(*Process).permits.has(b) {
+			if v.Procs[a].(*Process).permits.Has(b) {
 				n++
 			}
-			if v.Procs[b].(*Process).permits.has(a) {
+			if v.Procs[b].(*Process).permits.Has(a) {
 				n++
 			}
 			if n > 1 {

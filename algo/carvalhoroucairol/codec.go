@@ -1,21 +1,15 @@
 package carvalhoroucairol
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func appendMessage(b []byte, m Message) []byte {
-	return binary.AppendUvarint(append(b, m.Kind), m.Time)
-}
-
-func readMessage(b []byte) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	m.Kind = uint8(r.Max(uint64(Reply)))
-	m.Time = r.Uint()
-	return m, r.Rest, r.Err
+func (m Message) fields(c *protocol.Codec) Message {
+	protocol.Upto(c, &m.Kind, Reply)
+	c.Time(&m.Time)
+	return m
 }
 
 func ints(m Message) int {
@@ -39,12 +33,10 @@ func show(p protocol.Process[Message]) string {
 	if s.request != 0 {
 		text += fmt.Sprintf(", request %d", s.request)
 	}
-	list := func(sep string, of set) {
-		for j := range protocol.ID(s.n) {
-			if of.has(j) {
-				text += fmt.Sprintf("%s#%d", sep, j)
-				sep = ", "
-			}
+	list := func(sep string, of protocol.Set) {
+		for j := range of.All() {
+			text += fmt.Sprintf("%s#%d", sep, j)
+			sep = ", "
 		}
 	}
 	list(", permitted by ", s.permits)
@@ -52,51 +44,11 @@ func show(p protocol.Process[Message]) string {
 	return text
 }
 
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte {
-	b = binary.AppendUvarint(b, p.clock)
-	b = binary.AppendUvarint(b, p.request)
-	inside := byte(0)
-	if p.inside {
-		inside = 1
-	}
-	b = append(b, inside)
-	for i := range p.permits {
-		b = binary.AppendUvarint(b, p.permits[i])
-		b = binary.AppendUvarint(b, p.deferred[i])
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.clock = r.Uint()
-	p.request = r.Uint()
-	p.inside = r.Max(1) == 1
-	for i := range p.permits {
-		p.permits[i] = r.Uint()
-		p.deferred[i] = r.Uint()
-	}
-	return r.Rest, r.Err
-}
-
 // State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
-
-// clocks is the counter of all timestamps. 0 means none.
-var clocks = protocol.Counter{Least: 1}
-
-func mapState(p protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
-	q := p.(*Process)
-	q.clock = f(clocks, q.clock)
-	if q.request != 0 {
-		q.request = f(clocks, q.request)
-	}
-}
-
-func mapMsg(_ protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
-	if m.Kind == Request {
-		m.Time = f(clocks, m.Time)
-	}
+func (p *Process) State(c *protocol.Codec) {
+	c.Clock(&p.clock)
+	c.Time(&p.request)
+	c.Bool(&p.inside)
+	c.Set(p.permits, p.n)
+	c.Set(p.deferred, p.n)
 }

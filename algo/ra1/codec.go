@@ -1,26 +1,17 @@
 package ra1
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func appendMessage(b []byte, m Message) []byte {
-	b = append(b, m.Kind)
-	if m.Kind == Request {
-		b = protocol.AppendText(binary.AppendUvarint(b, m.Time), string(m.Group))
+func (m Message) fields(c *protocol.Codec) Message {
+	if protocol.Upto(c, &m.Kind, Reply); m.Kind == Request {
+		c.Clock(&m.Time)
+		protocol.Text(c, &m.Group)
 	}
-	return b
-}
-
-func readMessage(b []byte) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	if m.Kind = uint8(r.Max(uint64(Reply))); m.Kind == Request {
-		m.Time, m.Group = r.Uint(), protocol.Group(r.Text())
-	}
-	return m, r.Rest, r.Err
+	return m
 }
 
 // ints: a group counts one.
@@ -46,58 +37,19 @@ func show(p protocol.Process[Message]) string {
 		text += fmt.Sprintf(", request %d of %s, REPLYs missing %d", s.request, s.group, s.missing)
 	}
 	sep := ", owes a REPLY to "
-	for j := range s.n {
-		if s.deferred[j/64]&(1<<(j%64)) != 0 {
-			text += fmt.Sprintf("%s#%d", sep, j)
-			sep = ", "
-		}
+	for j := range s.deferred.All() {
+		text += fmt.Sprintf("%s#%d", sep, j)
+		sep = ", "
 	}
 	return text
 }
 
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte {
-	b = binary.AppendUvarint(b, p.clock)
-	b = append(b, byte(p.section))
-	b = binary.AppendUvarint(b, p.request)
-	b = protocol.AppendText(b, string(p.group))
-	b = binary.AppendUvarint(b, p.missing)
-	for _, w := range p.deferred {
-		b = binary.AppendUvarint(b, w)
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.clock = r.Uint()
-	p.section = protocol.Section(r.Max(uint64(protocol.InCrit)))
-	p.request = r.Uint()
-	p.group = protocol.Group(r.Text())
-	p.missing = r.Max(uint64(p.n - 1))
-	for i := range p.deferred {
-		p.deferred[i] = r.Uint()
-	}
-	return r.Rest, r.Err
-}
-
 // State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
-
-// clocks is the counter of all timestamps. 0 means none.
-var clocks = protocol.Counter{Least: 1}
-
-func mapState(p protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
-	q := p.(*Process)
-	q.clock = f(clocks, q.clock)
-	if q.request != 0 {
-		q.request = f(clocks, q.request)
-	}
-}
-
-func mapMsg(_ protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
-	if m.Kind == Request {
-		m.Time = f(clocks, m.Time)
-	}
+func (p *Process) State(c *protocol.Codec) {
+	c.Clock(&p.clock)
+	protocol.Upto(c, &p.section, protocol.InCrit)
+	c.Time(&p.request)
+	protocol.Text(c, &p.group)
+	protocol.Upto(c, &p.missing, uint64(p.n-1))
+	c.Set(p.deferred, p.n)
 }

@@ -1,8 +1,6 @@
 package ra1
 
 import (
-	"math/bits"
-
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -40,16 +38,16 @@ var Algorithm = protocol.Algorithm[Message]{
 		},
 	},
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-		return &Process{id: id, n: c.N, deferred: make([]uint64, (c.N+63)/64)}
+		return &Process{id: id, n: c.N, deferred: protocol.NewSet(c.N)}
 	},
-	Fields: protocol.Coded(appendMessage, readMessage),
+	Fields: Message.fields,
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,
 	Show:   show,
 	Model: protocol.Model[Message]{
-		MapState:  mapState,
-		MapMsg:    mapMsg,
+		MapState:  protocol.MapState[Message],
+		MapMsg:    protocol.MapMsg(Message.fields),
 		Confluent: confluent,
 		// Those of one group do not wait for each other: while a REQUEST of one is on its way,
 		// another one may enter any number of times.
@@ -69,7 +67,7 @@ type Process struct {
 	request  uint64           // timestamp of the current request, 0 unless trying
 	group    protocol.Group   // of the current request, "" in the remainder
 	missing  uint64           // replies not yet received, 0 unless trying
-	deferred []uint64         // bit set: who gets a REPLY on exit; empty in the remainder
+	deferred protocol.Set     // who gets a REPLY on exit; empty in the remainder
 }
 
 // Step implements protocol.Process.
@@ -108,9 +106,9 @@ func (p *Process) try(wanted protocol.Groups, out *protocol.Out[Message]) {
 // from inside.
 func (p *Process) onRequest(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	p.clock = max(p.clock, m.Time)
-	first := p.request < m.Time || p.request == m.Time && p.id < from
+	first := protocol.Stamp{Time: p.request, ID: p.id}.Before(protocol.Stamp{Time: m.Time, ID: from})
 	if !p.group.Shares(m.Group) && (p.section == protocol.InCrit || p.section == protocol.InTry && first) {
-		p.deferred[from/64] |= 1 << (from % 64)
+		p.deferred.Add(from)
 		return
 	}
 	out.Send(from, Message{Kind: Reply})
@@ -135,12 +133,10 @@ func (p *Process) enterIfPermitted(out *protocol.Out[Message]) {
 func (p *Process) exit(out *protocol.Out[Message]) {
 	p.section, p.group = protocol.InRem, ""
 	out.Rem()
-	for i, w := range p.deferred {
-		for ; w != 0; w &= w - 1 {
-			out.Send(protocol.ID(64*i+bits.TrailingZeros64(w)), Message{Kind: Reply})
-		}
-		p.deferred[i] = 0
+	for j := range p.deferred.All() {
+		out.Send(j, Message{Kind: Reply})
 	}
+	p.deferred.Clear()
 }
 
 // confluent: a REPLY is only counted. Who sent one to a request knows its timestamp: the

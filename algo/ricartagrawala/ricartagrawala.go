@@ -99,7 +99,7 @@ func (p *Process) try(out *protocol.Out[Message]) {
 // onRequest defers the reply while inside, and while trying with an earlier
 // request than (t, from).
 func (p *Process) onRequest(from protocol.ID, t uint64, out *protocol.Out[Message]) {
-	first := p.request < t || p.request == t && p.id < from
+	first := protocol.Stamp{Time: p.request, ID: p.id}.Before(protocol.Stamp{Time: t, ID: from})
 	if p.section == protocol.InCrit || p.section == protocol.InTry && first {
 		p.deferred.Add(from)
 		return

@@ -1,47 +1,22 @@
 package suzukikasami
 
 import (
-	"encoding/binary"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func appendMessage(b []byte, m Message) []byte {
-	b = append(b, m.Kind)
-	if m.Kind == Request {
-		return binary.AppendUvarint(b, m.Number)
+func (m Message) fields(c *protocol.Codec) Message {
+	if protocol.Upto(c, &m.Kind, Token); m.Kind == Request {
+		c.Count(&m.Number, numbers(c.From))
+		return m
 	}
-	return appendWords(appendWords(b, m.LN), m.Q)
-}
-
-func readMessage(b []byte) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	m.Kind = uint8(r.Max(uint64(Token)))
-	if m.Kind == Request {
-		m.Number = r.Uint()
-	} else {
-		m.LN, m.Q = readWords(&r), readWords(&r)
+	for j := range protocol.List(c, &m.LN) {
+		c.Count(&m.LN[j], numbers(protocol.ID(j)))
 	}
-	return m, r.Rest, r.Err
-}
-
-func appendWords(b []byte, words []uint64) []byte {
-	b = binary.AppendUvarint(b, uint64(len(words)))
-	for _, w := range words {
-		b = binary.AppendUvarint(b, w)
-	}
-	return b
-}
-
-func readWords(r *protocol.Reader) []uint64 {
-	words := make([]uint64, r.Len())
-	for i := range words {
-		words[i] = r.Uint()
-	}
-	return words
+	c.Words(protocol.List(c, &m.Q))
+	return m
 }
 
 func ints(m Message) int {
@@ -85,66 +60,27 @@ func show(p protocol.Process[Message]) string {
 	return text
 }
 
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte {
-	b = append(b, byte(p.section))
-	for _, v := range p.rn {
-		b = binary.AppendUvarint(b, v)
-	}
-	b = protocol.AppendBool(b, p.token)
-	if !p.token {
-		return b
-	}
-	for _, v := range p.ln {
-		b = binary.AppendUvarint(b, v)
-	}
-	return appendWords(b, p.queue)
-}
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.section = protocol.Section(r.Max(uint64(protocol.InCrit)))
-	for j := range p.rn {
-		p.rn[j] = r.Uint()
-	}
-	p.token = r.Bool()
-	p.queue = p.queue[:0]
-	if p.token {
-		for j := range p.ln {
-			p.ln[j] = r.Uint()
-		}
-		for range r.Max(uint64(p.n)) {
-			p.queue = append(p.queue, r.Max(uint64(p.n-1)))
-		}
-	}
-	return r.Rest, r.Err
-}
-
 // State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+func (p *Process) State(c *protocol.Codec) {
+	protocol.Upto(c, &p.section, protocol.InCrit)
+	for j := range p.rn {
+		c.Count(&p.rn[j], numbers(protocol.ID(j)))
+	}
+	if c.Bool(&p.token); !p.token {
+		if c.Reading() {
+			p.queue = p.queue[:0]
+		}
+		return
+	}
+	for j := range p.ln {
+		c.Count(&p.ln[j], numbers(protocol.ID(j)))
+	}
+	for i := range protocol.List(c, &p.queue) {
+		protocol.Upto(c, &p.queue[i], uint64(p.n-1))
+	}
+	c.Want(len(p.queue) <= p.n)
+}
 
 // numbers is the counter of the requests of process j: RN[j] of everybody, LN[j]
 // and what REQUESTs of j carry.
-func numbers(j int) protocol.Counter { return protocol.Counter{User: protocol.ID(j)} }
-
-func mapState(p protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
-	q := p.(*Process)
-	for j := range q.rn {
-		q.rn[j] = f(numbers(j), q.rn[j])
-		if q.token {
-			q.ln[j] = f(numbers(j), q.ln[j])
-		}
-	}
-}
-
-func mapMsg(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
-	if m.Kind == Request {
-		m.Number = f(numbers(int(ch.From)), m.Number)
-		return
-	}
-	m.LN = slices.Clone(m.LN) // a token under way is frozen
-	for j, v := range m.LN {
-		m.LN[j] = f(numbers(j), v)
-	}
-}
+func numbers(j protocol.ID) protocol.Counter { return protocol.Counter{User: j} }

@@ -44,12 +44,12 @@ func algorithm(i protocol.Info, ring bool) protocol.Algorithm[Message] {
 			p := &Process{
 				id: id, n: c.N, ring: ring,
 				rn: make([]uint64, c.N), ln: make([]uint64, c.N),
-				queue: make([]uint64, 0, c.N), queued: make([]uint64, (c.N+63)/64),
+				queue: make([]uint64, 0, c.N), queued: protocol.NewSet(c.N),
 			}
 			p.token = id == protocol.ID(c.N-1)
 			return p
 		},
-		Fields: protocol.Coded(appendMessage, readMessage),
+		Fields: Message.fields,
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   func(m Message) string { return text(m, ring) },
@@ -59,8 +59,8 @@ func algorithm(i protocol.Info, ring bool) protocol.Algorithm[Message] {
 }
 
 var model = protocol.Model[Message]{
-	MapState:  mapState,
-	MapMsg:    mapMsg,
+	MapState:  protocol.MapState[Message],
+	MapMsg:    protocol.MapMsg(Message.fields),
 	Confluent: confluent,
 	// The checker takes from the numbers of each process what all others know of
 	// it; what is left is how many requests somebody has not heard of.
@@ -105,7 +105,7 @@ type Process struct {
 	token   bool             // it holds the token, whose two parts are
 	ln      []uint64         // LN[j]: the number of j's request served last; without the token, nothing
 	queue   []uint64         // Q: who gets the token next; empty unless inside
-	queued  []uint64         // memory of enqueue
+	queued  protocol.Set     // memory of enqueue
 }
 
 // Step implements protocol.Process.
@@ -175,13 +175,13 @@ func (p *Process) exit(out *protocol.Out[Message]) {
 // enqueue puts every process with an open request behind those already queued. The scan
 // begins after the process itself: from a fixed place, small ids would be favoured.
 func (p *Process) enqueue() {
-	clear(p.queued)
+	p.queued.Clear()
 	for _, j := range p.queue {
-		p.queued[j/64] |= 1 << (j % 64)
+		p.queued.Add(protocol.ID(j))
 	}
 	for k := 1; k < p.n; k++ {
 		j := p.after(k)
-		if p.open(j) && p.queued[j/64]>>(j%64)&1 == 0 {
+		if p.open(j) && !p.queued.Has(j) {
 			p.queue = append(p.queue, uint64(j))
 		}
 	}

@@ -173,7 +173,7 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("onRequest shares with nobody", "!p.group.Shares(m.Group)", "true"),
 			mutant.Edit("try does not advance the clock", "p.clock++", ""),
 			mutant.Edit("try waits for one reply less", "uint64(p.n-1)", "uint64(max(p.n-2, 0))"),
-			mutant.Edit("exit answers again and again", "p.deferred[i] = 0", ""),
+			mutant.Edit("exit answers again and again", "p.deferred.Clear()", ""),
 			mutant.Edit("exit keeps the group", "p.section, p.group = protocol.InRem, \"\"", "p.section = protocol.InRem"),
 			mutant.Edit("exit stays inside", "p.section, p.group = protocol.InRem, \"\"", "p.group = \"\""),
 			mutant.Edit("onReply does not count", "p.missing--", ""),

@@ -201,7 +201,7 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("try does not advance the clock", "p.clock++", ""),
 			mutant.Edit("try waits for one reply less", "uint64(p.n-1)", "uint64(max(p.n-2, 0))"),
 			mutant.Edit("exit keeps the request", "p.section, p.request = protocol.InRem, 0", "p.section = protocol.InRem"),
-			mutant.Edit("exit answers again and again", "p.deferred[i] = 0", ""),
+			mutant.Edit("exit answers again and again", "p.deferred.Clear()", ""),
 			mutant.Edit("exit stays inside", "p.section, p.request = protocol.InRem, 0", "p.request = 0"),
 			mutant.Edit("onReply does not count", "p.missing--", ""),
 		},

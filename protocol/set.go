@@ -45,6 +45,19 @@ func (s Set) All() iter.Seq[ID] {
 	}
 }
 
+// Member visits whether id is in s.
+func (c *Codec) Member(s Set, id ID) bool {
+	in := s.Has(id)
+	switch c.Bool(&in); {
+	case c.does != reads:
+	case in:
+		s.Add(id)
+	default:
+		s.Remove(id)
+	}
+	return in
+}
+
 // Set visits a set of the processes 0 to n-1.
 func (c *Codec) Set(s Set, n int) {
 	for i := range s {

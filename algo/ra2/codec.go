@@ -1,7 +1,6 @@
 package ra2
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -9,48 +8,37 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func appendMessage(b []byte, m Message) []byte {
-	b = append(b, m.Kind)
-	if m.Kind == Request {
-		return protocol.AppendText(binary.AppendUvarint(b, m.Time), string(m.Group))
+func (m Message) fields(c *protocol.Codec) Message {
+	if protocol.Upto(c, &m.Kind, Start); m.Kind == Request {
+		c.Clock(&m.Time)
+		protocol.Text(c, &m.Group)
+		return m
 	}
-	b = binary.AppendUvarint(append(b, m.Each), uint64(m.Number))
+	protocol.Upto(c, &m.Each, 2)
+	c.Want(m.Each > 0)
+	number(c, c.To, &m.Number)
 	if m.Kind == Reply {
-		b = binary.AppendUvarint(b, uint64(m.Done))
+		number(c, c.From, &m.Done)
 	}
-	b = binary.AppendUvarint(b, uint64(m.Grants.Count))
-	for _, c := range m.Grants.List() {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(c.Of)), uint64(c.Number))
+	list := m.Grants.List()
+	for k := range protocol.List(c, &list) {
+		protocol.Upto(c, &list[k].Of, math.MaxUint32)
+		number(c, protocol.ID(list[k].Of), &list[k].Number)
+		c.Want(list[k].Number > 0 && (k == 0 || list[k].Of > list[k-1].Of))
 	}
-	return b
+	if c.Reading() || c.Moving() {
+		m.Grants = listed(list)
+	}
+	return m
 }
 
-func readMessage(b []byte) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	if m.Kind = uint8(r.Max(uint64(Start))); m.Kind == Request {
-		m.Time, m.Group = r.Uint(), protocol.Group(r.Text())
-		return m, r.Rest, r.Err
-	}
-	if m.Each = uint8(r.Max(2)); m.Each == 0 {
-		r.Err = protocol.ErrShort
-	}
-	m.Number = number(&r)
-	if m.Kind == Reply {
-		m.Done = number(&r)
-	}
-	var list []Grant
-	for k := range r.Len() {
-		c := Grant{number(&r), number(&r)}
-		if c.Number == 0 || k > 0 && c.Of <= list[k-1].Of {
-			r.Err = protocol.ErrShort
-		}
-		list = append(list, c)
-	}
-	m.Grants = listed(list)
-	return m, r.Rest, r.Err
+// number visits the number of a request of a process: where it is made, heard of, answered and granted.
+func number(c *protocol.Codec, of protocol.ID, v *uint32) {
+	wide := uint64(*v)
+	c.Count(&wide, protocol.Counter{User: of, Time: 1, Least: 1})
+	c.Want(wide <= math.MaxUint32)
+	*v = uint32(wide)
 }
-
-func number(r *protocol.Reader) uint32 { return uint32(r.Max(math.MaxUint32)) }
 
 // ints: a group counts one.
 func ints(m Message) int {
@@ -83,187 +71,120 @@ func show(q protocol.Process[Message]) string {
 	if p.leads {
 		text += ", leads"
 	}
-	for j := range p.open.all() {
+	for j := range p.open.All() {
 		text += fmt.Sprintf(", #%d wants %s", j, p.groups[j])
-		if p.deferred.has(j) {
+		if p.deferred.Has(j) {
 			text += " and a REPLY"
 		}
 	}
 	return text + ", invited " + Grants{log: p.granted.log}.String()
 }
 
-// AppendState implements protocol.Process. A deferred REPLY that nobody needs any more is
-// none.
-func (p *Process) AppendState(b []byte) []byte {
-	b = binary.AppendUvarint(b, p.clock)
-	b = append(b, byte(p.section))
-	b = protocol.AppendBool(b, p.leads)
-	b = binary.AppendUvarint(b, uint64(p.number))
-	b = binary.AppendUvarint(b, p.request)
-	b = protocol.AppendText(b, string(p.group))
-	for j, heard := range p.heard {
-		if id := protocol.ID(j); id != p.id {
-			b = protocol.AppendBool(binary.AppendUvarint(b, uint64(heard)), p.open.has(id))
-			if p.open.has(id) {
-				b = protocol.AppendText(b, string(p.groups[j]))
-			}
-			b = protocol.AppendBool(b, p.replied.has(id))
-			b = protocol.AppendBool(b, p.deferred.has(id) && p.waits(id))
-		}
+// State implements protocol.Process. A deferred REPLY that nobody needs any more is none.
+func (p *Process) State(c *protocol.Codec) {
+	c.Clock(&p.clock)
+	protocol.Upto(c, &p.section, protocol.InCrit)
+	c.Bool(&p.leads)
+	number(c, p.id, &p.number)
+	c.Time(&p.request)
+	protocol.Text(c, &p.group)
+	if c.Reading() {
+		p.missing = 0
 	}
-	return p.granted.appendState(b, p.id)
-}
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.clock = r.Uint()
-	p.section = protocol.Section(r.Max(uint64(protocol.InCrit)))
-	p.leads = r.Bool()
-	p.number = number(&r)
-	p.request = r.Uint()
-	p.group = protocol.Group(r.Text())
-	p.replied.clear()
-	p.deferred.clear()
-	p.open.clear()
-	p.missing = 0
 	for j := range p.heard {
 		id := protocol.ID(j)
 		if id == p.id {
 			continue
 		}
-		p.heard[j] = number(&r)
-		if r.Bool() {
-			p.open.add(id)
-			p.groups[j] = protocol.Group(r.Text())
+		number(c, id, &p.heard[j])
+		if c.Member(p.open, id) {
+			protocol.Text(c, &p.groups[j])
 		}
-		if r.Bool() {
-			p.replied.add(id)
-		} else if p.section == protocol.InTry {
+		if !c.Member(p.replied, id) && c.Reading() && p.section == protocol.InTry {
 			p.missing++
 		}
-		if r.Bool() {
-			p.deferred.add(id)
+		owes := p.deferred.Has(id) && p.waits(id)
+		if c.Bool(&owes); c.Reading() && owes {
+			p.deferred.Add(id)
+		} else if c.Reading() {
+			p.deferred.Remove(id)
 		}
 	}
-	p.granted.load(&r, p.id)
-	for j := range p.deferred.all() {
-		if !p.waits(j) {
-			r.Err = protocol.ErrShort
-		}
+	p.granted.state(c, p.id)
+	for j := range p.deferred.All() {
+		c.Want(p.waits(j))
 	}
-	return r.Rest, r.Err
 }
 
-// State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
-
-// appendState appends the vector, whose entries are in the order in which they changed where
-// that decides what is told to whom, and otherwise in the order of processes.
-func (v *vector) appendState(b []byte, self protocol.ID) []byte {
-	for _, number := range v.numbers {
-		b = binary.AppendUvarint(b, uint64(number))
+// state visits the vector, whose entries are in the order in which they changed where that
+// decides what is told to whom, and otherwise in the order of processes. Then it visits how
+// many of them each process has been told.
+func (v *vector) state(c *protocol.Codec, self protocol.ID) {
+	entries := 0
+	for j := range v.numbers {
+		if v.numbers[j] != 0 || !c.Moving() { // 0 is none
+			number(c, protocol.ID(j), &v.numbers[j])
+		}
+		if v.numbers[j] != 0 {
+			entries++
+		}
 	}
-	ends := slices.Clone(v.told)
-	ends = append(ends, uint32(len(v.log)))
+	order, told := make([]uint32, entries), make([]uint32, len(v.told))
+	if !c.Reading() {
+		v.ordered(order[:0], told)
+	}
+	for i := range order {
+		protocol.Upto(c, &order[i], uint32(len(v.numbers)-1))
+	}
+	most := uint32(entries)
+	if v.full {
+		most = 0
+	}
+	for j := range told {
+		if protocol.ID(j) != self {
+			protocol.Upto(c, &told[j], most)
+		}
+	}
+	if c.Reading() || c.Moving() {
+		c.Want(v.rebuild(order, told))
+	}
+}
+
+// ordered appends the processes of the entries, and sets how many of these each one has been told.
+func (v *vector) ordered(order, told []uint32) {
+	ends := append(slices.Clone(v.told), uint32(len(v.log)))
 	slices.Sort(ends)
 	from := uint32(0)
 	for _, end := range ends {
 		for j, number := range v.numbers {
 			if number != 0 && v.at[j] >= from && v.at[j] < end {
-				b = binary.AppendUvarint(b, uint64(j))
+				order = append(order, uint32(j))
 			}
 		}
 		from = end
 	}
-	for j, told := range v.told {
-		if protocol.ID(j) != self {
-			b = binary.AppendUvarint(b, uint64(v.count(0, int(told))))
-		}
+	for j := range told {
+		told[j] = uint32(v.count(0, int(v.told[j])))
 	}
-	return b
 }
 
 func (r part) first() Grant { return r.grants[r.from] }
 
-func (v *vector) load(r *protocol.Reader, self protocol.ID) {
+// rebuild makes the vector anew from its numbers, and reports whether an encoding has this order.
+func (v *vector) rebuild(order, told []uint32) bool {
 	v.forget()
-	n, entries := uint64(len(v.numbers)), 0
-	for j := range v.numbers {
-		if v.numbers[j] = number(r); v.numbers[j] != 0 {
-			entries++
+	for _, j := range order {
+		if v.numbers[j] == 0 || slices.ContainsFunc(v.log, func(p part) bool { return p.first().Of == j }) {
+			return false
 		}
-	}
-	for range entries {
-		j := r.Max(n - 1)
-		if v.numbers[j] == 0 || slices.ContainsFunc(v.log, func(p part) bool { return p.first().Of == uint32(j) }) {
-			r.Err = protocol.ErrShort
-			return
-		}
-		v.append(v.write(Grant{uint32(j), v.numbers[j]}))
+		v.append(v.write(Grant{j, v.numbers[j]}))
 		v.frozen = len(v.log) // one part each
 	}
-	most := uint64(entries)
-	if v.full {
-		most = 0
-	}
-	for j := range v.told {
-		if v.told[j] = 0; protocol.ID(j) != self {
-			v.told[j] = uint32(r.Max(most))
+	copy(v.told, told)
+	for place := 1; place < len(order); place++ {
+		if order[place-1] > order[place] && !slices.Contains(told, uint32(place)) {
+			return false
 		}
 	}
-	for place := 1; place < entries; place++ {
-		if v.log[place-1].first().Of > v.log[place].first().Of && !slices.Contains(v.told, uint32(place)) {
-			r.Err = protocol.ErrShort
-		}
-	}
-}
-
-// clocks is the counter of all timestamps, and numbers that of the requests of one process:
-// where they are made, heard of, answered and granted. A timestamp of 0 means none, and so
-// does a grant of 0.
-var clocks = protocol.Counter{Least: 1}
-
-func numbers(of protocol.ID) protocol.Counter { return protocol.Counter{User: of, Time: 1, Least: 1} }
-
-// mapped maps the number of a request of a process.
-func mapped(of protocol.ID, number *uint32, f func(protocol.Counter, uint64) uint64) {
-	*number = uint32(f(numbers(of), uint64(*number)))
-}
-
-func mapState(q protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
-	p := q.(*Process)
-	p.clock = f(clocks, p.clock)
-	if p.request != 0 {
-		p.request = f(clocks, p.request)
-	}
-	mapped(p.id, &p.number, f)
-	for j := range p.heard {
-		if id := protocol.ID(j); id != p.id {
-			mapped(id, &p.heard[j], f)
-		}
-	}
-	v := &p.granted
-	for j := range v.numbers {
-		if v.numbers[j] != 0 {
-			mapped(protocol.ID(j), &v.numbers[j], f)
-		}
-	}
-	v.load(&protocol.Reader{Rest: v.appendState(nil, p.id)}, p.id)
-}
-
-func mapMsg(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
-	if m.Kind == Request {
-		m.Time = f(clocks, m.Time)
-		return
-	}
-	mapped(ch.To, &m.Number, f)
-	if m.Kind == Reply {
-		mapped(ch.From, &m.Done, f)
-	}
-	list := m.Grants.List()
-	for i := range list {
-		mapped(protocol.ID(list[i].Of), &list[i].Number, f)
-	}
-	m.Grants = listed(list)
+	return true
 }

@@ -80,7 +80,7 @@ var info = protocol.Info{
 var Algorithm = protocol.Algorithm[Message]{
 	Info:   info,
 	New:    newProcess,
-	Fields: protocol.Coded(appendMessage, readMessage),
+	Fields: Message.fields,
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,
@@ -102,13 +102,13 @@ type Process struct {
 	request  uint64           // timestamp of the current request, 0 unless trying
 	group    protocol.Group   // of the current request, "" in the remainder
 	missing  uint32           // how many have not replied to it; 0 unless trying
-	replied  set              // who has; empty unless trying
-	deferred set              // who may get a REPLY on exit; empty in the remainder
+	replied  protocol.Set     // who has; empty unless trying
+	deferred protocol.Set     // who may get a REPLY on exit; empty in the remainder
 	granted  vector           // G
 
 	// What others have told of themselves. Apart, because most events need a part of it.
 	heard  []uint32         // by process: how many requests it has made
-	open   set              // who is not known to have completed the last of them
+	open   protocol.Set     // who is not known to have completed the last of them
 	groups []protocol.Group // by process: which that was for
 }
 
@@ -118,11 +118,11 @@ func newProcess(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 		arrives:  info.Option(c, "invite") == InviteArrivals,
 		self:     info.Option(c, "selfgrant") == 1,
 		each:     uint8(info.Option(c, "entry")),
-		replied:  newSet(c.N),
-		deferred: newSet(c.N),
+		replied:  protocol.NewSet(c.N),
+		deferred: protocol.NewSet(c.N),
 		granted:  newVector(id, c.N, info.Option(c, "full") == 1),
 		heard:    make([]uint32, c.N),
-		open:     newSet(c.N),
+		open:     protocol.NewSet(c.N),
 		groups:   make([]protocol.Group, c.N),
 	}
 }
@@ -170,15 +170,15 @@ func (p *Process) try(wanted protocol.Groups, out *protocol.Out[Message]) {
 func (p *Process) onRequest(j protocol.ID, time uint64, g protocol.Group, out *protocol.Out[Message]) {
 	p.clock = max(p.clock, time)
 	p.heard[j]++
-	p.open.add(j)
+	p.open.Add(j)
 	p.groups[j] = g
-	first := p.request < time || p.request == time && p.id < j
+	first := protocol.Stamp{Time: p.request, ID: p.id}.Before(protocol.Stamp{Time: time, ID: j})
 	switch {
 	case p.invited(j):
 	case p.group.Shares(g) && p.leads && p.arrives:
 		p.invite(j, out)
 	case !p.group.Shares(g) && (p.section == protocol.InCrit || p.section == protocol.InTry && first):
-		p.deferred.add(j)
+		p.deferred.Add(j)
 	default:
 		p.reply(j, out)
 	}
@@ -189,11 +189,11 @@ func (p *Process) onRequest(j protocol.ID, time uint64, g protocol.Group, out *p
 // by invitation before they arrived, only tell what their senders know.
 func (p *Process) onReply(j protocol.ID, m *Message, out *protocol.Out[Message]) {
 	if m.Done == p.heard[j] {
-		p.open.remove(j)
+		p.open.Remove(j)
 	}
 	p.granted.merge(m.Grants)
-	if p.section == protocol.InTry && m.Number == p.number && !p.replied.has(j) {
-		p.replied.add(j)
+	if p.section == protocol.InTry && m.Number == p.number && !p.replied.Has(j) {
+		p.replied.Add(j)
 		p.missing--
 	}
 	p.leadIfPermitted(out)
@@ -220,7 +220,7 @@ func (p *Process) obstructed() bool {
 }
 
 // excludes: the last request heard of j is for another group, and not known to be completed.
-func (p *Process) excludes(j protocol.ID) bool { return p.open.has(j) && !p.group.Shares(p.groups[j]) }
+func (p *Process) excludes(j protocol.ID) bool { return p.open.Has(j) && !p.group.Shares(p.groups[j]) }
 
 // onStart follows an invitation for the current request. One for an earlier request is of a
 // second leader, or came when the process had all REPLYs.
@@ -234,7 +234,7 @@ func (p *Process) onStart(m *Message, out *protocol.Out[Message]) {
 // enter lets the user in. A leader invites all who wait for the same group.
 func (p *Process) enter(leads bool, out *protocol.Out[Message]) {
 	p.section, p.leads, p.request, p.missing = protocol.InCrit, leads, 0, 0
-	p.replied.clear()
+	p.replied.Clear()
 	out.CritIn(p.group, 0)
 	if !leads {
 		return
@@ -242,7 +242,7 @@ func (p *Process) enter(leads bool, out *protocol.Out[Message]) {
 	if p.self {
 		p.granted.set(p.granted.write(Grant{uint32(p.id), p.number}))
 	}
-	for j := range p.open.all() {
+	for j := range p.open.All() {
 		if p.group.Shares(p.groups[j]) && !p.invited(j) {
 			p.invite(j, out)
 		}
@@ -256,12 +256,12 @@ func (p *Process) exit(out *protocol.Out[Message]) {
 	follows := !p.leads
 	p.section, p.leads = protocol.InRem, false
 	out.Rem()
-	for j := range p.open.all() {
-		if p.waits(j) && (follows || p.deferred.has(j)) {
+	for j := range p.open.All() {
+		if p.waits(j) && (follows || p.deferred.Has(j)) {
 			p.reply(j, out)
 		}
 	}
-	p.deferred.clear()
+	p.deferred.Clear()
 	p.group = ""
 }
 

@@ -3,9 +3,7 @@ package ra2
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -223,27 +221,4 @@ func (v *vector) count(from, to int) int {
 		n += live
 	}
 	return int(n)
-}
-
-// A set is one of small numbers, as bits.
-type set []uint64
-
-func newSet(n int) set { return make(set, (n+63)/64) }
-
-func (s set) has(i protocol.ID) bool { return s[i/64]>>(i%64)&1 != 0 }
-func (s set) add(i protocol.ID)      { s[i/64] |= 1 << (i % 64) }
-func (s set) remove(i protocol.ID)   { s[i/64] &^= 1 << (i % 64) }
-func (s set) clear()                 { clear(s) }
-
-// all yields them in order.
-func (s set) all() iter.Seq[protocol.ID] {
-	return func(yield func(protocol.ID) bool) {
-		for i, w := range s {
-			for ; w != 0; w &= w - 1 {
-				if !yield(protocol.ID(i*64 + bits.TrailingZeros64(w))) {
-					return
-				}
-			}
-		}
-	}
 }

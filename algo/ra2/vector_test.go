@@ -30,25 +30,17 @@ func twins() protocol.Algorithm[pair] {
 			whole.Options = with("full", 1)
 			return &twin{short: newProcess(id, c).(*Process), whole: newProcess(id, whole).(*Process)}
 		},
-		Fields: func(m pair, c *protocol.Codec) pair {
-			m.short = Algorithm.Fields(m.short, c)
-			m.whole = Algorithm.Fields(m.whole, c)
-			return m
-		},
+		Fields: pair.fields,
 		KindOf: func(m pair) int { return int(m.short.Kind) },
 		Ints:   func(m pair) int { return ints(m.short) },
 		Text:   func(m pair) string { return text(m.short) + " " + text(m.whole) },
-		Model: protocol.Model[pair]{
-			MapState: func(p protocol.Process[pair], f func(protocol.Counter, uint64) uint64) {
-				mapState(p.(*twin).short, f)
-				mapState(p.(*twin).whole, f)
-			},
-			MapMsg: func(ch protocol.Channel, m *pair, f func(protocol.Counter, uint64) uint64) {
-				mapMsg(ch, &m.short, f)
-				mapMsg(ch, &m.whole, f)
-			},
-		},
+		Model:  protocol.Model[pair]{MapState: protocol.MapState[pair], MapMsg: protocol.MapMsg(pair.fields)},
 	}
+}
+
+func (m pair) fields(c *protocol.Codec) pair {
+	m.short, m.whole = m.short.fields(c), m.whole.fields(c)
+	return m
 }
 
 func (p *twin) Step(ev protocol.Event[pair], out *protocol.Out[pair]) {
@@ -208,9 +200,10 @@ func knows() string {
 
 // loaded makes v what other is.
 func (v *vector) loaded(other *vector, id protocol.ID) ([]byte, error) {
-	r := protocol.Reader{Rest: other.appendState(nil, id)}
-	v.load(&r, id)
-	return r.Rest, r.Err
+	c := new(protocol.Codec).Appending(nil)
+	other.state(c, id)
+	v.state(c.Loading(c.Bytes()), id)
+	return c.Rest()
 }
 
 // Grants of one leader that came one by one are passed on as one part, but for what had been

@@ -218,3 +218,25 @@ func TestSet(t *testing.T) {
 		}
 	}
 }
+
+// Of two different stamps one is before the other: the one with the smaller time, and of
+// equal times the one with the smaller id.
+func TestStamp(t *testing.T) {
+	order := []Stamp{{0, 0}, {1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {3, 0}}
+	for i, a := range order {
+		for j, b := range order {
+			if a.Before(b) != (i < j) {
+				t.Errorf("%v before %v: %v", a, b, a.Before(b))
+			}
+		}
+	}
+	for _, s := range []Stamp{{}, {1, 0}, {200, 2}} {
+		var c Codec
+		c.Appending(nil).Stamp(&s, 3)
+		got := Stamp{7, 7}
+		c.Loading(c.Bytes()).Stamp(&got, 3)
+		if rest, err := c.Rest(); got != s || len(rest) > 0 || err != nil {
+			t.Errorf("%v is read back as %v, %v", s, got, err)
+		}
+	}
+}

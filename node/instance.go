@@ -111,15 +111,15 @@ func (s *shard) add(i *instance) {
 
 // begin feeds the first events of an instance.
 func (s *shard) begin(kind Kind, feed func(protocol.Input) error) error {
-	err := feed(protocol.Input{Kind: protocol.Start, Arg: s.n.life(s.n.incarnation)})
+	err := feed(protocol.NewStart(s.n.life(s.n.incarnation)))
 	for id, incarnation := range s.live {
 		if incarnation != 0 && err == nil {
-			err = feed(protocol.Input{Kind: protocol.Restore, From: protocol.ID(id), Arg: incarnation})
+			err = feed(protocol.NewRestore(protocol.ID(id), incarnation))
 		}
 	}
 	for id, suspected := range s.suspects {
 		if suspected && err == nil {
-			err = feed(protocol.Input{Kind: protocol.Suspect, From: protocol.ID(id)})
+			err = feed(protocol.NewSuspect(protocol.ID(id)))
 		}
 	}
 	if s.draining && s.drains(kind) && err == nil {

@@ -137,7 +137,7 @@ func (s *shard) bears(name string, k Kind, from *session) bool {
 	}
 	r.by = append(r.by, from.id)
 	s.refusals[i] = r
-	s.step(i, protocol.Input{Kind: protocol.Suspect, From: from.id}, nil, nil)
+	s.step(i, protocol.NewSuspect(from.id), nil, nil)
 	return true
 }
 
@@ -152,7 +152,7 @@ func (s *shard) served(i *instance, by protocol.ID) {
 // trust takes back that a member was away to an instance.
 func (s *shard) trust(i *instance, id protocol.ID) {
 	if s.live[id] != 0 && !i.removed {
-		s.stepKeep(i, protocol.Input{Kind: protocol.Restore, From: id, Arg: s.live[id]}, nil, nil)
+		s.stepKeep(i, protocol.NewRestore(id, s.live[id]), nil, nil)
 	}
 }
 

@@ -157,7 +157,7 @@ func (s *shard) beginReplicas() {
 func (s *shard) issue(e *event) {
 	if u := s.user(e.text); u != nil && u.kind == Replica && u.section == protocol.InCrit {
 		u.section = protocol.InIssue
-		s.stepUser(e.text, protocol.Input{Kind: protocol.Issue, Data: string(e.msg)})
+		s.stepUser(e.text, protocol.NewIssue(string(e.msg)))
 	}
 }
 
@@ -219,7 +219,7 @@ func (s *shard) captured(i *instance) {
 	}
 	if !i.removed {
 		i.replica.states = true
-		s.stepKeep(i, protocol.Input{Kind: protocol.Captured, Data: string(b)}, nil, nil)
+		s.stepKeep(i, protocol.NewCaptured(string(b)), nil, nil)
 		i.replica.states = false
 	}
 }

@@ -311,9 +311,9 @@ func (s *shard) message(e *message) {
 	}
 	label, body := e.parts()
 	s.labels.set(i, e.sess.id, label, s.n.mostLabels())
-	s.step(i, protocol.Input{Kind: protocol.Receive, From: e.sess.id}, body, e.sess)
+	s.step(i, protocol.NewReceive(e.sess.id), body, e.sess)
 	if s.n.watched() && s.suspects[e.sess.id] && !i.removed {
-		s.step(i, protocol.Input{Kind: protocol.Suspect, From: e.sess.id}, nil, nil)
+		s.step(i, protocol.NewSuspect(e.sess.id), nil, nil)
 	}
 }
 
@@ -335,7 +335,7 @@ func (s *shard) open(sess *session) {
 	for _, r := range s.refusals {
 		r.remove(sess.id)
 	}
-	s.stepAll(protocol.Input{Kind: protocol.Restore, From: sess.id, Arg: incarnation})
+	s.stepAll(protocol.NewRestore(sess.id, incarnation))
 }
 
 // restores reports whether processes are told about this session.
@@ -360,7 +360,7 @@ func (s *shard) dead(e *event) {
 		concerned = &business{}
 	}
 	s.n.pair(sess, -concerned.Len())
-	suspect := protocol.Input{Kind: protocol.Suspect, From: sess.id}
+	suspect := protocol.NewSuspect(sess.id)
 	switch {
 	case s.n.watched() && s.n.isMember(sess.id):
 		s.suspectMember(sess.id)

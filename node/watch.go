@@ -158,7 +158,7 @@ func (n *Node) watchMembers() {
 func (s *shard) suspectMember(id protocol.ID) {
 	s.live[id], s.suspects[id] = 0, true
 	clear(s.fresh)
-	s.stepAll(protocol.Input{Kind: protocol.Suspect, From: id})
+	s.stepAll(protocol.NewSuspect(id))
 }
 
 // trustMember tells all processes that the peer of a session is trusted. Where the session has
@@ -173,5 +173,5 @@ func (s *shard) trustMember(sess *session) {
 	s.sessions[sess.id] = sess // opOpen may wait in the queue still, and what follows must be sent
 	s.live[sess.id], s.suspects[sess.id] = s.n.life(incarnation), false
 	clear(s.fresh)
-	s.stepAll(protocol.Input{Kind: protocol.Restore, From: sess.id, Arg: s.live[sess.id]})
+	s.stepAll(protocol.NewRestore(sess.id, s.live[sess.id]))
 }

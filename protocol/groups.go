@@ -28,6 +28,12 @@ type Groups string
 
 const between = ","
 
+// CritIn lets the user in, into group g, with a fencing token (0: none).
+func (o *Out[M]) CritIn(g Group, token uint64) {
+	e := o.effect(Crit)
+	e.Arg, e.Data = token, string(g)
+}
+
 // ErrGroups is wrapped by errors that say that a text is no set of groups.
 var ErrGroups = errors.New("bad groups")
 

@@ -117,3 +117,18 @@ func TestReader(t *testing.T) {
 		}
 	}
 }
+
+// Events and effects are numbered in several files. Two that had one number would not compile here.
+var (
+	_ = map[Kind]bool{
+		Start: true, Try: true, Cancel: true, Exit: true, Receive: true,
+		Timeout: true, Suspect: true, Restore: true, Drain: true,
+		Value: true, Lead: true, Issue: true, Decide: true, Captured: true,
+	}
+	_ = map[Do]bool{
+		Send: true, Broadcast: true, Crit: true, Rem: true, Ejected: true,
+		SetTimer: true, StopTimer: true, Owner: true, Read: true,
+		Write: true, Await: true, Leader: true, Revoke: true, Invoke: true,
+		Outcome: true, Propose: true, Resume: true, Capture: true, Install: true,
+	}
+)

@@ -3,9 +3,54 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
+
+// Value is the event that the access to register From which the process had open is done. Arg is
+// what it read, 0 after a Write.
+const Value Kind = 10
+
+// Read, Write and Await are the effects that access register To of the shared memory, whose number
+// is its place in Info.Registers. Value follows, once: until then the process has no other access to
+// this register. Write makes it Arg. Await reads again and again until it finds 0 or at least Arg.
+const (
+	Read Do = 9 + iota
+	Write
+	Await
+)
+
+// NewValue is the event that the access to register r is done, which read v.
+func NewValue(r int, v uint64) Input { return Input{Kind: Value, From: ID(r), Arg: v} }
+
+// Read reads register r.
+func (o *Out[M]) Read(r int) { o.effect(Read).To = ID(r) }
+
+// Write makes register r v.
+func (o *Out[M]) Write(r int, v uint64) {
+	e := o.effect(Write)
+	e.To, e.Arg = ID(r), v
+}
+
+// Await waits until register r is 0 or at least v.
+func (o *Out[M]) Await(r int, v uint64) {
+	e := o.effect(Await)
+	e.To, e.Arg = ID(r), v
+}
+
+// A Register is one variable of the shared memory.
+type Register struct {
+	Name    string // in traces, without blanks, such as num[2]
+	Owner   ID     // who alone writes it, or Shared
+	Initial uint64
+	// Most is the largest value that a read may return which overlaps a write, where
+	// registers are safe only.
+	Most uint64
+}
+
+// Shared is the owner of a register that every process writes.
+const Shared = ID(math.MaxUint64)
 
 // Semantics says what registers promise to a read that overlaps a write: L. Lamport, "On
 // Interprocess Communication", Distributed Computing 1(2), 1986.

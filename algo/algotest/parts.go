@@ -347,7 +347,7 @@ func (s *suite[M]) events() error {
 		"an unknown timer": {Kind: protocol.Timeout, Timer: 1 << 31},
 	}
 	if i.Registers != nil {
-		excluded["Receive"] = protocol.Input{Kind: protocol.Receive, From: 1}
+		excluded["Receive"] = protocol.NewReceive(1)
 	}
 	if s.elects() {
 		excluded["Try"] = protocol.Input{Kind: protocol.Try}
@@ -360,7 +360,7 @@ func (s *suite[M]) events() error {
 		excluded["Drain"] = protocol.Input{Kind: protocol.Drain}
 	}
 	if i.Detector == protocol.NoDetector {
-		excluded["Suspect"] = protocol.Input{Kind: protocol.Suspect, From: 1}
+		excluded["Suspect"] = protocol.NewSuspect(1)
 		excluded["Restore"] = protocol.Input{Kind: protocol.Restore, From: 1}
 	}
 	for what, in := range excluded {

@@ -65,7 +65,7 @@ func (s *System[M]) Exit(id protocol.ID) { s.Step(id, protocol.Input{Kind: proto
 
 // Issue makes user id issue an operation.
 func (s *System[M]) Issue(id protocol.ID, op string) {
-	s.Step(id, protocol.Input{Kind: protocol.Issue, Data: op})
+	s.Step(id, protocol.NewIssue(op))
 }
 
 // Proposals returns what was proposed in an instance of consensus, in this order.
@@ -95,7 +95,7 @@ func (s *System[M]) Decided(id protocol.ID) bool {
 	m, done := s.decisions[k]
 	if done {
 		s.instances[id]++
-		s.step(id, protocol.Event[M]{Input: protocol.Input{Kind: protocol.Decide, Arg: k}, Msg: m})
+		s.step(id, protocol.Event[M]{Input: protocol.NewDecide(k), Msg: m})
 	}
 	return done
 }
@@ -110,7 +110,7 @@ func (s *System[M]) InFlight(from, to protocol.ID) []M {
 // is the one sent first.
 func (s *System[M]) Deliver(from, to protocol.ID, k int) {
 	m := s.take(from, to, k)
-	s.step(to, protocol.Event[M]{Input: protocol.Input{Kind: protocol.Receive, From: from}, Msg: m})
+	s.step(to, protocol.Event[M]{Input: protocol.NewReceive(from), Msg: m})
 }
 
 // Drop loses the k-th message on its way from one process to another.
@@ -177,7 +177,7 @@ func (s *System[M]) Crash(id protocol.ID) {
 func (s *System[M]) Recover(id protocol.ID, incarnation uint64) {
 	s.Procs[id] = s.alg.New(id, s.config)
 	s.instances[id] = none
-	s.Step(id, protocol.Input{Kind: protocol.Start, Arg: incarnation})
+	s.Step(id, protocol.NewStart(incarnation))
 }
 
 // Inside returns the users in the critical section.
@@ -244,7 +244,7 @@ func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
 		}
 	}
 	if captures {
-		s.Step(id, protocol.Input{Kind: protocol.Captured, Data: s.Object.Copy(id)})
+		s.Step(id, protocol.NewCaptured(s.Object.Copy(id)))
 	}
 }
 

@@ -134,7 +134,7 @@ func (d *adapter) moot(to []byte, msg uint32) (moot bool, err error) {
 		}
 	}()
 	d.out.Reset()
-	receiver.Step(protocol.Event[any]{Input: protocol.Input{Kind: protocol.Receive, From: ch.From}, Msg: m}, &d.out)
+	receiver.Step(protocol.Event[any]{Input: protocol.NewReceive(ch.From), Msg: m}, &d.out)
 	if len(d.out.Effects) > 0 || !bytes.Equal(d.encode(receiver), to) {
 		return true, fmt.Errorf("%s is moot, and yet it does something", d.text(msg))
 	}
@@ -163,7 +163,7 @@ func (d *adapter) stale(from, to []byte, msg uint32) (stale bool, err error) {
 		}
 	}()
 	d.out.Reset()
-	receiver.Step(protocol.Event[any]{Input: protocol.Input{Kind: protocol.Receive, From: ch.From}, Msg: m}, &d.out)
+	receiver.Step(protocol.Event[any]{Input: protocol.NewReceive(ch.From), Msg: m}, &d.out)
 	nothing := bytes.Equal(d.encode(receiver), to)
 	for _, e := range d.out.Effects {
 		back := protocol.Channel{From: ch.To, To: ch.From}

@@ -408,7 +408,7 @@ func (x *worker) decides(a action) (o outcome, known bool) {
 	if !known && x.frozen {
 		return o, false
 	} else if !known {
-		in := protocol.Input{Kind: protocol.Decide, Arg: uint64(a.at)}
+		in := protocol.NewDecide(uint64(a.at))
 		n = x.deed(deed{proc: nobody, accord: []doing{{in: in, act: effect{msg: a.arg}}}})
 		x.shared.decide[key] = n
 	}

@@ -168,7 +168,7 @@ func (s *simulator[M]) arrive(it item) {
 	if s.log != nil {
 		s.log.deliver(s, from, it.to, s.alg.Text(f.msg))
 	}
-	s.step(it.to, protocol.Input{Kind: protocol.Receive, From: protocol.ID(from)}, &f.msg)
+	s.step(it.to, protocol.NewReceive(protocol.ID(from)), &f.msg)
 	if len(s.faults.suspected) == 0 {
 		return
 	}

@@ -394,7 +394,7 @@ func (s *simulator[M]) lapse(client, member uint32) {
 	a := s.faults.apart[pair{client, member}]
 	a.lapsed = true
 	s.logPair(scenario.Lapse, client, member)
-	s.input(client, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(member)})
+	s.input(client, protocol.NewSuspect(protocol.ID(member)))
 	s.push(s.now+s.detectorDelay(), suspect, member, client)
 }
 
@@ -419,7 +419,7 @@ func (s *simulator[M]) suspect(it item) {
 // suspects tells a member what its detector says now: suspicion is a level.
 func (s *simulator[M]) suspects(member, client uint32) {
 	s.logPair(scenario.Suspect, member, client)
-	in := protocol.Input{Kind: protocol.Suspect, From: protocol.ID(client)}
+	in := protocol.NewSuspect(protocol.ID(client))
 	s.judgeInput(member, in)
 	s.input(member, in)
 }

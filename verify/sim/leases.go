@@ -97,7 +97,7 @@ func (s *simulator[M]) lapseNow(p, q uint32) {
 	s.release(s.endOf(q, p))
 	s.leasesLapsed++
 	s.logPair(scenario.Lapse, p, q)
-	s.input(p, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(q), Arg: protocol.Lapsed})
+	s.input(p, protocol.NewLapsed(protocol.ID(q)))
 	s.proceed(p, q)
 }
 
@@ -114,7 +114,7 @@ func (s *simulator[M]) ends(it item) {
 	}
 	e.standing = ended
 	s.logPair(scenario.Suspect, p, q)
-	s.input(p, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(q), Arg: protocol.Ended})
+	s.input(p, protocol.NewEnded(protocol.ID(q)))
 	s.proceed(p, q)
 }
 

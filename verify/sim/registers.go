@@ -117,7 +117,7 @@ func (s *simulator[M]) accessed(it item) {
 	}
 	s.logAccess(scenario.Read, it.to, it.slot, anything)
 	p.open = p.open.Done(r)
-	s.input(it.to, protocol.Input{Kind: protocol.Value, From: protocol.ID(r), Arg: v})
+	s.input(it.to, protocol.NewValue(r, v))
 }
 
 // written ends a write. Whoever waits for what it made true looks again.
@@ -137,7 +137,7 @@ func (s *simulator[M]) written(id, register uint32, o protocol.Access) {
 	s.logAccess(scenario.Write, id, register, nil)
 	p := &s.procs[id]
 	p.open = p.open.Done(int(register))
-	s.input(id, protocol.Input{Kind: protocol.Value, From: protocol.ID(register)})
+	s.input(id, protocol.NewValue(int(register), 0))
 }
 
 // leaveMemory ends what a process did with registers when it stops. A write that has begun never ends.

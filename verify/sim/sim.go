@@ -116,7 +116,7 @@ func (s *simulator[M]) begin(id uint32) {
 	if s.alg.Consensus && s.weak.next[id] != noInstance { // others may have proposed when they started
 		s.takePart(id, s.weak.next[id])
 	}
-	in := protocol.Input{Kind: protocol.Start, Arg: p.incarnation}
+	in := protocol.NewStart(p.incarnation)
 	s.judgeInput(id, in)
 	s.input(id, in)
 }
@@ -355,7 +355,7 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 		}
 	}
 	if captures {
-		s.input(id, protocol.Input{Kind: protocol.Captured, Data: s.weak.judge.Copy(protocol.ID(id))})
+		s.input(id, protocol.NewCaptured(s.weak.judge.Copy(protocol.ID(id))))
 	}
 }
 

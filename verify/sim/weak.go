@@ -130,7 +130,7 @@ func (s *simulator[M]) serve(id uint32, e *protocol.Effect[M]) (captures bool) {
 func (s *simulator[M]) issue(k int) {
 	w, u := &s.weak, &s.users[k]
 	w.issued++
-	in := protocol.Input{Kind: protocol.Issue, Data: fmt.Sprint(w.issued)}
+	in := protocol.NewIssue(fmt.Sprint(w.issued))
 	if s.log != nil {
 		s.log.step(s, scenario.Step{Verb: scenario.Issue, Procs: s.log.procs(u.proc), Text: in.Data})
 	}
@@ -205,7 +205,7 @@ func (s *simulator[M]) hears(it item) {
 		s.log.step(s, scenario.Step{Verb: scenario.Hear, Procs: s.log.procs(it.to)})
 	}
 	s.takePart(it.to, k+1)
-	s.step(it.to, protocol.Input{Kind: protocol.Decide, Arg: k}, &m)
+	s.step(it.to, protocol.NewDecide(k), &m)
 }
 
 // takePart lets a member go on with an instance.

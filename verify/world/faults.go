@@ -22,7 +22,7 @@ func (r *Rules) First(i int) (e End) {
 }
 
 // Start is the first event of a life.
-func (e *End) Start() protocol.Input { return protocol.Input{Kind: protocol.Start, Arg: e.Life} }
+func (e *End) Start() protocol.Input { return protocol.NewStart(e.Life) }
 
 // Reborn is the End of process i in its next life: after it lost its memory, or when it
 // recovers.

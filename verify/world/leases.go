@@ -132,7 +132,7 @@ func (r *Rules) Told(ends Ends, i int) bool {
 // member q lapses, or a member whose session with q is broken, is told so with lapses; a member
 // is told that its lease has ended, or that it suspects q, without.
 func (r *Rules) Suspect(e *End, q int, lapses bool) protocol.Input {
-	in := protocol.Input{Kind: protocol.Suspect, From: protocol.ID(q)}
+	in := protocol.NewSuspect(protocol.ID(q))
 	switch {
 	case lapses:
 		e.Lapsed |= 1 << q
@@ -158,7 +158,7 @@ func (r *Rules) Restore(e *End, q int, life uint64) protocol.Input {
 	if e.Known != nil {
 		e.know(q, life)
 	}
-	return protocol.Input{Kind: protocol.Restore, From: protocol.ID(q), Arg: life}
+	return protocol.NewRestore(protocol.ID(q), life)
 }
 
 // revoke lets a member break its session with member q.

@@ -31,7 +31,7 @@ func (e *End) Execute(a protocol.Act) {
 
 // Captured is the answer to Capture.
 func (e *End) Captured() protocol.Input {
-	return protocol.Input{Kind: protocol.Captured, Data: strconv.Itoa(int(e.Copied))}
+	return protocol.NewCaptured(strconv.Itoa(int(e.Copied)))
 }
 
 // Consensus is what is known of all instances.

@@ -54,7 +54,7 @@ func (c *Cell) Write(a protocol.Access) {
 // Value ends the access of a process to a register, which finds a value; a write finds 0.
 func (e *End) Value(register int, found uint64) protocol.Input {
 	e.Open = append(protocol.OpenAccesses(nil), e.Open...).Done(register)
-	return protocol.Input{Kind: protocol.Value, From: protocol.ID(register), Arg: found}
+	return protocol.NewValue(register, found)
 }
 
 // open begins an access of process i.

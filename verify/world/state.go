@@ -401,7 +401,7 @@ func (s *State) react(i int, in protocol.Input, msg any) {
 		}
 	}
 	if captures {
-		s.react(i, protocol.Input{Kind: protocol.Captured, Data: s.Object.Copy(id)}, nil)
+		s.react(i, protocol.NewCaptured(s.Object.Copy(id)), nil)
 	}
 }
 
@@ -545,7 +545,7 @@ func (s *State) Receive(k int, c *Action) {
 		s.Flight = slices.Delete(s.Flight, k, k+1)
 	}
 	*c = Action{ID: c.ID, Verb: scenario.Deliver, A: m.From, B: m.To, Kind: m.Kind, Sent: m.Sent, Part: m.Part, Keep: c.Keep}
-	s.step(int(m.To), protocol.Input{Kind: protocol.Receive, From: protocol.ID(m.From)}, m.Msg)
+	s.step(int(m.To), protocol.NewReceive(protocol.ID(m.From)), m.Msg)
 }
 
 // fail loses a message, or puts one more copy of it in flight.
@@ -691,7 +691,7 @@ func (s *State) hear(i int) bool {
 	}
 	b, _ := s.Votes.Hears(i)
 	s.Votes.Hear(i)
-	s.step(i, protocol.Input{Kind: protocol.Decide, Arg: b.Instance}, s.proposed[b.Msg].msg)
+	s.step(i, protocol.NewDecide(b.Instance), s.proposed[b.Msg].msg)
 	return true
 }
 

@@ -16,7 +16,7 @@ import (
 // Try lets the user of a process try to enter.
 func (e *End) Try(wants protocol.Groups) protocol.Input {
 	e.Wants = wants
-	return protocol.Input{Kind: protocol.Try, Data: string(wants)}
+	return protocol.NewTry(wants)
 }
 
 // Cancels reports whether the user may give up.
@@ -28,7 +28,7 @@ func (e *End) Exits() bool { return e.Section == protocol.InCrit || e.Section ==
 // Issue lets the user of process i, which is inside, issue its next operation.
 func (r *Rules) Issue(e *End, i int) protocol.Input {
 	e.Issued++
-	return protocol.Input{Kind: protocol.Issue, Data: r.Operation(i, e.Issued)}
+	return protocol.NewIssue(r.Operation(i, e.Issued))
 }
 
 // Operation is the name of an operation that the user of a process issues.

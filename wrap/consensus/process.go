@@ -334,7 +334,7 @@ func (p *Process[M, P]) decide(value M, out *protocol.Out[Envelope[M, P]]) {
 	p.remember(instance, value)
 	p.instance++
 	p.clear()
-	p.feed(protocol.Event[M]{Input: protocol.Input{Kind: protocol.Decide, Arg: instance}, Msg: value}, out)
+	p.feed(protocol.Event[M]{Input: protocol.NewDecide(instance), Msg: value}, out)
 	p.goOn(out)
 	p.useEarly(out)
 }

@@ -454,7 +454,7 @@ func (p *Process[M]) receive(from protocol.ID, f Frame[M], out *protocol.Out[Fra
 	}
 	switch f.Kind {
 	case Inner:
-		p.give(protocol.Input{Kind: protocol.Receive, From: p.rank(from)}, f.Msg, out)
+		p.give(protocol.NewReceive(p.rank(from)), f.Msg, out)
 	case Start:
 		p.onStart(f.Note, out)
 	case Leave:

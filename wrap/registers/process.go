@@ -90,7 +90,7 @@ func (p *Process) write(k int, v uint64, out *protocol.Out[Message]) {
 			p.answer(j, k, out)
 		}
 	}
-	p.todo = append(p.todo, protocol.Input{Kind: protocol.Value, From: protocol.ID(p.register(k, p.id))})
+	p.todo = append(p.todo, protocol.NewValue(p.register(k, p.id), 0))
 }
 
 func (p *Process) answer(to protocol.ID, k int, out *protocol.Out[Message]) {
@@ -115,5 +115,5 @@ func (p *Process) answered(from protocol.ID, k int, v uint64, out *protocol.Out[
 		return
 	}
 	p.open[r] = 0
-	p.give(protocol.Input{Kind: protocol.Value, From: protocol.ID(r), Arg: v}, out)
+	p.give(protocol.NewValue(r, v), out)
 }

@@ -20,7 +20,7 @@ func Measure[F any](with func(protocol.Algorithm[uint64]) protocol.Algorithm[F],
 	for a := range protocol.ID(n) {
 		for b := range protocol.ID(suspected) {
 			if a >= protocol.ID(suspected) {
-				s.Step(a, protocol.Input{Kind: protocol.Suspect, From: b})
+				s.Step(a, protocol.NewSuspect(b))
 			}
 		}
 	}

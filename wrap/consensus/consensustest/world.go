@@ -178,7 +178,7 @@ func (w *World[F]) recover(id protocol.ID) {
 	w.Recover(id, life)
 	for j := range protocol.ID(w.N) {
 		if j != id && w.Procs[j] != nil && !w.suspected[protocol.Channel{From: j, To: id}] {
-			w.Step(j, protocol.Input{Kind: protocol.Restore, From: id, Arg: w.Lives[id]})
+			w.Step(j, protocol.NewRestore(id, w.Lives[id]))
 		}
 	}
 }

@@ -1,0 +1,43 @@
+package protocol
+
+// A Section is where a user is.
+type Section uint8
+
+// The sections of a user, in their cyclic order. A user whose critical section
+// was lost is in Lost until it exits. A user that called exit and has not been
+// told rem yet is in Exit, and one inside with an operation open in Issue.
+const (
+	InRem Section = iota
+	InTry
+	InCrit
+	InLost
+	InExit
+	InIssue
+)
+
+// Standing is what a process knows about one lock: a member about its users, a
+// user that is inside about the members.
+type Standing struct {
+	Holders  []Request // whom the member supports or knows inside
+	Waiters  []Request // in the order of service
+	Supports []ID      // the members that the user's critical section counts on
+	Since    int64     // the time of the request that got it, 0 where unknown
+}
+
+// A Request is a user and the time of its request.
+type Request struct {
+	User  ID
+	Since int64  // ns of the user's clock, 0 where unknown
+	Token uint64 // the fencing token recorded for it here, 0 where unknown
+}
+
+// Owner is the effect that tells whom a member supports from now on: To, whose request has the
+// time Arg; To 0 and Arg 0: nobody. It is for those who watch, and changes nothing.
+const Owner Do = 8
+
+// Owner tells that this member supports the request that user c made at time; 0
+// and 0: nobody.
+func (o *Out[M]) Owner(c ID, time uint64) {
+	e := o.effect(Owner)
+	e.To, e.Arg = c, time
+}

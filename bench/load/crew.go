@@ -2,7 +2,7 @@ package load
 
 import (
 	"context"
-	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -19,7 +19,7 @@ type Crew struct {
 // A member is one worker process.
 type member struct {
 	*Process
-	out      *gob.Encoder
+	out      *json.Encoder
 	ended    bool
 	users    int       // of the present load
 	progress *progress // of it; nil: not heard yet
@@ -53,7 +53,7 @@ func StartCrew(
 			c.Close()
 			return nil, err
 		}
-		m := &member{Process: p, out: gob.NewEncoder(p.In)}
+		m := &member{Process: p, out: json.NewEncoder(p.In)}
 		c.workers = append(c.workers, m)
 		go c.listen(i, m)
 	}
@@ -67,7 +67,7 @@ func StartCrew(
 // listen passes on what a worker says. It ends with the process, whose parent must
 // go on taking events until then: Close does.
 func (c *Crew) listen(i int, m *member) {
-	in := gob.NewDecoder(m.Out)
+	in := json.NewDecoder(m.Out)
 	for {
 		var r report
 		if err := in.Decode(&r); err != nil {

@@ -2,7 +2,7 @@ package load
 
 import (
 	"context"
-	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +17,9 @@ import (
 // An order is what a worker process is told to do. Its standard input is a stream
 // of them; the end of the stream ends the process.
 type order struct {
-	Open  *opening // the first one
-	Users []User   // begin this load
-	Stop  *window  // end it, and return what happened in the window
+	Open  *opening `json:",omitempty"` // the first one
+	Users []User   `json:",omitempty"` // begin this load
+	Stop  *window  `json:",omitempty"` // end it, and return what happened in the window
 }
 
 type opening struct {
@@ -32,10 +32,10 @@ type window struct{ From, To int64 }
 
 // A report is what a worker says, on its standard output.
 type report struct {
-	Ready    bool // the clients are open
-	Progress *progress
-	Done     *results
-	Err      string // it cannot go on
+	Ready    bool      `json:",omitempty"` // the clients are open
+	Progress *progress `json:",omitempty"`
+	Done     *results  `json:",omitempty"`
+	Err      string    `json:",omitempty"` // it cannot go on
 }
 
 // progress is how far the load of a worker is.
@@ -58,8 +58,8 @@ const (
 
 // Work is the life of a worker process: it obeys in until its end.
 func Work(ctx context.Context, in io.Reader, out io.Writer, open Opener) error {
-	w := &worker{out: gob.NewEncoder(out)}
-	err := w.obey(ctx, gob.NewDecoder(in), open)
+	w := &worker{out: json.NewEncoder(out)}
+	err := w.obey(ctx, json.NewDecoder(in), open)
 	for _, c := range w.clients {
 		err = errors.Join(err, c.Close())
 	}
@@ -73,7 +73,7 @@ type worker struct {
 	clients []Client
 
 	mu  sync.Mutex
-	out *gob.Encoder
+	out *json.Encoder
 }
 
 func (w *worker) say(r report) {
@@ -82,7 +82,7 @@ func (w *worker) say(r report) {
 	_ = w.out.Encode(r) // a parent that is gone has closed the other pipe, too
 }
 
-func (w *worker) obey(ctx context.Context, in *gob.Decoder, open Opener) error {
+func (w *worker) obey(ctx context.Context, in *json.Decoder, open Opener) error {
 	var l *load
 	defer func() {
 		if l != nil {

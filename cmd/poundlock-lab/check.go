@@ -10,13 +10,11 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/verify/catalog"
@@ -35,7 +33,7 @@ type checkFlags struct {
 	exact    bool
 	reduce   []string
 	scenario string
-	memory   bytesFlag
+	memory   int64
 	trace    string
 	json     bool
 }
@@ -77,7 +75,8 @@ claims about itself are false or a result cannot be written.`,
 	s.StringSliceVar(&f.reduce, "reduce", nil, "`reductions`: order, symmetry, or none (default none)")
 	s.BoolVar(&f.exact, "exact", false, "compare whole states, not fingerprints: more memory, no chance of a collision")
 	f.swarmFlags.register(s)
-	s.Var(&f.memory, "max-memory", "where to stop undecided, such as 500MiB")
+	s.Func("max-memory", fmt.Sprintf("`SIZE` at which to stop undecided, such as 500MiB (default %dGiB)", check.DefaultMaxMemory>>30),
+		func(text string) (err error) { f.memory, err = size(text); return err })
 	s.StringVar(&f.trace, "trace", "", "`file` to write the trace of a violation to, as a scenario")
 	f.drawings.register(s)
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -106,12 +105,12 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	done, stop := interrupted()
 	defer stop()
 	f.config.Done = done
-	finish := func() {}
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		f.config.Progress, finish = checkProgress(os.Stderr, terminalColumns)
+	bar := cli.NewProgress()
+	if bar != nil {
+		f.config.Progress = showCheck(bar)
 	}
 	v, err := e.Check(f.config)
-	finish()
+	bar.Finish()
 	if errors.Is(err, check.ErrClaim) {
 		return &cli.Status{Code: cli.ExitInternal, Err: err}
 	}
@@ -150,7 +149,7 @@ func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
 		return err
 	}
 	f.config.Workers, f.config.Exact = f.workers, f.exact
-	f.config.MaxMemory = int64(f.memory)
+	f.config.MaxMemory = f.memory
 	if a := availableMemory(); a > 0 && !given("max-memory") {
 		f.config.MaxMemory = min(f.config.MaxMemory, a/2) // where a machine has less than the default
 	}
@@ -177,39 +176,14 @@ func interrupted() (done <-chan struct{}, stop func()) {
 	return ch, func() { signal.Stop(signals); close(end) }
 }
 
-// checkProgress shows a line once a search has taken two seconds. finish removes it.
-// Spaces wipe out what was longer, since not every terminal knows another way.
-func checkProgress(w io.Writer, columns func() int) (show func(check.Progress), finish func()) {
-	most := 0
-	show = func(p check.Progress) {
-		if p.Elapsed < 2*time.Second {
-			return
-		}
-		line := fit(fmt.Sprintf("%s states, %s/s, depth %d, frontier %s, %d MiB",
+// showCheck shows how far a search is.
+func showCheck(bar *cli.Progress) func(check.Progress) {
+	return func(p check.Progress) {
+		bar.Show(fmt.Sprintf("%s states, %s/s, depth %d, frontier %s, %d MiB",
 			check.Group(p.States), check.Group(int64(float64(p.States)/p.Elapsed.Seconds())), p.Depth,
-			check.Group(p.Frontier), p.Memory>>20), columns()-1)
-		most = max(most, len(line))
-		fmt.Fprintf(w, "\r%-*s", min(most, columns()-1), line)
-	}
-	return show, func() {
-		if most > 0 {
-			fmt.Fprintf(w, "\r%*s\r", min(most, columns()-1), "")
-		}
+			check.Group(p.Frontier), p.Memory>>20), -1)
 	}
 }
-
-// terminalColumns is how wide the terminal of standard error is, 80 where it does not
-// say.
-func terminalColumns() int {
-	if n, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && n > 1 {
-		return n
-	}
-	return 80
-}
-
-// fit returns what of an ASCII text fits into so many columns: a line that wraps cannot
-// be written over.
-func fit(text string, columns int) string { return text[:max(0, min(len(text), columns))] }
 
 func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	if f.json {
@@ -294,46 +268,14 @@ func (f *checkFlags) write(e catalog.Entry, v check.Verdict, command string) err
 	return create(f.trace, func(w io.Writer) error { return scenario.WriteRun(w, append(head, v.Bounds), run) })
 }
 
-// A bytesFlag is a size as a flag: bytes, or a number with a unit.
-type bytesFlag int64
-
-type unit struct {
-	name string
-	size int64
-}
-
-var units = []unit{
-	{"KiB", 1 << 10},
-	{"MiB", 1 << 20},
-	{"GiB", 1 << 30},
-	{"TiB", 1 << 40},
-	{"kB", 1e3},
-	{"MB", 1e6},
-	{"GB", 1e9},
-	{"TB", 1e12},
-	{"", 1},
-}
-
-func (b *bytesFlag) Set(text string) error {
-	u := units[slices.IndexFunc(units, func(u unit) bool { return strings.HasSuffix(text, u.name) })]
-	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, u.name)), 64)
-	if err != nil || !(v > 0) || v*float64(u.size) > math.MaxInt64/2 {
-		return fmt.Errorf("%q is not a size: want bytes, or a number with KiB, MiB or GiB", text)
+// size reads bytes, or a number with a unit.
+func size(text string) (int64, error) {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n == 0 || n > math.MaxInt64/2 {
+		return 0, fmt.Errorf("%q is not a size: want bytes, or a number with KiB, MiB or GiB", text)
 	}
-	*b = bytesFlag(v * float64(u.size))
-	return nil
+	return int64(n), nil
 }
-
-func (b *bytesFlag) String() string {
-	for _, u := range []int{2, 1, 0} { // GiB, MiB, KiB
-		if s := units[u].size; int64(*b) >= s && int64(*b)%s == 0 {
-			return fmt.Sprintf("%d%s", int64(*b)/s, units[u].name)
-		}
-	}
-	return strconv.FormatInt(int64(*b), 10)
-}
-
-func (b *bytesFlag) Type() string { return "SIZE" }
 
 // availableMemory is what this machine can still give, 0 where unknown.
 func availableMemory() int64 {

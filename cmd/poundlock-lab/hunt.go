@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/protocol"
@@ -228,16 +227,16 @@ func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult,
 	if cfg.Workers < 1 {
 		return huntResult{}, cli.Usagef("--workers %d: want at least 1", cfg.Workers)
 	}
-	finish := func() {}
-	if term.IsTerminal(int(os.Stderr.Fd())) {
+	bar := cli.NewProgress()
+	if bar != nil {
 		what := t.name()
 		if several > 1 {
 			what = fmt.Sprintf("%s (%d of %d)", what, k+1, several)
 		}
-		cfg.Progress, finish = huntProgress(what, cfg)
+		cfg.Progress = showHunt(bar, what, cfg)
 	}
 	r, err := t.Hunt(cfg)
-	finish()
+	bar.Finish()
 	if errors.Is(err, hunt.ErrConfig) {
 		return huntResult{}, &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
 	}

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/schollz/progressbar/v3"
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/verify/check"
@@ -58,21 +55,14 @@ func (r *huntResult) write(what string, v hunt.Violation) error {
 	return err
 }
 
-// barColumns are those of a bar without its text: the share, and what is around it.
-const barColumns = 12
-
-// huntProgress shows a bar. finish removes it.
-func huntProgress(what string, c hunt.Config) (show func(hunt.Progress), finish func()) {
-	most := c.Runs
-	if c.For > 0 {
-		most = c.For.Milliseconds()
-	}
-	bar := progressbar.NewOptions64(max(1, most), progressbar.OptionSetWriter(os.Stderr),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish())
-	show = func(p hunt.Progress) {
-		done := p.Runs
+// showHunt shows how far a hunt is.
+func showHunt(bar *cli.Progress, what string, c hunt.Config) func(hunt.Progress) {
+	return func(p hunt.Progress) {
+		part := float64(p.Runs) / float64(max(1, c.Runs))
 		if c.For > 0 {
-			done = p.Elapsed.Milliseconds()
+			part = p.Elapsed.Seconds() / c.For.Seconds()
+		} else if c.Runs == 0 {
+			part = -1
 		}
 		text := fmt.Sprintf("%s: %s runs, %s entries", what, check.Group(p.Runs), check.Group(p.Entries))
 		if p.Beyond > 0 {
@@ -81,10 +71,8 @@ func huntProgress(what string, c hunt.Config) (show func(hunt.Progress), finish 
 		if p.Reducing {
 			text = what + ": a violation, being minimised"
 		}
-		bar.Describe(fit(text, terminalColumns()-barColumns))
-		_ = bar.Set64(min(done, most-1)) // only for the eye
+		bar.Show(text, part)
 	}
-	return show, func() { _ = bar.Finish() }
 }
 
 func (f *huntFlags) report(w io.Writer, name string, results []huntResult) error {

@@ -14,10 +14,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/lab"
@@ -201,8 +199,8 @@ func (f *labFlags) run(c *cobra.Command, name string) error {
 	if err := f.makeOut(name); err != nil { // before what may take minutes
 		return err
 	}
-	var finish func()
-	o.Progress, finish = labProgress(os.Stderr, name, term.IsTerminal(int(os.Stderr.Fd())))
+	bar := cli.NewProgress()
+	o.Progress = showLab(bar, os.Stderr, name)
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	done, stop := interrupted()
@@ -217,7 +215,7 @@ func (f *labFlags) run(c *cobra.Command, name string) error {
 	// The garbage of searches must not take the process beyond what they may need.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(labMemory))
 	r, err := lab.Run(ctx, e, o)
-	finish()
+	bar.Finish()
 	switch {
 	case errors.Is(err, lab.ErrInterrupted) && o.Cache == "":
 		return &cli.Status{Code: cli.ExitUndecided, Err: err, Hint: "with --cache none nothing of it is kept"}
@@ -309,35 +307,21 @@ func (f *labFlags) print(w io.Writer, r lab.Report) error {
 // betweenLines is how often progress is a line where there is no terminal.
 const betweenLines = 10 * time.Second
 
-// labProgress shows a bar on a terminal, and a line once in a while elsewhere, both with the
-// time that is left where that is known.
-func labProgress(w io.Writer, what string, terminal bool) (show func(lab.Progress), finish func()) {
+// showLab shows how far an experiment is: on a terminal, or without one in a line once in a
+// while, both with the time that is left where that is known.
+func showLab(bar *cli.Progress, w io.Writer, what string) func(lab.Progress) {
 	start := time.Now()
-	if !terminal {
-		var last time.Time
-		return func(p lab.Progress) {
-			if now := time.Now(); now.Sub(last) >= betweenLines {
-				last = now
-				fmt.Fprintf(w, "%s: %d of %d trials, %d of them kept from earlier runs%s\n", what, p.Done, p.Total, p.Cached,
-					labLeft(p, now.Sub(start)))
-			}
-		}, func() {}
-	}
-	var bar *progressbar.ProgressBar
+	var last time.Time
 	return func(p lab.Progress) {
-			if bar == nil {
-				bar = progressbar.NewOptions(p.Total, progressbar.OptionSetWriter(w), progressbar.OptionShowCount(),
-					progressbar.OptionSetPredictTime(p.Left == 0),
-					progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
-			}
-			bar.ChangeMax(p.Total)
-			bar.Describe(what + labLeft(p, time.Since(start)))
-			_ = bar.Set(p.Done) // only for the eye
-		}, func() {
-			if bar != nil {
-				_ = bar.Finish()
-			}
+		now := time.Now()
+		left := labLeft(p, now.Sub(start))
+		if bar != nil {
+			bar.Show(fmt.Sprintf("%s: %d of %d trials%s", what, p.Done, p.Total, left), float64(p.Done)/float64(max(1, p.Total)))
+		} else if now.Sub(last) >= betweenLines {
+			last = now
+			fmt.Fprintf(w, "%s: %d of %d trials, %d of them kept from earlier runs%s\n", what, p.Done, p.Total, p.Cached, left)
 		}
+	}
 }
 
 // enoughMade is how much must have been made until the speed of that is believed rather

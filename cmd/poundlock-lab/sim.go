@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/protocol"
@@ -182,15 +181,15 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 			return err
 		}
 	}
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		bar := cli.NewBar(name)
-		defer bar.Finish()
+	bar := cli.NewProgress()
+	if bar != nil {
 		f.config.Progress = func(p sim.Progress) {
-			bar.Describe(fmt.Sprintf("%s, %.3g events, %v simulated", name, float64(p.Events), p.Now.Round(time.Millisecond)))
-			bar.Show(p.Entries, p.Total)
+			text := fmt.Sprintf("%s, %.3g events, %v simulated", name, float64(p.Events), p.Now.Round(time.Millisecond))
+			bar.Show(text, float64(p.Entries)/float64(max(1, p.Total)))
 		}
 	}
 	r, err := e.Simulate(f.config)
+	bar.Finish()
 	if errors.Is(err, sim.ErrConfig) {
 		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
 	}

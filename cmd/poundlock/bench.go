@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/bench/load"
@@ -246,9 +245,8 @@ func (f *benchFlags) measure(
 		Servers: n, Clients: f.clients, Names: f.names,
 		DelayMS: ms(f.delay), JitterMS: ms(f.jitter), DurationMS: ms(f.duration),
 	}
-	bar := newBenchBar(f)
-	defer bar.finish()
-	bar.history = out
+	bar := &benchBar{Progress: cli.NewProgress(), history: out}
+	defer bar.Finish()
 	warmUp := max(500*time.Millisecond, 5*(f.delay+f.jitter))
 
 	alone := load.Load{Users: []load.User{{Name: "bench-1"}}, WarmUp: warmUp, Grants: int64(f.count)}
@@ -332,25 +330,13 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // A benchBar runs loads, and shows on a terminal how far they are.
 type benchBar struct {
+	*cli.Progress
 	history  *history.Writer // nil: nobody wants it
-	show     func(done, total int)
-	finish   func()
 	finished int
 }
 
-const (
-	benchPhases = 3
-	benchSteps  = 1000 // of the bar, a phase
-)
-
-func newBenchBar(f *benchFlags) *benchBar {
-	b := &benchBar{show: func(int, int) {}, finish: func() {}}
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		bar := cli.NewBar("bench")
-		b.show, b.finish = bar.Show, bar.Finish
-	}
-	return b
-}
+// benchPhases is how many loads there are.
+const benchPhases = 3
 
 func (b *benchBar) run(ctx context.Context, c *load.Crew, what string, l load.Load) (*load.Window, error) {
 	l.Show = func(grants int64, elapsed time.Duration) {
@@ -361,7 +347,7 @@ func (b *benchBar) run(ctx context.Context, c *load.Crew, what string, l load.Lo
 		if l.Grants > 0 {
 			part = min(part, float64(grants)/float64(l.Grants))
 		}
-		b.show(b.finished*benchSteps+int(part*benchSteps), benchPhases*benchSteps)
+		b.Show("bench: "+what, (float64(b.finished)+part)/benchPhases)
 	}
 	w, err := c.Run(ctx, l)
 	b.finished++

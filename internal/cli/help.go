@@ -13,13 +13,7 @@ import (
 // tidy makes help of all commands fit the terminal and say no default twice, and makes a
 // wrong name of a command or a shell a wrong call.
 func tidy(root *cobra.Command) {
-	cobra.AddTemplateFunc("wrapped", func(s *pflag.FlagSet) string { return s.FlagUsagesWrapped(helpColumns(root)) })
-	template := root.UsageTemplate()
-	template = strings.ReplaceAll(template, ".LocalFlags.FlagUsages", "wrapped .LocalFlags")
-	template = strings.ReplaceAll(template, ".InheritedFlags.FlagUsages", "wrapped .InheritedFlags")
-	// A command with others below it does nothing of its own.
-	template = strings.ReplaceAll(template, "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}")
-	root.SetUsageTemplate(template)
+	root.SetUsageFunc(usage)
 	EachCommand(root, func(c *cobra.Command) {
 		c.Long = Fill(c.Long, helpColumns(root))
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -38,6 +32,45 @@ func tidy(root *cobra.Command) {
 			c.Args, c.RunE = nil, func(c *cobra.Command, args []string) error { return noShell(c, args) }
 		}
 	}
+}
+
+// usage prints how a command is called. It is cobra's own, except that flags fit the terminal,
+// and that a command with others below it does nothing of its own. No template of package
+// text/template takes part: with one the linker keeps each exported method of the program.
+func usage(c *cobra.Command) error {
+	w := c.OutOrStderr()
+	fmt.Fprint(w, "Usage:")
+	if c.Runnable() && !c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\n  %s", c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\n  %s [command]", c.CommandPath())
+	}
+	if c.HasExample() {
+		fmt.Fprintf(w, "\n\nExamples:\n%s", c.Example)
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprint(w, "\n\nAvailable Commands:")
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() || below.Name() == "help" {
+				fmt.Fprintf(w, "\n  %-*s %s", below.NamePadding(), below.Name(), below.Short)
+			}
+		}
+	}
+	columns := helpColumns(c.Root())
+	for _, flags := range []struct {
+		title string
+		set   *pflag.FlagSet
+	}{{"Flags", c.LocalFlags()}, {"Global Flags", c.InheritedFlags()}} {
+		if flags.set.HasAvailableFlags() {
+			fmt.Fprintf(w, "\n\n%s:\n%s", flags.title, strings.TrimRight(flags.set.FlagUsagesWrapped(columns), "\n"))
+		}
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\n\nUse \"%s [command] --help\" for more information about a command.", c.CommandPath())
+	}
+	_, err := fmt.Fprintln(w)
+	return err
 }
 
 // EachCommand calls f for a command and all below it.

@@ -32,12 +32,17 @@ func (p *Program) Root(out io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:           p.Name,
 		Short:         p.Short,
-		Version:       Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.Flags().Bool("version", false, "print which version this is") // cobra's own has a shorthand
+	version := root.Flags().Bool("version", false, "print which version this is")
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if !*version {
+			return c.Help()
+		}
+		_, err := fmt.Fprintln(out, p.Name, Version())
+		return err
+	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &Status{Code: ExitUsage, Err: FlagError(err), Hint: unknownFlag(cmd, err)}
 	})

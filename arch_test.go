@@ -60,7 +60,7 @@ var parts = []part{
 	{"verify", "the catalog of all algorithms", "verify/check verify/sim verify/hunt verify/causal algo algo/sigma wrap node", evidence},
 	{"verify/causal", "judges the order of tries", "verify/scenario", evidence | bare},
 	{"verify/check", "explores every run", "verify/check verify/world", evidence | bare},
-	{"verify/sim", "runs in virtual time", "verify/history verify/scenario", evidence | bare},
+	{"verify/sim", "runs in virtual time", "verify/world", evidence | bare},
 	{"verify/hunt", "random runs, made short", "verify/sim verify/check", evidence | bare},
 	{"verify/diagram", "pictures of runs", "verify/scenario", evidence | bare},
 	{"verify/world", "what the environment of a system may do", "verify/history verify/scenario", evidence | bare},

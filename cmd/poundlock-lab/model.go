@@ -37,7 +37,7 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	s.StringVar(&f.issues, "operations", "",
 		"operations that a user issues in each section, on a replicated object: one `number` for all, or one for each: N1,N2,.. (default 1 there)")
 	s.StringToIntVar(&f.faults, "faults", nil,
-		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, recover, suspect, cancel, drain, loss and dup (default none)")
+		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, recover, suspect, cancel, drain, loss, dup and pause (default none)")
 	s.Lookup("faults").DefValue = ""
 	s.IntVar(&f.decisions, "decisions", 0,
 		"`number` of decisions of consensus, the first ones, that may be made while the failure detector is wrong (default as many as suspicions and crashes)")
@@ -94,11 +94,11 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 	}
 	budgets := map[string]*int{
 		"amnesia": &c.Amnesia, "crash": &c.Crash, "recover": &c.Recover, "suspect": &c.Suspect, "cancel": &c.Cancel, "drain": &c.Drain,
-		"loss": &c.Loss, "dup": &c.Dup,
+		"loss": &c.Loss, "dup": &c.Dup, "pause": &c.Pause,
 	}
 	for name, n := range f.faults {
 		if budgets[name] == nil {
-			return c, cli.Usagef("--faults %s=%d: want amnesia, crash, recover, suspect, cancel, drain, loss or dup", name, n)
+			return c, cli.Usagef("--faults %s=%d: want amnesia, crash, recover, suspect, cancel, drain, loss, dup or pause", name, n)
 		}
 		*budgets[name] = n
 	}

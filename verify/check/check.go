@@ -118,7 +118,7 @@ type Config struct {
 	// all users or one for each. Default 1 where there is one.
 	Operations []int
 	// Decisions is how many decisions of consensus may be made while the failure detector is not accurate,
-	// the first ones. Default Suspect + Crash.
+	// the first ones. Default Suspect + Crash + Pause.
 	Decisions int
 	// Wants are the alternatives of users of a group algorithm, among which each try chooses
 	// one: a list for all users or one for each. Default DefaultWants.
@@ -133,6 +133,7 @@ type Config struct {
 	Drain   int // a member grants nothing new until it restarts
 	Loss    int // a message is lost
 	Dup     int // there is one more copy of a message
+	Pause   int // a process stands still for a while: see world.Rules.Pauses
 
 	// Spaced, if not 0, lets a member restart, or a lease lapse, only while users
 	// have fewer than that many losses to make up for: see Algorithm.Unsettled.

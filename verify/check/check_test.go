@@ -333,7 +333,7 @@ func TestConfigErrors(t *testing.T) {
 		},
 		"a memory cap of 7 bytes":        func(c *check.Config) { c.MaxMemory = 7 },
 		`unknown property "fun"`:         func(c *check.Config) { c.Properties = []string{"fun"} },
-		`a check has no step "pause"`:    func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Pause}} },
+		`a check has no step "cut"`:      func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Cut}} },
 		"no exit is possible here":       func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Exit}} },
 		"possible are: try p1; try p2":   func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Try, Line: 3}} },
 		`check: line 3: "try"`:           func(c *check.Config) { c.Prefix = []scenario.Step{{Verb: scenario.Try, Line: 3}} },

@@ -134,6 +134,7 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 		{"drain", c.Drain, i.Drains},
 		{"loss", c.Loss, i.Tolerates&protocol.Loss != 0},
 		{"dup", c.Dup, i.Tolerates&protocol.Duplication != 0},
+		{"pause", c.Pause, i.Detector == protocol.LeaseDetector || i.Detector == protocol.UnreliableDetector && i.Users != protocol.Clients},
 	} {
 		if b.budget < 0 || b.budget > maxBudget {
 			return bad("%s=%d: want 0 to %d", b.name, b.budget, maxBudget)
@@ -177,6 +178,7 @@ func (c Config) Faults() (list []string) {
 		{"drain", c.Drain},
 		{"loss", c.Loss},
 		{"dup", c.Dup},
+		{"pause", c.Pause},
 	} {
 		if b.budget > 0 {
 			list = append(list, fmt.Sprintf("%s=%d", b.name, b.budget))

@@ -5,7 +5,7 @@ import "github.com/poundlock/poundlock/verify/world"
 // detections appends the steps of the failure detector.
 func (x *worker) detections(list []action) []action {
 	st, n := x.st, x.rules.Config.N
-	maySuspect := x.calm && left(st, suspectBudget) > 0
+	mayLapse := x.calm && left(st, suspectBudget) > 0
 	add := func(v verb, a, b int) { list = append(list, action{verb: v, a: uint8(a), b: uint8(b)}) }
 	for p := range n {
 		if x.absent(st, p) {
@@ -22,14 +22,20 @@ func (x *worker) detections(list []action) []action {
 				if n&world.ToRestore != 0 {
 					add(restore, q, p)
 				}
-				if n&world.MayLapse != 0 && maySuspect {
+				switch {
+				case n&world.MayLapse == 0:
+				case n&world.Paused != 0:
+					add(expire, q, p)
+				case mayLapse:
 					add(lapse, q, p)
 				}
 			case x.rules.Mutual:
 				switch n := x.rules.Session(x.ends, p, q); {
 				case n == world.ToLapse:
 					add(follow, p, q)
-				case n == world.MayLapse && maySuspect:
+				case n == world.MayLapse|world.Paused:
+					add(expire, p, q)
+				case n == world.MayLapse && mayLapse:
 					add(lapse, p, q)
 				case n == world.ToSuspect:
 					add(suspect, p, q)
@@ -44,7 +50,11 @@ func (x *worker) detections(list []action) []action {
 				if n&world.ToRestore != 0 {
 					add(restore, p, q)
 				}
-				if n&world.MaySuspect != 0 && left(st, suspectBudget) > 0 {
+				switch {
+				case n&world.MaySuspect == 0:
+				case n&world.Paused != 0:
+					add(hasten, p, q)
+				case left(st, suspectBudget) > 0:
 					add(mistake, p, q)
 				}
 			}
@@ -61,7 +71,7 @@ func (x *worker) faults(list []action) []action {
 			list = append(list, action{verb: amnesia, a: uint8(i)})
 		}
 	}
-	for i := 0; i < x.rules.Config.N && left(st, drainBudget) > 0; i++ {
+	for i := 0; i < x.rules.Config.N && !x.rules.Peers && left(st, drainBudget) > 0; i++ {
 		if !x.absent(st, i) {
 			list = append(list, action{verb: drain, a: uint8(i)})
 		}
@@ -71,43 +81,57 @@ func (x *worker) faults(list []action) []action {
 			list = append(list, action{verb: crash, a: uint8(i)})
 		}
 	}
-	for i := 0; i < x.rules.Config.N && left(st, recoverBudget) > 0; i++ {
+	for i := 0; i < x.rules.Config.N && x.rules.Peers && left(st, recoverBudget) > 0; i++ {
 		if x.absent(st, i) {
 			list = append(list, action{verb: recovery, a: uint8(i)})
+		}
+	}
+	for i := 0; i < x.rules.Total && left(st, pauseBudget) > 0; i++ {
+		if !x.absent(st, i) && !x.faces[st[1+i]].paused {
+			list = append(list, action{verb: pause, a: uint8(i)})
 		}
 	}
 	return x.channelFaults(list)
 }
 
-// endLease ends a client's lease on the side of the member: what the client sent
+// noticed lets a member suspect another process that is there: what that one knows of the two
+// changes, too. The lease of a client ends on the side of the member: what the client sent
 // before and has not arrived is lost.
-func (x *worker) endLease(a action) (o outcome, known bool) {
-	j, u := int(a.a), int(a.b)
-	if o.move, known = x.move(x.st[1+j], suspect, uint64(u)); !known {
+func (x *worker) noticed(a action) (o outcome, known bool) {
+	p, q := int(a.a), int(a.b)
+	if o.move, known = x.move(x.st[1+p], suspect, uint64(q)); !known {
 		return o, false
 	}
-	l := x.locals[x.st[1+u]]
-	l.Ended |= 1 << j
-	ended, known := x.intern(l)
+	l := x.locals[x.st[1+q]]
+	if a.verb == hasten {
+		l.Noticed(p)
+	} else {
+		l.Ended |= 1 << p
+	}
+	other, known := x.intern(l)
 	if !known {
 		return o, false
 	}
-	x.keep(func(from, to int) bool { return from != u || to != j })
-	x.next[1+u] = ended
-	return x.finish(a, o, j)
+	from, _ := x.rules.Cuts(x.ends, p, q, false)
+	x.keep(func(f, t int) bool { return !from || f != q || t != p })
+	x.next[1+q] = other
+	return x.finish(a, o, p)
 }
 
 // fault takes one of the faults that change more than one process.
 func (x *worker) fault(a action) (o outcome, known bool) {
 	p := int(a.a)
 	switch a.verb {
-	case lapse, follow:
+	case lapse, follow, expire:
+		if l := x.locals[x.st[1+p]]; l.Paused {
+			x.cut(p, int(a.b))
+			x.rules.Miss(&l.End, int(a.b))
+			return x.alter(a, p, l)
+		}
 		if o.move, known = x.move(x.st[1+p], a.verb, uint64(a.b)); !known {
 			return o, false
 		}
-		q := int(a.b)
-		from, to := x.rules.Cuts(x.ends, p, q, true)
-		x.keep(func(f, t int) bool { return !(from && f == q && t == p || to && f == p && t == q) })
+		x.cut(p, int(a.b))
 	case amnesia:
 		// Its user, if it has one, is in its remainder section; every user that tries or
 		// is inside remembers that the member is faulty.
@@ -161,6 +185,22 @@ func (x *worker) finish(a action, o outcome, p int) (_ outcome, known bool) {
 	if o.fault, known = x.complete(m, p); !known {
 		return o, false
 	}
+	return x.settle(o, p)
+}
+
+// cut copies the state into the vector being built, without the messages that are lost when the
+// lease of p at q lapses.
+func (x *worker) cut(p, q int) {
+	from, to := x.rules.Cuts(x.ends, p, q, true)
+	x.keep(func(f, t int) bool { return !(from && f == q && t == p || to && f == p && t == q) })
+}
+
+// alter changes what is known of process p in the vector being built, of which it does not notice.
+func (x *worker) alter(a action, p int, l local) (o outcome, known bool) {
+	if x.next[1+p], known = x.intern(l); !known {
+		return o, false
+	}
+	x.next[0] -= a.cost()
 	return x.settle(o, p)
 }
 

@@ -80,7 +80,7 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 
 // begin gives l its Start.
 func (x *worker) begin(l local) move {
-	return x.take(l, l.Start(), 0)
+	return x.take(l, 0, l.Start())
 }
 
 // appendLocal appends the encoding of l: equal ones are equal local states.
@@ -113,7 +113,7 @@ func (x *worker) intern(l local) (number uint32, known bool) {
 	x.locals = append(x.locals, l)
 	x.faces = append(x.faces, face{
 		mark: x.mail.mark(2*uint64(n), l.lows), section: l.Section, tries: l.entries > 0 || x.endless[l.proc],
-		timers: len(l.Timers) > 0, tasks: l.Tasks > 0, apart: l.Lapsed != 0, gone: l.Gone, group: x.granted(l.Group),
+		timers: len(l.Timers) > 0, paused: l.Paused, unaware: l.Unaware(), tasks: l.Tasks > 0, apart: l.Lapsed != 0, gone: l.Gone, group: x.granted(l.Group),
 	})
 	x.bytes += int64(len(k) + len(l.state) + 4*len(l.Timers) + 8*len(l.Known) + 32*len(l.Open) + 16*len(l.lows) + 16*len(l.Past) + 440)
 	return n, true
@@ -150,30 +150,31 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
 	if n, known = x.moveOf.find(key); known || x.frozen {
 		return n, known
 	}
-	l, in, msg := x.input(from, v, arg)
+	l, ins, msg := x.input(from, v, arg)
 	state, before := l.state, l.lows
-	m := x.take(l, in, msg)
+	m := x.take(l, msg, ins...)
 	x.note(&m, before, x.mail.lows[msg])
 	// Every 16th distinct step is enough to catch a false claim: a wrong MapState
 	// or MapMsg shows in most steps that touch a clock.
-	if x.fresh++; v != amnesia && v != recovery && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
-		!x.reduction.believes && !x.m.commutes(l.proc, state, in, msg) && x.claim == nil {
+	if x.fresh++; v != amnesia && v != recovery && v != resume && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
+		!x.reduction.believes && !x.m.commutes(l.proc, state, ins[0], msg) && x.claim == nil {
 		x.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving the values of a counter",
-			ErrClaim, x.rules.Info.Name, in, l.proc)
+			ErrClaim, x.rules.Info.Name, ins[0], l.proc)
 	}
-	if x.sym != nil && v != recovery && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
-		!x.m.permutes(l.proc, state, in, msg, x.swap(x.fresh)) {
-		x.asymmetric("step %v of process %d does not commute with exchanging two of them", in, l.proc)
+	if x.sym != nil && v != recovery && v != resume && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
+		!x.m.permutes(l.proc, state, ins[0], msg, x.swap(x.fresh)) {
+		x.asymmetric("step %v of process %d does not commute with exchanging two of them", ins[0], l.proc)
 	}
 	x.moves = append(x.moves, m)
 	n, _ = x.moveOf.add(key)
 	return n, true
 }
 
-// input returns what an event gives to a process in a local state, and that state
-// with what the event means to its user, its timers and its leases.
-func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.Input, msg uint32) {
+// input returns the events that an action gives to a process in a local state, mostly one, and
+// that state with what the action means to its user, its timers and its leases.
+func (x *worker) input(from uint32, v verb, arg uint64) (l local, ins []protocol.Input, msg uint32) {
 	l = x.locals[from]
+	var in protocol.Input
 	switch v {
 	case try:
 		in = l.Try(x.wanted[arg])
@@ -202,8 +203,10 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 		in = l.Value(c.register, c.Value)
 	case write:
 		in = l.End.Value(int(arg), 0)
-	case suspect, lapse, follow, mistake:
-		in = x.rules.Suspect(&l.End, int(arg), v == lapse || v == follow)
+	case resume:
+		return l, x.rules.Resume(&l.End), 0
+	case suspect, lapse, follow, expire, mistake, hasten:
+		in = x.rules.Suspect(&l.End, int(arg), v == lapse || v == follow || v == expire)
 		if !x.tracks {
 			l.Doubts = 0
 		}
@@ -213,22 +216,24 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, in protocol.In
 		l = local{End: x.rules.Reborn(&l.End, l.proc), proc: l.proc, entries: l.entries, state: x.m.first(l.proc)}
 		in = l.Start()
 	}
-	return l, in, msg
+	return l, []protocol.Input{in}, msg
 }
 
 // take steps the process of l.
-func (x *worker) take(l local, in protocol.Input, msg uint32) move {
+func (x *worker) take(l local, msg uint32, ins ...protocol.Input) move {
 	none := span{uint32(len(x.sent)), uint32(len(x.sent))}
 	failed := func(err error) move { return move{problem: x.problemOf(Model, err), sends: none, bound: -1} }
-	if f := x.rules.Input(&l.End, l.proc, in); f != (history.Fault{}) {
-		return failed(errors.New(f.Text))
+	d := deed{proc: l.proc}
+	for _, in := range ins {
+		if f := x.rules.Input(&l.End, l.proc, in); f != (history.Fault{}) {
+			return failed(errors.New(f.Text))
+		}
+		x.witness(&d, in, msg)
 	}
-	state, effects, beyond, err := x.steps(&l, in, msg)
+	state, effects, beyond, err := x.steps(&l, msg, ins...)
 	if err != nil {
 		return failed(err)
 	}
-	d := deed{proc: l.proc}
-	x.witness(&d, in, msg)
 	m := move{
 		bound: int32(beyond), plain: !x.forgets && !x.drops, sends: none, set: span{uint32(len(x.set)), uint32(len(x.set))},
 	}
@@ -272,26 +277,28 @@ func (x *worker) problemOf(property string, err error) uint32 {
 	return uint32(len(x.problems))
 }
 
-// steps steps the process of l, and answers where it captures its copy of the object.
-func (x *worker) steps(l *local, in protocol.Input, msg uint32) (
-	state []byte, effects []effect, beyond int, err error,
-) {
-	state, effects, beyond, err = x.m.step(l.proc, l.state, in, msg)
+// steps steps the process of l, and answers where it captures its copy of the object. What it
+// returns is valid until the next step.
+func (x *worker) steps(l *local, msg uint32, ins ...protocol.Input) (state []byte, effects []effect, beyond int, err error) {
+	state, beyond = l.state, -1
 	end := l.End
-	for from := 0; err == nil; {
+	for i := 0; i < len(ins) && err == nil; i++ {
+		if i > 0 { // the machine has one memory for all steps
+			state, effects = slices.Clone(state), slices.Clone(effects)
+		}
+		var more []effect
+		state, more, beyond, err = x.m.step(l.proc, state, ins[i], msg)
 		captures := false
-		for _, e := range effects[from:] {
+		for _, e := range more {
 			end.Execute(e.Act)
 			captures = captures || e.Do == protocol.Capture
 		}
-		if !captures {
-			break
+		if captures {
+			ins, msg = slices.Insert(slices.Clone(ins), i+1, end.Captured()), 0
 		}
-		from = len(effects)
-		sofar := slices.Clone(effects)
-		var more []effect
-		state, more, beyond, err = x.m.step(l.proc, slices.Clone(state), end.Captured(), 0)
-		effects = append(sofar, more...)
+		if effects = append(effects, more...); i == 0 {
+			effects = more
+		}
 	}
 	return state, effects, beyond, err
 }

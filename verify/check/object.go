@@ -105,7 +105,7 @@ func (c *Config) completeOperations(i protocol.Info) error {
 		return fmt.Errorf("%d decisions: want 0 to %d, and 0 without consensus", c.Decisions, most)
 	}
 	if i.Consensus && c.Decisions == 0 {
-		c.Decisions = c.Suspect + c.Crash
+		c.Decisions = c.Suspect + c.Crash + c.Pause
 	}
 	if (i.Weak || i.Consensus) && i.Users != protocol.Members {
 		return errors.New("a replicated object and consensus are of members that are users")

@@ -205,11 +205,11 @@ func (x *worker) rivals(t *action, list []action, f func(e *action, arg, key uin
 		e := &list[i]
 		p, arg := e.a, uint64(e.arg)
 		switch e.verb {
-		case amnesia, crash, recovery, lapse, follow, lose, duplicate:
+		case amnesia, crash, recovery, lapse, follow, expire, pause, resume, lose, duplicate:
 			continue // no claim is about these
 		case deliver:
 			p = e.b
-		case suspect, mistake:
+		case suspect, mistake, hasten:
 			arg = uint64(e.b)
 		case restore:
 			arg = uint64(e.b) | x.locals[x.st[1+e.b]].Life<<8

@@ -422,6 +422,9 @@ func (r *searcher) waiting(st []uint32) string {
 func (r *searcher) violates(x *worker, st []uint32) (string, error) {
 	for i, n := range st[1 : 1+x.rules.Total] {
 		x.users[i] = x.faces[n].section // an absent process is in its remainder section
+		if x.faces[n].unaware {
+			x.users[i] = protocol.InRem
+		}
 	}
 	if r.exclusion {
 		if err := x.users.Exclusion(x.held(st)); err != nil {

@@ -82,9 +82,11 @@ type mark struct {
 type face struct {
 	mark
 	section protocol.Section
-	tasks   bool   // its user has an operation to issue, if it is inside
-	tries   bool   // its user may try, if it is in its remainder section
-	timers  bool   // some are set
+	tasks   bool // its user has an operation to issue, if it is inside
+	tries   bool // its user may try, if it is in its remainder section
+	timers  bool // some are set
+	paused  bool
+	unaware bool   // a lease lapsed while it paused
 	apart   bool   // some lease has lapsed
 	gone    bool   // it crashed, and something of it is remembered; also of number 0
 	group   uint16 // where its user is inside: the number of the one granted
@@ -136,6 +138,7 @@ const (
 	issue
 	agree
 	hear
+	resume
 	read
 	begin // of a write
 	write
@@ -143,6 +146,9 @@ const (
 	// overlaps a write.
 	peek
 	lapse
+	expire // a lease lapses, because one of the two that share it pauses
+	hasten // a member that pauses is suspected
+	pause
 	mistake // the detector suspects somebody that is up
 	recovery
 	amnesia
@@ -156,7 +162,8 @@ var verbs = [...]scenario.Verb{
 	try: scenario.Try, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
 	read: scenario.Read, begin: scenario.Begin, write: scenario.Write, peek: scenario.Read,
 	issue: scenario.Issue, agree: scenario.Decide, hear: scenario.Hear,
-	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse, follow: scenario.Lapse,
+	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse, follow: scenario.Lapse, expire: scenario.Lapse, hasten: scenario.Suspect,
+	pause: scenario.Pause, resume: scenario.Resume,
 	mistake: scenario.Suspect, recovery: scenario.Recover, amnesia: scenario.Amnesia, crash: scenario.Crash, drain: scenario.Drain,
 	lose: scenario.Lose, duplicate: scenario.Duplicate,
 }
@@ -177,9 +184,10 @@ const (
 	drainBudget
 	lossBudget
 	dupBudget
-	recoverBudget
+	pauseBudget
 
-	budgetBits = 4
+	recoverBudget = drainBudget // members drain where there are clients, and recover where there are none
+	budgetBits    = 4
 )
 
 // left is how much of a budget is left.
@@ -216,13 +224,13 @@ func newSpace(i protocol.Info, c Config, m machine) *space {
 	total := rules.Total
 	s := &space{
 		rules: rules, mail: m.mail(), fifo: c.FIFO,
-		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Timers == Synchronous || i.Consensus && c.Crash > 0) &&
+		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Pause > 0 || c.Timers == Synchronous || i.Consensus && c.Crash > 0) &&
 			i.Detector != protocol.LeaseDetector,
 		bounded: c.Timers == Synchronous,
 		user:    make([]bool, total), endless: make([]bool, total), down: make([]bool, total), tasks: make([]uint32, total),
 		budget: uint32(c.Amnesia)<<amnesiaBudget | uint32(c.Crash)<<crashBudget |
 			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget | uint32(c.Drain)<<drainBudget |
-			uint32(c.Loss)<<lossBudget | uint32(c.Dup)<<dupBudget | uint32(c.Recover)<<recoverBudget,
+			uint32(c.Loss)<<lossBudget | uint32(c.Dup)<<dupBudget | uint32(c.Recover)<<recoverBudget | uint32(c.Pause)<<pauseBudget,
 		locals: make([]local, 1), faces: []face{{gone: true}}, number: map[string]uint32{}, wide: map[uint64]uint32{},
 		shifted:   shifted{by: map[string]uint32{}},
 		registers: newRegisters(rules),
@@ -279,7 +287,7 @@ func (s *space) step(a action, m machine) scenario.Step {
 	case read, peek, begin, write:
 		st.Text = s.accessText(a)
 	}
-	if n := a.verb; n == deliver || n == lose || n == duplicate || n == suspect || n == restore || n == lapse || n == follow || n == mistake {
+	if n := a.verb; n == deliver || n == lose || n == duplicate || n == suspect || n == restore || n == lapse || n == follow || n == expire || n == mistake || n == hasten {
 		st.Procs = append(st.Procs, protocol.ID(a.b))
 	}
 	return st

@@ -224,19 +224,22 @@ func (x *worker) lost(st []uint32, v visit, msg uint32) string {
 func (x *worker) again(st []uint32, a action) []effect {
 	i, arg := int(a.a), uint64(a.arg)
 	switch a.verb {
-	case crash, lose, duplicate, begin, agree:
+	case crash, lose, duplicate, begin, agree, pause:
 		return nil
 	case hear:
 		arg = x.decision(a)
 	case deliver:
 		i = int(a.b)
-	case suspect, lapse, follow, mistake:
+	case suspect, lapse, follow, expire, mistake, hasten:
 		arg = uint64(a.b)
 	case restore:
 		arg = uint64(a.b) | x.locals[st[1+a.b]].Life<<8
 	}
-	l, in, msg := x.input(st[1+i], a.verb, arg)
-	_, effects, _, _ := x.steps(&l, in, msg)
+	l, ins, msg := x.input(st[1+i], a.verb, arg)
+	if x.faces[st[1+i]].paused && a.verb != resume {
+		return nil // it does not know
+	}
+	_, effects, _, _ := x.steps(&l, msg, ins...)
 	return effects
 }
 

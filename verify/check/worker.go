@@ -177,6 +177,10 @@ func (x *worker) possible(list []action) []action {
 		if f.gone {
 			continue
 		}
+		if f.paused {
+			list = append(list, action{verb: resume, a: uint8(i)})
+			continue
+		}
 		if x.user[i] {
 			switch {
 			case f.section == protocol.InRem && f.tries:
@@ -204,7 +208,7 @@ func (x *worker) possible(list []action) []action {
 			continue
 		}
 		l := &x.mail.letters[msg]
-		if x.rules.Mutual && x.rules.Withheld(x.ends, int(l.from), int(l.to)) {
+		if x.faces[st[1+l.to]].paused || x.rules.Mutual && x.rules.Withheld(x.ends, int(l.from), int(l.to)) {
 			continue
 		}
 		a := action{verb: deliver, a: l.from, b: l.to, arg: msg, at: uint32(at)}
@@ -244,8 +248,13 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 	p, arg := int(a.a), uint64(a.arg)
 	x.shifting = false
 	switch a.verb {
-	case crash, lapse, follow, amnesia, recovery:
+	case crash, lapse, follow, expire, amnesia, recovery:
 		return x.fault(a)
+	case pause:
+		l := x.locals[x.st[1+p]]
+		l.Paused = true
+		x.next = append(x.next[:0], x.st...)
+		return x.alter(a, p, l)
 	case lose, duplicate:
 		return x.channelFault(a)
 	case begin:
@@ -256,9 +265,9 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 		if _, known = x.written(a); !known {
 			return o, false
 		}
-	case suspect, mistake:
-		if x.rules.Leases && x.st[1+a.b] != 0 {
-			return x.endLease(a)
+	case suspect, mistake, hasten:
+		if x.rules.Leases && x.st[1+a.b] != 0 || a.verb == hasten {
+			return x.noticed(a)
 		}
 		arg = uint64(a.b)
 	case restore:
@@ -337,6 +346,8 @@ func (a action) cost() uint32 {
 		return 1 << lossBudget
 	case duplicate:
 		return 1 << dupBudget
+	case pause:
+		return 1 << pauseBudget
 	}
 	return 0
 }
@@ -460,6 +471,9 @@ func (x *worker) look(st []uint32) *glance {
 	for i, n := range x.g.locals {
 		l := &x.locals[n]
 		x.g.states[i], x.g.users[i] = l.state, l.Section
+		if l.Unaware() { // what it believes does not count before it looks at its leases
+			x.g.states[i], x.g.users[i] = nil, protocol.InRem
+		}
 		for j := range x.g.lost[i] {
 			x.g.lost[i][j] = l.Lost&(1<<j) != 0
 		}

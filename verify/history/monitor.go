@@ -244,6 +244,9 @@ func (m *Monitor) Lease(user int, at, until int64) {
 	m.window.until(user, until)
 }
 
+// Inside reports whether the user was let in, and neither left nor was told that it is out.
+func (m *Monitor) Inside(user int) bool { return m.users[user] == protocol.InCrit }
+
 // Crash records that the user's process stopped for ever: the user is out.
 func (m *Monitor) Crash(user int, at int64) {
 	m.advance(at)

@@ -8,6 +8,7 @@ import (
 func (w *walker) settle() {
 	w.calm = true
 	clear(w.frozen)
+	w.thaw()
 	if w.Peers {
 		clear(w.named)
 	}

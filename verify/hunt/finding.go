@@ -161,18 +161,15 @@ func (h *hunter) render(v *Violation, x *reducer, run []world.Action) {
 		}
 	}
 	budgets := map[scenario.Verb]*int{
-		scenario.Amnesia: &c.Amnesia, scenario.Crash: &c.Crash, scenario.Recover: &c.Recover, scenario.Lapse: &c.Suspect,
-		scenario.Cancel: &c.Cancel, scenario.Drain: &c.Drain, scenario.Lose: &c.Loss, scenario.Duplicate: &c.Dup,
+		scenario.Amnesia: &c.Amnesia, scenario.Crash: &c.Crash, scenario.Recover: &c.Recover,
+		scenario.Cancel: &c.Cancel, scenario.Drain: &c.Drain, scenario.Lose: &c.Loss, scenario.Duplicate: &c.Dup, scenario.Pause: &c.Pause,
 	}
 	for _, k := range run {
 		if b := budgets[k.Verb]; b != nil {
 			*b++
 		}
 	}
-	c.Suspect += m.mistaken(run)
-	if m.Mutual {
-		c.Suspect = m.broke(run)
-	}
+	c.Suspect = m.mistaken(run) + m.broke(run)
 	c.Crash = max(c.Crash, min(c.Recover, 1))
 	if m.Weak {
 		c.Operations = []int{max(1, m.operations(run))}

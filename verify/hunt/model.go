@@ -48,13 +48,13 @@ func (m *model) do(c *world.Action) (possible bool) {
 	if !m.Do(c) {
 		return false
 	}
-	m.exclusion(entries)
+	m.exclusion(m.Entries > entries || c.Verb == scenario.Resume)
 	return true
 }
 
-// exclusion reports two users inside, if somebody entered.
-func (m *model) exclusion(entries int) {
-	if m.Entries > entries {
+// exclusion reports two users inside, if there may be some.
+func (m *model) exclusion(maybe bool) {
+	if maybe {
 		if text := m.Exclusion(); text != "" {
 			m.Report(check.Exclusion, text)
 		}
@@ -152,10 +152,10 @@ func (m *model) mistaken(run []world.Action) (k int) {
 	})
 }
 
-// broke is how many sessions of a run broke by themselves.
+// broke is how many leases of a run lapsed by themselves.
 func (m *model) broke(run []world.Action) (k int) {
 	return m.count(run, func(c world.Action) bool {
-		return m.Mutual && c.Verb == scenario.Lapse && m.Notices(int(c.A), int(c.B)) == world.MayLapse
+		return c.Verb == scenario.Lapse && m.Notices(int(c.A), int(c.B))&(world.MayLapse|world.Paused) == world.MayLapse
 	})
 }
 

@@ -177,7 +177,7 @@ func (s *simulators) record(a protocol.Algorithm[any], p *plan) (*model, []world
 // translate takes a step of a simulation, if the model has it. A log does not say what
 // channels lost, which is on its way for ever then, or what they repeat.
 func (m *model) translate(step scenario.Step, id int32, repeats bool) (c world.Action, possible bool) {
-	if step.Verb == scenario.Pause || step.Verb == scenario.Partition || step.Verb == scenario.Cut {
+	if step.Verb == scenario.Partition || step.Verb == scenario.Cut {
 		return c, false // only times
 	}
 	c = world.Action{ID: id, Verb: step.Verb, Timer: step.Timer}

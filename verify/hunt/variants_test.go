@@ -100,8 +100,9 @@ func TestBrokenVariants(t *testing.T) {
 	})
 	t.Run("clients that ignore their leases", func(t *testing.T) {
 		a := deaf(sigma.Algorithm, false, protocol.Suspect)
-		caught(t, []uint64{0}, a, Config{Config: two, Clients: 2}, check.Config{Config: two, Suspect: 2}, check.MakesProgress)
-		spared(t, a, Config{Config: two, Clients: 2, without: lapses})
+		caught(t, []uint64{0}, a, Config{Config: two, Clients: 2}, check.Config{Config: two, Suspect: 2, Pause: 1}, check.MakesProgress, check.Exclusion)
+		caught(t, []uint64{0}, a, Config{Config: two, Clients: 2, without: lapses}, check.Config{Config: two, Pause: 1}, check.MakesProgress, check.Exclusion)
+		spared(t, a, Config{Config: two, Clients: 2, without: lapses | pauses})
 	})
 }
 

@@ -31,6 +31,7 @@ type walker struct {
 	looked int      // of the calm: whose turn it is to access a register
 	ops    []int    // by user: how many operations it may still issue in its section
 	base   int32    // of the ids of its actions
+	asleep int      // processes that may pause
 	named  []uint64 // by process that crashed: the members that were told so
 }
 
@@ -40,6 +41,11 @@ func newWalker(m *model, p *plan) *walker {
 	for i := range w.tries {
 		if m.IsUser(i) {
 			w.tries[i] = p.tries
+		}
+	}
+	for _, e := range m.Ends {
+		if e != nil && e.Paused {
+			w.asleep++
 		}
 	}
 	return w
@@ -99,6 +105,7 @@ func (w *walker) take(c world.Action) bool {
 // storm takes one step of a storm. It returns false when nothing can happen.
 func (w *walker) storm() bool {
 	before := w.Entries
+	w.thaw()
 	if w.r.IntN(w.p.shuffle) == 0 {
 		w.salt = w.r.Uint64()
 	}
@@ -135,7 +142,43 @@ func (w *walker) choose() bool {
 	return w.message(w.p.held) || w.share() || w.consent() || w.tell() || w.user() || w.fire() || w.message(0)
 }
 
-func (w *walker) stands(i int) bool { return w.frozen[i] > len(w.run) }
+func (w *walker) stands(i int) bool {
+	return w.frozen[i] > len(w.run) || w.asleep > 0 && w.Is(i) && w.Ends[i].Paused
+}
+
+// freeze lets process i stand still for a number of steps: it is slow, or it pauses.
+func (w *walker) freeze(i, steps int) {
+	w.frozen[i] = len(w.run) + steps
+	if w.Pauses() && !w.Ends[i].Paused && w.r.IntN(2) == 0 && w.take(world.Action{Verb: scenario.Pause, A: int32(i)}) {
+		w.asleep++
+	}
+}
+
+// thaw lets processes go on that have paused for long enough, or others notice that they pause.
+func (w *walker) thaw() {
+	if w.asleep == 0 {
+		return
+	}
+	asleep := 0
+	for i := range w.Total {
+		switch {
+		case !w.Is(i) || !w.Ends[i].Paused:
+		case w.frozen[i] <= len(w.run):
+			w.take(world.Action{Verb: scenario.Resume, A: int32(i)})
+		default:
+			asleep++
+			j := w.r.IntN(4 * w.sys.N)
+			switch {
+			case j >= w.sys.N:
+			case w.Detector == protocol.LeaseDetector:
+				w.take(world.Action{Verb: scenario.Lapse, A: int32(i), B: int32(j)})
+			default:
+				w.take(world.Action{Verb: scenario.Suspect, A: int32(j), B: int32(i)})
+			}
+		}
+	}
+	w.asleep = asleep
+}
 
 // user lets one user do something.
 func (w *walker) user() bool {
@@ -258,7 +301,7 @@ func (w *walker) message(least uint64) bool {
 	c := world.Action{ID: w.base + int32(len(w.run)), Keep: w.again()}
 	entries := w.Entries
 	w.Receive(k, &c)
-	w.exclusion(entries)
+	w.exclusion(w.Entries > entries)
 	w.named[c.A] &^= 1 << c.B // a detector repeats itself after a message
 	w.run = append(w.run, c)
 	return true
@@ -344,7 +387,7 @@ func (w *walker) fault() bool {
 	case crashes:
 		return w.several(int(i)) && w.take(world.Action{Verb: scenario.Crash, A: i})
 	case pauses:
-		w.frozen[i] = len(w.run) + 1 + w.r.IntN(w.p.thaw)
+		w.freeze(int(i), 1+w.r.IntN(w.p.thaw))
 	case drains:
 		if w.silent > 0 {
 			w.silent--
@@ -374,7 +417,7 @@ func (w *walker) aim(u int) {
 		return
 	}
 	if w.p.has(pauses) {
-		w.frozen[u] = len(w.run) + w.p.thaw
+		w.freeze(u, w.p.thaw)
 	}
 	for _, j := range w.r.Perm(w.sys.N) {
 		if !w.p.has(losses) || w.Found != nil {

@@ -47,7 +47,8 @@ const (
 	Read      Verb = "read"      // PROCESS REGISTER [VALUE]: an access ends. The value is given where any may be found
 	Begin     Verb = "begin"     // PROCESS REGISTER: from now on reads overlap this write
 	Write     Verb = "write"     // PROCESS REGISTER: a write ends, and with it takes effect
-	Pause     Verb = "pause"     // PROCESS for DURATION
+	Pause     Verb = "pause"     // PROCESS [for DURATION]: it neither receives nor acts, until Resume or for that time
+	Resume    Verb = "resume"    // PROCESS: it goes on with what it believed
 	Partition Verb = "partition" // PROCESS,PROCESS,.. for DURATION: cut off from all others
 	Cut       Verb = "cut"       // FROM TO for DURATION: nothing gets from the one to the other
 	Issue     Verb = "issue"     // USER OPERATION
@@ -163,7 +164,7 @@ func (n Names) Parse(r io.Reader) ([]Step, error) {
 // arguments is how many processes each verb names.
 var arguments = map[Verb]int{
 	Try: 1, Cancel: 1, Exit: 1, Deliver: 2, Lose: 2, Duplicate: 2, Timeout: 1, Suspect: 2, Lapse: 2,
-	Restore: 2, Amnesia: 1, Drain: 1, Crash: 1, Recover: 1, Read: 1, Begin: 1, Write: 1, Pause: 1, Partition: 1, Cut: 2,
+	Restore: 2, Amnesia: 1, Drain: 1, Crash: 1, Recover: 1, Read: 1, Begin: 1, Write: 1, Pause: 1, Resume: 1, Partition: 1, Cut: 2,
 	Issue: 1, Decide: 0, Hear: 1, Loop: 0,
 }
 
@@ -197,7 +198,7 @@ func (n Names) parse(line string) (s Step, err error) {
 		slices.Sort(verbs)
 		return s, fmt.Errorf("scenario: unknown step %q: want one of %s", words[0], strings.Join(verbs, ", "))
 	}
-	if timed := s.Verb == Pause || s.Verb == Partition || s.Verb == Cut; timed != (s.For != 0) {
+	if timed := s.Verb == Partition || s.Verb == Cut; timed != (s.For != 0) && s.Verb != Pause {
 		return s, errors.New("scenario: pause, partition and cut, and only they, end with: for DURATION")
 	}
 	words = words[1:]

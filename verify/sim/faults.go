@@ -148,6 +148,7 @@ func (s *simulator[M]) fault(it item) {
 			return
 		}
 		s.suspect(it)
+	case wake: // see awake
 	case restore, news:
 		if s.mutual {
 			s.resumes(it)
@@ -268,6 +269,12 @@ func (s *simulator[M]) pause(id uint32, d int64) {
 	s.logFault(scenario.Step{Verb: scenario.Pause, Procs: []protocol.ID{protocol.ID(id)}, For: time.Duration(d)})
 	p := &s.procs[id]
 	p.pausedUntil = max(p.pausedUntil, s.now+d)
+	if s.pauses {
+		s.push(p.pausedUntil, wake, id, 0)
+		if !slices.Contains(s.asleep, id) {
+			s.asleep = append(s.asleep, id)
+		}
+	}
 	if int(id) < s.cfg.N {
 		for _, c := range s.live() {
 			s.separate(c, id, p.pausedUntil)
@@ -393,8 +400,7 @@ func (s *simulator[M]) lapse(client, member uint32) {
 	}
 	a := s.faults.apart[pair{client, member}]
 	a.lapsed = true
-	s.logPair(scenario.Lapse, client, member)
-	s.input(client, protocol.NewSuspect(protocol.ID(member)))
+	s.tellLapsed(client, member)
 	s.push(s.now+s.detectorDelay(), suspect, member, client)
 }
 

@@ -96,8 +96,7 @@ func (s *simulator[M]) lapseNow(p, q uint32) {
 	e.standing, e.old, e.left = lapsed, false, s.seq
 	s.release(s.endOf(q, p))
 	s.leasesLapsed++
-	s.logPair(scenario.Lapse, p, q)
-	s.input(p, protocol.NewLapsed(protocol.ID(q)))
+	s.tellLapsed(p, q)
 	s.proceed(p, q)
 }
 

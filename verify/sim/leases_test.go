@@ -29,7 +29,7 @@ func leaseStorm(n int, seed uint64) sim.Config {
 func TestVotes(t *testing.T) {
 	for _, m := range []votes.Mistake{votes.None, votes.Revokes, votes.Deaf, votes.Hasty, votes.Forgets} {
 		violations, lapsed, entries, ejected := 0, 0, 0, 0
-		for seed := range uint64(60) {
+		for seed := range uint64(450) {
 			c := leaseStorm(3+int(seed%3), seed)
 			if seed%2 == 1 { // who comes back is sooner back than others know that it was gone
 				c.CrashEvery, c.RecoverEvery, c.Detect = 70*time.Millisecond, 11*time.Millisecond, 30*time.Millisecond

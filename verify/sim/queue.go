@@ -25,6 +25,7 @@ const (
 	access                   // to: process, slot: register
 	recoveries               // the next random recovery
 	hear                     // to: process, slot: the low bits of the instance of consensus
+	wake                     // to: process, whose pause may be over
 )
 
 const kindBits = 5

@@ -71,7 +71,9 @@ type simulator[M any] struct {
 	recovered int
 	forgotten int // memory losses
 
-	mutual       bool // members have leases at each other
+	mutual       bool     // members have leases at each other
+	pauses       bool     // a pause is more than slowness: see package world
+	asleep       []uint32 // then: processes that pause
 	leasesLapsed int
 }
 
@@ -80,8 +82,9 @@ type simulator[M any] struct {
 type process[M any] struct {
 	process     protocol.Process[M] // nil: never up, or crashed
 	pausedUntil int64
-	offset      int64 // own clock minus virtual time
-	user        int32 // -1: none
+	missed      []uint32 // members at which its lease lapsed while it paused
+	offset      int64    // own clock minus virtual time
+	user        int32    // -1: none
 	incarnation uint64
 	timers      []timer
 	last        []int64 // FIFO: the latest arrival at each process
@@ -202,6 +205,9 @@ func (s *simulator[M]) run() {
 			return
 		}
 		s.now = it.at
+		if len(s.asleep) > 0 {
+			s.awake()
+		}
 		switch it.key & (1<<kindBits - 1) {
 		case deliver:
 			s.arrive(it)

@@ -32,7 +32,7 @@ func (a Action) Actor() int {
 func (a Action) Fault() bool {
 	switch a.Verb {
 	case scenario.Amnesia, scenario.Crash, scenario.Lapse, scenario.Cancel, scenario.Drain, scenario.Suspect,
-		scenario.Restore, scenario.Lose, scenario.Duplicate, scenario.Recover:
+		scenario.Restore, scenario.Lose, scenario.Duplicate, scenario.Recover, scenario.Pause, scenario.Resume:
 		return true
 	}
 	return false

@@ -12,6 +12,7 @@ const (
 	hasOpen
 	hasObject
 	hasPeers
+	hasPause
 )
 
 // Append appends the encoding of e: equal ends have equal bytes. The number of members is known
@@ -29,6 +30,9 @@ func (e *End) Append(b []byte) []byte {
 	}
 	if e.Gone || e.Doubts|e.Revoked != 0 || len(e.Past) > 0 {
 		has |= hasPeers
+	}
+	if e.Paused {
+		has |= hasPause
 	}
 	b = append(b, has, byte(e.Section))
 	for _, v := range [...]uint64{e.Life, e.Lost, e.Lapsed, e.Ended} {
@@ -56,6 +60,9 @@ func (e *End) Append(b []byte) []byte {
 			b = binary.AppendUvarint(b, uint64(v))
 		}
 	}
+	if has&hasPause != 0 {
+		b = binary.AppendUvarint(b, e.Missed)
+	}
 	if has&hasPeers == 0 {
 		return b
 	}
@@ -74,7 +81,7 @@ func (e *End) Append(b []byte) []byte {
 // Renamed is e where each member j is called to[j].
 func (e *End) Renamed(to []uint8) End {
 	r := *e
-	for _, set := range [...]*uint64{&r.Lost, &r.Lapsed, &r.Ended, &r.Doubts, &r.Revoked} {
+	for _, set := range [...]*uint64{&r.Lost, &r.Lapsed, &r.Ended, &r.Doubts, &r.Revoked, &r.Missed} {
 		renamed := uint64(0)
 		for j, k := range to {
 			renamed |= *set >> j & 1 << k

@@ -19,6 +19,7 @@ const (
 	ToLapse                        // Suspect with protocol.Lapsed: the session is broken
 	MaySuspect                     // Suspect, by mistake
 	MayLapse                       // the lease lapses, though both are there
+	Paused                         // of what need not be told: it is, because one of the two pauses
 
 	// Must are the notices that a fair detector gives.
 	Must = ToSuspect | ToRestore | ToLapse
@@ -30,14 +31,16 @@ const (
 // When a client's lease may have lapsed it is told first, and the member after it. Then a
 // new lease begins with Restore. A client also hears of a new life of a member.
 func (r *Rules) Lease(ends Ends, u, j int) (n Notices) {
-	if ends.absent(u) {
+	if ends.absent(u) && !ends[j].Paused {
 		return ToSuspect
 	}
-	if !r.Leases {
+	if !r.Leases || ends.absent(u) {
 		return 0
 	}
 	e := ends[u]
 	switch {
+	case !e.lapsed(j) && (e.Paused || ends[j].Paused):
+		n = MayLapse | Paused
 	case !e.lapsed(j):
 		n = MayLapse
 	case !e.ended(j):
@@ -45,6 +48,12 @@ func (r *Rules) Lease(ends Ends, u, j int) (n Notices) {
 	}
 	if e.ended(j) || e.Known[j] != ends[j].Life {
 		n |= ToRestore
+	}
+	if e.Paused {
+		n &^= ToRestore
+	}
+	if ends[j].Paused {
+		n &^= ToSuspect
 	}
 	return n
 }
@@ -66,8 +75,12 @@ func (r *Rules) Session(ends Ends, p, q int) Notices {
 	switch {
 	case !e.lapsed(q) && ends.broken(p, q):
 		return ToLapse
+	case !e.lapsed(q) && (e.Paused || ends.paused(q)):
+		return MayLapse | Paused
 	case !e.lapsed(q):
 		return MayLapse
+	case e.Paused:
+		return 0
 	case !e.ended(q) && (gone || ends[q].lapsed(p)):
 		return ToSuspect
 	case e.ended(q) && !gone && (ends[q].ended(p) || ends.ahead(q, p)):
@@ -94,7 +107,7 @@ func (ends Ends) broken(p, q int) bool {
 // leases. A suspicion lasts: it may be told again as long as there is a reason for it.
 func (r *Rules) Suspicion(ends Ends, p, q int) Notices {
 	switch {
-	case ends.absent(p):
+	case ends.absent(p) || ends.paused(p):
 		return 0
 	case ends.absent(q):
 		return ToSuspect
@@ -102,6 +115,8 @@ func (r *Rules) Suspicion(ends Ends, p, q int) Notices {
 		return ToSuspect | ToRestore
 	case r.Detector == protocol.UnreliableDetector && ends[p].Known != nil && ends[p].Known[q] != ends[q].Life:
 		return MaySuspect | ToRestore
+	case ends.paused(q) && ends[q].Missed>>p&1 == 0:
+		return MaySuspect | Paused
 	case r.Detector == protocol.UnreliableDetector:
 		return MaySuspect
 	}

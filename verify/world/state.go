@@ -201,7 +201,14 @@ func (s *State) Do(c *Action) (possible bool) {
 	if s.Procs[p] == nil {
 		return false
 	}
+	if e.Paused {
+		return s.paused(c)
+	}
 	switch c.Verb {
+	case scenario.Pause:
+		if possible = s.Pauses(); possible {
+			e.Paused = true
+		}
 	case scenario.Try:
 		if possible = s.IsUser(p) && e.Section == protocol.InRem; possible {
 			if s.Object != nil && s.Rests() {
@@ -255,6 +262,36 @@ func (s *State) Do(c *Action) (possible bool) {
 	return possible
 }
 
+// paused takes a step of process p that pauses.
+func (s *State) paused(c *Action) (possible bool) {
+	p, q := int(c.A), int(c.B)
+	e := &s.ends[p]
+	switch c.Verb {
+	case scenario.Resume:
+		s.part = 0
+		for _, in := range s.Resume(e) {
+			s.react(p, in, nil)
+		}
+		e.Rest()
+	case scenario.Lapse:
+		if s.Notices(p, q)&(ToLapse|MayLapse) == 0 {
+			return false
+		}
+		s.cut(p, q, true)
+		s.Miss(e, q)
+	case scenario.Amnesia:
+		s.amnesia(p)
+	case scenario.Crash:
+		if !s.Mortal(p) {
+			return false
+		}
+		s.crash(p)
+	default:
+		return false
+	}
+	return true
+}
+
 // Notices is what process p may be told of process q.
 func (s *State) Notices(p, q int) Notices {
 	n := s.Config.N
@@ -280,8 +317,11 @@ func (s *State) suspect(p, q int) bool {
 	if s.Notices(p, q)&(ToSuspect|MaySuspect) == 0 {
 		return false
 	}
-	if s.Leases && s.Procs[q] != nil {
+	switch {
+	case s.Leases && s.Procs[q] != nil:
 		s.ends[q].Ended |= 1 << p
+	case !s.Mutual && s.Procs[q] != nil && s.ends[q].Paused:
+		s.ends[q].Noticed(p)
 	}
 	s.told(p, q, false)
 	return true
@@ -289,12 +329,17 @@ func (s *State) suspect(p, q int) bool {
 
 // told tells process p that q is suspected.
 func (s *State) told(p, q int, lapses bool) {
+	s.cut(p, q, lapses)
+	s.input(p, s.Suspect(&s.ends[p], q, lapses))
+}
+
+// cut takes those messages out of flight that are lost then.
+func (s *State) cut(p, q int, lapses bool) {
 	from, to := s.Cuts(s.Ends, p, q, lapses)
 	s.Flight = slices.DeleteFunc(s.Flight, func(m Message) bool {
 		f, t := int(m.From), int(m.To)
 		return from && f == q && t == p || to && f == p && t == q
 	})
-	s.input(p, s.Suspect(&s.ends[p], q, lapses))
 }
 
 func (s *State) recovers(i int) bool {
@@ -499,7 +544,7 @@ func (s *State) forget() {
 // Arrives reports whether message k of those in flight may arrive next.
 func (s *State) Arrives(k int) bool {
 	m := &s.Flight[k]
-	if s.Withheld(s.Ends, int(m.From), int(m.To)) {
+	if s.ends[m.To].Paused || s.Withheld(s.Ends, int(m.From), int(m.To)) {
 		return false
 	}
 	return !s.FIFO || !slices.ContainsFunc(s.Flight[:k], func(o Message) bool { return o.From == m.From && o.To == m.To })
@@ -525,7 +570,7 @@ func (s *State) Find(c *Action) int {
 
 func (s *State) deliver(c *Action) bool {
 	k := s.Find(c)
-	if k < 0 || s.Procs[c.B] == nil || s.Stale(k) || s.Withheld(s.Ends, int(c.A), int(c.B)) {
+	if k < 0 || s.Procs[c.B] == nil || s.ends[c.B].Paused || s.Stale(k) || s.Withheld(s.Ends, int(c.A), int(c.B)) {
 		return false
 	}
 	s.Receive(k, c)
@@ -678,7 +723,7 @@ func (s *State) decide(c *Action) bool {
 
 // Hears reports whether there is a decision that member i has to hear of.
 func (s *State) Hears(i int) bool {
-	if s.Votes == nil || s.Procs[i] == nil {
+	if s.Votes == nil || s.Procs[i] == nil || s.ends[i].Paused {
 		return false
 	}
 	_, hears := s.Votes.Hears(i)
@@ -708,7 +753,7 @@ func (s *State) Rests() bool {
 		if s.Procs[i] == nil {
 			continue
 		}
-		if len(e.Timers) > 0 || s.Hears(i) || e.Exits() {
+		if e.Paused || len(e.Timers) > 0 || s.Hears(i) || e.Exits() {
 			return false
 		}
 		for j := range s.Config.N {
@@ -745,7 +790,7 @@ func (s *State) AccessText(c *Action) string {
 func (s *State) View() *protocol.View[any] {
 	v := &s.view
 	if v.Procs == nil {
-		v.Config, v.Procs, v.Lost = s.Config, s.Procs, make([][]bool, s.Total)
+		v.Config, v.Procs, v.Lost = s.Config, make([]protocol.Process[any], s.Total), make([][]bool, s.Total)
 		v.Users = make([]protocol.Section, s.Total)
 		v.InFlight = func(yield func(protocol.Channel, any) bool) {
 			for k := range s.Flight {
@@ -764,7 +809,10 @@ func (s *State) View() *protocol.View[any] {
 		v.Registers = append(v.Registers, c.Value)
 	}
 	for i := range s.ends {
-		v.Users[i] = s.ends[i].Section
+		v.Users[i], v.Procs[i] = s.ends[i].Section, s.Procs[i]
+		if s.ends[i].Unaware() { // what it believes does not count before it looks at its leases
+			v.Users[i], v.Procs[i] = protocol.InRem, nil
+		}
 		for j := range v.Lost[i] {
 			v.Lost[i][j] = s.ends[i].Lost>>j&1 != 0
 		}
@@ -800,12 +848,18 @@ func (s *State) Exclusion() string {
 	if s.Grouped {
 		groups = s.Granted()
 	}
-	if s.Weak || s.Users().Exclusion(groups) == nil {
+	users := s.Users()
+	for i := range users {
+		if s.ends[i].Unaware() {
+			users[i] = protocol.InRem
+		}
+	}
+	if s.Weak || users.Exclusion(groups) == nil {
 		return ""
 	}
 	var who []string
-	for i := range s.ends {
-		if s.ends[i].Section == protocol.InCrit {
+	for i := range users {
+		if users[i] == protocol.InCrit {
 			who = append(who, s.Names.Of(protocol.ID(i)))
 		}
 	}

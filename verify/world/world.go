@@ -94,6 +94,9 @@ type End struct {
 	Known   []uint64 // the incarnations of members that it was told of; nil: nobody tells it
 	Revoked uint64   // among members: those whose lease it revoked, and of whom it had no Lapsed yet
 
+	Paused bool   // it pauses: see Rules.Pauses
+	Missed uint64 // while it does: the members at which its lease lapsed, or that suspected it for that
+
 	Tasks  uint32 // while its user is inside: the operations that it is to issue
 	Issued uint32 // the operations that its user has issued, in all lives
 	Copied uint32 // the operations that its copy of the object has executed
@@ -114,6 +117,9 @@ func (ends Ends) Up(n int) (up int) {
 	}
 	return up
 }
+
+// paused reports whether process i pauses.
+func (ends Ends) paused(i int) bool { return ends[i] != nil && ends[i].Paused }
 
 func (e *End) lapsed(q int) bool { return e.Lapsed>>q&1 != 0 }
 func (e *End) ended(q int) bool  { return e.Ended>>q&1 != 0 }

@@ -1,0 +1,54 @@
+package sim
+
+import (
+	"math"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/scenario"
+)
+
+// tellLapsed tells a process that its lease at a member has lapsed; where it pauses, when it goes
+// on. Its user counts as outside until then: see package world.
+func (s *simulator[M]) tellLapsed(id, member uint32) {
+	s.logPair(scenario.Lapse, id, member)
+	if p := &s.procs[id]; slices.Contains(s.asleep, id) {
+		p.missed = append(p.missed, member)
+		if s.isInside(id) && len(p.missed) == 1 {
+			s.monitor.Lease(int(p.user), s.now, s.now)
+		}
+		return
+	}
+	s.input(id, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(member), Arg: protocol.Lapsed})
+}
+
+// awake lets those processes go on whose pauses are over, before anything else happens at this
+// moment: each looks at its leases first.
+func (s *simulator[M]) awake() {
+	for k := 0; k < len(s.asleep); k++ {
+		id := s.asleep[k]
+		p := &s.procs[id]
+		if p.process != nil && p.pausedUntil > s.now {
+			continue
+		}
+		s.asleep = slices.Delete(s.asleep, k, k+1)
+		if k--; p.process == nil {
+			continue
+		}
+		missed := p.missed
+		p.missed = nil
+		s.logFault(scenario.Step{Verb: scenario.Resume, Procs: []protocol.ID{protocol.ID(id)}})
+		for _, j := range missed {
+			s.input(id, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(j), Arg: protocol.Lapsed})
+		}
+		if len(missed) > 0 && s.isInside(id) { // it believes that it still is
+			s.monitor.Lease(int(s.procs[id].user), s.now, math.MaxInt64)
+		}
+	}
+}
+
+// isInside reports whether the user of a process is inside, as far as it was told.
+func (s *simulator[M]) isInside(id uint32) bool {
+	k := int(s.procs[id].user)
+	return k >= 0 && s.monitor.Inside(k)
+}

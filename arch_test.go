@@ -57,7 +57,7 @@ var parts = []part{
 	{"wrap/consensus/consensustest", "tests of what decides", "algo/algotest", evidence | bare},
 
 	{"algo/algotest", "tests that every algorithm passes", "algo/algotest verify/check verify/sim verify/hunt verify/causal", evidence | bare},
-	{"verify", "the catalog of all algorithms", "verify/check verify/sim verify/hunt verify/causal algo algo/sigma wrap node", evidence},
+	{"verify", "the catalog of all algorithms", "verify/check verify/sim verify/hunt verify/causal algo algo/sigma wrap", evidence},
 	{"verify/causal", "judges the order of tries", "verify/scenario", evidence | bare},
 	{"verify/check", "explores every run", "verify/check verify/world", evidence | bare},
 	{"verify/sim", "runs in virtual time", "verify/world", evidence | bare},

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/verify/catalog"
 )
 
 // TestHandoverOfManyLocks prints how long a hand-over takes, and for how long a client
@@ -112,7 +112,7 @@ func askClient(t *testing.T, table []node.Peer) *node.Node {
 	t.Helper()
 	n, err := node.Start(node.Config{
 		Secret: node.NewSecret(), System: slots.System(len(table), slots.DefaultClockBound), Peers: table,
-		Hosts: map[node.Kind]node.Host{node.Mutex: catalog.Find("sigma", "").Host()},
+		Hosts: map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)},
 	})
 	if err != nil {
 		t.Fatal(err)

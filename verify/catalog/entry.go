@@ -1,0 +1,95 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/causal"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/hunt"
+	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/wrap/reliable"
+)
+
+type entry struct {
+	alone     protocol.Algorithm[any] // without links
+	algorithm protocol.Algorithm[any] // as it runs
+	linked    bool
+	simulator func() func(sim.Config) (sim.Result, error)
+}
+
+// Linkable says why an entry has no form behind package reliable, nil if it has.
+func Linkable(e Entry) error { return reliable.Check(e.Info()) }
+
+func (e entry) Link() Entry {
+	if e.linked {
+		return e
+	}
+	l := boxed(protocol.Erase(reliable.Wrap(e.alone)))
+	l.alone, l.linked = e.alone, true
+	return l
+}
+
+func (e entry) Info() protocol.Info { return e.algorithm.Info }
+
+func (e entry) Simulate(c sim.Config) (sim.Result, error) { return e.simulator()(c) }
+
+func (e entry) Simulator() func(sim.Config) (sim.Result, error) { return e.simulator() }
+
+func (e entry) Check(c check.Config) (check.Verdict, error) {
+	if err := e.unordered(c); err != nil {
+		return check.Verdict{}, err
+	}
+	return check.Run(e.model(c), c)
+}
+
+func (e entry) Walk(c check.Config) (*check.Walk, error) {
+	if err := e.unordered(c); err != nil {
+		return nil, err
+	}
+	return check.NewWalk(e.model(c), c)
+}
+
+// Hunt judges causal.Order where that is claimed and not known to be wrong.
+func (e entry) Hunt(c hunt.Config) (hunt.Result, error) {
+	if e.alone.Ordered && causal.Check(e.alone.Info) == nil && !slices.Contains(e.alone.Refuted, causal.Order) {
+		return hunt.Run(e.ordered(), c)
+	}
+	return hunt.Run(e.algorithm, c)
+}
+
+// ordered is the algorithm with causal.Order as a property, by its own messages: no clock of it
+// hears of acknowledgements.
+func (e entry) ordered() protocol.Algorithm[any] {
+	o := protocol.Erase(causal.Of(e.alone))
+	if e.linked {
+		return protocol.Erase(reliable.Wrap(o))
+	}
+	return o
+}
+
+// model is what a check is of. A property that the algorithm does not have is left to
+// package causal, too: it refuses any but that one, and names all.
+func (e entry) model(c check.Config) protocol.Algorithm[any] {
+	a := e.alone
+	switch {
+	case a.Users == protocol.Nobody || causal.Check(a.Info) != nil: // nobody tries, or nothing is sent
+		return e.algorithm
+	case slices.Contains(c.Properties, "all") && a.Ordered,
+		slices.ContainsFunc(c.Properties, func(name string) bool { return name != "all" && !check.Knows(a, name) }):
+		return e.ordered()
+	}
+	return e.algorithm
+}
+
+// unordered says why causal.Order cannot be judged, nil where it can or is not asked for.
+func (e entry) unordered(c check.Config) error {
+	if !slices.Contains(c.Properties, causal.Order) {
+		return nil
+	}
+	if err := causal.Check(e.alone.Info); err != nil {
+		return fmt.Errorf("check: %s: %w", e.alone.Name, err)
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"fmt"
 	"iter"
 	"math/bits"
 )
@@ -56,6 +57,15 @@ func (c *Codec) Member(s Set, id ID) bool {
 		s.Remove(id)
 	}
 	return in
+}
+
+// Named writes processes for people: before, and then #1, #2, ..; "" where there are none.
+func Named[T ~uint64](before string, ids iter.Seq[T]) (text string) {
+	for id := range ids {
+		text += fmt.Sprintf("%s#%d", before, id)
+		before = ", "
+	}
+	return text
 }
 
 // Set visits a set of the processes 0 to n-1.

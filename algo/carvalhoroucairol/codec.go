@@ -33,15 +33,7 @@ func show(p protocol.Process[Message]) string {
 	if s.request != 0 {
 		text += fmt.Sprintf(", request %d", s.request)
 	}
-	list := func(sep string, of protocol.Set) {
-		for j := range of.All() {
-			text += fmt.Sprintf("%s#%d", sep, j)
-			sep = ", "
-		}
-	}
-	list(", permitted by ", s.permits)
-	list(", owes a REPLY to ", s.deferred)
-	return text
+	return text + protocol.Named(", permitted by ", s.permits.All()) + protocol.Named(", owes a REPLY to ", s.deferred.All())
 }
 
 // State implements protocol.Process.

@@ -25,12 +25,7 @@ func show(p protocol.Process[Message]) string {
 		text += fmt.Sprintf("%s%d:#%d", sep, r.Time, r.ID)
 		sep = " "
 	}
-	sep = ", nothing later of "
-	for j := range s.silent.All() {
-		text += fmt.Sprintf("%s#%d", sep, j)
-		sep = ", "
-	}
-	return text
+	return text + protocol.Named(", nothing later of ", s.silent.All())
 }
 
 // State implements protocol.Process.

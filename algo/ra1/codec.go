@@ -36,12 +36,7 @@ func show(p protocol.Process[Message]) string {
 	if s.section == protocol.InTry {
 		text += fmt.Sprintf(", request %d of %s, REPLYs missing %d", s.request, s.group, s.missing)
 	}
-	sep := ", owes a REPLY to "
-	for j := range s.deferred.All() {
-		text += fmt.Sprintf("%s#%d", sep, j)
-		sep = ", "
-	}
-	return text
+	return text + protocol.Named(", owes a REPLY to ", s.deferred.All())
 }
 
 // State implements protocol.Process.

@@ -37,9 +37,9 @@ var Algorithm = protocol.Algorithm[Message]{
 	},
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 		i := protocol.Info{Options: []protocol.Option{timeout}}
-		return &Process{id: id, n: c.N, timeout: i.Option(c, timeout.Name), suspected: make([]uint64, (c.N+63)/64)}
+		return &Process{id: id, n: c.N, timeout: i.Option(c, timeout.Name), suspected: protocol.NewSet(c.N)}
 	},
-	Fields: protocol.Coded(appendMessage, readMessage),
+	Fields: Message.fields,
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   func(Message) int { return 2 },
 	Text:   text,
@@ -82,8 +82,8 @@ type Process struct {
 	epoch     protocol.Epoch // the newest it has heard of; the zero one after a recovery
 	announced bool           // its leader has said so in this life
 	phase     phase
-	trusted   protocol.ID // while waiting: who said OK, or the leader that is suspected; else 0
-	suspected []uint64    // by the detector, as bits
+	trusted   protocol.ID  // while waiting: who said OK, or the leader that is suspected; else 0
+	suspected protocol.Set // by the detector
 }
 
 // Step implements protocol.Process.
@@ -92,7 +92,7 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	case protocol.Start:
 		p.start(ev.Arg, out)
 	case protocol.Suspect:
-		p.suspected[ev.From/64] |= 1 << (ev.From % 64)
+		p.suspected.Add(ev.From)
 	case protocol.Restore:
 		p.restore(ev.From, out)
 	case protocol.Receive:
@@ -222,7 +222,7 @@ func (p *Process) lead(out *protocol.Out[Message]) {
 
 // restore: who was suspected may not have been told who leads.
 func (p *Process) restore(j protocol.ID, out *protocol.Out[Message]) {
-	p.suspected[j/64] &^= 1 << (j % 64)
+	p.suspected.Remove(j)
 	if p.leads() {
 		p.send(j, Coordinator, out)
 	}
@@ -257,7 +257,7 @@ func (p *Process) rest(out *protocol.Out[Message]) {
 // settled: a leader that is suspected, or that this process has only heard of, is none.
 func (p *Process) settled() bool { return p.announced && !p.suspects(p.epoch.Leader) }
 
-func (p *Process) suspects(j protocol.ID) bool { return p.suspected[j/64]&(1<<(j%64)) != 0 }
+func (p *Process) suspects(j protocol.ID) bool { return p.suspected.Has(j) }
 
 func (p *Process) send(to protocol.ID, kind uint8, out *protocol.Out[Message]) {
 	out.Send(to, Message{kind, p.epoch})

@@ -99,7 +99,7 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("lead forgets what it learned", "max(p.epoch.Round, 1) + 1", "2"),
 			mutant.Edit("a waiting process waits for ever", "out.SetTimer(timer, 2*p.timeout, 0)", "out.StopTimer(timer)"),
 			mutant.Edit("onTimeout of a settled process goes on", "case p.settled():\n\t\tp.rest(out)", "case p.settled():\n\t\tp.wait(p.trusted, out)"),
-			mutant.Edit("restore keeps the suspicion", "p.suspected[j/64] &^= 1 << (j % 64)", ""),
+			mutant.Edit("restore keeps the suspicion", "p.suspected.Remove(j)", ""),
 			mutant.Edit("rest leaves the timer", "out.StopTimer(timer)", ""),
 		},
 	})

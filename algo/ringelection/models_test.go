@@ -71,8 +71,8 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("tell sends its own memory", "copy(ids, p.list)", "ids = p.list"),
 			mutant.Edit("follow stays in the election", "p.epoch, p.list = e, p.list[:0]\n\tout.Leader", "p.epoch = e\n\tout.Leader"),
 			mutant.Edit("a former life stays in the election", "p.epoch, p.list = e, p.list[:0]\n\t\treturn", "p.epoch = e\n\t\treturn"),
-			mutant.Edit("restore keeps the suspicion", "p.suspected[j/64] &^= 1 << (j % 64)", ""),
-			mutant.Edit("suspect forgets", "p.suspected[j/64] |= 1 << (j % 64)", ""),
+			mutant.Edit("restore keeps the suspicion", "p.suspected.Remove(j)", ""),
+			mutant.Edit("suspect forgets", "p.suspected.Add(j)", ""),
 		},
 	})
 }

@@ -40,10 +40,10 @@ var Algorithm = protocol.Algorithm[Message]{
 	},
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 		return &Process{
-			id: id, n: c.N, list: make([]uint64, 0, c.N), suspected: make([]uint64, (c.N+63)/64),
+			id: id, n: c.N, list: make([]uint64, 0, c.N), suspected: protocol.NewSet(c.N),
 		}
 	},
-	Fields: protocol.Coded(appendMessage, readMessage),
+	Fields: Message.fields,
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,
@@ -62,7 +62,7 @@ type Process struct {
 
 	epoch     protocol.Epoch // the newest it has heard of; the zero one after a recovery
 	list      []uint64       // the ELECTION that it takes part in, as handed on, to end epoch; empty: none
-	suspected []uint64       // by the detector, as bits
+	suspected protocol.Set   // by the detector
 }
 
 // Step implements protocol.Process.
@@ -192,7 +192,7 @@ func (p *Process) suspect(j protocol.ID, out *protocol.Out[Message]) {
 		return // it lasts
 	}
 	before := p.successor()
-	p.suspected[j/64] |= 1 << (j % 64)
+	p.suspected.Add(j)
 	switch {
 	case len(p.list) == 0 && p.epoch.Leader == j:
 		p.elect(out)
@@ -204,7 +204,7 @@ func (p *Process) suspect(j protocol.ID, out *protocol.Out[Message]) {
 // restore: who was suspected may not have been told who leads.
 func (p *Process) restore(j protocol.ID, out *protocol.Out[Message]) {
 	before := p.successor()
-	p.suspected[j/64] &^= 1 << (j % 64)
+	p.suspected.Remove(j)
 	if p.successor() != before {
 		p.tell(out)
 	}
@@ -254,7 +254,7 @@ func (p *Process) successor() protocol.ID {
 
 func (p *Process) after(j protocol.ID) protocol.ID { return (j + 1) % protocol.ID(p.n) }
 
-func (p *Process) suspects(j protocol.ID) bool { return p.suspected[j/64]&(1<<(j%64)) != 0 }
+func (p *Process) suspects(j protocol.ID) bool { return p.suspected.Has(j) }
 
 func round(p protocol.Process[Message]) uint64 { return p.(*Process).epoch.Round }
 

@@ -6,31 +6,13 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func appendMessage(b []byte, m Message) []byte {
-	b = append(b, m.Kind)
-	if m.Kind == Token {
-		b = protocol.AppendBool(b, m.Back)
+// fields are those of the forms whose token goes both ways, or not: then it never comes back.
+func (m Message) fields(c *protocol.Codec, bothWays bool) Message {
+	if protocol.Upto(c, &m.Kind, Request); m.Kind == Token {
+		c.Bool(&m.Back)
+		c.Want(bothWays || !m.Back)
 	}
-	return b
-}
-
-// reader reads the messages of one form: only where the token may rest there are REQUESTs, and only
-// where it may go both ways it comes back.
-func reader(resting, bothWays bool) func(b []byte) (m Message, rest []byte, err error) {
-	most, back := uint64(Token), uint64(0)
-	if resting {
-		most = uint64(Request)
-	}
-	if bothWays {
-		back = 1
-	}
-	return func(b []byte) (m Message, rest []byte, err error) {
-		r := protocol.Reader{Rest: b}
-		if m.Kind = uint8(r.Max(most)); m.Kind == Token {
-			m.Back = r.Max(back) == 1
-		}
-		return m, r.Rest, r.Err
-	}
+	return m
 }
 
 // ints: only where the token may go both ways does it carry anything.
@@ -71,22 +53,8 @@ func show(q protocol.Process[Message]) string {
 	return strings.Join(parts, ", ")
 }
 
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte {
-	b = append(b, byte(p.section))
-	for _, v := range []bool{p.token, p.back, p.asked, p.wanted} {
-		b = protocol.AppendBool(b, v)
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.section = protocol.Section(r.Max(uint64(protocol.InCrit)))
-	p.token, p.back, p.asked, p.wanted = r.Bool(), r.Bool(), r.Bool(), r.Bool()
-	return r.Rest, r.Err
-}
-
 // State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+func (p *Process) State(c *protocol.Codec) {
+	protocol.Upto(c, &p.section, protocol.InCrit)
+	c.Bools(&p.token, &p.back, &p.asked, &p.wanted)
+}

@@ -56,13 +56,12 @@ func regenerating(variant, title string, checks bool, lacks ...string) protocol.
 			Claims:    perpetualClaims,
 		},
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Numbered] {
-			words := (c.N + 63) / 64
 			return &Keeper{
 				id: id, n: c.N, checks: checks, token: id == protocol.ID(c.N-1),
-				suspected: make([]uint64, words), missing: make([]uint64, words),
+				suspected: protocol.NewSet(c.N), missing: protocol.NewSet(c.N),
 			}
 		},
-		Fields: protocol.Coded(appendNumbered, readNumbered),
+		Fields: Numbered.fields,
 		KindOf: func(m Numbered) int { return int(m.Kind) },
 		Ints:   numberedInts,
 		Text:   numberedText,
@@ -81,8 +80,8 @@ type Keeper struct {
 	number    Number           // the newest of a token or a question that it has seen
 	epoch     uint64           // the newest that it has heard of
 	leader    protocol.ID      // of that epoch, who is known before anything happens
-	suspected []uint64         // who has crashed, as bits
-	missing   []uint64         // of a leader that asks: whose answers it waits for, as bits
+	suspected protocol.Set     // who has crashed
+	missing   protocol.Set     // of a leader that asks: whose answers it waits for
 }
 
 // Step implements protocol.Process.
@@ -186,7 +185,7 @@ func (p *Keeper) lead(leader protocol.ID, epoch uint64, out *protocol.Out[Number
 // next token there, too.
 func (p *Keeper) bury(j protocol.ID, out *protocol.Out[Numbered]) {
 	before := p.successor()
-	p.suspected[j/64] |= 1 << (j % 64)
+	p.suspected.Add(j)
 	switch {
 	case p.leads() && (before == j || p.awaits(j)): // it may have had it, and passed it on
 		p.ask(out)
@@ -205,7 +204,7 @@ func (p *Keeper) ask(out *protocol.Out[Numbered]) {
 	p.number = Number{p.epoch, p.number.Count + 1}
 	for j := range protocol.ID(p.n) {
 		if j != p.id && !p.suspects(j) {
-			p.missing[j/64] |= 1 << (j % 64)
+			p.missing.Add(j)
 			out.Send(j, Numbered{Ask, p.number})
 		}
 	}
@@ -233,27 +232,25 @@ func (p *Keeper) onAnswer(from protocol.ID, m Numbered, out *protocol.Out[Number
 	case m.Kind == Have:
 		p.found()
 	default:
-		p.missing[from/64] &^= 1 << (from % 64)
+		p.missing.Remove(from)
 		p.regenerate(out)
 	}
 }
 
-func (p *Keeper) awaits(j protocol.ID) bool { return p.missing[j/64]&(1<<(j%64)) != 0 }
+func (p *Keeper) awaits(j protocol.ID) bool { return p.missing.Has(j) }
 
 // regenerate makes the token anew when all have answered that they have none, and take no
 // old one.
 func (p *Keeper) regenerate(out *protocol.Out[Numbered]) {
-	for _, w := range p.missing {
-		if w != 0 {
-			return
-		}
+	if p.missing.Len() > 0 {
+		return
 	}
 	p.token = true
 	p.use(out)
 }
 
 // found ends the search.
-func (p *Keeper) found() { clear(p.missing) }
+func (p *Keeper) found() { p.missing.Clear() }
 
 func (p *Keeper) leads() bool { return p.leader == p.id }
 
@@ -268,4 +265,4 @@ func (p *Keeper) successor() protocol.ID {
 
 func (p *Keeper) next(j protocol.ID) protocol.ID { return (j + 1) % protocol.ID(p.n) }
 
-func (p *Keeper) suspects(j protocol.ID) bool { return p.suspected[j/64]&(1<<(j%64)) != 0 }
+func (p *Keeper) suspects(j protocol.ID) bool { return p.suspected.Has(j) }

@@ -59,7 +59,7 @@ func algorithm(i protocol.Info, resting, bothWays bool) protocol.Algorithm[Messa
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 			return &Process{id: id, n: c.N, resting: resting, bothWays: bothWays, token: id == protocol.ID(c.N-1)}
 		},
-		Fields: protocol.Coded(appendMessage, reader(resting, bothWays)),
+		Fields: func(m Message, c *protocol.Codec) Message { return m.fields(c, bothWays) },
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   func(m Message) int { return ints(m, bothWays) },
 		Text:   text,

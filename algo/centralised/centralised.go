@@ -42,7 +42,7 @@ func algorithm(variant, title string, denies bool) protocol.Algorithm[Message] {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 			return &Process{id: id, n: c.N, coordinator: protocol.ID(c.N - 1), denies: denies}
 		},
-		Fields: protocol.Coded(appendMessage, func(b []byte) (Message, []byte, error) { return readMessage(b, len(kinds)) }),
+		Fields: Message.fields,
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   func(Message) int { return 0 },
 		Text:   func(m Message) string { return messages[m.Kind].Name },

@@ -42,10 +42,9 @@ var Successor = protocol.Algorithm[Told]{
 		Claims:    claims(false),
 	},
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[Told] {
-		words := (c.N + 63) / 64
-		return &Heir{id: id, n: c.N, suspected: make([]uint64, words), heard: make([]uint64, words)}
+		return &Heir{id: id, n: c.N, suspected: protocol.NewSet(c.N), heard: protocol.NewSet(c.N)}
 	},
-	Fields: protocol.Coded(appendTold, readTold),
+	Fields: Told.fields,
 	KindOf: func(m Told) int { return int(m.Kind) },
 	Ints:   func(Told) int { return 1 },
 	Text:   toldText,
@@ -63,13 +62,13 @@ type Heir struct {
 	section   protocol.Section // InRem, InTry or InCrit
 	epoch     uint64           // the newest it has heard of, 0 before the first one
 	leader    protocol.ID      // the coordinator of that epoch
-	suspected []uint64         // who has crashed, as bits
+	suspected protocol.Set     // who has crashed
 
 	// The rest is the coordinator's, and empty elsewhere.
-	heard  []uint64    // who has said where it stands in this epoch, as bits
-	taken  bool        // somebody may be inside
-	holder protocol.ID // who that is; 0 where nobody is
-	waits  []uint64    // who waits, in the order of arrival
+	heard  protocol.Set // who has said where it stands in this epoch
+	taken  bool         // somebody may be inside
+	holder protocol.ID  // who that is; 0 where nobody is
+	waits  []uint64     // who waits, in the order of arrival
 }
 
 // Step implements protocol.Process.
@@ -103,13 +102,13 @@ func (p *Heir) lead(leader protocol.ID, epoch uint64, out *protocol.Out[Told]) {
 	first := p.epoch == 0
 	p.epoch, p.leader = epoch, leader
 	p.taken, p.holder, p.waits = false, 0, p.waits[:0]
-	clear(p.heard)
+	p.heard.Clear()
 	if !first {
 		p.tell(Idle+uint8(p.section-protocol.InRem), out)
 		return
 	}
 	for j := range protocol.ID(p.n) {
-		add(p.heard, j)
+		p.heard.Add(j)
 	}
 }
 
@@ -154,7 +153,7 @@ func (p *Heir) enter(out *protocol.Out[Told]) {
 // serve is the coordinator. Messages overtake each other: what a process told first it may
 // be the last to hear, and ENTER of who is inside comes before its RELEASED.
 func (p *Heir) serve(kind uint8, from protocol.ID, out *protocol.Out[Told]) {
-	news := !has(p.heard, from)
+	news := !p.heard.Has(from)
 	switch kind {
 	case Enter:
 		p.waits = append(p.waits, uint64(from))
@@ -165,11 +164,11 @@ func (p *Heir) serve(kind uint8, from protocol.ID, out *protocol.Out[Told]) {
 		if news && kind == Inside {
 			p.taken, p.holder = true, from
 		}
-		add(p.heard, from)
+		p.heard.Add(from)
 	case Released:
 		switch {
 		case news: // its INSIDE comes later, and is old then
-			add(p.heard, from)
+			p.heard.Add(from)
 		case p.taken && p.holder == from:
 			p.taken, p.holder = false, 0
 		default:
@@ -185,7 +184,7 @@ func (p *Heir) grant(out *protocol.Out[Told]) {
 		return
 	}
 	for j := range protocol.ID(p.n) {
-		if !has(p.heard, j) && !p.suspects(j) {
+		if !p.heard.Has(j) && !p.suspects(j) {
 			return
 		}
 	}
@@ -201,7 +200,7 @@ func (p *Heir) grant(out *protocol.Out[Told]) {
 
 // bury forgets who has crashed: it is not inside any more, and waits no more.
 func (p *Heir) bury(j protocol.ID, out *protocol.Out[Told]) {
-	add(p.suspected, j)
+	p.suspected.Add(j)
 	if p.holder == j {
 		p.taken, p.holder = false, 0
 	}
@@ -209,7 +208,4 @@ func (p *Heir) bury(j protocol.ID, out *protocol.Out[Told]) {
 	p.grant(out)
 }
 
-func (p *Heir) suspects(j protocol.ID) bool { return has(p.suspected, j) }
-
-func add(set []uint64, j protocol.ID)      { set[j/64] |= 1 << (j % 64) }
-func has(set []uint64, j protocol.ID) bool { return set[j/64]&(1<<(j%64)) != 0 }
+func (p *Heir) suspects(j protocol.ID) bool { return p.suspected.Has(j) }

@@ -208,9 +208,9 @@ func TestSuccessorMutants(t *testing.T) {
 			model(early),
 		},
 		Replace: []mutant.Replacement{
-			mutant.Edit("lead keeps what was heard", "clear(p.heard)\n\tif !first", "if !first"),
-			mutant.Edit("lead keeps the queue", "p.taken, p.holder, p.waits = false, 0, p.waits[:0]\n\tclear", "p.taken, p.holder = false, 0\n\tclear"),
-			mutant.Edit("lead keeps the holder", "p.taken, p.holder, p.waits = false, 0, p.waits[:0]\n\tclear", "p.waits = p.waits[:0]\n\tclear"),
+			mutant.Edit("lead keeps what was heard", "p.heard.Clear()\n\tif !first", "if !first"),
+			mutant.Edit("lead keeps the queue", "p.taken, p.holder, p.waits = false, 0, p.waits[:0]\n\tp.heard.Clear", "p.taken, p.holder = false, 0\n\tp.heard.Clear"),
+			mutant.Edit("lead keeps the holder", "p.taken, p.holder, p.waits = false, 0, p.waits[:0]\n\tp.heard.Clear", "p.waits = p.waits[:0]\n\tp.heard.Clear"),
 			mutant.Edit("grant forgets who is inside", "p.taken, p.holder = true, to", ""),
 			mutant.Edit("grant keeps the head of the queue", "p.waits = append(p.waits[:0], p.waits[1:]...)", ""),
 		},

@@ -1,7 +1,6 @@
 package bakery
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -28,19 +27,19 @@ func show(q protocol.Process[struct{}]) string {
 	return text
 }
 
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte {
-	b = binary.AppendUvarint(append(b, byte(p.at)), p.max)
-	return binary.AppendUvarint(binary.AppendUvarint(b, p.num), uint64(p.left))
-}
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.at = phase(r.Max(uint64(releases)))
-	p.max, p.num, p.left = r.Uint(), r.Uint(), int(r.Max(uint64(p.n-1)))
-	return r.Rest, r.Err
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) {
+	protocol.Upto(c, &p.at, releases)
+	c.Uints(&p.max, &p.num)
+	protocol.Upto(c, &p.left, p.n-1)
 }
 
 // State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+func (h *historian) State(c *protocol.Codec) {
+	protocol.Upto(c, &h.asks, h.n)
+	c.Bools(&h.writes, &h.said)
+	for i := range h.known {
+		protocol.Upto(c, &h.known[i], uint64(h.tries))
+	}
+	h.Process.State(c)
+}

@@ -1,7 +1,6 @@
 package bakery
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -129,30 +128,3 @@ func firstCome(v *protocol.View[struct{}]) error {
 	}
 	return nil
 }
-
-// AppendState implements protocol.Process.
-func (h *historian) AppendState(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(h.asks))
-	b = protocol.AppendBool(protocol.AppendBool(b, h.writes), h.said)
-	for _, k := range h.known {
-		b = binary.AppendUvarint(b, k)
-	}
-	return h.Process.AppendState(b)
-}
-
-// LoadState implements protocol.Process.
-func (h *historian) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	h.asks = int(r.Max(uint64(h.n)))
-	h.writes, h.said = r.Bool(), r.Bool()
-	for i := range h.known {
-		h.known[i] = r.Max(uint64(h.tries))
-	}
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	return h.Process.LoadState(r.Rest)
-}
-
-// State implements protocol.Process.
-func (h *historian) State(c *protocol.Codec) { c.Other(h.AppendState, h.LoadState) }

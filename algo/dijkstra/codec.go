@@ -11,15 +11,7 @@ var labels = []string{
 // show is where the process is in the program of the paper.
 func show(p protocol.Process[struct{}]) string { return labels[p.(*Process).at] }
 
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte { return append(b, byte(p.at)) }
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.at = label(r.Max(uint64(releases)))
-	return r.Rest, r.Err
-}
-
 // State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+func (p *Process) State(c *protocol.Codec) {
+	protocol.Upto(c, &p.at, releases)
+}

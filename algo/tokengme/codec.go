@@ -1,107 +1,69 @@
 package tokengme
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func appendMessage(b []byte, m Message) []byte {
-	b = append(b, m.Kind)
+func (m Message) fields(c *protocol.Codec) Message {
+	protocol.Upto(c, &m.Kind, Leave)
 	switch m.Kind {
 	case Pass:
-		return appendToken(b, m.Token, true)
-	case Request, Ask, Grant:
-		b = binary.AppendUvarint(b, m.Number)
-		return protocol.AppendText(b, string(m.Groups))
-	case Release, ResetSSN, Leave:
-		b = binary.AppendUvarint(b, m.Number)
+		t := protocol.Pointer(c, &m.Token)
+		protocol.List(c, &t.Fulfilled)
+		t.fields(c)
+	case Request:
+		c.Count(&m.Number, requestsOf(c.From))
+		protocol.Text(c, &m.Groups)
+	case Ask:
+		c.Count(&m.Number, triesOf(c.From))
+		protocol.Text(c, &m.Groups)
+	case Grant:
+		c.Count(&m.Number, triesOf(c.To))
+		protocol.Text(c, &m.Groups)
+	case Release:
+		c.Count(&m.Number, sessionsOf)
+	case Leave:
+		c.Count(&m.Number, triesOf(c.From))
+	case ResetSSN:
+		c.Uint(&m.Number)
 	}
-	return b
+	return m
 }
 
-func readMessage(b []byte, kinds int) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	m.Kind = uint8(r.Max(uint64(kinds - 1)))
-	switch m.Kind {
-	case Pass:
-		m.Token = &Token{Fulfilled: make([]uint64, r.Len())}
-		readToken(&r, m.Token)
-	case Request, Ask, Grant:
-		m.Number = r.Uint()
-		m.Groups = protocol.Groups(r.Text())
-	case Release, ResetSSN, Leave:
-		m.Number = r.Uint()
-	}
-	return m, r.Rest, r.Err
-}
-
-// appendToken appends a token, and before it the number of processes where it is sent.
-func appendToken(b []byte, t *Token, sent bool) []byte {
-	if sent {
-		b = binary.AppendUvarint(b, uint64(len(t.Fulfilled)))
-	}
-	for _, v := range t.Fulfilled {
-		b = binary.AppendUvarint(b, v)
-	}
-	b = protocol.AppendBool(b, t.Primary)
-	b = protocol.AppendBool(b, t.Safe)
-	b = protocol.AppendText(b, string(t.Group))
-	b = binary.AppendUvarint(b, t.Session)
-	b = binary.AppendUvarint(b, t.Old)
-	if !t.Primary {
-		return b
-	}
-	b = binary.AppendUvarint(b, t.Issued)
-	b = binary.AppendUvarint(b, uint64(len(t.Queue)))
-	for _, e := range t.Queue {
-		b = binary.AppendUvarint(b, uint64(e.Process))
-		b = binary.AppendUvarint(b, e.Number)
-		b = protocol.AppendText(b, string(e.Groups))
-		b = binary.AppendUvarint(b, e.Age)
-	}
-	b = protocol.AppendBool(b, t.Served != nil)
-	if t.Served == nil {
-		return b
-	}
-	b = binary.AppendUvarint(b, t.Total)
-	for _, v := range t.Served {
-		b = protocol.AppendBool(b, v)
-	}
-	return b
-}
-
-// readToken reads a token for as many processes as there is room for in t.Fulfilled.
-func readToken(r *protocol.Reader, t *Token) {
+// fields are those of a token for as many processes as there is room for in t.Fulfilled.
+func (t *Token) fields(c *protocol.Codec) {
 	n := len(t.Fulfilled)
-	for i := range t.Fulfilled {
-		t.Fulfilled[i] = r.Uint()
+	for j := range t.Fulfilled {
+		c.Count(&t.Fulfilled[j], requestsOf(protocol.ID(j)))
 	}
-	t.Primary, t.Safe = r.Bool(), r.Bool()
-	t.Group = protocol.Group(r.Text())
-	t.Session, t.Old = r.Uint(), r.Uint()
-	if !t.Primary {
+	c.Bools(&t.Primary, &t.Safe)
+	protocol.Text(c, &t.Group)
+	c.Count(&t.Session, sessionsOf)
+	if c.Uint(&t.Old); !t.Primary {
 		return
 	}
-	t.Issued = r.Uint()
-	for range r.Max(uint64(n)) {
-		e := Entry{Process: protocol.ID(r.Max(uint64(n - 1))), Number: r.Uint()}
-		e.Groups = protocol.Groups(r.Text())
-		e.Age = r.Uint()
-		t.Queue = append(t.Queue, e)
+	c.Uint(&t.Issued)
+	for i := range protocol.List(c, &t.Queue) {
+		e := &t.Queue[i]
+		c.ID(&e.Process, n)
+		c.Count(&e.Number, requestsOf(e.Process))
+		protocol.Text(c, &e.Groups)
+		c.Uint(&e.Age)
 	}
-	if !r.Bool() {
+	c.Want(len(t.Queue) <= n)
+	bounded := t.Served != nil
+	if c.Bool(&bounded); !bounded {
+		c.Want(t.Served == nil)
 		return
 	}
-	t.Total = r.Uint()
-	if r.Err == nil && (t.Served == nil || len(t.Served) != n) {
+	c.Uint(&t.Total)
+	if c.Reading() && (t.Served == nil || len(t.Served) != n) {
 		t.Served = make([]bool, n)
 	}
-	for i := range t.Served {
-		t.Served[i] = r.Bool()
-	}
+	c.Flags(t.Served)
 }
 
 // ints counts an integer for each of what the paper counts: a group is one, and an entry
@@ -197,113 +159,66 @@ func waiting(q protocol.Process[Message]) int {
 	return 0
 }
 
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte {
-	for _, r := range p.requests {
-		b = binary.AppendUvarint(b, r.number)
-		b = protocol.AppendText(b, string(r.groups))
-	}
-	b = binary.AppendUvarint(b, p.session)
-	b = binary.AppendUvarint(b, p.releases)
-	b = protocol.AppendBool(b, p.outstanding)
-	b = protocol.AppendBool(b, p.held)
-	if p.held {
-		b = appendToken(b, &p.token, false)
-	}
-	b = appendUsers(b, p.waiting, true)
-	b = appendUsers(b, p.inside, false)
-	b = appendUsers(b, p.left, false)
-	if p.smax == 0 {
-		return b
-	}
-	b = binary.AppendUvarint(b, uint64(p.acks))
-	for j := range p.heard {
-		b = binary.AppendUvarint(b, p.heard[j])
-		b = protocol.AppendBool(b, p.wanted[j])
-	}
-	b = binary.AppendUvarint(b, p.back)
-	b = protocol.AppendBool(b, p.asked)
-	if p.asked {
-		b = binary.AppendUvarint(b, uint64(p.holder))
-		b = binary.AppendUvarint(b, p.total)
-	}
-	return binary.AppendUvarint(b, uint64(p.missing))
-}
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) {
 	for j := range p.requests {
-		p.requests[j] = request{r.Uint(), protocol.Groups(r.Text())}
+		c.Count(&p.requests[j].number, requestsOf(protocol.ID(j)))
+		protocol.Text(c, &p.requests[j].groups)
 	}
-	p.session, p.releases = r.Uint(), r.Uint()
-	p.outstanding = r.Bool()
-	p.drop()
-	if p.held = r.Bool(); p.held {
-		readToken(&r, &p.token)
+	c.Count(&p.session, sessionsOf)
+	c.Uint(&p.releases)
+	c.Bool(&p.outstanding)
+	if c.Reading() {
+		p.drop()
+	}
+	if c.Bool(&p.held); p.held {
+		p.token.fields(c)
+	}
+	if c.Reading() {
 		for _, e := range p.token.Queue {
 			p.queued[e.Process] = true
 		}
+		p.contested = p.opposed()
 	}
-	p.contested = p.opposed()
-	p.waiting = readUsers(&r, p.waiting[:0], true)
-	p.inside = readUsers(&r, p.inside[:0], false)
-	p.left = readUsers(&r, p.left[:0], false)
+	p.visit(c, &p.waiting, true)
+	p.visit(c, &p.inside, false)
+	p.visit(c, &p.left, false)
 	if p.smax == 0 {
-		return r.Rest, r.Err
+		return
 	}
-	p.acks = int(r.Max(uint64(p.n)))
+	protocol.Upto(c, &p.acks, p.n)
 	for j := range p.heard {
-		p.heard[j], p.wanted[j] = r.Uint(), r.Bool()
+		c.Uint(&p.heard[j])
+		c.Bool(&p.wanted[j])
 	}
-	p.back = r.Uint()
-	p.asked, p.holder, p.total = r.Bool(), 0, 0
-	if p.asked {
-		p.holder, p.total = protocol.ID(r.Max(uint64(p.n-1))), r.Uint()
+	c.Uint(&p.back)
+	if c.Reading() {
+		p.holder, p.total = 0, 0
 	}
-	p.missing = int(r.Max(uint64(p.n)))
-	return r.Rest, r.Err
+	if c.Bool(&p.asked); p.asked {
+		c.ID(&p.holder, p.n)
+		c.Uint(&p.total)
+	}
+	protocol.Upto(c, &p.missing, p.n)
+}
+
+// visit visits a list of users, with what they want where they wait.
+func (p *Process) visit(c *protocol.Codec, list *[]user, wants bool) {
+	for i := range protocol.List(c, list) {
+		u := &(*list)[i]
+		if c.AnyID(&u.id); p.local {
+			c.Count(&u.try, triesOf(u.id))
+		} else {
+			c.Uint(&u.try)
+		}
+		if wants {
+			protocol.Text(c, &u.wants)
+		}
+	}
 }
 
 // State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
-
-// appendUsers appends a list, and what they want where they wait.
-func appendUsers(b []byte, list []user, wants bool) []byte {
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	for _, u := range list {
-		b = binary.AppendUvarint(b, uint64(u.id))
-		b = binary.AppendUvarint(b, u.try)
-		if wants {
-			b = protocol.AppendText(b, string(u.wants))
-		}
-	}
-	return b
+func (c *Client) State(v *protocol.Codec) {
+	protocol.Upto(v, &c.section, protocol.InCrit)
+	v.Count(&c.try, triesOf(c.id))
 }
-
-func readUsers(r *protocol.Reader, list []user, wants bool) []user {
-	for range r.Len() {
-		u := user{id: protocol.ID(r.Uint()), try: r.Uint()}
-		if wants {
-			u.wants = protocol.Groups(r.Text())
-		}
-		list = append(list, u)
-	}
-	return list
-}
-
-// AppendState implements protocol.Process.
-func (c *Client) AppendState(b []byte) []byte {
-	return binary.AppendUvarint(append(b, byte(c.section)), c.try)
-}
-
-// LoadState implements protocol.Process.
-func (c *Client) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	c.section = protocol.Section(r.Max(uint64(protocol.InCrit)))
-	c.try = r.Uint()
-	return r.Rest, r.Err
-}
-
-// State implements protocol.Process.
-func (c *Client) State(v *protocol.Codec) { v.Other(c.AppendState, c.LoadState) }

@@ -51,7 +51,7 @@ func (f form) algorithm() protocol.Algorithm[Message] {
 	return protocol.Algorithm[Message]{
 		Info:    i,
 		New:     f.make,
-		Fields:  protocol.Coded(appendMessage, func(b []byte) (Message, []byte, error) { return readMessage(b, len(i.Messages)) }),
+		Fields:  Message.fields,
 		KindOf:  func(m Message) int { return int(m.Kind) },
 		Ints:    ints,
 		Text:    text,

@@ -2,7 +2,6 @@ package tokengme
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -22,7 +21,7 @@ func (f form) model() protocol.Model[Message] {
 		m.Invariants = append(m.Invariants, protocol.Invariant[Message]{Name: "tokengme/bounds", Err: f.bounds})
 		return m
 	}
-	m.Stale, m.MapState, m.MapMsg = stale, mapState, mapMsg
+	m.Stale, m.MapState, m.MapMsg = stale, protocol.MapState[Message], protocol.MapMsg(Message.fields)
 	m.Bounds = []protocol.Bound[Message]{
 		{Name: "requests unheard of", Max: 2, Of: newest},
 		{Name: "sessions unheard of", Max: 4, Of: latest},
@@ -31,64 +30,10 @@ func (f form) model() protocol.Model[Message] {
 }
 
 // The counters: the requests of each process, the sessions, and the tries of each client.
-func requestsOf(j int) protocol.Counter           { return protocol.Counter{User: protocol.ID(j)} }
+func requestsOf(j protocol.ID) protocol.Counter   { return protocol.Counter{User: j} }
 func triesOf(client protocol.ID) protocol.Counter { return protocol.Counter{User: client, Time: 1} }
 
 var sessionsOf = protocol.Counter{Time: 2}
-
-func mapState(q protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
-	p, member := q.(*Process)
-	if !member {
-		c := q.(*Client)
-		c.try = f(triesOf(c.id), c.try)
-		return
-	}
-	for j := range p.requests {
-		r := &p.requests[j]
-		r.number = f(requestsOf(j), r.number)
-	}
-	p.session = f(sessionsOf, p.session)
-	if p.held {
-		mapToken(&p.token, f)
-	}
-	if !p.local {
-		return
-	}
-	for _, list := range [][]user{p.waiting, p.inside, p.left} {
-		for i := range list {
-			list[i].try = f(triesOf(list[i].id), list[i].try)
-		}
-	}
-}
-
-func mapToken(t *Token, f func(protocol.Counter, uint64) uint64) {
-	t.Session = f(sessionsOf, t.Session)
-	for j, v := range t.Fulfilled {
-		t.Fulfilled[j] = f(requestsOf(j), v)
-	}
-	for i := range t.Queue {
-		e := &t.Queue[i]
-		e.Number = f(requestsOf(int(e.Process)), e.Number)
-	}
-}
-
-func mapMsg(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
-	switch m.Kind {
-	case Request:
-		m.Number = f(requestsOf(int(ch.From)), m.Number)
-	case Release:
-		m.Number = f(sessionsOf, m.Number)
-	case Ask, Leave:
-		m.Number = f(triesOf(ch.From), m.Number)
-	case Grant:
-		m.Number = f(triesOf(ch.To), m.Number)
-	case Pass:
-		t := *m.Token // which is frozen
-		t.Fulfilled, t.Queue = slices.Clone(t.Fulfilled), slices.Clone(t.Queue)
-		mapToken(&t, f)
-		m.Token = &t
-	}
-}
 
 // stale: a REQUEST that is not newer than what is known of its sender, a RELEASE of a
 // session before that which is known, and a GRANT of a try that is over.

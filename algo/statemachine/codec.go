@@ -1,133 +1,75 @@
 package statemachine
 
 import (
-	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func appendMessage(b []byte, m Message) []byte {
-	b = binary.AppendUvarint(binary.AppendUvarint(append(b, m.Kind), m.Ballot), m.Place)
-	b = m.Command.append(b)
-	b = binary.AppendUvarint(b, uint64(len(m.Log)))
-	for _, e := range m.Log {
-		b = e.append(b)
+func (m Message) fields(c *protocol.Codec) Message {
+	protocol.Upto(c, &m.Kind, Decided)
+	c.Uints(&m.Ballot, &m.Place)
+	m.Command.fields(c)
+	for i := range protocol.List(c, &m.Log) {
+		m.Log[i].fields(c)
 	}
-	return b
+	return m
 }
 
-func readMessage(b []byte) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	m = Message{Kind: uint8(r.Max(uint64(Decided))), Ballot: r.Uint(), Place: r.Uint(), Command: readCommand(&r)}
-	for range r.Len() {
-		m.Log = append(m.Log, readEntry(&r))
-	}
-	return m, r.Rest, r.Err
+func (d *Command) fields(c *protocol.Codec) {
+	protocol.Upto(c, &d.Do, commands-1)
+	c.AnyID(&d.Who)
+	c.Uints(&d.ID, &d.Section)
+	protocol.Text(c, &d.Op)
 }
 
-func (c Command) append(b []byte) []byte {
-	b = binary.AppendUvarint(append(b, c.Do), uint64(c.Who))
-	b = binary.AppendUvarint(binary.AppendUvarint(b, c.ID), c.Section)
-	return protocol.AppendText(b, c.Op)
+func (e *Entry) fields(c *protocol.Codec) {
+	c.Uint(&e.Ballot)
+	c.Bool(&e.Decided)
+	e.Command.fields(c)
 }
 
-func readCommand(r *protocol.Reader) Command {
-	return Command{uint8(r.Max(uint64(commands - 1))), protocol.ID(r.Uint()), r.Uint(), r.Uint(), r.Text()}
+// visit visits a set of processes.
+func (p *Process) visit(c *protocol.Codec, set *[]protocol.ID) {
+	for i := range protocol.List(c, set) {
+		c.ID(&(*set)[i], p.n)
+	}
 }
 
-func (e Entry) append(b []byte) []byte {
-	return e.Command.append(protocol.AppendBool(binary.AppendUvarint(b, e.Ballot), e.Decided))
-}
-
-func readEntry(r *protocol.Reader) Entry { return Entry{r.Uint(), r.Bool(), readCommand(r)} }
-
-func appendSet(b []byte, set []protocol.ID) []byte {
-	b = binary.AppendUvarint(b, uint64(len(set)))
-	for _, id := range set {
-		b = binary.AppendUvarint(b, uint64(id))
-	}
-	return b
-}
-
-func (p *Process) readSet(r *protocol.Reader) (set []protocol.ID) {
-	for range r.Len() {
-		set = append(set, p.readID(r))
-	}
-	return set
-}
-
-func (p *Process) readID(r *protocol.Reader) protocol.ID { return protocol.ID(r.Max(uint64(p.n - 1))) }
-
-func (s section) append(b []byte) []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(s.who)), s.id)
-}
-
-func (p *Process) readSection(r *protocol.Reader) section { return section{p.readID(r), r.Uint()} }
-
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte {
-	for _, v := range []uint64{p.command, p.section, p.ballot, uint64(p.executed)} {
-		b = binary.AppendUvarint(b, v)
-	}
-	for _, v := range []bool{p.leaving, p.ejected, p.leading} {
-		b = protocol.AppendBool(b, v)
-	}
-	for id := range p.n {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, p.last[id]), p.ended[id])
-	}
-	b = appendSet(appendSet(b, p.promised), p.suspected)
-	b = p.asked.append(b)
-	b = binary.AppendUvarint(b, uint64(len(p.queue)))
-	for _, s := range p.queue {
-		b = s.append(b)
-	}
-	b = binary.AppendUvarint(b, uint64(len(p.pending)))
-	for _, c := range p.pending {
-		b = c.append(b)
-	}
-	b = binary.AppendUvarint(b, uint64(len(p.log)))
-	for _, s := range p.log {
-		b = binary.AppendUvarint(s.Entry.append(b), uint64(len(s.votes)))
-		for _, v := range s.votes {
-			b = appendSet(binary.AppendUvarint(b, v.ballot), v.by)
-		}
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.command, p.section, p.ballot, p.executed = r.Uint(), r.Uint(), r.Uint(), int(r.Uint())
-	p.leaving, p.ejected, p.leading = r.Bool(), r.Bool(), r.Bool()
-	for id := range p.n {
-		p.last[id], p.ended[id] = r.Uint(), r.Uint()
-	}
-	p.promised, p.suspected, p.asked = p.readSet(&r), p.readSet(&r), p.readSection(&r)
-	p.queue, p.pending, p.log = p.queue[:0], p.pending[:0], p.log[:0]
-	for range r.Len() {
-		p.queue = append(p.queue, p.readSection(&r))
-	}
-	for range r.Len() {
-		p.pending = append(p.pending, readCommand(&r))
-	}
-	for range r.Len() {
-		s := place{Entry: readEntry(&r)}
-		for range r.Len() {
-			s.votes = append(s.votes, vote{r.Uint(), p.readSet(&r)})
-		}
-		p.log = append(p.log, s)
-	}
-	if p.ballot == 0 || p.executed > len(p.log) {
-		r.Err = protocol.ErrShort
-	}
-	return r.Rest, r.Err
+func (p *Process) visitSection(c *protocol.Codec, s *section) {
+	c.ID(&s.who, p.n)
+	c.Uint(&s.id)
 }
 
 // State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+func (p *Process) State(c *protocol.Codec) {
+	c.Uints(&p.command, &p.section, &p.ballot)
+	protocol.Upto(c, &p.executed, math.MaxInt)
+	c.Bools(&p.leaving, &p.ejected, &p.leading)
+	for id := range p.n {
+		c.Uints(&p.last[id], &p.ended[id])
+	}
+	p.visit(c, &p.promised)
+	p.visit(c, &p.suspected)
+	p.visitSection(c, &p.asked)
+	for i := range protocol.List(c, &p.queue) {
+		p.visitSection(c, &p.queue[i])
+	}
+	for i := range protocol.List(c, &p.pending) {
+		p.pending[i].fields(c)
+	}
+	for i := range protocol.List(c, &p.log) {
+		s := &p.log[i]
+		s.Entry.fields(c)
+		for k := range protocol.List(c, &s.votes) {
+			c.Uint(&s.votes[k].ballot)
+			p.visit(c, &s.votes[k].by)
+		}
+	}
+	c.Want(p.ballot > 0 && p.executed <= len(p.log))
+}
 
 // ints: an operation counts one.
 func ints(m Message) int { return 7 + 7*len(m.Log) }

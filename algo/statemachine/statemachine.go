@@ -87,7 +87,7 @@ func form(variant, title string, toAll bool) protocol.Algorithm[Message] {
 				last: make([]uint64, c.N), ended: make([]uint64, c.N),
 			}
 		},
-		Fields:  protocol.Coded(appendMessage, readMessage),
+		Fields:  Message.fields,
 		KindOf:  func(m Message) int { return int(m.Kind) },
 		Ints:    ints,
 		Text:    text,

@@ -268,6 +268,15 @@ func Pointer[T any](c *Codec, p **T) *T {
 	return *p
 }
 
+// Nested visits a message that a state holds.
+func Nested[M any](c *Codec, m *M, fields func(M, *Codec) M) {
+	v := *m
+	if c.does == reads {
+		v = *new(M)
+	}
+	*m = fields(v, c)
+}
+
 // Other visits what appends and loads itself, and has no counters.
 func (c *Codec) Other(append func(b []byte) []byte, load func(b []byte) (rest []byte, err error)) {
 	switch {

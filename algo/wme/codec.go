@@ -1,7 +1,6 @@
 package wme
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,103 +8,47 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func appendMessage(b []byte, m Message) []byte {
-	b = append(b, m.Kind)
-	for _, v := range []uint64{m.Epoch, m.Number, m.Done, uint64(m.Who), m.ID} {
-		b = binary.AppendUvarint(b, v)
+func (m Message) fields(c *protocol.Codec) Message {
+	protocol.Upto(c, &m.Kind, State)
+	c.Uints(&m.Epoch, &m.Number, &m.Done)
+	c.AnyID(&m.Who)
+	c.Uint(&m.ID)
+	protocol.Text(c, &m.Op)
+	bulky := m.More != nil
+	c.Bool(&bulky)
+	c.Want(bulky == (m.Kind == NewEp || m.Kind == Records || m.Kind == State))
+	if bulky {
+		protocol.Pointer(c, &m.More).fields(c)
 	}
-	b = protocol.AppendText(b, m.Op)
-	b = protocol.AppendBool(b, m.More != nil)
-	if m.More != nil {
-		b = m.More.append(b)
-	}
-	return b
+	return m
 }
 
-func (k *Bulk) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(k.Owner))
-	b = appendRecords(b, k.Records)
-	b = appendNumbers(b, k.Granted)
-	b = appendClaims(b, k.Requests)
-	b = appendNumbers(b, k.Lives)
-	b = appendNumbers(b, k.Last)
-	return protocol.AppendText(b, k.Object)
+func (k *Bulk) fields(c *protocol.Codec) {
+	c.AnyID(&k.Owner)
+	visitRecords(c, &k.Records)
+	c.Words(protocol.List(c, &k.Granted))
+	visitClaims(c, &k.Requests)
+	c.Words(protocol.List(c, &k.Lives))
+	c.Words(protocol.List(c, &k.Last))
+	protocol.Text(c, &k.Object)
 }
 
-func appendRecords(b []byte, list []Record) []byte {
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	for _, r := range list {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, r.Number), r.Before)
-		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.Who)), r.ID)
-		b = protocol.AppendText(b, r.Op)
+func visitRecords(c *protocol.Codec, list *[]Record) {
+	for i := range protocol.List(c, list) {
+		r := &(*list)[i]
+		c.Uints(&r.Number, &r.Before)
+		c.AnyID(&r.Who)
+		c.Uint(&r.ID)
+		protocol.Text(c, &r.Op)
+		c.Want(i == 0 || r.Number > (*list)[i-1].Number)
 	}
-	return b
 }
 
-func appendClaims(b []byte, list []Claim) []byte {
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	for _, c := range list {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(c.Who)), c.ID)
+func visitClaims(c *protocol.Codec, list *[]Claim) {
+	for i := range protocol.List(c, list) {
+		c.AnyID(&(*list)[i].Who)
+		c.Uint(&(*list)[i].ID)
 	}
-	return b
-}
-
-func appendNumbers(b []byte, list []uint64) []byte {
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	for _, v := range list {
-		b = binary.AppendUvarint(b, v)
-	}
-	return b
-}
-
-func readMessage(b []byte) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	m.Kind = uint8(r.Max(uint64(State)))
-	m.Epoch, m.Number, m.Done = r.Uint(), r.Uint(), r.Uint()
-	m.Who, m.ID = protocol.ID(r.Uint()), r.Uint()
-	m.Op = r.Text()
-	if bulky := m.Kind == NewEp || m.Kind == Records || m.Kind == State; r.Bool() != bulky && r.Err == nil {
-		r.Err = protocol.ErrShort
-	} else if bulky {
-		m.More = readBulk(&r)
-	}
-	return m, r.Rest, r.Err
-}
-
-func readBulk(r *protocol.Reader) *Bulk {
-	k := &Bulk{Owner: protocol.ID(r.Uint())}
-	k.Records = readRecords(r, nil)
-	k.Granted = readNumbers(r)
-	k.Requests = readClaims(r, nil)
-	k.Lives = readNumbers(r)
-	k.Last = readNumbers(r)
-	k.Object = r.Text()
-	return k
-}
-
-func readRecords(r *protocol.Reader, list []Record) []Record {
-	for k := range r.Len() {
-		c := Record{Number: r.Uint(), Before: r.Uint(), Who: protocol.ID(r.Uint()), ID: r.Uint(), Op: r.Text()}
-		if k > 0 && c.Number <= list[len(list)-1].Number {
-			r.Err = protocol.ErrShort
-		}
-		list = append(list, c)
-	}
-	return list
-}
-
-func readClaims(r *protocol.Reader, list []Claim) []Claim {
-	for range r.Len() {
-		list = append(list, Claim{protocol.ID(r.Uint()), r.Uint()})
-	}
-	return list
-}
-
-func readNumbers(r *protocol.Reader) (list []uint64) {
-	for range r.Len() {
-		list = append(list, r.Uint())
-	}
-	return list
 }
 
 // fits: all that indexes an array is within it, and a vote alone is proposed.

@@ -8,7 +8,7 @@ import (
 
 // suspect ends the epoch where the owner of the token is suspected.
 func (p *Process) suspect(j protocol.ID, out *protocol.Out[Message]) {
-	p.suspected.add(j)
+	p.suspected.Add(j)
 	p.askAnother(j, out)
 	if j == p.owner && p.joined && !p.blocked {
 		p.end(p.id, out)
@@ -19,7 +19,7 @@ func (p *Process) suspect(j protocol.ID, out *protocol.Out[Message]) {
 // now on nothing is logged here in this one.
 func (p *Process) end(owner protocol.ID, out *protocol.Out[Message]) {
 	p.blocked = true
-	p.logged.clear()
+	p.logged.Clear()
 	p.early = slices.DeleteFunc(p.early, func(e early) bool { return e.msg.Epoch == p.epoch })
 	p.missed = 0
 	m := p.vote(owner)
@@ -96,7 +96,7 @@ func (p *Process) proposal() Message {
 	b := *best.More
 	b.Lives = lives
 	b.Requests = slices.DeleteFunc(slices.Clone(b.Requests), func(c Claim) bool { return lives[c.Who] > p.lives[c.Who] })
-	unfit := func(j protocol.ID) bool { return p.suspected.has(j) || lives[j] > p.lives[j] }
+	unfit := func(j protocol.ID) bool { return p.suspected.Has(j) || lives[j] > p.lives[j] }
 	for j, v := range p.votes {
 		if unfit(b.Owner) && v.More != nil {
 			b.Owner = protocol.ID(j)
@@ -150,7 +150,7 @@ func (p *Process) begin(epoch uint64, b *Bulk) (comers []protocol.ID) {
 	p.epoch, p.owner, p.blocked, p.proposed = epoch, b.Owner, false, false
 	p.missed = 0
 	clear(p.votes)
-	p.logged.clear()
+	p.logged.Clear()
 	copy(p.granted, b.Granted)
 	p.requests = append(p.requests[:0], b.Requests...)
 	for j, l := range b.Lives {
@@ -183,7 +183,7 @@ func (p *Process) settle(out *protocol.Out[Message]) {
 // too late to take part in it. If that is the owner it is not to own the next one: see proposal.
 func (p *Process) endAgain(out *protocol.Out[Message]) {
 	switch late := slices.ContainsFunc(p.wishes, func(w uint64) bool { return w > 0 }); {
-	case p.suspected.has(p.owner):
+	case p.suspected.Has(p.owner):
 		p.end(p.id, out)
 	case late:
 		p.end(p.owner, out)

@@ -37,13 +37,13 @@ func (e erratum) name() string { return e.file + ": " + e.what }
 var errata = []erratum{
 	{"E2", "nobody ends an epoch because of a suspicion", First, model(3, 0, 1, 1, "", 0, 1, 0), 0, []string{
 		"if j == p.owner && p.joined && !p.blocked {\n\t\tp.end(p.id, out)\n\t}", "",
-		"if p.suspected.has(id) {\n\t\t\tp.end(p.id, out)\n\t\t}", "",
-		"case p.suspected.has(p.owner):", "case false:",
+		"if p.suspected.Has(id) {\n\t\t\tp.end(p.id, out)\n\t\t}", "",
+		"case p.suspected.Has(p.owner):", "case false:",
 	}},
 	{"E4a", "equal votes count once", First, model(5, 0, 1, 1, "", 0, 1, 0, 0, 0), 8, []string{
 		"for _, v := range p.votes {\n\t\tif v.More != nil {\n\t\t\tvotes++",
-		"seen := map[string]bool{}\n\tfor _, v := range p.votes {\n\t\tif text := string(appendMessage(nil, v)); v.More != nil && !seen[text] {\n" +
-			"\t\t\tseen[text] = true\n\t\t\tvotes++",
+		"seen := map[string]bool{}\n\tfor _, v := range p.votes {\n\t\tif key := text(v); v.More != nil && !seen[key] {\n" +
+			"\t\t\tseen[key] = true\n\t\t\tvotes++",
 	}},
 	{"E4b", "the vote that makes a process vote is not counted, and who has not proposed hears no decision", First, model(3, 0, 1, 1, "", 0, 1, 0), 0, append([]string{
 		"if instance != p.epoch {\n\t\tpanic(\"wme: a decision out of order\")\n\t}",
@@ -55,7 +55,7 @@ var errata = []erratum{
 	{"E5c", "what is logged counts as executed: an operation is executed twice", First, model(2, 1, 0, 1, history.OneCopy, 1, 0), 0, loggedIsExecuted},
 	{"E6", "acknowledgements count for the last record only, and a record does not commit those before it", First, model(3, 0, 0, 2, "", 1, 0, 0), 0, []string{
 		"p.commit(p.top, out)\n\tp.number = m.Number", "p.number = m.Number",
-		"p.committed = number\n\tp.logged.clear()", onlyItself + "p.committed = number\n\tp.logged.clear()",
+		"p.committed = number\n\tp.logged.Clear()", onlyItself + "p.committed = number\n\tp.logged.Clear()",
 		"if number != p.top || p.committed == p.top {", "if number != p.number || number != p.top || p.committed == p.top {",
 	}},
 	{"E7", "who loses the token while nobody uses it goes on holding it", First, model(2, 1, 0, 1, "", 1, 1), 0, []string{
@@ -89,7 +89,7 @@ var errata = []erratum{
 	}},
 	{"E14a", "DOINVOKE counts from the owner and for the last record only", Second, model(3, 0, 0, 2, "", 1, 0, 0), 0, []string{
 		"p.commit(p.top, out)\n\tp.number = m.Number", "if p.acks == toAll {\n\t\tp.commit(p.top, out)\n\t}\n\tp.number = m.Number",
-		"p.committed = number\n\tp.logged.clear()", onlyItself + "p.committed = number\n\tp.logged.clear()",
+		"p.committed = number\n\tp.logged.Clear()", onlyItself + "p.committed = number\n\tp.logged.Clear()",
 		"case DoInvoke:\n\t\tp.drop(m.Done)\n\t\tp.commit(m.Number, out)",
 		"case DoInvoke:\n\t\tif from == p.owner && m.Number == p.number {\n\t\t\tp.commit(m.Number, out)\n\t\t}",
 	}},

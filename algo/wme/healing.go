@@ -20,7 +20,7 @@ func (p *Process) sync(out *protocol.Out[Message]) { out.Broadcast(p.progress())
 // restore: what was sent to each other may be lost, while j was suspected or because it is a new
 // life.
 func (p *Process) restore(j protocol.ID, out *protocol.Out[Message]) {
-	p.suspected.remove(j)
+	p.suspected.Remove(j)
 	switch {
 	case p.late: // who knew the decision that is missing may be the one that has come back without it
 		p.sync(out)
@@ -33,8 +33,8 @@ func (p *Process) restore(j protocol.ID, out *protocol.Out[Message]) {
 // askAnother asks all for the state again, where a process that was asked does not send it: offers of
 // others were not taken meanwhile.
 func (p *Process) askAnother(j protocol.ID, out *protocol.Out[Message]) {
-	if p.asked.has(j) {
-		p.asked.remove(j)
+	if p.asked.Has(j) {
+		p.asked.Remove(j)
 		p.sync(out)
 	}
 }
@@ -59,7 +59,7 @@ func (p *Process) onHealing(from protocol.ID, m Message, out *protocol.Out[Messa
 	case m.Kind == Records:
 		p.onRecords(from, m, out)
 	case m.Kind == Fetch:
-		p.fetchers.add(from)
+		p.fetchers.Add(from)
 		p.hand(out)
 	}
 }
@@ -167,7 +167,7 @@ func (p *Process) catchUp(m Message, out *protocol.Out[Message]) {
 		p.granted[j] = max(p.granted[j], id)
 		p.forget(Claim{protocol.ID(j), p.granted[j]})
 	}
-	p.logged.clear()
+	p.logged.Clear()
 	p.execute(out)
 	if p.committed < p.top { // it is new here: who had it would know from the number that it is committed
 		p.acknowledge(m.More.Owner, out)
@@ -189,8 +189,8 @@ func (p *Process) lacks(m Message) bool {
 
 // onAhead asks for the state, once.
 func (p *Process) onAhead(from protocol.ID, m Message, out *protocol.Out[Message]) {
-	if p.lacks(m) && p.asked.count() == 0 && !p.suspected.has(from) {
-		p.asked.add(from)
+	if p.lacks(m) && p.asked.Len() == 0 && !p.suspected.Has(from) {
+		p.asked.Add(from)
 		out.Send(from, Message{Kind: Fetch})
 	}
 	switch {
@@ -205,7 +205,7 @@ func (p *Process) onAhead(from protocol.ID, m Message, out *protocol.Out[Message
 // hand gets the copy of the object for those that wait for it, once it is what the records
 // known here make of it.
 func (p *Process) hand(out *protocol.Out[Message]) {
-	if p.current() && p.fetchers.count() > 0 {
+	if p.current() && p.fetchers.Len() > 0 {
 		out.Capture()
 	}
 }
@@ -227,11 +227,11 @@ func (p *Process) captured(object string, out *protocol.Out[Message]) {
 		Object:   object,
 	}}
 	for j := range protocol.ID(p.n) {
-		if p.fetchers.has(j) {
+		if p.fetchers.Has(j) {
 			out.Send(j, m)
 		}
 	}
-	p.fetchers.clear()
+	p.fetchers.Clear()
 }
 
 // onState takes the state over.
@@ -239,12 +239,12 @@ func (p *Process) onState(from protocol.ID, m Message, out *protocol.Out[Message
 	switch {
 	case !p.lacks(m), !p.joined && m.More.Lives[p.id] != p.life: // for a life before
 	case m.Done > p.top && (m.Epoch < p.epoch || p.blocked && m.Epoch == p.epoch):
-		p.asked.remove(from) // it has voted for what it has: the decision says more, and then it asks again
+		p.asked.Remove(from) // it has voted for what it has: the decision says more, and then it asks again
 		return
 	case m.Epoch <= p.epoch:
 		p.update(from, m, out)
 	default:
-		p.asked.remove(from)
+		p.asked.Remove(from)
 		p.install(m, out)
 	}
 	p.askAnother(from, out) // others have offered more, perhaps, while this one was waited for

@@ -36,15 +36,15 @@ type Process struct {
 	requests []Claim
 	lives    []uint64 // by process: the life that takes part in this epoch
 
-	number    uint64   // of the last record
-	top       uint64   // of the last operation
-	committed uint64   // the last operation that is: top, or the one before
-	executed  uint64   // the last operation that is, like all before it
-	log       []Record // operations; some may be missing where a former epoch ended
-	last      []uint64 // by process: its last operation that was executed
-	logged    bitset   // who has logged top, while it is not committed
-	done      []uint64 // by process: what executed is there, as far as is known
-	stable    uint64   // the least of them
+	number    uint64       // of the last record
+	top       uint64       // of the last operation
+	committed uint64       // the last operation that is: top, or the one before
+	executed  uint64       // the last operation that is, like all before it
+	log       []Record     // operations; some may be missing where a former epoch ended
+	last      []uint64     // by process: its last operation that was executed
+	logged    protocol.Set // who has logged top, while it is not committed
+	done      []uint64     // by process: what executed is there, as far as is known
+	stable    uint64       // the least of them
 
 	late     bool      // a later epoch has begun elsewhere: what was sent in it may be lost
 	blocked  bool      // the epoch ends: see epoch.go
@@ -57,11 +57,11 @@ type Process struct {
 	op        string
 
 	life      uint64
-	joined    bool     // takes part: a later life does not until it has got the state
-	wishes    []uint64 // by process: the life that asked to take part
-	asked     bitset   // whom this process has asked for the state
-	fetchers  bitset   // who waits for it
-	suspected bitset
+	joined    bool         // takes part: a later life does not until it has got the state
+	wishes    []uint64     // by process: the life that asked to take part
+	asked     protocol.Set // whom this process has asked for the state
+	fetchers  protocol.Set // who waits for it
+	suspected protocol.Set
 	early     []early // messages of later epochs and of later records
 	missed    uint64  // of this epoch something was dropped whose time comes with this record; 0: nothing
 }
@@ -79,7 +79,7 @@ func newProcess(id protocol.ID, c protocol.Config, i protocol.Info, acks int) *P
 		stability: i.Option(c, stability.Name) == 1, heal: i.Option(c, heal.Name) == 1,
 		granted: make([]uint64, c.N), lives: make([]uint64, c.N), last: make([]uint64, c.N),
 		done: make([]uint64, c.N), wishes: make([]uint64, c.N), votes: make([]Message, c.N),
-		logged: newSet(c.N), asked: newSet(c.N), fetchers: newSet(c.N), suspected: newSet(c.N),
+		logged: protocol.NewSet(c.N), asked: protocol.NewSet(c.N), fetchers: protocol.NewSet(c.N), suspected: protocol.NewSet(c.N),
 		joined: true,
 	}
 	for j := range p.lives {
@@ -349,7 +349,7 @@ func (p *Process) own(id protocol.ID, out *protocol.Out[Message]) {
 	p.owner = id
 	switch {
 	case id != p.id:
-		if p.suspected.has(id) {
+		if p.suspected.Has(id) {
 			p.end(p.id, out)
 		}
 	case p.phase == requesting && p.request == p.granted[p.id]: // it enters
@@ -370,7 +370,7 @@ func (p *Process) next(m Message, out *protocol.Out[Message]) {
 	p.drop(m.Done)
 	p.commit(p.top, out)
 	p.number = m.Number
-	p.logged.clear()
+	p.logged.Clear()
 }
 
 // acknowledge tells that the last operation is logged here.
@@ -391,8 +391,8 @@ func (p *Process) onAck(from protocol.ID, number uint64, out *protocol.Out[Messa
 	if number != p.top || p.committed == p.top {
 		return
 	}
-	p.logged.add(from)
-	if 2*p.logged.count() <= p.n {
+	p.logged.Add(from)
+	if 2*p.logged.Len() <= p.n {
 		return
 	}
 	if p.acks == toOwner {
@@ -407,7 +407,7 @@ func (p *Process) commit(number uint64, out *protocol.Out[Message]) {
 		return
 	}
 	p.committed = number
-	p.logged.clear()
+	p.logged.Clear()
 	p.execute(out)
 }
 

@@ -1,82 +1,36 @@
 package wme
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte {
-	for _, v := range []uint64{
-		p.epoch, uint64(p.owner), p.number, p.top, p.committed, p.executed, p.stable, uint64(p.phase), p.request, p.operation, p.life, p.missed,
-	} {
-		b = binary.AppendUvarint(b, v)
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) {
+	c.Uint(&p.epoch)
+	c.ID(&p.owner, p.n)
+	c.Uints(&p.number, &p.top, &p.committed, &p.executed, &p.stable)
+	protocol.Upto(c, &p.phase, lost)
+	c.Uints(&p.request, &p.operation, &p.life, &p.missed)
+	for _, list := range [...][]uint64{p.granted, p.lives, p.last, p.done, p.wishes} {
+		c.Words(list)
 	}
-	for _, list := range [][]uint64{p.granted, p.lives, p.last, p.done, p.wishes} {
-		for _, v := range list {
-			b = binary.AppendUvarint(b, v)
-		}
-	}
-	b = protocol.AppendText(b, p.op)
-	for _, v := range []bool{p.late, p.blocked, p.proposed, p.joined} {
-		b = protocol.AppendBool(b, v)
-	}
-	b = appendClaims(b, p.requests)
-	b = appendRecords(b, p.log)
-	for _, s := range []bitset{p.logged, p.asked, p.fetchers, p.suspected} {
-		b = s.append(b)
-	}
-	for _, v := range p.votes {
-		b = appendMessage(b, v)
-	}
-	b = binary.AppendUvarint(b, uint64(len(p.early)))
-	for _, e := range p.early {
-		b = appendMessage(binary.AppendUvarint(b, uint64(e.from)), e.msg)
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.epoch, p.owner = r.Uint(), protocol.ID(r.Max(uint64(p.n-1)))
-	p.number, p.top, p.committed, p.executed, p.stable = r.Uint(), r.Uint(), r.Uint(), r.Uint(), r.Uint()
-	p.phase, p.request, p.operation, p.life = phase(r.Max(uint64(lost))), r.Uint(), r.Uint(), r.Uint()
-	p.missed = r.Uint()
-	for _, list := range [][]uint64{p.granted, p.lives, p.last, p.done, p.wishes} {
-		for i := range list {
-			list[i] = r.Uint()
-		}
-	}
-	p.op = r.Text()
-	p.late, p.blocked, p.proposed, p.joined = r.Bool(), r.Bool(), r.Bool(), r.Bool()
-	p.requests = readClaims(&r, p.requests[:0])
-	p.log = readRecords(&r, p.log[:0])
-	for _, s := range []bitset{p.logged, p.asked, p.fetchers, p.suspected} {
-		s.load(&r, p.n)
+	protocol.Text(c, &p.op)
+	c.Bools(&p.late, &p.blocked, &p.proposed, &p.joined)
+	visitClaims(c, &p.requests)
+	visitRecords(c, &p.log)
+	for _, s := range [...]protocol.Set{p.logged, p.asked, p.fetchers, p.suspected} {
+		c.Set(s, p.n)
 	}
 	for i := range p.votes {
-		p.votes[i] = loadMessage(&r)
+		protocol.Nested(c, &p.votes[i], Message.fields)
 	}
-	p.early = p.early[:0]
-	for range r.Len() {
-		p.early = append(p.early, early{protocol.ID(r.Max(uint64(p.n - 1))), loadMessage(&r)})
+	for i := range protocol.List(c, &p.early) {
+		e := &p.early[i]
+		c.ID(&e.from, p.n)
+		protocol.Nested(c, &e.msg, Message.fields)
 	}
-	return r.Rest, r.Err
-}
-
-// State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
-
-func loadMessage(r *protocol.Reader) Message {
-	if r.Err != nil {
-		return Message{}
-	}
-	m, rest, err := readMessage(r.Rest)
-	r.Rest, r.Err = rest, err
-	return m
 }
 
 // show is where the process is in the epochs and records, and what it waits for.

@@ -144,7 +144,7 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 			return newProcess(id, c, info, acks)
 		},
-		Fields: protocol.Coded(appendMessage, readMessage),
+		Fields: Message.fields,
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   text,

@@ -176,7 +176,7 @@ func TestMutants(t *testing.T) {
 			}, 2688),
 		},
 		Outside: map[string]string{
-			"Heir": "TestSuccessorMutants", "add": "of Heir", "has": "of Heir",
+			"Heir": "TestSuccessorMutants",
 		},
 		Replace: []mutant.Replacement{
 			mutant.Edit("exit releases nothing", "p.ask(Released, out)", ""),

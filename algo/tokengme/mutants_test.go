@@ -96,7 +96,7 @@ func TestMutants(t *testing.T) {
 		Outside: map[string]string{
 			"onePrimary": "a property", "oneToken": "a property", "sessions": "a property", "safeTokens": "a property",
 			"form": "the catalogue", "tokens": "a property", "newest": "a bound", "latest": "a bound", "Process.fitsAll": "a property",
-			"mapState": "the checker", "mapMsg": "the checker", "mapToken": "the checker", "stale": "the checker",
+			"stale": "the checker",
 		},
 		Replace: []mutant.Replacement{
 			mutant.Edit("A1: a request of who holds the primary token goes to nobody", "out.Broadcast(Message{Kind: Request, Number: number, Groups: groups})",

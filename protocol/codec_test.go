@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -225,7 +226,7 @@ func TestStamp(t *testing.T) {
 	order := []Stamp{{0, 0}, {1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {3, 0}}
 	for i, a := range order {
 		for j, b := range order {
-			if a.Before(b) != (i < j) {
+			if a.Before(b) != (i < j) || a.Compare(b) != cmp.Compare(i, j) {
 				t.Errorf("%v before %v: %v", a, b, a.Before(b))
 			}
 		}

@@ -1,6 +1,9 @@
 package protocol
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // A Stamp is the time of a request by its process's logical clock, with the id of that
 // process. Stamps are totally ordered, as in Lamport's paper of 1978. The zero Stamp is no
@@ -10,7 +13,12 @@ type Stamp struct {
 	ID   ID
 }
 
-// Before reports whether s comes before o: by time, and by id where times are equal.
+// Compare is negative where s comes before o: by time, and by id where times are equal.
+func (s Stamp) Compare(o Stamp) int {
+	return cmp.Or(cmp.Compare(s.Time, o.Time), cmp.Compare(s.ID, o.ID))
+}
+
+// Before reports whether s comes before o.
 func (s Stamp) Before(o Stamp) bool {
 	return s.Time < o.Time || s.Time == o.Time && s.ID < o.ID
 }

@@ -1,76 +1,55 @@
 package sigma
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func appendMessage(b []byte, m Message) []byte {
-	b = append(b, m.Kind)
-	if m.Kind != Draining {
-		b = binary.AppendUvarint(b, m.Time)
-	}
-	switch m.Kind {
-	case Request:
-		b = append(binary.AppendUvarint(b, m.Serial), byte(m.Stage))
-	case Yield:
-		b = binary.AppendUvarint(b, m.Serial)
-	case Response:
-		b = binary.AppendUvarint(b, uint64(m.Owner))
-		b = binary.AppendUvarint(b, m.Inc)
-		b = binary.AppendUvarint(b, m.Serial)
-		b = binary.AppendUvarint(b, m.Token)
-	case SetToken:
-		b = binary.AppendUvarint(b, m.Serial)
-		b = binary.AppendUvarint(b, m.Token)
-	case Recorded, Refused:
-		b = binary.AppendUvarint(b, m.Token)
-	case Recall:
-		b = binary.AppendUvarint(b, m.Inc)
-		b = binary.AppendUvarint(b, m.Serial)
-	case Draining:
-		b = binary.AppendUvarint(b, m.Inc)
-	}
-	return b
-}
-
 // most bounds all times, tokens and numbers of supports in messages, so that a sum of two
 // fits into 64 bits with a sign. In ns it is the year 2116.
 const most = 1 << 62
 
-func readMessage(b []byte) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	number := func() uint64 { return r.Max(most) }
-	m.Kind = uint8(r.Max(uint64(Draining)))
-	if m.Kind != Draining {
-		m.Time = number()
+func (m Message) fields(c *protocol.Codec) Message {
+	if protocol.Upto(c, &m.Kind, Draining); m.Kind != Draining {
+		protocol.Upto(c, &m.Time, most)
 	}
 	switch m.Kind {
 	case Request:
-		m.Serial = number()
-		m.Stage = Stage(r.Max(uint64(Inside)))
+		m.serial(c, c.To, c.From)
+		protocol.Upto(c, &m.Stage, Inside)
 	case Yield:
-		m.Serial = number()
+		m.serial(c, c.To, c.From)
 	case Response:
-		m.Owner = protocol.ID(r.Uint())
-		m.Inc = number()
-		m.Serial = number()
-		m.Token = number()
+		c.AnyID(&m.Owner)
+		protocol.Upto(c, &m.Inc, most)
+		if !c.Moving() || m.Owner == c.To && m.Serial != 0 { // a support of the reader's
+			m.serial(c, c.From, c.To)
+		}
+		protocol.Upto(c, &m.Token, most)
 	case SetToken:
-		m.Serial = number()
-		m.Token = number()
+		m.serial(c, c.To, c.From)
+		protocol.Upto(c, &m.Token, most)
 	case Recorded, Refused:
-		m.Token = number()
+		protocol.Upto(c, &m.Token, most)
 	case Recall:
-		m.Inc = number()
-		m.Serial = number()
+		protocol.Upto(c, &m.Inc, most)
+		m.serial(c, c.From, c.To)
 	case Draining:
-		m.Inc = number()
+		protocol.Upto(c, &m.Inc, most)
 	}
-	return m, r.Rest, r.Err
+	return m
+}
+
+func (m *Message) serial(c *protocol.Codec, server, client protocol.ID) {
+	c.Count(&m.Serial, serials(server, client, m.Time))
+	c.Want(m.Serial <= most)
+}
+
+// serials counts the supports of one request at one server.
+func serials(server, client protocol.ID, time uint64) protocol.Counter {
+	return protocol.Counter{Member: server, User: client, Time: time}
 }
 
 // fits reports whether a process of n members can have sent m: each request has a time, and
@@ -180,192 +159,77 @@ func (r request) String() string {
 	return fmt.Sprintf("#%d@%d", r.client, r.time)
 }
 
-func (r request) append(b []byte) []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.client)), r.time)
+func (r *request) fields(c *protocol.Codec) {
+	c.AnyID(&r.client)
+	c.Uint(&r.time)
 }
 
-func readRequest(r *protocol.Reader) request {
-	return request{protocol.ID(r.Uint()), r.Uint()}
-}
-
-func (e entry) append(b []byte) []byte {
-	return binary.AppendUvarint(e.request.append(b), e.serial)
-}
-
-func readEntry(r *protocol.Reader) entry {
-	return entry{readRequest(r), r.Uint()}
-}
-
-// AppendState implements protocol.Process.
-func (c *LiteralClient) AppendState(b []byte) []byte {
-	b = binary.AppendUvarint(b, c.timestamp)
-	b = append(b, byte(c.section))
-	for _, r := range c.resp {
-		b = r.append(b)
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (c *LiteralClient) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	c.timestamp = r.Uint()
-	c.section = protocol.Section(r.Max(uint64(protocol.InCrit)))
+// State implements protocol.Process.
+func (c *LiteralClient) State(v *protocol.Codec) {
+	v.Uint(&c.timestamp)
+	protocol.Upto(v, &c.section, protocol.InCrit)
 	for j := range c.resp {
-		c.resp[j] = readRequest(&r)
+		c.resp[j].fields(v)
 	}
-	return r.Rest, r.Err
 }
 
 // State implements protocol.Process.
-func (c *LiteralClient) State(v *protocol.Codec) { v.Other(c.AppendState, c.LoadState) }
-
-// AppendState implements protocol.Process.
-func (s *LiteralServer) AppendState(b []byte) []byte {
-	b = s.owner.append(b)
-	b = binary.AppendUvarint(b, uint64(len(s.queue)))
-	for _, r := range s.queue {
-		b = r.append(b)
+func (s *LiteralServer) State(c *protocol.Codec) {
+	s.owner.fields(c)
+	for i := range protocol.List(c, &s.queue) {
+		s.queue[i].fields(c)
 	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (s *LiteralServer) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	s.owner = readRequest(&r)
-	s.queue = s.queue[:0]
-	for range r.Len() {
-		s.queue = append(s.queue, readRequest(&r))
-	}
-	return r.Rest, r.Err
 }
 
 // State implements protocol.Process.
-func (s *LiteralServer) State(c *protocol.Codec) { c.Other(s.AppendState, s.LoadState) }
-
-// AppendState implements protocol.Process.
-func (c *Client) AppendState(b []byte) []byte {
-	b = append(b, byte(c.section))
-	b = binary.AppendUvarint(b, c.time)
-	b = binary.AppendUvarint(b, c.last)
-	b = binary.AppendUvarint(b, c.clock)
-	b = binary.AppendUvarint(b, c.token)
-	b = binary.AppendUvarint(b, c.rounds)
-	b = protocol.AppendBool(b, c.once)
-	b = protocol.AppendBool(b, c.resting)
+func (c *Client) State(v *protocol.Codec) {
+	protocol.Upto(v, &c.section, protocol.InLost)
+	v.Uints(&c.time, &c.last, &c.clock, &c.token, &c.rounds)
+	v.Bools(&c.once, &c.resting)
+	if v.Reading() {
+		c.backOff, c.patience = c.delay, safetyDelay*c.delay
+	}
+	counts := !v.Moving() || c.time != 0 && c.section != protocol.InLost
 	for j := range c.resp {
-		b = binary.AppendUvarint(b, c.incs[j])
-		b = binary.AppendUvarint(b, c.given[j])
-		b = c.resp[j].append(b)
-		b = binary.AppendUvarint(b, c.resp[j].serial)
-		b = binary.AppendUvarint(b, c.resp[j].token)
-		b = protocol.AppendBool(b, c.draining[j])
-		b = protocol.AppendBool(b, c.refused[j])
-		b = protocol.AppendBool(b, c.asked[j])
-		b = protocol.AppendBool(b, c.recorded[j])
+		k, r := serials(protocol.ID(j), c.id, c.time), &c.resp[j]
+		v.Uint(&c.incs[j])
+		if counts {
+			v.Count(&c.given[j], k)
+		}
+		r.fields(v)
+		if counts && (!v.Moving() || c.supports(j)) {
+			v.Count(&r.serial, k)
+		}
+		v.Uint(&r.token)
+		v.Bools(&c.draining[j], &c.refused[j], &c.asked[j], &c.recorded[j])
 	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (c *Client) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	c.section = protocol.Section(r.Max(uint64(protocol.InLost)))
-	c.time = r.Uint()
-	c.last = r.Uint()
-	c.clock = r.Uint()
-	c.token = r.Uint()
-	c.rounds = r.Uint()
-	c.once = r.Bool()
-	c.resting = r.Bool()
-	c.backOff, c.patience = c.delay, safetyDelay*c.delay
-	for j := range c.resp {
-		c.incs[j] = r.Uint()
-		c.given[j] = r.Uint()
-		c.resp[j] = response{readRequest(&r), r.Uint(), r.Uint()}
-		c.draining[j] = r.Bool()
-		c.refused[j] = r.Bool()
-		c.asked[j] = r.Bool()
-		c.recorded[j] = r.Bool()
-	}
-	return r.Rest, r.Err
 }
 
 // State implements protocol.Process.
-func (c *Client) State(v *protocol.Codec) { v.Other(c.AppendState, c.LoadState) }
-
-// AppendState implements protocol.Process.
-func (s *Server) AppendState(b []byte) []byte {
-	b = protocol.AppendBool(b, s.draining)
-	b = binary.AppendUvarint(b, s.inc)
-	b = s.owner.append(b)
-	b = binary.AppendUvarint(b, uint64(s.largest))
-	b = binary.AppendUvarint(b, s.tokens[0])
-	b = binary.AppendUvarint(b, s.tokens[1])
-	b = binary.AppendUvarint(b, uint64(s.queue.len()))
-	for _, w := range s.queue.all() {
-		b = protocol.AppendBool(w.append(b), w.inside)
+func (s *Server) State(c *protocol.Codec) {
+	c.Bool(&s.draining)
+	c.Uint(&s.inc)
+	s.visit(c, &s.owner)
+	c.AnyID(&s.largest)
+	c.Uints(&s.tokens[0], &s.tokens[1])
+	waiters := s.queue.all()
+	for i := range protocol.List(c, &waiters) {
+		w := &waiters[i]
+		s.visit(c, &w.entry)
+		c.Bool(&w.inside)
+		c.Want(i == 0 || waiters[i-1].compare(*w) < 0) // in order, and none twice
 	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (s *Server) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	s.draining = r.Bool()
-	s.inc = r.Uint()
-	s.owner = readEntry(&r)
-	s.largest = protocol.ID(r.Uint())
-	s.tokens = [2]uint64{r.Uint(), r.Uint()}
-	s.queue.clear()
-	for range r.Len() {
-		w := waiter{readEntry(&r), r.Bool()}
-		if k := s.queue.len(); k > 0 && s.queue.waiters[k-1].compare(w) >= 0 {
-			return nil, protocol.ErrShort // out of order, or twice
-		}
-		s.insert(w)
-	}
-	return r.Rest, r.Err
-}
-
-// State implements protocol.Process.
-func (s *Server) State(c *protocol.Codec) { c.Other(s.AppendState, s.LoadState) }
-
-// serials counts the supports of one request at one server.
-func serials(server, client protocol.ID, time uint64) protocol.Counter {
-	return protocol.Counter{Member: server, User: client, Time: time}
-}
-
-func mapState(p protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
-	switch p := p.(type) {
-	case *Client:
-		if p.time == 0 || p.section == protocol.InLost {
-			return
-		}
-		for j := range p.resp {
-			k := serials(protocol.ID(j), p.id, p.time)
-			p.given[j] = f(k, p.given[j])
-			if p.supports(j) {
-				p.resp[j].serial = f(k, p.resp[j].serial)
-			}
-		}
-	case *Server:
-		if p.owner != (entry{}) {
-			p.owner.serial = f(serials(protocol.ID(p.id), p.owner.client, p.owner.time), p.owner.serial)
-		}
-		waiters := p.queue.all()
-		for i, w := range waiters {
-			waiters[i].serial = f(serials(protocol.ID(p.id), w.client, w.time), w.serial)
+	if c.Reading() {
+		s.queue.clear()
+		for _, w := range waiters {
+			s.insert(w)
 		}
 	}
 }
 
-func mapMsg(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
-	switch {
-	case m.Kind == Request, m.Kind == Yield, m.Kind == SetToken:
-		m.Serial = f(serials(ch.To, ch.From, m.Time), m.Serial)
-	case m.Kind == Recall, m.Kind == Response && m.Owner == ch.To && m.Serial != 0:
-		m.Serial = f(serials(ch.From, ch.To, m.Time), m.Serial)
+// visit visits an entry, whose numbers count where there is one.
+func (s *Server) visit(c *protocol.Codec, e *entry) {
+	if e.fields(c); !c.Moving() || *e != (entry{}) {
+		c.Count(&e.serial, serials(protocol.ID(s.id), e.client, e.time))
 	}
 }

@@ -1,7 +1,6 @@
 package sigma
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -17,7 +16,7 @@ type waiter struct {
 func (w waiter) compare(v waiter) int {
 	switch {
 	case w.inside == v.inside:
-		return cmp.Or(cmp.Compare(w.time, v.time), cmp.Compare(w.client, v.client))
+		return w.stamp().Compare(v.stamp())
 	case w.inside:
 		return -1
 	}

@@ -181,7 +181,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 	return protocol.Algorithm[Message]{
 		Info:   i,
 		New:    p,
-		Fields: protocol.Coded(appendMessage, readMessage),
+		Fields: Message.fields,
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   text,
@@ -202,7 +202,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 
 // numbered adds what the numbers of supports need in the checker.
 func numbered(a protocol.Algorithm[Message]) protocol.Algorithm[Message] {
-	a.MapState, a.MapMsg, a.Unsettled = mapState, mapMsg, unsettled
+	a.MapState, a.MapMsg, a.Unsettled = protocol.MapState[Message], protocol.MapMsg(Message.fields), unsettled
 	a.Interchangeable = unfenced
 	a.Bounds = []protocol.Bound[Message]{{Name: "serials", Max: 5, Of: serial}}
 	return a
@@ -246,6 +246,6 @@ type request struct {
 	time   uint64
 }
 
-func (r request) before(s request) bool {
-	return r.time < s.time || r.time == s.time && r.client < s.client
-}
+func (r request) before(s request) bool { return r.stamp().Before(s.stamp()) }
+
+func (r request) stamp() protocol.Stamp { return protocol.Stamp{Time: r.time, ID: r.client} }

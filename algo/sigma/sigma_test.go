@@ -97,19 +97,19 @@ func TestWireForm(t *testing.T) {
 	for _, w := range []waiter{{entry{request{7, 5}, 0}, false}, {entry{request{8, 4}, 0}, true}} {
 		s.insert(w)
 	}
-	b := s.AppendState(nil)
-	if _, err := s.LoadState(b); err != nil {
+	b := protocol.AppendState(nil, s)
+	if _, err := protocol.LoadState(b, s); err != nil {
 		t.Errorf("its own state is refused: %v", err)
 	}
 	w := len(b) - 4 // of the last waiter: client, time, serial, whether it is inside
 	b[w+3], b[w-1] = b[w-1], b[w+3]
-	if _, err := s.LoadState(b); err == nil {
+	if _, err := protocol.LoadState(b, s); err == nil {
 		t.Error("a queue out of order is accepted")
 	}
 	b[w+3], b[w-1] = b[w-1], b[w+3]
 	b = append(b, b[w:]...)
 	b[w-5]++ // the number of waiters
-	if _, err := s.LoadState(b); err == nil {
+	if _, err := protocol.LoadState(b, s); err == nil {
 		t.Error("a request that waits twice is accepted")
 	}
 }

@@ -56,7 +56,7 @@ var parts = []part{
 	{"wrap/consensus/raft", "consensus by etcd's raft", "wrap", pure},
 	{"wrap/consensus/consensustest", "tests of what decides", "algo/algotest", evidence | bare},
 
-	{"algo/algotest", "tests that every algorithm passes", "algo/algotest verify/check verify/sim verify/hunt verify/causal", evidence | bare},
+	{"algo/algotest", "tests that every algorithm passes", "algo/algotest verify/check verify/sim verify/hunt verify/causal internal/lane", evidence | bare},
 	{"verify", "the catalog of all algorithms", "verify/check verify/sim verify/hunt verify/causal algo algo/sigma wrap", evidence},
 	{"verify/causal", "judges the order of tries", "verify/scenario", evidence | bare},
 	{"verify/check", "explores every run", "verify/check verify/world", evidence | bare},
@@ -78,6 +78,7 @@ var parts = []part{
 	{"internal/clock", "one clock for all processes of a machine", "", 0},
 	{"internal/faultnet", "networks with faults", "transport", 0},
 	{"internal/histogram", "histograms of durations", "", 0},
+	{"internal/lane", "says which tests run", "", bare},
 	{"internal/limit", "lines of logs and audits, by who causes them", "", 0},
 	{"internal/shrinkmap", "maps that give memory back", "", 0},
 }

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/poundlock/poundlock/internal/lane"
 )
 
 // TestLeaseMutants: the stories of TestLeases notice when what they are about is
-// broken. Without POUNDLOCK_FULL=1 only some are built.
+// broken. Without POUNDLOCK_LANE=long only some are built.
 func TestLeaseMutants(t *testing.T) {
 	mutants := []struct{ name, file, from, to string }{
 		{"the lease does not run", "session.go", "x.timer.Reset(x.lease)", ""},
@@ -30,8 +32,8 @@ func TestLeaseMutants(t *testing.T) {
 		{"what nobody was told of is kept", "grant.go", "left = s.forget(g)", ""},
 		{"shutting down makes promises", "promise.go", "|| s.isClosing() || d <= 0", "|| d <= 0"},
 	}
-	if os.Getenv("POUNDLOCK_FULL") == "" {
-		t.Logf("2 of %d mutants: POUNDLOCK_FULL=1 builds all", len(mutants))
+	if !lane.Long.Runs() {
+		t.Logf("2 of %d mutants: POUNDLOCK_LANE=long builds all", len(mutants))
 		mutants = mutants[:2]
 	}
 	for _, m := range mutants {

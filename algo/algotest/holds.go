@@ -1,23 +1,23 @@
 package algotest
 
 import (
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
 
 // Holds checks that a has what is asked for in each model. Those of large take long: they
-// are left out, which it says, unless POUNDLOCK_FULL is set.
+// are left out, which it says, unless the long lane runs.
 func Holds[M any](t *testing.T, a protocol.Algorithm[M], models, large []check.Config) {
 	t.Helper()
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		models = append(models[:len(models):len(models)], large...)
 	} else {
 		for _, c := range large {
-			t.Logf("SHORTENED: n=%d, entries %v, %v takes long; POUNDLOCK_FULL=1 explores it", c.N, c.Entries, c.Faults())
+			t.Logf("SHORTENED: n=%d, entries %v, %v takes long; POUNDLOCK_LANE=long explores it", c.N, c.Entries, c.Faults())
 		}
 	}
 	for _, c := range models {

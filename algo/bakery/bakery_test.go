@@ -191,7 +191,6 @@ func TestMutants(t *testing.T) {
 		return mutant.Model(a, c)
 	}
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			all(Algorithm, within(1, protocol.Atomic, 1)),
 			all(Algorithm, within(2, protocol.Atomic, 2)),

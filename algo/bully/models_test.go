@@ -79,7 +79,6 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			all(model(3, 1, 0, 0)),
 			all(model(2, 1, 1, 0)),

@@ -190,7 +190,6 @@ func TestSuccessorMutants(t *testing.T) {
 	early := crashing(3, 1)
 	early.Timers, early.Properties = check.AnyMoment, nil
 	mutant.Test(t, mutant.Config{
-		Table:  "testdata/successor_mutants.txt",
 		Inside: []string{"Heir"},
 		Checks: []mutant.Check{
 			model(crashing(2, 1)),

@@ -110,7 +110,6 @@ func TestMutants(t *testing.T) {
 		return "nobody starves by check", nil
 	}
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			mutant.Model(Algorithm, within(1, protocol.Atomic, holds...)),
 			mutant.Model(Algorithm, within(2, protocol.Atomic, holds...)),

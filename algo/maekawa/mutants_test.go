@@ -14,7 +14,6 @@ import (
 // others the mistakes that Sanders and others found in published versions.
 func TestMutants(t *testing.T) {
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			mutant.Decided(Algorithm, model(3, "all", unlimited)),
 			mutant.Decided(Algorithm, model(4, "all", unlimited, unlimited, 0, 0)),
@@ -137,7 +136,6 @@ func TestVoter(t *testing.T) {
 func TestBasicMutants(t *testing.T) {
 	safe := "exclusion,well-formed"
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants_basic.txt",
 		Checks: []mutant.Check{
 			mutant.Model(Basic, model(3, "all", 2, 2, 0)), // two of them do not deadlock
 			mutant.Decided(Basic, model(2, safe, unlimited)),

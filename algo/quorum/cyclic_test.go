@@ -2,9 +2,10 @@ package quorum
 
 import (
 	"math"
-	"os"
 	"slices"
 	"testing"
+
+	"github.com/poundlock/poundlock/internal/lane"
 )
 
 // covered counts how often each residue modulo n is a difference of two numbers of d.
@@ -34,10 +35,10 @@ func wrong(d []int, n int) string {
 // Beyond the table there is a cover for each n, about sqrt(1.5n) large.
 func TestRulers(t *testing.T) {
 	step := 101
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		step = 1
 	} else {
-		t.Logf("SHORTENED: beyond 2000 each %d-th n; POUNDLOCK_FULL=1 looks at all to 65 536", step)
+		t.Logf("SHORTENED: beyond 2000 each %d-th n; POUNDLOCK_LANE=long looks at all to 65 536", step)
 	}
 	for n := tabled + 1; n <= 1<<16; {
 		d := Cover(n)

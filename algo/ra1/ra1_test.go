@@ -153,7 +153,6 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			model(2, one("!w", "1", "2"), 2),
 			model(3, [][]protocol.Groups{{"1"}, {"1", "2"}, {"2"}}, 1),

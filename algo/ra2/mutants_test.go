@@ -34,7 +34,6 @@ func TestMutants(t *testing.T) {
 	told := func(story func() string) mutant.Check { return func() (string, error) { return story(), nil } }
 	entry := with("invite", InviteOnEntry)
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			model(nil, [][]protocol.Groups{{"!w", "1", "2"}, {"!w", "1", "2"}}, 2),
 			model(nil, mixed, 1),

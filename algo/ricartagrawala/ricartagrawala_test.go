@@ -168,7 +168,6 @@ func TestMutants(t *testing.T) {
 	}
 	// Every mutant is caught, so that there is no list of survivors.
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			model(Algorithm, 2, 2),
 			model(Algorithm, 3, 1),

@@ -3,11 +3,11 @@ package sigma
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -44,8 +44,8 @@ func TestNobodyStarves(t *testing.T) {
 		{"default, without CHECK", Algorithm, alone, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if test.large && os.Getenv("POUNDLOCK_FULL") == "" {
-				t.Skip("a million states take 12 s of two processors: set POUNDLOCK_FULL=1; two servers and FIFO channels are decided anyway")
+			if test.large && !lane.Long.Runs() {
+				t.Skip("a million states take 12 s of two processors: set POUNDLOCK_LANE=long; two servers and FIFO channels are decided anyway")
 			}
 			c := lasting(4)
 			c.Down = []protocol.ID{3}

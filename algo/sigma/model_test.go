@@ -34,7 +34,6 @@ func TestMutantsOfClaims(t *testing.T) {
 			reduced(Algorithm, 614, tokens, symmetric),
 		},
 		Inside: []string{"late", "anyway", "unfenced", "rename", "renamed"},
-		Table:  "testdata/mutants_claims.txt",
 		Survivors: map[string]string{
 			"late: m.Inc <= c.incs[from] dropped": "who is inside asks a life that it did not know again; in no run of two " +
 				"servers does it learn of one from a RESPONSE about somebody else",

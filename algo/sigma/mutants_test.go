@@ -135,7 +135,6 @@ func TestMutantsLiteral(t *testing.T) {
 		return mutant.Simulate(Literal, contended(changes...))
 	}
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants_literal.txt",
 		Checks: []mutant.Check{
 			explore(Literal, 1),
 			explore(Literal, 2),
@@ -242,7 +241,6 @@ func TestReleaseToSupporters(t *testing.T) {
 		return mutant.Simulate(Literal, c)
 	}
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants_release.txt",
 		Checks: []mutant.Check{
 			explore(periodic(Literal), 1, checks, twice),
 			explore(periodic(Literal), 1, checks, cancels),
@@ -273,7 +271,6 @@ func TestMutants(t *testing.T) {
 		return mutant.Simulate(Algorithm, contended(changes...))
 	}
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			explore(Algorithm, 1),
 			explore(Algorithm, 1, tokens),

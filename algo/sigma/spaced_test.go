@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/scenario"
@@ -59,8 +60,8 @@ func TestSpacedLosses(t *testing.T) {
 			for _, change := range c.changes {
 				change(&k)
 			}
-			if k.Amnesia > 2 && os.Getenv("POUNDLOCK_FULL") == "" {
-				t.Skip("SKIPPED: a million states take ten seconds; POUNDLOCK_FULL=1 explores them")
+			if k.Amnesia > 2 && !lane.Long.Runs() {
+				t.Skip("SKIPPED: a million states take ten seconds; POUNDLOCK_LANE=long explores them")
 			}
 			v, err := check.Run(Algorithm, k)
 			if err != nil {
@@ -87,8 +88,8 @@ func TestDrainExplored(t *testing.T) {
 		want    check.Result
 	}{{1, check.NeverFire, check.Holds}, {1, check.AnyMoment, check.Holds}, {2, check.AnyMoment, check.Violated}} {
 		t.Run(fmt.Sprintf("%d, timers %s", c.drained, c.timers), func(t *testing.T) {
-			if c.timers == check.AnyMoment && os.Getenv("POUNDLOCK_FULL") == "" {
-				t.Skip("SKIPPED: a million states take ten seconds; POUNDLOCK_FULL=1 explores them")
+			if c.timers == check.AnyMoment && !lane.Long.Runs() {
+				t.Skip("SKIPPED: a million states take ten seconds; POUNDLOCK_LANE=long explores them")
 			}
 			k := model(4, nil)
 			after("waiting.txt")(&k)
@@ -131,7 +132,6 @@ var refreshEdits = []mutant.Replacement{
 // The model of TestSpacedLosses alone finds what is wrong with a refresh.
 func TestRefreshMutants(t *testing.T) {
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants_refresh.txt",
 		Checks: []mutant.Check{
 			explore(Algorithm, 4, after("waiting.txt"), spaced),
 			explore(Algorithm, 4, after("waiting.txt"), spaced, func(c *check.Config) { c.Amnesia, c.Suspect = 1, 1 }),

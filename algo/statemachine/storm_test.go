@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 )
@@ -205,10 +205,10 @@ func (w *storm) run(steps int) (fault string) {
 
 // worlds is how many storms a test makes of each form.
 func worlds() uint64 {
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		return 200_000
 	}
-	fmt.Println("SHORTENED: storms try 1000 worlds of each form; POUNDLOCK_FULL=1 tries 200 000")
+	fmt.Println("SHORTENED: storms try 1000 worlds of each form; POUNDLOCK_LANE=long tries 200 000")
 	return 1000
 }
 

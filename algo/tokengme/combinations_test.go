@@ -2,9 +2,9 @@ package tokengme
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -14,9 +14,9 @@ import (
 // clients of two members; and three processes with two, one and one entries, or four clients
 // of three members, three with bounded numbers.
 func TestCombinations(t *testing.T) {
-	full := os.Getenv("POUNDLOCK_FULL") != ""
+	full := lane.Long.Runs()
 	if !full {
-		fmt.Println("SHORTENED: TestCombinations of tokengme has two members, POUNDLOCK_FULL=1 takes more, and all selections")
+		fmt.Println("SHORTENED: TestCombinations of tokengme has two members, POUNDLOCK_LANE=long takes more, and all selections")
 	}
 	for k := range 8 {
 		f := form{several: k&1 > 0, bounded: k&2 > 0, clients: k&4 > 0}

@@ -1,11 +1,11 @@
 package tokengme
 
 import (
-	"os"
 	"testing"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -15,7 +15,7 @@ func storyOf(tell func()) mutant.Check { return func() (string, error) { return 
 // Each guard removed once, and each mistake that one makes, reading the paper.
 func TestMutants(t *testing.T) {
 	share := 1
-	if os.Getenv("POUNDLOCK_FULL") == "" {
+	if !lane.Long.Runs() {
 		share = 20
 	}
 	of := func(a protocol.Algorithm[Message], c check.Config) mutant.Check {
@@ -71,7 +71,6 @@ func TestMutants(t *testing.T) {
 		storyOf(givesUpByStory),
 	)
 	mutant.Test(t, mutant.Config{
-		Table:    "testdata/mutants.txt",
 		Share:    share,
 		Checks:   checks,
 		Patience: 20 * time.Second,

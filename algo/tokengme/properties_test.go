@@ -2,10 +2,10 @@ package tokengme
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -38,8 +38,8 @@ func TestModels(t *testing.T) {
 	for _, c := range overlapping() {
 		holds(t, ordered(WithClients), c)
 	}
-	if os.Getenv("POUNDLOCK_FULL") == "" {
-		fmt.Println("SHORTENED: TestModels of tokengme explores its larger models with POUNDLOCK_FULL=1")
+	if !lane.Long.Runs() {
+		fmt.Println("SHORTENED: TestModels of tokengme explores its larger models with POUNDLOCK_LANE=long")
 		return
 	}
 	for admission := range int64(2) {

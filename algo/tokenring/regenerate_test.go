@@ -208,7 +208,6 @@ func TestRegeneratingMutants(t *testing.T) {
 		return mutant.Decided(regenerate, c)
 	}
 	mutant.Test(t, mutant.Config{
-		Table:  "testdata/regenerate_mutants.txt",
 		Inside: []string{"Keeper", "Number"},
 		// One mutant is endless; all checks together take a tenth of this.
 		Patience: 2 * time.Second,

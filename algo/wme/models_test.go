@@ -2,11 +2,11 @@ package wme
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/history"
@@ -54,10 +54,10 @@ func TestModels(t *testing.T) {
 func explore(t *testing.T, quick, long []checked) {
 	t.Helper()
 	list := quick
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		list = append(list, long...)
 	} else {
-		fmt.Printf("SHORTENED: %d of %d models; POUNDLOCK_FULL=1 takes all\n", len(quick), len(quick)+len(long))
+		fmt.Printf("SHORTENED: %d of %d models; POUNDLOCK_LANE=long takes all\n", len(quick), len(quick)+len(long))
 	}
 	for _, m := range list {
 		for i, a := range forms {

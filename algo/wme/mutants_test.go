@@ -2,13 +2,13 @@ package wme
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/history"
@@ -23,7 +23,7 @@ var stories = []func(protocol.Algorithm[Message]) string{
 // Each guard removed once. The defects of the algorithm as printed are in TestErrata.
 func TestMutants(t *testing.T) {
 	share := 1
-	if os.Getenv("POUNDLOCK_FULL") == "" {
+	if !lane.Long.Runs() {
 		share = 20
 	}
 	var checks []mutant.Check
@@ -49,7 +49,6 @@ func TestMutants(t *testing.T) {
 		checks = append(checks, stormy(consensus.With(a), agreeing, 300, true))
 	}
 	mutant.Test(t, mutant.Config{
-		Table:    "testdata/mutants.txt",
 		Share:    share,
 		Checks:   checks,
 		Patience: 8 * time.Second,
@@ -111,7 +110,7 @@ func TestMutants(t *testing.T) {
 // judging is a check of mutants. Other tests judge the algorithm as written, which takes longer.
 func judging(c mutant.Check) mutant.Check {
 	return func() (string, error) {
-		if mutant.Alive() == "" && os.Getenv("POUNDLOCK_FULL") == "" {
+		if mutant.Alive() == "" && !lane.Long.Runs() {
 			return "", nil
 		}
 		return c()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
@@ -442,10 +442,10 @@ func storming[M any](a protocol.Algorithm[M], bare func(protocol.Process[M]) *Pr
 
 // worlds is how many storms a test makes of each form.
 func worlds() uint64 {
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		return 200_000
 	}
-	fmt.Println("SHORTENED: storms try 1500 worlds of each form; POUNDLOCK_FULL=1 tries 200 000")
+	fmt.Println("SHORTENED: storms try 1500 worlds of each form; POUNDLOCK_LANE=long tries 200 000")
 	return 1500
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/catalog"
 	"github.com/poundlock/poundlock/verify/hunt"
@@ -98,8 +99,8 @@ func TestHuntCommands(t *testing.T) {
 		"sigma -n 4 --fence piggyback", "sigma --fence piggyback --link",
 		"mute", "mute --link", "generous -n 5", "generous --link", "reckless", "hasty", "hasty --operations 3",
 	}, []string{"1"}
-	if os.Getenv("POUNDLOCK_FULL") == "" {
-		t.Log("SHORTENED to a few hunts with one seed: POUNDLOCK_FULL=1 has more of them, with eight seeds")
+	if !lane.Long.Runs() {
+		t.Log("SHORTENED to a few hunts with one seed: POUNDLOCK_LANE=long has more of them, with eight seeds")
 	} else {
 		hunts = append(hunts,
 			"sigma --fence no-floor",

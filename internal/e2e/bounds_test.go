@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -228,8 +228,8 @@ func (e *enemy) greedy(ctx context.Context, ready func()) {
 // TestBudgets: what hostile clients can take of a server is within its budgets, and others get their locks.
 // It prints what was measured beside what the budget is. The same with small limits is in package node.
 func TestBudgets(t *testing.T) {
-	if os.Getenv("POUNDLOCK_FULL") == "" {
-		t.Skip("SHORTENED to the tests of package node with small limits: POUNDLOCK_FULL=1 has 1500 sessions with unfinished frames, " +
+	if !lane.Long.Runs() {
+		t.Skip("SHORTENED to the tests of package node with small limits: POUNDLOCK_LANE=long has 1500 sessions with unfinished frames, " +
 			"2 145 000 waiters, 16 384 sessions from one address, and ten clients at full speed")
 	}
 	f := &front{length: 2 * time.Second, scale: &scale{}}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/fence"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/verify/history"
 )
 
@@ -127,10 +128,10 @@ func (x *counting) end() (all counted, counter int) {
 // memory while somebody waits or holds, nothing is lost and nobody notices.
 func TestKilledServers(t *testing.T) {
 	kills, interval := 5, time.Second
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		kills, interval = 20, 2*time.Second
 	} else {
-		t.Logf("SHORTENED to %d kills, one every %v: POUNDLOCK_FULL=1 makes it 20, one every 2s", kills, interval)
+		t.Logf("SHORTENED to %d kills, one every %v: POUNDLOCK_LANE=long makes it 20, one every 2s", kills, interval)
 	}
 	c := startCluster(t, 4)
 	x := startCounting(t, c, 6, clientArgs{Hold: 20 * time.Millisecond})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -76,11 +77,11 @@ type front struct {
 func TestHostile(t *testing.T) {
 	f := &front{length: time.Second}
 	count := map[string]int{"silent": 1000, "waiters": 10_000}
-	if os.Getenv("POUNDLOCK_FULL") == "" {
+	if !lane.Long.Runs() {
 		f.length = 200 * time.Millisecond
 		count["silent"], count["waiters"] = 300, 400
 		t.Logf("SHORTENED to %d silent connections, %d waiters and windows of %v: "+
-			"POUNDLOCK_FULL=1 makes it 1000, 10000 and 1s",
+			"POUNDLOCK_LANE=long makes it 1000, 10000 and 1s",
 			count["silent"], count["waiters"], f.length)
 	}
 	f.scale, f.count = &scale{}, count

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/lane"
 )
 
 // patience is how long a test waits for what must come at last, on any machine.
@@ -157,10 +158,10 @@ func report(t *testing.T, what string, found []string) {
 // full says whether the long forms run, and otherwise what is shortened.
 func full(t *testing.T, short, long string) bool {
 	t.Helper()
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		return true
 	}
-	t.Logf("SHORTENED to %s: POUNDLOCK_FULL=1 makes it %s", short, long)
+	t.Logf("SHORTENED to %s: POUNDLOCK_LANE=long makes it %s", short, long)
 	return false
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/control"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -23,10 +23,10 @@ import (
 // more locks: clients and servers share this machine, which they would keep busy.
 func TestHandoverOfManyLocks(t *testing.T) {
 	many := 5_000
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		many = 20_000
 	} else {
-		t.Logf("SHORTENED to %d locks: POUNDLOCK_FULL=1 makes it 20000", many)
+		t.Logf("SHORTENED to %d locks: POUNDLOCK_LANE=long makes it 20000", many)
 	}
 	flags := handsOver(t)
 	c := startClusterWith(t, 4, func(i int) []string { // a lease that bears whatever else this machine does

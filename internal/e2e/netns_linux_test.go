@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/internal/faultnet"
+	"github.com/poundlock/poundlock/internal/lane"
 )
 
 // namespaces are a network of nine hosts, each a network namespace: four servers, four
@@ -160,8 +161,8 @@ func (x *namespaces) heal() {
 // TestCutsOfNamespaces is TestCuts with packets that are lost, instead of bytes that
 // are held: the kernel repeats them, later and later.
 func TestCutsOfNamespaces(t *testing.T) {
-	if os.Getenv("POUNDLOCK_FULL") == "" {
-		skip(t, "POUNDLOCK_FULL=1 does it")
+	if !lane.Long.Runs() {
+		skip(t, "POUNDLOCK_LANE=long does it")
 	}
 	testCuts(t, func(t *testing.T) network { return newNamespaces(t) })
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -196,10 +197,10 @@ func (s *scale) weigh() (servers, clients []memory) {
 // the first is printed and bounded, the second must be given back.
 func TestSize(t *testing.T) {
 	held, names := 10_000, 50_000
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		held, names = 100_000, 1_000_000
 	} else {
-		t.Logf("SHORTENED to %d held locks and %d names: POUNDLOCK_FULL=1 makes it 100000 and 1000000", held, names)
+		t.Logf("SHORTENED to %d held locks and %d names: POUNDLOCK_LANE=long makes it 100000 and 1000000", held, names)
 	}
 	const clients = 2 // one may hold 65 536
 	s := startScale(t)

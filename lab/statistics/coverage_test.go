@@ -7,15 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/lab"
 )
 
 // Intervals cover the truth as often as they say, and two mistakes are found.
 func TestCoverage(t *testing.T) {
 	scale := lab.Default
-	if os.Getenv("POUNDLOCK_FULL") == "" {
+	if !lane.Long.Runs() {
 		scale = lab.Quick
-		t.Log("SHORTENED: 400 seeds; POUNDLOCK_FULL=1 tries 2000")
+		t.Log("SHORTENED: 400 seeds; POUNDLOCK_LANE=long tries 2000")
 	}
 	r, err := lab.Run(t.Context(), Coverage, lab.Options{Scale: scale})
 	if err != nil {

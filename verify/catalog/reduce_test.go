@@ -1,11 +1,11 @@
 package catalog_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/catalog"
 	"github.com/poundlock/poundlock/verify/check"
@@ -57,7 +57,7 @@ func TestReductions(t *testing.T) {
 		{"sigma", "", func(c *check.Config) { c.N = 3 }, inFull, never},
 		{"sigma", "", func(c *check.Config) { c.N, c.Amnesia, c.Properties = 3, 1, []string{check.Exclusion} }, inFull, never},
 	}
-	full := os.Getenv("POUNDLOCK_FULL") != ""
+	full := lane.Long.Runs()
 	t.Logf("%-72s %12s %12s %8s %7s", "", "states", "transitions", "s", "factor")
 	for _, r := range rows {
 		if r.when == inFull && !full {
@@ -73,7 +73,7 @@ func TestReductions(t *testing.T) {
 		t.Run(strings.TrimSpace(r.name+" "+r.variant), func(t *testing.T) { compareReductions(t, e, c, unmoved) })
 	}
 	if !full {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 compares models of millions of states")
+		t.Log("SHORTENED: POUNDLOCK_LANE=long compares models of millions of states")
 	}
 }
 

@@ -2,12 +2,12 @@ package catalog_test
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/catalog"
 	"github.com/poundlock/poundlock/verify/sim"
@@ -18,10 +18,10 @@ import (
 func TestThousand(t *testing.T) {
 	const n = 1000
 	entries := 1
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		entries = 20
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 lets each process enter 20 times")
+		t.Log("SHORTENED: POUNDLOCK_LANE=long lets each process enter 20 times")
 	}
 	var table strings.Builder
 	for _, name := range []string{"ricart-agrawala", "maekawa", "token-ring", "suzuki-kasami"} {

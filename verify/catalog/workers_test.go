@@ -2,10 +2,10 @@ package catalog_test
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/catalog"
 	"github.com/poundlock/poundlock/verify/check"
@@ -96,9 +96,9 @@ func fewer(i protocol.Info, all map[string]check.Config) {
 // A search takes the same way whatever the number of workers, and finds the same
 // states whether it compares them whole or by fingerprint.
 func TestWorkers(t *testing.T) {
-	full := os.Getenv("POUNDLOCK_FULL") != ""
+	full := lane.Long.Runs()
 	if !full {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 compares models with up to a million states, too")
+		t.Log("SHORTENED: POUNDLOCK_LANE=long compares models with up to a million states, too")
 	}
 	results := map[check.Result]bool{}
 	for _, e := range catalog.All {

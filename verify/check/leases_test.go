@@ -1,13 +1,13 @@
 package check_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest/toys/chamber"
 	"github.com/poundlock/poundlock/algo/algotest/toys/sessions"
 	"github.com/poundlock/poundlock/algo/algotest/toys/votes"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/scenario"
@@ -26,8 +26,8 @@ func faulty(n, crash, recover, suspect int) check.Config {
 // All faults at once take a minute.
 func TestVotesUnderAllFaults(t *testing.T) {
 	c := faulty(3, 1, 1, 1)
-	if os.Getenv("POUNDLOCK_FULL") == "" {
-		t.Log("SHORTENED to one entry: POUNDLOCK_FULL=1 lets two members enter")
+	if !lane.Long.Runs() {
+		t.Log("SHORTENED to one entry: POUNDLOCK_LANE=long lets two members enter")
 		c.Entries[1] = 0
 	}
 	if v := run(t, votes.Algorithm(votes.None), c); v.Verdict != check.Holds {

@@ -3,7 +3,6 @@ package check_test
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/scenario"
@@ -69,11 +69,11 @@ func TestMutants(t *testing.T) {
 		})
 	}
 	inside := []string{"worker.serves"}
-	full := os.Getenv("POUNDLOCK_FULL") != ""
+	full := lane.Long.Runs()
 	if full {
 		inside = append(inside, "graph", "live", "row", "searcher.target", "searcher.answer", "searcher.answers", "worker.class", "choose")
 	} else {
-		t.Log("only what serves a class is broken: POUNDLOCK_FULL=1 breaks all that decides infinite runs")
+		t.Log("only what serves a class is broken: POUNDLOCK_LANE=long breaks all that decides infinite runs")
 	}
 	survivors := map[string]string{"worker.serves: o.moved dropped": "a crash, which is no move, is part of no loop: it uses up a budget"}
 	if full {

@@ -3,12 +3,12 @@ package check_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/history"
@@ -507,10 +507,10 @@ func dealt(r *rand.Rand) protocol.Algorithm[uint8] {
 // and what is found is found by another driver.
 func TestDecisionsApart(t *testing.T) {
 	draws := 12
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		draws = 3000
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 draws 3000 algorithms")
+		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 3000 algorithms")
 	}
 	found := map[string]int{}
 	for seed := range uint64(draws) {

@@ -3,11 +3,11 @@ package check_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/history"
@@ -417,10 +417,10 @@ func (o *census) violated() map[string]bool {
 // census.
 func TestCensus(t *testing.T) {
 	seeds := uint64(150)
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		seeds = 3000
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 draws 3000 elections")
+		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 3000 elections")
 	}
 	decided, bounded := map[string]int{}, 0
 	for seed := range seeds {

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -500,10 +500,10 @@ func (o *oracle) violated() map[string]bool {
 // Random algorithms, some with groups and some with leases, against the oracle.
 func TestOracle(t *testing.T) {
 	seeds, most := uint64(300), 1000
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		seeds, most = 5000, mostWorlds
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 draws 5000 algorithms")
+		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 5000 algorithms")
 	}
 	decided, loops, moved, large := map[string]int{}, 0, 0, 0
 	for seed := range seeds {

@@ -2,9 +2,9 @@ package check_test
 
 import (
 	"errors"
-	"os"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -19,10 +19,10 @@ func without(c check.Config) check.Config {
 // clocks, with searches that leave nothing out.
 func TestRandomGroups(t *testing.T) {
 	machines := uint64(20)
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		machines = 400
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 draws 400 machines")
+		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 400 machines")
 	}
 	order := []string{check.ReduceOrder}
 	reduced, violated, undecided := map[string]int{}, map[string]int{}, 0

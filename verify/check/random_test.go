@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/scenario"
@@ -349,10 +349,10 @@ func (m *machine) excluded(p *toy) bool {
 // each property on its own.
 func TestRandomMachines(t *testing.T) {
 	machines := 15
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		machines = 400
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 draws 400 machines")
+		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 400 machines")
 	}
 	for _, kind := range []struct {
 		name    string

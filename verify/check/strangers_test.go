@@ -3,11 +3,11 @@ package check_test
 import (
 	"errors"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -152,10 +152,10 @@ func (m *strangers) algorithm(leases bool) protocol.Algorithm[uint8] {
 // other, are decided alike with and without the reduction by symmetry.
 func TestStrangers(t *testing.T) {
 	seeds := uint64(18)
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		seeds = 600
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 draws 600 machines")
+		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 600 machines")
 	}
 	reduced, violated, pairs := map[string]int{}, map[string]int{}, 0
 	for seed := range seeds {

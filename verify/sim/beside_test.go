@@ -5,11 +5,11 @@ package sim_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/verify/sim"
 )
 
@@ -22,11 +22,11 @@ import (
 func TestBesideTextbook(t *testing.T) {
 	// Short runs among other tests say less: they are to notice what costs half.
 	sizes, events, rounds, enough := []int{10, 50, 200}, 150_000, 5, 0.5
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		sizes, events, rounds, enough = []int{10, 20, 50, 100, 200}, 1_000_000, 9, 1
 	} else {
 		t.Logf("SHORTENED to n=%v and %d events, where %v of the ratios is enough: "+
-			"POUNDLOCK_FULL=1 makes it 10, 20, 50, 100, 200, 1 million, and all", sizes, events, enough)
+			"POUNDLOCK_LANE=long makes it 10, 20, 50, 100, 200, 1 million, and all", sizes, events, enough)
 	}
 	var table strings.Builder
 	table.WriteString("| n | delay | events | ns each | of the textbook | times | million a second |\n")

@@ -3,10 +3,10 @@ package consensus
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -119,10 +119,10 @@ func polls(n int, entries ...int) check.Config {
 func TestVoters(t *testing.T) {
 	list := []poll{{polls(3, 1, 0, 0), 2, 5052}, {polls(2, 1, 1), 4, 205946}}
 	large := []poll{{polls(3, 0, 1, 0), 2, 4210877}}
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		list = append(list, large...)
 	} else {
-		fmt.Printf("SHORTENED: %d of %d models of Paxos; POUNDLOCK_FULL=1 takes all\n", len(list), len(list)+len(large))
+		fmt.Printf("SHORTENED: %d of %d models of Paxos; POUNDLOCK_LANE=long takes all\n", len(list), len(list)+len(large))
 	}
 	for _, m := range list {
 		v := asked(t, voters(paxos[uint64](), m.rounds), m.c)

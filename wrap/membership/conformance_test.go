@@ -1,13 +1,13 @@
 package membership
 
 import (
-	"os"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/algo/tokengme"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -15,9 +15,9 @@ import (
 // Wrapped, each algorithm conforms as without the wrapper; what it may allocate is stated.
 func TestConformance(t *testing.T) {
 	sizes := []int{2, 3, 5}
-	if os.Getenv("POUNDLOCK_FULL") == "" {
+	if !lane.Long.Runs() {
 		sizes = []int{3}
-		t.Log("SHORTENED to three processes: POUNDLOCK_FULL=1 runs two and five, too")
+		t.Log("SHORTENED to three processes: POUNDLOCK_LANE=long runs two and five, too")
 	}
 	lacking := []check.Config{{ // who is inside holds up a restart, and p3 with it
 		Config: protocol.Config{N: 3}, Crash: 1, Entries: []int{1, 0, 1}, Wants: [][]protocol.Groups{{"1"}},

@@ -3,7 +3,6 @@ package membership
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/algo/tokengme"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -55,7 +55,7 @@ func models[M any](a protocol.Algorithm[M], m model) mutant.Check {
 // Each guard removed once, and each step forgotten that the argument of the package needs.
 func TestMutants(t *testing.T) {
 	share := 1
-	if os.Getenv("POUNDLOCK_FULL") == "" {
+	if !lane.Long.Runs() {
 		share = 20
 	}
 	stories := func(tell ...func() string) mutant.Check {
@@ -101,7 +101,7 @@ func TestMutants(t *testing.T) {
 	)
 	codec, catalogue, property := "the round trips of worlds and of the conformance suite", "the catalogue", "a property"
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants.txt", Share: share, Patience: 15 * time.Second, Checks: checks,
+		Share: share, Patience: 15 * time.Second, Checks: checks,
 		Outside: map[string]string{
 			"Process.AppendState": codec, "Process.LoadState": codec, "Process.appendLater": codec, "Process.readLater": codec,
 			"peer": codec, "lead": codec, "Note": codec, "readNote": codec, "appendWords": codec, "readWords": codec, "words": codec,

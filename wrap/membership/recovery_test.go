@@ -3,12 +3,12 @@ package membership
 import (
 	"fmt"
 	"math/bits"
-	"os"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/algo/tokengme"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -29,10 +29,10 @@ func storm[M any](a protocol.Algorithm[M], from, to int) (fault string, w *world
 
 func storms[M any](t *testing.T, a protocol.Algorithm[M]) {
 	to := 200
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		to = 20000
 	} else {
-		t.Logf("SHORTENED to %d worlds: POUNDLOCK_FULL=1 runs 20000", to)
+		t.Logf("SHORTENED to %d worlds: POUNDLOCK_LANE=long runs 20000", to)
 	}
 	if fault, w := storm(a, 0, to); fault != "" {
 		t.Fatalf("%v: %s\n%s", w.c, fault, w.tell(150))

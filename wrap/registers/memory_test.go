@@ -230,7 +230,6 @@ func twice() {
 
 func TestMutants(t *testing.T) {
 	mutant.Test(t, mutant.Config{
-		Table: "testdata/mutants.txt",
 		Checks: []mutant.Check{
 			mutant.Model(deferred, within(1, nil, 1)),
 			mutant.Model(deferred, within(2, nil, 2)),

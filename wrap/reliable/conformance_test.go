@@ -1,24 +1,24 @@
 package reliable
 
 import (
-	"os"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/verify/check"
 )
 
 // Wrapped, each algorithm conforms as without the wrapper.
 func TestConformance(t *testing.T) {
 	small := []check.Config{servers(1, 1)} // TestModels has others
-	full := os.Getenv("POUNDLOCK_FULL") != ""
+	full := lane.Long.Runs()
 	t.Run("ricart-agrawala", func(t *testing.T) {
 		o := algotest.Options{Sizes: []int{3}}
 		if !full {
-			o.Skip = map[string]string{"Events": "SHORTENED: POUNDLOCK_FULL=1 tries events that are impossible here too"}
+			o.Skip = map[string]string{"Events": "SHORTENED: POUNDLOCK_LANE=long tries events that are impossible here too"}
 		}
 		algotest.Run(t, Wrap(ricartagrawala.Algorithm), o)
 	})
@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 		algotest.Run(t, Wrap(sigma.Algorithm), algotest.Options{Sizes: []int{2}, Exhaustive: small})
 	})
 	if !full {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 runs the suite with sigma as published too")
+		t.Log("SHORTENED: POUNDLOCK_LANE=long runs the suite with sigma as published too")
 		return
 	}
 	t.Run("literal", func(t *testing.T) {

@@ -1,7 +1,6 @@
 package reliable
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/hunt"
@@ -91,8 +91,8 @@ func TestHunted(t *testing.T) {
 func hunted[M any](t *testing.T, a protocol.Algorithm[M], c hunt.Config, properties ...string) {
 	t.Helper()
 	seeds := uint64(3)
-	if os.Getenv("POUNDLOCK_FULL") == "" {
-		t.Log("SHORTENED to one seed: POUNDLOCK_FULL=1 hunts with three")
+	if !lane.Long.Runs() {
+		t.Log("SHORTENED to one seed: POUNDLOCK_LANE=long hunts with three")
 		seeds = 1
 	}
 	for c.Seed = range seeds {

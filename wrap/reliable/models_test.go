@@ -1,12 +1,12 @@
 package reliable
 
 import (
-	"os"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/causal"
 	"github.com/poundlock/poundlock/verify/check"
@@ -17,7 +17,7 @@ type model struct {
 	name string
 	run  func(check.Config) (check.Verdict, error)
 	c    check.Config
-	full bool // only with POUNDLOCK_FULL=1
+	full bool // only with POUNDLOCK_LANE=long
 }
 
 func of[M any](a protocol.Algorithm[M]) func(check.Config) (check.Verdict, error) {
@@ -83,8 +83,8 @@ func models() []model {
 // messages and repeat them.
 func TestModels(t *testing.T) {
 	for i, m := range models() {
-		if m.full && os.Getenv("POUNDLOCK_FULL") == "" {
-			t.Logf("SHORTENED: %s with n=%d, loss=%d takes long; POUNDLOCK_FULL=1 explores it", m.name, m.c.N, m.c.Loss)
+		if m.full && !lane.Long.Runs() {
+			t.Logf("SHORTENED: %s with n=%d, loss=%d takes long; POUNDLOCK_LANE=long explores it", m.name, m.c.N, m.c.Loss)
 			continue
 		}
 		m.c.MaxMemory, m.c.Workers = 3<<30, 1+i%2

@@ -2,7 +2,6 @@ package reliable
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/sim"
@@ -33,7 +33,7 @@ func thrifty() (string, error) {
 	return "", nil
 }
 
-// TestMutants breaks the wrapper in ways that have names, with POUNDLOCK_FULL=1.
+// TestMutants breaks the wrapper in ways that have names; TestHunted takes some of them in every lane.
 func TestMutants(t *testing.T) {
 	outside := map[string]string{
 		"Window":       "a machine of its own, with tests of its own",
@@ -42,9 +42,6 @@ func TestMutants(t *testing.T) {
 		"wrapped.info": "no machine",
 		"unacked":      "a bound",
 		"sent":         "a bound",
-	}
-	if os.Getenv("POUNDLOCK_FULL") == "" {
-		t.Skip("SHORTENED to TestHunted: POUNDLOCK_FULL=1 breaks the wrapper in all ways that have names")
 	}
 	for _, name := range []string{"Process", "peer", "wrapped", "Wrap", "view", "Inner", "inners"} {
 		outside[name] = "broken by name"
@@ -63,7 +60,7 @@ func TestMutants(t *testing.T) {
 		Sizes: []int{3}, Skip: map[string]string{"Allocations": "cannot fail by a wrong step"},
 	}))
 	replace, survivors := broken()
-	mutant.Test(t, mutant.Config{Checks: checks, Outside: outside, Replace: replace, Survivors: survivors})
+	mutant.Test(t, mutant.Config{Lane: lane.Long, Checks: checks, Outside: outside, Replace: replace, Survivors: survivors})
 }
 
 // broken are the mutants with names, and those of them that are harmless.

@@ -28,7 +28,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,11 +39,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/lane"
 )
 
 var (
 	only   = flag.String("mutant", "", "with TestMutants: run only mutants whose name contains `TEXT`")
-	update = flag.Bool("mutant-table", false, "with TestMutants: try all checks in order, and write the table")
+	tables = flag.String("mutant-table", "", "with TestMutants: try all checks in order, and write the table into `DIR`")
 )
 
 // A Check examines an algorithm. It returns what fell and how that was found, such
@@ -86,29 +87,26 @@ type Config struct {
 	// Needed lists how faults begin that at least one mutant must be caught by,
 	// such as the names of properties: one that nothing violates shows nothing.
 	Needed []string
-	// Table is a file that holds what Test found out about each mutant. With it the
-	// check that caught a mutant last time comes first, and the others only if it no
-	// longer does. Test compares the file with what it finds now; with -mutant-table
-	// it tries all checks in order, and writes the file.
+	// Table is a file of a page's figures: what the checks, tried in order, find out about
+	// each mutant. Test compares it, and writes it with -mutant-table. "": no page needs it.
 	Table string
-	// Share makes Test try only each Share-th of the mutants that a check of the Table
-	// catches, always the same ones, none that survives, and all that the Table lacks, and
-	// compare those with the Table: for a plain test where all are many. 0 and 1: all.
+	// Share makes Test try only each Share-th of the mutants, always the same ones, and none that
+	// survives: for lane ci where all are many. 0 and 1: all.
 	Share int
+	// Lane is the shortest one that tries the mutants, others only count them. Default: lane.CI.
+	Lane lane.Lane
 	// Patience is how much processor time one mutant may take; beyond it, or beyond
 	// ten times as long on the clock, it is caught as endless. Default: 10 s, and at
 	// least 20 times what the checks take on the algorithm as written.
 	Patience time.Duration
-
-	known map[string]row // of Table
 }
 
 // alive is the number of the living mutant in a test binary built by Test, 0: none, and
-// aliveName its name. firstCheck is the check that comes first, from 1; 0: they come in order.
+// aliveName its name.
 const (
 	alive      = "POUNDLOCK_MUTANT"
 	aliveName  = "POUNDLOCK_MUTANT_NAME"
-	firstCheck = "POUNDLOCK_MUTANT_CHECK"
+	checkOrder = "POUNDLOCK_MUTANT_CHECKS"   // numbers of checks, from 1, with commas between
 	allowance  = "POUNDLOCK_MUTANT_PATIENCE" // processor time, a duration
 )
 
@@ -118,39 +116,45 @@ func Alive() string { return os.Getenv(aliveName) }
 
 // An outcome is what the process of one mutant reports.
 type outcome struct {
-	Fault   string `json:"fault"`
-	Check   int    `json:"check"` // that found it, from 1; 0: none
-	Err     string `json:"err,omitempty"`
-	Reduced bool   `json:"reduced,omitempty"` // found again with reductions
+	Fault   string          `json:"fault"`
+	Check   int             `json:"check"` // that found it, from 1; 0: none
+	Err     string          `json:"err,omitempty"`
+	Reduced bool            `json:"reduced,omitempty"` // found again with reductions
+	Took    []time.Duration `json:"took"`              // each check, 0 where it was not asked
 
 	took time.Duration // on processors
 }
 
-// outcomeMark begins the line of standard output with the outcome.
-const outcomeMark = "mutant outcome: "
+// outcomeMark begins the line of standard output with the outcome, and startMark a line with
+// the number of a check that begins.
+const (
+	outcomeMark = "mutant outcome: "
+	startMark   = "mutant check: "
+)
 
-// Test runs every mutant of the package against the checks.
+// Test runs every mutant of the package against the checks. docs/verification.md has a row with
+// how many there are and how many survive, which Test holds equal also where it tries none of them.
 func Test(t *testing.T, c Config) {
 	t.Helper()
 	if os.Getenv(alive) != "" {
-		first, _ := strconv.Atoi(os.Getenv(firstCheck))
 		patience, _ := time.ParseDuration(os.Getenv(allowance))
 		if err := limit(patience); err != nil {
 			t.Fatal(err)
 		}
-		report(os.Stdout, c.Checks, first)
+		report(os.Stdout, c.Checks, os.Getenv(checkOrder))
 		return
 	}
-	if *update {
-		c.known = nil
-	} else if c.Table != "" {
-		known, err := readTable(c.Table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.known = known
+	s, err := mutate(c)
+	if err != nil {
+		t.Fatal(err)
 	}
-	results, err := c.run(t.Name(), t.TempDir())
+	for _, complaint := range recorded(t.Name(), s.names, c.Survivors) {
+		t.Error(complaint)
+	}
+	if *only == "" && *tables == "" {
+		max(c.Lane, lane.CI).Need(t, fmt.Sprintf("this breaks the algorithm in %d ways, and asks who notices", len(s.names)))
+	}
+	results, err := c.run(s, t.Name(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,28 +163,45 @@ func Test(t *testing.T, c Config) {
 	if *only != "" {
 		return
 	}
-	if c.Share > 1 && !*update {
-		fmt.Printf("SHORTENED: %s breaks the algorithm in %d ways, one of %d\n", t.Name(), len(results), c.Share)
-		for _, complaint := range compare(results, among(c.known, results)) {
-			t.Error(complaint)
-		}
-		return
+	if c.Share > 1 && *tables == "" {
+		t.Logf("SHORTENED: it is broken in one of %d ways: %s", c.Share, summary(results))
+		c.Needed = nil
 	}
 	for _, complaint := range judge(results, c.Survivors, c.Needed) {
 		t.Error(complaint)
 	}
-	if c.Table == "" {
-		return
+	text := []byte(table(results, false))
+	if c.Table != "" && *tables == "" {
+		if known, err := os.ReadFile(c.Table); err != nil || !bytes.Equal(text, known) {
+			t.Errorf("%s is not what was found (%v): write it with -mutant-table DIR, and read the difference before you commit it", c.Table, err)
+		}
 	}
-	if *update {
-		if err := os.WriteFile(c.Table, []byte(table(results, false)), 0o644); err != nil {
+	if *tables != "" {
+		path := c.Table
+		if path == "" {
+			path = filepath.Join(*tables, strings.ReplaceAll(place(), "/", "-")+"-"+t.Name()+".txt")
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return
 	}
-	for _, complaint := range compare(results, c.known) {
-		t.Error(complaint)
+}
+
+// place is the directory of the package in the module, such as "algo/maekawa".
+func place() string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return ""
 	}
+	root, err := lane.Root()
+	if err != nil {
+		return filepath.Base(wd)
+	}
+	rel, err := filepath.Rel(root, wd)
+	if err != nil {
+		return filepath.Base(wd)
+	}
+	return filepath.ToSlash(rel)
 }
 
 // A result is a mutant and how it was caught, "" when it survived.
@@ -191,12 +212,8 @@ type result struct {
 	reduced bool // and that caught it again with reductions
 }
 
-// run runs the mutants by means of the package's test called test.
-func (c Config) run(test, tmp string) ([]result, error) {
-	s, err := mutate(c)
-	if err != nil {
-		return nil, err
-	}
+// run runs the mutants s by means of the package's test called test.
+func (c Config) run(s *schemata, test, tmp string) ([]result, error) {
 	binary, err := build(s, c.Dir, tmp)
 	if err != nil {
 		return nil, err
@@ -205,7 +222,7 @@ func (c Config) run(test, tmp string) ([]result, error) {
 	if patience == 0 {
 		patience = time.Minute
 	}
-	original := live(binary, c.Dir, test, 0, "", 0, patience)
+	original := live(binary, c.Dir, test, 0, "", nil, patience)
 	if original.Fault != "" || original.Err != "" {
 		return nil, fmt.Errorf("mutant: the checks fail on the algorithm as written: %s%s", original.Fault, original.Err)
 	}
@@ -215,31 +232,70 @@ func (c Config) run(test, tmp string) ([]result, error) {
 
 	results := make([]result, len(s.names))
 	failures := make([]error, len(s.names))
-	var group sync.WaitGroup
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, name := range s.names {
-		if !strings.Contains(name, *only) || c.passes(i, name) {
-			continue
-		}
-		free <- struct{}{}
-		group.Go(func() {
-			defer func() { <-free }()
-			o := live(binary, c.Dir, test, i+1, name, c.known[name].check, patience)
-			results[i] = result{name, o.Fault, o.Check, o.Reduced}
-			if o.Err != "" {
-				failures[i] = fmt.Errorf("mutant: %s: %s", name, o.Err)
+	inOrder := make([]int, len(original.Took))
+	for k := range inOrder {
+		inOrder[k] = k + 1
+	}
+	learned := newOdds(original.Took)
+	// try tries the mutants of a list, as many at once as there are processors, each with the
+	// checks in the order that it is given: nil ends the list.
+	try := func(list []int, order func(name string) []int) {
+		var group sync.WaitGroup
+		var mutex sync.Mutex // of learned, results and failures
+		free := make(chan struct{}, runtime.GOMAXPROCS(0))
+		for _, i := range list {
+			free <- struct{}{}
+			name := s.names[i]
+			mutex.Lock()
+			checks := order(name)
+			mutex.Unlock()
+			if checks == nil {
+				break
 			}
+			group.Go(func() {
+				defer func() { <-free }()
+				o := live(binary, c.Dir, test, i+1, name, checks, patience)
+				mutex.Lock()
+				defer mutex.Unlock()
+				learned.note(name, o.Check)
+				fmt.Printf("DBG %v %v %v check %d %q %s\n", o.took, o.Took, checks, o.Check, o.Fault, name)
+				results[i] = result{name, o.Fault, o.Check, o.Reduced}
+				if o.Err != "" {
+					failures[i] = fmt.Errorf("mutant: %s: %s", name, o.Err)
+				}
+			})
+		}
+		group.Wait()
+	}
+
+	var chosen []int
+	for i, name := range s.names {
+		if strings.Contains(name, *only) && !c.passes(i, name) {
+			chosen = append(chosen, i)
+		}
+	}
+	try(chosen, func(name string) []int {
+		if c.Table != "" || *tables != "" {
+			return inOrder
+		}
+		return learned.order(name)
+	})
+	if len(chosen) == len(s.names) { // a fault that is needed may have come later than another one
+		try(chosen, func(string) []int {
+			if len(unseen(results, c.Needed)) == 0 {
+				return nil
+			}
+			return inOrder
 		})
 	}
-	group.Wait()
 	results = slices.DeleteFunc(results, func(r result) bool { return r.name == "" })
 	return results, errors.Join(failures...)
 }
 
 // passes says that mutant i is not in the share that is tried: one that is asked for is.
 func (c Config) passes(i int, name string) bool {
-	w, known := c.known[name]
-	return c.Share > 1 && *only == "" && known && (w.check == 0 || i%c.Share > 0)
+	_, survives := c.Survivors[name]
+	return c.Share > 1 && *only == "" && *tables == "" && (survives || i%c.Share > 0)
 }
 
 // build compiles the test binary of the package with the mutated files in place
@@ -270,13 +326,12 @@ func build(s *schemata, dir, tmp string) (binary string, err error) {
 	return binary, nil
 }
 
-// live runs the checks, check first before the others, in a process in which mutant
-// k is alive.
-func live(binary, dir, test string, k int, name string, first int, patience time.Duration) outcome {
+// live runs the checks in an order, nil: as written, in a process in which mutant k is alive.
+func live(binary, dir, test string, k int, name string, order []int, patience time.Duration) outcome {
 	cmd := exec.Command(binary, "-test.run=^"+test+"$", "-test.timeout=0")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1",
-		alive+"="+strconv.Itoa(k), aliveName+"="+name, firstCheck+"="+strconv.Itoa(first), allowance+"="+patience.String())
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", alive+"="+strconv.Itoa(k), aliveName+"="+name,
+		checkOrder+"="+strings.Trim(strings.ReplaceAll(fmt.Sprint(order), " ", ","), "[]"), allowance+"="+patience.String())
 	var output, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &complaints
 	if err := cmd.Start(); err != nil {
@@ -284,11 +339,13 @@ func live(binary, dir, test string, k int, name string, first int, patience time
 	}
 	overdue := time.AfterFunc(10*patience, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
-	if !overdue.Stop() || overran(cmd.ProcessState) {
-		return outcome{Fault: fmt.Sprintf("endless: not done after %v", patience), Check: first}
-	}
+	late := !overdue.Stop() || overran(cmd.ProcessState)
+	check := 0
 	for line := range strings.Lines(output.String()) {
-		if rest, found := strings.CutPrefix(line, outcomeMark); found {
+		if rest, found := strings.CutPrefix(line, startMark); found {
+			check, _ = strconv.Atoi(strings.TrimSpace(rest))
+		}
+		if rest, found := strings.CutPrefix(line, outcomeMark); found && !late {
 			var o outcome
 			if err := json.Unmarshal([]byte(rest), &o); err != nil {
 				return outcome{Err: err.Error()}
@@ -297,29 +354,37 @@ func live(binary, dir, test string, k int, name string, first int, patience time
 			return o
 		}
 	}
+	if late {
+		return outcome{Fault: fmt.Sprintf("endless: not done after %v", patience), Check: check}
+	}
 	if err == nil {
 		return outcome{Err: "the process ended without an outcome: does the test call mutant.Test, and no subtest?"}
 	}
 	complaint, _, _ := strings.Cut(strings.TrimSpace(complaints.String()), "\n")
-	return outcome{Fault: "crash: " + complaint, Check: first}
+	return outcome{Fault: "crash: " + complaint, Check: check}
 }
 
-// report makes the checks, first before the others, and writes the outcome. That a check ran out
-// of memory says little about a mutant, so it counts only where no other check says more.
-func report(w io.Writer, checks []Check, first int) {
+// report makes the checks in an order and writes the outcome. That a check ran out of memory says
+// little about a mutant, so it counts only where no other check says more.
+func report(w io.Writer, checks []Check, order string) {
 	debug.SetMaxStack(64 << 20) // an endless recursion shall not need a gigabyte to be noticed
-	var o outcome
-	order := make([]int, 0, len(checks))
-	if first >= 1 && first <= len(checks) {
-		order = append(order, first)
-	}
-	for k := range checks {
-		if k+1 != first {
-			order = append(order, k+1)
+	o := outcome{Took: make([]time.Duration, len(checks))}
+	if order == "" {
+		for k := range checks {
+			order += fmt.Sprintf(",%d", k+1)
 		}
+		order = order[1:]
 	}
-	for _, k := range order {
+	for _, number := range strings.Split(order, ",") {
+		k, err := strconv.Atoi(number)
+		if err != nil || k < 1 || k > len(checks) {
+			o.Err = fmt.Sprintf("check %q of %d", number, len(checks))
+			break
+		}
+		fmt.Fprintf(w, "%s%d\n", startMark, k)
+		begun := time.Now()
 		fault, err := attempt(checks[k-1])
+		o.Took[k-1] = time.Since(begun)
 		if err != nil {
 			o.Err = err.Error()
 			break
@@ -333,7 +398,7 @@ func report(w io.Writer, checks []Check, first int) {
 		}
 	}
 	o.Reduced = compared
-	line, _ := json.Marshal(o) // of strings and a number: cannot fail
+	line, _ := json.Marshal(o) // of strings and numbers: cannot fail
 	fmt.Fprintf(w, "%s%s\n", outcomeMark, line)
 }
 
@@ -346,31 +411,30 @@ func attempt(check Check) (fault string, err error) {
 	return check()
 }
 
-// judge compares the survivors with those that have an argument, and the faults
+// judge compares the survivors among the results with those that have an argument, and the faults
 // with those that are needed.
 func judge(results []result, arguments map[string]string, faults []string) (complaints []string) {
-	needed := map[string]bool{}
 	for _, r := range results {
-		argument := strings.TrimSpace(arguments[r.name])
-		switch {
-		case r.fault != "":
-		case argument == "":
+		switch _, argued := arguments[r.name]; {
+		case r.fault == "" && !argued:
 			complaints = append(complaints, fmt.Sprintf(
 				"mutant survives: %q: strengthen the checks, or state in Survivors why it is harmless", r.name))
-		default:
-			needed[r.name] = true
+		case r.fault != "" && argued:
+			complaints = append(complaints, fmt.Sprintf("Survivors lists %q, which is caught: remove it", r.name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(arguments)) {
-		if !needed[name] && strings.TrimSpace(arguments[name]) != "" {
-			complaints = append(complaints, fmt.Sprintf(
-				"Survivors lists %q, which is caught or does not exist: remove it", name))
-		}
-	}
-	for _, f := range faults {
-		if !slices.ContainsFunc(results, func(r result) bool { return strings.HasPrefix(r.fault, f) }) {
-			complaints = append(complaints, fmt.Sprintf("no mutant is caught by %q: can it fail at all?", f))
-		}
+	for _, f := range unseen(results, faults) {
+		complaints = append(complaints, fmt.Sprintf("no mutant is caught by %q: can it fail at all?", f))
 	}
 	return complaints
+}
+
+// unseen are those faults that caught no mutant.
+func unseen(results []result, faults []string) (missing []string) {
+	for _, f := range faults {
+		if !slices.ContainsFunc(results, func(r result) bool { return strings.HasPrefix(r.fault, f) }) {
+			missing = append(missing, f)
+		}
+	}
+	return missing
 }

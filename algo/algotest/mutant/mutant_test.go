@@ -3,7 +3,6 @@ package mutant
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,8 +26,17 @@ var gate = Config{
 	Patience: 3 * time.Second, // to fill a stack takes a while on a busy machine
 }
 
+// mutants runs those of c by means of the test called test.
+func mutants(t *testing.T, c Config, test string) ([]result, error) {
+	s, err := mutate(c)
+	if err != nil {
+		return nil, err
+	}
+	return c.run(s, test, t.TempDir())
+}
+
 func TestGate(t *testing.T) {
-	results, err := gate.run(t.Name(), t.TempDir())
+	results, err := mutants(t, gate, t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,48 +77,35 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A table is read as it was written, says which check comes first, and complains
-// about what is no longer so.
-func TestTable(t *testing.T) {
+// A share of the mutants is always the same one, and a table has the order of the checks.
+func TestShare(t *testing.T) {
 	c := gate
-	c.Replace = c.Replace[:3] // but for those without end
+	c.Replace = c.Replace[:3] // except those without end
 	c.Outside = map[string]string{"Gate.Same": "", "Sign": "", "Gate.Depth": "one has no end"}
-	c.Table = filepath.Join(t.TempDir(), "table.txt")
-	results, err := c.run("TestGate", t.TempDir())
+	c.Survivors = map[string]string{"Drain counts double": "no check asks how many"}
+	*tables = t.TempDir()
+	defer func() { *tables = "" }()
+	results, err := mutants(t, c, "TestGate")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(c.Table, []byte(table(results, false)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if c.known, err = readTable(c.Table); err != nil {
-		t.Fatal(err)
-	}
-	if complaints := compare(results, c.known); len(complaints) > 0 {
-		t.Errorf("the table does not say what was found: %q", complaints)
-	}
-	if got := c.known["Gate.Drain: g.inside == 0 -> true"]; got.check != 2 || got.property != "drain" || got.by != "test" {
+	i := slices.IndexFunc(results, func(r result) bool { return r.name == "Gate.Drain: g.inside == 0 -> true" })
+	if got := rowOf(results[i]); got.check != 2 || got.property != "drain" || got.by != "test" {
 		t.Errorf("row %+v, want property drain by check 2", got)
 	}
-	again, err := c.run("TestGate", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if complaints := compare(again, c.known); len(complaints) > 0 {
-		t.Errorf("with the checks in the order of the table: %q", complaints)
-	}
+	*tables = ""
 
 	c.Share = 3
-	some, err := c.run("TestGate", t.TempDir())
+	some, err := mutants(t, c, "TestGate")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if complaints := compare(some, among(c.known, some)); len(complaints) > 0 || len(some) == 0 || len(some) > len(results)/2 {
-		t.Errorf("a third of %d mutants: %d of them, %q", len(results), len(some), complaints)
+	if len(some) == 0 || len(some) > len(results)/2 {
+		t.Errorf("a third of %d mutants: %d of them", len(results), len(some))
 	}
 	for i, r := range results {
-		if got, want := c.passes(i, r.name), r.check == 0 || i%3 > 0; got != want || c.passes(i, "new") {
-			t.Errorf("mutant %d, %s, is left out: %v, want %v; one that the table lacks: %v, want false", i, r.name, got, want, c.passes(i, "new"))
+		if got, want := c.passes(i, r.name), r.name == "Drain counts double" || i%3 > 0; got != want {
+			t.Errorf("mutant %d, %s, is left out: %v, want %v", i, r.name, got, want)
 		}
 		*only = r.name
 		if c.passes(i, r.name) {
@@ -118,44 +113,48 @@ func TestTable(t *testing.T) {
 		}
 		*only = ""
 	}
-	c.Share = 0
-
-	c.known["no such mutant"] = row{name: "no such mutant"}
-	c.known["Drain counts double"] = row{name: "Drain counts double", property: "depth", by: "test", length: "-", check: 1}
-	delete(c.known, "Enter does not count")
-	got := compare(results, c.known)
-	if len(got) != 3 || !strings.Contains(got[0], `"no such mutant", which does not exist`) ||
-		!strings.Contains(got[1], `"Drain counts double" {`) || !strings.Contains(got[2], `"Enter does not count" {`) {
-		t.Errorf("complaints %q", got)
-	}
-
-	for _, bad := range []string{"a  b  c", "a  b  c  d  e", "a  b  c  d  #e"} {
-		if err := os.WriteFile(c.Table, []byte("summary\n\nhead\n"+bad+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := readTable(c.Table); err == nil || !strings.Contains(err.Error(), bad) {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
 }
 
-// The check of the table comes first, and if it finds nothing the others follow.
-func TestFirst(t *testing.T) {
+// The checks come in the order that is asked for, until one finds a fault; that it ran out of
+// memory counts only where no other says more.
+func TestReport(t *testing.T) {
 	var asked []int
 	check := func(k int, fault string) Check {
 		return func() (string, error) { asked = append(asked, k); return fault, nil }
 	}
-	for first, want := range map[int]string{0: "[1 2] 2", 1: "[1 2] 2", 3: "[3] 3", 4: "[4 1 2] 2", 9: "[1 2] 2"} {
+	for order, want := range map[string]string{"1,2,3,4": "[1 2] 2", "3,1,2,4": "[3] 3", "4,5,1": "[4 5 1] 5", "9": "[] 0"} {
 		asked = nil
 		var b strings.Builder
-		report(&b, []Check{check(1, ""), check(2, "x"), check(3, "y"), check(4, "")}, first)
+		report(&b, []Check{check(1, ""), check(2, "x"), check(3, "y"), check(4, ""), check(5, undecided+" by check")}, order)
+		_, line, _ := strings.Cut(b.String(), outcomeMark)
 		var o outcome
-		if err := json.Unmarshal([]byte(strings.TrimPrefix(b.String(), outcomeMark)), &o); err != nil {
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprintf("%v %d", asked, o.Check); got != want {
-			t.Errorf("first %d: asked and caught by %s, want %s", first, got, want)
+		if got := fmt.Sprintf("%v %d", asked, o.Check); got != want || (order == "9") != (o.Err != "") {
+			t.Errorf("order %s: asked and caught by %s, want %s; %s", order, got, want, o.Err)
 		}
+	}
+}
+
+// The cheap checks come first, until others prove to catch more for their time.
+func TestOdds(t *testing.T) {
+	o := newOdds([]time.Duration{time.Second, 10 * time.Millisecond, 0})
+	if got := fmt.Sprint(o.order("f: a")); got != "[3 2 1]" {
+		t.Errorf("at first %s", got)
+	}
+	for range 40 {
+		o.note("f: a", 2)
+		o.note("f: b", 0)
+	}
+	if got := fmt.Sprint(o.order("f: c"), o.order("g: d")); got != "[2 3 1] [2 3 1]" {
+		t.Errorf("after forty of the second %s", got)
+	}
+	for range 1000 {
+		o.note("g: d", 1)
+	}
+	if got := fmt.Sprint(o.order("f: c"), o.order("g: e")); got != "[2 3 1] [1 3 2]" {
+		t.Errorf("after a thousand of the first in another function %s", got)
 	}
 }
 
@@ -180,9 +179,23 @@ func TestRowOf(t *testing.T) {
 // What a survivor needs, and what an argument needs.
 func TestJudge(t *testing.T) {
 	results := []result{{name: "a", fault: "exclusion by check, 3 steps"}, {name: "b"}, {name: "c"}, {name: "d"}}
-	got := judge(results, map[string]string{"a": "was needed once", "b": "harmless", "c": " ", "e": "gone"},
+	got := judge(results, map[string]string{"a": "was needed once", "b": "harmless"},
 		[]string{"exclusion", "deadlock"})
-	want := []string{`survives: "c"`, `survives: "d"`, `lists "a"`, `lists "e"`, `caught by "deadlock"`}
+	want := []string{`lists "a"`, `survives: "c"`, `survives: "d"`, `caught by "deadlock"`}
+	if len(got) != len(want) {
+		t.Fatalf("got %q", got)
+	}
+	for i, w := range want {
+		if !strings.Contains(got[i], w) {
+			t.Errorf("got %q, want it to contain %q", got[i], w)
+		}
+	}
+}
+
+// What the page says, and that an argument is about a mutant that exists, is known without any run.
+func TestRecorded(t *testing.T) {
+	got := recorded(t.Name(), []string{"a", "b"}, map[string]string{"b": " ", "c": "gone"})
+	want := []string{`lists "b" without`, `lists "c", which does not exist`, "| `algo/algotest/mutant` TestRecorded | 2 | 2 |"}
 	if len(got) != len(want) {
 		t.Fatalf("got %q", got)
 	}
@@ -229,7 +242,7 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			// A process of its own runs the test of this name.
-			_, err := test.config.run("Test"+test.name, t.TempDir())
+			_, err := mutants(t, test.config, "Test"+test.name)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an error with %q", err, test.want)
 			}

@@ -3,23 +3,19 @@ package mutant
 import (
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
 
-// full says that violations are looked for a second time, with reductions. compared is
-// whether this process did so.
-var (
-	full     = os.Getenv("POUNDLOCK_FULL") != ""
-	compared bool
-)
+// compared is whether this process looked for a violation a second time, with reductions.
+var compared bool
 
 // reduced is again for an algorithm, where it makes claims that allow reductions.
 func reduced[M any](a protocol.Algorithm[M], c check.Config) error {
-	if !full || len(c.Reduce) > 0 || c.Swarm != nil || a.Confluent == nil && a.Interchangeable == nil {
+	if !lane.Long.Runs() || len(c.Reduce) > 0 || c.Swarm != nil || a.Confluent == nil && a.Interchangeable == nil {
 		return nil
 	}
 	compared = true
@@ -48,9 +44,7 @@ func logReduced(t *testing.T, results []result) {
 			n++
 		}
 	}
-	if full {
+	if lane.Long.Adds(t, "each violation is looked for a second time, with reductions") {
 		t.Logf("reductions keep the violations of %d mutants", n)
-	} else {
-		t.Log("SHORTENED: POUNDLOCK_FULL=1 looks for each violation a second time, with reductions")
 	}
 }

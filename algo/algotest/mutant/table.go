@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,77 +101,4 @@ func table(results []result, full bool) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// readTable reads what table wrote. A file that is missing is an empty one.
-func readTable(path string) (map[string]row, error) {
-	text, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("mutant: %w", err)
-	}
-	rows := map[string]row{}
-	lines := strings.Split(string(text), "\n")
-	for _, line := range lines[min(3, len(lines)):] {
-		words := columns(line)
-		if len(words) == 0 {
-			continue
-		}
-		if len(words) != 5 || !strings.HasPrefix(words[4], "#") {
-			return nil, fmt.Errorf("mutant: %s: %q has %d columns, want 5", path, line, len(words))
-		}
-		w := row{name: words[0], property: words[1], by: words[2], length: words[3]}
-		if w.check, err = strconv.Atoi(words[4][1:]); err != nil {
-			return nil, fmt.Errorf("mutant: %s: %q: %w", path, line, err)
-		}
-		rows[w.name] = w
-	}
-	return rows, nil
-}
-
-// columns splits a line where there are at least two spaces.
-func columns(line string) (words []string) {
-	for _, word := range strings.Split(line, "  ") {
-		if word = strings.TrimSpace(word); word != "" {
-			words = append(words, word)
-		}
-	}
-	return words
-}
-
-// among are the rows of those mutants that have a result.
-func among(known map[string]row, results []result) map[string]row {
-	rows := map[string]row{}
-	for _, r := range results {
-		if w, ok := known[r.name]; ok {
-			rows[r.name] = w
-		}
-	}
-	return rows
-}
-
-// compare says where the table of a file is no longer right. How long a search is
-// cut off, or a process is waited for, is not in it.
-func compare(results []result, known map[string]row) (complaints []string) {
-	seen := map[string]bool{}
-	for _, r := range results {
-		w := rowOf(r)
-		if r.fault == "" {
-			w = row{name: r.name, property: survives, by: "-", length: "-"}
-		}
-		seen[r.name] = true
-		if known[r.name] != w {
-			complaints = append(complaints, fmt.Sprintf("the table says of %q %+v, found now: %+v (%s); read the difference of "+
-				"go test -run TestMutants -mutant-table before you commit it", r.name, known[r.name], w, r.fault))
-		}
-	}
-	for name := range known {
-		if !seen[name] {
-			complaints = append(complaints, fmt.Sprintf("the table knows %q, which does not exist", name))
-		}
-	}
-	slices.Sort(complaints)
-	return complaints
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/faultnet"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
 )
@@ -402,9 +403,9 @@ func run(t *testing.T, seed uint64, a memberArgs, length time.Duration) []string
 func TestTruth(t *testing.T) {
 	length, lease := 120*time.Second, 500*time.Millisecond
 	forms := []memberArgs{{Second: true}, {Second: true, Raft: true}, {}}
-	if os.Getenv("POUNDLOCK_FULL") == "" {
+	if !lane.Long.Runs() {
 		length, lease, forms = 3*time.Second, 100*time.Millisecond, forms[:1]
-		t.Logf("SHORTENED to %v, WME-2 with Paxos, and a detector of %v: POUNDLOCK_FULL=1 makes it 120s, both forms, raft, and 500ms",
+		t.Logf("SHORTENED to %v, WME-2 with Paxos, and a detector of %v: POUNDLOCK_LANE=long makes it 120s, both forms, raft, and 500ms",
 			length, lease)
 	}
 	for _, a := range forms {
@@ -428,8 +429,8 @@ func TestBroken(t *testing.T) {
 		silent:    "is refused, and its user was told of an ejection: false",
 	}
 	for how, want := range wants {
-		if how != liar && os.Getenv("POUNDLOCK_FULL") == "" {
-			t.Logf("SHORTENED: POUNDLOCK_FULL=1 runs who %s", how)
+		if how != liar && !lane.Long.Runs() {
+			t.Logf("SHORTENED: POUNDLOCK_LANE=long runs who %s", how)
 			continue
 		}
 		t.Run(how, func(t *testing.T) {

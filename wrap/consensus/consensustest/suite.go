@@ -9,11 +9,11 @@ package consensustest
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -75,10 +75,10 @@ type Mortal interface{ Dead() bool }
 
 // worlds is how many worlds a suite tries.
 func worlds() uint64 {
-	if os.Getenv("POUNDLOCK_FULL") != "" {
+	if lane.Long.Runs() {
 		return 100_000
 	}
-	fmt.Println("SHORTENED: consensus is tried in 600 random worlds; POUNDLOCK_FULL=1 tries 100 000")
+	fmt.Println("SHORTENED: consensus is tried in 600 random worlds; POUNDLOCK_LANE=long tries 100 000")
 	return 600
 }
 

@@ -1,0 +1,118 @@
+// Package lane says how much a run of the tests tries. What takes long belongs to one of three
+// lanes, and the environment says which lane runs; a longer one does all that a shorter one does:
+//
+//	go test ./...                       # quick: after a change, in at most three minutes on two cores
+//	POUNDLOCK_LANE=ci go test ./...     # ci: what a change must pass, with mutants and real processes
+//	POUNDLOCK_LANE=long go test ./...   # long: for nights, with storms and full models
+//
+// A test that takes long asks for its lane, or tries less and says so:
+//
+//	lane.CI.Need(t, "three minutes of restarts")
+//	if lane.Long.Adds(t, "20 000 worlds") {
+//		worlds = 20_000
+//	}
+package lane
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Variable is the environment's variable with the name of the lane that runs.
+const Variable = "POUNDLOCK_LANE"
+
+// A Lane is how long a run of the tests may take.
+type Lane int
+
+// The three lanes, from the shortest.
+const (
+	Quick Lane = iota // go test
+	CI                // .ci/run
+	Long              // make long
+)
+
+var names = []string{Quick: "", CI: "ci", Long: "long"}
+
+func (l Lane) String() string { return names[l] }
+
+// Runs says that this run of the tests does what belongs to lane l.
+func (l Lane) Runs() bool { return l <= current }
+
+var current = named(os.Getenv(Variable))
+
+// named returns the lane called name. One that nobody knows ends the tests, which would
+// otherwise pass without having tried what was asked for.
+func named(name string) Lane {
+	if name == "quick" {
+		return Quick
+	}
+	for l, n := range names {
+		if n == name {
+			return Lane(l)
+		}
+	}
+	panic(fmt.Sprintf("%s=%q names no lane: want ci or long, or nothing for the quick one", Variable, name))
+}
+
+// Need skips the test unless lane l runs. What it does is said with the command that runs it.
+func (l Lane) Need(t testing.TB, what string) {
+	t.Helper()
+	if !l.Runs() {
+		t.Skipf("SKIPPED: %s. To run it: %s", what, l.command(t.Name()))
+	}
+}
+
+// Adds reports whether lane l runs. Otherwise it logs what that lane adds to the test, with the
+// command that runs it.
+func (l Lane) Adds(t testing.TB, what string) bool {
+	t.Helper()
+	if !l.Runs() {
+		t.Logf("SHORTENED: %s: %s", l.command(t.Name()), what)
+	}
+	return l.Runs()
+}
+
+// command runs the test in lane l, from anywhere in the module.
+func (l Lane) command(test string) string {
+	parts := strings.Split(test, "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	dir := "."
+	if wd, err := os.Getwd(); err == nil {
+		if root, err := root(wd); err == nil {
+			if rel, err := filepath.Rel(root, wd); err == nil && rel != "." {
+				dir += "/" + filepath.ToSlash(rel)
+			}
+		}
+	}
+	limit := ""
+	if l == Long {
+		limit = "-timeout 0 "
+	}
+	return fmt.Sprintf("%s=%s go test %s-run '%s' %s", Variable, l, limit, strings.Join(parts, "/"), dir)
+}
+
+// Root returns the directory of the module that the test is in.
+func Root() (string, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	return root(wd)
+}
+
+func root(dir string) (string, error) {
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(filepath.Join(d, "go.mod")); err == nil {
+			return d, nil
+		}
+		if d == filepath.Dir(d) {
+			return "", fmt.Errorf("lane: no go.mod above %s", dir)
+		}
+	}
+}

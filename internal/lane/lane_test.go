@@ -1,0 +1,67 @@
+package lane
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNamed(t *testing.T) {
+	for name, want := range map[string]Lane{"": Quick, "quick": Quick, "ci": CI, "long": Long} {
+		if got := named(name); got != want {
+			t.Errorf("%q is lane %d, want %d", name, got, want)
+		}
+	}
+	defer func() {
+		if r := recover(); r == nil || !strings.Contains(r.(string), `POUNDLOCK_LANE="Long" names no lane`) {
+			t.Errorf("an unknown lane: %v", r)
+		}
+	}()
+	named("Long")
+}
+
+// A longer lane does what a shorter one does.
+func TestRuns(t *testing.T) {
+	defer func(l Lane) { current = l }(current)
+	for now, want := range map[Lane][3]bool{Quick: {true, false, false}, CI: {true, true, false}, Long: {true, true, true}} {
+		current = now
+		if got := [3]bool{Quick.Runs(), CI.Runs(), Long.Runs()}; got != want {
+			t.Errorf("in lane %d: %v run, want %v", now, got, want)
+		}
+	}
+}
+
+// said is what a test was told.
+type said struct {
+	testing.TB
+	text string
+}
+
+func (s *said) Helper()                  {}
+func (s *said) Name() string             { return "TestStorm/of_1_+_1" }
+func (s *said) Skipf(_ string, a ...any) { s.text = strings.Join(strs(a), "; ") }
+func (s *said) Logf(_ string, a ...any)  { s.text = strings.Join(strs(a), "; ") }
+func strs(list []any) (texts []string) {
+	for _, a := range list {
+		texts = append(texts, a.(string))
+	}
+	return texts
+}
+
+// What does not run names the command that runs it.
+func TestCommand(t *testing.T) {
+	defer func(l Lane) { current = l }(current)
+	current = CI
+	const command = `POUNDLOCK_LANE=long go test -timeout 0 -run '^TestStorm$/^of_1_\+_1$' ./internal/lane`
+	var s said
+	Long.Need(&s, "an hour")
+	if want := "an hour; " + command; s.text != want {
+		t.Errorf("skipped with %q, want %q", s.text, want)
+	}
+	if Long.Adds(&s, "an hour") || s.text != command+"; an hour" {
+		t.Errorf("shortened with %q", s.text)
+	}
+	s.text = ""
+	if CI.Need(&s, "a minute"); s.text != "" || !CI.Adds(&s, "a minute") || s.text != "" {
+		t.Errorf("what runs says %q", s.text)
+	}
+}

@@ -102,7 +102,7 @@ func TestMutants(t *testing.T) {
 		},
 		Outside: map[string]string{
 			"form": "the catalogue", "option": "the catalogue", "show": "shown to people",
-			"unsettled": "spaces losses", "loadMessage": "an encoding",
+			"unsettled": "spaces losses",
 		},
 	})
 }

@@ -112,12 +112,10 @@ func TestMutants(t *testing.T) {
 			mutant.Decided(causal.Of(ricartagrawala.Algorithm), of(2, 1, 1)),
 		},
 		Outside: map[string]string{
-			"Of":                "passes on what the algorithm says: see TestClients",
-			"inner":             "the same",
-			"inside":            "the same",
-			"name":              "for the reader",
-			"read":              "a decoder: see the fuzz targets",
-			"Process.LoadState": "the same",
+			"Of":     "passes on what the algorithm says: see TestClients",
+			"inner":  "the same",
+			"inside": "the same",
+			"name":   "for the reader",
 		},
 		Survivors: map[string]string{
 			"overtaken: try != 0 dropped":        "no algorithm here answers a cancel later than at once",

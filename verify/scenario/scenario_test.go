@@ -86,7 +86,7 @@ func TestParseErrors(t *testing.T) {
 		"duplicate c1":             "duplicate names 1 of 2 processes",
 		"timeout s1":               "timeout needs a process and a number",
 		"timeout s1 -1":            `"-1" is not the number of a timer`,
-		"cut c1 s1":                 "for DURATION",
+		"cut c1 s1":                "for DURATION",
 		"try c1 for 5ms":           "for DURATION",
 		"pause c1 for 0s":          `"0s" is not a positive duration`,
 		"at -1s try c1":            `"-1s" is not a positive duration`,

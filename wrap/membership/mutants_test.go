@@ -168,7 +168,7 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("frames that waited are given twice", "frames := p.later\n\tp.later = nil", "frames := p.later"),
 			mutant.Edit("frames are not given when all have joined", "p.ask(out)\n\t\tp.deliver(out)", "p.ask(out)"),
 			mutant.Edit("frames are not given when it joins", "p.ask(out)\n\tp.deliver(out)", "p.ask(out)"),
-			mutant.Edit("who exits as it joins is not told", "if p.section == protocol.InExit {\n\t\tp.rem(\"\", out)\n\t}\n\tp.join(r)", "p.join(r)"),
+			mutant.Edit("who exits as it joins is not told", "if p.section == protocol.InExit {\n\t\tp.rem(0, out)\n\t}\n\tp.join(r)", "p.join(r)"),
 			mutant.Edit("it is asked to leave again and again", "s.stray = true\n\t\tout", "out"),
 			mutant.Edit("the instance that was led before is led on", "p.lead, p.peers[p.id].asks, p.due = lead{}, nil, true", "p.lead, p.due = lead{}, true"),
 			mutant.Edit("who did not answer is waited for again", "p.peers[j].said.asked = true", ""),

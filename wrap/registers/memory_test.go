@@ -243,7 +243,7 @@ func TestMutants(t *testing.T) {
 		},
 		Inside: []string{"Process", "ends"},
 		Replace: []mutant.Replacement{
-			mutant.Edit("an own access is not told", "p.todo = append(p.todo, protocol.Input{Kind: protocol.Value, From: protocol.ID(p.register(k, p.id))})", ""),
+			mutant.Edit("an own access is not told", "p.todo = append(p.todo, protocol.NewValue(p.register(k, p.id), 0))", ""),
 			mutant.Edit("write does not write", "p.own[k] = v", ""),
 			mutant.Edit("write answers again", "*w = 0", ""),
 			mutant.Edit("serve forgets who waits", "p.waiters[p.register(k, from)] = until", ""),

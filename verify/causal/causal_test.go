@@ -112,10 +112,12 @@ func TestMutants(t *testing.T) {
 			mutant.Decided(causal.Of(ricartagrawala.Algorithm), of(2, 1, 1)),
 		},
 		Outside: map[string]string{
-			"Of":     "passes on what the algorithm says: see TestClients",
-			"inner":  "the same",
-			"inside": "the same",
-			"name":   "for the reader",
+			"Of":            "passes on what the algorithm says: see TestClients",
+			"inner":         "the same",
+			"inside":        "the same",
+			"name":          "for the reader",
+			"Process.State": "fields, to write and to read: see the fuzz targets",
+			"vector.fields": "the same",
 		},
 		Survivors: map[string]string{
 			"overtaken: try != 0 dropped":        "no algorithm here answers a cancel later than at once",

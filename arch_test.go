@@ -48,6 +48,9 @@ var parts = []part{
 	{"cmd/poundlock", "the lock", ". api server bench/load internal/cli internal/faultnet verify/history/recorder", 0},
 	{"cmd/poundlock-lab", "the laboratory", "lab verify internal/cli", evidence},
 
+	{"examples/worker", "a service of which one copy works", ". server", 0},
+	{"examples/algorithm", "an algorithm of one's own, checked", "verify/check", evidence},
+
 	{"protocol", "the contract between algorithms and what runs them", "", pure | bare},
 	{"algo", "the algorithms", "protocol algo/quorum", pure | bare},
 	{"algo/sigma", "Sigma, which the service runs", "protocol algo/quorum", pure | bare},

@@ -12,7 +12,7 @@ import (
 )
 
 // TestLeaseMutants: the stories of TestLeases notice when what they are about is
-// broken. Without POUNDLOCK_LANE=long only some are built.
+// broken. Without TEST_LANE=long only some are built.
 func TestLeaseMutants(t *testing.T) {
 	mutants := []struct{ name, file, from, to string }{
 		{"the lease does not run", "session.go", "x.timer.Reset(x.lease)", ""},
@@ -33,7 +33,7 @@ func TestLeaseMutants(t *testing.T) {
 		{"shutting down makes promises", "promise.go", "|| s.isClosing() || d <= 0", "|| d <= 0"},
 	}
 	if !lane.Long.Runs() {
-		t.Logf("2 of %d mutants: POUNDLOCK_LANE=long builds all", len(mutants))
+		t.Logf("2 of %d mutants: TEST_LANE=long builds all", len(mutants))
 		mutants = mutants[:2]
 	}
 	for _, m := range mutants {

@@ -17,7 +17,7 @@ func Holds[M any](t *testing.T, a protocol.Algorithm[M], models, large []check.C
 		models = append(models[:len(models):len(models)], large...)
 	} else {
 		for _, c := range large {
-			t.Logf("SHORTENED: n=%d, entries %v, %v takes long; POUNDLOCK_LANE=long explores it", c.N, c.Entries, c.Faults())
+			t.Logf("SHORTENED: n=%d, entries %v, %v takes long; TEST_LANE=long explores it", c.N, c.Entries, c.Faults())
 		}
 	}
 	for _, c := range models {

@@ -45,7 +45,7 @@
 //
 // TestHolds explores three processes with two crashes, with two crashes and a recovery, with
 // a crash and a mistaken suspicion, and with two of these, and four processes with two
-// crashes: all properties hold, and every election ends. POUNDLOCK_LANE=long adds a crash, a
+// crashes: all properties hold, and every election ends. TEST_LANE=long adds a crash, a
 // recovery and a mistake together, and two crashes and two recoveries. TestTwoLeaders finds
 // two leaders in five steps where time-outs are too short. TestBestCase and TestWorstCase
 // count messages for 3 to 20 processes. TestMutants removes each guard: none survives.

@@ -42,7 +42,7 @@
 //
 // Successor, with a bully election beside it: TestSuccessor decides all properties for three
 // processes with one crash (1 313 states) and two (1 907), and finite runs with time-outs that
-// are too short (49 292); with a ring election and two crashes 2 947. POUNDLOCK_LANE=long adds
+// are too short (49 292); with a ring election and two crashes 2 947. TEST_LANE=long adds
 // two entries each with two crashes (7 559) and four processes with one (538 418).
 //
 // TestMutants and TestSuccessorMutants remove each guard: none survives.

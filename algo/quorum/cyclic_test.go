@@ -38,7 +38,7 @@ func TestRulers(t *testing.T) {
 	if lane.Long.Runs() {
 		step = 1
 	} else {
-		t.Logf("SHORTENED: beyond 2000 each %d-th n; POUNDLOCK_LANE=long looks at all to 65 536", step)
+		t.Logf("SHORTENED: beyond 2000 each %d-th n; TEST_LANE=long looks at all to 65 536", step)
 	}
 	for n := tabled + 1; n <= 1<<16; {
 		d := Cover(n)

@@ -36,7 +36,7 @@
 // # Checked
 //
 // By TestModels, all properties, on channels that are not FIFO: three processes with one entry
-// each, each try for one of two groups (30 810 states), and with POUNDLOCK_LANE=long also for one
+// each, each try for one of two groups (30 810 states), and with TEST_LANE=long also for one
 // of two and an exclusive one (70 613), for one of three (80 417), and of two with entries
 // 2,1,1 (83 234):
 //

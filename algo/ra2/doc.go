@@ -54,7 +54,7 @@
 // # Checked
 //
 // By TestModels, all properties, on FIFO channels, three processes with one entry each: where
-// one wants group 1, one 1 or 2, and one 2 (6 774 states), and with POUNDLOCK_LANE=long also where
+// one wants group 1, one 1 or 2, and one 2 (6 774 states), and with TEST_LANE=long also where
 // each try is for one of two groups (56 903, with invite=entry 66 935), or for one of two and
 // an exclusive one (95 381); besides, with more entries, one that wants 1 and two that want 2,
 // two each (225 776, with invite=entry 239 614), and the first three with 2,1,1 (19 927):

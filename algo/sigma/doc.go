@@ -100,11 +100,11 @@
 //
 // TestSpacedLosses begins with four servers, a holder that stays inside and a
 // waiter, and explores two losses one after the other completely, as long as no
-// timer fires (three with POUNDLOCK_LANE=long): the holder is never ejected, and every
+// timer fires (three with TEST_LANE=long): the holder is never ejected, and every
 // loss is made up for. Two losses at once, or no refresh, eject it and let two in.
 // TestLongHolds simulates the same at n=4, 7 and 10 with up to 2m-n-1 losses at a
 // time, more than a thousand in each hold. TestDrainExplored explores a server that
-// drains (timers at any moment with POUNDLOCK_LANE=long). TestRefreshMutants lets the model find
+// drains (timers at any moment with TEST_LANE=long). TestRefreshMutants lets the model find
 // eight ways to refresh wrongly.
 //
 // TestNobodyStarves decides, for two clients and three of four servers, that nobody

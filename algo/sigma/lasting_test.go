@@ -45,7 +45,7 @@ func TestNobodyStarves(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.large && !lane.Long.Runs() {
-				t.Skip("a million states take 12 s of two processors: set POUNDLOCK_LANE=long; two servers and FIFO channels are decided anyway")
+				t.Skip("a million states take 12 s of two processors: set TEST_LANE=long; two servers and FIFO channels are decided anyway")
 			}
 			c := lasting(4)
 			c.Down = []protocol.ID{3}

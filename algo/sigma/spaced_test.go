@@ -61,7 +61,7 @@ func TestSpacedLosses(t *testing.T) {
 				change(&k)
 			}
 			if k.Amnesia > 2 && !lane.Long.Runs() {
-				t.Skip("SKIPPED: a million states take ten seconds; POUNDLOCK_LANE=long explores them")
+				t.Skip("SKIPPED: a million states take ten seconds; TEST_LANE=long explores them")
 			}
 			v, err := check.Run(Algorithm, k)
 			if err != nil {
@@ -89,7 +89,7 @@ func TestDrainExplored(t *testing.T) {
 	}{{1, check.NeverFire, check.Holds}, {1, check.AnyMoment, check.Holds}, {2, check.AnyMoment, check.Violated}} {
 		t.Run(fmt.Sprintf("%d, timers %s", c.drained, c.timers), func(t *testing.T) {
 			if c.timers == check.AnyMoment && !lane.Long.Runs() {
-				t.Skip("SKIPPED: a million states take ten seconds; POUNDLOCK_LANE=long explores them")
+				t.Skip("SKIPPED: a million states take ten seconds; TEST_LANE=long explores them")
 			}
 			k := model(4, nil)
 			after("waiting.txt")(&k)

@@ -50,5 +50,5 @@
 // TestConformance, exhaustive: 2 processes with a section and an operation each; 2 of which one has them, with one
 // false suspicion; as announced also 3 of which one has them. More is beyond 256 MiB.
 // TestStorm: random worlds of up to 5 processes with false suspicions, also of coordinators, and crashes of a minority; with
-// POUNDLOCK_LANE=long, 200 000 of each form.
+// TEST_LANE=long, 200 000 of each form.
 package statemachine

@@ -16,7 +16,7 @@ import (
 func TestCombinations(t *testing.T) {
 	full := lane.Long.Runs()
 	if !full {
-		fmt.Println("SHORTENED: TestCombinations of tokengme has two members, POUNDLOCK_LANE=long takes more, and all selections")
+		fmt.Println("SHORTENED: TestCombinations of tokengme has two members, TEST_LANE=long takes more, and all selections")
 	}
 	for k := range 8 {
 		f := form{several: k&1 > 0, bounded: k&2 > 0, clients: k&4 > 0}

@@ -107,7 +107,7 @@
 // two entries each (three with bounded numbers), three with one each, and two with three
 // clients, which is two at one of them, that read and write. TestModels adds users that give
 // up, a writer beside two readers that come back without end, which needs FIFO channels, and
-// with POUNDLOCK_LANE=long three processes with two, one and one entries under both admissions and
+// with TEST_LANE=long three processes with two, one and one entries under both admissions and
 // all selections, two processes with bounded numbers and unlimited entries (all of their
 // 540 063 states), and three of those with three, one and one (1 873 437):
 //
@@ -116,7 +116,7 @@
 //
 // TestCombinations decides all properties of all forms and of what the catalogue has not,
 // several groups with bounded numbers, clients of either and of both: with each admission two
-// processes with two entries each, or three clients of two; with POUNDLOCK_LANE=long each
+// processes with two entries each, or three clients of two; with TEST_LANE=long each
 // selection too, and three processes with two, one and one entries, or four clients of three
 // members, three where numbers are bounded.
 //

@@ -39,7 +39,7 @@ func TestModels(t *testing.T) {
 		holds(t, ordered(WithClients), c)
 	}
 	if !lane.Long.Runs() {
-		fmt.Println("SHORTENED: TestModels of tokengme explores its larger models with POUNDLOCK_LANE=long")
+		fmt.Println("SHORTENED: TestModels of tokengme explores its larger models with TEST_LANE=long")
 		return
 	}
 	for admission := range int64(2) {

@@ -69,7 +69,7 @@
 //
 // Regenerating, with a ring election beside it: TestRegenerating decides all properties for
 // three processes with one crash (5 643 states) and two (7 988), and two with a bully election
-// (5 461). POUNDLOCK_LANE=long adds two entries each with two crashes (21 727) and four processes
+// (5 461). TEST_LANE=long adds two entries each with two crashes (21 727) and four processes
 // with one (475 644). NoEpoch loses exclusion in eight steps (TestNoEpoch), and in the small
 // models nothing else (TestNoEpochConformance).
 //

@@ -73,12 +73,12 @@
 //
 // TestStorm, TestStormConsensus, TestStormSessions and TestStormRaft: random worlds of 2 to 5
 // processes with false suspicions, crashes of
-// a minority, returns and decisions at any time; with POUNDLOCK_LANE=long, 200 000 of each form.
+// a minority, returns and decisions at any time; with TEST_LANE=long, 200 000 of each form.
 //
 // TestModels: all states of small models, with messages in any order and decisions of any proposal; with
-// POUNDLOCK_LANE=long two users with three sections and two false suspicions, and three processes with one
+// TEST_LANE=long two users with three sections and two false suspicions, and three processes with one
 // user, two operations and a false suspicion. The figures, and what is out of reach, are in
 // docs/verification.md. TestModelsRoom and TestStormRoom: the same where there is room for next to nothing.
 //
-// TestMutants: each guard broken once, and what notices it; with POUNDLOCK_LANE=long, all of them.
+// TestMutants: each guard broken once, and what notices it; with TEST_LANE=long, all of them.
 package wme

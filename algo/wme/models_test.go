@@ -57,7 +57,7 @@ func explore(t *testing.T, quick, long []checked) {
 	if lane.Long.Runs() {
 		list = append(list, long...)
 	} else {
-		fmt.Printf("SHORTENED: %d of %d models; POUNDLOCK_LANE=long takes all\n", len(quick), len(quick)+len(long))
+		fmt.Printf("SHORTENED: %d of %d models; TEST_LANE=long takes all\n", len(quick), len(quick)+len(long))
 	}
 	for _, m := range list {
 		for i, a := range forms {

@@ -445,7 +445,7 @@ func worlds() uint64 {
 	if lane.Long.Runs() {
 		return 200_000
 	}
-	fmt.Println("SHORTENED: storms try 1500 worlds of each form; POUNDLOCK_LANE=long tries 200 000")
+	fmt.Println("SHORTENED: storms try 1500 worlds of each form; TEST_LANE=long tries 200 000")
 	return 1500
 }
 

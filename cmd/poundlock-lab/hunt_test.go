@@ -100,7 +100,7 @@ func TestHuntCommands(t *testing.T) {
 		"mute", "mute --link", "generous -n 5", "generous --link", "reckless", "hasty", "hasty --operations 3",
 	}, []string{"1"}
 	if !lane.Long.Runs() {
-		t.Log("SHORTENED to a few hunts with one seed: POUNDLOCK_LANE=long has more of them, with eight seeds")
+		t.Log("SHORTENED to a few hunts with one seed: TEST_LANE=long has more of them, with eight seeds")
 	} else {
 		hunts = append(hunts,
 			"sigma --fence no-floor",

@@ -229,7 +229,7 @@ func (e *enemy) greedy(ctx context.Context, ready func()) {
 // It prints what was measured beside what the budget is. The same with small limits is in package node.
 func TestBudgets(t *testing.T) {
 	if !lane.Long.Runs() {
-		t.Skip("SHORTENED to the tests of package node with small limits: POUNDLOCK_LANE=long has 1500 sessions with unfinished frames, " +
+		t.Skip("SHORTENED to the tests of package node with small limits: TEST_LANE=long has 1500 sessions with unfinished frames, " +
 			"2 145 000 waiters, 16 384 sessions from one address, and ten clients at full speed")
 	}
 	f := &front{length: 2 * time.Second, scale: &scale{}}

@@ -131,7 +131,7 @@ func TestKilledServers(t *testing.T) {
 	if lane.Long.Runs() {
 		kills, interval = 20, 2*time.Second
 	} else {
-		t.Logf("SHORTENED to %d kills, one every %v: POUNDLOCK_LANE=long makes it 20, one every 2s", kills, interval)
+		t.Logf("SHORTENED to %d kills, one every %v: TEST_LANE=long makes it 20, one every 2s", kills, interval)
 	}
 	c := startCluster(t, 4)
 	x := startCounting(t, c, 6, clientArgs{Hold: 20 * time.Millisecond})

@@ -81,7 +81,7 @@ func TestHostile(t *testing.T) {
 		f.length = 200 * time.Millisecond
 		count["silent"], count["waiters"] = 300, 400
 		t.Logf("SHORTENED to %d silent connections, %d waiters and windows of %v: "+
-			"POUNDLOCK_LANE=long makes it 1000, 10000 and 1s",
+			"TEST_LANE=long makes it 1000, 10000 and 1s",
 			count["silent"], count["waiters"], f.length)
 	}
 	f.scale, f.count = &scale{}, count

@@ -161,7 +161,7 @@ func full(t *testing.T, short, long string) bool {
 	if lane.Long.Runs() {
 		return true
 	}
-	t.Logf("SHORTENED to %s: POUNDLOCK_LANE=long makes it %s", short, long)
+	t.Logf("SHORTENED to %s: TEST_LANE=long makes it %s", short, long)
 	return false
 }
 

@@ -26,7 +26,7 @@ func TestHandoverOfManyLocks(t *testing.T) {
 	if lane.Long.Runs() {
 		many = 20_000
 	} else {
-		t.Logf("SHORTENED to %d locks: POUNDLOCK_LANE=long makes it 20000", many)
+		t.Logf("SHORTENED to %d locks: TEST_LANE=long makes it 20000", many)
 	}
 	flags := handsOver(t)
 	c := startClusterWith(t, 4, func(i int) []string { // a lease that bears whatever else this machine does

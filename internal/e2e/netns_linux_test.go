@@ -162,7 +162,7 @@ func (x *namespaces) heal() {
 // are held: the kernel repeats them, later and later.
 func TestCutsOfNamespaces(t *testing.T) {
 	if !lane.Long.Runs() {
-		skip(t, "POUNDLOCK_LANE=long does it")
+		skip(t, "TEST_LANE=long does it")
 	}
 	testCuts(t, func(t *testing.T) network { return newNamespaces(t) })
 }

@@ -200,7 +200,7 @@ func TestSize(t *testing.T) {
 	if lane.Long.Runs() {
 		held, names = 100_000, 1_000_000
 	} else {
-		t.Logf("SHORTENED to %d held locks and %d names: POUNDLOCK_LANE=long makes it 100000 and 1000000", held, names)
+		t.Logf("SHORTENED to %d held locks and %d names: TEST_LANE=long makes it 100000 and 1000000", held, names)
 	}
 	const clients = 2 // one may hold 65 536
 	s := startScale(t)

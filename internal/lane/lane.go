@@ -2,8 +2,8 @@
 // lanes, and the environment says which lane runs; a longer one does all that a shorter one does:
 //
 //	go test ./...                       # quick: after a change, in at most three minutes on two cores
-//	POUNDLOCK_LANE=ci go test ./...     # ci: what a change must pass, with mutants and real processes
-//	POUNDLOCK_LANE=long go test ./...   # long: for nights, with storms and full models
+//	TEST_LANE=ci go test ./...     # ci: what a change must pass, with mutants and real processes
+//	TEST_LANE=long go test ./...   # long: for nights, with storms and full models
 //
 // A test that takes long asks for its lane, or tries less and says so:
 //
@@ -22,8 +22,9 @@ import (
 	"testing"
 )
 
-// Variable is the environment's variable with the name of the lane that runs.
-const Variable = "POUNDLOCK_LANE"
+// Variable is the environment's variable with the name of the lane that runs. It is none of POUNDLOCK_..,
+// which are flags of the program that many tests start.
+const Variable = "TEST_LANE"
 
 // A Lane is how long a run of the tests may take.
 type Lane int

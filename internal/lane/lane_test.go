@@ -12,7 +12,7 @@ func TestNamed(t *testing.T) {
 		}
 	}
 	defer func() {
-		if r := recover(); r == nil || !strings.Contains(r.(string), `POUNDLOCK_LANE="Long" names no lane`) {
+		if r := recover(); r == nil || !strings.Contains(r.(string), `TEST_LANE="Long" names no lane`) {
 			t.Errorf("an unknown lane: %v", r)
 		}
 	}()
@@ -51,7 +51,7 @@ func strs(list []any) (texts []string) {
 func TestCommand(t *testing.T) {
 	defer func(l Lane) { current = l }(current)
 	current = CI
-	const command = `POUNDLOCK_LANE=long go test -timeout 0 -run '^TestStorm$/^of_1_\+_1$' ./internal/lane`
+	const command = `TEST_LANE=long go test -timeout 0 -run '^TestStorm$/^of_1_\+_1$' ./internal/lane`
 	var s said
 	Long.Need(&s, "an hour")
 	if want := "an hour; " + command; s.text != want {

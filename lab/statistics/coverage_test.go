@@ -16,7 +16,7 @@ func TestCoverage(t *testing.T) {
 	scale := lab.Default
 	if !lane.Long.Runs() {
 		scale = lab.Quick
-		t.Log("SHORTENED: 400 seeds; POUNDLOCK_LANE=long tries 2000")
+		t.Log("SHORTENED: 400 seeds; TEST_LANE=long tries 2000")
 	}
 	r, err := lab.Run(t.Context(), Coverage, lab.Options{Scale: scale})
 	if err != nil {

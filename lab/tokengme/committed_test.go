@@ -93,13 +93,13 @@ func TestCommitted(t *testing.T) {
 }
 
 // Committed replications are what simulations give: of those that are cheap the first one of each
-// configuration and point. POUNDLOCK_LANE=long repeats more.
+// configuration and point. TEST_LANE=long repeats more.
 func TestCommittedTrials(t *testing.T) {
 	most := 150 * time.Millisecond
 	if lane.Long.Runs() {
 		most = 2500 * time.Millisecond
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long repeats larger simulations")
+		t.Log("SHORTENED: TEST_LANE=long repeats larger simulations")
 	}
 	for e, s := range map[*lab.Experiment]lab.Scale{&All: lab.Full, &Selection: lab.Default} {
 		file, err := os.Open(filepath.Join(figuresDir, replicationsOf(*e)))

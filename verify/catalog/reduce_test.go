@@ -73,7 +73,7 @@ func TestReductions(t *testing.T) {
 		t.Run(strings.TrimSpace(r.name+" "+r.variant), func(t *testing.T) { compareReductions(t, e, c, unmoved) })
 	}
 	if !full {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long compares models of millions of states")
+		t.Log("SHORTENED: TEST_LANE=long compares models of millions of states")
 	}
 }
 

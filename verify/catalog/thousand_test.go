@@ -21,7 +21,7 @@ func TestThousand(t *testing.T) {
 	if lane.Long.Runs() {
 		entries = 20
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long lets each process enter 20 times")
+		t.Log("SHORTENED: TEST_LANE=long lets each process enter 20 times")
 	}
 	var table strings.Builder
 	for _, name := range []string{"ricart-agrawala", "maekawa", "token-ring", "suzuki-kasami"} {

@@ -98,7 +98,7 @@ func fewer(i protocol.Info, all map[string]check.Config) {
 func TestWorkers(t *testing.T) {
 	full := lane.Long.Runs()
 	if !full {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long compares models with up to a million states, too")
+		t.Log("SHORTENED: TEST_LANE=long compares models with up to a million states, too")
 	}
 	results := map[check.Result]bool{}
 	for _, e := range catalog.All {

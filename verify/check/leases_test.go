@@ -27,7 +27,7 @@ func faulty(n, crash, recover, suspect int) check.Config {
 func TestVotesUnderAllFaults(t *testing.T) {
 	c := faulty(3, 1, 1, 1)
 	if !lane.Long.Runs() {
-		t.Log("SHORTENED to one entry: POUNDLOCK_LANE=long lets two members enter")
+		t.Log("SHORTENED to one entry: TEST_LANE=long lets two members enter")
 		c.Entries[1] = 0
 	}
 	if v := run(t, votes.Algorithm(votes.None), c); v.Verdict != check.Holds {

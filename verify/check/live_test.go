@@ -73,7 +73,7 @@ func TestMutants(t *testing.T) {
 	if full {
 		inside = append(inside, "graph", "live", "row", "searcher.target", "searcher.answer", "searcher.answers", "worker.class", "choose")
 	} else {
-		t.Log("only what serves a class is broken: POUNDLOCK_LANE=long breaks all that decides infinite runs")
+		t.Log("only what serves a class is broken: TEST_LANE=long breaks all that decides infinite runs")
 	}
 	survivors := map[string]string{"worker.serves: o.moved dropped": "a crash, which is no move, is part of no loop: it uses up a budget"}
 	if full {

@@ -510,7 +510,7 @@ func TestDecisionsApart(t *testing.T) {
 	if lane.Long.Runs() {
 		draws = 3000
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 3000 algorithms")
+		t.Log("SHORTENED: TEST_LANE=long draws 3000 algorithms")
 	}
 	found := map[string]int{}
 	for seed := range uint64(draws) {

@@ -420,7 +420,7 @@ func TestCensus(t *testing.T) {
 	if lane.Long.Runs() {
 		seeds = 3000
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 3000 elections")
+		t.Log("SHORTENED: TEST_LANE=long draws 3000 elections")
 	}
 	decided, bounded := map[string]int{}, 0
 	for seed := range seeds {

@@ -503,7 +503,7 @@ func TestOracle(t *testing.T) {
 	if lane.Long.Runs() {
 		seeds, most = 5000, mostWorlds
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 5000 algorithms")
+		t.Log("SHORTENED: TEST_LANE=long draws 5000 algorithms")
 	}
 	decided, loops, moved, large := map[string]int{}, 0, 0, 0
 	for seed := range seeds {

@@ -22,7 +22,7 @@ func TestRandomGroups(t *testing.T) {
 	if lane.Long.Runs() {
 		machines = 400
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 400 machines")
+		t.Log("SHORTENED: TEST_LANE=long draws 400 machines")
 	}
 	order := []string{check.ReduceOrder}
 	reduced, violated, undecided := map[string]int{}, map[string]int{}, 0

@@ -352,7 +352,7 @@ func TestRandomMachines(t *testing.T) {
 	if lane.Long.Runs() {
 		machines = 400
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 400 machines")
+		t.Log("SHORTENED: TEST_LANE=long draws 400 machines")
 	}
 	for _, kind := range []struct {
 		name    string

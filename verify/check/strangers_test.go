@@ -155,7 +155,7 @@ func TestStrangers(t *testing.T) {
 	if lane.Long.Runs() {
 		seeds = 600
 	} else {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long draws 600 machines")
+		t.Log("SHORTENED: TEST_LANE=long draws 600 machines")
 	}
 	reduced, violated, pairs := map[string]int{}, map[string]int{}, 0
 	for seed := range seeds {

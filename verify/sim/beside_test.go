@@ -26,7 +26,7 @@ func TestBesideTextbook(t *testing.T) {
 		sizes, events, rounds, enough = []int{10, 20, 50, 100, 200}, 1_000_000, 9, 1
 	} else {
 		t.Logf("SHORTENED to n=%v and %d events, where %v of the ratios is enough: "+
-			"POUNDLOCK_LANE=long makes it 10, 20, 50, 100, 200, 1 million, and all", sizes, events, enough)
+			"TEST_LANE=long makes it 10, 20, 50, 100, 200, 1 million, and all", sizes, events, enough)
 	}
 	var table strings.Builder
 	table.WriteString("| n | delay | events | ns each | of the textbook | times | million a second |\n")

@@ -122,7 +122,7 @@ func TestVoters(t *testing.T) {
 	if lane.Long.Runs() {
 		list = append(list, large...)
 	} else {
-		fmt.Printf("SHORTENED: %d of %d models of Paxos; POUNDLOCK_LANE=long takes all\n", len(list), len(list)+len(large))
+		fmt.Printf("SHORTENED: %d of %d models of Paxos; TEST_LANE=long takes all\n", len(list), len(list)+len(large))
 	}
 	for _, m := range list {
 		v := asked(t, voters(paxos[uint64](), m.rounds), m.c)

@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	sizes := []int{2, 3, 5}
 	if !lane.Long.Runs() {
 		sizes = []int{3}
-		t.Log("SHORTENED to three processes: POUNDLOCK_LANE=long runs two and five, too")
+		t.Log("SHORTENED to three processes: TEST_LANE=long runs two and five, too")
 	}
 	lacking := []check.Config{{ // who is inside holds up a restart, and p3 with it
 		Config: protocol.Config{N: 3}, Crash: 1, Entries: []int{1, 0, 1}, Wants: [][]protocol.Groups{{"1"}},

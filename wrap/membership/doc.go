@@ -96,7 +96,7 @@
 //
 // TestModels explores three processes. With Suzuki-Kasami, with each number of phases: a
 // crash; a crash and a join; and a session that breaks. With TokenGME and RA2 a crash, with
-// each number of phases, and the others with three, with fewer behind POUNDLOCK_LANE=long.
+// each number of phases, and the others with three, with fewer behind TEST_LANE=long.
 // TestModelsOfPartitions breaks both sessions of one process before anything else happens: it
 // is cut off, comes back and joins. Where each of the two breaks at any moment, models with one
 // entry at most, and with channels that keep their order, are decided for finite runs.

@@ -24,7 +24,7 @@ type model struct {
 	fifo             bool
 	begin            []string // lines of a scenario: what the model begins with
 	finite           bool     // properties of finite runs only
-	full             bool     // with POUNDLOCK_LANE=long only
+	full             bool     // with TEST_LANE=long only
 }
 
 // parts breaks the sessions of process p with both others: it is told so first, or they are.
@@ -74,7 +74,7 @@ func explore[M any](t *testing.T, a protocol.Algorithm[M], models ...model) {
 			c.Properties = nil
 		}
 		if m.full && !lane.Long.Runs() {
-			t.Logf("SHORTENED: %s, %+v takes long; POUNDLOCK_LANE=long explores it", a.Name, m)
+			t.Logf("SHORTENED: %s, %+v takes long; TEST_LANE=long explores it", a.Name, m)
 			continue
 		}
 		v, err := check.Run(Wrap(a), c)
@@ -153,7 +153,7 @@ func TestModels(t *testing.T) {
 
 // A partition of one process breaks two sessions. Here both break before anything else happens; who
 // is told then, what is sent, and that the process is there again and joins comes in every order. With
-// POUNDLOCK_LANE=long each of the two breaks at any moment.
+// TEST_LANE=long each of the two breaks at any moment.
 func TestModelsOfPartitions(t *testing.T) {
 	explore(t, suzukikasami.Algorithm,
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},

@@ -32,7 +32,7 @@ func storms[M any](t *testing.T, a protocol.Algorithm[M]) {
 	if lane.Long.Runs() {
 		to = 20000
 	} else {
-		t.Logf("SHORTENED to %d worlds: POUNDLOCK_LANE=long runs 20000", to)
+		t.Logf("SHORTENED to %d worlds: TEST_LANE=long runs 20000", to)
 	}
 	if fault, w := storm(a, 0, to); fault != "" {
 		t.Fatalf("%v: %s\n%s", w.c, fault, w.tell(150))

@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 	t.Run("ricart-agrawala", func(t *testing.T) {
 		o := algotest.Options{Sizes: []int{3}}
 		if !full {
-			o.Skip = map[string]string{"Events": "SHORTENED: POUNDLOCK_LANE=long tries events that are impossible here too"}
+			o.Skip = map[string]string{"Events": "SHORTENED: TEST_LANE=long tries events that are impossible here too"}
 		}
 		algotest.Run(t, Wrap(ricartagrawala.Algorithm), o)
 	})
@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 		algotest.Run(t, Wrap(sigma.Algorithm), algotest.Options{Sizes: []int{2}, Exhaustive: small})
 	})
 	if !full {
-		t.Log("SHORTENED: POUNDLOCK_LANE=long runs the suite with sigma as published too")
+		t.Log("SHORTENED: TEST_LANE=long runs the suite with sigma as published too")
 		return
 	}
 	t.Run("literal", func(t *testing.T) {

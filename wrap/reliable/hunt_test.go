@@ -92,7 +92,7 @@ func hunted[M any](t *testing.T, a protocol.Algorithm[M], c hunt.Config, propert
 	t.Helper()
 	seeds := uint64(3)
 	if !lane.Long.Runs() {
-		t.Log("SHORTENED to one seed: POUNDLOCK_LANE=long hunts with three")
+		t.Log("SHORTENED to one seed: TEST_LANE=long hunts with three")
 		seeds = 1
 	}
 	for c.Seed = range seeds {

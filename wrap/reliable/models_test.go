@@ -17,7 +17,7 @@ type model struct {
 	name string
 	run  func(check.Config) (check.Verdict, error)
 	c    check.Config
-	full bool // only with POUNDLOCK_LANE=long
+	full bool // only with TEST_LANE=long
 }
 
 func of[M any](a protocol.Algorithm[M]) func(check.Config) (check.Verdict, error) {
@@ -84,7 +84,7 @@ func models() []model {
 func TestModels(t *testing.T) {
 	for i, m := range models() {
 		if m.full && !lane.Long.Runs() {
-			t.Logf("SHORTENED: %s with n=%d, loss=%d takes long; POUNDLOCK_LANE=long explores it", m.name, m.c.N, m.c.Loss)
+			t.Logf("SHORTENED: %s with n=%d, loss=%d takes long; TEST_LANE=long explores it", m.name, m.c.N, m.c.Loss)
 			continue
 		}
 		m.c.MaxMemory, m.c.Workers = 3<<30, 1+i%2

@@ -405,7 +405,7 @@ func TestTruth(t *testing.T) {
 	forms := []memberArgs{{Second: true}, {Second: true, Raft: true}, {}}
 	if !lane.Long.Runs() {
 		length, lease, forms = 3*time.Second, 100*time.Millisecond, forms[:1]
-		t.Logf("SHORTENED to %v, WME-2 with Paxos, and a detector of %v: POUNDLOCK_LANE=long makes it 120s, both forms, raft, and 500ms",
+		t.Logf("SHORTENED to %v, WME-2 with Paxos, and a detector of %v: TEST_LANE=long makes it 120s, both forms, raft, and 500ms",
 			length, lease)
 	}
 	for _, a := range forms {
@@ -430,7 +430,7 @@ func TestBroken(t *testing.T) {
 	}
 	for how, want := range wants {
 		if how != liar && !lane.Long.Runs() {
-			t.Logf("SHORTENED: POUNDLOCK_LANE=long runs who %s", how)
+			t.Logf("SHORTENED: TEST_LANE=long runs who %s", how)
 			continue
 		}
 		t.Run(how, func(t *testing.T) {

@@ -78,7 +78,7 @@ func worlds() uint64 {
 	if lane.Long.Runs() {
 		return 100_000
 	}
-	fmt.Println("SHORTENED: consensus is tried in 600 random worlds; POUNDLOCK_LANE=long tries 100 000")
+	fmt.Println("SHORTENED: consensus is tried in 600 random worlds; TEST_LANE=long tries 100 000")
 	return 600
 }
 

@@ -27,7 +27,7 @@ func ExampleDial() {
 		defer client.Close()
 		return client.Mutex("deploy").Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
 			// This ctx ends when the lock is lost. The token lets the other end refuse
-			// what arrives too late all the same.
+			// what arrives too late.
 			return publish(ctx, g.Token())
 		})
 	}

@@ -82,7 +82,7 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	i, header, err := n.readFirst(in)
 	if err != nil {
 		if errors.Is(err, transport.ErrWantsTLS) {
-			n.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", err)
+			n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", err)
 		}
 		if errors.Is(err, transport.ErrHTTP) {
 			_, _ = nc.Write(transport.HTTPAnswer(wrongDoor)) // whoever does not read it is cut
@@ -90,15 +90,15 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 		if misfit := header.Check(); header.Version != 0 && misfit != nil {
 			// The header of this frame tells the other end the same.
 			n.writeFrame(nc, refusal("wire version", fmt.Sprint(transport.Version), fmt.Sprint(header.Version)).Append)
-			n.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", misfit)
+			n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", misfit)
 		}
 		return nil, err
 	}
-	if old := n.tooOld(header.Epoch); old != nil {
+	if old := n.table.tooOld(header.Epoch); old != nil {
 		n.writeFrame(nc, old.Append)
 		return nil, *old
 	}
-	n.noteNewer(header.Epoch, nc)
+	n.table.noteNewer(header.Epoch, nc)
 	if i.Type != transport.HelloItem {
 		return nil, fmt.Errorf("%w: item of type %d instead of a hello", transport.ErrFrame, i.Type)
 	}
@@ -111,9 +111,9 @@ func (n *Node) greet(nc net.Conn) (*conn, error) {
 	if no != nil {
 		switch no.Code {
 		case transport.Full:
-			n.complain(addressOf(nc), "refused a session", "from", nc.RemoteAddr(), "peer", n.name(h.From), "reason", no.What)
+			n.book.complain(addressOf(nc), "refused a session", "from", nc.RemoteAddr(), "peer", n.roles.name(h.From), "reason", no.What)
 		case transport.Misfit:
-			n.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "peer", n.name(h.From),
+			n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "peer", n.roles.name(h.From),
 				"what", no.What, "mine", no.Mine, "theirs", no.Yours)
 		}
 		n.writeFrame(nc, no.Append)
@@ -139,7 +139,7 @@ func (n *Node) noHandshake(t *tls.Conn, err error) error {
 	case transport.BrokenOff(err):
 		return err // a look at the port
 	}
-	n.complain(addressOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
+	n.book.complain(addressOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
 	raw := t.NetConn()
 	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		raw.SetReadDeadline(time.Now().Add(parting))
@@ -167,11 +167,11 @@ func (n *Node) misfit(h transport.Hello) *transport.Refuse {
 		return refusal("names of the servers", memberNames(n.c.Peers), h.Members)
 	case h.Groups != n.c.Groups:
 		return refusal("groups of servers", orNone(n.c.Groups), orNone(h.Groups))
-	case n.isMember(h.From) && (!n.mayTalk(h.From) || h.From <= n.c.ID):
-		return refusal("direction of the connection", "from "+mine+" to "+n.name(h.From), "the other way")
+	case n.roles.isMember(h.From) && (!n.roles.mayTalk(h.From) || h.From <= n.c.ID):
+		return refusal("direction of the connection", "from "+mine+" to "+n.roles.name(h.From), "the other way")
 	case h.Session == 0 || h.Incarnation == 0:
 		return refusal("numbers of sessions", "from 1", "0")
-	case !n.isMember(h.From) && h.From != ClientID(h.Incarnation):
+	case !n.roles.isMember(h.From) && h.From != ClientID(h.Incarnation):
 		return refusal("id of the client", "that of its secret", fmt.Sprintf("%016x", uint64(h.From)))
 	}
 	for _, k := range h.Kinds { // one that is not served here is refused with each name
@@ -229,11 +229,11 @@ func (n *Node) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tra
 		n.register(s)
 	}
 	n.mu.Unlock()
-	n.heard(s, isNew)
+	n.detector.heard(s, isNew)
 	n.noteUp()
 	if isNew {
-		n.noteClockBound(s.host, n.name(h.From), h.ClockBound)
-		n.c.Log.Debug("session began", "peer", n.name(h.From), "label", h.Label, "session", h.Session)
+		n.noteClockBound(s.host, n.roles.name(h.From), h.ClockBound)
+		n.c.Log.Debug("session began", "peer", n.roles.name(h.From), "label", h.Label, "session", h.Session)
 	}
 	return w, nil
 }
@@ -255,7 +255,7 @@ func (s *session) outdated(h transport.Hello) *transport.Refuse {
 
 // sessionFor finds the session that a Hello means.
 func (n *Node) sessionFor(h transport.Hello, c *conn) (*session, *transport.Refuse) {
-	if no := n.meet(h.From, h.Incarnation); no != nil {
+	if no := n.detector.meet(h.From, h.Incarnation); no != nil {
 		return nil, no
 	}
 	s := n.lookup(h.From)
@@ -287,7 +287,10 @@ func (n *Node) sessionFor(h transport.Hello, c *conn) (*session, *transport.Refu
 	}
 	if s == nil {
 		from := originsOf(c.nc)
-		if no := n.mayBegin(from); no != nil {
+		n.mu.RLock()
+		no := n.origins.mayBegin(from, len(n.sessions)-n.c.System.N)
+		n.mu.RUnlock()
+		if no != nil {
 			return nil, no
 		}
 		s = newSession(n, h.From, h.Session)

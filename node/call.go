@@ -68,7 +68,7 @@ func (n *Node) reach(ctx context.Context, to protocol.ID) (*conn, error) {
 		switch {
 		case failure != nil:
 			return nil, failure
-		case !n.dialsTo(to):
+		case !n.roles.dialsTo(to):
 			return nil, errNotDialed
 		}
 		select {
@@ -157,7 +157,7 @@ func (c *conn) serve(number uint64, request []byte) error {
 
 // maxAnswer is how large the answers of this node may be.
 func (n *Node) maxAnswer() int {
-	if n.isMember(n.c.ID) {
+	if n.roles.member() {
 		return transport.MaxBody
 	}
 	return transport.MaxRequest
@@ -167,7 +167,7 @@ func (n *Node) maxAnswer() int {
 func (n *Node) answer(from protocol.ID, request []byte) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			n.c.Log.Error("an answer panicked", "peer", n.name(from), "panic", p, "stack", string(debug.Stack()))
+			n.c.Log.Error("an answer panicked", "peer", n.roles.name(from), "panic", p, "stack", string(debug.Stack()))
 			err = errors.New("the request failed here, its reason is in the log")
 		}
 	}()

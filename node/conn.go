@@ -162,7 +162,7 @@ func (c *conn) write() {
 			*buffer = frame
 			c.nc.SetWriteDeadline(time.Now().Add(writeTimeout))
 			k, err := c.nc.Write(frame)
-			c.n.with(c.s.id).sent.Add(uint64(k))
+			c.n.counters.with(c.s.id).sent.Add(uint64(k))
 			if err == nil && last != nil {
 				c.linger()
 				err = last
@@ -265,14 +265,14 @@ func (c *conn) read() error {
 	}
 	for {
 		frame, g, err := c.readFrame(idle)
-		if errors.Is(err, transport.ErrFrame) && c.n.leased(c.s.id) {
+		if errors.Is(err, transport.ErrFrame) && c.n.roles.leased(c.s.id) {
 			c.n.end(c.s, err, fault(err).Append(nil))
 			c.discard()
 		}
 		if err != nil {
 			return err
 		}
-		c.n.with(c.s.id).received.Add(transport.LengthSize + uint64(len(frame)))
+		c.n.counters.with(c.s.id).received.Add(transport.LengthSize + uint64(len(frame)))
 		h, items, err := transport.ReadHeader(frame)
 		if err == nil {
 			err = h.Check()
@@ -295,7 +295,7 @@ func (c *conn) read() error {
 			// Nothing sound can follow on another connection. But what comes after the
 			// session was dropped here fits nothing, and is not the peer's fault.
 			goesOn := err == errReplaced || errors.Is(err, errOldTable) // on another connection
-			if !c.n.leased(c.s.id) || goesOn || c.s.dead.Load() {
+			if !c.n.roles.leased(c.s.id) || goesOn || c.s.dead.Load() {
 				return err
 			}
 			c.n.end(c.s, err, fault(err).Append(nil))
@@ -313,7 +313,7 @@ func (c *conn) discard() {
 // outdated refuses a frame of an older epoch, with the newer table. The connection ends
 // then, and the session goes on with another one: what the frame holds comes again.
 func (c *conn) outdated(epoch uint64) bool {
-	old := c.n.tooOld(epoch)
+	old := c.n.table.tooOld(epoch)
 	if old != nil && !c.finishing() {
 		c.finish(old.Append(nil), errOldTable)
 	}
@@ -327,7 +327,7 @@ func (c *conn) frame(items []byte) error {
 	if c.s.connection() != c {
 		return errReplaced
 	}
-	c.n.heard(c.s, false)
+	c.n.detector.heard(c.s, false)
 	received := 0
 	p := c.n.parcels.Get().(*parcel)
 	defer c.n.parcels.Put(p)
@@ -390,13 +390,13 @@ func (c *conn) paidAck(owed int) {
 }
 
 func (c *conn) message(i transport.Item, p *parcel) error {
-	if !c.n.mayTalk(c.s.id) {
+	if !c.n.roles.mayTalk(c.s.id) {
 		return c.refuse(refusal("lock messages from this process", "", ""))
 	}
-	if i.Type == transport.RefuseNameItem && c.n.isMember(c.n.c.ID) && !c.n.isMember(c.s.id) {
+	if i.Type == transport.RefuseNameItem && c.n.roles.member() && !c.n.roles.isMember(c.s.id) {
 		return c.refuse(refusal("refusal of a name by a client", "", ""))
 	}
-	if i.Type == transport.LabelledItem && (!c.n.isMember(c.n.c.ID) || c.n.isMember(c.s.id)) {
+	if i.Type == transport.LabelledItem && (!c.n.roles.member() || c.n.roles.isMember(c.s.id)) {
 		return c.refuse(refusal("label of a user that is none of a client's", "", ""))
 	}
 	c.s.mu.Lock()
@@ -406,7 +406,7 @@ func (c *conn) message(i transport.Item, p *parcel) error {
 		return err
 	}
 	switch {
-	case i.Type == transport.PartItem && !c.n.watched():
+	case i.Type == transport.PartItem && !c.n.roles.watched():
 		return c.refuse(refusal("part of a message that is none of a replica", "", ""))
 	case i.Type == transport.PartItem:
 		return c.part(i)
@@ -492,7 +492,7 @@ func (c *conn) control(i transport.Item) error {
 			return errors.New("an answer to no heartbeat")
 		}
 		took := c.n.c.Boot() - sent
-		c.n.with(c.s.id).answered(took)
+		c.n.counters.with(c.s.id).answered(took)
 		c.n.noteRoundTrip(c.s, took)
 		c.s.mu.Lock()
 		c.s.held.Renew(sent)
@@ -508,7 +508,7 @@ func (c *conn) control(i transport.Item) error {
 		switch {
 		case err != nil:
 		case r.Code == transport.OldTable:
-			err = c.n.adopt(r)
+			err = c.n.table.adopt(r)
 		default:
 			err = r
 			c.n.end(c.s, r, nil)

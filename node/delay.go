@@ -16,7 +16,7 @@ const maxDelay = 100 * time.Millisecond
 // the message delay: half of the upper median of the members' round trips, because
 // what a process waits for is the answers of a quorum, not those of a slow member.
 func (n *Node) noteRoundTrip(s *session, took time.Duration) {
-	if n.isMember(n.c.ID) || !n.isMember(s.id) {
+	if n.roles.member() || !n.roles.isMember(s.id) {
 		return
 	}
 	s.mu.Lock()

@@ -27,7 +27,7 @@ func (n *Node) dial(id protocol.ID) {
 	backoff := minBackoff
 	for {
 		began := time.Now()
-		t := n.table.Load()
+		t := n.table.now.Load()
 		last, s := n.isClosing(), n.lookup(id)
 		if last && !n.owes(s) {
 			return
@@ -51,7 +51,7 @@ func (n *Node) dial(id protocol.ID) {
 		// Jitter keeps the clients of a server that comes back apart.
 		select {
 		case <-time.After(backoff/2 + rand.N(backoff/2)):
-		case <-n.table.Load().ctx.Done(): // it may be elsewhere now, or the node closes
+		case <-n.table.now.Load().ctx.Done(): // it may be elsewhere now, or the node closes
 			backoff = minBackoff
 			continue
 		case <-n.parting:
@@ -71,7 +71,7 @@ func (n *Node) noteFailure(id protocol.ID, err error) {
 	n.noteChange()
 	n.mu.Unlock()
 	if old == nil || old.Error() != err.Error() {
-		n.c.Log.Warn("no connection", "peer", n.name(id), "address", n.peer(id).Addr, "error", err)
+		n.c.Log.Warn("no connection", "peer", n.roles.name(id), "address", n.table.peer(id).Addr, "error", err)
 	}
 }
 
@@ -204,7 +204,7 @@ func (n *Node) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, e
 				n.end(s, errForgotten, nil)
 			}
 		case transport.OldTable:
-			return w, n.adopt(r)
+			return w, n.table.adopt(r)
 		}
 		return w, r
 	}
@@ -225,7 +225,7 @@ func (n *Node) begin(
 	if !fits {
 		return nil, fmt.Errorf("the welcome is for session %d of incarnation %016x", w.Session, w.Incarnation)
 	}
-	if no := n.meet(s.id, w.Incarnation); no != nil {
+	if no := n.detector.meet(s.id, w.Incarnation); no != nil {
 		n.writeFrame(nc, no.Append)
 		return nil, fmt.Errorf("%s: %s here, %s there", no.What, no.Mine, no.Yours)
 	}
@@ -236,7 +236,7 @@ func (n *Node) begin(
 	s.incarnation, s.established, s.label = w.Incarnation, true, w.Label
 	s.held.Terms = lease.Terms{Length: w.Lease, Drift: n.c.ClockDrift, Margin: lease.Margin(w.Lease)}
 	s.held.Renew(sent)
-	lapsed := n.leased(s.id) && s.held.Lapsed(n.c.Boot())
+	lapsed := n.roles.leased(s.id) && s.held.Lapsed(n.c.Boot())
 	s.mu.Unlock()
 	if lapsed {
 		n.end(s, errLapsed, nil)
@@ -252,11 +252,11 @@ func (n *Node) begin(
 	}
 	n.dials[s.id] = nil
 	n.mu.Unlock()
-	n.heard(s, isNew)
+	n.detector.heard(s, isNew)
 	n.noteRoundTrip(s, n.c.Boot()-sent)
-	n.noteClockBound("", n.name(s.id), w.ClockBound)
+	n.noteClockBound("", n.roles.name(s.id), w.ClockBound)
 	n.noteUp()
 	c.kick()
-	n.c.Log.Debug("connected", "peer", n.name(s.id), "session", w.Session)
+	n.c.Log.Debug("connected", "peer", n.roles.name(s.id), "session", w.Session)
 	return c, nil
 }

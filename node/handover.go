@@ -41,8 +41,8 @@ func (n *Node) Freeze() (*Frozen, error) {
 		why = "the server is draining"
 	case n.frozen != nil:
 		why = "it is being handed over already"
-	case !n.isMember(n.c.ID) || n.info.Users != protocol.Clients:
-		why = n.name(n.c.ID) + " has users of its own"
+	case !n.roles.member() || n.roles.info.Users != protocol.Clients:
+		why = n.roles.name(n.c.ID) + " has users of its own"
 	}
 	if why != "" {
 		n.mu.Unlock()
@@ -146,7 +146,7 @@ func (n *Node) Leases() (shortest, longest time.Duration) {
 func (n *Node) Away() (k int) {
 	now := n.c.Boot()
 	for _, s := range n.list() {
-		if _, up := s.up(now); up && !n.isMember(s.id) && s.connection() == nil {
+		if _, up := s.up(now); up && !n.roles.isMember(s.id) && s.connection() == nil {
 			k++
 		}
 	}
@@ -167,7 +167,7 @@ func (n *Node) Serve(l net.Listener) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closing || n.frozen != nil || n.front != nil {
-		return errors.Join(fmt.Errorf("node: %s cannot serve now", n.name(n.c.ID)), l.Close())
+		return errors.Join(fmt.Errorf("node: %s cannot serve now", n.roles.name(n.c.ID)), l.Close())
 	}
 	f := &front{listener: l}
 	f.ctx, f.cancel = context.WithCancel(n.ctx)

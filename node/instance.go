@@ -50,7 +50,7 @@ func (s *shard) stepAll(in protocol.Input) {
 func (s *shard) tryEvent(e *event) {
 	u := s.user(e.text)
 	u.section = protocol.InTry
-	s.labelling = s.labelling || u.label != "" && !s.n.isMember(s.n.c.ID)
+	s.labelling = s.labelling || u.label != "" && !s.n.roles.member()
 	why := s.failed[e.text]
 	if i := s.instances.Get(e.text); i != nil && i.kind != u.kind {
 		why = otherKind(i, u.kind)
@@ -111,7 +111,7 @@ func (s *shard) add(i *instance) {
 
 // begin feeds the first events of an instance.
 func (s *shard) begin(kind Kind, feed func(protocol.Input) error) error {
-	err := feed(protocol.NewStart(s.n.life(s.n.incarnation)))
+	err := feed(protocol.NewStart(s.n.roles.life(s.n.incarnation)))
 	for id, incarnation := range s.live {
 		if incarnation != 0 && err == nil {
 			err = feed(protocol.NewRestore(protocol.ID(id), incarnation))
@@ -151,7 +151,7 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 		s.noteWaiting(i, i.process.Waiting())
 		s.tellSupports(i, in.Kind)
 	case errors.Is(err, ErrMessage):
-		s.n.complain(from.host, "malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.name(from.id), "error", err)
+		s.n.book.complain(from.host, "malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.roles.name(from.id), "error", err)
 		s.n.end(from, err, fault(err).Append(nil))
 	default:
 		s.fail(i, err.Error())
@@ -213,7 +213,7 @@ func (s *shard) remove(i *instance) {
 		s.labels.set(i, p.id, nil, 0)
 		if locks := s.business[p]; locks != nil && locks.Has(i) {
 			locks.Delete(i)
-			s.n.pair(p, -1)
+			s.n.origins.pair(p, -1)
 		}
 	}
 	i.peers = nil
@@ -270,14 +270,14 @@ func (nowhere) Snapshot(string) error            { return nil }
 // note records that a peer has business with an instance, where the end of its
 // session concerns only those. It says why not, where there is too much of that already.
 func (s *shard) note(i *instance, p *session) (why string) {
-	if s.restores(p) || s.n.watched() {
+	if s.restores(p) || s.n.roles.watched() {
 		return ""
 	}
 	locks := s.business[p]
 	if locks != nil && locks.Has(i) {
 		return ""
 	}
-	if !s.n.isMember(p.id) {
+	if !s.n.roles.isMember(p.id) {
 		if why := s.tooMany(p, locks); why != "" {
 			return why
 		}
@@ -291,7 +291,7 @@ func (s *shard) connect(i *instance, p *session) {
 		s.business[p] = &business{}
 	}
 	s.business[p].Set(i, struct{}{})
-	s.n.pair(p, 1)
+	s.n.origins.pair(p, 1)
 	i.peers = append(i.peers, p)
 }
 
@@ -300,7 +300,7 @@ func (s *shard) connect(i *instance, p *session) {
 // for the search.
 func (s *shard) tooMany(p *session, locks *business) string {
 	most := s.n.c.MaxLocks/len(s.n.shards) + 1
-	why := s.n.crowded(p)
+	why := s.n.origins.crowded(p)
 	if locks == nil {
 		return why
 	}
@@ -316,10 +316,10 @@ func (s *shard) tooMany(p *session, locks *business) string {
 			locks.Delete(i)
 			i.forget(p)
 			s.labels.set(i, p.id, nil, 0)
-			s.n.pair(p, -1)
+			s.n.origins.pair(p, -1)
 		}
 	}
-	if locks.Len() < most-most/4 && s.n.crowded(p) == "" {
+	if locks.Len() < most-most/4 && s.n.origins.crowded(p) == "" {
 		return ""
 	}
 	locks.full = now + time.Second // the next search is then

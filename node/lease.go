@@ -36,7 +36,7 @@ var (
 // sessions not too often.
 func (n *Node) watchLeases() {
 	least, most := time.Millisecond, min(resumed, n.c.Lease/4)
-	if n.isMember(n.c.ID) {
+	if n.roles.member() {
 		least, most = min(20*time.Millisecond, n.c.Lease/10), min(time.Second, n.c.Lease/4)
 	}
 	t := time.NewTimer(0)
@@ -88,12 +88,12 @@ func (n *Node) lapsed(now time.Duration) (over []*session, next time.Duration) {
 		return nil, next
 	}
 	for _, s := range n.sessions {
-		if !n.leased(s.id) {
+		if !n.roles.leased(s.id) {
 			continue
 		}
 		s.mu.Lock()
 		known, lapsed, end := s.established, s.lapsed(now), s.held.End()
-		if n.isMember(n.c.ID) {
+		if n.roles.member() {
 			end = s.granted.End()
 		}
 		s.mu.Unlock()
@@ -114,7 +114,7 @@ func (n *Node) lapsed(now time.Duration) (over []*session, next time.Duration) {
 // lapse ends lapsed sessions before a shard of a client goes on: after a pause
 // of the whole process nobody knows whether the watcher has run yet.
 func (n *Node) lapse() {
-	if n.isMember(n.c.ID) {
+	if n.roles.member() {
 		return
 	}
 	if now := n.c.Boot(); int64(now) >= n.nextLapse.Load() {

@@ -34,7 +34,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/limit"
 	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -175,12 +174,12 @@ func RequestID(client protocol.ID, request uint64) string {
 // A Node hosts processes until it is closed.
 type Node struct {
 	c           Config
-	info        protocol.Info // of any host: they agree in what is asked of it
-	table       atomic.Pointer[table]
+	roles       roles
+	table       slotTable
 	incarnation uint64
 	started     time.Time // of timers
 	clock       clock
-	watches     []*watch // by member, where members suspect each other: see watch.go
+	detector    *detector // nil: members do not suspect each other
 	seed        maphash.Seed
 	shards      []*shard
 
@@ -195,7 +194,6 @@ type Node struct {
 
 	mu       sync.RWMutex             // taken before the mutex of a shard
 	sessions map[protocol.ID]*session // by peer; those that are not dead
-	origins  map[string]*origin       // of its sessions, by name
 	dials    map[protocol.ID]error    // the last failure to reach a member
 	ends     map[protocol.ID]ended    // the last session with a member that has ended
 	changed  chan struct{}            // closed when a connection comes up, or a dial fails
@@ -204,23 +202,19 @@ type Node struct {
 	frozen   *Frozen // nil: the node runs
 	front    *front  // nil: nothing is accepted
 
-	parting    chan struct{}      // closed when Close begins
-	frames     room               // of memory for frames that others send
-	greeting   atomic.Int32       // handshakes that this end has begun and not ended
-	done       chan struct{}      // closed when Close is done
-	tables     sync.Mutex         // one table is replaced at a time; taken before mu
-	newer      newer              // epochs that others had and this member not
-	nextLapse  atomic.Int64       // no lease that this node holds ends before this reading of Boot
-	watch      chan struct{}      // wakes the watcher of leases
-	calls      chan struct{}      // one element for each control request being answered
-	bound      atomic.Int64       // the last clock bound that this node warned of
-	complaints limit.Rate[string] // of what hostile peers have logged, by host
-	late       chan record        // what logLate is to log
-	unlogged   atomic.Int64       // records that did not fit into late
-	instances  atomic.Int64       // of all shards
-	pairs      atomic.Int64       // of a client and a lock that it holds or wants, as far as the shards know
-	unacked    atomic.Int64       // bytes in the windows of all sessions
-	delay      atomic.Int64       // of messages, ns, as measured; 0: unknown
+	parting   chan struct{} // closed when Close begins
+	frames    room          // of memory for frames that others send
+	greeting  atomic.Int32  // handshakes that this end has begun and not ended
+	done      chan struct{} // closed when Close is done
+	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
+	watch     chan struct{} // wakes the watcher of leases
+	calls     chan struct{} // one element for each control request being answered
+	bound     atomic.Int64  // the last clock bound that this node warned of
+	book      *logbook
+	instances atomic.Int64 // of all shards
+	origins   origins      // of sessions of clients
+	unacked   atomic.Int64 // bytes in the windows of all sessions
+	delay     atomic.Int64 // of messages, ns, as measured; 0: unknown
 	// Constant: every kind of message, and where those of a kind of locks begin.
 	messages     []MessageStats
 	firstMessage [256]int
@@ -247,23 +241,25 @@ func newNode(c Config) (*Node, error) {
 	}
 	n := &Node{
 		c:           c,
-		info:        c.anyHost().Info(),
+		roles:       c.roles(),
 		incarnation: c.incarnation(),
 		started:     time.Now(),
 		seed:        maphash.MakeSeed(),
 		sessions:    map[protocol.ID]*session{},
-		origins:     map[string]*origin{},
-		dials:       map[protocol.ID]error{},
-		ends:        map[protocol.ID]ended{},
-		changed:     make(chan struct{}),
-		parting:     make(chan struct{}),
-		done:        make(chan struct{}),
-		watch:       make(chan struct{}, 1),
-		calls:       make(chan struct{}, maxCalls),
-		late:        make(chan record, maxLate),
-		frames:      room{most: c.MaxFrames},
-		clock:       clock{wall: wall},
-		complaints:  limit.Rate[string]{Burst: maxComplaints, Every: complaintEvery, Most: maxComplainers},
+		origins: origins{
+			maxSessions: c.MaxSessions, maxOfOne: c.MaxSessionsOfOne, maxPairs: c.MaxWaiters,
+			known: map[string]*origin{},
+		},
+		dials:   map[protocol.ID]error{},
+		ends:    map[protocol.ID]ended{},
+		changed: make(chan struct{}),
+		parting: make(chan struct{}),
+		done:    make(chan struct{}),
+		watch:   make(chan struct{}, 1),
+		calls:   make(chan struct{}, maxCalls),
+		book:    newLogbook(c.Log),
+		frames:  room{most: c.MaxFrames},
+		clock:   clock{wall: wall},
 	}
 	n.parcels.New = func() any { return new(parcel) }
 	n.buffers.New = func() any { return new([]byte) }
@@ -271,8 +267,9 @@ func newNode(c Config) (*Node, error) {
 	n.counters.peers = make([]peerCounters, c.System.N+1)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.clock.start(c.Boot, c.ClockBound, n.clockSet)
-	n.replaceTable(c.Epoch, c.Peers)
-	n.makeWatches()
+	n.table.c, n.table.roles, n.table.ctx, n.table.book, n.table.moved = &n.c, n.roles, n.ctx, n.book, n.moved
+	n.table.replace(c.Epoch, c.Peers)
+	n.detector = newDetector(n.roles, c.Patience, c.Boot, n.hurryAll)
 	for k := range runtime.GOMAXPROCS(0) {
 		n.shards = append(n.shards, newShard(n, k))
 	}
@@ -282,7 +279,7 @@ func newNode(c Config) (*Node, error) {
 // run starts the goroutines of a node.
 func (n *Node) run() {
 	for id := range n.c.Peers {
-		if id := protocol.ID(id); id != n.c.ID && n.standing(id) {
+		if id := protocol.ID(id); id != n.c.ID && n.roles.standing(id) {
 			n.mu.Lock()
 			n.register(newSession(n, id, 1))
 			n.mu.Unlock()
@@ -291,11 +288,11 @@ func (n *Node) run() {
 	for _, s := range n.shards {
 		go s.run()
 	}
-	if n.watched() {
-		n.wg.Go(n.watchMembers)
+	if n.roles.watched() {
+		n.wg.Go(func() { n.detector.run(n.ctx) })
 	}
 	for id := range n.c.Peers {
-		if id := protocol.ID(id); n.dialsTo(id) {
+		if id := protocol.ID(id); n.roles.dialsTo(id) {
 			n.wg.Go(func() { n.dial(id) })
 		}
 	}
@@ -303,7 +300,7 @@ func (n *Node) run() {
 		n.wg.Go(n.watchClock)
 	}
 	n.wg.Go(n.watchLeases)
-	n.wg.Go(n.logLate)
+	n.wg.Go(func() { n.book.run(n.ctx) })
 }
 
 // complete fills in the defaults and says what is wrong.
@@ -392,6 +389,14 @@ func (c *Config) incarnation() uint64 {
 	return c.Secret
 }
 
+func (c *Config) roles() roles {
+	r := roles{self: c.ID, info: c.anyHost().Info()}
+	for _, p := range c.Peers {
+		r.members = append(r.members, p.Name)
+	}
+	return r
+}
+
 func (c *Config) member() bool { return c.ID < protocol.ID(len(c.Peers)) }
 
 // NewSecret draws the secret of a client: 64 random bits, not all of them 0.
@@ -422,48 +427,6 @@ func (n *Node) Boot() time.Duration { return n.c.Boot() }
 // ID is the id of the node.
 func (n *Node) ID() protocol.ID { return n.c.ID }
 
-// isMember reports whether id is a member's.
-func (n *Node) isMember(id protocol.ID) bool { return id < protocol.ID(n.c.System.N) }
-
-// dialsTo reports whether this node dials member id: of two processes that have
-// business with each other the one with the larger id dials.
-func (n *Node) dialsTo(id protocol.ID) bool {
-	if n.isMember(n.c.ID) {
-		return n.info.Users == protocol.Members && id < n.c.ID
-	}
-	return true
-}
-
-// leased reports whether the session with id hangs on a lease. Between members
-// there is none: nobody suspects a member.
-func (n *Node) leased(id protocol.ID) bool {
-	return n.info.Detector != protocol.NoDetector && n.isMember(id) != n.isMember(n.c.ID) ||
-		n.isMember(n.c.ID) && !n.isMember(id)
-}
-
-// standing reports whether there is always a session with id, so that messages
-// wait in it even before the first connection: where the algorithm is not told
-// who can be reached.
-func (n *Node) standing(id protocol.ID) bool {
-	return n.mayTalk(id) && n.isMember(id) && n.info.Detector != protocol.LeaseDetector
-}
-
-// mayTalk reports whether lock messages pass between this node and id.
-func (n *Node) mayTalk(id protocol.ID) bool {
-	if n.info.Users == protocol.Members {
-		return n.isMember(id) && n.isMember(n.c.ID)
-	}
-	return n.isMember(id) != n.isMember(n.c.ID)
-}
-
-// name is what people call process id.
-func (n *Node) name(id protocol.ID) string {
-	if n.isMember(id) {
-		return n.c.Peers[id].Name // which never changes
-	}
-	return fmt.Sprintf("client %x", uint64(id))
-}
-
 // Try lets u try to enter the lock called name, of a kind; with once it gives up as
 // soon as somebody else seems to be first. A node has one user a name at a time: Try
 // fails with ErrBusy while another one is not in its remainder section. A member that
@@ -476,8 +439,8 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 	if n.c.Hosts[kind] == nil {
 		return fmt.Errorf("node: lock %q: this process has no algorithm for %s", name, kind.noun())
 	}
-	if (n.info.Users == protocol.Members) != n.isMember(n.c.ID) {
-		return fmt.Errorf("node: %s is not a user of %s", n.name(n.c.ID), n.info.Name)
+	if (n.roles.info.Users == protocol.Members) != n.roles.member() {
+		return fmt.Errorf("node: %s is not a user of %s", n.roles.name(n.c.ID), n.roles.info.Name)
 	}
 	if err := n.c.checkObject(kind, name, u); err != nil {
 		return err

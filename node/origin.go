@@ -18,7 +18,7 @@ import (
 type origin struct {
 	name     string       // for people: "10.0.0.7", "certificate CN=deploy"
 	sessions int          // under Node.mu
-	pairs    atomic.Int64 // of a session and a lock, see Node.pairs
+	pairs    atomic.Int64 // of a session and a lock, see origins.pairs
 }
 
 // originsOf names the origins of a connection.
@@ -46,73 +46,79 @@ func principal(c *x509.Certificate) string {
 	return fmt.Sprintf("%x", sha256.Sum256(c.Raw))
 }
 
-// mayBegin says why no more sessions may begin here from these origins.
-func (n *Node) mayBegin(names []string) *transport.Refuse {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	free := n.c.MaxSessions + n.c.System.N - len(n.sessions)
+// origins are those of all sessions of a node.
+type origins struct {
+	maxSessions, maxOfOne int
+	maxPairs              int
+	known                 map[string]*origin // by name; under Node.mu
+	pairs                 atomic.Int64       // of a client and a lock that it holds or wants, as far as the shards know
+}
+
+// mayBegin says why no more sessions may begin here from these origins. So many clients have one now. Node.mu is held.
+func (o *origins) mayBegin(names []string, clients int) *transport.Refuse {
+	free := o.maxSessions - clients
 	if free <= 0 {
-		return &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions are the limit", n.c.MaxSessions)}
+		return &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions are the limit", o.maxSessions)}
 	}
 	for _, name := range names {
-		o := n.origins[name]
-		switch most := n.c.MaxSessionsOfOne; {
-		case o == nil:
-		case most > 0 && o.sessions >= most:
-			return &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions from %s are the limit", o.sessions, name)}
-		case most == 0 && o.sessions >= free:
+		from := o.known[name]
+		switch most := o.maxOfOne; {
+		case from == nil:
+		case most > 0 && from.sessions >= most:
+			return &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions from %s are the limit", from.sessions, name)}
+		case most == 0 && from.sessions >= free:
 			return &transport.Refuse{
 				Code: transport.Full,
-				What: fmt.Sprintf("%d sessions from %s are the limit: no more than that are left for others", o.sessions, name),
+				What: fmt.Sprintf("%d sessions from %s are the limit: no more than that are left for others", from.sessions, name),
 			}
 		}
 	}
 	return nil
 }
 
-// come counts a session that begins. n.mu is held.
-func (n *Node) come(s *session) {
+// come counts a session that begins. Node.mu is held.
+func (o *origins) come(s *session) {
 	for _, name := range s.from {
-		o := n.origins[name]
-		if o == nil {
-			o = &origin{name: name}
-			n.origins[name] = o
+		from := o.known[name]
+		if from == nil {
+			from = &origin{name: name}
+			o.known[name] = from
 		}
-		o.sessions++
-		s.origins = append(s.origins, o)
+		from.sessions++
+		s.origins = append(s.origins, from)
 	}
 }
 
-// goAway counts a session that has ended. n.mu is held.
-func (n *Node) goAway(s *session) {
-	for _, o := range s.origins {
-		if o.sessions--; o.sessions == 0 {
-			delete(n.origins, o.name)
+// goAway counts a session that has ended. Node.mu is held.
+func (o *origins) goAway(s *session) {
+	for _, from := range s.origins {
+		if from.sessions--; from.sessions == 0 {
+			delete(o.known, from.name)
 		}
 	}
 }
 
 // pair counts that a client of a session has so many locks more, or less, to do with.
-func (n *Node) pair(s *session, k int) {
-	if n.isMember(s.id) {
+func (o *origins) pair(s *session, k int) {
+	if s.n.roles.isMember(s.id) {
 		return
 	}
-	n.pairs.Add(int64(k))
-	for _, o := range s.origins {
-		o.pairs.Add(int64(k))
+	o.pairs.Add(int64(k))
+	for _, from := range s.origins {
+		from.pairs.Add(int64(k))
 	}
 }
 
 // crowded says why a client of a session may want no more locks. Shards that ask at the same moment may each add one.
-func (n *Node) crowded(s *session) string {
-	most, used := int64(n.c.MaxWaiters), n.pairs.Load()
+func (o *origins) crowded(s *session) string {
+	most, used := int64(o.maxPairs), o.pairs.Load()
 	if used >= most {
 		return fmt.Sprintf("the server is full: its limit on clients that hold or wait for a lock is %d", most)
 	}
-	for _, o := range s.origins {
-		if have := o.pairs.Load(); have > 0 && have >= most-used {
+	for _, from := range s.origins {
+		if have := from.pairs.Load(); have > 0 && have >= most-used {
 			return fmt.Sprintf("the server is full for %s: its limit on clients that hold or wait for a lock is %d, "+
-				"these have %d of that, and no more are left for others", o.name, most, have)
+				"these have %d of that, and no more are left for others", from.name, most, have)
 		}
 	}
 	return ""

@@ -51,7 +51,7 @@ func (n *Node) leave(s *session, k int, late bool) (done bool) {
 		return false
 	case !s.part(c):
 		return false
-	case c == nil || !n.leased(s.id):
+	case c == nil || !n.roles.leased(s.id):
 		return true
 	}
 	c.finish(goodBye(), ErrClosed)
@@ -81,7 +81,7 @@ func (c *conn) bye() error {
 // owes reports whether a good-bye is still to be said in a session, on a connection
 // that this end makes.
 func (n *Node) owes(s *session) bool {
-	if s == nil || !n.dialsTo(s.id) || !n.leased(s.id) {
+	if s == nil || !n.roles.dialsTo(s.id) || !n.roles.leased(s.id) {
 		return false
 	}
 	_, up := s.up(n.c.Boot())

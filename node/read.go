@@ -70,13 +70,13 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *guest, err error)
 	default:
 		return nil, nil, err
 	}
-	c.n.complain(c.s.host, "closed a connection", "peer", c.n.name(c.s.id), "from", c.nc.RemoteAddr(), "reason", err)
+	c.n.book.complain(c.s.host, "closed a connection", "peer", c.n.roles.name(c.s.id), "from", c.nc.RemoteAddr(), "reason", err)
 	return nil, nil, err
 }
 
 // maxFrame is how large the frames of the peer may be.
 func (c *conn) maxFrame() int {
-	if c.n.isMember(c.s.id) {
+	if c.n.roles.isMember(c.s.id) {
 		return transport.MaxFrame
 	}
 	return transport.MaxClientFrame

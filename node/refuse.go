@@ -26,7 +26,7 @@ func (s *shard) unserved(i *instance, e *message) string {
 	if e.kind == Replica {
 		return fmt.Sprintf("there is no object %.100q here", e.name)
 	}
-	if most := s.n.c.MaxInstances; s.n.instances.Load() >= int64(most) && s.n.isMember(s.n.c.ID) {
+	if most := s.n.c.MaxInstances; s.n.instances.Load() >= int64(most) && s.n.roles.member() {
 		return fmt.Sprintf("the server is full: its limit on locks is %d", most)
 	}
 	name := string(e.name)
@@ -46,10 +46,10 @@ func (s *shard) unserved(i *instance, e *message) string {
 // refused: the next Try would take that for its own. A client drops what a member should
 // not have sent.
 func (s *shard) refuseName(e *message, why string) {
-	if !s.n.isMember(s.n.c.ID) || !s.asks(e) {
+	if !s.n.roles.member() || !s.asks(e) {
 		return
 	}
-	s.n.complain(e.sess.host, "refused a name", "peer", s.n.name(e.sess.id), "reason", why)
+	s.n.book.complain(e.sess.host, "refused a name", "peer", s.n.roles.name(e.sess.id), "reason", why)
 	s.push(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why), false)
 }
 
@@ -104,7 +104,7 @@ func (s *shard) refused(e *message) {
 	if e.sess.dead.Load() || u == nil || u.kind != e.kind || u.section != protocol.InTry {
 		return
 	}
-	why := s.n.name(e.sess.id) + ": " + string(e.body[:min(len(e.body), transport.MaxName)])
+	why := s.n.roles.name(e.sess.id) + ": " + string(e.body[:min(len(e.body), transport.MaxName)])
 	if s.bears(name, u.kind, e.sess) {
 		return
 	}

@@ -178,11 +178,11 @@ func (s *shard) invoke(i *instance, data string) {
 	r := protocol.Reader{Rest: []byte(data)}
 	issuer := r.Max(uint64(s.n.c.System.N - 1))
 	if r.Err != nil {
-		s.n.complain("", "refused an operation", "lock", i.name, "error", fmt.Errorf("%w: it names no issuer", ErrOperation))
+		s.n.book.complain("", "refused an operation", "lock", i.name, "error", fmt.Errorf("%w: it names no issuer", ErrOperation))
 		return
 	}
 	if err := checkOperation(i.replica.object, r.Rest); err != nil {
-		s.n.complain("", "refused an operation", "lock", i.name, "issuer", s.n.name(protocol.ID(issuer)), "error", err)
+		s.n.book.complain("", "refused an operation", "lock", i.name, "issuer", s.n.roles.name(protocol.ID(issuer)), "error", err)
 		i.replica.results[issuer] = result{refused: true}
 		return
 	}
@@ -213,7 +213,7 @@ func (s *shard) captured(i *instance) {
 		return nil
 	})
 	if size := len(b) - 1; size > s.n.c.MaxState {
-		s.n.complain("", "withheld a state from who asked for it, which closes: raise MaxState at all members",
+		s.n.book.complain("", "withheld a state from who asked for it, which closes: raise MaxState at all members",
 			"lock", i.name, "bytes", size, "limit", s.n.c.MaxState)
 		b = binary.AppendUvarint(binary.AppendUvarint(nil, uint64(size)), uint64(s.n.c.MaxState))
 	}

@@ -59,7 +59,7 @@ func newSession(n *Node, id protocol.ID, number uint64) *session {
 func (n *Node) register(s *session) {
 	n.counters.began.Add(1)
 	n.sessions[s.id] = s
-	n.come(s)
+	n.origins.come(s)
 	for _, sh := range n.shards {
 		sh.post(event{op: opOpen, sess: s})
 	}
@@ -97,16 +97,16 @@ func (n *Node) end(s *session, why error, last []byte) {
 	s.mu.Unlock()
 	if n.sessions[s.id] == s {
 		delete(n.sessions, s.id)
-		if n.isMember(s.id) {
+		if n.roles.isMember(s.id) {
 			n.ends[s.id] = ended{number, causeOf(why)}
 		}
-		n.goAway(s)
+		n.origins.goAway(s)
 		dead := event{op: opDead, sess: s, text: why.Error()}
-		if n.standing(s.id) {
+		if n.roles.standing(s.id) {
 			// The shards change over in one step: what they send must go into one
 			// of the two sessions, so that it arrives or makes its lock fail.
 			dead.next = newSession(n, s.id, number+1)
-			dead.next.lossy = n.watched()
+			dead.next.lossy = n.roles.watched()
 			n.sessions[s.id] = dead.next
 		}
 		for _, sh := range n.shards {
@@ -117,14 +117,14 @@ func (n *Node) end(s *session, why error, last []byte) {
 	if c != nil && last == nil {
 		c.close(why)
 	}
-	n.later(s.host, "session ended", why, "peer", n.name(s.id), "label", label, "session", number, "reason", why)
+	n.book.later(s.host, "session ended", why, "peer", n.roles.name(s.id), "label", label, "session", number, "reason", why)
 }
 
 // drop ends a session for a reason that the peer does not know of. A client may
 // count on its lease all the same: nothing passes any more, but this member
 // suspects it only when the lease has lapsed or the client begins a new session.
 func (n *Node) drop(s *session, why error, last []byte) {
-	if !n.isMember(n.c.ID) || n.isMember(s.id) {
+	if !n.roles.member() || n.roles.isMember(s.id) {
 		n.end(s, why, last)
 		return
 	}
@@ -134,7 +134,7 @@ func (n *Node) drop(s *session, why error, last []byte) {
 	if c != nil && last == nil {
 		c.close(why)
 	}
-	n.later(s.host, "session dropped", why, "peer", n.name(s.id), "reason", why)
+	n.book.later(s.host, "session dropped", why, "peer", n.roles.name(s.id), "reason", why)
 }
 
 // cut takes the connection from a session, for good, and returns it. last are the last
@@ -154,7 +154,7 @@ func (s *session) cut(why error, last []byte) *conn {
 
 // lapsed reports whether the lease is over at now. s.mu is held.
 func (s *session) lapsed(now time.Duration) bool {
-	if s.n.isMember(s.n.c.ID) {
+	if s.n.roles.member() {
 		return s.granted.Lapsed(now)
 	}
 	return s.held.Lapsed(now)
@@ -208,7 +208,7 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, sta
 	if s.dead.Load() || s.lossy && !s.established {
 		return nil // what is sent to a dead session is lost, as it may be
 	}
-	if s.unacked > fairUnacked && s.n.unacked.Load() > s.n.c.MaxUnacked && s.n.isMember(s.n.c.ID) {
+	if s.unacked > fairUnacked && s.n.unacked.Load() > s.n.c.MaxUnacked && s.n.roles.member() {
 		return fmt.Errorf("%w: %d bytes, and %d by all sessions", reliable.ErrFull, s.unacked, s.n.unacked.Load())
 	}
 	s.makeRoom(len(msg), state)
@@ -299,10 +299,10 @@ func (s *session) up(now time.Duration) (end time.Duration, ok bool) {
 	if !s.established || s.dead.Load() {
 		return 0, false
 	}
-	if !s.n.leased(s.id) {
+	if !s.n.roles.leased(s.id) {
 		return now + s.n.c.Lease, s.conn != nil
 	}
-	if s.n.isMember(s.n.c.ID) {
+	if s.n.roles.member() {
 		return s.granted.End(), !s.granted.Lapsed(now)
 	}
 	return s.held.End(), !s.held.Lapsed(now)
@@ -313,7 +313,7 @@ func (s *session) up(now time.Duration) (end time.Duration, ok bool) {
 func (n *Node) Alive() int {
 	now, k := n.c.Boot(), 0
 	for _, s := range n.list() {
-		if _, ok := s.up(now); ok && n.isMember(s.id) {
+		if _, ok := s.up(now); ok && n.roles.isMember(s.id) {
 			k++
 		}
 	}
@@ -448,7 +448,7 @@ func (n *Node) WaitAlive(ctx context.Context, k int) error {
 func (n *Node) unreachable(k int, cause error) error {
 	e := &UnreachableError{Alive: n.Alive(), Want: k, Cause: cause}
 	now := n.c.Boot()
-	for id, p := range n.table.Load().peers {
+	for id, p := range n.table.now.Load().peers {
 		id := protocol.ID(id)
 		if id == n.c.ID {
 			continue
@@ -463,7 +463,7 @@ func (n *Node) unreachable(k int, cause error) error {
 		n.mu.RUnlock()
 		switch {
 		case err != nil:
-		case n.dialsTo(id):
+		case n.roles.dialsTo(id):
 			err = ErrNoAnswer
 		default:
 			err = errNotDialed

@@ -220,7 +220,7 @@ func (s *shard) run() {
 				queue = nil
 			}
 		}
-		if yield = !yield && !idle && len(s.dirty) > 0 && !s.n.isMember(s.n.c.ID); yield {
+		if yield = !yield && !idle && len(s.dirty) > 0 && !s.n.roles.member(); yield {
 			// What users do at once, such as the next Try after an Exit, goes into the same
 			// frames. At a member it would only come between a request and its answer.
 			runtime.Gosched()
@@ -312,7 +312,7 @@ func (s *shard) message(e *message) {
 	label, body := e.parts()
 	s.labels.set(i, e.sess.id, label, s.n.mostLabels())
 	s.step(i, protocol.NewReceive(e.sess.id), body, e.sess)
-	if s.n.watched() && s.suspects[e.sess.id] && !i.removed {
+	if s.n.roles.watched() && s.suspects[e.sess.id] && !i.removed {
 		s.step(i, protocol.NewSuspect(e.sess.id), nil, nil)
 	}
 }
@@ -340,7 +340,7 @@ func (s *shard) open(sess *session) {
 
 // restores reports whether processes are told about this session.
 func (s *shard) restores(sess *session) bool {
-	return s.n.info.Detector == protocol.LeaseDetector && !s.n.isMember(s.n.c.ID) && s.n.isMember(sess.id)
+	return s.n.roles.info.Detector == protocol.LeaseDetector && !s.n.roles.member() && s.n.roles.isMember(sess.id)
 }
 
 // dead tells the processes concerned that a session has ended: those of a client
@@ -359,16 +359,16 @@ func (s *shard) dead(e *event) {
 	if concerned == nil {
 		concerned = &business{}
 	}
-	s.n.pair(sess, -concerned.Len())
+	s.n.origins.pair(sess, -concerned.Len())
 	suspect := protocol.NewSuspect(sess.id)
 	switch {
-	case s.n.watched() && s.n.isMember(sess.id):
+	case s.n.roles.watched() && s.n.roles.isMember(sess.id):
 		s.suspectMember(sess.id)
 	case s.restores(sess):
 		s.live[sess.id] = 0
 		clear(s.fresh)
 		s.stepAll(suspect)
-	case s.n.isMember(s.n.c.ID) && !s.n.isMember(sess.id) && s.n.info.Detector != protocol.NoDetector:
+	case s.n.roles.member() && !s.n.roles.isMember(sess.id) && s.n.roles.info.Detector != protocol.NoDetector:
 		for i := range concerned.All() {
 			i.forget(sess)
 			s.step(i, suspect, nil, nil)
@@ -376,7 +376,7 @@ func (s *shard) dead(e *event) {
 		}
 	default:
 		for i := range concerned.All() {
-			s.fail(i, fmt.Sprintf("%s: %s", s.n.name(sess.id), e.text))
+			s.fail(i, fmt.Sprintf("%s: %s", s.n.roles.name(sess.id), e.text))
 		}
 	}
 }

@@ -365,14 +365,14 @@ func (l *loader) session(r *protocol.Reader) error {
 	switch {
 	case r.Err != nil || err != nil:
 		return fmt.Errorf("%w: session %d", ErrSnapshot, len(l.sessions))
-	case n.isMember(s.id) || s.id != ClientID(s.incarnation) || s.number == 0 || length < MinLease || n.sessions[s.id] != nil:
-		return fmt.Errorf("%w: session with %s", ErrSnapshot, n.name(s.id))
+	case n.roles.isMember(s.id) || s.id != ClientID(s.incarnation) || s.number == 0 || length < MinLease || n.sessions[s.id] != nil:
+		return fmt.Errorf("%w: session with %s", ErrSnapshot, n.roles.name(s.id))
 	}
 	s.granted.Length = length
 	s.granted.Hear(end - length)
 	s.dead.Store(dropped)
 	n.sessions[s.id] = s
-	n.come(s)
+	n.origins.come(s)
 	if !dropped {
 		for _, sh := range n.shards {
 			sh.sessions[s.id] = s

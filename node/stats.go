@@ -146,12 +146,11 @@ func (n *Node) nameMessages() {
 
 // counters are what goroutines of connections and sessions count.
 type counters struct {
-	began    atomic.Uint64
-	ended    [causes]atomic.Uint64
-	refused  [causes]atomic.Uint64
-	frames   struct{ slow, noRoom, tooLarge atomic.Uint64 }
-	unlogged atomic.Uint64  // complaints that were one too many of a host
-	peers    []peerCounters // by id of the member; one more for all clients
+	began   atomic.Uint64
+	ended   [causes]atomic.Uint64
+	refused [causes]atomic.Uint64
+	frames  struct{ slow, noRoom, tooLarge atomic.Uint64 }
+	peers   []peerCounters // by id of the member; one more for all clients
 }
 
 type peerCounters struct {
@@ -169,8 +168,8 @@ func byCause(counts *[causes]atomic.Uint64) map[string]uint64 {
 }
 
 // with are the counters of what passes between this node and a peer.
-func (n *Node) with(id protocol.ID) *peerCounters {
-	return &n.counters.peers[min(id, protocol.ID(len(n.counters.peers)-1))]
+func (c *counters) with(id protocol.ID) *peerCounters {
+	return &c.peers[min(id, protocol.ID(len(c.peers)-1))]
 }
 
 func (p *peerCounters) answered(after time.Duration) {
@@ -203,8 +202,8 @@ func (n *Node) Stats() Stats {
 		SessionsBegan: n.counters.began.Load(),
 		SessionsEnded: byCause(&n.counters.ended),
 		Refused:       byCause(&n.counters.refused),
-		Pairs:         int(n.pairs.Load()),
-		Unlogged:      n.counters.unlogged.Load(),
+		Pairs:         int(n.origins.pairs.Load()),
+		Unlogged:      n.book.missing.Load(),
 		Frames: FrameStats{
 			Unfinished: n.frames.size(), Slow: n.counters.frames.slow.Load(),
 			NoRoom: n.counters.frames.noRoom.Load(), TooLarge: n.counters.frames.tooLarge.Load(),
@@ -253,7 +252,7 @@ func (n *Node) sessionStats(st *Stats) {
 		s.mu.Unlock()
 		switch {
 		case !ok:
-		case n.isMember(s.id):
+		case n.roles.isMember(s.id):
 			up[s.id] = true
 		default:
 			st.ClientSessions++
@@ -272,14 +271,14 @@ func (n *Node) PeerStats() []PeerStats {
 func (n *Node) peerStats(up map[protocol.ID]bool) (peers []PeerStats, clients Traffic) {
 	for id := range n.counters.peers {
 		id := protocol.ID(id)
-		c := n.with(id)
+		c := n.counters.with(id)
 		t := Traffic{BytesSent: c.sent.Load(), BytesReceived: c.received.Load()}
 		switch {
-		case !n.isMember(id):
+		case !n.roles.isMember(id):
 			clients = t
 		case id != n.c.ID:
 			peers = append(peers, PeerStats{
-				Name: n.name(id), Connected: up[id], Traffic: t,
+				Name: n.roles.name(id), Connected: up[id], Traffic: t,
 				RoundTrips: c.roundTrips.Snapshot(), LastRoundTrip: time.Duration(c.lastRoundTrip.Load()),
 			})
 		}

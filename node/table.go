@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -32,9 +33,27 @@ var (
 	errMoved    = errors.New("the slot table was replaced")
 )
 
+// A slotTable is the slot table of a node, and what it knows of newer ones. A table is never changed, but replaced.
+type slotTable struct {
+	c     *Config
+	roles roles
+	ctx   context.Context // of the node
+	book  *logbook
+	moved func(protocol.ID) // the address of this member is another one
+	now   atomic.Pointer[table]
+
+	replacing sync.Mutex // one table is replaced at a time; taken before Node.mu
+
+	mu sync.Mutex
+	// newer are the epochs of which a member has warned that others have them, the last of many. It is the epoch
+	// that is remembered and not the highest one, which anybody may make up.
+	newer [16]uint64
+	next  int
+}
+
 // Table is the slot table in use, and its epoch.
 func (n *Node) Table() (epoch uint64, peers []Peer) {
-	t := n.table.Load()
+	t := n.table.now.Load()
 	return t.epoch, slices.Clone(t.peers)
 }
 
@@ -45,46 +64,18 @@ func (n *Node) Table() (epoch uint64, peers []Peer) {
 //
 // A client need not be told: a member that has a newer table refuses the older one
 // with its own, which the client then adopts. A member adopts nothing by itself.
-func (n *Node) SetTable(epoch uint64, peers []Peer) error {
-	if err := n.c.checkTable(epoch, peers); err != nil {
-		return fmt.Errorf("node: %w", err)
-	}
-	n.tables.Lock()
-	defer n.tables.Unlock()
-	old := n.table.Load()
-	switch {
-	case memberNames(peers) != memberNames(old.peers):
-		return fmt.Errorf("node: the servers cannot change from %s to %s: quorums of the two sets need not intersect",
-			memberNames(old.peers), memberNames(peers))
-	case epoch < old.epoch:
-		return fmt.Errorf("node: the slot table of epoch %d cannot replace that of epoch %d", epoch, old.epoch)
-	case epoch == old.epoch && slices.Equal(peers, old.peers):
-		return nil
-	case epoch == old.epoch:
-		return fmt.Errorf("node: two slot tables have epoch %d: a new one needs a higher epoch", epoch)
-	}
-	n.replaceTable(epoch, peers)
-	old.replaced()
-	for id, p := range peers {
-		if p.Addr == old.peers[id].Addr {
-			continue
-		}
-		n.c.Log.Info("slot moved", "server", p.Name, "from", old.peers[id].Addr, "to", p.Addr, "epoch", epoch)
-		s := n.lookup(protocol.ID(id))
-		if s == nil || !n.dialsTo(protocol.ID(id)) {
-			continue
-		}
+func (n *Node) SetTable(epoch uint64, peers []Peer) error { return n.table.set(epoch, peers) }
+
+// Epoch is that of the slot table that this node has now.
+func (n *Node) Epoch() uint64 { return n.table.epoch() }
+
+// moved closes the connection with a member that has another address.
+func (n *Node) moved(id protocol.ID) {
+	if s := n.lookup(id); s != nil && n.roles.dialsTo(id) {
 		if c := s.connection(); c != nil {
 			c.close(errMoved)
 		}
 	}
-	return nil
-}
-
-func (n *Node) replaceTable(epoch uint64, peers []Peer) {
-	t := &table{epoch: epoch, peers: slices.Clone(peers)}
-	t.ctx, t.replaced = context.WithCancel(n.ctx)
-	n.table.Store(t)
 }
 
 // checkTable says what is wrong with a slot table, whoever made it.
@@ -134,18 +125,54 @@ func memberNames(peers []Peer) string {
 	return b.String()
 }
 
-// peer is the slot of a member.
-func (n *Node) peer(id protocol.ID) Peer { return n.table.Load().peers[id] }
+// set is Node.SetTable.
+func (st *slotTable) set(epoch uint64, peers []Peer) error {
+	if err := st.c.checkTable(epoch, peers); err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	st.replacing.Lock()
+	defer st.replacing.Unlock()
+	old := st.now.Load()
+	switch {
+	case memberNames(peers) != memberNames(old.peers):
+		return fmt.Errorf("node: the servers cannot change from %s to %s: quorums of the two sets need not intersect",
+			memberNames(old.peers), memberNames(peers))
+	case epoch < old.epoch:
+		return fmt.Errorf("node: the slot table of epoch %d cannot replace that of epoch %d", epoch, old.epoch)
+	case epoch == old.epoch && slices.Equal(peers, old.peers):
+		return nil
+	case epoch == old.epoch:
+		return fmt.Errorf("node: two slot tables have epoch %d: a new one needs a higher epoch", epoch)
+	}
+	st.replace(epoch, peers)
+	old.replaced()
+	for id, p := range peers {
+		if p.Addr == old.peers[id].Addr {
+			continue
+		}
+		st.c.Log.Info("slot moved", "server", p.Name, "from", old.peers[id].Addr, "to", p.Addr, "epoch", epoch)
+		st.moved(protocol.ID(id))
+	}
+	return nil
+}
 
-// Epoch is that of the slot table that this node has now.
-func (n *Node) Epoch() uint64 { return n.table.Load().epoch }
+func (st *slotTable) replace(epoch uint64, peers []Peer) {
+	t := &table{epoch: epoch, peers: slices.Clone(peers)}
+	t.ctx, t.replaced = context.WithCancel(st.ctx)
+	st.now.Store(t)
+}
+
+// peer is the slot of a member.
+func (st *slotTable) peer(id protocol.ID) Peer { return st.now.Load().peers[id] }
+
+func (st *slotTable) epoch() uint64 { return st.now.Load().epoch }
 
 // tooOld is the refusal of an epoch, nil if it is none: this member has a newer table,
 // and who still uses the old one may be talking to a slot where it is no more. A newer
 // epoch than this member's is none of its concern: the one who has it knows better
 // where everybody is, and has the same names.
-func (n *Node) tooOld(epoch uint64) *transport.Refuse {
-	t := n.table.Load()
+func (st *slotTable) tooOld(epoch uint64) *transport.Refuse {
+	t := st.now.Load()
 	if epoch >= t.epoch {
 		return nil
 	}
@@ -155,46 +182,38 @@ func (n *Node) tooOld(epoch uint64) *transport.Refuse {
 	}
 }
 
-// newer are the epochs of which a member has warned that others have them, the last of many. It is the epoch
-// that is remembered and not the highest one, which anybody may make up.
-type newer struct {
-	mu     sync.Mutex
-	epochs [16]uint64
-	next   int
-}
-
 // noteNewer warns, once an epoch, that others have a newer table than this member.
-func (n *Node) noteNewer(epoch uint64, from net.Conn) {
-	mine := n.Epoch()
+func (st *slotTable) noteNewer(epoch uint64, from net.Conn) {
+	mine := st.epoch()
 	if epoch <= mine {
 		return
 	}
-	n.newer.mu.Lock()
-	defer n.newer.mu.Unlock()
-	if slices.Contains(n.newer.epochs[:], epoch) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if slices.Contains(st.newer[:], epoch) {
 		return
 	}
-	if n.complain(addressOf(from), "a client has a newer slot table than this server",
+	if st.book.complain(addressOf(from), "a client has a newer slot table than this server",
 		"from", from.RemoteAddr(), "epoch", epoch, "mine", mine) {
-		n.newer.epochs[n.newer.next] = epoch
-		n.newer.next = (n.newer.next + 1) % len(n.newer.epochs)
+		st.newer[st.next] = epoch
+		st.next = (st.next + 1) % len(st.newer)
 	}
 }
 
 // adopt takes over the table of a member that refuses this client's. The error wraps
 // errOldTable: only the connection is over.
-func (n *Node) adopt(r transport.Refuse) error {
-	if n.isMember(n.c.ID) {
+func (st *slotTable) adopt(r transport.Refuse) error {
+	if st.roles.member() {
 		return fmt.Errorf("%w: %w", errOldTable, r)
 	}
 	var peers []Peer
 	for _, s := range r.Table.Slots {
 		peers = append(peers, Peer(s))
 	}
-	if len(peers) != n.c.System.N {
-		return fmt.Errorf("%w: %w; its table has %d servers, not %d", errOldTable, r, len(peers), n.c.System.N)
+	if len(peers) != len(st.roles.members) {
+		return fmt.Errorf("%w: %w; its table has %d servers, not %d", errOldTable, r, len(peers), len(st.roles.members))
 	}
-	if err := n.SetTable(r.Table.Epoch, peers); err != nil {
+	if err := st.set(r.Table.Epoch, peers); err != nil {
 		return fmt.Errorf("%w: %w; its table cannot be adopted: %w", errOldTable, r, err)
 	}
 	return fmt.Errorf("%w: %w", errOldTable, r)

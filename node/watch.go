@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -25,8 +26,26 @@ type watch struct {
 	lease.Watch
 }
 
-// watched reports whether members suspect each other.
-func (n *Node) watched() bool { return watched(n.info) }
+// A detector is the failure detector of a member: how it watches the others. A nil one, where members do not
+// suspect each other, does nothing.
+type detector struct {
+	roles    roles
+	patience lease.Patience
+	boot     func() time.Duration
+	tell     func(event) // all shards, before what waits for them
+	members  []*watch
+}
+
+func newDetector(r roles, p lease.Patience, boot func() time.Duration, tell func(event)) *detector {
+	if !r.watched() {
+		return nil
+	}
+	d := &detector{roles: r, patience: p, boot: boot, tell: tell}
+	for range r.members {
+		d.members = append(d.members, &watch{Watch: *lease.NewWatch(p, boot())})
+	}
+	return d
+}
 
 func watched(i protocol.Info) bool {
 	return i.Users == protocol.Members && i.Detector == protocol.UnreliableDetector && i.Tolerates&protocol.Recovery != 0
@@ -44,11 +63,11 @@ func joins(incarnation uint64) bool { return incarnation&1 == 1 }
 
 // meet refuses a life of a member that does not follow the one that was met last: it says to be the
 // first, and has forgotten what the other one promised; or it says to have begun before the other one.
-func (n *Node) meet(id protocol.ID, incarnation uint64) *transport.Refuse {
-	if !n.watched() || !n.isMember(id) {
+func (d *detector) meet(id protocol.ID, incarnation uint64) *transport.Refuse {
+	if d == nil || !d.roles.isMember(id) {
 		return nil
 	}
-	w := n.watches[id]
+	w := d.members[id]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	began := func(incarnation uint64) string {
@@ -66,74 +85,50 @@ func (n *Node) meet(id protocol.ID, incarnation uint64) *transport.Refuse {
 	return nil
 }
 
-// life is what processes are told of an incarnation: the first life of a member that comes back
-// is 1.
-func (n *Node) life(incarnation uint64) uint64 {
-	if n.watched() && !joins(incarnation) {
-		return 1
-	}
-	return incarnation
-}
-
-func (n *Node) makeWatches() {
-	if !n.watched() {
-		return
-	}
-	for range n.c.System.N {
-		n.watches = append(n.watches, &watch{Watch: *lease.NewWatch(n.c.Patience, n.c.Boot())})
-	}
-}
-
 // heard notes that the other end of a session lives. began says that the session is new.
-func (n *Node) heard(s *session, began bool) {
-	if !n.watched() || !n.isMember(s.id) {
+func (d *detector) heard(s *session, began bool) {
+	if d == nil || !d.roles.isMember(s.id) {
 		return
 	}
-	w := n.watches[s.id]
+	w := d.members[s.id]
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.Hear(n.c.Boot()) || began {
-		n.hurryAll(event{op: opTrust, sess: s})
+	if w.Hear(d.boot()) || began {
+		d.tell(event{op: opTrust, sess: s})
 	}
 }
 
-// Suspect has the failure detector of this member suspect another one until it is heard of, as if
+// suspect has the failure detector of this member suspect another one until it is heard of, as if
 // it had been silent for too long; but the time-out does not grow when that turns out to be wrong.
 // It does nothing where members do not suspect each other.
-func (n *Node) Suspect(id protocol.ID) {
-	if !n.watched() || !n.isMember(id) || id == n.c.ID {
+func (d *detector) suspect(id protocol.ID) {
+	if d == nil || !d.roles.isMember(id) || id == d.roles.self {
 		return
 	}
-	w := n.watches[id]
+	w := d.members[id]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Force() {
-		n.hurryAll(event{op: opSuspect, peer: id})
+		d.tell(event{op: opSuspect, peer: id})
 	}
 }
 
-func (n *Node) hurryAll(e event) {
-	for _, sh := range n.shards {
-		sh.hurry(e)
-	}
-}
-
-// watchMembers suspects the members that are silent for too long.
-func (n *Node) watchMembers() {
-	least, most := time.Millisecond, max(time.Millisecond, n.c.Patience.First/4)
+// run suspects the members that are silent for too long.
+func (d *detector) run(ctx context.Context) {
+	least, most := time.Millisecond, max(time.Millisecond, d.patience.First/4)
 	t := time.NewTimer(0)
 	defer t.Stop()
-	due := n.c.Boot()
+	due := d.boot()
 	for {
 		select {
 		case <-t.C:
-		case <-n.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
-		now, wait := n.c.Boot(), most
+		now, wait := d.boot(), most
 		away := now-due > most // this process was stopped, and so were its readers
-		for id, w := range n.watches {
-			if id := protocol.ID(id); id == n.c.ID {
+		for id, w := range d.members {
+			if id := protocol.ID(id); id == d.roles.self {
 				continue
 			}
 			w.mu.Lock()
@@ -141,7 +136,7 @@ func (n *Node) watchMembers() {
 				w.Pardon(now)
 			}
 			if w.Look(now) {
-				n.hurryAll(event{op: opSuspect, peer: protocol.ID(id)})
+				d.tell(event{op: opSuspect, peer: protocol.ID(id)})
 			}
 			if !w.Suspects() {
 				wait = min(wait, w.End()-now)
@@ -151,6 +146,17 @@ func (n *Node) watchMembers() {
 		wait = max(least, wait)
 		due = now + wait
 		t.Reset(wait)
+	}
+}
+
+// Suspect has the failure detector of this member suspect another one until it is heard of, as if
+// it had been silent for too long; but the time-out does not grow when that turns out to be wrong.
+// It does nothing where members do not suspect each other.
+func (n *Node) Suspect(id protocol.ID) { n.detector.suspect(id) }
+
+func (n *Node) hurryAll(e event) {
+	for _, sh := range n.shards {
+		sh.hurry(e)
 	}
 }
 
@@ -171,7 +177,7 @@ func (s *shard) trustMember(sess *session) {
 	incarnation := sess.incarnation
 	sess.mu.Unlock()
 	s.sessions[sess.id] = sess // opOpen may wait in the queue still, and what follows must be sent
-	s.live[sess.id], s.suspects[sess.id] = s.n.life(incarnation), false
+	s.live[sess.id], s.suspects[sess.id] = s.n.roles.life(incarnation), false
 	clear(s.fresh)
 	s.stepAll(protocol.NewRestore(sess.id, s.live[sess.id]))
 }

@@ -14,15 +14,16 @@ import (
 // What a log that hangs cannot take is bounded, and counted once it goes on.
 func TestLateRecordsAreBounded(t *testing.T) {
 	var log bytes.Buffer
-	n := &Node{c: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, late: make(chan record, maxLate), complaints: limit.Rate[string]{Burst: 1, Every: time.Second, Most: 1}}
+	l := newLogbook(slog.New(slog.NewTextHandler(&log, nil)))
+	l.rate = limit.Rate[string]{Burst: 1, Every: time.Second, Most: 1}
 	for range maxLate + 36 {
-		n.later("", "session ended", errLapsed)
+		l.later("", "session ended", errLapsed)
 	}
-	n.logRecord(<-n.late)
-	n.logRecord(<-n.late)
+	l.write(<-l.late)
+	l.write(<-l.late)
 	text := log.String()
-	if strings.Count(text, "unlogged=36") != 1 || strings.Count(text, "session ended") != 2 || len(n.late) != maxLate-2 {
-		t.Errorf("%d records wait after:\n%s", len(n.late), text)
+	if strings.Count(text, "unlogged=36") != 1 || strings.Count(text, "session ended") != 2 || len(l.late) != maxLate-2 {
+		t.Errorf("%d records wait after:\n%s", len(l.late), text)
 	}
 }
 
@@ -38,12 +39,12 @@ func TestComplaintsByHost(t *testing.T) {
 	}
 	defer n.cancel()
 	for range 1000 {
-		n.complain("10.0.0.7", "noise")
+		n.book.complain("10.0.0.7", "noise")
 	}
-	n.complain("10.0.0.8", "a warning")
-	n.tellUnlogged(time.Now().Add(time.Minute))
+	n.book.complain("10.0.0.8", "a warning")
+	n.book.tellMissing(time.Now().Add(time.Minute))
 	text := log.String()
-	if strings.Count(text, "msg=noise") > maxComplaints+1 || !strings.Contains(text, "a warning") || n.counters.unlogged.Load() < 900 ||
+	if strings.Count(text, "msg=noise") > maxComplaints+1 || !strings.Contains(text, "a warning") || n.book.missing.Load() < 900 ||
 		!strings.Contains(text, "host=10.0.0.7 unlogged=9") {
 		t.Errorf("the log:\n%s", text)
 	}

@@ -43,7 +43,7 @@ func (n *Node) ask(e event) (all []Lock) {
 	e.locks = reply
 	waiting := 0
 	for _, s := range n.shards {
-		if s.post(e) {
+		if s.inbox.post(e) {
 			waiting++
 		}
 	}

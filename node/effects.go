@@ -55,7 +55,7 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 			}
 		}
 	case protocol.Crit:
-		if u := s.user(i.name); u != nil {
+		if u := s.users.get(i.name); u != nil {
 			u.section, i.inside = protocol.InCrit, true
 			e := Entry{Token: a.Arg}
 			e.Sessions, e.Request = s.supports(i)
@@ -64,14 +64,14 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 		}
 	case protocol.Ejected:
 		i.inside = false
-		if u := s.user(i.name); u != nil {
+		if u := s.users.get(i.name); u != nil {
 			u.section = protocol.InLost
 			s.tellOrFail(i, u.Ejected)
 		}
 	case protocol.Rem:
 		i.inside = false
-		if u := s.user(i.name); u != nil {
-			s.leave(i.name)
+		if u := s.users.get(i.name); u != nil {
+			s.users.leave(i.name)
 			if r := s.refusals[i]; r != nil {
 				r.over = true
 			}
@@ -145,7 +145,7 @@ func (s *shard) tellSupports(i *instance, about protocol.Kind) {
 	if !i.inside || i.removed {
 		return
 	}
-	u := s.user(i.name)
+	u := s.users.get(i.name)
 	now, _ := s.supports(i)
 	if u != nil && !maps.Equal(u.supports, now) {
 		u.supports = now

@@ -69,7 +69,7 @@ var Damages = map[string]func(n *Node){
 	},
 	"failed locks": func(n *Node) {
 		for _, s := range n.shards {
-			clear(s.failed)
+			clear(s.users.failed)
 		}
 	},
 }
@@ -95,9 +95,9 @@ var Principal = principal
 // InLine is how many sessions wait for their turn at a shard.
 func (n *Node) InLine() (k int) {
 	for _, s := range n.shards {
-		s.mu.Lock()
-		k += len(s.line)
-		s.mu.Unlock()
+		s.inbox.mu.Lock()
+		k += len(s.inbox.line)
+		s.inbox.mu.Unlock()
 	}
 	return k
 }
@@ -105,9 +105,9 @@ func (n *Node) InLine() (k int) {
 // Failed is how many locks have failed.
 func (n *Node) Failed() (k int) {
 	for _, s := range n.shards {
-		s.mu.Lock()
-		k += len(s.failed)
-		s.mu.Unlock()
+		s.users.mu.Lock()
+		k += len(s.users.failed)
+		s.users.mu.Unlock()
 	}
 	return k
 }

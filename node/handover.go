@@ -66,7 +66,7 @@ func (n *Node) runFrozen() *Frozen {
 	f := &Frozen{n: n, resume: make(chan struct{}), at: n.c.Boot(), ran: time.Since(n.started)}
 	n.frozen = f
 	for _, s := range n.shards {
-		s.post(event{op: opPark, park: func() { <-f.resume }})
+		s.inbox.post(event{op: opPark, park: func() { <-f.resume }})
 	}
 	n.run()
 	return f
@@ -80,7 +80,7 @@ func (n *Node) park(f *Frozen) {
 		var parked sync.WaitGroup
 		for _, s := range n.shards {
 			parked.Add(1)
-			if !s.post(event{op: opPark, park: func() {
+			if !s.inbox.post(event{op: opPark, park: func() {
 				parked.Done()
 				select {
 				case <-again:
@@ -93,9 +93,7 @@ func (n *Node) park(f *Frozen) {
 		parked.Wait()
 		quiet := true
 		for _, s := range n.shards {
-			s.mu.Lock()
-			quiet = quiet && len(s.urgent)+len(s.line) == 0
-			s.mu.Unlock()
+			quiet = quiet && s.inbox.settled()
 		}
 		if quiet {
 			return

@@ -31,16 +31,6 @@ type business struct {
 	full time.Duration // after the node's start: until then they were too many
 }
 
-// A user is the user of one lock, from Try to Rem.
-type user struct {
-	User
-	kind     Kind
-	label    string                 // "" for none
-	refusal  string                 // of a member that does not serve the lock: the reason of Rem
-	section  protocol.Section       // the shard's
-	supports map[protocol.ID]uint64 // what it was told last; shared
-}
-
 func (s *shard) stepAll(in protocol.Input) {
 	for _, i := range s.instances.All() {
 		s.step(i, in, nil, nil)
@@ -48,15 +38,15 @@ func (s *shard) stepAll(in protocol.Input) {
 }
 
 func (s *shard) tryEvent(e *event) {
-	u := s.user(e.text)
+	u := s.users.get(e.text)
 	u.section = protocol.InTry
 	s.labelling = s.labelling || u.label != "" && !s.n.roles.member()
-	why := s.failed[e.text]
+	why := s.users.failed[e.text]
 	if i := s.instances.Get(e.text); i != nil && i.kind != u.kind {
 		why = otherKind(i, u.kind)
 	}
 	if why != "" {
-		s.leave(e.text)
+		s.users.leave(e.text)
 		s.tell(e.text, func() { u.Rem(errors.New(why)) })
 		return
 	}
@@ -72,15 +62,15 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 	i := s.instances.Get(name)
 	if i != nil || in.Kind == protocol.Try {
 		if i == nil {
-			i = s.create(s.user(name).kind, name)
+			i = s.create(s.users.get(name).kind, name)
 		}
 		s.step(i, in, nil, nil)
 		return
 	}
 	// The lock failed under a user that had to leave first.
-	if u := s.user(name); u != nil {
-		s.leave(name)
-		s.tell(name, func() { u.Rem(because(s.failed[name])) })
+	if u := s.users.get(name); u != nil {
+		s.users.leave(name)
+		s.tell(name, func() { u.Rem(because(s.users.failed[name])) })
 	}
 }
 
@@ -177,10 +167,7 @@ func (s *shard) fail(i *instance, why string) {
 	if line := bytes.IndexByte([]byte(why), '\n'); line >= 0 {
 		why = why[:line] // the stack is for the log
 	}
-	s.mu.Lock()
-	s.failed[i.name] = why
-	u := s.users.Get(i.name)
-	s.mu.Unlock()
+	u := s.users.fail(i.name, why)
 	if i.replica != nil {
 		go s.n.Close() // others would wait for a process that is heard of and does nothing
 	}
@@ -189,7 +176,7 @@ func (s *shard) fail(i *instance, why string) {
 	}
 	switch section := u.section; {
 	case section == protocol.InTry, i.replica != nil && section != protocol.InLost:
-		s.leave(i.name)
+		s.users.leave(i.name)
 		s.tell(i.name, func() { u.Rem(errors.New(why)) })
 	case section == protocol.InCrit:
 		u.section = protocol.InLost // Exit and Rem follow
@@ -221,7 +208,7 @@ func (s *shard) remove(i *instance) {
 
 // dropIfIdle forgets an instance that nothing distinguishes from a new one.
 func (s *shard) dropIfIdle(i *instance) {
-	if i.timers != nil || i.removed || i.replica != nil || s.user(i.name) != nil {
+	if i.timers != nil || i.removed || i.replica != nil || s.users.get(i.name) != nil {
 		return
 	}
 	fresh := s.fresh[i.kind]

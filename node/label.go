@@ -37,7 +37,7 @@ func (s *shard) labelled(i *instance) *user {
 	if !s.labelling {
 		return nil
 	}
-	if u := s.user(i.name); u != nil && u.label != "" {
+	if u := s.users.get(i.name); u != nil && u.label != "" {
 		return u
 	}
 	return nil

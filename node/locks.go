@@ -66,7 +66,7 @@ func (n *Node) Lock(name string) []Lock {
 func (s *shard) ask(e event) []Lock {
 	reply := make(chan []Lock, 1)
 	e.locks = reply
-	if !s.post(e) {
+	if !s.inbox.post(e) {
 		return nil
 	}
 	return <-reply

@@ -270,8 +270,8 @@ func newNode(c Config) (*Node, error) {
 	n.table.c, n.table.roles, n.table.ctx, n.table.book, n.table.moved = &n.c, n.roles, n.ctx, n.book, n.moved
 	n.table.replace(c.Epoch, c.Peers)
 	n.detector = newDetector(n.roles, c.Patience, c.Boot, n.hurryAll)
-	for k := range runtime.GOMAXPROCS(0) {
-		n.shards = append(n.shards, newShard(n, k))
+	for range runtime.GOMAXPROCS(0) {
+		n.shards = append(n.shards, newShard(n))
 	}
 	return n, nil
 }
@@ -445,15 +445,16 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 	if err := n.c.checkObject(kind, name, u); err != nil {
 		return err
 	}
-	return n.shard(name).try(kind, name, u, once)
+	s := n.shard(name)
+	return s.users.enter(name, &user{User: u, kind: kind, label: labelOf(u)}, once, &s.inbox)
 }
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where
 // the algorithm cannot cancel (Info.Cancels) nothing happens, and Crit follows.
-func (n *Node) Cancel(name string) { n.shard(name).post(event{op: opCancel, text: name}) }
+func (n *Node) Cancel(name string) { n.shard(name).inbox.post(event{op: opCancel, text: name}) }
 
 // Exit leaves the lock called name, after Crit or Ejected, with no operation open. Rem follows.
-func (n *Node) Exit(name string) { n.shard(name).post(event{op: opExit, text: name}) }
+func (n *Node) Exit(name string) { n.shard(name).inbox.post(event{op: opExit, text: name}) }
 
 func (n *Node) shard(name string) *shard {
 	return n.shards[maphash.String(n.seed, name)%uint64(len(n.shards))]
@@ -477,7 +478,7 @@ func (n *Node) Close() error {
 		front.listener.Close()
 	}
 	for _, s := range n.shards {
-		s.post(event{op: opClose})
+		s.inbox.post(event{op: opClose})
 	}
 	if frozen != nil {
 		frozen.release()

@@ -100,7 +100,7 @@ func (r *refusals) remove(id protocol.ID) bool {
 // that is still under way then counts again.
 func (s *shard) refused(e *message) {
 	name := string(e.name)
-	u := s.user(name)
+	u := s.users.get(name)
 	if e.sess.dead.Load() || u == nil || u.kind != e.kind || u.section != protocol.InTry {
 		return
 	}

@@ -62,7 +62,7 @@ func (n *Node) Issue(name string, op []byte) error {
 	if err := checkOperation(o, op); err != nil {
 		return err
 	}
-	n.shard(name).post(event{op: opIssue, text: name, msg: append(binary.AppendUvarint(nil, uint64(n.c.ID)), op...)})
+	n.shard(name).inbox.post(event{op: opIssue, text: name, msg: append(binary.AppendUvarint(nil, uint64(n.c.ID)), op...)})
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (s *shard) beginReplicas() {
 }
 
 func (s *shard) issue(e *event) {
-	if u := s.user(e.text); u != nil && u.kind == Replica && u.section == protocol.InCrit {
+	if u := s.users.get(e.text); u != nil && u.kind == Replica && u.section == protocol.InCrit {
 		u.section = protocol.InIssue
 		s.stepUser(e.text, protocol.NewIssue(string(e.msg)))
 	}
@@ -194,7 +194,7 @@ func (s *shard) invoke(i *instance, data string) {
 
 // outcome tells the user the result of its operation, which was the last one of this member.
 func (s *shard) outcome(i *instance) {
-	if u := s.user(i.name); u != nil && u.section == protocol.InIssue {
+	if u := s.users.get(i.name); u != nil && u.section == protocol.InIssue {
 		u.section = protocol.InCrit
 		r := i.replica.results[s.n.c.ID]
 		s.tellOrFail(i, func() { u.User.(ObjectUser).Outcome(r.value, r.err()) })

@@ -61,7 +61,7 @@ func (n *Node) register(s *session) {
 	n.sessions[s.id] = s
 	n.origins.come(s)
 	for _, sh := range n.shards {
-		sh.post(event{op: opOpen, sess: s})
+		sh.inbox.post(event{op: opOpen, sess: s})
 	}
 }
 
@@ -110,7 +110,7 @@ func (n *Node) end(s *session, why error, last []byte) {
 			n.sessions[s.id] = dead.next
 		}
 		for _, sh := range n.shards {
-			sh.hurry(dead)
+			sh.inbox.hurry(dead)
 		}
 	}
 	n.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,48 +20,10 @@ const (
 	keepFor   = time.Second
 )
 
-// An op says what an event asks of a shard.
-type op uint8
-
-const (
-	opOpen op = iota // sess is the session with its peer
-	opDead           // sess has ended
-	opTry
-	opCancel
-	opIssue // msg is the operation
-	opExit
-	opTooLarge // a message of size bytes for the lock name would arrive in sess
-	opSuspect  // the member peer
-	opTrust    // the peer of sess, which is heard of
-	opNames
-	opLocks
-	opHeld // once: at most one
-	opDrain
-	opPark  // stands still in park
-	opHeard // answers once all that was urgent before is dealt with
-	opTally // answers once what was counted so far can be read
-	opClose
-)
-
-type event struct {
-	op    op
-	once  bool // opTry, opHeld
-	sess  *session
-	next  *session // opDead: takes over where there is always a session
-	peer  protocol.ID
-	size  uint64 // opTooLarge
-	msg   []byte // opIssue
-	text  string // name of the lock; opDead: the reason
-	page  *Page  // opNames, opLocks
-	locks chan<- []Lock
-	park  func()
-}
-
-// A shard owns the instances whose names hash to it. Only its goroutine touches
-// what does not stand below mu.
+// A shard owns the instances whose names hash to it. Only its goroutine touches it, except its inbox
+// and its users.
 type shard struct {
 	n         *Node
-	place     uint16 // in Node.shards
 	instances shrinkmap.Map[string, *instance]
 	sessions  map[protocol.ID]*session // by peer, as far as this shard has heard
 	live      []uint64                 // incarnations of members, where processes are told: 0: not trusted, or not heard of yet
@@ -84,23 +45,13 @@ type shard struct {
 	held      histogram.Histogram   // how long supports lasted
 	latest    atomic.Pointer[tally] // a copy for others
 	done      chan struct{}
-	wake      chan struct{}
-
-	mu     sync.Mutex
-	urgent []event // before the queue
-	queue  []event
-	line   []*turn            // the first one comes next
-	turns  map[*session]*turn // those in line
-	spare  []*turn
-	users  shrinkmap.Map[string, *user]
-	failed map[string]string // why a lock is dead at this node; written by the shard
-	closed bool
+	inbox     inbox
+	users     users
 }
 
-func newShard(n *Node, place int) *shard {
+func newShard(n *Node) *shard {
 	s := &shard{
 		n:        n,
-		place:    uint16(place),
 		sessions: map[protocol.ID]*session{},
 		business: map[*session]*business{},
 		live:     make([]uint64, n.c.System.N),
@@ -110,61 +61,13 @@ func newShard(n *Node, place int) *shard {
 		refusals: map[*instance]*refusals{},
 		random:   rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 		done:     make(chan struct{}),
-		wake:     make(chan struct{}, 1),
 		fresh:    map[Kind][]byte{},
-		failed:   map[string]string{},
-		turns:    map[*session]*turn{},
+		inbox:    newInbox(),
+		users:    users{failed: map[string]string{}},
 	}
 	s.tally.sent, s.tally.received = make([]uint64, len(n.messages)), make([]uint64, len(n.messages))
 	s.copyTally()
 	return s
-}
-
-// post queues an event and never waits, so that users may call it from their
-// callbacks. It reports false when the shard is closed. What is posted is
-// bounded by the numbers of users and of sessions.
-func (s *shard) post(e event) bool {
-	s.mu.Lock()
-	if !s.closed {
-		s.queue = append(s.queue, e)
-	}
-	ok := !s.closed
-	s.mu.Unlock()
-	s.signal()
-	return ok
-}
-
-// hurry queues an event before all others that are not urgent.
-func (s *shard) hurry(e event) {
-	s.mu.Lock()
-	s.urgent = append(s.urgent, e)
-	s.mu.Unlock()
-	s.signal()
-}
-
-func (s *shard) signal() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (s *shard) try(kind Kind, name string, u User, once bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if why, ok := s.failed[name]; ok { // also after the node has closed, perhaps for that
-		return fmt.Errorf("%w: %q: %s", ErrFailed, name, why)
-	}
-	if s.closed {
-		return ErrClosed
-	}
-	if s.users.Has(name) {
-		return fmt.Errorf("%w: %q", ErrBusy, name)
-	}
-	s.users.Set(name, &user{User: u, kind: kind, label: labelOf(u)})
-	s.queue = append(s.queue, event{op: opTry, text: name, once: once})
-	s.signal()
-	return nil
 }
 
 // run is the goroutine of the shard.
@@ -179,11 +82,7 @@ func (s *shard) run() {
 	yield := false       // the last pass has not kicked anybody yet
 	for {
 		s.n.lapse()
-		s.mu.Lock()
-		urgent, s.urgent = s.urgent, urgent[:0]
-		queue, s.queue = s.queue, queue[:0]
-		messages = s.takeTurns(messages[:0])
-		s.mu.Unlock()
+		urgent, queue, messages = s.inbox.take(urgent, queue, messages)
 		idle := len(urgent)+len(queue)+len(messages) == 0
 		for i := range urgent {
 			s.handle(&urgent[i])
@@ -236,7 +135,7 @@ func (s *shard) run() {
 		}
 		alarm.Reset(wait)
 		select {
-		case <-s.wake:
+		case <-s.inbox.wake:
 		case <-alarm.C:
 		}
 	}
@@ -251,11 +150,11 @@ func (s *shard) handle(e *event) {
 	case opTry:
 		s.tryEvent(e)
 	case opCancel:
-		if u := s.user(e.text); u != nil && u.section == protocol.InTry && s.cancels(u.kind) {
+		if u := s.users.get(e.text); u != nil && u.section == protocol.InTry && s.cancels(u.kind) {
 			s.stepUser(e.text, protocol.Input{Kind: protocol.Cancel})
 		}
 	case opExit:
-		if u := s.user(e.text); u != nil && u.section >= protocol.InCrit && u.section != protocol.InIssue {
+		if u := s.users.get(e.text); u != nil && u.section >= protocol.InCrit && u.section != protocol.InIssue {
 			s.stepUser(e.text, protocol.Input{Kind: protocol.Exit})
 		}
 	case opIssue:
@@ -285,13 +184,26 @@ func (s *shard) handle(e *event) {
 	}
 }
 
+// hear handles messages that were taken from the line, and forgets them.
+func (s *shard) hear(batch []message) []message {
+	for i := range batch {
+		if m := &batch[i]; m.refusal {
+			s.refused(m)
+		} else {
+			s.message(m)
+		}
+	}
+	clear(batch)
+	return batch[:0]
+}
+
 // message delivers a message of a session that is not dead.
 func (s *shard) message(e *message) {
 	if e.sess.dead.Load() {
 		return
 	}
 	i := s.instances.View()[string(e.name)]
-	if i == nil && len(s.failed) > 0 && s.failed[string(e.name)] != "" {
+	if i == nil && len(s.users.failed) > 0 && s.users.failed[string(e.name)] != "" {
 		return
 	}
 	if i == nil || i.kind != e.kind {
@@ -381,38 +293,11 @@ func (s *shard) dead(e *event) {
 	}
 }
 
-func (s *shard) user(name string) *user {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.users.Get(name)
-}
-
-// leave forgets the user of a lock, before it is told Rem: it may Try again at
-// once.
-func (s *shard) leave(name string) {
-	s.mu.Lock()
-	s.users.Delete(name)
-	s.mu.Unlock()
-}
-
 // close tells the users that it is over. rest is what will not be handled.
 func (s *shard) close(rest []event) {
 	s.copyTally()
-	s.mu.Lock()
-	s.closed = true
-	users := s.users
-	s.users = shrinkmap.Map[string, *user]{}
-	for _, e := range append(rest, s.queue...) {
-		switch {
-		case e.locks != nil:
-			e.locks <- nil
-		case e.park != nil:
-			e.park()
-		}
-	}
-	s.urgent, s.queue = nil, nil
-	s.closeLine()
-	s.mu.Unlock()
+	users := s.users.close()
+	s.inbox.close(rest)
 	for name, u := range users.All() {
 		if u.section == protocol.InCrit && u.kind != Replica {
 			s.tell(name, u.Ejected)

@@ -142,7 +142,7 @@ func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
 	w.begin(partFailed)
 	failed := 0
 	for _, s := range n.shards {
-		for name, why := range s.failed {
+		for name, why := range s.users.failed {
 			w.b = appendString(appendString(w.b, name), why)
 			failed++
 			w.split()
@@ -344,7 +344,7 @@ func (l *loader) record(kind byte, r *protocol.Reader) error {
 	if r.Err != nil || name == "" || why == "" {
 		return fmt.Errorf("%w: a failed lock", ErrSnapshot)
 	}
-	l.n.shard(name).failed[name] = why
+	l.n.shard(name).users.failed[name] = why
 	l.failed++
 	return nil
 }

@@ -211,14 +211,7 @@ func (n *Node) Stats() Stats {
 	}
 	st.Messages = append(st.Messages, n.messages...)
 	for _, s := range n.shards {
-		s.mu.Lock()
-		waiting := ShardStats{Queue: len(s.urgent) + len(s.queue)}
-		for _, t := range s.line {
-			waiting.Queue += len(t.messages)
-			waiting.Bytes += t.size
-		}
-		st.Shards = append(st.Shards, waiting)
-		s.mu.Unlock()
+		st.Shards = append(st.Shards, s.inbox.size())
 	}
 	n.ask(event{op: opTally})
 	for _, s := range n.shards {

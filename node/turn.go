@@ -59,115 +59,95 @@ func (p *parcel) deliver(n *Node) {
 	if len(p.messages) == 0 {
 		return
 	}
-	for _, s := range n.shards {
-		s.deliver(p)
+	for k, s := range n.shards {
+		s.inbox.deliver(p, uint16(k))
 	}
 	clear(p.messages)
 	p.messages = p.messages[:0]
 }
 
-func (s *shard) deliver(p *parcel) {
+// deliver puts those messages of a parcel into the line that are for this shard. It waits where that takes a while.
+func (in *inbox) deliver(p *parcel, place uint16) {
 	count := 0
 	for i := range p.messages {
-		if p.messages[i].shard == s.place {
+		if p.messages[i].shard == place {
 			count++
 		}
 	}
 	if count == 0 {
 		return
 	}
-	defer s.signal()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer in.signal()
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	sess := p.messages[0].sess
-	t := s.turns[sess]
+	t := in.turns[sess]
 	for t != nil && (len(t.messages)+count > turnMessages || t.size+p.size > turnBytes) {
-		s.await(t)
-		t = s.turns[sess]
+		in.await(t)
+		t = in.turns[sess]
 	}
-	if s.closed {
+	if in.closed {
 		return
 	}
 	if t == nil {
-		t = s.newTurn(sess)
+		t = in.newTurn(sess)
 	}
 	for i := range p.messages {
-		if m := &p.messages[i]; m.shard == s.place {
+		if m := &p.messages[i]; m.shard == place {
 			t.messages = append(t.messages, *m)
 		}
 	}
 	if t.size += p.size; p.size > turnBytes {
-		s.await(t)
+		in.await(t)
 	}
 }
 
 // await waits until a turn has been taken. mu is held, but not meanwhile.
-func (s *shard) await(t *turn) {
+func (in *inbox) await(t *turn) {
 	if t.taken == nil {
 		t.taken = make(chan struct{})
 	}
 	taken := t.taken
-	s.mu.Unlock()
-	s.signal()
+	in.mu.Unlock()
+	in.signal()
 	<-taken
-	s.mu.Lock()
+	in.mu.Lock()
 }
 
 // newTurn puts an empty turn at the end of the line. mu is held.
-func (s *shard) newTurn(sess *session) *turn {
+func (in *inbox) newTurn(sess *session) *turn {
 	t := &turn{}
-	if k := len(s.spare); k > 0 {
-		t, s.spare = s.spare[k-1], s.spare[:k-1]
+	if k := len(in.spare); k > 0 {
+		t, in.spare = in.spare[k-1], in.spare[:k-1]
 	}
 	t.sess = sess
-	s.turns[sess] = t
-	s.line = append(s.line, t)
+	in.turns[sess] = t
+	in.line = append(in.line, t)
 	return t
 }
 
 // takeTurns appends a round of messages from the line to batch. mu is held.
-func (s *shard) takeTurns(batch []message) []message {
+func (in *inbox) takeTurns(batch []message) []message {
 	k := 0
-	for size := 0; k < len(s.line) && len(batch) < maxRound && size < maxRoundBytes; k++ {
-		t := s.line[k]
+	for size := 0; k < len(in.line) && len(batch) < maxRound && size < maxRoundBytes; k++ {
+		t := in.line[k]
 		batch = append(batch, t.messages...)
 		size += t.size
-		s.taken(t)
+		in.taken(t)
 	}
-	s.line = slices.Delete(s.line, 0, k)
+	in.line = slices.Delete(in.line, 0, k)
 	return batch
 }
 
 // taken takes a turn out of the books. mu is held.
-func (s *shard) taken(t *turn) {
-	delete(s.turns, t.sess)
+func (in *inbox) taken(t *turn) {
+	delete(in.turns, t.sess)
 	if t.taken != nil {
 		close(t.taken)
 	}
-	if len(s.spare) < spareTurns {
+	if len(in.spare) < spareTurns {
 		clear(t.messages)
 		*t = turn{messages: t.messages[:0]}
-		s.spare = append(s.spare, t)
+		in.spare = append(in.spare, t)
 	}
-}
-
-// closeLine lets all go that wait. mu is held.
-func (s *shard) closeLine() {
-	for _, t := range s.line {
-		s.taken(t)
-	}
-	s.line, s.spare = nil, nil
-}
-
-// hear handles messages that were taken from the line, and forgets them.
-func (s *shard) hear(batch []message) []message {
-	for i := range batch {
-		if m := &batch[i]; m.refusal {
-			s.refused(m)
-		} else {
-			s.message(m)
-		}
-	}
-	clear(batch)
-	return batch[:0]
 }

@@ -53,9 +53,9 @@ func TestTurns(t *testing.T) {
 			still := true
 			mu.Lock()
 			for x, k := range saying {
-				s.mu.Lock()
-				waits := s.turns[x] != nil && s.turns[x].taken != nil
-				s.mu.Unlock()
+				s.inbox.mu.Lock()
+				waits := s.inbox.turns[x] != nil && s.inbox.turns[x].taken != nil
+				s.inbox.mu.Unlock()
 				still = still && (k == 0 || waits)
 			}
 			mu.Unlock()
@@ -68,9 +68,9 @@ func TestTurns(t *testing.T) {
 	var order []string // runs of messages of one session
 	heard := map[*session]int{}
 	round := func() {
-		s.mu.Lock()
-		batch := s.takeTurns(nil)
-		s.mu.Unlock()
+		s.inbox.mu.Lock()
+		batch := s.inbox.takeTurns(nil)
+		s.inbox.mu.Unlock()
 		run := 0
 		for i, m := range batch {
 			if want := fmt.Sprint(heard[m.sess]); string(m.name) != want {
@@ -117,7 +117,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("a round is %v, want %v", got, want)
 		}
 	}
-	if len(s.line) != 0 || len(s.turns) != 0 {
-		t.Errorf("%d turns are left", len(s.line))
+	if len(s.inbox.line) != 0 || len(s.inbox.turns) != 0 {
+		t.Errorf("%d turns are left", len(s.inbox.line))
 	}
 }

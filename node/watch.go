@@ -156,7 +156,7 @@ func (n *Node) Suspect(id protocol.ID) { n.detector.suspect(id) }
 
 func (n *Node) hurryAll(e event) {
 	for _, sh := range n.shards {
-		sh.hurry(e)
+		sh.inbox.hurry(e)
 	}
 }
 

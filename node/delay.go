@@ -47,13 +47,13 @@ type measured struct {
 // system is the configuration of the processes of a kind of locks that are made now.
 // An algorithm that has an option for the message delay is told what was measured,
 // unless the delay is shorter than its default or Config.System says otherwise.
-func (s *shard) system(kind Kind) protocol.Config {
-	delay := time.Duration(s.n.delay.Load())
-	if m, ok := s.measured[kind]; ok && m.delay == delay {
+func (f *factory) system(kind Kind) protocol.Config {
+	delay := time.Duration(f.n.delay.Load())
+	if m, ok := f.measured[kind]; ok && m.delay == delay {
 		return m.config
 	}
-	c := s.n.c.System
-	info := s.n.c.Hosts[kind].Info()
+	c := f.n.c.System
+	info := f.n.c.Hosts[kind].Info()
 	_, given := c.Options[info.Delay]
 	if info.Delay != "" && !given && int64(delay) > info.Option(c, info.Delay) {
 		c.Options = maps.Clone(c.Options)
@@ -62,6 +62,6 @@ func (s *shard) system(kind Kind) protocol.Config {
 		}
 		c.Options[info.Delay] = int64(delay)
 	}
-	s.measured[kind] = measured{delay, c}
+	f.measured[kind] = measured{delay, c}
 	return c
 }

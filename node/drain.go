@@ -55,13 +55,12 @@ func (n *Node) ask(e event) (all []Lock) {
 
 // drain tells every process, those that are made later included.
 func (s *shard) drain() {
-	if s.draining {
+	if s.make.draining {
 		return
 	}
-	s.draining = true
-	clear(s.fresh)
+	s.make.drains()
 	for _, i := range s.instances.All() {
-		if s.drains(i.kind) {
+		if s.n.c.Hosts[i.kind].Info().Drains {
 			s.step(i, protocol.Input{Kind: protocol.Drain}, nil, nil)
 		}
 	}

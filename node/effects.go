@@ -37,7 +37,7 @@ func (s *shard) call(whose, name string, callback func()) (ok bool) {
 }
 
 // Received implements Sink.
-func (s *shard) Received(kind int) { s.tally.received[s.n.firstMessage[s.current.kind]+kind]++ }
+func (s *shard) Received(kind int) { s.audit.tally.received[s.n.firstMessage[s.current.kind]+kind]++ }
 
 // Effect implements Sink for the current instance.
 func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
@@ -72,9 +72,7 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 		i.inside = false
 		if u := s.users.get(i.name); u != nil {
 			s.users.leave(i.name)
-			if r := s.refusals[i]; r != nil {
-				r.over = true
-			}
+			s.names.left(i)
 			s.tell(i.name, func() { u.Rem(cmp.Or(because(u.refusal), a.Reason().Err())) }) // it has left, whatever it does
 		}
 	case protocol.SetTimer:
@@ -82,13 +80,13 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 		if a.Arg > 0 {
 			after += time.Duration(s.random.Uint64N(a.Arg + 1))
 		}
-		s.setTimer(i, a.Timer, after)
+		s.timers.set(i, a.Timer, time.Since(s.n.started)+after)
 	case protocol.StopTimer:
 		if t := i.timer(a.Timer); t != nil {
-			s.stopTimer(t)
+			s.timers.stop(t)
 		}
 	case protocol.Owner:
-		s.owned(i, a.To, a.Arg)
+		s.audit.owned(i, a.To, a.Arg, s.sessions[a.To])
 	case protocol.Invoke:
 		s.invoke(i, a.Data)
 	case protocol.Outcome:
@@ -102,36 +100,46 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 	}
 }
 
-// supports are the numbers of the sessions with the members that the critical
-// section of an instance counts on, and the time of the request that got it. One
-// whose state cannot be read counts on none. Most locks count on one of a few sets:
-// equal ones are one map, which nobody may change.
-func (s *shard) supports(i *instance) (numbers map[protocol.ID]uint64, request uint64) {
+// supports are the members that critical sections count on, and the numbers of the sessions with them. Most locks
+// count on one of a few sets: equal ones are one map, which nobody may change.
+type supports struct {
+	known map[string]map[protocol.ID]uint64
+	state []byte // scratch
+}
+
+// of are the members that a process counts on, with the sessions that there are.
+func (c *supports) of(standing protocol.Standing, sessions map[protocol.ID]*session) (numbers map[protocol.ID]uint64) {
 	const most = 16
+	c.state = c.state[:0]
+	for _, id := range standing.Supports {
+		if sess := sessions[id]; sess != nil {
+			sess.mu.Lock()
+			c.state = binary.AppendUvarint(binary.AppendUvarint(c.state, uint64(id)), sess.number)
+			sess.mu.Unlock()
+		}
+	}
+	if numbers = c.known[string(c.state)]; numbers == nil {
+		if len(c.known) >= most {
+			clear(c.known)
+		}
+		numbers = make(map[protocol.ID]uint64, len(standing.Supports))
+		for r := (protocol.Reader{Rest: c.state}); len(r.Rest) > 0; {
+			id := protocol.ID(r.Uint())
+			numbers[id] = r.Uint()
+		}
+		c.known[string(c.state)] = numbers
+	}
+	return numbers
+}
+
+// supports are what the critical section of an instance counts on, and the time of the request that got it. One
+// whose state cannot be read counts on nothing.
+func (s *shard) supports(i *instance) (numbers map[protocol.ID]uint64, request uint64) {
 	standing, err := i.process.Standing()
 	if err != nil {
 		s.n.c.Log.Error("no standing", "lock", i.name, "error", err)
 	}
-	s.state = s.state[:0]
-	for _, id := range standing.Supports {
-		if sess := s.sessions[id]; sess != nil {
-			sess.mu.Lock()
-			s.state = binary.AppendUvarint(binary.AppendUvarint(s.state, uint64(id)), sess.number)
-			sess.mu.Unlock()
-		}
-	}
-	if numbers = s.counted[string(s.state)]; numbers == nil {
-		if len(s.counted) >= most {
-			clear(s.counted)
-		}
-		numbers = make(map[protocol.ID]uint64, len(standing.Supports))
-		for r := (protocol.Reader{Rest: s.state}); len(r.Rest) > 0; {
-			id := protocol.ID(r.Uint())
-			numbers[id] = r.Uint()
-		}
-		s.counted[string(s.state)] = numbers
-	}
-	return numbers, uint64(standing.Since)
+	return s.counts.of(standing, s.sessions), uint64(standing.Since)
 }
 
 // tellSupports tells a user that is inside what it counts on now, if an event
@@ -176,25 +184,14 @@ func (s *shard) send(i *instance, to protocol.ID, kind int, msg []byte) {
 		s.fail(i, fmt.Sprintf("a message of %d bytes exceeds %d", len(msg), most))
 		return
 	}
-	s.note(i, p)
-	s.tally.sent[s.n.firstMessage[i.kind]+kind]++
+	s.limits.note(i, p)
+	s.audit.tally.sent[s.n.firstMessage[i.kind]+kind]++
 	if u := s.labelled(i); u != nil {
-		s.state = transport.AppendLabelled(s.state[:0], u.label, msg)
-		s.push(p, transport.LabelledItem, i.kind, i.name, s.state, false)
+		s.out.state = transport.AppendLabelled(s.out.state[:0], u.label, msg)
+		s.out.push(p, transport.LabelledItem, i.kind, i.name, s.out.state, false)
 		return
 	}
-	s.push(p, transport.MessageItem, i.kind, i.name, msg, i.replica != nil && i.replica.states)
-}
-
-// push appends an item to the window of a session, which is dropped when it is full.
-func (s *shard) push(p *session, t transport.Type, kind Kind, name string, body []byte, state bool) {
-	if err := p.send(t, kind, name, body, state); err != nil {
-		s.n.drop(p, err, nil)
-		return
-	}
-	if p.kicked.CompareAndSwap(false, true) {
-		s.dirty = append(s.dirty, p)
-	}
+	s.out.push(p, transport.MessageItem, i.kind, i.name, msg, i.replica != nil && i.replica.states)
 }
 
 func (i *instance) timer(id uint32) *timer {
@@ -203,27 +200,6 @@ func (i *instance) timer(id uint32) *timer {
 		t = t.next
 	}
 	return t
-}
-
-func (s *shard) setTimer(i *instance, id uint32, after time.Duration) {
-	t := i.timer(id)
-	if t == nil {
-		t = &timer{inst: i, id: id, next: i.timers}
-		i.timers = t
-	} else {
-		s.timers.remove(t)
-	}
-	t.at = time.Since(s.n.started) + after
-	s.timers.add(t)
-}
-
-func (s *shard) stopTimer(t *timer) {
-	s.timers.remove(t)
-	place := &t.inst.timers
-	for *place != t {
-		place = &(*place).next
-	}
-	*place = t.next
 }
 
 // runTimers fires what is due, and returns how long to wait for the next one.
@@ -235,11 +211,38 @@ func (s *shard) runTimers() time.Duration {
 	now := time.Since(s.n.started)
 	for len(s.timers) > 0 && s.timers[0].at <= now {
 		t := s.timers[0]
-		s.stopTimer(t)
+		s.timers.stop(t)
 		s.step(t.inst, protocol.Input{Kind: protocol.Timeout, Timer: t.id}, nil, nil)
 	}
 	if len(s.timers) == 0 {
 		return most
 	}
 	return min(most, s.timers[0].at-now)
+}
+
+// An outbox is where a shard puts what it sends. The writers of sessions are woken once for many messages.
+type outbox struct {
+	n     *Node
+	dirty []*session // to be kicked
+	state []byte     // scratch
+}
+
+// push appends an item to the window of a session, which is dropped when it is full.
+func (o *outbox) push(p *session, t transport.Type, kind Kind, name string, body []byte, state bool) {
+	if err := p.send(t, kind, name, body, state); err != nil {
+		o.n.drop(p, err, nil)
+		return
+	}
+	if p.kicked.CompareAndSwap(false, true) {
+		o.dirty = append(o.dirty, p)
+	}
+}
+
+// flush wakes the writers of all sessions in which something was sent.
+func (o *outbox) flush() {
+	for _, p := range o.dirty {
+		p.kick()
+	}
+	clear(o.dirty)
+	o.dirty = o.dirty[:0]
 }

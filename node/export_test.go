@@ -52,14 +52,14 @@ var Damages = map[string]func(n *Node){
 		for _, s := range n.shards {
 			for _, i := range s.instances.All() {
 				for i.timers != nil {
-					s.stopTimer(i.timers)
+					s.timers.stop(i.timers)
 				}
 			}
 		}
 	},
 	"who has business with a lock": func(n *Node) {
 		for _, s := range n.shards {
-			clear(s.business)
+			clear(s.limits.of)
 		}
 	},
 	"sessions of the shards": func(n *Node) {

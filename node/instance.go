@@ -3,11 +3,8 @@ package node
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
-	"github.com/poundlock/poundlock/internal/shrinkmap"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -25,12 +22,6 @@ type instance struct {
 	replica *replica   // nil: it has no object
 }
 
-// A business is the instances that a peer has business with.
-type business struct {
-	shrinkmap.Map[*instance, struct{}]
-	full time.Duration // after the node's start: until then they were too many
-}
-
 func (s *shard) stepAll(in protocol.Input) {
 	for _, i := range s.instances.All() {
 		s.step(i, in, nil, nil)
@@ -40,7 +31,7 @@ func (s *shard) stepAll(in protocol.Input) {
 func (s *shard) tryEvent(e *event) {
 	u := s.users.get(e.text)
 	u.section = protocol.InTry
-	s.labelling = s.labelling || u.label != "" && !s.n.roles.member()
+	s.labels.used = s.labels.used || u.label != "" && !s.n.roles.member()
 	why := s.users.failed[e.text]
 	if i := s.instances.Get(e.text); i != nil && i.kind != u.kind {
 		why = otherKind(i, u.kind)
@@ -77,7 +68,7 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 // create makes an instance: Start, and what it must know of the members and of this
 // one.
 func (s *shard) create(kind Kind, name string) *instance {
-	i := &instance{kind: kind, name: name, process: s.n.c.Hosts[kind].New(s.n.c.ID, s.system(kind))}
+	i := &instance{kind: kind, name: name, process: s.make.make(kind)}
 	s.add(i)
 	s.start(i)
 	return i
@@ -85,7 +76,7 @@ func (s *shard) create(kind Kind, name string) *instance {
 
 // start gives an instance its first events.
 func (s *shard) start(i *instance) {
-	s.begin(i.kind, func(in protocol.Input) error {
+	s.make.start(i.kind, func(in protocol.Input) error {
 		if !i.removed {
 			s.stepKeep(i, in, nil, nil)
 		}
@@ -93,36 +84,11 @@ func (s *shard) start(i *instance) {
 	})
 }
 
-// add makes i the instance of its name.
-func (s *shard) add(i *instance) {
-	s.instances.Set(i.name, i)
-	s.n.instances.Add(1)
-}
-
-// begin feeds the first events of an instance.
-func (s *shard) begin(kind Kind, feed func(protocol.Input) error) error {
-	err := feed(protocol.NewStart(s.n.roles.life(s.n.incarnation)))
-	for id, incarnation := range s.live {
-		if incarnation != 0 && err == nil {
-			err = feed(protocol.NewRestore(protocol.ID(id), incarnation))
-		}
-	}
-	for id, suspected := range s.suspects {
-		if suspected && err == nil {
-			err = feed(protocol.NewSuspect(protocol.ID(id)))
-		}
-	}
-	if s.draining && s.drains(kind) && err == nil {
-		err = feed(protocol.Input{Kind: protocol.Drain})
-	}
-	return err
-}
-
 // step gives an event to an instance, and drops the instance when that leaves it
 // idle.
 func (s *shard) step(i *instance, in protocol.Input, msg []byte, from *session) {
 	s.stepKeep(i, in, msg, from)
-	s.pardon(i)
+	s.names.pardon(i)
 	s.dropIfIdle(i)
 }
 
@@ -138,7 +104,7 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 	case err == nil && i.replica != nil && i.replica.captures:
 		s.captured(i)
 	case err == nil:
-		s.noteWaiting(i, i.process.Waiting())
+		s.audit.waits(i, i.process.Waiting())
 		s.tellSupports(i, in.Kind)
 	case errors.Is(err, ErrMessage):
 		s.n.book.complain(from.host, "malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.roles.name(from.id), "error", err)
@@ -160,7 +126,7 @@ func (s *shard) fail(i *instance, why string) {
 	// A member may support this client's process, which will never leave: new sessions
 	// say that nothing of the old ones goes on.
 	for _, p := range s.sessions {
-		if s.restores(p) {
+		if s.n.roles.restores(p.id) {
 			s.n.end(p, errFailed, nil)
 		}
 	}
@@ -187,23 +153,22 @@ func (s *shard) fail(i *instance, why string) {
 // remove forgets an instance.
 func (s *shard) remove(i *instance) {
 	s.instances.Delete(i.name)
-	delete(s.refusals, i)
+	delete(s.names.by, i)
 	s.n.instances.Add(-1)
-	s.owned(i, 0, 0)
-	s.noteWaiting(i, 0)
+	s.audit.owned(i, 0, 0, nil)
+	s.audit.waits(i, 0)
 	i.removed = true
 	for t := i.timers; t != nil; t = t.next {
 		s.timers.remove(t)
 	}
 	i.timers = nil
-	for _, p := range i.peers {
-		s.labels.set(i, p.id, nil, 0)
-		if locks := s.business[p]; locks != nil && locks.Has(i) {
-			locks.Delete(i)
-			s.n.origins.pair(p, -1)
-		}
+	s.limits.remove(i)
+}
+
+func (i *instance) forget(p *session) {
+	if k := slices.Index(i.peers, p); k >= 0 {
+		i.peers = slices.Delete(i.peers, k, k+1)
 	}
-	i.peers = nil
 }
 
 // dropIfIdle forgets an instance that nothing distinguishes from a new one.
@@ -211,114 +176,16 @@ func (s *shard) dropIfIdle(i *instance) {
 	if i.timers != nil || i.removed || i.replica != nil || s.users.get(i.name) != nil {
 		return
 	}
-	fresh := s.fresh[i.kind]
-	if fresh == nil {
-		if fresh = s.makeFresh(i.kind); fresh == nil {
-			return
-		}
-	}
-	var err error
-	if s.state, err = i.process.AppendState(s.state[:0]); err != nil {
+	switch idle, err := s.make.idle(i.kind, i.process); {
+	case err != nil:
 		s.fail(i, err.Error())
-	} else if bytes.Equal(s.state, fresh) {
+	case idle:
 		s.remove(i)
 	}
 }
 
-// makeFresh computes the state of an instance made now; nil if there is none.
-func (s *shard) makeFresh(kind Kind) []byte {
-	_, fresh := s.trial(kind)
-	if fresh != nil {
-		s.fresh[kind] = fresh
-	}
-	return fresh
-}
-
-// trial makes a process as create does, for no lock, and its state; nil if that fails.
-func (s *shard) trial(kind Kind) (p Instance, fresh []byte) {
-	p = s.n.c.Hosts[kind].New(s.n.c.ID, s.system(kind))
-	err := s.begin(kind, func(in protocol.Input) error {
-		in.Now = s.n.clock.now()
-		return p.Step(in, nil, nowhere{})
-	})
-	fresh, stateErr := p.AppendState([]byte{})
-	if err != nil || stateErr != nil {
-		return nil, nil
-	}
-	return p, fresh
-}
-
-type nowhere struct{}
-
-func (nowhere) Effect(protocol.Act, int, []byte) {}
-func (nowhere) Received(int)                     {}
-func (nowhere) Snapshot(string) error            { return nil }
-
-// note records that a peer has business with an instance, where the end of its
-// session concerns only those. It says why not, where there is too much of that already.
-func (s *shard) note(i *instance, p *session) (why string) {
-	if s.restores(p) || s.n.roles.watched() {
-		return ""
-	}
-	locks := s.business[p]
-	if locks != nil && locks.Has(i) {
-		return ""
-	}
-	if !s.n.roles.isMember(p.id) {
-		if why := s.tooMany(p, locks); why != "" {
-			return why
-		}
-	}
-	s.connect(i, p)
-	return ""
-}
-
-func (s *shard) connect(i *instance, p *session) {
-	if s.business[p] == nil {
-		s.business[p] = &business{}
-	}
-	s.business[p].Set(i, struct{}{})
-	s.n.origins.pair(p, 1)
-	i.peers = append(i.peers, p)
-}
-
-// tooMany says why a client may have no business with one more instance. Those that
-// do not know it any more do not count; enough of them are forgotten at once to pay
-// for the search.
-func (s *shard) tooMany(p *session, locks *business) string {
-	most := s.n.c.MaxLocks/len(s.n.shards) + 1
-	why := s.n.origins.crowded(p)
-	if locks == nil {
-		return why
-	}
-	if locks.Len() >= most {
-		why = fmt.Sprintf("a client may hold or want %d locks at once, and this one does", s.n.c.MaxLocks)
-	}
-	now := time.Since(s.n.started)
-	if why == "" || now < locks.full {
-		return why
-	}
-	for i := range locks.All() {
-		if st, err := i.process.Standing(); err == nil && !names(st.Holders, p.id) && !names(st.Waiters, p.id) {
-			locks.Delete(i)
-			i.forget(p)
-			s.labels.set(i, p.id, nil, 0)
-			s.n.origins.pair(p, -1)
-		}
-	}
-	if locks.Len() < most-most/4 && s.n.origins.crowded(p) == "" {
-		return ""
-	}
-	locks.full = now + time.Second // the next search is then
-	return why
-}
-
-func names(all []protocol.Request, id protocol.ID) bool {
-	return slices.ContainsFunc(all, func(r protocol.Request) bool { return r.User == id })
-}
-
-func (i *instance) forget(p *session) {
-	if k := slices.Index(i.peers, p); k >= 0 {
-		i.peers = slices.Delete(i.peers, k, k+1)
-	}
+// add makes i the instance of its name.
+func (s *shard) add(i *instance) {
+	s.instances.Set(i.name, i)
+	s.n.instances.Add(1)
 }

@@ -34,7 +34,7 @@ func FullLabel(client, user string) string {
 
 // labelled is the user of an instance if it has a label, else nil.
 func (s *shard) labelled(i *instance) *user {
-	if !s.labelling {
+	if !s.labels.used {
 		return nil
 	}
 	if u := s.users.get(i.name); u != nil && u.label != "" {
@@ -56,6 +56,7 @@ const labelCost = 64
 // labels are those of the users of clients that a member knows: of a client that has
 // business with the instance.
 type labels struct {
+	used  bool // at clients: there has been a user with one
 	known map[*instance]map[protocol.ID]string
 	bytes int
 }

@@ -93,10 +93,10 @@ func (s *shard) locks(names []string) []Lock {
 	return all
 }
 
-// names are those of a page, without more about their locks. Twice as many as it
+// listed are those of a page, without more about their locks. Twice as many as it
 // holds are kept at a time, so that it costs little more to find a page among very
 // many names than to look at them.
-func (s *shard) names(p *Page) []Lock {
+func (s *shard) listed(p *Page) []Lock {
 	limit := p.Limit
 	if limit == 0 {
 		limit = s.instances.Len()

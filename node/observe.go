@@ -1,8 +1,10 @@
 package node
 
 import (
+	"sync/atomic"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/histogram"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -37,53 +39,67 @@ func (o owner) name() string {
 	return RequestID(o.client, o.request)
 }
 
-// owned notes whom the member supports in a lock from now on: see protocol.Owner.
-func (s *shard) owned(i *instance, client protocol.ID, request uint64) {
+// An audit is what a shard counts, and tells whoever audits it.
+type audit struct {
+	n      *Node
+	labels *labels
+	tally  tally
+	held   histogram.Histogram   // how long supports lasted
+	latest atomic.Pointer[tally] // a copy for others
+}
+
+func newAudit(n *Node, l *labels) audit {
+	k := len(n.messages)
+	return audit{n: n, labels: l, tally: tally{sent: make([]uint64, k), received: make([]uint64, k)}}
+}
+
+// owned notes whom the member supports in a lock from now on, and in which session: see protocol.Owner.
+func (a *audit) owned(i *instance, client protocol.ID, request uint64, with *session) {
 	old := i.owner
 	if old.client == client && old.request == request {
 		return
 	}
-	now := time.Since(s.n.started)
+	now := time.Since(a.n.started)
 	i.owner = owner{client: client, request: request}
 	if !i.owner.nobody() {
-		i.owner.since, i.owner.session = now, s.sessions[client]
+		i.owner.since, i.owner.session = now, with
 	}
 	if !old.nobody() {
-		s.tally.ended++
-		s.tally.supports--
-		s.held.Add(now - old.since)
-		s.audit(i, old, true, now)
+		a.tally.ended++
+		a.tally.supports--
+		a.held.Add(now - old.since)
+		a.tell(i, old, true, now)
 	}
 	if !i.owner.nobody() {
-		s.tally.given++
-		s.tally.supports++
-		s.audit(i, i.owner, false, now)
+		a.tally.given++
+		a.tally.supports++
+		a.tell(i, i.owner, false, now)
 	}
 	if !old.nobody() && !i.owner.nobody() && old.client != client {
-		s.tally.passed++
+		a.tally.passed++
 	}
 }
 
-func (s *shard) audit(i *instance, o owner, ended bool, now time.Duration) {
-	if s.n.c.Audit == nil {
+func (a *audit) tell(i *instance, o owner, ended bool, now time.Duration) {
+	if a.n.c.Audit == nil {
 		return
 	}
-	a := Support{Lock: i.name, Kind: i.kind, Client: o.client, Request: o.request, Ended: ended}
+	r := Support{Lock: i.name, Kind: i.kind, Client: o.client, Request: o.request, Ended: ended}
 	if o.session != nil {
 		o.session.mu.Lock()
-		a.Label = FullLabel(o.session.label, s.labels.get(i, o.client))
+		r.Label = FullLabel(o.session.label, a.labels.get(i, o.client))
 		o.session.mu.Unlock()
 	}
 	if ended {
-		a.Held = now - o.since
+		r.Held = now - o.since
 	}
-	s.n.c.Audit(a)
+	a.n.c.Audit(r)
 }
 
-// noteWaiting keeps the sum of the queues of all locks: each step changes one.
-func (s *shard) noteWaiting(i *instance, waiting int) {
+// waits keeps the sum of the queues of all locks: each step changes one.
+func (a *audit) waits(i *instance, waiting int) {
 	if !i.removed {
-		s.tally.waiting += waiting - int(i.waiting)
+		a.tally.waiting += waiting - int(i.waiting)
 		i.waiting = int32(waiting)
 	}
 }

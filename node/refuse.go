@@ -9,6 +9,27 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
+// names is the rule about which names are locks here: a member refuses those that it does not serve, and a client
+// bears with the members that refuse one.
+type names struct {
+	s  *shard
+	by map[*instance]*refusals // at clients: those that members refuse
+}
+
+// restored takes back all refusals of a member, with which a new session has begun.
+func (p *names) restored(id protocol.ID) {
+	for _, r := range p.by {
+		r.remove(id)
+	}
+}
+
+// left notes that the user of an instance has left.
+func (p *names) left(i *instance) {
+	if r := p.by[i]; r != nil {
+		r.over = true
+	}
+}
+
 // otherKind says that a name cannot be used as another kind than it is.
 func otherKind(i *instance, asked Kind) string {
 	return fmt.Sprintf("lock %q is in use as %s here, and was asked for as %s", i.name, i.kind.noun(), asked.noun())
@@ -16,8 +37,8 @@ func otherKind(i *instance, asked Kind) string {
 
 // unserved says why a message is not for a process here: i is the one of its name, of
 // another kind, or nil. The name of an instance that exists was looked at before.
-func (s *shard) unserved(i *instance, e *message) string {
-	if s.n.c.Hosts[e.kind] == nil {
+func (p *names) unserved(i *instance, e *message) string {
+	if p.s.n.c.Hosts[e.kind] == nil {
 		return fmt.Sprintf("lock %.100q was asked for as %s, which is not served here", e.name, e.kind.noun())
 	}
 	if i != nil {
@@ -26,49 +47,49 @@ func (s *shard) unserved(i *instance, e *message) string {
 	if e.kind == Replica {
 		return fmt.Sprintf("there is no object %.100q here", e.name)
 	}
-	if most := s.n.c.MaxInstances; s.n.instances.Load() >= int64(most) && s.n.roles.member() {
+	if most := p.s.n.c.MaxInstances; p.s.n.instances.Load() >= int64(most) && p.s.n.roles.member() {
 		return fmt.Sprintf("the server is full: its limit on locks is %d", most)
 	}
 	name := string(e.name)
 	if err := transport.CheckName(name); err != nil {
 		return err.Error()
 	}
-	if s.n.c.Owns != nil {
-		if err := s.n.c.Owns(name); err != nil {
+	if p.s.n.c.Owns != nil {
+		if err := p.s.n.c.Owns(name); err != nil {
 			return err.Error()
 		}
 	}
 	return ""
 }
 
-// refuseName tells a client that this member does not serve a lock. The session and
+// refuse tells a client that this member does not serve a lock. The session and
 // its other locks go on. What asks for nothing, such as the release that follows, is not
 // refused: the next Try would take that for its own. A client drops what a member should
 // not have sent.
-func (s *shard) refuseName(e *message, why string) {
-	if !s.n.roles.member() || !s.asks(e) {
+func (p *names) refuse(e *message, why string) {
+	if !p.s.n.roles.member() || !p.asks(e) {
 		return
 	}
-	s.n.book.complain(e.sess.host, "refused a name", "peer", s.n.roles.name(e.sess.id), "reason", why)
-	s.push(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why), false)
+	p.s.n.book.complain(e.sess.host, "refused a name", "peer", p.s.n.roles.name(e.sess.id), "reason", why)
+	p.s.out.push(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why), false)
 }
 
 // asks reports whether a message is more than nothing to a process that knows nothing:
 // it leaves something behind, or is answered.
-func (s *shard) asks(e *message) bool {
-	if s.n.c.Hosts[e.kind] == nil {
+func (p *names) asks(e *message) bool {
+	if p.s.n.c.Hosts[e.kind] == nil {
 		return true
 	}
-	p, fresh := s.trial(e.kind)
-	if p == nil {
+	process, fresh := p.s.make.trial(e.kind)
+	if process == nil {
 		return true
 	}
 	var answer noticed
-	in := protocol.Input{Kind: protocol.Receive, From: e.sess.id, Now: s.n.clock.now()}
-	if err := p.Step(in, e.body, &answer); err != nil {
+	in := protocol.Input{Kind: protocol.Receive, From: e.sess.id, Now: p.s.n.clock.now()}
+	if err := process.Step(in, e.body, &answer); err != nil {
 		return true
 	}
-	state, err := p.AppendState(nil)
+	state, err := process.AppendState(nil)
 	return err != nil || bool(answer) || !bytes.Equal(state, fresh)
 }
 
@@ -98,78 +119,75 @@ func (r *refusals) remove(id protocol.ID) bool {
 // tries give up when too few others are left. One that is inside, or has left, is not
 // concerned: enough others served it. The name may be tried again at once, and a refusal
 // that is still under way then counts again.
-func (s *shard) refused(e *message) {
+func (p *names) refused(e *message) {
 	name := string(e.name)
-	u := s.users.get(name)
+	u := p.s.users.get(name)
 	if e.sess.dead.Load() || u == nil || u.kind != e.kind || u.section != protocol.InTry {
 		return
 	}
-	why := s.n.roles.name(e.sess.id) + ": " + string(e.body[:min(len(e.body), transport.MaxName)])
-	if s.bears(name, u.kind, e.sess) {
+	why := p.s.n.roles.name(e.sess.id) + ": " + string(e.body[:min(len(e.body), transport.MaxName)])
+	if p.bears(name, u.kind, e.sess) {
 		return
 	}
-	if s.cancels(u.kind) {
+	if p.s.cancels(u.kind) {
 		u.refusal = why
-		s.stepUser(name, protocol.Input{Kind: protocol.Cancel})
+		p.s.stepUser(name, protocol.Input{Kind: protocol.Cancel})
 		return
 	}
-	if i := s.instances.Get(name); i != nil { // it can never leave
-		s.fail(i, why)
+	if i := p.s.instances.Get(name); i != nil { // it can never leave
+		p.s.fail(i, why)
 	}
 }
 
 // bears notes one more member that refuses a name, and reports whether the others may
 // still let the user in.
-func (s *shard) bears(name string, k Kind, from *session) bool {
-	i, info := s.instances.Get(name), s.n.c.Hosts[k].Info()
-	if i == nil || info.Quorum == "" || !s.restores(from) {
+func (p *names) bears(name string, k Kind, from *session) bool {
+	i, info := p.s.instances.Get(name), p.s.n.c.Hosts[k].Info()
+	if i == nil || info.Quorum == "" || !p.s.n.roles.restores(from.id) {
 		return false
 	}
-	r := s.refusals[i]
+	r := p.by[i]
 	if r == nil {
 		r = &refusals{}
 	}
 	if slices.Contains(r.by, from.id) {
 		return true
 	}
-	if len(r.by) >= s.n.c.System.N-int(info.Option(s.system(k), info.Quorum)) {
+	if len(r.by) >= p.s.n.c.System.N-int(info.Option(p.s.make.system(k), info.Quorum)) {
 		return false
 	}
 	r.by = append(r.by, from.id)
-	s.refusals[i] = r
-	s.step(i, protocol.NewSuspect(from.id), nil, nil)
+	p.by[i] = r
+	p.s.step(i, protocol.NewSuspect(from.id), nil, nil)
 	return true
 }
 
 // served takes back that a member refuses the name of an instance: a message came from
 // there.
-func (s *shard) served(i *instance, by protocol.ID) {
-	if r := s.refusals[i]; r != nil && r.remove(by) {
-		s.trust(i, by)
+func (p *names) served(i *instance, by protocol.ID) {
+	if r := p.by[i]; r != nil && r.remove(by) {
+		p.s.trust(i, by)
 	}
 }
 
 // trust takes back that a member was away to an instance.
 func (s *shard) trust(i *instance, id protocol.ID) {
-	if s.live[id] != 0 && !i.removed {
-		s.stepKeep(i, protocol.NewRestore(id, s.live[id]), nil, nil)
+	if s.make.live[id] != 0 && !i.removed {
+		s.stepKeep(i, protocol.NewRestore(id, s.make.live[id]), nil, nil)
 	}
 }
 
 // pardon forgets who refused an instance when its user has left.
-func (s *shard) pardon(i *instance) {
-	r := s.refusals[i]
+func (p *names) pardon(i *instance) {
+	r := p.by[i]
 	if r == nil || !r.over {
 		return
 	}
-	delete(s.refusals, i)
+	delete(p.by, i)
 	for _, id := range r.by {
-		s.trust(i, id)
+		p.s.trust(i, id)
 	}
 }
-
-// drains reports whether the algorithm of a kind knows Drain.
-func (s *shard) drains(k Kind) bool { return s.n.c.Hosts[k].Info().Drains }
 
 // cancels reports whether the algorithm of a kind can give up a Try.
 func (s *shard) cancels(k Kind) bool { return s.n.c.Hosts[k].Info().Cancels }

@@ -71,3 +71,8 @@ func (r roles) life(incarnation uint64) uint64 {
 	}
 	return incarnation
 }
+
+// restores reports whether processes are told about sessions with this peer.
+func (r roles) restores(id protocol.ID) bool {
+	return r.info.Detector == protocol.LeaseDetector && !r.member() && r.isMember(id)
+}

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"sync/atomic"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/histogram"
 	"github.com/poundlock/poundlock/internal/shrinkmap"
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -26,24 +24,16 @@ type shard struct {
 	n         *Node
 	instances shrinkmap.Map[string, *instance]
 	sessions  map[protocol.ID]*session // by peer, as far as this shard has heard
-	live      []uint64                 // incarnations of members, where processes are told: 0: not trusted, or not heard of yet
-	suspects  []bool                   // by member
-	business  map[*session]*business
+	make      factory                  // and idling: who is like a new one is dropped
+	names     names
+	limits    limits
+	labels    labels // at members: of the users of clients
+	audit     audit
+	counts    supports
+	out       outbox
 	timers    timers
-	measured  map[Kind]measured // see system
 	random    *rand.Rand
-	current   *instance  // whose effects come
-	dirty     []*session // to be kicked
-	draining  bool
-	counted   map[string]map[protocol.ID]uint64 // see supports
-	refusals  map[*instance]*refusals           // at clients: those that members refuse
-	labels    labels                            // at members: of the users of clients
-	labelling bool                              // at clients: there has been a user with a label
-	fresh     map[Kind][]byte                   // the states of instances just made, as far as they are known
-	state     []byte                            // scratch
-	tally     tally
-	held      histogram.Histogram   // how long supports lasted
-	latest    atomic.Pointer[tally] // a copy for others
+	current   *instance // whose effects come
 	done      chan struct{}
 	inbox     inbox
 	users     users
@@ -52,20 +42,18 @@ type shard struct {
 func newShard(n *Node) *shard {
 	s := &shard{
 		n:        n,
+		make:     newFactory(n),
+		out:      outbox{n: n},
+		counts:   supports{known: map[string]map[protocol.ID]uint64{}},
 		sessions: map[protocol.ID]*session{},
-		business: map[*session]*business{},
-		live:     make([]uint64, n.c.System.N),
-		suspects: make([]bool, n.c.System.N),
-		measured: map[Kind]measured{},
-		counted:  map[string]map[protocol.ID]uint64{},
-		refusals: map[*instance]*refusals{},
 		random:   rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 		done:     make(chan struct{}),
-		fresh:    map[Kind][]byte{},
 		inbox:    newInbox(),
 		users:    users{failed: map[string]string{}},
 	}
-	s.tally.sent, s.tally.received = make([]uint64, len(n.messages)), make([]uint64, len(n.messages))
+	s.names = names{s: s, by: map[*instance]*refusals{}}
+	s.limits = limits{n: n, of: map[*session]*business{}, labels: &s.labels}
+	s.audit = newAudit(n, &s.labels)
 	s.copyTally()
 	return s
 }
@@ -119,17 +107,13 @@ func (s *shard) run() {
 				queue = nil
 			}
 		}
-		if yield = !yield && !idle && len(s.dirty) > 0 && !s.n.roles.member(); yield {
+		if yield = !yield && !idle && len(s.out.dirty) > 0 && !s.n.roles.member(); yield {
 			// What users do at once, such as the next Try after an Exit, goes into the same
 			// frames. At a member it would only come between a request and its answer.
 			runtime.Gosched()
 			continue
 		}
-		for _, p := range s.dirty {
-			p.kick()
-		}
-		clear(s.dirty)
-		s.dirty = s.dirty[:0]
+		s.out.flush()
 		if !idle {
 			continue
 		}
@@ -166,7 +150,7 @@ func (s *shard) handle(e *event) {
 	case opTrust:
 		s.trustMember(e.sess)
 	case opNames:
-		e.locks <- s.names(e.page)
+		e.locks <- s.listed(e.page)
 	case opLocks:
 		e.locks <- s.locks(e.page.names)
 	case opHeld:
@@ -188,7 +172,7 @@ func (s *shard) handle(e *event) {
 func (s *shard) hear(batch []message) []message {
 	for i := range batch {
 		if m := &batch[i]; m.refusal {
-			s.refused(m)
+			s.names.refused(m)
 		} else {
 			s.message(m)
 		}
@@ -207,24 +191,24 @@ func (s *shard) message(e *message) {
 		return
 	}
 	if i == nil || i.kind != e.kind {
-		if why := s.unserved(i, e); why != "" {
-			s.refuseName(e, why)
+		if why := s.names.unserved(i, e); why != "" {
+			s.names.refuse(e, why)
 			return
 		}
 		i = s.create(e.kind, string(e.name))
 	}
-	if why := s.note(i, e.sess); why != "" {
-		s.refuseName(e, why)
+	if why := s.limits.note(i, e.sess); why != "" {
+		s.names.refuse(e, why)
 		s.dropIfIdle(i)
 		return
 	}
-	if s.served(i, e.sess.id); i.removed {
+	if s.names.served(i, e.sess.id); i.removed {
 		return
 	}
 	label, body := e.parts()
 	s.labels.set(i, e.sess.id, label, s.n.mostLabels())
 	s.step(i, protocol.NewReceive(e.sess.id), body, e.sess)
-	if s.n.roles.watched() && s.suspects[e.sess.id] && !i.removed {
+	if s.n.roles.watched() && s.make.suspects[e.sess.id] && !i.removed {
 		s.step(i, protocol.NewSuspect(e.sess.id), nil, nil)
 	}
 }
@@ -236,23 +220,15 @@ func (s *shard) open(sess *session) {
 		return // opDead has come or will come, and must be the last word
 	}
 	s.sessions[sess.id] = sess
-	if !s.restores(sess) {
+	if !s.n.roles.restores(sess.id) {
 		return
 	}
 	sess.mu.Lock()
 	incarnation := sess.incarnation
 	sess.mu.Unlock()
-	s.live[sess.id] = incarnation
-	clear(s.fresh)
-	for _, r := range s.refusals {
-		r.remove(sess.id)
-	}
+	s.make.trusts(sess.id, incarnation)
+	s.names.restored(sess.id)
 	s.stepAll(protocol.NewRestore(sess.id, incarnation))
-}
-
-// restores reports whether processes are told about this session.
-func (s *shard) restores(sess *session) bool {
-	return s.n.roles.info.Detector == protocol.LeaseDetector && !s.n.roles.member() && s.n.roles.isMember(sess.id)
 }
 
 // dead tells the processes concerned that a session has ended: those of a client
@@ -266,19 +242,13 @@ func (s *shard) dead(e *event) {
 	case s.sessions[sess.id] == sess:
 		delete(s.sessions, sess.id)
 	}
-	concerned := s.business[sess]
-	delete(s.business, sess)
-	if concerned == nil {
-		concerned = &business{}
-	}
-	s.n.origins.pair(sess, -concerned.Len())
+	concerned := s.limits.end(sess)
 	suspect := protocol.NewSuspect(sess.id)
 	switch {
 	case s.n.roles.watched() && s.n.roles.isMember(sess.id):
 		s.suspectMember(sess.id)
-	case s.restores(sess):
-		s.live[sess.id] = 0
-		clear(s.fresh)
+	case s.n.roles.restores(sess.id):
+		s.make.loses(sess.id, false)
 		s.stepAll(suspect)
 	case s.n.roles.member() && !s.n.roles.isMember(sess.id) && s.n.roles.info.Detector != protocol.NoDetector:
 		for i := range concerned.All() {
@@ -305,7 +275,5 @@ func (s *shard) close(rest []event) {
 			s.tell(name, func() { u.Rem(ErrClosed) })
 		}
 	}
-	for _, p := range s.dirty {
-		p.kick()
-	}
+	s.out.flush()
 }

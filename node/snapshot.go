@@ -409,7 +409,7 @@ func (l *loader) lock(r *protocol.Reader) error {
 		if r.Err != nil || k >= uint64(len(l.sessions)) || slices.Contains(i.peers, l.sessions[k]) {
 			return fmt.Errorf("%w: lock %q: its clients", ErrSnapshot, name)
 		}
-		s.connect(i, l.sessions[k])
+		s.limits.connect(i, l.sessions[k])
 	}
 	l.owner(s, i, r)
 	for range r.Len() {
@@ -434,9 +434,9 @@ func (l *loader) owner(s *shard, i *instance, r *protocol.Reader) {
 	client, request, since := protocol.ID(r.Uint()), r.Uint(), time.Duration(r.Max(1<<62))
 	if o := (owner{client, request, since - l.began, l.n.sessions[client]}); !o.nobody() {
 		i.owner = o
-		s.tally.supports++
+		s.audit.tally.supports++
 	}
-	s.noteWaiting(i, i.process.Waiting())
+	s.audit.waits(i, i.process.Waiting())
 }
 
 // end checks that nothing is missing.

@@ -188,10 +188,11 @@ type tally struct {
 
 // copyTally makes what the shard has counted so far known to others.
 func (s *shard) copyTally() {
-	t := s.tally
+	a := &s.audit
+	t := a.tally
 	t.sent, t.received = slices.Clone(t.sent), slices.Clone(t.received)
-	t.instances, t.held = s.instances.Len(), s.held.Snapshot()
-	s.latest.Store(&t)
+	t.instances, t.held = s.instances.Len(), a.held.Snapshot()
+	a.latest.Store(&t)
 }
 
 // Stats returns what the node has counted. It asks each shard, which answers when
@@ -215,7 +216,7 @@ func (n *Node) Stats() Stats {
 	}
 	n.ask(event{op: opTally})
 	for _, s := range n.shards {
-		st.add(s.latest.Load())
+		st.add(s.audit.latest.Load())
 	}
 	n.sessionStats(&st)
 	return st

@@ -14,6 +14,29 @@ type timer struct {
 // timers is a binary heap of timers, the earliest first.
 type timers []*timer
 
+// set arms a timer of an instance, again if it is armed.
+func (h *timers) set(i *instance, id uint32, at time.Duration) {
+	t := i.timer(id)
+	if t == nil {
+		t = &timer{inst: i, id: id, next: i.timers}
+		i.timers = t
+	} else {
+		h.remove(t)
+	}
+	t.at = at
+	h.add(t)
+}
+
+// stop takes a timer out, which is armed.
+func (h *timers) stop(t *timer) {
+	h.remove(t)
+	place := &t.inst.timers
+	for *place != t {
+		place = &(*place).next
+	}
+	*place = t.next
+}
+
 func (h *timers) add(t *timer) {
 	t.index = int32(len(*h))
 	*h = append(*h, t)

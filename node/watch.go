@@ -162,8 +162,7 @@ func (n *Node) hurryAll(e event) {
 
 // suspectMember tells all processes that a member is suspected.
 func (s *shard) suspectMember(id protocol.ID) {
-	s.live[id], s.suspects[id] = 0, true
-	clear(s.fresh)
+	s.make.loses(id, true)
 	s.stepAll(protocol.NewSuspect(id))
 }
 
@@ -177,7 +176,7 @@ func (s *shard) trustMember(sess *session) {
 	incarnation := sess.incarnation
 	sess.mu.Unlock()
 	s.sessions[sess.id] = sess // opOpen may wait in the queue still, and what follows must be sent
-	s.live[sess.id], s.suspects[sess.id] = s.n.roles.life(incarnation), false
-	clear(s.fresh)
-	s.stepAll(protocol.NewRestore(sess.id, s.live[sess.id]))
+	life := s.n.roles.life(incarnation)
+	s.make.trusts(sess.id, life)
+	s.stepAll(protocol.NewRestore(sess.id, life))
 }

@@ -1,0 +1,100 @@
+package node
+
+import (
+	"bytes"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A factory makes the processes of a shard, and knows what a new one is told of the members and of this one. So it
+// can say which process nothing distinguishes from a new one: that one is idle, and need not be kept.
+type factory struct {
+	n        *Node
+	live     []uint64 // incarnations of members, where processes are told: 0: not trusted, or not heard of yet
+	suspects []bool   // by member
+	draining bool
+	measured map[Kind]measured // see system
+	fresh    map[Kind][]byte   // the states of processes just made, as far as they are known
+	state    []byte            // scratch
+}
+
+func newFactory(n *Node) factory {
+	return factory{
+		n: n, live: make([]uint64, n.c.System.N), suspects: make([]bool, n.c.System.N),
+		measured: map[Kind]measured{}, fresh: map[Kind][]byte{},
+	}
+}
+
+// make makes a process, before its Start.
+func (f *factory) make(kind Kind) Instance { return f.n.c.Hosts[kind].New(f.n.c.ID, f.system(kind)) }
+
+// begin feeds the first events of an instance.
+func (f *factory) start(kind Kind, feed func(protocol.Input) error) error {
+	err := feed(protocol.NewStart(f.n.roles.life(f.n.incarnation)))
+	for id, incarnation := range f.live {
+		if incarnation != 0 && err == nil {
+			err = feed(protocol.NewRestore(protocol.ID(id), incarnation))
+		}
+	}
+	for id, suspected := range f.suspects {
+		if suspected && err == nil {
+			err = feed(protocol.NewSuspect(protocol.ID(id)))
+		}
+	}
+	if f.draining && f.n.c.Hosts[kind].Info().Drains && err == nil {
+		err = feed(protocol.Input{Kind: protocol.Drain})
+	}
+	return err
+}
+
+// trusts notes that a life of a member is trusted from now on.
+func (f *factory) trusts(id protocol.ID, life uint64) {
+	f.live[id], f.suspects[id] = life, false
+	clear(f.fresh)
+}
+
+// loses notes that a member is not trusted any more, and perhaps is suspected.
+func (f *factory) loses(id protocol.ID, suspected bool) {
+	f.live[id], f.suspects[id] = 0, suspected
+	clear(f.fresh)
+}
+
+// drains notes that new processes are to give nothing to anybody.
+func (f *factory) drains() {
+	f.draining = true
+	clear(f.fresh)
+}
+
+// trial makes a process for no lock, and starts it. It returns the process and its state; nil if that fails.
+func (f *factory) trial(kind Kind) (p Instance, fresh []byte) {
+	p = f.make(kind)
+	err := f.start(kind, func(in protocol.Input) error {
+		in.Now = f.n.clock.now()
+		return p.Step(in, nil, nowhere{})
+	})
+	fresh, stateErr := p.AppendState([]byte{})
+	if err != nil || stateErr != nil {
+		return nil, nil
+	}
+	return p, fresh
+}
+
+// idle reports whether nothing distinguishes a process from a new one.
+func (f *factory) idle(kind Kind, p Instance) (bool, error) {
+	fresh := f.fresh[kind]
+	if fresh == nil {
+		if _, fresh = f.trial(kind); fresh == nil {
+			return false, nil
+		}
+		f.fresh[kind] = fresh
+	}
+	var err error
+	f.state, err = p.AppendState(f.state[:0])
+	return err == nil && bytes.Equal(f.state, fresh), err
+}
+
+type nowhere struct{}
+
+func (nowhere) Effect(protocol.Act, int, []byte) {}
+func (nowhere) Received(int)                     {}
+func (nowhere) Snapshot(string) error            { return nil }

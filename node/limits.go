@@ -1,0 +1,109 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/internal/shrinkmap"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// limits know which peer has business with which instances of a shard, and how much of that a client may have.
+type limits struct {
+	n      *Node
+	of     map[*session]*business
+	labels *labels // of those that have business
+}
+
+// A business is the instances that a peer has business with.
+type business struct {
+	shrinkmap.Map[*instance, struct{}]
+	full time.Duration // after the node's start: until then they were too many
+}
+
+// note records that a peer has business with an instance, where the end of its
+// session concerns only those. It says why not, where there is too much of that already.
+func (l *limits) note(i *instance, p *session) (why string) {
+	if l.n.roles.restores(p.id) || l.n.roles.watched() {
+		return ""
+	}
+	locks := l.of[p]
+	if locks != nil && locks.Has(i) {
+		return ""
+	}
+	if !l.n.roles.isMember(p.id) {
+		if why := l.tooMany(p, locks); why != "" {
+			return why
+		}
+	}
+	l.connect(i, p)
+	return ""
+}
+
+func (l *limits) connect(i *instance, p *session) {
+	if l.of[p] == nil {
+		l.of[p] = &business{}
+	}
+	l.of[p].Set(i, struct{}{})
+	l.n.origins.pair(p, 1)
+	i.peers = append(i.peers, p)
+}
+
+// tooMany says why a client may have no business with one more instance. Those that
+// do not know it any more do not count; enough of them are forgotten at once to pay
+// for the search.
+func (l *limits) tooMany(p *session, locks *business) string {
+	most := l.n.c.MaxLocks/len(l.n.shards) + 1
+	why := l.n.origins.crowded(p)
+	if locks == nil {
+		return why
+	}
+	if locks.Len() >= most {
+		why = fmt.Sprintf("a client may hold or want %d locks at once, and this one does", l.n.c.MaxLocks)
+	}
+	now := time.Since(l.n.started)
+	if why == "" || now < locks.full {
+		return why
+	}
+	for i := range locks.All() {
+		if st, err := i.process.Standing(); err == nil && !mentions(st.Holders, p.id) && !mentions(st.Waiters, p.id) {
+			locks.Delete(i)
+			i.forget(p)
+			l.labels.set(i, p.id, nil, 0)
+			l.n.origins.pair(p, -1)
+		}
+	}
+	if locks.Len() < most-most/4 && l.n.origins.crowded(p) == "" {
+		return ""
+	}
+	locks.full = now + time.Second // the next search is then
+	return why
+}
+
+func mentions(all []protocol.Request, id protocol.ID) bool {
+	return slices.ContainsFunc(all, func(r protocol.Request) bool { return r.User == id })
+}
+
+// end takes a session out, and returns the instances that it had business with.
+func (l *limits) end(p *session) *business {
+	concerned := l.of[p]
+	delete(l.of, p)
+	if concerned == nil {
+		concerned = &business{}
+	}
+	l.n.origins.pair(p, -concerned.Len())
+	return concerned
+}
+
+// remove takes an instance out.
+func (l *limits) remove(i *instance) {
+	for _, p := range i.peers {
+		l.labels.set(i, p.id, nil, 0)
+		if locks := l.of[p]; locks != nil && locks.Has(i) {
+			locks.Delete(i)
+			l.n.origins.pair(p, -1)
+		}
+	}
+	i.peers = nil
+}

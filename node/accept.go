@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/poundlock/poundlock/transport"
@@ -22,220 +23,11 @@ not speak HTTP. The API is at the address of --api, metrics and health at that
 of --admin.
 `
 
-// accept serves the listener until the node closes, or hands its table over.
-func (n *Node) accept(f *front) {
-	lobby := room{most: maxGreeting}
-	backoff := minBackoff
-	for {
-		nc, err := f.listener.Accept()
-		if err != nil {
-			if n.isClosing() || f.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return
-			}
-			n.c.Log.Warn("accept", "error", err) // out of descriptors, for one: it may pass
-			select {
-			case <-time.After(backoff):
-			case <-f.ctx.Done():
-				return
-			}
-			backoff = min(2*backoff, maxBackoff)
-			continue
-		}
-		backoff = minBackoff
-		g := lobby.enter(nc)
-		lobby.take(g, 1)
-		f.wg.Go(func() {
-			defer closeNow(nc)
-			stop := context.AfterFunc(f.ctx, func() { closeNow(nc) })
-			defer stop()
-			c, err := n.greet(nc)
-			evicted := lobby.leave(g)
-			switch {
-			case err == nil:
-				err = c.run()
-			case evicted:
-				err = errCrowded
-				fallthrough
-			default:
-				n.counters.refused[causeOf(err)].Add(1)
-			}
-			n.c.Log.Debug("connection ended", "from", nc.RemoteAddr(), "error", err)
-		})
-	}
-}
-
-func (n *Node) isClosing() bool {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	return n.closing
-}
-
-// greet does the accepting end of the handshake.
-func (n *Node) greet(nc net.Conn) (*conn, error) {
-	nc.SetDeadline(time.Now().Add(handshake))
-	if t, ok := nc.(*tls.Conn); ok {
-		if err := t.HandshakeContext(n.ctx); err != nil {
-			return nil, n.noHandshake(t, err)
-		}
-	}
-	in := bufio.NewReaderSize(nc, readBuffer)
-	i, header, err := n.readFirst(in)
-	if err != nil {
-		if errors.Is(err, transport.ErrWantsTLS) {
-			n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", err)
-		}
-		if errors.Is(err, transport.ErrHTTP) {
-			_, _ = nc.Write(transport.HTTPAnswer(wrongDoor)) // whoever does not read it is cut
-		}
-		if misfit := header.Check(); header.Version != 0 && misfit != nil {
-			// The header of this frame tells the other end the same.
-			n.writeFrame(nc, refusal("wire version", fmt.Sprint(transport.Version), fmt.Sprint(header.Version)).Append)
-			n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", misfit)
-		}
-		return nil, err
-	}
-	if old := n.table.tooOld(header.Epoch); old != nil {
-		n.writeFrame(nc, old.Append)
-		return nil, *old
-	}
-	n.table.noteNewer(header.Epoch, nc)
-	if i.Type != transport.HelloItem {
-		return nil, fmt.Errorf("%w: item of type %d instead of a hello", transport.ErrFrame, i.Type)
-	}
-	h, err := transport.ReadHello(i.Body)
-	if err != nil {
-		return nil, err
-	}
-	c := newConn(n, nc, in, false, n.lease(h))
-	w, no := n.welcome(h, c)
-	if no != nil {
-		switch no.Code {
-		case transport.Full:
-			n.book.complain(addressOf(nc), "refused a session", "from", nc.RemoteAddr(), "peer", n.roles.name(h.From), "reason", no.What)
-		case transport.Misfit:
-			n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "peer", n.roles.name(h.From),
-				"what", no.What, "mine", no.Mine, "theirs", no.Yours)
-		}
-		n.writeFrame(nc, no.Append)
-		return nil, *no
-	}
-	if err := n.writeFrame(nc, w.Append); err != nil {
-		c.s.detach(c)
-		return nil, err
-	}
-	nc.SetDeadline(time.Time{})
-	c.kick()
-	return c, nil
-}
-
-// noHandshake says why TLS failed with a client: in the log, and to the client,
-// which must have read the alert before the connection is closed.
-func (n *Node) noHandshake(t *tls.Conn, err error) error {
-	err = transport.Explain(err)
-	var garbled tls.RecordHeaderError
-	switch {
-	case errors.As(err, &garbled):
-		err = fmt.Errorf("the other end seems to be without TLS: %w", err)
-	case transport.BrokenOff(err):
-		return err // a look at the port
-	}
-	n.book.complain(addressOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
-	raw := t.NetConn()
-	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		raw.SetReadDeadline(time.Now().Add(parting))
-		_, _ = io.CopyN(io.Discard, raw, transport.MaxHandshake)
-	}
-	return err
-}
-
-// lease is the length of the lease that is granted: the one asked for, but none
-// longer than this member's own.
-func (n *Node) lease(h transport.Hello) time.Duration {
-	if h.Lease == 0 {
-		return n.c.Lease
-	}
-	return max(MinLease, min(h.Lease, n.c.Lease))
-}
-
-// misfit says how the two ends differ in what they must agree on.
-func (n *Node) misfit(h transport.Hello) *transport.Refuse {
-	mine := n.c.Peers[n.c.ID].Name
-	switch {
-	case h.To != n.c.ID || h.ToName != mine:
-		return refusal("name of the server", mine, h.ToName)
-	case h.Members != memberNames(n.c.Peers):
-		return refusal("names of the servers", memberNames(n.c.Peers), h.Members)
-	case h.Groups != n.c.Groups:
-		return refusal("groups of servers", orNone(n.c.Groups), orNone(h.Groups))
-	case n.roles.isMember(h.From) && (!n.roles.mayTalk(h.From) || h.From <= n.c.ID):
-		return refusal("direction of the connection", "from "+mine+" to "+n.roles.name(h.From), "the other way")
-	case h.Session == 0 || h.Incarnation == 0:
-		return refusal("numbers of sessions", "from 1", "0")
-	case !n.roles.isMember(h.From) && h.From != ClientID(h.Incarnation):
-		return refusal("id of the client", "that of its secret", fmt.Sprintf("%016x", uint64(h.From)))
-	}
-	for _, k := range h.Kinds { // one that is not served here is refused with each name
-		if kind := Kind(k.Number); n.c.Hosts[kind] != nil && n.algorithm(kind) != k.Algorithm {
-			return refusal("algorithm of kind "+kind.String(), n.algorithm(kind), k.Algorithm)
-		}
-	}
-	return nil
-}
-
 func orNone(list string) string {
 	if list == "" {
 		return "none"
 	}
 	return list
-}
-
-// welcome judges a Hello, one at a time, and gives c to the session that it asks
-// for: the one that it resumes, or a new one, which ends an older one.
-func (n *Node) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *transport.Refuse) {
-	if no := n.misfit(h); no != nil {
-		return w, no
-	}
-	n.admit.Lock()
-	defer n.admit.Unlock()
-	s, no := n.sessionFor(h, c)
-	if no != nil {
-		return w, no
-	}
-	s.mu.Lock()
-	if no := s.outdated(h); no != nil {
-		s.mu.Unlock()
-		return w, no
-	}
-	isNew := !s.established
-	s.number, s.incarnation, s.established, s.label = h.Session, h.Incarnation, true, h.Label
-	s.granted.Length = c.lease
-	s.granted.Hear(n.c.Boot())
-	w = transport.Welcome{
-		Incarnation: n.incarnation, Session: h.Session, Received: s.window.Received(),
-		Lease: c.lease, ClockBound: n.c.ClockBound, Label: n.c.Label,
-	}
-	s.mu.Unlock()
-	c.s = s
-	if err := s.attach(c, h.Received); err != nil {
-		n.end(s, err, nil)
-		return w, &transport.Refuse{Code: transport.UnknownSession, What: err.Error()}
-	}
-	n.mu.Lock()
-	switch {
-	case n.closing:
-		n.mu.Unlock()
-		return w, &transport.Refuse{Code: transport.Full, What: "the server is closing"}
-	case n.sessions[h.From] == nil && !s.dead.Load():
-		n.register(s)
-	}
-	n.mu.Unlock()
-	n.detector.heard(s, isNew)
-	n.noteUp()
-	if isNew {
-		n.noteClockBound(s.host, n.roles.name(h.From), h.ClockBound)
-		n.c.Log.Debug("session began", "peer", n.roles.name(h.From), "label", h.Label, "session", h.Session)
-	}
-	return w, nil
 }
 
 // outdated refuses a Hello that cannot go on with s. One that the peer gave up may
@@ -253,12 +45,242 @@ func (s *session) outdated(h transport.Hello) *transport.Refuse {
 	return nil
 }
 
+// A front is what a member accepts connections with.
+type front struct {
+	n        *Node
+	listener net.Listener
+	ctx      context.Context
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup // one goroutine accepts, and one serves each connection
+	admit    sync.Mutex     // one Hello is judged at a time; taken before the mutex of sessions
+}
+
+// close breaks the connections, whose sessions go on, and waits until nothing that
+// they brought is still to be delivered.
+func (f *front) close() {
+	f.listener.Close()
+	f.cancel()
+	f.wg.Wait()
+}
+
+// Serve accepts connections at l, which Close closes. A member that began without a
+// listener does so once.
+func (n *Node) Serve(l net.Listener) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closing || n.frozen != nil || n.front != nil {
+		return errors.Join(fmt.Errorf("node: %s cannot serve now", n.roles.name(n.c.ID)), l.Close())
+	}
+	f := &front{n: n, listener: l}
+	f.ctx, f.cancel = context.WithCancel(n.ctx)
+	n.front = f
+	f.wg.Go(f.accept)
+	return nil
+}
+
+// accept serves the listener until the node closes, or hands its table over.
+func (f *front) accept() {
+	handshakes := room{most: maxGreeting}
+	backoff := minBackoff
+	for {
+		nc, err := f.listener.Accept()
+		if err != nil {
+			if f.n.sessions.isClosing() || f.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			f.n.c.Log.Warn("accept", "error", err) // out of descriptors, for one: it may pass
+			select {
+			case <-time.After(backoff):
+			case <-f.ctx.Done():
+				return
+			}
+			backoff = min(2*backoff, maxBackoff)
+			continue
+		}
+		backoff = minBackoff
+		g := handshakes.enter(nc)
+		handshakes.take(g, 1)
+		f.wg.Go(func() {
+			defer closeNow(nc)
+			stop := context.AfterFunc(f.ctx, func() { closeNow(nc) })
+			defer stop()
+			c, err := f.greet(nc)
+			evicted := handshakes.leave(g)
+			switch {
+			case err == nil:
+				err = c.run()
+			case evicted:
+				err = errCrowded
+				fallthrough
+			default:
+				f.n.counters.refused[causeOf(err)].Add(1)
+			}
+			f.n.c.Log.Debug("connection ended", "from", nc.RemoteAddr(), "error", err)
+		})
+	}
+}
+
+// greet does the accepting end of the handshake.
+func (f *front) greet(nc net.Conn) (*conn, error) {
+	nc.SetDeadline(time.Now().Add(handshake))
+	if t, ok := nc.(*tls.Conn); ok {
+		if err := t.HandshakeContext(f.n.ctx); err != nil {
+			return nil, f.noHandshake(t, err)
+		}
+	}
+	in := bufio.NewReaderSize(nc, readBuffer)
+	i, header, err := readFirst(in)
+	if err != nil {
+		if errors.Is(err, transport.ErrWantsTLS) {
+			f.n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", err)
+		}
+		if errors.Is(err, transport.ErrHTTP) {
+			_, _ = nc.Write(transport.HTTPAnswer(wrongDoor)) // whoever does not read it is cut
+		}
+		if misfit := header.Check(); header.Version != 0 && misfit != nil {
+			// The header of this frame tells the other end the same.
+			writeFrame(nc, f.n.Epoch(), refusal("wire version", fmt.Sprint(transport.Version), fmt.Sprint(header.Version)).Append)
+			f.n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", misfit)
+		}
+		return nil, err
+	}
+	if old := f.n.table.tooOld(header.Epoch); old != nil {
+		writeFrame(nc, f.n.Epoch(), old.Append)
+		return nil, *old
+	}
+	f.n.table.noteNewer(header.Epoch, nc)
+	if i.Type != transport.HelloItem {
+		return nil, fmt.Errorf("%w: item of type %d instead of a hello", transport.ErrFrame, i.Type)
+	}
+	h, err := transport.ReadHello(i.Body)
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(f.n, nc, in, false, f.lease(h))
+	w, no := f.welcome(h, c)
+	if no != nil {
+		switch no.Code {
+		case transport.Full:
+			f.n.book.complain(addressOf(nc), "refused a session", "from", nc.RemoteAddr(), "peer", f.n.roles.name(h.From), "reason", no.What)
+		case transport.Misfit:
+			f.n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "peer", f.n.roles.name(h.From),
+				"what", no.What, "mine", no.Mine, "theirs", no.Yours)
+		}
+		writeFrame(nc, f.n.Epoch(), no.Append)
+		return nil, *no
+	}
+	if err := writeFrame(nc, f.n.Epoch(), w.Append); err != nil {
+		c.s.detach(c)
+		return nil, err
+	}
+	nc.SetDeadline(time.Time{})
+	c.kick()
+	return c, nil
+}
+
+// noHandshake says why TLS failed with a client: in the log, and to the client,
+// which must have read the alert before the connection is closed.
+func (f *front) noHandshake(t *tls.Conn, err error) error {
+	err = transport.Explain(err)
+	var garbled tls.RecordHeaderError
+	switch {
+	case errors.As(err, &garbled):
+		err = fmt.Errorf("the other end seems to be without TLS: %w", err)
+	case transport.BrokenOff(err):
+		return err // a look at the port
+	}
+	f.n.book.complain(addressOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
+	raw := t.NetConn()
+	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		raw.SetReadDeadline(time.Now().Add(parting))
+		_, _ = io.CopyN(io.Discard, raw, transport.MaxHandshake)
+	}
+	return err
+}
+
+// lease is the length of the lease that is granted: the one asked for, but none
+// longer than this member's own.
+func (f *front) lease(h transport.Hello) time.Duration {
+	if h.Lease == 0 {
+		return f.n.c.Lease
+	}
+	return max(MinLease, min(h.Lease, f.n.c.Lease))
+}
+
+// misfit says how the two ends differ in what they must agree on.
+func (f *front) misfit(h transport.Hello) *transport.Refuse {
+	mine := f.n.c.Peers[f.n.c.ID].Name
+	switch {
+	case h.To != f.n.c.ID || h.ToName != mine:
+		return refusal("name of the server", mine, h.ToName)
+	case h.Members != memberNames(f.n.c.Peers):
+		return refusal("names of the servers", memberNames(f.n.c.Peers), h.Members)
+	case h.Groups != f.n.c.Groups:
+		return refusal("groups of servers", orNone(f.n.c.Groups), orNone(h.Groups))
+	case f.n.roles.isMember(h.From) && (!f.n.roles.mayTalk(h.From) || h.From <= f.n.c.ID):
+		return refusal("direction of the connection", "from "+mine+" to "+f.n.roles.name(h.From), "the other way")
+	case h.Session == 0 || h.Incarnation == 0:
+		return refusal("numbers of sessions", "from 1", "0")
+	case !f.n.roles.isMember(h.From) && h.From != ClientID(h.Incarnation):
+		return refusal("id of the client", "that of its secret", fmt.Sprintf("%016x", uint64(h.From)))
+	}
+	for _, k := range h.Kinds { // one that is not served here is refused with each name
+		if kind := Kind(k.Number); f.n.c.Hosts[kind] != nil && f.n.algorithm(kind) != k.Algorithm {
+			return refusal("algorithm of kind "+kind.String(), f.n.algorithm(kind), k.Algorithm)
+		}
+	}
+	return nil
+}
+
+// welcome judges a Hello, one at a time, and gives c to the session that it asks
+// for: the one that it resumes, or a new one, which ends an older one.
+func (f *front) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *transport.Refuse) {
+	if no := f.misfit(h); no != nil {
+		return w, no
+	}
+	f.admit.Lock()
+	defer f.admit.Unlock()
+	s, no := f.sessionFor(h, c)
+	if no != nil {
+		return w, no
+	}
+	s.mu.Lock()
+	if no := s.outdated(h); no != nil {
+		s.mu.Unlock()
+		return w, no
+	}
+	isNew := !s.established
+	s.number, s.incarnation, s.established, s.label = h.Session, h.Incarnation, true, h.Label
+	s.granted.Length = c.lease
+	s.granted.Hear(f.n.c.Boot())
+	w = transport.Welcome{
+		Incarnation: f.n.incarnation, Session: h.Session, Received: s.window.Received(),
+		Lease: c.lease, ClockBound: f.n.c.ClockBound, Label: f.n.c.Label,
+	}
+	s.mu.Unlock()
+	c.s = s
+	if err := s.attach(c, h.Received); err != nil {
+		f.n.sessions.end(s, err, nil)
+		return w, &transport.Refuse{Code: transport.UnknownSession, What: err.Error()}
+	}
+	if !f.n.sessions.begun(s) {
+		return w, &transport.Refuse{Code: transport.Full, What: "the server is closing"}
+	}
+	f.n.detector.heard(s, isNew)
+	f.n.sessions.cameUp()
+	if isNew {
+		f.n.noteClockBound(s.host, f.n.roles.name(h.From), h.ClockBound)
+		f.n.c.Log.Debug("session began", "peer", f.n.roles.name(h.From), "label", h.Label, "session", h.Session)
+	}
+	return w, nil
+}
+
 // sessionFor finds the session that a Hello means.
-func (n *Node) sessionFor(h transport.Hello, c *conn) (*session, *transport.Refuse) {
-	if no := n.detector.meet(h.From, h.Incarnation); no != nil {
+func (f *front) sessionFor(h transport.Hello, c *conn) (*session, *transport.Refuse) {
+	if no := f.n.detector.meet(h.From, h.Incarnation); no != nil {
 		return nil, no
 	}
-	s := n.lookup(h.From)
+	s := f.n.sessions.lookup(h.From)
 	if s != nil {
 		s.mu.Lock()
 		established, number, incarnation := s.established, s.number, s.incarnation
@@ -278,8 +300,8 @@ func (n *Node) sessionFor(h transport.Hello, c *conn) (*session, *transport.Refu
 			if h.Incarnation != incarnation {
 				why = errRestarted
 			}
-			n.end(s, why, nil)
-			s = n.lookup(h.From) // a standing one
+			f.n.sessions.end(s, why, nil)
+			s = f.n.sessions.lookup(h.From) // a standing one
 		}
 	}
 	if h.Resume || h.Received != 0 {
@@ -287,13 +309,10 @@ func (n *Node) sessionFor(h transport.Hello, c *conn) (*session, *transport.Refu
 	}
 	if s == nil {
 		from := originsOf(c.nc)
-		n.mu.RLock()
-		no := n.origins.mayBegin(from, len(n.sessions)-n.c.System.N)
-		n.mu.RUnlock()
-		if no != nil {
+		if no := f.n.sessions.mayBegin(from); no != nil {
 			return nil, no
 		}
-		s = newSession(n, h.From, h.Session)
+		s = newSession(f.n, h.From, h.Session)
 		s.host, s.from = addressOf(c.nc), from
 	}
 	return s, nil

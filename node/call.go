@@ -30,7 +30,7 @@ func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte
 	if len(request) > transport.MaxRequest {
 		return nil, fmt.Errorf("a request of %d bytes exceeds %d", len(request), transport.MaxRequest)
 	}
-	c, err := n.reach(ctx, to)
+	c, err := n.sessions.reach(ctx, to)
 	if err != nil {
 		return nil, &connectionError{err}
 	}
@@ -50,34 +50,6 @@ func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte
 		delete(c.calls, number)
 		c.mu.Unlock()
 		return nil, fmt.Errorf("no answer: %w", context.Cause(ctx))
-	}
-}
-
-// reach returns the connection with a process. One to a member may be about to come: the
-// first one, or another one since the slot table was replaced.
-func (n *Node) reach(ctx context.Context, to protocol.ID) (*conn, error) {
-	for {
-		n.mu.RLock()
-		changed, failure := n.changed, n.dials[to]
-		n.mu.RUnlock()
-		if s := n.lookup(to); s != nil {
-			if c := s.connection(); c != nil {
-				return c, nil
-			}
-		}
-		switch {
-		case failure != nil:
-			return nil, failure
-		case !n.roles.dialsTo(to):
-			return nil, errNotDialed
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", ErrNoAnswer, context.Cause(ctx))
-		case <-n.ctx.Done():
-			return nil, ErrClosed
-		}
 	}
 }
 

@@ -266,7 +266,7 @@ func (c *conn) read() error {
 	for {
 		frame, g, err := c.readFrame(idle)
 		if errors.Is(err, transport.ErrFrame) && c.n.roles.leased(c.s.id) {
-			c.n.end(c.s, err, fault(err).Append(nil))
+			c.n.sessions.end(c.s, err, fault(err).Append(nil))
 			c.discard()
 		}
 		if err != nil {
@@ -298,7 +298,7 @@ func (c *conn) read() error {
 			if !c.n.roles.leased(c.s.id) || goesOn || c.s.dead.Load() {
 				return err
 			}
-			c.n.end(c.s, err, fault(err).Append(nil))
+			c.n.sessions.end(c.s, err, fault(err).Append(nil))
 		}
 	}
 }
@@ -450,7 +450,7 @@ func (c *conn) part(i transport.Item) error {
 
 // refuse ends the session because of what the peer did, and tells it.
 func (c *conn) refuse(r *transport.Refuse) error {
-	c.n.end(c.s, fmt.Errorf("refused: %s: %s here, %s there", r.What, r.Mine, r.Yours), r.Append(nil))
+	c.n.sessions.end(c.s, fmt.Errorf("refused: %s: %s here, %s there", r.What, r.Mine, r.Yours), r.Append(nil))
 	return nil // the connection ends when the peer has been told
 }
 
@@ -493,7 +493,7 @@ func (c *conn) control(i transport.Item) error {
 		}
 		took := c.n.c.Boot() - sent
 		c.n.counters.with(c.s.id).answered(took)
-		c.n.noteRoundTrip(c.s, took)
+		c.n.sessions.noteRoundTrip(c.s, took)
 		c.s.mu.Lock()
 		c.s.held.Renew(sent)
 		c.s.mu.Unlock()
@@ -511,7 +511,7 @@ func (c *conn) control(i transport.Item) error {
 			err = c.n.table.adopt(r)
 		default:
 			err = r
-			c.n.end(c.s, r, nil)
+			c.n.sessions.end(c.s, r, nil)
 		}
 		return err
 	default:

@@ -19,31 +19,37 @@ const (
 	handshake  = 5 * time.Second // to connect and to greet
 )
 
-// dial keeps a connection with member id for as long as the node lives. When it closes,
+// A dialer makes the connections with one member.
+type dialer struct {
+	n      *Node
+	id     protocol.ID
+	number uint64 // of the last session that this end began
+}
+
+// run keeps a connection with the member for as long as the node lives. When it closes,
 // a session that has none gets one more attempt, for the good-bye; one in which that was
 // said must not be taken up again, because the member would not know it.
-func (n *Node) dial(id protocol.ID) {
-	var number uint64 // of the last session that this end began
+func (d *dialer) run() {
 	backoff := minBackoff
 	for {
 		began := time.Now()
-		t := n.table.now.Load()
-		last, s := n.isClosing(), n.lookup(id)
-		if last && !n.owes(s) {
+		t := d.n.table.now.Load()
+		last, s := d.n.sessions.isClosing(), d.n.sessions.lookup(d.id)
+		if last && !d.n.sessions.owes(s) {
 			return
 		}
-		greeted, err := n.connect(t, id, &number)
+		greeted, err := d.connect(t)
 		switch {
-		case n.ctx.Err() != nil:
+		case d.n.ctx.Err() != nil:
 			return
 		case last:
 			s.part(nil)
 			return
-		case n.isClosing():
+		case d.n.sessions.isClosing():
 			continue
 		}
 		if t.ctx.Err() == nil {
-			n.noteFailure(id, err)
+			d.n.sessions.unreached(d.id, err)
 		}
 		if t.ctx.Err() != nil || greeted && time.Since(began) > backoff {
 			backoff = minBackoff
@@ -51,38 +57,26 @@ func (n *Node) dial(id protocol.ID) {
 		// Jitter keeps the clients of a server that comes back apart.
 		select {
 		case <-time.After(backoff/2 + rand.N(backoff/2)):
-		case <-n.table.now.Load().ctx.Done(): // it may be elsewhere now, or the node closes
+		case <-d.n.table.now.Load().ctx.Done(): // it may be elsewhere now, or the node closes
 			backoff = minBackoff
 			continue
-		case <-n.parting:
+		case <-d.n.parting:
 			continue
-		case <-n.ctx.Done():
+		case <-d.n.ctx.Done():
 			return
 		}
-		backoff = min(2*backoff, maxBackoff, max(minBackoff, n.c.Lease/8))
-	}
-}
-
-// noteFailure remembers why a member cannot be reached, and logs what is news.
-func (n *Node) noteFailure(id protocol.ID, err error) {
-	n.mu.Lock()
-	old := n.dials[id]
-	n.dials[id] = err
-	n.noteChange()
-	n.mu.Unlock()
-	if old == nil || old.Error() != err.Error() {
-		n.c.Log.Warn("no connection", "peer", n.roles.name(id), "address", n.table.peer(id).Addr, "error", err)
+		backoff = min(2*backoff, maxBackoff, max(minBackoff, d.n.c.Lease/8))
 	}
 }
 
 // connect makes one connection by a table and serves it until it ends. greeted says
 // that the peer accepted it.
-func (n *Node) connect(t *table, id protocol.ID, number *uint64) (greeted bool, err error) {
+func (d *dialer) connect(t *table) (greeted bool, err error) {
 	// An attempt that hangs must not eat up the lease.
-	limit := min(handshake, max(n.c.Lease/2, handshake/10))
+	limit := min(handshake, max(d.n.c.Lease/2, handshake/10))
 	ctx, cancel := context.WithTimeout(t.ctx, limit)
 	defer cancel()
-	nc, err := n.dialPeer(ctx, t.peers[id])
+	nc, err := d.dialPeer(ctx, t.peers[d.id])
 	if err != nil {
 		return false, err
 	}
@@ -91,15 +85,15 @@ func (n *Node) connect(t *table, id protocol.ID, number *uint64) (greeted bool, 
 	defer stop()
 	nc.SetDeadline(time.Now().Add(limit))
 
-	s := n.lookup(id)
+	s := d.n.sessions.lookup(d.id)
 	if s == nil {
 		// The peer gives away what was held in the last session when it hears of a new
 		// one: until then all users here must know.
-		n.settle()
-		*number++
-		s = newSession(n, id, *number)
+		d.n.ask(event{op: opHeard})
+		d.number++
+		s = newSession(d.n, d.id, d.number)
 	}
-	c, err := n.introduce(nc, s)
+	c, err := d.introduce(nc, s)
 	if err != nil {
 		return false, err
 	}
@@ -116,77 +110,51 @@ func (n *Node) connect(t *table, id protocol.ID, number *uint64) (greeted bool, 
 // introduce does the dialing end of the handshake. Once a member knows of a session it
 // counts as one of its clients until its lease lapses or a good-bye comes: so a node
 // that closes begins none, and waits for those that it has begun.
-func (n *Node) introduce(nc net.Conn, s *session) (*conn, error) {
-	n.greeting.Add(1)
-	defer n.greeting.Add(-1)
-	if n.isClosing() && n.lookup(s.id) != s {
+func (d *dialer) introduce(nc net.Conn, s *session) (*conn, error) {
+	d.n.sessions.greeting.Add(1)
+	defer d.n.sessions.greeting.Add(-1)
+	if d.n.sessions.isClosing() && d.n.sessions.lookup(s.id) != s {
 		return nil, ErrClosed
 	}
 	in := bufio.NewReaderSize(nc, readBuffer)
-	sent := n.c.Boot()
-	if err := n.hello(nc, s); err != nil {
+	sent := d.n.c.Boot()
+	if err := d.hello(nc, s); err != nil {
 		return nil, err
 	}
-	w, err := n.readWelcome(in, s)
-	if n.c.TLS == nil && transport.BrokenOff(err) {
+	w, err := d.readWelcome(in, s)
+	if d.n.c.TLS == nil && transport.BrokenOff(err) {
 		err = fmt.Errorf("%w: it closed the connection without an answer: %w", transport.ErrWantsTLS, err)
 	}
 	if err != nil {
 		return nil, transport.Explain(err)
 	}
-	return n.begin(s, w, sent, nc, in)
+	return d.begin(s, w, sent, nc, in)
 }
 
-func (n *Node) dialPeer(ctx context.Context, p Peer) (net.Conn, error) {
-	if n.c.Dial != nil {
-		return n.c.Dial(ctx, p)
+func (d *dialer) dialPeer(ctx context.Context, p Peer) (net.Conn, error) {
+	if d.n.c.Dial != nil {
+		return d.n.c.Dial(ctx, p)
 	}
-	return transport.Dial(ctx, p.Name, p.Addr, n.c.TLS)
+	return transport.Dial(ctx, p.Name, p.Addr, d.n.c.TLS)
 }
 
-// settle waits until every shard has dealt with the sessions that have ended.
-func (n *Node) settle() { n.ask(event{op: opHeard}) }
-
-func (n *Node) hello(nc net.Conn, s *session) error {
+func (d *dialer) hello(nc net.Conn, s *session) error {
 	s.mu.Lock()
 	h := transport.Hello{
-		From: n.c.ID, To: s.id, ToName: n.c.Peers[s.id].Name,
-		Incarnation: n.incarnation, Session: s.number, Resume: s.established,
+		From: d.n.c.ID, To: s.id, ToName: d.n.c.Peers[s.id].Name,
+		Incarnation: d.n.incarnation, Session: s.number, Resume: s.established,
 		Received: s.window.Received(),
-		Members:  memberNames(n.c.Peers), Groups: n.c.Groups, Kinds: n.kinds(),
-		Lease: n.c.Lease, ClockBound: n.c.ClockBound, Label: n.c.Label,
+		Members:  memberNames(d.n.c.Peers), Groups: d.n.c.Groups, Kinds: d.n.kinds(),
+		Lease: d.n.c.Lease, ClockBound: d.n.c.ClockBound, Label: d.n.c.Label,
 	}
 	s.mu.Unlock()
-	return n.writeFrame(nc, h.Append)
-}
-
-func (n *Node) writeFrame(nc net.Conn, item func([]byte) []byte) error {
-	b := item(transport.AppendHeader(nil, n.Epoch()))
-	transport.EndFrame(b)
-	_, err := nc.Write(b)
-	return err
-}
-
-// readFirst reads the first item of the other end.
-func (n *Node) readFirst(in *bufio.Reader) (i transport.Item, h transport.Header, err error) {
-	frame, err := transport.ReadFrame(in, transport.MaxHandshake)
-	if err != nil {
-		return i, h, err
-	}
-	h, items, err := transport.ReadHeader(frame)
-	if err == nil {
-		err = h.Check()
-	}
-	if err == nil {
-		i, _, err = transport.ReadItem(items)
-	}
-	return i, h, err
+	return writeFrame(nc, d.n.Epoch(), h.Append)
 }
 
 // readWelcome reads the answer to a Hello. A session that the peer has lost is
 // lost here too.
-func (n *Node) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, err error) {
-	i, _, err := n.readFirst(in)
+func (d *dialer) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, err error) {
+	i, _, err := readFirst(in)
 	if err != nil {
 		return w, err
 	}
@@ -200,11 +168,11 @@ func (n *Node) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, e
 		}
 		switch r.Code {
 		case transport.UnknownSession:
-			if !n.isClosing() { // else it has heard the good-bye
-				n.end(s, errForgotten, nil)
+			if !d.n.sessions.isClosing() { // else it has heard the good-bye
+				d.n.sessions.end(s, errForgotten, nil)
 			}
 		case transport.OldTable:
-			return w, n.table.adopt(r)
+			return w, d.n.table.adopt(r)
 		}
 		return w, r
 	}
@@ -213,7 +181,7 @@ func (n *Node) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome, e
 
 // begin begins or resumes a session that the peer has agreed to. sent is when
 // the Hello was, from where the lease counts.
-func (n *Node) begin(
+func (d *dialer) begin(
 	s *session, w transport.Welcome, sent time.Duration, nc net.Conn, in *bufio.Reader,
 ) (*conn, error) {
 	if w.Lease < MinLease || w.Lease > MaxLease {
@@ -225,38 +193,57 @@ func (n *Node) begin(
 	if !fits {
 		return nil, fmt.Errorf("the welcome is for session %d of incarnation %016x", w.Session, w.Incarnation)
 	}
-	if no := n.detector.meet(s.id, w.Incarnation); no != nil {
-		n.writeFrame(nc, no.Append)
+	if no := d.n.detector.meet(s.id, w.Incarnation); no != nil {
+		writeFrame(nc, d.n.Epoch(), no.Append)
 		return nil, fmt.Errorf("%s: %s here, %s there", no.What, no.Mine, no.Yours)
 	}
-	c := newConn(n, nc, in, true, w.Lease)
+	c := newConn(d.n, nc, in, true, w.Lease)
 	c.s = s
 	s.mu.Lock()
 	isNew := !s.established
 	s.incarnation, s.established, s.label = w.Incarnation, true, w.Label
-	s.held.Terms = lease.Terms{Length: w.Lease, Drift: n.c.ClockDrift, Margin: lease.Margin(w.Lease)}
+	s.held.Terms = lease.Terms{Length: w.Lease, Drift: d.n.c.ClockDrift, Margin: lease.Margin(w.Lease)}
 	s.held.Renew(sent)
-	lapsed := n.roles.leased(s.id) && s.held.Lapsed(n.c.Boot())
+	lapsed := d.n.roles.leased(s.id) && s.held.Lapsed(d.n.c.Boot())
 	s.mu.Unlock()
 	if lapsed {
-		n.end(s, errLapsed, nil)
+		d.n.sessions.end(s, errLapsed, nil)
 		return nil, errLapsed
 	}
 	if err := s.attach(c, w.Received); err != nil {
-		n.end(s, err, nil)
+		d.n.sessions.end(s, err, nil)
 		return nil, err
 	}
-	n.mu.Lock()
-	if n.sessions[s.id] == nil && !s.dead.Load() {
-		n.register(s)
-	}
-	n.dials[s.id] = nil
-	n.mu.Unlock()
-	n.detector.heard(s, isNew)
-	n.noteRoundTrip(s, n.c.Boot()-sent)
-	n.noteClockBound("", n.roles.name(s.id), w.ClockBound)
-	n.noteUp()
+	d.n.sessions.begun(s)
+	d.n.detector.heard(s, isNew)
+	d.n.sessions.noteRoundTrip(s, d.n.c.Boot()-sent)
+	d.n.noteClockBound("", d.n.roles.name(s.id), w.ClockBound)
+	d.n.sessions.cameUp()
 	c.kick()
-	n.c.Log.Debug("connected", "peer", n.roles.name(s.id), "session", w.Session)
+	d.n.c.Log.Debug("connected", "peer", d.n.roles.name(s.id), "session", w.Session)
 	return c, nil
+}
+
+// writeFrame writes a frame of one item.
+func writeFrame(nc net.Conn, epoch uint64, item func([]byte) []byte) error {
+	b := item(transport.AppendHeader(nil, epoch))
+	transport.EndFrame(b)
+	_, err := nc.Write(b)
+	return err
+}
+
+// readFirst reads the first item of the other end.
+func readFirst(in *bufio.Reader) (i transport.Item, h transport.Header, err error) {
+	frame, err := transport.ReadFrame(in, transport.MaxHandshake)
+	if err != nil {
+		return i, h, err
+	}
+	h, items, err := transport.ReadHeader(frame)
+	if err == nil {
+		err = h.Check()
+	}
+	if err == nil {
+		i, _, err = transport.ReadItem(items)
+	}
+	return i, h, err
 }

@@ -29,8 +29,8 @@ func (n *Node) Drain(ctx context.Context) (held int) {
 
 // Draining reports whether Drain was called.
 func (n *Node) Draining() bool {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	return n.draining
 }
 

@@ -230,7 +230,7 @@ type outbox struct {
 // push appends an item to the window of a session, which is dropped when it is full.
 func (o *outbox) push(p *session, t transport.Type, kind Kind, name string, body []byte, state bool) {
 	if err := p.send(t, kind, name, body, state); err != nil {
-		o.n.drop(p, err, nil)
+		o.n.sessions.drop(p, err, nil)
 		return
 	}
 	if p.kicked.CompareAndSwap(false, true) {

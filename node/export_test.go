@@ -10,10 +10,10 @@ import (
 
 // EndLapsed ends the session with a peer as the watcher does when it has seen the
 // lease lapse.
-func (n *Node) EndLapsed(peer protocol.ID) { n.end(n.lookup(peer), errLapsed, nil) }
+func (n *Node) EndLapsed(peer protocol.ID) { n.sessions.end(n.sessions.lookup(peer), errLapsed, nil) }
 
 // EndSession ends the session with a peer as if that had closed it.
-func (n *Node) EndSession(peer protocol.ID) { n.end(n.lookup(peer), errBye, nil) }
+func (n *Node) EndSession(peer protocol.ID) { n.sessions.end(n.sessions.lookup(peer), errBye, nil) }
 
 // StartAs is Start with another incarnation.
 func StartAs(c Config, incarnation uint64) (*Node, error) {
@@ -29,14 +29,14 @@ func StartAs(c Config, incarnation uint64) (*Node, error) {
 // Damages are what a snapshot could leave out, by name: each is done to a restored
 // node before it runs.
 var Damages = map[string]func(n *Node){
-	"sessions": func(n *Node) { clear(n.sessions) },
+	"sessions": func(n *Node) { clear(n.sessions.byPeer) },
 	"windows": func(n *Node) {
-		for _, s := range n.sessions {
+		for _, s := range n.sessions.byPeer {
 			s.window = reliable.Window{}
 		}
 	},
 	"leases": func(n *Node) {
-		for _, s := range n.sessions {
+		for _, s := range n.sessions.byPeer {
 			s.granted = lease.Grantor{}
 		}
 	},

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -53,6 +52,7 @@ func (n *Node) Freeze() (*Frozen, error) {
 	front := n.front
 	n.front = nil
 	n.mu.Unlock()
+	n.sessions.freeze(true)
 	if front != nil {
 		front.close()
 	}
@@ -65,6 +65,7 @@ func (n *Node) Freeze() (*Frozen, error) {
 func (n *Node) runFrozen() *Frozen {
 	f := &Frozen{n: n, resume: make(chan struct{}), at: n.c.Boot(), ran: time.Since(n.started)}
 	n.frozen = f
+	n.sessions.freeze(true)
 	for _, s := range n.shards {
 		s.inbox.post(event{op: opPark, park: func() { <-f.resume }})
 	}
@@ -108,10 +109,9 @@ func (f *Frozen) Thaw(l net.Listener) error {
 	n := f.n
 	n.mu.Lock()
 	n.frozen = nil
-	n.nextLapse.Store(0)
 	n.mu.Unlock()
+	n.sessions.freeze(false)
 	f.release()
-	n.wakeWatcher()
 	if l == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (f *Frozen) release() { f.once.Do(func() { close(f.resume) }) }
 // Leases are the shortest and the longest lease of a client, and the longest that one
 // may get where there are no clients.
 func (n *Node) Leases() (shortest, longest time.Duration) {
-	for _, s := range n.list() {
+	for _, s := range n.sessions.list() {
 		s.mu.Lock()
 		if l := s.granted.Length; l > 0 {
 			longest = max(longest, l)
@@ -143,41 +143,10 @@ func (n *Node) Leases() (shortest, longest time.Duration) {
 // cost theirs, until they are back, and those that died.
 func (n *Node) Away() (k int) {
 	now := n.c.Boot()
-	for _, s := range n.list() {
+	for _, s := range n.sessions.list() {
 		if _, up := s.up(now); up && !n.roles.isMember(s.id) && s.connection() == nil {
 			k++
 		}
 	}
 	return k
-}
-
-// A front is what a member accepts connections with.
-type front struct {
-	listener net.Listener
-	ctx      context.Context
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup // one goroutine accepts, and one serves each connection
-}
-
-// Serve accepts connections at l, which Close closes. A member that began without a
-// listener does so once.
-func (n *Node) Serve(l net.Listener) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closing || n.frozen != nil || n.front != nil {
-		return errors.Join(fmt.Errorf("node: %s cannot serve now", n.roles.name(n.c.ID)), l.Close())
-	}
-	f := &front{listener: l}
-	f.ctx, f.cancel = context.WithCancel(n.ctx)
-	n.front = f
-	f.wg.Go(func() { n.accept(f) })
-	return nil
-}
-
-// close breaks the connections, whose sessions go on, and waits until nothing that
-// they brought is still to be delivered.
-func (f *front) close() {
-	f.listener.Close()
-	f.cancel()
-	f.wg.Wait()
 }

@@ -108,7 +108,7 @@ func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessi
 		s.tellSupports(i, in.Kind)
 	case errors.Is(err, ErrMessage):
 		s.n.book.complain(from.host, "malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.roles.name(from.id), "error", err)
-		s.n.end(from, err, fault(err).Append(nil))
+		s.n.sessions.end(from, err, fault(err).Append(nil))
 	default:
 		s.fail(i, err.Error())
 	}
@@ -127,7 +127,7 @@ func (s *shard) fail(i *instance, why string) {
 	// say that nothing of the old ones goes on.
 	for _, p := range s.sessions {
 		if s.n.roles.restores(p.id) {
-			s.n.end(p, errFailed, nil)
+			s.n.sessions.end(p, errFailed, nil)
 		}
 	}
 	if line := bytes.IndexByte([]byte(why), '\n'); line >= 0 {

@@ -31,47 +31,47 @@ var (
 	errNotDialed = errors.New("it has not connected to this process")
 )
 
-// watchLeases ends the sessions whose leases lapse. A client must be on time; a
+// run ends the sessions whose leases lapse. A client must be on time; a
 // member may be late, which only delays a suspicion, and so it looks at its many
 // sessions not too often.
-func (n *Node) watchLeases() {
-	least, most := time.Millisecond, min(resumed, n.c.Lease/4)
-	if n.roles.member() {
-		least, most = min(20*time.Millisecond, n.c.Lease/10), min(time.Second, n.c.Lease/4)
+func (ss *sessions) run() {
+	least, most := time.Millisecond, min(resumed, ss.n.c.Lease/4)
+	if ss.n.roles.member() {
+		least, most = min(20*time.Millisecond, ss.n.c.Lease/10), min(time.Second, ss.n.c.Lease/4)
 	}
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {
-		now := n.c.Boot()
-		next := n.expire(now)
+		now := ss.n.c.Boot()
+		next := ss.expire(now)
 		// The timer stands still while the machine is suspended, hence the cap.
 		t.Reset(max(least, min(most, next-now)))
 		select {
 		case <-t.C:
-		case <-n.watch:
-		case <-n.ctx.Done():
+		case <-ss.watch:
+		case <-ss.n.ctx.Done():
 			return
 		}
 	}
 }
 
-func (n *Node) wakeWatcher() {
+func (ss *sessions) look() {
 	select {
-	case n.watch <- struct{}{}:
+	case ss.watch <- struct{}{}:
 	default:
 	}
 }
 
 // expire ends the sessions whose leases have lapsed at now, and returns when the
 // next one may.
-func (n *Node) expire(now time.Duration) (next time.Duration) {
+func (ss *sessions) expire(now time.Duration) (next time.Duration) {
 	for {
-		lapsed, next := n.lapsed(now)
+		lapsed, next := ss.lapsed(now)
 		if len(lapsed) == 0 {
 			return next
 		}
 		for _, s := range lapsed {
-			n.end(s, errLapsed, nil)
+			ss.end(s, errLapsed, nil)
 		}
 	}
 }
@@ -80,20 +80,20 @@ func (n *Node) expire(now time.Duration) (next time.Duration) {
 // one ends. Only without any of the former does it set nextLapse, and only while
 // no session can begin, so that a shard never passes a lapse that is not dealt
 // with.
-func (n *Node) lapsed(now time.Duration) (over []*session, next time.Duration) {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
+func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Duration) {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
 	next = math.MaxInt64
-	if n.frozen != nil {
+	if ss.frozen {
 		return nil, next
 	}
-	for _, s := range n.sessions {
-		if !n.roles.leased(s.id) {
+	for _, s := range ss.byPeer {
+		if !ss.n.roles.leased(s.id) {
 			continue
 		}
 		s.mu.Lock()
 		known, lapsed, end := s.established, s.lapsed(now), s.held.End()
-		if n.roles.member() {
+		if ss.n.roles.member() {
 			end = s.granted.End()
 		}
 		s.mu.Unlock()
@@ -106,18 +106,18 @@ func (n *Node) lapsed(now time.Duration) (over []*session, next time.Duration) {
 		}
 	}
 	if len(over) == 0 {
-		n.nextLapse.Store(int64(next))
+		ss.nextLapse.Store(int64(next))
 	}
 	return over, next
 }
 
 // lapse ends lapsed sessions before a shard of a client goes on: after a pause
 // of the whole process nobody knows whether the watcher has run yet.
-func (n *Node) lapse() {
-	if n.roles.member() {
+func (ss *sessions) lapse() {
+	if ss.n.roles.member() {
 		return
 	}
-	if now := n.c.Boot(); int64(now) >= n.nextLapse.Load() {
-		n.expire(now)
+	if now := ss.n.c.Boot(); int64(now) >= ss.nextLapse.Load() {
+		ss.expire(now)
 	}
 }

@@ -46,7 +46,7 @@ func (l *limits) connect(i *instance, p *session) {
 		l.of[p] = &business{}
 	}
 	l.of[p].Set(i, struct{}{})
-	l.n.origins.pair(p, 1)
+	l.n.sessions.origins.pair(p, 1)
 	i.peers = append(i.peers, p)
 }
 
@@ -55,7 +55,7 @@ func (l *limits) connect(i *instance, p *session) {
 // for the search.
 func (l *limits) tooMany(p *session, locks *business) string {
 	most := l.n.c.MaxLocks/len(l.n.shards) + 1
-	why := l.n.origins.crowded(p)
+	why := l.n.sessions.origins.crowded(p)
 	if locks == nil {
 		return why
 	}
@@ -71,10 +71,10 @@ func (l *limits) tooMany(p *session, locks *business) string {
 			locks.Delete(i)
 			i.forget(p)
 			l.labels.set(i, p.id, nil, 0)
-			l.n.origins.pair(p, -1)
+			l.n.sessions.origins.pair(p, -1)
 		}
 	}
-	if locks.Len() < most-most/4 && l.n.origins.crowded(p) == "" {
+	if locks.Len() < most-most/4 && l.n.sessions.origins.crowded(p) == "" {
 		return ""
 	}
 	locks.full = now + time.Second // the next search is then
@@ -92,7 +92,7 @@ func (l *limits) end(p *session) *business {
 	if concerned == nil {
 		concerned = &business{}
 	}
-	l.n.origins.pair(p, -concerned.Len())
+	l.n.sessions.origins.pair(p, -concerned.Len())
 	return concerned
 }
 
@@ -102,7 +102,7 @@ func (l *limits) remove(i *instance) {
 		l.labels.set(i, p.id, nil, 0)
 		if locks := l.of[p]; locks != nil && locks.Has(i) {
 			locks.Delete(i)
-			l.n.origins.pair(p, -1)
+			l.n.sessions.origins.pair(p, -1)
 		}
 	}
 	i.peers = nil

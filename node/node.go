@@ -29,7 +29,6 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -190,13 +189,9 @@ type Node struct {
 	parcels sync.Pool // of *parcel
 	buffers sync.Pool // of *[]byte, for frames
 
-	admit sync.Mutex // one Hello is judged at a time; taken before mu
+	sessions *sessions
 
-	mu       sync.RWMutex             // taken before the mutex of a shard
-	sessions map[protocol.ID]*session // by peer; those that are not dead
-	dials    map[protocol.ID]error    // the last failure to reach a member
-	ends     map[protocol.ID]ended    // the last session with a member that has ended
-	changed  chan struct{}            // closed when a connection comes up, or a dial fails
+	mu       sync.Mutex // taken before that of sessions
 	closing  bool
 	draining bool
 	frozen   *Frozen // nil: the node runs
@@ -204,17 +199,11 @@ type Node struct {
 
 	parting   chan struct{} // closed when Close begins
 	frames    room          // of memory for frames that others send
-	greeting  atomic.Int32  // handshakes that this end has begun and not ended
 	done      chan struct{} // closed when Close is done
-	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
-	watch     chan struct{} // wakes the watcher of leases
 	calls     chan struct{} // one element for each control request being answered
 	bound     atomic.Int64  // the last clock bound that this node warned of
 	book      *logbook
 	instances atomic.Int64 // of all shards
-	origins   origins      // of sessions of clients
-	unacked   atomic.Int64 // bytes in the windows of all sessions
-	delay     atomic.Int64 // of messages, ns, as measured; 0: unknown
 	// Constant: every kind of message, and where those of a kind of locks begin.
 	messages     []MessageStats
 	firstMessage [256]int
@@ -245,29 +234,21 @@ func newNode(c Config) (*Node, error) {
 		incarnation: c.incarnation(),
 		started:     time.Now(),
 		seed:        maphash.MakeSeed(),
-		sessions:    map[protocol.ID]*session{},
-		origins: origins{
-			maxSessions: c.MaxSessions, maxOfOne: c.MaxSessionsOfOne, maxPairs: c.MaxWaiters,
-			known: map[string]*origin{},
-		},
-		dials:   map[protocol.ID]error{},
-		ends:    map[protocol.ID]ended{},
-		changed: make(chan struct{}),
-		parting: make(chan struct{}),
-		done:    make(chan struct{}),
-		watch:   make(chan struct{}, 1),
-		calls:   make(chan struct{}, maxCalls),
-		book:    newLogbook(c.Log),
-		frames:  room{most: c.MaxFrames},
-		clock:   clock{wall: wall},
+		parting:     make(chan struct{}),
+		done:        make(chan struct{}),
+		calls:       make(chan struct{}, maxCalls),
+		book:        newLogbook(c.Log),
+		frames:      room{most: c.MaxFrames},
+		clock:       clock{wall: wall},
 	}
+	n.sessions = newSessions(n)
 	n.parcels.New = func() any { return new(parcel) }
 	n.buffers.New = func() any { return new([]byte) }
 	n.nameMessages()
 	n.counters.peers = make([]peerCounters, c.System.N+1)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.clock.start(c.Boot, c.ClockBound, n.clockSet)
-	n.table.c, n.table.roles, n.table.ctx, n.table.book, n.table.moved = &n.c, n.roles, n.ctx, n.book, n.moved
+	n.table.c, n.table.roles, n.table.ctx, n.table.book, n.table.moved = &n.c, n.roles, n.ctx, n.book, n.sessions.moved
 	n.table.replace(c.Epoch, c.Peers)
 	n.detector = newDetector(n.roles, c.Patience, c.Boot, n.hurryAll)
 	for range runtime.GOMAXPROCS(0) {
@@ -280,9 +261,7 @@ func newNode(c Config) (*Node, error) {
 func (n *Node) run() {
 	for id := range n.c.Peers {
 		if id := protocol.ID(id); id != n.c.ID && n.roles.standing(id) {
-			n.mu.Lock()
-			n.register(newSession(n, id, 1))
-			n.mu.Unlock()
+			n.sessions.stand(newSession(n, id, 1))
 		}
 	}
 	for _, s := range n.shards {
@@ -293,13 +272,14 @@ func (n *Node) run() {
 	}
 	for id := range n.c.Peers {
 		if id := protocol.ID(id); n.roles.dialsTo(id) {
-			n.wg.Go(func() { n.dial(id) })
+			d := &dialer{n: n, id: id}
+			n.wg.Go(d.run)
 		}
 	}
 	if n.c.member() {
 		n.wg.Go(n.watchClock)
 	}
-	n.wg.Go(n.watchLeases)
+	n.wg.Go(n.sessions.run)
 	n.wg.Go(func() { n.book.run(n.ctx) })
 }
 
@@ -473,6 +453,7 @@ func (n *Node) Close() error {
 		<-n.done
 		return nil
 	}
+	n.sessions.shut()
 	close(n.parting)
 	if front != nil {
 		front.listener.Close()
@@ -486,35 +467,13 @@ func (n *Node) Close() error {
 	for _, s := range n.shards {
 		<-s.done
 	}
-	n.flush()
+	n.sessions.flush()
 	n.cancel()
 	if front != nil {
 		front.wg.Wait()
 	}
 	n.wg.Wait()
-	n.mu.Lock()
-	for _, s := range n.sessions {
-		s.dead.Store(true)
-	}
-	clear(n.sessions)
-	n.mu.Unlock()
+	n.sessions.clear()
 	close(n.done)
 	return nil
-}
-
-// list returns the sessions that are not dead, by peer.
-func (n *Node) list() []*session {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	all := make([]*session, 0, len(n.sessions))
-	for _, s := range n.sessions {
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b *session) int {
-		if a.id < b.id {
-			return -1
-		}
-		return 1
-	})
-	return all
 }

@@ -17,7 +17,7 @@ import (
 // it gets half, and of k such each gets a part of k+1.
 type origin struct {
 	name     string       // for people: "10.0.0.7", "certificate CN=deploy"
-	sessions int          // under Node.mu
+	sessions int          // under sessions.mu
 	pairs    atomic.Int64 // of a session and a lock, see origins.pairs
 }
 
@@ -50,11 +50,17 @@ func principal(c *x509.Certificate) string {
 type origins struct {
 	maxSessions, maxOfOne int
 	maxPairs              int
-	known                 map[string]*origin // by name; under Node.mu
+	known                 map[string]*origin // by name; under sessions.mu
 	pairs                 atomic.Int64       // of a client and a lock that it holds or wants, as far as the shards know
 }
 
-// mayBegin says why no more sessions may begin here from these origins. So many clients have one now. Node.mu is held.
+func newOrigins(c *Config) origins {
+	return origins{
+		maxSessions: c.MaxSessions, maxOfOne: c.MaxSessionsOfOne, maxPairs: c.MaxWaiters, known: map[string]*origin{},
+	}
+}
+
+// mayBegin says why no more sessions may begin here from these origins. So many clients have one now. sessions.mu is held.
 func (o *origins) mayBegin(names []string, clients int) *transport.Refuse {
 	free := o.maxSessions - clients
 	if free <= 0 {
@@ -76,7 +82,7 @@ func (o *origins) mayBegin(names []string, clients int) *transport.Refuse {
 	return nil
 }
 
-// come counts a session that begins. Node.mu is held.
+// come counts a session that begins. sessions.mu is held.
 func (o *origins) come(s *session) {
 	for _, name := range s.from {
 		from := o.known[name]
@@ -89,7 +95,7 @@ func (o *origins) come(s *session) {
 	}
 }
 
-// goAway counts a session that has ended. Node.mu is held.
+// goAway counts a session that has ended. sessions.mu is held.
 func (o *origins) goAway(s *session) {
 	for _, from := range s.origins {
 		if from.sessions--; from.sessions == 0 {

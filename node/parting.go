@@ -18,16 +18,16 @@ const (
 // it hands its table over or the connection broke, hears the good-bye if it can be
 // reached at once: else it would count on this client until its lease lapses. So does one
 // whose connection broke before the good-bye was out.
-func (n *Node) flush() {
+func (ss *sessions) flush() {
 	deadline := time.Now().Add(farewell)
 	in := func() bool { return time.Now().Before(deadline) }
-	for n.greeting.Load() > 0 && in() {
+	for ss.greeting.Load() > 0 && in() {
 		time.Sleep(farewellStep)
 	}
-	rest, limit := n.list(), deadline.Add(10*farewellStep)
+	rest, limit := ss.list(), deadline.Add(10*farewellStep)
 	for k := 0; ; k++ {
 		late := !in()
-		rest = slices.DeleteFunc(rest, func(s *session) bool { return n.leave(s, k, late) })
+		rest = slices.DeleteFunc(rest, func(s *session) bool { return ss.leave(s, k, late) })
 		if len(rest) == 0 || time.Now().After(limit) {
 			return
 		}
@@ -37,10 +37,10 @@ func (n *Node) flush() {
 
 // leave takes a step towards the end of a session, the k-th one, and reports whether
 // nothing is left to do. If it is late nobody is waited for but who hears the good-bye.
-func (n *Node) leave(s *session, k int, late bool) (done bool) {
+func (ss *sessions) leave(s *session, k int, late bool) (done bool) {
 	c := s.connection()
 	switch {
-	case c == nil && n.owes(s) && !late: // the dialer is about to try once more
+	case c == nil && ss.owes(s) && !late: // the dialer is about to try once more
 		return false
 	case c != nil && s.hasParted():
 		return false
@@ -51,7 +51,7 @@ func (n *Node) leave(s *session, k int, late bool) (done bool) {
 		return false
 	case !s.part(c):
 		return false
-	case c == nil || !n.roles.leased(s.id):
+	case c == nil || !ss.n.roles.leased(s.id):
 		return true
 	}
 	c.finish(goodBye(), ErrClosed)
@@ -71,23 +71,11 @@ func (c *conn) bye() error {
 		c.mu.Unlock()
 		return errBye
 	case c.dials:
-		c.n.end(c.s, errBye, nil)
+		c.n.sessions.end(c.s, errBye, nil)
 		return errBye
 	}
-	c.n.end(c.s, errBye, goodBye())
+	c.n.sessions.end(c.s, errBye, goodBye())
 	return nil // the connection ends when the peer has been told
-}
-
-// owes reports whether a good-bye is still to be said in a session, on a connection
-// that this end makes.
-func (n *Node) owes(s *session) bool {
-	if s == nil || !n.roles.dialsTo(s.id) || !n.roles.leased(s.id) {
-		return false
-	}
-	_, up := s.up(n.c.Boot())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return up && !s.parted
 }
 
 // part makes sure that nothing more is said in a session than what goes out on its
@@ -106,4 +94,16 @@ func (s *session) hasParted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.parted
+}
+
+// owes reports whether a good-bye is still to be said in a session, on a connection
+// that this end makes.
+func (ss *sessions) owes(s *session) bool {
+	if s == nil || !ss.n.roles.dialsTo(s.id) || !ss.n.roles.leased(s.id) {
+		return false
+	}
+	_, up := s.up(ss.n.c.Boot())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return up && !s.parted
 }

@@ -283,7 +283,7 @@ func (s *shard) announced(e *event) {
 		s.fail(i, tooLarge("message with the state", e.size, "here", uint64(s.n.maxMessage())).Error())
 		return
 	}
-	s.n.end(e.sess, errTooLarge, fault(errTooLarge).Append(nil))
+	s.n.sessions.end(e.sess, errTooLarge, fault(errTooLarge).Append(nil))
 }
 
 var errTooLarge = errors.New("node: a message that is larger than any of a replica here")

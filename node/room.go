@@ -20,8 +20,7 @@ var (
 	errNoRoom  = errors.New("there is no room for more frames")
 )
 
-// A room holds what connections take of something that there is only so much of: places in the lobby, while they are in
-// their handshake, or bytes of frames that are unfinished or to be handled. When it is full the one that has been there for longest makes
+// A room holds what connections take of something that there is only so much of: places in the handshake queue, or bytes of frames that are unfinished or to be handled. When it is full the one that has been there for longest makes
 // room, of those from the address that takes most: so a host that says nothing, or half of something,
 // keeps nobody else out. Of what cannot be turned out no address keeps more than is left for the others, as with origin.
 type room struct {

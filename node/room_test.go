@@ -102,7 +102,7 @@ func TestComplaintsByNetwork(t *testing.T) {
 			_ = there.SetReadDeadline(time.Now().Add(time.Second))
 			_, _ = there.Read(make([]byte, transport.MaxHandshake))
 		}()
-		if _, err := n.greet(remote{here, fmt.Sprintf("[2001:db8::%x]:1", k+1)}); err == nil {
+		if _, err := (&front{n: n}).greet(remote{here, fmt.Sprintf("[2001:db8::%x]:1", k+1)}); err == nil {
 			t.Fatal("it is welcome")
 		}
 		here.Close()

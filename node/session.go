@@ -52,89 +52,7 @@ type session struct {
 }
 
 func newSession(n *Node, id protocol.ID, number uint64) *session {
-	return &session{n: n, id: id, number: number, window: reliable.Window{MaxBytes: n.usualWindow()}}
-}
-
-// register makes s the session with its peer, and tells the shards. n.mu is held.
-func (n *Node) register(s *session) {
-	n.counters.began.Add(1)
-	n.sessions[s.id] = s
-	n.origins.come(s)
-	for _, sh := range n.shards {
-		sh.inbox.post(event{op: opOpen, sess: s})
-	}
-}
-
-// noteUp wakes those who wait for sessions, and has the leases looked at.
-func (n *Node) noteUp() {
-	n.mu.Lock()
-	n.nextLapse.Store(0)
-	n.noteChange()
-	n.mu.Unlock()
-	n.wakeWatcher()
-}
-
-// noteChange wakes those who wait for sessions or connections. n.mu is held.
-func (n *Node) noteChange() {
-	close(n.changed)
-	n.changed = make(chan struct{})
-}
-
-// end ends a session: the shards hear of it before anything else, and no message
-// of it is delivered from now on. last are the last items on the connection, if any.
-func (n *Node) end(s *session, why error, last []byte) {
-	n.mu.Lock()
-	s.mu.Lock()
-	// Nobody is suspected by a frozen member; or it was renewed since somebody looked.
-	if s.gone || why == errLapsed && (n.frozen != nil || !s.lapsed(n.c.Boot())) {
-		s.mu.Unlock()
-		n.mu.Unlock()
-		return
-	}
-	s.gone = true
-	number, label := s.number, s.label
-	c := s.cut(why, last)
-	s.mu.Unlock()
-	if n.sessions[s.id] == s {
-		delete(n.sessions, s.id)
-		if n.roles.isMember(s.id) {
-			n.ends[s.id] = ended{number, causeOf(why)}
-		}
-		n.origins.goAway(s)
-		dead := event{op: opDead, sess: s, text: why.Error()}
-		if n.roles.standing(s.id) {
-			// The shards change over in one step: what they send must go into one
-			// of the two sessions, so that it arrives or makes its lock fail.
-			dead.next = newSession(n, s.id, number+1)
-			dead.next.lossy = n.roles.watched()
-			n.sessions[s.id] = dead.next
-		}
-		for _, sh := range n.shards {
-			sh.inbox.hurry(dead)
-		}
-	}
-	n.mu.Unlock()
-	if c != nil && last == nil {
-		c.close(why)
-	}
-	n.book.later(s.host, "session ended", why, "peer", n.roles.name(s.id), "label", label, "session", number, "reason", why)
-}
-
-// drop ends a session for a reason that the peer does not know of. A client may
-// count on its lease all the same: nothing passes any more, but this member
-// suspects it only when the lease has lapsed or the client begins a new session.
-func (n *Node) drop(s *session, why error, last []byte) {
-	if !n.roles.member() || n.roles.isMember(s.id) {
-		n.end(s, why, last)
-		return
-	}
-	s.mu.Lock()
-	c := s.cut(why, last)
-	s.mu.Unlock()
-	if c != nil && last == nil {
-		c.close(why)
-	}
-	n.book.later(s.host, "session dropped", why, "peer", n.roles.name(s.id), "reason", why)
+	return &session{n: n, id: id, number: number, window: reliable.Window{MaxBytes: n.sessions.usualWindow()}}
 }
 
 // cut takes the connection from a session, for good, and returns it. last are the last
@@ -158,12 +76,6 @@ func (s *session) lapsed(now time.Duration) bool {
 		return s.granted.Lapsed(now)
 	}
 	return s.held.Lapsed(now)
-}
-
-func (n *Node) lookup(id protocol.ID) *session {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	return n.sessions[id]
 }
 
 // attach gives the session a new connection on which the peer has received every
@@ -208,8 +120,8 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, sta
 	if s.dead.Load() || s.lossy && !s.established {
 		return nil // what is sent to a dead session is lost, as it may be
 	}
-	if s.unacked > fairUnacked && s.n.unacked.Load() > s.n.c.MaxUnacked && s.n.roles.member() {
-		return fmt.Errorf("%w: %d bytes, and %d by all sessions", reliable.ErrFull, s.unacked, s.n.unacked.Load())
+	if s.unacked > fairUnacked && s.n.sessions.unacked.Load() > s.n.c.MaxUnacked && s.n.roles.member() {
+		return fmt.Errorf("%w: %d bytes, and %d by all sessions", reliable.ErrFull, s.unacked, s.n.sessions.unacked.Load())
 	}
 	s.makeRoom(len(msg), state)
 	var err error
@@ -238,16 +150,13 @@ const partSize = 256 << 10
 // with votes and proposals that carry operations, and a session that is dropped begins all of that anew.
 const objectRoom = 4 * MaxOperation
 
-// usualWindow is how many bytes may wait in a session, but for messages that have parts.
-func (n *Node) usualWindow() int { return reliable.MaxBytes + len(n.c.Objects)*objectRoom }
-
 // makeRoom widens the window for a message that has parts, until that is acknowledged: for a state, which was asked
 // for, up to one of each object; for others as long as no more waits than is usual. s.mu is held.
 func (s *session) makeRoom(size int, state bool) {
 	if size <= partSize {
 		return
 	}
-	waits, usual := s.window.UnackedBytes(), s.n.usualWindow()
+	waits, usual := s.window.UnackedBytes(), s.n.sessions.usualWindow()
 	large := min(s.large, waits) + size + (size/partSize+1)*2*transport.MaxName
 	if waits <= usual || state && large <= len(s.n.c.Objects)*s.n.maxMessage() {
 		s.large, s.window.MaxBytes = large, large+usual
@@ -261,11 +170,11 @@ const fairUnacked = 64 << 10
 // count tells the node how much is unacknowledged now. s.mu is held.
 func (s *session) count() {
 	if s.large > 0 && s.window.Acked() >= s.largeEnd {
-		s.large, s.window.MaxBytes = 0, s.n.usualWindow()
+		s.large, s.window.MaxBytes = 0, s.n.sessions.usualWindow()
 	}
 	now := max(0, s.window.UnackedBytes()-s.large)
 	if now != s.unacked {
-		s.n.unacked.Add(int64(now - s.unacked))
+		s.n.sessions.unacked.Add(int64(now - s.unacked))
 		s.unacked = now
 	}
 }
@@ -310,32 +219,20 @@ func (s *session) up(now time.Duration) (end time.Duration, ok bool) {
 
 // Alive returns how many members this node has a live session with, itself not
 // counted.
-func (n *Node) Alive() int {
-	now, k := n.c.Boot(), 0
-	for _, s := range n.list() {
-		if _, ok := s.up(now); ok && n.roles.isMember(s.id) {
-			k++
-		}
-	}
-	return k
-}
-
-// An ended session is the last one with its member.
-type ended struct {
-	number uint64
-	cause  Cause
-}
+func (n *Node) Alive() int { return n.sessions.alive() }
 
 // Ended is why a session with a member is over. Where that is not known, because this
 // node has not noticed yet, or another one has ended since, the lease lapsed.
 func (n *Node) Ended(member protocol.ID, session uint64) Cause {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	if e, ok := n.ends[member]; ok && e.number == session {
-		return e.cause
-	}
-	return CauseLapsed
+	return n.sessions.ended(member, session)
 }
+
+// WaitAlive waits for k live sessions, and returns what stands in the way, by
+// member, when ctx ends first: an *UnreachableError that wraps ctx's cause.
+func (n *Node) WaitAlive(ctx context.Context, k int) error { return n.sessions.waitAlive(ctx, k) }
+
+// Sessions returns the live sessions, by peer.
+func (n *Node) Sessions() []Session { return n.sessions.live() }
 
 // A Session is what a node knows about one connected process.
 type Session struct {
@@ -344,22 +241,6 @@ type Session struct {
 	Incarnation uint64 // the life of a member; of a client its secret, which is for nobody else
 	LeaseEnd    time.Time
 	Number      uint64 // another one says that the lease was interrupted
-}
-
-// Sessions returns the live sessions, by peer.
-func (n *Node) Sessions() []Session {
-	now, wall := n.c.Boot(), time.Now()
-	var all []Session
-	for _, s := range n.list() {
-		end, ok := s.up(now)
-		if !ok {
-			continue
-		}
-		s.mu.Lock()
-		all = append(all, Session{s.id, s.label, s.incarnation, wall.Add(end - now), s.number})
-		s.mu.Unlock()
-	}
-	return all
 }
 
 // An UnreachableError says which members a node has no session with, and why.
@@ -421,54 +302,3 @@ func (e *connectionError) Error() string { return "no connection: " + reason(e.w
 func (e *connectionError) Unwrap() error { return e.why }
 
 func (e *UnreachableError) Unwrap() error { return e.Cause }
-
-// WaitAlive waits for k live sessions, and returns what stands in the way, by
-// member, when ctx ends first: an *UnreachableError that wraps ctx's cause.
-func (n *Node) WaitAlive(ctx context.Context, k int) error {
-	for {
-		n.mu.RLock()
-		changed, closing := n.changed, n.closing
-		n.mu.RUnlock()
-		if closing {
-			return ErrClosed
-		}
-		if n.Alive() >= k {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return n.unreachable(k, context.Cause(ctx))
-		case <-n.ctx.Done():
-			return ErrClosed
-		}
-	}
-}
-
-func (n *Node) unreachable(k int, cause error) error {
-	e := &UnreachableError{Alive: n.Alive(), Want: k, Cause: cause}
-	now := n.c.Boot()
-	for id, p := range n.table.now.Load().peers {
-		id := protocol.ID(id)
-		if id == n.c.ID {
-			continue
-		}
-		if s := n.lookup(id); s != nil {
-			if _, ok := s.up(now); ok {
-				continue
-			}
-		}
-		n.mu.RLock()
-		err := n.dials[id]
-		n.mu.RUnlock()
-		switch {
-		case err != nil:
-		case n.roles.dialsTo(id):
-			err = ErrNoAnswer
-		default:
-			err = errNotDialed
-		}
-		e.Members = append(e.Members, MemberError{p, err})
-	}
-	return e
-}

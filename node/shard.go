@@ -69,7 +69,7 @@ func (s *shard) run() {
 	var needed time.Time // when the queue was long
 	yield := false       // the last pass has not kicked anybody yet
 	for {
-		s.n.lapse()
+		s.n.sessions.lapse()
 		urgent, queue, messages = s.inbox.take(urgent, queue, messages)
 		idle := len(urgent)+len(queue)+len(messages) == 0
 		for i := range urgent {

@@ -129,7 +129,7 @@ func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
 	w.b = append(w.b, first...)
 	w.begin(partSessions)
 	numbers := map[*session]uint64{}
-	for k, s := range n.list() {
+	for k, s := range n.sessions.list() {
 		numbers[s] = uint64(k)
 		w.session(s)
 	}
@@ -365,14 +365,14 @@ func (l *loader) session(r *protocol.Reader) error {
 	switch {
 	case r.Err != nil || err != nil:
 		return fmt.Errorf("%w: session %d", ErrSnapshot, len(l.sessions))
-	case n.roles.isMember(s.id) || s.id != ClientID(s.incarnation) || s.number == 0 || length < MinLease || n.sessions[s.id] != nil:
+	case n.roles.isMember(s.id) || s.id != ClientID(s.incarnation) || s.number == 0 || length < MinLease || n.sessions.byPeer[s.id] != nil:
 		return fmt.Errorf("%w: session with %s", ErrSnapshot, n.roles.name(s.id))
 	}
 	s.granted.Length = length
 	s.granted.Hear(end - length)
 	s.dead.Store(dropped)
-	n.sessions[s.id] = s
-	n.origins.come(s)
+	n.sessions.byPeer[s.id] = s
+	n.sessions.origins.come(s)
 	if !dropped {
 		for _, sh := range n.shards {
 			sh.sessions[s.id] = s
@@ -432,7 +432,7 @@ func (l *loader) lock(r *protocol.Reader) error {
 // owner reads whom the member supports, for those who watch.
 func (l *loader) owner(s *shard, i *instance, r *protocol.Reader) {
 	client, request, since := protocol.ID(r.Uint()), r.Uint(), time.Duration(r.Max(1<<62))
-	if o := (owner{client, request, since - l.began, l.n.sessions[client]}); !o.nobody() {
+	if o := (owner{client, request, since - l.began, l.n.sessions.byPeer[client]}); !o.nobody() {
 		i.owner = o
 		s.audit.tally.supports++
 	}

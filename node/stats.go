@@ -203,7 +203,7 @@ func (n *Node) Stats() Stats {
 		SessionsBegan: n.counters.began.Load(),
 		SessionsEnded: byCause(&n.counters.ended),
 		Refused:       byCause(&n.counters.refused),
-		Pairs:         int(n.origins.pairs.Load()),
+		Pairs:         int(n.sessions.origins.pairs.Load()),
 		Unlogged:      n.book.missing.Load(),
 		Frames: FrameStats{
 			Unfinished: n.frames.size(), Slow: n.counters.frames.slow.Load(),
@@ -239,7 +239,7 @@ func (st *Stats) add(t *tally) {
 func (n *Node) sessionStats(st *Stats) {
 	up := map[protocol.ID]bool{}
 	now := n.c.Boot()
-	for _, s := range n.list() {
+	for _, s := range n.sessions.list() {
 		_, ok := s.up(now)
 		s.mu.Lock()
 		st.Unacked += s.window.UnackedBytes()

@@ -69,15 +69,6 @@ func (n *Node) SetTable(epoch uint64, peers []Peer) error { return n.table.set(e
 // Epoch is that of the slot table that this node has now.
 func (n *Node) Epoch() uint64 { return n.table.epoch() }
 
-// moved closes the connection with a member that has another address.
-func (n *Node) moved(id protocol.ID) {
-	if s := n.lookup(id); s != nil && n.roles.dialsTo(id) {
-		if c := s.connection(); c != nil {
-			c.close(errMoved)
-		}
-	}
-}
-
 // checkTable says what is wrong with a slot table, whoever made it.
 func (c *Config) checkTable(epoch uint64, peers []Peer) error {
 	addrs := map[string]string{}

@@ -1,0 +1,384 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/wrap/reliable"
+)
+
+// sessions are those of a node, and what became of earlier ones. A session is here from its beginning to its end.
+type sessions struct {
+	n *Node
+
+	mu      sync.RWMutex             // taken before the mutex of a shard's inbox
+	byPeer  map[protocol.ID]*session // those that have not ended
+	origins origins                  // of those of clients
+	dials   map[protocol.ID]error    // the last failure to reach a member
+	ends    map[protocol.ID]ended    // the last session with a member that has ended
+	changed chan struct{}            // closed when a connection comes up, or a dial fails
+	closing bool
+	frozen  bool // no lease lapses
+
+	watch     chan struct{} // wakes run
+	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
+	unacked   atomic.Int64  // bytes in all windows
+	delay     atomic.Int64  // of messages, ns, as measured; 0: unknown
+	greeting  atomic.Int32  // handshakes that this end has begun and not ended
+}
+
+func newSessions(n *Node) *sessions {
+	return &sessions{
+		n:       n,
+		byPeer:  map[protocol.ID]*session{},
+		origins: newOrigins(&n.c),
+		dials:   map[protocol.ID]error{},
+		ends:    map[protocol.ID]ended{},
+		changed: make(chan struct{}),
+		watch:   make(chan struct{}, 1),
+	}
+}
+
+// An ended session is the last one with its member.
+type ended struct {
+	number uint64
+	cause  Cause
+}
+
+func (ss *sessions) lookup(id protocol.ID) *session {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	return ss.byPeer[id]
+}
+
+// list returns the sessions that are not dead, by peer.
+func (ss *sessions) list() []*session {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	all := make([]*session, 0, len(ss.byPeer))
+	for _, s := range ss.byPeer {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *session) int {
+		if a.id < b.id {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// register makes s the session with its peer, and tells the shards. ss.mu is held.
+func (ss *sessions) register(s *session) {
+	ss.n.counters.began.Add(1)
+	ss.byPeer[s.id] = s
+	ss.origins.come(s)
+	for _, sh := range ss.n.shards {
+		sh.inbox.post(event{op: opOpen, sess: s})
+	}
+}
+
+// cameUp wakes those who wait for sessions, and has the leases looked at.
+func (ss *sessions) cameUp() {
+	ss.mu.Lock()
+	ss.nextLapse.Store(0)
+	ss.change()
+	ss.mu.Unlock()
+	ss.look()
+}
+
+// change wakes those who wait for sessions or connections. ss.mu is held.
+func (ss *sessions) change() {
+	close(ss.changed)
+	ss.changed = make(chan struct{})
+}
+
+// end ends a session: the shards hear of it before anything else, and no message
+// of it is delivered from now on. last are the last items on the connection, if any.
+func (ss *sessions) end(s *session, why error, last []byte) {
+	ss.mu.Lock()
+	s.mu.Lock()
+	// Nobody is suspected by a frozen member; or it was renewed since somebody looked.
+	if s.gone || why == errLapsed && (ss.frozen || !s.lapsed(ss.n.c.Boot())) {
+		s.mu.Unlock()
+		ss.mu.Unlock()
+		return
+	}
+	s.gone = true
+	number, label := s.number, s.label
+	c := s.cut(why, last)
+	s.mu.Unlock()
+	if ss.byPeer[s.id] == s {
+		delete(ss.byPeer, s.id)
+		if ss.n.roles.isMember(s.id) {
+			ss.ends[s.id] = ended{number, causeOf(why)}
+		}
+		ss.origins.goAway(s)
+		dead := event{op: opDead, sess: s, text: why.Error()}
+		if ss.n.roles.standing(s.id) {
+			// The shards change over in one step: what they send must go into one
+			// of the two sessions, so that it arrives or makes its lock fail.
+			dead.next = newSession(ss.n, s.id, number+1)
+			dead.next.lossy = ss.n.roles.watched()
+			ss.byPeer[s.id] = dead.next
+		}
+		for _, sh := range ss.n.shards {
+			sh.inbox.hurry(dead)
+		}
+	}
+	ss.mu.Unlock()
+	if c != nil && last == nil {
+		c.close(why)
+	}
+	ss.n.book.later(s.host, "session ended", why, "peer", ss.n.roles.name(s.id), "label", label, "session", number, "reason", why)
+}
+
+// drop ends a session for a reason that the peer does not know of. A client may
+// count on its lease all the same: nothing passes any more, but this member
+// suspects it only when the lease has lapsed or the client begins a new session.
+func (ss *sessions) drop(s *session, why error, last []byte) {
+	if !ss.n.roles.member() || ss.n.roles.isMember(s.id) {
+		ss.end(s, why, last)
+		return
+	}
+	s.mu.Lock()
+	c := s.cut(why, last)
+	s.mu.Unlock()
+	if c != nil && last == nil {
+		c.close(why)
+	}
+	ss.n.book.later(s.host, "session dropped", why, "peer", ss.n.roles.name(s.id), "reason", why)
+}
+
+// usualWindow is how many bytes may wait in a session, but for messages that have parts.
+func (ss *sessions) usualWindow() int { return reliable.MaxBytes + len(ss.n.c.Objects)*objectRoom }
+
+// alive is Node.Alive.
+func (ss *sessions) alive() int {
+	now, k := ss.n.c.Boot(), 0
+	for _, s := range ss.list() {
+		if _, ok := s.up(now); ok && ss.n.roles.isMember(s.id) {
+			k++
+		}
+	}
+	return k
+}
+
+// ended is Node.Ended.
+func (ss *sessions) ended(member protocol.ID, session uint64) Cause {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	if e, ok := ss.ends[member]; ok && e.number == session {
+		return e.cause
+	}
+	return CauseLapsed
+}
+
+// live is Node.Sessions.
+func (ss *sessions) live() []Session {
+	now, wall := ss.n.c.Boot(), time.Now()
+	var all []Session
+	for _, s := range ss.list() {
+		end, ok := s.up(now)
+		if !ok {
+			continue
+		}
+		s.mu.Lock()
+		all = append(all, Session{s.id, s.label, s.incarnation, wall.Add(end - now), s.number})
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// waitAlive is Node.WaitAlive.
+func (ss *sessions) waitAlive(ctx context.Context, k int) error {
+	for {
+		ss.mu.RLock()
+		changed, closing := ss.changed, ss.closing
+		ss.mu.RUnlock()
+		if closing {
+			return ErrClosed
+		}
+		if ss.alive() >= k {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ss.unreachable(k, context.Cause(ctx))
+		case <-ss.n.ctx.Done():
+			return ErrClosed
+		}
+	}
+}
+
+func (ss *sessions) unreachable(k int, cause error) error {
+	e := &UnreachableError{Alive: ss.alive(), Want: k, Cause: cause}
+	now := ss.n.c.Boot()
+	for id, p := range ss.n.table.now.Load().peers {
+		id := protocol.ID(id)
+		if id == ss.n.c.ID {
+			continue
+		}
+		if s := ss.lookup(id); s != nil {
+			if _, ok := s.up(now); ok {
+				continue
+			}
+		}
+		ss.mu.RLock()
+		err := ss.dials[id]
+		ss.mu.RUnlock()
+		switch {
+		case err != nil:
+		case ss.n.roles.dialsTo(id):
+			err = ErrNoAnswer
+		default:
+			err = errNotDialed
+		}
+		e.Members = append(e.Members, MemberError{p, err})
+	}
+	return e
+}
+
+// unreached remembers why a member cannot be reached, and logs what is news.
+func (ss *sessions) unreached(id protocol.ID, err error) {
+	ss.mu.Lock()
+	old := ss.dials[id]
+	ss.dials[id] = err
+	ss.change()
+	ss.mu.Unlock()
+	if old == nil || old.Error() != err.Error() {
+		ss.n.c.Log.Warn("no connection", "peer", ss.n.roles.name(id), "address", ss.n.table.peer(id).Addr, "error", err)
+	}
+}
+
+// reach returns the connection with a process. One to a member may be about to come: the
+// first one, or another one since the slot table was replaced.
+func (ss *sessions) reach(ctx context.Context, to protocol.ID) (*conn, error) {
+	for {
+		ss.mu.RLock()
+		changed, failure := ss.changed, ss.dials[to]
+		ss.mu.RUnlock()
+		if s := ss.lookup(to); s != nil {
+			if c := s.connection(); c != nil {
+				return c, nil
+			}
+		}
+		switch {
+		case failure != nil:
+			return nil, failure
+		case !ss.n.roles.dialsTo(to):
+			return nil, errNotDialed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrNoAnswer, context.Cause(ctx))
+		case <-ss.n.ctx.Done():
+			return nil, ErrClosed
+		}
+	}
+}
+
+func (ss *sessions) isClosing() bool {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	return ss.closing
+}
+
+// moved closes the connection with a member that has another address.
+func (ss *sessions) moved(id protocol.ID) {
+	if s := ss.lookup(id); s != nil && ss.n.roles.dialsTo(id) {
+		if c := s.connection(); c != nil {
+			c.close(errMoved)
+		}
+	}
+}
+
+// noteRoundTrip notes how long an answer of the peer of s took, and what that makes of
+// the message delay: half of the upper median of the members' round trips, because
+// what a process waits for is the answers of a quorum, not those of a slow member.
+func (ss *sessions) noteRoundTrip(s *session, took time.Duration) {
+	if ss.n.roles.member() || !ss.n.roles.isMember(s.id) {
+		return
+	}
+	s.mu.Lock()
+	s.roundTrip = took
+	s.mu.Unlock()
+	all := []time.Duration{took}
+	for _, other := range ss.list() {
+		other.mu.Lock()
+		if other != s && other.roundTrip > 0 {
+			all = append(all, other.roundTrip)
+		}
+		other.mu.Unlock()
+	}
+	slices.Sort(all)
+	delay := min(all[len(all)/2]/2, maxDelay)
+	// In steps of a quarter or more, so that processes agree and little is made anew.
+	if old := time.Duration(ss.delay.Load()); delay > old+old/4 || delay < old-old/4 {
+		ss.delay.Store(int64(delay))
+	}
+}
+
+// freeze has leases lapse no more, or again.
+func (ss *sessions) freeze(still bool) {
+	ss.mu.Lock()
+	ss.frozen = still
+	ss.nextLapse.Store(0)
+	ss.mu.Unlock()
+	ss.look()
+}
+
+// shut lets no session begin any more.
+func (ss *sessions) shut() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.closing = true
+}
+
+// clear forgets all sessions, in which nothing passes any more.
+func (ss *sessions) clear() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, s := range ss.byPeer {
+		s.dead.Store(true)
+	}
+	clear(ss.byPeer)
+}
+
+// stand has a session be there that waits for its first connection.
+func (ss *sessions) stand(s *session) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.register(s)
+}
+
+// begun has a session be the one with its peer, if none is yet: it has a connection.
+func (ss *sessions) begun(s *session) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.closing && !ss.n.roles.dialsTo(s.id) {
+		return false
+	}
+	if ss.byPeer[s.id] == nil && !s.dead.Load() {
+		ss.register(s)
+	}
+	if ss.n.roles.dialsTo(s.id) {
+		ss.dials[s.id] = nil
+	}
+	return true
+}
+
+// mayBegin says why no session may begin here from these origins.
+func (ss *sessions) mayBegin(from []string) *transport.Refuse {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	return ss.origins.mayBegin(from, len(ss.byPeer)-ss.n.c.System.N)
+}

@@ -41,7 +41,7 @@ var parts = []part{
 	{".", "the client, for Go programs", "node algo/sigma internal", 0},
 	{"fence", "checks of fencing tokens, for resources", "", bare},
 	{"api", "locks over gRPC and HTTP", ". api internal", 0},
-	{"server", "a server of a cluster", "node algo/sigma internal", 0},
+	{"server", "a server of a cluster", "server node algo/sigma internal", 0},
 	{"node", "runs algorithms on a network", "node/lease transport wrap internal/histogram internal/limit internal/shrinkmap", 0},
 	{"node/lease", "leases of sessions, and suspicion", "protocol", pure | bare},
 	{"transport", "connections, frames and addresses", "protocol", 0},

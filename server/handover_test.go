@@ -16,6 +16,7 @@ import (
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/server/internal/handover"
 )
 
 // A dynasty is a cluster whose servers hand their tables over.
@@ -243,11 +244,11 @@ func TestSuccessorDies(t *testing.T) {
 	sessions := d.sessions()
 	ask := func(conn *net.UnixConn) error {
 		c := d.reigns[0].server.nodeConfig()
-		return writeJSON(conn, request{c.Title()})
+		return handover.WriteJSON(conn, handover.Request{Title: c.Title()})
 	}
 	takeOffer := func(conn *net.UnixConn) error {
-		var o offer
-		return errors.Join(ask(conn), readJSON(conn, &o))
+		var o handover.Offer
+		return errors.Join(ask(conn), handover.ReadJSON(conn, &o))
 	}
 	take := func(conn *net.UnixConn) error {
 		err := takeOffer(conn)
@@ -286,10 +287,10 @@ func TestSuccessorDies(t *testing.T) {
 			return errors.Join(take(conn), wait(conn))
 		}, "a quarter of the shortest lease"},
 		{"refuses", func(conn *net.UnixConn) error {
-			return errors.Join(take(conn), writeJSON(conn, verdict{Refused: "no thanks"}), wait(conn))
+			return errors.Join(take(conn), handover.WriteJSON(conn, handover.Verdict{Refused: "no thanks"}), wait(conn))
 		}, "the successor refuses: no thanks"},
 		{"cannot hear that it may serve", func(conn *net.UnixConn) error {
-			return errors.Join(take(conn), conn.CloseRead(), writeJSON(conn, verdict{}), wait(conn))
+			return errors.Join(take(conn), conn.CloseRead(), handover.WriteJSON(conn, handover.Verdict{}), wait(conn))
 		}, "the successor is gone"},
 	} {
 		t.Run(x.what, func(t *testing.T) {
@@ -368,7 +369,7 @@ func TestPredecessorDies(t *testing.T) {
 			if err := d.end(0); err != nil {
 				t.Fatal(err)
 			}
-			guard, err := tryLock(d.socket(0) + ".lock")
+			guard, err := handover.TryLock(d.socket(0) + ".lock")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -383,8 +384,8 @@ func TestPredecessorDies(t *testing.T) {
 					if err != nil {
 						return
 					}
-					var r request
-					if err := errors.Join(readJSON(conn, &r), writeJSON(conn, offer{})); err != nil {
+					var r handover.Request
+					if err := errors.Join(handover.ReadJSON(conn, &r), handover.WriteJSON(conn, handover.Offer{})); err != nil {
 						t.Error(err)
 					}
 					conn.Write([]byte{0, 0, 1, 0, 1, '{'})

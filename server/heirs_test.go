@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/server/internal/handover"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -26,8 +27,8 @@ func (d *dynasty) taken(t *testing.T, i int) *net.UnixConn {
 	}
 	t.Cleanup(func() { conn.Close() })
 	config := d.reigns[i].server.nodeConfig()
-	var o offer
-	if err := errors.Join(writeJSON(conn, request{config.Title()}), readJSON(conn, &o)); err != nil {
+	var o handover.Offer
+	if err := errors.Join(handover.WriteJSON(conn, handover.Request{Title: config.Title()}), handover.ReadJSON(conn, &o)); err != nil {
 		t.Fatal(err)
 	}
 	next, _, err := node.Restore(config, conn)
@@ -54,7 +55,7 @@ func (d *dynasty) displaced(t *testing.T, i int) *os.File {
 	t.Helper()
 	conn := d.taken(t, i)
 	path, _ := transport.Unix(d.table[i].Addr)
-	other, err := tryLock(path + ".lock")
+	other, err := handover.TryLock(path + ".lock")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestSlowSuccessor(t *testing.T) {
 	end := time.Now().Add(5 * time.Second) // longer than the lease
 	for time.Now().Before(end) {
 		d.tooSlow(t, 0)
-		time.Sleep(retryPause)
+		time.Sleep(20 * time.Millisecond)
 	}
 	eventually(t, "the clients are back", func() bool { return d.reigns[0].server.node.Away() == 0 })
 	if now := d.sessions(); now != sessions {
@@ -192,7 +193,7 @@ func TestNoPlaceForHeirs(t *testing.T) {
 	if err := d.end(0); err != nil {
 		t.Error(err)
 	}
-	if guard, err := tryLock(link + ".lock"); err != nil {
+	if guard, err := handover.TryLock(link + ".lock"); err != nil {
 		t.Errorf("the lock of the hand-over is not given up: %v", err)
 	} else {
 		guard.Close()

@@ -1,16 +1,15 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/poundlock/poundlock/server/internal/handover"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -62,45 +61,24 @@ func secure(l net.Listener, config *tls.Config) net.Listener {
 // beside it, which ends with its process, tells that from a server that lives:
 // a slot that two processes own at once would give its support twice.
 func listenUnix(path string, config *tls.Config) (net.Listener, error) {
-	guard, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, private)
+	guard, err := handover.TryLock(path + ".lock")
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fmt.Errorf("unix socket %s: another server listens there: %w", path, err)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if err := unix.Flock(int(guard.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		guard.Close()
-		return nil, fmt.Errorf("unix socket %s: another server listens there: %w", path, err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		guard.Close()
 		return nil, err
 	}
-	l, err := listenPrivate(path)
+	l, err := handover.ListenPrivate(path)
 	if err != nil {
 		guard.Close()
 		return nil, err
 	}
 	return guarded{secure(l, config), guard}, nil
 }
-
-// listenPrivate listens at a unix socket that no other user may connect to, whatever the umask is.
-func listenPrivate(path string) (*net.UnixListener, error) {
-	// A socket that is bound gets the mode of its descriptor, where the system has that: so there is no moment in
-	// which others may connect. Elsewhere the mode follows at once.
-	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
-		return raw.Control(func(fd uintptr) { _ = unix.Fchmod(int(fd), private) })
-	}}
-	l, err := c.Listen(context.Background(), "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, private); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l.(*net.UnixListener), nil
-}
-
-// private is the mode of what belongs to the user of the server alone.
-const private = 0o600
 
 // A guarded listener holds the lock of its socket while it is open.
 type guarded struct {

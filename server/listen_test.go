@@ -18,7 +18,7 @@ func TestSocketsArePrivate(t *testing.T) {
 		}
 		defer l.Close()
 		for _, file := range []string{path, path + ".lock"} {
-			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != private {
+			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 				t.Errorf("%s: %v, %v", file, info.Mode(), err)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/server/internal/handover"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -204,10 +205,10 @@ func (s *Server) Close() error {
 // gone then.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
-	var in inheritance
+	var in handover.Inheritance
 	if s.config.Handover != "" {
 		var err error
-		if in, err = s.inherit(ctx); err != nil {
+		if in, err = handover.Inherit(ctx, s.config.Handover, s.nodeConfig(), heritage{s}); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -218,23 +219,24 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
-	var h *heirs
-	if in.guard != nil {
-		h, err = s.awaitHeirs(ctx, in.guard)
+	var h *handover.Heirs
+	if in.Guard != nil {
+		log := s.config.Log.With("server", s.config.Name)
+		h, err = handover.Await(ctx, s.config.Handover, in.Guard, n, heritage{s}, log)
 		switch {
 		case err == nil:
-			defer h.close()
-		case in.node == nil:
-			return errors.Join(fmt.Errorf("server: hand-over: %w", err), n.Close(), in.guard.Close())
+			defer h.Close()
+		case in.Node == nil:
+			return errors.Join(fmt.Errorf("server: hand-over: %w", err), n.Close(), in.Guard.Close())
 		default: // the table that was taken over is worth more than the next hand-over
-			defer in.guard.Close()
+			defer in.Guard.Close()
 			s.config.Log.Error("the table cannot be handed over later: the next restart has to drain",
 				"server", s.config.Name, "handover", s.config.Handover, "reason", err)
 		}
 	}
 	moved := s.wait(ctx, h)
 	if h != nil {
-		h.stop()
+		h.Stop()
 	}
 	if !s.handedOver {
 		s.config.Log.Info("closing", "server", s.config.Name)
@@ -246,10 +248,10 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // begin starts the node, and serves unless the server is to stay mute.
-func (s *Server) begin(in inheritance) (n *node.Node, err error) {
+func (s *Server) begin(in handover.Inheritance) (n *node.Node, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	if n, s.mute = in.node, in.mute; n == nil {
+	if n, s.mute = in.Node, in.Mute; n == nil {
 		if n, err = node.Start(s.nodeConfig()); err != nil {
 			return nil, err
 		}
@@ -293,10 +295,10 @@ func (s *Server) open() error {
 
 // wait returns when the server is to end, with the reason if it is an error. A server
 // that sits out begins to serve meanwhile.
-func (s *Server) wait(ctx context.Context, h *heirs) error {
+func (s *Server) wait(ctx context.Context, h *handover.Heirs) error {
 	var gone <-chan struct{}
 	if h != nil {
-		gone = h.gone
+		gone = h.Gone()
 	}
 	sitting := time.NewTimer(0)
 	defer sitting.Stop()

@@ -94,7 +94,7 @@ func (s *shard) Effect(a protocol.Act, kind int, msg []byte) {
 	case protocol.Capture:
 		i.replica.captures = true
 	case protocol.Install:
-		s.install(i)
+		s.guard(i, i.replica.install)
 	default:
 		panic(fmt.Sprintf("node: unknown effect %d", a.Do))
 	}

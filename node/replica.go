@@ -108,6 +108,84 @@ type replica struct {
 	next     func() error // makes the copy that the message of this step brings the one here
 }
 
+var errNoIssuer = fmt.Errorf("%w: it names no issuer", ErrOperation)
+
+// invoke executes an operation: who issued it, and what it is. One that is not an operation does nothing, at all copies
+// alike, and no says why: one that closed instead would take all others with it.
+func (c *replica) invoke(data string) (issuer uint64, no error) {
+	r := protocol.Reader{Rest: []byte(data)}
+	if issuer = r.Max(uint64(len(c.results) - 1)); r.Err != nil {
+		return 0, errNoIssuer
+	}
+	if no = checkOperation(c.object, r.Rest); no != nil {
+		c.results[issuer] = result{refused: true}
+		return issuer, no
+	}
+	c.results[issuer] = newResult(c.object.Apply(r.Rest))
+	return issuer, nil
+}
+
+// copy is the copy of the object with the last results, and its size. One of more than most bytes is withheld.
+func (c *replica) copy(most int) (b []byte, size int) {
+	b = []byte{0} // it is not withheld
+	for _, r := range c.results {
+		b = r.append(b)
+	}
+	b = append(b, c.object.Snapshot()...)
+	if size = len(b) - 1; size > most {
+		b = binary.AppendUvarint(binary.AppendUvarint(nil, uint64(size)), uint64(most))
+	}
+	return b, size
+}
+
+// read reads a copy that a message brings, of at most so many bytes. Nothing changes yet: install makes it the one here.
+func (c *replica) read(data string, most int) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("Restore panicked: %v", p)
+		}
+	}()
+	r := protocol.Reader{Rest: []byte(data)}
+	size, limit, where := r.Uint(), uint64(most), "here"
+	if size > 0 {
+		limit, where = r.Uint(), "at the member that has it"
+	} else {
+		size = uint64(len(r.Rest))
+	}
+	if r.Err != nil {
+		return fmt.Errorf("the size of the state: %w", r.Err)
+	}
+	if size > limit {
+		c.next = func() error { return tooLarge("state", size, where, limit) }
+		return nil
+	}
+	results := make([]result, len(c.results))
+	for k := range results {
+		results[k] = readResult(&r)
+	}
+	if r.Err != nil {
+		return fmt.Errorf("the results of the last operations: %w", r.Err)
+	}
+	replace, err := c.object.Restore(r.Rest)
+	if err != nil {
+		return err
+	}
+	c.next = func() error {
+		replace()
+		c.results = results
+		return nil
+	}
+	return nil
+}
+
+// install makes the copy that was read the one here.
+func (c *replica) install() error {
+	if c.next == nil {
+		return errors.New("the copy to install has come with no message")
+	}
+	return c.next()
+}
+
 // A result is what became of an operation.
 type result struct {
 	value    []byte
@@ -172,22 +250,16 @@ func (s *shard) guard(i *instance, f func() error) {
 	}
 }
 
-// invoke executes an operation: who issued it, and what it is. What is none does nothing, at all copies
-// alike: one that closed instead would take all others with it.
+// invoke executes an operation.
 func (s *shard) invoke(i *instance, data string) {
-	r := protocol.Reader{Rest: []byte(data)}
-	issuer := r.Max(uint64(s.n.c.System.N - 1))
-	if r.Err != nil {
-		s.n.book.complain("", "refused an operation", "lock", i.name, "error", fmt.Errorf("%w: it names no issuer", ErrOperation))
-		return
-	}
-	if err := checkOperation(i.replica.object, r.Rest); err != nil {
-		s.n.book.complain("", "refused an operation", "lock", i.name, "issuer", s.n.roles.name(protocol.ID(issuer)), "error", err)
-		i.replica.results[issuer] = result{refused: true}
-		return
-	}
 	s.guard(i, func() error {
-		i.replica.results[issuer] = newResult(i.replica.object.Apply(r.Rest))
+		switch issuer, no := i.replica.invoke(data); no {
+		case nil:
+		case errNoIssuer:
+			s.n.book.complain("", "refused an operation", "lock", i.name, "error", no)
+		default:
+			s.n.book.complain("", "refused an operation", "lock", i.name, "issuer", s.n.roles.name(protocol.ID(issuer)), "error", no)
+		}
 		return nil
 	})
 }
@@ -204,18 +276,15 @@ func (s *shard) outcome(i *instance) {
 // captured gives the process its copy of the object.
 func (s *shard) captured(i *instance) {
 	i.replica.captures = false
-	b := []byte{0} // it is not withheld
+	var b []byte
+	size := 0
 	s.guard(i, func() error {
-		for _, r := range i.replica.results {
-			b = r.append(b)
-		}
-		b = append(b, i.replica.object.Snapshot()...)
+		b, size = i.replica.copy(s.n.c.MaxState)
 		return nil
 	})
-	if size := len(b) - 1; size > s.n.c.MaxState {
+	if size > s.n.c.MaxState {
 		s.n.book.complain("", "withheld a state from who asked for it, which closes: raise MaxState at all members",
 			"lock", i.name, "bytes", size, "limit", s.n.c.MaxState)
-		b = binary.AppendUvarint(binary.AppendUvarint(nil, uint64(size)), uint64(s.n.c.MaxState))
 	}
 	if !i.removed {
 		i.replica.states = true
@@ -224,46 +293,8 @@ func (s *shard) captured(i *instance) {
 	}
 }
 
-// Snapshot implements Sink: the message of this step brings a copy. Nothing changes yet.
-func (s *shard) Snapshot(data string) (err error) {
-	c := s.current.replica
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("Restore panicked: %v", p)
-		}
-	}()
-	r := protocol.Reader{Rest: []byte(data)}
-	size, limit, where := r.Uint(), uint64(s.n.c.MaxState), "here"
-	if size > 0 {
-		limit, where = r.Uint(), "at the member that has it"
-	} else {
-		size = uint64(len(r.Rest))
-	}
-	if r.Err != nil {
-		return fmt.Errorf("the size of the state: %w", r.Err)
-	}
-	if size > limit {
-		c.next = func() error { return tooLarge("state", size, where, limit) }
-		return nil
-	}
-	results := make([]result, len(c.results))
-	for k := range results {
-		results[k] = readResult(&r)
-	}
-	if r.Err != nil {
-		return fmt.Errorf("the results of the last operations: %w", r.Err)
-	}
-	replace, err := c.object.Restore(r.Rest)
-	if err != nil {
-		return err
-	}
-	c.next = func() error {
-		replace()
-		c.results = results
-		return nil
-	}
-	return nil
-}
+// Snapshot implements Sink: the message of this step brings a copy.
+func (s *shard) Snapshot(data string) error { return s.current.replica.read(data, s.n.c.MaxState) }
 
 // tooLarge is why a member closes that cannot get the object.
 func tooLarge(what string, size uint64, where string, limit uint64) error {
@@ -287,13 +318,3 @@ func (s *shard) announced(e *event) {
 }
 
 var errTooLarge = errors.New("node: a message that is larger than any of a replica here")
-
-// install makes what the message brought the copy.
-func (s *shard) install(i *instance) {
-	s.guard(i, func() error {
-		if i.replica.next == nil {
-			return errors.New("the copy to install has come with no message")
-		}
-		return i.replica.next()
-	})
-}

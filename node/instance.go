@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 
@@ -17,7 +16,7 @@ type instance struct {
 	name    string
 	process Instance
 	timers  *timer     // the first of those that are armed
-	peers   []*session // that have business with it: where shard.business has it
+	peers   []*session // that have business with it: as limits know
 	owner   owner      // whom it supports
 	replica *replica   // nil: it has no object
 }
@@ -65,122 +64,9 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 	}
 }
 
-// create makes an instance: Start, and what it must know of the members and of this
-// one.
-func (s *shard) create(kind Kind, name string) *instance {
-	i := &instance{kind: kind, name: name, process: s.make.make(kind)}
-	s.add(i)
-	s.start(i)
-	return i
-}
-
-// start gives an instance its first events.
-func (s *shard) start(i *instance) {
-	s.make.start(i.kind, func(in protocol.Input) error {
-		if !i.removed {
-			s.stepKeep(i, in, nil, nil)
-		}
-		return nil
-	})
-}
-
-// step gives an event to an instance, and drops the instance when that leaves it
-// idle.
-func (s *shard) step(i *instance, in protocol.Input, msg []byte, from *session) {
-	s.stepKeep(i, in, msg, from)
-	s.names.pardon(i)
-	s.dropIfIdle(i)
-}
-
-func (s *shard) stepKeep(i *instance, in protocol.Input, msg []byte, from *session) {
-	in.Now = s.n.clock.now()
-	s.current = i
-	err := i.process.Step(in, msg, s)
-	s.current = nil
-	if i.replica != nil {
-		i.replica.next = nil // it may not have been wanted
-	}
-	switch {
-	case err == nil && i.replica != nil && i.replica.captures:
-		s.captured(i)
-	case err == nil:
-		s.audit.waits(i, i.process.Waiting())
-		s.tellSupports(i, in.Kind)
-	case errors.Is(err, ErrMessage):
-		s.n.book.complain(from.host, "malformed message", "lock", i.name, "request", i.owner.name(), "peer", s.n.roles.name(from.id), "error", err)
-		s.n.sessions.end(from, err, fault(err).Append(nil))
-	default:
-		s.fail(i, err.Error())
-	}
-}
-
-// fail closes a lock: its process has lost or broken its state, and a new one in
-// its place could grant what the old one had given away. The name stays refused
-// for the rest of this node's life.
-func (s *shard) fail(i *instance, why string) {
-	if i.removed {
-		return
-	}
-	s.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "request", i.owner.name(), "reason", why)
-	s.remove(i)
-	// A member may support this client's process, which will never leave: new sessions
-	// say that nothing of the old ones goes on.
-	for _, p := range s.sessions {
-		if s.n.roles.restores(p.id) {
-			s.n.sessions.end(p, errFailed, nil)
-		}
-	}
-	if line := bytes.IndexByte([]byte(why), '\n'); line >= 0 {
-		why = why[:line] // the stack is for the log
-	}
-	u := s.users.fail(i.name, why)
-	if i.replica != nil {
-		go s.n.Close() // others would wait for a process that is heard of and does nothing
-	}
-	if u == nil {
-		return
-	}
-	switch section := u.section; {
-	case section == protocol.InTry, i.replica != nil && section != protocol.InLost:
-		s.users.leave(i.name)
-		s.tell(i.name, func() { u.Rem(errors.New(why)) })
-	case section == protocol.InCrit:
-		u.section = protocol.InLost // Exit and Rem follow
-		s.tell(i.name, u.Ejected)
-	}
-}
-
-// remove forgets an instance.
-func (s *shard) remove(i *instance) {
-	s.instances.Delete(i.name)
-	delete(s.names.by, i)
-	s.n.instances.Add(-1)
-	s.audit.owned(i, 0, 0, nil)
-	s.audit.waits(i, 0)
-	i.removed = true
-	for t := i.timers; t != nil; t = t.next {
-		s.timers.remove(t)
-	}
-	i.timers = nil
-	s.limits.remove(i)
-}
-
 func (i *instance) forget(p *session) {
 	if k := slices.Index(i.peers, p); k >= 0 {
 		i.peers = slices.Delete(i.peers, k, k+1)
-	}
-}
-
-// dropIfIdle forgets an instance that nothing distinguishes from a new one.
-func (s *shard) dropIfIdle(i *instance) {
-	if i.timers != nil || i.removed || i.replica != nil || s.users.get(i.name) != nil {
-		return
-	}
-	switch idle, err := s.make.idle(i.kind, i.process); {
-	case err != nil:
-		s.fail(i, err.Error())
-	case idle:
-		s.remove(i)
 	}
 }
 

@@ -168,51 +168,6 @@ func (s *shard) handle(e *event) {
 	}
 }
 
-// hear handles messages that were taken from the line, and forgets them.
-func (s *shard) hear(batch []message) []message {
-	for i := range batch {
-		if m := &batch[i]; m.refusal {
-			s.names.refused(m)
-		} else {
-			s.message(m)
-		}
-	}
-	clear(batch)
-	return batch[:0]
-}
-
-// message delivers a message of a session that is not dead.
-func (s *shard) message(e *message) {
-	if e.sess.dead.Load() {
-		return
-	}
-	i := s.instances.View()[string(e.name)]
-	if i == nil && len(s.users.failed) > 0 && s.users.failed[string(e.name)] != "" {
-		return
-	}
-	if i == nil || i.kind != e.kind {
-		if why := s.names.unserved(i, e); why != "" {
-			s.names.refuse(e, why)
-			return
-		}
-		i = s.create(e.kind, string(e.name))
-	}
-	if why := s.limits.note(i, e.sess); why != "" {
-		s.names.refuse(e, why)
-		s.dropIfIdle(i)
-		return
-	}
-	if s.names.served(i, e.sess.id); i.removed {
-		return
-	}
-	label, body := e.parts()
-	s.labels.set(i, e.sess.id, label, s.n.mostLabels())
-	s.step(i, protocol.NewReceive(e.sess.id), body, e.sess)
-	if s.n.roles.watched() && s.make.suspects[e.sess.id] && !i.removed {
-		s.step(i, protocol.NewSuspect(e.sess.id), nil, nil)
-	}
-}
-
 // open notes the session that messages to a peer go to from now on. A client is
 // told that the lease at a member has begun.
 func (s *shard) open(sess *session) {

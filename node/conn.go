@@ -327,7 +327,9 @@ func (c *conn) frame(items []byte) error {
 	if c.s.connection() != c {
 		return errReplaced
 	}
-	c.n.detector.heard(c.s, false)
+	if c.n.detector != nil {
+		c.n.detector.heard(c.s, false)
+	}
 	received := 0
 	p := c.n.parcels.Get().(*parcel)
 	defer c.n.parcels.Put(p)

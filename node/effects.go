@@ -150,7 +150,7 @@ func (s *shard) tellSupports(i *instance, about protocol.Kind) {
 	default:
 		return
 	}
-	if !i.inside || i.removed {
+	if i.removed {
 		return
 	}
 	u := s.users.get(i.name)

@@ -47,9 +47,6 @@ func (s *shard) labelled(i *instance) *user {
 // user is shown with the label of its client alone.
 const maxLabels = 64 << 20
 
-// mostLabels is the share of one shard.
-func (n *Node) mostLabels() int { return maxLabels / len(n.shards) }
-
 // labelCost is what a label takes beside its bytes.
 const labelCost = 64
 
@@ -59,13 +56,14 @@ type labels struct {
 	used  bool // at clients: there has been a user with one
 	known map[*instance]map[protocol.ID]string
 	bytes int
+	most  int // bytes
 }
 
 func (l *labels) get(i *instance, client protocol.ID) string { return l.known[i][client] }
 
 // set notes the label of a client's user, or, empty, that it has none. It is left out
-// where the labels would take more than most bytes.
-func (l *labels) set(i *instance, client protocol.ID, label []byte, most int) {
+// where the labels would take more than that.
+func (l *labels) set(i *instance, client protocol.ID, label []byte) {
 	old, had := l.known[i][client]
 	if old == string(label) {
 		return
@@ -77,7 +75,7 @@ func (l *labels) set(i *instance, client protocol.ID, label []byte, most int) {
 			delete(l.known, i)
 		}
 	}
-	if len(label) == 0 || l.bytes+len(label)+labelCost > most {
+	if len(label) == 0 || l.bytes+len(label)+labelCost > l.most {
 		return
 	}
 	if l.known == nil {

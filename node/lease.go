@@ -114,9 +114,6 @@ func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Durati
 // lapse ends lapsed sessions before a shard of a client goes on: after a pause
 // of the whole process nobody knows whether the watcher has run yet.
 func (ss *sessions) lapse() {
-	if ss.n.roles.member() {
-		return
-	}
 	if now := ss.n.c.Boot(); int64(now) >= ss.nextLapse.Load() {
 		ss.expire(now)
 	}

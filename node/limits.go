@@ -25,11 +25,8 @@ type business struct {
 // note records that a peer has business with an instance, where the end of its
 // session concerns only those. It says why not, where there is too much of that already.
 func (l *limits) note(i *instance, p *session) (why string) {
-	if l.n.roles.restores(p.id) || l.n.roles.watched() {
-		return ""
-	}
 	locks := l.of[p]
-	if locks != nil && locks.Has(i) {
+	if locks != nil && locks.Has(i) || l.n.detector != nil || l.n.roles.restores(p.id) {
 		return ""
 	}
 	if !l.n.roles.isMember(p.id) {
@@ -70,7 +67,7 @@ func (l *limits) tooMany(p *session, locks *business) string {
 		if st, err := i.process.Standing(); err == nil && !mentions(st.Holders, p.id) && !mentions(st.Waiters, p.id) {
 			locks.Delete(i)
 			i.forget(p)
-			l.labels.set(i, p.id, nil, 0)
+			l.labels.set(i, p.id, nil)
 			l.n.sessions.origins.pair(p, -1)
 		}
 	}
@@ -99,7 +96,7 @@ func (l *limits) end(p *session) *business {
 // remove takes an instance out.
 func (l *limits) remove(i *instance) {
 	for _, p := range i.peers {
-		l.labels.set(i, p.id, nil, 0)
+		l.labels.set(i, p.id, nil)
 		if locks := l.of[p]; locks != nil && locks.Has(i) {
 			locks.Delete(i)
 			l.n.sessions.origins.pair(p, -1)

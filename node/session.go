@@ -29,7 +29,7 @@ type session struct {
 	from    []string    // names of its origins; none of a member
 	origins []*origin   // these, once it has begun
 	dead    atomic.Bool // nothing passes any more; set with mu held
-	gone    bool        // the shards have been told; under Node.mu
+	gone    bool        // the shards have been told; under sessions.mu
 	kicked  atomic.Bool // some shard will wake the writer at the end of its batch
 	receive sync.Mutex  // one reader delivers at a time; taken before mu
 	partial []byte      // the parts of a message that has not ended; under receive
@@ -42,7 +42,7 @@ type session struct {
 	parted      bool       // this node closes, and will say nothing more
 	label       string     // of the peer
 	window      reliable.Window
-	unacked     int           // bytes of it that Node.unacked knows of
+	unacked     int           // bytes of it that sessions.unacked knows of
 	large       int           // bytes of it that do not count there: of messages with parts, until the last one is acknowledged
 	largeEnd    uint64        // the last item of these
 	conn        *conn         // nil while there is none

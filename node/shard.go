@@ -51,6 +51,7 @@ func newShard(n *Node) *shard {
 		inbox:    newInbox(),
 		users:    users{failed: map[string]string{}},
 	}
+	s.labels.most = maxLabels / runtime.GOMAXPROCS(0)
 	s.names = names{s: s, by: map[*instance]*refusals{}}
 	s.limits = limits{n: n, of: map[*session]*business{}, labels: &s.labels}
 	s.audit = newAudit(n, &s.labels)
@@ -69,7 +70,9 @@ func (s *shard) run() {
 	var needed time.Time // when the queue was long
 	yield := false       // the last pass has not kicked anybody yet
 	for {
-		s.n.sessions.lapse()
+		if !s.n.roles.member() {
+			s.n.sessions.lapse()
+		}
 		urgent, queue, messages = s.inbox.take(urgent, queue, messages)
 		idle := len(urgent)+len(queue)+len(messages) == 0
 		for i := range urgent {
@@ -209,7 +212,7 @@ func (s *shard) dead(e *event) {
 		for i := range concerned.All() {
 			i.forget(sess)
 			s.step(i, suspect, nil, nil)
-			s.labels.set(i, sess.id, nil, 0)
+			s.labels.set(i, sess.id, nil)
 		}
 	default:
 		for i := range concerned.All() {

@@ -42,7 +42,7 @@ type slotTable struct {
 	moved func(protocol.ID) // the address of this member is another one
 	now   atomic.Pointer[table]
 
-	replacing sync.Mutex // one table is replaced at a time; taken before Node.mu
+	replacing sync.Mutex // one table is replaced at a time; taken before the mutex of sessions
 
 	mu sync.Mutex
 	// newer are the epochs of which a member has warned that others have them, the last of many. It is the epoch

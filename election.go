@@ -156,7 +156,7 @@ func (c *Client) ask(ctx context.Context, what, lock string, last candidate) (ca
 	if err := transport.CheckName(lock); err != nil {
 		return candidate{}, fmt.Errorf("poundlock: %w", err)
 	}
-	g := c.groupOf(lock)
+	g := c.shardOf(lock)
 	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
 	defer cancel()
 	shared := false // by two, at the last look

@@ -146,7 +146,7 @@ func TestLeader(t *testing.T) {
 
 		// It led, but that was in another request.
 		f.support("aabc")
-		l, sure := c.groups[0].leader(f.holders(), candidate{Holder{Leader: led('a')}, node.RequestID('a', 1)})
+		l, sure := c.shards[0].leader(f.holders(), candidate{Holder{Leader: led('a')}, node.RequestID('a', 1)})
 		if l.Leader != led('a') || sure {
 			t.Errorf("leader %+v, sure %v, for what it has led before", l, sure)
 		}

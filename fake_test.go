@@ -44,7 +44,7 @@ func newFake(t *testing.T) (*Client, *fakeNode) {
 	return c, f[0]
 }
 
-// newFakes has one fakeNode for each group of servers.
+// newFakes has one fakeNode for each shard of servers.
 func newFakes(t *testing.T, servers []Server) (*Client, []*fakeNode) {
 	t.Helper()
 	c, err := newClient(Config{Servers: servers, Label: "test"})
@@ -52,7 +52,7 @@ func newFakes(t *testing.T, servers []Server) (*Client, []*fakeNode) {
 		t.Fatal(err)
 	}
 	var fakes []*fakeNode
-	for _, g := range c.groups {
+	for _, g := range c.shards {
 		f := startFake(t)
 		g.node = f
 		fakes = append(fakes, f)

@@ -225,13 +225,13 @@ func (h *hold) leave() (inCrit bool) {
 // support it than keep the others from being a quorum. Its process need not have
 // been told yet, for this machine may have been stopped until a moment ago.
 func (h *hold) expired() bool {
-	return len(h.leases(time.Now())) < h.line.group.spare()+1
+	return len(h.leases(time.Now())) < h.line.shard.spare()+1
 }
 
 // departed says which of the servers that supported the user have ended their sessions
 // since, and how: nil if none has.
 func (h *hold) departed() error {
-	g := h.line.group
+	g := h.line.shard
 	live := map[protocol.ID]uint64{}
 	for _, s := range g.node.Sessions() {
 		live[s.Peer] = s.Number
@@ -261,7 +261,7 @@ func (h *hold) leaseEnd() time.Time {
 		return time.Time{}
 	}
 	leases := h.leases(time.Time{})
-	last := h.line.group.spare()
+	last := h.line.shard.spare()
 	if last >= len(leases) {
 		return h.entered
 	}
@@ -272,7 +272,7 @@ func (h *hold) leaseEnd() time.Time {
 // user, latest first.
 func (h *hold) leases(now time.Time) []time.Time {
 	var ends []time.Time
-	sessions := h.line.group.node.Sessions()
+	sessions := h.line.shard.node.Sessions()
 	h.client.mu.Lock()
 	supports := h.sessions
 	h.client.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestHealthInGroups: Healthy wants every group, Available any, and neither waits.
-func TestHealthInGroups(t *testing.T) {
+// TestHealthInShards: Healthy wants every shard, Available any, and neither waits.
+func TestHealthInShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, up, down, _ := halves(t)
 		begin := time.Now()

@@ -13,7 +13,7 @@ import (
 // poll asks every server whom it supports in one lock; nil stands for nobody. It
 // returns when all have answered, or a quorum has and the rest does not follow
 // soon. The error says why a quorum did not answer within limit.
-func (g *group) poll(ctx context.Context, name string, limit time.Duration) ([]*control.Request, error) {
+func (g *shard) poll(ctx context.Context, name string, limit time.Duration) ([]*control.Request, error) {
 	ctx, enough := context.WithTimeout(ctx, limit)
 	defer enough()
 	if err := g.node.WaitAlive(ctx, g.quorum); err != nil {
@@ -53,7 +53,7 @@ func (g *group) poll(ctx context.Context, name string, limit time.Duration) ([]*
 }
 
 // holderAt asks one server whom it supports in one lock.
-func (g *group) holderAt(ctx context.Context, server protocol.ID, name string) (*control.Request, error) {
+func (g *shard) holderAt(ctx context.Context, server protocol.ID, name string) (*control.Request, error) {
 	p, err := control.Ask(ctx, g.node, server, control.Query{Ask: control.OneLock, Name: []byte(name)})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Servers[server].Name, err)
@@ -86,7 +86,7 @@ func longer(a, b string) string {
 // seen to. Otherwise it may as well wait, and be about to yield; its token does not
 // tell, which a server records with each support. The zero candidate is nobody, or,
 // unless that is sure, one of two.
-func (g *group) leader(holders []*control.Request, last candidate) (c candidate, sure bool) {
+func (g *shard) leader(holders []*control.Request, last candidate) (c candidate, sure bool) {
 	supports := map[[2]string]int{}
 	found := map[[2]string]candidate{}
 	for _, h := range holders {

@@ -31,7 +31,7 @@ import (
 
 // A Server is one slot of the slot table.
 type Server struct {
-	Name string // or GROUP/NAME: each group serves a part of the lock names, on its own
+	Name string // or GROUP/NAME: each shard serves a part of the lock names, on its own
 	Addr string // host:port, or unix:/path
 }
 
@@ -89,8 +89,8 @@ type Client struct {
 	config  Config
 	secret  uint64 // its id follows from it, and servers alone are told
 	id      protocol.ID
-	all     slots.Groups // those of groups
-	groups  []*group
+	all     slots.Shards // those of shards
+	shards  []*shard
 	closing chan struct{} // closed by Close
 
 	counters counters
@@ -102,8 +102,8 @@ type Client struct {
 
 // Dial connects to a cluster and returns when a quorum answers. When ctx or
 // Config.QuorumWait ends first it returns ErrNoQuorum with what each server said.
-// Where there are several groups of servers a quorum of one is enough: whoever wants a
-// lock waits for the group that serves it, and gets ErrNoQuorum if that is down.
+// Where there are several shards of servers a quorum of one is enough: whoever wants a
+// lock waits for the shard that serves it, and gets ErrNoQuorum if that is down.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	c, err := Connect(config)
 	if err != nil {
@@ -123,9 +123,9 @@ func Connect(config Config) (*Client, error) {
 		return nil, err
 	}
 	c.audit.start(c.id, c.config)
-	for i, g := range c.groups {
+	for i, g := range c.shards {
 		if err := g.start(c.secret, c.all, c.config, c.answer); err != nil {
-			c.groups = c.groups[:i]
+			c.shards = c.shards[:i]
 			return nil, errors.Join(err, c.closeNodes())
 		}
 	}
@@ -190,7 +190,7 @@ func newClient(c Config) (*Client, error) {
 		closing: make(chan struct{}),
 	}
 	for _, g := range client.all {
-		client.groups = append(client.groups, &group{Group: g, quorum: slots.Quorum(len(g.Servers))})
+		client.shards = append(client.shards, &shard{Shard: g, quorum: slots.Quorum(len(g.Servers))})
 	}
 	return client, nil
 }
@@ -222,18 +222,18 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 	for _, h := range held {
-		h.line.group.node.Exit(h.line.name)
+		h.line.shard.node.Exit(h.line.name)
 	}
 	return c.closeNodes()
 }
 
-// closeNodes closes the nodes of all groups, at once: each may need a moment to say
+// closeNodes closes the nodes of all shards, at once: each may need a moment to say
 // good-bye.
 func (c *Client) closeNodes() error {
 	defer c.audit.close()
-	errs := make([]error, len(c.groups))
+	errs := make([]error, len(c.shards))
 	var all sync.WaitGroup
-	for i, g := range c.groups {
+	for i, g := range c.shards {
 		all.Go(func() { errs[i] = g.node.Close() })
 	}
 	all.Wait()

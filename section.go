@@ -48,8 +48,8 @@ func (s *section) acquire(ctx context.Context, name string, once bool) error {
 
 func (s *section) try(ctx context.Context, name string, once bool) (*hold, error) {
 	c := s.client
-	g := c.groupOf(name)
-	w := wait{client: c, groups: []*group{g}, ctx: ctx, section: s}
+	g := c.shardOf(name)
+	w := wait{client: c, shards: []*shard{g}, ctx: ctx, section: s}
 	if once {
 		patience := time.NewTimer(c.patience())
 		defer patience.Stop()
@@ -163,7 +163,7 @@ func (s *section) leave() {
 	}
 	c.mu.Unlock()
 	for _, h := range inside {
-		h.line.group.node.Exit(h.line.name)
+		h.line.shard.node.Exit(h.line.name)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *Semaphore) names() ([]string, error) {
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	var up, down []string
 	for _, name := range names {
-		if s.client.groupOf(name).up() {
+		if s.client.shardOf(name).up() {
 			up = append(up, name)
 		} else {
 			down = append(down, name)
@@ -49,10 +49,10 @@ func (s *Semaphore) names() ([]string, error) {
 	return append(up, down...), nil
 }
 
-// groups are those of the permits' locks.
-func (s *Semaphore) groups(names []string) (all []*group) {
+// shards are those of the permits' locks.
+func (s *Semaphore) shards(names []string) (all []*shard) {
 	for _, name := range names {
-		if g := s.client.groupOf(name); !slices.Contains(all, g) {
+		if g := s.client.shardOf(name); !slices.Contains(all, g) {
 			all = append(all, g)
 		}
 	}
@@ -62,7 +62,7 @@ func (s *Semaphore) groups(names []string) (all []*group) {
 // Acquire waits for a permit. The grant is that of the permit's lock, which
 // Grant.Names tells; tokens grow permit by permit, so that a resource which
 // compares them needs to know whose they are. Errors are those of Mutex.Lock; where
-// the permits belong to several groups of servers it goes on while one of these can be
+// the permits belong to several shards of servers it goes on while one of these can be
 // reached, and says ErrNoQuorum if ctx ends while another one cannot.
 //
 // It tries one permit, chosen at random, which is enough while most are free. Else
@@ -120,7 +120,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Grant, error) {
 // wait waits for all permits at once.
 func (s *Semaphore) wait(ctx context.Context, names []string) (*Grant, error) {
 	// No lock has the name of this line: names have no control characters.
-	queue := wait{client: s.client, groups: s.groups(names), ctx: ctx, section: newSection(ctx, s.client, "")}
+	queue := wait{client: s.client, shards: s.shards(names), ctx: ctx, section: newSection(ctx, s.client, "")}
 	defer queue.section.cancel(nil)
 	turn, err := s.client.takeTurn(&queue, "\x00"+s.name, false)
 	if err != nil {

@@ -178,8 +178,8 @@ func TestTryAcquire(t *testing.T) {
 	})
 }
 
-// halves is a semaphore of six permits whose locks belong to two groups of servers,
-// the first to the group that is down; the other group has k of them.
+// halves is a semaphore of six permits whose locks belong to two shards of servers,
+// the first to the shard that is down; the other shard has k of them.
 func halves(t *testing.T) (c *Client, s *Semaphore, up, down *fakeNode, k int) {
 	t.Helper()
 	var table []Server
@@ -195,11 +195,11 @@ func halves(t *testing.T) (c *Client, s *Semaphore, up, down *fakeNode, k int) {
 		}
 		k = 0
 		for _, name := range names {
-			if c.groupOf(name) == c.groups[0] {
+			if c.shardOf(name) == c.shards[0] {
 				k++
 			}
 		}
-		if 2 <= k && k <= 4 && c.groupOf(names[0]) == c.groups[1] {
+		if 2 <= k && k <= 4 && c.shardOf(names[0]) == c.shards[1] {
 			break
 		}
 	}
@@ -207,9 +207,9 @@ func halves(t *testing.T) (c *Client, s *Semaphore, up, down *fakeNode, k int) {
 	return c, s, f[0], f[1], k
 }
 
-// TestTryAcquireInGroups: the permits of a group that can be reached are had at once
-// though another group is down; when none of them is left, that is what is said.
-func TestTryAcquireInGroups(t *testing.T) {
+// TestTryAcquireInShards: the permits of a shard that can be reached are had at once
+// though another shard is down; when none of them is left, that is what is said.
+func TestTryAcquireInShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s, _, down, k := halves(t)
 		begin := time.Now()
@@ -247,9 +247,9 @@ func TestTryAcquireInGroups(t *testing.T) {
 	})
 }
 
-// TestAcquireInGroups: while one group is down the permits of the other are waited
+// TestAcquireInShards: while one shard is down the permits of the other are waited
 // for, by one goroutine after the other, and its own too, should it come back.
-func TestAcquireInGroups(t *testing.T) {
+func TestAcquireInShards(t *testing.T) {
 	for name, x := range map[string]struct {
 		end    func(up, down *fakeNode) // after a minute
 		within time.Duration

@@ -48,7 +48,7 @@ type Stats struct {
 	// when it was set back. Locks take a round more while it is wrong.
 	ClockStep time.Duration
 
-	Servers []ServerStats // in the order of groups and ids
+	Servers []ServerStats // in the order of shards and ids
 }
 
 // ServerStats is about the sessions of a Client with one server.
@@ -83,7 +83,7 @@ func (c *Client) Stats() Stats {
 		Wanted:      int(k.wanted.Load()),
 		Unaudited:   c.audit.dropped.Load(),
 	}
-	for _, g := range c.groups {
+	for _, g := range c.shards {
 		_, s.ClockStep, _ = g.node.Clock()
 		for _, p := range g.node.PeerStats() {
 			s.Servers = append(s.Servers, ServerStats{

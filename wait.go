@@ -15,7 +15,7 @@ import (
 // the section has lost a lock that it has already.
 type wait struct {
 	client   *Client
-	groups   []*group // of the locks that would do: a quorum of one is enough
+	shards   []*shard // of the locks that would do: a quorum of one is enough
 	ctx      context.Context
 	section  *section
 	patience <-chan time.Time // nil: none
@@ -61,16 +61,16 @@ func (w *wait) until(done <-chan struct{}) error {
 	}
 }
 
-// anyUp reports whether one of the groups has a quorum that can be reached.
-func (w *wait) anyUp() bool { return slices.ContainsFunc(w.groups, (*group).up) }
+// anyUp reports whether one of the shards has a quorum that can be reached.
+func (w *wait) anyUp() bool { return slices.ContainsFunc(w.shards, (*shard).up) }
 
-// connected waits for a quorum of the one group: one attempt must not fail because this
+// connected waits for a quorum of the one shard: one attempt must not fail because this
 // client has only just begun to dial these servers.
 func (w *wait) connected() error {
 	if w.anyUp() {
 		return nil
 	}
-	g := w.groups[0]
+	g := w.shards[0]
 	ctx, cancel := context.WithCancel(w.ctx)
 	reached := make(chan struct{})
 	var dialing sync.WaitGroup
@@ -87,7 +87,7 @@ func (w *wait) connected() error {
 
 // over is the error of a wait whose time is up.
 func (w *wait) over(err error) error {
-	for _, g := range w.groups {
+	for _, g := range w.shards {
 		if !g.up() {
 			return w.noQuorum(err)
 		}
@@ -97,7 +97,7 @@ func (w *wait) over(err error) error {
 
 // noQuorum adds what each server said to err.
 func (w *wait) noQuorum(err error) error {
-	for _, g := range w.groups {
+	for _, g := range w.shards {
 		if why := g.failing(); why != nil {
 			err = fmt.Errorf("%w: %w", err, why)
 		}
@@ -110,7 +110,7 @@ func (w *wait) noQuorum(err error) error {
 // turn. Guarded by Client.mu.
 type line struct {
 	name    string
-	group   *group
+	shard   *shard
 	hold    *hold     // of the one who has the turn; nil before its Try
 	waiters list.List // of chan struct{}, closed when the turn comes
 }
@@ -128,7 +128,7 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 	}
 	l := c.lines.Get(name)
 	if l == nil {
-		l = &line{name: name, group: w.groups[0]}
+		l = &line{name: name, shard: w.shards[0]}
 		c.lines.Set(name, l)
 		c.mu.Unlock()
 		return l, nil

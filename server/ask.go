@@ -40,14 +40,14 @@ type Answer struct {
 }
 
 // An Observer is a client of a cluster that only asks. Its servers are numbered in
-// the order of the groups and names.
+// the order of the shards and names.
 type Observer struct {
 	servers []observed
-	nodes   []*node.Node // one a group
+	nodes   []*node.Node // one a shard
 	timeout time.Duration
 }
 
-// An observed server belongs to the group of a node.
+// An observed server belongs to the shard of a node.
 type observed struct {
 	node *node.Node
 	id   protocol.ID
@@ -63,15 +63,15 @@ func Observe(c AskConfig) (*Observer, error) {
 		c.ClockBound = slots.DefaultClockBound
 	}
 	o := &Observer{timeout: cmp.Or(c.Timeout, 3*time.Second)}
-	groups := slots.Split(table)
-	for _, g := range groups {
+	shards := slots.Split(table)
+	for _, g := range shards {
 		n, err := node.Start(node.Config{
 			Secret: node.NewSecret(),
 			System: slots.System(len(g.Servers), c.ClockBound),
 			Hosts:  hosts(),
 			Peers:  g.Servers,
 			Epoch:  c.Epoch,
-			Groups: groups.String(),
+			Groups: shards.String(),
 			TLS:    c.TLS,
 			Label:  cmp.Or(c.Label, "status"),
 		})
@@ -97,7 +97,7 @@ func (o *Observer) Close() error {
 
 // Ask asks every server for its Status, all at once, until ctx ends; when a quorum
 // has answered it waits only a little longer for those whose connections fail. The answers
-// stand in the order of the groups and names, with the addresses of the newest slot
+// stand in the order of the shards and names, with the addresses of the newest slot
 // table that was heard of. The error is about the configuration only.
 func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
 	o, err := Observe(c)
@@ -150,7 +150,7 @@ func (o *Observer) all(f func(i int)) {
 	all.Wait()
 }
 
-// connect waits for sessions with all servers. Once a group has a quorum, those whose
+// connect waits for sessions with all servers. Once a shard has a quorum, those whose
 // connections fail have only a little longer. It leaves a third of the time for the answers.
 func (o *Observer) connect(ctx context.Context) {
 	patience := o.timeout

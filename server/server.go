@@ -69,9 +69,9 @@ var ErrClock = errors.New("fencing tokens need a synchronised clock")
 // A Server is one member of a cluster.
 type Server struct {
 	config  Config
-	groups  slots.Groups
-	group   slots.Group // its own
-	id      protocol.ID // in its group
+	shards  slots.Shards
+	shard   slots.Shard // its own
+	id      protocol.ID // in its shard
 	moved   chan error  // has room for one; ends Run
 	started time.Time
 	node    *node.Node
@@ -138,13 +138,13 @@ func New(c Config) (*Server, error) {
 			return nil, fmt.Errorf("server: hand-over: %w", err)
 		}
 	}
-	s := &Server{config: c, groups: slots.Split(table), listener: c.Listener}
+	s := &Server{config: c, shards: slots.Split(table), listener: c.Listener}
 	s.serving, s.moved = make(chan struct{}), make(chan error, 1)
-	s.group = s.place(table)
-	own := slices.IndexFunc(s.group.Servers, func(p node.Peer) bool { return p.Name == c.Name })
+	s.shard = s.place(table)
+	own := slices.IndexFunc(s.shard.Servers, func(p node.Peer) bool { return p.Name == c.Name })
 	s.id = protocol.ID(own)
 	if s.config.Listen == "" {
-		s.config.Listen = s.group.Servers[own].Addr
+		s.config.Listen = s.shard.Servers[own].Addr
 	}
 	if s.listener != nil {
 		s.listener = secure(s.listener, c.TLS)
@@ -288,8 +288,8 @@ func (s *Server) open() error {
 	}
 	s.mute = 0
 	s.accepts.Store(true)
-	s.config.Log.Info("serving", "server", s.config.Name, "addr", l.Addr().String(), "servers", len(s.group.Servers),
-		"quorum", slots.Quorum(len(s.group.Servers)), "incarnation", hex(s.node.Incarnation()))
+	s.config.Log.Info("serving", "server", s.config.Name, "addr", l.Addr().String(), "servers", len(s.shard.Servers),
+		"quorum", slots.Quorum(len(s.shard.Servers)), "incarnation", hex(s.node.Incarnation()))
 	return nil
 }
 
@@ -340,11 +340,11 @@ func (s *Server) nodeConfig() node.Config {
 	c := s.config
 	return node.Config{
 		ID:     s.id,
-		System: slots.System(len(s.group.Servers), c.ClockBound),
+		System: slots.System(len(s.shard.Servers), c.ClockBound),
 		Hosts:  hosts(),
-		Peers:  s.group.Servers,
+		Peers:  s.shard.Servers,
 		Epoch:  c.Epoch,
-		Groups: s.groups.String(),
+		Groups: s.shards.String(),
 		Owns:   s.owns,
 		Lease:  c.Lease,
 
@@ -389,7 +389,7 @@ func (s *Server) clients() int {
 	}
 	k := 0
 	for _, x := range s.node.Sessions() {
-		if x.Peer >= protocol.ID(len(s.group.Servers)) {
+		if x.Peer >= protocol.ID(len(s.shard.Servers)) {
 			k++
 		}
 	}

@@ -89,7 +89,7 @@ func (s *Server) listSessions(p *control.Page, asks protocol.ID, after string) {
 	size := 0
 	for _, x := range s.node.Sessions() {
 		id := hex(uint64(x.Peer))
-		if id <= after || x.Peer == asks || x.Peer < protocol.ID(len(s.group.Servers)) {
+		if id <= after || x.Peer == asks || x.Peer < protocol.ID(len(s.shard.Servers)) {
 			continue
 		}
 		if p.More = size > pageBytes; p.More {

@@ -60,19 +60,19 @@ func (s *Server) Epoch() uint64 {
 	return epoch
 }
 
-// place is the group of this server in a table.
-func (s *Server) place(table []node.Peer) slots.Group {
+// place is the shard of this server in a table.
+func (s *Server) place(table []node.Peer) slots.Shard {
 	all := slots.Split(table)
-	return all[slices.IndexFunc(all, func(g slots.Group) bool {
+	return all[slices.IndexFunc(all, func(g slots.Shard) bool {
 		return slices.ContainsFunc(g.Servers, func(p node.Peer) bool { return p.Name == s.config.Name })
 	})]
 }
 
-// owns says why a lock does not belong to the group of this server. Clients that know
-// the same groups, which the handshake sees to, do not ask for it here.
+// owns says why a lock does not belong to the shard of this server. Clients that know
+// the same shards, which the handshake sees to, do not ask for it here.
 func (s *Server) owns(lock string) error {
-	if g := s.groups[s.groups.Of(lock)].Name; g != s.group.Name {
-		return fmt.Errorf("lock %q belongs to group %s, and %s is in group %s", lock, g, s.config.Name, s.group.Name)
+	if g := s.shards[s.shards.Of(lock)].Name; g != s.shard.Name {
+		return fmt.Errorf("lock %q belongs to group %s, and %s is in group %s", lock, g, s.config.Name, s.shard.Name)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func TestServerSetTable(t *testing.T) {
 	}
 }
 
-// Status is asked group by group, and shows the newest table.
+// Status is asked shard by shard, and shows the newest table.
 func TestAskGroups(t *testing.T) {
 	dir := proctest.SocketDir(t)
 	var table []node.Peer
@@ -127,7 +127,7 @@ func TestAskGroups(t *testing.T) {
 	}
 }
 
-// A server refuses locks of another group, whoever sends them there.
+// A server refuses locks of another shard, whoever sends them there.
 func TestLocksOfAnotherGroup(t *testing.T) {
 	dir := proctest.SocketDir(t)
 	var table []node.Peer
@@ -136,13 +136,13 @@ func TestLocksOfAnotherGroup(t *testing.T) {
 			table = append(table, node.Peer{Name: fmt.Sprintf("%s/s%d", g, i+1), Addr: "unix:" + filepath.Join(dir, fmt.Sprint(g, i))})
 		}
 	}
-	groups := slots.Split(table)
-	for _, p := range groups[0].Servers {
+	shards := slots.Split(table)
+	for _, p := range shards[0].Servers {
 		runs(t, Config{Name: p.Name, Servers: table})
 	}
 	n, err := node.Start(node.Config{
 		Secret: node.NewSecret(), Hosts: hosts(), System: slots.System(4, slots.DefaultClockBound),
-		Peers: groups[0].Servers, Groups: "a,b",
+		Peers: shards[0].Servers, Groups: "a,b",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestLocksOfAnotherGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := 0
-	for groups.Of(fmt.Sprint(name)) != 1 {
+	for shards.Of(fmt.Sprint(name)) != 1 {
 		name++
 	}
 	u := make(user, 4)

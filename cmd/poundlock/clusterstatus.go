@@ -108,7 +108,7 @@ func statusOf(answers []server.Answer) *clusterStatus {
 	}
 	clients := map[string]*clientStatus{}
 	for _, a := range answers {
-		x := serverStatus{Name: a.Server.Name, Group: slots.GroupOf(a.Server.Name), Address: a.Server.Addr}
+		x := serverStatus{Name: a.Server.Name, Group: slots.ShardOf(a.Server.Name), Address: a.Server.Addr}
 		if a.Err == nil {
 			x.Reachable, x.Incarnation, x.Started = true, a.Status.Incarnation, &a.Status.Started
 			x.Epoch, x.Draining = a.Status.Epoch, a.Status.Draining

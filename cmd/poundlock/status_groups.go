@@ -28,7 +28,7 @@ type groupStatus struct {
 func groupsOf(answers []server.Answer) map[string]*groupStatus {
 	groups := map[string]*groupStatus{}
 	for _, a := range answers {
-		name := slots.GroupOf(a.Server.Name)
+		name := slots.ShardOf(a.Server.Name)
 		if groups[name] == nil {
 			groups[name] = &groupStatus{Name: name}
 		}

@@ -1,4 +1,4 @@
-// Package slots is the slot table: which servers make a cluster, in which groups,
+// Package slots is the slot table: which servers make a cluster, in which shards,
 // which id each of them has, and the parameters on which all its processes agree.
 package slots
 
@@ -42,7 +42,7 @@ func Parse(text string) ([]node.Peer, error) {
 	return table, nil
 }
 
-// Check returns the table in the order of ids, group by group. That is the order of the names,
+// Check returns the table in the order of ids, shard by shard. That is the order of the names,
 // so that it does not matter in which order an operator lists the servers: two
 // processes that number them differently would not exclude each other.
 func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {

@@ -17,11 +17,11 @@ import (
 	"github.com/poundlock/poundlock/server"
 )
 
-// A grouped cluster is two groups of four servers, a and b.
+// A grouped cluster is two shards of four servers, a and b.
 type grouped struct {
 	config poundlock.Config
-	groups slots.Groups
-	stop   map[string]func() // of the servers of a group
+	shards slots.Shards
+	stop   map[string]func() // of the servers of a shard
 }
 
 func startGroups(t *testing.T) *grouped {
@@ -29,15 +29,15 @@ func startGroups(t *testing.T) *grouped {
 	dir := proctest.SocketDir(t)
 	c := &grouped{stop: map[string]func(){}}
 	var table []node.Peer
-	for _, group := range []string{"a", "b"} {
+	for _, shard := range []string{"a", "b"} {
 		for i := range 4 {
-			p := node.Peer{Name: fmt.Sprintf("%s/s%d", group, i+1), Addr: "unix:" + filepath.Join(dir, fmt.Sprint(group, i+1))}
+			p := node.Peer{Name: fmt.Sprintf("%s/s%d", shard, i+1), Addr: "unix:" + filepath.Join(dir, fmt.Sprint(shard, i+1))}
 			table = append(table, p)
 			c.config.Servers = append(c.config.Servers, poundlock.Server(p))
 		}
 	}
-	c.groups = slots.Split(table)
-	for _, g := range c.groups {
+	c.shards = slots.Split(table)
+	for _, g := range c.shards {
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		for _, p := range g.Servers {
@@ -57,31 +57,31 @@ func startGroups(t *testing.T) *grouped {
 	return c
 }
 
-// lockOf is the name of a lock that belongs to a group.
-func (c *grouped) lockOf(group string, k int) string {
+// lockOf is the name of a lock that belongs to a shard.
+func (c *grouped) lockOf(shard string, k int) string {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("lock-%d-%d", k, i)
-		if c.groups[c.groups.Of(name)].Name == group {
+		if c.shards[c.shards.Of(name)].Name == shard {
 			return name
 		}
 	}
 }
 
-// Locks of both groups exclude, each in its own.
+// Locks of both shards exclude, each in its own.
 func TestGroups(t *testing.T) {
 	c := startGroups(t)
 	first, second := dial(t, c.config), dial(t, c.config)
-	for _, group := range []string{"a", "b"} {
-		name := c.lockOf(group, 0)
+	for _, shard := range []string{"a", "b"} {
+		name := c.lockOf(shard, 0)
 		g, err := first.Mutex(name).Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := second.Mutex(name).TryLock(t.Context()); !errors.Is(err, poundlock.ErrNotAcquired) {
-			t.Errorf("group %s: a second holder: %v", group, err)
+			t.Errorf("group %s: a second holder: %v", shard, err)
 		}
 		if time.Until(g.LeaseEnd()) <= 0 {
-			t.Errorf("group %s: the lease ends at %v", group, g.LeaseEnd())
+			t.Errorf("group %s: the lease ends at %v", shard, g.LeaseEnd())
 		}
 		if err := g.Unlock(); err != nil {
 			t.Error(err)
@@ -96,7 +96,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// takePermits takes those of a semaphore that group a has, one after the other, and
+// takePermits takes those of a semaphore that shard a has, one after the other, and
 // nothing more.
 func (c *grouped) takePermits(t *testing.T, client *poundlock.Client, name string) {
 	names, err := slots.Permits(name, 8)
@@ -104,7 +104,7 @@ func (c *grouped) takePermits(t *testing.T, client *poundlock.Client, name strin
 		t.Error(err)
 	}
 	for _, permit := range names {
-		if c.groups[c.groups.Of(permit)].Name != "a" {
+		if c.shards[c.shards.Of(permit)].Name != "a" {
 			continue
 		}
 		g, err := client.Semaphore(name, len(names)).TryAcquire(t.Context())
@@ -119,8 +119,8 @@ func (c *grouped) takePermits(t *testing.T, client *poundlock.Client, name strin
 	}
 }
 
-// When one group is down the names of the other are served, to clients that were there
-// and to new ones; its own fail in time with an error that says which group it is.
+// When one shard is down the names of the other are served, to clients that were there
+// and to new ones; its own fail in time with an error that says which shard it is.
 func TestGroupDown(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	c := startGroups(t)
@@ -173,7 +173,7 @@ func TestGroupDown(t *testing.T) {
 	}
 }
 
-// A client that knows other groups is refused, with both lists: it would look for some
+// A client that knows other shards is refused, with both lists: it would look for some
 // locks elsewhere.
 func TestOtherGroups(t *testing.T) {
 	t.Parallel()
@@ -187,16 +187,16 @@ func TestOtherGroups(t *testing.T) {
 	}
 }
 
-// One attempt right after Dial waits for the group that it needs, which Dial need not
+// One attempt right after Dial waits for the shard that it needs, which Dial need not
 // have done.
 func TestTryAfterDial(t *testing.T) {
 	c := startGroups(t)
 	for k := range 20 {
 		client := dial(t, c.config)
-		for _, group := range []string{"a", "b"} {
-			g, err := client.Mutex(c.lockOf(group, k)).TryLock(t.Context())
+		for _, shard := range []string{"a", "b"} {
+			g, err := client.Mutex(c.lockOf(shard, k)).TryLock(t.Context())
 			if err != nil {
-				t.Fatalf("group %s: %v", group, err)
+				t.Fatalf("group %s: %v", shard, err)
 			}
 			if err := g.Unlock(); err != nil {
 				t.Error(err)

@@ -11,47 +11,49 @@ import (
 	"github.com/poundlock/poundlock/node"
 )
 
-// maxGroups bounds the names of all groups together, which every handshake carries.
-const maxGroups = 1000
+// maxShards bounds the names of all shards together, which every handshake carries.
+const maxShards = 1000
 
-// A Group is a set of servers that serve a part of the lock names, with quorums of
+// A Shard is a set of servers that serve a part of the lock names, with quorums of
 // their own. It has no name where it is the only one.
-type Group struct {
+// Flags, messages and the wire call it a group, as in GROUP/NAME. It is not a shard of one node, which is a goroutine
+// with a part of the locks of one process.
+type Shard struct {
 	Name    string
 	Servers []node.Peer // in the order of ids
 }
 
-// Groups are all groups of a cluster, in the bytewise order of their names.
-type Groups []Group
+// Shards are all shards of a cluster, in the bytewise order of their names.
+type Shards []Shard
 
-// GroupOf is the group that the name of a server says, "" for none.
-func GroupOf(server string) string {
-	group, _, ok := strings.Cut(server, "/")
+// ShardOf is the shard that the name of a server says, "" for none.
+func ShardOf(server string) string {
+	shard, _, ok := strings.Cut(server, "/")
 	if !ok {
 		return ""
 	}
-	return group
+	return shard
 }
 
-// Split returns the groups of a table that Check has returned: there the servers of a
-// group stand together, because their names begin alike.
-func Split(table []node.Peer) Groups {
-	var all Groups
+// Split returns the shards of a table that Check has returned: there the servers of a
+// shard stand together, because their names begin alike.
+func Split(table []node.Peer) Shards {
+	var all Shards
 	for _, p := range table {
-		name := GroupOf(p.Name)
+		name := ShardOf(p.Name)
 		if len(all) == 0 || all[len(all)-1].Name != name {
-			all = append(all, Group{Name: name})
+			all = append(all, Shard{Name: name})
 		}
 		g := &all[len(all)-1]
 		g.Servers = append(g.Servers, p)
 	}
-	slices.SortFunc(all, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b Shard) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // String is the list of names, on which all processes must agree: one that knows of
-// other groups would look for some locks elsewhere.
-func (all Groups) String() string {
+// other shards would look for some locks elsewhere.
+func (all Shards) String() string {
 	var names []string
 	for _, g := range all {
 		names = append(names, g.Name)
@@ -59,10 +61,10 @@ func (all Groups) String() string {
 	return strings.Join(names, ",")
 }
 
-// Of returns the index of the group that a lock belongs to, by rendezvous hashing: the
-// one with the highest score, and of equal ones the first by name. When a group comes
+// Of returns the index of the shard that a lock belongs to, by rendezvous hashing: the
+// one with the highest score, and of equal ones the first by name. When a shard comes
 // or goes, only those locks move that it gets or had.
-func (all Groups) Of(lock string) int {
+func (all Shards) Of(lock string) int {
 	best, most := 0, uint64(0)
 	for i, g := range all {
 		if s := score(g.Name, lock); i == 0 || s > most {
@@ -72,12 +74,12 @@ func (all Groups) Of(lock string) int {
 	return best
 }
 
-// score is FNV-1a of the group's name, a zero byte and the lock's name, mixed by the
+// score is FNV-1a of the shard's name, a zero byte and the lock's name, mixed by the
 // finalizer of MurmurHash3: FNV alone leaves the high bits, which decide, to the bytes
 // that come first.
-func score(group, lock string) uint64 {
+func score(shard, lock string) uint64 {
 	h := fnv.New64a()
-	io.WriteString(h, group)
+	io.WriteString(h, shard)
 	h.Write([]byte{0})
 	io.WriteString(h, lock)
 	x := h.Sum64()
@@ -89,8 +91,8 @@ func score(group, lock string) uint64 {
 	return x
 }
 
-// check says what is wrong with the groups of a table.
-func (all Groups) check(noAmnesia bool) error {
+// check says what is wrong with the shards of a table.
+func (all Shards) check(noAmnesia bool) error {
 	if len(all) > 1 {
 		for i, g := range all {
 			if other := all[(i+1)%len(all)]; g.Name == "" {
@@ -99,8 +101,8 @@ func (all Groups) check(noAmnesia bool) error {
 			}
 		}
 	}
-	if names := all.String(); len(names) > maxGroups {
-		return fmt.Errorf("the names of the groups have %d bytes together: want at most %d", len(names), maxGroups)
+	if names := all.String(); len(names) > maxShards {
+		return fmt.Errorf("the names of the groups have %d bytes together: want at most %d", len(names), maxShards)
 	}
 	for _, g := range all {
 		if len(g.Servers) >= 4 || noAmnesia {
@@ -119,8 +121,8 @@ func checkName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '=' || r == ',' }) {
 		return errors.New("want a word without spaces, commas and equal signs")
 	}
-	group, rest, grouped := strings.Cut(name, "/")
-	if grouped && (group == "" || rest == "" || strings.Contains(rest, "/")) {
+	shard, rest, grouped := strings.Cut(name, "/")
+	if grouped && (shard == "" || rest == "" || strings.Contains(rest, "/")) {
 		return errors.New("want NAME, or GROUP/NAME")
 	}
 	return nil

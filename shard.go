@@ -12,10 +12,10 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A group is one group of servers: a cluster of its own, with a node of its own here,
+// A shard is one shard of servers: a cluster of its own, with a node of its own here,
 // for the locks that hash to it.
-type group struct {
-	slots.Group
+type shard struct {
+	slots.Shard
 	quorum int
 	node   runtime
 }
@@ -35,11 +35,11 @@ type runtime interface {
 	Close() error
 }
 
-// groupOf is the group that serves a lock.
-func (c *Client) groupOf(lock string) *group { return c.groups[c.all.Of(lock)] }
+// shardOf is the shard that serves a lock.
+func (c *Client) shardOf(lock string) *shard { return c.shards[c.all.Of(lock)] }
 
-// start starts the node of a group. answer answers the requests of its servers.
-func (g *group) start(secret uint64, all slots.Groups, c Config, answer func(request []byte) []byte) error {
+// start starts the node of a shard. answer answers the requests of its servers.
+func (g *shard) start(secret uint64, all slots.Shards, c Config, answer func(request []byte) []byte) error {
 	n, err := node.Start(node.Config{
 		Secret: secret,
 		System: slots.System(len(g.Servers), c.ClockBound),
@@ -64,33 +64,33 @@ func (g *group) start(secret uint64, all slots.Groups, c Config, answer func(req
 }
 
 // spare is how many of the servers that support a holder may fail it.
-func (g *group) spare() int { return len(g.Servers) - g.quorum }
+func (g *shard) spare() int { return len(g.Servers) - g.quorum }
 
 // up reports whether a quorum can be reached.
-func (g *group) up() bool { return g.node.Alive() >= g.quorum }
+func (g *shard) up() bool { return g.node.Alive() >= g.quorum }
 
-// failing is what each server of the group says when fewer than a quorum can be
+// failing is what each server of the shard says when fewer than a quorum can be
 // reached now, else nil.
-func (g *group) failing() error {
+func (g *shard) failing() error {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	return g.explain(g.node.WaitAlive(now, g.quorum))
 }
 
-func (g *group) explain(err error) error {
+func (g *shard) explain(err error) error {
 	if err != nil && g.Name != "" {
 		return fmt.Errorf("group %s: %w", g.Name, err)
 	}
 	return err
 }
 
-// awaitQuorum waits for a quorum of some group, for QuorumWait. Whoever wants a lock
-// waits for the group that serves it.
+// awaitQuorum waits for a quorum of some shard, for QuorumWait. Whoever wants a lock
+// waits for the shard that serves it.
 func (c *Client) awaitQuorum(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
 	defer cancel()
-	results := make(chan error, len(c.groups))
-	for _, g := range c.groups {
+	results := make(chan error, len(c.shards))
+	for _, g := range c.shards {
 		go func() {
 			err := context.Cause(ctx) // who is too late gets nothing, however quick the servers are
 			if err == nil {
@@ -101,7 +101,7 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 	}
 	var errs []error
 	found := false
-	for range c.groups { // those that are not needed end at once, too
+	for range c.shards { // those that are not needed end at once, too
 		if err := <-results; err != nil {
 			errs = append(errs, err)
 			continue
@@ -116,7 +116,7 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 }
 
 // noQuorum is ErrNoQuorum with why no more time was given, if that is known, and with
-// what stands in the way at each group.
+// what stands in the way at each shard.
 func noQuorum(over error, errs []error) error {
 	why := errs[0]
 	if over != nil && !errors.Is(why, over) {
@@ -128,21 +128,21 @@ func noQuorum(over error, errs []error) error {
 	return &failure{kind: ErrNoQuorum, why: why}
 }
 
-// Healthy returns nil while a quorum of the servers is reachable, of every group where
+// Healthy returns nil while a quorum of the servers is reachable, of every shard where
 // there are several, and otherwise ErrNoQuorum with what each server said, or ErrClosed.
 // It does not wait: a server that has fallen silent counts until the lease has run out
 // that it gave this client, which is Config.Lease at most.
 func (c *Client) Healthy() error { return c.lacks(1) }
 
-// Available is Healthy, but enough is a quorum of any group: then there are locks that
+// Available is Healthy, but enough is a quorum of any shard: then there are locks that
 // can be had.
-func (c *Client) Available() error { return c.lacks(len(c.groups)) }
+func (c *Client) Available() error { return c.lacks(len(c.shards)) }
 
-// lacks is what stands in the way at each group without a quorum if there are k of
+// lacks is what stands in the way at each shard without a quorum if there are k of
 // them, else nil.
 func (c *Client) lacks(k int) error {
 	var errs []error
-	for _, g := range c.groups {
+	for _, g := range c.shards {
 		if err := g.failing(); err != nil {
 			errs = append(errs, err)
 		}

@@ -9,19 +9,19 @@ import (
 	"github.com/poundlock/poundlock/node"
 )
 
-func groups(names ...string) Groups {
-	var all Groups
+func shards(names ...string) Shards {
+	var all Shards
 	for _, n := range names {
-		all = append(all, Group{Name: n})
+		all = append(all, Shard{Name: n})
 	}
 	return all
 }
 
 // What docs/architecture.md says, so that another implementation finds the same
-// groups: no score and no choice may ever change.
+// shards: no score and no choice may ever change.
 func TestGroupVectors(t *testing.T) {
 	for _, x := range []struct {
-		group, lock string
+		shard, lock string
 		want        uint64
 	}{
 		{"a", "build", 0x67f486a96af3d60f},
@@ -31,24 +31,24 @@ func TestGroupVectors(t *testing.T) {
 		{"", "", 0xb9034ad37056f5fb},
 		{"eu-west", "Schlüssel", 0xe52f4b05d5eea0de},
 	} {
-		if got := score(x.group, x.lock); got != x.want {
-			t.Errorf("{%q, %q, %#016x},", x.group, x.lock, got)
+		if got := score(x.shard, x.lock); got != x.want {
+			t.Errorf("{%q, %q, %#016x},", x.shard, x.lock, got)
 		}
 	}
 	for lock, want := range map[string]string{"build": "b", "deploy/prod": "b", "a": "c", "Schlüssel": "c"} {
-		all := groups("a", "b", "c")
+		all := shards("a", "b", "c")
 		if got := all[all.Of(lock)].Name; got != want {
 			t.Errorf("lock %q belongs to %q, want %q", lock, got, want)
 		}
 	}
 }
 
-// Names spread evenly, whatever they and the groups are called.
+// Names spread evenly, whatever they and the shards are called.
 func TestGroupsBalance(t *testing.T) {
 	const locks = 30_000
 	for _, form := range []string{"lock-%d", "%08d", "tenant/%d/deploy", "%d"} {
-		for _, all := range []Groups{
-			groups("a", "b"), groups("a", "b", "c"), groups("g1", "g10", "g100", "g2"), groups("eu-west", "eu-east", "us"),
+		for _, all := range []Shards{
+			shards("a", "b"), shards("a", "b", "c"), shards("g1", "g10", "g100", "g2"), shards("eu-west", "eu-east", "us"),
 		} {
 			count := make([]int, len(all))
 			for i := range locks {
@@ -64,10 +64,10 @@ func TestGroupsBalance(t *testing.T) {
 	}
 }
 
-// A group that comes takes its share, and no lock moves between two others.
+// A shard that comes takes its share, and no lock moves between two others.
 func TestGroupsMoveLittle(t *testing.T) {
 	const locks = 30_000
-	before, after := groups("a", "b", "c"), groups("a", "b", "bb", "c")
+	before, after := shards("a", "b", "c"), shards("a", "b", "bb", "c")
 	moved := 0
 	for i := range locks {
 		lock := fmt.Sprint("lock-", i)

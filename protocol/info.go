@@ -107,6 +107,7 @@ type Info struct {
 	Source   string // authors, title, venue, year
 	Family   Family
 	Users    Users
+	Largest  int      // how many members it is for, at most; 0: any number
 	Cancels  bool     // accepts Cancel
 	Drains   bool     // its members accept Drain
 	Ordered  bool     // claims that nobody enters before a user whose try happened before its own

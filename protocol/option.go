@@ -68,13 +68,25 @@ func (i Info) Option(c Config, name string) int64 {
 	panic("protocol: " + i.Name + " has no option " + name)
 }
 
+// Fit is n, or the largest number of members that the algorithm is for.
+func (i Info) Fit(n int) int {
+	if i.Largest > 0 {
+		return min(n, i.Largest)
+	}
+	return n
+}
+
 // Enough reports whether who tries may count on it that up of n members are enough: all that
 // are up, or more than half where the algorithm needs a Majority.
 func (i Info) Enough(up, n int) bool { return !i.Majority || 2*up > n }
 
 // CheckOptions returns an error that names an option of c which the algorithm
 // does not have, or which is out of its range; then it says what the option is for, too.
+// Or it says that there are more members than the algorithm is for.
 func (i Info) CheckOptions(c Config) error {
+	if i.Fit(c.N) < c.N {
+		return fmt.Errorf("n=%d: it is for %d members at most", c.N, i.Largest)
+	}
 	var have []string
 	for _, o := range i.Options {
 		have = append(have, o.Name)

@@ -26,6 +26,8 @@ func TestCheckOptions(t *testing.T) {
 		{i, map[string]int64{"pause": -1}, "option pause=-1: want at least 0"},
 		{i, map[string]int64{"sise": 1}, `no option "sise": its options are size, pause`},
 		{Info{}, map[string]int64{"size": 1}, `no option "size": it has no options`},
+		{Info{Largest: 4}, nil, ""},
+		{Info{Largest: 3}, nil, "n=4: it is for 3 members at most"},
 	} {
 		got := ""
 		if err := c.info.CheckOptions(Config{N: 4, Options: c.options}); err != nil {

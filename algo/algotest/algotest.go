@@ -26,7 +26,7 @@ import (
 
 // Options adapt the suite to an algorithm. The zero value suits most.
 type Options struct {
-	// Sizes are the numbers of members in simulated runs. Default 2, 3 and 5.
+	// Sizes are the numbers of members in simulated runs. Default 2, 3 and 5, of those up to Info.Largest.
 	Sizes []int
 	// Clients is the number of clients, where there are any. Default 3.
 	Clients int
@@ -112,7 +112,11 @@ func Run[M any](t *testing.T, a protocol.Algorithm[M], o ...Options) {
 
 func newSuite[M any](a protocol.Algorithm[M], o Options) (*suite[M], error) {
 	if len(o.Sizes) == 0 {
-		o.Sizes = []int{2, 3, 5}
+		for _, n := range []int{2, 3, 5} {
+			if a.Fit(n) == n {
+				o.Sizes = append(o.Sizes, n)
+			}
+		}
 	}
 	clients := a.Users == protocol.Clients
 	if !clients && o.Clients != 0 {

@@ -132,6 +132,9 @@ func (f *algorithmFlags) find(name string) (catalog.Entry, error) {
 
 // system returns what all processes share. Fencing is off unless asked for.
 func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (protocol.Config, error) {
+	if !given("n") {
+		f.n = i.Fit(f.n)
+	}
 	c := protocol.Config{N: f.n, Options: map[string]int64{}}
 	if f.n < 1 {
 		return c, cli.Usagef("-n %d: want at least 1", f.n)

@@ -78,6 +78,9 @@ const mostFlooding = 13
 // sizesOf are the sizes at which a form is measured under a load, none if it cannot be.
 func sizesOf(i protocol.Info, load string, s lab.Scale) []int {
 	all := sizes(s)
+	if i.Largest > 0 && i.Fit(all[0]) < all[0] {
+		all = []int{i.Largest}
+	}
 	crowded := load == crowd || load == crowdRandom
 	switch {
 	case crowded && i.Users != protocol.Clients, load != low && !endures(i), !crowded && load != low && floods(i):

@@ -10,8 +10,10 @@ import (
 	"github.com/poundlock/poundlock/algo/dijkstra"
 	"github.com/poundlock/poundlock/algo/lamport"
 	"github.com/poundlock/poundlock/algo/maekawa"
+	"github.com/poundlock/poundlock/algo/peterson"
 	"github.com/poundlock/poundlock/algo/ra1"
 	"github.com/poundlock/poundlock/algo/ra2"
+	"github.com/poundlock/poundlock/algo/raymond"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/ringelection"
 	"github.com/poundlock/poundlock/algo/sigma"
@@ -103,9 +105,11 @@ var All = []Entry{
 	quick(maekawa.Basic),
 	quick(maekawa.PrintedVote),
 	quick(maekawa.Algorithm),
+	Of(peterson.Algorithm),
 	quick(ra1.Algorithm),
 	quick(ra2.Algorithm),
 	recovering(ra2.Algorithm),
+	quick(raymond.Algorithm),
 	quick(ricartagrawala.Algorithm),
 	quick(ricartagrawala.Printed),
 	Of(ringelection.Algorithm),

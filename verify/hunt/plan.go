@@ -155,7 +155,7 @@ func (p *plan) has(k kinds) bool { return p.kinds&k != 0 }
 func (p *plan) sizes(c *Config, i protocol.Info) {
 	p.N = c.N
 	if p.N == 0 {
-		p.N = 2 + min(p.chance.IntN(9), p.chance.IntN(9))
+		p.N = i.Fit(2 + min(p.chance.IntN(9), p.chance.IntN(9)))
 	}
 	if p.clients = c.Clients; i.Users == protocol.Clients && p.clients == 0 {
 		p.clients = 2 + min(p.chance.IntN(14), p.chance.IntN(14))

@@ -258,7 +258,6 @@ func (c Config) run(s *schemata, test, tmp string) ([]result, error) {
 				mutex.Lock()
 				defer mutex.Unlock()
 				learned.note(name, o.Check)
-				fmt.Printf("DBG %v %v %v check %d %q %s\n", o.took, o.Took, checks, o.Check, o.Fault, name)
 				results[i] = result{name, o.Fault, o.Check, o.Reduced}
 				if o.Err != "" {
 					failures[i] = fmt.Errorf("mutant: %s: %s", name, o.Err)

@@ -35,13 +35,13 @@ func models() (quick, long []checked) {
 	two := small(3, 1, 0, 0)
 	two.Operations = []int{2}
 	return []checked{
-			{"two users, three sections", with(small(2, 2, 1), 1, 0), [2]int64{27168, 22622}},
-			{"three processes", small(3, 1, 0, 0), [2]int64{66, 30}},
-		}, []checked{
-			{"two users, three sections, two suspicions", with(small(2, 2, 1), 2, 0), [2]int64{1190798, 1042160}},
-			{"three processes, a suspicion", with(small(3, 1, 0, 0), 1, 0), [2]int64{114711, 58665}},
-			{"three processes, two operations", with(two, 1, 0), [2]int64{839102, 200743}},
-		}
+		{"two users, three sections", with(small(2, 2, 1), 1, 0), [2]int64{27168, 22622}},
+		{"three processes", small(3, 1, 0, 0), [2]int64{66, 30}},
+	}, []checked{
+		{"two users, three sections, two suspicions", with(small(2, 2, 1), 2, 0), [2]int64{1190798, 1042160}},
+		{"three processes, a suspicion", with(small(3, 1, 0, 0), 1, 0), [2]int64{114711, 58665}},
+		{"three processes, two operations", with(two, 1, 0), [2]int64{839102, 200743}},
+	}
 }
 
 // In small models, with messages in any order, decisions of any proposal at any time, and a failure detector

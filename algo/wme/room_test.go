@@ -273,12 +273,12 @@ func roomless() (quick, long []checked) {
 	two := none(with(small(2, 1, 0), 1, 0))
 	two.Operations = []int{2}
 	return []checked{
-			{"no room, a suspicion", none(with(small(2, 1, 0), 1, 0)), [2]int64{26727, 5717}},
-			{"no room, two users, three sections", none(small(2, 2, 1)), [2]int64{27378, 144}},
-		}, []checked{
-			{"no room, a suspicion, two operations", two, [2]int64{1087124, 27886}},
-			{"no room, three processes", none(small(3, 1, 0, 0)), [2]int64{14612, 238}},
-		}
+		{"no room, a suspicion", none(with(small(2, 1, 0), 1, 0)), [2]int64{26727, 5717}},
+		{"no room, two users, three sections", none(small(2, 2, 1)), [2]int64{27378, 144}},
+	}, []checked{
+		{"no room, a suspicion, two operations", two, [2]int64{1087124, 27886}},
+		{"no room, three processes", none(small(3, 1, 0, 0)), [2]int64{14612, 238}},
+	}
 }
 
 // In these, too, all properties hold, and the checker finds a process that does not ask for what it has dropped.

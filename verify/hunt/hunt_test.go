@@ -3,11 +3,12 @@ package hunt
 import (
 	"context"
 	"errors"
-	"github.com/poundlock/poundlock/verify/world"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/verify/world"
 
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"

@@ -1,9 +1,10 @@
 package hunt
 
 import (
-	"github.com/poundlock/poundlock/verify/world"
 	"slices"
 	"testing"
+
+	"github.com/poundlock/poundlock/verify/world"
 
 	"github.com/poundlock/poundlock/algo/algotest/toys/sessions"
 	"github.com/poundlock/poundlock/algo/algotest/toys/votes"

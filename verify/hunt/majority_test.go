@@ -1,8 +1,9 @@
 package hunt
 
 import (
-	"github.com/poundlock/poundlock/verify/world"
 	"testing"
+
+	"github.com/poundlock/poundlock/verify/world"
 
 	"github.com/poundlock/poundlock/algo/algotest/toys/votes"
 	"github.com/poundlock/poundlock/protocol"

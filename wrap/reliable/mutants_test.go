@@ -81,20 +81,20 @@ func broken() (replace []mutant.Replacement, survivors map[string]string) {
 		mutant.Edit("a lapsed lease closes nothing", "p.shut(p.peer(ev.From), out)", ""),
 	}
 	return append(replace,
-			mutant.Edit("a fixed number of messages is sent again", "return min(max(burst, all/2), all)", "return min(burst, all)"),
-			mutant.Edit("leases are not counted", "q.lease++", ""),
-			mutant.Edit("a lapsed lease leaves the window", "p.shut(p.peer(ev.From), out)", "p.peer(ev.From).closed = true"),
-			mutant.Edit("nothing is acknowledged", "p.ack(q, q.window.Received(), out)", ""),
-			mutant.Edit("duplicates are not acknowledged again", "p.ack(q, f.Number, out) // its ACK may have been lost", ""),
-			mutant.Edit("it is sent again once only", "out.Resend(q.id, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})\n\t}\n\tout.SetTimer(q.timer(), p.after, 0)", "out.Resend(q.id, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})\n\t}"),
-			mutant.Edit("it is sent again with another number", "number++\n\t\tout.Resend", "number += 2\n\t\tout.Resend"),
-			mutant.Edit("a member met at last gets nothing", "p.repeat(q, out)\n\t\treturn\n", "return\n"),
-			mutant.Edit("a strange frame is not answered", "p.ack(q, 0, out) // which says what this end is called", ""),
-			mutant.Edit("the timer goes on when all is acknowledged", "case after == 0:\n\t\tout.StopTimer(q.timer())", "case after == 0:"),
-			mutant.Edit("the window forgets what is not acknowledged", "q.window.Ack(number)", "q.window.Ack(q.window.most)"),
-			mutant.Edit("what the checker forgets is news", "case f.From > q.theirs:\n\t\treturn false", "case false:\n\t\treturn false"),
-			mutant.Edit("the checker forgets what has not arrived", "case f.To == p.mine(q) && !q.has(f.Number):\n\t\treturn false", "case false:\n\t\treturn false"),
-		), map[string]string{
-			"a member met at last gets nothing": "the timer sends it a little later",
-		}
+		mutant.Edit("a fixed number of messages is sent again", "return min(max(burst, all/2), all)", "return min(burst, all)"),
+		mutant.Edit("leases are not counted", "q.lease++", ""),
+		mutant.Edit("a lapsed lease leaves the window", "p.shut(p.peer(ev.From), out)", "p.peer(ev.From).closed = true"),
+		mutant.Edit("nothing is acknowledged", "p.ack(q, q.window.Received(), out)", ""),
+		mutant.Edit("duplicates are not acknowledged again", "p.ack(q, f.Number, out) // its ACK may have been lost", ""),
+		mutant.Edit("it is sent again once only", "out.Resend(q.id, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})\n\t}\n\tout.SetTimer(q.timer(), p.after, 0)", "out.Resend(q.id, Frame[M]{From: p.mine(q), To: q.theirs, Number: number, Msg: m})\n\t}"),
+		mutant.Edit("it is sent again with another number", "number++\n\t\tout.Resend", "number += 2\n\t\tout.Resend"),
+		mutant.Edit("a member met at last gets nothing", "p.repeat(q, out)\n\t\treturn\n", "return\n"),
+		mutant.Edit("a strange frame is not answered", "p.ack(q, 0, out) // which says what this end is called", ""),
+		mutant.Edit("the timer goes on when all is acknowledged", "case after == 0:\n\t\tout.StopTimer(q.timer())", "case after == 0:"),
+		mutant.Edit("the window forgets what is not acknowledged", "q.window.Ack(number)", "q.window.Ack(q.window.most)"),
+		mutant.Edit("what the checker forgets is news", "case f.From > q.theirs:\n\t\treturn false", "case false:\n\t\treturn false"),
+		mutant.Edit("the checker forgets what has not arrived", "case f.To == p.mine(q) && !q.has(f.Number):\n\t\treturn false", "case false:\n\t\treturn false"),
+	), map[string]string{
+		"a member met at last gets nothing": "the timer sends it a little later",
+	}
 }

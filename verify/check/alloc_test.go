@@ -22,7 +22,7 @@ func TestAllocations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newAdapter(protocol.Erase(a), c)
+		m := newMachine(protocol.Erase(a), c)
 		all := crew{newWorker(newSpace(a.Info, c, m), m)}
 		var v Verdict
 		n := testing.AllocsPerRun(1, func() {

@@ -327,6 +327,6 @@ func run(a protocol.Algorithm[any], c Config, names []string, t Timers) (Verdict
 
 // newWorkerOf makes a worker with a space of its own.
 func newWorkerOf(a protocol.Algorithm[any], c Config) *worker {
-	m := newAdapter(a, c)
+	m := newMachine(a, c)
 	return newWorker(newSpace(a.Info, c, m), m)
 }

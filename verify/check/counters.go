@@ -226,14 +226,14 @@ func (r *searcher) realFinding() {
 	}
 }
 
-// lift lets the machine see states and messages with the values of all counters moved up,
-// by distances of their own.
-func (d *adapter) lift(up bool) {
+// lift lets invariants and unsettled see the values of all counters moved up, by distances of
+// their own, until it is called again.
+func (d *machine) lift(up bool) {
 	d.lifted = up
 	clear(d.loaded)
 }
 
-func (d *adapter) up(c protocol.Counter, v uint64) uint64 {
+func (d *machine) up(c protocol.Counter, v uint64) uint64 {
 	k := d.counters[c]
 	return v + 100*uint64(k+1)
 }

@@ -118,11 +118,11 @@ func (x *worker) isMoot(local, msg uint32) (moot, known bool) {
 	return moot, true
 }
 
-func (d *adapter) drops() bool { return d.a.Moot != nil }
+func (d *machine) drops() bool { return d.a.Moot != nil }
 
 // moot is Model.Moot for a receiver in an encoded state. An error says that the message, if it
 // arrived now, would do something all the same.
-func (d *adapter) moot(to []byte, msg uint32) (moot bool, err error) {
+func (d *machine) moot(to []byte, msg uint32) (moot bool, err error) {
 	ch, m := d.channel(msg), d.msgs[msg]
 	receiver := d.load(int(ch.To), to)
 	if !d.a.Moot(receiver, ch.From, m) {
@@ -141,11 +141,11 @@ func (d *adapter) moot(to []byte, msg uint32) (moot bool, err error) {
 	return true, nil
 }
 
-func (d *adapter) forgets() bool { return d.a.Stale != nil }
+func (d *machine) forgets() bool { return d.a.Stale != nil }
 
 // stale is Model.Stale for processes in encoded states, nil where absent. An error says
 // that the message, if it arrived now, would do something all the same.
-func (d *adapter) stale(from, to []byte, msg uint32) (stale bool, err error) {
+func (d *machine) stale(from, to []byte, msg uint32) (stale bool, err error) {
 	ch, m := d.channel(msg), d.msgs[msg]
 	load := func(id protocol.ID, state []byte) protocol.Process[any] {
 		if state == nil {

@@ -318,7 +318,8 @@ func (x *worker) sameMessages(a, b []uint32) bool {
 	return slices.Equal(slices.SortedStableFunc(slices.Values(a), order), slices.SortedStableFunc(slices.Values(b), order))
 }
 
-func (d *adapter) confluent(i int, state []byte, msg uint32, again bool) bool {
+// confluent is Model.Confluent of a message on its way to process i in a state.
+func (d *machine) confluent(i int, state []byte, msg uint32, again bool) bool {
 	return d.a.Confluent(d.load(i, state), protocol.ID(d.box.from(msg)), d.msgs[msg], again)
 }
 

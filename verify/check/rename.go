@@ -8,21 +8,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A renamer is the part of a machine that symmetry needs. A map of all processes tells
-// what becomes of whom.
-type renamer interface {
-	// permute returns the state of process i with members renamed, valid until the
-	// next call; permuteMessage does so with a message and its channel.
-	permute(i int, state []byte, to []uint8) []byte
-	permuteMessage(msg uint32, to []uint8) uint32
-	// appendMessage appends what a message holds: no ids of members.
-	appendMessage(b []byte, msg uint32) []byte
-	// begins reports whether New makes the same of a process with members renamed, and
-	// permutes whether a step does.
-	begins(i int, to []uint8) bool
-	permutes(i int, state []byte, in protocol.Input, msg uint32, to []uint8) bool
-}
-
+// renaming is a map of all processes, which tells what becomes of whom, as a function.
 func renaming(to []uint8) func(protocol.ID) protocol.ID {
 	return func(id protocol.ID) protocol.ID {
 		if id < protocol.ID(len(to)) {
@@ -32,24 +18,29 @@ func renaming(to []uint8) func(protocol.ID) protocol.ID {
 	}
 }
 
-func (d *adapter) permute(i int, state []byte, to []uint8) []byte {
+// permute returns the state of process i with members renamed, valid until the
+// next call; permuteMessage does so with a message and its channel.
+func (d *machine) permute(i int, state []byte, to []uint8) []byte {
 	p := d.load(i, state)
 	d.a.Permute(p, renaming(to))
 	return d.encode(p)
 }
 
-func (d *adapter) permuteMessage(msg uint32, to []uint8) uint32 {
+func (d *machine) permuteMessage(msg uint32, to []uint8) uint32 {
 	return d.intern(int(to[d.box.from(msg)]), int(to[d.box.to(msg)]), d.msgs[msg])
 }
 
-func (d *adapter) appendMessage(b []byte, msg uint32) []byte { return d.a.Append(b, d.msgs[msg]) }
+// appendMessage appends what a message holds: no ids of members.
+func (d *machine) appendMessage(b []byte, msg uint32) []byte { return d.a.Append(b, d.msgs[msg]) }
 
-func (d *adapter) begins(i int, to []uint8) bool {
+// begins reports whether New makes the same of a process with members renamed.
+func (d *machine) begins(i int, to []uint8) bool {
 	renamed := bytes.Clone(d.permute(i, bytes.Clone(d.first(i)), to))
 	return bytes.Equal(renamed, d.first(int(to[i])))
 }
 
-func (d *adapter) permutes(i int, state []byte, in protocol.Input, msg uint32, to []uint8) (same bool) {
+// permutes reports whether a step does the same with members renamed.
+func (d *machine) permutes(i int, state []byte, in protocol.Input, msg uint32, to []uint8) (same bool) {
 	defer func() {
 		if recover() != nil {
 			same = false
@@ -59,7 +50,7 @@ func (d *adapter) permutes(i int, state []byte, in protocol.Input, msg uint32, t
 }
 
 // renamed takes a step with members renamed before it, or else after it.
-func (d *adapter) renamed(i int, state []byte, in protocol.Input, msg uint32, to []uint8, before bool) string {
+func (d *machine) renamed(i int, state []byte, in protocol.Input, msg uint32, to []uint8, before bool) string {
 	f, m := renaming(to), d.msgs[msg]
 	if before {
 		state, i = bytes.Clone(d.permute(i, state, to)), int(to[i])

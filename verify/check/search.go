@@ -619,7 +619,7 @@ func (r *searcher) model() []string {
 		parts = append(parts, "counters shifted")
 	}
 	parts = append(parts, r.reduction.notes...)
-	for k := range r.m.boundsLen() {
+	for k := range r.m.a.Bounds {
 		b := r.m.bound(k)
 		if n := r.cuts[k]; n > 0 {
 			b += fmt.Sprintf(" (%s cut)", Plural(n, "step"))

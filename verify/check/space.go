@@ -219,11 +219,11 @@ type visit struct {
 	sends   []uint32 // messages sent
 }
 
-func newSpace(i protocol.Info, c Config, m machine) *space {
+func newSpace(i protocol.Info, c Config, m *machine) *space {
 	rules := world.New(i, c.Config, c.Clients, c.Registers)
 	total := rules.Total
 	s := &space{
-		rules: rules, mail: m.mail(), fifo: c.FIFO,
+		rules: rules, mail: &m.box, fifo: c.FIFO,
 		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Pause > 0 || c.Timers == Synchronous || i.Consensus && c.Crash > 0) &&
 			i.Detector != protocol.LeaseDetector,
 		bounded: c.Timers == Synchronous,
@@ -269,9 +269,9 @@ func (s *space) after(a, now uint32) bool {
 func (s *space) channel(msg uint32) int { return s.mail.from(msg)*s.rules.Total + s.mail.to(msg) }
 
 // line returns the scenario line of a.
-func (s *space) line(a action, m machine) string { return s.rules.Names.Format(s.step(a, m)) }
+func (s *space) line(a action, m *machine) string { return s.rules.Names.Format(s.step(a, m)) }
 
-func (s *space) step(a action, m machine) scenario.Step {
+func (s *space) step(a action, m *machine) scenario.Step {
 	st := scenario.Step{Verb: verbs[a.verb], Procs: []protocol.ID{protocol.ID(a.a)}}
 	switch a.verb {
 	case try:

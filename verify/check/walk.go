@@ -45,7 +45,7 @@ func newWalk(a protocol.Algorithm[any], c Config) (*Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newAdapter(a, c)
+	m := newMachine(a, c)
 	w := &Walk{r: newSearcher(crew{newWorker(newSpace(a.Info, c, m), m)}, c, names)}
 	w.r.timers, w.r.raw = true, true
 	first, problem := w.r.initial(c.Entries)

@@ -17,7 +17,7 @@ import (
 // it builds the vector where it must.
 type worker struct {
 	*space
-	m machine
+	m *machine
 	// A frozen worker looks up what was interned and computed, and adds nothing:
 	// others look it up at the same time.
 	frozen bool
@@ -54,7 +54,7 @@ type worker struct {
 	by    []uint64
 }
 
-func newWorker(s *space, m machine) *worker {
+func newWorker(s *space, m *machine) *worker {
 	x := &worker{
 		space: s, m: m, ends: make(world.Ends, s.rules.Total), later: make(world.Ends, s.rules.Total), users: make(history.Users, s.rules.Total), tries: make([]protocol.Groups, s.rules.Total),
 		g: glance{

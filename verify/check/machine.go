@@ -10,53 +10,6 @@ import (
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
-// A machine is an algorithm as the search needs it: states and messages are bytes and
-// numbers. It is not safe for concurrent use.
-type machine interface {
-	// first returns the state of New for process i.
-	first(i int) []byte
-	// step gives in to process i in an encoded state. What it returns is valid
-	// until the next call. beyond is the index of a bound that the new state
-	// exceeds, or -1; err holds what a panic said.
-	step(i int, state []byte, in protocol.Input, msg uint32) (next []byte, effects []effect, beyond int, err error)
-	// commutes reports whether the same step with the values of one counter moved
-	// does the same, for each counter. It tries a small and a large distance.
-	commutes(i int, state []byte, in protocol.Input, msg uint32) bool
-	// lows are the smallest values of the counters in a state; shift subtracts
-	// by[k] from all values of counter k.
-	lows(i int, state []byte) []low
-	shift(i int, state []byte, by []uint64) []byte
-	shiftMessage(msg uint32, by []uint64) uint32
-	// lift has invariants and unsettled see counters moved up, until it is called again.
-	lift(up bool)
-	// invariant evaluates the invariant called name in a state.
-	invariant(name string, g *glance) error
-	// unsettled is Algorithm.Unsettled of a state, 0 where the algorithm has none.
-	unsettled(g *glance) int
-	// another returns a machine with processes of its own and the same messages. While
-	// machines that share them are used at the same time, only invariant, unsettled and
-	// text may be called.
-	another() machine
-	// confluent is Model.Confluent of a message on its way to process i in a state.
-	confluent(i int, state []byte, msg uint32, again bool) bool
-	renamer
-	text(msg uint32) string
-	// show tells a person about a state of process i.
-	show(i int, state []byte) string
-	mail() *mail
-	shifts() bool
-	// forgets reports whether the algorithm says which messages are stale; stale does,
-	// given the states of their ends, nil where absent, and verifies it by one step.
-	forgets() bool
-	stale(from, to []byte, msg uint32) (bool, error)
-	// drops reports whether the algorithm says which messages are moot; moot does, given the state of
-	// the receiver, and verifies it by one step.
-	drops() bool
-	moot(to []byte, msg uint32) (bool, error)
-	bound(k int) string
-	boundsLen() int
-}
-
 // An effect is an Act with the number of its message, 0 for none.
 type effect struct {
 	protocol.Act
@@ -121,10 +74,14 @@ type glance struct {
 	registers []uint64
 }
 
-// adapter is the machine of an algorithm whose type of messages is erased, so that the
-// checker is compiled once, not for each type. It costs little: a step of one process in
-// one state is taken once, and remembered.
-type adapter struct {
+// A machine is an algorithm as the search needs it: states and messages are bytes and
+// numbers. Its type of messages is erased, so that the checker is compiled once, not for
+// each type. It costs little: a step of one process in one state is taken once, and
+// remembered.
+//
+// It is not safe for concurrent use. While machines that share messages are used at the same
+// time, only invariant, unsettled and text may be called.
+type machine struct {
 	*messages
 	a      protocol.Algorithm[any]
 	c      protocol.Config
@@ -143,7 +100,7 @@ type adapter struct {
 	lifted bool
 }
 
-// messages is what adapters of one search share.
+// messages is what machines of one search share.
 type messages struct {
 	box      mail
 	msgs     []any                       // by number
@@ -151,7 +108,7 @@ type messages struct {
 	counters map[protocol.Counter]uint32 // their numbers
 }
 
-func newAdapter(a protocol.Algorithm[any], c Config) machine {
+func newMachine(a protocol.Algorithm[any], c Config) *machine {
 	all := &messages{
 		msgs: make([]any, 1), counters: map[protocol.Counter]uint32{},
 		box: mail{number: map[string]uint32{}, letters: make([]letter, 1), lows: make([][]low, 1)},
@@ -159,11 +116,11 @@ func newAdapter(a protocol.Algorithm[any], c Config) machine {
 	if c.lasts {
 		all.lasts = a.Lasts
 	}
-	return adapt(a, c.Config, c.N+c.Clients, all)
+	return newMachineOver(a, c.Config, c.N+c.Clients, all)
 }
 
-func adapt(a protocol.Algorithm[any], c protocol.Config, total int, shared *messages) machine {
-	d := &adapter{
+func newMachineOver(a protocol.Algorithm[any], c protocol.Config, total int, shared *messages) *machine {
+	d := &machine{
 		messages: shared, a: a, c: c, names: scenario.Names{Members: c.N, Clients: a.Users == protocol.Clients},
 		loaded: make([]uint32, total),
 	}
@@ -185,19 +142,19 @@ func adapt(a protocol.Algorithm[any], c protocol.Config, total int, shared *mess
 	return d
 }
 
-func (d *adapter) another() machine { return adapt(d.a, d.c, len(d.procs), d.messages) }
+// another returns a machine with processes of its own and the same messages.
+func (d *machine) another() *machine { return newMachineOver(d.a, d.c, len(d.procs), d.messages) }
 
-func (d *adapter) mail() *mail { return &d.box }
+func (d *machine) shifts() bool { return d.a.MapState != nil && d.a.MapMsg != nil }
 
-func (d *adapter) shifts() bool { return d.a.MapState != nil && d.a.MapMsg != nil }
-
-func (d *adapter) bound(k int) string {
+func (d *machine) bound(k int) string {
 	return fmt.Sprintf("%s <= %d", d.a.Bounds[k].Name, d.a.Bounds[k].Max)
 }
 
-func (d *adapter) text(msg uint32) string { return d.names.Text(d.a.Text(d.msgs[msg])) }
+func (d *machine) text(msg uint32) string { return d.names.Text(d.a.Text(d.msgs[msg])) }
 
-func (d *adapter) show(i int, state []byte) (text string) {
+// show tells a person about a state of process i.
+func (d *machine) show(i int, state []byte) (text string) {
 	if d.a.Show == nil {
 		return ""
 	}
@@ -209,18 +166,19 @@ func (d *adapter) show(i int, state []byte) (text string) {
 	return d.names.Text(d.a.Show(d.load(i, state)))
 }
 
-func (d *adapter) first(i int) []byte {
+// first returns the state of New for process i.
+func (d *machine) first(i int) []byte {
 	return d.encode(d.a.New(protocol.ID(i), d.c))
 }
 
 // encode returns the state of p, valid until the next call.
-func (d *adapter) encode(p protocol.Process[any]) []byte {
+func (d *machine) encode(p protocol.Process[any]) []byte {
 	p.State(d.codec.Appending(d.state[:0]))
 	d.state = d.codec.Bytes()
 	return d.state
 }
 
-func (d *adapter) load(i int, state []byte) protocol.Process[any] {
+func (d *machine) load(i int, state []byte) protocol.Process[any] {
 	p := d.procs[i]
 	p.State(d.codec.Loading(state))
 	rest, err := d.codec.Rest()
@@ -230,7 +188,10 @@ func (d *adapter) load(i int, state []byte) protocol.Process[any] {
 	return p
 }
 
-func (d *adapter) step(i int, state []byte, in protocol.Input, msg uint32) (
+// step gives in to process i in an encoded state. What it returns is valid
+// until the next call. beyond is the index of a bound that the new state
+// exceeds, or -1; err holds what a panic said.
+func (d *machine) step(i int, state []byte, in protocol.Input, msg uint32) (
 	next []byte, effects []effect, beyond int, err error,
 ) {
 	defer func() {
@@ -274,7 +235,7 @@ func (d *adapter) step(i int, state []byte, in protocol.Input, msg uint32) (
 	return d.encode(p), d.effect, beyond, nil
 }
 
-func (d *adapter) intern(from, to int, m any) uint32 {
+func (d *machine) intern(from, to int, m any) uint32 {
 	d.key = binary.AppendUvarint(binary.AppendUvarint(d.key[:0], uint64(from)), uint64(to))
 	head := len(d.key)
 	d.a.Fields(m, d.codec.Appending(d.key))
@@ -311,12 +272,12 @@ func (d *adapter) intern(from, to int, m any) uint32 {
 	return n
 }
 
-func (d *adapter) channel(msg uint32) protocol.Channel {
+func (d *machine) channel(msg uint32) protocol.Channel {
 	return protocol.Channel{From: protocol.ID(d.box.from(msg)), To: protocol.ID(d.box.to(msg))}
 }
 
 // note keeps the smallest value of each counter in d.low.
-func (d *adapter) note(c protocol.Counter, v uint64) uint64 {
+func (d *machine) note(c protocol.Counter, v uint64) uint64 {
 	k, known := d.counters[c]
 	if !known {
 		k = uint32(len(d.box.least))
@@ -333,25 +294,29 @@ func (d *adapter) note(c protocol.Counter, v uint64) uint64 {
 	return v
 }
 
-func (d *adapter) lows(i int, state []byte) []low {
+// lows are the smallest values of the counters in a state.
+func (d *machine) lows(i int, state []byte) []low {
 	d.low = d.low[:0]
 	d.a.MapState(d.load(i, state), d.note)
 	return slices.Clone(d.low)
 }
 
-func (d *adapter) shift(i int, state []byte, by []uint64) []byte {
+// shift subtracts by[k] from all values of counter k.
+func (d *machine) shift(i int, state []byte, by []uint64) []byte {
 	p := d.load(i, state)
 	d.a.MapState(p, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
 	return d.encode(p)
 }
 
-func (d *adapter) shiftMessage(msg uint32, by []uint64) uint32 {
+func (d *machine) shiftMessage(msg uint32, by []uint64) uint32 {
 	m := d.msgs[msg]
 	d.a.MapMsg(d.channel(msg), &m, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
 	return d.intern(d.box.from(msg), d.box.to(msg), m)
 }
 
-func (d *adapter) commutes(i int, state []byte, in protocol.Input, msg uint32) bool {
+// commutes reports whether the same step with the values of one counter moved
+// does the same, for each counter. It tries a small and a large distance.
+func (d *machine) commutes(i int, state []byte, in protocol.Input, msg uint32) bool {
 	counters := d.lows(i, state)
 	for _, l := range d.box.lows[msg] {
 		counters = append(counters, low{counter: l.counter})
@@ -373,7 +338,7 @@ func (d *adapter) commutes(i int, state []byte, in protocol.Input, msg uint32) b
 }
 
 // moved takes a step with values mapped by add before it, or else after it.
-func (d *adapter) moved(
+func (d *machine) moved(
 	i int, state []byte, in protocol.Input, msg uint32, add func(protocol.Counter, uint64) uint64, before bool,
 ) string {
 	p, m := d.load(i, state), d.msgs[msg]
@@ -403,7 +368,7 @@ func (d *adapter) moved(
 }
 
 // look loads the processes of a state into the view.
-func (d *adapter) look(g *glance) {
+func (d *machine) look(g *glance) {
 	for i, n := range g.locals {
 		switch {
 		case g.states[i] == nil:
@@ -424,7 +389,8 @@ func (d *adapter) look(g *glance) {
 	}
 }
 
-func (d *adapter) unsettled(g *glance) int {
+// unsettled is Algorithm.Unsettled of a state, 0 where the algorithm has none.
+func (d *machine) unsettled(g *glance) int {
 	if d.a.Unsettled == nil {
 		return 0
 	}
@@ -432,7 +398,8 @@ func (d *adapter) unsettled(g *glance) int {
 	return d.a.Unsettled(d.view.Procs)
 }
 
-func (d *adapter) invariant(name string, g *glance) error {
+// invariant evaluates the invariant called name in a state.
+func (d *machine) invariant(name string, g *glance) error {
 	d.look(g)
 	d.view.Users, d.view.Lost, d.flight, d.view.Registers = g.users, g.lost, g.flight, g.registers
 	for _, v := range d.a.Invariants {
@@ -445,5 +412,3 @@ func (d *adapter) invariant(name string, g *glance) error {
 	}
 	return nil
 }
-
-func (d *adapter) boundsLen() int { return len(d.a.Bounds) }

@@ -4,94 +4,67 @@ import "github.com/poundlock/poundlock/verify/world"
 
 // detections appends the steps of the failure detector.
 func (x *worker) detections(list []action) []action {
-	st, n := x.st, x.rules.Config.N
-	mayLapse := x.calm && left(st, suspectBudget) > 0
-	add := func(v verb, a, b int) { list = append(list, action{verb: v, a: uint8(a), b: uint8(b)}) }
-	for p := range n {
-		if x.absent(st, p) {
-			continue
-		}
+	for p := range x.rules.Config.N {
 		for q := range x.rules.Total {
-			switch {
-			case q == p:
-			case !x.rules.Peers && x.user[q]:
-				n := x.rules.Lease(x.ends, q, p)
-				if n&world.ToSuspect != 0 {
-					add(suspect, p, q)
-				}
-				if n&world.ToRestore != 0 {
-					add(restore, q, p)
-				}
-				switch {
-				case n&world.MayLapse == 0:
-				case n&world.Paused != 0:
-					add(expire, q, p)
-				case mayLapse:
-					add(lapse, q, p)
-				}
-			case x.rules.Mutual:
-				switch n := x.rules.Session(x.ends, p, q); {
-				case n == world.ToLapse:
-					add(follow, p, q)
-				case n == world.MayLapse|world.Paused:
-					add(expire, p, q)
-				case n == world.MayLapse && mayLapse:
-					add(lapse, p, q)
-				case n == world.ToSuspect:
-					add(suspect, p, q)
-				case n == world.ToRestore:
-					add(restore, p, q)
-				}
-			case x.rules.Peers:
-				n := x.rules.Suspicion(x.ends, p, q)
-				if n&world.ToSuspect != 0 {
-					add(suspect, p, q)
-				}
-				if n&world.ToRestore != 0 {
-					add(restore, p, q)
-				}
-				switch {
-				case n&world.MaySuspect == 0:
-				case n&world.Paused != 0:
-					add(hasten, p, q)
-				case left(st, suspectBudget) > 0:
-					add(mistake, p, q)
-				}
+			if list = x.notices(list, p, q); q >= x.rules.Config.N {
+				list = x.notices(list, q, p)
 			}
 		}
 	}
 	return list
 }
 
+// notices appends what the failure detector may tell process p of process q.
+func (x *worker) notices(list []action, p, q int) []action {
+	n := x.rules.Notices(x.ends, p, q)
+	if n == 0 {
+		return list
+	}
+	add := func(v verb, may bool) {
+		if may {
+			list = append(list, action{verb: v, a: uint8(p), b: uint8(q)})
+		}
+	}
+	mistakes, paused := x.affords(mistake), n&world.Paused != 0
+	add(suspect, n&world.ToSuspect != 0)
+	add(restore, n&world.ToRestore != 0)
+	add(follow, n&world.ToLapse != 0)
+	add(expire, n&world.MayLapse != 0 && paused)
+	add(lapse, n&world.MayLapse != 0 && !paused && mistakes && x.calm)
+	add(hasten, n&world.MaySuspect != 0 && paused)
+	add(mistake, n&world.MaySuspect != 0 && !paused && mistakes)
+	return list
+}
+
 // faults appends the faults that budgets allow. To drain is none, but as free.
 func (x *worker) faults(list []action) []action {
-	st := x.st
-	for i := 0; i < x.rules.Config.N && x.calm && left(st, amnesiaBudget) > 0; i++ {
-		if !x.absent(st, i) {
-			list = append(list, action{verb: amnesia, a: uint8(i)})
+	for _, v := range [...]verb{amnesia, drain, crash, recovery, pause} {
+		if !x.affords(v) {
+			continue
 		}
-	}
-	for i := 0; i < x.rules.Config.N && !x.rules.Peers && left(st, drainBudget) > 0; i++ {
-		if !x.absent(st, i) {
-			list = append(list, action{verb: drain, a: uint8(i)})
-		}
-	}
-	for i := 0; i < x.rules.Total && left(st, crashBudget) > 0; i++ {
-		if (x.user[i] || x.rules.Elects()) && !x.absent(st, i) {
-			list = append(list, action{verb: crash, a: uint8(i)})
-		}
-	}
-	for i := 0; i < x.rules.Config.N && x.rules.Peers && left(st, recoverBudget) > 0; i++ {
-		if x.absent(st, i) {
-			list = append(list, action{verb: recovery, a: uint8(i)})
-		}
-	}
-	for i := 0; i < x.rules.Total && left(st, pauseBudget) > 0; i++ {
-		if !x.absent(st, i) && !x.faces[st[1+i]].paused {
-			list = append(list, action{verb: pause, a: uint8(i)})
+		for i := range x.rules.Total {
+			if x.strikes(v, i) {
+				list = append(list, action{verb: v, a: uint8(i)})
+			}
 		}
 	}
 	return x.channelFaults(list)
+}
+
+// strikes reports whether a fault may happen to process i.
+func (x *worker) strikes(v verb, i int) bool {
+	there := !x.absent(x.st, i)
+	switch v {
+	case amnesia:
+		return there && i < x.rules.Config.N && x.calm
+	case drain:
+		return there && i < x.rules.Config.N && !x.rules.Peers
+	case crash:
+		return there && x.rules.Mortal(i)
+	case recovery:
+		return !there && x.rules.Peers
+	}
+	return there && !x.faces[x.st[1+i]].paused
 }
 
 // noticed lets a member suspect another process that is there: what that one knows of the two

@@ -12,7 +12,7 @@ import (
 // is one more copy of it. One that may arrive any number of times is not repeated.
 func (x *worker) channelFaults(list []action) []action {
 	st := x.st
-	if left(st, lossBudget) == 0 && left(st, dupBudget) == 0 {
+	if !x.affords(lose) && !x.affords(duplicate) {
 		return list
 	}
 	for at := x.flight; at < len(st); at++ {
@@ -21,10 +21,10 @@ func (x *worker) channelFaults(list []action) []action {
 		}
 		l := &x.mail.letters[st[at]]
 		a := action{verb: lose, a: l.from, b: l.to, arg: st[at], at: uint32(at)}
-		if left(st, lossBudget) > 0 {
+		if x.affords(lose) {
 			list = append(list, a)
 		}
-		if a.verb = duplicate; left(st, dupBudget) > 0 && !l.idempotent {
+		if a.verb = duplicate; x.affords(duplicate) && !l.idempotent {
 			list = append(list, a)
 		}
 	}

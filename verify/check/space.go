@@ -190,6 +190,16 @@ const (
 	budgetBits    = 4
 )
 
+// costs are what actions take from the budgets.
+var costs = [len(verbs)]uint32{
+	cancel: 1 << cancelBudget, drain: 1 << drainBudget, lapse: 1 << suspectBudget, mistake: 1 << suspectBudget,
+	recovery: 1 << recoverBudget, amnesia: 1 << amnesiaBudget, crash: 1 << crashBudget, lose: 1 << lossBudget,
+	duplicate: 1 << dupBudget, pause: 1 << pauseBudget,
+}
+
+// affords reports whether there is something left, in the state entered, of the budget that an action of some kind takes from.
+func (x *worker) affords(v verb) bool { return x.st[0]/costs[v]&maxBudget > 0 }
+
 // left is how much of a budget is left.
 func left(st []uint32, budget int) uint32 { return st[0] >> budget & maxBudget }
 
@@ -272,7 +282,8 @@ func (s *space) channel(msg uint32) int { return s.mail.from(msg)*s.rules.Total 
 func (s *space) line(a action, m *machine) string { return s.rules.Names.Format(s.step(a, m)) }
 
 func (s *space) step(a action, m *machine) scenario.Step {
-	st := scenario.Step{Verb: verbs[a.verb], Procs: []protocol.ID{protocol.ID(a.a)}}
+	procs := []protocol.ID{protocol.ID(a.a), protocol.ID(a.b)}
+	st := scenario.Step{Verb: verbs[a.verb], Procs: procs[:verbs[a.verb].Processes()]}
 	switch a.verb {
 	case try:
 		st.Text = string(s.wanted[a.arg])
@@ -281,14 +292,11 @@ func (s *space) step(a action, m *machine) scenario.Step {
 	case issue:
 		st.Text = s.rules.Operation(int(a.a), a.arg)
 	case agree:
-		st.Procs, st.Text = nil, fmt.Sprintf("%d %s", a.at, m.text(a.arg))
+		st.Text = fmt.Sprintf("%d %s", a.at, m.text(a.arg))
 	case deliver, lose, duplicate:
 		st.Text = m.text(a.arg)
 	case read, peek, begin, write:
 		st.Text = s.accessText(a)
-	}
-	if n := a.verb; n == deliver || n == lose || n == duplicate || n == suspect || n == restore || n == lapse || n == follow || n == expire || n == mistake || n == hasten {
-		st.Procs = append(st.Procs, protocol.ID(a.b))
 	}
 	return st
 }

@@ -189,7 +189,7 @@ func (x *worker) possible(list []action) []action {
 				list = append(list, action{verb: issue, a: uint8(i), arg: x.locals[n].Issued + 1})
 			case f.section == protocol.InCrit && !x.stay || f.section == protocol.InLost:
 				list = append(list, action{verb: exit, a: uint8(i)})
-			case f.section == protocol.InTry && left(st, cancelBudget) > 0:
+			case f.section == protocol.InTry && x.affords(cancel):
 				list = append(list, action{verb: cancel, a: uint8(i)})
 			}
 		}
@@ -315,7 +315,7 @@ func (x *worker) change(a action, p int, m *move, o *outcome) bool {
 	case a.verb == write:
 		n, _ := x.written(a)
 		hash += x.mail.letters[n].hash - x.mail.letters[x.st[a.at]].hash
-	case a.verb == cancel || a.verb == drain || a.verb == mistake:
+	case a.cost() != 0:
 		hash += budgetHash(x.st[0]-a.cost()) - budgetHash(x.st[0])
 	}
 	more, fault, known := x.exchange(m.deed)
@@ -328,29 +328,7 @@ func (x *worker) change(a action, p int, m *move, o *outcome) bool {
 }
 
 // cost is what a takes from the budgets.
-func (a action) cost() uint32 {
-	switch a.verb {
-	case cancel:
-		return 1 << cancelBudget
-	case drain:
-		return 1 << drainBudget
-	case lapse, mistake:
-		return 1 << suspectBudget
-	case recovery:
-		return 1 << recoverBudget
-	case amnesia:
-		return 1 << amnesiaBudget
-	case crash:
-		return 1 << crashBudget
-	case lose:
-		return 1 << lossBudget
-	case duplicate:
-		return 1 << dupBudget
-	case pause:
-		return 1 << pauseBudget
-	}
-	return 0
-}
+func (a action) cost() uint32 { return costs[a.verb] }
 
 // build builds the vector behind a, one of the actions that are a move of one
 // process, before counters are moved.

@@ -168,6 +168,9 @@ var arguments = map[Verb]int{
 	Issue: 1, Decide: 0, Hear: 1, Loop: 0,
 }
 
+// Processes is how many processes a step of this kind names; of a Partition, at least.
+func (v Verb) Processes() int { return arguments[v] }
+
 // says reports whether the verb has a text of its own.
 func (v Verb) says() bool { return v == Issue || v == Decide }
 

@@ -45,11 +45,7 @@ func (a Action) Accesses() bool {
 
 // Of reports whether process i is one of those that the step names.
 func (a Action) Of(i int32) bool {
-	switch a.Verb {
-	case scenario.Deliver, scenario.Lose, scenario.Duplicate, scenario.Suspect, scenario.Restore, scenario.Lapse:
-		return a.A == i || a.B == i
-	}
-	return a.A == i
+	return a.A == i || a.B == i && a.Verb.Processes() > 1
 }
 
 // With is the step with process j where it names i.

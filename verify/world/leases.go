@@ -5,8 +5,8 @@ import "github.com/poundlock/poundlock/protocol"
 // # Failure detectors and leases
 //
 // Three kinds of detectors tell a process of another one; Info.Detector and Info.Users say
-// which. A Lease is that of a client at a member. A Session is the two leases that two
-// members hold at each other. A Suspicion is what a member thinks of another one where
+// which. A lease is that of a client at a member. A session is the two leases that two
+// members hold at each other. A suspicion is what a member thinks of another one where
 // there are no leases.
 
 // Notices are what the detector may tell a process of another one.
@@ -25,12 +25,32 @@ const (
 	Must = ToSuspect | ToRestore | ToLapse
 )
 
-// Lease is what member j may be told of user u (ToSuspect), and client u of member j
+// Notices is what process p may be told of process q.
+func (r *Rules) Notices(ends Ends, p, q int) Notices {
+	n := r.Config.N
+	switch {
+	case r.Detector == protocol.NoDetector, p == q, ends.absent(p):
+		return 0
+	case r.Mutual && q < n:
+		return r.session(ends, p, q)
+	case r.Peers && q < n:
+		return r.suspicion(ends, p, q)
+	case r.Peers:
+		return 0
+	case p < n && q >= n:
+		return r.lease(ends, q, p) & ToSuspect
+	case p >= n && q < n && !ends.absent(q):
+		return r.lease(ends, p, q) &^ ToSuspect
+	}
+	return 0
+}
+
+// lease is what member j may be told of user u (ToSuspect), and client u of member j
 // (ToRestore, MayLapse). j is there.
 //
 // When a client's lease may have lapsed it is told first, and the member after it. Then a
 // new lease begins with Restore. A client also hears of a new life of a member.
-func (r *Rules) Lease(ends Ends, u, j int) (n Notices) {
+func (r *Rules) lease(ends Ends, u, j int) (n Notices) {
 	if ends.absent(u) && !ends[j].Paused {
 		return ToSuspect
 	}
@@ -58,7 +78,7 @@ func (r *Rules) Lease(ends Ends, u, j int) (n Notices) {
 	return n
 }
 
-// Session is what member p may be told of member q, another one.
+// session is what member p may be told of member q, another one.
 //
 // Two members have a session, or each of them knows in part or in full that there is none:
 // End.Lapsed says at whom it had Lapsed, and End.Ended at whom it had Ended, since the last
@@ -66,12 +86,8 @@ func (r *Rules) Lease(ends Ends, u, j int) (n Notices) {
 // one crashed, or was told, or one of them revoked it. The rest must then happen, each part
 // at a moment of its own. A member that was restored before the other one has a session
 // already: what it sends waits until the other one is restored, too.
-func (r *Rules) Session(ends Ends, p, q int) Notices {
-	e := ends[p]
-	if ends.absent(p) {
-		return 0
-	}
-	gone := ends.absent(q)
+func (r *Rules) session(ends Ends, p, q int) Notices {
+	e, gone := ends[p], ends.absent(q)
 	switch {
 	case !e.lapsed(q) && ends.broken(p, q):
 		return ToLapse
@@ -103,11 +119,11 @@ func (ends Ends) broken(p, q int) bool {
 	return e.Known[q] != other.Life || other.lapsed(p) && !other.ended(p) || (e.Revoked>>q|other.Revoked>>p)&1 != 0
 }
 
-// Suspicion is what member p may be told of member q, another one, where there are no
+// suspicion is what member p may be told of member q, another one, where there are no
 // leases. A suspicion lasts: it may be told again as long as there is a reason for it.
-func (r *Rules) Suspicion(ends Ends, p, q int) Notices {
+func (r *Rules) suspicion(ends Ends, p, q int) Notices {
 	switch {
-	case ends.absent(p) || ends.paused(p):
+	case ends.paused(p):
 		return 0
 	case ends.absent(q):
 		return ToSuspect
@@ -133,7 +149,7 @@ func (r *Rules) Told(ends Ends, i int) bool {
 		switch {
 		case q == i:
 		case r.Mutual:
-			if (r.Session(ends, i, q)|r.Session(ends, q, i))&Must != 0 {
+			if (r.Notices(ends, i, q)|r.Notices(ends, q, i))&Must != 0 {
 				return false
 			}
 		case ends.absent(q) != ends[i].doubts(q), !ends.absent(q) && ends[q].doubts(i):

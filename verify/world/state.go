@@ -293,24 +293,7 @@ func (s *State) paused(c *Action) (possible bool) {
 }
 
 // Notices is what process p may be told of process q.
-func (s *State) Notices(p, q int) Notices {
-	n := s.Config.N
-	switch {
-	case s.Detector == protocol.NoDetector, p == q, s.Procs[p] == nil:
-		return 0
-	case s.Mutual && q < n:
-		return s.Session(s.Ends, p, q)
-	case s.Peers && q < n:
-		return s.Suspicion(s.Ends, p, q)
-	case s.Peers:
-		return 0
-	case p < n && q >= n:
-		return s.Lease(s.Ends, q, p) & ToSuspect
-	case p >= n && q < n && s.Procs[q] != nil:
-		return s.Lease(s.Ends, p, q) &^ ToSuspect
-	}
-	return 0
-}
+func (s *State) Notices(p, q int) Notices { return s.Rules.Notices(s.Ends, p, q) }
 
 // suspect tells process p that it suspects q.
 func (s *State) suspect(p, q int) bool {
@@ -822,22 +805,20 @@ func (s *State) View() *protocol.View[any] {
 
 // Step returns the scenario line of an action that may be taken now.
 func (s *State) Step(c Action) scenario.Step {
-	st := scenario.Step{Verb: c.Verb, Procs: []protocol.ID{protocol.ID(c.A)}, Timer: c.Timer}
+	procs := []protocol.ID{protocol.ID(c.A), protocol.ID(c.B)}
+	st := scenario.Step{Verb: c.Verb, Procs: procs[:c.Verb.Processes()], Timer: c.Timer}
 	switch c.Verb {
 	case scenario.Try:
 		st.Text = string(c.Wants)
 	case scenario.Deliver, scenario.Lose, scenario.Duplicate:
 		st.Text = s.Text(s.Flight[s.Find(&c)].Msg)
-		st.Procs = append(st.Procs, protocol.ID(c.B))
-	case scenario.Suspect, scenario.Restore, scenario.Lapse:
-		st.Procs = append(st.Procs, protocol.ID(c.B))
 	case scenario.Read, scenario.Begin, scenario.Write:
 		st.Text = s.AccessText(&c)
 	case scenario.Issue:
 		st.Text = s.Operation(int(c.A), s.ends[c.A].Issued+1)
 	case scenario.Decide:
 		b, _ := s.Ballot(&c)
-		st.Procs, st.Text = nil, s.BallotText(b)
+		st.Text = s.BallotText(b)
 	}
 	return st
 }

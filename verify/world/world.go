@@ -6,8 +6,8 @@
 // What the environment knows of one process is an [End]: one end of everything that it shares
 // with others. A step gives one process an event. It consists of three parts:
 //
-//  1. The rules say what may happen, from the ends of all processes: see [Rules.Lease],
-//     [Rules.Session], [Rules.Suspicion], [Cell.Next], [Consensus.Awaited].
+//  1. The rules say what may happen, from the ends of all processes: see [Rules.Notices],
+//     [Cell.Next], [Consensus.Awaited].
 //  2. What happens changes the End of that process and makes its event: see [End.Try],
 //     [End.Fire], [Rules.Suspect], [Rules.Restore], [End.Value], [Rules.Reborn].
 //  3. The effects of the process change its End: see [Rules.Effect] and [End.Rest].

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -92,15 +93,13 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 	if c.Down, err = f.downIDs(i); err != nil {
 		return c, err
 	}
-	budgets := map[string]*int{
-		"amnesia": &c.Amnesia, "crash": &c.Crash, "recover": &c.Recover, "suspect": &c.Suspect, "cancel": &c.Cancel, "drain": &c.Drain,
-		"loss": &c.Loss, "dup": &c.Dup, "pause": &c.Pause,
+	left := maps.Clone(f.faults)
+	for _, b := range c.Budgets() {
+		*b.Most = f.faults[b.Name]
+		delete(left, b.Name)
 	}
-	for name, n := range f.faults {
-		if budgets[name] == nil {
-			return c, cli.Usagef("--faults %s=%d: want amnesia, crash, recover, suspect, cancel, drain, loss, dup or pause", name, n)
-		}
-		*budgets[name] = n
+	for name, n := range left {
+		return c, cli.Usagef("--faults %s=%d: want amnesia, crash, recover, suspect, cancel, drain, loss, dup or pause", name, n)
 	}
 	return c, nil
 }

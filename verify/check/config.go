@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // maxMembers is how many members fit a set of bits, maxBudget what fits
@@ -118,32 +120,16 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	if err := i.CheckOptions(c.Config); err != nil {
 		return bad("%w", err)
 	}
-	for _, b := range []struct {
-		name    string
-		budget  int
-		allowed bool
-	}{
-		{"amnesia", c.Amnesia, i.Tolerates&protocol.Amnesia != 0 && (i.Users == protocol.Clients || i.Detector != protocol.LeaseDetector)},
-		{"crash", c.Crash, i.Tolerates&protocol.Crash != 0},
-		{"recover", c.Recover, i.Tolerates&protocol.Recovery != 0 && i.Users != protocol.Clients},
-		{
-			"suspect", c.Suspect,
-			i.Detector == protocol.LeaseDetector || i.Detector == protocol.UnreliableDetector && i.Users != protocol.Clients,
-		},
-		{"cancel", c.Cancel, i.Cancels},
-		{"drain", c.Drain, i.Drains},
-		{"loss", c.Loss, i.Tolerates&protocol.Loss != 0},
-		{"dup", c.Dup, i.Tolerates&protocol.Duplication != 0},
-		{"pause", c.Pause, i.Detector == protocol.LeaseDetector || i.Detector == protocol.UnreliableDetector && i.Users != protocol.Clients},
-	} {
-		if b.budget < 0 || b.budget > maxBudget {
-			return bad("%s=%d: want 0 to %d", b.name, b.budget, maxBudget)
+	for _, b := range c.Budgets() {
+		allowed := *b.Most <= 0 || world.Has(i, b.Verb)
+		if *b.Most < 0 || *b.Most > maxBudget {
+			return bad("%s=%d: want 0 to %d", b.Name, *b.Most, maxBudget)
 		}
-		if b.budget > 0 && !b.allowed && (b.name == "loss" || b.name == "dup") {
-			return bad("%s=%d: %w", b.name, b.budget, protocol.ErrReliable)
+		if !allowed && (b.Verb == scenario.Lose || b.Verb == scenario.Duplicate) {
+			return bad("%s=%d: %w", b.Name, *b.Most, protocol.ErrReliable)
 		}
-		if b.budget > 0 && !b.allowed {
-			return bad("%s=%d: its model has no such step", b.name, b.budget)
+		if !allowed {
+			return bad("%s=%d: its model has no such step", b.Name, *b.Most)
 		}
 	}
 	if c.Recover > 0 && c.Crash == 0 {
@@ -164,24 +150,34 @@ func (c *Config) finite(property string) string {
 	return ""
 }
 
+// A Budget is how often a fault may happen in one run.
+type Budget struct {
+	Name string
+	Verb scenario.Verb // of its steps; Suspect: lapses, too
+	Most *int          // a field of Config
+	at   int           // where its bits begin in the first word of a state
+}
+
+// Budgets are those of c.
+func (c *Config) Budgets() []Budget {
+	return []Budget{
+		{"amnesia", scenario.Amnesia, &c.Amnesia, amnesiaBudget},
+		{"crash", scenario.Crash, &c.Crash, crashBudget},
+		{"recover", scenario.Recover, &c.Recover, recoverBudget},
+		{"suspect", scenario.Suspect, &c.Suspect, suspectBudget},
+		{"cancel", scenario.Cancel, &c.Cancel, cancelBudget},
+		{"drain", scenario.Drain, &c.Drain, drainBudget},
+		{"loss", scenario.Lose, &c.Loss, lossBudget},
+		{"dup", scenario.Duplicate, &c.Dup, dupBudget},
+		{"pause", scenario.Pause, &c.Pause, pauseBudget},
+	}
+}
+
 // Faults lists the budgets that are not 0, such as "amnesia=1".
 func (c Config) Faults() (list []string) {
-	for _, b := range []struct {
-		name   string
-		budget int
-	}{
-		{"amnesia", c.Amnesia},
-		{"crash", c.Crash},
-		{"recover", c.Recover},
-		{"suspect", c.Suspect},
-		{"cancel", c.Cancel},
-		{"drain", c.Drain},
-		{"loss", c.Loss},
-		{"dup", c.Dup},
-		{"pause", c.Pause},
-	} {
-		if b.budget > 0 {
-			list = append(list, fmt.Sprintf("%s=%d", b.name, b.budget))
+	for _, b := range c.Budgets() {
+		if *b.Most > 0 {
+			list = append(list, fmt.Sprintf("%s=%d", b.Name, *b.Most))
 		}
 	}
 	return list

@@ -63,12 +63,12 @@ func (c *Config) completeRegisters(i protocol.Info) error {
 			return fmt.Errorf("safe registers: a read of %s may find any of %d values, want at most %d", r.Name, r.Most+1, maxFinds)
 		}
 	}
-	for _, b := range []struct {
-		name   string
-		budget int
-	}{{"amnesia", c.Amnesia}, {"suspect", c.Suspect}, {"loss", c.Loss}, {"dup", c.Dup}} {
-		if b.budget != 0 {
-			return fmt.Errorf("%s=%d: %w", b.name, b.budget, protocol.ErrRegisters)
+	for _, b := range c.Budgets() {
+		switch b.Verb {
+		case scenario.Amnesia, scenario.Suspect, scenario.Lose, scenario.Duplicate:
+			if *b.Most != 0 {
+				return fmt.Errorf("%s=%d: %w", b.Name, *b.Most, protocol.ErrRegisters)
+			}
 		}
 	}
 	if c.FIFO {

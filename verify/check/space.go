@@ -238,9 +238,6 @@ func newSpace(i protocol.Info, c Config, m *machine) *space {
 			i.Detector != protocol.LeaseDetector,
 		bounded: c.Timers == Synchronous,
 		user:    make([]bool, total), endless: make([]bool, total), down: make([]bool, total), tasks: make([]uint32, total),
-		budget: uint32(c.Amnesia)<<amnesiaBudget | uint32(c.Crash)<<crashBudget |
-			uint32(c.Suspect)<<suspectBudget | uint32(c.Cancel)<<cancelBudget | uint32(c.Drain)<<drainBudget |
-			uint32(c.Loss)<<lossBudget | uint32(c.Dup)<<dupBudget | uint32(c.Recover)<<recoverBudget | uint32(c.Pause)<<pauseBudget,
 		locals: make([]local, 1), faces: []face{{gone: true}}, number: map[string]uint32{}, wide: map[uint64]uint32{},
 		shifted:   shifted{by: map[string]uint32{}},
 		registers: newRegisters(rules),
@@ -253,6 +250,9 @@ func newSpace(i protocol.Info, c Config, m *machine) *space {
 	for k, e := range c.Entries {
 		u := total - len(c.Entries) + k
 		s.user[u], s.endless[u] = true, e == Unlimited
+	}
+	for _, b := range c.Budgets() {
+		s.budget |= uint32(*b.Most) << b.at
 	}
 	for i, k := range c.Operations {
 		s.tasks[i] = uint32(k)

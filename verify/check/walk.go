@@ -160,10 +160,8 @@ func (w *Walk) why(want scenario.Step) error {
 	if len(possible) > 0 {
 		return fmt.Errorf("not possible here; possible are: %s", strings.Join(possible, "; "))
 	}
-	fault := want.Verb == scenario.Amnesia || want.Verb == scenario.Crash || want.Verb == scenario.Lapse ||
-		want.Verb == scenario.Cancel || want.Verb == scenario.Drain || want.Verb == scenario.Lose ||
-		want.Verb == scenario.Duplicate || want.Verb == scenario.Recover || want.Verb == scenario.Suspect && w.r.rules.Peers && !w.r.rules.Mutual
-	if fault {
+	of := func(b Budget) bool { return b.Verb == want.Verb && (b.Verb != scenario.Suspect || !w.r.rules.Leases && !w.r.rules.Mutual) }
+	if want.Verb == scenario.Lapse || slices.ContainsFunc(w.r.c.Budgets(), of) {
 		return fmt.Errorf("not possible here: there is no process for it, or no budget left")
 	}
 	return fmt.Errorf("no %s is possible here", want.Verb)

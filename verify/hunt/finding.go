@@ -160,14 +160,8 @@ func (h *hunter) render(v *Violation, x *reducer, run []world.Action) {
 			c.Wants = append(c.Wants, m.chosen(run, i))
 		}
 	}
-	budgets := map[scenario.Verb]*int{
-		scenario.Amnesia: &c.Amnesia, scenario.Crash: &c.Crash, scenario.Recover: &c.Recover,
-		scenario.Cancel: &c.Cancel, scenario.Drain: &c.Drain, scenario.Lose: &c.Loss, scenario.Duplicate: &c.Dup, scenario.Pause: &c.Pause,
-	}
-	for _, k := range run {
-		if b := budgets[k.Verb]; b != nil {
-			*b++
-		}
+	for _, b := range c.Budgets() {
+		*b.Most = count(run, b.Verb)
 	}
 	c.Suspect = m.mistaken(run) + m.broke(run)
 	c.Crash = max(c.Crash, min(c.Recover, 1))

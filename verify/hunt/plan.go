@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // kinds is a set of what may happen in a run.
@@ -90,22 +92,22 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 		kind    kinds
 		allowed bool
 	}{
-		{losses, i.Tolerates&protocol.Amnesia != 0 && p.budget > 0},
-		{crashes, i.Tolerates&protocol.Crash != 0},
+		{losses, world.Has(i, scenario.Amnesia) && p.budget > 0},
+		{crashes, world.Has(i, scenario.Crash)},
 		{lapses, i.Detector == protocol.LeaseDetector},
 		{pauses, true},
-		{cancels, i.Cancels},
-		{drains, i.Drains && p.silent > 0},
+		{cancels, world.Has(i, scenario.Cancel)},
+		{drains, world.Has(i, scenario.Drain) && p.silent > 0},
 		{downs, i.Users == protocol.Clients && i.Tolerates&protocol.Amnesia != 0 && p.silent > 0},
-		{drops, i.Tolerates&protocol.Loss != 0},
-		{copies, i.Tolerates&protocol.Duplication != 0},
+		{drops, world.Has(i, scenario.Lose)},
+		{copies, world.Has(i, scenario.Duplicate)},
 		{aimed, true},
 	} {
 		if r.IntN(2) == 0 && k.allowed {
 			p.kinds |= k.kind
 		}
 	}
-	if i.Users != protocol.Clients && i.Tolerates&protocol.Recovery != 0 && r.IntN(2) == 0 {
+	if world.Has(i, scenario.Recover) && r.IntN(2) == 0 {
 		p.kinds |= recoveries
 	}
 	if i.Users != protocol.Clients && i.Detector == protocol.UnreliableDetector && r.IntN(2) == 0 {

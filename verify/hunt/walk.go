@@ -149,7 +149,7 @@ func (w *walker) stands(i int) bool {
 // freeze lets process i stand still for a number of steps: it is slow, or it pauses.
 func (w *walker) freeze(i, steps int) {
 	w.frozen[i] = len(w.run) + steps
-	if w.Pauses() && !w.Ends[i].Paused && w.r.IntN(2) == 0 && w.take(world.Action{Verb: scenario.Pause, A: int32(i)}) {
+	if w.Pauses && !w.Ends[i].Paused && w.r.IntN(2) == 0 && w.take(world.Action{Verb: scenario.Pause, A: int32(i)}) {
 		w.asleep++
 	}
 }

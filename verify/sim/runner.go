@@ -7,6 +7,7 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/world"
 )
 
@@ -78,7 +79,7 @@ func (s *simulator[M]) reset(c Config) {
 		byKind:   sized(s.byKind, len(s.alg.Messages)),
 		setToken: -1,
 		mutual:   leased(s.alg.Info),
-		pauses:   world.New(s.alg.Info, c.Config, c.Clients, c.Registers).Pauses(),
+		pauses:   world.Has(s.alg.Info, scenario.Pause),
 	}
 	if c.Bandwidth > 0 {
 		s.bit32 = 32e3 / c.Bandwidth

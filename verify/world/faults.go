@@ -4,7 +4,34 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
+
+// Has reports whether the model of an algorithm has steps of some kind: of Suspect, that a
+// detector or a lease is wrong; of Pause, that one is more than slowness, which every system has
+// anyway: others may hold it against the process.
+func Has(i protocol.Info, v scenario.Verb) bool {
+	peers := i.Users != protocol.Clients
+	switch v {
+	case scenario.Amnesia: // a member that restarts and has leases at others has crashed
+		return i.Tolerates&protocol.Amnesia != 0 && !(peers && i.Detector == protocol.LeaseDetector)
+	case scenario.Crash:
+		return i.Tolerates&protocol.Crash != 0
+	case scenario.Recover:
+		return i.Tolerates&protocol.Recovery != 0 && peers
+	case scenario.Suspect, scenario.Pause:
+		return i.Detector == protocol.LeaseDetector || i.Detector == protocol.UnreliableDetector && peers
+	case scenario.Cancel:
+		return i.Cancels
+	case scenario.Drain:
+		return i.Drains
+	case scenario.Lose:
+		return i.Tolerates&protocol.Loss != 0
+	case scenario.Duplicate:
+		return i.Tolerates&protocol.Duplication != 0
+	}
+	return true
+}
 
 // First is the End of process i at the beginning. Its first event is Start, as [End.Start] says.
 func (r *Rules) First(i int) (e End) {

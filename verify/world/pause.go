@@ -10,12 +10,6 @@ import "github.com/poundlock/poundlock/protocol"
 // the first thing that it does. Until then its user does nothing either. A user that is inside
 // counts as outside from the first lapse on, and if its process lets it go on, as inside again.
 
-// Pauses reports whether a pause is more than slowness, which every system has anyway: others may
-// hold it against the process.
-func (r *Rules) Pauses() bool {
-	return r.Detector == protocol.LeaseDetector || r.Peers && r.Detector == protocol.UnreliableDetector
-}
-
 // Unaware reports whether a lease of the process has lapsed while it paused.
 func (e *End) Unaware() bool { return e.Paused && e.Missed != 0 }
 

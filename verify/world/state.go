@@ -206,7 +206,7 @@ func (s *State) Do(c *Action) (possible bool) {
 	}
 	switch c.Verb {
 	case scenario.Pause:
-		if possible = s.Pauses(); possible {
+		if possible = s.Pauses; possible {
 			e.Paused = true
 		}
 	case scenario.Try:
@@ -326,7 +326,7 @@ func (s *State) cut(p, q int, lapses bool) {
 }
 
 func (s *State) recovers(i int) bool {
-	if !s.Peers || i >= s.Config.N || s.Procs[i] != nil || s.Tolerates&protocol.Recovery == 0 {
+	if i >= s.Config.N || s.Procs[i] != nil || !Has(s.Info, scenario.Recover) {
 		return false
 	}
 	s.begin(i)

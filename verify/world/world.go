@@ -42,6 +42,7 @@ type Rules struct {
 	Mutual bool // members hold leases at each other
 	Peers  bool // there are no clients: members crash, and suspect each other
 	Lives  bool // members have incarnations
+	Pauses bool // a pause is more than slowness
 
 	Memory []protocol.Register // what processes share; nil: they send messages
 	Safe   bool                // its registers are protocol.Safe
@@ -55,7 +56,7 @@ func New(i protocol.Info, c protocol.Config, clients int, s protocol.Semantics) 
 		Names: scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients},
 		Peers: i.Users != protocol.Clients,
 		Lives: i.Incarnations || i.Detector == protocol.LeaseDetector || i.Tolerates&protocol.Recovery != 0,
-		Safe:  s == protocol.Safe,
+		Safe:  s == protocol.Safe, Pauses: Has(i, scenario.Pause),
 	}
 	r.Leases = i.Detector == protocol.LeaseDetector && !r.Peers
 	r.Mutual = i.Detector == protocol.LeaseDetector && r.Peers

@@ -160,7 +160,9 @@ func (w *Walk) why(want scenario.Step) error {
 	if len(possible) > 0 {
 		return fmt.Errorf("not possible here; possible are: %s", strings.Join(possible, "; "))
 	}
-	of := func(b Budget) bool { return b.Verb == want.Verb && (b.Verb != scenario.Suspect || !w.r.rules.Leases && !w.r.rules.Mutual) }
+	of := func(b Budget) bool {
+		return b.Verb == want.Verb && (b.Verb != scenario.Suspect || !w.r.rules.Leases && !w.r.rules.Mutual)
+	}
 	if want.Verb == scenario.Lapse || slices.ContainsFunc(w.r.c.Budgets(), of) {
 		return fmt.Errorf("not possible here: there is no process for it, or no budget left")
 	}

@@ -19,20 +19,22 @@ import (
 	"github.com/poundlock/poundlock/verify/causal"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/scenario"
-	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // algorithmFlags are the flags by which commands that drive an algorithm choose
 // its form, its size and its options.
 type algorithmFlags struct {
-	variant    string
-	n          int
-	clients    int
-	operations int
-	entries    string
-	quorum     string
-	fence      string
-	options    []string
+	variant        string
+	n              int
+	clients        int
+	defaultClients int  // where there are clients, and nobody says how many
+	unlimited      bool // entries may be
+	operations     string
+	entries        string
+	quorum         string
+	fence          string
+	options        []string
 	// short is what flags say that are short for an option, by its name.
 	short  map[string]*string
 	down   []string
@@ -70,23 +72,47 @@ func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
 
 // registerOperations registers how many operations users issue on a replicated object.
 func (f *algorithmFlags) registerOperations(s *pflag.FlagSet, what string) {
-	s.IntVar(&f.operations, "operations", 0, "`number` of operations that a user issues in each section, on a replicated object "+what)
+	s.StringVar(&f.operations, "operations", "", "operations that a user issues in each section, on a replicated object: one `number` "+what)
 }
 
-// issued is that number, 0 where it is not given, and at least least where it is.
-func (f *algorithmFlags) issued(i protocol.Info, given func(flag string) bool, least int) (int, error) {
-	switch {
-	case !given("operations"):
-	case !i.Weak:
-		return 0, noObject(f.operations, i)
-	case f.operations < least:
-		return 0, cli.Usagef("--operations %d: want at least %d", f.operations, least)
+// read returns the system that the flags say. Numbers of operations may be 0 if least is, and wanted says what
+// users want.
+func (f *algorithmFlags) read(i protocol.Info, given func(flag string) bool, least int, wanted wantFlags) (s world.System, err error) {
+	if s.Config, err = f.system(i, given); err != nil {
+		return s, err
 	}
-	return f.operations, nil
-}
-
-func noObject(operations any, i protocol.Info) error {
-	return cli.Usagef("--operations %v: %s has no replicated object", operations, i.Name)
+	if s.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
+		return s, cli.Usagef("--clients %d: want at least 1", f.clients)
+	}
+	words := map[string]int{"0": 0}
+	if f.unlimited {
+		words["unlimited"] = world.Unlimited
+	}
+	if f.entries != "" && (given("entries") || i.Users != protocol.Nobody) {
+		if s.Entries, err = counts("entries", f.entries, words); err != nil {
+			return s, err
+		}
+	}
+	if given("operations") {
+		if delete(words, "unlimited"); least > 0 {
+			delete(words, "0")
+		}
+		if !i.Weak {
+			return s, cli.Usagef("--operations %s: %s has no replicated object", f.operations, i.Name)
+		}
+		if s.Operations, err = counts("operations", f.operations, words); err != nil {
+			return s, err
+		}
+	}
+	if s.Wants, err = wanted.read(f.users(s, i)); err != nil {
+		return s, err
+	}
+	if s.FIFO, err = f.isFIFO(i, given); err != nil {
+		return s, err
+	}
+	s.Registers = protocol.Semantics(f.memory)
+	s.Down, err = f.downIDs(i)
+	return s, err
 }
 
 // oneAlgorithm checks the arguments of a command whose only one is an algorithm.
@@ -249,16 +275,13 @@ func (f *algorithmFlags) names(i protocol.Info) scenario.Names {
 }
 
 // users are the names of those who try.
-func (f *algorithmFlags) users(i protocol.Info) (list []string) {
-	first, k := 0, f.n
-	if i.Users == protocol.Clients {
-		first, k = f.n, f.clients
-		if k == 0 {
-			k = sim.DefaultClients
-		}
+func (f *algorithmFlags) users(s world.System, i protocol.Info) (list []string) {
+	if s.Clients == 0 {
+		s.Clients = f.defaultClients
 	}
+	first, k := s.Users(i)
 	for u := range k {
-		list = append(list, f.names(i).Of(protocol.ID(first+u)))
+		list = append(list, s.Names(i).Of(protocol.ID(first+u)))
 	}
 	return list
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock/internal/cli"
-	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/sim"
 )
 
@@ -17,7 +16,7 @@ type workloadFlags struct {
 	groups     int
 	perRequest int
 	popularity string
-	wants      []string
+	wantFlags
 }
 
 func (f *workloadFlags) register(s *pflag.FlagSet) {
@@ -25,12 +24,12 @@ func (f *workloadFlags) register(s *pflag.FlagSet) {
 		fmt.Sprintf("`number` of groups, where users want groups: 1, 2, ..; each request draws one (default %d there)", sim.DefaultGroups))
 	s.StringVar(&f.popularity, "popularity", "", "`ALPHA,BETA`: BETA percent of the requests are for the first ALPHA percent of the groups (default all are alike)")
 	s.IntVar(&f.perRequest, "per-request", 0, "`number` of groups that a request names, any of which will do (default 1)")
-	s.StringArrayVar(&f.wants, "wants", nil,
+	s.StringArrayVar(&f.sets, "wants", nil,
 		"`[USER=]SET` of groups that all users want all the time, or that one does, such as p1=a,b; ! before a group that is exclusive")
 }
 
 // workload completes c.
-func (f *workloadFlags) workload(c *sim.Config, users []string, given func(flag string) bool) (err error) {
+func (f *workloadFlags) workload(c *sim.Config, given func(flag string) bool) (err error) {
 	for _, x := range []struct {
 		flag  string
 		value int
@@ -41,11 +40,8 @@ func (f *workloadFlags) workload(c *sim.Config, users []string, given func(flag 
 		}
 	}
 	if given("popularity") {
-		if c.Popularity, err = popularity(f.popularity); err != nil {
-			return err
-		}
+		c.Popularity, err = popularity(f.popularity)
 	}
-	c.Wants, err = wants(f.wants, users)
 	return err
 }
 
@@ -59,42 +55,4 @@ func popularity(text string) (p sim.Popularity, err error) {
 		return p, cli.Usagef("--popularity %q: want two percentages, such as 20,80: 80%% of the requests are for 20%% of the groups", text)
 	}
 	return p, nil
-}
-
-// wants returns what each user wants, nil where nothing is said.
-func wants(texts, users []string) ([]protocol.Groups, error) {
-	if texts == nil {
-		return nil, nil
-	}
-	all := make([]protocol.Groups, len(users))
-	for _, named := range []bool{false, true} { // what is said of one counts
-		for _, text := range texts {
-			name, set, one := strings.Cut(text, "=")
-			if one != named {
-				continue
-			}
-			if !one {
-				set = text
-			}
-			groups, err := protocol.ParseGroups(set)
-			if err != nil {
-				return nil, cli.Usagef("--wants %q: %w", text, err)
-			}
-			found := false
-			for u := range users {
-				if !one || users[u] == name {
-					all[u], found = groups, true
-				}
-			}
-			if !found && len(users) > 0 {
-				return nil, cli.Usagef("--wants %q: there is no user %q: want %s to %s", text, name, users[0], users[len(users)-1])
-			}
-		}
-	}
-	for u, groups := range all {
-		if groups == "" {
-			return nil, cli.Usagef("--wants: it does not say what %s wants: want a SET for all, too", users[u])
-		}
-	}
-	return all, nil
 }

@@ -20,21 +20,23 @@ func TestWants(t *testing.T) {
 		want  []protocol.Groups // nil: an error with text
 		text  string
 	}{
-		{flags: []string{"b,a"}, want: []protocol.Groups{"a,b", "a,b", "a,b"}},
+		{flags: []string{"b,a"}, want: []protocol.Groups{"a,b"}},
 		{flags: []string{"p2=!w", "a"}, want: []protocol.Groups{"a", "!w", "a"}},
 		{flags: []string{"p1=a", "p2=b", "p3=c"}, want: []protocol.Groups{"a", "b", "c"}},
 		{flags: []string{"p1=a"}, text: "does not say what p2 wants"},
-		{flags: []string{"a", "p4=b"}, text: `there is no user "p4": want p1 to p3`},
+		{flags: []string{"a", "p4=b"}, text: `no user "p4": users are p1 to p3`},
 		{flags: []string{"a,"}, text: `bad groups "a,"`},
 		{flags: []string{"p1="}, text: `bad groups ""`},
 	} {
-		got, err := wants(c.flags, users)
+		f := wantFlags{sets: c.flags}
+		lists, err := f.read(users)
+		got := slices.Concat(lists...)
 		if c.want != nil && (err != nil || !slices.Equal(got, c.want)) ||
 			c.want == nil && (err == nil || !strings.Contains(err.Error(), c.text)) {
 			t.Errorf("%q: %q, %v; want %q %s", c.flags, got, err, c.want, c.text)
 		}
 	}
-	if got, err := wants(nil, users); got != nil || err != nil {
+	if got, err := new(wantFlags).read(users); got != nil || err != nil {
 		t.Error(got, err)
 	}
 }

@@ -81,6 +81,7 @@ written.`,
 func (f *huntFlags) registerRuns(s *pflag.FlagSet) {
 	f.registerSystem(s)
 	f.wishFlags.register(s)
+	f.wishFlags.drawn = true
 	f.registerOperations(s, "at most (default drawn)")
 	s.Lookup("groups").Usage = "`number` of groups, where users want groups: each try wants one of 1, 2, .. (default drawn)"
 	s.Lookup("wants").Usage = "`SET|..` of groups, among which each try of all users chooses, such as a,b|!w; ! before a group that is exclusive (default drawn)"
@@ -207,22 +208,19 @@ func (f *huntFlags) forAll(c *cobra.Command) error {
 func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult, error) {
 	i, given := t.Info(), c.Flags().Changed
 	cfg := f.config
-	var err error
-	if cfg.Config, err = f.drawn(i, given); err != nil {
+	wanted, err := f.wanted(given)
+	if err != nil {
 		return huntResult{}, err
 	}
-	if cfg.Clients = f.clients; given("clients") && f.clients < 1 {
-		return huntResult{}, cli.Usagef("--clients %d: want at least 1", f.clients)
-	}
-	if cfg.Wants, err = f.shared(given); err != nil {
+	s, err := f.read(i, given, 1, wanted)
+	if err != nil {
 		return huntResult{}, err
 	}
-	if cfg.Operations, err = f.issued(i, given, 1); err != nil {
+	if s.Config, err = f.drawn(s.Config, given); err != nil {
 		return huntResult{}, err
 	}
-	cfg.Registers = protocol.Semantics(f.memory)
-	if cfg.FIFO, err = f.isFIFO(i, given); err != nil {
-		return huntResult{}, err
+	if err := cfg.Use(s); err != nil {
+		return huntResult{}, cli.Usagef("%w", err)
 	}
 	if cfg.Workers < 1 {
 		return huntResult{}, cli.Usagef("--workers %d: want at least 1", cfg.Workers)
@@ -284,12 +282,11 @@ func form(i protocol.Info) string {
 	return i.Name + " " + i.Variant
 }
 
-// drawn returns what all processes share, without what is not given.
-func (f *huntFlags) drawn(i protocol.Info, given func(string) bool) (protocol.Config, error) {
+// drawn is c without what is not given.
+func (f *huntFlags) drawn(c protocol.Config, given func(string) bool) (protocol.Config, error) {
 	if !given("n") && given("quorum") {
-		return protocol.Config{}, cli.Usagef("--quorum %s: want -n too", f.quorum)
+		return c, cli.Usagef("--quorum %s: want -n too", f.quorum)
 	}
-	c, err := f.system(i, given)
 	if !given("n") {
 		c.N = 0
 	}
@@ -297,5 +294,5 @@ func (f *huntFlags) drawn(i protocol.Info, given func(string) bool) (protocol.Co
 	if !given("fence") && !chosen {
 		delete(c.Options, "fence") // system turns it off unless it is asked for
 	}
-	return c, err
+	return c, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/hunt"
-	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // A line is a command line in the making. Its flags are those of the command itself, which
@@ -30,42 +30,15 @@ func (l *line) give(flag string, value any) {
 	}
 }
 
-// system gives what all processes share, but for options that have their usual values.
-func (l *line) system(i protocol.Info, linked bool, c protocol.Config, clients int, usual func(protocol.Option) int64) {
+// system gives what runs, but for options that have their usual values.
+func (l *line) system(i protocol.Info, linked bool, s world.System, usual func(protocol.Option) int64) {
 	if i.Variant != "" {
 		l.give("variant", i.Variant)
-	}
-	l.give("n", c.N)
-	if clients > 0 {
-		l.give("clients", clients)
-	}
-	for _, o := range i.Options {
-		if value, given := c.Options[o.Name]; given && value != usual(o) {
-			l.give("option", o.Name+"="+o.Text(value))
-		}
 	}
 	if linked {
 		l.give("link", true)
 	}
-}
-
-func (l *line) down(names scenario.Names, ids []protocol.ID) {
-	for _, id := range ids {
-		l.give("down", names.Of(id))
-	}
-}
-
-// wants gives the sets among which the k-th user chooses.
-func (l *line) wants(i protocol.Info, n, k int, list ...protocol.Groups) {
-	names := scenario.Names{Members: n, Clients: i.Users == protocol.Clients}
-	var words []string
-	for _, set := range list {
-		words = append(words, string(set))
-	}
-	if names.Clients {
-		k += n
-	}
-	l.give("wants", names.Of(protocol.ID(k))+"="+strings.Join(words, "|"))
+	s.Flags(i, usual, l.give)
 }
 
 func (l *line) text() (string, error) {
@@ -83,7 +56,7 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 	}
 	c := v.Check
 	l := line{command: "check", algorithm: i.Name, flags: newModelFlags()}
-	l.system(i, linked, c.Config, v.Clients, func(o protocol.Option) int64 {
+	l.system(i, linked, c.System(), func(o protocol.Option) int64 {
 		switch waits := slices.Contains(c.Properties, check.MakesProgress) || slices.Contains(c.Properties, check.Starvation); {
 		case o.InCheck != nil && waits:
 			return none // for Model.Lasts counts where the option is not given
@@ -92,13 +65,6 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 		}
 		return o.Default(c.Config)
 	})
-	l.give("entries", check.Numbers(c.Entries))
-	for k, list := range c.Wants {
-		l.wants(i, c.N, k, list...)
-	}
-	if len(c.Operations) > 0 && !slices.Equal(c.Operations, []int{1}) {
-		l.give("operations", check.Numbers(c.Operations))
-	}
 	if c.Decisions > 0 {
 		l.give("decisions", c.Decisions)
 	}
@@ -108,13 +74,6 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 	if c.Spaced > 0 {
 		l.give("spaced", c.Spaced)
 	}
-	l.down(scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients}, c.Down)
-	if c.FIFO && !i.FIFO {
-		l.give("channels", "fifo")
-	}
-	if c.Registers == protocol.Safe {
-		l.give("registers", c.Registers)
-	}
 	l.give("property", c.Properties[0])
 	return l.text()
 }
@@ -122,18 +81,7 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 	c := v.Simulation
 	l := line{command: "sim", algorithm: i.Name, flags: inOrder(new(simFlags).register)}
-	l.system(i, linked, c.Config, v.Clients, func(o protocol.Option) int64 { return o.Default(c.Config) })
-	l.give("entries", check.Numbers(c.Entries))
-	for k, set := range c.Wants {
-		l.wants(i, c.N, k, set)
-	}
-	l.down(scenario.Names{Members: c.N, Clients: true}, c.Down)
-	if c.FIFO && !i.FIFO {
-		l.give("channels", "fifo")
-	}
-	if c.Registers == protocol.Safe {
-		l.give("registers", c.Registers)
-	}
+	l.system(i, linked, c.System(), func(o protocol.Option) int64 { return o.Default(c.Config) })
 	l.give("seed", c.Seed)
 	l.give("delay", c.Delay)
 	l.give("think", c.Think)
@@ -143,7 +91,6 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 		value any
 		given bool
 	}{
-		{"operations", max(0, c.Operations), i.Weak && c.Operations != 1},
 		{"loss", c.Loss, c.Loss > 0},
 		{"dup", c.Dup, c.Dup > 0},
 		{"amnesia-every", c.AmnesiaEvery, c.AmnesiaEvery > 0},

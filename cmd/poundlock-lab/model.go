@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock/internal/cli"
-	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/catalog"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -23,20 +22,19 @@ type modelFlags struct {
 	properties []string
 	spaced     int
 	decisions  int
-	issues     string
 	stay       bool
 	timers     string
 }
 
 func (f *modelFlags) register(s *pflag.FlagSet) {
 	f.algorithmFlags.register(s, "1")
+	f.defaultClients, f.unlimited = check.DefaultClients, true
 	f.n, s.Lookup("n").DefValue = 3, "3" // four processes are many states
 	s.Lookup("n").Usage += "; 2 where these have a replicated object, and no service for consensus"
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", check.DefaultClients)
 	s.Lookup("entries").Usage += ", or unlimited"
 	f.wishFlags.register(s)
-	s.StringVar(&f.issues, "operations", "",
-		"operations that a user issues in each section, on a replicated object: one `number` for all, or one for each: N1,N2,.. (default 1 there)")
+	f.registerOperations(s, "for all, or one for each: N1,N2,.. (default 1 there)")
 	s.StringToIntVar(&f.faults, "faults", nil,
 		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, recover, suspect, cancel, drain, loss, dup and pause (default none)")
 	s.Lookup("faults").DefValue = ""
@@ -56,42 +54,21 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 	if i.Weak && !i.Consensus && !given("n") {
 		f.n = 2 // who decide by messages of their own have too many states with three
 	}
-	c.Registers = protocol.Semantics(f.memory)
 	c.Properties, c.Spaced, c.Stay, c.Timers = f.properties, f.spaced, f.stay, check.Timers(f.timers)
-	if c.Config, err = f.system(i, given); err != nil {
+	wanted, err := f.wanted(given)
+	if err != nil {
 		return c, err
 	}
-	if c.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
-		return c, cli.Usagef("--clients %d: want at least 1", f.clients)
-	}
-	if i.Users == protocol.Nobody && !given("entries") {
-		f.entries = "0"
-	}
-	if c.Entries, err = counts("entries", f.entries, map[string]int{"unlimited": check.Unlimited, "0": 0}); err != nil {
+	s, err := f.read(i, given, 0, wanted)
+	if err != nil {
 		return c, err
 	}
-	if c.Wants, err = f.wishes(f.wishers(i), given); err != nil {
-		return c, err
-	}
-	if given("operations") {
-		if !i.Weak {
-			return c, noObject(f.issues, i)
-		}
-		if c.Operations, err = counts("operations", f.issues, map[string]int{"0": 0}); err != nil {
-			return c, err
-		}
-	}
+	c.Use(s)
 	switch c.Decisions = f.decisions; {
 	case given("decisions") && !i.Consensus:
 		return c, cli.Usagef("--decisions %d: %s asks no service for consensus", f.decisions, form(i))
 	case given("decisions") && f.decisions < 1:
 		return c, cli.Usagef("--decisions %d: want at least 1", f.decisions)
-	}
-	if c.FIFO, err = f.isFIFO(i, given); err != nil {
-		return c, err
-	}
-	if c.Down, err = f.downIDs(i); err != nil {
-		return c, err
 	}
 	left := maps.Clone(f.faults)
 	for _, b := range c.Budgets() {
@@ -102,20 +79,6 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 		return c, cli.Usagef("--faults %s=%d: want amnesia, crash, recover, suspect, cancel, drain, loss, dup or pause", name, n)
 	}
 	return c, nil
-}
-
-// wishers are the names of those who try.
-func (f *modelFlags) wishers(i protocol.Info) (list []string) {
-	from, to := 0, f.n
-	if i.Users == protocol.Clients {
-		if from, to = f.n, f.n+f.clients; f.clients == 0 {
-			to = f.n + check.DefaultClients
-		}
-	}
-	for u := from; u < to; u++ {
-		list = append(list, f.names(i).Of(protocol.ID(u)))
-	}
-	return list
 }
 
 // newModelFlags are the flags that say what a model is, in the order in which one

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock/internal/cli"
-	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/sim"
@@ -75,6 +74,7 @@ written.`,
 // register registers the flags that say what a run is, but for files.
 func (f *simFlags) register(s *pflag.FlagSet) {
 	f.delay, f.think, f.hold = distFlag{sim.DefaultDelay}, distFlag{sim.DefaultThink}, distFlag{sim.DefaultHold}
+	f.defaultClients = sim.DefaultClients
 	f.algorithmFlags.register(s, fmt.Sprint(sim.DefaultEntries))
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", sim.DefaultClients)
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
@@ -113,16 +113,14 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 		return err
 	}
 	i, given := e.Info(), c.Flags().Changed
-	if f.config.Config, err = f.system(i, given); err != nil {
-		return err
+	s, err := f.read(i, given, 0, f.wantFlags)
+	if err == nil {
+		err = f.config.Use(s)
 	}
-	if f.config.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
-		return cli.Usagef("--clients %d: want at least 1", f.clients)
+	if err == nil {
+		err = f.workload(&f.config, given)
 	}
-	if i.Users == protocol.Nobody && !given("entries") {
-		f.entries = "0"
-	}
-	if f.config.Entries, err = counts("entries", f.entries, map[string]int{"0": 0}); err != nil {
+	if err != nil {
 		return err
 	}
 	if f.config.Detect == 0 {
@@ -131,22 +129,6 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 		f.config.Detect = 0 // its default, where members suspect each other
 	}
 	f.config.Delay, f.config.Think, f.config.Hold = f.delay.Dist, f.think.Dist, f.hold.Dist
-	f.config.Registers = protocol.Semantics(f.memory)
-	if err = f.workload(&f.config, f.users(i), given); err != nil {
-		return err
-	}
-	if f.config.Operations, err = f.issued(i, given, 0); err != nil {
-		return err
-	}
-	if given("operations") && f.config.Operations == 0 {
-		f.config.Operations = sim.NoOperations
-	}
-	if f.config.FIFO, err = f.isFIFO(i, given); err != nil {
-		return err
-	}
-	if f.config.Down, err = f.downIDs(i); err != nil {
-		return err
-	}
 	if f.config.Patience < 1 {
 		return cli.Usagef("--patience %d: want at least 1", f.config.Patience)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/diagram"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // Properties has the checker decide what each algorithm satisfies, and compares that with
@@ -195,7 +196,7 @@ func (m model) command() string {
 		words = append(words, "--variant", i.Variant)
 	}
 	words = append(words, "-n", strconv.Itoa(c.N))
-	words = append(words, "--entries", check.Numbers(c.Entries))
+	words = append(words, "--entries", world.Numbers(c.Entries))
 	if c.Registers != "" {
 		words = append(words, "--registers", string(c.Registers))
 	}

@@ -48,10 +48,11 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // Unlimited is a number of entries without end.
-const Unlimited = -1
+const Unlimited = world.Unlimited
 
 // DefaultMaxMemory is the memory cap of a zero Config.
 const DefaultMaxMemory = 4 << 30

@@ -11,6 +11,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/scenario"
+	environment "github.com/poundlock/poundlock/verify/world"
 )
 
 // run checks a with c and fails the test on an error.
@@ -317,7 +318,7 @@ func TestInvariant(t *testing.T) {
 func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(c *check.Config){
 		"0 members":                   func(c *check.Config) { c.N = 0 },
-		"2 clients: its users are":    func(c *check.Config) { c.Clients = 2 },
+		"2 clients: it has none, its users are":    func(c *check.Config) { c.Clients = 2 },
 		"3 numbers of entries":        func(c *check.Config) { c.Entries = []int{1, 2, 3} },
 		"-2 entries":                  func(c *check.Config) { c.Entries = []int{-2} },
 		"process 7 cannot be down":    func(c *check.Config) { c.Down = []protocol.ID{7} },
@@ -392,7 +393,7 @@ func TestCutTry(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
-	if got := check.Numbers([]int{3, 0, check.Unlimited}); got != "3,0,unlimited" {
+	if got := environment.Numbers([]int{3, 0, check.Unlimited}); got != "3,0,unlimited" {
 		t.Error(got)
 	}
 }

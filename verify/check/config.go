@@ -19,49 +19,40 @@ const (
 	maxWorkers = 256
 )
 
+// limits are those of what all drivers have in common.
+var limits = world.Limits{
+	Members: maxMembers, Clients: maxMembers, Entries: 1 << 20, Operations: 1 << 20,
+	DefaultClients: DefaultClients, DefaultEntries: 1, Unlimited: true,
+}
+
+// System is what c has in common with other drivers.
+func (c *Config) System() world.System {
+	return world.System{
+		Config: c.Config, Clients: c.Clients, Entries: c.Entries, Operations: c.Operations, Wants: c.Wants,
+		Down: c.Down, FIFO: c.FIFO, Registers: c.Registers,
+	}
+}
+
+// Use takes over what c has in common with other drivers.
+func (c *Config) Use(s world.System) {
+	c.Config, c.Clients, c.Entries, c.Operations, c.Wants = s.Config, s.Clients, s.Entries, s.Operations, s.Wants
+	c.Down, c.FIFO, c.Registers = s.Down, s.FIFO, s.Registers
+}
+
 // complete fills in defaults, refuses what the model of the algorithm does not
 // have, and returns the names of the properties that every algorithm has.
 func (c *Config) complete(i protocol.Info) ([]string, error) {
 	bad := func(format string, args ...any) ([]string, error) {
 		return nil, fmt.Errorf("check: %s: %w", i.Name, fmt.Errorf(format, args...))
 	}
-	if c.N < 1 || c.N > maxMembers {
-		return bad("%d members: want 1 to %d", c.N, maxMembers)
+	if i.Grouped && len(c.Wants) == 0 {
+		c.Wants = [][]protocol.Groups{DefaultWants}
 	}
-	users := c.N
-	switch {
-	case i.Users == protocol.Clients:
-		if c.Clients == 0 {
-			c.Clients = DefaultClients
-		}
-		users = c.Clients
-	case c.Clients != 0 && i.Users == protocol.Nobody:
-		return bad("%d clients: it is an election, and has none", c.Clients)
-	case c.Clients != 0:
-		return bad("%d clients: its users are its members", c.Clients)
-	case i.Users == protocol.Nobody:
-		if users = 0; slices.ContainsFunc(c.Entries, func(e int) bool { return e != 0 }) {
-			return bad("entries %v: it is an election, which nobody enters; want none", c.Entries)
-		}
-		c.Entries = []int{}
+	s := c.System()
+	if err := s.Complete(i, limits); err != nil {
+		return bad("%w", err)
 	}
-	if c.Clients < 0 || c.Clients > maxMembers {
-		return bad("%d clients: want 1 to %d", c.Clients, maxMembers)
-	}
-	if len(c.Entries) == 0 && users > 0 {
-		c.Entries = []int{1}
-	}
-	if len(c.Entries) == 1 && users > 0 {
-		c.Entries = slices.Repeat(c.Entries, users)
-	}
-	if len(c.Entries) != users {
-		return bad("%d numbers of entries for %d users: want one for all or one for each", len(c.Entries), users)
-	}
-	for _, e := range c.Entries {
-		if e < Unlimited || e > 1<<20 {
-			return bad("%d entries: want 0 to %d, or unlimited", e, 1<<20)
-		}
-	}
+	c.Use(s)
 	for _, d := range c.Down {
 		if d >= protocol.ID(c.N) {
 			return bad("process %d cannot be down: only members can", d)
@@ -73,16 +64,11 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 			return bad("p%d cannot be down: its members are its users, and its model has none that never answers", d+1)
 		}
 	}
-	if err := c.completeRegisters(i); err != nil {
-		return bad("%w", err)
+	for _, check := range []func(protocol.Info) error{c.checkRegisters, c.completeDecisions, c.sortWants} {
+		if err := check(i); err != nil {
+			return bad("%w", err)
+		}
 	}
-	if err := c.completeOperations(i); err != nil {
-		return bad("%w", err)
-	}
-	if err := c.completeWants(i, users); err != nil {
-		return bad("%w", err)
-	}
-	c.FIFO = c.FIFO || i.FIFO
 	if c.MaxMemory == 0 {
 		c.MaxMemory = DefaultMaxMemory
 	}

@@ -22,36 +22,10 @@ var DefaultWants = []protocol.Groups{"1", "2"}
 // mostGroups is how many sets, and how many groups, a local state has numbers for.
 const mostGroups = 1<<8 - 1
 
-// completeWants fills in the alternatives of users, each list in order.
-func (c *Config) completeWants(i protocol.Info, users int) error {
-	if !i.Grouped {
-		if len(c.Wants) > 0 {
-			return fmt.Errorf("wants %v: its users want no groups, they exclude each other", c.Wants)
-		}
-		return nil
-	}
-	if len(c.Wants) == 0 {
-		c.Wants = [][]protocol.Groups{DefaultWants}
-	}
-	if len(c.Wants) == 1 {
-		c.Wants = slices.Repeat(c.Wants, users)
-	}
-	if len(c.Wants) != users {
-		return fmt.Errorf("%d lists of wants for %d users: want one for all or one for each", len(c.Wants), users)
-	}
-	c.Wants = slices.Clone(c.Wants)
+// sortWants puts the alternatives of users in order, each once.
+func (c *Config) sortWants(protocol.Info) error {
 	var all []protocol.Groups
 	for u, list := range c.Wants {
-		if len(list) == 0 {
-			return fmt.Errorf("user %d of %d wants nothing: want a set of groups, or 0 entries", u+1, users)
-		}
-		for _, set := range list {
-			if same, err := i.Wanted(string(set)); err != nil {
-				return err
-			} else if same != set {
-				return fmt.Errorf("groups %q: want them in order, each once, as ParseGroups gives them: %q", set, same)
-			}
-		}
 		c.Wants[u] = slices.Compact(slices.Sorted(slices.Values(list)))
 		all = append(all, c.Wants[u]...)
 	}

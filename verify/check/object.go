@@ -81,26 +81,9 @@ type effected struct {
 	problem uint32 // 0, or 1 + an index in problems
 }
 
-// completeOperations completes c for a replicated object and consensus, and refuses what means nothing there.
-func (c *Config) completeOperations(i protocol.Info) error {
+// completeDecisions completes c for consensus, and refuses what means nothing with an object.
+func (c *Config) completeDecisions(i protocol.Info) error {
 	const most = 1 << 20
-	switch {
-	case !i.Weak && len(c.Operations) > 0:
-		return fmt.Errorf("operations %v in a section: want none, since there is no replicated object", c.Operations)
-	case i.Weak && len(c.Operations) == 0:
-		c.Operations = []int{1}
-	}
-	if len(c.Operations) == 1 {
-		c.Operations = slices.Repeat(c.Operations, c.N)
-	}
-	if i.Weak && len(c.Operations) != c.N {
-		return fmt.Errorf("%d numbers of operations for %d users: want one for all or one for each", len(c.Operations), c.N)
-	}
-	for _, k := range c.Operations {
-		if k < 0 || k > most {
-			return fmt.Errorf("%d operations in a section: want 0 to %d", k, most)
-		}
-	}
 	if c.Decisions != 0 && !i.Consensus || c.Decisions < 0 || c.Decisions > most {
 		return fmt.Errorf("%d decisions: want 0 to %d, and 0 without consensus", c.Decisions, most)
 	}

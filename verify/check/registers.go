@@ -48,18 +48,17 @@ const withRegisters = "with registers each order of steps counts"
 // noProcess is at both ends of the word of a register, and of a proposal.
 const noProcess = math.MaxUint8
 
-// completeRegisters completes c for registers, and refuses what means nothing there.
-func (c *Config) completeRegisters(i protocol.Info) error {
-	list, semantics, err := i.Memory(c.Config, c.Registers)
-	if err != nil || i.Registers == nil {
-		return err
+// checkRegisters refuses what means nothing with registers.
+func (c *Config) checkRegisters(i protocol.Info) error {
+	if i.Registers == nil {
+		return nil
 	}
-	c.Registers = semantics
+	list := i.Registers(c.Config)
 	if len(list) < 1 || len(list) > maxRegisters {
 		return fmt.Errorf("%d registers: want 1 to %d", len(list), maxRegisters)
 	}
 	for _, r := range list {
-		if semantics == protocol.Safe && r.Most >= maxFinds {
+		if c.Registers == protocol.Safe && r.Most >= maxFinds {
 			return fmt.Errorf("safe registers: a read of %s may find any of %d values, want at most %d", r.Name, r.Most+1, maxFinds)
 		}
 	}
@@ -70,9 +69,6 @@ func (c *Config) completeRegisters(i protocol.Info) error {
 				return fmt.Errorf("%s=%d: %w", b.Name, *b.Most, protocol.ErrRegisters)
 			}
 		}
-	}
-	if c.FIFO {
-		return fmt.Errorf("FIFO channels: %w", protocol.ErrRegisters)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // A searcher is one breadth-first search.
@@ -642,25 +643,14 @@ func entries(list []int) string {
 		}
 		return fmt.Sprintf("%d entries each", list[0])
 	}
-	return "entries " + Numbers(list)
+	return "entries " + world.Numbers(list)
 }
 
 func operations(list []int) string {
 	if equals(list) {
 		return Plural(int64(list[0]), "operation") + " in each section"
 	}
-	return "operations " + Numbers(list) + " in each section"
-}
-
-// Numbers writes how many entries or operations users have, as flags take it: 3,1,unlimited.
-func Numbers(list []int) string {
-	words := make([]string, len(list))
-	for i, k := range list {
-		if words[i] = strconv.Itoa(k); k == Unlimited {
-			words[i] = "unlimited"
-		}
-	}
-	return strings.Join(words, ",")
+	return "operations " + world.Numbers(list) + " in each section"
 }
 
 // equals reports whether all numbers of a list are equal.

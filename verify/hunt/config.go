@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // ErrConfig is wrapped by every error that says that a Config makes no sense for
 // the algorithm.
 var ErrConfig = errors.New("hunt: bad configuration")
 
-// What a hunt can be asked for: members are sets of 64 bits in a model, as in
-// package check.
-const (
-	maxMembers = 64
-	maxClients = 1 << 10
-	maxWorkers = 256
-)
+// maxWorkers is how many runs there may be at a time.
+const maxWorkers = 256
+
+// limits: members are sets of 64 bits in a model, as in package check. With many more operations, a
+// section takes so long that who waits for its end looks stuck.
+var limits = world.Limits{Members: 64, Clients: 1 << 10, Operations: 1000, Drawn: true}
 
 // A Config is a hunt. It needs an end: Runs, For or Done.
 type Config struct {
@@ -79,20 +79,47 @@ func (t *Totals) add(u Totals) {
 	t.Events += u.Events
 }
 
+// System is what c has in common with other drivers.
+func (c *Config) System() world.System {
+	s := world.System{Config: c.Config, Clients: c.Clients, FIFO: c.FIFO, Registers: c.Registers}
+	if c.Operations != 0 {
+		s.Operations = []int{c.Operations}
+	}
+	if len(c.Wants) > 0 {
+		s.Wants = [][]protocol.Groups{c.Wants}
+	}
+	return s
+}
+
+// Use takes over what c has in common with other drivers: users are drawn, and all alike.
+func (c *Config) Use(s world.System) error {
+	if len(s.Operations) > 1 || len(s.Down) > 0 || len(s.Wants) > 1 {
+		return errors.New("users and members that are down are drawn: want what all have in common")
+	}
+	c.Config, c.Clients, c.FIFO, c.Registers = s.Config, s.Clients, s.FIFO, s.Registers
+	if c.Operations, c.Wants = 0, nil; len(s.Operations) > 0 {
+		c.Operations = s.Operations[0]
+	}
+	if len(s.Wants) > 0 {
+		c.Wants = s.Wants[0]
+	}
+	return nil
+}
+
 // complete checks c against the algorithm.
 func (c *Config) complete(i protocol.Info) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: "+format, append([]any{ErrConfig, i.Name}, args...)...)
 	}
+	s := c.System()
+	err := s.Complete(i, limits)
+	if err == nil {
+		err = c.Use(s)
+	}
+	if err != nil {
+		return bad("%w", err)
+	}
 	switch {
-	case c.N < 0 || c.N > maxMembers:
-		return bad("%d members: want 1 to %d, or 0 to draw it", c.N, maxMembers)
-	case i.Users == protocol.Members && c.Clients != 0:
-		return bad("%d clients: it has none, its users are its members", c.Clients)
-	case i.Users == protocol.Nobody && c.Clients != 0:
-		return bad("%d clients: it is an election, and has none", c.Clients)
-	case c.Clients < 0 || c.Clients > maxClients:
-		return bad("%d clients: want 1 to %d, or 0 to draw it", c.Clients, maxClients)
 	case c.Runs < 0 || c.First < 0:
 		return bad("runs %d from %d: want no negative number", c.Runs, c.First)
 	case c.For < 0:
@@ -103,15 +130,6 @@ func (c *Config) complete(i protocol.Info) error {
 		return bad("%d workers: want 1 to %d", c.Workers, maxWorkers)
 	case c.Beyond < 0:
 		return bad("%d members beyond the budget: want at least 0", c.Beyond)
-	}
-	if err := c.checkRegisters(i); err != nil {
-		return bad("%w", err)
-	}
-	if err := c.checkOperations(i); err != nil {
-		return bad("%w", err)
-	}
-	if err := c.checkWants(i); err != nil {
-		return bad("%w", err)
 	}
 	if c.Beyond > 0 || c.Break {
 		if i.Tolerates&protocol.Amnesia == 0 || i.Quorum == "" {

@@ -9,22 +9,6 @@ import (
 	"github.com/poundlock/poundlock/verify/check"
 )
 
-// checkWants completes the alternatives of users.
-func (c *Config) checkWants(i protocol.Info) error {
-	if len(c.Wants) > 0 && !i.Grouped {
-		return fmt.Errorf("wants %v: its users want no groups, they exclude each other", c.Wants)
-	}
-	c.Wants = slices.Clone(c.Wants)
-	for k, set := range c.Wants {
-		set, err := i.Wanted(string(set))
-		if err != nil {
-			return err
-		}
-		c.Wants[k] = set
-	}
-	return nil
-}
-
 // wish draws what the users of a run choose from: some groups, of which one may be
 // exclusive, and some sets of them.
 func (p *plan) wish(c *Config, i protocol.Info) {

@@ -249,7 +249,7 @@ func TestConfig(t *testing.T) {
 		want string
 	}{
 		{Config{}, "without end"},
-		{Config{Runs: 1, Clients: 3}, "it has none"},
+		{Config{Runs: 1, Clients: 3}, "its users are its members"},
 		{Config{Runs: 1, Config: protocol.Config{N: 65}}, "65 members: want 1 to 64"},
 		{Config{Runs: -1}, "want no negative number"},
 		{Config{For: -1}, "want a positive duration"},

@@ -80,7 +80,7 @@ type plan struct {
 // draw draws a run that goes beyond the budget of the model by so many members.
 // settles says whether the users make up for losses.
 func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan {
-	p := plan{run: run, chance: c.stream(run), system: system{fifo: c.FIFO || i.FIFO}}
+	p := plan{run: run, chance: c.stream(run), system: system{fifo: c.FIFO}}
 	r := p.chance
 	p.timed = r.IntN(3) == 0
 	p.memory(c, i)

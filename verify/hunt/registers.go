@@ -1,26 +1,10 @@
 package hunt
 
 import (
-	"fmt"
-
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/world"
 )
-
-// checkRegisters refuses what means nothing where memory is shared. Without a kind of registers each run
-// draws one.
-func (c *Config) checkRegisters(i protocol.Info) error {
-	system := c.Config
-	system.N = max(1, c.N)
-	if _, _, err := i.Memory(system, c.Registers); err != nil {
-		return err
-	}
-	if i.Registers != nil && c.FIFO {
-		return fmt.Errorf("FIFO channels: %w", protocol.ErrRegisters)
-	}
-	return nil
-}
 
 // memory draws the kind of registers.
 func (p *plan) memory(c *Config, i protocol.Info) {

@@ -19,21 +19,6 @@ import (
 // mostOperations is how many operations of a section a run draws at most.
 const mostOperations = 4
 
-// maxOperations is how many may be asked for: with many more, a section takes so long that who waits for
-// its end looks stuck.
-const maxOperations = 1000
-
-// checkOperations refuses operations where there is no object.
-func (c *Config) checkOperations(i protocol.Info) error {
-	switch {
-	case c.Operations != 0 && !i.Weak:
-		return fmt.Errorf("%d operations in a section: want 0, since there is no replicated object", c.Operations)
-	case c.Operations < 0 || c.Operations > maxOperations:
-		return fmt.Errorf("%d operations in a section: want 0 to %d", c.Operations, maxOperations)
-	}
-	return nil
-}
-
 // object draws what there is where users share an object.
 func (p *plan) object(c *Config, i protocol.Info) {
 	if !i.Weak {

@@ -320,7 +320,7 @@ func TestOperationsRefused(t *testing.T) {
 			t.Errorf("%d operations without an object are taken", c.Operations)
 		}
 	}
-	for _, k := range []int{-1, maxOperations + 1} {
+	for _, k := range []int{-1, limits.Operations + 1} {
 		if _, err := Run(wme.First, Config{Runs: 1, Operations: k}); err == nil {
 			t.Errorf("%d operations are taken", k)
 		}

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // ErrConfig is wrapped by every error that says that a Config makes no sense for
@@ -119,23 +121,46 @@ const (
 	maxBandwidth = 1e6 // kbit/ms
 )
 
-// users returns the number of users.
-func (c *Config) users(i protocol.Info) int {
-	switch i.Users {
-	case protocol.Clients:
-		return c.Clients
-	case protocol.Nobody:
-		return 0
-	}
-	return c.N
+// limits are those of what all drivers have in common.
+var limits = world.Limits{
+	Members: maxMembers, Clients: maxClients, Entries: maxEntries, Operations: maxOperations,
+	DefaultClients: DefaultClients, DefaultEntries: DefaultEntries,
 }
 
-// entriesOf returns how often user u enters.
-func (c *Config) entriesOf(u int) int {
-	if len(c.Entries) == 1 {
-		return c.Entries[0]
+// System is what c has in common with other drivers.
+func (c *Config) System() world.System {
+	s := world.System{
+		Config: c.Config, Clients: c.Clients, Entries: c.Entries, Down: c.Down, FIFO: c.FIFO, Registers: c.Registers,
 	}
-	return c.Entries[u]
+	if c.Operations != 0 {
+		s.Operations = []int{c.Operations}
+	}
+	if c.Operations == NoOperations {
+		s.Operations[0] = 0
+	}
+	for _, set := range c.Wants {
+		s.Wants = append(s.Wants, []protocol.Groups{set})
+	}
+	return s
+}
+
+// Use takes over what c has in common with other drivers. All users issue as many operations, and each of
+// them always wants the same.
+func (c *Config) Use(s world.System) error {
+	c.Config, c.Clients, c.Entries, c.Down, c.FIFO, c.Registers = s.Config, s.Clients, s.Entries, s.Down, s.FIFO, s.Registers
+	if c.Operations = 0; len(s.Operations) > 0 {
+		if c.Operations = s.Operations[0]; c.Operations == 0 {
+			c.Operations = NoOperations
+		}
+	}
+	c.Wants = nil
+	for _, list := range s.Wants {
+		if len(list) > 1 {
+			return fmt.Errorf("wants %v: want one set of groups, which a user wants all the time", list)
+		}
+		c.Wants = append(c.Wants, list[0])
+	}
+	return nil
 }
 
 // checkDiscarded refuses a warm-up and a cool-down that leave nothing to be measured.
@@ -147,8 +172,8 @@ func (c *Config) checkDiscarded(i protocol.Info) error {
 		return fmt.Errorf("warm-up %d, cool-down %d: they are entries, and nobody enters", c.Warmup, c.Cooldown)
 	}
 	all := 0
-	for u := range c.users(i) {
-		all += c.entriesOf(u)
+	for _, k := range c.Entries {
+		all += k
 	}
 	if c.Warmup < 0 || c.Cooldown < 0 || c.Warmup >= all || c.Cooldown >= all-c.Warmup {
 		return fmt.Errorf("warm-up %d, cool-down %d: want at least 0, and less than all %d entries together", c.Warmup, c.Cooldown, all)
@@ -156,46 +181,26 @@ func (c *Config) checkDiscarded(i protocol.Info) error {
 	return nil
 }
 
-func (c *Config) names(i protocol.Info) scenario.Names {
-	return scenario.Names{Members: c.N, Clients: i.Users == protocol.Clients}
-}
-
 // complete checks c against the algorithm's model and fills in the defaults.
 func (c *Config) complete(i protocol.Info) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: "+format, append([]any{ErrConfig, i.Name}, args...)...)
 	}
-	if c.N < 1 || c.N > maxMembers {
-		return bad("%d members: want 1 to %d", c.N, maxMembers)
+	s := c.System()
+	err := s.Complete(i, limits)
+	if err == nil {
+		err = c.Use(s)
 	}
-	if err := c.checkPeers(i); err != nil {
+	if err != nil {
 		return bad("%w", err)
 	}
-	switch {
-	case i.Users == protocol.Members && c.Clients != 0:
-		return bad("%d clients: it has none, its users are the %d members", c.Clients, c.N)
-	case i.Users == protocol.Clients && c.Clients == 0:
-		c.Clients = DefaultClients
-	case c.Clients < 0 || c.Clients > maxClients:
-		return bad("%d clients: want 1 to %d", c.Clients, maxClients)
-	}
-	if len(c.Entries) == 0 && i.Users != protocol.Nobody {
-		c.Entries = []int{DefaultEntries}
-	}
-	if users := c.users(i); len(c.Entries) != 1 && len(c.Entries) != users {
-		return bad("%d numbers of entries for %d users: want one for all, or one for each", len(c.Entries), users)
-	}
-	total := 0
-	for _, k := range c.Entries {
-		if total |= k; k < 0 || k > maxEntries {
-			return bad("%d entries: want 0 to %d", k, maxEntries)
-		}
-	}
-	if total == 0 && i.Users != protocol.Nobody {
+	if !slices.ContainsFunc(c.Entries, func(k int) bool { return k > 0 }) && i.Users != protocol.Nobody {
 		return bad("nobody enters: want 1 to %d entries of some user", maxEntries)
 	}
-	if err := c.checkDiscarded(i); err != nil {
-		return bad("%w", err)
+	for _, check := range []func(protocol.Info) error{c.checkPeers, c.checkDiscarded, c.checkRegisters, c.checkGroups, c.checkChannels} {
+		if err := check(i); err != nil {
+			return bad("%w", err)
+		}
 	}
 	for _, d := range []struct {
 		name string
@@ -209,24 +214,11 @@ func (c *Config) complete(i protocol.Info) error {
 			return bad("%s: %v", d.name, err)
 		}
 	}
-	if err := c.checkRegisters(i); err != nil {
-		return bad("%w", err)
-	}
-	if err := c.completeOperations(i); err != nil {
-		return bad("%w", err)
-	}
-	if err := c.checkGroups(i); err != nil {
-		return bad("%w", err)
-	}
 	if !(c.Bandwidth >= 0 && c.Bandwidth <= maxBandwidth) || c.Bandwidth > 0 && c.Bandwidth < 1/maxBandwidth {
 		return bad("bandwidth %v kbit/ms: want %v to %v, or 0 for messages that take no time by their size",
 			c.Bandwidth, 1/maxBandwidth, maxBandwidth)
 	}
-	c.FIFO = c.FIFO || i.FIFO
 	if err := i.CheckOptions(c.Config); err != nil {
-		return bad("%w", err)
-	}
-	if err := c.checkChannels(i); err != nil {
 		return bad("%w", err)
 	}
 	if c.Lease == 0 {
@@ -309,7 +301,8 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 			return err
 		}
 	}
-	names := c.names(i)
+	s := c.System()
+	names := s.Names(i)
 	for _, f := range c.Faults {
 		line := names.Format(f)
 		for _, id := range f.Procs {

@@ -293,7 +293,7 @@ func TestConfig(t *testing.T) {
 	}{
 		"no member":         {func(c *sim.Config) { c.N = 0 }, "0 members"},
 		"too many":          {func(c *sim.Config) { c.N = 1 << 40 }, "members: want 1 to"},
-		"clients of a peer": {func(c *sim.Config) { c.Clients = 2 }, "its users are the 4 members"},
+		"clients of a peer": {func(c *sim.Config) { c.Clients = 2 }, "its users are its members"},
 		"no entries":        {func(c *sim.Config) { c.Entries = []int{0} }, "nobody enters"},
 		"entries for three": {func(c *sim.Config) { c.Entries = []int{1, 2, 3} }, "3 numbers of entries for 4 users"},
 		"negative delay":    {func(c *sim.Config) { c.Delay = sim.Constant(-1) }, "delay: -1ns is negative"},

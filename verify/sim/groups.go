@@ -38,8 +38,11 @@ func (c *Config) checkGroups(i protocol.Info) error {
 		}
 		return nil
 	}
-	if c.Wants != nil {
-		return c.checkWants(i)
+	switch drawing := c.drawing(); {
+	case c.Wants != nil && drawing != "":
+		return fmt.Errorf("users want %s all the time, or draw from %s: want one of the two", c.Wants[0], drawing)
+	case c.Wants != nil:
+		return nil
 	}
 	if c.Groups == 0 {
 		c.Groups = DefaultGroups
@@ -79,26 +82,6 @@ func (c *Config) drawing() string {
 		parts = append(parts, fmt.Sprintf("popularity %v,%v", p.Alpha, p.Beta))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// checkWants completes the sets that users want all the time.
-func (c *Config) checkWants(i protocol.Info) error {
-	users := c.users(i)
-	switch drawing := c.drawing(); {
-	case len(c.Wants) != 1 && len(c.Wants) != users:
-		return fmt.Errorf("%d sets of groups for %d users: want one for all, or one for each", len(c.Wants), users)
-	case drawing != "":
-		return fmt.Errorf("users want %s all the time, or draw from %s: want one of the two", c.Wants[0], drawing)
-	}
-	c.Wants = slices.Clone(c.Wants)
-	for u, w := range c.Wants {
-		set, err := i.Wanted(string(w))
-		if err != nil {
-			return err
-		}
-		c.Wants[u] = set
-	}
-	return nil
 }
 
 // wishes draw what users want.
@@ -163,8 +146,6 @@ func (s *simulator[M]) wanted(u int) protocol.Groups {
 	switch {
 	case !s.alg.Grouped:
 		return ""
-	case len(s.cfg.Wants) == 1:
-		return s.cfg.Wants[0]
 	case s.cfg.Wants != nil:
 		return s.cfg.Wants[u]
 	case us.wants == "":

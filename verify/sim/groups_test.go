@@ -267,7 +267,7 @@ func TestBadGroups(t *testing.T) {
 		"or draw from 1 a request, popularity 20,80: want": {
 			Wants: []protocol.Groups{"1"}, PerRequest: 1, Popularity: sim.Popularity{Alpha: 20, Beta: 80},
 		},
-		"2 sets of groups for 3 users: want one for all": {Wants: []protocol.Groups{"1", "2"}},
+		"2 lists of wants for 3 users: want one for all": {Wants: []protocol.Groups{"1", "2"}},
 		`bad groups "a,"`: {Wants: []protocol.Groups{"a,"}},
 		"groups \"a,b\": its users want one group at a time": {Wants: []protocol.Groups{"b,a"}},
 		"bandwidth -1 kbit/ms: want":                         {Bandwidth: -1},
@@ -283,8 +283,8 @@ func TestBadGroups(t *testing.T) {
 		{Groups: 2}, {PerRequest: 1}, {Wants: []protocol.Groups{"1"}}, {Popularity: sim.Popularity{Alpha: 1, Beta: 1}},
 	} {
 		c.N = 3
-		if _, err := sim.Run(ricartagrawala.Algorithm, c); !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), "it has no groups") {
-			t.Errorf("%v, want that it has no groups", err)
+		if _, err := sim.Run(ricartagrawala.Algorithm, c); !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), "no groups") {
+			t.Errorf("%v, want that there are no groups", err)
 		}
 	}
 }

@@ -42,14 +42,6 @@ func (c *Config) checkPeers(i protocol.Info) error {
 	peers := i.Users != protocol.Clients
 	detects := peers && i.Detector != protocol.NoDetector
 	if i.Users == protocol.Nobody {
-		for _, e := range c.Entries {
-			if e != 0 {
-				return fmt.Errorf("entries %v: it is an election, which nobody enters; want none", c.Entries)
-			}
-		}
-		if c.Entries = nil; c.Clients != 0 {
-			return fmt.Errorf("%d clients: it is an election, and has none", c.Clients)
-		}
 		every := c.CrashEvery > 0 || c.RecoverEvery > 0 || c.PauseEvery > 0 || c.PartitionEvery > 0
 		if every && c.FaultsUntil == 0 && c.Until == 0 {
 			return fmt.Errorf("random faults without end: want faults-until or until, for an election has no other end")

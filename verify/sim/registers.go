@@ -28,11 +28,9 @@ type cell struct {
 
 // checkRegisters completes c for a shared memory, and refuses faults of messages there.
 func (c *Config) checkRegisters(i protocol.Info) error {
-	list, semantics, err := i.Memory(c.Config, c.Registers)
-	if err != nil || list == nil {
-		return err
+	if i.Registers == nil {
+		return nil
 	}
-	c.Registers = semantics
 	apart := slices.ContainsFunc(c.Faults, func(s scenario.Step) bool { return s.Verb == scenario.Partition })
 	for _, f := range []struct {
 		what  string
@@ -41,7 +39,6 @@ func (c *Config) checkRegisters(i protocol.Info) error {
 		{"loss", c.Loss != 0},
 		{"dup", c.Dup != 0},
 		{"bandwidth", c.Bandwidth != 0},
-		{"FIFO channels", c.FIFO},
 		{"a partition", apart || c.PartitionEvery != 0},
 		{"memory loss", c.AmnesiaEvery != 0},
 	} {

@@ -51,7 +51,8 @@ func (r *Runner[M]) Run(c Config) (Result, error) {
 // reset makes s the simulator of a run that has not begun. It keeps memory of an
 // earlier run, and nothing else.
 func (s *simulator[M]) reset(c Config) {
-	k := c.users(s.alg.Info)
+	system := c.System()
+	_, k := system.Users(s.alg.Info)
 	constant := c.Delay.Shape == ConstantShape
 	even := constant && c.Bandwidth == 0
 	s.queue.reset(c.Delay.Mean(), even, c.N+c.Clients)
@@ -59,7 +60,7 @@ func (s *simulator[M]) reset(c Config) {
 	*s = simulator[M]{
 		alg:      s.alg,
 		cfg:      c,
-		names:    c.names(s.alg.Info),
+		names:    system.Names(s.alg.Info),
 		queue:    s.queue,
 		flights:  s.flights[:0],
 		free:     none,

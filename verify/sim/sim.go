@@ -148,7 +148,7 @@ func (s *simulator[M]) start() {
 	}
 	for u := range s.users {
 		us := &s.users[u]
-		us.left = s.cfg.entriesOf(u)
+		us.left = s.cfg.Entries[u]
 		us.think.begin(s.cfg.Seed, forThink, uint64(u))
 		us.hold.begin(s.cfg.Seed, forHold, uint64(u))
 		us.groups.begin(s.cfg.Seed, forGroups, uint64(u))

@@ -39,20 +39,6 @@ const maxOperations = 1_000_000
 // NoOperations is a Config.Operations with which users enter and leave, and issue none.
 const NoOperations = -1
 
-// completeOperations completes c where there is a replicated object. It refuses operations where there is none, and a
-// section that hardly ends.
-func (c *Config) completeOperations(i protocol.Info) error {
-	switch {
-	case !i.Weak && c.Operations != 0:
-		return fmt.Errorf("%d operations in a section: want none, since there is no replicated object", c.Operations)
-	case i.Weak && c.Operations == 0:
-		c.Operations = 1
-	case c.Operations < 0 && c.Operations != NoOperations || c.Operations > maxOperations:
-		return fmt.Errorf("%d operations in a section: want at most %d; for more of them, more entries", c.Operations, maxOperations)
-	}
-	return nil
-}
-
 func (w *weak[M]) reset(i protocol.Info, c Config) {
 	*w = weak[M]{}
 	if i.Weak {

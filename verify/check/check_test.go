@@ -317,18 +317,18 @@ func TestInvariant(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(c *check.Config){
-		"0 members":                   func(c *check.Config) { c.N = 0 },
-		"2 clients: it has none, its users are":    func(c *check.Config) { c.Clients = 2 },
-		"3 numbers of entries":        func(c *check.Config) { c.Entries = []int{1, 2, 3} },
-		"-2 entries":                  func(c *check.Config) { c.Entries = []int{-2} },
-		"process 7 cannot be down":    func(c *check.Config) { c.Down = []protocol.ID{7} },
-		"p2 cannot be down":           func(c *check.Config) { c.Down = []protocol.ID{1} },
-		`no option "x"`:               func(c *check.Config) { c.Options = map[string]int64{"x": 1} },
-		"amnesia=1: its model has no": func(c *check.Config) { c.Amnesia = 1 },
-		"crash=1: its model has no":   func(c *check.Config) { c.Crash = 1 },
-		"suspect=1: its model has no": func(c *check.Config) { c.Suspect = 1 },
-		"cancel=1: its model has no":  func(c *check.Config) { c.Cancel = 1 },
-		"amnesia=300: want 0 to 15":   func(c *check.Config) { c.Amnesia = 300 },
+		"0 members":                             func(c *check.Config) { c.N = 0 },
+		"2 clients: it has none, its users are": func(c *check.Config) { c.Clients = 2 },
+		"3 numbers of entries":                  func(c *check.Config) { c.Entries = []int{1, 2, 3} },
+		"-2 entries":                            func(c *check.Config) { c.Entries = []int{-2} },
+		"process 7 cannot be down":              func(c *check.Config) { c.Down = []protocol.ID{7} },
+		"p2 cannot be down":                     func(c *check.Config) { c.Down = []protocol.ID{1} },
+		`no option "x"`:                         func(c *check.Config) { c.Options = map[string]int64{"x": 1} },
+		"amnesia=1: its model has no":           func(c *check.Config) { c.Amnesia = 1 },
+		"crash=1: its model has no":             func(c *check.Config) { c.Crash = 1 },
+		"suspect=1: its model has no":           func(c *check.Config) { c.Suspect = 1 },
+		"cancel=1: its model has no":            func(c *check.Config) { c.Cancel = 1 },
+		"amnesia=300: want 0 to 15":             func(c *check.Config) { c.Amnesia = 300 },
 		"want no reductions": func(c *check.Config) {
 			c.Swarm, c.Reduce = &check.Swarm{}, []string{check.ReduceOrder}
 		},

@@ -280,6 +280,9 @@ func (s *State) paused(c *Action) (possible bool) {
 		s.cut(p, q, true)
 		s.Miss(e, q)
 	case scenario.Amnesia:
+		if p >= s.Config.N {
+			return false
+		}
 		s.amnesia(p)
 	case scenario.Crash:
 		if !s.Mortal(p) {

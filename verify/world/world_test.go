@@ -542,8 +542,7 @@ var survivors = map[string]string{
 	"Rules.Withheld: r.Mutual dropped":                                   "what is on its way to a client whose lease lapses is lost",
 	"Rules.suspicion: r.Detector == protocol.UnreliableDetector dropped": "no other detector tells of lives",
 
-	"State.fail: s.Stale(k) dropped":                  "no message of a puppet goes stale: see package hunt",
-	"State.react: f != (history.Fault{}) -> false":    "a State lets users do what they may",
-	"State.react: f.Do != protocol.Capture dropped":   "the judge looks at no Capture",
-	"State.react: wrong == (history.Fault{}) dropped": "the first fault of a step counts",
+	"State.fail: s.Stale(k) dropped":                "no message of a puppet goes stale: see package hunt",
+	"State.react: f != (history.Fault{}) -> false":  "a State lets users do what they may",
+	"State.react: f.Do != protocol.Capture dropped": "the judge looks at no Capture",
 }

@@ -103,7 +103,7 @@ func (l *live) overtaken(u int) *wait {
 func (l *live) enters(from, to uint32) int {
 	a, b := l.store.state(from), l.store.state(to)
 	for u := range l.rules.Total {
-		if a[1+u] != b[1+u] && inCritical(l.faces[b[1+u]].section) && !inCritical(l.faces[a[1+u]].section) {
+		if a[1+u] != b[1+u] && inCritical(l.summaries[b[1+u]].section) && !inCritical(l.summaries[a[1+u]].section) {
 			return u
 		}
 	}

@@ -21,7 +21,7 @@ func (x *worker) lower() bool {
 		return true
 	}
 	st := x.next
-	x.by = slices.Grow(x.by[:0], len(x.mail.least))[:len(x.mail.least)]
+	x.by = slices.Grow(x.by[:0], len(x.messages.least))[:len(x.messages.least)]
 	for k := range x.by {
 		x.by[k] = math.MaxUint64
 	}
@@ -34,7 +34,7 @@ func (x *worker) lower() bool {
 		}
 	}
 	moves := false
-	for k, least := range x.mail.least {
+	for k, least := range x.messages.least {
 		if v := x.by[k]; v == math.MaxUint64 || v <= least {
 			x.by[k] = 0
 		} else {
@@ -63,7 +63,7 @@ func (x *worker) lower() bool {
 // lowsOf returns the lows of word i of a state, after the first one.
 func (x *worker) lowsOf(i int, w uint32) []low {
 	if i >= x.rules.Total {
-		return x.mail.lows[w]
+		return x.messages.lows[w]
 	}
 	return x.locals[w].lows
 }
@@ -147,7 +147,7 @@ func (x *worker) note(m *move, local, msg []low) {
 	}
 	add(x.locals[m.to].lows)
 	for _, sent := range x.sends(m) {
-		add(x.mail.lows[sent])
+		add(x.messages.lows[sent])
 	}
 	m.begun.to = uint32(len(x.begun))
 }

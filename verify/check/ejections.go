@@ -63,7 +63,7 @@ func faultless(from, to []uint32) bool { return (from[0]^to[0])&^(maxBudget<<can
 // ejects returns the user that is ejected in a step from one state to another one, or -1.
 func (s *space) ejects(from, to []uint32) int {
 	for u := range s.rules.Total {
-		lost := func(st []uint32) bool { return s.faces[st[1+u]].section == protocol.InLost }
+		lost := func(st []uint32) bool { return s.summaries[st[1+u]].section == protocol.InLost }
 		if lost(to) && !lost(from) {
 			return u
 		}

@@ -4,37 +4,69 @@ import "github.com/poundlock/poundlock/verify/world"
 
 // detections appends the steps of the failure detector.
 func (x *worker) detections(list []action) []action {
+	first := 0 // of those whom members may suspect
+	if !x.rules.Peers {
+		first = x.rules.Config.N
+	}
+	mistakes := world.Notices(0)
+	if x.affords(mistake) {
+		if mistakes = mayErr; x.lossAllowed {
+			mistakes |= mayLose
+		}
+	}
 	for p := range x.rules.Config.N {
-		for q := range x.rules.Total {
-			if list = x.notices(list, p, q); q >= x.rules.Config.N {
-				list = x.notices(list, q, p)
+		if x.absent(x.st, p) {
+			continue
+		}
+		for q := first; q < x.rules.Total; q++ {
+			if x.rules.Peers {
+				list = notices(list, p, q, x.rules.Notices(x.ends, p, q)|mistakes)
+				continue
 			}
+			n := x.rules.Lease(x.ends, q, p)
+			list = notices(list, p, q, n&world.ToSuspect)
+			list = notices(list, q, p, n&^world.ToSuspect|mistakes)
 		}
 	}
 	return list
 }
 
 // notices appends what the failure detector may tell process p of process q.
-func (x *worker) notices(list []action, p, q int) []action {
-	n := x.rules.Notices(x.ends, p, q)
-	if n == 0 {
-		return list
+func notices(list []action, p, q int, n world.Notices) []action {
+	for _, v := range told[n] {
+		list = append(list, action{verb: v, a: uint8(p), b: uint8(q)})
 	}
-	add := func(v verb, may bool) {
-		if may {
-			list = append(list, action{verb: v, a: uint8(p), b: uint8(q)})
-		}
-	}
-	mistakes, paused := x.affords(mistake), n&world.Paused != 0
-	add(suspect, n&world.ToSuspect != 0)
-	add(restore, n&world.ToRestore != 0)
-	add(follow, n&world.ToLapse != 0)
-	add(expire, n&world.MayLapse != 0 && paused)
-	add(lapse, n&world.MayLapse != 0 && !paused && mistakes && x.calm)
-	add(hasten, n&world.MaySuspect != 0 && paused)
-	add(mistake, n&world.MaySuspect != 0 && !paused && mistakes)
 	return list
 }
+
+// Beside what the detector may tell: its budget allows a mistake, and the spacing of losses one more.
+const (
+	mayErr  = 2 * world.Paused
+	mayLose = 4 * world.Paused
+)
+
+// told are the actions of a detector, by what it may tell.
+var told = func() (by [1 << 8][]verb) {
+	for k := range by {
+		n := world.Notices(k)
+		add := func(v verb, all world.Notices) {
+			if n&all == all {
+				by[k] = append(by[k], v)
+			}
+		}
+		add(suspect, world.ToSuspect)
+		add(restore, world.ToRestore)
+		add(lapseBroken, world.ToLapse)
+		if n&world.Paused != 0 {
+			add(lapsePaused, world.MayLapse)
+			add(suspectPaused, world.MaySuspect)
+			continue
+		}
+		add(lapse, world.MayLapse|mayErr|mayLose)
+		add(mistake, world.MaySuspect|mayErr)
+	}
+	return by
+}()
 
 // faults appends the faults that budgets allow. To drain is none, but as free.
 func (x *worker) faults(list []action) []action {
@@ -56,7 +88,7 @@ func (x *worker) strikes(v verb, i int) bool {
 	there := !x.absent(x.st, i)
 	switch v {
 	case amnesia:
-		return there && i < x.rules.Config.N && x.calm
+		return there && i < x.rules.Config.N && x.lossAllowed
 	case drain:
 		return there && i < x.rules.Config.N && !x.rules.Peers
 	case crash:
@@ -64,7 +96,7 @@ func (x *worker) strikes(v verb, i int) bool {
 	case recovery:
 		return !there && x.rules.Peers
 	}
-	return there && !x.faces[x.st[1+i]].paused
+	return there && !x.summaries[x.st[1+i]].paused
 }
 
 // noticed lets a member suspect another process that is there: what that one knows of the two
@@ -76,7 +108,7 @@ func (x *worker) noticed(a action) (o outcome, known bool) {
 		return o, false
 	}
 	l := x.locals[x.st[1+q]]
-	if a.verb == hasten {
+	if a.verb == suspectPaused {
 		l.Noticed(p)
 	} else {
 		l.Ended |= 1 << p
@@ -95,7 +127,7 @@ func (x *worker) noticed(a action) (o outcome, known bool) {
 func (x *worker) fault(a action) (o outcome, known bool) {
 	p := int(a.a)
 	switch a.verb {
-	case lapse, follow, expire:
+	case lapse, lapseBroken, lapsePaused:
 		if l := x.locals[x.st[1+p]]; l.Paused {
 			x.cut(p, int(a.b))
 			x.rules.Miss(&l.End, int(a.b))
@@ -128,11 +160,11 @@ func (x *worker) fault(a action) (o outcome, known bool) {
 		x.next = append(x.next[:0], x.st...)
 	case crash:
 		x.keep(func(f, t int) bool { return !x.rules.Buried(x.ends, p, f, t) })
-		if x.next[1+p], known = x.bury(p); !known {
+		if x.next[1+p], known = x.remains(p); !known {
 			return o, false
 		}
 		x.next[0] -= a.cost()
-		if o.fault, known = x.falls(p); !known {
+		if o.fault, known = x.applyCrash(p); !known {
 			return o, false
 		}
 		return x.settle(o, p)
@@ -182,7 +214,7 @@ func (x *worker) alter(a action, p int, l local) (o outcome, known bool) {
 func (x *worker) keep(some func(from, to int) bool) {
 	x.next = append(x.next[:0], x.st[:x.flight]...)
 	for _, msg := range x.st[x.flight:] {
-		if some(x.mail.from(msg), x.mail.to(msg)) {
+		if some(x.messages.from(msg), x.messages.to(msg)) {
 			x.next = append(x.next, msg)
 		}
 	}

@@ -167,7 +167,7 @@ func (x *worker) class(a action) lasso.Class {
 //     step. None stays for ever where that happens again and again: its value falls,
 //     and cannot fall below the least.
 func (x *worker) serves(a action, o outcome, c lasso.Class) bool {
-	if x.class(a) == c && (!a.keep || x.mail.letters[a.arg].stays(x.forgets)) {
+	if x.class(a) == c && (!a.keep || x.messages.all[a.arg].stays(x.forgets)) {
 		return true
 	}
 	switch verb(c >> 48) {
@@ -178,7 +178,7 @@ func (x *worker) serves(a action, o outcome, c lasso.Class) bool {
 		}
 		return o.moved && p == uint8(c>>40) && slices.Contains(x.sets(&x.moves[o.move]), uint32(c))
 	case deliver:
-		return x.shifting && slices.ContainsFunc(x.mail.lows[uint32(c)], func(l low) bool { return x.by[l.counter] > 0 })
+		return x.shifting && slices.ContainsFunc(x.messages.lows[uint32(c)], func(l low) bool { return x.by[l.counter] > 0 })
 	}
 	return false
 }
@@ -191,5 +191,5 @@ func (s *space) strong(c lasso.Class) bool { return s.bounded && verb(c>>48) == 
 
 // section is the section of user u in a state.
 func (g *graph) section(s uint32, u int) protocol.Section {
-	return g.faces[g.store.state(s)[1+u]].section
+	return g.summaries[g.store.state(s)[1+u]].section
 }

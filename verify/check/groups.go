@@ -93,7 +93,7 @@ func (x *worker) held(st []uint32) []protocol.Group {
 	}
 	x.holds = x.holds[:0]
 	for _, n := range st[1 : 1+x.rules.Total] {
-		x.holds = append(x.holds, x.met[x.faces[n].group])
+		x.holds = append(x.holds, x.met[x.summaries[n].group])
 	}
 	return x.holds
 }
@@ -104,7 +104,7 @@ func (x *worker) compatible(st []uint32) bool {
 		return false
 	}
 	for i, n := range st[1 : 1+x.rules.Total] {
-		if x.users[i] = x.faces[n].section; x.users[i] == protocol.InTry {
+		if x.users[i] = x.summaries[n].section; x.users[i] == protocol.InTry {
 			x.tries[i] = x.locals[n].Wants
 		}
 	}

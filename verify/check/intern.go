@@ -111,8 +111,8 @@ func (x *worker) intern(l local) (number uint32, known bool) {
 		l.lows = x.m.lows(l.proc, l.state)
 	}
 	x.locals = append(x.locals, l)
-	x.faces = append(x.faces, face{
-		mark: x.mail.mark(2*uint64(n), l.lows), section: l.Section, tries: l.entries > 0 || x.endless[l.proc],
+	x.summaries = append(x.summaries, summary{
+		digest: x.messages.digest(2*uint64(n), l.lows), section: l.Section, tries: l.entries > 0 || x.endless[l.proc],
 		timers: len(l.Timers) > 0, paused: l.Paused, unaware: l.Unaware(), tasks: l.Tasks > 0, apart: l.Lapsed != 0, gone: l.Gone, group: x.granted(l.Group),
 	})
 	x.bytes += int64(len(k) + len(l.state) + 4*len(l.Timers) + 8*len(l.Known) + 32*len(l.Open) + 16*len(l.lows) + 16*len(l.Past) + 440)
@@ -153,7 +153,7 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
 	l, ins, msg := x.input(from, v, arg)
 	state, before := l.state, l.lows
 	m := x.take(l, msg, ins...)
-	x.note(&m, before, x.mail.lows[msg])
+	x.note(&m, before, x.messages.lows[msg])
 	// Every 16th distinct step is enough to catch a false claim: a wrong MapState
 	// or MapMsg shows in most steps that touch a clock.
 	if x.fresh++; v != amnesia && v != recovery && v != resume && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
@@ -197,16 +197,16 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, ins []protocol
 		in = l.Fire(uint32(arg))
 	case deliver:
 		msg = uint32(arg)
-		in.Kind, in.From = protocol.Receive, protocol.ID(x.mail.from(msg))
-	case read, peek:
+		in.Kind, in.From = protocol.Receive, protocol.ID(x.messages.from(msg))
+	case read, awaitOverlap:
 		c := &x.registers.contents[arg]
 		in = l.Value(c.register, c.Value)
 	case write:
 		in = l.End.Value(int(arg), 0)
 	case resume:
 		return l, x.rules.Resume(&l.End), 0
-	case suspect, lapse, follow, expire, mistake, hasten:
-		in = x.rules.Suspect(&l.End, int(arg), v == lapse || v == follow || v == expire)
+	case suspect, lapse, lapseBroken, lapsePaused, mistake, suspectPaused:
+		in = x.rules.Suspect(&l.End, int(arg), v == lapse || v == lapseBroken || v == lapsePaused)
 		if !x.tracks {
 			l.Doubts = 0
 		}
@@ -223,12 +223,12 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, ins []protocol
 func (x *worker) take(l local, msg uint32, ins ...protocol.Input) move {
 	none := span{uint32(len(x.sent)), uint32(len(x.sent))}
 	failed := func(err error) move { return move{problem: x.problemOf(Model, err), sends: none, bound: -1} }
-	d := deed{proc: l.proc}
+	d := update{proc: l.proc}
 	for _, in := range ins {
 		if f := x.rules.Input(&l.End, l.proc, in); f != (history.Fault{}) {
 			return failed(errors.New(f.Text))
 		}
-		x.witness(&d, in, msg)
+		x.recordInput(&d, in, msg)
 	}
 	state, effects, beyond, err := x.steps(&l, msg, ins...)
 	if err != nil {
@@ -239,13 +239,13 @@ func (x *worker) take(l local, msg uint32, ins ...protocol.Input) move {
 	}
 	l.state = state
 	for _, e := range effects {
-		x.commits(&d, e)
+		x.recordEffect(&d, e)
 		if e.Do == protocol.Send {
 			x.sent = append(x.sent, e.msg)
-			if to := x.mail.to(e.msg); !x.down[to] {
-				m.add(x.mail.letters[e.msg].mark)
+			if to := x.messages.to(e.msg); !x.down[to] {
+				m.add(x.messages.all[e.msg].digest)
 			}
-			m.plain = m.plain && !x.mail.letters[e.msg].idempotent
+			m.plain = m.plain && !x.messages.all[e.msg].idempotent
 			continue
 		}
 		f := x.rules.Effect(&l.End, l.proc, e.Act)
@@ -264,10 +264,10 @@ func (x *worker) take(l local, msg uint32, ins ...protocol.Input) move {
 		}
 	}
 	l.Rest()
-	m.deed = x.deed(d)
+	m.update = x.internUpdate(d)
 	m.to, _ = x.intern(l)
 	m.sends.to, m.set.to = uint32(len(x.sent)), uint32(len(x.set))
-	m.add(x.faces[m.to].mark)
+	m.add(x.summaries[m.to].digest)
 	return m
 }
 
@@ -303,8 +303,8 @@ func (x *worker) steps(l *local, msg uint32, ins ...protocol.Input) (state []byt
 	return state, effects, beyond, err
 }
 
-// add adds another mark.
-func (m *mark) add(o mark) {
+// add adds another digest.
+func (m *digest) add(o digest) {
 	m.hash += o.hash
 	m.floor |= o.floor
 	m.above |= o.above

@@ -104,7 +104,7 @@ func (w *Walk) neglected(g *ring, stays bool) string {
 		acts := r.actions(nil)
 		var enabled []lasso.Class
 		for _, a := range acts {
-			if !a.verb.must() || stays && a.verb == exit && r.faces[st[1+a.a]].section == protocol.InCrit {
+			if !a.verb.must() || stays && a.verb == exit && r.summaries[st[1+a.a]].section == protocol.InCrit {
 				continue
 			}
 			enabled = append(enabled, r.class(a))
@@ -147,7 +147,7 @@ func (w *Walk) neglected(g *ring, stays bool) string {
 // excluded reports whether a ring violates ConcurrentEntry.
 func (w *Walk) excluded(g *ring) bool {
 	for u := range w.r.rules.Total {
-		waits := func(st []uint32) bool { return w.r.faces[st[1+u]].section == protocol.InTry && w.r.compatible(st) }
+		waits := func(st []uint32) bool { return w.r.summaries[st[1+u]].section == protocol.InTry && w.r.compatible(st) }
 		if !slices.ContainsFunc(g.states, func(st []uint32) bool { return !waits(st) }) {
 			return w.neglected(g, true) == ""
 		}
@@ -166,7 +166,7 @@ func (w *Walk) forever(g *ring) Repeated {
 	r := w.r
 	var waiting []string
 	for u := range r.rules.Total {
-		if r.user[u] && !slices.ContainsFunc(g.states, func(st []uint32) bool { return !waits(r.faces[st[1+u]].section) }) {
+		if r.user[u] && !slices.ContainsFunc(g.states, func(st []uint32) bool { return !waits(r.summaries[st[1+u]].section) }) {
 			waiting = append(waiting, r.rules.Names.Of(protocol.ID(u)))
 		}
 	}

@@ -19,7 +19,7 @@ func (x *worker) channelFaults(list []action) []action {
 		if at > x.flight && st[at] == st[at-1] {
 			continue
 		}
-		l := &x.mail.letters[st[at]]
+		l := &x.messages.all[st[at]]
 		a := action{verb: lose, a: l.from, b: l.to, arg: st[at], at: uint32(at)}
 		if x.affords(lose) {
 			list = append(list, a)
@@ -54,7 +54,7 @@ func (x *worker) forget(p int) (known bool) {
 	}
 	st, kept := x.next, x.next[:x.flight]
 	for _, msg := range st[x.flight:] {
-		l := &x.mail.letters[msg]
+		l := &x.messages.all[msg]
 		stale := false
 		if int(l.from) == p || int(l.to) == p {
 			key := pairing{st[1+l.from], st[1+l.to], msg}
@@ -87,7 +87,7 @@ func (x *worker) drop(p int) (known bool) {
 	}
 	st, kept := x.next, x.next[:x.flight]
 	for _, msg := range st[x.flight:] {
-		l := &x.mail.letters[msg]
+		l := &x.messages.all[msg]
 		moot := false
 		if p == nobody || int(l.from) == p || int(l.to) == p {
 			if moot, known = x.isMoot(st[1+l.to], msg); !known {

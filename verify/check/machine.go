@@ -16,19 +16,22 @@ type effect struct {
 	msg uint32
 }
 
-// mail holds what does not depend on the type of messages. Numbers begin at 1.
-type mail struct {
-	number  map[string]uint32
-	letters []letter
-	lows    [][]low
-	least   []uint64 // Counter.Least, by the number of the counter
-	lasting []string // the kinds of those that last
-	bytes   int64
+// messages are all that were sent, interned: what machines of one search share. Numbers begin at 1.
+type messages struct {
+	number   map[string]uint32
+	all      []message
+	msgs     []any // as processes know them
+	lows     [][]low
+	least    []uint64                    // Counter.Least, by the number of the counter
+	counters map[protocol.Counter]uint32 // their numbers
+	lasts    func(m any) bool            // Model.Lasts where it counts, or nil
+	lasting  []string                    // the kinds of those that last
+	bytes    int64
 }
 
-// A letter is what the search needs to know of a message in every state.
-type letter struct {
-	mark
+// A message is what the search needs to know of a message in every state.
+type message struct {
+	digest
 	from, to   uint8
 	idempotent bool
 	lasts      bool // Model.Lasts
@@ -36,15 +39,15 @@ type letter struct {
 
 // stays reports whether no receipt takes the message out of flight: it is sent again all
 // the time, until it is stale where stale ones are forgotten.
-func (l *letter) stays(forgets bool) bool { return l.lasts || l.idempotent && forgets }
+func (l *message) stays(forgets bool) bool { return l.lasts || l.idempotent && forgets }
 
-func (b *mail) from(msg uint32) int { return int(b.letters[msg].from) }
-func (b *mail) to(msg uint32) int   { return int(b.letters[msg].to) }
+func (b *messages) from(msg uint32) int { return int(b.all[msg].from) }
+func (b *messages) to(msg uint32) int   { return int(b.all[msg].to) }
 
-// mark makes the mark of a word with these lows, from a number that no other has.
-func (b *mail) mark(unique uint64, lows []low) mark {
+// digest makes the digest of a word with these lows, from a number that no other has.
+func (b *messages) digest(unique uint64, lows []low) digest {
 	const odd, last = 0x9e3779b97f4a7c15, 63
-	m := mark{hash: scramble((unique + 1) * odd)}
+	m := digest{hash: scramble((unique + 1) * odd)}
 	for _, l := range lows {
 		switch {
 		case l.counter >= last: // these share one bit, and are never at their least
@@ -64,8 +67,8 @@ type low struct {
 	value   uint64
 }
 
-// A glance is one global state, as an invariant sees it.
-type glance struct {
+// A snapshot is one global state, as an invariant sees it.
+type snapshot struct {
 	states    [][]byte // by process, nil where absent
 	locals    []uint32 // by process, the number of the state: equal numbers, equal states
 	users     []protocol.Section
@@ -100,18 +103,10 @@ type machine struct {
 	lifted bool
 }
 
-// messages is what machines of one search share.
-type messages struct {
-	box      mail
-	msgs     []any                       // by number
-	lasts    func(m any) bool            // Model.Lasts where it counts, or nil
-	counters map[protocol.Counter]uint32 // their numbers
-}
-
 func newMachine(a protocol.Algorithm[any], c Config) *machine {
 	all := &messages{
-		msgs: make([]any, 1), counters: map[protocol.Counter]uint32{},
-		box: mail{number: map[string]uint32{}, letters: make([]letter, 1), lows: make([][]low, 1)},
+		number: map[string]uint32{}, all: make([]message, 1), msgs: make([]any, 1), lows: make([][]low, 1),
+		counters: map[protocol.Counter]uint32{},
 	}
 	if c.lasts {
 		all.lasts = a.Lasts
@@ -240,7 +235,7 @@ func (d *machine) intern(from, to int, m any) uint32 {
 	head := len(d.key)
 	d.a.Fields(m, d.codec.Appending(d.key))
 	d.key = d.codec.Bytes()
-	b := &d.box
+	b := d.messages
 	if n, ok := b.number[string(d.key)]; ok {
 		return n
 	}
@@ -257,8 +252,8 @@ func (d *machine) intern(from, to int, m any) uint32 {
 		d.a.MapMsg(protocol.Channel{From: protocol.ID(from), To: protocol.ID(to)}, &m, d.note)
 	}
 	lasts := d.lasts != nil && d.lasts(m)
-	b.letters = append(b.letters, letter{
-		mark: b.mark(2*uint64(n)+1, d.low), from: uint8(from), to: uint8(to),
+	b.all = append(b.all, message{
+		digest: b.digest(2*uint64(n)+1, d.low), from: uint8(from), to: uint8(to),
 		idempotent: lasts || d.a.Idempotent != nil && d.a.Idempotent(m), lasts: lasts,
 	})
 	if lasts {
@@ -273,16 +268,16 @@ func (d *machine) intern(from, to int, m any) uint32 {
 }
 
 func (d *machine) channel(msg uint32) protocol.Channel {
-	return protocol.Channel{From: protocol.ID(d.box.from(msg)), To: protocol.ID(d.box.to(msg))}
+	return protocol.Channel{From: protocol.ID(d.messages.from(msg)), To: protocol.ID(d.messages.to(msg))}
 }
 
 // note keeps the smallest value of each counter in d.low.
 func (d *machine) note(c protocol.Counter, v uint64) uint64 {
 	k, known := d.counters[c]
 	if !known {
-		k = uint32(len(d.box.least))
+		k = uint32(len(d.messages.least))
 		d.counters[c] = k
-		d.box.least = append(d.box.least, c.Least)
+		d.messages.least = append(d.messages.least, c.Least)
 	}
 	for i := range d.low {
 		if d.low[i].counter == k {
@@ -311,14 +306,14 @@ func (d *machine) shift(i int, state []byte, by []uint64) []byte {
 func (d *machine) shiftMessage(msg uint32, by []uint64) uint32 {
 	m := d.msgs[msg]
 	d.a.MapMsg(d.channel(msg), &m, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
-	return d.intern(d.box.from(msg), d.box.to(msg), m)
+	return d.intern(d.messages.from(msg), d.messages.to(msg), m)
 }
 
 // commutes reports whether the same step with the values of one counter moved
 // does the same, for each counter. It tries a small and a large distance.
 func (d *machine) commutes(i int, state []byte, in protocol.Input, msg uint32) bool {
 	counters := d.lows(i, state)
-	for _, l := range d.box.lows[msg] {
+	for _, l := range d.messages.lows[msg] {
 		counters = append(counters, low{counter: l.counter})
 	}
 	for _, l := range counters {
@@ -368,7 +363,7 @@ func (d *machine) moved(
 }
 
 // look loads the processes of a state into the view.
-func (d *machine) look(g *glance) {
+func (d *machine) look(g *snapshot) {
 	for i, n := range g.locals {
 		switch {
 		case g.states[i] == nil:
@@ -390,7 +385,7 @@ func (d *machine) look(g *glance) {
 }
 
 // unsettled is Algorithm.Unsettled of a state, 0 where the algorithm has none.
-func (d *machine) unsettled(g *glance) int {
+func (d *machine) unsettled(g *snapshot) int {
 	if d.a.Unsettled == nil {
 		return 0
 	}
@@ -399,7 +394,7 @@ func (d *machine) unsettled(g *glance) int {
 }
 
 // invariant evaluates the invariant called name in a state.
-func (d *machine) invariant(name string, g *glance) error {
+func (d *machine) invariant(name string, g *snapshot) error {
 	d.look(g)
 	d.view.Users, d.view.Lost, d.flight, d.view.Registers = g.users, g.lost, g.flight, g.registers
 	for _, v := range d.a.Invariants {

@@ -16,7 +16,7 @@ import (
 // becomes of it (history.Weak); where processes propose, one for what consensus knows: the instance
 // that each process hears of next, what was proposed, and the decisions of which somebody has not
 // heard yet. Both are numbers of canonical encodings. What a move of a process does to them is a
-// deed; what a deed does to a word is computed once, whatever the rest of the state.
+// update; what an update does to a word is computed once, whatever the rest of the state.
 //
 // Any proposal may be decided that was made so far. Nobody knows of a decision before somebody
 // hears of it: so one is made where somebody is to hear of it, and the next step is that. A run in
@@ -41,19 +41,19 @@ const withObjects = "with an object or consensus, which all processes share, eac
 // The kinds of words that all processes share.
 const (
 	judgeWord = iota
-	accordWord
+	consensusWord
 	sharedWords
 )
 
-// A deed is what a step does to the words that all processes share.
-type deed struct {
-	proc   int     // who did it
-	object []doing // with the object
-	accord []doing // with consensus
+// An update is what a step does to the words that all processes share.
+type update struct {
+	proc      int          // who did it
+	object    []occurrence // with the object
+	consensus []occurrence // with consensus
 }
 
-// A doing is an event or an effect; neither is that the process crashes.
-type doing struct {
+// An occurrence is an event or an effect; neither is that the process crashes.
+type occurrence struct {
 	in  protocol.Input
 	act effect
 }
@@ -66,16 +66,16 @@ type shared struct {
 		list   [][]byte // by number, from 1
 		hashes []uint64
 	}
-	accords  []*world.Consensus // decoded
-	deeds    []deed             // from 1
-	deedOf   map[string]uint32
-	decide   map[world.Ballot]uint32 // the deeds that are decisions
-	crash    []uint32                // those that are crashes, by process
-	after    table                   // the places in effected, by kind, word and deed
-	effected []effected
+	agreements []*world.Consensus // decoded
+	updates    []update           // from 1
+	updateOf   map[string]uint32
+	decide     map[world.Ballot]uint32 // the updates that are decisions
+	crash      []uint32                // those that are crashes, by process
+	after      table                   // the places in effected, by kind, word and update
+	effected   []effected
 }
 
-// effected is what a deed makes of a word.
+// effected is what an update makes of a word.
 type effected struct {
 	to      uint32
 	problem uint32 // 0, or 1 + an index in problems
@@ -110,7 +110,7 @@ func newShared(i protocol.Info, total int) (w shared, flight int) {
 			flight++
 		}
 	}
-	w.accords, w.deeds, w.deedOf = make([]*world.Consensus, 1), make([]deed, 1), map[string]uint32{}
+	w.agreements, w.updates, w.updateOf = make([]*world.Consensus, 1), make([]update, 1), map[string]uint32{}
 	w.decide = map[world.Ballot]uint32{}
 	return w, flight
 }
@@ -120,8 +120,8 @@ func (x *worker) share() {
 	if at := x.shared.at[judgeWord]; at > 0 {
 		x.next[at] = x.word(judgeWord, history.NewWeak(x.rules.Config.N).AppendState(nil))
 	}
-	if at := x.shared.at[accordWord]; at > 0 {
-		x.next[at] = x.accordWord(world.NewConsensus(x.rules.Config.N))
+	if at := x.shared.at[consensusWord]; at > 0 {
+		x.next[at] = x.consensusWord(world.NewConsensus(x.rules.Config.N))
 	}
 }
 
@@ -135,55 +135,55 @@ func (x *worker) word(kind int, encoded []byte) uint32 {
 	kept := slices.Clone(encoded)
 	w.number[string(kept)] = n
 	w.list = append(w.list, kept)
-	w.hashes = append(w.hashes, x.mail.mark(uint64(n)<<2|uint64(kind)+1<<62, nil).hash)
+	w.hashes = append(w.hashes, x.messages.digest(uint64(n)<<2|uint64(kind)+1<<62, nil).hash)
 	x.bytes += int64(2*len(kept)) + 120
 	return n
 }
 
-func (x *worker) accordWord(a *world.Consensus) uint32 {
-	n := x.word(accordWord, a.Append(nil))
-	if int(n) == len(x.shared.accords) {
-		x.shared.accords = append(x.shared.accords, a)
+func (x *worker) consensusWord(a *world.Consensus) uint32 {
+	n := x.word(consensusWord, a.Append(nil))
+	if int(n) == len(x.shared.agreements) {
+		x.shared.agreements = append(x.shared.agreements, a)
 		x.bytes += int64(8*len(a.Next)+24*(len(a.Proposals)+len(a.Decisions))) + 80
 	}
 	return n
 }
 
-// accord is what consensus knows in a state.
-func (s *space) accord(st []uint32) *world.Consensus {
-	return s.shared.accords[st[s.shared.at[accordWord]]]
+// consensus is what consensus knows in a state.
+func (s *space) consensus(st []uint32) *world.Consensus {
+	return s.shared.agreements[st[s.shared.at[consensusWord]]]
 }
 
-// deed returns the number of d, 0 if it does nothing, for a worker that is not frozen.
-func (x *worker) deed(d deed) uint32 {
-	if len(d.object) == 0 && len(d.accord) == 0 {
+// internUpdate returns the number of d, 0 if it does nothing, for a worker that is not frozen.
+func (x *worker) internUpdate(d update) uint32 {
+	if len(d.object) == 0 && len(d.consensus) == 0 {
 		return 0
 	}
 	key := fmt.Sprint(d)
-	n, ok := x.shared.deedOf[key]
+	n, ok := x.shared.updateOf[key]
 	if !ok {
-		n = uint32(len(x.shared.deeds))
-		x.shared.deedOf[key] = n
-		x.shared.deeds = append(x.shared.deeds, d)
-		x.bytes += int64(len(key)+200*(len(d.object)+len(d.accord))) + 120
+		n = uint32(len(x.shared.updates))
+		x.shared.updateOf[key] = n
+		x.shared.updates = append(x.shared.updates, d)
+		x.bytes += int64(len(key)+200*(len(d.object)+len(d.consensus))) + 120
 	}
 	return n
 }
 
-// witness records in a deed what a process gets, as far as it matters.
-func (x *worker) witness(d *deed, in protocol.Input, msg uint32) {
+// recordInput records in an update what a process gets, as far as it matters.
+func (x *worker) recordInput(d *update, in protocol.Input, msg uint32) {
 	switch in.Kind {
 	case protocol.Try, protocol.Exit, protocol.Issue, protocol.Suspect:
 		if x.rules.Info.Weak {
-			d.object = append(d.object, doing{in: protocol.Input{Kind: in.Kind, Data: in.Data}})
+			d.object = append(d.object, occurrence{in: protocol.Input{Kind: in.Kind, Data: in.Data}})
 		}
 	case protocol.Decide:
-		d.accord = append(d.accord, doing{in: protocol.Input{Kind: in.Kind, Arg: in.Arg}, act: effect{msg: msg}})
+		d.consensus = append(d.consensus, occurrence{in: protocol.Input{Kind: in.Kind, Arg: in.Arg}, act: effect{msg: msg}})
 	}
 }
 
-// commits records in a deed what a process does, as far as it matters.
-func (x *worker) commits(d *deed, e effect) {
+// recordEffect records in an update what a process does, as far as it matters.
+func (x *worker) recordEffect(d *update, e effect) {
 	switch e.Do {
 	case protocol.Crit, protocol.Rem, protocol.Ejected, protocol.Outcome, protocol.Invoke, protocol.Install:
 		if x.rules.Info.Weak {
@@ -191,42 +191,42 @@ func (x *worker) commits(d *deed, e effect) {
 			if e.Do == protocol.Invoke || e.Do == protocol.Install {
 				a.Data = e.Data
 			}
-			d.object = append(d.object, doing{act: effect{Act: a}})
+			d.object = append(d.object, occurrence{act: effect{Act: a}})
 		}
 	case protocol.Propose, protocol.Resume:
-		d.accord = append(d.accord, doing{act: effect{protocol.Act{Do: e.Do, Arg: e.Arg}, e.msg}})
+		d.consensus = append(d.consensus, occurrence{act: effect{protocol.Act{Do: e.Do, Arg: e.Arg}, e.msg}})
 	}
 }
 
-// crashes is the deed of a process that crashes.
-func (x *worker) crashes(p int) deed {
-	d := deed{proc: p}
+// crashUpdate is the update of a process that crashes.
+func (x *worker) crashUpdate(p int) update {
+	d := update{proc: p}
 	if x.rules.Info.Weak {
-		d.object = []doing{{}}
+		d.object = []occurrence{{}}
 	}
 	if x.rules.Info.Consensus {
-		d.accord = []doing{{}}
+		d.consensus = []occurrence{{}}
 	}
 	return d
 }
 
-// falls changes the words in the vector being built because a process crashes.
-func (x *worker) falls(p int) (fault uint32, known bool) {
+// applyCrash changes the words in the vector being built because a process crashes.
+func (x *worker) applyCrash(p int) (fault uint32, known bool) {
 	if x.shared.crash == nil {
 		if x.frozen {
 			return 0, false
 		}
 		for i := range x.rules.Total {
-			x.shared.crash = append(x.shared.crash, x.deed(x.crashes(i)))
+			x.shared.crash = append(x.shared.crash, x.internUpdate(x.crashUpdate(i)))
 		}
 	}
-	return x.does(x.shared.crash[p])
+	return x.update(x.shared.crash[p])
 }
 
 // nobody does what the service does of itself.
 const nobody = -1
 
-// becomes returns what deed n makes of a word. A frozen worker knows only what was computed before.
+// becomes returns what update n makes of a word. A frozen worker knows only what was computed before.
 func (x *worker) becomes(kind int, word, n uint32) (e effected, known bool) {
 	key := scramble(uint64(word)<<32 | uint64(n)<<1 | uint64(kind))
 	if k, known := x.shared.after.find(key); known || x.frozen {
@@ -235,7 +235,7 @@ func (x *worker) becomes(kind int, word, n uint32) (e effected, known bool) {
 		}
 		return x.shared.effected[k], true
 	}
-	if d := &x.shared.deeds[n]; kind == judgeWord {
+	if d := &x.shared.updates[n]; kind == judgeWord {
 		e = x.judged(word, d)
 	} else {
 		e = x.agreed(word, d)
@@ -245,8 +245,8 @@ func (x *worker) becomes(kind int, word, n uint32) (e effected, known bool) {
 	return e, true
 }
 
-// does changes the words in the vector being built by a deed. It returns a problem.
-func (x *worker) does(n uint32) (problem uint32, known bool) {
+// update changes the words in the vector being built by an update. It returns a problem.
+func (x *worker) update(n uint32) (problem uint32, known bool) {
 	if n == 0 {
 		return 0, true
 	}
@@ -264,7 +264,7 @@ func (x *worker) does(n uint32) (problem uint32, known bool) {
 	return problem, true
 }
 
-// exchange returns what a deed adds to the fingerprint of the state entered.
+// exchange returns what an update adds to the fingerprint of the state entered.
 func (x *worker) exchange(n uint32) (hash uint64, problem uint32, known bool) {
 	if n == 0 {
 		return 0, 0, true
@@ -283,8 +283,8 @@ func (x *worker) exchange(n uint32) (hash uint64, problem uint32, known bool) {
 	return hash, problem, true
 }
 
-// judged shows a deed to a judge.
-func (x *worker) judged(word uint32, d *deed) (e effected) {
+// judged shows an update to a judge.
+func (x *worker) judged(word uint32, d *update) (e effected) {
 	if len(d.object) == 0 {
 		return effected{to: word}
 	}
@@ -321,13 +321,13 @@ func (x *worker) faultText(f history.Fault) error {
 	return fmt.Errorf("%s: %s", f.Property, x.rules.Names.Text(f.Text))
 }
 
-// agreed tells consensus of a deed.
-func (x *worker) agreed(word uint32, d *deed) effected {
-	if len(d.accord) == 0 {
+// agreed tells consensus of an update.
+func (x *worker) agreed(word uint32, d *update) effected {
+	if len(d.consensus) == 0 {
 		return effected{to: word}
 	}
-	a := x.shared.accords[word].Clone()
-	for _, do := range d.accord {
+	a := x.shared.agreements[word].Clone()
+	for _, do := range d.consensus {
 		switch {
 		case do.in.Kind == protocol.Decide && d.proc == nobody:
 			a.Decide(world.Ballot{Instance: do.in.Arg, Msg: do.act.msg})
@@ -344,14 +344,14 @@ func (x *worker) agreed(word uint32, d *deed) effected {
 	if x.budget>>recoverBudget&maxBudget == 0 {
 		a.Forget()
 	}
-	return effected{to: x.accordWord(a)}
+	return effected{to: x.consensusWord(a)}
 }
 
 // choosing appends the actions of consensus.
 func (x *worker) choosing(list []action) []action {
-	a := x.accord(x.st)
+	a := x.consensus(x.st)
 	for _, b := range a.Proposals {
-		if a.Awaited(b.Instance) && (x.raw || b.Instance < x.hasty || x.rules.Accurate(x.endsOf(x.st, x.ends))) {
+		if a.Awaited(b.Instance) && (x.raw || b.Instance < x.early || x.rules.Accurate(x.endsOf(x.st, x.ends))) {
 			list = append(list, action{verb: agree, arg: b.Msg, at: uint32(b.Instance)})
 		}
 	}
@@ -374,10 +374,10 @@ func (x *worker) hearings(list []action, a *world.Consensus, b world.Ballot) []a
 // heardFirst appends who may hear of a decision that was made in the last step, if one was: where
 // there is one, that is what happens next.
 func (x *worker) heardFirst(list []action) []action {
-	if x.raw || x.eager || x.shared.at[accordWord] == 0 {
+	if x.raw || x.anyTime || x.shared.at[consensusWord] == 0 {
 		return list
 	}
-	a := x.accord(x.st)
+	a := x.consensus(x.st)
 	if i := slices.IndexFunc(a.Decisions, func(b world.Ballot) bool { return b.New }); i >= 0 {
 		list = x.hearings(list, a, a.Decisions[i])
 	}
@@ -392,11 +392,11 @@ func (x *worker) decides(a action) (o outcome, known bool) {
 		return o, false
 	} else if !known {
 		in := protocol.NewDecide(uint64(a.at))
-		n = x.deed(deed{proc: nobody, accord: []doing{{in: in, act: effect{msg: a.arg}}}})
+		n = x.internUpdate(update{proc: nobody, consensus: []occurrence{{in: in, act: effect{msg: a.arg}}}})
 		x.shared.decide[key] = n
 	}
 	x.next = append(x.next[:0], x.st...)
-	if _, known = x.does(n); !known {
+	if _, known = x.update(n); !known {
 		return o, false
 	}
 	return x.settle(o, 0)

@@ -11,7 +11,7 @@ const Synchronous Timers = "synchronous"
 
 // absent reports whether process i is not there: never up, or crashed.
 func (s *space) absent(st []uint32, i int) bool {
-	return st[1+i] != math.MaxUint32 && s.faces[st[1+i]].gone
+	return st[1+i] != math.MaxUint32 && s.summaries[st[1+i]].gone
 }
 
 // enough reports whether who tries may count on the members that are up in a state. One that came
@@ -27,9 +27,9 @@ func (x *worker) enough(st []uint32) bool {
 	return x.rules.Enough(x.endsOf(st, x.later), unsettled)
 }
 
-// bury returns what is left of process p when it crashes: what its next life begins with,
+// remains returns what is left of process p when it crashes: what its next life begins with,
 // and whom it named.
-func (x *worker) bury(p int) (number uint32, known bool) {
+func (x *worker) remains(p int) (number uint32, known bool) {
 	if !x.rules.Peers {
 		return 0, true
 	}
@@ -54,7 +54,7 @@ func (x *worker) waiting(i int) bool {
 	}
 	st := x.st
 	for _, msg := range st[x.flight:] {
-		l := &x.mail.letters[msg]
+		l := &x.messages.all[msg]
 		if (int(l.from) == i || int(l.to) == i) && !l.stays(x.forgets) {
 			return true
 		}

@@ -174,7 +174,7 @@ func (x *worker) alone(t *action) bool {
 	from, to := int(t.a), int(t.b)
 	local := x.st[1+to]
 	switch {
-	case local == 0 || x.mail.letters[t.arg].idempotent:
+	case local == 0 || x.messages.all[t.arg].idempotent:
 		return false
 	case to < x.rules.Config.N && left(x.st, amnesiaBudget)+left(x.st, recoverBudget) > 0:
 		return false
@@ -191,7 +191,7 @@ func (x *worker) confluent(local, msg uint32) bool {
 	n, isNew := x.claimed.add(scramble(uint64(local)<<32 | uint64(msg)))
 	if isNew {
 		l := &x.locals[local]
-		x.claims = append(x.claims, x.m.confluent(l.proc, l.state, msg, x.faces[local].tries))
+		x.claims = append(x.claims, x.m.confluent(l.proc, l.state, msg, x.summaries[local].tries))
 	}
 	return x.claims[n]
 }
@@ -205,11 +205,11 @@ func (x *worker) rivals(t *action, list []action, f func(e *action, arg, key uin
 		e := &list[i]
 		p, arg := e.a, uint64(e.arg)
 		switch e.verb {
-		case amnesia, crash, recovery, lapse, follow, expire, pause, resume, lose, duplicate:
+		case amnesia, crash, recovery, lapse, lapseBroken, lapsePaused, pause, resume, lose, duplicate:
 			continue // no claim is about these
 		case deliver:
 			p = e.b
-		case suspect, mistake, hasten:
+		case suspect, mistake, suspectPaused:
 			arg = uint64(e.b)
 		case restore:
 			arg = uint64(e.b) | x.locals[x.st[1+e.b]].Life<<8
@@ -284,7 +284,7 @@ func (x *worker) silent(local uint32, m *move) bool {
 	if m.problem != 0 || m.bound >= 0 || len(x.sends(m)) > 0 && !x.reduction.answers {
 		return false
 	}
-	from, to := x.faces[local].section, x.faces[m.to].section
+	from, to := x.summaries[local].section, x.summaries[m.to].section
 	return from == to || from == protocol.InTry && to == protocol.InCrit || x.reduction.sections
 }
 
@@ -320,7 +320,7 @@ func (x *worker) sameMessages(a, b []uint32) bool {
 
 // confluent is Model.Confluent of a message on its way to process i in a state.
 func (d *machine) confluent(i int, state []byte, msg uint32, again bool) bool {
-	return d.a.Confluent(d.load(i, state), protocol.ID(d.box.from(msg)), d.msgs[msg], again)
+	return d.a.Confluent(d.load(i, state), protocol.ID(d.messages.from(msg)), d.msgs[msg], again)
 }
 
 // memory estimates what a worker keeps for itself, in bytes.

@@ -109,8 +109,8 @@ func (x *worker) content(c content) (number uint32, known bool) {
 	n := uint32(len(m.contents))
 	m.number[c] = n
 	m.contents = append(m.contents, c)
-	x.mail.letters = append(x.mail.letters, letter{mark: x.mail.mark(2*uint64(n)+1, nil), from: noProcess, to: noProcess})
-	x.mail.lows = append(x.mail.lows, nil)
+	x.messages.all = append(x.messages.all, message{digest: x.messages.digest(2*uint64(n)+1, nil), from: noProcess, to: noProcess})
+	x.messages.lows = append(x.messages.lows, nil)
 	x.bytes += 200
 	return n, true
 }
@@ -148,7 +148,7 @@ func (x *worker) accesses(list []action) []action {
 // finds appends what a read may find that overlaps a write.
 func (x *worker) finds(list []action, a action, o protocol.Access) []action {
 	if a.verb = read; o.Do == protocol.Await {
-		a.verb = peek
+		a.verb = awaitOverlap
 	}
 	for v := range x.rules.Memory[o.Register].Most + 1 {
 		if o.Ends(v) {
@@ -187,7 +187,7 @@ func (x *worker) written(a action) (number uint32, known bool) {
 // accessText is Step.Text of an action on a register.
 func (s *space) accessText(a action) string {
 	name := s.rules.Memory[a.b].Name
-	if a.verb == read || a.verb == peek {
+	if a.verb == read || a.verb == awaitOverlap {
 		if c := s.registers.contents[a.arg]; c.Writers > 0 {
 			return scenario.Found(name, c.Value)
 		}
@@ -198,7 +198,7 @@ func (s *space) accessText(a action) string {
 // access completes the event of an action on a register.
 func (x *worker) access(st []uint32, a action, e *scenario.Event) {
 	switch a.verb {
-	case read, peek:
+	case read, awaitOverlap:
 		e.Value = x.registers.contents[a.arg].Value
 	case begin, write:
 		e.Value = x.locals[st[1+a.a]].Open.Of(int(a.b)).Arg

@@ -27,7 +27,7 @@ func (d *machine) permute(i int, state []byte, to []uint8) []byte {
 }
 
 func (d *machine) permuteMessage(msg uint32, to []uint8) uint32 {
-	return d.intern(int(to[d.box.from(msg)]), int(to[d.box.to(msg)]), d.msgs[msg])
+	return d.intern(int(to[d.messages.from(msg)]), int(to[d.messages.to(msg)]), d.msgs[msg])
 }
 
 // appendMessage appends what a message holds: no ids of members.

@@ -100,7 +100,7 @@ func newSearcher(all crew, c Config, names []string) *searcher {
 			r.oneLeader = true
 		case Model, MakesProgress, Starvation, Bypass, Termination, ConcurrentEntry, OperationProgress:
 		default:
-			if !slices.Contains(ofObjects, n) { // see minds
+			if !slices.Contains(ofObjects, n) { // see asksFor
 				r.invariants = append(r.invariants, n)
 			}
 		}
@@ -202,7 +202,7 @@ func (r *searcher) merge(j *job) {
 			}
 			ordinal := uint16(i - begin)
 			r.transitions++
-			if p := r.wrong(rec.outcome); p != nil && r.minds(p) {
+			if p := r.wrong(rec.outcome); p != nil && r.asksFor(p) {
 				r.violated(p.property, p.err, r.trace(parent, ordinal))
 				return
 			}
@@ -295,15 +295,15 @@ func (r *searcher) forget(jobs []job, counted int64, k int) {
 	}
 }
 
-// minds reports whether a problem of a step is one of the properties asked for.
-func (r *searcher) minds(p *problem) bool {
+// asksFor reports whether a problem of a step is one of the properties asked for.
+func (r *searcher) asksFor(p *problem) bool {
 	return p.property == Model || p.property == WellFormed && r.wellFormed || p.property == Epochs && r.epochs ||
 		slices.Contains(ofObjects, p.property) && slices.Contains(r.asked, p.property)
 }
 
 // serious returns p if it is one of the properties asked for, and else nil: the run goes on.
 func (r *searcher) serious(p *problem) *problem {
-	if p == nil || !r.minds(p) {
+	if p == nil || !r.asksFor(p) {
 		return nil
 	}
 	return p
@@ -422,8 +422,8 @@ func (r *searcher) waiting(st []uint32) string {
 // violates returns a property of states that st violates, and how.
 func (r *searcher) violates(x *worker, st []uint32) (string, error) {
 	for i, n := range st[1 : 1+x.rules.Total] {
-		x.users[i] = x.faces[n].section // an absent process is in its remainder section
-		if x.faces[n].unaware {
+		x.users[i] = x.summaries[n].section // an absent process is in its remainder section
+		if x.summaries[n].unaware {
 			x.users[i] = protocol.InRem
 		}
 	}
@@ -461,7 +461,7 @@ func inside(x *worker, st []uint32) error {
 			continue
 		}
 		name := x.rules.Names.Of(protocol.ID(i))
-		if group := x.met[x.faces[st[1+i]].group]; group != "" {
+		if group := x.met[x.summaries[st[1+i]].group]; group != "" {
 			name += " (" + string(group) + ")"
 		}
 		names = append(names, name)
@@ -588,7 +588,7 @@ func (r *searcher) model() []string {
 	default:
 		parts = append(parts, "unordered channels")
 	}
-	for _, kind := range r.mail.lasting {
+	for _, kind := range r.messages.lasting {
 		parts = append(parts, kind+" sent again for ever")
 	}
 	parts = append(parts, c.Faults()...)

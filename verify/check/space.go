@@ -23,7 +23,7 @@ import (
 // of a search: see worker.frozen.
 type space struct {
 	rules     *world.Rules
-	mail      *mail
+	messages  *messages
 	flight    int // where messages begin in a state
 	fifo      bool
 	tracks    bool // whom a member suspects is part of the state
@@ -36,8 +36,8 @@ type space struct {
 	bounded   bool       // only where no message is on its way: see Synchronous
 	stay      bool       // who is inside never exits
 	spaced    int        // Config.Spaced
-	hasty     uint64     // Config.Decisions
-	eager     bool       // Config.apart
+	early     uint64     // Config.Decisions
+	anyTime   bool       // Config.apart
 	tasks     []uint32   // operations that a user issues in each section, by process
 	registers *registers // nil: there is none
 
@@ -47,40 +47,40 @@ type space struct {
 
 	timersSet bool // whether some process ever set one
 
-	locals   []local
-	faces    []face // of the locals
-	number   map[string]uint32
-	moves    []move
-	sent     []uint32 // the messages of all moves
-	set      []uint32 // the timers that they set
-	begun    []uint32 // the counters that they begin: of which nothing before them has a value
-	moveOf   table    // the places in moves, by local state, verb and argument
-	wide     map[uint64]uint32
-	shifted  shifted
-	renamed  renamed
-	verified table // the claims of confluence that were verified
-	forgets  bool  // Algorithm.Stale
-	drops    bool  // Algorithm.Moot
-	moot     table // the places in moots, by local state and message
-	moots    []bool
-	stale    map[pairing]bool // what it said
-	bytes    int64
-	fresh    int // distinct local steps, for the commutation check
-	claim    error
+	locals    []local
+	summaries []summary // of the locals
+	number    map[string]uint32
+	moves     []move
+	sent      []uint32 // the messages of all moves
+	set       []uint32 // the timers that they set
+	begun     []uint32 // the counters that they begin: of which nothing before them has a value
+	moveOf    table    // the places in moves, by local state, verb and argument
+	wide      map[uint64]uint32
+	shifted   shifted
+	renamed   renamed
+	verified  table // the claims of confluence that were verified
+	forgets   bool  // Algorithm.Stale
+	drops     bool  // Algorithm.Moot
+	moot      table // the places in moots, by local state and message
+	moots     []bool
+	stale     map[pairing]bool // what it said
+	bytes     int64
+	fresh     int // distinct local steps, for the commutation check
+	claim     error
 
 	problems []problem
 }
 
-// A mark is what one word adds to what is known of a whole state.
-type mark struct {
+// A digest is what one word adds to what is known of a whole state.
+type digest struct {
 	hash  uint64 // a random number, see worker.print
 	floor uint64 // the counters, by bit, whose smallest value here is at its least
 	above uint64 // those whose smallest value here is above it
 }
 
-// A face is what the search needs to know of a local state in every global one.
-type face struct {
-	mark
+// A summary is what the search needs to know of a local state in every global one.
+type summary struct {
+	digest
 	section protocol.Section
 	tasks   bool // its user has an operation to issue, if it is inside
 	tries   bool // its user may try, if it is in its remainder section
@@ -103,13 +103,13 @@ type local struct {
 
 // A move is the outcome of one event in one local state.
 type move struct {
-	mark           // the sum of those of to and of what is sent to processes that are ever up
+	digest         // the sum of those of to and of what is sent to processes that are ever up
 	to      uint32 // 0: none
 	problem uint32 // 0, or 1 + an index in problems
 	sends   span   // of space.sent
 	set     span   // of space.set
 	begun   span   // of space.begun
-	deed    uint32 // 0: none
+	update  uint32 // 0: none
 	bound   int32  // that to exceeds, or -1
 	plain   bool   // whatever is sent will be in flight, if the receiver is there
 }
@@ -134,7 +134,7 @@ const (
 	deliver
 	suspect
 	restore
-	follow // a lease among members lapses, whose session is broken
+	lapseBroken // a lease among members lapses, whose session is broken
 	issue
 	agree
 	hear
@@ -142,12 +142,12 @@ const (
 	read
 	begin // of a write
 	write
-	// The rest need not happen. They are faults, but for peek: a read by an Await which
+	// The rest need not happen. They are faults, but for awaitOverlap: a read by an Await which
 	// overlaps a write.
-	peek
+	awaitOverlap
 	lapse
-	expire // a lease lapses, because one of the two that share it pauses
-	hasten // a member that pauses is suspected
+	lapsePaused   // a lease lapses, because one of the two that share it pauses
+	suspectPaused // a member that pauses is suspected
 	pause
 	mistake // the detector suspects somebody that is up
 	recovery
@@ -160,9 +160,9 @@ const (
 
 var verbs = [...]scenario.Verb{
 	try: scenario.Try, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
-	read: scenario.Read, begin: scenario.Begin, write: scenario.Write, peek: scenario.Read,
+	read: scenario.Read, begin: scenario.Begin, write: scenario.Write, awaitOverlap: scenario.Read,
 	issue: scenario.Issue, agree: scenario.Decide, hear: scenario.Hear,
-	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse, follow: scenario.Lapse, expire: scenario.Lapse, hasten: scenario.Suspect,
+	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse, lapseBroken: scenario.Lapse, lapsePaused: scenario.Lapse, suspectPaused: scenario.Suspect,
 	pause: scenario.Pause, resume: scenario.Resume,
 	mistake: scenario.Suspect, recovery: scenario.Recover, amnesia: scenario.Amnesia, crash: scenario.Crash, drain: scenario.Drain,
 	lose: scenario.Lose, duplicate: scenario.Duplicate,
@@ -170,10 +170,10 @@ var verbs = [...]scenario.Verb{
 
 // must says whether a run in which an action of this kind stays possible for
 // ever without being taken is not a fair one.
-func (v verb) must() bool { return v > cancel && v < peek }
+func (v verb) must() bool { return v > cancel && v < awaitOverlap }
 
 // accesses reports whether an action of this kind is one on a register.
-func (v verb) accesses() bool { return v >= read && v <= write || v == peek }
+func (v verb) accesses() bool { return v >= read && v <= write || v == awaitOverlap }
 
 // The budgets, by their bits in the first word of a state.
 const (
@@ -198,7 +198,7 @@ var costs = [len(verbs)]uint32{
 }
 
 // affords reports whether there is something left, in the state entered, of the budget that an action of some kind takes from.
-func (x *worker) affords(v verb) bool { return x.st[0]/costs[v]&maxBudget > 0 }
+func (x *worker) affords(v verb) bool { return x.st[0]&(costs[v]*maxBudget) != 0 }
 
 // left is how much of a budget is left.
 func left(st []uint32, budget int) uint32 { return st[0] >> budget & maxBudget }
@@ -233,16 +233,16 @@ func newSpace(i protocol.Info, c Config, m *machine) *space {
 	rules := world.New(i, c.Config, c.Clients, c.Registers)
 	total := rules.Total
 	s := &space{
-		rules: rules, mail: &m.box, fifo: c.FIFO,
+		rules: rules, messages: m.messages, fifo: c.FIFO,
 		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Pause > 0 || c.Timers == Synchronous || i.Consensus && c.Crash > 0) &&
 			i.Detector != protocol.LeaseDetector,
 		bounded: c.Timers == Synchronous,
 		user:    make([]bool, total), endless: make([]bool, total), down: make([]bool, total), tasks: make([]uint32, total),
-		locals: make([]local, 1), faces: []face{{gone: true}}, number: map[string]uint32{}, wide: map[uint64]uint32{},
+		locals: make([]local, 1), summaries: []summary{{gone: true}}, number: map[string]uint32{}, wide: map[uint64]uint32{},
 		shifted:   shifted{by: map[string]uint32{}},
 		registers: newRegisters(rules),
 		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
-		stay:      c.Stay, spaced: c.Spaced, hasty: uint64(c.Decisions), eager: c.apart,
+		stay:      c.Stay, spaced: c.Spaced, early: uint64(c.Decisions), anyTime: c.apart,
 		groups:  newGroups(c, total),
 		forgets: m.forgets(), drops: m.drops(), stale: map[pairing]bool{},
 	}
@@ -276,7 +276,9 @@ func (s *space) after(a, now uint32) bool {
 	return s.channel(a) > s.channel(now)
 }
 
-func (s *space) channel(msg uint32) int { return s.mail.from(msg)*s.rules.Total + s.mail.to(msg) }
+func (s *space) channel(msg uint32) int {
+	return s.messages.from(msg)*s.rules.Total + s.messages.to(msg)
+}
 
 // line returns the scenario line of a.
 func (s *space) line(a action, m *machine) string { return s.rules.Names.Format(s.step(a, m)) }
@@ -295,7 +297,7 @@ func (s *space) step(a action, m *machine) scenario.Step {
 		st.Text = fmt.Sprintf("%d %s", a.at, m.text(a.arg))
 	case deliver, lose, duplicate:
 		st.Text = m.text(a.arg)
-	case read, peek, begin, write:
+	case read, awaitOverlap, begin, write:
 		st.Text = s.accessText(a)
 	}
 	return st
@@ -303,6 +305,6 @@ func (s *space) step(a action, m *machine) scenario.Step {
 
 // memory estimates the bytes in use.
 func (s *space) memory() int64 {
-	return s.bytes + s.mail.bytes + s.moveOf.bytes + s.shifted.bytes() + s.renamed.bytes + s.verified.bytes + s.moot.bytes + int64(cap(s.moots)) +
+	return s.bytes + s.messages.bytes + s.moveOf.bytes + s.shifted.bytes() + s.renamed.bytes + s.verified.bytes + s.moot.bytes + int64(cap(s.moots)) +
 		int64(4*(cap(s.sent)+cap(s.set)+cap(s.begun)+cap(s.renamed.to))+80*cap(s.moves))
 }

@@ -185,13 +185,13 @@ func (d *diver) bits(print uint64) (a, b uint64) {
 	return h >> d.shift, scramble(h) >> d.shift
 }
 
-// marked reports whether both bits of a state are set.
-func (d *diver) marked(print uint64) bool {
+// visitedBefore reports whether both bits of a state are set.
+func (d *diver) visitedBefore(print uint64) bool {
 	a, b := d.bits(print)
 	return d.table[a/64]&(1<<(a%64)) != 0 && d.table[b/64]&(1<<(b%64)) != 0
 }
 
-func (d *diver) mark(print uint64) {
+func (d *diver) visit(print uint64) {
 	a, b := d.bits(print)
 	d.table[a/64] |= 1 << (a % 64)
 	d.table[b/64] |= 1 << (b % 64)
@@ -200,7 +200,7 @@ func (d *diver) mark(print uint64) {
 // dive searches from each root.
 func (d *diver) dive() {
 	for _, root := range d.roots {
-		d.mark(d.print(root.state))
+		d.visit(d.print(root.state))
 		d.visited++
 		d.push(root, root.state)
 		for ; len(d.stack) > 0; d.taken++ {
@@ -226,10 +226,10 @@ func (d *diver) step(root root) {
 	d.todo = d.todo[:len(d.todo)-1]
 	d.enter(st)
 	o, _ := d.apply(a)
-	if d.marked(o.print) {
+	if d.visitedBefore(o.print) {
 		return
 	}
-	d.mark(o.print)
+	d.visit(o.print)
 	d.visited++
 	if !o.built {
 		d.build(a, o.move)
@@ -257,7 +257,7 @@ func (d *diver) push(root root, st []uint32) {
 	for _, a := range d.list {
 		o, _ := d.apply(a)
 		d.steps++
-		if p := d.wrong(o); p != nil && d.minds(p) {
+		if p := d.wrong(o); p != nil && d.asksFor(p) {
 			d.fail(root, st, a)
 			return
 		}
@@ -269,7 +269,7 @@ func (d *diver) push(root root, st []uint32) {
 			}
 		}
 		stuck = stuck && !(a.verb.must() && (o.print != d.own || a.verb.accesses()))
-		if !d.marked(o.print) {
+		if !d.visitedBefore(o.print) {
 			d.todo = append(d.todo, a)
 		}
 	}

@@ -265,7 +265,7 @@ func (x *worker) sign(st []uint32) {
 				rank++
 			}
 		}
-		for _, j := range [...]int{x.mail.from(msg), x.mail.to(msg)} {
+		for _, j := range [...]int{x.messages.from(msg), x.messages.to(msg)} {
 			if y.in[j] {
 				y.signs[j] += scramble(x.pin(1, msg, j) + rank)
 			}
@@ -291,7 +291,7 @@ func (x *worker) pin(kind uint64, w uint32, j int) uint64 {
 			continue
 		}
 		if kind == 1 {
-			x.key = append(x.key[:0], to[x.mail.from(w)], to[x.mail.to(w)])
+			x.key = append(x.key[:0], to[x.messages.from(w)], to[x.messages.to(w)])
 			x.key = x.m.appendMessage(x.key, w)
 		} else {
 			x.key = appendLocal(x.key[:0], x.permuted(&x.locals[w], to))

@@ -178,7 +178,7 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 		switch f.Do {
 		case protocol.Send:
 			effect = scenario.Effect{
-				Do: scenario.Sends, Message: x.m.text(f.msg), To: x.rules.Names.Of(protocol.ID(x.mail.to(f.msg))), Lost: x.lost(st, v, f.msg),
+				Do: scenario.Sends, Message: x.m.text(f.msg), To: x.rules.Names.Of(protocol.ID(x.messages.to(f.msg))), Lost: x.lost(st, v, f.msg),
 			}
 		case protocol.Crit:
 			effect.Do, effect.Reason, effect.Group = scenario.Enters, "", f.Data
@@ -210,7 +210,7 @@ func (x *worker) describe(st []uint32, v visit) scenario.Event {
 
 // lost says why a message that was sent is not on its way.
 func (x *worker) lost(st []uint32, v visit, msg uint32) string {
-	from, to := x.mail.from(msg), x.mail.to(msg)
+	from, to := x.messages.from(msg), x.messages.to(msg)
 	switch {
 	case x.absent(st, to):
 		return x.rules.Names.Of(protocol.ID(to)) + " is not there"
@@ -230,13 +230,13 @@ func (x *worker) again(st []uint32, a action) []effect {
 		arg = x.decision(a)
 	case deliver:
 		i = int(a.b)
-	case suspect, lapse, follow, expire, mistake, hasten:
+	case suspect, lapse, lapseBroken, lapsePaused, mistake, suspectPaused:
 		arg = uint64(a.b)
 	case restore:
 		arg = uint64(a.b) | x.locals[st[1+a.b]].Life<<8
 	}
 	l, ins, msg := x.input(st[1+i], a.verb, arg)
-	if x.faces[st[1+i]].paused && a.verb != resume {
+	if x.summaries[st[1+i]].paused && a.verb != resume {
 		return nil // it does not know
 	}
 	_, effects, _, _ := x.steps(&l, msg, ins...)
@@ -278,7 +278,7 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 		return states, flights
 	}
 	for _, msg := range st[x.flight:] {
-		from, to := protocol.ID(x.mail.from(msg)), protocol.ID(x.mail.to(msg))
+		from, to := protocol.ID(x.messages.from(msg)), protocol.ID(x.messages.to(msg))
 		flights = append(flights, scenario.Flight{From: x.rules.Names.Of(from), To: x.rules.Names.Of(to), Message: x.m.text(msg)})
 	}
 	return states, flights

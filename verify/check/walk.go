@@ -17,12 +17,12 @@ import (
 // again. So a Walk may be in several states at once, which differ by such messages
 // only; a step is possible where it is possible in one of them.
 type Walk struct {
-	r     *searcher
-	first []uint32
-	now   []end
-	over  *finding // the last step violates a property, or the very first state does
-	calm  int      // for OperationProgress: the step after which it was at rest, without a fault since; -1: none
-	taken int      // steps
+	r      *searcher
+	first  []uint32
+	now    []end
+	over   *finding // the last step violates a property, or the very first state does
+	atRest int      // for OperationProgress: the step after which it was at rest, without a fault since; -1: none
+	taken  int      // steps
 }
 
 // An end is a state that a Walk may be in.
@@ -63,7 +63,7 @@ func (w *Walk) Reset() {
 	if w.first == nil {
 		return // there is not even a first state
 	}
-	w.now, w.over, w.calm, w.taken = []end{{st: w.first}}, nil, -1, 0
+	w.now, w.over, w.atRest, w.taken = []end{{st: w.first}}, nil, -1, 0
 }
 
 // Names are those of the processes.
@@ -102,15 +102,15 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 	}
 	var event *scenario.Event
 	var ends []end
-	calm := w.rested()
+	atRest := w.rested()
 	for _, from := range w.now {
 		w.r.expandSome(from.st, wanted, func(v visit) {
 			if v.problem = w.r.serious(v.problem); v.problem != nil {
 				w.over = &finding{property: v.problem.property, err: v.problem.err}
 			}
 			next := slices.Clone(v.next)
-			if u := w.r.ejects(from.st, next); u >= 0 && calm >= 0 && faultless(from.st, next) && w.over == nil {
-				w.over = &finding{property: OperationProgress, err: w.r.ungrounded(u, calm)}
+			if u := w.r.ejects(from.st, next); u >= 0 && atRest >= 0 && faultless(from.st, next) && w.over == nil {
+				w.over = &finding{property: OperationProgress, err: w.r.ungrounded(u, atRest)}
 			}
 			if event == nil {
 				e := w.r.describe(from.st, v)
@@ -129,16 +129,16 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 		return scenario.Event{}, w.impossible(want, err)
 	}
 	if w.taken++; !faultless(w.now[0].st, ends[0].st) {
-		calm = -1
+		atRest = -1
 	}
-	w.now, w.calm = ends, calm
+	w.now, w.atRest = ends, atRest
 	return *event, nil
 }
 
-// rested is Walk.calm before the next step.
+// rested is Walk.atRest before the next step.
 func (w *Walk) rested() int {
-	if w.calm >= 0 || !slices.Contains(w.r.asked, OperationProgress) {
-		return w.calm
+	if w.atRest >= 0 || !slices.Contains(w.r.asked, OperationProgress) {
+		return w.atRest
 	}
 	if _, rests := w.rests(w.now[0].st); rests {
 		return w.taken

@@ -25,13 +25,13 @@ type worker struct {
 	// follows a run of the algorithm itself.
 	raw bool
 
-	st    []uint32   // the state it is in
-	ends  world.Ends // its processes, for who asks about detectors
-	later world.Ends // those of next
-	own   uint64     // its fingerprint
-	calm  bool       // it allows a loss
-	whole bool       // every message that is sent arrives in flight
-	sum   mark       // of the words
+	st          []uint32   // the state it is in
+	ends        world.Ends // its processes, for who asks about detectors
+	later       world.Ends // those of next
+	own         uint64     // its fingerprint
+	lossAllowed bool       // it allows a loss
+	whole       bool       // every message that is sent arrives in flight
+	sum         digest     // of the words
 	// Counters at their least in two words or more, in three or more: of these one is
 	// left when a step replaces two words.
 	twice, thrice uint64
@@ -45,7 +45,7 @@ type worker struct {
 	shifting bool     // it was changed by moving counters by x.by, in the last step
 	acts     []action
 
-	g     glance
+	g     snapshot
 	users history.Users
 	says  history.Leaders
 	holds []protocol.Group
@@ -57,7 +57,7 @@ type worker struct {
 func newWorker(s *space, m *machine) *worker {
 	x := &worker{
 		space: s, m: m, ends: make(world.Ends, s.rules.Total), later: make(world.Ends, s.rules.Total), users: make(history.Users, s.rules.Total), tries: make([]protocol.Groups, s.rules.Total),
-		g: glance{
+		g: snapshot{
 			states: make([][]byte, s.rules.Total), users: make([]protocol.Section, s.rules.Total), lost: make([][]bool, s.rules.Total),
 		},
 	}
@@ -77,25 +77,25 @@ func (x *worker) enter(st []uint32) {
 		x.endsOf(st, x.ends)
 	}
 	x.st, x.whole = st, !x.fifo && (x.sym == nil || x.raw)
-	x.sum, x.twice, x.thrice = mark{hash: budgetHash(st[0])}, 0, 0
+	x.sum, x.twice, x.thrice = digest{hash: budgetHash(st[0])}, 0, 0
 	for i, n := range st[1 : 1+x.rules.Total] {
 		if n == 0 {
 			x.whole = x.whole && x.down[i]
 			continue
 		}
-		f := &x.faces[n]
+		f := &x.summaries[n]
 		x.whole = x.whole && !f.apart && !f.gone
-		x.join(&f.mark)
+		x.join(&f.digest)
 	}
 	for _, msg := range st[x.flight:] {
-		x.join(&x.mail.letters[msg].mark)
+		x.join(&x.messages.all[msg].digest)
 	}
 	x.sum.hash += x.common(st)
 	x.own = max(x.sum.hash, 1)
 	if x.fifo {
 		x.own = x.print(st)
 	}
-	x.calm = x.spaced == 0 || x.m.unsettled(x.look(st)) < x.spaced
+	x.lossAllowed = x.spaced == 0 || x.m.unsettled(x.look(st)) < x.spaced
 }
 
 // unborn is the end of a process that has not begun yet.
@@ -116,7 +116,7 @@ func (x *worker) endsOf(st []uint32, ends world.Ends) world.Ends {
 	return ends
 }
 
-func (x *worker) join(m *mark) {
+func (x *worker) join(m *digest) {
 	x.thrice |= x.twice & m.floor
 	x.twice |= x.sum.floor & m.floor
 	x.sum.add(*m)
@@ -128,18 +128,18 @@ func (x *worker) join(m *mark) {
 func (x *worker) print(st []uint32) uint64 {
 	h := budgetHash(st[0]) + x.common(st)
 	for _, n := range st[1 : 1+x.rules.Total] {
-		h += x.faces[n].hash
+		h += x.summaries[n].hash
 	}
 	rank, before := uint64(0), -1
 	for _, msg := range st[x.flight:] {
 		if !x.fifo {
-			h += x.mail.letters[msg].hash
+			h += x.messages.all[msg].hash
 			continue
 		}
 		if ch := x.channel(msg); ch != before {
 			rank, before = 0, ch
 		}
-		h += scramble(x.mail.letters[msg].hash + rank)
+		h += scramble(x.messages.all[msg].hash + rank)
 		rank++
 	}
 	return max(h, 1)
@@ -173,7 +173,7 @@ func (x *worker) possible(list []action) []action {
 	st := x.st
 	for i := range x.rules.Total {
 		n := st[1+i]
-		f := &x.faces[n]
+		f := &x.summaries[n]
 		if f.gone {
 			continue
 		}
@@ -207,8 +207,8 @@ func (x *worker) possible(list []action) []action {
 		if at > x.flight && (msg == st[at-1] || x.fifo && x.channel(msg) == x.channel(st[at-1])) {
 			continue
 		}
-		l := &x.mail.letters[msg]
-		if x.faces[st[1+l.to]].paused || x.rules.Mutual && x.rules.Withheld(x.ends, int(l.from), int(l.to)) {
+		l := &x.messages.all[msg]
+		if x.summaries[st[1+l.to]].paused || x.rules.Mutual && x.rules.Withheld(x.ends, int(l.from), int(l.to)) {
 			continue
 		}
 		a := action{verb: deliver, a: l.from, b: l.to, arg: msg, at: uint32(at)}
@@ -220,7 +220,7 @@ func (x *worker) possible(list []action) []action {
 			list = append(list, a)
 		}
 	}
-	if x.shared.at[accordWord] > 0 {
+	if x.shared.at[consensusWord] > 0 {
 		list = x.choosing(list)
 	}
 	if x.rules.Info.Detector != protocol.NoDetector {
@@ -248,7 +248,7 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 	p, arg := int(a.a), uint64(a.arg)
 	x.shifting = false
 	switch a.verb {
-	case crash, lapse, follow, expire, amnesia, recovery:
+	case crash, lapse, lapseBroken, lapsePaused, amnesia, recovery:
 		return x.fault(a)
 	case pause:
 		l := x.locals[x.st[1+p]]
@@ -265,8 +265,8 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 		if _, known = x.written(a); !known {
 			return o, false
 		}
-	case suspect, mistake, hasten:
-		if x.rules.Leases && x.st[1+a.b] != 0 || a.verb == hasten {
+	case suspect, mistake, suspectPaused:
+		if x.rules.Leases && x.st[1+a.b] != 0 || a.verb == suspectPaused {
 			return x.noticed(a)
 		}
 		arg = uint64(a.b)
@@ -304,21 +304,21 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 // change computes the fingerprint of the next state from what changes. It returns
 // false when counters may have to be moved.
 func (x *worker) change(a action, p int, m *move, o *outcome) bool {
-	old := &x.faces[x.st[1+p]]
+	old := &x.summaries[x.st[1+p]]
 	hash := x.sum.hash + m.hash - old.hash
 	one, two := old.floor, uint64(0) // at their least in one, and in both of the words that vanish
 	switch {
 	case a.verb == deliver && !a.keep:
-		l := &x.mail.letters[a.arg]
+		l := &x.messages.all[a.arg]
 		hash -= l.hash
 		one, two = one|l.floor, one&l.floor
 	case a.verb == write:
 		n, _ := x.written(a)
-		hash += x.mail.letters[n].hash - x.mail.letters[x.st[a.at]].hash
+		hash += x.messages.all[n].hash - x.messages.all[x.st[a.at]].hash
 	case a.cost() != 0:
 		hash += budgetHash(x.st[0]-a.cost()) - budgetHash(x.st[0])
 	}
-	more, fault, known := x.exchange(m.deed)
+	more, fault, known := x.exchange(m.update)
 	if !known {
 		return false
 	}
@@ -363,7 +363,7 @@ func (x *worker) complete(m *move, p int) (fault uint32, known bool) {
 	for _, msg := range sends {
 		x.send(msg)
 	}
-	return x.does(m.deed)
+	return x.update(m.update)
 }
 
 // settle forgets what the step of process p has made stale, moves counters and renames
@@ -383,7 +383,7 @@ func (x *worker) settle(o outcome, p int) (_ outcome, known bool) {
 // send puts a message in flight, unless its receiver is absent or the lease
 // between the two has lapsed.
 func (x *worker) send(msg uint32) {
-	st, from, to := x.next, x.mail.from(msg), x.mail.to(msg)
+	st, from, to := x.next, x.messages.from(msg), x.messages.to(msg)
 	if x.absent(st, to) || x.rules.Severed(x.later, from, to) {
 		return
 	}
@@ -395,7 +395,7 @@ func (x *worker) send(msg uint32) {
 	st[i] = msg
 	// With FIFO channels only the last one of a channel can be equal, since elsewhere
 	// the place in the order matters.
-	if x.mail.letters[msg].idempotent && i > x.flight && st[i-1] == msg {
+	if x.messages.all[msg].idempotent && i > x.flight && st[i-1] == msg {
 		st = slices.Delete(st, i, i+1)
 	}
 	x.next = st
@@ -441,7 +441,7 @@ func (x *worker) wrong(o outcome) *problem {
 }
 
 // look returns st as invariants see it. It is valid until the next call.
-func (x *worker) look(st []uint32) *glance {
+func (x *worker) look(st []uint32) *snapshot {
 	x.g.locals, x.g.flight = st[1:1+x.rules.Total], st[x.flight:]
 	if x.registers != nil {
 		x.g.registers, x.g.flight = x.registers.values(x.g.registers[:0], x.g.flight), nil

@@ -7,8 +7,8 @@ import (
 // settle takes the steps of a calm, until all users are done or somebody is stuck.
 func (w *walker) settle() {
 	w.calm = true
-	clear(w.frozen)
-	w.thaw()
+	clear(w.slowUntil)
+	w.wake()
 	if w.Peers {
 		clear(w.named)
 	}

@@ -55,13 +55,13 @@ func (w *walker) peerFault() bool {
 		return w.p.has(lapses) && w.take(world.Action{Verb: scenario.Lapse, A: i, B: j})
 	}
 	if w.p.has(storms) && w.r.IntN(2) == 0 {
-		return w.gust()
+		return w.burst()
 	}
 	return w.p.has(mistakes) && w.Is(int(j)) && w.take(world.Action{Verb: scenario.Suspect, A: i, B: j})
 }
 
-// strike lets a fault happen where nothing else can: an election rests until then.
-func (w *walker) strike() bool {
+// forceFault lets a fault happen where nothing else can: an election rests until then.
+func (w *walker) forceFault() bool {
 	const attempts = 50
 	for k := 0; w.Elects() && k < attempts; k++ {
 		if w.fault() {

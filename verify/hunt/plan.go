@@ -64,11 +64,11 @@ type plan struct {
 	tries   int    // of each user
 	storm   int    // steps with faults
 	faulty  int    // faults in a thousand steps
-	thaw    int    // steps that a frozen process stands still, at most
+	slow    int    // steps for which a process is slow, at most
 	users   int    // percent of the steps that are users'
 	timers  int    // percent that are timers'
 	news    int    // percent that are the detector's
-	linger  int    // percent of chances to leave that a user lets pass
+	stays   int    // percent of chances to leave that a user lets pass
 	shuffle int    // steps between two draws of priorities
 	held    uint64 // messages of a lower priority arrive when nothing else can happen
 	judges  bool
@@ -207,11 +207,11 @@ func (p *plan) untime() {
 	p.tries = p.between(1, 6)
 	p.storm = p.between(100, 4000)
 	p.faulty = p.between(1, 40)
-	p.thaw = p.between(10, 2000)
+	p.slow = p.between(10, 2000)
 	p.users = p.between(1, 20)
 	p.timers = p.between(0, 8)
 	p.news = p.between(1, 20)
-	p.linger = p.between(0, 99)
+	p.stays = p.between(0, 99)
 	p.shuffle = p.between(10, 1000)
 	p.held = p.chance.Uint64() >> 1
 	p.judges = p.chance.IntN(4) == 0

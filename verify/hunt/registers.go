@@ -74,7 +74,7 @@ func (w *walker) share() bool {
 	}
 	for k := range w.Total {
 		i := (first + k) % w.Total
-		if !w.Is(i) || w.stands(i) || len(w.Ends[i].Open) == 0 {
+		if !w.Is(i) || w.still(i) || len(w.Ends[i].Open) == 0 {
 			continue
 		}
 		open := w.Ends[i].Open

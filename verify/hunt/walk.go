@@ -16,28 +16,28 @@ import (
 // long time there is stuck.
 type walker struct {
 	*model
-	p      *plan
-	r      *rand.Rand
-	run    []world.Action
-	tries  []int // left, by user
-	frozen []int // by process: the step until which it stands still
-	silent int   // members that may still drain
-	salt   uint64
-	turn   int // of the calm: whose turn it is, and below which timer's
-	timer  int
-	calm   bool
-	stay   bool     // of the calm: nobody tries anew, and who is inside stays there
-	leave  bool     // there is no such part of the calm
-	looked int      // of the calm: whose turn it is to access a register
-	ops    []int    // by user: how many operations it may still issue in its section
-	base   int32    // of the ids of its actions
-	asleep int      // processes that may pause
-	named  []uint64 // by process that crashed: the members that were told so
+	p         *plan
+	r         *rand.Rand
+	run       []world.Action
+	tries     []int // left, by user
+	slowUntil []int // by process: the step until which it stands still
+	silent    int   // members that may still drain
+	salt      uint64
+	turn      int // of the calm: whose turn it is, and below which timer's
+	timer     int
+	calm      bool
+	stay      bool     // of the calm: nobody tries anew, and who is inside stays there
+	leave     bool     // there is no such part of the calm
+	looked    int      // of the calm: whose turn it is to access a register
+	ops       []int    // by user: how many operations it may still issue in its section
+	base      int32    // of the ids of its actions
+	asleep    int      // processes that may pause
+	named     []uint64 // by process that crashed: the members that were told so
 }
 
 func newWalker(m *model, p *plan) *walker {
 	w := &walker{model: m, p: p, r: p.chance, silent: p.silent}
-	w.tries, w.frozen, w.ops, w.named = make([]int, m.Total), make([]int, m.Total), make([]int, m.Total), make([]uint64, m.Total)
+	w.tries, w.slowUntil, w.ops, w.named = make([]int, m.Total), make([]int, m.Total), make([]int, m.Total), make([]uint64, m.Total)
 	for i := range w.tries {
 		if m.IsUser(i) {
 			w.tries[i] = p.tries
@@ -105,7 +105,7 @@ func (w *walker) take(c world.Action) bool {
 // storm takes one step of a storm. It returns false when nothing can happen.
 func (w *walker) storm() bool {
 	before := w.Entries
-	w.thaw()
+	w.wake()
 	if w.r.IntN(w.p.shuffle) == 0 {
 		w.salt = w.r.Uint64()
 	}
@@ -116,12 +116,12 @@ func (w *walker) storm() bool {
 		return true
 	}
 	// Only those who stand still can go on.
-	thawed := false
-	for i := range w.frozen {
-		thawed = thawed || w.stands(i)
-		w.frozen[i] = 0
+	woken := false
+	for i := range w.slowUntil {
+		woken = woken || w.still(i)
+		w.slowUntil[i] = 0
 	}
-	return thawed || w.choose() || w.strike()
+	return woken || w.choose() || w.forceFault()
 }
 
 // choose takes a step that is no fault, of the kind that is drawn, or else of
@@ -142,20 +142,20 @@ func (w *walker) choose() bool {
 	return w.message(w.p.held) || w.share() || w.consent() || w.tell() || w.user() || w.fire() || w.message(0)
 }
 
-func (w *walker) stands(i int) bool {
-	return w.frozen[i] > len(w.run) || w.asleep > 0 && w.Is(i) && w.Ends[i].Paused
+func (w *walker) still(i int) bool {
+	return w.slowUntil[i] > len(w.run) || w.asleep > 0 && w.Is(i) && w.Ends[i].Paused
 }
 
-// freeze lets process i stand still for a number of steps: it is slow, or it pauses.
-func (w *walker) freeze(i, steps int) {
-	w.frozen[i] = len(w.run) + steps
+// slowDown lets process i stand still for a number of steps: it is slow, or it pauses.
+func (w *walker) slowDown(i, steps int) {
+	w.slowUntil[i] = len(w.run) + steps
 	if w.Pauses && !w.Ends[i].Paused && w.r.IntN(2) == 0 && w.take(world.Action{Verb: scenario.Pause, A: int32(i)}) {
 		w.asleep++
 	}
 }
 
-// thaw lets processes go on that have paused for long enough, or others notice that they pause.
-func (w *walker) thaw() {
+// wake lets processes go on that have paused for long enough, or others notice that they pause.
+func (w *walker) wake() {
 	if w.asleep == 0 {
 		return
 	}
@@ -163,7 +163,7 @@ func (w *walker) thaw() {
 	for i := range w.Total {
 		switch {
 		case !w.Is(i) || !w.Ends[i].Paused:
-		case w.frozen[i] <= len(w.run):
+		case w.slowUntil[i] <= len(w.run):
 			w.take(world.Action{Verb: scenario.Resume, A: int32(i)})
 		default:
 			asleep++
@@ -185,7 +185,7 @@ func (w *walker) user() bool {
 	first := w.r.IntN(w.Total)
 	for k := range w.Total {
 		i := (first + k) % w.Total
-		if !w.IsUser(i) || !w.Is(i) || w.stands(i) {
+		if !w.IsUser(i) || !w.Is(i) || w.still(i) {
 			continue
 		}
 		switch w.Section(i) {
@@ -199,7 +199,7 @@ func (w *walker) user() bool {
 			if w.stay {
 				continue
 			}
-			if !w.calm && w.r.IntN(100) < w.p.linger {
+			if !w.calm && w.r.IntN(100) < w.p.stays {
 				continue
 			}
 			if w.may(i) {
@@ -231,7 +231,7 @@ func (w *walker) fire() bool {
 	}
 	for k := range w.Total {
 		i := (first + k) % w.Total
-		if t := w.timers(i); len(t) > 0 && !w.stands(i) && !w.Waiting(i) {
+		if t := w.timers(i); len(t) > 0 && !w.still(i) && !w.Waiting(i) {
 			w.timer = i + 1
 			return w.take(world.Action{Verb: scenario.Timeout, A: int32(i), Timer: t[w.r.IntN(len(t))]})
 		}
@@ -271,7 +271,7 @@ func (w *walker) tell() bool {
 // advise lets the detector tell process p what it must of process q.
 func (w *walker) advise(p, q int) bool {
 	n := w.Notices(p, q) & world.Must
-	if n == 0 || w.stands(p) {
+	if n == 0 || w.still(p) {
 		return false
 	}
 	c := world.Action{Verb: scenario.Restore, A: int32(p), B: int32(q)}
@@ -338,7 +338,7 @@ func (w *walker) pick(least uint64) int {
 func (w *walker) scan(k, by int) int {
 	n := len(w.Flight)
 	for range n {
-		if !w.stands(int(w.Flight[k].To)) && w.Arrives(k) {
+		if !w.still(int(w.Flight[k].To)) && w.Arrives(k) {
 			return k
 		}
 		k = (k + by + n) % n
@@ -356,7 +356,7 @@ func (w *walker) favoured(least uint64) int {
 			of |= uint64(f.From) << 32
 		}
 		hi, lo := bits.Mul64(of+w.salt, 0x9e3779b97f4a7c15)
-		if x := hi ^ lo; x >= least && (best < 0 || x > most) && !w.stands(int(f.To)) && w.Arrives(k) {
+		if x := hi ^ lo; x >= least && (best < 0 || x > most) && !w.still(int(f.To)) && w.Arrives(k) {
 			best, most = k, x
 		}
 	}
@@ -387,7 +387,7 @@ func (w *walker) fault() bool {
 	case crashes:
 		return w.several(int(i)) && w.take(world.Action{Verb: scenario.Crash, A: i})
 	case pauses:
-		w.freeze(int(i), 1+w.r.IntN(w.p.thaw))
+		w.slowDown(int(i), 1+w.r.IntN(w.p.slow))
 	case drains:
 		if w.silent > 0 {
 			w.silent--
@@ -417,7 +417,7 @@ func (w *walker) aim(u int) {
 		return
 	}
 	if w.p.has(pauses) {
-		w.freeze(u, w.p.thaw)
+		w.slowDown(u, w.p.slow)
 	}
 	for _, j := range w.r.Perm(w.sys.N) {
 		if !w.p.has(losses) || w.Found != nil {

@@ -56,16 +56,16 @@ func (w *walker) consent() bool {
 	}
 	first := w.r.IntN(w.sys.N)
 	for k := range w.sys.N {
-		if i := (first + k) % w.sys.N; w.Hears(i) && !w.stands(i) {
+		if i := (first + k) % w.sys.N; w.Hears(i) && !w.still(i) {
 			return w.take(world.Action{Verb: scenario.Hear, A: int32(i)})
 		}
 	}
 	return false
 }
 
-// gust lets many suspicions happen at once, all of them mistakes: most members suspect one of them, or each another
+// burst lets many suspicions happen at once, all of them mistakes: most members suspect one of them, or each another
 // one.
-func (w *walker) gust() (some bool) {
+func (w *walker) burst() (some bool) {
 	const spared = 4 // one member in so many
 	one, all := w.r.IntN(w.sys.N), w.r.IntN(2) == 0
 	for _, i := range w.r.Perm(w.sys.N) {

@@ -67,8 +67,8 @@ func (s *simulator[M]) startFaults() {
 	s.every(s.cfg.PartitionEvery, partitions)
 }
 
-// calm reports whether losses are spaced enough for another one.
-func (s *simulator[M]) calm() bool {
+// lossAllowed reports whether losses are spaced enough for another one.
+func (s *simulator[M]) lossAllowed() bool {
 	if s.cfg.Spaced == 0 {
 		return true
 	}
@@ -97,7 +97,7 @@ func (s *simulator[M]) fault(it item) {
 	case fault:
 		s.scheduled(s.cfg.Faults[it.slot])
 	case amnesias:
-		if !s.calm() {
+		if !s.lossAllowed() {
 			s.every(max(time.Microsecond, s.cfg.Delay.Mean()), amnesias) // look again soon
 			return
 		}
@@ -106,7 +106,7 @@ func (s *simulator[M]) fault(it item) {
 	case crashes:
 		s.every(s.cfg.CrashEvery, crashes)
 		if s.peers() {
-			s.mishap(crashes)
+			s.memberFault(crashes)
 			return
 		}
 		// Of all users, so that those who are left at the end of a run do not
@@ -117,7 +117,7 @@ func (s *simulator[M]) fault(it item) {
 		}
 	case recoveries:
 		s.every(s.cfg.RecoverEvery, recoveries)
-		s.mishap(recoveries)
+		s.memberFault(recoveries)
 	case pauses:
 		s.every(s.cfg.PauseEvery, pauses)
 		all := append(s.live(), f.up...)

@@ -347,8 +347,8 @@ func (s *simulator[M]) restoreMember(it item) {
 	s.restored(observer, subject)
 }
 
-// mishap is a random crash or recovery of a member.
-func (s *simulator[M]) mishap(kind uint64) {
+// memberFault is a random crash or recovery of a member.
+func (s *simulator[M]) memberFault(kind uint64) {
 	f := &s.faults
 	switch {
 	case kind == crashes && len(f.up) > 1 && s.alg.Enough(len(f.up)-1, s.cfg.N):

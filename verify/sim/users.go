@@ -59,7 +59,7 @@ func (s *simulator[M]) try(it item) {
 	if s.log != nil {
 		s.log.step(s, scenario.Step{Verb: scenario.Try, Procs: s.log.procs(u.proc), Text: in.Data})
 	}
-	s.calms()
+	s.judgeRest()
 	u.state, u.slow, u.before = trying, false, s.own
 	s.monitor.Input(int(it.to), s.now, in)
 	s.judgeInput(u.proc, in)

@@ -70,9 +70,9 @@ func (s *simulator[M]) judgeAct(id uint32, a protocol.Act) {
 	}
 }
 
-// calms tells the judge of the object that everything is at rest, where it is: nothing is left to happen before a user
+// judgeRest tells the judge of the object that everything is at rest, where it is: nothing is left to happen before a user
 // tries, and the detectors suspect exactly those that crashed. Then no copy lacks anything.
-func (s *simulator[M]) calms() {
+func (s *simulator[M]) judgeRest() {
 	const idle = 1<<userTry | 1<<fault | 1<<crashes | 1<<recoveries | 1<<pauses | 1<<partitions
 	if s.weak.judge == nil {
 		return

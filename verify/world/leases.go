@@ -38,19 +38,19 @@ func (r *Rules) Notices(ends Ends, p, q int) Notices {
 	case r.Peers:
 		return 0
 	case p < n && q >= n:
-		return r.lease(ends, q, p) & ToSuspect
+		return r.Lease(ends, q, p) & ToSuspect
 	case p >= n && q < n && !ends.absent(q):
-		return r.lease(ends, p, q) &^ ToSuspect
+		return r.Lease(ends, p, q) &^ ToSuspect
 	}
 	return 0
 }
 
-// lease is what member j may be told of user u (ToSuspect), and client u of member j
-// (ToRestore, MayLapse). j is there.
+// Lease is what member j may be told of user u (ToSuspect), and client u of member j
+// (ToRestore, MayLapse): both at once. j is there.
 //
 // When a client's lease may have lapsed it is told first, and the member after it. Then a
 // new lease begins with Restore. A client also hears of a new life of a member.
-func (r *Rules) lease(ends Ends, u, j int) (n Notices) {
+func (r *Rules) Lease(ends Ends, u, j int) (n Notices) {
 	if ends.absent(u) && !ends[j].Paused {
 		return ToSuspect
 	}

@@ -512,7 +512,7 @@ func TestMutants(t *testing.T) {
 
 // inside are the rules that all drivers share, and how a State takes a step.
 var inside = []string{
-	"Rules.session", "Ends.ahead", "Ends.broken", "Rules.suspicion", "Rules.lease", "Rules.Suspect", "Rules.Restore", "End.revoke",
+	"Rules.session", "Ends.ahead", "Ends.broken", "Rules.suspicion", "Rules.Lease", "Rules.Suspect", "Rules.Restore", "End.revoke",
 	"Rules.Severed", "Rules.Withheld", "Rules.Cuts", "Rules.Buried", "Rules.Miss", "Rules.Resume", "Rules.Reborn",
 	"Cell.Next", "Cell.Write", "Consensus.Hears", "Consensus.Hear", "Consensus.Propose", "Rules.Effect", "Rules.enter",
 	"State.react", "State.paused", "State.fail",

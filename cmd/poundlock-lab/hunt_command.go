@@ -80,35 +80,23 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 
 func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 	c := v.Simulation
-	l := line{command: "sim", algorithm: i.Name, flags: inOrder(new(simFlags).register)}
+	f := &simFlags{}
+	l := line{command: "sim", algorithm: i.Name, flags: inOrder(f.register)}
 	l.system(i, linked, c.System(), func(o protocol.Option) int64 { return o.Default(c.Config) })
-	l.give("seed", c.Seed)
-	l.give("delay", c.Delay)
-	l.give("think", c.Think)
-	l.give("hold", c.Hold)
-	for _, f := range []struct {
-		flag  string
-		value any
-		given bool
-	}{
-		{"loss", c.Loss, c.Loss > 0},
-		{"dup", c.Dup, c.Dup > 0},
-		{"amnesia-every", c.AmnesiaEvery, c.AmnesiaEvery > 0},
-		{"spaced", c.Spaced, c.Spaced > 0},
-		{"crash-every", c.CrashEvery, c.CrashEvery > 0},
-		{"recover-every", c.RecoverEvery, c.RecoverEvery > 0},
-		{"detect", c.Detect, c.Detect > 0 && c.Detect != sim.DefaultDetect},
-		{"pause-every", c.PauseEvery, c.PauseEvery > 0},
-		{"partition-every", c.PartitionEvery, c.PartitionEvery > 0},
-		{"faults-until", c.FaultsUntil, c.AmnesiaEvery+c.CrashEvery+c.RecoverEvery+c.PauseEvery+c.PartitionEvery > 0},
-		{"lease", c.Lease, c.Lease != sim.DefaultLease},
-		{"clock-offset", c.ClockOffset, c.ClockOffset > 0},
-		{"patience", c.Patience, v.Property == hunt.Stuck && c.Patience != sim.DefaultPatience},
-	} {
-		if f.given {
-			l.give(f.flag, f.value)
-		}
+	if f.config = c; c.Detect <= 0 {
+		f.config.Detect = sim.DefaultDetect
 	}
+	if c.AmnesiaEvery+c.CrashEvery+c.RecoverEvery+c.PauseEvery+c.PartitionEvery == 0 {
+		f.config.FaultsUntil = 0
+	}
+	if v.Property != hunt.Stuck {
+		f.config.Patience = sim.DefaultPatience
+	}
+	f.delay.Dist, f.think.Dist, f.hold.Dist = c.Delay, c.Think, c.Hold
+	always := []string{"seed", "delay", "think", "hold"}
+	l.flags.VisitAll(func(g *pflag.Flag) {
+		g.Changed = g.Changed || slices.Contains(always, g.Name) || g.Value.String() != g.DefValue
+	})
 	return l.text()
 }
 

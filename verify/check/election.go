@@ -49,7 +49,7 @@ func (x *worker) leaders(st []uint32) history.Leaders {
 
 // misled returns a property of elections that a state violates by itself, and how.
 func (r *searcher) misled(x *worker, st []uint32) (string, error) {
-	if r.epochs {
+	if r.asks(Epochs) {
 		for i, n := range st[1 : 1+x.rules.Config.N] {
 			for _, m := range st[2+i : 1+x.rules.Config.N] {
 				if err := x.locals[n].Past.Agree(x.locals[m].Past, x.rules.Names.Of); err != nil {
@@ -58,7 +58,7 @@ func (r *searcher) misled(x *worker, st []uint32) (string, error) {
 			}
 		}
 	}
-	if r.oneLeader {
+	if r.asks(OneLeader) {
 		if err := x.leaders(st).One(x.rules.Names.Of); err != nil {
 			return OneLeader, err
 		}

@@ -8,65 +8,43 @@ func (x *worker) detections(list []action) []action {
 	if !x.rules.Peers {
 		first = x.rules.Config.N
 	}
-	mistakes := world.Notices(0)
-	if x.affords(mistake) {
-		if mistakes = mayErr; x.lossAllowed {
-			mistakes |= mayLose
-		}
-	}
 	for p := range x.rules.Config.N {
 		if x.absent(x.st, p) {
 			continue
 		}
 		for q := first; q < x.rules.Total; q++ {
 			if x.rules.Peers {
-				list = notices(list, p, q, x.rules.Notices(x.ends, p, q)|mistakes)
+				list = x.notices(list, p, q, x.rules.Notices(x.ends, p, q))
 				continue
 			}
 			n := x.rules.Lease(x.ends, q, p)
-			list = notices(list, p, q, n&world.ToSuspect)
-			list = notices(list, q, p, n&^world.ToSuspect|mistakes)
+			list = x.notices(list, p, q, n&world.ToSuspect)
+			list = x.notices(list, q, p, n&^world.ToSuspect)
 		}
 	}
 	return list
 }
 
 // notices appends what the failure detector may tell process p of process q.
-func notices(list []action, p, q int, n world.Notices) []action {
-	for _, v := range told[n] {
-		list = append(list, action{verb: v, a: uint8(p), b: uint8(q)})
+func (x *worker) notices(list []action, p, q int, n world.Notices) []action {
+	paused, mistakes := n&world.Paused != 0, x.affords(mistake)
+	if n&world.Must == 0 && !paused && !mistakes {
+		return list
 	}
+	add := func(v verb, may bool) {
+		if may {
+			list = append(list, action{verb: v, a: uint8(p), b: uint8(q)})
+		}
+	}
+	add(suspect, n&world.ToSuspect != 0)
+	add(restore, n&world.ToRestore != 0)
+	add(lapseBroken, n&world.ToLapse != 0)
+	add(lapsePaused, n&world.MayLapse != 0 && paused)
+	add(lapse, n&world.MayLapse != 0 && !paused && mistakes && x.lossAllowed)
+	add(suspectPaused, n&world.MaySuspect != 0 && paused)
+	add(mistake, n&world.MaySuspect != 0 && !paused && mistakes)
 	return list
 }
-
-// Beside what the detector may tell: its budget allows a mistake, and the spacing of losses one more.
-const (
-	mayErr  = 2 * world.Paused
-	mayLose = 4 * world.Paused
-)
-
-// told are the actions of a detector, by what it may tell.
-var told = func() (by [1 << 8][]verb) {
-	for k := range by {
-		n := world.Notices(k)
-		add := func(v verb, all world.Notices) {
-			if n&all == all {
-				by[k] = append(by[k], v)
-			}
-		}
-		add(suspect, world.ToSuspect)
-		add(restore, world.ToRestore)
-		add(lapseBroken, world.ToLapse)
-		if n&world.Paused != 0 {
-			add(lapsePaused, world.MayLapse)
-			add(suspectPaused, world.MaySuspect)
-			continue
-		}
-		add(lapse, world.MayLapse|mayErr|mayLose)
-		add(mistake, world.MaySuspect|mayErr)
-	}
-	return by
-}()
 
 // faults appends the faults that budgets allow. To drain is none, but as free.
 func (x *worker) faults(list []action) []action {

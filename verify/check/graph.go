@@ -172,11 +172,8 @@ func (x *worker) serves(a action, o outcome, c lasso.Class) bool {
 	}
 	switch verb(c >> 48) {
 	case timeout:
-		p := a.a
-		if a.verb == deliver {
-			p = a.b
-		}
-		return o.moved && p == uint8(c>>40) && slices.Contains(x.sets(&x.moves[o.move]), uint32(c))
+		p, _ := x.subject(x.st, a)
+		return o.moved && p == int(c>>40&0xff) && slices.Contains(x.sets(&x.moves[o.move]), uint32(c))
 	case deliver:
 		return x.shifting && slices.ContainsFunc(x.messages.lows[uint32(c)], func(l low) bool { return x.by[l.counter] > 0 })
 	}

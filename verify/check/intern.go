@@ -49,20 +49,9 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 			return nil, p
 		}
 	}
-	for i := x.rules.Config.N; x.rules.Leases && i < x.rules.Total; i++ {
-		for j := range x.rules.Config.N {
-			if x.down[j] {
-				continue
-			}
-			n, _ := x.move(x.next[1+i], restore, uint64(j)|1<<8)
-			if p := apply(&x.moves[n]); p != nil {
-				return nil, p
-			}
-		}
-	}
-	for p := range x.rules.Config.N { // what a member sends to one that was not restored yet waits for it
+	for p := range x.rules.Total { // what a member sends to one that was not restored yet waits for it
 		for q := range x.rules.Config.N {
-			if !x.rules.Mutual || p == q {
+			if p == q || x.down[q] || !x.rules.Mutual && (!x.rules.Leases || p < x.rules.Config.N) {
 				continue
 			}
 			n, _ := x.move(x.next[1+p], restore, uint64(q)|1<<8)

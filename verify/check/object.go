@@ -402,9 +402,6 @@ func (x *worker) decides(a action) (o outcome, known bool) {
 	return x.settle(o, 0)
 }
 
-// decision is the argument of the move that hears of one.
-func (x *worker) decision(a action) uint64 { return uint64(a.at)<<32 | uint64(a.arg) }
-
 // lagging says which copy of the object lacks something in a state, if one does.
 func (x *worker) lagging(st []uint32) error {
 	if f := x.judge(st[x.shared.at[judgeWord]]).Unfinished(); f != (history.Fault{}) {

@@ -203,18 +203,12 @@ func (x *worker) rivals(t *action, list []action, f func(e *action, arg, key uin
 	three := scramble(uint64(local)<<32 | uint64(t.arg))
 	for i := range list {
 		e := &list[i]
-		p, arg := e.a, uint64(e.arg)
 		switch e.verb {
 		case amnesia, crash, recovery, lapse, lapseBroken, lapsePaused, pause, resume, lose, duplicate:
 			continue // no claim is about these
-		case deliver:
-			p = e.b
-		case suspect, mistake, suspectPaused:
-			arg = uint64(e.b)
-		case restore:
-			arg = uint64(e.b) | x.locals[x.st[1+e.b]].Life<<8
 		}
-		if p == t.b && !(e.verb == deliver && e.arg == t.arg) {
+		p, arg := x.subject(x.st, *e)
+		if p == int(t.b) && !(e.verb == deliver && e.arg == t.arg) {
 			f(e, arg, scramble(three+scramble(arg<<8|uint64(e.verb)+1)))
 		}
 	}

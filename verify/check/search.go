@@ -25,12 +25,6 @@ type searcher struct {
 	kept       bool
 	lasting    bool // some property of infinite runs was asked for
 	invariants []string
-	deadlock   bool
-	wellFormed bool
-	lag        bool
-	epochs     bool
-	agreement  bool
-	oneLeader  bool
 
 	begin time.Time
 	store store
@@ -61,8 +55,8 @@ type finding struct {
 	states   int64 // found up to this one, 0: all
 }
 
-func newSearcher(all crew, c Config, names []string) *searcher {
-	r := &searcher{worker: all[0], crew: all, c: c, asked: names, begin: time.Now(), cuts: map[int]int64{}, answered: map[string]Property{}}
+func newSearcher(workers crew, c Config, names []string) *searcher {
+	r := &searcher{worker: workers[0], crew: workers, c: c, asked: names, begin: time.Now(), cuts: map[int]int64{}, answered: map[string]Property{}}
 	r.lasting = slices.ContainsFunc(names, endless)
 	r.store.exact = c.Exact || r.lasting
 	r.expandJob = func(x *worker, i int) { r.jobs[i].expand(x, &r.store) }
@@ -77,32 +71,14 @@ func newSearcher(all crew, c Config, names []string) *searcher {
 		}
 	}
 	r.jobs = make([]job, 1)
-	if len(all) > 1 {
-		r.jobs = make([]job, jobsPerWorker*len(all))
+	if len(workers) > 1 {
+		r.jobs = make([]job, jobsPerWorker*len(workers))
 	}
+	r.exclusion, r.kept = slices.Contains(names, Exclusion), slices.Contains(names, Kept)
+	all, beyond := properties(r.rules.Info)
 	for _, n := range names {
-		switch n {
-		case Exclusion:
-			r.exclusion = true
-		case Kept:
-			r.kept = true
-		case WellFormed:
-			r.wellFormed = true
-		case Deadlock:
-			r.deadlock = true
-		case history.Lagging:
-			r.lag = true
-		case Epochs:
-			r.epochs = true
-		case Agreement:
-			r.agreement = true
-		case OneLeader:
-			r.oneLeader = true
-		case Model, MakesProgress, Starvation, Bypass, Termination, ConcurrentEntry, OperationProgress:
-		default:
-			if !slices.Contains(ofObjects, n) { // see asksFor
-				r.invariants = append(r.invariants, n)
-			}
+		if !slices.Contains(all, n) && !slices.Contains(beyond, n) {
+			r.invariants = append(r.invariants, n)
 		}
 	}
 	return r
@@ -295,10 +271,12 @@ func (r *searcher) forget(jobs []job, counted int64, k int) {
 	}
 }
 
+// asks reports whether a property was asked for.
+func (r *searcher) asks(property string) bool { return slices.Contains(r.asked, property) }
+
 // asksFor reports whether a problem of a step is one of the properties asked for.
 func (r *searcher) asksFor(p *problem) bool {
-	return p.property == Model || p.property == WellFormed && r.wellFormed || p.property == Epochs && r.epochs ||
-		slices.Contains(ofObjects, p.property) && slices.Contains(r.asked, p.property)
+	return p.property == Model || r.asks(p.property)
 }
 
 // serious returns p if it is one of the properties asked for, and else nil: the run goes on.
@@ -317,17 +295,17 @@ func (r *searcher) dead(st []uint32) *finding {
 			return &finding{property: Kept, err: err}
 		}
 	}
-	if r.agreement && (r.timers || !r.armed(st)) {
+	if r.asks(Agreement) && (r.timers || !r.armed(st)) {
 		if err := r.leaders(st).Agreement(r.rules.Names.Of); err != nil {
 			return &finding{property: Agreement, err: err}
 		}
 	}
-	if r.lag && (r.timers || !r.armed(st)) && r.enough(st) {
+	if r.asks(history.Lagging) && (r.timers || !r.armed(st)) && r.enough(st) {
 		if err := r.lagging(st); err != nil {
 			return &finding{property: history.Lagging, err: err}
 		}
 	}
-	if r.deadlock && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) && r.enough(st) {
+	if r.asks(Deadlock) && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) && r.enough(st) {
 		if r.trying(st) >= 0 {
 			return &finding{property: Deadlock, err: errors.New(r.waiting(st))}
 		}

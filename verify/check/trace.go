@@ -222,19 +222,11 @@ func (x *worker) lost(st []uint32, v visit, msg uint32) string {
 
 // again returns the effects of an action of a process, which a move does not keep.
 func (x *worker) again(st []uint32, a action) []effect {
-	i, arg := int(a.a), uint64(a.arg)
 	switch a.verb {
 	case crash, lose, duplicate, begin, agree, pause:
 		return nil
-	case hear:
-		arg = x.decision(a)
-	case deliver:
-		i = int(a.b)
-	case suspect, lapse, lapseBroken, lapsePaused, mistake, suspectPaused:
-		arg = uint64(a.b)
-	case restore:
-		arg = uint64(a.b) | x.locals[st[1+a.b]].Life<<8
 	}
+	i, arg := x.subject(st, a)
 	l, ins, msg := x.input(st[1+i], a.verb, arg)
 	if x.summaries[st[1+i]].paused && a.verb != resume {
 		return nil // it does not know

@@ -242,6 +242,21 @@ type outcome struct {
 	still bool   // next equals the state itself, not only up to the names of members
 }
 
+// subject is the process that an action of a state is a move of, and the argument of that move.
+func (x *worker) subject(st []uint32, a action) (p int, arg uint64) {
+	switch a.verb {
+	case deliver:
+		return int(a.b), uint64(a.arg)
+	case suspect, mistake, suspectPaused, lapse, lapseBroken, lapsePaused:
+		return int(a.a), uint64(a.b)
+	case restore:
+		return int(a.a), uint64(a.b) | x.locals[st[1+a.b]].Life<<8
+	case hear:
+		return int(a.a), uint64(a.at)<<32 | uint64(a.arg)
+	}
+	return int(a.a), uint64(a.arg)
+}
+
 // apply takes an action of the state entered. A frozen worker may not know where
 // it leads.
 func (x *worker) apply(a action) (o outcome, known bool) {
@@ -270,12 +285,10 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 			return x.noticed(a)
 		}
 		arg = uint64(a.b)
-	case restore:
-		arg = uint64(a.b) | x.locals[x.st[1+a.b]].Life<<8
 	case deliver:
 		p = int(a.b)
-	case hear:
-		arg = x.decision(a)
+	case restore, hear:
+		p, arg = x.subject(x.st, a)
 	}
 	if o.move, known = x.move(x.st[1+p], a.verb, arg); !known {
 		return o, false

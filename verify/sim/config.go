@@ -313,19 +313,25 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 				return bad("%q: %s is down", line, names.Of(id))
 			}
 		}
+		if n := f.Verb.Processes(); len(f.Procs) != n && (f.Verb != scenario.Partition || len(f.Procs) < n) || n == 2 && f.Procs[0] == f.Procs[1] {
+			return bad("%q: want %d processes, all different", line, n)
+		}
+		if timed := f.Verb == scenario.Cut || f.Verb == scenario.Pause || f.Verb == scenario.Partition; timed && (f.For <= 0 || f.For > longest) {
+			return bad("%q: want a time up to %v", line, longest)
+		}
 		var err error
 		switch f.Verb {
 		case scenario.Amnesia:
-			if len(f.Procs) != 1 || f.Procs[0] >= protocol.ID(c.N) {
+			if f.Procs[0] >= protocol.ID(c.N) {
 				return bad("%q: only a member can lose its memory and stay", line)
 			}
 			err = allow(protocol.Amnesia, fmt.Sprintf("%q", line))
 		case scenario.Drain:
-			if len(f.Procs) != 1 || f.Procs[0] >= protocol.ID(c.N) || !i.Drains {
+			if f.Procs[0] >= protocol.ID(c.N) || !i.Drains {
 				return bad("%q: want one member, of an algorithm whose members drain", line)
 			}
 		case scenario.Crash:
-			if len(f.Procs) != 1 || f.Procs[0] < protocol.ID(c.N) && i.Users == protocol.Clients {
+			if f.Procs[0] < protocol.ID(c.N) && i.Users == protocol.Clients {
 				return bad("%q: only a user's process can crash for ever; a member loses its memory (amnesia)", line)
 			}
 			err = allow(protocol.Crash, fmt.Sprintf("%q", line))
@@ -334,21 +340,10 @@ func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) er
 				return bad("%q: %w", line, err)
 			}
 		case scenario.Lapse:
-			if !leased(i) || len(f.Procs) != 2 || f.Procs[0] == f.Procs[1] {
+			if !leased(i) {
 				return bad("%q: want two members that have leases at each other", line)
 			}
-		case scenario.Cut:
-			if len(f.Procs) != 2 || f.Procs[0] == f.Procs[1] || f.For <= 0 || f.For > longest {
-				return bad("%q: want two processes and a time up to %v", line, longest)
-			}
-		case scenario.Pause:
-			if len(f.Procs) != 1 || f.For <= 0 || f.For > longest {
-				return bad("%q: want one process and a time up to %v", line, longest)
-			}
-		case scenario.Partition:
-			if len(f.Procs) == 0 || f.For <= 0 || f.For > longest {
-				return bad("%q: want processes and a time up to %v", line, longest)
-			}
+		case scenario.Cut, scenario.Pause, scenario.Partition:
 		default:
 			return bad("%q: %s", line, faultVerbs(i))
 		}

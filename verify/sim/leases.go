@@ -220,16 +220,10 @@ func (s *simulator[M]) revoke(p uint32, to protocol.ID) {
 		return
 	}
 	if s.log != nil {
-		s.log.revoke(s, p, to)
+		s.log.note(s, s.names.Of(protocol.ID(p))+" revokes the lease of "+s.names.Of(to))
 	}
 	if q := uint32(to); s.endOf(p, q).standing == whole {
 		k := between(p, q)
 		s.separate(k.client, k.member, s.now+int64(s.cfg.Lease)+1)
 	}
-}
-
-func (l *log) revoke(s stepper, id uint32, to protocol.ID) {
-	now, names := s.clock()
-	l.w.WriteString("# ")
-	l.line(now, names.Of(protocol.ID(id))+" revokes the lease of "+names.Of(to))
 }

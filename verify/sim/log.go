@@ -79,8 +79,15 @@ func (l *log) deliver(s stepper, from, to uint32, text string) {
 	l.line(now, "deliver "+names.Of(protocol.ID(from))+" "+names.Of(protocol.ID(to))+" "+names.Text(text))
 }
 
+// note writes what is no step.
+func (l *log) note(s stepper, text string) {
+	now, _ := s.clock()
+	l.w.WriteString("# ")
+	l.line(now, text)
+}
+
 func (l *log) act(s stepper, id uint32, a protocol.Act) {
-	now, names := s.clock()
+	_, names := s.clock()
 	what := names.Of(protocol.ID(id))
 	switch {
 	case a.Do == protocol.Crit:
@@ -100,8 +107,7 @@ func (l *log) act(s stepper, id uint32, a protocol.Act) {
 	default:
 		what += " rem"
 	}
-	l.w.WriteString("# ")
-	l.line(now, what)
+	l.note(s, what)
 }
 
 func (s *simulator[M]) logFault(step scenario.Step) {

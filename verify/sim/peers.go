@@ -82,8 +82,6 @@ func (c *Config) checkPeerFault(i protocol.Info, f scenario.Step) error {
 		return fmt.Errorf("its members suspect no members")
 	case leased(i):
 		return fmt.Errorf("its members have leases, and are told of those; want crash, lapse, partition, cut or pause")
-	case len(f.Procs) != 2 || f.Procs[0] == f.Procs[1]:
-		return fmt.Errorf("want two different members")
 	case i.Detector == protocol.UnreliableDetector || f.Verb == scenario.Restore:
 		return nil
 	}
@@ -116,7 +114,7 @@ func (s *simulator[M]) peers() bool { return s.alg.Users != protocol.Clients }
 // lead records that process id names a leader.
 func (s *simulator[M]) lead(id uint32, a protocol.Act) {
 	if s.log != nil {
-		s.log.lead(s, id, a)
+		s.log.note(s, fmt.Sprintf("%s says that %s leads epoch %d", s.names.Of(protocol.ID(id)), s.names.Of(a.To), a.Arg))
 	}
 	if !s.elects() {
 		return // it is for those who watch
@@ -358,10 +356,4 @@ func (s *simulator[M]) memberFault(kind uint64) {
 	case kind == recoveries && len(f.crashed) > 0:
 		s.recover(f.crashed[f.random.IntN(len(f.crashed))])
 	}
-}
-
-func (l *log) lead(s stepper, id uint32, a protocol.Act) {
-	now, names := s.clock()
-	l.w.WriteString("# ")
-	l.line(now, fmt.Sprintf("%s says that %s leads epoch %d", names.Of(protocol.ID(id)), names.Of(a.To), a.Arg))
 }

@@ -233,7 +233,7 @@ func TestElectionConfig(t *testing.T) {
 		{unreliable, "2 clients: it is an election", func(c *sim.Config) { c.Clients = 2 }},
 		{unreliable, "random faults without end", func(c *sim.Config) { c.CrashEvery = time.Second }},
 		{unreliable, "recover-every: nobody crashes", func(c *sim.Config) { c.RecoverEvery, c.Until = time.Second, time.Minute }},
-		{unreliable, "want two different members", func(c *sim.Config) { c.Faults = faultsOf3(t, "suspect p1 p1") }},
+		{unreliable, "want 2 processes, all different", func(c *sim.Config) { c.Faults = faultsOf3(t, "suspect p1 p1") }},
 		{unreliable, "detect -2ns", func(c *sim.Config) { c.Detect = -2 }},
 		{perfect, "suspects nobody that has not crashed", func(c *sim.Config) { c.Faults = faultsOf3(t, "suspect p1 p2") }},
 		{toys(protocol.Members, grabber(noToken)), "detect: its members suspect no members", func(c *sim.Config) { c.Detect = 1 }},

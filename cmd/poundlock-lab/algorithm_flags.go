@@ -77,7 +77,9 @@ func (f *algorithmFlags) registerOperations(s *pflag.FlagSet, what string) {
 
 // read returns the system that the flags say. Numbers of operations may be 0 if least is, and wanted says what
 // users want.
-func (f *algorithmFlags) read(i protocol.Info, given func(flag string) bool, least int, wanted wantFlags) (s world.System, err error) {
+func (f *algorithmFlags) read(
+	i protocol.Info, given func(flag string) bool, least int, wanted func(func(flag string) bool) (wantFlags, error),
+) (s world.System, err error) {
 	if s.Config, err = f.system(i, given); err != nil {
 		return s, err
 	}
@@ -104,7 +106,11 @@ func (f *algorithmFlags) read(i protocol.Info, given func(flag string) bool, lea
 			return s, err
 		}
 	}
-	if s.Wants, err = wanted.read(f.users(s, i)); err != nil {
+	wants, err := wanted(given)
+	if err != nil {
+		return s, err
+	}
+	if s.Wants, err = wants.read(f.users(s, i)); err != nil {
 		return s, err
 	}
 	if s.FIFO, err = f.isFIFO(i, given); err != nil {
@@ -183,55 +189,47 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 		err := fmt.Errorf("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
 		return protocol.Option{}, cli.Unknown(err, name, have, "docs/algorithms.md says what each is")
 	}
-	by := map[string]string{} // what was typed, by the option that it gives
-	set := func(name, typed string, value func(protocol.Option) (int64, error)) error {
-		o, err := option(name)
-		if err != nil {
-			return err
-		}
-		if before, twice := by[name]; twice {
-			return cli.Usagef("%s and %s are about one option; give it once", before, typed)
-		}
-		by[name] = typed
-		c.Options[name], err = value(o)
-		return err
-	}
+	type choice struct{ name, value, typed string }
+	var all []choice
 	for _, text := range f.options {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
 			return c, cli.Usagef("--option %q: want NAME=VALUE with a number or a duration", text)
 		}
-		typed := fmt.Sprintf("--option %q", text)
-		if err := set(name, typed, func(o protocol.Option) (int64, error) { return optionValue(o, value, typed) }); err != nil {
-			return c, err
-		}
+		all = append(all, choice{name, value, fmt.Sprintf("--option %q", text)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.short)) {
-		if !given(name) {
-			continue
-		}
-		value := *f.short[name]
-		typed := fmt.Sprintf("--%s %q", name, value)
-		if err := set(name, typed, func(o protocol.Option) (int64, error) { return optionValue(o, value, typed) }); err != nil {
-			return c, err
+		if value := *f.short[name]; given(name) {
+			all = append(all, choice{name, value, fmt.Sprintf("--%s %q", name, value)})
 		}
 	}
 	if given("quorum") {
-		size := func(protocol.Option) (int64, error) { return f.quorumSize() }
-		if err := set("quorum", fmt.Sprintf("--quorum %q", f.quorum), size); err != nil {
+		size, err := f.quorumSize()
+		if err != nil {
 			return c, err
 		}
+		all = append(all, choice{"quorum", strconv.FormatInt(size, 10), fmt.Sprintf("--quorum %q", f.quorum)})
 	}
-	fence, ok := map[string]int64{"off": 0, "on": 1, "no-floor": 2, "piggyback": 3}[f.fence]
-	if !ok {
+	fence := slices.Index([]string{"off", "on", "no-floor", "piggyback"}, f.fence)
+	if fence < 0 {
 		return c, cli.Usagef("--fence %q: want off, on, no-floor or piggyback", f.fence)
 	}
-	level := func(protocol.Option) (int64, error) { return fence, nil }
 	if given("fence") {
-		return c, set("fence", fmt.Sprintf("--fence %q", f.fence), level)
+		all = append(all, choice{"fence", strconv.Itoa(fence), fmt.Sprintf("--fence %q", f.fence)})
+	} else if slices.ContainsFunc(i.Options, func(o protocol.Option) bool { return o.Name == "fence" }) {
+		c.Options["fence"] = int64(fence) // unless an option says something else
 	}
-	if _, chosen := c.Options["fence"]; !chosen {
-		_ = set("fence", "", level) // an algorithm without it has no tokens
+	for k, x := range all {
+		o, err := option(x.name)
+		if err != nil {
+			return c, err
+		}
+		if before := slices.IndexFunc(all[:k], func(y choice) bool { return y.name == x.name }); before >= 0 {
+			return c, cli.Usagef("%s and %s are about one option; give it once", all[before].typed, x.typed)
+		}
+		if c.Options[x.name], err = optionValue(o, x.value, x.typed); err != nil {
+			return c, err
+		}
 	}
 	return c, nil
 }

@@ -208,15 +208,11 @@ func (f *huntFlags) forAll(c *cobra.Command) error {
 func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult, error) {
 	i, given := t.Info(), c.Flags().Changed
 	cfg := f.config
-	wanted, err := f.wanted(given)
-	if err != nil {
-		return huntResult{}, err
+	s, err := f.read(i, given, 1, f.wishFlags.wanted)
+	if err == nil {
+		s.Config, err = f.drawn(s.Config, given)
 	}
-	s, err := f.read(i, given, 1, wanted)
 	if err != nil {
-		return huntResult{}, err
-	}
-	if s.Config, err = f.drawn(s.Config, given); err != nil {
 		return huntResult{}, err
 	}
 	if err := cfg.Use(s); err != nil {

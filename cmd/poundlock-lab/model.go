@@ -55,11 +55,7 @@ func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c che
 		f.n = 2 // who decide by messages of their own have too many states with three
 	}
 	c.Properties, c.Spaced, c.Stay, c.Timers = f.properties, f.spaced, f.stay, check.Timers(f.timers)
-	wanted, err := f.wanted(given)
-	if err != nil {
-		return c, err
-	}
-	s, err := f.read(i, given, 0, wanted)
+	s, err := f.read(i, given, 0, f.wishFlags.wanted)
 	if err != nil {
 		return c, err
 	}

@@ -113,7 +113,7 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 		return err
 	}
 	i, given := e.Info(), c.Flags().Changed
-	s, err := f.read(i, given, 0, f.wantFlags)
+	s, err := f.read(i, given, 0, f.wantFlags.wanted)
 	if err == nil {
 		err = f.config.Use(s)
 	}

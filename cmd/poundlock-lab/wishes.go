@@ -63,6 +63,9 @@ func (f *wantFlags) read(users []string) (each [][]protocol.Groups, err error) {
 	return each, nil
 }
 
+// wanted is what the flags say.
+func (f *wantFlags) wanted(func(flag string) bool) (wantFlags, error) { return *f, nil }
+
 // wishFlags are what users want in a check, or a hunt.
 type wishFlags struct {
 	wantFlags

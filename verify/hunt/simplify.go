@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"reflect"
 	"strings"
 
 	"github.com/poundlock/poundlock/verify/sim"
@@ -31,7 +32,7 @@ func (h *hunter) simplify(v *Violation, p *plan) error {
 		for _, change := range simpler {
 			c := best
 			change(&c)
-			if same(c, best) || c.Clients < 0 || c.Entries[0] < min(1, best.Entries[0]) || p.clients > 0 && c.Clients < 1 {
+			if reflect.DeepEqual(c, best) || c.Clients < 0 || c.Entries[0] < min(1, best.Entries[0]) || p.clients > 0 && c.Clients < 1 {
 				continue
 			}
 			r, good, err := violates(c)
@@ -86,12 +87,4 @@ func fewer(operations int) int {
 		return sim.NoOperations
 	}
 	return operations
-}
-
-// same compares what simpler changes.
-func same(a, b sim.Config) bool {
-	return a.PartitionEvery == b.PartitionEvery && a.PauseEvery == b.PauseEvery && a.CrashEvery == b.CrashEvery && a.RecoverEvery == b.RecoverEvery &&
-		a.AmnesiaEvery == b.AmnesiaEvery && len(a.Down) == len(b.Down) && a.ClockOffset == b.ClockOffset &&
-		a.Lease == b.Lease && a.Clients == b.Clients && a.Entries[0] == b.Entries[0] && a.Operations == b.Operations && a.Delay == b.Delay &&
-		a.Hold == b.Hold && a.Think == b.Think && a.Loss == b.Loss && a.Dup == b.Dup
 }

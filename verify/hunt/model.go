@@ -6,7 +6,6 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
-	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/world"
 )
@@ -200,5 +199,3 @@ func (m *model) chosen(run []world.Action, i int) []protocol.Groups {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
-
-var _ = history.Wait

@@ -201,10 +201,22 @@ func (s *State) Do(c *Action) (possible bool) {
 	if s.Procs[p] == nil {
 		return false
 	}
-	if e.Paused {
-		return s.paused(c)
+	switch c.Verb { // what may happen to a process that pauses, too
+	case scenario.Resume, scenario.Lapse, scenario.Amnesia, scenario.Crash:
+	default:
+		if e.Paused {
+			return false
+		}
 	}
 	switch c.Verb {
+	case scenario.Resume:
+		if possible = e.Paused; possible {
+			s.part = 0
+			for _, in := range s.Resume(e) {
+				s.react(p, in, nil)
+			}
+			e.Rest()
+		}
 	case scenario.Pause:
 		if possible = s.Pauses; possible {
 			e.Paused = true
@@ -241,7 +253,11 @@ func (s *State) Do(c *Action) (possible bool) {
 			s.input(p, protocol.Input{Kind: protocol.Drain})
 		}
 	case scenario.Lapse:
-		if possible = s.Notices(p, q)&(ToLapse|MayLapse) != 0; possible {
+		switch possible = s.Notices(p, q)&(ToLapse|MayLapse) != 0; {
+		case possible && e.Paused:
+			s.cut(p, q, true)
+			s.Miss(e, q)
+		case possible:
 			s.told(p, q, true)
 		}
 	case scenario.Restore:
@@ -260,39 +276,6 @@ func (s *State) Do(c *Action) (possible bool) {
 		return false
 	}
 	return possible
-}
-
-// paused takes a step of process p that pauses.
-func (s *State) paused(c *Action) (possible bool) {
-	p, q := int(c.A), int(c.B)
-	e := &s.ends[p]
-	switch c.Verb {
-	case scenario.Resume:
-		s.part = 0
-		for _, in := range s.Resume(e) {
-			s.react(p, in, nil)
-		}
-		e.Rest()
-	case scenario.Lapse:
-		if s.Notices(p, q)&(ToLapse|MayLapse) == 0 {
-			return false
-		}
-		s.cut(p, q, true)
-		s.Miss(e, q)
-	case scenario.Amnesia:
-		if p >= s.Config.N {
-			return false
-		}
-		s.amnesia(p)
-	case scenario.Crash:
-		if !s.Mortal(p) {
-			return false
-		}
-		s.crash(p)
-	default:
-		return false
-	}
-	return true
 }
 
 // Notices is what process p may be told of process q.

@@ -515,7 +515,7 @@ var inside = []string{
 	"Rules.session", "Ends.ahead", "Ends.broken", "Rules.suspicion", "Rules.Lease", "Rules.Suspect", "Rules.Restore", "End.revoke",
 	"Rules.Severed", "Rules.Withheld", "Rules.Cuts", "Rules.Buried", "Rules.Miss", "Rules.Resume", "Rules.Reborn",
 	"Cell.Next", "Cell.Write", "Consensus.Hears", "Consensus.Hear", "Consensus.Propose", "Rules.Effect", "Rules.enter",
-	"State.react", "State.paused", "State.fail",
+	"State.react", "State.fail",
 }
 
 var survivors = map[string]string{

@@ -47,9 +47,8 @@ const (
 
 // An update is what a step does to the words that all processes share.
 type update struct {
-	proc      int          // who did it
-	object    []occurrence // with the object
-	consensus []occurrence // with consensus
+	proc int          // who did it
+	list []occurrence // what was done
 }
 
 // An occurrence is an event or an effect; neither is that the process crashes.
@@ -156,7 +155,7 @@ func (s *space) consensus(st []uint32) *world.Consensus {
 
 // internUpdate returns the number of d, 0 if it does nothing, for a worker that is not frozen.
 func (x *worker) internUpdate(d update) uint32 {
-	if len(d.object) == 0 && len(d.consensus) == 0 {
+	if len(d.list) == 0 {
 		return 0
 	}
 	key := fmt.Sprint(d)
@@ -165,7 +164,7 @@ func (x *worker) internUpdate(d update) uint32 {
 		n = uint32(len(x.shared.updates))
 		x.shared.updateOf[key] = n
 		x.shared.updates = append(x.shared.updates, d)
-		x.bytes += int64(len(key)+200*(len(d.object)+len(d.consensus))) + 120
+		x.bytes += int64(len(key)+200*len(d.list)) + 120
 	}
 	return n
 }
@@ -175,10 +174,10 @@ func (x *worker) recordInput(d *update, in protocol.Input, msg uint32) {
 	switch in.Kind {
 	case protocol.Try, protocol.Exit, protocol.Issue, protocol.Suspect:
 		if x.rules.Info.Weak {
-			d.object = append(d.object, occurrence{in: protocol.Input{Kind: in.Kind, Data: in.Data}})
+			d.list = append(d.list, occurrence{in: protocol.Input{Kind: in.Kind, Data: in.Data}})
 		}
 	case protocol.Decide:
-		d.consensus = append(d.consensus, occurrence{in: protocol.Input{Kind: in.Kind, Arg: in.Arg}, act: effect{msg: msg}})
+		d.list = append(d.list, occurrence{in: protocol.Input{Kind: in.Kind, Arg: in.Arg}, act: effect{msg: msg}})
 	}
 }
 
@@ -191,21 +190,18 @@ func (x *worker) recordEffect(d *update, e effect) {
 			if e.Do == protocol.Invoke || e.Do == protocol.Install {
 				a.Data = e.Data
 			}
-			d.object = append(d.object, occurrence{act: effect{Act: a}})
+			d.list = append(d.list, occurrence{act: effect{Act: a}})
 		}
 	case protocol.Propose, protocol.Resume:
-		d.consensus = append(d.consensus, occurrence{act: effect{protocol.Act{Do: e.Do, Arg: e.Arg}, e.msg}})
+		d.list = append(d.list, occurrence{act: effect{protocol.Act{Do: e.Do, Arg: e.Arg}, e.msg}})
 	}
 }
 
 // crashUpdate is the update of a process that crashes.
 func (x *worker) crashUpdate(p int) update {
 	d := update{proc: p}
-	if x.rules.Info.Weak {
-		d.object = []occurrence{{}}
-	}
-	if x.rules.Info.Consensus {
-		d.consensus = []occurrence{{}}
+	if x.rules.Info.Weak || x.rules.Info.Consensus {
+		d.list = []occurrence{{}}
 	}
 	return d
 }
@@ -285,12 +281,12 @@ func (x *worker) exchange(n uint32) (hash uint64, problem uint32, known bool) {
 
 // judged shows an update to a judge.
 func (x *worker) judged(word uint32, d *update) (e effected) {
-	if len(d.object) == 0 {
+	if d.proc == nobody {
 		return effected{to: word}
 	}
 	w := x.judge(word)
 	p := protocol.ID(d.proc)
-	for _, do := range d.object {
+	for _, do := range d.list {
 		var f history.Fault
 		switch {
 		case do.in.Kind != 0:
@@ -323,11 +319,8 @@ func (x *worker) faultText(f history.Fault) error {
 
 // agreed tells consensus of an update.
 func (x *worker) agreed(word uint32, d *update) effected {
-	if len(d.consensus) == 0 {
-		return effected{to: word}
-	}
 	a := x.shared.agreements[word].Clone()
-	for _, do := range d.consensus {
+	for _, do := range d.list {
 		switch {
 		case do.in.Kind == protocol.Decide && d.proc == nobody:
 			a.Decide(world.Ballot{Instance: do.in.Arg, Msg: do.act.msg})
@@ -337,7 +330,7 @@ func (x *worker) agreed(word uint32, d *update) effected {
 			a.Propose(world.Ballot{Instance: do.act.Arg, Msg: do.act.msg})
 		case do.act.Do == protocol.Resume:
 			a.Resume(d.proc, do.act.Arg)
-		default:
+		case do.in.Kind == 0 && do.act.Do == 0:
 			a.Leave(d.proc)
 		}
 	}
@@ -392,7 +385,7 @@ func (x *worker) decides(a action) (o outcome, known bool) {
 		return o, false
 	} else if !known {
 		in := protocol.NewDecide(uint64(a.at))
-		n = x.internUpdate(update{proc: nobody, consensus: []occurrence{{in: in, act: effect{msg: a.arg}}}})
+		n = x.internUpdate(update{proc: nobody, list: []occurrence{{in: in, act: effect{msg: a.arg}}}})
 		x.shared.decide[key] = n
 	}
 	x.next = append(x.next[:0], x.st...)

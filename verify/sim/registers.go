@@ -7,6 +7,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // memory is the registers that processes share, and what they do there. Its random numbers
@@ -21,8 +22,7 @@ type memory struct {
 
 // A cell is one register.
 type cell struct {
-	value   uint64
-	writers int      // safe writes under way
+	world.Cell
 	waiters []uint32 // processes whose Await found that it does not hold yet
 }
 
@@ -54,7 +54,7 @@ func (m *memory) reset(list []protocol.Register, safe bool) {
 	m.list, m.safe, m.accesses = list, safe, 0
 	m.cells = slices.Grow(m.cells[:0], len(list))[:len(list)]
 	for r := range m.cells {
-		m.cells[r] = cell{value: list[r].Initial, waiters: m.cells[r].waiters[:0]}
+		m.cells[r] = cell{world.Cell{Value: list[r].Initial}, m.cells[r].waiters[:0]}
 	}
 }
 
@@ -70,7 +70,7 @@ func (s *simulator[M]) access(id uint32, a protocol.Act) {
 	s.memory.accesses++
 	if a.Do == protocol.Write && s.memory.safe {
 		p.open.Of(int(a.To)).Begun = true
-		s.memory.cells[a.To].writers++
+		s.memory.cells[a.To].Writers++
 		s.logAccess(scenario.Begin, id, uint32(a.To), nil)
 	}
 	s.work(id, uint32(a.To))
@@ -100,8 +100,8 @@ func (s *simulator[M]) accessed(it item) {
 		s.written(it.to, it.slot, o)
 		return
 	}
-	v, anything := c.value, (*uint64)(nil)
-	if c.writers > 0 {
+	v, anything := c.Value, (*uint64)(nil)
+	if c.Writers > 0 {
 		v = s.memory.random.Uint64()
 		if most := s.memory.list[r].Most; most+1 > 0 {
 			v %= most + 1
@@ -120,12 +120,9 @@ func (s *simulator[M]) accessed(it item) {
 // written ends a write. Whoever waits for what it made true looks again.
 func (s *simulator[M]) written(id, register uint32, o protocol.Access) {
 	c := &s.memory.cells[register]
-	c.value = o.Arg
-	if o.Begun {
-		c.writers--
-	}
+	c.Write(o)
 	c.waiters = slices.DeleteFunc(c.waiters, func(j uint32) bool {
-		ends := s.procs[j].open.Of(int(register)).Ends(c.value)
+		ends := s.procs[j].open.Of(int(register)).Ends(c.Value)
 		if ends {
 			s.work(j, register)
 		}

@@ -363,14 +363,25 @@ func (s *system) choices(r *world.Rules) (verbs []scenario.Verb, timers []uint32
 		times int
 		verb  scenario.Verb
 	}{
-		{true, 1, scenario.Try}, {true, 1, scenario.Exit}, {true, 5, scenario.Timeout},
-		{r.Memory == nil, 5, scenario.Deliver}, {r.Memory != nil, 5, scenario.Read},
-		{r.Detector != protocol.NoDetector, 3, scenario.Suspect}, {r.Detector != protocol.NoDetector, 3, scenario.Restore},
-		{r.Detector == protocol.LeaseDetector, 3, scenario.Lapse}, {world.Has(r.Info, scenario.Cancel), 1, scenario.Cancel},
-		{world.Has(r.Info, scenario.Amnesia), 1, scenario.Amnesia}, {world.Has(r.Info, scenario.Drain), 1, scenario.Drain},
-		{world.Has(r.Info, scenario.Recover), 2, scenario.Recover}, {r.Pauses, 1, scenario.Pause}, {r.Pauses, 1, scenario.Resume},
-		{world.Has(r.Info, scenario.Lose), 1, scenario.Lose}, {world.Has(r.Info, scenario.Duplicate), 1, scenario.Duplicate},
-		{r.Weak, 1, scenario.Issue}, {r.Consensus, 3, scenario.Decide}, {r.Consensus, 3, scenario.Hear},
+		{true, 1, scenario.Try},
+		{true, 1, scenario.Exit},
+		{true, 5, scenario.Timeout},
+		{r.Memory == nil, 5, scenario.Deliver},
+		{r.Memory != nil, 5, scenario.Read},
+		{r.Detector != protocol.NoDetector, 3, scenario.Suspect},
+		{r.Detector != protocol.NoDetector, 3, scenario.Restore},
+		{r.Detector == protocol.LeaseDetector, 3, scenario.Lapse},
+		{world.Has(r.Info, scenario.Cancel), 1, scenario.Cancel},
+		{world.Has(r.Info, scenario.Amnesia), 1, scenario.Amnesia},
+		{world.Has(r.Info, scenario.Drain), 1, scenario.Drain},
+		{world.Has(r.Info, scenario.Recover), 2, scenario.Recover},
+		{r.Pauses, 1, scenario.Pause},
+		{r.Pauses, 1, scenario.Resume},
+		{world.Has(r.Info, scenario.Lose), 1, scenario.Lose},
+		{world.Has(r.Info, scenario.Duplicate), 1, scenario.Duplicate},
+		{r.Weak, 1, scenario.Issue},
+		{r.Consensus, 3, scenario.Decide},
+		{r.Consensus, 3, scenario.Hear},
 		{world.Has(r.Info, scenario.Crash), 1, scenario.Crash},
 	} {
 		for k := 0; of.may && k < of.times; k++ {
@@ -403,8 +414,17 @@ func state(st *world.State) string {
 				name string
 				set  uint64
 			}{
-				{"life", e.Life}, {"lost", e.Lost}, {"doubts", e.Doubts}, {"lapsed", e.Lapsed}, {"ended", e.Ended}, {"revoked", e.Revoked},
-				{"missed", e.Missed}, {"executed", uint64(e.Copied)}, {"tasks", uint64(e.Tasks)}, {"open", uint64(len(e.Open))}, {"stopped", uint64(acts - len(e.Timers))},
+				{"life", e.Life},
+				{"lost", e.Lost},
+				{"doubts", e.Doubts},
+				{"lapsed", e.Lapsed},
+				{"ended", e.Ended},
+				{"revoked", e.Revoked},
+				{"missed", e.Missed},
+				{"executed", uint64(e.Copied)},
+				{"tasks", uint64(e.Tasks)},
+				{"open", uint64(len(e.Open))},
+				{"stopped", uint64(acts - len(e.Timers))},
 			} {
 				if of.set != 0 {
 					part += fmt.Sprintf(", %s %b", of.name, of.set)

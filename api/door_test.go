@@ -53,12 +53,7 @@ func TestHalfSentBodiesOfOneHost(t *testing.T) {
 	for range 40 {
 		hostile = append(hostile, dialFrom(t, d, "127.0.0.2", halfBody))
 	}
-	for range 3 {
-		if status, answer := post(t, from(t, "127.0.0.1"), d.url, "OpenSession", `{}`); status != http.StatusOK {
-			t.Errorf("an honest host: %d, %v", status, answer)
-		}
-	}
-	// Those beyond 20, and one that made room, are refused at once: nobody waits for their rest.
+	// Those beyond 20 are refused at once: nobody waits for their rest.
 	var refused atomic.Int64
 	for _, c := range hostile {
 		go func() {
@@ -68,6 +63,13 @@ func TestHalfSentBodiesOfOneHost(t *testing.T) {
 			}
 		}()
 	}
+	eventually(t, "20 of 40 bodies are refused by name", func() bool { return refused.Load() >= 20 })
+	for range 3 {
+		if status, answer := post(t, from(t, "127.0.0.1"), d.url, "OpenSession", `{}`); status != http.StatusOK {
+			t.Errorf("an honest host: %d, %v", status, answer)
+		}
+	}
+	// One made room.
 	eventually(t, "21 of 40 bodies are refused by name", func() bool { return refused.Load() >= 21 })
 }
 

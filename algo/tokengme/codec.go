@@ -132,48 +132,61 @@ func (t *Token) String() string {
 
 // show is who waits and is inside, the requests known, and the token.
 func show(q protocol.Process[Message]) string {
-	p, member := q.(*Process)
-	if !member {
-		c := q.(*Client)
+	if c, client := q.(*Client); client {
 		return fmt.Sprintf("home #%d, try %d", c.home, c.try)
 	}
-	numbers := make([]uint64, p.n)
-	for j, r := range p.requests {
+	m := memberOf(q)
+	numbers := make([]uint64, m.n)
+	for j, r := range m.requests {
 		numbers[j] = r.number
 	}
-	text := fmt.Sprintf("requests %v, %d RELEASEs of session %d", numbers, p.releases, p.session)
-	if p.local {
+	text := fmt.Sprintf("requests %v, %d RELEASEs of session %d", numbers, m.releases, m.session)
+	if p, ok := q.(*Process); ok && p.local {
 		text += fmt.Sprintf(", %d inside, %d waiting", len(p.inside), len(p.waiting))
 	}
-	if p.held {
-		text += ", token " + p.token.String()
+	if m.held {
+		text += ", token " + m.token.String()
 	}
 	return text
 }
 
 // waiting is the length of the queue of the primary token, where that is.
 func waiting(q protocol.Process[Message]) int {
-	if p, member := q.(*Process); member {
-		return len(p.token.Queue)
+	if m := memberOf(q); m != nil {
+		return len(m.token.Queue)
 	}
 	return 0
 }
 
-// State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) {
-	for j := range p.requests {
-		c.Count(&p.requests[j].number, requestsOf(protocol.ID(j)))
-		protocol.Text(c, &p.requests[j].groups)
+// state visits what both forms have. Before it reads, the token must have been dropped.
+func (m *member) state(c *protocol.Codec) {
+	for j := range m.requests {
+		c.Count(&m.requests[j].number, requestsOf(protocol.ID(j)))
+		protocol.Text(c, &m.requests[j].groups)
 	}
-	c.Count(&p.session, sessionsOf)
-	c.Uint(&p.releases)
-	c.Bool(&p.outstanding)
+	c.Count(&m.session, sessionsOf)
+	c.Uint(&m.releases)
+	c.Bool(&m.outstanding)
+	if c.Bool(&m.held); m.held {
+		m.token.fields(c)
+	}
+}
+
+// State implements protocol.Process.
+func (p *LiteralProcess) State(c *protocol.Codec) {
 	if c.Reading() {
 		p.drop()
 	}
-	if c.Bool(&p.held); p.held {
-		p.token.fields(c)
+	p.state(c)
+	c.Bool(&p.inCS)
+}
+
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) {
+	if c.Reading() {
+		p.drop()
 	}
+	p.state(c)
 	if c.Reading() {
 		for _, e := range p.token.Queue {
 			p.queued[e.Process] = true

@@ -6,7 +6,9 @@
 // one of those who want it, secondary ones go to the others, and all of them enter as soon
 // as the secondary tokens of the session before have been given back.
 //
-// The form Several lets a request name several groups, of which any one will do. Bounded
+// The form Literal is the paper: its actions A1 to A6, beside which literal.go can be read. The
+// others send what it sends, where nothing is said to the contrary, and have options, bounded
+// numbers and clients. The form Several lets a request name several groups, of which any one will do. Bounded
 // resets its numbers, so that they stay bounded. In WithClients the users are clients of the
 // members: a member lets any number of its clients in with one token.
 //
@@ -119,6 +121,10 @@
 // processes with two entries each, or three clients of two; with TEST_LANE=long each
 // selection too, and three processes with two, one and one entries, or four clients of three
 // members, three where numbers are bounded.
+//
+// TestLiteral runs the literal form and Algorithm side by side, in all states of two processes
+// with two entries each and of three with one, and in simulations: they do the same. It sees
+// that other forms do not. TestMutantsLiteral breaks the literal form.
 //
 // TestOverlappingReaders runs 64 readers and a writer at one of 3 to 5 members, and some more
 // at the others, for ten minutes; a watch of each member asserts both bounds of waiting.

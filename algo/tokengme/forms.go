@@ -13,9 +13,10 @@ type form struct {
 	several bool // a request may name several groups
 	clients bool // users are clients of members
 	bounded bool // numbers are
+	literal bool // it is the paper's
 }
 
-// Algorithm is TokenGME as published: a user wants one group.
+// Algorithm is TokenGME: a user wants one group.
 var Algorithm = form{Info: protocol.Info{
 	Title: "group locks: a primary token that issues secondary ones of its group",
 }}.algorithm()
@@ -33,6 +34,11 @@ var Bounded = form{bounded: true, Info: protocol.Info{
 // WithClients has many users at each member, who are inside together.
 var WithClients = form{clients: true, Info: protocol.Info{
 	Variant: "clients", Title: "the same with any number of clients at each member",
+}}.algorithm()
+
+// Literal is TokenGME as published, action by action. It sends what Algorithm sends.
+var Literal = form{literal: true, Info: protocol.Info{
+	Variant: "literal", Title: "the same as published, action by action, without options",
 }}.algorithm()
 
 func (f form) algorithm() protocol.Algorithm[Message] {
@@ -62,8 +68,11 @@ func (f form) algorithm() protocol.Algorithm[Message] {
 }
 
 func (f form) make(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-	if id >= protocol.ID(c.N) {
+	switch {
+	case id >= protocol.ID(c.N):
 		return newClient(id, c, f.option(perOption, c))
+	case f.literal:
+		return &LiteralProcess{member: newMember(id, c.N)}
 	}
 	return newProcess(id, c, f)
 }
@@ -101,6 +110,9 @@ var (
 )
 
 func (f form) options() []protocol.Option {
+	if f.literal {
+		return nil
+	}
 	list := []protocol.Option{selectionOption}
 	if !f.several {
 		list = append(list, admissionOption)

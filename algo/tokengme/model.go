@@ -38,18 +38,27 @@ var sessionsOf = protocol.Counter{Time: 2}
 // stale: a REQUEST that is not newer than what is known of its sender, a RELEASE of a
 // session before that which is known, and a GRANT of a try that is over.
 func stale(_, to protocol.Process[Message], ch protocol.Channel, m Message) bool {
-	switch p := to.(type) {
-	case *Process:
-		return m.Kind == Request && m.Number <= p.requests[ch.From].number || m.Kind == Release && m.Number < p.session
-	case *Client:
-		return m.Number < p.try || p.section != protocol.InTry
+	if c, client := to.(*Client); client {
+		return m.Number < c.try || c.section != protocol.InTry
 	}
-	return false
+	p := memberOf(to)
+	return m.Kind == Request && m.Number <= p.requests[ch.From].number || m.Kind == Release && m.Number < p.session
+}
+
+// memberOf is what a process knows that the paper has, nil of a client.
+func memberOf(q protocol.Process[Message]) *member {
+	switch p := q.(type) {
+	case *Process:
+		return &p.member
+	case *LiteralProcess:
+		return &p.member
+	}
+	return nil
 }
 
 // newest and latest are what bounds look at, after counters have been moved down.
 func newest(q protocol.Process[Message]) (most uint64) {
-	if p, member := q.(*Process); member {
+	if p := memberOf(q); p != nil {
 		for _, r := range p.requests {
 			most = max(most, r.number)
 		}
@@ -58,7 +67,7 @@ func newest(q protocol.Process[Message]) (most uint64) {
 }
 
 func latest(q protocol.Process[Message]) uint64 {
-	if p, member := q.(*Process); member {
+	if p := memberOf(q); p != nil {
 		return max(p.session, p.token.Session)
 	}
 	return 0
@@ -66,15 +75,15 @@ func latest(q protocol.Process[Message]) uint64 {
 
 // tokens yields the tokens of a state with the process that holds it, or to which it is on
 // its way.
-func tokens(v *protocol.View[Message]) func(func(t *Token, at *Process, held bool) bool) {
-	return func(yield func(*Token, *Process, bool) bool) {
+func tokens(v *protocol.View[Message]) func(func(t *Token, at *member, held bool) bool) {
+	return func(yield func(*Token, *member, bool) bool) {
 		for _, q := range v.Procs {
-			if p, member := q.(*Process); member && p.held && !yield(&p.token, p, true) {
+			if p := memberOf(q); p != nil && p.held && !yield(&p.token, p, true) {
 				return
 			}
 		}
 		for ch, m := range v.InFlight {
-			if m.Kind == Pass && !yield(m.Token, v.Procs[ch.To].(*Process), false) {
+			if m.Kind == Pass && !yield(m.Token, memberOf(v.Procs[ch.To]), false) {
 				return
 			}
 		}
@@ -84,7 +93,7 @@ func tokens(v *protocol.View[Message]) func(func(t *Token, at *Process, held boo
 // onePrimary is (3) of section 3.4.
 func onePrimary(v *protocol.View[Message]) error {
 	n := 0
-	tokens(v)(func(t *Token, _ *Process, _ bool) bool {
+	tokens(v)(func(t *Token, _ *member, _ bool) bool {
 		if t.Primary {
 			n++
 		}
@@ -100,7 +109,7 @@ func onePrimary(v *protocol.View[Message]) error {
 // who waits for it and wants its group. A held token that is idle is safe.
 func oneToken(v *protocol.View[Message]) (err error) {
 	has := make([]int, v.Config.N)
-	tokens(v)(func(t *Token, at *Process, held bool) bool {
+	tokens(v)(func(t *Token, at *member, held bool) bool {
 		has[at.id]++
 		r := at.requests[at.id]
 		switch {
@@ -108,29 +117,29 @@ func oneToken(v *protocol.View[Message]) (err error) {
 			err = fmt.Errorf("two tokens for #%d", at.id)
 		case held && !t.Safe && !at.outstanding:
 			err = fmt.Errorf("#%d holds an idle token that is not safe", at.id)
-		case held && t.Safe && !at.fitsAll():
-			err = fmt.Errorf("users of #%d are inside together in group %s", at.id, t.Group)
 		case !held && (!at.outstanding || !r.groups.Has(t.Group) || t.Fulfilled[at.id] != r.number):
 			err = fmt.Errorf("a token on its way to #%d, who has no request for it", at.id)
 		}
 		return err == nil
 	})
 	for _, q := range v.Procs {
-		if p, member := q.(*Process); member && len(p.inside) > 0 && (!p.held || !p.token.Safe) {
+		p, ok := q.(*Process)
+		switch {
+		case !ok:
+		case len(p.inside) > 0 && (!p.held || !p.token.Safe):
 			err = fmt.Errorf("users of #%d are inside without a token that is safe", p.id)
+		case len(p.inside) > 1 && p.token.Group.Exclusive():
+			err = fmt.Errorf("users of #%d are inside together in group %s", p.id, p.token.Group)
 		}
 	}
 	return err
 }
 
-// fitsAll says that those who are inside may be together.
-func (p *Process) fitsAll() bool { return len(p.inside) < 2 || !p.token.Group.Exclusive() }
-
 // sessions is (4) and (6) of section 3.4: tokens of one session have one group, and while
 // there is one of an earlier session no token is safe.
 func sessions(v *protocol.View[Message]) (err error) {
-	tokens(v)(func(a *Token, _ *Process, _ bool) bool {
-		tokens(v)(func(b *Token, _ *Process, _ bool) bool {
+	tokens(v)(func(a *Token, _ *member, _ bool) bool {
+		tokens(v)(func(b *Token, _ *member, _ bool) bool {
 			switch {
 			case a.Session == b.Session && a.Group != b.Group:
 				err = fmt.Errorf("tokens of groups %s and %s have session %d", a.Group, b.Group, a.Session)
@@ -148,8 +157,8 @@ func sessions(v *protocol.View[Message]) (err error) {
 // more RELEASEs of the one before than there can be.
 func safeTokens(v *protocol.View[Message]) error {
 	for _, q := range v.Procs {
-		p, member := q.(*Process)
-		if !member || !p.held || p.token.Safe {
+		p := memberOf(q)
+		if p == nil || !p.held || p.token.Safe {
 			continue
 		}
 		if t := &p.token; p.session > t.Session || p.session+1 == t.Session && p.releases > t.Old {
@@ -165,7 +174,7 @@ func safeTokens(v *protocol.View[Message]) error {
 func (f form) wait(v *protocol.View[Message]) (err error) {
 	most := Longest(f.selection(v.Config), v.Config.N)
 	seen := make([]bool, v.Config.N)
-	tokens(v)(func(t *Token, _ *Process, _ bool) bool {
+	tokens(v)(func(t *Token, _ *member, _ bool) bool {
 		for _, e := range t.Queue {
 			if e.Age > most {
 				err = fmt.Errorf("the request of #%d has waited for %d sessions, at most %d", e.Process, e.Age, most)
@@ -184,15 +193,15 @@ func (f form) wait(v *protocol.View[Message]) (err error) {
 // which half it belongs to.
 func (f form) bounds(v *protocol.View[Message]) (err error) {
 	n, smax := uint64(v.Config.N), f.smax(v.Config)
-	tokens(v)(func(t *Token, _ *Process, _ bool) bool {
+	tokens(v)(func(t *Token, _ *member, _ bool) bool {
 		if t.Old > n || t.Issued > n || t.Session > smax || t.Total > n*smax {
 			err = fmt.Errorf("a token is beyond its bounds: %s", t)
 		}
 		return err == nil
 	})
 	for _, q := range v.Procs {
-		p, member := q.(*Process)
-		if !member {
+		p, ok := q.(*Process)
+		if !ok {
 			continue
 		}
 		if p.releases > n || p.session > smax || p.back > n*smax {

@@ -6,32 +6,20 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A Process is one member. Its methods follow the actions A0 to A6 of the paper; what its
-// users do is in users.go, and what keeps numbers bounded in bounded.go.
+// A Process is one member: the actions of the paper as literal.go has them, with what the other
+// forms need. What its users do is in users.go, and what keeps numbers bounded in bounded.go.
+// What a request wants is forgotten once it is granted. Instead of the session of a RELEASE a
+// process may know a later one that is as good.
 type Process struct {
-	id        protocol.ID
-	n         int
+	member
 	selection int64
 	strict    bool
 	local     bool   // its users are clients, and not the process itself
 	smax      uint64 // the largest number before a reset, 0: none
 
-	requests    []request // by process: the newest one known here
-	session     uint64    // the largest one of which a RELEASE has come, or a later one that is as good
-	releases    uint64    // noOfReleaseMessages: how many of it
-	outstanding bool      // its request has not been answered by a token that is safe
-	held        bool      // it holds a token, which is
-	token       Token     // zero, but for its memory, unless held
-
 	users
 	resets
 	scratch
-}
-
-// A request is what a REQUEST said. What it wants is forgotten once it is granted.
-type request struct {
-	number uint64
-	groups protocol.Groups
 }
 
 // scratch is memory that is no state.
@@ -46,17 +34,11 @@ type scratch struct {
 // newProcess is A0.
 func newProcess(id protocol.ID, c protocol.Config, o form) *Process {
 	p := &Process{
-		id: id, n: c.N, selection: o.selection(c), strict: o.strict(c), local: o.clients, smax: o.smax(c),
-		requests: make([]request, c.N),
-		token:    Token{Fulfilled: make([]uint64, c.N)},
-		scratch:  scratch{queued: make([]bool, c.N)},
+		member: newMember(id, c.N), selection: o.selection(c), strict: o.strict(c), local: o.clients, smax: o.smax(c),
+		scratch: scratch{queued: make([]bool, c.N)},
 	}
 	if p.smax > 0 {
 		p.heard, p.wanted, p.token.Served = make([]uint64, c.N), make([]bool, c.N), make([]bool, c.N)
-	}
-	if id == 0 {
-		p.held = true
-		p.token.Primary, p.token.Safe, p.token.Group = true, true, nothing
 	}
 	return p
 }
@@ -144,11 +126,6 @@ func (p *Process) pending(j protocol.ID) bool {
 	return p.newer(p.requests[j].number, p.token.Fulfilled[j])
 }
 
-// serves says that who has such a request may share the session of the token.
-func (p *Process) serves(groups protocol.Groups) bool {
-	return groups.Has(p.token.Group) && !p.token.Group.Exclusive()
-}
-
 // busy says that the token is in use, or is to be as soon as it is safe; or that none is
 // held.
 func (p *Process) busy() bool { return len(p.inside) > 0 || !p.token.Safe }
@@ -174,19 +151,9 @@ func (p *Process) admits(j protocol.ID) bool {
 	return !(p.strict && len(p.token.Queue) > 0) && !p.closed(j)
 }
 
-// secondary makes a secondary token of the session.
-func (p *Process) secondary(out *protocol.Out[Message]) *Token {
-	fulfilled := out.Words(p.n)
-	copy(fulfilled, p.token.Fulfilled)
-	t := &p.token
-	return &Token{Safe: t.Safe, Group: t.Group, Session: t.Session, Old: t.Old, Fulfilled: fulfilled}
-}
-
 // onToken is A3. The memory of t belongs to the message.
 func (p *Process) onToken(t *Token, out *protocol.Out[Message]) {
-	if p.held || !p.outstanding || len(t.Fulfilled) != p.n {
-		panic("tokengme: a TOKEN that nobody waits for")
-	}
+	p.expects(t)
 	p.keep(t)
 	for k := 1; k <= p.n; k++ {
 		switch j := (p.id + protocol.ID(k)) % protocol.ID(p.n); {
@@ -204,10 +171,9 @@ func (p *Process) onToken(t *Token, out *protocol.Out[Message]) {
 
 // keep takes a token into the memory of this process.
 func (p *Process) keep(t *Token) {
-	fulfilled, queue, served := p.token.Fulfilled, p.token.Queue, p.token.Served
-	p.held, p.token = true, *t
-	p.token.Fulfilled, p.token.Queue, p.token.Served = fulfilled, append(queue, t.Queue...), served
-	copy(fulfilled, t.Fulfilled)
+	served := p.token.Served
+	p.take(t)
+	p.token.Served = served
 	copy(served, t.Served)
 	for _, e := range t.Queue {
 		p.queued[e.Process] = true
@@ -221,14 +187,9 @@ func (p *Process) keep(t *Token) {
 // drop forgets the token.
 func (p *Process) drop() {
 	clear(p.queued)
-	p.held, p.token = false, Token{Fulfilled: p.token.Fulfilled, Queue: p.token.Queue[:0], Served: p.token.Served}
-}
-
-// safe says that all tokens of the session before have been given back: there were none,
-// or all RELEASEs have come, or somebody has been inside in this session.
-func (p *Process) safe() bool {
-	t := &p.token
-	return t.Safe || t.Old == 0 || p.session+1 == t.Session && p.releases == t.Old || p.session == t.Session
+	served := p.token.Served
+	p.member.drop()
+	p.token.Served = served
 }
 
 // idle is A4 from where nobody is inside any more, and whatever else may end the use of a

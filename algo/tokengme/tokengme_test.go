@@ -22,6 +22,12 @@ func TestConformance(t *testing.T) {
 	algotest.Run(t, Algorithm, conforms(model(1, twoGroups, 3), model(2, twoGroups, 2), model(2, readWrite, 2), model(3, twoGroups, 1)))
 }
 
+func TestConformanceLiteral(t *testing.T) {
+	o := conforms(model(1, twoGroups, 3), model(2, twoGroups, 2), model(2, readWrite, 2), model(3, twoGroups, 1))
+	o.Allocations = 1 // it is written to be read
+	algotest.Run(t, Literal, o)
+}
+
 func TestConformanceSeveral(t *testing.T) {
 	algotest.Run(t, Several, conforms(model(2, sets, 2)))
 }

@@ -121,6 +121,7 @@ var All = []Entry{
 	quick(suzukikasami.RicartAgrawala),
 	recovering(suzukikasami.Algorithm),
 	quick(tokengme.Algorithm),
+	quick(tokengme.Literal),
 	quick(tokengme.Several),
 	quick(tokengme.Bounded),
 	quick(tokengme.WithClients),

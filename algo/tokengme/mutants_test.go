@@ -86,7 +86,7 @@ func TestMutants(t *testing.T) {
 			"Process.keep: p.session+1 < t.Session -> false": "what came of earlier sessions is not looked at where the token tells that there is nothing to wait for: " +
 				"they make more states. Both at once are caught",
 			"member.safe: t.Old == 0 dropped":                  "what keep forgets says so, too: no RELEASE of the session before. Both at once are caught",
-			"member.safe: p.session+1 == t.Session dropped":    "what keep forgets leaves only this session and its own one, which is as good",
+			"member.safe: m.session+1 == t.Session dropped":    "what keep forgets leaves only this session and its own one, which is as good",
 			"A2: who is queued is forgotten":                   "a request is considered once while the token stays; who is queued matters where the queue comes with the token",
 			"Process.block: len(p.entries) < n -> true":        "it allocates more often",
 			"Process.admit: len(p.waiting) == 0 dropped":       "a shortcut: nobody waits, so nobody enters",
@@ -133,7 +133,7 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("A6: the others are forgotten", "true, uint64(len(p.batch)-1), rest", "true, uint64(len(p.batch)-1), rest[:0]"),
 			mutant.Edit("A6: the others do not grow older", "e.Age++\n\t\trest", "rest"),
 			mutant.Edit("A6: the next session is safe", "others := Token{Group", "others := Token{Safe: true, Group"),
-			mutant.Edit("A6: it is the last of a batch that gets the primary token", "if i == 0 {", "if i == len(p.batch)-1 {"),
+			mutant.Edit("A6: it is the last of a batch that gets the primary token", "given := secondary\n\t\tif i == 0 {", "given := secondary\n\t\tif i == len(p.batch)-1 {"),
 			mutant.Edit("A6: a session lasts until all secondary tokens are back", "p.busy() || len(t.Queue) == 0",
 				"p.busy() || t.Issued > 0 && (p.session != t.Session || p.releases != t.Issued) || len(t.Queue) == 0"),
 			mutant.Edit("A6: the token stays here", "p.recordBatch(&first)\n\tp.drop()", "p.recordBatch(&first)"),

@@ -53,6 +53,7 @@ var parts = []part{
 
 	{"protocol", "the contract between algorithms and what runs them", "", pure | bare},
 	{"algo", "the algorithms", "protocol algo/quorum", pure | bare},
+	{"algo/ra1", "Ricart and Agrawala's algorithm for groups", "protocol algo", pure | bare},
 	{"algo/sigma", "Sigma, which the service runs", "protocol algo/quorum", pure | bare},
 	{"algo/quorum", "sizes of quorums, voting sets", "protocol", pure | bare},
 	{"wrap", "algorithms made of other algorithms", "protocol", pure | bare},
@@ -60,7 +61,7 @@ var parts = []part{
 	{"wrap/consensus/consensustest", "tests of what decides", "algo/algotest", evidence | bare},
 
 	{"algo/algotest", "tests that every algorithm passes", "algo/algotest verify/check verify/sim verify/hunt verify/causal internal/lane", evidence | bare},
-	{"verify", "the catalog of all algorithms", "verify/check verify/sim verify/hunt verify/causal algo algo/sigma wrap", evidence},
+	{"verify", "the catalog of all algorithms", "verify/check verify/sim verify/hunt verify/causal algo algo/ra1 algo/sigma wrap", evidence},
 	{"verify/causal", "judges the order of tries", "verify/scenario", evidence | bare},
 	{"verify/check", "explores every run", "verify/check verify/world", evidence | bare},
 	{"verify/sim", "runs in virtual time", "verify/world", evidence | bare},

@@ -1,6 +1,6 @@
 // Package ra1 is Ricart and Agrawala's algorithm for groups: a process enters after every
 // other process has replied to its request, and those who want the same group reply at
-// once.
+// once. Its process is that of package ricartagrawala.
 //
 // # Model
 //
@@ -36,9 +36,9 @@
 // # Checked
 //
 // By TestModels, all properties, on channels that are not FIFO: three processes with one entry
-// each, each try for one of two groups (30 810 states), and with TEST_LANE=long also for one
-// of two and an exclusive one (70 613), for one of three (80 417), and of two with entries
-// 2,1,1 (83 234):
+// each, each try for one of two groups (33 368 states), and with TEST_LANE=long also for one
+// of two and an exclusive one (74 745), for one of three (85 832), and of two with entries
+// 2,1,1 (92 078):
 //
 //	poundlock-lab check ra1 -n 3 --groups 2 --property all
 //	poundlock-lab check ra1 -n 3 --wants '!w|1|2' --property all
@@ -46,8 +46,8 @@
 //	poundlock-lab check ra1 -n 3 --groups 2 --entries 2,1,1 --property all
 //
 // Properties of finite runs alone, of two groups and an exclusive one: two processes with
-// unlimited entries (TestConformance, 454 states), and three (382 938). Timestamps there are
-// apart by 6 at most: 24 and 17 280 steps beyond that were cut, so that starvation would be
+// unlimited entries (TestConformance, 601 states), and three (441 426). Timestamps there are
+// apart by 6 at most: 36 and 20 898 steps beyond that were cut, so that starvation would be
 // undecided:
 //
 //	poundlock-lab check ra1 -n 2 --wants '!w|1|2' --entries unlimited

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/algotest"
-	"github.com/poundlock/poundlock/algo/algotest/mutant"
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/sim"
@@ -82,7 +82,7 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-func try(s *algotest.System[Message], id protocol.ID, wants string) {
+func try(s *algotest.System[ricartagrawala.Message], id protocol.ID, wants string) {
 	s.Step(id, protocol.Input{Kind: protocol.Try, Data: wants})
 }
 
@@ -126,56 +126,4 @@ func TestSeparated(t *testing.T) {
 		s.Exit(id)
 		s.Settle()
 	}
-}
-
-func TestText(t *testing.T) {
-	for want, m := range map[string]Message{
-		"REQUEST(7,!w)": {Kind: Request, Time: 7, Group: "!w"}, "REPLY": {Kind: Reply},
-	} {
-		if got := Algorithm.Text(m); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-func TestMutants(t *testing.T) {
-	model := func(n int, wants [][]protocol.Groups, entries ...int) mutant.Check {
-		return mutant.Model(Algorithm, check.Config{
-			Config: protocol.Config{N: n}, Entries: entries, Wants: wants, MaxMemory: 256 << 20,
-			NoShift: true, // so that a property is violated, and not the claim about counters
-		})
-	}
-	step := func(in protocol.Input, m Message) func() {
-		return func() {
-			p := Algorithm.New(0, protocol.Config{N: 2})
-			var out protocol.Out[Message]
-			p.Step(protocol.Event[Message]{Input: in, Msg: m}, &out)
-		}
-	}
-	mutant.Test(t, mutant.Config{
-		Checks: []mutant.Check{
-			model(2, one("!w", "1", "2"), 2),
-			model(3, [][]protocol.Groups{{"1"}, {"1", "2"}, {"2"}}, 1),
-			mutant.Model(Algorithm, check.Config{
-				Config: protocol.Config{N: 2}, Wants: one("1"), Properties: []string{check.ConcurrentEntry},
-			}),
-			mutant.Panics("ra1: ", step(protocol.Input{Kind: protocol.Receive, From: 1}, Message{Kind: Reply})),
-			mutant.Panics("ra1: ", step(protocol.Input{Kind: protocol.Try, Data: "a,b"}, Message{})),
-			mutant.Reduced(Algorithm, check.Config{
-				Config: protocol.Config{N: 3}, Wants: [][]protocol.Groups{{"1"}, {"1", "2"}, {"2"}}, Reduce: []string{check.ReduceOrder},
-			}, 2805),
-		},
-		Replace: []mutant.Replacement{
-			mutant.Edit("onRequest does not merge the clock", "p.clock = max(p.clock, m.Time)", ""),
-			mutant.Edit("onRequest takes over any clock", "p.clock = max(p.clock, m.Time)", "p.clock = m.Time"),
-			mutant.Edit("onRequest takes groups for equal that are exclusive", "p.group.Shares(m.Group)", "(p.group == m.Group)"),
-			mutant.Edit("onRequest shares with nobody", "!p.group.Shares(m.Group)", "true"),
-			mutant.Edit("try does not advance the clock", "p.clock++", ""),
-			mutant.Edit("try waits for one reply less", "uint64(p.n-1)", "uint64(max(p.n-2, 0))"),
-			mutant.Edit("exit answers again and again", "p.deferred.Clear()", ""),
-			mutant.Edit("exit keeps the group", "p.section, p.group = protocol.InRem, \"\"", "p.section = protocol.InRem"),
-			mutant.Edit("exit stays inside", "p.section, p.group = protocol.InRem, \"\"", "p.group = \"\""),
-			mutant.Edit("onReply does not count", "p.missing--", ""),
-		},
-	})
 }

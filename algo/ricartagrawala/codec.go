@@ -6,22 +6,32 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func (m Message) fields(c *protocol.Codec) Message {
+func (f form) fields(m Message, c *protocol.Codec) Message {
 	protocol.Upto(c, &m.Kind, Reply)
 	c.Time(&m.Time)
+	if f.groups && m.Kind == Request {
+		protocol.Text(c, &m.Group)
+	}
 	return m
 }
 
-func ints(m Message) int {
-	if m.Time == 0 {
+// ints: a group counts one.
+func (f form) ints(m Message) int {
+	switch {
+	case m.Time == 0:
 		return 0
+	case f.groups:
+		return 2
 	}
 	return 1
 }
 
-func text(m Message) string {
-	if m.Time == 0 {
+func (f form) text(m Message) string {
+	switch {
+	case m.Time == 0:
 		return messages[m.Kind].Name
+	case f.groups:
+		return fmt.Sprintf("%s(%d,%s)", messages[m.Kind].Name, m.Time, m.Group)
 	}
 	return fmt.Sprintf("%s(%d)", messages[m.Kind].Name, m.Time)
 }
@@ -32,6 +42,9 @@ func show(p protocol.Process[Message]) string {
 	text := fmt.Sprintf("clock %d", s.clock)
 	if s.request != 0 {
 		text += fmt.Sprintf(", request %d", s.request)
+		if s.groups {
+			text += fmt.Sprintf(" of %s", s.group)
+		}
 	}
 	if s.missing != 0 {
 		text += fmt.Sprintf(", REPLYs missing %d", s.missing)
@@ -44,6 +57,9 @@ func (p *Process) State(c *protocol.Codec) {
 	c.Clock(&p.clock)
 	protocol.Upto(c, &p.section, protocol.InCrit)
 	c.Time(&p.request)
+	if p.groups {
+		protocol.Text(c, &p.group)
+	}
 	protocol.Upto(c, &p.missing, uint64(p.n-1))
 	c.Set(p.deferred, p.n)
 }

@@ -28,7 +28,7 @@
 // REPLY carries the sender's clock, which the paper's REPLY does not: without
 // it a process may learn of another's request only after it made its own with a
 // smaller timestamp, and overtake a request that happened before. The variant
-// "printed" leaves it out.
+// "printed" leaves it out. ForGroups is the printed form for groups: see package ra1.
 //
 // # Checked
 //

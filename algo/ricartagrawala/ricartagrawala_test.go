@@ -160,11 +160,37 @@ func overtakes(a protocol.Algorithm[Message]) bool {
 	return s.Inside()[0] == 2
 }
 
+func TestText(t *testing.T) {
+	groups := ForGroups(protocol.Info{})
+	for want, m := range map[string]Message{
+		"REQUEST(7,!w)": {Kind: Request, Time: 7, Group: "!w"}, "REPLY": {Kind: Reply},
+	} {
+		if got := groups.Text(m); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestMutants(t *testing.T) {
 	model := func(a protocol.Algorithm[Message], n, entries int) mutant.Check {
 		return mutant.Model(a, check.Config{
 			Config: protocol.Config{N: n}, Entries: []int{entries}, MaxMemory: 256 << 20,
 		})
+	}
+	groups := ForGroups(protocol.Info{Name: "groups"})
+	grouped := func(n int, wants [][]protocol.Groups, entries ...int) mutant.Check {
+		return mutant.Model(groups, check.Config{
+			Config: protocol.Config{N: n}, Entries: entries, Wants: wants, MaxMemory: 256 << 20,
+			NoShift: true, // so that a property is violated, and not the claim about counters
+		})
+	}
+	between := [][]protocol.Groups{{"1"}, {"1", "2"}, {"2"}}
+	step := func(in protocol.Input, m Message) func() {
+		return func() {
+			p := groups.New(0, protocol.Config{N: 2})
+			var out protocol.Out[Message]
+			p.Step(protocol.Event[Message]{Input: in, Msg: m}, &out)
+		}
 	}
 	// Every mutant is caught, so that there is no list of survivors.
 	mutant.Test(t, mutant.Config{
@@ -183,13 +209,16 @@ func TestMutants(t *testing.T) {
 				}
 				return "order by story, the printed form keeps it", nil
 			},
-			mutant.Panics("ricartagrawala: ", func() {
-				p := Algorithm.New(0, protocol.Config{N: 2})
-				var out protocol.Out[Message]
-				p.Step(protocol.Event[Message]{
-					Input: protocol.Input{Kind: protocol.Receive, From: 1}, Msg: Message{Kind: Reply},
-				}, &out)
+			mutant.Panics("ricartagrawala: ", step(protocol.Input{Kind: protocol.Receive, From: 1}, Message{Kind: Reply})),
+			mutant.Panics("ricartagrawala: ", step(protocol.Input{Kind: protocol.Try, Data: "a,b"}, Message{})),
+			grouped(2, [][]protocol.Groups{{"!w", "1", "2"}}, 2),
+			grouped(3, between, 1),
+			mutant.Model(groups, check.Config{
+				Config: protocol.Config{N: 2}, Wants: [][]protocol.Groups{{"1"}}, Properties: []string{check.ConcurrentEntry},
 			}),
+			mutant.Reduced(groups, check.Config{
+				Config: protocol.Config{N: 3}, Wants: between, Reduce: []string{check.ReduceOrder},
+			}, 3036),
 			mutant.Reduced(Algorithm, check.Config{
 				Config: protocol.Config{N: 3}, Reduce: []string{check.ReduceOrder},
 			}, 1710),
@@ -199,9 +228,12 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("Receive takes over any clock", "p.clock = max(p.clock, ev.Msg.Time)", "p.clock = ev.Msg.Time"),
 			mutant.Edit("try does not advance the clock", "p.clock++", ""),
 			mutant.Edit("try waits for one reply less", "uint64(p.n-1)", "uint64(max(p.n-2, 0))"),
-			mutant.Edit("exit keeps the request", "p.section, p.request = protocol.InRem, 0", "p.section = protocol.InRem"),
+			mutant.Edit("exit keeps the request", "p.section, p.request, p.group = protocol.InRem, 0", "p.section, p.group = protocol.InRem"),
+			mutant.Edit("exit keeps the group", "p.section, p.request, p.group = protocol.InRem, 0, \"\"", "p.section, p.request = protocol.InRem, 0"),
+			mutant.Edit("onRequest takes groups for equal that are exclusive", "p.group.Shares(m.Group)", "(p.group == m.Group)"),
+			mutant.Edit("onRequest shares with nobody", "!p.group.Shares(m.Group)", "true"),
 			mutant.Edit("exit answers again and again", "p.deferred.Clear()", ""),
-			mutant.Edit("exit stays inside", "p.section, p.request = protocol.InRem, 0", "p.request = 0"),
+			mutant.Edit("exit stays inside", "p.section, p.request, p.group = protocol.InRem, 0", "p.request, p.group = 0"),
 			mutant.Edit("onReply does not count", "p.missing--", ""),
 		},
 	})

@@ -1,0 +1,42 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/poundlock/poundlock/server"
+)
+
+// A test of a program that locks can have a cluster of its own, and stop one of its servers.
+func ExampleStartLocal() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	l, err := server.StartLocal(server.LocalConfig{Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer l.Close()
+	if err := l.Stop(0); err != nil {
+		fmt.Println(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	answers, err := server.Ask(ctx, server.AskConfig{Servers: server.LocalServers(dir, 0)})
+	for _, a := range answers {
+		fmt.Println(a.Server.Name, a.Err == nil)
+	}
+	fmt.Println(err)
+	// Output:
+	// s1 false
+	// s2 true
+	// s3 true
+	// s4 true
+	// <nil>
+}

@@ -76,7 +76,8 @@ func supportedBy(id protocol.ID, candidate byte, later bool) *protocol.Request {
 			Kind: sigma.SetToken, Time: asked(candidate), Serial: 1, Token: asked(candidate) + 1000,
 		}})
 	}
-	return &sigma.Algorithm.Inspect(p).Holders[0]
+	known, _ := protocol.As[protocol.Inspector](p)
+	return &known.Inspect().Holders[0]
 }
 
 // led is the leader that a letter stands for: - is nobody.

@@ -205,9 +205,9 @@ func (i *instanceOf[M]) AppendState(b []byte) ([]byte, error) {
 }
 
 func (i *instanceOf[M]) Waiting() (k int) {
-	if i.broken == nil && i.host.algorithm.Waiting != nil {
+	if p, ok := protocol.As[protocol.Queuer](i.process); ok {
 		// A panic there is one in the next step, too, or harms nobody.
-		_ = i.host.guard(func() { k = i.host.algorithm.Waiting(i.process) })
+		_ = i.host.guard(func() { k = p.Waiting() })
 	}
 	return k
 }
@@ -226,8 +226,8 @@ func (i *instanceOf[M]) Load(state []byte) error {
 }
 
 func (i *instanceOf[M]) Standing() (s protocol.Standing, err error) {
-	if i.broken == nil && i.host.algorithm.Inspect != nil {
-		err = i.host.guard(func() { s = i.host.algorithm.Inspect(i.process) })
+	if p, ok := protocol.As[protocol.Inspector](i.process); ok {
+		err = i.host.guard(func() { s = p.Inspect() })
 	}
 	return s, errors.Join(i.broken, err)
 }

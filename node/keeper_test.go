@@ -53,15 +53,15 @@ func keeper(watch func(keeperEvent)) protocol.Algorithm[uint8] {
 			return m
 		},
 		KindOf: func(m uint8) int { return int(m) },
-		Inspect: func(p protocol.Process[uint8]) (s protocol.Standing) {
-			k := p.(*keeperProcess)
-			for _, c := range k.clients {
-				s.Holders = append(s.Holders, protocol.Request{User: c})
-			}
-			s.Supports = slices.Clone(k.members)
-			return s
-		},
 	}
+}
+
+func (p *keeperProcess) Inspect() (s protocol.Standing) {
+	for _, c := range p.clients {
+		s.Holders = append(s.Holders, protocol.Request{User: c})
+	}
+	s.Supports = slices.Clone(p.members)
+	return s
 }
 
 func (p *keeperProcess) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) {

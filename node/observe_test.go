@@ -65,10 +65,12 @@ func ownership(request uint64) protocol.Algorithm[uint8] {
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[uint8] {
 		return &ownedProcess{keeperProcess: keeperProcess{id: id, c: c}, request: request}
 	}
-	a.Inspect = nil
-	a.Waiting = func(p protocol.Process[uint8]) int { return max(0, len(p.(*ownedProcess).clients)-1) }
 	return a
 }
+
+func (p *ownedProcess) Waiting() int { return max(0, len(p.clients)-1) }
+
+func (p *ownedProcess) Inspect() protocol.Standing { return protocol.Standing{} }
 
 type ownedProcess struct {
 	keeperProcess

@@ -49,9 +49,9 @@ type Model[M any] struct {
 	Permute         func(p Process[M], f func(ID) ID)
 	// Bounds are counters that would make the state space infinite: the checker
 	// does not go beyond them, and says so.
-	Bounds []Bound[M]
+	Bounds []Bound
 	// Invariants are the algorithm's own properties, checked in every state.
-	Invariants []Invariant[M]
+	Invariants []Invariant
 }
 
 // A Counter names numbers that matter only relative to each other, such as the
@@ -65,36 +65,76 @@ type Counter struct {
 
 // A Bound keeps the checker finite: states in which Of exceeds Max for some
 // process are not explored.
-type Bound[M any] struct {
+type Bound struct {
 	Name string
 	Max  uint64
-	Of   func(p Process[M]) uint64
+	Of   func(p Stateful) uint64
+}
+
+// NewBound is a bound on what of says of each process that is a T, or wraps one.
+func NewBound[T any](name string, most uint64, of func(p T) uint64) Bound {
+	return Bound{name, most, func(p Stateful) uint64 {
+		if t, ok := As[T](p); ok {
+			return of(t)
+		}
+		return 0
+	}}
 }
 
 // An Invariant is a property of one algorithm. Err returns what is wrong in a
-// state, or nil, with processes written as in Algorithm.Text. Procs[i].(*Server)
-// gives typed access.
-type Invariant[M any] struct {
+// state, or nil, with processes written as in Algorithm.Text.
+type Invariant struct {
 	Name string
-	Err  func(v *View[M]) error
+	Err  func(v *View) error
 	// Stable claims that to receive a message which is confluent mends nothing: where
 	// Err is not nil before, it is not nil after. See Model.Confluent.
 	Stable bool
 }
 
 // A View is one global state.
-type View[M any] struct {
+type View struct {
 	Config Config
-	Procs  []Process[M] // by id; nil where crashed or never up
-	Users  []Section    // by id
+	Procs  []Stateful // by id; nil where crashed or never up. As gives typed access, and so does Procs
+	Users  []Section  // by id
 	// Registers are the values of the shared memory, by number.
 	Registers []uint64
 	// Lost[i] says that member i lost its memory while some live user that is
 	// not in its remainder section was already trying; such a member is faulty
 	// in that user's epoch.
 	Lost [][]bool // Lost[user][member]
-	// InFlight yields each message on its way, as often as it may arrive.
-	InFlight iter.Seq2[Channel, M]
+	// InFlight yields each message on its way, as often as it may arrive. See InFlight.
+	InFlight iter.Seq2[Channel, any]
+}
+
+// States are processes as a View has them.
+func States[M any](procs []Process[M]) []Stateful {
+	list := make([]Stateful, len(procs))
+	for i, p := range procs {
+		list[i] = p
+	}
+	return list
+}
+
+// Procs yields the processes of v that are a T, or wrap one, in the order of their ids.
+func Procs[T any](v *View) iter.Seq2[ID, T] {
+	return func(yield func(ID, T) bool) {
+		for id, p := range v.Procs {
+			if t, ok := As[T](p); ok && !yield(ID(id), t) {
+				return
+			}
+		}
+	}
+}
+
+// InFlight yields the messages of v that are an M, or wrap one.
+func InFlight[M any](v *View) iter.Seq2[Channel, M] {
+	return func(yield func(Channel, M) bool) {
+		for ch, m := range v.InFlight {
+			if m, ok := As[M](m); ok && !yield(ch, m) {
+				return
+			}
+		}
+	}
 }
 
 // A Channel is an ordered pair of processes.

@@ -251,16 +251,7 @@ type Algorithm[M any] struct {
 	// that somebody who is inside has still to rebuild. Drivers that space losses
 	// keep it below a bound. Where Tolerates has Recovery it is how many members came back
 	// and take no part yet: see Spare. procs are by id, nil where crashed or never up.
-	Unsettled func(procs []Process[M]) int
-	// Inspect tells what a member knows about who is inside and who waits, and at
-	// a user what its critical section rests on.
-	Inspect func(p Process[M]) Standing
-	// Show tells a person about the state of a process, on one line, with processes
-	// written as in Text.
-	Show func(p Process[M]) string
-	// Waiting tells how many requests wait in the queue of a member, 0 at a user. It
-	// is asked after each step.
-	Waiting func(p Process[M]) int
+	Unsettled func(procs []Stateful) int
 }
 
 // Append appends the encoding of a message.
@@ -288,7 +279,7 @@ func (a *Algorithm[M]) Visit(m M, c *Codec) M {
 
 // Spare reports whether enough members are up without member i. One that came back counts as
 // crashed as long as it is Unsettled. procs are the members by id, nil where crashed.
-func (a *Algorithm[M]) Spare(procs []Process[M], i ID) bool {
+func (a *Algorithm[M]) Spare(procs []Stateful, i ID) bool {
 	p := procs[i]
 	procs[i] = nil
 	up := 0

@@ -57,7 +57,7 @@ func TestEnough(t *testing.T) {
 func TestSpare(t *testing.T) {
 	type process struct{ Process[int] }
 	whole, back := &process{}, &process{}
-	a := Algorithm[int]{Info: Info{Majority: true}, Unsettled: func(procs []Process[int]) (k int) {
+	a := Algorithm[int]{Info: Info{Majority: true}, Unsettled: func(procs []Stateful) (k int) {
 		for _, p := range procs {
 			if p == back {
 				k++
@@ -66,12 +66,12 @@ func TestSpare(t *testing.T) {
 		return k
 	}}
 	for _, c := range []struct {
-		procs []Process[int]
+		procs []Stateful
 		may   []bool
 	}{
-		{[]Process[int]{whole, whole, whole}, []bool{true, true, true}},
-		{[]Process[int]{whole, nil, whole}, []bool{false, true, false}},
-		{[]Process[int]{whole, back, whole}, []bool{false, true, false}},
+		{[]Stateful{whole, whole, whole}, []bool{true, true, true}},
+		{[]Stateful{whole, nil, whole}, []bool{false, true, false}},
+		{[]Stateful{whole, back, whole}, []bool{false, true, false}},
 	} {
 		before := slices.Clone(c.procs)
 		for i, want := range c.may {

@@ -31,6 +31,47 @@ type Request struct {
 	Token uint64 // the fencing token recorded for it here, 0 where unknown
 }
 
+// What a process may tell besides: drivers ask for these by As.
+type (
+	// An Inspector tells of a member what it knows about who is inside and who waits, and of a
+	// user what its critical section rests on.
+	Inspector interface{ Inspect() Standing }
+	// A Queuer tells how many requests wait in the queue of a member, 0 at a user. It is asked
+	// after each step.
+	Queuer interface{ Waiting() int }
+	// A Shower tells a person about its state, on one line, with processes written as in
+	// Algorithm.Text.
+	Shower interface{ Show() string }
+)
+
+// Show is what p tells a person, "" where it tells nothing.
+func Show(p any) string {
+	if s, ok := As[Shower](p); ok {
+		return s.Show()
+	}
+	return ""
+}
+
+// As returns the T that p is or wraps, p being a process, a message or nil. What wraps another one
+// says so by a method Unwrap() any, or Unwrap() []any where these are several, of which the first
+// one counts that is a T: so a wrapper forwards nothing that it does not change.
+func As[T any](p any) (t T, ok bool) {
+	if t, ok = p.(T); ok {
+		return t, true
+	}
+	switch w := p.(type) {
+	case interface{ Unwrap() any }:
+		return As[T](w.Unwrap())
+	case interface{ Unwrap() []any }:
+		for _, inner := range w.Unwrap() {
+			if t, ok = As[T](inner); ok {
+				return t, true
+			}
+		}
+	}
+	return t, false
+}
+
 // Owner is the effect that tells whom a member supports from now on: To, whose request has the
 // time Arg; To 0 and Arg 0: nobody. It is for those who watch, and changes nothing.
 const Owner Do = 8

@@ -117,13 +117,11 @@ func (s *suite[M]) state() error {
 					return fmt.Errorf("%s: loaded and encoded again it is %x", s.where(st), got)
 				}
 			}
-			if s.alg.Show != nil {
-				if text := s.alg.Show(p); strings.ContainsAny(text, "\n\t") {
-					return fmt.Errorf("%s: Show tells %q, want one line", s.where(st), text)
-				}
-				if got := protocol.AppendState(nil, p); !bytes.Equal(got, st.before) {
-					return fmt.Errorf("%s: Show changed it to %x", s.where(st), got)
-				}
+			if text := protocol.Show(p); strings.ContainsAny(text, "\n\t") {
+				return fmt.Errorf("%s: Show tells %q, want one line", s.where(st), text)
+			}
+			if got := protocol.AppendState(nil, p); !bytes.Equal(got, st.before) {
+				return fmt.Errorf("%s: Show changed it to %x", s.where(st), got)
 			}
 			if err := s.again(p, st, 0); err != nil {
 				return fmt.Errorf("%s: a copy loaded from its encoding behaves differently: %w", s.where(st), err)

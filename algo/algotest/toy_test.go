@@ -101,16 +101,6 @@ func toy(d defect) protocol.Algorithm[message] {
 		},
 	}
 	a.MapState, a.MapMsg = protocol.MapState[message], protocol.MapMsg(a.Fields)
-	a.Show = func(p protocol.Process[message]) string {
-		toy := p.(*process)
-		if d == busyShow {
-			toy.clock++
-		}
-		if d == manyLines {
-			return "clock\n"
-		}
-		return fmt.Sprint("clock ", toy.clock)
-	}
 	if d == noTitle {
 		a.Title = ""
 	}
@@ -141,6 +131,17 @@ type process struct {
 }
 
 var dice = rand.New(rand.NewPCG(1, 2))
+
+// Show implements protocol.Shower.
+func (p *process) Show() string {
+	if p.defect == busyShow {
+		p.clock++
+	}
+	if p.defect == manyLines {
+		return "clock\n"
+	}
+	return fmt.Sprint("clock ", p.clock)
+}
 
 func (p *process) Step(ev protocol.Event[message], out *protocol.Out[message]) {
 	if p.defect == garbage {

@@ -26,7 +26,6 @@ var Algorithm = protocol.Silent(protocol.Algorithm[struct{}]{
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[struct{}] {
 		return &Process{id: int(id), n: c.N}
 	},
-	Show:  show,
 	Model: model,
 })
 
@@ -52,7 +51,6 @@ var Awaiting = protocol.Silent(protocol.Algorithm[struct{}]{
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[struct{}] {
 		return &Process{id: int(id), n: c.N, awaits: true, parallel: isParallel(c)}
 	},
-	Show:  show,
 	Model: model,
 })
 

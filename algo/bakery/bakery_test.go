@@ -74,12 +74,11 @@ func TestFirstCome(t *testing.T) {
 // ticket: p_i has read num_j before p_j took it, and takes the same number.
 func TestDoorwayAndBakery(t *testing.T) {
 	a := Algorithm
-	a.Invariants = []protocol.Invariant[struct{}]{{
+	a.Invariants = []protocol.Invariant{{
 		Name: "doorway",
-		Err: func(v *protocol.View[struct{}]) error {
-			for i, p := range v.Procs {
-				for j, q := range v.Procs {
-					in, at := p.(*Process), q.(*Process)
+		Err: func(v *protocol.View) error {
+			for i, in := range protocol.Procs[*Process](v) {
+				for j, at := range protocol.Procs[*Process](v) {
 					if in.at == chosen && at.at == waits && before(in, at) {
 						return fmt.Errorf("#%d is in the doorway with %d, #%d in the bakery with %d", i, in.num, j, at.num)
 					}
@@ -182,7 +181,7 @@ func alone(a protocol.Algorithm[struct{}], c protocol.Config, id protocol.ID) st
 		}
 		told = append(told, strings.Join(line, " "))
 	}
-	return strings.Join(append(told, a.Show(p)), "; ")
+	return strings.Join(append(told, protocol.Show(p)), "; ")
 }
 
 func TestMutants(t *testing.T) {

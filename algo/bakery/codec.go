@@ -11,9 +11,8 @@ var phases = []string{
 	chosen: "has chosen", waits: "in the bakery", inside: "inside", releases: "releases its ticket",
 }
 
-// show is the phase and what it rests on.
-func show(q protocol.Process[struct{}]) string {
-	p := q.(*Process)
+// Show is the phase and what it rests on.
+func (p *Process) Show() string {
 	text := phases[p.at]
 	if p.max != 0 {
 		text += fmt.Sprintf(", saw %d", p.max)
@@ -32,6 +31,11 @@ func (p *Process) State(c *protocol.Codec) {
 	protocol.Upto(c, &p.at, releases)
 	c.Uints(&p.max, &p.num)
 	protocol.Upto(c, &p.left, p.n-1)
+}
+
+// Show is that, and what the process has found before.
+func (h *historian) Show() string {
+	return fmt.Sprintf("%s, doorways that came before %d", h.Process.Show(), h.known)
 }
 
 // State implements protocol.Process.

@@ -37,16 +37,9 @@ var FirstCome = protocol.Silent(protocol.Algorithm[struct{}]{
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[struct{}] {
 		return &historian{Process: Process{id: int(id), n: c.N}, tries: recorded(c), known: make([]uint64, c.N)}
 	},
-	Show: func(p protocol.Process[struct{}]) string {
-		h := p.(*historian)
-		return fmt.Sprintf("%s, doorways that came before %d", show(&h.Process), h.known)
-	},
 	Model: protocol.Model[struct{}]{
-		Bounds: []protocol.Bound[struct{}]{{
-			Name: "num", Max: maxTicket,
-			Of: func(p protocol.Process[struct{}]) uint64 { return p.(*historian).num },
-		}},
-		Invariants: []protocol.Invariant[struct{}]{{Name: "first-come", Err: firstCome}},
+		Bounds:     []protocol.Bound{protocol.NewBound("num", maxTicket, func(h *historian) uint64 { return h.num })},
+		Invariants: []protocol.Invariant{{Name: "first-come", Err: firstCome}},
 	},
 })
 
@@ -116,11 +109,9 @@ func (h *historian) ask(j int, out *protocol.Out[struct{}]) {
 }
 
 // firstCome looks for a process that is inside while one waits that came before it.
-func firstCome(v *protocol.View[struct{}]) error {
-	for i, q := range v.Procs {
-		in := q.(*historian)
-		for j, other := range v.Procs {
-			o := other.(*historian)
+func firstCome(v *protocol.View) error {
+	for i, in := range protocol.Procs[*historian](v) {
+		for j, o := range protocol.Procs[*historian](v) {
 			if i != j && in.at == inside && o.said && o.at == waits && in.known[j] >= o.known[j] {
 				return fmt.Errorf("#%d is inside, and #%d waits, who had left its doorway before #%d began", i, j, i)
 			}

@@ -11,22 +11,19 @@ import (
 const maxTicket = 12
 
 var model = protocol.Model[struct{}]{
-	Bounds: []protocol.Bound[struct{}]{{
-		Name: "num", Max: maxTicket,
-		Of: func(p protocol.Process[struct{}]) uint64 { return p.(*Process).num },
-	}},
-	Invariants: []protocol.Invariant[struct{}]{{Name: "smallest", Err: smallest}},
+	Bounds:     []protocol.Bound{protocol.NewBound("num", maxTicket, func(p *Process) uint64 { return p.num })},
+	Invariants: []protocol.Invariant{{Name: "smallest", Err: smallest}},
 }
 
 // smallest: nobody in the bakery has a smaller ticket than who is inside. Lamport 1974,
 // assertion 2.
-func smallest(v *protocol.View[struct{}]) error {
-	for i, q := range v.Procs {
-		if q.(*Process).at != inside {
+func smallest(v *protocol.View) error {
+	for i, p := range protocol.Procs[*Process](v) {
+		if p.at != inside {
 			continue
 		}
-		for j, other := range v.Procs {
-			if o := other.(*Process); i != j && (o.at == waits || o.at == inside) && before(o, q.(*Process)) {
+		for j, o := range protocol.Procs[*Process](v) {
+			if i != j && (o.at == waits || o.at == inside) && before(o, p) {
 				return fmt.Errorf("#%d waits with a smaller ticket than that of #%d, who is inside", j, i)
 			}
 		}

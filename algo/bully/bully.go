@@ -43,10 +43,9 @@ var Algorithm = protocol.Algorithm[Message]{
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   func(Message) int { return 2 },
 	Text:   text,
-	Show:   show,
 	Model: protocol.Model[Message]{
-		Bounds:     []protocol.Bound[Message]{{Name: "rounds", Max: 5, Of: round}},
-		Invariants: []protocol.Invariant[Message]{{Name: "bully/follows", Err: follows}},
+		Bounds:     []protocol.Bound{protocol.NewBound("rounds", 5, func(p *Process) uint64 { return p.epoch.Round })},
+		Invariants: []protocol.Invariant{{Name: "bully/follows", Err: follows}},
 	},
 }
 
@@ -263,16 +262,11 @@ func (p *Process) send(to protocol.ID, kind uint8, out *protocol.Out[Message]) {
 	out.Send(to, Message{kind, p.epoch})
 }
 
-func round(p protocol.Process[Message]) uint64 { return p.(*Process).epoch.Round }
-
 // follows is the invariant behind agreement: who waits for nothing follows a leader that it
 // does not suspect, and that has no lower id.
-func follows(v *protocol.View[Message]) error {
-	for id, q := range v.Procs {
-		if q == nil {
-			continue
-		}
-		if p := q.(*Process); p.phase == idle && (!p.settled() || p.epoch.Leader < p.id) {
+func follows(v *protocol.View) error {
+	for id, p := range protocol.Procs[*Process](v) {
+		if p.phase == idle && (!p.settled() || p.epoch.Leader < p.id) {
 			return fmt.Errorf("bully: #%d waits for nothing, and has no leader to follow", id)
 		}
 	}

@@ -34,7 +34,7 @@ func led(s *algotest.System[Message], leader protocol.ID) string {
 			continue
 		}
 		if l := s.Leaders[id]; l.To != leader || l.Arg != s.Leaders[leader].Arg || p.(*Process).phase != idle {
-			return fmt.Sprintf("process %d follows %d in epoch %d: %s", id, l.To, l.Arg, show(p))
+			return fmt.Sprintf("process %d follows %d in epoch %d: %s", id, l.To, l.Arg, protocol.Show(p))
 		}
 	}
 	return ""

@@ -15,9 +15,8 @@ func (m Message) fields(c *protocol.Codec) Message {
 
 func text(m Message) string { return messages[m.Kind].Name + "(" + m.Epoch.Text() + ")" }
 
-// show is the newest epoch, and what the process waits for.
-func show(q protocol.Process[Message]) string {
-	p := q.(*Process)
+// Show is the newest epoch, and what the process waits for.
+func (p *Process) Show() string {
 	text := "epoch " + p.epoch.Text()
 	if !p.announced {
 		text += " by hearsay"

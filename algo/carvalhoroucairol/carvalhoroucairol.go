@@ -38,14 +38,13 @@ var Algorithm = protocol.Algorithm[Message]{
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,
-	Show:   show,
 	Model: protocol.Model[Message]{
 		MapState: protocol.MapState[Message],
 		MapMsg:   protocol.MapMsg(Message.fields),
 		// Two processes that enter in turn leave behind the clock of a third, which neither
 		// of them needs to ask again.
-		Bounds:     []protocol.Bound[Message]{{Name: "clock", Max: 6, Of: clock}},
-		Invariants: []protocol.Invariant[Message]{{Name: "carvalho-roucairol/permission", Err: onePermission}},
+		Bounds:     []protocol.Bound{protocol.NewBound("clock", 6, func(p *Process) uint64 { return p.clock })},
+		Invariants: []protocol.Invariant{{Name: "carvalho-roucairol/permission", Err: onePermission}},
 	},
 }
 
@@ -168,29 +167,25 @@ func (p *Process) permitted() bool { return p.permits.Len() == p.n-1 }
 
 // onePermission is the invariant behind mutual exclusion: of two processes one may have the
 // permission of the other, or it is on its way.
-func onePermission(v *protocol.View[Message]) error {
+func onePermission(v *protocol.View) error {
 	type pair struct{ a, b protocol.ID }
 	count := map[pair]int{}
-	for ch, m := range v.InFlight {
+	for ch, m := range protocol.InFlight[Message](v) {
 		if m.Kind == Reply {
 			count[pair{min(ch.From, ch.To), max(ch.From, ch.To)}]++
 		}
 	}
+	for id, p := range protocol.Procs[*Process](v) {
+		for j := range p.permits.All() {
+			count[pair{min(id, j), max(id, j)}]++
+		}
+	}
 	for b := range protocol.ID(v.Config.N) {
 		for a := range b {
-			n := count[pair{a, b}]
-			if v.Procs[a].(*Process).permits.Has(b) {
-				n++
-			}
-			if v.Procs[b].(*Process).permits.Has(a) {
-				n++
-			}
-			if n > 1 {
+			if n := count[pair{a, b}]; n > 1 {
 				return fmt.Errorf("carvalhoroucairol: %d permissions between #%d and #%d", n, a, b)
 			}
 		}
 	}
 	return nil
 }
-
-func clock(p protocol.Process[Message]) uint64 { return p.(*Process).clock }

@@ -26,14 +26,13 @@ func text(m Message) string {
 	return fmt.Sprintf("%s(%d)", messages[m.Kind].Name, m.Time)
 }
 
-// show is the clock, whose permission the process has, and whom it owes its own.
-func show(p protocol.Process[Message]) string {
-	s := p.(*Process)
-	text := fmt.Sprintf("clock %d", s.clock)
-	if s.request != 0 {
-		text += fmt.Sprintf(", request %d", s.request)
+// Show is the clock, whose permission the process has, and whom it owes its own.
+func (p *Process) Show() string {
+	text := fmt.Sprintf("clock %d", p.clock)
+	if p.request != 0 {
+		text += fmt.Sprintf(", request %d", p.request)
 	}
-	return text + protocol.Named(", permitted by ", s.permits.All()) + protocol.Named(", owes a REPLY to ", s.deferred.All())
+	return text + protocol.Named(", permitted by ", p.permits.All()) + protocol.Named(", owes a REPLY to ", p.deferred.All())
 }
 
 // State implements protocol.Process.

@@ -46,10 +46,6 @@ func algorithm(variant, title string, denies bool) protocol.Algorithm[Message] {
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   func(Message) int { return 0 },
 		Text:   func(m Message) string { return messages[m.Kind].Name },
-		Show:   show,
-		Waiting: func(p protocol.Process[Message]) int {
-			return len(p.(*Process).queue)
-		},
 		Model: protocol.Model[Message]{
 			// A DENIED changes nothing, however often it comes and whenever.
 			Idempotent: func(m Message) bool { return m.Kind == Denied },

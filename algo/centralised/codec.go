@@ -12,16 +12,18 @@ func (m Message) fields(c *protocol.Codec) Message {
 	return m
 }
 
-// show is what the coordinator knows.
-func show(p protocol.Process[Message]) string {
-	s := p.(*Process)
+// Waiting is how many wait at the coordinator.
+func (p *Process) Waiting() int { return len(p.queue) }
+
+// Show is what the coordinator knows.
+func (p *Process) Show() string {
 	switch {
-	case s.id != s.coordinator:
+	case p.id != p.coordinator:
 		return ""
-	case !s.busy:
+	case !p.busy:
 		return "coordinates, nobody is inside"
 	}
-	return fmt.Sprintf("coordinates, #%d may be inside", s.holder) + protocol.Named(", waiting ", slices.Values(s.queue))
+	return fmt.Sprintf("coordinates, #%d may be inside", p.holder) + protocol.Named(", waiting ", slices.Values(p.queue))
 }
 
 // State implements protocol.Process.

@@ -48,10 +48,6 @@ var Successor = protocol.Algorithm[Told]{
 	KindOf: func(m Told) int { return int(m.Kind) },
 	Ints:   func(Told) int { return 1 },
 	Text:   toldText,
-	Show:   showHeir,
-	Waiting: func(p protocol.Process[Told]) int {
-		return len(p.(*Heir).waits)
-	},
 }
 
 // Heir is one participant, which may come to coordinate.

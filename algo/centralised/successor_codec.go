@@ -15,9 +15,11 @@ func (m Told) fields(c *protocol.Codec) Told {
 
 func toldText(m Told) string { return fmt.Sprintf("%s(%d)", toldMessages[m.Kind].Name, m.Epoch) }
 
-// showHeir is who coordinates, and what the coordinator knows.
-func showHeir(q protocol.Process[Told]) string {
-	p := q.(*Heir)
+// Waiting is how many wait at the coordinator.
+func (p *Heir) Waiting() int { return len(p.waits) }
+
+// Show is who coordinates, and what the coordinator knows.
+func (p *Heir) Show() string {
 	if p.epoch == 0 {
 		return "no coordinator yet"
 	}

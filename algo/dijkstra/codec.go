@@ -8,8 +8,8 @@ var labels = []string{
 	looks: "Li4: reads c[j]", inside: "inside", leaves: "c[i] := true", releases: "b[i] := true",
 }
 
-// show is where the process is in the program of the paper.
-func show(p protocol.Process[struct{}]) string { return labels[p.(*Process).at] }
+// Show is where the process is in the program of the paper.
+func (p *Process) Show() string { return labels[p.at] }
 
 // State implements protocol.Process.
 func (p *Process) State(c *protocol.Codec) {

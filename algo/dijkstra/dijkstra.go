@@ -30,7 +30,6 @@ var Algorithm = protocol.Silent(protocol.Algorithm[struct{}]{
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[struct{}] {
 		return &Process{id: int(id), n: c.N}
 	},
-	Show: show,
 })
 
 // The values of b and c.

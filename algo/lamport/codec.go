@@ -16,16 +16,15 @@ func text(m Message) string {
 	return fmt.Sprintf("%s(%d)", messages[m.Kind].Name, m.Time)
 }
 
-// show is the clock, the queue, and from whom something has yet to arrive.
-func show(p protocol.Process[Message]) string {
-	s := p.(*Process)
-	text := fmt.Sprintf("clock %d", s.clock)
+// Show is the clock, the queue, and from whom something has yet to arrive.
+func (p *Process) Show() string {
+	text := fmt.Sprintf("clock %d", p.clock)
 	sep := ", queue "
-	for _, r := range s.queue {
+	for _, r := range p.queue {
 		text += fmt.Sprintf("%s%d:#%d", sep, r.Time, r.ID)
 		sep = " "
 	}
-	return text + protocol.Named(", nothing later of ", s.silent.All())
+	return text + protocol.Named(", nothing later of ", p.silent.All())
 }
 
 // State implements protocol.Process.

@@ -55,13 +55,11 @@ func algorithm(variant, title string, fifo bool, refuted ...string) protocol.Alg
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 			return &Process{id: id, n: c.N, silent: protocol.NewSet(c.N)}
 		},
-		Fields:  Message.fields,
-		KindOf:  func(m Message) int { return int(m.Kind) },
-		Ints:    func(Message) int { return 1 },
-		Text:    text,
-		Show:    show,
-		Waiting: waiting,
-		Model:   protocol.Model[Message]{MapState: protocol.MapState[Message], MapMsg: protocol.MapMsg(Message.fields), Confluent: confluent},
+		Fields: Message.fields,
+		KindOf: func(m Message) int { return int(m.Kind) },
+		Ints:   func(Message) int { return 1 },
+		Text:   text,
+		Model:  protocol.Model[Message]{MapState: protocol.MapState[Message], MapMsg: protocol.MapMsg(Message.fields), Confluent: confluent},
 	}
 }
 
@@ -162,13 +160,12 @@ func (p *Process) remove(j protocol.ID) {
 	}
 }
 
-// waiting is how many requests of others are in the queue of p.
-func waiting(p protocol.Process[Message]) int {
-	s := p.(*Process)
-	if s.section == protocol.InRem {
-		return len(s.queue)
+// Waiting is how many requests of others are in the queue.
+func (p *Process) Waiting() int {
+	if p.section == protocol.InRem {
+		return len(p.queue)
 	}
-	return len(s.queue) - 1
+	return len(p.queue) - 1
 }
 
 // confluent: an ACK that does not raise the clock says only that its sender has answered.

@@ -35,7 +35,6 @@ func basic(variant, title string, printedVote bool, refuted ...string) protocol.
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   text,
-		Show:   func(p protocol.Process[Message]) string { return p.(*BasicProcess).show() },
 	}
 }
 

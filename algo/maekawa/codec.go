@@ -45,8 +45,8 @@ func list[T any](queue []T, text func(T) string) string {
 
 // # The basic form
 
-// show is how many votes it has, whether it has voted, and who waits for that.
-func (p *BasicProcess) show() string {
+// Show is how many votes it has, whether it has voted, and who waits for that.
+func (p *BasicProcess) Show() string {
 	text := "not voted"
 	if p.voted {
 		text = "voted"
@@ -70,9 +70,12 @@ func (p *BasicProcess) State(c *protocol.Codec) {
 
 // # The form that does not deadlock
 
-// show is the clock, what each member of the set has answered, whom the process itself
+// Waiting is how many wait for the vote.
+func (p *Process) Waiting() int { return len(p.queue) }
+
+// Show is the clock, what each member of the set has answered, whom the process itself
 // votes for, and who waits for that.
-func (p *Process) show() string {
+func (p *Process) Show() string {
 	text := fmt.Sprintf("clock %d", p.clock)
 	if p.section == protocol.InTry {
 		for k, j := range p.voters {

@@ -24,17 +24,15 @@ var Algorithm = protocol.Algorithm[Message]{
 		voters := votersOf(id, c)
 		return &Process{id: id, n: c.N, voters: voters, answers: make([]answer, len(voters))}
 	},
-	Fields:  Message.fields,
-	KindOf:  func(m Message) int { return int(m.Kind) },
-	Ints:    ints,
-	Text:    text,
-	Show:    func(p protocol.Process[Message]) string { return p.(*Process).show() },
-	Waiting: func(p protocol.Process[Message]) int { return len(p.(*Process).queue) },
+	Fields: Message.fields,
+	KindOf: func(m Message) int { return int(m.Kind) },
+	Ints:   ints,
+	Text:   text,
 	Model: protocol.Model[Message]{
 		MapState:   protocol.MapState[Message],
 		MapMsg:     protocol.MapMsg(Message.fields),
 		Confluent:  confluent,
-		Invariants: []protocol.Invariant[Message]{{Name: "maekawa/votes", Err: votes, Stable: true}},
+		Invariants: []protocol.Invariant{{Name: "maekawa/votes", Err: votes, Stable: true}},
 	},
 }
 
@@ -272,13 +270,14 @@ func confluent(q protocol.Process[Message], from protocol.ID, m Message, _ bool)
 }
 
 // votes is the invariant behind mutual exclusion: who is inside has the votes of its set.
-func votes(v *protocol.View[Message]) error {
-	for i, q := range v.Procs {
-		p := q.(*Process)
-		for _, j := range p.voters {
-			vote := v.Procs[j].(*Process).vote
-			if p.section == protocol.InCrit && (vote == (protocol.Stamp{}) || vote.ID != protocol.ID(i)) {
-				return fmt.Errorf("maekawa: #%d is inside without the vote of #%d", i, j)
+func votes(v *protocol.View) error {
+	for id, p := range protocol.Procs[*Process](v) {
+		if p.section != protocol.InCrit {
+			continue
+		}
+		for j, q := range protocol.Procs[*Process](v) {
+			if slices.Contains(p.voters, j) && (q.vote == (protocol.Stamp{}) || q.vote.ID != id) {
+				return fmt.Errorf("maekawa: #%d is inside without the vote of #%d", id, j)
 			}
 		}
 	}

@@ -7,8 +7,8 @@ var labels = []string{
 	inside: "inside", releases: "flag[i] := false",
 }
 
-// show is where the process is in its program.
-func show(p protocol.Process[struct{}]) string { return labels[p.(*Process).at] }
+// Show is where the process is in its program.
+func (p *Process) Show() string { return labels[p.at] }
 
 // State implements protocol.Process.
 func (p *Process) State(c *protocol.Codec) { protocol.Upto(c, &p.at, releases) }

@@ -24,7 +24,6 @@ var Algorithm = protocol.Silent(protocol.Algorithm[struct{}]{
 	New: func(id protocol.ID, _ protocol.Config) protocol.Process[struct{}] {
 		return &Process{id: int(id)}
 	},
-	Show: show,
 })
 
 // The values of a flag.

@@ -61,9 +61,8 @@ func text(m Message) string {
 	return fmt.Sprintf("REPLY(%d,%d,%s)", m.Number, m.Done, m.Grants)
 }
 
-// show is what the process wants, waits for and owes, and whom it knows to be invited.
-func show(q protocol.Process[Message]) string {
-	p := q.(*Process)
+// Show is what the process wants, waits for and owes, and whom it knows to be invited.
+func (p *Process) Show() string {
 	text := fmt.Sprintf("clock %d", p.clock)
 	if p.section == protocol.InTry {
 		text += fmt.Sprintf(", request %d at %d of %s, REPLYs missing %d", p.number, p.request, p.group, p.missing)

@@ -12,11 +12,11 @@ var model = protocol.Model[Message]{
 	// Who was invited once, and leads ever after, is remembered with its old number; and
 	// while a process waits for a REPLY, another one may lead any number of times that wants
 	// the same group.
-	Bounds: []protocol.Bound[Message]{
-		{Name: "requests apart", Max: 3, Of: func(p protocol.Process[Message]) uint64 { return uint64(p.(*Process).number) }},
-		{Name: "timestamps apart", Max: 6, Of: func(p protocol.Process[Message]) uint64 { return p.(*Process).clock }},
+	Bounds: []protocol.Bound{
+		protocol.NewBound("requests apart", 3, func(p *Process) uint64 { return uint64(p.number) }),
+		protocol.NewBound("timestamps apart", 6, func(p *Process) uint64 { return p.clock }),
 	},
-	Invariants: []protocol.Invariant[Message]{
+	Invariants: []protocol.Invariant{
 		{Name: "ra2/invited", Err: oneGroup},
 		{Name: "ra2/heard", Err: counted},
 	},
@@ -24,15 +24,15 @@ var model = protocol.Model[Message]{
 
 // oneGroup is the invariant behind group exclusion: those who are inside, and those whose
 // invitation is on its way, share one group.
-func oneGroup(v *protocol.View[Message]) error {
+func oneGroup(v *protocol.View) error {
 	var in []*Process
-	for _, q := range v.Procs {
-		if p := q.(*Process); p.section == protocol.InCrit {
+	for _, p := range protocol.Procs[*Process](v) {
+		if p.section == protocol.InCrit {
 			in = append(in, p)
 		}
 	}
-	for ch, m := range v.InFlight {
-		p := v.Procs[ch.To].(*Process)
+	for ch, m := range protocol.InFlight[Message](v) {
+		p, _ := protocol.As[*Process](v.Procs[ch.To])
 		if m.Kind == Start && p.section == protocol.InTry && m.Number == p.number {
 			in = append(in, p)
 		}
@@ -49,17 +49,15 @@ func oneGroup(v *protocol.View[Message]) error {
 
 // counted: with what is on its way, everybody has heard of every request, and nobody knows
 // of a grant of what was not requested.
-func counted(v *protocol.View[Message]) error {
-	for i := range v.Procs {
-		p := v.Procs[i].(*Process)
-		for j := range v.Procs {
-			q := v.Procs[j].(*Process)
+func counted(v *protocol.View) error {
+	for i, p := range protocol.Procs[*Process](v) {
+		for j, q := range protocol.Procs[*Process](v) {
 			if i == j {
 				continue
 			}
 			heard := q.heard[i]
-			for ch, m := range v.InFlight {
-				if m.Kind == Request && int(ch.From) == i && int(ch.To) == j {
+			for ch, m := range protocol.InFlight[Message](v) {
+				if m.Kind == Request && ch.From == i && ch.To == j {
 					heard++
 				}
 			}

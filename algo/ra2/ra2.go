@@ -84,7 +84,6 @@ var Algorithm = protocol.Algorithm[Message]{
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,
-	Show:   show,
 	Model:  model,
 }
 

@@ -11,9 +11,11 @@ func (m Message) fields(c *protocol.Codec) Message {
 	return m
 }
 
-// show is the way to the token, whether it was asked for, and who waits here.
-func show(q protocol.Process[Message]) string {
-	p := q.(*Process)
+// Waiting is how many neighbours want the token from here, the own user among them.
+func (p *Process) Waiting() int { return len(p.queue) }
+
+// Show is the way to the token, whether it was asked for, and who waits here.
+func (p *Process) Show() string {
 	text := fmt.Sprintf("holder #%d, asked %t, queue", p.holder, p.asked)
 	for _, id := range p.queue {
 		text += fmt.Sprintf(" #%d", id)

@@ -34,13 +34,11 @@ var Algorithm = protocol.Algorithm[Message]{
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 		return &Process{id: id, tree: treeOf(c), holder: treeOf(c).toward(id, protocol.ID(c.N-1))}
 	},
-	Fields:  Message.fields,
-	KindOf:  func(m Message) int { return int(m) },
-	Ints:    func(Message) int { return 0 },
-	Text:    func(m Message) string { return messages[m].Name },
-	Show:    show,
-	Waiting: func(p protocol.Process[Message]) int { return len(p.(*Process).queue) },
-	Model:   protocol.Model[Message]{Invariants: []protocol.Invariant[Message]{{Name: "raymond/token", Err: oneToken}}},
+	Fields: Message.fields,
+	KindOf: func(m Message) int { return int(m) },
+	Ints:   func(Message) int { return 0 },
+	Text:   func(m Message) string { return messages[m].Name },
+	Model:  protocol.Model[Message]{Invariants: []protocol.Invariant{{Name: "raymond/token", Err: oneToken}}},
 }
 
 var options = []protocol.Option{{
@@ -164,14 +162,14 @@ func (p *Process) makeRequest(out *protocol.Out[Message]) {
 }
 
 // oneToken is the invariant behind mutual exclusion.
-func oneToken(v *protocol.View[Message]) error {
+func oneToken(v *protocol.View) error {
 	tokens := 0
-	for i, p := range v.Procs {
-		if p.(*Process).holder == protocol.ID(i) {
+	for id, p := range protocol.Procs[*Process](v) {
+		if p.holder == id {
 			tokens++
 		}
 	}
-	for _, m := range v.InFlight {
+	for _, m := range protocol.InFlight[Message](v) {
 		tokens += int(m) // a PRIVILEGE is 1, a REQUEST 0
 	}
 	if tokens != 1 {

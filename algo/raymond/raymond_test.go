@@ -170,7 +170,7 @@ func TestShow(t *testing.T) {
 	s.Try(1)
 	s.Settle()
 	for id, want := range []string{"holder #2, asked true, queue #1", "holder #0, asked true, queue #1", "holder #2, asked false, queue #0"} {
-		if got := Algorithm.Show(s.Procs[id]); got != want {
+		if got := protocol.Show(s.Procs[id]); got != want {
 			t.Errorf("%d: %q, want %q", id, got, want)
 		}
 	}

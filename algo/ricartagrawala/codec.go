@@ -36,20 +36,19 @@ func (f form) text(m Message) string {
 	return fmt.Sprintf("%s(%d)", messages[m.Kind].Name, m.Time)
 }
 
-// show is the clock, and what the process waits for and owes.
-func show(p protocol.Process[Message]) string {
-	s := p.(*Process)
-	text := fmt.Sprintf("clock %d", s.clock)
-	if s.request != 0 {
-		text += fmt.Sprintf(", request %d", s.request)
-		if s.groups {
-			text += fmt.Sprintf(" of %s", s.group)
+// Show is the clock, and what the process waits for and owes.
+func (p *Process) Show() string {
+	text := fmt.Sprintf("clock %d", p.clock)
+	if p.request != 0 {
+		text += fmt.Sprintf(", request %d", p.request)
+		if p.groups {
+			text += fmt.Sprintf(" of %s", p.group)
 		}
 	}
-	if s.missing != 0 {
-		text += fmt.Sprintf(", REPLYs missing %d", s.missing)
+	if p.missing != 0 {
+		text += fmt.Sprintf(", REPLYs missing %d", p.missing)
 	}
-	return text + protocol.Named(", owes a REPLY to ", s.deferred.All())
+	return text + protocol.Named(", owes a REPLY to ", p.deferred.All())
 }
 
 // State implements protocol.Process.

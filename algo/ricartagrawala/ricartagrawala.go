@@ -44,9 +44,7 @@ func ForGroups(i protocol.Info) protocol.Algorithm[Message] {
 	a := form{groups: true}.algorithm(i)
 	// Those of one group do not wait for each other: while a REQUEST of one is on its way,
 	// another one may enter any number of times.
-	a.Bounds = []protocol.Bound[Message]{{Name: "timestamps apart", Max: 6, Of: func(p protocol.Process[Message]) uint64 {
-		return p.(*Process).clock
-	}}}
+	a.Bounds = []protocol.Bound{protocol.NewBound("timestamps apart", 6, func(p *Process) uint64 { return p.clock })}
 	return a
 }
 
@@ -68,7 +66,6 @@ func (f form) algorithm(i protocol.Info) protocol.Algorithm[Message] {
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   f.ints,
 		Text:   f.text,
-		Show:   show,
 		Model:  protocol.Model[Message]{MapState: protocol.MapState[Message], MapMsg: protocol.MapMsg(f.fields), Confluent: confluent},
 	}
 }

@@ -49,9 +49,8 @@ func names(ids []uint64) string {
 	return "[" + strings.Join(list, ",") + "]"
 }
 
-// show is the newest epoch, and the election that the process takes part in.
-func show(q protocol.Process[Message]) string {
-	p := q.(*Process)
+// Show is the newest epoch, and the election that the process takes part in.
+func (p *Process) Show() string {
 	text := "epoch " + p.epoch.Text()
 	if len(p.list) > 0 {
 		text += ", takes part in " + names(p.list)

@@ -47,10 +47,9 @@ var Algorithm = protocol.Algorithm[Message]{
 	KindOf: func(m Message) int { return int(m.Kind) },
 	Ints:   ints,
 	Text:   text,
-	Show:   show,
 	Model: protocol.Model[Message]{
-		Bounds:     []protocol.Bound[Message]{{Name: "rounds", Max: 12, Of: round}},
-		Invariants: []protocol.Invariant[Message]{{Name: "ring-election/list", Err: once}},
+		Bounds:     []protocol.Bound{protocol.NewBound("rounds", 12, func(p *Process) uint64 { return p.epoch.Round })},
+		Invariants: []protocol.Invariant{{Name: "ring-election/list", Err: once}},
 	},
 }
 
@@ -256,11 +255,9 @@ func (p *Process) after(j protocol.ID) protocol.ID { return (j + 1) % protocol.I
 
 func (p *Process) suspects(j protocol.ID) bool { return p.suspected.Has(j) }
 
-func round(p protocol.Process[Message]) uint64 { return p.(*Process).epoch.Round }
-
 // once is the invariant behind the end of each ELECTION: no id stands in one twice.
-func once(v *protocol.View[Message]) error {
-	for _, m := range v.InFlight {
+func once(v *protocol.View) error {
+	for _, m := range protocol.InFlight[Message](v) {
 		ids := slices.Sorted(slices.Values(m.IDs))
 		if len(slices.Compact(ids)) != len(m.IDs) {
 			return fmt.Errorf("ringelection: %s goes on beyond who has seen it", text(m))

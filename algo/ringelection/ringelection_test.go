@@ -29,7 +29,7 @@ func led(s *algotest.System[Message], leader protocol.ID) string {
 			continue
 		}
 		if l := s.Leaders[id]; l.To != leader || l.Arg != s.Leaders[leader].Arg || len(p.(*Process).list) > 0 {
-			return fmt.Sprintf("agreement by story, process %d follows %d in epoch %d: %s", id, l.To, l.Arg, show(p))
+			return fmt.Sprintf("agreement by story, process %d follows %d in epoch %d: %s", id, l.To, l.Arg, protocol.Show(p))
 		}
 	}
 	return ""

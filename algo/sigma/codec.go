@@ -104,24 +104,27 @@ func text(m Message) string {
 	return b.String() + ")"
 }
 
-// show tells whom a server supports and who waits there, and of a client its
-// request and what it knows of each server.
-func show(p protocol.Process[Message]) string {
-	switch p := p.(type) {
-	case *LiteralClient:
-		return showClient(p.section, p.timestamp, p.resp)
-	case *Client:
-		known := make([]request, len(p.resp))
-		for j, r := range p.resp {
-			known[j] = r.request
-		}
-		return showClient(p.section, p.time, known)
-	case *Server:
-		if p.draining {
-			return showServer(p) + ", grants nothing new"
-		}
+// Show tells a client's request and what it knows of each server.
+func (c *LiteralClient) Show() string { return showClient(c.section, c.timestamp, c.resp) }
+
+// Show tells a client's request and what it knows of each server.
+func (c *Client) Show() string {
+	known := make([]request, len(c.resp))
+	for j, r := range c.resp {
+		known[j] = r.request
 	}
-	return showServer(p)
+	return showClient(c.section, c.time, known)
+}
+
+// Show tells whom a server supports and who waits there.
+func (s *LiteralServer) Show() string { return showServer(s) }
+
+// Show tells whom a server supports and who waits there.
+func (s *Server) Show() string {
+	if s.draining {
+		return showServer(s) + ", grants nothing new"
+	}
+	return showServer(s)
 }
 
 func showClient(s protocol.Section, time uint64, known []request) string {
@@ -139,8 +142,8 @@ func showClient(s protocol.Section, time uint64, known []request) string {
 	return text
 }
 
-func showServer(p protocol.Process[Message]) string {
-	owner, queue := table(p)
+func showServer(s server) string {
+	owner, queue := s.table()
 	if owner == (request{}) {
 		return "supports nobody"
 	}
@@ -157,6 +160,41 @@ func (r request) String() string {
 		return "nobody"
 	}
 	return fmt.Sprintf("#%d@%d", r.client, r.time)
+}
+
+// Waiting implements protocol.Queuer.
+func (s *Server) Waiting() int { return s.queue.len() }
+
+// Inspect implements protocol.Inspector.
+func (c *Client) Inspect() (st protocol.Standing) {
+	if c.section == protocol.InCrit {
+		st.Supports, st.Since = c.supporting(), int64(c.time)
+	}
+	return st
+}
+
+// Inspect implements protocol.Inspector. A client of this form forgets its answers when it
+// enters.
+func (s *LiteralServer) Inspect() protocol.Standing { return inspect(s, 0) }
+
+// Inspect implements protocol.Inspector.
+func (s *Server) Inspect() protocol.Standing {
+	if s.largest == s.owner.client {
+		return inspect(s, s.tokens[0])
+	}
+	return inspect(s, 0)
+}
+
+// inspect is what a server knows, for whose owner it recorded a token.
+func inspect(s server, token uint64) (st protocol.Standing) {
+	owner, queue := s.table()
+	if owner != (request{}) {
+		st.Holders = []protocol.Request{{User: owner.client, Since: int64(owner.time), Token: token}}
+	}
+	for _, r := range queue {
+		st.Waiters = append(st.Waiters, protocol.Request{User: r.client, Since: int64(r.time)})
+	}
+	return st
 }
 
 func (r *request) fields(c *protocol.Codec) {

@@ -9,35 +9,33 @@ import (
 // invariants are the algorithm's own properties. P1 and P2 are the paper's;
 // token says that a support is one token that travels between a server and the
 // client that it supports, and falls long before mutual exclusion does.
-func invariants(token func(*protocol.View[Message]) error) []protocol.Invariant[Message] {
-	return []protocol.Invariant[Message]{
+func invariants(token func(*protocol.View) error) []protocol.Invariant {
+	return []protocol.Invariant{
 		{Name: "sigma/p1", Err: p1, Stable: true},
 		{Name: "sigma/p2", Err: p2, Stable: true},
 		{Name: "sigma/token", Err: token, Stable: true},
 	}
 }
 
-// table returns owner and queue of a server of either form.
-func table(p protocol.Process[Message]) (owner request, queue []request) {
-	switch s := p.(type) {
-	case *LiteralServer:
-		return s.owner, s.queue
-	case *Server:
-		for _, w := range s.queue.all() {
-			queue = append(queue, w.request)
-		}
-		return s.owner.request, queue
+// A server is one of either form.
+type server interface {
+	// table returns owner and queue.
+	table() (owner request, queue []request)
+}
+
+func (s *LiteralServer) table() (owner request, queue []request) { return s.owner, s.queue }
+
+func (s *Server) table() (owner request, queue []request) {
+	for _, w := range s.queue.all() {
+		queue = append(queue, w.request)
 	}
-	panic("sigma: not a server")
+	return s.owner.request, queue
 }
 
 // p1: a server without an owner has an empty queue.
-func p1(v *protocol.View[Message]) error {
-	for j, p := range v.Procs[:v.Config.N] {
-		if p == nil {
-			continue
-		}
-		if owner, queue := table(p); owner == (request{}) && len(queue) > 0 {
+func p1(v *protocol.View) error {
+	for j, s := range protocol.Procs[server](v) {
+		if owner, queue := s.table(); owner == (request{}) && len(queue) > 0 {
 			return fmt.Errorf("#%d supports nobody while %v waits", j, queue)
 		}
 	}
@@ -45,12 +43,9 @@ func p1(v *protocol.View[Message]) error {
 }
 
 // p2: a client is at most once in the queue, and the owner is not.
-func p2(v *protocol.View[Message]) error {
-	for j, p := range v.Procs[:v.Config.N] {
-		if p == nil {
-			continue
-		}
-		owner, queue := table(p)
+func p2(v *protocol.View) error {
+	for j, s := range protocol.Procs[server](v) {
+		owner, queue := s.table()
 		seen := map[protocol.ID]bool{owner.client: true}
 		for _, r := range queue {
 			if seen[r.client] {
@@ -68,16 +63,16 @@ type pair struct{ client, server protocol.ID }
 // pairs calls f for each live client outside its remainder section and each
 // server that did not lose its memory since the client left it, or that the client
 // has asked again since.
-func pairs(v *protocol.View[Message], f func(p pair) error) error {
-	for c := v.Config.N; c < len(v.Procs); c++ {
-		if v.Procs[c] == nil || v.Users[c] == protocol.InRem || v.Users[c] == protocol.InLost {
+func pairs[C, S any](v *protocol.View, f func(p pair, c C, s S) error) error {
+	for id, c := range protocol.Procs[C](v) {
+		if v.Users[id] == protocol.InRem || v.Users[id] == protocol.InLost {
 			continue
 		}
-		for j, p := range v.Procs[:v.Config.N] {
-			if p == nil || v.Lost[c][j] && !renewed(v.Procs[c], p, j) {
+		for j, s := range protocol.Procs[S](v) {
+			if v.Lost[id][j] && !renewed(c, s, j) {
 				continue
 			}
-			if err := f(pair{protocol.ID(c), protocol.ID(j)}); err != nil {
+			if err := f(pair{id, j}, c, s); err != nil {
 				return err
 			}
 		}
@@ -86,7 +81,7 @@ func pairs(v *protocol.View[Message], f func(p pair) error) error {
 }
 
 // renewed reports whether a client knows which life server j lives.
-func renewed(client, server protocol.Process[Message], j int) bool {
+func renewed(client, server any, j protocol.ID) bool {
 	c, ok := client.(*Client)
 	return ok && c.incs[j] == server.(*Server).inc
 }
@@ -94,24 +89,23 @@ func renewed(client, server protocol.Process[Message], j int) bool {
 // literalToken: a server that supports request q of a trying client has exactly
 // one support of it in a RESPONSE, in resp[], or in a YIELD; a server that does
 // not has none. Inside there is at most one.
-func literalToken(v *protocol.View[Message]) error {
+func literalToken(v *protocol.View) error {
 	flight := map[pair]int{}
-	for ch, m := range v.InFlight {
+	for ch, m := range protocol.InFlight[Message](v) {
 		switch {
-		case m.Kind == Response && m.Owner == ch.To && m.Time == currentTime(v.Procs[ch.To]):
+		case m.Kind == Response && m.Owner == ch.To && m.Time == currentTime(v, ch.To):
 			flight[pair{ch.To, ch.From}]++
-		case m.Kind == Yield && m.Time == currentTime(v.Procs[ch.From]):
+		case m.Kind == Yield && m.Time == currentTime(v, ch.From):
 			flight[pair{ch.From, ch.To}]++
 		}
 	}
-	return pairs(v, func(p pair) error {
-		c := v.Procs[p.client].(*LiteralClient)
+	return pairs(v, func(p pair, c *LiteralClient, s *LiteralServer) error {
 		me := request{c.id, c.timestamp}
 		tokens, want := flight[p], 0
 		if c.resp[p.server] == me {
 			tokens++
 		}
-		if v.Procs[p.server].(*LiteralServer).owner == me {
+		if s.owner == me {
 			want = 1
 		}
 		if v.Users[p.client] == protocol.InCrit && tokens <= 1 || tokens == want {
@@ -122,11 +116,11 @@ func literalToken(v *protocol.View[Message]) error {
 }
 
 // currentTime is the timestamp of a client of either form, 0 if it crashed.
-func currentTime(p protocol.Process[Message]) uint64 {
-	switch c := p.(type) {
-	case *LiteralClient:
+func currentTime(v *protocol.View, client protocol.ID) uint64 {
+	if c, ok := protocol.As[*LiteralClient](v.Procs[client]); ok {
 		return c.timestamp
-	case *Client:
+	}
+	if c, ok := protocol.As[*Client](v.Procs[client]); ok {
 		return c.time
 	}
 	return 0
@@ -136,32 +130,32 @@ func currentTime(p protocol.Process[Message]) uint64 {
 // server's support with its current number is either counted by the client, or
 // was given back by it, or is still on its way; and a client counts, and will
 // count on the arrival of a RESPONSE, only the server's current support.
-func token(v *protocol.View[Message]) error {
+func token(v *protocol.View) error {
 	type traffic struct {
 		newest   uint64 // the largest number of a support on its way to the client
 		back     bool   // the client's YIELD of the current support is on its way
 		requests bool   // a REQUEST is on its way, which the server will answer
 	}
 	flight := map[pair]traffic{}
-	for ch, m := range v.InFlight {
+	for ch, m := range protocol.InFlight[Message](v) {
 		switch {
-		case m.Kind == Response && m.Owner == ch.To && m.Time == currentTime(v.Procs[ch.To]):
-			if c := v.Procs[ch.To].(*Client); m.Inc < c.incs[ch.From] || c.incs[ch.From] == 0 {
+		case m.Kind == Response && m.Owner == ch.To && m.Time == currentTime(v, ch.To):
+			if c, _ := protocol.As[*Client](v.Procs[ch.To]); m.Inc < c.incs[ch.From] || c.incs[ch.From] == 0 {
 				continue // will be ignored
 			}
 			t := flight[pair{ch.To, ch.From}]
 			t.newest = max(t.newest, m.Serial)
 			flight[pair{ch.To, ch.From}] = t
-		case (m.Kind == Yield || m.Kind == Request) && m.Time == currentTime(v.Procs[ch.From]):
-			s, up := v.Procs[ch.To].(*Server)
+		case (m.Kind == Yield || m.Kind == Request) && m.Time == currentTime(v, ch.From):
+			s, up := protocol.As[*Server](v.Procs[ch.To])
 			t := flight[pair{ch.From, ch.To}]
 			t.requests = t.requests || m.Kind == Request
 			t.back = t.back || up && m.Serial >= s.owner.serial
 			flight[pair{ch.From, ch.To}] = t
 		}
 	}
-	return pairs(v, func(p pair) error {
-		c, s, t := v.Procs[p.client].(*Client), v.Procs[p.server].(*Server), flight[p]
+	return pairs(v, func(p pair, c *Client, s *Server) error {
+		t := flight[p]
 		var current uint64 // the number of the server's support of our request, 0: none
 		if s.owner.request == c.me() {
 			current = s.owner.serial
@@ -185,15 +179,15 @@ func token(v *protocol.View[Message]) error {
 // server of which somebody still trusts a life that is over, and each support that
 // a holder is short of a quorum. While there are fewer than 2m-n, two clients
 // cannot both be inside: they need m supports each, and no server supports both.
-func unsettled(procs []protocol.Process[Message]) int {
+func unsettled(procs []protocol.Stateful) int {
 	stale, short := map[int]bool{}, 0
 	for _, p := range procs {
-		c, ok := p.(*Client)
+		c, ok := protocol.As[*Client](p)
 		if !ok || c.section != protocol.InTry && c.section != protocol.InCrit {
 			continue
 		}
 		for j, inc := range c.incs {
-			if s, up := procs[j].(*Server); up && inc != 0 && !c.draining[j] && inc != s.inc {
+			if s, up := protocol.As[*Server](procs[j]); up && inc != 0 && !c.draining[j] && inc != s.inc {
 				stale[j] = true
 			}
 		}
@@ -204,50 +198,19 @@ func unsettled(procs []protocol.Process[Message]) int {
 	return len(stale) + short
 }
 
-// serial is the largest number of a support that a process knows.
-func serial(p protocol.Process[Message]) uint64 {
-	most := uint64(0)
-	switch p := p.(type) {
-	case *Server:
-		most = p.owner.serial
-		for _, w := range p.queue.all() {
-			most = max(most, w.serial)
-		}
-	case *Client:
-		for j, r := range p.resp {
-			most = max(most, r.serial, p.given[j])
-		}
+// serial is the largest number of a support that a server knows.
+func (s *Server) serial() uint64 {
+	most := s.owner.serial
+	for _, w := range s.queue.all() {
+		most = max(most, w.serial)
 	}
 	return most
 }
 
-func waiting(p protocol.Process[Message]) int {
-	if s, ok := p.(*Server); ok {
-		return s.queue.len()
+// serial is the largest number of a support that a client knows.
+func (c *Client) serial() (most uint64) {
+	for j, r := range c.resp {
+		most = max(most, r.serial, c.given[j])
 	}
-	return 0
-}
-
-func inspect(p protocol.Process[Message]) (st protocol.Standing) {
-	if _, ok := p.(*LiteralClient); ok {
-		return st // it forgets its answers when it enters
-	}
-	if c, ok := p.(*Client); ok {
-		if c.section == protocol.InCrit {
-			st.Supports, st.Since = c.supporting(), int64(c.time)
-		}
-		return st
-	}
-	owner, queue := table(p)
-	if owner != (request{}) {
-		r := protocol.Request{User: owner.client, Since: int64(owner.time)}
-		if s, ok := p.(*Server); ok && s.largest == owner.client {
-			r.Token = s.tokens[0]
-		}
-		st.Holders = append(st.Holders, r)
-	}
-	for _, r := range queue {
-		st.Waiters = append(st.Waiters, protocol.Request{User: r.client, Since: int64(r.time)})
-	}
-	return st
+	return most
 }

@@ -100,8 +100,8 @@ func TestWithoutChecks(t *testing.T) {
 
 // repeated says what asked rests on: in every state each server that supports an epoch that
 // its client has left asks it, and the client answers RELEASE and stays as it is.
-func repeated(a protocol.Algorithm[Message]) protocol.Invariant[Message] {
-	return protocol.Invariant[Message]{Name: "sigma/asked", Err: func(v *protocol.View[Message]) error {
+func repeated(a protocol.Algorithm[Message]) protocol.Invariant {
+	return protocol.Invariant{Name: "sigma/asked", Err: func(v *protocol.View) error {
 		step := func(id protocol.ID, in protocol.Input, m Message) (before, after []byte, sent []Message) {
 			p := a.New(id, v.Config)
 			before = protocol.AppendState(nil, v.Procs[id])
@@ -117,9 +117,9 @@ func repeated(a protocol.Algorithm[Message]) protocol.Invariant[Message] {
 			}
 			return before, protocol.AppendState(nil, p), sent
 		}
-		for j := range protocol.ID(v.Config.N) {
-			owner, _ := table(v.Procs[j])
-			if owner == (request{}) || v.Procs[owner.client] == nil || currentTime(v.Procs[owner.client]) == owner.time {
+		for j, s := range protocol.Procs[server](v) {
+			owner, _ := s.table()
+			if owner == (request{}) || v.Procs[owner.client] == nil || currentTime(v, owner.client) == owner.time {
 				continue
 			}
 			_, _, asks := step(j, protocol.Input{Kind: protocol.Timeout, Timer: checkTimer}, Message{})
@@ -151,13 +151,13 @@ func TestAsked(t *testing.T) {
 			Properties: []string{"sigma/asked"}, // a support for nobody, and no CHECK, is a deadlock
 		}
 		b := a
-		b.Invariants = []protocol.Invariant[Message]{repeated(a)}
+		b.Invariants = []protocol.Invariant{repeated(a)}
 		if v, err := check.Run(b, c); err != nil || v.Verdict != check.Holds {
 			t.Errorf("%q: %s, %s, error %v", a.Variant, v.Verdict, v.Reason, err)
 		}
 		hearing := a.New
 		a.New = func(id protocol.ID, c protocol.Config) protocol.Process[Message] { return deaf{hearing(id, c)} }
-		b.Invariants = []protocol.Invariant[Message]{repeated(a)}
+		b.Invariants = []protocol.Invariant{repeated(a)}
 		if v, err := check.Run(b, c); err != nil || v.Property != "sigma/asked" {
 			t.Errorf("%q, clients that ignore CHECKs: %s of %q, error %v", a.Variant, v.Verdict, v.Property, err)
 		}

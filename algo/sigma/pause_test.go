@@ -34,7 +34,6 @@ func TestPause(t *testing.T) {
 		}
 		return sleepwalker{p}
 	}
-	broken.Inspect = nil // it does not know the broken one
 	broken.Unsettled, broken.Invariants, broken.Stale, broken.Confluent, broken.MapState, broken.MapMsg = nil, nil, nil, nil, nil, nil
 	for name, a := range map[string]protocol.Algorithm[sigma.Message]{"right": sigma.Algorithm, "broken": broken} {
 		want := 0

@@ -18,7 +18,9 @@ func (w *world) restart(server int) {
 }
 
 // supported is how many servers a client counts on.
-func (w *world) supported(c protocol.ID) int { return len(inspect(w.procs[c]).Supports) }
+func (w *world) supported(c protocol.ID) int {
+	return len(w.procs[c].(protocol.Inspector).Inspect().Supports)
+}
 
 // rival restarts s1 under holder c1, of four servers, and lets it support c2,
 // which waits, before c1 has asked it again.
@@ -699,7 +701,7 @@ var drains = []story{
 func TestRecordedToken(t *testing.T) {
 	w := fenced(2)
 	c1, c2 := w.client(1), w.client(2)
-	token := func(j protocol.ID) uint64 { return inspect(w.procs[j]).Holders[0].Token }
+	token := func(j protocol.ID) uint64 { return w.procs[j].(protocol.Inspector).Inspect().Holders[0].Token }
 	w.try(c1)
 	w.try(c2)
 	w.settle()

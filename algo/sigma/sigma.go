@@ -177,7 +177,7 @@ var Literal = algorithm(literalInfo, newLiteral, invariants(literalToken))
 
 type newProcess = func(id protocol.ID, c protocol.Config) protocol.Process[Message]
 
-func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message]) protocol.Algorithm[Message] {
+func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant) protocol.Algorithm[Message] {
 	return protocol.Algorithm[Message]{
 		Info:   i,
 		New:    p,
@@ -186,7 +186,6 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 		Ints:   ints,
 		Text:   text,
 		Fits:   fits,
-		Show:   show,
 		Model: protocol.Model[Message]{
 			Idempotent:      func(m Message) bool { return m.Kind == Check },
 			Invariants:      inv,
@@ -195,8 +194,6 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 			Interchangeable: anyway,
 			Permute:         rename,
 		},
-		Inspect: inspect,
-		Waiting: waiting,
 	}
 }
 
@@ -204,7 +201,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant[Message])
 func numbered(a protocol.Algorithm[Message]) protocol.Algorithm[Message] {
 	a.MapState, a.MapMsg, a.Unsettled = protocol.MapState[Message], protocol.MapMsg(Message.fields), unsettled
 	a.Interchangeable = unfenced
-	a.Bounds = []protocol.Bound[Message]{{Name: "serials", Max: 5, Of: serial}}
+	a.Bounds = []protocol.Bound{protocol.NewBound("serials", 5, func(p interface{ serial() uint64 }) uint64 { return p.serial() })}
 	return a
 }
 

@@ -89,12 +89,9 @@ func byID() protocol.Algorithm[Message] {
 	}
 	// What is said of a client may stay on its way while it goes through any number of
 	// epochs.
-	a.Bounds = []protocol.Bound[Message]{{Name: "epochs at once", Max: 2, Of: func(p protocol.Process[Message]) uint64 {
-		if c, ok := p.(told); ok {
-			return max(c.Process.(*LiteralClient).timestamp, uint64(c.now)) - uint64(c.now)
-		}
-		return 0
-	}}}
+	a.Bounds = []protocol.Bound{protocol.NewBound("epochs at once", 2, func(c told) uint64 {
+		return max(c.Process.(*LiteralClient).timestamp, uint64(c.now)) - uint64(c.now)
+	})}
 	return a
 }
 

@@ -108,9 +108,11 @@ func (e Entry) String() string {
 	return fmt.Sprintf("[%d,%s]", e.Ballot, e.Command)
 }
 
-// show is who coordinates, and who is inside and waits.
-func show(q protocol.Process[Message]) string {
-	p := q.(*Process)
+// Waiting is how many commands follow the one of the process that is inside.
+func (p *Process) Waiting() int { return max(0, len(p.queue)-1) }
+
+// Show is who coordinates, and who is inside and waits.
+func (p *Process) Show() string {
 	text := fmt.Sprintf("ballot %d of #%d, executed %d of %d", p.ballot, owner(p.ballot, p.n), p.executed, len(p.log))
 	if p.leading {
 		text += ", coordinates"

@@ -87,12 +87,10 @@ func form(variant, title string, toAll bool) protocol.Algorithm[Message] {
 				last: make([]uint64, c.N), ended: make([]uint64, c.N),
 			}
 		},
-		Fields:  Message.fields,
-		KindOf:  func(m Message) int { return int(m.Kind) },
-		Ints:    ints,
-		Text:    text,
-		Show:    show,
-		Waiting: func(p protocol.Process[Message]) int { return max(0, len(p.(*Process).queue)-1) },
+		Fields: Message.fields,
+		KindOf: func(m Message) int { return int(m.Kind) },
+		Ints:   ints,
+		Text:   text,
 	}
 }
 

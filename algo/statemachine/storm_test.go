@@ -172,7 +172,7 @@ func (w *storm) calm() string {
 	}
 	for _, id := range w.up() {
 		if w.Users[id] != protocol.InRem {
-			return fmt.Sprintf("process %d is not done: section %d, %s", id, w.Users[id], w.alg.Show(w.Procs[id]))
+			return fmt.Sprintf("process %d is not done: section %d, %s", id, w.Users[id], protocol.Show(w.Procs[id]))
 		}
 	}
 	if f := w.Object.Unfinished(); f.Property != "" {
@@ -182,7 +182,7 @@ func (w *storm) calm() string {
 		w.Try(id)
 		w.settle()
 		if in := w.Inside(); !slices.Equal(in, []protocol.ID{id}) {
-			return fmt.Sprintf("%v are inside, and not %d: %s", in, id, w.alg.Show(w.Procs[id]))
+			return fmt.Sprintf("%v are inside, and not %d: %s", in, id, protocol.Show(w.Procs[id]))
 		}
 		w.Exit(id)
 		w.settle()
@@ -259,7 +259,6 @@ func (p broken) of(a protocol.Algorithm[Message]) protocol.Algorithm[Message] {
 		p.Process = original(id, c).(*Process)
 		return p
 	}
-	a.Show = func(protocol.Process[Message]) string { return "" }
 	return a
 }
 

@@ -47,14 +47,13 @@ func queue(q []uint64) string {
 	return "[" + strings.Join(ids, ",") + "]"
 }
 
-// show is RN, and with the token its parts.
-func show(p protocol.Process[Message]) string {
-	s := p.(*Process)
-	text := fmt.Sprintf("RN%v", s.rn)
-	if s.token {
-		text += fmt.Sprintf(", token with LN%v", s.ln)
-		if !s.ring {
-			text += " Q" + queue(s.queue)
+// Show is RN, and with the token its parts.
+func (p *Process) Show() string {
+	text := fmt.Sprintf("RN%v", p.rn)
+	if p.token {
+		text += fmt.Sprintf(", token with LN%v", p.ln)
+		if !p.ring {
+			text += " Q" + queue(p.queue)
 		}
 	}
 	return text

@@ -53,7 +53,6 @@ func algorithm(i protocol.Info, ring bool) protocol.Algorithm[Message] {
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   func(m Message) string { return text(m, ring) },
-		Show:   show,
 		Model:  model,
 	}
 }
@@ -64,8 +63,8 @@ var model = protocol.Model[Message]{
 	Confluent: confluent,
 	// The checker takes from the numbers of each process what all others know of
 	// it; what is left is how many requests somebody has not heard of.
-	Bounds: []protocol.Bound[Message]{{Name: "requests unheard of", Max: 2, Of: newest}},
-	Invariants: []protocol.Invariant[Message]{
+	Bounds: []protocol.Bound{protocol.NewBound("requests unheard of", 2, func(p *Process) uint64 { return slices.Max(p.rn) })},
+	Invariants: []protocol.Invariant{
 		{Name: "suzuki-kasami/token", Err: oneToken, Stable: true},
 	},
 }
@@ -233,14 +232,14 @@ func confluent(q protocol.Process[Message], _ protocol.ID, m Message, again bool
 }
 
 // oneToken is the invariant behind mutual exclusion.
-func oneToken(v *protocol.View[Message]) error {
+func oneToken(v *protocol.View) error {
 	tokens := 0
-	for _, p := range v.Procs {
-		if p.(*Process).token {
+	for _, p := range protocol.Procs[*Process](v) {
+		if p.token {
 			tokens++
 		}
 	}
-	for _, m := range v.InFlight {
+	for _, m := range protocol.InFlight[Message](v) {
 		if m.Kind == Token {
 			tokens++
 		}
@@ -250,5 +249,3 @@ func oneToken(v *protocol.View[Message]) error {
 	}
 	return nil
 }
-
-func newest(p protocol.Process[Message]) uint64 { return slices.Max(p.(*Process).rn) }

@@ -130,33 +130,34 @@ func (t *Token) String() string {
 	return text
 }
 
-// show is who waits and is inside, the requests known, and the token.
-func show(q protocol.Process[Message]) string {
-	if c, client := q.(*Client); client {
-		return fmt.Sprintf("home #%d, try %d", c.home, c.try)
+// Show is the home of a client.
+func (c *Client) Show() string { return fmt.Sprintf("home #%d, try %d", c.home, c.try) }
+
+// Show is the requests known, who waits and is inside, and the token.
+func (p *Process) Show() string {
+	if p.local {
+		return p.show(fmt.Sprintf(", %d inside, %d waiting", len(p.inside), len(p.waiting)))
 	}
-	m := memberOf(q)
+	return p.show("")
+}
+
+// Show is the requests known, and the token.
+func (p *LiteralProcess) Show() string { return p.show("") }
+
+func (m *member) show(users string) string {
 	numbers := make([]uint64, m.n)
 	for j, r := range m.requests {
 		numbers[j] = r.number
 	}
-	text := fmt.Sprintf("requests %v, %d RELEASEs of session %d", numbers, m.releases, m.session)
-	if p, ok := q.(*Process); ok && p.local {
-		text += fmt.Sprintf(", %d inside, %d waiting", len(p.inside), len(p.waiting))
-	}
+	text := fmt.Sprintf("requests %v, %d RELEASEs of session %d%s", numbers, m.releases, m.session, users)
 	if m.held {
 		text += ", token " + m.token.String()
 	}
 	return text
 }
 
-// waiting is the length of the queue of the primary token, where that is.
-func waiting(q protocol.Process[Message]) int {
-	if m := memberOf(q); m != nil {
-		return len(m.token.Queue)
-	}
-	return 0
-}
+// Waiting is the length of the queue of the primary token, where that is.
+func (m *member) Waiting() int { return len(m.token.Queue) }
 
 // state visits what both forms have. Before it reads, the token must have been dropped.
 func (m *member) state(c *protocol.Codec) {

@@ -55,15 +55,13 @@ func (f form) algorithm() protocol.Algorithm[Message] {
 		i.Messages = messages[:AckSSN+1]
 	}
 	return protocol.Algorithm[Message]{
-		Info:    i,
-		New:     f.make,
-		Fields:  Message.fields,
-		KindOf:  func(m Message) int { return int(m.Kind) },
-		Ints:    ints,
-		Text:    text,
-		Show:    show,
-		Waiting: waiting,
-		Model:   f.model(),
+		Info:   i,
+		New:    f.make,
+		Fields: Message.fields,
+		KindOf: func(m Message) int { return int(m.Kind) },
+		Ints:   ints,
+		Text:   text,
+		Model:  f.model(),
 	}
 }
 

@@ -21,6 +21,11 @@ type request struct {
 	groups protocol.Groups // type
 }
 
+// knows is what both forms are: they know what a member does.
+type knows interface{ self() *member }
+
+func (m *member) self() *member { return m }
+
 // newMember is A0: the first process holds the primary token.
 func newMember(id protocol.ID, n int) member {
 	m := member{id: id, n: n, requests: make([]request, n), token: Token{Fulfilled: make([]uint64, n)}}

@@ -23,7 +23,7 @@ type twin struct {
 func twins(f form) protocol.Algorithm[Message] {
 	a := Literal
 	a.Variant, a.Options = "twins", f.options()
-	a.Invariants, a.Bounds, a.Stale, a.Show, a.Waiting = nil, nil, nil, nil, nil
+	a.Invariants, a.Bounds, a.Stale = nil, nil, nil
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 		return &twin{literal: Literal.New(id, c).(*LiteralProcess), running: newProcess(id, c, f)}
 	}

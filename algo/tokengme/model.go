@@ -9,7 +9,7 @@ import (
 // model is what the checker is told. Bounded numbers are cyclic, and cannot be moved.
 func (f form) model() protocol.Model[Message] {
 	m := protocol.Model[Message]{
-		Invariants: []protocol.Invariant[Message]{
+		Invariants: []protocol.Invariant{
 			{Name: "tokengme/primary", Err: onePrimary},
 			{Name: "tokengme/one-token", Err: oneToken},
 			{Name: "tokengme/sessions", Err: sessions},
@@ -18,13 +18,13 @@ func (f form) model() protocol.Model[Message] {
 		},
 	}
 	if f.bounded {
-		m.Invariants = append(m.Invariants, protocol.Invariant[Message]{Name: "tokengme/bounds", Err: f.bounds})
+		m.Invariants = append(m.Invariants, protocol.Invariant{Name: "tokengme/bounds", Err: f.bounds})
 		return m
 	}
 	m.Stale, m.MapState, m.MapMsg = stale, protocol.MapState[Message], protocol.MapMsg(Message.fields)
-	m.Bounds = []protocol.Bound[Message]{
-		{Name: "requests unheard of", Max: 2, Of: newest},
-		{Name: "sessions unheard of", Max: 4, Of: latest},
+	m.Bounds = []protocol.Bound{
+		protocol.NewBound("requests unheard of", 2, newest),
+		protocol.NewBound("sessions unheard of", 4, latest),
 	}
 	return m
 }
@@ -46,43 +46,33 @@ func stale(_, to protocol.Process[Message], ch protocol.Channel, m Message) bool
 }
 
 // memberOf is what a process knows that the paper has, nil of a client.
-func memberOf(q protocol.Process[Message]) *member {
-	switch p := q.(type) {
-	case *Process:
-		return &p.member
-	case *LiteralProcess:
-		return &p.member
+func memberOf(q any) *member {
+	if m, ok := protocol.As[knows](q); ok {
+		return m.self()
 	}
 	return nil
 }
 
 // newest and latest are what bounds look at, after counters have been moved down.
-func newest(q protocol.Process[Message]) (most uint64) {
-	if p := memberOf(q); p != nil {
-		for _, r := range p.requests {
-			most = max(most, r.number)
-		}
+func newest(m knows) (most uint64) {
+	for _, r := range m.self().requests {
+		most = max(most, r.number)
 	}
 	return most
 }
 
-func latest(q protocol.Process[Message]) uint64 {
-	if p := memberOf(q); p != nil {
-		return max(p.session, p.token.Session)
-	}
-	return 0
-}
+func latest(m knows) uint64 { return max(m.self().session, m.self().token.Session) }
 
 // tokens yields the tokens of a state with the process that holds it, or to which it is on
 // its way.
-func tokens(v *protocol.View[Message]) func(func(t *Token, at *member, held bool) bool) {
+func tokens(v *protocol.View) func(func(t *Token, at *member, held bool) bool) {
 	return func(yield func(*Token, *member, bool) bool) {
-		for _, q := range v.Procs {
-			if p := memberOf(q); p != nil && p.held && !yield(&p.token, p, true) {
+		for _, q := range protocol.Procs[knows](v) {
+			if p := q.self(); p.held && !yield(&p.token, p, true) {
 				return
 			}
 		}
-		for ch, m := range v.InFlight {
+		for ch, m := range protocol.InFlight[Message](v) {
 			if m.Kind == Pass && !yield(m.Token, memberOf(v.Procs[ch.To]), false) {
 				return
 			}
@@ -91,7 +81,7 @@ func tokens(v *protocol.View[Message]) func(func(t *Token, at *member, held bool
 }
 
 // onePrimary is (3) of section 3.4.
-func onePrimary(v *protocol.View[Message]) error {
+func onePrimary(v *protocol.View) error {
 	n := 0
 	tokens(v)(func(t *Token, _ *member, _ bool) bool {
 		if t.Primary {
@@ -107,7 +97,7 @@ func onePrimary(v *protocol.View[Message]) error {
 
 // oneToken: a process has one token at most, held or on its way, and a token only comes to
 // who waits for it and wants its group. A held token that is idle is safe.
-func oneToken(v *protocol.View[Message]) (err error) {
+func oneToken(v *protocol.View) (err error) {
 	has := make([]int, v.Config.N)
 	tokens(v)(func(t *Token, at *member, held bool) bool {
 		has[at.id]++
@@ -122,10 +112,8 @@ func oneToken(v *protocol.View[Message]) (err error) {
 		}
 		return err == nil
 	})
-	for _, q := range v.Procs {
-		p, ok := q.(*Process)
+	for _, p := range protocol.Procs[*Process](v) {
 		switch {
-		case !ok:
 		case len(p.inside) > 0 && (!p.held || !p.token.Safe):
 			err = fmt.Errorf("users of #%d are inside without a token that is safe", p.id)
 		case len(p.inside) > 1 && p.token.Group.Exclusive():
@@ -137,7 +125,7 @@ func oneToken(v *protocol.View[Message]) (err error) {
 
 // sessions is (4) and (6) of section 3.4: tokens of one session have one group, and while
 // there is one of an earlier session no token is safe.
-func sessions(v *protocol.View[Message]) (err error) {
+func sessions(v *protocol.View) (err error) {
 	tokens(v)(func(a *Token, _ *member, _ bool) bool {
 		tokens(v)(func(b *Token, _ *member, _ bool) bool {
 			switch {
@@ -155,10 +143,10 @@ func sessions(v *protocol.View[Message]) (err error) {
 
 // safeTokens: who holds a token that is not safe has heard of no later session, and of no
 // more RELEASEs of the one before than there can be.
-func safeTokens(v *protocol.View[Message]) error {
-	for _, q := range v.Procs {
-		p := memberOf(q)
-		if p == nil || !p.held || p.token.Safe {
+func safeTokens(v *protocol.View) error {
+	for _, q := range protocol.Procs[knows](v) {
+		p := q.self()
+		if !p.held || p.token.Safe {
 			continue
 		}
 		if t := &p.token; p.session > t.Session || p.session+1 == t.Session && p.releases > t.Old {
@@ -171,7 +159,7 @@ func safeTokens(v *protocol.View[Message]) error {
 
 // wait: nobody waits in the queue for more sessions than Longest, and a process has one
 // entry there at most.
-func (f form) wait(v *protocol.View[Message]) (err error) {
+func (f form) wait(v *protocol.View) (err error) {
 	most := Longest(f.selection(v.Config), v.Config.N)
 	seen := make([]bool, v.Config.N)
 	tokens(v)(func(t *Token, _ *member, _ bool) bool {
@@ -191,7 +179,7 @@ func (f form) wait(v *protocol.View[Message]) (err error) {
 
 // bounds are those of section 5.2.3. To a number of a request comes the bit that says
 // which half it belongs to.
-func (f form) bounds(v *protocol.View[Message]) (err error) {
+func (f form) bounds(v *protocol.View) (err error) {
 	n, smax := uint64(v.Config.N), f.smax(v.Config)
 	tokens(v)(func(t *Token, _ *member, _ bool) bool {
 		if t.Old > n || t.Issued > n || t.Session > smax || t.Total > n*smax {
@@ -199,11 +187,7 @@ func (f form) bounds(v *protocol.View[Message]) (err error) {
 		}
 		return err == nil
 	})
-	for _, q := range v.Procs {
-		p, ok := q.(*Process)
-		if !ok {
-			continue
-		}
+	for _, p := range protocol.Procs[*Process](v) {
 		if p.releases > n || p.session > smax || p.back > n*smax {
 			err = fmt.Errorf("#%d is beyond its bounds", p.id)
 		}

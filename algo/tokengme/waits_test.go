@@ -98,7 +98,7 @@ func different(list []user) (n uint64) {
 
 func watched(a protocol.Algorithm[Message]) (protocol.Algorithm[Message], *seen) {
 	b, s := a, &seen{}
-	b.MapState, b.Show, b.Waiting = nil, nil, nil
+	b.MapState = nil
 	b.New = func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 		return watch{a.New(id, c), s, map[user]*waits{}}
 	}

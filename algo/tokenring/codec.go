@@ -33,9 +33,8 @@ func text(m Message) string {
 	return "TOKEN"
 }
 
-// show is who has the token, and who was asked for it.
-func show(q protocol.Process[Message]) string {
-	p := q.(*Process)
+// Show is who has the token, and who was asked for it.
+func (p *Process) Show() string {
 	var parts []string
 	for _, part := range []struct {
 		holds bool

@@ -65,7 +65,6 @@ func regenerating(variant, title string, checks bool, lacks ...string) protocol.
 		KindOf: func(m Numbered) int { return int(m.Kind) },
 		Ints:   numberedInts,
 		Text:   numberedText,
-		Show:   showKeeper,
 	}
 }
 

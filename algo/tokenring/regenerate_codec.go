@@ -29,9 +29,8 @@ func numberedText(m Numbered) string {
 	return fmt.Sprintf("%s(%d.%d)", numbered[m.Kind].Name, m.Number.Epoch, m.Number.Count)
 }
 
-// showKeeper is what the process knows of the token.
-func showKeeper(q protocol.Process[Numbered]) string {
-	p := q.(*Keeper)
+// Show is what the process knows of the token.
+func (p *Keeper) Show() string {
 	text := fmt.Sprintf("number %d.%d", p.number.Epoch, p.number.Count)
 	if p.token {
 		text += ", has the token"

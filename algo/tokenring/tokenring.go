@@ -63,9 +63,8 @@ func algorithm(i protocol.Info, resting, bothWays bool) protocol.Algorithm[Messa
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   func(m Message) int { return ints(m, bothWays) },
 		Text:   text,
-		Show:   show,
 		Model: protocol.Model[Message]{
-			Invariants: []protocol.Invariant[Message]{{Name: "token-ring/token", Err: oneToken}},
+			Invariants: []protocol.Invariant{{Name: "token-ring/token", Err: oneToken}},
 		},
 	}
 }
@@ -190,14 +189,14 @@ func (p *Process) neighbour(back bool) protocol.ID {
 }
 
 // oneToken is the invariant behind mutual exclusion.
-func oneToken(v *protocol.View[Message]) error {
+func oneToken(v *protocol.View) error {
 	tokens := 0
-	for _, p := range v.Procs {
-		if p.(*Process).token {
+	for _, p := range protocol.Procs[*Process](v) {
+		if p.token {
 			tokens++
 		}
 	}
-	for _, m := range v.InFlight {
+	for _, m := range protocol.InFlight[Message](v) {
 		if m.Kind == Token {
 			tokens++
 		}

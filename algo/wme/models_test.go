@@ -80,27 +80,19 @@ type mangled struct {
 	step func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message])
 }
 
+func (m *mangled) Unwrap() any { return m.Process }
+
 func (m *mangled) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	m.step(m.Process, ev, out)
 }
 
 // mangle is a form whose processes have that step.
 func mangle(a protocol.Algorithm[Message], step func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message])) protocol.Algorithm[Message] {
-	honest := a
+	honest := a.New
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-		return &mangled{honest.New(id, c).(*Process), step}
+		return &mangled{honest(id, c).(*Process), step}
 	}
 	a.Moot = nil // it is of a Process, and so are these
-	a.Show = func(p protocol.Process[Message]) string { return honest.Show(p.(*mangled).Process) }
-	a.Unsettled = func(procs []protocol.Process[Message]) int {
-		bare := make([]protocol.Process[Message], len(procs))
-		for i, p := range procs {
-			if p != nil {
-				bare[i] = p.(*mangled).Process
-			}
-		}
-		return honest.Unsettled(bare)
-	}
 	return a
 }
 

@@ -101,7 +101,7 @@ func TestMutants(t *testing.T) {
 			"Process.execute: r.Who == p.id -> true":                                                     "who issues has executed everything before, so that the next operation is its own",
 		},
 		Outside: map[string]string{
-			"form": "the catalogue", "option": "the catalogue", "show": "shown to people",
+			"form": "the catalogue", "option": "the catalogue", "Process.Show": "shown to people",
 			"unsettled": "spaces losses",
 		},
 	})
@@ -140,7 +140,7 @@ func kindOf(fault string) string {
 	return "model"
 }
 
-func agreeing(p protocol.Process[frame]) *Process { return consensus.Algorithm(p).(*Process) }
+func agreeing(p protocol.Process[frame]) *Process { return bare(p) }
 
 // stormy is what so many storms find, in which sessions end, with what is on its way, or do not.
 func stormy[M any](a protocol.Algorithm[M], bare func(protocol.Process[M]) *Process, worlds uint64, loses bool) mutant.Check {

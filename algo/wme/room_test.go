@@ -25,13 +25,11 @@ func narrow(a protocol.Algorithm[Message], seed uint64) *storm[frame] {
 	return w
 }
 
-func inner(p protocol.Process[frame]) *Process { return bare(consensus.Algorithm(p)) }
+func inner(p protocol.Process[frame]) *Process { return bare(p) }
 
-func bare(p protocol.Process[Message]) *Process {
-	if w, ok := p.(*watched); ok {
-		return w.Process
-	}
-	return p.(*Process)
+func bare(p any) *Process {
+	q, _ := protocol.As[*Process](p)
+	return q
 }
 
 // A watched process has a step of its own.
@@ -39,6 +37,8 @@ type watched struct {
 	*Process
 	step func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message])
 }
+
+func (w *watched) Unwrap() any { return w.Process }
 
 func (w *watched) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	w.step(w.Process, ev, out)
@@ -49,15 +49,7 @@ func watching(a protocol.Algorithm[Message], step func(*Process, protocol.Event[
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 		return &watched{honest(id, c).(*Process), step}
 	}
-	a.Moot, a.Show = nil, func(q protocol.Process[Message]) string { return show(q.(*watched).Process) }
-	a.Unsettled = func(procs []protocol.Process[Message]) (k int) {
-		for _, q := range procs {
-			if w, up := q.(*watched); up && !w.joined {
-				k++
-			}
-		}
-		return k
-	}
+	a.Moot = nil
 	return a
 }
 

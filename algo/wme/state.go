@@ -33,9 +33,8 @@ func (p *Process) State(c *protocol.Codec) {
 	}
 }
 
-// show is where the process is in the epochs and records, and what it waits for.
-func show(q protocol.Process[Message]) string {
-	p := q.(*Process)
+// Show is where the process is in the epochs and records, and what it waits for.
+func (p *Process) Show() string {
 	text := fmt.Sprintf("epoch %d, token #%d, record %d, executed %d", p.epoch, p.owner, p.number, p.executed)
 	switch {
 	case !p.joined:

@@ -205,7 +205,7 @@ func (w *storm[M]) step() {
 	case k == 92:
 		w.reload(id)
 	case k < 96:
-		if w.alg.Spare(w.Procs, id) {
+		if w.alg.Spare(protocol.States(w.Procs), id) {
 			w.do(scenario.Crash, "", id)
 		}
 	case k < 98:
@@ -385,7 +385,7 @@ func (w *storm[M]) calm() string {
 	}
 	for _, id := range w.up() {
 		if p := w.bare(w.Procs[id]); w.Users[id] != protocol.InRem || p.blocked || !p.joined {
-			return fmt.Sprintf("stuck: process %d is not done: section %d, %s", id, w.Users[id], w.alg.Show(w.Procs[id]))
+			return fmt.Sprintf("stuck: process %d is not done: section %d, %s", id, w.Users[id], protocol.Show(w.Procs[id]))
 		}
 	}
 	if f := w.Object.Unfinished(); f.Property != "" {
@@ -396,12 +396,12 @@ func (w *storm[M]) calm() string {
 		w.do(scenario.Try, "", id)
 		w.settle()
 		if w.Users[id] != protocol.InCrit {
-			return fmt.Sprintf("stuck: process %d does not get in: %s", id, w.alg.Show(w.Procs[id]))
+			return fmt.Sprintf("stuck: process %d does not get in: %s", id, protocol.Show(w.Procs[id]))
 		}
 		w.do(scenario.Issue, fmt.Sprint("last", id), id)
 		w.settle()
 		if w.Users[id] != protocol.InCrit {
-			return fmt.Sprintf("stuck: process %d has no outcome: %s", id, w.alg.Show(w.Procs[id]))
+			return fmt.Sprintf("stuck: process %d has no outcome: %s", id, protocol.Show(w.Procs[id]))
 		}
 		w.do(scenario.Exit, "", id)
 	}
@@ -561,7 +561,7 @@ func TestStormSections(t *testing.T) {
 func TestStormConsensus(t *testing.T) {
 	for _, a := range forms {
 		storms(t, consensus.With(a), worlds(), func(p protocol.Process[consensus.Frame[Message]]) *Process {
-			return consensus.Algorithm(p).(*Process)
+			return bare(p)
 		}, false)
 	}
 }
@@ -570,7 +570,7 @@ func TestStormConsensus(t *testing.T) {
 func TestStormSessions(t *testing.T) {
 	for _, a := range forms {
 		storms(t, consensus.With(a), worlds(), func(p protocol.Process[consensus.Frame[Message]]) *Process {
-			return consensus.Algorithm(p).(*Process)
+			return bare(p)
 		}, true)
 	}
 }
@@ -579,7 +579,7 @@ func TestStormSessions(t *testing.T) {
 func TestStormRaft(t *testing.T) {
 	for _, a := range forms {
 		storms(t, raft.With(a), worlds()/5, func(p protocol.Process[raft.Frame[Message]]) *Process {
-			return consensus.Algorithm(p).(*Process)
+			return bare(p)
 		}, true)
 	}
 }

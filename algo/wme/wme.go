@@ -148,7 +148,6 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   text,
-		Show:   show,
 		Fits:   fits,
 
 		Snapshot:  snapshot,
@@ -158,9 +157,9 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 }
 
 // unsettled is how many came back and take no part yet.
-func unsettled(procs []protocol.Process[Message]) (k int) {
+func unsettled(procs []protocol.Stateful) (k int) {
 	for _, p := range procs {
-		if p, up := p.(*Process); up && !p.joined {
+		if p, up := protocol.As[*Process](p); up && !p.joined {
 			k++
 		}
 	}

@@ -79,7 +79,7 @@ func spoil(t *testing.T) {
 			a.New = func(id protocol.ID, c protocol.Config) protocol.Process[ricartagrawala.Message] {
 				return spoiled{create(id, c), answers}
 			}
-			a.MapState, a.MapMsg, a.Bounds, a.Invariants, a.Inspect, a.Waiting, a.Show = nil, nil, nil, nil, nil, nil, nil
+			a.MapState, a.MapMsg, a.Bounds, a.Invariants = nil, nil, nil, nil
 		})
 	}
 	add("reckless", func(a *protocol.Algorithm[ricartagrawala.Message]) {
@@ -87,7 +87,7 @@ func spoil(t *testing.T) {
 	})
 	w := wme.Second
 	create := w.New
-	w.Name, w.Moot, w.Show, w.Unsettled = "hasty", nil, nil, nil
+	w.Name, w.Moot, w.Unsettled = "hasty", nil, nil
 	w.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] { return hasty{create(id, c)} }
 	catalog.All = append(slices.Clip(catalog.All), catalog.Of(w))
 }

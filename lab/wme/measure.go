@@ -119,7 +119,6 @@ func watch[M any](a protocol.Algorithm[M], n int, s story) ([]deed, error) {
 	w := &witness{n: n, trying: map[protocol.ID]bool{}, done: map[protocol.ID]map[protocol.Kind]bool{}}
 	made := a.New
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[M] { return watched[M]{made(id, c), id, w} }
-	a.Waiting, a.Show, a.Inspect, a.Unsettled = nil, nil, nil, nil // they know the process by its type
 	c := sim.Config{
 		Config: protocol.Config{N: n}, Entries: make([]int, n), Operations: s.operations,
 		Delay: sim.Constant(hop), Think: sim.Constant(think), Hold: sim.Constant(hold), Detect: sim.Silent,

@@ -98,82 +98,37 @@ func Of[M any](a protocol.Algorithm[M]) protocol.Algorithm[Message[M]] {
 		m.known = slices.Clone(m.known)
 		m.known.apply(f)
 	}
-	w.Invariants = append(w.Invariants, protocol.Invariant[Message[M]]{
+	w.Invariants = append([]protocol.Invariant{{
 		Name: Order,
-		Err:  func(v *protocol.View[Message[M]]) error { return overtaken(v, a.Users) },
-	})
+		Err:  func(v *protocol.View) error { return overtaken[M](v, a.Users) },
+	}}, a.Invariants...)
 	if a.Idempotent != nil {
 		w.Idempotent = func(m Message[M]) bool { return a.Idempotent(m.Inner) }
 	}
 	if a.Lasts != nil {
 		w.Lasts = func(m Message[M]) bool { return a.Lasts(m.Inner) }
 	}
-	for _, b := range a.Bounds {
-		w.Bounds = append(w.Bounds, protocol.Bound[Message[M]]{
-			Name: b.Name, Max: b.Max,
-			Of: func(p protocol.Process[Message[M]]) uint64 { return b.Of(Inner(p)) },
-		})
-	}
-	for _, i := range a.Invariants {
-		w.Invariants = append(w.Invariants, protocol.Invariant[Message[M]]{
-			Name: i.Name,
-			Err:  func(v *protocol.View[Message[M]]) error { return i.Err(inside(v)) },
-		})
-	}
-	if a.Unsettled != nil {
-		w.Unsettled = func(procs []protocol.Process[Message[M]]) int { return a.Unsettled(inner(procs)) }
-	}
-	if a.Inspect != nil {
-		w.Inspect = func(p protocol.Process[Message[M]]) protocol.Standing { return a.Inspect(Inner(p)) }
-	}
-	if a.Show != nil {
-		w.Show = func(p protocol.Process[Message[M]]) string { return a.Show(Inner(p)) }
-	}
-	if a.Waiting != nil {
-		w.Waiting = func(p protocol.Process[Message[M]]) int { return a.Waiting(Inner(p)) }
-	}
+	w.Bounds, w.Unsettled = a.Bounds, a.Unsettled
 	return w
 }
 
-// Inner returns the process that p wraps.
-func Inner[M any](p protocol.Process[Message[M]]) protocol.Process[M] { return p.(*Process[M]).inner }
+// Unwrap returns the process that p wraps.
+func (p *Process[M]) Unwrap() any { return p.inner }
 
-func inner[M any](procs []protocol.Process[Message[M]]) []protocol.Process[M] {
-	list := make([]protocol.Process[M], len(procs))
-	for i, p := range procs {
-		if p != nil {
-			list[i] = Inner(p)
-		}
-	}
-	return list
-}
-
-// inside is the state as the algorithm's own invariants see it.
-func inside[M any](v *protocol.View[Message[M]]) *protocol.View[M] {
-	return &protocol.View[M]{
-		Config: v.Config, Procs: inner(v.Procs), Users: v.Users, Lost: v.Lost,
-		InFlight: func(yield func(protocol.Channel, M) bool) {
-			for ch, m := range v.InFlight {
-				if !yield(ch, m.Inner) {
-					return
-				}
-			}
-		},
-	}
-}
+// Unwrap returns the message of the algorithm.
+func (m Message[M]) Unwrap() any { return m.Inner }
 
 // overtaken is the property Order.
-func overtaken[M any](v *protocol.View[Message[M]], users protocol.Users) error {
-	for u, p := range v.Procs {
-		if v.Users[u] != protocol.InCrit { // who is absent is not inside
+func overtaken[M any](v *protocol.View, users protocol.Users) error {
+	for u, p := range protocol.Procs[*Process[M]](v) {
+		if v.Users[u] != protocol.InCrit {
 			continue
 		}
-		entered := p.(*Process[M]).tried
-		for w, q := range v.Procs {
+		for w, q := range protocol.Procs[*Process[M]](v) {
 			if v.Users[w] != protocol.InTry {
 				continue
 			}
-			if try := q.(*Process[M]).tried.of(protocol.ID(w)); try != 0 && entered.of(protocol.ID(w)) >= try {
+			if try := q.tried.of(w); try != 0 && p.tried.of(w) >= try {
 				return fmt.Errorf("order: %s is inside, and %s still tries, whose try happened before",
 					name(u, v.Config.N, users), name(w, v.Config.N, users))
 			}
@@ -183,8 +138,8 @@ func overtaken[M any](v *protocol.View[Message[M]], users protocol.Users) error 
 }
 
 // name is what a scenario calls user u.
-func name(u, n int, users protocol.Users) string {
-	return scenario.Names{Members: n, Clients: users == protocol.Clients}.Of(protocol.ID(u))
+func name(u protocol.ID, n int, users protocol.Users) string {
+	return scenario.Names{Members: n, Clients: users == protocol.Clients}.Of(u)
 }
 
 // Step implements protocol.Process.

@@ -113,8 +113,6 @@ func TestMutants(t *testing.T) {
 		},
 		Outside: map[string]string{
 			"Of":            "passes on what the algorithm says: see TestClients",
-			"inner":         "the same",
-			"inside":        "the same",
 			"name":          "for the reader",
 			"Process.State": "fields, to write and to read: see the fuzz targets",
 			"vector.fields": "the same",

@@ -148,7 +148,7 @@ func TestCut(t *testing.T) {
 		out.SetTimer(7, 1, 0)
 	}
 	a := algorithm(peers, count)
-	a.Bounds = []protocol.Bound[uint8]{{Name: "count", Max: 4, Of: func(p protocol.Process[uint8]) uint64 { return p.(*toy).r[0] }}}
+	a.Bounds = []protocol.Bound{protocol.NewBound("count", 4, func(p *toy) uint64 { return p.r[0] })}
 	v := run(t, a, config(1))
 	wants(t, v, check.Holds, check.Exclusion)
 	if want := "count <= 4 (3 steps cut)"; !strings.Contains(v.Bounds, want) {
@@ -297,10 +297,10 @@ func TestInvariant(t *testing.T) {
 			out.Send(ev.From, 6)
 		}
 	})
-	a.Invariants = []protocol.Invariant[uint8]{
-		{Name: "toy/never-six", Err: func(v *protocol.View[uint8]) error {
-			for ch, m := range v.InFlight {
-				if m == 6 && ch.To == 0 && v.Procs[1].(*toy).r[0] == 5 && v.Users[0] == protocol.InTry {
+	a.Invariants = []protocol.Invariant{
+		{Name: "toy/never-six", Err: func(v *protocol.View) error {
+			for ch, m := range protocol.InFlight[uint8](v) {
+				if m == 6 && ch.To == 0 && toyIn(v.Procs[1]).r[0] == 5 && v.Users[0] == protocol.InTry {
 					return fmt.Errorf("six")
 				}
 			}
@@ -386,9 +386,7 @@ func TestCutTry(t *testing.T) {
 			out.Crit(0)
 		}
 	})
-	a.Bounds = []protocol.Bound[uint8]{{
-		Name: "r", Max: 1, Of: func(p protocol.Process[uint8]) uint64 { return p.(*toy).r[0] },
-	}}
+	a.Bounds = []protocol.Bound{protocol.NewBound("r", 1, func(p *toy) uint64 { return p.r[0] })}
 	wants(t, run(t, a, config(2)), check.Violated, check.Deadlock, "try p2")
 }
 

@@ -171,7 +171,7 @@ func (c Config) Faults() (list []string) {
 
 // Knows reports whether name is that of a property of a.
 func Knows[M any](a protocol.Algorithm[M], name string) bool {
-	invariant := func(i protocol.Invariant[M]) bool { return i.Name == name }
+	invariant := func(i protocol.Invariant) bool { return i.Name == name }
 	all, beyond := properties(a.Info)
 	return slices.Contains(all, name) || slices.Contains(beyond, name) || slices.ContainsFunc(a.Invariants, invariant)
 }

@@ -201,7 +201,7 @@ func TestCancel(t *testing.T) {
 // View.Lost tells which members forgot a user that is not in its remainder.
 func TestLost(t *testing.T) {
 	a, c := algorithm(clients, enter), config(2)
-	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/lost", Err: func(v *protocol.View[uint8]) error {
+	a.Invariants = []protocol.Invariant{{Name: "toy/lost", Err: func(v *protocol.View) error {
 		if v.Lost[2][1] && !v.Lost[2][0] && !v.Lost[3][1] {
 			return protocol.ErrShort
 		}
@@ -274,11 +274,11 @@ func TestSpaced(t *testing.T) {
 			p.r[1] = 1
 		}
 	}), config(1)
-	a.Unsettled = func(procs []protocol.Process[uint8]) int {
-		return int(procs[0].(*toy).r[0] - procs[1].(*toy).r[0] + procs[1].(*toy).r[1])
+	a.Unsettled = func(procs []protocol.Stateful) int {
+		return int(toyIn(procs[0]).r[0] - toyIn(procs[1]).r[0] + toyIn(procs[1]).r[1])
 	}
-	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/both", Err: func(v *protocol.View[uint8]) error {
-		if v.Procs[0].(*toy).r[0] == 2 && v.Procs[1].(*toy).r[1] == 1 {
+	a.Invariants = []protocol.Invariant{{Name: "toy/both", Err: func(v *protocol.View) error {
+		if toyIn(v.Procs[0]).r[0] == 2 && toyIn(v.Procs[1]).r[1] == 1 {
 			return protocol.ErrShort
 		}
 		return nil
@@ -310,8 +310,8 @@ func TestStay(t *testing.T) {
 		}
 	}
 	a, c := algorithm(clients, step), config(1)
-	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/exits", Err: func(v *protocol.View[uint8]) error {
-		if v.Procs[1].(*toy).r[0] == 1 {
+	a.Invariants = []protocol.Invariant{{Name: "toy/exits", Err: func(v *protocol.View) error {
+		if toyIn(v.Procs[1]).r[0] == 1 {
 			return protocol.ErrShort
 		}
 		return nil
@@ -359,6 +359,6 @@ func TestKept(t *testing.T) {
 	}
 	c.Suspect = 0
 	wants(t, run(t, a, c), check.Holds, "")
-	a.Unsettled = func(procs []protocol.Process[uint8]) int { return 1 }
+	a.Unsettled = func(procs []protocol.Stateful) int { return 1 }
 	wants(t, run(t, a, c), check.Violated, check.Kept, "try c1")
 }

@@ -735,7 +735,7 @@ func undecided(t testing.TB) {
 	})
 	c := lasting(config(2), check.Starvation, check.Exclusion, check.Bypass)
 	c.Entries = []int{0, 1}
-	a.Bounds = []protocol.Bound[uint8]{{Name: "r", Max: 2, Of: func(p protocol.Process[uint8]) uint64 { return p.(*toy).r[0] }}}
+	a.Bounds = []protocol.Bound{protocol.NewBound("r", 2, func(p *toy) uint64 { return p.r[0] })}
 	v := run(t, a, c)
 	if v.Verdict != check.Undecided || v.Property != check.Starvation {
 		t.Errorf("%s: %s; a step was cut, so that nobody knows whether p2 enters", v.Property, v.Verdict)

@@ -63,11 +63,11 @@ func clocked(i protocol.Info, step program) protocol.Algorithm[uint8] {
 			*m = uint8(f(clock, uint64(*m)))
 		}
 	}
-	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/behind", Err: func(v *protocol.View[uint8]) error {
+	a.Invariants = []protocol.Invariant{{Name: "toy/behind", Err: func(v *protocol.View) error {
 		if v.Procs[0] == nil || v.Procs[1] == nil {
 			return nil
 		}
-		if p2 := v.Procs[1].(*toy).r[0]; p2 > 0 && v.Procs[0].(*toy).r[0] > p2+4 {
+		if p2 := toyIn(v.Procs[1]).r[0]; p2 > 0 && toyIn(v.Procs[0]).r[0] > p2+4 {
 			return errors.New("p2 is far behind")
 		}
 		return nil

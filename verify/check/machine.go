@@ -97,7 +97,8 @@ type machine struct {
 	effect []effect
 	low    []low
 
-	view   protocol.View[any] // of the state in loaded
+	view   protocol.View           // of the state in loaded
+	viewed []protocol.Process[any] // memory of its processes
 	loaded []uint32
 	flight []uint32
 	lifted bool
@@ -117,12 +118,12 @@ func newMachine(a protocol.Algorithm[any], c Config) *machine {
 func newMachineOver(a protocol.Algorithm[any], c protocol.Config, total int, shared *messages) *machine {
 	d := &machine{
 		messages: shared, a: a, c: c, names: scenario.Names{Members: c.N, Clients: a.Users == protocol.Clients},
-		loaded: make([]uint32, total),
+		loaded: make([]uint32, total), viewed: make([]protocol.Process[any], total),
 	}
 	for i := range total {
 		d.procs = append(d.procs, a.New(protocol.ID(i), c))
 	}
-	d.view = protocol.View[any]{Config: c, Procs: make([]protocol.Process[any], total)}
+	d.view = protocol.View{Config: c, Procs: make([]protocol.Stateful, total)}
 	d.view.InFlight = func(yield func(protocol.Channel, any) bool) {
 		for _, m := range d.flight {
 			ch, msg := d.channel(m), d.msgs[m]
@@ -149,16 +150,8 @@ func (d *machine) bound(k int) string {
 func (d *machine) text(msg uint32) string { return d.names.Text(d.a.Text(d.msgs[msg])) }
 
 // show tells a person about a state of process i.
-func (d *machine) show(i int, state []byte) (text string) {
-	if d.a.Show == nil {
-		return ""
-	}
-	defer func() {
-		if recover() != nil {
-			text = "" // it does not know the processes of a wrapper
-		}
-	}()
-	return d.names.Text(d.a.Show(d.load(i, state)))
+func (d *machine) show(i int, state []byte) string {
+	return d.names.Text(protocol.Show(d.load(i, state)))
 }
 
 // first returns the state of New for process i.
@@ -370,15 +363,16 @@ func (d *machine) look(g *snapshot) {
 			d.view.Procs[i] = nil
 			d.loaded[i] = 0
 		case d.loaded[i] != n:
-			if d.view.Procs[i] == nil {
-				d.view.Procs[i] = d.a.New(protocol.ID(i), d.c)
+			if d.viewed[i] == nil {
+				d.viewed[i] = d.a.New(protocol.ID(i), d.c)
 			}
-			d.view.Procs[i].State(d.codec.Loading(g.states[i]))
+			d.view.Procs[i] = d.viewed[i]
+			d.viewed[i].State(d.codec.Loading(g.states[i]))
 			if _, err := d.codec.Rest(); err != nil {
 				panic(fmt.Sprintf("LoadState refuses what AppendState wrote: %v", err))
 			}
 			if d.loaded[i] = n; d.lifted {
-				d.a.MapState(d.view.Procs[i], d.up)
+				d.a.MapState(d.viewed[i], d.up)
 			}
 		}
 	}

@@ -365,8 +365,8 @@ func TestConsensus(t *testing.T) {
 	k := config(2)
 	k.Entries = []int{0}
 	heard := map[[2]uint64]bool{}
-	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/heard", Err: func(v *protocol.View[uint8]) error {
-		heard[[2]uint64{v.Procs[0].(*toy).r[0], v.Procs[1].(*toy).r[0]}] = true
+	a.Invariants = []protocol.Invariant{{Name: "toy/heard", Err: func(v *protocol.View) error {
+		heard[[2]uint64{toyIn(v.Procs[0]).r[0], toyIn(v.Procs[1]).r[0]}] = true
 		return nil
 	}}}
 	if v := run(t, a, k); v.Verdict != check.Holds {
@@ -394,8 +394,8 @@ func TestConsensus(t *testing.T) {
 			t.Errorf("they heard %v", h)
 		}
 	}
-	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/second", Err: func(v *protocol.View[uint8]) error {
-		if v.Procs[0].(*toy).r[0] == 21 {
+	a.Invariants = []protocol.Invariant{{Name: "toy/second", Err: func(v *protocol.View) error {
+		if toyIn(v.Procs[0]).r[0] == 21 {
 			return fmt.Errorf("#0 heard 2 and 1")
 		}
 		return nil

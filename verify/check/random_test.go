@@ -294,9 +294,9 @@ func (m *machine) algorithm() protocol.Algorithm[uint8] {
 		info.Users = protocol.Clients
 	}
 	a := algorithm(info, m.step)
-	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/mode", Err: func(v *protocol.View[uint8]) error {
-		for _, p := range v.Procs {
-			if p != nil && m.excluded(p.(*toy)) {
+	a.Invariants = []protocol.Invariant{{Name: "toy/mode", Err: func(v *protocol.View) error {
+		for _, p := range protocol.Procs[*toy](v) {
+			if m.excluded(p) {
 				return errors.New("a process is in the wrong mode")
 			}
 		}

@@ -123,7 +123,7 @@ func ordered(a protocol.Algorithm[any], asked []string) (yes bool, why string) {
 		return false, "messages of others may go stale"
 	}
 	for _, property := range asked {
-		stable := func(i protocol.Invariant[any]) bool { return i.Name == property && i.Stable }
+		stable := func(i protocol.Invariant) bool { return i.Name == property && i.Stable }
 		if !slices.Contains(ofStates, property) && !slices.ContainsFunc(a.Invariants, stable) {
 			return false, property + " needs every order"
 		}

@@ -57,15 +57,15 @@ func TestEqualRoots(t *testing.T) {
 	a.Idempotent = func(m uint8) bool { return m == 2 }
 	a.Interchangeable = func(protocol.Config) bool { return true }
 	a.Permute = func(protocol.Process[uint8], func(protocol.ID) protocol.ID) {}
-	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/answers", Err: func(v *protocol.View[uint8]) error {
+	a.Invariants = []protocol.Invariant{{Name: "toy/answers", Err: func(v *protocol.View) error {
 		answers, asked := 0, 0
-		for _, m := range v.InFlight {
+		for _, m := range protocol.InFlight[uint8](v) {
 			if m == 2 {
 				answers++
 			}
 		}
 		for j := range 3 {
-			asked += int(v.Procs[j].(*toy).r[0])
+			asked += int(toyIn(v.Procs[j]).r[0])
 		}
 		if asked == 3 && answers == 3 {
 			return errors.New("all have answered, and all answers are on their way")
@@ -85,7 +85,7 @@ func TestEqualRoots(t *testing.T) {
 
 // counting is three users with a clock each, which goes on for ever, and another counter
 // that comes round.
-func counting(err func(v *protocol.View[uint8]) error) (protocol.Algorithm[uint8], check.Config) {
+func counting(err func(v *protocol.View) error) (protocol.Algorithm[uint8], check.Config) {
 	a := algorithm(peers, func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8]) {
 		switch ev.Kind {
 		case protocol.Start:
@@ -102,8 +102,8 @@ func counting(err func(v *protocol.View[uint8]) error) (protocol.Algorithm[uint8
 		t.r[0] = f(protocol.Counter{Member: t.id, Least: 1}, t.r[0])
 	}
 	a.MapMsg = func(protocol.Channel, *uint8, func(protocol.Counter, uint64) uint64) {}
-	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/clock", Err: err}}
-	a.Unsettled = func([]protocol.Process[uint8]) int { return 0 }
+	a.Invariants = []protocol.Invariant{{Name: "toy/clock", Err: err}}
+	a.Unsettled = func([]protocol.Stateful) int { return 0 }
 	c := config(3)
 	c.Entries, c.Properties = []int{check.Unlimited}, []string{"toy/clock"}
 	return a, c
@@ -112,24 +112,24 @@ func counting(err func(v *protocol.View[uint8]) error) (protocol.Algorithm[uint8
 // What judges states must not see more of counters than distances: the checker moves them,
 // and would never show it a large one.
 func TestUnsteady(t *testing.T) {
-	early := func(v *protocol.View[uint8]) error {
-		for _, p := range v.Procs {
-			if p.(*toy).r[0] > 5 {
+	early := func(v *protocol.View) error {
+		for _, p := range protocol.Procs[*toy](v) {
+			if p.r[0] > 5 {
 				return errors.New("a clock is above 5")
 			}
 		}
 		return nil
 	}
-	begun := func(v *protocol.View[uint8]) error {
-		for _, p := range v.Procs {
-			if p.(*toy).r[0] < 1 {
+	begun := func(v *protocol.View) error {
+		for _, p := range protocol.Procs[*toy](v) {
+			if p.r[0] < 1 {
 				return errors.New("a clock has not begun")
 			}
 		}
 		return nil
 	}
-	young := func(v *protocol.View[uint8]) error {
-		if p := v.Procs[0].(*toy); p.r[1] == 3 && p.r[0] < 2 {
+	young := func(v *protocol.View) error {
+		if p := toyIn(v.Procs[0]); p.r[1] == 3 && p.r[0] < 2 {
 			return errors.New("a clock is young")
 		}
 		return nil
@@ -139,7 +139,7 @@ func TestUnsteady(t *testing.T) {
 		t.Errorf("%s: %s", v.Verdict, v.Reason)
 	}
 	unsettled := a
-	unsettled.Unsettled = func(procs []protocol.Process[uint8]) int { return int(procs[0].(*toy).r[0] - 1) }
+	unsettled.Unsettled = func(procs []protocol.Stateful) int { return int(toyIn(procs[0]).r[0] - 1) }
 	c.Properties = []string{check.Kept}
 	for name, test := range map[string]protocol.Algorithm[uint8]{
 		"toy/clock is violated: a clock is above 5": first(counting(early)),

@@ -137,9 +137,9 @@ func (m *strangers) algorithm(leases bool) protocol.Algorithm[uint8] {
 		}
 		t.r[2] = set
 	}
-	a.Invariants = []protocol.Invariant[uint8]{{Name: "toy/mode", Err: func(v *protocol.View[uint8]) error {
-		for _, p := range v.Procs {
-			if p != nil && p.(*toy).r[1] == m.wrong && p.(*toy).r[3]%wanting == 0 {
+	a.Invariants = []protocol.Invariant{{Name: "toy/mode", Err: func(v *protocol.View) error {
+		for _, p := range protocol.Procs[*toy](v) {
+			if p.r[1] == m.wrong && p.r[3]%wanting == 0 {
 				return errors.New("a process is in the wrong mode")
 			}
 		}

@@ -60,7 +60,7 @@ func interchangeable(a protocol.Algorithm[any], c Config, asked []string) (group
 		return nil, "with these options members are not interchangeable"
 	}
 	for _, property := range asked {
-		named := func(i protocol.Invariant[any]) bool { return i.Name == property }
+		named := func(i protocol.Invariant) bool { return i.Name == property }
 		if !slices.Contains(ofStates, property) && !slices.ContainsFunc(a.Invariants, named) {
 			return nil, property + " follows each process"
 		}

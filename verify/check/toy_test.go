@@ -24,6 +24,12 @@ func (p *toy) State(c *protocol.Codec) { c.Words(p.r[:]) }
 
 type program = func(p *toy, ev protocol.Event[uint8], out *protocol.Out[uint8])
 
+// toyIn is the toy that p wraps.
+func toyIn(p any) *toy {
+	t, _ := protocol.As[*toy](p)
+	return t
+}
+
 // algorithm makes an algorithm of toys. A message is one byte.
 func algorithm(i protocol.Info, step program) protocol.Algorithm[uint8] {
 	i.Name = "toy"

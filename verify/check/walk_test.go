@@ -45,15 +45,15 @@ func TestTraceIsARun(t *testing.T) {
 		return c
 	}
 	broken := ricartagrawala.Algorithm
-	tries := func(v *protocol.View[ricartagrawala.Message]) error {
-		for _, m := range v.InFlight {
+	tries := func(v *protocol.View) error {
+		for _, m := range protocol.InFlight[ricartagrawala.Message](v) {
 			if m.Kind == ricartagrawala.Request && v.Users[0] == protocol.InTry && v.Users[1] == protocol.InCrit {
 				return errors.New("#0 tries")
 			}
 		}
 		return nil
 	}
-	broken.Invariants = []protocol.Invariant[ricartagrawala.Message]{{Name: "tries", Err: tries}}
+	broken.Invariants = []protocol.Invariant{{Name: "tries", Err: tries}}
 	for name, test := range map[string]struct {
 		verdict check.Verdict
 		walk    func(lines []string) *check.Walk
@@ -85,15 +85,15 @@ func TestTraceIsARun(t *testing.T) {
 // Two entries of one process have two timestamps, though the search moves them.
 func TestTraceKeepsClocks(t *testing.T) {
 	a, c := ricartagrawala.Algorithm, config(2)
-	waits := func(v *protocol.View[ricartagrawala.Message]) error {
-		for _, m := range v.InFlight {
+	waits := func(v *protocol.View) error {
+		for _, m := range protocol.InFlight[ricartagrawala.Message](v) {
 			if m.Kind == ricartagrawala.Request && v.Users[0] == protocol.InRem && v.Users[1] == protocol.InTry {
 				return errors.New("now")
 			}
 		}
 		return nil
 	}
-	a.Invariants = []protocol.Invariant[ricartagrawala.Message]{{Name: "now", Err: waits}}
+	a.Invariants = []protocol.Invariant{{Name: "now", Err: waits}}
 	c.Entries, c.Properties = []int{check.Unlimited}, []string{"now"}
 	names := scenario.Names{Members: 2}
 	var err error

@@ -111,7 +111,7 @@ func (m *model) several(i int) bool {
 			k++
 		}
 	}
-	return k > 1 && (!m.Peers || m.Algorithm.Spare(m.Procs, protocol.ID(i)))
+	return k > 1 && (!m.Peers || m.Algorithm.Spare(protocol.States(m.Procs), protocol.ID(i)))
 }
 
 // agree reports that live processes do not name one leader, the highest of them, where

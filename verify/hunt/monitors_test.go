@@ -58,9 +58,9 @@ var restless = breaking(ricartagrawala.Algorithm, func(p raBad, ev raEvent, out 
 // crowded has an invariant that two users who wait at once violate.
 func crowded() protocol.Algorithm[ricartagrawala.Message] {
 	a := ricartagrawala.Algorithm
-	a.Invariants = []protocol.Invariant[ricartagrawala.Message]{{
+	a.Invariants = []protocol.Invariant{{
 		Name: "ricart-agrawala/alone",
-		Err: func(v *protocol.View[ricartagrawala.Message]) error {
+		Err: func(v *protocol.View) error {
 			k := 0
 			for _, s := range v.Users {
 				if s == protocol.InTry {

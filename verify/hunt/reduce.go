@@ -79,7 +79,7 @@ func waits(property string) bool {
 }
 
 func (x *reducer) invariant() bool {
-	return slices.ContainsFunc(x.model.Algorithm.Invariants, func(i protocol.Invariant[any]) bool { return i.Name == x.property })
+	return slices.ContainsFunc(x.model.Algorithm.Invariants, func(i protocol.Invariant) bool { return i.Name == x.property })
 }
 
 // try returns the candidate's run if it is good and shorter than run.

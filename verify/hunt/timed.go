@@ -101,19 +101,6 @@ func clockless(a protocol.Algorithm[any], all lives) protocol.Algorithm[any] {
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[any] {
 		return &blind{create(id, c), id, all}
 	}
-	if unsettled := a.Unsettled; unsettled != nil {
-		var bare []protocol.Process[any]
-		a.Unsettled = func(procs []protocol.Process[any]) int {
-			bare = bare[:0]
-			for _, p := range procs {
-				if b, ok := p.(*blind); ok {
-					p = b.Process
-				}
-				bare = append(bare, p)
-			}
-			return unsettled(bare)
-		}
-	}
 	return a
 }
 
@@ -123,6 +110,9 @@ type blind struct {
 	id    protocol.ID
 	lives lives
 }
+
+// Unwrap returns the process that sees one.
+func (b *blind) Unwrap() any { return b.Process }
 
 // Step implements protocol.Process.
 func (b *blind) Step(ev protocol.Event[any], out *protocol.Out[any]) {

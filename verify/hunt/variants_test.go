@@ -19,6 +19,8 @@ type broken[M any] struct {
 	step   reaction[M]
 }
 
+func (p broken[M]) Unwrap() any { return p.Process }
+
 type reaction[M any] func(p broken[M], ev protocol.Event[M], out *protocol.Out[M])
 
 func (p broken[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) { p.step(p, ev, out) }
@@ -31,7 +33,7 @@ func breaking[M any](a protocol.Algorithm[M], step reaction[M]) protocol.Algorit
 		return broken[M]{create(id, c), id < protocol.ID(c.N), step}
 	}
 	a.Moot = nil
-	a.MapState, a.MapMsg, a.Bounds, a.Invariants, a.Unsettled, a.Inspect, a.Waiting, a.Show = nil, nil, nil, nil, nil, nil, nil, nil
+	a.MapState, a.MapMsg, a.Bounds, a.Invariants, a.Unsettled = nil, nil, nil, nil, nil
 	return a
 }
 

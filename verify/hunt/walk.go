@@ -431,9 +431,9 @@ func (w *walker) aim(u int) {
 
 // supports reports whether member j knows user u inside, as far as it can be told.
 func (w *walker) supports(j, u int) bool {
-	p := w.Procs[j]
-	if p == nil || w.Algorithm.Inspect == nil {
-		return p != nil
+	p, ok := protocol.As[protocol.Inspector](w.Procs[j])
+	if !ok {
+		return w.Procs[j] != nil
 	}
-	return slices.ContainsFunc(w.Algorithm.Inspect(p).Holders, func(r protocol.Request) bool { return int(r.User) == u })
+	return slices.ContainsFunc(p.Inspect().Holders, func(r protocol.Request) bool { return int(r.User) == u })
 }

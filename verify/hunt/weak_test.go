@@ -75,15 +75,7 @@ func changing(a protocol.Algorithm[wme.Message], change func(e *protocol.Effect[
 			change(&out.Effects[k])
 		}
 	})
-	a.Unsettled = func(procs []protocol.Process[wme.Message]) int {
-		bare := make([]protocol.Process[wme.Message], len(procs))
-		for i, p := range procs {
-			if b, up := p.(broken[wme.Message]); up {
-				bare[i] = b.Process
-			}
-		}
-		return unsettled(bare)
-	}
+	a.Unsettled = unsettled
 	return a
 }
 
@@ -144,6 +136,8 @@ type ejector struct {
 	doubts uint8 // 0: none so far; 1: one lasts; 2: one was withdrawn
 }
 
+func (p *ejector) Unwrap() any { return p.Process }
+
 func (p *ejector) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Message]) {
 	switch {
 	case ev.Kind == protocol.Suspect:
@@ -164,20 +158,11 @@ func (p *ejector) State(c *protocol.Codec) {
 }
 
 func ejecting(a protocol.Algorithm[wme.Message], always bool) protocol.Algorithm[wme.Message] {
-	create, unsettled := a.New, a.Unsettled
+	create := a.New
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] {
 		return &ejector{Process: create(id, c), always: always}
 	}
-	a.Unsettled = func(procs []protocol.Process[wme.Message]) int {
-		bare := make([]protocol.Process[wme.Message], len(procs))
-		for i, p := range procs {
-			if e, up := p.(*ejector); up {
-				bare[i] = e.Process
-			}
-		}
-		return unsettled(bare)
-	}
-	a.Moot, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil // they know the process by its type
+	a.Moot = nil // it knows the process by its type
 	return a
 }
 
@@ -196,7 +181,7 @@ func TestNoOutcome(t *testing.T) {
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] {
 		return mute{wme.Second.New(id, c)}
 	}
-	a.Unsettled, a.Moot, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil, nil
+	a.Unsettled, a.Moot = nil, nil
 	v := finding(t, a, Config{Config: protocol.Config{N: 1}, Seed: 1, Runs: 10})
 	if !strings.HasPrefix(v.Reason, "deadlock: p1 waits for the outcome of its operation, and nothing") {
 		t.Error(v.Reason)
@@ -289,7 +274,7 @@ func TestWeakLags(t *testing.T) {
 		}
 		return &idler{Process: p}
 	}
-	a.Unsettled, a.Moot, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil, nil
+	a.Unsettled, a.Moot = nil, nil
 	c := Config{Config: protocol.Config{N: 3}, Seed: 1}
 	timed, found := newSimulators(protocol.Erase(a)), map[bool]map[string]int{true: {}, false: {}}
 	for run := range int64(100) {

@@ -76,8 +76,8 @@ func (s *simulator[M]) lossAllowed() bool {
 }
 
 // processes are those that are up, by id.
-func (s *simulator[M]) processes() []protocol.Process[M] {
-	procs := make([]protocol.Process[M], len(s.procs))
+func (s *simulator[M]) processes() []protocol.Stateful {
+	procs := make([]protocol.Stateful, len(s.procs))
 	for id := range s.procs {
 		procs[id] = s.procs[id].process
 	}

@@ -182,7 +182,7 @@ func TestWeakLags(t *testing.T) {
 		}
 		return idler{wme.First.New(id, c)}
 	}
-	a.Unsettled, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil
+	a.Unsettled = nil
 	r := mustRun(t, a, sim.Config{Config: protocol.Config{N: 3}, Entries: []int{5, 5, 0}})
 	if r.ViolationsOf[history.Lagging] == 0 || len(r.ViolationsOf) != 1 {
 		t.Errorf("violations %v", r.ViolationsOf)
@@ -221,7 +221,7 @@ func TestEjectedForNothing(t *testing.T) {
 			a.New = func(id protocol.ID, c protocol.Config) protocol.Process[wme.Message] {
 				return &ejector{Process: wme.First.New(id, c), always: always}
 			}
-			a.Unsettled, a.Show, a.Inspect, a.Waiting = nil, nil, nil, nil
+			a.Unsettled = nil
 			r := mustRun(t, a, sim.Config{
 				Config: protocol.Config{N: 3}, Entries: []int{30}, Operations: 1, Seed: 1, Delay: delay,
 				Think: sim.Exponential(20 * time.Millisecond), PauseEvery: 50 * time.Millisecond, Detect: 4 * time.Millisecond,

@@ -38,7 +38,7 @@ type State struct {
 	out      protocol.Out[any]
 	stepping bool // inside the algorithm: a panic is its
 	crowded  int  // messages in flight from which on stale ones are looked for
-	view     protocol.View[any]
+	view     protocol.View
 
 	codec        protocol.Codec // scratch of alike, as the next two
 	text1, text2 []byte
@@ -740,7 +740,7 @@ func (s *State) Unsettled() int {
 	if s.Algorithm.Unsettled == nil {
 		return 0
 	}
-	return s.Algorithm.Unsettled(s.Procs)
+	return s.Algorithm.Unsettled(protocol.States(s.Procs))
 }
 
 // Text is how a scenario writes a message.
@@ -756,10 +756,10 @@ func (s *State) AccessText(c *Action) string {
 }
 
 // View is the state as invariants see it, valid until the next step.
-func (s *State) View() *protocol.View[any] {
+func (s *State) View() *protocol.View {
 	v := &s.view
 	if v.Procs == nil {
-		v.Config, v.Procs, v.Lost = s.Config, make([]protocol.Process[any], s.Total), make([][]bool, s.Total)
+		v.Config, v.Procs, v.Lost = s.Config, make([]protocol.Stateful, s.Total), make([][]bool, s.Total)
 		v.Users = make([]protocol.Section, s.Total)
 		v.InFlight = func(yield func(protocol.Channel, any) bool) {
 			for k := range s.Flight {

@@ -10,7 +10,7 @@ import (
 // An insistent process asks at each Suspect, though it has asked already.
 type insistent struct{ *process }
 
-func (p insistent) Bare() protocol.Process[frame] { return p.process }
+func (p insistent) Unwrap() any { return p.process }
 
 func (p insistent) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 	clear(p.told)
@@ -20,7 +20,7 @@ func (p insistent) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 // A negligent process asks only when it begins to suspect somebody.
 type negligent struct{ *process }
 
-func (p negligent) Bare() protocol.Process[frame] { return p.process }
+func (p negligent) Unwrap() any { return p.process }
 
 func (p negligent) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 	if ev.Kind != protocol.Suspect || !p.suspected[ev.From] {
@@ -37,7 +37,7 @@ func (p negligent) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 // A forgetful process keeps no question for later.
 type forgetful struct{ *process }
 
-func (p forgetful) Bare() protocol.Process[frame] { return p.process }
+func (p forgetful) Unwrap() any { return p.process }
 
 func (p forgetful) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 	p.process.Step(ev, out)
@@ -47,7 +47,7 @@ func (p forgetful) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 // A coy process asks nobody where it coordinates.
 type coy struct{ *process }
 
-func (p coy) Bare() protocol.Process[frame] { return p.process }
+func (p coy) Unwrap() any { return p.process }
 
 func (p coy) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 	p.news = false
@@ -221,6 +221,6 @@ func TestAskOfComer(t *testing.T) {
 	before := restored
 	s.Settle()
 	if restored == before {
-		t.Errorf("who lacks a decision that nobody knows does not hear that it is behind: %s", With(a).Show(s.Procs[2]))
+		t.Errorf("who lacks a decision that nobody knows does not hear that it is behind: %s", protocol.Show(s.Procs[2]))
 	}
 }

@@ -137,7 +137,6 @@ func over[M, P any](alg protocol.Algorithm[M], core Core[M, P], room room) proto
 		KindOf: w.kindOf,
 		Ints:   w.ints,
 		Text:   w.text,
-		Show:   w.show,
 		Model:  protocol.Model[Envelope[M, P]]{Moot: w.moot},
 	}
 	out.Consensus = false
@@ -152,17 +151,7 @@ func over[M, P any](alg protocol.Algorithm[M], core Core[M, P], room room) proto
 			return object, ok
 		}
 	}
-	if alg.Unsettled != nil {
-		out.Unsettled = func(procs []protocol.Process[Envelope[M, P]]) int {
-			inner := make([]protocol.Process[M], len(procs))
-			for id, p := range procs {
-				if p != nil {
-					inner[id] = Algorithm(p)
-				}
-			}
-			return alg.Unsettled(inner)
-		}
-	}
+	out.Unsettled = alg.Unsettled
 	out.Messages = slices.Clip(alg.Messages)
 	for _, m := range slices.Concat(kinds[Propose:], core.Messages) {
 		m.Overhead = true

@@ -23,7 +23,6 @@ type (
 func TestConformance(t *testing.T) {
 	consensustest.Run(t, consensustest.Service[frame]{
 		With:     With[uint64],
-		Bare:     Algorithm[uint64, message],
 		Instance: func(f frame) (uint64, bool) { return f.Instance, f.Kind == Part },
 		Broken: []consensustest.Broken[frame]{
 			{Name: "who comes back is who it was", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 1155}, Amnesia: true},
@@ -434,7 +433,7 @@ func (p *proposer) State(c *protocol.Codec) {}
 // Around is a process around one of Paxos.
 type around struct{ protocol.Process[frame] }
 
-func (p around) Bare() protocol.Process[frame] { return p.Process }
+func (p around) Unwrap() any { return p.Process }
 
 // A hasty process hears of its own value as soon as it asks others to accept it, and crashes. Those
 // that are left agree.
@@ -459,7 +458,8 @@ func (p *hasty) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 		if m := e.Msg.Part; m != nil && m.Kind == Accept && e.Msg.Instance == 1 && !p.dead {
 			p.dead = true
 			decision := protocol.Input{Kind: protocol.Decide, Arg: e.Msg.Instance}
-			Algorithm(p.Process).Step(protocol.Event[uint64]{Input: decision, Msg: m.Value}, &protocol.Out[uint64]{})
+			inner, _ := protocol.As[protocol.Process[uint64]](p.Process)
+			inner.Step(protocol.Event[uint64]{Input: decision, Msg: m.Value}, &protocol.Out[uint64]{})
 		}
 	}
 	if p.dead {

@@ -58,11 +58,6 @@ func (w *wrapper[M, P]) new(id protocol.ID, c protocol.Config) protocol.Process[
 	return p
 }
 
-// Algorithm is the process of the algorithm alone.
-func Algorithm[M, P any](p protocol.Process[Envelope[M, P]]) protocol.Process[M] {
-	return p.(*Process[M, P]).inner
-}
-
 // Core is what decides the present instance; nil where nobody has begun it, as far as is known.
 func (p *Process[M, P]) Core() Instance[M, P] { return p.core }
 
@@ -483,12 +478,14 @@ func readWith[T any](r *protocol.Reader, read func([]byte) (T, []byte, error)) (
 	return v
 }
 
-// show is the state of the algorithm's process, and where this one is in its instance.
-func (w *wrapper[M, P]) show(q protocol.Process[Envelope[M, P]]) string {
-	p := q.(*Process[M, P])
+// Unwrap returns the algorithm's own process.
+func (p *Process[M, P]) Unwrap() any { return p.inner }
+
+// Show is the state of the algorithm's process, and where this one is in its instance.
+func (p *Process[M, P]) Show() string {
 	text := ""
-	if w.alg.Show != nil {
-		text = w.alg.Show(p.inner) + "; "
+	if s, ok := protocol.As[protocol.Shower](p.inner); ok {
+		text = s.Show() + "; "
 	}
 	if !p.present {
 		return text + "takes no part"

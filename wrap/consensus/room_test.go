@@ -17,7 +17,7 @@ func narrow(early int) func(algorithm) protocol.Algorithm[frame] {
 // A mute process does not ask for what it has dropped.
 type mute struct{ *process }
 
-func (p mute) Bare() protocol.Process[frame] { return p.process }
+func (p mute) Unwrap() any { return p.process }
 
 func (p mute) Step(ev protocol.Event[frame], out *protocol.Out[frame]) {
 	clear(p.missed)
@@ -35,7 +35,6 @@ func silent(alg algorithm) protocol.Algorithm[frame] {
 func TestConformanceRoom(t *testing.T) {
 	consensustest.Run(t, consensustest.Service[frame]{
 		With:     narrow(0),
-		Bare:     Algorithm[uint64, message],
 		Instance: func(f frame) (uint64, bool) { return f.Instance, f.Kind == Part },
 		Broken:   []consensustest.Broken[frame]{{Name: "what was dropped is not asked for", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Random: 40, consensustest.Minorities: 1, consensustest.Candidates: 8, consensustest.Doubts: 1, consensustest.Followers: 6}, With: silent}},
 	})

@@ -50,15 +50,18 @@ func voters(core Core[uint64, message], rounds uint64) protocol.Algorithm[frame]
 	a.Majority = true
 	a.New = func(id protocol.ID, _ protocol.Config) protocol.Process[uint64] { return &voter{id: id} }
 	out := Over(a, core)
-	out.Bounds = []protocol.Bound[frame]{{Name: "rounds", Max: rounds, Of: round}}
-	out.Invariants = []protocol.Invariant[frame]{{Name: "voters/agreement", Err: agreement}, {Name: "voters/validity", Err: validity}}
+	out.Bounds = []protocol.Bound{protocol.NewBound("rounds", rounds, round)}
+	out.Invariants = []protocol.Invariant{{Name: "voters/agreement", Err: agreement}, {Name: "voters/validity", Err: validity}}
 	return out
 }
 
-func voterOf(p protocol.Process[frame]) *voter { return Algorithm(p).(*voter) }
+func voterOf(p any) *voter {
+	v, _ := protocol.As[*voter](p)
+	return v
+}
 
-func round(p protocol.Process[frame]) uint64 {
-	switch c := p.(*process).Core().(type) {
+func round(p *process) uint64 {
+	switch c := p.Core().(type) {
 	case *synod[uint64]:
 		return max(c.round, c.promised.Round)
 	case *mistaken:
@@ -68,7 +71,7 @@ func round(p protocol.Process[frame]) uint64 {
 }
 
 // agreement: no two have heard of different decisions.
-func agreement(v *protocol.View[frame]) error {
+func agreement(v *protocol.View) error {
 	for a, p := range v.Procs {
 		for b, q := range v.Procs[:a] {
 			if p == nil || q == nil {
@@ -86,7 +89,7 @@ func agreement(v *protocol.View[frame]) error {
 }
 
 // validity: what is decided was proposed by a process, which is what it is.
-func validity(v *protocol.View[frame]) error {
+func validity(v *protocol.View) error {
 	for a, p := range v.Procs {
 		if p == nil {
 			continue

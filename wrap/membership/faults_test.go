@@ -34,7 +34,7 @@ func probed[M any](a protocol.Algorithm[M], step stepper[M]) protocol.Algorithm[
 	w.New = func(id protocol.ID, c protocol.Config) protocol.Process[Frame[M]] {
 		return probe[M]{fresh(id, c).(*Process[M]), step}
 	}
-	w.Bounds, w.Invariants, w.Show = nil, nil, nil
+	w.Bounds, w.Invariants = nil, nil
 	return w
 }
 

@@ -105,7 +105,7 @@ func TestMutants(t *testing.T) {
 		Outside: map[string]string{
 			"Process.AppendState": codec, "Process.LoadState": codec, "Process.appendLater": codec, "Process.readLater": codec,
 			"peer": codec, "lead": codec, "Note": codec, "readNote": codec, "appendWords": codec, "readWords": codec, "words": codec,
-			"wrapped": catalogue, "Wrap": catalogue, "wrappable": catalogue, "In": catalogue, "tags": property,
+			"wrapped": catalogue, "Wrap": catalogue, "wrappable": catalogue, "tags": property, "Process.Show": "shown to people",
 			"set": "TestSet", "collect": "TestSet", "trim": "TestSet", "combine": "TestSet", "byteOf": "TestSet", "readSet": "TestSet",
 		},
 		Survivors: map[string]string{

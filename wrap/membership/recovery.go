@@ -34,17 +34,9 @@ func Wrap[M any](a protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
 		KindOf: w.kindOf,
 		Ints:   w.ints,
 		Text:   w.text,
-		Show:   w.show,
 	}
-	for _, b := range a.Bounds {
-		out.Bounds = append(out.Bounds, protocol.Bound[Frame[M]]{Name: b.Name, Max: b.Max, Of: func(p protocol.Process[Frame[M]]) uint64 {
-			if q := p.(*Process[M]); q.inner != nil {
-				return b.Of(q.inner)
-			}
-			return 0
-		}})
-	}
-	out.Invariants = []protocol.Invariant[Frame[M]]{{Name: "recovery/tags", Err: tags[M]}}
+	out.Bounds = a.Bounds
+	out.Invariants = []protocol.Invariant{{Name: "recovery/tags", Err: tags[M]}}
 	return out
 }
 
@@ -155,24 +147,15 @@ func (p *Process[M]) config(k int) protocol.Config {
 	return c
 }
 
-// In returns the algorithm's own process in p, nil where there is none.
-func In[M any](p protocol.Process[Frame[M]]) protocol.Process[M] {
-	if p == nil {
-		return nil
-	}
-	return p.(*Process[M]).inner
-}
+// Unwrap returns the algorithm's own process, nil where there is none.
+func (p *Process[M]) Unwrap() any { return p.inner }
 
 // tags is the invariant behind exclusion: all that are inside, or may enter by messages of
 // their instance, are in the same one, and whoever is inside while old requests are served
 // is so together with old requests only.
-func tags[M any](v *protocol.View[Frame[M]]) error {
+func tags[M any](v *protocol.View) error {
 	var first *Process[M]
-	for _, state := range v.Procs {
-		if state == nil {
-			continue
-		}
-		p := state.(*Process[M])
+	for _, p := range protocol.Procs[*Process[M]](v) {
 		inside := p.section == protocol.InCrit
 		switch {
 		case inside && !p.active:

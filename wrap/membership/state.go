@@ -154,9 +154,8 @@ func (p *Process[M]) readLater(r *protocol.Reader) error {
 	return nil
 }
 
-// show tells a person in which instance a process is.
-func (w *wrapped[M]) show(q protocol.Process[Frame[M]]) string {
-	p := q.(*Process[M])
+// Show tells a person in which instance a process is.
+func (p *Process[M]) Show() string {
 	if !p.active {
 		return "in no instance, the last one was " + p.epoch.Text()
 	}
@@ -164,8 +163,8 @@ func (w *wrapped[M]) show(q protocol.Process[Frame[M]]) string {
 	if !p.running {
 		text += ", suspended"
 	}
-	if w.inner.Show != nil {
-		text += "; " + strings.ReplaceAll(w.inner.Show(p.inner), "#", "@")
+	if inner, ok := protocol.As[protocol.Shower](p.inner); ok {
+		text += "; " + strings.ReplaceAll(inner.Show(), "#", "@")
 	}
 	return text
 }

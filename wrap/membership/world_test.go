@@ -189,7 +189,7 @@ func (w *world[M]) step(i protocol.ID, in protocol.Input, f Frame[M]) {
 		}
 	}
 	w.tagged(i, wasInside)
-	v := &protocol.View[Frame[M]]{Config: w.c, Procs: w.procs}
+	v := &protocol.View{Config: w.c, Procs: protocol.States(w.procs)}
 	for _, inv := range w.alg.Invariants {
 		if err := inv.Err(v); err != nil {
 			w.bad("%s: %v", inv.Name, err)
@@ -442,7 +442,7 @@ func (w *world[M]) tell(lines int) string {
 		if p != nil {
 			q := p.(*Process[M])
 			states = append(states, fmt.Sprintf("%d: %s; section %d, reach %v, counted %v, linked %v, lead %+v",
-				i, w.alg.Show(p), q.section, q.reach(), q.counted, q.linked, q.lead))
+				i, p.(*Process[M]).Show(), q.section, q.reach(), q.counted, q.linked, q.lead))
 		}
 	}
 	return strings.Join(l, "\n") + "\n" + strings.Join(states, "\n")

@@ -3,6 +3,7 @@ package registers
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -38,9 +39,9 @@ func (w *wrapped) text(m Message) string {
 	return fmt.Sprintf("READ(%s, until 0 or >=%d)", name, m.V)
 }
 
-// waiting counts those whom an answer is owed.
-func waiting(q protocol.Process[Message]) (waiters int) {
-	for _, until := range q.(*Process).waiters {
+// Waiting counts those whom an answer is owed.
+func (p *Process) Waiting() (waiters int) {
+	for _, until := range p.waiters {
 		if until != 0 {
 			waiters++
 		}
@@ -48,10 +49,10 @@ func waiting(q protocol.Process[Message]) (waiters int) {
 	return waiters
 }
 
-// show is the own registers with those who wait for them, and then the algorithm's process.
-func (w *wrapped) show(q protocol.Process[Message]) string {
-	p, text := q.(*Process), ""
-	for k, name := range w.names {
+// Show is the own registers with those who wait for them, and then the algorithm's process.
+func (p *Process) Show() string {
+	text := ""
+	for k, name := range p.names {
 		text += fmt.Sprintf("%s %d, ", name, p.own[k])
 		for j := range protocol.ID(p.n) {
 			if until := p.waiters[p.register(k, j)]; until != 0 {
@@ -59,10 +60,7 @@ func (w *wrapped) show(q protocol.Process[Message]) string {
 			}
 		}
 	}
-	if w.inner.Show == nil {
-		return text[:len(text)-len(", ")]
-	}
-	return text + w.inner.Show(p.inner)
+	return strings.TrimSuffix(text+protocol.Show(p.inner), ", ")
 }
 
 // AppendState implements protocol.Process.

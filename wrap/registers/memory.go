@@ -48,30 +48,19 @@ func OverMessages(a protocol.Algorithm[struct{}], f Form) protocol.Algorithm[Mes
 	}
 	w := &wrapped{a, f, names}
 	out := protocol.Algorithm[Message]{
-		Info:    a.Info,
-		New:     w.new,
-		Fields:  protocol.Coded(appendMessage, w.read),
-		KindOf:  func(m Message) int { return int(m.Kind) },
-		Ints:    ints,
-		Text:    w.text,
-		Waiting: waiting,
-		Show:    w.show,
+		Info:   a.Info,
+		New:    w.new,
+		Fields: protocol.Coded(appendMessage, w.read),
+		KindOf: func(m Message) int { return int(m.Kind) },
+		Ints:   ints,
+		Text:   w.text,
 	}
 	out.Variant, out.Messages, out.Registers = string(f), messages, nil
 	if f == Polling {
 		out.Title += ", again and again"
 		out.Claims = polled(a.Claims)
 	}
-	for _, b := range a.Bounds {
-		out.Bounds = append(out.Bounds, protocol.Bound[Message]{
-			Name: b.Name, Max: b.Max, Of: func(p protocol.Process[Message]) uint64 { return b.Of(Inner(p)) },
-		})
-	}
-	for _, i := range a.Invariants {
-		out.Invariants = append(out.Invariants, protocol.Invariant[Message]{
-			Name: i.Name, Err: func(v *protocol.View[Message]) error { return i.Err(inside(v)) },
-		})
-	}
+	out.Bounds, out.Invariants = a.Bounds, a.Invariants
 	return out
 }
 
@@ -118,7 +107,7 @@ type wrapped struct {
 
 func (w *wrapped) new(id protocol.ID, c protocol.Config) protocol.Process[Message] {
 	p := &Process{
-		inner: w.inner.New(id, c), id: id, n: c.N, polls: w.form == Polling,
+		inner: w.inner.New(id, c), id: id, n: c.N, polls: w.form == Polling, names: w.names,
 		own:     make([]uint64, len(w.names)),
 		waiters: make([]uint64, len(w.names)*c.N),
 		open:    make([]uint64, len(w.names)*c.N),
@@ -130,22 +119,5 @@ func (w *wrapped) new(id protocol.ID, c protocol.Config) protocol.Process[Messag
 	return p
 }
 
-// Inner returns the algorithm's own process in p, which may be nil.
-func Inner(p protocol.Process[Message]) protocol.Process[struct{}] {
-	if p == nil {
-		return nil
-	}
-	return p.(*Process).inner
-}
-
-// inside is the state as the algorithm's own invariants see it.
-func inside(v *protocol.View[Message]) *protocol.View[struct{}] {
-	o := &protocol.View[struct{}]{
-		Config: v.Config, Users: v.Users, Lost: v.Lost,
-		InFlight: func(func(protocol.Channel, struct{}) bool) {},
-	}
-	for _, p := range v.Procs {
-		o.Procs = append(o.Procs, Inner(p))
-	}
-	return o
-}
+// Unwrap returns the algorithm's own process.
+func (p *Process) Unwrap() any { return p.inner }

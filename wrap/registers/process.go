@@ -8,6 +8,7 @@ type Process struct {
 	id    protocol.ID
 	n     int
 	polls bool
+	names []string // of its registers
 
 	own     []uint64 // what its registers hold, by number
 	waiters []uint64 // by number and process: the least value other than 0 that it waits for; 0: it does not

@@ -20,7 +20,7 @@ func steady() (string, error) {
 	w.New = func(id protocol.ID, c protocol.Config) protocol.Process[Frame[sigma.Message]] {
 		return watched{create(id, c).(*Process[sigma.Message]), &waiting}
 	}
-	w.Unsettled, w.Inspect, w.Waiting = nil, nil, nil // they expect no process around the wrapper
+	w.Unsettled = nil // it expects no process around the wrapper
 	r, err := sim.Run(w, sim.Config{
 		Config: protocol.Config{N: 1, Options: map[string]int64{"check": 1e6}}, Clients: 1, Entries: []int{1},
 		Hold: sim.Constant(20 * time.Second), Loss: 0.33, Seed: 1,

@@ -44,7 +44,7 @@ func varied[M any](a protocol.Algorithm[M], step reaction[M]) protocol.Algorithm
 	w.Stale = func(from, to protocol.Process[Frame[M]], ch protocol.Channel, f Frame[M]) bool {
 		return stale(bare(from), bare(to), ch, f)
 	}
-	w.MapState, w.MapMsg, w.Bounds, w.Invariants, w.Unsettled, w.Inspect, w.Waiting, w.Show = nil, nil, nil, nil, nil, nil, nil, nil
+	w.MapState, w.MapMsg, w.Bounds, w.Invariants, w.Unsettled = nil, nil, nil, nil, nil
 	return w
 }
 

@@ -11,16 +11,21 @@ import (
 	"github.com/poundlock/poundlock/verify/check"
 )
 
+// inside is the algorithm's own process.
+func inside(p any) protocol.Stateful {
+	return p.(interface{ Unwrap() any }).Unwrap().(interface{ Unwrap() any }).Unwrap().(protocol.Stateful)
+}
+
 // reached returns what the algorithm's processes can be together, behind the wrapper:
 // their states and who is inside, whatever the wrapper remembers.
 func reached[M any](a protocol.Algorithm[Frame[M]], c check.Config) (map[string]bool, check.Verdict, error) {
 	states := map[string]bool{}
-	a.Invariants = []protocol.Invariant[Frame[M]]{{Name: "watch", Err: func(v *protocol.View[Frame[M]]) error {
+	a.Invariants = []protocol.Invariant{{Name: "watch", Err: func(v *protocol.View) error {
 		var b []byte
 		for i, p := range v.Procs {
 			b = append(b, byte(v.Users[i]), protocol.AppendBool(nil, p == nil)[0])
 			if p != nil {
-				b = protocol.AppendState(b, Inner(p))
+				b = protocol.AppendState(b, inside(p))
 			}
 		}
 		states[string(b)] = true

@@ -8,15 +8,17 @@ import (
 
 // view is a global state as the algorithm's own properties see it. A message is on
 // its way while it may still be given to the algorithm of its receiver.
-func view[M any](o *protocol.View[Frame[M]]) *protocol.View[M] {
-	procs := o.Procs
-	v := &protocol.View[M]{Config: o.Config, Procs: inners(procs), Users: o.Users, Lost: o.Lost}
-	v.InFlight = func(yield func(protocol.Channel, M) bool) {
-		for id, from := range procs {
-			if from == nil {
+func view[M any](o *protocol.View) *protocol.View {
+	procs := make([]*Process[M], len(o.Procs))
+	for id, p := range protocol.Procs[*Process[M]](o) {
+		procs[id] = p
+	}
+	v := *o
+	v.InFlight = func(yield func(protocol.Channel, any) bool) {
+		for id, p := range procs {
+			if p == nil {
 				continue
 			}
-			p := from.(*Process[M])
 			for q := range p.peers() {
 				ch := protocol.Channel{From: protocol.ID(id), To: q.id}
 				if !p.underWay(q, procs, func(m M) bool { return yield(ch, m) }) {
@@ -25,25 +27,25 @@ func view[M any](o *protocol.View[Frame[M]]) *protocol.View[M] {
 			}
 		}
 		// What is left of those who crashed, or forgot that they sent it.
-		for ch, f := range o.InFlight {
+		for ch, f := range protocol.InFlight[Frame[M]](o) {
 			from, to := procs[ch.From], procs[ch.To]
-			if f.Ack || to == nil || from != nil && from.(*Process[M]).sent(ch.To, f) {
+			if f.Ack || to == nil || from != nil && from.made(ch.To, f) {
 				continue
 			}
-			if to.(*Process[M]).wants(ch.From, f) && !yield(ch, f.Msg) {
+			if to.wants(ch.From, f) && !yield(ch, f.Msg) {
 				return
 			}
 		}
 	}
-	return v
+	return &v
 }
 
 // underWay yields what q's window holds and its receiver still takes.
-func (p *Process[M]) underWay(q *peer, procs []protocol.Process[Frame[M]], yield func(M) bool) bool {
+func (p *Process[M]) underWay(q *peer, procs []*Process[M], yield func(M) bool) bool {
 	if int(q.id) >= len(procs) || procs[q.id] == nil {
 		return true
 	}
-	to := procs[q.id].(*Process[M])
+	to := procs[q.id]
 	number, rest := q.window.Acked(), q.window.items
 	for range q.window.Unacked() {
 		var m M
@@ -60,9 +62,9 @@ func (p *Process[M]) underWay(q *peer, procs []protocol.Process[Frame[M]], yield
 	return true
 }
 
-// sent reports whether this life sent f, which its window then holds if it is not
+// made reports whether this life sent f, which its window then holds if it is not
 // acknowledged.
-func (p *Process[M]) sent(to protocol.ID, f Frame[M]) bool {
+func (p *Process[M]) made(to protocol.ID, f Frame[M]) bool {
 	q := p.look(to)
 	return f.From == p.mine(q) && f.To == q.theirs && !q.closed
 }

@@ -30,32 +30,16 @@ func Wrap[M any](a protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
 	if w.shifts() {
 		out.MapState, out.MapMsg = w.mapState, w.mapMsg
 	}
-	for _, b := range a.Bounds {
-		out.Bounds = append(out.Bounds, protocol.Bound[Frame[M]]{
-			Name: b.Name, Max: b.Max, Of: func(p protocol.Process[Frame[M]]) uint64 { return b.Of(Inner(p)) },
-		})
-	}
-	out.Bounds = append(out.Bounds, protocol.Bound[Frame[M]]{Name: "unacknowledged frames of a channel", Max: maxUnacked, Of: unacked[M]})
+	out.Bounds = append(slices.Clip(a.Bounds), protocol.NewBound("unacknowledged frames of a channel", maxUnacked, (*Process[M]).unacked))
 	if !w.numbered() {
-		out.Bounds = append(out.Bounds, protocol.Bound[Frame[M]]{Name: "frames of a channel", Max: maxFrames, Of: sent[M]})
+		out.Bounds = append(out.Bounds, protocol.NewBound("frames of a channel", maxFrames, (*Process[M]).sent))
 	}
-	for _, v := range a.Invariants {
-		out.Invariants = append(out.Invariants, protocol.Invariant[Frame[M]]{
-			Name: v.Name, Err: func(o *protocol.View[Frame[M]]) error { return v.Err(view(o)) },
+	for _, i := range a.Invariants {
+		out.Invariants = append(out.Invariants, protocol.Invariant{
+			Name: i.Name, Err: func(v *protocol.View) error { return i.Err(view[M](v)) },
 		})
 	}
-	if a.Unsettled != nil {
-		out.Unsettled = func(procs []protocol.Process[Frame[M]]) int { return a.Unsettled(inners(procs)) }
-	}
-	if a.Inspect != nil {
-		out.Inspect = func(p protocol.Process[Frame[M]]) protocol.Standing { return a.Inspect(Inner(p)) }
-	}
-	if a.Show != nil {
-		out.Show = func(p protocol.Process[Frame[M]]) string { return a.Show(Inner(p)) }
-	}
-	if a.Waiting != nil {
-		out.Waiting = func(p protocol.Process[Frame[M]]) int { return a.Waiting(Inner(p)) }
-	}
+	out.Unsettled = a.Unsettled
 	return out
 }
 
@@ -96,21 +80,8 @@ func (w wrapped[M]) new(id protocol.ID, c protocol.Config) protocol.Process[Fram
 	return p
 }
 
-// Inner returns the algorithm's own process in p, which may be nil.
-func Inner[M any](p protocol.Process[Frame[M]]) protocol.Process[M] {
-	if p == nil {
-		return nil
-	}
-	return p.(*Process[M]).inner
-}
-
-func inners[M any](procs []protocol.Process[Frame[M]]) []protocol.Process[M] {
-	inner := make([]protocol.Process[M], len(procs))
-	for i, p := range procs {
-		inner[i] = Inner(p)
-	}
-	return inner
-}
+// Unwrap returns the algorithm's own process.
+func (p *Process[M]) Unwrap() any { return p.inner }
 
 // What bounds a channel in the checker: its frames, where their numbers cannot be
 // moved because a server does not know of the channel from a client beforehand; and
@@ -121,18 +92,18 @@ const (
 )
 
 // sent is the most frames that p sent to one process.
-func sent[M any](p protocol.Process[Frame[M]]) uint64 {
+func (p *Process[M]) sent() uint64 {
 	most := uint64(0)
-	for q := range p.(*Process[M]).peers() {
+	for q := range p.peers() {
 		most = max(most, q.window.most)
 	}
 	return most
 }
 
 // unacked is the most frames that one process has not acknowledged to p.
-func unacked[M any](p protocol.Process[Frame[M]]) uint64 {
+func (p *Process[M]) unacked() uint64 {
 	most := 0
-	for q := range p.(*Process[M]).peers() {
+	for q := range p.peers() {
 		most = max(most, q.window.Unacked())
 	}
 	return uint64(most)

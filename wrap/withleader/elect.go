@@ -28,34 +28,9 @@ func With[M, E any](alg protocol.Algorithm[M], election protocol.Algorithm[E]) p
 		KindOf: w.kindOf,
 		Ints:   w.ints,
 		Text:   w.text,
-		Show:   w.show,
 	}
-	for _, b := range alg.Bounds {
-		out.Bounds = append(out.Bounds, protocol.Bound[Frame[M, E]]{
-			Name: b.Name, Max: b.Max, Of: func(p protocol.Process[Frame[M, E]]) uint64 { return b.Of(Algorithm(p)) },
-		})
-	}
-	for _, b := range election.Bounds {
-		out.Bounds = append(out.Bounds, protocol.Bound[Frame[M, E]]{
-			Name: b.Name, Max: b.Max, Of: func(p protocol.Process[Frame[M, E]]) uint64 { return b.Of(p.(*Process[M, E]).election) },
-		})
-	}
-	for _, v := range alg.Invariants {
-		out.Invariants = append(out.Invariants, protocol.Invariant[Frame[M, E]]{
-			Name: v.Name, Err: func(o *protocol.View[Frame[M, E]]) error { return v.Err(algView(o)) },
-		})
-	}
-	for _, v := range election.Invariants {
-		out.Invariants = append(out.Invariants, protocol.Invariant[Frame[M, E]]{
-			Name: v.Name, Err: func(o *protocol.View[Frame[M, E]]) error { return v.Err(electionView(o)) },
-		})
-	}
-	if alg.Inspect != nil {
-		out.Inspect = func(p protocol.Process[Frame[M, E]]) protocol.Standing { return alg.Inspect(Algorithm(p)) }
-	}
-	if alg.Waiting != nil {
-		out.Waiting = func(p protocol.Process[Frame[M, E]]) int { return alg.Waiting(Algorithm(p)) }
-	}
+	out.Bounds = slices.Concat(alg.Bounds, election.Bounds)
+	out.Invariants = slices.Concat(alg.Invariants, election.Invariants)
 	return out
 }
 

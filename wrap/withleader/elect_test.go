@@ -105,7 +105,8 @@ func TestLead(t *testing.T) {
 			t.Errorf("effect %d is %+v, want %+v", k, e, w)
 		}
 	}
-	heard := withleader.Algorithm(p).(*follower).heard
+	f, _ := protocol.As[*follower](p)
+	heard := f.heard
 	if !slices.Equal(heard, []protocol.Kind{protocol.Lead, protocol.Lead}) {
 		t.Errorf("the algorithm hears %v, want of two leaders and not of the vote", heard)
 	}
@@ -125,7 +126,8 @@ func TestTimers(t *testing.T) {
 	if len(got) != 1 || got[0].Msg != (frame{Elects: true, Election: 1}) {
 		t.Errorf("the election's timer does %+v, want a vote by timer 1", got)
 	}
-	heard := withleader.Algorithm(p).(*follower).heard
+	f, _ := protocol.As[*follower](p)
+	heard := f.heard
 	if !slices.Equal(heard, []protocol.Kind{protocol.Start, protocol.Timeout}) {
 		t.Errorf("the algorithm hears %v, want Start and its own Timeout", heard)
 	}

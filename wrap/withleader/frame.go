@@ -9,6 +9,14 @@ type Frame[M, E any] struct {
 	Election  E // if Elects
 }
 
+// Unwrap returns the one message.
+func (f Frame[M, E]) Unwrap() any {
+	if f.Elects {
+		return f.Election
+	}
+	return f.Algorithm
+}
+
 func (w *pair[M, E]) append(b []byte, f Frame[M, E]) []byte {
 	b = protocol.AppendBool(b, f.Elects)
 	if f.Elects {

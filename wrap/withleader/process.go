@@ -7,6 +7,7 @@ type Process[M, E any] struct {
 	w        *pair[M, E]
 	alg      protocol.Process[M]
 	election protocol.Process[E]
+	both     []any
 
 	algOut      protocol.Out[M]
 	electionOut protocol.Out[E]
@@ -14,15 +15,21 @@ type Process[M, E any] struct {
 }
 
 func (w *pair[M, E]) new(id protocol.ID, c protocol.Config) protocol.Process[Frame[M, E]] {
-	return &Process[M, E]{w: w, alg: w.alg.New(id, c), election: w.election.New(id, c)}
+	p := &Process[M, E]{w: w, alg: w.alg.New(id, c), election: w.election.New(id, c)}
+	p.both = []any{p.alg, p.election}
+	return p
 }
 
-// Algorithm returns the algorithm's own process in p, which may be nil.
-func Algorithm[M, E any](p protocol.Process[Frame[M, E]]) protocol.Process[M] {
-	if p == nil {
-		return nil
+// Unwrap returns both, the algorithm's own process first.
+func (p *Process[M, E]) Unwrap() []any { return p.both }
+
+// Show is what both tell.
+func (p *Process[M, E]) Show() string {
+	text, more := protocol.Show(p.alg), protocol.Show(p.election)
+	if text != "" && more != "" {
+		text += "; "
 	}
-	return p.(*Process[M, E]).alg
+	return text + more
 }
 
 // Step implements protocol.Process. What concerns both goes to the algorithm first; then it

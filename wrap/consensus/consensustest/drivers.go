@@ -59,9 +59,9 @@ func driveOnce(d Driver, step func(*mistaken, event, *effects), seed uint64, tol
 		a = with(step)(a)
 	}
 	a.Tolerates, a.Incarnations, a.Majority = tolerates, true, true
-	a.Unsettled = func(procs []protocol.Process[uint64]) (k int) {
+	a.Unsettled = func(procs []protocol.Stateful) (k int) {
 		for _, p := range procs {
-			if p != nil && !bare(p).(*teller).present {
+			if p != nil && !tellerIn(p).present {
 				k++
 			}
 		}
@@ -71,7 +71,7 @@ func driveOnce(d Driver, step func(*mistaken, event, *effects), seed uint64, tol
 	made := a.New
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[uint64] {
 		p := made(id, c)
-		procs[id] = bare(p).(*teller)
+		procs[id] = tellerIn(p)
 		procs[id].traces = true
 		return p
 	}

@@ -31,8 +31,8 @@ func with(step func(*mistaken, event, *effects)) func(protocol.Algorithm[uint64]
 	}
 }
 
-// Bare implements Within.
-func (p *mistaken) Bare() process { return p.process }
+// Unwrap returns it.
+func (p *mistaken) Unwrap() any { return p.process }
 
 // Step implements protocol.Process.
 func (p *mistaken) Step(ev event, out *effects) {

@@ -10,7 +10,6 @@ import (
 func TestService(t *testing.T) {
 	s := Service[uint64]{
 		With: func(a protocol.Algorithm[uint64]) protocol.Algorithm[uint64] { return a },
-		Bare: func(p process) process { return p },
 	}
 	for _, m := range mistakes {
 		in := []string{Random, Minorities, Candidates, Doubts, Followers}

@@ -41,8 +41,6 @@ const (
 type Service[F any] struct {
 	// With runs an algorithm over it.
 	With func(protocol.Algorithm[uint64]) protocol.Algorithm[F]
-	// Bare is the process of the algorithm in one of these.
-	Bare func(protocol.Process[F]) protocol.Process[uint64]
 	// Instance reports whether only who takes part in an instance sends such a message, and in which
 	// one; nil: processes send no messages for it.
 	Instance func(F) (instance uint64, part bool)
@@ -60,15 +58,12 @@ type Broken[F any] struct {
 	Name string
 	Want string // the property that falls
 	In   Seeds
-	// With is in place of that of the service, unless it is nil. Its processes may be inside others,
-	// of which Bare of Within returns them.
+	// With is in place of that of the service, unless it is nil. Its processes may be inside others:
+	// see protocol.As.
 	With func(protocol.Algorithm[uint64]) protocol.Algorithm[F]
 	// Amnesia: who comes back is taken for who it was.
 	Amnesia bool
 }
-
-// Within is a process around another one.
-type Within[M any] interface{ Bare() protocol.Process[M] }
 
 // Mortal is a process that may crash by itself: it does where Dead returns true.
 type Mortal interface{ Dead() bool }

@@ -69,8 +69,8 @@ type watched[F any] struct {
 	w *World[F]
 }
 
-// Bare implements Within.
-func (p *watched[F]) Bare() protocol.Process[F] { return p.Process }
+// Unwrap returns it.
+func (p *watched[F]) Unwrap() any { return p.Process }
 
 // Step implements protocol.Process.
 func (p *watched[F]) Step(ev protocol.Event[F], out *protocol.Out[F]) {
@@ -78,7 +78,7 @@ func (p *watched[F]) Step(ev protocol.Event[F], out *protocol.Out[F]) {
 	if p.w.s.Instance == nil {
 		return
 	}
-	me := p.w.of(p.Process)
+	me := tellerIn(p.Process)
 	for _, e := range out.Effects {
 		if e.Do != protocol.Send && e.Do != protocol.Broadcast {
 			continue
@@ -89,20 +89,13 @@ func (p *watched[F]) Step(ev protocol.Event[F], out *protocol.Out[F]) {
 	}
 }
 
-// bare is what is within a process, and within that.
-func bare[M any](p protocol.Process[M]) protocol.Process[M] {
-	for {
-		q, ok := p.(Within[M])
-		if !ok {
-			return p
-		}
-		p = q.Bare()
-	}
+// tellerIn is the process of the algorithm in another one.
+func tellerIn(p any) *teller {
+	t, _ := protocol.As[*teller](p)
+	return t
 }
 
-func (w *World[F]) of(p protocol.Process[F]) *teller { return bare(w.s.Bare(bare(p))).(*teller) }
-
-func (w *World[F]) teller(id protocol.ID) *teller { return w.of(w.Procs[id]) }
+func (w *World[F]) teller(id protocol.ID) *teller { return tellerIn(w.Procs[id]) }
 
 func (w *World[F]) note(format string, args ...any) {
 	w.Trace = append(w.Trace, fmt.Sprintf(format, args...))
@@ -345,10 +338,8 @@ func (w *World[F]) step() {
 	default:
 		w.Deliver1()
 	}
-	if p, ok := w.Procs[id].(Within[F]); ok {
-		if m, ok := p.Bare().(Mortal); ok && m.Dead() {
-			w.Kill(id, true)
-		}
+	if m, ok := protocol.As[Mortal](w.Procs[id]); ok && m.Dead() {
+		w.Kill(id, true)
 	}
 }
 

@@ -29,7 +29,6 @@ func TestConformance(t *testing.T) {
 		With: func(alg algorithm) protocol.Algorithm[frame] {
 			return consensus.Over(alg, core[uint64](func(v any) { t.Errorf("the library panics: %v", v) }))
 		},
-		Bare:       consensus.Algorithm[uint64, message],
 		Instance:   func(f frame) (uint64, bool) { return f.Instance, f.Kind == consensus.Part },
 		Interrupts: true,
 		Broken: []consensustest.Broken[frame]{

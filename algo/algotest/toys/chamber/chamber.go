@@ -67,7 +67,6 @@ func Algorithm(form Form) protocol.Algorithm[Message] {
 			}
 			return fmt.Sprintf("%s(%s)", messages[m.Kind].Name, m.Groups)
 		},
-		Waiting: func(p protocol.Process[Message]) int { return len(p.(*process).queue) },
 	}
 }
 
@@ -90,6 +89,9 @@ type request struct {
 	from   protocol.ID
 	wanted protocol.Groups
 }
+
+// Waiting is how many wait at the coordinator.
+func (p *process) Waiting() int { return len(p.queue) }
 
 // Step implements protocol.Process.
 func (p *process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {

@@ -25,8 +25,8 @@ import "encoding/binary"
 type Codec struct {
 	// Channel is what the message is on while the values of its counters are moved.
 	Channel
-	b      []byte // appended to, or left to read
-	err    error  // of reading
+	b      []byte // appended to
+	from   Reader // read
 	move   func(Counter, uint64) uint64
 	does   purpose
 	frozen bool // the value is a message, whose memory is not its own
@@ -51,12 +51,12 @@ func (c *Codec) Bytes() []byte { return c.b }
 
 // Loading makes c a codec that reads from b, and returns it. Rest is what is left.
 func (c *Codec) Loading(b []byte) *Codec {
-	*c = Codec{b: b, does: reads}
+	*c = Codec{from: Reader{Rest: b}, does: reads}
 	return c
 }
 
 // Rest returns what follows the values that were read, or what is wrong with their encoding.
-func (c *Codec) Rest() ([]byte, error) { return c.b, c.err }
+func (c *Codec) Rest() ([]byte, error) { return c.from.Rest, c.from.Err }
 
 // Reading reports whether fields get their values from an encoding. After an error these
 // are zero.
@@ -68,7 +68,7 @@ func (c *Codec) Moving() bool { return c.does == moves }
 // Want refuses an encoding that is read unless ok is true: nothing else was written so.
 func (c *Codec) Want(ok bool) {
 	if c.does == reads && !ok {
-		c.fail()
+		c.from.fail()
 	}
 }
 
@@ -78,7 +78,7 @@ func (c *Codec) Uint(v *uint64) {
 	case appends:
 		c.append(*v)
 	case reads:
-		*v = c.read()
+		*v = c.from.Uint()
 	}
 }
 
@@ -88,50 +88,6 @@ func (c *Codec) append(v uint64) {
 		return
 	}
 	c.b = binary.AppendUvarint(c.b, v)
-}
-
-func (c *Codec) read() uint64 {
-	if len(c.b) > 0 && c.b[0] < 0x80 {
-		v := c.b[0]
-		c.b = c.b[1:]
-		return uint64(v)
-	}
-	v, n := binary.Uvarint(c.b)
-	if n <= 0 || n != uvarintLen(v) {
-		c.fail()
-		return 0
-	}
-	c.b = c.b[n:]
-	return v
-}
-
-// upTo reads a number that is at most most.
-func (c *Codec) upTo(most uint64) uint64 {
-	v := c.read()
-	if v > most {
-		c.fail()
-		return 0
-	}
-	return v
-}
-
-// length reads the length of a list whose elements take at least one byte each, so that
-// hostile input cannot ask for more memory than it sent.
-func (c *Codec) length() int {
-	v := c.read()
-	if v > uint64(len(c.b)) {
-		c.fail()
-		return 0
-	}
-	return int(v)
-}
-
-// fail refuses the encoding: all that is read from now on is 0.
-func (c *Codec) fail() {
-	if c.err == nil {
-		c.err = ErrShort
-	}
-	c.b = nil
 }
 
 // Uints visits several numbers.
@@ -177,7 +133,7 @@ func (c *Codec) Bool(v *bool) {
 	case appends:
 		c.b = AppendBool(c.b, *v)
 	case reads:
-		*v = c.upTo(1) == 1
+		*v = c.from.Bool()
 	}
 }
 
@@ -214,7 +170,7 @@ func Upto[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int](c *Codec, v *T, most T)
 	case appends:
 		c.append(uint64(*v))
 	case reads:
-		*v = T(c.upTo(uint64(most)))
+		*v = T(c.from.Max(uint64(most)))
 	}
 }
 
@@ -224,9 +180,7 @@ func Text[T ~string](c *Codec, v *T) {
 	case appends:
 		c.b = AppendText(c.b, string(*v))
 	case reads:
-		n := c.length()
-		*v = T(c.b[:n])
-		c.b = c.b[n:]
+		*v = T(c.from.Text())
 	}
 }
 
@@ -238,7 +192,7 @@ func List[L ~[]T, T any](c *Codec, list *L) L {
 	case appends:
 		c.append(uint64(len(*list)))
 	case reads:
-		*list = resized(*list, c.length())
+		*list = resized(*list, c.from.Len())
 	case moves:
 		if c.frozen {
 			*list = append(L(nil), *list...)
@@ -282,8 +236,8 @@ func (c *Codec) Other(append func(b []byte) []byte, load func(b []byte) (rest []
 	switch {
 	case c.does == appends:
 		c.b = append(c.b)
-	case c.does == reads && c.err == nil:
-		c.b, c.err = load(c.b)
+	case c.does == reads && c.from.Err == nil:
+		c.from.Rest, c.from.Err = load(c.from.Rest)
 	}
 }
 
@@ -301,7 +255,7 @@ func AppendState(b []byte, p Stateful) []byte {
 func LoadState(b []byte, p Stateful) (rest []byte, err error) {
 	c := new(Codec).Loading(b)
 	p.State(c)
-	return c.b, c.err
+	return c.Rest()
 }
 
 // MapState is Model.MapState of an algorithm that visits its counters with Codec.Count.
@@ -322,8 +276,8 @@ func Coded[M any](append func([]byte, M) []byte, read func([]byte) (M, []byte, e
 		switch {
 		case c.does == appends:
 			c.b = append(c.b, m)
-		case c.does == reads && c.err == nil:
-			m, c.b, c.err = read(c.b)
+		case c.does == reads && c.from.Err == nil:
+			m, c.from.Rest, c.from.Err = read(c.from.Rest)
 		}
 		return m
 	}

@@ -138,16 +138,16 @@ func TestCodecBounds(t *testing.T) {
 	long := append(slices.Repeat([]byte{0xff}, 9), 1)
 	var list []item
 	c := new(Codec).Loading(long)
-	if List(c, &list); len(list) > 0 || c.err == nil {
-		t.Errorf("a list of %d elements of no bytes, %v", len(list), c.err)
+	if List(c, &list); len(list) > 0 || c.from.Err == nil {
+		t.Errorf("a list of %d elements of no bytes, %v", len(list), c.from.Err)
 	}
 	c = new(Codec).Loading([]byte{1})
-	if c.Want(false); c.err == nil {
+	if c.Want(false); c.from.Err == nil {
 		t.Error("an unwanted value is taken")
 	}
 	if c = new(Codec).Appending(nil); true {
 		c.Want(false)
-		if c.err != nil {
+		if c.from.Err != nil {
 			t.Error("a value that is appended is refused")
 		}
 	}

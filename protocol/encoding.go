@@ -22,6 +22,11 @@ func (r *Reader) Uint() uint64 {
 	if r.Err != nil {
 		return 0
 	}
+	if len(r.Rest) > 0 && r.Rest[0] < 0x80 {
+		v := r.Rest[0]
+		r.Rest = r.Rest[1:]
+		return uint64(v)
+	}
 	v, n := binary.Uvarint(r.Rest)
 	if n <= 0 || n != uvarintLen(v) {
 		r.fail()

@@ -265,14 +265,14 @@ func (a *Algorithm[M]) Append(b []byte, m M) []byte {
 func (a *Algorithm[M]) Read(b []byte) (m M, rest []byte, err error) {
 	c := new(Codec).Loading(b)
 	m = a.Visit(m, c)
-	return m, c.b, c.err
+	return m, c.from.Rest, c.from.Err
 }
 
 // Visit visits the fields of a message, which is of one of the kinds in Info.Messages.
 func (a *Algorithm[M]) Visit(m M, c *Codec) M {
 	m = a.Fields(m, c)
-	if c.does == reads && c.err == nil && len(a.Messages) > 0 && a.KindOf(m) >= len(a.Messages) {
-		c.fail()
+	if c.does == reads && c.from.Err == nil && len(a.Messages) > 0 && a.KindOf(m) >= len(a.Messages) {
+		c.from.fail()
 	}
 	return m
 }

@@ -1,6 +1,9 @@
 package protocol
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+)
 
 // A Model is what an algorithm says of itself to the model checker: the properties
 // of its own, and claims that keep its states few. Every field is optional. A claim
@@ -89,6 +92,27 @@ type Invariant struct {
 	// Stable claims that to receive a message which is confluent mends nothing: where
 	// Err is not nil before, it is not nil after. See Model.Confluent.
 	Stable bool
+}
+
+// OneToken is the invariant that there is one token: a process has it, or a message carries it.
+func OneToken[P, M any](name string, has func(P) bool, carries func(M) bool) Invariant {
+	return Invariant{Name: name, Err: func(v *View) error {
+		tokens := 0
+		for _, p := range Procs[P](v) {
+			if has(p) {
+				tokens++
+			}
+		}
+		for _, m := range InFlight[M](v) {
+			if carries(m) {
+				tokens++
+			}
+		}
+		if tokens != 1 {
+			return fmt.Errorf("%s: there are %d tokens", name, tokens)
+		}
+		return nil
+	}}
 }
 
 // A View is one global state.

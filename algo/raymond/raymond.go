@@ -38,7 +38,8 @@ var Algorithm = protocol.Algorithm[Message]{
 	KindOf: func(m Message) int { return int(m) },
 	Ints:   func(Message) int { return 0 },
 	Text:   func(m Message) string { return messages[m].Name },
-	Model:  protocol.Model[Message]{Invariants: []protocol.Invariant{{Name: "raymond/token", Err: oneToken}}},
+	Model: protocol.Model[Message]{Invariants: []protocol.Invariant{protocol.OneToken("raymond/token",
+		func(p *Process) bool { return p.holder == p.id }, func(m Message) bool { return m == Privilege })}},
 }
 
 var options = []protocol.Option{{
@@ -159,21 +160,4 @@ func (p *Process) makeRequest(out *protocol.Out[Message]) {
 		p.asked = true
 		out.Send(p.holder, Request)
 	}
-}
-
-// oneToken is the invariant behind mutual exclusion.
-func oneToken(v *protocol.View) error {
-	tokens := 0
-	for id, p := range protocol.Procs[*Process](v) {
-		if p.holder == id {
-			tokens++
-		}
-	}
-	for _, m := range protocol.InFlight[Message](v) {
-		tokens += int(m) // a PRIVILEGE is 1, a REQUEST 0
-	}
-	if tokens != 1 {
-		return fmt.Errorf("raymond: there are %d tokens", tokens)
-	}
-	return nil
 }

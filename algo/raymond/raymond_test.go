@@ -206,7 +206,6 @@ func TestMutants(t *testing.T) {
 				"Exhaustive": "done above", "Allocations": "cannot fail by a wrong step", "Events": "done above",
 			}}),
 		},
-		Outside: map[string]string{"oneToken": "a property, not the machine"},
 		Replace: []mutant.Replacement{
 			mutant.Edit("try is forgotten", "p.queue = append(p.queue, p.id)", ""),
 			mutant.Edit("exit stays inside", "p.using = false", ""),

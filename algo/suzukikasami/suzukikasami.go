@@ -1,7 +1,6 @@
 package suzukikasami
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -57,16 +56,21 @@ func algorithm(i protocol.Info, ring bool) protocol.Algorithm[Message] {
 	}
 }
 
+// oneToken is behind mutual exclusion. To receive the token does not make it two, or none.
+var oneToken = func() protocol.Invariant {
+	i := protocol.OneToken("suzuki-kasami/token", func(p *Process) bool { return p.token }, func(m Message) bool { return m.Kind == Token })
+	i.Stable = true
+	return i
+}()
+
 var model = protocol.Model[Message]{
 	MapState:  protocol.MapState[Message],
 	MapMsg:    protocol.MapMsg(Message.fields),
 	Confluent: confluent,
 	// The checker takes from the numbers of each process what all others know of
 	// it; what is left is how many requests somebody has not heard of.
-	Bounds: []protocol.Bound{protocol.NewBound("requests unheard of", 2, func(p *Process) uint64 { return slices.Max(p.rn) })},
-	Invariants: []protocol.Invariant{
-		{Name: "suzuki-kasami/token", Err: oneToken, Stable: true},
-	},
+	Bounds:     []protocol.Bound{protocol.NewBound("requests unheard of", 2, func(p *Process) uint64 { return slices.Max(p.rn) })},
+	Invariants: []protocol.Invariant{oneToken},
 }
 
 // claims holds for n > 1. At low load the processes come in turn, the holder of
@@ -229,23 +233,4 @@ func (p *Process) pass(to protocol.ID, out *protocol.Out[Message]) {
 func confluent(q protocol.Process[Message], _ protocol.ID, m Message, again bool) bool {
 	p := q.(*Process)
 	return m.Kind == Token || !again && p.section == protocol.InRem && !p.token
-}
-
-// oneToken is the invariant behind mutual exclusion.
-func oneToken(v *protocol.View) error {
-	tokens := 0
-	for _, p := range protocol.Procs[*Process](v) {
-		if p.token {
-			tokens++
-		}
-	}
-	for _, m := range protocol.InFlight[Message](v) {
-		if m.Kind == Token {
-			tokens++
-		}
-	}
-	if tokens != 1 {
-		return errors.New("suzukikasami: there is not exactly one token")
-	}
-	return nil
 }

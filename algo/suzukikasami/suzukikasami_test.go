@@ -254,7 +254,6 @@ func TestMutants(t *testing.T) {
 				Config: protocol.Config{N: 3}, Entries: []int{2, 1, 1}, Reduce: []string{check.ReduceOrder},
 			}, 1472),
 		},
-		Outside: map[string]string{"oneToken": "a property, not the machine"},
 		Replace: []mutant.Replacement{
 			mutant.Edit("onRequest believes an old number", "p.rn[j] = max(p.rn[j], number)", "p.rn[j] = number"),
 			mutant.Edit("try repeats its number", "p.rn[p.id]++", ""),

@@ -10,7 +10,7 @@ import (
 func (f form) model() protocol.Model[Message] {
 	m := protocol.Model[Message]{
 		Invariants: []protocol.Invariant{
-			{Name: "tokengme/primary", Err: onePrimary},
+			onePrimary,
 			{Name: "tokengme/one-token", Err: oneToken},
 			{Name: "tokengme/sessions", Err: sessions},
 			{Name: "tokengme/safe", Err: safeTokens},
@@ -81,19 +81,9 @@ func tokens(v *protocol.View) func(func(t *Token, at *member, held bool) bool) {
 }
 
 // onePrimary is (3) of section 3.4.
-func onePrimary(v *protocol.View) error {
-	n := 0
-	tokens(v)(func(t *Token, _ *member, _ bool) bool {
-		if t.Primary {
-			n++
-		}
-		return true
-	})
-	if n != 1 {
-		return fmt.Errorf("%d primary tokens", n)
-	}
-	return nil
-}
+var onePrimary = protocol.OneToken("tokengme/primary",
+	func(m knows) bool { return m.self().held && m.self().token.Primary },
+	func(m Message) bool { return m.Kind == Pass && m.Token.Primary })
 
 // oneToken: a process has one token at most, held or on its way, and a token only comes to
 // who waits for it and wants its group. A held token that is idle is safe.

@@ -93,7 +93,7 @@ func TestMutants(t *testing.T) {
 			"Client.Step: ev.Kind == protocol.Receive dropped": "other events carry no message, and REQUEST is number 0",
 		},
 		Outside: map[string]string{
-			"onePrimary": "a property", "oneToken": "a property", "sessions": "a property", "safeTokens": "a property",
+			"oneToken": "a property", "sessions": "a property", "safeTokens": "a property",
 			"form": "the catalogue", "tokens": "a property", "newest": "a bound", "latest": "a bound",
 			"stale": "the checker", "memberOf": "a property",
 			"LiteralProcess": "TestMutantsLiteral", "Entry.sameType": "TestMutantsLiteral", "selectType": "TestMutantsLiteral",

@@ -1,10 +1,6 @@
 package tokenring
 
-import (
-	"errors"
-
-	"github.com/poundlock/poundlock/protocol"
-)
+import "github.com/poundlock/poundlock/protocol"
 
 // The kinds of Message.
 const (
@@ -64,10 +60,14 @@ func algorithm(i protocol.Info, resting, bothWays bool) protocol.Algorithm[Messa
 		Ints:   func(m Message) int { return ints(m, bothWays) },
 		Text:   text,
 		Model: protocol.Model[Message]{
-			Invariants: []protocol.Invariant{{Name: "token-ring/token", Err: oneToken}},
+			Invariants: []protocol.Invariant{oneToken},
 		},
 	}
 }
+
+// oneToken is behind mutual exclusion.
+var oneToken = protocol.OneToken("token-ring/token",
+	func(p *Process) bool { return p.token }, func(m Message) bool { return m.Kind == Token })
 
 // Process is one participant: p_i of the ring p_0, .., p_(n-1).
 type Process struct {
@@ -186,23 +186,4 @@ func (p *Process) neighbour(back bool) protocol.ID {
 		step = p.n - 1
 	}
 	return (p.id + protocol.ID(step)) % protocol.ID(p.n)
-}
-
-// oneToken is the invariant behind mutual exclusion.
-func oneToken(v *protocol.View) error {
-	tokens := 0
-	for _, p := range protocol.Procs[*Process](v) {
-		if p.token {
-			tokens++
-		}
-	}
-	for _, m := range protocol.InFlight[Message](v) {
-		if m.Kind == Token {
-			tokens++
-		}
-	}
-	if tokens != 1 {
-		return errors.New("tokenring: there is not exactly one token")
-	}
-	return nil
 }

@@ -272,7 +272,7 @@ func TestMutants(t *testing.T) {
 			refuse(Resting, 2, Message{Kind: Request}, Message{Kind: Request}),
 		},
 		Outside: map[string]string{
-			"oneToken": "a property, not the machine", "Keeper": "TestRegeneratingMutants", "Number": "of Keeper",
+			"Keeper": "TestRegeneratingMutants", "Number": "of Keeper",
 			"regenerating": "of Keeper",
 		},
 		Replace: []mutant.Replacement{

@@ -443,7 +443,8 @@ func (c *conn) part(i transport.Item) error {
 	}
 	if size := uint64(len(c.s.partial)+len(r.Rest)) + min(rest, math.MaxInt64); size > uint64(c.n.maxMessage()) {
 		c.s.partial = nil
-		c.n.shard(string(i.Name)).inbox.post(event{op: opTooLarge, sess: c.s, text: string(i.Name), size: size})
+		name := string(i.Name)
+		c.n.shard(name).inbox.post(event{op: opDo, do: func(s *shard) { s.announced(c.s, name, size) }})
 		return errTooLarge
 	}
 	c.s.partial = append(c.s.partial, r.Rest...)

@@ -89,7 +89,7 @@ func (d *dialer) connect(t *table) (greeted bool, err error) {
 	if s == nil {
 		// The peer gives away what was held in the last session when it hears of a new
 		// one: until then all users here must know.
-		d.n.ask(event{op: opHeard})
+		d.n.each(func(*shard) {})
 		d.number++
 		s = newSession(d.n, d.id, d.number)
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -15,9 +16,9 @@ func (n *Node) Drain(ctx context.Context) (held int) {
 	n.mu.Lock()
 	n.draining = true
 	n.mu.Unlock()
-	n.ask(event{op: opDrain})
+	n.each((*shard).drain)
 	const least, most = 5 * time.Millisecond, 100 * time.Millisecond
-	for pause := least; len(n.ask(event{op: opHeld, once: true})) > 0; pause = min(2*pause, most) {
+	for pause := least; n.held(1) > 0; pause = min(2*pause, most) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -35,20 +36,12 @@ func (n *Node) Draining() bool {
 }
 
 // Held is how many locks have a holder as far as this member knows.
-func (n *Node) Held() int { return len(n.ask(event{op: opHeld})) }
+func (n *Node) Held() int { return n.held(math.MaxInt) }
 
-// ask puts the answers of all shards together.
-func (n *Node) ask(e event) (all []Lock) {
-	reply := make(chan []Lock, len(n.shards))
-	e.locks = reply
-	waiting := 0
-	for _, s := range n.shards {
-		if s.inbox.post(e) {
-			waiting++
-		}
-	}
-	for range waiting {
-		all = append(all, <-reply...)
+// held is Held, where each shard counts so many at most.
+func (n *Node) held(most int) (all int) {
+	for _, k := range ask(n.shards, func(s *shard) int { return s.held(most) }) {
+		all += k
 	}
 	return all
 }
@@ -66,17 +59,15 @@ func (s *shard) drain() {
 	}
 }
 
-// holders returns the locks that have a holder, or just one of them.
-func (s *shard) holders(one bool) (all []Lock) {
-	for name, i := range s.instances.All() {
-		standing, err := i.process.Standing()
-		if err != nil || len(standing.Holders) == 0 {
-			continue // one that cannot be read has failed or is about to
-		}
-		all = append(all, Lock{Name: name, Kind: i.kind, Standing: standing})
-		if one {
+// held counts the locks that have a holder, so many at most. One that cannot be read has failed or is about to.
+func (s *shard) held(most int) (k int) {
+	for _, i := range s.instances.All() {
+		if k == most {
 			break
 		}
+		if standing, err := i.process.Standing(); err == nil && len(standing.Holders) > 0 {
+			k++
+		}
 	}
-	return all
+	return k
 }

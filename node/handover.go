@@ -67,7 +67,7 @@ func (n *Node) runFrozen() *Frozen {
 	n.frozen = f
 	n.sessions.freeze(true)
 	for _, s := range n.shards {
-		s.inbox.post(event{op: opPark, park: func() { <-f.resume }})
+		s.inbox.post(event{op: opAsk, do: func(*shard) { <-f.resume }})
 	}
 	n.run()
 	return f
@@ -81,7 +81,7 @@ func (n *Node) park(f *Frozen) {
 		var parked sync.WaitGroup
 		for _, s := range n.shards {
 			parked.Add(1)
-			if !s.inbox.post(event{op: opPark, park: func() {
+			if !s.inbox.post(event{op: opAsk, do: func(*shard) {
 				parked.Done()
 				select {
 				case <-again:

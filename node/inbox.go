@@ -14,37 +14,22 @@ import (
 type op uint8
 
 const (
-	opOpen op = iota // sess is the session with its peer
-	opDead           // sess has ended
-	opTry
+	opTry op = iota
 	opCancel
-	opIssue // msg is the operation
+	opIssue
 	opExit
-	opTooLarge // a message of size bytes for the lock name would arrive in sess
-	opSuspect  // the member peer
-	opTrust    // the peer of sess, which is heard of
-	opNames
-	opLocks
-	opHeld // once: at most one
-	opDrain
-	opPark  // stands still in park
-	opHeard // answers once all that was urgent before is dealt with
-	opTally // answers once what was counted so far can be read
+	opDo  // do
+	opAsk // do, once all is handled that has come until then; with nil where the shard closes before
 	opClose
 )
 
+// An event is what a user of a lock wants. Everything else that is for a shard says itself what to do there.
 type event struct {
-	op    op
-	once  bool // opTry, opHeld
-	sess  *session
-	next  *session // opDead: takes over where there is always a session
-	peer  protocol.ID
-	size  uint64 // opTooLarge
-	msg   []byte // opIssue
-	text  string // name of the lock; opDead: the reason
-	page  *Page  // opNames, opLocks
-	locks chan<- []Lock
-	park  func()
+	op   op
+	once bool   // opTry
+	name string // of the lock
+	msg  []byte // opIssue: the operation
+	do   func(*shard)
 }
 
 // An inbox is what waits for a shard: events and, in a line, turns of sessions. Anybody puts something in, and the
@@ -128,11 +113,8 @@ func (in *inbox) close(rest []event) {
 	defer in.mu.Unlock()
 	in.closed = true
 	for _, e := range append(rest, in.queue...) {
-		switch {
-		case e.locks != nil:
-			e.locks <- nil
-		case e.park != nil:
-			e.park()
+		if e.op == opAsk {
+			e.do(nil)
 		}
 	}
 	for _, t := range in.line {
@@ -326,7 +308,7 @@ func (s *users) enter(name string, u *user, once bool, in *inbox) error {
 		return fmt.Errorf("%w: %q", ErrBusy, name)
 	}
 	s.byName.Set(name, u)
-	in.post(event{op: opTry, text: name, once: once})
+	in.post(event{op: opTry, name: name, once: once})
 	return nil
 }
 

@@ -210,23 +210,23 @@ func (s *shard) stepAll(in protocol.Input) {
 }
 
 func (s *shard) tryEvent(e *event) {
-	u := s.users.get(e.text)
+	u := s.users.get(e.name)
 	u.section = protocol.InTry
 	s.labels.used = s.labels.used || u.label != "" && !s.n.roles.member()
-	why := s.users.failed[e.text]
-	if i := s.instances.Get(e.text); i != nil && i.kind != u.kind {
+	why := s.users.failed[e.name]
+	if i := s.instances.Get(e.name); i != nil && i.kind != u.kind {
 		why = otherKind(i, u.kind)
 	}
 	if why != "" {
-		s.users.leave(e.text)
-		s.tell(e.text, func() { u.Rem(errors.New(why)) })
+		s.users.leave(e.name)
+		s.tell(e.name, func() { u.Rem(errors.New(why)) })
 		return
 	}
 	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait}
 	if e.once {
 		in.Arg = protocol.TryOnce
 	}
-	s.stepUser(e.text, in)
+	s.stepUser(e.name, in)
 }
 
 // stepUser gives an event of the user to the instance of its lock.

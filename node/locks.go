@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,11 +24,10 @@ type Lock struct {
 // come after After, the first Limit of them. The zero Page asks for all.
 type Page struct {
 	Prefix, After string
-	Limit         int      // 0: no limit
-	names         []string // the locks that a shard is asked about
+	Limit         int // 0: no limit
 }
 
-func (p *Page) wants(name string) bool { return name > p.After && strings.HasPrefix(name, p.Prefix) }
+func (p Page) wants(name string) bool { return name > p.After && strings.HasPrefix(name, p.Prefix) }
 
 // Locks returns the instances that are not idle, by name.
 func (n *Node) Locks() []Lock { return n.LocksPage(Page{}) }
@@ -35,44 +35,28 @@ func (n *Node) Locks() []Lock { return n.LocksPage(Page{}) }
 // LocksPage returns one page of them. Every shard looks at all its names for it;
 // only the processes of the locks on the page are asked.
 func (n *Node) LocksPage(p Page) []Lock {
-	all := n.ask(event{op: opNames, page: &p})
-	slices.SortFunc(all, func(a, b Lock) int { return strings.Compare(a.Name, b.Name) })
-	if p.Limit > 0 && len(all) > p.Limit {
-		all = all[:p.Limit]
+	names := slices.Concat(ask(n.shards, func(s *shard) []string { return s.listed(p) })...)
+	slices.Sort(names)
+	if p.Limit > 0 {
+		names = names[:min(len(names), p.Limit)]
 	}
-	chosen := map[*shard]*Page{}
-	for _, l := range all {
-		s := n.shard(l.Name)
-		if chosen[s] == nil {
-			chosen[s] = &Page{}
-		}
-		chosen[s].names = append(chosen[s].names, l.Name)
+	chosen := map[*shard][]string{}
+	for _, name := range names {
+		s := n.shard(name)
+		chosen[s] = append(chosen[s], name)
 	}
-	all = all[:0]
-	for s, page := range chosen {
-		all = append(all, s.ask(event{op: opLocks, page: page})...)
-	}
+	asked := slices.Collect(maps.Keys(chosen))
+	all := slices.Concat(ask(asked, func(s *shard) []Lock { return s.locks(chosen[s]) })...)
 	slices.SortFunc(all, func(a, b Lock) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // Lock returns the instance of one name, alone, or nothing if it is idle.
 func (n *Node) Lock(name string) []Lock {
-	return n.shard(name).ask(event{op: opLocks, page: &Page{names: []string{name}}})
+	return slices.Concat(ask([]*shard{n.shard(name)}, func(s *shard) []Lock { return s.locks([]string{name}) })...)
 }
 
-// ask posts an event and waits for the answer, which is empty when the shard is
-// closed.
-func (s *shard) ask(e event) []Lock {
-	reply := make(chan []Lock, 1)
-	e.locks = reply
-	if !s.inbox.post(e) {
-		return nil
-	}
-	return <-reply
-}
-
-// locks is what is known about the locks of a page that are not idle.
+// locks is what is known about those of some locks that are not idle.
 func (s *shard) locks(names []string) []Lock {
 	all := make([]Lock, 0, len(names))
 	for _, name := range names {
@@ -93,10 +77,9 @@ func (s *shard) locks(names []string) []Lock {
 	return all
 }
 
-// listed are those of a page, without more about their locks. Twice as many as it
-// holds are kept at a time, so that it costs little more to find a page among very
-// many names than to look at them.
-func (s *shard) listed(p *Page) []Lock {
+// listed are the names of a page. Twice as many as it holds are kept at a time, so that it costs little more to find a
+// page among very many names than to look at them.
+func (s *shard) listed(p Page) []string {
 	limit := p.Limit
 	if limit == 0 {
 		limit = s.instances.Len()
@@ -117,9 +100,5 @@ func (s *shard) listed(p *Page) []Lock {
 		}
 	}
 	first()
-	page := make([]Lock, len(names))
-	for i, name := range names {
-		page[i].Name = name
-	}
-	return page
+	return names
 }

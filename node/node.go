@@ -250,7 +250,7 @@ func newNode(c Config) (*Node, error) {
 	n.clock.start(c.Boot, c.ClockBound, n.clockSet)
 	n.table.c, n.table.roles, n.table.ctx, n.table.book, n.table.moved = &n.c, n.roles, n.ctx, n.book, n.sessions.moved
 	n.table.replace(c.Epoch, c.Peers)
-	n.detector = newDetector(n.roles, c.Patience, c.Boot, n.hurryAll)
+	n.detector = newDetector(n.roles, c.Patience, c.Boot, n.hurry)
 	for range runtime.GOMAXPROCS(0) {
 		n.shards = append(n.shards, newShard(n))
 	}
@@ -431,10 +431,10 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where
 // the algorithm cannot cancel (Info.Cancels) nothing happens, and Crit follows.
-func (n *Node) Cancel(name string) { n.shard(name).inbox.post(event{op: opCancel, text: name}) }
+func (n *Node) Cancel(name string) { n.shard(name).inbox.post(event{op: opCancel, name: name}) }
 
 // Exit leaves the lock called name, after Crit or Ejected, with no operation open. Rem follows.
-func (n *Node) Exit(name string) { n.shard(name).inbox.post(event{op: opExit, text: name}) }
+func (n *Node) Exit(name string) { n.shard(name).inbox.post(event{op: opExit, name: name}) }
 
 func (n *Node) shard(name string) *shard {
 	return n.shards[maphash.String(n.seed, name)%uint64(len(n.shards))]

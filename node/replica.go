@@ -62,7 +62,7 @@ func (n *Node) Issue(name string, op []byte) error {
 	if err := checkOperation(o, op); err != nil {
 		return err
 	}
-	n.shard(name).inbox.post(event{op: opIssue, text: name, msg: append(binary.AppendUvarint(nil, uint64(n.c.ID)), op...)})
+	n.shard(name).inbox.post(event{op: opIssue, name: name, msg: append(binary.AppendUvarint(nil, uint64(n.c.ID)), op...)})
 	return nil
 }
 
@@ -233,9 +233,9 @@ func (s *shard) beginReplicas() {
 }
 
 func (s *shard) issue(e *event) {
-	if u := s.users.get(e.text); u != nil && u.kind == Replica && u.section == protocol.InCrit {
+	if u := s.users.get(e.name); u != nil && u.kind == Replica && u.section == protocol.InCrit {
 		u.section = protocol.InIssue
-		s.stepUser(e.text, protocol.NewIssue(string(e.msg)))
+		s.stepUser(e.name, protocol.NewIssue(string(e.msg)))
 	}
 }
 
@@ -308,13 +308,13 @@ const besideState = 32 << 20
 // maxMessage is how many bytes a message of a replica may have.
 func (n *Node) maxMessage() int { return n.c.MaxState + besideState }
 
-// announced: a message was announced that is too large to be received, so that its replica would lack it.
-func (s *shard) announced(e *event) {
-	if i := s.instances.View()[e.text]; i != nil && i.replica != nil {
-		s.fail(i, tooLarge("message with the state", e.size, "here", uint64(s.n.maxMessage())).Error())
+// announced: a message of size bytes was announced that is too large to be received, so that its replica would lack it.
+func (s *shard) announced(from *session, name string, size uint64) {
+	if i := s.instances.Get(name); i != nil && i.replica != nil {
+		s.fail(i, tooLarge("message with the state", size, "here", uint64(s.n.maxMessage())).Error())
 		return
 	}
-	s.n.sessions.end(e.sess, errTooLarge, fault(errTooLarge).Append(nil))
+	s.n.sessions.end(from, errTooLarge, fault(errTooLarge).Append(nil))
 }
 
 var errTooLarge = errors.New("node: a message that is larger than any of a replica here")

@@ -79,9 +79,7 @@ func (ss *sessions) register(s *session) {
 	ss.n.counters.began.Add(1)
 	ss.byPeer[s.id] = s
 	ss.origins.come(s)
-	for _, sh := range ss.n.shards {
-		sh.inbox.post(event{op: opOpen, sess: s})
-	}
+	ss.n.tell(func(sh *shard) { sh.open(s) })
 }
 
 // cameUp wakes those who wait for sessions, and has the leases looked at.
@@ -120,17 +118,15 @@ func (ss *sessions) end(s *session, why error, last []byte) {
 			ss.ends[s.id] = ended{number, causeOf(why)}
 		}
 		ss.origins.goAway(s)
-		dead := event{op: opDead, sess: s, text: why.Error()}
+		var next *session
 		if ss.n.roles.standing(s.id) {
 			// The shards change over in one step: what they send must go into one
 			// of the two sessions, so that it arrives or makes its lock fail.
-			dead.next = newSession(ss.n, s.id, number+1)
-			dead.next.lossy = ss.n.roles.watched()
-			ss.byPeer[s.id] = dead.next
+			next = newSession(ss.n, s.id, number+1)
+			next.lossy = ss.n.roles.watched()
+			ss.byPeer[s.id] = next
 		}
-		for _, sh := range ss.n.shards {
-			sh.inbox.hurry(dead)
-		}
+		ss.n.hurry(func(sh *shard) { sh.dead(s, next, why.Error()) })
 	}
 	ss.mu.Unlock()
 	if c != nil && last == nil {

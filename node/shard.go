@@ -79,14 +79,11 @@ func (s *shard) run() {
 			s.handle(&urgent[i])
 		}
 		for i := range queue {
-			switch e := &queue[i]; {
-			case e.op == opClose:
+			switch e := &queue[i]; e.op {
+			case opClose:
 				s.close(append(asked, queue[i+1:]...))
 				return
-			case e.op == opPark: // everything that was received is handled then
-				messages = s.hear(messages)
-				s.handle(e)
-			case e.locks != nil: // so for whoever asks
+			case opAsk: // everything that was received is handled then
 				asked = append(asked, *e)
 			default:
 				s.handle(e)
@@ -130,52 +127,71 @@ func (s *shard) run() {
 
 func (s *shard) handle(e *event) {
 	switch e.op {
-	case opOpen:
-		s.open(e.sess)
-	case opDead:
-		s.dead(e)
 	case opTry:
 		s.tryEvent(e)
 	case opCancel:
-		if u := s.users.get(e.text); u != nil && u.section == protocol.InTry && s.cancels(u.kind) {
-			s.stepUser(e.text, protocol.Input{Kind: protocol.Cancel})
+		if u := s.users.get(e.name); u != nil && u.section == protocol.InTry && s.cancels(u.kind) {
+			s.stepUser(e.name, protocol.Input{Kind: protocol.Cancel})
 		}
 	case opExit:
-		if u := s.users.get(e.text); u != nil && u.section >= protocol.InCrit && u.section != protocol.InIssue {
-			s.stepUser(e.text, protocol.Input{Kind: protocol.Exit})
+		if u := s.users.get(e.name); u != nil && u.section >= protocol.InCrit && u.section != protocol.InIssue {
+			s.stepUser(e.name, protocol.Input{Kind: protocol.Exit})
 		}
 	case opIssue:
 		s.issue(e)
-	case opTooLarge:
-		s.announced(e)
-	case opSuspect:
-		s.suspectMember(e.peer)
-	case opTrust:
-		s.trustMember(e.sess)
-	case opNames:
-		e.locks <- s.listed(e.page)
-	case opLocks:
-		e.locks <- s.locks(e.page.names)
-	case opHeld:
-		e.locks <- s.holders(e.once)
-	case opDrain:
-		s.drain()
-		e.locks <- nil
-	case opPark:
-		e.park()
-	case opHeard:
-		e.locks <- nil
-	case opTally:
-		s.copyTally()
-		e.locks <- nil
+	default:
+		e.do(s)
 	}
+}
+
+// tell has all shards do something, after what waits for them.
+func (n *Node) tell(do func(*shard)) {
+	for _, s := range n.shards {
+		s.inbox.post(event{op: opDo, do: do})
+	}
+}
+
+// hurry has all shards do something before what waits for them.
+func (n *Node) hurry(do func(*shard)) {
+	for _, s := range n.shards {
+		s.inbox.hurry(event{op: opDo, do: do})
+	}
+}
+
+// each has all shards do something, and waits until those have that are not closed.
+func (n *Node) each(do func(*shard)) {
+	ask(n.shards, func(s *shard) struct{} {
+		do(s)
+		return struct{}{}
+	})
+}
+
+// ask returns the answers of those shards that are not closed. They answer when they have dealt with what was queued before.
+func ask[T any](shards []*shard, f func(*shard) T) (all []T) {
+	answers := make(chan T, len(shards))
+	waiting := 0
+	for _, s := range shards {
+		if s.inbox.post(event{op: opAsk, do: func(s *shard) {
+			var answer T
+			if s != nil {
+				answer = f(s)
+			}
+			answers <- answer
+		}}) {
+			waiting++
+		}
+	}
+	for range waiting {
+		all = append(all, <-answers)
+	}
+	return all
 }
 
 // open notes the session that messages to a peer go to from now on. A client is
 // told that the lease at a member has begun.
 func (s *shard) open(sess *session) {
 	if sess.dead.Load() {
-		return // opDead has come or will come, and must be the last word
+		return // dead has been called or will be, and must be the last word
 	}
 	s.sessions[sess.id] = sess
 	if !s.n.roles.restores(sess.id) {
@@ -191,12 +207,11 @@ func (s *shard) open(sess *session) {
 
 // dead tells the processes concerned that a session has ended: those of a client
 // about the member, those of a member about the client. Where the algorithm does
-// not know such an event, its locks fail closed.
-func (s *shard) dead(e *event) {
-	sess := e.sess
+// not know such an event, its locks fail closed. next takes over where there is always a session.
+func (s *shard) dead(sess, next *session, why string) {
 	switch {
-	case e.next != nil:
-		s.sessions[sess.id] = e.next
+	case next != nil:
+		s.sessions[sess.id] = next
 	case s.sessions[sess.id] == sess:
 		delete(s.sessions, sess.id)
 	}
@@ -216,7 +231,7 @@ func (s *shard) dead(e *event) {
 		}
 	default:
 		for i := range concerned.All() {
-			s.fail(i, fmt.Sprintf("%s: %s", s.n.roles.name(sess.id), e.text))
+			s.fail(i, fmt.Sprintf("%s: %s", s.n.roles.name(sess.id), why))
 		}
 	}
 }

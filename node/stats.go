@@ -214,7 +214,7 @@ func (n *Node) Stats() Stats {
 	for _, s := range n.shards {
 		st.Shards = append(st.Shards, s.inbox.size())
 	}
-	n.ask(event{op: opTally})
+	n.each((*shard).copyTally)
 	for _, s := range n.shards {
 		st.add(s.audit.latest.Load())
 	}

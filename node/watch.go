@@ -32,15 +32,15 @@ type detector struct {
 	roles    roles
 	patience lease.Patience
 	boot     func() time.Duration
-	tell     func(event) // all shards, before what waits for them
+	hurry    func(func(*shard)) // has all shards do something before what waits for them
 	members  []*watch
 }
 
-func newDetector(r roles, p lease.Patience, boot func() time.Duration, tell func(event)) *detector {
+func newDetector(r roles, p lease.Patience, boot func() time.Duration, hurry func(func(*shard))) *detector {
 	if !r.watched() {
 		return nil
 	}
-	d := &detector{roles: r, patience: p, boot: boot, tell: tell}
+	d := &detector{roles: r, patience: p, boot: boot, hurry: hurry}
 	for range r.members {
 		d.members = append(d.members, &watch{Watch: *lease.NewWatch(p, boot())})
 	}
@@ -94,7 +94,7 @@ func (d *detector) heard(s *session, began bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Hear(d.boot()) || began {
-		d.tell(event{op: opTrust, sess: s})
+		d.hurry(func(sh *shard) { sh.trustMember(s) })
 	}
 }
 
@@ -109,7 +109,7 @@ func (d *detector) suspect(id protocol.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Force() {
-		d.tell(event{op: opSuspect, peer: id})
+		d.hurry(func(sh *shard) { sh.suspectMember(id) })
 	}
 }
 
@@ -136,7 +136,7 @@ func (d *detector) run(ctx context.Context) {
 				w.Pardon(now)
 			}
 			if w.Look(now) {
-				d.tell(event{op: opSuspect, peer: protocol.ID(id)})
+				d.hurry(func(sh *shard) { sh.suspectMember(protocol.ID(id)) })
 			}
 			if !w.Suspects() {
 				wait = min(wait, w.End()-now)
@@ -154,12 +154,6 @@ func (d *detector) run(ctx context.Context) {
 // It does nothing where members do not suspect each other.
 func (n *Node) Suspect(id protocol.ID) { n.detector.suspect(id) }
 
-func (n *Node) hurryAll(e event) {
-	for _, sh := range n.shards {
-		sh.inbox.hurry(e)
-	}
-}
-
 // suspectMember tells all processes that a member is suspected.
 func (s *shard) suspectMember(id protocol.ID) {
 	s.make.loses(id, true)
@@ -167,7 +161,7 @@ func (s *shard) suspectMember(id protocol.ID) {
 }
 
 // trustMember tells all processes that the peer of a session is trusted. Where the session has
-// ended, opDead is the last word.
+// ended, dead is the last word.
 func (s *shard) trustMember(sess *session) {
 	if sess.dead.Load() {
 		return
@@ -175,7 +169,7 @@ func (s *shard) trustMember(sess *session) {
 	sess.mu.Lock()
 	incarnation := sess.incarnation
 	sess.mu.Unlock()
-	s.sessions[sess.id] = sess // opOpen may wait in the queue still, and what follows must be sent
+	s.sessions[sess.id] = sess // open may wait in the queue still, and what follows must be sent
 	life := s.n.roles.life(incarnation)
 	s.make.trusts(sess.id, life)
 	s.stepAll(protocol.NewRestore(sess.id, life))

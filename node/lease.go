@@ -18,16 +18,25 @@ const (
 // ErrNoAnswer says that a member has not been reached, and that no attempt has failed.
 var ErrNoAnswer = errors.New("no answer yet")
 
+// An end is why a session or a handshake is over.
+type end struct {
+	text     string
+	cause    Cause
+	ordinary bool // sessions of processes that do nothing wrong end so
+}
+
+func (e *end) Error() string { return e.text }
+
 // Why sessions and connections end, or cannot begin.
 var (
+	errReplaced  = &end{"a newer connection of the session took over", CauseReplaced, false}
+	errLapsed    = &end{"the lease lapsed", CauseLapsed, true}
+	errBye       = &end{"the peer closed the session", CauseBye, true}
+	errRestarted = &end{"the peer restarted and has lost its memory", CauseRestarted, true}
+	errForgotten = &end{"the peer does not know the session any more: it has restarted, or ended it", CauseRestarted, true}
+	errNewer     = &end{"the peer began a new session", CauseReplaced, true}
+	errFailed    = &end{"the process of a lock failed here", CauseLockFailed, false}
 	errLost      = errors.New("the session is lost")
-	errReplaced  = errors.New("a newer connection of the session took over")
-	errLapsed    = errors.New("the lease lapsed")
-	errBye       = errors.New("the peer closed the session")
-	errRestarted = errors.New("the peer restarted and has lost its memory")
-	errForgotten = errors.New("the peer does not know the session any more: it has restarted, or ended it")
-	errNewer     = errors.New("the peer began a new session")
-	errFailed    = errors.New("the process of a lock failed here")
 	errNotDialed = errors.New("it has not connected to this process")
 )
 

@@ -105,19 +105,10 @@ func (l *logbook) write(r record) {
 	if k := l.lost.Swap(0); k > 0 {
 		l.log.Warn("the log was too slow for ends of sessions", "unlogged", k)
 	}
-	if ordinary(r.why) {
+	var e *end
+	if errors.As(r.why, &e) && e.ordinary {
 		l.log.Info(r.what, r.args...)
 	} else {
 		l.complain(r.who, r.what, r.args...)
 	}
-}
-
-// ordinary reports whether sessions of processes that do nothing wrong end so.
-func ordinary(why error) bool {
-	for _, e := range []error{errBye, errLapsed, errNewer, errRestarted, errForgotten, ErrClosed} {
-		if errors.Is(why, e) {
-			return true
-		}
-	}
-	return false
 }

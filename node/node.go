@@ -133,9 +133,9 @@ type Config struct {
 
 // What Try fails with.
 var (
-	ErrClosed = errors.New("the node is closed")
-	ErrBusy   = errors.New("node: the lock has a user that is not in its remainder section")
-	ErrFailed = errors.New("node: the lock failed")
+	ErrClosed error = &end{"the node is closed", CauseClosed, true}
+	ErrBusy         = errors.New("node: the lock has a user that is not in its remainder section")
+	ErrFailed       = errors.New("node: the lock failed")
 )
 
 // A User is told what the process of its lock does. Calls come from the node's

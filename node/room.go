@@ -16,7 +16,7 @@ const (
 
 // Why a connection is closed that takes part of what there is for all.
 var (
-	errCrowded = errors.New("too many connections are in their handshake")
+	errCrowded = &end{"too many connections are in their handshake", CauseFull, false}
 	errNoRoom  = errors.New("there is no room for more frames")
 )
 

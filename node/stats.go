@@ -101,6 +101,7 @@ func (c Cause) String() string { return causeNames[c] }
 // causeOf sorts the errors of sessions and handshakes.
 func causeOf(err error) Cause {
 	var r transport.Refuse
+	var e *end
 	switch {
 	case errors.As(err, &r):
 		switch r.Code {
@@ -114,22 +115,10 @@ func causeOf(err error) Cause {
 			return CauseOldTable
 		}
 		return CauseMisfit
-	case errors.Is(err, errCrowded):
-		return CauseFull
-	case errors.Is(err, errBye):
-		return CauseBye
-	case errors.Is(err, errLapsed):
-		return CauseLapsed
-	case errors.Is(err, errRestarted), errors.Is(err, errForgotten):
-		return CauseRestarted
-	case errors.Is(err, errNewer), errors.Is(err, errReplaced):
-		return CauseReplaced
+	case errors.As(err, &e):
+		return e.cause
 	case errors.Is(err, reliable.ErrFull):
 		return CauseTooMany
-	case errors.Is(err, errFailed):
-		return CauseLockFailed
-	case errors.Is(err, ErrClosed):
-		return CauseClosed
 	}
 	return CauseProtocol
 }

@@ -76,7 +76,7 @@ func (d *dialer) connect(t *table) (greeted bool, err error) {
 	limit := min(handshake, max(d.n.c.Lease/2, handshake/10))
 	ctx, cancel := context.WithTimeout(t.ctx, limit)
 	defer cancel()
-	nc, err := d.dialPeer(ctx, t.peers[d.id])
+	nc, err := d.dialPeer(ctx, t.Slots[d.id])
 	if err != nil {
 		return false, err
 	}

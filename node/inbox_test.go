@@ -13,7 +13,7 @@ import (
 // Sessions take turns: those that have much to say wait for those that have little. A turn is bounded in messages and, where
 // it is of many frames, in bytes; and what one session says keeps its order.
 func TestTurns(t *testing.T) {
-	n, err := newNode(Config{Peers: []Peer{{"s1", "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}})
+	n, err := newNode(Config{Peers: []Peer{{Name: "s1", Addr: "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}})
 	if err != nil {
 		t.Fatal(err)
 	}

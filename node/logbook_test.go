@@ -31,7 +31,7 @@ func TestLateRecordsAreBounded(t *testing.T) {
 func TestComplaintsByHost(t *testing.T) {
 	var log bytes.Buffer
 	n, err := newNode(Config{
-		Secret: 1, Peers: []Peer{{"s1", "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)},
+		Secret: 1, Peers: []Peer{{Name: "s1", Addr: "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)},
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil {

@@ -370,11 +370,7 @@ func (c *Config) incarnation() uint64 {
 }
 
 func (c *Config) roles() roles {
-	r := roles{self: c.ID, info: c.anyHost().Info()}
-	for _, p := range c.Peers {
-		r.members = append(r.members, p.Name)
-	}
-	return r
+	return roles{self: c.ID, members: Names(c.Peers), info: c.anyHost().Info()}
 }
 
 func (c *Config) member() bool { return c.ID < protocol.ID(len(c.Peers)) }

@@ -88,7 +88,7 @@ func TestRoomOfOneNetwork(t *testing.T) {
 func TestComplaintsByNetwork(t *testing.T) {
 	var log bytes.Buffer
 	n, err := newNode(Config{
-		Secret: 1, Peers: []Peer{{"s1", "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)},
+		Secret: 1, Peers: []Peer{{Name: "s1", Addr: "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)},
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func TestComplaintsByNetwork(t *testing.T) {
 func TestFramesToBeHandledLeaveRoom(t *testing.T) {
 	const most, length = 1 << 20, 100 << 10
 	n, err := newNode(Config{
-		Secret: 1, Peers: []Peer{{"s1", "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)},
+		Secret: 1, Peers: []Peer{{Name: "s1", Addr: "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)},
 		Log: slog.New(slog.DiscardHandler), MaxFrames: most,
 	})
 	if err != nil {

@@ -217,7 +217,7 @@ func (ss *sessions) waitAlive(ctx context.Context, k int) error {
 func (ss *sessions) unreachable(k int, cause error) error {
 	e := &UnreachableError{Alive: ss.alive(), Want: k, Cause: cause}
 	now := ss.n.c.Boot()
-	for id, p := range ss.n.table.now.Load().peers {
+	for id, p := range ss.n.table.now.Load().Slots {
 		id := protocol.ID(id)
 		if id == ss.n.c.ID {
 			continue

@@ -15,15 +15,11 @@ import (
 )
 
 // A Peer is a member: the slot table is a list of them, in the order of their ids.
-type Peer struct {
-	Name string // virtual server name
-	Addr string // host:port, or unix:/path
-}
+type Peer = transport.Slot
 
 // A table is the slot table in use. It is never changed, but replaced.
 type table struct {
-	epoch    uint64
-	peers    []Peer
+	transport.Table
 	ctx      context.Context // ends when the table is replaced
 	replaced context.CancelFunc
 }
@@ -54,7 +50,7 @@ type slotTable struct {
 // Table is the slot table in use, and its epoch.
 func (n *Node) Table() (epoch uint64, peers []Peer) {
 	t := n.table.now.Load()
-	return t.epoch, slices.Clone(t.peers)
+	return t.Epoch, slices.Clone(t.Slots)
 }
 
 // SetTable replaces the slot table by one of a higher epoch and the same names.
@@ -93,28 +89,20 @@ func (c *Config) checkTable(epoch uint64, peers []Peer) error {
 			return fmt.Errorf("member %s: %w", p.Name, err)
 		}
 	}
-	return wireTable(epoch, peers).Check()
+	return transport.Table{Epoch: epoch, Slots: peers}.Check()
 }
 
-func wireTable(epoch uint64, peers []Peer) transport.Table {
-	t := transport.Table{Epoch: epoch}
-	for _, p := range peers {
-		t.Slots = append(t.Slots, transport.Slot(p))
+// Names are the names of members.
+func Names(peers []Peer) []string {
+	names := make([]string, len(peers))
+	for i, p := range peers {
+		names[i] = p.Name
 	}
-	return t
+	return names
 }
 
 // memberNames is what the two ends must have in common of their slot tables.
-func memberNames(peers []Peer) string {
-	var b strings.Builder
-	for i, p := range peers {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(p.Name)
-	}
-	return b.String()
-}
+func memberNames(peers []Peer) string { return strings.Join(Names(peers), ",") }
 
 // set is Node.SetTable.
 func (st *slotTable) set(epoch uint64, peers []Peer) error {
@@ -125,38 +113,38 @@ func (st *slotTable) set(epoch uint64, peers []Peer) error {
 	defer st.replacing.Unlock()
 	old := st.now.Load()
 	switch {
-	case memberNames(peers) != memberNames(old.peers):
+	case memberNames(peers) != memberNames(old.Slots):
 		return fmt.Errorf("node: the servers cannot change from %s to %s: quorums of the two sets need not intersect",
-			memberNames(old.peers), memberNames(peers))
-	case epoch < old.epoch:
-		return fmt.Errorf("node: the slot table of epoch %d cannot replace that of epoch %d", epoch, old.epoch)
-	case epoch == old.epoch && slices.Equal(peers, old.peers):
+			memberNames(old.Slots), memberNames(peers))
+	case epoch < old.Epoch:
+		return fmt.Errorf("node: the slot table of epoch %d cannot replace that of epoch %d", epoch, old.Epoch)
+	case epoch == old.Epoch && slices.Equal(peers, old.Slots):
 		return nil
-	case epoch == old.epoch:
+	case epoch == old.Epoch:
 		return fmt.Errorf("node: two slot tables have epoch %d: a new one needs a higher epoch", epoch)
 	}
 	st.replace(epoch, peers)
 	old.replaced()
 	for id, p := range peers {
-		if p.Addr == old.peers[id].Addr {
+		if p.Addr == old.Slots[id].Addr {
 			continue
 		}
-		st.c.Log.Info("slot moved", "server", p.Name, "from", old.peers[id].Addr, "to", p.Addr, "epoch", epoch)
+		st.c.Log.Info("slot moved", "server", p.Name, "from", old.Slots[id].Addr, "to", p.Addr, "epoch", epoch)
 		st.moved(protocol.ID(id))
 	}
 	return nil
 }
 
 func (st *slotTable) replace(epoch uint64, peers []Peer) {
-	t := &table{epoch: epoch, peers: slices.Clone(peers)}
+	t := &table{Table: transport.Table{Epoch: epoch, Slots: slices.Clone(peers)}}
 	t.ctx, t.replaced = context.WithCancel(st.ctx)
 	st.now.Store(t)
 }
 
 // peer is the slot of a member.
-func (st *slotTable) peer(id protocol.ID) Peer { return st.now.Load().peers[id] }
+func (st *slotTable) peer(id protocol.ID) Peer { return st.now.Load().Slots[id] }
 
-func (st *slotTable) epoch() uint64 { return st.now.Load().epoch }
+func (st *slotTable) epoch() uint64 { return st.now.Load().Epoch }
 
 // tooOld is the refusal of an epoch, nil if it is none: this member has a newer table,
 // and who still uses the old one may be talking to a slot where it is no more. A newer
@@ -164,12 +152,12 @@ func (st *slotTable) epoch() uint64 { return st.now.Load().epoch }
 // where everybody is, and has the same names.
 func (st *slotTable) tooOld(epoch uint64) *transport.Refuse {
 	t := st.now.Load()
-	if epoch >= t.epoch {
+	if epoch >= t.Epoch {
 		return nil
 	}
 	return &transport.Refuse{
 		Code: transport.OldTable, What: "epoch of the slot table",
-		Mine: fmt.Sprint(t.epoch), Yours: fmt.Sprint(epoch), Table: wireTable(t.epoch, t.peers),
+		Mine: fmt.Sprint(t.Epoch), Yours: fmt.Sprint(epoch), Table: t.Table,
 	}
 }
 
@@ -197,14 +185,10 @@ func (st *slotTable) adopt(r transport.Refuse) error {
 	if st.roles.member() {
 		return fmt.Errorf("%w: %w", errOldTable, r)
 	}
-	var peers []Peer
-	for _, s := range r.Table.Slots {
-		peers = append(peers, Peer(s))
+	if have := len(r.Table.Slots); have != len(st.roles.members) {
+		return fmt.Errorf("%w: %w; its table has %d servers, not %d", errOldTable, r, have, len(st.roles.members))
 	}
-	if len(peers) != len(st.roles.members) {
-		return fmt.Errorf("%w: %w; its table has %d servers, not %d", errOldTable, r, len(peers), len(st.roles.members))
-	}
-	if err := st.set(r.Table.Epoch, peers); err != nil {
+	if err := st.set(r.Table.Epoch, r.Table.Slots); err != nil {
 		return fmt.Errorf("%w: %w; its table cannot be adopted: %w", errOldTable, r, err)
 	}
 	return fmt.Errorf("%w: %w", errOldTable, r)

@@ -165,7 +165,7 @@ func (c *Codec) Epoch(v *Epoch, most ID) {
 }
 
 // Upto visits a number that is at most most, such as the kind of a message.
-func Upto[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int](c *Codec, v *T, most T) {
+func Upto[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int | ~int64](c *Codec, v *T, most T) {
 	switch c.does {
 	case appends:
 		c.append(uint64(*v))

@@ -396,13 +396,4 @@ func (s *Server) clients() int {
 	return k
 }
 
-func names(table []node.Peer) string {
-	var b strings.Builder
-	for i, p := range table {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(p.Name)
-	}
-	return b.String()
-}
+func names(table []node.Peer) string { return strings.Join(node.Names(table), ", ") }

@@ -1,8 +1,8 @@
 package transport
 
 import (
-	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -35,44 +35,34 @@ type Kind struct {
 	Algorithm string
 }
 
+func (h *Hello) fields(c *protocol.Codec) {
+	c.AnyID(&h.From)
+	c.AnyID(&h.To)
+	text(c, &h.ToName, maxText)
+	c.Uints(&h.Incarnation, &h.Session)
+	c.Bool(&h.Resume)
+	c.Uint(&h.Received)
+	text(c, &h.Members, MaxTable)
+	text(c, &h.Groups, maxText)
+	for i := range list(c, &h.Kinds, maxKinds) {
+		protocol.Upto(c, &h.Kinds[i].Number, math.MaxUint8)
+		text(c, &h.Kinds[i].Algorithm, maxText)
+	}
+	protocol.Upto(c, &h.Lease, math.MaxInt64)
+	protocol.Upto(c, &h.ClockBound, math.MaxInt64)
+	text(c, &h.Label, maxText)
+}
+
 // Append appends the encoding of h as an item.
 func (h Hello) Append(b []byte) []byte {
-	var v []byte
-	v = binary.AppendUvarint(v, uint64(h.From))
-	v = binary.AppendUvarint(v, uint64(h.To))
-	v = appendBytes(v, h.ToName)
-	v = binary.AppendUvarint(v, h.Incarnation)
-	v = binary.AppendUvarint(v, h.Session)
-	v = protocol.AppendBool(v, h.Resume)
-	v = binary.AppendUvarint(v, h.Received)
-	v = appendBytes(v, h.Members)
-	v = appendBytes(v, h.Groups)
-	v = binary.AppendUvarint(v, uint64(len(h.Kinds)))
-	for _, k := range h.Kinds {
-		v = appendBytes(append(v, k.Number), k.Algorithm)
-	}
-	v = binary.AppendUvarint(v, uint64(h.Lease))
-	v = binary.AppendUvarint(v, uint64(h.ClockBound))
-	v = appendBytes(v, clip(h.Label))
-	return Item{Type: HelloItem, Body: v}.Append(b)
+	h.Label = clip(h.Label)
+	return appendBody(b, HelloItem, h.fields)
 }
 
 // ReadHello reads the body of a Hello.
 func ReadHello(body []byte) (h Hello, err error) {
-	r := reader{protocol.Reader{Rest: body}}
-	h.From, h.To = protocol.ID(r.Uint()), protocol.ID(r.Uint())
-	h.ToName = r.string(maxText)
-	h.Incarnation, h.Session = r.Uint(), r.Uint()
-	h.Resume = r.Bool()
-	h.Received = r.Uint()
-	h.Members, h.Groups = r.string(MaxTable), r.string(maxText)
-	for range r.Max(maxKinds) {
-		h.Kinds = append(h.Kinds, Kind{r.byte(), r.string(maxText)})
-	}
-	h.Lease = time.Duration(r.Max(1<<63 - 1))
-	h.ClockBound = time.Duration(r.Max(1<<63 - 1))
-	h.Label = r.string(maxText)
-	return h, r.end("hello")
+	err = readBody(body, "hello", h.fields)
+	return h, err
 }
 
 // A Welcome accepts a Hello.
@@ -85,26 +75,23 @@ type Welcome struct {
 	Label       string
 }
 
+func (w *Welcome) fields(c *protocol.Codec) {
+	c.Uints(&w.Incarnation, &w.Session, &w.Received)
+	protocol.Upto(c, &w.Lease, math.MaxInt64)
+	protocol.Upto(c, &w.ClockBound, math.MaxInt64)
+	text(c, &w.Label, maxText)
+}
+
 // Append appends the encoding of w as an item.
 func (w Welcome) Append(b []byte) []byte {
-	var v []byte
-	v = binary.AppendUvarint(v, w.Incarnation)
-	v = binary.AppendUvarint(v, w.Session)
-	v = binary.AppendUvarint(v, w.Received)
-	v = binary.AppendUvarint(v, uint64(w.Lease))
-	v = binary.AppendUvarint(v, uint64(w.ClockBound))
-	v = appendBytes(v, clip(w.Label))
-	return Item{Type: WelcomeItem, Body: v}.Append(b)
+	w.Label = clip(w.Label)
+	return appendBody(b, WelcomeItem, w.fields)
 }
 
 // ReadWelcome reads the body of a Welcome.
 func ReadWelcome(body []byte) (w Welcome, err error) {
-	r := reader{protocol.Reader{Rest: body}}
-	w.Incarnation, w.Session, w.Received = r.Uint(), r.Uint(), r.Uint()
-	w.Lease = time.Duration(r.Max(1<<63 - 1))
-	w.ClockBound = time.Duration(r.Max(1<<63 - 1))
-	w.Label = r.string(maxText)
-	return w, r.end("welcome")
+	err = readBody(body, "welcome", w.fields)
+	return w, err
 }
 
 // A Code says what follows from a refusal.
@@ -136,24 +123,58 @@ func (r Refuse) Error() string {
 	return fmt.Sprintf("refused: %s: %s there, %s here", r.What, r.Mine, r.Yours)
 }
 
+func (r *Refuse) fields(c *protocol.Codec) {
+	protocol.Upto(c, &r.Code, math.MaxUint8)
+	text(c, &r.What, maxText)
+	text(c, &r.Mine, maxText)
+	text(c, &r.Yours, maxText)
+	r.Table.fields(c)
+}
+
 // Append appends the encoding of r as an item.
 func (r Refuse) Append(b []byte) []byte {
-	v := []byte{byte(r.Code)}
-	v = appendBytes(v, clip(r.What))
-	v = appendBytes(v, clip(r.Mine))
-	v = appendBytes(v, clip(r.Yours))
-	v = r.Table.append(v)
-	return Item{Type: RefuseItem, Body: v}.Append(b)
+	r.What, r.Mine, r.Yours = clip(r.What), clip(r.Mine), clip(r.Yours)
+	return appendBody(b, RefuseItem, r.fields)
 }
 
 // ReadRefuse reads the body of a Refuse.
-func ReadRefuse(body []byte) (f Refuse, err error) {
-	r := reader{protocol.Reader{Rest: body}}
-	f.Code = Code(r.byte())
-	f.What, f.Mine, f.Yours = r.string(maxText), r.string(maxText), r.string(maxText)
-	f.Table = readTable(&r)
-	return f, r.end("refusal")
+func ReadRefuse(body []byte) (r Refuse, err error) {
+	err = readBody(body, "refusal", r.fields)
+	return r, err
 }
 
 // clip keeps a text within what a reader accepts.
 func clip(s string) string { return s[:min(len(s), maxText)] }
+
+// appendBody appends an item whose body are these fields.
+func appendBody(b []byte, t Type, fields func(*protocol.Codec)) []byte {
+	var c protocol.Codec
+	fields(c.Appending(nil))
+	return Item{Type: t, Body: c.Bytes()}.Append(b)
+}
+
+// readBody reads fields, which must use the body up.
+func readBody(body []byte, what string, fields func(*protocol.Codec)) error {
+	var c protocol.Codec
+	fields(c.Loading(body))
+	if rest, err := c.Rest(); err != nil || len(rest) > 0 {
+		return fmt.Errorf("%w: %s", ErrFrame, what)
+	}
+	return nil
+}
+
+// text visits a text of at most so many bytes.
+func text(c *protocol.Codec, s *string, most int) {
+	protocol.Text(c, s)
+	c.Want(len(*s) <= most)
+}
+
+// list visits the length of a list of at most so many elements, which the caller visits next. No memory is taken for more.
+func list[T any](c *protocol.Codec, l *[]T, most int) []T {
+	n := len(*l)
+	protocol.Upto(c, &n, most)
+	if c.Reading() && n > 0 {
+		*l = make([]T, n)
+	}
+	return *l
+}

@@ -117,7 +117,7 @@ func ReadItem(items []byte) (i Item, rest []byte, err error) {
 	return i, r.Rest, nil
 }
 
-// A reader adds strings to protocol.Reader.
+// A reader adds what points into the frame to protocol.Reader.
 type reader struct{ protocol.Reader }
 
 func (r *reader) bytes(most int) []byte {
@@ -143,19 +143,6 @@ func (r *reader) byte() byte {
 	b := r.Rest[0]
 	r.Rest = r.Rest[1:]
 	return b
-}
-
-func (r *reader) string(most int) string { return string(r.bytes(most)) }
-
-// end is the error of a body that must be used up.
-func (r *reader) end(what string) error {
-	if r.Err == nil && len(r.Rest) != 0 {
-		r.Err = protocol.ErrShort
-	}
-	if r.Err != nil {
-		return fmt.Errorf("%w: %s", ErrFrame, what)
-	}
-	return nil
 }
 
 func appendBytes[T string | []byte](b []byte, s T) []byte {

@@ -1,8 +1,9 @@
 package transport
 
 import (
-	"encoding/binary"
 	"fmt"
+
+	"github.com/poundlock/poundlock/protocol"
 )
 
 // MaxTable is the most bytes that the encoding of a slot table has: it must fit
@@ -25,29 +26,19 @@ type Slot struct {
 
 // Check says whether the table can be sent.
 func (t Table) Check() error {
-	if size := len(t.append(nil)); size > MaxTable || len(t.Slots) > maxSlots {
+	var c protocol.Codec
+	t.fields(c.Appending(nil))
+	if size := len(c.Bytes()); size > MaxTable || len(t.Slots) > maxSlots {
 		return fmt.Errorf("a slot table of %d servers in %d bytes: want at most %d in %d",
 			len(t.Slots), size, maxSlots, MaxTable)
 	}
 	return nil
 }
 
-func (t Table) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, t.Epoch)
-	b = binary.AppendUvarint(b, uint64(len(t.Slots)))
-	for _, s := range t.Slots {
-		b = appendBytes(appendBytes(b, s.Name), s.Addr)
+func (t *Table) fields(c *protocol.Codec) {
+	c.Uint(&t.Epoch)
+	for i := range list(c, &t.Slots, maxSlots) {
+		text(c, &t.Slots[i].Name, maxText)
+		text(c, &t.Slots[i].Addr, maxText)
 	}
-	return b
-}
-
-func readTable(r *reader) (t Table) {
-	t.Epoch = r.Uint()
-	for range r.Max(maxSlots) {
-		if r.Err != nil {
-			break
-		}
-		t.Slots = append(t.Slots, Slot{r.string(maxText), r.string(maxText)})
-	}
-	return t
 }

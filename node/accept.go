@@ -251,8 +251,8 @@ func (f *front) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tr
 	}
 	isNew := !s.established
 	s.number, s.incarnation, s.established, s.label = h.Session, h.Incarnation, true, h.Label
-	s.granted.Length = c.lease
-	s.granted.Hear(f.n.c.Boot())
+	s.lease.Length = c.lease
+	s.lease.Renew(f.n.c.Boot())
 	w = transport.Welcome{
 		Incarnation: f.n.incarnation, Session: h.Session, Received: s.window.Received(),
 		Lease: c.lease, ClockBound: f.n.c.ClockBound, Label: f.n.c.Label,

@@ -476,7 +476,7 @@ func (c *conn) control(i transport.Item) error {
 		c.s.mu.Lock()
 		dead := c.s.dead.Load()
 		if !dead {
-			c.s.granted.Hear(c.n.c.Boot())
+			c.s.lease.Renew(c.n.c.Boot())
 		}
 		c.s.mu.Unlock()
 		if dead {
@@ -498,7 +498,7 @@ func (c *conn) control(i transport.Item) error {
 		c.n.counters.with(c.s.id).answered(took)
 		c.n.sessions.noteRoundTrip(c.s, took)
 		c.s.mu.Lock()
-		c.s.held.Renew(sent)
+		c.s.lease.Renew(sent)
 		c.s.mu.Unlock()
 	case transport.CallItem:
 		return c.serve(i.Seq, i.Body)

@@ -202,9 +202,9 @@ func (d *dialer) begin(
 	s.mu.Lock()
 	isNew := !s.established
 	s.incarnation, s.established, s.label = w.Incarnation, true, w.Label
-	s.held.Terms = lease.Terms{Length: w.Lease, Drift: d.n.c.ClockDrift, Margin: lease.Margin(w.Lease)}
-	s.held.Renew(sent)
-	lapsed := d.n.roles.leased(s.id) && s.held.Lapsed(d.n.c.Boot())
+	s.lease.Length = lease.Terms{Length: w.Lease, Drift: d.n.c.ClockDrift, Margin: lease.Margin(w.Lease)}.Held()
+	s.lease.Renew(sent)
+	lapsed := d.n.roles.leased(s.id) && s.lease.Lapsed(d.n.c.Boot())
 	s.mu.Unlock()
 	if lapsed {
 		d.n.sessions.end(s, errLapsed, nil)

@@ -37,7 +37,7 @@ var Damages = map[string]func(n *Node){
 	},
 	"leases": func(n *Node) {
 		for _, s := range n.sessions.byPeer {
-			s.granted = lease.Grantor{}
+			s.lease = lease.Lease{}
 		}
 	},
 	"incarnation": func(n *Node) { n.incarnation++ },

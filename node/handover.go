@@ -125,7 +125,7 @@ func (f *Frozen) release() { f.once.Do(func() { close(f.resume) }) }
 func (n *Node) Leases() (shortest, longest time.Duration) {
 	for _, s := range n.sessions.list() {
 		s.mu.Lock()
-		if l := s.granted.Length; l > 0 {
+		if l := s.lease.Length; l > 0 {
 			longest = max(longest, l)
 			if shortest == 0 || l < shortest {
 				shortest = l

@@ -101,10 +101,7 @@ func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Durati
 			continue
 		}
 		s.mu.Lock()
-		known, lapsed, end := s.established, s.lapsed(now), s.held.End()
-		if ss.n.roles.member() {
-			end = s.granted.End()
-		}
+		known, lapsed, end := s.established, s.lease.Lapsed(now), s.lease.End()
 		s.mu.Unlock()
 		switch {
 		case !known:

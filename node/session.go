@@ -42,13 +42,12 @@ type session struct {
 	parted      bool       // this node closes, and will say nothing more
 	label       string     // of the peer
 	window      reliable.Window
-	unacked     int           // bytes of it that sessions.unacked knows of
-	large       int           // bytes of it that do not count there: of messages with parts, until the last one is acknowledged
-	largeEnd    uint64        // the last item of these
-	conn        *conn         // nil while there is none
-	held        lease.Holder  // at a client
+	unacked     int    // bytes of it that sessions.unacked knows of
+	large       int    // bytes of it that do not count there: of messages with parts, until the last one is acknowledged
+	largeEnd    uint64 // the last item of these
+	conn        *conn  // nil while there is none
+	lease       lease.Lease
 	roundTrip   time.Duration // at a client: the last one, 0 if unknown
-	granted     lease.Grantor // at a member
 }
 
 func newSession(n *Node, id protocol.ID, number uint64) *session {
@@ -68,14 +67,6 @@ func (s *session) cut(why error, last []byte) *conn {
 	s.conn, s.window = nil, reliable.Window{}
 	s.count()
 	return c
-}
-
-// lapsed reports whether the lease is over at now. s.mu is held.
-func (s *session) lapsed(now time.Duration) bool {
-	if s.n.roles.member() {
-		return s.granted.Lapsed(now)
-	}
-	return s.held.Lapsed(now)
 }
 
 // attach gives the session a new connection on which the peer has received every
@@ -211,10 +202,7 @@ func (s *session) up(now time.Duration) (end time.Duration, ok bool) {
 	if !s.n.roles.leased(s.id) {
 		return now + s.n.c.Lease, s.conn != nil
 	}
-	if s.n.roles.member() {
-		return s.granted.End(), !s.granted.Lapsed(now)
-	}
-	return s.held.End(), !s.held.Lapsed(now)
+	return s.lease.End(), !s.lease.Lapsed(now)
 }
 
 // Alive returns how many members this node has a live session with, itself not

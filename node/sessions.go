@@ -103,7 +103,7 @@ func (ss *sessions) end(s *session, why error, last []byte) {
 	ss.mu.Lock()
 	s.mu.Lock()
 	// Nobody is suspected by a frozen member; or it was renewed since somebody looked.
-	if s.gone || why == errLapsed && (ss.frozen || !s.lapsed(ss.n.c.Boot())) {
+	if s.gone || why == errLapsed && (ss.frozen || !s.lease.Lapsed(ss.n.c.Boot())) {
 		s.mu.Unlock()
 		ss.mu.Unlock()
 		return

@@ -205,8 +205,8 @@ func (w *partWriter) session(s *session) {
 	for _, name := range s.from {
 		w.b = appendString(w.b, name)
 	}
-	w.b = binary.AppendUvarint(w.b, uint64(s.granted.Length))
-	w.b = binary.AppendUvarint(w.b, uint64(s.granted.End()))
+	w.b = binary.AppendUvarint(w.b, uint64(s.lease.Length))
+	w.b = binary.AppendUvarint(w.b, uint64(s.lease.End()))
 	w.b = protocol.AppendBool(w.b, s.dead.Load())
 	w.b = s.window.AppendState(w.b)
 	w.size.Sessions++
@@ -368,8 +368,8 @@ func (l *loader) session(r *protocol.Reader) error {
 	case n.roles.isMember(s.id) || s.id != ClientID(s.incarnation) || s.number == 0 || length < MinLease || n.sessions.byPeer[s.id] != nil:
 		return fmt.Errorf("%w: session with %s", ErrSnapshot, n.roles.name(s.id))
 	}
-	s.granted.Length = length
-	s.granted.Hear(end - length)
+	s.lease.Length = length
+	s.lease.Renew(end - length)
 	s.dead.Store(dropped)
 	n.sessions.byPeer[s.id] = s
 	n.sessions.origins.come(s)

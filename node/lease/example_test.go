@@ -10,10 +10,10 @@ import (
 // The renewal leaves at 5 s and arrives 20 ms later, by clocks that agree here.
 func Example() {
 	terms := lease.Terms{Length: 10 * time.Second, Drift: 0.001, Margin: 500 * time.Millisecond}
-	client := lease.Holder{Terms: terms}
-	server := lease.Grantor{Length: terms.Length}
+	client := lease.Lease{Length: terms.Held()}
+	server := lease.Lease{Length: terms.Length}
 	client.Renew(5 * time.Second)
-	server.Hear(5020 * time.Millisecond)
+	server.Renew(5020 * time.Millisecond)
 	fmt.Println(client.End(), server.End())
 	// Output: 14.49s 15.02s
 }

@@ -28,41 +28,19 @@ func (t Terms) Held() time.Duration {
 // a second. It pays for the time that a holder takes to notice and to act.
 func Margin(l time.Duration) time.Duration { return min(l/20, 500*time.Millisecond) }
 
-// A Holder is the client's end of one lease. Instants are readings of the
-// holder's own clock.
-type Holder struct {
-	Terms
-	end time.Duration
-	set bool
-}
-
-// Renew notes that the renewal sent at sent was answered. An answer that comes
-// late never shortens the lease.
-func (h *Holder) Renew(sent time.Duration) {
-	if end := sent + h.Held(); !h.set || end > h.end {
-		h.end, h.set = end, true
-	}
-}
-
-// End is when the lease ends, as far as the holder may know.
-func (h *Holder) End() time.Duration { return h.end }
-
-// Lapsed reports whether the lease may be over at now. A lease that was never
-// renewed has lapsed.
-func (h *Holder) Lapsed(now time.Duration) bool { return !h.set || now >= h.end }
-
-// A Grantor is the server's end of one lease. Instants are readings of the
-// grantor's own clock.
-type Grantor struct {
-	Length time.Duration
+// A Lease is what one of the two ends knows of a lease. Instants are readings of its own clock, which is above 0. The
+// zero Lease was never renewed, and has lapsed.
+type Lease struct {
+	Length time.Duration // of each renewal at this end: Terms.Held at the holder, Terms.Length at the grantor
 	end    time.Duration
 }
 
-// Hear notes that a renewal arrived at now.
-func (g *Grantor) Hear(now time.Duration) { g.end = max(g.end, now+g.Length) }
+// Renew notes a renewal: the holder, when it sent the one that was answered, and the grantor, when it
+// arrived. One that comes late never shortens the lease.
+func (l *Lease) Renew(at time.Duration) { l.end = max(l.end, at+l.Length) }
 
-// End is when the grantor will suspect a holder that stays silent.
-func (g *Grantor) End() time.Duration { return g.end }
+// End is when the lease ends: as far as the holder may know, or when the grantor will suspect a holder that stays silent.
+func (l *Lease) End() time.Duration { return l.end }
 
-// Lapsed reports whether the holder is to be suspected at now.
-func (g *Grantor) Lapsed(now time.Duration) bool { return now >= g.end }
+// Lapsed reports whether the lease is over at now.
+func (l *Lease) Lapsed(now time.Duration) bool { return l.end == 0 || now >= l.end }

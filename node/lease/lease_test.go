@@ -21,12 +21,12 @@ func TestHolderFirst(t *testing.T) {
 			mine, theirs = theirs, mine
 		}
 		offset := time.Duration(r.Int64N(int64(time.Hour)))
-		h := Holder{Terms: terms}
-		g := Grantor{Length: terms.Length}
+		h := Lease{Length: terms.Held()}
+		g := Lease{Length: terms.Length}
 		sent := time.Duration(r.Int64N(int64(time.Hour)))
 		heard := sent + time.Duration(r.Int64N(int64(time.Second)))
 		h.Renew(time.Duration(float64(sent) * mine))
-		g.Hear(offset + time.Duration(float64(heard)*theirs))
+		g.Renew(offset + time.Duration(float64(heard)*theirs))
 		ends := time.Duration(float64(h.End()) / mine)
 		suspects := time.Duration(float64(g.End()-offset) / theirs)
 		// Rounding to whole nanoseconds of hours costs some.
@@ -38,7 +38,7 @@ func TestHolderFirst(t *testing.T) {
 }
 
 func TestHolder(t *testing.T) {
-	h := Holder{Terms: Terms{Length: 10 * time.Second, Drift: 0.01, Margin: 400 * time.Millisecond}}
+	h := Lease{Length: Terms{Length: 10 * time.Second, Drift: 0.01, Margin: 400 * time.Millisecond}.Held()}
 	if !h.Lapsed(-time.Hour) {
 		t.Error("a lease that was never renewed is alive")
 	}
@@ -53,12 +53,12 @@ func TestHolder(t *testing.T) {
 }
 
 func TestGrantor(t *testing.T) {
-	g := Grantor{Length: time.Second}
-	g.Hear(time.Minute)
+	g := Lease{Length: time.Second}
+	g.Renew(time.Minute)
 	if want := 61 * time.Second; g.End() != want || g.Lapsed(want-1) || !g.Lapsed(want) {
 		t.Errorf("it ends at %v, want %v", g.End(), want)
 	}
-	g.Hear(30 * time.Second)
+	g.Renew(30 * time.Second)
 	if g.End() != 61*time.Second {
 		t.Errorf("an old renewal moved the end to %v", g.End())
 	}

@@ -1,6 +1,9 @@
 package node
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // A timer is one armed timer of one instance.
 type timer struct {
@@ -11,7 +14,7 @@ type timer struct {
 	index int32 // in the heap
 }
 
-// timers is a binary heap of timers, the earliest first.
+// timers is a heap of timers, the earliest first.
 type timers []*timer
 
 // set arms a timer of an instance, again if it is armed.
@@ -37,56 +40,33 @@ func (h *timers) stop(t *timer) {
 	*place = t.next
 }
 
-func (h *timers) add(t *timer) {
-	t.index = int32(len(*h))
-	*h = append(*h, t)
-	h.up(int(t.index))
-}
+func (h *timers) add(t *timer) { heap.Push(h, t) }
 
 func (h *timers) remove(t *timer) {
-	last := len(*h) - 1
-	i := int(t.index)
-	h.swap(i, last)
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	if cap(*h) > 1024 && last < cap(*h)/4 {
+	heap.Remove(h, int(t.index))
+	if last := len(*h); cap(*h) > 1024 && last < cap(*h)/4 {
 		*h = append(make(timers, 0, 2*last), *h...)
 	}
-	if i < last {
-		h.down(i)
-		h.up(i)
-	}
 }
 
-func (h *timers) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if (*h)[parent].at <= (*h)[i].at {
-			return
-		}
-		h.swap(i, parent)
-		i = parent
-	}
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (h timers) Len() int           { return len(h) }
+func (h timers) Less(i, j int) bool { return h[i].at < h[j].at }
+
+func (h timers) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = int32(i), int32(j)
 }
 
-func (h *timers) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(*h) {
-			return
-		}
-		if child+1 < len(*h) && (*h)[child+1].at < (*h)[child].at {
-			child++
-		}
-		if (*h)[i].at <= (*h)[child].at {
-			return
-		}
-		h.swap(i, child)
-		i = child
-	}
+func (h *timers) Push(t any) {
+	t.(*timer).index = int32(len(*h))
+	*h = append(*h, t.(*timer))
 }
 
-func (h *timers) swap(i, j int) {
-	(*h)[i], (*h)[j] = (*h)[j], (*h)[i]
-	(*h)[i].index, (*h)[j].index = int32(i), int32(j)
+func (h *timers) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return t
 }

@@ -21,30 +21,24 @@ const (
 	Replica Kind = 3 // critical sections over a replicated object
 )
 
+type kindTexts map[Kind]string
+
+var (
+	kindNames = kindTexts{Mutex: "mutex", Group: "group", Replica: "replica"}
+	kindNouns = kindTexts{Mutex: "a mutex", Group: "a group lock", Replica: "a replica"}
+)
+
 // String is the name of the kind, as status shows it.
-func (k Kind) String() string {
-	switch k {
-	case Mutex:
-		return "mutex"
-	case Group:
-		return "group"
-	case Replica:
-		return "replica"
-	}
-	return fmt.Sprintf("kind %d", uint8(k))
-}
+func (k Kind) String() string { return kindNames.of(k, "kind %d") }
 
 // noun is what a lock of this kind is called in a sentence.
-func (k Kind) noun() string {
-	switch k {
-	case Mutex:
-		return "a mutex"
-	case Group:
-		return "a group lock"
-	case Replica:
-		return "a replica"
+func (k Kind) noun() string { return kindNouns.of(k, "a lock of kind %d") }
+
+func (texts kindTexts) of(k Kind, other string) string {
+	if text, ok := texts[k]; ok {
+		return text
 	}
-	return fmt.Sprintf("a lock of kind %d", uint8(k))
+	return fmt.Sprintf(other, uint8(k))
 }
 
 // checkHosts says what is wrong with Config.Hosts.
@@ -57,23 +51,18 @@ func (c *Config) checkHosts() error {
 		if c.Hosts[k] == nil {
 			return fmt.Errorf("no algorithm to host for kind %s", k)
 		}
-		if info := c.Hosts[k].Info(); info.Users == protocol.Nobody || info.Elector {
+		switch info := c.Hosts[k].Info(); {
+		case info.Users == protocol.Nobody || info.Elector:
 			return fmt.Errorf("%s: elections do not run on a network yet", info.Name)
-		}
-		if info := c.Hosts[k].Info(); info.Consensus {
+		case info.Consensus:
 			return fmt.Errorf("%s: a network has no consensus: package consensus makes an algorithm of it that has its own", info.Name)
-		}
-		if info := c.Hosts[k].Info(); info.Weak != (k == Replica) {
+		case info.Weak != (k == Replica):
 			return fmt.Errorf("%s does not serve locks of kind %s", info.Name, k)
-		}
-		if info := c.Hosts[k].Info(); info.Registers != nil {
+		case info.Registers != nil:
 			return fmt.Errorf("%s: a network has no registers (%w): package registers makes an algorithm of it that reads and writes by messages",
 				info.Name, protocol.ErrRegisters)
-		}
-		if info := c.Hosts[k].Info(); info.Users != first.Users || info.Detector != first.Detector ||
-			watched(info) != watched(first) {
-			return fmt.Errorf("%s and %s cannot share sessions: they differ in their users or detector",
-				first.Name, info.Name)
+		case info.Users != first.Users || info.Detector != first.Detector || watched(info) != watched(first):
+			return fmt.Errorf("%s and %s cannot share sessions: they differ in their users or detector", first.Name, info.Name)
 		}
 	}
 	return nil

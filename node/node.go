@@ -18,6 +18,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -291,9 +292,7 @@ func (c *Config) complete() error {
 	if err := c.checkHosts(); err != nil {
 		return err
 	}
-	if c.System.N == 0 {
-		c.System.N = len(c.Peers)
-	}
+	c.System.N = cmp.Or(c.System.N, len(c.Peers))
 	switch {
 	case len(c.Peers) == 0:
 		return errors.New("no members")
@@ -309,51 +308,29 @@ func (c *Config) complete() error {
 	if err := c.checkTable(c.Epoch, c.Peers); err != nil {
 		return err
 	}
-	if c.Lease == 0 {
-		c.Lease = 10 * time.Second
-	}
+	c.Lease = cmp.Or(c.Lease, 10*time.Second)
 	if c.Lease < MinLease || c.Lease > MaxLease {
 		return fmt.Errorf("the lease %v: want %v to %v", c.Lease, MinLease, MaxLease)
 	}
-	if c.ClockDrift == 0 {
-		c.ClockDrift = 0.001
-	}
-	if c.Patience == (lease.Patience{}) {
-		c.Patience = lease.Patience{First: c.Lease, Step: c.Lease / 2, Most: 10 * c.Lease}
-	}
+	c.ClockDrift = cmp.Or(c.ClockDrift, 0.001)
+	c.Patience = cmp.Or(c.Patience, lease.Patience{First: c.Lease, Step: c.Lease / 2, Most: 10 * c.Lease})
 	if p := c.Patience; p.First <= 0 || p.Step < 0 || p.Most < p.First {
 		return fmt.Errorf("the patience %+v: want First above 0, Step at least 0, and Most at least First", p)
 	}
 	if c.ClockDrift < 0 || c.ClockDrift > 0.5 {
 		return fmt.Errorf("the clock drift %v must be between 0 and 0.5", c.ClockDrift)
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Boot == nil {
 		c.Boot = bootTime
 	}
-	if c.MaxSessions == 0 {
-		c.MaxSessions = 1 << 14
-	}
-	if c.MaxWaiters == 0 {
-		c.MaxWaiters = 1 << 22
-	}
-	if c.MaxLocks == 0 {
-		c.MaxLocks = 1 << 16
-	}
-	if c.MaxInstances == 0 {
-		c.MaxInstances = 1 << 21
-	}
-	if c.MaxUnacked == 0 {
-		c.MaxUnacked = 256 << 20
-	}
-	if c.MaxFrames == 0 {
-		c.MaxFrames = 256 << 20
-	}
-	if c.MaxState == 0 {
-		c.MaxState = 256 << 20
-	}
+	c.MaxSessions = cmp.Or(c.MaxSessions, 1<<14)
+	c.MaxWaiters = cmp.Or(c.MaxWaiters, 1<<22)
+	c.MaxLocks = cmp.Or(c.MaxLocks, 1<<16)
+	c.MaxInstances = cmp.Or(c.MaxInstances, 1<<21)
+	c.MaxUnacked = cmp.Or(c.MaxUnacked, 256<<20)
+	c.MaxFrames = cmp.Or(c.MaxFrames, 256<<20)
+	c.MaxState = cmp.Or(c.MaxState, 256<<20)
 	if c.MaxState < 1 || c.MaxState > 1<<30 {
 		return fmt.Errorf("MaxState is %d bytes: want 1 to %d", c.MaxState, 1<<30)
 	}

@@ -143,7 +143,7 @@ func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
 	failed := 0
 	for _, s := range n.shards {
 		for name, why := range s.users.failed {
-			w.b = appendString(appendString(w.b, name), why)
+			w.b = protocol.AppendText(protocol.AppendText(w.b, name), why)
 			failed++
 			w.split()
 		}
@@ -199,11 +199,11 @@ func (w *partWriter) session(s *session) {
 	w.b = binary.AppendUvarint(w.b, uint64(s.id))
 	w.b = binary.AppendUvarint(w.b, s.number)
 	w.b = binary.AppendUvarint(w.b, s.incarnation)
-	w.b = appendString(w.b, s.label)
-	w.b = appendString(w.b, s.host)
+	w.b = protocol.AppendText(w.b, s.label)
+	w.b = protocol.AppendText(w.b, s.host)
 	w.b = binary.AppendUvarint(w.b, uint64(len(s.from)))
 	for _, name := range s.from {
-		w.b = appendString(w.b, name)
+		w.b = protocol.AppendText(w.b, name)
 	}
 	w.b = binary.AppendUvarint(w.b, uint64(s.lease.Length))
 	w.b = binary.AppendUvarint(w.b, uint64(s.lease.End()))
@@ -221,7 +221,7 @@ func (w *partWriter) lock(i *instance, numbers map[*session]uint64, began time.D
 		return
 	}
 	w.b = append(w.b, byte(i.kind))
-	w.b = appendString(w.b, i.name)
+	w.b = protocol.AppendText(w.b, i.name)
 	w.b = binary.AppendUvarint(w.b, uint64(len(w.state)))
 	w.b = append(w.b, w.state...)
 	w.b = binary.AppendUvarint(w.b, uint64(len(i.peers)))
@@ -243,10 +243,6 @@ func (w *partWriter) lock(i *instance, numbers map[*session]uint64, began time.D
 	w.size.Locks++
 	w.size.Timers += armed
 	w.split()
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 // Restore makes a member that can go on with the table of a predecessor: it has its
@@ -340,7 +336,7 @@ func (l *loader) record(kind byte, r *protocol.Reader) error {
 	case partLocks:
 		return l.lock(r)
 	}
-	name, why := readString(r, transport.MaxName), readString(r, maxPart)
+	name, why := string(r.Bytes(transport.MaxName)), r.Text()
 	if r.Err != nil || name == "" || why == "" {
 		return fmt.Errorf("%w: a failed lock", ErrSnapshot)
 	}
@@ -353,10 +349,10 @@ func (l *loader) session(r *protocol.Reader) error {
 	n := l.n
 	s := newSession(n, protocol.ID(r.Uint()), r.Uint())
 	s.incarnation, s.established = r.Uint(), true
-	s.label = readString(r, maxPart)
-	s.host = readString(r, maxPart)
+	s.label = r.Text()
+	s.host = r.Text()
 	for range r.Len() {
-		s.from = append(s.from, readString(r, maxPart))
+		s.from = append(s.from, r.Text())
 	}
 	length := time.Duration(r.Max(uint64(MaxLease)))
 	end := time.Duration(r.Max(uint64(l.head.At + MaxLease))) // it may have begun with a longer lease
@@ -386,8 +382,8 @@ func (l *loader) session(r *protocol.Reader) error {
 func (l *loader) lock(r *protocol.Reader) error {
 	n := l.n
 	kind := Kind(r.Max(0xff))
-	name := readString(r, transport.MaxName)
-	state := readBytes(r, maxPart)
+	name := string(r.Bytes(transport.MaxName))
+	state := r.Bytes(maxPart)
 	if r.Err != nil || transport.CheckName(name) != nil {
 		return fmt.Errorf("%w: lock %d", ErrSnapshot, l.size.Locks)
 	}
@@ -447,18 +443,4 @@ func (l *loader) end(r *protocol.Reader) error {
 		return fmt.Errorf("%w: it has %v sessions, locks, timers and failed locks, and says %v", ErrSnapshot, have, want)
 	}
 	return nil
-}
-
-func readString(r *protocol.Reader, most int) string { return string(readBytes(r, most)) }
-
-// readBytes returns a part of what is read, not a copy.
-func readBytes(r *protocol.Reader, most int) []byte {
-	k := r.Len()
-	if r.Err != nil || k > most {
-		r.Err, r.Rest = protocol.ErrShort, nil
-		return nil
-	}
-	b := r.Rest[:k]
-	r.Rest = r.Rest[k:]
-	return b
 }

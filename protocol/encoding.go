@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/bits"
 )
 
@@ -61,11 +62,29 @@ func (r *Reader) Len() int {
 func (r *Reader) Bool() bool { return r.Max(1) == 1 }
 
 // Text reads a string, which AppendText wrote.
-func (r *Reader) Text() string {
-	n := r.Len()
-	s := string(r.Rest[:n])
+func (r *Reader) Text() string { return string(r.Bytes(math.MaxInt)) }
+
+// Bytes reads what AppendText wrote, as a part of what is read, and fails when it has more than most bytes.
+func (r *Reader) Bytes(most int) []byte {
+	n := r.Max(uint64(most))
+	if n > uint64(len(r.Rest)) {
+		r.fail()
+		n = 0
+	}
+	b := r.Rest[:n:n]
 	r.Rest = r.Rest[n:]
-	return s
+	return b
+}
+
+// Byte reads a byte.
+func (r *Reader) Byte() byte {
+	if len(r.Rest) == 0 {
+		r.fail()
+		return 0
+	}
+	b := r.Rest[0]
+	r.Rest = r.Rest[1:]
+	return b
 }
 
 func (r *Reader) fail() {

@@ -67,8 +67,8 @@ func AppendLabelled(b []byte, label string, msg []byte) []byte {
 
 // SplitLabelled takes the label from the body of a LabelledItem, and returns the message.
 func SplitLabelled(body []byte) (label, msg []byte, err error) {
-	r := reader{protocol.Reader{Rest: body}}
-	label = r.bytes(MaxUserLabel)
+	r := protocol.Reader{Rest: body}
+	label = r.Bytes(MaxUserLabel)
 	if r.Err != nil {
 		return nil, nil, fmt.Errorf("%w: label of a user: want at most %d bytes", ErrFrame, MaxUserLabel)
 	}
@@ -94,19 +94,19 @@ func ReadItem(items []byte) (i Item, rest []byte, err error) {
 		return i, nil, fmt.Errorf("%w: no item", ErrFrame)
 	}
 	i.Type = Type(items[0])
-	r := reader{protocol.Reader{Rest: items[1:]}}
+	r := protocol.Reader{Rest: items[1:]}
 	switch i.Type {
 	case HelloItem, WelcomeItem, RefuseItem:
-		i.Body = r.bytes(MaxHandshake)
+		i.Body = r.Bytes(MaxHandshake)
 	case MessageItem, RefuseNameItem, PartItem, LabelledItem:
-		i.Seq, i.Kind = r.Uint(), r.byte()
-		i.Name, i.Body = r.bytes(wireName), r.bytes(MaxMessage)
+		i.Seq, i.Kind = r.Uint(), r.Byte()
+		i.Name, i.Body = r.Bytes(wireName), r.Bytes(MaxMessage)
 	case AckItem, PingItem, PongItem:
 		i.Seq = r.Uint()
 	case CallItem:
-		i.Seq, i.Body = r.Uint(), r.bytes(MaxRequest)
+		i.Seq, i.Body = r.Uint(), r.Bytes(MaxRequest)
 	case ReplyItem:
-		i.Seq, i.Kind, i.Body = r.Uint(), r.byte(), r.bytes(MaxBody)
+		i.Seq, i.Kind, i.Body = r.Uint(), r.Byte(), r.Bytes(MaxBody)
 	case ByeItem:
 	default:
 		return i, nil, fmt.Errorf("%w: item of unknown type %d", ErrFrame, i.Type)
@@ -115,34 +115,6 @@ func ReadItem(items []byte) (i Item, rest []byte, err error) {
 		return Item{}, nil, fmt.Errorf("%w: item of type %d", ErrFrame, i.Type)
 	}
 	return i, r.Rest, nil
-}
-
-// A reader adds what points into the frame to protocol.Reader.
-type reader struct{ protocol.Reader }
-
-func (r *reader) bytes(most int) []byte {
-	n := r.Max(uint64(most))
-	if r.Err == nil && n > uint64(len(r.Rest)) {
-		r.Err = protocol.ErrShort
-	}
-	if r.Err != nil {
-		return nil
-	}
-	b := r.Rest[:n:n]
-	r.Rest = r.Rest[n:]
-	return b
-}
-
-func (r *reader) byte() byte {
-	if r.Err == nil && len(r.Rest) == 0 {
-		r.Err = protocol.ErrShort
-	}
-	if r.Err != nil {
-		return 0
-	}
-	b := r.Rest[0]
-	r.Rest = r.Rest[1:]
-	return b
 }
 
 func appendBytes[T string | []byte](b []byte, s T) []byte {

@@ -24,8 +24,7 @@ type Rate[K comparable] struct {
 }
 
 type bucket struct {
-	used    int
-	since   time.Time // when the last token came back
+	full    time.Time // when all tokens are back
 	refused int       // and nobody was told yet
 }
 
@@ -41,9 +40,8 @@ func (r *Rate[K]) Refused(now time.Time, report func(key K, refused int)) {
 	r.mu.Lock()
 	told := map[K]int{}
 	for key, b := range r.buckets {
-		if b.refill(now, r.Every); b.refused > 0 && b.used < r.Burst {
-			told[key], b.refused = b.refused, 0
-			b.used++
+		if b.refused > 0 && b.has(now, r.Burst, r.Every) {
+			told[key], _ = b.take(now, r.Burst, r.Every)
 		}
 	}
 	r.mu.Unlock()
@@ -63,8 +61,7 @@ func (r *Rate[K]) bucket(key K, now time.Time) *bucket {
 	if len(r.buckets) >= r.Most && now.Sub(r.swept) >= r.Every {
 		r.swept = now
 		for k, b := range r.buckets {
-			b.refill(now, r.Every)
-			if b.used == 0 && b.refused == 0 {
+			if b.refused == 0 && !b.full.After(now) {
 				delete(r.buckets, k)
 			}
 		}
@@ -81,22 +78,20 @@ func (r *Rate[K]) bucket(key K, now time.Time) *bucket {
 	return b
 }
 
-func (b *bucket) refill(now time.Time, every time.Duration) {
-	if back := int(now.Sub(b.since) / every); back >= b.used {
-		b.used, b.since = 0, now
-	} else {
-		b.used -= back
-		b.since = b.since.Add(time.Duration(back) * every)
-	}
+// has reports whether there is a token.
+func (b *bucket) has(now time.Time, burst int, every time.Duration) bool {
+	return b.full.Sub(now) <= time.Duration(burst-1)*every
 }
 
 func (b *bucket) take(now time.Time, burst int, every time.Duration) (refused int, ok bool) {
-	b.refill(now, every)
-	if b.used >= burst {
+	if !b.has(now, burst, every) {
 		b.refused++
 		return 0, false
 	}
-	b.used++
+	if b.full.Before(now) {
+		b.full = now
+	}
+	b.full = b.full.Add(every)
 	refused, b.refused = b.refused, 0
 	return refused, true
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -103,19 +102,14 @@ func (n *Node) park(f *Frozen) {
 	}
 }
 
-// Thaw has the member go on as if nothing had been, and accept connections at l; nil:
-// not yet, Serve follows.
-func (f *Frozen) Thaw(l net.Listener) error {
+// Thaw has the member go on as if nothing had been. Serve follows.
+func (f *Frozen) Thaw() {
 	n := f.n
 	n.mu.Lock()
 	n.frozen = nil
 	n.mu.Unlock()
 	n.sessions.freeze(false)
 	f.release()
-	if l == nil {
-		return nil
-	}
-	return n.Serve(l)
 }
 
 func (f *Frozen) release() { f.once.Do(func() { close(f.resume) }) }

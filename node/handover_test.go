@@ -112,7 +112,8 @@ func (f *fleet) handOver(k int) {
 	l, err := f.listen(f.peers[k].Addr)
 	must(f.t, err)
 	must(f.t, f.nodes[k].Close())
-	must(f.t, next.Thaw(l))
+	next.Thaw()
+	must(f.t, next.Node().Serve(l))
 	f.nodes[k] = next.Node()
 }
 
@@ -323,7 +324,8 @@ func TestThaw(t *testing.T) {
 				}
 				l, err := f.listen(f.peers[k].Addr)
 				must(t, err)
-				must(t, frozen.Thaw(l))
+				frozen.Thaw()
+				must(t, frozen.Node().Serve(l))
 			}
 			count(t, users, 3, 10)
 		}
@@ -365,9 +367,9 @@ func TestLeaseEndsWhileFrozen(t *testing.T) {
 					if d.has(0, protocol.Suspect, c.ID()) {
 						t.Error("a successor suspects before it may go on")
 					}
-					must(t, next.Thaw(nil))
+					next.Thaw()
 				} else {
-					must(t, frozen.Thaw(nil))
+					frozen.Thaw()
 				}
 				eventually(t, "the client is suspected", func() bool { return d.has(0, protocol.Suspect, c.ID()) })
 			})
@@ -493,7 +495,7 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			return
 		}
-		must(t, next.Thaw(nil))
+		next.Thaw()
 		n := next.Node()
 		if got := len(n.Locks()); got != size.Locks {
 			t.Errorf("%d locks of %d", got, size.Locks)
@@ -543,7 +545,7 @@ func BenchmarkHandover(b *testing.B) {
 					b.Fatalf("%+v", size)
 				}
 				must(b, n.Close())
-				must(b, next.Thaw(nil))
+				next.Thaw()
 				n = next.Node()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*locks), "ns/lock")

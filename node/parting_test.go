@@ -69,7 +69,8 @@ func TestGoodByeToSuccessor(t *testing.T) {
 		must(t, err)
 		must(t, f.nodes[0].Close())
 		f.nodes[0] = next.Node()
-		must(t, next.Thaw(l))
+		next.Thaw()
+		must(t, next.Node().Serve(l))
 		must(t, c.Close())
 		end := time.Now().Add(5 * time.Second) // half a lease
 		for len(f.nodes[0].Sessions()) > 0 {

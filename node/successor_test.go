@@ -22,7 +22,8 @@ func (f *fleet) tableOf(k int) (*bytes.Buffer, node.SnapshotSize) {
 	must(f.t, err)
 	l, err := f.listen(f.peers[k].Addr)
 	must(f.t, err)
-	must(f.t, frozen.Thaw(l))
+	frozen.Thaw()
+	must(f.t, frozen.Node().Serve(l))
 	return &table, size
 }
 
@@ -147,7 +148,7 @@ func TestSuccessorWaits(t *testing.T) {
 			t.Errorf("a successor that never went on has %d audit records", k)
 		}
 		next = restore()
-		must(t, next.Thaw(nil))
+		next.Thaw()
 		eventually(t, "it has gone on", func() bool { return records.Load() == 1 && next.Node().Stats().Instances == 0 })
 		must(t, next.Node().Close())
 	})

@@ -218,12 +218,10 @@ func receive(ctx context.Context, path string, c node.Config, s Server) (in Inhe
 	if err == nil {
 		in.Guard, err = readGo(conn)
 	}
-	if err == nil {
-		err = frozen.Thaw(nil)
-	}
 	if err != nil {
 		return in, fmt.Errorf("%w: %w", errBroken, err)
 	}
+	frozen.Thaw()
 	c.Log.Info("took over from a predecessor", "server", c.Label, "locks", size.Locks,
 		"sessions", size.Sessions, "bytes", size.Bytes, "after", time.Since(began).Round(time.Millisecond))
 	return in, nil
@@ -438,7 +436,8 @@ func (h *Heirs) giveTo(conn *net.UnixConn, title node.Title, mute time.Duration,
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("not within %v, a quarter of the shortest lease: %w", limit, err)
 	}
-	return true, errors.Join(err, frozen.Thaw(nil))
+	frozen.Thaw()
+	return true, err
 }
 
 // transfer sends the table, and waits until the successor has it.

@@ -70,7 +70,7 @@ func (f *factory) trial(kind Kind) (p Instance, fresh []byte) {
 	p = f.make(kind)
 	err := f.start(kind, func(in protocol.Input) error {
 		in.Now = f.n.clock.now()
-		return p.Step(in, nil, nowhere{})
+		return p.Step(in, nil, new(noticed))
 	})
 	fresh, stateErr := p.AppendState([]byte{})
 	if err != nil || stateErr != nil {
@@ -92,9 +92,3 @@ func (f *factory) idle(kind Kind, p Instance) (bool, error) {
 	f.state, err = p.AppendState(f.state[:0])
 	return err == nil && bytes.Equal(f.state, fresh), err
 }
-
-type nowhere struct{}
-
-func (nowhere) Effect(protocol.Act, int, []byte) {}
-func (nowhere) Received(int)                     {}
-func (nowhere) Snapshot(string) error            { return nil }

@@ -93,7 +93,7 @@ func (p *names) asks(e *message) bool {
 	return err != nil || bool(answer) || !bytes.Equal(state, fresh)
 }
 
-// noticed is a Sink that only notices that there is an effect.
+// noticed is a Sink that only notices whether there is an effect.
 type noticed bool
 
 func (*noticed) Received(int)                       {}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -60,9 +61,7 @@ type Admin struct {
 
 // NewAdmin checks the configuration and listens. Run must follow.
 func NewAdmin(s *Server, c AdminConfig) (*Admin, error) {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Quorum == nil {
 		return nil, errors.New("server: admin: AdminConfig.Quorum is nil: /healthz has to know whether there is a quorum")
 	}

@@ -11,6 +11,7 @@ import (
 type LockQuery struct {
 	Prefix string // of their names
 	Few    int    // ask for so many at a time, where not more are wanted. 0: as many as a page holds
+	one    string // this one alone
 }
 
 // Locks gives what the servers know about each lock to f, in the order of the
@@ -33,6 +34,9 @@ func (o *Observer) Locks(ctx context.Context, answers []Answer, q LockQuery, f f
 				return
 			}
 			query := control.Query{Ask: control.Locks, Prefix: []byte(q.Prefix), Limit: q.Few}
+			if q.one != "" {
+				query = control.Query{Ask: control.OneLock, Name: []byte(q.one)}
+			}
 			s.err = o.pages(ctx, id, query, func(p control.Page) bool {
 				select {
 				case s.pages <- p.Locks:
@@ -104,16 +108,9 @@ func merge(streams []stream, f func(same []*Lock) bool) (whole bool) {
 // OneLock is what each server knows about one lock, nil for nothing.
 func (o *Observer) OneLock(ctx context.Context, answers []Answer, name string) []*Lock {
 	known := make([]*Lock, len(o.servers))
-	o.all(func(i int) {
-		if answers[i].Err != nil {
-			return
-		}
-		answers[i].Err = o.pages(ctx, i, control.Query{Ask: control.OneLock, Name: []byte(name)}, func(p control.Page) bool {
-			if len(p.Locks) > 0 {
-				known[i] = &p.Locks[0]
-			}
-			return false
-		})
+	o.Locks(ctx, answers, LockQuery{one: name}, func(same []*Lock) bool {
+		known = same
+		return true
 	})
 	return known
 }

@@ -17,31 +17,28 @@ import (
 // anybody could take and release locks.
 var ErrInsecure = errors.New("listening off loopback without TLS lets anybody take and release locks")
 
-// mayListen says why a server must not listen at an address.
-func mayListen(addr string, config *tls.Config, insecure bool) error {
+// mayListen says why a server must not listen at an address, and where that is; nil for a unix socket.
+func mayListen(addr string, config *tls.Config, insecure bool) (*net.TCPAddr, error) {
 	if _, ok := transport.Unix(addr); ok {
-		return nil
+		return nil, nil
 	}
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
-		return fmt.Errorf("address %q: %w", addr, err)
+		return nil, fmt.Errorf("address %q: %w", addr, err)
 	}
 	if config == nil && !insecure && !tcp.IP.IsLoopback() {
-		return fmt.Errorf("address %q: %w", addr, ErrInsecure)
+		return nil, fmt.Errorf("address %q: %w", addr, ErrInsecure)
 	}
-	return nil
+	return tcp, nil
 }
 
 func listen(addr string, config *tls.Config, insecure bool) (net.Listener, error) {
 	if path, ok := transport.Unix(addr); ok {
 		return listenUnix(path, config)
 	}
-	if err := mayListen(addr, config, insecure); err != nil {
-		return nil, err
-	}
-	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	tcp, err := mayListen(addr, config, insecure)
 	if err != nil {
-		return nil, fmt.Errorf("address %q: %w", addr, err)
+		return nil, err
 	}
 	l, err := net.ListenTCP("tcp", tcp)
 	if err != nil {

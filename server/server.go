@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -91,15 +92,9 @@ type Server struct {
 // still does, or a time to sit out. The listener accepts no session before Run; a
 // Server that is never run must be closed.
 func New(c Config) (*Server, error) {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.ClockBound == 0 {
-		c.ClockBound = slots.DefaultClockBound
-	}
-	if c.Lease == 0 {
-		c.Lease = slots.DefaultLease
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.ClockBound = cmp.Or(c.ClockBound, slots.DefaultClockBound)
+	c.Lease = cmp.Or(c.Lease, slots.DefaultLease)
 	if c.ClockBound < 0 || c.ClockBound > slots.MaxClockBound {
 		return nil, fmt.Errorf("server: clock bound %v: want more than 0 and at most %v", c.ClockBound, slots.MaxClockBound)
 	}
@@ -153,7 +148,7 @@ func New(c Config) (*Server, error) {
 	if err := transport.CheckListen(s.config.Listen); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	if err := mayListen(s.config.Listen, c.TLS, c.Insecure); err != nil {
+	if _, err := mayListen(s.config.Listen, c.TLS, c.Insecure); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	if c.Handover == "" && c.SitOut == 0 {
@@ -382,13 +377,12 @@ func hosts() map[node.Kind]node.Host {
 
 // clients is how many clients have a session.
 func (s *Server) clients() int {
-	select {
-	case <-s.serving:
-	default:
+	n := s.running()
+	if n == nil {
 		return 0
 	}
 	k := 0
-	for _, x := range s.node.Sessions() {
+	for _, x := range n.Sessions() {
 		if x.Peer >= protocol.ID(len(s.shard.Servers)) {
 			k++
 		}

@@ -18,9 +18,7 @@ var ErrMoved = errors.New("the slot of this server has moved")
 // server that has another address, Run ends with ErrMoved: two processes that own one
 // slot would give its support twice. The same table once more changes nothing.
 func (s *Server) SetTable(epoch uint64, servers []node.Peer) error {
-	select {
-	case <-s.serving:
-	default:
+	if s.running() == nil {
 		return errors.New("server: it does not serve yet")
 	}
 	s.turn.Lock() // the table that a successor gets stays as it is

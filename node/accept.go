@@ -68,7 +68,7 @@ func (f *front) close() {
 func (n *Node) Serve(l net.Listener) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closing || n.frozen != nil || n.front != nil {
+	if n.sessions.isClosing() || n.frozen != nil || n.front != nil {
 		return errors.Join(fmt.Errorf("node: %s cannot serve now", n.roles.name(n.c.ID)), l.Close())
 	}
 	f := &front{n: n, listener: l}

@@ -60,7 +60,7 @@ func (d *dialer) run() {
 		case <-d.n.table.now.Load().ctx.Done(): // it may be elsewhere now, or the node closes
 			backoff = minBackoff
 			continue
-		case <-d.n.parting:
+		case <-d.n.sessions.closing:
 			continue
 		case <-d.n.ctx.Done():
 			return

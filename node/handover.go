@@ -33,7 +33,7 @@ func (n *Node) Freeze() (*Frozen, error) {
 	n.mu.Lock()
 	var why string
 	switch {
-	case n.closing:
+	case n.sessions.isClosing():
 		why = "the server is closing"
 	case n.draining:
 		why = "the server is draining"

@@ -193,12 +193,10 @@ type Node struct {
 	sessions *sessions
 
 	mu       sync.Mutex // taken before that of sessions
-	closing  bool
 	draining bool
 	frozen   *Frozen // nil: the node runs
 	front    *front  // nil: nothing is accepted
 
-	parting   chan struct{} // closed when Close begins
 	frames    room          // of memory for frames that others send
 	done      chan struct{} // closed when Close is done
 	calls     chan struct{} // one element for each control request being answered
@@ -235,7 +233,6 @@ func newNode(c Config) (*Node, error) {
 		incarnation: c.incarnation(),
 		started:     time.Now(),
 		seed:        maphash.MakeSeed(),
-		parting:     make(chan struct{}),
 		done:        make(chan struct{}),
 		calls:       make(chan struct{}, maxCalls),
 		book:        newLogbook(c.Log),
@@ -249,9 +246,9 @@ func newNode(c Config) (*Node, error) {
 	n.counters.peers = make([]peerCounters, c.System.N+1)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.clock.start(c.Boot, c.ClockBound, n.clockSet)
-	n.table.c, n.table.roles, n.table.ctx, n.table.book, n.table.moved = &n.c, n.roles, n.ctx, n.book, n.sessions.moved
+	n.table.n = n
 	n.table.replace(c.Epoch, c.Peers)
-	n.detector = newDetector(n.roles, c.Patience, c.Boot, n.hurry)
+	n.detector = newDetector(n)
 	for range runtime.GOMAXPROCS(0) {
 		n.shards = append(n.shards, newShard(n))
 	}
@@ -418,16 +415,13 @@ func (n *Node) shard(name string) *shard {
 // try Rem. Close must not be called by a User.
 func (n *Node) Close() error {
 	n.mu.Lock()
-	first := !n.closing
-	n.closing = true
+	first := n.sessions.shut()
 	front, frozen := n.front, n.frozen
 	n.mu.Unlock()
 	if !first {
 		<-n.done
 		return nil
 	}
-	n.sessions.shut()
-	close(n.parting)
 	if front != nil {
 		front.listener.Close()
 	}

@@ -48,27 +48,20 @@ func principal(c *x509.Certificate) string {
 
 // origins are those of all sessions of a node.
 type origins struct {
-	maxSessions, maxOfOne int
-	maxPairs              int
-	known                 map[string]*origin // by name; under sessions.mu
-	pairs                 atomic.Int64       // of a client and a lock that it holds or wants, as far as the shards know
-}
-
-func newOrigins(c *Config) origins {
-	return origins{
-		maxSessions: c.MaxSessions, maxOfOne: c.MaxSessionsOfOne, maxPairs: c.MaxWaiters, known: map[string]*origin{},
-	}
+	c     *Config
+	known map[string]*origin // by name; under sessions.mu
+	pairs atomic.Int64       // of a client and a lock that it holds or wants, as far as the shards know
 }
 
 // mayBegin says why no more sessions may begin here from these origins. So many clients have one now. sessions.mu is held.
 func (o *origins) mayBegin(names []string, clients int) *transport.Refuse {
-	free := o.maxSessions - clients
+	free := o.c.MaxSessions - clients
 	if free <= 0 {
-		return &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions are the limit", o.maxSessions)}
+		return &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions are the limit", o.c.MaxSessions)}
 	}
 	for _, name := range names {
 		from := o.known[name]
-		switch most := o.maxOfOne; {
+		switch most := o.c.MaxSessionsOfOne; {
 		case from == nil:
 		case most > 0 && from.sessions >= most:
 			return &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions from %s are the limit", from.sessions, name)}
@@ -117,7 +110,7 @@ func (o *origins) pair(s *session, k int) {
 
 // crowded says why a client of a session may want no more locks. Shards that ask at the same moment may each add one.
 func (o *origins) crowded(s *session) string {
-	most, used := int64(o.maxPairs), o.pairs.Load()
+	most, used := int64(o.c.MaxWaiters), o.pairs.Load()
 	if used >= most {
 		return fmt.Sprintf("the server is full: its limit on clients that hold or wait for a lock is %d", most)
 	}

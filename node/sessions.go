@@ -23,8 +23,8 @@ type sessions struct {
 	dials   map[protocol.ID]error    // the last failure to reach a member
 	ends    map[protocol.ID]ended    // the last session with a member that has ended
 	changed chan struct{}            // closed when a connection comes up, or a dial fails
-	closing bool
-	frozen  bool // no lease lapses
+	frozen  bool                     // no lease lapses
+	closing chan struct{}            // closed when Close begins, and then no session does
 
 	watch     chan struct{} // wakes run
 	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
@@ -37,10 +37,11 @@ func newSessions(n *Node) *sessions {
 	return &sessions{
 		n:       n,
 		byPeer:  map[protocol.ID]*session{},
-		origins: newOrigins(&n.c),
+		origins: origins{c: &n.c, known: map[string]*origin{}},
 		dials:   map[protocol.ID]error{},
 		ends:    map[protocol.ID]ended{},
 		changed: make(chan struct{}),
+		closing: make(chan struct{}),
 		watch:   make(chan struct{}, 1),
 	}
 }
@@ -196,9 +197,9 @@ func (ss *sessions) live() []Session {
 func (ss *sessions) waitAlive(ctx context.Context, k int) error {
 	for {
 		ss.mu.RLock()
-		changed, closing := ss.changed, ss.closing
+		changed := ss.changed
 		ss.mu.RUnlock()
-		if closing {
+		if ss.isClosing() {
 			return ErrClosed
 		}
 		if ss.alive() >= k {
@@ -283,9 +284,12 @@ func (ss *sessions) reach(ctx context.Context, to protocol.ID) (*conn, error) {
 }
 
 func (ss *sessions) isClosing() bool {
-	ss.mu.RLock()
-	defer ss.mu.RUnlock()
-	return ss.closing
+	select {
+	case <-ss.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // moved closes the connection with a member that has another address.
@@ -332,11 +336,15 @@ func (ss *sessions) freeze(still bool) {
 	ss.look()
 }
 
-// shut lets no session begin any more.
-func (ss *sessions) shut() {
+// shut lets no session begin any more. It reports whether it is the first to do so.
+func (ss *sessions) shut() bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.closing = true
+	if ss.isClosing() {
+		return false
+	}
+	close(ss.closing)
+	return true
 }
 
 // clear forgets all sessions, in which nothing passes any more.
@@ -360,7 +368,7 @@ func (ss *sessions) stand(s *session) {
 func (ss *sessions) begun(s *session) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if ss.closing && !ss.n.roles.dialsTo(s.id) {
+	if ss.isClosing() && !ss.n.roles.dialsTo(s.id) {
 		return false
 	}
 	if ss.byPeer[s.id] == nil && !s.dead.Load() {

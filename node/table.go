@@ -31,12 +31,8 @@ var (
 
 // A slotTable is the slot table of a node, and what it knows of newer ones. A table is never changed, but replaced.
 type slotTable struct {
-	c     *Config
-	roles roles
-	ctx   context.Context // of the node
-	book  *logbook
-	moved func(protocol.ID) // the address of this member is another one
-	now   atomic.Pointer[table]
+	n   *Node
+	now atomic.Pointer[table]
 
 	replacing sync.Mutex // one table is replaced at a time; taken before the mutex of sessions
 
@@ -106,7 +102,7 @@ func memberNames(peers []Peer) string { return strings.Join(Names(peers), ",") }
 
 // set is Node.SetTable.
 func (st *slotTable) set(epoch uint64, peers []Peer) error {
-	if err := st.c.checkTable(epoch, peers); err != nil {
+	if err := st.n.c.checkTable(epoch, peers); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	st.replacing.Lock()
@@ -129,15 +125,15 @@ func (st *slotTable) set(epoch uint64, peers []Peer) error {
 		if p.Addr == old.Slots[id].Addr {
 			continue
 		}
-		st.c.Log.Info("slot moved", "server", p.Name, "from", old.Slots[id].Addr, "to", p.Addr, "epoch", epoch)
-		st.moved(protocol.ID(id))
+		st.n.c.Log.Info("slot moved", "server", p.Name, "from", old.Slots[id].Addr, "to", p.Addr, "epoch", epoch)
+		st.n.sessions.moved(protocol.ID(id))
 	}
 	return nil
 }
 
 func (st *slotTable) replace(epoch uint64, peers []Peer) {
 	t := &table{Table: transport.Table{Epoch: epoch, Slots: slices.Clone(peers)}}
-	t.ctx, t.replaced = context.WithCancel(st.ctx)
+	t.ctx, t.replaced = context.WithCancel(st.n.ctx)
 	st.now.Store(t)
 }
 
@@ -172,7 +168,7 @@ func (st *slotTable) noteNewer(epoch uint64, from net.Conn) {
 	if slices.Contains(st.newer[:], epoch) {
 		return
 	}
-	if st.book.complain(addressOf(from), "a client has a newer slot table than this server",
+	if st.n.book.complain(addressOf(from), "a client has a newer slot table than this server",
 		"from", from.RemoteAddr(), "epoch", epoch, "mine", mine) {
 		st.newer[st.next] = epoch
 		st.next = (st.next + 1) % len(st.newer)
@@ -182,11 +178,11 @@ func (st *slotTable) noteNewer(epoch uint64, from net.Conn) {
 // adopt takes over the table of a member that refuses this client's. The error wraps
 // errOldTable: only the connection is over.
 func (st *slotTable) adopt(r transport.Refuse) error {
-	if st.roles.member() {
+	if st.n.roles.member() {
 		return fmt.Errorf("%w: %w", errOldTable, r)
 	}
-	if have := len(r.Table.Slots); have != len(st.roles.members) {
-		return fmt.Errorf("%w: %w; its table has %d servers, not %d", errOldTable, r, have, len(st.roles.members))
+	if have := len(r.Table.Slots); have != len(st.n.roles.members) {
+		return fmt.Errorf("%w: %w; its table has %d servers, not %d", errOldTable, r, have, len(st.n.roles.members))
 	}
 	if err := st.set(r.Table.Epoch, r.Table.Slots); err != nil {
 		return fmt.Errorf("%w: %w; its table cannot be adopted: %w", errOldTable, r, err)

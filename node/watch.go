@@ -29,20 +29,17 @@ type watch struct {
 // A detector is the failure detector of a member: how it watches the others. A nil one, where members do not
 // suspect each other, does nothing.
 type detector struct {
-	roles    roles
-	patience lease.Patience
-	boot     func() time.Duration
-	hurry    func(func(*shard)) // has all shards do something before what waits for them
-	members  []*watch
+	n       *Node
+	members []*watch
 }
 
-func newDetector(r roles, p lease.Patience, boot func() time.Duration, hurry func(func(*shard))) *detector {
-	if !r.watched() {
+func newDetector(n *Node) *detector {
+	if !n.roles.watched() {
 		return nil
 	}
-	d := &detector{roles: r, patience: p, boot: boot, hurry: hurry}
-	for range r.members {
-		d.members = append(d.members, &watch{Watch: *lease.NewWatch(p, boot())})
+	d := &detector{n: n}
+	for range n.roles.members {
+		d.members = append(d.members, &watch{Watch: *lease.NewWatch(n.c.Patience, n.c.Boot())})
 	}
 	return d
 }
@@ -64,7 +61,7 @@ func joins(incarnation uint64) bool { return incarnation&1 == 1 }
 // meet refuses a life of a member that does not follow the one that was met last: it says to be the
 // first, and has forgotten what the other one promised; or it says to have begun before the other one.
 func (d *detector) meet(id protocol.ID, incarnation uint64) *transport.Refuse {
-	if d == nil || !d.roles.isMember(id) {
+	if d == nil || !d.n.roles.isMember(id) {
 		return nil
 	}
 	w := d.members[id]
@@ -87,14 +84,14 @@ func (d *detector) meet(id protocol.ID, incarnation uint64) *transport.Refuse {
 
 // heard notes that the other end of a session lives. began says that the session is new.
 func (d *detector) heard(s *session, began bool) {
-	if d == nil || !d.roles.isMember(s.id) {
+	if d == nil || !d.n.roles.isMember(s.id) {
 		return
 	}
 	w := d.members[s.id]
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.Hear(d.boot()) || began {
-		d.hurry(func(sh *shard) { sh.trustMember(s) })
+	if w.Hear(d.n.c.Boot()) || began {
+		d.n.hurry(func(sh *shard) { sh.trustMember(s) })
 	}
 }
 
@@ -102,33 +99,33 @@ func (d *detector) heard(s *session, began bool) {
 // it had been silent for too long; but the time-out does not grow when that turns out to be wrong.
 // It does nothing where members do not suspect each other.
 func (d *detector) suspect(id protocol.ID) {
-	if d == nil || !d.roles.isMember(id) || id == d.roles.self {
+	if d == nil || !d.n.roles.isMember(id) || id == d.n.roles.self {
 		return
 	}
 	w := d.members[id]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Force() {
-		d.hurry(func(sh *shard) { sh.suspectMember(id) })
+		d.n.hurry(func(sh *shard) { sh.suspectMember(id) })
 	}
 }
 
 // run suspects the members that are silent for too long.
 func (d *detector) run(ctx context.Context) {
-	least, most := time.Millisecond, max(time.Millisecond, d.patience.First/4)
+	least, most := time.Millisecond, max(time.Millisecond, d.n.c.Patience.First/4)
 	t := time.NewTimer(0)
 	defer t.Stop()
-	due := d.boot()
+	due := d.n.c.Boot()
 	for {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 			return
 		}
-		now, wait := d.boot(), most
+		now, wait := d.n.c.Boot(), most
 		away := now-due > most // this process was stopped, and so were its readers
 		for id, w := range d.members {
-			if id := protocol.ID(id); id == d.roles.self {
+			if id := protocol.ID(id); id == d.n.roles.self {
 				continue
 			}
 			w.mu.Lock()
@@ -136,7 +133,7 @@ func (d *detector) run(ctx context.Context) {
 				w.Pardon(now)
 			}
 			if w.Look(now) {
-				d.hurry(func(sh *shard) { sh.suspectMember(protocol.ID(id)) })
+				d.n.hurry(func(sh *shard) { sh.suspectMember(protocol.ID(id)) })
 			}
 			if !w.Suspects() {
 				wait = min(wait, w.End()-now)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,13 +23,6 @@ const wrongDoor = `This port of a Poundlock server is for poundlock and for Go p
 not speak HTTP. The API is at the address of --api, metrics and health at that
 of --admin.
 `
-
-func orNone(list string) string {
-	if list == "" {
-		return "none"
-	}
-	return list
-}
 
 // outdated refuses a Hello that cannot go on with s. One that the peer gave up may
 // come late: it has received less than the peer is known to have. s.mu is held.
@@ -105,15 +99,13 @@ func (f *front) accept() {
 			stop := context.AfterFunc(f.ctx, func() { closeNow(nc) })
 			defer stop()
 			c, err := f.greet(nc)
-			evicted := handshakes.leave(g)
-			switch {
-			case err == nil:
-				err = c.run()
-			case evicted:
+			if handshakes.leave(g) && err != nil {
 				err = errCrowded
-				fallthrough
-			default:
+			}
+			if err != nil {
 				f.n.counters.refused[causeOf(err)].Add(1)
+			} else {
+				err = c.run()
 			}
 			f.n.c.Log.Debug("connection ended", "from", nc.RemoteAddr(), "error", err)
 		})
@@ -216,7 +208,7 @@ func (f *front) misfit(h transport.Hello) *transport.Refuse {
 	case h.Members != memberNames(f.n.c.Peers):
 		return refusal("names of the servers", memberNames(f.n.c.Peers), h.Members)
 	case h.Groups != f.n.c.Groups:
-		return refusal("groups of servers", orNone(f.n.c.Groups), orNone(h.Groups))
+		return refusal("groups of servers", cmp.Or(f.n.c.Groups, "none"), cmp.Or(h.Groups, "none"))
 	case f.n.roles.isMember(h.From) && (!f.n.roles.mayTalk(h.From) || h.From <= f.n.c.ID):
 		return refusal("direction of the connection", "from "+mine+" to "+f.n.roles.name(h.From), "the other way")
 	case h.Session == 0 || h.Incarnation == 0:

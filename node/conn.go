@@ -334,26 +334,19 @@ func (c *conn) frame(items []byte) error {
 	p := c.n.parcels.Get().(*parcel)
 	defer c.n.parcels.Put(p)
 	p.size = len(items)
-	err := func() error {
-		for len(items) > 0 {
-			i, rest, err := transport.ReadItem(items)
-			if err != nil {
-				return err
-			}
-			items = rest
-			if i.Type == transport.MessageItem || i.Type == transport.RefuseNameItem ||
-				i.Type == transport.PartItem || i.Type == transport.LabelledItem {
-				received++
-				err = c.message(i, p)
-			} else {
-				err = c.control(i)
-			}
-			if err != nil {
-				return err
-			}
+	var err error
+	for len(items) > 0 && err == nil {
+		var i transport.Item
+		i, items, err = transport.ReadItem(items)
+		switch {
+		case err != nil:
+		case i.Type == transport.MessageItem, i.Type == transport.RefuseNameItem, i.Type == transport.PartItem, i.Type == transport.LabelledItem:
+			received++
+			err = c.message(i, p)
+		default:
+			err = c.control(i)
 		}
-		return nil
-	}()
+	}
 	p.deliver(c.n) // what was received before an error counts as received
 	if received > 0 {
 		c.oweAck(received)
@@ -392,13 +385,13 @@ func (c *conn) paidAck(owed int) {
 }
 
 func (c *conn) message(i transport.Item, p *parcel) error {
-	if !c.n.roles.mayTalk(c.s.id) {
+	client := c.n.roles.member() && !c.n.roles.isMember(c.s.id)
+	switch {
+	case !c.n.roles.mayTalk(c.s.id):
 		return c.refuse(refusal("lock messages from this process", "", ""))
-	}
-	if i.Type == transport.RefuseNameItem && c.n.roles.member() && !c.n.roles.isMember(c.s.id) {
+	case i.Type == transport.RefuseNameItem && client:
 		return c.refuse(refusal("refusal of a name by a client", "", ""))
-	}
-	if i.Type == transport.LabelledItem && (!c.n.roles.member() || c.n.roles.isMember(c.s.id)) {
+	case i.Type == transport.LabelledItem && !client:
 		return c.refuse(refusal("label of a user that is none of a client's", "", ""))
 	}
 	c.s.mu.Lock()

@@ -16,6 +16,7 @@ type factory struct {
 	measured map[Kind]measured // see system
 	fresh    map[Kind][]byte   // the states of processes just made, as far as they are known
 	state    []byte            // scratch
+	events   []protocol.Input  // scratch
 }
 
 func newFactory(n *Node) factory {
@@ -28,23 +29,23 @@ func newFactory(n *Node) factory {
 // make makes a process, before its Start.
 func (f *factory) make(kind Kind) Instance { return f.n.c.Hosts[kind].New(f.n.c.ID, f.system(kind)) }
 
-// begin feeds the first events of an instance.
-func (f *factory) start(kind Kind, feed func(protocol.Input) error) error {
-	err := feed(protocol.NewStart(f.n.roles.life(f.n.incarnation)))
+// first are the first events of an instance.
+func (f *factory) first(kind Kind) []protocol.Input {
+	f.events = append(f.events[:0], protocol.NewStart(f.n.roles.life(f.n.incarnation)))
 	for id, incarnation := range f.live {
-		if incarnation != 0 && err == nil {
-			err = feed(protocol.NewRestore(protocol.ID(id), incarnation))
+		if incarnation != 0 {
+			f.events = append(f.events, protocol.NewRestore(protocol.ID(id), incarnation))
 		}
 	}
 	for id, suspected := range f.suspects {
-		if suspected && err == nil {
-			err = feed(protocol.NewSuspect(protocol.ID(id)))
+		if suspected {
+			f.events = append(f.events, protocol.NewSuspect(protocol.ID(id)))
 		}
 	}
-	if f.draining && f.n.c.Hosts[kind].Info().Drains && err == nil {
-		err = feed(protocol.Input{Kind: protocol.Drain})
+	if f.draining && f.n.c.Hosts[kind].Info().Drains {
+		f.events = append(f.events, protocol.Input{Kind: protocol.Drain})
 	}
-	return err
+	return f.events
 }
 
 // trusts notes that a life of a member is trusted from now on.
@@ -68,12 +69,14 @@ func (f *factory) drains() {
 // trial makes a process for no lock, and starts it. It returns the process and its state; nil if that fails.
 func (f *factory) trial(kind Kind) (p Instance, fresh []byte) {
 	p = f.make(kind)
-	err := f.start(kind, func(in protocol.Input) error {
+	for _, in := range f.first(kind) {
 		in.Now = f.n.clock.now()
-		return p.Step(in, nil, new(noticed))
-	})
-	fresh, stateErr := p.AppendState([]byte{})
-	if err != nil || stateErr != nil {
+		if p.Step(in, nil, new(noticed)) != nil {
+			return nil, nil
+		}
+	}
+	fresh, err := p.AppendState([]byte{})
+	if err != nil {
 		return nil, nil
 	}
 	return p, fresh

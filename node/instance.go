@@ -33,7 +33,7 @@ type instance struct {
 //	limits           note                                                        remove
 //	labels           set                                                         with limits
 //	audit                                        waits; owned, as an effect      owned, waits
-//	factory: idling  start, for a new one        idle                            -
+//	factory: idling  first, for a new one        idle                            -
 //
 // Example: a request for a lock that this server does not own is refused by names.unserved, and no process is made.
 
@@ -95,12 +95,11 @@ func (s *shard) create(kind Kind, name string) *instance {
 
 // start gives an instance its first events.
 func (s *shard) start(i *instance) {
-	s.make.start(i.kind, func(in protocol.Input) error {
+	for _, in := range s.make.first(i.kind) {
 		if !i.removed {
 			s.stepKeep(i, in, nil, nil)
 		}
-		return nil
-	})
+	}
 }
 
 // step gives an event to an instance, and drops the instance when that leaves it

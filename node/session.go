@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -204,23 +203,6 @@ func (s *session) up(now time.Duration) (end time.Duration, ok bool) {
 	}
 	return s.lease.End(), !s.lease.Lapsed(now)
 }
-
-// Alive returns how many members this node has a live session with, itself not
-// counted.
-func (n *Node) Alive() int { return n.sessions.alive() }
-
-// Ended is why a session with a member is over. Where that is not known, because this
-// node has not noticed yet, or another one has ended since, the lease lapsed.
-func (n *Node) Ended(member protocol.ID, session uint64) Cause {
-	return n.sessions.ended(member, session)
-}
-
-// WaitAlive waits for k live sessions, and returns what stands in the way, by
-// member, when ctx ends first: an *UnreachableError that wraps ctx's cause.
-func (n *Node) WaitAlive(ctx context.Context, k int) error { return n.sessions.waitAlive(ctx, k) }
-
-// Sessions returns the live sessions, by peer.
-func (n *Node) Sessions() []Session { return n.sessions.live() }
 
 // A Session is what a node knows about one connected process.
 type Session struct {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -66,12 +67,7 @@ func (ss *sessions) list() []*session {
 	for _, s := range ss.byPeer {
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b *session) int {
-		if a.id < b.id {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
 	return all
 }
 
@@ -156,19 +152,22 @@ func (ss *sessions) drop(s *session, why error, last []byte) {
 // usualWindow is how many bytes may wait in a session, but for messages that have parts.
 func (ss *sessions) usualWindow() int { return reliable.MaxBytes + len(ss.n.c.Objects)*objectRoom }
 
-// alive is Node.Alive.
-func (ss *sessions) alive() int {
-	now, k := ss.n.c.Boot(), 0
-	for _, s := range ss.list() {
-		if _, ok := s.up(now); ok && ss.n.roles.isMember(s.id) {
+// Alive returns how many members this node has a live session with, itself not
+// counted.
+func (n *Node) Alive() (k int) {
+	now := n.c.Boot()
+	for _, s := range n.sessions.list() {
+		if _, ok := s.up(now); ok && n.roles.isMember(s.id) {
 			k++
 		}
 	}
 	return k
 }
 
-// ended is Node.Ended.
-func (ss *sessions) ended(member protocol.ID, session uint64) Cause {
+// Ended is why a session with a member is over. Where that is not known, because this
+// node has not noticed yet, or another one has ended since, the lease lapsed.
+func (n *Node) Ended(member protocol.ID, session uint64) Cause {
+	ss := n.sessions
 	ss.mu.RLock()
 	defer ss.mu.RUnlock()
 	if e, ok := ss.ends[member]; ok && e.number == session {
@@ -177,11 +176,10 @@ func (ss *sessions) ended(member protocol.ID, session uint64) Cause {
 	return CauseLapsed
 }
 
-// live is Node.Sessions.
-func (ss *sessions) live() []Session {
-	now, wall := ss.n.c.Boot(), time.Now()
-	var all []Session
-	for _, s := range ss.list() {
+// Sessions returns the live sessions, by peer.
+func (n *Node) Sessions() (all []Session) {
+	now, wall := n.c.Boot(), time.Now()
+	for _, s := range n.sessions.list() {
 		end, ok := s.up(now)
 		if !ok {
 			continue
@@ -193,30 +191,31 @@ func (ss *sessions) live() []Session {
 	return all
 }
 
-// waitAlive is Node.WaitAlive.
-func (ss *sessions) waitAlive(ctx context.Context, k int) error {
-	for {
+// WaitAlive waits for k live sessions, and returns what stands in the way, by
+// member, when ctx ends first: an *UnreachableError that wraps ctx's cause.
+func (n *Node) WaitAlive(ctx context.Context, k int) error {
+	for ss := n.sessions; ; {
 		ss.mu.RLock()
 		changed := ss.changed
 		ss.mu.RUnlock()
 		if ss.isClosing() {
 			return ErrClosed
 		}
-		if ss.alive() >= k {
+		if n.Alive() >= k {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return ss.unreachable(k, context.Cause(ctx))
-		case <-ss.n.ctx.Done():
+		case <-n.ctx.Done():
 			return ErrClosed
 		}
 	}
 }
 
 func (ss *sessions) unreachable(k int, cause error) error {
-	e := &UnreachableError{Alive: ss.alive(), Want: k, Cause: cause}
+	e := &UnreachableError{Alive: ss.n.Alive(), Want: k, Cause: cause}
 	now := ss.n.c.Boot()
 	for id, p := range ss.n.table.now.Load().Slots {
 		id := protocol.ID(id)

@@ -225,6 +225,7 @@ func (st *Stats) add(t *tally) {
 	st.SupportsHeld.Merge(t.held)
 }
 
+// sessionStats fills in what is about peers.
 func (n *Node) sessionStats(st *Stats) {
 	up := map[protocol.ID]bool{}
 	now := n.c.Boot()
@@ -241,7 +242,19 @@ func (n *Node) sessionStats(st *Stats) {
 			st.ClientSessions++
 		}
 	}
-	st.Peers, st.Clients = n.peerStats(up)
+	for k := range n.counters.peers {
+		id, c := protocol.ID(k), &n.counters.peers[k]
+		t := Traffic{BytesSent: c.sent.Load(), BytesReceived: c.received.Load()}
+		switch {
+		case !n.roles.isMember(id):
+			st.Clients = t
+		case id != n.c.ID:
+			st.Peers = append(st.Peers, PeerStats{
+				Name: n.roles.name(id), Connected: up[id], Traffic: t,
+				RoundTrips: c.roundTrips.Snapshot(), LastRoundTrip: time.Duration(c.lastRoundTrip.Load()),
+			})
+		}
+	}
 }
 
 // PeerStats is the part of Stats about the members. It waits for no shard.
@@ -249,22 +262,4 @@ func (n *Node) PeerStats() []PeerStats {
 	var st Stats
 	n.sessionStats(&st)
 	return st.Peers
-}
-
-func (n *Node) peerStats(up map[protocol.ID]bool) (peers []PeerStats, clients Traffic) {
-	for id := range n.counters.peers {
-		id := protocol.ID(id)
-		c := n.counters.with(id)
-		t := Traffic{BytesSent: c.sent.Load(), BytesReceived: c.received.Load()}
-		switch {
-		case !n.roles.isMember(id):
-			clients = t
-		case id != n.c.ID:
-			peers = append(peers, PeerStats{
-				Name: n.roles.name(id), Connected: up[id], Traffic: t,
-				RoundTrips: c.roundTrips.Snapshot(), LastRoundTrip: time.Duration(c.lastRoundTrip.Load()),
-			})
-		}
-	}
-	return peers, clients
 }

@@ -49,15 +49,6 @@ func (n *Node) Table() (epoch uint64, peers []Peer) {
 	return t.Epoch, slices.Clone(t.Slots)
 }
 
-// SetTable replaces the slot table by one of a higher epoch and the same names.
-// Other names are refused, because quorums of two sets of members need not have a
-// member in common. Connections to addresses that have changed end, and their
-// sessions go on at the new ones, if that is the same process.
-//
-// A client need not be told: a member that has a newer table refuses the older one
-// with its own, which the client then adopts. A member adopts nothing by itself.
-func (n *Node) SetTable(epoch uint64, peers []Peer) error { return n.table.set(epoch, peers) }
-
 // Epoch is that of the slot table that this node has now.
 func (n *Node) Epoch() uint64 { return n.table.epoch() }
 
@@ -100,9 +91,16 @@ func Names(peers []Peer) []string {
 // memberNames is what the two ends must have in common of their slot tables.
 func memberNames(peers []Peer) string { return strings.Join(Names(peers), ",") }
 
-// set is Node.SetTable.
-func (st *slotTable) set(epoch uint64, peers []Peer) error {
-	if err := st.n.c.checkTable(epoch, peers); err != nil {
+// SetTable replaces the slot table by one of a higher epoch and the same names.
+// Other names are refused, because quorums of two sets of members need not have a
+// member in common. Connections to addresses that have changed end, and their
+// sessions go on at the new ones, if that is the same process.
+//
+// A client need not be told: a member that has a newer table refuses the older one
+// with its own, which the client then adopts. A member adopts nothing by itself.
+func (n *Node) SetTable(epoch uint64, peers []Peer) error {
+	st := &n.table
+	if err := n.c.checkTable(epoch, peers); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	st.replacing.Lock()
@@ -184,7 +182,7 @@ func (st *slotTable) adopt(r transport.Refuse) error {
 	if have := len(r.Table.Slots); have != len(st.n.roles.members) {
 		return fmt.Errorf("%w: %w; its table has %d servers, not %d", errOldTable, r, have, len(st.n.roles.members))
 	}
-	if err := st.set(r.Table.Epoch, r.Table.Slots); err != nil {
+	if err := st.n.SetTable(r.Table.Epoch, r.Table.Slots); err != nil {
 		return fmt.Errorf("%w: %w; its table cannot be adopted: %w", errOldTable, r, err)
 	}
 	return fmt.Errorf("%w: %w", errOldTable, r)

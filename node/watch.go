@@ -95,10 +95,11 @@ func (d *detector) heard(s *session, began bool) {
 	}
 }
 
-// suspect has the failure detector of this member suspect another one until it is heard of, as if
+// Suspect has the failure detector of this member suspect another one until it is heard of, as if
 // it had been silent for too long; but the time-out does not grow when that turns out to be wrong.
 // It does nothing where members do not suspect each other.
-func (d *detector) suspect(id protocol.ID) {
+func (n *Node) Suspect(id protocol.ID) {
+	d := n.detector
 	if d == nil || !d.n.roles.isMember(id) || id == d.n.roles.self {
 		return
 	}
@@ -145,11 +146,6 @@ func (d *detector) run(ctx context.Context) {
 		t.Reset(wait)
 	}
 }
-
-// Suspect has the failure detector of this member suspect another one until it is heard of, as if
-// it had been silent for too long; but the time-out does not grow when that turns out to be wrong.
-// It does nothing where members do not suspect each other.
-func (n *Node) Suspect(id protocol.ID) { n.detector.suspect(id) }
 
 // suspectMember tells all processes that a member is suspected.
 func (s *shard) suspectMember(id protocol.ID) {

@@ -14,6 +14,7 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/server/status"
 )
 
 func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
@@ -96,16 +97,12 @@ func (f *observerFlags) lockNames(c *cobra.Command, args []string, begin string)
 	defer o.close()
 	ctx, cancel := context.WithTimeout(cmp.Or(c.Context(), context.Background()), completionPatience)
 	defer cancel()
-	answers := o.Sessions(ctx)
-	s := statusOf(answers)
-	o.Locks(ctx, answers, server.LockQuery{Prefix: begin, Few: mostNames}, func(same []*server.Lock) bool {
-		for _, l := range s.add(same) {
-			holder := "nobody holds it"
-			for _, h := range l.Holders {
-				holder = "held by " + who(h.Label, h.ID)
-			}
-			names = append(names, cobra.CompletionWithDesc(l.Name, holder))
+	status.Ask(ctx, o.Observer, server.LockQuery{Prefix: begin, Few: mostNames}, func(l status.Lock) bool {
+		holder := "nobody holds it"
+		for _, h := range l.Holders {
+			holder = "held by " + status.Who(h.Label, h.ID)
 		}
+		names = append(names, cobra.CompletionWithDesc(l.Name, holder))
 		return len(names) < mostNames
 	})
 	return names, cobra.ShellCompDirectiveNoFileComp

@@ -16,6 +16,7 @@ import (
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/supervise"
+	"github.com/poundlock/poundlock/server/status"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -227,7 +228,7 @@ func (f *electFlags) printLeader(out io.Writer, l poundlock.Leader, why error) e
 		if l.Token != 0 {
 			token = strconv.FormatUint(l.Token, 10)
 		}
-		line = fmt.Sprintf("leader %s %s %s", printable(cmp.Or(l.Label, "-")), l.ID, token)
+		line = fmt.Sprintf("leader %s %s %s", status.Printable(cmp.Or(l.Label, "-")), l.ID, token)
 	}
 	_, err := fmt.Fprintln(out, line)
 	return err

@@ -20,6 +20,7 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/server/status"
 )
 
 // holdFlags are the flags of lock and elect, which hold something while a command
@@ -275,7 +276,7 @@ func (f *holdFlags) ended(cause error) string {
 	case errors.Is(cause, poundlock.ErrMaxHold):
 		return fmt.Sprintf("is over after --max-hold %v", f.maxHold)
 	case errors.As(cause, &revoked):
-		return "is to be given up: " + printable(revoked.Error())
+		return "is to be given up: " + status.Printable(revoked.Error())
 	}
 	return "is lost"
 }
@@ -287,11 +288,11 @@ func (f *holdFlags) lostError(names []string, cause error) error {
 	case errors.Is(cause, poundlock.ErrMaxHold):
 		why = fmt.Sprintf("was over after --max-hold %v", f.maxHold)
 	case errors.As(cause, &revoked):
-		why, more = "was given up", ": "+printable(revoked.Error())
+		why, more = "was given up", ": "+status.Printable(revoked.Error())
 	default:
 		for _, name := range names { // the first that was lost
 			if reason, ok := strings.CutPrefix(cause.Error(), fmt.Sprintf("poundlock: lock %q lost: ", name)); ok {
-				more = ": " + printable(reason)
+				more = ": " + status.Printable(reason)
 			}
 		}
 	}

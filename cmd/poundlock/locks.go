@@ -12,6 +12,7 @@ import (
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/server/status"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -64,7 +65,7 @@ func (f *locksFlags) run(cmd *cobra.Command, prefix string) error {
 	}
 	if prefix != "" {
 		if err := transport.CheckName(prefix); err != nil { // no lock's name begins so
-			return &cli.Status{Code: cli.ExitUsage, Err: err}
+			return cli.Exit(cli.ExitUsage, err)
 		}
 	}
 	o, err := f.observe(cmd)
@@ -72,71 +73,44 @@ func (f *locksFlags) run(cmd *cobra.Command, prefix string) error {
 		return err
 	}
 	defer o.close()
-	answers := o.Sessions(cmd.Context())
-	s := statusOf(answers)
-	list := newLister(cmd.OutOrStdout(), f.json, s)
-	var failed error
-	o.Locks(cmd.Context(), answers, server.LockQuery{Prefix: prefix, Few: f.limit}, func(same []*server.Lock) bool {
-		for _, l := range s.add(same) {
-			if failed = list.add(l); failed != nil {
-				return false
+	out := bufio.NewWriter(cmd.OutOrStdout())
+	list := f.lister(out)
+	lines, failed := 0, error(nil)
+	c := status.Ask(cmd.Context(), o.Observer, server.LockQuery{Prefix: prefix, Few: f.limit}, func(l status.Lock) bool {
+		failed = list(lines, &l)
+		lines++
+		return failed == nil && lines != f.limit
+	})
+	if err := errors.Join(failed, list(lines, nil), out.Flush()); err != nil {
+		return cli.Exit(cli.ExitInternal, err)
+	}
+	for _, x := range c.Servers {
+		if x.Error != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "poundlock: %s: %s\n", x.Name, status.Printable(x.Error))
+		}
+	}
+	return unreachable(c)
+}
+
+// lister prints the k-th of many locks as it comes, and nil behind the last one. Columns are
+// aligned among so many lines, so that a long list needs no memory.
+func (f *locksFlags) lister(out io.Writer) func(k int, l *status.Lock) error {
+	const alignedLines = 1000
+	lines, table := json.NewEncoder(out), tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	return func(k int, l *status.Lock) error {
+		switch {
+		case l == nil:
+			return table.Flush()
+		case f.json:
+			return lines.Encode(l)
+		case k == 0:
+			fmt.Fprintln(table, l.Heading())
+		case k%alignedLines == 0:
+			if err := table.Flush(); err != nil {
+				return err
 			}
 		}
-		return f.limit == 0 || s.LockCount < f.limit
-	})
-	if err := errors.Join(failed, list.end()); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+		_, err := fmt.Fprintf(table, "%s\t%d\n", l.Columns(), l.Waiting)
+		return err
 	}
-	s.conclude(answers)
-	for _, x := range s.Servers {
-		if x.Error != "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "poundlock: %s: %s\n", x.Name, printable(x.Error))
-		}
-	}
-	return s.unreachable(answers)
-}
-
-// A lister prints locks as they come. Columns are aligned among so many lines, so
-// that a long list needs no memory.
-type lister struct {
-	out     *bufio.Writer
-	json    *json.Encoder // nil: for people
-	table   *tabwriter.Writer
-	cluster *clusterStatus
-	lines   int
-}
-
-const alignedLines = 1000
-
-func newLister(out io.Writer, asJSON bool, s *clusterStatus) *lister {
-	l := &lister{out: bufio.NewWriter(out), cluster: s}
-	if asJSON {
-		l.json = json.NewEncoder(l.out)
-		return l
-	}
-	l.table = tabwriter.NewWriter(l.out, 0, 0, 2, ' ', 0)
-	return l
-}
-
-func (l *lister) add(x lockStatus) error {
-	if l.json != nil {
-		return l.json.Encode(x)
-	}
-	if l.lines == 0 {
-		fmt.Fprintln(l.table, l.cluster.grouped("GROUP")+"LOCK\tKIND\tHOLDER\tSUPPORT\tBUDGET\tAGE\tWAITERS")
-	}
-	fmt.Fprintf(l.table, "%s\t%d\n", l.cluster.columns(&x), x.Waiting)
-	if l.lines++; l.lines%alignedLines == 0 {
-		return l.table.Flush()
-	}
-	return nil
-}
-
-func (l *lister) end() error {
-	if l.table != nil {
-		if err := l.table.Flush(); err != nil {
-			return err
-		}
-	}
-	return l.out.Flush()
 }

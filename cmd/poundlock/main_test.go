@@ -13,6 +13,7 @@ import (
 
 	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/supervise"
+	"github.com/poundlock/poundlock/server/status"
 )
 
 // TestMain makes this binary poundlock, also by the name with which it starts itself.
@@ -59,6 +60,6 @@ func TestDocs(t *testing.T) {
 		{Command: locksCommand(), Shared: cluster},
 		{Command: releaseCommand(), Shared: cluster},
 		{Command: serveCommand(), Shared: cluster},
-		{Command: statusCommand(), Shared: cluster, JSON: clusterStatus{}},
+		{Command: statusCommand(), Shared: cluster, JSON: status.Cluster{}},
 	}...)
 }

@@ -75,7 +75,7 @@ func TestManyLocks(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	begin := time.Now()
 	var out bytes.Buffer
-	s, _ := f.ask(t.Context(), &observer{Observer: o}, f.most(&out))
+	s := f.ask(t.Context(), &observer{Observer: o}, f.most(&out))
 	if err := f.print(&out, s); err != nil {
 		t.Fatal(err)
 	}

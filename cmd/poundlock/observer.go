@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/server/status"
 )
 
 // observerFlags are the flags of commands that ask the servers of a cluster.
@@ -60,15 +62,57 @@ func (f *observerFlags) observe(cmd *cobra.Command) (*observer, error) {
 	} else if c, err = f.config(cmd); err != nil {
 		return nil, err
 	}
-	o, err := server.Observe(server.AskConfig{
-		Servers: peers(c), NoAmnesia: c.NoAmnesia, Epoch: c.Epoch, ClockBound: c.ClockBound, TLS: c.TLS,
-		Timeout: f.timeout, Label: operator(),
-	})
+	o, err := observe(c, f.timeout)
 	if err != nil {
 		dev.leave()
-		return nil, &cli.Status{Code: cli.ExitUsage, Err: err}
+		return nil, cli.Exit(cli.ExitUsage, err)
 	}
 	return &observer{o, dev}, nil
+}
+
+// observe starts to ask the servers of a cluster.
+func observe(c poundlock.Config, timeout time.Duration) (*server.Observer, error) {
+	return server.Observe(server.AskConfig{
+		Servers: peers(c), NoAmnesia: c.NoAmnesia, Epoch: c.Epoch, ClockBound: c.ClockBound, TLS: c.TLS,
+		Timeout: timeout, Label: operator(),
+	})
+}
+
+// unreachable is the end of a command that asked a cluster some group of which has no quorum.
+func unreachable(c *status.Cluster) error {
+	if err := c.Unreachable(); err != nil {
+		return &cli.Status{Code: cli.ExitNoQuorum, Err: err, Hint: cmp.Or(tlsHint(c.Failures), serversHint)}
+	}
+	return nil
+}
+
+// one is the state of one lock, by those servers that serve it.
+func one(ctx context.Context, o *server.Observer, name string) (status.Lock, error) {
+	l, c, err := status.One(ctx, o, name)
+	if err == nil {
+		return l, nil
+	}
+	for _, why := range reasons(c.Servers) {
+		err = fmt.Errorf("%w; %s", err, why)
+	}
+	return l, &cli.Status{Code: cli.ExitNoQuorum, Err: err, Hint: cmp.Or(tlsHint(c.Failures), serversHint)}
+}
+
+// reasons are why servers do not answer, each with the names of those that it is about.
+func reasons(servers []status.Server) (all []string) {
+	names := map[string][]string{}
+	for _, x := range servers {
+		if x.Error != "" {
+			names[x.Error] = append(names[x.Error], x.Name)
+		}
+	}
+	for _, x := range servers { // in their order
+		if same := names[x.Error]; same != nil {
+			all = append(all, strings.Join(same, ", ")+": "+status.Printable(x.Error))
+			delete(names, x.Error)
+		}
+	}
+	return all
 }
 
 // operator is who asks, for the logs of others.

@@ -2,19 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/control"
-	"github.com/poundlock/poundlock/internal/slots"
-	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/server/status"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -65,15 +62,15 @@ func releaseCommand() *cobra.Command {
 
 func (f *releaseFlags) run(cmd *cobra.Command, name string) error {
 	if err := transport.CheckName(name); err != nil {
-		return &cli.Status{Code: cli.ExitUsage, Err: err}
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	r := control.Release{Ask: control.ForcedRelease, Name: []byte(name), Reason: f.reason}
 	if err := control.CheckReason(f.reason); err != nil {
 		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: "say with --reason why: the holder and the servers' logs are told"}
 	}
 	if cmd.Flags().Changed("grace") {
-		if f.grace < 0 || f.grace > time.Hour {
-			return cli.Usagef("--grace %v: want 0 to 1h", f.grace)
+		if err := cli.Within("--grace", f.grace, 0, time.Hour); err != nil {
+			return err
 		}
 		ms := f.grace.Milliseconds()
 		r.GraceMS = &ms
@@ -92,20 +89,20 @@ func (f *releaseFlags) run(cmd *cobra.Command, name string) error {
 }
 
 // find returns the client that is meant, whether it holds the lock or waits for it.
-func (f *releaseFlags) find(ctx context.Context, o *observer, name string) (waiterStatus, error) {
-	l, err := one(ctx, o, name)
+func (f *releaseFlags) find(ctx context.Context, o *observer, name string) (status.Waiter, error) {
+	l, err := one(ctx, o.Observer, name)
 	if err != nil {
-		return waiterStatus{}, err
+		return status.Waiter{}, err
 	}
 	all := l.Waiters
 	for _, h := range l.Holders {
-		x := waiterStatus{ID: h.ID, Label: h.Label, Request: h.Request}
+		x := status.Waiter{ID: h.ID, Label: h.Label, Request: h.Request}
 		if f.holder == "" {
 			return x, nil
 		}
 		all = append(all, x)
 	}
-	var found []waiterStatus
+	var found []status.Waiter
 	for _, x := range all {
 		if f.holder == x.ID || f.holder == x.Label {
 			found = append(found, x)
@@ -118,7 +115,7 @@ func (f *releaseFlags) find(ctx context.Context, o *observer, name string) (wait
 		if len(l.Waiters) > 0 {
 			s.Hint = "clients wait for it: --holder ID names one of them"
 		} else if permits(ctx, o, name) {
-			s.Hint = fmt.Sprintf("the permits of a semaphore are locks of their own: poundlock locks '%s#' lists them", printable(name))
+			s.Hint = fmt.Sprintf("the permits of a semaphore are locks of their own: poundlock locks '%s#' lists them", status.Printable(name))
 		}
 	case len(found) == 0:
 		s.Err = fmt.Errorf("%q neither holds lock %q nor waits for it", f.holder, name)
@@ -129,76 +126,27 @@ func (f *releaseFlags) find(ctx context.Context, o *observer, name string) (wait
 	default:
 		return found[0], nil
 	}
-	return waiterStatus{}, s
+	return status.Waiter{}, s
 }
 
 // permits reports whether there are locks that may be the permits of a semaphore.
 func permits(ctx context.Context, o *observer, name string) (found bool) {
-	query := server.LockQuery{Prefix: name + "#", Few: 1}
-	o.Locks(ctx, o.Sessions(ctx), query, func([]*server.Lock) bool {
+	status.Ask(ctx, o.Observer, server.LockQuery{Prefix: name + "#", Few: 1}, func(status.Lock) bool {
 		found = true
 		return false
 	})
 	return found
 }
 
-// one is the state of one lock, by those servers that serve it.
-func one(ctx context.Context, o *observer, name string) (lockStatus, error) {
-	answers := o.Sessions(ctx)
-	known := o.OneLock(ctx, answers, name)
-	s := statusOf(answers)
-	locks := s.add(known)
-	s.conclude(answers)
-	var table []node.Peer
-	for _, a := range answers {
-		table = append(table, a.Server)
-	}
-	groups := slots.Split(table)
-	group := groups[groups.Of(name)].Name
-	if g := s.groups[group]; g.Reachable < g.Quorum {
-		status := new(cli.Status)
-		errors.As(s.unreachable(answers), &status)
-		for _, why := range reasons(s.Servers) {
-			status.Err = fmt.Errorf("%w; %s", status.Err, why)
-		}
-		return lockStatus{}, status
-	}
-	for _, l := range locks {
-		if l.Group == group {
-			return l, nil
-		}
-	}
-	return lockStatus{}, nil
-}
-
-// reasons are why servers do not answer, each with the names of those that it is about.
-func reasons(servers []serverStatus) (all []string) {
-	var order []string
-	names := map[string][]string{}
-	for _, x := range servers {
-		if x.Error == "" {
-			continue
-		}
-		if names[x.Error] == nil {
-			order = append(order, x.Error)
-		}
-		names[x.Error] = append(names[x.Error], x.Name)
-	}
-	for _, why := range order {
-		all = append(all, strings.Join(names[why], ", ")+": "+printable(why))
-	}
-	return all
-}
-
 // release asks, and waits until the client has left.
 func (f *releaseFlags) release(
-	cmd *cobra.Command, o *observer, name string, victim waiterStatus, r control.Release,
+	cmd *cobra.Command, o *observer, name string, victim status.Waiter, r control.Release,
 ) error {
 	answers := o.Release(cmd.Context(), r)
 	by := func(outcome string) int {
 		return slices.IndexFunc(answers, func(a control.Released) bool { return a.Outcome == outcome })
 	}
-	whom := who(victim.Label, victim.ID)
+	whom := status.Who(victim.Label, victim.ID)
 	silent := by(control.Silent)
 	switch {
 	case by(control.Told) >= 0:
@@ -211,7 +159,7 @@ func (f *releaseFlags) release(
 		}
 		return &cli.Status{
 			Code: cli.ExitError,
-			Err:  fmt.Errorf("%s does not answer: %s", whom, printable(answers[silent].Err)),
+			Err:  fmt.Errorf("%s does not answer: %s", whom, status.Printable(answers[silent].Err)),
 			Hint: fmt.Sprintf("if it stays silent, its lease ends in %v at the latest, and the lock is free", lease.Round(time.Second)),
 		}
 	default:
@@ -232,21 +180,21 @@ func (f *releaseFlags) release(
 }
 
 // await waits until a request is over.
-func (f *releaseFlags) await(cmd *cobra.Command, o *observer, name string, victim waiterStatus, grace time.Duration) error {
+func (f *releaseFlags) await(cmd *cobra.Command, o *observer, name string, victim status.Waiter, grace time.Duration) error {
 	for end := time.Now().Add(grace + f.timeout); ; {
-		l, err := one(cmd.Context(), o, name)
+		l, err := one(cmd.Context(), o.Observer, name)
 		if err != nil {
 			return err
 		}
-		left := !slices.ContainsFunc(l.Holders, func(h holderStatus) bool { return h.Request == victim.Request }) &&
-			!slices.ContainsFunc(l.Waiters, func(w waiterStatus) bool { return w.Request == victim.Request })
+		left := !slices.ContainsFunc(l.Holders, func(h status.Holder) bool { return h.Request == victim.Request }) &&
+			!slices.ContainsFunc(l.Waiters, func(w status.Waiter) bool { return w.Request == victim.Request })
 		switch {
 		case left:
-			return f.say(cmd, "%s has left lock %q", who(victim.Label, victim.ID), name)
+			return f.say(cmd, "%s has left lock %q", status.Who(victim.Label, victim.ID), name)
 		case time.Now().After(end):
 			return &cli.Status{
 				Code: cli.ExitError,
-				Err:  fmt.Errorf("%s has not left lock %q", who(victim.Label, victim.ID), name),
+				Err:  fmt.Errorf("%s has not left lock %q", status.Who(victim.Label, victim.ID), name),
 				Hint: "it was told: a command that has not ended keeps the lock; see poundlock status",
 			}
 		}
@@ -259,8 +207,6 @@ func (f *releaseFlags) await(cmd *cobra.Command, o *observer, name string, victi
 }
 
 func (f *releaseFlags) say(cmd *cobra.Command, format string, args ...any) error {
-	if _, err := fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
-	}
-	return nil
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
+	return cli.Exit(cli.ExitInternal, err)
 }

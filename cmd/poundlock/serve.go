@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -189,15 +188,6 @@ func peers(c poundlock.Config) []node.Peer {
 		table[i] = node.Peer(s)
 	}
 	return table
-}
-
-// printable is s as a terminal may show it: what others chose is quoted when it
-// holds control characters.
-func printable(s string) string {
-	if q := fmt.Sprintf("%q", s); q != `"`+s+`"` {
-		return q
-	}
-	return s
 }
 
 // A logLevel is a flag.

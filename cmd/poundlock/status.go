@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/server/status"
 )
 
 const statusLong = `Status asks every server what it knows and shows it together: the servers, and
@@ -90,11 +94,8 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 	case watch:
 		return f.repeat(cmd, o)
 	}
-	s, answers := f.ask(cmd.Context(), o, f.most(cmd.OutOrStdout()))
-	if err := f.print(cmd.OutOrStdout(), s); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
-	}
-	return s.unreachable(answers)
+	c := f.ask(cmd.Context(), o, f.most(cmd.OutOrStdout()))
+	return cmp.Or(cli.Exit(cli.ExitInternal, f.print(cmd.OutOrStdout(), c)), unreachable(c))
 }
 
 // repeat shows the status until a signal comes.
@@ -105,12 +106,12 @@ func (f *statusFlags) repeat(cmd *cobra.Command, o *observer) error {
 	defer tick.Stop()
 	out := cmd.OutOrStdout()
 	for {
-		s, _ := f.ask(ctx, o, f.most(out))
+		c := f.ask(ctx, o, f.most(out))
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := f.show(out, s); err != nil {
-			return &cli.Status{Code: cli.ExitInternal, Err: err}
+		if err := f.print(out, c); err != nil {
+			return cli.Exit(cli.ExitInternal, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -137,47 +138,37 @@ func (f *statusFlags) most(out io.Writer) int {
 
 // ask reads about all locks, because the budget is of all, and keeps as many as are
 // to be shown.
-func (f *statusFlags) ask(ctx context.Context, o *observer, most int) (*clusterStatus, []server.Answer) {
-	answers := o.Sessions(ctx)
-	s := statusOf(answers)
-	o.Locks(ctx, answers, server.LockQuery{}, func(same []*server.Lock) bool {
-		for _, l := range s.add(same) {
-			if len(s.Locks) < most {
-				s.Locks = append(s.Locks, l)
-			}
+func (f *statusFlags) ask(ctx context.Context, o *observer, most int) *status.Cluster {
+	locks := []status.Lock{}
+	c := status.Ask(ctx, o.Observer, server.LockQuery{}, func(l status.Lock) bool {
+		if len(locks) < most {
+			locks = append(locks, l)
 		}
 		return true
 	})
-	s.conclude(answers)
-	return s, answers
+	c.Locks = locks
+	return c
 }
 
-func (f *statusFlags) print(out io.Writer, s *clusterStatus) error {
-	if !f.json {
-		return s.print(out)
-	}
-	e := json.NewEncoder(out)
-	if f.watch == 0 {
-		e.SetIndent("", "  ")
-	}
-	return e.Encode(s)
-}
-
-// show prints one of many: over the last one on a terminal, else after it.
-func (f *statusFlags) show(out io.Writer, s *clusterStatus) error {
+// print prints one, or one of many: over the last one on a terminal, else after it.
+func (f *statusFlags) print(out io.Writer, c *status.Cluster) error {
 	if f.json {
-		return f.print(out, s)
+		e := json.NewEncoder(out)
+		if f.watch == 0 {
+			e.SetIndent("", "  ")
+		}
+		return e.Encode(c)
 	}
-	head := time.Now().Format(time.DateTime) + "\n"
+	if f.watch == 0 {
+		return c.Text(out)
+	}
+	var b bytes.Buffer
 	if _, _, terminal := cli.TerminalSize(out); terminal {
-		head = "\x1b[H\x1b[2J" + head // home, and clear
+		b.WriteString("\x1b[H\x1b[2J") // home, and clear
 	}
-	if _, err := io.WriteString(out, head); err != nil {
-		return err
-	}
-	if err := f.print(out, s); err != nil {
-		return err
-	}
-	_, err := io.WriteString(out, "\n")
+	fmt.Fprintln(&b, time.Now().Format(time.DateTime))
+	_ = c.Text(&b) // to memory
+	fmt.Fprintln(&b)
+	_, err := b.WriteTo(out)
 	return err
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"errors"
-	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -12,231 +9,15 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/cli/clitest"
-	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/server/status"
 )
-
-// answer is what server name says: who it supports and who waits, as id:age.
-func answer(name, holder string, waiters ...string) server.Answer {
-	a := server.Answer{Server: node.Peer{Name: name, Addr: "h:1"}}
-	a.Status = server.Status{Server: name, Incarnation: "1", Started: time.Now().Add(-time.Hour), UptimeMS: 3_600_000, LeaseMS: 10_000}
-	request := func(text string) server.Request {
-		id, age, _ := strings.Cut(text, ":")
-		d, err := time.ParseDuration(age)
-		if err != nil {
-			panic(err)
-		}
-		a.Status.Sessions = append(a.Status.Sessions, server.Session{ID: id, Label: "label " + id})
-		return server.Request{ID: id, Label: "label " + id, Live: true, AgeMS: d.Milliseconds()}
-	}
-	l := server.Lock{Name: "a\x1b[2J", Kind: "mutex"}
-	if holder != "" {
-		x := request(holder)
-		l.Holder = &x
-	}
-	for _, w := range waiters {
-		l.Waiters = append(l.Waiters, request(w))
-	}
-	a.Status.Locks = []server.Lock{l}
-	return a
-}
-
-// merge is the status that the answers make, and that of its first lock.
-func merge(answers ...server.Answer) (*clusterStatus, lockStatus) {
-	s := statusOf(answers)
-	names := map[string][]*server.Lock{}
-	for i := range answers {
-		for k := range answers[i].Status.Locks {
-			l := &answers[i].Status.Locks[k]
-			if names[l.Name] == nil {
-				names[l.Name] = make([]*server.Lock, len(answers))
-			}
-			names[l.Name][i] = l
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		s.Locks = append(s.Locks, s.add(names[name])...)
-	}
-	s.conclude(answers)
-	return s, s.Locks[0]
-}
-
-func TestMerge(t *testing.T) {
-	down := server.Answer{Server: node.Peer{Name: "s4", Addr: "h:4"}, Err: errors.New("no route\x07")}
-	s, l := merge(
-		answer("s1", "x:90s", "y:20s", "z:30s"),
-		answer("s2", "x:91s", "z:30s", "y:20s"),
-		answer("s3", "y:20s", "z:30s"), // it has restarted since x entered
-		down,
-	)
-	if s.Quorum != 3 || s.Reachable != 3 || len(s.Clients) != 3 || s.Clients[1].Servers != 3 {
-		t.Errorf("%+v", s)
-	}
-	if len(s.Locks) != 1 || len(l.Holders) != 1 {
-		t.Fatalf("locks %+v", s.Locks)
-	}
-	want := holderStatus{ID: "x", Label: "label x", AgeMS: 91_000, SupportsLive: 2, SupportsNeeded: 2, LossBudget: 0}
-	if l.Holders[0] != want {
-		t.Errorf("holder %+v, want %+v", l.Holders[0], want)
-	}
-	if s.RestartSafe || s.LossBudget != 0 || s.LockCount != 1 || s.HeldCount != 1 || s.Unsafe != "s4 does not answer" {
-		t.Errorf("%+v", s)
-	}
-	if len(l.Waiters) != 2 || l.Waiters[0].ID != "z" || l.Waiters[1].ID != "y" || l.Waiters[1].Supports != 1 {
-		t.Errorf("waiters %+v: want z, which asked first, and y", l.Waiters)
-	}
-	var out bytes.Buffer
-	if err := s.print(&out); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"s1      h:1      up           1h0m0s",
-		"s4      h:4      unreachable  -",
-		`"a\x1b[2J"  mutex  label x  2 of 4   0       1m31s  label z (30s), label y (20s)`,
-		`s4: "no route\a"`,
-		"1 lock, 1 held; loss budget 0: no server may be restarted: s4 does not answer",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, &out)
-		}
-	}
-	if strings.ContainsAny(out.String(), "\x1b\x07") {
-		t.Errorf("names reach the terminal unquoted: %q", &out)
-	}
-}
-
-// TestUserLabel: the user of a client is shown beside it, whoever knows less.
-func TestUserLabel(t *testing.T) {
-	full := func(name, label string, live bool) server.Answer {
-		a := answer(name, "x:9s", "y:1s")
-		h := a.Status.Locks[0].Holder
-		h.Label, h.Live = label, live
-		return a
-	}
-	_, l := merge(
-		full("s1", "label x", true), // it has forgotten the user
-		full("s2", "label x: nightly backup of ann", true),
-		full("s3", "the user alone, as said by whoever has no session with its client", false),
-		full("s4", "label x: nightly backup of ann", true),
-	)
-	if len(l.Holders) != 1 || l.Holders[0].Label != "label x: nightly backup of ann" || l.Waiters[0].Label != "label y" {
-		t.Errorf("%+v", l)
-	}
-}
 
 // Servers that do not answer for one reason are named together.
 func TestReasons(t *testing.T) {
-	got := reasons([]serverStatus{{Name: "s1", Error: "x"}, {Name: "s2", Error: "y\a"}, {Name: "s3"}, {Name: "s4", Error: "x"}})
+	got := reasons([]status.Server{{Name: "s1", Error: "x"}, {Name: "s2", Error: "y\a"}, {Name: "s3"}, {Name: "s4", Error: "x"}})
 	if want := []string{"s1, s4: x", `s2: "y\a"`}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// TestStandingUnknown: a lock that a server cannot inspect is shown all the same.
-func TestStandingUnknown(t *testing.T) {
-	a := answer("s1", "")
-	a.Status.Locks[0].Error = "broken\x07"
-	s, l := merge(a, answer("s2", "x:1s"), answer("s3", "x:1s"), answer("s4", ""))
-	if len(l.Holders) != 1 || len(l.Errors) != 1 || s.RestartSafe {
-		t.Errorf("%+v", s)
-	}
-	s, l = merge(a)
-	if len(l.Holders) != 0 {
-		t.Errorf("%+v", l)
-	}
-	var out bytes.Buffer
-	if err := s.print(&out); err != nil {
-		t.Fatal(err)
-	}
-	if want := `"a\x1b[2J": "s1: broken\a"`; !strings.Contains(out.String(), want) {
-		t.Errorf("no %q in\n%s", want, &out)
-	}
-}
-
-// TestNobodyIsInside: too few supports for anybody to be inside.
-func TestNobodyIsInside(t *testing.T) {
-	_, l := merge(
-		answer("s1", "x:3s", "y:4s"), answer("s2", "y:4s"), answer("s3", "z:1s"), answer("s4", "u:5s", "v:6s", "x:3s"),
-	)
-	if len(l.Holders) != 0 || len(l.Waiters) != 5 || l.Waiters[0].ID != "v" {
-		t.Errorf("holders %+v, waiters %+v", l.Holders, l.Waiters)
-	}
-	if text := waiters(l.Waiters, 7); text != "label v (6s), label u (5s), label y (4s), and 4 more" {
-		t.Errorf("waiters %q", text)
-	}
-}
-
-// TestRestartSafe: the operator is told to restart a server only when no holder
-// would lose its lock for it.
-func TestRestartSafe(t *testing.T) {
-	silent := answer("s4", "x:9s")
-	silent.Status.Locks[0].Holder.Live = false // it remembers x, which it has no session with
-	forgetful := answer("s4", "")
-	for _, x := range []struct {
-		name    string
-		answers []server.Answer
-		safe    bool
-		settled bool
-		live    int
-		budget  int
-	}{
-		{"all support it", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), answer("s4", "x:9s")}, true, true, 4, 2},
-		{"one has forgotten", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), forgetful}, true, false, 3, 1},
-		{"one supports who waits", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), answer("s4", "y:1s")}, true, true, 3, 1},
-		{"one has yet to answer", []server.Answer{answer("s1", "x:900ms"), answer("s2", "x:900ms"), answer("s3", "x:900ms"), forgetful}, true, true, 3, 1},
-		{"one has no session", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), silent}, true, false, 3, 1},
-		{"two are left", []server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "y:1s"), silent}, false, false, 2, 0},
-	} {
-		s, l := merge(x.answers...)
-		if s.RestartSafe != x.safe || s.Settled != x.settled || s.LossBudget != x.budget || len(l.Holders) != 1 {
-			t.Errorf("%s: %+v", x.name, s)
-			continue
-		}
-		if h := l.Holders[0]; h.ID != "x" || h.SupportsLive != x.live || h.SupportsNeeded != 2 || h.LossBudget != x.budget {
-			t.Errorf("%s: holder %+v", x.name, h)
-		}
-	}
-	// One support less than are needed: nobody is shown as a holder.
-	if _, l := merge(answer("s1", "x:9s"), answer("s2", "y:1s"), answer("s3", "z:1s"), silent); len(l.Holders) != 0 {
-		t.Errorf("holders %+v", l.Holders)
-	}
-}
-
-// TestDraining: while a server drains no other one may be restarted, and it is none for
-// a lock that is granted now.
-func TestDraining(t *testing.T) {
-	drains := func(name, holder string) server.Answer {
-		a := answer(name, holder)
-		a.Status.Draining = true
-		return a
-	}
-	for _, x := range []struct {
-		answers []server.Answer
-		unsafe  string
-		budget  int
-	}{
-		{[]server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), drains("s4", "x:9s")}, "s4 drains", 1},
-		{[]server.Answer{answer("s1", "x:9s"), answer("s2", "x:9s"), drains("s3", "x:9s"), drains("s4", "x:9s")}, "s3, s4 drain", 0},
-	} {
-		s, _ := merge(x.answers...)
-		if s.RestartSafe || s.Settled || s.Unsafe != x.unsafe || s.LossBudget != x.budget || s.Reachable != 4 {
-			t.Errorf("want %q and budget %d: %+v", x.unsafe, x.budget, s)
-		}
-	}
-}
-
-// TestSummary: one line says it all, and without locks nothing follows it.
-func TestSummary(t *testing.T) {
-	s, _ := merge(answer("s1", "x:9s"), answer("s2", "x:9s"), answer("s3", "x:9s"), answer("s4", ""))
-	const want = "1 lock, 1 held; loss budget 1: a server may be restarted, but 1 holder has not all supports back"
-	if got := s.summary(); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	var out bytes.Buffer
-	s = statusOf([]server.Answer{{Server: node.Peer{Name: "s1"}}})
-	s.conclude([]server.Answer{{Server: node.Peer{Name: "s1"}}})
-	if err := s.print(&out); err != nil || strings.Contains(out.String(), "LOCK") {
-		t.Errorf("%v, a table without locks:\n%s", err, &out)
 	}
 }
 
@@ -285,7 +66,7 @@ func TestRestartWhenSafe(t *testing.T) {
 		}
 	}
 	await(true)
-	time.Sleep(settling * time.Millisecond) // a younger holder need not have all supports
+	time.Sleep(status.Settling) // a younger holder need not have all supports
 	if err := s.local.Stop(1); err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +80,7 @@ func TestRestartWhenSafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	l, err := one(t.Context(), &observer{Observer: o}, "held")
+	l, err := one(t.Context(), o, "held")
 	if err != nil || len(l.Holders) != 1 || l.Holders[0].SupportsLive != 4 {
 		t.Errorf("%v, settled, and the holder is %+v", err, l.Holders)
 	}

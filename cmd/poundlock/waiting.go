@@ -13,6 +13,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/server"
+	"github.com/poundlock/poundlock/server/status"
 )
 
 const (
@@ -56,20 +57,16 @@ func (f *lockFlags) wanted(names []string) string {
 func (f *lockFlags) inside(ctx context.Context, config poundlock.Config, names []string) string {
 	ctx, cancel := context.WithTimeout(ctx, holderPatience)
 	defer cancel()
-	o, err := server.Observe(server.AskConfig{
-		Servers: peers(config), NoAmnesia: config.NoAmnesia, Epoch: config.Epoch, ClockBound: config.ClockBound, TLS: config.TLS,
-		Timeout: holderPatience, Label: operator(),
-	})
+	o, err := observe(config, holderPatience)
 	if err != nil {
 		return ""
 	}
-	asked := &observer{Observer: o}
-	defer asked.close()
+	defer o.Close()
 	if f.semaphore > 0 {
-		return permitsOf(ctx, asked, names[0], f.semaphore)
+		return permitsOf(ctx, o, names[0], f.semaphore)
 	}
 	for _, name := range names { // in the order in which they are acquired
-		l, err := one(ctx, asked, name)
+		l, err := one(ctx, o, name)
 		if err != nil {
 			return ""
 		}
@@ -81,26 +78,21 @@ func (f *lockFlags) inside(ctx context.Context, config poundlock.Config, names [
 			if len(names) > 1 {
 				what = fmt.Sprintf("%q", name)
 			}
-			return fmt.Sprintf("%s has %s, and asked for it %s ago", who(h.Label, h.ID), what, age(h.AgeMS))
+			return fmt.Sprintf("%s has %s, and asked for it %s ago", status.Who(h.Label, h.ID), what, status.Age(h.AgeMS))
 		}
 	}
 	return ""
 }
 
 // permitsOf says who has the permits of a semaphore.
-func permitsOf(ctx context.Context, o *observer, name string, permits int) string {
-	answers := o.Sessions(ctx)
-	s := statusOf(answers)
+func permitsOf(ctx context.Context, o *server.Observer, name string, permits int) string {
 	var inside []string
-	query := server.LockQuery{Prefix: name + "#", Few: permits}
-	o.Locks(ctx, answers, query, func(same []*server.Lock) bool {
-		for _, l := range s.add(same) {
-			if _, err := strconv.Atoi(strings.TrimPrefix(l.Name, name+"#")); err != nil {
-				continue // another name that begins so
-			}
-			for _, h := range l.Holders {
-				inside = append(inside, who(h.Label, h.ID))
-			}
+	status.Ask(ctx, o, server.LockQuery{Prefix: name + "#", Few: permits}, func(l status.Lock) bool {
+		if _, err := strconv.Atoi(strings.TrimPrefix(l.Name, name+"#")); err != nil {
+			return true // another name that begins so
+		}
+		for _, h := range l.Holders {
+			inside = append(inside, status.Who(h.Label, h.ID))
 		}
 		return len(inside) < permits
 	})

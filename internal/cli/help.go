@@ -161,11 +161,7 @@ func noShell(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
 	}
-	return &Status{
-		Code: ExitUsage,
-		Err:  fmt.Errorf("there is no completion for %q", args[0]),
-		Hint: "there is one for " + strings.Join(CommandNames(c), ", "),
-	}
+	return Usagef("there is no completion for %q", args[0]).WithHint("there is one for " + strings.Join(CommandNames(c), ", "))
 }
 
 // CommandNames are the commands below c that a user may call.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -38,8 +40,52 @@ func (e *Status) Error() string {
 func (e *Status) Unwrap() error { return e.Err }
 
 // Usagef is a wrong call.
-func Usagef(format string, args ...any) error {
+func Usagef(format string, args ...any) *Status {
 	return &Status{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// WithHint adds one line on what to do.
+func (e *Status) WithHint(hint string) *Status {
+	e.Hint = hint
+	return e
+}
+
+// Exit gives an error its code, unless it has one. Without an error it is nil.
+func Exit(code int, err error) error {
+	if status := new(Status); err == nil || errors.As(err, &status) {
+		return err
+	}
+	return &Status{Code: code, Err: err}
+}
+
+// Within is the error of a flag whose value is not between two others, else nil.
+func Within[T ~int | ~int64](flag string, value, least, most T) error {
+	if least <= value && value <= most {
+		return nil
+	}
+	return Usagef("%s %v: want %s to %s", flag, value, brief(least), brief(most))
+}
+
+// AtLeast is the error of a flag whose value is smaller than another one, else nil.
+func AtLeast[T ~int | ~int64](flag string, value, least T) error {
+	if least <= value {
+		return nil
+	}
+	return Usagef("%s %v: want at least %s", flag, value, brief(least))
+}
+
+// brief is a number, or a duration without the parts that are 0: 10m, and not 10m0s.
+func brief(v any) string {
+	text := fmt.Sprint(v)
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	if text == "0s" {
+		return "0"
+	}
+	return text
 }
 
 // NoArguments checks the arguments of a command that takes flags only.
@@ -59,10 +105,7 @@ func Elsewhere(program string, names ...string) (all []*cobra.Command) {
 			Hidden:             true,
 			DisableFlagParsing: true,
 			RunE: func(*cobra.Command, []string) error {
-				return &Status{
-					Code: ExitUsage,
-					Err:  fmt.Errorf("%s is a command of %s: go run ./cmd/%[2]s %[1]s", name, program),
-				}
+				return Usagef("%s is a command of %s: go run ./cmd/%[2]s %[1]s", name, program)
 			},
 		})
 	}

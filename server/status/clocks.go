@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // clocks says whose wall clock is wrong. The right one is that of the majority of the servers
 // and this machine: their median. An answer tells the time a little late, by at most a
 // round trip.
-func (s *clusterStatus) clocks(answers []server.Answer) {
+func (c *Cluster) clocks(answers []server.Answer) {
 	ahead := []time.Duration{0} // of this machine's clock
 	for _, a := range answers {
 		if a.Err == nil {
@@ -25,20 +25,20 @@ func (s *clusterStatus) clocks(answers []server.Answer) {
 		if a.Err != nil {
 			continue
 		}
-		x := &s.Servers[i]
+		x := &c.Servers[i]
 		bound := 2*time.Duration(a.Status.ClockBoundMS)*time.Millisecond + a.RoundTrip/2
 		allowed = max(allowed, bound)
 		x.ClockAheadMS, x.ClockStepMS = (a.ClockAhead - right).Milliseconds(), a.Status.ClockStepMS
 		x.ClockWrong = (a.ClockAhead - right).Abs() > bound
 	}
 	if right.Abs() > allowed && len(ahead) > 1 {
-		s.ClockAheadMS = -right.Milliseconds()
+		c.ClockAheadMS = -right.Milliseconds()
 	}
 }
 
 // clockTexts are the lines about clocks.
-func (s *clusterStatus) clockTexts() (lines []string) {
-	for _, x := range s.Servers {
+func (c *Cluster) clockTexts() (lines []string) {
+	for _, x := range c.Servers {
 		switch {
 		case x.ClockWrong && x.ClockStepMS != 0:
 			lines = append(lines, fmt.Sprintf("%s: its clock is %s the others, and was set by %s since the server started: as long as that is so, the server counts as down",
@@ -50,15 +50,15 @@ func (s *clusterStatus) clockTexts() (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s: its clock was set by %s since the server started, and is right now", x.Name, signed(x.ClockStepMS)))
 		}
 	}
-	if s.ClockAheadMS != 0 {
-		lines = append(lines, fmt.Sprintf("the clock of this machine is %s those of the servers", apart(s.ClockAheadMS)))
+	if c.ClockAheadMS != 0 {
+		lines = append(lines, fmt.Sprintf("the clock of this machine is %s those of the servers", apart(c.ClockAheadMS)))
 	}
 	return lines
 }
 
 // wrongClock is the name of a server whose clock is wrong, with how wrong, "" for none.
-func (s *clusterStatus) wrongClock() string {
-	for _, x := range s.Servers {
+func (c *Cluster) wrongClock() string {
+	for _, x := range c.Servers {
 		if x.ClockWrong {
 			return fmt.Sprintf("the clock of %s is %s the others", x.Name, apart(x.ClockAheadMS))
 		}

@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"bytes"
@@ -36,11 +36,11 @@ func TestMergeGroups(t *testing.T) {
 		string(groups) != want {
 		t.Errorf("groups %s, %v; want %s", groups, err, want)
 	}
-	if err := s.unreachable(answers); err == nil || err.Error() != "group b: 2 of 4 servers reachable, a quorum is 3" {
+	if err := s.Unreachable(); err == nil || err.Error() != "group b: 2 of 4 servers reachable, a quorum is 3" {
 		t.Errorf("unreachable: %v", err)
 	}
 	var out bytes.Buffer
-	if err := s.print(&out); err != nil {
+	if err := s.Text(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\nGROUP  LOCK", "\na      \"a\\x1b[2J\"  mutex  label x  4 of 4   2", "\nb      of b%s      mutex  label y  2 of 4   0"} {
@@ -53,10 +53,10 @@ func TestMergeGroups(t *testing.T) {
 	answers = []server.Answer{answer("s1", "x:1s"), answer("s2", ""), answer("s3", ""), answer("s4", "")}
 	s, _ = merge(answers...)
 	out.Reset()
-	if err := s.print(&out); err != nil {
+	if err := s.Text(&out); err != nil {
 		t.Fatal(err)
 	}
-	if s.Groups != nil || strings.Contains(out.String(), "GROUP") || s.unreachable(answers) != nil {
+	if s.Groups != nil || strings.Contains(out.String(), "GROUP") || s.Unreachable() != nil {
 		t.Errorf("%+v\n%s", s, out.String())
 	}
 }

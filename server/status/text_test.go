@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"strings"
@@ -15,7 +15,7 @@ func TestWho(t *testing.T) {
 		"a\x1b[2J\tb":                `"a\x1b[2J\tb"`,
 		strings.Repeat("\xff", 1024): `"` + strings.Repeat(`\xff`, maxWho) + `..."`,
 	} {
-		if got := who(label, "id"); got != want {
+		if got := Who(label, "id"); got != want {
 			t.Errorf("%.20q: %s, want %s", label, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"context"
@@ -102,28 +102,26 @@ func TestClientDoesNotHear(t *testing.T) {
 	if err := n.WaitAlive(t.Context(), 4); err != nil {
 		t.Fatal(err)
 	}
-	status := func() *clusterStatus {
+	ask := func() *Cluster {
 		o, err := server.Observe(server.AskConfig{Servers: l.Servers()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer o.Close()
-		var f statusFlags
-		s, _ := f.ask(t.Context(), &observer{Observer: o}, 10)
-		return s
+		return Ask(t.Context(), o, server.LockQuery{}, func(Lock) bool { return true })
 	}
-	if s := status(); !s.RestartSafe {
+	if s := ask(); !s.RestartSafe {
 		t.Fatalf("not safe before: %s", s.Unsafe)
 	}
 	cut.Store(true)
 	if err := errors.Join(l.Stop(0), l.Start(0)); err != nil {
 		t.Fatal(err)
 	}
-	s := status()
+	s := ask()
 	if s.RestartSafe || s.Servers[0].Awaited != 1 || !strings.Contains(s.Unsafe, "1 client has not come back") {
 		t.Errorf("safe: %v, awaited %d, %q", s.RestartSafe, s.Servers[0].Awaited, s.Unsafe)
 	}
-	for end := time.Now().Add(patience); !s.RestartSafe; s = status() {
+	for end := time.Now().Add(time.Minute); !s.RestartSafe; s = ask() {
 		if time.Now().After(end) {
 			t.Fatalf("never safe again: %s", s.Unsafe)
 		}

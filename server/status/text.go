@@ -1,0 +1,167 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Text writes c for people.
+func (c *Cluster) Text(out io.Writer) error {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SERVER\tADDRESS\tSTATE\tUPTIME\tINCARNATION\tSESSIONS")
+	for _, x := range c.Servers {
+		if !x.Reachable {
+			fmt.Fprintf(w, "%s\t%s\tunreachable\t-\t-\t-\n", x.Name, x.Address)
+			continue
+		}
+		state := "up"
+		if x.Draining {
+			state = "draining"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", x.Name, x.Address, state, Age(x.UptimeMS), x.Incarnation, x.Sessions)
+	}
+	_ = w.Flush() // to memory, so that the next table has columns of its own
+	fmt.Fprintf(w, "\n%s\n", c.summary())
+	for i, l := range c.Locks {
+		if i == 0 {
+			fmt.Fprintln(w, "\n"+l.Heading())
+		}
+		fmt.Fprintf(w, "%s\t%s\n", l.Columns(), waiters(l.Waiters, l.Waiting))
+	}
+	_ = w.Flush()
+	notes := c.notes()
+	for _, line := range notes {
+		b.WriteString("\n" + line)
+	}
+	if len(notes) > 0 {
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// notes are lines below the tables.
+func (c *Cluster) notes() (lines []string) {
+	if more := c.LockCount - len(c.Locks); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more %s: poundlock locks lists them", more, plural(more, "lock")))
+	}
+	for _, l := range c.Locks {
+		for _, e := range l.Errors {
+			lines = append(lines, Printable(l.Name)+": "+Printable(e))
+		}
+	}
+	for _, x := range c.Servers {
+		if x.Error != "" {
+			lines = append(lines, x.Name+": "+Printable(x.Error))
+		}
+	}
+	return append(lines, c.clockTexts()...)
+}
+
+// summary is one line.
+func (c *Cluster) summary() string {
+	verdict := "a server may be restarted"
+	switch {
+	case !c.RestartSafe:
+		verdict = "no server may be restarted: " + Printable(c.Unsafe)
+	case !c.Settled:
+		verdict += fmt.Sprintf(", but %s not all supports back", have(c.short, "holder"))
+	}
+	return fmt.Sprintf("%d %s, %d held; loss budget %d: %s",
+		c.LockCount, plural(c.LockCount, "lock"), c.HeldCount, c.LossBudget, verdict)
+}
+
+func plural(k int, noun string) string {
+	if k == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+// have is a number of nouns with their verb.
+func have(k int, noun string) string {
+	if k == 1 {
+		return "1 " + noun + " has"
+	}
+	return fmt.Sprintf("%d %ss have", k, noun)
+}
+
+// Heading is the line above locks like l.
+func (l *Lock) Heading() string {
+	heading := "LOCK\tKIND\tHOLDER\tSUPPORT\tBUDGET\tAGE\tWAITERS"
+	if l.Group != "" {
+		return "GROUP\t" + heading
+	}
+	return heading
+}
+
+// Columns are those of a lock except for its waiters: its group where there are groups, its
+// name and kind, who holds it, with which supports, how many of them may go, and for how long.
+func (l *Lock) Columns() string {
+	begin := fmt.Sprintf("%s\t%s\t", Printable(l.Name), l.Kind)
+	if l.Group != "" {
+		begin = l.Group + "\t" + begin
+	}
+	if len(l.Holders) == 0 {
+		return begin + "-\t-\t-\t-"
+	}
+	h := l.Holders[0]
+	return begin + fmt.Sprintf("%s\t%d of %d\t%d\t%s", Who(h.Label, h.ID), h.SupportsLive, h.Servers, h.LossBudget, Age(h.AgeMS))
+}
+
+// waiters names the first three.
+func waiters(known []Waiter, all int) string {
+	if all == 0 {
+		return "-"
+	}
+	var parts []string
+	for i, r := range known {
+		if i == 3 {
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", Who(r.Label, r.ID), Age(r.AgeMS)))
+	}
+	if more := all - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// maxWho is how many characters of a label fit beside others: a client may have called
+// itself anything.
+const maxWho = 64
+
+// Who is how people call a client.
+func Who(label, id string) string {
+	text, k := cmp.Or(label, id), 0
+	for i := range text {
+		if k++; k > maxWho {
+			text = text[:i] + "..."
+			break
+		}
+	}
+	return Printable(text)
+}
+
+// Age is precise to a tenth of a second below a minute.
+func Age(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	if d < time.Minute {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// Printable is s as a terminal may show it: what others chose is quoted when it
+// holds control characters.
+func Printable(s string) string {
+	if q := fmt.Sprintf("%q", s); q != `"`+s+`"` {
+		return q
+	}
+	return s
+}

@@ -200,7 +200,7 @@ func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 		client, err := poundlock.Dial(soon, config)
 		cancel()
 		if err != nil {
-			return explain(err)
+			return f.cluster.explain(err)
 		}
 		client.Close()
 	}

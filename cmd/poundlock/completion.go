@@ -12,7 +12,6 @@ import (
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
-	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/server/status"
 )
@@ -20,11 +19,10 @@ import (
 func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	switch f.Name {
 	case "on-loss":
-		actions := []string{string(supervise.Term), string(supervise.Kill), string(supervise.Warn)}
 		if c.Name() == "elect" {
-			actions = actions[:2]
+			return cli.OneOf("term", "kill")
 		}
-		return cli.OneOf(actions...)
+		return cli.OneOf("term", "kill", "warn")
 	case "log-level":
 		return cli.OneOf("debug", "info", "warn", "error")
 	case "name":

@@ -61,17 +61,14 @@ func electCommand() *cobra.Command {
 				return f.run(cmd, args[0], nil)
 			}
 			if f.observe || dash != 1 || len(args) == 1 {
-				return &cli.Status{
-					Code: cli.ExitUsage,
-					Err:  errors.New("elect wants a name, two dashes and a command, or --observe and a name"),
-					Hint: "for example: " + cmd.CommandPath() + " --dev hello -- echo leading",
-				}
+				return cli.Usagef("elect wants a name, two dashes and a command, or --observe and a name").
+					WithHint("for example: " + cmd.CommandPath() + " --dev hello -- echo leading")
 			}
 			return f.run(cmd, args[0], args[1:])
 		},
 	}
 	s := cmd.Flags()
-	f.register(s, "term or kill")
+	f.register(s, supervise.Term, supervise.Kill)
 	s.BoolVar(&f.observe, "observe", false, "print who leads, now and after each change")
 	s.BoolVar(&f.json, "json", false, "with --observe: print JSON objects, one a line")
 	return cmd
@@ -80,7 +77,7 @@ func electCommand() *cobra.Command {
 // run returns an *cli.Status with the command's status, or what went wrong.
 func (f *electFlags) run(cmd *cobra.Command, name string, command []string) error {
 	if err := transport.CheckName(name); err != nil {
-		return &cli.Status{Code: cli.ExitUsage, Err: err}
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	if err := f.fillDev(cmd); err != nil {
 		return err
@@ -88,41 +85,31 @@ func (f *electFlags) run(cmd *cobra.Command, name string, command []string) erro
 	if f.json && !f.observe {
 		return cli.Usagef("--json is for --observe")
 	}
-	if err := f.check(cmd, supervise.Term, supervise.Kill); err != nil {
+	if err := f.check(cmd); err != nil {
 		return err
 	}
-	signals := supervise.Signals()
-	waiting := listen(cmd.Context(), signals)
-	result, err := f.elect(cmd, waiting, signals, name, command)
-	if s := waiting.stop(); s != 0 {
-		return &cli.Status{Code: 128 + int(s)}
-	}
-	if result.Interrupted {
-		supervise.Interrupt()
-	}
-	return err
+	return f.while(cmd, func(waiting *interruption, signals chan os.Signal) (supervise.Result, error) {
+		return f.elect(cmd, waiting, signals, name, command)
+	})
 }
 
 func (f *electFlags) elect(
 	cmd *cobra.Command, waiting *interruption, signals chan os.Signal, name string, command []string,
 ) (result supervise.Result, err error) {
-	config, dev, err := f.cluster(cmd, waiting)
+	h, err := f.join(cmd, waiting)
 	if err != nil {
 		return result, err
 	}
-	defer func() { dev.leave() }()
-	client, err := f.dial(cmd, waiting, config, &dev)
-	if err != nil {
+	defer h.close()
+	if err := f.dial(cmd, waiting, h); err != nil {
 		return result, err
 	}
-	defer client.Close()
-	election := client.Election(name)
 	if f.observe {
-		return result, f.follow(waiting, election, name, cmd.OutOrStdout())
+		return result, cli.Exit(cli.ExitInternal, f.follow(waiting, h.Election(name), name, cmd.OutOrStdout()))
 	}
 	for {
 		var lost error
-		result, lost, err = f.term(waiting, election, name, command, signals)
+		result, lost, err = f.term(waiting, h.Mutex(name), command, signals)
 		switch {
 		case err != nil:
 			return result, err
@@ -134,20 +121,20 @@ func (f *electFlags) elect(
 	}
 }
 
-// term is one campaign and what follows. A signal that ends the campaign is an
-// error.
+// term is one campaign and what follows. Who leads holds the lock of the election's name. A
+// signal that ends the campaign is an error.
 func (f *electFlags) term(
-	waiting *interruption, e *poundlock.Election, name string, command []string, signals chan os.Signal,
+	waiting *interruption, m *poundlock.Mutex, command []string, signals chan os.Signal,
 ) (result supervise.Result, lost, err error) {
-	dog, err := f.watchdog([]string{name})
+	dog, err := f.watchdog([]string{m.Name()})
 	if err != nil {
 		waiting.stop()
 		return result, nil, err
 	}
-	l, err := f.campaign(waiting, e)
+	g, err := f.campaign(waiting, m)
 	if s := waiting.stop(); s != 0 { // perhaps as the campaign succeeded
 		if err == nil {
-			l.Resign()
+			g.Unlock()
 		}
 		err = &cli.Status{Code: 128 + int(s)}
 	} else if err != nil {
@@ -157,19 +144,17 @@ func (f *electFlags) term(
 		dog.Close()
 		return result, nil, err
 	}
-	return f.runUnder(tenure{
-		[]string{name}, []uint64{l.Token()}, l.Context(), l.LeaseEnd, l.LeaveBy, l.Resign,
-	}, command, dog, signals)
+	return f.runUnder(g, command, dog, signals)
 }
 
 // campaign goes on for as long as that may help: who stands by is to be there when
 // the servers are again.
-func (f *electFlags) campaign(ctx context.Context, e *poundlock.Election) (*poundlock.Leadership, error) {
+func (f *electFlags) campaign(ctx context.Context, m *poundlock.Mutex) (*poundlock.Grant, error) {
 	for said := false; ; said = true {
-		l, err := e.Campaign(ctx)
+		g, err := m.Lock(ctx)
 		again := errors.Is(err, poundlock.ErrNoQuorum) || errors.Is(err, poundlock.ErrNotAcquired)
 		if !again || ctx.Err() != nil {
-			return l, err
+			return g, err
 		}
 		if !said {
 			f.say("%v: campaigning on", trimPrefix(err))
@@ -211,7 +196,7 @@ func (f *electFlags) follow(ctx context.Context, e *poundlock.Election, name str
 			err = json.NewEncoder(out).Encode(line)
 		}
 		if err != nil {
-			return &cli.Status{Code: cli.ExitInternal, Err: err}
+			return err
 		}
 	}
 	return nil

@@ -29,19 +29,23 @@ type holdFlags struct {
 	clusterFlags
 	lease   seconds
 	maxHold seconds
+	actions []string // that --on-loss may name
 	onLoss  string
 	grace   seconds
 	least   seconds // grace that a release may set
 	audit   string
 }
 
-func (f *holdFlags) register(s *pflag.FlagSet, actions string) {
+func (f *holdFlags) register(s *pflag.FlagSet, actions ...supervise.Action) {
+	for _, a := range actions {
+		f.actions = append(f.actions, string(a))
+	}
 	f.lease, f.grace = seconds(slots.DefaultLease), seconds(5*time.Second)
 	f.clusterFlags.register(s)
 	f.registerDev(s, "use this user's development cluster, and start it if need be")
 	s.Var(&f.lease, "lease", "how long the lock outlives a holder that is silent, `DURATION`, 200ms to 10m; servers may allow less")
 	s.Var(&f.maxHold, "max-hold", "after this `DURATION` the lock is over as if it were lost (default never)")
-	s.StringVar(&f.onLoss, "on-loss", string(supervise.Term), "`ACTION` when the lock is lost: "+actions)
+	s.StringVar(&f.onLoss, "on-loss", string(supervise.Term), "`ACTION` when the lock is lost: "+alternatives(f.actions))
 	s.Var(&f.grace, "grace", "`DURATION` between SIGTERM and SIGKILL")
 	s.Var(&f.least, "release-grace", "shortest `DURATION` that poundlock release --grace may put in place of --grace (default as --grace)")
 	s.StringVar(&f.audit, "audit", "", "append a line of JSON for each grant, release and loss to this `FILE`")
@@ -54,7 +58,7 @@ const (
 	maxLease = seconds(node.MaxLease)
 )
 
-func (f *holdFlags) check(cmd *cobra.Command, actions ...supervise.Action) error {
+func (f *holdFlags) check(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("release-grace") {
 		f.least = f.grace
 	}
@@ -65,46 +69,61 @@ func (f *holdFlags) check(cmd *cobra.Command, actions ...supervise.Action) error
 		return cli.Usagef("--grace %v: want 0 or more", f.grace)
 	case f.least < 0 || f.least > f.grace:
 		return cli.Usagef("--release-grace %v: want 0 to %v, the --grace", f.least, f.grace)
-	case f.lease < minLease || f.lease > maxLease:
-		return cli.Usagef("--lease %v: want %v to %v", f.lease, minLease, maxLease)
-	case !slices.Contains(actions, supervise.Action(f.onLoss)):
-		return cli.Usagef("--on-loss %q: want %s", f.onLoss, alternatives(actions))
+	case !slices.Contains(f.actions, f.onLoss):
+		return cli.Usagef("--on-loss %q: want %s", f.onLoss, alternatives(f.actions))
 	case f.audit == "-":
-		return &cli.Status{
-			Code: cli.ExitUsage,
-			Err:  errors.New("--audit -: standard output is the command's"),
-			Hint: "name a file; ./- is one that is called -",
-		}
+		return cli.Usagef("--audit -: standard output is the command's").WithHint("name a file; ./- is one that is called -")
 	}
-	return nil
+	return cli.Within("--lease", f.lease, minLease, maxLease)
 }
 
 // alternatives is "a, b or c".
-func alternatives(actions []supervise.Action) string {
-	var b strings.Builder
-	for i, a := range actions {
-		switch {
-		case i > 0 && i == len(actions)-1:
-			b.WriteString(" or ")
-		case i > 0:
-			b.WriteString(", ")
-		}
-		b.WriteString(string(a))
-	}
-	return b.String()
+func alternatives(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// cluster says which servers to use. With --dev the caller leaves d when it is done
-// with them; else d is nil.
-func (f *holdFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundlock.Config, d *devClient, err error) {
-	if f.dev {
-		if d, err = joinDev(ctx, f.say); err != nil {
-			return c, nil, err
-		}
-		c = d.config
-	} else if c, err = f.config(cmd); err != nil {
-		return c, nil, err
+// A holder is a client of the cluster that the flags name.
+type holder struct {
+	*poundlock.Client
+	config poundlock.Config
+	dev    *devClient // nil without --dev
+}
+
+func (h *holder) close() {
+	if h.Client != nil {
+		h.Client.Close()
 	}
+	h.dev.leave()
+}
+
+// while gives a client of the cluster to f, connected within ctx, and ends as f does, or as
+// a signal did while f waited.
+func (f *holdFlags) while(cmd *cobra.Command, hold func(*interruption, chan os.Signal) (supervise.Result, error)) error {
+	signals := supervise.Signals()
+	waiting := listen(cmd.Context(), signals)
+	result, err := hold(waiting, signals)
+	if s := waiting.stop(); s != 0 {
+		return &cli.Status{Code: 128 + int(s)}
+	}
+	if result.Interrupted {
+		supervise.Interrupt()
+	}
+	return err
+}
+
+// join finds the cluster. With --dev that may be one that it starts.
+func (f *holdFlags) join(cmd *cobra.Command, ctx context.Context) (h *holder, err error) {
+	h = new(holder)
+	if f.dev {
+		if h.dev, err = joinDev(ctx, f.say); err != nil {
+			return nil, err
+		}
+		h.config = h.dev.config
+	} else if h.config, err = f.config(cmd); err != nil {
+		return nil, err
+	}
+	c := &h.config
 	c.Label = label()
 	c.Lease = time.Duration(f.lease)
 	c.MaxHold = time.Duration(f.maxHold)
@@ -115,12 +134,12 @@ func (f *holdFlags) cluster(cmd *cobra.Command, ctx context.Context) (c poundloc
 	if f.audit != "" {
 		file, err := os.OpenFile(f.audit, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
-			d.leave()
-			return c, nil, &cli.Status{Code: cli.ExitUsage, Err: fmt.Errorf("--audit: %w", err)}
+			h.close()
+			return nil, cli.Usagef("--audit: %w", err)
 		}
 		c.Audit = slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{ReplaceAttr: auditAttr})) // open for the rest of this process
 	}
-	return c, d, nil
+	return h, nil
 }
 
 // auditAttr makes a record of a client's audit look like one of a server's.
@@ -134,23 +153,23 @@ func auditAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// dial connects to what cluster found; where a development cluster is dying it finds
-// another one.
-func (f *holdFlags) dial(
-	cmd *cobra.Command, ctx context.Context, config poundlock.Config, dev **devClient,
-) (*poundlock.Client, error) {
-	client, err := (*dev).dial(ctx, config)
+// dial connects to what join found; where a development cluster is dying it finds another one.
+func (f *holdFlags) dial(cmd *cobra.Command, ctx context.Context, h *holder) (err error) {
+	h.Client, err = h.dev.dial(ctx, h.config)
 	if errors.Is(err, errDying) {
-		(*dev).leave()
-		if config, *dev, err = f.cluster(cmd, ctx); err != nil {
-			return nil, err
+		h.dev.leave()
+		h.dev = nil
+		again, failed := f.join(cmd, ctx)
+		if failed != nil {
+			return failed
 		}
-		client, err = poundlock.Dial(ctx, config)
+		*h = *again
+		h.Client, err = poundlock.Dial(ctx, h.config)
 	}
 	if err != nil {
-		return nil, f.explain(err)
+		return f.explain(err)
 	}
-	return client, nil
+	return nil
 }
 
 // label is what the holder is called in the status of the cluster.
@@ -160,41 +179,30 @@ func label() string {
 }
 
 // explain gives an error of the client its status and a hint.
-func (f *holdFlags) explain(err error) *cli.Status {
-	s := explain(err)
-	if s.Code == cli.ExitNoQuorum && f.dev {
-		s.Hint = "the development cluster does not answer; its directory holds a log"
-	}
-	return s
-}
-
-// explain is that of clients of any cluster.
-func explain(err error) *cli.Status {
+func (f *clusterFlags) explain(err error) *cli.Status {
 	s := &cli.Status{Code: cli.ExitUsage, Err: trimPrefix(err)}
-	if errors.Is(err, poundlock.ErrNoQuorum) {
-		s.Code = cli.ExitNoQuorum
-		why := memberErrors(err)
-		s.Hint = cmp.Or(tlsHint(why), serversHint+" See: poundlock status")
-		if why == nil {
-			s.Hint = "poundlock status shows which servers drain or are away"
+	if !errors.Is(err, poundlock.ErrNoQuorum) {
+		return s
+	}
+	s.Code = cli.ExitNoQuorum
+	var unreachable *node.UnreachableError
+	switch {
+	case f.dev:
+		s.Hint = "the development cluster does not answer; its directory holds a log"
+	case errors.As(err, &unreachable):
+		var why []error
+		for _, m := range unreachable.Members {
+			why = append(why, m.Err)
 		}
+		s.Hint = cmp.Or(tlsHint(why), serversHint+" See: poundlock status")
+	default:
+		s.Hint = "poundlock status shows which servers drain or are away"
 	}
 	return s
 }
 
 // serversHint is what to look at when servers do not answer.
 const serversHint = "are the servers up, and is --servers the same everywhere?"
-
-// memberErrors are why each of the servers cannot be reached, where err says so.
-func memberErrors(err error) (errs []error) {
-	var u *node.UnreachableError
-	if errors.As(err, &u) {
-		for _, m := range u.Members {
-			errs = append(errs, m.Err)
-		}
-	}
-	return errs
-}
 
 func (f *holdFlags) action() supervise.Action { return supervise.Action(f.onLoss) }
 
@@ -215,58 +223,44 @@ func (f *holdFlags) watchdog(names []string) (*supervise.Watchdog, error) {
 // title is what messages call the locks.
 func title(names []string) string { return strings.Join(names, ", ") }
 
-// A tenure is what a command runs under: a grant, or a leadership.
-type tenure struct {
-	names  []string
-	tokens []uint64
-	ctx    context.Context
-	end    func() time.Time // of the lease
-	by     func() time.Time // the end of the grace
-	leave  func() error
-}
-
-// runUnder runs a command under t and leaves it. lost says how t ended if that was before
-// the command; the other error that the command could not be started.
+// runUnder runs a command under a grant and gives that up. lost says how it ended if that was
+// before the command; the other error that the command could not be started.
 func (f *holdFlags) runUnder(
-	t tenure, command []string, dog *supervise.Watchdog, signals chan os.Signal,
+	g *poundlock.Grant, command []string, dog *supervise.Watchdog, signals chan os.Signal,
 ) (result supervise.Result, lost, err error) {
-	tokens := make([]string, len(t.tokens))
-	for i, token := range t.tokens {
-		tokens[i] = strconv.FormatUint(token, 10)
+	var tokens []string
+	for _, token := range g.Tokens() {
+		tokens = append(tokens, strconv.FormatUint(token, 10))
 	}
+	os.Setenv("POUNDLOCK_NAME", strings.Join(g.Names(), "\n"))
+	os.Setenv("POUNDLOCK_TOKEN", strings.Join(tokens, "\n"))
+	os.Setenv("POUNDLOCK_HOLDER", label())
 	result, err = supervise.Command{
-		Args: command,
-		Env: environ(map[string]string{
-			"POUNDLOCK_NAME":   strings.Join(t.names, "\n"),
-			"POUNDLOCK_TOKEN":  strings.Join(tokens, "\n"),
-			"POUNDLOCK_HOLDER": label(),
-		}),
-		Name:     title(t.names),
+		Args:     command,
+		Env:      os.Environ(),
+		Name:     title(g.Names()),
 		Lease:    time.Duration(f.lease),
-		End:      t.end,
-		LeaveBy:  t.by,
-		Lost:     t.ctx.Done(),
-		Why:      func() string { return f.ended(context.Cause(t.ctx)) },
+		End:      g.LeaseEnd,
+		LeaveBy:  g.LeaveBy,
+		Lost:     g.Context().Done(),
+		Why:      func() string { return f.ended(context.Cause(g.Context())) },
 		OnLoss:   f.action(),
 		Grace:    time.Duration(f.grace),
 		Watchdog: dog,
 		Signals:  signals,
 		Log:      f.say,
 	}.Run()
-	cause := context.Cause(t.ctx) // before leave ends it
-	switch over := t.leave(); {
+	cause := context.Cause(g.Context()) // before Unlock ends it
+	switch over := g.Unlock(); {
 	case errors.Is(over, poundlock.ErrLost):
 		lost = over
 	case result.Lost:
 		lost = cmp.Or(cause, poundlock.ErrLost)
 	}
 	if lost != nil {
-		lost = f.lostError(t.names, lost)
+		lost = f.lostError(g.Names(), lost)
 	}
-	if err != nil {
-		err = &cli.Status{Code: cli.ExitCannotRun, Err: err}
-	}
-	return result, lost, err
+	return result, lost, cli.Exit(cli.ExitCannotRun, err)
 }
 
 // ended says what became of a lock while its command runs.
@@ -310,17 +304,4 @@ func trimPrefix(err error) error {
 		return errors.New(text)
 	}
 	return err
-}
-
-// environ is this process's environment with some variables replaced.
-func environ(set map[string]string) []string {
-	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		_, replaced := set[name]
-		return replaced
-	})
-	for name, value := range set {
-		env = append(env, name+"="+value)
-	}
-	return env
 }

@@ -81,17 +81,14 @@ func lockCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			if dash < 1 || len(args) == dash {
-				return &cli.Status{
-					Code: cli.ExitUsage,
-					Err:  errors.New("lock wants a name or several, two dashes and a command"),
-					Hint: "for example: " + cmd.CommandPath() + " --dev hello -- echo inside",
-				}
+				return cli.Usagef("lock wants a name or several, two dashes and a command").
+					WithHint("for example: " + cmd.CommandPath() + " --dev hello -- echo inside")
 			}
 			return f.run(cmd, slices.Sorted(slices.Values(args[:dash])), args[dash:])
 		},
 	}
 	s := cmd.Flags()
-	f.register(s, "term, kill or warn")
+	f.register(s, supervise.Term, supervise.Kill, supervise.Warn)
 	s.BoolVarP(&f.try, "try", "n", false, "give up at once when somebody else has or wants the lock")
 	s.VarP(&f.wait, "wait", "w", "give up after `DURATION`, such as 5s or a number of seconds; 0 is --try (default never)")
 	s.IntVarP(&f.status, "conflict-exit-code", "E", cli.ExitNotAcquired, "exit `STATUS` when the lock was not acquired, 0 to 255")
@@ -114,8 +111,6 @@ func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 	switch {
 	case f.wait < 0:
 		return cli.Usagef("--wait %v: want 0 or more", f.wait)
-	case f.status < 0 || f.status > 255:
-		return cli.Usagef("-E %d: want 0 to 255", f.status)
 	case given("semaphore") && len(names) > 1:
 		return cli.Usagef("--semaphore wants one name, not %d", len(names))
 	case given("semaphore"):
@@ -123,66 +118,55 @@ func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 			return cli.Usagef("--semaphore: %w", err)
 		}
 	}
-	return f.holdFlags.check(cmd, supervise.Term, supervise.Kill, supervise.Warn)
+	return cmp.Or(cli.Within("-E", f.status, 0, 255), f.holdFlags.check(cmd))
 }
 
 // run returns an *cli.Status with the command's status, or what went wrong.
 func (f *lockFlags) run(cmd *cobra.Command, names, command []string) error {
 	if err := slots.CheckNames(names); err != nil {
-		return &cli.Status{Code: cli.ExitUsage, Err: err}
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	if err := f.check(cmd, names); err != nil {
 		return err
 	}
-	signals := supervise.Signals()
-	waiting := listen(cmd.Context(), signals)
-	result, err := f.lock(cmd, waiting, signals, names, command)
-	if s := waiting.stop(); s != 0 {
-		return &cli.Status{Code: 128 + int(s)}
-	}
-	if result.Interrupted {
-		supervise.Interrupt()
-	}
-	return err
+	return f.while(cmd, func(waiting *interruption, signals chan os.Signal) (supervise.Result, error) {
+		return f.lock(cmd, waiting, signals, names, command)
+	})
 }
 
 func (f *lockFlags) lock(
 	cmd *cobra.Command, waiting *interruption, signals chan os.Signal, names, command []string,
 ) (result supervise.Result, err error) {
-	config, dev, err := f.cluster(cmd, waiting)
+	h, err := f.join(cmd, waiting)
 	if err != nil {
 		return result, err
 	}
-	defer func() { dev.leave() }()
+	defer h.close()
 	ctx := context.Context(waiting)
 	if f.wait > 0 && !f.try {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(f.wait))
 		defer cancel()
 	}
-	client, err := f.dial(cmd, ctx, config, &dev)
-	if err != nil {
+	if err := f.dial(cmd, ctx, h); err != nil {
 		return result, err
 	}
-	defer client.Close()
 	dog, err := f.watchdog(names)
 	if err != nil {
 		return result, err
 	}
-	stop := f.sayWhy(ctx, config, names)
-	grant, err := f.acquire(client, names)(ctx)
+	stop := f.sayWhy(ctx, h.config, names)
+	grant, err := f.acquire(h.Client, names)(ctx)
 	stop()
 	if err != nil {
 		dog.Close()
-		return result, f.notAcquired(waiting, config, names, err)
+		return result, f.notAcquired(waiting, h.config, names, err)
 	}
 	if waiting.stop() != 0 { // a signal ended the wait as it succeeded
 		dog.Close()
 		return result, grant.Unlock()
 	}
-	result, lost, err := f.runUnder(tenure{
-		grant.Names(), grant.Tokens(), grant.Context(), grant.LeaseEnd, grant.LeaveBy, grant.Unlock,
-	}, command, dog, signals)
+	result, lost, err := f.runUnder(grant, command, dog, signals)
 	return result, cmp.Or(lost, err, error(&cli.Status{Code: result.Status}))
 }
 

@@ -77,7 +77,7 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 func (c *Crew) refresh(ctx context.Context, from int64) error {
 	stale := func(m *member) bool { return m.progress.At < from }
 	for slices.ContainsFunc(c.workers, stale) {
-		if _, err := c.next(ctx); err != nil {
+		if _, _, err := c.next(ctx); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (c *Crew) until(ctx context.Context, ok func() bool) error {
 			return fmt.Errorf("bench: %s: %w", c.name, stuck)
 		}
 		soon, cancel := context.WithTimeoutCause(ctx, stuckAfter, stuck)
-		_, err := c.next(soon)
+		_, _, err := c.next(soon)
 		cancel()
 		if err != nil {
 			return err
@@ -113,12 +113,12 @@ func (c *Crew) collect(ctx context.Context, w *Window, in window) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stuckAfter, fmt.Errorf("a load did not end within %v", stuckAfter))
 	defer cancel()
 	for left := len(c.workers); left > 0; {
-		e, err := c.next(ctx)
+		m, r, err := c.next(ctx)
 		if err != nil {
 			return err
 		}
-		if e.Done != nil {
-			c.workers[e.from].done = e.Done
+		if r.Done != nil {
+			m.done = r.Done
 			left--
 		}
 	}

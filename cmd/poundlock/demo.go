@@ -1,21 +1,18 @@
 package main
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/cli"
-	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/internal/demo"
 )
 
 const demoLong = `Demo shows what the locks are for. It starts a cluster of four server processes
@@ -31,38 +28,10 @@ At the end it compares what the workers have counted with the number in the file
 Exit status: 0 when nothing was lost; 1 when something was, or it could not run;
 64 when it was called wrongly; 70 when the result cannot be written.`
 
-// Limits of the flags of poundlock demo.
-const (
-	demoServers    = 4
-	maxDemoWorkers = 64
-)
-
 // demoFlags are the flags of poundlock demo.
 type demoFlags struct {
-	workers  int
-	duration time.Duration
-	seed     uint64
-	unlocked bool
-	history  string
-	json     bool
-}
-
-// A demoResult is the verdict of poundlock demo.
-type demoResult struct {
-	Servers    int     `json:"servers"`
-	Workers    int     `json:"workers"`
-	Seed       uint64  `json:"seed"`
-	DurationMS int64   `json:"duration_ms"`
-	Kills      int     `json:"kills"`
-	Expected   uint64  `json:"expected"`
-	Counted    uint64  `json:"counted"`
-	Lost       int64   `json:"lost"`
-	LocksLost  uint64  `json:"locks_lost"`
-	Fenced     uint64  `json:"fenced"`
-	Failed     uint64  `json:"failed"`
-	Error      string  `json:"error,omitempty"`
-	LongestMS  float64 `json:"longest_wait_ms"`
-	PerS       float64 `json:"per_s"`
+	demo.Config
+	json bool
 }
 
 func demoCommand() *cobra.Command {
@@ -77,40 +46,50 @@ func demoCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	s := c.Flags()
-	s.IntVar(&f.workers, "workers", 8, "`number` of worker processes, 1 to 64")
-	s.DurationVar(&f.duration, "duration", 20*time.Second, "how long it goes on, 500ms to 24h")
-	s.Uint64Var(&f.seed, "seed", 1, "`number` that the order of the kills and the pauses between them follow from")
-	s.BoolVar(&f.unlocked, "without-lock", false, "let the workers count without the lock, to see what is lost then")
-	s.StringVar(&f.history, "history", "", "new or empty `directory` for the events of each worker, for poundlock-lab judge")
+	s.IntVar(&f.Workers, "workers", 8, "`number` of worker processes, 1 to 64")
+	s.DurationVar(&f.Duration, "duration", 20*time.Second, "how long it goes on, 500ms to 24h")
+	s.Uint64Var(&f.Seed, "seed", 1, "`number` that the order of the kills and the pauses between them follow from")
+	s.BoolVar(&f.Unlocked, "without-lock", false, "let the workers count without the lock, to see what is lost then")
+	s.StringVar(&f.History, "history", "", "new or empty `directory` for the events of each worker, for poundlock-lab judge")
 	s.BoolVar(&f.json, "json", false, "print one JSON object, the verdict, and nothing else")
 	return c
 }
 
 func (f *demoFlags) run(c *cobra.Command) error {
-	switch {
-	case f.workers < 1 || f.workers > maxDemoWorkers:
-		return cli.Usagef("--workers %d: want 1 to %d", f.workers, maxDemoWorkers)
-	case f.duration < 500*time.Millisecond || f.duration > 24*time.Hour:
-		return cli.Usagef("--duration %v: want 500ms to 24h", f.duration)
+	if err := cmp.Or(
+		cli.Within("--workers", f.Workers, 1, 64),
+		cli.Within("--duration", f.Duration, 500*time.Millisecond, 24*time.Hour),
+	); err != nil {
+		return err
 	}
-	if f.history != "" {
-		if err := emptyDirectory(f.history); err != nil {
+	if f.History != "" {
+		if err := emptyDirectory(f.History); err != nil {
 			return cli.Usagef("--history: %w", err)
 		}
 	}
+	out := c.OutOrStdout()
+	if !f.json {
+		f.Out = out
+		_, _, f.Terminal = cli.TerminalSize(out)
+	}
+	f.By = "poundlock demo " + cli.Version()
+	f.Server = []string{tetherName, "serve", "--log-level", "error", "--clock-bound", demo.ClockBound.String()}
+	f.Worker = demoWorkerName
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	r, err := f.play(ctx, c.OutOrStdout())
+	r, err := demo.Run(ctx, f.Config)
 	if err != nil {
-		return &cli.Status{Code: cli.ExitError, Err: fmt.Errorf("demo: %w", err)}
+		return cli.Exit(cli.ExitError, fmt.Errorf("demo: %w", err))
 	}
-	if err := f.print(c.OutOrStdout(), r); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+	if f.json {
+		err = cli.JSON(out, r)
+	} else {
+		_, err = io.WriteString(out, r.Text())
 	}
-	if r.Lost != 0 {
+	if err == nil && r.Lost != 0 {
 		return &cli.Status{Code: cli.ExitViolated}
 	}
-	return nil
+	return cli.Exit(cli.ExitInternal, err)
 }
 
 // emptyDirectory makes a directory, which may be there if nothing is in it.
@@ -125,183 +104,15 @@ func emptyDirectory(path string) error {
 	return err
 }
 
-func (f *demoFlags) print(w io.Writer, r *demoResult) error {
-	if f.json {
-		return cli.JSON(w, r)
-	}
-	text := fmt.Sprintf("%d servers killed, %d workers, %.0f sections a second, longest wait %.4g ms\n",
-		r.Kills, r.Workers, r.PerS, r.LongestMS)
-	if r.LocksLost+r.Fenced+r.Failed > 0 {
-		text += fmt.Sprintf("%d locks lost, %d writes refused by the fenced counter, %d other failures %s\n",
-			r.LocksLost, r.Fenced, r.Failed, r.Error)
-	}
-	_, err := fmt.Fprintf(w, "%sexpected %d, counted %d, lost %d\n", text, r.Expected, r.Counted, r.Lost)
-	return err
-}
+const demoWorkerName = "demo-worker"
 
-// play runs the demo until its time is over or ctx ends.
-func (f *demoFlags) play(ctx context.Context, out io.Writer) (*demoResult, error) {
-	dir, err := os.MkdirTemp("", "pldemo")
-	if err != nil {
-		return nil, err
+func demoWorkerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    demoWorkerName,
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return cli.Exit(cli.ExitError, demo.Work(c.Context(), args[0]))
+		},
 	}
-	defer os.RemoveAll(dir)
-	var addrs []string
-	for i := range demoServers {
-		addrs = append(addrs, "unix:"+filepath.Join(dir, fmt.Sprintf("s%d", i+1)))
-	}
-	servers, err := load.StartServers(ctx, addrs,
-		tetherName, "serve", "--log-level", "error", "--clock-bound", demoClockBound.String())
-	if err != nil {
-		return nil, err
-	}
-	defer servers.Close()
-	counter := demoCounter{filepath.Join(dir, "counter")}
-	crew, err := startDemoCrew(f.workers, servers.Table, counter, f.unlocked, f.history)
-	if err != nil {
-		return nil, err
-	}
-	defer crew.close()
-	d := &demo{
-		demoFlags: f, servers: servers, crew: crew, view: newDemoView(out, f.json),
-		random: rand.New(rand.NewPCG(f.seed, 0)), began: time.Now(),
-	}
-	for i := range d.up {
-		d.up[i] = d.began
-	}
-	playing, cancel := context.WithTimeout(ctx, f.duration)
-	defer cancel()
-	if err := d.killInTurn(playing); playing.Err() == nil {
-		return nil, err
-	}
-	took := time.Since(d.began)
-	if err := crew.finish(); err != nil {
-		return nil, err
-	}
-	d.view.end()
-	return d.verdict(took, counter)
-}
-
-// A demo is one that runs.
-type demo struct {
-	*demoFlags
-	servers *load.Servers
-	crew    *demoCrew
-	view    *demoView
-	random  *rand.Rand
-	began   time.Time
-	kills   int
-	lives   [demoServers]int
-	up      [demoServers]time.Time // zero while it is dead
-}
-
-// killInTurn kills servers until ctx ends, or something else is an error.
-func (d *demo) killInTurn(ctx context.Context) error {
-	for {
-		for _, i := range d.random.Perm(demoServers) {
-			pause := 200*time.Millisecond + time.Duration(d.random.Int64N(int64(300*time.Millisecond)))
-			if err := d.watch(ctx, pause); err != nil {
-				return err
-			}
-			// Everybody who waits or holds now may have met the last kill.
-			if err := d.settle(ctx); err != nil {
-				return err
-			}
-			d.servers.Kill(i)
-			d.kills++
-			d.lives[i]++
-			d.up[i] = time.Time{}
-			d.view.say(d, "killed s%d", i+1)
-			if err := d.watch(ctx, 100*time.Millisecond); err != nil {
-				return err
-			}
-			if err := d.servers.Start(i); err != nil {
-				return err
-			}
-			if err := d.servers.Await(ctx, i); err != nil {
-				return err
-			}
-			d.up[i] = time.Now()
-			d.view.say(d, "s%d is back, empty", i+1)
-		}
-	}
-}
-
-// watch lets time pass.
-func (d *demo) watch(ctx context.Context, pause time.Duration) error {
-	over := time.After(pause)
-	for {
-		select {
-		case <-over:
-			return nil
-		default:
-		}
-		if err := d.next(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// settle waits until every worker has ended the round in which it is now.
-func (d *demo) settle(ctx context.Context) error {
-	now := clock.Now()
-	marks := map[int]uint64{}
-	for settled := 0; settled < d.workers; {
-		if err := d.next(ctx); err != nil {
-			return err
-		}
-		settled = 0
-		for i, r := range d.crew.reports {
-			mark, ok := marks[i]
-			switch {
-			case !ok && r.At > now:
-				marks[i] = r.Rounds
-			case ok && r.Rounds > mark:
-				settled++
-			}
-		}
-	}
-	return nil
-}
-
-// next takes one report and shows where things stand.
-func (d *demo) next(ctx context.Context) error {
-	if err := d.crew.next(ctx); err != nil {
-		return err
-	}
-	if err := d.servers.Err(); err != nil {
-		return err
-	}
-	d.view.show(d)
-	return nil
-}
-
-func (d *demo) verdict(took time.Duration, counter demoCounter) (*demoResult, error) {
-	r := &demoResult{
-		Servers: demoServers, Workers: d.workers, Seed: d.seed, DurationMS: took.Milliseconds(), Kills: d.kills,
-	}
-	for _, w := range d.crew.reports {
-		r.Expected += w.Counted
-		r.LocksLost += w.Lost
-		r.Fenced += w.Fenced
-		r.Failed += w.Failed
-		r.LongestMS = max(r.LongestMS, ms(w.Longest))
-		if w.Err != "" {
-			r.Error = w.Err
-		}
-	}
-	r.PerS = float64(r.Expected) / took.Seconds()
-	var err error
-	if r.Counted, err = counter.read(0); err != nil {
-		return nil, err
-	}
-	r.Lost = int64(r.Expected) - int64(r.Counted)
-	return r, nil
-}
-
-// newDemoView shows the table on a terminal, plain lines elsewhere, and nothing when
-// only the verdict is wanted.
-func newDemoView(out io.Writer, quiet bool) *demoView {
-	_, _, terminal := cli.TerminalSize(out)
-	return &demoView{out: out, quiet: quiet, terminal: terminal}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -18,12 +17,13 @@ import (
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/cli/clitest"
+	"github.com/poundlock/poundlock/internal/demo"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/history/recorder"
 )
 
-func runDemo(t *testing.T, args ...string) (r demoResult, err error) {
+func runDemo(t *testing.T, args ...string) (r demo.Result, err error) {
 	t.Helper()
 	out, errs, err := output(t, append([]string{"demo", "--json", "--workers", "4"}, args...)...)
 	if e := json.Unmarshal([]byte(out), &r); e != nil {
@@ -143,26 +143,5 @@ func TestDemoTerminal(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q on the terminal:\n%s", want, text)
 		}
-	}
-}
-
-func TestDemoCounter(t *testing.T) {
-	c := demoCounter{filepath.Join(t.TempDir(), "counter")}
-	for i := range uint64(12) {
-		if ok, err := c.add(100+i, 0); !ok || err != nil {
-			t.Fatalf("count %d: %v, %v", i, ok, err)
-		}
-	}
-	if ok, err := c.add(110, 0); ok || !errors.Is(err, errFenced) {
-		t.Errorf("a token smaller than one that was seen: %v, %v", ok, err)
-	}
-	if k, err := c.read(0); k != 12 || err != nil {
-		t.Errorf("counted %d, %v, want 12", k, err)
-	}
-	if err := os.WriteFile(c.path, []byte("many"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.read(0); err == nil {
-		t.Error("a file that is no counter is read")
 	}
 }

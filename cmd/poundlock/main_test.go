@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/poundlock/poundlock/internal/cli/clitest"
+	"github.com/poundlock/poundlock/internal/demo"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/server/status"
 )
@@ -55,7 +56,7 @@ func TestDocs(t *testing.T) {
 		{Command: caCommand()},
 		{Command: benchCommand(), Shared: cluster, JSON: benchResult{}},
 		{Command: electCommand(), Shared: cluster, JSON: leaderLine{}},
-		{Command: demoCommand(), JSON: demoResult{}},
+		{Command: demoCommand(), JSON: demo.Result{}},
 		{Command: lockCommand(), Shared: cluster},
 		{Command: locksCommand(), Shared: cluster},
 		{Command: releaseCommand(), Shared: cluster},

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -11,27 +11,29 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/poundlock/poundlock"
-	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/verify/history/recorder"
 )
 
 const (
-	demoWorkerName = "demo-worker"
-	demoLock       = "demo"
-	demoHold       = time.Millisecond
-	demoReports    = 20 * time.Millisecond
+	lock    = "demo"
+	hold    = time.Millisecond
+	reports = 20 * time.Millisecond // between two of them
 )
 
-// demoClockBound is less than the default: all processes share one clock, and the
-// first grants after a start wait for some of it.
-const demoClockBound = time.Millisecond
+// A spec is what a worker is told.
+type spec struct {
+	Table    string // of the servers
+	Counter  string // path
+	Unlocked bool
+	Events   string // path, "" for none
+	By       string
+}
 
-// A demoReport is what a worker says of itself, one in a line.
-type demoReport struct {
+// A report is what a worker says of itself, one in a line.
+type report struct {
 	At      int64 // an instant before the rest was read
 	Counted uint64
 	Rounds  uint64 // waits that have ended, also without the lock
@@ -43,50 +45,35 @@ type demoReport struct {
 	Last    bool // nothing follows
 }
 
-func demoWorkerCommand() *cobra.Command {
-	var f clusterFlags
-	var path, events string
-	var unlocked bool
-	c := &cobra.Command{
-		Use:    demoWorkerName,
-		Hidden: true,
-		Args:   cli.NoArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			config, err := f.config(c)
-			if err != nil {
-				return err
-			}
-			w := demoWorker{counter: demoCounter{path}, unlocked: unlocked}
-			if events != "" {
-				if w.events, err = recorder.Create(events, recorder.Config{By: "poundlock demo " + cli.Version()}); err != nil {
-					return &cli.Status{Code: cli.ExitError, Err: err}
-				}
-			}
-			if err := w.run(c.Context(), config); err != nil {
-				return &cli.Status{Code: cli.ExitError, Err: err}
-			}
-			return nil
-		},
-	}
-	f.register(c.Flags())
-	c.Flags().StringVar(&path, "counter", "", "")
-	c.Flags().StringVar(&events, "history", "", "")
-	c.Flags().BoolVar(&unlocked, "without-lock", false, "")
-	return c
-}
-
-// A demoWorker counts until its standard input ends.
-type demoWorker struct {
-	counter  demoCounter
-	unlocked bool
-	events   *recorder.Recorder // nil: nobody wants them
-	stop     atomic.Bool
+// A worker counts until its standard input ends.
+type worker struct {
+	spec
+	events *recorder.Recorder // nil: nobody wants them
+	stop   atomic.Bool
 
 	mu sync.Mutex
-	r  demoReport
+	r  report
 }
 
-func (w *demoWorker) run(ctx context.Context, config poundlock.Config) error {
+// Work is the life of a worker process.
+func Work(ctx context.Context, text string) error {
+	w := &worker{}
+	if err := json.Unmarshal([]byte(text), &w.spec); err != nil {
+		return fmt.Errorf("demo: a worker is started by a demo, not by hand: %w", err)
+	}
+	table, err := slots.Parse(w.Table)
+	if err != nil {
+		return err
+	}
+	config := poundlock.Config{ClockBound: ClockBound}
+	for _, p := range table {
+		config.Servers = append(config.Servers, poundlock.Server(p))
+	}
+	if w.Events != "" {
+		if w.events, err = recorder.Create(w.Events, recorder.Config{By: w.By}); err != nil {
+			return err
+		}
+	}
 	client, err := poundlock.Dial(ctx, config)
 	if err != nil {
 		return err
@@ -97,17 +84,17 @@ func (w *demoWorker) run(ctx context.Context, config poundlock.Config) error {
 	var all sync.WaitGroup
 	all.Go(func() {
 		defer cancel()
-		for m := client.Mutex(demoLock); !w.stop.Load(); {
+		for m := client.Mutex(lock); !w.stop.Load(); {
 			w.round(ctx, m)
 		}
 	})
 	go func() { // it ends with the process
 		io.Copy(io.Discard, os.Stdin)
 		w.stop.Store(true)
-		time.AfterFunc(5*time.Second, cancel) // a lock that cannot be had
+		time.AfterFunc(5*time.Second, cancel) // a lock that nobody gets
 	}()
 	out := json.NewEncoder(os.Stdout)
-	tick := time.NewTicker(demoReports)
+	tick := time.NewTicker(reports)
 	defer tick.Stop()
 	for {
 		select {
@@ -126,7 +113,7 @@ func (w *demoWorker) run(ctx context.Context, config poundlock.Config) error {
 	}
 }
 
-func (w *demoWorker) report(last bool) demoReport {
+func (w *worker) report(last bool) report {
 	at := clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,20 +122,21 @@ func (w *demoWorker) report(last bool) demoReport {
 }
 
 // round waits for the lock and counts one.
-func (w *demoWorker) round(ctx context.Context, m *poundlock.Mutex) {
+func (w *worker) round(ctx context.Context, m *poundlock.Mutex) {
 	began := time.Now()
 	var waited time.Duration
 	counted := false
-	visit := w.events.Try("worker", demoLock)
-	add := func(ctx context.Context, token uint64, lease func() time.Time) (err error) {
+	visit := w.events.Try("worker", lock)
+	add := func(ctx context.Context, token uint64, lease func() time.Time) error {
 		visit.Entered(ctx, token, lease)
 		defer visit.Left()
 		waited = time.Since(began)
-		counted, err = w.counter.add(token, demoHold)
+		err := counter{w.Counter}.add(token, hold)
+		counted = err == nil
 		return err
 	}
 	var err error
-	if w.unlocked {
+	if w.Unlocked {
 		err = add(ctx, 0, nil)
 	} else {
 		err = m.Do(ctx, func(ctx context.Context, g *poundlock.Grant) error { return add(ctx, g.Token(), g.LeaseEnd) })

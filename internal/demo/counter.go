@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"errors"
@@ -10,39 +10,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A demoCounter is a file that workers count in: the resource that the lock is for.
+// A counter is a file that workers count in: the resource that the lock is for.
 // To add one is to read it, to wait for a moment, and to write it, so that two
 // workers who do so at once lose a count. It is fenced: who comes with a token that
 // is smaller than one it has seen is refused, at reading and at writing.
-type demoCounter struct{ path string }
+type counter struct{ path string }
 
-// demoNumbers is the text of the file: the count and the largest token. Its length is
+// numbers is the text of the file: the count and the largest token. Its length is
 // fixed, so that nothing of an older one is left.
-const demoNumbers = "%020d %020d\n"
+const numbers = "%020d %020d\n"
 
 // errFenced says that the counter has seen a larger token.
 var errFenced = errors.New("the counter has seen a larger token")
 
 // read returns the count.
-func (c demoCounter) read(token uint64) (count uint64, err error) {
+func (c counter) read(token uint64) (count uint64, err error) {
 	err = c.update(token, func(now uint64) uint64 { count = now; return now })
 	return count, err
 }
 
-// add counts one. It reports false when it did not.
-func (c demoCounter) add(token uint64, hold time.Duration) (bool, error) {
+// add counts one, unless there is an error.
+func (c counter) add(token uint64, hold time.Duration) error {
 	count, err := c.read(token)
 	if err != nil {
-		return false, err
+		return err
 	}
 	time.Sleep(hold)
-	err = c.update(token, func(uint64) uint64 { return count + 1 })
-	return err == nil, err
+	return c.update(token, func(uint64) uint64 { return count + 1 })
 }
 
 // update is one request to the resource, which takes them one at a time. Token 0 is
 // that of those who have none, and is not compared.
-func (c demoCounter) update(token uint64, change func(count uint64) uint64) error {
+func (c counter) update(token uint64, change func(count uint64) uint64) error {
 	f, err := os.OpenFile(c.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -53,12 +52,12 @@ func (c demoCounter) update(token uint64, change func(count uint64) uint64) erro
 	}
 	var count, largest uint64
 	// An empty file is a counter at 0.
-	if _, err := fmt.Fscanf(f, demoNumbers, &count, &largest); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := fmt.Fscanf(f, numbers, &count, &largest); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w", c.path, err)
 	}
 	if token != 0 && token < largest {
 		return errFenced
 	}
-	_, err = f.WriteAt(fmt.Appendf(nil, demoNumbers, change(count), max(token, largest)), 0)
+	_, err = f.WriteAt(fmt.Appendf(nil, numbers, change(count), max(token, largest)), 0)
 	return err
 }

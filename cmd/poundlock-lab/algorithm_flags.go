@@ -23,25 +23,31 @@ import (
 )
 
 // algorithmFlags are the flags by which commands that drive an algorithm choose
-// its form, its size and its options.
+// its form, its size and its options, and what its users do.
 type algorithmFlags struct {
+	set            *pflag.FlagSet // which has them
 	variant        string
 	n              int
 	clients        int
 	defaultClients int  // where there are clients, and nobody says how many
 	unlimited      bool // entries may be
+	drawn          bool // what nobody says is, and so are users, so that nobody can name them
 	operations     string
 	entries        string
-	quorum         string
-	fence          string
 	options        []string
-	// short is what flags say that are short for an option, by its name.
-	short  map[string]*string
-	down   []string
-	fifo   string
-	memory string
-	link   bool
+	short          map[string]*string // flags that are short for an option, by its name
+	down           []string
+	fifo           string
+	memory         string
+	link           bool
+
+	// What users of a group algorithm want: sets of groups, among which each try chooses one.
+	sets         []string
+	alternatives int               // in place of sets: each try wants one of so many groups
+	others       []protocol.Groups // of users that sets do not name; nil: they have to name all, if any
 }
+
+func (f *algorithmFlags) given(flag string) bool { return f.set.Changed(flag) }
 
 func (f *algorithmFlags) register(s *pflag.FlagSet, entries string) {
 	f.registerSystem(s)
@@ -52,15 +58,15 @@ func (f *algorithmFlags) register(s *pflag.FlagSet, entries string) {
 
 // registerSystem registers those that say what runs, and not what users do there.
 func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
+	f.set, f.short = s, map[string]*string{}
 	s.StringVar(&f.variant, "variant", "", "`form` of the algorithm; see: poundlock-lab algorithms")
 	s.IntVarP(&f.n, "n", "n", 4, "`number` of processes, or of servers")
 	s.IntVar(&f.clients, "clients", 0, "`number` of clients, for client-server algorithms only")
-	s.StringVar(&f.quorum, "quorum", "", "two-thirds, majority or a `number` of servers (default the algorithm's)")
-	s.StringVar(&f.fence, "fence", "off",
+	f.short["quorum"] = s.String("quorum", "", "two-thirds, majority or a `number` of servers (default the algorithm's)")
+	f.short["fence"] = s.String("fence", "off",
 		"`kind` of fencing tokens: off, on, no-floor or piggyback; the last two are unsound, to show why")
 	s.StringArrayVar(&f.options, "option", nil,
 		"`NAME=VALUE` of an option of the algorithm; a VALUE in ns may be a duration such as 50ms, and one that has a name that name")
-	f.short = map[string]*string{}
 	f.short["selection"] = s.String("selection", "", "which group is next: short for --option selection=`NAME`, such as fifo")
 	f.short["admission"] = s.String("admission", "",
 		"which users enter while another group waits: short for --option admission=`NAME`, such as strict")
@@ -70,33 +76,37 @@ func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
 	s.StringVar(&f.memory, "registers", "", "`kind` of the shared memory, if there is one: atomic or safe (default atomic there)")
 }
 
+// registerWants registers what users want in a check, or a hunt.
+func (f *algorithmFlags) registerWants(s *pflag.FlagSet, groups, sets string) {
+	f.others = check.DefaultWants
+	s.IntVar(&f.alternatives, "groups", 0, "`number` of groups, where users want groups: each try wants one of 1, 2, .. "+groups)
+	s.StringArrayVar(&f.sets, "wants", nil, sets)
+}
+
 // registerOperations registers how many operations users issue on a replicated object.
 func (f *algorithmFlags) registerOperations(s *pflag.FlagSet, what string) {
 	s.StringVar(&f.operations, "operations", "", "operations that a user issues in each section, on a replicated object: one `number` "+what)
 }
 
-// read returns the system that the flags say. Numbers of operations may be 0 if least is, and wanted says what
-// users want.
-func (f *algorithmFlags) read(
-	i protocol.Info, given func(flag string) bool, least int, wanted func(func(flag string) bool) (wantFlags, error),
-) (s world.System, err error) {
-	if s.Config, err = f.system(i, given); err != nil {
+// read returns the system that the flags say.
+func (f *algorithmFlags) read(i protocol.Info) (s world.System, err error) {
+	if s.Config, err = f.system(i); err != nil {
 		return s, err
 	}
-	if s.Clients = f.clients; given("clients") && f.clients < 1 && i.Users == protocol.Clients {
-		return s, cli.Usagef("--clients %d: want at least 1", f.clients)
+	if s.Clients = f.clients; f.given("clients") && f.clients < 1 && i.Users == protocol.Clients {
+		return s, cli.AtLeast("--clients", f.clients, 1)
 	}
 	words := map[string]int{"0": 0}
 	if f.unlimited {
 		words["unlimited"] = world.Unlimited
 	}
-	if f.entries != "" && (given("entries") || i.Users != protocol.Nobody) {
+	if f.entries != "" && (f.given("entries") || i.Users != protocol.Nobody) {
 		if s.Entries, err = counts("entries", f.entries, words); err != nil {
 			return s, err
 		}
 	}
-	if given("operations") {
-		if delete(words, "unlimited"); least > 0 {
+	if f.given("operations") {
+		if delete(words, "unlimited"); f.drawn {
 			delete(words, "0")
 		}
 		if !i.Weak {
@@ -106,14 +116,10 @@ func (f *algorithmFlags) read(
 			return s, err
 		}
 	}
-	wants, err := wanted(given)
-	if err != nil {
+	if s.Wants, err = f.wants(f.users(s, i)); err != nil {
 		return s, err
 	}
-	if s.Wants, err = wants.read(f.users(s, i)); err != nil {
-		return s, err
-	}
-	if s.FIFO, err = f.isFIFO(i, given); err != nil {
+	if s.FIFO, err = f.isFIFO(i); err != nil {
 		return s, err
 	}
 	s.Registers = protocol.Semantics(f.memory)
@@ -121,16 +127,71 @@ func (f *algorithmFlags) read(
 	return s, err
 }
 
+// wants returns what each of the users chooses from, or one list for all; nil: nobody says anything.
+func (f *algorithmFlags) wants(users []string) (each [][]protocol.Groups, err error) {
+	all := f.sets
+	if f.others != nil && f.given("groups") {
+		if f.given("wants") {
+			return nil, cli.Usagef("--groups %d and --wants %q say both what users want: give one of them", f.alternatives, f.sets[0])
+		}
+		if err := cli.AtLeast("--groups", f.alternatives, 1); err != nil {
+			return nil, err
+		}
+		var numbers []string
+		for k := range f.alternatives {
+			numbers = append(numbers, strconv.Itoa(k+1))
+		}
+		all = []string{strings.Join(numbers, "|")}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	own := map[string][]protocol.Groups{}
+	for _, text := range all {
+		name, sets, one := strings.Cut(text, "=")
+		switch {
+		case !one:
+			name, sets = "", text
+		case f.drawn:
+			return nil, cli.Usagef("--wants %q: users are drawn: want a SET for all, without USER=", text)
+		case !slices.Contains(users, name):
+			return nil, cli.Usagef("--wants %q: no user %q: users are %s to %s", text, name, users[0], users[len(users)-1])
+		}
+		own[name] = nil
+		for set := range strings.SplitSeq(sets, "|") {
+			groups, err := protocol.ParseGroups(set)
+			if err != nil {
+				return nil, cli.Usagef("--wants %q: %w", text, err)
+			}
+			own[name] = append(own[name], groups)
+		}
+	}
+	others, rest := own[""]
+	if !rest {
+		others = f.others
+	} else if len(own) == 1 {
+		return [][]protocol.Groups{others}, nil
+	}
+	for _, name := range users {
+		list, named := own[name]
+		if !named {
+			list = others
+		}
+		if list == nil {
+			return nil, cli.Usagef("--wants: it does not say what %s wants: want a SET for all, too", name)
+		}
+		each = append(each, list)
+	}
+	return each, nil
+}
+
 // oneAlgorithm checks the arguments of a command whose only one is an algorithm.
 func oneAlgorithm(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
-	return &cli.Status{
-		Code: cli.ExitUsage,
-		Err:  fmt.Errorf("%s wants the name of one algorithm, not %d names", cmd.Name(), len(args)),
-		Hint: "poundlock-lab algorithms lists them",
-	}
+	return cli.Usagef("%s wants the name of one algorithm, not %d names", cmd.Name(), len(args)).
+		WithHint("poundlock-lab algorithms lists them")
 }
 
 // find returns the form of the algorithm called name.
@@ -162,32 +223,14 @@ func (f *algorithmFlags) find(name string) (catalog.Entry, error) {
 	return nil, cli.Unknown(err, f.variant, variants, "poundlock-lab algorithms says what each is")
 }
 
-// system returns what all processes share. Fencing is off unless asked for.
-func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (protocol.Config, error) {
-	if !given("n") {
+// system returns what all processes share. Fencing is off unless asked for, or drawn.
+func (f *algorithmFlags) system(i protocol.Info) (protocol.Config, error) {
+	if !f.given("n") {
 		f.n = i.Fit(f.n)
 	}
 	c := protocol.Config{N: f.n, Options: map[string]int64{}}
-	if f.n < 1 {
-		return c, cli.Usagef("-n %d: want at least 1", f.n)
-	}
-	option := func(name string) (protocol.Option, error) {
-		var have []string
-		for _, o := range i.Options {
-			if o.Name == name {
-				return o, nil
-			}
-			have = append(have, o.Name)
-		}
-		form := i.Name
-		if i.Variant != "" {
-			form += " --variant " + i.Variant
-		}
-		if len(have) == 0 {
-			return protocol.Option{}, cli.Usagef("%s has no option %s, nor any other", form, name)
-		}
-		err := fmt.Errorf("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
-		return protocol.Option{}, cli.Unknown(err, name, have, "docs/algorithms.md says what each is")
+	if err := cli.AtLeast("-n", f.n, 1); err != nil {
+		return c, err
 	}
 	type choice struct{ name, value, typed string }
 	var all []choice
@@ -199,28 +242,20 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 		all = append(all, choice{name, value, fmt.Sprintf("--option %q", text)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.short)) {
-		if value := *f.short[name]; given(name) {
-			all = append(all, choice{name, value, fmt.Sprintf("--%s %q", name, value)})
+		if !f.given(name) {
+			continue
 		}
-	}
-	if given("quorum") {
-		size, err := f.quorumSize()
+		value, err := f.ofShort(name)
 		if err != nil {
 			return c, err
 		}
-		all = append(all, choice{"quorum", strconv.FormatInt(size, 10), fmt.Sprintf("--quorum %q", f.quorum)})
+		all = append(all, choice{name, value, fmt.Sprintf("--%s %q", name, *f.short[name])})
 	}
-	fence := slices.Index([]string{"off", "on", "no-floor", "piggyback"}, f.fence)
-	if fence < 0 {
-		return c, cli.Usagef("--fence %q: want off, on, no-floor or piggyback", f.fence)
-	}
-	if given("fence") {
-		all = append(all, choice{"fence", strconv.Itoa(fence), fmt.Sprintf("--fence %q", f.fence)})
-	} else if slices.ContainsFunc(i.Options, func(o protocol.Option) bool { return o.Name == "fence" }) {
-		c.Options["fence"] = int64(fence) // unless an option says something else
+	if !f.drawn && slices.ContainsFunc(i.Options, func(o protocol.Option) bool { return o.Name == "fence" }) {
+		c.Options["fence"] = 0 // unless an option says something else
 	}
 	for k, x := range all {
-		o, err := option(x.name)
+		o, err := findOption(i, x.name)
 		if err != nil {
 			return c, err
 		}
@@ -232,6 +267,48 @@ func (f *algorithmFlags) system(i protocol.Info, given func(flag string) bool) (
 		}
 	}
 	return c, nil
+}
+
+// ofShort is the value that a flag gives to the option that it is short for.
+func (f *algorithmFlags) ofShort(flag string) (string, error) {
+	text := *f.short[flag]
+	switch {
+	case flag == "fence":
+		k := slices.Index([]string{"off", "on", "no-floor", "piggyback"}, text)
+		if k < 0 {
+			return "", cli.Usagef("--fence %q: want off, on, no-floor or piggyback", text)
+		}
+		return strconv.Itoa(k), nil
+	case flag == "quorum" && text == "two-thirds":
+		return strconv.Itoa(quorum.TwoThirds(f.n)), nil
+	case flag == "quorum" && text == "majority":
+		return strconv.Itoa(quorum.Majority(f.n)), nil
+	case flag == "quorum":
+		if m, err := strconv.Atoi(text); err != nil || m < 1 || m > f.n {
+			return "", cli.Usagef("--quorum %q: want two-thirds, majority or a number from 1 to %d", text, f.n)
+		}
+	}
+	return text, nil
+}
+
+// findOption returns an option of an algorithm.
+func findOption(i protocol.Info, name string) (protocol.Option, error) {
+	var have []string
+	for _, o := range i.Options {
+		if o.Name == name {
+			return o, nil
+		}
+		have = append(have, o.Name)
+	}
+	form := i.Name
+	if i.Variant != "" {
+		form += " --variant " + i.Variant
+	}
+	if len(have) == 0 {
+		return protocol.Option{}, cli.Usagef("%s has no option %s, nor any other", form, name)
+	}
+	err := fmt.Errorf("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
+	return protocol.Option{}, cli.Unknown(err, name, have, "docs/algorithms.md says what each is")
 }
 
 // optionValue reads a value of an option. flag is what was typed.
@@ -251,20 +328,6 @@ func optionValue(o protocol.Option, text, flag string) (int64, error) {
 		return 0, cli.Usagef("%s: want NAME=VALUE with a number or a duration", flag)
 	}
 	return d.Nanoseconds(), nil
-}
-
-func (f *algorithmFlags) quorumSize() (int64, error) {
-	switch f.quorum {
-	case "two-thirds":
-		return int64(quorum.TwoThirds(f.n)), nil
-	case "majority":
-		return int64(quorum.Majority(f.n)), nil
-	}
-	m, err := strconv.Atoi(f.quorum)
-	if err != nil || m < 1 || m > f.n {
-		return 0, cli.Usagef("--quorum %q: want two-thirds, majority or a number from 1 to %d", f.quorum, f.n)
-	}
-	return int64(m), nil
 }
 
 // names names the processes of an algorithm of that size.
@@ -304,15 +367,15 @@ func (f *algorithmFlags) downIDs(i protocol.Info) ([]protocol.ID, error) {
 
 // isFIFO says whether channels are FIFO: as chosen, and where nothing was
 // chosen as the algorithm needs.
-func (f *algorithmFlags) isFIFO(i protocol.Info, given func(flag string) bool) (bool, error) {
-	if i.Registers != nil && given("channels") {
+func (f *algorithmFlags) isFIFO(i protocol.Info) (bool, error) {
+	if i.Registers != nil && f.given("channels") {
 		return false, cli.Usagef("--channels %s: %s has none: %w", f.fifo, i.Name, protocol.ErrRegisters)
 	}
 	switch f.fifo {
 	case "fifo":
 		return true, nil
 	case "unordered":
-		if i.FIFO && given("channels") {
+		if i.FIFO && f.given("channels") {
 			return false, cli.Usagef("--channels unordered: %s needs fifo", i.Name)
 		}
 		return i.FIFO, nil

@@ -36,10 +36,8 @@ func algorithmsCommand() *cobra.Command {
 			if columns, _, terminal := cli.TerminalSize(c.OutOrStdout()); terminal && 0 < columns && columns < widest {
 				text = paragraphs(columns)
 			}
-			if _, err := io.WriteString(c.OutOrStdout(), text); err != nil {
-				return &cli.Status{Code: cli.ExitInternal, Err: err}
-			}
-			return nil
+			_, err := io.WriteString(c.OutOrStdout(), text)
+			return cli.Exit(cli.ExitInternal, err)
 		},
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,19 +28,14 @@ import (
 type checkFlags struct {
 	modelFlags
 	drawings
-	config check.Config
-	swarmFlags
-	workers  int
-	exact    bool
-	reduce   []string
+	swarm    swarmFlags
 	scenario string
-	memory   int64
 	trace    string
 	json     bool
 }
 
 func checkCommand() *cobra.Command {
-	f := &checkFlags{memory: check.DefaultMaxMemory}
+	f := &checkFlags{}
 	c := &cobra.Command{
 		Use:   "check ALGORITHM",
 		Short: "Explore every run of an algorithm within bounds",
@@ -71,12 +67,12 @@ claims about itself are false or a result cannot be written.`,
 	s := c.Flags()
 	f.modelFlags.register(s)
 	s.StringVar(&f.scenario, "scenario", "", "`file` with the steps to start from")
-	s.IntVar(&f.workers, "workers", 0, "`number` of goroutines that explore (default as many as processors)")
-	s.StringSliceVar(&f.reduce, "reduce", nil, "`reductions`: order, symmetry, or none (default none)")
-	s.BoolVar(&f.exact, "exact", false, "compare whole states, not fingerprints: more memory, no chance of a collision")
-	f.swarmFlags.register(s)
+	s.IntVar(&f.config.Workers, "workers", 0, "`number` of goroutines that explore (default as many as processors)")
+	s.StringSliceVar(&f.config.Reduce, "reduce", nil, "`reductions`: order, symmetry, or none (default none)")
+	s.BoolVar(&f.config.Exact, "exact", false, "compare whole states, not fingerprints: more memory, no chance of a collision")
+	f.swarm.register(s)
 	s.Func("max-memory", fmt.Sprintf("`SIZE` at which to stop undecided, such as 500MiB (default %dGiB)", check.DefaultMaxMemory>>30),
-		func(text string) (err error) { f.memory, err = size(text); return err })
+		func(text string) (err error) { f.config.MaxMemory, err = size(text); return err })
 	s.StringVar(&f.trace, "trace", "", "`file` to write the trace of a violation to, as a scenario")
 	f.drawings.register(s)
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -88,23 +84,20 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.fill(c, e); err != nil {
+	if err := f.fill(e); err != nil {
 		return err
 	}
 	if err := differ(append(f.files(), fileFlag{"--trace", f.trace}, fileFlag{"--scenario", f.scenario})...); err != nil {
 		return err
 	}
-	if err := writable(f.trace); err != nil {
-		return cli.Usagef("--trace: %w", err)
-	}
-	if err := f.drawings.writable(); err != nil {
+	if err := writable(append(f.files(), fileFlag{"--trace", f.trace})...); err != nil {
 		return err
 	}
 	// The garbage of growing tables must not take the process beyond its cap.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.config.MaxMemory))
-	done, stop := interrupted()
+	ctx, stop := interruptible(c)
 	defer stop()
-	f.config.Done = done
+	f.config.Done = ctx.Done()
 	bar := cli.NewProgress()
 	if bar != nil {
 		f.config.Progress = showCheck(bar)
@@ -112,7 +105,7 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	v, err := e.Check(f.config)
 	bar.Finish()
 	if errors.Is(err, check.ErrClaim) {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+		return cli.Exit(cli.ExitInternal, err)
 	}
 	if err != nil {
 		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
@@ -120,7 +113,7 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	// What took hours to find is printed, also where it cannot be written.
 	written := f.write(e, v, modelCommand(name, c.Flags()))
 	if err := errors.Join(written, f.print(c.OutOrStdout(), v)); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+		return cli.Exit(cli.ExitInternal, err)
 	}
 	switch v.Verdict {
 	case check.Violated:
@@ -131,49 +124,41 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	return nil
 }
 
-// fill makes the configuration from the flags.
-func (f *checkFlags) fill(c *cobra.Command, e catalog.Entry) (err error) {
-	i, given := e.Info(), c.Flags().Changed
-	if f.config, err = f.model(e, given); err != nil {
+// fill completes the configuration.
+func (f *checkFlags) fill(e catalog.Entry) (err error) {
+	if err := f.model(e); err != nil {
 		return err
 	}
-	if given("workers") && f.workers < 1 {
-		return cli.Usagef("--workers %d: want at least 1", f.workers)
+	k := &f.config
+	if f.given("workers") && k.Workers < 1 {
+		return cli.AtLeast("--workers", k.Workers, 1)
 	}
-	if f.config.Reduce = f.reduce; slices.Contains(f.reduce, "none") {
-		if f.config.Reduce = nil; len(f.reduce) > 1 {
-			return cli.Usagef("--reduce %s: want order, symmetry, both, or none alone", strings.Join(f.reduce, ","))
+	if slices.Contains(k.Reduce, "none") {
+		if len(k.Reduce) > 1 {
+			return cli.Usagef("--reduce %s: want order, symmetry, both, or none alone", strings.Join(k.Reduce, ","))
 		}
+		k.Reduce = nil
 	}
-	if f.config.Swarm, err = f.swarmFlags.config(given); err != nil {
+	if k.Swarm, err = f.swarm.config(f.given); err != nil {
 		return err
 	}
-	f.config.Workers, f.config.Exact = f.workers, f.exact
-	f.config.MaxMemory = f.memory
-	if a := availableMemory(); a > 0 && !given("max-memory") {
-		f.config.MaxMemory = min(f.config.MaxMemory, a/2) // where a machine has less than the default
+	if !f.given("max-memory") {
+		k.MaxMemory = check.DefaultMaxMemory
+		if a := availableMemory(); a > 0 {
+			k.MaxMemory = min(k.MaxMemory, a/2) // where a machine has less than the default
+		}
 	}
 	if f.scenario != "" {
-		if f.config.Prefix, err = readScenario(f.scenario, f.names(i)); err != nil {
-			return err
-		}
+		k.Prefix, err = readScenario(f.scenario, f.names(e.Info()))
 	}
-	return nil
+	return err
 }
 
-// interrupted returns a channel that ^C or SIGTERM closes.
-func interrupted() (done <-chan struct{}, stop func()) {
-	signals, ch, end := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case <-signals:
-			signal.Stop(signals) // a second one kills
-			close(ch)
-		case <-end:
-		}
-	}()
-	return ch, func() { signal.Stop(signals); close(end) }
+// interruptible is a context that ^C or SIGTERM ends. A second one kills.
+func interruptible(c *cobra.Command) (ctx context.Context, stop func()) {
+	ctx, stop = signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // showCheck shows how far a search is.
@@ -228,23 +213,6 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	}
 	row("explored", explored+fmt.Sprintf(", %.1f s, %s states/s", v.Seconds, check.Group(int64(v.StatesPerS))))
 	return b.Flush()
-}
-
-// writable says why a file could not be written, before a search that may take
-// hours. It leaves behind what it found.
-func writable(path string) error {
-	if path == "" {
-		return nil
-	}
-	_, missing := os.Stat(path)
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
-		return err
-	}
-	if missing != nil {
-		defer os.Remove(path)
-	}
-	return file.Close()
 }
 
 // write writes the trace of v as a scenario that --scenario and replay read, and the

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -12,12 +13,8 @@ import (
 
 // swarmFlags are the flags of a bit-state swarm.
 type swarmFlags struct {
-	swarm    bool
-	searches int
-	bits     int
-	depth    int
-	length   time.Duration
-	seed     uint64
+	swarm bool
+	check.Swarm
 }
 
 // swarmOnly are those that mean something with --swarm only.
@@ -26,38 +23,31 @@ var swarmOnly = []string{"searches", "bits", "depth", "for", "seed"}
 func (f *swarmFlags) register(s *pflag.FlagSet) {
 	s.BoolVar(&f.swarm, "swarm", false,
 		"look for violations with several searches that keep two bits a state: for models that are too large; never decides that a property holds")
-	s.IntVar(&f.searches, "searches", 16, "with --swarm: `number` of searches")
-	s.IntVar(&f.bits, "bits", 27, "with --swarm: each search has a table of 2^`BITS` bits (27: 16 MiB)")
-	s.IntVar(&f.depth, "depth", 10_000, "with --swarm: `steps` of the longest path; some searches stay less deep")
-	s.DurationVar(&f.length, "for", 0, "with --swarm: time for all searches together (default until each has ended)")
-	s.Uint64Var(&f.seed, "seed", 1, "with --swarm: `number` that fixes what is random")
+	s.IntVar(&f.Searches, "searches", 16, "with --swarm: `number` of searches")
+	s.IntVar(&f.Bits, "bits", 27, "with --swarm: each search has a table of 2^`BITS` bits (27: 16 MiB)")
+	s.IntVar(&f.Depth, "depth", 10_000, "with --swarm: `steps` of the longest path; some searches stay less deep")
+	s.DurationVar(&f.For, "for", 0, "with --swarm: time for all searches together (default until each has ended)")
+	s.Uint64Var(&f.Seed, "seed", 1, "with --swarm: `number` that fixes what is random")
 }
 
 // config returns what a check is asked for, nil without --swarm.
 func (f *swarmFlags) config(given func(flag string) bool) (*check.Swarm, error) {
 	if !f.swarm {
-		for _, name := range swarmOnly {
-			if given(name) {
-				return nil, cli.Usagef("--%s is for a swarm: add --swarm", name)
-			}
+		if k := slices.IndexFunc(swarmOnly, given); k >= 0 {
+			return nil, cli.Usagef("--%s is for a swarm: add --swarm", swarmOnly[k])
 		}
 		return nil, nil
 	}
 	if given("exact") {
 		return nil, cli.Usagef("--swarm keeps bits and --exact whole states: leave out one of them")
 	}
-	for _, n := range []struct {
-		flag  string
-		value int
-	}{{"searches", f.searches}, {"bits", f.bits}, {"depth", f.depth}} {
-		if n.value < 1 {
-			return nil, cli.Usagef("--%s %d: want at least 1", n.flag, n.value)
-		}
+	if err := cmp.Or(cli.AtLeast("--searches", f.Searches, 1), cli.AtLeast("--bits", f.Bits, 1), cli.AtLeast("--depth", f.Depth, 1)); err != nil {
+		return nil, err
 	}
-	if f.length < 0 || f.length == 0 && given("for") {
-		return nil, cli.Usagef("--for %v: want more than 0", f.length)
+	if f.For < 0 || f.For == 0 && given("for") {
+		return nil, cli.Usagef("--for %v: want more than 0", f.For)
 	}
-	return &check.Swarm{Searches: f.searches, Bits: f.bits, Depth: f.depth, For: f.length, Seed: f.seed}, nil
+	return &f.Swarm, nil
 }
 
 // verdictLine says what a check without a violation found.

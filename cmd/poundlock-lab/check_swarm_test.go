@@ -17,10 +17,10 @@ func TestSwarmFlags(t *testing.T) {
 		"--bits is for a swarm: add --swarm": {given: []string{"bits"}},
 		"--for is for a swarm":               {given: []string{"for"}},
 		"leave out one of them":              {swarmFlags{swarm: true}, []string{"exact"}},
-		"--searches -1: want at least 1":     {swarmFlags{swarm: true, searches: -1}, nil},
-		"--depth 0: want at least 1":         {swarmFlags{swarm: true, searches: 1, bits: 20}, nil},
-		"--for 0s: want more than 0":         {swarmFlags{swarm: true, searches: 1, bits: 20, depth: 9}, []string{"for"}},
-		"--for -1s: want more than 0":        {swarmFlags{swarm: true, searches: 1, bits: 20, depth: 9, length: -time.Second}, nil},
+		"--searches -1: want at least 1":     {swarmFlags{true, check.Swarm{Searches: -1}}, nil},
+		"--depth 0: want at least 1":         {swarmFlags{true, check.Swarm{Searches: 1, Bits: 20}}, nil},
+		"--for 0s: want more than 0":         {swarmFlags{true, check.Swarm{Searches: 1, Bits: 20, Depth: 9}}, []string{"for"}},
+		"--for -1s: want more than 0":        {swarmFlags{true, check.Swarm{Searches: 1, Bits: 20, Depth: 9, For: -time.Second}}, nil},
 	} {
 		_, err := f.config(func(name string) bool { return slices.Contains(f.given, name) })
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -28,10 +28,10 @@ func TestSwarmFlags(t *testing.T) {
 		}
 	}
 	none := func(string) bool { return false }
-	if s, err := (&swarmFlags{searches: 3}).config(none); s != nil || err != nil {
+	if s, err := (&swarmFlags{Swarm: check.Swarm{Searches: 3}}).config(none); s != nil || err != nil {
 		t.Errorf("without --swarm: %+v, %v", s, err)
 	}
-	f := swarmFlags{swarm: true, searches: 1, bits: 20, depth: 9, length: time.Second, seed: 5}
+	f := swarmFlags{true, check.Swarm{Searches: 1, Bits: 20, Depth: 9, For: time.Second, Seed: 5}}
 	if s, err := f.config(none); err != nil || *s != (check.Swarm{Searches: 1, Bits: 20, Depth: 9, For: time.Second, Seed: 5}) {
 		t.Errorf("%+v, %v", s, err)
 	}

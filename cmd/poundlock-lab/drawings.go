@@ -23,17 +23,6 @@ func (d *drawings) register(s *pflag.FlagSet) {
 // files are the flags with their files.
 func (d *drawings) files() []fileFlag { return []fileFlag{{"--svg", d.svg}, {"--shiviz", d.shiviz}} }
 
-// writable says why one of the files could not be written.
-func (d *drawings) writable() error {
-	if err := writable(d.svg); err != nil {
-		return cli.Usagef("--svg: %w", err)
-	}
-	if err := writable(d.shiviz); err != nil {
-		return cli.Usagef("--shiviz: %w", err)
-	}
-	return nil
-}
-
 // write draws r where that was asked for.
 func (d *drawings) write(r scenario.Run, title, reason string) error {
 	if d.svg != "" {
@@ -62,6 +51,28 @@ func differ(flags ...fileFlag) error {
 			if is, err := os.Stat(a.path); err != nil || is.Mode().IsRegular() {
 				return cli.Usagef("one file for %s and %s: %s", b.name, a.name, filepath.Clean(a.path))
 			}
+		}
+	}
+	return nil
+}
+
+// writable says why one of the files could not be written, before a search that may take
+// hours. It leaves behind what it found.
+func writable(flags ...fileFlag) error {
+	for _, f := range flags {
+		if f.path == "" {
+			continue
+		}
+		_, missing := os.Stat(f.path)
+		file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err == nil {
+			err = file.Close()
+		}
+		if err != nil {
+			return cli.Usagef("%s: %w", f.name, err)
+		}
+		if missing != nil {
+			os.Remove(f.path)
 		}
 	}
 	return nil

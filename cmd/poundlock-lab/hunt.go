@@ -22,7 +22,6 @@ import (
 // huntFlags are the flags of poundlock-lab hunt.
 type huntFlags struct {
 	algorithmFlags
-	wishFlags
 	config    hunt.Config
 	run       int64
 	trace     string
@@ -79,12 +78,11 @@ written.`,
 
 // registerRuns registers the flags that say what a run is.
 func (f *huntFlags) registerRuns(s *pflag.FlagSet) {
+	f.drawn = true
 	f.registerSystem(s)
-	f.wishFlags.register(s)
-	f.wishFlags.drawn = true
+	f.registerWants(s, "(default drawn)",
+		"`SET|..` of groups, among which each try of all users chooses, such as a,b|!w; ! before a group that is exclusive (default drawn)")
 	f.registerOperations(s, "at most (default drawn)")
-	s.Lookup("groups").Usage = "`number` of groups, where users want groups: each try wants one of 1, 2, .. (default drawn)"
-	s.Lookup("wants").Usage = "`SET|..` of groups, among which each try of all users chooses, such as a,b|!w; ! before a group that is exclusive (default drawn)"
 	s.IntVar(&f.config.Beyond, "beyond", 0,
 		"by what `number` of members memory losses exceed the model's budget; with --break, at most")
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
@@ -121,7 +119,7 @@ func (f *huntFlags) hunt(c *cobra.Command, name string) error {
 			return err
 		}
 		targets = []target{{e, f.link, 1}}
-	} else if err := f.forAll(c); err != nil {
+	} else if err := f.forAll(); err != nil {
 		return err
 	}
 	if strings.HasSuffix(f.trace, "/") {
@@ -133,16 +131,16 @@ func (f *huntFlags) hunt(c *cobra.Command, name string) error {
 		if name == everything && f.trace != "" {
 			return cli.Usagef("--trace %s: with %q name a directory: %s/", f.trace, everything, f.trace)
 		}
-		if err := writable(f.trace); err != nil {
-			return cli.Usagef("--trace: %w", err)
+		if err := writable(fileFlag{"--trace", f.trace}); err != nil {
+			return err
 		}
 	}
-	if err := f.end(c.Flags().Changed); err != nil {
+	if err := f.end(); err != nil {
 		return err
 	}
-	done, stop := interrupted()
+	ctx, stop := interruptible(c)
 	defer stop()
-	f.config.Done = done
+	f.config.Done = ctx.Done()
 	total, weights := f.config.For, 0
 	for _, t := range targets {
 		weights += t.weight
@@ -155,7 +153,7 @@ func (f *huntFlags) hunt(c *cobra.Command, name string) error {
 			return err
 		}
 		results = append(results, r)
-		if ended(done) {
+		if ctx.Err() != nil {
 			break
 		}
 	}
@@ -163,42 +161,33 @@ func (f *huntFlags) hunt(c *cobra.Command, name string) error {
 }
 
 // end says when the hunt ends.
-func (f *huntFlags) end(given func(string) bool) error {
+func (f *huntFlags) end() error {
 	for _, flag := range []string{"runs", "for"} {
-		if given("run") && given(flag) {
+		if f.given("run") && f.given(flag) {
 			return cli.Usagef("--run %d is one run: leave out --%s", f.run, flag)
 		}
 	}
 	switch {
-	case given("run"):
+	case f.given("run"):
 		f.config.First, f.config.Runs, f.config.For = f.run, 1, 0
-	case given("runs") && f.config.Runs < 1:
+	case f.given("runs") && f.config.Runs < 1:
 		return cli.Usagef("--runs %d: want at least 1; --for 0 is a hunt until ^C", f.config.Runs)
-	case given("runs") && !given("for"):
+	case f.given("runs") && !f.given("for"):
 		f.config.For = 0
 	}
 	return nil
 }
 
-func ended(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
-}
-
 // forAll refuses what does not make sense for every algorithm.
-func (f *huntFlags) forAll(c *cobra.Command) error {
+func (f *huntFlags) forAll() error {
 	for _, flag := range []string{
 		"variant", "clients", "quorum", "fence", "option", "selection", "admission", "groups", "wants", "operations", "break", "beyond", "run",
 	} {
-		if c.Flags().Changed(flag) {
+		if f.given(flag) {
 			return cli.Usagef("--%s: not with %q: name one algorithm", flag, everything)
 		}
 	}
-	if c.Flags().Changed("for") && f.config.For == 0 && f.config.Runs == 0 {
+	if f.given("for") && f.config.For == 0 && f.config.Runs == 0 {
 		return cli.Usagef("--for 0s: not with %q: the first algorithm would take it all", everything)
 	}
 	return nil
@@ -206,20 +195,22 @@ func (f *huntFlags) forAll(c *cobra.Command) error {
 
 // one hunts one target, the k-th of several.
 func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult, error) {
-	i, given := t.Info(), c.Flags().Changed
-	cfg := f.config
-	s, err := f.read(i, given, 1, f.wishFlags.wanted)
-	if err == nil {
-		s.Config, err = f.drawn(s.Config, given)
-	}
+	i, cfg := t.Info(), f.config
+	s, err := f.read(i)
 	if err != nil {
 		return huntResult{}, err
 	}
-	if err := cfg.Use(s); err != nil {
-		return huntResult{}, cli.Usagef("%w", err)
+	if !f.given("n") {
+		if f.given("quorum") {
+			return huntResult{}, cli.Usagef("--quorum %s: want -n too", *f.short["quorum"])
+		}
+		s.N = 0
 	}
-	if cfg.Workers < 1 {
-		return huntResult{}, cli.Usagef("--workers %d: want at least 1", cfg.Workers)
+	if err := cfg.Use(s); err != nil {
+		return huntResult{}, cli.Exit(cli.ExitUsage, err)
+	}
+	if err := cli.AtLeast("--workers", cfg.Workers, 1); err != nil {
+		return huntResult{}, err
 	}
 	bar := cli.NewProgress()
 	if bar != nil {
@@ -235,7 +226,7 @@ func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult,
 		return huntResult{}, &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
 	}
 	if err != nil {
-		return huntResult{}, &cli.Status{Code: cli.ExitInternal, Err: err}
+		return huntResult{}, cli.Exit(cli.ExitInternal, err)
 	}
 	out := huntResult{Result: r, Link: t.link}
 	for _, v := range r.Violations {
@@ -250,7 +241,7 @@ func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult,
 		out.Repeat, again = f.repeatCommand(i, t.link, c.Flags(), r.Beyond, v)
 		out.Replay, replay = commandOf(i, t.link, v)
 		if err := errors.Join(again, replay); err != nil {
-			return out, &cli.Status{Code: cli.ExitInternal, Err: err}
+			return out, cli.Exit(cli.ExitInternal, err)
 		}
 		f.unwritten = errors.Join(f.unwritten, out.write(t.name(), v))
 	}
@@ -276,19 +267,4 @@ func form(i protocol.Info) string {
 		return i.Name
 	}
 	return i.Name + " " + i.Variant
-}
-
-// drawn is c without what is not given.
-func (f *huntFlags) drawn(c protocol.Config, given func(string) bool) (protocol.Config, error) {
-	if !given("n") && given("quorum") {
-		return c, cli.Usagef("--quorum %s: want -n too", f.quorum)
-	}
-	if !given("n") {
-		c.N = 0
-	}
-	chosen := slices.ContainsFunc(f.options, func(o string) bool { return strings.HasPrefix(o, "fence=") })
-	if !given("fence") && !chosen {
-		delete(c.Options, "fence") // system turns it off unless it is asked for
-	}
-	return c, nil
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -16,20 +14,6 @@ import (
 	"github.com/poundlock/poundlock/verify/world"
 )
 
-// A line is a command line in the making. Its flags are those of the command itself, which
-// parse each value: nothing is written that the command would refuse to read.
-type line struct {
-	command, algorithm string
-	flags              *pflag.FlagSet
-	err                error
-}
-
-func (l *line) give(flag string, value any) {
-	if err := l.flags.Set(flag, fmt.Sprint(value)); err != nil {
-		l.err = errors.Join(l.err, fmt.Errorf("--%s %v: %w", flag, value, err))
-	}
-}
-
 // system gives what runs, but for options that have their usual values.
 func (l *line) system(i protocol.Info, linked bool, s world.System, usual func(protocol.Option) int64) {
 	if i.Variant != "" {
@@ -39,10 +23,6 @@ func (l *line) system(i protocol.Info, linked bool, s world.System, usual func(p
 		l.give("link", true)
 	}
 	s.Flags(i, usual, l.give)
-}
-
-func (l *line) text() (string, error) {
-	return commandLine(l.command, l.algorithm, l.flags, l.flags), l.err
 }
 
 // none is no value of an option.
@@ -92,7 +72,6 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 	if v.Property != hunt.Stuck {
 		f.config.Patience = sim.DefaultPatience
 	}
-	f.delay.Dist, f.think.Dist, f.hold.Dist = c.Delay, c.Think, c.Hold
 	always := []string{"seed", "delay", "think", "hold"}
 	l.flags.VisitAll(func(g *pflag.Flag) {
 		g.Changed = g.Changed || slices.Contains(always, g.Name) || g.Value.String() != g.DefValue
@@ -104,13 +83,6 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 // hunt.
 func (f *huntFlags) repeatCommand(i protocol.Info, linked bool, given *pflag.FlagSet, beyond int, v hunt.Violation) (string, error) {
 	l := line{command: "hunt", algorithm: i.Name, flags: inOrder(new(huntFlags).registerRuns)}
-	for _, name := range []string{
-		"n", "clients", "quorum", "fence", "option", "selection", "admission", "groups", "wants", "operations", "channels", "registers",
-	} {
-		if from := given.Lookup(name); from.Changed {
-			l.err = errors.Join(l.err, replaceFlag(l.flags, l.flags.Lookup(name), from.Value))
-		}
-	}
 	if i.Variant != "" {
 		l.give("variant", i.Variant)
 	}
@@ -122,5 +94,6 @@ func (f *huntFlags) repeatCommand(i protocol.Info, linked bool, given *pflag.Fla
 	}
 	l.give("seed", f.config.Seed)
 	l.give("run", v.Run)
+	l.adopt(given)
 	return l.text()
 }

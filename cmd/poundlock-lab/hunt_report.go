@@ -77,7 +77,7 @@ func showHunt(bar *cli.Progress, what string, c hunt.Config) func(hunt.Progress)
 
 func (f *huntFlags) report(w io.Writer, name string, results []huntResult) error {
 	if err := errors.Join(f.unwritten, f.print(w, name, results)); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+		return cli.Exit(cli.ExitInternal, err)
 	}
 	for _, r := range results {
 		if r.isNews(name) {

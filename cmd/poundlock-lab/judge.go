@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -61,18 +62,12 @@ func (f *judgeFlags) run(c *cobra.Command, names []string) error {
 	if len(names) == 0 {
 		return cli.Usagef("want the names of event files, or - for standard input")
 	}
-	for _, x := range []struct {
-		name  string
-		value time.Duration
-		most  time.Duration
-	}{
-		{"max-wait", f.wait, 1 << 62},
-		{"order", f.order, 1 << 62},
-		{"uncertainty", f.uncertainty, time.Hour},
-	} {
-		if x.value < 0 || x.value > x.most {
-			return cli.Usagef("--%s %v: want 0 to %v", x.name, x.value, x.most)
-		}
+	if err := cmp.Or(
+		cli.AtLeast("--max-wait", f.wait, 0),
+		cli.AtLeast("--order", f.order, 0),
+		cli.Within("--uncertainty", f.uncertainty, 0, time.Hour),
+	); err != nil {
+		return err
 	}
 	files, closeAll, err := f.open(c.InOrStdin(), names)
 	defer closeAll()
@@ -85,7 +80,7 @@ func (f *judgeFlags) run(c *cobra.Command, names []string) error {
 		return badEvents(err)
 	}
 	if err := f.print(c.OutOrStdout(), r); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+		return cli.Exit(cli.ExitInternal, err)
 	}
 	if !r.Accepted {
 		return &cli.Status{Code: cli.ExitViolated}
@@ -109,7 +104,7 @@ func (f *judgeFlags) open(stdin io.Reader, names []string) (files []*history.Rea
 		if name != "-" {
 			file, err := os.Open(name)
 			if err != nil {
-				return nil, closeAll, &cli.Status{Code: cli.ExitUsage, Err: err}
+				return nil, closeAll, cli.Exit(cli.ExitUsage, err)
 			}
 			opened = append(opened, file)
 			if other := sameFile(opened); other != "" {

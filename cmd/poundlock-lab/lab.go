@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -80,10 +79,7 @@ func labListCommand() *cobra.Command {
 					name = ""
 				}
 			}
-			if err := w.Flush(); err != nil {
-				return &cli.Status{Code: cli.ExitInternal, Err: err}
-			}
-			return nil
+			return cli.Exit(cli.ExitInternal, w.Flush())
 		},
 	}
 }
@@ -152,7 +148,7 @@ table is not that of the experiment, or a result cannot be written.`,
 			case errors.Is(err, fs.ErrNotExist):
 				return cli.Usagef("--from: %w", err)
 			case err != nil:
-				return &cli.Status{Code: cli.ExitInternal, Err: err}
+				return cli.Exit(cli.ExitInternal, err)
 			}
 			return f.write(c, r)
 		},
@@ -166,11 +162,8 @@ table is not that of the experiment, or a result cannot be written.`,
 // oneExperiment refuses all but one argument.
 func oneExperiment(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return &cli.Status{
-			Code: cli.ExitUsage,
-			Err:  fmt.Errorf("%s wants the name of one experiment, not %d names", c.Name(), len(args)),
-			Hint: "poundlock-lab lab list lists them",
-		}
+		return cli.Usagef("%s wants the name of one experiment, not %d names", c.Name(), len(args)).
+			WithHint("poundlock-lab lab list lists them")
 	}
 	return nil
 }
@@ -201,17 +194,8 @@ func (f *labFlags) run(c *cobra.Command, name string) error {
 	}
 	bar := cli.NewProgress()
 	o.Progress = showLab(bar, os.Stderr, name)
-	ctx, cancel := context.WithCancel(c.Context())
-	defer cancel()
-	done, stop := interrupted()
+	ctx, stop := interruptible(c)
 	defer stop()
-	go func() {
-		select {
-		case <-done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	// The garbage of searches must not take the process beyond what they may need.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(labMemory))
 	r, err := lab.Run(ctx, e, o)
@@ -226,7 +210,7 @@ func (f *labFlags) run(c *cobra.Command, name string) error {
 	case errors.Is(err, lab.ErrCache):
 		fmt.Fprintln(os.Stderr, "poundlock-lab: warning:", err) // the report is whole
 	case err != nil:
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+		return cli.Exit(cli.ExitInternal, err)
 	}
 	return f.write(c, r)
 }
@@ -245,7 +229,7 @@ func (f *labFlags) makeOut(name string) error {
 // write writes and prints a report.
 func (f *labFlags) write(c *cobra.Command, r lab.Report) error {
 	if err := errors.Join(r.Write(f.out), f.print(c.OutOrStdout(), r)); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+		return cli.Exit(cli.ExitInternal, err)
 	}
 	if r.Differs() > 0 {
 		return &cli.Status{Code: cli.ExitViolated}
@@ -274,8 +258,10 @@ func (f *labFlags) options(given func(flag string) bool) (o lab.Options, err err
 	case f.full:
 		o.Scale = lab.Full
 	}
-	if given("workers") && (f.workers < 1 || f.workers > lab.MaxWorkers) {
-		return o, cli.Usagef("--workers %d: want 1 to %d", f.workers, lab.MaxWorkers)
+	if given("workers") {
+		if err := cli.Within("--workers", f.workers, 1, lab.MaxWorkers); err != nil {
+			return o, err
+		}
 	}
 	switch {
 	case f.cache == noCache:
@@ -283,10 +269,7 @@ func (f *labFlags) options(given func(flag string) bool) (o lab.Options, err err
 	case f.cache == "":
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return o, &cli.Status{
-				Code: cli.ExitUsage, Err: fmt.Errorf("where to keep trials: %w", err),
-				Hint: "--cache DIR keeps them there, --cache none nowhere",
-			}
+			return o, cli.Usagef("where to keep trials: %w", err).WithHint("--cache DIR keeps them there, --cache none nowhere")
 		}
 		o.Cache = filepath.Join(user, "poundlock", "lab")
 	}

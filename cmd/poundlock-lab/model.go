@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,13 +18,8 @@ import (
 // Flags that say how to search stand elsewhere.
 type modelFlags struct {
 	algorithmFlags
-	wishFlags
-	faults     map[string]int
-	properties []string
-	spaced     int
-	decisions  int
-	stay       bool
-	timers     string
+	config check.Config
+	faults map[string]int
 }
 
 func (f *modelFlags) register(s *pflag.FlagSet) {
@@ -33,48 +29,50 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	s.Lookup("n").Usage += "; 2 where these have a replicated object, and no service for consensus"
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", check.DefaultClients)
 	s.Lookup("entries").Usage += ", or unlimited"
-	f.wishFlags.register(s)
+	f.registerWants(s, "(default 2 there)",
+		"`[USER=]SET|..` of groups, among which each try of all users chooses, or of one, such as p1=a,b|!w; ! before a group that is exclusive")
 	f.registerOperations(s, "for all, or one for each: N1,N2,.. (default 1 there)")
 	s.StringToIntVar(&f.faults, "faults", nil,
 		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, recover, suspect, cancel, drain, loss, dup and pause (default none)")
 	s.Lookup("faults").DefValue = ""
-	s.IntVar(&f.decisions, "decisions", 0,
+	s.IntVar(&f.config.Decisions, "decisions", 0,
 		"`number` of decisions of consensus, the first ones, that may be made while the failure detector is wrong (default as many as suspicions and crashes)")
-	s.IntVar(&f.spaced, "spaced", 0,
+	s.IntVar(&f.config.Spaced, "spaced", 0,
 		"losses happen only while fewer than this `number` have not been made up for; 0: at any moment")
-	s.StringSliceVar(&f.properties, "property", nil,
+	s.StringSliceVar(&f.config.Properties, "property", nil,
 		"`names` of properties, or all: progress, starvation, order and what else an algorithm has (default those of finite runs)")
-	s.BoolVar(&f.stay, "no-exit", false, "a process that is inside stays there")
-	s.StringVar(&f.timers, "timers", "", "`when` armed timers fire: any for at any moment, synchronous for when nothing of their process is on its way, or never (default the algorithm's)")
+	s.BoolVar(&f.config.Stay, "no-exit", false, "a process that is inside stays there")
+	s.StringVar((*string)(&f.config.Timers), "timers", "", "`when` armed timers fire: any for at any moment, synchronous for when nothing of their process is on its way, or never (default the algorithm's)")
 }
 
-// model makes the configuration from the flags.
-func (f *modelFlags) model(e catalog.Entry, given func(flag string) bool) (c check.Config, err error) {
+// model completes the configuration.
+func (f *modelFlags) model(e catalog.Entry) error {
 	i := e.Info()
-	if i.Weak && !i.Consensus && !given("n") {
+	if i.Weak && !i.Consensus && !f.given("n") {
 		f.n = 2 // who decide by messages of their own have too many states with three
 	}
-	c.Properties, c.Spaced, c.Stay, c.Timers = f.properties, f.spaced, f.stay, check.Timers(f.timers)
-	s, err := f.read(i, given, 0, f.wishFlags.wanted)
+	s, err := f.read(i)
 	if err != nil {
-		return c, err
+		return err
 	}
-	c.Use(s)
-	switch c.Decisions = f.decisions; {
-	case given("decisions") && !i.Consensus:
-		return c, cli.Usagef("--decisions %d: %s asks no service for consensus", f.decisions, form(i))
-	case given("decisions") && f.decisions < 1:
-		return c, cli.Usagef("--decisions %d: want at least 1", f.decisions)
+	f.config.Use(s)
+	if f.given("decisions") {
+		if !i.Consensus {
+			return cli.Usagef("--decisions %d: %s asks no service for consensus", f.config.Decisions, form(i))
+		}
+		if err := cli.AtLeast("--decisions", f.config.Decisions, 1); err != nil {
+			return err
+		}
 	}
 	left := maps.Clone(f.faults)
-	for _, b := range c.Budgets() {
+	for _, b := range f.config.Budgets() {
 		*b.Most = f.faults[b.Name]
 		delete(left, b.Name)
 	}
 	for name, n := range left {
-		return c, cli.Usagef("--faults %s=%d: want amnesia, crash, recover, suspect, cancel, drain, loss, dup or pause", name, n)
+		return cli.Usagef("--faults %s=%d: want amnesia, crash, recover, suspect, cancel, drain, loss, dup or pause", name, n)
 	}
-	return c, nil
+	return nil
 }
 
 // newModelFlags are the flags that say what a model is, in the order in which one
@@ -92,20 +90,51 @@ func inOrder(register func(*pflag.FlagSet)) *pflag.FlagSet {
 // modelCommand is the command line with those flags of set that say what a model
 // is: a file with a run begins with it, and replay reads it.
 func modelCommand(algorithm string, set *pflag.FlagSet) string {
-	return commandLine("check", algorithm, newModelFlags(), set)
+	l := line{command: "check", algorithm: algorithm, flags: newModelFlags()}
+	l.adopt(set)
+	text, _ := l.text() // values that were parsed once are again
+	return text
 }
 
-// commandLine is a command with those flags of set that were given, of those that are
-// known and in their order.
-func commandLine(command, algorithm string, known, set *pflag.FlagSet) string {
-	words := []string{"poundlock-lab", command, algorithm}
-	known.VisitAll(func(known *pflag.Flag) {
-		f := set.Lookup(known.Name)
-		if !f.Changed {
+// A line is a command line in the making. Its flags are those of the command itself, in the order
+// in which one writes them, and parse each value: nothing is written that the command would refuse
+// to read.
+type line struct {
+	command, algorithm string
+	flags              *pflag.FlagSet
+	err                error
+}
+
+func (l *line) give(flag string, value any) {
+	if err := l.flags.Set(flag, fmt.Sprint(value)); err != nil {
+		l.err = errors.Join(l.err, fmt.Errorf("--%s %v: %w", flag, value, err))
+	}
+}
+
+// adopt takes over the flags that were given elsewhere, except for those that are given here.
+func (l *line) adopt(from *pflag.FlagSet) {
+	l.flags.VisitAll(func(to *pflag.Flag) {
+		f := from.Lookup(to.Name)
+		if f == nil || !f.Changed || to.Changed {
 			return
 		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			to.Changed = true
+			l.err = errors.Join(l.err, to.Value.(pflag.SliceValue).Replace(list.GetSlice()))
+			return
+		}
+		l.give(to.Name, listText(f.Value))
+	})
+}
+
+func (l *line) text() (string, error) {
+	words := []string{"poundlock-lab", l.command, l.algorithm}
+	l.flags.VisitAll(func(f *pflag.Flag) {
 		name := "--" + f.Name
-		if f.Name == "n" {
+		switch {
+		case !f.Changed:
+			return
+		case f.Name == "n":
 			name = "-n"
 		}
 		switch f.Value.Type() {
@@ -119,7 +148,7 @@ func commandLine(command, algorithm string, known, set *pflag.FlagSet) string {
 			words = append(words, name, listText(f.Value))
 		}
 	})
-	return strings.Join(words, " ")
+	return strings.Join(words, " "), l.err
 }
 
 // listText is the value of a flag as one would type it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -77,8 +78,7 @@ func (f *replayFlags) run(c *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	config, err := f.model(e, c.Flags().Changed)
-	if err != nil {
+	if err := f.model(e); err != nil {
 		return err
 	}
 	steps, err := f.names(e.Info()).Parse(bytes.NewReader(text))
@@ -88,10 +88,10 @@ func (f *replayFlags) run(c *cobra.Command, path string) error {
 	if err := differ(append(f.files(), fileFlag{"the run", path})...); err != nil {
 		return err
 	}
-	if err := f.drawings.writable(); err != nil {
+	if err := writable(f.files()...); err != nil {
 		return err
 	}
-	w, err := e.Walk(config)
+	w, err := e.Walk(f.config)
 	if err != nil {
 		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
 	}
@@ -100,7 +100,7 @@ func (f *replayFlags) run(c *cobra.Command, path string) error {
 		return cli.Usagef("%s: %w", path, err)
 	}
 	if err := f.show(c.OutOrStdout(), p); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+		return cli.Exit(cli.ExitInternal, err)
 	}
 	if p.Violated != nil {
 		return &cli.Status{Code: cli.ExitViolated}
@@ -114,11 +114,8 @@ func (f *replayFlags) adopt(given *pflag.FlagSet, path, text string) error {
 	words := scenario.Command(text)
 	if words == nil {
 		if f.algorithm == "" {
-			return &cli.Status{
-				Code: cli.ExitUsage,
-				Err:  fmt.Errorf("%s does not say what it is a run of", path),
-				Hint: "begin it with a line such as: # poundlock-lab check sigma -n 4 --clients 2; or give --algorithm",
-			}
+			return cli.Usagef("%s does not say what it is a run of", path).
+				WithHint("begin it with a line such as: # poundlock-lab check sigma -n 4 --clients 2; or give --algorithm")
 		}
 		return nil
 	}
@@ -137,26 +134,14 @@ func (f *replayFlags) adopt(given *pflag.FlagSet, path, text string) error {
 	} else if f.algorithm == "" {
 		f.algorithm = args[0]
 	}
-	var failed error
-	newModelFlags().VisitAll(func(known *pflag.Flag) {
-		from, to := said.Flags().Lookup(known.Name), given.Lookup(known.Name)
-		if from.Changed && !to.Changed && failed == nil {
-			failed = replaceFlag(given, to, from.Value)
-		}
-	})
-	if failed != nil {
-		return bad(failed)
+	model := line{flags: newModelFlags()}
+	model.adopt(said.Flags()) // no other flags of a check
+	to := line{flags: given}
+	to.adopt(model.flags)
+	if err := errors.Join(model.err, to.err); err != nil {
+		return bad(err)
 	}
 	return nil
-}
-
-// replaceFlag gives a flag that was not set the value of another one.
-func replaceFlag(set *pflag.FlagSet, to *pflag.Flag, from pflag.Value) error {
-	if list, ok := from.(pflag.SliceValue); ok {
-		to.Changed = true
-		return to.Value.(pflag.SliceValue).Replace(list.GetSlice())
-	}
-	return set.Set(to.Name, listText(from))
 }
 
 // A replay is a run that was taken again, as it is printed.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -24,11 +26,7 @@ import (
 // simFlags are the flags of poundlock-lab sim.
 type simFlags struct {
 	algorithmFlags
-	workloadFlags
 	config   sim.Config
-	delay    distFlag
-	think    distFlag
-	hold     distFlag
 	scenario string
 	trace    string
 	history  string
@@ -36,10 +34,10 @@ type simFlags struct {
 }
 
 // A distFlag is a sim.Dist as a flag.
-type distFlag struct{ sim.Dist }
+type distFlag struct{ *sim.Dist }
 
-func (d *distFlag) Set(text string) (err error) { d.Dist, err = sim.ParseDist(text); return err }
-func (d *distFlag) Type() string                { return "DIST" }
+func (d distFlag) Set(text string) (err error) { *d.Dist, err = sim.ParseDist(text); return err }
+func (d distFlag) Type() string                { return "DIST" }
 
 func simCommand() *cobra.Command {
 	f := &simFlags{}
@@ -73,17 +71,23 @@ written.`,
 
 // register registers the flags that say what a run is, but for files.
 func (f *simFlags) register(s *pflag.FlagSet) {
-	f.delay, f.think, f.hold = distFlag{sim.DefaultDelay}, distFlag{sim.DefaultThink}, distFlag{sim.DefaultHold}
+	f.config.Delay, f.config.Think, f.config.Hold = sim.DefaultDelay, sim.DefaultThink, sim.DefaultHold
 	f.defaultClients = sim.DefaultClients
 	f.algorithmFlags.register(s, fmt.Sprint(sim.DefaultEntries))
 	s.Lookup("clients").Usage += fmt.Sprintf(" (default %d there)", sim.DefaultClients)
 	s.Uint64Var(&f.config.Seed, "seed", 1, "`number` from which every random number follows")
 	s.IntVar(&f.config.Warmup, "warmup", 0, "`number` of entries, the first ones of all users together, that measures leave out")
 	s.IntVar(&f.config.Cooldown, "cooldown", 0, "`number` of entries, the last ones of all users together, that measures leave out")
-	s.Var(&f.delay, "delay", "of a message, or of an access to a register")
-	s.Var(&f.think, "think", "from leaving to the next try")
-	s.Var(&f.hold, "hold", "of the critical section")
-	f.workloadFlags.register(s)
+	s.Var(distFlag{&f.config.Delay}, "delay", "of a message, or of an access to a register")
+	s.Var(distFlag{&f.config.Think}, "think", "from leaving to the next try")
+	s.Var(distFlag{&f.config.Hold}, "hold", "of the critical section")
+	s.IntVar(&f.config.Groups, "groups", 0,
+		fmt.Sprintf("`number` of groups, where users want groups: 1, 2, ..; each request draws one (default %d there)", sim.DefaultGroups))
+	s.Func("popularity", "`ALPHA,BETA`: BETA percent of the requests are for the first ALPHA percent of the groups (default all are alike)",
+		func(text string) (err error) { f.config.Popularity, err = popularity(text); return err })
+	s.IntVar(&f.config.PerRequest, "per-request", 0, "`number` of groups that a request names, any of which will do (default 1)")
+	s.StringArrayVar(&f.sets, "wants", nil,
+		"`[USER=]SET` of groups that all users want all the time, or that one does, such as p1=a,b; ! before a group that is exclusive")
 	f.registerOperations(s, "(default 1 there); --hold begins behind the last one")
 	s.Float64Var(&f.config.Bandwidth, "bandwidth", 0,
 		"`KBIT_PER_MS`: a message takes as much longer as its integers, of 32 bits each, need; 0: no longer")
@@ -112,28 +116,27 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	i, given := e.Info(), c.Flags().Changed
-	s, err := f.read(i, given, 0, f.wantFlags.wanted)
+	i := e.Info()
+	s, err := f.read(i)
 	if err == nil {
 		err = f.config.Use(s)
 	}
-	if err == nil {
-		err = f.workload(&f.config, given)
+	if err == nil && f.given("groups") {
+		err = cli.AtLeast("--groups", f.config.Groups, 1)
 	}
-	if err != nil {
+	if err == nil && f.given("per-request") {
+		err = cli.AtLeast("--per-request", f.config.PerRequest, 1)
+	}
+	if err = cmp.Or(err, cli.AtLeast("--patience", f.config.Patience, 1)); err != nil {
 		return err
-	}
-	if f.config.Detect == 0 {
-		f.config.Detect = sim.Silent
-	} else if !given("detect") {
-		f.config.Detect = 0 // its default, where members suspect each other
-	}
-	f.config.Delay, f.config.Think, f.config.Hold = f.delay.Dist, f.think.Dist, f.hold.Dist
-	if f.config.Patience < 1 {
-		return cli.Usagef("--patience %d: want at least 1", f.config.Patience)
 	}
 	if f.config.Lease == 0 {
 		return cli.Usagef("--lease 0s: want more than 0")
+	}
+	if f.config.Detect == 0 {
+		f.config.Detect = sim.Silent
+	} else if !f.given("detect") {
+		f.config.Detect = 0 // its default, where members suspect each other
 	}
 	if f.scenario != "" {
 		if f.config.Faults, err = readScenario(f.scenario, f.names(i)); err != nil {
@@ -176,15 +179,28 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
 	}
 	if err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+		return cli.Exit(cli.ExitInternal, err)
 	}
 	if err := f.print(c.OutOrStdout(), r); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
+		return cli.Exit(cli.ExitInternal, err)
 	}
 	if r.ViolationCount > 0 {
 		return &cli.Status{Code: cli.ExitViolated}
 	}
 	return nil
+}
+
+// popularity reads two percentages.
+func popularity(text string) (p sim.Popularity, err error) {
+	alpha, beta, two := strings.Cut(text, ",")
+	p.Alpha, err = strconv.ParseFloat(alpha, 64)
+	if err == nil {
+		p.Beta, err = strconv.ParseFloat(beta, 64)
+	}
+	if !two || err != nil || p == (sim.Popularity{}) {
+		return p, errors.New("want two percentages, such as 20,80: 80% of the requests are for 20% of the groups")
+	}
+	return p, nil
 }
 
 // mostText is the size of a scenario that nobody writes.

@@ -28,15 +28,15 @@ func TestWants(t *testing.T) {
 		{flags: []string{"a,"}, text: `bad groups "a,"`},
 		{flags: []string{"p1="}, text: `bad groups ""`},
 	} {
-		f := wantFlags{sets: c.flags}
-		lists, err := f.read(users)
+		f := algorithmFlags{sets: c.flags}
+		lists, err := f.wants(users)
 		got := slices.Concat(lists...)
 		if c.want != nil && (err != nil || !slices.Equal(got, c.want)) ||
 			c.want == nil && (err == nil || !strings.Contains(err.Error(), c.text)) {
 			t.Errorf("%q: %q, %v; want %q %s", c.flags, got, err, c.want, c.text)
 		}
 	}
-	if got, err := new(wantFlags).read(users); got != nil || err != nil {
+	if got, err := new(algorithmFlags).wants(users); got != nil || err != nil {
 		t.Error(got, err)
 	}
 }
@@ -84,7 +84,7 @@ func TestNamedValues(t *testing.T) {
 		if err := set.Parse(c.args); err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.system(i, set.Changed)
+		got, err := f.system(i)
 		if c.want != nil && (err != nil || !reflect.DeepEqual(got.Options, c.want)) ||
 			c.want == nil && (err == nil || !strings.Contains(err.Error(), c.text)) {
 			t.Errorf("%q: %v, %v; want %v %s", c.args, got.Options, err, c.want, c.text)

@@ -45,7 +45,7 @@ var parts = []part{
 	{"node", "runs algorithms on a network", "node/lease transport wrap internal/histogram internal/limit internal/shrinkmap", 0},
 	{"node/lease", "leases of sessions, and suspicion", "protocol", pure | bare},
 	{"transport", "connections, frames and addresses", "protocol", 0},
-	{"cmd/poundlock", "the lock", ". api server bench/load internal/cli internal/demo internal/faultnet", 0},
+	{"cmd/poundlock", "the lock", ". api server bench/load internal/cli internal/demo internal/devcluster internal/faultnet", 0},
 	{"cmd/poundlock-lab", "the laboratory", "lab verify internal/cli", evidence},
 
 	{"examples/worker", "a service of which one copy works", ". server", 0},
@@ -81,6 +81,7 @@ var parts = []part{
 	{"internal/cli", "what the programs have in common", "internal internal/cli", 0},
 	{"internal/clock", "one clock for all processes of a machine", "", 0},
 	{"internal/demo", "servers that are killed while workers count", ". bench/load internal verify/history/recorder", 0},
+	{"internal/devcluster", "the development cluster of a user", ". server internal internal/cli", 0},
 	{"internal/faultnet", "networks with faults", "transport", 0},
 	{"internal/histogram", "histograms of durations", "", 0},
 	{"internal/lane", "says which tests run", "", bare},

@@ -103,16 +103,3 @@ func emptyDirectory(path string) error {
 	}
 	return err
 }
-
-const demoWorkerName = "demo-worker"
-
-func demoWorkerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    demoWorkerName,
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return cli.Exit(cli.ExitError, demo.Work(c.Context(), args[0]))
-		},
-	}
-}

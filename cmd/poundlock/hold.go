@@ -17,6 +17,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/devcluster"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/node"
@@ -87,14 +88,14 @@ func alternatives(words []string) string {
 type holder struct {
 	*poundlock.Client
 	config poundlock.Config
-	dev    *devClient // nil without --dev
+	dev    *devcluster.Client // nil without --dev
 }
 
 func (h *holder) close() {
 	if h.Client != nil {
 		h.Client.Close()
 	}
-	h.dev.leave()
+	h.dev.Leave()
 }
 
 // while gives a client of the cluster to f, connected within ctx, and ends as f does, or as
@@ -116,10 +117,10 @@ func (f *holdFlags) while(cmd *cobra.Command, hold func(*interruption, chan os.S
 func (f *holdFlags) join(cmd *cobra.Command, ctx context.Context) (h *holder, err error) {
 	h = new(holder)
 	if f.dev {
-		if h.dev, err = joinDev(ctx, f.say); err != nil {
+		if h.dev, err = devcluster.Join(ctx, f.say); err != nil {
 			return nil, err
 		}
-		h.config = h.dev.config
+		h.config = h.dev.Config
 	} else if h.config, err = f.config(cmd); err != nil {
 		return nil, err
 	}
@@ -155,9 +156,9 @@ func auditAttr(_ []string, a slog.Attr) slog.Attr {
 
 // dial connects to what join found; where a development cluster is dying it finds another one.
 func (f *holdFlags) dial(cmd *cobra.Command, ctx context.Context, h *holder) (err error) {
-	h.Client, err = h.dev.dial(ctx, h.config)
-	if errors.Is(err, errDying) {
-		h.dev.leave()
+	h.Client, err = h.dev.Dial(ctx, h.config)
+	if errors.Is(err, devcluster.ErrDying) {
+		h.dev.Leave()
 		h.dev = nil
 		again, failed := f.join(cmd, ctx)
 		if failed != nil {

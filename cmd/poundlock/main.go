@@ -25,17 +25,13 @@ func program() *cli.Program {
 		benchCommand(),
 		benchClientCommand(),
 		demoCommand(),
-		demoWorkerCommand(),
-		devClusterCommand(),
 		electCommand(),
-		gateCommand(),
 		lockCommand(),
 		locksCommand(),
 		releaseCommand(),
 		serveCommand(),
 		statusCommand(),
-		tetherCommand(),
-		watchdogCommand(),
 	)
+	p.Commands = append(p.Commands, processes()...)
 	return p
 }

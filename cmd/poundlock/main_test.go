@@ -13,6 +13,7 @@ import (
 
 	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/demo"
+	"github.com/poundlock/poundlock/internal/devcluster"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/server/status"
 )
@@ -35,7 +36,7 @@ func TestScripts(t *testing.T) {
 
 // endDev kills the development cluster in a directory, if there is one.
 func endDev(dir string) {
-	text, err := os.ReadFile(filepath.Join(dir, devAlive))
+	text, err := os.ReadFile(filepath.Join(dir, devcluster.Alive))
 	if err != nil {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/devcluster"
 	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/server/status"
 )
@@ -34,12 +35,12 @@ func (f *observerFlags) register(s *pflag.FlagSet, dev string) {
 // seem to be.
 type observer struct {
 	*server.Observer
-	dev *devClient
+	dev *devcluster.Client
 }
 
 func (o *observer) close() {
 	o.Observer.Close()
-	o.dev.leave()
+	o.dev.Leave()
 }
 
 func (f *observerFlags) observe(cmd *cobra.Command) (*observer, error) {
@@ -50,21 +51,21 @@ func (f *observerFlags) observe(cmd *cobra.Command) (*observer, error) {
 		return nil, cli.Usagef("--timeout %v: want more than 0", f.timeout)
 	}
 	var c poundlock.Config
-	var dev *devClient
+	var dev *devcluster.Client
 	var err error
 	if f.dev {
 		ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 		defer cancel()
-		if dev, err = findDev(ctx); err != nil {
+		if dev, err = devcluster.Join(ctx, nil); err != nil {
 			return nil, err
 		}
-		c = dev.config
+		c = dev.Config
 	} else if c, err = f.config(cmd); err != nil {
 		return nil, err
 	}
 	o, err := observe(c, f.timeout)
 	if err != nil {
-		dev.leave()
+		dev.Leave()
 		return nil, cli.Exit(cli.ExitUsage, err)
 	}
 	return &observer{o, dev}, nil

@@ -5,34 +5,47 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/demo"
+	"github.com/poundlock/poundlock/internal/devcluster"
 	"github.com/poundlock/poundlock/internal/supervise"
 )
 
-// The two commands with which lock and elect start this program again.
+const (
+	demoWorkerName = "demo-worker"
 
-func gateCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                supervise.GateCommand,
-		Hidden:             true,
-		DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error {
+	// tetherName is the command before that of a process that bench or demo starts: it
+	// ends with the process that started it, however that ends.
+	tetherName = "tethered"
+)
+
+// processes are the commands with which this program starts itself again.
+func processes() (all []*cobra.Command) {
+	for name, run := range map[string]func(c *cobra.Command, args []string) error{
+		demoWorkerName:     func(c *cobra.Command, args []string) error { return demo.Work(c.Context(), args) },
+		devcluster.Command: func(_ *cobra.Command, args []string) error { return devcluster.Run(args) },
+		supervise.GateCommand: func(_ *cobra.Command, args []string) error {
 			code, err := supervise.Gate(args)
 			return &cli.Status{Code: code, Err: err}
 		},
-	}
-}
-
-func watchdogCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                supervise.WatchdogCommand,
-		Hidden:             true,
-		DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := supervise.Watch(args, os.Stdin, os.Stdout, os.Stderr); err != nil {
-				return &cli.Status{Code: cli.ExitError, Err: err}
+		supervise.WatchdogCommand: func(_ *cobra.Command, args []string) error {
+			return supervise.Watch(args, os.Stdin, os.Stdout, os.Stderr)
+		},
+		tetherName: func(_ *cobra.Command, args []string) error {
+			load.Tether()
+			if code := run(args); code != 0 {
+				return &cli.Status{Code: code}
 			}
 			return nil
 		},
+	} {
+		all = append(all, &cobra.Command{
+			Use:                name,
+			Hidden:             true,
+			DisableFlagParsing: true,
+			RunE:               func(c *cobra.Command, args []string) error { return cli.Exit(cli.ExitError, run(c, args)) },
+		})
 	}
+	return all
 }

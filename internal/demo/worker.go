@@ -56,10 +56,10 @@ type worker struct {
 }
 
 // Work is the life of a worker process.
-func Work(ctx context.Context, text string) error {
+func Work(ctx context.Context, args []string) error {
 	w := &worker{}
-	if err := json.Unmarshal([]byte(text), &w.spec); err != nil {
-		return fmt.Errorf("demo: a worker is started by a demo, not by hand: %w", err)
+	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &w.spec) != nil {
+		return errors.New("demo: a worker is started by a demo, not by hand")
 	}
 	table, err := slots.Parse(w.Table)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,42 +111,27 @@ func (f *benchFlags) command() *cobra.Command {
 
 // check refuses what cannot be measured.
 func (f *benchFlags) check(c *cobra.Command) error {
-	for _, x := range []struct {
-		name        string
-		value       int
-		least, most int
-	}{
-		{"n", f.n, 4, 31},
-		{"clients", f.clients, 1, 256},
-		{"names", f.names, 1, 10000},
-		{"count", f.count, 1, 1000000},
-	} {
-		if x.value < x.least || x.value > x.most {
-			return cli.Usagef("--%s %d: want %d to %d", x.name, x.value, x.least, x.most)
-		}
+	if err := cmp.Or(
+		cli.Within("--n", f.n, 4, 31),
+		cli.Within("--clients", f.clients, 1, 256),
+		cli.Within("--names", f.names, 1, 10000),
+		cli.Within("--count", f.count, 1, 1000000),
+		cli.Within("--duration", f.duration, 100*time.Millisecond, time.Minute),
+		cli.Within("--delay", f.delay, 0, time.Second),
+		cli.Within("--jitter", f.jitter, 0, time.Second),
+	); err != nil {
+		return err
 	}
-	switch {
-	case f.duration < 100*time.Millisecond || f.duration > time.Minute:
-		return cli.Usagef("--duration %v: want 100ms to 1m", f.duration)
-	case f.delay < 0 || f.delay > time.Second:
-		return cli.Usagef("--delay %v: want 0 to 1s", f.delay)
-	case f.jitter < 0 || f.jitter > time.Second:
-		return cli.Usagef("--jitter %v: want 0 to 1s", f.jitter)
-	case f.cluster.servers != "" && c.Flags().Changed("n"):
-		s := &cli.Status{
-			Code: cli.ExitUsage,
-			Err:  errors.New("--n and --servers exclude each other: the cluster has its number of servers"),
-		}
+	if f.cluster.servers != "" && c.Flags().Changed("n") {
+		s := cli.Usagef("--n and --servers exclude each other: the cluster has its number of servers")
 		if !f.given {
 			s.Hint = "servers stand in the environment or the file: unset POUNDLOCK_SERVERS, or leave --config out, to start some"
 		}
 		return s
-	case f.delay+f.jitter > 0 && f.cluster.tlsName == "" && (f.cluster.tlsCA != "" || f.cluster.tlsCert != ""):
-		return &cli.Status{
-			Code: cli.ExitUsage,
-			Err:  errors.New("--delay and --jitter with TLS need --tls-server-name"),
-			Hint: "the delay is made by proxies on loopback, whose addresses no certificate names",
-		}
+	}
+	if f.delay+f.jitter > 0 && f.cluster.tlsName == "" && (f.cluster.tlsCA != "" || f.cluster.tlsCert != "") {
+		return cli.Usagef("--delay and --jitter with TLS need --tls-server-name").
+			WithHint("the delay is made by proxies on loopback, whose addresses no certificate names")
 	}
 	return nil
 }
@@ -184,9 +170,13 @@ func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 	}
 	var servers *load.Servers
 	if f.cluster.servers == "" {
-		var err error
-		if servers, err = startServers(ctx, f.n, f.cluster.clockBound); err != nil {
-			return &cli.Status{Code: cli.ExitError, Err: err}
+		addrs, err := load.FreeAddrs(f.n)
+		if err == nil {
+			servers, err = load.StartServers(ctx, addrs,
+				tetherName, "serve", "--log-level", "error", "--clock-bound", f.cluster.clockBound.String())
+		}
+		if err != nil {
+			return cli.Exit(cli.ExitError, err)
 		}
 		defer servers.Close()
 		f.cluster.servers = servers.Table
@@ -209,24 +199,12 @@ func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 		err = servers.Err()
 	}
 	if err != nil {
-		return &cli.Status{Code: cli.ExitError, Err: err}
+		return cli.Exit(cli.ExitError, err)
 	}
 	if out != nil {
 		err = out.End(clock.Now())
 	}
-	if err := errors.Join(err, f.print(c.OutOrStdout(), r)); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
-	}
-	return nil
-}
-
-// startServers starts n servers on loopback.
-func startServers(ctx context.Context, n int, clockBound time.Duration) (*load.Servers, error) {
-	addrs, err := load.FreeAddrs(n)
-	if err != nil {
-		return nil, err
-	}
-	return load.StartServers(ctx, addrs, tetherName, "serve", "--log-level", "error", "--clock-bound", clockBound.String())
+	return cli.Exit(cli.ExitInternal, errors.Join(err, f.print(c.OutOrStdout(), r)))
 }
 
 func (f *benchFlags) measure(

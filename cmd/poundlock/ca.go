@@ -4,7 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +16,6 @@ import (
 	"github.com/poundlock/poundlock/internal/certs"
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
-	"github.com/poundlock/poundlock/transport"
 )
 
 const caLong = `Ca makes what mutual TLS needs, as PEM files in DIR that only their owner can read:
@@ -79,74 +78,59 @@ func (f *caFlags) run(cmd *cobra.Command, dir string) error {
 	if everybody {
 		f.servers = "" // of the environment or the file
 	}
-	if f.days < 1 || f.days > 3650 {
-		return cli.Usagef("--days %d: want 1 to 3650", f.days)
+	if err := cli.Within("--days", f.days, 1, 3650); err != nil {
+		return err
 	}
 	subjects, err := f.subjects()
 	if err != nil {
-		return &cli.Status{Code: cli.ExitUsage, Err: err}
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	if len(subjects) == 0 && !f.renew {
-		return &cli.Status{
-			Code: cli.ExitUsage, Err: errors.New("nobody to make a certificate for"),
-			Hint: "name servers with --servers or --server, and clients with --client",
+		return cli.Usagef("nobody to make a certificate for").
+			WithHint("name servers with --servers or --server, and clients with --client")
+	}
+	a, err := f.authority(dir)
+	if err == nil && len(subjects) == 0 {
+		subjects, err = a.Subjects()
+	}
+	var text strings.Builder
+	usage := map[bool]string{}
+	for _, s := range subjects { // what was made before another one fails stays
+		if err == nil {
+			err = f.certify(&text, usage, a, dir, s)
 		}
 	}
-	made, err := f.make(dir, subjects)
-	if errors.Is(err, os.ErrExist) {
+	switch {
+	case errors.Is(err, os.ErrExist):
 		return &cli.Status{Code: cli.ExitError, Err: err, Hint: "--renew keeps the authority and replaces certificates"}
+	case err != nil:
+		return cli.Exit(cli.ExitError, err)
 	}
-	if err != nil {
-		return &cli.Status{Code: cli.ExitError, Err: err}
+	if u := usage[true]; u != "" {
+		fmt.Fprintf(&text, "a server: poundlock serve %s\n", u)
 	}
-	return f.report(cmd, dir, made)
+	if u := usage[false]; u != "" {
+		fmt.Fprintf(&text, "a client: poundlock lock %s\n", u)
+	}
+	if !f.renew {
+		fmt.Fprintf(&text, "keep %s off the servers: it makes certificates that all of them trust\n",
+			filepath.Clean(certs.KeyPath(dir, certs.AuthorityName)))
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text.String())
+	return cli.Exit(cli.ExitInternal, err)
 }
 
 // subjects are who the flags name, servers first.
-func (f *caFlags) subjects() ([]certs.Subject, error) {
-	var all []certs.Subject
-	add := func(name string, hosts ...string) error {
-		for part := range strings.SplitSeq(name, "/") { // of GROUP/NAME
-			if checkFileName(part) != nil {
-				return checkFileName(name)
-			}
-		}
-		name = transport.CertName(name)
-		if err := checkFileName(name); err != nil {
-			return err
-		}
-		i := slices.IndexFunc(all, func(s certs.Subject) bool { return s.Name == name })
-		if i < 0 {
-			all = append(all, certs.Subject{Name: name, Hosts: []string{name}})
-			i = len(all) - 1
-		}
-		for _, h := range hosts {
-			if !isHost(h) {
-				return fmt.Errorf("server %s: %q is neither a host name nor an IP address", name, h)
-			}
-			if !slices.Contains(all[i].Hosts, h) {
-				all[i].Hosts = append(all[i].Hosts, h)
-			}
-		}
-		return nil
-	}
+func (f *caFlags) subjects() (all certs.Subjects, err error) {
 	if f.servers != "" {
 		table, err := slots.Parse(f.servers)
+		for _, p := range table {
+			if err == nil {
+				err = all.AddServer(p.Name, p.Addr)
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--servers: %w", err)
-		}
-		for _, p := range table {
-			if err := transport.CheckAddr(p.Addr); err != nil {
-				return nil, fmt.Errorf("--servers: server %s: %w", p.Name, err)
-			}
-			var hosts []string
-			if _, ok := transport.Unix(p.Addr); !ok {
-				host, _, _ := net.SplitHostPort(p.Addr)
-				hosts = append(hosts, host)
-			}
-			if err := add(p.Name, hosts...); err != nil {
-				return nil, fmt.Errorf("--servers: %w", err)
-			}
 		}
 	}
 	for _, text := range f.extra {
@@ -154,7 +138,7 @@ func (f *caFlags) subjects() ([]certs.Subject, error) {
 		if !ok {
 			return nil, fmt.Errorf("--server %q: want NAME=HOST[,HOST...]", text)
 		}
-		if err := add(name, strings.Split(hosts, ",")...); err != nil {
+		if err := all.AddHosts(name, strings.Split(hosts, ",")...); err != nil {
 			return nil, fmt.Errorf("--server: %w", err)
 		}
 	}
@@ -163,109 +147,43 @@ func (f *caFlags) subjects() ([]certs.Subject, error) {
 		clients = []string{"client"}
 	}
 	for _, name := range clients {
-		if err := checkFileName(name); err != nil {
+		if err := all.AddClient(name); err != nil {
 			return nil, fmt.Errorf("--client: %w", err)
 		}
-		if slices.ContainsFunc(all, func(s certs.Subject) bool { return s.Name == name }) {
-			return nil, fmt.Errorf("--client %q: the name is taken", name)
-		}
-		all = append(all, certs.Subject{Name: name})
 	}
 	return all, nil
 }
 
-// isHost says that a certificate may name h: an IP address or a name of DNS.
-func isHost(h string) bool {
-	if net.ParseIP(h) != nil {
-		return true
-	}
-	return h != "" && len(h) <= 253 && !strings.ContainsFunc(h, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._*", r))
-	})
-}
-
-// checkFileName says why a name does not name files, or a host in a certificate.
-func checkFileName(name string) error {
-	switch {
-	case !isHost(name) || strings.HasPrefix(name, ".") || strings.Contains(name, "*"):
-		return fmt.Errorf("the name %q cannot be that of a file: want letters, digits, dots, hyphens and underscores", name)
-	case name == certs.AuthorityName:
-		return fmt.Errorf("%q is the name of the authority's own files", name)
-	}
-	return nil
-}
-
-// A certificate is one that was made.
-type certificate struct {
-	name string
-	leaf *x509.Certificate
-}
-
-// make signs for subjects, or renews. What it has made when it fails stays.
-func (f *caFlags) make(dir string, subjects []certs.Subject) (made []certificate, err error) {
-	var a *certs.Authority
+func (f *caFlags) authority(dir string) (*certs.Authority, error) {
 	if f.renew {
-		a, err = certs.Load(dir)
-	} else {
-		a, err = certs.Create(dir)
+		return certs.Load(dir)
+	}
+	return certs.Create(dir)
+}
+
+// certify signs for s, or renews, and says what was made. usage are the flags of the first server
+// and the first client.
+func (f *caFlags) certify(w io.Writer, usage map[bool]string, a *certs.Authority, dir string, s certs.Subject) error {
+	leaf, err := a.Issue(s, f.days)
+	if f.renew && errors.Is(err, os.ErrExist) {
+		leaf, err = a.Renew(s, f.days)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(subjects) == 0 {
-		names, err := a.Names()
-		if err != nil {
-			return nil, err
+	isServer := slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	who := "client " + s.Name
+	if isServer {
+		names := leaf.DNSNames
+		for _, ip := range leaf.IPAddresses {
+			names = append(names, ip.String())
 		}
-		for _, name := range names {
-			subjects = append(subjects, certs.Subject{Name: name})
-		}
+		who = fmt.Sprintf("server %s (%s)", s.Name, strings.Join(names, ", "))
 	}
-	for _, s := range subjects {
-		leaf, err := a.Issue(s, f.days)
-		if f.renew && errors.Is(err, os.ErrExist) {
-			leaf, err = a.Renew(s, f.days)
-		}
-		if err != nil {
-			return nil, err
-		}
-		made = append(made, certificate{s.Name, leaf})
+	cert := certs.CertPath(dir, s.Name)
+	if usage[isServer] == "" {
+		usage[isServer] = fmt.Sprintf("--tls-ca %s --tls-cert %s --tls-key %s", certs.CertPath(dir, certs.AuthorityName), cert, certs.KeyPath(dir, s.Name))
 	}
-	return made, nil
-}
-
-// report says what was made, and with which flags to use it.
-func (f *caFlags) report(cmd *cobra.Command, dir string, made []certificate) error {
-	var b strings.Builder
-	usage := map[bool]string{}
-	for _, c := range made {
-		isServer := slices.Contains(c.leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
-		who := "client " + c.name
-		if isServer {
-			names := c.leaf.DNSNames
-			for _, ip := range c.leaf.IPAddresses {
-				names = append(names, ip.String())
-			}
-			who = fmt.Sprintf("server %s (%s)", c.name, strings.Join(names, ", "))
-		}
-		fmt.Fprintf(&b, "%s: %s, until %s\n", certs.CertPath(dir, c.name), who, c.leaf.NotAfter.Format(time.DateOnly))
-		if usage[isServer] == "" {
-			usage[isServer] = fmt.Sprintf("--tls-ca %s --tls-cert %s --tls-key %s", certs.CertPath(dir, certs.AuthorityName),
-				certs.CertPath(dir, c.name), certs.KeyPath(dir, c.name))
-		}
-	}
-	if u := usage[true]; u != "" {
-		fmt.Fprintf(&b, "a server: poundlock serve %s\n", u)
-	}
-	if u := usage[false]; u != "" {
-		fmt.Fprintf(&b, "a client: poundlock lock %s\n", u)
-	}
-	if !f.renew {
-		fmt.Fprintf(&b, "keep %s off the servers: it makes certificates that all of them trust\n",
-			filepath.Clean(certs.KeyPath(dir, certs.AuthorityName)))
-	}
-	if _, err := fmt.Fprint(cmd.OutOrStdout(), b.String()); err != nil {
-		return &cli.Status{Code: cli.ExitInternal, Err: err}
-	}
-	return nil
+	_, err = fmt.Fprintf(w, "%s: %s, until %s\n", cert, who, leaf.NotAfter.Format(time.DateOnly))
+	return err
 }

@@ -39,14 +39,6 @@ type Authority struct {
 	key  crypto.Signer
 }
 
-// A Subject is who a certificate is for.
-type Subject struct {
-	Name string
-	// Hosts are the names and IP addresses of a server. Without any it is a client,
-	// which no other client takes for a server.
-	Hosts []string
-}
-
 // CertPath and KeyPath are where the files of name are in dir.
 func CertPath(dir, name string) string { return filepath.Join(dir, name+certSuffix) }
 
@@ -150,20 +142,16 @@ func (a *Authority) Renew(s Subject, days int) (*x509.Certificate, error) {
 	return a.sign(s.Name, template, key)
 }
 
-// Names are those of the certificates in the authority's directory, itself left
+// Subjects are those of the certificates in the authority's directory, itself left
 // out.
-func (a *Authority) Names() ([]string, error) {
+func (a *Authority) Subjects() (all Subjects, err error) {
 	entries, err := os.ReadDir(a.dir)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), keySuffix); ok && name != AuthorityName {
-			names = append(names, name)
+			all = append(all, Subject{Name: name})
 		}
 	}
-	return names, nil
+	return all, err
 }
 
 func (a *Authority) lasting(template *x509.Certificate, days int) {

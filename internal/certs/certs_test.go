@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -307,7 +308,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names, err := again.Names(); err != nil || strings.Join(names, " ") != "client s1" {
+	if names, err := again.Subjects(); err != nil || fmt.Sprint(names) != "[{client []} {s1 []}]" {
 		t.Errorf("names %q, error %v", names, err)
 	}
 	entries, _ := os.ReadDir(a.dir)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // A flight is one message on its way, to one process or to all.
@@ -166,7 +167,7 @@ func (s *simulator[M]) arrive(it item) {
 	}
 	s.land(it.slot)
 	if s.log != nil {
-		s.log.deliver(s, from, it.to, s.alg.Text(f.msg))
+		s.logVerb(scenario.Deliver, from, it.to, s.names.Text(s.alg.Text(f.msg)))
 	}
 	s.step(it.to, protocol.NewReceive(protocol.ID(from)), &f.msg)
 	if len(s.faults.suspected) == 0 {

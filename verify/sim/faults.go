@@ -168,7 +168,7 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 	case scenario.Amnesia:
 		s.forget(id)
 	case scenario.Drain:
-		s.logFault(scenario.Step{Verb: scenario.Drain, Procs: f.Procs})
+		s.logVerb(scenario.Drain, id, 0, "")
 		s.input(id, protocol.Input{Kind: protocol.Drain})
 	case scenario.Crash:
 		switch {
@@ -219,7 +219,7 @@ func (s *simulator[M]) live() []uint32 {
 
 // forget lets a member lose its memory and start afresh at once.
 func (s *simulator[M]) forget(id uint32) {
-	s.logFault(scenario.Step{Verb: scenario.Amnesia, Procs: []protocol.ID{protocol.ID(id)}})
+	s.logVerb(scenario.Amnesia, id, 0, "")
 	s.forgotten++
 	s.begin(id)
 	for _, c := range s.faults.suspected {
@@ -236,7 +236,7 @@ func (s *simulator[M]) forget(id uint32) {
 
 // crash stops a user's process for ever. A new client takes over its entries.
 func (s *simulator[M]) crash(id uint32) {
-	s.logFault(scenario.Step{Verb: scenario.Crash, Procs: []protocol.ID{protocol.ID(id)}})
+	s.logVerb(scenario.Crash, id, 0, "")
 	s.crashed++
 	p := &s.procs[id]
 	k := int(p.user)
@@ -266,7 +266,7 @@ func (s *simulator[M]) crash(id uint32) {
 }
 
 func (s *simulator[M]) pause(id uint32, d int64) {
-	s.logFault(scenario.Step{Verb: scenario.Pause, Procs: []protocol.ID{protocol.ID(id)}, For: time.Duration(d)})
+	s.logStep(scenario.Step{Verb: scenario.Pause, Procs: []protocol.ID{protocol.ID(id)}, For: time.Duration(d)})
 	p := &s.procs[id]
 	p.pausedUntil = max(p.pausedUntil, s.now+d)
 	if s.pauses {
@@ -300,7 +300,7 @@ func (s *simulator[M]) partition(side []uint32, d int64) {
 	if len(side) == 0 {
 		return
 	}
-	s.logFault(step)
+	s.logStep(step)
 	f := &s.faults
 	f.partitions = slices.DeleteFunc(f.partitions, func(q partition) bool { return q.until <= s.now })
 	f.partitions = append(f.partitions, p)
@@ -321,7 +321,7 @@ func (s *simulator[M]) partition(side []uint32, d int64) {
 
 // cut lets nothing through from one process to another until the time d has passed.
 func (s *simulator[M]) cut(from, to uint32, d int64) {
-	s.logFault(scenario.Step{Verb: scenario.Cut, Procs: []protocol.ID{protocol.ID(from), protocol.ID(to)}, For: time.Duration(d)})
+	s.logStep(scenario.Step{Verb: scenario.Cut, Procs: []protocol.ID{protocol.ID(from), protocol.ID(to)}, For: time.Duration(d)})
 	f := &s.faults
 	f.cuts = slices.DeleteFunc(f.cuts, func(c cut) bool { return c.until <= s.now })
 	f.cuts = append(f.cuts, cut{from, to, s.now + d})
@@ -424,7 +424,7 @@ func (s *simulator[M]) suspect(it item) {
 
 // suspects tells a member what its detector says now: suspicion is a level.
 func (s *simulator[M]) suspects(member, client uint32) {
-	s.logPair(scenario.Suspect, member, client)
+	s.logVerb(scenario.Suspect, member, client, "")
 	in := protocol.NewSuspect(protocol.ID(client))
 	s.judgeInput(member, in)
 	s.input(member, in)
@@ -466,7 +466,7 @@ func (s *simulator[M]) lost(from uint32, it item) bool {
 
 // restored tells a client of its lease at a member.
 func (s *simulator[M]) restored(client, member uint32) {
-	s.logPair(scenario.Restore, client, member)
+	s.logVerb(scenario.Restore, client, member, "")
 	s.input(client, protocol.Input{
 		Kind: protocol.Restore, From: protocol.ID(member), Arg: s.procs[member].incarnation,
 	})

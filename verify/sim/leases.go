@@ -112,7 +112,7 @@ func (s *simulator[M]) ends(it item) {
 		return
 	}
 	e.standing = ended
-	s.logPair(scenario.Suspect, p, q)
+	s.logVerb(scenario.Suspect, p, q, "")
 	s.input(p, protocol.NewEnded(protocol.ID(q)))
 	s.proceed(p, q)
 }
@@ -220,7 +220,7 @@ func (s *simulator[M]) revoke(p uint32, to protocol.ID) {
 		return
 	}
 	if s.log != nil {
-		s.log.note(s, s.names.Of(protocol.ID(p))+" revokes the lease of "+s.names.Of(to))
+		s.note(s.names.Of(protocol.ID(p)) + " revokes the lease of " + s.names.Of(to))
 	}
 	if q := uint32(to); s.endOf(p, q).standing == whole {
 		k := between(p, q)

@@ -60,35 +60,35 @@ func (l *log) line(at int64, text string) {
 	l.w.WriteByte('\n')
 }
 
-// stepper is what a log needs of a simulator of any message type.
-type stepper interface {
-	clock() (now int64, names scenario.Names)
+// logStep writes a step, if there is a log.
+func (s *simulator[M]) logStep(step scenario.Step) {
+	if s.log != nil {
+		s.log.line(s.now, s.names.Format(step))
+	}
 }
 
-func (s *simulator[M]) clock() (int64, scenario.Names) { return s.now, s.names }
-
-func (l *log) procs(id uint32) []protocol.ID { return []protocol.ID{protocol.ID(id)} }
-
-func (l *log) step(s stepper, step scenario.Step) {
-	now, names := s.clock()
-	l.line(now, names.Format(step))
-}
-
-func (l *log) deliver(s stepper, from, to uint32, text string) {
-	now, names := s.clock()
-	l.line(now, "deliver "+names.Of(protocol.ID(from))+" "+names.Of(protocol.ID(to))+" "+names.Text(text))
+// logVerb writes a step of a process, or of two: its verb says of how many.
+func (s *simulator[M]) logVerb(v scenario.Verb, a, b uint32, text string) {
+	if s.log != nil {
+		procs := []protocol.ID{protocol.ID(a), protocol.ID(b)}
+		s.logStep(scenario.Step{Verb: v, Procs: procs[:v.Processes()], Text: text})
+	}
 }
 
 // note writes what is no step.
-func (l *log) note(s stepper, text string) {
-	now, _ := s.clock()
-	l.w.WriteString("# ")
-	l.line(now, text)
+func (s *simulator[M]) note(text string) {
+	if s.log != nil {
+		s.log.w.WriteString("# ")
+		s.log.line(s.now, text)
+	}
 }
 
-func (l *log) act(s stepper, id uint32, a protocol.Act) {
-	_, names := s.clock()
-	what := names.Of(protocol.ID(id))
+// logAct writes what the user of a process was told.
+func (s *simulator[M]) logAct(id uint32, a protocol.Act) {
+	if s.log == nil {
+		return
+	}
+	what := s.names.Of(protocol.ID(id))
 	switch {
 	case a.Do == protocol.Crit:
 		what += " crit"
@@ -107,17 +107,5 @@ func (l *log) act(s stepper, id uint32, a protocol.Act) {
 	default:
 		what += " rem"
 	}
-	l.note(s, what)
-}
-
-func (s *simulator[M]) logFault(step scenario.Step) {
-	if s.log != nil {
-		s.log.step(s, step)
-	}
-}
-
-func (s *simulator[M]) logPair(v scenario.Verb, a, b uint32) {
-	if s.log != nil {
-		s.log.step(s, scenario.Step{Verb: v, Procs: []protocol.ID{protocol.ID(a), protocol.ID(b)}})
-	}
+	s.note(what)
 }

@@ -11,7 +11,7 @@ import (
 // tellLapsed tells a process that its lease at a member has lapsed; where it pauses, when it goes
 // on. Its user counts as outside until then: see package world.
 func (s *simulator[M]) tellLapsed(id, member uint32) {
-	s.logPair(scenario.Lapse, id, member)
+	s.logVerb(scenario.Lapse, id, member, "")
 	if p := &s.procs[id]; slices.Contains(s.asleep, id) {
 		p.missed = append(p.missed, member)
 		if s.isInside(id) && len(p.missed) == 1 {
@@ -37,7 +37,7 @@ func (s *simulator[M]) awake() {
 		}
 		missed := p.missed
 		p.missed = nil
-		s.logFault(scenario.Step{Verb: scenario.Resume, Procs: []protocol.ID{protocol.ID(id)}})
+		s.logVerb(scenario.Resume, id, 0, "")
 		for _, j := range missed {
 			s.input(id, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(j), Arg: protocol.Lapsed})
 		}

@@ -114,7 +114,7 @@ func (s *simulator[M]) peers() bool { return s.alg.Users != protocol.Clients }
 // lead records that process id names a leader.
 func (s *simulator[M]) lead(id uint32, a protocol.Act) {
 	if s.log != nil {
-		s.log.note(s, fmt.Sprintf("%s says that %s leads epoch %d", s.names.Of(protocol.ID(id)), s.names.Of(a.To), a.Arg))
+		s.note(fmt.Sprintf("%s says that %s leads epoch %d", s.names.Of(protocol.ID(id)), s.names.Of(a.To), a.Arg))
 	}
 	if !s.elects() {
 		return // it is for those who watch
@@ -193,7 +193,7 @@ func (s *simulator[M]) end(it item, at int64) {
 
 // crashMember stops a member until it recovers, if it ever does.
 func (s *simulator[M]) crashMember(id uint32) {
-	s.logFault(scenario.Step{Verb: scenario.Crash, Procs: []protocol.ID{protocol.ID(id)}})
+	s.logVerb(scenario.Crash, id, 0, "")
 	s.crashed++
 	p := &s.procs[id]
 	*p = process[M]{
@@ -232,7 +232,7 @@ func (s *simulator[M]) news(observers []uint32, subject uint32) {
 // recover lets a crashed member come back empty.
 func (s *simulator[M]) recover(id uint32) {
 	f := &s.faults
-	s.logFault(scenario.Step{Verb: scenario.Recover, Procs: []protocol.ID{protocol.ID(id)}})
+	s.logVerb(scenario.Recover, id, 0, "")
 	s.recovered++
 	f.crashed = slices.DeleteFunc(f.crashed, func(j uint32) bool { return j == id })
 	i, _ := slices.BinarySearch(f.up, id)

@@ -152,5 +152,5 @@ func (s *simulator[M]) logAccess(v scenario.Verb, id, register uint32, found *ui
 	if found != nil {
 		text = scenario.Found(text, *found)
 	}
-	s.log.step(s, scenario.Step{Verb: v, Procs: s.log.procs(id), Text: text})
+	s.logVerb(v, id, 0, text)
 }

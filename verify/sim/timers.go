@@ -64,7 +64,7 @@ func (s *simulator[M]) timeout(it item) {
 	t.at, t.key = -1, 0
 	name := t.name
 	if s.log != nil {
-		s.log.step(s, scenario.Step{Verb: scenario.Timeout, Procs: s.log.procs(it.to), Timer: name})
+		s.logStep(scenario.Step{Verb: scenario.Timeout, Procs: []protocol.ID{protocol.ID(it.to)}, Timer: name})
 	}
 	s.input(it.to, protocol.Input{Kind: protocol.Timeout, Timer: name})
 }

@@ -56,9 +56,7 @@ func (s *simulator[M]) try(it item) {
 		return
 	}
 	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait, Data: string(s.wanted(int(it.to)))}
-	if s.log != nil {
-		s.log.step(s, scenario.Step{Verb: scenario.Try, Procs: s.log.procs(u.proc), Text: in.Data})
-	}
+	s.logVerb(scenario.Try, u.proc, 0, in.Data)
 	s.judgeRest()
 	u.state, u.slow, u.before = trying, false, s.own
 	s.monitor.Input(int(it.to), s.now, in)
@@ -75,9 +73,7 @@ func (s *simulator[M]) exit(it item) {
 		s.issue(int(it.to))
 		return
 	}
-	if s.log != nil {
-		s.log.step(s, scenario.Step{Verb: scenario.Exit, Procs: s.log.procs(u.proc)})
-	}
+	s.logVerb(scenario.Exit, u.proc, 0, "")
 	u.state = leaving
 	in := protocol.Input{Kind: protocol.Exit}
 	s.monitor.Input(int(it.to), s.now, in)
@@ -87,9 +83,7 @@ func (s *simulator[M]) exit(it item) {
 
 // tell hands crit, rem or ejected to the user of process id.
 func (s *simulator[M]) tell(id uint32, a protocol.Act) {
-	if s.log != nil {
-		s.log.act(s, id, a)
-	}
+	s.logAct(id, a)
 	k := int(s.procs[id].user)
 	if k < 0 {
 		s.found(history.WellFormed, s.names.Of(protocol.ID(id))+" has no user, and told one something")

@@ -117,9 +117,7 @@ func (s *simulator[M]) issue(k int) {
 	w, u := &s.weak, &s.users[k]
 	w.issued++
 	in := protocol.NewIssue(fmt.Sprint(w.issued))
-	if s.log != nil {
-		s.log.step(s, scenario.Step{Verb: scenario.Issue, Procs: s.log.procs(u.proc), Text: in.Data})
-	}
+	s.logVerb(scenario.Issue, u.proc, 0, in.Data)
 	u.state, w.issuedAt[k] = issuing, s.now
 	s.judgeInput(u.proc, in)
 	s.input(u.proc, in)
@@ -129,9 +127,7 @@ func (s *simulator[M]) issue(k int) {
 func (s *simulator[M]) outcome(id uint32, a protocol.Act) {
 	s.judgeAct(id, a)
 	k := int(s.procs[id].user)
-	if s.log != nil {
-		s.log.act(s, id, a)
-	}
+	s.logAct(id, a)
 	if u := &s.users[k]; u.state == issuing {
 		u.state, s.idle = inside, 0
 		u.operations--
@@ -157,7 +153,7 @@ func (s *simulator[M]) propose(instance uint64, m *M) {
 	}
 	w.decisions[instance] = *m
 	if s.log != nil {
-		s.log.step(s, scenario.Step{Verb: scenario.Decide, Text: fmt.Sprint(instance, " ", s.names.Text(s.alg.Text(*m)))})
+		s.logVerb(scenario.Decide, 0, 0, fmt.Sprint(instance, " ", s.names.Text(s.alg.Text(*m))))
 	}
 	for id, k := range w.next {
 		if k == instance && s.procs[id].process != nil {
@@ -187,9 +183,7 @@ func (s *simulator[M]) hears(it item) {
 	}
 	m := w.decisions[k]
 	w.next[it.to]++
-	if s.log != nil {
-		s.log.step(s, scenario.Step{Verb: scenario.Hear, Procs: s.log.procs(it.to)})
-	}
+	s.logVerb(scenario.Hear, it.to, 0, "")
 	s.takePart(it.to, k+1)
 	s.step(it.to, protocol.NewDecide(k), &m)
 }

@@ -105,19 +105,23 @@ func (s *simulator[M]) fault(it item) {
 		s.forget(f.up[f.random.IntN(len(f.up))])
 	case crashes:
 		s.every(s.cfg.CrashEvery, crashes)
-		if s.peers() {
-			s.memberFault(crashes)
-			return
-		}
-		// Of all users, so that those who are left at the end of a run do not
-		// crash the more often.
-		u := &s.users[f.random.IntN(len(s.users))]
-		if u.state != done && s.procs[u.proc].process != nil {
-			s.crash(u.proc)
+		switch {
+		case !s.peers():
+			// Of all users, so that those who are left at the end of a run do not
+			// crash the more often.
+			if u := &s.users[f.random.IntN(len(s.users))]; u.state != done && s.isUp(u.proc) {
+				s.crash(u.proc)
+			}
+		case len(f.up) > 1 && s.alg.Enough(len(f.up)-1, s.cfg.N):
+			if id := f.up[f.random.IntN(len(f.up))]; s.alg.Spare(s.processes(), protocol.ID(id)) {
+				s.crash(id)
+			}
 		}
 	case recoveries:
 		s.every(s.cfg.RecoverEvery, recoveries)
-		s.memberFault(recoveries)
+		if len(f.crashed) > 0 {
+			s.recover(f.crashed[f.random.IntN(len(f.crashed))])
+		}
 	case pauses:
 		s.every(s.cfg.PauseEvery, pauses)
 		all := append(s.live(), f.up...)
@@ -125,40 +129,32 @@ func (s *simulator[M]) fault(it item) {
 		s.pause(id, 1+f.random.Int64N(int64(s.cfg.PauseEvery)))
 	case partitions:
 		s.every(s.cfg.PartitionEvery, partitions)
-		var side []uint32
+		var side []protocol.ID
 		for _, id := range append(append([]uint32(nil), f.up...), s.live()...) {
 			if f.random.IntN(2) == 0 {
-				side = append(side, id)
+				side = append(side, protocol.ID(id))
 			}
 		}
 		s.partition(side, 1+f.random.Int64N(int64(s.cfg.PartitionEvery)))
 	case lapse:
 		if s.mutual {
 			s.lapses(it.to, it.slot)
-			return
+		} else {
+			s.lapse(it.to, it.slot)
 		}
-		s.lapse(it.to, it.slot)
 	case suspect:
 		if s.mutual {
 			s.ends(it)
-			return
+		} else {
+			s.suspect(it, false)
 		}
-		if s.peers() {
-			s.suspectMember(it, false)
-			return
-		}
-		s.suspect(it)
 	case wake: // see awake
 	case restore, news:
 		if s.mutual {
 			s.resumes(it)
-			return
+		} else {
+			s.restore(it)
 		}
-		if s.peers() {
-			s.restoreMember(it)
-			return
-		}
-		s.restore(it)
 	}
 }
 
@@ -171,21 +167,17 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 		s.logVerb(scenario.Drain, id, 0, "")
 		s.input(id, protocol.Input{Kind: protocol.Drain})
 	case scenario.Crash:
-		switch {
-		case s.procs[id].process == nil:
-		case s.peers():
-			s.crashMember(id)
-		default:
+		if s.isUp(id) {
 			s.crash(id)
 		}
 	case scenario.Recover:
-		if s.procs[id].process == nil {
+		if !s.isUp(id) {
 			s.recover(id)
 		}
 	case scenario.Suspect:
-		s.suspectMember(item{at: s.now, to: id, slot: uint32(f.Procs[1])}, true)
+		s.suspect(item{at: s.now, to: id, slot: uint32(f.Procs[1])}, true)
 	case scenario.Restore:
-		s.restoreMember(item{at: s.now, key: s.seq<<kindBits | restore, to: id, slot: uint32(f.Procs[1])})
+		s.restore(item{at: s.now, key: s.seq<<kindBits | restore, to: id, slot: uint32(f.Procs[1])})
 	case scenario.Lapse:
 		if p, q := id, uint32(f.Procs[1]); s.isUp(p) && s.isUp(q) && s.endOf(p, q).standing == whole {
 			s.lapseNow(p, q)
@@ -193,15 +185,11 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 	case scenario.Cut:
 		s.cut(id, uint32(f.Procs[1]), int64(f.For))
 	case scenario.Pause:
-		if s.procs[id].process != nil {
+		if s.isUp(id) {
 			s.pause(id, int64(f.For))
 		}
 	case scenario.Partition:
-		side := make([]uint32, len(f.Procs))
-		for i, p := range f.Procs {
-			side[i] = uint32(p)
-		}
-		s.partition(side, int64(f.For))
+		s.partition(f.Procs, int64(f.For))
 	}
 }
 
@@ -210,7 +198,7 @@ func (s *simulator[M]) live() []uint32 {
 	var ids []uint32
 	for u := range s.users {
 		us := &s.users[u]
-		if us.state != done && s.procs[us.proc].process != nil && int(us.proc) >= s.cfg.N {
+		if us.state != done && s.isUp(us.proc) && int(us.proc) >= s.cfg.N {
 			ids = append(ids, us.proc)
 		}
 	}
@@ -234,29 +222,47 @@ func (s *simulator[M]) forget(id uint32) {
 	}
 }
 
-// crash stops a user's process for ever. A new client takes over its entries.
+// crash stops a process: a member until it recovers, if it ever does, and a client for ever. A
+// new client takes over its entries.
 func (s *simulator[M]) crash(id uint32) {
 	s.logVerb(scenario.Crash, id, 0, "")
 	s.crashed++
-	p := &s.procs[id]
+	p, f := &s.procs[id], &s.faults
 	k := int(p.user)
-	u := &s.users[k]
-	s.monitor.Crash(k, s.now)
-	*p = process[M]{user: p.user, suspectedBy: p.suspectedBy, random: p.random}
-	if s.alg.Detector != protocol.NoDetector {
+	*p = process[M]{
+		user: p.user, incarnation: p.incarnation, last: p.last, suspectedBy: p.suspectedBy, random: p.random, died: s.seq,
+	}
+	if s.peers() {
+		f.up = slices.DeleteFunc(f.up, func(j uint32) bool { return j == id })
+		f.crashed = append(f.crashed, id)
+	}
+	if s.weak.judge != nil {
+		s.weak.judge.Crash(protocol.ID(id))
+	}
+	if k >= 0 {
+		s.monitor.Crash(k, s.now)
+	}
+	switch {
+	case s.alg.Detector == protocol.NoDetector:
+	case s.mutual:
+		s.bury(id)
+	case s.peers():
+		s.notice(f.up, id)
+	default:
 		after := int64(0)
 		if s.alg.Detector == protocol.LeaseDetector {
 			after = int64(s.cfg.Lease) // a member learns of a crash by the end of the lease
 		}
-		for _, j := range s.faults.up {
+		for _, j := range f.up {
 			s.push(s.now+after+s.detectorDelay(), suspect, j, id)
 		}
 	}
-	if u.state == done {
+	if k < 0 || s.users[k].state == done {
 		return
 	}
+	u := &s.users[k]
 	u.pending = 0
-	if u.left == 0 {
+	if s.peers() || u.left == 0 {
 		u.state = done
 		s.active--
 		return
@@ -276,13 +282,7 @@ func (s *simulator[M]) pause(id uint32, d int64) {
 		}
 	}
 	if int(id) < s.cfg.N {
-		for _, c := range s.live() {
-			s.separate(c, id, p.pausedUntil)
-		}
-		s.divide(func(_, subject uint32) bool { return subject == id })
-		if s.mutual {
-			s.separateAll(id, func(uint32) bool { return true }, p.pausedUntil)
-		}
+		s.part(map[uint32]bool{id: true}, p.pausedUntil, true)
 		return
 	}
 	for _, j := range s.faults.up {
@@ -290,30 +290,45 @@ func (s *simulator[M]) pause(id uint32, d int64) {
 	}
 }
 
-func (s *simulator[M]) partition(side []uint32, d int64) {
-	step := scenario.Step{Verb: scenario.Partition, For: time.Duration(d)}
-	p := partition{side: map[uint32]bool{}, until: s.now + d}
-	for _, id := range side {
-		p.side[id] = true
-		step.Procs = append(step.Procs, protocol.ID(id))
-	}
+func (s *simulator[M]) partition(side []protocol.ID, d int64) {
 	if len(side) == 0 {
 		return
 	}
-	s.logStep(step)
+	s.logStep(scenario.Step{Verb: scenario.Partition, Procs: side, For: time.Duration(d)})
+	p := partition{side: map[uint32]bool{}, until: s.now + d}
+	for _, id := range side {
+		p.side[uint32(id)] = true
+	}
 	f := &s.faults
 	f.partitions = slices.DeleteFunc(f.partitions, func(q partition) bool { return q.until <= s.now })
 	f.partitions = append(f.partitions, p)
-	s.divide(func(a, b uint32) bool { return p.side[a] != p.side[b] })
-	for _, a := range f.up {
-		if s.mutual && p.side[a] {
-			s.separateAll(a, func(b uint32) bool { return !p.side[b] }, p.until)
+	s.part(p.side, p.until, false)
+}
+
+// part lets the processes of a side and all others notice that they do not hear each other; those
+// of a side that pauses notice nothing.
+func (s *simulator[M]) part(side map[uint32]bool, until int64, pauses bool) {
+	up := s.faults.up
+	switch {
+	case !s.pauses:
+	case s.peers():
+		for _, q := range up {
+			for _, j := range up {
+				switch {
+				case side[q] == side[j]:
+				case !s.mutual && (side[q] || !pauses):
+					s.notice([]uint32{j}, q)
+				case s.mutual && side[q]:
+					s.separate(q, j, until)
+				}
+			}
 		}
-	}
-	for _, c := range s.live() {
-		for _, j := range f.up {
-			if p.side[c] != p.side[j] {
-				s.separate(c, j, p.until)
+	default:
+		for _, c := range s.live() {
+			for _, j := range up {
+				if side[c] != side[j] {
+					s.separate(c, j, until)
+				}
 			}
 		}
 	}
@@ -325,16 +340,12 @@ func (s *simulator[M]) cut(from, to uint32, d int64) {
 	f := &s.faults
 	f.cuts = slices.DeleteFunc(f.cuts, func(c cut) bool { return c.until <= s.now })
 	f.cuts = append(f.cuts, cut{from, to, s.now + d})
-	if s.mutual {
-		s.separateAll(from, func(q uint32) bool { return q == to }, s.now+d)
-		return
-	}
-	s.divide(func(observer, subject uint32) bool { return observer == to && subject == from })
-	if from < uint32(s.cfg.N) {
-		from, to = to, from
-	}
-	if from >= uint32(s.cfg.N) && to < uint32(s.cfg.N) {
+	switch client := uint32(s.cfg.N) <= max(from, to); {
+	case s.mutual && !s.isUp(to), client && uint32(s.cfg.N) <= min(from, to):
+	case s.mutual || client:
 		s.separate(from, to, s.now+d)
+	case s.pauses && s.peers() && s.isUp(from) && s.isUp(to):
+		s.notice([]uint32{to}, from)
 	}
 }
 
@@ -355,20 +366,27 @@ func (s *simulator[M]) heldUntil(from, to uint32) int64 {
 	return until
 }
 
-// meet is when a client and a member can next talk; now or before when they can.
-func (s *simulator[M]) meet(client, member uint32) int64 {
-	return max(s.heldUntil(member, client), s.heldUntil(client, member))
+// meet is when two processes can next talk; now or before when they can.
+func (s *simulator[M]) meet(a, b uint32) int64 { return max(s.heldUntil(a, b), s.heldUntil(b, a)) }
+
+// between is the key of two processes: the client and the member, or the lesser of two members
+// and the other one.
+func (s *simulator[M]) between(a, b uint32) pair {
+	if s.mutual {
+		return pair{min(a, b), max(a, b)}
+	}
+	return pair{max(a, b), min(a, b)}
 }
 
 // detectorDelay is how long news of a process takes to reach another one.
 func (s *simulator[M]) detectorDelay() int64 { return s.cfg.Delay.draw(&s.faults.detector) }
 
-// separate records that client and member do not hear of each other until then.
-func (s *simulator[M]) separate(client, member uint32, until int64) {
+// separate records that two processes do not hear of each other until then.
+func (s *simulator[M]) separate(p, q uint32, until int64) {
 	if s.alg.Detector != protocol.LeaseDetector {
 		return
 	}
-	k := pair{client, member}
+	k := s.between(p, q)
 	a := s.faults.apart[k]
 	if a == nil {
 		a = &separation{since: s.now}
@@ -384,41 +402,71 @@ func (s *simulator[M]) separate(client, member uint32, until int64) {
 	if end := a.since + int64(s.cfg.Lease); !a.lapses && a.until > end {
 		a.lapses = true
 		if s.mutual {
-			s.push(end+s.detectorDelay(), lapse, client, member)
-			s.push(end+s.detectorDelay(), lapse, member, client)
+			s.push(end+s.detectorDelay(), lapse, k.client, k.member)
+			s.push(end+s.detectorDelay(), lapse, k.member, k.client)
 			return
 		}
-		s.push(end, lapse, client, member)
+		s.push(end, lapse, k.client, k.member)
 	}
 }
 
 // lapse tells a client that its lease at a member may have lapsed, and after
 // that lets the member suspect the client.
 func (s *simulator[M]) lapse(client, member uint32) {
-	if s.procs[client].process == nil {
+	if !s.isUp(client) {
 		return
 	}
-	a := s.faults.apart[pair{client, member}]
+	a := s.faults.apart[s.between(client, member)]
 	a.lapsed = true
 	s.tellLapsed(client, member)
 	s.push(s.now+s.detectorDelay(), suspect, member, client)
 }
 
-// suspect begins the suspicion of a client at a member.
-func (s *simulator[M]) suspect(it item) {
-	if until := s.procs[it.to].pausedUntil; until > s.now {
-		s.again(it, until)
+// unheard is until when a process hears nothing of another one that is up; not after now if
+// it does.
+func (s *simulator[M]) unheard(observer, subject uint32) int64 {
+	return max(s.heldUntil(subject, observer), s.procs[subject].pausedUntil)
+}
+
+// suspect begins the suspicion of a client at a member, or that of a member that crashed or that its
+// observer does not hear of; if told is true, of any.
+func (s *simulator[M]) suspect(it item, told bool) {
+	observer, subject := it.to, it.slot
+	p, q := &s.procs[observer], &s.procs[subject]
+	peers := s.peers()
+	switch {
+	case p.process == nil:
+		return
+	case p.pausedUntil > s.now && !told:
+		s.again(it, p.pausedUntil)
+		return
+	case !peers || q.process == nil:
+	case !told && s.unheard(observer, subject) <= s.now: // it is back
+		return
+	case s.alg.Detector != protocol.UnreliableDetector:
 		return
 	}
-	client := &s.procs[it.slot]
-	if client.suspectedBy == nil {
-		client.suspectedBy = make([]bool, s.cfg.N)
-		s.faults.suspected = append(s.faults.suspected, it.slot)
+	if q.suspectedBy == nil {
+		q.suspectedBy = make([]bool, s.cfg.N)
+		s.faults.suspected = append(s.faults.suspected, subject)
 	}
-	client.suspectedBy[it.to] = true
-	s.suspects(it.to, it.slot)
-	if a := s.faults.apart[pair{it.slot, it.to}]; a != nil && a.lapsed {
-		s.push(max(s.now, a.until)+s.detectorDelay(), restore, it.slot, it.to)
+	if peers && q.suspectedBy[observer] {
+		return
+	}
+	q.suspectedBy[observer] = true
+	s.suspects(observer, subject)
+	if !peers {
+		if a := s.faults.apart[s.between(observer, subject)]; a != nil && a.lapsed {
+			s.push(max(s.now, a.until)+s.detectorDelay(), restore, subject, observer)
+		}
+		return
+	}
+	switch until := s.unheard(observer, subject); {
+	case q.process == nil:
+	case until > s.now:
+		s.push(until+s.detectorDelay(), restore, observer, subject)
+	case s.cfg.Detect != Silent:
+		s.push(s.now+int64(s.cfg.Detect), restore, observer, subject)
 	}
 }
 
@@ -430,41 +478,45 @@ func (s *simulator[M]) suspects(member, client uint32) {
 	s.input(member, in)
 }
 
-// restore begins a new lease of a client at a member, or tells of the member's
-// new incarnation; the latter waits for the former when the lease has lapsed.
+// restore begins a new lease of a client at a member, ends the suspicion of a member that is up, or
+// tells of a new life of one. That of a lease that has lapsed waits for the new lease.
 func (s *simulator[M]) restore(it item) {
-	client := &s.procs[it.to]
-	a := s.faults.apart[pair{it.to, it.slot}]
+	observer, subject := it.to, it.slot
+	by, k := s.procs[subject].suspectedBy, observer
+	if !s.peers() { // who is suspected hears of its end
+		by, k = s.procs[observer].suspectedBy, subject
+	}
+	suspected := by != nil && by[k]
+	a := s.faults.apart[s.between(observer, subject)]
 	again := it.key&(1<<kindBits-1) == restore
-	switch {
-	case client.process == nil:
-		return
-	case !again && a != nil && a.lapsed:
+	if !s.isUp(observer) || !s.isUp(subject) || again && !suspected || !again && a != nil && a.lapsed {
 		return
 	}
-	if until := s.meet(it.to, it.slot); until > s.now {
+	until := s.unheard(observer, subject)
+	if s.alg.Detector == protocol.LeaseDetector {
+		until = s.meet(observer, subject)
+	}
+	if until > s.now {
 		s.again(it, until)
 		return
 	}
-	if again {
-		client.suspectedBy[it.slot] = false
-		a.lapses, a.lapsed, a.began, a.until = false, false, s.seq, 0
+	if suspected {
+		by[k] = false
 	}
-	s.restored(it.to, it.slot)
+	if again && a != nil {
+		*a = separation{began: s.seq}
+	}
+	s.restored(observer, subject)
 }
 
 // lost reports whether a message that is due now was sent in a session that has
 // ended, or between two of them.
 func (s *simulator[M]) lost(from uint32, it item) bool {
-	k := pair{it.to, from}
-	if int(from) >= s.cfg.N {
-		k = pair{from, it.to}
-	}
-	a := s.faults.apart[k]
+	a := s.faults.apart[s.between(from, it.to)]
 	return a != nil && (a.lapsed || it.key>>kindBits <= a.began)
 }
 
-// restored tells a client of its lease at a member.
+// restored tells a process of a lease, or of a member that is there.
 func (s *simulator[M]) restored(client, member uint32) {
 	s.logVerb(scenario.Restore, client, member, "")
 	s.input(client, protocol.Input{

@@ -67,23 +67,10 @@ func (s *simulator[M]) beginSessions() {
 	}
 }
 
-// between is the key of the separation of two members.
-func between(p, q uint32) pair { return pair{min(p, q), max(p, q)} }
-
-// separateAll separates member p from all others of some kind.
-func (s *simulator[M]) separateAll(p uint32, from func(q uint32) bool, until int64) {
-	for _, q := range s.faults.up {
-		if q != p && from(q) {
-			k := between(p, q)
-			s.separate(k.client, k.member, until)
-		}
-	}
-}
-
 // lapses lets member p have Lapsed of member q, if their session is broken.
 func (s *simulator[M]) lapses(p, q uint32) {
 	e, other := s.endOf(p, q), s.endOf(q, p)
-	a := s.faults.apart[between(p, q)]
+	a := s.faults.apart[s.between(p, q)]
 	broken := !s.isUp(q) || e.old || other.standing == lapsed || a != nil && a.lapses
 	if s.isUp(p) && e.standing == whole && broken {
 		s.lapseNow(p, q)
@@ -129,7 +116,7 @@ func (s *simulator[M]) resumes(it item) {
 		return
 	}
 	if !s.ahead(q, p) { // else the other one may have revoked the new one
-		delete(s.faults.apart, between(p, q))
+		delete(s.faults.apart, s.between(p, q))
 	}
 	e.standing, e.began = whole, s.seq
 	s.release(e)
@@ -223,7 +210,6 @@ func (s *simulator[M]) revoke(p uint32, to protocol.ID) {
 		s.note(s.names.Of(protocol.ID(p)) + " revokes the lease of " + s.names.Of(to))
 	}
 	if q := uint32(to); s.endOf(p, q).standing == whole {
-		k := between(p, q)
-		s.separate(k.client, k.member, s.now+int64(s.cfg.Lease)+1)
+		s.separate(p, q, s.now+int64(s.cfg.Lease)+1)
 	}
 }

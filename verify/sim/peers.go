@@ -191,36 +191,8 @@ func (s *simulator[M]) end(it item, at int64) {
 	}
 }
 
-// crashMember stops a member until it recovers, if it ever does.
-func (s *simulator[M]) crashMember(id uint32) {
-	s.logVerb(scenario.Crash, id, 0, "")
-	s.crashed++
-	p := &s.procs[id]
-	*p = process[M]{
-		user: p.user, incarnation: p.incarnation, last: p.last, suspectedBy: p.suspectedBy, random: p.random, died: s.seq,
-	}
-	f := &s.faults
-	f.up = slices.DeleteFunc(f.up, func(j uint32) bool { return j == id })
-	f.crashed = append(f.crashed, id)
-	if s.weak.judge != nil {
-		s.weak.judge.Crash(protocol.ID(id))
-	}
-	if k := int(p.user); k >= 0 {
-		s.monitor.Crash(k, s.now)
-		if u := &s.users[k]; u.state != done {
-			u.pending, u.state = 0, done
-			s.active--
-		}
-	}
-	if s.mutual {
-		s.bury(id)
-		return
-	}
-	s.news(f.up, id)
-}
-
-// news lets each of some members suspect another one when its detector has noticed.
-func (s *simulator[M]) news(observers []uint32, subject uint32) {
+// notice lets each of some members suspect another one when its detector has noticed.
+func (s *simulator[M]) notice(observers []uint32, subject uint32) {
 	if s.alg.Detector == protocol.NoDetector || s.cfg.Detect == Silent {
 		return
 	}
@@ -238,9 +210,7 @@ func (s *simulator[M]) recover(id uint32) {
 	i, _ := slices.BinarySearch(f.up, id)
 	f.up = slices.Insert(f.up, i, id)
 	for _, q := range f.suspected { // its detector begins anew
-		if by := s.procs[q].suspectedBy; by != nil {
-			by[id] = false
-		}
+		s.procs[q].suspectedBy[id] = false
 	}
 	if s.elects() {
 		s.election.says[id].Named = false
@@ -259,7 +229,7 @@ func (s *simulator[M]) recover(id uint32) {
 		return
 	}
 	for _, q := range f.crashed {
-		s.news([]uint32{id}, q)
+		s.notice([]uint32{id}, q)
 	}
 	for j := range s.cfg.N {
 		if by := s.procs[id].suspectedBy; by != nil && by[j] {
@@ -267,93 +237,5 @@ func (s *simulator[M]) recover(id uint32) {
 		} else if s.alg.Incarnations && j != int(id) {
 			s.push(s.now+s.detectorDelay(), news, uint32(j), id)
 		}
-	}
-}
-
-// divide lets the members on the two sides of a partition, or those that wait for one that
-// pauses, suspect each other, if it lasts for long enough.
-func (s *simulator[M]) divide(apart func(a, b uint32) bool) {
-	if !s.peers() || s.alg.Detector != protocol.UnreliableDetector {
-		return
-	}
-	for _, q := range s.faults.up {
-		var observers []uint32
-		for _, j := range s.faults.up {
-			if j != q && apart(j, q) {
-				observers = append(observers, j)
-			}
-		}
-		s.news(observers, q)
-	}
-}
-
-// unheard is until when a member hears nothing of another one that is up; not after now if
-// it does.
-func (s *simulator[M]) unheard(observer, subject uint32) int64 {
-	return max(s.heldUntil(subject, observer), s.procs[subject].pausedUntil)
-}
-
-// suspectMember begins the suspicion of a member that crashed or that its observer does
-// not hear of; if told is true, of any.
-func (s *simulator[M]) suspectMember(it item, told bool) {
-	observer, subject := it.to, it.slot
-	p, q := &s.procs[observer], &s.procs[subject]
-	switch {
-	case p.process == nil:
-		return
-	case p.pausedUntil > s.now && !told:
-		s.again(it, p.pausedUntil)
-		return
-	case q.process != nil && !told && s.unheard(observer, subject) <= s.now:
-		return // it is back
-	case q.process != nil && s.alg.Detector != protocol.UnreliableDetector:
-		return
-	}
-	if q.suspectedBy == nil {
-		q.suspectedBy = make([]bool, s.cfg.N)
-		s.faults.suspected = append(s.faults.suspected, subject)
-	}
-	if q.suspectedBy[observer] {
-		return
-	}
-	q.suspectedBy[observer] = true
-	s.suspects(observer, subject)
-	switch until := s.unheard(observer, subject); {
-	case q.process == nil:
-	case until > s.now:
-		s.push(until+s.detectorDelay(), restore, observer, subject)
-	case s.cfg.Detect != Silent:
-		s.push(s.now+int64(s.cfg.Detect), restore, observer, subject)
-	}
-}
-
-// restoreMember ends the suspicion of a member that is up, or tells of a new life of it.
-func (s *simulator[M]) restoreMember(it item) {
-	observer, subject := it.to, it.slot
-	p, q := &s.procs[observer], &s.procs[subject]
-	suspected := q.suspectedBy != nil && q.suspectedBy[observer]
-	if p.process == nil || q.process == nil || !suspected && it.key&(1<<kindBits-1) != news {
-		return
-	}
-	if until := max(p.pausedUntil, s.unheard(observer, subject)); until > s.now {
-		s.again(it, until)
-		return
-	}
-	if suspected {
-		q.suspectedBy[observer] = false
-	}
-	s.restored(observer, subject)
-}
-
-// memberFault is a random crash or recovery of a member.
-func (s *simulator[M]) memberFault(kind uint64) {
-	f := &s.faults
-	switch {
-	case kind == crashes && len(f.up) > 1 && s.alg.Enough(len(f.up)-1, s.cfg.N):
-		if id := f.up[f.random.IntN(len(f.up))]; s.alg.Spare(s.processes(), protocol.ID(id)) {
-			s.crashMember(id)
-		}
-	case kind == recoveries && len(f.crashed) > 0:
-		s.recover(f.crashed[f.random.IntN(len(f.crashed))])
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -197,7 +198,7 @@ func (c *Config) complete(i protocol.Info) error {
 	if !slices.ContainsFunc(c.Entries, func(k int) bool { return k > 0 }) && i.Users != protocol.Nobody {
 		return bad("nobody enters: want 1 to %d entries of some user", maxEntries)
 	}
-	for _, check := range []func(protocol.Info) error{c.checkPeers, c.checkDiscarded, c.checkRegisters, c.checkGroups, c.checkChannels} {
+	for _, check := range []func(protocol.Info) error{c.checkDetector, c.checkDiscarded, c.checkGroups} {
 		if err := check(i); err != nil {
 			return bad("%w", err)
 		}
@@ -213,10 +214,6 @@ func (c *Config) complete(i protocol.Info) error {
 		if err := d.dist.check(); err != nil {
 			return bad("%s: %v", d.name, err)
 		}
-	}
-	if !(c.Bandwidth >= 0 && c.Bandwidth <= maxBandwidth) || c.Bandwidth > 0 && c.Bandwidth < 1/maxBandwidth {
-		return bad("bandwidth %v kbit/ms: want %v to %v, or 0 for messages that take no time by their size",
-			c.Bandwidth, 1/maxBandwidth, maxBandwidth)
 	}
 	if err := i.CheckOptions(c.Config); err != nil {
 		return bad("%w", err)
@@ -257,115 +254,162 @@ func (c *Config) complete(i protocol.Info) error {
 	if c.Patience < 0 {
 		return bad("patience of %d events: want at least 1", c.Patience)
 	}
-	return c.checkFaults(i, bad)
+	if err := c.checkFaults(i); err != nil {
+		return bad("%w", err)
+	}
+	return nil
+}
+
+// checkDetector completes c for the failure detector, and refuses what it does not do.
+func (c *Config) checkDetector(i protocol.Info) error {
+	every := c.CrashEvery > 0 || c.RecoverEvery > 0 || c.PauseEvery > 0 || c.PartitionEvery > 0
+	switch {
+	case i.Users == protocol.Nobody && every && c.FaultsUntil == 0 && c.Until == 0:
+		return errors.New("random faults without end: want faults-until or until, for an election has no other end")
+	case c.Detect != 0 && (i.Users == protocol.Clients || i.Detector == protocol.NoDetector):
+		return errors.New("detect: its members suspect no members")
+	case c.Detect == Silent && leased(i):
+		return errors.New("detect: its members have leases, and notice each crash; want more than 0")
+	case c.Detect < 0 && c.Detect != Silent || c.Detect > longest:
+		return fmt.Errorf("detect %v: want 0 to %v", c.Detect, longest)
+	case c.Detect == 0:
+		c.Detect = DefaultDetect
+	}
+	return nil
 }
 
 // checkFaults refuses what the algorithm's model excludes: what it then does
 // says nothing about it.
-func (c *Config) checkFaults(i protocol.Info, bad func(string, ...any) error) error {
-	allow := func(f protocol.Faults, what string) error {
-		if i.Tolerates&f != 0 && (f == protocol.Crash || i.Users == protocol.Clients) {
-			return nil
+func (c *Config) checkFaults(i protocol.Info) error {
+	for _, p := range []struct {
+		what  string
+		value float64
+	}{{"loss", c.Loss}, {"dup", c.Dup}} {
+		if !(p.value >= 0 && p.value < 1) {
+			return fmt.Errorf("%s %v: want a probability of at least 0 and below 1", p.what, p.value)
 		}
-		if i.Tolerates&f != 0 {
-			return bad("%s: not simulated where the members are the users", what)
-		}
-		return bad("%s: its model %s", what, model(i))
 	}
-	up := make([]bool, c.N)
-	for k := range up {
-		up[k] = true
+	if !(c.Bandwidth >= 0 && c.Bandwidth <= maxBandwidth) || c.Bandwidth > 0 && c.Bandwidth < 1/maxBandwidth {
+		return fmt.Errorf("bandwidth %v kbit/ms: want %v to %v, or 0 for messages that take no time by their size",
+			c.Bandwidth, 1/maxBandwidth, maxBandwidth)
+	}
+	is := func(v scenario.Verb) func(scenario.Step) bool {
+		return func(s scenario.Step) bool { return s.Verb == v }
+	}
+	for _, f := range []struct {
+		what  string
+		verb  scenario.Verb
+		asked bool
+	}{
+		{fmt.Sprint("loss ", c.Loss), scenario.Lose, c.Loss > 0},
+		{fmt.Sprint("dup ", c.Dup), scenario.Duplicate, c.Dup > 0},
+		{"bandwidth", scenario.Deliver, c.Bandwidth > 0},
+		{"a partition", scenario.Partition, c.PartitionEvery > 0 || slices.ContainsFunc(c.Faults, is(scenario.Partition))},
+		{"a member that is down", scenario.Amnesia, len(c.Down) > 0},
+		{"memory loss", scenario.Amnesia, c.AmnesiaEvery > 0},
+		{"a crash", scenario.Crash, c.CrashEvery > 0},
+		{"recover-every", scenario.Recover, c.RecoverEvery > 0},
+	} {
+		if err := lacks(i, f.verb); f.asked && err != nil {
+			return fmt.Errorf("%s: %w", f.what, err)
+		}
+	}
+	if c.RecoverEvery > 0 && c.CrashEvery == 0 && !slices.ContainsFunc(c.Faults, is(scenario.Crash)) {
+		return errors.New("recover-every: nobody crashes who could come back")
 	}
 	left := c.N
-	for _, id := range c.Down {
+	for k, id := range c.Down {
 		if id >= protocol.ID(c.N) {
-			return bad("down: there is no member %d", id+1)
+			return fmt.Errorf("down: there is no member %d", id+1)
 		}
-		if err := allow(protocol.Amnesia, "a member that is down"); err != nil {
-			return err
-		}
-		if up[id] {
-			up[id], left = false, left-1
+		if !slices.Contains(c.Down[:k], id) {
+			left--
 		}
 	}
 	if left == 0 {
-		return bad("down: no member is left")
-	}
-	if c.AmnesiaEvery > 0 {
-		if err := allow(protocol.Amnesia, "memory loss"); err != nil {
-			return err
-		}
-	}
-	if c.CrashEvery > 0 {
-		if err := allow(protocol.Crash, "a crash"); err != nil {
-			return err
-		}
+		return errors.New("down: no member is left")
 	}
 	s := c.System()
 	names := s.Names(i)
 	for _, f := range c.Faults {
-		line := names.Format(f)
-		for _, id := range f.Procs {
-			if id >= protocol.ID(c.N+c.Clients) {
-				return bad("%q: there is no process %s at the start", line, names.Of(id))
-			}
-			if id < protocol.ID(c.N) && !up[id] {
-				return bad("%q: %s is down", line, names.Of(id))
-			}
-		}
-		if n := f.Verb.Processes(); len(f.Procs) != n && (f.Verb != scenario.Partition || len(f.Procs) < n) || n == 2 && f.Procs[0] == f.Procs[1] {
-			return bad("%q: want %d processes, all different", line, n)
-		}
-		if timed := f.Verb == scenario.Cut || f.Verb == scenario.Pause || f.Verb == scenario.Partition; timed && (f.For <= 0 || f.For > longest) {
-			return bad("%q: want a time up to %v", line, longest)
-		}
-		var err error
-		switch f.Verb {
-		case scenario.Amnesia:
-			if f.Procs[0] >= protocol.ID(c.N) {
-				return bad("%q: only a member can lose its memory and stay", line)
-			}
-			err = allow(protocol.Amnesia, fmt.Sprintf("%q", line))
-		case scenario.Drain:
-			if f.Procs[0] >= protocol.ID(c.N) || !i.Drains {
-				return bad("%q: want one member, of an algorithm whose members drain", line)
-			}
-		case scenario.Crash:
-			if f.Procs[0] < protocol.ID(c.N) && i.Users == protocol.Clients {
-				return bad("%q: only a user's process can crash for ever; a member loses its memory (amnesia)", line)
-			}
-			err = allow(protocol.Crash, fmt.Sprintf("%q", line))
-		case scenario.Recover, scenario.Suspect, scenario.Restore:
-			if err = c.checkPeerFault(i, f); err != nil {
-				return bad("%q: %w", line, err)
-			}
-		case scenario.Lapse:
-			if !leased(i) {
-				return bad("%q: want two members that have leases at each other", line)
-			}
-		case scenario.Cut, scenario.Pause, scenario.Partition:
-		default:
-			return bad("%q: %s", line, faultVerbs(i))
-		}
-		if err != nil {
-			return err
-		}
-		if f.At < 0 || f.At > longest {
-			return bad("%q: want a time up to %v", line, longest)
+		if err := c.checkFault(i, f, names); err != nil {
+			return fmt.Errorf("%q: %w", names.Format(f), err)
 		}
 	}
 	return nil
 }
 
-// model says in words which faults i tolerates.
-func model(i protocol.Info) string {
-	switch i.Tolerates & (protocol.Crash | protocol.Amnesia) {
-	case 0:
-		return "has no failures"
-	case protocol.Crash:
-		return "has crashes of users, and no memory loss"
-	case protocol.Amnesia:
-		return "has memory losses of members, and no crashes of users"
+// checkFault refuses a fault at a time that the model of the algorithm excludes, or that makes no sense.
+func (c *Config) checkFault(i protocol.Info, f scenario.Step, names scenario.Names) error {
+	for _, id := range f.Procs {
+		if id >= protocol.ID(c.N+c.Clients) {
+			return fmt.Errorf("there is no process %s at the start", names.Of(id))
+		}
+		if slices.Contains(c.Down, id) {
+			return fmt.Errorf("%s is down", names.Of(id))
+		}
 	}
-	return "has crashes of users and memory losses of members"
+	if n := f.Verb.Processes(); len(f.Procs) != n && (f.Verb != scenario.Partition || len(f.Procs) < n) || n == 2 && f.Procs[0] == f.Procs[1] {
+		return fmt.Errorf("want %d processes, all different", n)
+	}
+	if faults := faultsOf(i); !slices.Contains(faults, string(f.Verb)) {
+		return fmt.Errorf("faults are %s", strings.Join(faults, ", "))
+	}
+	timed := f.Verb == scenario.Cut || f.Verb == scenario.Pause || f.Verb == scenario.Partition
+	crashed := func(s scenario.Step) bool {
+		return s.Verb == scenario.Crash && s.At <= f.At && s.Procs[0] == f.Procs[1]
+	}
+	member := f.Procs[0] < protocol.ID(c.N)
+	switch {
+	case timed && f.For <= 0, max(f.At, f.For) > longest, f.At < 0:
+		return fmt.Errorf("want a time up to %v", longest)
+	case f.Verb == scenario.Amnesia && !member:
+		return errors.New("only a member can lose its memory and stay")
+	case f.Verb == scenario.Drain && !member:
+		return errors.New("want one member, of an algorithm whose members drain")
+	case f.Verb == scenario.Crash && member && i.Users == protocol.Clients:
+		return errors.New("only a user's process can crash for ever; a member loses its memory (amnesia)")
+	case f.Verb == scenario.Suspect && i.Detector == protocol.PerfectDetector && !slices.ContainsFunc(c.Faults, crashed):
+		return errors.New("its detector suspects nobody that has not crashed")
+	}
+	return lacks(i, f.Verb)
+}
+
+// faultsOf are the kinds of faults at a time that there are with users and a detector of some kind.
+func faultsOf(i protocol.Info) []string {
+	all := []string{"amnesia", "drain", "crash", "pause", "partition", "cut"}
+	switch {
+	case leased(i): // whose members are told of their leases
+		all = append(all, "recover", "lapse")
+	case i.Users != protocol.Clients:
+		all = append(all, "recover", "suspect", "restore")
+	}
+	return all
+}
+
+// reasons say why the model of an algorithm has no steps of some kind.
+var reasons = map[scenario.Verb]string{
+	scenario.Amnesia: "its model has no memory loss",
+	scenario.Crash:   "its model has no crashes",
+	scenario.Recover: "its model has no member that comes back",
+	scenario.Drain:   "want one member, of an algorithm whose members drain",
+}
+
+// lacks says why the model of an algorithm has no steps of some kind; nil: it has them.
+func lacks(i protocol.Info, v scenario.Verb) error {
+	has, peers := world.Has(i, v), i.Users != protocol.Clients
+	of := func(list ...scenario.Verb) bool { return slices.Contains(list, v) }
+	switch {
+	case i.Registers != nil && of(scenario.Deliver, scenario.Lose, scenario.Duplicate, scenario.Partition):
+		return protocol.ErrRegisters
+	case !has && of(scenario.Lose, scenario.Duplicate):
+		return protocol.ErrReliable
+	case !has && reasons[v] != "":
+		return errors.New(reasons[v])
+	case peers && v == scenario.Amnesia:
+		return errors.New("not simulated where the members are the users")
+	case i.Detector == protocol.NoDetector && of(scenario.Suspect, scenario.Restore):
+		return errors.New("its members suspect no members")
+	}
+	return nil
 }

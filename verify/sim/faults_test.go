@@ -301,21 +301,21 @@ func TestConfig(t *testing.T) {
 		"unknown option": {func(c *sim.Config) {
 			c.Options = map[string]int64{"x": 1}
 		}, `no option "x": it has no options`},
-		"memory loss":        {func(c *sim.Config) { c.AmnesiaEvery = 1 }, "memory loss: its model has no failures"},
-		"crash":              {func(c *sim.Config) { c.CrashEvery = 1 }, "its model has no failures"},
-		"down":               {func(c *sim.Config) { c.Down = []protocol.ID{1} }, "its model has no failures"},
+		"memory loss":        {func(c *sim.Config) { c.AmnesiaEvery = 1 }, "memory loss: its model has no memory loss"},
+		"crash":              {func(c *sim.Config) { c.CrashEvery = 1 }, "its model has no crashes"},
+		"down":               {func(c *sim.Config) { c.Down = []protocol.ID{1} }, "its model has no memory loss"},
 		"negative period":    {func(c *sim.Config) { c.PauseEvery = -1 }, "pause-every -1ns"},
 		"negative lease":     {func(c *sim.Config) { c.Lease = -1 }, "lease -1ns"},
 		"large clock offset": {func(c *sim.Config) { c.ClockOffset = 2 * time.Hour }, "clock-offset 2h0m0s"},
 		"a crash at a time": {func(c *sim.Config) {
 			c.Faults = []scenario.Step{{Verb: scenario.Crash, Procs: []protocol.ID{1}}}
-		}, "its model has no failures"},
+		}, "its model has no crashes"},
 		"a process too many": {func(c *sim.Config) {
 			c.Faults = []scenario.Step{{Verb: scenario.Pause, Procs: []protocol.ID{4}, For: 1}}
 		}, "there is no process p5"},
 		"no fault": {func(c *sim.Config) {
 			c.Faults = []scenario.Step{{Verb: scenario.Try, Procs: []protocol.ID{1}}}
-		}, "faults are amnesia, drain, crash, recover, suspect, restore, pause, partition and cut"},
+		}, "faults are amnesia, drain, crash, pause, partition, cut, recover, suspect, restore"},
 	} {
 		cfg := ok
 		c.edit(&cfg)

@@ -111,7 +111,7 @@ func TestPartitionOfMembers(t *testing.T) {
 // What makes no sense is refused.
 func TestLeaseConfig(t *testing.T) {
 	for fault, want := range map[string]string{
-		"at 1ms suspect p1 p2":       "want crash, lapse, partition",
+		"at 1ms suspect p1 p2":       "faults are amnesia, drain, crash, pause, partition, cut, recover, lapse",
 		"at 1ms lapse p1 p1":         "want 2 processes, all different",
 		"at 1ms cut p1 p1 for 1ms":   "want 2 processes, all different",
 		"at 1ms amnesia p1":          "memory loss",

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,74 +34,6 @@ type election struct {
 	terms history.Terms
 	list  []Leadership // the first ones
 	count int
-}
-
-// checkPeers refuses what Users and the detector exclude, where there are no clients.
-func (c *Config) checkPeers(i protocol.Info) error {
-	peers := i.Users != protocol.Clients
-	detects := peers && i.Detector != protocol.NoDetector
-	if i.Users == protocol.Nobody {
-		every := c.CrashEvery > 0 || c.RecoverEvery > 0 || c.PauseEvery > 0 || c.PartitionEvery > 0
-		if every && c.FaultsUntil == 0 && c.Until == 0 {
-			return fmt.Errorf("random faults without end: want faults-until or until, for an election has no other end")
-		}
-	}
-	switch {
-	case c.RecoverEvery > 0 && (i.Tolerates&protocol.Recovery == 0 || !peers):
-		return fmt.Errorf("recover-every: its model has no member that comes back")
-	case c.RecoverEvery > 0 && c.CrashEvery == 0 && !slices.ContainsFunc(c.Faults, is(scenario.Crash)):
-		return fmt.Errorf("recover-every: nobody crashes who could come back")
-	case c.Detect != 0 && !detects:
-		return fmt.Errorf("detect: its members suspect no members")
-	case c.Detect == Silent && leased(i):
-		return fmt.Errorf("detect: its members have leases, and notice each crash; want more than 0")
-	case c.Detect < 0 && c.Detect != Silent || c.Detect > longest:
-		return fmt.Errorf("detect %v: want 0 to %v", c.Detect, longest)
-	case c.Detect == 0:
-		c.Detect = DefaultDetect
-	}
-	return nil
-}
-
-// is returns whether a step has a verb.
-func is(v scenario.Verb) func(scenario.Step) bool {
-	return func(s scenario.Step) bool { return s.Verb == v }
-}
-
-// checkPeerFault refuses a recovery or a suspicion that the model excludes.
-func (c *Config) checkPeerFault(i protocol.Info, f scenario.Step) error {
-	switch {
-	case i.Users == protocol.Clients:
-		return errors.New(faultVerbs(i))
-	case f.Verb == scenario.Recover && i.Tolerates&protocol.Recovery == 0:
-		return fmt.Errorf("its model has no member that comes back")
-	case f.Verb == scenario.Recover:
-		return nil
-	case i.Detector == protocol.NoDetector:
-		return fmt.Errorf("its members suspect no members")
-	case leased(i):
-		return fmt.Errorf("its members have leases, and are told of those; want crash, lapse, partition, cut or pause")
-	case i.Detector == protocol.UnreliableDetector || f.Verb == scenario.Restore:
-		return nil
-	}
-	dead := func(s scenario.Step) bool {
-		return s.Verb == scenario.Crash && s.At <= f.At && s.Procs[0] == f.Procs[1]
-	}
-	if !slices.ContainsFunc(c.Faults, dead) {
-		return fmt.Errorf("its detector suspects nobody that has not crashed")
-	}
-	return nil
-}
-
-// faultVerbs says which faults there are.
-func faultVerbs(i protocol.Info) string {
-	if i.Users == protocol.Clients {
-		return "faults are amnesia, drain, crash, pause, partition and cut"
-	}
-	if leased(i) {
-		return "faults are drain, crash, recover, lapse, pause, partition and cut"
-	}
-	return "faults are amnesia, drain, crash, recover, suspect, restore, pause, partition and cut"
 }
 
 // elects reports whether the algorithm is an election.

@@ -239,7 +239,7 @@ func TestElectionConfig(t *testing.T) {
 		{toys(protocol.Members, grabber(noToken)), "detect: its members suspect no members", func(c *sim.Config) { c.Detect = 1 }},
 		{toys(protocol.Members, grabber(noToken)), "no member that comes back", func(c *sim.Config) { c.Faults = faultsOf3(t, "recover p1") }},
 		{toys(protocol.Members, grabber(noToken)), "suspect no members", func(c *sim.Config) { c.Faults = faultsOf3(t, "suspect p1 p2") }},
-		{toys(protocol.Clients, grabber(noToken)), "faults are amnesia, drain, crash, pause, partition and cut", func(c *sim.Config) { c.Faults = faultsOf(t, "suspect s1 c1") }},
+		{toys(protocol.Clients, grabber(noToken)), "faults are amnesia, drain, crash, pause, partition, cut", func(c *sim.Config) { c.Faults = faultsOf(t, "suspect s1 c1") }},
 	} {
 		config := electing(3)
 		c.change(&config)

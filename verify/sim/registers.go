@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -24,29 +23,6 @@ type memory struct {
 type cell struct {
 	world.Cell
 	waiters []uint32 // processes whose Await found that it does not hold yet
-}
-
-// checkRegisters completes c for a shared memory, and refuses faults of messages there.
-func (c *Config) checkRegisters(i protocol.Info) error {
-	if i.Registers == nil {
-		return nil
-	}
-	apart := slices.ContainsFunc(c.Faults, func(s scenario.Step) bool { return s.Verb == scenario.Partition })
-	for _, f := range []struct {
-		what  string
-		asked bool
-	}{
-		{"loss", c.Loss != 0},
-		{"dup", c.Dup != 0},
-		{"bandwidth", c.Bandwidth != 0},
-		{"a partition", apart || c.PartitionEvery != 0},
-		{"memory loss", c.AmnesiaEvery != 0},
-	} {
-		if f.asked {
-			return fmt.Errorf("%s: %w", f.what, protocol.ErrRegisters)
-		}
-	}
-	return nil
 }
 
 // reset is the memory of a run that has not begun, in that of an earlier one.

@@ -111,8 +111,8 @@ func TestRegisterRules(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(c *sim.Config){
-		"loss: ":                  func(c *sim.Config) { c.Loss = 0.1 },
-		"dup: ":                   func(c *sim.Config) { c.Dup = 0.1 },
+		"loss 0.1: ":              func(c *sim.Config) { c.Loss = 0.1 },
+		"dup 0.1: ":               func(c *sim.Config) { c.Dup = 0.1 },
 		"FIFO channels: ":         func(c *sim.Config) { c.FIFO = true },
 		"memory loss: ":           func(c *sim.Config) { c.AmnesiaEvery = time.Second },
 		"a partition: ":           func(c *sim.Config) { c.PartitionEvery = time.Second },

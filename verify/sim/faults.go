@@ -179,7 +179,7 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 	case scenario.Restore:
 		s.restore(item{at: s.now, key: s.seq<<kindBits | restore, to: id, slot: uint32(f.Procs[1])})
 	case scenario.Lapse:
-		if p, q := id, uint32(f.Procs[1]); s.isUp(p) && s.isUp(q) && s.endOf(p, q).standing == whole {
+		if p, q := id, uint32(f.Procs[1]); s.isUp(p) && s.isUp(q) && !s.endOf(p, q).Lapsed {
 			s.lapseNow(p, q)
 		}
 	case scenario.Cut:

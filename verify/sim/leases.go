@@ -4,6 +4,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // # Leases among members
@@ -13,20 +14,12 @@ import (
 // lease, and after both of them Ended; and Restore when they hear each other again. A crash
 // is noticed as by other detectors, after Config.Detect.
 
-// The standings of a session at one of its ends.
-const (
-	whole uint8 = iota
-	lapsed
-	ended
-)
-
 // An end is what a member knows of its session with another one.
 type end struct {
-	standing uint8
-	old      bool   // of a whole one: it is with a life of the other that is over
-	began    uint64 // sequence number at the last Restore, 0: there was none
-	left     uint64 // sequence number at the last Lapsed
-	held     []item // messages for the session that the other one began already
+	world.Side
+	began uint64 // sequence number at the last Restore, 0: there was none
+	left  uint64 // sequence number at the last Lapsed
+	held  []item // messages for the session that the other one began already
 }
 
 // leased reports whether members have leases at each other.
@@ -49,11 +42,18 @@ func (s *simulator[M]) endOf(p, q uint32) *end {
 
 func (s *simulator[M]) isUp(p uint32) bool { return s.procs[p].process != nil }
 
-// ahead reports whether p began a session with q, and q has not yet.
-func (s *simulator[M]) ahead(p, q uint32) bool {
-	e := s.endOf(p, q)
-	return s.isUp(p) && s.isUp(q) && e.standing == whole && !e.old && s.endOf(q, p).standing == ended
+// side is what world takes for that end.
+func (s *simulator[M]) side(p, q uint32) world.Side {
+	side := s.endOf(p, q).Side
+	side.Gone = !s.isUp(p)
+	return side
 }
+
+// ahead reports whether p began a session with q, and q has not yet.
+func (s *simulator[M]) ahead(p, q uint32) bool { return s.side(p, q).Ahead(s.side(q, p)) }
+
+// told is what member p may be told of member q.
+func (s *simulator[M]) told(p, q uint32) world.Notices { return s.side(p, q).Notices(s.side(q, p)) }
 
 // beginSessions restores all members to each other.
 func (s *simulator[M]) beginSessions() {
@@ -69,10 +69,8 @@ func (s *simulator[M]) beginSessions() {
 
 // lapses lets member p have Lapsed of member q, if their session is broken.
 func (s *simulator[M]) lapses(p, q uint32) {
-	e, other := s.endOf(p, q), s.endOf(q, p)
-	a := s.faults.apart[s.between(p, q)]
-	broken := !s.isUp(q) || e.old || other.standing == lapsed || a != nil && a.lapses
-	if s.isUp(p) && e.standing == whole && broken {
+	n, a := s.told(p, q), s.faults.apart[s.between(p, q)]
+	if n&world.ToLapse != 0 || n&world.MayLapse != 0 && a != nil && a.lapses {
 		s.lapseNow(p, q)
 	}
 }
@@ -80,7 +78,7 @@ func (s *simulator[M]) lapses(p, q uint32) {
 // lapseNow breaks the whole session of p with q, or what is left of it at p.
 func (s *simulator[M]) lapseNow(p, q uint32) {
 	e := s.endOf(p, q)
-	e.standing, e.old, e.left = lapsed, false, s.seq
+	e.Side, e.left = world.Side{Lapsed: true}, s.seq
 	s.release(s.endOf(q, p))
 	s.leasesLapsed++
 	s.tellLapsed(p, q)
@@ -90,15 +88,14 @@ func (s *simulator[M]) lapseNow(p, q uint32) {
 // ends lets member p have Ended of member q, if both had Lapsed.
 func (s *simulator[M]) ends(it item) {
 	p, q := it.to, it.slot
-	e := s.endOf(p, q)
-	if !s.isUp(p) || e.standing != lapsed || s.isUp(q) && s.endOf(q, p).standing == whole {
+	if s.told(p, q)&world.ToSuspect == 0 {
 		return
 	}
 	if until := s.procs[p].pausedUntil; until > s.now {
 		s.again(it, until)
 		return
 	}
-	e.standing = ended
+	s.endOf(p, q).Ended = true
 	s.logVerb(scenario.Suspect, p, q, "")
 	s.input(p, protocol.NewEnded(protocol.ID(q)))
 	s.proceed(p, q)
@@ -107,18 +104,18 @@ func (s *simulator[M]) ends(it item) {
 // resumes begins a session of member p with member q, if both had Ended.
 func (s *simulator[M]) resumes(it item) {
 	p, q := it.to, it.slot
-	e := s.endOf(p, q)
-	if !s.isUp(p) || !s.isUp(q) || e.standing != ended || s.endOf(q, p).standing != ended && !s.ahead(q, p) {
+	if s.told(p, q)&world.ToRestore == 0 {
 		return
 	}
-	if until := max(s.heldUntil(p, q), s.heldUntil(q, p)); until > s.now {
+	if until := s.meet(p, q); until > s.now {
 		s.again(it, until)
 		return
 	}
 	if !s.ahead(q, p) { // else the other one may have revoked the new one
 		delete(s.faults.apart, s.between(p, q))
 	}
-	e.standing, e.began = whole, s.seq
+	e := s.endOf(p, q)
+	e.Side, e.began = world.Side{}, s.seq
 	s.release(e)
 	s.restored(p, q)
 }
@@ -126,17 +123,16 @@ func (s *simulator[M]) resumes(it item) {
 // proceed schedules what comes next at the two ends of a session.
 func (s *simulator[M]) proceed(p, q uint32) {
 	for _, k := range [...]pair{{p, q}, {q, p}} {
-		e, other := s.endOf(k.client, k.member), s.endOf(k.member, k.client)
-		gone := !s.isUp(k.member)
-		switch {
-		case !s.isUp(k.client):
-		case e.standing == whole && !gone && other.standing == lapsed:
-			s.push(s.now+s.detectorDelay(), lapse, k.client, k.member)
-		case e.standing == lapsed && (gone || other.standing != whole):
-			s.push(s.now+s.detectorDelay(), suspect, k.client, k.member)
-		case e.standing == ended && !gone && other.standing == ended:
-			s.push(s.now+s.detectorDelay(), restore, k.client, k.member)
+		kind := lapse
+		switch s.told(k.client, k.member) & world.Must {
+		case 0:
+			continue
+		case world.ToSuspect:
+			kind = suspect
+		case world.ToRestore:
+			kind = restore
 		}
+		s.push(s.now+s.detectorDelay(), kind, k.client, k.member)
 	}
 }
 
@@ -155,9 +151,9 @@ func (s *simulator[M]) takes(from uint32, it item) (yes, held bool) {
 	sent := it.key >> kindBits
 	e, r := s.endOf(from, it.to), s.endOf(it.to, from)
 	switch {
-	case sent <= e.began || e.standing != whole && sent > e.left:
+	case sent <= e.began || e.Lapsed && sent > e.left:
 		return false, false
-	case r.standing == whole:
+	case !r.Lapsed:
 		return !s.ahead(it.to, from), false // else it was sent in an earlier session
 	case s.ahead(from, it.to):
 		r.held = append(r.held, it)
@@ -173,19 +169,17 @@ func (s *simulator[M]) bury(p uint32) {
 			continue
 		}
 		mine, e := s.endOf(p, q), s.endOf(q, p)
-		if mine.standing == whole {
+		if !mine.Lapsed {
 			mine.left = s.seq
 		}
-		mine.standing, mine.old = lapsed, false
+		mine.Side = world.Side{Lapsed: true}
 		s.release(mine)
 		s.release(e)
-		if e.old = e.standing == whole; !s.isUp(q) {
-			continue
-		}
-		switch e.standing {
-		case whole:
+		e.Old = !e.Lapsed
+		switch s.told(q, p) {
+		case world.ToLapse:
 			s.push(s.now+int64(s.cfg.Detect)+s.detectorDelay(), lapse, q, p)
-		case lapsed:
+		case world.ToSuspect:
 			s.push(s.now+int64(s.cfg.Detect), suspect, q, p)
 		}
 	}
@@ -209,7 +203,7 @@ func (s *simulator[M]) revoke(p uint32, to protocol.ID) {
 	if s.log != nil {
 		s.note(s.names.Of(protocol.ID(p)) + " revokes the lease of " + s.names.Of(to))
 	}
-	if q := uint32(to); s.endOf(p, q).standing == whole {
+	if q := uint32(to); !s.endOf(p, q).Lapsed {
 		s.separate(p, q, s.now+int64(s.cfg.Lease)+1)
 	}
 }

@@ -32,7 +32,7 @@ func (r *Rules) Notices(ends Ends, p, q int) Notices {
 	case r.Detector == protocol.NoDetector, p == q, ends.absent(p):
 		return 0
 	case r.Mutual && q < n:
-		return r.session(ends, p, q)
+		return ends.side(p, q).Notices(ends.side(q, p))
 	case r.Peers && q < n:
 		return r.suspicion(ends, p, q)
 	case r.Peers:
@@ -76,47 +76,6 @@ func (r *Rules) Lease(ends Ends, u, j int) (n Notices) {
 		n &^= ToSuspect
 	}
 	return n
-}
-
-// session is what member p may be told of member q, another one.
-//
-// Two members have a session, or each of them knows in part or in full that there is none:
-// End.Lapsed says at whom it had Lapsed, and End.Ended at whom it had Ended, since the last
-// Restore. A session breaks where one of the two gets Lapsed: by itself, or because the other
-// one crashed, or was told, or one of them revoked it. The rest must then happen, each part
-// at a moment of its own. A member that was restored before the other one has a session
-// already: what it sends waits until the other one is restored, too.
-func (r *Rules) session(ends Ends, p, q int) Notices {
-	e, gone := ends[p], ends.absent(q)
-	switch {
-	case !e.lapsed(q) && ends.broken(p, q):
-		return ToLapse
-	case !e.lapsed(q) && (e.Paused || ends.paused(q)):
-		return MayLapse | Paused
-	case !e.lapsed(q):
-		return MayLapse
-	case e.Paused:
-		return 0
-	case !e.ended(q) && (gone || ends[q].lapsed(p)):
-		return ToSuspect
-	case e.ended(q) && !gone && (ends[q].ended(p) || ends.ahead(q, p)):
-		return ToRestore
-	}
-	return 0
-}
-
-// ahead reports whether member p was restored to a session with q, and q was not yet.
-func (ends Ends) ahead(p, q int) bool {
-	return !ends.absent(p) && !ends.absent(q) && !ends[p].lapsed(q) && ends[p].Known[q] == ends[q].Life && ends[q].ended(p)
-}
-
-// broken reports whether the session of p with q, in which p had no Lapsed yet, is broken.
-func (ends Ends) broken(p, q int) bool {
-	if ends.absent(q) {
-		return true
-	}
-	e, other := ends[p], ends[q]
-	return e.Known[q] != other.Life || other.lapsed(p) && !other.ended(p) || (e.Revoked>>q|other.Revoked>>p)&1 != 0
 }
 
 // suspicion is what member p may be told of member q, another one, where there are no
@@ -212,7 +171,7 @@ func (r *Rules) unleased(e *End, p int) {
 func (r *Rules) Severed(ends Ends, from, to int) bool {
 	switch {
 	case r.Mutual:
-		return ends[from].lapsed(to) || ends[to].lapsed(from) && !ends.ahead(from, to)
+		return ends[from].lapsed(to) || ends[to].lapsed(from) && !ends.side(from, to).Ahead(ends.side(to, from))
 	case !r.Leases:
 		return false
 	}

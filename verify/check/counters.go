@@ -2,23 +2,24 @@ package check
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// normal gives the vector being built its normal form. A frozen worker may not know
-// it: then it returns false, and the vector is spoilt.
-func (x *worker) normal() bool { return x.drop(nobody) && x.lower() && x.name() }
+// normal gives the vector being built its normal form.
+func (x *worker) normal() {
+	x.forget(nobody)
+	x.lower()
+	x.name()
+}
 
 // lower subtracts from all values of a counter what moves its smallest one down
-// to Counter.Least, in the vector being built. A frozen worker may not know the
-// result: then it returns false, and the vector is spoilt.
-func (x *worker) lower() bool {
+// to Counter.Least, in the vector being built.
+func (x *worker) lower() {
 	if !x.shifts || x.raw {
-		return true
+		return
 	}
 	st := x.next
 	x.by = slices.Grow(x.by[:0], len(x.messages.least))[:len(x.messages.least)]
@@ -43,21 +44,16 @@ func (x *worker) lower() bool {
 		}
 	}
 	if x.shifting = moves; !moves {
-		return true
+		return
 	}
 	for i, w := range st[1:] {
 		if w != 0 {
-			n, known := x.shift(i, w)
-			if !known {
-				return false
-			}
-			st[1+i] = n
+			st[1+i] = x.shift(i, w)
 		}
 	}
 	if !x.fifo {
 		slices.Sort(st[x.flight:])
 	}
-	return true
 }
 
 // lowsOf returns the lows of word i of a state, after the first one.
@@ -71,27 +67,26 @@ func (x *worker) lowsOf(i int, w uint32) []low {
 // shifted remembers words that were moved: by the kind of the word, its number, and
 // the number of what its counters are moved by.
 type shifted struct {
-	table [2]table // of local states, and of messages
-	to    [2][]uint32
-	by    map[string]uint32
+	to [2]memo[uint32] // of local states, and of messages
+	by map[string]uint32
 }
 
 // A distance of one counter is a number of its own below this one.
 const manyCounters = 1 << 31
 
 func (s *shifted) bytes() int64 {
-	return s.table[0].bytes + s.table[1].bytes + int64(4*(cap(s.to[0])+cap(s.to[1]))+120*len(s.by))
+	return s.to[0].size() + s.to[1].size() + int64(120*len(s.by))
 }
 
 // shift moves word i of a state by x.by.
-func (x *worker) shift(i int, w uint32) (to uint32, known bool) {
+func (x *worker) shift(i int, w uint32) uint32 {
 	lows := x.lowsOf(i, w)
 	moves := uint64(0)
 	for _, l := range lows {
 		moves |= x.by[l.counter]
 	}
 	if moves == 0 {
-		return w, true
+		return w
 	}
 	by := moves
 	if len(lows) > 1 || by >= manyCounters {
@@ -100,8 +95,8 @@ func (x *worker) shift(i int, w uint32) (to uint32, known bool) {
 			x.key = binary.AppendUvarint(x.key, x.by[l.counter])
 		}
 		n, known := x.shifted.by[string(x.key)]
-		if !known && x.frozen {
-			return 0, false
+		if !known && !x.adds() {
+			return 0
 		} else if !known {
 			n = uint32(len(x.shifted.by))
 			x.shifted.by[string(x.key)] = n
@@ -112,23 +107,14 @@ func (x *worker) shift(i int, w uint32) (to uint32, known bool) {
 	if i >= x.rules.Total {
 		kind = 1
 	}
-	key := scramble(uint64(w)<<32 | by)
-	if n, known := x.shifted.table[kind].find(key); known || x.frozen {
-		if !known {
-			return 0, false
+	return once(x, &x.shifted.to[kind], scramble(uint64(w)<<32|by), func() uint32 {
+		if kind == 1 {
+			return x.m.shiftMessage(w, x.by)
 		}
-		return x.shifted.to[kind][n], true
-	}
-	if kind == 1 {
-		to = x.m.shiftMessage(w, x.by)
-	} else {
 		l := x.locals[w]
 		l.state = x.m.shift(l.proc, l.state, x.by)
-		to, _ = x.intern(l)
-	}
-	x.shifted.table[kind].add(key)
-	x.shifted.to[kind] = append(x.shifted.to[kind], to)
-	return to, true
+		return x.intern(l)
+	})
 }
 
 // note keeps which counters a move begins: those in its end, or in what it sends, of which
@@ -172,14 +158,6 @@ func (x *worker) unrelated(m *move, p int, st []uint32) bool {
 	return true
 }
 
-// deny notes that a begins counters of which others have values.
-func (x *worker) deny(a action) {
-	if x.claim == nil {
-		x.claim = fmt.Errorf("%w: %s: after %q a counter begins of which others have values: its distance to them is none",
-			ErrClaim, x.rules.Info.Name, x.line(a, x.m))
-	}
-}
-
 // steady verifies on a state that was judged that what judges states depends on
 // distances of counters only.
 func (r *searcher) steady(st []uint32) {
@@ -201,9 +179,7 @@ func (r *searcher) steady(st []uint32) {
 }
 
 func (r *searcher) unsteady(what string, err error) {
-	if r.claim == nil {
-		r.claim = fmt.Errorf("%w: %s: with counters moved only, %s: %v", ErrClaim, r.rules.Info.Name, what, err)
-	}
+	r.deny("with counters moved only, %s: %v", what, err)
 }
 
 // judges reports whether the algorithm says something of states that was asked for.

@@ -1,6 +1,10 @@
 package check
 
-import "github.com/poundlock/poundlock/verify/world"
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/verify/world"
+)
 
 // detections appends the steps of the failure detector.
 func (x *worker) detections(list []action) []action {
@@ -77,123 +81,87 @@ func (x *worker) strikes(v verb, i int) bool {
 	return there && !x.summaries[x.st[1+i]].paused
 }
 
-// noticed lets a member suspect another process that is there: what that one knows of the two
-// changes, too. The lease of a client ends on the side of the member: what the client sent
-// before and has not arrived is lost.
-func (x *worker) noticed(a action) (o outcome, known bool) {
-	p, q := int(a.a), int(a.b)
-	if o.move, known = x.move(x.st[1+p], suspect, uint64(q)); !known {
-		return o, false
+// unnoticed reports whether no process takes a step with an action of the state entered.
+func (x *worker) unnoticed(a action) bool {
+	switch a.verb {
+	case crash, pause, lose, duplicate, begin, agree:
+		return true
+	case lapse, lapseBroken, lapsePaused:
+		return x.summaries[x.st[1+a.a]].paused
 	}
-	l := x.locals[x.st[1+q]]
-	if a.verb == suspectPaused {
-		l.Noticed(p)
-	} else {
-		l.Ended |= 1 << p
-	}
-	other, known := x.intern(l)
-	if !known {
-		return o, false
-	}
-	from, _ := x.rules.Cuts(x.ends, p, q, false)
-	x.keep(func(f, t int) bool { return !from || f != q || t != p })
-	x.next[1+q] = other
-	return x.finish(a, o, p)
+	return false
 }
 
-// fault takes one of the faults that change more than one process.
-func (x *worker) fault(a action) (o outcome, known bool) {
-	p := int(a.a)
+// spreads reports whether an action of the state entered changes more than one process that takes
+// a step, with the messages to it and from it.
+func (x *worker) spreads(a action) bool {
 	switch a.verb {
+	case lapse, lapseBroken, lapsePaused, amnesia, suspectPaused:
+		return true
+	case suspect, mistake:
+		return x.rules.Leases && x.st[1+a.b] != 0
+	}
+	return x.unnoticed(a)
+}
+
+// spread puts what an action that spreads changes into the vector being built, except for the step
+// of its process. It returns what the judge of an object finds.
+func (x *worker) spread(a action) (fault uint32) {
+	p, q := int(a.a), int(a.b)
+	l := x.locals[x.st[1+p]]
+	switch a.verb {
+	case duplicate:
+		x.next = slices.Insert(x.next, int(a.at), a.arg)
+	case agree:
+		fault = x.update(x.decision(a))
+	case begin:
+		c := x.registers.contents[x.st[a.at]]
+		c.Begin(&l.End, q)
+		x.next[1+p], x.next[a.at] = x.intern(l), x.content(c)
+	case pause:
+		l.Paused = true
+		x.next[1+p] = x.intern(l)
 	case lapse, lapseBroken, lapsePaused:
-		if l := x.locals[x.st[1+p]]; l.Paused {
-			x.cut(p, int(a.b))
-			x.rules.Miss(&l.End, int(a.b))
-			return x.alter(a, p, l)
+		from, to := x.rules.Cuts(x.ends, p, q, true)
+		x.cut(func(f, t int) bool { return from && f == q && t == p || to && f == p && t == q })
+		if l.Paused {
+			x.rules.Miss(&l.End, q)
+			x.next[1+p] = x.intern(l)
 		}
-		if o.move, known = x.move(x.st[1+p], a.verb, uint64(a.b)); !known {
-			return o, false
+	case suspect, mistake, suspectPaused:
+		// What the other one knows of the two changes, too. The lease of a client ends on the side of the
+		// member: what the client sent before and has not arrived is lost.
+		from, _ := x.rules.Cuts(x.ends, p, q, false)
+		x.cut(func(f, t int) bool { return from && f == q && t == p })
+		if l = x.locals[x.st[1+q]]; a.verb == suspectPaused {
+			l.Noticed(p)
+		} else {
+			l.Ended |= 1 << p
 		}
-		x.cut(p, int(a.b))
+		x.next[1+q] = x.intern(l)
 	case amnesia:
 		// Its user, if it has one, is in its remainder section; every user that tries or
 		// is inside remembers that the member is faulty.
-		if o.move, known = x.move(x.st[1+p], amnesia, 0); !known {
-			return o, false
-		}
-		x.next = append(x.next[:0], x.st...)
 		for u := range x.rules.Total {
-			l := x.locals[x.st[1+u]]
-			if !x.rules.Forgotten(&l.End, u, p) {
-				continue
-			}
-			if x.next[1+u], known = x.intern(l); !known {
-				return o, false
+			if l = x.locals[x.st[1+u]]; x.rules.Forgotten(&l.End, u, p) {
+				x.next[1+u] = x.intern(l)
 			}
 		}
-	case recovery:
-		if o.move, known = x.move(x.st[1+p], recovery, 0); !known {
-			return o, false
-		}
-		x.next = append(x.next[:0], x.st...)
 	case crash:
-		x.keep(func(f, t int) bool { return !x.rules.Buried(x.ends, p, f, t) })
-		if x.next[1+p], known = x.remains(p); !known {
-			return o, false
-		}
-		x.next[0] -= a.cost()
-		if o.fault, known = x.applyCrash(p); !known {
-			return o, false
-		}
-		return x.settle(o, p)
+		x.cut(func(f, t int) bool { return x.rules.Buried(x.ends, p, f, t) })
+		x.next[1+p] = x.remains(p)
+		fault = x.update(x.shared.crash[p])
 	}
-	return x.finish(a, o, p)
+	return fault
 }
 
-// finish puts the move of process p into the vector being built.
-func (x *worker) finish(a action, o outcome, p int) (_ outcome, known bool) {
-	o.moved = true
-	x.next[0] -= a.cost()
-	m := &x.moves[o.move]
-	if m.to == 0 {
-		o.print = x.own
-		return o, true
-	}
-	if !x.unrelated(m, p, x.next) {
-		if x.frozen {
-			return o, false
-		}
-		x.deny(a)
-	}
-	if o.fault, known = x.complete(m, p); !known {
-		return o, false
-	}
-	return x.settle(o, p)
-}
-
-// cut copies the state into the vector being built, without the messages that are lost when the
-// lease of p at q lapses.
-func (x *worker) cut(p, q int) {
-	from, to := x.rules.Cuts(x.ends, p, q, true)
-	x.keep(func(f, t int) bool { return !(from && f == q && t == p || to && f == p && t == q) })
-}
-
-// alter changes what is known of process p in the vector being built, of which it does not notice.
-func (x *worker) alter(a action, p int, l local) (o outcome, known bool) {
-	if x.next[1+p], known = x.intern(l); !known {
-		return o, false
-	}
-	x.next[0] -= a.cost()
-	return x.settle(o, p)
-}
-
-// keep copies the state into the vector being built, with those messages only that are on
-// channels to be kept.
-func (x *worker) keep(some func(from, to int) bool) {
-	x.next = append(x.next[:0], x.st[:x.flight]...)
-	for _, msg := range x.st[x.flight:] {
-		if some(x.messages.from(msg), x.messages.to(msg)) {
-			x.next = append(x.next, msg)
+// cut takes messages on some channels out of the vector being built.
+func (x *worker) cut(some func(from, to int) bool) {
+	kept := x.next[:x.flight]
+	for _, msg := range x.next[x.flight:] {
+		if !some(x.messages.from(msg), x.messages.to(msg)) {
+			kept = append(kept, msg)
 		}
 	}
+	x.next = kept
 }

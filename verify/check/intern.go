@@ -3,7 +3,6 @@ package check
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -22,7 +21,7 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 		if m.problem != 0 {
 			return &x.problems[m.problem-1]
 		}
-		if fault, _ := x.complete(m, x.locals[m.to].proc); fault != 0 {
+		if fault := x.complete(m, x.locals[m.to].proc); fault != 0 {
 			return &x.problems[fault-1]
 		}
 		return nil
@@ -54,14 +53,11 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 			if p == q || x.down[q] || !x.rules.Mutual && (!x.rules.Leases || p < x.rules.Config.N) {
 				continue
 			}
-			n, _ := x.move(x.next[1+p], restore, uint64(q)|1<<8)
+			n := x.move(x.next[1+p], restore, uint64(q)|1<<8)
 			if problem := apply(&x.moves[n]); problem != nil {
 				return nil, problem
 			}
 		}
-	}
-	for i := range x.rules.Total {
-		x.forget(i)
 	}
 	x.normal()
 	return slices.Clone(x.next), nil
@@ -81,13 +77,12 @@ func appendLocal(k []byte, l local) []byte {
 	return k
 }
 
-// intern returns the number of l. It copies what it keeps. A frozen worker knows
-// only what was interned before.
-func (x *worker) intern(l local) (number uint32, known bool) {
+// intern returns the number of l. It copies what it keeps.
+func (x *worker) intern(l local) uint32 {
 	k := appendLocal(x.key[:0], l)
 	x.key = k
-	if n, ok := x.number[string(k)]; ok || x.frozen {
-		return n, ok
+	if n, ok := x.number[string(k)]; ok || !x.adds() {
+		return n
 	}
 	n := uint32(len(x.locals))
 	x.number[string(k)] = n
@@ -105,7 +100,7 @@ func (x *worker) intern(l local) (number uint32, known bool) {
 		timers: len(l.Timers) > 0, paused: l.Paused, unaware: l.Unaware(), tasks: l.Tasks > 0, apart: l.Lapsed != 0, gone: l.Gone, group: x.granted(l.Group),
 	})
 	x.bytes += int64(len(k) + len(l.state) + 4*len(l.Timers) + 8*len(l.Known) + 32*len(l.Open) + 16*len(l.lows) + 16*len(l.Past) + 440)
-	return n, true
+	return n
 }
 
 // The key of a move is the number of the local state, and in the lower half the
@@ -115,29 +110,23 @@ const argBits = 26
 // The verb has what is left of the lower half.
 var _ [1<<(31-argBits) - len(verbs)]struct{}
 
-func (x *worker) moveKey(from uint32, v verb, arg uint64) (key uint64, known bool) {
+func (x *worker) moveKey(from uint32, v verb, arg uint64) uint64 {
 	if arg >= 1<<argBits {
 		n, known := x.wide[arg]
-		if !known && x.frozen {
-			return 0, false
-		} else if !known {
+		if !known && x.adds() {
 			n = uint32(len(x.wide))
 			x.wide[arg] = n
 		}
 		arg = uint64(n) | 1<<argBits
 	}
-	return scramble(uint64(from)<<32 | uint64(v)<<(argBits+1) | arg), true
+	return scramble(uint64(from)<<32 | uint64(v)<<(argBits+1) | arg)
 }
 
-// move returns the index of the move that an event makes from a local state. A
-// frozen worker knows only what was computed before.
-func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
-	key, known := x.moveKey(from, v, arg)
-	if !known {
-		return 0, false
-	}
-	if n, known = x.moveOf.find(key); known || x.frozen {
-		return n, known
+// move returns the index of the move that an event makes from a local state.
+func (x *worker) move(from uint32, v verb, arg uint64) (n uint32) {
+	key := x.moveKey(from, v, arg)
+	if n, known := x.moveOf.find(key); known || !x.adds() {
+		return n
 	}
 	l, ins, msg := x.input(from, v, arg)
 	state, before := l.state, l.lows
@@ -146,9 +135,8 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
 	// Every 16th distinct step is enough to catch a false claim: a wrong MapState
 	// or MapMsg shows in most steps that touch a clock.
 	if x.fresh++; v != amnesia && v != recovery && v != resume && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
-		!x.reduction.believes && !x.m.commutes(l.proc, state, ins[0], msg) && x.claim == nil {
-		x.claim = fmt.Errorf("%w: %s: step %v of process %d does not commute with moving the values of a counter",
-			ErrClaim, x.rules.Info.Name, ins[0], l.proc)
+		!x.reduction.believes && !x.m.commutes(l.proc, state, ins[0], msg) {
+		x.deny("step %v of process %d does not commute with moving the values of a counter", ins[0], l.proc)
 	}
 	if x.sym != nil && v != recovery && v != resume && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
 		!x.m.permutes(l.proc, state, ins[0], msg, x.swap(x.fresh)) {
@@ -156,7 +144,7 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32, known bool) {
 	}
 	x.moves = append(x.moves, m)
 	n, _ = x.moveOf.add(key)
-	return n, true
+	return n
 }
 
 // input returns the events that an action gives to a process in a local state, mostly one, and
@@ -254,7 +242,7 @@ func (x *worker) take(l local, msg uint32, ins ...protocol.Input) move {
 	}
 	l.Rest()
 	m.update = x.internUpdate(d)
-	m.to, _ = x.intern(l)
+	m.to = x.intern(l)
 	m.sends.to, m.set.to = uint32(len(x.sent)), uint32(len(x.set))
 	m.add(x.summaries[m.to].digest)
 	return m

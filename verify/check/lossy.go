@@ -3,7 +3,6 @@ package check
 import (
 	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -31,91 +30,52 @@ func (x *worker) channelFaults(list []action) []action {
 	return list
 }
 
-func (x *worker) channelFault(a action) (o outcome, known bool) {
-	x.next = append(x.next[:0], x.st...)
-	if a.verb == lose {
-		x.next = slices.Delete(x.next, int(a.at), int(a.at)+1)
-	} else {
-		x.next = slices.Insert(x.next, int(a.at), a.arg)
-	}
-	x.next[0] -= a.cost()
-	return x.settle(o, int(a.b))
-}
-
 // A pairing is a message between two processes in some local states, 0 where absent.
 type pairing struct{ from, to, msg uint32 }
 
-// forget takes the stale messages out of the vector being built, now that process p
-// has made a step: those between others are as they were. A frozen worker may not know
-// which these are.
-func (x *worker) forget(p int) (known bool) {
-	if !x.forgets {
-		return true
+// forget takes the messages that can do nothing any more out of the vector being built: the stale
+// and the moot ones of those from process p or to it, now that it has made a step, or of all where
+// p is nobody. A run to follow keeps moot ones: whoever takes it elsewhere may deliver them.
+func (x *worker) forget(p int) {
+	drops := x.drops && !x.raw
+	if !x.forgets && !drops {
+		return
 	}
 	st, kept := x.next, x.next[:x.flight]
 	for _, msg := range st[x.flight:] {
 		l := &x.messages.all[msg]
-		stale := false
-		if int(l.from) == p || int(l.to) == p {
-			key := pairing{st[1+l.from], st[1+l.to], msg}
-			if stale, known = x.stale[key]; !known && x.frozen {
-				return false
-			} else if !known {
-				var err error
-				stale, err = x.m.stale(x.locals[key.from].state, x.locals[key.to].state, msg)
-				if err != nil && x.claim == nil {
-					x.claim = fmt.Errorf("%w: %s: %w", ErrClaim, x.rules.Info.Name, err)
-				}
-				x.stale[key] = stale
-				x.bytes += 40
-			}
-		}
-		if !stale {
+		near := p == nobody || int(l.from) == p || int(l.to) == p
+		if !near || !(x.forgets && x.isStale(st[1+l.from], st[1+l.to], msg) || drops && x.isMoot(st[1+l.to], msg)) {
 			kept = append(kept, msg)
 		}
 	}
 	x.next = kept
-	return true
 }
 
-// drop takes the messages that are moot out of the vector being built: of those from process p or to it,
-// now that it has made a step, or of all where p is nobody. A frozen worker may not know which these
-// are. A run to follow keeps them: whoever takes it elsewhere may deliver them.
-func (x *worker) drop(p int) (known bool) {
-	if !x.drops || x.raw {
-		return true
-	}
-	st, kept := x.next, x.next[:x.flight]
-	for _, msg := range st[x.flight:] {
-		l := &x.messages.all[msg]
-		moot := false
-		if p == nobody || int(l.from) == p || int(l.to) == p {
-			if moot, known = x.isMoot(st[1+l.to], msg); !known {
-				return false
-			}
+// isStale asks for the claim, once for each message between two processes in their local states.
+func (x *worker) isStale(from, to, msg uint32) bool {
+	key := pairing{from, to, msg}
+	stale, known := x.stale[key]
+	if !known && x.adds() {
+		var err error
+		if stale, err = x.m.stale(x.locals[from].state, x.locals[to].state, msg); err != nil {
+			x.deny("%w", err)
 		}
-		if !moot {
-			kept = append(kept, msg)
-		}
+		x.stale[key] = stale
+		x.bytes += 40
 	}
-	x.next = kept
-	return true
+	return stale
 }
 
 // isMoot asks for the claim, once for each pair of a local state and a message.
-func (x *worker) isMoot(local, msg uint32) (moot, known bool) {
-	key := scramble(uint64(local)<<32 | uint64(msg))
-	n, known := x.moot.find(key)
-	if known || x.frozen {
-		return known && x.moots[n], known
-	}
-	moot, err := x.m.moot(x.locals[local].state, msg)
-	if err != nil && x.claim == nil {
-		x.claim = fmt.Errorf("%w: %s: %w", ErrClaim, x.rules.Info.Name, err)
-	}
-	x.moot.add(key)
-	x.moots = append(x.moots, moot)
-	return moot, true
+func (x *worker) isMoot(local, msg uint32) bool {
+	return once(x, &x.moot, pair(local, msg), func() bool {
+		moot, err := x.m.moot(x.locals[local].state, msg)
+		if err != nil {
+			x.deny("%w", err)
+		}
+		return moot
+	})
 }
 
 func (d *machine) drops() bool { return d.a.Moot != nil }

@@ -70,8 +70,7 @@ type shared struct {
 	updateOf   map[string]uint32
 	decide     map[world.Ballot]uint32 // the updates that are decisions
 	crash      []uint32                // those that are crashes, by process
-	after      table                   // the places in effected, by kind, word and update
-	effected   []effected
+	after      memo[effected]          // by kind, word and update
 }
 
 // effected is what an update makes of a word.
@@ -121,6 +120,13 @@ func (x *worker) share() {
 	}
 	if at := x.shared.at[consensusWord]; at > 0 {
 		x.next[at] = x.consensusWord(world.NewConsensus(x.rules.Config.N))
+	}
+	for p := range x.rules.Total {
+		d := update{proc: p}
+		if x.rules.Info.Weak || x.rules.Info.Consensus {
+			d.list = []occurrence{{}}
+		}
+		x.shared.crash = append(x.shared.crash, x.internUpdate(d))
 	}
 }
 
@@ -197,86 +203,42 @@ func (x *worker) recordEffect(d *update, e effect) {
 	}
 }
 
-// crashUpdate is the update of a process that crashes.
-func (x *worker) crashUpdate(p int) update {
-	d := update{proc: p}
-	if x.rules.Info.Weak || x.rules.Info.Consensus {
-		d.list = []occurrence{{}}
-	}
-	return d
-}
-
-// applyCrash changes the words in the vector being built because a process crashes.
-func (x *worker) applyCrash(p int) (fault uint32, known bool) {
-	if x.shared.crash == nil {
-		if x.frozen {
-			return 0, false
-		}
-		for i := range x.rules.Total {
-			x.shared.crash = append(x.shared.crash, x.internUpdate(x.crashUpdate(i)))
-		}
-	}
-	return x.update(x.shared.crash[p])
-}
-
 // nobody does what the service does of itself.
 const nobody = -1
 
-// becomes returns what update n makes of a word. A frozen worker knows only what was computed before.
-func (x *worker) becomes(kind int, word, n uint32) (e effected, known bool) {
-	key := scramble(uint64(word)<<32 | uint64(n)<<1 | uint64(kind))
-	if k, known := x.shared.after.find(key); known || x.frozen {
-		if !known {
-			return e, false
+// becomes returns what update n makes of a word.
+func (x *worker) becomes(kind int, word, n uint32) effected {
+	return once(x, &x.shared.after, scramble(uint64(word)<<32|uint64(n)<<1|uint64(kind)), func() effected {
+		if d := &x.shared.updates[n]; kind == judgeWord {
+			return x.judged(word, d)
+		} else {
+			return x.agreed(word, d)
 		}
-		return x.shared.effected[k], true
-	}
-	if d := &x.shared.updates[n]; kind == judgeWord {
-		e = x.judged(word, d)
-	} else {
-		e = x.agreed(word, d)
-	}
-	x.shared.after.add(key)
-	x.shared.effected = append(x.shared.effected, e)
-	return e, true
+	})
 }
 
 // update changes the words in the vector being built by an update. It returns a problem.
-func (x *worker) update(n uint32) (problem uint32, known bool) {
-	if n == 0 {
-		return 0, true
-	}
+func (x *worker) update(n uint32) (problem uint32) {
 	for kind, at := range x.shared.at {
-		if at == 0 {
-			continue
+		if n != 0 && at != 0 {
+			e := x.becomes(kind, x.next[at], n)
+			x.next[at] = e.to
+			problem = max(problem, e.problem)
 		}
-		e, known := x.becomes(kind, x.next[at], n)
-		if !known {
-			return 0, false
-		}
-		x.next[at] = e.to
-		problem = max(problem, e.problem)
 	}
-	return problem, true
+	return problem
 }
 
 // exchange returns what an update adds to the fingerprint of the state entered.
-func (x *worker) exchange(n uint32) (hash uint64, problem uint32, known bool) {
-	if n == 0 {
-		return 0, 0, true
-	}
+func (x *worker) exchange(n uint32) (hash uint64, problem uint32) {
 	for kind, at := range x.shared.at {
-		if at == 0 {
-			continue
+		if n != 0 && at != 0 {
+			e := x.becomes(kind, x.st[at], n)
+			hash += x.shared.words[kind].hashes[e.to] - x.shared.words[kind].hashes[x.st[at]]
+			problem = max(problem, e.problem)
 		}
-		e, known := x.becomes(kind, x.st[at], n)
-		if !known {
-			return 0, 0, false
-		}
-		hash += x.shared.words[kind].hashes[e.to] - x.shared.words[kind].hashes[x.st[at]]
-		problem = max(problem, e.problem)
 	}
-	return hash, problem, true
+	return hash, problem
 }
 
 // judged shows an update to a judge.
@@ -377,22 +339,16 @@ func (x *worker) heardFirst(list []action) []action {
 	return list
 }
 
-// decides takes an action of consensus that no process notices.
-func (x *worker) decides(a action) (o outcome, known bool) {
+// decision is the update that is a decision of consensus.
+func (x *worker) decision(a action) uint32 {
 	key := world.Ballot{Instance: uint64(a.at), Msg: a.arg}
 	n, known := x.shared.decide[key]
-	if !known && x.frozen {
-		return o, false
-	} else if !known {
+	if !known && x.adds() {
 		in := protocol.NewDecide(uint64(a.at))
 		n = x.internUpdate(update{proc: nobody, list: []occurrence{{in: in, act: effect{msg: a.arg}}}})
 		x.shared.decide[key] = n
 	}
-	x.next = append(x.next[:0], x.st...)
-	if _, known = x.update(n); !known {
-		return o, false
-	}
-	return x.settle(o, 0)
+	return n
 }
 
 // lagging says which copy of the object lacks something in a state, if one does.

@@ -29,15 +29,15 @@ func (x *worker) enough(st []uint32) bool {
 
 // remains returns what is left of process p when it crashes: what its next life begins with,
 // and whom it named.
-func (x *worker) remains(p int) (number uint32, known bool) {
+func (x *worker) remains(p int) uint32 {
 	if !x.rules.Peers {
-		return 0, true
+		return 0
 	}
 	l := &x.locals[x.st[1+p]]
 	left := local{End: x.rules.Crashed(&l.End), proc: p}
 	if x.budget>>recoverBudget&maxBudget == 0 {
 		if left.Past == nil {
-			return 0, true
+			return 0
 		}
 		left.Life, left.Issued = 0, 0
 	} else {

@@ -188,19 +188,20 @@ func (x *worker) alone(t *action) bool {
 
 // confluent asks for the claim, once for each pair of a local state and a message.
 func (x *worker) confluent(local, msg uint32) bool {
-	n, isNew := x.claimed.add(scramble(uint64(local)<<32 | uint64(msg)))
-	if isNew {
+	key := pair(local, msg)
+	n, known := x.claims.find(key)
+	if !known {
 		l := &x.locals[local]
-		x.claims = append(x.claims, x.m.confluent(l.proc, l.state, msg, x.summaries[local].tries))
+		n = x.claims.keep(key, x.m.confluent(l.proc, l.state, msg, x.summaries[local].tries))
 	}
-	return x.claims[n]
+	return x.claims.values[n]
 }
 
 // rivals calls f for each other action of the process that t is a step of, with the
 // argument of its move and a key for the three of them.
 func (x *worker) rivals(t *action, list []action, f func(e *action, arg, key uint64)) {
 	local := x.st[1+t.b]
-	three := scramble(uint64(local)<<32 | uint64(t.arg))
+	three := pair(local, t.arg)
 	for i := range list {
 		e := &list[i]
 		switch e.verb {
@@ -220,7 +221,7 @@ func (x *worker) doubtful(t *action, ample bool) (yes bool) {
 	if !ample && !(x.reduction.verify && x.reducible() && x.alone(t)) {
 		return false
 	}
-	yes = !x.verified.has(scramble(uint64(x.st[1+t.b])<<32 | uint64(t.arg)))
+	yes = !x.verified.has(pair(x.st[1+t.b], t.arg))
 	x.rivals(t, x.acts, func(_ *action, _, key uint64) { yes = yes || !x.verified.has(key) })
 	return yes && !x.reduction.believes
 }
@@ -230,7 +231,7 @@ func (x *worker) doubtful(t *action, ample bool) (yes bool) {
 func (x *worker) verify(t *action) {
 	list := x.actions(nil)
 	local := x.st[1+t.b]
-	x.verified.add(scramble(uint64(local)<<32 | uint64(t.arg)))
+	x.verified.add(pair(local, t.arg))
 	first := x.moveOfKnown(local, deliver, uint64(t.arg))
 	if !x.silent(local, &first) {
 		x.refute(t, nil)
@@ -284,22 +285,17 @@ func (x *worker) silent(local uint32, m *move) bool {
 
 // moveOfKnown returns a move, for a worker that is not frozen.
 func (x *worker) moveOfKnown(local uint32, v verb, arg uint64) move {
-	n, _ := x.move(local, v, arg)
-	return x.moves[n]
+	return x.moves[x.move(local, v, arg)]
 }
 
 // refute notes that the claim behind an ample set is false: alone, or because of another
 // action of the same process.
 func (x *worker) refute(t, e *action) {
-	if x.claim != nil {
+	if e != nil {
+		x.deny("%q is not confluent: it does not commute with %q", x.line(*t, x.m), x.line(*e, x.m))
 		return
 	}
-	x.claim = fmt.Errorf("%w: %s: %q is not confluent: it sends something, or does more than to let its user in",
-		ErrClaim, x.rules.Info.Name, x.line(*t, x.m))
-	if e != nil {
-		x.claim = fmt.Errorf("%w: %s: %q is not confluent: it does not commute with %q",
-			ErrClaim, x.rules.Info.Name, x.line(*t, x.m), x.line(*e, x.m))
-	}
+	x.deny("%q is not confluent: it sends something, or does more than to let its user in", x.line(*t, x.m))
 }
 
 // sameMessages reports whether two lists of messages are equal but for their order, or
@@ -319,9 +315,9 @@ func (d *machine) confluent(i int, state []byte, msg uint32, again bool) bool {
 
 // memory estimates what a worker keeps for itself, in bytes.
 func (x *worker) memory() int64 {
-	b := x.claimed.bytes + int64(cap(x.claims))
+	b := x.claims.size()
 	if x.sym != nil {
-		b += x.sym.pinned.bytes + 8*int64(cap(x.sym.pins))
+		b += x.sym.pins.size()
 	}
 	return b
 }

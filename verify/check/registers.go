@@ -87,8 +87,7 @@ func (x *worker) remember() {
 		return
 	}
 	for k, r := range x.rules.Memory {
-		n, _ := x.content(content{k, world.Cell{Value: r.Initial}})
-		x.next = append(x.next, n)
+		x.next = append(x.next, x.content(content{k, world.Cell{Value: r.Initial}}))
 		for v := uint64(0); x.rules.Safe && v <= r.Most; v++ {
 			x.content(found(k, v))
 		}
@@ -100,11 +99,11 @@ func found(register int, value uint64) content {
 	return content{register, world.Cell{Writers: 1, Value: value}}
 }
 
-// content returns the number of c. A frozen worker knows only what was numbered before.
-func (x *worker) content(c content) (number uint32, known bool) {
+// content returns the number of c.
+func (x *worker) content(c content) uint32 {
 	m := x.registers
-	if n, ok := m.number[c]; ok || x.frozen {
-		return n, ok
+	if n, ok := m.number[c]; ok || !x.adds() {
+		return n
 	}
 	n := uint32(len(m.contents))
 	m.number[c] = n
@@ -112,7 +111,7 @@ func (x *worker) content(c content) (number uint32, known bool) {
 	x.messages.all = append(x.messages.all, message{digest: x.messages.digest(2*uint64(n)+1, nil), from: noProcess, to: noProcess})
 	x.messages.lows = append(x.messages.lows, nil)
 	x.bytes += 200
-	return n, true
+	return n
 }
 
 // accesses appends the actions of processes on registers.
@@ -159,26 +158,8 @@ func (x *worker) finds(list []action, a action, o protocol.Access) []action {
 	return list
 }
 
-// begins takes an action that begins a write. The process does not notice.
-func (x *worker) begins(a action) (o outcome, known bool) {
-	l := x.locals[x.st[1+a.a]]
-	c := x.registers.contents[x.st[a.at]]
-	c.Begin(&l.End, int(a.b))
-	writes, known := x.intern(l)
-	if !known {
-		return o, false
-	}
-	n, known := x.content(c)
-	if !known {
-		return o, false
-	}
-	x.next = append(x.next[:0], x.st...)
-	x.next[1+a.a], x.next[a.at] = writes, n
-	return x.settle(o, int(a.a))
-}
-
 // written returns the number of what a register holds when a write has ended.
-func (x *worker) written(a action) (number uint32, known bool) {
+func (x *worker) written(a action) uint32 {
 	c := x.registers.contents[x.st[a.at]]
 	c.Write(*x.locals[x.st[1+a.a]].Open.Of(int(a.b)))
 	return x.content(c)

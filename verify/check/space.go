@@ -57,12 +57,11 @@ type space struct {
 	moveOf    table    // the places in moves, by local state, verb and argument
 	wide      map[uint64]uint32
 	shifted   shifted
-	renamed   renamed
-	verified  table // the claims of confluence that were verified
-	forgets   bool  // Algorithm.Stale
-	drops     bool  // Algorithm.Moot
-	moot      table // the places in moots, by local state and message
-	moots     []bool
+	renamed   memo[uint32]     // local states and messages with members renamed: see another
+	verified  table            // the claims of confluence that were verified
+	forgets   bool             // Algorithm.Stale
+	drops     bool             // Algorithm.Moot
+	moot      memo[bool]       // by local state and message
 	stale     map[pairing]bool // what it said
 	bytes     int64
 	fresh     int // distinct local steps, for the commutation check
@@ -303,8 +302,15 @@ func (s *space) step(a action, m *machine) scenario.Step {
 	return st
 }
 
+// deny notes that the algorithm made a false claim, if it is the first one.
+func (s *space) deny(format string, args ...any) {
+	if s.claim == nil {
+		s.claim = fmt.Errorf("%w: %s: %w", ErrClaim, s.rules.Info.Name, fmt.Errorf(format, args...))
+	}
+}
+
 // memory estimates the bytes in use.
 func (s *space) memory() int64 {
-	return s.bytes + s.messages.bytes + s.moveOf.bytes + s.shifted.bytes() + s.renamed.bytes + s.verified.bytes + s.moot.bytes + int64(cap(s.moots)) +
-		int64(4*(cap(s.sent)+cap(s.set)+cap(s.begun)+cap(s.renamed.to))+80*cap(s.moves))
+	return s.bytes + s.messages.bytes + s.moveOf.bytes + s.shifted.bytes() + s.renamed.size() + s.verified.bytes + s.moot.size() +
+		int64(4*(cap(s.sent)+cap(s.set)+cap(s.begun))+80*cap(s.moves))
 }

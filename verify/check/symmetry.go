@@ -31,20 +31,13 @@ type symmetry struct {
 	in    []bool    // by process: it is in the group
 	rank  []uint8   // by process: its place in the group
 
-	pinned table // the numbers of pins
-	pins   []uint64
-	signs  []uint64 // by process
+	pins  memo[uint64]
+	signs []uint64 // by process
 
 	to    []uint8 // the permutation being tried
 	used  []bool  // by process: it has a place in to
 	trial []uint32
 	best  []uint32
-}
-
-// renamed remembers what members renamed make of local states and messages.
-type renamed struct {
-	table // the places in to, by permutation, kind and number
-	to    []uint32
 }
 
 // interchangeable returns the members that are, or why states are not merged.
@@ -124,21 +117,18 @@ func (y *symmetry) list(group []int, k int) {
 	}
 }
 
-// name replaces the vector being built by the least one of its orbit. A frozen worker
-// may not know it: then it returns false, and the vector is spoilt.
-func (x *worker) name() bool {
+// name replaces the vector being built by the least one of its orbit.
+func (x *worker) name() {
 	if x.sym == nil || x.raw {
-		return true
+		return
 	}
 	if x.sign(x.next); x.sorted() {
-		return true
+		return
 	}
 	x.sym.best = x.sym.best[:0]
-	if !x.arrange(0) {
-		return false
+	if x.arrange(0); !x.missing {
+		x.next = append(x.next[:0], x.sym.best...)
 	}
-	x.next = append(x.next[:0], x.sym.best...)
-	return true
 }
 
 // sorted reports whether each member of the group has its place already, because no
@@ -155,16 +145,14 @@ func (x *worker) sorted() bool {
 
 // arrange tries all orders of the members that have no place yet, from place k of the
 // group on, in which signatures do not decrease.
-func (x *worker) arrange(k int) (known bool) {
+func (x *worker) arrange(k int) {
 	y, group := x.sym, x.reduction.group
 	if k == len(group) {
-		if !x.rename(x.next, y.to) {
-			return false
-		}
+		x.rename(x.next, y.to)
 		if len(y.best) == 0 || slices.Compare(y.trial, y.best) < 0 {
 			y.best, y.trial = y.trial, y.best
 		}
-		return true
+		return
 	}
 	least, any := uint64(0), false
 	for _, j := range group {
@@ -172,65 +160,48 @@ func (x *worker) arrange(k int) (known bool) {
 			least, any = y.signs[j], true
 		}
 	}
-	known = true
 	for _, j := range group {
-		if !y.used[j] && y.signs[j] == least && known {
+		if !y.used[j] && y.signs[j] == least && !x.missing {
 			y.used[j], y.to[j] = true, uint8(group[k])
-			known = x.arrange(k + 1)
+			x.arrange(k + 1)
 			y.used[j] = false
 		}
 	}
-	return known
 }
 
-// rename sets trial to st with the members renamed. A frozen worker may not know it.
-func (x *worker) rename(st []uint32, to []uint8) bool {
+// rename sets trial to st with the members renamed.
+func (x *worker) rename(st []uint32, to []uint8) {
 	code := uint64(0)
 	for _, j := range x.reduction.group {
 		code = code<<3 | uint64(x.sym.rank[to[j]])
 	}
 	trial := append(x.sym.trial[:0], st...)
 	x.sym.trial = trial
-	known := true
 	for i, w := range st[1 : 1+x.rules.Total] {
 		if trial[1+to[i]] = w; w != 0 {
-			if trial[1+to[i]], known = x.another(0, w, code, to); !known {
-				return false
-			}
+			trial[1+to[i]] = x.another(0, w, code, to)
 		}
 	}
 	flight := trial[x.flight:]
 	for k, w := range flight {
-		if flight[k], known = x.another(1, w, code, to); !known {
-			return false
-		}
+		flight[k] = x.another(1, w, code, to)
 	}
 	if x.fifo {
 		slices.SortStableFunc(flight, func(a, b uint32) int { return x.channel(a) - x.channel(b) })
 	} else {
 		slices.Sort(flight)
 	}
-	return true
 }
 
 // another returns a local state (kind 0) or a message (kind 1) with members renamed; code
 // tells permutations apart, three bits for each member of the group.
-func (x *worker) another(kind uint64, w uint32, code uint64, to []uint8) (n uint32, known bool) {
-	key := scramble(code<<33 | kind<<32 | uint64(w))
-	if k, known := x.renamed.find(key); known || x.frozen {
-		if !known {
-			return 0, false
+func (x *worker) another(kind uint64, w uint32, code uint64, to []uint8) uint32 {
+	return once(x, &x.renamed, scramble(code<<33|kind<<32|uint64(w)), func() uint32 {
+		if kind == 1 {
+			return x.m.permuteMessage(w, to)
 		}
-		return x.renamed.to[k], true
-	}
-	if kind == 1 {
-		n = x.m.permuteMessage(w, to)
-	} else {
-		n, _ = x.intern(x.permuted(&x.locals[w], to))
-	}
-	x.renamed.add(key)
-	x.renamed.to = append(x.renamed.to, n)
-	return n, true
+		return x.intern(x.permuted(&x.locals[w], to))
+	})
 }
 
 // permuted returns l with members renamed. Its state is valid until the next step.
@@ -281,9 +252,9 @@ func (x *worker) pin(kind uint64, w uint32, j int) uint64 {
 	if kind == 0 && w == 0 {
 		return 0 // it is absent
 	}
-	n, isNew := y.pinned.add(scramble(uint64(j)<<33 | kind<<32 | uint64(w)))
-	if !isNew {
-		return y.pins[n]
+	key := scramble(uint64(j)<<33 | kind<<32 | uint64(w))
+	if n, known := y.pins.find(key); known {
+		return y.pins.values[n]
 	}
 	least := ^uint64(0)
 	for _, to := range y.perms {
@@ -298,7 +269,7 @@ func (x *worker) pin(kind uint64, w uint32, j int) uint64 {
 		}
 		least = min(least, hash(x.key))
 	}
-	y.pins = append(y.pins, least)
+	y.pins.keep(key, least)
 	return least
 }
 
@@ -325,10 +296,7 @@ func (x *worker) swap(n int) []uint8 {
 
 // asymmetric notes that the claim of interchangeable members is false.
 func (x *worker) asymmetric(format string, args ...any) {
-	if x.claim == nil {
-		x.claim = fmt.Errorf("%w: %s: its members are not interchangeable: %s",
-			ErrClaim, x.rules.Info.Name, fmt.Sprintf(format, args...))
-	}
+	x.deny("its members are not interchangeable: %s", fmt.Sprintf(format, args...))
 }
 
 // fair verifies on a state that was judged that what judges states does not tell members

@@ -1,6 +1,9 @@
 package check
 
-import "math/bits"
+import (
+	"math/bits"
+	"reflect"
+)
 
 // A table numbers 64-bit keys, none of them 0, in the order in which they come.
 // It is open-addressed and in shards, each of which grows on its own, by half, so
@@ -98,6 +101,27 @@ func (h *shard) place(key uint64, i int) int {
 	}
 	return i
 }
+
+// A memo keeps what was computed for each of its keys.
+type memo[V any] struct {
+	table
+	values []V // by the numbers of the keys
+}
+
+// keep adds a key, which is new.
+func (m *memo[V]) keep(key uint64, v V) uint32 {
+	n, _ := m.add(key)
+	m.values = append(m.values, v)
+	return n
+}
+
+// size estimates the bytes in use.
+func (m *memo[V]) size() int64 {
+	return m.bytes + int64(cap(m.values))*int64(reflect.TypeFor[V]().Size())
+}
+
+// pair is the key of a local state and a message.
+func pair(local, msg uint32) uint64 { return scramble(uint64(local)<<32 | uint64(msg)) }
 
 // scramble is a bijection of the 64-bit numbers that spreads small ones over all
 // of them, and keeps 0. So a table of scrambled keys takes none for another.

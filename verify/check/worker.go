@@ -18,9 +18,10 @@ import (
 type worker struct {
 	*space
 	m *machine
-	// A frozen worker looks up what was interned and computed, and adds nothing:
-	// others look it up at the same time.
-	frozen bool
+	// A frozen worker looks up what was interned and computed, and adds nothing: others look it up
+	// at the same time. Where it does not find something it misses it, and goes on with anything:
+	// where the action leads that it takes is then not known.
+	frozen, missing bool
 	// A raw worker moves no counters, renames no members and leaves nothing out: it
 	// follows a run of the algorithm itself.
 	raw bool
@@ -36,10 +37,9 @@ type worker struct {
 	// left when a step replaces two words.
 	twice, thrice uint64
 
-	object  *history.Weak // scratch, nil: there is none
-	claimed table         // the numbers of claims, by local state and message
-	claims  []bool
-	sym     *symmetry // nil: no symmetry
+	object *history.Weak // scratch, nil: there is none
+	claims memo[bool]    // of confluence, by local state and message
+	sym    *symmetry     // nil: no symmetry
 
 	next     []uint32 // the vector being built
 	shifting bool     // it was changed by moving counters by x.by, in the last step
@@ -257,61 +257,56 @@ func (x *worker) subject(st []uint32, a action) (p int, arg uint64) {
 	return int(a.a), uint64(a.arg)
 }
 
-// apply takes an action of the state entered. A frozen worker may not know where
-// it leads.
-func (x *worker) apply(a action) (o outcome, known bool) {
-	p, arg := int(a.a), uint64(a.arg)
-	x.shifting = false
-	switch a.verb {
-	case crash, lapse, lapseBroken, lapsePaused, amnesia, recovery:
-		return x.fault(a)
-	case pause:
-		l := x.locals[x.st[1+p]]
-		l.Paused = true
-		x.next = append(x.next[:0], x.st...)
-		return x.alter(a, p, l)
-	case lose, duplicate:
-		return x.channelFault(a)
-	case begin:
-		return x.begins(a)
-	case agree:
-		return x.decides(a)
-	case write:
-		if _, known = x.written(a); !known {
-			return o, false
-		}
-	case suspect, mistake, suspectPaused:
-		if x.rules.Leases && x.st[1+a.b] != 0 || a.verb == suspectPaused {
-			return x.noticed(a)
-		}
-		arg = uint64(a.b)
-	case deliver:
-		p = int(a.b)
-	case restore, hear:
-		p, arg = x.subject(x.st, a)
+// adds reports whether x may add what it has not found.
+func (x *worker) adds() bool {
+	x.missing = x.missing || x.frozen
+	return !x.frozen
+}
+
+// once returns what create gives for a key: it is called once for each.
+func once[V any](x *worker, m *memo[V], key uint64, create func() V) (v V) {
+	if n, known := m.find(key); known {
+		return m.values[n]
 	}
-	if o.move, known = x.move(x.st[1+p], a.verb, arg); !known {
+	if x.adds() {
+		v = create()
+		m.keep(key, v)
+	}
+	return v
+}
+
+// apply takes an action of the state entered. Where that leads is known, unless the worker is
+// frozen.
+func (x *worker) apply(a action) (o outcome, known bool) {
+	x.missing, x.shifting = false, false
+	p, arg := x.subject(x.st, a)
+	st, spreads := x.st, x.spreads(a)
+	if spreads {
+		o.fault = x.prepare(a)
+		st = x.next
+	}
+	if x.unnoticed(a) {
+		return x.settle(o, p), !x.missing
+	}
+	if o.move = x.move(x.st[1+p], a.verb, arg); x.missing {
 		return o, false
 	}
-	o.moved = true
 	m := &x.moves[o.move]
-	if m.to == 0 {
+	if o.moved = true; m.to == 0 {
 		o.print = x.own
 		return o, true
 	}
-	if !x.unrelated(m, p, x.st) {
-		if x.frozen {
-			return o, false
+	if !x.unrelated(m, p, st) && x.adds() {
+		x.deny("after %q a counter begins of which others have values: its distance to them is none", x.line(a, x.m))
+	}
+	if !spreads {
+		if x.whole && m.plain && x.change(a, p, m, &o) {
+			return o, !x.missing
 		}
-		x.deny(a)
+		x.prepare(a)
 	}
-	if x.whole && m.plain && x.change(a, p, m, &o) {
-		return o, true
-	}
-	if o.fault, known = x.build(a, o.move); !known {
-		return o, false
-	}
-	return x.settle(o, p)
+	o.fault = x.complete(m, p)
+	return x.settle(o, p), !x.missing
 }
 
 // change computes the fingerprint of the next state from what changes. It returns
@@ -326,15 +321,11 @@ func (x *worker) change(a action, p int, m *move, o *outcome) bool {
 		hash -= l.hash
 		one, two = one|l.floor, one&l.floor
 	case a.verb == write:
-		n, _ := x.written(a)
-		hash += x.messages.all[n].hash - x.messages.all[x.st[a.at]].hash
+		hash += x.messages.all[x.written(a)].hash - x.messages.all[x.st[a.at]].hash
 	case a.cost() != 0:
 		hash += budgetHash(x.st[0]-a.cost()) - budgetHash(x.st[0])
 	}
-	more, fault, known := x.exchange(m.update)
-	if !known {
-		return false
-	}
+	more, fault := x.exchange(m.update)
 	o.print, o.fault = max(hash+more, 1), fault
 	floor := x.sum.floor&^one | x.twice&^two | x.thrice | m.floor
 	return !x.shifts || x.raw || (x.sum.above|m.above)&^floor == 0
@@ -343,31 +334,35 @@ func (x *worker) change(a action, p int, m *move, o *outcome) bool {
 // cost is what a takes from the budgets.
 func (a action) cost() uint32 { return costs[a.verb] }
 
-// build builds the vector behind a, one of the actions that are a move of one
-// process, before counters are moved.
-func (x *worker) build(a action, move uint32) (fault uint32, known bool) {
-	m, p := &x.moves[move], int(a.a)
-	if a.verb == deliver {
-		p = int(a.b)
+// build builds the vector behind a, one of the actions that are a move of one process, before
+// counters are moved.
+func (x *worker) build(a action, move uint32) {
+	x.prepare(a)
+	if m := &x.moves[move]; m.to != 0 {
+		p, _ := x.subject(x.st, a)
+		x.complete(m, p)
 	}
-	if a.verb == deliver && !a.keep {
+}
+
+// prepare begins to build the vector behind a: all except the step of its process. It returns
+// what the judge of an object finds.
+func (x *worker) prepare(a action) (fault uint32) {
+	if (a.verb == deliver || a.verb == lose) && !a.keep {
 		x.next = append(append(x.next[:0], x.st[:a.at]...), x.st[a.at+1:]...)
 	} else {
 		x.next = append(x.next[:0], x.st...)
 	}
-	x.next[0] -= a.cost()
-	if a.verb == write {
-		x.next[a.at], _ = x.written(a)
+	if x.next[0] -= a.cost(); a.verb == write {
+		x.next[a.at] = x.written(a)
+	} else if x.spreads(a) {
+		fault = x.spread(a)
 	}
-	if m.to == 0 {
-		return 0, true
-	}
-	return x.complete(m, p)
+	return fault
 }
 
 // complete puts a move of process p into the vector being built. It returns what the judge of an
-// object finds. A frozen worker may not know it.
-func (x *worker) complete(m *move, p int) (fault uint32, known bool) {
+// object finds.
+func (x *worker) complete(m *move, p int) (fault uint32) {
 	x.next[1+p] = m.to
 	sends := x.sends(m)
 	if len(sends) > 0 && x.rules.Detector == protocol.LeaseDetector {
@@ -379,18 +374,18 @@ func (x *worker) complete(m *move, p int) (fault uint32, known bool) {
 	return x.update(m.update)
 }
 
-// settle forgets what the step of process p has made stale, moves counters and renames
-// members in the vector being built, and takes its fingerprint.
-func (x *worker) settle(o outcome, p int) (_ outcome, known bool) {
-	if !x.forget(p) || !x.drop(p) || !x.lower() {
-		return o, false
+// settle gives the vector being built, in which process p has made its step, its normal form, and
+// takes its fingerprint.
+func (x *worker) settle(o outcome, p int) outcome {
+	if x.missing {
+		return o
 	}
+	x.forget(p)
+	x.lower()
 	o.still = x.sym != nil && slices.Equal(x.next, x.st)
-	if !x.name() {
-		return o, false
-	}
+	x.name()
 	o.print, o.built = x.print(x.next), true
-	return o, true
+	return o
 }
 
 // send puts a message in flight, unless its receiver is absent or the lease

@@ -29,12 +29,37 @@ const longestWait = int64(10e9)
 // onceRounds is how many times a TryOnce polls or begins again before it gives up.
 const onceRounds = 1
 
-// A response is what a client knows about one server: whom it supports.
+// A response is what a server said last: whom it supports.
 type response struct {
 	request
 	serial uint64 // of a support of ours, else 0
 	token  uint64 // with a support: the largest token that others had recorded
 }
+
+// A view is what a client knows about one server.
+type view struct {
+	inc      uint64 // the incarnation that we trust, 0 while we have no lease there
+	draining bool   // this life of it said that it supports nobody; for an epoch
+	// given is the last support of this epoch that we gave back; it never decreases
+	// within an epoch, which makes late YIELDs and RESPONSEs harmless.
+	given    uint64
+	response      // zero: no answer; a support stays known inside
+	refused  bool // it finds our timestamp too far from its clock
+	asked    bool // it was sent SETTOKEN
+	recorded bool // it recorded our token
+}
+
+// supports reports whether we count the server.
+func (s *view) supports() bool { return s.serial != 0 }
+
+func (s *view) answered() bool { return s.request != request{} }
+
+// awaited reports whether the server has yet to answer. One without a lease is not
+// expected to, and one that drains has.
+func (s *view) awaited() bool { return !s.answered() && s.gives() }
+
+// gives reports whether the server may support somebody new.
+func (s *view) gives() bool { return s.inc != 0 && !s.draining }
 
 // Client is a client with all extensions. The methods that begin with the
 // numbers of lines follow Figure 1, as LiteralClient does.
@@ -51,22 +76,11 @@ type Client struct {
 	last    uint64 // no timestamp was larger, except one that was refused, and no token of a grant; 0 once the clock is past it
 	clock   uint64 // of a server that refused our own in this try; 0: none
 
-	// By server. incs is the incarnation that we trust, 0 while we have no lease
-	// there. given is the last support of this epoch that we gave back; it never
-	// decreases within an epoch, which makes late YIELDs and RESPONSEs harmless.
-	incs     []uint64
-	draining []bool // this life of it said that it supports nobody; for an epoch
-	given    []uint64
-	resp     []response // zero: no answer; a support stays known inside
-
+	servers []view
 	once    bool   // a TryOnce
 	rounds  uint64 // of a TryOnce: splits resolved, and epochs begun again
 	resting bool   // what the answers call for waits for retryTimer
-	refused []bool // by server: it finds our timestamp too far from its clock
-
-	token    uint64 // the token being recorded, 0: none
-	recorded []bool // by server: it recorded token
-	asked    []bool // by server: it was sent SETTOKEN
+	token   uint64 // the token being recorded, 0: none
 
 	backOff  int64 // ns; scales retryTimer only, so not part of the state
 	patience int64 // the same
@@ -75,19 +89,13 @@ type Client struct {
 
 func newClient(id protocol.ID, c protocol.Config) *Client {
 	return &Client{
-		id:       id,
-		m:        int(info.Option(c, "quorum")),
-		delay:    info.Option(c, "delay"),
-		fence:    info.Option(c, "fence"),
-		eps:      info.Option(c, "eps"),
-		refresh:  info.Option(c, "refresh"),
-		incs:     make([]uint64, c.N),
-		draining: make([]bool, c.N),
-		given:    make([]uint64, c.N),
-		resp:     make([]response, c.N),
-		refused:  make([]bool, c.N),
-		recorded: make([]bool, c.N),
-		asked:    make([]bool, c.N),
+		id:      id,
+		m:       int(info.Option(c, "quorum")),
+		delay:   info.Option(c, "delay"),
+		fence:   info.Option(c, "fence"),
+		eps:     info.Option(c, "eps"),
+		refresh: info.Option(c, "refresh"),
+		servers: make([]view, c.N),
 	}
 }
 
@@ -123,7 +131,7 @@ func (c *Client) onMessage(ev protocol.Event[Message], out *protocol.Out[Message
 		}
 	case Recorded:
 		if c.time == m.Time && c.token == m.Token {
-			c.recorded[j] = true
+			c.servers[j].recorded = true
 			c.enterIfRecorded(out)
 		}
 	case Refused:
@@ -176,33 +184,34 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 		// drag everybody's along.
 		c.last = max(c.last, m.Time)
 	}
-	if c.incs[j] == 0 || m.Inc < c.incs[j] {
+	s := &c.servers[j]
+	if s.inc == 0 || m.Inc < s.inc {
 		return // from before we lost our lease, or from a life that is over
 	}
 	c.onIncarnation(j, m.Inc, now, out)
-	if c.time == 0 || c.section == protocol.InLost || c.draining[j] {
+	if c.time == 0 || c.section == protocol.InLost || s.draining {
 		return
 	}
 	r := response{request{m.Owner, m.Time}, m.Serial, m.Token}
 	if c.section == protocol.InCrit && r.request != c.me() {
 		return
 	}
-	if c.supports(j) { // line 8
+	if s.supports() { // line 8
 		return
 	}
 	if m.Owner == c.id && m.Time != c.time { // line 8
 		return
 	}
-	if r.request == c.me() && m.Serial <= c.given[j] {
+	if r.request == c.me() && m.Serial <= s.given {
 		return // a support that we gave back already
 	}
-	c.resp[j] = r // line 9
+	s.response = r // line 9
 	if c.section != protocol.InTry {
-		c.resp[j].token = 0
+		s.token = 0
 		return
 	}
-	if c.supports(j) && !c.resting {
-		if c.given[j] == 0 {
+	if s.supports() && !c.resting {
+		if s.given == 0 {
 			c.patience = safetyDelay * c.delay
 		}
 		out.SetTimer(retryTimer, c.patience, 0)
@@ -267,9 +276,9 @@ func (c *Client) onRetry(now int64, out *protocol.Out[Message]) {
 // tells us that a clock has been set right.
 func (c *Client) reask(out *protocol.Out[Message]) {
 	c.patience = min(2*c.patience, maxSafety*c.delay)
-	for j, refused := range c.refused {
-		if refused && c.incs[j] != 0 {
-			c.refused[j] = false
+	for j := range c.servers {
+		if s := &c.servers[j]; s.refused && s.inc != 0 {
+			s.refused = false
 			c.rerequest(j, Again, out)
 		}
 	}
@@ -287,30 +296,15 @@ func (c *Client) split() bool {
 	if c.answers() < c.m {
 		return false // line 10
 	}
-	for _, r := range c.resp {
-		if c.possible(r.request) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.servers, func(s view) bool { return c.possible(s.request) })
 }
 
 // possible reports whether a quorum may support r: the servers that say so and
 // those that have yet to answer.
 func (c *Client) possible(r request) bool {
-	k := 0
-	for j, s := range c.resp {
-		if s.request == r || c.awaited(j) && !(c.refused[j] && r == c.me()) {
-			k++
-		}
-	}
-	return k >= c.m
-}
-
-// awaited reports whether server j has yet to answer. A server without a lease is not
-// expected to, and one that drains has.
-func (c *Client) awaited(j int) bool {
-	return c.resp[j].request == (request{}) && c.incs[j] != 0 && !c.draining[j]
+	return c.count(func(s *view) bool {
+		return s.request == r || s.awaited() && !(s.refused && r == c.me())
+	}) >= c.m
 }
 
 // resolve is lines 14-18 without line 16: to a server that names a later request
@@ -318,53 +312,55 @@ func (c *Client) awaited(j int) bool {
 // hear of its new life, in onIncarnation, and not before: a second REQUEST to the same life
 // may be overtaken by our own RELEASE, and then leaves a support for nobody behind.
 func (c *Client) resolve(out *protocol.Out[Message]) {
-	for j, r := range c.resp {
-		switch {
-		case r.request == request{}:
-		case r.request == c.me():
-			c.yield(j, r.serial, out)
+	for j := range c.servers {
+		switch s := &c.servers[j]; {
+		case !s.answered():
+		case s.request == c.me():
+			c.yield(j, s.serial, out)
 		default:
 			out.Send(protocol.ID(j), Message{Kind: Inquiry, Time: c.time})
 		}
+		c.servers[j].response = response{}
 	}
-	clear(c.resp)
 }
 
 // rerequest asks server j again. It says which support we gave back last, so
 // that the server numbers the next one above it.
 func (c *Client) rerequest(j int, s Stage, out *protocol.Out[Message]) {
-	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.given[j], Stage: s})
+	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.servers[j].given, Stage: s})
 }
 
 // onRecall: server j supports us with the number that it names, and a holder
 // lost that support. Who waits has no use for it while somebody is inside. Who is
 // inside keeps it; so does who has a quorum and is getting its token recorded.
 func (c *Client) onRecall(j int, m Message, now int64, out *protocol.Out[Message]) {
-	if c.incs[j] == 0 || m.Inc < c.incs[j] {
+	s := &c.servers[j]
+	if s.inc == 0 || m.Inc < s.inc {
 		return
 	}
 	c.onIncarnation(j, m.Inc, now, out)
-	if c.section == protocol.InTry && m.Time == c.time && m.Serial > c.given[j] && !c.asked[j] {
+	if c.section == protocol.InTry && m.Time == c.time && m.Serial > s.given && !s.asked {
 		// Its RESPONSE may still be on its way, and then comes too late.
 		c.yield(j, m.Serial, out)
-		c.resp[j] = response{}
+		s.response = response{}
 	}
 }
 
 // yield gives back a support of server j.
 func (c *Client) yield(j int, serial uint64, out *protocol.Out[Message]) {
 	out.Send(protocol.ID(j), Message{Kind: Yield, Time: c.time, Serial: serial})
-	c.given[j] = serial
+	c.servers[j].given = serial
 }
 
 // onIncarnation learns that server j lives its life inc, or that we have a new
 // lease there. It has forgotten us: its support is gone until it answers, and who
 // waits or is inside asks again.
 func (c *Client) onIncarnation(j int, inc uint64, now int64, out *protocol.Out[Message]) {
-	if c.incs[j] == inc {
+	s := &c.servers[j]
+	if s.inc == inc {
 		return
 	}
-	c.incs[j], c.draining[j] = inc, false
+	s.inc, s.draining = inc, false
 	c.lose(j, now, out)
 	switch {
 	case c.section == protocol.InTry && c.time != 0:
@@ -376,7 +372,7 @@ func (c *Client) onIncarnation(j int, inc uint64, now int64, out *protocol.Out[M
 
 // onSuspect: our lease at server j may have lapsed, so it may forget us.
 func (c *Client) onSuspect(j int, now int64, out *protocol.Out[Message]) {
-	c.incs[j] = 0
+	c.servers[j].inc = 0
 	c.lose(j, now, out)
 }
 
@@ -384,17 +380,18 @@ func (c *Client) onSuspect(j int, now int64, out *protocol.Out[Message]) {
 // epoch is as good as away. In the remainder section that is nobody's business: to
 // remember it would make the state differ from the initial one until the server is back.
 func (c *Client) onDraining(j int, inc uint64, now int64, out *protocol.Out[Message]) {
-	if c.time == 0 || c.incs[j] == 0 || inc < c.incs[j] {
+	s := &c.servers[j]
+	if c.time == 0 || s.inc == 0 || inc < s.inc {
 		return
 	}
-	c.incs[j], c.draining[j] = inc, true
+	s.inc, s.draining = inc, true
 	c.lose(j, now, out)
 }
 
 // lose drops what server j said.
 func (c *Client) lose(j int, now int64, out *protocol.Out[Message]) {
-	recording := c.asked[j]
-	c.resp[j] = response{}
+	recording := c.servers[j].asked
+	c.servers[j].response = response{}
 	switch {
 	case c.section == protocol.InCrit:
 		c.ejectIfWeak(out)
@@ -408,10 +405,11 @@ func (c *Client) lose(j int, now int64, out *protocol.Out[Message]) {
 // ejectIfWeak stops a holder whose live supports no longer exclude another
 // quorum: with n-m+1 of them at most m-1 servers support somebody else.
 func (c *Client) ejectIfWeak(out *protocol.Out[Message]) {
-	if c.supporters() < len(c.resp)-c.m+1 {
+	if c.supporters() < len(c.servers)-c.m+1 {
 		c.section = protocol.InLost
-		clear(c.resp)
-		clear(c.given)
+		for j := range c.servers {
+			c.servers[j].response, c.servers[j].given = response{}, 0
+		}
 		out.Ejected()
 	}
 }
@@ -420,15 +418,15 @@ func (c *Client) ejectIfWeak(out *protocol.Out[Message]) {
 // from its clock. When too few others are left we ask by its clock: if no more than
 // n-m servers have a wrong one, sooner or later by one that is right.
 func (c *Client) onRefused(j int, clock uint64, now int64, out *protocol.Out[Message]) {
-	if c.asked[j] {
+	if c.servers[j].asked {
 		// Perhaps its clock is behind, and so is our own: a timestamp above the token leaves
 		// that server out.
 		c.last = max(c.last, c.token)
 		c.again(now, out)
 		return
 	}
-	c.refused[j] = true
-	if countTrue(c.refused) > len(c.refused)-c.m {
+	c.servers[j].refused = true
+	if c.count(func(s *view) bool { return s.refused }) > len(c.servers)-c.m {
 		c.clock, c.last = clock, 0 // nobody was let in with what they refuse
 		c.again(now, out)
 	}
@@ -449,7 +447,7 @@ func (c *Client) again(now int64, out *protocol.Out[Message]) {
 
 // short is why a client has not got in, as far as servers are the cause.
 func (c *Client) short() protocol.Reason {
-	if c.section == protocol.InTry && c.giving() < c.m {
+	if c.section == protocol.InTry && c.count((*view).gives) < c.m {
 		return protocol.TooFew
 	}
 	return 0
@@ -465,29 +463,15 @@ func (c *Client) leave(why protocol.Reason, now int64, out *protocol.Out[Message
 	c.forget(now, out)
 }
 
-// giving is how many servers may support somebody new.
-func (c *Client) giving() int {
-	k := 0
-	for j, inc := range c.incs {
-		if inc != 0 && !c.draining[j] {
-			k++
-		}
-	}
-	return k
-}
-
 // release ends the epoch.
 func (c *Client) release(out *protocol.Out[Message]) {
 	if c.time != 0 {
 		out.Broadcast(Message{Kind: Release, Time: c.time})
 	}
 	c.time, c.token, c.resting = 0, 0, false
-	clear(c.draining)
-	clear(c.given)
-	clear(c.resp)
-	clear(c.refused)
-	clear(c.recorded)
-	clear(c.asked)
+	for j := range c.servers {
+		c.servers[j] = view{inc: c.servers[j].inc}
+	}
 }
 
 // forget drops the last timestamp once the clock is past it: then the next one
@@ -527,7 +511,7 @@ func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
 		c.token = 1 + most
 		c.resting = false
 		for _, j := range c.chosen {
-			c.asked[j] = true
+			c.servers[j].asked = true
 		}
 		if wait := int64(c.token) - now; now > 0 && wait > 0 {
 			// A clock that is far behind must not keep everybody waiting for it: the
@@ -542,41 +526,36 @@ func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
 
 // expects reports whether a server may support us that has not answered yet.
 func (c *Client) expects() bool {
-	for j := range c.resp {
-		if c.awaited(j) && !c.refused[j] {
-			return true
-		}
-	}
-	return false
+	return c.count(func(s *view) bool { return s.awaited() && !s.refused }) > 0
 }
 
 // choose sets chosen to the m supporters that know the smallest tokens, and
 // returns the largest of these.
 func (c *Client) choose() uint64 {
 	c.chosen = c.chosen[:0]
-	for j := range c.resp {
-		if c.supports(j) {
+	for j := range c.servers {
+		if c.servers[j].supports() {
 			c.chosen = append(c.chosen, j)
 		}
 	}
 	slices.SortStableFunc(c.chosen, func(i, j int) int {
-		return cmp.Compare(c.resp[i].token, c.resp[j].token)
+		return cmp.Compare(c.servers[i].token, c.servers[j].token)
 	})
 	c.chosen = c.chosen[:c.m]
-	return c.resp[c.chosen[c.m-1]].token
+	return c.servers[c.chosen[c.m-1]].token
 }
 
 // record asks the chosen supporters to record the token.
 func (c *Client) record(out *protocol.Out[Message]) {
-	for j, asked := range c.asked {
-		if asked {
-			out.Send(protocol.ID(j), Message{Kind: SetToken, Time: c.time, Serial: c.resp[j].serial, Token: c.token})
+	for j, s := range c.servers {
+		if s.asked {
+			out.Send(protocol.ID(j), Message{Kind: SetToken, Time: c.time, Serial: s.serial, Token: c.token})
 		}
 	}
 }
 
 func (c *Client) enterIfRecorded(out *protocol.Out[Message]) {
-	if countTrue(c.recorded) >= c.m {
+	if c.count(func(s *view) bool { return s.recorded }) >= c.m {
 		c.last = max(c.last, c.token)
 		c.enter(c.token, out)
 	}
@@ -585,13 +564,11 @@ func (c *Client) enterIfRecorded(out *protocol.Out[Message]) {
 func (c *Client) enter(token uint64, out *protocol.Out[Message]) {
 	c.section, c.once, c.rounds = protocol.InCrit, false, 0
 	c.token, c.resting = 0, false
-	clear(c.refused)
-	clear(c.recorded)
-	clear(c.asked)
-	for j := range c.resp {
-		c.resp[j].token = 0
-		if !c.supports(j) {
-			c.resp[j] = response{}
+	for j := range c.servers {
+		s := &c.servers[j]
+		s.refused, s.asked, s.recorded, s.token = false, false, false, 0
+		if !s.supports() {
+			s.response = response{}
 		}
 	}
 	out.StopTimer(retryTimer)
@@ -601,46 +578,16 @@ func (c *Client) enter(token uint64, out *protocol.Out[Message]) {
 
 func (c *Client) me() request { return request{c.id, c.time} }
 
-// supports reports whether we count server j.
-func (c *Client) supports(j int) bool { return c.resp[j].serial != 0 }
-
-func (c *Client) supporters() int {
-	k := 0
-	for j := range c.resp {
-		if c.supports(j) {
+// count is how many servers are so.
+func (c *Client) count(so func(*view) bool) (k int) {
+	for j := range c.servers {
+		if so(&c.servers[j]) {
 			k++
 		}
 	}
 	return k
 }
 
-// supporting are the servers that we count.
-func (c *Client) supporting() []protocol.ID {
-	var all []protocol.ID
-	for j := range c.resp {
-		if c.supports(j) {
-			all = append(all, protocol.ID(j))
-		}
-	}
-	return all
-}
+func (c *Client) supporters() int { return c.count((*view).supports) }
 
-func (c *Client) answers() int {
-	k := 0
-	for _, r := range c.resp {
-		if r.request != (request{}) {
-			k++
-		}
-	}
-	return k
-}
-
-func countTrue(set []bool) int {
-	k := 0
-	for _, b := range set {
-		if b {
-			k++
-		}
-	}
-	return k
-}
+func (c *Client) answers() int { return c.count((*view).answered) }

@@ -109,9 +109,9 @@ func (c *LiteralClient) Show() string { return showClient(c.section, c.timestamp
 
 // Show tells a client's request and what it knows of each server.
 func (c *Client) Show() string {
-	known := make([]request, len(c.resp))
-	for j, r := range c.resp {
-		known[j] = r.request
+	known := make([]request, len(c.servers))
+	for j, s := range c.servers {
+		known[j] = s.request
 	}
 	return showClient(c.section, c.time, known)
 }
@@ -167,8 +167,14 @@ func (s *Server) Waiting() int { return s.queue.len() }
 
 // Inspect implements protocol.Inspector.
 func (c *Client) Inspect() (st protocol.Standing) {
-	if c.section == protocol.InCrit {
-		st.Supports, st.Since = c.supporting(), int64(c.time)
+	if c.section != protocol.InCrit {
+		return st
+	}
+	st.Since = int64(c.time)
+	for j := range c.servers {
+		if c.servers[j].supports() {
+			st.Supports = append(st.Supports, protocol.ID(j))
+		}
 	}
 	return st
 }
@@ -228,18 +234,18 @@ func (c *Client) State(v *protocol.Codec) {
 		c.backOff, c.patience = c.delay, safetyDelay*c.delay
 	}
 	counts := !v.Moving() || c.time != 0 && c.section != protocol.InLost
-	for j := range c.resp {
-		k, r := serials(protocol.ID(j), c.id, c.time), &c.resp[j]
-		v.Uint(&c.incs[j])
+	for j := range c.servers {
+		k, s := serials(protocol.ID(j), c.id, c.time), &c.servers[j]
+		v.Uint(&s.inc)
 		if counts {
-			v.Count(&c.given[j], k)
+			v.Count(&s.given, k)
 		}
-		r.fields(v)
-		if counts && (!v.Moving() || c.supports(j)) {
-			v.Count(&r.serial, k)
+		s.fields(v)
+		if counts && (!v.Moving() || s.supports()) {
+			v.Count(&s.serial, k)
 		}
-		v.Uint(&r.token)
-		v.Bools(&c.draining[j], &c.refused[j], &c.asked[j], &c.recorded[j])
+		v.Uint(&s.token)
+		v.Bools(&s.draining, &s.refused, &s.asked, &s.recorded)
 	}
 }
 

@@ -189,7 +189,7 @@ var fencing = []story{
 		w.ask(c, s4)
 		w.sure(c)
 		token := w.procs[c].(*Client).token
-		want(token != 0 && !w.procs[c].(*Client).asked[s1], "asks s1 to record %d", token)
+		want(token != 0 && !w.procs[c].(*Client).servers[s1].asked, "asks s1 to record %d", token)
 		w.receive(s1, c, Message{Kind: Refused, Time: w.procs[c].(*Client).time, Token: uint64(w.now)})
 		want(w.procs[c].(*Client).token == token, "begins anew")
 		w.run(time.Duration(10 * fenceEps))
@@ -266,7 +266,8 @@ var fencing = []story{
 		w.ask(c, s1)
 		got := w.procs[c].(*Client)
 		want(got.token == token, "token %d, then %d", token, got.token)
-		want(countTrue(got.asked) == 3, "asked %v", got.asked)
+		asked := got.count(func(s *view) bool { return s.asked })
+		want(asked == 3, "asked %d", asked)
 	}},
 	{"slow path: a clock that is past the token waits for nothing", func() {
 		w, c := slow()

@@ -83,7 +83,7 @@ func pairs[C, S any](v *protocol.View, f func(p pair, c C, s S) error) error {
 // renewed reports whether a client knows which life server j lives.
 func renewed(client, server any, j protocol.ID) bool {
 	c, ok := client.(*Client)
-	return ok && c.incs[j] == server.(*Server).inc
+	return ok && c.servers[j].inc == server.(*Server).inc
 }
 
 // literalToken: a server that supports request q of a trying client has exactly
@@ -140,7 +140,8 @@ func token(v *protocol.View) error {
 	for ch, m := range protocol.InFlight[Message](v) {
 		switch {
 		case m.Kind == Response && m.Owner == ch.To && m.Time == currentTime(v, ch.To):
-			if c, _ := protocol.As[*Client](v.Procs[ch.To]); m.Inc < c.incs[ch.From] || c.incs[ch.From] == 0 {
+			c, _ := protocol.As[*Client](v.Procs[ch.To])
+			if inc := c.servers[ch.From].inc; m.Inc < inc || inc == 0 {
 				continue // will be ignored
 			}
 			t := flight[pair{ch.To, ch.From}]
@@ -155,18 +156,18 @@ func token(v *protocol.View) error {
 		}
 	}
 	return pairs(v, func(p pair, c *Client, s *Server) error {
-		t := flight[p]
+		t, known := flight[p], &c.servers[p.server]
 		var current uint64 // the number of the server's support of our request, 0: none
 		if s.owner.request == c.me() {
 			current = s.owner.serial
 		}
-		counted, given := c.resp[p.server].serial, c.given[p.server]
+		counted, given := known.serial, known.given
 		switch {
 		case counted != 0 && counted != current:
 			return fmt.Errorf("#%d counts support %d of #%d, which is at %d", c.id, counted, p.server, current)
 		case t.newest > max(given, counted) && t.newest != current:
 			return fmt.Errorf("#%d will count support %d of #%d, which is at %d", c.id, t.newest, p.server, current)
-		case current == 0 || counted == current || c.incs[p.server] == 0 || t.requests:
+		case current == 0 || counted == current || known.inc == 0 || t.requests:
 			return nil
 		case given >= current && t.back, given < current && t.newest == current:
 			return nil
@@ -186,8 +187,8 @@ func unsettled(procs []protocol.Stateful) int {
 		if !ok || c.section != protocol.InTry && c.section != protocol.InCrit {
 			continue
 		}
-		for j, inc := range c.incs {
-			if s, up := protocol.As[*Server](procs[j]); up && inc != 0 && !c.draining[j] && inc != s.inc {
+		for j, known := range c.servers {
+			if s, up := protocol.As[*Server](procs[j]); up && known.gives() && known.inc != s.inc {
 				stale[j] = true
 			}
 		}
@@ -209,8 +210,8 @@ func (s *Server) serial() uint64 {
 
 // serial is the largest number of a support that a client knows.
 func (c *Client) serial() (most uint64) {
-	for j, r := range c.resp {
-		most = max(most, r.serial, c.given[j])
+	for _, s := range c.servers {
+		most = max(most, s.serial, s.given)
 	}
 	return most
 }

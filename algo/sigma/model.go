@@ -21,7 +21,7 @@ func late(p protocol.Process[Message], from protocol.ID, m Message, again bool) 
 	case *LiteralClient:
 		return c.section != protocol.InTry && request{m.Owner, m.Time} != request{c.id, c.timestamp}
 	case *Client:
-		return c.section != protocol.InTry && request{m.Owner, m.Time} != c.me() && m.Inc <= c.incs[from]
+		return c.section != protocol.InTry && request{m.Owner, m.Time} != c.me() && m.Inc <= c.servers[from].inc
 	}
 	return false
 }
@@ -39,9 +39,7 @@ func rename(p protocol.Process[Message], f func(protocol.ID) protocol.ID) {
 	case *LiteralClient:
 		c.resp = renamed(c.resp, f)
 	case *Client:
-		c.incs, c.draining, c.given = renamed(c.incs, f), renamed(c.draining, f), renamed(c.given, f)
-		c.resp, c.refused = renamed(c.resp, f), renamed(c.refused, f)
-		c.recorded, c.asked = renamed(c.recorded, f), renamed(c.asked, f)
+		c.servers = renamed(c.servers, f)
 	}
 }
 

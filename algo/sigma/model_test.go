@@ -35,7 +35,7 @@ func TestMutantsOfClaims(t *testing.T) {
 		},
 		Inside: []string{"late", "anyway", "unfenced", "rename", "renamed"},
 		Survivors: map[string]string{
-			"late: m.Inc <= c.incs[from] dropped": "who is inside asks a life that it did not know again; in no run of two " +
+			"late: m.Inc <= c.servers[from].inc dropped": "who is inside asks a life that it did not know again; in no run of two " +
 				"servers does it learn of one from a RESPONSE about somebody else",
 			"late: request{m.Owner, m.Time} != request{c.id, c.timestamp} dropped": "the client ignores it all the same; but " +
 				"sigma/token counts it, and is stable only because such a RESPONSE is not taken away first",

@@ -130,7 +130,7 @@ var refreshes = []story{
 		w.deliver(s1, c2, Recall)
 		w.deliver(c2, s1, Yield)
 		w.deliver(s1, c2, Response) // the support that it gave back
-		want(!w.procs[c2].(*Client).supports(0), "it counts what it gave back")
+		want(!w.procs[c2].(*Client).servers[0].supports(), "it counts what it gave back")
 		w.settle()
 		want(w.supported(c1) == 4, "the holder has %d supports, want 4", w.supported(c1))
 		w.exit(c1)
@@ -183,9 +183,9 @@ var refreshes = []story{
 		w.flights = nil
 		client := w.procs[c].(*Client)
 		for j := s1; j <= s4; j++ {
-			m := Message{Kind: Recall, Time: client.time, Inc: client.incs[j], Serial: client.resp[j].serial}
+			m := Message{Kind: Recall, Time: client.time, Inc: client.servers[j].inc, Serial: client.servers[j].serial}
 			w.receive(j, c, m)
-			want((w.flying(c, j) == "") == client.asked[j], "s%d: %q", j+1, w.flying(c, j))
+			want((w.flying(c, j) == "") == client.servers[j].asked, "s%d: %q", j+1, w.flying(c, j))
 		}
 	}},
 	{"a holder comes first also when its request is not the earliest one", func() {

@@ -110,23 +110,23 @@ func TestDrainExplored(t *testing.T) {
 var refreshEdits = []mutant.Replacement{
 	mutant.Edit("refresh: the support counts before its RESPONSE",
 		"c.rerequest(j, Inside, out)",
-		"c.resp[j] = response{request: c.me(), serial: c.given[j] + 1}\n\t\tc.rerequest(j, Inside, out)"),
+		"s.response = response{request: c.me(), serial: s.given + 1}\n\t\tc.rerequest(j, Inside, out)"),
 	mutant.Edit("refresh: under a new timestamp",
 		"c.rerequest(j, Inside, out)",
 		"c.last = fresh(c.last, now)\n\t\tc.time = c.last\n\t\tc.rerequest(j, Inside, out)"),
 	mutant.Edit("refresh: the incarnation does not matter",
-		`if c.incs[j] == 0 || m.Inc < c.incs[j] {
+		`if s.inc == 0 || m.Inc < s.inc {
 		return // from before we lost our lease, or from a life that is over
 	}
-	c.onIncarnation(j, m.Inc, now, out)`, "if c.incs[j] == 0 {\n\t\treturn\n\t}"),
+	c.onIncarnation(j, m.Inc, now, out)`, "if s.inc == 0 {\n\t\treturn\n\t}"),
 	mutant.Edit("refresh: a holder does not ask again", "c.rerequest(j, Inside, out)", ""),
-	mutant.Edit("refresh: the stage is forgotten", ", Serial: c.given[j], Stage: s}", ", Serial: c.given[j]}"),
+	mutant.Edit("refresh: the stage is forgotten", ", Serial: c.servers[j].given, Stage: s}", ", Serial: c.servers[j].given}"),
 	mutant.Edit("refresh: a waiter is not asked to give back",
 		"out.Send(s.owner.client, Message{Kind: Recall, Time: s.owner.time, Inc: s.inc, Serial: s.owner.serial})", ""),
 	mutant.Edit("refresh: a waiter gives nothing back",
-		"c.yield(j, m.Serial, out)\n\t\tc.resp[j] = response{}", ""),
+		"c.yield(j, m.Serial, out)\n\t\ts.response = response{}", ""),
 	mutant.Edit("refresh: a waiter goes on counting what it gave back",
-		"c.yield(j, m.Serial, out)\n\t\tc.resp[j] = response{}", "c.yield(j, m.Serial, out)"),
+		"c.yield(j, m.Serial, out)\n\t\ts.response = response{}", "c.yield(j, m.Serial, out)"),
 }
 
 // The model of TestSpacedLosses alone finds what is wrong with a refresh.
@@ -136,8 +136,8 @@ func TestRefreshMutants(t *testing.T) {
 			explore(Algorithm, 4, after("waiting.txt"), spaced),
 			explore(Algorithm, 4, after("waiting.txt"), spaced, func(c *check.Config) { c.Amnesia, c.Suspect = 1, 1 }),
 		},
-		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "queue", "waiter", "newLiteral", "newDefault",
-			"algorithm", "request", "count", "fresh", "countTrue", "setCheckTimer"),
+		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "queue", "waiter", "view", "newLiteral", "newDefault",
+			"algorithm", "request", "count", "fresh", "setCheckTimer"),
 		Replace: refreshEdits,
 	})
 }

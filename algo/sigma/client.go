@@ -1,7 +1,6 @@
 package sigma
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -330,88 +329,10 @@ func (c *Client) rerequest(j int, s Stage, out *protocol.Out[Message]) {
 	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.servers[j].given, Stage: s})
 }
 
-// onRecall: server j supports us with the number that it names, and a holder
-// lost that support. Who waits has no use for it while somebody is inside. Who is
-// inside keeps it; so does who has a quorum and is getting its token recorded.
-func (c *Client) onRecall(j int, m Message, now int64, out *protocol.Out[Message]) {
-	s := &c.servers[j]
-	if s.inc == 0 || m.Inc < s.inc {
-		return
-	}
-	c.onIncarnation(j, m.Inc, now, out)
-	if c.section == protocol.InTry && m.Time == c.time && m.Serial > s.given && !s.asked {
-		// Its RESPONSE may still be on its way, and then comes too late.
-		c.yield(j, m.Serial, out)
-		s.response = response{}
-	}
-}
-
 // yield gives back a support of server j.
 func (c *Client) yield(j int, serial uint64, out *protocol.Out[Message]) {
 	out.Send(protocol.ID(j), Message{Kind: Yield, Time: c.time, Serial: serial})
 	c.servers[j].given = serial
-}
-
-// onIncarnation learns that server j lives its life inc, or that we have a new
-// lease there. It has forgotten us: its support is gone until it answers, and who
-// waits or is inside asks again.
-func (c *Client) onIncarnation(j int, inc uint64, now int64, out *protocol.Out[Message]) {
-	s := &c.servers[j]
-	if s.inc == inc {
-		return
-	}
-	s.inc, s.draining = inc, false
-	c.lose(j, now, out)
-	switch {
-	case c.section == protocol.InTry && c.time != 0:
-		c.rerequest(j, Again, out)
-	case c.section == protocol.InCrit && c.refresh != 0:
-		c.rerequest(j, Inside, out)
-	}
-}
-
-// onSuspect: our lease at server j may have lapsed, so it may forget us.
-func (c *Client) onSuspect(j int, now int64, out *protocol.Out[Message]) {
-	c.servers[j].inc = 0
-	c.lose(j, now, out)
-}
-
-// onDraining: server j supports nobody new in its life inc, and for the rest of the
-// epoch is as good as away. In the remainder section that is nobody's business: to
-// remember it would make the state differ from the initial one until the server is back.
-func (c *Client) onDraining(j int, inc uint64, now int64, out *protocol.Out[Message]) {
-	s := &c.servers[j]
-	if c.time == 0 || s.inc == 0 || inc < s.inc {
-		return
-	}
-	s.inc, s.draining = inc, true
-	c.lose(j, now, out)
-}
-
-// lose drops what server j said.
-func (c *Client) lose(j int, now int64, out *protocol.Out[Message]) {
-	recording := c.servers[j].asked
-	c.servers[j].response = response{}
-	switch {
-	case c.section == protocol.InCrit:
-		c.ejectIfWeak(out)
-	case recording:
-		c.again(now, out)
-	case c.section == protocol.InTry:
-		c.evaluate(now, out)
-	}
-}
-
-// ejectIfWeak stops a holder whose live supports no longer exclude another
-// quorum: with n-m+1 of them at most m-1 servers support somebody else.
-func (c *Client) ejectIfWeak(out *protocol.Out[Message]) {
-	if c.supporters() < len(c.servers)-c.m+1 {
-		c.section = protocol.InLost
-		for j := range c.servers {
-			c.servers[j].response, c.servers[j].given = response{}, 0
-		}
-		out.Ejected()
-	}
 }
 
 // onRefused: server j does not record our token, or finds our timestamp too far
@@ -484,80 +405,6 @@ func (c *Client) forget(now int64, out *protocol.Out[Message]) {
 		c.last = 0
 	default:
 		out.SetTimer(clockTimer, min(int64(c.last)-now+1, longestWait), 0)
-	}
-}
-
-// win has m supports. Without fencing that is all; else the client enters with
-// a token that m servers have recorded and that is larger than all they knew. A server
-// whose clock is ahead, or that has just started, may know of tokens that are larger than
-// need be: so before the client has one recorded, it gives others time to answer, if it is
-// not sure that it has heard of all.
-func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
-	most := c.choose()
-	switch {
-	case c.fence == FenceOff:
-		c.enter(0, out)
-	case c.fence == FencePiggyback:
-		c.enter(1+most, out)
-	case most < c.time: // each supporter recorded our timestamp with its support
-		c.enter(c.time, out)
-	case c.token != 0:
-	case !sure && c.expects():
-		if !c.resting {
-			c.resting = true
-			out.SetTimer(retryTimer, c.delay, 0)
-		}
-	default:
-		c.token = 1 + most
-		c.resting = false
-		for _, j := range c.chosen {
-			c.servers[j].asked = true
-		}
-		if wait := int64(c.token) - now; now > 0 && wait > 0 {
-			// A clock that is far behind must not keep everybody waiting for it: the
-			// servers compare the token with theirs. One within the bound is at most
-			// 2 eps behind a server's, whose floor is 4 eps ahead of that.
-			out.SetTimer(tokenTimer, min(wait, max(safetyDelay*c.delay, 6*c.eps)), 0)
-		} else {
-			c.record(out)
-		}
-	}
-}
-
-// expects reports whether a server may support us that has not answered yet.
-func (c *Client) expects() bool {
-	return c.count(func(s *view) bool { return s.awaited() && !s.refused }) > 0
-}
-
-// choose sets chosen to the m supporters that know the smallest tokens, and
-// returns the largest of these.
-func (c *Client) choose() uint64 {
-	c.chosen = c.chosen[:0]
-	for j := range c.servers {
-		if c.servers[j].supports() {
-			c.chosen = append(c.chosen, j)
-		}
-	}
-	slices.SortStableFunc(c.chosen, func(i, j int) int {
-		return cmp.Compare(c.servers[i].token, c.servers[j].token)
-	})
-	c.chosen = c.chosen[:c.m]
-	return c.servers[c.chosen[c.m-1]].token
-}
-
-// record asks the chosen supporters to record the token.
-func (c *Client) record(out *protocol.Out[Message]) {
-	for j, s := range c.servers {
-		if s.asked {
-			out.Send(protocol.ID(j), Message{Kind: SetToken, Time: c.time, Serial: s.serial, Token: c.token})
-		}
-	}
-}
-
-func (c *Client) enterIfRecorded(out *protocol.Out[Message]) {
-	if c.count(func(s *view) bool { return s.recorded }) >= c.m {
-		c.last = max(c.last, c.token)
-		c.enter(c.token, out)
 	}
 }
 

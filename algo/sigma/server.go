@@ -190,21 +190,6 @@ func (s *Server) yield(now int64, out *protocol.Out[Message]) {
 	}
 }
 
-// drain stops granting: the owner stays until it leaves, and those who wait need
-// not hope for us.
-func (s *Server) drain(out *protocol.Out[Message]) {
-	s.draining = true
-	for _, w := range s.queue.all() {
-		s.turnAway(w.client, out)
-	}
-	s.queue = nil
-}
-
-// turnAway tells a client that this life supports it never again.
-func (s *Server) turnAway(to protocol.ID, out *protocol.Out[Message]) {
-	out.Send(to, Message{Kind: Draining, Inc: s.inc})
-}
-
 // delete is lines 50-56. The zero entry is nobody.
 func (s *Server) delete(e entry, now int64, out *protocol.Out[Message]) {
 	switch {
@@ -246,94 +231,6 @@ func (s *Server) respond(to protocol.ID, token uint64, out *protocol.Out[Message
 	}
 	out.Send(to, m)
 }
-
-// onSetToken records a token for the support that it names.
-func (s *Server) onSetToken(from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
-	current := s.owner.request == request{from, m.Time} && s.owner.serial == m.Serial
-	if !current || s.ahead(m.Token, now) || m.Token <= s.others(from, now) {
-		out.Send(from, Message{Kind: Refused, Time: m.Time, Token: uint64(now)})
-		return
-	}
-	s.raise(from, m.Token, now, out)
-	out.Send(from, Message{Kind: Recorded, Time: m.Time, Token: m.Token})
-}
-
-// report returns the largest token that a request must exceed. One that its own client had
-// is among them: a client whose clock was set back may have forgotten it. Only the
-// timestamp of the request itself is not.
-func (s *Server) report(r request, now int64) uint64 {
-	if x := s.tokens[0]; x != 0 && x != r.time && !s.absurd(x, now) {
-		return x
-	}
-	return s.others(r.client, now)
-}
-
-// others returns the largest token that clients other than c may have had.
-func (s *Server) others(c protocol.ID, now int64) uint64 {
-	switch {
-	case s.terms.Value().fence == FenceOff:
-		return 0
-	case s.terms.Value().fence == FencePiggyback:
-		return s.tokens[0]
-	case s.tokens[0] == 0:
-		return s.floor(now)
-	}
-	tokens := s.tokens[:]
-	if s.largest == c {
-		tokens = s.tokens[1:]
-	}
-	for _, x := range tokens {
-		if !s.absurd(x, now) {
-			return x
-		}
-	}
-	return s.floor(now)
-}
-
-// absurd reports whether nobody can have been let in with token x. A server whose clock
-// is within the bound recorded it if somebody was, when it was at most 3 eps ahead of real
-// time, and our clock is at most eps behind. So one that we have all the same is from a time
-// at which our clock was wrong, or will be one when it is right again: it stays, and does not
-// count meanwhile.
-func (s *Server) absurd(x uint64, now int64) bool {
-	return now > 0 && x > uint64(now+4*s.terms.Value().eps)
-}
-
-// floor is above every token that this server, in this life or an earlier one,
-// may have recorded and forgotten. A token is at most 3 eps ahead of real time
-// when it is recorded, and our clock is at most eps behind.
-func (s *Server) floor(now int64) uint64 {
-	t := s.terms.Value()
-	if t.fence == FenceNoFloor {
-		return 0
-	}
-	if now == 0 {
-		return s.inc // without a clock there is no bound on tokens either
-	}
-	// A life that began later than now began by a clock that was wrong.
-	return uint64(max(min(int64(s.inc), now), now-t.memory) + 4*t.eps)
-}
-
-// raise records token x for client c.
-func (s *Server) raise(c protocol.ID, x uint64, now int64, out *protocol.Out[Message]) {
-	if s.tokens[0] == 0 {
-		s.largest, s.tokens[0] = nobody, s.floor(now)
-	}
-	switch {
-	case s.absurd(s.tokens[0], now) && !s.absurd(x, now): // it stays, and leaves the other place to x
-		s.tokens[1] = max(s.others(nobody, now), x)
-	case s.largest == c:
-		s.tokens[0] = max(s.tokens[0], x)
-	case x > s.tokens[0]:
-		s.largest, s.tokens = c, [2]uint64{x, s.tokens[0]}
-	default:
-		s.tokens[1] = max(s.tokens[1], x)
-	}
-	out.SetTimer(forgetTimer, s.terms.Value().memory, 0)
-}
-
-// nobody is no client: it stands for the forgotten ones.
-const nobody = ^protocol.ID(0)
 
 // stored returns the entry of client c, owner or queued, or the zero entry.
 func (s *Server) stored(c protocol.ID) entry {

@@ -134,3 +134,25 @@ var (
 		Outcome: true, Propose: true, Resume: true, Capture: true, Install: true,
 	}
 )
+
+// The next process of a ring is the first one behind that is not in the set, round the end, or the process itself.
+func TestAfter(t *testing.T) {
+	s := NewSet(5)
+	for _, step := range []struct {
+		add  ID
+		want []ID // behind 0, 1, ..
+	}{
+		{1, []ID{2, 2, 3, 4, 0}},
+		{4, []ID{2, 2, 3, 0, 0}},
+		{0, []ID{2, 2, 3, 2, 2}},
+		{3, []ID{2, 2, 2, 2, 2}},
+		{2, []ID{0, 1, 2, 3, 4}},
+	} {
+		s.Add(step.add)
+		for id, want := range step.want {
+			if got := s.After(ID(id), 5); got != want {
+				t.Errorf("with %d in it, %d is behind %d, want %d", step.add, got, id, want)
+			}
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
+	"strings"
 )
 
 // A Set is one of processes 0 to n-1, as bits. It has memory for them from the start.
@@ -30,6 +32,16 @@ func (s Set) Len() (n int) {
 		n += bits.OnesCount64(w)
 	}
 	return n
+}
+
+// After is the first process on a ring of n behind id that is not in s, or id itself where all
+// others are.
+func (s Set) After(id ID, n int) ID {
+	j := (id + 1) % ID(n)
+	for j != id && s.Has(j) {
+		j = (j + 1) % ID(n)
+	}
+	return j
 }
 
 // All yields the processes in s in the order of their ids. The one that was yielded last may be taken
@@ -66,6 +78,11 @@ func Named[T ~uint64](before string, ids iter.Seq[T]) (text string) {
 		before = ", "
 	}
 	return text
+}
+
+// Listed writes processes for people: [#1,#2], without blanks.
+func Listed[T ~uint64](ids []T) string {
+	return "[" + strings.ReplaceAll(Named("", slices.Values(ids)), " ", "") + "]"
 }
 
 // Set visits a set of the processes 0 to n-1.

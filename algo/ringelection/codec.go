@@ -1,9 +1,7 @@
 package ringelection
 
 import (
-	"fmt"
 	"math"
-	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -36,24 +34,15 @@ func text(m Message) string {
 	case Coordinator:
 		return name + "(" + m.Epoch.Text() + ")"
 	default:
-		return name + "(" + m.Epoch.Text() + "," + names(m.IDs) + ")"
+		return name + "(" + m.Epoch.Text() + "," + protocol.Listed(m.IDs) + ")"
 	}
-}
-
-// names are processes, written for drivers.
-func names(ids []uint64) string {
-	list := make([]string, len(ids))
-	for i, id := range ids {
-		list[i] = fmt.Sprintf("#%d", id)
-	}
-	return "[" + strings.Join(list, ",") + "]"
 }
 
 // Show is the newest epoch, and the election that the process takes part in.
 func (p *Process) Show() string {
 	text := "epoch " + p.epoch.Text()
 	if len(p.list) > 0 {
-		text += ", takes part in " + names(p.list)
+		text += ", takes part in " + protocol.Listed(p.list)
 	}
 	return text + protocol.Named(", suspects ", p.suspected.All())
 }

@@ -243,13 +243,7 @@ func (p *Process) settled() bool {
 }
 
 // successor is the next process that is not suspected, or the own id if all others are.
-func (p *Process) successor() protocol.ID {
-	j := p.after(p.id)
-	for p.suspects(j) { // never itself
-		j = p.after(j)
-	}
-	return j
-}
+func (p *Process) successor() protocol.ID { return p.suspected.After(p.id, p.n) }
 
 func (p *Process) after(j protocol.ID) protocol.ID { return (j + 1) % protocol.ID(p.n) }
 

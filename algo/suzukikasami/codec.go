@@ -35,16 +35,7 @@ func text(m Message, ring bool) string {
 	if ring && len(m.Q) == 0 {
 		return "TOKEN(" + ln + ")"
 	}
-	return "TOKEN(" + ln + "," + queue(m.Q) + ")"
-}
-
-// queue is Q with processes written for drivers.
-func queue(q []uint64) string {
-	ids := make([]string, len(q))
-	for i, id := range q {
-		ids[i] = fmt.Sprintf("#%d", id)
-	}
-	return "[" + strings.Join(ids, ",") + "]"
+	return "TOKEN(" + ln + "," + protocol.Listed(m.Q) + ")"
 }
 
 // Show is RN, and with the token its parts.
@@ -53,7 +44,7 @@ func (p *Process) Show() string {
 	if p.token {
 		text += fmt.Sprintf(", token with LN%v", p.ln)
 		if !p.ring {
-			text += " Q" + queue(p.queue)
+			text += " Q" + protocol.Listed(p.queue)
 		}
 	}
 	return text

@@ -254,13 +254,7 @@ func (p *Keeper) found() { p.missing.Clear() }
 func (p *Keeper) leads() bool { return p.leader == p.id }
 
 // successor is the next process on the ring that has not crashed, or the own id.
-func (p *Keeper) successor() protocol.ID {
-	j := p.next(p.id)
-	for p.suspects(j) { // never itself
-		j = p.next(j)
-	}
-	return j
-}
+func (p *Keeper) successor() protocol.ID { return p.suspected.After(p.id, p.n) }
 
 func (p *Keeper) next(j protocol.ID) protocol.ID { return (j + 1) % protocol.ID(p.n) }
 

@@ -83,21 +83,7 @@ func Of[M any](a protocol.Algorithm[M]) protocol.Algorithm[Message[M]] {
 		Text:   func(m Message[M]) string { return a.Text(m.Inner) },
 	}
 	w.Tolerates &^= protocol.Recovery // who comes back has forgotten its tries
-	w.MapState = func(q protocol.Process[Message[M]], f func(protocol.Counter, uint64) uint64) {
-		p := q.(*Process[M])
-		if a.MapState != nil {
-			a.MapState(p.inner, f)
-		}
-		p.known.apply(f)
-		p.tried.apply(f)
-	}
-	w.MapMsg = func(ch protocol.Channel, m *Message[M], f func(protocol.Counter, uint64) uint64) {
-		if a.MapMsg != nil {
-			a.MapMsg(ch, &m.Inner, f)
-		}
-		m.known = slices.Clone(m.known)
-		m.known.apply(f)
-	}
+	w.MapState, w.MapMsg = protocol.MapState[Message[M]], protocol.MapMsg(w.Fields)
 	w.Invariants = append([]protocol.Invariant{{
 		Name: Order,
 		Err:  func(v *protocol.View) error { return overtaken[M](v, a.Users) },

@@ -126,8 +126,8 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("what arrives is not learned", "p.known = p.known.merge(ev.Msg.known)", ""),
 			mutant.Edit("tries are not counted", "p.known.count(p.id)", ""),
 			mutant.Edit("a try keeps the vector of the last one", "p.tried = append(p.tried[:0], p.known...)", ""),
-			mutant.Edit("counts are not moved in messages", "m.known.apply(f)", ""),
-			mutant.Edit("counts of the try are not moved", "p.tried.apply(f)", ""),
+			mutant.Edit("counts are not moved in messages", "m.known.fields(c)", "if !c.Moving() {\n\t\t\t\tm.known.fields(c)\n\t\t\t}"),
+			mutant.Edit("counts of the try are not moved", "p.tried.fields(c)", "if !c.Moving() {\n\t\tp.tried.fields(c)\n\t}"),
 		},
 	})
 }

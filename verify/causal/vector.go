@@ -55,13 +55,6 @@ func (v vector) merge(w vector) vector {
 	return v
 }
 
-// apply replaces each count.
-func (v vector) apply(f func(protocol.Counter, uint64) uint64) {
-	for i, t := range v {
-		v[i].count = f(counter(t.user), t.count)
-	}
-}
-
 func (v *vector) fields(c *protocol.Codec) {
 	for i := range protocol.List(c, v) {
 		t := &(*v)[i]

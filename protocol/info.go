@@ -19,6 +19,12 @@ func Exactly(l Load, m Measure, c Cost, formula string) Claim {
 	return Claim{Load: l, Measure: m, Least: c, Most: c, Formula: formula}
 }
 
+// PublishedAs is c where the source says something else.
+func (c Claim) PublishedAs(what string) Claim {
+	c.Published = what
+	return c
+}
+
 // A Cost depends on the size of the system.
 type Cost func(c Config) float64
 
@@ -28,6 +34,11 @@ func Fixed(k float64) Cost { return func(Config) float64 { return k } }
 // Linear is the cost kN+d for N members.
 func Linear(k, d float64) Cost {
 	return func(c Config) float64 { return k*float64(c.N) + d }
+}
+
+// AllButOne is the mean cost where one of N members pays nothing and the others k.
+func AllButOne(k float64) Cost {
+	return func(c Config) float64 { return k * float64(c.N-1) / float64(c.N) }
 }
 
 // A Load is a workload that a Claim refers to.

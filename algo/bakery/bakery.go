@@ -70,9 +70,7 @@ func isParallel(c protocol.Config) bool {
 // doorway and two in the bakery. Own registers are read without, since a process sends
 // nothing to itself: the lecture counts them too.
 func reads(l protocol.Load, m protocol.Measure) protocol.Claim {
-	c := protocol.Exactly(l, m, protocol.Linear(6, -6), "6(N-1)")
-	c.Published = "6N"
-	return c
+	return protocol.Exactly(l, m, protocol.Linear(6, -6), "6(N-1)").PublishedAs("6N")
 }
 
 // hops is how long an entry takes without contention: a read takes two.

@@ -52,18 +52,14 @@ var Algorithm = protocol.Algorithm[Message]{
 // it left, and an entry costs what it does in the algorithm of Ricart and Agrawala. So it
 // does under load. Who comes back before anybody else pays nothing: see TestKeeper.
 var claims = []protocol.Claim{
-	claim(protocol.LowLoad, protocol.ToEnter, protocol.Linear(2, -2), "2(N-1) in turn, 0 again at once", "0 to 2(N-1)"),
-	claim(protocol.LowLoad, protocol.Messages, protocol.Linear(2, -2), "2(N-1) in turn, 0 again at once", "0 to 2(N-1)"),
-	claim(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2 in turn, 0 again at once", "0 or 2"),
-	claim(protocol.HighLoad, protocol.Messages, protocol.Linear(2, -2), "2(N-1)", "0 to 2(N-1)"),
-	claim(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(1), "1", ""),
+	protocol.Exactly(protocol.LowLoad, protocol.ToEnter, protocol.Linear(2, -2), inTurn).PublishedAs("0 to 2(N-1)"),
+	protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Linear(2, -2), inTurn).PublishedAs("0 to 2(N-1)"),
+	protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2 in turn, 0 again at once").PublishedAs("0 or 2"),
+	protocol.Exactly(protocol.HighLoad, protocol.Messages, protocol.Linear(2, -2), "2(N-1)").PublishedAs("0 to 2(N-1)"),
+	protocol.Exactly(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(1), "1"),
 }
 
-func claim(l protocol.Load, m protocol.Measure, c protocol.Cost, formula, published string) protocol.Claim {
-	claim := protocol.Exactly(l, m, c, formula)
-	claim.Published = published
-	return claim
-}
+const inTurn = "2(N-1) in turn, 0 again at once"
 
 // Process is one participant. It waits while request is not 0; then a REQUEST of its is
 // with everybody who is not in permits, and is answered once.

@@ -58,18 +58,11 @@ func algorithm(variant, title string, denies bool) protocol.Algorithm[Message] {
 // nothing. Under load they come in turn, so that of n handovers n-2 take two hops, and
 // those from and to the coordinator one.
 func claims(denies bool) []protocol.Claim {
-	mean := func(k float64) protocol.Cost {
-		return func(c protocol.Config) float64 { return k * float64(c.N-1) / float64(c.N) }
-	}
-	exactly := func(l protocol.Load, m protocol.Measure, k float64, formula, published string) protocol.Claim {
-		claim := protocol.Exactly(l, m, mean(k), formula)
-		claim.Published = published
-		return claim
-	}
+	mean := protocol.AllButOne
 	list := []protocol.Claim{
-		exactly(protocol.LowLoad, protocol.ToEnter, 2, "2, the coordinator 0: mean 2(N-1)/N", "2"),
-		exactly(protocol.LowLoad, protocol.Messages, 3, "3, the coordinator 0: mean 3(N-1)/N", "3"),
-		exactly(protocol.LowLoad, protocol.Waiting, 2, "2, the coordinator 0: mean 2(N-1)/N", "2"),
+		protocol.Exactly(protocol.LowLoad, protocol.ToEnter, mean(2), "2, the coordinator 0: mean 2(N-1)/N").PublishedAs("2"),
+		protocol.Exactly(protocol.LowLoad, protocol.Messages, mean(3), threeEach).PublishedAs("3"),
+		protocol.Exactly(protocol.LowLoad, protocol.Waiting, mean(2), "2, the coordinator 0: mean 2(N-1)/N").PublishedAs("2"),
 		{
 			// A run ends before the last handover to the coordinator, one hop.
 			Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: mean(2), Most: mean(2.02),
@@ -77,7 +70,7 @@ func claims(denies bool) []protocol.Claim {
 		},
 	}
 	if !denies {
-		return append(list, exactly(protocol.HighLoad, protocol.Messages, 3, "3, the coordinator 0: mean 3(N-1)/N", "3"))
+		return append(list, protocol.Exactly(protocol.HighLoad, protocol.Messages, mean(3), threeEach).PublishedAs("3"))
 	}
 	return append(list, protocol.Claim{
 		// Who asks when nobody is inside, at the beginning, is not denied.
@@ -85,6 +78,8 @@ func claims(denies bool) []protocol.Claim {
 		Formula: "4, the coordinator 0: mean 4(N-1)/N", Published: "4",
 	})
 }
+
+const threeEach = "3, the coordinator 0: mean 3(N-1)/N"
 
 // Process is one participant, and one of them is the coordinator.
 type Process struct {

@@ -57,8 +57,8 @@ var claims = []protocol.Claim{
 	protocol.Exactly(protocol.LowLoad, protocol.ToEnter, there, "2d"),
 	protocol.Exactly(protocol.LowLoad, protocol.Messages, there, "2d"),
 	protocol.Exactly(protocol.LowLoad, protocol.Waiting, there, "2d"),
-	{Load: protocol.HighLoad, Measure: protocol.Messages, Least: round(3.6), Most: round(4), Formula: "4(N-1)/N"},
-	{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: round(1.8), Most: round(2), Formula: "2(N-1)/N"},
+	{Load: protocol.HighLoad, Measure: protocol.Messages, Least: protocol.AllButOne(3.6), Most: protocol.AllButOne(4), Formula: "4(N-1)/N"},
+	{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: protocol.AllButOne(1.8), Most: protocol.AllButOne(2), Formula: "2(N-1)/N"},
 }
 
 // there is 2d on average, d being the distance from each process to the one before it in turn.
@@ -70,10 +70,6 @@ func there(c protocol.Config) float64 {
 		}
 	}
 	return 2 * float64(sum) / float64(t.n)
-}
-
-func round(k float64) protocol.Cost {
-	return func(c protocol.Config) float64 { return k * float64(c.N-1) / float64(c.N) }
 }
 
 // A tree has process 0 as its root, and k processes below each one as long as there are more.

@@ -79,9 +79,9 @@ var model = protocol.Model[Message]{
 // each process that takes 1/E from the mean, and at most as much again when the
 // holder comes back before the first requests reach it. The bound suits E >= 10.
 var claims = []protocol.Claim{
-	published(protocol.Exactly(protocol.LowLoad, protocol.ToEnter, protocol.Linear(1, 0), "N"), "0 or N"),
-	published(protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Linear(1, 0), "N"), "0 or N"),
-	published(protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2"), "0 or 2"),
+	protocol.Exactly(protocol.LowLoad, protocol.ToEnter, protocol.Linear(1, 0), "N").PublishedAs("0 or N"),
+	protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Linear(1, 0), "N").PublishedAs("0 or N"),
+	protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2").PublishedAs("0 or 2"),
 	{
 		Load: protocol.HighLoad, Measure: protocol.Messages,
 		Least: protocol.Linear(1, -0.2), Most: protocol.Linear(1, 0), Formula: "N", Published: "0 or N",
@@ -90,11 +90,6 @@ var claims = []protocol.Claim{
 		Load: protocol.HighLoad, Measure: protocol.SyncDelay,
 		Least: protocol.Fixed(0.9), Most: protocol.Fixed(1), Formula: "1",
 	},
-}
-
-func published(c protocol.Claim, what string) protocol.Claim {
-	c.Published = what
-	return c
 }
 
 // Process is one participant. The names are those of Suzuki and Kasami.

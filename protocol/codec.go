@@ -222,13 +222,27 @@ func Pointer[T any](c *Codec, p **T) *T {
 	return *p
 }
 
-// Nested visits a message that a state holds.
+// Optional visits whether a pointer is nil. It returns what it points to, like Pointer, or nil.
+func Optional[T any](c *Codec, p **T) *T {
+	there := *p != nil
+	switch c.Bool(&there); {
+	case there:
+		return Pointer(c, p)
+	case c.does == reads:
+		*p = nil
+	}
+	return nil
+}
+
+// Nested visits a message within another one, or one that a state holds.
 func Nested[M any](c *Codec, m *M, fields func(M, *Codec) M) {
 	v := *m
 	if c.does == reads {
 		v = *new(M)
 	}
-	*m = fields(v, c)
+	if v = fields(v, c); c.does != appends { // else others may read it at the same time
+		*m = v
+	}
 }
 
 // Other visits what appends and loads itself, and has no counters.

@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
@@ -49,62 +48,26 @@ type Note struct {
 	Since  []uint64 // of a NOTIFY or DONE: the number since which each session lasts, 0: none
 }
 
-func (w *wrapped[M]) append(b []byte, f Frame[M]) []byte {
-	b = f.Epoch.Append(append(b, f.Kind))
+func (w *wrapped[M]) fields(f Frame[M], c *protocol.Codec) Frame[M] {
+	protocol.Upto(c, &f.Kind, kinds-1)
+	c.Epoch(&f.Epoch, math.MaxUint64)
 	switch f.Kind {
 	case Inner:
-		return w.inner.Append(b, f.Msg)
+		f.Msg = w.inner.Visit(f.Msg, c)
 	case Leave, Resume:
-		return b
+	default:
+		protocol.Pointer(c, &f.Note).fields(c)
 	}
-	return f.Note.append(b)
+	return f
 }
 
-func (n *Note) append(b []byte) []byte {
-	b = n.Joins.append(n.Set.append(binary.AppendUvarint(b, n.Number)))
-	b = protocol.AppendText(protocol.AppendBool(b, n.Old), n.Groups)
-	return appendWords(b, n.Since)
-}
-
-func (w *wrapped[M]) read(b []byte) (f Frame[M], rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	f.Kind = uint8(r.Max(uint64(kinds) - 1))
-	f.Epoch = r.Epoch(math.MaxUint64)
-	switch {
-	case r.Err != nil:
-		return f, nil, r.Err
-	case f.Kind == Inner:
-		f.Msg, rest, err = w.inner.Read(r.Rest)
-		return f, rest, err
-	case f.Kind == Notify || f.Kind == Join || f.Kind == Restart || f.Kind == Done || f.Kind == Start:
-		f.Note = readNote(&r)
-	}
-	return f, r.Rest, r.Err
-}
-
-func readNote(r *protocol.Reader) *Note {
-	n := &Note{Number: r.Uint(), Set: readSet(r), Joins: readSet(r), Old: r.Bool(), Groups: r.Text()}
-	n.Since = readWords(r)
-	return n
-}
-
-func appendWords(b []byte, words []uint64) []byte {
-	b = binary.AppendUvarint(b, uint64(len(words)))
-	for _, w := range words {
-		b = binary.AppendUvarint(b, w)
-	}
-	return b
-}
-
-func readWords(r *protocol.Reader) []uint64 {
-	words := make([]uint64, r.Len())
-	for i := range words {
-		words[i] = r.Uint()
-	}
-	if len(words) == 0 {
-		return nil
-	}
-	return words
+func (n *Note) fields(c *protocol.Codec) {
+	c.Uint(&n.Number)
+	n.Set.fields(c)
+	n.Joins.fields(c)
+	c.Bool(&n.Old)
+	protocol.Text(c, &n.Groups)
+	c.Words(protocol.List(c, &n.Since))
 }
 
 // kindOf counts the kinds of the wrapper after those of the algorithm.

@@ -103,10 +103,9 @@ func TestMutants(t *testing.T) {
 	mutant.Test(t, mutant.Config{
 		Share: share, Patience: 15 * time.Second, Checks: checks,
 		Outside: map[string]string{
-			"Process.AppendState": codec, "Process.LoadState": codec, "Process.appendLater": codec, "Process.readLater": codec,
-			"peer": codec, "lead": codec, "Note": codec, "readNote": codec, "appendWords": codec, "readWords": codec, "words": codec,
+			"Process.State": codec, "peer": codec, "lead": codec, "Note": codec, "words": codec,
 			"wrapped": catalogue, "Wrap": catalogue, "wrappable": catalogue, "tags": property, "Process.Show": "shown to people",
-			"set": "TestSet", "collect": "TestSet", "trim": "TestSet", "combine": "TestSet", "byteOf": "TestSet", "readSet": "TestSet",
+			"set": "TestSet", "only": "TestSet", "collect": "TestSet", "trim": "TestSet", "upTo": "TestSet", "byteOf": "TestSet",
 		},
 		Survivors: map[string]string{
 			"Process.onNotify: p.lead.epoch.Before(f.Epoch) dropped": "a late refusal of an older RESTART ends a newer one, which is begun again: messages only",

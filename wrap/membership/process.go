@@ -478,7 +478,13 @@ func (p *Process[M]) after(a, b early[M]) bool {
 	if a.from != b.from || p.w.inner.FIFO {
 		return a.from > b.from
 	}
-	return bytes.Compare(p.w.append(nil, a.f), p.w.append(nil, b.f)) > 0
+	return bytes.Compare(p.encoded(a.f), p.encoded(b.f)) > 0
+}
+
+func (p *Process[M]) encoded(f Frame[M]) []byte {
+	c := new(protocol.Codec).Appending(nil)
+	p.w.fields(f, c)
+	return c.Bytes()
 }
 
 // The user.

@@ -30,7 +30,7 @@ func Wrap[M any](a protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
 	out := protocol.Algorithm[Frame[M]]{
 		Info:   w.info(),
 		New:    w.new,
-		Fields: protocol.Coded(w.append, w.read),
+		Fields: w.fields,
 		KindOf: w.kindOf,
 		Ints:   w.ints,
 		Text:   w.text,
@@ -133,19 +133,8 @@ func (w *wrapped[M]) new(id protocol.ID, c protocol.Config) protocol.Process[Fra
 	}
 }
 
-// config is that of an instance of k processes.
-func (p *Process[M]) config(k int) protocol.Config {
-	c := protocol.Config{N: k}
-	for _, o := range p.w.inner.Options {
-		if v, ok := p.options[o.Name]; ok {
-			if c.Options == nil {
-				c.Options = map[string]int64{}
-			}
-			c.Options[o.Name] = v
-		}
-	}
-	return c
-}
+// config is that of an instance of k processes, which ignores the options of the wrapper.
+func (p *Process[M]) config(k int) protocol.Config { return protocol.Config{N: k, Options: p.options} }
 
 // Unwrap returns the algorithm's own process, nil where there is none.
 func (p *Process[M]) Unwrap() any { return p.inner }

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -16,47 +17,53 @@ type set struct {
 	high string // the others: bits of bytes, of which the last one is not zero
 }
 
-func only(id protocol.ID) set { return set{}.with(id) }
+func only(id protocol.ID) set {
+	if id < 64 {
+		return set{low: 1 << id}
+	}
+	high := make([]byte, id/8-7)
+	high[id/8-8] = 1 << (id % 8)
+	return set{high: string(high)}
+}
 
 // upTo returns the first n processes.
-func upTo(n int) set { return collect(n, func(protocol.ID) bool { return true }) }
-
-// collect returns those of the first n processes that are in.
-func collect(n int, in func(protocol.ID) bool) set {
-	var s set
-	for id := range protocol.ID(min(n, 64)) {
-		if in(id) {
-			s.low |= 1 << id
-		}
+func upTo(n int) set {
+	s := set{low: 1<<min(n, 64) - 1}
+	if n > 64 {
+		s.high = trim(append(bytes.Repeat([]byte{0xff}, n/8-8), 1<<(n%8)-1))
 	}
-	if n <= 64 {
-		return s
-	}
-	high := make([]byte, (n-64+7)/8)
-	for id := protocol.ID(64); id < protocol.ID(n); id++ {
-		if in(id) {
-			high[id/8-8] |= 1 << (id % 8)
-		}
-	}
-	s.high = trim(high)
 	return s
 }
 
-func trim(high []byte) string {
-	k := len(high)
-	for k > 0 && high[k-1] == 0 {
-		k--
+// collect returns those of the first n processes that are in.
+func collect(n int, in func(protocol.ID) bool) set {
+	var few [8]byte
+	all := few[:]
+	if n > 64 {
+		all = make([]byte, (n+7)/8)
 	}
-	return string(high[:k])
+	for id := range protocol.ID(n) {
+		if in(id) {
+			all[id/8] |= 1 << (id % 8)
+		}
+	}
+	return set{binary.LittleEndian.Uint64(all), trim(all[8:])}
 }
 
-// combine returns the set whose bits are those that of makes of each two bytes.
-func combine(a, b string, of func(a, b byte) byte) string {
-	high := make([]byte, max(len(a), len(b)))
-	for i := range high {
-		high[i] = of(byteOf(a, i), byteOf(b, i))
+func trim(high []byte) string { return string(bytes.TrimRight(high, "\x00")) }
+
+// combine returns the set whose bits are those that of makes of each two words.
+func (s set) combine(t set, of func(a, b uint64) uint64) set {
+	both := set{low: of(s.low, t.low)}
+	if s.high == "" && t.high == "" {
+		return both
 	}
-	return trim(high)
+	high := make([]byte, max(len(s.high), len(t.high)))
+	for i := range high {
+		high[i] = byte(of(uint64(byteOf(s.high, i)), uint64(byteOf(t.high, i))))
+	}
+	both.high = trim(high)
+	return both
 }
 
 func byteOf(s string, i int) byte {
@@ -66,6 +73,21 @@ func byteOf(s string, i int) byte {
 	return 0
 }
 
+// or returns those in s or t.
+func (s set) or(t set) set { return s.combine(t, func(a, b uint64) uint64 { return a | b }) }
+
+// and returns those in s and t.
+func (s set) and(t set) set { return s.combine(t, func(a, b uint64) uint64 { return a & b }) }
+
+// minus returns those in s that are not in t.
+func (s set) minus(t set) set { return s.combine(t, func(a, b uint64) uint64 { return a &^ b }) }
+
+// with returns s and id.
+func (s set) with(id protocol.ID) set { return s.or(only(id)) }
+
+// without returns s except for id.
+func (s set) without(id protocol.ID) set { return s.minus(only(id)) }
+
 func (s set) empty() bool { return s == set{} }
 
 func (s set) has(id protocol.ID) bool {
@@ -73,54 +95,6 @@ func (s set) has(id protocol.ID) bool {
 		return s.low>>id&1 == 1
 	}
 	return byteOf(s.high, int(id/8-8))>>(id%8)&1 == 1
-}
-
-// with returns s and id.
-func (s set) with(id protocol.ID) set {
-	if id < 64 {
-		s.low |= 1 << id
-		return s
-	}
-	high := make([]byte, max(len(s.high), int(id/8-7)))
-	copy(high, s.high)
-	high[id/8-8] |= 1 << (id % 8)
-	s.high = string(high)
-	return s
-}
-
-// without returns s but id.
-func (s set) without(id protocol.ID) set {
-	if s.has(id) {
-		return s.minus(only(id))
-	}
-	return s
-}
-
-// or returns those in s or t.
-func (s set) or(t set) set {
-	s.low |= t.low
-	if s.high != t.high {
-		s.high = combine(s.high, t.high, func(a, b byte) byte { return a | b })
-	}
-	return s
-}
-
-// and returns those in s and t.
-func (s set) and(t set) set {
-	s.low &= t.low
-	if s.high != t.high {
-		s.high = combine(s.high, t.high, func(a, b byte) byte { return a & b })
-	}
-	return s
-}
-
-// minus returns those in s that are not in t.
-func (s set) minus(t set) set {
-	s.low &^= t.low
-	if s.high != "" && t.high != "" {
-		s.high = combine(s.high, t.high, func(a, b byte) byte { return a &^ b })
-	}
-	return s
 }
 
 func (s set) len() int {
@@ -132,16 +106,7 @@ func (s set) len() int {
 }
 
 // below returns how many of s have a smaller id.
-func (s set) below(id protocol.ID) int {
-	if id < 64 {
-		return bits.OnesCount64(s.low & (1<<id - 1))
-	}
-	n := bits.OnesCount64(s.low)
-	for i := range min(len(s.high), int(id/8-8)) {
-		n += bits.OnesCount8(s.high[i])
-	}
-	return n + bits.OnesCount8(byteOf(s.high, int(id/8-8))&(1<<(id%8)-1))
-}
+func (s set) below(id protocol.ID) int { return s.and(upTo(int(id))).len() }
 
 // first returns the least of s, which is not empty.
 func (s set) first() (id protocol.ID) {
@@ -175,15 +140,8 @@ func (s set) String() string {
 	return "{" + strings.Join(ids, ",") + "}"
 }
 
-func (s set) append(b []byte) []byte {
-	return protocol.AppendText(binary.AppendUvarint(b, s.low), s.high)
-}
-
-func readSet(r *protocol.Reader) set {
-	s := set{r.Uint(), r.Text()}
-	if k := len(s.high); k > 0 && s.high[k-1] == 0 {
-		r.Rest, r.Err = nil, protocol.ErrShort
-		return set{}
-	}
-	return s
+func (s *set) fields(c *protocol.Codec) {
+	c.Uint(&s.low)
+	protocol.Text(c, &s.high)
+	c.Want(!strings.HasSuffix(s.high, "\x00"))
 }

@@ -46,9 +46,12 @@ func TestSet(t *testing.T) {
 			if size > 0 && (!in(got.first()) || got.below(got.first()) > 0) {
 				t.Fatalf("%v: its first is %d", got, got.first())
 			}
-			rd := protocol.Reader{Rest: got.append(nil)}
-			if back := readSet(&rd); back != got || rd.Err != nil || len(rd.Rest) > 0 {
-				t.Fatalf("%v is read as %v, %v", got, back, rd.Err)
+			var c protocol.Codec
+			var back set
+			got.fields(c.Appending(nil))
+			back.fields(c.Loading(c.Bytes()))
+			if rest, err := c.Rest(); back != got || err != nil || len(rest) > 0 {
+				t.Fatalf("%v is read as %v, %v", got, back, err)
 			}
 		}
 		same("or", s.or(u), func(j protocol.ID) bool { return a[j] || b[j] })
@@ -62,8 +65,10 @@ func TestSet(t *testing.T) {
 			t.Fatalf("%v yields %v, want %v", s, got, want)
 		}
 	}
-	r2 := protocol.Reader{Rest: []byte{0, 1, 0}}
-	if s := readSet(&r2); r2.Err == nil {
+	var c protocol.Codec
+	var s set
+	s.fields(c.Loading([]byte{0, 1, 0}))
+	if _, err := c.Rest(); err == nil {
 		t.Errorf("a set that ends in zeros is read as %v", s)
 	}
 }

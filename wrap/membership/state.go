@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
@@ -9,149 +8,85 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// AppendState implements protocol.Process.
-func (p *Process[M]) AppendState(b []byte) []byte {
-	for j := range p.peers {
-		b = p.peers[j].append(b)
-	}
-	b = binary.AppendUvarint(p.counted.append(binary.AppendUvarint(b, p.number)), p.seen)
-	b = p.linked.append(p.members.append(p.epoch.Append(b)))
-	for _, v := range []uint64{p.news, uint64(p.told.to), p.told.number} {
-		b = binary.AppendUvarint(b, v)
-	}
-	b = append(b, byte(p.section))
-	for _, v := range []bool{p.active, p.stray, p.offered, p.running, p.frozen, p.once, p.asked, p.byOld, p.old.pending, p.old.started} {
-		b = protocol.AppendBool(b, v)
-	}
-	b = protocol.AppendText(protocol.AppendText(b, p.wants), p.old.group)
-	b = binary.AppendUvarint(binary.AppendUvarint(b, p.old.before), p.old.leaves)
-	b = p.old.next.append(b)
-	b = p.lead.append(b)
-	b = p.appendLater(b)
-	if p.active {
-		b = protocol.AppendState(b, p.inner)
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	for j := range p.peers {
-		p.peers[j].read(&r)
-	}
-	p.number, p.counted, p.seen = r.Uint(), readSet(&r), r.Uint()
-	p.epoch, p.members, p.linked, p.news = r.Epoch(math.MaxUint64), readSet(&r), readSet(&r), r.Uint()
-	p.told = told{protocol.ID(r.Uint()), r.Uint()}
-	p.section = protocol.Section(r.Max(uint64(protocol.InExit)))
-	for _, v := range []*bool{&p.active, &p.stray, &p.offered, &p.running, &p.frozen, &p.once, &p.asked, &p.byOld, &p.old.pending, &p.old.started} {
-		*v = r.Bool()
-	}
-	p.wants, p.old.group = r.Text(), r.Text()
-	p.old.before, p.old.leaves, p.old.next = r.Uint(), r.Uint(), readSet(&r)
-	p.lead.read(&r)
-	if err := p.readLater(&r); err != nil {
-		return nil, err
-	}
-	p.inner = nil
-	if !p.active || r.Err != nil {
-		return r.Rest, r.Err
-	}
-	if !p.members.has(p.id) || p.members.below(protocol.ID(p.n)) < p.members.len() {
-		return nil, protocol.ErrShort
-	}
-	p.inner = p.w.inner.New(p.rank(p.id), p.config(p.members.len()))
-	return protocol.LoadState(r.Rest, p.inner)
-}
-
 // State implements protocol.Process.
-func (p *Process[M]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
-
-func (q *peer) append(b []byte) []byte {
-	b = binary.AppendUvarint(protocol.AppendBool(append(b, byte(q.session)), q.revoked), q.since)
-	if b = protocol.AppendBool(b, q.said != nil); q.said != nil {
-		b = q.said.members.append(q.said.epoch.Append(q.oldest.Append(b)))
-		b = appendWords(binary.AppendUvarint(b, q.said.number), q.said.since)
-		b = protocol.AppendBool(protocol.AppendBool(b, q.said.stray), q.said.asked)
+func (p *Process[M]) State(c *protocol.Codec) {
+	for j := range p.peers {
+		p.peers[j].fields(c)
 	}
-	if b = protocol.AppendBool(b, q.asks != nil); q.asks != nil {
-		b = q.asks.Note.append(q.asks.Epoch.Append(b))
+	c.Uint(&p.number)
+	p.counted.fields(c)
+	c.Uint(&p.seen)
+	c.Epoch(&p.epoch, math.MaxUint64)
+	p.members.fields(c)
+	p.linked.fields(c)
+	c.Uint(&p.news)
+	c.AnyID(&p.told.to)
+	c.Uint(&p.told.number)
+	protocol.Upto(c, &p.section, protocol.InExit)
+	c.Bools(&p.active, &p.stray, &p.offered, &p.running, &p.frozen, &p.once, &p.asked, &p.byOld, &p.old.pending, &p.old.started)
+	protocol.Text(c, &p.wants)
+	protocol.Text(c, &p.old.group)
+	c.Uints(&p.old.before, &p.old.leaves)
+	p.old.next.fields(c)
+	p.lead.fields(c)
+	for i := range protocol.List(c, &p.later) {
+		c.ID(&p.later[i].from, p.n)
+		protocol.Nested(c, &p.later[i].f, p.w.fields)
 	}
-	return b
-}
-
-func (q *peer) read(r *protocol.Reader) {
-	*q = peer{session: session(r.Max(uint64(ended))), revoked: r.Bool(), since: r.Uint()}
-	if r.Bool() {
-		q.oldest = r.Epoch(math.MaxUint64)
-		q.said = &status{epoch: r.Epoch(math.MaxUint64), members: readSet(r), number: r.Uint(), since: readWords(r)}
-		q.said.stray, q.said.asked = r.Bool(), r.Bool()
-	}
-	if r.Bool() {
-		q.asks = &Frame[struct{}]{Kind: Restart, Epoch: r.Epoch(math.MaxUint64)}
-		q.asks.Note = readNote(r)
-	}
-}
-
-func (l *lead) append(b []byte) []byte {
-	b = l.epoch.Append(b)
-	if l.epoch == (protocol.Epoch{}) {
-		return b
-	}
-	for _, v := range []set{l.members, l.joins, l.done, l.request, l.await} {
-		b = v.append(b)
-	}
-	b = protocol.AppendBool(protocol.AppendBool(b, l.asked), l.serving)
-	b = appendWords(b, l.based)
-	for j := range l.request.all {
-		b = protocol.AppendText(b, string(l.wants[j]))
-	}
-	return b
-}
-
-func (l *lead) read(r *protocol.Reader) {
-	*l = lead{epoch: r.Epoch(math.MaxUint64)}
-	if l.epoch == (protocol.Epoch{}) {
-		return
-	}
-	for _, v := range []*set{&l.members, &l.joins, &l.done, &l.request, &l.await} {
-		*v = readSet(r)
-	}
-	l.asked, l.serving = r.Bool(), r.Bool()
-	l.based = readWords(r)
-	l.wants = make([]protocol.Groups, len(l.based))
-	if r.Err == nil && l.request.below(protocol.ID(len(l.wants))) < l.request.len() {
-		r.Err = protocol.ErrShort // no such processes
-	}
-	if r.Err != nil {
-		return
-	}
-	for j := range l.request.all {
-		l.wants[j] = protocol.Groups(r.Text())
-	}
-}
-
-// appendLater appends the frames that wait for their time.
-func (p *Process[M]) appendLater(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(len(p.later)))
-	for _, e := range p.later {
-		b = p.w.append(binary.AppendUvarint(b, uint64(e.from)), e.f)
-	}
-	return b
-}
-
-func (p *Process[M]) readLater(r *protocol.Reader) error {
-	p.later = nil
-	for range r.Len() {
-		from := protocol.ID(r.Max(uint64(p.n - 1)))
-		f, rest, err := p.w.read(r.Rest)
-		if err != nil {
-			return err
+	if c.Reading() {
+		c.Want(!p.active || p.members.has(p.id) && p.members.minus(upTo(p.n)).empty())
+		p.inner = nil
+		if _, err := c.Rest(); p.active && err == nil {
+			p.inner = p.w.inner.New(p.rank(p.id), p.config(p.members.len()))
 		}
-		r.Rest = rest
-		p.later = append(p.later, early[M]{from, f})
 	}
-	return nil
+	if p.inner != nil {
+		p.inner.State(c)
+	}
+}
+
+func (q *peer) fields(c *protocol.Codec) {
+	if c.Reading() {
+		*q = peer{}
+	}
+	protocol.Upto(c, &q.session, ended)
+	c.Bool(&q.revoked)
+	c.Uint(&q.since)
+	if s := protocol.Optional(c, &q.said); s != nil {
+		c.Epoch(&q.oldest, math.MaxUint64)
+		c.Epoch(&s.epoch, math.MaxUint64)
+		s.members.fields(c)
+		c.Uint(&s.number)
+		c.Words(protocol.List(c, &s.since))
+		c.Bools(&s.stray, &s.asked)
+	}
+	if r := protocol.Optional(c, &q.asks); r != nil {
+		c.Epoch(&r.Epoch, math.MaxUint64)
+		protocol.Pointer(c, &r.Note).fields(c)
+	}
+}
+
+func (l *lead) fields(c *protocol.Codec) {
+	if c.Reading() {
+		*l = lead{}
+	}
+	if c.Epoch(&l.epoch, math.MaxUint64); l.epoch == (protocol.Epoch{}) {
+		return
+	}
+	for _, s := range [...]*set{&l.members, &l.joins, &l.done, &l.request, &l.await} {
+		s.fields(c)
+	}
+	c.Bools(&l.asked, &l.serving)
+	c.Words(protocol.List(c, &l.based))
+	if c.Reading() {
+		l.wants = make([]protocol.Groups, len(l.based))
+		c.Want(l.request.minus(upTo(len(l.wants))).empty())
+	}
+	for j := range l.wants {
+		if l.request.has(protocol.ID(j)) {
+			protocol.Text(c, &l.wants[j])
+		}
+	}
 }
 
 // Show tells a person in which instance a process is.

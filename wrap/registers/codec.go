@@ -1,23 +1,17 @@
 package registers
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-func appendMessage(b []byte, m Message) []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(append(b, m.Kind), m.Register), m.V)
-}
-
-func (w *wrapped) read(b []byte) (m Message, rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	m.Kind = uint8(r.Max(uint64(Value)))
-	m.Register = r.Max(uint64(len(w.names) - 1))
-	m.V = r.Uint()
-	return m, r.Rest, r.Err
+func (w *wrapped) fields(m Message, c *protocol.Codec) Message {
+	protocol.Upto(c, &m.Kind, Value)
+	protocol.Upto(c, &m.Register, uint64(len(w.names)-1))
+	c.Uint(&m.V)
+	return m
 }
 
 // ints: a register's number, and a value.
@@ -63,29 +57,10 @@ func (p *Process) Show() string {
 	return strings.TrimSuffix(text+protocol.Show(p.inner), ", ")
 }
 
-// AppendState implements protocol.Process.
-func (p *Process) AppendState(b []byte) []byte {
-	for _, list := range [][]uint64{p.own, p.waiters, p.open} {
-		for _, v := range list {
-			b = binary.AppendUvarint(b, v)
-		}
-	}
-	return protocol.AppendState(b, p.inner)
-}
-
-// LoadState implements protocol.Process.
-func (p *Process) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	for _, list := range [][]uint64{p.own, p.waiters, p.open} {
-		for i := range list {
-			list[i] = r.Uint()
-		}
-	}
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	return protocol.LoadState(r.Rest, p.inner)
-}
-
 // State implements protocol.Process.
-func (p *Process) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+func (p *Process) State(c *protocol.Codec) {
+	for _, list := range [...][]uint64{p.own, p.waiters, p.open} {
+		c.Words(list)
+	}
+	p.inner.State(c)
+}

@@ -50,7 +50,7 @@ func OverMessages(a protocol.Algorithm[struct{}], f Form) protocol.Algorithm[Mes
 	out := protocol.Algorithm[Message]{
 		Info:   a.Info,
 		New:    w.new,
-		Fields: protocol.Coded(appendMessage, w.read),
+		Fields: w.fields,
 		KindOf: func(m Message) int { return int(m.Kind) },
 		Ints:   ints,
 		Text:   w.text,

@@ -24,7 +24,7 @@ func With[M, E any](alg protocol.Algorithm[M], election protocol.Algorithm[E]) p
 	out := protocol.Algorithm[Frame[M, E]]{
 		Info:   w.info(),
 		New:    w.new,
-		Fields: protocol.Coded(w.append, w.read),
+		Fields: w.fields,
 		KindOf: w.kindOf,
 		Ints:   w.ints,
 		Text:   w.text,

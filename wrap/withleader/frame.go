@@ -17,26 +17,13 @@ func (f Frame[M, E]) Unwrap() any {
 	return f.Algorithm
 }
 
-func (w *pair[M, E]) append(b []byte, f Frame[M, E]) []byte {
-	b = protocol.AppendBool(b, f.Elects)
-	if f.Elects {
-		return w.election.Append(b, f.Election)
+func (w *pair[M, E]) fields(f Frame[M, E], c *protocol.Codec) Frame[M, E] {
+	if c.Bool(&f.Elects); f.Elects {
+		f.Election = w.election.Visit(f.Election, c)
+	} else {
+		f.Algorithm = w.alg.Visit(f.Algorithm, c)
 	}
-	return w.alg.Append(b, f.Algorithm)
-}
-
-func (w *pair[M, E]) read(b []byte) (f Frame[M, E], rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	f.Elects = r.Bool()
-	switch {
-	case r.Err != nil:
-		return f, nil, r.Err
-	case f.Elects:
-		f.Election, rest, err = w.election.Read(r.Rest)
-	default:
-		f.Algorithm, rest, err = w.alg.Read(r.Rest)
-	}
-	return f, rest, err
+	return f
 }
 
 // kindOf counts the kinds of the election after those of the algorithm.

@@ -108,19 +108,8 @@ func (p *Process[M, E]) toElection(ev protocol.Event[E], out *protocol.Out[Frame
 	}
 }
 
-// AppendState implements protocol.Process.
-func (p *Process[M, E]) AppendState(b []byte) []byte {
-	return protocol.AppendState(protocol.AppendState(b, p.alg), p.election)
-}
-
-// LoadState implements protocol.Process.
-func (p *Process[M, E]) LoadState(b []byte) ([]byte, error) {
-	b, err := protocol.LoadState(b, p.alg)
-	if err != nil {
-		return nil, err
-	}
-	return protocol.LoadState(b, p.election)
-}
-
 // State implements protocol.Process.
-func (p *Process[M, E]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
+func (p *Process[M, E]) State(c *protocol.Codec) {
+	p.alg.State(c)
+	p.election.State(c)
+}

@@ -1,7 +1,6 @@
 package consensus
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -37,18 +36,17 @@ func (e Envelope[M, P]) valued() bool {
 	return e.Kind == Inner || e.Kind == Propose || e.Kind == Decided
 }
 
-// A Core is a protocol that decides one instance. Its functions are those of a protocol.Algorithm,
-// for its messages.
+// A Core is a protocol that decides one instance, for an algorithm. Its functions are those of a
+// protocol.Algorithm, for its messages.
 type Core[M, P any] struct {
 	Messages []protocol.Message
-	New      func(alg protocol.Algorithm[M], id protocol.ID, n int) Instance[M, P]
-	Append   func(alg protocol.Algorithm[M], b []byte, m P) []byte
-	Read     func(alg protocol.Algorithm[M], b []byte) (m P, rest []byte, err error)
+	New      func(id protocol.ID, n int) Instance[M, P]
+	Fields   func(m P, c *protocol.Codec) P
 	KindOf   func(m P) int
-	Fits     func(alg protocol.Algorithm[M], m P, n int) bool // as protocol.Algorithm.Fits; alg has it
-	Asks     func(m P) bool                                   // for an answer: who knows the decision tells it to who sent this
-	Ints     func(alg protocol.Algorithm[M], m P) int
-	Text     func(alg protocol.Algorithm[M], m P) string // without the name of its kind
+	Fits     func(m P, n int) bool // as protocol.Algorithm.Fits, which the algorithm has then
+	Asks     func(m P) bool        // for an answer: who knows the decision tells it to who sent this
+	Ints     func(m P) int
+	Text     func(m P) string // without the name of its kind
 }
 
 // An Instance is what a core is at one process: where it takes part, and until the instance is
@@ -63,9 +61,8 @@ type Instance[M, P any] interface {
 	GiveUp(j protocol.ID, t *Turn[M, P])
 	// Repeat sends j again what it may have to answer.
 	Repeat(j protocol.ID, t *Turn[M, P])
-	// AppendState and LoadState are those of a protocol.Process.
-	AppendState(b []byte) []byte
-	LoadState(b []byte) ([]byte, error)
+	// State is that of a protocol.Process.
+	State(c *protocol.Codec)
 	// Show is the state for people.
 	Show() string
 }
@@ -121,19 +118,20 @@ var usual = room{64, 1024, 16 << 20}
 
 // Over runs an algorithm that has Info.Consensus without such a service, over a core. It panics
 // where the algorithm has no use for one.
-func Over[M, P any](alg protocol.Algorithm[M], core Core[M, P]) protocol.Algorithm[Envelope[M, P]] {
+func Over[M, P any](alg protocol.Algorithm[M], core func(*protocol.Algorithm[M]) Core[M, P]) protocol.Algorithm[Envelope[M, P]] {
 	return over(alg, core, usual)
 }
 
-func over[M, P any](alg protocol.Algorithm[M], core Core[M, P], room room) protocol.Algorithm[Envelope[M, P]] {
+func over[M, P any](alg protocol.Algorithm[M], core func(*protocol.Algorithm[M]) Core[M, P], room room) protocol.Algorithm[Envelope[M, P]] {
 	if !alg.Consensus {
 		panic(fmt.Sprintf("consensus: %s has nothing to decide", alg.Name))
 	}
-	w := &wrapper[M, P]{alg, core, room}
+	w := &wrapper[M, P]{alg: alg, room: room}
+	w.core = core(&w.alg)
 	out := protocol.Algorithm[Envelope[M, P]]{
 		Info:   alg.Info,
 		New:    w.new,
-		Fields: protocol.Coded(w.append, w.read),
+		Fields: w.fields,
 		KindOf: w.kindOf,
 		Ints:   w.ints,
 		Text:   w.text,
@@ -153,7 +151,7 @@ func over[M, P any](alg protocol.Algorithm[M], core Core[M, P], room room) proto
 	}
 	out.Unsettled = alg.Unsettled
 	out.Messages = slices.Clip(alg.Messages)
-	for _, m := range slices.Concat(kinds[Propose:], core.Messages) {
+	for _, m := range slices.Concat(kinds[Propose:], w.core.Messages) {
 		m.Overhead = true
 		out.Messages = append(out.Messages, m)
 	}
@@ -180,33 +178,17 @@ func (w *wrapper[M, P]) moot(to protocol.Process[Envelope[M, P]], from protocol.
 	return e.Instance < p.instance && e.Kind != Ask && !w.asks(e)
 }
 
-func (w *wrapper[M, P]) append(b []byte, e Envelope[M, P]) []byte {
-	b = append(b, e.Kind)
-	if e.Kind != Inner {
-		b = binary.AppendUvarint(b, e.Instance)
+func (w *wrapper[M, P]) fields(e Envelope[M, P], c *protocol.Codec) Envelope[M, P] {
+	if protocol.Upto(c, &e.Kind, Part); e.Kind != Inner {
+		c.Uint(&e.Instance)
 	}
-	if e.valued() {
-		b = w.alg.Append(b, e.Msg)
+	switch {
+	case e.valued():
+		e.Msg = w.alg.Visit(e.Msg, c)
+	case e.Kind == Part:
+		protocol.Nested(c, protocol.Pointer(c, &e.Part), w.core.Fields)
 	}
-	if e.Kind == Part {
-		b = w.core.Append(w.alg, b, *e.Part)
-	}
-	return b
-}
-
-func (w *wrapper[M, P]) read(b []byte) (e Envelope[M, P], rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	if e.Kind = uint8(r.Max(uint64(Part))); e.Kind != Inner {
-		e.Instance = r.Uint()
-	}
-	if r.Err == nil && e.valued() {
-		e.Msg, r.Rest, r.Err = w.alg.Read(r.Rest)
-	}
-	if r.Err == nil && e.Kind == Part {
-		e.Part = new(P)
-		*e.Part, r.Rest, r.Err = w.core.Read(w.alg, r.Rest)
-	}
-	return e, r.Rest, r.Err
+	return e
 }
 
 // fits: what an instance is about is never proposed itself.
@@ -215,7 +197,7 @@ func (w *wrapper[M, P]) fits(e Envelope[M, P], n int, proposed bool) bool {
 	case proposed:
 		return false
 	case e.Kind == Part:
-		return w.core.Fits(w.alg, *e.Part, n)
+		return w.core.Fits(*e.Part, n)
 	}
 	return !e.valued() || w.alg.Fits(e.Msg, n, e.Kind != Inner)
 }
@@ -240,7 +222,7 @@ func (w *wrapper[M, P]) ints(e Envelope[M, P]) int {
 		k += w.alg.Ints(e.Msg)
 	}
 	if e.Kind == Part {
-		k += w.core.Ints(w.alg, *e.Part)
+		k += w.core.Ints(*e.Part)
 	}
 	return k
 }
@@ -250,7 +232,7 @@ func (w *wrapper[M, P]) text(e Envelope[M, P]) string {
 	case e.Kind == Inner:
 		return w.alg.Text(e.Msg)
 	case e.Kind == Part:
-		return fmt.Sprintf("%s(%d,%s)", w.core.Messages[w.core.KindOf(*e.Part)].Name, e.Instance, w.core.Text(w.alg, *e.Part))
+		return fmt.Sprintf("%s(%d,%s)", w.core.Messages[w.core.KindOf(*e.Part)].Name, e.Instance, w.core.Text(*e.Part))
 	case e.valued():
 		return fmt.Sprintf("%s(%d,%s)", kinds[e.Kind].Name, e.Instance, w.alg.Text(e.Msg))
 	}

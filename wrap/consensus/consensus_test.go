@@ -83,13 +83,15 @@ func broken(e mistake) func(algorithm) protocol.Algorithm[frame] {
 }
 
 // mistakenly is Paxos with a mistake.
-func mistakenly(e mistake) Core[uint64, message] {
-	core := paxos[uint64]()
-	made := core.New
-	core.New = func(alg algorithm, id protocol.ID, n int) Instance[uint64, message] {
-		return &mistaken{synod: made(alg, id, n).(*synod[uint64]), mistake: e}
+func mistakenly(e mistake) func(*algorithm) Core[uint64, message] {
+	return func(alg *algorithm) Core[uint64, message] {
+		core := paxos(alg)
+		made := core.New
+		core.New = func(id protocol.ID, n int) Instance[uint64, message] {
+			return &mistaken{synod: made(id, n).(*synod[uint64]), mistake: e}
+		}
+		return core
 	}
-	return core
 }
 
 type mistaken struct {

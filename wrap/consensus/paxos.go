@@ -1,7 +1,7 @@
 package consensus
 
 import (
-	"encoding/binary"
+	"math"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -9,7 +9,7 @@ import (
 // With runs an algorithm that has Info.Consensus over Paxos. It panics where the algorithm has no
 // use for consensus.
 func With[M any](alg protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
-	return Over(alg, paxos[M]())
+	return Over(alg, paxos[M])
 }
 
 // A Frame is an Envelope of Paxos.
@@ -43,40 +43,33 @@ type Paxos[M any] struct {
 // valued reports whether a message has a value.
 func (m Paxos[M]) valued() bool { return m.Kind == Accept || m.Kind == Promise && m.Last != Ballot{} }
 
-func paxos[M any]() Core[M, Paxos[M]] {
+func paxos[M any](alg *protocol.Algorithm[M]) Core[M, Paxos[M]] {
 	return Core[M, Paxos[M]]{
 		Messages: paxosKinds,
-		New: func(alg protocol.Algorithm[M], id protocol.ID, n int) Instance[M, Paxos[M]] {
+		New: func(id protocol.ID, n int) Instance[M, Paxos[M]] {
 			return &synod[M]{alg: alg, id: id, n: n, ahead: id, answers: make([]bool, n)}
 		},
-		Append: func(alg protocol.Algorithm[M], b []byte, m Paxos[M]) []byte {
-			b = m.Last.Append(m.Ballot.Append(append(b, m.Kind)))
+		Fields: func(m Paxos[M], c *protocol.Codec) Paxos[M] {
+			protocol.Upto(c, &m.Kind, Refuse)
+			c.Epoch(&m.Ballot, math.MaxUint64)
+			c.Epoch(&m.Last, math.MaxUint64)
 			if m.valued() {
-				b = alg.Append(b, m.Value)
+				m.Value = alg.Visit(m.Value, c)
 			}
-			return b
-		},
-		Read: func(alg protocol.Algorithm[M], b []byte) (m Paxos[M], rest []byte, err error) {
-			r := protocol.Reader{Rest: b}
-			m.Kind = uint8(r.Max(uint64(Refuse)))
-			m.Ballot, m.Last = r.Epoch(^protocol.ID(0)), r.Epoch(^protocol.ID(0))
-			if m.valued() {
-				m.Value = readWith(&r, alg.Read)
-			}
-			return m, r.Rest, r.Err
+			return m
 		},
 		KindOf: func(m Paxos[M]) int { return int(m.Kind) },
-		Fits: func(alg protocol.Algorithm[M], m Paxos[M], n int) bool {
+		Fits: func(m Paxos[M], n int) bool {
 			return max(m.Ballot.Leader, m.Last.Leader) < protocol.ID(n) && (!m.valued() || alg.Fits(m.Value, n, true))
 		},
 		Asks: func(m Paxos[M]) bool { return m.Kind == Prepare || m.Kind == Accept },
-		Ints: func(alg protocol.Algorithm[M], m Paxos[M]) int {
+		Ints: func(m Paxos[M]) int {
 			if m.valued() {
 				return 4 + alg.Ints(m.Value)
 			}
 			return 4
 		},
-		Text: func(alg protocol.Algorithm[M], m Paxos[M]) string {
+		Text: func(m Paxos[M]) string {
 			text := m.Ballot.Text()
 			if m.Last != (Ballot{}) {
 				text += "," + m.Last.Text()
@@ -91,7 +84,7 @@ func paxos[M any]() Core[M, Paxos[M]] {
 
 // A synod is an acceptor and a proposer.
 type synod[M any] struct {
-	alg protocol.Algorithm[M]
+	alg *protocol.Algorithm[M]
 	id  protocol.ID
 	n   int
 
@@ -238,38 +231,18 @@ func (p *synod[M]) answer(from protocol.ID, m Paxos[M], t *Turn[M, Paxos[M]]) {
 	p.yield(from, t) // last: its next ballot, which may begin at once, is to know of what it has accepted
 }
 
-// AppendState implements Instance.
-func (p *synod[M]) AppendState(b []byte) []byte {
-	b = binary.AppendUvarint(binary.AppendUvarint(b, p.round), uint64(p.ahead))
-	for _, v := range p.answers {
-		b = protocol.AppendBool(b, v)
+// State implements Instance.
+func (p *synod[M]) State(c *protocol.Codec) {
+	c.Uint(&p.round)
+	c.ID(&p.ahead, p.n)
+	c.Flags(p.answers)
+	c.Bool(&p.choosing)
+	for _, b := range [...]*Ballot{&p.promised, &p.accepted, &p.ballot, &p.best} {
+		c.Epoch(b, protocol.ID(p.n-1))
 	}
-	b = protocol.AppendBool(b, p.choosing)
-	for _, v := range []Ballot{p.promised, p.accepted, p.ballot, p.best} {
-		b = v.Append(b)
-	}
-	b = appendIf(b, p.accepted != Ballot{}, p.value, p.alg.Append)
-	return appendIf(b, p.ballot != Ballot{}, p.choice, p.alg.Append)
+	visitIf(c, p.accepted != Ballot{}, &p.value, p.alg)
+	visitIf(c, p.ballot != Ballot{}, &p.choice, p.alg)
 }
-
-// LoadState implements Instance.
-func (p *synod[M]) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.round, p.ahead = r.Uint(), protocol.ID(r.Max(uint64(p.n-1)))
-	for i := range p.answers {
-		p.answers[i] = r.Bool()
-	}
-	p.choosing = r.Bool()
-	for _, v := range []*Ballot{&p.promised, &p.accepted, &p.ballot, &p.best} {
-		*v = r.Epoch(protocol.ID(p.n - 1))
-	}
-	_, p.value = readIf(&r, p.alg.Read)
-	_, p.choice = readIf(&r, p.alg.Read)
-	return r.Rest, r.Err
-}
-
-// State implements protocol.Process.
-func (p *synod[M]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
 
 // Show implements Instance.
 func (p *synod[M]) Show() string {

@@ -189,7 +189,7 @@ func (p *Process[M, P]) coordinator() protocol.ID {
 // begin makes the core of this instance where it is missing.
 func (p *Process[M, P]) begin() Instance[M, P] {
 	if p.core == nil {
-		p.core = p.w.core.New(p.w.alg, p.id, p.n)
+		p.core = p.w.core.New(p.id, p.n)
 	}
 	return p.core
 }
@@ -370,7 +370,9 @@ func (p *Process[M, P]) store(from protocol.ID, e Envelope[M, P]) {
 
 func (p *Process[M, P]) key(from protocol.ID, e Envelope[M, P]) []byte {
 	b := binary.BigEndian.AppendUint64(nil, e.Instance)
-	return p.w.append(binary.BigEndian.AppendUint64(b, uint64(from)), e)
+	c := new(protocol.Codec).Appending(binary.BigEndian.AppendUint64(b, uint64(from)))
+	p.w.fields(e, c)
+	return c.Bytes()
 }
 
 // useEarly takes the envelopes that are early no more, and asks for those that were dropped.
@@ -396,86 +398,50 @@ func (p *Process[M, P]) send(to protocol.ID, e Envelope[M, P], out *protocol.Out
 	out.Send(to, e)
 }
 
-// AppendState implements protocol.Process.
-func (p *Process[M, P]) AppendState(b []byte) []byte {
-	b = protocol.AppendBool(protocol.AppendBool(b, p.present), p.news)
-	b = binary.AppendUvarint(binary.AppendUvarint(b, p.instance), uint64(p.asked))
-	for _, list := range [][]bool{p.suspected, p.unfit, p.waits, p.told, p.missed} {
-		for _, v := range list {
-			b = protocol.AppendBool(b, v)
-		}
-	}
-	b = appendIf(b, p.wish, p.proposal, p.w.alg.Append)
-	b = binary.AppendUvarint(b, uint64(len(p.decisions)))
-	for _, d := range p.decisions {
-		b = p.w.alg.Append(binary.AppendUvarint(b, d.instance), d.value)
-	}
-	b = binary.AppendUvarint(b, uint64(len(p.early)))
-	for _, e := range p.early {
-		b = p.w.append(binary.AppendUvarint(b, uint64(e.from)), e.envelope)
-	}
-	if b = protocol.AppendBool(b, p.core != nil); p.core != nil {
-		b = p.core.AppendState(b)
-	}
-	return protocol.AppendState(b, p.inner)
-}
-
-func appendIf[T any](b []byte, present bool, v T, write func([]byte, T) []byte) []byte {
-	if b = protocol.AppendBool(b, present); present {
-		b = write(b, v)
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *Process[M, P]) LoadState(b []byte) ([]byte, error) {
-	r := protocol.Reader{Rest: b}
-	p.present, p.news, p.instance, p.asked = r.Bool(), r.Bool(), r.Uint(), protocol.ID(r.Max(uint64(p.n-1)))
-	for _, list := range [][]bool{p.suspected, p.unfit, p.waits, p.told, p.missed} {
-		for i := range list {
-			list[i] = r.Bool()
-		}
-	}
-	p.wish, p.proposal = readIf(&r, p.w.alg.Read)
-	p.decisions = p.decisions[:0]
-	for range r.Len() {
-		d := decision[M]{instance: r.Uint()}
-		rest := len(r.Rest)
-		d.value = readWith(&r, p.w.alg.Read)
-		d.size = rest - len(r.Rest)
-		p.decisions = append(p.decisions, d)
-	}
-	p.early = p.early[:0]
-	for range r.Len() {
-		e := early[M, P]{from: protocol.ID(r.Max(uint64(p.n - 1)))}
-		e.envelope = readWith(&r, p.w.read)
-		e.size = len(p.key(e.from, e.envelope))
-		p.early = append(p.early, e)
-	}
-	if p.core = nil; r.Bool() {
-		r.Rest, r.Err = p.begin().LoadState(r.Rest)
-	}
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	return protocol.LoadState(r.Rest, p.inner)
-}
-
 // State implements protocol.Process.
-func (p *Process[M, P]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
-
-func readIf[T any](r *protocol.Reader, read func([]byte) (T, []byte, error)) (present bool, v T) {
-	if present = r.Bool(); present {
-		v = readWith(r, read)
+func (p *Process[M, P]) State(c *protocol.Codec) {
+	c.Bools(&p.present, &p.news)
+	c.Uint(&p.instance)
+	c.ID(&p.asked, p.n)
+	for _, list := range [...][]bool{p.suspected, p.unfit, p.waits, p.told, p.missed} {
+		c.Flags(list)
 	}
-	return present, v
+	p.wish = visitIf(c, p.wish, &p.proposal, &p.w.alg)
+	for i := range protocol.List(c, &p.decisions) {
+		d := &p.decisions[i]
+		c.Uint(&d.instance)
+		before, _ := c.Rest()
+		protocol.Nested(c, &d.value, p.w.alg.Visit)
+		if after, _ := c.Rest(); c.Reading() {
+			d.size = len(before) - len(after)
+		}
+	}
+	for i := range protocol.List(c, &p.early) {
+		e := &p.early[i]
+		c.ID(&e.from, p.n)
+		if protocol.Nested(c, &e.envelope, p.w.fields); c.Reading() {
+			e.size = len(p.key(e.from, e.envelope))
+		}
+	}
+	begun := p.core != nil
+	if c.Bool(&begun); c.Reading() {
+		p.core = nil
+	}
+	if begun {
+		p.begin().State(c)
+	}
+	p.inner.State(c)
 }
 
-func readWith[T any](r *protocol.Reader, read func([]byte) (T, []byte, error)) (v T) {
-	if r.Err == nil {
-		v, r.Rest, r.Err = read(r.Rest)
+// visitIf visits whether there is a message, and the message.
+func visitIf[M any](c *protocol.Codec, there bool, m *M, alg *protocol.Algorithm[M]) bool {
+	if c.Reading() {
+		*m = *new(M)
 	}
-	return v
+	if c.Bool(&there); there {
+		protocol.Nested(c, m, alg.Visit)
+	}
+	return there
 }
 
 // Unwrap returns the algorithm's own process.

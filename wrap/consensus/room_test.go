@@ -10,7 +10,7 @@ import (
 // narrow has room for so many envelopes of later instances.
 func narrow(early int) func(algorithm) protocol.Algorithm[frame] {
 	return func(alg algorithm) protocol.Algorithm[frame] {
-		return over(alg, paxos[uint64](), room{usual.decisions, early, usual.bytes})
+		return over(alg, paxos[uint64], room{usual.decisions, early, usual.bytes})
 	}
 }
 
@@ -78,7 +78,7 @@ func TestRoomBytes(t *testing.T) {
 		t.Errorf("%d decisions are kept, want less than %d", k, most)
 	}
 	again := With(a).New(1, protocol.Config{N: 3}).(*process)
-	if _, err := again.LoadState(p.AppendState(nil)); err != nil || again.decisions[0] != p.decisions[0] {
+	if _, err := protocol.LoadState(protocol.AppendState(nil, p), again); err != nil || again.decisions[0] != p.decisions[0] {
 		t.Errorf("%+v is loaded as %+v, %v", p.decisions[0], again.decisions[0], err)
 	}
 	large(usual.bytes)

@@ -44,7 +44,7 @@ func (p *voter) State(c *protocol.Codec) {
 }
 
 // voters are these over a core, with ballots of so many rounds.
-func voters(core Core[uint64, message], rounds uint64) protocol.Algorithm[frame] {
+func voters(core func(*algorithm) Core[uint64, message], rounds uint64) protocol.Algorithm[frame] {
 	a := values
 	a.Name, a.Users, a.Detector, a.Tolerates = "voters", protocol.Members, protocol.UnreliableDetector, protocol.Crash
 	a.Majority = true
@@ -128,7 +128,7 @@ func TestVoters(t *testing.T) {
 		fmt.Printf("SHORTENED: %d of %d models of Paxos; TEST_LANE=long takes all\n", len(list), len(list)+len(large))
 	}
 	for _, m := range list {
-		v := asked(t, voters(paxos[uint64](), m.rounds), m.c)
+		v := asked(t, voters(paxos[uint64], m.rounds), m.c)
 		t.Logf("%d states, depth %d, %.1f s: %s", v.States, v.Depth, v.Seconds, v.Bounds)
 		if v.Verdict != check.Holds || v.States != m.states {
 			t.Errorf("%s of %s: %s, %d states, want %d\n%s", v.Verdict, v.Property, v.Reason, v.States, m.states, strings.Join(v.Trace, "\n"))
@@ -166,7 +166,7 @@ func TestVotersBroken(t *testing.T) {
 // the checker refutes each larger claim.
 func TestMoot(t *testing.T) {
 	c := polls(3, 1, 0, 0)
-	a := voters(paxos[uint64](), 2)
+	a := voters(paxos[uint64], 2)
 	honest := a.Moot
 	a.Moot = nil
 	if v := asked(t, a, c); v.Verdict != check.Holds || v.States != 56079 {

@@ -1,7 +1,6 @@
 package raft
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -20,7 +19,7 @@ import (
 // inputs. A follower is no more than what it has stored and the leader that it knows, so that this
 // is its base after each event; inputs are those since the node stood for election.
 type group[M any] struct {
-	alg  protocol.Algorithm[M]
+	alg  *protocol.Algorithm[M]
 	id   protocol.ID
 	n    int
 	note func(any)
@@ -55,7 +54,7 @@ const (
 // maxInputs bounds the inputs of one term. Beyond, the node starts again from what it has stored.
 const maxInputs = 4096
 
-func newGroup[M any](alg protocol.Algorithm[M], id protocol.ID, n int, note func(any)) *group[M] {
+func newGroup[M any](alg *protocol.Algorithm[M], id protocol.ID, n int, note func(any)) *group[M] {
 	p := &group[M]{alg: alg, id: id, n: n, note: note, ahead: id}
 	p.start(stored{})
 	return p
@@ -298,86 +297,53 @@ func (p *group[M]) Repeat(j protocol.ID, t *consensus.Turn[M, Message[M]]) {
 	}
 }
 
-// AppendState implements consensus.Instance.
-func (p *group[M]) AppendState(b []byte) []byte {
-	b = protocol.AppendBool(protocol.AppendBool(b, p.attempt), p.turned)
-	b = binary.AppendUvarint(b, uint64(p.ahead))
-	if b = protocol.AppendBool(b, p.held); p.held {
-		b = p.alg.Append(b, p.value)
+// State implements consensus.Instance.
+func (p *group[M]) State(c *protocol.Codec) {
+	c.Bools(&p.attempt, &p.turned)
+	c.ID(&p.ahead, p.n)
+	if c.Reading() {
+		p.value = *new(M)
 	}
-	hard := p.base.hard
-	for _, v := range []uint64{hard.GetTerm(), hard.GetVote(), hard.GetCommit(), p.base.lead} {
-		b = binary.AppendUvarint(b, v)
+	if c.Bool(&p.held); p.held {
+		protocol.Nested(c, &p.value, p.alg.Visit)
 	}
-	entries := make([]Entry[M], len(p.base.entries))
-	for i, e := range p.base.entries {
-		entries[i] = p.entry(e.GetData())
-		entries[i].Term = e.GetTerm()
-	}
-	b = appendEntries(p.alg, b, entries)
-	b = binary.AppendUvarint(b, uint64(len(p.inputs)))
-	for _, in := range p.inputs {
-		switch b = append(b, in.kind); in.kind {
+	term, vote, commit := p.base.hard.GetTerm(), p.base.hard.GetVote(), p.base.hard.GetCommit()
+	protocol.Upto(c, &term, most)
+	protocol.Upto(c, &vote, uint64(p.n))
+	protocol.Upto(c, &commit, most)
+	protocol.Upto(c, &p.base.lead, uint64(p.n))
+	entries := p.unwired(p.base.entries)
+	visitEntries(p.alg, c, &entries)
+	for i := range protocol.List(c, &p.inputs) {
+		in := &p.inputs[i]
+		switch protocol.Upto(c, &in.kind, tick); in.kind {
 		case receive:
-			b = appendMessage(p.alg, binary.AppendUvarint(b, uint64(in.from)), in.msg)
+			c.ID(&in.from, p.n)
+			in.msg = in.msg.fields(p.alg, c)
 		case propose:
-			b = appendEntries(p.alg, b, in.msg.Entries)
+			visitEntries(p.alg, c, &in.msg.Entries)
+			c.Want(len(in.msg.Entries) == 1 && in.msg.Entries[0].Held)
 		}
 	}
-	return b
+	if _, err := c.Rest(); c.Reading() && err == nil {
+		base := stored{lead: p.base.lead, entries: p.wired(0, entries)}
+		if term > 0 {
+			base.hard = &raftpb.HardState{Term: &term, Vote: &vote, Commit: &commit}
+		}
+		c.Want(p.restore(base, p.inputs))
+	}
 }
 
-// LoadState implements consensus.Instance.
-func (p *group[M]) LoadState(b []byte) (rest []byte, err error) {
-	defer func() {
-		if recover() != nil { // no node has such a state
-			rest, err = nil, protocol.ErrShort
-		}
-	}()
-	r := protocol.Reader{Rest: b}
-	var none M
-	p.attempt, p.turned, p.ahead = r.Bool(), r.Bool(), protocol.ID(r.Max(uint64(p.n-1)))
-	p.value = none
-	if p.held = r.Bool(); p.held && r.Err == nil {
-		p.value, r.Rest, r.Err = p.alg.Read(r.Rest)
-	}
-	term, vote, commit, lead := r.Max(most), r.Max(uint64(p.n)), r.Max(most), r.Max(uint64(p.n))
-	base := stored{lead: lead}
-	if term > 0 {
-		base.hard = &raftpb.HardState{Term: &term, Vote: &vote, Commit: &commit}
-	}
-	for i, e := range readEntries(p.alg, &r) {
-		index := uint64(i) + 1
-		base.entries = append(base.entries, &raftpb.Entry{Term: &e.Term, Index: &index, Data: p.data(e)})
-	}
-	var inputs []input[M]
-	for range r.Len() {
-		in := input[M]{kind: uint8(r.Max(uint64(tick)))}
-		switch {
-		case r.Err != nil:
-		case in.kind == receive:
-			in.from = protocol.ID(r.Max(uint64(p.n - 1)))
-			in.msg, r.Rest, r.Err = readMessage(p.alg, r.Rest)
-		case in.kind == propose:
-			if in.msg.Entries = readEntries(p.alg, &r); len(in.msg.Entries) != 1 || !in.msg.Entries[0].Held {
-				r.Err = protocol.ErrShort
-			}
-		}
-		inputs = append(inputs, in)
-	}
-	if r.Err != nil {
-		return nil, r.Err
-	}
+// restore makes a node from its base and inputs, and reports whether there can be one.
+func (p *group[M]) restore(base stored, inputs []input[M]) (ok bool) {
+	defer func() { ok = recover() == nil }()
 	p.start(base)
 	for _, in := range inputs {
 		p.take(in)
 	}
 	p.base, p.inputs = base, inputs
-	return r.Rest, nil
+	return true
 }
-
-// State implements protocol.Process.
-func (p *group[M]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
 
 // Show implements consensus.Instance.
 func (p *group[M]) Show() string {
@@ -401,9 +367,25 @@ func (p *group[M]) wire(from protocol.ID, m Message[M]) *raftpb.Message {
 	if m.Kind == Old {
 		out.Reject = new(true)
 	}
-	for i, e := range m.Entries {
-		index := m.Index + uint64(i) + 1
-		out.Entries = append(out.Entries, &raftpb.Entry{Term: &e.Term, Index: &index, Data: p.data(e)})
+	out.Entries = p.wired(m.Index, m.Entries)
+	return out
+}
+
+// wired makes entries that follow one with an index those of the library.
+func (p *group[M]) wired(after uint64, list []Entry[M]) (out []*raftpb.Entry) {
+	for i, e := range list {
+		index := after + uint64(i) + 1
+		out = append(out, &raftpb.Entry{Term: &e.Term, Index: &index, Data: p.data(e)})
+	}
+	return out
+}
+
+// unwired makes entries of the library those of this package.
+func (p *group[M]) unwired(list []*raftpb.Entry) (out []Entry[M]) {
+	for _, e := range list {
+		entry := p.entry(e.GetData())
+		entry.Term = e.GetTerm()
+		out = append(out, entry)
 	}
 	return out
 }
@@ -416,12 +398,7 @@ func (p *group[M]) unwire(m *raftpb.Message) Message[M] {
 	}
 	out := Message[M]{
 		Kind: uint8(kind), Term: m.GetTerm(), LogTerm: m.GetLogTerm(), Index: m.GetIndex(), Commit: m.GetCommit(),
-		Reject: m.GetReject(), Hint: m.GetRejectHint(),
-	}
-	for _, e := range m.GetEntries() {
-		entry := p.entry(e.GetData())
-		entry.Term = e.GetTerm()
-		out.Entries = append(out.Entries, entry)
+		Reject: m.GetReject(), Hint: m.GetRejectHint(), Entries: p.unwired(m.GetEntries()),
 	}
 	if out.Kind == VoteResp {
 		out = p.last(out)

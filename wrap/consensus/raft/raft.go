@@ -1,7 +1,6 @@
 package raft
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,12 @@ import (
 // With runs an algorithm that has Info.Consensus over raft. It panics where the algorithm has no
 // use for consensus.
 func With[M any](alg protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
-	return consensus.Over(alg, core[M](func(any) {}))
+	return with(alg, func(any) {})
+}
+
+// with tells note what the library panics with.
+func with[M any](alg protocol.Algorithm[M], note func(any)) protocol.Algorithm[Frame[M]] {
+	return consensus.Over(alg, func(alg *protocol.Algorithm[M]) consensus.Core[M, Message[M]] { return core(alg, note) })
 }
 
 // A Frame is a consensus.Envelope of raft.
@@ -64,21 +68,20 @@ func (m Message[M]) asks() bool { return m.Kind == Vote || m.Kind == Append || m
 // most is the largest term and index that is read: a larger one is hostile, and could overflow.
 const most = 1 << 62
 
-// core is raft, which tells note what the library panics with.
-func core[M any](note func(any)) consensus.Core[M, Message[M]] {
+// core is raft.
+func core[M any](alg *protocol.Algorithm[M], note func(any)) consensus.Core[M, Message[M]] {
 	return consensus.Core[M, Message[M]]{
 		Messages: kinds,
-		New: func(alg protocol.Algorithm[M], id protocol.ID, n int) consensus.Instance[M, Message[M]] {
+		New: func(id protocol.ID, n int) consensus.Instance[M, Message[M]] {
 			return newGroup(alg, id, n, note)
 		},
-		Append: appendMessage[M],
-		Read:   readMessage[M],
+		Fields: func(m Message[M], c *protocol.Codec) Message[M] { return m.fields(alg, c) },
 		KindOf: func(m Message[M]) int { return int(m.Kind) },
-		Fits: func(alg protocol.Algorithm[M], m Message[M], n int) bool {
+		Fits: func(m Message[M], n int) bool {
 			return !slices.ContainsFunc(m.Entries, func(e Entry[M]) bool { return e.Held && !alg.Fits(e.Value, n, true) })
 		},
 		Asks: func(m Message[M]) bool { return m.asks() || m.Kind == Turn },
-		Ints: func(alg protocol.Algorithm[M], m Message[M]) int {
+		Ints: func(m Message[M]) int {
 			k := 5
 			for _, e := range m.Entries {
 				k++
@@ -88,75 +91,40 @@ func core[M any](note func(any)) consensus.Core[M, Message[M]] {
 			}
 			return k
 		},
-		Text: text[M],
+		Text: func(m Message[M]) string { return m.text(alg) },
 	}
 }
 
-func appendMessage[M any](alg protocol.Algorithm[M], b []byte, m Message[M]) []byte {
-	b = append(b, m.Kind)
-	for _, v := range []uint64{m.Term, m.LogTerm, m.Index} {
-		b = binary.AppendUvarint(b, v)
+func (m Message[M]) fields(alg *protocol.Algorithm[M], c *protocol.Codec) Message[M] {
+	protocol.Upto(c, &m.Kind, Old)
+	for _, v := range [...]*uint64{&m.Term, &m.LogTerm, &m.Index} {
+		protocol.Upto(c, v, most)
 	}
 	switch m.Kind {
 	case VoteResp:
-		b = protocol.AppendBool(b, m.Reject)
+		c.Bool(&m.Reject)
 	case AppendResp:
-		if b = protocol.AppendBool(b, m.Reject); m.Reject {
-			b = binary.AppendUvarint(b, m.Hint)
+		if c.Bool(&m.Reject); m.Reject {
+			protocol.Upto(c, &m.Hint, most)
 		}
 	case Append, Heartbeat:
-		b = binary.AppendUvarint(b, m.Commit)
+		protocol.Upto(c, &m.Commit, most)
 	}
 	if m.Kind == Append || m.Kind == Turn {
-		b = appendEntries(alg, b, m.Entries)
+		visitEntries(alg, c, &m.Entries)
 	}
-	return b
+	c.Want(m.sound())
+	return m
 }
 
-func appendEntries[M any](alg protocol.Algorithm[M], b []byte, list []Entry[M]) []byte {
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	for _, e := range list {
-		if b = protocol.AppendBool(binary.AppendUvarint(b, e.Term), e.Held); e.Held {
-			b = alg.Append(b, e.Value)
+func visitEntries[M any](alg *protocol.Algorithm[M], c *protocol.Codec, list *[]Entry[M]) {
+	for i := range protocol.List(c, list) {
+		e := &(*list)[i]
+		protocol.Upto(c, &e.Term, most)
+		if c.Bool(&e.Held); e.Held {
+			protocol.Nested(c, &e.Value, alg.Visit)
 		}
 	}
-	return b
-}
-
-func readMessage[M any](alg protocol.Algorithm[M], b []byte) (m Message[M], rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	m.Kind = uint8(r.Max(uint64(Old)))
-	m.Term, m.LogTerm, m.Index = r.Max(most), r.Max(most), r.Max(most)
-	switch m.Kind {
-	case VoteResp:
-		m.Reject = r.Bool()
-	case AppendResp:
-		if m.Reject = r.Bool(); m.Reject {
-			m.Hint = r.Max(most)
-		}
-	case Append, Heartbeat:
-		m.Commit = r.Max(most)
-	}
-	if m.Kind == Append || m.Kind == Turn {
-		m.Entries = readEntries(alg, &r)
-	}
-	if r.Err == nil && !m.sound() {
-		return m, nil, protocol.ErrShort
-	}
-	return m, r.Rest, r.Err
-}
-
-func readEntries[M any](alg protocol.Algorithm[M], r *protocol.Reader) (list []Entry[M]) {
-	for range r.Len() {
-		e := Entry[M]{Term: r.Max(most), Held: r.Bool()}
-		if e.Held && r.Err == nil {
-			e.Value, r.Rest, r.Err = alg.Read(r.Rest)
-		}
-		if list = append(list, e); r.Err != nil {
-			return nil
-		}
-	}
-	return list
 }
 
 // sound reports whether somebody could have sent a message, as far as it says so itself: it has a
@@ -175,7 +143,7 @@ func (m Message[M]) sound() bool {
 	return m.Term > 0 && last <= m.Term
 }
 
-func text[M any](alg protocol.Algorithm[M], m Message[M]) string {
+func (m Message[M]) text(alg *protocol.Algorithm[M]) string {
 	if m.Kind == Turn {
 		return alg.Text(m.Entries[0].Value)
 	}

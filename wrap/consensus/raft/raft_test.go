@@ -27,7 +27,7 @@ type (
 func TestConformance(t *testing.T) {
 	consensustest.Run(t, consensustest.Service[frame]{
 		With: func(alg algorithm) protocol.Algorithm[frame] {
-			return consensus.Over(alg, core[uint64](func(v any) { t.Errorf("the library panics: %v", v) }))
+			return with(alg, func(v any) { t.Errorf("the library panics: %v", v) })
 		},
 		Instance:   func(f frame) (uint64, bool) { return f.Instance, f.Kind == consensus.Part },
 		Interrupts: true,
@@ -77,12 +77,14 @@ type mistake struct {
 
 func broken(e mistake) func(algorithm) protocol.Algorithm[frame] {
 	return func(alg algorithm) protocol.Algorithm[frame] {
-		c := core[uint64](func(any) {})
-		made := c.New
-		c.New = func(alg algorithm, id protocol.ID, n int) consensus.Instance[uint64, message] {
-			return &mistaken{group: made(alg, id, n).(*group[uint64]), mistake: e}
-		}
-		return consensus.Over(alg, c)
+		return consensus.Over(alg, func(alg *algorithm) consensus.Core[uint64, message] {
+			c := core(alg, func(any) {})
+			made := c.New
+			c.New = func(id protocol.ID, n int) consensus.Instance[uint64, message] {
+				return &mistaken{group: made(id, n).(*group[uint64]), mistake: e}
+			}
+			return c
+		})
 	}
 }
 
@@ -146,8 +148,7 @@ func TestCost(t *testing.T) {
 func TestHostile(t *testing.T) {
 	entry := []Entry[uint64]{{Term: 1, Held: true, Value: 9}}
 	panics := 0
-	c := core[uint64](func(any) { panics++ })
-	a := consensus.Over(proposers, c)
+	a := with(proposers, func(any) { panics++ })
 	for _, m := range []message{
 		{Kind: Heartbeat, Term: 1, Commit: 9},
 		{Kind: AppendResp, Term: 1, Index: 9},

@@ -208,7 +208,7 @@ func (w *partWriter) session(s *session) {
 	w.b = binary.AppendUvarint(w.b, uint64(s.lease.Length))
 	w.b = binary.AppendUvarint(w.b, uint64(s.lease.End()))
 	w.b = protocol.AppendBool(w.b, s.dead.Load())
-	w.b = s.window.AppendState(w.b)
+	w.b = protocol.AppendState(w.b, &s.window)
 	w.size.Sessions++
 	w.split()
 }
@@ -357,9 +357,11 @@ func (l *loader) session(r *protocol.Reader) error {
 	length := time.Duration(r.Max(uint64(MaxLease)))
 	end := time.Duration(r.Max(uint64(l.head.At + MaxLease))) // it may have begun with a longer lease
 	dropped := r.Bool()
-	err := s.window.LoadState(r)
+	if r.Err == nil {
+		r.Rest, r.Err = protocol.LoadState(r.Rest, &s.window)
+	}
 	switch {
-	case r.Err != nil || err != nil:
+	case r.Err != nil:
 		return fmt.Errorf("%w: session %d", ErrSnapshot, len(l.sessions))
 	case n.roles.isMember(s.id) || s.id != ClientID(s.incarnation) || s.number == 0 || length < MinLease || n.sessions.byPeer[s.id] != nil:
 		return fmt.Errorf("%w: session with %s", ErrSnapshot, n.roles.name(s.id))

@@ -184,6 +184,19 @@ func Text[T ~string](c *Codec, v *T) {
 	}
 }
 
+// Raw visits n bytes: all of v while it is appended.
+func (c *Codec) Raw(v *[]byte, n int) {
+	switch {
+	case c.does == appends:
+		c.b = append(c.b, *v...)
+	case c.does == reads && n > len(c.from.Rest):
+		c.from.fail()
+	case c.does == reads:
+		*v = append((*v)[:0], c.from.Rest[:n]...)
+		c.from.Rest = c.from.Rest[n:]
+	}
+}
+
 // List visits the length of a list, whose elements the caller visits next: each of them
 // takes at least one byte. While it is read the list keeps its memory, and has elements
 // that are zero.

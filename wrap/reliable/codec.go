@@ -1,47 +1,28 @@
 package reliable
 
-import (
-	"encoding/binary"
-	"slices"
+import "github.com/poundlock/poundlock/protocol"
 
-	"github.com/poundlock/poundlock/protocol"
-)
-
-// AppendState appends what a Window is to another process that goes on with the
-// channel: its numbers and what is unacknowledged. No connection comes along.
-func (w *Window) AppendState(b []byte) []byte {
-	b = binary.AppendUvarint(b, w.seen)
-	b = binary.AppendUvarint(b, w.acked)
-	b = binary.AppendUvarint(b, w.most-w.acked)
-	b = binary.AppendUvarint(b, uint64(len(w.ends)))
-	start := w.from
-	for _, end := range w.ends {
-		b = binary.AppendUvarint(b, end-start)
-		start = end
-	}
-	return append(b, w.items...)
-}
-
-// LoadState replaces the window by what AppendState wrote. An error says that no
-// window within the bounds of this one is written so; nothing has changed then.
-func (w *Window) LoadState(r *protocol.Reader) error {
+// State visits what a Window is to another process that goes on with the channel: its
+// numbers and what is unacknowledged. No connection comes along. Nothing is read that
+// exceeds the bounds of this window.
+func (w *Window) State(c *protocol.Codec) {
 	most, mostBytes := w.bounds()
-	next := Window{MaxItems: w.MaxItems, MaxBytes: w.MaxBytes}
-	next.seen, next.acked = r.Uint(), r.Uint()
-	onTheirWay := r.Uint()
-	items := r.Max(uint64(min(most, len(r.Rest))))
-	next.ends = slices.Grow(next.ends, int(items))
-	total := uint64(0)
-	for range items {
-		total += r.Max(uint64(mostBytes) - total)
-		next.ends = append(next.ends, total)
+	if c.Reading() {
+		w.from = 0
 	}
-	next.sent, next.most = next.acked, next.acked+onTheirWay
-	if r.Err != nil || total > uint64(len(r.Rest)) || onTheirWay > items || next.acked > next.acked+items {
-		return protocol.ErrShort
+	end, underWay := w.from, w.most-w.acked
+	c.Uints(&w.seen, &w.acked, &underWay)
+	for i := range protocol.List(c, &w.ends) {
+		size := w.ends[i] - end
+		protocol.Upto(c, &size, uint64(mostBytes)-(end-w.from))
+		if end += size; c.Reading() {
+			w.ends[i] = end
+		}
 	}
-	next.items = slices.Clone(r.Rest[:total])
-	r.Rest = r.Rest[total:]
-	*w = next
-	return nil
+	c.Raw(&w.items, int(end-w.from))
+	if c.Reading() {
+		w.sent, w.most = w.acked, w.acked+underWay
+		items := uint64(len(w.ends))
+		c.Want(len(w.ends) <= most && underWay <= items && w.acked <= w.acked+items)
+	}
 }

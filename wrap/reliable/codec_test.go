@@ -10,11 +10,10 @@ import (
 // reloaded is w as another process goes on with it.
 func reloaded(t *testing.T, w *Window) Window {
 	t.Helper()
-	b := w.AppendState(nil)
-	r := protocol.Reader{Rest: append(b, 'x')}
+	b := protocol.AppendState(nil, w)
 	next := Window{MaxItems: w.MaxItems, MaxBytes: w.MaxBytes}
-	if err := next.LoadState(&r); err != nil || string(r.Rest) != "x" {
-		t.Fatalf("%v, rest %q", err, r.Rest)
+	if rest, err := protocol.LoadState(append(b, 'x'), &next); err != nil || string(rest) != "x" {
+		t.Fatalf("%v, rest %q", err, rest)
 	}
 	return next
 }
@@ -59,7 +58,7 @@ func TestLoadRefuses(t *testing.T) {
 		"numbers that overflow":          {0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 1, 0},
 	} {
 		w := Window{MaxItems: 2, MaxBytes: 4}
-		if err := w.LoadState(&protocol.Reader{Rest: b}); err == nil {
+		if _, err := protocol.LoadState(b, &w); err == nil {
 			t.Errorf("%s: loaded %+v", name, w)
 		}
 	}
@@ -71,14 +70,14 @@ func FuzzLoadState(f *testing.F) {
 	if err := w.Push(append(b, "item"...)); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(w.AppendState(nil))
+	f.Add(protocol.AppendState(nil, &w))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var w Window
-		r := protocol.Reader{Rest: b}
-		if w.LoadState(&r) != nil {
+		rest, err := protocol.LoadState(b, &w)
+		if err != nil {
 			return
 		}
-		if again := w.AppendState(nil); !bytes.Equal(again, b[:len(b)-len(r.Rest)]) {
+		if again := protocol.AppendState(nil, &w); !bytes.Equal(again, b[:len(b)-len(rest)]) {
 			t.Errorf("%x is written %x", b, again)
 		}
 		if err := w.Restart(w.Acked()); err != nil {

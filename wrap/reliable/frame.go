@@ -1,7 +1,6 @@
 package reliable
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -20,38 +19,33 @@ type Frame[M any] struct {
 	Msg      M      // of a DATA
 }
 
-func (w wrapped[M]) append(b []byte, f Frame[M]) []byte {
-	b = protocol.AppendBool(b, f.Ack)
-	for _, v := range [...]uint64{f.From, f.To, f.Number} {
-		b = binary.AppendUvarint(b, v)
+func (w *wrapped[M]) fields(f Frame[M], c *protocol.Codec) Frame[M] {
+	c.Bool(&f.Ack)
+	c.Uints(&f.From, &f.To)
+	switch {
+	case !w.numbered:
+		c.Uint(&f.Number)
+	case f.Ack:
+		c.Count(&f.Number, numbers(c.To, c.From))
+	default:
+		c.Count(&f.Number, numbers(c.From, c.To))
 	}
-	if f.Ack {
-		return b
+	if !f.Ack && (!c.Moving() || w.inner.MapMsg != nil) {
+		f.Msg = w.inner.Visit(f.Msg, c)
 	}
-	return w.inner.Append(b, f.Msg)
-}
-
-func (w wrapped[M]) read(b []byte) (f Frame[M], rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	f.Ack = r.Bool()
-	f.From, f.To, f.Number = r.Uint(), r.Uint(), r.Uint()
-	if r.Err != nil || f.Ack {
-		return f, r.Rest, r.Err
-	}
-	f.Msg, rest, err = w.inner.Read(r.Rest)
-	return f, rest, err
+	return f
 }
 
 // kindOf is that of the message, so that those of the algorithm are counted as
 // without the wrapper; the kind of ACK comes after them.
-func (w wrapped[M]) kindOf(f Frame[M]) int {
+func (w *wrapped[M]) kindOf(f Frame[M]) int {
 	if f.Ack {
 		return len(w.inner.Messages)
 	}
 	return w.inner.KindOf(f.Msg)
 }
 
-func (w wrapped[M]) ints(f Frame[M]) int {
+func (w *wrapped[M]) ints(f Frame[M]) int {
 	n := 1
 	for _, v := range [...]uint64{f.From, f.To} {
 		if v != 0 {
@@ -65,7 +59,7 @@ func (w wrapped[M]) ints(f Frame[M]) int {
 }
 
 // text tells a DATA from an ACK by its end.
-func (w wrapped[M]) text(f Frame[M]) string {
+func (w *wrapped[M]) text(f Frame[M]) string {
 	lives := ""
 	if f.From != 0 || f.To != 0 {
 		lives = fmt.Sprintf(" of %d to %d", f.From, f.To)

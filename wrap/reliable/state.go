@@ -2,34 +2,37 @@ package reliable
 
 import (
 	"bytes"
-	"encoding/binary"
+	"math"
+	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// AppendState implements protocol.Process. A member that is as at first takes one
-// byte, a client that is as at first none.
-func (p *Process[M]) AppendState(b []byte) []byte {
-	b = protocol.AppendState(b, p.inner)
-	b = binary.AppendUvarint(b, p.life)
+// State implements protocol.Process. A member that is as at first takes one byte, a
+// client that is as at first none.
+func (p *Process[M]) State(c *protocol.Codec) {
+	if !c.Moving() || p.wrapped.inner.MapState != nil {
+		p.inner.State(c)
+	}
+	c.Uint(&p.life)
 	for j := range p.members {
 		if protocol.ID(j) != p.id {
-			b = p.members[j].appendState(b)
+			p.visit(c, &p.members[j])
 		}
 	}
-	met := uint64(0)
-	for _, q := range p.clients {
-		if !q.fresh() {
-			met++
-		}
+	if !c.Reading() {
+		p.clients = slices.DeleteFunc(p.clients, (*peer).fresh)
 	}
-	b = binary.AppendUvarint(b, met)
-	for _, q := range p.clients {
-		if !q.fresh() {
-			b = q.appendState(binary.AppendUvarint(b, uint64(q.id)))
-		}
+	least := protocol.ID(len(p.members))
+	for i := range protocol.List(c, &p.clients) {
+		q := protocol.Pointer(c, &p.clients[i])
+		c.AnyID(&q.id)
+		c.Want(q.id >= least)
+		p.visit(c, q)
+		c.Want(!q.fresh())
+		least = q.id + 1
 	}
-	return b
+	c.Want(p.isMember(p.id) || p.life == 0 && len(p.clients) == 0)
 }
 
 // fresh reports whether q is as it is before anything happens.
@@ -40,105 +43,43 @@ func (q *peer) fresh() bool {
 
 // How a peer is.
 const (
-	isFresh = iota
+	isFresh uint8 = iota
 	isOpen
 	isClosed
 )
 
-func (q *peer) appendState(b []byte) []byte {
+// visit visits a peer, and refuses what it cannot be.
+func (p *Process[M]) visit(c *protocol.Codec, q *peer) {
+	if c.Moving() {
+		p.move(c, q)
+		return
+	}
+	how := isOpen
 	switch {
+	case c.Reading():
+		*q = peer{id: q.id, later: q.later[:0]}
 	case q.fresh():
-		return append(b, isFresh)
+		how = isFresh
 	case q.closed:
-		b = append(b, isClosed)
-	default:
-		b = append(b, isOpen)
+		how = isClosed
 	}
-	b = binary.AppendUvarint(b, q.lease)
-	b = binary.AppendUvarint(b, q.theirs)
-	if q.closed {
-		return b
+	if protocol.Upto(c, &how, isClosed); how == isFresh {
+		return
 	}
-	b = q.window.AppendState(b)
-	b = binary.AppendUvarint(b, uint64(len(q.later)))
-	for _, number := range q.later {
-		b = binary.AppendUvarint(b, number)
-	}
-	return b
-}
-
-// LoadState implements protocol.Process.
-func (p *Process[M]) LoadState(b []byte) ([]byte, error) {
-	b, err := protocol.LoadState(b, p.inner)
-	if err != nil {
-		return nil, err
-	}
-	r := protocol.Reader{Rest: b}
-	p.life = r.Uint()
-	if p.life != 0 && !p.isMember(p.id) {
-		return nil, protocol.ErrShort
-	}
-	for j := range p.members {
-		if protocol.ID(j) == p.id {
-			continue
-		}
-		if err := p.load(&p.members[j], &r); err != nil {
-			return nil, err
-		}
-	}
-	met := r.Len()
-	if met > 0 && !p.isMember(p.id) {
-		return nil, protocol.ErrShort
-	}
-	p.clients = p.clients[:0]
-	least := protocol.ID(len(p.members))
-	for range met {
-		q := &peer{id: protocol.ID(r.Uint())}
-		if r.Err != nil || q.id < least {
-			return nil, protocol.ErrShort
-		}
-		if err := p.load(q, &r); err != nil {
-			return nil, err
-		}
-		if q.fresh() {
-			return nil, protocol.ErrShort
-		}
-		least = q.id + 1
-		p.clients = append(p.clients, q)
-	}
-	return r.Rest, r.Err
-}
-
-// State implements protocol.Process.
-func (p *Process[M]) State(c *protocol.Codec) { c.Other(p.AppendState, p.LoadState) }
-
-// load replaces q by what appendState wrote, and refuses what it cannot have written.
-func (p *Process[M]) load(q *peer, r *protocol.Reader) error {
-	*q = peer{id: q.id, later: q.later[:0]}
-	how := r.Max(isClosed)
-	if r.Err != nil || how == isFresh {
-		return r.Err
-	}
-	q.lease, q.theirs, q.closed = r.Uint(), r.Uint(), how == isClosed
-	if r.Err == nil && how == isOpen {
-		if err := q.window.LoadState(r); err != nil {
-			return err
-		}
+	c.Uints(&q.lease, &q.theirs)
+	if q.closed = how == isClosed; !q.closed {
+		q.window.State(c)
 		last := q.window.seen + 1
-		for range r.Len() {
-			q.later = append(q.later, r.Uint())
-			if k := q.later[len(q.later)-1]; k <= last {
-				return protocol.ErrShort
-			} else {
-				last = k
-			}
+		for i := range protocol.List(c, &q.later) {
+			c.Uint(&q.later[i])
+			c.Want(q.later[i] > last)
+			last = q.later[i]
 		}
 	}
-	if r.Err != nil || q.fresh() || q.lease != 0 && p.isMember(p.id) || !p.messages(&q.window) ||
-		len(q.later) > 0 && p.wrapped.inner.FIFO {
-		return protocol.ErrShort
+	if _, err := c.Rest(); c.Reading() && err == nil {
+		c.Want(!q.fresh() && (q.lease == 0 || !p.isMember(p.id)) && p.messages(&q.window) &&
+			(len(q.later) == 0 || !p.wrapped.inner.FIFO))
 	}
-	return nil
 }
 
 // messages reports whether a window holds encodings of messages, all on their way.
@@ -154,4 +95,37 @@ func (p *Process[M]) messages(w *Window) bool {
 		rest = after
 	}
 	return w.most == w.acked+uint64(len(w.ends))
+}
+
+// numbers is the counter of the frames on a channel. No algorithm has a time like its.
+func numbers(from, to protocol.ID) protocol.Counter {
+	return protocol.Counter{Member: from, User: to, Time: math.MaxUint64}
+}
+
+// move moves the counters of a peer: those of messages that are not acknowledged, which are
+// as good as under way, and the numbers of frames.
+func (p *Process[M]) move(c *protocol.Codec, q *peer) {
+	w := &q.window
+	if p.wrapped.inner.MapState != nil {
+		rest := w.items
+		w.items, w.ends, w.from = nil, nil, 0
+		c.Channel = protocol.Channel{From: p.id, To: q.id}
+		for len(rest) > 0 {
+			var m M
+			m, rest = p.decode(rest)
+			w.items = p.encode(w.items, p.wrapped.inner.Fields(m, c))
+			w.ends = append(w.ends, uint64(len(w.items)))
+		}
+	}
+	if !p.numbered {
+		return
+	}
+	acked := w.acked
+	c.Count(&w.acked, numbers(p.id, q.id))
+	w.sent += w.acked - acked
+	w.most += w.acked - acked
+	c.Count(&w.seen, numbers(q.id, p.id))
+	for i := range q.later {
+		c.Count(&q.later[i], numbers(q.id, p.id))
+	}
 }

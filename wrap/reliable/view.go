@@ -94,7 +94,7 @@ func (p *Process[M]) ignores(q *peer, theirs uint64) bool {
 
 // stale is protocol.Algorithm.Stale. What a frame still tells is one of these: a
 // message, that a message has arrived, or what an end is called.
-func (w wrapped[M]) stale(from, to protocol.Process[Frame[M]], ch protocol.Channel, f Frame[M]) bool {
+func (w *wrapped[M]) stale(from, to protocol.Process[Frame[M]], ch protocol.Channel, f Frame[M]) bool {
 	if to == nil {
 		return true
 	}

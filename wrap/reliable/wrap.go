@@ -11,27 +11,33 @@ import (
 const firstTimer = 1 << 16
 
 // wrapped is an algorithm with its wrapper.
-type wrapped[M any] struct{ inner protocol.Algorithm[M] }
+type wrapped[M any] struct {
+	inner protocol.Algorithm[M]
+	// numbered: the numbers of frames are counters that the checker may move, because
+	// every end of a channel exists from the start and never begins anew.
+	numbered bool
+}
 
 // Wrap gives an algorithm whose model has reliable channels channels that lose
 // messages, repeat them and deliver them in any order.
 func Wrap[M any](a protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
-	w := wrapped[M]{a}
+	w := &wrapped[M]{inner: a}
+	w.numbered = a.Users == protocol.Members && !w.info().Incarnations
 	out := protocol.Algorithm[Frame[M]]{
 		Info:   w.info(),
 		New:    w.new,
-		Fields: protocol.Coded(w.append, w.read),
+		Fields: w.fields,
 		KindOf: w.kindOf,
 		Ints:   w.ints,
 		Text:   w.text,
 	}
 	out.Idempotent = func(Frame[M]) bool { return true }
 	out.Stale = w.stale
-	if w.shifts() {
-		out.MapState, out.MapMsg = w.mapState, w.mapMsg
+	if w.numbered || a.MapState != nil {
+		out.MapState, out.MapMsg = protocol.MapState[Frame[M]], protocol.MapMsg(w.fields)
 	}
 	out.Bounds = append(slices.Clip(a.Bounds), protocol.NewBound("unacknowledged frames of a channel", maxUnacked, (*Process[M]).unacked))
-	if !w.numbered() {
+	if !w.numbered {
 		out.Bounds = append(out.Bounds, protocol.NewBound("frames of a channel", maxFrames, (*Process[M]).sent))
 	}
 	for _, i := range a.Invariants {
@@ -51,7 +57,7 @@ var resendOption = protocol.Option{
 	Doc:     "ns: what is not acknowledged is sent again after so long (default 10ms)",
 }
 
-func (w wrapped[M]) info() protocol.Info {
+func (w *wrapped[M]) info() protocol.Info {
 	i := w.inner.Info
 	i.Title += ", over channels that lose and repeat"
 	i.FIFO = false // the wrapper puts in order what must be
@@ -69,9 +75,9 @@ func (w wrapped[M]) info() protocol.Info {
 	return i
 }
 
-func (w wrapped[M]) new(id protocol.ID, c protocol.Config) protocol.Process[Frame[M]] {
+func (w *wrapped[M]) new(id protocol.ID, c protocol.Config) protocol.Process[Frame[M]] {
 	p := &Process[M]{
-		wrapped: &w, inner: w.inner.New(id, c), id: id,
+		wrapped: w, inner: w.inner.New(id, c), id: id,
 		members: make([]peer, c.N), after: w.info().Option(c, resendOption.Name),
 	}
 	for j := range p.members {

@@ -258,16 +258,6 @@ func Nested[M any](c *Codec, m *M, fields func(M, *Codec) M) {
 	}
 }
 
-// Other visits what appends and loads itself, and has no counters.
-func (c *Codec) Other(append func(b []byte) []byte, load func(b []byte) (rest []byte, err error)) {
-	switch {
-	case c.does == appends:
-		c.b = append(c.b)
-	case c.does == reads && c.from.Err == nil:
-		c.from.Rest, c.from.Err = load(c.from.Rest)
-	}
-}
-
 // A Stateful is what has a state to encode: its method State visits the fields.
 type Stateful interface{ State(c *Codec) }
 
@@ -294,18 +284,5 @@ func MapState[M any](p Process[M], f func(Counter, uint64) uint64) {
 func MapMsg[M any](fields func(M, *Codec) M) func(ch Channel, m *M, f func(Counter, uint64) uint64) {
 	return func(ch Channel, m *M, f func(Counter, uint64) uint64) {
 		*m = fields(*m, &Codec{Channel: ch, move: f, does: moves, frozen: true})
-	}
-}
-
-// Coded makes Fields of functions that append and read a message.
-func Coded[M any](append func([]byte, M) []byte, read func([]byte) (M, []byte, error)) func(M, *Codec) M {
-	return func(m M, c *Codec) M {
-		switch {
-		case c.does == appends:
-			c.b = append(c.b, m)
-		case c.does == reads && c.from.Err == nil:
-			m, c.from.Rest, c.from.Err = read(c.from.Rest)
-		}
-		return m
 	}
 }

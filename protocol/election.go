@@ -1,9 +1,6 @@
 package protocol
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "fmt"
 
 // Lead is the event that tells a process who leads, where another algorithm elects: the elector of
 // this process says that From leads the epoch with number Arg. These numbers never decrease at one
@@ -44,19 +41,4 @@ func (e Epoch) Text() string {
 		return "none"
 	}
 	return fmt.Sprintf("%d,#%d", e.Round, e.Leader)
-}
-
-// Append appends e as Reader.Epoch reads it.
-func (e Epoch) Append(b []byte) []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(b, e.Round), uint64(e.Leader))
-}
-
-// Epoch reads an Epoch whose leader is at most most.
-func (r *Reader) Epoch(most ID) Epoch {
-	e := Epoch{Round: r.Uint(), Leader: ID(r.Max(uint64(most)))}
-	if e.Round == 0 && e.Leader != 0 {
-		r.fail()
-		return Epoch{}
-	}
-	return e
 }

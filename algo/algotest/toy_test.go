@@ -227,12 +227,9 @@ func (p *process) State(c *protocol.Codec) {
 	queue := &p.queue
 	switch remaining := slices.Clone(p.queue); {
 	case p.defect == endlessState && c.Reading():
-		c.Other(nil, func(b []byte) ([]byte, error) {
-			var inner protocol.Codec
-			visit(inner.Loading(b), queue)
-			rest, _ := inner.Rest()
-			return rest, nil
-		})
+		visit(c, queue)
+		rest, _ := c.Rest()
+		c.Loading(rest) // which forgets what is wrong
 	case p.defect == unstableEncoding && !c.Reading():
 		dice.Shuffle(len(remaining), func(i, j int) { remaining[i], remaining[j] = remaining[j], remaining[i] })
 		visit(c, &remaining)

@@ -40,6 +40,7 @@ func TestMutants(t *testing.T) {
 		"wrapped.text": "shown to people",
 		"wrapped.ints": "a measure",
 		"wrapped.info": "no machine",
+		"Check":        "TestCheck",
 	}
 	for _, name := range []string{"Process", "peer", "wrapped", "Wrap", "view"} {
 		outside[name] = "broken by name"

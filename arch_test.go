@@ -74,7 +74,7 @@ var parts = []part{
 	{"verify/history/recorder", "writes histories; programs may import it", "verify/history internal/clock", 0},
 	{"lab", "experiments", "lab verify verify/diagram", evidence},
 	{"bench", "measures beside other systems", ". server bench/load internal algo verify", evidence},
-	{"bench/sections", "sections beside raft", "internal internal/faultnet algo wrap/consensus/raft", evidence},
+	{"bench/sections", "sections beside raft", "bench/load internal internal/faultnet algo wrap/consensus/raft", evidence},
 	{"bench/load", "makes load, for benches and the demo", "transport verify/history internal", 0},
 
 	{"internal", "what several of these need", "node algo/quorum internal/clock internal/histogram internal/limit internal/shrinkmap", 0},

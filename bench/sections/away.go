@@ -1,14 +1,14 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"runtime"
 	"strings"
 	"time"
 
-	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/internal/replica"
 )
 
 // heap is how much memory is in use, in MiB.
@@ -19,20 +19,29 @@ func heap() float64 {
 	return float64(m.HeapInuse) / (1 << 20)
 }
 
+// three starts three members, and lets a user of the first one enter.
+func three() (*cluster, *replica.Section, error) {
+	c, err := startCluster(3, 0, time.Second)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := c.enter(0)
+	if err != nil {
+		return nil, nil, errors.Join(err, c.close())
+	}
+	return c, s, nil
+}
+
 // away measures what a member costs that is cut off while others work, and how it comes back.
 func away(args []string) (*table, error) {
 	f := flag.NewFlagSet("away", flag.ExitOnError)
 	operations := f.Int("operations", 1_000_000, "while it is away")
 	f.Parse(args)
-	c, err := startCluster(3, 0, time.Second)
+	c, s, err := three()
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
-	s, err := c.enter(0)
-	if err != nil {
-		return nil, err
-	}
 	const warm = 20_000
 	for range warm {
 		if err := do(s, "k"); err != nil {
@@ -45,11 +54,11 @@ func away(args []string) (*table, error) {
 	var longest time.Duration
 	began := time.Now()
 	for k := range *operations {
-		start := time.Now()
-		if err := do(s, fmt.Sprint("k", k%100)); err != nil {
+		took, err := timed(s, fmt.Sprint("k", k%100))
+		if err != nil {
 			return nil, err
 		}
-		longest = max(longest, time.Since(start))
+		longest = max(longest, took)
 		if k%(*operations/100+1) == 0 {
 			most = max(most, heap())
 			unacked = max(unacked, c.nodes[0].Stats().Unacked)
@@ -82,15 +91,11 @@ func snapshot(args []string) (*table, error) {
 	f := flag.NewFlagSet("snapshot", flag.ExitOnError)
 	size := f.Int("mib", 16, "of the object, at most 30")
 	f.Parse(args)
-	c, err := startCluster(3, 0, time.Second)
+	c, s, err := three()
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
-	s, err := c.enter(0)
-	if err != nil {
-		return nil, err
-	}
 	padding := strings.Repeat("x", 64<<10)
 	for k := range *size * 16 {
 		if err := do(s, fmt.Sprint(padding, k)); err != nil {
@@ -99,11 +104,11 @@ func snapshot(args []string) (*table, error) {
 	}
 	works := func(until func() bool) (list []time.Duration, err error) {
 		for !until() {
-			began := time.Now()
-			if err := do(s, "k"); err != nil {
+			took, err := timed(s, "k")
+			if err != nil {
 				return nil, err
 			}
-			list = append(list, time.Since(began))
+			list = append(list, took)
 		}
 		return list, nil
 	}
@@ -113,15 +118,9 @@ func snapshot(args []string) (*table, error) {
 		return nil, err
 	}
 	c.nodes[2].Close()
-	var l net.Listener
-	if err := await("its address is free", func() bool {
-		l, err = transport.Listen(c.addrs[2])
-		return err == nil
-	}); err != nil {
-		return nil, err
-	}
+	c.members[2].Joins = true
 	began := time.Now()
-	if err := c.start(2, l, true); err != nil {
+	if err := c.start(2); err != nil {
 		return nil, err
 	}
 	// It takes part when it has what everybody has: the section goes on meanwhile.

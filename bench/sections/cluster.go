@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/wme"
+	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
@@ -22,15 +22,77 @@ const object = "o"
 // patience is how long something may take that must come at last.
 const patience = time.Minute
 
+// byRaft says which consensus members have: raft, not Paxos.
+var byRaft bool
+
+// A member is how one is started.
+type member struct {
+	ID    int
+	Addr  string
+	Peers []node.Peer
+	Lease time.Duration
+	Joins bool
+	Raft  bool
+}
+
+// network returns members whose messages take so long, and which suspect each other after a
+// time, and the links between them.
+func network(n int, delay, lease time.Duration) (*faultnet.Net, []member, error) {
+	addrs, err := load.FreeAddrs(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	names := make([]string, n)
+	servers := make([]faultnet.Server, n)
+	for i, addr := range addrs {
+		names[i] = fmt.Sprint("s", i+1)
+		servers[i] = faultnet.Server{Name: names[i], Addr: addr}
+	}
+	links, err := faultnet.NewNet(names, servers)
+	if err != nil {
+		return nil, nil, err
+	}
+	links.SetDelay(delay, 0)
+	members := make([]member, n)
+	for i, addr := range addrs {
+		members[i] = member{ID: i, Addr: addr, Lease: lease, Raft: byRaft}
+		for _, s := range links.Servers(names[i]) {
+			members[i].Peers = append(members[i].Peers, node.Peer{Name: s.Name, Addr: s.Addr})
+		}
+	}
+	return links, members, nil
+}
+
+func (m member) start(s *store) (*node.Node, error) {
+	host := node.HostOf(consensus.With(wme.Second))
+	if m.Raft {
+		host = node.HostOf(raft.With(wme.Second))
+	}
+	l, err := transport.Listen(m.Addr)
+	if err != nil {
+		return nil, err
+	}
+	return node.Start(node.Config{
+		ID: protocol.ID(m.ID), Peers: m.Peers, Listener: l, Lease: m.Lease, Joins: m.Joins,
+		Hosts:   map[node.Kind]node.Host{node.Replica: host},
+		Objects: map[string]node.Object{object: s},
+	})
+}
+
+// met waits until a member has met all others.
+func (m member) met(n *node.Node) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return n.WaitAlive(ctx, len(m.Peers)-1)
+}
+
 // A cluster is members in this process, with links between them.
 type cluster struct {
-	net    *faultnet.Net
-	names  []string
-	addrs  []string
-	lease  time.Duration
-	nodes  []*node.Node
-	copies []*replica.Replica
-	stores []*store
+	net     *faultnet.Net
+	members []member
+	nodes   []*node.Node
+	copies  []*replica.Replica
+	stores  []*store
 }
 
 // A store counts how often it was installed, and how long the last snapshot took.
@@ -54,71 +116,31 @@ func (s *store) Snapshot() []byte {
 	return s.Store.Snapshot()
 }
 
-// startCluster starts n members whose messages take so long, and which suspect each other after a
-// time.
 func startCluster(n int, delay, lease time.Duration) (*cluster, error) {
-	c := &cluster{
-		lease: lease, nodes: make([]*node.Node, n), copies: make([]*replica.Replica, n), stores: make([]*store, n),
-	}
-	listeners := make([]net.Listener, n)
-	var servers []faultnet.Server
-	for i := range n {
-		l, err := transport.Listen("127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		listeners[i] = l
-		c.names = append(c.names, fmt.Sprint("s", i+1))
-		c.addrs = append(c.addrs, l.Addr().String())
-		servers = append(servers, faultnet.Server{Name: c.names[i], Addr: c.addrs[i]})
-	}
-	var err error
-	if c.net, err = faultnet.NewNet(c.names, servers); err != nil {
+	links, members, err := network(n, delay, lease)
+	if err != nil {
 		return nil, err
 	}
-	c.net.SetDelay(delay, 0)
+	c := &cluster{links, members, make([]*node.Node, n), make([]*replica.Replica, n), make([]*store, n)}
 	for i := range n {
-		if err := c.start(i, listeners[i], false); err != nil {
-			return nil, errors.Join(err, c.close())
-		}
+		err = errors.Join(err, c.start(i))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	for _, m := range c.nodes {
-		if err := m.WaitAlive(ctx, n-1); err != nil {
-			return nil, errors.Join(err, c.close())
-		}
+	for i := 0; i < n && err == nil; i++ {
+		err = members[i].met(c.nodes[i])
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
 
 // start starts a life of member i.
-func (c *cluster) start(i int, l net.Listener, joins bool) (err error) {
-	var peers []node.Peer
-	for _, s := range c.net.Servers(c.names[i]) {
-		peers = append(peers, node.Peer{Name: s.Name, Addr: s.Addr})
-	}
+func (c *cluster) start(i int) (err error) {
 	c.stores[i] = &store{}
-	c.nodes[i], err = startMember(i, peers, l, c.lease, joins, c.stores[i])
-	if err == nil {
+	if c.nodes[i], err = c.members[i].start(c.stores[i]); err == nil {
 		c.copies[i] = replica.New(c.nodes[i], object)
 	}
 	return err
-}
-
-// byRaft says which consensus members have: raft, not Paxos.
-var byRaft bool
-
-func startMember(i int, peers []node.Peer, l net.Listener, lease time.Duration, joins bool, s *store) (*node.Node, error) {
-	host := node.HostOf(consensus.With(wme.Second))
-	if byRaft {
-		host = node.HostOf(raft.With(wme.Second))
-	}
-	return node.Start(node.Config{
-		ID: protocol.ID(i), Peers: peers, Listener: l, Lease: lease, Joins: joins,
-		Hosts:   map[node.Kind]node.Host{node.Replica: host},
-		Objects: map[string]node.Object{object: s},
-	})
 }
 
 func (c *cluster) close() error {
@@ -133,8 +155,9 @@ func (c *cluster) close() error {
 
 // isolate lets nothing pass between a member and the others any more.
 func (c *cluster) isolate(i int) {
-	c.net.Cut(faultnet.Both, c.names[i:i+1], nil)
-	c.net.Cut(faultnet.Both, nil, c.names[i:i+1])
+	alone := []string{c.members[i].Peers[i].Name}
+	c.net.Cut(faultnet.Both, alone, nil)
+	c.net.Cut(faultnet.Both, nil, alone)
 }
 
 // heal ends that.
@@ -152,6 +175,13 @@ func do(s *replica.Section, key string) error {
 	defer cancel()
 	_, err := s.Do(ctx, replica.Add(key))
 	return err
+}
+
+// timed is how long an operation takes.
+func timed(s *replica.Section, key string) (time.Duration, error) {
+	began := time.Now()
+	err := do(s, key)
+	return time.Since(began), err
 }
 
 // await waits until ok holds.

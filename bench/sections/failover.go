@@ -99,7 +99,7 @@ func ownerKilled(n int, delay, lease time.Duration) (time.Duration, error) {
 	next.tell("enter")
 	time.Sleep(5*delay + rand.N(lease/4)) // it waits, and heartbeats come at any time
 	began := time.Duration(clock.Now())
-	owner.kill()
+	owner.Kill()
 	at, err := next.hear("enter")
 	return at - began, err
 }

@@ -30,8 +30,8 @@ import (
 )
 
 func main() {
-	if text := os.Getenv(role); text != "" {
-		end(runMember(text))
+	if len(os.Args) == 3 && os.Args[1] == role {
+		end(runMember(os.Args[2]))
 	}
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Usage = func() {

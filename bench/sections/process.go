@@ -4,59 +4,41 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/internal/replica"
-	"github.com/poundlock/poundlock/node"
 )
 
-// role makes this program a member: its configuration is the variable's value, its listener the
-// file 3. Each line on stdin is a command, enter or operate; each line on stdout says that one is
-// done, and when, by clock.Now. The first one says that all members have met.
-const role = "POUNDLOCK_BENCH_MEMBER"
-
-type memberConfig struct {
-	ID    int
-	Peers []node.Peer
-	Lease time.Duration
-	Raft  bool
-}
+// role makes this program a member, which the argument after it says. Each line on stdin is a
+// command, enter or operate; each line on stdout says that one is done, and when, by clock.Now.
+// The first one says that all members have met.
+const role = "member"
 
 func runMember(text string) error {
-	var c memberConfig
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
+	var m member
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		return err
 	}
-	byRaft = c.Raft
-	l, err := net.FileListener(os.NewFile(3, "listener"))
-	if err != nil {
-		return err
-	}
-	n, err := startMember(c.ID, c.Peers, l, c.Lease, false, &store{})
+	n, err := m.start(&store{})
 	if err != nil {
 		return err
 	}
 	defer n.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := n.WaitAlive(ctx, len(c.Peers)-1); err != nil {
+	if err := m.met(n); err != nil {
 		return err
 	}
 	fmt.Println("met", clock.Now())
 	var s *replica.Section
 	r := replica.New(n, object)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		switch command := in.Text(); command {
+		switch in.Text() {
 		case "enter":
 			s, err = r.Enter(context.Background())
 		case "operate":
@@ -72,9 +54,8 @@ func runMember(text string) error {
 
 // A process is one member.
 type process struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
+	*load.Process
+	lines *bufio.Scanner
 }
 
 // A processes is members, and links between them.
@@ -83,92 +64,60 @@ type processes struct {
 	all []*process
 }
 
-func startProcesses(n int, delay, lease time.Duration) (p *processes, err error) {
-	p = &processes{}
-	defer func() {
-		if err != nil {
-			p.close()
-		}
-	}()
-	var names []string
-	var servers []faultnet.Server
-	var files []*os.File
-	for i := range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return p, err
-		}
-		defer l.Close()
-		file, err := l.(*net.TCPListener).File()
-		if err != nil {
-			return p, err
-		}
-		defer file.Close()
-		files = append(files, file)
-		names = append(names, fmt.Sprint("s", i+1))
-		servers = append(servers, faultnet.Server{Name: names[i], Addr: l.Addr().String()})
+func startProcesses(n int, delay, lease time.Duration) (*processes, error) {
+	links, members, err := network(n, delay, lease)
+	if err != nil {
+		return nil, err
 	}
-	if p.net, err = faultnet.NewNet(names, servers); err != nil {
-		return p, err
+	p := &processes{net: links}
+	for i := 0; i < n && err == nil; i++ {
+		err = p.start(members[i])
 	}
-	p.net.SetDelay(delay, 0)
-	for i := range n {
-		c := memberConfig{ID: i, Lease: lease, Raft: byRaft}
-		for _, s := range p.net.Servers(names[i]) {
-			c.Peers = append(c.Peers, node.Peer{Name: s.Name, Addr: s.Addr})
-		}
-		text, err := json.Marshal(c)
-		if err != nil {
-			return p, err
-		}
-		m := &process{cmd: exec.Command(os.Args[0])}
-		m.cmd.Env, m.cmd.ExtraFiles, m.cmd.Stderr = append(os.Environ(), role+"="+string(text)), files[i:i+1], os.Stderr
-		in, errIn := m.cmd.StdinPipe()
-		out, errOut := m.cmd.StdoutPipe()
-		if err := errors.Join(errIn, errOut, m.cmd.Start()); err != nil {
-			return p, err
-		}
-		m.in, m.out = in, bufio.NewScanner(out)
-		p.all = append(p.all, m)
+	for i := 0; i < n && err == nil; i++ {
+		_, err = p.all[i].hear("met")
 	}
-	for _, m := range p.all {
-		if _, err := m.hear("met"); err != nil {
-			return p, err
-		}
+	if err != nil {
+		p.close()
 	}
-	return p, nil
+	return p, err
+}
+
+func (p *processes) start(m member) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	started, err := load.StartTalking(m.Peers[m.ID].Name, role, string(text))
+	if err == nil {
+		p.all = append(p.all, &process{started, bufio.NewScanner(started.Out)})
+	}
+	return err
 }
 
 // hear waits until something is done, and returns when it was.
 func (m *process) hear(what string) (time.Duration, error) {
-	if !m.out.Scan() {
-		return 0, fmt.Errorf("a member has ended, and not said %q", what)
+	if !m.lines.Scan() {
+		<-m.Done()
+		return 0, m.Err()
 	}
-	said, at, _ := strings.Cut(m.out.Text(), " ")
+	said, at, _ := strings.Cut(m.lines.Text(), " ")
 	ns, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || said != what {
-		return 0, fmt.Errorf("a member says %q, want %q", m.out.Text(), what)
+		return 0, fmt.Errorf("a member says %q, want %q", m.lines.Text(), what)
 	}
 	return time.Duration(ns), nil
 }
 
-func (m *process) tell(command string) { fmt.Fprintln(m.in, command) }
+func (m *process) tell(command string) { fmt.Fprintln(m.In, command) }
 
 func (m *process) do(command string) (time.Duration, error) {
 	m.tell(command)
 	return m.hear(command)
 }
 
-func (m *process) kill() {
-	m.cmd.Process.Kill()
-	m.cmd.Wait()
-}
-
 func (p *processes) close() {
 	for _, m := range p.all {
-		m.kill()
+		m.Kill()
 	}
-	if p.net != nil {
-		p.net.Close()
-	}
+	p.net.Close()
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -41,8 +42,7 @@ type raftMember struct {
 	applied  chan struct{} // one element when its user's operation or exit is executed
 	queue    []int         // of users: the first one is inside
 	counter  uint64
-	leader   chan struct{} // closed when it leads
-	leads    bool
+	leads    atomic.Bool
 }
 
 func startRaft(n int, delay time.Duration) (*raftSystem, error) {
@@ -50,7 +50,7 @@ func startRaft(n int, delay time.Duration) (*raftSystem, error) {
 	for i := range n {
 		s.members = append(s.members, &raftMember{
 			s: s, id: i, inbox: make(chan *raftpb.Message, 1024), proposed: make(chan []byte, 16),
-			inside: make(chan struct{}, 1), applied: make(chan struct{}, 1), leader: make(chan struct{}),
+			inside: make(chan struct{}, 1), applied: make(chan struct{}, 1),
 		})
 	}
 	for _, m := range s.members {
@@ -74,10 +74,8 @@ func startRaft(n int, delay time.Duration) (*raftSystem, error) {
 		}
 		s.wg.Go(func() { m.run(node, storage) })
 	}
-	select {
-	case <-s.members[0].leader:
-	case <-time.After(patience):
-		return nil, fmt.Errorf("raft has no leader after %v", patience)
+	if err := await("raft has a leader", s.members[0].leads.Load); err != nil {
+		return nil, err
 	}
 	time.Sleep(5 * delay)
 	return s, nil
@@ -109,10 +107,7 @@ func (m *raftMember) run(node *raft.RawNode, storage *raft.MemoryStorage) {
 				m.execute(e.GetData())
 			}
 			node.Advance(rd)
-			if !m.leads && node.BasicStatus().RaftState == raft.StateLeader {
-				m.leads = true
-				close(m.leader)
-			}
+			m.leads.Store(node.BasicStatus().RaftState == raft.StateLeader)
 		}
 		select {
 		case msg := <-m.inbox:

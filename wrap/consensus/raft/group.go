@@ -25,7 +25,7 @@ type group[M any] struct {
 	note func(any)
 
 	node   *etcd.RawNode
-	store  *storage
+	store  *etcd.MemoryStorage
 	base   stored
 	inputs []input[M]
 
@@ -63,12 +63,15 @@ func newGroup[M any](alg *protocol.Algorithm[M], id protocol.ID, n int, note fun
 // start makes a node from what one has stored.
 func (p *group[M]) start(from stored) {
 	p.base, p.inputs = from, nil
-	p.store = &storage{stored: from.clone(), n: p.n}
+	store, err := from.storage(p.n)
+	if err != nil {
+		panic("raft: " + err.Error())
+	}
 	node, err := etcd.NewRawNode(&etcd.Config{
 		ID:              uint64(p.id) + 1,
 		ElectionTick:    math.MaxInt32, // followers have no ticks
 		HeartbeatTick:   1,
-		Storage:         p.store,
+		Storage:         store,
 		MaxSizePerMsg:   math.MaxUint64,
 		MaxInflightMsgs: 256,
 		Logger:          silent{},
@@ -76,7 +79,7 @@ func (p *group[M]) start(from stored) {
 	if err != nil {
 		panic("raft: " + err.Error())
 	}
-	p.node = node
+	p.node, p.store = node, store
 	p.drain()
 	if from.lead != 0 { // to hear of it is all that the rest of a follower's state comes from
 		_ = p.node.Step(p.wire(protocol.ID(from.lead-1), Message[M]{Kind: Heartbeat, Term: from.hard.GetTerm()}))
@@ -89,12 +92,12 @@ func (p *group[M]) start(from stored) {
 func (p *group[M]) drain() (sends []*raftpb.Message, decision []byte) {
 	for p.node.HasReady() {
 		ready := p.node.Ready()
-		p.store.append(ready.Entries)
+		_ = p.store.Append(ready.Entries) // which never fails
 		if !etcd.IsEmptyHardState(ready.HardState) {
-			p.store.hard = ready.HardState
+			_ = p.store.SetHardState(ready.HardState)
 		}
 		for _, e := range ready.CommittedEntries {
-			if decision == nil && len(e.GetData()) > 0 {
+			if decision == nil && valued(e) {
 				decision = e.GetData()
 			}
 		}
@@ -110,7 +113,7 @@ func (p *group[M]) take(in input[M]) (sends []*raftpb.Message, decision []byte) 
 	defer func() {
 		if v := recover(); v != nil {
 			p.note(v)
-			p.start(p.store.clone())
+			p.start(p.stored())
 			sends, decision = nil, nil
 		}
 	}()
@@ -130,7 +133,7 @@ func (p *group[M]) take(in input[M]) (sends []*raftpb.Message, decision []byte) 
 // do gives the node an input, and keeps what has become of it.
 func (p *group[M]) do(in input[M], t *consensus.Turn[M, Message[M]]) {
 	if in.kind == campaign || len(p.inputs) == maxInputs {
-		p.base, p.inputs = p.store.clone(), nil
+		p.base, p.inputs = p.stored(), nil
 		if in.kind != campaign {
 			p.start(p.base)
 		}
@@ -138,7 +141,7 @@ func (p *group[M]) do(in input[M], t *consensus.Turn[M, Message[M]]) {
 	p.inputs = append(p.inputs, in)
 	sends, decision := p.take(in)
 	if s := p.node.BasicStatus(); s.RaftState == etcd.StateFollower {
-		p.base, p.inputs = p.store.clone(), nil
+		p.base, p.inputs = p.stored(), nil
 		p.base.lead = s.Lead
 	}
 	if decision != nil {
@@ -179,7 +182,7 @@ func (p *group[M]) lead(t *consensus.Turn[M, Message[M]]) (leads bool) {
 		return false
 	}
 	p.attempt, p.turned, p.ahead = true, false, p.id
-	if p.held && !p.store.holds() {
+	if p.held && !slices.ContainsFunc(p.stored().entries, valued) {
 		p.do(input[M]{kind: propose, msg: Message[M]{Entries: []Entry[M]{{Held: true, Value: p.value}}}}, t)
 	}
 	return true
@@ -187,7 +190,7 @@ func (p *group[M]) lead(t *consensus.Turn[M, Message[M]]) (leads bool) {
 
 // Receive takes a message of the library, or the turn.
 func (p *group[M]) Receive(from protocol.ID, m Message[M], t *consensus.Turn[M, Message[M]]) {
-	switch term := p.store.hard.GetTerm(); {
+	switch term := p.hard().GetTerm(); {
 	case m.Kind == Turn:
 		p.adopt(m.Entries[0].Value)
 		t.Adopt(p.value)
@@ -234,7 +237,7 @@ func (p *group[M]) Receive(from protocol.ID, m Message[M], t *consensus.Turn[M, 
 // may be elected by its vote. That one gets an answer, and says so if its attempt is over.
 func (p *group[M]) follows(from protocol.ID, m Message[M]) bool {
 	if m.Kind == Vote {
-		return p.store.hard.GetVote() == uint64(from)+1 && p.store.hard.GetTerm() == m.Term
+		return p.hard().GetVote() == uint64(from)+1 && p.hard().GetTerm() == m.Term
 	}
 	return m.asks() && p.node.BasicStatus().Lead == uint64(from)+1
 }
@@ -270,7 +273,7 @@ func longer[M any](a, b Message[M]) bool {
 
 // last makes m tell the last entry.
 func (p *group[M]) last(m Message[M]) Message[M] {
-	m.Index = uint64(len(p.store.entries))
+	m.Index, _ = p.store.LastIndex()
 	m.LogTerm, _ = p.store.Term(m.Index)
 	return m
 }
@@ -348,7 +351,8 @@ func (p *group[M]) restore(base stored, inputs []input[M]) (ok bool) {
 // Show implements consensus.Instance.
 func (p *group[M]) Show() string {
 	s := p.node.BasicStatus()
-	return fmt.Sprintf("term %d, %s, log %d", s.GetTerm(), s.RaftState, len(p.store.entries))
+	last, _ := p.store.LastIndex()
+	return fmt.Sprintf("term %d, %s, log %d", s.GetTerm(), s.RaftState, last)
 }
 
 // The messages of the library that there are here, by kind.

@@ -35,8 +35,8 @@ func TestConformance(t *testing.T) {
 			{Name: "who comes back is who it was", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 210}, With: With[uint64], Amnesia: true},
 			{Name: "votes are forgotten", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Random: 383, consensustest.Doubts: 333}, With: broken(mistake{
 				before: func(p *group[uint64], m message) bool {
-					if m.Kind == Vote && p.store.hard != nil {
-						s := p.store.clone()
+					if m.Kind == Vote && p.hard() != nil {
+						s := p.stored()
 						s.hard = &raftpb.HardState{Term: s.hard.Term, Commit: s.hard.Commit}
 						p.start(s)
 					}
@@ -45,8 +45,8 @@ func TestConformance(t *testing.T) {
 			})},
 			{Name: "logs are forgotten", Want: consensustest.Agreement, In: consensustest.Seeds{consensustest.Minorities: 7, consensustest.Doubts: 2, consensustest.Followers: 32}, With: broken(mistake{
 				before: func(p *group[uint64], m message) bool {
-					if m.Kind == Vote && p.store.hard != nil {
-						p.start(stored{hard: &raftpb.HardState{Term: p.store.hard.Term, Vote: p.store.hard.Vote}})
+					if m.Kind == Vote && p.hard() != nil {
+						p.start(stored{hard: &raftpb.HardState{Term: p.hard().Term, Vote: p.hard().Vote}})
 					}
 					return true
 				},
@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 				before: func(_ *group[uint64], m message) bool { return m.Kind != Turn },
 			})},
 			{Name: "old terms are left without an answer", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Random: 33, consensustest.Minorities: 268, consensustest.Doubts: 553}, With: broken(mistake{
-				before: func(p *group[uint64], m message) bool { return m.Term >= p.store.hard.GetTerm() || !m.asks() },
+				before: func(p *group[uint64], m message) bool { return m.Term >= p.hard().GetTerm() || !m.asks() },
 			})},
 			{Name: "what is lost is lost", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Random: 25, consensustest.Doubts: 7}, With: broken(mistake{terse: true})},
 			{Name: "who had its turn is waited for", Want: consensustest.Termination, In: consensustest.Seeds{consensustest.Followers: 1390}, With: broken(mistake{waits: true})},

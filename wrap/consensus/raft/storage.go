@@ -1,8 +1,9 @@
 package raft
 
 import (
+	"errors"
 	"fmt"
-	"slices"
+	"math"
 
 	etcd "go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -15,62 +16,35 @@ type stored struct {
 	lead    uint64            // 0: none
 }
 
-func (s stored) clone() stored {
-	return stored{hard: s.hard, entries: slices.Clone(s.entries)}
-}
-
-// A storage is that of one node: all that an instance needs, in memory, because a process that
-// crashed takes no part in it any more. It implements the library's Storage.
-type storage struct {
-	stored
-	n int
-}
-
-// append replaces what follows the first of some entries.
-func (s *storage) append(list []*raftpb.Entry) {
-	if len(list) > 0 {
-		s.entries = append(s.entries[:list[0].GetIndex()-1], list...)
+// storage is that of one node, which has stored this before: all that an instance needs, in
+// memory, because a process that crashed takes no part in it any more. All n processes are
+// voters: a configuration that is not in the log is never pending.
+func (s stored) storage(n int) (*etcd.MemoryStorage, error) {
+	voters := &raftpb.ConfState{}
+	for id := range uint64(n) {
+		voters.Voters = append(voters.Voters, id+1)
 	}
+	m := etcd.NewMemoryStorage()
+	err := m.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: voters}})
+	return m, errors.Join(err, m.SetHardState(s.hard), m.Append(s.entries))
 }
 
-// holds reports whether there is a value.
-func (s *storage) holds() bool {
-	return slices.ContainsFunc(s.entries, func(e *raftpb.Entry) bool { return len(e.GetData()) > 0 })
-}
-
-// InitialState has all processes as voters: a configuration that is not in the log is never pending.
-func (s *storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
-	c := &raftpb.ConfState{}
-	for id := range uint64(s.n) {
-		c.Voters = append(c.Voters, id+1)
+// stored is what the node has stored, without a leader.
+func (p *group[M]) stored() (s stored) {
+	last, _ := p.store.LastIndex()
+	if s.hard = p.hard(); last > 0 {
+		s.entries, _ = p.store.Entries(1, last+1, math.MaxUint64)
 	}
-	return s.hard, c, nil
+	return s
 }
 
-func (s *storage) Entries(lo, hi, _ uint64) ([]*raftpb.Entry, error) {
-	if hi > uint64(len(s.entries))+1 {
-		return nil, etcd.ErrUnavailable
-	}
-	return slices.Clone(s.entries[lo-1 : hi-1]), nil
+func (p *group[M]) hard() *raftpb.HardState {
+	hard, _, _ := p.store.InitialState()
+	return hard
 }
 
-func (s *storage) Term(i uint64) (uint64, error) {
-	switch {
-	case i == 0:
-		return 0, nil
-	case i > uint64(len(s.entries)):
-		return 0, etcd.ErrUnavailable
-	}
-	return s.entries[i-1].GetTerm(), nil
-}
-
-func (s *storage) LastIndex() (uint64, error)  { return uint64(len(s.entries)), nil }
-func (s *storage) FirstIndex() (uint64, error) { return 1, nil }
-
-// Snapshot has none: the log is whole.
-func (s *storage) Snapshot() (*raftpb.Snapshot, error) {
-	return nil, etcd.ErrSnapshotTemporarilyUnavailable
-}
+// valued reports whether an entry holds a value.
+func valued(e *raftpb.Entry) bool { return len(e.GetData()) > 0 }
 
 // silent is a logger that says nothing, and panics where the library wants to.
 type silent struct{}

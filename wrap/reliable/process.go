@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -61,15 +62,7 @@ func (p *Process[M]) peer(id protocol.ID) *peer {
 }
 
 func (p *Process[M]) met(id protocol.ID) (int, bool) {
-	return slices.BinarySearchFunc(p.clients, id, func(q *peer, id protocol.ID) int {
-		switch {
-		case q.id < id:
-			return -1
-		case q.id > id:
-			return 1
-		}
-		return 0
-	})
+	return slices.BinarySearchFunc(p.clients, id, func(q *peer, id protocol.ID) int { return cmp.Compare(q.id, id) })
 }
 
 // look is peer for those who only look.

@@ -167,9 +167,7 @@ func (w *World[F]) storm() {
 			w.step()
 		}
 	}
-	if w.l.first == "" {
-		w.calm()
-	}
+	w.calm()
 }
 
 // twice runs a random world once more: what a process draws by chance, or in the order of a map, shows in the trace.
@@ -201,9 +199,7 @@ func minorities[F any](s *Service[F], b *Broken[F], seed uint64) *World[F] {
 			w.Kill((w.l.hearer+k+1)%protocol.ID(p.n), true)
 		}
 	}
-	if w.l.first == "" {
-		w.calm()
-	}
+	w.calm()
 	return w
 }
 
@@ -263,9 +259,7 @@ func followers[F any](s *Service[F], b *Broken[F], seed uint64) *World[F] {
 		}
 	}
 	w.Kill(w.l.hearer, true)
-	if w.l.first == "" {
-		w.calm()
-	}
+	w.calm()
 	return w
 }
 
@@ -300,8 +294,6 @@ func doubts[F any](s *Service[F], b *Broken[F], seed uint64) *World[F] {
 			w.Deliver1()
 		}
 	}
-	if w.l.first == "" {
-		w.calm()
-	}
+	w.calm()
 	return w
 }

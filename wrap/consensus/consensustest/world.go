@@ -345,6 +345,9 @@ func (w *World[F]) step() {
 
 // calm ends the faults: suspicions are right from now on, and everything that is on its way arrives.
 func (w *World[F]) calm() {
+	if w.l.first != "" {
+		return
+	}
 	w.note("calm")
 	for a := range protocol.ID(w.N) {
 		for b := range a {

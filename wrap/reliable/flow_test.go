@@ -46,7 +46,7 @@ type watched struct {
 
 func (p watched) Step(ev protocol.Event[Frame[sigma.Message]], out *protocol.Out[Frame[sigma.Message]]) {
 	p.Process.Step(ev, out)
-	for q := range p.peers() {
+	for q := range p.others {
 		*p.most = max(*p.most, q.window.Unacked())
 	}
 }

@@ -2,7 +2,6 @@ package reliable
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -19,9 +18,9 @@ type Process[M any] struct {
 	id    protocol.ID
 	after int64 // ns until frames are sent again
 
-	life    uint64  // of a member, its incarnation; 0 if unknown
-	members []peer  // by id; its own entry is never used
-	clients []*peer // of a member, by id: those it has met
+	life  uint64  // of a member, its incarnation; 0 if unknown
+	n     int     // members
+	peers []*peer // by id: the members, and at one of them the clients that it has met; its own entry is never used
 
 	out   protocol.Out[M] // the effects of inner
 	codec protocol.Codec
@@ -39,7 +38,7 @@ type peer struct {
 	later  []uint64 // numbers received behind a gap, in order; none where order is kept
 }
 
-func (p *Process[M]) isMember(id protocol.ID) bool { return id < protocol.ID(len(p.members)) }
+func (p *Process[M]) isMember(id protocol.ID) bool { return id < protocol.ID(p.n) }
 
 // mine is what this process is called in frames to q.
 func (p *Process[M]) mine(q *peer) uint64 {
@@ -51,41 +50,33 @@ func (p *Process[M]) mine(q *peer) uint64 {
 
 // peer returns the end of the channels with process id.
 func (p *Process[M]) peer(id protocol.ID) *peer {
-	if p.isMember(id) {
-		return &p.members[id]
-	}
-	i, met := p.met(id)
+	i, met := p.find(id)
 	if !met {
-		p.clients = slices.Insert(p.clients, i, &peer{id: id})
+		p.peers = slices.Insert(p.peers, i, &peer{id: id})
 	}
-	return p.clients[i]
+	return p.peers[i]
 }
 
-func (p *Process[M]) met(id protocol.ID) (int, bool) {
-	return slices.BinarySearchFunc(p.clients, id, func(q *peer, id protocol.ID) int { return cmp.Compare(q.id, id) })
+func (p *Process[M]) find(id protocol.ID) (int, bool) {
+	if p.isMember(id) {
+		return int(id), true
+	}
+	return slices.BinarySearchFunc(p.peers, id, func(q *peer, id protocol.ID) int { return cmp.Compare(q.id, id) })
 }
 
 // look is peer for those who only look.
 func (p *Process[M]) look(id protocol.ID) *peer {
-	if i, met := p.met(id); met {
-		return p.clients[i]
-	} else if p.isMember(id) {
-		return &p.members[id]
+	if i, met := p.find(id); met {
+		return p.peers[i]
 	}
 	return &peer{id: id}
 }
 
-func (p *Process[M]) peers() iter.Seq[*peer] {
-	return func(yield func(*peer) bool) {
-		for j := range p.members {
-			if protocol.ID(j) != p.id && !yield(&p.members[j]) {
-				return
-			}
-		}
-		for _, q := range p.clients {
-			if !yield(q) {
-				return
-			}
+// others yields all peers.
+func (p *Process[M]) others(yield func(*peer) bool) {
+	for _, q := range p.peers {
+		if q.id != p.id && !yield(q) {
+			return
 		}
 	}
 }
@@ -127,9 +118,9 @@ func (p *Process[M]) give(in protocol.Input, m M, out *protocol.Out[Frame[M]]) {
 		case protocol.Send:
 			p.send(e.To, e.Msg, out)
 		case protocol.Broadcast:
-			for j := range p.members {
-				if protocol.ID(j) != p.id {
-					p.send(protocol.ID(j), e.Msg, out)
+			for id := range protocol.ID(p.n) {
+				if id != p.id {
+					p.send(id, e.Msg, out)
 				}
 			}
 		default:

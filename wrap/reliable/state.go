@@ -15,24 +15,25 @@ func (p *Process[M]) State(c *protocol.Codec) {
 		p.inner.State(c)
 	}
 	c.Uint(&p.life)
-	for j := range p.members {
-		if protocol.ID(j) != p.id {
-			p.visit(c, &p.members[j])
+	for _, q := range p.peers[:p.n] {
+		if q.id != p.id {
+			p.visit(c, q)
 		}
 	}
+	clients, least := p.peers[p.n:], protocol.ID(p.n)
 	if !c.Reading() {
-		p.clients = slices.DeleteFunc(p.clients, (*peer).fresh)
+		clients = slices.DeleteFunc(clients, (*peer).fresh)
 	}
-	least := protocol.ID(len(p.members))
-	for i := range protocol.List(c, &p.clients) {
-		q := protocol.Pointer(c, &p.clients[i])
+	for i := range protocol.List(c, &clients) {
+		q := protocol.Pointer(c, &clients[i])
 		c.AnyID(&q.id)
 		c.Want(q.id >= least)
 		p.visit(c, q)
 		c.Want(!q.fresh())
 		least = q.id + 1
 	}
-	c.Want(p.isMember(p.id) || p.life == 0 && len(p.clients) == 0)
+	p.peers = append(p.peers[:p.n], clients...)
+	c.Want(p.isMember(p.id) || p.life == 0 && len(clients) == 0)
 }
 
 // fresh reports whether q is as it is before anything happens.

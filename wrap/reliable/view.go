@@ -19,7 +19,7 @@ func view[M any](o *protocol.View) *protocol.View {
 			if p == nil {
 				continue
 			}
-			for q := range p.peers() {
+			for q := range p.others {
 				ch := protocol.Channel{From: protocol.ID(id), To: q.id}
 				if !p.underWay(q, procs, func(m M) bool { return yield(ch, m) }) {
 					return

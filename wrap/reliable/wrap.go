@@ -78,10 +78,10 @@ func (w *wrapped[M]) info() protocol.Info {
 func (w *wrapped[M]) new(id protocol.ID, c protocol.Config) protocol.Process[Frame[M]] {
 	p := &Process[M]{
 		wrapped: w, inner: w.inner.New(id, c), id: id,
-		members: make([]peer, c.N), after: w.info().Option(c, resendOption.Name),
+		n: c.N, after: w.info().Option(c, resendOption.Name),
 	}
-	for j := range p.members {
-		p.members[j].id = protocol.ID(j)
+	for j := range c.N {
+		p.peers = append(p.peers, &peer{id: protocol.ID(j)})
 	}
 	return p
 }
@@ -100,7 +100,7 @@ const (
 // sent is the most frames that p sent to one process.
 func (p *Process[M]) sent() uint64 {
 	most := uint64(0)
-	for q := range p.peers() {
+	for q := range p.others {
 		most = max(most, q.window.most)
 	}
 	return most
@@ -109,7 +109,7 @@ func (p *Process[M]) sent() uint64 {
 // unacked is the most frames that one process has not acknowledged to p.
 func (p *Process[M]) unacked() uint64 {
 	most := 0
-	for q := range p.peers() {
+	for q := range p.others {
 		most = max(most, q.window.Unacked())
 	}
 	return uint64(most)

@@ -25,9 +25,9 @@ func With[M, E any](alg protocol.Algorithm[M], election protocol.Algorithm[E]) p
 		Info:   w.info(),
 		New:    w.new,
 		Fields: w.fields,
-		KindOf: w.kindOf,
-		Ints:   w.ints,
-		Text:   w.text,
+		KindOf: either(alg.KindOf, func(m E) int { return len(alg.Messages) + election.KindOf(m) }), // after those of the algorithm
+		Ints:   either(alg.Ints, election.Ints),
+		Text:   either(alg.Text, election.Text), // no name is that of both
 	}
 	out.Bounds = slices.Concat(alg.Bounds, election.Bounds)
 	out.Invariants = slices.Concat(alg.Invariants, election.Invariants)

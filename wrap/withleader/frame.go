@@ -26,25 +26,12 @@ func (w *pair[M, E]) fields(f Frame[M, E], c *protocol.Codec) Frame[M, E] {
 	return f
 }
 
-// kindOf counts the kinds of the election after those of the algorithm.
-func (w *pair[M, E]) kindOf(f Frame[M, E]) int {
-	if f.Elects {
-		return len(w.alg.Messages) + w.election.KindOf(f.Election)
+// either is what the one or the other says of its message.
+func either[M, E, T any](ofAlgorithm func(M) T, ofElection func(E) T) func(Frame[M, E]) T {
+	return func(f Frame[M, E]) T {
+		if f.Elects {
+			return ofElection(f.Election)
+		}
+		return ofAlgorithm(f.Algorithm)
 	}
-	return w.alg.KindOf(f.Algorithm)
-}
-
-func (w *pair[M, E]) ints(f Frame[M, E]) int {
-	if f.Elects {
-		return w.election.Ints(f.Election)
-	}
-	return w.alg.Ints(f.Algorithm)
-}
-
-// text is that of the one message: no name is that of both.
-func (w *pair[M, E]) text(f Frame[M, E]) string {
-	if f.Elects {
-		return w.election.Text(f.Election)
-	}
-	return w.alg.Text(f.Algorithm)
 }

@@ -291,9 +291,9 @@ func (s *Server) open() error {
 // wait returns when the server is to end, with the reason if it is an error. A server
 // that sits out begins to serve meanwhile.
 func (s *Server) wait(ctx context.Context, h *handover.Heirs) error {
-	var gone <-chan struct{}
+	var gone <-chan struct{} // the table is somebody else's, or ctx has ended
 	if h != nil {
-		gone = h.Gone()
+		gone = h.Ended()
 	}
 	sitting := time.NewTimer(0)
 	defer sitting.Stop()

@@ -142,12 +142,11 @@ func Inherit(ctx context.Context, addr string, c node.Config, s Server) (Inherit
 		switch {
 		case err == nil && broken != nil:
 			log.Warn("the predecessor died during the hand-over: starts empty, which is one loss of memory", "reason", broken)
-			return Inheritance{Guard: guard}, nil
 		case err == nil:
 			log.Info("no predecessor: starts empty")
-			return Inheritance{Guard: guard}, nil
-		case !errors.Is(err, unix.EWOULDBLOCK):
-			return Inheritance{}, err
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return Inheritance{Guard: guard}, err
 		}
 		in, err := receive(ctx, path, c, s)
 		switch {
@@ -201,16 +200,16 @@ func receive(ctx context.Context, path string, c node.Config, s Server) (in Inhe
 		}
 	}()
 	frozen, size, err := node.Restore(c, conn)
+	refuses := errors.Is(err, node.ErrSnapshot) || errors.Is(err, node.ErrNoHandover)
 	if err == nil {
 		in.Node = frozen.Node()
-	}
-	if errors.Is(err, node.ErrSnapshot) || errors.Is(err, node.ErrNoHandover) {
-		return in, errors.Join(fmt.Errorf("%w: %w", ErrLives, err), WriteJSON(conn, Verdict{Refused: err.Error()}))
-	}
-	if err == nil && in.Mute == 0 {
-		if in.listener, err = s.Listen(); err != nil {
-			return in, errors.Join(fmt.Errorf("%w: %w", ErrLives, err), WriteJSON(conn, Verdict{Refused: err.Error()}))
+		if in.Mute == 0 {
+			in.listener, err = s.Listen()
+			refuses = err != nil
 		}
+	}
+	if refuses {
+		return in, errors.Join(fmt.Errorf("%w: %w", ErrLives, err), WriteJSON(conn, Verdict{Refused: err.Error()}))
 	}
 	if err == nil {
 		err = WriteJSON(conn, Verdict{})
@@ -288,9 +287,8 @@ type Heirs struct {
 	path     string
 	rested   time.Duration // by the boot clock, when the next one may have the table at the latest
 	cancel   context.CancelFunc
-	over     bool          // under what Give holds
-	gone     chan struct{} // closed when the table is somebody else's
-	ended    chan struct{} // closed when nobody is served any more
+	over     bool          // the table is somebody else's
+	ended    chan struct{} // closed when nobody is served any more; over is known then
 }
 
 // Await listens for successors of a server, whose node is n. The lock of addr is held: what stands there is left over.
@@ -309,7 +307,7 @@ func Await(ctx context.Context, addr string, guard *os.File, n *node.Node, s Ser
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false) // a successor's may stand there
-	h := &Heirs{s: s, n: n, log: log, guard: guard, listener: l, path: path, gone: make(chan struct{}), ended: make(chan struct{})}
+	h := &Heirs{s: s, n: n, log: log, guard: guard, listener: l, path: path, ended: make(chan struct{})}
 	ctx, h.cancel = context.WithCancel(ctx)
 	go h.accept(ctx)
 	return h, nil
@@ -317,7 +315,6 @@ func Await(ctx context.Context, addr string, guard *os.File, n *node.Node, s Ser
 
 // Stop ends the hand-overs, also one that has begun.
 func (h *Heirs) Stop() {
-	h.listener.Close()
 	h.cancel()
 	<-h.ended
 }
@@ -331,15 +328,14 @@ func (h *Heirs) Close() {
 	h.guard.Close()
 }
 
-// Gone is closed when the table is somebody else's.
-func (h *Heirs) Gone() <-chan struct{} { return h.gone }
+// Ended is closed when nobody is served any more: the table is somebody else's, or the server ends.
+func (h *Heirs) Ended() <-chan struct{} { return h.ended }
 
 // accept serves one successor after another, until one has the table.
 func (h *Heirs) accept(ctx context.Context) {
 	defer close(h.ended)
-	stop := context.AfterFunc(ctx, func() { h.listener.Close() })
-	defer stop()
-	for {
+	defer context.AfterFunc(ctx, func() { h.listener.Close() })()
+	for !h.over {
 		conn, err := h.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
@@ -349,39 +345,39 @@ func (h *Heirs) accept(ctx context.Context) {
 			continue
 		}
 		ended := context.AfterFunc(ctx, func() { conn.Close() })
-		done, err := h.serve(ctx, conn)
+		err = h.serve(ctx, conn)
 		ended()
 		conn.Close()
-		if done {
-			close(h.gone)
-			return
-		}
 		if err != nil {
 			h.log.Warn("a hand-over failed, and this process goes on serving", "reason", err)
 		}
 	}
 }
 
-// serve hands the table over to the process at the other end. Without done this
-// process has it still.
-func (h *Heirs) serve(ctx context.Context, conn *net.UnixConn) (done bool, err error) {
+// serve hands the table over to the process at the other end. After an error this process has it still.
+func (h *Heirs) serve(ctx context.Context, conn *net.UnixConn) (err error) {
 	conn.SetDeadline(time.Now().Add(askTime))
 	var r Request
 	if err := ReadJSON(conn, &r); err != nil {
-		return false, fmt.Errorf("no request: %w", err)
+		return fmt.Errorf("no request: %w", err)
 	}
 	h.rest(ctx)
-	stood, err := h.give(conn, r.Title)
-	if err == nil {
-		return true, nil
-	}
-	if stood {
+	stood := false
+	h.s.Give(func(mute time.Duration, stands func()) (gone bool) {
+		err = h.give(conn, r.Title, mute, func() {
+			stood = true
+			stands()
+		})
+		h.over = err == nil
+		return h.over
+	})
+	if err != nil && stood {
 		conn.Close() // the successor need not wait for that
 		h.s.ServeAgain(ctx)
 		_, longest := h.n.Leases()
 		h.rested = h.n.Boot() + min(longest/2, maxRest)
 	}
-	return false, err
+	return err
 }
 
 // rest waits until the clients are back that the last attempt cost their connections:
@@ -397,21 +393,9 @@ func (h *Heirs) rest(ctx context.Context) {
 	}
 }
 
-// give hands the table over. After an error this process has it, and stood says that it
-// stood still for it and does not listen.
-func (h *Heirs) give(conn *net.UnixConn, title node.Title) (stood bool, err error) {
-	h.s.Give(func(mute time.Duration, stands func()) bool {
-		stood, err = h.giveTo(conn, title, mute, stands)
-		h.over = err == nil
-		return h.over
-	})
-	return stood, err
-}
-
-func (h *Heirs) giveTo(conn *net.UnixConn, title node.Title, mute time.Duration, stands func()) (stood bool, err error) {
-	refuse := func(err error) (bool, error) {
-		return false, errors.Join(err, WriteJSON(conn, Offer{Refused: err.Error()}))
-	}
+// give hands the table over. stands is called when this process stands still for it and does not listen.
+func (h *Heirs) give(conn *net.UnixConn, title node.Title, mute time.Duration, stands func()) error {
+	refuse := func(err error) error { return errors.Join(err, WriteJSON(conn, Offer{Refused: err.Error()})) }
 	if err := h.n.Title().Check(title); err != nil {
 		return refuse(err)
 	}
@@ -431,13 +415,13 @@ func (h *Heirs) giveTo(conn *net.UnixConn, title node.Title, mute time.Duration,
 	if err == nil {
 		h.log.Info("handed over", "locks", size.Locks, "sessions", size.Sessions,
 			"bytes", size.Bytes, "after", time.Since(began).Round(time.Millisecond))
-		return true, nil
+		return nil
 	}
+	frozen.Thaw()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("not within %v, a quarter of the shortest lease: %w", limit, err)
 	}
-	frozen.Thaw()
-	return true, err
+	return err
 }
 
 // transfer sends the table, and waits until the successor has it.

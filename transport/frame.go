@@ -75,13 +75,13 @@ func ReadFrameInto(r io.Reader, limit int, room func(whole, memory int) error) (
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(length[:])
-	if n > uint32(limit) && isRecord(length) {
+	switch {
+	case n <= uint32(limit):
+	case isRecord(length):
 		return nil, fmt.Errorf("%w: %w", ErrFrame, ErrWantsTLS)
-	}
-	if n > uint32(limit) && isHTTP(length) {
+	case isHTTP(length):
 		return nil, fmt.Errorf("%w: %w", ErrFrame, ErrHTTP)
-	}
-	if n > uint32(limit) {
+	default:
 		return nil, fmt.Errorf("%w: it claims %d bytes, the limit is %d", ErrFrame, n, limit)
 	}
 	// Memory follows the bytes that came, not those that were claimed.

@@ -18,13 +18,14 @@ type Memory struct {
 func (m *Memory) Listen(addr string) (net.Listener, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.listeners[addr] != nil {
+	if l := m.listeners[addr]; l != nil && l.ctx.Err() == nil {
 		return nil, fmt.Errorf("transport: address %q is in use", addr)
 	}
 	if m.listeners == nil {
 		m.listeners = map[string]*memoryListener{}
 	}
-	l := &memoryListener{m: m, addr: memoryAddr(addr), conns: make(chan net.Conn), done: make(chan struct{})}
+	l := &memoryListener{addr: memoryAddr(addr), conns: make(chan net.Conn)}
+	l.ctx, l.close = context.WithCancel(context.Background())
 	m.listeners[addr] = l
 	return l, nil
 }
@@ -34,7 +35,7 @@ func (m *Memory) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	m.mu.Lock()
 	l := m.listeners[addr]
 	m.mu.Unlock()
-	if l == nil {
+	if l == nil || l.ctx.Err() != nil {
 		return nil, fmt.Errorf("transport: nobody listens at %q", addr)
 	}
 	here, there := net.Pipe()
@@ -42,7 +43,7 @@ func (m *Memory) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	select {
 	case l.conns <- there:
 		return here, nil
-	case <-l.done:
+	case <-l.ctx.Done():
 		err = net.ErrClosed
 	case <-ctx.Done():
 		err = context.Cause(ctx)
@@ -52,29 +53,23 @@ func (m *Memory) Dial(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 type memoryListener struct {
-	m     *Memory
+	ctx   context.Context // ends when it is closed
+	close context.CancelFunc
 	addr  memoryAddr
 	conns chan net.Conn
-	once  sync.Once
-	done  chan struct{}
 }
 
 func (l *memoryListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
-	case <-l.done:
+	case <-l.ctx.Done():
 		return nil, net.ErrClosed
 	}
 }
 
 func (l *memoryListener) Close() error {
-	l.once.Do(func() {
-		l.m.mu.Lock()
-		delete(l.m.listeners, string(l.addr))
-		l.m.mu.Unlock()
-		close(l.done)
-	})
+	l.close()
 	return nil
 }
 

@@ -118,10 +118,6 @@ func (c *conn) serve(number uint64, request []byte) error {
 			c.reply(number, 1, []byte(err.Error()))
 			return
 		}
-		if most := c.n.maxAnswer(); len(b) > most {
-			c.reply(number, 1, fmt.Appendf(nil, "the answer of %d bytes exceeds %d", len(b), most))
-			return
-		}
 		c.reply(number, 0, b)
 	})
 	return nil
@@ -143,7 +139,11 @@ func (n *Node) answer(from protocol.ID, request []byte) (b []byte, err error) {
 			err = errors.New("the request failed here, its reason is in the log")
 		}
 	}()
-	return n.c.Call(from, request), nil
+	b = n.c.Call(from, request)
+	if most := n.maxAnswer(); len(b) > most {
+		return nil, fmt.Errorf("the answer of %d bytes exceeds %d", len(b), most)
+	}
+	return b, nil
 }
 
 // reply queues an answer. One that the peer does not read breaks the connection

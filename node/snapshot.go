@@ -113,6 +113,12 @@ type head struct {
 type SnapshotSize struct {
 	Bytes                   int64
 	Sessions, Locks, Timers int
+	failed                  int // locks
+}
+
+// counts are what the last part says.
+func (s SnapshotSize) counts() []uint64 {
+	return []uint64{uint64(s.Sessions), uint64(s.Locks), uint64(s.Timers), uint64(s.failed)}
 }
 
 // Write writes the table: sessions with what is unacknowledged, the processes of all
@@ -140,17 +146,16 @@ func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
 		}
 	}
 	w.begin(partFailed)
-	failed := 0
 	for _, s := range n.shards {
 		for name, why := range s.users.failed {
 			w.b = protocol.AppendText(protocol.AppendText(w.b, name), why)
-			failed++
+			w.size.failed++
 			w.split()
 		}
 	}
 	w.begin(partEnd)
-	for _, k := range []int{w.size.Sessions, w.size.Locks, w.size.Timers, failed} {
-		w.b = binary.AppendUvarint(w.b, uint64(k))
+	for _, k := range w.size.counts() {
+		w.b = binary.AppendUvarint(w.b, k)
 	}
 	w.flush()
 	if w.err != nil {
@@ -274,8 +279,7 @@ type loader struct {
 	head     head
 	began    time.Duration // the start of the node by the boot clock
 	sessions []*session    // in the order of the snapshot
-	failed   int
-	state    []byte // scratch
+	state    []byte        // scratch
 	size     SnapshotSize
 }
 
@@ -341,7 +345,7 @@ func (l *loader) record(kind byte, r *protocol.Reader) error {
 		return fmt.Errorf("%w: a failed lock", ErrSnapshot)
 	}
 	l.n.shard(name).users.failed[name] = why
-	l.failed++
+	l.size.failed++
 	return nil
 }
 
@@ -415,9 +419,7 @@ func (l *loader) lock(r *protocol.Reader) error {
 		if r.Err != nil || i.timer(id) != nil {
 			return fmt.Errorf("%w: lock %q: its timers", ErrSnapshot, name)
 		}
-		t := &timer{inst: i, id: id, at: at - l.began, next: i.timers}
-		i.timers = t
-		s.timers.add(t)
+		s.timers.set(i, id, at-l.began)
 		l.size.Timers++
 	}
 	if r.Err != nil {
@@ -439,7 +441,7 @@ func (l *loader) owner(s *shard, i *instance, r *protocol.Reader) {
 
 // end checks that nothing is missing.
 func (l *loader) end(r *protocol.Reader) error {
-	have := []uint64{uint64(l.size.Sessions), uint64(l.size.Locks), uint64(l.size.Timers), uint64(l.failed)}
+	have := l.size.counts()
 	want := []uint64{r.Uint(), r.Uint(), r.Uint(), r.Uint()}
 	if r.Err != nil || len(r.Rest) > 0 || !slices.Equal(have, want) {
 		return fmt.Errorf("%w: it has %v sessions, locks, timers and failed locks, and says %v", ErrSnapshot, have, want)

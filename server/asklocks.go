@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"slices"
+	"sync"
 
 	"github.com/poundlock/poundlock/internal/control"
 )
@@ -21,14 +21,11 @@ type LockQuery struct {
 func (o *Observer) Locks(ctx context.Context, answers []Answer, q LockQuery, f func(same []*Lock) bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	streams := make([]stream, len(o.servers))
-	done := make(chan struct{})
+	var all sync.WaitGroup
 	for id := range streams {
-		streams[id].pages = make(chan []Lock, 1)
-	}
-	go func() {
-		defer close(done)
-		o.all(func(id int) {
-			s := &streams[id]
+		s := &streams[id]
+		s.pages = make(chan []Lock, 1)
+		all.Go(func() {
 			defer close(s.pages)
 			if answers[id].Err != nil {
 				return
@@ -46,10 +43,10 @@ func (o *Observer) Locks(ctx context.Context, answers []Answer, q LockQuery, f f
 				}
 			})
 		})
-	}()
+	}
 	whole := merge(streams, f)
 	cancel()
-	<-done
+	all.Wait()
 	for id := range streams {
 		if whole && answers[id].Err == nil {
 			answers[id].Err = streams[id].err
@@ -79,25 +76,20 @@ func (s *stream) head() *Lock {
 // merge puts the streams together by name. It reports false when f ended it.
 func merge(streams []stream, f func(same []*Lock) bool) (whole bool) {
 	for {
-		same := make([]*Lock, len(streams))
+		first := "" // of the names
 		for i := range streams {
-			same[i] = streams[i].head()
-		}
-		first := ""
-		for _, l := range same {
-			if l != nil && (first == "" || l.Name < first) {
+			if l := streams[i].head(); l != nil && (first == "" || l.Name < first) {
 				first = l.Name
 			}
 		}
-		for i, l := range same {
-			if l != nil && l.Name != first {
-				same[i] = nil
-			} else if l != nil {
-				streams[i].page = streams[i].page[1:]
-			}
-		}
-		if !slices.ContainsFunc(same, func(l *Lock) bool { return l != nil }) {
+		if first == "" {
 			return true
+		}
+		same := make([]*Lock, len(streams))
+		for i := range streams {
+			if l := streams[i].head(); l != nil && l.Name == first {
+				same[i], streams[i].page = l, streams[i].page[1:]
+			}
 		}
 		if !f(same) {
 			return false

@@ -88,6 +88,31 @@ type Server struct {
 	listener net.Listener // the first or the current one; nil: none yet
 }
 
+// check says what is wrong beside the servers.
+func (c *Config) check() error {
+	switch {
+	case c.ClockBound < 0 || c.ClockBound > slots.MaxClockBound:
+		return fmt.Errorf("clock bound %v: want more than 0 and at most %v", c.ClockBound, slots.MaxClockBound)
+	case c.Lease < node.MinLease || c.Lease > node.MaxLease:
+		return fmt.Errorf("lease %v: want %v to %v", c.Lease, node.MinLease, node.MaxLease)
+	case c.MaxLocks < 0:
+		return fmt.Errorf("at most %d locks: want at least 1", c.MaxLocks)
+	case min(c.MaxSessions, c.MaxSessionsOfOne, c.MaxWaiters) < 0:
+		return fmt.Errorf("at most %d sessions or waiters: want at least 1, or 0 for the default",
+			min(c.MaxSessions, c.MaxSessionsOfOne, c.MaxWaiters))
+	case c.SitOut < 0:
+		return fmt.Errorf("sit-out %v: want at least 0", c.SitOut)
+	case c.Handover == "":
+		return nil
+	case c.Listener != nil:
+		return errors.New("a listener that was given cannot be handed over")
+	}
+	if err := CheckHandover(c.Handover); err != nil {
+		return fmt.Errorf("hand-over: %w", err)
+	}
+	return nil
+}
+
 // New checks the configuration and listens, unless there may be a predecessor that
 // still does, or a time to sit out. The listener accepts no session before Run; a
 // Server that is never run must be closed.
@@ -95,17 +120,8 @@ func New(c Config) (*Server, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.ClockBound = cmp.Or(c.ClockBound, slots.DefaultClockBound)
 	c.Lease = cmp.Or(c.Lease, slots.DefaultLease)
-	if c.ClockBound < 0 || c.ClockBound > slots.MaxClockBound {
-		return nil, fmt.Errorf("server: clock bound %v: want more than 0 and at most %v", c.ClockBound, slots.MaxClockBound)
-	}
-	if c.Lease < node.MinLease || c.Lease > node.MaxLease {
-		return nil, fmt.Errorf("server: lease %v: want %v to %v", c.Lease, node.MinLease, node.MaxLease)
-	}
-	if c.MaxLocks < 0 {
-		return nil, fmt.Errorf("server: at most %d locks: want at least 1", c.MaxLocks)
-	}
-	if least := min(c.MaxSessions, c.MaxSessionsOfOne, c.MaxWaiters); least < 0 {
-		return nil, fmt.Errorf("server: at most %d sessions or waiters: want at least 1, or 0 for the default", least)
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
 	}
 	table, err := slots.Check(c.Servers, c.NoAmnesia)
 	if err != nil {
@@ -121,17 +137,6 @@ func New(c Config) (*Server, error) {
 		}
 		c.Log.Warn("fencing tokens are monotone only while clocks are within the clock bound",
 			"clock_bound", c.ClockBound, "reason", err)
-	}
-	if c.SitOut < 0 {
-		return nil, fmt.Errorf("server: sit-out %v: want at least 0", c.SitOut)
-	}
-	if c.Handover != "" {
-		if c.Listener != nil {
-			return nil, errors.New("server: a listener that was given cannot be handed over")
-		}
-		if err := CheckHandover(c.Handover); err != nil {
-			return nil, fmt.Errorf("server: hand-over: %w", err)
-		}
 	}
 	s := &Server{config: c, shards: slots.Split(table), listener: c.Listener}
 	s.serving, s.moved = make(chan struct{}), make(chan error, 1)

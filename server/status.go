@@ -108,19 +108,14 @@ func (s *Server) listLocks(p *control.Page, locks []node.Lock) {
 	}
 	now := time.Now().UnixNano()
 	size := 0
-	request := func(r protocol.Request) Request {
-		x := Request{ID: hex(uint64(r.User)), Token: r.Token}
-		x.Label, x.Live = labels[r.User]
+	request := func(l node.Lock, r protocol.Request) Request {
 		// Each has a request that a Release can name, whatever time its client gave it.
-		x.Request = node.RequestID(r.User, uint64(r.Since))
+		x := Request{ID: hex(uint64(r.User)), Token: r.Token, Request: node.RequestID(r.User, uint64(r.Since))}
+		x.Label, x.Live = labels[r.User]
+		x.Label = node.FullLabel(x.Label, l.Labels[r.User])
 		if r.Since > 0 {
 			x.AgeMS = max(0, (now-r.Since)/int64(time.Millisecond))
 		}
-		return x
-	}
-	label := func(l node.Lock, r protocol.Request) Request {
-		x := request(r)
-		x.Label = node.FullLabel(x.Label, l.Labels[r.User])
 		size += 170 + len(x.Label)
 		return x
 	}
@@ -134,12 +129,12 @@ func (s *Server) listLocks(p *control.Page, locks []node.Lock) {
 			size += len(lock.Error)
 		}
 		if h := l.Standing.Holders; len(h) > 0 {
-			x := label(l, h[0])
+			x := request(l, h[0])
 			x.HeldMS = l.Held.Milliseconds()
 			lock.Holder = &x
 		}
 		for _, w := range l.Standing.Waiters[:min(maxWaiters, len(l.Standing.Waiters))] {
-			lock.Waiters = append(lock.Waiters, label(l, w))
+			lock.Waiters = append(lock.Waiters, request(l, w))
 		}
 		p.Locks = append(p.Locks, lock)
 		p.Last = []byte(l.Name)

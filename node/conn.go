@@ -277,13 +277,8 @@ func (c *conn) read() error {
 		if err == nil {
 			err = h.Check()
 		}
-		if err == nil && !c.dials {
-			if c.outdated(h.Epoch) {
-				c.handled(g)
-				continue // the peer is about to be told
-			}
-		}
-		if err == nil {
+		// Where the epoch is an old one the peer is about to be told.
+		if err == nil && (c.dials || !c.outdated(h.Epoch)) {
 			err = c.frame(items)
 		}
 		c.handled(g)

@@ -229,7 +229,7 @@ func newNode(c Config) (*Node, error) {
 	}
 	n := &Node{
 		c:           c,
-		roles:       c.roles(),
+		roles:       roles{self: c.ID, members: Names(c.Peers), info: c.anyHost().Info()},
 		incarnation: c.incarnation(),
 		started:     time.Now(),
 		seed:        maphash.MakeSeed(),
@@ -343,10 +343,6 @@ func (c *Config) incarnation() uint64 {
 	return c.Secret
 }
 
-func (c *Config) roles() roles {
-	return roles{self: c.ID, members: Names(c.Peers), info: c.anyHost().Info()}
-}
-
 func (c *Config) member() bool { return c.ID < protocol.ID(len(c.Peers)) }
 
 // NewSecret draws the secret of a client: 64 random bits, not all of them 0.
@@ -383,13 +379,13 @@ func (n *Node) ID() protocol.ID { return n.c.ID }
 // does not serve this name, or knows it as another kind, makes the user leave: it is
 // told Rem with what the member says.
 func (n *Node) Try(kind Kind, name string, u User, once bool) error {
-	if err := transport.CheckName(name); err != nil {
+	err := transport.CheckName(name)
+	switch {
+	case err != nil:
 		return fmt.Errorf("node: %w", err)
-	}
-	if n.c.Hosts[kind] == nil {
+	case n.c.Hosts[kind] == nil:
 		return fmt.Errorf("node: lock %q: this process has no algorithm for %s", name, kind.noun())
-	}
-	if (n.roles.info.Users == protocol.Members) != n.roles.member() {
+	case (n.roles.info.Users == protocol.Members) != n.roles.member():
 		return fmt.Errorf("node: %s is not a user of %s", n.roles.name(n.c.ID), n.roles.info.Name)
 	}
 	if err := n.c.checkObject(kind, name, u); err != nil {

@@ -213,7 +213,7 @@ func (r result) err() error {
 
 func (r result) append(b []byte) []byte {
 	b = binary.AppendUvarint(protocol.AppendBool(b, r.refused), r.withheld)
-	return protocol.AppendText(b, string(r.value))
+	return protocol.AppendText(b, r.value)
 }
 
 func readResult(r *protocol.Reader) result {

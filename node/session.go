@@ -227,8 +227,6 @@ type MemberError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d servers reached, %d wanted", e.Alive, e.Alive+len(e.Members), e.Want)
 	var reasons []string
 	members := map[string][]string{} // those with one reason
 	for _, m := range e.Members {
@@ -239,13 +237,13 @@ func (e *UnreachableError) Error() string {
 		members[why] = append(members[why], fmt.Sprintf("%s (%s)", m.Peer.Name, m.Peer.Addr))
 	}
 	for i, why := range reasons {
-		sep := "; "
-		if i == 0 {
-			sep = ": "
-		}
-		fmt.Fprintf(&b, "%s%s: %s", sep, strings.Join(members[why], ", "), why)
+		reasons[i] = strings.Join(members[why], ", ") + ": " + why
 	}
-	return b.String()
+	text := fmt.Sprintf("%d of %d servers reached, %d wanted", e.Alive, e.Alive+len(e.Members), e.Want)
+	if len(reasons) == 0 {
+		return text
+	}
+	return text + ": " + strings.Join(reasons, "; ")
 }
 
 // reason is the text of an error about one member without addresses and the names of system

@@ -102,8 +102,8 @@ func AppendBool(b []byte, v bool) []byte {
 	return append(b, 0)
 }
 
-// AppendText appends s as Reader.Text reads it.
-func AppendText(b []byte, s string) []byte {
+// AppendText appends s as Reader.Text and Reader.Bytes read it.
+func AppendText[T string | []byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 

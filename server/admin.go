@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
+	_ "net/http/pprof"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -142,11 +142,7 @@ func (a *Admin) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", within(adminAnswer, scrape))
 	mux.Handle("GET /healthz", within(adminAnswer, http.HandlerFunc(a.health)))
-	mux.Handle("GET /debug/pprof/", a.profile(pprof.Index))
-	mux.Handle("GET /debug/pprof/profile", a.profile(pprof.Profile))
-	mux.Handle("GET /debug/pprof/trace", a.profile(pprof.Trace))
-	mux.Handle("GET /debug/pprof/symbol", a.profile(pprof.Symbol))
-	mux.Handle("GET /debug/pprof/cmdline", a.profile(pprof.Cmdline))
+	mux.Handle("GET /debug/pprof/", a.profile(http.DefaultServeMux.ServeHTTP)) // net/http/pprof is there
 	mux.Handle("GET /", door.About(fmt.Sprintf(about, a.server.config.Name)))
 	return mux
 }

@@ -39,8 +39,7 @@ type Local struct {
 type life struct {
 	server *Server
 	stop   context.CancelFunc
-	ended  chan struct{}
-	err    error // of Run, once ended is closed
+	ended  chan error // of Run
 }
 
 // LocalServers is the slot table of a Local cluster of n servers in dir, for
@@ -105,12 +104,9 @@ func (l *Local) Start(i int) error {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	x := &life{server: s, stop: stop, ended: make(chan struct{})}
+	x := &life{server: s, stop: stop, ended: make(chan error, 1)}
 	l.lives[i] = x
-	go func() {
-		x.err = s.Run(ctx)
-		close(x.ended)
-	}()
+	go func() { x.ended <- s.Run(ctx) }()
 	return nil
 }
 
@@ -131,8 +127,7 @@ func (l *Local) stop(i int) error {
 	}
 	l.lives[i] = nil
 	x.stop()
-	<-x.ended
-	return x.err
+	return <-x.ended
 }
 
 // Clients is how many clients have a session with some server.

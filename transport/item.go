@@ -47,22 +47,22 @@ func (i Item) Append(b []byte) []byte {
 	b = append(b, byte(i.Type))
 	switch i.Type {
 	case HelloItem, WelcomeItem, RefuseItem:
-		return appendBytes(b, i.Body)
+		return protocol.AppendText(b, i.Body)
 	case MessageItem, RefuseNameItem, PartItem, LabelledItem:
 		return appendNamed(b, i.Seq, i.Kind, i.Name, i.Body)
 	case AckItem, PingItem, PongItem:
 		return binary.AppendUvarint(b, i.Seq)
 	case CallItem:
-		return appendBytes(binary.AppendUvarint(b, i.Seq), i.Body)
+		return protocol.AppendText(binary.AppendUvarint(b, i.Seq), i.Body)
 	case ReplyItem:
-		return appendBytes(append(binary.AppendUvarint(b, i.Seq), i.Kind), i.Body)
+		return protocol.AppendText(append(binary.AppendUvarint(b, i.Seq), i.Kind), i.Body)
 	}
 	return b // Bye
 }
 
 // AppendLabelled appends the body of a LabelledItem.
 func AppendLabelled(b []byte, label string, msg []byte) []byte {
-	return append(appendBytes(b, label), msg...)
+	return append(protocol.AppendText(b, label), msg...)
 }
 
 // SplitLabelled takes the label from the body of a LabelledItem, and returns the message.
@@ -85,7 +85,7 @@ func AppendNamed(b []byte, t Type, seq uint64, kind uint8, name string, body []b
 
 func appendNamed[T string | []byte](b []byte, seq uint64, kind uint8, name T, body []byte) []byte {
 	b = append(binary.AppendUvarint(b, seq), kind)
-	return appendBytes(appendBytes(b, name), body)
+	return protocol.AppendText(protocol.AppendText(b, name), body)
 }
 
 // ReadItem takes the first item of items.
@@ -115,8 +115,4 @@ func ReadItem(items []byte) (i Item, rest []byte, err error) {
 		return Item{}, nil, fmt.Errorf("%w: item of type %d", ErrFrame, i.Type)
 	}
 	return i, r.Rest, nil
-}
-
-func appendBytes[T string | []byte](b []byte, s T) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }

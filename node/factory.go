@@ -54,9 +54,10 @@ func (f *factory) trusts(id protocol.ID, life uint64) {
 	clear(f.fresh)
 }
 
-// loses notes that a member is not trusted any more, and perhaps is suspected.
-func (f *factory) loses(id protocol.ID, suspected bool) {
-	f.live[id], f.suspects[id] = 0, suspected
+// loses notes that a member is not trusted any more: new processes are told that it is suspected, where that is not
+// what they begin with.
+func (f *factory) loses(id protocol.ID) {
+	f.live[id], f.suspects[id] = 0, f.n.roles.watched()
 	clear(f.fresh)
 }
 

@@ -65,10 +65,8 @@ func (l *limits) tooMany(p *session, locks *business) string {
 	}
 	for i := range locks.All() {
 		if st, err := i.process.Standing(); err == nil && !mentions(st.Holders, p.id) && !mentions(st.Waiters, p.id) {
-			locks.Delete(i)
 			i.forget(p)
-			l.labels.set(i, p.id, nil)
-			l.n.sessions.origins.pair(p, -1)
+			l.leave(i, p)
 		}
 	}
 	if locks.Len() < most-most/4 && l.n.sessions.origins.crowded(p) == "" {
@@ -96,11 +94,16 @@ func (l *limits) end(p *session) *business {
 // remove takes an instance out.
 func (l *limits) remove(i *instance) {
 	for _, p := range i.peers {
-		l.labels.set(i, p.id, nil)
-		if locks := l.of[p]; locks != nil && locks.Has(i) {
-			locks.Delete(i)
-			l.n.sessions.origins.pair(p, -1)
-		}
+		l.leave(i, p)
 	}
 	i.peers = nil
+}
+
+// leave notes that a peer has no business with an instance any more.
+func (l *limits) leave(i *instance, p *session) {
+	l.labels.set(i, p.id, nil)
+	if locks := l.of[p]; locks != nil && locks.Has(i) {
+		locks.Delete(i)
+		l.n.sessions.origins.pair(p, -1)
+	}
 }

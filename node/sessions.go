@@ -76,7 +76,7 @@ func (ss *sessions) register(s *session) {
 	ss.n.counters.began.Add(1)
 	ss.byPeer[s.id] = s
 	ss.origins.come(s)
-	ss.n.tell(func(sh *shard) { sh.open(s) })
+	ss.n.tell(func(sh *shard) { sh.open(s, ss.n.roles.restores(s.id)) })
 }
 
 // cameUp wakes those who wait for sessions, and has the leases looked at.

@@ -187,22 +187,28 @@ func ask[T any](shards []*shard, f func(*shard) T) (all []T) {
 	return all
 }
 
-// open notes the session that messages to a peer go to from now on. A client is
-// told that the lease at a member has begun.
-func (s *shard) open(sess *session) {
+// open notes the session that messages to a peer go to from now on. Where a lease begins with it, or a member is
+// suspected no more, the processes are told.
+func (s *shard) open(sess *session, told bool) {
 	if sess.dead.Load() {
 		return // dead has been called or will be, and must be the last word
 	}
 	s.sessions[sess.id] = sess
-	if !s.n.roles.restores(sess.id) {
+	if !told {
 		return
 	}
 	sess.mu.Lock()
-	incarnation := sess.incarnation
+	life := s.n.roles.life(sess.incarnation)
 	sess.mu.Unlock()
-	s.make.trusts(sess.id, incarnation)
+	s.make.trusts(sess.id, life)
 	s.names.restored(sess.id)
-	s.stepAll(protocol.NewRestore(sess.id, incarnation))
+	s.stepAll(protocol.NewRestore(sess.id, life))
+}
+
+// suspect tells all processes that a member is suspected, or that its lease is over.
+func (s *shard) suspect(id protocol.ID) {
+	s.make.loses(id)
+	s.stepAll(protocol.NewSuspect(id))
 }
 
 // dead tells the processes concerned that a session has ended: those of a client
@@ -216,17 +222,13 @@ func (s *shard) dead(sess, next *session, why string) {
 		delete(s.sessions, sess.id)
 	}
 	concerned := s.limits.end(sess)
-	suspect := protocol.NewSuspect(sess.id)
 	switch {
-	case s.n.roles.watched() && s.n.roles.isMember(sess.id):
-		s.suspectMember(sess.id)
-	case s.n.roles.restores(sess.id):
-		s.make.loses(sess.id, false)
-		s.stepAll(suspect)
+	case s.n.roles.watched() && s.n.roles.isMember(sess.id), s.n.roles.restores(sess.id):
+		s.suspect(sess.id)
 	case s.n.roles.member() && !s.n.roles.isMember(sess.id) && s.n.roles.info.Detector != protocol.NoDetector:
 		for i := range concerned.All() {
 			i.forget(sess)
-			s.step(i, suspect, nil, nil)
+			s.step(i, protocol.NewSuspect(sess.id), nil, nil)
 			s.labels.set(i, sess.id, nil)
 		}
 	default:

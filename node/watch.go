@@ -91,7 +91,7 @@ func (d *detector) heard(s *session, began bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Hear(d.n.c.Boot()) || began {
-		d.n.hurry(func(sh *shard) { sh.trustMember(s) })
+		d.n.hurry(func(sh *shard) { sh.open(s, true) })
 	}
 }
 
@@ -107,7 +107,7 @@ func (n *Node) Suspect(id protocol.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Force() {
-		d.n.hurry(func(sh *shard) { sh.suspectMember(id) })
+		d.n.hurry(func(sh *shard) { sh.suspect(id) })
 	}
 }
 
@@ -134,7 +134,7 @@ func (d *detector) run(ctx context.Context) {
 				w.Pardon(now)
 			}
 			if w.Look(now) {
-				d.n.hurry(func(sh *shard) { sh.suspectMember(protocol.ID(id)) })
+				d.n.hurry(func(sh *shard) { sh.suspect(protocol.ID(id)) })
 			}
 			if !w.Suspects() {
 				wait = min(wait, w.End()-now)
@@ -145,25 +145,4 @@ func (d *detector) run(ctx context.Context) {
 		due = now + wait
 		t.Reset(wait)
 	}
-}
-
-// suspectMember tells all processes that a member is suspected.
-func (s *shard) suspectMember(id protocol.ID) {
-	s.make.loses(id, true)
-	s.stepAll(protocol.NewSuspect(id))
-}
-
-// trustMember tells all processes that the peer of a session is trusted. Where the session has
-// ended, dead is the last word.
-func (s *shard) trustMember(sess *session) {
-	if sess.dead.Load() {
-		return
-	}
-	sess.mu.Lock()
-	incarnation := sess.incarnation
-	sess.mu.Unlock()
-	s.sessions[sess.id] = sess // open may wait in the queue still, and what follows must be sent
-	life := s.n.roles.life(incarnation)
-	s.make.trusts(sess.id, life)
-	s.stepAll(protocol.NewRestore(sess.id, life))
 }

@@ -1,9 +1,9 @@
 package node
 
 import (
-	"bytes"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -64,7 +64,7 @@ func (s *shard) message(e *message) {
 			s.names.refuse(e, why)
 			return
 		}
-		i = s.create(e.kind, string(e.name))
+		i = s.create(e.kind, string(e.name), nil)
 	}
 	if why := s.limits.note(i, e.sess); why != "" {
 		s.names.refuse(e, why)
@@ -85,21 +85,16 @@ func (s *shard) message(e *message) {
 }
 
 // create makes an instance: Start, and what it must know of the members and of this
-// one.
-func (s *shard) create(kind Kind, name string) *instance {
-	i := &instance{kind: kind, name: name, process: s.make.make(kind)}
+// one. object is nil but for a replica.
+func (s *shard) create(kind Kind, name string, object *replica) *instance {
+	i := &instance{kind: kind, name: name, process: s.make.make(kind), replica: object}
 	s.add(i)
-	s.start(i)
-	return i
-}
-
-// start gives an instance its first events.
-func (s *shard) start(i *instance) {
 	for _, in := range s.make.first(i.kind) {
 		if !i.removed {
 			s.stepKeep(i, in, nil, nil)
 		}
 	}
+	return i
 }
 
 // step gives an event to an instance, and drops the instance when that leaves it
@@ -154,9 +149,7 @@ func (s *shard) fail(i *instance, why string) {
 			s.n.sessions.end(p, errFailed, nil)
 		}
 	}
-	if line := bytes.IndexByte([]byte(why), '\n'); line >= 0 {
-		why = why[:line] // the stack is for the log
-	}
+	why, _, _ = strings.Cut(why, "\n") // the stack is for the log
 	u := s.users.fail(i.name, why)
 	if i.replica != nil {
 		go s.n.Close() // others would wait for a process that is heard of and does nothing
@@ -233,7 +226,7 @@ func (s *shard) stepUser(name string, in protocol.Input) {
 	i := s.instances.Get(name)
 	if i != nil || in.Kind == protocol.Try {
 		if i == nil {
-			i = s.create(s.users.get(name).kind, name)
+			i = s.create(s.users.get(name).kind, name, nil)
 		}
 		s.step(i, in, nil, nil)
 		return

@@ -224,10 +224,7 @@ func readResult(r *protocol.Reader) result {
 func (s *shard) beginReplicas() {
 	for name, object := range s.n.c.Objects {
 		if s.n.shard(name) == s {
-			i := &instance{kind: Replica, name: name, process: s.make.make(Replica)}
-			i.replica = &replica{object: object, results: make([]result, s.n.c.System.N)}
-			s.add(i)
-			s.start(i)
+			s.create(Replica, name, &replica{object: object, results: make([]result, s.n.c.System.N)})
 		}
 	}
 }

@@ -194,21 +194,30 @@ func (n *Node) Sessions() (all []Session) {
 // WaitAlive waits for k live sessions, and returns what stands in the way, by
 // member, when ctx ends first: an *UnreachableError that wraps ctx's cause.
 func (n *Node) WaitAlive(ctx context.Context, k int) error {
-	for ss := n.sessions; ; {
+	err := n.sessions.await(ctx, func() bool { return n.sessions.isClosing() || n.Alive() >= k })
+	switch {
+	case n.sessions.isClosing():
+		return ErrClosed
+	case err == nil || err == ErrClosed:
+		return err
+	}
+	return n.sessions.unreachable(k, err)
+}
+
+// await waits for what depends on sessions and connections, until ctx or the node ends.
+func (ss *sessions) await(ctx context.Context, ready func() bool) error {
+	for {
 		ss.mu.RLock()
 		changed := ss.changed
 		ss.mu.RUnlock()
-		if ss.isClosing() {
-			return ErrClosed
-		}
-		if n.Alive() >= k {
+		if ready() {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ss.unreachable(k, context.Cause(ctx))
-		case <-n.ctx.Done():
+			return context.Cause(ctx)
+		case <-ss.n.ctx.Done():
 			return ErrClosed
 		}
 	}
@@ -227,19 +236,19 @@ func (ss *sessions) unreachable(k int, cause error) error {
 				continue
 			}
 		}
-		ss.mu.RLock()
-		err := ss.dials[id]
-		ss.mu.RUnlock()
-		switch {
-		case err != nil:
-		case ss.n.roles.dialsTo(id):
-			err = ErrNoAnswer
-		default:
-			err = errNotDialed
-		}
-		e.Members = append(e.Members, MemberError{p, err})
+		e.Members = append(e.Members, MemberError{p, cmp.Or(ss.failure(id), ErrNoAnswer)})
 	}
 	return e
+}
+
+// failure is why there is no connection with a process, nil where one may be about to come.
+func (ss *sessions) failure(to protocol.ID) error {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	if err := ss.dials[to]; err != nil || ss.n.roles.dialsTo(to) {
+		return err
+	}
+	return errNotDialed
 }
 
 // unreached remembers why a member cannot be reached, and logs what is news.
@@ -256,30 +265,21 @@ func (ss *sessions) unreached(id protocol.ID, err error) {
 
 // reach returns the connection with a process. One to a member may be about to come: the
 // first one, or another one since the slot table was replaced.
-func (ss *sessions) reach(ctx context.Context, to protocol.ID) (*conn, error) {
-	for {
-		ss.mu.RLock()
-		changed, failure := ss.changed, ss.dials[to]
-		ss.mu.RUnlock()
+func (ss *sessions) reach(ctx context.Context, to protocol.ID) (c *conn, failure error) {
+	err := ss.await(ctx, func() bool {
+		failure = ss.failure(to)
 		if s := ss.lookup(to); s != nil {
-			if c := s.connection(); c != nil {
-				return c, nil
-			}
+			c = s.connection()
 		}
-		switch {
-		case failure != nil:
-			return nil, failure
-		case !ss.n.roles.dialsTo(to):
-			return nil, errNotDialed
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", ErrNoAnswer, context.Cause(ctx))
-		case <-ss.n.ctx.Done():
-			return nil, ErrClosed
-		}
+		return c != nil || failure != nil
+	})
+	switch {
+	case c != nil:
+		return c, nil
+	case failure == nil && err != ErrClosed:
+		err = fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
+	return nil, cmp.Or(failure, err)
 }
 
 func (ss *sessions) isClosing() bool {

@@ -459,7 +459,7 @@ func TestWatchdogSays(t *testing.T) {
 	go c.Wait()
 	var log strings.Builder
 	w := &watch{name: "a", action: Kill, out: io.Discard, log: &log}
-	in := fmt.Sprintf("group %d %d %d\n", c.Process.Pid, time.Minute, now()+time.Minute)
+	in := fmt.Sprintf(`{"Group":%d,"Lease":%d,"End":%d}`, c.Process.Pid, time.Minute, now()+time.Minute)
 	if err := w.run(strings.NewReader(in)); err != nil {
 		t.Fatal(err)
 	}
@@ -482,7 +482,7 @@ func TestLateWatchdog(t *testing.T) {
 		is := func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
 		eventually(t, patience, "the command is ready", func() bool { return is("ready") })
 		w := &watch{name: "a", action: Term, grace: 8 * time.Second, out: io.Discard, log: io.Discard}
-		in := fmt.Sprintf("group %d %d %d\n", c.Process.Pid, time.Minute, now()+left) // the margin is 6s
+		in := fmt.Sprintf(`{"Group":%d,"Lease":%d,"End":%d}`, c.Process.Pid, time.Minute, now()+left) // the margin is 6s
 		if err := w.run(strings.NewReader(in)); err != nil {
 			t.Fatal(err)
 		}

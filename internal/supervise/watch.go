@@ -3,14 +3,12 @@
 package supervise
 
 import (
-	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -58,6 +56,15 @@ func Watch(args []string, in io.Reader, out, log io.Writer) error {
 	return w.run(in)
 }
 
+// news is what a Watchdog sends, as JSON: all that it knows, each time.
+type news struct {
+	Group int           // the process group
+	Tree  cgroup        // of the same command
+	Lease time.Duration // its length
+	End   time.Duration // of the lease, by now
+	Bye   bool          // there is nothing left to watch
+}
+
 type watch struct {
 	name   string
 	action Action
@@ -71,14 +78,18 @@ type watch struct {
 }
 
 func (w *watch) run(in io.Reader) error {
-	lines := make(chan string)
+	heard := make(chan news)
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
-		defer close(lines)
-		for scan := bufio.NewScanner(in); scan.Scan(); {
+		defer close(heard)
+		for decode := json.NewDecoder(in); ; {
+			var n news
+			if decode.Decode(&n) != nil {
+				return
+			}
 			select {
-			case lines <- scan.Text():
+			case heard <- n:
 			case <-done:
 				return
 			}
@@ -92,19 +103,21 @@ func (w *watch) run(in io.Reader) error {
 			due = time.After(min(w.left(), max(w.lease/20, time.Millisecond)))
 		}
 		select {
-		case line, open := <-lines:
-			if !open {
+		case n, open := <-heard:
+			switch {
+			case n.Bye:
+				return nil
+			case !open:
 				if w.group.id != 0 {
 					w.finish("poundlock was killed")
 				}
 				return nil
+			case n.Group <= 1:
+				return fmt.Errorf("supervise: watchdog: bad process group %d", n.Group)
+			case w.group.id == 0:
+				fmt.Fprintln(w.out, "armed")
 			}
-			if line == "bye" {
-				return nil
-			}
-			if err := w.obey(line); err != nil {
-				return err
-			}
+			w.group, w.lease, w.end = group{id: n.Group, tree: n.Tree}, n.Lease, n.End
 		case <-due:
 			if w.left() <= 0 {
 				w.finish("its lease is about to end")
@@ -121,34 +134,6 @@ func (w *watch) left() time.Duration {
 		at -= notice(w.lease, w.grace)
 	}
 	return at - now()
-}
-
-// obey reads "tree DIRECTORY", quoted, "group PGID LEASE END" and "end END", with times in
-// nanoseconds.
-func (w *watch) obey(line string) error {
-	verb, rest, _ := strings.Cut(line, " ")
-	if dir, err := strconv.Unquote(rest); verb == "tree" && err == nil {
-		w.group.tree = cgroup(dir)
-		return nil
-	}
-	var numbers []int64
-	for f := range strings.FieldsSeq(rest) {
-		x, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return fmt.Errorf("supervise: watchdog: bad line %q", line)
-		}
-		numbers = append(numbers, x)
-	}
-	switch {
-	case verb == "group" && len(numbers) == 3 && numbers[0] > 1:
-		w.group.id, w.lease, w.end = int(numbers[0]), time.Duration(numbers[1]), time.Duration(numbers[2])
-		fmt.Fprintln(w.out, "armed")
-	case verb == "end" && len(numbers) == 1:
-		w.end = time.Duration(numbers[0])
-	default:
-		return fmt.Errorf("supervise: watchdog: bad line %q", line)
-	}
-	return nil
 }
 
 // finish ends the group, at the latest when the lease leaves no more time. A watchdog that

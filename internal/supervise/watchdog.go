@@ -4,8 +4,10 @@ package supervise
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -18,6 +20,7 @@ type Watchdog struct {
 	cmd    *exec.Cmd
 	grace  time.Duration
 	feed   *os.File
+	news   news          // that were sent last
 	armed  chan struct{} // closed when it knows the group
 	ending chan struct{} // closed when it began to end the group
 	exited chan struct{} // closed when it is gone; ending is settled then
@@ -26,45 +29,43 @@ type Watchdog struct {
 // StartWatchdog starts a watchdog for a command that will run under the lock
 // called name. Close must be called, or Run given it.
 func StartWatchdog(name string, action Action, grace time.Duration) (*Watchdog, error) {
-	self, err := Self()
-	if err != nil {
+	w := &Watchdog{grace: grace, armed: make(chan struct{}), ending: make(chan struct{}), exited: make(chan struct{})}
+	if err := w.start(name, string(action), grace.String()); err != nil {
 		return nil, fmt.Errorf("supervise: start the watchdog: %w", err)
 	}
-	in, feed, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("supervise: start the watchdog: %w", err)
-	}
-	defer in.Close()
-	answers, out, err := os.Pipe()
-	if err != nil {
-		feed.Close()
-		return nil, fmt.Errorf("supervise: start the watchdog: %w", err)
-	}
-	defer out.Close()
-	w := &Watchdog{
-		cmd:    exec.Command(self, WatchdogCommand, name, string(action), grace.String()),
-		grace:  grace,
-		feed:   feed,
-		armed:  make(chan struct{}),
-		ending: make(chan struct{}),
-		exited: make(chan struct{}),
-	}
-	w.cmd.Args[0] = WatchdogName
-	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = in, out, os.Stderr
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := w.cmd.Start(); err != nil {
-		feed.Close()
-		answers.Close()
-		return nil, fmt.Errorf("supervise: start the watchdog: %w", err)
-	}
-	go w.listen(answers)
 	return w, nil
 }
 
-func (w *Watchdog) listen(answers *os.File) {
+func (w *Watchdog) start(args ...string) error {
+	self, err := Self()
+	if err != nil {
+		return err
+	}
+	in, feed, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	w.feed = feed
+	w.cmd = exec.Command(self, append([]string{WatchdogCommand}, args...)...)
+	w.cmd.Args[0] = WatchdogName
+	w.cmd.Stdin, w.cmd.Stderr = in, os.Stderr
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	answers, err := w.cmd.StdoutPipe()
+	if err == nil {
+		err = w.cmd.Start()
+	}
+	if err != nil {
+		feed.Close()
+		return err
+	}
+	go w.listen(answers)
+	return nil
+}
+
+func (w *Watchdog) listen(answers io.Reader) {
 	defer close(w.exited)
 	defer w.cmd.Wait()
-	defer answers.Close()
 	for scan := bufio.NewScanner(answers); scan.Scan(); {
 		switch scan.Text() {
 		case "armed":
@@ -77,7 +78,8 @@ func (w *Watchdog) listen(answers *os.File) {
 
 // arm tells the watchdog its group and the lease, and returns when it knows them.
 func (w *Watchdog) arm(g group, lease, end time.Duration) error {
-	if err := w.send("tree %q\ngroup %d %d %d\n", g.tree, g.id, lease, end); err != nil {
+	w.news = news{Group: g.id, Tree: g.tree, Lease: lease, End: end}
+	if err := w.send(); err != nil {
 		return fmt.Errorf("supervise: arm the watchdog: %w", err)
 	}
 	select {
@@ -90,31 +92,28 @@ func (w *Watchdog) arm(g group, lease, end time.Duration) error {
 	}
 }
 
-func (w *Watchdog) setEnd(end time.Duration) { w.send("end %d\n", end) }
+func (w *Watchdog) setEnd(end time.Duration) {
+	w.news.End = end
+	w.send()
+}
 
 // send never waits for long: a watchdog that is stopped does not read, and the
-// next line says the same and more. Lines are shorter than a pipe's atomic write.
-func (w *Watchdog) send(format string, args ...any) error {
+// next news say the same and more. They are shorter than a pipe's atomic write.
+func (w *Watchdog) send() error {
 	w.feed.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	_, err := fmt.Fprintf(w.feed, format, args...)
-	return err
+	return json.NewEncoder(w.feed).Encode(w.news)
 }
 
 // barked reports whether the watchdog began to end the group. It is certain only
 // after Close.
-func (w *Watchdog) barked() bool {
-	select {
-	case <-w.ending:
-		return true
-	default:
-		return false
-	}
-}
+func (w *Watchdog) barked() bool { return isClosed(w.ending) }
 
 // dead reports whether the watchdog is gone.
-func (w *Watchdog) dead() bool {
+func (w *Watchdog) dead() bool { return isClosed(w.exited) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-w.exited:
+	case <-c:
 		return true
 	default:
 		return false
@@ -127,7 +126,8 @@ func (w *Watchdog) Close() {
 	if w == nil {
 		return
 	}
-	w.send("bye\n")
+	w.news.Bye = true
+	w.send()
 	w.feed.Close()
 	patience := time.Second
 	if w.barked() {

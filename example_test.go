@@ -24,9 +24,7 @@ func cluster() (c poundlock.Config, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, s := range l.Servers() {
-		c.Servers = append(c.Servers, poundlock.Server(s))
-	}
+	c.Servers = l.Servers()
 	return c, func() {
 		l.Close()
 		os.RemoveAll(dir)

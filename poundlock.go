@@ -29,11 +29,9 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// A Server is one slot of the slot table.
-type Server struct {
-	Name string // or GROUP/NAME: each shard serves a part of the lock names, on its own
-	Addr string // host:port, or unix:/path
-}
+// A Server is one slot of the slot table: its Name, or GROUP/NAME where each shard serves a part
+// of the lock names, on its own; and its Addr, host:port or unix:/path.
+type Server = node.Peer
 
 // Config says how to reach a cluster. Servers is required.
 type Config struct {
@@ -134,17 +132,9 @@ func Connect(config Config) (*Client, error) {
 
 // newClient checks the configuration and fills in the defaults.
 func newClient(c Config) (*Client, error) {
-	table := make([]node.Peer, len(c.Servers))
-	for i, s := range c.Servers {
-		table[i] = node.Peer(s)
-	}
-	table, err := slots.Check(table, c.NoAmnesia)
-	if err != nil {
+	var err error
+	if c.Servers, err = slots.Check(c.Servers, c.NoAmnesia); err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
-	}
-	c.Servers = make([]Server, len(table))
-	for i, p := range table {
-		c.Servers[i] = Server(p)
 	}
 	for _, d := range []struct {
 		name  string
@@ -186,7 +176,7 @@ func newClient(c Config) (*Client, error) {
 		config:  c,
 		secret:  secret,
 		id:      node.ClientID(secret),
-		all:     slots.Split(table),
+		all:     slots.Split(c.Servers),
 		closing: make(chan struct{}),
 	}
 	for _, g := range client.all {

@@ -184,7 +184,7 @@ func halves(t *testing.T) (c *Client, s *Semaphore, up, down *fakeNode, k int) {
 	t.Helper()
 	var table []Server
 	for i, x := range append(servers(4), servers(4)...) {
-		table = append(table, Server{string("ab"[i/4]) + "/" + x.Name, fmt.Sprint("127.0.0.1:", 7000+i)})
+		table = append(table, Server{Name: string("ab"[i/4]) + "/" + x.Name, Addr: fmt.Sprint("127.0.0.1:", 7000+i)})
 	}
 	c, f := newFakes(t, table)
 	for i := 0; ; i++ {

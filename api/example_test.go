@@ -31,11 +31,7 @@ func example(ctx context.Context) error {
 		return err
 	}
 	defer local.Close()
-	var config poundlock.Config
-	for _, s := range local.Servers() {
-		config.Servers = append(config.Servers, poundlock.Server(s))
-	}
-	client, err := poundlock.Connect(config)
+	client, err := poundlock.Connect(poundlock.Config{Servers: local.Servers()})
 	if err != nil {
 		return err
 	}

@@ -64,11 +64,7 @@ func openPoundlock(ctx context.Context, spec []byte) (load.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c poundlock.Config
-	for _, s := range servers {
-		c.Servers = append(c.Servers, poundlock.Server(s))
-	}
-	cl, err := poundlock.Dial(ctx, c)
+	cl, err := poundlock.Dial(ctx, poundlock.Config{Servers: servers})
 	if err != nil {
 		return nil, err
 	}

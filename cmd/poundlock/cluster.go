@@ -126,10 +126,7 @@ func (f *clusterFlags) config(cmd *cobra.Command) (poundlock.Config, error) {
 	if f.clockBound <= 0 || f.clockBound > slots.MaxClockBound {
 		return poundlock.Config{}, cli.Usagef("--clock-bound %v: want more than 0 and at most %v", f.clockBound, slots.MaxClockBound)
 	}
-	c := poundlock.Config{Epoch: f.epoch, ClockBound: f.clockBound, NoAmnesia: f.noAmnesia}
-	for _, p := range table {
-		c.Servers = append(c.Servers, poundlock.Server(p))
-	}
+	c := poundlock.Config{Servers: table, Epoch: f.epoch, ClockBound: f.clockBound, NoAmnesia: f.noAmnesia}
 	if c.TLS, err = f.clientTLS(); err != nil {
 		return poundlock.Config{}, &cli.Status{Code: cli.ExitUsage, Err: err}
 	}

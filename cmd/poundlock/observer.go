@@ -74,7 +74,7 @@ func (f *observerFlags) observe(cmd *cobra.Command) (*observer, error) {
 // observe starts to ask the servers of a cluster.
 func observe(c poundlock.Config, timeout time.Duration) (*server.Observer, error) {
 	return server.Observe(server.AskConfig{
-		Servers: peers(c), NoAmnesia: c.NoAmnesia, Epoch: c.Epoch, ClockBound: c.ClockBound, TLS: c.TLS,
+		Servers: c.Servers, NoAmnesia: c.NoAmnesia, Epoch: c.Epoch, ClockBound: c.ClockBound, TLS: c.TLS,
 		Timeout: timeout, Label: operator(),
 	})
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
@@ -103,7 +102,7 @@ func (f *serveFlags) run(cmd *cobra.Command) (err error) {
 	if c.TLS, err = f.serverTLS(); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
-	c.Servers, c.Epoch, c.ClockBound, c.NoAmnesia = peers(cluster), cluster.Epoch, cluster.ClockBound, cluster.NoAmnesia
+	c.Servers, c.Epoch, c.ClockBound, c.NoAmnesia = cluster.Servers, cluster.Epoch, cluster.ClockBound, cluster.NoAmnesia
 	c.Log = f.log
 	if err := f.check(); err != nil {
 		return err
@@ -209,15 +208,6 @@ func awaitSignals(ctx context.Context) (e ending, stop func()) {
 		}
 	}()
 	return ending{asked, now}, func() { signal.Stop(signals); atOnce() }
-}
-
-// peers is the slot table of c.
-func peers(c poundlock.Config) []node.Peer {
-	table := make([]node.Peer, len(c.Servers))
-	for i, s := range c.Servers {
-		table[i] = node.Peer(s)
-	}
-	return table
 }
 
 // A logLevel is a flag.

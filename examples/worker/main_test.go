@@ -17,10 +17,7 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	var config poundlock.Config
-	for _, s := range l.Servers() {
-		config.Servers = append(config.Servers, poundlock.Server(s))
-	}
+	config := poundlock.Config{Servers: l.Servers()}
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -218,29 +219,16 @@ func absent(paths ...string) error {
 	return nil
 }
 
+// readPair reads a certificate, which may be over, and its key.
 func readPair(dir, name string) (*x509.Certificate, crypto.Signer, error) {
-	text, err := Files{Cert: CertPath(dir, name), Key: KeyPath(dir, name)}.read()
+	f := Files{Cert: CertPath(dir, name), Key: KeyPath(dir, name)}
+	text, err := f.read()
 	if err != nil {
 		return nil, nil, err
 	}
-	block, _ := pem.Decode([]byte(text.cert))
-	if block == nil {
-		return nil, nil, fmt.Errorf("%s: no PEM certificate in it", CertPath(dir, name))
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
+	pair, err := tls.X509KeyPair([]byte(text.cert), []byte(text.key))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", CertPath(dir, name), err)
+		return nil, nil, fmt.Errorf("%s with %s: %w", f.Cert, f.Key, err)
 	}
-	if block, _ = pem.Decode([]byte(text.key)); block == nil {
-		return nil, nil, fmt.Errorf("%s: no PEM key in it", KeyPath(dir, name))
-	}
-	private, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", KeyPath(dir, name), err)
-	}
-	key, ok := private.(*ecdsa.PrivateKey)
-	if public, match := cert.PublicKey.(*ecdsa.PublicKey); !ok || !match || !key.PublicKey.Equal(public) {
-		return nil, nil, fmt.Errorf("%s is not the key of %s", KeyPath(dir, name), CertPath(dir, name))
-	}
-	return cert, key, nil
+	return pair.Leaf, pair.PrivateKey.(crypto.Signer), nil // as each kind of key is
 }

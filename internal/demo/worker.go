@@ -65,16 +65,12 @@ func Work(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	config := poundlock.Config{ClockBound: ClockBound}
-	for _, p := range table {
-		config.Servers = append(config.Servers, poundlock.Server(p))
-	}
 	if w.Events != "" {
 		if w.events, err = recorder.Create(w.Events, recorder.Config{By: w.By}); err != nil {
 			return err
 		}
 	}
-	client, err := poundlock.Dial(ctx, config)
+	client, err := poundlock.Dial(ctx, poundlock.Config{Servers: table, ClockBound: ClockBound})
 	if err != nil {
 		return err
 	}

@@ -201,7 +201,7 @@ func join(ctx context.Context, dir string, idle time.Duration, say func(string, 
 	if err != nil {
 		return nil, err
 	}
-	d := &Client{using: using, Config: poundlock.Config{ClockBound: clockBound}}
+	d := &Client{using: using, Config: poundlock.Config{Servers: server.LocalServers(dir, 0), ClockBound: clockBound}}
 	alive, err := tryFlock(filepath.Join(dir, Alive), unix.LOCK_EX)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
@@ -220,9 +220,6 @@ func join(ctx context.Context, dir string, idle time.Duration, say func(string, 
 	if err != nil {
 		d.Leave()
 		return nil, err
-	}
-	for _, p := range server.LocalServers(dir, 0) {
-		d.Config.Servers = append(d.Config.Servers, poundlock.Server(p))
 	}
 	return d, nil
 }

@@ -65,7 +65,8 @@ func (s *Service) release(x *session, id string) error {
 func (s *Service) leave(g *grant) section {
 	c := s.forget(g)
 	g.names, g.tokens = nil, nil // what is remembered should be small
-	g.session.released.add(g)
+	x := g.session
+	x.released = append(x.released[max(0, len(x.released)+1-maxReleased):], g)
 	return c
 }
 

@@ -185,9 +185,11 @@ func (s *Service) Watch(ctx context.Context, r *pb.WatchRequest, out *connect.Se
 	return s.follow(ctx, x, w, out.Send)
 }
 
-func (s *Service) isClosing() bool {
+func (s *Service) isClosing() bool { return isClosed(s.closing) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-s.closing:
+	case <-c:
 		return true
 	default:
 		return false

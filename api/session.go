@@ -29,7 +29,7 @@ type session struct {
 
 	grants   map[string]*grant // waiting, held and lost
 	waits    int               // Lock calls in progress
-	released released
+	released []*grant // the last ones, the oldest first
 	watchers map[*watcher]struct{}
 }
 
@@ -155,42 +155,15 @@ func (x *session) sorted() []*grant {
 	return slices.SortedFunc(maps.Values(x.grants), func(a, b *grant) int { return cmp.Compare(a.id, b.id) })
 }
 
-// over says that the session has ended.
-func (x *session) over() bool {
-	select {
-	case <-x.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // find returns a grant that the session has, or remembers; nil if there is none.
 func (x *session) find(id string) *grant {
 	if g := x.grants[id]; g != nil {
 		return g
 	}
-	return x.released.find(id)
-}
-
-// released remembers the last grants that a session has released.
-type released struct {
-	grants map[string]*grant
-	order  []string // the oldest first
-}
-
-func (r *released) find(id string) *grant { return r.grants[id] }
-
-func (r *released) add(g *grant) {
-	if r.grants == nil {
-		r.grants = map[string]*grant{}
+	if k := slices.IndexFunc(x.released, func(g *grant) bool { return g.id == id }); k >= 0 {
+		return x.released[k]
 	}
-	if len(r.order) == maxReleased {
-		delete(r.grants, r.order[0])
-		r.order = append(r.order[:0], r.order[1:]...)
-	}
-	r.grants[g.id] = g
-	r.order = append(r.order, g.id)
+	return nil
 }
 
 // checkText checks what a client calls something.

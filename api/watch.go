@@ -77,7 +77,7 @@ func (s *Service) follow(ctx context.Context, x *session, w *watcher, send func(
 		return err
 	}
 	for {
-		over := x.over() // before the news, whose last ones are those of the end
+		over := isClosed(x.ended) // before the news, whose last ones are those of the end
 		if err := s.sendNews(w, send); err != nil || over {
 			return err
 		}

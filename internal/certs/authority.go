@@ -88,9 +88,6 @@ func Load(dir string) (*Authority, error) {
 	return &Authority{dir, cert, key}, nil
 }
 
-// Until is the end of the authority's own certificate.
-func (a *Authority) Until() time.Time { return a.cert.NotAfter }
-
 // Issue makes a key and a certificate for s, valid for so many days but no longer
 // than the authority. It overwrites nothing: an error wraps os.ErrExist.
 func (a *Authority) Issue(s Subject, days int) (*x509.Certificate, error) {

@@ -279,8 +279,8 @@ func TestEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	cert, _, err := readPair(a.dir, "long")
-	if err != nil || !cert.NotAfter.Equal(a.Until()) {
-		t.Errorf("error %v, until %v, the authority until %v", err, cert.NotAfter, a.Until())
+	if err != nil || !cert.NotAfter.Equal(a.cert.NotAfter) {
+		t.Errorf("error %v, until %v, the authority until %v", err, cert.NotAfter, a.cert.NotAfter)
 	}
 }
 

@@ -25,22 +25,11 @@ type auditor struct {
 	label   string
 	audit   *slog.Logger // nil: off
 	log     *slog.Logger // gets the same at level debug; nil: off
-	records chan auditRecord
+	records chan slog.Record
 	closing chan struct{}
 	done    chan struct{}
 	dropped atomic.Uint64
 	missing atomic.Uint64 // dropped, and no record says so yet
-}
-
-type auditRecord struct {
-	event   string
-	at      time.Time
-	lock    string
-	token   uint64
-	request uint64
-	user    string // its label, "" for none
-	held    time.Duration
-	cause   error
 }
 
 // start starts the auditor if somebody wants to read what it writes.
@@ -51,7 +40,7 @@ func (a *auditor) start(id protocol.ID, c Config) {
 		close(a.done)
 		return
 	}
-	a.records = make(chan auditRecord, maxAudit)
+	a.records = make(chan slog.Record, maxAudit)
 	go a.run()
 }
 
@@ -69,9 +58,19 @@ func (a *auditor) note(h *hold, event string) {
 	if a.audit == nil && (a.log == nil || !a.log.Enabled(context.Background(), slog.LevelDebug)) {
 		return
 	}
-	r := auditRecord{event: event, at: time.Now(), lock: h.line.name, token: h.token, request: h.request, user: h.section.label, cause: h.lost}
+	r := slog.NewRecord(time.Now(), slog.LevelInfo, event, 0)
+	r.AddAttrs(
+		slog.String("lock", h.line.name),
+		slog.String("token", strconv.FormatUint(h.token, 10)), // JSON readers round numbers beyond 2^53
+		slog.String("request", node.RequestID(a.id, h.request)),
+		slog.String("client", idText(a.id)),
+		slog.String("label", node.FullLabel(a.label, h.section.label)),
+	)
 	if event != "grant" {
-		r.held = r.at.Sub(h.entered)
+		r.AddAttrs(slog.Int64("held_ms", r.Time.Sub(h.entered).Milliseconds()))
+	}
+	if event == "loss" {
+		r.AddAttrs(slog.String("reason", h.lost.Error()))
 	}
 	select {
 	case a.records <- r:
@@ -96,38 +95,22 @@ func (a *auditor) run() {
 	}
 }
 
-func (a *auditor) write(r auditRecord) {
-	client := slog.String("client", idText(a.id))
+func (a *auditor) write(r slog.Record) {
 	if k := a.missing.Swap(0); k > 0 {
-		a.emit(time.Now(), "dropped", client, slog.Uint64("dropped", k))
+		gap := slog.NewRecord(time.Now(), slog.LevelInfo, "dropped", 0)
+		gap.AddAttrs(slog.String("client", idText(a.id)), slog.Uint64("dropped", k))
+		a.emit(gap)
 	}
-	attributes := []slog.Attr{
-		slog.String("lock", r.lock),
-		slog.String("token", strconv.FormatUint(r.token, 10)), // JSON readers round numbers beyond 2^53
-		slog.String("request", node.RequestID(a.id, r.request)),
-		client,
-		slog.String("label", node.FullLabel(a.label, r.user)),
-	}
-	if r.event != "grant" {
-		attributes = append(attributes, slog.Int64("held_ms", r.held.Milliseconds()))
-	}
-	if r.event == "loss" {
-		attributes = append(attributes, slog.String("reason", r.cause.Error()))
-	}
-	a.emit(r.at, r.event, attributes...)
+	a.emit(r)
 }
 
-func (a *auditor) emit(at time.Time, event string, attributes ...slog.Attr) {
-	for _, to := range []struct {
-		log   *slog.Logger
-		level slog.Level
-	}{{a.audit, slog.LevelInfo}, {a.log, slog.LevelDebug}} {
-		if to.log == nil || !to.log.Enabled(context.Background(), to.level) {
-			continue
-		}
-		r := slog.NewRecord(at, to.level, event, 0)
-		r.AddAttrs(attributes...)
-		// Like the functions of slog: a handler that fails has nobody to tell.
-		_ = to.log.Handler().Handle(context.Background(), r)
+// emit has no word for a handler that fails, as the functions of slog have none.
+func (a *auditor) emit(r slog.Record) {
+	ctx := context.Background()
+	if a.audit != nil && a.audit.Enabled(ctx, r.Level) {
+		_ = a.audit.Handler().Handle(ctx, r.Clone())
+	}
+	if r.Level = slog.LevelDebug; a.log != nil && a.log.Enabled(ctx, r.Level) {
+		_ = a.log.Handler().Handle(ctx, r)
 	}
 }

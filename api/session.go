@@ -29,7 +29,7 @@ type session struct {
 
 	grants   map[string]*grant // waiting, held and lost
 	waits    int               // Lock calls in progress
-	released []*grant // the last ones, the oldest first
+	released []*grant          // the last ones, the oldest first
 	watchers map[*watcher]struct{}
 }
 

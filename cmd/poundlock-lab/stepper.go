@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/verify/diagram"
 )
 
@@ -21,10 +23,8 @@ func (p *replay) walk(in, out *os.File) error {
 	}
 	defer func() { _ = term.Restore(int(in.Fd()), old) }() // nothing else can be done
 	rows := func() int {
-		if _, h, err := term.GetSize(int(out.Fd())); err == nil {
-			return h
-		}
-		return 24
+		_, h, _ := cli.TerminalSize(out)
+		return cmp.Or(h, 24)
 	}
 	return p.steps(bufio.NewReader(in), out, rows)
 }

@@ -223,12 +223,38 @@ func (f *benchFlags) measure(
 		Servers: n, Clients: f.clients, Names: f.names,
 		DelayMS: ms(f.delay), JitterMS: ms(f.jitter), DurationMS: ms(f.duration),
 	}
-	bar := &benchBar{Progress: cli.NewProgress(), history: out}
+	bar := cli.NewProgress()
 	defer bar.Finish()
+	finished := 0.0
+	run := func(what string, l load.Load) (*load.Window, error) {
+		const phases = 3
+		l.Show = func(grants int64, elapsed time.Duration) {
+			part := 1.0
+			if l.Length > 0 {
+				part = min(part, elapsed.Seconds()/l.Length.Seconds())
+			}
+			if l.Grants > 0 {
+				part = min(part, float64(grants)/float64(l.Grants))
+			}
+			bar.Show("bench: "+what, (finished+part)/phases)
+		}
+		w, err := crew.Run(ctx, l)
+		finished++
+		if err == nil && out != nil {
+			err = w.Record(out)
+		}
+		if err == nil {
+			err = w.Judge().Err()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		return w, nil
+	}
 	warmUp := max(500*time.Millisecond, 5*(f.delay+f.jitter))
 
 	alone := load.Load{Users: []load.User{{Name: "bench-1"}}, WarmUp: warmUp, Grants: int64(f.count)}
-	w, err := bar.run(ctx, crew, "acquire", alone)
+	w, err := run("acquire", alone)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +267,7 @@ func (f *benchFlags) measure(
 	for i := range f.names {
 		separate = append(separate, load.User{Process: i % f.clients, Name: fmt.Sprintf("bench-%d", i+1)})
 	}
-	w, err = bar.run(ctx, crew, "acquires on all names", load.Load{Users: separate, WarmUp: warmUp, Length: f.duration})
+	w, err = run("acquires on all names", load.Load{Users: separate, WarmUp: warmUp, Length: f.duration})
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +285,7 @@ func (f *benchFlags) measure(
 			rivals = append(rivals, load.User{Process: i, Name: "bench-1"})
 		}
 		l := load.Load{Users: rivals, WarmUp: warmUp, Length: f.duration, Grants: int64(f.count) + int64(f.clients)}
-		if w, err = bar.run(ctx, crew, "hand-over", l); err != nil {
+		if w, err = run("hand-over", l); err != nil {
 			return nil, err
 		}
 		times := w.Handovers()
@@ -305,38 +331,3 @@ func (f *benchFlags) print(w io.Writer, r *benchResult) error {
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// A benchBar runs loads, and shows on a terminal how far they are.
-type benchBar struct {
-	*cli.Progress
-	history  *history.Writer // nil: nobody wants it
-	finished int
-}
-
-// benchPhases is how many loads there are.
-const benchPhases = 3
-
-func (b *benchBar) run(ctx context.Context, c *load.Crew, what string, l load.Load) (*load.Window, error) {
-	l.Show = func(grants int64, elapsed time.Duration) {
-		part := 1.0
-		if l.Length > 0 {
-			part = min(part, elapsed.Seconds()/l.Length.Seconds())
-		}
-		if l.Grants > 0 {
-			part = min(part, float64(grants)/float64(l.Grants))
-		}
-		b.Show("bench: "+what, (float64(b.finished)+part)/benchPhases)
-	}
-	w, err := c.Run(ctx, l)
-	b.finished++
-	if err == nil && b.history != nil {
-		err = w.Record(b.history)
-	}
-	if err == nil {
-		err = w.Judge().Err()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	return w, nil
-}

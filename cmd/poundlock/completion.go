@@ -31,9 +31,7 @@ func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		}
 	case "config":
 		return cli.File("yaml", "yml")
-	case "tls-ca":
-		return cli.File("pem", "crt")
-	case "tls-cert":
+	case "tls-ca", "tls-cert":
 		return cli.File("pem", "crt")
 	case "tls-key":
 		return cli.File("key", "pem")

@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // A Progress is a line on a terminal that says how far something is. It comes once that has
@@ -21,11 +19,11 @@ type Progress struct {
 
 // NewProgress begins now. It is nil where standard error is no terminal.
 func NewProgress() *Progress {
-	if !term.IsTerminal(int(os.Stderr.Fd())) {
+	if _, _, is := TerminalSize(os.Stderr); !is {
 		return nil
 	}
 	columns := func() int {
-		if n, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && n > 1 {
+		if n, _, _ := TerminalSize(os.Stderr); n > 1 {
 			return n
 		}
 		return 80 // it does not say

@@ -186,12 +186,16 @@ func (f *algorithmFlags) wants(users []string) (each [][]protocol.Groups, err er
 }
 
 // oneAlgorithm checks the arguments of a command whose only one is an algorithm.
-func oneAlgorithm(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
+var oneAlgorithm = oneOf("algorithm", "poundlock-lab algorithms lists them")
+
+// oneOf checks the arguments of a command whose only one is a name of what is listed somewhere.
+func oneOf(what, listed string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return cli.Usagef("%s wants the name of one %s, not %d names", cmd.Name(), what, len(args)).WithHint(listed)
 	}
-	return cli.Usagef("%s wants the name of one algorithm, not %d names", cmd.Name(), len(args)).
-		WithHint("poundlock-lab algorithms lists them")
 }
 
 // find returns the form of the algorithm called name.

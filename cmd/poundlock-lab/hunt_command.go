@@ -16,13 +16,17 @@ import (
 
 // system gives what runs, but for options that have their usual values.
 func (l *line) system(i protocol.Info, linked bool, s world.System, usual func(protocol.Option) int64) {
+	l.form(i, linked)
+	s.Flags(i, usual, l.give)
+}
+
+func (l *line) form(i protocol.Info, linked bool) {
 	if i.Variant != "" {
 		l.give("variant", i.Variant)
 	}
 	if linked {
 		l.give("link", true)
 	}
-	s.Flags(i, usual, l.give)
 }
 
 // none is no value of an option.
@@ -83,12 +87,7 @@ func simulationOf(i protocol.Info, linked bool, v hunt.Violation) (string, error
 // hunt.
 func (f *huntFlags) repeatCommand(i protocol.Info, linked bool, given *pflag.FlagSet, beyond int, v hunt.Violation) (string, error) {
 	l := line{command: "hunt", algorithm: i.Name, flags: inOrder(new(huntFlags).registerRuns)}
-	if i.Variant != "" {
-		l.give("variant", i.Variant)
-	}
-	if linked {
-		l.give("link", true)
-	}
+	l.form(i, linked)
 	if beyond > 0 {
 		l.give("beyond", beyond)
 	}

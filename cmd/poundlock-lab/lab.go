@@ -35,11 +35,9 @@ const noCache = "none"
 
 // labFlags are the flags of poundlock-lab lab run.
 type labFlags struct {
+	lab.Options
 	quick, full bool
 	out         string
-	cache       string
-	workers     int
-	n           int
 	json        bool
 }
 
@@ -106,16 +104,16 @@ interrupted, 64 usage, 70 when an experiment fails or a result cannot be written
 		Example: `  poundlock-lab lab list
   poundlock-lab lab run classics/costs --quick
   poundlock-lab lab run wme/table1 -n 5 --json`,
-		Args: oneExperiment,
+		Args: oneOf("experiment", "poundlock-lab lab list lists them"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
 	s := c.Flags()
 	s.BoolVar(&f.quick, "quick", false, "try little: seconds, and with tokengme/all and tokengme/selection minutes")
 	s.BoolVar(&f.full, "full", false, "try all")
 	f.addOutput(s)
-	s.StringVar(&f.cache, "cache", "", "`directory` that keeps trials, or none (default one of this user)")
-	s.IntVarP(&f.n, "n", "n", 0, "`number` of processes, the only one to try, where an experiment can (wme/table1)")
-	s.IntVar(&f.workers, "workers", 0, "`number` of trials at a time (default as many as processors)")
+	s.StringVar(&f.Cache, "cache", "", "`directory` that keeps trials, or none (default one of this user)")
+	s.IntVarP(&f.Point, "n", "n", 0, "`number` of processes, the only one to try, where an experiment can (wme/table1)")
+	s.IntVar(&f.Workers, "workers", 0, "`number` of trials at a time (default as many as processors)")
 	return c
 }
 
@@ -131,7 +129,7 @@ says. Only experiments that write such a table can have this.
 Exit status: 0 when every verdict is fine, 1 when some are not, 64 usage, 70 when the
 table is not that of the experiment, or a result cannot be written.`,
 		Example: `  poundlock-lab lab report tokengme/all --from docs/figures --out again`,
-		Args:    oneExperiment,
+		Args:    oneOf("experiment", "poundlock-lab lab list lists them"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if from == "" {
 				return cli.Usagef("--from: want the directory of an earlier run")
@@ -159,15 +157,6 @@ table is not that of the experiment, or a result cannot be written.`,
 	return c
 }
 
-// oneExperiment refuses all but one argument.
-func oneExperiment(c *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return cli.Usagef("%s wants the name of one experiment, not %d names", c.Name(), len(args)).
-			WithHint("poundlock-lab lab list lists them")
-	}
-	return nil
-}
-
 // addOutput adds the flags that say how a report is shown.
 func (f *labFlags) addOutput(s *pflag.FlagSet) {
 	s.StringVar(&f.out, "out", "", "`directory` to write to (default out/NAME)")
@@ -179,29 +168,22 @@ func (f *labFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	o, err := f.options(c.Flags().Changed)
-	if err != nil {
+	if err := f.complete(c.Flags().Changed, e); err != nil {
 		return err
-	}
-	if c.Flags().Changed("n") {
-		if err := e.CheckPoint(f.n); err != nil {
-			return cli.Usagef("-n: %w", err)
-		}
-		o.Point = f.n
 	}
 	if err := f.makeOut(name); err != nil { // before what may take minutes
 		return err
 	}
 	bar := cli.NewProgress()
-	o.Progress = showLab(bar, os.Stderr, name)
+	f.Progress = showLab(bar, os.Stderr, name)
 	ctx, stop := interruptible(c)
 	defer stop()
 	// The garbage of searches must not take the process beyond what they may need.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(labMemory))
-	r, err := lab.Run(ctx, e, o)
+	r, err := lab.Run(ctx, e, f.Options)
 	bar.Finish()
 	switch {
-	case errors.Is(err, lab.ErrInterrupted) && o.Cache == "":
+	case errors.Is(err, lab.ErrInterrupted) && f.Cache == "":
 		return &cli.Status{Code: cli.ExitUndecided, Err: err, Hint: "with --cache none nothing of it is kept"}
 	case errors.Is(err, lab.ErrInterrupted):
 		return &cli.Status{Code: cli.ExitUndecided, Err: err, Hint: "the same command goes on from there"}
@@ -248,32 +230,35 @@ func findExperiment(name string) (lab.Experiment, error) {
 	return lab.Experiment{}, cli.Unknown(fmt.Errorf("there is no experiment %q", name), name, names, "poundlock-lab lab list lists them")
 }
 
-func (f *labFlags) options(given func(flag string) bool) (o lab.Options, err error) {
-	o.Scale, o.Workers, o.Cache = lab.Default, f.workers, f.cache
+func (f *labFlags) complete(given func(flag string) bool, e lab.Experiment) (err error) {
+	f.Scale = lab.Default
 	switch {
 	case f.quick && f.full:
-		return o, cli.Usagef("--quick and --full exclude each other")
+		return cli.Usagef("--quick and --full exclude each other")
 	case f.quick:
-		o.Scale = lab.Quick
+		f.Scale = lab.Quick
 	case f.full:
-		o.Scale = lab.Full
+		f.Scale = lab.Full
 	}
 	if given("workers") {
-		if err := cli.Within("--workers", f.workers, 1, lab.MaxWorkers); err != nil {
-			return o, err
+		err = cli.Within("--workers", f.Workers, 1, lab.MaxWorkers)
+	}
+	if given("n") && err == nil {
+		if err := e.CheckPoint(f.Point); err != nil {
+			return cli.Usagef("-n: %w", err)
 		}
 	}
-	switch {
-	case f.cache == noCache:
-		o.Cache = ""
-	case f.cache == "":
+	switch f.Cache {
+	case noCache:
+		f.Cache = ""
+	case "":
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return o, cli.Usagef("where to keep trials: %w", err).WithHint("--cache DIR keeps them there, --cache none nowhere")
+			return cli.Usagef("where to keep trials: %w", err).WithHint("--cache DIR keeps them there, --cache none nowhere")
 		}
-		o.Cache = filepath.Join(user, "poundlock", "lab")
+		f.Cache = filepath.Join(user, "poundlock", "lab")
 	}
-	return o, nil
+	return err
 }
 
 func (f *labFlags) print(w io.Writer, r lab.Report) error {

@@ -14,20 +14,18 @@ import (
 type interruption struct {
 	context.Context
 	cancel context.CancelCauseFunc
-	quit   chan struct{} // to end the listener
-	ended  chan struct{} // closed when it has ended; signal is constant then
-	signal syscall.Signal
-	over   bool
+	ended  chan struct{}  // closed when nobody listens any more
+	signal syscall.Signal // constant then
 }
 
 func listen(ctx context.Context, signals <-chan os.Signal) *interruption {
-	i := &interruption{quit: make(chan struct{}), ended: make(chan struct{})}
+	i := &interruption{ended: make(chan struct{})}
 	i.Context, i.cancel = context.WithCancelCause(ctx)
 	go func() {
 		defer close(i.ended)
 		for i.signal == 0 {
 			select {
-			case <-i.quit:
+			case <-i.Done():
 				return
 			case s := <-signals:
 				if s == syscall.SIGTSTP {
@@ -52,12 +50,9 @@ func (i *interruption) hear(s os.Signal) {
 	}
 }
 
-// stop returns the signal that came, 0 for none, and leaves later ones alone.
+// stop ends the context, leaves later signals alone and returns the one that came, 0 for none.
 func (i *interruption) stop() syscall.Signal {
-	if !i.over {
-		i.over = true
-		close(i.quit)
-	}
+	i.cancel(nil)
 	<-i.ended
 	return i.signal
 }

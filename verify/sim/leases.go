@@ -175,7 +175,6 @@ func (s *simulator[M]) bury(p uint32) {
 		mine.Side = world.Side{Lapsed: true}
 		s.release(mine)
 		s.release(e)
-		e.Old = !e.Lapsed
 		switch s.told(q, p) {
 		case world.ToLapse:
 			s.push(s.now+int64(s.cfg.Detect)+s.detectorDelay(), lapse, q, p)

@@ -532,7 +532,7 @@ func TestMutants(t *testing.T) {
 
 // inside are the rules that all drivers share, and how a State takes a step.
 var inside = []string{
-	"Rules.session", "Ends.ahead", "Ends.broken", "Rules.suspicion", "Rules.Lease", "Rules.Suspect", "Rules.Restore", "End.revoke",
+	"Side.Notices", "Side.Ahead", "Rules.suspicion", "Rules.Lease", "Rules.Suspect", "Rules.Restore", "End.revoke",
 	"Rules.Severed", "Rules.Withheld", "Rules.Cuts", "Rules.Buried", "Rules.Miss", "Rules.Resume", "Rules.Reborn",
 	"Cell.Next", "Cell.Write", "Consensus.Hears", "Consensus.Hear", "Consensus.Propose", "Rules.Effect", "Rules.enter",
 	"State.react", "State.fail",
@@ -544,12 +544,8 @@ var survivors = map[string]string{
 	"Consensus.Propose: !found -> true":                 "a State gives each proposal a number of its own",
 	"Consensus.Propose: decided -> false":               "a State asks first",
 
-	"Ends.ahead: !ends.absent(p) dropped":                                "who asks knows that both are there",
-	"Ends.ahead: !ends.absent(q) dropped":                                "the same",
-	"Ends.ahead: !ends[p].lapsed(q) dropped":                             "with Lapsed a member forgets the life that it knew",
-	"Ends.ahead: ends[p].Known[q] == ends[q].Life dropped":               "a life that begins anew has no Ended before the other one has Lapsed",
-	"Ends.broken: e.Known[q] != other.Life dropped":                      "a life that begins anew counts as one that had Lapsed",
-	"Rules.session: e.ended(q) dropped":                                  "who had Lapsed alone gets Ended first",
+	"Side.Notices: s.Ended dropped":                                      "who had Lapsed alone gets Ended first",
+	"Side.Notices: s.Gone -> false":                                      "Rules.Notices asks before",
 	"Rules.Cuts: lapses dropped #2":                                      "after both had Lapsed nothing is on its way",
 	"Rules.Cuts: r.Leases && lapses -> false":                            "servers do not crash",
 	"Rules.Cuts: r.Mutual dropped":                                       "without leases nothing lapses",

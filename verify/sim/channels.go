@@ -31,7 +31,7 @@ func (s *simulator[M]) transmission(m *M) int64 {
 // count counts copies of a message.
 func (s *simulator[M]) count(from uint32, m *M, copies int) {
 	if s.alg.Registers != nil {
-		s.found(history.WellFormed, s.names.Of(protocol.ID(from))+" sends a message, and its algorithm shares memory")
+		s.found(history.WellFormed, s.Names.Of(protocol.ID(from))+" sends a message, and its algorithm shares memory")
 		return
 	}
 	kind := s.alg.KindOf(*m)
@@ -50,7 +50,7 @@ func (s *simulator[M]) count(from uint32, m *M, copies int) {
 func (s *simulator[M]) send(from uint32, to protocol.ID, m *M, again bool) {
 	if to >= protocol.ID(len(s.procs)) || uint32(to) == from {
 		s.found(history.WellFormed, fmt.Sprintf("%s sent to %s: itself, or nobody",
-			s.names.Of(protocol.ID(from)), s.names.Of(to)))
+			s.Names.Of(protocol.ID(from)), s.Names.Of(to)))
 		return
 	}
 	if again {
@@ -154,7 +154,7 @@ func (s *simulator[M]) arrive(it item) {
 		s.again(it, until)
 		return
 	}
-	if s.mutual {
+	if s.Mutual {
 		if yes, held := s.takes(from, it); !yes {
 			if !held {
 				s.land(it.slot)
@@ -167,7 +167,7 @@ func (s *simulator[M]) arrive(it item) {
 	}
 	s.land(it.slot)
 	if s.log != nil {
-		s.logVerb(scenario.Deliver, from, it.to, s.names.Text(s.alg.Text(f.msg)))
+		s.logVerb(scenario.Deliver, from, it.to, s.Names.Text(s.alg.Text(f.msg)))
 	}
 	s.step(it.to, protocol.NewReceive(protocol.ID(from)), &f.msg)
 	if len(s.faults.suspected) == 0 {

@@ -165,11 +165,11 @@ func (c *Config) Use(s world.System) error {
 }
 
 // checkDiscarded refuses a warm-up and a cool-down that leave nothing to be measured.
-func (c *Config) checkDiscarded(i protocol.Info) error {
+func (c *Config) checkDiscarded(r *world.Rules) error {
 	if c.Warmup == 0 && c.Cooldown == 0 {
 		return nil
 	}
-	if i.Users == protocol.Nobody {
+	if r.Elects() {
 		return fmt.Errorf("warm-up %d, cool-down %d: they are entries, and nobody enters", c.Warmup, c.Cooldown)
 	}
 	all := 0
@@ -183,9 +183,9 @@ func (c *Config) checkDiscarded(i protocol.Info) error {
 }
 
 // complete checks c against the algorithm's model and fills in the defaults.
-func (c *Config) complete(i protocol.Info) error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: "+format, append([]any{ErrConfig, i.Name}, args...)...)
+func (c *Config) complete(i protocol.Info) (*world.Rules, error) {
+	bad := func(format string, args ...any) (*world.Rules, error) {
+		return nil, fmt.Errorf("%w: %s: "+format, append([]any{ErrConfig, i.Name}, args...)...)
 	}
 	s := c.System()
 	err := s.Complete(i, limits)
@@ -198,8 +198,9 @@ func (c *Config) complete(i protocol.Info) error {
 	if !slices.ContainsFunc(c.Entries, func(k int) bool { return k > 0 }) && i.Users != protocol.Nobody {
 		return bad("nobody enters: want 1 to %d entries of some user", maxEntries)
 	}
-	for _, check := range []func(protocol.Info) error{c.checkDetector, c.checkDiscarded, c.checkGroups} {
-		if err := check(i); err != nil {
+	r := world.New(i, c.Config, c.Clients, c.Registers)
+	for _, check := range []func(*world.Rules) error{c.checkDetector, c.checkDiscarded, c.checkGroups} {
+		if err := check(r); err != nil {
 			return bad("%w", err)
 		}
 	}
@@ -254,21 +255,21 @@ func (c *Config) complete(i protocol.Info) error {
 	if c.Patience < 0 {
 		return bad("patience of %d events: want at least 1", c.Patience)
 	}
-	if err := c.checkFaults(i); err != nil {
+	if err := c.checkFaults(r); err != nil {
 		return bad("%w", err)
 	}
-	return nil
+	return r, nil
 }
 
 // checkDetector completes c for the failure detector, and refuses what it does not do.
-func (c *Config) checkDetector(i protocol.Info) error {
+func (c *Config) checkDetector(r *world.Rules) error {
 	every := c.CrashEvery > 0 || c.RecoverEvery > 0 || c.PauseEvery > 0 || c.PartitionEvery > 0
 	switch {
-	case i.Users == protocol.Nobody && every && c.FaultsUntil == 0 && c.Until == 0:
+	case r.Elects() && every && c.FaultsUntil == 0 && c.Until == 0:
 		return errors.New("random faults without end: want faults-until or until, for an election has no other end")
-	case c.Detect != 0 && (i.Users == protocol.Clients || i.Detector == protocol.NoDetector):
+	case c.Detect != 0 && (!r.Peers || r.Detector == protocol.NoDetector):
 		return errors.New("detect: its members suspect no members")
-	case c.Detect == Silent && leased(i):
+	case c.Detect == Silent && r.Mutual:
 		return errors.New("detect: its members have leases, and notice each crash; want more than 0")
 	case c.Detect < 0 && c.Detect != Silent || c.Detect > longest:
 		return fmt.Errorf("detect %v: want 0 to %v", c.Detect, longest)
@@ -280,7 +281,7 @@ func (c *Config) checkDetector(i protocol.Info) error {
 
 // checkFaults refuses what the algorithm's model excludes: what it then does
 // says nothing about it.
-func (c *Config) checkFaults(i protocol.Info) error {
+func (c *Config) checkFaults(r *world.Rules) error {
 	for _, p := range []struct {
 		what  string
 		value float64
@@ -310,7 +311,7 @@ func (c *Config) checkFaults(i protocol.Info) error {
 		{"a crash", scenario.Crash, c.CrashEvery > 0},
 		{"recover-every", scenario.Recover, c.RecoverEvery > 0},
 	} {
-		if err := lacks(i, f.verb); f.asked && err != nil {
+		if err := lacks(r, f.verb); f.asked && err != nil {
 			return fmt.Errorf("%s: %w", f.what, err)
 		}
 	}
@@ -329,30 +330,28 @@ func (c *Config) checkFaults(i protocol.Info) error {
 	if left == 0 {
 		return errors.New("down: no member is left")
 	}
-	s := c.System()
-	names := s.Names(i)
 	for _, f := range c.Faults {
-		if err := c.checkFault(i, f, names); err != nil {
-			return fmt.Errorf("%q: %w", names.Format(f), err)
+		if err := c.checkFault(r, f); err != nil {
+			return fmt.Errorf("%q: %w", r.Names.Format(f), err)
 		}
 	}
 	return nil
 }
 
 // checkFault refuses a fault at a time that the model of the algorithm excludes, or that makes no sense.
-func (c *Config) checkFault(i protocol.Info, f scenario.Step, names scenario.Names) error {
+func (c *Config) checkFault(r *world.Rules, f scenario.Step) error {
 	for _, id := range f.Procs {
 		if id >= protocol.ID(c.N+c.Clients) {
-			return fmt.Errorf("there is no process %s at the start", names.Of(id))
+			return fmt.Errorf("there is no process %s at the start", r.Names.Of(id))
 		}
 		if slices.Contains(c.Down, id) {
-			return fmt.Errorf("%s is down", names.Of(id))
+			return fmt.Errorf("%s is down", r.Names.Of(id))
 		}
 	}
 	if n := f.Verb.Processes(); len(f.Procs) != n && (f.Verb != scenario.Partition || len(f.Procs) < n) || n == 2 && f.Procs[0] == f.Procs[1] {
 		return fmt.Errorf("want %d processes, all different", n)
 	}
-	if faults := faultsOf(i); !slices.Contains(faults, string(f.Verb)) {
+	if faults := faultsOf(r); !slices.Contains(faults, string(f.Verb)) {
 		return fmt.Errorf("faults are %s", strings.Join(faults, ", "))
 	}
 	timed := f.Verb == scenario.Cut || f.Verb == scenario.Pause || f.Verb == scenario.Partition
@@ -367,21 +366,21 @@ func (c *Config) checkFault(i protocol.Info, f scenario.Step, names scenario.Nam
 		return errors.New("only a member can lose its memory and stay")
 	case f.Verb == scenario.Drain && !member:
 		return errors.New("want one member, of an algorithm whose members drain")
-	case f.Verb == scenario.Crash && member && i.Users == protocol.Clients:
+	case f.Verb == scenario.Crash && member && !r.Peers:
 		return errors.New("only a user's process can crash for ever; a member loses its memory (amnesia)")
-	case f.Verb == scenario.Suspect && i.Detector == protocol.PerfectDetector && !slices.ContainsFunc(c.Faults, crashed):
+	case f.Verb == scenario.Suspect && r.Detector == protocol.PerfectDetector && !slices.ContainsFunc(c.Faults, crashed):
 		return errors.New("its detector suspects nobody that has not crashed")
 	}
-	return lacks(i, f.Verb)
+	return lacks(r, f.Verb)
 }
 
 // faultsOf are the kinds of faults at a time that there are with users and a detector of some kind.
-func faultsOf(i protocol.Info) []string {
+func faultsOf(r *world.Rules) []string {
 	all := []string{"amnesia", "drain", "crash", "pause", "partition", "cut"}
 	switch {
-	case leased(i): // whose members are told of their leases
+	case r.Mutual: // whose members are told of their leases
 		all = append(all, "recover", "lapse")
-	case i.Users != protocol.Clients:
+	case r.Peers:
 		all = append(all, "recover", "suspect", "restore")
 	}
 	return all
@@ -396,19 +395,19 @@ var reasons = map[scenario.Verb]string{
 }
 
 // lacks says why the model of an algorithm has no steps of some kind; nil: it has them.
-func lacks(i protocol.Info, v scenario.Verb) error {
-	has, peers := world.Has(i, v), i.Users != protocol.Clients
+func lacks(r *world.Rules, v scenario.Verb) error {
+	has := world.Has(r.Info, v)
 	of := func(list ...scenario.Verb) bool { return slices.Contains(list, v) }
 	switch {
-	case i.Registers != nil && of(scenario.Deliver, scenario.Lose, scenario.Duplicate, scenario.Partition):
+	case r.Registers != nil && of(scenario.Deliver, scenario.Lose, scenario.Duplicate, scenario.Partition):
 		return protocol.ErrRegisters
 	case !has && of(scenario.Lose, scenario.Duplicate):
 		return protocol.ErrReliable
 	case !has && reasons[v] != "":
 		return errors.New(reasons[v])
-	case peers && v == scenario.Amnesia:
+	case r.Peers && v == scenario.Amnesia:
 		return errors.New("not simulated where the members are the users")
-	case i.Detector == protocol.NoDetector && of(scenario.Suspect, scenario.Restore):
+	case r.Detector == protocol.NoDetector && of(scenario.Suspect, scenario.Restore):
 		return errors.New("its members suspect no members")
 	}
 	return nil

@@ -106,7 +106,7 @@ func (s *simulator[M]) fault(it item) {
 	case crashes:
 		s.every(s.cfg.CrashEvery, crashes)
 		switch {
-		case !s.peers():
+		case !s.Peers:
 			// Of all users, so that those who are left at the end of a run do not
 			// crash the more often.
 			if u := &s.users[f.random.IntN(len(s.users))]; u.state != done && s.isUp(u.proc) {
@@ -137,20 +137,20 @@ func (s *simulator[M]) fault(it item) {
 		}
 		s.partition(side, 1+f.random.Int64N(int64(s.cfg.PartitionEvery)))
 	case lapse:
-		if s.mutual {
+		if s.Mutual {
 			s.lapses(it.to, it.slot)
 		} else {
 			s.lapse(it.to, it.slot)
 		}
 	case suspect:
-		if s.mutual {
+		if s.Mutual {
 			s.ends(it)
 		} else {
 			s.suspect(it, false)
 		}
 	case wake: // see awake
 	case restore, news:
-		if s.mutual {
+		if s.Mutual {
 			s.resumes(it)
 		} else {
 			s.restore(it)
@@ -232,7 +232,7 @@ func (s *simulator[M]) crash(id uint32) {
 	*p = process[M]{
 		user: p.user, incarnation: p.incarnation, last: p.last, suspectedBy: p.suspectedBy, random: p.random, died: s.seq,
 	}
-	if s.peers() {
+	if s.Peers {
 		f.up = slices.DeleteFunc(f.up, func(j uint32) bool { return j == id })
 		f.crashed = append(f.crashed, id)
 	}
@@ -244,9 +244,9 @@ func (s *simulator[M]) crash(id uint32) {
 	}
 	switch {
 	case s.alg.Detector == protocol.NoDetector:
-	case s.mutual:
+	case s.Mutual:
 		s.bury(id)
-	case s.peers():
+	case s.Peers:
 		s.notice(f.up, id)
 	default:
 		after := int64(0)
@@ -262,7 +262,7 @@ func (s *simulator[M]) crash(id uint32) {
 	}
 	u := &s.users[k]
 	u.pending = 0
-	if s.peers() || u.left == 0 {
+	if s.Peers || u.left == 0 {
 		u.state = done
 		s.active--
 		return
@@ -275,7 +275,7 @@ func (s *simulator[M]) pause(id uint32, d int64) {
 	s.logStep(scenario.Step{Verb: scenario.Pause, Procs: []protocol.ID{protocol.ID(id)}, For: time.Duration(d)})
 	p := &s.procs[id]
 	p.pausedUntil = max(p.pausedUntil, s.now+d)
-	if s.pauses {
+	if s.Pauses {
 		s.push(p.pausedUntil, wake, id, 0)
 		if !slices.Contains(s.asleep, id) {
 			s.asleep = append(s.asleep, id)
@@ -310,15 +310,15 @@ func (s *simulator[M]) partition(side []protocol.ID, d int64) {
 func (s *simulator[M]) part(side map[uint32]bool, until int64, pauses bool) {
 	up := s.faults.up
 	switch {
-	case !s.pauses:
-	case s.peers():
+	case !s.Pauses:
+	case s.Peers:
 		for _, q := range up {
 			for _, j := range up {
 				switch {
 				case side[q] == side[j]:
-				case !s.mutual && (side[q] || !pauses):
+				case !s.Mutual && (side[q] || !pauses):
 					s.notice([]uint32{j}, q)
-				case s.mutual && side[q]:
+				case s.Mutual && side[q]:
 					s.separate(q, j, until)
 				}
 			}
@@ -341,10 +341,10 @@ func (s *simulator[M]) cut(from, to uint32, d int64) {
 	f.cuts = slices.DeleteFunc(f.cuts, func(c cut) bool { return c.until <= s.now })
 	f.cuts = append(f.cuts, cut{from, to, s.now + d})
 	switch client := uint32(s.cfg.N) <= max(from, to); {
-	case s.mutual && !s.isUp(to), client && uint32(s.cfg.N) <= min(from, to):
-	case s.mutual || client:
+	case s.Mutual && !s.isUp(to), client && uint32(s.cfg.N) <= min(from, to):
+	case s.Mutual || client:
 		s.separate(from, to, s.now+d)
-	case s.pauses && s.peers() && s.isUp(from) && s.isUp(to):
+	case s.Pauses && s.Peers && s.isUp(from) && s.isUp(to):
 		s.notice([]uint32{to}, from)
 	}
 }
@@ -372,7 +372,7 @@ func (s *simulator[M]) meet(a, b uint32) int64 { return max(s.heldUntil(a, b), s
 // between is the key of two processes: the client and the member, or the lesser of two members
 // and the other one.
 func (s *simulator[M]) between(a, b uint32) pair {
-	if s.mutual {
+	if s.Mutual {
 		return pair{min(a, b), max(a, b)}
 	}
 	return pair{max(a, b), min(a, b)}
@@ -401,7 +401,7 @@ func (s *simulator[M]) separate(p, q uint32, until int64) {
 	a.until = max(a.until, until)
 	if end := a.since + int64(s.cfg.Lease); !a.lapses && a.until > end {
 		a.lapses = true
-		if s.mutual {
+		if s.Mutual {
 			s.push(end+s.detectorDelay(), lapse, k.client, k.member)
 			s.push(end+s.detectorDelay(), lapse, k.member, k.client)
 			return
@@ -433,7 +433,7 @@ func (s *simulator[M]) unheard(observer, subject uint32) int64 {
 func (s *simulator[M]) suspect(it item, told bool) {
 	observer, subject := it.to, it.slot
 	p, q := &s.procs[observer], &s.procs[subject]
-	peers := s.peers()
+	peers := s.Peers
 	switch {
 	case p.process == nil:
 		return
@@ -483,7 +483,7 @@ func (s *simulator[M]) suspects(member, client uint32) {
 func (s *simulator[M]) restore(it item) {
 	observer, subject := it.to, it.slot
 	by, k := s.procs[subject].suspectedBy, observer
-	if !s.peers() { // who is suspected hears of its end
+	if !s.Peers { // who is suspected hears of its end
 		by, k = s.procs[observer].suspectedBy, subject
 	}
 	suspected := by != nil && by[k]

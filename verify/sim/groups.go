@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // DefaultGroups is Config.Groups where users want groups and Config.Wants does not say which.
@@ -31,8 +32,8 @@ func (p Popularity) popular(groups int) int {
 }
 
 // checkGroups completes what c says of groups.
-func (c *Config) checkGroups(i protocol.Info) error {
-	if !i.Grouped {
+func (c *Config) checkGroups(r *world.Rules) error {
+	if !r.Grouped {
 		if c.Groups != 0 || c.Wants != nil || c.PerRequest != 0 || c.Popularity != (Popularity{}) {
 			return errors.New("it has no groups: whoever is inside is there alone")
 		}
@@ -59,7 +60,7 @@ func (c *Config) checkGroups(i protocol.Info) error {
 		return fmt.Errorf("%d groups: want 1 to %d", c.Groups, maxGroups)
 	case c.PerRequest < 1 || c.PerRequest > min(c.Groups, maxPerRequest):
 		return fmt.Errorf("%d groups a request: want 1 to %d, of %d groups", c.PerRequest, min(c.Groups, maxPerRequest), c.Groups)
-	case c.PerRequest > 1 && !i.Several:
+	case c.PerRequest > 1 && !r.Several:
 		return fmt.Errorf("%d groups a request: its users want one at a time", c.PerRequest)
 	case !(p.Alpha > 0 && p.Alpha <= 100 && p.Beta >= 0 && p.Beta <= 100):
 		return fmt.Errorf("popularity %v,%v: want percentages of the groups, more than 0, and of the requests", p.Alpha, p.Beta)

@@ -22,11 +22,6 @@ type end struct {
 	held  []item // messages for the session that the other one began already
 }
 
-// leased reports whether members have leases at each other.
-func leased(i protocol.Info) bool {
-	return i.Detector == protocol.LeaseDetector && i.Users != protocol.Clients
-}
-
 // endOf returns the end of member p of its session with member q.
 func (s *simulator[M]) endOf(p, q uint32) *end {
 	f := &s.faults
@@ -195,12 +190,12 @@ func (s *simulator[M]) reborn(p uint32) {
 
 // revoke breaks the session of p with q as if they heard nothing of each other.
 func (s *simulator[M]) revoke(p uint32, to protocol.ID) {
-	if !s.mutual || to >= protocol.ID(s.cfg.N) || to == protocol.ID(p) {
-		s.found(history.WellFormed, s.names.Of(protocol.ID(p))+" revokes a lease of "+s.names.Of(to)+", and there is none")
+	if !s.Mutual || to >= protocol.ID(s.cfg.N) || to == protocol.ID(p) {
+		s.found(history.WellFormed, s.Names.Of(protocol.ID(p))+" revokes a lease of "+s.Names.Of(to)+", and there is none")
 		return
 	}
 	if s.log != nil {
-		s.note(s.names.Of(protocol.ID(p)) + " revokes the lease of " + s.names.Of(to))
+		s.note(s.Names.Of(protocol.ID(p)) + " revokes the lease of " + s.Names.Of(to))
 	}
 	if q := uint32(to); !s.endOf(p, q).Lapsed {
 		s.separate(p, q, s.now+int64(s.cfg.Lease)+1)

@@ -63,7 +63,7 @@ func (l *log) line(at int64, text string) {
 // logStep writes a step, if there is a log.
 func (s *simulator[M]) logStep(step scenario.Step) {
 	if s.log != nil {
-		s.log.line(s.now, s.names.Format(step))
+		s.log.line(s.now, s.Names.Format(step))
 	}
 }
 
@@ -88,7 +88,7 @@ func (s *simulator[M]) logAct(id uint32, a protocol.Act) {
 	if s.log == nil {
 		return
 	}
-	what := s.names.Of(protocol.ID(id))
+	what := s.Names.Of(protocol.ID(id))
 	switch {
 	case a.Do == protocol.Crit:
 		what += " crit"

@@ -36,26 +36,20 @@ type election struct {
 	count int
 }
 
-// elects reports whether the algorithm is an election.
-func (s *simulator[M]) elects() bool { return s.alg.Users == protocol.Nobody }
-
-// peers reports whether there are no clients: members crash, and suspect each other.
-func (s *simulator[M]) peers() bool { return s.alg.Users != protocol.Clients }
-
 // lead records that process id names a leader.
 func (s *simulator[M]) lead(id uint32, a protocol.Act) {
 	if s.log != nil {
-		s.note(fmt.Sprintf("%s says that %s leads epoch %d", s.names.Of(protocol.ID(id)), s.names.Of(a.To), a.Arg))
+		s.note(fmt.Sprintf("%s says that %s leads epoch %d", s.Names.Of(protocol.ID(id)), s.Names.Of(a.To), a.Arg))
 	}
-	if !s.elects() {
+	if !s.Elects() {
 		return // it is for those who watch
 	}
 	s.idle = 0
 	e, t := &s.election, history.Term{Epoch: a.Arg, Leader: a.To}
 	if e.count++; e.count <= mostLeaders {
-		e.list = append(e.list, Leadership{s.now, s.names.Of(protocol.ID(id)), s.names.Of(a.To), a.Arg})
+		e.list = append(e.list, Leadership{s.now, s.Names.Of(protocol.ID(id)), s.Names.Of(a.To), a.Arg})
 	}
-	for _, err := range []error{e.says[id].Name(t), e.terms.Add(t, s.names.Of)} {
+	for _, err := range []error{e.says[id].Name(t), e.terms.Add(t, s.Names.Of)} {
 		if err != nil {
 			s.foundError(history.Epochs, err)
 		}
@@ -80,7 +74,7 @@ func (s *simulator[M]) agree(together func(a, b uint32) bool) {
 			side[id].Up = s.procs[id].process != nil && together(first, uint32(id))
 			seen[id] = seen[id] || side[id].Up
 		}
-		if err := side.Agreement(s.names.Of); err != nil {
+		if err := side.Agreement(s.Names.Of); err != nil {
 			s.foundError(history.Agreement, err)
 		}
 	}
@@ -107,7 +101,7 @@ func (s *simulator[M]) rests(it item) bool {
 
 // rest ends a run in which nothing more will happen.
 func (s *simulator[M]) rest() {
-	if s.elects() {
+	if s.Elects() {
 		s.agree(func(_, _ uint32) bool { return true })
 		return
 	}
@@ -117,7 +111,7 @@ func (s *simulator[M]) rest() {
 // end ends a run at the time Config.Until, before the item it.
 func (s *simulator[M]) end(it item, at int64) {
 	s.now = at
-	if s.elects() && s.alg.Detector == protocol.UnreliableDetector && s.rests(it) {
+	if s.Elects() && s.alg.Detector == protocol.UnreliableDetector && s.rests(it) {
 		s.agree(s.together)
 	}
 }
@@ -143,7 +137,7 @@ func (s *simulator[M]) recover(id uint32) {
 	for _, q := range f.suspected { // its detector begins anew
 		s.procs[q].suspectedBy[id] = false
 	}
-	if s.elects() {
+	if s.Elects() {
 		s.election.says[id].Named = false
 	}
 	if s.alg.Consensus {
@@ -155,7 +149,7 @@ func (s *simulator[M]) recover(id uint32) {
 		s.active++
 		s.schedule(k, userTry, s.cfg.Think.draw(&s.users[k].think))
 	}
-	if s.mutual {
+	if s.Mutual {
 		s.reborn(id)
 		return
 	}

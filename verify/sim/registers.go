@@ -12,8 +12,6 @@ import (
 // memory is the registers that processes share, and what they do there. Its random numbers
 // are its own.
 type memory struct {
-	list     []protocol.Register
-	safe     bool
 	cells    []cell
 	random   stream
 	accesses int
@@ -26,8 +24,7 @@ type cell struct {
 }
 
 // reset is the memory of a run that has not begun, in that of an earlier one.
-func (m *memory) reset(list []protocol.Register, safe bool) {
-	m.list, m.safe, m.accesses = list, safe, 0
+func (m *memory) reset(list []protocol.Register) {
 	m.cells = slices.Grow(m.cells[:0], len(list))[:len(list)]
 	for r := range m.cells {
 		m.cells[r] = cell{world.Cell{Value: list[r].Initial}, m.cells[r].waiters[:0]}
@@ -37,14 +34,14 @@ func (m *memory) reset(list []protocol.Register, safe bool) {
 // access begins an access. It takes as long as a message does.
 func (s *simulator[M]) access(id uint32, a protocol.Act) {
 	p := &s.procs[id]
-	open, err := p.open.Open(s.memory.list, protocol.ID(id), a)
+	open, err := p.open.Open(s.Memory, protocol.ID(id), a)
 	if err != nil {
-		s.found(history.WellFormed, s.names.Text(err.Error()))
+		s.found(history.WellFormed, s.Names.Text(err.Error()))
 		return
 	}
 	p.open = open
 	s.memory.accesses++
-	if a.Do == protocol.Write && s.memory.safe {
+	if a.Do == protocol.Write && s.Safe {
 		p.open.Of(int(a.To)).Begun = true
 		s.memory.cells[a.To].Writers++
 		s.logAccess(scenario.Begin, id, uint32(a.To), nil)
@@ -79,7 +76,7 @@ func (s *simulator[M]) accessed(it item) {
 	v, anything := c.Value, (*uint64)(nil)
 	if c.Writers > 0 {
 		v = s.memory.random.Uint64()
-		if most := s.memory.list[r].Most; most+1 > 0 {
+		if most := s.Memory[r].Most; most+1 > 0 {
 			v %= most + 1
 		}
 		anything = &v
@@ -124,7 +121,7 @@ func (s *simulator[M]) logAccess(v scenario.Verb, id, register uint32, found *ui
 	if s.log == nil {
 		return
 	}
-	text := s.memory.list[register].Name
+	text := s.Memory[register].Name
 	if found != nil {
 		text = scenario.Found(text, *found)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
-	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/world"
 )
 
@@ -30,7 +29,8 @@ func NewRunner[M any](a protocol.Algorithm[M]) *Runner[M] {
 // and shares no memory with later ones.
 func (r *Runner[M]) Run(c Config) (Result, error) {
 	a := &r.s.alg
-	if err := c.complete(a.Info); err != nil {
+	rules, err := c.complete(a.Info)
+	if err != nil {
 		return Result{}, err
 	}
 	if c.Spaced > 0 && a.Unsettled == nil {
@@ -40,7 +40,7 @@ func (r *Runner[M]) Run(c Config) (Result, error) {
 		return Result{}, fmt.Errorf("%w: %s: %w", ErrConfig, a.Name, err)
 	}
 	began := time.Now()
-	r.s.reset(c)
+	r.s.reset(c, rules)
 	r.s.run()
 	if r.s.refused != nil {
 		return Result{}, r.s.refused
@@ -50,7 +50,7 @@ func (r *Runner[M]) Run(c Config) (Result, error) {
 
 // reset makes s the simulator of a run that has not begun. It keeps memory of an
 // earlier run, and nothing else.
-func (s *simulator[M]) reset(c Config) {
+func (s *simulator[M]) reset(c Config, rules *world.Rules) {
 	system := c.System()
 	_, k := system.Users(s.alg.Info)
 	constant := c.Delay.Shape == ConstantShape
@@ -58,9 +58,9 @@ func (s *simulator[M]) reset(c Config) {
 	s.queue.reset(c.Delay.Mean(), even, c.N+c.Clients)
 	s.out.Reset()
 	*s = simulator[M]{
+		Rules:    *rules,
 		alg:      s.alg,
 		cfg:      c,
-		names:    system.Names(s.alg.Info),
 		queue:    s.queue,
 		flights:  s.flights[:0],
 		free:     none,
@@ -79,18 +79,16 @@ func (s *simulator[M]) reset(c Config) {
 		overhead: sized(s.overhead, len(s.alg.Messages)),
 		byKind:   sized(s.byKind, len(s.alg.Messages)),
 		setToken: -1,
-		mutual:   leased(s.alg.Info),
-		pauses:   world.Has(s.alg.Info, scenario.Pause),
 	}
 	if c.Bandwidth > 0 {
 		s.bit32 = 32e3 / c.Bandwidth
 	}
 	s.wishes.reset(&c)
 	s.monitor.Reset(k)
-	if s.elects() {
+	if s.Elects() {
 		s.election.says = make(history.Leaders, c.N)
 	}
-	s.monitor.Name = func(u int) string { return s.names.Of(protocol.ID(s.users[u].proc)) }
+	s.monitor.Name = func(u int) string { return s.Names.Of(protocol.ID(s.users[u].proc)) }
 	if c.History != nil {
 		s.monitor.Record = func(e history.Event) { _ = c.History.Write(e) } // result asks for its error
 	}
@@ -110,8 +108,8 @@ func (s *simulator[M]) reset(c Config) {
 	s.faults.random.begin(c.Seed, forFaults, 0)
 	s.faults.detector.begin(c.Seed, forFaults, 1)
 	s.lossy.random.begin(c.Seed, forChannels, 0)
-	if s.alg.Registers != nil {
-		s.memory.reset(s.alg.Registers(c.Config), c.Registers == protocol.Safe)
+	if s.Memory != nil {
+		s.memory.reset(s.Memory)
 		s.memory.random.begin(c.Seed, forRegisters, 0)
 	}
 }

@@ -7,14 +7,14 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
-	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // A simulator is one run.
 type simulator[M any] struct {
-	alg   protocol.Algorithm[M]
-	cfg   Config
-	names scenario.Names
+	world.Rules
+	alg protocol.Algorithm[M]
+	cfg Config
 
 	now      int64
 	seq      uint64
@@ -71,9 +71,7 @@ type simulator[M any] struct {
 	recovered int
 	forgotten int // memory losses
 
-	mutual       bool     // members have leases at each other
-	pauses       bool     // a pause is more than slowness: see package world
-	asleep       []uint32 // then: processes that pause
+	asleep       []uint32 // where a pause is more than slowness: processes that pause
 	leasesLapsed int
 }
 
@@ -110,7 +108,7 @@ func (s *simulator[M]) begin(id uint32) {
 	if o := int64(s.cfg.ClockOffset); o > 0 {
 		p.offset += p.random.clock.Int64N(2*o+1) - o
 	}
-	if s.peers() && s.alg.Tolerates&protocol.Recovery != 0 {
+	if s.Peers && s.alg.Tolerates&protocol.Recovery != 0 {
 		p.incarnation++
 	} else if s.alg.Incarnations || s.alg.Detector == protocol.LeaseDetector {
 		was := p.incarnation
@@ -143,7 +141,7 @@ func (s *simulator[M]) start() {
 			s.faults.up = append(s.faults.up, uint32(id))
 		}
 	}
-	if s.mutual {
+	if s.Mutual {
 		s.beginSessions()
 	}
 	for u := range s.users {
@@ -190,7 +188,7 @@ func (s *simulator[M]) newClient(u int) {
 func (s *simulator[M]) run() {
 	defer s.caught()
 	s.start()
-	for (s.active > 0 || s.elects()) && !s.dead {
+	for (s.active > 0 || s.Elects()) && !s.dead {
 		if s.queue.len() == 0 {
 			s.rest()
 			return
@@ -261,7 +259,7 @@ func (s *simulator[M]) found(property, text string) {
 // progress is what there is none of in a run that is stuck.
 func (s *simulator[M]) progress() string {
 	switch {
-	case s.elects():
+	case s.Elects():
 		return "no leader named"
 	case s.alg.Weak:
 		return "no entry and no outcome"
@@ -270,7 +268,7 @@ func (s *simulator[M]) progress() string {
 }
 
 func (s *simulator[M]) stuck(why string) {
-	if s.elects() {
+	if s.Elects() {
 		s.found("stuck", why+", and the election goes on")
 		return
 	}
@@ -367,7 +365,7 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 
 // refuse: a process asked for what its algorithm has not.
 func (s *simulator[M]) refuse(id uint32, do protocol.Do) {
-	s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.names.Of(protocol.ID(id)), do))
+	s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.Names.Of(protocol.ID(id)), do))
 }
 
 // input gives an event without message to a process.

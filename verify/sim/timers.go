@@ -21,7 +21,7 @@ type timer struct {
 
 func (s *simulator[M]) setTimer(p *process[M], id uint32, a protocol.Act) {
 	if a.After <= 0 {
-		s.found(history.WellFormed, fmt.Sprintf("%s sets timer %d to fire %v from now", s.names.Of(protocol.ID(id)), a.Timer, time.Duration(a.After)))
+		s.found(history.WellFormed, fmt.Sprintf("%s sets timer %d to fire %v from now", s.Names.Of(protocol.ID(id)), a.Timer, time.Duration(a.After)))
 	}
 	at := s.now + a.After
 	if a.Arg > 0 {

@@ -86,7 +86,7 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 	s.logAct(id, a)
 	k := int(s.procs[id].user)
 	if k < 0 {
-		s.found(history.WellFormed, s.names.Of(protocol.ID(id))+" has no user, and told one something")
+		s.found(history.WellFormed, s.Names.Of(protocol.ID(id))+" has no user, and told one something")
 		return
 	}
 	s.monitor.Act(k, s.now, a)

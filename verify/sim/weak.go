@@ -52,7 +52,7 @@ func (w *weak[M]) reset(i protocol.Info, c Config) {
 
 func (s *simulator[M]) judged(f history.Fault) {
 	if f != (history.Fault{}) {
-		s.found(f.Property, s.names.Text(f.Text))
+		s.found(f.Property, s.Names.Text(f.Text))
 	}
 }
 
@@ -153,7 +153,7 @@ func (s *simulator[M]) propose(instance uint64, m *M) {
 	}
 	w.decisions[instance] = *m
 	if s.log != nil {
-		s.logVerb(scenario.Decide, 0, 0, fmt.Sprint(instance, " ", s.names.Text(s.alg.Text(*m))))
+		s.logVerb(scenario.Decide, 0, 0, fmt.Sprint(instance, " ", s.Names.Text(s.alg.Text(*m))))
 	}
 	for id, k := range w.next {
 		if k == instance && s.procs[id].process != nil {

@@ -51,14 +51,9 @@ func (s *simulator[M]) lead(id uint32, a protocol.Act) {
 	}
 	for _, err := range []error{e.says[id].Name(t), e.terms.Add(t, s.Names.Of)} {
 		if err != nil {
-			s.foundError(history.Epochs, err)
+			s.judged(history.Fault{Property: history.Epochs, Text: err.Error()})
 		}
 	}
-}
-
-func (s *simulator[M]) foundError(property string, err error) {
-	text := err.Error()
-	s.found(property, text[min(len(text), len(property)+len(": ")):])
 }
 
 // agree judges an election that has come to rest: all live processes name one leader, or
@@ -75,7 +70,7 @@ func (s *simulator[M]) agree(together func(a, b uint32) bool) {
 			seen[id] = seen[id] || side[id].Up
 		}
 		if err := side.Agreement(s.Names.Of); err != nil {
-			s.foundError(history.Agreement, err)
+			s.judged(history.Fault{Property: history.Agreement, Text: err.Error()})
 		}
 	}
 }

@@ -256,6 +256,13 @@ func (s *simulator[M]) found(property, text string) {
 	s.monitor.Found(s.now, property, text)
 }
 
+// judged records what a rule or a judge found, if it is a fault.
+func (s *simulator[M]) judged(f history.Fault) {
+	if f != (history.Fault{}) {
+		s.found(f.Property, strings.TrimPrefix(s.Names.Text(f.Text), f.Property+": "))
+	}
+}
+
 // progress is what there is none of in a run that is stuck.
 func (s *simulator[M]) progress() string {
 	switch {
@@ -343,19 +350,10 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 					p.timers[k].at = -1
 				}
 			}
-		case protocol.Crit, protocol.Rem, protocol.Ejected:
-			s.tell(id, e.Act)
 		case protocol.Read, protocol.Write, protocol.Await:
 			s.access(id, e.Act)
-		case protocol.Leader:
-			s.lead(id, e.Act)
-		case protocol.Revoke:
-			s.revoke(id, e.To)
-		case protocol.Owner:
-		case protocol.Invoke, protocol.Install, protocol.Outcome, protocol.Capture, protocol.Propose, protocol.Resume:
-			captures = s.serve(id, e) || captures
 		default:
-			s.refuse(id, e.Do)
+			captures = s.effect(id, e) || captures
 		}
 	}
 	if captures {
@@ -363,9 +361,30 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 	}
 }
 
-// refuse: a process asked for what its algorithm has not.
-func (s *simulator[M]) refuse(id uint32, do protocol.Do) {
-	s.found(history.WellFormed, fmt.Sprintf("%s asked for effect %d", s.Names.Of(protocol.ID(id)), do))
+// effect does what a process asks for beside messages, timers and registers. It reports whether the process
+// is to be told what its copy of the object is, behind all that it asks for in this step.
+func (s *simulator[M]) effect(id uint32, e *protocol.Effect[M]) (captures bool) {
+	if wrong := s.Meaning(int(id), e.Act); wrong != (history.Fault{}) {
+		s.judged(wrong)
+		return false
+	}
+	switch e.Do {
+	case protocol.Crit, protocol.Rem, protocol.Ejected:
+		s.tell(id, e.Act)
+	case protocol.Outcome:
+		s.outcome(id, e.Act)
+	case protocol.Leader:
+		s.lead(id, e.Act)
+	case protocol.Revoke:
+		s.revoke(id, uint32(e.To))
+	case protocol.Invoke, protocol.Install:
+		s.judgeAct(id, e.Act)
+	case protocol.Propose:
+		s.propose(e.Arg, &e.Msg)
+	case protocol.Resume:
+		s.takePart(id, e.Arg)
+	}
+	return e.Do == protocol.Capture
 }
 
 // input gives an event without message to a process.

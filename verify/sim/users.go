@@ -2,7 +2,6 @@ package sim
 
 import (
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
@@ -85,10 +84,6 @@ func (s *simulator[M]) exit(it item) {
 func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 	s.logAct(id, a)
 	k := int(s.procs[id].user)
-	if k < 0 {
-		s.found(history.WellFormed, s.Names.Of(protocol.ID(id))+" has no user, and told one something")
-		return
-	}
 	s.monitor.Act(k, s.now, a)
 	s.judgeAct(id, a)
 	u := &s.users[k]

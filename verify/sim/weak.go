@@ -50,12 +50,6 @@ func (w *weak[M]) reset(i protocol.Info, c Config) {
 	}
 }
 
-func (s *simulator[M]) judged(f history.Fault) {
-	if f != (history.Fault{}) {
-		s.found(f.Property, s.Names.Text(f.Text))
-	}
-}
-
 // judgeInput shows the judge of the object what a user does.
 func (s *simulator[M]) judgeInput(id uint32, in protocol.Input) {
 	if s.weak.judge != nil {
@@ -89,27 +83,6 @@ func (s *simulator[M]) judgeRest() {
 	}
 	s.judged(s.weak.judge.Unfinished())
 	s.weak.judge.Calm()
-}
-
-// serve does what a process asks of its copy of the object, or of consensus. It reports whether the process
-// is to be told what its copy is, behind all that it asks in this step.
-func (s *simulator[M]) serve(id uint32, e *protocol.Effect[M]) (captures bool) {
-	ofConsensus := e.Do == protocol.Propose || e.Do == protocol.Resume
-	switch {
-	case ofConsensus && !s.alg.Consensus, !ofConsensus && !s.alg.Weak:
-		s.refuse(id, e.Do)
-	case e.Do == protocol.Propose:
-		s.propose(e.Arg, &e.Msg)
-	case e.Do == protocol.Resume:
-		s.takePart(id, e.Arg)
-	case e.Do == protocol.Outcome:
-		s.outcome(id, e.Act)
-	case e.Do == protocol.Capture:
-		return true
-	default:
-		s.judgeAct(id, e.Act)
-	}
-	return false
 }
 
 // issue lets user k, which is inside, issue its next operation.

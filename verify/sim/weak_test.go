@@ -12,6 +12,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/verify/world"
 	"github.com/poundlock/poundlock/wrap/consensus"
 	"github.com/poundlock/poundlock/wrap/consensus/raft"
 )
@@ -236,17 +237,18 @@ func TestEjectedForNothing(t *testing.T) {
 
 // What there is no object or no consensus for is refused like any other effect that there is none of.
 func TestWeakEffects(t *testing.T) {
+	const object, consensus = "has no copy of an object", "has no consensus"
 	for _, c := range []struct {
-		of  string
+		why string
 		ask func(out *protocol.Out[note])
 	}{
-		{"an object", func(out *protocol.Out[note]) { out.Invoke("a", 1) }},
-		{"an object", func(out *protocol.Out[note]) { out.Install("1") }},
-		{"an object", func(out *protocol.Out[note]) { out.Outcome() }},
-		{"an object", func(out *protocol.Out[note]) { out.Capture() }},
-		{"consensus", func(out *protocol.Out[note]) { out.Propose(0, note{}) }},
-		{"consensus", func(out *protocol.Out[note]) { out.Resume(1) }},
-		{"nothing", func(out *protocol.Out[note]) {
+		{object, func(out *protocol.Out[note]) { out.Invoke("a", 1) }},
+		{object, func(out *protocol.Out[note]) { out.Install("1") }},
+		{object, func(out *protocol.Out[note]) { out.Outcome() }},
+		{object, func(out *protocol.Out[note]) { out.Capture() }},
+		{consensus, func(out *protocol.Out[note]) { out.Propose(0, note{}) }},
+		{consensus, func(out *protocol.Out[note]) { out.Resume(1) }},
+		{"asks for effect 99, which is none", func(out *protocol.Out[note]) {
 			out.Effects = append(out.Effects, protocol.Effect[note]{Act: protocol.Act{Do: 99}})
 		}},
 	} {
@@ -257,14 +259,14 @@ func TestWeakEffects(t *testing.T) {
 			}
 		})
 		// An algorithm that has the one has not therefore the other.
-		a.Weak, a.Consensus = c.of == "consensus", c.of == "an object"
+		a.Weak, a.Consensus = c.why == consensus, c.why == object
 		run := sim.Config{Config: protocol.Config{N: 1}, Entries: []int{1}}
 		if a.Weak {
 			run.Operations = sim.NoOperations
 		}
 		r := mustRun(t, a, run)
-		if r.ViolationCount != 1 || r.ViolationsOf[history.WellFormed] != 1 || !strings.Contains(r.Violations[0], "p1 asked for effect") {
-			t.Errorf("%s that there is not: %v", c.of, r.Violations)
+		if r.ViolationCount != 1 || r.ViolationsOf[world.Model] != 1 || !strings.Contains(r.Violations[0], "p1 "+c.why) {
+			t.Errorf("%v, want that it %s", r.Violations, c.why)
 		}
 	}
 }

@@ -54,20 +54,51 @@ func (r *Rules) wrong(format string, args ...any) history.Fault {
 	return history.Fault{Property: Model, Text: "model: " + fmt.Sprintf(format, args...)}
 }
 
+// Meaning says why an effect of process i other than a message means nothing; no fault: it means
+// something.
+func (r *Rules) Meaning(i int, a protocol.Act) history.Fault {
+	why := ""
+	switch a.Do {
+	case protocol.Crit, protocol.Rem, protocol.Ejected:
+		if !r.IsUser(i) {
+			why = "has no user to tell something"
+		}
+	case protocol.Revoke:
+		if !r.Mutual || a.To == protocol.ID(i) || a.To >= protocol.ID(r.Config.N) {
+			why = fmt.Sprintf("revokes a lease of process %d, and there is none", a.To)
+		}
+	case protocol.Invoke, protocol.Outcome, protocol.Install, protocol.Capture:
+		if !r.Weak {
+			why = "has no copy of an object"
+		}
+	case protocol.Propose, protocol.Resume:
+		if !r.Consensus {
+			why = "has no consensus"
+		}
+	case protocol.SetTimer, protocol.StopTimer, protocol.Leader, protocol.Read, protocol.Write, protocol.Await,
+		protocol.Owner: // it is for those who watch
+	default:
+		why = fmt.Sprintf("asks for effect %d, which is none", a.Do)
+	}
+	if why == "" {
+		return history.Fault{}
+	}
+	return r.wrong("%s %s", r.Names.Of(protocol.ID(i)), why)
+}
+
 // Effect records an effect of process i other than a message. A fault of Model says that the
 // effect means nothing, and the rest of the step with it.
 func (r *Rules) Effect(e *End, i int, a protocol.Act) history.Fault {
-	name := r.Names.Of(protocol.ID(i))
+	if f := r.Meaning(i, a); f != (history.Fault{}) {
+		return f
+	}
 	switch a.Do {
 	case protocol.Crit, protocol.Rem, protocol.Ejected, protocol.Outcome:
-		if r.Elects() {
-			return r.wrong("%s is in an election, and has no user to tell something", name)
-		}
 		if f := r.named(i, history.WellFormed, history.Act(&e.Section, protocol.ID(i), a)); f != (history.Fault{}) {
 			return f
 		}
 		if a.Do == protocol.Crit {
-			return r.enter(e, name, protocol.Group(a.Data))
+			return r.enter(e, r.Names.Of(protocol.ID(i)), protocol.Group(a.Data))
 		}
 	case protocol.SetTimer:
 		e.set(a.Timer)
@@ -78,22 +109,9 @@ func (r *Rules) Effect(e *End, i int, a protocol.Act) history.Fault {
 	case protocol.Read, protocol.Write, protocol.Await:
 		return r.open(e, i, a)
 	case protocol.Revoke:
-		if !r.Mutual || a.To == protocol.ID(i) || a.To >= protocol.ID(r.Config.N) {
-			return r.wrong("%s revokes a lease of process %d, and there is none", name, a.To)
-		}
 		e.revoke(int(a.To))
 	case protocol.Invoke, protocol.Install, protocol.Capture:
-		if !r.Weak {
-			return r.wrong("%s has no copy of an object", name)
-		}
 		e.Execute(a)
-	case protocol.Propose, protocol.Resume:
-		if !r.Consensus {
-			return r.wrong("%s has no consensus", name)
-		}
-	case protocol.Owner: // it is for those who watch
-	default:
-		return r.wrong("effect %d is none", a.Do)
 	}
 	return history.Fault{}
 }

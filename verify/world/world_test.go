@@ -534,7 +534,7 @@ func TestMutants(t *testing.T) {
 var inside = []string{
 	"Side.Notices", "Side.Ahead", "Rules.suspicion", "Rules.Lease", "Rules.Suspect", "Rules.Restore", "End.revoke",
 	"Rules.Severed", "Rules.Withheld", "Rules.Cuts", "Rules.Buried", "Rules.Miss", "Rules.Resume", "Rules.Reborn",
-	"Cell.Next", "Cell.Write", "Consensus.Hears", "Consensus.Hear", "Consensus.Propose", "Rules.Effect", "Rules.enter",
+	"Cell.Next", "Cell.Write", "Consensus.Hears", "Consensus.Hear", "Consensus.Propose", "Rules.Meaning", "Rules.Effect", "Rules.enter",
 	"State.react", "State.fail",
 }
 

@@ -31,13 +31,6 @@ func (e *Entry) fields(c *protocol.Codec) {
 	e.Command.fields(c)
 }
 
-// visit visits a set of processes.
-func (p *Process) visit(c *protocol.Codec, set *[]protocol.ID) {
-	for i := range protocol.List(c, set) {
-		c.ID(&(*set)[i], p.n)
-	}
-}
-
 func (p *Process) visitSection(c *protocol.Codec, s *section) {
 	c.ID(&s.who, p.n)
 	c.Uint(&s.id)
@@ -51,8 +44,8 @@ func (p *Process) State(c *protocol.Codec) {
 	for id := range p.n {
 		c.Uints(&p.last[id], &p.ended[id])
 	}
-	p.visit(c, &p.promised)
-	p.visit(c, &p.suspected)
+	c.Set(p.promised, p.n)
+	c.Set(p.suspected, p.n)
 	p.visitSection(c, &p.asked)
 	for i := range protocol.List(c, &p.queue) {
 		p.visitSection(c, &p.queue[i])
@@ -64,8 +57,12 @@ func (p *Process) State(c *protocol.Codec) {
 		s := &p.log[i]
 		s.Entry.fields(c)
 		for k := range protocol.List(c, &s.votes) {
-			c.Uint(&s.votes[k].ballot)
-			p.visit(c, &s.votes[k].by)
+			v := &s.votes[k]
+			if v.by == nil { // it is read
+				v.by = protocol.NewSet(p.n)
+			}
+			c.Uint(&v.ballot)
+			c.Set(v.by, p.n)
 		}
 	}
 	c.Want(p.ballot > 0 && p.executed <= len(p.log))

@@ -85,6 +85,7 @@ func form(variant, title string, toAll bool) protocol.Algorithm[Message] {
 			return &Process{
 				id: id, n: c.N, toAll: toAll, ballot: 1, leading: id == owner(1, c.N),
 				last: make([]uint64, c.N), ended: make([]uint64, c.N),
+				promised: protocol.NewSet(c.N), suspected: protocol.NewSet(c.N),
 			}
 		},
 		Fields: Message.fields,
@@ -150,11 +151,11 @@ type Process struct {
 
 	ballot   uint64        // the largest that is known
 	leading  bool          // it is this process's, and a majority has promised
-	promised []protocol.ID // who has promised it, as long as too few have
-	log      []place       // by place, from 1
-	pending  []Command     // not executed, as they came
+	promised protocol.Set // who has promised it, as long as too few have
+	log      []place      // by place, from 1
+	pending  []Command    // not executed, as they came
 
-	suspected []protocol.ID
+	suspected protocol.Set
 	asked     section // the one whose end this process has asked for last
 }
 
@@ -172,16 +173,7 @@ type place struct {
 // A vote is who has accepted what the owner of a ballot has proposed.
 type vote struct {
 	ballot uint64
-	by     []protocol.ID
-}
-
-// insert adds to a set, which is in order.
-func insert(set []protocol.ID, id protocol.ID) []protocol.ID {
-	i, found := slices.BinarySearch(set, id)
-	if found {
-		return set
-	}
-	return slices.Insert(set, i, id)
+	by     protocol.Set
 }
 
 // Step implements protocol.Process.
@@ -196,9 +188,9 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	case protocol.Exit:
 		p.exit(out)
 	case protocol.Suspect:
-		p.suspected = insert(p.suspected, ev.From)
+		p.suspected.Add(ev.From)
 	case protocol.Restore:
-		p.suspected = slices.DeleteFunc(p.suspected, func(id protocol.ID) bool { return id == ev.From })
+		p.suspected.Remove(ev.From)
 	case protocol.Receive:
 		p.receive(ev.From, ev.Msg, out)
 	default:
@@ -317,11 +309,10 @@ func (p *Process) onAccepted(from protocol.ID, m Message, out *protocol.Out[Mess
 	}
 	i, found := slices.BinarySearchFunc(s.votes, m.Ballot, func(v vote, b uint64) int { return cmp.Compare(v.ballot, b) })
 	if !found {
-		s.votes = slices.Insert(s.votes, i, vote{ballot: m.Ballot})
+		s.votes = slices.Insert(s.votes, i, vote{m.Ballot, protocol.NewSet(p.n)})
 	}
-	v := &s.votes[i]
-	v.by = insert(v.by, from)
-	if 2*len(v.by) <= p.n {
+	s.votes[i].by.Add(from)
+	if 2*s.votes[i].by.Len() <= p.n {
 		return
 	}
 	if !p.toAll {
@@ -407,7 +398,7 @@ func (p *Process) admit(out *protocol.Out[Message]) {
 
 // eject asks once for the end of a section whose user is inside and suspected.
 func (p *Process) eject(out *protocol.Out[Message]) {
-	if len(p.queue) == 0 || p.asked == p.queue[0] || !slices.Contains(p.suspected, p.queue[0].who) {
+	if len(p.queue) == 0 || p.asked == p.queue[0] || !p.suspected.Has(p.queue[0].who) {
 		return
 	}
 	p.asked = p.queue[0]
@@ -416,11 +407,11 @@ func (p *Process) eject(out *protocol.Out[Message]) {
 
 // succeed begins a ballot where the coordinator is suspected, and so is everybody before this process.
 func (p *Process) succeed(out *protocol.Out[Message]) {
-	if !slices.Contains(p.suspected, owner(p.ballot, p.n)) {
+	if !p.suspected.Has(owner(p.ballot, p.n)) {
 		return
 	}
 	for id := range p.id {
-		if !slices.Contains(p.suspected, id) {
+		if !p.suspected.Has(id) {
 			return
 		}
 	}
@@ -430,7 +421,7 @@ func (p *Process) succeed(out *protocol.Out[Message]) {
 	}
 	p.adopt(b, out)
 	out.Broadcast(Message{Kind: Prepare, Ballot: b, Place: uint64(p.executed + 1)})
-	p.promised = insert(p.promised, p.id)
+	p.promised.Add(p.id)
 }
 
 // adopt takes part in no earlier ballot any more. Who coordinated has told nobody of its own commands.
@@ -443,7 +434,8 @@ func (p *Process) adopt(b uint64, out *protocol.Out[Message]) {
 			out.Broadcast(Message{Kind: Request, Command: c})
 		}
 	}
-	p.ballot, p.leading, p.promised = b, false, nil
+	p.ballot, p.leading = b, false
+	p.promised.Clear()
 }
 
 func (p *Process) onPrepare(from protocol.ID, m Message, out *protocol.Out[Message]) {
@@ -474,14 +466,15 @@ func (p *Process) onPromise(from protocol.ID, m Message, out *protocol.Out[Messa
 			s.Entry = e
 		}
 	}
-	if p.promised = insert(p.promised, from); 2*len(p.promised) > p.n {
+	if p.promised.Add(from); 2*p.promised.Len() > p.n {
 		p.lead(out)
 	}
 }
 
 // lead completes what was begun, and goes on with what has no place yet.
 func (p *Process) lead(out *protocol.Out[Message]) {
-	p.leading, p.promised = true, nil
+	p.leading = true
+	p.promised.Clear()
 	for k := p.executed + 1; k <= len(p.log); k++ {
 		if s := p.log[k-1]; !s.Decided {
 			p.propose(uint64(k), s.Command, out)

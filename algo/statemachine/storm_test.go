@@ -289,11 +289,11 @@ func TestStormBroken(t *testing.T) {
 			if ev.Kind == protocol.Receive && ev.Msg.Kind == Accepted {
 				s := p.at(ev.Msg.Place)
 				if len(s.votes) == 0 && !s.Decided {
-					s.votes = []vote{{ballot: ev.Msg.Ballot}}
+					s.votes = []vote{{ev.Msg.Ballot, protocol.NewSet(p.n)}}
 				}
 				for i := range s.votes {
 					for id := range protocol.ID(p.n) {
-						s.votes[i].by = insert(s.votes[i].by, id)
+						s.votes[i].by.Add(id)
 					}
 				}
 			}

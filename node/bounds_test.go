@@ -224,7 +224,7 @@ func begins(t *testing.T, host, addr string, k int) (why string) {
 // One address cannot have all sessions: it gets no more than are left for others, or what is configured. Where a session ends
 // another one may begin.
 func TestSessionsOfOneHost(t *testing.T) {
-	const most = 15 // and one for the member itself
+	const most = 16
 	for _, ofOne := range []int{0, 3} {
 		servers, peers := clusterAt(t, 1, false, node.HostOf(keeper(nil)), func(c *node.Config) {
 			c.MaxSessions, c.MaxSessionsOfOne = most, ofOne

@@ -470,16 +470,19 @@ func TestDeadSession(t *testing.T) {
 
 func TestMaxSessions(t *testing.T) {
 	host := node.HostOf(keeper(nil))
-	_, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxSessions, c.MaxSessionsOfOne = 2, 9 })
+	servers, peers := clusterAt(t, 1, false, host, func(c *node.Config) { c.MaxSessions, c.MaxSessionsOfOne = 2, 9 })
 	for k := range 4 {
 		s := visit(t, peers[0].Addr)
 		h := another(greeting, k)
 		s.say(h.Append)
-		if k < 3 { // the member itself leaves one place
+		if k < 2 {
 			s.until(transport.WelcomeItem)
 			continue
 		}
 		s.refused(transport.Full)
+	}
+	if k := servers[0].Stats().ClientSessions; k != 2 {
+		t.Errorf("%d clients have a session, 2 are the limit", k)
 	}
 }
 

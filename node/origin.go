@@ -48,14 +48,15 @@ func principal(c *x509.Certificate) string {
 
 // origins are those of all sessions of a node.
 type origins struct {
-	c     *Config
-	known map[string]*origin // by name; under sessions.mu
-	pairs atomic.Int64       // of a client and a lock that it holds or wants, as far as the shards know
+	c       *Config
+	known   map[string]*origin // by name; under sessions.mu
+	clients int                // that have a session; under sessions.mu
+	pairs   atomic.Int64       // of a client and a lock that it holds or wants, as far as the shards know
 }
 
-// mayBegin says why no more sessions may begin here from these origins. So many clients have one now. sessions.mu is held.
-func (o *origins) mayBegin(names []string, clients int) *transport.Refuse {
-	free := o.c.MaxSessions - clients
+// mayBegin says why no more sessions may begin here from these origins. sessions.mu is held.
+func (o *origins) mayBegin(names []string) *transport.Refuse {
+	free := o.c.MaxSessions - o.clients
 	if free <= 0 {
 		return &transport.Refuse{Code: transport.Full, What: fmt.Sprintf("%d sessions are the limit", o.c.MaxSessions)}
 	}
@@ -77,6 +78,9 @@ func (o *origins) mayBegin(names []string, clients int) *transport.Refuse {
 
 // come counts a session that begins. sessions.mu is held.
 func (o *origins) come(s *session) {
+	if !s.n.roles.isMember(s.id) {
+		o.clients++
+	}
 	for _, name := range s.from {
 		from := o.known[name]
 		if from == nil {
@@ -90,6 +94,9 @@ func (o *origins) come(s *session) {
 
 // goAway counts a session that has ended. sessions.mu is held.
 func (o *origins) goAway(s *session) {
+	if !s.n.roles.isMember(s.id) {
+		o.clients--
+	}
 	for _, from := range s.origins {
 		if from.sessions--; from.sessions == 0 {
 			delete(o.known, from.name)

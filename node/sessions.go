@@ -383,5 +383,5 @@ func (ss *sessions) begun(s *session) bool {
 func (ss *sessions) mayBegin(from []string) *transport.Refuse {
 	ss.mu.RLock()
 	defer ss.mu.RUnlock()
-	return ss.origins.mayBegin(from, len(ss.byPeer)-ss.n.c.System.N)
+	return ss.origins.mayBegin(from)
 }

@@ -55,12 +55,12 @@ func TestHandoverToShorterLease(t *testing.T) {
 
 // A member that is full can be handed over, also to one that would admit fewer.
 func TestHandoverOfFullMember(t *testing.T) {
+	const all = 6
 	host := node.HostOf(sigma.Algorithm)
-	f := newFleet(t, host, func(c *node.Config) { c.MaxSessions, c.MaxSessionsOfOne = 3, 100 })
-	const all = 6 // MaxSessions, and some that the size of the cluster allows beyond
+	f := newFleet(t, host, func(c *node.Config) { c.MaxSessions, c.MaxSessionsOfOne = all, 100 })
 	clients(t, all, f.peers, host, nil)
 	eventually(t, "they have sessions", func() bool { return len(f.nodes[0].Sessions()) == all })
-	for _, most := range []int{3, 1} {
+	for _, most := range []int{all, 1} {
 		f.configs[0].MaxSessions = most
 		f.handOver(0)
 		if got := len(f.nodes[0].Sessions()); got != all {

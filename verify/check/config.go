@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -64,10 +65,11 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 			return bad("p%d cannot be down: its members are its users, and its model has none that never answers", d+1)
 		}
 	}
-	for _, check := range []func(protocol.Info) error{c.checkRegisters, c.completeDecisions, c.sortWants} {
-		if err := check(i); err != nil {
-			return bad("%w", err)
-		}
+	for u, list := range c.Wants {
+		c.Wants[u] = slices.Compact(slices.Sorted(slices.Values(list)))
+	}
+	if err := errors.Join(c.checkRegisters(i), c.completeDecisions(i)); err != nil {
+		return bad("%w", err)
 	}
 	if c.MaxMemory == 0 {
 		c.MaxMemory = DefaultMaxMemory

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // normal gives the vector being built its normal form.
@@ -164,22 +165,22 @@ func (r *searcher) steady(st []uint32) {
 	if !r.judges() {
 		return
 	}
-	g := r.look(st)
-	unsettled := r.m.unsettled(g)
+	unsettled := r.unsettled(st)
 	r.m.lift(true)
 	defer r.m.lift(false)
-	if r.m.unsettled(g) != unsettled {
+	if r.unsettled(st) != unsettled {
 		r.unsteady("other losses are unsettled", nil)
 	}
+	r.look(st)
 	for _, name := range r.invariants {
-		if err := r.m.invariant(name, g); err != nil {
-			r.unsteady(name+" is violated", err)
+		if f := r.m.invariant(name); f != (history.Fault{}) {
+			r.unsteady(name+" is violated", f.Text)
 		}
 	}
 }
 
-func (r *searcher) unsteady(what string, err error) {
-	r.deny("with counters moved only, %s: %v", what, err)
+func (r *searcher) unsteady(what string, how any) {
+	r.deny("with counters moved only, %s: %v", what, how)
 }
 
 // judges reports whether the algorithm says something of states that was asked for.
@@ -191,14 +192,14 @@ func (r *searcher) realFinding() {
 	if r.claim != nil {
 		return // there is no such run
 	}
-	property, err := r.violates(r.worker, r.last)
+	f := r.violates(r.worker, r.last)
 	switch {
-	case property == r.found.property:
-		r.found.err = err
+	case f.Property == r.found.Property:
+		r.found.Fault = f
 	case r.sym != nil:
-		r.asymmetric("%s is violated with some of them exchanged only: %v", r.found.property, r.found.err)
+		r.asymmetric("%s is violated with some of them exchanged only: %v", r.found.Property, r.found.Text)
 	default:
-		r.unsteady(r.found.property+" is violated", r.found.err)
+		r.unsteady(r.found.Property+" is violated", r.found.Text)
 	}
 }
 

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -38,7 +37,7 @@ func (l *live) operationProgress(*Property) *finding {
 					places = append([]uint16{place[s]}, places...)
 				}
 				run := l.trace(s, places...)
-				return &finding{err: l.ungrounded(u, len(run.Steps)-len(places)), run: run}
+				return &finding{l.ungrounded(u, len(run.Steps)-len(places)), run, 0}
 			}
 			if before[to] == unseen {
 				before[to], place[to], reached = s, uint16(k), append(reached, to)
@@ -52,9 +51,9 @@ func (l *live) operationProgress(*Property) *finding {
 const progressBytes = 4 + 2 + 4
 
 // ungrounded says that user u is ejected, in a run that was at rest after some steps.
-func (s *space) ungrounded(u, steps int) error {
-	return fmt.Errorf("%s: %s is ejected, and nobody was suspected by mistake, crashed or came back since everything was at rest, after %s",
-		OperationProgress, s.rules.Names.Of(protocol.ID(u)), Plural(int64(steps), "step"))
+func (s *space) ungrounded(u, steps int) history.Fault {
+	return fault(OperationProgress, "%s is ejected, and nobody was suspected by mistake, crashed or came back since everything was at rest, after %s",
+		s.rules.Names.Of(protocol.ID(u)), Plural(int64(steps), "step"))
 }
 
 // faultless reports whether a step from one state to another one is no fault: to give up a try is none.

@@ -47,23 +47,23 @@ func (x *worker) leaders(st []uint32) history.Leaders {
 	return x.says
 }
 
-// misled returns a property of elections that a state violates by itself, and how.
-func (r *searcher) misled(x *worker, st []uint32) (string, error) {
+// misled is how a state violates a property of elections by itself.
+func (r *searcher) misled(x *worker, st []uint32) history.Fault {
 	if r.asks(Epochs) {
 		for i, n := range st[1 : 1+x.rules.Config.N] {
 			for _, m := range st[2+i : 1+x.rules.Config.N] {
 				if err := x.locals[n].Past.Agree(x.locals[m].Past, x.rules.Names.Of); err != nil {
-					return Epochs, err
+					return history.Fault{Property: Epochs, Text: err.Error()}
 				}
 			}
 		}
 	}
 	if r.asks(OneLeader) {
 		if err := x.leaders(st).One(x.rules.Names.Of); err != nil {
-			return OneLeader, err
+			return history.Fault{Property: OneLeader, Text: err.Error()}
 		}
 	}
-	return "", nil
+	return history.Fault{}
 }
 
 // termination: every fair run comes to a state that nothing which must happen changes.

@@ -19,59 +19,12 @@ const ConcurrentEntry = "concurrent-entry"
 // not say: one of two groups.
 var DefaultWants = []protocol.Groups{"1", "2"}
 
-// mostGroups is how many sets, and how many groups, a local state has numbers for.
-const mostGroups = 1<<8 - 1
-
-// sortWants puts the alternatives of users in order, each once.
-func (c *Config) sortWants(protocol.Info) error {
-	var all []protocol.Groups
-	for u, list := range c.Wants {
-		c.Wants[u] = slices.Compact(slices.Sorted(slices.Values(list)))
-		all = append(all, c.Wants[u]...)
+// wanted is what a try of user i with this argument wants.
+func (s *space) wanted(i int, arg uint32) protocol.Groups {
+	if s.wants == nil {
+		return ""
 	}
-	slices.Sort(all)
-	if all = slices.Compact(all); len(all) > mostGroups {
-		return fmt.Errorf("%d sets of groups: want at most %d", len(all), mostGroups)
-	}
-	return nil
-}
-
-// groups are the sets that users choose from, and the groups that they were let into, by
-// numbers. Numbers begin at 1.
-type groups struct {
-	wanted []protocol.Groups // by number
-	met    []protocol.Group  // by number
-	wants  [][]uint8         // by process: the alternatives of its user; nil: no groups
-}
-
-func newGroups(c Config, total int) groups {
-	g := groups{wanted: make([]protocol.Groups, 1), met: make([]protocol.Group, 1)}
-	if len(c.Wants) == 0 {
-		return g
-	}
-	g.wants = make([][]uint8, total)
-	for k, list := range c.Wants {
-		u := total - len(c.Wants) + k
-		for _, set := range list {
-			n := slices.Index(g.wanted, set)
-			if n < 0 {
-				n = len(g.wanted)
-				g.wanted = append(g.wanted, set)
-			}
-			g.wants[u] = append(g.wants[u], uint8(n))
-		}
-	}
-	return g
-}
-
-// granted returns the number of a group.
-func (g *groups) granted(group protocol.Group) uint16 {
-	n := slices.Index(g.met, group)
-	if n < 0 {
-		n = len(g.met)
-		g.met = append(g.met, group)
-	}
-	return uint16(n)
+	return s.wants[i][arg]
 }
 
 // try appends the tries that user i may make.
@@ -79,8 +32,8 @@ func (x *worker) try(list []action, i int) []action {
 	if x.wants == nil {
 		return append(list, action{verb: try, a: uint8(i)})
 	}
-	for _, set := range x.wants[i] {
-		list = append(list, action{verb: try, a: uint8(i), arg: uint32(set)})
+	for k := range x.wants[i] {
+		list = append(list, action{verb: try, a: uint8(i), arg: uint32(k)})
 	}
 	return list
 }
@@ -93,7 +46,7 @@ func (x *worker) held(st []uint32) []protocol.Group {
 	}
 	x.holds = x.holds[:0]
 	for _, n := range st[1 : 1+x.rules.Total] {
-		x.holds = append(x.holds, x.met[x.summaries[n].group])
+		x.holds = append(x.holds, x.locals[n].Group)
 	}
 	return x.holds
 }

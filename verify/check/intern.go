@@ -2,7 +2,6 @@ package check
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 	"slices"
 
@@ -12,19 +11,17 @@ import (
 
 // initial returns the state after every process had its Start, and every client
 // with leases heard of every member. A problem there is one of no trace.
-func (x *worker) initial(entries []int) ([]uint32, *problem) {
+func (x *worker) initial(entries []int) (st []uint32, problem history.Fault) {
 	x.next = append(x.next[:0], make([]uint32, x.flight)...)
 	x.next[0] = x.budget
 	x.remember()
 	x.share()
-	apply := func(m *move) *problem {
-		if m.problem != 0 {
-			return &x.problems[m.problem-1]
+	apply := func(m *move) history.Fault {
+		n := m.problem
+		if n == 0 {
+			n = x.complete(m, x.locals[m.to].proc)
 		}
-		if fault := x.complete(m, x.locals[m.to].proc); fault != 0 {
-			return &x.problems[fault-1]
-		}
-		return nil
+		return x.problem(n)
 	}
 	// A message vanishes only where its receiver is down, not where it has not started yet.
 	for i := range x.rules.Total {
@@ -44,8 +41,8 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 			l.entries = uint32(entries[k])
 		}
 		m := x.begin(l)
-		if p := apply(&m); p != nil {
-			return nil, p
+		if problem = apply(&m); problem != (history.Fault{}) {
+			return nil, problem
 		}
 	}
 	for p := range x.rules.Total { // what a member sends to one that was not restored yet waits for it
@@ -54,13 +51,13 @@ func (x *worker) initial(entries []int) ([]uint32, *problem) {
 				continue
 			}
 			n := x.move(x.next[1+p], restore, uint64(q)|1<<8)
-			if problem := apply(&x.moves[n]); problem != nil {
+			if problem = apply(&x.moves[n]); problem != (history.Fault{}) {
 				return nil, problem
 			}
 		}
 	}
 	x.normal()
-	return slices.Clone(x.next), nil
+	return slices.Clone(x.next), problem
 }
 
 // begin gives l its Start.
@@ -97,7 +94,7 @@ func (x *worker) intern(l local) uint32 {
 	x.locals = append(x.locals, l)
 	x.summaries = append(x.summaries, summary{
 		digest: x.messages.digest(2*uint64(n), l.lows), section: l.Section, tries: l.entries > 0 || x.endless[l.proc],
-		timers: len(l.Timers) > 0, paused: l.Paused, unaware: l.Unaware(), tasks: l.Tasks > 0, apart: l.Lapsed != 0, gone: l.Gone, group: x.granted(l.Group),
+		timers: len(l.Timers) > 0, paused: l.Paused, unaware: l.Unaware(), tasks: l.Tasks > 0, apart: l.Lapsed != 0, gone: l.Gone,
 	})
 	x.bytes += int64(len(k) + len(l.state) + 4*len(l.Timers) + 8*len(l.Known) + 32*len(l.Open) + 16*len(l.lows) + 16*len(l.Past) + 440)
 	return n
@@ -154,7 +151,7 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, ins []protocol
 	var in protocol.Input
 	switch v {
 	case try:
-		in = l.Try(x.wanted[arg])
+		in = l.Try(x.wanted(l.proc, uint32(arg)))
 		if !x.endless[l.proc] {
 			l.entries--
 		}
@@ -199,17 +196,17 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, ins []protocol
 // take steps the process of l.
 func (x *worker) take(l local, msg uint32, ins ...protocol.Input) move {
 	none := span{uint32(len(x.sent)), uint32(len(x.sent))}
-	failed := func(err error) move { return move{problem: x.problemOf(Model, err), sends: none, bound: -1} }
+	failed := func(f history.Fault) move { return move{problem: x.problemOf(f), sends: none, bound: -1} }
 	d := update{proc: l.proc}
 	for _, in := range ins {
 		if f := x.rules.Input(&l.End, l.proc, in); f != (history.Fault{}) {
-			return failed(errors.New(f.Text))
+			return failed(f)
 		}
 		x.recordInput(&d, in, msg)
 	}
-	state, effects, beyond, err := x.steps(&l, msg, ins...)
-	if err != nil {
-		return failed(err)
+	state, effects, beyond, wrong := x.steps(&l, msg, ins...)
+	if wrong != "" {
+		return failed(history.Fault{Property: Model, Text: wrong})
 	}
 	m := move{
 		bound: int32(beyond), plain: !x.forgets && !x.drops, sends: none, set: span{uint32(len(x.set)), uint32(len(x.set))},
@@ -228,9 +225,9 @@ func (x *worker) take(l local, msg uint32, ins ...protocol.Input) move {
 		f := x.rules.Effect(&l.End, l.proc, e.Act)
 		switch {
 		case f.Property == Model:
-			return failed(errors.New(f.Text))
+			return failed(f)
 		case f != (history.Fault{}) && m.problem == 0:
-			m.problem = x.problemOf(f.Property, errors.New(f.Text))
+			m.problem = x.problemOf(f)
 		}
 		switch e.Do {
 		case protocol.Crit:
@@ -249,22 +246,30 @@ func (x *worker) take(l local, msg uint32, ins ...protocol.Input) move {
 }
 
 // problemOf numbers a problem.
-func (x *worker) problemOf(property string, err error) uint32 {
-	x.problems = append(x.problems, problem{property, err})
+func (x *worker) problemOf(f history.Fault) uint32 {
+	x.problems = append(x.problems, f)
 	return uint32(len(x.problems))
+}
+
+// problem is the one with a number; 0: there is none.
+func (x *worker) problem(n uint32) (f history.Fault) {
+	if n > 0 {
+		f = x.problems[n-1]
+	}
+	return f
 }
 
 // steps steps the process of l, and answers where it captures its copy of the object. What it
 // returns is valid until the next step.
-func (x *worker) steps(l *local, msg uint32, ins ...protocol.Input) (state []byte, effects []effect, beyond int, err error) {
+func (x *worker) steps(l *local, msg uint32, ins ...protocol.Input) (state []byte, effects []effect, beyond int, wrong string) {
 	state, beyond = l.state, -1
 	end := l.End
-	for i := 0; i < len(ins) && err == nil; i++ {
+	for i := 0; i < len(ins) && wrong == ""; i++ {
 		if i > 0 { // the machine has one memory for all steps
 			state, effects = slices.Clone(state), slices.Clone(effects)
 		}
 		var more []effect
-		state, more, beyond, err = x.m.step(l.proc, state, ins[i], msg)
+		state, more, beyond, wrong = x.m.step(l.proc, state, ins[i], msg)
 		captures := false
 		for _, e := range more {
 			end.Execute(e.Act)
@@ -277,7 +282,7 @@ func (x *worker) steps(l *local, msg uint32, ins ...protocol.Input) (state []byt
 			effects = more
 		}
 	}
-	return state, effects, beyond, err
+	return state, effects, beyond, wrong
 }
 
 // add adds another digest.

@@ -3,6 +3,8 @@ package check
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // A job is a run of states of one level with what their actions lead to. One worker
@@ -18,9 +20,8 @@ type job struct {
 	vectors []uint32 // of the next states, one after the other
 
 	// Of a job whose states are judged: the first one that violates a property, or -1.
-	bad      int
-	property string
-	err      error
+	bad   int
+	fault history.Fault
 }
 
 // A record is one action with where it leads.

@@ -1,13 +1,13 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check/internal/lasso"
+	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
@@ -69,7 +69,7 @@ func (r *searcher) answer(complete bool) {
 		found := q.ask(l, &p)
 		switch {
 		case found != nil:
-			found.property = q.name
+			found.Property = q.name
 			p.violatedBy(found)
 			if r.found == nil {
 				r.found = found
@@ -165,5 +165,5 @@ func (l *live) finding(run *lasso.Lasso, what string) *finding {
 		what += fmt.Sprintf(": the loop of the last %s leads back to its beginning, and may be taken again and again",
 			Plural(int64(len(places)), "step"))
 	}
-	return &finding{err: errors.New(what), run: trace}
+	return &finding{history.Fault{Text: what}, trace, 0}
 }

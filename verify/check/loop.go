@@ -55,7 +55,7 @@ func (w *Walk) Repeat() (Repeated, error) {
 		}
 		raw := e.st
 		for _, next := range e.ring.states[1:] {
-			if _, raw = w.r.follow(raw, next, nil, nil); raw == nil {
+			if _, raw = w.r.follow(raw, next, history.Fault{}, nil); raw == nil {
 				return Repeated{}, errUnfollowed
 			}
 		}

@@ -2,11 +2,11 @@ package check
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
@@ -67,23 +67,13 @@ type low struct {
 	value   uint64
 }
 
-// A snapshot is one global state, as an invariant sees it.
-type snapshot struct {
-	states    [][]byte // by process, nil where absent
-	locals    []uint32 // by process, the number of the state: equal numbers, equal states
-	users     []protocol.Section
-	lost      [][]bool
-	flight    []uint32
-	registers []uint64
-}
-
 // A machine is an algorithm as the search needs it: states and messages are bytes and
 // numbers. Its type of messages is erased, so that the checker is compiled once, not for
 // each type. It costs little: a step of one process in one state is taken once, and
 // remembered.
 //
 // It is not safe for concurrent use. While machines that share messages are used at the same
-// time, only invariant, unsettled and text may be called.
+// time, only see, invariant and text may be called.
 type machine struct {
 	*messages
 	a      protocol.Algorithm[any]
@@ -123,7 +113,12 @@ func newMachineOver(a protocol.Algorithm[any], c protocol.Config, total int, sha
 	for i := range total {
 		d.procs = append(d.procs, a.New(protocol.ID(i), c))
 	}
-	d.view = protocol.View{Config: c, Procs: make([]protocol.Stateful, total)}
+	d.view = protocol.View{
+		Config: c, Procs: make([]protocol.Stateful, total), Users: make([]protocol.Section, total), Lost: make([][]bool, total),
+	}
+	for i := range d.view.Lost {
+		d.view.Lost[i] = make([]bool, c.N)
+	}
 	d.view.InFlight = func(yield func(protocol.Channel, any) bool) {
 		for _, m := range d.flight {
 			ch, msg := d.channel(m), d.msgs[m]
@@ -178,13 +173,13 @@ func (d *machine) load(i int, state []byte) protocol.Process[any] {
 
 // step gives in to process i in an encoded state. What it returns is valid
 // until the next call. beyond is the index of a bound that the new state
-// exceeds, or -1; err holds what a panic said.
+// exceeds, or -1; wrong holds what a panic said.
 func (d *machine) step(i int, state []byte, in protocol.Input, msg uint32) (
-	next []byte, effects []effect, beyond int, err error,
+	next []byte, effects []effect, beyond int, wrong string,
 ) {
 	defer func() {
 		if r := recover(); r != nil {
-			next, effects, err = nil, nil, fmt.Errorf("model: panic: %s", d.names.Text(fmt.Sprint(r)))
+			next, effects, wrong = nil, nil, "model: panic: "+d.names.Text(fmt.Sprint(r))
 		}
 	}()
 	beyond = -1
@@ -220,7 +215,7 @@ func (d *machine) step(i int, state []byte, in protocol.Input, msg uint32) (
 			break
 		}
 	}
-	return d.encode(p), d.effect, beyond, nil
+	return d.encode(p), d.effect, beyond, ""
 }
 
 func (d *machine) intern(from, to int, m any) uint32 {
@@ -355,49 +350,35 @@ func (d *machine) moved(
 	return string(b)
 }
 
-// look loads the processes of a state into the view.
-func (d *machine) look(g *snapshot) {
-	for i, n := range g.locals {
-		switch {
-		case g.states[i] == nil:
-			d.view.Procs[i] = nil
-			d.loaded[i] = 0
-		case d.loaded[i] != n:
-			if d.viewed[i] == nil {
-				d.viewed[i] = d.a.New(protocol.ID(i), d.c)
-			}
-			d.view.Procs[i] = d.viewed[i]
-			d.viewed[i].State(d.codec.Loading(g.states[i]))
-			if _, err := d.codec.Rest(); err != nil {
-				panic(fmt.Sprintf("LoadState refuses what AppendState wrote: %v", err))
-			}
-			if d.loaded[i] = n; d.lifted {
-				d.a.MapState(d.viewed[i], d.up)
-			}
+// see puts process i into the view: its local state has number n, and it is nil where absent.
+func (d *machine) see(i int, n uint32, state []byte) {
+	switch {
+	case state == nil:
+		d.view.Procs[i], d.loaded[i] = nil, 0
+	case d.loaded[i] != n:
+		if d.viewed[i] == nil {
+			d.viewed[i] = d.a.New(protocol.ID(i), d.c)
+		}
+		d.view.Procs[i] = d.viewed[i]
+		d.viewed[i].State(d.codec.Loading(state))
+		if _, err := d.codec.Rest(); err != nil {
+			panic(fmt.Sprintf("LoadState refuses what AppendState wrote: %v", err))
+		}
+		if d.loaded[i] = n; d.lifted {
+			d.a.MapState(d.viewed[i], d.up)
 		}
 	}
 }
 
-// unsettled is Algorithm.Unsettled of a state, 0 where the algorithm has none.
-func (d *machine) unsettled(g *snapshot) int {
-	if d.a.Unsettled == nil {
-		return 0
-	}
-	d.look(g)
-	return d.a.Unsettled(d.view.Procs)
-}
-
-// invariant evaluates the invariant called name in a state.
-func (d *machine) invariant(name string, g *snapshot) error {
-	d.look(g)
-	d.view.Users, d.view.Lost, d.flight, d.view.Registers = g.users, g.lost, g.flight, g.registers
+// invariant says how the view violates the invariant called name.
+func (d *machine) invariant(name string) (f history.Fault) {
 	for _, v := range d.a.Invariants {
-		if v.Name == name {
-			if err := v.Err(&d.view); err != nil {
-				return errors.New(d.names.Text(err.Error()))
-			}
-			return nil
+		if v.Name != name {
+			continue
+		}
+		if err := v.Err(&d.view); err != nil {
+			return history.Fault{Property: name, Text: d.names.Text(err.Error())}
 		}
 	}
-	return nil
+	return f
 }

@@ -259,7 +259,7 @@ func (x *worker) judged(word uint32, d *update) (e effected) {
 			w.Crash(p)
 		}
 		if f != (history.Fault{}) && e.problem == 0 {
-			e.problem = x.problemOf(f.Property, x.faultText(f))
+			e.problem = x.problemOf(x.named(f))
 		}
 	}
 	e.to = x.word(judgeWord, w.AppendState(nil))
@@ -274,9 +274,10 @@ func (x *worker) judge(word uint32) *history.Weak {
 	return x.object
 }
 
-// faultText says what a judge found, in the names of a scenario.
-func (x *worker) faultText(f history.Fault) error {
-	return fmt.Errorf("%s: %s", f.Property, x.rules.Names.Text(f.Text))
+// named is what a judge found, in the names of a scenario.
+func (x *worker) named(f history.Fault) history.Fault {
+	f.Text = f.Property + ": " + x.rules.Names.Text(f.Text)
+	return f
 }
 
 // agreed tells consensus of an update.
@@ -352,10 +353,10 @@ func (x *worker) decision(a action) uint32 {
 }
 
 // lagging says which copy of the object lacks something in a state, if one does.
-func (x *worker) lagging(st []uint32) error {
-	if f := x.judge(st[x.shared.at[judgeWord]]).Unfinished(); f != (history.Fault{}) {
+func (x *worker) lagging(st []uint32) (f history.Fault) {
+	if f = x.judge(st[x.shared.at[judgeWord]]).Unfinished(); f != (history.Fault{}) {
 		f.Text += ", and nothing that must happen changes the state"
-		return x.faultText(f)
+		f = x.named(f)
 	}
-	return nil
+	return f
 }

@@ -22,7 +22,7 @@ func (x *worker) enough(st []uint32) bool {
 	}
 	unsettled := 0
 	if x.budget>>recoverBudget&maxBudget > 0 {
-		unsettled = x.m.unsettled(x.look(st))
+		unsettled = x.unsettled(st)
 	}
 	return x.rules.Enough(x.endsOf(st, x.later), unsettled)
 }

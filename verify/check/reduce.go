@@ -267,12 +267,7 @@ func (x *worker) diamond(local uint32, t *action, behind uint32, e *action, arg 
 }
 
 // breaks returns the property that a move violates, or "".
-func (x *worker) breaks(m *move) string {
-	if m.problem == 0 {
-		return ""
-	}
-	return x.problems[m.problem-1].property
-}
+func (x *worker) breaks(m *move) string { return x.problem(m.problem).Property }
 
 // silent reports whether a move does no more than what a claim of confluence allows.
 func (x *worker) silent(local uint32, m *move) bool {
@@ -285,7 +280,8 @@ func (x *worker) silent(local uint32, m *move) bool {
 
 // moveOfKnown returns a move, for a worker that is not frozen.
 func (x *worker) moveOfKnown(local uint32, v verb, arg uint64) move {
-	return x.moves[x.move(local, v, arg)]
+	n := x.move(local, v, arg)
+	return x.moves[n]
 }
 
 // refute notes that the claim behind an ample set is false: alone, or because of another

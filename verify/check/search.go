@@ -1,7 +1,6 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -49,10 +48,14 @@ type searcher struct {
 
 // A finding is a violation.
 type finding struct {
-	property string
-	err      error
-	run      scenario.Run
-	states   int64 // found up to this one, 0: all
+	history.Fault
+	run    scenario.Run
+	states int64 // found up to this one, 0: all
+}
+
+// fault is what is wrong, and names the property.
+func fault(property, format string, args ...any) history.Fault {
+	return history.Fault{Property: property, Text: property + ": " + fmt.Sprintf(format, args...)}
 }
 
 func newSearcher(workers crew, c Config, names []string) *searcher {
@@ -64,7 +67,7 @@ func newSearcher(workers crew, c Config, names []string) *searcher {
 		j := &r.fresh[i]
 		j.bad = -1
 		for k, st := range j.states {
-			if j.property, j.err = r.violates(x, st); j.err != nil {
+			if j.fault = r.violates(x, st); j.fault != (history.Fault{}) {
 				j.bad = k
 				return
 			}
@@ -104,8 +107,8 @@ func search(all crew, c Config, names []string, t Timers) (Verdict, error) {
 func (r *searcher) start(t Timers) error {
 	r.raw = true
 	first, problem := r.initial(r.c.Entries)
-	if problem != nil {
-		r.found = &finding{property: problem.property, err: problem.err, run: r.run(nil, nil)}
+	if problem != (history.Fault{}) {
+		r.violated(problem, r.run(nil, nil))
 		return nil
 	}
 	r.timers = true // in a prefix they fire
@@ -178,8 +181,8 @@ func (r *searcher) merge(j *job) {
 			}
 			ordinal := uint16(i - begin)
 			r.transitions++
-			if p := r.wrong(rec.outcome); p != nil && r.asksFor(p) {
-				r.violated(p.property, p.err, r.trace(parent, ordinal))
+			if f := r.serious(r.wrong(rec.outcome)); f != (history.Fault{}) {
+				r.violated(f, r.trace(parent, ordinal))
 				return
 			}
 			if rec.moved {
@@ -202,8 +205,8 @@ func (r *searcher) merge(j *job) {
 			r.spotCheck(st, r.expanded/64)
 		}
 		if stuck {
-			if f := r.dead(st); f != nil {
-				r.violated(f.property, f.err, r.trace(parent))
+			if f := r.dead(st); f != (history.Fault{}) {
+				r.violated(f, r.trace(parent))
 			}
 		}
 		if r.found != nil {
@@ -238,7 +241,7 @@ func (r *searcher) judge(from int, p place) int {
 	for i := range n {
 		if j := &r.fresh[i]; j.bad >= 0 {
 			number := int(j.first) + j.bad
-			r.violated(j.property, j.err, r.trace(uint32(number)))
+			r.violated(j.fault, r.trace(uint32(number)))
 			if r.sym != nil || r.shifts {
 				r.realFinding()
 			}
@@ -274,48 +277,40 @@ func (r *searcher) forget(jobs []job, counted int64, k int) {
 // asks reports whether a property was asked for.
 func (r *searcher) asks(property string) bool { return slices.Contains(r.asked, property) }
 
-// asksFor reports whether a problem of a step is one of the properties asked for.
-func (r *searcher) asksFor(p *problem) bool {
-	return p.property == Model || r.asks(p.property)
-}
-
-// serious returns p if it is one of the properties asked for, and else nil: the run goes on.
-func (r *searcher) serious(p *problem) *problem {
-	if p == nil || !r.asksFor(p) {
-		return nil
+// serious is what is wrong with a step, if it is one of the properties asked for: else the run goes
+// on.
+func (r *searcher) serious(f history.Fault) history.Fault {
+	if f.Property != "" && f.Property != Model && !r.asks(f.Property) {
+		return history.Fault{}
 	}
-	return p
+	return f
 }
 
 // dead judges a state that nothing which must happen can change.
-func (r *searcher) dead(st []uint32) *finding {
+func (r *searcher) dead(st []uint32) (f history.Fault) {
 	if r.kept {
-		if k := r.m.unsettled(r.look(st)); k > 0 {
-			err := fmt.Errorf("kept: nothing that must happen changes the state, and losses are not made up for: %d", k)
-			return &finding{property: Kept, err: err}
+		if k := r.unsettled(st); k > 0 {
+			return fault(Kept, "nothing that must happen changes the state, and losses are not made up for: %d", k)
 		}
 	}
-	if r.asks(Agreement) && (r.timers || !r.armed(st)) {
+	if !r.timers && r.armed(st) {
+		return f
+	}
+	if r.asks(Agreement) {
 		if err := r.leaders(st).Agreement(r.rules.Names.Of); err != nil {
-			return &finding{property: Agreement, err: err}
+			return history.Fault{Property: Agreement, Text: err.Error()}
 		}
 	}
-	if r.asks(history.Lagging) && (r.timers || !r.armed(st)) && r.enough(st) {
-		if err := r.lagging(st); err != nil {
-			return &finding{property: history.Lagging, err: err}
-		}
+	if r.asks(history.Lagging) && r.enough(st) {
+		f = r.lagging(st)
 	}
-	if r.asks(Deadlock) && (r.timers || !r.armed(st)) && !(r.stay && r.some(st, protocol.InCrit)) && r.enough(st) {
-		if r.trying(st) >= 0 {
-			return &finding{property: Deadlock, err: errors.New(r.waiting(st))}
-		}
+	if f == (history.Fault{}) && r.asks(Deadlock) && !(r.stay && r.some(st, protocol.InCrit)) && r.enough(st) && r.trying(st) >= 0 {
+		f = history.Fault{Property: Deadlock, Text: r.waiting(st)}
 	}
-	return nil
+	return f
 }
 
-func (r *searcher) violated(property string, err error, run scenario.Run) {
-	r.found = &finding{property: property, err: err, run: run}
-}
+func (r *searcher) violated(f history.Fault, run scenario.Run) { r.found = &finding{f, run, 0} }
 
 // cap reports whether the search must not go on, and why.
 func (r *searcher) cap() bool {
@@ -373,13 +368,13 @@ func (r *searcher) armed(st []uint32) bool {
 
 // some reports whether some user is in a section.
 func (r *searcher) some(st []uint32, section protocol.Section) bool {
-	return slices.ContainsFunc(st[1:1+r.rules.Total], func(n uint32) bool { return n != 0 && r.locals[n].Section == section })
+	return slices.ContainsFunc(st[1:1+r.rules.Total], func(n uint32) bool { return r.locals[n].Section == section })
 }
 
 // trying returns a user that waits, or -1.
 func (r *searcher) trying(st []uint32) int {
 	for i, n := range st[1 : 1+r.rules.Total] {
-		if s := r.locals[n].Section; n != 0 && waits(s) {
+		if waits(r.locals[n].Section) {
 			return i
 		}
 	}
@@ -390,61 +385,61 @@ func (r *searcher) trying(st []uint32) int {
 func (r *searcher) waiting(st []uint32) string {
 	users := make(history.Users, r.rules.Total)
 	for i, n := range st[1 : 1+r.rules.Total] {
-		if n != 0 {
-			users[i] = r.locals[n].Section
-		}
+		users[i] = r.locals[n].Section
 	}
 	return users.Deadlock(r.rules.Names.Of, r.rules.Info, len(st)-r.flight)
 }
 
-// violates returns a property of states that st violates, and how.
-func (r *searcher) violates(x *worker, st []uint32) (string, error) {
+// violates is how st violates a property of states.
+func (r *searcher) violates(x *worker, st []uint32) history.Fault {
+	within := 0
 	for i, n := range st[1 : 1+x.rules.Total] {
 		x.users[i] = x.summaries[n].section // an absent process is in its remainder section
 		if x.summaries[n].unaware {
 			x.users[i] = protocol.InRem
 		}
-	}
-	if r.exclusion {
-		if err := x.users.Exclusion(x.held(st)); err != nil {
-			return Exclusion, inside(x, st)
+		if x.users[i] == protocol.InCrit {
+			within++
 		}
+	}
+	if r.exclusion && within > 1 && x.users.Exclusion(x.held(st)) != nil {
+		return inside(x, st)
 	}
 	if r.kept && slices.Contains(x.users, protocol.InLost) {
 		u := slices.Index(x.users, protocol.InLost)
-		return Kept, fmt.Errorf("kept: %s lost its critical section", x.rules.Names.Of(protocol.ID(u)))
+		return fault(Kept, "%s lost its critical section", x.rules.Names.Of(protocol.ID(u)))
 	}
 	if x.rules.Elects() {
-		if property, err := r.misled(x, st); err != nil {
-			return property, err
+		if f := r.misled(x, st); f != (history.Fault{}) {
+			return f
 		}
 	}
 	if len(r.invariants) == 0 {
-		return "", nil
+		return history.Fault{}
 	}
-	g := x.look(st)
+	x.look(st)
 	for _, name := range r.invariants {
-		if err := x.m.invariant(name, g); err != nil {
-			return name, err
+		if f := x.m.invariant(name); f != (history.Fault{}) {
+			return f
 		}
 	}
-	return "", nil
+	return history.Fault{}
 }
 
 // inside says in the names of a scenario what history.Users.Exclusion found.
-func inside(x *worker, st []uint32) error {
+func inside(x *worker, st []uint32) history.Fault {
 	var names []string
 	for i, s := range x.users {
 		if s != protocol.InCrit {
 			continue
 		}
 		name := x.rules.Names.Of(protocol.ID(i))
-		if group := x.met[x.summaries[st[1+i]].group]; group != "" {
+		if group := x.locals[st[1+i]].Group; group != "" {
 			name += " (" + string(group) + ")"
 		}
 		names = append(names, name)
 	}
-	return fmt.Errorf("exclusion: %s are inside", strings.Join(names, " and "))
+	return fault(Exclusion, "%s are inside", strings.Join(names, " and "))
 }
 
 func (r *searcher) verdict(complete bool) Verdict {
@@ -479,13 +474,13 @@ func (r *searcher) sum(complete bool, states int64) Verdict {
 		}
 	}
 	if f := r.found; f != nil {
-		v.Verdict, v.Property, v.Reason, v.Loop = Violated, f.property, f.err.Error(), Mark(f.run.Loop)
+		v.Verdict, v.Property, v.Reason, v.Loop = Violated, f.Property, f.Text, Mark(f.run.Loop)
 		v.Run = &f.run
 		for _, e := range f.run.Steps {
 			v.Trace = append(v.Trace, e.Line)
 		}
 		for i := range v.Properties {
-			if p := &v.Properties[i]; p.Property == f.property {
+			if p := &v.Properties[i]; p.Property == f.Property {
 				p.violatedBy(f)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/world"
 )
@@ -41,7 +42,7 @@ type space struct {
 	tasks     []uint32   // operations that a user issues in each section, by process
 	registers *registers // nil: there is none
 
-	groups
+	wants     [][]protocol.Groups // by process: what a try of its user chooses from; nil: no groups
 	shared    shared
 	reduction reduction
 
@@ -67,7 +68,7 @@ type space struct {
 	fresh     int // distinct local steps, for the commutation check
 	claim     error
 
-	problems []problem
+	problems []history.Fault // properties that steps violate, whatever the other processes do
 }
 
 // A digest is what one word adds to what is known of a whole state.
@@ -85,10 +86,9 @@ type summary struct {
 	tries   bool // its user may try, if it is in its remainder section
 	timers  bool // some are set
 	paused  bool
-	unaware bool   // a lease lapsed while it paused
-	apart   bool   // some lease has lapsed
-	gone    bool   // it crashed, and something of it is remembered; also of number 0
-	group   uint16 // where its user is inside: the number of the one granted
+	unaware bool // a lease lapsed while it paused
+	apart   bool // some lease has lapsed
+	gone    bool // it crashed, and something of it is remembered; also of number 0
 }
 
 // A local is everything about one process that a global state contains.
@@ -115,12 +115,6 @@ type move struct {
 
 // A span is a part of a list.
 type span struct{ from, to uint32 }
-
-// A problem is a property that a step violates, whatever the other processes do.
-type problem struct {
-	property string
-	err      error
-}
 
 // A verb is a kind of action.
 type verb uint8
@@ -207,7 +201,7 @@ type action struct {
 	verb verb
 	keep bool   // of deliver: the message, which is idempotent, may arrive again
 	a, b uint8  // processes, in the order of scenario.Step.Procs
-	arg  uint32 // timer or message; of issue the number of the operation; of agree and hear what is decided; of try the set of groups, 0: none; of read the content found, of write the register, as is b
+	arg  uint32 // timer or message; of issue the number of the operation; of agree and hear what is decided; of try which of the sets of groups; of read the content found, of write the register, as is b
 	at   uint32 // of deliver, lose and duplicate, and on registers: where the word stands in the state; of agree and hear the instance
 }
 
@@ -222,10 +216,10 @@ func (v verb) argued() bool { return v == timeout || v == try || v == agree || v
 // A visit is one action with its outcome.
 type visit struct {
 	action
-	next    []uint32 // valid during the call
-	bound   int      // that next exceeds, so that it is not to be explored, or -1
-	problem *problem // the step violates a property; next may be the state before it
-	sends   []uint32 // messages sent
+	next    []uint32      // valid during the call
+	bound   int           // that next exceeds, so that it is not to be explored, or -1
+	problem history.Fault // the step violates a property; next may be the state before it
+	sends   []uint32      // messages sent
 }
 
 func newSpace(i protocol.Info, c Config, m *machine) *space {
@@ -242,13 +236,15 @@ func newSpace(i protocol.Info, c Config, m *machine) *space {
 		registers: newRegisters(rules),
 		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
 		stay:      c.Stay, spaced: c.Spaced, early: uint64(c.Decisions), anyTime: c.apart,
-		groups:  newGroups(c, total),
 		forgets: m.forgets(), drops: m.drops(), stale: map[pairing]bool{},
 	}
 	s.shared, s.flight = newShared(i, total)
 	for k, e := range c.Entries {
 		u := total - len(c.Entries) + k
 		s.user[u], s.endless[u] = true, e == Unlimited
+	}
+	if len(c.Wants) > 0 {
+		s.wants = append(make([][]protocol.Groups, total-len(c.Wants)), c.Wants...)
 	}
 	for _, b := range c.Budgets() {
 		s.budget |= uint32(*b.Most) << b.at
@@ -287,7 +283,7 @@ func (s *space) step(a action, m *machine) scenario.Step {
 	st := scenario.Step{Verb: verbs[a.verb], Procs: procs[:verbs[a.verb].Processes()]}
 	switch a.verb {
 	case try:
-		st.Text = string(s.wanted[a.arg])
+		st.Text = string(s.wanted(int(a.a), a.arg))
 	case timeout:
 		st.Timer = a.arg
 	case issue:

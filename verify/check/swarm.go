@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // A Swarm is several depth-first searches, each with a hash function, an order of
@@ -234,8 +236,8 @@ func (d *diver) step(root root) {
 	if !o.built {
 		d.build(a, o.move)
 	}
-	if property, err := d.violates(d.worker, d.next); err != nil {
-		d.violated(property, err, d.along(root, append(d.path(), slices.Clone(d.next)), nil))
+	if f := d.violates(d.worker, d.next); f != (history.Fault{}) {
+		d.violated(f, d.along(root, append(d.path(), slices.Clone(d.next)), history.Fault{}))
 		d.realFinding()
 		return
 	}
@@ -257,7 +259,7 @@ func (d *diver) push(root root, st []uint32) {
 	for _, a := range d.list {
 		o, _ := d.apply(a)
 		d.steps++
-		if p := d.wrong(o); p != nil && d.asksFor(p) {
+		if d.serious(d.wrong(o)) != (history.Fault{}) {
 			d.fail(root, st, a)
 			return
 		}
@@ -274,8 +276,8 @@ func (d *diver) push(root root, st []uint32) {
 		}
 	}
 	if stuck {
-		if f := d.dead(st); f != nil {
-			d.violated(f.property, f.err, d.along(root, d.path(), nil))
+		if f := d.dead(st); f != (history.Fault{}) {
+			d.violated(f, d.along(root, d.path(), history.Fault{}))
 		}
 	}
 	left := d.todo[from:]
@@ -285,13 +287,13 @@ func (d *diver) push(root root, st []uint32) {
 // fail reports the problem of an action of the state on top of the stack.
 func (d *diver) fail(root root, st []uint32, a action) {
 	var next []uint32
-	var wrong *problem
+	var wrong history.Fault
 	d.expand(st, func(v visit) {
 		if v.action == a {
 			next, wrong = slices.Clone(v.next), v.problem
 		}
 	})
-	d.violated(wrong.property, wrong.err, d.along(root, append(d.path(), next), wrong))
+	d.violated(wrong, d.along(root, append(d.path(), next), wrong))
 }
 
 // path is the states on the stack, but for the root.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // # Symmetry
@@ -305,15 +306,15 @@ func (r *searcher) fair(st []uint32, n int) {
 	if !r.judges() {
 		return
 	}
-	unsettled := r.m.unsettled(r.look(st))
+	unsettled := r.unsettled(st)
 	r.rename(st, r.swap(n))
-	g := r.look(r.sym.trial)
-	if r.m.unsettled(g) != unsettled {
+	if r.unsettled(r.sym.trial) != unsettled {
 		r.asymmetric("with some of them exchanged other losses are unsettled")
 	}
+	r.look(r.sym.trial)
 	for _, name := range r.invariants {
-		if err := r.m.invariant(name, g); err != nil {
-			r.asymmetric("%s is violated with some of them exchanged only: %v", name, err)
+		if f := r.m.invariant(name); f != (history.Fault{}) {
+			r.asymmetric("%s is violated with some of them exchanged only: %v", name, f.Text)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
@@ -25,12 +26,12 @@ func (r *searcher) prefix(first []uint32) error {
 	w.Reset()
 	for i := 0; ; i++ {
 		for _, e := range w.now {
-			if property, err := r.violates(r.worker, e.st); err != nil && w.over == nil {
-				w.over = &finding{property: property, err: err}
+			if f := r.violates(r.worker, e.st); w.over == (history.Fault{}) {
+				w.over = f
 			}
 		}
-		if w.over != nil {
-			r.violated(w.over.property, w.over.err, r.run(r.begun, w.now[0].st))
+		if w.over != (history.Fault{}) {
+			r.violated(w.over, r.run(r.begun, w.now[0].st))
 			return nil
 		}
 		if i == len(r.c.Prefix) {
@@ -75,7 +76,7 @@ func (x *worker) stuck(st []uint32) bool {
 func (r *searcher) trace(i uint32, further ...uint16) scenario.Run {
 	top, ordinals := r.store.links.path(i)
 	st, path := r.roots[top].state, [][]uint32(nil)
-	var wrong *problem
+	var wrong history.Fault
 	var by []action
 	for _, want := range append(ordinals, further...) {
 		k := uint16(0)
@@ -98,15 +99,15 @@ func (r *searcher) trace(i uint32, further ...uint16) scenario.Run {
 // problem, or none. The search knows normal forms; the run is the one that the
 // algorithm makes, by the same actions where they are given: in a loop it matters
 // which of those that lead to one state is taken.
-func (r *searcher) along(from root, path [][]uint32, wrong *problem, by ...action) scenario.Run {
+func (r *searcher) along(from root, path [][]uint32, wrong history.Fault, by ...action) scenario.Run {
 	raw, events := from.raw, slices.Clone(r.begun)
 	for k, next := range path {
 		var event scenario.Event
-		var bad *problem
+		var bad history.Fault
 		if k == len(path)-1 {
 			bad = wrong
 		}
-		if bad != nil {
+		if bad != (history.Fault{}) {
 			next = r.canonical(next)
 		}
 		var a *action
@@ -131,12 +132,12 @@ var errUnfollowed = errors.New("check: no run of the algorithm leads along the s
 
 // follow takes a step of a run to a state whose normal form is next, with the same
 // problem, by an action like a if that is not nil. Without one raw is nil.
-func (r *searcher) follow(from, next []uint32, wrong *problem, a *action) (event scenario.Event, raw []uint32) {
+func (r *searcher) follow(from, next []uint32, wrong history.Fault, a *action) (event scenario.Event, raw []uint32) {
 	defer func(raw bool) { r.raw = raw }(r.raw)
 	r.raw = true
 	r.expand(from, func(v visit) {
 		v.problem = r.serious(v.problem)
-		if raw != nil || a != nil && !v.alike(*a) || (v.problem == nil) != (wrong == nil) || wrong != nil && v.problem.property != wrong.property {
+		if raw != nil || a != nil && !v.alike(*a) || v.problem.Property != wrong.Property {
 			return
 		}
 		if end := slices.Clone(v.next); slices.Equal(r.canonical(end), next) {
@@ -169,8 +170,8 @@ func (s *space) processes() []string {
 func (x *worker) describe(st []uint32, v visit) scenario.Event {
 	e := x.rules.Names.Event(x.step(v.action, x.m))
 	x.access(st, v.action, &e)
-	if v.problem != nil {
-		e.Effects = append(e.Effects, scenario.Effect{Do: scenario.Wrong, Reason: v.problem.err.Error()})
+	if v.problem != (history.Fault{}) {
+		e.Effects = append(e.Effects, scenario.Effect{Do: scenario.Wrong, Reason: v.problem.Text})
 		return e
 	}
 	for _, f := range x.again(st, v.action) {

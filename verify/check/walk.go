@@ -1,11 +1,13 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
@@ -20,9 +22,9 @@ type Walk struct {
 	r      *searcher
 	first  []uint32
 	now    []end
-	over   *finding // the last step violates a property, or the very first state does
-	atRest int      // for OperationProgress: the step after which it was at rest, without a fault since; -1: none
-	taken  int      // steps
+	over   history.Fault // the last step violates a property, or the very first state does
+	atRest int           // for OperationProgress: the step after which it was at rest, without a fault since; -1: none
+	taken  int           // steps
 }
 
 // An end is a state that a Walk may be in.
@@ -48,11 +50,7 @@ func newWalk(a protocol.Algorithm[any], c Config) (*Walk, error) {
 	m := newMachine(a, c)
 	w := &Walk{r: newSearcher(crew{newWorker(newSpace(a.Info, c, m), m)}, c, names)}
 	w.r.timers, w.r.raw = true, true
-	first, problem := w.r.initial(c.Entries)
-	if problem != nil {
-		w.over = &finding{property: problem.property, err: problem.err}
-	}
-	w.first = first
+	w.first, w.over = w.r.initial(c.Entries)
 	w.Reset()
 	return w, nil
 }
@@ -63,7 +61,7 @@ func (w *Walk) Reset() {
 	if w.first == nil {
 		return // there is not even a first state
 	}
-	w.now, w.over, w.atRest, w.taken = []end{{st: w.first}}, nil, -1, 0
+	w.now, w.over, w.atRest, w.taken = []end{{st: w.first}}, history.Fault{}, -1, 0
 }
 
 // Names are those of the processes.
@@ -91,26 +89,25 @@ func (w *Walk) Possible() []scenario.Step {
 // Take takes a step and returns what it did. An error is an *ImpossibleError, and
 // leaves the Walk where it was.
 func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
-	if w.over != nil {
-		return scenario.Event{}, w.impossible(want, fmt.Errorf("the run is over: %w", w.over.err))
+	if w.over != (history.Fault{}) {
+		return scenario.Event{}, w.impossible(want, errors.New("the run is over: "+w.over.Text))
 	}
 	if want.At != 0 {
 		return scenario.Event{}, w.impossible(want, fmt.Errorf("a check has no times: leave out %q", "at "+want.At.String()))
 	}
 	wanted := func(a action) bool {
-		return w.over == nil && verbs[a.verb] == want.Verb && same(want, w.r.step(a, w.r.m))
+		return w.over == (history.Fault{}) && verbs[a.verb] == want.Verb && same(want, w.r.step(a, w.r.m))
 	}
 	var event *scenario.Event
 	var ends []end
 	atRest := w.rested()
 	for _, from := range w.now {
 		w.r.expandSome(from.st, wanted, func(v visit) {
-			if v.problem = w.r.serious(v.problem); v.problem != nil {
-				w.over = &finding{property: v.problem.property, err: v.problem.err}
-			}
+			v.problem = w.r.serious(v.problem)
+			w.over = v.problem
 			next := slices.Clone(v.next)
-			if u := w.r.ejects(from.st, next); u >= 0 && atRest >= 0 && faultless(from.st, next) && w.over == nil {
-				w.over = &finding{property: OperationProgress, err: w.r.ungrounded(u, atRest)}
+			if u := w.r.ejects(from.st, next); u >= 0 && atRest >= 0 && faultless(from.st, next) && w.over == (history.Fault{}) {
+				w.over = w.r.ungrounded(u, atRest)
 			}
 			if event == nil {
 				e := w.r.describe(from.st, v)
@@ -200,27 +197,27 @@ func same(a, b scenario.Step) bool {
 // violates, and why; without one err is nil. Only properties of c that a single
 // state shows are judged, and Model always.
 func (w *Walk) Violation() (property string, err error) {
-	if w.over != nil {
-		return w.over.property, w.over.err
-	}
-	for _, e := range w.now {
-		if property, err := w.r.violates(w.r.worker, e.st); err != nil {
-			return property, err
+	f := w.over
+	for _, judge := range [...]func(st []uint32) history.Fault{w.violates, w.dead} {
+		for _, e := range w.now {
+			if f == (history.Fault{}) {
+				f = judge(e.st)
+			}
 		}
 	}
-	for _, e := range w.now {
-		if f := w.dead(e.st); f != nil {
-			return f.property, f.err
-		}
+	if f == (history.Fault{}) {
+		return "", nil
 	}
-	return "", nil
+	return f.Property, errors.New(f.Text)
 }
 
+func (w *Walk) violates(st []uint32) history.Fault { return w.r.violates(w.r.worker, st) }
+
 // dead judges the normal form of a state: one whose clocks alone go on is stuck.
-func (w *Walk) dead(raw []uint32) *finding {
+func (w *Walk) dead(raw []uint32) history.Fault {
 	st, rests := w.rests(raw)
 	if !rests {
-		return nil
+		return history.Fault{}
 	}
 	w.r.raw = false
 	defer func() { w.r.raw = true }()

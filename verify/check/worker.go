@@ -45,7 +45,6 @@ type worker struct {
 	shifting bool     // it was changed by moving counters by x.by, in the last step
 	acts     []action
 
-	g     snapshot
 	users history.Users
 	says  history.Leaders
 	holds []protocol.Group
@@ -57,12 +56,6 @@ type worker struct {
 func newWorker(s *space, m *machine) *worker {
 	x := &worker{
 		space: s, m: m, ends: make(world.Ends, s.rules.Total), later: make(world.Ends, s.rules.Total), users: make(history.Users, s.rules.Total), tries: make([]protocol.Groups, s.rules.Total),
-		g: snapshot{
-			states: make([][]byte, s.rules.Total), users: make([]protocol.Section, s.rules.Total), lost: make([][]bool, s.rules.Total),
-		},
-	}
-	for i := range x.g.lost {
-		x.g.lost[i] = make([]bool, s.rules.Config.N)
 	}
 	if s.rules.Info.Weak {
 		x.object = history.NewWeak(s.rules.Config.N)
@@ -95,7 +88,7 @@ func (x *worker) enter(st []uint32) {
 	if x.fifo {
 		x.own = x.print(st)
 	}
-	x.lossAllowed = x.spaced == 0 || x.m.unsettled(x.look(st)) < x.spaced
+	x.lossAllowed = x.spaced == 0 || x.unsettled(st) < x.spaced
 }
 
 // unborn is the end of a process that has not begun yet.
@@ -280,12 +273,8 @@ func once[V any](x *worker, m *memo[V], key uint64, create func() V) (v V) {
 func (x *worker) apply(a action) (o outcome, known bool) {
 	x.missing, x.shifting = false, false
 	p, arg := x.subject(x.st, a)
-	st, spreads := x.st, x.spreads(a)
-	if spreads {
-		o.fault = x.prepare(a)
-		st = x.next
-	}
 	if x.unnoticed(a) {
+		o.fault = x.prepare(a)
 		return x.settle(o, p), !x.missing
 	}
 	if o.move = x.move(x.st[1+p], a.verb, arg); x.missing {
@@ -295,6 +284,11 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 	if o.moved = true; m.to == 0 {
 		o.print = x.own
 		return o, true
+	}
+	st, spreads := x.st, x.spreads(a)
+	if spreads {
+		x.prepare(a)
+		st = x.next
 	}
 	if !x.unrelated(m, p, st) && x.adds() {
 		x.deny("after %q a counter begins of which others have values: its distance to them is none", x.line(a, x.m))
@@ -437,32 +431,39 @@ func (x *worker) expandSome(st []uint32, some func(action) bool, f func(visit)) 
 	}
 }
 
-// wrong returns what is wrong with a step, nil if nothing is.
-func (x *worker) wrong(o outcome) *problem {
-	switch {
-	case o.moved && x.moves[o.move].problem != 0:
-		return &x.problems[x.moves[o.move].problem-1]
-	case o.fault != 0:
-		return &x.problems[o.fault-1]
+// wrong is what is wrong with a step.
+func (x *worker) wrong(o outcome) history.Fault {
+	if o.moved && x.moves[o.move].problem != 0 {
+		return x.problem(x.moves[o.move].problem)
 	}
-	return nil
+	return x.problem(o.fault)
 }
 
-// look returns st as invariants see it. It is valid until the next call.
-func (x *worker) look(st []uint32) *snapshot {
-	x.g.locals, x.g.flight = st[1:1+x.rules.Total], st[x.flight:]
-	if x.registers != nil {
-		x.g.registers, x.g.flight = x.registers.values(x.g.registers[:0], x.g.flight), nil
+// look puts a state into the view of invariants. It is valid until the next call.
+func (x *worker) look(st []uint32) *protocol.View {
+	v := &x.m.view
+	if x.m.flight = st[x.flight:]; x.registers != nil {
+		v.Registers = x.registers.values(v.Registers[:0], x.m.flight)
+		x.m.flight = nil
 	}
-	for i, n := range x.g.locals {
+	for i, n := range st[1 : 1+x.rules.Total] {
 		l := &x.locals[n]
-		x.g.states[i], x.g.users[i] = l.state, l.Section
-		if l.Unaware() { // what it believes does not count before it looks at its leases
-			x.g.states[i], x.g.users[i] = nil, protocol.InRem
+		state := l.state
+		if v.Users[i] = l.Section; l.Unaware() { // what it believes does not count before it looks at its leases
+			state, v.Users[i] = nil, protocol.InRem
 		}
-		for j := range x.g.lost[i] {
-			x.g.lost[i][j] = l.Lost&(1<<j) != 0
+		for j := range v.Lost[i] {
+			v.Lost[i][j] = l.Lost&(1<<j) != 0
 		}
+		x.m.see(i, n, state)
 	}
-	return &x.g
+	return v
+}
+
+// unsettled is Algorithm.Unsettled of a state, 0 where the algorithm has none.
+func (x *worker) unsettled(st []uint32) int {
+	if x.m.a.Unsettled == nil {
+		return 0
+	}
+	return x.m.a.Unsettled(x.look(st).Procs)
 }

@@ -41,7 +41,7 @@ func (h *hunter) minimise(beyond int, o *outcome) error {
 	h.report(beyond, true)
 	p := h.cfg.draw(h.alg.Info, h.alg.Unsettled != nil, o.run, beyond)
 	v := Violation{
-		Property: o.found.Property, Reason: o.found.Text, Run: o.run, Budget: p.budget, N: p.N, Clients: p.clients,
+		Property: o.found.Property, Reason: o.found.Text, Run: o.run, Budget: p.budget, N: p.N, Clients: p.Clients,
 		Trace: []string{},
 	}
 	run, sys, property, err := h.steps(&p, o)
@@ -105,16 +105,6 @@ func (h *hunter) shorten(v *Violation, s system, run []world.Action) {
 	h.render(v, x, run)
 }
 
-// interrupted reports whether somebody wants the hunt to end at once.
-func (h *hunter) interrupted() bool {
-	select {
-	case <-h.cfg.Done:
-		return true
-	default:
-		return false
-	}
-}
-
 // usual are the options that a finding has if it needs no other ones: those that
 // package check has where h's Config gives none. What only repeats messages is off
 // there, which does not matter to what is wrong in one state, but to who waits.
@@ -135,11 +125,10 @@ func (h *hunter) usual(property string) map[string]int64 {
 // render writes a run as a scenario, and lets package check replay it.
 func (h *hunter) render(v *Violation, x *reducer, run []world.Action) {
 	m := x.model
-	v.N, v.Clients = m.sys.N, m.sys.clients
-	c := check.Config{
-		Config: m.sys.Config, Clients: m.sys.clients, FIFO: m.sys.fifo, Down: m.sys.down, Registers: m.sys.registers,
-		Properties: []string{v.Property},
-	}
+	v.N, v.Clients = m.sys.N, m.sys.Clients
+	c := check.Config{Properties: []string{v.Property}}
+	c.Use(m.sys.System)
+	c.Wants = nil
 	switch {
 	case v.Property == Stuck && m.Elects():
 		c.Properties = []string{check.Termination}

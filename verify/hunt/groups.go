@@ -11,26 +11,25 @@ import (
 
 // wish draws what the users of a run choose from: some groups, of which one may be
 // exclusive, and some sets of them.
-func (p *plan) wish(c *Config, i protocol.Info) {
-	if !i.Grouped {
-		return
-	}
-	if p.wants = c.Wants; len(p.wants) > 0 {
+func (p *plan) wish(i protocol.Info) {
+	if !i.Grouped || len(p.Wants) > 0 {
 		return
 	}
 	const most = 4
+	var wants []protocol.Groups
 	for k := range p.between(1, most) {
-		p.wants = append(p.wants, protocol.Groups(strconv.Itoa(k+1)))
+		wants = append(wants, protocol.Groups(strconv.Itoa(k+1)))
 	}
 	if p.chance.IntN(2) == 0 {
-		p.wants = append(p.wants, protocol.Alone+"w")
+		wants = append(wants, protocol.Alone+"w")
 	}
-	single := slices.Clone(p.wants)
+	single := slices.Clone(wants)
 	for k := p.between(0, most); k > 0 && i.Several; k-- {
 		one, other := single[p.chance.IntN(len(single))], single[p.chance.IntN(len(single))]
 		set, _ := protocol.ParseGroups(string(one) + "," + string(other)) // of names that are fine
-		p.wants = append(p.wants, set)
+		wants = append(wants, set)
 	}
+	p.Wants = [][]protocol.Groups{wants}
 }
 
 // timeWants draws what users want in a timed run: each always the same set, or with each
@@ -41,19 +40,19 @@ func (p *plan) timeWants(i protocol.Info) {
 	}
 	users := p.N
 	if i.Users == protocol.Clients {
-		users = p.clients
+		users = p.Clients
 	}
 	for range users {
-		p.config.Wants = append(p.config.Wants, p.wants[p.chance.IntN(len(p.wants))])
+		p.config.Wants = append(p.config.Wants, p.Wants[0][p.chance.IntN(len(p.Wants[0]))])
 	}
 }
 
 // want draws what a user wants with its next try.
 func (w *walker) want() protocol.Groups {
-	if len(w.sys.wants) == 0 {
+	if len(w.sys.Wants) == 0 {
 		return ""
 	}
-	return w.sys.wants[w.r.IntN(len(w.sys.wants))]
+	return w.sys.Wants[0][w.r.IntN(len(w.sys.Wants[0]))]
 }
 
 // visit is a calm in which nobody tries anew and who is inside stays, until nothing is left

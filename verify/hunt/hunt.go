@@ -85,21 +85,26 @@ func (h *hunter) levels() error {
 		if found != nil {
 			return h.minimise(beyond, found)
 		}
-		if h.over(time.Time{}) {
+		if h.interrupted() {
 			break
 		}
 	}
 	return nil
 }
 
-// over reports whether the hunt is to end now.
-func (h *hunter) over(end time.Time) bool {
+// interrupted reports whether somebody wants the hunt to end at once.
+func (h *hunter) interrupted() bool {
 	select {
 	case <-h.cfg.Done:
 		return true
 	default:
-		return !end.IsZero() && !time.Now().Before(end)
+		return false
 	}
+}
+
+// over reports whether no run is to begin any more.
+func (h *hunter) over(end time.Time) bool {
+	return h.interrupted() || !end.IsZero() && !time.Now().Before(end)
 }
 
 // An outcome is what one run showed.

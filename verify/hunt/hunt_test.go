@@ -161,7 +161,7 @@ func retaken[M any](t *testing.T, bare protocol.Algorithm[M], n int) {
 			w.walk()
 			steps = w.run
 		}
-		if sys.clients > 64 {
+		if sys.Clients > 64 {
 			continue // crashed and replaced so often: more than a check has
 		}
 		x := &reducer{model: newModel(a, sys), property: check.Exclusion}

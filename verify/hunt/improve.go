@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/world"
 )
 
@@ -78,27 +77,7 @@ func (x *reducer) again(run []world.Action) []world.Action {
 func kindsOf(run []world.Action) kinds {
 	all := pauses | aimed
 	for _, c := range run {
-		switch c.Verb {
-		case scenario.Amnesia:
-			all |= losses
-		case scenario.Recover:
-			all |= recoveries
-		case scenario.Suspect:
-			all |= mistakes // where there are any
-		case scenario.Crash:
-			all |= crashes
-		case scenario.Lapse:
-			all |= lapses
-		case scenario.Cancel:
-			all |= cancels
-		case scenario.Drain:
-			all |= drains
-		case scenario.Lose:
-			all |= drops
-		case scenario.Duplicate:
-			all |= copies
-		}
-		if c.Keep {
+		if all |= kindOf[c.Verb]; c.Keep {
 			all |= copies
 		}
 	}

@@ -92,7 +92,7 @@ func TestLeaseNewsIsTheCheckers(t *testing.T) {
 			run := beginning(w.run)
 			m := newModel(protocol.Erase(a), p.system)
 			steps := m.script(run)
-			c := check.Config{Config: m.sys.Config, FIFO: m.sys.fifo, Entries: []int{check.Unlimited}, Crash: 15, Recover: 15, Suspect: 15, Pause: 15}
+			c := check.Config{Config: m.sys.Config, FIFO: m.sys.FIFO, Entries: []int{check.Unlimited}, Crash: 15, Recover: 15, Suspect: 15, Pause: 15}
 			checker, err := check.NewWalk(a, c)
 			if err != nil {
 				t.Fatal(err)

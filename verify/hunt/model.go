@@ -10,15 +10,9 @@ import (
 	"github.com/poundlock/poundlock/verify/world"
 )
 
-// A system is what runs: the sizes and what all processes share.
+// A system is what runs. Its users are all alike: of Wants there is one list.
 type system struct {
-	protocol.Config
-	clients   int
-	fifo      bool
-	registers protocol.Semantics // of a shared memory
-	down      []protocol.ID      // members that are never up
-	wants     []protocol.Groups  // what a try chooses from; nil: no groups
-
+	world.System
 	budget int  // members that may be unsettled at a time, or forget in an epoch
 	spaced bool // a lease that lapses needs room in the budget too
 }
@@ -31,8 +25,8 @@ type model struct {
 }
 
 func newModel(a protocol.Algorithm[any], s system) *model {
-	rules := world.New(a.Info, s.Config, s.clients, s.registers)
-	return &model{world.NewState(a, rules, s.fifo, s.down), s}
+	rules := world.New(a.Info, s.Config, s.Clients, s.Registers)
+	return &model{world.NewState(a, rules, s.FIFO, s.Down), s}
 }
 
 // do takes a step if it is possible, within the budget.
@@ -194,7 +188,7 @@ func (m *model) chosen(run []world.Action, i int) []protocol.Groups {
 		}
 	}
 	if all == nil {
-		return m.sys.wants[:1]
+		return m.sys.Wants[0][:1]
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -76,13 +76,7 @@ func (w *walker) unable() {
 	if w.Elects() {
 		w.agree()
 	} else if w.trying() >= 0 {
-		users := w.Users()
-		for i := range users {
-			if !w.Is(i) {
-				users[i] = protocol.InRem
-			}
-		}
-		w.Report(check.Deadlock, users.Deadlock(w.Names.Of, w.Info, len(w.Flight)))
+		w.Report(check.Deadlock, w.Users().Deadlock(w.Names.Of, w.Info, len(w.Flight)))
 	}
 }
 

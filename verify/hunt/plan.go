@@ -33,6 +33,12 @@ const (
 	storms     // they do so many at once
 )
 
+// kindOf is the kind of which a step is one.
+var kindOf = map[scenario.Verb]kinds{
+	scenario.Amnesia: losses, scenario.Crash: crashes, scenario.Lapse: lapses, scenario.Cancel: cancels, scenario.Drain: drains,
+	scenario.Lose: drops, scenario.Duplicate: copies, scenario.Recover: recoveries, scenario.Suspect: mistakes,
+}
+
 // An order is how an untimed run chooses among the messages in flight.
 type order uint8
 
@@ -80,12 +86,12 @@ type plan struct {
 // draw draws a run that goes beyond the budget of the model by so many members.
 // settles says whether the users make up for losses.
 func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan {
-	p := plan{run: run, chance: c.stream(run), system: system{fifo: c.FIFO}}
+	p := plan{run: run, chance: c.stream(run), system: system{System: c.System()}}
 	r := p.chance
 	p.timed = r.IntN(3) == 0
-	p.memory(c, i)
-	p.sizes(c, i)
-	p.wish(c, i)
+	p.memory(i)
+	p.sizes(i)
+	p.wish(i)
 	p.options(c, i)
 	p.budget, p.silent = allowance(i, settles, p.system, beyond)
 	for _, k := range []struct {
@@ -124,7 +130,7 @@ func (c *Config) draw(i protocol.Info, settles bool, run int64, beyond int) plan
 	p.kinds &^= c.without
 	if p.has(downs) {
 		for range 1 + r.IntN(p.silent) {
-			p.down = append(p.down, protocol.ID(len(p.down)))
+			p.Down = append(p.Down, protocol.ID(len(p.Down)))
 		}
 		p.budget, p.silent = allowance(i, settles, p.system, beyond)
 	}
@@ -154,13 +160,12 @@ func (c *Config) stream(run int64) *rand.Rand {
 func (p *plan) has(k kinds) bool { return p.kinds&k != 0 }
 
 // sizes draws how many there are, small numbers more often.
-func (p *plan) sizes(c *Config, i protocol.Info) {
-	p.N = c.N
+func (p *plan) sizes(i protocol.Info) {
 	if p.N == 0 {
 		p.N = i.Fit(2 + min(p.chance.IntN(9), p.chance.IntN(9)))
 	}
-	if p.clients = c.Clients; i.Users == protocol.Clients && p.clients == 0 {
-		p.clients = 2 + min(p.chance.IntN(14), p.chance.IntN(14))
+	if i.Users == protocol.Clients && p.Clients == 0 {
+		p.Clients = 2 + min(p.chance.IntN(14), p.chance.IntN(14))
 	}
 }
 
@@ -224,8 +229,8 @@ func (p *plan) time(c *Config, i protocol.Info, settles bool) {
 	const hop = time.Millisecond
 	p.clocks = p.chance.IntN(2) == 0
 	s := &p.config
-	s.Config, s.Clients, s.FIFO, s.Down = p.Config, p.clients, p.fifo, p.down
-	s.Registers = p.registers
+	s.Config, s.Clients, s.FIFO, s.Down = p.Config, p.Clients, p.FIFO, p.Down
+	s.Registers = p.Registers
 	p.timeWants(i)
 	s.Seed = p.chance.Uint64()
 	s.Entries = []int{p.between(1, 20)}
@@ -253,7 +258,7 @@ func (p *plan) time(c *Config, i protocol.Info, settles bool) {
 	}
 	if p.has(pauses) {
 		s.PauseEvery = p.duration(hop, 300*hop)
-		if s.PartitionEvery = p.duration(10*hop, 300*hop); p.registers != "" {
+		if s.PartitionEvery = p.duration(10*hop, 300*hop); p.Registers != "" {
 			s.PartitionEvery = 0 // nothing is on its way
 		}
 	}
@@ -309,7 +314,7 @@ func Budget(i protocol.Info, c protocol.Config) int {
 func allowance(i protocol.Info, settles bool, s system, beyond int) (budget, silent int) {
 	budget = Budget(i, s.Config)
 	if i.Quorum != "" {
-		silent = s.N - int(i.Option(s.Config, i.Quorum)) - len(s.down)
+		silent = s.N - int(i.Option(s.Config, i.Quorum)) - len(s.Down)
 	}
 	if !settles {
 		budget = max(0, min(budget, silent))

@@ -222,14 +222,21 @@ func (x *reducer) compact(run []world.Action) []world.Action {
 		c := &fewer[k]
 		c.A, c.B = number[c.A], number[c.B]
 	}
-	s.clients = int(used) - s.N
+	s.Clients = int(used) - s.N
+	run, _ = x.in(s, fewer, run, len(run))
+	return run
+}
+
+// in lets a candidate be the run in another system, if it is good there and of no less than some and
+// no more steps than run.
+func (x *reducer) in(s system, candidate, run []world.Action, least int) (shorter []world.Action, good bool) {
 	old := x.model
 	x.model = newModel(old.Algorithm, s)
-	if left, good := x.replay(fewer); good && len(left) == len(run) {
-		return slices.Clone(left)
+	if left, good := x.replay(candidate); good && least <= len(left) && len(left) <= len(run) {
+		return slices.Clone(left), true
 	}
 	x.model = old
-	return run
+	return run, false
 }
 
 // smaller takes members away, with all that they do.
@@ -237,14 +244,13 @@ func (x *reducer) smaller(run []world.Action) []world.Action {
 	for i := int32(x.model.sys.N) - 1; i >= 0 && x.anySize && x.model.sys.N > 1 && !x.over(); i-- {
 		s := x.model.sys
 		s.N--
-		s.down = slices.DeleteFunc(slices.Clone(s.down), func(d protocol.ID) bool { return int(d) >= s.N })
+		s.Down = slices.DeleteFunc(slices.Clone(s.Down), func(d protocol.ID) bool { return int(d) >= s.N })
 		budget, silent := allowance(x.model.Info, x.model.Algorithm.Unsettled != nil, s, x.excess)
 		if s.budget = budget; silent < count(run, scenario.Drain) {
 			break
 		}
-		old := x.model
-		x.model = newModel(old.Algorithm, s)
-		number := renumbered(old.Memory, x.model.Memory, protocol.ID(i))
+		memory := world.New(x.model.Info, s.Config, s.Clients, s.Registers).Memory
+		number := renumbered(x.model.Memory, memory, protocol.ID(i))
 		fewer := without(run, func(_ int, c world.Action) bool { return c.Of(i) || c.Accesses() && number[c.Kind] < 0 })
 		for k := range fewer {
 			c := &fewer[k]
@@ -258,11 +264,7 @@ func (x *reducer) smaller(run []world.Action) []world.Action {
 				c.B--
 			}
 		}
-		if left, good := x.replay(fewer); good && len(left) <= len(run) {
-			run = slices.Clone(left)
-		} else {
-			x.model = old
-		}
+		run, _ = x.in(s, fewer, run, 0)
 	}
 	return run
 }
@@ -279,19 +281,17 @@ func count(run []world.Action, verb scenario.Verb) (k int) {
 
 // atomic lets registers be atomic, and a write that has a beginning and an end be one of the two.
 func (x *reducer) atomic(run []world.Action) []world.Action {
-	if x.model.sys.registers != protocol.Safe {
+	if x.model.sys.Registers != protocol.Safe {
 		return run
 	}
-	old, s := x.model, x.model.sys
-	s.registers = protocol.Atomic
-	x.model = newModel(old.Algorithm, s)
+	s := x.model.sys
+	s.Registers = protocol.Atomic
 	for _, verb := range []scenario.Verb{scenario.Write, scenario.Begin} {
 		candidate := without(run, func(_ int, c world.Action) bool { return c.Verb == verb })
-		if left, good := x.replay(candidate); good && len(left) <= len(run) {
-			return slices.Clone(left)
+		if shorter, good := x.in(s, candidate, run, 0); good {
+			return shorter
 		}
 	}
-	x.model = old
 	return run
 }
 
@@ -302,17 +302,12 @@ func (x *reducer) options(run []world.Action) []world.Action {
 		if usual && value == x.model.sys.Options[name] {
 			continue
 		}
-		old, s := x.model, x.model.sys
+		s := x.model.sys
 		s.Options = maps.Clone(s.Options)
 		if delete(s.Options, name); usual {
 			s.Options[name] = value
 		}
-		x.model = newModel(old.Algorithm, s)
-		if left, good := x.replay(run); good && len(left) <= len(run) {
-			run = slices.Clone(left)
-		} else {
-			x.model = old
-		}
+		run, _ = x.in(s, run, run, 0)
 	}
 	return run
 }

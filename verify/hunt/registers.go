@@ -7,15 +7,12 @@ import (
 )
 
 // memory draws the kind of registers.
-func (p *plan) memory(c *Config, i protocol.Info) {
-	if i.Registers == nil {
+func (p *plan) memory(i protocol.Info) {
+	if i.Registers == nil || p.Registers != "" {
 		return
 	}
-	if p.registers = c.Registers; p.registers == "" {
-		p.registers = protocol.Atomic
-		if p.chance.IntN(2) == 0 {
-			p.registers = protocol.Safe
-		}
+	if p.Registers = protocol.Atomic; p.chance.IntN(2) == 0 {
+		p.Registers = protocol.Safe
 	}
 }
 

@@ -32,7 +32,7 @@ func (h *hunter) simplify(v *Violation, p *plan) error {
 		for _, change := range simpler {
 			c := best
 			change(&c)
-			if reflect.DeepEqual(c, best) || c.Clients < 0 || c.Entries[0] < min(1, best.Entries[0]) || p.clients > 0 && c.Clients < 1 {
+			if reflect.DeepEqual(c, best) || c.Clients < 0 || c.Entries[0] < min(1, best.Entries[0]) || p.Clients > 0 && c.Clients < 1 {
 				continue
 			}
 			r, good, err := violates(c)

@@ -145,11 +145,11 @@ func (s *simulators) record(a protocol.Algorithm[any], p *plan) (*model, []world
 	sys := p.system
 	for _, step := range steps {
 		for _, id := range step.Procs {
-			sys.clients = max(sys.clients, int(id)+1-sys.N)
+			sys.Clients = max(sys.Clients, int(id)+1-sys.N)
 		}
 	}
 	if a.Users != protocol.Clients {
-		sys.clients = 0
+		sys.Clients = 0
 	}
 	m := newModel(a, sys)
 	var run []world.Action

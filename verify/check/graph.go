@@ -16,8 +16,8 @@ type graph struct {
 	*searcher
 	rows   slab
 	places blocks[place] // of the rows, by state
-	idle   []uint64      // by state, a bit: nothing is possible that must happen
-	still  []uint64      // the same, or it does not change the state
+	idle   bitset        // of states: nothing is possible that must happen
+	still  bitset        // the same, or it does not change the state
 }
 
 // A row is the edges of some states.
@@ -35,7 +35,7 @@ const graphBytes = 8 + 4 + 2
 // knows what is possible, but not where that leads.
 func newGraph(r *searcher) *graph {
 	n := r.store.len()
-	g := &graph{searcher: r, idle: make([]uint64, (n+63)/64), still: make([]uint64, (n+63)/64)}
+	g := &graph{searcher: r, idle: make(bitset, (n+63)/64), still: make(bitset, (n+63)/64)}
 	rows := make([]row, len(r.jobs))
 	for first := 0; first < n; {
 		share := min(len(rows), (n-first+jobStates-1)/jobStates)
@@ -92,11 +92,11 @@ func (g *graph) take(w *row, first uint32) {
 	from := 0
 	for k, until := range w.until {
 		g.places.add(g.rows.add(w.ends[from:until]))
-		if s := first + uint32(k); w.idle[k] {
-			g.idle[s/64] |= 1 << (s % 64)
+		if w.idle[k] {
+			g.idle.set(uint64(first) + uint64(k))
 		}
-		if s := first + uint32(k); w.still[k] {
-			g.still[s/64] |= 1 << (s % 64)
+		if w.still[k] {
+			g.still.set(uint64(first) + uint64(k))
 		}
 		from = until
 	}
@@ -111,12 +111,12 @@ func (g *graph) Edges(s uint32) []uint32 { return g.rows.at(g.places.at(int(s)))
 // Ends implements lasso.Graph: nothing that must happen is possible, and no timer is
 // set, which where timers never fire would be waited for.
 func (g *graph) Ends(s uint32) bool {
-	return g.idle[s/64]>>(s%64)&1 == 1 && !g.armed(g.store.state(s))
+	return g.idle.has(uint64(s)) && !g.armed(g.store.state(s))
 }
 
 // rests reports whether nothing that must happen changes a state, and no timer is set.
 func (g *graph) rests(s uint32) bool {
-	return g.still[s/64]>>(s%64)&1 == 1 && !g.armed(g.store.state(s))
+	return g.still.has(uint64(s)) && !g.armed(g.store.state(s))
 }
 
 // Enabled implements lasso.Graph.

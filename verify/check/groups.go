@@ -51,9 +51,10 @@ func (x *worker) held(st []uint32) []protocol.Group {
 	return x.holds
 }
 
-// compatible is Users.Together in a state.
-func (x *worker) compatible(st []uint32) bool {
-	if x.wants == nil {
+// excluded reports whether user u tries in a state and shares with all who try or are inside: see
+// Users.Together.
+func (x *worker) excluded(st []uint32, u int) bool {
+	if x.wants == nil || x.summaries[st[1+u]].section != protocol.InTry {
 		return false
 	}
 	for i, n := range st[1 : 1+x.rules.Total] {
@@ -91,7 +92,7 @@ func (l *live) concurrentEntry(*Property) *finding {
 	for u := range l.rules.Total {
 		run := solver.Fair(func(s uint32) bool {
 			st := l.store.state(s)
-			return l.section(s, u) == protocol.InTry && l.compatible(st) && l.enough(st)
+			return l.excluded(st, u) && l.enough(st)
 		})
 		if solver.Stopped() {
 			l.solver = solver // whoever asks hears that it gave up

@@ -40,7 +40,7 @@ func (x *worker) initial(entries []int) (st []uint32, problem history.Fault) {
 		if k := i - (x.rules.Total - len(entries)); k >= 0 && entries[k] > 0 {
 			l.entries = uint32(entries[k])
 		}
-		m := x.begin(l)
+		m := x.take(l, 0, l.Start())
 		if problem = apply(&m); problem != (history.Fault{}) {
 			return nil, problem
 		}
@@ -58,11 +58,6 @@ func (x *worker) initial(entries []int) (st []uint32, problem history.Fault) {
 	}
 	x.normal()
 	return slices.Clone(x.next), problem
-}
-
-// begin gives l its Start.
-func (x *worker) begin(l local) move {
-	return x.take(l, 0, l.Start())
 }
 
 // appendLocal appends the encoding of l: equal ones are equal local states.

@@ -133,16 +133,8 @@ func (l *live) starving(run *lasso.Lasso) (list []string) {
 // the time, and nobody is ever inside.
 func (l *live) progress(*Property) *finding {
 	run := l.solver.Fair(func(s uint32) bool {
-		waits := false
-		for u := range l.rules.Total {
-			switch l.section(s, u) {
-			case protocol.InCrit, protocol.InLost:
-				return false
-			case protocol.InTry, protocol.InExit, protocol.InIssue:
-				waits = true
-			}
-		}
-		return waits && l.enough(l.store.state(s))
+		st := l.store.state(s)
+		return l.halted(st) && l.enough(st)
 	})
 	if run == nil {
 		return nil

@@ -147,8 +147,7 @@ func (w *Walk) neglected(g *ring, stays bool) string {
 // excluded reports whether a ring violates ConcurrentEntry.
 func (w *Walk) excluded(g *ring) bool {
 	for u := range w.r.rules.Total {
-		waits := func(st []uint32) bool { return w.r.summaries[st[1+u]].section == protocol.InTry && w.r.compatible(st) }
-		if !slices.ContainsFunc(g.states, func(st []uint32) bool { return !waits(st) }) {
+		if !slices.ContainsFunc(g.states, func(st []uint32) bool { return !w.r.excluded(st, u) }) {
 			return w.neglected(g, true) == ""
 		}
 	}
@@ -170,18 +169,16 @@ func (w *Walk) forever(g *ring) Repeated {
 			waiting = append(waiting, r.rules.Names.Of(protocol.ID(u)))
 		}
 	}
-	idle := !slices.ContainsFunc(g.states, func(st []uint32) bool {
-		return r.some(st, protocol.InCrit) || r.some(st, protocol.InLost) || r.trying(st) < 0
-	})
+	halted := !slices.ContainsFunc(g.states, func(st []uint32) bool { return !r.halted(st) })
 	each := func(what string) string { return strings.Join(waiting, " "+what+", ") + " " + what }
 	switch {
 	case r.rules.Elects() && slices.Contains(r.asked, Termination) && len(g.steps) > 0:
 		return Repeated{Termination, "the election goes on for ever"}
-	case idle && slices.Contains(r.asked, MakesProgress):
+	case halted && slices.Contains(r.asked, MakesProgress):
 		return Repeated{MakesProgress, "somebody waits all the time, and " + r.noProgress()}
 	case len(waiting) > 0 && slices.Contains(r.asked, Starvation):
 		return Repeated{Starvation, each("waits for ever")}
-	case len(waiting) > 0 && !idle && slices.Contains(r.asked, Bypass):
+	case len(waiting) > 0 && !halted && slices.Contains(r.asked, Bypass):
 		return Repeated{Bypass, each("is overtaken for ever")}
 	case len(waiting) > 0:
 		return Repeated{Reason: each("waits for ever")}

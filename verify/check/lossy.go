@@ -83,22 +83,11 @@ func (d *machine) drops() bool { return d.a.Moot != nil }
 // moot is Model.Moot for a receiver in an encoded state. An error says that the message, if it
 // arrived now, would do something all the same.
 func (d *machine) moot(to []byte, msg uint32) (moot bool, err error) {
-	ch, m := d.channel(msg), d.msgs[msg]
-	receiver := d.load(int(ch.To), to)
-	if !d.a.Moot(receiver, ch.From, m) {
-		return false, nil
+	ch := d.channel(msg)
+	if moot = d.a.Moot(d.load(int(ch.To), to), ch.From, d.msgs[msg]); moot {
+		err = d.idle("moot", to, msg, func(protocol.Effect[any]) bool { return false })
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%s is moot, and panics: %v", d.text(msg), r)
-		}
-	}()
-	d.out.Reset()
-	receiver.Step(protocol.Event[any]{Input: protocol.NewReceive(ch.From), Msg: m}, &d.out)
-	if len(d.out.Effects) > 0 || !bytes.Equal(d.encode(receiver), to) {
-		return true, fmt.Errorf("%s is moot, and yet it does something", d.text(msg))
-	}
-	return true, nil
+	return moot, err
 }
 
 func (d *machine) forgets() bool { return d.a.Stale != nil }
@@ -106,7 +95,7 @@ func (d *machine) forgets() bool { return d.a.Stale != nil }
 // stale is Model.Stale for processes in encoded states, nil where absent. An error says
 // that the message, if it arrived now, would do something all the same.
 func (d *machine) stale(from, to []byte, msg uint32) (stale bool, err error) {
-	ch, m := d.channel(msg), d.msgs[msg]
+	ch := d.channel(msg)
 	load := func(id protocol.ID, state []byte) protocol.Process[any] {
 		if state == nil {
 			return nil
@@ -114,23 +103,36 @@ func (d *machine) stale(from, to []byte, msg uint32) (stale bool, err error) {
 		return d.load(int(id), state)
 	}
 	sender, receiver := load(ch.From, from), load(ch.To, to)
-	if !d.a.Stale(sender, receiver, ch, m) || receiver == nil {
-		return receiver == nil, nil
+	if receiver == nil {
+		return true, nil
 	}
+	if stale = d.a.Stale(sender, receiver, ch, d.msgs[msg]); stale {
+		back := protocol.Channel{From: ch.To, To: ch.From}
+		err = d.idle("stale", to, msg, func(e protocol.Effect[any]) bool {
+			return e.Do == protocol.Send && e.To == ch.From && d.a.Stale(receiver, sender, back, e.Msg)
+		})
+	}
+	return stale, err
+}
+
+// idle returns an error if the receipt of a message, of which a claim says what it is, changes the
+// encoded state of its receiver, which is loaded, or has effects except for those that may be.
+func (d *machine) idle(what string, to []byte, msg uint32, may func(protocol.Effect[any]) bool) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%s is stale, and panics: %v", d.text(msg), r)
+			err = fmt.Errorf("%s is %s, and panics: %v", d.text(msg), what, r)
 		}
 	}()
+	ch := d.channel(msg)
+	receiver := d.procs[ch.To]
 	d.out.Reset()
-	receiver.Step(protocol.Event[any]{Input: protocol.NewReceive(ch.From), Msg: m}, &d.out)
+	receiver.Step(protocol.Event[any]{Input: protocol.NewReceive(ch.From), Msg: d.msgs[msg]}, &d.out)
 	nothing := bytes.Equal(d.encode(receiver), to)
 	for _, e := range d.out.Effects {
-		back := protocol.Channel{From: ch.To, To: ch.From}
-		nothing = nothing && e.Do == protocol.Send && e.To == ch.From && d.a.Stale(receiver, sender, back, e.Msg)
+		nothing = nothing && may(e)
 	}
 	if !nothing {
-		return true, fmt.Errorf("%s is stale, and yet it does something", d.text(msg))
+		return fmt.Errorf("%s is %s, and yet it does something", d.text(msg), what)
 	}
-	return true, nil
+	return nil
 }

@@ -363,31 +363,35 @@ func (r *searcher) report() {
 
 // armed reports whether some timer is set.
 func (r *searcher) armed(st []uint32) bool {
-	return slices.ContainsFunc(st[1:1+r.rules.Total], func(n uint32) bool { return len(r.locals[n].Timers) > 0 })
+	return slices.ContainsFunc(st[1:1+r.rules.Total], func(n uint32) bool { return r.summaries[n].timers })
 }
 
 // some reports whether some user is in a section.
 func (r *searcher) some(st []uint32, section protocol.Section) bool {
-	return slices.ContainsFunc(st[1:1+r.rules.Total], func(n uint32) bool { return r.locals[n].Section == section })
+	return slices.ContainsFunc(st[1:1+r.rules.Total], func(n uint32) bool { return r.summaries[n].section == section })
 }
 
 // trying returns a user that waits, or -1.
 func (r *searcher) trying(st []uint32) int {
 	for i, n := range st[1 : 1+r.rules.Total] {
-		if waits(r.locals[n].Section) {
+		if waits(r.summaries[n].section) {
 			return i
 		}
 	}
 	return -1
 }
 
+// halted reports whether somebody waits, and nobody is inside.
+func (r *searcher) halted(st []uint32) bool {
+	return r.trying(st) >= 0 && !r.some(st, protocol.InCrit) && !r.some(st, protocol.InLost)
+}
+
 // waiting says who waits in a deadlock.
 func (r *searcher) waiting(st []uint32) string {
-	users := make(history.Users, r.rules.Total)
 	for i, n := range st[1 : 1+r.rules.Total] {
-		users[i] = r.locals[n].Section
+		r.users[i] = r.summaries[n].section
 	}
-	return users.Deadlock(r.rules.Names.Of, r.rules.Info, len(st)-r.flight)
+	return r.users.Deadlock(r.rules.Names.Of, r.rules.Info, len(st)-r.flight)
 }
 
 // violates is how st violates a property of states.

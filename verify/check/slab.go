@@ -18,6 +18,12 @@ func (b *blocks[T]) add(v T) {
 
 func (b *blocks[T]) at(i int) T { return b.list[i/blockLen][i%blockLen] }
 
+// A bitset is a set of numbers.
+type bitset []uint64
+
+func (b bitset) set(i uint64)      { b[i/64] |= 1 << (i % 64) }
+func (b bitset) has(i uint64) bool { return b[i/64]>>(i%64)&1 == 1 }
+
 // A slab holds vectors of words one after the other, each behind its length.
 type slab struct {
 	blocks [][]uint32

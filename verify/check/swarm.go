@@ -111,7 +111,7 @@ func (f *fleet) search(k int, x *worker) {
 	at := time.Now()
 	d := &diver{
 		searcher: newSearcher(crew{x}, f.c, f.names), fleet: f,
-		table: make([]uint64, 1<<(s.Bits-6)), shift: 64 - s.Bits,
+		table: make(bitset, 1<<(s.Bits-6)), shift: 64 - s.Bits,
 		salt:  scramble(s.Seed<<20 + uint64(k) + 1),
 		depth: max(1, s.Depth>>(k%8)),
 		rng:   rand.New(rand.NewPCG(s.Seed, uint64(k))),
@@ -161,7 +161,7 @@ func (f *fleet) verdict() Verdict {
 type diver struct {
 	*searcher
 	fleet *fleet
-	table []uint64
+	table bitset
 	shift int
 	salt  uint64
 	depth int // at most
@@ -181,22 +181,22 @@ type diver struct {
 // A frame is a state on the stack.
 type frame struct{ vector, todo int }
 
-// bits returns the places of the bits of a state.
-func (d *diver) bits(print uint64) (a, b uint64) {
+// places returns the places of the bits of a state.
+func (d *diver) places(print uint64) (a, b uint64) {
 	h := scramble(print + d.salt)
 	return h >> d.shift, scramble(h) >> d.shift
 }
 
 // visitedBefore reports whether both bits of a state are set.
 func (d *diver) visitedBefore(print uint64) bool {
-	a, b := d.bits(print)
-	return d.table[a/64]&(1<<(a%64)) != 0 && d.table[b/64]&(1<<(b%64)) != 0
+	a, b := d.places(print)
+	return d.table.has(a) && d.table.has(b)
 }
 
 func (d *diver) visit(print uint64) {
-	a, b := d.bits(print)
-	d.table[a/64] |= 1 << (a % 64)
-	d.table[b/64] |= 1 << (b % 64)
+	a, b := d.places(print)
+	d.table.set(a)
+	d.table.set(b)
 }
 
 // dive searches from each root.

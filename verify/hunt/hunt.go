@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -115,62 +114,49 @@ type outcome struct {
 	err   error
 }
 
-// ahead is how many runs may begin before an earlier one has ended.
-const ahead = 1 << 12
-
 // level makes runs until one of them violates a property, and returns that one.
 // Outcomes count in the order of their numbers, so that it is the first one, and
 // the totals are the same, whatever the number of workers.
 func (h *hunter) level(beyond int, runs int64, end time.Time) (*outcome, error) {
 	var (
-		next    atomic.Int64
-		stop    atomic.Bool
+		mu      sync.Mutex
+		begun   int64 // runs
+		due     = h.cfg.First
+		waiting = map[int64]outcome{} // for earlier ones
+		first   *outcome
 		workers sync.WaitGroup
-		results = make(chan outcome, h.cfg.Workers)
-		tokens  = make(chan struct{}, ahead)
 	)
-	for range h.cfg.Workers {
-		workers.Go(func() {
-			timed := newSimulators(h.alg)
-			for !stop.Load() && !h.over(end) {
-				tokens <- struct{}{}
-				k := next.Add(1) - 1
-				if k >= runs {
-					<-tokens
-					return
-				}
-				results <- h.one(timed, h.cfg.First+k, beyond)
-			}
-		})
+	next := func() (run int64, more bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if first != nil || begun == runs || h.over(end) {
+			return 0, false
+		}
+		begun++
+		return h.cfg.First + begun - 1, true
 	}
-	go func() { workers.Wait(); close(results) }()
-
-	waiting, due := map[int64]outcome{}, h.cfg.First
-	var first *outcome
-	for o := range results {
+	count := func(o outcome) {
+		mu.Lock()
+		defer mu.Unlock()
 		waiting[o.run] = o
-		for first == nil {
-			o, ready := waiting[due]
-			if !ready {
-				break
-			}
+		for o, ready := waiting[due]; ready && first == nil; o, ready = waiting[due] {
 			delete(waiting, due)
 			due++
-			<-tokens
-			h.result.add(o.Totals)
-			if o.found != nil || o.err != nil {
+			if h.result.add(o.Totals); o.found != nil || o.err != nil {
 				first = &o
-				stop.Store(true)
-			}
-		}
-		if first != nil {
-			// Nobody waits for the runs that are still under way.
-			for len(tokens) > 0 {
-				<-tokens
 			}
 		}
 		h.report(beyond, false)
 	}
+	for range h.cfg.Workers {
+		workers.Go(func() {
+			timed := newSimulators(h.alg)
+			for run, more := next(); more; run, more = next() {
+				count(h.one(timed, run, beyond))
+			}
+		})
+	}
+	workers.Wait()
 	if first != nil && first.err != nil {
 		return nil, first.err
 	}

@@ -25,8 +25,7 @@ type model struct {
 }
 
 func newModel(a protocol.Algorithm[any], s system) *model {
-	rules := world.New(a.Info, s.Config, s.Clients, s.Registers)
-	return &model{world.NewState(a, rules, s.FIFO, s.Down), s}
+	return &model{world.NewState(a, s.System), s}
 }
 
 // do takes a step if it is possible, within the budget.

@@ -20,27 +20,21 @@ func (p *plan) memory(i protocol.Info) {
 // without process i, -1 if none: those of one owner keep their order, and processes behind i
 // have moved up.
 func renumbered(list, fewer []protocol.Register, i protocol.ID) []int32 {
+	of := map[protocol.ID][]int32{} // those of an owner in fewer
+	for k, r := range fewer {
+		of[r.Owner] = append(of[r.Owner], int32(k))
+	}
 	number := make([]int32, len(list))
-	met := map[protocol.ID]int{} // how many registers of an owner
-	for r, of := range list {
-		owner, place := of.Owner, met[of.Owner]
-		met[owner]++
-		number[r] = -1
-		if owner == i {
+	for k, r := range list {
+		owner := r.Owner
+		if number[k] = -1; owner == i {
 			continue
 		}
 		if owner > i && owner != protocol.Shared {
 			owner--
 		}
-		for k, f := range fewer {
-			if f.Owner != owner {
-				continue
-			}
-			if place == 0 {
-				number[r] = int32(k)
-				break
-			}
-			place--
+		if rest := of[owner]; len(rest) > 0 {
+			number[k], of[owner] = rest[0], rest[1:]
 		}
 	}
 	return number

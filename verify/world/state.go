@@ -61,9 +61,10 @@ type proposal struct {
 
 // NewState returns a system at its beginning: every process had its Start, and every client
 // with leases heard of every member.
-func NewState(a protocol.Algorithm[any], r *Rules, fifo bool, down []protocol.ID) *State {
+func NewState(a protocol.Algorithm[any], system System) *State {
+	r := New(a.Info, system.Config, system.Clients, system.Registers)
 	s := &State{
-		Rules: r, Algorithm: a, FIFO: fifo, Down: down,
+		Rules: r, Algorithm: a, FIFO: system.FIFO, Down: system.Down,
 		Procs: make([]protocol.Process[any], r.Total), Ends: make(Ends, r.Total), ends: make([]End, r.Total),
 		renews: r.Peers && r.Incarnations && r.Detector == protocol.UnreliableDetector,
 	}
@@ -755,6 +756,15 @@ func (s *State) AccessText(c *Action) string {
 	return name
 }
 
+// counted is the section of user i for those who judge: what its process believes does not count
+// before it looks at its leases.
+func (s *State) counted(i int) protocol.Section {
+	if s.ends[i].Unaware() {
+		return protocol.InRem
+	}
+	return s.ends[i].Section
+}
+
 // View is the state as invariants see it, valid until the next step.
 func (s *State) View() *protocol.View {
 	v := &s.view
@@ -778,9 +788,8 @@ func (s *State) View() *protocol.View {
 		v.Registers = append(v.Registers, c.Value)
 	}
 	for i := range s.ends {
-		v.Users[i], v.Procs[i] = s.ends[i].Section, s.Procs[i]
-		if s.ends[i].Unaware() { // what it believes does not count before it looks at its leases
-			v.Users[i], v.Procs[i] = protocol.InRem, nil
+		if v.Users[i], v.Procs[i] = s.counted(i), s.Procs[i]; s.ends[i].Unaware() {
+			v.Procs[i] = nil
 		}
 		for j := range v.Lost[i] {
 			v.Lost[i][j] = s.ends[i].Lost>>j&1 != 0
@@ -815,11 +824,9 @@ func (s *State) Exclusion() string {
 	if s.Grouped {
 		groups = s.Granted()
 	}
-	users := s.Users()
+	users := make(history.Users, s.Total)
 	for i := range users {
-		if s.ends[i].Unaware() {
-			users[i] = protocol.InRem
-		}
+		users[i] = s.counted(i)
 	}
 	if s.Weak || users.Exclusion(groups) == nil {
 		return ""

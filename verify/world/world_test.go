@@ -227,9 +227,11 @@ func (s *system) algorithm() protocol.Algorithm[any] {
 // anew, "notices A B", "model" and "state" ask.
 func (s *system) tell(text string) (string, error) {
 	a := s.algorithm()
-	r := world.New(a.Info, protocol.Config{N: s.n}, s.clients, s.registers)
-	s.names = r.Names
-	st := world.NewState(a, r, s.fifo, s.down)
+	system := world.System{
+		Config: protocol.Config{N: s.n}, Clients: s.clients, FIFO: s.fifo, Down: s.down, Registers: s.registers,
+	}
+	s.names = system.Names(a.Info)
+	st := world.NewState(a, system)
 	var out strings.Builder
 	if s.wants = []protocol.Groups{""}; s.grouped {
 		s.wants = []protocol.Groups{"a", "!w", "a,b"}
@@ -249,7 +251,7 @@ func (s *system) tell(text string) (string, error) {
 			st.Reset()
 			told = true
 		case words[0] == "notices":
-			p, q := must(r.Names.ID(words[1])), must(r.Names.ID(words[2]))
+			p, q := must(st.Names.ID(words[1])), must(st.Names.ID(words[2]))
 			s.heard = append(s.heard, fmt.Sprintf("%06b", st.Notices(int(p), int(q))))
 			told = true
 		case step == "model":
@@ -257,7 +259,7 @@ func (s *system) tell(text string) (string, error) {
 				scenario.Amnesia, scenario.Crash, scenario.Recover, scenario.Suspect, scenario.Pause, scenario.Cancel, scenario.Drain,
 				scenario.Lose, scenario.Duplicate, scenario.Try,
 			} {
-				if world.Has(r.Info, v) {
+				if world.Has(st.Info, v) {
 					s.heard = append(s.heard, string(v))
 				}
 			}
@@ -270,7 +272,7 @@ func (s *system) tell(text string) (string, error) {
 			told = true
 		}
 		if !told {
-			steps, err := r.Names.Parse(strings.NewReader(step))
+			steps, err := st.Names.Parse(strings.NewReader(step))
 			if err != nil {
 				return "", err
 			}

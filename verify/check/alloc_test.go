@@ -18,7 +18,7 @@ func TestAllocations(t *testing.T) {
 	} {
 		a, c := ricartagrawala.Algorithm, Config{Config: protocol.Config{N: 4}, Entries: []int{1, 1, 1, 0}}
 		change(&c)
-		names, err := c.complete(a.Info)
+		names, err := prepare(protocol.Erase(a), &c)
 		if err != nil {
 			t.Fatal(err)
 		}

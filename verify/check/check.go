@@ -279,14 +279,11 @@ func decide(a protocol.Algorithm[any], c Config) (Verdict, error) {
 
 // prepare completes c and returns the names of the properties to judge.
 func prepare(a protocol.Algorithm[any], c *Config) ([]string, error) {
-	names, err := c.complete(a.Info)
-	if err != nil {
+	if err := c.complete(a.Info); err != nil {
 		return nil, err
 	}
-	for _, i := range a.Invariants {
-		names = append(names, i.Name)
-	}
-	if names, err = choose(a.Info, names, c.Properties, c.finite); err != nil {
+	names, err := choose(a, c.Properties, c.finite)
+	if err != nil {
 		return nil, err
 	}
 	switch {

@@ -40,11 +40,10 @@ func (c *Config) Use(s world.System) {
 	c.Down, c.FIFO, c.Registers = s.Down, s.FIFO, s.Registers
 }
 
-// complete fills in defaults, refuses what the model of the algorithm does not
-// have, and returns the names of the properties that every algorithm has.
-func (c *Config) complete(i protocol.Info) ([]string, error) {
-	bad := func(format string, args ...any) ([]string, error) {
-		return nil, fmt.Errorf("check: %s: %w", i.Name, fmt.Errorf(format, args...))
+// complete fills in defaults, and refuses what the model of the algorithm does not have.
+func (c *Config) complete(i protocol.Info) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("check: %s: %w", i.Name, fmt.Errorf(format, args...))
 	}
 	if i.Grouped && len(c.Wants) == 0 {
 		c.Wants = [][]protocol.Groups{DefaultWants}
@@ -123,8 +122,7 @@ func (c *Config) complete(i protocol.Info) ([]string, error) {
 	if c.Recover > 0 && c.Crash == 0 {
 		return bad("recover=%d: nobody comes back who has not crashed; want crash too", c.Recover)
 	}
-	all, _ := properties(i)
-	return all, nil
+	return nil
 }
 
 // finite says why a property of infinite runs cannot be decided, "" if it can.
@@ -173,35 +171,29 @@ func (c Config) Faults() (list []string) {
 
 // Knows reports whether name is that of a property of a.
 func Knows[M any](a protocol.Algorithm[M], name string) bool {
-	invariant := func(i protocol.Invariant) bool { return i.Name == name }
-	all, beyond := properties(a.Info)
-	return slices.Contains(all, name) || slices.Contains(beyond, name) || slices.ContainsFunc(a.Invariants, invariant)
+	all, beyond := properties(a)
+	return slices.Contains(all, name) || slices.Contains(beyond, name)
 }
 
 // Properties returns the names of the properties of a that asked stands for, as
 // Config.Properties: those of finite runs where it is empty, and for "all" what an algorithm
 // should satisfy.
 func Properties[M any](a protocol.Algorithm[M], asked []string) []string {
-	names, _ := properties(a.Info)
-	for _, i := range a.Invariants {
-		names = append(names, i.Name)
-	}
-	names, err := choose(a.Info, names, asked, func(string) string { return "" })
+	names, err := choose(a, asked, func(string) string { return "" })
 	if err != nil {
 		return asked // Run says what is wrong with it
 	}
 	return names
 }
 
-// choose returns the properties asked for, in a fixed order. all are those of finite
-// runs, which are those that nobody has to ask for; Model is always among them. Of
-// infinite runs "all" means what an algorithm should satisfy, but those of which finite says
-// why they cannot be decided.
-func choose(i protocol.Info, all, asked []string, finite func(property string) string) ([]string, error) {
+// choose returns the properties asked for, in a fixed order. Those of finite runs are those that
+// nobody has to ask for; Model is always among them. Of infinite runs "all" means what an
+// algorithm should satisfy, except for those of which finite says why they cannot be decided.
+func choose[M any](a protocol.Algorithm[M], asked []string, finite func(property string) string) ([]string, error) {
+	all, beyond := properties(a)
 	if len(asked) == 0 {
 		return all, nil
 	}
-	_, beyond := properties(i)
 	known := append(slices.Clip(all), beyond...)
 	for _, a := range asked {
 		if a != "all" && !slices.Contains(known, a) {

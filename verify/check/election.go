@@ -23,19 +23,23 @@ const (
 	Termination = "termination"
 )
 
-// properties returns the names of those that every algorithm with such users has: those
-// of finite runs, and those that are judged only where they are asked for.
-func properties(i protocol.Info) (all, beyond []string) {
-	if i.Users == protocol.Nobody {
-		return []string{Epochs, Agreement, Model}, []string{OneLeader, Termination}
-	}
-	if i.Weak {
+// properties returns the names of those that an algorithm has: those of finite runs, its own
+// invariants among them, and those that are judged only where they are asked for.
+func properties[M any](a protocol.Algorithm[M]) (all, beyond []string) {
+	switch {
+	case a.Users == protocol.Nobody:
+		all, beyond = []string{Epochs, Agreement, Model}, []string{OneLeader, Termination}
+	case a.Weak:
 		all = append([]string{WellFormed, Deadlock, history.Lagging}, append(slices.Clone(ofObjects), Model)...)
-		return all, []string{Exclusion, MakesProgress, Starvation, OperationProgress, Bypass}
+		beyond = []string{Exclusion, MakesProgress, Starvation, OperationProgress, Bypass}
+	default:
+		all, beyond = []string{Exclusion, WellFormed, Deadlock, Model}, []string{Kept, MakesProgress, Starvation, Bypass}
 	}
-	all, beyond = []string{Exclusion, WellFormed, Deadlock, Model}, []string{Kept, MakesProgress, Starvation, Bypass}
-	if i.Grouped {
+	if a.Grouped {
 		beyond = append(beyond, ConcurrentEntry)
+	}
+	for _, i := range a.Invariants {
+		all = append(all, i.Name)
 	}
 	return all, beyond
 }

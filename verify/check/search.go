@@ -78,10 +78,9 @@ func newSearcher(workers crew, c Config, names []string) *searcher {
 		r.jobs = make([]job, jobsPerWorker*len(workers))
 	}
 	r.exclusion, r.kept = slices.Contains(names, Exclusion), slices.Contains(names, Kept)
-	all, beyond := properties(r.rules.Info)
-	for _, n := range names {
-		if !slices.Contains(all, n) && !slices.Contains(beyond, n) {
-			r.invariants = append(r.invariants, n)
+	for _, i := range r.m.a.Invariants {
+		if slices.Contains(names, i.Name) {
+			r.invariants = append(r.invariants, i.Name)
 		}
 	}
 	return r

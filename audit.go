@@ -70,7 +70,7 @@ func (a *auditor) note(h *hold, event string) {
 		r.AddAttrs(slog.Int64("held_ms", r.Time.Sub(h.entered).Milliseconds()))
 	}
 	if event == "loss" {
-		r.AddAttrs(slog.String("reason", h.lost.Error()))
+		r.AddAttrs(slog.String("reason", plain(h.lost.why)))
 	}
 	select {
 	case a.records <- r:

@@ -91,6 +91,9 @@ func describe(names []string) string {
 	return "locks " + strings.Join(quoted, ", ")
 }
 
+// errUnsupported is why a lock was lost where no session has ended.
+var errUnsupported = errors.New("too few servers support its holder")
+
 // departed says what became of the sessions with servers that supported a holder, by
 // the causes of their ends; nil without any.
 func departed(servers map[node.Cause][]string) error {
@@ -98,15 +101,19 @@ func departed(servers map[node.Cause][]string) error {
 	for _, cause := range slices.Sorted(maps.Keys(servers)) {
 		slices.Sort(servers[cause])
 		names := strings.Join(servers[cause], ", ")
+		its, the, s := "their ", "", "s"
+		if len(servers[cause]) == 1 {
+			its, the, s = "its ", "the ", ""
+		}
 		switch cause {
 		case node.CauseLapsed:
-			parts = append(parts, "leases at "+names+" lapsed")
+			parts = append(parts, the+"lease"+s+" at "+names+" lapsed")
 		case node.CauseRestarted, node.CauseReplaced:
-			parts = append(parts, names+" lost their memory")
+			parts = append(parts, names+" lost "+its+"memory")
 		case node.CauseBye, node.CauseClosed:
-			parts = append(parts, names+" ended their sessions")
+			parts = append(parts, names+" ended "+its+"session"+s)
 		default:
-			parts = append(parts, "sessions with "+names+" ended ("+cause.String()+")")
+			parts = append(parts, the+"session"+s+" with "+names+" ended ("+cause.String()+")")
 		}
 	}
 	if parts == nil {

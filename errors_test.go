@@ -50,9 +50,12 @@ func TestLossByLapse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(t)
 		lapse := func() {
-			f.mu.Lock()
-			f.sessions = slices.DeleteFunc(f.sessions, func(s node.Session) bool { return s.Peer < 2 })
-			f.mu.Unlock()
+			for range 2 { // one after the other, and the user hears what is left each time
+				f.mu.Lock()
+				f.sessions = slices.Delete(f.sessions, 0, 1)
+				f.mu.Unlock()
+				f.supported("a")
+			}
 			f.eject("a")
 			synctest.Wait()
 		}
@@ -89,9 +92,9 @@ func TestLossByLapse(t *testing.T) {
 // A client whose servers restart says so, and not that leases lapsed.
 func TestDeparted(t *testing.T) {
 	err := departed(map[node.Cause][]string{
-		node.CauseLapsed: {"s2", "s1"}, node.CauseRestarted: {"s3"}, node.CauseTooMany: {"s4"},
+		node.CauseLapsed: {"s2", "s1"}, node.CauseRestarted: {"s3"}, node.CauseTooMany: {"s4"}, node.CauseBye: {"s5"},
 	})
-	if want := "leases at s1, s2 lapsed, and s3 lost their memory, and sessions with s4 ended (too_many)"; err == nil || err.Error() != want {
+	if want := "s5 ended its session, and leases at s1, s2 lapsed, and s3 lost its memory, and the session with s4 ended (too_many)"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if err := departed(nil); err != nil {

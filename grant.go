@@ -1,9 +1,11 @@
 package poundlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -86,16 +88,18 @@ type hold struct {
 	// sessions are the numbers of those with the servers that support this hold. One
 	// that has another session with this client since has forgotten it.
 	sessions map[protocol.ID]uint64
-	state    state
-	granted  bool  // the user was told, or is about to be
-	left     bool  // the user has ended, or overstayed
-	gaveUp   error // why the process did, nil where it was told to
-	lost     error // why the lock was lost, nil if not
+	// past are the last ones of these with each server that supports this hold, or did.
+	past    map[protocol.ID]uint64
+	state   state
+	granted bool     // the user was told, or is about to be
+	left    bool     // the user has ended, or overstayed
+	gaveUp  error    // why the process did, nil where it was told to
+	lost    *failure // why the lock was lost, nil if not
 }
 
 func newHold(s *section, l *line) *hold {
 	c := s.client
-	h := &hold{client: c, section: s, line: l, began: time.Now(), decided: make(chan struct{})}
+	h := &hold{client: c, section: s, line: l, began: time.Now(), decided: make(chan struct{}), past: map[protocol.ID]uint64{}}
 	c.mu.Lock()
 	l.hold = h
 	c.mu.Unlock()
@@ -109,7 +113,8 @@ func (h *hold) Label() string { return h.section.label }
 func (h *hold) Crit(e node.Entry) {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
-	h.state, h.token, h.request, h.sessions, h.entered = inside, e.Token, e.Request, e.Sessions, time.Now()
+	h.state, h.token, h.request, h.entered = inside, e.Token, e.Request, time.Now()
+	h.supported(e.Sessions)
 	h.client.counters.held.Add(1)
 	close(h.decided)
 }
@@ -118,7 +123,13 @@ func (h *hold) Crit(e node.Entry) {
 func (h *hold) Supported(sessions map[protocol.ID]uint64) {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
+	h.supported(sessions)
+}
+
+// supported notes who supports h now. Client.mu is held.
+func (h *hold) supported(sessions map[protocol.ID]uint64) {
 	h.sessions = sessions
+	maps.Copy(h.past, sessions)
 }
 
 // Ejected implements node.User. The turn is kept until Unlock: whoever is still
@@ -131,11 +142,11 @@ func (h *hold) Ejected() {
 	h.section.revoked = false // should it have been: now it is lost in truth
 }
 
-// lose ends the context of a user that is inside. why is nil where it is not known.
+// lose ends the context of a user that is inside. why is nil where no more is known.
 // Client.mu is held.
 func (h *hold) lose(why error) {
 	if h.state == inside && h.lost == nil {
-		h.lost = &failure{ErrLost, describe([]string{h.line.name}), why}
+		h.lost = &failure{ErrLost, describe([]string{h.line.name}), cmp.Or(why, errUnsupported)}
 		h.noteLoss()
 		h.section.lose(h.lost)
 	}
@@ -228,7 +239,7 @@ func (h *hold) expired() bool {
 	return len(h.leases(time.Now())) < h.line.shard.spare()+1
 }
 
-// departed says which of the servers that supported the user have ended their sessions
+// departed says which of the servers that ever supported the user have ended their sessions
 // since, and how: nil if none has.
 func (h *hold) departed() error {
 	g := h.line.shard
@@ -237,10 +248,10 @@ func (h *hold) departed() error {
 		live[s.Peer] = s.Number
 	}
 	h.client.mu.Lock()
-	supports := h.sessions
+	past := maps.Clone(h.past)
 	h.client.mu.Unlock()
 	gone := map[node.Cause][]string{}
-	for id, number := range supports {
+	for id, number := range past {
 		if live[id] == number {
 			continue
 		}

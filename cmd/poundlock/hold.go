@@ -285,6 +285,8 @@ func (f *holdFlags) lostError(names []string, cause error) error {
 	case errors.As(cause, &revoked):
 		why, more = "was given up", ": "+status.Printable(revoked.Error())
 	default:
+		// What a watchdog ends in time is not lost yet.
+		more = ": its lease was about to end: too few servers answered"
 		for _, name := range names { // the first that was lost
 			if reason, ok := strings.CutPrefix(cause.Error(), fmt.Sprintf("poundlock: lock %q lost: ", name)); ok {
 				more = ": " + status.Printable(reason)

@@ -349,8 +349,22 @@ func TestLockLosesServers(t *testing.T) {
 		}
 		end := time.Now().Add(lease) // at the latest: nobody renews any more
 		p.want(cli.ExitLost)
+		p.says("was lost while its command ran: ")
 		return s.leaves(child, grandchild, end)
 	})
+}
+
+// A loss has a reason, also where the watchdog was quicker than the lease.
+func TestLostError(t *testing.T) {
+	for cause, want := range map[error]string{
+		poundlock.ErrLost: "its lease was about to end: too few servers answered",
+		errors.New(`poundlock: lock "b" lost: leases at s1, s2 lapsed`): "leases at s1, s2 lapsed",
+	} {
+		err := new(holdFlags).lostError([]string{"a", "b"}, cause)
+		if got := err.Error(); got != `lock "a, b" was lost while its command ran: `+want {
+			t.Errorf("%v: %s", cause, got)
+		}
+	}
 }
 
 // Two clients try one free name at once: at most one gets it, and losing proves

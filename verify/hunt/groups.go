@@ -67,7 +67,8 @@ func (w *walker) visit() {
 		if w.next() {
 			continue
 		}
-		if u := w.excluded(); u >= 0 {
+		if users := w.Users(); users.Together(w.Wanted(), w.Granted()) {
+			u := slices.Index(users, protocol.InTry)
 			w.Report(check.ConcurrentEntry, fmt.Sprintf("concurrent-entry: %s tries for ever, and shares with all who are inside or try",
 				w.Names.Of(protocol.ID(u))))
 		}

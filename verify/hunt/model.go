@@ -107,23 +107,6 @@ func (m *model) several(i int) bool {
 	return k > 1 && (!m.Peers || m.Algorithm.Spare(protocol.States(m.Procs), protocol.ID(i)))
 }
 
-// agree reports that live processes do not name one leader, the highest of them, where
-// nothing is left that must happen.
-func (m *model) agree() {
-	if err := m.Leaders(m.Ends, nil).Agreement(m.Names.Of); err != nil {
-		m.Report(check.Agreement, err.Error())
-	}
-}
-
-// excluded returns a user that tries where those who try could be inside together with those
-// who are, else -1.
-func (m *model) excluded() int {
-	if users := m.Users(); m.Grouped && users.Together(m.Wanted(), m.Granted()) {
-		return slices.Index(users, protocol.InTry)
-	}
-	return -1
-}
-
 // script returns the steps of a run as package check writes them.
 func (m *model) script(run []world.Action) (steps []scenario.Step) {
 	m.Reset()

@@ -74,7 +74,9 @@ func (w *walker) forceFault() bool {
 // unable says why nothing is left to happen although it should, in a calm.
 func (w *walker) unable() {
 	if w.Elects() {
-		w.agree()
+		if err := w.Leaders(w.Ends, nil).Agreement(w.Names.Of); err != nil {
+			w.Report(check.Agreement, err.Error())
+		}
 	} else if w.trying() >= 0 {
 		w.Report(check.Deadlock, w.Users().Deadlock(w.Names.Of, w.Info, len(w.Flight)))
 	}

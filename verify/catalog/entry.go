@@ -38,17 +38,19 @@ func (e entry) Simulate(c sim.Config) (sim.Result, error) { return e.simulator()
 func (e entry) Simulator() func(sim.Config) (sim.Result, error) { return e.simulator() }
 
 func (e entry) Check(c check.Config) (check.Verdict, error) {
-	if err := e.unordered(c); err != nil {
+	a, err := e.model(c)
+	if err != nil {
 		return check.Verdict{}, err
 	}
-	return check.Run(e.model(c), c)
+	return check.Run(a, c)
 }
 
 func (e entry) Walk(c check.Config) (*check.Walk, error) {
-	if err := e.unordered(c); err != nil {
+	a, err := e.model(c)
+	if err != nil {
 		return nil, err
 	}
-	return check.NewWalk(e.model(c), c)
+	return check.NewWalk(a, c)
 }
 
 // Hunt judges causal.Order where that is claimed and not known to be wrong.
@@ -70,26 +72,18 @@ func (e entry) ordered() protocol.Algorithm[any] {
 }
 
 // model is what a check is of. A property that the algorithm does not have is left to
-// package causal, too: it refuses any but that one, and names all.
-func (e entry) model(c check.Config) protocol.Algorithm[any] {
-	a := e.alone
+// package causal, too: it refuses any but that one, and names all. An error says why causal.Order
+// is asked for and cannot be judged.
+func (e entry) model(c check.Config) (protocol.Algorithm[any], error) {
+	a, err := e.alone, causal.Check(e.alone.Info)
 	switch {
-	case a.Users == protocol.Nobody || causal.Check(a.Info) != nil: // nobody tries, or nothing is sent
-		return e.algorithm
+	case err != nil && slices.Contains(c.Properties, causal.Order):
+		return a, fmt.Errorf("check: %s: %w", a.Name, err)
+	case err != nil || a.Users == protocol.Nobody: // nothing is sent, or nobody tries
+		return e.algorithm, nil
 	case slices.Contains(c.Properties, "all") && a.Ordered,
 		slices.ContainsFunc(c.Properties, func(name string) bool { return name != "all" && !check.Knows(a, name) }):
-		return e.ordered()
+		return e.ordered(), nil
 	}
-	return e.algorithm
-}
-
-// unordered says why causal.Order cannot be judged, nil where it can or is not asked for.
-func (e entry) unordered(c check.Config) error {
-	if !slices.Contains(c.Properties, causal.Order) {
-		return nil
-	}
-	if err := causal.Check(e.alone.Info); err != nil {
-		return fmt.Errorf("check: %s: %w", e.alone.Name, err)
-	}
-	return nil
+	return e.algorithm, nil
 }

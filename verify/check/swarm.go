@@ -81,7 +81,7 @@ type fleet struct {
 	found    *finding
 	foundAt  int    // the number of the search
 	stopped  string // why all of them ended early, "" if they did not
-	memory   map[*diver]int64
+	memory   int64
 	reported time.Time
 	model    string
 }
@@ -89,7 +89,7 @@ type fleet struct {
 // swarm searches with as many searches at the same time as there are workers, each
 // in a space of its own.
 func swarm(fresh func() *worker, c Config, names []string) (Verdict, error) {
-	f := &fleet{c: c, names: names, begin: time.Now(), memory: map[*diver]int64{}}
+	f := &fleet{c: c, names: names, begin: time.Now()}
 	var all sync.WaitGroup
 	for range min(c.Workers, c.Swarm.Searches) {
 		all.Go(func() {
@@ -124,7 +124,7 @@ func (f *fleet) search(k int, x *worker) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.memory, d)
+	f.memory -= d.needs
 	f.model = strings.Join(d.model(), ", ")
 	if f.ended++; len(d.stack) == 0 && err == nil && d.found == nil {
 		f.complete++
@@ -176,6 +176,7 @@ type diver struct {
 	visited, steps int64 // not reported yet
 	taken          int64
 	deepest        int
+	needs          int64 // bytes, as of the last report
 }
 
 // A frame is a state on the stack.
@@ -325,12 +326,9 @@ func (d *diver) report() {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.memory[d] = int64(8*len(d.table)+4*cap(d.vectors)+12*cap(d.todo)+16*cap(d.stack)) + d.store.memory() + d.space.memory()
-	total := int64(0)
-	for _, n := range f.memory {
-		total += n
-	}
-	if total > f.c.MaxMemory/5*4 {
+	before := d.needs
+	d.needs = int64(8*len(d.table)+4*cap(d.vectors)+12*cap(d.todo)+16*cap(d.stack)) + d.store.memory() + d.space.memory()
+	if f.memory += d.needs - before; f.memory > f.c.MaxMemory/5*4 {
 		all = fmt.Sprintf("stopped at the memory cap of %d MiB", f.c.MaxMemory>>20)
 	}
 	if all != "" && f.stopped == "" {
@@ -344,7 +342,7 @@ func (d *diver) report() {
 		f.reported = time.Now()
 		f.c.Progress(Progress{
 			States: f.visited.Load(), Transitions: f.steps.Load(), Depth: len(d.stack), Frontier: int64(len(d.todo)),
-			Memory: total, Elapsed: time.Since(f.begin),
+			Memory: f.memory, Elapsed: time.Since(f.begin),
 		})
 	}
 }

@@ -68,9 +68,9 @@ type shared struct {
 	agreements []*world.Consensus // decoded
 	updates    []update           // from 1
 	updateOf   map[string]uint32
-	decide     map[world.Ballot]uint32 // the updates that are decisions
-	crash      []uint32                // those that are crashes, by process
-	after      memo[effected]          // by kind, word and update
+	decide     memo[uint32]   // the updates that are decisions, by instance and message
+	crash      []uint32       // those that are crashes, by process
+	after      memo[effected] // by kind, word and update
 }
 
 // effected is what an update makes of a word.
@@ -109,7 +109,6 @@ func newShared(i protocol.Info, total int) (w shared, flight int) {
 		}
 	}
 	w.agreements, w.updates, w.updateOf = make([]*world.Consensus, 1), make([]update, 1), map[string]uint32{}
-	w.decide = map[world.Ballot]uint32{}
 	return w, flight
 }
 
@@ -342,14 +341,10 @@ func (x *worker) heardFirst(list []action) []action {
 
 // decision is the update that is a decision of consensus.
 func (x *worker) decision(a action) uint32 {
-	key := world.Ballot{Instance: uint64(a.at), Msg: a.arg}
-	n, known := x.shared.decide[key]
-	if !known && x.adds() {
+	return once(x, &x.shared.decide, scramble(uint64(a.at)<<32|uint64(a.arg)), func() uint32 {
 		in := protocol.NewDecide(uint64(a.at))
-		n = x.internUpdate(update{proc: nobody, list: []occurrence{{in: in, act: effect{msg: a.arg}}}})
-		x.shared.decide[key] = n
-	}
-	return n
+		return x.internUpdate(update{proc: nobody, list: []occurrence{{in: in, act: effect{msg: a.arg}}}})
+	})
 }
 
 // lagging says which copy of the object lacks something in a state, if one does.

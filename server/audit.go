@@ -150,14 +150,9 @@ func (a *Audit) note(s node.Support) {
 	select {
 	case a.records <- r:
 	default:
-		a.missing.Add(uint64(r.missing))
-		a.lose(1)
+		a.dropped.Add(1)
+		a.missing.Add(uint64(r.missing) + 1)
 	}
-}
-
-func (a *Audit) lose(k uint64) {
-	a.dropped.Add(k)
-	a.missing.Add(k)
 }
 
 func (a *Audit) run() {
@@ -234,27 +229,20 @@ func (a *Audit) write(r auditRecord) {
 
 // encode encodes a record, after what is missing of its client, and says how many these are.
 func (a *Audit) encode(e *json.Encoder, r auditRecord) (count uint64) {
+	line := AuditRecord{Time: r.at, Server: a.server, Client: hex(uint64(r.Client)), Label: r.Label}
 	if r.missing > 0 {
-		e.Encode(AuditRecord{
-			Time: r.at, Server: a.server, Event: "dropped", Client: hex(uint64(r.Client)), Label: r.Label, Dropped: uint64(r.missing),
-		})
+		dropped := line
+		dropped.Event, dropped.Dropped = "dropped", uint64(r.missing)
+		e.Encode(dropped)
 	}
 	if r.Lock == "" {
 		return 0
 	}
-	e.Encode(a.line(r))
-	return 1
-}
-
-func (a *Audit) line(r auditRecord) AuditRecord {
-	l := AuditRecord{
-		Time: r.at, Server: a.server, Event: "support",
-		Lock: r.Lock, Kind: r.Kind.String(), Client: hex(uint64(r.Client)), Label: r.Label,
-		Request: node.RequestID(r.Client, r.Request),
-	}
+	line.Event, line.Lock, line.Kind, line.Request = "support", r.Lock, r.Kind.String(), node.RequestID(r.Client, r.Request)
 	if r.Ended {
 		held := r.Held.Milliseconds()
-		l.Event, l.HeldMS = "end", &held
+		line.Event, line.HeldMS = "end", &held
 	}
-	return l
+	e.Encode(line)
+	return 1
 }

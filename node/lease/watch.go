@@ -71,6 +71,3 @@ func (w *Watch) Suspects() bool { return w.suspects }
 // End is when Look is to be called next, unless the process is heard of before; it is suspected
 // then.
 func (w *Watch) End() time.Duration { return w.end }
-
-// Timeout is how long the Watch waits at present.
-func (w *Watch) Timeout() time.Duration { return w.timeout }

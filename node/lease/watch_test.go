@@ -77,7 +77,7 @@ func TestWatchSuspects(t *testing.T) {
 		l.crash = 1 + time.Duration(r.Int64N(int64(2*time.Minute)))
 		p := Patience{First: 100 * ms, Step: 10 * ms, Most: 2 * time.Second}
 		last, _, w := watch(p, l, time.Hour)
-		if !w.Suspects() || last > l.crash+w.Timeout() {
+		if !w.Suspects() || last > l.crash+w.timeout {
 			t.Fatalf("seed %d: it crashed at %v, and is suspected: %v, from %v on", seed, l.crash, w.Suspects(), last)
 		}
 	}
@@ -97,15 +97,15 @@ func TestWatch(t *testing.T) {
 	if w.End() != 1100*ms || w.Look(1099*ms) || !w.Look(1100*ms) || w.Look(1100*ms) {
 		t.Error("it is suspected once, after the first time-out")
 	}
-	if !w.Hear(1200*ms) || w.Timeout() != 150*ms || w.End() != 1350*ms || w.Hear(1250*ms) || w.End() != 1400*ms {
-		t.Errorf("after a wrong suspicion: time-out %v, end %v", w.Timeout(), w.End())
+	if !w.Hear(1200*ms) || w.timeout != 150*ms || w.End() != 1350*ms || w.Hear(1250*ms) || w.End() != 1400*ms {
+		t.Errorf("after a wrong suspicion: time-out %v, end %v", w.timeout, w.End())
 	}
-	if !w.Force() || w.Force() || !w.Suspects() || !w.Hear(1300*ms) || w.Timeout() != 150*ms {
-		t.Errorf("after a forced suspicion: time-out %v", w.Timeout())
+	if !w.Force() || w.Force() || !w.Suspects() || !w.Hear(1300*ms) || w.timeout != 150*ms {
+		t.Errorf("after a forced suspicion: time-out %v", w.timeout)
 	}
 	w.Look(time.Hour)
-	if w.Force() || !w.Hear(time.Hour) || w.Timeout() != 180*ms {
-		t.Errorf("after a wrong suspicion that is forced, too: time-out %v, want the most", w.Timeout())
+	if w.Force() || !w.Hear(time.Hour) || w.timeout != 180*ms {
+		t.Errorf("after a wrong suspicion that is forced, too: time-out %v, want the most", w.timeout)
 	}
 	if w.Hear(time.Second); w.End() != time.Hour+180*ms {
 		t.Errorf("what was heard earlier moved the end to %v", w.End())
@@ -121,8 +121,8 @@ func TestPardon(t *testing.T) {
 		t.Errorf("it is suspected at %d", w.End())
 	}
 	w.Pardon(2000)
-	if !w.Suspects() || w.Timeout() != 100 {
-		t.Errorf("suspected %v, time-out %d", w.Suspects(), w.Timeout())
+	if !w.Suspects() || w.timeout != 100 {
+		t.Errorf("suspected %v, time-out %d", w.Suspects(), w.timeout)
 	}
 }
 
@@ -149,11 +149,11 @@ func TestWatchForced(t *testing.T) {
 			own = false
 			heard = l.next(heard)
 		}
-		if want := min(p.First+time.Duration(wrong)*p.Step, p.Most); w.Timeout() != want || w.Suspects() {
+		if want := min(p.First+time.Duration(wrong)*p.Step, p.Most); w.timeout != want || w.Suspects() {
 			t.Fatalf("seed %d: after %d wrong suspicions and %d forced ones the time-out is %v, want %v; suspected: %v",
-				seed, wrong, forced, w.Timeout(), want, w.Suspects())
+				seed, wrong, forced, w.timeout, want, w.Suspects())
 		}
-		if min(p.First+time.Duration(wrong+forced)*p.Step, p.Most) != w.Timeout() {
+		if min(p.First+time.Duration(wrong+forced)*p.Step, p.Most) != w.timeout {
 			lengthened++
 		}
 	}

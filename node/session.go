@@ -53,19 +53,20 @@ func newSession(n *Node, id protocol.ID, number uint64) *session {
 	return &session{n: n, id: id, number: number, window: reliable.Window{MaxBytes: n.sessions.usualWindow()}}
 }
 
-// cut takes the connection from a session, for good, and returns it. last are the last
-// items on it, if any. s.mu is held.
-func (s *session) cut(why error, last []byte) *conn {
+// cut takes the connection from a session, for good. last are the last items on it: with none it is closed. s.mu is held.
+func (s *session) cut(why error, last []byte) {
 	if !s.dead.Swap(true) {
 		s.n.counters.ended[causeOf(why)].Add(1)
 	}
-	c := s.conn
-	if c != nil && last != nil {
-		c.finish(last, why) // before its reader can find the session gone
+	switch {
+	case s.conn == nil:
+	case last != nil:
+		s.conn.finish(last, why) // before its reader can find the session gone
+	default:
+		s.conn.close(why)
 	}
 	s.conn, s.window = nil, reliable.Window{}
 	s.count()
-	return c
 }
 
 // attach gives the session a new connection on which the peer has received every

@@ -107,7 +107,7 @@ func (ss *sessions) end(s *session, why error, last []byte) {
 	}
 	s.gone = true
 	number, label := s.number, s.label
-	c := s.cut(why, last)
+	s.cut(why, last)
 	s.mu.Unlock()
 	if ss.byPeer[s.id] == s {
 		delete(ss.byPeer, s.id)
@@ -126,9 +126,6 @@ func (ss *sessions) end(s *session, why error, last []byte) {
 		ss.n.hurry(func(sh *shard) { sh.dead(s, next, why.Error()) })
 	}
 	ss.mu.Unlock()
-	if c != nil && last == nil {
-		c.close(why)
-	}
 	ss.n.book.later(s.host, "session ended", why, "peer", ss.n.roles.name(s.id), "label", label, "session", number, "reason", why)
 }
 
@@ -141,11 +138,8 @@ func (ss *sessions) drop(s *session, why error, last []byte) {
 		return
 	}
 	s.mu.Lock()
-	c := s.cut(why, last)
+	s.cut(why, last)
 	s.mu.Unlock()
-	if c != nil && last == nil {
-		c.close(why)
-	}
 	ss.n.book.later(s.host, "session dropped", why, "peer", ss.n.roles.name(s.id), "reason", why)
 }
 

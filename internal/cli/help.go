@@ -119,19 +119,10 @@ func Items(out io.Writer, label int, list string) []string {
 }
 
 // broken breaks a list behind commas.
-func broken(list string, columns int) (lines []string) {
-	for i, item := range strings.SplitAfter(list, ", ") {
-		last := len(lines) - 1
-		if i > 0 && utf8.RuneCountInString(lines[last]+strings.TrimSuffix(item, " ")) <= columns {
-			lines[last] += item
-			continue
-		}
-		lines = append(lines, item)
-	}
-	for i := range lines {
-		lines[i] = strings.TrimSuffix(lines[i], " ")
-	}
-	return lines
+func broken(list string, columns int) []string {
+	const within = "\x00" // in place of a space within an item, where no line is broken
+	items := strings.NewReplacer(", ", ", ", " ", within).Replace(list)
+	return strings.Split(strings.ReplaceAll(Fill(items, columns), within, " "), "\n")
 }
 
 // helpColumns is how wide help is: as the terminal, but no wider than one reads well.

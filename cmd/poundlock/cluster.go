@@ -20,16 +20,6 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 )
 
-// noServers says that no cluster was named. Its user gets a hint, never a lock
-// that nobody shares.
-func noServers(cmd *cobra.Command) error {
-	hint := "name a cluster with --servers NAME=HOST:PORT,... or POUNDLOCK_SERVERS"
-	if cmd.Flags().Lookup("dev") != nil {
-		hint += ", or use --dev for a cluster of your own on this machine"
-	}
-	return &cli.Status{Code: cli.ExitUsage, Err: errors.New("no servers given"), Hint: hint}
-}
-
 // clusterFlags are the flags of the commands that talk to a cluster. Each can
 // also stand in the environment (POUNDLOCK_CLOCK_BOUND for --clock-bound) and in
 // the file of --config (clock-bound: 50ms); a flag beats the environment, which
@@ -99,7 +89,7 @@ func (f *clusterFlags) fill(cmd *cobra.Command) error {
 	}
 	values, err := readConfigFile(f.file)
 	if err != nil {
-		return &cli.Status{Code: cli.ExitUsage, Err: err}
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	return fillFrom(cmd, known, values, f.file+": ")
 }
@@ -109,15 +99,19 @@ func (f *clusterFlags) config(cmd *cobra.Command) (poundlock.Config, error) {
 	if err := f.fill(cmd); err != nil {
 		return poundlock.Config{}, err
 	}
-	if f.servers == "" {
-		return poundlock.Config{}, noServers(cmd)
+	if f.servers == "" { // a hint, and never a lock that nobody shares
+		hint := "name a cluster with --servers NAME=HOST:PORT,... or POUNDLOCK_SERVERS"
+		if cmd.Flags().Lookup("dev") != nil {
+			hint += ", or use --dev for a cluster of your own on this machine"
+		}
+		return poundlock.Config{}, cli.Usagef("no servers given").WithHint(hint)
 	}
 	table, err := slots.Parse(f.servers)
 	if err == nil {
 		table, err = slots.Check(table, f.noAmnesia)
 	}
 	if err != nil {
-		s := &cli.Status{Code: cli.ExitUsage, Err: fmt.Errorf("--servers: %w", err)}
+		s := cli.Usagef("--servers: %w", err)
 		if errors.Is(err, slots.ErrTooFew) {
 			s.Hint = "with --no-amnesia the operator promises that no server ever loses its memory"
 		}
@@ -128,7 +122,7 @@ func (f *clusterFlags) config(cmd *cobra.Command) (poundlock.Config, error) {
 	}
 	c := poundlock.Config{Servers: table, Epoch: f.epoch, ClockBound: f.clockBound, NoAmnesia: f.noAmnesia}
 	if c.TLS, err = f.clientTLS(); err != nil {
-		return poundlock.Config{}, &cli.Status{Code: cli.ExitUsage, Err: err}
+		return poundlock.Config{}, cli.Exit(cli.ExitUsage, err)
 	}
 	return c, nil
 }
@@ -209,11 +203,7 @@ func fillFrom(cmd *cobra.Command, known map[string]bool, values map[string]strin
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		shown := show(key)
 		if !known[key] {
-			return &cli.Status{
-				Code: cli.ExitUsage,
-				Err:  fmt.Errorf("%s%s: no flag has this name", source, shown),
-				Hint: meantSetting(cmd, known, key, show),
-			}
+			return cli.Usagef("%s%s: no flag has this name", source, shown).WithHint(meantSetting(cmd, known, key, show))
 		}
 		flag := cmd.Flags().Lookup(key)
 		if flag == nil || flag.Changed {

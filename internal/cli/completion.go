@@ -19,7 +19,7 @@ func (p *Program) complete(root *cobra.Command) {
 				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // only a second time fails
 			}
 		})
-		if c.ValidArgsFunction == nil && p.Argument != nil {
+		if c.ValidArgsFunction == nil {
 			c.ValidArgsFunction = p.Argument(c)
 		}
 		if c.ValidArgsFunction == nil {
@@ -30,10 +30,8 @@ func (p *Program) complete(root *cobra.Command) {
 
 // value returns nil for what the shell does without advice: any file.
 func (p *Program) value(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
-	if p.Value != nil {
-		if own := p.Value(c, f); own != nil {
-			return own
-		}
+	if own := p.Value(c, f); own != nil {
+		return own
 	}
 	what, _ := pflag.UnquoteUsage(f)
 	switch strings.ToLower(what) {

@@ -22,7 +22,7 @@ type Program struct {
 	Commands []*cobra.Command
 
 	// Value and Argument complete the value of a flag, and the arguments of a command. Where
-	// they are nil, or know nothing, the placeholder of a flag says whether it names a file.
+	// they know nothing, the placeholder of a flag says whether it names a file.
 	Value    func(*cobra.Command, *pflag.Flag) cobra.CompletionFunc
 	Argument func(*cobra.Command) cobra.CompletionFunc
 }

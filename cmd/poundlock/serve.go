@@ -94,7 +94,7 @@ func serveCommand() *cobra.Command {
 func (f *serveFlags) run(cmd *cobra.Command) (err error) {
 	c := &f.c
 	f.log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: &f.level}))
-	source := newTableSource(cmd, &f.clusterFlags)
+	readTable := f.tableReader(cmd)
 	cluster, err := f.config(cmd)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (f *serveFlags) run(cmd *cobra.Command) (err error) {
 	}
 	x, err := f.open(end.asked, cluster)
 	if err == nil {
-		defer onHangup(c.Audit.Reopen, source.reload(c.Log, x.server.SetTable, c.Audit != nil))()
+		defer onHangup(c.Audit.Reopen, func() { x.reload(readTable) })()
 		err = x.run(end)
 	}
 	status := new(cli.Status)

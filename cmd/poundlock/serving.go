@@ -15,6 +15,7 @@ import (
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/api"
 	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -174,6 +175,23 @@ func (x *serving) runLocks(e ending) error {
 	}
 	stop()
 	return errors.Join(err, <-ended)
+}
+
+// reload sets the table that read gives. What cannot be read or set is logged, and the old
+// table stays. Without a file that is worth no word if the signal had another purpose.
+func (x *serving) reload(read func() (uint64, []node.Peer, error)) {
+	if x.file == "" && x.c.Audit != nil {
+		return
+	}
+	epoch, table, err := read()
+	if err == nil {
+		err = x.server.SetTable(epoch, table)
+	}
+	if err != nil {
+		x.log.Error("the slot table stays as it is", "error", err)
+		return
+	}
+	x.log.Info("read the slot table again", "file", x.file, "epoch", epoch)
 }
 
 // cannotServe is the end of a server that cannot do what a flag says.

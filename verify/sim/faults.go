@@ -109,8 +109,8 @@ func (s *simulator[M]) fault(it item) {
 		case !s.Peers:
 			// Of all users, so that those who are left at the end of a run do not
 			// crash the more often.
-			if u := &s.users[f.random.IntN(len(s.users))]; u.state != done && s.isUp(u.proc) {
-				s.crash(u.proc)
+			if k := f.random.IntN(len(s.users)); !s.done(k) && s.isUp(s.users[k].proc) {
+				s.crash(s.users[k].proc)
 			}
 		case len(f.up) > 1 && s.alg.Enough(len(f.up)-1, s.cfg.N):
 			if id := f.up[f.random.IntN(len(f.up))]; s.alg.Spare(s.processes(), protocol.ID(id)) {
@@ -197,9 +197,8 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 func (s *simulator[M]) live() []uint32 {
 	var ids []uint32
 	for u := range s.users {
-		us := &s.users[u]
-		if us.state != done && s.isUp(us.proc) && int(us.proc) >= s.cfg.N {
-			ids = append(ids, us.proc)
+		if p := s.users[u].proc; !s.done(u) && s.isUp(p) && int(p) >= s.cfg.N {
+			ids = append(ids, p)
 		}
 	}
 	return ids
@@ -239,6 +238,7 @@ func (s *simulator[M]) crash(id uint32) {
 	if s.weak.judge != nil {
 		s.weak.judge.Crash(protocol.ID(id))
 	}
+	done := k < 0 || s.done(k)
 	if k >= 0 {
 		s.monitor.Crash(k, s.now)
 	}
@@ -257,17 +257,15 @@ func (s *simulator[M]) crash(id uint32) {
 			s.push(s.now+after+s.detectorDelay(), suspect, j, id)
 		}
 	}
-	if k < 0 || s.users[k].state == done {
+	if done {
 		return
 	}
 	u := &s.users[k]
-	u.pending = 0
+	u.pending, u.issuing = 0, false
 	if s.Peers || u.left == 0 {
-		u.state = done
 		s.active--
 		return
 	}
-	u.state = thinking
 	s.schedule(k, birth, s.cfg.Think.draw(&u.think))
 }
 

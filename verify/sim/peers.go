@@ -135,12 +135,11 @@ func (s *simulator[M]) recover(id uint32) {
 	if s.Elects() {
 		s.election.says[id].Named = false
 	}
-	if s.alg.Consensus {
-		s.weak.next[id] = noInstance
+	if s.Consensus {
+		s.weak.votes.Leave(int(id))
 	}
 	s.begin(id)
 	if k := int(s.procs[id].user); k >= 0 && s.users[k].left > 0 {
-		s.users[k].state = thinking
 		s.active++
 		s.schedule(k, userTry, s.cfg.Think.draw(&s.users[k].think))
 	}

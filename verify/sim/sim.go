@@ -114,8 +114,8 @@ func (s *simulator[M]) begin(id uint32) {
 		was := p.incarnation
 		p.incarnation = max(was+1, uint64(max(1, s.now+p.offset)))
 	}
-	if s.alg.Consensus && s.weak.next[id] != noInstance { // others may have proposed when they started
-		s.takePart(id, s.weak.next[id])
+	if s.Consensus { // others may have proposed when they started
+		s.willHear(id)
 	}
 	in := protocol.NewStart(p.incarnation)
 	s.judgeInput(id, in)
@@ -157,7 +157,6 @@ func (s *simulator[M]) start() {
 	}
 	for u := range s.users {
 		if s.users[u].left == 0 {
-			s.users[u].state = done
 			s.active--
 			continue
 		}
@@ -281,7 +280,7 @@ func (s *simulator[M]) stuck(why string) {
 	}
 	var who []string
 	for u := range s.users {
-		if st := s.users[u].state; st == trying || st == leaving || st == issuing {
+		if history.Wait(s.monitor.Section(u)) != "" || s.users[u].issuing {
 			who = append(who, s.monitor.Name(u))
 		}
 	}
@@ -382,7 +381,8 @@ func (s *simulator[M]) effect(id uint32, e *protocol.Effect[M]) (captures bool) 
 	case protocol.Propose:
 		s.propose(e.Arg, &e.Msg)
 	case protocol.Resume:
-		s.takePart(id, e.Arg)
+		s.weak.votes.Resume(int(id), e.Arg)
+		s.willHear(id)
 	}
 	return e.Do == protocol.Capture
 }

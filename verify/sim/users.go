@@ -5,21 +5,11 @@ import (
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
-// The states of a user.
-const (
-	thinking uint8 = iota
-	trying
-	inside
-	leaving // has called exit, waits for rem
-	done
-	issuing // inside, with an operation open
-)
-
-// A user is one closed loop, through the lives of its processes.
+// A user is one closed loop, through the lives of its processes. The monitor knows its section.
 type user struct {
 	proc       uint32
-	state      uint8
 	left       int    // entries to make
+	issuing    bool   // it is inside, with an operation open
 	operations int    // to issue in this section
 	pending    uint64 // key of its next item; another one is stale
 	before     int    // simulator.own at the last try
@@ -28,6 +18,11 @@ type user struct {
 	think      stream
 	hold       stream
 	groups     stream
+}
+
+// done reports whether user u made all of its entries, and left the last one.
+func (s *simulator[M]) done(u int) bool {
+	return s.users[u].left == 0 && s.monitor.Section(u) == protocol.InRem
 }
 
 // schedule makes user u's next item the only one that counts.
@@ -57,7 +52,7 @@ func (s *simulator[M]) try(it item) {
 	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait, Data: string(s.wanted(int(it.to)))}
 	s.logVerb(scenario.Try, u.proc, 0, in.Data)
 	s.judgeRest()
-	u.state, u.slow, u.before = trying, false, s.own
+	u.slow, u.before = false, s.own
 	s.monitor.Input(int(it.to), s.now, in)
 	s.judgeInput(u.proc, in)
 	s.input(u.proc, in)
@@ -68,12 +63,11 @@ func (s *simulator[M]) exit(it item) {
 	if u == nil {
 		return
 	}
-	if u.state == inside && u.operations > 0 {
+	if u.operations > 0 {
 		s.issue(int(it.to))
 		return
 	}
 	s.logVerb(scenario.Exit, u.proc, 0, "")
-	u.state = leaving
 	in := protocol.Input{Kind: protocol.Exit}
 	s.monitor.Input(int(it.to), s.now, in)
 	s.judgeInput(u.proc, in)
@@ -84,12 +78,12 @@ func (s *simulator[M]) exit(it item) {
 func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 	s.logAct(id, a)
 	k := int(s.procs[id].user)
+	was := s.monitor.Section(k)
 	s.monitor.Act(k, s.now, a)
 	s.judgeAct(id, a)
 	u := &s.users[k]
 	switch {
-	case a.Do == protocol.Crit && u.state == trying:
-		u.state = inside
+	case a.Do == protocol.Crit && was == protocol.InTry:
 		u.left--
 		u.wants = ""
 		if int(s.monitor.Entries()) == s.total-s.total/10 {
@@ -106,26 +100,24 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 		u.operations = max(0, s.cfg.Operations)
 		s.stays(k)
 		s.passed(int(s.monitor.Entries()))
-	case a.Do == protocol.Ejected && (u.state == inside || u.state == issuing):
-		u.state, u.operations = inside, 0
+	case a.Do == protocol.Ejected && was == protocol.InCrit:
+		u.issuing, u.operations = false, 0
 		s.schedule(k, userExit, 0)
-	case a.Do == protocol.Rem && (u.state == trying || u.state == leaving):
-		if u.state == trying && a.Reason() != 0 {
+	case a.Do == protocol.Rem && (was == protocol.InTry || was == protocol.InExit):
+		if was == protocol.InTry && a.Reason() != 0 {
 			if s.reasons == nil {
 				s.reasons = map[string]uint64{}
 			}
 			s.reasons[a.Reason().Error()]++
 		}
 		if u.left == 0 {
-			u.state = done
 			s.active--
 			return
 		}
 		after := s.cfg.Think.draw(&u.think)
-		if u.state == trying && after == 0 { // who is refused at once would try for ever at one moment
+		if was == protocol.InTry && after == 0 { // who is refused at once would try for ever at one moment
 			after = int64(s.cfg.Delay.Mean())
 		}
-		u.state = thinking
 		s.schedule(k, userTry, after)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // # Replicated objects and consensus
@@ -19,18 +20,15 @@ import (
 
 // weak is what a run knows of a replicated object, and of consensus.
 type weak[M any] struct {
-	judge     *history.Weak // nil: there is no object
-	issued    int           // operations, of all users
-	issuedAt  []int64       // by user: its open operation
-	outcomes  history.Histogram
-	decisions map[uint64]M // for who comes back resumes with one of those that others have heard of long ago
-	next      []uint64     // by member: the instance that it hears of next, or noInstance
-	heard     []int64      // by member: when it hears of that, at the earliest
-	random    stream
+	judge    *history.Weak // nil: there is no object
+	issued   int           // operations, of all users
+	issuedAt []int64       // by user: its open operation
+	outcomes history.Histogram
+	votes    *world.Consensus // without proposals, for the first one is decided at once; nil: there is none
+	decided  []M              // by Ballot.Msg: who comes back resumes with one of which others have heard long ago
+	heard    []int64          // by member: when it hears of its next decision, at the earliest
+	random   stream
 }
-
-// noInstance is what a member hears of next that takes no part.
-const noInstance = ^uint64(0)
 
 // maxOperations is how many a user may issue in a section: it says nothing more with others, and of state-machine, which
 // forgets none, a million take 1 GiB with four processes.
@@ -45,7 +43,7 @@ func (w *weak[M]) reset(i protocol.Info, c Config) {
 		w.judge, w.issuedAt = history.NewWeak(c.N), make([]int64, c.N)
 	}
 	if i.Consensus {
-		w.decisions, w.next, w.heard = map[uint64]M{}, make([]uint64, c.N), make([]int64, c.N)
+		w.votes, w.heard = world.NewConsensus(c.N), make([]int64, c.N)
 		w.random.begin(c.Seed, forConsensus, 0)
 	}
 }
@@ -91,7 +89,7 @@ func (s *simulator[M]) issue(k int) {
 	w.issued++
 	in := protocol.NewIssue(fmt.Sprint(w.issued))
 	s.logVerb(scenario.Issue, u.proc, 0, in.Data)
-	u.state, w.issuedAt[k] = issuing, s.now
+	u.issuing, w.issuedAt[k] = true, s.now
 	s.judgeInput(u.proc, in)
 	s.input(u.proc, in)
 }
@@ -101,8 +99,8 @@ func (s *simulator[M]) outcome(id uint32, a protocol.Act) {
 	s.judgeAct(id, a)
 	k := int(s.procs[id].user)
 	s.logAct(id, a)
-	if u := &s.users[k]; u.state == issuing {
-		u.state, s.idle = inside, 0
+	if u := &s.users[k]; u.issuing {
+		u.issuing, s.idle = false, 0
 		u.operations--
 		s.weak.outcomes.Add(s.now - s.weak.issuedAt[k])
 		s.stays(k)
@@ -121,50 +119,47 @@ func (s *simulator[M]) stays(k int) {
 // propose takes a proposal: the first one of an instance is its decision.
 func (s *simulator[M]) propose(instance uint64, m *M) {
 	w := &s.weak
-	if _, decided := w.decisions[instance]; decided {
+	if _, decided := w.votes.Decided(instance); decided {
 		return
 	}
-	w.decisions[instance] = *m
+	w.votes.Decide(world.Ballot{Instance: instance, Msg: uint32(len(w.decided))})
+	w.decided = append(w.decided, *m)
 	if s.log != nil {
 		s.logVerb(scenario.Decide, 0, 0, fmt.Sprint(instance, " ", s.Names.Text(s.alg.Text(*m))))
 	}
-	for id, k := range w.next {
-		if k == instance && s.procs[id].process != nil {
+	for id, k := range w.votes.Next {
+		if k == instance+1 && s.isUp(uint32(id)) {
 			s.willHear(uint32(id))
 		}
 	}
 }
 
-// willHear lets a member hear of the next decision, which is there.
+// willHear lets a member hear of the next decision, if it is there.
 func (s *simulator[M]) willHear(id uint32) {
 	w := &s.weak
+	b, hears := w.votes.Hears(int(id))
+	if !hears {
+		return
+	}
 	at := s.now + s.cfg.Delay.draw(&w.random) + s.cfg.Delay.draw(&w.random)
 	w.heard[id] = max(w.heard[id], at)
-	s.push(w.heard[id], hear, id, uint32(w.next[id]))
+	s.push(w.heard[id], hear, id, uint32(b.Instance))
 }
 
 // hears tells a member a decision.
 func (s *simulator[M]) hears(it item) {
 	w, p := &s.weak, &s.procs[it.to]
-	k := w.next[it.to]
+	b, hears := w.votes.Hears(int(it.to))
 	switch {
-	case p.process == nil || uint32(k) != it.slot || it.key>>kindBits <= p.born:
+	case p.process == nil || !hears || uint32(b.Instance) != it.slot || it.key>>kindBits <= p.born:
 		return
 	case p.pausedUntil > s.now:
 		s.again(it, p.pausedUntil)
 		return
 	}
-	m := w.decisions[k]
-	w.next[it.to]++
+	w.votes.Hear(int(it.to))
 	s.logVerb(scenario.Hear, it.to, 0, "")
-	s.takePart(it.to, k+1)
-	s.step(it.to, protocol.NewDecide(k), &m)
-}
-
-// takePart lets a member go on with an instance.
-func (s *simulator[M]) takePart(id uint32, instance uint64) {
-	s.weak.next[id] = instance
-	if _, decided := s.weak.decisions[instance]; decided {
-		s.willHear(id)
-	}
+	s.willHear(it.to)
+	m := w.decided[b.Msg]
+	s.step(it.to, protocol.NewDecide(b.Instance), &m)
 }

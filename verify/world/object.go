@@ -62,11 +62,16 @@ func (c *Consensus) Clone() *Consensus {
 
 // Decided returns the decision of an instance.
 func (c *Consensus) Decided(instance uint64) (msg uint32, decided bool) {
-	i := slices.IndexFunc(c.Decisions, func(b Ballot) bool { return b.Instance == instance })
-	if i < 0 {
+	i, decided := c.decision(instance)
+	if !decided {
 		return 0, false
 	}
 	return c.Decisions[i].Msg, true
+}
+
+// decision is the place of an instance among the decisions.
+func (c *Consensus) decision(instance uint64) (int, bool) {
+	return slices.BinarySearchFunc(c.Decisions, instance, func(b Ballot, k uint64) int { return cmp.Compare(b.Instance, k) })
 }
 
 // Awaited reports whether somebody hears of an instance next: it may be decided.
@@ -83,13 +88,10 @@ func (c *Consensus) Hears(i int) (b Ballot, hears bool) {
 	return b, hears
 }
 
-// Hear tells member i the decision that it hears of next.
+// Hear tells member i the decision that it hears of next, which is there.
 func (c *Consensus) Hear(i int) {
-	for k := range c.Decisions {
-		if d := &c.Decisions[k]; d.Instance == c.Next[i]-1 {
-			d.New = false
-		}
-	}
+	k, _ := c.decision(c.Next[i] - 1)
+	c.Decisions[k].New = false
 	c.Next[i]++
 }
 
@@ -107,7 +109,7 @@ func (c *Consensus) Propose(b Ballot) {
 func (c *Consensus) Decide(b Ballot) {
 	c.Proposals = slices.DeleteFunc(c.Proposals, func(p Ballot) bool { return p.Instance == b.Instance })
 	b.New = true
-	i, _ := slices.BinarySearchFunc(c.Decisions, b, Ballot.compare)
+	i, _ := c.decision(b.Instance)
 	c.Decisions = slices.Insert(c.Decisions, i, b)
 }
 

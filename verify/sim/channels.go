@@ -54,7 +54,7 @@ func (s *simulator[M]) send(from uint32, to protocol.ID, m *M, again bool) {
 		return
 	}
 	if again {
-		s.lossy.resent++
+		s.resent++
 	} else {
 		s.count(from, m, 1)
 	}
@@ -75,6 +75,26 @@ func (s *simulator[M]) carry(from uint32, kind uint64, to, slot uint32, transmis
 			s.push(s.arrival(from, to, transmission), kind, to, slot)
 		}
 	}
+}
+
+// isLossy reports whether messages may be lost or repeated.
+func (s *simulator[M]) isLossy() bool { return s.cfg.Loss > 0 || s.cfg.Dup > 0 }
+
+// copies draws how many copies arrive of the one in slot.
+func (s *simulator[M]) copies(slot uint32) int {
+	switch {
+	case !s.isLossy():
+		return 1
+	case s.losses.Float64() < s.cfg.Loss:
+		s.dropped++
+		s.land(slot)
+		return 0
+	case s.losses.Float64() < s.cfg.Dup:
+		s.duplicated++
+		s.flights[slot].copies++
+		return 2
+	}
+	return 1
 }
 
 func (s *simulator[M]) broadcast(from uint32, m *M) {

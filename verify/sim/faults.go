@@ -471,9 +471,7 @@ func (s *simulator[M]) suspect(it item, told bool) {
 // suspects tells a member what its detector says now: suspicion is a level.
 func (s *simulator[M]) suspects(member, client uint32) {
 	s.logVerb(scenario.Suspect, member, client, "")
-	in := protocol.NewSuspect(protocol.ID(client))
-	s.judgeInput(member, in)
-	s.input(member, in)
+	s.input(member, protocol.NewSuspect(protocol.ID(client)))
 }
 
 // restore begins a new lease of a client at a member, ends the suspicion of a member that is up, or

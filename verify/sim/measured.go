@@ -22,6 +22,20 @@ type measured struct {
 	result *Result // at its end, nil before that
 }
 
+// counts are those since the begin of what is measured.
+type counts struct {
+	reasons  map[string]uint64 // of tries that gave up
+	byKind   []int             // messages
+	integers int
+	toEnter  int // messages that are no overhead, sent between a try and its crit, whoever sent them
+	fenced   int // grants with a token
+	slow     int // those of them that took one more round
+
+	dropped, duplicated, resent int // messages: resent are sent again
+	accesses                    int // to registers
+	outcomes                    history.Histogram
+}
+
 // passed is called at entry k.
 func (s *simulator[M]) passed(k int) {
 	if s.cfg.Warmup > 0 && k == s.cfg.Warmup {
@@ -38,10 +52,7 @@ func (s *simulator[M]) discard() {
 	s.measured.from, s.measured.warm = s.now, s.monitor.Entries()
 	s.monitor.Discard(s.now)
 	clear(s.byKind)
-	s.reasons, s.integers, s.toEnter, s.fenced, s.slow = nil, 0, 0, 0, 0
-	s.lossy.lost, s.lossy.duplicated, s.lossy.resent = 0, 0, 0
-	s.memory.accesses = 0
-	s.weak.outcomes = history.Histogram{}
+	s.counts = counts{byKind: s.byKind}
 }
 
 // whole ends a run, and returns its measures. A run that ends within its warm-up has none.
@@ -75,14 +86,14 @@ func (s *simulator[M]) measure(m history.Measures) Result {
 		GaveUp:         m.GaveUp,
 		GaveUpReasons:  maps.Clone(s.reasons),
 		Ejected:        m.Ejected,
-		Lost:           s.lossy.lost,
-		Duplicated:     s.lossy.duplicated,
-		Retransmitted:  s.lossy.resent,
+		Lost:           s.dropped,
+		Duplicated:     s.duplicated,
+		Retransmitted:  s.resent,
 		MessagesByKind: map[string]int{},
-		Accesses:       s.memory.accesses,
+		Accesses:       s.accesses,
 		WaitingMS:      m.Waiting,
 		ResponseMS:     m.Response,
-		OutcomeMS:      s.weak.outcomes.Summary(),
+		OutcomeMS:      s.outcomes.Summary(),
 		SyncDelayMS:    m.SyncDelay,
 		ThroughputPerS: m.Throughput,
 		Jain:           m.Jain,

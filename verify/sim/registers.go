@@ -12,9 +12,8 @@ import (
 // memory is the registers that processes share, and what they do there. Its random numbers
 // are its own.
 type memory struct {
-	cells    []cell
-	random   stream
-	accesses int
+	cells  []cell
+	random stream
 }
 
 // A cell is one register.
@@ -40,11 +39,11 @@ func (s *simulator[M]) access(id uint32, a protocol.Act) {
 		return
 	}
 	p.open = open
-	s.memory.accesses++
+	s.accesses++
 	if a.Do == protocol.Write && s.Safe {
 		p.open.Of(int(a.To)).Begun = true
 		s.memory.cells[a.To].Writers++
-		s.logAccess(scenario.Begin, id, uint32(a.To), nil)
+		s.logVerb(scenario.Begin, id, 0, s.Memory[a.To].Name)
 	}
 	s.work(id, uint32(a.To))
 }
@@ -73,19 +72,21 @@ func (s *simulator[M]) accessed(it item) {
 		s.written(it.to, it.slot, o)
 		return
 	}
-	v, anything := c.Value, (*uint64)(nil)
+	v, text := c.Value, s.Memory[r].Name
 	if c.Writers > 0 {
 		v = s.memory.random.Uint64()
 		if most := s.Memory[r].Most; most+1 > 0 {
 			v %= most + 1
 		}
-		anything = &v
+		if s.log != nil {
+			text = scenario.Found(text, v)
+		}
 	}
 	if !o.Ends(v) {
 		c.waiters = append(c.waiters, it.to)
 		return
 	}
-	s.logAccess(scenario.Read, it.to, it.slot, anything)
+	s.logVerb(scenario.Read, it.to, 0, text)
 	p.open = p.open.Done(r)
 	s.input(it.to, protocol.NewValue(r, v))
 }
@@ -101,7 +102,7 @@ func (s *simulator[M]) written(id, register uint32, o protocol.Access) {
 		}
 		return ends
 	})
-	s.logAccess(scenario.Write, id, register, nil)
+	s.logVerb(scenario.Write, id, 0, s.Memory[register].Name)
 	p := &s.procs[id]
 	p.open = p.open.Done(int(register))
 	s.input(id, protocol.NewValue(int(register), 0))
@@ -115,15 +116,4 @@ func (s *simulator[M]) leaveMemory(id uint32) {
 		c.waiters = slices.DeleteFunc(c.waiters, func(j uint32) bool { return j == id })
 	}
 	p.open, p.born = p.open[:0], s.seq
-}
-
-func (s *simulator[M]) logAccess(v scenario.Verb, id, register uint32, found *uint64) {
-	if s.log == nil {
-		return
-	}
-	text := s.Memory[register].Name
-	if found != nil {
-		text = scenario.Found(text, *found)
-	}
-	s.logVerb(v, id, 0, text)
 }

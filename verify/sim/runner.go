@@ -77,7 +77,7 @@ func (s *simulator[M]) reset(c Config, rules *world.Rules) {
 		oneItem:  constant && (even || !c.FIFO),
 		ordered:  c.FIFO && !even,
 		overhead: sized(s.overhead, len(s.alg.Messages)),
-		byKind:   sized(s.byKind, len(s.alg.Messages)),
+		counts:   counts{byKind: sized(s.byKind, len(s.alg.Messages))},
 		setToken: -1,
 	}
 	if c.Bandwidth > 0 {
@@ -107,7 +107,7 @@ func (s *simulator[M]) reset(c Config, rules *world.Rules) {
 	s.monitor.Weak = s.alg.Weak
 	s.faults.random.begin(c.Seed, forFaults, 0)
 	s.faults.detector.begin(c.Seed, forFaults, 1)
-	s.lossy.random.begin(c.Seed, forChannels, 0)
+	s.losses.begin(c.Seed, forChannels, 0)
 	if s.Memory != nil {
 		s.memory.reset(s.Memory)
 		s.memory.random.begin(c.Seed, forRegisters, 0)

@@ -29,7 +29,7 @@ type simulator[M any] struct {
 	out      protocol.Out[M]
 	monitor  history.Monitor
 	faults   faults
-	lossy    lossy
+	losses   stream // of messages: its own, so that users meet the same workload whatever is lost
 	wishes   wishes
 	memory   memory
 	election election
@@ -47,19 +47,15 @@ type simulator[M any] struct {
 	ordered bool
 	bit32   float64 // ns that 32 bits take by Config.Bandwidth
 
-	reasons  map[string]uint64 // of tries that gave up
-	overhead []bool            // by kind of message
-	byKind   []int
-	integers int
-	own      int // messages that are no overhead
-	toEnter  int // those of them sent between a try and its crit, whoever sent them
+	counts
+	overhead []bool // by kind of message
+	own      int    // messages that are no overhead, from the start
 
 	// A grant is slow when its user sent setToken between try and crit: it took
 	// one more round to get its fencing token. Counted from settled on, since
 	// before it every grant after a start is slow.
-	setToken     int // kind, -1: the algorithm has none
-	settled      int64
-	fenced, slow int
+	setToken int // kind, -1: the algorithm has none
+	settled  int64
 
 	events    int64
 	idle      int64 // items of the queue since the last entry
@@ -117,9 +113,7 @@ func (s *simulator[M]) begin(id uint32) {
 	if s.Consensus { // others may have proposed when they started
 		s.willHear(id)
 	}
-	in := protocol.NewStart(p.incarnation)
-	s.judgeInput(id, in)
-	s.input(id, in)
+	s.input(id, protocol.NewStart(p.incarnation))
 }
 
 // start starts every process and schedules the users and the faults.
@@ -367,6 +361,9 @@ func (s *simulator[M]) effect(id uint32, e *protocol.Effect[M]) (captures bool) 
 		s.judged(wrong)
 		return false
 	}
+	if s.weak.judge != nil && e.Do != protocol.Capture {
+		s.judged(s.weak.judge.Act(protocol.ID(id), e.Act))
+	}
 	switch e.Do {
 	case protocol.Crit, protocol.Rem, protocol.Ejected:
 		s.tell(id, e.Act)
@@ -376,8 +373,6 @@ func (s *simulator[M]) effect(id uint32, e *protocol.Effect[M]) (captures bool) 
 		s.lead(id, e.Act)
 	case protocol.Revoke:
 		s.revoke(id, uint32(e.To))
-	case protocol.Invoke, protocol.Install:
-		s.judgeAct(id, e.Act)
 	case protocol.Propose:
 		s.propose(e.Arg, &e.Msg)
 	case protocol.Resume:
@@ -389,6 +384,9 @@ func (s *simulator[M]) effect(id uint32, e *protocol.Effect[M]) (captures bool) 
 
 // input gives an event without message to a process.
 func (s *simulator[M]) input(id uint32, in protocol.Input) {
+	if s.weak.judge != nil {
+		s.judged(s.weak.judge.Input(protocol.ID(id), in))
+	}
 	var zero M
 	s.step(id, in, &zero)
 }

@@ -54,7 +54,6 @@ func (s *simulator[M]) try(it item) {
 	s.judgeRest()
 	u.slow, u.before = false, s.own
 	s.monitor.Input(int(it.to), s.now, in)
-	s.judgeInput(u.proc, in)
 	s.input(u.proc, in)
 }
 
@@ -70,7 +69,6 @@ func (s *simulator[M]) exit(it item) {
 	s.logVerb(scenario.Exit, u.proc, 0, "")
 	in := protocol.Input{Kind: protocol.Exit}
 	s.monitor.Input(int(it.to), s.now, in)
-	s.judgeInput(u.proc, in)
 	s.input(u.proc, in)
 }
 
@@ -80,7 +78,6 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 	k := int(s.procs[id].user)
 	was := s.monitor.Section(k)
 	s.monitor.Act(k, s.now, a)
-	s.judgeAct(id, a)
 	u := &s.users[k]
 	switch {
 	case a.Do == protocol.Crit && was == protocol.InTry:

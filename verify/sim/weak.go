@@ -20,10 +20,9 @@ import (
 
 // weak is what a run knows of a replicated object, and of consensus.
 type weak[M any] struct {
-	judge    *history.Weak // nil: there is no object
-	issued   int           // operations, of all users
-	issuedAt []int64       // by user: its open operation
-	outcomes history.Histogram
+	judge    *history.Weak    // nil: there is no object
+	issued   int              // operations, of all users
+	issuedAt []int64          // by user: its open operation
 	votes    *world.Consensus // without proposals, for the first one is decided at once; nil: there is none
 	decided  []M              // by Ballot.Msg: who comes back resumes with one of which others have heard long ago
 	heard    []int64          // by member: when it hears of its next decision, at the earliest
@@ -45,20 +44,6 @@ func (w *weak[M]) reset(i protocol.Info, c Config) {
 	if i.Consensus {
 		w.votes, w.heard = world.NewConsensus(c.N), make([]int64, c.N)
 		w.random.begin(c.Seed, forConsensus, 0)
-	}
-}
-
-// judgeInput shows the judge of the object what a user does.
-func (s *simulator[M]) judgeInput(id uint32, in protocol.Input) {
-	if s.weak.judge != nil {
-		s.judged(s.weak.judge.Input(protocol.ID(id), in))
-	}
-}
-
-// judgeAct shows it what a process tells its user, or does with its copy.
-func (s *simulator[M]) judgeAct(id uint32, a protocol.Act) {
-	if s.weak.judge != nil {
-		s.judged(s.weak.judge.Act(protocol.ID(id), a))
 	}
 }
 
@@ -90,19 +75,17 @@ func (s *simulator[M]) issue(k int) {
 	in := protocol.NewIssue(fmt.Sprint(w.issued))
 	s.logVerb(scenario.Issue, u.proc, 0, in.Data)
 	u.issuing, w.issuedAt[k] = true, s.now
-	s.judgeInput(u.proc, in)
 	s.input(u.proc, in)
 }
 
 // outcome: the open operation of a process's user succeeded.
 func (s *simulator[M]) outcome(id uint32, a protocol.Act) {
-	s.judgeAct(id, a)
 	k := int(s.procs[id].user)
 	s.logAct(id, a)
 	if u := &s.users[k]; u.issuing {
 		u.issuing, s.idle = false, 0
 		u.operations--
-		s.weak.outcomes.Add(s.now - s.weak.issuedAt[k])
+		s.outcomes.Add(s.now - s.weak.issuedAt[k])
 		s.stays(k)
 	}
 }

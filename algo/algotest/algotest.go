@@ -139,7 +139,7 @@ func newSuite[M any](a protocol.Algorithm[M], o Options) (*suite[M], error) {
 		}
 		if a.Users == protocol.Nobody {
 			c.N, c.Properties = 3, []string{"all"}
-			c.Crash, c.Recover = bit(a.Tolerates, protocol.Crash), bit(a.Tolerates, protocol.Recovery)
+			c.Crash, c.Recover = one(a.Tolerates&protocol.Crash != 0), one(a.Tolerates&protocol.Recovery != 0)
 		}
 		o.Exhaustive = []check.Config{c}
 	}
@@ -160,9 +160,9 @@ func newSuite[M any](a protocol.Algorithm[M], o Options) (*suite[M], error) {
 	return &suite[M]{a, o}, nil
 }
 
-// bit is 1 if a fault is among some, 0 if not.
-func bit(some, fault protocol.Faults) int {
-	if some&fault != 0 {
+// one is how many faults of a kind a small model has, where there are any.
+func one(any bool) int {
+	if any {
 		return 1
 	}
 	return 0

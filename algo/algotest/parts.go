@@ -313,24 +313,10 @@ func (s *suite[M]) events() error {
 		c.Clients = 2
 		ids = append(ids, protocol.ID(n))
 	}
-	if i.Cancels {
-		c.Cancel = 1
-	}
-	if i.Tolerates&protocol.Crash != 0 {
-		c.Crash = 1
-	}
-	if i.Tolerates&protocol.Amnesia != 0 {
-		c.Amnesia = 1
-	}
-	if i.Users != protocol.Clients {
-		c.Recover = bit(i.Tolerates, protocol.Recovery)
-	}
-	if i.Detector == protocol.LeaseDetector || i.Detector == protocol.UnreliableDetector {
-		c.Suspect = 1
-	}
-	if i.Drains {
-		c.Drain = 1
-	}
+	c.Crash, c.Amnesia = one(i.Tolerates&protocol.Crash != 0), one(i.Tolerates&protocol.Amnesia != 0)
+	c.Recover = one(i.Tolerates&protocol.Recovery != 0 && i.Users != protocol.Clients)
+	c.Suspect = one(i.Detector == protocol.LeaseDetector || i.Detector == protocol.UnreliableDetector)
+	c.Cancel, c.Drain = one(i.Cancels), one(i.Drains)
 	v, err := check.Run(s.alg, c)
 	if err != nil {
 		return err

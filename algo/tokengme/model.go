@@ -2,6 +2,7 @@ package tokengme
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -63,17 +64,23 @@ func newest(m knows) (most uint64) {
 
 func latest(m knows) uint64 { return max(m.self().session, m.self().token.Session) }
 
-// tokens yields the tokens of a state with the process that holds it, or to which it is on
-// its way.
-func tokens(v *protocol.View) func(func(t *Token, at *member, held bool) bool) {
-	return func(yield func(*Token, *member, bool) bool) {
+// A placed token is at the process that holds it, or to which it is on its way.
+type placed struct {
+	*Token
+	at   *member
+	held bool
+}
+
+// tokens yields the tokens of a state.
+func tokens(v *protocol.View) iter.Seq[placed] {
+	return func(yield func(placed) bool) {
 		for _, q := range protocol.Procs[knows](v) {
-			if p := q.self(); p.held && !yield(&p.token, p, true) {
+			if p := q.self(); p.held && !yield(placed{&p.token, p, true}) {
 				return
 			}
 		}
 		for ch, m := range protocol.InFlight[Message](v) {
-			if m.Kind == Pass && !yield(m.Token, memberOf(v.Procs[ch.To]), false) {
+			if m.Kind == Pass && !yield(placed{m.Token, memberOf(v.Procs[ch.To]), false}) {
 				return
 			}
 		}
@@ -87,48 +94,46 @@ var onePrimary = protocol.OneToken("tokengme/primary",
 
 // oneToken: a process has one token at most, held or on its way, and a token only comes to
 // who waits for it and wants its group. A held token that is idle is safe.
-func oneToken(v *protocol.View) (err error) {
+func oneToken(v *protocol.View) error {
 	has := make([]int, v.Config.N)
-	tokens(v)(func(t *Token, at *member, held bool) bool {
-		has[at.id]++
-		r := at.requests[at.id]
+	for t := range tokens(v) {
+		id := t.at.id
+		has[id]++
+		r := t.at.requests[id]
 		switch {
-		case has[at.id] > 1:
-			err = fmt.Errorf("two tokens for #%d", at.id)
-		case held && !t.Safe && !at.outstanding:
-			err = fmt.Errorf("#%d holds an idle token that is not safe", at.id)
-		case !held && (!at.outstanding || !r.groups.Has(t.Group) || t.Fulfilled[at.id] != r.number):
-			err = fmt.Errorf("a token on its way to #%d, who has no request for it", at.id)
+		case has[id] > 1:
+			return fmt.Errorf("two tokens for #%d", id)
+		case t.held && !t.Safe && !t.at.outstanding:
+			return fmt.Errorf("#%d holds an idle token that is not safe", id)
+		case !t.held && (!t.at.outstanding || !r.groups.Has(t.Group) || t.Fulfilled[id] != r.number):
+			return fmt.Errorf("a token on its way to #%d, who has no request for it", id)
 		}
-		return err == nil
-	})
+	}
 	for _, p := range protocol.Procs[*Process](v) {
 		switch {
 		case len(p.inside) > 0 && (!p.held || !p.token.Safe):
-			err = fmt.Errorf("users of #%d are inside without a token that is safe", p.id)
+			return fmt.Errorf("users of #%d are inside without a token that is safe", p.id)
 		case len(p.inside) > 1 && p.token.Group.Exclusive():
-			err = fmt.Errorf("users of #%d are inside together in group %s", p.id, p.token.Group)
+			return fmt.Errorf("users of #%d are inside together in group %s", p.id, p.token.Group)
 		}
 	}
-	return err
+	return nil
 }
 
 // sessions is (4) and (6) of section 3.4: tokens of one session have one group, and while
 // there is one of an earlier session no token is safe.
-func sessions(v *protocol.View) (err error) {
-	tokens(v)(func(a *Token, _ *member, _ bool) bool {
-		tokens(v)(func(b *Token, _ *member, _ bool) bool {
+func sessions(v *protocol.View) error {
+	for a := range tokens(v) {
+		for b := range tokens(v) {
 			switch {
 			case a.Session == b.Session && a.Group != b.Group:
-				err = fmt.Errorf("tokens of groups %s and %s have session %d", a.Group, b.Group, a.Session)
+				return fmt.Errorf("tokens of groups %s and %s have session %d", a.Group, b.Group, a.Session)
 			case a.Session < b.Session && b.Safe:
-				err = fmt.Errorf("a token of session %d is safe while there is one of session %d", b.Session, a.Session)
+				return fmt.Errorf("a token of session %d is safe while there is one of session %d", b.Session, a.Session)
 			}
-			return err == nil
-		})
-		return err == nil
-	})
-	return err
+		}
+	}
+	return nil
 }
 
 // safeTokens: who holds a token that is not safe has heard of no later session, and of no
@@ -149,43 +154,41 @@ func safeTokens(v *protocol.View) error {
 
 // wait: nobody waits in the queue for more sessions than Longest, and a process has one
 // entry there at most.
-func (f form) wait(v *protocol.View) (err error) {
+func (f form) wait(v *protocol.View) error {
 	most := Longest(f.selection(v.Config), v.Config.N)
 	seen := make([]bool, v.Config.N)
-	tokens(v)(func(t *Token, _ *member, _ bool) bool {
+	for t := range tokens(v) {
 		for _, e := range t.Queue {
-			if e.Age > most {
-				err = fmt.Errorf("the request of #%d has waited for %d sessions, at most %d", e.Process, e.Age, most)
-			}
-			if seen[e.Process] {
-				err = fmt.Errorf("two requests of #%d in the queue", e.Process)
+			switch {
+			case e.Age > most:
+				return fmt.Errorf("the request of #%d has waited for %d sessions, at most %d", e.Process, e.Age, most)
+			case seen[e.Process]:
+				return fmt.Errorf("two requests of #%d in the queue", e.Process)
 			}
 			seen[e.Process] = true
 		}
-		return err == nil
-	})
-	return err
+	}
+	return nil
 }
 
 // bounds are those of section 5.2.3. To a number of a request comes the bit that says
 // which half it belongs to.
-func (f form) bounds(v *protocol.View) (err error) {
+func (f form) bounds(v *protocol.View) error {
 	n, smax := uint64(v.Config.N), f.smax(v.Config)
-	tokens(v)(func(t *Token, _ *member, _ bool) bool {
+	for t := range tokens(v) {
 		if t.Old > n || t.Issued > n || t.Session > smax || t.Total > n*smax {
-			err = fmt.Errorf("a token is beyond its bounds: %s", t)
+			return fmt.Errorf("a token is beyond its bounds: %s", t)
 		}
-		return err == nil
-	})
+	}
 	for _, p := range protocol.Procs[*Process](v) {
 		if p.releases > n || p.session > smax || p.back > n*smax {
-			err = fmt.Errorf("#%d is beyond its bounds", p.id)
+			return fmt.Errorf("#%d is beyond its bounds", p.id)
 		}
 		for _, r := range p.requests {
 			if r.number > 2*smax+1 {
-				err = fmt.Errorf("#%d knows the request %d", p.id, r.number)
+				return fmt.Errorf("#%d knows the request %d", p.id, r.number)
 			}
 		}
 	}
-	return err
+	return nil
 }

@@ -182,7 +182,7 @@ func (c *Client) ask(ctx context.Context, what, lock string, last candidate) (ca
 		case <-c.closing:
 		case <-bounded.Done():
 			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-				err = fmt.Errorf("%w: %w", ctx.Err(), err)
+				err = after(ctx.Err(), err)
 			}
 			return candidate{}, &failure{ErrNoQuorum, what, err}
 		}

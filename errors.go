@@ -1,6 +1,7 @@
 package poundlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -89,6 +90,28 @@ func describe(names []string) string {
 		return "lock " + quoted[0]
 	}
 	return "locks " + strings.Join(quoted, ", ")
+}
+
+// after is why with err, which ended the wait. The end of a context is not in its text: whoever set that bound
+// knows it, and says it in better words.
+func after(err, why error) error {
+	if err == context.DeadlineExceeded || err == context.Canceled {
+		return &silent{err, why}
+	}
+	return fmt.Errorf("%w: %w", err, why)
+}
+
+type silent struct{ ended, why error }
+
+func (e *silent) Error() string   { return e.why.Error() }
+func (e *silent) Unwrap() []error { return []error{e.ended, e.why} }
+
+// ended is why ctx has ended: a cause of its own, where that is ctx.Err too.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return ctx.Err()
 }
 
 // errUnsupported is why a lock was lost where no session has ended.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
 )
 
 // An error names the lock first, says each thing once, and names no inner layer.
@@ -32,6 +33,10 @@ func TestErrorTexts(t *testing.T) {
 		{&failure{ErrLost, `lock "worker"`, nil}, `poundlock: lock "worker" lost`},
 		{failed("a", ErrClosed), `poundlock: lock "a": client closed`},
 		{failed("a", context.DeadlineExceeded), `poundlock: lock "a" not acquired: context deadline exceeded`},
+		{
+			failed("a", &failure{kind: ErrNoQuorum, why: after(context.DeadlineExceeded, protocol.TooFew)}),
+			`poundlock: lock "a": no quorum of servers: ` + protocol.TooFew.Error(),
+		},
 		{failed("b", &failure{ErrLost, `lock "a"`, revoked}), `poundlock: lock "b" not acquired: lock "a" lost: released by root@vm/17465: maintenance`},
 		{
 			failed("a", &failure{kind: ErrNoQuorum, why: four}),
@@ -124,6 +129,11 @@ func TestUsersOfOneClient(t *testing.T) {
 		synctest.Wait()
 		_, err = bob.TryLock(t.Context())
 		if want := `poundlock: lock "a" not acquired: "nightly backup of ann" wants it`; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		_, err = bob.Lock(ctx)
+		wantIs(t, err, ErrNotAcquired, context.DeadlineExceeded)
+		if want := `poundlock: lock "a" not acquired: context deadline exceeded: "nightly backup of ann" wants it`; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		for _, user := range []string{"\x1b[2J", strings.Repeat("x", 257), "\xff"} {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -210,11 +209,11 @@ func (h *hold) enter() error {
 func (h *hold) tooFew(err error) error {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
-	ended := err == errPatience || err == context.Canceled || err == context.DeadlineExceeded
-	if !ended || h.gaveUp != protocol.TooFew {
+	over := err == errPatience || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if !over || h.gaveUp != protocol.TooFew {
 		return err
 	}
-	return &failure{kind: ErrNoQuorum, why: fmt.Errorf("%w: %w", err, h.gaveUp)}
+	return &failure{kind: ErrNoQuorum, why: after(err, h.gaveUp)}
 }
 
 // leave ends what the user does with h, whatever its state, and reports whether the

@@ -115,12 +115,12 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 	return noQuorum(ctx.Err(), errs)
 }
 
-// noQuorum is ErrNoQuorum with why no more time was given, if that is known, and with
+// noQuorum is ErrNoQuorum because of what ended the wait, if that is known, and with
 // what stands in the way at each shard.
 func noQuorum(over error, errs []error) error {
 	why := errs[0]
 	if over != nil && !errors.Is(why, over) {
-		why = fmt.Errorf("%w: %w", over, why)
+		why = after(over, why)
 	}
 	for _, e := range errs[1:] {
 		why = fmt.Errorf("%w; %w", why, e)

@@ -45,13 +45,13 @@ func (w *wait) until(done <-chan struct{}) error {
 		case <-c.closing:
 			return ErrClosed
 		case <-w.ctx.Done():
-			return w.over(w.ctx.Err())
+			return w.over(ended(w.ctx))
 		case <-w.section.ctx.Done():
 			switch { // what it comes from, if not from a loss
 			case c.closed():
 				return ErrClosed
 			case w.ctx.Err() != nil:
-				return w.over(w.ctx.Err())
+				return w.over(ended(w.ctx))
 			}
 			return context.Cause(w.section.ctx)
 		case <-w.patience:
@@ -99,7 +99,7 @@ func (w *wait) over(err error) error {
 func (w *wait) noQuorum(err error) error {
 	for _, g := range w.shards {
 		if why := g.failing(); why != nil {
-			err = fmt.Errorf("%w: %w", err, why)
+			err = after(err, why)
 		}
 	}
 	return &failure{kind: ErrNoQuorum, why: err}
@@ -118,8 +118,8 @@ type line struct {
 // takeTurn waits for the turn, first come first served. With once it waits only
 // for a turn that is about to end, because its user has unlocked.
 func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
-	if err := w.ctx.Err(); err != nil {
-		return nil, w.over(err)
+	if w.ctx.Err() != nil {
+		return nil, w.over(ended(w.ctx))
 	}
 	c.mu.Lock()
 	if c.closed() {
@@ -152,6 +152,9 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 		c.passTurn(l)
 	default:
 		l.waiters.Remove(place)
+		if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrNoQuorum) {
+			err = fmt.Errorf("%w: %w", err, l.taken())
+		}
 	}
 	c.mu.Unlock()
 	return nil, err

@@ -201,6 +201,14 @@ func TestSessionsAreNamed(t *testing.T) {
 	if text := fmt.Sprint(err); !strings.Contains(text, `lock "a" not acquired: "nightly backup of ann" holds it`) || strings.Contains(text, "this client") {
 		t.Error(text)
 	}
+	for _, id := range ids[:2] {
+		_, err := c.Lock(ctx, &pb.LockRequest{SessionId: id, Names: []string{"a"}, WaitMs: new(uint32(50))})
+		wantFailure(t, "a short wait", err, connect.CodeDeadlineExceeded, pb.Reason_REASON_NOT_ACQUIRED)
+		if text := fmt.Sprint(err); !strings.HasSuffix(text, `: lock "a" not acquired: not within 50ms: "nightly backup of ann" holds it`) ||
+			strings.Contains(text, "poundlock: ") {
+			t.Error(text)
+		}
+	}
 	if err := lock(2, "b"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -40,18 +42,28 @@ func failure(code connect.Code, reason pb.Reason, err error) *connect.Error {
 
 // clusterError says why the cluster did not do what was asked for.
 func clusterError(err error) *connect.Error {
+	text := errors.New(plain(err))
 	switch {
 	case errors.Is(err, poundlock.ErrNoQuorum):
-		return failure(connect.CodeUnavailable, pb.Reason_REASON_NO_QUORUM, err)
+		return failure(connect.CodeUnavailable, pb.Reason_REASON_NO_QUORUM, text)
 	case errors.Is(err, poundlock.ErrClosed):
-		return failure(connect.CodeUnavailable, pb.Reason_REASON_SHUTTING_DOWN, err)
+		return failure(connect.CodeUnavailable, pb.Reason_REASON_SHUTTING_DOWN, text)
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure(connect.CodeDeadlineExceeded, pb.Reason_REASON_NOT_ACQUIRED, err)
+		return failure(connect.CodeDeadlineExceeded, pb.Reason_REASON_NOT_ACQUIRED, text)
 	case errors.Is(err, context.Canceled):
-		return failure(connect.CodeCanceled, pb.Reason_REASON_NOT_ACQUIRED, err)
+		return failure(connect.CodeCanceled, pb.Reason_REASON_NOT_ACQUIRED, text)
 	}
-	return failure(connect.CodeFailedPrecondition, pb.Reason_REASON_NOT_ACQUIRED, err)
+	return failure(connect.CodeFailedPrecondition, pb.Reason_REASON_NOT_ACQUIRED, text)
 }
+
+// plain is the text of an error without the name of the Go package: clients know none.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "poundlock: ") }
+
+// tooLate is why a wait of that length has ended.
+type tooLate time.Duration
+
+func (e tooLate) Error() string { return fmt.Sprintf("not within %v", time.Duration(e)) }
+func (e tooLate) Unwrap() error { return context.DeadlineExceeded }
 
 // leaving is why a call ends before it is done: its client has gone, or its place was given up.
 func leaving(ctx context.Context) error {

@@ -97,7 +97,7 @@ func (s *Service) join(ctx context.Context, x *session, want request) (*grant, e
 	if e, ok := ctx.Deadline(); ok && e.Before(end) {
 		end = e
 	}
-	attempt, cancel := context.WithDeadline(context.Background(), end)
+	attempt, cancel := context.WithDeadlineCause(context.Background(), end, tooLate(want.wait))
 	g.cancel = cancel
 	s.running.Go(func() {
 		c, err := s.cluster.acquire(attempt, x.user(), want.names, want.try)
@@ -129,7 +129,7 @@ func (s *Service) decide(g *grant, c section, err error) {
 	switch {
 	case !wanted:
 	case err != nil:
-		g.err, g.reason = clusterError(err), err.Error()
+		g.err, g.reason = clusterError(err), plain(err)
 		s.forget(g)
 	default:
 		g.state, g.section, g.tokens = pb.State_STATE_HELD, c, c.Tokens()

@@ -17,7 +17,7 @@ func (s *Service) lose(g *grant, cause error) {
 	if g.state != pb.State_STATE_HELD {
 		return
 	}
-	g.state, g.lost, g.reason = pb.State_STATE_LOST, true, cause.Error()
+	g.state, g.lost, g.reason = pb.State_STATE_LOST, true, plain(cause)
 	g.session.tell(g)
 	x := g.session
 	s.log.Info("grant lost", "session", x.shown(), "label", x.label, "grant", g.id, "reason", g.reason)
@@ -75,7 +75,7 @@ func (s *Service) unlock(g *grant, c section) {
 	err := s.giveBack(c)
 	s.mu.Lock()
 	if errors.Is(err, poundlock.ErrLost) && !g.lost {
-		g.lost, g.reason = true, err.Error()
+		g.lost, g.reason = true, plain(err)
 	}
 	s.mu.Unlock()
 	close(g.left)

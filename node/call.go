@@ -49,7 +49,7 @@ func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte
 		c.mu.Lock()
 		delete(c.calls, number)
 		c.mu.Unlock()
-		return nil, fmt.Errorf("no answer: %w", context.Cause(ctx))
+		return nil, &silence{context.Cause(ctx)}
 	}
 }
 

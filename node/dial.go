@@ -123,7 +123,7 @@ func (d *dialer) introduce(nc net.Conn, s *session) (*conn, error) {
 	}
 	w, err := d.readWelcome(in, s)
 	if d.n.c.TLS == nil && transport.BrokenOff(err) {
-		err = fmt.Errorf("%w: it closed the connection without an answer: %w", transport.ErrWantsTLS, err)
+		err = fmt.Errorf("%w: it closed the connection without an answer", transport.ErrWantsTLS)
 	}
 	if err != nil {
 		return nil, transport.Explain(err)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -20,6 +21,8 @@ func TestReason(t *testing.T) {
 		"lookup nohost: no such host":        &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "nohost"}},
 		"no answer yet":                      ErrNoAnswer,
 		"no connection: connection refused":  &connectionError{refused},
+		"no connection: no answer in time":   &connectionError{&silence{context.DeadlineExceeded}},
+		"no answer: context canceled":        &silence{context.Canceled},
 	} {
 		if got := reason(err); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -263,6 +264,18 @@ func reason(err error) string {
 	}
 	return e.Err.Error()
 }
+
+// A silence is that a member has not answered before the caller's time was over.
+type silence struct{ over error }
+
+func (e *silence) Error() string {
+	if errors.Is(e.over, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
+	return "no answer: " + e.over.Error()
+}
+
+func (e *silence) Unwrap() []error { return []error{ErrNoAnswer, e.over} }
 
 // A connectionError is why a member cannot be asked.
 type connectionError struct{ why error }

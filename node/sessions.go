@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -271,7 +270,7 @@ func (ss *sessions) reach(ctx context.Context, to protocol.ID) (c *conn, failure
 	case c != nil:
 		return c, nil
 	case failure == nil && err != ErrClosed:
-		err = fmt.Errorf("%w: %w", ErrNoAnswer, err)
+		err = &silence{err}
 	}
 	return nil, cmp.Or(failure, err)
 }

@@ -140,7 +140,7 @@ func (c crew) share(n int, f func(x *worker, i int)) {
 	for i := range n {
 		f(c[0], i)
 	}
-	c[0].frozen = false
+	c[0].frozen, c[0].missing = false, false
 }
 
 // split is share for more than one worker, all at the same time.
@@ -151,7 +151,7 @@ func (c crew) split(n int, f func(x *worker, i int)) {
 		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
 			f(x, int(i))
 		}
-		x.frozen = false
+		x.frozen, x.missing = false, false
 	}
 	var others sync.WaitGroup
 	for _, x := range c[1:] {

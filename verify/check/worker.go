@@ -256,7 +256,8 @@ func (x *worker) adds() bool {
 	return !x.frozen
 }
 
-// once returns what create gives for a key: it is called once for each.
+// once returns what create gives for a key: it is called once for each. A frozen worker that misses it
+// gets the zero value.
 func once[V any](x *worker, m *memo[V], key uint64, create func() V) (v V) {
 	if n, known := m.find(key); known {
 		return m.values[n]
@@ -268,8 +269,8 @@ func once[V any](x *worker, m *memo[V], key uint64, create func() V) (v V) {
 	return v
 }
 
-// apply takes an action of the state entered. Where that leads is known, unless the worker is
-// frozen.
+// apply takes an action of the state entered. known says whether x found out where that leads: a
+// frozen worker may miss something.
 func (x *worker) apply(a action) (o outcome, known bool) {
 	x.missing, x.shifting = false, false
 	p, arg := x.subject(x.st, a)

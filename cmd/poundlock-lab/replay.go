@@ -151,7 +151,6 @@ type replay struct {
 	Loop     *loop        `json:"loop,omitempty"`
 	Run      scenario.Run `json:"run"`
 
-	names  scenario.Names
 	states [][]scenario.State // after each step, and before the first one
 	flying [][]scenario.Flight
 	cells  [][]scenario.Cell
@@ -173,7 +172,6 @@ type loop struct {
 
 // take takes the steps, and notes the first violation.
 func (p *replay) take(w *check.Walk, steps []scenario.Step) error {
-	p.names = w.Names()
 	p.Run = scenario.Run{Processes: w.Processes(), Steps: []scenario.Event{}, Loop: scenario.NoLoop}
 	p.note(w)
 	for _, s := range steps {

@@ -16,7 +16,12 @@ type Claim struct {
 
 // Exactly claims one cost, not a range.
 func Exactly(l Load, m Measure, c Cost, formula string) Claim {
-	return Claim{Load: l, Measure: m, Least: c, Most: c, Formula: formula}
+	return Between(l, m, c, c, formula)
+}
+
+// Between claims a range.
+func Between(l Load, m Measure, least, most Cost, formula string) Claim {
+	return Claim{Load: l, Measure: m, Least: least, Most: most, Formula: formula}
 }
 
 // PublishedAs is c where the source says something else.

@@ -63,20 +63,14 @@ func claims(denies bool) []protocol.Claim {
 		protocol.Exactly(protocol.LowLoad, protocol.ToEnter, mean(2), "2, the coordinator 0: mean 2(N-1)/N").PublishedAs("2"),
 		protocol.Exactly(protocol.LowLoad, protocol.Messages, mean(3), threeEach).PublishedAs("3"),
 		protocol.Exactly(protocol.LowLoad, protocol.Waiting, mean(2), "2, the coordinator 0: mean 2(N-1)/N").PublishedAs("2"),
-		{
-			// A run ends before the last handover to the coordinator, one hop.
-			Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: mean(2), Most: mean(2.02),
-			Formula: "2, from or to the coordinator 1: mean 2(N-1)/N", Published: "2",
-		},
+		// A run ends before the last handover to the coordinator, one hop.
+		protocol.Between(protocol.HighLoad, protocol.SyncDelay, mean(2), mean(2.02), "2, from or to the coordinator 1: mean 2(N-1)/N").PublishedAs("2"),
 	}
 	if !denies {
 		return append(list, protocol.Exactly(protocol.HighLoad, protocol.Messages, mean(3), threeEach).PublishedAs("3"))
 	}
-	return append(list, protocol.Claim{
-		// Who asks when nobody is inside, at the beginning, is not denied.
-		Load: protocol.HighLoad, Measure: protocol.Messages, Least: mean(3.9), Most: mean(4),
-		Formula: "4, the coordinator 0: mean 4(N-1)/N", Published: "4",
-	})
+	// Who asks when nobody is inside, at the beginning, is not denied.
+	return append(list, protocol.Between(protocol.HighLoad, protocol.Messages, mean(3.9), mean(4), "4, the coordinator 0: mean 4(N-1)/N").PublishedAs("4"))
 }
 
 const threeEach = "3, the coordinator 0: mean 3(N-1)/N"

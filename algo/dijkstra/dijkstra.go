@@ -17,14 +17,8 @@ var Algorithm = protocol.Silent(protocol.Algorithm[struct{}]{
 		Lacks:     []string{"starvation"},
 		Registers: registers,
 		Claims: []protocol.Claim{
-			{
-				Load: protocol.LowLoad, Measure: protocol.Accesses,
-				Least: protocol.Linear(1, 4), Most: protocol.Linear(1, 9), Formula: "N+4 if k = i, else N+9",
-			},
-			{
-				Load: protocol.LowLoad, Measure: protocol.Waiting,
-				Least: protocol.Linear(1, 2), Most: protocol.Linear(1, 7), Formula: "N+2 if k = i, else N+7",
-			},
+			protocol.Between(protocol.LowLoad, protocol.Accesses, protocol.Linear(1, 4), protocol.Linear(1, 9), "N+4 if k = i, else N+9"),
+			protocol.Between(protocol.LowLoad, protocol.Waiting, protocol.Linear(1, 2), protocol.Linear(1, 7), "N+2 if k = i, else N+7"),
 		},
 	},
 	New: func(id protocol.ID, c protocol.Config) protocol.Process[struct{}] {

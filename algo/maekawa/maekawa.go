@@ -38,14 +38,8 @@ var Algorithm = protocol.Algorithm[Message]{
 
 var claims = []protocol.Claim{
 	protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2"),
-	{
-		Load: protocol.HighLoad, Measure: protocol.Messages, Least: others(3), Most: others(6),
-		Formula: "3(K-1) to 6(K-1)", Published: "3 sqrt(N), and additional messages",
-	},
-	{
-		Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: protocol.Fixed(1), Most: protocol.Fixed(3),
-		Formula: "1 to 3", Published: "2",
-	},
+	protocol.Between(protocol.HighLoad, protocol.Messages, others(3), others(6), "3(K-1) to 6(K-1)").PublishedAs("3 sqrt(N), and additional messages"),
+	protocol.Between(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(1), protocol.Fixed(3), "1 to 3").PublishedAs("2"),
 }
 
 // An answer is what a process knows of one member of its set, as to its own request.

@@ -69,10 +69,7 @@ var info = protocol.Info{
 		protocol.Exactly(protocol.LowLoad, protocol.ToEnter, protocol.Linear(2, -2), "2(N-1)"),
 		protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Linear(2, -2), "2(N-1)"),
 		protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2"),
-		{
-			Load: protocol.HighLoad, Measure: protocol.Messages,
-			Least: protocol.Linear(1, -1), Most: protocol.Linear(3, -3), Formula: "at most 3(N-1)",
-		},
+		protocol.Between(protocol.HighLoad, protocol.Messages, protocol.Linear(1, -1), protocol.Linear(3, -3), "at most 3(N-1)"),
 	},
 }
 

@@ -57,8 +57,8 @@ var claims = []protocol.Claim{
 	protocol.Exactly(protocol.LowLoad, protocol.ToEnter, there, "2d"),
 	protocol.Exactly(protocol.LowLoad, protocol.Messages, there, "2d"),
 	protocol.Exactly(protocol.LowLoad, protocol.Waiting, there, "2d"),
-	{Load: protocol.HighLoad, Measure: protocol.Messages, Least: protocol.AllButOne(3.6), Most: protocol.AllButOne(4), Formula: "4(N-1)/N"},
-	{Load: protocol.HighLoad, Measure: protocol.SyncDelay, Least: protocol.AllButOne(1.8), Most: protocol.AllButOne(2), Formula: "2(N-1)/N"},
+	protocol.Between(protocol.HighLoad, protocol.Messages, protocol.AllButOne(3.6), protocol.AllButOne(4), "4(N-1)/N"),
+	protocol.Between(protocol.HighLoad, protocol.SyncDelay, protocol.AllButOne(1.8), protocol.AllButOne(2), "2(N-1)/N"),
 }
 
 // there is 2d on average, d being the distance from each process to the one before it in turn.

@@ -225,14 +225,8 @@ func claims(messages, sync float64) []protocol.Claim {
 	return []protocol.Claim{
 		protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Linear(3, 0), "3N"),
 		protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2"),
-		{
-			Load: protocol.HighLoad, Measure: protocol.Messages,
-			Least: protocol.Linear(3, 0), Most: protocol.Linear(messages, 0), Formula: fmt.Sprintf("3N .. %gN", messages),
-		},
-		{
-			Load: protocol.HighLoad, Measure: protocol.SyncDelay,
-			Least: protocol.Fixed(2), Most: protocol.Fixed(sync), Formula: fmt.Sprintf("2 .. %g", sync),
-		},
+		protocol.Between(protocol.HighLoad, protocol.Messages, protocol.Linear(3, 0), protocol.Linear(messages, 0), fmt.Sprintf("3N .. %gN", messages)),
+		protocol.Between(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(2), protocol.Fixed(sync), fmt.Sprintf("2 .. %g", sync)),
 	}
 }
 

@@ -82,14 +82,8 @@ var claims = []protocol.Claim{
 	protocol.Exactly(protocol.LowLoad, protocol.ToEnter, protocol.Linear(1, 0), "N").PublishedAs("0 or N"),
 	protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Linear(1, 0), "N").PublishedAs("0 or N"),
 	protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2").PublishedAs("0 or 2"),
-	{
-		Load: protocol.HighLoad, Measure: protocol.Messages,
-		Least: protocol.Linear(1, -0.2), Most: protocol.Linear(1, 0), Formula: "N", Published: "0 or N",
-	},
-	{
-		Load: protocol.HighLoad, Measure: protocol.SyncDelay,
-		Least: protocol.Fixed(0.9), Most: protocol.Fixed(1), Formula: "1",
-	},
+	protocol.Between(protocol.HighLoad, protocol.Messages, protocol.Linear(1, -0.2), protocol.Linear(1, 0), "N").PublishedAs("0 or N"),
+	protocol.Between(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(0.9), protocol.Fixed(1), "1"),
 }
 
 // Process is one participant. The names are those of Suzuki and Kasami.

@@ -147,24 +147,15 @@ func (f form) smax(c protocol.Config) uint64     { return uint64(f.option(smaxOp
 // nothing, and who ends a session has its RELEASEs counted. To the delays of a client come
 // those of ASK and GRANT, and from one session to the next those of LEAVE and GRANT.
 func (f form) claims() []protocol.Claim {
-	most := func(l protocol.Load, m protocol.Measure, c protocol.Cost, formula string) protocol.Claim {
-		return protocol.Claim{Load: l, Measure: m, Least: protocol.Fixed(0), Most: c, Formula: formula}
-	}
-	entry, extra := protocol.Linear(2, -1), 0.0
+	none, entry, extra, sync := protocol.Fixed(0), protocol.Linear(2, -1), 0.0, "1"
 	if f.clients {
-		extra = 2
-	}
-	waiting := most(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2+extra), fmt.Sprintf("%g .. %g", extra, 2+extra))
-	waiting.Least = protocol.Fixed(extra)
-	sync := most(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(1+extra), fmt.Sprintf("1 .. %g", 1+extra))
-	if sync.Least = protocol.Fixed(1); extra == 0 {
-		sync.Formula = "1"
+		extra, sync = 2, "1 .. 3"
 	}
 	return []protocol.Claim{
-		most(protocol.LowLoad, protocol.ToEnter, entry, "0 .. 2N-1"),
-		most(protocol.LowLoad, protocol.Messages, entry, "0 .. 2N-1"),
-		waiting,
-		most(protocol.HighLoad, protocol.Messages, entry, "0 .. 2N-1"),
-		sync,
+		protocol.Between(protocol.LowLoad, protocol.ToEnter, none, entry, "0 .. 2N-1"),
+		protocol.Between(protocol.LowLoad, protocol.Messages, none, entry, "0 .. 2N-1"),
+		protocol.Between(protocol.LowLoad, protocol.Waiting, protocol.Fixed(extra), protocol.Fixed(2+extra), fmt.Sprintf("%g .. %g", extra, 2+extra)),
+		protocol.Between(protocol.HighLoad, protocol.Messages, none, entry, "0 .. 2N-1"),
+		protocol.Between(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(1), protocol.Fixed(1+extra), sync),
 	}
 }

@@ -18,46 +18,22 @@ import (
 // comes back. TestDistances has the other distances.
 var (
 	anywhere = []protocol.Claim{
-		{
-			Load: protocol.LowLoad, Measure: protocol.ToEnter,
-			Least: protocol.Fixed(0), Most: protocol.Linear(1, -1), Formula: "0 .. N-1",
-		},
-		{
-			Load: protocol.LowLoad, Measure: protocol.Messages,
-			Least: protocol.Fixed(1), Most: protocol.Fixed(math.Inf(1)), Formula: "1 .. unbounded",
-		},
-		{
-			Load: protocol.LowLoad, Measure: protocol.Waiting,
-			Least: protocol.Fixed(0), Most: protocol.Linear(1, 0), Formula: "0 .. N", Published: "0 .. N-1",
-		},
+		protocol.Between(protocol.LowLoad, protocol.ToEnter, protocol.Fixed(0), protocol.Linear(1, -1), "0 .. N-1"),
+		protocol.Between(protocol.LowLoad, protocol.Messages, protocol.Fixed(1), protocol.Fixed(math.Inf(1)), "1 .. unbounded"),
+		protocol.Between(protocol.LowLoad, protocol.Waiting, protocol.Fixed(0), protocol.Linear(1, 0), "0 .. N").PublishedAs("0 .. N-1"),
 	}
-	nextOne = protocol.Claim{
-		Load: protocol.HighLoad, Measure: protocol.SyncDelay,
-		Least: protocol.Fixed(1), Most: protocol.Fixed(1), Formula: "1", Published: "1 .. N-1",
-	}
-	perpetualClaims = append(anywhere[:3:3], nextOne, protocol.Claim{
-		Load: protocol.HighLoad, Measure: protocol.Messages,
-		Least: protocol.Fixed(1), Most: protocol.Fixed(1.05), Formula: "1",
-	})
-	restingClaims = []protocol.Claim{
+	nextOne         = protocol.Exactly(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(1), "1").PublishedAs("1 .. N-1")
+	perpetualClaims = append(anywhere[:3:3], nextOne, protocol.Between(protocol.HighLoad, protocol.Messages, protocol.Fixed(1), protocol.Fixed(1.05), "1"))
+	restingClaims   = []protocol.Claim{
 		protocol.Exactly(protocol.LowLoad, protocol.ToEnter, protocol.Fixed(2), "2d, here d = 1"),
 		protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Fixed(2), "2d, here d = 1"),
 		protocol.Exactly(protocol.LowLoad, protocol.Waiting, protocol.Fixed(2), "2d, here d = 1"),
 		nextOne,
-		{
-			Load: protocol.HighLoad, Measure: protocol.Messages,
-			Least: protocol.Fixed(1.9), Most: protocol.Fixed(2), Formula: "2",
-		},
+		protocol.Between(protocol.HighLoad, protocol.Messages, protocol.Fixed(1.9), protocol.Fixed(2), "2"),
 	}
 	// Two who try again at once keep a token that turns round between them, at any
 	// distance.
 	bidirectionalClaims = append(anywhere[:3:3],
-		protocol.Claim{
-			Load: protocol.HighLoad, Measure: protocol.SyncDelay,
-			Least: protocol.Fixed(1), Most: protocol.Linear(1, -1), Formula: "1 .. N-1",
-		},
-		protocol.Claim{
-			Load: protocol.HighLoad, Measure: protocol.Messages,
-			Least: protocol.Fixed(1), Most: protocol.Linear(1, 0), Formula: "1 .. N",
-		})
+		protocol.Between(protocol.HighLoad, protocol.SyncDelay, protocol.Fixed(1), protocol.Linear(1, -1), "1 .. N-1"),
+		protocol.Between(protocol.HighLoad, protocol.Messages, protocol.Fixed(1), protocol.Linear(1, 0), "1 .. N"))
 )

@@ -3,7 +3,6 @@ package wme
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -48,6 +47,33 @@ func visitClaims(c *protocol.Codec, list *[]Claim) {
 	for i := range protocol.List(c, list) {
 		c.AnyID(&(*list)[i].Who)
 		c.Uint(&(*list)[i].ID)
+	}
+}
+
+// State implements protocol.Process.
+func (p *Process) State(c *protocol.Codec) {
+	c.Uint(&p.curEp)
+	c.ID(&p.curOwner, p.n)
+	c.Uints(&p.curSN, &p.top, &p.committed, &p.executed, &p.stable)
+	protocol.Upto(c, &p.state, lost)
+	c.Uints(&p.reqID, &p.operation, &p.life, &p.missed)
+	for _, list := range [...][]uint64{p.granted, p.lives, p.last, p.done, p.wishes} {
+		c.Words(list)
+	}
+	protocol.Text(c, &p.lastIssuedOp)
+	c.Bools(&p.late, &p.block, &p.proposed)
+	visitClaims(c, &p.reqs)
+	visitRecords(c, &p.opHist)
+	for _, s := range [...]protocol.Set{p.logged, p.asked, p.fetchers, p.suspected} {
+		c.Set(s, p.n)
+	}
+	for i := range p.votes {
+		protocol.Nested(c, &p.votes[i], Message.fields)
+	}
+	for i := range protocol.List(c, &p.early) {
+		e := &p.early[i]
+		c.ID(&e.from, p.n)
+		protocol.Nested(c, &e.msg, Message.fields)
 	}
 }
 
@@ -110,16 +136,7 @@ func text(m Message) string {
 
 // String implements fmt.Stringer.
 func (k *Bulk) String() string {
-	return fmt.Sprintf("#%d,log%s,granted%v,waits%s,lives%v,last%v,%q",
-		k.Owner, textOf(k.Records), k.Granted, textOf(k.Requests), k.Lives, k.Last, k.Object)
-}
-
-func textOf[T fmt.Stringer](list []T) string {
-	words := make([]string, len(list))
-	for i, v := range list {
-		words[i] = v.String()
-	}
-	return "[" + strings.Join(words, " ") + "]"
+	return fmt.Sprintf("#%d,log%v,granted%v,waits%v,lives%v,last%v,%q", k.Owner, k.Records, k.Granted, k.Requests, k.Lives, k.Last, k.Object)
 }
 
 // String implements fmt.Stringer.
@@ -129,3 +146,21 @@ func (r Record) String() string {
 
 // String implements fmt.Stringer.
 func (c Claim) String() string { return fmt.Sprintf("#%d,%d", c.Who, c.ID) }
+
+// Show is where the process is in the epochs and records, and what it waits for.
+func (p *Process) Show() string {
+	text := fmt.Sprintf("epoch %d, token #%d, record %d, executed %d", p.curEp, p.curOwner, p.curSN, p.executed)
+	switch {
+	case !p.joined():
+		text = "joins"
+	case p.block:
+		text += ", ends the epoch"
+	}
+	if len(p.reqs) > 0 {
+		text += ", waiting " + fmt.Sprint(p.reqs)
+	}
+	if p.state == csIssuing {
+		text += ", issues " + p.lastIssuedOp
+	}
+	return text
+}

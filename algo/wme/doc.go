@@ -53,14 +53,9 @@
 //
 // # Deviations
 //
-// As printed the algorithm is not safe: docs/errata-wme.md has a counterexample for each defect, and
-// TestErrata puts each back. The differences that matter: a record commits those before
-// it, and acknowledgements of earlier ones count (printed: only of the last one, so that copies
-// diverge even in nice runs); who votes begins with its own suspicion; votes are counted by sender;
-// what of a decision is left to execute is told by what was executed, not by what was logged; who
-// loses the token while nobody uses it loses it, too; the new owner's request is taken out of the
-// queue; a grant for a request that is over passes on; a request that the decision does not know is
-// made anew, under a new number; exit is immediate; messages of later epochs and records wait.
+// As printed the algorithm is not safe. What is corrected has names in corrections.go, and docs/errata-wme.md has a counterexample
+// of each, which TestErrata finds where it is left out. Form "literal" has no correction. Clauses of Figures 1, 2 and 4 are methods in
+// figure1.go and figure2.go, with their lines.
 //
 // Not in the paper: a vote carries the last records only (option carry), because all before
 // are committed, and who lacks some asks for them (SYNC, RECORDS, AHEAD, FETCH, STATE); what

@@ -183,7 +183,7 @@ func dropped(a protocol.Algorithm[Message]) string {
 			s.Settle()
 		}
 		for id, p := range s.Procs {
-			if k := int64(len(own(p).log)); k < c.least || k > c.most {
+			if k := int64(len(own(p).opHist)); k < c.least || k > c.most {
 				return fmt.Sprintf("cost by story, process %d keeps %d operations, want %d to %d", id, k, c.least, c.most)
 			}
 		}
@@ -193,7 +193,7 @@ func dropped(a protocol.Algorithm[Message]) string {
 				s.Issue(0, fmt.Sprint("more", k))
 				s.Settle()
 			}
-			if k := len(own(s.Procs[0]).log); k < 4 {
+			if k := len(own(s.Procs[0]).opHist); k < 4 {
 				return fmt.Sprintf("cost by story, process 0 keeps %d operations that 2 lacks", k)
 			}
 		}
@@ -272,8 +272,8 @@ func served(a protocol.Algorithm[Message]) string {
 	for id := range protocol.ID(3) {
 		s.Decided(2 - id)
 	}
-	for e := uint64(1); own(s.Procs[0]).owner != 0 && e < 9; e++ { // until it is the owner again
-		from := own(s.Procs[0]).owner
+	for e := uint64(1); own(s.Procs[0]).curOwner != 0 && e < 9; e++ { // until it is the owner again
+		from := own(s.Procs[0]).curOwner
 		suspects(s, 3-from, from)
 		trusts(s, 2, 0)
 		brings(s, 3-from, 0, NewEp)

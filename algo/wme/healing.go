@@ -6,12 +6,15 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
+// joined: this process takes part. A later life does not before it has got the state of an epoch that counts on it.
+func (p *Process) joined() bool { return p.lives[p.id] == p.life }
+
 // progress tells how far this process is; or, of one that is to join, its life.
 func (p *Process) progress() Message {
-	if !p.joined {
+	if !p.joined() {
 		return Message{Kind: Sync, ID: p.life}
 	}
-	return Message{Kind: Sync, Epoch: p.epoch, Number: p.number, Done: p.executed}
+	return Message{Kind: Sync, Epoch: p.curEp, Number: p.curSN, Done: p.executed}
 }
 
 // sync asks all others for what is missing here.
@@ -24,7 +27,7 @@ func (p *Process) restore(j protocol.ID, out *protocol.Out[Message]) {
 	switch {
 	case p.late: // who knew the decision that is missing may be the one that has come back without it
 		p.sync(out)
-	case p.heal || !p.joined || !p.current():
+	case p.heal || !p.joined() || !p.current():
 		out.Send(j, p.progress())
 	}
 	p.askAnother(j, out) // it was a life before that was asked
@@ -48,11 +51,11 @@ func (p *Process) onHealing(from protocol.ID, m Message, out *protocol.Out[Messa
 		p.onState(from, m, out)
 	case m.Kind == Sync && m.ID > 0:
 		p.onJoin(from, m.ID, out)
-	case !p.joined: // it has nothing to give, and no use for records
+	case !p.joined(): // it has nothing to give, and no use for records
 		if m.Kind == Fetch {
 			out.Send(from, p.progress())
 		}
-	case m.Kind == Sync && m.Epoch > p.epoch: // what it lacks may be what the decision says here
+	case m.Kind == Sync && m.Epoch > p.curEp: // what it lacks may be what the decision says here
 		p.store(early{from, m})
 	case m.Kind == Sync:
 		p.onSync(from, m, out)
@@ -69,40 +72,40 @@ func (p *Process) onHealing(from protocol.ID, m Message, out *protocol.Out[Messa
 func (p *Process) onJoin(from protocol.ID, life uint64, out *protocol.Out[Message]) {
 	p.askAnother(from, out)
 	switch {
-	case !p.joined:
+	case !p.joined():
 		return
 	case life <= p.lives[from]:
 		p.ahead(from, out)
 		return
 	}
 	p.wishes[from] = max(p.wishes[from], life)
-	if !p.blocked {
+	if !p.block {
 		p.endAgain(out)
 	}
 }
 
 // onSync tells a process what it has not got, as far as this one has it.
 func (p *Process) onSync(from protocol.ID, m Message, out *protocol.Out[Message]) {
-	behind := m.Epoch == p.epoch && !p.blocked && m.Number < p.number
+	behind := m.Epoch == p.curEp && !p.block && m.Number < p.curSN
 	if m.Done < p.executed || behind {
 		p.tell(from, m.Done, out)
 	}
 	switch {
-	case m.Epoch < p.epoch && !p.heal:
+	case m.Epoch < p.curEp && !p.heal:
 		return
-	case m.Epoch < p.epoch: // what was sent to it since may be lost, too
+	case m.Epoch < p.curEp: // what was sent to it since may be lost, too
 		p.ahead(from, out)
 	}
 	p.learn(from, m.Done)
-	if p.blocked {
+	if p.block {
 		out.Send(from, p.votes[p.id])
 		return
 	}
-	if p.phase == requesting && p.owner != p.id {
-		out.Send(from, Message{Kind: Request, Epoch: p.epoch, ID: p.request, Done: p.executed})
+	if p.state == requesting && p.curOwner != p.id {
+		out.Send(from, Message{Kind: Request, Epoch: p.curEp, ID: p.reqID, Done: p.executed})
 	}
-	if p.committed < p.top && (p.acks == toAll || p.owner == from) {
-		out.Send(from, Message{Kind: Ack, Epoch: p.epoch, Number: p.top, Done: p.executed})
+	if p.committed < p.top && (p.acks == toAll || p.curOwner == from) {
+		out.Send(from, Message{Kind: Ack, Epoch: p.curEp, Number: p.top, Done: p.executed})
 	}
 }
 
@@ -111,16 +114,16 @@ func (p *Process) onSync(from protocol.ID, m Message, out *protocol.Out[Message]
 // last record votes as if it had logged it.
 func (p *Process) tell(to protocol.ID, after uint64, out *protocol.Out[Message]) {
 	i, _ := p.find(after + 1)
-	if missing := i == len(p.log) && after < p.executed; missing || i < len(p.log) && p.log[i].Before != after {
+	if missing := i == len(p.opHist) && after < p.executed; missing || i < len(p.opHist) && p.opHist[i].Before != after {
 		p.ahead(to, out)
 		return
 	}
-	some := slices.Clone(p.log[i:min(i+p.carry, len(p.log))])
-	if p.committed < p.top && i+p.carry < len(p.log) {
-		some = append(some, p.log[len(p.log)-1])
+	some := slices.Clone(p.opHist[i:min(i+p.carry, len(p.opHist))])
+	if p.committed < p.top && i+p.carry < len(p.opHist) {
+		some = append(some, p.opHist[len(p.opHist)-1])
 	}
-	out.Send(to, Message{Kind: Records, Epoch: p.epoch, Number: p.number, Done: p.committed, More: &Bulk{
-		Owner:   p.owner,
+	out.Send(to, Message{Kind: Records, Epoch: p.curEp, Number: p.curSN, Done: p.committed, More: &Bulk{
+		Owner:   p.curOwner,
 		Records: some,
 		Granted: slices.Clone(p.granted),
 	}})
@@ -136,8 +139,8 @@ func (p *Process) onRecords(from protocol.ID, m Message, out *protocol.Out[Messa
 		}
 	}
 	switch {
-	case m.Epoch != p.epoch || p.blocked:
-	case m.Number > p.number:
+	case m.Epoch != p.curEp || p.block:
+	case m.Number > p.curSN:
 		p.catchUp(m, out)
 	default: // an acknowledgement may be lost
 		p.commit(min(m.Done, p.top), out)
@@ -158,14 +161,13 @@ func (p *Process) catchUp(m Message, out *protocol.Out[Message]) {
 	top := m.Done
 	for _, r := range m.More.Records {
 		if r.Number > p.top {
-			p.log = append(p.log, r)
+			p.opHist = append(p.opHist, r)
 		}
 		top = max(top, r.Number)
 	}
-	p.number, p.top, p.committed = m.Number, max(p.top, top), max(p.committed, m.Done)
+	p.curSN, p.top, p.committed = m.Number, max(p.top, top), max(p.committed, m.Done)
 	for j, id := range m.More.Granted {
-		p.granted[j] = max(p.granted[j], id)
-		p.forget(Claim{protocol.ID(j), p.granted[j]})
+		p.serve(Claim{protocol.ID(j), id})
 	}
 	p.logged.Clear()
 	p.execute(out)
@@ -177,14 +179,14 @@ func (p *Process) catchUp(m Message, out *protocol.Out[Message]) {
 
 // ahead offers the state to a process that cannot go on without.
 func (p *Process) ahead(to protocol.ID, out *protocol.Out[Message]) {
-	out.Send(to, Message{Kind: Ahead, Epoch: p.epoch, Number: p.number, Done: p.executed})
+	out.Send(to, Message{Kind: Ahead, Epoch: p.curEp, Number: p.curSN, Done: p.executed})
 }
 
 // lacks: the state of a process that is as far as m says would help this one. What was executed
 // in an epoch before this one is committed, and part of what this one began with. Where only decisions
 // are missing they come by consensus, unless nobody knows them any more: then it hears Restore again.
 func (p *Process) lacks(m Message) bool {
-	return !p.joined || m.Done > p.executed || p.late && m.Epoch > p.epoch
+	return !p.joined() || m.Done > p.executed || p.late && m.Epoch > p.curEp
 }
 
 // onAhead asks for the state, once.
@@ -195,9 +197,9 @@ func (p *Process) onAhead(from protocol.ID, m Message, out *protocol.Out[Message
 	}
 	switch {
 	case !p.heal:
-	case m.Epoch > p.epoch:
+	case m.Epoch > p.curEp:
 		p.late = true
-	case m.Epoch == p.epoch && m.Number > p.number && !p.blocked && !p.lacks(m): // it may be records alone
+	case m.Epoch == p.curEp && m.Number > p.curSN && !p.block && !p.lacks(m): // it may be records alone
 		out.Send(from, p.progress())
 	}
 }
@@ -217,19 +219,10 @@ func (p *Process) captured(object string, out *protocol.Out[Message]) {
 		return
 	}
 	i, _ := p.find(p.executed + 1)
-	m := Message{Kind: State, Epoch: p.epoch, Number: p.number, Done: p.executed, More: &Bulk{
-		Owner:    p.owner,
-		Records:  slices.Clone(p.log[i:]),
-		Granted:  slices.Clone(p.granted),
-		Requests: slices.Clone(p.requests),
-		Lives:    slices.Clone(p.lives),
-		Last:     slices.Clone(p.last),
-		Object:   object,
-	}}
-	for j := range protocol.ID(p.n) {
-		if p.fetchers.Has(j) {
-			out.Send(j, m)
-		}
+	b := p.bulk(p.opHist[i:])
+	b.Last, b.Object = slices.Clone(p.last), object
+	for j := range p.fetchers.All() {
+		out.Send(j, Message{Kind: State, Epoch: p.curEp, Number: p.curSN, Done: p.executed, More: b})
 	}
 	p.fetchers.Clear()
 }
@@ -237,11 +230,11 @@ func (p *Process) captured(object string, out *protocol.Out[Message]) {
 // onState takes the state over.
 func (p *Process) onState(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	switch {
-	case !p.lacks(m), !p.joined && m.More.Lives[p.id] != p.life: // for a life before
-	case m.Done > p.top && (m.Epoch < p.epoch || p.blocked && m.Epoch == p.epoch):
+	case !p.lacks(m), !p.joined() && m.More.Lives[p.id] != p.life: // for a life before
+	case m.Done > p.top && (m.Epoch < p.curEp || p.block && m.Epoch == p.curEp):
 		p.asked.Remove(from) // it has voted for what it has: the decision says more, and then it asks again
 		return
-	case m.Epoch <= p.epoch:
+	case m.Epoch <= p.curEp:
 		p.update(from, m, out)
 	default:
 		p.asked.Remove(from)
@@ -254,7 +247,7 @@ func (p *Process) onState(from protocol.ID, m Message, out *protocol.Out[Message
 func (p *Process) update(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	p.take(m, out)
 	i, _ := p.find(m.Done + 1)
-	p.log = slices.Delete(p.log, 0, i)
+	p.opHist = slices.Delete(p.opHist, 0, i)
 	p.committed = max(p.committed, m.Done)
 	p.top = max(p.top, m.Done)
 	p.onRecords(from, m, out)
@@ -266,7 +259,7 @@ func (p *Process) take(m Message, out *protocol.Out[Message]) {
 	out.Install(m.More.Object)
 	p.executed = m.Done
 	copy(p.last, m.More.Last)
-	p.outcome(p.last[p.id], out)
+	p.outcome(p.id, p.last[p.id], out)
 	p.learn(p.id, p.executed)
 }
 
@@ -275,19 +268,19 @@ func (p *Process) take(m Message, out *protocol.Out[Message]) {
 func (p *Process) install(m Message, out *protocol.Out[Message]) {
 	out.Resume(m.Epoch)
 	p.take(m, out)
-	p.joined, p.late = true, false
-	p.log = slices.Clone(m.More.Records)
-	p.number, p.committed, p.top = m.Number, m.Done, m.Done
-	if k := len(p.log); k > 0 {
-		p.top = p.log[k-1].Number
+	p.late = false
+	p.opHist = slices.Clone(m.More.Records)
+	p.curSN, p.committed, p.top = m.Number, m.Done, m.Done
+	if k := len(p.opHist); k > 0 {
+		p.top = p.opHist[k-1].Number
 	}
 	comers := p.begin(m.Epoch, m.More)
-	p.request = max(p.request, p.granted[p.id])
+	p.reqID = max(p.reqID, p.granted[p.id])
 	p.operation = max(p.operation, p.last[p.id])
 	p.eject(out)
-	p.settle(out)
+	p.settle(true, out)
 	if p.committed < p.top {
-		p.acknowledge(p.owner, out)
+		p.acknowledge(p.curOwner, out)
 	}
 	for _, j := range comers {
 		p.ahead(j, out)

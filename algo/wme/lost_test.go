@@ -412,10 +412,10 @@ func loggedTwice(a protocol.Algorithm[Message]) string {
 	trusts(s, 2, 0)
 	brings(s, 2, 0, Sync)
 	brings(s, 0, 2, Records)
-	log := own(s.Procs[2]).log
+	log := own(s.Procs[2]).opHist
 	for k := range log[1:] {
 		if log[k].Number >= log[k+1].Number {
-			return "model by story, an operation is logged twice: " + textOf(log)
+			return "model by story, an operation is logged twice: " + fmt.Sprint(log)
 		}
 	}
 	s.Settle()

@@ -7,16 +7,16 @@ import "github.com/poundlock/poundlock/protocol"
 func moot(to protocol.Process[Message], from protocol.ID, m Message) bool {
 	p := to.(*Process)
 	switch {
-	case !p.joined || m.Kind >= Sync || m.Epoch > p.epoch:
+	case !p.joined() || m.Kind >= Sync || m.Epoch > p.curEp:
 		return false
-	case m.Epoch < p.epoch:
+	case m.Epoch < p.curEp:
 		return true
 	case m.Kind == NewEp:
 		return p.proposed
-	case p.blocked:
+	case p.block:
 		return true
 	case m.Kind == Grant || m.Kind == Invoke:
-		return m.Number <= p.number
+		return m.Number <= p.curSN
 	case p.stability: // it says what is executed elsewhere, too
 		return false
 	case m.Kind == Request:

@@ -129,9 +129,9 @@ func TestMangled(t *testing.T) {
 			"one vote is enough", with(small(3, 1, 0, 0), 1, 0), history.Failed, forms[:1],
 			func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message]) {
 				p.Step(ev, out)
-				if p.blocked && !p.proposed {
+				if p.block && !p.proposed {
 					p.proposed = true
-					out.Propose(p.epoch, p.proposal())
+					out.Propose(p.curEp, p.proposal())
 				}
 			},
 		},
@@ -148,7 +148,7 @@ func TestMangled(t *testing.T) {
 		{
 			"whoever issues an operation after the first epoch is ejected", with(small(2, 1, 0), 1, 0), check.OperationProgress, forms,
 			func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message]) {
-				if ev.Kind == protocol.Issue && p.epoch > 0 && !p.blocked {
+				if ev.Kind == protocol.Issue && p.curEp > 0 && !p.block {
 					p.eject(out)
 					return
 				}

@@ -72,9 +72,9 @@ func TestStormRoom(t *testing.T) {
 				}
 			}
 			i, _ := p.find(p.executed + 1)
-			if early > p.room || size(p.log[:i]) > p.room || i > p.keep {
+			if early > p.room || size(p.opHist[:i]) > p.room || i > p.keep {
 				panic(fmt.Sprintf("memory: %d bytes wait, %d operations of %d bytes are kept, with %d and %d",
-					early, i, size(p.log[:i]), p.keep, p.room))
+					early, i, size(p.opHist[:i]), p.keep, p.room))
 			}
 		})
 		for seed := range worlds() / 5 {
@@ -156,7 +156,7 @@ func unbounded(a protocol.Algorithm[Message], forgets bool) protocol.Algorithm[M
 		p.Step(ev, out)
 		p.keep, p.room = keep, room
 		if i, _ := p.find(p.executed + 1); forgets && p.full() {
-			p.log = p.log[:i+2]
+			p.opHist = p.opHist[:i+2]
 		}
 	})
 }
@@ -173,8 +173,8 @@ func full(a protocol.Algorithm[Message]) string {
 			last(s, 0, 2, Invoke)
 			exchange(s, 0, 1)
 		}
-		if i, _ := p.find(p.executed + 1); p.current() || len(p.log)-i > 2 || len(p.early) > 20 {
-			return fmt.Sprintf("memory by story, %d operations are logged after one that is missing, %d messages wait", len(p.log)-i, len(p.early))
+		if i, _ := p.find(p.executed + 1); p.current() || len(p.opHist)-i > 2 || len(p.early) > 20 {
+			return fmt.Sprintf("memory by story, %d operations are logged after one that is missing, %d messages wait", len(p.opHist)-i, len(p.early))
 		}
 		// An operation that 2 has got, and 1 has not, is committed by both or by nobody.
 		s.Issue(0, "y")

@@ -98,8 +98,8 @@ func installedRequests(a protocol.Algorithm[Message]) string {
 	heard(p, 2, Message{Kind: State, Epoch: 3, Number: 4, Done: 4, More: &Bulk{
 		Owner: 2, Granted: make([]uint64, 3), Requests: []Claim{{1, 5}}, Lives: []uint64{1, 2, 1}, Last: make([]uint64, 3),
 	}})
-	if want := []Claim{{1, 5}}; !slices.Equal(p.requests, want) {
-		return fmt.Sprintf("requests by story, %v wait, want %v", p.requests, want)
+	if want := []Claim{{1, 5}}; !slices.Equal(p.reqs, want) {
+		return fmt.Sprintf("requests by story, %v wait, want %v", p.reqs, want)
 	}
 	return ""
 }
@@ -114,12 +114,12 @@ func installedOwner(a protocol.Algorithm[Message]) string {
 		Owner: 2, Granted: []uint64{0, 0, 4}, Requests: []Claim{{2, 5}}, Lives: []uint64{1, 1, 1}, Last: make([]uint64, 3),
 	}})
 	fed(p, protocol.Input{Kind: protocol.Try}, Message{})
-	if !does(heard(p, 2, Message{Kind: Grant, Epoch: 3, Number: 5, Who: p.id, ID: p.request}), protocol.Crit) {
+	if !does(heard(p, 2, Message{Kind: Grant, Epoch: 3, Number: 5, Who: p.id, ID: p.reqID}), protocol.Crit) {
 		return "requests by story, who has the token does not enter"
 	}
 	fed(p, protocol.Input{Kind: protocol.Exit}, Message{})
-	if p.owner != 2 || p.granted[2] != 5 {
-		return fmt.Sprintf("requests by story, the token goes to %d, which is granted %d, want 5 of the owner before", p.owner, p.granted[2])
+	if p.curOwner != 2 || p.granted[2] != 5 {
+		return fmt.Sprintf("requests by story, the token goes to %d, which is granted %d, want 5 of the owner before", p.curOwner, p.granted[2])
 	}
 	return ""
 }
@@ -136,8 +136,8 @@ func oldRequests(a protocol.Algorithm[Message]) string {
 	s.Recover(1, 2)
 	s.Settle()
 	for id := range s.Procs {
-		if p := s.Procs[id].(*Process); p.lives[1] != 2 || len(p.requests) > 0 {
-			return "requests by story, " + textOf(p.requests) + " wait"
+		if p := s.Procs[id].(*Process); p.lives[1] != 2 || len(p.reqs) > 0 {
+			return "requests by story, " + fmt.Sprint(p.reqs) + " wait"
 		}
 	}
 	return ""
@@ -168,7 +168,7 @@ func bulk(owner protocol.ID, records ...Record) *Bulk {
 
 // decided lets a process hear what its epoch is decided to be: its last operation is done.
 func decided(p *Process, done uint64, records ...Record) []protocol.Effect[Message] {
-	return fed(p, protocol.Input{Kind: protocol.Decide, Arg: p.epoch}, Message{Kind: NewEp, Number: done, Done: done, More: bulk(1, records...)})
+	return fed(p, protocol.Input{Kind: protocol.Decide, Arg: p.curEp}, Message{Kind: NewEp, Number: done, Done: done, More: bulk(1, records...)})
 }
 
 // answers says what is wrong unless these are the kinds of what is sent, and nothing else is done.
@@ -228,8 +228,8 @@ func states(a protocol.Algorithm[Message]) string {
 		return ""
 	}
 	votes := func(p *Process) *Process {
-		fed(p, protocol.Input{Kind: protocol.Suspect, From: p.owner}, Message{})
-		if !p.blocked {
+		fed(p, protocol.Input{Kind: protocol.Suspect, From: p.curOwner}, Message{})
+		if !p.block {
 			panic("it has not voted")
 		}
 		return p
@@ -265,8 +265,8 @@ func installs(a protocol.Algorithm[Message]) string {
 	heard(p, 2, Message{Kind: State, Epoch: 1, Number: 5, Done: 5, More: bulk(1)})
 	offers := answers("who lacks operations", heard(p, 2, Message{Kind: Sync, Epoch: 1, Number: 5, Done: 3}), Ahead)
 	heard(p, 2, Message{Kind: Records, Epoch: 1, Number: 5, Done: 5, More: bulk(1, Record{4, 3, 1, 4, "d"}, Record{5, 4, 1, 5, "e"})})
-	if len(p.log) > 0 {
-		return "cost by story, it logs what it has executed: " + textOf(p.log)
+	if len(p.opHist) > 0 {
+		return "cost by story, it logs what it has executed: " + fmt.Sprint(p.opHist)
 	}
 	return offers
 }

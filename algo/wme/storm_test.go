@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest"
-	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
@@ -346,7 +345,7 @@ func (w *storm[M]) deliver(from, to protocol.ID, k int) {
 
 // hear tells a process what is decided in its epoch, which may be the k-th proposal.
 func (w *storm[M]) hear(id protocol.ID, k int) bool {
-	e := w.bare(w.Procs[id]).epoch
+	e := w.bare(w.Procs[id]).curEp
 	if list := w.Proposals(e); !w.Decides(e) && len(list) > 0 {
 		w.note(scenario.Decide, fmt.Sprint(e, " ", w.alg.Text(list[k%len(list)])))
 		w.Decide(e, k%len(list))
@@ -384,7 +383,7 @@ func (w *storm[M]) calm() string {
 		}
 	}
 	for _, id := range w.up() {
-		if p := w.bare(w.Procs[id]); w.Users[id] != protocol.InRem || p.blocked || !p.joined {
+		if p := w.bare(w.Procs[id]); w.Users[id] != protocol.InRem || p.block || !p.joined() {
 			return fmt.Sprintf("stuck: process %d is not done: section %d, %s", id, w.Users[id], protocol.Show(w.Procs[id]))
 		}
 	}
@@ -471,16 +470,14 @@ func TestStorm(t *testing.T) {
 }
 
 // stormed is what storms of a form find, from one seed to another.
-func stormed(a protocol.Algorithm[Message], from, to uint64) mutant.Check {
-	return func() (string, error) {
-		for seed := from; seed < to; seed++ {
-			if fault := newStorm(a, own, seed).run(400); fault != "" {
-				property, _, _ := strings.Cut(fault, ":")
-				return fmt.Sprintf("%s by storm, seed %d: %s", property, seed, fault), nil
-			}
+func stormed(a protocol.Algorithm[Message], from, to uint64) string {
+	for seed := from; seed < to; seed++ {
+		if fault := newStorm(a, own, seed).run(400); fault != "" {
+			property, _, _ := strings.Cut(fault, ":")
+			return fmt.Sprintf("%s by storm, seed %d: %s", property, seed, fault)
 		}
-		return "", nil
 	}
+	return ""
 }
 
 // Storms see what happens where a process that comes back takes part at once: its life before has
@@ -503,7 +500,7 @@ func TestStormAmnesia(t *testing.T) {
 // ejecting is a form whose processes eject whoever issues an operation in an epoch in which some holds.
 func ejecting(a protocol.Algorithm[Message], some func(epoch uint64) bool) protocol.Algorithm[Message] {
 	return mangle(a, func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message]) {
-		if ev.Kind == protocol.Issue && !p.blocked && some(p.epoch) {
+		if ev.Kind == protocol.Issue && !p.block && some(p.curEp) {
 			p.eject(out)
 			return
 		}
@@ -538,7 +535,7 @@ func TestStormSections(t *testing.T) {
 	bare := func(p protocol.Process[Message]) *Process { return p.(*mangled).Process }
 	for _, a := range forms {
 		a = mangle(a, func(p *Process, ev protocol.Event[Message], out *protocol.Out[Message]) {
-			if ev.Kind == protocol.Issue && p.phase == lost {
+			if ev.Kind == protocol.Issue && p.state == lost {
 				out.Invoke(ev.Data, p.executed+1)
 				out.Outcome()
 				return

@@ -2,6 +2,7 @@ package wme
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -99,9 +100,21 @@ const (
 // First is WME-1: an operation takes two steps and N^2-1 messages. Second is WME-2: two steps
 // to its outcome, three to the last replica, and 3(N-1) messages.
 var (
-	First  = form(toAll, "wme-1", "weak mutual exclusion over a replicated object, acknowledged to all")
-	Second = form(toOwner, "wme-2", "weak mutual exclusion over a replicated object, acknowledged to the owner")
+	First  = form(toAll, all, "wme-1", "weak mutual exclusion over a replicated object, acknowledged to all")
+	Second = form(toOwner, all, "wme-2", "weak mutual exclusion over a replicated object, acknowledged to the owner")
 )
+
+// LiteralFirst and LiteralSecond are the same as printed: nothing is corrected.
+var (
+	LiteralFirst  = literal(toAll, "wme-1", "one-copy", "fresh", "lagging", "deadlock", "starvation")
+	LiteralSecond = literal(toOwner, "wme-2", "one-copy", "lagging", "deadlock", "starvation")
+)
+
+func literal(acks int, name string, refuted ...string) protocol.Algorithm[Message] {
+	a := form(acks, 0, name, "the same as printed, without the corrections that it needs")
+	a.Variant, a.Refuted, a.Tolerates = "literal", refuted, protocol.Crash
+	return a
+}
 
 // claims are about sections without operations. The token moves for each but the first one, and where it
 // is already nothing is sent: see TestCosts for what each action costs.
@@ -121,7 +134,7 @@ func nearly(l protocol.Load, m protocol.Measure, k, d float64, formula string) p
 	}
 }
 
-func form(acks int, name, title string) protocol.Algorithm[Message] {
+func form(acks int, corrected corrections, name, title string) protocol.Algorithm[Message] {
 	info := protocol.Info{
 		Name:         name,
 		Title:        title,
@@ -142,7 +155,17 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 	return protocol.Algorithm[Message]{
 		Info: info,
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-			return newProcess(id, c, info, acks)
+			p := &Process{
+				id: id, n: c.N, acks: acks, corrections: corrected,
+				carry: int(info.Option(c, carry.Name)), keep: int(info.Option(c, keep.Name)), room: int(info.Option(c, room.Name)),
+				stability: info.Option(c, stability.Name) == 1, heal: info.Option(c, heal.Name) == 1,
+				granted: make([]uint64, c.N), lives: slices.Repeat([]uint64{1}, c.N), life: 1, last: make([]uint64, c.N),
+				done: make([]uint64, c.N), wishes: make([]uint64, c.N), votes: make([]Message, c.N),
+			}
+			for _, s := range [...]*protocol.Set{&p.logged, &p.asked, &p.fetchers, &p.suspected} {
+				*s = protocol.NewSet(c.N)
+			}
+			return p
 		},
 		Fields: Message.fields,
 		KindOf: func(m Message) int { return int(m.Kind) },
@@ -159,7 +182,7 @@ func form(acks int, name, title string) protocol.Algorithm[Message] {
 // unsettled is how many came back and take no part yet.
 func unsettled(procs []protocol.Stateful) (k int) {
 	for _, p := range procs {
-		if p, up := protocol.As[*Process](p); up && !p.joined {
+		if p, up := protocol.As[*Process](p); up && !p.joined() {
 			k++
 		}
 	}

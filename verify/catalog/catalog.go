@@ -133,8 +133,10 @@ var All = []Entry{
 	elected(tokenring.NoEpoch, ringelection.Algorithm),
 	quick(wme.First),
 	overPaxos(wme.First),
+	quick(wme.LiteralFirst),
 	quick(wme.Second),
 	overPaxos(wme.Second),
+	quick(wme.LiteralSecond),
 }
 
 // Find returns the form called variant ("" for the default) of the algorithm

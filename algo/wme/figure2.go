@@ -6,67 +6,78 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
+// This file is Figure 2 of the paper: an epoch ends, and the next one begins with what is decided. See figure1.go.
+
+// ownerSuspected: the owner of the token is suspected, which ends the epoch.
+func (p *Process) ownerSuspected() bool { return p.corrects(e2) && p.suspected.Has(p.curOwner) }
+
 // suspect ends the epoch where the owner of the token is suspected.
 func (p *Process) suspect(j protocol.ID, out *protocol.Out[Message]) {
 	p.suspected.Add(j)
 	p.askAnother(j, out)
-	if j == p.owner && p.joined && !p.blocked {
+	if j == p.curOwner && p.ownerSuspected() && p.joined() && !p.block {
 		p.end(p.id, out)
 	}
 }
 
-// end votes for the end of this epoch, and for who is to own the token in the next one: from
+// end is lines 3-7. It votes for the end of this epoch, and for who is to own the token in the next one: from
 // now on nothing is logged here in this one.
 func (p *Process) end(owner protocol.ID, out *protocol.Out[Message]) {
-	p.blocked = true
+	p.block = true
 	p.logged.Clear()
-	p.early = slices.DeleteFunc(p.early, func(e early) bool { return e.msg.Epoch == p.epoch })
+	p.early = slices.DeleteFunc(p.early, func(e early) bool { return e.msg.Epoch == p.curEp })
 	p.missed = 0
-	m := p.vote(owner)
-	out.Broadcast(m)
-	p.onVote(p.id, m, out)
+	p.broadcast(p.vote(owner), out)
 }
 
 // vote is what this process knows of the epoch. The last operation may be known to it alone; those
 // before are committed, so that a few of them are enough.
 func (p *Process) vote(owner protocol.ID) Message {
-	return Message{Kind: NewEp, Epoch: p.epoch, Number: p.number, Done: p.top, More: &Bulk{
-		Owner:    owner,
-		Records:  slices.Clone(p.log[max(0, len(p.log)-p.carry):]),
+	b := p.bulk(p.opHist[max(0, len(p.opHist)-p.carry):])
+	b.Owner = owner
+	raise(b.Lives, p.wishes)
+	return Message{Kind: NewEp, Number: p.curSN, Done: p.top, More: b}
+}
+
+// bulk is what this process knows of the epoch, with these operations.
+func (p *Process) bulk(records []Record) *Bulk {
+	return &Bulk{
+		Owner:    p.curOwner,
+		Records:  slices.Clone(records),
 		Granted:  slices.Clone(p.granted),
-		Requests: slices.Clone(p.requests),
-		Lives:    p.admitted(),
-	}}
-}
-
-// admitted are the lives that take part in the next epoch, as far as this process knows.
-func (p *Process) admitted() []uint64 {
-	lives := slices.Clone(p.lives)
-	for j, w := range p.wishes {
-		lives[j] = max(lives[j], w)
+		Requests: slices.Clone(p.reqs),
+		Lives:    slices.Clone(p.lives),
 	}
-	return lives
 }
 
-// onVote counts the votes, one of each process. Who has not voted yet joins in: for the present
+// raise makes numbers at least what others are.
+func raise(numbers, others []uint64) {
+	for j, o := range others {
+		numbers[j] = max(numbers[j], o)
+	}
+}
+
+// onVote is lines 1-2 and 9-16: it counts the votes, one of each process. Who has not voted yet joins in: for the present
 // owner, because it does not suspect it.
 func (p *Process) onVote(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	if p.proposed {
 		return // they are counted
 	}
-	p.votes[from] = m
-	if !p.blocked {
-		p.end(p.owner, out)
+	if p.block || p.corrects(e4b) {
+		p.votes[from] = m
+	}
+	if !p.block {
+		p.end(p.curOwner, out)
 	}
 	votes := 0
-	for _, v := range p.votes {
-		if v.More != nil {
+	for j, v := range p.votes {
+		if v.More != nil && (p.corrects(e4a) || !slices.ContainsFunc(p.votes[:j], func(o Message) bool { return text(o) == text(v) })) {
 			votes++
 		}
 	}
 	if !p.proposed && 2*votes > p.n {
 		p.proposed = true
-		out.Propose(p.epoch, p.proposal())
+		out.Propose(p.curEp, p.proposal())
 		for j := range p.votes {
 			if protocol.ID(j) != p.id { // who asks gets the vote of this process again
 				p.votes[j] = Message{}
@@ -75,7 +86,7 @@ func (p *Process) onVote(from protocol.ID, m Message, out *protocol.Out[Message]
 	}
 }
 
-// proposal is the vote with the largest number: whatever was committed in this epoch was logged
+// proposal is line 15: the vote with the largest number: whatever was committed in this epoch was logged
 // by a majority, and so by one of those that voted. Votes with that number have the same last
 // operation. The owner may be any process, and is one that is not suspected, nor comes back, where
 // there is such a one: who proposes is. Requests of lives that end with the epoch are left out.
@@ -89,9 +100,7 @@ func (p *Process) proposal() Message {
 		if best.More == nil || v.Number > best.Number {
 			best = v
 		}
-		for j, l := range v.More.Lives {
-			lives[j] = max(lives[j], l)
-		}
+		raise(lives, v.More.Lives)
 	}
 	b := *best.More
 	b.Lives = lives
@@ -106,27 +115,36 @@ func (p *Process) proposal() Message {
 	return best
 }
 
-// decide begins the next epoch. What was decided to be logged is committed, and what is not in
+// decide is lines 17-45. It begins the next epoch. What was decided to be logged is committed, and what is not in
 // it is lost for ever.
 func (p *Process) decide(instance uint64, d Message, out *protocol.Out[Message]) {
-	if instance != p.epoch {
+	if instance != p.curEp {
 		panic("wme: a decision out of order")
 	}
+	if !p.proposed && !p.corrects(e4c) {
+		return
+	}
+	if !p.corrects(e5) {
+		p.executed = max(p.executed, min(p.top, d.Done))
+	}
 	i, _ := p.find(d.Done + 1)
-	p.log = p.log[:i]
+	p.opHist = p.opHist[:i]
 	for _, r := range d.More.Records {
 		p.fill(r)
 	}
 	comers := p.begin(instance+1, d.More)
 	for _, c := range d.More.Requests { // the new owner needs no grant
-		if c.Who == p.owner {
-			p.granted[c.Who] = max(p.granted[c.Who], c.ID)
-			p.forget(c)
+		if c.Who == p.curOwner && p.corrects(e8) {
+			p.serve(c)
 		}
 	}
-	p.number, p.top, p.committed = d.Number, d.Done, d.Done
+	if !p.corrects(e13) {
+		p.enter(out)
+	}
+	executed := p.executed
+	p.curSN, p.top, p.committed = d.Number, d.Done, d.Done
 	p.execute(out)
-	p.settle(out)
+	p.settle(p.executed > executed || p.corrects(e11b), out)
 	for _, j := range comers {
 		p.ahead(j, out)
 	}
@@ -140,19 +158,22 @@ func (p *Process) decide(instance uint64, d Message, out *protocol.Out[Message])
 // fill logs a committed operation that is missing.
 func (p *Process) fill(r Record) {
 	if i, found := p.find(r.Number); !found && r.Number > p.executed {
-		p.log = slices.Insert(p.log, i, r)
+		p.opHist = slices.Insert(p.opHist, i, r)
 	}
 }
 
-// begin takes over what the processes agree on when an epoch begins. It returns those that asked
+// begin is lines 20-22, 45 and 56. It takes over what the processes agree on when an epoch begins. It returns those that asked
 // to take part, and now do.
 func (p *Process) begin(epoch uint64, b *Bulk) (comers []protocol.ID) {
-	p.epoch, p.owner, p.blocked, p.proposed = epoch, b.Owner, false, false
+	p.curEp, p.block, p.proposed = epoch, false, false
+	if p.corrects(e7) || p.curOwner != p.id || p.state != idle {
+		p.curOwner = b.Owner
+	}
 	p.missed = 0
 	clear(p.votes)
 	p.logged.Clear()
 	copy(p.granted, b.Granted)
-	p.requests = append(p.requests[:0], b.Requests...)
+	p.reqs = append(p.reqs[:0], b.Requests...)
 	for j, l := range b.Lives {
 		p.lives[j] = l
 		if p.wishes[j] == l {
@@ -165,17 +186,23 @@ func (p *Process) begin(epoch uint64, b *Bulk) (comers []protocol.ID) {
 	return comers
 }
 
-// settle is what the new epoch means for the user.
-func (p *Process) settle(out *protocol.Out[Message]) {
+// settle is lines 23-28, 38-39 and 46-55: what the new epoch means for the user. An operation that was not executed
+// is sent again, if so.
+func (p *Process) settle(again bool, out *protocol.Out[Message]) {
 	switch {
-	case p.owner != p.id:
+	case p.curOwner != p.id:
 		p.eject(out)
 		p.askAgain(out)
-	case p.phase == requesting: // it enters
-	case p.phase == issuing: // not executed, and dropped with the epoch
-		p.invoke(out)
-	case p.phase != inside:
+	case p.state == requesting: // it enters
+	case p.state == csIssuing: // not executed, and dropped with the epoch
+		if again {
+			p.invoke(out)
+		}
+	case p.state != csIdle:
 		p.release(out)
+	case p.lastIssuedOp == waitingExit:
+		p.lastIssuedOp = ""
+		p.exit(out)
 	}
 }
 
@@ -183,26 +210,30 @@ func (p *Process) settle(out *protocol.Out[Message]) {
 // too late to take part in it. If that is the owner it is not to own the next one: see proposal.
 func (p *Process) endAgain(out *protocol.Out[Message]) {
 	switch late := slices.ContainsFunc(p.wishes, func(w uint64) bool { return w > 0 }); {
-	case p.suspected.Has(p.owner):
+	case p.ownerSuspected():
 		p.end(p.id, out)
 	case late:
-		p.end(p.owner, out)
+		p.end(p.curOwner, out)
 	}
 }
 
-// eject tells a user inside that the token is gone.
+// eject is lines 46-48: it tells a user inside that the token is gone.
 func (p *Process) eject(out *protocol.Out[Message]) {
-	if p.phase == inside || p.phase == issuing {
-		p.phase, p.op = lost, ""
+	if p.state == csIdle || p.state == csIssuing {
+		p.state, p.lastIssuedOp = lost, ""
 		out.Ejected()
 	}
 }
 
-// askAgain asks for the token anew where the new epoch does not know of it. The request has a new
+// askAgain is lines 27-28. It asks for the token anew where the new epoch does not know of it. The request has a new
 // number, because the old one may have been granted by a record that is not here.
 func (p *Process) askAgain(out *protocol.Out[Message]) {
-	if p.phase == requesting && !slices.Contains(p.requests, Claim{p.id, p.request}) {
-		p.request++
-		p.ask(out)
+	if p.state == requesting && !slices.Contains(p.reqs, Claim{p.id, p.reqID}) {
+		if p.corrects(e19) {
+			p.reqID++
+		}
+		if p.corrects(e10) {
+			p.ask(out)
+		}
 	}
 }

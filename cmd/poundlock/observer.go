@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,27 +92,10 @@ func one(ctx context.Context, o *server.Observer, name string) (status.Lock, err
 	if err == nil {
 		return l, nil
 	}
-	for _, why := range reasons(c.Servers) {
+	for _, why := range status.Reasons(c.Servers) {
 		err = fmt.Errorf("%w; %s", err, why)
 	}
 	return l, &cli.Status{Code: cli.ExitNoQuorum, Err: err, Hint: cmp.Or(tlsHint(c.Failures), serversHint)}
-}
-
-// reasons are why servers do not answer, each with the names of those that it is about.
-func reasons(servers []status.Server) (all []string) {
-	names := map[string][]string{}
-	for _, x := range servers {
-		if x.Error != "" {
-			names[x.Error] = append(names[x.Error], x.Name)
-		}
-	}
-	for _, x := range servers { // in their order
-		if same := names[x.Error]; same != nil {
-			all = append(all, strings.Join(same, ", ")+": "+status.Printable(x.Error))
-			delete(names, x.Error)
-		}
-	}
-	return all
 }
 
 // operator is who asks, for the logs of others.

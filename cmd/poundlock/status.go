@@ -159,15 +159,16 @@ func (f *statusFlags) print(out io.Writer, c *status.Cluster) error {
 		}
 		return e.Encode(c)
 	}
+	fill := func(line string) string { return cli.Fit(out, line) }
 	if f.watch == 0 {
-		return c.Text(out)
+		return c.Text(out, fill)
 	}
 	var b bytes.Buffer
 	if _, _, terminal := cli.TerminalSize(out); terminal {
 		b.WriteString("\x1b[H\x1b[2J") // home, and clear
 	}
 	fmt.Fprintln(&b, time.Now().Format(time.DateTime))
-	_ = c.Text(&b) // to memory
+	_ = c.Text(&b, fill) // to memory
 	fmt.Fprintln(&b)
 	_, err := b.WriteTo(out)
 	return err

@@ -1,24 +1,28 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/poundlock/poundlock/internal/cli/clitest"
+	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/server/status"
 )
 
-// Servers that do not answer for one reason are named together.
-func TestReasons(t *testing.T) {
-	got := reasons([]status.Server{{Name: "s1", Error: "x"}, {Name: "s2", Error: "y\a"}, {Name: "s3"}, {Name: "s4", Error: "x"}})
-	if want := []string{"s1, s4: x", `s2: "y\a"`}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+// On a terminal no line is longer than it, and a reason stands once for all servers that it is about.
+func TestStatusFits(t *testing.T) {
+	servers := ""
+	for i := range 4 {
+		servers += fmt.Sprintf(",s%d=127.0.0.1:%d", i+1, i+1)
 	}
+	c := proctest.Open(t, terminalEnv(), "sh", "-c", `stty cols 60; "$TEST_POUNDLOCK" status --timeout 1s --servers `+servers[1:])
+	c.See("loss budget 0: no server may be restarted:\r\n4 servers do not answer\r\n")
+	c.See("\r\ns1, s2, s3, s4: no connection: connection refused\r\n")
 }
 
 // TestRestartWhenSafe: the expression of the documents, run as it stands there, lets a

@@ -108,6 +108,14 @@ func Fill(text string, columns int) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
+// Fit fills text if out is a terminal. Elsewhere it stays as it is.
+func Fit(out io.Writer, text string) string {
+	if columns, _, terminal := TerminalSize(out); terminal && columns > 0 {
+		return Fill(text, columns)
+	}
+	return text
+}
+
 // Items breaks a list with commas into lines that fit behind a label of some columns, if out
 // is a terminal. Elsewhere it is one line.
 func Items(out io.Writer, label int, list string) []string {

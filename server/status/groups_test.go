@@ -40,7 +40,7 @@ func TestMergeGroups(t *testing.T) {
 		t.Errorf("unreachable: %v", err)
 	}
 	var out bytes.Buffer
-	if err := s.Text(&out); err != nil {
+	if err := s.Text(&out, strings.TrimSpace); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\nGROUP  LOCK", "\na      \"a\\x1b[2J\"  mutex  label x  4 of 4   2", "\nb      of b%s      mutex  label y  2 of 4   0"} {
@@ -53,7 +53,7 @@ func TestMergeGroups(t *testing.T) {
 	answers = []server.Answer{answer("s1", "x:1s"), answer("s2", ""), answer("s3", ""), answer("s4", "")}
 	s, _ = merge(answers...)
 	out.Reset()
-	if err := s.Text(&out); err != nil {
+	if err := s.Text(&out, strings.TrimSpace); err != nil {
 		t.Fatal(err)
 	}
 	if s.Groups != nil || strings.Contains(out.String(), "GROUP") || s.Unreachable() != nil {

@@ -83,7 +83,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("waiters %+v: want z, which asked first, and y", l.Waiters)
 	}
 	var out bytes.Buffer
-	if err := s.Text(&out); err != nil {
+	if err := s.Text(&out, strings.TrimSpace); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -134,7 +134,7 @@ func TestStandingUnknown(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	var out bytes.Buffer
-	if err := s.Text(&out); err != nil {
+	if err := s.Text(&out, strings.TrimSpace); err != nil {
 		t.Fatal(err)
 	}
 	if want := `"a\x1b[2J": "s1: broken\a"`; !strings.Contains(out.String(), want) {
@@ -224,7 +224,7 @@ func TestSummary(t *testing.T) {
 	var out bytes.Buffer
 	s = begin([]server.Answer{{Server: node.Peer{Name: "s1"}}})
 	s.conclude([]server.Answer{{Server: node.Peer{Name: "s1"}}})
-	if err := s.Text(&out); err != nil || strings.Contains(out.String(), "LOCK") {
+	if err := s.Text(&out, strings.TrimSpace); err != nil || strings.Contains(out.String(), "LOCK") {
 		t.Errorf("%v, a table without locks:\n%s", err, &out)
 	}
 }

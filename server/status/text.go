@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 )
 
-// Text writes c for people.
-func (c *Cluster) Text(out io.Writer) error {
+// Text writes c for people. fill breaks a line that is too long and no row of a table.
+func (c *Cluster) Text(out io.Writer, fill func(string) string) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SERVER\tADDRESS\tSTATE\tUPTIME\tINCARNATION\tSESSIONS")
@@ -26,7 +28,7 @@ func (c *Cluster) Text(out io.Writer) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", x.Name, x.Address, state, Age(x.UptimeMS), x.Incarnation, x.Sessions)
 	}
 	_ = w.Flush() // to memory, so that the next table has columns of its own
-	fmt.Fprintf(w, "\n%s\n", c.summary())
+	fmt.Fprintf(w, "\n%s\n", fill(c.summary()))
 	for i, l := range c.Locks {
 		if i == 0 {
 			fmt.Fprintln(w, "\n"+l.Heading())
@@ -36,7 +38,7 @@ func (c *Cluster) Text(out io.Writer) error {
 	_ = w.Flush()
 	notes := c.notes()
 	for _, line := range notes {
-		b.WriteString("\n" + line)
+		b.WriteString("\n" + fill(line))
 	}
 	if len(notes) > 0 {
 		b.WriteByte('\n')
@@ -55,12 +57,25 @@ func (c *Cluster) notes() (lines []string) {
 			lines = append(lines, Printable(l.Name)+": "+Printable(e))
 		}
 	}
-	for _, x := range c.Servers {
+	lines = append(lines, Reasons(c.Servers)...)
+	return append(lines, c.clockTexts()...)
+}
+
+// Reasons are why servers do not answer, each with the names of those that it is about.
+func Reasons(servers []Server) (all []string) {
+	names := map[string][]string{}
+	for _, x := range servers {
 		if x.Error != "" {
-			lines = append(lines, x.Name+": "+Printable(x.Error))
+			names[x.Error] = append(names[x.Error], x.Name)
 		}
 	}
-	return append(lines, c.clockTexts()...)
+	for _, x := range servers { // in their order
+		if same := names[x.Error]; same != nil {
+			all = append(all, strings.Join(same, ", ")+": "+Printable(x.Error))
+			delete(names, x.Error)
+		}
+	}
+	return all
 }
 
 // summary is one line.
@@ -160,8 +175,8 @@ func Age(ms int64) string {
 // Printable is s as a terminal may show it: what others chose is quoted when it
 // holds control characters.
 func Printable(s string) string {
-	if q := fmt.Sprintf("%q", s); q != `"`+s+`"` {
-		return q
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(s)
 	}
 	return s
 }

@@ -109,7 +109,7 @@ func (f *electFlags) elect(
 	}
 	for {
 		var lost error
-		result, lost, err = f.term(waiting, h.Mutex(name), command, signals)
+		result, lost, err = f.term(waiting, h, name, command, signals)
 		switch {
 		case err != nil:
 			return result, err
@@ -124,14 +124,18 @@ func (f *electFlags) elect(
 // term is one campaign and what follows. Who leads holds the lock of the election's name. A
 // signal that ends the campaign is an error.
 func (f *electFlags) term(
-	waiting *interruption, m *poundlock.Mutex, command []string, signals chan os.Signal,
+	waiting *interruption, h *holder, name string, command []string, signals chan os.Signal,
 ) (result supervise.Result, lost, err error) {
-	dog, err := f.watchdog([]string{m.Name()})
+	dog, err := f.watchdog([]string{name})
 	if err != nil {
 		waiting.stop()
 		return result, nil, err
 	}
-	g, err := f.campaign(waiting, m)
+	stop := f.sayWhy(waiting, fmt.Sprintf("to lead %q", name), func(ctx context.Context) string {
+		return inside(ctx, h.config, []string{name}, 0, "leads")
+	})
+	g, err := f.campaign(waiting, h.Mutex(name))
+	stop()
 	if s := waiting.stop(); s != 0 { // perhaps as the campaign succeeded
 		if err == nil {
 			g.Unlock()

@@ -155,7 +155,10 @@ func (f *lockFlags) lock(
 	if err != nil {
 		return result, err
 	}
-	stop := f.sayWhy(ctx, h.config, names)
+	stop := func() {}
+	if !f.try {
+		stop = f.sayWhy(ctx, "for "+f.wanted(names), func(ctx context.Context) string { return f.inside(ctx, h.config, names) })
+	}
 	grant, err := f.acquire(h.Client, names)(ctx)
 	stop()
 	if err != nil {

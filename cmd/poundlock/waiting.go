@@ -24,17 +24,17 @@ const (
 	holderPatience = 500 * time.Millisecond
 )
 
-// sayWhy tells the user of a terminal, if a wait goes on for a while, who has what is waited
-// for. Nothing is said after stop.
-func (f *lockFlags) sayWhy(ctx context.Context, config poundlock.Config, names []string) (stop func()) {
-	if f.try || !term.IsTerminal(int(os.Stderr.Fd())) {
+// sayWhy tells the user of a terminal, if a wait goes on for a while, why: "" for what is not
+// known. Nothing is said after stop.
+func (f *holdFlags) sayWhy(ctx context.Context, waiting string, why func(context.Context) string) (stop func()) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var over atomic.Bool
 	timer := time.AfterFunc(untilSaid, func() {
-		if why := f.inside(ctx, config, names); why != "" && !over.Load() {
-			f.say("waiting for %s: %s", f.wanted(names), why)
+		if why := why(ctx); why != "" && !over.Load() {
+			f.say("waiting %s: %s", waiting, why)
 		}
 	})
 	return func() {
@@ -55,6 +55,11 @@ func (f *lockFlags) wanted(names []string) string {
 // inside says who has what is waited for, as the servers know it: "" if they do not answer
 // soon, or nobody has it any more.
 func (f *lockFlags) inside(ctx context.Context, config poundlock.Config, names []string) string {
+	return inside(ctx, config, names, f.semaphore, "has it")
+}
+
+// inside is that for the permits of a semaphore, or with 0 for locks. has is what somebody does who has one lock.
+func inside(ctx context.Context, config poundlock.Config, names []string, permits int, has string) string {
 	ctx, cancel := context.WithTimeout(ctx, holderPatience)
 	defer cancel()
 	o, err := observe(config, holderPatience)
@@ -62,8 +67,8 @@ func (f *lockFlags) inside(ctx context.Context, config poundlock.Config, names [
 		return ""
 	}
 	defer o.Close()
-	if f.semaphore > 0 {
-		return permitsOf(ctx, o, names[0], f.semaphore)
+	if permits > 0 {
+		return permitsOf(ctx, o, names[0], permits)
 	}
 	for _, name := range names { // in the order in which they are acquired
 		l, err := one(ctx, o, name)
@@ -74,11 +79,10 @@ func (f *lockFlags) inside(ctx context.Context, config poundlock.Config, names [
 			if h.Label == config.Label {
 				continue // it has this one already
 			}
-			what := "it"
 			if len(names) > 1 {
-				what = fmt.Sprintf("%q", name)
+				has = fmt.Sprintf("has %q", name)
 			}
-			return fmt.Sprintf("%s has %s, and asked for it %s ago", status.Who(h.Label, h.ID), what, status.Age(h.AgeMS))
+			return fmt.Sprintf("%s %s, and asked for it %s ago", status.Who(h.Label, h.ID), has, status.Age(h.AgeMS))
 		}
 	}
 	return ""

@@ -24,11 +24,17 @@ func TestWaitingOnTerminal(t *testing.T) {
 	c := proctest.Open(t, terminalEnv(), append(args, "--", "echo", "got it")...)
 	c.See(`waiting for lock "a, b": `)
 	c.See(` has "a", and asked for it `)
+	args = append([]string{os.Args[0], "elect", "a"}, s.flags...)
+	stands := proctest.Open(t, terminalEnv(), append(args, "--", "echo", "leading")...)
+	stands.See(`waiting to lead "a": `)
+	stands.See(` leads, and asked for it `)
 	if err := g.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	c.See("got it")
 	c.Want(0)
+	stands.See("leading")
+	stands.Want(0)
 }
 
 func TestInside(t *testing.T) {

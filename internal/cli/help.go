@@ -147,6 +147,9 @@ func helpOn(root *cobra.Command, args []string) error {
 	if err != nil {
 		return unknownCommand(root, args[0])
 	}
+	if c.Hidden && c.RunE != nil { // of another program: see Elsewhere
+		return c.RunE(c, nil)
+	}
 	c.InitDefaultHelpFlag()
 	return c.Help()
 }

@@ -105,7 +105,8 @@ func Elsewhere(program string, names ...string) (all []*cobra.Command) {
 			Hidden:             true,
 			DisableFlagParsing: true,
 			RunE: func(*cobra.Command, []string) error {
-				return Usagef("%s is a command of %s: go run ./cmd/%[2]s %[1]s", name, program)
+				return Usagef("%s is a command of %s", name, program).
+					WithHint(fmt.Sprintf("%s %s, or in a clone: go run ./cmd/%[1]s %[2]s", program, name))
 			},
 		})
 	}

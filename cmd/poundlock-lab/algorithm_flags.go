@@ -312,7 +312,7 @@ func findOption(i protocol.Info, name string) (protocol.Option, error) {
 		return protocol.Option{}, cli.Usagef("%s has no option %s, nor any other", form, name)
 	}
 	err := fmt.Errorf("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
-	return protocol.Option{}, cli.Unknown(err, name, have, "docs/algorithms.md says what each is")
+	return protocol.Option{}, cli.Unknown(err, name, have, "docs/algorithms.md#options says what each is")
 }
 
 // optionValue reads a value of an option. flag is what was typed.

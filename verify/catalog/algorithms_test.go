@@ -100,6 +100,13 @@ func (t table) String() string {
 	return b.String()
 }
 
+const optionsIntro = `
+## Options
+
+What ` + "`--option NAME=VALUE`" + ` may set. More on those of sigma is in [sigma.md](sigma.md).
+
+`
+
 const intro = `# Algorithms
 
 <!-- Made of the catalog: go test ./verify/catalog -write -->
@@ -143,6 +150,7 @@ func index(all []catalog.Entry, decided []decision) string {
 		"algorithm", "variant", "messages to enter", "to enter and exit", "delays to enter",
 		"messages under load", "delays from exit to the next entry",
 	}}
+	options := table{head: []string{"algorithm", "variant", "option", "what", "values"}}
 	sources := table{head: []string{"algorithm", "source"}}
 	for _, e := range all {
 		i := e.Info()
@@ -155,11 +163,18 @@ func index(all []catalog.Entry, decided []decision) string {
 				cost(i, protocol.LowLoad, protocol.Waiting),
 				cost(i, protocol.HighLoad, protocol.Messages), cost(i, protocol.HighLoad, protocol.SyncDelay))
 		}
+		for _, o := range i.Options {
+			values := ""
+			if o.Values != nil {
+				values = "`" + strings.Join(o.Values, "`, `") + "`"
+			}
+			options.add(link, i.Variant, "`"+o.Name+"`", strings.ReplaceAll(o.Doc, "|", `\|`), values)
+		}
 		if row := []string{link, i.Source}; !slices.ContainsFunc(sources.rows, func(r []string) bool { return slices.Equal(r, row) }) {
 			sources.add(row...)
 		}
 	}
-	text := intro + forms.String() + modelIntro + models.String() + costsIntro + costs.String()
+	text := intro + forms.String() + optionsIntro + options.String() + modelIntro + models.String() + costsIntro + costs.String()
 	if len(decided) > 0 {
 		text += propertiesIntro + properties(decided)
 	}

@@ -98,16 +98,17 @@ type Invariant struct {
 func OneToken[P, M any](name string, has func(P) bool, carries func(M) bool) Invariant {
 	return Invariant{Name: name, Err: func(v *View) error {
 		tokens := 0
-		for _, p := range Procs[P](v) {
-			if has(p) {
+		for _, p := range v.Procs {
+			if p, ok := As[P](p); ok && has(p) {
 				tokens++
 			}
 		}
-		for _, m := range InFlight[M](v) {
-			if carries(m) {
+		v.InFlight(func(_ Channel, m any) bool {
+			if m, ok := As[M](m); ok && carries(m) {
 				tokens++
 			}
-		}
+			return true
+		})
 		if tokens != 1 {
 			return fmt.Errorf("%s: there are %d tokens", name, tokens)
 		}
@@ -150,14 +151,14 @@ func Procs[T any](v *View) iter.Seq2[ID, T] {
 	}
 }
 
-// InFlight yields the messages of v that are an M, or wrap one.
+// InFlight yields the messages of v that are an M, or wrap one. A loop over v.InFlight here would
+// allocate more, in each state that the checker looks at.
 func InFlight[M any](v *View) iter.Seq2[Channel, M] {
 	return func(yield func(Channel, M) bool) {
-		for ch, m := range v.InFlight {
-			if m, ok := As[M](m); ok && !yield(ch, m) {
-				return
-			}
-		}
+		v.InFlight(func(ch Channel, m any) bool {
+			own, ok := As[M](m)
+			return !ok || yield(ch, own)
+		})
 	}
 }
 

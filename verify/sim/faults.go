@@ -18,11 +18,14 @@ type faults struct {
 	crashed    []uint32      // members, where there are no clients
 	ends       map[pair]*end // of sessions of members; looked up, never ranged over
 	cuts       []cut
-	apart      map[pair]*separation // looked up, never ranged over; nil: nobody was apart
+	apart      map[pair]*separation // looked up, never ranged over
 }
 
 // reset is the faults of a run that has not begun, in the memory of f.
 func (f *faults) reset() faults {
+	if f.apart == nil {
+		f.apart, f.ends = map[pair]*separation{}, map[pair]*end{}
+	}
 	clear(f.apart)
 	clear(f.ends)
 	return faults{
@@ -247,7 +250,9 @@ func (s *simulator[M]) crash(id uint32) {
 	case s.Mutual:
 		s.bury(id)
 	case s.Peers:
-		s.notice(f.up, id)
+		for _, j := range f.up {
+			s.notice(j, id)
+		}
 	default:
 		after := int64(0)
 		if s.alg.Detector == protocol.LeaseDetector {
@@ -315,7 +320,7 @@ func (s *simulator[M]) part(side map[uint32]bool, until int64, pauses bool) {
 				switch {
 				case side[q] == side[j]:
 				case !s.Mutual && (side[q] || !pauses):
-					s.notice([]uint32{j}, q)
+					s.notice(j, q)
 				case s.Mutual && side[q]:
 					s.separate(q, j, until)
 				}
@@ -343,7 +348,7 @@ func (s *simulator[M]) cut(from, to uint32, d int64) {
 	case s.Mutual || client:
 		s.separate(from, to, s.now+d)
 	case s.Pauses && s.Peers && s.isUp(from) && s.isUp(to):
-		s.notice([]uint32{to}, from)
+		s.notice(to, from)
 	}
 }
 
@@ -388,9 +393,6 @@ func (s *simulator[M]) separate(p, q uint32, until int64) {
 	a := s.faults.apart[k]
 	if a == nil {
 		a = &separation{since: s.now}
-		if s.faults.apart == nil {
-			s.faults.apart = map[pair]*separation{}
-		}
 		s.faults.apart[k] = a
 	}
 	if a.until < s.now && !a.lapses {

@@ -23,13 +23,10 @@ type end struct {
 
 // endOf returns the end of member p of its session with member q.
 func (s *simulator[M]) endOf(p, q uint32) *end {
-	f := &s.faults
-	e := f.ends[pair{p, q}]
+	e := s.faults.ends[pair{p, q}]
 	if e == nil {
-		if e = new(end); f.ends == nil {
-			f.ends = map[pair]*end{}
-		}
-		f.ends[pair{p, q}] = e
+		e = new(end)
+		s.faults.ends[pair{p, q}] = e
 	}
 	return e
 }

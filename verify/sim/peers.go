@@ -111,13 +111,10 @@ func (s *simulator[M]) end(it item, at int64) {
 	}
 }
 
-// notice lets each of some members suspect another one when its detector has noticed.
-func (s *simulator[M]) notice(observers []uint32, subject uint32) {
-	if s.alg.Detector == protocol.NoDetector || s.cfg.Detect == Silent {
-		return
-	}
-	for _, j := range observers {
-		s.push(s.now+int64(s.cfg.Detect), suspect, j, subject)
+// notice lets a member suspect another one when its detector has noticed.
+func (s *simulator[M]) notice(observer, subject uint32) {
+	if s.alg.Detector != protocol.NoDetector && s.cfg.Detect != Silent {
+		s.push(s.now+int64(s.cfg.Detect), suspect, observer, subject)
 	}
 }
 
@@ -148,7 +145,7 @@ func (s *simulator[M]) recover(id uint32) {
 		return
 	}
 	for _, q := range f.crashed {
-		s.notice([]uint32{id}, q)
+		s.notice(id, q)
 	}
 	for j := range s.cfg.N {
 		if by := s.procs[id].suspectedBy; by != nil && by[j] {

@@ -517,7 +517,5 @@ func (s *simulator[M]) lost(from uint32, it item) bool {
 // restored tells a process of a lease, or of a member that is there.
 func (s *simulator[M]) restored(client, member uint32) {
 	s.logVerb(scenario.Restore, client, member, "")
-	s.input(client, protocol.Input{
-		Kind: protocol.Restore, From: protocol.ID(member), Arg: s.procs[member].incarnation,
-	})
+	s.input(client, protocol.NewRestore(protocol.ID(member), s.procs[member].incarnation))
 }

@@ -19,7 +19,7 @@ func (s *simulator[M]) tellLapsed(id, member uint32) {
 		}
 		return
 	}
-	s.input(id, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(member), Arg: protocol.Lapsed})
+	s.input(id, protocol.NewLapsed(protocol.ID(member)))
 }
 
 // awake lets those processes go on whose pauses are over, before anything else happens at this
@@ -39,7 +39,7 @@ func (s *simulator[M]) awake() {
 		p.missed = nil
 		s.logVerb(scenario.Resume, id, 0, "")
 		for _, j := range missed {
-			s.input(id, protocol.Input{Kind: protocol.Suspect, From: protocol.ID(j), Arg: protocol.Lapsed})
+			s.input(id, protocol.NewLapsed(protocol.ID(j)))
 		}
 		if len(missed) > 0 && s.isInside(id) { // it believes that it still is
 			s.monitor.Lease(int(s.procs[id].user), s.now, math.MaxInt64)

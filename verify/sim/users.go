@@ -49,7 +49,7 @@ func (s *simulator[M]) try(it item) {
 	if u == nil {
 		return
 	}
-	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait, Data: string(s.wanted(int(it.to)))}
+	in := protocol.NewTry(s.wanted(int(it.to)))
 	s.logVerb(scenario.Try, u.proc, 0, in.Data)
 	s.judgeRest()
 	u.slow, u.before = false, s.own

@@ -15,6 +15,9 @@
 // Messages are the driver's. The rules say which of them are lost with a lease, which wait
 // for one, and which are never on their way: see [Rules.Severed], [Rules.Withheld], [Rules.Cuts].
 //
+// The simulator keeps times beside, and may have more members than an End can name. It takes the rules that
+// ask for less: [Has], [Side], [Rules.Meaning], [Cell], [Consensus].
+//
 // An End is a value: a step never changes what its slices hold, but replaces them. So a driver
 // may keep many states whose ends share memory, and encode each of them: see [End.Append].
 package world

@@ -99,7 +99,7 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	p.enter(out)
 }
 
-// broadcast sends a message of this epoch to all, this process included, which takes it at once.
+// broadcast sends a message of this epoch to all, this process included, which takes it at once: E21.
 func (p *Process) broadcast(m Message, out *protocol.Out[Message]) {
 	m.Epoch = p.curEp
 	out.Broadcast(m)
@@ -225,7 +225,7 @@ func (p *Process) own(id protocol.ID, out *protocol.Out[Message]) {
 	case p.state == requesting && p.reqID == p.granted[p.id]: // it enters
 	case p.corrects(e9): // the user got in by an earlier grant, which an end of the epoch forgot, or gave up
 		p.release(out)
-	default:
+	default: // as printed it enters, whatever the user does
 		p.state = requesting
 	}
 }
@@ -233,7 +233,7 @@ func (p *Process) own(id protocol.ID, out *protocol.Out[Message]) {
 // exit is lines 32-39. It ends the section at once, also while the epoch ends: what the token is to do then is
 // done when the next one begins. Or it ends the try, and a grant that comes later passes on.
 func (p *Process) exit(out *protocol.Out[Message]) {
-	if p.block && p.state == csIdle && !p.corrects(e12) {
+	if p.block && !p.corrects(e12) {
 		p.lastIssuedOp = waitingExit
 		return
 	}
@@ -328,10 +328,9 @@ func (p *Process) commit(number uint64, out *protocol.Out[Message]) {
 	if number <= p.committed {
 		return
 	}
-	if !p.corrects(e6) { // it alone is executed
-		if i, found := p.find(number); found {
-			p.executed = p.opHist[i].Before
-		}
+	if !p.corrects(e6) { // as printed it alone is executed
+		i, _ := p.find(number)
+		p.executed = p.opHist[i].Before
 	}
 	p.committed = number
 	p.logged.Clear()
@@ -358,7 +357,7 @@ func (p *Process) execute(out *protocol.Out[Message]) {
 	p.hand(out)
 }
 
-// outcome is lines 52-54: operation id of a process was executed, which may be the open one.
+// outcome is lines 52-54: operation id of a process was executed. It may be the open one, and as printed it is.
 func (p *Process) outcome(who protocol.ID, id uint64, out *protocol.Out[Message]) {
 	if p.state == csIssuing && (who == p.id && id == p.operation || !p.corrects(e15)) {
 		p.state, p.lastIssuedOp = csIdle, ""

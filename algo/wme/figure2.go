@@ -15,7 +15,7 @@ func (p *Process) ownerSuspected() bool { return p.corrects(e2) && p.suspected.H
 func (p *Process) suspect(j protocol.ID, out *protocol.Out[Message]) {
 	p.suspected.Add(j)
 	p.askAnother(j, out)
-	if j == p.curOwner && p.ownerSuspected() && p.joined() && !p.block {
+	if p.ownerSuspected() && p.joined() && !p.block {
 		p.end(p.id, out)
 	}
 }
@@ -124,7 +124,7 @@ func (p *Process) decide(instance uint64, d Message, out *protocol.Out[Message])
 	if !p.proposed && !p.corrects(e4c) {
 		return
 	}
-	if !p.corrects(e5) {
+	if !p.corrects(e5) { // as printed what is logged here is not executed any more
 		p.executed = max(p.executed, min(p.top, d.Done))
 	}
 	i, _ := p.find(d.Done + 1)
@@ -138,13 +138,12 @@ func (p *Process) decide(instance uint64, d Message, out *protocol.Out[Message])
 			p.serve(c)
 		}
 	}
-	if !p.corrects(e13) {
+	if !p.corrects(e13) { // as printed it enters before line 32
 		p.enter(out)
 	}
-	executed := p.executed
 	p.curSN, p.top, p.committed = d.Number, d.Done, d.Done
 	p.execute(out)
-	p.settle(p.executed > executed || p.corrects(e11b), out)
+	p.settle(out)
 	for _, j := range comers {
 		p.ahead(j, out)
 	}
@@ -166,7 +165,7 @@ func (p *Process) fill(r Record) {
 // to take part, and now do.
 func (p *Process) begin(epoch uint64, b *Bulk) (comers []protocol.ID) {
 	p.curEp, p.block, p.proposed = epoch, false, false
-	if p.corrects(e7) || p.curOwner != p.id || p.state != idle {
+	if p.corrects(e7) || p.curOwner != p.id || p.state != idle { // as printed TOKEN_HELD stays: lines 46-48
 		p.curOwner = b.Owner
 	}
 	p.missed = 0
@@ -186,16 +185,16 @@ func (p *Process) begin(epoch uint64, b *Bulk) (comers []protocol.ID) {
 	return comers
 }
 
-// settle is lines 23-28, 38-39 and 46-55: what the new epoch means for the user. An operation that was not executed
-// is sent again, if so.
-func (p *Process) settle(again bool, out *protocol.Out[Message]) {
+// settle is lines 23-28, 38-39 and 46-55: what the new epoch means for the user. As printed line 39 is for who has
+// executed an operation of somebody else since it issued its own, and nobody has.
+func (p *Process) settle(out *protocol.Out[Message]) {
 	switch {
 	case p.curOwner != p.id:
 		p.eject(out)
 		p.askAgain(out)
 	case p.state == requesting: // it enters
 	case p.state == csIssuing: // not executed, and dropped with the epoch
-		if again {
+		if p.corrects(e11b) {
 			p.invoke(out)
 		}
 	case p.state != csIdle:

@@ -278,7 +278,7 @@ func (p *Process) install(m Message, out *protocol.Out[Message]) {
 	p.reqID = max(p.reqID, p.granted[p.id])
 	p.operation = max(p.operation, p.last[p.id])
 	p.eject(out)
-	p.settle(true, out)
+	p.settle(out)
 	if p.committed < p.top {
 		p.acknowledge(p.curOwner, out)
 	}

@@ -13,7 +13,7 @@ import (
 // Each story tells what becomes of messages that were lost, or come where they are of no use any more.
 var healings = []func(protocol.Algorithm[Message]) string{
 	abstains, oldAnswer, staleAhead, asksAnother, returnCosts, comesLate, nothingLost, behindEpoch, repeated, lostAck,
-	behindMany, lastGoesAlong, otherEpoch, votedAlready, loggedTwice, lateState,
+	behindMany, lastGoesAlong, otherEpoch, votedAlready, loggedTwice, lateState, inOrder,
 }
 
 func TestHealing(t *testing.T) {
@@ -456,4 +456,21 @@ func lateState(a protocol.Algorithm[Message]) string {
 	brings(s, 0, 2, State)
 	s.Settle()
 	return alike(s, "a")
+}
+
+// Who lacks an operation executes none after it before it has got it, though that is committed.
+func inOrder(a protocol.Algorithm[Message]) string {
+	s := gapped(a, false)
+	s.Issue(0, "c")
+	last(s, 0, 2, Invoke)
+	exchange(s, 0, 1)
+	for _, kind := range []uint8{Ack, DoInvoke} {
+		last(s, 0, 2, kind)
+		last(s, 1, 2, kind)
+	}
+	if p := own(s.Procs[2]); p.committed <= p.executed {
+		return "model by story, it lacks nothing"
+	}
+	s.Settle()
+	return alike(s, "a", "b", "c")
 }

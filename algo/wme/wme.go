@@ -106,8 +106,8 @@ var (
 
 // LiteralFirst and LiteralSecond are the same as printed: nothing is corrected.
 var (
-	LiteralFirst  = literal(toAll, "wme-1", "one-copy", "fresh", "lagging", "deadlock", "starvation")
-	LiteralSecond = literal(toOwner, "wme-2", "one-copy", "lagging", "deadlock", "starvation")
+	LiteralFirst  = literal(toAll, "wme-1", "one-copy", "fresh", "lagging", "well-formed", "deadlock", "starvation")
+	LiteralSecond = literal(toOwner, "wme-2", "one-copy", "lagging", "well-formed", "deadlock", "starvation")
 )
 
 func literal(acks int, name string, refuted ...string) protocol.Algorithm[Message] {

@@ -95,36 +95,33 @@ func form(variant, title string, toAll bool) protocol.Algorithm[Message] {
 	}
 }
 
-// claims are means over the processes, of which the coordinator has no need to send a command to itself. An
-// entry is two commands. Where a process and the coordinator are a majority, it does not wait for others.
+// claims are means over the processes. An entry is two commands, and one of the coordinator needs no request, which is N-1 messages.
+// Where a process and the coordinator are a majority, it does not wait for others.
 func claims(toAll bool) []protocol.Claim {
-	mean := func(each, coordinator func(n float64) float64) protocol.Cost {
-		return func(c protocol.Config) float64 {
-			n := float64(c.N)
-			return ((n-1)*each(n) + coordinator(n)) / n
-		}
+	sent, waits := "8(N-1), the coordinator 6(N-1)", "4, the coordinator 2"
+	if toAll {
+		sent, waits = "2(N-1)(N+2), the coordinator 2(N-1)(N+1)", "3, or 2 where N <= 3; the coordinator 2"
 	}
-	fixed := func(k float64) func(float64) float64 { return func(float64) float64 { return k } }
-	if !toAll {
-		return []protocol.Claim{
-			protocol.Exactly(protocol.LowLoad, protocol.Messages,
-				mean(func(n float64) float64 { return 8 * (n - 1) }, func(n float64) float64 { return 6 * (n - 1) }),
-				"8(N-1), the coordinator 6(N-1)"),
-			protocol.Exactly(protocol.LowLoad, protocol.Waiting, mean(fixed(4), fixed(2)), "4, the coordinator 2"),
+	messages := func(c protocol.Config) float64 {
+		n, command := float64(c.N), 4.0
+		if toAll {
+			command = n + 2
 		}
+		return 2 * (n - 1) * (n*command - 1) / n
 	}
-	steps := func(n float64) float64 {
-		if n <= 3 {
-			return 2
+	delays := func(c protocol.Config) float64 {
+		n, each := float64(c.N), 4.0
+		switch {
+		case toAll && c.N <= 3:
+			each = 2
+		case toAll:
+			each = 3
 		}
-		return 3
+		return ((n-1)*each + 2) / n
 	}
-	each := func(n float64) float64 { return 2 * (n - 1) * (n + 2) }
-	coordinator := func(n float64) float64 { return 2 * (n - 1) * (n + 1) }
 	return []protocol.Claim{
-		protocol.Exactly(protocol.LowLoad, protocol.Messages, mean(each, coordinator),
-			"2(N-1)(N+2), the coordinator 2(N-1)(N+1)"),
-		protocol.Exactly(protocol.LowLoad, protocol.Waiting, mean(steps, fixed(2)), "3, or 2 where N <= 3; the coordinator 2"),
+		protocol.Exactly(protocol.LowLoad, protocol.Messages, messages, sent),
+		protocol.Exactly(protocol.LowLoad, protocol.Waiting, delays, waits),
 	}
 }
 
@@ -149,8 +146,8 @@ type Process struct {
 	last     []uint64  // by process: ID of its last command that was executed
 	ended    []uint64  // by process: its last section that has ended
 
-	ballot   uint64        // the largest that is known
-	leading  bool          // it is this process's, and a majority has promised
+	ballot   uint64       // the largest that is known
+	leading  bool         // it is this process's, and a majority has promised
 	promised protocol.Set // who has promised it, as long as too few have
 	log      []place      // by place, from 1
 	pending  []Command    // not executed, as they came

@@ -50,8 +50,12 @@ func arguments(c *cobra.Command) cobra.CompletionFunc {
 	case "hunt":
 		return first(append(algorithmNames(), everything))
 	case "run", "report":
+		all := experiments
+		if c.Name() == "report" {
+			all = recomputable
+		}
 		var names []string
-		for _, e := range experiments {
+		for _, e := range all {
 			names = append(names, cobra.CompletionWithDesc(e.Name, e.Title))
 		}
 		return first(names)

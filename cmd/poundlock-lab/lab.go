@@ -27,6 +27,9 @@ import (
 // experiments are all that poundlock-lab lab runs.
 var experiments = slices.Concat(classics.Experiments, statistics.Experiments, tokengme.Experiments, wme.Experiments)
 
+// recomputable are those whose reports have the table of what each trial gave.
+var recomputable = tokengme.Experiments
+
 // labMemory is where garbage is collected however little of it there is.
 const labMemory = 1 << 30
 
@@ -137,6 +140,13 @@ table is not that of the experiment, or a result cannot be written.`,
 			e, err := findExperiment(args[0])
 			if err != nil {
 				return err
+			}
+			var names []string
+			for _, x := range recomputable {
+				names = append(names, x.Name)
+			}
+			if !slices.Contains(names, e.Name) {
+				return cli.Usagef("%s keeps no table of what its trials gave: only %s do", e.Name, strings.Join(names, ", "))
 			}
 			if err := f.makeOut(e.Name); err != nil {
 				return err

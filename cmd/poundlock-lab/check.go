@@ -177,8 +177,8 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	b := bufio.NewWriter(w)
 	switch v.Verdict {
 	case check.Violated:
-		fmt.Fprintf(b, "violated: %s, after %s: %s\n\n", v.Property, check.Plural(int64(len(v.Trace)), "step"),
-			strings.TrimPrefix(v.Reason, v.Property+": "))
+		fmt.Fprintf(b, "%s\n\n", cli.Fit(w, fmt.Sprintf("violated: %s, after %s: %s", v.Property, check.Plural(int64(len(v.Trace)), "step"),
+			strings.TrimPrefix(v.Reason, v.Property+": "))))
 		if err := diagram.Text(b, *v.Run); err != nil {
 			return err
 		}

@@ -97,7 +97,7 @@ func (f *huntFlags) print(w io.Writer, name string, results []huntResult) error 
 	b := bufio.NewWriter(w)
 	for _, r := range results {
 		if name != everything || r.isNews(name) {
-			if err := r.print(b); err != nil {
+			if err := r.print(b, w); err != nil {
 				return err
 			}
 		}
@@ -114,13 +114,14 @@ func (r huntResult) isNews(name string) bool {
 	return len(r.Violations) > 0 && !(name == everything && r.Known)
 }
 
-func (r huntResult) print(w io.Writer) error {
+// print writes r to w, in lines that fit out.
+func (r huntResult) print(w, out io.Writer) error {
 	for _, v := range r.Violations {
 		if v.Timed {
-			fmt.Fprintf(w, "violated: %s, in simulated time: %s\n\n", v.Property, v.Reason)
+			fmt.Fprintf(w, "%s\n\n", cli.Fit(out, fmt.Sprintf("violated: %s, in simulated time: %s", v.Property, v.Reason)))
 		} else {
-			fmt.Fprintf(w, "violated: %s, after %s (%s as found): %s\n\n", v.Property, check.Plural(int64(len(v.Trace)), "step"),
-				check.Group(int64(v.Found)), strings.TrimPrefix(v.Reason, v.Property+": "))
+			fmt.Fprintf(w, "%s\n\n", cli.Fit(out, fmt.Sprintf("violated: %s, after %s (%s as found): %s", v.Property,
+				check.Plural(int64(len(v.Trace)), "step"), check.Group(int64(v.Found)), strings.TrimPrefix(v.Reason, v.Property+": "))))
 			if v.History != nil {
 				if err := diagram.Text(w, *v.History); err != nil {
 					return err
@@ -152,7 +153,7 @@ func (r huntResult) print(w io.Writer) error {
 		fmt.Fprintln(w, "no violation found")
 	}
 	label := "hunted     "
-	for _, line := range cli.Items(w, len(label), fmt.Sprintf("%s from number %d of seed %d, %s entries, %s events, %.1f s, %.0f runs/s",
+	for _, line := range cli.Items(out, len(label), fmt.Sprintf("%s from number %d of seed %d, %s entries, %s events, %.1f s, %.0f runs/s",
 		check.Plural(r.Runs, "run"), r.First, r.Seed, check.Group(r.Entries), check.Group(r.Events), r.Seconds, r.RunsPerS)) {
 		fmt.Fprintln(w, label+line)
 		label = strings.Repeat(" ", len(label))

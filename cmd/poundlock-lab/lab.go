@@ -275,6 +275,10 @@ func (f *labFlags) print(w io.Writer, r lab.Report) error {
 	if f.json {
 		return r.JSON(w)
 	}
+	r.Notes = slices.Clone(r.Notes)
+	for i, note := range r.Notes {
+		r.Notes[i] = cli.Fit(w, note)
+	}
 	if err := r.Text(w); err != nil {
 		return err
 	}

@@ -130,6 +130,16 @@ func TestReplayOnTerminal(t *testing.T) {
 	c.Want(0)
 }
 
+// Lines of sentences and lists are broken where the terminal ends.
+func TestHuntFits(t *testing.T) {
+	t.Parallel()
+	c := proctest.Open(t, []string{clitest.RunAsProgram + "=1", "TEST_LAB=" + os.Args[0]}, "sh", "-c",
+		`stty cols 60; "$TEST_LAB" hunt sigma -n 4 --clients 4 --runs 50; echo status $?`)
+	c.See("\r\nhunted     50 runs from number 0 of seed 1, ")
+	c.See(",\r\n           ")
+	c.See("status 0")
+}
+
 // What modelCommand writes, a file says: each flag comes back as it was given.
 func TestModelCommand(t *testing.T) {
 	for _, args := range []string{

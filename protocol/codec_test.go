@@ -241,3 +241,45 @@ func TestStamp(t *testing.T) {
 		}
 	}
 }
+
+// An outer value may have another one behind a pointer, and holds bytes and a message.
+type outer struct {
+	inner *item
+	raw   []byte
+	msg   item
+}
+
+func (o *outer) State(c *Codec) {
+	if i := Optional(c, &o.inner); i != nil {
+		c.Uint(&i.time)
+	}
+	size := uint64(len(o.raw))
+	c.Uint(&size)
+	c.Raw(&o.raw, int(size))
+	Nested(c, &o.msg, func(m item, c *Codec) item {
+		c.Uint(&m.time)
+		m.id = 5 // which Fields may rebuild
+		return m
+	})
+}
+
+// What is optional, raw or nested is read back into memory that held something else; and what
+// is appended stays as it is, since others may read it.
+func TestNested(t *testing.T) {
+	for _, want := range []outer{{inner: &item{time: 3}, raw: []byte("abc"), msg: item{time: 4}}, {}} {
+		b := AppendState(nil, &want)
+		if want.msg.id != 0 {
+			t.Error("a message is written to while it is appended")
+		}
+		got := outer{&item{9, 9}, []byte("more than there is"), item{9, 9}}
+		if rest, err := LoadState(b, &got); err != nil || len(rest) > 0 || string(got.raw) != string(want.raw) ||
+			got.msg != (item{5, want.msg.time}) || (got.inner == nil) != (want.inner == nil) || got.inner != nil && *got.inner != *want.inner {
+			t.Errorf("%x is read as %+v, %v, %d bytes left", b, got, err, len(rest))
+		}
+		for cut := range b {
+			if _, err := LoadState(b[:cut], new(outer)); !errors.Is(err, ErrShort) {
+				t.Errorf("%d bytes of %d: %v", cut, len(b), err)
+			}
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 // whether the step was possible, how many messages are on their way, and whether p1 is inside.
 func ExampleState_Do() {
 	a := protocol.Erase(ricartagrawala.Algorithm)
-	s := world.NewState(a, world.New(a.Info, protocol.Config{N: 2}, 0, ""), false, nil)
+	s := world.NewState(a, world.System{Config: protocol.Config{N: 2}})
 	for id, step := range []world.Action{
 		{Verb: scenario.Try, A: 0},
 		{Verb: scenario.Deliver, A: 0, B: 1},

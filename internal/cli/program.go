@@ -72,7 +72,11 @@ func (p *Program) Run(args []string) int {
 	if status.Code == ExitUsage && status.Hint == "" && !cmd.Hidden {
 		status.Hint = "see: " + cmd.CommandPath() + " --help"
 	}
-	if status.Err != nil {
+	switch {
+	case status.Err == nil:
+	case status.Code == ExitUsage:
+		fmt.Fprintln(os.Stderr, p.Name+":", withoutLayers(status.Err.Error()))
+	default:
 		fmt.Fprintln(os.Stderr, p.Name+":", WithoutLayer(status.Err.Error()))
 	}
 	if status.Hint != "" {
@@ -91,14 +95,31 @@ func badCall(root *cobra.Command, args []string, err error) error {
 	return unknownCommand(root, rest[typed])
 }
 
+// layers are names of packages with which errors begin.
+var layers = []string{"check", "hunt", "sim", "lab", "node", "server"}
+
 // WithoutLayer takes the names of packages off that an error begins with: a user knows
 // the program alone.
 func WithoutLayer(text string) string {
 	for {
 		layer, rest, _ := strings.Cut(text, ": ")
-		if !slices.Contains([]string{"check", "hunt", "sim", "lab", "node", "server"}, layer) {
+		if !slices.Contains(layers, layer) {
 			return text
 		}
 		text = rest
 	}
+}
+
+// withoutLayers takes off, too, those behind what the user gave, as in: --delay "x": sim: "x" is no distribution. What
+// is quoted stays.
+func withoutLayers(text string) string {
+	var kept []string
+	quoted := false
+	for part := range strings.SplitSeq(text, ": ") {
+		if quoted || !slices.Contains(layers, part) {
+			kept = append(kept, part)
+		}
+		quoted = quoted != (strings.Count(part, `"`)%2 == 1)
+	}
+	return strings.Join(kept, ": ")
 }

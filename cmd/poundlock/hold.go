@@ -71,7 +71,8 @@ func (f *holdFlags) check(cmd *cobra.Command) error {
 	case f.least < 0 || f.least > f.grace:
 		return cli.Usagef("--release-grace %v: want 0 to %v, the --grace", f.least, f.grace)
 	case !slices.Contains(f.actions, f.onLoss):
-		return cli.Usagef("--on-loss %q: want %s", f.onLoss, alternatives(f.actions))
+		err := fmt.Errorf("--on-loss %q: want %s", f.onLoss, alternatives(f.actions))
+		return cli.Unknown(err, f.onLoss, f.actions, "see: "+cmd.CommandPath()+" --help")
 	case f.audit == "-":
 		return cli.Usagef("--audit -: standard output is the command's").WithHint("name a file; ./- is one that is called -")
 	}

@@ -127,7 +127,7 @@ func plants() []plant {
 			finds(after(protocol.Exit, func(_ raBad, _ raEvent, out *raOut) { out.Send(99, ricartagrawala.Message{}) }), three),
 		},
 		{
-			"asks for what there is not", check.Model, check.WellFormed,
+			"asks for what there is not", check.Model, check.Model,
 			finds(after(protocol.Exit, func(_ raBad, _ raEvent, out *raOut) {
 				out.Effects = append(out.Effects, protocol.Effect[ricartagrawala.Message]{Act: protocol.Act{Do: 99}})
 			}), three),

@@ -23,6 +23,7 @@ const Stuck = "stuck"
 var worst = []struct{ found, property string }{
 	{history.Exclusion, check.Exclusion},
 	{"panic", check.Model},
+	{check.Model, check.Model},
 	{history.WellFormed, check.WellFormed},
 	{history.OneCopy, history.OneCopy},
 	{history.Failed, history.Failed},

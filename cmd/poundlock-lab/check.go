@@ -179,7 +179,7 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	case check.Violated:
 		fmt.Fprintf(b, "%s\n\n", cli.Fit(w, fmt.Sprintf("violated: %s, after %s: %s", v.Property, check.Plural(int64(len(v.Trace)), "step"),
 			strings.TrimPrefix(v.Reason, v.Property+": "))))
-		if err := diagram.Text(b, *v.Run); err != nil {
+		if err := diagram.Text(b, *v.Run, width(w)); err != nil {
 			return err
 		}
 		fmt.Fprintln(b)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,7 +21,7 @@ func flagValues(_ *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "variant":
 		return afterAlgorithm(variants)
 	case "property":
-		return afterAlgorithm(knownProperties)
+		return listed(afterAlgorithm(knownProperties))
 	case "channels":
 		return cli.OneOf("fifo", "unordered")
 	case "registers":
@@ -32,7 +33,15 @@ func flagValues(_ *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "quorum":
 		return cli.OneOf("two-thirds", "majority")
 	case "reduce":
-		return cli.OneOf("order", "symmetry", "none")
+		return listed(cli.OneOf("order", "symmetry", "none"))
+	case "faults":
+		return listed(begun(faultNames()))
+	case "option":
+		return afterAlgorithm(options)
+	case "selection", "admission":
+		return afterAlgorithm(func(algorithm, variant string) []string {
+			return option(algorithm, variant, f.Name).Values
+		})
 	case "cache":
 		return cli.OneOf(noCache)
 	case "svg":
@@ -41,6 +50,34 @@ func flagValues(_ *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return cli.File("txt")
 	}
 	return nil
+}
+
+// listed completes the last one of names with commas between them.
+func listed(names cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndexByte(typed, ',')+1]
+		found, directive := names(c, args, typed[len(before):])
+		found = slices.Clone(found)
+		for i := range found {
+			found[i] = before + found[i]
+		}
+		return found, directive
+	}
+}
+
+// begun completes names behind which a value follows.
+func begun(names []string) cobra.CompletionFunc {
+	for i := range names {
+		names[i] += "="
+	}
+	return cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)
+}
+
+func faultNames() (names []string) {
+	for _, b := range new(check.Config).Budgets() {
+		names = append(names, b.Name)
+	}
+	return names
 }
 
 func arguments(c *cobra.Command) cobra.CompletionFunc {
@@ -107,6 +144,35 @@ func variants(algorithm, _ string) (names []string) {
 		}
 	}
 	return names
+}
+
+// options are NAME= of those without names for their values, and NAME=VALUE of the others.
+func options(algorithm, variant string) (names []string) {
+	e := catalog.Find(algorithm, variant)
+	if e == nil {
+		return nil
+	}
+	for _, o := range e.Info().Options {
+		if len(o.Values) == 0 {
+			names = append(names, o.Name+"=")
+		}
+		for _, v := range o.Values {
+			names = append(names, o.Name+"="+v)
+		}
+	}
+	return names
+}
+
+// option is that option of an algorithm, without values if it has none.
+func option(algorithm, variant, name string) (o protocol.Option) {
+	if e := catalog.Find(algorithm, variant); e != nil {
+		for _, o := range e.Info().Options {
+			if o.Name == name {
+				return o
+			}
+		}
+	}
+	return o
 }
 
 // knownProperties are those that a check of an algorithm knows: it names them when it is

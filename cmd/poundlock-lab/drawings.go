@@ -90,3 +90,11 @@ func create(path string, write func(io.Writer) error) error {
 	}
 	return file.Close()
 }
+
+// width is how many columns the text of a run has on out.
+func width(out io.Writer) int {
+	if columns, _, terminal := cli.TerminalSize(out); terminal && columns > 0 {
+		return min(columns, diagram.Width)
+	}
+	return diagram.Width
+}

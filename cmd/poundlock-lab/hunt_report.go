@@ -123,7 +123,7 @@ func (r huntResult) print(w, out io.Writer) error {
 			fmt.Fprintf(w, "%s\n\n", cli.Fit(out, fmt.Sprintf("violated: %s, after %s (%s as found): %s", v.Property,
 				check.Plural(int64(len(v.Trace)), "step"), check.Group(int64(v.Found)), strings.TrimPrefix(v.Reason, v.Property+": "))))
 			if v.History != nil {
-				if err := diagram.Text(w, *v.History); err != nil {
+				if err := diagram.Text(w, *v.History, width(out)); err != nil {
 					return err
 				}
 				fmt.Fprintln(w)

@@ -70,7 +70,8 @@ func (f *modelFlags) model(e catalog.Entry) error {
 		delete(left, b.Name)
 	}
 	for name, n := range left {
-		return cli.Usagef("--faults %s=%d: want amnesia, crash, recover, suspect, cancel, drain, loss, dup or pause", name, n)
+		err := fmt.Errorf("--faults %s=%d: want amnesia, crash, recover, suspect, cancel, drain, loss, dup or pause", name, n)
+		return cli.Unknown(err, name, faultNames(), "")
 	}
 	return nil
 }

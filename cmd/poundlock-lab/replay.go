@@ -232,7 +232,7 @@ func (f *replayFlags) show(w io.Writer, p replay) error {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n\n", p.Command)
-	if err := diagram.Text(&b, p.Run); err != nil {
+	if err := diagram.Text(&b, p.Run, width(w)); err != nil {
 		return err
 	}
 	fmt.Fprintln(&b)

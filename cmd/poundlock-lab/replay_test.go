@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/catalog"
 	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/diagram"
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
@@ -58,7 +60,7 @@ func TestReplayKeys(t *testing.T) {
 		"0\rn":     "0 0 1 2", // 0 is no step: Enter alone is the next one
 	} {
 		var out strings.Builder
-		err := taken(t, twoTries).steps(bufio.NewReader(strings.NewReader(keys)), &out, func() int { return 24 })
+		err := taken(t, twoTries).steps(bufio.NewReader(strings.NewReader(keys)), &out, func() (int, int) { return diagram.Width, 24 })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +82,12 @@ func TestReplayKeys(t *testing.T) {
 // fits the terminal, however long the run is.
 func TestReplayPage(t *testing.T) {
 	p := taken(t, twoTries)
-	page := p.page(3, 24)
+	for line := range strings.Lines(p.page(3, 40, 24)) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 40 && !strings.Contains(line, "q: quit") {
+			t.Errorf("%d of 40 columns: %s", n, line)
+		}
+	}
+	page := p.page(3, diagram.Width, 24)
 	for _, want := range []string{
 		"\n>   3  deliver p2 p1 REPLY(1)    p1 enters\n", "\n    4  exit p1 ", "after step 3 of 4\n",
 		"p1  inside     clock 1, request 1\n", "p2  remainder  clock 1\n",
@@ -106,7 +113,7 @@ func TestReplayPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at := range 101 {
-		page := p.page(at, 20)
+		page := p.page(at, diagram.Width, 20)
 		if n := strings.Count(page, "\n") + 1; n > 20 || strings.Count(page, ">") != min(at, 1) {
 			t.Fatalf("step %d: %d lines\n%s", at, n, page)
 		}

@@ -22,19 +22,20 @@ func (p *replay) walk(in, out *os.File) error {
 		return fmt.Errorf("terminal: %w", err)
 	}
 	defer func() { _ = term.Restore(int(in.Fd()), old) }() // nothing else can be done
-	rows := func() int {
-		_, h, _ := cli.TerminalSize(out)
-		return cmp.Or(h, 24)
+	size := func() (columns, rows int) {
+		_, rows, _ = cli.TerminalSize(out)
+		return width(out), cmp.Or(rows, 24)
 	}
-	return p.steps(bufio.NewReader(in), out, rows)
+	return p.steps(bufio.NewReader(in), out, size)
 }
 
 // steps shows the run after step 0, and then after the one that each key says, until
 // one says that it is enough.
-func (p *replay) steps(keys *bufio.Reader, out io.Writer, rows func() int) error {
+func (p *replay) steps(keys *bufio.Reader, out io.Writer, size func() (columns, rows int)) error {
 	at, digits := 0, 0
 	for {
-		page := strings.ReplaceAll(p.page(at, rows()), "\n", "\r\n")
+		columns, rows := size()
+		page := strings.ReplaceAll(p.page(at, columns, rows), "\n", "\r\n")
 		if digits > 0 {
 			page += fmt.Sprint(digits)
 		}
@@ -63,14 +64,14 @@ func (p *replay) steps(keys *bufio.Reader, out io.Writer, rows func() int) error
 	}
 }
 
-// page is what a terminal with so many rows shows after step at: the steps around
-// it, and how things stand.
-func (p *replay) page(at, rows int) string {
+// page is what a terminal of that size shows after step at: the steps around it, and how
+// things stand.
+func (p *replay) page(at, columns, rows int) string {
 	var states bytes.Buffer
-	diagram.States(&states, p.states[at], p.flying[at])
-	diagram.Registers(&states, p.cells[at])
+	diagram.States(&states, p.states[at], p.flying[at], columns)
+	diagram.Registers(&states, p.cells[at], columns)
 	var steps bytes.Buffer
-	diagram.Steps(&steps, p.Run)
+	diagram.Steps(&steps, p.Run, columns-1) // and the mark
 	lines := strings.Split(strings.TrimRight(steps.String(), "\n"), "\n")
 	current := 0
 	for i, line := range lines {

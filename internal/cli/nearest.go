@@ -47,7 +47,7 @@ func Meant(typed string, names []string, listed string) string {
 	if len(found) == 0 || len(found) > most {
 		return listed
 	}
-	return fmt.Sprintf("did you mean %s? %s", strings.Join(found, " or "), listed)
+	return strings.TrimRight(fmt.Sprintf("did you mean %s? %s", strings.Join(found, " or "), listed), " ")
 }
 
 // Unknown is a wrong call, because of a name that there is not.

@@ -95,7 +95,7 @@ crash c2
 func TestGolden(t *testing.T) {
 	r := story(t)
 	for name, write := range map[string]func(io.Writer) error{
-		"story.txt": func(w io.Writer) error { return diagram.Text(w, r) },
+		"story.txt": func(w io.Writer) error { return diagram.Text(w, r, diagram.Width) },
 		"story.svg": func(w io.Writer) error { return diagram.SVG(w, r, "a <story>", "it is \"over\"") },
 		"story.log": func(w io.Writer) error { return diagram.ShiViz(w, r) },
 	} {
@@ -211,7 +211,7 @@ func TestLarge(t *testing.T) {
 func TestTextWidth(t *testing.T) {
 	r := run(t, "try c1 > "+strings.Repeat("send s1 REQUEST(1);send s2 RESPONSE(2);", 20)+"send s1 "+strings.Repeat("x", 30))
 	var b strings.Builder
-	if err := diagram.Text(&b, r); err != nil {
+	if err := diagram.Text(&b, r, diagram.Width); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(b.String(), "\n")
@@ -310,7 +310,7 @@ func TestRest(t *testing.T) {
 	r := run(t, "try c1 > send s1 A\nloop")
 	var text, svg, file strings.Builder
 	if err := errors.Join(
-		diagram.Text(&text, r), diagram.SVG(&svg, r, "", ""), scenario.WriteRun(&file, nil, r),
+		diagram.Text(&text, r, diagram.Width), diagram.SVG(&svg, r, "", ""), scenario.WriteRun(&file, nil, r),
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func Example() {
 	}
 	fmt.Println(len(run.Steps), "steps")
 	run.End, run.InFlight = w.End()
-	if err := diagram.Text(os.Stdout, run); err != nil {
+	if err := diagram.Text(os.Stdout, run, diagram.Width); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

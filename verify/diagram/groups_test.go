@@ -43,7 +43,7 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"text":   written(func(w io.Writer) error { return diagram.Text(w, r) }),
+		"text":   written(func(w io.Writer) error { return diagram.Text(w, r, diagram.Width) }),
 		"ShiViz": written(func(w io.Writer) error { return diagram.ShiViz(w, r) }),
 	} {
 		for _, want := range []string{"try p1 a,b", "p1 enters group a", "try p2 !w", "p2 enters group !w with token 7"} {

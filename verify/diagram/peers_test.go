@@ -37,7 +37,7 @@ func TestLives(t *testing.T) {
 			t.Errorf("%d times %s, want %d:\n%s", got, what, want, svg.String())
 		}
 	}
-	if err := diagram.Text(&text, r); err != nil || !strings.Contains(text.String(), "p1 says that p1 leads epoch 4") {
+	if err := diagram.Text(&text, r, diagram.Width); err != nil || !strings.Contains(text.String(), "p1 says that p1 leads epoch 4") {
 		t.Errorf("%v:\n%s", err, text.String())
 	}
 }
@@ -66,7 +66,7 @@ func TestObject(t *testing.T) {
 			t.Errorf("%d times %s, want %d:\n%s", got, what, want, svg.String())
 		}
 	}
-	if err := diagram.Text(&text, r); err != nil || !strings.Contains(text.String(), vote) {
+	if err := diagram.Text(&text, r, diagram.Width); err != nil || !strings.Contains(text.String(), vote) {
 		t.Errorf("%v: the text lacks %s", err, vote)
 	}
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // Registers writes what the shared memory holds; without any, nothing.
-func Registers(w io.Writer, cells []scenario.Cell) {
+func Registers(w io.Writer, cells []scenario.Cell, width int) {
 	if len(cells) > 0 {
 		head := "      registers: "
-		fmt.Fprintln(w, head+wrap(cellText(cells), len(head), 8))
+		fmt.Fprintln(w, head+wrap(cellText(cells), len(head), 8, width))
 	}
 }
 

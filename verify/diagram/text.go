@@ -10,24 +10,25 @@ import (
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
-// width is how many columns a text has: what does not fit goes on in the next line.
-const width = 100
+// Width is how many columns a text has where nobody says otherwise.
+const Width = 100
 
 // Text writes r for a person: one step a line with what it did, then the state of
-// each process and the messages that are on their way.
-func Text(w io.Writer, r scenario.Run) error {
+// each process and the messages that are on their way. What does not fit into width
+// columns goes on in the next line.
+func Text(w io.Writer, r scenario.Run, width int) error {
 	b := bufio.NewWriter(w)
-	Steps(b, r)
+	Steps(b, r, width)
 	if len(r.End) > 0 {
 		fmt.Fprintln(b, "\nat the end")
-		States(b, r.End, r.InFlight)
-		Registers(b, r.Registers)
+		States(b, r.End, r.InFlight, width)
+		Registers(b, r.Registers, width)
 	}
 	return b.Flush()
 }
 
 // Steps writes the steps of r, aligned, and marks a loop.
-func Steps(w io.Writer, r scenario.Run) {
+func Steps(w io.Writer, r scenario.Run, width int) {
 	line := 0 // the width of the column of lines, which long ones exceed
 	for _, e := range r.Steps {
 		if n := utf8.RuneCountInString(e.Line); n <= width/2 {
@@ -39,7 +40,7 @@ func Steps(w io.Writer, r scenario.Run) {
 			fmt.Fprintf(w, "      -- from here on for ever --\n")
 		}
 		head := fmt.Sprintf("%4d  %-*s  ", i+1, line, e.Line)
-		fmt.Fprintln(w, strings.TrimRight(head+wrap(strings.Join(e.Did(), "; "), len(head), 8+line), " "))
+		fmt.Fprintln(w, strings.TrimRight(head+wrap(strings.Join(e.Did(), "; "), len(head), 8+line, width), " "))
 	}
 	switch {
 	case r.Loop == len(r.Steps) && r.Loop > 0:
@@ -50,7 +51,7 @@ func Steps(w io.Writer, r scenario.Run) {
 }
 
 // States writes how things stand.
-func States(w io.Writer, end []scenario.State, flying []scenario.Flight) {
+func States(w io.Writer, end []scenario.State, flying []scenario.Flight, width int) {
 	name, section := 0, 0
 	for _, s := range end {
 		name, section = max(name, len(s.Process)), max(section, len(s.Section))
@@ -60,7 +61,7 @@ func States(w io.Writer, end []scenario.State, flying []scenario.Flight) {
 		if section > 0 {
 			head += fmt.Sprintf("%-*s  ", section, s.Section)
 		}
-		fmt.Fprintln(w, strings.TrimRight(head+wrap(s.Text, len(head), len(head)), " "))
+		fmt.Fprintln(w, strings.TrimRight(head+wrap(s.Text, len(head), len(head), width), " "))
 	}
 	if len(flying) == 0 {
 		return
@@ -70,12 +71,12 @@ func States(w io.Writer, end []scenario.State, flying []scenario.Flight) {
 		texts[i] = f.From + " to " + f.To + " " + f.Message
 	}
 	head := "      on their way: "
-	fmt.Fprintln(w, head+wrap(strings.Join(texts, "; "), len(head), 8))
+	fmt.Fprintln(w, head+wrap(strings.Join(texts, "; "), len(head), 8, width))
 }
 
 // wrap breaks text between words so that it stays within width: its first line
 // begins in column first, the others are indented by indent.
-func wrap(text string, first, indent int) string {
+func wrap(text string, first, indent, width int) string {
 	var b strings.Builder
 	column := first
 	for i, word := range strings.Fields(text) {

@@ -152,6 +152,8 @@ func (f *algorithmFlags) wants(users []string) (each [][]protocol.Groups, err er
 		switch {
 		case !one:
 			name, sets = "", text
+		case len(users) == 0:
+			return nil, cli.Usagef("--wants %q: it is an election, and has no users", text)
 		case f.drawn:
 			return nil, cli.Usagef("--wants %q: users are drawn: want a SET for all, without USER=", text)
 		case !slices.Contains(users, name):

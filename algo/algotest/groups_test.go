@@ -8,7 +8,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// grouped is a form of the chamber with what tables want: who is no coordinator sends a
+// grouped is a form of the chamber with what tables want: a process that is no coordinator sends a
 // request, gets a grant and releases it.
 func grouped(form chamber.Form) protocol.Algorithm[chamber.Message] {
 	a := chamber.Algorithm(form)

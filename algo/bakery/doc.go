@@ -1,4 +1,4 @@
-// Package bakery implements Lamport's bakery: who comes takes a ticket with a number larger
+// Package bakery implements Lamport's bakery: a process that comes takes a ticket with a number larger
 // than all that it sees, and enters when nobody has a smaller one.
 //
 // # Model
@@ -10,7 +10,7 @@
 //
 // # Properties
 //
-// Mutual exclusion; no deadlock; starvation freedom. First come, first served: who has left
+// Mutual exclusion; no deadlock; starvation freedom. First come, first served: a process that has left
 // its doorway before another process begins with its own enters before it (FirstCome holds
 // that as an invariant). All of it with safe registers too.
 //

@@ -49,7 +49,7 @@ var Algorithm = protocol.Algorithm[Message]{
 	},
 }
 
-// timeout is the synchronous bound. Who has an OK waits for COORDINATOR twice as long: its
+// timeout is the synchronous bound. A process that has an OK waits for COORDINATOR twice as long: its
 // own ELECTION has reached the highest live process by then, which hears nothing for one
 // time-out and announces itself.
 var timeout = protocol.Option{
@@ -219,7 +219,7 @@ func (p *Process) lead(out *protocol.Out[Message]) {
 	}
 }
 
-// restore: who was suspected may not have been told who leads.
+// restore: a process that was suspected may not have been told who leads.
 func (p *Process) restore(j protocol.ID, out *protocol.Out[Message]) {
 	p.suspected.Remove(j)
 	if p.leads() {
@@ -262,7 +262,7 @@ func (p *Process) send(to protocol.ID, kind uint8, out *protocol.Out[Message]) {
 	out.Send(to, Message{kind, p.epoch})
 }
 
-// follows is the invariant behind agreement: who waits for nothing follows a leader that it
+// follows is the invariant behind agreement: a process that waits for nothing follows a leader that it
 // does not suspect, and that has no lower id.
 func follows(v *protocol.View) error {
 	for id, p := range protocol.Procs[*Process](v) {

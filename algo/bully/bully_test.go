@@ -17,7 +17,7 @@ func suspect(s *algotest.System[Message], id, j protocol.ID) {
 	s.Step(id, protocol.Input{Kind: protocol.Suspect, From: j})
 }
 
-// fire lets time pass: who asks hears nothing any more.
+// fire lets time pass: a process that asks hears nothing any more.
 func fire(s *algotest.System[Message]) {
 	for id, p := range s.Procs {
 		if p != nil && p.(*Process).phase == asking {
@@ -269,7 +269,7 @@ func stale() string {
 	return ""
 }
 
-// patience: who has an OK does not lead because the time is over.
+// patience: a process that has an OK does not lead because the time is over.
 func patience() string {
 	s := system(3)
 	s.Crash(2)

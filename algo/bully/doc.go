@@ -37,8 +37,8 @@
 // answers an ELECTION with OK and its COORDINATOR, in place of another election of the same
 // epoch, and tells who was suspected when it no longer is. A leader that is behind, because
 // it was cut off or has recovered, hears of the newer epoch by an ELECTION, and begins one
-// that is newer still. Who recovers asks all others, not only the higher ones, since it has
-// forgotten the epochs that it led. Who waits for COORDINATOR asks again after the second
+// that is newer still. A process that recovers asks all others, not only the higher ones, since it has
+// forgotten the epochs that it led. A process that waits for COORDINATOR asks again after the second
 // time-out only if the detector suspects who said OK: without a detector it would be always.
 //
 // # Checked

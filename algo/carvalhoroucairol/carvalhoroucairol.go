@@ -50,7 +50,7 @@ var Algorithm = protocol.Algorithm[Message]{
 
 // claims: where the processes come in turn each of them has been asked by all others since
 // it left, and an entry costs what it does in the algorithm of Ricart and Agrawala. So it
-// does under load. Who comes back before anybody else pays nothing: see TestKeeper.
+// does under load. A process that comes back before anybody else pays nothing: see TestKeeper.
 var claims = []protocol.Claim{
 	protocol.Exactly(protocol.LowLoad, protocol.ToEnter, protocol.Linear(2, -2), inTurn).PublishedAs("0 to 2(N-1)"),
 	protocol.Exactly(protocol.LowLoad, protocol.Messages, protocol.Linear(2, -2), inTurn).PublishedAs("0 to 2(N-1)"),
@@ -94,7 +94,7 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	}
 }
 
-// try asks those whose permission it does not have. Who has all of them enters, and needs
+// try asks those whose permission it does not have. A process that has all of them enters, and needs
 // no timestamp: whatever comes is deferred.
 func (p *Process) try(out *protocol.Out[Message]) {
 	if p.permitted() {

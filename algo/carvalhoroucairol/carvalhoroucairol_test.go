@@ -103,7 +103,7 @@ func TestMost(t *testing.T) {
 	}
 }
 
-// Who waits, and has the permission of a process with an earlier request, gives it back and
+// A process that waits, and has the permission of a process with an earlier request, gives it back and
 // asks for it again. Carvalho & Roucairol 1983.
 func TestAgain(t *testing.T) {
 	s := system(3)

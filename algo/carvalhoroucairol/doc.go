@@ -26,13 +26,13 @@
 //
 // # Deviations
 //
-// At the beginning nobody has anybody's permission. Who has all of them takes no timestamp,
+// At the beginning nobody has anybody's permission. A process that has all of them takes no timestamp,
 // because whatever arrives inside is deferred; so that the clock of a process that enters
 // again and again does not run away from the others.
 //
-// A REPLY and a REQUEST of one process may overtake each other. Who gets the REQUEST first
+// A REPLY and a REQUEST of one process may overtake each other. A process that gets the REQUEST first
 // is still waiting for the REPLY, with a request that the other one knows and that is
-// therefore the earlier one: it defers the answer, as it would later. Who gets the REPLY first
+// therefore the earlier one: it defers the answer, as it would later. A process that gets the REPLY first
 // enters, and the late REQUEST waits for its exit or is answered at once.
 //
 // # Checked

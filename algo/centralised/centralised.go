@@ -17,10 +17,10 @@ var messages = []protocol.Message{
 // A Message is its kind.
 type Message struct{ Kind uint8 }
 
-// Algorithm is the default form: who has to wait hears nothing until it may enter.
+// Algorithm is the default form: a process that has to wait hears nothing until it may enter.
 var Algorithm = algorithm("", "permission from a coordinator", false)
 
-// WithDenied is the form for asynchronous systems: who has to wait is told so.
+// WithDenied is the form for asynchronous systems: a process that has to wait is told so.
 var WithDenied = algorithm("denied", "the same, and DENIED to who has to wait", true)
 
 func algorithm(variant, title string, denies bool) protocol.Algorithm[Message] {
@@ -69,7 +69,7 @@ func claims(denies bool) []protocol.Claim {
 	if !denies {
 		return append(list, protocol.Exactly(protocol.HighLoad, protocol.Messages, mean(3), threeEach).PublishedAs("3"))
 	}
-	// Who asks when nobody is inside, at the beginning, is not denied.
+	// A process that asks when nobody is inside, at the beginning, is not denied.
 	return append(list, protocol.Between(protocol.HighLoad, protocol.Messages, mean(3.9), mean(4), "4, the coordinator 0: mean 4(N-1)/N").PublishedAs("4"))
 }
 

@@ -123,7 +123,7 @@ func oldGrant() string {
 	return inside(s, 1)
 }
 
-// mourned: who has crashed is not waited for, whether it was inside or waited itself.
+// mourned: a process that has crashed is not waited for, whether it was inside or waited itself.
 func mourned() string {
 	s := heirs(4)
 	for _, id := range []protocol.ID{0, 1, 2} {

@@ -263,7 +263,7 @@ func confluent(q protocol.Process[Message], from protocol.ID, m Message, _ bool)
 	return m.Kind == Reply && *q.(*Process).answer(from) == none
 }
 
-// votes is the invariant behind mutual exclusion: who is inside has the votes of its set.
+// votes is the invariant behind mutual exclusion: a process that is inside has the votes of its set.
 func votes(v *protocol.View) error {
 	for id, p := range protocol.Procs[*Process](v) {
 		if p.section != protocol.InCrit {

@@ -206,7 +206,7 @@ func asked() *algotest.System[Message] {
 	return s
 }
 
-// A vote is asked back by INQUIRE for who comes first. Who has a FAILED cannot enter soon,
+// A vote is asked back by INQUIRE for who comes first. A process that has a FAILED cannot enter soon,
 // and gives it back. Maekawa 1985, section 3.
 func TestInquire(t *testing.T) {
 	s := asked()

@@ -169,7 +169,7 @@ func TestBasicMutants(t *testing.T) {
 	})
 }
 
-// queued: who asks a process that has voted, or that is inside, waits for its vote; the
+// queued: a process that asks a process that has voted, or that is inside, waits for its vote; the
 // votes come in the order of requests. The slides, "upon receiving a request" and "on
 // receipt of a release".
 func queued() string {

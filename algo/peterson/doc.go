@@ -1,4 +1,4 @@
-// Package peterson implements Peterson's lock for two processes: who wants to enter says so, and
+// Package peterson implements Peterson's lock for two processes: a process that wants to enter says so, and
 // then gives way to the other one; it enters if the other one does not want to, or has given way later.
 //
 // # Model

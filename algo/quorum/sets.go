@@ -2,7 +2,7 @@ package quorum
 
 import "slices"
 
-// Sets are voting sets: Sets[i] is V_i, in increasing order. Who wants to enter asks
+// Sets are voting sets: Sets[i] is V_i, in increasing order. A process that wants to enter asks
 // the members of its own set, each of whom votes for one process at a time.
 type Sets [][]int
 

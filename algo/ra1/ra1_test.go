@@ -86,7 +86,7 @@ func try(s *algotest.System[ricartagrawala.Message], id protocol.ID, wants strin
 	s.Step(id, protocol.Input{Kind: protocol.Try, Data: wants})
 }
 
-// Who is inside answers those at once who want the same group, and the others on exit; who
+// A process that is inside answers those at once who want the same group, and the others on exit; who
 // has an exclusive group shares with nobody, not even with its like.
 func TestReplies(t *testing.T) {
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 var model = protocol.Model[Message]{
 	MapState: protocol.MapState[Message],
 	MapMsg:   protocol.MapMsg(Message.fields),
-	// Who was invited once, and leads ever after, is remembered with its old number; and
+	// A process that was invited once, and leads ever after, is remembered with its old number; and
 	// while a process waits for a REPLY, another one may lead any number of times that wants
 	// the same group.
 	Bounds: []protocol.Bound{

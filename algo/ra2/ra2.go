@@ -161,7 +161,7 @@ func (p *Process) try(wanted protocol.Groups, out *protocol.Out[Message]) {
 }
 
 // onRequest answers a request as Ricart and Agrawala do, but that requests of one group are
-// no obstacle to each other, and that a leader inside invites them. Who is known to be
+// no obstacle to each other, and that a leader inside invites them. A process that is known to be
 // invited needs no answer.
 func (p *Process) onRequest(j protocol.ID, time uint64, g protocol.Group, out *protocol.Out[Message]) {
 	p.clock = max(p.clock, time)
@@ -246,7 +246,7 @@ func (p *Process) enter(leads bool, out *protocol.Out[Message]) {
 }
 
 // exit sends the REPLYs that were deferred. A follower sends one to each request that waits
-// for another group, even where it has sent one before: they tell that it is out. Who is
+// for another group, even where it has sent one before: they tell that it is out. A process that is
 // known to be invited needs neither.
 func (p *Process) exit(out *protocol.Out[Message]) {
 	follows := !p.leads

@@ -47,7 +47,7 @@ func synchronization() string {
 	return ""
 }
 
-// Who comes for the group of a leader that is inside is invited, and enters although others
+// A process that comes for the group of a leader that is inside is invited, and enters although others
 // have not answered; with invite=entry it must have all answers.
 func invitations() string {
 	for invite, inside := range map[int64][]protocol.ID{InviteArrivals: {0, 2}, InviteOnEntry: {0}} {
@@ -93,7 +93,7 @@ func followers() string {
 	return ""
 }
 
-// Who is known to be invited gets no REPLY, not even one that was deferred, and no second
+// A process that is known to be invited gets no REPLY, not even one that was deferred, and no second
 // START; and a leader sends no second REPLY.
 func spared() string {
 	// 0 leads, and knows from 2's REPLY, or from nobody, that 1 was invited by 2.

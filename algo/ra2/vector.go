@@ -13,7 +13,7 @@ import (
 // A Grant says that request Number of process Of was granted by invitation.
 type Grant struct{ Of, Number uint32 }
 
-// A page has grants that one leader made, in its order. Who hears of them refers to the page
+// A page has grants that one leader made, in its order. A process that hears of them refers to the page
 // as well, and so recognises it when others tell of it.
 type page struct {
 	by     protocol.ID // the leader, or nobody where grants are not to be recognised
@@ -73,7 +73,7 @@ func (g Grants) String() string {
 // message carries a part, so that to tell many costs what changed, once.
 //
 // Where many processes tell each other, nearly all that one hears is old. But it was made by
-// few leaders, many grants each, and so the log is of parts of their pages: who has heard of
+// few leaders, many grants each, and so the log is of parts of their pages: a process that has heard of
 // a leader's grants up to some number passes over a part of them without a look at each.
 type vector struct {
 	numbers []uint32 // by process: of its request, 0: none

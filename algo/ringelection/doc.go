@@ -37,7 +37,7 @@
 // initiator goes on, and others end where they meet it. What a process handed on it hands on
 // again when it hears that its successor has crashed, or comes back. Who finds its own id in
 // an ELECTION announces, so that one whose initiator has crashed ends at the first process
-// after it. Who recovers says so to all, by a message of its own: it does not know whose
+// after it. A process that recovers says so to all, by a message of its own: it does not know whose
 // successor it is, and what its former life was handed is lost.
 //
 // # Checked

@@ -111,7 +111,7 @@ func (p *Process) elect(out *protocol.Out[Message]) {
 
 // tell hands the successor what it is to know: the ELECTION that this process takes part
 // in, or who leads. It does so again whenever the successor is another one, or has lost its
-// memory, so that nothing is lost with who crashes. Who has no leader to tell of elects.
+// memory, so that nothing is lost with who crashes. A process that has no leader to tell of elects.
 func (p *Process) tell(out *protocol.Out[Message]) {
 	next, taking := p.successor(), len(p.list) > 0
 	switch {
@@ -200,7 +200,7 @@ func (p *Process) suspect(j protocol.ID, out *protocol.Out[Message]) {
 	}
 }
 
-// restore: who was suspected may not have been told who leads.
+// restore: a process that was suspected may not have been told who leads.
 func (p *Process) restore(j protocol.ID, out *protocol.Out[Message]) {
 	before := p.successor()
 	p.suspected.Remove(j)

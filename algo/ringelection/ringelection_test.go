@@ -190,7 +190,7 @@ func holder() string {
 	return ""
 }
 
-// recovered: who comes back before anybody notices is told what its former life was, by its
+// recovered: a process that comes back before anybody notices is told what its former life was, by its
 // predecessor alone. A leader leads in a newer epoch then.
 func recovered() string {
 	s := system(4)
@@ -256,7 +256,7 @@ func crossing() string {
 	return led(s, 2)
 }
 
-// former: who has come back does not lead the epoch of its former life that somebody wants
+// former: a process that has come back does not lead the epoch of its former life that somebody wants
 // to end, and leaves the election of who knew no more than itself.
 func former() string {
 	s := system(3)

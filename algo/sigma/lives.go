@@ -5,7 +5,7 @@ import "github.com/poundlock/poundlock/protocol"
 // Servers come and go: leases, incarnations, supports that a holder rebuilds, and servers that drain.
 
 // onRecall: server j supports us with the number that it names, and a holder
-// lost that support. Who waits has no use for it while somebody is inside. Who is
+// lost that support. A client that waits has no use for it while somebody is inside. A client that is
 // inside keeps it; so does who has a quorum and is getting its token recorded.
 func (c *Client) onRecall(j int, m Message, now int64, out *protocol.Out[Message]) {
 	s := &c.servers[j]

@@ -146,7 +146,7 @@ func (s *Server) onRequest(stored entry, from protocol.ID, m Message, now int64,
 }
 
 // refuses reports whether a timestamp is so far from our clock that it would
-// drag other clocks along, or overtake everybody who waits. Who asks again, or is
+// drag other clocks along, or overtake everybody who waits. A client that asks again, or is
 // inside, may have done its first REQUEST long ago.
 func (s *Server) refuses(m Message, now int64) bool {
 	behind := m.Stage == First && int64(m.Time) < now-s.terms.Value().oldest
@@ -159,7 +159,7 @@ func (s *Server) ahead(time uint64, now int64) bool {
 	return now > 0 && time > uint64(now+2*s.terms.Value().eps)
 }
 
-// wait queues a request, once. Who is inside comes first, since the support is
+// wait queues a request, once. A client that is inside comes first, since the support is
 // one that it lost here, and the owner is asked to give it back; the queue order
 // does the rest.
 func (s *Server) wait(w waiter, out *protocol.Out[Message]) {

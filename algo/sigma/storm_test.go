@@ -110,7 +110,7 @@ func TestStormFormula(t *testing.T) {
 						n, k, hold, got, s, want, sync)
 				}
 			}
-			// Who leaves in the instant in which it entered sends RELEASE just after the
+			// A client that leaves in the instant in which it entered sends RELEASE just after the
 			// polls of that instant: they are answered once more.
 			got, _ := marginal(n, k, 0)
 			if want := storm(n, k, 0, sync) + float64(2*m); math.Abs(got-want) > 0.2 {

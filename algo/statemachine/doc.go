@@ -9,7 +9,7 @@
 // nobody before is trusted of begins a larger ballot: it asks a majority what it has accepted,
 // proposes that again, and goes on.
 //
-// A section is inside from when those that entered before it have ended. Who suspects the user that is inside
+// A section is inside from when those that entered before it have ended. A process that suspects the user that is inside
 // asks for its end by a command, too. So all processes agree on whether an operation of that user comes before or
 // after it; after it, the operation fails everywhere.
 //

@@ -297,7 +297,7 @@ func (p *Process) accept(m Message, out *protocol.Out[Message]) {
 	}
 }
 
-// onAccepted counts, for each ballot apart: who has accepted what in a later one may not
+// onAccepted counts, for each ballot apart: a process that has accepted what in a later one may not
 // have accepted anything in this one.
 func (p *Process) onAccepted(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	s := p.at(m.Place)

@@ -36,7 +36,7 @@
 //
 // None in substance. The papers' procedures wait for the token in their middle;
 // here that is two steps. Ricart and Agrawala number requests by a clock of each process
-// that nobody else moves: it is the same as counting them. Who holds the token at first is
+// that nobody else moves: it is the same as counting them. A process that holds the token at first is
 // free; it is the process that comes last in a run whose processes come in turn, so that no
 // entry of such a run is free by chance.
 //

@@ -1,6 +1,6 @@
 // Package tokengme implements TokenGME, the token algorithm of Mittal and Mohan for group
 // mutual exclusion: processes that want the same group are inside together. It is the
-// algorithm of Suzuki and Kasami with two kinds of tokens. Who holds the one primary token
+// algorithm of Suzuki and Kasami with two kinds of tokens. A process that holds the one primary token
 // gives secondary ones of its group to whoever asks for that group; each token lets its
 // holder in. When another group is wanted, and the primary token is not in use, it goes to
 // one of those who want it, secondary ones go to the others, and all of them enter as soon

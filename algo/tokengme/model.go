@@ -136,7 +136,7 @@ func sessions(v *protocol.View) error {
 	return nil
 }
 
-// safeTokens: who holds a token that is not safe has heard of no later session, and of no
+// safeTokens: a process that holds a token that is not safe has heard of no later session, and of no
 // more RELEASEs of the one before than there can be.
 func safeTokens(v *protocol.View) error {
 	for _, q := range protocol.Procs[knows](v) {

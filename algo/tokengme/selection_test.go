@@ -38,7 +38,7 @@ func selectionByStory() {
 		{[]string{"a:2", "b:0", "b:0"}, "a", "a", "b"}, // their ages
 		{[]string{"a:1", "b:0", "b:0"}, "a", "a", "b"}, // a tie
 		{[]string{"a:2", "b:1", "b:1", "b:1", "a:0", "a:0"}, "b", "a", "a"},
-		{[]string{"a:4", "b:3", "b:3", "c:0"}, "b", "a", "a"},      // four processes: who is as old comes first
+		{[]string{"a:4", "b:3", "b:3", "c:0"}, "b", "a", "a"},      // four processes: a process that is as old comes first
 		{[]string{"a:3", "b:3", "b:3", "c:0"}, "b", "a", "b"},      // who is younger does not
 		{[]string{"!w:1", "!w:1", "a:0", "b:0"}, "!w", "!w", "!w"}, // one of the exclusive ones
 		{[]string{"!w:1", "!w:1", "a:1", "a:0"}, "a", "!w", "a"},   // speaks for them

@@ -189,7 +189,7 @@ func knownByTokenByStory() {
 }
 
 // A writer gives up whose request is known. Then the readers wait for each other to leave, and
-// for a session in which nobody is inside. Who waits behind it at its member does not.
+// for a session in which nobody is inside. A process that waits behind it at its member does not.
 func TestGivesUp(t *testing.T) { test(t, givesUpByStory) }
 
 func givesUpByStory() {

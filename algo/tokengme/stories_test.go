@@ -160,7 +160,7 @@ func severalByStory() {
 	s.inside(2)
 }
 
-// Who waits behind somebody else at its process does not when that one gives up. A
+// A process that waits behind somebody else at its process does not when that one gives up. A
 // LEAVE may overtake its ASK, and a GRANT may find that its try is over.
 func TestClients(t *testing.T) { test(t, clientsByStory) }
 

@@ -27,7 +27,7 @@ func byID(a, b user) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.
 
 func find(list []user, u user) (i int, ok bool) { return slices.BinarySearchFunc(list, u, byID) }
 
-// try is the first line of A1: who wants the group of the token enters at once, unless a
+// try is the first line of A1: a process that wants the group of the token enters at once, unless a
 // request is known that conflicts, or somebody waits already whom the token does not
 // serve.
 func (p *Process) try(u user, out *protocol.Out[Message]) {

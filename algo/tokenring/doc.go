@@ -1,12 +1,12 @@
-// Package tokenring implements the token on a logical ring: who holds the token may
+// Package tokenring implements the token on a logical ring: a process that holds the token may
 // enter, and passes it on to the next process. It is a ring of messages only; it has
 // nothing to do with how the machines are connected.
 //
-// There are three forms without failures. In the default form the token never rests: who gets it and does
+// There are three forms without failures. In the default form the token never rests: a process that gets it and does
 // not want to enter passes it on at once. In the form "resting" it stays with who used it
 // last until somebody asks: a REQUEST goes from process to process against the direction
 // of the token until it meets it or somebody who waits as well, and the token comes back
-// the same way. In the form "bidirectional" it may go either way: who has used it sends it
+// the same way. In the form "bidirectional" it may go either way: a process that has used it sends it
 // back to where it came from, and everybody else lets it go on.
 //
 // Regenerating is the first form where processes crash: the ring closes over the dead, and
@@ -27,7 +27,7 @@
 //
 // The order of tries is not kept where anybody can know it: in the resting form a process
 // that hands on a REQUEST may try afterwards and be the first to get the token. In the
-// other forms nobody can know: who tries sends nothing until it has entered, so that no
+// other forms nobody can know: a process that tries sends nothing until it has entered, so that no
 // try happened before another one that is served first, and the property order holds of
 // them without meaning anything. The time of tries is not the order of entries, of course.
 //

@@ -193,7 +193,7 @@ func (p *Keeper) bury(j protocol.ID, out *protocol.Out[Numbered]) {
 	}
 }
 
-// ask asks all live processes for the token, by a number that is new. Who has answered a
+// ask asks all live processes for the token, by a number that is new. A process that has answered a
 // newer leader leaves it to that one: its own number would be older.
 func (p *Keeper) ask(out *protocol.Out[Numbered]) {
 	p.found()

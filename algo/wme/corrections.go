@@ -9,7 +9,7 @@ const (
 	e2   corrections = 1 << iota // who suspects the owner ends the epoch; printed: nobody begins
 	e4a                          // votes are counted by sender; printed: as a set, where equal ones are one
 	e4b                          // the vote that makes a process vote is counted, too
-	e4c                          // whoever hears of a decision takes it; printed: who has proposed
+	e4c                          // whoever hears of a decision takes it; printed: a process that has proposed
 	e5                           // what was executed is told apart from what was logged
 	e6                           // acknowledgements and DOINVOKE count as long as they are needed; printed: those of the last record
 	e7                           // who loses the token while nobody uses it does lose it

@@ -11,7 +11,7 @@
 // one are committed.
 //
 // When a process suspects the owner the epoch ends: it votes, logs nothing any more in this epoch,
-// and the others follow. Who has the votes of a majority proposes the one with the largest number,
+// and the others follow. A process that has the votes of a majority proposes the one with the largest number,
 // which has all that was committed, as what the next epoch begins with; consensus decides among
 // the proposals. What is in the decision is executed, also an operation of an owner that is
 // ejected then; what is not is lost, and nobody has executed it.
@@ -62,7 +62,7 @@
 // everybody has executed is dropped (option stability); processes come back; a user may give up. The
 // log has operations alone, each with the number of the one before: a grant needs no majority, and
 // of several ones in a row nobody else may have heard when the epoch ends, so that they could not
-// be asked for. Who has the token, and which requests were granted, is all that is left of them.
+// be asked for. A process that has the token, and which requests were granted, is all that is left of them.
 //
 // # Checked
 //

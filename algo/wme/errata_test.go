@@ -172,7 +172,7 @@ func (w *storm[M]) retell(e erratum) (fault string, steps int) {
 	return w.calm(), steps
 }
 
-// Consensus that is not uniform: who has crashed has heard of another decision than the others.
+// Consensus that is not uniform: a process that has crashed has heard of another decision than the others.
 var notUniform = erratum{file: "E20", what: "consensus is not uniform", form: First, property: history.Failed, model: model(3, 0, 1, 1, "")}
 
 // split replays the counterexample where an instance is decided twice.

@@ -152,7 +152,7 @@ func (p *Process) tokenHeld() bool { return p.owns() && (p.state == idle || p.st
 // current: every operation that is known to be committed is executed.
 func (p *Process) current() bool { return p.executed == p.committed }
 
-// try is lines 11-16. Who holds the token enters at the end of this step.
+// try is lines 11-16. A process that holds the token enters at the end of this step.
 func (p *Process) try(out *protocol.Out[Message]) {
 	p.state = requesting
 	if p.owns() {

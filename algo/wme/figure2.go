@@ -57,7 +57,7 @@ func raise(numbers, others []uint64) {
 	}
 }
 
-// onVote is lines 1-2 and 9-16: it counts the votes, one of each process. Who has not voted yet joins in: for the present
+// onVote is lines 1-2 and 9-16: it counts the votes, one of each process. A process that has not voted yet joins in: for the present
 // owner, because it does not suspect it.
 func (p *Process) onVote(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	if p.proposed {

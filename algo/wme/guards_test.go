@@ -71,7 +71,7 @@ func quiet(a protocol.Algorithm[Message]) string {
 	)
 }
 
-// Who waits in the queue when an epoch ends waits on, and nobody asks for anything.
+// A process that waits in the queue when an epoch ends waits on, and nobody asks for anything.
 func keptQueue(a protocol.Algorithm[Message]) string {
 	s := system(a, 4)
 	for id := range protocol.ID(3) {

@@ -110,7 +110,7 @@ func (p *Process) onSync(from protocol.ID, m Message, out *protocol.Out[Message]
 }
 
 // tell sends operations after one that was executed, and who has the token; or it says that not all
-// of them are here any more. The last one is always sent, unless it is committed: who is told of the
+// of them are here any more. The last one is always sent, unless it is committed: a process that is told of the
 // last record votes as if it had logged it.
 func (p *Process) tell(to protocol.ID, after uint64, out *protocol.Out[Message]) {
 	i, _ := p.find(after + 1)

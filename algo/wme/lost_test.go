@@ -42,7 +42,7 @@ func returned(s *algotest.System[Message], id protocol.ID) {
 	s.Recover(id, 2)
 }
 
-// Who comes back takes no part: it does not vote, whoever is suspected, votes or comes back, and asks for no token.
+// A process that comes back takes no part: it does not vote, whoever is suspected, votes or comes back, and asks for no token.
 func abstains(a protocol.Algorithm[Message]) string {
 	s := system(a, 5)
 	s.Crash(4)
@@ -113,7 +113,7 @@ func staleAhead(a protocol.Algorithm[Message]) string {
 	return alike(s, "a", "b", "c")
 }
 
-// Who is asked for the state and crashes is not waited for, by who comes back nor by who lacks operations.
+// A process that is asked for the state and crashes is not waited for, by who comes back nor by who lacks operations.
 func asksAnother(a protocol.Algorithm[Message]) string {
 	s := system(a, 5)
 	returned(s, 4)
@@ -188,7 +188,7 @@ func returnCosts(a protocol.Algorithm[Message]) string {
 	return ""
 }
 
-// Who hears late of a return that the epoch has begun with offers the state, once, and ends no further epoch. One that
+// A process that hears late of a return that the epoch has begun with offers the state, once, and ends no further epoch. One that
 // has voted does not vote again.
 func comesLate(a protocol.Algorithm[Message]) string {
 	s := system(a, 3)
@@ -230,7 +230,7 @@ func nothingLost(a protocol.Algorithm[Message]) string {
 	)
 }
 
-// Who has not heard of the decision is offered the state, in case it never does, and not sent records of a later epoch. Who
+// A process that has not heard of the decision is offered the state, in case it never does, and not sent records of a later epoch. Who
 // has voted sends its vote, not what it has voted for.
 func behindEpoch(a protocol.Algorithm[Message]) string {
 	s := system(a, 3)
@@ -336,7 +336,7 @@ func behindMany(a protocol.Algorithm[Message]) string {
 	}, want), alike(s, "a", "b", "c", "d"))
 }
 
-// Who is told of the last record has it, though not all before it: its vote says so.
+// A process that is told of the last record has it, though not all before it: its vote says so.
 func lastGoesAlong(a protocol.Algorithm[Message]) string {
 	s := frugal(a, 3, 8)
 	s.Try(0)
@@ -383,7 +383,7 @@ func otherEpoch(a protocol.Algorithm[Message]) string {
 	return alike(s, "b")
 }
 
-// Who has voted logs nothing, and acknowledges nothing.
+// A process that has voted logs nothing, and acknowledges nothing.
 func votedAlready(a protocol.Algorithm[Message]) string {
 	s := system(a, 3)
 	s.Try(0)

@@ -72,7 +72,7 @@ func capturedLate(a protocol.Algorithm[Message]) string {
 	return ""
 }
 
-// Who waits for the state while this process gets one itself is served with that.
+// A process that waits for the state while this process gets one itself is served with that.
 func TestCapturedInstalled(t *testing.T) { tell(t, capturedInstalled) }
 
 func capturedInstalled(a protocol.Algorithm[Message]) string {
@@ -90,7 +90,7 @@ func capturedInstalled(a protocol.Algorithm[Message]) string {
 	return ""
 }
 
-// Who gets the state knows nothing of a life that takes part since. Its request waits there, too.
+// A process that gets the state knows nothing of a life that takes part since. Its request waits there, too.
 func TestInstalledRequests(t *testing.T) { tell(t, installedRequests) }
 
 func installedRequests(a protocol.Algorithm[Message]) string {
@@ -104,7 +104,7 @@ func installedRequests(a protocol.Algorithm[Message]) string {
 	return ""
 }
 
-// The owner asks again once it has passed the token on. Who gets a state in which only its request has arrived,
+// The owner asks again once it has passed the token on. A process that gets a state in which only its request has arrived,
 // and not its grant, takes neither for granted.
 func TestInstalledOwner(t *testing.T) { tell(t, installedOwner) }
 
@@ -258,7 +258,7 @@ func states(a protocol.Algorithm[Message]) string {
 	)
 }
 
-// Who has installed the state has no operations before it: it offers it, and logs none of them.
+// A process that has installed the state has no operations before it: it offers it, and logs none of them.
 func installs(a protocol.Algorithm[Message]) string {
 	p := alone(a, 1, 1)
 	decided(p, 0)

@@ -529,7 +529,7 @@ func TestStormEjects(t *testing.T) {
 	}
 }
 
-// Storms see that an operation comes between those of another section: who is ejected is not told, and its copy
+// Storms see that an operation comes between those of another section: a process that is ejected is not told, and its copy
 // executes what it issues then.
 func TestStormSections(t *testing.T) {
 	bare := func(p protocol.Process[Message]) *Process { return p.(*mangled).Process }

@@ -10,7 +10,7 @@ import (
 // The kinds of Message. From Sync on they only heal: they are sent where messages were lost, a
 // process lags behind, or comes back.
 const (
-	Request  uint8 = iota // Who sends it wants the token, for its request ID
+	Request  uint8 = iota // A process that sends it wants the token, for its request ID
 	Grant                 // record Number: the token goes to Who, for its request ID
 	Invoke                // record Number: operation ID of Who
 	Ack                   // record Number is logged

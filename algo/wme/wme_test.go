@@ -91,7 +91,7 @@ func costs(a protocol.Algorithm[Message]) (fault string) {
 	return fault
 }
 
-// Who waits and owns the next epoch needs no grant.
+// A process that waits and owns the next epoch needs no grant.
 func TestNextOwner(t *testing.T) { tell(t, nextOwner) }
 
 func nextOwner(a protocol.Algorithm[Message]) string {
@@ -225,7 +225,7 @@ func overtaken(a protocol.Algorithm[Message]) string {
 	return alike(s, "a", "b")
 }
 
-// Who asks for operations may be the first to hear of a decision. Those that have them execute them once they have
+// A process that asks for operations may be the first to hear of a decision. Those that have them execute them once they have
 // heard, too, and answer then.
 func TestAskedEarly(t *testing.T) { tell(t, askedEarly) }
 

@@ -44,7 +44,7 @@ type Core[M, P any] struct {
 	Fields   func(m P, c *protocol.Codec) P
 	KindOf   func(m P) int
 	Fits     func(m P, n int) bool // as protocol.Algorithm.Fits, which the algorithm has then
-	Asks     func(m P) bool        // for an answer: who knows the decision tells it to who sent this
+	Asks     func(m P) bool        // for an answer: a process that knows the decision tells it to who sent this
 	Ints     func(m P) int
 	Text     func(m P) string // without the name of its kind
 }

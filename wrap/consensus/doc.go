@@ -6,9 +6,9 @@
 // instance after the last decision that it has heard of, and in none before it resumes
 // (protocol.Resume) if it came back with nothing. An instance costs nothing while nobody proposes in it.
 //
-// Who has a proposal sends it to the coordinator, the least process that it trusts, which has the
+// A process that has a proposal sends it to the coordinator, the least process that it trusts, which has the
 // core decide it, or another value that may be decided already. Now everybody is told. A process
-// that takes no part says so, and another one coordinates. Who is asked by another process tells it
+// that takes no part says so, and another one coordinates. A process that is asked by another process tells it
 // the decision when it hears of it, and of later ones as far as it keeps them.
 //
 // Paxos is the single-decree protocol: a coordinator makes a ballot of a number that exceeds all that

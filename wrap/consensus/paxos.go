@@ -198,12 +198,12 @@ func (p *synod[M]) end() {
 // yield ends the own ballot for that of a process which is trusted: it goes first, for otherwise two
 // could interrupt each other for ever.
 //
-// Who waits has ahead = j. It has answered a ballot of j; then, either j's ballot is under way, or j is
+// A process that waits has ahead = j. It has answered a ballot of j; then, either j's ballot is under way, or j is
 // about to send it what ends the wait, a PROPOSE, DECIDED, or what a larger ballot of j asks, or
 // that is on its way, or it is about to hear Suspect or Restore of j. For where j's ballot ends undecided j
 // asks its coordinator again (Lose), if that one's own ballot is not why; and where the coordinator
 // answers j's ballot after that, j asks it once more (Again), since the first PROPOSE may have come before
-// the wait. Nobody else needs to be told: who does not coordinate would not lead.
+// the wait. Nobody else needs to be told: a process that does not coordinate would not lead.
 func (p *synod[M]) yield(to protocol.ID, t *Turn[M, Paxos[M]]) {
 	if p.ballot != (Ballot{}) {
 		t.Lose(to)

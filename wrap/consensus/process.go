@@ -278,7 +278,7 @@ func (p *Process[M, P]) compare(from protocol.ID, e Envelope[M, P], out *protoco
 	p.goOn(out)
 }
 
-// remind tells a process that lags behind what was decided from an instance on. Who does not know
+// remind tells a process that lags behind what was decided from an instance on. A process that does not know
 // it, because it resumed later, or any more, says so: another one may know.
 func (p *Process[M, P]) remind(to protocol.ID, from uint64, out *protocol.Out[Envelope[M, P]]) {
 	i := slices.IndexFunc(p.decisions, func(d decision[M]) bool { return d.instance == from })

@@ -201,7 +201,7 @@ func passerBy() string {
 	return ""
 }
 
-// A coordinator whose RESTART a member refuses, which joined something newer, forgets it; who is
+// A coordinator whose RESTART a member refuses, which joined something newer, forgets it; a process that is
 // no member refuses nothing. It begins anew when the member has said where it is.
 func refused() string {
 	s := tell(suzukikasami.Algorithm, 3, 1)
@@ -227,7 +227,7 @@ func refused() string {
 	return ""
 }
 
-// Who is asked for an instance older than its own says so.
+// A process that is asked for an instance older than its own says so.
 func refuses() string {
 	s := tell(suzukikasami.Algorithm, 3, 1)
 	old := &Note{Set: upTo(3)}
@@ -252,7 +252,7 @@ func wentOn() string {
 	return ""
 }
 
-// Who is asked to leave its instance does when its user is outside, and no other instance.
+// A process that is asked to leave its instance does when its user is outside, and no other instance.
 func leaves() string {
 	ask := func(s *story[suzukikasami.Message], round uint64) {
 		s.tells(0, 1, Frame[suzukikasami.Message]{Kind: Notify, Epoch: protocol.Epoch{Round: round}, Note: &Note{Old: true}})
@@ -279,7 +279,7 @@ func leaves() string {
 	return ""
 }
 
-// Who joins another instance instead does not leave that.
+// A process that joins another instance instead does not leave that.
 func leavesNot() string {
 	s := tell(suzukikasami.Algorithm, 3, 1)
 	s.try(1, "")
@@ -397,7 +397,7 @@ func lostOne() string {
 	return ""
 }
 
-// Who has a lesser process in reach than the sender of a RESTART does not answer it.
+// A process that has a lesser process in reach than the sender of a RESTART does not answer it.
 func heeds() string {
 	s := tell(suzukikasami.Algorithm, 4, 1)
 	s.crashes(0)
@@ -445,7 +445,7 @@ func optioned() string {
 	return ""
 }
 
-// Who is asked together with one that joins from outside needs to have had its JOIN, in the session
+// A process that is asked together with one that joins from outside needs to have had its JOIN, in the session
 // that they have.
 func joinOfBefore() string {
 	s := tell(suzukikasami.Algorithm, 3, 1)
@@ -493,7 +493,7 @@ func keptThrough() string {
 	return s.fault
 }
 
-// Who was asked to join, and has not because a member is gone, is asked again where there is no
+// A process that was asked to join, and has not because a member is gone, is asked again where there is no
 // majority without it.
 func askedAgain() string {
 	s := tell(suzukikasami.Algorithm, 4, 1)

@@ -15,7 +15,7 @@
 // over and a majority of all processes have sessions, each with each other and with nobody
 // else, each of their users gets in, as far as the algorithm promises it. Entries are not
 // concurrent for the time of a restart: it waits for who is inside. A process without a
-// majority is in no instance: who is inside is ejected, and who tries waits, or is told
+// majority is in no instance: a process that is inside is ejected, and who tries waits, or is told
 // protocol.NoMajority (TryOnce, and option tell). When it has sessions again it joins.
 //
 // An instance has an epoch, a round and a coordinator, which each process joins in growing
@@ -30,7 +30,7 @@
 //
 // That argument needs that p's session with s is the one that s had when it joined. So a
 // coordinator says to each member which statement of its sessions a RESTART is based on,
-// and one whose sessions have changed since does not answer; who was in no instance
+// and one whose sessions have changed since does not answer; a process that was in no instance
 // answers before the others are asked, and each of them must have had its JOIN in the
 // present session.
 //
@@ -40,9 +40,9 @@
 //
 // Progress: who decides is the least process in reach, and a process answers its RESTARTs
 // only. So when faults are over, those of the majority C have one coordinator, its least
-// process c, without a message. Each has told c where it is, or will: who is in an
+// process c, without a message. Each has told c where it is, or will: a process that is in an
 // instance sends NOTIFY when its coordinator changes, and then at each change of the
-// instance or of a session with a member; who is in none has said JOIN to all in reach, in
+// instance or of a session with a member; a process that is in none has said JOIN to all in reach, in
 // each session, unless it was its own coordinator, which it is no more. c waits until
 // everybody in reach, whom it knows to be a member of something, has said something. Where
 // two are in instances that do not have both, neither tells the changes of their session:

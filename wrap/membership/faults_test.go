@@ -320,7 +320,7 @@ func cutForGood(t *testing.T) string {
 	return ""
 }
 
-// Who has no session with one of the others, and can join no instance with it, does not hold
+// A process that has no session with one of the others, and can join no instance with it, does not hold
 // up the others.
 func TestCutForGood(t *testing.T) {
 	if fault := cutForGood(t); fault != "" {

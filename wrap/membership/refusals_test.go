@@ -27,7 +27,7 @@ func refusals() (checks []mutant.Check) {
 	return checks
 }
 
-// impatient: who wants to enter at once or not at all is told that there is no majority, and
+// impatient: a process that wants to enter at once or not at all is told that there is no majority, and
 // who waits is not.
 func impatient() string {
 	for _, late := range []bool{false, true} {

@@ -45,7 +45,7 @@ func TestManyProcesses(t *testing.T) {
 	}
 }
 
-// Who is told that there is no majority, and tries again at once, lets time go on.
+// A process that is told that there is no majority, and tries again at once, lets time go on.
 func TestToldWithoutEnd(t *testing.T) {
 	steps, err := scenario.Names{Members: 3}.Parse(strings.NewReader("at 5ms partition p1 for 2s\n"))
 	if err != nil {

@@ -195,7 +195,7 @@ func stories() string {
 			wrong = fmt.Sprintf("accesses by story, %q instead of %q", got, want)
 		}
 	}
-	// Own registers are accessed in the same step. Who waits is answered by the write that
+	// Own registers are accessed in the same step. A process that waits is answered by the write that
 	// ends its wait, and no other one.
 	p := newScripted(Deferred, access(protocol.Write, r1, 5), access(protocol.Read, r1, 0),
 		access(protocol.Await, s1, 2), access(protocol.Write, r1, 7), crit)

@@ -7,7 +7,7 @@ import (
 )
 
 // The couriers are algorithms that do nothing but notice what a channel does wrong, and
-// panic. Who tries sends letters to all members and enters when each was answered, so
+// panic. A process that tries sends letters to all members and enters when each was answered, so
 // that one that never arrives is a deadlock. They exclude nobody.
 
 // A letter or its answer.

@@ -12,7 +12,7 @@ import (
 // caught by the later ones, and each time all before these are asked in vain. A table of who
 // caught which mutant last time would know, and be wrong at each change of wording. What is known
 // without one: how long each check takes when it finds nothing, and which checks caught the
-// mutants that are done, above all those of the same function. Who is most likely to catch it
+// mutants that are done, above all those of the same function. A process that is most likely to catch it
 // for its time comes first. Whether a mutant is caught depends on no order.
 type odds struct {
 	cost   []float64            // of each check, in seconds

@@ -28,7 +28,7 @@ type World[F any] struct {
 	cut       map[protocol.Channel]bool // no session: From is the lesser
 }
 
-// Faults that exclude each other: who comes back may find that a decision is known to few, and needs
+// Faults that exclude each other: a process that comes back may find that a decision is known to few, and needs
 // channels that deliver it.
 type faults uint8
 

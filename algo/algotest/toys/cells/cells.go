@@ -169,7 +169,7 @@ var Trusting = Of("trusting", func(p *Process, ev protocol.Event[struct{}], out 
 	}
 }, flags[:2]...)
 
-// Blind is a lock for any number of processes, and wrong with any from two on: who tries looks at
+// Blind is a lock for any number of processes, and wrong with any from two on: a process that tries looks at
 // the flags of all others, and raises its own only when it has found them down.
 var Blind = func() protocol.Algorithm[struct{}] {
 	a := Of("blind", nil)

@@ -87,7 +87,7 @@ type hold struct {
 	// sessions are the numbers of those with the servers that support this hold. One
 	// that has another session with this client since has forgotten it.
 	sessions map[protocol.ID]uint64
-	// past are the last ones of these with each server that supports this hold, or did.
+	// past are the last ones of these with servers that supported this hold, and do no more; nil: all do.
 	past    map[protocol.ID]uint64
 	state   state
 	granted bool     // the user was told, or is about to be
@@ -98,7 +98,7 @@ type hold struct {
 
 func newHold(s *section, l *line) *hold {
 	c := s.client
-	h := &hold{client: c, section: s, line: l, began: time.Now(), decided: make(chan struct{}), past: map[protocol.ID]uint64{}}
+	h := &hold{client: c, section: s, line: l, began: time.Now(), decided: make(chan struct{})}
 	c.mu.Lock()
 	l.hold = h
 	c.mu.Unlock()
@@ -127,8 +127,15 @@ func (h *hold) Supported(sessions map[protocol.ID]uint64) {
 
 // supported notes who supports h now. Client.mu is held.
 func (h *hold) supported(sessions map[protocol.ID]uint64) {
+	for id, number := range h.sessions {
+		if _, still := sessions[id]; !still {
+			if h.past == nil {
+				h.past = map[protocol.ID]uint64{}
+			}
+			h.past[id] = number
+		}
+	}
 	h.sessions = sessions
-	maps.Copy(h.past, sessions)
 }
 
 // Ejected implements node.User. The turn is kept until Unlock: whoever is still
@@ -246,8 +253,10 @@ func (h *hold) departed() error {
 	for _, s := range g.node.Sessions() {
 		live[s.Peer] = s.Number
 	}
+	past := map[protocol.ID]uint64{}
 	h.client.mu.Lock()
-	past := maps.Clone(h.past)
+	maps.Copy(past, h.past)
+	maps.Copy(past, h.sessions)
 	h.client.mu.Unlock()
 	gone := map[node.Cause][]string{}
 	for id, number := range past {

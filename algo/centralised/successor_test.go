@@ -46,7 +46,7 @@ func heirs(n int) *algotest.System[Told] {
 func lead(s *algotest.System[Told], leader protocol.ID, epoch uint64) {
 	for id, p := range s.Procs {
 		if p != nil {
-			s.Step(protocol.ID(id), protocol.Input{Kind: protocol.Lead, From: leader, Arg: epoch})
+			s.Step(protocol.ID(id), protocol.NewLead(leader, epoch))
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestNoEpoch(t *testing.T) {
 func keepers(n int) *algotest.System[Numbered] {
 	s := algotest.NewSystem(Regenerating, protocol.Config{N: n}, 0)
 	for id := range protocol.ID(n) {
-		s.Step(id, protocol.Input{Kind: protocol.Lead, From: protocol.ID(n - 1), Arg: 1})
+		s.Step(id, protocol.NewLead(protocol.ID(n-1), 1))
 	}
 	return s
 }
@@ -101,7 +101,7 @@ func rules() string {
 	hears := func(from protocol.ID) protocol.Input { return protocol.Input{Kind: protocol.Receive, From: from} }
 	dies := func(j protocol.ID) protocol.Input { return protocol.Input{Kind: protocol.Suspect, From: j} }
 	leads := func(j protocol.ID, epoch uint64) protocol.Input {
-		return protocol.Input{Kind: protocol.Lead, From: j, Arg: epoch}
+		return protocol.NewLead(j, epoch)
 	}
 	last := func(do func(s *stage, p *Keeper) []Numbered, want ...Numbered) func(id protocol.ID) bool {
 		return func(id protocol.ID) bool {

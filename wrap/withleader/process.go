@@ -93,7 +93,9 @@ func (p *Process[M, E]) toElection(ev protocol.Event[E], out *protocol.Out[Frame
 		a := e.Act
 		switch a.Do {
 		case protocol.Leader:
-			p.leads = append(p.leads, protocol.Input{Kind: protocol.Lead, From: a.To, Arg: a.Arg, Now: ev.Now})
+			lead := protocol.NewLead(a.To, a.Arg)
+			lead.Now = ev.Now
+			p.leads = append(p.leads, lead)
 			continue
 		case protocol.SetTimer, protocol.StopTimer:
 			a.Timer += firstTimer

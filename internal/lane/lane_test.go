@@ -21,9 +21,8 @@ func TestNamed(t *testing.T) {
 
 // A longer lane does what a shorter one does.
 func TestRuns(t *testing.T) {
-	defer func(l Lane) { current = l }(current)
 	for now, want := range map[Lane][3]bool{Quick: {true, false, false}, CI: {true, true, false}, Long: {true, true, true}} {
-		current = now
+		t.Setenv(Variable, now.String())
 		if got := [3]bool{Quick.Runs(), CI.Runs(), Long.Runs()}; got != want {
 			t.Errorf("in lane %d: %v run, want %v", now, got, want)
 		}
@@ -49,8 +48,7 @@ func strs(list []any) (texts []string) {
 
 // What does not run names the command that runs it.
 func TestCommand(t *testing.T) {
-	defer func(l Lane) { current = l }(current)
-	current = CI
+	t.Setenv(Variable, CI.String())
 	const command = `TEST_LANE=long go test -timeout 0 -run '^TestStorm$/^of_1_\+_1$' ./internal/lane`
 	var s said
 	Long.Need(&s, "an hour")

@@ -191,6 +191,7 @@ func TestArchitectureTable(t *testing.T) {
 
 // Structural rules are ordinary tests.
 func TestArchitecture(t *testing.T) {
+	t.Parallel()
 	repository, err := readTree(os.DirFS("."))
 	if err != nil {
 		t.Fatal(err)

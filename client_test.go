@@ -12,11 +12,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	lane.Waits()
+	goleak.VerifyTestMain(m)
+}
 
 // patience is how long a test waits for what must come at last, on any machine.
 const patience = time.Minute
@@ -57,6 +61,7 @@ func dial(t *testing.T, c poundlock.Config) *poundlock.Client {
 // TestExclusion: clients and local users of each, one counter that is right only
 // under the lock, tokens that grow.
 func TestExclusion(t *testing.T) {
+	t.Parallel()
 	_, config := startLocal(t)
 	const clients, users, rounds = 3, 3, 20
 	var inside, entries int
@@ -104,6 +109,7 @@ func TestExclusion(t *testing.T) {
 
 // TestOneServerForgets while a lock is held and another client waits for it.
 func TestOneServerForgets(t *testing.T) {
+	t.Parallel()
 	l, config := startLocal(t)
 	first, second := dial(t, config), dial(t, config)
 	for i := range l.Servers() {
@@ -141,6 +147,7 @@ func TestOneServerForgets(t *testing.T) {
 
 // TestQuorumLost: a holder whose servers all fail hears of it.
 func TestQuorumLost(t *testing.T) {
+	t.Parallel()
 	l, config := startLocal(t)
 	config.Lease = 500 * time.Millisecond
 	c := dial(t, config)
@@ -186,6 +193,7 @@ func TestQuorumLost(t *testing.T) {
 // TestTryLocks: of two clients that try one free lock at once at most one gets
 // it; that both fail is possible and rare; once both have ended a try succeeds.
 func TestTryLocks(t *testing.T) {
+	t.Parallel()
 	_, config := startLocal(t)
 	clients := []*poundlock.Client{dial(t, config), dial(t, config)}
 	neither := 0
@@ -240,6 +248,7 @@ func TestTryLocks(t *testing.T) {
 // cancellations meet grants, while one server after the other forgets. Nobody
 // meets anybody inside, tokens grow, and nothing is left behind.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	l, config := startLocal(t)
 	const clients, users, names = 3, 4, 2
 	var inside [names]atomic.Int32

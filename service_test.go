@@ -74,6 +74,7 @@ func crowd(t *testing.T, permits [8]int) (most int32, entries [8]int32) {
 
 // TestSemaphoreOfThree: of eight users never four are inside, and all get in.
 func TestSemaphoreOfThree(t *testing.T) {
+	t.Parallel()
 	most, entries := crowd(t, [8]int{3, 3, 3, 3, 3, 3, 3, 3})
 	if most != 3 {
 		t.Errorf("%d were inside at once", most)
@@ -93,6 +94,7 @@ func TestSemaphoreOfThree(t *testing.T) {
 // TestOppositeOrders: users that name three locks in all orders never wait for each
 // other in a circle, and are alone with each of them.
 func TestOppositeOrders(t *testing.T) {
+	t.Parallel()
 	_, config := startLocal(t)
 	var inside [3]atomic.Int32
 	var all sync.WaitGroup
@@ -127,6 +129,7 @@ func TestOppositeOrders(t *testing.T) {
 // TestOverdue: what one holds for too long the next client gets though it is never
 // unlocked, and not before its context has ended.
 func TestOverdue(t *testing.T) {
+	t.Parallel()
 	_, config := startLocal(t)
 	second := dial(t, config)
 	config.MaxHold, config.Grace = 200*time.Millisecond, 100*time.Millisecond
@@ -157,6 +160,7 @@ func TestOverdue(t *testing.T) {
 // TestElection: who campaigns leads one after the other, with growing tokens, and
 // those who watch see who it is, under the label that it has.
 func TestElection(t *testing.T) {
+	t.Parallel()
 	l, config := startLocal(t)
 	quick := config
 	quick.Lease = time.Second // so that it looks every tenth of a second
@@ -241,6 +245,7 @@ func TestElection(t *testing.T) {
 // forgets. Nobody meets anybody inside, tokens grow name by name, and all is free in
 // the end.
 func TestStormOfSeveral(t *testing.T) {
+	t.Parallel()
 	l, config := startLocal(t)
 	config.MaxHold, config.Grace = 3*time.Millisecond, 10*time.Second
 	names := []string{"a", "b", "c"}

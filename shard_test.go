@@ -69,6 +69,7 @@ func (c *grouped) lockOf(shard string, k int) string {
 
 // Locks of both shards exclude, each in its own.
 func TestGroups(t *testing.T) {
+	t.Parallel()
 	c := startGroups(t)
 	first, second := dial(t, c.config), dial(t, c.config)
 	for _, shard := range []string{"a", "b"} {
@@ -190,6 +191,7 @@ func TestOtherGroups(t *testing.T) {
 // One attempt right after Dial waits for the shard that it needs, which Dial need not
 // have done.
 func TestTryAfterDial(t *testing.T) {
+	t.Parallel()
 	c := startGroups(t)
 	for k := range 20 {
 		client := dial(t, c.config)

@@ -151,6 +151,7 @@ func TestHostOfRequests(t *testing.T) {
 
 // GET / says what this port is, and a client of the lock service that it is the wrong one.
 func TestWrongDoor(t *testing.T) {
+	t.Parallel()
 	_, config := startCluster(t)
 	d := startDaemon(t, config, api.Limits{})
 	r, err := httpClient(t, false).Get(d.url)
@@ -177,6 +178,7 @@ func TestWrongDoor(t *testing.T) {
 // Sessions of one process are told apart: in what they are refused with, and by all the
 // cluster.
 func TestSessionsAreNamed(t *testing.T) {
+	t.Parallel()
 	local, config := startCluster(t)
 	config.Label = "server s1"
 	d := startDaemon(t, config, api.Limits{})

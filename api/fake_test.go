@@ -14,9 +14,13 @@ import (
 
 	"github.com/poundlock/poundlock"
 	pb "github.com/poundlock/poundlock/api/poundlockv1"
+	"github.com/poundlock/poundlock/internal/lane"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	lane.Waits()
+	goleak.VerifyTestMain(m)
+}
 
 // fakeLocks are locks in memory, whose losses and leases the test decides.
 type fakeLocks struct {

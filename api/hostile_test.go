@@ -179,6 +179,7 @@ func TestLimits(t *testing.T) {
 // TestSilentConnections: connections that say nothing, send half a request or do
 // not end it keep nobody else out, and are ended.
 func TestSilentConnections(t *testing.T) {
+	t.Parallel()
 	_, config := startCluster(t)
 	d := startDaemon(t, config, api.Limits{SlowClient: time.Second}) // honest clients have no more
 	begin := []string{

@@ -14,6 +14,7 @@ import (
 // TestLeaseMutants: the stories of TestLeases notice when what they are about is
 // broken. Without TEST_LANE=long only some are built.
 func TestLeaseMutants(t *testing.T) {
+	t.Parallel()
 	mutants := []struct{ name, file, from, to string }{
 		{"the lease does not run", "session.go", "x.timer.Reset(x.lease)", ""},
 		{"calls do not renew", "session.go", "x.expires = time.Now().Add(x.lease)\n\t\tx.timer.Reset(x.lease)", "x.timer.Reset(time.Until(x.expires))"},

@@ -41,6 +41,7 @@ func post(t testing.TB, c *http.Client, url, method, body string) (int, map[stri
 // TestDeadClient: a client that opened a session and took a lock, and is never
 // heard of again, is freed after its lease and not before.
 func TestDeadClient(t *testing.T) {
+	t.Parallel()
 	_, config := startCluster(t)
 	d, other := startDaemon(t, config, api.Limits{}), startDaemon(t, config, api.Limits{})
 	timely(t, 500*time.Millisecond, func(t *testing.T, lease time.Duration) bool { return deadClient(t, d, other, lease) })
@@ -202,6 +203,7 @@ func startProxy(t testing.TB, to string) *proxy {
 
 // TestLost: servers that go take the lock along; its client is told at each call.
 func TestLost(t *testing.T) {
+	t.Parallel()
 	l, config := startCluster(t)
 	config.Lease, config.QuorumWait = time.Second, time.Second
 	d := startDaemon(t, config, api.Limits{})
@@ -256,6 +258,7 @@ func TestLost(t *testing.T) {
 // TestStop: a daemon that ends waits for its promises, lets clients release
 // meanwhile, and leaves nothing behind.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	_, config := startCluster(t)
 	d, other := startDaemon(t, config, api.Limits{}), startDaemon(t, config, api.Limits{})
 	c := protocols[0].client(t, d)

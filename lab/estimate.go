@@ -3,6 +3,7 @@ package lab
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -55,8 +56,18 @@ func student(n int) float64 { return studentAmong(n, 1) }
 
 // studentAmong is the same where k means are looked at.
 func studentAmong(n, k int) float64 {
-	return distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(1 - (1-confidence)/2/float64(k))
+	key := [2]int{n, k}
+	if q, ok := quantiles.Load(key); ok {
+		return q.(float64)
+	}
+	q := distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(1 - (1-confidence)/2/float64(k))
+	quantiles.Store(key, q)
+	return q
 }
+
+// quantiles are those asked for before: a report asks for few of them, many thousand times, and
+// finding one takes as long as all else that it does.
+var quantiles sync.Map
 
 // A Ratio is that of two means.
 type Ratio struct {

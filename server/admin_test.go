@@ -259,6 +259,7 @@ func TestAdminTLS(t *testing.T) {
 // GET / says what the admin port is; on loopback without TLS only requests for this machine
 // are served; and a client of the lock service hears that it is wrong here.
 func TestAdminDoor(t *testing.T) {
+	t.Parallel()
 	a := startAdmin(t, startLocal(t).lives[0].server, nil)
 	if r, body := get(t, a, "/", ""); r.StatusCode != http.StatusOK || !strings.Contains(body, `admin port of server "s1"`) {
 		t.Errorf("GET /: %d %s", r.StatusCode, body)

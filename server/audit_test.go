@@ -101,6 +101,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 // What the file is too slow for is left out, at once, and counted: in the file,
 // in the log and in the metrics.
 func TestAuditDrops(t *testing.T) {
+	t.Parallel()
 	var log proctest.Log
 	out := &stuck{enter: make(chan struct{}, 100), leave: make(chan struct{}), failures: 2}
 	a := &Audit{

@@ -295,10 +295,7 @@ func TestSuccessorDies(t *testing.T) {
 	} {
 		t.Run(x.what, func(t *testing.T) {
 			before := strings.Count(d.log.String(), "a hand-over failed")
-			conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: d.socket(0), Net: "unix"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := d.connect(t, 0)
 			if err := x.do(conn); err != nil {
 				t.Error(err)
 			}
@@ -418,6 +415,7 @@ func TestPredecessorDies(t *testing.T) {
 
 // A server that sits out is mute, hands the rest of it over, and ends at once when told.
 func TestSitOut(t *testing.T) {
+	t.Parallel()
 	const sitOut = 700 * time.Millisecond
 	began := time.Now()
 	d := newDynasty(t, func(c *Config) { c.SitOut = sitOut })

@@ -18,14 +18,22 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
+// connect connects to server i as a successor does. A server listens for them a moment after it serves.
+func (d *dynasty) connect(t *testing.T, i int) (conn *net.UnixConn) {
+	t.Helper()
+	eventually(t, "it listens for successors", func() bool {
+		var err error
+		conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: d.socket(i), Net: "unix"})
+		return err == nil
+	})
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
 // taken takes the table of server i as a successor that then says nothing.
 func (d *dynasty) taken(t *testing.T, i int) *net.UnixConn {
 	t.Helper()
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: d.socket(i), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
+	conn := d.connect(t, i)
 	config := d.reigns[i].server.nodeConfig()
 	var o handover.Offer
 	if err := errors.Join(handover.WriteJSON(conn, handover.Request{Title: config.Title()}), handover.ReadJSON(conn, &o)); err != nil {
@@ -85,6 +93,7 @@ func serving(t *testing.T, s *Server) float64 {
 // A successor that is too slow, and comes again at once, costs nobody a session: each
 // attempt may take a quarter of the lease, and clients come back between two of them.
 func TestSlowSuccessor(t *testing.T) {
+	t.Parallel()
 	d := newDynasty(t, func(c *Config) { c.Lease = 4 * time.Second })
 	cl := d.dial(t)
 	g, err := cl.Mutex("held").Lock(t.Context())
@@ -152,6 +161,7 @@ func TestAddressTaken(t *testing.T) {
 
 // A server that sits out does not serve.
 func TestServingWhileMute(t *testing.T) {
+	t.Parallel()
 	d := newDynasty(t, func(c *Config) { c.SitOut = 300 * time.Millisecond })
 	if s := d.reigns[0].server; serving(t, s) != 0 && s.Addr() == nil {
 		t.Error("poundlock_serving is 1 while the server sits out")

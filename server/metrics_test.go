@@ -42,6 +42,7 @@ func held(t *testing.T, l *Local) {
 // A scrape in the classic format is read by Prometheus' own parser, and its names
 // and help texts follow the conventions.
 func TestMetricsLint(t *testing.T) {
+	t.Parallel()
 	l := startLocal(t)
 	held(t, l)
 	_, text := get(t, startAdmin(t, l.lives[0].server, nil), "/metrics", "text/plain")
@@ -102,6 +103,7 @@ var (
 // OpenMetrics is what Prometheus asks for. Its rules that the classic format does
 // not have: an end marker, and every sample within its family, by suffix.
 func TestOpenMetrics(t *testing.T) {
+	t.Parallel()
 	l := startLocal(t)
 	held(t, l)
 	response, text := get(t, startAdmin(t, l.lives[0].server, nil), "/metrics", "application/openmetrics-text; version=1.0.0")

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/poundlock/poundlock/internal/control"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
@@ -26,7 +27,10 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	lane.Waits()
+	goleak.VerifyTestMain(m)
+}
 
 func table(addrs ...string) []node.Peer {
 	var p []node.Peer
@@ -193,6 +197,7 @@ func startLocal(t *testing.T) *Local {
 }
 
 func TestLocal(t *testing.T) {
+	t.Parallel()
 	l := startLocal(t)
 	if _, err := StartLocal(LocalConfig{Dir: filepath.Dir(strings.TrimPrefix(l.Servers()[0].Addr, "unix:"))}); err == nil {
 		t.Error("a second cluster starts in the same directory")
@@ -219,6 +224,7 @@ func TestLocal(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
+	t.Parallel()
 	l := startLocal(t)
 	first, second := client(t, l, "first"), client(t, l, "second")
 	u, v := make(user, 1), make(user, 1)
@@ -293,6 +299,7 @@ func TestAsk(t *testing.T) {
 // TestAskWaits: a server that is the last to answer is waited for, longer than one that
 // refuses connections.
 func TestAskWaits(t *testing.T) {
+	t.Parallel()
 	servers := slices.Clone(startLocal(t).Servers())
 	servers[3].Addr = late(t, strings.TrimPrefix(servers[3].Addr, "unix:"), time.Second)
 	answers, err := Ask(t.Context(), AskConfig{Servers: servers, Timeout: atLast})
@@ -343,6 +350,7 @@ func pass(from, to net.Conn) {
 // TestPages: a server that knows more than fits into one frame tells it in
 // pages, whatever text the names are.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	l := startLocal(t)
 	n := client(t, l, "many")
 	const locks = 600

@@ -91,6 +91,7 @@ func TestServerSetTable(t *testing.T) {
 
 // Status is asked shard by shard, and shows the newest table.
 func TestAskGroups(t *testing.T) {
+	t.Parallel()
 	dir := proctest.SocketDir(t)
 	var table []node.Peer
 	for _, g := range []string{"b", "a"} {

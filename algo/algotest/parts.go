@@ -243,7 +243,8 @@ func (s *suite[M]) determinism() error {
 	return nil
 }
 
-// allocations: a step in steady state makes none, or few.
+// allocations: a step in steady state makes none, or few. The steps of a run are taken again by
+// processes made anew, with nothing else between them.
 func (s *suite[M]) allocations() error {
 	const warmUp = 1000
 	c := s.faultless(s.Sizes[len(s.Sizes)-1])
@@ -251,51 +252,59 @@ func (s *suite[M]) allocations() error {
 		c = s.faulty(c.N)
 		c.FaultsUntil = 30 * time.Second
 	}
-	meter := &meter{}
+	var taken steps[M]
 	a := s.alg
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[M] {
-		return &metered[M]{s.alg.New(id, c), meter}
+		taken.again = append(taken.again, s.alg.New(id, c))
+		return &recorded[M]{s.alg.New(id, c), len(taken.again) - 1, &taken}
 	}
 	if _, err := sim.Run(a, c); err != nil {
 		return err
 	}
-	if meter.steps < 2*warmUp {
-		return fmt.Errorf("only %d steps: too few to speak of a steady state", meter.steps)
+	n := len(taken.events)
+	if n < 2*warmUp {
+		return fmt.Errorf("only %d steps: too few to speak of a steady state", n)
 	}
+	var out protocol.Out[M]
+	taken.replay(0, warmUp, &out)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	taken.replay(warmUp, n, &out)
+	runtime.ReadMemStats(&after)
 	// The runtime itself allocates once in a while.
 	const noise = 0.002
-	got := float64(meter.allocations) / float64(meter.steps-warmUp)
+	got := float64(after.Mallocs-before.Mallocs) / float64(n-warmUp)
 	if got > s.Allocations+noise {
 		return fmt.Errorf("%.4f allocations a step in steady state (n=%d, %d steps), want at most %g",
-			got, c.N, meter.steps-warmUp, s.Allocations)
+			got, c.N, n-warmUp, s.Allocations)
 	}
 	return nil
 }
 
-// A meter counts what steps allocate after the first warm-up steps.
-type meter struct {
-	steps       int
-	allocations uint64
-	memory      runtime.MemStats
+// steps are the steps of a run, to be taken again.
+type steps[M any] struct {
+	of     []int // the process of each step
+	events []protocol.Event[M]
+	again  []protocol.Process[M]
 }
 
-type metered[M any] struct {
+func (r *steps[M]) replay(from, to int, out *protocol.Out[M]) {
+	for i := from; i < to; i++ {
+		out.Reset()
+		r.again[r.of[i]].Step(r.events[i], out)
+	}
+}
+
+type recorded[M any] struct {
 	protocol.Process[M]
-	*meter
+	number int
+	*steps[M]
 }
 
 // Step implements protocol.Process.
-func (p *metered[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
-	const warmUp = 1000
-	if p.steps++; p.steps <= warmUp {
-		p.Process.Step(ev, out)
-		return
-	}
-	runtime.ReadMemStats(&p.memory)
-	before := p.memory.Mallocs
+func (p *recorded[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
+	p.of, p.events = append(p.of, p.number), append(p.events, ev)
 	p.Process.Step(ev, out)
-	runtime.ReadMemStats(&p.memory)
-	p.allocations += p.memory.Mallocs - before
 }
 
 // events: what the model allows never panics, and what it excludes always does:

@@ -34,12 +34,7 @@ func wrong(d []int, n int) string {
 
 // Beyond the table there is a cover for each n, about sqrt(1.5n) large.
 func TestRulers(t *testing.T) {
-	step := 101
-	if lane.Long.Runs() {
-		step = 1
-	} else {
-		t.Logf("SHORTENED: beyond 2000 each %d-th n; TEST_LANE=long looks at all to 65 536", step)
-	}
+	step := lane.Of(t, "apart: each so many-th n", 1009, 101, 1)
 	for n := tabled + 1; n <= 1<<16; {
 		d := Cover(n)
 		if why := wrong(d, n); why != "" {

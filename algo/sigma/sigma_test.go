@@ -7,6 +7,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/algo/quorum"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -139,6 +140,9 @@ func TestTheorem4(t *testing.T) {
 		{"literal, two thirds of 4 after two losses", Literal, 4, quorum.TwoThirds(4), 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.losses > 1 {
+				lane.CI.Need(t, "a trace of 16 steps, after six seconds")
+			}
 			k := model(c.n, map[string]int64{"quorum": int64(c.m)})
 			k.Amnesia, k.Properties = c.losses, []string{check.Exclusion}
 			v, err := check.Run(c.algorithm, k)

@@ -204,18 +204,15 @@ func (w *storm) run(steps int) (fault string) {
 }
 
 // worlds is how many storms a test makes of each form.
-func worlds() uint64 {
-	if lane.Long.Runs() {
-		return 200_000
-	}
-	fmt.Println("SHORTENED: storms try 1000 worlds of each form; TEST_LANE=long tries 200 000")
-	return 1000
+func worlds(t *testing.T) uint64 {
+	t.Helper()
+	return lane.Of[uint64](t, "worlds of each form", 300, 1000, 200_000)
 }
 
 func TestStorm(t *testing.T) {
 	for _, a := range forms {
 		seen := map[string]int{}
-		for seed := range worlds() {
+		for seed := range worlds(t) {
 			w := newStorm(a, seed)
 			if fault := w.run(400); fault != "" {
 				for _, line := range w.log[max(0, len(w.log)-60):] {

@@ -77,7 +77,7 @@ func TestStormRoom(t *testing.T) {
 					early, i, size(p.opHist[:i]), p.keep, p.room))
 			}
 		})
-		for seed := range worlds() / 5 {
+		for seed := range worlds(t) / 5 {
 			if fault := narrow(a, seed).run(400); fault != "" {
 				t.Fatalf("%s, seed %d: %s", a.Name, seed, fault)
 			}

@@ -440,12 +440,9 @@ func storming[M any](a protocol.Algorithm[M], bare func(protocol.Process[M]) *Pr
 }
 
 // worlds is how many storms a test makes of each form.
-func worlds() uint64 {
-	if lane.Long.Runs() {
-		return 200_000
-	}
-	fmt.Println("SHORTENED: storms try 1500 worlds of each form; TEST_LANE=long tries 200 000")
-	return 1500
+func worlds(t *testing.T) uint64 {
+	t.Helper()
+	return lane.Of[uint64](t, "worlds of each form", 500, 1500, 200_000)
 }
 
 func storms[M any](t *testing.T, a protocol.Algorithm[M], worlds uint64, bare func(protocol.Process[M]) *Process, loses bool) {
@@ -465,7 +462,7 @@ func own(p protocol.Process[Message]) *Process { return p.(*Process) }
 
 func TestStorm(t *testing.T) {
 	for _, a := range forms {
-		storms(t, a, worlds(), own, false)
+		storms(t, a, worlds(t), own, false)
 	}
 }
 
@@ -557,7 +554,7 @@ func TestStormSections(t *testing.T) {
 // TestStorm over channels alone.
 func TestStormConsensus(t *testing.T) {
 	for _, a := range forms {
-		storms(t, consensus.With(a), worlds(), func(p protocol.Process[consensus.Frame[Message]]) *Process {
+		storms(t, consensus.With(a), worlds(t), func(p protocol.Process[consensus.Frame[Message]]) *Process {
 			return bare(p)
 		}, false)
 	}
@@ -566,7 +563,7 @@ func TestStormConsensus(t *testing.T) {
 // TestStormConsensus over sessions that end, with what is on its way.
 func TestStormSessions(t *testing.T) {
 	for _, a := range forms {
-		storms(t, consensus.With(a), worlds(), func(p protocol.Process[consensus.Frame[Message]]) *Process {
+		storms(t, consensus.With(a), worlds(t), func(p protocol.Process[consensus.Frame[Message]]) *Process {
 			return bare(p)
 		}, true)
 	}
@@ -575,7 +572,7 @@ func TestStormSessions(t *testing.T) {
 // TestStormSessions over raft, in a fifth of the worlds: each takes five times as long.
 func TestStormRaft(t *testing.T) {
 	for _, a := range forms {
-		storms(t, raft.With(a), worlds()/5, func(p protocol.Process[raft.Frame[Message]]) *Process {
+		storms(t, raft.With(a), worlds(t)/5, func(p protocol.Process[raft.Frame[Message]]) *Process {
 			return bare(p)
 		}, true)
 	}

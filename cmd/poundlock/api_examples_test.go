@@ -20,6 +20,7 @@ var block = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 // TestAPIExamples runs what docs/api.md shows, with bash and curl, against server
 // processes, and compares what it prints with what the document says it does.
 func TestAPIExamples(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("SKIPPED: the examples of docs/api.md need %s: %v", tool, err)

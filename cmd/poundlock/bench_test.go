@@ -46,6 +46,7 @@ func runBench(t *testing.T, args ...string) benchResult {
 }
 
 func TestBench(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := runBench(t, "--clients", "3", "--names", "5", "--count", "1000", "--history", filepath.Join(dir, "events"))
 	h := judgeDirectory(t, dir)
@@ -80,6 +81,7 @@ func TestBench(t *testing.T) {
 // With a delay that dominates, the multiples are those of the algorithm. What a busy
 // machine adds weighs half when the delay is twice as long, and what is wrong as much.
 func TestBenchDelay(t *testing.T) {
+	t.Parallel()
 	for delay := 25; ; delay *= 2 {
 		r := runBench(t, "--clients", "3", "--count", "10", "--delay", fmt.Sprint(delay, "ms"))
 		if r.DelayMS != float64(delay) || r.AcquireT == nil || r.HandoverT == nil || r.ReleaseT == nil {
@@ -105,6 +107,7 @@ func TestBenchDelay(t *testing.T) {
 
 // One client has nobody to hand over to, and a cluster that runs is measured too.
 func TestBenchServers(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	r := runBench(t, append(s.flags, "--clients", "1", "--count", "20")...)
 	if r.Handovers != 0 || r.HandoverMS != nil || r.Jain != 0 || r.Acquires < 20 {
@@ -117,6 +120,7 @@ func TestBenchServers(t *testing.T) {
 
 // A bench that is killed leaves no process behind, nor does one that is interrupted.
 func TestBenchEnds(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM} {
 		c := clitest.Command("bench", "--clients", "2", "--duration", "1m")
 		var said proctest.Log
@@ -149,6 +153,7 @@ func TestBenchEnds(t *testing.T) {
 }
 
 func TestBenchServerGone(t *testing.T) {
+	t.Parallel()
 	_, errs, err := output(t, "bench", "--servers", "s1=127.0.0.1:1,s2=127.0.0.1:2,s3=127.0.0.1:3,s4=127.0.0.1:4")
 	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != cli.ExitNoQuorum || !strings.HasPrefix(errs, "poundlock: no quorum") || !strings.Contains(errs, "hint: are the servers up") {
 		t.Errorf("%v: %s", err, errs)

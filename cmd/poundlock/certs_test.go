@@ -74,6 +74,7 @@ func concatenate(t *testing.T, to string, from ...string) {
 // docs/operations.md has it, while a lock is held. Every connection breaks after
 // each step, so that handshakes use the new files; no session ends.
 func TestNewAuthorityUnderALock(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	older, newer, used := dir+"/older", dir+"/newer", dir+"/used"
 	for _, d := range []string{older, newer} {
@@ -212,6 +213,7 @@ func answers(t *testing.T, n *node.Node) bool {
 // TestCAToLock: what ca makes is all that a cluster off loopback and its clients
 // need, and its servers refuse who has none of it.
 func TestCAToLock(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var table []string
 	for i, port := range freePorts(t, 4) {
@@ -277,6 +279,7 @@ func freePorts(t *testing.T, n int) (ports []int) {
 // TestCertificateMetric: a scrape says when the certificate in use ends, also after a
 // new one has come.
 func TestCertificateMetric(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a, err := certs.Create(dir)
 	if err != nil {

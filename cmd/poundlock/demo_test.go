@@ -48,6 +48,7 @@ func judgeDirectory(t *testing.T, dir string) *history.Report {
 }
 
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "events")
 	r, err := runDemo(t, "--duration", "2s", "--seed", "7", "--history", dir)
 	if err != nil {
@@ -71,6 +72,7 @@ func TestDemo(t *testing.T) {
 
 // Without the lock counts are lost: the demo can fail.
 func TestDemoWithoutLock(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r, err := runDemo(t, "--duration", "2s", "--without-lock", "--history", dir)
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != cli.ExitViolated {
@@ -89,6 +91,7 @@ func TestDemoWithoutLock(t *testing.T) {
 
 // ^C ends it with the verdict so far; SIGKILL ends all that it has started.
 func TestDemoEnds(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		c := clitest.Command("demo", "--workers", "2", "--duration", "1h")
 		tmp := proctest.SocketDir(t)
@@ -125,6 +128,7 @@ func TestDemoEnds(t *testing.T) {
 
 // On a terminal there is a table that changes, and the verdict below it.
 func TestDemoTerminal(t *testing.T) {
+	t.Parallel()
 	c := clitest.Command("demo", "--workers", "2", "--duration", "1s")
 	tty, err := pty.Start(c)
 	if err != nil {

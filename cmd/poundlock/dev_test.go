@@ -20,6 +20,7 @@ import (
 
 // A client that joins a cluster as it dies starts another one.
 func TestDevDies(t *testing.T) {
+	t.Parallel()
 	run := proctest.SocketDir(t)
 	dir := filepath.Join(run, "poundlock")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -62,6 +63,7 @@ func TestDevDies(t *testing.T) {
 // Two users have two clusters, also where both use /tmp, and neither can use the
 // other's.
 func TestDevTwoUsers(t *testing.T) {
+	t.Parallel()
 	const nobody = 65534
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: two real users need root")

@@ -14,12 +14,16 @@ import (
 	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/demo"
 	"github.com/poundlock/poundlock/internal/devcluster"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/server/status"
 )
 
 // TestMain makes this binary poundlock, also by the name with which it starts itself.
-func TestMain(m *testing.M) { clitest.Main(m, run, "poundlock", supervise.WatchdogName) }
+func TestMain(m *testing.M) {
+	lane.Waits()
+	clitest.Main(m, run, "poundlock", supervise.WatchdogName)
+}
 
 const patience = clitest.Patience
 

@@ -145,6 +145,7 @@ func (c *audited) lock(args ...string) {
 // While a quorum is lost, /healthz says so, with what each server says, and metrics
 // are scraped all the same; once it is back, all is well again.
 func TestHealthFollowsQuorum(t *testing.T) {
+	t.Parallel()
 	c := startAudited(t, "--lease", "1s")
 	c.stop(2, syscall.SIGKILL)
 	c.stop(3, syscall.SIGKILL)

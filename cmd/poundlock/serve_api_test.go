@@ -193,6 +193,7 @@ func TestAPIAndCommandLine(t *testing.T) {
 // TestAPIKilled: when the process of the API is killed, its locks go to others, but
 // not before the time for which its clients were told that they are certain.
 func TestAPIKilled(t *testing.T) {
+	t.Parallel()
 	c := startAPI(t, "--lease", "1s")
 	waitHealthy(t, http.DefaultClient, "http", c.addr)
 	var s apiSession
@@ -265,6 +266,7 @@ func TestAPITLS(t *testing.T) {
 
 // TestAPIUsage: what --api refuses.
 func TestAPIUsage(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 // The audits of the servers show the grants that the client knows, as
 // docs/operations.md says.
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	const doc = "../../docs/operations.md"
 	c := startAudited(t)
 	grants := filepath.Join(c.dir, "grants")

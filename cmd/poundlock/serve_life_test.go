@@ -19,6 +19,7 @@ import (
 // A successor gets the table, and the admin port as soon as its predecessor has ended;
 // one that may not have the table says what to do.
 func TestServeHandover(t *testing.T) {
+	t.Parallel()
 	long := []string{"--lease", (2 * patience).String()} // so that no lapse looks like a good-bye
 	c := startAudited(t, long...)
 	handover := append([]string{"--handover", "unix:" + c.path("next", 0)}, long...)
@@ -61,6 +62,7 @@ func TestServeHandover(t *testing.T) {
 // While too few servers give locks because others drain, nobody is told that somebody
 // else has one.
 func TestLockWhileDraining(t *testing.T) {
+	t.Parallel()
 	c := startAudited(t)
 	holder := c.program("lock", "held", "--", "cat")
 	stdin, err := holder.StdinPipe()

@@ -16,6 +16,7 @@ import (
 
 // On a terminal no line is longer than it, and a reason stands once for all servers that it is about.
 func TestStatusFits(t *testing.T) {
+	t.Parallel()
 	servers := ""
 	for i := range 4 {
 		servers += fmt.Sprintf(",s%d=127.0.0.1:%d", i+1, i+1)
@@ -28,6 +29,7 @@ func TestStatusFits(t *testing.T) {
 // TestRestartWhenSafe: the expression of the documents, run as it stands there, lets a
 // script restart every server in turn under a lock that is held throughout.
 func TestRestartWhenSafe(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("jq"); err != nil {
 		t.Skip("SKIPPED: jq is not installed, so that the expression in the documents is not tried")
 	}

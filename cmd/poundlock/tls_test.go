@@ -191,6 +191,7 @@ func clientTLS(t *testing.T, f clusterFlags) *tls.Config {
 // and clients to servers that it has signed; to nobody else. Whoever is refused
 // reads what is wrong and what to do, and the servers' log says it too.
 func TestMutualTLS(t *testing.T) {
+	t.Parallel()
 	ours, others := newAuthority(t), newAuthority(t)
 	for _, name := range []string{"server", "client"} {
 		ours.sign(name, ours, time.Hour)
@@ -327,6 +328,7 @@ func TestTLSComplaints(t *testing.T) {
 // TestTLSOnUnixSockets: a server on a path shows a certificate for its own name,
 // or for the one of --tls-server-name; another server's will not do.
 func TestTLSOnUnixSockets(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	a.sign("client", a, time.Hour)
 	dir := proctest.SocketDir(t)

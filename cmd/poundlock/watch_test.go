@@ -14,6 +14,7 @@ import (
 
 // TestWatchOnATerminal: the status is redrawn in place, and ^C ends it with status 0.
 func TestWatchOnATerminal(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := clitest.Command(append([]string{"status", "--watch", "100ms"}, s.flags...)...)
 	terminal, err := pty.StartWithSize(c, &pty.Winsize{Rows: 40, Cols: 200})

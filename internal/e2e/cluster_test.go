@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(runClient(role))
 	}
+	lane.Waits()
 	code := m.Run()
 	if dir := binaryDir; dir != "" {
 		os.RemoveAll(dir)

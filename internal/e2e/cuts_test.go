@@ -273,6 +273,7 @@ func (x trouble) judge(h records, r *history.Report, v *verdict) {
 // too few servers is told so at its deadline, a holder before anybody else enters; and
 // when the trouble is over everybody is served again.
 func TestCuts(t *testing.T) {
+	t.Parallel()
 	testCuts(t, func(*testing.T) network { return loopback() })
 }
 
@@ -307,6 +308,7 @@ func (x trouble) again(t *testing.T, n func(*testing.T) network, term time.Durat
 // refused by a resource that compares tokens; one that does not compare them loses
 // increments.
 func TestCutsNoticed(t *testing.T) {
+	t.Parallel()
 	x := troubles[2]
 	has := func(v verdict, text string) bool { return strings.Contains(strings.Join(v.problems, "\n"), text) }
 	v := x.run(t, loopback(), time.Second, true, false)

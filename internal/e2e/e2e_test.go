@@ -127,6 +127,7 @@ func (x *counting) end() (all counted, counter int) {
 // TestKilledServers: as long as not more than one of four servers loses its
 // memory while somebody waits or holds, nothing is lost and nobody notices.
 func TestKilledServers(t *testing.T) {
+	t.Parallel()
 	kills, interval := 5, time.Second
 	if lane.Long.Runs() {
 		kills, interval = 20, 2*time.Second
@@ -157,6 +158,7 @@ func TestKilledServers(t *testing.T) {
 
 // TestWithoutLock shows that the counter notices: without the lock it is wrong.
 func TestWithoutLock(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 4)
 	x := startCounting(t, c, 6, clientArgs{Hold: 20 * time.Millisecond, NoLock: true})
 	for range 5 {
@@ -178,6 +180,7 @@ func TestWithoutLock(t *testing.T) {
 // not rebuild its supports: one that hears of the three losses one after the other may
 // have the first support back before it hears of the next, and then never has too few.
 func TestTooManyKilledServers(t *testing.T) {
+	t.Parallel()
 	x := startRolling(t, work{NoRefresh: true})
 	for i := range 3 {
 		x.c.kill(i)
@@ -197,6 +200,7 @@ func TestTooManyKilledServers(t *testing.T) {
 // TestTryLockOfTwo: two processes that try one free lock at once never both get
 // it; both may fail; and one that tries later, alone, gets it.
 func TestTryLockOfTwo(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 4)
 	var clients []*process
 	for range 2 {
@@ -261,6 +265,7 @@ func TestTryLockOfTwo(t *testing.T) {
 
 // TestStatus: holders and waiters of a real cluster, whatever server is down.
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 4)
 	first := startClient(t, clientArgs{Mode: "ask", Servers: c.servers, Name: "deploy", Label: "first"})
 	second := startClient(t, clientArgs{Mode: "ask", Servers: c.servers, Name: "deploy", Label: "second"})
@@ -333,6 +338,7 @@ func TestStatus(t *testing.T) {
 // TestStoppedHolder: a client that is stopped for longer than its lease loses the
 // lock, hears of it, and its token is refused.
 func TestStoppedHolder(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 4)
 	const lease = time.Second
 	first := startClient(t, clientArgs{Mode: "ask", Servers: c.servers, Name: "a", Lease: lease})

@@ -171,6 +171,7 @@ func (j *journal) killed(label string) {
 // TestJudged: a cluster in trouble is judged by its event files, and by porcupine; the
 // same files with a double grant in them are rejected by both.
 func TestJudged(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	x := startJudged(t, seed)

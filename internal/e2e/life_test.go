@@ -63,6 +63,7 @@ func (c *cluster) ends(p *exec.Cmd) {
 // Every server is restarted after it has drained, one after the other and without
 // waiting for anything but its sessions: nobody loses a lock.
 func TestDrainedServers(t *testing.T) {
+	t.Parallel()
 	const clients = 6
 	c := startCluster(t, 4)
 	x := startCounting(t, c, clients, clientArgs{Hold: 20 * time.Millisecond})
@@ -95,6 +96,7 @@ func TestDrainedServers(t *testing.T) {
 // A server that drains while a lock is held waits for it, as long as it may, and ends
 // at once when it is told twice.
 func TestDrainOfHeldLock(t *testing.T) {
+	t.Parallel()
 	c := startClusterWith(t, 4, func(i int) []string {
 		return []string{"--drain-timeout", []string{"1m", "1m", "300ms", "0"}[i]}
 	})
@@ -200,6 +202,7 @@ func lost(before, after status) (complaints []string) {
 // Ten times in a row a server hands its table over, while a lock is held throughout and
 // others are fought for: nobody loses anything.
 func TestHandovers(t *testing.T) {
+	t.Parallel()
 	const counters = 6
 	c := startClusterWith(t, 4, handsOver(t))
 	x := startCounting(t, c, counters, clientArgs{Hold: 5 * time.Millisecond})
@@ -257,6 +260,7 @@ func TestHandovers(t *testing.T) {
 // A predecessor that is stopped, so that it does not answer, keeps a successor from
 // serving; one that is killed then does not.
 func TestStoppedPredecessor(t *testing.T) {
+	t.Parallel()
 	c := startClusterWith(t, 4, handsOver(t))
 	old := c.procs[0]
 	t.Cleanup(func() { _ = old.Process.Kill() })

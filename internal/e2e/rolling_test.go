@@ -108,6 +108,7 @@ func (x *rolling) end() (wrong []string) {
 // TestRollingRestarts: one hold outlasts any number of restarts, as long as each waits
 // until the holder has its supports back.
 func TestRollingRestarts(t *testing.T) {
+	t.Parallel()
 	rounds := 2
 	if full(t, "two rounds of restarts", "ten") {
 		rounds = 10
@@ -131,6 +132,7 @@ func TestRollingRestarts(t *testing.T) {
 // TestRollingWithoutRefresh shows that the test above notices: a holder that does not
 // rebuild its supports has too few after three restarts.
 func TestRollingWithoutRefresh(t *testing.T) {
+	t.Parallel()
 	x := startRolling(t, work{NoRefresh: true})
 	x.patience = 2 * time.Second
 	x.round(0)

@@ -196,6 +196,7 @@ func (s *scale) weigh() (servers, clients []memory) {
 // TestSize is the memory of many held locks, and of many names that are used once:
 // the first is printed and bounded, the second must be given back.
 func TestSize(t *testing.T) {
+	t.Parallel()
 	held, names := 10_000, 50_000
 	if lane.Long.Runs() {
 		held, names = 100_000, 1_000_000

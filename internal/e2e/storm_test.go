@@ -117,6 +117,7 @@ func (j *journal) stopHolders(duration, pause time.Duration, r *resource, stoppe
 // TestStorm: beyond every budget a program sees three errors only, and a resource that
 // compares tokens loses nothing. Two clients may be inside at once then.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	duration, clients := 3*time.Second, 6
 	if full(t, "6 clients for 3s, then 1s and 1s", "16 for 60s, then 20s and 20s") {
 		duration, clients = time.Minute, 16
@@ -145,6 +146,7 @@ func TestStorm(t *testing.T) {
 // TestStormNoticed: without exclusion it is the tokens that protect the counter, and
 // without both the counter is wrong. So the harness sees overlaps and lost increments.
 func TestStormNoticed(t *testing.T) {
+	t.Parallel()
 	s := storm{atOnce: 1, pause: 200 * time.Millisecond, duration: time.Second, clients: 4, apart: true}
 	s.goesOn = func(r *resource) bool { return !r.hasRefused() }
 	r, _, verdict := s.run(t)

@@ -14,10 +14,13 @@
 package lane
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -79,6 +82,19 @@ func (l Lane) Adds(t testing.TB, what string) bool {
 	return l.Runs()
 }
 
+// Of returns how many of something a test tries in the lane that runs, and logs what the longer ones try.
+func Of[N ~int | ~uint64](t testing.TB, what string, quick, ci, long N) N {
+	t.Helper()
+	many := []N{Quick: quick, CI: ci, Long: long}
+	now := current()
+	for l := now + 1; l <= Long; l++ {
+		if many[l] != many[l-1] {
+			t.Logf("SHORTENED to %d %s: with %d: %s", many[now], what, many[l], l.command(t.Name()))
+		}
+	}
+	return many[now]
+}
+
 // command runs the test in lane l, from anywhere in the module.
 func (l Lane) command(test string) string {
 	parts := strings.Split(test, "/")
@@ -98,6 +114,15 @@ func (l Lane) command(test string) string {
 		limit = "-timeout 0 "
 	}
 	return fmt.Sprintf("%s=%s go test %s-run '%s' %s", Variable, l, limit, strings.Join(parts, "/"), dir)
+}
+
+// Waits is called before the tests of a package that wait most of their time, for leases and other
+// processes: several times as many of those that called Parallel run at a time as go test would start,
+// one for each core. The flag -parallel of go test says otherwise.
+func Waits() {
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 }
 
 // Root returns the directory of the module that the test is in.

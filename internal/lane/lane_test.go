@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -41,7 +42,7 @@ func (s *said) Skipf(_ string, a ...any) { s.text = strings.Join(strs(a), "; ") 
 func (s *said) Logf(_ string, a ...any)  { s.text = strings.Join(strs(a), "; ") }
 func strs(list []any) (texts []string) {
 	for _, a := range list {
-		texts = append(texts, a.(string))
+		texts = append(texts, fmt.Sprint(a))
 	}
 	return texts
 }
@@ -61,5 +62,16 @@ func TestCommand(t *testing.T) {
 	s.text = ""
 	if CI.Need(&s, "a minute"); s.text != "" || !CI.Adds(&s, "a minute") || s.text != "" {
 		t.Errorf("what runs says %q", s.text)
+	}
+}
+
+// A longer lane tries more, and a shorter one says so.
+func TestOf(t *testing.T) {
+	for now, want := range map[Lane]int{Quick: 1, CI: 2, Long: 3} {
+		t.Setenv(Variable, now.String())
+		s := &said{TB: t}
+		if got := Of(s, "worlds", 1, 2, 3); got != want || (s.text == "") != (now == Long) {
+			t.Errorf("in lane %d: %d and %q, want %d", now, got, s.text, want)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	// The race detector lets every process sleep for a second at its end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	lane.Waits()
 	os.Exit(proctest.Main{Tests: m}.Run())
 }
 

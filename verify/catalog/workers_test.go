@@ -100,16 +100,18 @@ func TestWorkers(t *testing.T) {
 	if !full {
 		t.Log("SHORTENED: TEST_LANE=long compares models with up to a million states, too")
 	}
+	workers := []func(*check.Config){
+		func(c *check.Config) { c.Workers = 1 },
+		func(c *check.Config) { c.Workers, c.Exact = 3, true },
+	}
+	if lane.CI.Adds(t, "two and four workers") {
+		workers = append(workers, func(c *check.Config) { c.Workers = 2 }, func(c *check.Config) { c.Workers = 4 })
+	}
 	results := map[check.Result]bool{}
 	for _, e := range catalog.All {
 		for name, c := range models(e, full) {
 			var first check.Verdict
-			for k, change := range []func(*check.Config){
-				func(c *check.Config) { c.Workers = 1 },
-				func(c *check.Config) { c.Workers = 2 },
-				func(c *check.Config) { c.Workers = 4 },
-				func(c *check.Config) { c.Workers, c.Exact = 3, true },
-			} {
+			for k, change := range workers {
 				c := c
 				change(&c)
 				v, err := e.Check(c)

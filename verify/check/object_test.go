@@ -506,12 +506,7 @@ func dealt(r *rand.Rand) protocol.Algorithm[uint8] {
 // Random algorithms: that a decision is made where somebody hears of it, and not before, changes no verdict;
 // and what is found is found by another driver.
 func TestDecisionsApart(t *testing.T) {
-	draws := 12
-	if lane.Long.Runs() {
-		draws = 3000
-	} else {
-		t.Log("SHORTENED: TEST_LANE=long draws 3000 algorithms")
-	}
+	draws := lane.Of(t, "algorithms", 12, 12, 3000)
 	found := map[string]int{}
 	for seed := range uint64(draws) {
 		a := dealt(rand.New(rand.NewPCG(seed, 1)))

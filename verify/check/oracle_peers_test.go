@@ -416,12 +416,7 @@ func (o *census) violated() map[string]bool {
 // Random elections with crashes, recoveries, wrong suspicions and time-outs, against the
 // census.
 func TestCensus(t *testing.T) {
-	seeds := uint64(150)
-	if lane.Long.Runs() {
-		seeds = 3000
-	} else {
-		t.Log("SHORTENED: TEST_LANE=long draws 3000 elections")
-	}
+	seeds := lane.Of[uint64](t, "elections", 60, 150, 3000)
 	decided, bounded := map[string]int{}, 0
 	for seed := range seeds {
 		a, c := voters(seed)

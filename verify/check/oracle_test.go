@@ -499,12 +499,8 @@ func (o *oracle) violated() map[string]bool {
 
 // Random algorithms, some with groups and some with leases, against the oracle.
 func TestOracle(t *testing.T) {
-	seeds, most := uint64(300), 1000
-	if lane.Long.Runs() {
-		seeds, most = 5000, mostWorlds
-	} else {
-		t.Log("SHORTENED: TEST_LANE=long draws 5000 algorithms")
-	}
+	seeds := lane.Of[uint64](t, "algorithms", 200, 300, 5000)
+	most := lane.Of(t, "worlds", 1000, 1000, mostWorlds)
 	decided, loops, moved, large := map[string]int{}, 0, 0, 0
 	for seed := range seeds {
 		a, c := agents(seed)

@@ -18,12 +18,7 @@ func without(c check.Config) check.Config {
 // TestRandomGroups compares reduced searches of random machines with groups, some of them with
 // clocks, with searches that leave nothing out.
 func TestRandomGroups(t *testing.T) {
-	machines := uint64(20)
-	if lane.Long.Runs() {
-		machines = 400
-	} else {
-		t.Log("SHORTENED: TEST_LANE=long draws 400 machines")
-	}
+	machines := lane.Of[uint64](t, "machines", 20, 20, 400)
 	order := []string{check.ReduceOrder}
 	reduced, violated, undecided := map[string]int{}, map[string]int{}, 0
 	for seed := range machines {

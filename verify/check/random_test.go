@@ -348,12 +348,7 @@ func (m *machine) excluded(p *toy) bool {
 // TestRandomMachines compares reduced searches of random machines with full ones, for
 // each property on its own.
 func TestRandomMachines(t *testing.T) {
-	machines := 15
-	if lane.Long.Runs() {
-		machines = 400
-	} else {
-		t.Log("SHORTENED: TEST_LANE=long draws 400 machines")
-	}
+	machines := lane.Of(t, "machines", 5, 15, 400)
 	for _, kind := range []struct {
 		name    string
 		clients int

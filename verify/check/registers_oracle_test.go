@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest/toys/cells"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -225,7 +226,7 @@ func (e *enumeration) all() bool {
 // states, and the same verdicts, each with a run that is one.
 func TestMemoryOracle(t *testing.T) {
 	verdicts, compared, states := map[string]int{}, 0, 0
-	for seed := range uint64(200) {
+	for seed := range lane.Of[uint64](t, "algorithms", 130, 200, 200) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		list := []protocol.Register{
 			{Name: "a", Owner: 0, Most: finds - 1, Initial: uint64(r.IntN(finds))},

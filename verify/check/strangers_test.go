@@ -151,12 +151,7 @@ func (m *strangers) algorithm(leases bool) protocol.Algorithm[uint8] {
 // Random algorithms of interchangeable users, who want different groups or have leases at each
 // other, are decided alike with and without the reduction by symmetry.
 func TestStrangers(t *testing.T) {
-	seeds := uint64(18)
-	if lane.Long.Runs() {
-		seeds = 600
-	} else {
-		t.Log("SHORTENED: TEST_LANE=long draws 600 machines")
-	}
+	seeds := lane.Of[uint64](t, "machines", 6, 18, 600)
 	reduced, violated, pairs := map[string]int{}, map[string]int{}, 0
 	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 17))

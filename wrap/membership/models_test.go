@@ -22,9 +22,9 @@ type model struct {
 	apart            bool // p3 wants another group than p1 and p2
 	crash, back, cut int
 	fifo             bool
-	begin            []string // lines of a scenario: what the model begins with
-	finite           bool     // properties of finite runs only
-	full             bool     // with TEST_LANE=long only
+	begin            []string  // lines of a scenario: what the model begins with
+	finite           bool      // properties of finite runs only
+	in               lane.Lane // the shortest lane that explores it
 }
 
 // parts breaks the sessions of process p with both others: it is told so first, or they are.
@@ -73,8 +73,10 @@ func explore[M any](t *testing.T, a protocol.Algorithm[M], models ...model) {
 		if m.finite {
 			c.Properties = nil
 		}
-		if m.full && !lane.Long.Runs() {
-			t.Logf("SHORTENED: %s, %+v takes long; TEST_LANE=long explores it", a.Name, m)
+		if m.phases > 0 {
+			m.in = max(m.in, lane.CI)
+		}
+		if !m.in.Adds(t, fmt.Sprintf("%s, %+v", a.Name, m)) {
 			continue
 		}
 		v, err := check.Run(Wrap(a), c)
@@ -113,24 +115,24 @@ func TestModels(t *testing.T) {
 		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1},
 		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1},
 		model{phases: 2, entries: []int{1, 0, 0}, cut: 1},
-		model{entries: []int{1}, cut: 1, full: true},
-		model{entries: []int{1}, crash: 1, back: 1, full: true},
+		model{entries: []int{1}, cut: 1, in: lane.Long},
+		model{entries: []int{1}, crash: 1, back: 1, in: lane.Long},
 	)
 	explore(t, tokengme.Algorithm,
 		model{entries: []int{0, 0, 1}, crash: 1},
 		model{entries: []int{0, 1, 1}, crash: 1},
 		model{phases: 2, entries: []int{0, 1, 1}, crash: 1},
 		model{phases: 1, entries: []int{0, 1, 1}, crash: 1},
-		model{entries: []int{1}, crash: 1, full: true},
-		model{phases: 1, entries: []int{1}, crash: 1, full: true},
-		model{entries: []int{0, 0, 1}, cut: 1},
+		model{entries: []int{1}, crash: 1, in: lane.Long},
+		model{phases: 1, entries: []int{1}, crash: 1, in: lane.Long},
+		model{entries: []int{0, 0, 1}, cut: 1, in: lane.CI},
 		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
-		model{phases: 2, entries: []int{0, 0, 1}, cut: 1, full: true},
-		model{phases: 1, entries: []int{0, 0, 1}, cut: 1, full: true},
-		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
-		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
-		model{entries: []int{1, 0, 1}, apart: true, cut: 1, full: true},
-		model{entries: []int{1, 0, 1}, apart: true, crash: 1, back: 1, full: true},
+		model{phases: 2, entries: []int{0, 0, 1}, cut: 1, in: lane.Long},
+		model{phases: 1, entries: []int{0, 0, 1}, cut: 1, in: lane.Long},
+		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, in: lane.Long},
+		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1, in: lane.Long},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 1, in: lane.Long},
+		model{entries: []int{1, 0, 1}, apart: true, crash: 1, back: 1, in: lane.Long},
 	)
 	explore(t, ra2.Algorithm,
 		model{entries: []int{0, 0, 1}, crash: 1},
@@ -141,13 +143,13 @@ func TestModels(t *testing.T) {
 		model{entries: []int{0}, crash: 1, back: 1},
 		model{entries: []int{0, 0, 1}, cut: 1},
 		model{entries: []int{0, 0, 1}, crash: 1, back: 1},
-		model{phases: 2, entries: []int{0, 0, 1}, cut: 1, full: true},
-		model{phases: 1, entries: []int{0, 0, 1}, cut: 1, full: true},
-		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
-		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1, full: true},
-		model{entries: []int{1}, crash: 1, full: true},
-		model{entries: []int{1, 0, 1}, apart: true, cut: 1, full: true},
-		model{entries: []int{1, 0, 1}, apart: true, crash: 1, back: 1, full: true},
+		model{phases: 2, entries: []int{0, 0, 1}, cut: 1, in: lane.Long},
+		model{phases: 1, entries: []int{0, 0, 1}, cut: 1, in: lane.Long},
+		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, in: lane.Long},
+		model{phases: 1, entries: []int{0, 0, 1}, crash: 1, back: 1, in: lane.Long},
+		model{entries: []int{1}, crash: 1, in: lane.Long},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 1, in: lane.Long},
+		model{entries: []int{1, 0, 1}, apart: true, crash: 1, back: 1, in: lane.Long},
 	)
 }
 
@@ -155,35 +157,36 @@ func TestModels(t *testing.T) {
 // is told then, what is sent, and that the process is there again and joins comes in every order. With
 // TEST_LANE=long each of the two breaks at any moment.
 func TestModelsOfPartitions(t *testing.T) {
+	lane.CI.Need(t, "models with two broken sessions take ten seconds")
 	explore(t, suzukikasami.Algorithm,
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false)},
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, true)},
 		model{entries: []int{0, 1, 0}, cut: 2, begin: parts(2, false)},
-		model{entries: []int{0}, cut: 2, begin: parts(1, true), finite: true, full: true},
-		model{entries: []int{1}, cut: 2, begin: parts(1, false), full: true},
-		model{entries: []int{1}, cut: 2, begin: parts(3, true), full: true},
-		model{entries: []int{0}, cut: 2, fifo: true, finite: true, full: true},
+		model{entries: []int{0}, cut: 2, begin: parts(1, true), finite: true, in: lane.Long},
+		model{entries: []int{1}, cut: 2, begin: parts(1, false), in: lane.Long},
+		model{entries: []int{1}, cut: 2, begin: parts(3, true), in: lane.Long},
+		model{entries: []int{0}, cut: 2, fifo: true, finite: true, in: lane.Long},
 	)
 	explore(t, tokengme.Algorithm,
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
-		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false), full: true},
-		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, false), full: true},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false), in: lane.Long},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, false), in: lane.Long},
 		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(1, false)},
-		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, true), full: true},
-		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, false), full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, true), in: lane.Long},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, false), in: lane.Long},
 	)
 	explore(t, ra2.Algorithm,
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(1, false)},
 		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, true)},
-		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false), full: true},
-		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, false), full: true},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(3, false), in: lane.Long},
+		model{entries: []int{0, 0, 1}, cut: 2, begin: parts(2, false), in: lane.Long},
 		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(1, false)},
 		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, true)},
-		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, false), full: true},
-		model{entries: []int{0}, cut: 2, finite: true, full: true},
+		model{entries: []int{1, 0, 1}, apart: true, cut: 2, begin: parts(3, false), in: lane.Long},
+		model{entries: []int{0}, cut: 2, finite: true, in: lane.Long},
 	)
 	stays := model{entries: []int{1, 1, 0}, cut: 2, begin: parts(1, false)}
 	v, err := check.Run(probed(suzukikasami.Algorithm, steady), stays.config(check.Exclusion))

@@ -28,12 +28,7 @@ func storm[M any](a protocol.Algorithm[M], from, to int) (fault string, w *world
 }
 
 func storms[M any](t *testing.T, a protocol.Algorithm[M]) {
-	to := 200
-	if lane.Long.Runs() {
-		to = 20000
-	} else {
-		t.Logf("SHORTENED to %d worlds: TEST_LANE=long runs 20000", to)
-	}
+	to := lane.Of(t, "worlds", 50, 200, 20_000)
 	if fault, w := storm(a, 0, to); fault != "" {
 		t.Fatalf("%v: %s\n%s", w.c, fault, w.tell(150))
 	}

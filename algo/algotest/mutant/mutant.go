@@ -96,7 +96,7 @@ type Config struct {
 	// Lane is the shortest one that tries the mutants, others only count them. Default: lane.CI.
 	Lane lane.Lane
 	// Patience is how much processor time one mutant may take; beyond it, or beyond
-	// ten times as long on the clock, it is caught as endless. Default: 10 s, and at
+	// ten times as long on the clock, it is caught as endless. Default: 4 s, and at
 	// least 20 times what the checks take on the algorithm as written.
 	Patience time.Duration
 }
@@ -227,7 +227,7 @@ func (c Config) run(s *schemata, test, tmp string) ([]result, error) {
 		return nil, fmt.Errorf("mutant: the checks fail on the algorithm as written: %s%s", original.Fault, original.Err)
 	}
 	if c.Patience == 0 {
-		patience = max(10*time.Second, 20*original.took)
+		patience = max(4*time.Second, 20*original.took)
 	}
 
 	results := make([]result, len(s.names))

@@ -18,7 +18,7 @@ func ExampleRun() {
 		Name: "example/costs", Title: "Messages an entry",
 		Plan: func(lab.Scale) lab.Plan {
 			return lab.Plan{
-				Sweep: "N", Labels: []string{"algorithm"}, Measures: []lab.Measure{{Name: "messages", Head: "messages"}},
+				Sweep: "N", Labels: []string{"algorithm"}, Measures: lab.Columns("messages"),
 				Configurations: []lab.Configuration{{
 					Labels: []string{"raymond"}, Points: []int{3, 7, 15},
 					Try: func(_ context.Context, n int, seed uint64) (lab.Sample, error) {

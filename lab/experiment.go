@@ -34,7 +34,7 @@ type Plan struct {
 	Sweep          string   // the quantity that is varied, such as N
 	Labels         []string // of configurations: the names of their columns
 	Configurations []Configuration
-	Measures       []Measure
+	Measures       []Column
 	// Trials is the name under which trials are kept; default that of the experiment. Where
 	// experiments have one in common, configurations of the same labels and the same setup
 	// are the same, and tried once.
@@ -63,7 +63,7 @@ type Configuration struct {
 	// many entries, which options. It is part of the cache's key.
 	Setup string
 	// Try makes one trial. It is called from several goroutines. It returns an error if
-	// ctx ended before it knew its sample.
+	// ctx ended before it knew its sample; one that is short need not look.
 	Try func(ctx context.Context, point int, seed uint64) (Sample, error)
 	// Expect says what to expect at a point; nil: nothing.
 	Expect func(point int) []Expectation
@@ -71,12 +71,6 @@ type Configuration struct {
 
 // Name is the configuration in messages and keys.
 func (c *Configuration) Name() string { return strings.Join(c.Labels, " / ") }
-
-// A Measure is a number that trials give.
-type Measure struct {
-	Name string // as in Sample.Values
-	Head string // in tables for people, with the unit
-}
 
 // A Sample is what one trial found out. It is kept as JSON.
 type Sample struct {
@@ -92,6 +86,11 @@ type Expectation struct {
 	// Formula is the interval as one writes it, and Published what the source says where
 	// that differs.
 	Formula, Published string
+}
+
+// Exactly expects one number.
+func Exactly(measure string, v float64, formula, published string) Expectation {
+	return Expectation{Measure: measure, Least: v, Most: v, Formula: formula, Published: published}
 }
 
 // complete fills in defaults, and returns what is wrong with a plan: a mistake of who

@@ -31,7 +31,7 @@ func (y *toy) experiment() Experiment {
 		}
 		return Plan{
 			Sweep: "sides", Labels: []string{"dice", "what"},
-			Measures: []Measure{{"count", "dice"}, {"sum", "sum"}, {"last", "last"}, {"never", "never"}},
+			Measures: []Column{{"count", "dice"}, {"sum", "sum"}, {"last", "last"}, {"never", "never"}},
 			Configurations: []Configuration{
 				y.dice("two", 2, points), y.dice("three", 3, points[:2]),
 			},

@@ -43,7 +43,6 @@ func Recompute(ctx context.Context, e Experiment, dir string) (Report, error) {
 	if err != nil {
 		return fail(err)
 	}
-	asked := 0
 	for i := range plan.Configurations {
 		labels := plan.Configurations[i].Labels
 		plan.Configurations[i].Try = func(_ context.Context, point int, seed uint64) (Sample, error) {
@@ -54,15 +53,9 @@ func Recompute(ctx context.Context, e Experiment, dir string) (Report, error) {
 			return sample, nil
 		}
 	}
-	report := plan.Report
-	plan.Report = func(r *Results) Report {
-		for _, c := range r.Cells() {
-			asked += len(c.Samples)
-		}
-		return report(r)
-	}
 	e.Plan = func(Scale) Plan { return plan }
-	r, err := Run(ctx, e, Options{Scale: earlier.Scale})
+	asked := 0
+	r, err := Run(ctx, e, Options{Scale: earlier.Scale, Progress: func(p Progress) { asked = p.Total }})
 	switch {
 	case err != nil:
 		return fail(err)
@@ -83,9 +76,9 @@ func readReplications(p Plan, from io.Reader) (map[string]Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	head := append(slices.Clone(p.Labels), p.Sweep, "seed")
-	for _, m := range p.Measures {
-		head = append(head, m.Name)
+	var head []string
+	for _, c := range newResults(p).Replications().Columns {
+		head = append(head, c.Name)
 	}
 	if len(rows) == 0 || !slices.Equal(rows[0], head) {
 		return nil, fmt.Errorf("want a table with the columns %s", strings.Join(head, ", "))

@@ -122,7 +122,7 @@ func (r *Report) Text(w io.Writer) error {
 // Summary is the verdicts in words, such as "120 equal, 8 within interval".
 func (r *Report) Summary() string {
 	var list []string
-	for _, v := range []Verdict{Equal, Within, AsClaimed, Violated, Refuted, NotFound, Reproduced, Partly, NotReproduced, Differs, Undecided} {
+	for _, v := range verdicts {
 		if n := r.Verdicts[v]; n > 0 {
 			list = append(list, fmt.Sprintf("%d %s", n, v))
 		}

@@ -121,44 +121,65 @@ func (c Cell) Values(measure string) []float64 {
 	return values
 }
 
-// comparison are the columns of Compare behind those of the labels and of the sweep.
-var comparison = []Column{
-	{"measure", "measure"},
-	{"trials", "trials"},
-	{"measured", "measured"},
-	{"half_width", "+-"},
-	{"least", "least"},
-	{"most", "most"},
-	{"formula", "formula"},
-	{"published", "published"},
-	{"verdict", "verdict"},
+// Mean is the mean of what the trials of a cell gave for a measure, nil if it is not defined in some of them.
+func (c Cell) Mean(measure string) any {
+	values := c.Values(measure)
+	if values == nil {
+		return nil
+	}
+	return EstimateOf(values).Mean
+}
+
+// Expected is what is expected of a measure, and whether anything is.
+func (c Cell) Expected(measure string) (Expectation, bool) {
+	if c.Expect == nil {
+		return Expectation{}, false
+	}
+	list := c.Expect(c.Point)
+	k := slices.IndexFunc(list, func(x Expectation) bool { return x.Measure == measure })
+	if k < 0 {
+		return Expectation{}, false
+	}
+	return list[k], true
+}
+
+// Verdict is that on all measures of which something is expected: the first one that is not Equal.
+func (c Cell) Verdict() Verdict {
+	for _, x := range c.Expect(c.Point) {
+		if v := x.Verdict(c.Values(x.Measure)); v != Equal {
+			return v
+		}
+	}
+	return Equal
+}
+
+// keys are the columns that name a cell, and key is what c has there.
+func (r *Results) keys() []Column {
+	return Columns(append(slices.Clone(r.plan.Labels), r.plan.Sweep)...)
+}
+
+func (c Cell) key() (row []any) {
+	for _, l := range c.Labels {
+		row = append(row, l)
+	}
+	return append(row, c.Point)
 }
 
 // Compare makes a table of each measure of each cell, beside what was expected of it.
 func (r *Results) Compare(name, title string) Table {
-	t := Table{Name: name, Title: title, Detail: true}
-	for _, l := range r.plan.Labels {
-		t.Columns = append(t.Columns, Column{l, l})
+	t := Table{
+		Name: name, Title: title, Detail: true,
+		Columns: append(r.keys(), Columns("measure", "trials", "measured", "half_width=+-",
+			"least", "most", "formula", "published", "verdict")...),
 	}
-	t.Columns = append(append(t.Columns, Column{r.plan.Sweep, r.plan.Sweep}), comparison...)
 	for _, c := range r.Cells() {
-		expected := map[string]Expectation{}
-		if c.Expect != nil {
-			for _, x := range c.Expect(c.Point) {
-				expected[x.Measure] = x
-			}
-		}
 		for _, m := range r.plan.Measures {
 			values := c.Values(m.Name)
-			x, judged := expected[m.Name]
+			x, judged := c.Expected(m.Name)
 			if values == nil && !judged {
 				continue
 			}
-			var row []any
-			for _, l := range c.Labels {
-				row = append(row, l)
-			}
-			t.Add(append(append(row, c.Point, m.Name, len(c.Samples)), x.compare(values, judged)...)...)
+			t.Add(append(append(c.key(), m.Name, len(c.Samples)), x.compare(values, judged)...)...)
 		}
 	}
 	return t
@@ -190,21 +211,13 @@ func finite(v float64) any {
 
 // Replications makes a table of what each trial gave, by seed.
 func (r *Results) Replications() Table {
-	t := Table{Name: "replications", Title: "What each trial gave", Detail: true}
-	for _, l := range r.plan.Labels {
-		t.Columns = append(t.Columns, Column{l, l})
-	}
-	t.Columns = append(t.Columns, Column{r.plan.Sweep, r.plan.Sweep}, Column{"seed", "seed"})
-	for _, m := range r.plan.Measures {
-		t.Columns = append(t.Columns, Column(m))
+	t := Table{
+		Name: "replications", Title: "What each trial gave", Detail: true,
+		Columns: slices.Concat(r.keys(), Columns("seed"), r.plan.Measures),
 	}
 	for _, c := range r.Cells() {
 		for seed, s := range c.Samples {
-			var row []any
-			for _, l := range c.Labels {
-				row = append(row, l)
-			}
-			row = append(row, c.Point, seed+1)
+			row := append(c.key(), seed+1)
 			for _, m := range r.plan.Measures {
 				if v, ok := s.Values[m.Name]; ok {
 					row = append(row, v)

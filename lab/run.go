@@ -166,7 +166,10 @@ func (r *run) one(ctx context.Context, t trial) error {
 	sample, known := r.cache.get(key)
 	var err, unkept error
 	if !known {
-		if sample, err = c.Try(ctx, point, seed); err == nil {
+		if err = ctx.Err(); err == nil {
+			sample, err = c.Try(ctx, point, seed)
+		}
+		if err == nil {
 			unkept = r.cache.put(key, sample)
 		}
 	}

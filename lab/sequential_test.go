@@ -41,7 +41,7 @@ func (y *noisy) experiment() Experiment {
 	}
 	return Experiment{Name: y.name, Plan: func(Scale) Plan {
 		return Plan{
-			Sweep: "noise", Labels: []string{"name"}, Measures: []Measure{{"v", "v"}, {"none", "none"}}, Trials: "toys/noisy",
+			Sweep: "noise", Labels: []string{"name"}, Measures: []Column{{"v", "v"}, {"none", "none"}}, Trials: "toys/noisy",
 			Configurations: []Configuration{one("common", 1), one("own", 2)},
 			Report: func(r *Results) Report {
 				var notes []string

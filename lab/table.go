@@ -21,10 +21,22 @@ type Table struct {
 	Detail  bool // too long for the text: in CSV and JSON only
 }
 
-// A Column of a table.
+// A Column of a table, or a measure: a number that trials give.
 type Column struct {
-	Name string // in CSV and JSON
-	Head string // in the text; "": not there
+	Name string // in CSV and JSON, and in Sample.Values
+	Head string // in the text, with the unit; "": not there
+}
+
+// Columns reads columns: NAME=HEAD, NAME where the head is the same, NAME= where there is none.
+func Columns(texts ...string) (list []Column) {
+	for _, text := range texts {
+		name, head, other := strings.Cut(text, "=")
+		if !other {
+			head = name
+		}
+		list = append(list, Column{name, head})
+	}
+	return list
 }
 
 // Add adds a row.

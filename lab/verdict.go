@@ -29,14 +29,11 @@ const (
 	NotReproduced Verdict = "not reproduced"
 )
 
-// fine are the verdicts after which nobody has to look.
-var fine = map[Verdict]bool{
-	Equal: true, Within: true, AsClaimed: true, Violated: true, Refuted: true, NotFound: true,
-	Reproduced: true, Partly: true, NotReproduced: true,
-}
+// verdicts are all of them, in the order in which reports count them.
+var verdicts = []Verdict{Equal, Within, AsClaimed, Violated, Refuted, NotFound, Reproduced, Partly, NotReproduced, Differs, Undecided}
 
-// Fine reports whether v is what was expected.
-func (v Verdict) Fine() bool { return fine[v] }
+// Fine reports whether v is what was expected: nobody has to look.
+func (v Verdict) Fine() bool { return v != Differs && v != Undecided }
 
 // rounding is how far a sum of floating point numbers may be from what it should be,
 // relative to it.

@@ -1,6 +1,7 @@
 package classics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -36,16 +37,10 @@ var loads = []string{low, high, random, crowd, crowdRandom}
 const hop = time.Millisecond
 
 // measures are those of a simulation.
-var measures = []lab.Measure{
-	{Name: "to_enter", Head: "to enter"},
-	{Name: "messages", Head: "enter + exit"},
-	{Name: "accesses", Head: "accesses"},
-	{Name: "waiting", Head: "hops to enter"},
-	{Name: "sync_delay", Head: "sync delay"},
-	{Name: "integers", Head: "ints/message"},
-	{Name: "jain", Head: "Jain"},
-	{Name: "bypass", Head: "max bypass"},
-}
+var measures = lab.Columns(
+	"to_enter=to enter", "messages=enter + exit", "accesses", "waiting=hops to enter",
+	"sync_delay=sync delay", "integers=ints/message", "jain=Jain", "bypass=max bypass",
+)
 
 // measureOf is the name of what a claim bounds.
 var measureOf = map[protocol.Measure]string{
@@ -189,10 +184,7 @@ func (l load) configuration(points []int) lab.Configuration {
 		Labels: []string{i.Name, i.Variant, l.name},
 		Points: points,
 		Setup:  setup(l.config(points[0])),
-		Try: func(ctx context.Context, n int, seed uint64) (lab.Sample, error) {
-			if err := ctx.Err(); err != nil {
-				return lab.Sample{}, err
-			}
+		Try: func(_ context.Context, n int, seed uint64) (lab.Sample, error) {
 			config := l.config(n)
 			config.Seed = seed
 			return simulate(l.entry, config)
@@ -210,14 +202,11 @@ func setup(c sim.Config) string {
 		c.Clients, c.Entries, c.Delay, c.Think, c.Hold, c.Options)
 }
 
-// simulate is one run. A violation is an error: what it then costs means nothing.
+// simulate is one run.
 func simulate(e catalog.Entry, c sim.Config) (lab.Sample, error) {
 	r, err := e.Simulate(c)
-	if err != nil {
+	if err := cmp.Or(err, r.Err()); err != nil {
 		return lab.Sample{}, err
-	}
-	if r.ViolationCount > 0 {
-		return lab.Sample{}, fmt.Errorf("the run violates a property: %s", r.Violations[0])
 	}
 	values := map[string]float64{
 		"waiting": r.WaitingMS.Mean, "jain": r.Jain, "bypass": float64(r.MaxBypass),

@@ -25,19 +25,6 @@ func reportCosts(r *lab.Results) lab.Report {
 	}
 }
 
-// loadsOf are the cells of a form, by load, at n.
-func loadsOf(r *lab.Results, algorithm, variant string, n int) map[string]lab.Cell {
-	found := map[string]lab.Cell{}
-	for _, name := range loads {
-		for _, c := range r.Of(algorithm, variant, name) {
-			if c.Point == n {
-				found[name] = c
-			}
-		}
-	}
-	return found
-}
-
 // forms are all that were measured, in the order of the catalog.
 func forms(r *lab.Results) (list [][2]string) {
 	for _, c := range r.Cells() {
@@ -49,15 +36,6 @@ func forms(r *lab.Results) (list [][2]string) {
 	return list
 }
 
-// mean is what a measure of a cell is on average, nil where it is not defined.
-func mean(c lab.Cell, measure string) any {
-	values := c.Values(measure)
-	if values == nil {
-		return nil
-	}
-	return lab.EstimateOf(values).Mean
-}
-
 // costsAt is the comparison for n processes: messages and hops without contention, and
 // the rest with it.
 func costsAt(r *lab.Results, n int) lab.Table {
@@ -66,10 +44,7 @@ func costsAt(r *lab.Results, n int) lab.Table {
 		Title: fmt.Sprintf("Costs of an entry for N=%d: messages to enter, and to enter and exit, hops to enter, integers a\n"+
 			"message, accesses to registers, one user at a time; synchronization delay and messages under load;\n"+
 			"and with random delays messages, Jain's index, and how often one is overtaken. Formulas are below", n),
-		Columns: []lab.Column{
-			{Name: "algorithm", Head: "algorithm"},
-			{Name: "variant", Head: "variant"},
-		},
+		Columns: lab.Columns("algorithm", "variant"),
 	}
 	columns := []struct{ load, measure, head string }{
 		{low, "to_enter", "enter"},
@@ -85,26 +60,19 @@ func costsAt(r *lab.Results, n int) lab.Table {
 	}
 	for _, c := range columns {
 		name := c.load + "_" + c.measure
-		t.Columns = append(t.Columns, lab.Column{Name: name, Head: c.head}, lab.Column{Name: name + "_formula"})
+		t.Columns = append(t.Columns, lab.Columns(name+"="+c.head, name+"_formula=")...)
 	}
 	for _, f := range forms(r) {
-		cells := loadsOf(r, f[0], f[1], n)
 		row := []any{f[0], f[1]}
 		for _, c := range columns {
-			var formula any
-			cell, tried := cells[c.load]
-			if !tried {
-				row = append(row, nil, nil)
-				continue
-			}
-			if cell.Expect != nil {
-				for _, x := range cell.Expect(n) {
-					if x.Measure == c.measure {
-						formula = x.Formula
-					}
+			var mean, formula any
+			if cell, tried := r.At(n, f[0], f[1], c.load); tried {
+				mean = cell.Mean(c.measure)
+				if x, judged := cell.Expected(c.measure); judged {
+					formula = x.Formula
 				}
 			}
-			row = append(row, mean(cell, c.measure), formula)
+			row = append(row, mean, formula)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -162,18 +130,10 @@ func publishedTable(r *lab.Results) lab.Table {
 	t := lab.Table{
 		Name:  "published",
 		Title: "The lecture's table, with what was measured without contention beside it",
-		Columns: []lab.Column{
-			{Name: "row", Head: "row"},
-			{Name: "algorithm", Head: "algorithm"},
-			{Name: "variant", Head: "variant"},
-			{Name: "N", Head: "N"},
-			{Name: "enter_exit", Head: "enter + exit"},
-			{Name: "enter_exit_published", Head: "slides"},
-			{Name: "enter_exit_value", Head: "that is"},
-			{Name: "enter", Head: "enter"},
-			{Name: "enter_published", Head: "slides"},
-			{Name: "enter_value", Head: "that is"},
-		},
+		Columns: lab.Columns(
+			"row", "algorithm", "variant", "N", "enter_exit=enter + exit", "enter_exit_published=slides",
+			"enter_exit_value=that is", "enter", "enter_published=slides", "enter_value=that is",
+		),
 	}
 	for _, p := range published {
 		for _, f := range forms(r) {
@@ -181,7 +141,7 @@ func publishedTable(r *lab.Results) lab.Table {
 				continue
 			}
 			for _, n := range planes {
-				c, tried := loadsOf(r, f[0], f[1], n)[low]
+				c, tried := r.At(n, f[0], f[1], low)
 				if !tried {
 					continue
 				}
@@ -189,7 +149,7 @@ func publishedTable(r *lab.Results) lab.Table {
 				if p.of != nil {
 					both, enter = p.of(float64(n))
 				}
-				t.Add(p.row, f[0], f[1], n, mean(c, "messages"), p.both, both, mean(c, "to_enter"), p.enter, enter)
+				t.Add(p.row, f[0], f[1], n, c.Mean("messages"), p.both, both, c.Mean("to_enter"), p.enter, enter)
 			}
 		}
 	}
@@ -202,17 +162,10 @@ func contention(r *lab.Results) lab.Table {
 	t := lab.Table{
 		Name:  "contention",
 		Title: "Sigma beside Maekawa, with N members or servers and N who try for ever: an entry with constant and with random delays",
-		Columns: []lab.Column{
-			{Name: "N", Head: "N"},
-			{Name: "algorithm", Head: "algorithm"},
-			{Name: "variant", Head: "variant"},
-			{Name: "messages", Head: "messages"},
-			{Name: "sync_delay", Head: "sync"},
-			{Name: "random_messages", Head: "messages, random"},
-			{Name: "random_sync_delay", Head: "sync, random"},
-			{Name: "random_jain", Head: "Jain"},
-			{Name: "random_bypass", Head: "max bypass"},
-		},
+		Columns: lab.Columns(
+			"N", "algorithm", "variant", "messages", "sync_delay=sync", "random_messages=messages, random",
+			"random_sync_delay=sync, random", "random_jain=Jain", "random_bypass=max bypass",
+		),
 	}
 	forms := []struct{ algorithm, variant, constant, random string }{
 		{"maekawa", "", high, random},
@@ -221,12 +174,11 @@ func contention(r *lab.Results) lab.Table {
 	}
 	for _, n := range planes {
 		for _, f := range forms {
-			cells := loadsOf(r, f.algorithm, f.variant, n)
-			c, tried := cells[f.constant]
-			chance, both := cells[f.random]
+			c, tried := r.At(n, f.algorithm, f.variant, f.constant)
+			chance, both := r.At(n, f.algorithm, f.variant, f.random)
 			if tried && both {
-				t.Add(n, f.algorithm, f.variant, mean(c, "messages"), mean(c, "sync_delay"), mean(chance, "messages"),
-					mean(chance, "sync_delay"), mean(chance, "jain"), mean(chance, "bypass"))
+				t.Add(n, f.algorithm, f.variant, c.Mean("messages"), c.Mean("sync_delay"), chance.Mean("messages"),
+					chance.Mean("sync_delay"), chance.Mean("jain"), chance.Mean("bypass"))
 			}
 		}
 	}
@@ -236,20 +188,9 @@ func contention(r *lab.Results) lab.Table {
 // agreement counts, for each formula, the sizes at which it was met.
 func agreement(r *lab.Results) lab.Table {
 	t := lab.Table{
-		Name:  "verdicts",
-		Title: "At how many sizes each formula is met",
-		Columns: []lab.Column{
-			{Name: "algorithm", Head: "algorithm"},
-			{Name: "variant", Head: "variant"},
-			{Name: "load", Head: "load"},
-			{Name: "measure", Head: "measure"},
-			{Name: "formula", Head: "formula"},
-			{Name: "published", Head: "published"},
-			{Name: "sizes"},
-			{Name: "equal", Head: "equal"},
-			{Name: "within", Head: "within"},
-			{Name: "differs", Head: "differs"},
-		},
+		Name:    "verdicts",
+		Title:   "At how many sizes each formula is met",
+		Columns: lab.Columns("algorithm", "variant", "load", "measure", "formula", "published", "sizes=", "equal", "within", "differs"),
 	}
 	for _, f := range forms(r) {
 		for _, load := range []string{low, high, crowd} {
@@ -270,14 +211,13 @@ func agreementOf(cells []lab.Cell, measure string) []any {
 	var sizes []int
 	var formula, published string
 	for _, c := range cells {
-		for _, x := range c.Expect(c.Point) {
-			if x.Measure != measure {
-				continue
-			}
-			formula, published = x.Formula, x.Published
-			sizes = append(sizes, c.Point)
-			counts[x.Verdict(c.Values(measure))]++
+		x, judged := c.Expected(measure)
+		if !judged {
+			continue
 		}
+		formula, published = x.Formula, x.Published
+		sizes = append(sizes, c.Point)
+		counts[x.Verdict(c.Values(measure))]++
 	}
 	if sizes == nil {
 		return nil
@@ -310,7 +250,7 @@ func messagesFigure(r *lab.Results) lab.Figure {
 	for _, form := range forms(r) {
 		line := lab.Line{Name: strings.TrimSpace(form[0] + " " + form[1])}
 		for _, c := range r.Of(form[0], form[1], low) {
-			if v, ok := mean(c, "messages").(float64); ok && v > 0 {
+			if v, ok := c.Mean("messages").(float64); ok && v > 0 {
 				line.Points = append(line.Points, [2]float64{float64(c.Point), v})
 			}
 		}

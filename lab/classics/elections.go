@@ -1,8 +1,10 @@
 package classics
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/bully"
@@ -23,12 +25,7 @@ var Elections = lab.Experiment{
 }
 
 // kinds are the messages that are counted.
-var kinds = []lab.Measure{
-	{Name: "ELECTION", Head: "ELECTION"},
-	{Name: "OK", Head: "OK"},
-	{Name: "COORDINATOR", Head: "COORDINATOR"},
-	{Name: "messages", Head: "all"},
-}
+var kinds = lab.Columns("ELECTION", "OK", "COORDINATOR", "messages=all")
 
 // A count is how many messages of one kind there are.
 type count struct {
@@ -150,10 +147,7 @@ func elections(s lab.Scale) lab.Plan {
 }
 
 // elect is one election among n processes.
-func (e election) elect(ctx context.Context, n int, seed uint64) (lab.Sample, error) {
-	if err := ctx.Err(); err != nil {
-		return lab.Sample{}, err
-	}
+func (e election) elect(_ context.Context, n int, seed uint64) (lab.Sample, error) {
 	leader := protocol.ID(n - 1)
 	c := sim.Config{Config: protocol.Config{N: n}, Seed: seed, Delay: sim.Constant(hop), Detect: sim.Silent}
 	if !e.alive {
@@ -165,11 +159,8 @@ func (e election) elect(ctx context.Context, n int, seed uint64) (lab.Sample, er
 		})
 	}
 	r, err := e.entry.Simulate(c)
-	if err != nil {
+	if err := cmp.Or(err, r.Err()); err != nil {
 		return lab.Sample{}, err
-	}
-	if r.ViolationCount > 0 {
-		return lab.Sample{}, fmt.Errorf("the run violates a property: %s", r.Violations[0])
 	}
 	values := map[string]float64{"messages": float64(r.Messages + r.OverheadMessages)}
 	for _, m := range e.entry.Info().Messages {
@@ -179,44 +170,37 @@ func (e election) elect(ctx context.Context, n int, seed uint64) (lab.Sample, er
 }
 
 func (e election) expect(n int) []lab.Expectation {
-	all := lab.Expectation{Measure: "messages", Published: e.published}
 	var list []lab.Expectation
-	for k, c := range e.counts {
+	var formulas []string
+	all := 0.0
+	for _, c := range e.counts {
 		v := float64(c.of(n))
-		list = append(list, lab.Expectation{Measure: c.kind, Least: v, Most: v, Formula: c.formula})
-		all.Least += v
-		if all.Formula += c.formula; k < len(e.counts)-1 {
-			all.Formula += " + "
-		}
+		list, formulas, all = append(list, lab.Exactly(c.kind, v, c.formula, "")), append(formulas, c.formula), all+v
 	}
-	all.Most = all.Least
-	return append(list, all)
+	return append(list, lab.Exactly("messages", all, strings.Join(formulas, " + "), e.published))
 }
 
 // reportElections shows each case at its smallest and at its largest size.
 func reportElections(r *lab.Results) lab.Report {
 	t := lab.Table{
 		Name: "elections", Title: "Messages of one election, each kind as its formula says",
-		Columns: []lab.Column{{Name: "algorithm", Head: "algorithm"}, {Name: "case", Head: "case"}, {Name: "N", Head: "N"}},
+		Columns: slices.Concat(lab.Columns("algorithm", "case", "N"), kinds, lab.Columns("published=slides", "verdict")),
 	}
-	for _, m := range kinds {
-		t.Columns = append(t.Columns, lab.Column(m))
-	}
-	t.Columns = append(t.Columns, lab.Column{Name: "published", Head: "slides"}, lab.Column{Name: "verdict", Head: "verdict"})
 	figure := lab.Figure{Title: "Messages of one election", X: "processes", Y: "messages"}
 	for _, e := range ways() {
 		line := lab.Line{Name: e.entry.Info().Name + ", " + e.name}
-		for i, c := range r.Of(e.entry.Info().Name, e.name) {
-			all, _ := mean(c, "messages").(float64)
+		cells := r.Of(e.entry.Info().Name, e.name)
+		for i, c := range cells {
+			all, _ := c.Mean("messages").(float64)
 			line.Points = append(line.Points, [2]float64{float64(c.Point), all})
-			if i > 0 && i < len(r.Of(e.entry.Info().Name, e.name))-1 {
+			if i > 0 && i < len(cells)-1 {
 				continue
 			}
 			row := []any{c.Labels[0], c.Labels[1], c.Point}
 			for _, m := range kinds {
-				row = append(row, mean(c, m.Name))
+				row = append(row, c.Mean(m.Name))
 			}
-			t.Rows = append(t.Rows, append(row, e.published, string(worstOf(c))))
+			t.Rows = append(t.Rows, append(row, e.published, string(c.Verdict())))
 		}
 		figure.Lines = append(figure.Lines, line)
 	}
@@ -227,14 +211,4 @@ func reportElections(r *lab.Results) lab.Report {
 			"The leader has the highest id. Messages to a dead process count. The slides' worst case of the bully has no OKs.",
 		},
 	}
-}
-
-// worstOf is the verdict on all kinds of a cell.
-func worstOf(c lab.Cell) lab.Verdict {
-	for _, x := range c.Expect(c.Point) {
-		if v := x.Verdict(c.Values(x.Measure)); v != lab.Equal {
-			return v
-		}
-	}
-	return lab.Equal
 }

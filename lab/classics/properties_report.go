@@ -10,22 +10,10 @@ import (
 )
 
 // decided are the columns of what was decided, one row for each cell of the matrix.
-var decided = []lab.Column{
-	{Name: "algorithm", Head: "algorithm"},
-	{Name: "variant", Head: "variant"},
-	{Name: "under", Head: "under"},
-	{Name: "property", Head: "property"},
-	{Name: "claimed", Head: "claimed"},
-	{Name: "verdict", Head: "verdict"},
-	{Name: "comparison", Head: "comparison"},
-	{Name: "states", Head: "states"},
-	{Name: "bounds", Head: "bounds"},
-	{Name: "command", Head: "command"},
-	{Name: "steps", Head: "steps"},
-	{Name: "reason", Head: "reason"},
-	{Name: "counterexample", Head: "counterexample"},
-	{Name: "note", Head: "note"},
-}
+var decided = lab.Columns(
+	"algorithm", "variant", "under", "property", "claimed", "verdict", "comparison", "states", "bounds",
+	"command", "steps", "reason", "counterexample", "note",
+)
 
 // notes say why a violation of the lecture is not found, and what order means where no
 // message tells of a try.
@@ -63,24 +51,13 @@ func noteOn(algorithm, variant, column string) string {
 func reportProperties(r *lab.Results) lab.Report {
 	all := lab.Table{Name: "properties", Title: "What was decided", Columns: decided, Detail: true}
 	matrix := lab.Table{
-		Name:  "matrix",
-		Title: "What was decided, with the steps of the counterexample. ! the lecture says otherwise. [1] a note below",
-		Columns: []lab.Column{
-			{Name: "algorithm", Head: "algorithm"},
-			{Name: "variant", Head: "variant"},
-			{Name: "under", Head: "under"},
-		},
-	}
-	for _, column := range columns {
-		matrix.Columns = append(matrix.Columns, lab.Column{Name: column, Head: column})
+		Name:    "matrix",
+		Title:   "What was decided, with the steps of the counterexample. ! the lecture says otherwise. [1] a note below",
+		Columns: append(lab.Columns("algorithm", "variant", "under"), lab.Columns(columns...)...),
 	}
 	violations := lab.Table{
 		Name: "violations", Title: "Counterexamples, each a file for poundlock-lab replay and a diagram",
-		Columns: []lab.Column{
-			{Name: "counterexample", Head: "file"},
-			{Name: "steps", Head: "steps"},
-			{Name: "reason", Head: "what is wrong at its end"},
-		},
+		Columns: lab.Columns("counterexample=file", "steps", "reason=what is wrong at its end"),
 	}
 	report := lab.Report{Attached: map[string]string{}, Notes: []string{
 		"Each verdict holds within its bounds, which are in the CSV and JSON files, with the command that decides it.",

@@ -63,17 +63,10 @@ func normal(e *lab.Estimate) {
 
 func coverage(s lab.Scale) lab.Plan {
 	p := lab.Plan{
-		Sweep:  "replications",
-		Labels: []string{"interval", "load", "customers"},
-		Measures: []lab.Measure{
-			{Name: exponential, Head: "M/M/1"},
-			{Name: fixed, Head: "M/D/1"},
-			{Name: ratio, Head: "ratio"},
-			{Name: removed, Head: "removed"},
-			{Name: width, Head: "half width"},
-			{Name: made, Head: "made"},
-		},
-		Report: reportCoverage,
+		Sweep:    "replications",
+		Labels:   []string{"interval", "load", "customers"},
+		Measures: lab.Columns(exponential, fixed, ratio, removed, width, made),
+		Report:   reportCoverage,
 	}
 	seeds := 2000
 	if s == lab.Quick {
@@ -149,22 +142,10 @@ func reportCoverage(r *lab.Results) lab.Report {
 	t := lab.Table{
 		Name:  "coverage",
 		Title: "The share of intervals that cover the mean wait in M/M/1, in M/D/1, and the ratio of the two, paired",
-		Columns: []lab.Column{
-			{Name: "interval", Head: "interval"},
-			{Name: "load", Head: "load"},
-			{Name: "customers", Head: "customers"},
-			{Name: "replications", Head: "replications"},
-			{Name: "made", Head: "made"},
-			{Name: "width", Head: "half width"},
-			{Name: "removed", Head: "removed by pairing"},
-			{Name: "seeds", Head: "seeds"},
-			{Name: "mm1", Head: "M/M/1"},
-			{Name: "md1", Head: "M/D/1"},
-			{Name: "ratio", Head: "ratio"},
-			{Name: "least", Head: "least"},
-			{Name: "most", Head: "most"},
-			{Name: "verdict", Head: "verdict"},
-		},
+		Columns: lab.Columns(
+			"interval", "load", "customers", "replications", "made", "width=half width", "removed=removed by pairing",
+			"seeds", "mm1=M/M/1", "md1=M/D/1", "ratio", "least", "most", "verdict",
+		),
 	}
 	for _, f := range forms {
 		for _, c := range r.Of(f.name, fmt.Sprint(f.load), fmt.Sprint(f.customers)) {

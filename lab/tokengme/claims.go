@@ -80,18 +80,12 @@ func (s study) judged() []claim {
 // claims is the table of claims.
 func (s study) claims() lab.Table {
 	t := lab.Table{
-		Name:  "claims",
-		Title: "What the paper says, and what was found",
-		Columns: []lab.Column{
-			{Name: "section", Head: "section"},
-			{Name: "claim", Head: "claim"},
-			{Name: "ours", Head: "ours"},
-			{Name: "verdict", Head: "verdict"},
-			{Name: "depends", Head: "depends most on"},
-		},
+		Name:    "claims",
+		Title:   "What the paper says, and what was found",
+		Columns: lab.Columns("section", "claim", "ours", "verdict", "depends=depends most on"),
 	}
 	for _, c := range s.judged() {
-		f := c.judge(evidence{study: s, choice: ours, beside: ours})
+		f := c.judge(s.own())
 		t.Add(c.section, c.text, f.ours, f.verdict, s.depends(c))
 	}
 	return t
@@ -174,16 +168,10 @@ func (s study) choices() lab.Table {
 	t := lab.Table{
 		Name:  "choices",
 		Title: "Where another choice changes the verdict, at the same points and with the same seeds",
-		Columns: []lab.Column{
-			{Name: "section", Head: "section"},
-			{Name: "claim", Head: "claim"},
-			{Name: "choice", Head: "choice"},
-			{Name: "without", Head: "without it"},
-			{Name: "verdict_without", Head: "verdict"},
-			{Name: "found", Head: "with it"},
-			{Name: "otherwise", Head: "verdict"},
-			{Name: "change", Head: "changes the ratio by"},
-		},
+		Columns: lab.Columns(
+			"section", "claim", "choice", "without=without it", "verdict_without=verdict", "found=with it",
+			"otherwise=verdict", "change=changes the ratio by",
+		),
 	}
 	for _, c := range s.judged() {
 		tried, looks := s.rejudge(c)

@@ -191,8 +191,8 @@ func (f figure) configuration(s lab.Scale, form form, points []int) lab.Configur
 		Points:       points,
 		Replications: p.replications,
 		Setup:        fmt.Sprintf("%+v bandwidth=%d %s %v fifo=%v", p, bandwidth, form.algorithm, form.options, form.fifo),
-		Try: func(ctx context.Context, point int, seed uint64) (lab.Sample, error) {
-			return form.simulate(ctx, f.at(s, point), seed)
+		Try: func(_ context.Context, point int, seed uint64) (lab.Sample, error) {
+			return form.simulate(f.at(s, point), seed)
 		},
 		Cost: func(point int) time.Duration { return form.cost(f.at(s, point)) },
 	}

@@ -37,19 +37,8 @@ func (s study) report() lab.Report {
 func (s study) ratios() lab.Table {
 	t := lab.Table{
 		Name: "ratios", Title: "Ratios", Detail: true,
-		Columns: []lab.Column{
-			{Name: "figure"},
-			{Name: "x"},
-			{Name: "of"},
-			{Name: "by"},
-			{Name: "measure"},
-			{Name: "replications"},
-			{Name: "ratio"},
-			{Name: "half_width"},
-			{Name: "removed"},
-			{Name: "mean_of"},
-			{Name: "mean_by"},
-		},
+		Columns: lab.Columns("figure", "x", "of", "by", "measure", "replications", "ratio", "half_width", "removed",
+			"mean_of", "mean_by"),
 	}
 	for _, f := range s.figures {
 		for _, c := range f.comparisons() {
@@ -76,10 +65,10 @@ func (f figure) comparisons() []comparison {
 
 // table is a figure in numbers.
 func (s study) table(f figure) lab.Table {
-	t := lab.Table{Name: f.name, Title: f.title, Columns: []lab.Column{{Name: "x", Head: f.x}, {Name: "replications", Head: "replications"}}}
-	shown := append(slices.Clone(four), lab.Measure{Name: throughput90, Head: "throughput to 90 %"})
+	t := lab.Table{Name: f.name, Title: f.title, Columns: lab.Columns("x="+f.x, "replications")}
+	shown := slices.Concat(four, lab.Columns(throughput90+"=throughput to 90 %"))
 	for _, m := range shown {
-		t.Columns = append(t.Columns, lab.Column(m), lab.Column{Name: m.Name + "_half_width", Head: "+-"})
+		t.Columns = append(t.Columns, m, lab.Column{Name: m.Name + "_half_width", Head: "+-"})
 	}
 	for _, x := range f.pointsOf(s.scale) {
 		row := []any{x, nil}
@@ -105,18 +94,15 @@ func (s study) pairing() lab.Table {
 	t := lab.Table{
 		Name:    "pairing",
 		Title:   "The part of the variance of each ratio that pairing removes, the median over the points",
-		Columns: []lab.Column{{Name: "figure", Head: "figure"}},
-	}
-	for _, m := range four {
-		t.Columns = append(t.Columns, lab.Column(m))
+		Columns: append(lab.Columns("figure"), four...),
 	}
 	for _, f := range s.figures {
 		row := []any{f.name}
 		for _, m := range four {
 			var parts []float64
-			for _, x := range f.pointsOf(s.scale) {
-				if ratio, known := f.ratio(s.results, x, m.Name, f.compared("")); known && ratio.Half > 0 {
-					parts = append(parts, ratio.Removed)
+			for _, p := range s.own().all(m.Name, f.name) {
+				if p.Half > 0 {
+					parts = append(parts, p.Removed)
 				}
 			}
 			if parts == nil {
@@ -137,29 +123,27 @@ func (s study) drawing(f figure) lab.Figure {
 	points := f.pointsOf(s.scale)
 	for _, m := range four {
 		line := lab.Line{Name: m.Head}
-		for _, x := range points {
-			if ratio, known := f.ratio(s.results, x, m.Name, f.compared("")); known {
-				line.Points = append(line.Points, [2]float64{float64(x), ratio.Mean})
-				line.Half = append(line.Half, ratio.Half)
-			}
+		for _, p := range s.own().all(m.Name, f.name) {
+			line.Points = append(line.Points, [2]float64{float64(p.x), p.Mean})
+			line.Half = append(line.Half, p.Half)
 		}
 		if line.Points == nil {
 			continue
 		}
 		out.Lines = append(out.Lines, line)
 		for _, p := range f.printed {
-			switch {
-			case p.measure != m.Name:
-			case p.at == anywhere:
-				first, last := float64(points[0]), float64(points[len(points)-1])
-				out.Lines = append(out.Lines, lab.Line{
-					Name: m.Head + ", printed", Points: [][2]float64{{first, p.value}, {last, p.value}}, Printed: true,
-				})
-			default:
-				out.Lines = append(out.Lines, lab.Line{
-					Name: m.Head + ", printed", Points: [][2]float64{{float64(p.at), p.value}}, Printed: true,
-				})
+			if p.measure != m.Name {
+				continue
 			}
+			ends := []int{p.at}
+			if p.at == anywhere {
+				ends = []int{points[0], points[len(points)-1]}
+			}
+			line := lab.Line{Name: m.Head + ", printed", Printed: true}
+			for _, x := range ends {
+				line.Points = append(line.Points, [2]float64{float64(x), p.value})
+			}
+			out.Lines = append(out.Lines, line)
 		}
 	}
 	return out

@@ -64,29 +64,14 @@ func selection(s lab.Scale) lab.Plan {
 func reportSelection(s lab.Scale, r *lab.Results) lab.Report {
 	points := lab.Table{
 		Name: "selection", Title: "Ratios of the measures of a scheme to those of selection by priority",
-		Columns: []lab.Column{
-			{Name: "scheme", Head: "scheme"},
-			{Name: "figure", Head: "figure"},
-			{Name: "x", Head: "x"},
-			{Name: "waiting", Head: "waiting"},
-			{Name: "waiting_half_width", Head: "+-"},
-			{Name: "throughput", Head: "throughput"},
-			{Name: "throughput_half_width", Head: "+-"},
-		},
+		Columns: lab.Columns("scheme", "figure", "x", "waiting", "waiting_half_width=+-", "throughput", "throughput_half_width=+-"),
 	}
 	wins := lab.Table{
 		Name: "wins", Title: "At how many points a scheme is better or worse than selection by priority, beyond the interval of the ratio",
-		Columns: []lab.Column{
-			{Name: "scheme", Head: "scheme"},
-			{Name: "measure", Head: "measure"},
-			{Name: "points", Head: "points"},
-			{Name: "better", Head: "better"},
-			{Name: "neither", Head: "neither"},
-			{Name: "worse", Head: "worse"},
-			{Name: "best", Head: "at best"},
-			{Name: "worst", Head: "at worst"},
-			{Name: "better_at", Head: "better at"},
-		},
+		Columns: lab.Columns(
+			"scheme", "measure", "points", "better", "neither", "worse", "best=at best", "worst=at worst",
+			"better_at=better at",
+		),
 	}
 	var notes []string
 	for _, rival := range rivals {

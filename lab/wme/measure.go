@@ -1,6 +1,7 @@
 package wme
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -127,13 +128,9 @@ func watch[M any](a protocol.Algorithm[M], n int, s story) ([]deed, error) {
 		c.Entries[u] = s.entries
 	}
 	r, err := sim.Run(a, c)
-	switch {
+	switch err := cmp.Or(err, w.late, r.Err()); {
 	case err != nil:
 		return nil, err
-	case w.late != nil:
-		return nil, w.late
-	case r.ViolationCount > 0:
-		return nil, fmt.Errorf("the run violates a property: %s", r.Violations[0])
 	case r.Entries != uint64(s.users*s.entries):
 		return nil, fmt.Errorf("%d entries, want %d", r.Entries, s.users*s.entries)
 	}

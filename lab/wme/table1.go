@@ -148,7 +148,7 @@ func watching[M any](a protocol.Algorithm[M]) func(int, story) ([]deed, error) {
 func table1(rows []row) lab.Plan {
 	p := lab.Plan{
 		Sweep: "N", Labels: []string{"protocol", "action"},
-		Measures: []lab.Measure{{Name: "steps", Head: "steps"}, {Name: "messages", Head: "messages"}},
+		Measures: lab.Columns("steps", "messages"),
 		Report:   func(r *lab.Results) lab.Report { return report(r, rows) },
 	}
 	for _, r := range rows {
@@ -161,10 +161,7 @@ func table1(rows []row) lab.Plan {
 }
 
 // try measures the action among n processes, each time that it happens in its story.
-func (r row) try(ctx context.Context, n int, _ uint64) (lab.Sample, error) {
-	if err := ctx.Err(); err != nil {
-		return lab.Sample{}, err
-	}
+func (r row) try(_ context.Context, n int, _ uint64) (lab.Sample, error) {
 	deeds, err := r.watch(n, r.story)
 	if err != nil {
 		return lab.Sample{}, err
@@ -193,34 +190,23 @@ func (r row) try(ctx context.Context, n int, _ uint64) (lab.Sample, error) {
 }
 
 func (r row) expect(n int) []lab.Expectation {
-	exactly := func(measure string, f formula, paper string) lab.Expectation {
-		v := float64(f.of(n))
-		return lab.Expectation{Measure: measure, Least: v, Most: v, Formula: f.text, Published: paper}
-	}
 	return []lab.Expectation{
-		exactly("steps", r.stepsOf, r.paperSteps), exactly("messages", r.messagesOf, r.paperMessages),
+		lab.Exactly("steps", float64(r.stepsOf.of(n)), r.stepsOf.text, r.paperSteps),
+		lab.Exactly("messages", float64(r.messagesOf.of(n)), r.messagesOf.text, r.paperMessages),
 	}
 }
 
 // report has a table with a row for each count, and the same for people, with a row for each formula.
 func report(r *lab.Results, rows []row) lab.Report {
-	column := func(name, head string) lab.Column { return lab.Column{Name: name, Head: head} }
 	counts := lab.Table{
 		Name: "counts", Title: "Each count, beside its formula", Detail: true,
-		Columns: []lab.Column{
-			column("protocol", ""), column("action", ""), column("n", ""), column("steps", ""), column("messages", ""),
-			column("steps_formula", ""), column("messages_formula", ""), column("steps_paper", ""), column("messages_paper", ""),
-			column("steps_verdict", ""), column("messages_verdict", ""),
-		},
+		Columns: lab.Columns("protocol", "action", "n", "steps", "messages", "steps_formula", "messages_formula",
+			"steps_paper", "messages_paper", "steps_verdict", "messages_verdict"),
 	}
 	formulas := lab.Table{
 		Name: "formulas",
-		Columns: []lab.Column{
-			column("protocol", "protocol"), column("action", "action"),
-			column("steps_formula", "steps"), column("steps_paper", "paper"),
-			column("messages_formula", "messages"), column("messages_paper", "paper"),
-			column("steps", "steps measured"), column("messages", "messages measured"), column("agree", "agree"),
-		},
+		Columns: lab.Columns("protocol", "action", "steps_formula=steps", "steps_paper=paper", "messages_formula=messages",
+			"messages_paper=paper", "steps=steps measured", "messages=messages measured", "agree"),
 	}
 	figure := lab.Figure{Title: "Messages of one operation", X: "processes", Y: "messages"}
 	var points []string
@@ -230,21 +216,20 @@ func report(r *lab.Results, rows []row) lab.Report {
 		line := lab.Line{Name: w.protocol}
 		points = nil
 		for _, c := range r.Of(w.protocol, w.name) {
-			cells := []any{w.protocol, w.name, c.Point}
-			var verdicts []any
-			for _, x := range w.expect(c.Point) {
-				values := c.Values(x.Measure)
-				v := x.Verdict(values)
-				if v != lab.Equal {
-					agree = v
-				}
-				cells, verdicts = append(cells, lab.EstimateOf(values).Mean), append(verdicts, v)
+			if v := c.Verdict(); v != lab.Equal {
+				agree = v
 			}
-			steps, messages = append(steps, fmt.Sprint(cells[3])), append(messages, fmt.Sprint(cells[4]))
+			row := []any{
+				w.protocol, w.name, c.Point, c.Mean("steps"), c.Mean("messages"),
+				w.stepsOf.text, w.messagesOf.text, said(w.paperSteps), said(w.paperMessages),
+			}
+			for _, x := range c.Expect(c.Point) {
+				row = append(row, x.Verdict(c.Values(x.Measure)))
+			}
+			counts.Rows = append(counts.Rows, row)
+			steps, messages = append(steps, fmt.Sprint(row[3])), append(messages, fmt.Sprint(row[4]))
 			points = append(points, fmt.Sprint(c.Point))
-			line.Points = append(line.Points, [2]float64{float64(c.Point), cells[4].(float64)})
-			cells = append(cells, w.stepsOf.text, w.messagesOf.text, said(w.paperSteps), said(w.paperMessages))
-			counts.Rows = append(counts.Rows, append(cells, verdicts...))
+			line.Points = append(line.Points, [2]float64{float64(c.Point), row[4].(float64)})
 		}
 		formulas.Add(w.protocol, w.name, w.stepsOf.text, said(w.paperSteps), w.messagesOf.text, said(w.paperMessages),
 			strings.Join(steps, " "), strings.Join(messages, " "), string(agree))

@@ -91,6 +91,14 @@ type Result struct {
 	LogSHA256      string  `json:"log_sha256,omitempty"`
 }
 
+// Err says that the run violates a property: what it then costs means nothing.
+func (r *Result) Err() error {
+	if r.ViolationCount == 0 {
+		return nil
+	}
+	return fmt.Errorf("the run violates a property: %s", r.Violations[0])
+}
+
 func (s *simulator[M]) result(took time.Duration) (Result, error) {
 	r := s.whole()
 	r.Algorithm, r.Variant = s.alg.Name, s.alg.Variant

@@ -1,8 +1,9 @@
 package load
 
 import (
-	"container/heap"
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/poundlock/poundlock/verify/history"
 )
@@ -21,93 +22,53 @@ func (w *Window) Judge() *history.Report {
 // Record writes what the users saw in the window.
 func (w *Window) Record(to *history.Writer) error { return w.replay(to.Write) }
 
+// steps are what a user does for each of its records.
+var steps = []string{history.Try, history.Crit, history.Exit, history.Rem}
+
+// A moment is a step of a user: the k-th of all that it has done.
+type moment struct {
+	at      int64
+	user, k int32
+}
+
 // replay passes on the events of all users in the order of time, until there is an
 // error.
 func (w *Window) replay(each func(e history.Event) error) error {
-	var all cursors
+	var all []moment
+	names := make([]string, len(w.Records))
 	for i, records := range w.Records {
-		if len(records) > 0 {
-			u := w.Users[i]
-			user := fmt.Sprintf("process %d user %d", u.Process+1, i+1)
-			all = append(all, cursor{user: user, lock: u.Name, index: i, records: records})
+		names[i] = fmt.Sprintf("process %d user %d", w.Users[i].Process+1, i+1)
+		for k, r := range records {
+			for step, at := range []int64{r.Called, r.Entered, r.Left, r.Back} {
+				all = append(all, moment{at, int32(i), int32(k*len(steps) + step)})
+			}
 		}
 	}
-	heap.Init(&all)
-	for len(all) > 0 {
-		c := &all[0]
-		if err := each(c.event()); err != nil {
-			return err
+	of := func(m moment) (r *Record, do string) {
+		return &w.Records[m.user][int(m.k)/len(steps)], steps[int(m.k)%len(steps)]
+	}
+	// Whoever enters at the time at which another one leaves comes after it.
+	enters := func(m moment) int {
+		if r, do := of(m); do == history.Exit && r.Entered < r.Left {
+			return 0
 		}
-		if c.next() {
-			heap.Fix(&all, 0)
-		} else {
-			heap.Pop(&all)
+		return 1
+	}
+	slices.SortFunc(all, func(a, b moment) int {
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
+		}
+		return cmp.Or(enters(a)-enters(b), cmp.Compare(a.user, b.user), cmp.Compare(a.k, b.k))
+	})
+	for _, m := range all {
+		r, do := of(m)
+		e := history.Event{At: m.at, Do: do, User: names[m.user], Lock: w.Users[m.user].Name}
+		if do == history.Crit {
+			e.Token = history.Token(r.Token)
+		}
+		if err := each(e); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// A cursor is where the replay of a user stands.
-type cursor struct {
-	user, lock string
-	index      int // of the user
-	records    []Record
-	step       int // of the first record
-}
-
-// The steps of a record.
-const (
-	trying = iota
-	entering
-	leaving
-	returning
-)
-
-func (c *cursor) event() history.Event {
-	r := &c.records[0]
-	e := history.Event{User: c.user, Lock: c.lock}
-	switch c.step {
-	case trying:
-		e.At, e.Do = r.Called, history.Try
-	case entering:
-		e.At, e.Do, e.Token = r.Entered, history.Crit, history.Token(r.Token)
-	case leaving:
-		e.At, e.Do = r.Left, history.Exit
-	default:
-		e.At, e.Do = r.Back, history.Rem
-	}
-	return e
-}
-
-// next goes to the next event, and reports whether there is one.
-func (c *cursor) next() bool {
-	if c.step++; c.step > returning {
-		c.step, c.records = trying, c.records[1:]
-	}
-	return len(c.records) > 0
-}
-
-// cursors are a heap.
-type cursors []cursor
-
-func (c cursors) Len() int { return len(c) }
-func (c cursors) Less(i, j int) bool {
-	a, b := c[i].event().At, c[j].event().At
-	switch {
-	case a != b:
-		return a < b
-	case (c[i].step == leaving) != (c[j].step == leaving):
-		return c[i].step == leaving // whoever enters at that time comes after it
-	}
-	return c[i].index < c[j].index
-}
-func (c cursors) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
-
-func (c *cursors) Push(x any) { *c = append(*c, x.(cursor)) }
-
-func (c *cursors) Pop() any {
-	k := len(*c) - 1
-	last := (*c)[k]
-	*c = (*c)[:k]
-	return last
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/poundlock/poundlock/internal/clock"
 )
 
@@ -150,11 +152,15 @@ func (c *Crew) cpu() (sum time.Duration) {
 		all = append(all, m.Process)
 	}
 	for _, p := range all {
-		t, err := cpuTime(p.Pid())
+		proc, err := procfs.NewProc(p.Pid())
 		if err != nil {
 			return 0
 		}
-		sum += t
+		stat, err := proc.Stat()
+		if err != nil {
+			return 0
+		}
+		sum += time.Duration(stat.CPUTime() * float64(time.Second))
 	}
 	return sum
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/dustin/go-humanize"
+	"github.com/prometheus/procfs"
 	"github.com/spf13/cobra"
 
 	"github.com/poundlock/poundlock/internal/cli"
@@ -247,15 +248,13 @@ func size(text string) (int64, error) {
 
 // availableMemory is what this machine can still give, 0 where unknown.
 func availableMemory() int64 {
-	data, err := os.ReadFile("/proc/meminfo")
+	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(data)) {
-		var kb int64
-		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kb); n == 1 {
-			return kb << 10
-		}
+	m, err := proc.Meminfo()
+	if err != nil || m.MemAvailableBytes == nil {
+		return 0
 	}
-	return 0
+	return int64(*m.MemAvailableBytes)
 }

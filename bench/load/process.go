@@ -19,8 +19,8 @@ import (
 type Process struct {
 	Name string
 	In   io.WriteCloser
-	Out  io.Reader // only of those started with StartTalking
 
+	out  *os.File // only of those started with startTalking
 	cmd  *exec.Cmd
 	log  tail
 	done chan struct{}
@@ -28,53 +28,46 @@ type Process struct {
 }
 
 // Start starts a process that says nothing on its standard output.
-func Start(name string, args ...string) (*Process, error) {
-	p := &Process{Name: name}
-	return p, p.start(args)
-}
+func Start(name string, args ...string) (*Process, error) { return start(name, nil, args) }
 
-// StartTalking starts a process whose standard output is read from Out.
-func StartTalking(name string, args ...string) (*Process, error) {
-	p := &Process{Name: name}
+// startTalking starts a process whose standard output is read from out.
+func startTalking(name string, args []string) (*Process, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer w.Close()
-	p.Out = r
-	if err := p.start(args, w); err != nil {
+	p, err := start(name, w, args)
+	if err != nil {
 		r.Close()
 		return nil, err
 	}
+	p.out = r
 	return p, nil
 }
 
-func (p *Process) start(args []string, stdout ...*os.File) error {
+func start(name string, stdout io.Writer, args []string) (*Process, error) {
 	self, err := supervise.Self()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.cmd = exec.Command(self, args...)
+	p := &Process{Name: name, cmd: exec.Command(self, args...), done: make(chan struct{})}
 	p.cmd.Args[0] = os.Args[0]
 	p.cmd.Env = environment()
-	p.cmd.Stderr = &p.log
-	for _, f := range stdout {
-		p.cmd.Stdout = f
-	}
+	p.cmd.Stdout, p.cmd.Stderr = stdout, &p.log
 	// ^C is for the process that started it, which then ends this one.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if p.In, err = p.cmd.StdinPipe(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", self, err)
+		return nil, fmt.Errorf("start %s: %w", self, err)
 	}
-	p.done = make(chan struct{})
 	go func() {
 		p.err = p.cmd.Wait()
 		close(p.done)
 	}()
-	return nil
+	return p, nil
 }
 
 // environment is without the settings of poundlock: the command line of the
@@ -116,8 +109,8 @@ func (p *Process) Err() error {
 func (p *Process) Kill() {
 	p.cmd.Process.Kill() // fails when it has ended
 	<-p.done
-	if out, ok := p.Out.(io.Closer); ok {
-		out.Close()
+	if p.out != nil {
+		p.out.Close()
 	}
 }
 

@@ -2,10 +2,10 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +54,7 @@ func StartServers(ctx context.Context, addrs []string, command ...string) (*Serv
 
 // Start starts server i, which does not run, with an empty memory.
 func (s *Servers) Start(i int) error {
-	args := append(append([]string(nil), s.command...), "--name", s.names[i], "--servers", s.Table)
+	args := slices.Concat(s.command, []string{"--name", s.names[i], "--servers", s.Table})
 	p, err := Start("server "+s.names[i], args...)
 	if err != nil {
 		return err
@@ -92,23 +92,11 @@ func (s *Servers) Kill(i int) {
 
 // Processes are those that were started and not killed.
 func (s *Servers) Processes() []*Process {
-	var all []*Process
-	for _, p := range s.procs {
-		if p != nil {
-			all = append(all, p)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(s.procs), func(p *Process) bool { return p == nil })
 }
 
 // Err says that a server has ended that nobody killed.
-func (s *Servers) Err() error {
-	var errs []error
-	for _, p := range s.Processes() {
-		errs = append(errs, p.Err())
-	}
-	return errors.Join(errs...)
-}
+func (s *Servers) Err() error { return Ended(s.Processes()) }
 
 // Close kills every server.
 func (s *Servers) Close() {

@@ -28,7 +28,7 @@ type said[R any] struct {
 func StartTeam[R any](n int, name string, args func(i int) []string) (*Team[R], error) {
 	t := &Team[R]{ended: make([]bool, n), said: make(chan said[R], n)}
 	for i := range n {
-		p, err := StartTalking(fmt.Sprintf("%s %d", name, i+1), args(i)...)
+		p, err := startTalking(fmt.Sprintf("%s %d", name, i+1), args(i))
 		if err != nil {
 			t.Close()
 			return nil, err
@@ -42,7 +42,7 @@ func StartTeam[R any](n int, name string, args func(i int) []string) (*Team[R], 
 // listen passes on what a worker says. It ends with the process, whose parent must
 // go on taking it until then: Close does.
 func (t *Team[R]) listen(i int, p *Process) {
-	for in := json.NewDecoder(p.Out); ; {
+	for in := json.NewDecoder(p.out); ; {
 		s := said[R]{from: i}
 		if s.err = in.Decode(&s.report); s.err != nil {
 			<-p.Done()

@@ -90,17 +90,18 @@ func ownerKilled(n int, delay, lease time.Duration) (time.Duration, error) {
 	}
 	defer p.close()
 	order := rand.Perm(n)
-	owner, next := p.all[order[0]], p.all[order[1]]
+	owner, next := order[0], order[1]
 	for _, command := range []string{"enter", "operate"} {
-		if _, err := owner.do(command); err != nil {
+		p.tell(owner, command)
+		if _, err := p.hear(command); err != nil {
 			return 0, err
 		}
 	}
-	next.tell("enter")
+	p.tell(next, "enter")
 	time.Sleep(5*delay + rand.N(lease/4)) // it waits, and heartbeats come at any time
 	began := time.Duration(clock.Now())
-	owner.Kill()
-	at, err := next.hear("enter")
+	p.kill(owner)
+	at, err := p.hear("enter")
 	return at - began, err
 }
 

@@ -4,10 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/poundlock/poundlock/bench/load"
@@ -17,9 +16,15 @@ import (
 )
 
 // role makes this program a member, which the argument after it says. Each line on stdin is a
-// command, enter or operate; each line on stdout says that one is done, and when, by clock.Now.
-// The first one says that all members have met.
+// command, enter or operate, and each report on stdout says that one is done. The first one says
+// that all members have met.
 const role = "member"
+
+// A report is what a member says, with the time by clock.Now.
+type report struct {
+	Done string
+	At   time.Duration
+}
 
 func runMember(text string) error {
 	var m member
@@ -34,7 +39,12 @@ func runMember(text string) error {
 	if err := m.met(n); err != nil {
 		return err
 	}
-	fmt.Println("met", clock.Now())
+	done := func(what string) error {
+		return json.NewEncoder(os.Stdout).Encode(report{what, time.Duration(clock.Now())})
+	}
+	if err := done("met"); err != nil {
+		return err
+	}
 	var s *replica.Section
 	r := replica.New(n, object)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -44,24 +54,21 @@ func runMember(text string) error {
 		case "operate":
 			err = do(s, "k")
 		}
+		if err == nil {
+			err = done(in.Text())
+		}
 		if err != nil {
 			return err
 		}
-		fmt.Println(in.Text(), clock.Now())
 	}
 	return nil
 }
 
-// A process is one member.
-type process struct {
-	*load.Process
-	lines *bufio.Scanner
-}
-
-// A processes is members, and links between them.
+// processes are members, and links between them.
 type processes struct {
-	net *faultnet.Net
-	all []*process
+	net    *faultnet.Net
+	team   *load.Team[report]
+	killed int // a member that says nothing more; -1: none
 }
 
 func startProcesses(n int, delay, lease time.Duration) (*processes, error) {
@@ -69,12 +76,16 @@ func startProcesses(n int, delay, lease time.Duration) (*processes, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &processes{net: links}
-	for i := 0; i < n && err == nil; i++ {
-		err = p.start(members[i])
+	team, err := load.StartTeam[report](n, "member", func(i int) []string {
+		text, _ := json.Marshal(members[i]) // no value of this type can fail
+		return []string{role, string(text)}
+	})
+	if err != nil {
+		return nil, errors.Join(err, links.Close())
 	}
+	p := &processes{links, team, -1}
 	for i := 0; i < n && err == nil; i++ {
-		_, err = p.all[i].hear("met")
+		_, err = p.hear("met")
 	}
 	if err != nil {
 		p.close()
@@ -82,42 +93,26 @@ func startProcesses(n int, delay, lease time.Duration) (*processes, error) {
 	return p, err
 }
 
-func (p *processes) start(m member) error {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	started, err := load.StartTalking(m.Peers[m.ID].Name, role, string(text))
-	if err == nil {
-		p.all = append(p.all, &process{started, bufio.NewScanner(started.Out)})
-	}
-	return err
-}
-
 // hear waits until something is done, and returns when it was.
-func (m *process) hear(what string) (time.Duration, error) {
-	if !m.lines.Scan() {
-		<-m.Done()
-		return 0, m.Err()
+func (p *processes) hear(what string) (time.Duration, error) {
+	from, r, err := p.team.Next(context.Background())
+	if from == p.killed {
+		return p.hear(what)
 	}
-	said, at, _ := strings.Cut(m.lines.Text(), " ")
-	ns, err := strconv.ParseInt(at, 10, 64)
-	if err != nil || said != what {
-		return 0, fmt.Errorf("a member says %q, want %q", m.lines.Text(), what)
+	if err == nil && r.Done != what {
+		err = fmt.Errorf("a member says %q, want %q", r.Done, what)
 	}
-	return time.Duration(ns), nil
+	return r.At, err
 }
 
-func (m *process) tell(command string) { fmt.Fprintln(m.In, command) }
+func (p *processes) tell(i int, command string) { fmt.Fprintln(p.team.Members[i].In, command) }
 
-func (m *process) do(command string) (time.Duration, error) {
-	m.tell(command)
-	return m.hear(command)
+func (p *processes) kill(i int) {
+	p.killed = i
+	p.team.Members[i].Kill()
 }
 
 func (p *processes) close() {
-	for _, m := range p.all {
-		m.Kill()
-	}
+	p.team.Close()
 	p.net.Close()
 }

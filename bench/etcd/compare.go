@@ -77,35 +77,27 @@ type system struct {
 }
 
 func compare(ctx context.Context, rounds int, window time.Duration, slack float64, disk, memory string) (*result, error) {
-	var systems []system
-	add := func(name string, start func() (*load.Crew, func(), error)) (func(), error) {
-		crew, stop, err := start()
-		if err != nil {
-			return stop, fmt.Errorf("%s: %w", name, err)
-		}
-		systems = append(systems, system{name, crew})
-		return stop, nil
-	}
-	stop, err := add(ours, func() (*load.Crew, func(), error) { return startPoundlock(ctx) })
-	defer stop()
-	if err != nil {
-		return nil, err
-	}
-	stop, err = add(onDisk, func() (*load.Crew, func(), error) { return startEtcd(ctx, onDisk, disk) })
-	defer stop()
-	if err != nil {
-		return nil, err
-	}
+	names := []string{ours, onDisk}
 	switch info, err := os.Stat(memory); {
 	case memory == "":
 	case err == nil && info.IsDir():
-		stop, err := add(inMemory, func() (*load.Crew, func(), error) { return startEtcd(ctx, inMemory, memory) })
-		defer stop()
-		if err != nil {
-			return nil, err
-		}
+		names = append(names, inMemory)
 	default:
 		fmt.Fprintf(os.Stderr, "SKIPPED: etcd in memory: no directory %q\n", memory)
+	}
+	dirs := map[string]string{onDisk: disk, inMemory: memory}
+	var systems []system
+	for _, name := range names {
+		start := startEtcd
+		if name == ours {
+			start = startPoundlock
+		}
+		crew, stop, err := start(ctx, name, dirs[name])
+		defer stop()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		systems = append(systems, system{name, crew})
 	}
 	r := newResult(rounds, window)
 	for _, l := range rivalries() {

@@ -11,8 +11,8 @@ import (
 	"github.com/poundlock/poundlock/server"
 )
 
-// startPoundlock starts four servers and their clients.
-func startPoundlock(ctx context.Context) (crew *load.Crew, stop func(), err error) {
+// startPoundlock starts four servers, which need no directory, and their clients.
+func startPoundlock(ctx context.Context, name, _ string) (crew *load.Crew, stop func(), err error) {
 	stop = func() {}
 	addrs, err := load.FreeAddrs(4)
 	if err != nil {
@@ -27,7 +27,7 @@ func startPoundlock(ctx context.Context) (crew *load.Crew, stop func(), err erro
 	if err != nil {
 		return nil, stop, err
 	}
-	crew, err = load.StartCrew(ctx, ours, processes, clients, spec, servers.Processes(), poundlockClient)
+	crew, err = load.StartCrew(ctx, name, processes, clients, spec, servers.Processes(), poundlockClient)
 	if err != nil {
 		return nil, stop, err
 	}

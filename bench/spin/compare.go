@@ -219,23 +219,20 @@ func (c *comparison) median(form int, of func(run) float64) float64 {
 	for _, r := range c.runs[form] {
 		all = append(all, of(r))
 	}
+	return median(all)
+}
+
+func median(all []float64) float64 {
 	slices.Sort(all)
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
-// ratio is the median over the rounds of a form's rate over Spin's.
-func (c *comparison) ratio(form int) float64 {
-	all := c.ratios(form)
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
-}
-
-// ratios are those of all rounds, the smallest first.
+// ratios are those of a form's rates over Spin's, by round.
 func (c *comparison) ratios(form int) (all []float64) {
 	cores := forms[form].cores
 	for k, r := range c.runs[form] {
 		all = append(all, r.rate(cores)/c.runs[0][k].rate(cores))
 	}
-	slices.Sort(all)
 	return all
 }
 
@@ -247,7 +244,7 @@ func (c *comparison) print(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f\t%.2f\t%s\t%.2f\t%.0f\t\n", f.name, check.Group(r.States), check.Group(r.Transitions),
 			c.median(i, func(r run) float64 { return r.wall.Seconds() }),
 			c.median(i, func(r run) float64 { return r.cpu.Seconds() }),
-			check.Group(int64(c.median(i, func(r run) float64 { return r.rate(f.cores) }))), c.ratio(i),
+			check.Group(int64(c.median(i, func(r run) float64 { return r.rate(f.cores) }))), median(c.ratios(i)),
 			c.median(i, func(r run) float64 { return float64(r.bytes) / float64(r.States) }))
 	}
 	t.Flush()
@@ -269,7 +266,7 @@ func (c *comparison) err(slack float64) error {
 		case "poundlock, two workers":
 			least = leastTwoWorkers
 		}
-		got := c.ratio(i)
+		got := median(c.ratios(i))
 		if slack < 1 {
 			got = slices.Max(c.ratios(i))
 		}

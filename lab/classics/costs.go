@@ -70,19 +70,18 @@ const mostPolling = 21
 // mostFlooding is the same for clients that ask all servers as long as they wait.
 const mostFlooding = 13
 
-// sizesOf are the sizes at which a form is measured under a load, none if it cannot be.
-func sizesOf(i protocol.Info, load string, s lab.Scale) []int {
-	all := sizes(s)
+// sizes are those at which a form is measured under a load, none if it cannot be.
+func (l load) sizes(s lab.Scale) []int {
+	i, all := l.entry.Info(), sizes(s)
 	if i.Largest > 0 && i.Fit(all[0]) < all[0] {
 		all = []int{i.Largest}
 	}
-	crowded := load == crowd || load == crowdRandom
 	switch {
-	case crowded && i.Users != protocol.Clients, load != low && !endures(i), !crowded && load != low && floods(i):
+	case l.crowded() && i.Users != protocol.Clients, l.name != low && !endures(i), !l.crowded() && l.name != low && floods(i):
 		return nil
-	case crowded:
+	case l.crowded():
 		return slices.DeleteFunc(all, func(n int) bool { return !slices.Contains(planes, n) || floods(i) && n > mostFlooding })
-	case load != low && (i.Variant == "polling" || i.Registers != nil):
+	case l.name != low && (i.Variant == "polling" || i.Registers != nil):
 		return slices.DeleteFunc(all, func(n int) bool { return n > mostPolling })
 	}
 	return all
@@ -101,13 +100,14 @@ func costs(s lab.Scale) lab.Plan {
 		if i.Users == protocol.Nobody || i.Elector || i.Grouped || i.Weak || recovers || i.Variant == doorways {
 			continue // nobody enters, operations, faults or a history cost, too, or the lecture has no groups
 		}
-		for _, load := range loads {
-			points := sizesOf(i, load, s)
+		for _, name := range loads {
+			l := load{e, name}
+			points := l.sizes(s)
 			if len(points) == 0 {
 				continue
 			}
-			c := workload(e, load).configuration(points)
-			if load == random || load == crowdRandom {
+			c := l.configuration(points)
+			if l.random() {
 				c.Replications = replications
 			}
 			p.Configurations = append(p.Configurations, c)
@@ -128,46 +128,42 @@ func endures(i protocol.Info) bool {
 // those of Sigma as published do.
 func floods(i protocol.Info) bool { return i.Name == "sigma" && i.Variant == "literal" }
 
-// A load is a workload for one form.
+// A load is one of loads for one form.
 type load struct {
 	entry catalog.Entry
 	name  string
-	// config makes the simulation of n members, without its seed.
-	config func(n int) sim.Config
-	// expects says whether claims for name are claims for this workload.
-	expects bool
 }
 
-// workload is one of the loads. Where there are clients, three of them try.
-func workload(e catalog.Entry, name string) load {
-	l := load{entry: e, name: name, expects: name != random && name != crowdRandom}
-	l.config = func(n int) sim.Config {
-		c := sim.Config{
-			Config:   protocol.Config{N: n, Options: unfenced(e.Info())},
-			Entries:  []int{20},
-			Delay:    sim.Constant(hop),
-			Think:    sim.Constant(0),
-			Hold:     sim.Constant(hop),
-			Patience: 5_000_000,
-		}
-		if e.Info().Users == protocol.Clients {
-			c.Clients = 3
-			if name == crowd || name == crowdRandom {
-				c.Clients = n
-			}
-		}
-		switch name {
-		case low:
-			// Tries follow each other in more hops than a message goes around and an
-			// entry takes.
-			apart := time.Duration(10*(n+2)) * hop
-			c.Entries, c.Think = []int{5}, sim.Constant(time.Duration(max(n, c.Clients))*apart)
-		case random, crowdRandom:
-			c.Delay = sim.Exponential(hop)
-		}
-		return c
+func (l load) random() bool  { return l.name == random || l.name == crowdRandom }
+func (l load) crowded() bool { return l.name == crowd || l.name == crowdRandom }
+
+// config is the simulation of n members, without its seed. Where there are clients, three of them try.
+func (l load) config(n int) sim.Config {
+	i := l.entry.Info()
+	c := sim.Config{
+		Config:   protocol.Config{N: n, Options: unfenced(i)},
+		Entries:  []int{20},
+		Delay:    sim.Constant(hop),
+		Think:    sim.Constant(0),
+		Hold:     sim.Constant(hop),
+		Patience: 5_000_000,
 	}
-	return l
+	if i.Users == protocol.Clients {
+		c.Clients = 3
+		if l.crowded() {
+			c.Clients = n
+		}
+	}
+	if l.name == low {
+		// Tries follow each other in more hops than a message goes around and an
+		// entry takes.
+		apart := time.Duration(10*(n+2)) * hop
+		c.Entries, c.Think = []int{5}, sim.Constant(time.Duration(max(n, c.Clients))*apart)
+	}
+	if l.random() {
+		c.Delay = sim.Exponential(hop)
+	}
+	return c
 }
 
 // unfenced turns fencing tokens off: they are no part of what is compared.
@@ -190,8 +186,8 @@ func (l load) configuration(points []int) lab.Configuration {
 			return simulate(l.entry, config)
 		},
 	}
-	if l.expects {
-		c.Expect = func(n int) []lab.Expectation { return expectations(i, l.name, l.config(n).Config) }
+	if !l.random() {
+		c.Expect = l.expectations
 	}
 	return c
 }
@@ -227,12 +223,12 @@ func simulate(e catalog.Entry, c sim.Config) (lab.Sample, error) {
 }
 
 // expectations are the claims for a load.
-func expectations(i protocol.Info, name string, c protocol.Config) (list []lab.Expectation) {
-	of := protocol.LowLoad
-	if name != low {
+func (l load) expectations(n int) (list []lab.Expectation) {
+	of, c := protocol.LowLoad, l.config(n).Config
+	if l.name != low {
 		of = protocol.HighLoad
 	}
-	for _, claim := range i.Claims {
+	for _, claim := range l.entry.Info().Claims {
 		if claim.Load != of {
 			continue
 		}

@@ -105,7 +105,7 @@ func TestCostsDiffer(t *testing.T) {
 		return lab.Plan{
 			Sweep: "N", Labels: []string{"algorithm", "variant", "load"}, Measures: measures,
 			Configurations: []lab.Configuration{
-				workload(liar{catalog.Find("ricart-agrawala", "")}, low).configuration([]int{3, 5}),
+				load{liar{catalog.Find("ricart-agrawala", "")}, low}.configuration([]int{3, 5}),
 			},
 			Report: reportCosts,
 		}

@@ -75,9 +75,6 @@ func index(v int64) int {
 	return shift*perOctave + int(v>>shift)
 }
 
-// Count is the number of values.
-func (h *Histogram) Count() uint64 { return h.count }
-
 // Mean is the mean in nanoseconds, 0 without values.
 func (h *Histogram) Mean() float64 {
 	if h.count == 0 {
@@ -88,9 +85,6 @@ func (h *Histogram) Mean() float64 {
 	}
 	return (math.Ldexp(float64(h.high), 64) + float64(h.lo)) / float64(h.count)
 }
-
-// Max is the largest value.
-func (h *Histogram) Max() int64 { return h.max }
 
 // Percentile returns the smallest kept value that at least p percent of the
 // values do not exceed, 0 without values.

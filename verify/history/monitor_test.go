@@ -195,8 +195,8 @@ func TestHistogram(t *testing.T) {
 	for v := int64(1); v <= 100_000; v++ {
 		h.Add(v * 1000)
 	}
-	if h.Mean() != 50_000_500 || h.Max() != 100_000_000 || h.Count() != 100_000 {
-		t.Errorf("mean %v max %v", h.Mean(), h.Max())
+	if h.Mean() != 50_000_500 || h.max != 100_000_000 || h.count != 100_000 {
+		t.Errorf("mean %v max %v", h.Mean(), h.max)
 	}
 	for _, p := range []float64{1, 50, 90, 99, 100} {
 		exact := p * 1e6

@@ -34,30 +34,12 @@ type rivalry struct {
 
 func rivalries() []rivalry {
 	return []rivalry{
-		{"acquires, 1 name", separate(1, 1), grants, 5},
-		{"acquires, 64 names, 1 client", separate(64, 1), grants, 5},
-		{"acquires, 64 names, 8 processes", separate(64, 8), grants, 5},
-		{"hand-overs, 8 wait", rivals(9, 1), handovers, 10},
-		{"hand-overs, 64 wait", rivals(processes, clients), handovers, 10},
+		{"acquires, 1 name", load.Apart(1, 1), grants, 5},
+		{"acquires, 64 names, 1 client", load.Apart(64, 1), grants, 5},
+		{"acquires, 64 names, 8 processes", load.Apart(64, 8), grants, 5},
+		{"hand-overs, 8 wait", load.Rivals(9, 1), handovers, 10},
+		{"hand-overs, 64 wait", load.Rivals(processes, clients), handovers, 10},
 	}
-}
-
-// separate are users of so many names, each of which nobody else wants.
-func separate(names, processes int) (users []load.User) {
-	for i := range names {
-		users = append(users, load.User{Process: i % processes, Name: fmt.Sprintf("bench-%d", i)})
-	}
-	return users
-}
-
-// rivals all want one name.
-func rivals(processes, clients int) (users []load.User) {
-	for p := range processes {
-		for c := range clients {
-			users = append(users, load.User{Process: p, Client: c, Name: "bench-contended"})
-		}
-	}
-	return users
 }
 
 func grants(w *load.Window) (int, error) { return w.Grants(), nil }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -63,11 +62,7 @@ func startEtcd(ctx context.Context, name, dir string) (crew *load.Crew, stop fun
 	if err := awaitEtcd(ctx, endpoints, servers); err != nil {
 		return nil, stop, err
 	}
-	spec, err := json.Marshal(endpoints)
-	if err != nil {
-		return nil, stop, err
-	}
-	if crew, err = load.StartCrew(ctx, name, processes, clients, spec, servers, etcdClient); err != nil {
+	if crew, err = load.StartCrew(ctx, name, processes, servers, append([]string{etcdClient}, endpoints...)...); err != nil {
 		return nil, stop, err
 	}
 	stops = append(stops, crew.Close)
@@ -122,11 +117,7 @@ type etcdSession struct {
 	session *concurrency.Session
 }
 
-func openEtcd(ctx context.Context, spec []byte) (load.Client, error) {
-	var endpoints []string
-	if err := json.Unmarshal(spec, &endpoints); err != nil {
-		return nil, err
-	}
+func openEtcd(endpoints []string) (load.Client, error) {
 	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: 5 * time.Second})
 	if err != nil {
 		return nil, err

@@ -82,9 +82,11 @@ func playRole(role string, args []string) {
 	case etcdServer:
 		serveEtcd(args)
 	case poundlockClient:
-		end(load.Work(context.Background(), os.Stdin, os.Stdout, openPoundlock))
+		open := func(ctx context.Context) (load.Client, error) { return openPoundlock(ctx, args[0]) }
+		end(load.Work(context.Background(), clients, open))
 	case etcdClient:
-		end(load.Work(context.Background(), os.Stdin, os.Stdout, openEtcd))
+		open := func(context.Context) (load.Client, error) { return openEtcd(args) }
+		end(load.Work(context.Background(), clients, open))
 	}
 }
 

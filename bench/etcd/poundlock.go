@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 
 	"github.com/poundlock/poundlock"
@@ -23,11 +22,7 @@ func startPoundlock(ctx context.Context, name, _ string) (crew *load.Crew, stop 
 		return nil, stop, err
 	}
 	stop = servers.Close
-	spec, err := json.Marshal(servers.Table)
-	if err != nil {
-		return nil, stop, err
-	}
-	crew, err = load.StartCrew(ctx, name, processes, clients, spec, servers.Processes(), poundlockClient)
+	crew, err = load.StartCrew(ctx, name, processes, servers.Processes(), poundlockClient, servers.Table)
 	if err != nil {
 		return nil, stop, err
 	}
@@ -55,11 +50,7 @@ func servePoundlock(args []string) error {
 
 type client struct{ *poundlock.Client }
 
-func openPoundlock(ctx context.Context, spec []byte) (load.Client, error) {
-	var table string
-	if err := json.Unmarshal(spec, &table); err != nil {
-		return nil, err
-	}
+func openPoundlock(ctx context.Context, table string) (load.Client, error) {
 	servers, err := slots.Parse(table)
 	if err != nil {
 		return nil, err

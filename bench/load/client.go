@@ -18,8 +18,8 @@ type Held struct {
 	Unlock func() error
 }
 
-// An Opener makes a client, from what the parent process says about the service.
-type Opener func(ctx context.Context, spec []byte) (Client, error)
+// An Opener makes a client.
+type Opener func(ctx context.Context) (Client, error)
 
 // A User locks and unlocks one name at one client of one process.
 type User struct {

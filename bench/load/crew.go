@@ -32,12 +32,10 @@ const (
 	stuckAfter = 30 * time.Second // without a grant
 )
 
-// StartCrew starts processes with clients each, and waits until all are open. args
-// are those with which this program becomes a worker, name is for errors. Servers
-// are processes whose processor time counts to an acquire.
-func StartCrew(
-	ctx context.Context, name string, processes, clients int, spec []byte, servers []*Process, args ...string,
-) (*Crew, error) {
+// StartCrew starts processes, and waits until the clients of all are open. args are
+// those with which this program becomes a worker, name is for errors. Servers are
+// processes whose processor time counts to an acquire.
+func StartCrew(ctx context.Context, name string, processes int, servers []*Process, args ...string) (*Crew, error) {
 	team, err := StartTeam[report](processes, name+", client process", func(int) []string { return args })
 	if err != nil {
 		return nil, err
@@ -46,17 +44,14 @@ func StartCrew(
 	for _, p := range team.Members {
 		c.workers = append(c.workers, &member{Process: p, out: json.NewEncoder(p.In)})
 	}
-	if err := c.open(ctx, spec, clients); err != nil {
+	if err := c.open(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Crew) open(ctx context.Context, spec []byte, clients int) error {
-	if err := c.order(order{Open: &opening{spec, clients}}); err != nil {
-		return err
-	}
+func (c *Crew) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, fmt.Errorf("not connected after %v", openWithin))
 	defer cancel()
 	for ready := 0; ready < len(c.workers); {
@@ -71,13 +66,11 @@ func (c *Crew) open(ctx context.Context, spec []byte, clients int) error {
 	return nil
 }
 
-// order tells every worker the same.
-func (c *Crew) order(o order) error {
-	for _, m := range c.workers {
-		if err := m.out.Encode(o); err != nil {
-			m.Kill() // it has ended or ends, and its last words come with that
-			return fmt.Errorf("bench: %s: %w", m.Name, errors.Join(m.Err(), err))
-		}
+// order tells worker m what to do.
+func (m *member) order(o order) error {
+	if err := m.out.Encode(o); err != nil {
+		m.Kill() // it has ended or ends, and its last words come with that
+		return fmt.Errorf("bench: %s: %w", m.Name, errors.Join(m.Err(), err))
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ const atLast = time.Minute
 // The roles in which this test binary is started again.
 const (
 	workRole  = "work"  // a worker whose locks are files
-	tiredRole = "tired" // one that ends when it shall open its clients
+	tiredRole = "tired" // one that ends instead of opening its clients
 	waitRole  = "wait"  // Tether
 )
 
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case workRole:
-			if Work(context.Background(), os.Stdin, os.Stdout, openFiles) != nil {
+			if Work(context.Background(), 2, openFiles) != nil {
 				os.Exit(1)
 			}
 			os.Exit(0)
@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 // files is a lock service: flock(2) on files of a directory.
 type files struct{ dir string }
 
-func openFiles(_ context.Context, spec []byte) (Client, error) {
-	f := files{string(spec)}
+func openFiles(context.Context) (Client, error) {
+	f := files{os.Args[2]}
 	_, err := os.Stat(f.dir)
 	return f, err
 }
@@ -86,21 +86,12 @@ func startFiles(t *testing.T, processes int) *Crew {
 	t.Helper()
 	there := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, there) })
-	c, err := StartCrew(t.Context(), "files", processes, 2, []byte(t.TempDir()), nil, workRole)
+	c, err := StartCrew(t.Context(), "files", processes, nil, workRole, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	return c
-}
-
-func contend(processes int) (users []User) {
-	for i := range processes {
-		for k := range 2 {
-			users = append(users, User{Process: i, Client: k, Name: "a"})
-		}
-	}
-	return users
 }
 
 func TestCrew(t *testing.T) {
@@ -110,7 +101,7 @@ func TestCrew(t *testing.T) {
 	for end := time.Now().Add(atLast); handovers == 0; {
 		var seen int64
 		w, err := c.Run(t.Context(), Load{
-			Users: contend(3), Length: 100 * time.Millisecond, Grants: 20,
+			Users: Rivals(3, 2), Length: 100 * time.Millisecond, Grants: 20,
 			Show: func(grants int64, _ time.Duration) { seen = grants },
 		})
 		if err != nil {
@@ -139,22 +130,22 @@ func TestCrew(t *testing.T) {
 }
 
 func TestCrewErrors(t *testing.T) {
-	if _, err := StartCrew(t.Context(), "files", 2, 1, []byte("/nonesuch"), nil, workRole); err == nil ||
+	if _, err := StartCrew(t.Context(), "files", 2, nil, workRole, "/nonesuch"); err == nil ||
 		!strings.Contains(err.Error(), "nonesuch") {
 		t.Errorf("a client that cannot be opened: %v", err)
 	}
-	if _, err := StartCrew(t.Context(), "tired", 2, 1, nil, nil, tiredRole); err == nil ||
+	if _, err := StartCrew(t.Context(), "tired", 2, nil, tiredRole); err == nil ||
 		!strings.Contains(err.Error(), "too tired") {
 		t.Errorf("a process that ends: %v", err)
 	}
 	c := startFiles(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := c.Run(ctx, Load{Users: contend(1), Length: time.Hour}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Run(ctx, Load{Users: Rivals(1, 2), Length: time.Hour}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a load that is not over in time: %v", err)
 	}
 	c.workers[0].Kill()
-	if _, err := c.Run(t.Context(), Load{Users: contend(1)}); err == nil {
+	if _, err := c.Run(t.Context(), Load{Users: Rivals(1, 2)}); err == nil {
 		t.Error("a process that was killed works on")
 	}
 }

@@ -32,6 +32,24 @@ type Load struct {
 	Show func(grants int64, elapsed time.Duration)
 }
 
+// Apart are users of so many names, each of which nobody else wants.
+func Apart(names, processes int) (users []User) {
+	for i := range names {
+		users = append(users, User{Process: i % processes, Name: fmt.Sprintf("bench-%d", i+1)})
+	}
+	return users
+}
+
+// Rivals all want one name.
+func Rivals(processes, clients int) (users []User) {
+	for p := range processes {
+		for c := range clients {
+			users = append(users, User{Process: p, Client: c, Name: "bench-1"})
+		}
+	}
+	return users
+}
+
 // Run lets the users work until enough has been seen.
 func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	shares := make([][]User, len(c.workers))
@@ -40,8 +58,8 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	}
 	for i, m := range c.workers {
 		m.users, m.progress, m.done = len(shares[i]), nil, nil
-		if err := m.out.Encode(order{Users: shares[i]}); err != nil {
-			return nil, fmt.Errorf("bench: %s: %w", m.Name, err)
+		if err := m.order(order{Users: shares[i]}); err != nil {
+			return nil, err
 		}
 	}
 	w := &Window{Users: l.Users}
@@ -109,8 +127,10 @@ func (c *Crew) until(ctx context.Context, ok func() bool) error {
 
 // collect stops the load and takes the records in the window.
 func (c *Crew) collect(ctx context.Context, w *Window, in window) error {
-	if err := c.order(order{Stop: &in}); err != nil {
-		return err
+	for _, m := range c.workers {
+		if err := m.order(order{Stop: &in}); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, stuckAfter, fmt.Errorf("a load did not end within %v", stuckAfter))
 	defer cancel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,14 +18,8 @@ import (
 // An order is what a worker process is told to do. Its standard input is a stream
 // of them; the end of the stream ends the process.
 type order struct {
-	Open  *opening `json:",omitempty"` // the first one
-	Users []User   `json:",omitempty"` // begin this load
-	Stop  *window  `json:",omitempty"` // end it, and return what happened in the window
-}
-
-type opening struct {
-	Spec    []byte
-	Clients int
+	Users []User  `json:",omitempty"` // begin this load
+	Stop  *window `json:",omitempty"` // end it, and return what happened in the window
 }
 
 // A window is a time of which the records count.
@@ -56,10 +51,21 @@ const (
 	patience    = 5 * time.Second // with users that shall stop
 )
 
-// Work is the life of a worker process: it obeys in until its end.
-func Work(ctx context.Context, in io.Reader, out io.Writer, open Opener) error {
-	w := &worker{out: json.NewEncoder(out)}
-	err := w.obey(ctx, json.NewDecoder(in), open)
+// Work is the life of a worker process: it opens so many clients, and obeys its
+// standard input until that ends.
+func Work(ctx context.Context, clients int, open Opener) error {
+	w := &worker{out: json.NewEncoder(os.Stdout)}
+	var err error
+	for i := 0; i < clients && err == nil; i++ {
+		var c Client
+		if c, err = open(ctx); err == nil {
+			w.clients = append(w.clients, c)
+		}
+	}
+	if err == nil {
+		w.say(report{Ready: true})
+		err = w.obey(ctx, json.NewDecoder(os.Stdin))
+	}
 	for _, c := range w.clients {
 		err = errors.Join(err, c.Close())
 	}
@@ -82,7 +88,7 @@ func (w *worker) say(r report) {
 	_ = w.out.Encode(r) // a parent that is gone has closed the other pipe, too
 }
 
-func (w *worker) obey(ctx context.Context, in *json.Decoder, open Opener) error {
+func (w *worker) obey(ctx context.Context, in *json.Decoder) error {
 	var l *load
 	defer func() {
 		if l != nil {
@@ -97,15 +103,6 @@ func (w *worker) obey(ctx context.Context, in *json.Decoder, open Opener) error 
 			return fmt.Errorf("bench: worker: %w", err)
 		}
 		switch {
-		case o.Open != nil:
-			for range o.Open.Clients {
-				c, err := open(ctx, o.Open.Spec)
-				if err != nil {
-					return err
-				}
-				w.clients = append(w.clients, c)
-			}
-			w.say(report{Ready: true})
 		case o.Stop != nil && l != nil:
 			l.stop()
 			r := l.results(*o.Stop)

@@ -214,7 +214,7 @@ func (f *benchFlags) measure(
 	if servers != nil {
 		processes = servers.Processes()
 	}
-	crew, err := load.StartCrew(ctx, "bench", f.clients, 1, nil, processes, f.clientArgs(c)...)
+	crew, err := load.StartCrew(ctx, "bench", f.clients, processes, f.clientArgs(c)...)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func (f *benchFlags) measure(
 	}
 	warmUp := max(500*time.Millisecond, 5*(f.delay+f.jitter))
 
-	alone := load.Load{Users: []load.User{{Name: "bench-1"}}, WarmUp: warmUp, Grants: int64(f.count)}
+	alone := load.Load{Users: load.Apart(1, 1), WarmUp: warmUp, Grants: int64(f.count)}
 	w, err := run("acquire", alone)
 	if err != nil {
 		return nil, err
@@ -263,11 +263,7 @@ func (f *benchFlags) measure(
 	r.AcquireT, r.ReleaseT = load.Of(w.Acquires(), f.delay), load.Of(w.Releases(), f.delay)
 	r.BytesPerAcquire = w.Traffic
 
-	var separate []load.User
-	for i := range f.names {
-		separate = append(separate, load.User{Process: i % f.clients, Name: fmt.Sprintf("bench-%d", i+1)})
-	}
-	w, err = run("acquires on all names", load.Load{Users: separate, WarmUp: warmUp, Length: f.duration})
+	w, err = run("acquires on all names", load.Load{Users: load.Apart(f.names, f.clients), WarmUp: warmUp, Length: f.duration})
 	if err != nil {
 		return nil, err
 	}
@@ -280,11 +276,7 @@ func (f *benchFlags) measure(
 	}
 
 	if f.clients > 1 {
-		var rivals []load.User
-		for i := range f.clients {
-			rivals = append(rivals, load.User{Process: i, Name: "bench-1"})
-		}
-		l := load.Load{Users: rivals, WarmUp: warmUp, Length: f.duration, Grants: int64(f.count) + int64(f.clients)}
+		l := load.Load{Users: load.Rivals(f.clients, 1), WarmUp: warmUp, Length: f.duration, Grants: int64(f.count) + int64(f.clients)}
 		if w, err = run("hand-over", l); err != nil {
 			return nil, err
 		}

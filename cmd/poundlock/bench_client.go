@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,10 +28,10 @@ func benchClientCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			open := func(ctx context.Context, _ []byte) (load.Client, error) {
+			open := func(ctx context.Context) (load.Client, error) {
 				return openBenchClient(ctx, config, delay, jitter)
 			}
-			if err := load.Work(c.Context(), os.Stdin, os.Stdout, open); err != nil {
+			if err := load.Work(c.Context(), 1, open); err != nil {
 				return &cli.Status{Code: cli.ExitError} // its parent has been told
 			}
 			return nil

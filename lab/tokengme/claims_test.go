@@ -315,7 +315,7 @@ func TestChoices(t *testing.T) {
 			if a, b := seeds(r.without), seeds(r.with); a != b {
 				t.Errorf("%q is judged with %s by %d seeds, and without by %d", c.text, r.choice.name, b, a)
 			}
-			if alone := seeds(c.judge(evidence{study: s, choice: ours, beside: ours})); alone != seeds(r.with) {
+			if alone := seeds(c.find(evidence{study: s, choice: ours, beside: ours})); alone != seeds(r.with) {
 				fewer++
 			}
 		}

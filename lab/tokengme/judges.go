@@ -19,8 +19,11 @@ type finding struct {
 	decides []place     // what of that decides: the point, where one is judged; else what speaks against the claim
 }
 
-// A judge says what was found with some evidence.
-type judge func(e evidence) finding
+// A judge says what was found with some evidence about figures: all of them must have been tried.
+type judge struct {
+	figures []string
+	find    func(e evidence) finding
+}
 
 // nothing is what is found where a point was not tried.
 var nothing = finding{ours: "not tried at this scale"}
@@ -75,19 +78,19 @@ func one(text string, v lab.Verdict, p point, among int) finding {
 
 // by judges a percentage at a point.
 func by(name, measure string, x int, printed float64) judge {
-	return func(e evidence) finding {
+	return judge{[]string{name}, func(e evidence) finding {
 		p, known := e.point(name, measure, x)
 		if !known {
 			return nothing
 		}
 		return one(percent(p.Estimate), changed(p.Ratio, printed), p, 1)
-	}
+	}}
 }
 
 // best judges the percentage at the best point of figures: the one with the lowest ratio
 // where the printed one is negative, otherwise with the highest.
 func best(measure string, printed float64, names ...string) judge {
-	return func(e evidence) finding {
+	return judge{names, func(e evidence) finding {
 		list := e.all(measure, names...)
 		if len(list) == 0 {
 			return nothing
@@ -99,13 +102,13 @@ func best(measure string, printed float64, names ...string) judge {
 			return cmp.Compare(a.Mean, b.Mean)
 		})
 		return one(fmt.Sprintf("%s, at %s", percent(p.Estimate), p.where()), changed(p.Ratio, printed), p, len(list))
-	}
+	}}
 }
 
 // value judges a ratio at a point: reproduced between least and most, partly if it is on the same
 // side of 1, beyond its interval.
 func value(name, measure string, x int, least, most float64) judge {
-	return func(e evidence) finding {
+	return judge{[]string{name}, func(e evidence) finding {
 		p, known := e.point(name, measure, x)
 		switch {
 		case !known:
@@ -116,22 +119,22 @@ func value(name, measure string, x int, least, most float64) judge {
 			return one(show(p.Ratio), lab.Partly, p, 1)
 		}
 		return one(show(p.Ratio), lab.NotReproduced, p, 1)
-	}
+	}}
 }
 
 // swapped judges the same of RA2 over TokenGME.
 func swapped(j judge) judge {
-	return func(e evidence) finding {
+	return judge{j.figures, func(e evidence) finding {
 		e.swapped = true
-		return j(e)
-	}
+		return j.find(e)
+	}}
 }
 
 // trend judges whether a ratio goes one way over a figure: reproduced if it does from the
 // first to the last point, and at no step the other way, beyond the intervals; partly if
 // only from the first to the last.
 func trend(name, measure string, up bool) judge {
-	return func(e evidence) finding {
+	return judge{[]string{name}, func(e evidence) finding {
 		list := e.all(measure, name)
 		if len(list) < 2 {
 			return nothing
@@ -159,13 +162,13 @@ func trend(name, measure string, up bool) judge {
 			}
 		}
 		return f
-	}
+	}}
 }
 
 // everywhere judges whether ratios are above 1 (up) or below it, beyond their intervals: a tie is
 // neither. Reproduced if all are, partly if most are.
 func everywhere(measure string, up bool, except func(point) bool, names ...string) judge {
-	return func(e evidence) finding {
+	return judge{names, func(e evidence) finding {
 		var ties, worse []string
 		f := overall(e.all(measure, names...), except, func(p point) bool {
 			switch {
@@ -185,13 +188,13 @@ func everywhere(measure string, up bool, except func(point) bool, names ...strin
 			f.ours += ", the other way round at " + strings.Join(worse, ", ")
 		}
 		return f
-	}
+	}}
 }
 
 // between judges whether ratios lie between least and most: reproduced if all do, partly if
 // most do.
 func between(measure string, least, most float64, names ...string) judge {
-	return func(e evidence) finding {
+	return judge{names, func(e evidence) finding {
 		var outside []string
 		f := overall(e.all(measure, names...), nil, func(p point) bool {
 			in := least <= p.Mean && p.Mean <= most
@@ -204,7 +207,7 @@ func between(measure string, least, most float64, names ...string) judge {
 			f.ours += ", outside at " + strings.Join(outside, ", ")
 		}
 		return f
-	}
+	}}
 }
 
 // overall judges all points but for exceptions.
@@ -238,7 +241,7 @@ func small(p point) bool { return p.figure == "fig6a" && p.x == 2 || p.figure ==
 
 // together judges by how many percent waiting falls where throughput grows most.
 func together(less, more float64, names ...string) judge {
-	return func(e evidence) finding {
+	return judge{names, func(e evidence) finding {
 		list := e.all(throughput, names...)
 		if len(list) == 0 {
 			return nothing
@@ -257,5 +260,5 @@ func together(less, more float64, names ...string) judge {
 			f.verdict = lab.NotReproduced
 		}
 		return f
-	}
+	}}
 }

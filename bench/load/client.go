@@ -18,9 +18,6 @@ type Held struct {
 	Unlock func() error
 }
 
-// An Opener makes a client.
-type Opener func(ctx context.Context) (Client, error)
-
 // A User locks and unlocks one name at one client of one process.
 type User struct {
 	Process int

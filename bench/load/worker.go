@@ -53,7 +53,7 @@ const (
 
 // Work is the life of a worker process: it opens so many clients, and obeys its
 // standard input until that ends.
-func Work(ctx context.Context, clients int, open Opener) error {
+func Work(ctx context.Context, clients int, open func(context.Context) (Client, error)) error {
 	w := &worker{out: json.NewEncoder(os.Stdout)}
 	var err error
 	for i := 0; i < clients && err == nil; i++ {

@@ -109,20 +109,15 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 		return cli.Exit(cli.ExitInternal, err)
 	}
 	if err != nil {
-		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
+		return refused(err)
 	}
 	// What took hours to find is printed, also where it cannot be written.
 	written := f.write(e, v, modelCommand(name, c.Flags()))
-	if err := errors.Join(written, f.print(c.OutOrStdout(), v)); err != nil {
-		return cli.Exit(cli.ExitInternal, err)
-	}
-	switch v.Verdict {
-	case check.Violated:
-		return &cli.Status{Code: cli.ExitViolated}
-	case check.Undecided:
+	err = errors.Join(written, f.print(c.OutOrStdout(), v))
+	if err == nil && v.Verdict == check.Undecided {
 		return &cli.Status{Code: cli.ExitUndecided}
 	}
-	return nil
+	return ended(err, v.Verdict == check.Violated)
 }
 
 // fill completes the configuration.

@@ -39,8 +39,13 @@ func flagValues(_ *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "option":
 		return afterAlgorithm(options)
 	case "selection", "admission":
-		return afterAlgorithm(func(algorithm, variant string) []string {
-			return option(algorithm, variant, f.Name).Values
+		return afterAlgorithm(func(algorithm, variant string) (values []string) {
+			for _, text := range options(algorithm, variant) {
+				if value, own := strings.CutPrefix(text, f.Name+"="); own && value != "" {
+					values = append(values, value)
+				}
+			}
+			return values
 		})
 	case "cache":
 		return cli.OneOf(noCache)
@@ -161,18 +166,6 @@ func options(algorithm, variant string) (names []string) {
 		}
 	}
 	return names
-}
-
-// option is that option of an algorithm, without values if it has none.
-func option(algorithm, variant, name string) (o protocol.Option) {
-	if e := catalog.Find(algorithm, variant); e != nil {
-		for _, o := range e.Info().Options {
-			if o.Name == name {
-				return o
-			}
-		}
-	}
-	return o
 }
 
 // knownProperties are those that a check of an algorithm knows: it names them when it is

@@ -157,7 +157,8 @@ func (f *huntFlags) hunt(c *cobra.Command, name string) error {
 			break
 		}
 	}
-	return f.report(c.OutOrStdout(), name, results)
+	news := slices.ContainsFunc(results, func(r huntResult) bool { return r.isNews(name) })
+	return ended(errors.Join(f.unwritten, f.print(c.OutOrStdout(), name, results)), news)
 }
 
 // end says when the hunt ends.
@@ -223,7 +224,7 @@ func (f *huntFlags) one(c *cobra.Command, t target, k, several int) (huntResult,
 	r, err := t.Hunt(cfg)
 	bar.Finish()
 	if errors.Is(err, hunt.ErrConfig) {
-		return huntResult{}, &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
+		return huntResult{}, refused(err)
 	}
 	if err != nil {
 		return huntResult{}, cli.Exit(cli.ExitInternal, err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -73,18 +72,6 @@ func showHunt(bar *cli.Progress, what string, c hunt.Config) func(hunt.Progress)
 		}
 		bar.Show(text, part)
 	}
-}
-
-func (f *huntFlags) report(w io.Writer, name string, results []huntResult) error {
-	if err := errors.Join(f.unwritten, f.print(w, name, results)); err != nil {
-		return cli.Exit(cli.ExitInternal, err)
-	}
-	for _, r := range results {
-		if r.isNews(name) {
-			return &cli.Status{Code: cli.ExitViolated}
-		}
-	}
-	return nil
 }
 
 func (f *huntFlags) print(w io.Writer, name string, results []huntResult) error {

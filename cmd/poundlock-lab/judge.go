@@ -79,13 +79,7 @@ func (f *judgeFlags) run(c *cobra.Command, names []string) error {
 	if err != nil {
 		return badEvents(err)
 	}
-	if err := f.print(c.OutOrStdout(), r); err != nil {
-		return cli.Exit(cli.ExitInternal, err)
-	}
-	if !r.Accepted {
-		return &cli.Status{Code: cli.ExitViolated}
-	}
-	return nil
+	return ended(f.print(c.OutOrStdout(), r), !r.Accepted)
 }
 
 // open reads the headers of the files.

@@ -220,13 +220,7 @@ func (f *labFlags) makeOut(name string) error {
 
 // write writes and prints a report.
 func (f *labFlags) write(c *cobra.Command, r lab.Report) error {
-	if err := errors.Join(r.Write(f.out), f.print(c.OutOrStdout(), r)); err != nil {
-		return cli.Exit(cli.ExitInternal, err)
-	}
-	if r.Differs() > 0 {
-		return &cli.Status{Code: cli.ExitViolated}
-	}
-	return nil
+	return ended(errors.Join(r.Write(f.out), f.print(c.OutOrStdout(), r)), r.Differs() > 0)
 }
 
 func findExperiment(name string) (lab.Experiment, error) {

@@ -12,6 +12,19 @@ func main() {
 	os.Exit(program().Run(os.Args[1:]))
 }
 
+// refused is the end of a command that was called wrongly, or whose algorithm cannot be run so.
+func refused(err error) error {
+	return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
+}
+
+// ended is the end of a command whose result was printed, unless err says that it was not.
+func ended(err error, violated bool) error {
+	if err == nil && violated {
+		return &cli.Status{Code: cli.ExitViolated}
+	}
+	return cli.Exit(cli.ExitInternal, err)
+}
+
 func program() *cli.Program {
 	p := &cli.Program{
 		Name:     "poundlock-lab",

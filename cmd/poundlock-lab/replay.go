@@ -93,19 +93,13 @@ func (f *replayFlags) run(c *cobra.Command, path string) error {
 	}
 	w, err := e.Walk(f.config)
 	if err != nil {
-		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
+		return refused(err)
 	}
 	p := replay{Command: modelCommand(f.algorithm, c.Flags())}
 	if err := p.take(w, steps); err != nil {
 		return cli.Usagef("%s: %w", path, err)
 	}
-	if err := f.show(c.OutOrStdout(), p); err != nil {
-		return cli.Exit(cli.ExitInternal, err)
-	}
-	if p.Violated != nil {
-		return &cli.Status{Code: cli.ExitViolated}
-	}
-	return nil
+	return ended(f.show(c.OutOrStdout(), p), p.Violated != nil)
 }
 
 // adopt takes over what the file says about its model, but for what was given on the

@@ -176,18 +176,12 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	r, err := e.Simulate(f.config)
 	bar.Finish()
 	if errors.Is(err, sim.ErrConfig) {
-		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: modelHint(err)}
+		return refused(err)
 	}
 	if err != nil {
 		return cli.Exit(cli.ExitInternal, err)
 	}
-	if err := f.print(c.OutOrStdout(), r); err != nil {
-		return cli.Exit(cli.ExitInternal, err)
-	}
-	if r.ViolationCount > 0 {
-		return &cli.Status{Code: cli.ExitViolated}
-	}
-	return nil
+	return ended(f.print(c.OutOrStdout(), r), r.ViolationCount > 0)
 }
 
 // popularity reads two percentages.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -61,40 +62,43 @@ func AttachedName(experiment, name string) string {
 	return path.Join((&Report{Experiment: experiment}).base(), name)
 }
 
-// contents are the files of the report but for its JSON, by name.
+// name is that of a file, for a part of the report or, if that is "", for the whole.
+func (r *Report) name(part, ending string) string {
+	if part != "" {
+		part = "-" + part
+	}
+	return r.base() + part + ending
+}
+
+// contents are the files of the report, by name. It sets r.Files.
 func (r *Report) contents() (map[string][]byte, error) {
-	files := map[string][]byte{}
-	var b bytes.Buffer
-	put := func(name string, err error) error {
-		files[name] = slices.Clone(b.Bytes())
-		b.Reset()
-		return err
-	}
-	if err := put(r.base()+".txt", r.Text(&b)); err != nil {
-		return nil, err
-	}
+	files := map[string]func(io.Writer) error{r.name("", ".txt"): r.Text, r.name("", ".json"): r.JSON}
 	for i, t := range r.Tables {
-		name := r.base() + "-" + t.Name + ".csv"
+		part := t.Name
 		if i == 0 {
-			name = r.base() + ".csv"
+			part = ""
 		}
-		if err := put(name, t.writeCSV(&b)); err != nil {
-			return nil, err
-		}
+		files[r.name(part, ".csv")] = t.writeCSV
 	}
 	for _, f := range r.Figures {
-		name := r.base() + ".svg"
-		if f.Name != "" {
-			name = r.base() + "-" + f.Name + ".svg"
-		}
-		if err := put(name, f.write(&b)); err != nil {
-			return nil, err
-		}
+		files[r.name(f.Name, ".svg")] = f.write
 	}
 	for name, text := range r.Attached {
-		files[AttachedName(r.Experiment, name)] = []byte(text)
+		files[AttachedName(r.Experiment, name)] = func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		}
 	}
-	return files, nil
+	r.Files = slices.Sorted(maps.Keys(files))
+	texts := map[string][]byte{}
+	for name, write := range files {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			return nil, err
+		}
+		texts[name] = b.Bytes()
+	}
+	return texts, nil
 }
 
 // Text writes the report for people.
@@ -164,28 +168,17 @@ func (r *Report) JSON(w io.Writer) error {
 // Write writes all forms of the report into dir, which it makes. Files that an earlier
 // report of the same experiment left there, and this one has not, are removed.
 func (r *Report) Write(dir string) error {
-	files, err := r.contents()
+	earlier := filesOf(filepath.Join(dir, r.name("", ".json")))
+	texts, err := r.contents()
 	if err != nil {
 		return fmt.Errorf("lab: %w", err)
 	}
-	index := r.base() + ".json"
-	earlier := filesOf(filepath.Join(dir, index))
-	r.Files = []string{index}
-	for name := range files {
-		r.Files = append(r.Files, name)
-	}
-	slices.Sort(r.Files)
-	var b bytes.Buffer
-	if err := r.JSON(&b); err != nil {
-		return fmt.Errorf("lab: %w", err)
-	}
-	files[index] = b.Bytes()
 	for _, name := range r.Files {
 		to := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return fmt.Errorf("lab: %w", err)
 		}
-		if err := replace(to, files[name]); err != nil {
+		if err := replace(to, texts[name]); err != nil {
 			return fmt.Errorf("lab: %w", err)
 		}
 	}

@@ -233,6 +233,11 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
+	rowIf := func(said bool, name, format string, args ...any) {
+		if said {
+			row(name, format, args...)
+		}
+	}
 	form, system := r.Algorithm, fmt.Sprintf("n=%d", r.N)
 	if r.Variant != "" {
 		form += " (" + r.Variant + ")"
@@ -244,56 +249,40 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 		system += " " + name + "=" + r.Options[name]
 	}
 	row("run", "%s %s seed=%d", form, system, r.Seed)
-	if r.LeadersNamed > 0 {
-		row("leaders named", "%d times, %d epochs", r.LeadersNamed, r.Epochs)
-	}
+	rowIf(r.LeadersNamed > 0, "leaders named", "%d times, %d epochs", r.LeadersNamed, r.Epochs)
 	if k := len(r.Leaders); k > 0 && k == r.LeadersNamed {
 		last := r.Leaders[k-1]
 		row("", "%s says last that %s leads epoch %d, at %v", last.Process, last.Leader, last.Epoch, time.Duration(last.AtNS))
 	}
 	row("entries", "%d", r.Entries)
-	if d := r.Discarded; d != (sim.Discarded{}) {
-		row("", "measured from %.4gs to %.4gs; discarded: the first %d and the last %d", d.FromS, d.UntilS, d.Warmup, d.Cooldown)
-	}
-	if r.GaveUp+r.Ejected > 0 {
-		row("", "%d tries gave up, %d critical sections were lost", r.GaveUp, r.Ejected)
-	}
+	d := r.Discarded
+	rowIf(d != sim.Discarded{}, "", "measured from %.4gs to %.4gs; discarded: the first %d and the last %d",
+		d.FromS, d.UntilS, d.Warmup, d.Cooldown)
+	rowIf(r.GaveUp+r.Ejected > 0, "", "%d tries gave up, %d critical sections were lost", r.GaveUp, r.Ejected)
 	for _, why := range slices.Sorted(maps.Keys(r.GaveUpReasons)) {
 		row("", "%d were told: %s", r.GaveUpReasons[why], why)
 	}
-	switch {
-	case r.Recoveries > 0:
-		row("faults", "%d memory losses, %d crashes, %d recoveries", r.Amnesias, r.Crashes, r.Recoveries)
-	case r.Amnesias+r.Crashes > 0:
-		row("faults", "%d memory losses, %d crashes", r.Amnesias, r.Crashes)
+	faults := fmt.Sprintf("%d memory losses, %d crashes", r.Amnesias, r.Crashes)
+	if r.Recoveries > 0 {
+		faults += fmt.Sprintf(", %d recoveries", r.Recoveries)
 	}
-	if r.LeasesLapsed > 0 {
-		row("leases lapsed", "%d, of members at each other", r.LeasesLapsed)
-	}
+	rowIf(r.Amnesias+r.Crashes > 0, "faults", "%s", faults)
+	rowIf(r.LeasesLapsed > 0, "leases lapsed", "%d, of members at each other", r.LeasesLapsed)
+	rowIf(r.Accesses > 0, "accesses", "%d, %.4g an entry", r.Accesses, r.AccessesPerEntry)
+	rowIf(r.Accesses == 0, "messages", "%d, %.4g an entry, and %d overhead", r.Messages, r.MessagesPerEntry, r.OverheadMessages)
 	var kinds []string
 	for _, k := range slices.Sorted(maps.Keys(r.MessagesByKind)) {
 		kinds = append(kinds, fmt.Sprintf("%s %d", k, r.MessagesByKind[k]))
 	}
-	if r.Accesses > 0 {
-		row("accesses", "%d, %.4g an entry", r.Accesses, r.AccessesPerEntry)
-	} else {
-		row("messages", "%d, %.4g an entry, and %d overhead", r.Messages, r.MessagesPerEntry, r.OverheadMessages)
+	for _, line := range cli.Items(w, len("integers a message  "), strings.Join(kinds, ", ")) {
+		rowIf(line != "", "", "%s", line)
 	}
-	if len(kinds) > 0 {
-		for _, line := range cli.Items(w, len("integers a message  "), strings.Join(kinds, ", ")) {
-			row("", "%s", line)
-		}
-	}
-	if r.Lost+r.Duplicated+r.Retransmitted > 0 {
-		row("channels", "%d messages lost, %d duplicated, %d sent again", r.Lost, r.Duplicated, r.Retransmitted)
-	}
+	rowIf(r.Lost+r.Duplicated+r.Retransmitted > 0, "channels", "%d messages lost, %d duplicated, %d sent again",
+		r.Lost, r.Duplicated, r.Retransmitted)
 	row("integers a message", "%.4g", r.IntegersPerMessage)
 	summary := func(name string, s history.Summary) {
-		if s.Count == 0 {
-			row(name, "none")
-			return
-		}
-		row(name, "mean %.4g  p50 %.4g  p99 %.4g  max %.4g ms", s.Mean, s.P50, s.P99, s.Max)
+		rowIf(s.Count == 0, name, "none")
+		rowIf(s.Count > 0, name, "mean %.4g  p50 %.4g  p99 %.4g  max %.4g ms", s.Mean, s.P50, s.P99, s.Max)
 	}
 	summary("waiting", r.WaitingMS)
 	summary("response", r.ResponseMS)
@@ -303,27 +292,20 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	}
 	row("throughput", "%.4g entries/s", r.ThroughputPerS)
 	if r.Sessions > 0 {
-		if r.Throughput90 > 0 {
-			row("", "%.4g entries/s until 90%% were made", r.Throughput90)
-		}
+		rowIf(r.Throughput90 > 0, "", "%.4g entries/s until 90%% were made", r.Throughput90)
 		row("sessions", "%d, %.4g entries each", r.Sessions, float64(r.Entries)/float64(r.Sessions))
 		row("concurrency", "mean %.4g  max %d inside together", r.Concurrency.Mean, r.Concurrency.Max)
 	}
 	row("Jain's index", "%.4f", r.Jain)
 	row("max bypass", "%d", r.MaxBypass)
-	if r.FencedEntries > 0 {
-		row("slow path", "%.4g%% of %d grants past the first 6 clock bounds", 100*r.SlowPathShare, r.FencedEntries)
-	}
+	rowIf(r.FencedEntries > 0, "slow path", "%.4g%% of %d grants past the first 6 clock bounds", 100*r.SlowPathShare, r.FencedEntries)
 	row("events", "%d, %.3g a second", r.Events, r.EventsPerS)
-	if r.LogSHA256 != "" {
-		row("log", "sha256 %s", r.LogSHA256)
-	}
+	rowIf(r.LogSHA256 != "", "log", "sha256 %s", r.LogSHA256)
 	row("violations", "%d", r.ViolationCount)
 	for _, v := range r.Violations {
 		row("", "%s", v)
 	}
-	if more := r.ViolationCount - uint64(len(r.Violations)); more > 0 {
-		row("", "and %d more", more)
-	}
+	more := r.ViolationCount - uint64(len(r.Violations))
+	rowIf(more > 0, "", "and %d more", more)
 	return t.Flush()
 }

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // codePrefix begins the names of the directories that a cache has, one for each version
@@ -51,16 +51,8 @@ var codeVersion = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	text, err := os.ReadFile(path)
+	return checksum(text), err
 })
 
 // openCache opens the cache in dir, and forgets the versions of the code that were used
@@ -79,8 +71,8 @@ func openCache(dir string) (*cache, error) {
 	}
 	// The time of the directory says when it was used: this is for people's eyes and
 	// for prune, and nothing depends on it.
-	touch := filepath.Join(c.dir, "used")
-	if err := errors.Join(os.WriteFile(touch, nil, 0o644), os.Remove(touch), prune(dir)); err != nil {
+	now := time.Now()
+	if err := errors.Join(os.Chtimes(c.dir, now, now), prune(dir)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCache, err)
 	}
 	return c, nil
@@ -110,12 +102,8 @@ func prune(dir string) error {
 
 // path is the file of a key.
 func (c *cache) path(k trialKey) string {
-	text, err := json.Marshal(k)
-	if err != nil {
-		panic(err) // strings and numbers
-	}
-	sum := sha256.Sum256(text)
-	return filepath.Join(c.dir, hex.EncodeToString(sum[:16])+".json")
+	text, _ := json.Marshal(k) // strings and numbers
+	return filepath.Join(c.dir, checksum(text)[:32]+".json")
 }
 
 // get returns the sample of k, if the cache has it unharmed.

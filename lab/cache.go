@@ -37,7 +37,6 @@ type trialKey struct {
 	Seed          uint64 `json:"seed"`
 }
 
-// An entry is a file of the cache.
 type entry struct {
 	Code   string          `json:"code"`
 	Key    trialKey        `json:"key"`
@@ -78,7 +77,6 @@ func openCache(dir string) (*cache, error) {
 	return c, nil
 }
 
-// prune removes all but the versions used last.
 func prune(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -100,7 +98,6 @@ func prune(dir string) error {
 	return nil
 }
 
-// path is the file of a key.
 func (c *cache) path(k trialKey) string {
 	text, _ := json.Marshal(k) // strings and numbers
 	return filepath.Join(c.dir, checksum(text)[:32]+".json")

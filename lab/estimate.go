@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// confidence is the level of intervals.
 const confidence = 0.95
 
 // An Estimate is a mean with half the width of its confidence interval, after Student.

@@ -65,7 +65,6 @@ func Recompute(ctx context.Context, e Experiment, dir string) (Report, error) {
 	return r, nil
 }
 
-// replication is the name of a trial.
 func replication(labels []string, point int, seed uint64) string {
 	return fmt.Sprintf("%q %d %d", labels, point, seed)
 }

@@ -28,7 +28,6 @@ type Report struct {
 	Files    []string // that Write wrote, relative to its directory
 }
 
-// count counts the verdicts of all tables.
 func (r *Report) count() map[Verdict]int {
 	counts := map[Verdict]int{}
 	for _, t := range r.Tables {

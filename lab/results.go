@@ -185,7 +185,6 @@ func (r *Results) Compare(name, title string) Table {
 	return t
 }
 
-// compare is the rest of a row.
 func (x Expectation) compare(values []float64, judged bool) []any {
 	var measured, half, least, most any
 	if values != nil {

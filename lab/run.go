@@ -94,7 +94,6 @@ func (e *Experiment) CheckPoint(point int) error {
 	return nil
 }
 
-// A run is an experiment under way.
 type run struct {
 	experiment string
 	cache      *cache
@@ -158,7 +157,6 @@ func (r *run) estimate(t trial) time.Duration {
 	return c.Cost(c.Points[t.at])
 }
 
-// one makes one trial, or finds it in the cache.
 func (r *run) one(ctx context.Context, t trial) error {
 	c := &r.results.plan.Configurations[t.configuration]
 	point, seed := c.Points[t.at], uint64(t.seed)+1

@@ -48,10 +48,8 @@ func Rounded(v float64) float64 {
 	return v
 }
 
-// number is a cell for programs.
 func number(v float64) string { return strconv.FormatFloat(Rounded(v), 'g', -1, 64) }
 
-// text is a cell for people.
 func cellText(cell any) string {
 	switch v := cell.(type) {
 	case nil:
@@ -66,7 +64,6 @@ func cellText(cell any) string {
 	return fmt.Sprint(cell)
 }
 
-// writeText writes t for people.
 func (t *Table) writeText(w io.Writer) error {
 	var b bytes.Buffer
 	aligned := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -95,7 +92,6 @@ func (t *Table) writeText(w io.Writer) error {
 	return nil
 }
 
-// writeCSV writes t for programs.
 func (t *Table) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	var row []string

@@ -10,7 +10,6 @@ import (
 	"github.com/poundlock/poundlock/bench/load"
 )
 
-// The systems.
 const (
 	ours     = "poundlock"
 	onDisk   = "etcd"

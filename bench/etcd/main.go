@@ -98,7 +98,6 @@ func end(err error) {
 	os.Exit(0)
 }
 
-// A result is what this program prints.
 type result struct {
 	Etcd     string `json:"etcd"`
 	Go       string `json:"go"`

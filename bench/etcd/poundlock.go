@@ -29,7 +29,6 @@ func startPoundlock(ctx context.Context, name, _ string) (crew *load.Crew, stop 
 	return crew, func() { crew.Close(); servers.Close() }, nil
 }
 
-// servePoundlock is one server.
 func servePoundlock(args []string) error {
 	load.Tether()
 	f := flag.NewFlagSet(poundlockServer, flag.ExitOnError)

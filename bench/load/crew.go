@@ -16,7 +16,6 @@ type Crew struct {
 	servers []*Process // whose processor time counts as well
 }
 
-// A member is one worker process.
 type member struct {
 	*Process
 	out      *json.Encoder
@@ -25,7 +24,6 @@ type member struct {
 	done     *results
 }
 
-// Limits of waiting.
 const (
 	openWithin = 30 * time.Second // for connections
 	warmWithin = time.Minute      // until every user has had its lock
@@ -66,7 +64,6 @@ func (c *Crew) open(ctx context.Context) error {
 	return nil
 }
 
-// order tells worker m what to do.
 func (m *member) order(o order) error {
 	if err := m.out.Encode(o); err != nil {
 		m.Kill() // it has ended or ends, and its last words come with that

@@ -23,7 +23,6 @@ type Servers struct {
 	procs   []*Process // nil where killed
 }
 
-// answersWithin is how long a server may take to listen.
 const answersWithin = 10 * time.Second
 
 // StartServers starts one server for each address, called s1, s2 and so on, and

@@ -33,7 +33,6 @@ type report struct {
 	Err      string    `json:",omitempty"` // it cannot go on
 }
 
-// progress is how far the load of a worker is.
 type progress struct {
 	At      int64 // an instant before the rest was read
 	Grants  int64 // of all users
@@ -176,7 +175,6 @@ func (w *worker) progress(l *load) *progress {
 	return &p
 }
 
-// run locks and unlocks until it shall stop.
 func (u *userLoop) run(ctx context.Context, stopping *atomic.Bool) error {
 	for !stopping.Load() {
 		var r Record

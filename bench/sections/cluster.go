@@ -79,7 +79,6 @@ func (m member) start(s *store) (*node.Node, error) {
 	})
 }
 
-// met waits until a member has met all others.
 func (m member) met(n *node.Node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -160,10 +159,8 @@ func (c *cluster) isolate(i int) {
 	c.net.Cut(faultnet.Both, nil, alone)
 }
 
-// heal ends that.
 func (c *cluster) heal() { c.net.Heal(nil, nil) }
 
-// enter lets a user of member i enter.
 func (c *cluster) enter(i int) (*replica.Section, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -177,14 +174,12 @@ func do(s *replica.Section, key string) error {
 	return err
 }
 
-// timed is how long an operation takes.
 func timed(s *replica.Section, key string) (time.Duration, error) {
 	began := time.Now()
 	err := do(s, key)
 	return time.Since(began), err
 }
 
-// await waits until ok holds.
 func await(what string, ok func() bool) error {
 	for end := time.Now().Add(10 * patience); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

@@ -82,7 +82,6 @@ func (t *table) ejections(v verdicts, limit float64) {
 	t.value("trials of these in which the owner was ejected", float64(len(v.ejected)), "", float64(trials/2+1), float64(trials))
 }
 
-// ownerKilled has members that are processes, of which it kills one.
 func ownerKilled(n int, delay, lease time.Duration) (time.Duration, error) {
 	p, err := startProcesses(n, delay, lease)
 	if err != nil {

@@ -65,7 +65,6 @@ var parts = map[string]func(args []string) (*table, error){
 	"costs": costs, "failover": failover, "away": away, "snapshot": snapshot,
 }
 
-// A table is what this program prints.
 type table struct {
 	Title string `json:"title"`
 	Go    string `json:"go"`
@@ -88,7 +87,6 @@ type row struct {
 	P99   float64 `json:"p99,omitempty"` // or the largest of fewer than 100
 }
 
-// times adds the median of some times in a unit.
 func (t *table) times(what string, list []time.Duration, unit time.Duration, name string, least, most float64) {
 	slices.Sort(list)
 	in := func(d time.Duration) float64 { return float64(d) / float64(unit) }
@@ -102,7 +100,6 @@ func (t *table) value(what string, v float64, unit string, least, most float64) 
 	t.Rows = append(t.Rows, row{What: what, Unit: unit, Value: v, Least: least, Most: most, Times: 1})
 }
 
-// holds reports whether everything is as claimed.
 func (t *table) holds() bool {
 	return !slices.ContainsFunc(t.Rows, func(r row) bool { return r.Most > 0 && (r.Value < r.Least || r.Value > r.Most) })
 }

@@ -25,7 +25,6 @@ type raftSystem struct {
 	wg      sync.WaitGroup
 }
 
-// The commands.
 const (
 	cmdEnter = iota
 	cmdOperate
@@ -133,7 +132,6 @@ func (s *raftSystem) send(m *raftpb.Message) {
 	})
 }
 
-// execute is the state machine.
 func (m *raftMember) execute(b []byte) {
 	if len(b) == 0 {
 		return

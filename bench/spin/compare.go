@@ -133,7 +133,6 @@ func compile(dir string, entries []int) error {
 	return nil
 }
 
-// measure runs a program to its end and reads its output.
 func measure(f form, cmd *exec.Cmd, read func([]byte) (run, error)) (run, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
@@ -153,7 +152,6 @@ func measure(f form, cmd *exec.Cmd, read func([]byte) (run, error)) (run, error)
 
 var spinLines = regexp.MustCompile(`(?s)errors: 0.* (\d+) states, stored.* (\d+) transitions`)
 
-// readSpin reads what pan prints.
 func readSpin(out []byte) (r run, err error) {
 	m := spinLines.FindSubmatch(out)
 	if m == nil {
@@ -169,7 +167,6 @@ func readJSON(out []byte) (r run, err error) {
 	return r, err
 }
 
-// A job is what a child is asked for.
 type job struct {
 	Form    int
 	Entries []int
@@ -213,7 +210,6 @@ func (r run) rate(cores int) float64 {
 	return float64(r.States) / max(t.Seconds(), 1e-6)
 }
 
-// median is the median over the rounds.
 func (c *comparison) median(form int, of func(run) float64) float64 {
 	var all []float64
 	for _, r := range c.runs[form] {

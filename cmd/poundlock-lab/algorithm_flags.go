@@ -76,7 +76,6 @@ func (f *algorithmFlags) registerSystem(s *pflag.FlagSet) {
 	s.StringVar(&f.memory, "registers", "", "`kind` of the shared memory, if there is one: atomic or safe (default atomic there)")
 }
 
-// registerWants registers what users want in a check, or a hunt.
 func (f *algorithmFlags) registerWants(s *pflag.FlagSet, groups, sets string) {
 	f.others = check.DefaultWants
 	s.IntVar(&f.alternatives, "groups", 0, "`number` of groups, where users want groups: each try wants one of 1, 2, .. "+groups)
@@ -88,7 +87,6 @@ func (f *algorithmFlags) registerOperations(s *pflag.FlagSet, what string) {
 	s.StringVar(&f.operations, "operations", "", "operations that a user issues in each section, on a replicated object: one `number` "+what)
 }
 
-// read returns the system that the flags say.
 func (f *algorithmFlags) read(i protocol.Info) (s world.System, err error) {
 	if s.Config, err = f.system(i); err != nil {
 		return s, err
@@ -200,7 +198,6 @@ func oneOf(what, listed string) cobra.PositionalArgs {
 	}
 }
 
-// find returns the form of the algorithm called name.
 func (f *algorithmFlags) find(name string) (catalog.Entry, error) {
 	if e := catalog.Find(name, f.variant); e != nil && f.link {
 		if err := catalog.Linkable(e); err != nil {
@@ -297,7 +294,6 @@ func (f *algorithmFlags) ofShort(flag string) (string, error) {
 	return text, nil
 }
 
-// findOption returns an option of an algorithm.
 func findOption(i protocol.Info, name string) (protocol.Option, error) {
 	var have []string
 	for _, o := range i.Options {
@@ -336,12 +332,10 @@ func optionValue(o protocol.Option, text, flag string) (int64, error) {
 	return d.Nanoseconds(), nil
 }
 
-// names names the processes of an algorithm of that size.
 func (f *algorithmFlags) names(i protocol.Info) scenario.Names {
 	return scenario.Names{Members: f.n, Clients: i.Users == protocol.Clients}
 }
 
-// users are the names of those who try.
 func (f *algorithmFlags) users(s world.System, i protocol.Info) (list []string) {
 	if s.Clients == 0 {
 		s.Clients = f.defaultClients
@@ -353,7 +347,6 @@ func (f *algorithmFlags) users(s world.System, i protocol.Info) (list []string) 
 	return list
 }
 
-// downIDs returns the members that are never up.
 func (f *algorithmFlags) downIDs(i protocol.Info) ([]protocol.ID, error) {
 	var ids []protocol.ID
 	for _, name := range f.down {

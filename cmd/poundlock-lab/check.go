@@ -25,7 +25,6 @@ import (
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
-// checkFlags are the flags of poundlock-lab check.
 type checkFlags struct {
 	modelFlags
 	drawings
@@ -120,7 +119,6 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	return ended(err, v.Verdict == check.Violated)
 }
 
-// fill completes the configuration.
 func (f *checkFlags) fill(e catalog.Entry) (err error) {
 	if err := f.model(e); err != nil {
 		return err
@@ -157,7 +155,6 @@ func interruptible(c *cobra.Command) (ctx context.Context, stop func()) {
 	return ctx, stop
 }
 
-// showCheck shows how far a search is.
 func showCheck(bar *cli.Progress) func(check.Progress) {
 	return func(p check.Progress) {
 		bar.Show(fmt.Sprintf("%s states, %s/s, depth %d, frontier %s, %d MiB",

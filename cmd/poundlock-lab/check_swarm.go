@@ -11,7 +11,6 @@ import (
 	"github.com/poundlock/poundlock/verify/check"
 )
 
-// swarmFlags are the flags of a bit-state swarm.
 type swarmFlags struct {
 	swarm bool
 	check.Swarm
@@ -50,7 +49,6 @@ func (f *swarmFlags) config(given func(flag string) bool) (*check.Swarm, error) 
 	return &f.Swarm, nil
 }
 
-// verdictLine says what a check without a violation found.
 func verdictLine(v check.Verdict) string {
 	switch {
 	case v.Verdict == check.Holds:

@@ -12,7 +12,6 @@ import (
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
-// drawings are the files in which a run is shown.
 type drawings struct{ svg, shiviz string }
 
 func (d *drawings) register(s *pflag.FlagSet) {
@@ -20,10 +19,8 @@ func (d *drawings) register(s *pflag.FlagSet) {
 	s.StringVar(&d.shiviz, "shiviz", "", "`file` to write the run to as a log for ShiViz")
 }
 
-// files are the flags with their files.
 func (d *drawings) files() []fileFlag { return []fileFlag{{"--svg", d.svg}, {"--shiviz", d.shiviz}} }
 
-// write draws r where that was asked for.
 func (d *drawings) write(r scenario.Run, title, reason string) error {
 	if d.svg != "" {
 		err := create(d.svg, func(w io.Writer) error { return diagram.SVG(w, r, title, reason) })
@@ -78,7 +75,6 @@ func writable(flags ...fileFlag) error {
 	return nil
 }
 
-// create writes a file.
 func create(path string, write func(io.Writer) error) error {
 	file, err := os.Create(path)
 	if err != nil {

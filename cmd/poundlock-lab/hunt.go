@@ -19,7 +19,6 @@ import (
 	"github.com/poundlock/poundlock/verify/hunt"
 )
 
-// huntFlags are the flags of poundlock-lab hunt.
 type huntFlags struct {
 	algorithmFlags
 	config    hunt.Config
@@ -76,7 +75,6 @@ written.`,
 	return c
 }
 
-// registerRuns registers the flags that say what a run is.
 func (f *huntFlags) registerRuns(s *pflag.FlagSet) {
 	f.drawn = true
 	f.registerSystem(s)
@@ -161,7 +159,6 @@ func (f *huntFlags) hunt(c *cobra.Command, name string) error {
 	return ended(errors.Join(f.unwritten, f.print(c.OutOrStdout(), name, results)), news)
 }
 
-// end says when the hunt ends.
 func (f *huntFlags) end() error {
 	for _, flag := range []string{"runs", "for"} {
 		if f.given("run") && f.given(flag) {

@@ -29,7 +29,6 @@ func (l *line) form(i protocol.Info, linked bool) {
 	}
 }
 
-// none is no value of an option.
 const none = math.MinInt64
 
 // commandOf is the command that says what v is a run of: a check, or a simulation that

@@ -54,7 +54,6 @@ func (r *huntResult) write(what string, v hunt.Violation) error {
 	return err
 }
 
-// showHunt shows how far a hunt is.
 func showHunt(bar *cli.Progress, what string, c hunt.Config) func(hunt.Progress) {
 	return func(p hunt.Progress) {
 		part := float64(p.Runs) / float64(max(1, c.Runs))

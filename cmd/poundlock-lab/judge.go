@@ -31,7 +31,6 @@ killed, is read as far as it goes.
 Exit status: 0 accepted; 1 rejected; 64 when it was called wrongly, or a file
 cannot be read or holds something else; 70 when the verdict cannot be written.`
 
-// judgeFlags are the flags of poundlock-lab judge.
 type judgeFlags struct {
 	bounds      history.Bounds
 	wait, order time.Duration
@@ -82,7 +81,6 @@ func (f *judgeFlags) run(c *cobra.Command, names []string) error {
 	return ended(f.print(c.OutOrStdout(), r), !r.Accepted)
 }
 
-// open reads the headers of the files.
 func (f *judgeFlags) open(stdin io.Reader, names []string) (files []*history.Reader, closeAll func(), err error) {
 	var opened []*os.File
 	closeAll = func() {
@@ -128,7 +126,6 @@ func sameFile(files []*os.File) string {
 	return ""
 }
 
-// badEvents is the end of a command that cannot read a file.
 func badEvents(err error) error {
 	s := &cli.Status{Code: cli.ExitUsage, Err: err}
 	if line := (*history.LineError)(nil); errors.As(err, &line) {

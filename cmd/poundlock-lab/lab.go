@@ -24,7 +24,6 @@ import (
 	"github.com/poundlock/poundlock/lab/wme"
 )
 
-// experiments are all that poundlock-lab lab runs.
 var experiments = slices.Concat(classics.Experiments, statistics.Experiments, tokengme.Experiments, wme.Experiments)
 
 // recomputable are those whose reports have the table of what each trial gave.
@@ -33,10 +32,8 @@ var recomputable = tokengme.Experiments
 // labMemory is where garbage is collected however little of it there is.
 const labMemory = 1 << 30
 
-// noCache is the value of --cache that stands for none.
 const noCache = "none"
 
-// labFlags are the flags of poundlock-lab lab run.
 type labFlags struct {
 	lab.Options
 	quick, full bool
@@ -167,7 +164,6 @@ table is not that of the experiment, or a result cannot be written.`,
 	return c
 }
 
-// addOutput adds the flags that say how a report is shown.
 func (f *labFlags) addOutput(s *pflag.FlagSet) {
 	s.StringVar(&f.out, "out", "", "`directory` to write to (default out/NAME)")
 	s.BoolVar(&f.json, "json", false, "print one JSON object instead of the tables")
@@ -207,7 +203,6 @@ func (f *labFlags) run(c *cobra.Command, name string) error {
 	return f.write(c, r)
 }
 
-// makeOut makes the directory to write to.
 func (f *labFlags) makeOut(name string) error {
 	if f.out == "" {
 		f.out = filepath.Join("out", filepath.FromSlash(name))
@@ -218,7 +213,6 @@ func (f *labFlags) makeOut(name string) error {
 	return nil
 }
 
-// write writes and prints a report.
 func (f *labFlags) write(c *cobra.Command, r lab.Report) error {
 	return ended(errors.Join(r.Write(f.out), f.print(c.OutOrStdout(), r)), r.Differs() > 0)
 }

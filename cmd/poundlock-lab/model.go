@@ -45,7 +45,6 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	s.StringVar((*string)(&f.config.Timers), "timers", "", "`when` armed timers fire: any for at any moment, synchronous for when nothing of their process is on its way, or never (default the algorithm's)")
 }
 
-// model completes the configuration.
 func (f *modelFlags) model(e catalog.Entry) error {
 	i := e.Info()
 	if i.Weak && !i.Consensus && !f.given("n") {

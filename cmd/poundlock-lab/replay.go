@@ -19,7 +19,6 @@ import (
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
-// replayFlags are the flags of poundlock-lab replay.
 type replayFlags struct {
 	modelFlags
 	drawings

@@ -23,7 +23,6 @@ import (
 	"github.com/poundlock/poundlock/verify/sim"
 )
 
-// simFlags are the flags of poundlock-lab sim.
 type simFlags struct {
 	algorithmFlags
 	config   sim.Config
@@ -33,7 +32,6 @@ type simFlags struct {
 	json     bool
 }
 
-// A distFlag is a sim.Dist as a flag.
 type distFlag struct{ *sim.Dist }
 
 func (d distFlag) Set(text string) (err error) { *d.Dist, err = sim.ParseDist(text); return err }
@@ -184,7 +182,6 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	return ended(f.print(c.OutOrStdout(), r), r.ViolationCount > 0)
 }
 
-// popularity reads two percentages.
 func popularity(text string) (p sim.Popularity, err error) {
 	alpha, beta, two := strings.Cut(text, ",")
 	p.Alpha, err = strconv.ParseFloat(alpha, 64)
@@ -200,7 +197,6 @@ func popularity(text string) (p sim.Popularity, err error) {
 // mostText is the size of a scenario that nobody writes.
 const mostText = 64 << 20
 
-// readText reads a file that fits into memory.
 func readText(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -214,7 +210,6 @@ func readText(path string) ([]byte, error) {
 	return text, err
 }
 
-// readScenario reads a file of steps.
 func readScenario(path string, names scenario.Names) ([]scenario.Step, error) {
 	text, err := readText(path)
 	if err != nil {

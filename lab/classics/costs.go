@@ -36,7 +36,6 @@ var loads = []string{low, high, random, crowd, crowdRandom}
 // hop is the constant delay, or the mean of the random one.
 const hop = time.Millisecond
 
-// measures are those of a simulation.
 var measures = lab.Columns(
 	"to_enter=to enter", "messages=enter + exit", "accesses", "waiting=hops to enter",
 	"sync_delay=sync delay", "integers=ints/message", "jain=Jain", "bypass=max bypass",
@@ -198,7 +197,6 @@ func setup(c sim.Config) string {
 		c.Clients, c.Entries, c.Delay, c.Think, c.Hold, c.Options)
 }
 
-// simulate is one run.
 func simulate(e catalog.Entry, c sim.Config) (lab.Sample, error) {
 	r, err := e.Simulate(c)
 	if err := cmp.Or(err, r.Err()); err != nil {
@@ -222,7 +220,6 @@ func simulate(e catalog.Entry, c sim.Config) (lab.Sample, error) {
 	return lab.Sample{Values: values}, nil
 }
 
-// expectations are the claims for a load.
 func (l load) expectations(n int) (list []lab.Expectation) {
 	of, c := protocol.LowLoad, l.config(n).Config
 	if l.name != low {

@@ -79,7 +79,6 @@ func costsAt(r *lab.Results, n int) lab.Table {
 	return withoutEmptyColumns(t)
 }
 
-// withoutEmptyColumns leaves out the columns in which nothing stands.
 func withoutEmptyColumns(t lab.Table) lab.Table {
 	for k := len(t.Columns) - 1; k >= 0; k-- {
 		empty := !slices.ContainsFunc(t.Rows, func(row []any) bool { return row[k] != nil && row[k] != "" })

@@ -24,10 +24,8 @@ var Elections = lab.Experiment{
 	Plan:  elections,
 }
 
-// kinds are the messages that are counted.
 var kinds = lab.Columns("ELECTION", "OK", "COORDINATOR", "messages=all")
 
-// A count is how many messages of one kind there are.
 type count struct {
 	kind    string
 	of      func(n int) int
@@ -46,7 +44,6 @@ type election struct {
 	published string
 }
 
-// A notice is who suspects the leader, and when.
 type notice struct {
 	process int
 	at      time.Duration
@@ -146,7 +143,6 @@ func elections(s lab.Scale) lab.Plan {
 	return p
 }
 
-// elect is one election among n processes.
 func (e election) elect(_ context.Context, n int, seed uint64) (lab.Sample, error) {
 	leader := protocol.ID(n - 1)
 	c := sim.Config{Config: protocol.Config{N: n}, Seed: seed, Delay: sim.Constant(hop), Detect: sim.Silent}

@@ -71,7 +71,6 @@ type model struct {
 	config check.Config
 }
 
-// members is the size of all models.
 const members = 3
 
 func properties(s lab.Scale) lab.Plan {
@@ -206,7 +205,6 @@ func (m model) command() string {
 	return strings.Join(append(words, "--property", strings.Join(c.Properties, ",")), " ")
 }
 
-// decide asks the checker.
 func (m model) decide(ctx context.Context, column string) (lab.Sample, error) {
 	c := m.config
 	c.Done = ctx.Done()

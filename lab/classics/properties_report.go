@@ -102,7 +102,6 @@ func mark(marked *[]string, note string) string {
 	return fmt.Sprintf(" [%d]", k+1)
 }
 
-// cellOf is a cell of the matrix.
 func cellOf(found, claimed check.Result, steps any) string {
 	text := string(found)
 	if steps != nil {

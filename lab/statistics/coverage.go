@@ -128,7 +128,6 @@ func (f form) intervals(ctx context.Context, replications int, seed uint64) (lab
 	return sample, err
 }
 
-// precise reports whether the wait in M/M/1 is known well enough.
 func precise(r *lab.Results, customers int) bool {
 	c, _ := r.At(customers, exponential)
 	return lab.EstimateOf(c.Values("wait")).Within(precision)

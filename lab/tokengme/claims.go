@@ -76,7 +76,6 @@ func (s study) judged() []claim {
 	})
 }
 
-// claims is the table of claims.
 func (s study) claims() lab.Table {
 	t := lab.Table{
 		Name:    "claims",
@@ -188,7 +187,6 @@ func (s study) choices() lab.Table {
 	return t
 }
 
-// union is a, and what of b is not there.
 func union(a, b []place) []place {
 	list := slices.Clone(a)
 	for _, p := range b {

@@ -21,7 +21,6 @@ var All = lab.Experiment{
 	Plan:  func(s lab.Scale) lab.Plan { return plan(s, figures...) },
 }
 
-// each are the experiments of one figure.
 func each() (list []lab.Experiment) {
 	for _, f := range figures {
 		list = append(list, lab.Experiment{

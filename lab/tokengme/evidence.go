@@ -35,7 +35,6 @@ type evidence struct {
 // own is the study as its figures show it.
 func (s study) own() evidence { return evidence{study: s, choice: ours, beside: ours} }
 
-// find is the figure of this name.
 func (s study) find(name string) figure {
 	return s.figures[slices.IndexFunc(s.figures, func(f figure) bool { return f.name == name })]
 }

@@ -105,7 +105,6 @@ func processes(p *parameters, n int) { p.n = n }
 
 func skew(p *parameters, beta int) { p.alpha, p.beta = 100-beta, beta }
 
-// at are the parameters at a point.
 func (f figure) at(s lab.Scale, point int) parameters {
 	p := base(s)
 	f.vary(&p, point)
@@ -217,7 +216,6 @@ func (f figure) choicePoints(s lab.Scale, c form) (list []int) {
 	return list
 }
 
-// plan tries figures at a scale.
 func plan(s lab.Scale, list ...figure) lab.Plan {
 	p := lab.Plan{Sweep: "x", Labels: []string{"figure", "form"}, Measures: measures, Trials: "tokengme"}
 	for _, f := range list {

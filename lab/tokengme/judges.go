@@ -28,7 +28,6 @@ type judge struct {
 // nothing is what is found where a point was not tried.
 var nothing = finding{ours: "not tried at this scale"}
 
-// show writes a ratio with its interval.
 func show(r lab.Ratio) string { return fmt.Sprintf("%.3f +- %.3f", r.Mean, r.Half) }
 
 // percent writes by how much a ratio differs from 1.
@@ -36,7 +35,6 @@ func percent(e lab.Estimate) string {
 	return fmt.Sprintf("%+.1f +- %.1f %%", 100*(e.Mean-1), 100*e.Half)
 }
 
-// where names a point.
 func (p point) where() string { return fmt.Sprintf("%s x=%d", p.figure, p.x) }
 
 // beyond reports whether a ratio is above 1 (up) or below it, with its whole interval.
@@ -63,7 +61,6 @@ func changed(r lab.Ratio, printed float64) lab.Verdict {
 	return lab.Partly
 }
 
-// places are single points.
 func places(points []point) (list []place) {
 	for _, p := range points {
 		list = append(list, place{p})

@@ -63,7 +63,6 @@ func (f figure) comparisons() []comparison {
 	return list
 }
 
-// table is a figure in numbers.
 func (s study) table(f figure) lab.Table {
 	t := lab.Table{Name: f.name, Title: f.title, Columns: lab.Columns("x="+f.x, "replications")}
 	shown := slices.Concat(four, lab.Columns(throughput90+"=throughput to 90 %"))

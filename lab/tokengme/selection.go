@@ -143,7 +143,6 @@ func scoreOf(list []point, up bool) score {
 	return s
 }
 
-// cells are a row.
 func (s score) cells() []any {
 	better := len(s.better)
 	return []any{s.points, better, s.points - better - s.worse, s.worse, s.best, s.worst, strings.Join(s.better, ", ")}

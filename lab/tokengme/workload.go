@@ -16,7 +16,6 @@ const unit = time.Millisecond
 // bandwidth is that of a channel, in kbit per unit.
 const bandwidth = 100
 
-// parameters are those of section 4.
 type parameters struct {
 	n, m         int // processes, groups
 	ncs, cs, cd  int // mean times out of and in the critical section, and on a channel, in units
@@ -103,7 +102,6 @@ var measures = lab.Columns(messages, size, waiting, throughput, throughput90, co
 // four are the measures of section 4, with what figures call them.
 var four = lab.Columns(messages+"=message complexity", size+"=message size", waiting+"=waiting time", throughput)
 
-// simulate is one run.
 func (f form) simulate(p parameters, seed uint64) (lab.Sample, error) {
 	r, err := catalog.Find(f.algorithm, "").Simulate(f.config(p, seed))
 	if err := cmp.Or(err, r.Err()); err != nil {

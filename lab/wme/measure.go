@@ -9,7 +9,6 @@ import (
 	"github.com/poundlock/poundlock/verify/sim"
 )
 
-// hop is the delay of every message.
 const hop = time.Millisecond
 
 // Users stay inside for longer than they think, so that of two of them one always waits; and both take much longer

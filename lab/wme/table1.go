@@ -144,7 +144,6 @@ func watching[M any](a protocol.Algorithm[M]) func(int, story) ([]deed, error) {
 	return func(n int, s story) ([]deed, error) { return watch(a, n, s) }
 }
 
-// table1 is the plan of some rows.
 func table1(rows []row) lab.Plan {
 	p := lab.Plan{
 		Sweep: "N", Labels: []string{"protocol", "action"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -118,26 +119,21 @@ func (r *run) round(ctx context.Context, trials []trial, workers int) error {
 	if r.report != nil {
 		r.report(r.progress)
 	}
-	queue := make(chan trial)
+	var begun atomic.Int64
 	var crew sync.WaitGroup
-	for range min(workers, len(trials)) {
+	for range workers {
 		crew.Go(func() {
-			for t := range queue {
-				if err := r.one(ctx, t); err != nil {
+			for ctx.Err() == nil {
+				k := int(begun.Add(1)) - 1
+				if k >= len(trials) {
+					return
+				}
+				if err := r.one(ctx, trials[k]); err != nil {
 					cancel()
 				}
 			}
 		})
 	}
-feed:
-	for _, t := range trials {
-		select {
-		case queue <- t:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(queue)
 	crew.Wait()
 	switch {
 	case r.failed != nil:
@@ -164,10 +160,7 @@ func (r *run) one(ctx context.Context, t trial) error {
 	sample, known := r.cache.get(key)
 	var err, unkept error
 	if !known {
-		if err = ctx.Err(); err == nil {
-			sample, err = c.Try(ctx, point, seed)
-		}
-		if err == nil {
+		if sample, err = c.Try(ctx, point, seed); err == nil {
 			unkept = r.cache.put(key, sample)
 		}
 	}

@@ -120,21 +120,14 @@ func (t *Table) writeCSV(w io.Writer) error {
 // writeJSON writes the name, the title and the rows, a line for each: an object with its
 // fields in the order of the columns. A cell without a value is null.
 func (t *Table) writeJSON(w *bytes.Buffer) error {
-	name, err := json.Marshal(t.Name)
-	if err != nil {
-		return err
-	}
-	title, err := json.Marshal(t.Title)
-	if err != nil {
-		return err
-	}
+	name, _ := json.Marshal(t.Name) // text is always written
+	title, _ := json.Marshal(t.Title)
 	fmt.Fprintf(w, `{"name": %s, "title": %s, "rows": [`, name, title)
 	for i, row := range t.Rows {
-		separator := ","
-		if i == 0 {
-			separator = ""
+		if i > 0 {
+			w.WriteByte(',')
 		}
-		fmt.Fprintf(w, "%s\n    {", separator)
+		w.WriteString("\n    {")
 		for k, cell := range row {
 			if v, ok := cell.(float64); ok {
 				cell = json.Number(number(v))

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/version"
 
 	"github.com/poundlock/poundlock/bench/load"
 )
@@ -80,7 +83,10 @@ func compare(ctx context.Context, rounds int, window time.Duration, slack float6
 		}
 		systems = append(systems, system{name, crew})
 	}
-	r := newResult(rounds, window)
+	r := &result{
+		Etcd: version.Version, Go: runtime.Version(), CPUs: runtime.NumCPU(),
+		Rounds: rounds, WindowMS: window.Milliseconds(),
+	}
 	for _, l := range rivalries() {
 		x, err := l.run(ctx, systems, rounds, window, slack)
 		if err != nil {

@@ -26,12 +26,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"text/tabwriter"
 	"time"
-
-	"go.etcd.io/etcd/api/v3/version"
 
 	"github.com/poundlock/poundlock/bench/load"
 )
@@ -116,13 +113,6 @@ type row struct {
 	Ratios  map[string]float64 `json:"ratio"`
 	Best    float64            `json:"best_ratio"` // to etcd on a disk, in one round
 	Claimed float64            `json:"claimed"`    // of the ratio to etcd on a disk; 0: nothing
-}
-
-func newResult(rounds int, window time.Duration) *result {
-	return &result{
-		Etcd: version.Version, Go: runtime.Version(), CPUs: runtime.NumCPU(),
-		Rounds: rounds, WindowMS: window.Milliseconds(),
-	}
 }
 
 // within reports whether every ratio is what is claimed or, with slack, the best one of

@@ -149,22 +149,23 @@ func (f *judgeFlags) print(w io.Writer, r *history.Report) error {
 			row(name, "it has no end: its process was killed after its last event, as far as this file tells")
 		}
 	}
+	count := func(k int, noun string) string { return fmt.Sprint(k, " ", cli.Plural(k, noun)) }
 	m := &r.Measures
-	row("history", "%d %s, %d %s, %d %s of %d %s", len(r.Files), cli.Plural(len(r.Files), "file"),
-		r.Events, cli.Plural(int(r.Events), "event"), r.Locks, cli.Plural(r.Locks, "lock"), r.Users, cli.Plural(r.Users, "user"))
+	row("history", "%s, %s, %s of %s", count(len(r.Files), "file"), count(int(r.Events), "event"),
+		count(r.Locks, "lock"), count(r.Users, "user"))
 	row("sections", "%d, %d tries gave up, %d sections lost", m.Entries, m.GaveUp, m.Ejected)
 	if m.Entries > 0 {
-		row("waiting", "p50 %.4g  p99 %.4g  max %.4g ms, overtaken %d %s at most", m.Waiting.P50, m.Waiting.P99, m.Waiting.Max,
-			m.MaxBypass, cli.Plural(int(m.MaxBypass), "time"))
+		row("waiting", "p50 %.4g  p99 %.4g  max %.4g ms, overtaken %s at most", m.Waiting.P50, m.Waiting.P99, m.Waiting.Max,
+			count(int(m.MaxBypass), "time"))
 	}
 	for _, v := range r.Verdicts {
 		text := v.Verdict
 		if v.Count > 0 {
-			text = fmt.Sprintf("%s %d %s", text, v.Count, cli.Plural(int(v.Count), "time"))
+			text += " " + count(int(v.Count), "time")
 		}
 		if v.Property == history.Exclusion && r.Uncertain > 0 {
-			text += fmt.Sprintf("; %d %s may be one, as far as clocks that differ by %v tell",
-				r.Uncertain, cli.Plural(int(r.Uncertain), "pair")+" of sections", time.Duration(f.bounds.Slack))
+			text += fmt.Sprintf("; %s of sections may be one, as far as clocks that differ by %v tell",
+				count(int(r.Uncertain), "pair"), time.Duration(f.bounds.Slack))
 		}
 		row(v.Property, "%s", text)
 	}

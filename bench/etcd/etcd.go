@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/poundlock/poundlock/bench/load"
+	"github.com/poundlock/poundlock/internal/freeaddr"
 )
 
 const members = 3
@@ -35,7 +36,7 @@ func startEtcd(ctx context.Context, name, dir string) (crew *load.Crew, stop fun
 		return nil, stop, err
 	}
 	stops = append(stops, func() { os.RemoveAll(data) })
-	addrs, err := load.FreeAddrs(2 * members)
+	addrs, err := freeaddr.Find(2 * members)
 	if err != nil {
 		return nil, stop, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/bench/load"
+	"github.com/poundlock/poundlock/internal/freeaddr"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/server"
 )
@@ -13,7 +14,7 @@ import (
 // startPoundlock starts four servers, which need no directory, and their clients.
 func startPoundlock(ctx context.Context, name, _ string) (crew *load.Crew, stop func(), err error) {
 	stop = func() {}
-	addrs, err := load.FreeAddrs(4)
+	addrs, err := freeaddr.Find(4)
 	if err != nil {
 		return nil, stop, err
 	}

@@ -3,8 +3,6 @@ package load
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -102,29 +100,4 @@ func (s *Servers) Close() {
 	for i := range s.procs {
 		s.Kill(i)
 	}
-}
-
-// FreeAddrs returns addresses of loopback at which nobody listens. They are below
-// the ports that the kernel gives to connections, so that none of those takes one
-// before a server does.
-func FreeAddrs(n int) ([]string, error) {
-	addrs := make([]string, 0, n)
-	var last error
-	for range 100 * n {
-		if len(addrs) == n {
-			return addrs, nil
-		}
-		addr := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			last = err
-			continue
-		}
-		defer l.Close() // with the others: no address is found twice
-		addrs = append(addrs, addr)
-	}
-	if len(addrs) == n {
-		return addrs, nil
-	}
-	return nil, fmt.Errorf("no free port of loopback: %w", last)
 }

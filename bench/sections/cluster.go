@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/wme"
-	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/faultnet"
+	"github.com/poundlock/poundlock/internal/freeaddr"
 	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -38,7 +38,7 @@ type member struct {
 // network returns members whose messages take so long, and which suspect each other after a
 // time, and the links between them.
 func network(n int, delay, lease time.Duration) (*faultnet.Net, []member, error) {
-	addrs, err := load.FreeAddrs(n)
+	addrs, err := freeaddr.Find(n)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/internal/freeaddr"
 	"github.com/poundlock/poundlock/verify/history"
 )
 
@@ -170,7 +171,7 @@ func (f *benchFlags) bench(ctx context.Context, c *cobra.Command) error {
 	}
 	var servers *load.Servers
 	if f.cluster.servers == "" {
-		addrs, err := load.FreeAddrs(f.n)
+		addrs, err := freeaddr.Find(f.n)
 		if err == nil {
 			servers, err = load.StartServers(ctx, addrs,
 				tetherName, "serve", "--log-level", "error", "--clock-bound", f.cluster.clockBound.String())

@@ -172,7 +172,7 @@ func (c *Crew) cpu() (sum time.Duration) {
 		all = append(all, m.Process)
 	}
 	for _, p := range all {
-		proc, err := procfs.NewProc(p.Pid())
+		proc, err := procfs.NewProc(p.cmd.Process.Pid)
 		if err != nil {
 			return 0
 		}

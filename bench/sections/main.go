@@ -27,6 +27,8 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"github.com/poundlock/poundlock/bench/load"
 )
 
 func main() {
@@ -88,12 +90,8 @@ type row struct {
 }
 
 func (t *table) times(what string, list []time.Duration, unit time.Duration, name string, least, most float64) {
-	slices.Sort(list)
-	in := func(d time.Duration) float64 { return float64(d) / float64(unit) }
-	t.Rows = append(t.Rows, row{
-		What: what, Unit: name, Value: in(list[len(list)/2]), Least: least, Most: most, Times: len(list),
-		P99: in(list[len(list)*99/100]),
-	})
+	q := load.Of(list, unit)
+	t.Rows = append(t.Rows, row{What: what, Unit: name, Value: q.P50, Least: least, Most: most, Times: len(list), P99: q.P99})
 }
 
 func (t *table) value(what string, v float64, unit string, least, most float64) {

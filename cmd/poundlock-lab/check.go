@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -167,23 +166,23 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 	if f.json {
 		return cli.JSON(w, v)
 	}
-	b := bufio.NewWriter(w)
-	switch v.Verdict {
-	case check.Violated:
-		fmt.Fprintf(b, "%s\n\n", cli.Fit(w, fmt.Sprintf("violated: %s, after %s: %s", v.Property, check.Plural(int64(len(v.Trace)), "step"),
-			strings.TrimPrefix(v.Reason, v.Property+": "))))
-		if err := diagram.Text(b, *v.Run, width(w)); err != nil {
-			return err
-		}
-		fmt.Fprintln(b)
-	default:
-		fmt.Fprintln(b, verdictLine(v))
-	}
 	wide := 14
 	for _, p := range v.Properties {
 		if p.Property == check.ConcurrentEntry {
 			wide = len(p.Property)
 		}
+	}
+	l := newListing(w, wide)
+	switch v.Verdict {
+	case check.Violated:
+		fmt.Fprintf(l, "%s\n\n", cli.Fit(w, fmt.Sprintf("violated: %s, after %s: %s", v.Property, check.Plural(int64(len(v.Trace)), "step"),
+			strings.TrimPrefix(v.Reason, v.Property+": "))))
+		if err := diagram.Text(l, *v.Run, width(w)); err != nil {
+			return err
+		}
+		fmt.Fprintln(l)
+	default:
+		fmt.Fprintln(l, verdictLine(v))
 	}
 	for _, p := range v.Properties {
 		bound := ""
@@ -191,21 +190,15 @@ func (f *checkFlags) print(w io.Writer, v check.Verdict) error {
 			bound = fmt.Sprintf(": while one tries, others enter %s at most, and one of them %s",
 				check.Plural(int64(p.Bound.All), "time"), check.Plural(int64(p.Bound.One), "time"))
 		}
-		fmt.Fprintf(b, "%-*s %s%s\n", wide, p.Property, p.Verdict, bound)
+		l.row(p.Property, "%s%s", p.Verdict, bound)
 	}
-	row := func(name, list string) {
-		for _, line := range cli.Items(w, wide+1, list) {
-			fmt.Fprintf(b, "%-*s %s\n", wide, name, line)
-			name = ""
-		}
-	}
-	row("bounds", v.Bounds)
+	l.list("bounds", v.Bounds)
 	explored := check.Plural(v.States, "state") + ", " + check.Plural(v.Transitions, "transition")
 	if v.Searches == 0 { // no depth is covered by a swarm
 		explored += fmt.Sprintf(", depth %d", v.Depth)
 	}
-	row("explored", explored+fmt.Sprintf(", %.1f s, %s states/s", v.Seconds, check.Group(int64(v.StatesPerS))))
-	return b.Flush()
+	l.list("explored", explored+fmt.Sprintf(", %.1f s, %s states/s", v.Seconds, check.Group(int64(v.StatesPerS))))
+	return l.Flush()
 }
 
 // write writes the trace of v as a scenario that --scenario and replay read, and the

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -80,18 +79,18 @@ func (f *huntFlags) print(w io.Writer, name string, results []huntResult) error 
 		}
 		return cli.JSON(w, results[0])
 	}
-	b := bufio.NewWriter(w)
+	l := newListing(w, 10)
 	for _, r := range results {
 		if name != everything || r.isNews(name) {
-			if err := r.print(b, w); err != nil {
+			if err := r.print(l); err != nil {
 				return err
 			}
 		}
 	}
 	if name == everything {
-		summary(b, results)
+		summary(l, results)
 	}
-	return b.Flush()
+	return l.Flush()
 }
 
 // isNews reports whether a hunt of name found what it looks for: "all" leaves out what is
@@ -100,50 +99,36 @@ func (r huntResult) isNews(name string) bool {
 	return len(r.Violations) > 0 && !(name == everything && r.Known)
 }
 
-// print writes r to w, in lines that fit out.
-func (r huntResult) print(w, out io.Writer) error {
+func (r huntResult) print(l listing) error {
 	for _, v := range r.Violations {
 		if v.Timed {
-			fmt.Fprintf(w, "%s\n\n", cli.Fit(out, fmt.Sprintf("violated: %s, in simulated time: %s", v.Property, v.Reason)))
+			fmt.Fprintf(l, "%s\n\n", cli.Fit(l.out, fmt.Sprintf("violated: %s, in simulated time: %s", v.Property, v.Reason)))
 		} else {
-			fmt.Fprintf(w, "%s\n\n", cli.Fit(out, fmt.Sprintf("violated: %s, after %s (%s as found): %s", v.Property,
+			fmt.Fprintf(l, "%s\n\n", cli.Fit(l.out, fmt.Sprintf("violated: %s, after %s (%s as found): %s", v.Property,
 				check.Plural(int64(len(v.Trace)), "step"), check.Group(int64(v.Found)), strings.TrimPrefix(v.Reason, v.Property+": "))))
 			if v.History != nil {
-				if err := diagram.Text(w, *v.History, width(out)); err != nil {
+				if err := diagram.Text(l, *v.History, width(l.out)); err != nil {
 					return err
 				}
-				fmt.Fprintln(w)
+				fmt.Fprintln(l)
 			}
 		}
-		if r.Known {
-			fmt.Fprintf(w, "known      this form lacks %s; --known goes on\n", v.Property)
-		}
-		if r.Beyond > 0 {
-			fmt.Fprintf(w, "budget     %d unsettled members, %d more than the model has\n", v.Budget, r.Beyond)
-		}
-		if r.Scenario != "" {
-			fmt.Fprintf(w, "scenario   %s\n", r.Scenario)
-		} else if !v.Timed {
-			fmt.Fprintf(w, "scenario   --trace FILE writes it\n")
-		}
+		l.rowIf(r.Known, "known", "this form lacks %s; --known goes on", v.Property)
+		l.rowIf(r.Beyond > 0, "budget", "%d unsettled members, %d more than the model has", v.Budget, r.Beyond)
+		l.rowIf(r.Scenario != "", "scenario", "%s", r.Scenario)
+		l.rowIf(r.Scenario == "" && !v.Timed, "scenario", "--trace FILE writes it")
 		again := "replay"
 		if !v.Replayed {
 			again = "not replayed"
 		}
-		if r.Replay != "" {
-			fmt.Fprintf(w, "%-10s %s\n", again, r.Replay)
-		}
-		fmt.Fprintf(w, "found by   %s\n", r.Repeat)
+		l.rowIf(r.Replay != "", again, "%s", r.Replay)
+		l.row("found by", "%s", r.Repeat)
 	}
 	if len(r.Violations) == 0 {
-		fmt.Fprintln(w, "no violation found")
+		fmt.Fprintln(l, "no violation found")
 	}
-	label := "hunted     "
-	for _, line := range cli.Items(out, len(label), fmt.Sprintf("%s from number %d of seed %d, %s entries, %s events, %.1f s, %.0f runs/s",
-		check.Plural(r.Runs, "run"), r.First, r.Seed, check.Group(r.Entries), check.Group(r.Events), r.Seconds, r.RunsPerS)) {
-		fmt.Fprintln(w, label+line)
-		label = strings.Repeat(" ", len(label))
-	}
+	l.list("hunted", fmt.Sprintf("%s from number %d of seed %d, %s entries, %s events, %.1f s, %.0f runs/s",
+		check.Plural(r.Runs, "run"), r.First, r.Seed, check.Group(r.Entries), check.Group(r.Events), r.Seconds, r.RunsPerS))
 	return nil
 }
 

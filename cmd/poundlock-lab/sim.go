@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -226,13 +225,7 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	if f.json {
 		return cli.JSON(w, r)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
-	rowIf := func(said bool, name, format string, args ...any) {
-		if said {
-			row(name, format, args...)
-		}
-	}
+	l := newListing(w, len("integers a message "))
 	form, system := r.Algorithm, fmt.Sprintf("n=%d", r.N)
 	if r.Variant != "" {
 		form += " (" + r.Variant + ")"
@@ -243,41 +236,41 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Options)) {
 		system += " " + name + "=" + r.Options[name]
 	}
-	row("run", "%s %s seed=%d", form, system, r.Seed)
-	rowIf(r.LeadersNamed > 0, "leaders named", "%d times, %d epochs", r.LeadersNamed, r.Epochs)
+	l.row("run", "%s %s seed=%d", form, system, r.Seed)
+	l.rowIf(r.LeadersNamed > 0, "leaders named", "%d times, %d epochs", r.LeadersNamed, r.Epochs)
 	if k := len(r.Leaders); k > 0 && k == r.LeadersNamed {
 		last := r.Leaders[k-1]
-		row("", "%s says last that %s leads epoch %d, at %v", last.Process, last.Leader, last.Epoch, time.Duration(last.AtNS))
+		l.row("", "%s says last that %s leads epoch %d, at %v", last.Process, last.Leader, last.Epoch, time.Duration(last.AtNS))
 	}
-	row("entries", "%d", r.Entries)
+	l.row("entries", "%d", r.Entries)
 	d := r.Discarded
-	rowIf(d != sim.Discarded{}, "", "measured from %.4gs to %.4gs; discarded: the first %d and the last %d",
+	l.rowIf(d != sim.Discarded{}, "", "measured from %.4gs to %.4gs; discarded: the first %d and the last %d",
 		d.FromS, d.UntilS, d.Warmup, d.Cooldown)
-	rowIf(r.GaveUp+r.Ejected > 0, "", "%d tries gave up, %d critical sections were lost", r.GaveUp, r.Ejected)
+	l.rowIf(r.GaveUp+r.Ejected > 0, "", "%d tries gave up, %d critical sections were lost", r.GaveUp, r.Ejected)
 	for _, why := range slices.Sorted(maps.Keys(r.GaveUpReasons)) {
-		row("", "%d were told: %s", r.GaveUpReasons[why], why)
+		l.row("", "%d were told: %s", r.GaveUpReasons[why], why)
 	}
 	faults := fmt.Sprintf("%d memory losses, %d crashes", r.Amnesias, r.Crashes)
 	if r.Recoveries > 0 {
 		faults += fmt.Sprintf(", %d recoveries", r.Recoveries)
 	}
-	rowIf(r.Amnesias+r.Crashes > 0, "faults", "%s", faults)
-	rowIf(r.LeasesLapsed > 0, "leases lapsed", "%d, of members at each other", r.LeasesLapsed)
-	rowIf(r.Accesses > 0, "accesses", "%d, %.4g an entry", r.Accesses, r.AccessesPerEntry)
-	rowIf(r.Accesses == 0, "messages", "%d, %.4g an entry, and %d overhead", r.Messages, r.MessagesPerEntry, r.OverheadMessages)
+	l.rowIf(r.Amnesias+r.Crashes > 0, "faults", "%s", faults)
+	l.rowIf(r.LeasesLapsed > 0, "leases lapsed", "%d, of members at each other", r.LeasesLapsed)
+	l.rowIf(r.Accesses > 0, "accesses", "%d, %.4g an entry", r.Accesses, r.AccessesPerEntry)
+	l.rowIf(r.Accesses == 0, "messages", "%d, %.4g an entry, and %d overhead", r.Messages, r.MessagesPerEntry, r.OverheadMessages)
 	var kinds []string
 	for _, k := range slices.Sorted(maps.Keys(r.MessagesByKind)) {
 		kinds = append(kinds, fmt.Sprintf("%s %d", k, r.MessagesByKind[k]))
 	}
-	for _, line := range cli.Items(w, len("integers a message  "), strings.Join(kinds, ", ")) {
-		rowIf(line != "", "", "%s", line)
+	if kinds != nil {
+		l.list("", strings.Join(kinds, ", "))
 	}
-	rowIf(r.Lost+r.Duplicated+r.Retransmitted > 0, "channels", "%d messages lost, %d duplicated, %d sent again",
+	l.rowIf(r.Lost+r.Duplicated+r.Retransmitted > 0, "channels", "%d messages lost, %d duplicated, %d sent again",
 		r.Lost, r.Duplicated, r.Retransmitted)
-	row("integers a message", "%.4g", r.IntegersPerMessage)
+	l.row("integers a message", "%.4g", r.IntegersPerMessage)
 	summary := func(name string, s history.Summary) {
-		rowIf(s.Count == 0, name, "none")
-		rowIf(s.Count > 0, name, "mean %.4g  p50 %.4g  p99 %.4g  max %.4g ms", s.Mean, s.P50, s.P99, s.Max)
+		l.rowIf(s.Count == 0, name, "none")
+		l.rowIf(s.Count > 0, name, "mean %.4g  p50 %.4g  p99 %.4g  max %.4g ms", s.Mean, s.P50, s.P99, s.Max)
 	}
 	summary("waiting", r.WaitingMS)
 	summary("response", r.ResponseMS)
@@ -285,22 +278,22 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	if r.OutcomeMS.Count > 0 {
 		summary("outcome", r.OutcomeMS)
 	}
-	row("throughput", "%.4g entries/s", r.ThroughputPerS)
+	l.row("throughput", "%.4g entries/s", r.ThroughputPerS)
 	if r.Sessions > 0 {
-		rowIf(r.Throughput90 > 0, "", "%.4g entries/s until 90%% were made", r.Throughput90)
-		row("sessions", "%d, %.4g entries each", r.Sessions, float64(r.Entries)/float64(r.Sessions))
-		row("concurrency", "mean %.4g  max %d inside together", r.Concurrency.Mean, r.Concurrency.Max)
+		l.rowIf(r.Throughput90 > 0, "", "%.4g entries/s until 90%% were made", r.Throughput90)
+		l.row("sessions", "%d, %.4g entries each", r.Sessions, float64(r.Entries)/float64(r.Sessions))
+		l.row("concurrency", "mean %.4g  max %d inside together", r.Concurrency.Mean, r.Concurrency.Max)
 	}
-	row("Jain's index", "%.4f", r.Jain)
-	row("max bypass", "%d", r.MaxBypass)
-	rowIf(r.FencedEntries > 0, "slow path", "%.4g%% of %d grants past the first 6 clock bounds", 100*r.SlowPathShare, r.FencedEntries)
-	row("events", "%d, %.3g a second", r.Events, r.EventsPerS)
-	rowIf(r.LogSHA256 != "", "log", "sha256 %s", r.LogSHA256)
-	row("violations", "%d", r.ViolationCount)
+	l.row("Jain's index", "%.4f", r.Jain)
+	l.row("max bypass", "%d", r.MaxBypass)
+	l.rowIf(r.FencedEntries > 0, "slow path", "%.4g%% of %d grants past the first 6 clock bounds", 100*r.SlowPathShare, r.FencedEntries)
+	l.row("events", "%d, %.3g a second", r.Events, r.EventsPerS)
+	l.rowIf(r.LogSHA256 != "", "log", "sha256 %s", r.LogSHA256)
+	l.row("violations", "%d", r.ViolationCount)
 	for _, v := range r.Violations {
-		row("", "%s", v)
+		l.row("", "%s", v)
 	}
 	more := r.ViolationCount - uint64(len(r.Violations))
-	rowIf(more > 0, "", "and %d more", more)
-	return t.Flush()
+	l.rowIf(more > 0, "", "and %d more", more)
+	return l.Flush()
 }

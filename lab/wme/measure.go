@@ -3,6 +3,7 @@ package wme
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -47,7 +48,6 @@ type witness struct {
 	deeds  []deed
 	start  int64 // when the last one began
 	trying map[protocol.ID]bool
-	done   map[protocol.ID]map[protocol.Kind]bool
 	late   error // the first thing that does not belong to any deed
 }
 
@@ -72,11 +72,7 @@ func (p watched[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
 
 func (w *witness) begin(id protocol.ID, kind protocol.Kind, now int64) {
 	d := deed{kind: kind, who: id, answered: never, entered: never, executed: never}
-	if w.done[id] == nil {
-		w.done[id] = map[protocol.Kind]bool{}
-	}
-	d.first = !w.done[id][kind]
-	w.done[id][kind] = true
+	d.first = !slices.ContainsFunc(w.deeds, func(e deed) bool { return e.who == id && e.kind == kind })
 	if kind == protocol.Try {
 		w.trying[id] = true
 	}
@@ -116,7 +112,7 @@ func (w *witness) effect(id protocol.ID, a protocol.Act, now int64) {
 
 // watch runs a story among n processes, and returns what users did in it.
 func watch[M any](a protocol.Algorithm[M], n int, s story) ([]deed, error) {
-	w := &witness{n: n, trying: map[protocol.ID]bool{}, done: map[protocol.ID]map[protocol.Kind]bool{}}
+	w := &witness{n: n, trying: map[protocol.ID]bool{}}
 	made := a.New
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[M] { return watched[M]{made(id, c), id, w} }
 	c := sim.Config{

@@ -264,27 +264,16 @@ func known(i protocol.Info, under, column string) check.Result {
 		return "" // its model has atomic registers
 	}
 	missing := slices.Concat(i.Lacks, i.Refuted)
-	lacks := func(name string) bool { return slices.Contains(missing, name) }
-	stuck := lacks(check.Deadlock) || lacks(check.MakesProgress)
-	switch column {
-	case exclusion:
-		return result(!lacks(check.Exclusion))
-	case noDeadlock:
-		return result(!stuck)
-	case noStarvation:
-		return result(!stuck && !lacks(check.Starvation))
+	lacks := func(column string) bool {
+		return slices.ContainsFunc(asked[column], func(name string) bool { return slices.Contains(missing, name) })
 	}
-	if lacks(causal.Order) || i.Ordered {
-		return result(!lacks(causal.Order))
+	switch {
+	case lacks(column), column == noStarvation && lacks(noDeadlock):
+		return check.Violated
+	case column == order && !i.Ordered:
+		return ""
 	}
-	return ""
-}
-
-func result(holds bool) check.Result {
-	if holds {
-		return check.Holds
-	}
-	return check.Violated
+	return check.Holds
 }
 
 // compare is the verdict on what the checker found, beside what the package of the

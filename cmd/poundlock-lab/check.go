@@ -216,10 +216,8 @@ func (f *checkFlags) write(e catalog.Entry, v check.Verdict, command string) err
 		title, head, run = command, []string{command, form + ": " + verdict, v.Reason}, *v.Run
 		reason = verdict + ": " + strings.TrimPrefix(v.Reason, v.Property+": ")
 	}
-	if err := f.drawings.write(run, title, reason); err != nil || f.trace == "" {
-		return err
-	}
-	return create(f.trace, func(w io.Writer) error { return scenario.WriteRun(w, append(head, v.Bounds), run) })
+	return errors.Join(f.drawings.write(run, title, reason),
+		create(f.trace, func(w io.Writer) error { return scenario.WriteRun(w, append(head, v.Bounds), run) }))
 }
 
 // size reads bytes, or a number with a unit.

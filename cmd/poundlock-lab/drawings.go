@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -22,16 +24,10 @@ func (d *drawings) register(s *pflag.FlagSet) {
 func (d *drawings) files() []fileFlag { return []fileFlag{{"--svg", d.svg}, {"--shiviz", d.shiviz}} }
 
 func (d *drawings) write(r scenario.Run, title, reason string) error {
-	if d.svg != "" {
-		err := create(d.svg, func(w io.Writer) error { return diagram.SVG(w, r, title, reason) })
-		if err != nil {
-			return err
-		}
-	}
-	if d.shiviz != "" {
-		return create(d.shiviz, func(w io.Writer) error { return diagram.ShiViz(w, r) })
-	}
-	return nil
+	return errors.Join(
+		create(d.svg, func(w io.Writer) error { return diagram.SVG(w, r, title, reason) }),
+		create(d.shiviz, func(w io.Writer) error { return diagram.ShiViz(w, r) }),
+	)
 }
 
 // A fileFlag is a flag with the file that it names, "" for none.
@@ -75,16 +71,16 @@ func writable(flags ...fileFlag) error {
 	return nil
 }
 
+// create writes a file, unless its path is "".
 func create(path string, write func(io.Writer) error) error {
-	file, err := os.Create(path)
-	if err != nil {
+	var b bytes.Buffer
+	if path == "" {
+		return nil
+	}
+	if err := write(&b); err != nil {
 		return err
 	}
-	if err := write(file); err != nil {
-		file.Close()
-		return err
-	}
-	return file.Close()
+	return os.WriteFile(path, b.Bytes(), 0o666)
 }
 
 // width is how many columns the text of a run has on out.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -19,6 +20,7 @@ type Crew struct {
 type member struct {
 	*Process
 	out      *json.Encoder
+	ready    bool      // its clients are open
 	users    int       // of the present load
 	progress *progress // of it; nil: not heard yet
 	done     *results
@@ -42,26 +44,13 @@ func StartCrew(ctx context.Context, name string, processes int, servers []*Proce
 	for _, p := range team.Members {
 		c.workers = append(c.workers, &member{Process: p, out: json.NewEncoder(p.In)})
 	}
-	if err := c.open(ctx); err != nil {
+	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, fmt.Errorf("not connected after %v", openWithin))
+	defer cancel()
+	if err := c.all(ctx, func(m *member) bool { return m.ready }); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
-}
-
-func (c *Crew) open(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, fmt.Errorf("not connected after %v", openWithin))
-	defer cancel()
-	for ready := 0; ready < len(c.workers); {
-		_, r, err := c.next(ctx)
-		if err != nil {
-			return err
-		}
-		if r.Ready {
-			ready++
-		}
-	}
-	return nil
 }
 
 func (m *member) order(o order) error {
@@ -72,21 +61,35 @@ func (m *member) order(o order) error {
 	return nil
 }
 
-// next is what some worker says next. That one cannot go on is an error.
-func (c *Crew) next(ctx context.Context) (*member, report, error) {
+// all waits until something is so of every worker.
+func (c *Crew) all(ctx context.Context, so func(*member) bool) error {
+	for slices.ContainsFunc(c.workers, func(m *member) bool { return !so(m) }) {
+		if err := c.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next takes what some worker says next. That one cannot go on is an error.
+func (c *Crew) next(ctx context.Context) error {
 	from, r, err := c.team.Next(ctx)
 	m := c.workers[from]
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return m, r, fmt.Errorf("bench: %s: %w", c.name, err)
+		return fmt.Errorf("bench: %s: %w", c.name, err)
 	case err != nil:
-		return m, r, fmt.Errorf("bench: %w", err)
+		return fmt.Errorf("bench: %w", err)
 	case r.Err != "":
-		return m, r, errors.Join(fmt.Errorf("bench: %s: %s", m.Name, r.Err), Ended(c.servers))
+		return errors.Join(fmt.Errorf("bench: %s: %s", m.Name, r.Err), Ended(c.servers))
+	case r.Ready:
+		m.ready = true
 	case r.Progress != nil:
 		m.progress = r.Progress
+	case r.Done != nil:
+		m.done = r.Done
 	}
-	return m, r, nil
+	return nil
 }
 
 // Ended says which of the processes ended, and why.

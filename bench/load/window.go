@@ -73,7 +73,8 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 		return nil, err
 	}
 	cpu, from := c.cpu(), clock.Now()
-	if err := c.refresh(soon, from); err != nil { // so that what is counted from here is in the window
+	// What is counted from here is in the window.
+	if err := c.all(soon, func(m *member) bool { return m.progress.At >= from }); err != nil {
 		return nil, err
 	}
 	traffic, grants := c.traffic(), c.grants()
@@ -93,17 +94,6 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	return w, c.collect(ctx, w, window{from, to})
 }
 
-// refresh waits for a report of every worker that was made after from.
-func (c *Crew) refresh(ctx context.Context, from int64) error {
-	stale := func(m *member) bool { return m.progress.At < from }
-	for slices.ContainsFunc(c.workers, stale) {
-		if _, _, err := c.next(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // until takes reports until ok, or until there has been no grant for too long.
 func (c *Crew) until(ctx context.Context, ok func() bool) error {
 	grants, last := int64(-1), time.Now()
@@ -116,7 +106,7 @@ func (c *Crew) until(ctx context.Context, ok func() bool) error {
 			return fmt.Errorf("bench: %s: %w", c.name, stuck)
 		}
 		soon, cancel := context.WithTimeoutCause(ctx, stuckAfter, stuck)
-		_, _, err := c.next(soon)
+		err := c.next(soon)
 		cancel()
 		if err != nil {
 			return err
@@ -134,15 +124,8 @@ func (c *Crew) collect(ctx context.Context, w *Window, in window) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, stuckAfter, fmt.Errorf("a load did not end within %v", stuckAfter))
 	defer cancel()
-	for left := len(c.workers); left > 0; {
-		m, r, err := c.next(ctx)
-		if err != nil {
-			return err
-		}
-		if r.Done != nil {
-			m.done = r.Done
-			left--
-		}
+	if err := c.all(ctx, func(m *member) bool { return m.done != nil }); err != nil {
+		return err
 	}
 	taken := make([]int, len(c.workers))
 	for _, u := range w.Users {

@@ -102,10 +102,7 @@ func (c *Crew) until(ctx context.Context, ok func() bool) error {
 			grants, last = g, time.Now()
 		}
 		stuck := fmt.Errorf("nobody got a lock for %v", stuckAfter)
-		if time.Since(last) > stuckAfter {
-			return fmt.Errorf("bench: %s: %w", c.name, stuck)
-		}
-		soon, cancel := context.WithTimeoutCause(ctx, stuckAfter, stuck)
+		soon, cancel := context.WithDeadlineCause(ctx, last.Add(stuckAfter), stuck)
 		err := c.next(soon)
 		cancel()
 		if err != nil {

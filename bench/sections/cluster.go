@@ -159,8 +159,6 @@ func (c *cluster) isolate(i int) {
 	c.net.Cut(faultnet.Both, nil, alone)
 }
 
-func (c *cluster) heal() { c.net.Heal(nil, nil) }
-
 func (c *cluster) enter(i int) (*replica.Section, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

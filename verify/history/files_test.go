@@ -170,7 +170,7 @@ func TestBoundedMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := NewJudge(Bounds{Slack: 5, Wait: 1, Bypass: 1, Order: 1})
-		if err := Merge([]*Reader{r}, j.Event); err != nil {
+		if err := Merge([]Source{r}, func(file int, e Event) error { j.Event(file, e); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		runtime.GC()

@@ -246,7 +246,14 @@ func Read(files []*Reader, b Bounds) (*Report, error) {
 			j.Sources = append(j.Sources, f.name)
 		}
 	}
-	if err := Merge(files, j.Event); err != nil {
+	if err := oneClock(files); err != nil {
+		return nil, err
+	}
+	var sources []Source
+	for _, f := range files {
+		sources = append(sources, &ending{Reader: f})
+	}
+	if err := Merge(sources, func(file int, e Event) error { j.Event(file, e); return nil }); err != nil {
 		return nil, err
 	}
 	report := j.Report()

@@ -7,23 +7,37 @@ import (
 	"io"
 )
 
-// Merge passes on the events of several files in the order of time, with the index of
-// the file; of one time those first that end a section. A file without End ends with
-// its last event: its process was killed, and nobody knows that it did anything later.
-func Merge(files []*Reader, each func(file int, e Event)) error {
-	if err := oneClock(files); err != nil {
-		return err
-	}
+// A Source has events in the order of time, and io.EOF after the last one.
+type Source interface {
+	Next() (Event, error)
+}
+
+// Merge passes on the events of several sources in the order of time, with the index of the source, until there is
+// an error; of one time those first that end a section.
+func Merge(sources []Source, each func(source int, e Event) error) error {
 	var m merge
-	for i, r := range files {
-		if err := m.next(source{Reader: r, index: i}, each); err != nil {
+	for i, s := range sources {
+		e, err := s.Next()
+		switch {
+		case err == nil:
+			m = append(m, head{s, i, e})
+		case !errors.Is(err, io.EOF):
 			return err
 		}
 	}
+	heap.Init(&m)
 	for len(m) > 0 {
-		s := heap.Pop(&m).(source)
-		each(s.index, s.head)
-		if err := m.next(s, each); err != nil {
+		first := &m[0]
+		if err := each(first.index, first.Event); err != nil {
+			return err
+		}
+		var err error
+		switch first.Event, err = first.source.Next(); {
+		case err == nil:
+			heap.Fix(&m, 0)
+		case errors.Is(err, io.EOF):
+			heap.Pop(&m)
+		default:
 			return err
 		}
 	}
@@ -44,56 +58,53 @@ func oneClock(files []*Reader) error {
 	return nil
 }
 
-// A source is a file with its next event.
-type source struct {
+// An ending file has an End. Where it was not written that comes with the last event: the process was killed, and
+// nobody knows that it did anything later.
+type ending struct {
 	*Reader
-	index int
-	head  Event
+	over bool // the End that it lacks was passed on
 }
 
-// merge is a heap of sources.
-type merge []source
-
-// next reads the next event of a source, which is not in the heap, and puts it there
-// if there is one.
-func (m *merge) next(s source, each func(int, Event)) error {
-	e, err := s.Next()
-	switch {
-	case errors.Is(err, io.EOF):
-		if !s.ended {
-			each(s.index, Event{At: s.last, Do: End})
-		}
-		return nil
-	case err != nil:
-		return err
+// Next implements Source.
+func (f *ending) Next() (Event, error) {
+	e, err := f.Reader.Next()
+	if errors.Is(err, io.EOF) && !f.ended && !f.over {
+		f.over = true
+		return Event{At: f.last, Do: End}, nil
 	}
-	s.head = e
-	heap.Push(m, s)
-	return nil
+	return e, err
 }
+
+// A head is the next event of a source.
+type head struct {
+	source Source
+	index  int
+	Event
+}
+
+// merge is a heap.
+type merge []head
 
 func (m merge) Len() int { return len(m) }
 func (m merge) Less(i, j int) bool {
 	a, b := &m[i], &m[j]
 	switch {
-	case a.head.At != b.head.At:
-		return a.head.At < b.head.At
-	case a.head.ends() != b.head.ends():
-		return a.head.ends()
+	case a.At != b.At:
+		return a.At < b.At
+	case a.ends() != b.ends():
+		return a.ends()
 	}
 	return a.index < b.index
 }
 func (m merge) Swap(i, j int) { m[i], m[j] = m[j], m[i] }
 
-// Push implements heap.Interface.
-func (m *merge) Push(x any) { *m = append(*m, x.(source)) }
+// Push implements heap.Interface. Nothing is pushed.
+func (m *merge) Push(any) {}
 
 // Pop implements heap.Interface.
 func (m *merge) Pop() any {
-	k := len(*m) - 1
-	last := (*m)[k]
-	*m = (*m)[:k]
-	return last
+	*m = (*m)[:len(*m)-1]
+	return nil
 }
 
 // ends says that an event may end a section.

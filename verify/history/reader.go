@@ -3,11 +3,11 @@ package history
 import (
 	"bufio"
 	"bytes"
-	"container/heap"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -24,9 +24,9 @@ type Reader struct {
 	newest int64 // time of the events read
 	last   int64 // time of the events returned
 	events uint64
-	ahead  pending
-	ended  bool  // an End was read
-	err    error // that of the file, io.EOF at its end
+	ahead  []Event // by time, and those of one time by line
+	ended  bool    // an End was read
+	err    error   // that of the file, io.EOF at its end
 	// Truncated says that the last line has no end, as of a process that was killed while
 	// it wrote: that line is left out.
 	Truncated bool
@@ -111,8 +111,8 @@ func (r *Reader) Next() (Event, error) {
 		r.err = r.fetch()
 	}
 	if len(r.ahead) > 0 && (r.err == nil || errors.Is(r.err, io.EOF)) {
-		e := heap.Pop(&r.ahead).(numbered).Event
-		r.last = e.At
+		e := r.ahead[0]
+		r.ahead, r.last = r.ahead[1:], e.At
 		return e, nil
 	}
 	return Event{}, r.err
@@ -151,7 +151,11 @@ func (r *Reader) fetch() error {
 	}
 	r.newest = max(r.newest, e.At)
 	r.events++
-	heap.Push(&r.ahead, numbered{e, r.line})
+	at := len(r.ahead)
+	for at > 0 && r.ahead[at-1].At > e.At {
+		at--
+	}
+	r.ahead = slices.Insert(r.ahead, at, e)
 	return nil
 }
 
@@ -172,30 +176,4 @@ func unmarshal(line []byte, to any) error {
 		return fmt.Errorf("no JSON: %v", err)
 	}
 	return err
-}
-
-// A numbered event has its line: of events at one time the earlier line comes first.
-type numbered struct {
-	Event
-	line int
-}
-
-// pending is a heap of events.
-type pending []numbered
-
-func (p pending) Len() int { return len(p) }
-func (p pending) Less(i, j int) bool {
-	return p[i].At < p[j].At || p[i].At == p[j].At && p[i].line < p[j].line
-}
-func (p pending) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
-
-// Push implements heap.Interface.
-func (p *pending) Push(x any) { *p = append(*p, x.(numbered)) }
-
-// Pop implements heap.Interface.
-func (p *pending) Pop() any {
-	k := len(*p) - 1
-	last := (*p)[k]
-	*p = (*p)[:k]
-	return last
 }

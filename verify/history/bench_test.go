@@ -8,7 +8,7 @@ import (
 
 // Four events of users that take turns.
 func BenchmarkMonitor(b *testing.B) {
-	m, at := NewMonitor(10), int64(0)
+	m, at := newMonitor(10), int64(0)
 	for i := 0; b.Loop(); i++ {
 		u := i % 10
 		at += 10

@@ -10,7 +10,8 @@ import (
 // Two users of a lock, both let in.
 func ExampleMonitor() {
 	const ms = 1_000_000
-	m := history.NewMonitor(2)
+	var m history.Monitor
+	m.Reset(2)
 	m.Input(0, 0, protocol.Input{Kind: protocol.Try})
 	m.Input(1, 1*ms, protocol.Input{Kind: protocol.Try})
 	m.Act(0, 2*ms, protocol.Act{Do: protocol.Crit})

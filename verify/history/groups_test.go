@@ -16,7 +16,7 @@ type visit struct {
 }
 
 func visits(users int, list ...visit) *Monitor {
-	m := NewMonitor(users)
+	m := newMonitor(users)
 	for _, v := range list {
 		at := v.at * 1e6
 		switch v.what {
@@ -87,7 +87,7 @@ func TestGroupViolations(t *testing.T) {
 		"unasked":      {[]visit{{0, 0, "try", ""}, {1, 0, "crit", "a"}}, WellFormed},
 	} {
 		m := visits(2, c.list...)
-		if m.Total() != 1 || m.Count(c.want) != 1 {
+		if m.Total() != 1 || m.counts[c.want] != 1 {
 			t.Errorf("%s: %v, want one of %s", name, m.Violations(), c.want)
 		}
 	}
@@ -104,12 +104,12 @@ func TestNoGroups(t *testing.T) {
 // Who enters a group that another one would share, too, is not out of order.
 func TestOrderOfGroups(t *testing.T) {
 	for wants, inversions := range map[string]uint64{"a": 0, "a,b": 0, "b": 1, "!w": 1} {
-		m := NewMonitor(2)
+		m := newMonitor(2)
 		m.Bound(Bounds{Order: 1})
 		m.Input(0, 0, protocol.Input{Kind: protocol.Try, Data: wants})
 		m.Input(1, 1e6, protocol.Input{Kind: protocol.Try, Data: "a"})
 		m.Act(1, 2e6, protocol.Act{Do: protocol.Crit, Data: "a"})
-		if got := m.Count(Order); got != inversions {
+		if got := m.counts[Order]; got != inversions {
 			t.Errorf("who wants %s is overtaken: %d times, want %d", wants, got, inversions)
 		}
 	}

@@ -15,14 +15,7 @@ type Histogram struct {
 	count    uint64
 	high, lo uint64 // the sum, in 128 bits
 	max      int64
-	octaves  [octaves]*octave // nil: no value fell into it
-}
-
-// An octave has the values from one power of two to the next; the first one has those
-// below perOctave.
-type octave struct {
-	count   uint64
-	buckets [perOctave]bucket
+	buckets  []bucket // up to the last one that has a value
 }
 
 type bucket struct {
@@ -30,10 +23,7 @@ type bucket struct {
 	max   int64
 }
 
-const (
-	perOctave = 64
-	octaves   = 58 // of all positive int64
-)
+const perOctave = 64
 
 // Add records v nanoseconds; a negative v counts as 0.
 func (h *Histogram) Add(v int64) {
@@ -44,26 +34,16 @@ func (h *Histogram) Add(v int64) {
 	h.high += carry
 	h.max = max(h.max, v)
 	i := index(v)
-	o := h.octaves[i/perOctave]
-	if o == nil {
-		o = new(octave)
-		h.octaves[i/perOctave] = o
+	if missing := i + 1 - len(h.buckets); missing > 0 {
+		h.buckets = append(h.buckets, make([]bucket, missing)...)
 	}
-	o.count++
-	b := &o.buckets[i%perOctave]
+	b := &h.buckets[i]
 	b.count++
 	b.max = max(b.max, v)
 }
 
 // reset is an empty histogram in the memory of h.
-func (h *Histogram) reset() Histogram {
-	for _, o := range h.octaves {
-		if o != nil && o.count > 0 {
-			*o = octave{}
-		}
-	}
-	return Histogram{octaves: h.octaves}
-}
+func (h *Histogram) reset() Histogram { return Histogram{buckets: h.buckets[:0]} }
 
 // index is v itself below 64; above, the power of two and the six bits that
 // follow the leading one.
@@ -90,20 +70,11 @@ func (h *Histogram) Mean() float64 {
 // values do not exceed, 0 without values.
 func (h *Histogram) Percentile(p float64) int64 {
 	rank := max(1, uint64(math.Ceil(p/100*float64(h.count))))
-	for _, o := range h.octaves {
-		switch {
-		case o == nil:
-			continue
-		case o.count < rank:
-			rank -= o.count
-			continue
+	for _, b := range h.buckets {
+		if b.count >= rank {
+			return b.max
 		}
-		for _, b := range o.buckets {
-			if b.count >= rank {
-				return b.max
-			}
-			rank -= b.count
-		}
+		rank -= b.count
 	}
 	return h.max
 }

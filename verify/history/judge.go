@@ -49,7 +49,7 @@ type ref struct {
 
 // NewJudge returns a judge of what b says, and of what needs no bound.
 func NewJudge(b Bounds) *Judge {
-	return &Judge{Keep: 20, bounds: b, locks: map[string]*lock{}, of: map[int][]ref{}, measures: newMeasures()}
+	return &Judge{Keep: 20, bounds: b, locks: map[string]*lock{}, of: map[int][]ref{}, measures: &measures{first: -1}}
 }
 
 // Event adds an event. Their times never decrease. The source tells users of one name

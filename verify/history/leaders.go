@@ -48,17 +48,11 @@ func (t Terms) With(n Term, name func(protocol.ID) string) (Terms, error) {
 
 // Agree returns an error if two lists name different leaders of one epoch.
 func (t Terms) Agree(o Terms, name func(protocol.ID) string) error {
-	for i, j := 0, 0; i < len(t) && j < len(o); {
-		switch c := byEpoch(t[i], o[j]); {
-		case c < 0:
-			i++
-		case c > 0:
-			j++
-		default:
-			if err := t[i].agrees(o[j], name); err != nil {
+	for _, n := range o {
+		if i, known := slices.BinarySearchFunc(t, n, byEpoch); known {
+			if err := t[i].agrees(n, name); err != nil {
 				return err
 			}
-			i, j = i+1, j+1
 		}
 	}
 	return nil
@@ -104,38 +98,29 @@ func (l Leaders) Agreement(name func(protocol.ID) string) error {
 		}
 	}
 	for id, p := range l {
-		switch {
-		case !p.Up || p.Named && p.Leader == highest:
-		case p.Named:
-			return fmt.Errorf("agreement: nothing is left that must happen, and %s names %s, not %s",
-				name(protocol.ID(id)), name(p.Leader), name(highest))
-		default:
-			return fmt.Errorf("agreement: nothing is left that must happen, and %s names nobody, not %s",
-				name(protocol.ID(id)), name(highest))
+		if !p.Up || p.Named && p.Leader == highest {
+			continue
 		}
+		whom := "nobody"
+		if p.Named {
+			whom = name(p.Leader)
+		}
+		return fmt.Errorf("agreement: nothing is left that must happen, and %s names %s, not %s",
+			name(protocol.ID(id)), whom, name(highest))
 	}
 	return nil
 }
 
-// Rivals are the live processes that name themselves.
-func (l Leaders) Rivals() (list []protocol.ID) {
-	for id, p := range l {
-		if p.Up && p.Named && p.Leader == protocol.ID(id) {
-			list = append(list, protocol.ID(id))
-		}
-	}
-	return list
-}
-
 // One returns an error if more than one live process names itself.
 func (l Leaders) One(name func(protocol.ID) string) error {
-	rivals := l.Rivals()
+	var rivals []string
+	for id, p := range l {
+		if p.Up && p.Named && p.Leader == protocol.ID(id) {
+			rivals = append(rivals, name(p.Leader))
+		}
+	}
 	if len(rivals) < 2 {
 		return nil
 	}
-	var names []string
-	for _, id := range rivals {
-		names = append(names, name(id))
-	}
-	return fmt.Errorf("one-leader: %s lead at the same time", strings.Join(names, " and "))
+	return fmt.Errorf("one-leader: %s lead at the same time", strings.Join(rivals, " and "))
 }

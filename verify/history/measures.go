@@ -23,8 +23,6 @@ type measures struct {
 	most     int     // inside together
 }
 
-func newMeasures() *measures { return &measures{first: -1} }
-
 // reset forgets all, and keeps the memory.
 func (s *measures) reset() {
 	*s = measures{first: -1, wait: s.wait.reset(), response: s.response.reset(), sync: s.sync.reset()}
@@ -35,8 +33,6 @@ func (s *measures) tried(at int64) {
 		s.first = at
 	}
 }
-
-func (s *measures) left(at int64) { s.last = max(s.last, at) }
 
 // Measures are the costs that users see. Times are in milliseconds.
 type Measures struct {

@@ -10,7 +10,7 @@ import (
 // What came before Discard counts nowhere, of a section and of the time that somebody is inside
 // only what comes later; MeasuresUntil counts what lasts.
 func TestDiscard(t *testing.T) {
-	m := NewMonitor(3)
+	m := newMonitor(3)
 	enter := func(u int, at int64) {
 		m.Input(u, at, protocol.Input{Kind: protocol.Try, Data: "a"})
 		m.Act(u, at+1, protocol.Act{Do: protocol.Crit, Data: "a"})

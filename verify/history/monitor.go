@@ -71,7 +71,7 @@ type Monitor struct {
 	tries    []try
 	now      int64
 	window   window
-	queue    queue
+	queue    []int  // users that try, the earliest try first, where a bound needs it
 	maxEnded uint64 // largest token of a grant that ended for certain
 	fenced   bool   // some grant had a token
 	measures *measures
@@ -106,19 +106,10 @@ type try struct {
 	entries uint64
 	first   int64 // first try, -1 before it
 	last    int64 // last exit
-	place         // in the queue
 }
 
-// NewMonitor returns a monitor of users 0..users-1, all in their remainder, that
-// judges what needs no bound.
-func NewMonitor(users int) *Monitor {
-	m := new(Monitor)
-	m.Reset(users)
-	return m
-}
-
-// Reset makes m what NewMonitor returns, in the memory that it has. The violations
-// of an earlier history stay valid.
+// Reset makes m a monitor of users 0..users-1, all in their remainder, that judges what needs no bound, in the
+// memory that it has. The violations of an earlier history stay valid.
 func (m *Monitor) Reset(users int) {
 	if m.measures == nil {
 		m.measures = new(measures)
@@ -135,7 +126,7 @@ func (m *Monitor) begin(users int) {
 		users:    m.users[:0],
 		tries:    m.tries[:0],
 		window:   window{sections: m.window.sections[:0], due: math.MaxInt64},
-		queue:    emptyQueue,
+		queue:    m.queue[:0],
 		measures: m.measures,
 		counts:   m.counts,
 	}
@@ -153,7 +144,7 @@ func (m *Monitor) Bound(b Bounds) { m.bounds = b }
 // AddUser adds a user, in its remainder, and returns its number.
 func (m *Monitor) AddUser() int {
 	m.users = append(m.users, protocol.InRem)
-	m.tries = append(m.tries, try{first: -1, place: nowhere})
+	m.tries = append(m.tries, try{first: -1})
 	return len(m.users) - 1
 }
 
@@ -341,7 +332,7 @@ func (m *Monitor) ended(user int, at int64) {
 	if m.window.inside == 0 {
 		m.measures.busy += m.ends - m.busy
 	}
-	m.measures.left(at)
+	m.measures.last = max(m.measures.last, at)
 	m.handover = m.window.inside == 0 && m.waiting > 0
 }
 
@@ -379,9 +370,6 @@ func (m *Monitor) Found(at int64, property, text string) {
 // Violations returns the first violations, at most Keep.
 func (m *Monitor) Violations() []Violation { return m.kept }
 
-// Count returns how often property was violated.
-func (m *Monitor) Count(property string) uint64 { return m.counts[property] }
-
 // Counts returns how often each property was violated; those that held are absent.
 func (m *Monitor) Counts() map[string]uint64 { return maps.Clone(m.counts) }
 
@@ -392,10 +380,6 @@ func (m *Monitor) Total() (n uint64) {
 	}
 	return n
 }
-
-// Uncertain returns how many pairs of sections may have overlapped, as far as clocks
-// that differ by Bounds.Slack can tell, and may not have. It is final after Finish.
-func (m *Monitor) Uncertain() uint64 { return m.uncertain }
 
 // Entries returns the number of crits so far.
 func (m *Monitor) Entries() uint64 { return m.entries }

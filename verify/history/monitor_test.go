@@ -8,6 +8,13 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
+// newMonitor returns a monitor of users 0..users-1.
+func newMonitor(users int) *Monitor {
+	m := new(Monitor)
+	m.Reset(users)
+	return m
+}
+
 // A step of a hand-made history: at time at, user does or is told what.
 type step struct {
 	at    int64 // ms
@@ -17,7 +24,7 @@ type step struct {
 }
 
 func play(users int, steps ...step) *Monitor {
-	m := NewMonitor(users)
+	m := newMonitor(users)
 	feed(m, steps...)
 	return m
 }
@@ -120,7 +127,7 @@ func TestCrash(t *testing.T) {
 	m := play(3,
 		step{0, 0, "try", 0}, step{0, 1, "try", 0}, step{0, 2, "try", 0}, step{1, 0, "crit", 5}, step{2, 0, "crash", 0},
 		step{3, 2, "crash", 0}, step{4, 1, "crit", 5})
-	if m.Count(Reuse) != 1 || m.Total() != 1 {
+	if m.counts[Reuse] != 1 || m.Total() != 1 {
 		t.Errorf("the token of a crashed holder was used again, got %v", m.Violations())
 	}
 	if got := m.Measures(); got.SyncDelay.Max != 2 {
@@ -149,7 +156,7 @@ func TestViolations(t *testing.T) {
 			grant(1, 3, 4, 5, 10)...), grant(0, 6, 7, 8, 9)...)},
 	} {
 		m := play(2, c.steps...)
-		if m.Total() != 1 || m.Count(c.property) != 1 || len(m.Violations()) != 1 {
+		if m.Total() != 1 || m.counts[c.property] != 1 || len(m.Violations()) != 1 {
 			t.Errorf("%s: got %v, want one %s", name, m.Violations(), c.property)
 		}
 	}
@@ -160,11 +167,11 @@ func TestTokensOfOverlappingGrants(t *testing.T) {
 	m := play(2,
 		step{0, 0, "try", 0}, step{0, 1, "try", 0}, step{1, 0, "crit", 9}, step{2, 1, "crit", 8},
 		step{3, 0, "exit", 0}, step{3, 0, "rem", 0}, step{4, 1, "exit", 0}, step{4, 1, "rem", 0})
-	if m.Count(Inversion) != 0 || m.Count(Reuse) != 0 || m.Count(Exclusion) != 1 {
+	if m.counts[Inversion] != 0 || m.counts[Reuse] != 0 || m.counts[Exclusion] != 1 {
 		t.Error(m.Violations())
 	}
 	m = play(2, step{0, 0, "try", 0}, step{0, 1, "try", 0}, step{1, 0, "crit", 7}, step{2, 1, "crit", 7})
-	if m.Count(Reuse) != 1 {
+	if m.counts[Reuse] != 1 {
 		t.Error("two holders with one token:", m.Violations())
 	}
 	if m := play(2, append(grant(0, 0, 1, 2, 0), grant(1, 3, 4, 5, 0)...)...); m.Total() != 0 {
@@ -173,7 +180,7 @@ func TestTokensOfOverlappingGrants(t *testing.T) {
 }
 
 func TestViolationsAreBoundedAndCounted(t *testing.T) {
-	m := NewMonitor(1)
+	m := newMonitor(1)
 	m.Name = func(int) string { return "c1" }
 	for at := range int64(1000) {
 		m.Act(0, at, protocol.Act{Do: protocol.Crit})

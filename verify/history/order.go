@@ -2,57 +2,24 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
-// A queue is the users that try, the earliest try first, as a list through their
-// places. It is kept only where a bound needs it.
-type queue struct{ first, last int }
-
-// A place is the neighbours of a user in the queue, none where it is not in it.
-type place struct{ earlier, later int }
-
-const none = -1
-
-var (
-	nowhere    = place{none, none}
-	emptyQueue = queue{none, none}
-)
-
-// ordered says that a bound needs the queue.
+// ordered says that a bound needs the queue of the users that try, the earliest try first.
 func (b *Bounds) ordered() bool { return b.Wait > 0 || b.Bypass > 0 || b.Order > 0 }
 
 func (m *Monitor) enqueue(user int) {
-	if !m.bounds.ordered() {
-		return
+	if m.bounds.ordered() {
+		m.queue = append(m.queue, user)
 	}
-	q := &m.queue
-	m.tries[user].place = place{q.last, none}
-	if q.last == none {
-		q.first = user
-	} else {
-		m.tries[q.last].later = user
-	}
-	q.last = user
 }
 
 // dequeue takes the user out of the queue, if it is in it.
 func (m *Monitor) dequeue(user int) {
-	q, t := &m.queue, &m.tries[user]
-	if t.earlier == none && q.first != user {
-		return
+	if i := slices.Index(m.queue, user); i >= 0 {
+		m.queue = slices.Delete(m.queue, i, i+1)
 	}
-	if t.earlier == none {
-		q.first = t.later
-	} else {
-		m.tries[t.earlier].later = t.later
-	}
-	if t.later == none {
-		q.last = t.earlier
-	} else {
-		m.tries[t.later].earlier = t.earlier
-	}
-	t.place = nowhere
 }
 
 // judgeQueue judges an entry against those who still wait. Whoever has waited the
@@ -65,7 +32,7 @@ func (m *Monitor) judgeQueue(user int, at int64) {
 	if m.bounds.Order > 0 {
 		m.judgeOrder(user, at)
 	}
-	for u := m.queue.first; u != none; u = m.tries[u].later {
+	for _, u := range m.queue {
 		t := &m.tries[u]
 		waited, overtaken := at-t.at, m.entries-t.before
 		long := m.bounds.Wait > 0 && waited > m.bounds.Wait+m.bounds.Slack
@@ -85,7 +52,7 @@ func (m *Monitor) judgeQueue(user int, at int64) {
 // user should not have entered.
 func (m *Monitor) judgeOrder(user int, at int64) {
 	t := &m.tries[user]
-	for u := m.queue.first; u != none; u = m.tries[u].later {
+	for _, u := range m.queue {
 		earlier := t.at - m.tries[u].at
 		if earlier <= m.bounds.Order+m.bounds.Slack {
 			return

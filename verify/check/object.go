@@ -115,7 +115,7 @@ func newShared(i protocol.Info, total int) (w shared, flight int) {
 // share puts the first words into the state being built.
 func (x *worker) share() {
 	if at := x.shared.at[judgeWord]; at > 0 {
-		x.next[at] = x.word(judgeWord, history.NewWeak(x.rules.Config.N).AppendState(nil))
+		x.next[at] = x.word(judgeWord, protocol.AppendState(nil, history.NewWeak(x.rules.Config.N)))
 	}
 	if at := x.shared.at[consensusWord]; at > 0 {
 		x.next[at] = x.consensusWord(world.NewConsensus(x.rules.Config.N))
@@ -261,13 +261,13 @@ func (x *worker) judged(word uint32, d *update) (e effected) {
 			e.problem = x.problemOf(x.named(f))
 		}
 	}
-	e.to = x.word(judgeWord, w.AppendState(nil))
+	e.to = x.word(judgeWord, protocol.AppendState(nil, w))
 	return e
 }
 
 // judge is the judge that a word stands for, until the next call.
 func (x *worker) judge(word uint32) *history.Weak {
-	if rest, err := x.object.LoadState(x.shared.words[judgeWord].list[word]); err != nil || len(rest) > 0 {
+	if rest, err := protocol.LoadState(x.shared.words[judgeWord].list[word], x.object); err != nil || len(rest) > 0 {
 		panic(fmt.Sprintf("check: a judge refuses its own state: %v, %d bytes left", err, len(rest)))
 	}
 	return x.object

@@ -60,14 +60,14 @@ func weak(t *testing.T, n int, story string, reload func(event int) bool) Fault 
 // reloaded is a monitor of n processes with the state of w.
 func reloaded(t *testing.T, n int, w *Weak) *Weak {
 	t.Helper()
-	state := w.AppendState(nil)
+	state := protocol.AppendState(nil, w)
 	fresh := NewWeak(n)
-	rest, err := fresh.LoadState(append(slices.Clip(state), 7))
-	if again := fresh.AppendState(nil); err != nil || len(rest) != 1 || !bytes.Equal(again, state) {
+	rest, err := protocol.LoadState(append(slices.Clip(state), 7), fresh)
+	if again := protocol.AppendState(nil, fresh); err != nil || len(rest) != 1 || !bytes.Equal(again, state) {
 		t.Fatalf("state %x is loaded as %x, %v, %d bytes left", state, again, err, len(rest))
 	}
 	for cut := range state {
-		if _, err := NewWeak(n).LoadState(state[:cut]); err == nil {
+		if _, err := protocol.LoadState(state[:cut], NewWeak(n)); err == nil {
 			t.Fatalf("the first %d bytes of %x are taken for a state", cut, state)
 		}
 	}
@@ -164,7 +164,7 @@ func TestWeakState(t *testing.T) {
 				t.Fatalf("%s: %v", story, f)
 			}
 		}
-		return string(w.AppendState(nil))
+		return string(protocol.AppendState(nil, w))
 	}
 	const out = " 0exit 0rem"
 	both := in + "0do:a 1do:a 0outcome"

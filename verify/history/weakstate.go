@@ -1,40 +1,52 @@
 package history
 
 import (
-	"encoding/binary"
+	"math"
 
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// AppendState appends the encoding of what a later verdict depends on, and of nothing else: two
+// State implements protocol.Stateful. It visits what a later verdict depends on, and nothing else: two
 // histories after which the same events are judged alike have equal bytes, but for names and numbers.
-func (w *Weak) AppendState(b []byte) []byte {
+func (w *Weak) State(c *protocol.Codec) {
 	for i := range w.state {
-		b = w.appendUser(b, i)
+		w.visitUser(c, i)
 	}
-	for _, k := range w.copies {
-		b = binary.AppendUvarint(b, uint64(k+1))
+	for i := range w.copies {
+		k := w.copies[i] + 1
+		if protocol.Upto(c, &k, math.MaxInt); c.Reading() {
+			w.copies[i] = k - 1
+		}
 	}
-	b = binary.AppendUvarint(b, uint64(w.first))
-	b = binary.AppendUvarint(b, uint64(len(w.names)))
-	for _, op := range w.names {
-		b = protocol.AppendText(b, op)
+	protocol.Upto(c, &w.first, math.MaxInt)
+	for i := range protocol.List(c, &w.names) {
+		protocol.Text(c, &w.names[i])
 	}
-	b = binary.AppendUvarint(b, uint64(len(w.ghosts)))
-	for _, g := range w.ghosts {
-		b = binary.AppendUvarint(b, uint64(g.user))
-		b = appendBegun(b, g.acted, g.found)
-		b = protocol.AppendBool(protocol.AppendText(b, g.op), g.passed)
+	for i := range protocol.List(c, &w.ghosts) {
+		g := &w.ghosts[i]
+		if protocol.Upto(c, &g.user, len(w.state)-1); c.Reading() {
+			g.section = -1 - i // no user's section has such a number
+		}
+		visitBegun(c, &g.acted, &g.found)
+		protocol.Text(c, &g.op)
+		c.Bool(&g.passed)
 	}
-	return append(binary.AppendUvarint(b, uint64(w.lastPlace())), byte(w.excuse))
+	place := w.lastPlace()
+	if protocol.Upto(c, &place, len(w.state)+len(w.ghosts)); c.Reading() {
+		w.last = w.sectionAt(place)
+	}
+	protocol.Upto(c, &w.excuse, nothingLeft)
 }
 
-// appendUser: of a section that is over only an operation counts that failed.
-func (w *Weak) appendUser(b []byte, i int) []byte {
+// visitUser: of a section that is over only an operation counts that failed.
+func (w *Weak) visitUser(c *protocol.Codec, i int) {
+	protocol.Upto(c, &w.users[i], protocol.InIssue)
 	u, at := w.state[i], w.users[i]
-	b = append(b, byte(at))
 	inside := at == protocol.InCrit || at == protocol.InIssue
 	open := at == protocol.InIssue
+	if c.Reading() {
+		u = weakUser{}
+	}
 	if !inside {
 		u.acted, u.found = false, 0
 	}
@@ -44,17 +56,23 @@ func (w *Weak) appendUser(b []byte, i int) []byte {
 	if !open && (u.at > 0 || inside) {
 		u.op, u.at = "", 0
 	}
-	b = appendBegun(b, u.acted, u.found)
-	b = binary.AppendUvarint(b, u.after)
-	return binary.AppendUvarint(protocol.AppendText(b, u.op), uint64(u.at))
+	visitBegun(c, &u.acted, &u.found)
+	c.Uint(&u.after)
+	protocol.Text(c, &u.op)
+	if protocol.Upto(c, &u.at, math.MaxInt); c.Reading() {
+		w.state[i] = u
+	}
 }
 
-// appendBegun: what a section found in its copy counts until one of its operations is executed.
-func appendBegun(b []byte, acted bool, found int) []byte {
-	if acted {
-		return append(b, 0)
+// visitBegun: what a section found in its copy counts until one of its operations is executed.
+func visitBegun(c *protocol.Codec, acted *bool, found *int) {
+	k := 0
+	if !*acted {
+		k = *found + 1
 	}
-	return binary.AppendUvarint(b, uint64(found)+1)
+	if protocol.Upto(c, &k, math.MaxInt); c.Reading() {
+		*acted, *found = k == 0, max(0, k-1)
+	}
 }
 
 // lastPlace says whose section the last operation was of, if that may have another one: 0 of
@@ -74,44 +92,14 @@ func (w *Weak) lastPlace() int {
 	return 0
 }
 
-// LoadState replaces the state by an encoded one of as many processes, and returns what follows it.
-func (w *Weak) LoadState(b []byte) (rest []byte, err error) {
-	r := protocol.Reader{Rest: b}
-	for i := range w.state {
-		w.users[i] = protocol.Section(r.Max(uint64(protocol.InIssue)))
-		u := weakUser{}
-		u.acted, u.found = readBegun(&r)
-		u.after, u.op, u.at = r.Uint(), r.Text(), int(r.Uint())
-		w.state[i] = u
+// sectionAt is the section at such a place.
+func (w *Weak) sectionAt(place int) sectionID {
+	switch {
+	case place == 0:
+		return sectionID{user: -1}
+	case place <= len(w.state):
+		return sectionID{user: place - 1}
 	}
-	for i := range w.copies {
-		w.copies[i] = int(r.Uint()) - 1
-	}
-	w.first, w.names = int(r.Uint()), w.names[:0]
-	for range r.Len() {
-		w.names = append(w.names, r.Text())
-	}
-	w.ghosts = w.ghosts[:0]
-	for i := range r.Len() {
-		g := ghost{user: int(r.Max(uint64(len(w.state) - 1))), section: -1 - i} // no user's section has such a number
-		g.acted, g.found = readBegun(&r)
-		g.op, g.passed = r.Text(), r.Bool()
-		w.ghosts = append(w.ghosts, g)
-	}
-	w.last = sectionID{user: -1}
-	switch k := int(r.Max(uint64(len(w.state) + len(w.ghosts)))); {
-	case k == 0:
-	case k <= len(w.state):
-		w.last = sectionID{user: k - 1}
-	default:
-		g := w.ghosts[k-1-len(w.state)]
-		w.last = sectionID{g.user, g.section}
-	}
-	w.excuse = excuse(r.Max(uint64(nothingLeft)))
-	return r.Rest, r.Err
-}
-
-func readBegun(r *protocol.Reader) (acted bool, found int) {
-	k := int(r.Uint())
-	return k == 0, max(0, k-1)
+	g := w.ghosts[place-1-len(w.state)]
+	return sectionID{g.user, g.section}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
-	"github.com/poundlock/poundlock/verify/hunt"
 	"github.com/poundlock/poundlock/verify/sim"
 )
 
@@ -82,21 +81,6 @@ func Simulate[M any](a protocol.Algorithm[M], c sim.Config) Check {
 			return "", err
 		}
 		return Simulated(r.Violations[0]), nil
-	}
-}
-
-// Hunt hunts in a. Any violation is a fault, as long as it is after minimising.
-func Hunt[M any](a protocol.Algorithm[M], c hunt.Config) Check {
-	return func() (string, error) {
-		r, err := hunt.Run(a, c)
-		if err != nil || len(r.Violations) == 0 {
-			return "", err
-		}
-		v := r.Violations[0]
-		if v.Timed {
-			return fmt.Sprintf("%s by hunt, in time, run %d", v.Property, v.Run), nil
-		}
-		return fmt.Sprintf("%s by hunt, %d steps, run %d", v.Property, len(v.Trace), v.Run), nil
 	}
 }
 

@@ -87,9 +87,6 @@ type Config struct {
 	// Needed lists how faults begin that at least one mutant must be caught by,
 	// such as the names of properties: one that nothing violates shows nothing.
 	Needed []string
-	// Table is a file of a page's figures: what the checks, tried in order, find out about
-	// each mutant. Test compares it, and writes it with -mutant-table. "": no page needs it.
-	Table string
 	// Share makes Test try only each Share-th of the mutants, always the same ones, and none that
 	// survives: for lane ci where all are many. 0 and 1: all.
 	Share int
@@ -101,18 +98,25 @@ type Config struct {
 	Patience time.Duration
 }
 
-// alive is the number of the living mutant in a test binary built by Test, 0: none, and
-// aliveName its name.
+// The environment of a test binary built by Test: the number of the living mutant, 0 for none, and its task in JSON.
 const (
-	alive      = "POUNDLOCK_MUTANT"
-	aliveName  = "POUNDLOCK_MUTANT_NAME"
-	checkOrder = "POUNDLOCK_MUTANT_CHECKS"   // numbers of checks, from 1, with commas between
-	allowance  = "POUNDLOCK_MUTANT_PATIENCE" // processor time, a duration
+	alive    = "POUNDLOCK_MUTANT"
+	taskName = "POUNDLOCK_MUTANT_TASK"
 )
+
+// A task is what the process of one mutant is to do.
+type task struct {
+	Name     string        // of the mutant
+	Checks   []int         // to make in this order, from 1; nil: all as listed
+	Patience time.Duration // on processors
+}
+
+// own is the task of this process.
+var own task
 
 // Alive is the name of the mutant that the checks of this process look at, "" where they look
 // at the algorithm as written: for checks that look at each mutant in a way of its own.
-func Alive() string { return os.Getenv(aliveName) }
+func Alive() string { return own.Name }
 
 // An outcome is what the process of one mutant reports.
 type outcome struct {
@@ -137,11 +141,13 @@ const (
 func Test(t *testing.T, c Config) {
 	t.Helper()
 	if os.Getenv(alive) != "" {
-		patience, _ := time.ParseDuration(os.Getenv(allowance))
-		if err := limit(patience); err != nil {
+		if err := json.Unmarshal([]byte(os.Getenv(taskName)), &own); err != nil {
 			t.Fatal(err)
 		}
-		report(os.Stdout, c.Checks, os.Getenv(checkOrder))
+		if err := limit(own.Patience); err != nil {
+			t.Fatal(err)
+		}
+		report(os.Stdout, c.Checks, own.Checks)
 		return
 	}
 	s, err := mutate(c)
@@ -170,18 +176,9 @@ func Test(t *testing.T, c Config) {
 	for _, complaint := range judge(results, c.Survivors, c.Needed) {
 		t.Error(complaint)
 	}
-	text := []byte(table(results, false))
-	if c.Table != "" && *tables == "" {
-		if known, err := os.ReadFile(c.Table); err != nil || !bytes.Equal(text, known) {
-			t.Errorf("%s is not what was found (%v): write it with -mutant-table DIR, and read the difference before you commit it", c.Table, err)
-		}
-	}
 	if *tables != "" {
-		path := c.Table
-		if path == "" {
-			path = filepath.Join(*tables, strings.ReplaceAll(place(), "/", "-")+"-"+t.Name()+".txt")
-		}
-		if err := os.WriteFile(path, text, 0o644); err != nil {
+		path := filepath.Join(*tables, strings.ReplaceAll(place(), "/", "-")+"-"+t.Name()+".txt")
+		if err := os.WriteFile(path, []byte(table(results, false)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,14 +186,8 @@ func Test(t *testing.T, c Config) {
 
 // place is the directory of the package in the module, such as "algo/maekawa".
 func place() string {
-	wd, err := os.Getwd()
-	if err != nil {
-		return ""
-	}
-	root, err := lane.Root()
-	if err != nil {
-		return filepath.Base(wd)
-	}
+	wd, _ := os.Getwd()
+	root, _ := lane.Root()
 	rel, err := filepath.Rel(root, wd)
 	if err != nil {
 		return filepath.Base(wd)
@@ -222,7 +213,7 @@ func (c Config) run(s *schemata, test, tmp string) ([]result, error) {
 	if patience == 0 {
 		patience = time.Minute
 	}
-	original := live(binary, c.Dir, test, 0, "", nil, patience)
+	original := live(binary, c.Dir, test, 0, task{Patience: patience})
 	if original.Fault != "" || original.Err != "" {
 		return nil, fmt.Errorf("mutant: the checks fail on the algorithm as written: %s%s", original.Fault, original.Err)
 	}
@@ -232,10 +223,7 @@ func (c Config) run(s *schemata, test, tmp string) ([]result, error) {
 
 	results := make([]result, len(s.names))
 	failures := make([]error, len(s.names))
-	inOrder := make([]int, len(original.Took))
-	for k := range inOrder {
-		inOrder[k] = k + 1
-	}
+	inOrder := asListed(len(original.Took))
 	learned := newOdds(original.Took)
 	// try tries the mutants of a list, as many at once as there are processors, each with the
 	// checks in the order that it is given: nil ends the list.
@@ -254,7 +242,7 @@ func (c Config) run(s *schemata, test, tmp string) ([]result, error) {
 			}
 			group.Go(func() {
 				defer func() { <-free }()
-				o := live(binary, c.Dir, test, i+1, name, checks, patience)
+				o := live(binary, c.Dir, test, i+1, task{name, checks, patience})
 				mutex.Lock()
 				defer mutex.Unlock()
 				learned.note(name, o.Check)
@@ -274,7 +262,7 @@ func (c Config) run(s *schemata, test, tmp string) ([]result, error) {
 		}
 	}
 	try(chosen, func(name string) []int {
-		if c.Table != "" || *tables != "" {
+		if *tables != "" {
 			return inOrder
 		}
 		return learned.order(name)
@@ -325,18 +313,18 @@ func build(s *schemata, dir, tmp string) (binary string, err error) {
 	return binary, nil
 }
 
-// live runs the checks in an order, nil: as written, in a process in which mutant k is alive.
-func live(binary, dir, test string, k int, name string, order []int, patience time.Duration) outcome {
+// live runs the checks in a process in which mutant k is alive.
+func live(binary, dir, test string, k int, do task) outcome {
+	told, _ := json.Marshal(do) // of strings and numbers: cannot fail
 	cmd := exec.Command(binary, "-test.run=^"+test+"$", "-test.timeout=0")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", alive+"="+strconv.Itoa(k), aliveName+"="+name,
-		checkOrder+"="+strings.Trim(strings.ReplaceAll(fmt.Sprint(order), " ", ","), "[]"), allowance+"="+patience.String())
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", alive+"="+strconv.Itoa(k), taskName+"="+string(told))
 	var output, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &complaints
 	if err := cmd.Start(); err != nil {
 		return outcome{Err: err.Error()}
 	}
-	overdue := time.AfterFunc(10*patience, func() { _ = cmd.Process.Kill() })
+	overdue := time.AfterFunc(10*do.Patience, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	late := !overdue.Stop() || overran(cmd.ProcessState)
 	check := 0
@@ -354,7 +342,7 @@ func live(binary, dir, test string, k int, name string, order []int, patience ti
 		}
 	}
 	if late {
-		return outcome{Fault: fmt.Sprintf("endless: not done after %v", patience), Check: check}
+		return outcome{Fault: fmt.Sprintf("endless: not done after %v", do.Patience), Check: check}
 	}
 	if err == nil {
 		return outcome{Err: "the process ended without an outcome: does the test call mutant.Test, and no subtest?"}
@@ -363,23 +351,23 @@ func live(binary, dir, test string, k int, name string, order []int, patience ti
 	return outcome{Fault: "crash: " + complaint, Check: check}
 }
 
+// asListed are the numbers of so many checks.
+func asListed(checks int) (order []int) {
+	for k := range checks {
+		order = append(order, k+1)
+	}
+	return order
+}
+
 // report makes the checks in an order and writes the outcome. That a check ran out of memory says
 // little about a mutant, so it counts only where no other check says more.
-func report(w io.Writer, checks []Check, order string) {
+func report(w io.Writer, checks []Check, order []int) {
 	debug.SetMaxStack(64 << 20) // an endless recursion shall not need a gigabyte to be noticed
 	o := outcome{Took: make([]time.Duration, len(checks))}
-	if order == "" {
-		for k := range checks {
-			order += fmt.Sprintf(",%d", k+1)
-		}
-		order = order[1:]
+	if order == nil {
+		order = asListed(len(checks))
 	}
-	for _, number := range strings.Split(order, ",") {
-		k, err := strconv.Atoi(number)
-		if err != nil || k < 1 || k > len(checks) {
-			o.Err = fmt.Sprintf("check %q of %d", number, len(checks))
-			break
-		}
+	for _, k := range order {
 		fmt.Fprintf(w, "%s%d\n", startMark, k)
 		begun := time.Now()
 		fault, err := attempt(checks[k-1])

@@ -84,14 +84,9 @@ func mutate(c Config) (*schemata, error) {
 				r.Name, m.replaced[i], r.Old)
 		}
 	}
-	for _, name := range c.Inside {
+	for _, name := range append(slices.Sorted(maps.Keys(c.Outside)), c.Inside...) {
 		if !m.met[name] {
-			return nil, fmt.Errorf("mutant: Inside names %q, which is no function of the package, nor a type with methods", name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Outside)) {
-		if !m.met[name] {
-			return nil, fmt.Errorf("mutant: Outside names %q, which is no function of the package, nor a type with methods", name)
+			return nil, fmt.Errorf("mutant: Inside or Outside names %q, which is no function of the package, nor a type with methods", name)
 		}
 	}
 	if len(s.names) == 0 {
@@ -144,7 +139,7 @@ func (m *mutator) file(file *ast.File, replace []Replacement) []byte {
 		if !ok || f.Body == nil {
 			continue
 		}
-		m.function = functionName(f)
+		m.function = m.functionName(f)
 		if !m.isOutside() {
 			m.guards(f.Body)
 		}
@@ -187,25 +182,12 @@ func (m *mutator) isOutside() (yes bool) {
 }
 
 // functionName is Function or Type.Method.
-func functionName(f *ast.FuncDecl) string {
+func (m *mutator) functionName(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name
 	}
-	t := f.Recv.List[0].Type
-	for {
-		switch e := t.(type) {
-		case *ast.StarExpr:
-			t = e.X
-		case *ast.IndexExpr:
-			t = e.X
-		case *ast.IndexListExpr:
-			t = e.X
-		case *ast.Ident:
-			return e.Name + "." + f.Name.Name
-		default:
-			return f.Name.Name
-		}
-	}
+	receiver, _, _ := strings.Cut(m.text(f.Recv.List[0].Type), "[") // but for type parameters
+	return strings.TrimPrefix(receiver, "*") + "." + f.Name.Name
 }
 
 // guards finds the conditions of a function. What is a truth value by its form

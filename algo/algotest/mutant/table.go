@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 )
 
 // A row is what a table says about one mutant.
@@ -74,31 +75,21 @@ func summary(results []result) string {
 // of the shortest trace, and the number of the check; with full also what else the
 // check told.
 func table(results []result, full bool) string {
-	head := row{name: "variant", property: "property", by: "found by", length: "steps"}
-	rows := []row{head}
-	for _, r := range results {
-		w := rowOf(r)
-		if r.fault == "" {
-			w = row{name: r.name, property: survives, by: "-", length: "-"}
-		}
-		rows = append(rows, w)
-	}
-	var name, property, by int
-	for _, w := range rows {
-		name, property, by = max(name, len(w.name)), max(property, len(w.property)), max(by, len(w.by))
-	}
 	var b strings.Builder
 	b.WriteString(summary(results) + "\n\n")
-	for i, w := range rows {
-		check := "check"
-		if i > 0 {
-			check = "#" + strconv.Itoa(w.check)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "variant\tproperty\tfound by\tsteps\tcheck")
+	for _, r := range results {
+		m := rowOf(r)
+		if r.fault == "" {
+			m = row{name: r.name, property: survives, by: "-", length: "-"}
 		}
-		fmt.Fprintf(&b, "%-*s  %-*s  %-*s  %5s  %s", name, w.name, property, w.property, by, w.by, w.length, check)
-		if full && i > 0 && results[i-1].fault != "" {
-			b.WriteString("  " + results[i-1].fault)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%5s\t#%d", m.name, m.property, m.by, m.length, m.check)
+		if full && r.fault != "" {
+			fmt.Fprintf(w, "  %s", strings.ReplaceAll(r.fault, "\n", " "))
 		}
-		b.WriteByte('\n')
+		fmt.Fprintln(w)
 	}
+	w.Flush()
 	return b.String()
 }

@@ -60,7 +60,7 @@ var parts = []part{
 	{"wrap/consensus/raft", "consensus by etcd's raft", "wrap", pure},
 	{"wrap/consensus/consensustest", "tests of what decides", "algo/algotest", evidence | bare},
 
-	{"algo/algotest", "tests that every algorithm passes", "algo/algotest verify/check verify/sim verify/hunt verify/causal internal/lane", evidence | bare},
+	{"algo/algotest", "tests that every algorithm passes", "algo/algotest verify/check verify/sim verify/causal internal/lane", evidence | bare},
 	{"verify", "the catalog of all algorithms", "verify/check verify/sim verify/hunt verify/causal algo algo/ra1 algo/sigma wrap", evidence},
 	{"verify/causal", "judges the order of tries", "verify/scenario", evidence | bare},
 	{"verify/check", "explores every run", "verify/check verify/world", evidence | bare},

@@ -31,19 +31,11 @@ func Open(t testing.TB, env []string, args ...string) *Console {
 	t.Helper()
 	c := &Console{t: t, cmd: exec.Command(args[0], args[1:]...), ended: make(chan struct{})}
 	c.cmd.Env = append(append(os.Environ(), "PS1=ready> ", "HISTFILE=", "TERM=dumb"), env...)
-	master, err := pty.Start(c.cmd)
-	if err != nil {
+	var err error
+	if c.pty, err = pty.Start(c.cmd); err != nil {
 		t.Fatal(err)
 	}
-	// A file that can be closed while it is read.
-	fd, err := syscall.Dup(int(master.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	master.Close()
-	syscall.CloseOnExec(fd)
-	syscall.SetNonblock(fd, true)
-	c.pty = os.NewFile(uintptr(fd), "terminal")
+	syscall.SetNonblock(int(c.pty.Fd()), true) // so that it can be closed while it is read
 	go func() {
 		b := make([]byte, 4096)
 		for {

@@ -27,18 +27,27 @@ func Running(pid int) bool {
 	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 }
 
-// Child finds a running child of a process by an argument of its command line. It
-// returns 0 if there is none.
-func Child(parent int, argument string) int {
-	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(parent) + "/task/*/children")
+// children are the processes that a process has started.
+func children(pid int) (all []int) {
+	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	for _, f := range lists {
 		text, _ := os.ReadFile(f)
 		for _, word := range strings.Fields(string(text)) {
-			cmdline, _ := os.ReadFile("/proc/" + word + "/cmdline")
-			pid, err := strconv.Atoi(word)
-			if err == nil && strings.Contains(string(cmdline), "\x00"+argument+"\x00") && Running(pid) {
-				return pid
+			if child, err := strconv.Atoi(word); err == nil {
+				all = append(all, child)
 			}
+		}
+	}
+	return all
+}
+
+// Child finds a running child of a process by an argument of its command line. It
+// returns 0 if there is none.
+func Child(parent int, argument string) int {
+	for _, pid := range children(parent) {
+		cmdline, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if strings.Contains(string(cmdline), "\x00"+argument+"\x00") && Running(pid) {
+			return pid
 		}
 	}
 	return 0
@@ -53,15 +62,7 @@ func KillNamesakes(pid int) int {
 	}
 	all := []int{pid}
 	for i := 0; i < len(all); i++ {
-		lists, _ := filepath.Glob("/proc/" + strconv.Itoa(all[i]) + "/task/*/children")
-		for _, f := range lists {
-			text, _ := os.ReadFile(f)
-			for _, word := range strings.Fields(string(text)) {
-				if child, err := strconv.Atoi(word); err == nil {
-					all = append(all, child)
-				}
-			}
-		}
+		all = append(all, children(all[i])...)
 	}
 	name := comm(pid)
 	all = slices.DeleteFunc(all, func(pid int) bool { return comm(pid) != name })

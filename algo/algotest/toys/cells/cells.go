@@ -39,7 +39,7 @@ func (p *Process) State(c *protocol.Codec) {
 
 // Of makes an algorithm of a program and its registers.
 func Of(name string, step Program, list ...protocol.Register) protocol.Algorithm[struct{}] {
-	return protocol.Algorithm[struct{}]{
+	return protocol.Silent(protocol.Algorithm[struct{}]{
 		Info: protocol.Info{
 			Name: name, Title: "a toy", Source: "a test", Family: protocol.SharedMemory,
 			Registers: func(protocol.Config) []protocol.Register { return list },
@@ -47,11 +47,7 @@ func Of(name string, step Program, list ...protocol.Register) protocol.Algorithm
 		New: func(id protocol.ID, _ protocol.Config) protocol.Process[struct{}] {
 			return &Process{ID: id, step: step}
 		},
-		Fields: func(m struct{}, _ *protocol.Codec) struct{} { return m },
-		KindOf: func(struct{}) int { return 0 },
-		Ints:   func(struct{}) int { return 0 },
-		Text:   func(struct{}) string { return "" },
-	}
+	})
 }
 
 // flags are a flag of each process, and a register that both write.

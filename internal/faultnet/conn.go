@@ -69,7 +69,8 @@ func (c *conn) run() {
 	wg.Go(func() { c.up.read(c.client) })
 	// The target hears nothing of a connection before its first bytes, and nothing
 	// at all of one that was cut and given up.
-	if first, ok := c.up.next(); !ok || first.end != open {
+	first, ok := c.up.next()
+	if !ok || first.end != open {
 		return
 	}
 	if !c.dial() {
@@ -79,7 +80,10 @@ func (c *conn) run() {
 	}
 	wg.Go(func() { c.down.read(c.server) })
 	var writers sync.WaitGroup
-	writers.Go(func() { c.up.write(c.server, c.down) })
+	writers.Go(func() {
+		c.up.deliver(first, c.server, c.down)
+		c.up.write(c.server, c.down)
+	})
 	writers.Go(func() { c.down.write(c.client, c.up) })
 	writers.Wait()
 }

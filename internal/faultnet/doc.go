@@ -1,6 +1,6 @@
 // Package faultnet is a bad network for tests and benchmarks: proxies between
-// clients and servers that delay, cut, break, slow down and, where that is
-// wanted, garble what passes.
+// clients and servers that delay, cut, break and, where that is wanted,
+// garble what passes.
 //
 // A Proxy stands between any number of clients and one server. A Net is one
 // Proxy for each pair of a client and a server, all with names, so that a test

@@ -14,8 +14,7 @@ import (
 
 // Limits of one direction of one connection.
 const (
-	maxHeld  = 256 << 10 // bytes that are on their way; with more the sender is not read
-	maxItems = 4096      // reads that are on their way
+	maxItems = 1024 // reads that are on their way; with more the sender is not read
 	maxRead  = 16 << 10
 )
 
@@ -41,16 +40,16 @@ type pipe struct {
 	dir  Direction
 	swap int // every swap-th frame changes places with the next one; 0: none
 
-	mu    sync.Mutex
-	items []item
-	held  int           // bytes in items
-	last  time.Time     // due of the last item: a stream stays in order
-	moved chan struct{} // one element: items changed
-	room  chan struct{} // one element: there is room again
+	items chan item
+
+	refused bool // the end where things arrive takes nothing more
+
+	mu   sync.Mutex // held until an item is on its way: a stream stays in order
+	last time.Time  // due of the last item
 }
 
 func newPipe(c *conn, d Direction, swap int) *pipe {
-	return &pipe{c: c, dir: d, swap: swap, moved: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	return &pipe{c: c, dir: d, swap: swap, items: make(chan item, maxItems)}
 }
 
 // read puts on the way what comes from one end, until it ends.
@@ -65,8 +64,8 @@ func (p *pipe) read(from net.Conn) {
 	}
 	for {
 		b, err := source()
-		if len(b) > 0 {
-			p.push(item{bytes: b})
+		if len(b) > 0 && !p.push(item{bytes: b}) {
+			return
 		}
 		if err != nil {
 			e := broken
@@ -76,141 +75,85 @@ func (p *pipe) read(from net.Conn) {
 			p.push(item{end: e})
 			return
 		}
-		if !p.awaitRoom() {
-			return
-		}
 	}
 }
 
-// push puts an item on the way.
-func (p *pipe) push(i item) {
+// push puts an item on the way, as soon as there is room. It reports false when the
+// connection has ended.
+func (p *pipe) push(i item) bool {
 	s, _ := p.c.p.now()
 	delay := s.delay
 	if s.jitter > 0 {
 		delay += rand.N(s.jitter)
 	}
 	p.mu.Lock()
-	i.due = time.Now().Add(delay)
-	if s.rate > 0 {
-		free := time.Now()
-		if p.last.After(free.Add(delay)) {
-			free = p.last.Add(-delay)
-		}
-		i.due = free.Add(delay + time.Duration(float64(len(i.bytes))/s.rate*float64(time.Second)))
-	}
-	if i.due.Before(p.last) {
+	defer p.mu.Unlock()
+	if i.due = time.Now().Add(delay); i.due.Before(p.last) {
 		i.due = p.last
 	}
 	p.last = i.due
-	p.items = append(p.items, i)
-	p.held += len(i.bytes)
-	p.mu.Unlock()
-	signal(p.moved)
+	select {
+	case p.items <- i:
+		return true
+	case <-p.c.ctx.Done():
+		return false
+	}
 }
 
-// awaitRoom waits until there is room for another item. It reports false when the
-// connection has ended.
-func (p *pipe) awaitRoom() bool {
-	for {
-		p.mu.Lock()
-		full := p.held >= maxHeld || len(p.items) >= maxItems
-		p.mu.Unlock()
-		if !full {
-			return p.c.ctx.Err() == nil
-		}
+// next waits until the first item is due and nothing is cut, and takes it. false says
+// that the connection has ended.
+func (p *pipe) next() (i item, ok bool) {
+	done := p.c.ctx.Done()
+	select {
+	case i = <-p.items:
+	case <-done:
+		return i, false
+	}
+	if wait := time.Until(i.due); wait > 0 {
 		select {
-		case <-p.room:
-		case <-p.c.ctx.Done():
+		case <-time.After(wait):
+		case <-done:
+			return i, false
+		}
+	}
+	return i, p.c.p.passes(p.dir, done)
+}
+
+// write delivers to one end until the connection has ended.
+func (p *pipe) write(to net.Conn, back *pipe) {
+	for i, ok := p.next(); ok && p.deliver(i, to, back); {
+		i, ok = p.next()
+	}
+}
+
+// deliver delivers one item, and reports whether more may come. When the end does not take it
+// any more, the news goes back the way that everything goes.
+func (p *pipe) deliver(i item, to net.Conn, back *pipe) (goesOn bool) {
+	switch i.end {
+	case broken:
+		reset(to)
+		back.push(item{end: broken}) // that pipe may have nobody who reads
+		return false
+	case closed:
+		if half, ok := to.(interface{ CloseWrite() error }); ok {
+			half.CloseWrite() // nobody to tell if it fails
+		}
+		if p.c.closed.Add(1) == 2 {
+			p.c.close()
 			return false
 		}
+		return true // the end may still refuse
 	}
-}
-
-// next waits until the first item is due and nothing is cut, and returns it. It
-// stays the first one. false says that the connection has ended.
-func (p *pipe) next() (item, bool) {
-	done := p.c.ctx.Done()
-	for {
-		p.mu.Lock()
-		var first item
-		ok := len(p.items) > 0
-		if ok {
-			first = p.items[0]
-		}
-		p.mu.Unlock()
-		if !ok {
-			select {
-			case <-p.moved:
-				continue
-			case <-done:
-				return item{}, false
-			}
-		}
-		if wait := time.Until(first.due); wait > 0 {
-			t := time.NewTimer(wait)
-			select {
-			case <-t.C:
-			case <-done:
-				t.Stop()
-				return item{}, false
-			}
-		}
-		return first, p.c.p.passes(p.dir, done)
+	if p.refused {
+		return true
 	}
-}
-
-// pop removes the first item.
-func (p *pipe) pop() {
-	p.mu.Lock()
-	p.held -= len(p.items[0].bytes)
-	p.items[0] = item{}
-	p.items = p.items[1:]
-	p.mu.Unlock()
-	signal(p.room)
-}
-
-// write delivers to one end until the connection has ended. When that end does not
-// take it any more, the news goes back the way that everything goes.
-func (p *pipe) write(to net.Conn, back *pipe) {
-	refused := false
-	for {
-		i, ok := p.next()
-		if !ok {
-			return
-		}
-		p.pop()
-		switch i.end {
-		case broken:
-			reset(to)
-			back.push(item{end: broken}) // that pipe may have nobody who reads
-			return
-		case closed:
-			if half, ok := to.(interface{ CloseWrite() error }); ok {
-				half.CloseWrite() // nobody to tell if it fails
-			}
-			if p.c.closed.Add(1) == 2 {
-				p.c.close()
-				return
-			}
-			continue // the end may still refuse
-		}
-		if refused {
-			continue
-		}
-		n, err := to.Write(i.bytes)
-		p.c.p.passed[p.dir.index()].Add(int64(n))
-		if err != nil {
-			refused = true
-			back.push(item{end: broken})
-		}
+	n, err := to.Write(i.bytes)
+	p.c.p.passed[p.dir.index()].Add(int64(n))
+	if err != nil {
+		p.refused = true
+		back.push(item{end: broken})
 	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	return true
 }
 
 // swapped reads whole frames. The k-th, the 2k-th and so on come after the one that

@@ -28,7 +28,6 @@ const maxConns = 256
 type settings struct {
 	delay  time.Duration // one way
 	jitter time.Duration // at most this much more
-	rate   float64       // bytes a second in each direction; 0: no limit
 	cut    Direction
 	swap   int // of the connections to come; 0: never
 }
@@ -84,12 +83,6 @@ func (p *Proxy) Addr() string {
 // connection stays in order.
 func (p *Proxy) SetDelay(delay, jitter time.Duration) {
 	p.set(func(s *settings) { s.delay, s.jitter = max(0, delay), max(0, jitter) })
-}
-
-// SetRate limits each direction of each connection to so many bytes a second; 0 is
-// no limit.
-func (p *Proxy) SetRate(bytesPerSecond float64) {
-	p.set(func(s *settings) { s.rate = max(0, bytesPerSecond) })
 }
 
 // Cut lets nothing pass in a direction any more, until Heal.

@@ -159,18 +159,8 @@ func TestBackPressure(t *testing.T) {
 		if sent += n; err != nil {
 			break
 		}
-		if sent > 1<<27 {
-			t.Fatal("128 MiB were taken during a cut")
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.conns {
-		c.up.mu.Lock()
-		held := c.up.held
-		c.up.mu.Unlock()
-		if held > maxHeld+maxRead {
-			t.Errorf("%d bytes are held", held)
+		if sent > maxItems*maxRead+1<<26 { // and what the kernel holds
+			t.Fatalf("%d bytes were taken during a cut", sent)
 		}
 	}
 }
@@ -278,29 +268,6 @@ func TestUnix(t *testing.T) {
 	if d := trip(t, dial(t, p)); d < 10*time.Millisecond {
 		t.Errorf("a round trip took %v", d)
 	}
-}
-
-func TestRate(t *testing.T) {
-	p := start(t, target(t, "127.0.0.1:0", func(c net.Conn) { io.Copy(io.Discard, c); c.Write([]byte{1}) }))
-	took := func(rate float64) time.Duration {
-		p.SetRate(rate)
-		c := dial(t, p)
-		began := time.Now()
-		c.Write(make([]byte, 50<<10))
-		c.(*net.TCPConn).CloseWrite()
-		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-		return time.Since(began)
-	}
-	slow, slower, r := time.Hour, time.Hour, 0.0
-	for range 10 { // what else the machine does makes none shorter
-		slow, slower = min(slow, took(500<<10)), min(slower, took(125<<10))
-		if r = float64(slower) / float64(slow); r >= 3 && r <= 5 {
-			return
-		}
-	}
-	t.Errorf("a quarter of the rate takes %.1f times as long: %v, %v", r, slow, slower)
 }
 
 func TestSwapFrames(t *testing.T) {

@@ -3,7 +3,6 @@ package scenario
 import (
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // The values of Effect.Do of who accesses a register.
@@ -21,33 +20,10 @@ type Cell struct {
 	Writers int `json:"writers,omitempty"`
 }
 
-// accesses reports whether the verb is about a register.
-func (v Verb) accesses() bool { return v == Read || v == Begin || v == Write }
-
 // Found is Step.Text of a Read that finds a value which the register need not hold.
 func Found(register string, value uint64) string {
 	return register + " " + strconv.FormatUint(value, 10)
 }
-
-// register parses what follows the process of an access.
-func register(v Verb, words []string) (string, error) {
-	switch {
-	case len(words) == 0:
-		return "", fmt.Errorf("scenario: %s needs a process and a register", v)
-	case len(words) == 2 && v == Read:
-		value, err := strconv.ParseUint(words[1], 10, 64)
-		if err != nil {
-			return "", fmt.Errorf("scenario: %q is not the value of a register", words[1])
-		}
-		return Found(words[0], value), nil
-	case len(words) > 1:
-		return "", fmt.Errorf("scenario: unexpected %q", words[len(words)-1])
-	}
-	return words[0], nil
-}
-
-// accessed completes the event of a step about a register.
-func (e *Event) accessed(s Step) { e.Register, _, _ = strings.Cut(s.Text, " ") }
 
 // ended says in a sentence which access ended with the step, "" if none did.
 func (e Event) ended() string {

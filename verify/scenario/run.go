@@ -113,7 +113,8 @@ func (n Names) Text(text string) string {
 // Event returns the event that s is, without effects.
 func (n Names) Event(s Step) Event {
 	e := Event{Line: n.Format(s), Verb: s.Verb, Timer: s.Timer, Effects: []Effect{}}
-	switch arguments[s.Verb] {
+	form := forms[s.Verb]
+	switch form.processes {
 	case 1:
 		if s.Verb != Partition {
 			e.Process = n.Of(s.Procs[0])
@@ -121,13 +122,12 @@ func (n Names) Event(s Step) Event {
 	case 2:
 		e.Process, e.Subject = n.Of(s.Procs[0]), n.Of(s.Procs[1])
 	}
-	if s.Verb.accesses() {
-		e.accessed(s)
-	}
-	if s.Verb == Try {
+	switch form.rest {
+	case register:
+		e.Register, _, _ = strings.Cut(s.Text, " ")
+	case groups:
 		e.Wants = s.Text
-	}
-	if s.Verb.carries() {
+	case message:
 		e.From, e.To, e.Message = e.Process, e.Subject, s.Text
 		if e.Process, e.Subject = "", ""; s.Verb == Deliver {
 			e.Process = e.To

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,7 +133,7 @@ func (n Names) Format(s Step) string {
 	if s.Verb == Timeout {
 		fmt.Fprintf(&b, " %d", s.Timer)
 	}
-	if s.Verb.carries() || s.Verb.says() || s.Verb.accesses() || s.Verb == Try && s.Text != "" {
+	if s.Text != "" {
 		b.WriteString(" " + s.Text)
 	}
 	if s.For != 0 {
@@ -161,21 +162,28 @@ func (n Names) Parse(r io.Reader) ([]Step, error) {
 	return steps, sc.Err()
 }
 
-// arguments is how many processes each verb names.
-var arguments = map[Verb]int{
-	Try: 1, Cancel: 1, Exit: 1, Deliver: 2, Lose: 2, Duplicate: 2, Timeout: 1, Suspect: 2, Lapse: 2,
-	Restore: 2, Amnesia: 1, Drain: 1, Crash: 1, Recover: 1, Read: 1, Begin: 1, Write: 1, Pause: 1, Resume: 1, Partition: 1, Cut: 2,
-	Issue: 1, Decide: 0, Hear: 1, Loop: 0,
+// What follows the processes of a step.
+const (
+	message  = "message"
+	text     = "text" // of its own
+	number   = "number"
+	register = "register"
+	groups   = "set of groups"
+)
+
+// forms are how many processes each verb names, and what follows.
+var forms = map[Verb]struct {
+	processes int
+	rest      string
+}{
+	Try: {1, groups}, Cancel: {1, ""}, Exit: {1, ""}, Deliver: {2, message}, Lose: {2, message}, Duplicate: {2, message},
+	Timeout: {1, number}, Suspect: {2, ""}, Lapse: {2, ""}, Restore: {2, ""}, Amnesia: {1, ""}, Drain: {1, ""},
+	Crash: {1, ""}, Recover: {1, ""}, Read: {1, register}, Begin: {1, register}, Write: {1, register}, Pause: {1, ""},
+	Resume: {1, ""}, Partition: {1, ""}, Cut: {2, ""}, Issue: {1, text}, Decide: {0, text}, Hear: {1, ""}, Loop: {0, ""},
 }
 
 // Processes is how many processes a step of this kind names; of a Partition, at least.
-func (v Verb) Processes() int { return arguments[v] }
-
-// says reports whether the verb has a text of its own.
-func (v Verb) says() bool { return v == Issue || v == Decide }
-
-// carries reports whether the verb is about one message.
-func (v Verb) carries() bool { return v == Deliver || v == Lose || v == Duplicate }
+func (v Verb) Processes() int { return forms[v].processes }
 
 func (n Names) parse(line string) (s Step, err error) {
 	words := strings.Fields(line)
@@ -192,14 +200,10 @@ func (n Names) parse(line string) (s Step, err error) {
 		words = words[:k-2]
 	}
 	s.Verb = Verb(words[0])
-	want, known := arguments[s.Verb]
+	form, known := forms[s.Verb]
 	if !known {
-		var verbs []string
-		for v := range arguments {
-			verbs = append(verbs, string(v))
-		}
-		slices.Sort(verbs)
-		return s, fmt.Errorf("scenario: unknown step %q: want one of %s", words[0], strings.Join(verbs, ", "))
+		return s, fmt.Errorf("scenario: unknown step %q: want one of %s", words[0],
+			strings.ReplaceAll(strings.Trim(fmt.Sprint(slices.Sorted(maps.Keys(forms))), "[]"), " ", ", "))
 	}
 	if timed := s.Verb == Partition || s.Verb == Cut; timed != (s.For != 0) && s.Verb != Pause {
 		return s, errors.New("scenario: pause, partition and cut, and only they, end with: for DURATION")
@@ -207,51 +211,47 @@ func (n Names) parse(line string) (s Step, err error) {
 	words = words[1:]
 	if s.Verb == Partition && len(words) == 1 {
 		words = strings.Split(words[0], ",")
-		want = len(words)
+		form.processes = len(words)
 	}
-	if len(words) < want {
-		return s, fmt.Errorf("scenario: %s names %d of %d processes", s.Verb, len(words), want)
+	if len(words) < form.processes {
+		return s, fmt.Errorf("scenario: %s names %d of %d processes", s.Verb, len(words), form.processes)
 	}
-	for _, w := range words[:want] {
+	for _, w := range words[:form.processes] {
 		id, err := n.ID(w)
 		if err != nil {
 			return s, err
 		}
 		s.Procs = append(s.Procs, id)
 	}
-	words = words[want:]
+	words = words[form.processes:]
+	if len(words) == 0 && form.rest != "" && form.rest != groups {
+		return s, fmt.Errorf("scenario: %s needs a %s", s.Verb, form.rest)
+	}
 	switch {
-	case s.Verb == Timeout:
-		if len(words) != 1 {
-			return s, errors.New("scenario: timeout needs a process and a number")
-		}
+	case form.rest == message || form.rest == text:
+		s.Text = strings.Join(words, " ")
+	case len(words) > 0 && form.rest == number:
 		k, err := strconv.ParseUint(words[0], 10, 32)
-		if err != nil {
-			return s, fmt.Errorf("scenario: %q is not the number of a timer", words[0])
+		if err != nil || len(words) > 1 {
+			return s, fmt.Errorf("scenario: %q is not the number of a timer", strings.Join(words, " "))
 		}
 		s.Timer = uint32(k)
-	case s.Verb.carries():
-		if len(words) == 0 {
-			return s, fmt.Errorf("scenario: %s needs a message", s.Verb)
+	case len(words) == 2 && s.Verb == Read:
+		value, err := strconv.ParseUint(words[1], 10, 64)
+		if err != nil {
+			return s, fmt.Errorf("scenario: %q is not the value of a register", words[1])
 		}
-		s.Text = strings.Join(words, " ")
-	case s.Verb.says():
-		if len(words) == 0 {
-			return s, fmt.Errorf("scenario: %s needs a text", s.Verb)
-		}
-		s.Text = strings.Join(words, " ")
-	case s.Verb.accesses():
-		if s.Text, err = register(s.Verb, words); err != nil {
-			return s, err
-		}
-	case s.Verb == Try && len(words) == 1:
-		groups, err := protocol.ParseGroups(words[0])
+		s.Text = Found(words[0], value)
+	case len(words) == 1 && form.rest == register:
+		s.Text = words[0]
+	case len(words) == 1 && form.rest == groups:
+		wanted, err := protocol.ParseGroups(words[0])
 		if err != nil {
 			return s, fmt.Errorf("scenario: %w", err)
 		}
-		s.Text = string(groups)
+		s.Text = string(wanted)
 	case len(words) > 0:
-		return s, fmt.Errorf("scenario: unexpected %q", words[0])
+		return s, fmt.Errorf("scenario: unexpected %q", words[len(words)-1])
 	}
 	return s, nil
 }

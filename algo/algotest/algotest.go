@@ -28,8 +28,6 @@ import (
 type Options struct {
 	// Sizes are the numbers of members in simulated runs. Default 2, 3 and 5, of those up to Info.Largest.
 	Sizes []int
-	// Clients is the number of clients, where there are any. Default 3.
-	Clients int
 	// Options are the algorithm's own, as in protocol.Config.
 	Options map[string]int64
 	// Exhaustive are the small models in which all properties must hold but those that the
@@ -85,14 +83,7 @@ func parts[M any]() []part[M] {
 // Run runs every part of the suite as a subtest. It takes at most one Options.
 func Run[M any](t *testing.T, a protocol.Algorithm[M], o ...Options) {
 	t.Helper()
-	if len(o) > 1 {
-		t.Fatal("algotest: more than one Options")
-	}
-	var options Options
-	if len(o) == 1 {
-		options = o[0]
-	}
-	s, err := newSuite(a, options)
+	s, err := newSuite(a, o...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +101,15 @@ func Run[M any](t *testing.T, a protocol.Algorithm[M], o ...Options) {
 	}
 }
 
-func newSuite[M any](a protocol.Algorithm[M], o Options) (*suite[M], error) {
+func newSuite[M any](a protocol.Algorithm[M], options ...Options) (*suite[M], error) {
+	var o Options
+	switch len(options) {
+	case 0:
+	case 1:
+		o = options[0]
+	default:
+		return nil, errors.New("algotest: more than one Options")
+	}
 	if len(o.Sizes) == 0 {
 		for _, n := range []int{2, 3, 5} {
 			if a.Fit(n) == n {
@@ -118,16 +117,9 @@ func newSuite[M any](a protocol.Algorithm[M], o Options) (*suite[M], error) {
 			}
 		}
 	}
-	clients := a.Users == protocol.Clients
-	if !clients && o.Clients != 0 {
-		return nil, fmt.Errorf("algotest: %d clients of %s, which has none", o.Clients, a.Name)
-	}
-	if clients && o.Clients == 0 {
-		o.Clients = 3
-	}
 	if len(o.Exhaustive) == 0 {
 		c := check.Config{Config: protocol.Config{N: 2, Options: o.Options}}
-		if clients {
+		if a.Users == protocol.Clients {
 			c.Clients = 2
 		}
 		if a.Grouped {

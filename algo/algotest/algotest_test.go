@@ -87,7 +87,6 @@ func TestExamine(t *testing.T) {
 		{wrongClaim, func(o *Options) { o.Skip = map[string]string{"Claims": "it is not about messages"} }, "", ""},
 		{"", func(o *Options) { o.Skip = map[string]string{"Claim": "misspelt"} }, "", `no part of the suite: "Claim"`},
 		{"", func(o *Options) { o.Skip = map[string]string{"Claims": " "} }, "", "no reason"},
-		{"", func(o *Options) { o.Clients = 2 }, "", "2 clients of toy"},
 		{"", func(o *Options) {
 			o.Exhaustive = []check.Config{{
 				Config: protocol.Config{N: 4}, Entries: []int{4}, MaxMemory: 2 << 20,

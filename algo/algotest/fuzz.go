@@ -59,11 +59,7 @@ func (s seeds) add(b []byte) bool {
 // seeded is the suite whose smallest size is fuzzed, after a walk through it.
 func seeded[M any](f *testing.F, a protocol.Algorithm[M], o []Options, visit func(step[M])) *suite[M] {
 	f.Helper()
-	var options Options
-	if len(o) > 0 {
-		options = o[0]
-	}
-	s, err := newSuite(a, options)
+	s, err := newSuite(a, o...)
 	if err != nil {
 		f.Fatal(err)
 	}

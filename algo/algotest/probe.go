@@ -82,15 +82,18 @@ func (p *probe[M]) step(ev protocol.Event[M], out *protocol.Out[M]) {
 
 // faultless is a run with users at high load.
 func (s *suite[M]) faultless(n int) sim.Config {
-	return sim.Config{
+	c := sim.Config{
 		Config:  protocol.Config{N: n, Options: s.Options.Options},
-		Clients: s.Clients,
 		Entries: []int{20},
 		Delay:   sim.Constant(time.Millisecond),
 		Think:   sim.Constant(0),
 		Hold:    sim.Constant(time.Millisecond),
 		FIFO:    s.alg.FIFO,
 	}
+	if s.alg.Users == protocol.Clients {
+		c.Clients = 3
+	}
+	return c
 }
 
 // calm is a run without faults in which every time is random.

@@ -70,7 +70,6 @@ var parts = []part{
 	{"verify/world", "what the environment of a system may do", "verify/history verify/scenario", evidence | bare},
 	{"verify/scenario", "runs as text", "protocol", evidence | bare},
 	{"verify/history", "what happened, and judges of it", "protocol", pure | bare},
-	{"verify/history/linearize", "linearizability", "verify/history", evidence},
 	{"verify/history/recorder", "writes histories; programs may import it", "verify/history internal/clock", 0},
 	{"lab", "experiments", "lab verify verify/diagram", evidence},
 	{"bench", "measures beside other systems", ". server bench/load internal algo verify", evidence},

@@ -10,11 +10,10 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/poundlock/poundlock/verify/history"
-	"github.com/poundlock/poundlock/verify/history/linearize"
 )
 
 // operations are what event files tell of each lock.
-func operations(t *testing.T, names []string) (h linearize.History) {
+func operations(t *testing.T, names []string) (h lockHistory) {
 	t.Helper()
 	files, closeAll, err := openFiles(names)
 	defer closeAll()
@@ -39,7 +38,7 @@ func operations(t *testing.T, names []string) (h linearize.History) {
 
 // opinion is what porcupine rejects of locks and of the counters behind them; what it
 // cannot decide in time is a failure.
-func opinion(t *testing.T, h linearize.History, resources ...*resource) (rejected []string) {
+func opinion(t *testing.T, h lockHistory, resources ...*resource) (rejected []string) {
 	t.Helper()
 	ask := func(what string, m porcupine.Model, ops []porcupine.Operation) {
 		t.Helper()
@@ -54,10 +53,10 @@ func opinion(t *testing.T, h linearize.History, resources ...*resource) (rejecte
 		}
 	}
 	for name, ops := range h.Locks {
-		ask(fmt.Sprintf("lock %q", name), linearize.Mutex, ops)
+		ask(fmt.Sprintf("lock %q", name), lockModel, ops)
 	}
 	for i, r := range resources {
-		ask(fmt.Sprintf("counter %d", i), linearize.Counter, r.increments())
+		ask(fmt.Sprintf("counter %d", i), counterModel, r.increments())
 	}
 	return rejected
 }

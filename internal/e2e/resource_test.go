@@ -15,7 +15,6 @@ import (
 	"github.com/poundlock/poundlock/fence"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/proctest"
-	"github.com/poundlock/poundlock/verify/history/linearize"
 )
 
 // A resource is a counter that many processes read and write over a socket, with
@@ -99,7 +98,7 @@ func (r *resource) use(u use) answer {
 		r.written++
 		from := r.reads[u.Token]
 		r.writes = append(r.writes, porcupine.Operation{
-			ClientId: len(r.writes), Call: from.at, Return: clock.Now(), Output: linearize.Increment{Read: from.value, Wrote: u.Value},
+			ClientId: len(r.writes), Call: from.at, Return: clock.Now(), Output: incremented{Read: from.value, Wrote: u.Value},
 		})
 	} else {
 		r.reads[u.Token] = seen{clock.Now(), r.value}

@@ -1,9 +1,4 @@
-// Package linearize is a second opinion about histories of locks: it tells porcupine,
-// a checker of linearizability, what the users saw as operations of an object that one
-// user has at a time. Porcupine looks for an order of all operations that respects
-// their intervals and that such an object can live through. It shares with package
-// history nothing but the events. Only tests import it.
-package linearize
+package e2e
 
 import (
 	"math"
@@ -12,6 +7,10 @@ import (
 
 	"github.com/poundlock/poundlock/verify/history"
 )
+
+// Porcupine, a checker of linearizability, gives a second opinion about histories of locks: it is told what the users
+// saw as operations of an object that one user has at a time. It looks for an order of all operations that respects
+// their intervals and that such an object can live through. It shares with package history nothing but the events.
 
 // An acquisition is an operation of a lock, from the try to the crit.
 type acquisition struct {
@@ -31,8 +30,8 @@ type held struct {
 
 const nobody = -1
 
-// Mutex is a lock that one user has at a time, and whose tokens grow.
-var Mutex = porcupine.Model{
+// lockModel is a lock that one user has at a time, and whose tokens grow.
+var lockModel = porcupine.Model{
 	Init: func() any { return held{by: nobody} },
 	Step: func(state, input, _ any) (bool, any) {
 		s := state.(held)
@@ -50,8 +49,8 @@ var Mutex = porcupine.Model{
 	},
 }
 
-// A History is the operations of each lock.
-type History struct {
+// A lockHistory is the operations of each lock.
+type lockHistory struct {
 	Locks map[string][]porcupine.Operation
 	users int
 }
@@ -60,7 +59,7 @@ type visitor struct{ user, lock string }
 
 // Add adds the events of one file, in their order: each user's are well-formed. Users of
 // another file are others. A try without crit is no operation.
-func (h *History) Add(events []history.Event) {
+func (h *lockHistory) Add(events []history.Event) {
 	if h.Locks == nil {
 		h.Locks = map[string][]porcupine.Operation{}
 	}
@@ -86,7 +85,7 @@ func (h *History) Add(events []history.Event) {
 
 // A visit is where a user is with its operations.
 type visit struct {
-	h      *History
+	h      *lockHistory
 	user   int
 	lock   string
 	tried  int64
@@ -134,15 +133,15 @@ func (v *visit) add(input any, from, to int64) {
 	})
 }
 
-// An Increment is an operation of a counter that read a value and wrote another one.
-type Increment struct{ Read, Wrote int }
+// What was incremented: an operation of a counter that read a value and wrote another one.
+type incremented struct{ Read, Wrote int }
 
-// Counter is a register that one operation, whose output is an Increment, reads and
+// counterModel is a register that one operation, whose output is what it incremented, reads and
 // writes.
-var Counter = porcupine.Model{
+var counterModel = porcupine.Model{
 	Init: func() any { return 0 },
 	Step: func(state, _, output any) (bool, any) {
-		op := output.(Increment)
+		op := output.(incremented)
 		return state.(int) == op.Read, op.Wrote
 	},
 }

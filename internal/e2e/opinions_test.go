@@ -1,4 +1,4 @@
-package linearize
+package e2e
 
 import (
 	"math/rand/v2"
@@ -63,9 +63,9 @@ func accepts(t *testing.T, events []history.Event) (judge, second bool) {
 	for _, e := range events {
 		j.Event(0, e)
 	}
-	var h History
+	var h lockHistory
 	h.Add(events)
-	result := porcupine.CheckOperationsTimeout(Mutex, h.Locks["x"], time.Minute)
+	result := porcupine.CheckOperationsTimeout(lockModel, h.Locks["x"], time.Minute)
 	if result == porcupine.Unknown {
 		t.Fatal("not decided")
 	}
@@ -118,7 +118,7 @@ func TestOpinionsDiffer(t *testing.T) {
 
 // A process that was killed, one whose lease ended, and users of one name in two files.
 func TestOperations(t *testing.T) {
-	var h History
+	var h lockHistory
 	h.Add([]history.Event{
 		{At: 1, Do: history.Try, User: "a"},
 		{At: 2, Do: history.Crit, User: "a", Token: 1, Until: 10},
@@ -148,12 +148,12 @@ func TestOperations(t *testing.T) {
 
 func TestCounter(t *testing.T) {
 	op := func(from, to int64, read int) porcupine.Operation {
-		return porcupine.Operation{Call: from, Return: to, Output: Increment{read, read + 1}}
+		return porcupine.Operation{Call: from, Return: to, Output: incremented{read, read + 1}}
 	}
-	if !porcupine.CheckOperations(Counter, []porcupine.Operation{op(1, 5, 0), op(2, 8, 1), op(9, 10, 2)}) {
+	if !porcupine.CheckOperations(counterModel, []porcupine.Operation{op(1, 5, 0), op(2, 8, 1), op(9, 10, 2)}) {
 		t.Error("increments one after the other are rejected")
 	}
-	if porcupine.CheckOperations(Counter, []porcupine.Operation{op(1, 5, 0), op(2, 8, 0)}) {
+	if porcupine.CheckOperations(counterModel, []porcupine.Operation{op(1, 5, 0), op(2, 8, 0)}) {
 		t.Error("a lost increment is accepted")
 	}
 }

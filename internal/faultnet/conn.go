@@ -26,10 +26,9 @@ type conn struct {
 }
 
 func newConn(p *Proxy, client net.Conn) *conn {
-	s, _ := p.now()
 	c := &conn{p: p, client: client}
 	c.ctx, c.cancel = context.WithCancel(p.ctx)
-	c.up, c.down = newPipe(c, Up, s.swap), newPipe(c, Down, s.swap)
+	c.up, c.down = newPipe(c, Up), newPipe(c, Down)
 	return c
 }
 

@@ -1,6 +1,5 @@
 // Package faultnet is a bad network for tests and benchmarks: proxies between
-// clients and servers that delay, cut, break and, where that is wanted,
-// garble what passes.
+// clients and servers that delay, cut and break what passes.
 //
 // A Proxy stands between any number of clients and one server. A Net is one
 // Proxy for each pair of a client and a server, all with names, so that a test
@@ -13,6 +12,5 @@
 // bytes out of a stream. It holds everything, the news of a closed connection
 // too, and what is held arrives late when the cut heals. A new connection is
 // accepted at once, by the kernel, but nobody answers on it. Messages overtake
-// each other between connections, by jitter; within one only SwapFrames has that
-// happen, which is what no network does.
+// each other between connections, by jitter, and never within one.
 package faultnet

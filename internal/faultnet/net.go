@@ -85,10 +85,6 @@ func (n *Net) Cut(d Direction, clients, servers []string) {
 // Heal ends the cuts between some clients and some servers; nil means all.
 func (n *Net) Heal(clients, servers []string) { n.Each(clients, servers, (*Proxy).Heal) }
 
-// Break resets the connections between some clients and some servers; nil means
-// all.
-func (n *Net) Break(clients, servers []string) { n.Each(clients, servers, (*Proxy).Break) }
-
 // Close closes every link.
 func (n *Net) Close() error {
 	var errs []error

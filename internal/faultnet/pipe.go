@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/poundlock/poundlock/transport"
 )
 
 // Limits of one direction of one connection.
@@ -36,10 +34,8 @@ type item struct {
 
 // A pipe is one direction of one connection: what is on its way.
 type pipe struct {
-	c    *conn
-	dir  Direction
-	swap int // every swap-th frame changes places with the next one; 0: none
-
+	c     *conn
+	dir   Direction
 	items chan item
 
 	refused bool // the end where things arrive takes nothing more
@@ -48,23 +44,16 @@ type pipe struct {
 	last time.Time  // due of the last item
 }
 
-func newPipe(c *conn, d Direction, swap int) *pipe {
-	return &pipe{c: c, dir: d, swap: swap, items: make(chan item, maxItems)}
+func newPipe(c *conn, d Direction) *pipe {
+	return &pipe{c: c, dir: d, items: make(chan item, maxItems)}
 }
 
 // read puts on the way what comes from one end, until it ends.
 func (p *pipe) read(from net.Conn) {
 	b := make([]byte, maxRead)
-	source := func() ([]byte, error) {
-		n, err := from.Read(b)
-		return slices.Clone(b[:n]), err
-	}
-	if p.swap > 0 {
-		source = swapped(from, p.swap)
-	}
 	for {
-		b, err := source()
-		if len(b) > 0 && !p.push(item{bytes: b}) {
+		n, err := from.Read(b)
+		if n > 0 && !p.push(item{bytes: slices.Clone(b[:n])}) {
 			return
 		}
 		if err != nil {
@@ -154,28 +143,4 @@ func (p *pipe) deliver(i item, to net.Conn, back *pipe) (goesOn bool) {
 		back.push(item{end: broken})
 	}
 	return true
-}
-
-// swapped reads whole frames. The k-th, the 2k-th and so on come after the one that
-// follows them.
-func swapped(from io.Reader, k int) func() ([]byte, error) {
-	count := 0
-	frame := func() ([]byte, error) {
-		body, err := transport.ReadFrame(from, transport.MaxFrame)
-		if err != nil {
-			return nil, err
-		}
-		b := append(make([]byte, 4, 4+len(body)), body...)
-		transport.EndFrame(b)
-		return b, nil
-	}
-	return func() ([]byte, error) {
-		b, err := frame()
-		if count++; err != nil || count%k != 0 {
-			return b, err
-		}
-		next, err := frame()
-		count++
-		return append(next, b...), err
-	}
 }

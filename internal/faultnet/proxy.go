@@ -29,7 +29,6 @@ type settings struct {
 	delay  time.Duration // one way
 	jitter time.Duration // at most this much more
 	cut    Direction
-	swap   int // of the connections to come; 0: never
 }
 
 // A Proxy passes connections on to one target. Its methods may be called at any
@@ -90,11 +89,6 @@ func (p *Proxy) Cut(d Direction) { p.set(func(s *settings) { s.cut |= d }) }
 
 // Heal ends every cut.
 func (p *Proxy) Heal() { p.set(func(s *settings) { s.cut = 0 }) }
-
-// SwapFrames has every k-th frame of package transport change places with the next
-// one, in both directions of the connections made from now on; 0 ends that. The
-// other end must take it for the breach of its protocol that it is.
-func (p *Proxy) SwapFrames(k int) { p.set(func(s *settings) { s.swap = max(0, k) }) }
 
 // Break resets every connection. New ones are accepted.
 func (p *Proxy) Break() {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -267,32 +266,6 @@ func TestUnix(t *testing.T) {
 	p.SetDelay(5*time.Millisecond, 0)
 	if d := trip(t, dial(t, p)); d < 10*time.Millisecond {
 		t.Errorf("a round trip took %v", d)
-	}
-}
-
-func TestSwapFrames(t *testing.T) {
-	order := make(chan []byte, 1)
-	p := start(t, target(t, "127.0.0.1:0", func(c net.Conn) {
-		var numbers []byte
-		for {
-			f, err := transport.ReadFrame(c, 10)
-			if err != nil {
-				break
-			}
-			numbers = append(numbers, f[0])
-		}
-		order <- numbers
-	}))
-	p.SwapFrames(2)
-	c := dial(t, p)
-	for i := range byte(6) {
-		b := append(make([]byte, 4), i)
-		transport.EndFrame(b)
-		c.Write(b)
-	}
-	c.(*net.TCPConn).CloseWrite()
-	if got, want := <-order, []byte{0, 2, 1, 4, 3, 5}; !slices.Equal(got, want) {
-		t.Errorf("the frames came as %v, want %v", got, want)
 	}
 }
 

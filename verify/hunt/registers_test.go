@@ -2,6 +2,7 @@ package hunt_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -70,7 +71,7 @@ func TestRegisterConfig(t *testing.T) {
 func TestFewerShare(t *testing.T) {
 	for _, registers := range []protocol.Semantics{protocol.Atomic, protocol.Safe} {
 		for seed := range uint64(5) {
-			r, err := hunt.Run(cells.Blind, hunt.Config{Registers: registers, Seed: seed + 1, Runs: 50})
+			r, err := hunt.Run(blindLock, hunt.Config{Registers: registers, Seed: seed + 1, Runs: 50})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,6 +83,58 @@ func TestFewerShare(t *testing.T) {
 			if v.Property != check.Exclusion || !v.Replayed || v.N != 2 || len(v.Trace) != 6 {
 				t.Errorf("%s, seed %d: %s, n=%d:\n%s", registers, seed+1, v.Property, v.N, strings.Join(v.Trace, "\n"))
 			}
+		}
+	}
+}
+
+// blindLock is a lock for any number of processes, and wrong with any from two on: a process that tries looks at
+// the flags of all others, and raises its own only when it has found them down.
+var blindLock = func() protocol.Algorithm[struct{}] {
+	a := cells.Of("blind", nil)
+	a.Registers = func(c protocol.Config) (list []protocol.Register) {
+		for i := range c.N {
+			list = append(list, protocol.Register{Name: fmt.Sprintf("flag[%d]", i+1), Owner: protocol.ID(i), Most: 1})
+		}
+		return list
+	}
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[struct{}] {
+		return cells.Of("blind", blind(c.N)).New(id, c)
+	}
+	return a
+}()
+
+func blind(n int) cells.Program {
+	const rest, looks, raises, lowers = 0, 1, 2, 3
+	return func(p *cells.Process, ev protocol.Event[struct{}], out *protocol.Out[struct{}]) {
+		look := func(j int) {
+			if j == int(p.ID) {
+				j++
+			}
+			p.PC = looks
+			if j < n {
+				out.Read(j)
+				return
+			}
+			p.PC = raises
+			out.Write(int(p.ID), 1)
+		}
+		switch {
+		case ev.Kind == protocol.Try:
+			look(0)
+		case ev.Kind == protocol.Exit:
+			p.PC = lowers
+			out.Write(int(p.ID), 0)
+		case ev.Kind != protocol.Value:
+		case p.PC == looks && ev.Arg == 1:
+			look(0)
+		case p.PC == looks:
+			look(int(ev.From) + 1)
+		case p.PC == raises:
+			p.PC = rest
+			out.Crit(0)
+		case p.PC == lowers:
+			p.PC = rest
+			out.Rem()
 		}
 	}
 }

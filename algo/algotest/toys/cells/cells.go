@@ -3,7 +3,6 @@
 package cells
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -164,55 +163,3 @@ var Trusting = Of("trusting", func(p *Process, ev protocol.Event[struct{}], out 
 		out.Rem()
 	}
 }, flags[:2]...)
-
-// Blind is a lock for any number of processes, and wrong with any from two on: a process that tries looks at
-// the flags of all others, and raises its own only when it has found them down.
-var Blind = func() protocol.Algorithm[struct{}] {
-	a := Of("blind", nil)
-	a.Registers = func(c protocol.Config) (list []protocol.Register) {
-		for i := range c.N {
-			list = append(list, protocol.Register{Name: fmt.Sprintf("flag[%d]", i+1), Owner: protocol.ID(i), Most: 1})
-		}
-		return list
-	}
-	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[struct{}] {
-		return &Process{ID: id, step: blind(c.N)}
-	}
-	return a
-}()
-
-func blind(n int) Program {
-	const rest, looks, raises, lowers = 0, 1, 2, 3
-	return func(p *Process, ev protocol.Event[struct{}], out *protocol.Out[struct{}]) {
-		look := func(j int) {
-			if j == int(p.ID) {
-				j++
-			}
-			p.PC = looks
-			if j < n {
-				out.Read(j)
-				return
-			}
-			p.PC = raises
-			out.Write(int(p.ID), 1)
-		}
-		switch {
-		case ev.Kind == protocol.Try:
-			look(0)
-		case ev.Kind == protocol.Exit:
-			p.PC = lowers
-			out.Write(int(p.ID), 0)
-		case ev.Kind != protocol.Value:
-		case p.PC == looks && ev.Arg == 1:
-			look(0)
-		case p.PC == looks:
-			look(int(ev.From) + 1)
-		case p.PC == raises:
-			p.PC = rest
-			out.Crit(0)
-		case p.PC == lowers:
-			p.PC = rest
-			out.Rem()
-		}
-	}
-}

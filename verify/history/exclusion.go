@@ -21,13 +21,10 @@ type section struct {
 
 const open = math.MaxInt64
 
-// conflicts reports whether two sections must not overlap.
-func (s *section) conflicts(o *section) bool {
-	return s.user != o.user && !s.group.Shares(o.group)
-}
-
 // conflict reports whether it is a fault if two sections overlap.
-func (m *Monitor) conflict(s, o *section) bool { return !m.Weak && s.conflicts(o) }
+func (m *Monitor) conflict(s, o *section) bool {
+	return !m.Weak && s.user != o.user && !s.group.Shares(o.group)
+}
 
 // A window holds the sections that may still overlap with one to come: those that
 // last, and those that ended not longer than Bounds.Slack ago.

@@ -184,7 +184,11 @@ func (m *Monitor) Act(user int, at int64, a protocol.Act) { m.act(user, at, a, o
 func (m *Monitor) act(user int, at int64, a protocol.Act, until int64) {
 	m.advance(at)
 	if m.Record != nil {
-		m.record(user, at, Event{Do: acts[a.Do], Token: tokenOf(a), Group: groupOf(a)})
+		e := Event{Do: acts[a.Do]}
+		if a.Do == protocol.Crit {
+			e.Token, e.Group = Token(a.Arg), a.Data
+		}
+		m.record(user, at, e)
 	}
 	was := m.users[user]
 	if err := m.users.Act(protocol.ID(user), a); err != nil {
@@ -252,20 +256,6 @@ func (m *Monitor) Crash(user int, at int64) {
 	}
 	m.tries[user].entered = false
 	m.users.Crash(protocol.ID(user))
-}
-
-func tokenOf(a protocol.Act) Token {
-	if a.Do == protocol.Crit {
-		return Token(a.Arg)
-	}
-	return 0
-}
-
-func groupOf(a protocol.Act) string {
-	if a.Do == protocol.Crit {
-		return a.Data
-	}
-	return ""
 }
 
 // record tells Record of an event that users know: others have no name.

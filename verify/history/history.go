@@ -32,22 +32,22 @@ var (
 	}
 )
 
-// several is Wait of more than one user.
-var several = map[protocol.Section]string{
-	protocol.InTry:   "try",
-	protocol.InExit:  "wait to be told rem",
-	protocol.InIssue: "wait for the outcomes of their operations",
+// waits are the sections in which a user waits, with what people are told of one user and of more.
+var waits = []struct {
+	at        protocol.Section
+	one, more string
+}{
+	{protocol.InTry, "tries", "try"},
+	{protocol.InIssue, "waits for the outcome of its operation", "wait for the outcomes of their operations"},
+	{protocol.InExit, "waits to be told rem", "wait to be told rem"},
 }
 
 // Wait is what a user waits for in a section, as people are told: c1 tries. "": it does not wait.
 func Wait(at protocol.Section) string {
-	switch at {
-	case protocol.InTry:
-		return "tries"
-	case protocol.InExit:
-		return "waits to be told rem"
-	case protocol.InIssue:
-		return "waits for the outcome of its operation"
+	for _, w := range waits {
+		if w.at == at {
+			return w.one
+		}
 	}
 	return ""
 }
@@ -57,16 +57,16 @@ func Wait(at protocol.Section) string {
 // object is shared or consensus decides, messages are not all that could change the state.
 func (u Users) Deadlock(name func(protocol.ID) string, i protocol.Info, flying int) string {
 	var all []string
-	for _, at := range []protocol.Section{protocol.InTry, protocol.InIssue, protocol.InExit} {
+	for _, w := range waits {
 		var who []string
 		for k, s := range u {
-			if s == at {
+			if s == w.at {
 				who = append(who, name(protocol.ID(k)))
 			}
 		}
-		what := Wait(at)
+		what := w.one
 		if len(who) > 1 {
-			what = several[at]
+			what = w.more
 		}
 		if len(who) > 0 {
 			all = append(all, strings.Join(who, ", ")+" "+what)

@@ -83,13 +83,6 @@ func (r *Recorder) Close() error {
 	return nil
 }
 
-// note writes an event. r.mu is held.
-func (r *Recorder) note(e history.Event) {
-	e.At = r.now()
-	// Errors of the file are kept for Close. A lease that ends just now is not renewed.
-	_ = errors.Join(r.out.Write(e), r.out.Flush())
-}
-
 // A Visit is one try of a user and what follows. nil is one that nobody records.
 type Visit struct {
 	r          *Recorder
@@ -119,9 +112,11 @@ func (v *Visit) does(e history.Event) {
 	v.note(e)
 }
 
+// note writes an event. r.mu is held.
 func (v *Visit) note(e history.Event) {
-	e.User, e.Lock = v.user, v.lock
-	v.r.note(e)
+	e.At, e.User, e.Lock = v.r.now(), v.user, v.lock
+	// Errors of the file are kept for Close. A lease that ends just now is not renewed.
+	_ = errors.Join(v.r.out.Write(e), v.r.out.Flush())
 }
 
 // Entered records that the user is inside: it comes after the call has returned. ctx

@@ -136,9 +136,7 @@ func (p *pipe) deliver(i item, to net.Conn, back *pipe) (goesOn bool) {
 	if p.refused {
 		return true
 	}
-	n, err := to.Write(i.bytes)
-	p.c.p.passed[p.dir.index()].Add(int64(n))
-	if err != nil {
+	if _, err := to.Write(i.bytes); err != nil {
 		p.refused = true
 		back.push(item{end: broken})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/poundlock/poundlock/transport"
@@ -36,7 +35,6 @@ type settings struct {
 type Proxy struct {
 	target   string
 	listener net.Listener
-	passed   [2]atomic.Int64 // bytes, by index
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -51,14 +49,11 @@ type Proxy struct {
 
 // New starts a proxy for target, host:port or unix:/path, at a free port of
 // loopback.
-func New(target string) (*Proxy, error) { return Start("127.0.0.1:0", target) }
-
-// Start starts a proxy for target that listens at an address of the same forms.
-func Start(listen, target string) (*Proxy, error) {
+func New(target string) (*Proxy, error) {
 	if err := transport.CheckAddr(target); err != nil {
 		return nil, err
 	}
-	l, err := transport.Listen(listen)
+	l, err := transport.Listen("127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +64,7 @@ func Start(listen, target string) (*Proxy, error) {
 }
 
 // Addr is where clients find the target now, in the form that New takes.
-func (p *Proxy) Addr() string {
-	a := p.listener.Addr()
-	if a.Network() == "unix" {
-		return "unix:" + a.String()
-	}
-	return a.String()
-}
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // SetDelay has what is read from now on arrive this much later, in each direction,
 // plus a random part of jitter that is drawn anew whenever something is read. A
@@ -99,23 +88,6 @@ func (p *Proxy) Break() {
 	}
 }
 
-// Conns is how many connections are open, or held open by a cut.
-func (p *Proxy) Conns() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns)
-}
-
-// Passed is how many bytes the proxy has written in a direction, or in both.
-func (p *Proxy) Passed(d Direction) (bytes int64) {
-	for _, one := range []Direction{Up, Down} {
-		if d&one != 0 {
-			bytes += p.passed[one.index()].Load()
-		}
-	}
-	return bytes
-}
-
 // Close stops listening, resets every connection and waits for the end of all
 // goroutines.
 func (p *Proxy) Close() error {
@@ -128,8 +100,6 @@ func (p *Proxy) Close() error {
 	p.wg.Wait()
 	return err
 }
-
-func (d Direction) index() int { return int(d - 1) }
 
 func (p *Proxy) set(change func(*settings)) {
 	p.mu.Lock()

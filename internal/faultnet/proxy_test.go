@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -140,9 +141,6 @@ func TestStream(t *testing.T) {
 	if err != nil || !bytes.Equal(got, sent) {
 		t.Fatalf("%d bytes of %d came back, equal: %v, error: %v", len(got), len(sent), bytes.Equal(got, sent), err)
 	}
-	if up, down := p.Passed(Up), p.Passed(Down); up != int64(len(sent)) || down != up || p.Passed(Both) != up+down {
-		t.Errorf("passed %d up and %d down, want %d", up, down, len(sent))
-	}
 }
 
 // A sender that nobody reads is held back: what is on its way is bounded.
@@ -164,18 +162,29 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
+// A counter counts what is written to it.
+type counter struct{ bytes *atomic.Int64 }
+
+func (c counter) Write(b []byte) (int, error) {
+	c.bytes.Add(int64(len(b)))
+	return len(b), nil
+}
+
 func TestCut(t *testing.T) {
 	for _, dir := range []Direction{Up, Down, Both} {
-		p := start(t, target(t, "127.0.0.1:0", echo))
+		var came atomic.Int64 // bytes at the target
+		p := start(t, target(t, "127.0.0.1:0", func(c net.Conn) {
+			io.Copy(c, io.TeeReader(c, counter{&came}))
+		}))
 		c := dial(t, p)
 		trip(t, c)
 		p.Cut(dir)
 		c.Write([]byte{7})
 		quiet(t, c, 50*time.Millisecond)
 		if dir == Down {
-			await(t, func() bool { return p.Passed(Up) == 2 })
-		} else if passed := p.Passed(Up); passed != 1 {
-			t.Errorf("cut %d: %d bytes passed up", dir, passed)
+			await(t, func() bool { return came.Load() == 2 })
+		} else if up := came.Load(); up != 1 {
+			t.Errorf("cut %d: %d bytes passed up", dir, up)
 		}
 		fresh := dial(t, p)
 		fresh.Write([]byte{8})
@@ -213,7 +222,11 @@ func TestCutHidesEnds(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the end never arrived")
 	}
-	await(t, func() bool { return p.Conns() == 0 })
+	await(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.conns) == 0
+	})
 }
 
 func await(t *testing.T, ok func() bool) {
@@ -258,11 +271,7 @@ func TestTargetAway(t *testing.T) {
 
 func TestUnix(t *testing.T) {
 	dir := proctest.SocketDir(t)
-	p, err := Start("unix:"+filepath.Join(dir, "proxy"), target(t, "unix:"+filepath.Join(dir, "s"), echo))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := start(t, target(t, "unix:"+filepath.Join(dir, "s"), echo))
 	p.SetDelay(5*time.Millisecond, 0)
 	if d := trip(t, dial(t, p)); d < 10*time.Millisecond {
 		t.Errorf("a round trip took %v", d)
@@ -272,8 +281,5 @@ func TestUnix(t *testing.T) {
 func TestErrors(t *testing.T) {
 	if _, err := New("nowhere"); err == nil {
 		t.Error("a target without a port is accepted")
-	}
-	if _, err := Start("127.0.0.1:no", "127.0.0.1:1"); err == nil {
-		t.Error("a port that is no number is accepted")
 	}
 }

@@ -61,7 +61,7 @@ func (r *Replica) Enter(ctx context.Context) (*Section, error) {
 		return nil, fmt.Errorf("replica: enter %q: %w", r.name, context.Cause(ctx))
 	}
 	s := &Section{r: r, entered: make(chan struct{}), lost: make(chan struct{}), over: make(chan struct{})}
-	if err := r.n.Try(node.Replica, r.name, (*user)(s), false); err != nil {
+	if err := r.n.Try(node.Replica, r.name, user{s}, false); err != nil {
 		<-r.turn
 		if errors.Is(err, node.ErrClosed) || errors.Is(err, node.ErrFailed) {
 			err = fmt.Errorf("%w: %w", ErrClosed, err)
@@ -219,10 +219,10 @@ func (s *Section) lose(err error) {
 }
 
 // A user is a Section as the node sees it.
-type user Section
+type user struct{ *Section }
 
 // Crit implements node.User.
-func (u *user) Crit(node.Entry) {
+func (u user) Crit(node.Entry) {
 	u.mu.Lock()
 	u.inside = true
 	u.mu.Unlock()
@@ -230,39 +230,36 @@ func (u *user) Crit(node.Entry) {
 }
 
 // Outcome implements node.ObjectUser.
-func (u *user) Outcome(result []byte, err error) {
-	s := (*Section)(u)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.decide(result, err)
-	s.leave()
+func (u user) Outcome(result []byte, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.decide(result, err)
+	u.leave()
 }
 
 // Ejected implements node.User.
-func (u *user) Ejected() {
-	s := (*Section)(u)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lose(ErrEjected)
-	s.decide(nil, ErrEjected)
-	s.leave()
+func (u user) Ejected() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.lose(ErrEjected)
+	u.decide(nil, ErrEjected)
+	u.leave()
 }
 
 // Rem implements node.User.
-func (u *user) Rem(why error) {
-	s := (*Section)(u)
-	s.mu.Lock()
+func (u user) Rem(why error) {
+	u.mu.Lock()
 	closed := ErrClosed
 	if why != nil {
 		closed = fmt.Errorf("%w: %w", ErrClosed, why)
 	}
-	s.lose(closed)
-	s.decide(nil, closed)
-	s.inside = false
-	s.mu.Unlock()
-	<-s.r.turn
-	close(s.over)
+	u.lose(closed)
+	u.decide(nil, closed)
+	u.inside = false
+	u.mu.Unlock()
+	<-u.r.turn
+	close(u.over)
 }
 
 // Supported implements node.User: the section counts on no sessions.
-func (u *user) Supported(map[protocol.ID]uint64) {}
+func (u user) Supported(map[protocol.ID]uint64) {}

@@ -194,7 +194,7 @@ func (s *System[M]) Inside() (ids []protocol.ID) {
 func (s *System[M]) Step(id protocol.ID, in protocol.Input) { s.step(id, protocol.Event[M]{Input: in}) }
 
 func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
-	if err := s.Users.Input(id, ev.Input); err != nil {
+	if err := history.Input(&s.Users[id], id, ev.Input); err != nil {
 		panic(err)
 	}
 	if s.Object != nil {
@@ -238,7 +238,7 @@ func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
 		case protocol.Resume:
 			s.instances[id] = e.Arg
 		default:
-			if err := s.Users.Act(id, e.Act); err != nil {
+			if err := history.Act(&s.Users[id], id, e.Act); err != nil {
 				panic(err)
 			}
 		}

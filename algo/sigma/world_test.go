@@ -368,7 +368,7 @@ func (w *world) step(id protocol.ID, ev protocol.Event[Message]) {
 	if w.clock {
 		ev.Now = w.now + w.skew[id]
 	}
-	err := w.users.Input(id, ev.Input)
+	err := history.Input(&w.users[id], id, ev.Input)
 	want(err == nil, "%v", err)
 	w.out.Reset()
 	w.procs[id].Step(ev, &w.out)
@@ -411,7 +411,7 @@ func (w *world) act(id protocol.ID, a protocol.Act) {
 		w.owner[id] = a
 		return
 	}
-	err := w.users.Act(id, a)
+	err := history.Act(&w.users[id], id, a)
 	want(err == nil, "%v", err)
 	switch a.Do {
 	case protocol.Crit:

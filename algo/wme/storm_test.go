@@ -117,7 +117,8 @@ func (w *storm[M]) input(s scenario.Step) bool {
 		scenario.Try: protocol.Try, scenario.Cancel: protocol.Cancel, scenario.Issue: protocol.Issue, scenario.Exit: protocol.Exit,
 	}
 	id, in := s.Procs[0], protocol.Input{Kind: kinds[s.Verb], Data: s.Text}
-	if slices.Clone(w.Users).Input(id, in) != nil {
+	section := w.Users[id]
+	if history.Input(&section, id, in) != nil {
 		return false
 	}
 	w.Step(id, in)

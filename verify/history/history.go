@@ -79,11 +79,8 @@ func (u Users) Deadlock(name func(protocol.ID) string, i protocol.Info, flying i
 	return "deadlock: " + strings.Join(all, "; ") + ", and " + why
 }
 
-// Input records that a driver gave in to user id, and returns an error when no
-// user may do that in its section.
-func (u Users) Input(id protocol.ID, in protocol.Input) error { return Input(&u[id], id, in) }
-
-// Input is Users.Input for one user in section s.
+// Input records that a driver gave in to user id, which is in section s, and returns an error
+// when no user may do that there.
 func Input(s *protocol.Section, id protocol.ID, in protocol.Input) error {
 	switch {
 	case in.Kind == protocol.Try && *s == protocol.InRem:
@@ -100,11 +97,8 @@ func Input(s *protocol.Section, id protocol.ID, in protocol.Input) error {
 	return nil
 }
 
-// Act records what process id told its user, and returns an error when that
+// Act records what process id told its user, which is in section s, and returns an error when that
 // breaks well-formedness: try, crit, exit, rem in cyclic order.
-func (u Users) Act(id protocol.ID, a protocol.Act) error { return Act(&u[id], id, a) }
-
-// Act is Users.Act for one user in section s.
 func Act(s *protocol.Section, id protocol.ID, a protocol.Act) error {
 	switch {
 	case a.Do == protocol.Crit && *s == protocol.InTry:

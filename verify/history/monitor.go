@@ -155,7 +155,7 @@ func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 		m.record(user, at, Event{Do: inputs[in.Kind], Group: in.Data})
 	}
 	was := m.users[user]
-	if err := m.users.Input(protocol.ID(user), in); err != nil {
+	if err := Input(&m.users[user], protocol.ID(user), in); err != nil {
 		m.Found(at, WellFormed, fmt.Sprintf("%s: %s in its %s section", m.Name(user), inputs[in.Kind], sections[was]))
 		return
 	}
@@ -191,7 +191,7 @@ func (m *Monitor) act(user int, at int64, a protocol.Act, until int64) {
 		m.record(user, at, e)
 	}
 	was := m.users[user]
-	if err := m.users.Act(protocol.ID(user), a); err != nil {
+	if err := Act(&m.users[user], protocol.ID(user), a); err != nil {
 		m.Found(at, WellFormed,
 			fmt.Sprintf("%s was told %s in its %s section", m.Name(user), acts[a.Do], sections[was]))
 		return
@@ -238,9 +238,6 @@ func (m *Monitor) Lease(user int, at, until int64) {
 	}
 	m.window.until(user, until)
 }
-
-// Inside reports whether the user was let in, and neither left nor was told that it is out.
-func (m *Monitor) Inside(user int) bool { return m.users[user] == protocol.InCrit }
 
 // Crash records that the user's process stopped for ever: the user is out.
 func (m *Monitor) Crash(user int, at int64) {

@@ -95,7 +95,7 @@ func found(property, format string, args ...any) Fault {
 
 // Input records what a user does, or what its process hears of others.
 func (w *Weak) Input(user protocol.ID, in protocol.Input) Fault {
-	if err := w.users.Input(user, in); err != nil {
+	if err := Input(&w.users[user], user, in); err != nil {
 		return found(WellFormed, "%v", err)
 	}
 	u := &w.state[user]
@@ -117,7 +117,7 @@ func (w *Weak) Input(user protocol.ID, in protocol.Input) Fault {
 // Act records what a process tells its user, or does with its copy.
 func (w *Weak) Act(id protocol.ID, a protocol.Act) Fault {
 	issuing := w.users[id] == protocol.InIssue
-	if err := w.users.Act(id, a); err != nil {
+	if err := Act(&w.users[id], id, a); err != nil {
 		return found(WellFormed, "%v", err)
 	}
 	u := &w.state[id]

@@ -50,5 +50,5 @@ func (s *simulator[M]) awake() {
 // isInside reports whether the user of a process is inside, as far as it was told.
 func (s *simulator[M]) isInside(id uint32) bool {
 	k := int(s.procs[id].user)
-	return k >= 0 && s.monitor.Inside(k)
+	return k >= 0 && s.monitor.Section(k) == protocol.InCrit
 }

@@ -12,9 +12,8 @@ import (
 // end of the process in any way, but not that of the machine. It is not for several
 // goroutines at once.
 type Writer struct {
-	buffer *bufio.Writer
+	buffer *bufio.Writer // fails for ever once it has failed
 	lines  *json.Encoder
-	err    error // the first one, for ever
 }
 
 // NewWriter begins a file with a header, whose Format and Version it fills in.
@@ -40,12 +39,7 @@ func (w *Writer) Write(e Event) error {
 }
 
 // Flush passes on what is kept.
-func (w *Writer) Flush() error {
-	if w.err == nil {
-		w.err = wrap(w.buffer.Flush())
-	}
-	return w.err
-}
+func (w *Writer) Flush() error { return wrap(w.buffer.Flush()) }
 
 // End writes at time at that all users have stopped, and flushes. Without it a reader
 // takes the last event for the end.
@@ -56,12 +50,7 @@ func (w *Writer) End(at int64) error {
 	return w.Flush()
 }
 
-func (w *Writer) write(line any) error {
-	if w.err == nil {
-		w.err = wrap(w.lines.Encode(line))
-	}
-	return w.err
-}
+func (w *Writer) write(line any) error { return wrap(w.lines.Encode(line)) }
 
 func wrap(err error) error {
 	if err == nil {

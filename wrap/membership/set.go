@@ -3,7 +3,6 @@ package membership
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math/bits"
 	"strings"
 
@@ -133,11 +132,7 @@ func (s set) all(yield func(protocol.ID) bool) {
 }
 
 func (s set) String() string {
-	var ids []string
-	for id := range s.all {
-		ids = append(ids, fmt.Sprintf("#%d", id))
-	}
-	return "{" + strings.Join(ids, ",") + "}"
+	return "{" + strings.ReplaceAll(protocol.Named("", s.all), " ", "") + "}"
 }
 
 func (s *set) fields(c *protocol.Codec) {

@@ -79,7 +79,7 @@ text{fill:#dde4ea}
 // other one, and follows the viewer's light or dark scheme.
 func SVG(w io.Writer, r scenario.Run, title, reason string) error {
 	d := &drawing{run: r, column: map[string]int{}}
-	d.list, d.arrivals = flights(r)
+	d.list, _ = flights(r)
 	d.layout(title)
 	for i := range r.Processes {
 		d.life(i)
@@ -97,10 +97,9 @@ func SVG(w io.Writer, r scenario.Run, title, reason string) error {
 
 // A drawing is a diagram in the making.
 type drawing struct {
-	run      scenario.Run
-	list     []flight
-	arrivals []int
-	column   map[string]int // of a process
+	run    scenario.Run
+	list   []flight
+	column map[string]int // of a process
 
 	gap    float64
 	left   float64         // before the first line of life, but for half a gap

@@ -105,7 +105,7 @@ func TestNoGroups(t *testing.T) {
 func TestOrderOfGroups(t *testing.T) {
 	for wants, inversions := range map[string]uint64{"a": 0, "a,b": 0, "b": 1, "!w": 1} {
 		m := newMonitor(2)
-		m.Bound(Bounds{Order: 1})
+		m.bounds = Bounds{Order: 1}
 		m.Input(0, 0, protocol.Input{Kind: protocol.Try, Data: wants})
 		m.Input(1, 1e6, protocol.Input{Kind: protocol.Try, Data: "a"})
 		m.Act(1, 2e6, protocol.Act{Do: protocol.Crit, Data: "a"})

@@ -16,8 +16,6 @@ import (
 // memory grows with the number of locks and of the users of each, not with the number
 // of events.
 type Judge struct {
-	// Keep bounds the violations in the Report, the first ones. Default 20.
-	Keep int
 	// Sources are the names of the sources, to tell users of one name apart in
 	// violations. nil: there are no two.
 	Sources []string
@@ -49,7 +47,7 @@ type ref struct {
 
 // NewJudge returns a judge of what b says, and of what needs no bound.
 func NewJudge(b Bounds) *Judge {
-	return &Judge{Keep: 20, bounds: b, locks: map[string]*lock{}, of: map[int][]ref{}, measures: &measures{first: -1}}
+	return &Judge{bounds: b, locks: map[string]*lock{}, of: map[int][]ref{}, measures: &measures{first: -1}}
 }
 
 // Event adds an event. Their times never decrease. The source tells users of one name
@@ -99,8 +97,7 @@ func (j *Judge) lock(name string) *lock {
 	if l == nil {
 		l = &lock{Monitor: &Monitor{measures: j.measures}, numbers: map[userName]int{}}
 		l.begin(0)
-		l.Bound(j.bounds)
-		l.Keep = j.Keep
+		l.bounds = j.bounds
 		l.Name = func(user int) string { return l.names[user] }
 		j.locks[name] = l
 	}
@@ -196,7 +193,7 @@ func (j *Judge) Report() *Report {
 		}
 	}
 	slices.SortStableFunc(r.Violations, func(a, b Finding) int { return cmp.Compare(a.At, b.At) })
-	r.Violations = r.Violations[:min(j.Keep, len(r.Violations))]
+	r.Violations = r.Violations[:min(keep, len(r.Violations))]
 	r.Measures = j.measures.summary(&fair)
 	starvation := j.bounds.Wait > 0 || j.bounds.Bypass > 0
 	for _, x := range []struct {

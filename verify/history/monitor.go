@@ -48,6 +48,9 @@ type Bounds struct {
 	Order int64
 }
 
+// keep bounds the violations that are kept with their text; all are counted.
+const keep = 20
+
 // A Monitor judges and measures the history of one lock while it happens. Memory and
 // the time an event takes do not grow with the length of the history: they depend on
 // the number of users, and of the sections that began within Bounds.Slack.
@@ -58,15 +61,12 @@ type Bounds struct {
 type Monitor struct {
 	// Name names a user in violations; by default it is the number.
 	Name func(user int) string
-	// Keep bounds the violations that are kept with their text; all are counted.
-	// Default 20.
-	Keep int
 	// Record, if not nil, is told what the monitor is told, as event files have it.
 	Record func(Event)
 	// Weak: who is inside at one time is not judged. See the type Weak.
 	Weak bool
 
-	bounds   Bounds
+	bounds   Bounds // set before the first event
 	users    Users
 	tries    []try
 	now      int64
@@ -122,7 +122,6 @@ func (m *Monitor) begin(users int) {
 	clear(m.counts)
 	*m = Monitor{
 		Name:     strconv.Itoa,
-		Keep:     20,
 		users:    m.users[:0],
 		tries:    m.tries[:0],
 		window:   window{sections: m.window.sections[:0], due: math.MaxInt64},
@@ -137,9 +136,6 @@ func (m *Monitor) begin(users int) {
 		m.AddUser()
 	}
 }
-
-// Bound sets what is judged. It comes before the first event.
-func (m *Monitor) Bound(b Bounds) { m.bounds = b }
 
 // AddUser adds a user, in its remainder, and returns its number.
 func (m *Monitor) AddUser() int {
@@ -349,12 +345,12 @@ func (m *Monitor) judgeToken(user int, at int64, token uint64) {
 // Found adds a violation that a driver found itself.
 func (m *Monitor) Found(at int64, property, text string) {
 	m.counts[property]++
-	if len(m.kept) < m.Keep {
+	if len(m.kept) < keep {
 		m.kept = append(m.kept, Violation{at, property, text})
 	}
 }
 
-// Violations returns the first violations, at most Keep.
+// Violations returns the first violations, at most 20.
 func (m *Monitor) Violations() []Violation { return m.kept }
 
 // Counts returns how often each property was violated; those that held are absent.

@@ -185,7 +185,7 @@ func TestViolationsAreBoundedAndCounted(t *testing.T) {
 	for at := range int64(1000) {
 		m.Act(0, at, protocol.Act{Do: protocol.Crit})
 	}
-	if len(m.Violations()) != m.Keep || m.Total() != 1000 || m.Counts()[WellFormed] != 1000 {
+	if len(m.Violations()) != keep || m.Total() != 1000 || m.Counts()[WellFormed] != 1000 {
 		t.Errorf("%d kept, %d counted", len(m.Violations()), m.Total())
 	}
 	want := "0s well-formed: c1 was told crit in its remainder section"

@@ -22,18 +22,12 @@ const (
 	lost                 // the channel lost it
 )
 
-// flights matches deliveries with what was sent. arrivals holds, for each step that
-// delivers a message, its index in list; others have -1.
-func flights(r scenario.Run) (list []flight, arrivals []int) {
-	arrivals = make([]int, len(r.Steps))
+// flights matches deliveries with what was sent.
+func flights(r scenario.Run) (list []flight) {
 	for i, e := range r.Steps {
-		arrivals[i] = -1
-		take(list, e, i)
+		take(list, e)
 		if e.Verb == scenario.Deliver {
-			var k int
-			if list, k = arrive(list, e, i); k >= 0 {
-				arrivals[i] = k
-			}
+			list = arrive(list, e, i)
 		}
 		for _, f := range e.Effects {
 			if f.Do == scenario.Sends {
@@ -45,12 +39,11 @@ func flights(r scenario.Run) (list []flight, arrivals []int) {
 			}
 		}
 	}
-	return list, arrivals
+	return list
 }
 
-// arrive ends the flight that e delivers and returns its index, -1 when no such
-// message was sent in the run.
-func arrive(list []flight, e scenario.Event, i int) ([]flight, int) {
+// arrive ends the flight that e delivers, if such a message was sent in the run.
+func arrive(list []flight, e scenario.Event, i int) []flight {
 	best := -1
 	for k, f := range list {
 		switch {
@@ -62,14 +55,13 @@ func arrive(list []flight, e scenario.Event, i int) ([]flight, int) {
 		}
 	}
 	if best < 0 {
-		return list, -1
+		return list
 	}
 	if list[best].arrived >= 0 {
-		again := list[best]
-		list, best = append(list, again), len(list)
+		list, best = append(list, list[best]), len(list)
 	}
 	list[best].arrived = i
-	return list, best
+	return list
 }
 
 // rank orders equal messages by how likely it is that they arrive now.
@@ -84,7 +76,7 @@ func rank(f flight) int {
 }
 
 // take lets a fault take messages from the channels.
-func take(list []flight, e scenario.Event, i int) {
+func take(list []flight, e scenario.Event) {
 	gone := func(from, to string) {
 		for k := range list {
 			if f := &list[k]; f.arrived == onItsWay && f.to == to && (from == "" || f.from == from) {

@@ -22,7 +22,10 @@ const shivizHead = `(?<event>.*)\n(?<host>\S*) (?<clock>{.*})` + "\n\n"
 func ShiViz(w io.Writer, r scenario.Run) error {
 	b := bufio.NewWriter(w)
 	b.WriteString(shivizHead)
-	list, arrivals := flights(r)
+	arrives := map[int]flight{} // by step
+	for _, f := range flights(r) {
+		arrives[f.arrived] = f
+	}
 	clocks := map[string]map[string]uint64{} // by process
 	at := make([]map[string]uint64, len(r.Steps))
 	for i, e := range r.Steps {
@@ -34,8 +37,8 @@ func ShiViz(w io.Writer, r scenario.Run) error {
 			clock = map[string]uint64{}
 			clocks[e.Process] = clock
 		}
-		if k := arrivals[i]; k >= 0 {
-			for process, v := range at[list[k].sent] {
+		if f, yes := arrives[i]; yes {
+			for process, v := range at[f.sent] {
 				clock[process] = max(clock[process], v)
 			}
 		}

@@ -78,8 +78,7 @@ text{fill:#dde4ea}
 // top to bottom, one row a step. Title and reason may be "". The file needs no
 // other one, and follows the viewer's light or dark scheme.
 func SVG(w io.Writer, r scenario.Run, title, reason string) error {
-	d := &drawing{run: r, column: map[string]int{}}
-	d.list, _ = flights(r)
+	d := &drawing{run: r, list: flights(r), column: map[string]int{}}
 	d.layout(title)
 	for i := range r.Processes {
 		d.life(i)

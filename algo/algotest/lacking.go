@@ -73,7 +73,11 @@ func (s *suite[M]) decide(c check.Config, name string) (check.Verdict, error) {
 // elects reports whether the algorithm is an election, which has no users.
 func (s *suite[M]) elects() bool { return s.alg.Users == protocol.Nobody }
 
-// refused says that a model that must hold does not.
-func refused(v check.Verdict) error {
+// holds returns an error unless a model has all that it asks for.
+func holds[M any](a protocol.Algorithm[M], c check.Config) error {
+	v, err := check.Run(a, c)
+	if err != nil || v.Verdict == check.Holds {
+		return err
+	}
 	return fmt.Errorf("%s is %s (%s)\n%s\n%s", v.Property, v.Verdict, v.Bounds, strings.Join(v.Trace, "\n"), v.Reason)
 }

@@ -31,14 +31,7 @@ func RunDriver(t *testing.T, d Driver, seeds uint64, tolerates protocol.Faults) 
 	})
 	for _, m := range mistakes {
 		t.Run(m.name, func(t *testing.T) {
-			for seed := range seeds {
-				l := drive(d, m.step, seed, tolerates)
-				if property, _, _ := strings.Cut(l.first, ":"); property == m.want {
-					t.Logf("seed %d: %s", seed, l.first)
-					return
-				}
-			}
-			t.Errorf("%d runs do not find that %s falls", seeds, m.want)
+			finds(t, m.want, 0, seeds, "runs", func(seed uint64) *ledger { return drive(d, m.step, seed, tolerates) })
 		})
 	}
 }

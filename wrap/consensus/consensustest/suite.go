@@ -117,7 +117,7 @@ func Run[F any](t *testing.T, s Service[F]) {
 			for _, in := range scenarios[F]() {
 				if from, yes := b.In[in.name]; yes {
 					found++
-					finds(t, in, &s, &b, from)
+					finds(t, b.Want, from, brokenWorlds, "worlds of "+in.name, func(seed uint64) *ledger { return in.run(&s, &b, seed).l })
 				}
 			}
 			if found == 0 || found < len(b.In) {
@@ -127,17 +127,17 @@ func Run[F any](t *testing.T, s Service[F]) {
 	}
 }
 
-// finds looks for a world of a scenario in which a mistake is found.
-func finds[F any](t *testing.T, in scenario[F], s *Service[F], b *Broken[F], from uint64) {
+// finds looks for a run, of so many with seeds in order, in which a property falls.
+func finds(t *testing.T, property string, from, runs uint64, what string, run func(seed uint64) *ledger) {
 	t.Helper()
-	for seed := from; seed < from+brokenWorlds; seed++ {
-		w := in.run(s, b, seed)
-		if property, _, _ := strings.Cut(w.l.first, ":"); property == b.Want {
-			t.Logf("%s, seed %d: %s", in.name, seed, w.l.first)
+	for seed := from; seed < from+runs; seed++ {
+		l := run(seed)
+		if fell, _, _ := strings.Cut(l.first, ":"); fell == property {
+			t.Logf("%s, seed %d: %s", what, seed, l.first)
 			return
 		}
 	}
-	t.Errorf("%d worlds of %s do not find that %s falls", brokenWorlds, in.name, b.Want)
+	t.Errorf("%d %s do not find that %s falls", runs, what, property)
 }
 
 func report[F any](t *testing.T, w *World[F], seed uint64) {

@@ -48,8 +48,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// linked is the name of an algorithm, with a link to the page of its form.
-func linked(name, variant string) string { return fmt.Sprintf("[%s](%s)", name, page(name, variant)) }
+func linked(text, page string) string { return fmt.Sprintf("[%s](%s)", text, page) }
 
 // page is that of a form which has one of its own, else that of its algorithm.
 func page(name, variant string) string {
@@ -89,6 +88,19 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
+// share adds a form to the row that has these cells behind its forms: what forms share stands
+// there once.
+func (t *table) share(i protocol.Info, cells ...string) {
+	form := linked(strings.TrimSpace(i.Name+" "+i.Variant), page(i.Name, i.Variant))
+	for _, row := range t.rows {
+		if slices.Equal(row[1:], cells) {
+			row[0] += ", " + form
+			return
+		}
+	}
+	t.add(append([]string{form}, cells...)...)
+}
+
 func (t table) String() string {
 	var b strings.Builder
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
@@ -111,9 +123,8 @@ const intro = `# Algorithms
 
 <!-- Made of the catalog: go test ./verify/catalog -write -->
 
-Every algorithm that ` + "`poundlock-lab check`, `sim`, `hunt` and `lab`" + ` know, and its forms. The page of each has the idea, its
-pseudo-code, a run, its costs, and what goes wrong and when. The last column has properties that a form is known to lack, of
-those that an algorithm should have, and of the order of tries where that is published of it.
+Here you choose an algorithm for ` + "`poundlock-lab check`, `sim`, `hunt` or `lab`" + `. The page of each has the idea, its
+pseudo-code, a run, its costs, and what goes wrong and when. The last column has properties that a form is known to lack.
 
 `
 
@@ -145,20 +156,19 @@ violation leads to its shortest run, which ` + "`poundlock-lab replay`" + ` take
 // index is the page of all algorithms.
 func index(all []catalog.Entry, decided []decision) string {
 	forms := table{head: []string{"algorithm", "variant", "family", "what", "has not"}}
-	models := table{head: []string{"algorithm", "variant", "users", "channels", "faults", "failure detector"}}
+	models := table{head: []string{"forms", "users", "channels", "faults", "failure detector"}}
 	costs := table{head: []string{
-		"algorithm", "variant", "messages to enter", "to enter and exit", "delays to enter",
+		"forms", "messages to enter", "to enter and exit", "delays to enter",
 		"messages under load", "delays from exit to the next entry",
 	}}
-	options := table{head: []string{"algorithm", "variant", "option", "what", "values"}}
-	sources := table{head: []string{"algorithm", "source"}}
+	options := table{head: []string{"forms", "option", "what", "values"}}
+	sources := table{head: []string{"forms", "source"}}
 	for _, e := range all {
 		i := e.Info()
-		link := linked(i.Name, i.Variant)
-		forms.add(link, i.Variant, string(i.Family), i.Title, missing(i))
-		models.add(link, i.Variant, users(i), channels(i), faults(i), detector(i))
+		forms.add(linked(i.Name, page(i.Name, i.Variant)), i.Variant, string(i.Family), i.Title, missing(i))
+		models.share(i, users(i), channels(i), faults(i), detector(i))
 		if len(i.Claims) > 0 && i.Users != protocol.Nobody {
-			costs.add(link, i.Variant,
+			costs.share(i,
 				cost(i, protocol.LowLoad, protocol.ToEnter), cost(i, protocol.LowLoad, protocol.Messages),
 				cost(i, protocol.LowLoad, protocol.Waiting),
 				cost(i, protocol.HighLoad, protocol.Messages), cost(i, protocol.HighLoad, protocol.SyncDelay))
@@ -168,11 +178,9 @@ func index(all []catalog.Entry, decided []decision) string {
 			if o.Values != nil {
 				values = "`" + strings.Join(o.Values, "`, `") + "`"
 			}
-			options.add(link, i.Variant, "`"+o.Name+"`", strings.ReplaceAll(o.Doc, "|", `\|`), values)
+			options.share(i, "`"+o.Name+"`", strings.ReplaceAll(o.Doc, "|", `\|`), values)
 		}
-		if row := []string{link, i.Source}; !slices.ContainsFunc(sources.rows, func(r []string) bool { return slices.Equal(r, row) }) {
-			sources.add(row...)
-		}
+		sources.share(i, i.Source)
 	}
 	text := intro + forms.String() + optionsIntro + options.String() + modelIntro + models.String() + costsIntro + costs.String()
 	if len(decided) > 0 {
@@ -307,7 +315,7 @@ func properties(decided []decision) string {
 		}
 	}
 	for _, d := range decided {
-		form := []string{linked(d.Algorithm, d.Variant), d.Variant, d.Under}
+		form := []string{linked(d.Algorithm, page(d.Algorithm, d.Variant)), d.Variant, d.Under}
 		at := slices.IndexFunc(matrix.rows, func(row []string) bool { return slices.Equal(row[:len(form)], form) })
 		if at < 0 {
 			at = len(matrix.rows)

@@ -41,9 +41,9 @@
 // coordinator then queues who still counts as inside, and the RELEASED serves the queue.
 //
 // Successor, with a bully election beside it: TestSuccessor decides all properties for three
-// processes with one crash (1 313 states) and two (1 907), and finite runs with time-outs that
-// are too short (49 292); with a ring election and two crashes 2 947. TEST_LANE=long adds
-// two entries each with two crashes (7 559) and four processes with one (538 418).
+// processes with one crash and two, also with a ring election, and finite runs with time-outs
+// that are too short. TEST_LANE=long adds two entries each with two crashes and four processes
+// with one.
 //
 // TestMutants and TestSuccessorMutants remove each guard: none survives.
 package centralised

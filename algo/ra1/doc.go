@@ -36,9 +36,8 @@
 // # Checked
 //
 // By TestModels, all properties, on channels that are not FIFO: three processes with one entry
-// each, each try for one of two groups (33 368 states), and with TEST_LANE=long also for one
-// of two and an exclusive one (74 745), for one of three (85 832), and of two with entries
-// 2,1,1 (92 078):
+// each, each try for one of two groups, and with TEST_LANE=long also for one of two and an
+// exclusive one, for one of three, and of two with entries 2,1,1:
 //
 //	poundlock-lab check ra1 -n 3 --groups 2 --property all
 //	poundlock-lab check ra1 -n 3 --wants '!w|1|2' --property all
@@ -46,9 +45,8 @@
 //	poundlock-lab check ra1 -n 3 --groups 2 --entries 2,1,1 --property all
 //
 // Properties of finite runs alone, of two groups and an exclusive one: two processes with
-// unlimited entries (TestConformance, 601 states), and three (441 426). Timestamps there are
-// apart by 6 at most: 36 and 20 898 steps beyond that were cut, so that starvation would be
-// undecided:
+// unlimited entries (TestConformance), and three. Timestamps there are apart by 6 at most: steps
+// beyond that are cut, so that starvation would be undecided:
 //
 //	poundlock-lab check ra1 -n 2 --wants '!w|1|2' --entries unlimited
 //	poundlock-lab check ra1 -n 3 --wants '!w|1|2' --entries unlimited

@@ -54,10 +54,10 @@
 // # Checked
 //
 // By TestModels, all properties, on FIFO channels, three processes with one entry each: where
-// one wants group 1, one 1 or 2, and one 2 (6 774 states), and with TEST_LANE=long also where
-// each try is for one of two groups (56 903, with invite=entry 66 935), or for one of two and
-// an exclusive one (95 381); besides, with more entries, one that wants 1 and two that want 2,
-// two each (225 776, with invite=entry 239 614), and the first three with 2,1,1 (19 927):
+// one wants group 1, one 1 or 2, and one 2, and with TEST_LANE=long also where each try is for
+// one of two groups, also with invite=entry, or for one of two and an exclusive one; besides,
+// with more entries, one that wants 1 and two that want 2, two each, and the first three with
+// 2,1,1:
 //
 //	poundlock-lab check ra2 -n 3 --wants p1=1 --wants 'p2=1|2' --wants p3=2 --property all
 //	poundlock-lab check ra2 -n 3 --groups 2 --property all
@@ -67,8 +67,7 @@
 //	poundlock-lab check ra2 -n 3 --wants p1=1 --wants 'p2=1|2' --wants p3=2 --entries 2,1,1 --property all
 //
 // Properties of finite runs alone: two processes with unlimited entries, for two groups and an
-// exclusive one (6 686 states). Requests there are apart by 3 at most: 1 704 steps beyond that
-// were cut:
+// exclusive one. Requests there are apart by 3 at most: steps beyond that are cut:
 //
 //	poundlock-lab check ra2 -n 2 --wants '!w|1|2' --entries unlimited
 //

@@ -43,9 +43,8 @@
 // # Checked
 //
 // TestHolds decides all properties, and that every election ends: for three processes with a
-// crash (36 states), a crash and a recovery (16 486), a crash and a mistaken suspicion (7 834),
-// for four with two crashes (5 322). TEST_LANE=long adds three processes with two mistaken
-// suspicions (408 909), with two crashes and a recovery (459 192), and four with a crash and a
-// recovery (636 284). TestMessages counts messages for 3
-// to 20 processes. TestMutants removes each guard: none survives.
+// crash, a crash and a recovery, a crash and a mistaken suspicion, for four with two crashes.
+// TEST_LANE=long adds three processes with two mistaken suspicions, with two crashes and a
+// recovery, and four with a crash and a recovery. TestMessages counts messages for 3 to 20
+// processes. TestMutants removes each guard: none survives.
 package ringelection

@@ -111,7 +111,7 @@
 // up, a writer beside two readers that come back without end, which needs FIFO channels, and
 // with TEST_LANE=long three processes with two, one and one entries under both admissions and
 // all selections, two processes with bounded numbers and unlimited entries (all of their
-// 540 063 states), and three of those with three, one and one (1 873 437):
+// states), and three of those with three, one and one:
 //
 //	poundlock-lab check tokengme --variant bounded -n 2 --entries unlimited --property all
 //	poundlock-lab check tokengme --variant bounded -n 3 --entries 3,1,1 --property all

@@ -68,10 +68,9 @@
 // form, TestOrder what the resting form does with the order of tries.
 //
 // Regenerating, with a ring election beside it: TestRegenerating decides all properties for
-// three processes with one crash (5 643 states) and two (7 988), and two with a bully election
-// (5 461). TEST_LANE=long adds two entries each with two crashes (21 727) and four processes
-// with one (475 644). NoEpoch loses exclusion in eight steps (TestNoEpoch), and in the small
-// models nothing else (TestNoEpochConformance).
+// three processes with one crash and two, and two with a bully election. TEST_LANE=long adds two
+// entries each with two crashes and four processes with one. NoEpoch loses exclusion in eight
+// steps (TestNoEpoch), and in the small models nothing else (TestNoEpochConformance).
 //
 // TestMutants and TestRegeneratingMutants remove each guard: none survives.
 package tokenring

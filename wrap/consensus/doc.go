@@ -52,8 +52,8 @@
 // # Verification
 //
 // TestVoters explores Paxos where there is nothing else, with one suspicion by mistake: three processes of which one
-// proposes (5 052 states where that is the first, and with TEST_LANE=long 4 210 877 where it is the second, with ballots
-// of at most two rounds), and two that both do, with at most four (205 946). TestVotersBroken forgets
+// proposes, the first one and with TEST_LANE=long the second one, with ballots of at most two rounds, and two that both
+// do, with at most four. TestVotersBroken forgets
 // promises, or what was accepted: a model of three processes of which two propose finds two different decisions, 11
 // steps from the start. TestConformance tries random worlds, each mistake in all scenarios that must find it; TestAsk and
 // TestRelay are about what is asked.

@@ -124,7 +124,7 @@ const intro = `# Algorithms
 <!-- Made of the catalog: go test ./verify/catalog -write -->
 
 Here you choose an algorithm for ` + "`poundlock-lab check`, `sim`, `hunt` or `lab`" + `. The page of each has the idea, its
-pseudo-code, a run, its costs, and what goes wrong and when. The last column has properties that a form is known to lack.
+source, pseudo-code, a run, its costs, and what goes wrong and when. The last column has properties that a form is known to lack.
 
 `
 
@@ -162,7 +162,6 @@ func index(all []catalog.Entry, decided []decision) string {
 		"messages under load", "delays from exit to the next entry",
 	}}
 	options := table{head: []string{"forms", "option", "what", "values"}}
-	sources := table{head: []string{"forms", "source"}}
 	for _, e := range all {
 		i := e.Info()
 		forms.add(linked(i.Name, page(i.Name, i.Variant)), i.Variant, string(i.Family), i.Title, missing(i))
@@ -180,13 +179,12 @@ func index(all []catalog.Entry, decided []decision) string {
 			}
 			options.share(i, "`"+o.Name+"`", strings.ReplaceAll(o.Doc, "|", `\|`), values)
 		}
-		sources.share(i, i.Source)
 	}
 	text := intro + forms.String() + optionsIntro + options.String() + modelIntro + models.String() + costsIntro + costs.String()
 	if len(decided) > 0 {
 		text += propertiesIntro + properties(decided)
 	}
-	return text + "\n## Sources\n\n" + sources.String()
+	return text
 }
 
 // missing are the properties that an algorithm is known not to have.

@@ -456,8 +456,22 @@ var (
 	// that it does not match itself.
 	absolute = regexp.MustCompile(`(^|[\s"'(=])/(work|home|Users|root)[/]\w`)
 	// link is the target of a Markdown link within the repository.
-	link = regexp.MustCompile(`\]\(([^)#:\s]+)(#[^)]*)?\)`)
+	link = regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)]*)?\)`)
+	// notInAnchor is what GitHub leaves out of a heading to make its anchor.
+	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
+
+// hasAnchor says that a heading of a page has this anchor.
+func hasAnchor(page, anchor string) bool {
+	for line := range strings.Lines(page) {
+		title := strings.TrimLeft(line, "#")
+		words := notInAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), "")
+		if title != line && "#"+strings.ReplaceAll(words, " ", "-") == anchor {
+			return true
+		}
+	}
+	return false
+}
 
 // outsidePaths finds references to files that a clone does not have.
 func outsidePaths(t *tree) (bad []string) {
@@ -472,8 +486,13 @@ func outsidePaths(t *tree) (bad []string) {
 			}
 			for _, m := range link.FindAllStringSubmatch(line, -1) {
 				target := path.Join(path.Dir(name), m[1])
+				if m[1] == "" {
+					target = name
+				}
 				if !t.has(target) {
 					bad = append(bad, fmt.Sprintf("%s: the link leads nowhere: %s", at, m[1]))
+				} else if path.Ext(target) == ".md" && m[2] != "" && !hasAnchor(t.text[target], m[2]) {
+					bad = append(bad, fmt.Sprintf("%s: the link leads to no heading: %s%s", at, m[1], m[2]))
 				}
 			}
 		}
@@ -539,7 +558,8 @@ func TestArchitectureRules(t *testing.T) {
 		{"absolute path", "verify/sim/a.go", doc + "// See /ho" + "me/me/notes.", outsidePaths, "outside the repository"},
 		{"dead link", "docs/a.md", "[b](b.md)", outsidePaths, "leads nowhere: b.md"},
 		{"link out", "docs/a.md", "[b](../../b.md#c)", outsidePaths, "leads nowhere"},
-		{"links", "docs/a.md", "[a](a.md#x), [up](../docs), [web](https://example.org/a)", outsidePaths, ""},
+		{"dead anchor", "docs/a.md", "# X\n[a](a.md#y)", outsidePaths, "leads to no heading: a.md#y"},
+		{"links", "docs/a.md", "# The `X`, 1\n[a](a.md#the-x-1), [here](#the-x-1), [up](../docs), [web](https://example.org/a)", outsidePaths, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fixture, err := readTree(fstest.MapFS{test.file: {Data: []byte(test.text)}})

@@ -18,14 +18,7 @@ type graph struct {
 	places blocks[place] // of the rows, by state
 	idle   bitset        // of states: nothing is possible that must happen
 	still  bitset        // the same, or it does not change the state
-}
-
-// A row is the edges of some states.
-type row struct {
-	ends  []uint32
-	until []int // for each state the end of its edges
-	idle  []bool
-	still []bool
+	edges  []uint32      // scratch
 }
 
 // graphBytes is what a graph needs for each state beside 4 bytes for each edge.
@@ -36,69 +29,45 @@ const graphBytes = 8 + 4 + 2
 func newGraph(r *searcher) *graph {
 	n := r.store.len()
 	g := &graph{searcher: r, idle: make(bitset, (n+63)/64), still: make(bitset, (n+63)/64)}
-	rows := make([]row, len(r.jobs))
-	for first := 0; first < n; {
-		share := min(len(rows), (n-first+jobStates-1)/jobStates)
-		r.crew.share(share, func(x *worker, i int) {
-			from := first + i*jobStates
-			rows[i].fill(r, x, from, min(from+jobStates, n))
-		})
-		for i := range share {
-			g.take(&rows[i], uint32(first+i*jobStates))
-		}
-		first += share * jobStates
-		if r.report(); r.interrupted() {
-			break
+	for from := (place{}); g.Len() < n && !r.interrupted(); r.report() {
+		var jobs []job
+		jobs, from = r.store.load(r.jobs, from, g.Len(), n)
+		r.crew.share(len(jobs), r.expandJob)
+		for i := range jobs {
+			g.take(&jobs[i])
 		}
 	}
 	return g
 }
 
-// fill computes the edges of the states from one number up to another.
-func (w *row) fill(r *searcher, x *worker, from, to int) {
-	w.ends, w.until, w.idle, w.still = w.ends[:0], w.until[:0], w.idle[:0], w.still[:0]
-	for i := from; i < to; i++ {
-		x.enter(r.store.state(uint32(i)))
-		x.acts = x.actions(x.acts[:0])
-		still := i < r.expanded
-		for _, a := range x.acts {
-			if i < r.expanded {
-				to := r.target(x, a)
-				w.ends = append(w.ends, to)
-				still = still && (to == uint32(i) || !a.verb.must())
+// take adds the edges of the states of a job. Those that lead beyond a bound lead nowhere.
+func (g *graph) take(j *job) {
+	i := 0
+	for k, end := range j.ends {
+		s := j.first + uint32(k)
+		expanded := int(s) < g.expanded
+		g.edges = g.edges[:0]
+		idle, still := true, expanded
+		for _, rec := range j.records[i:end] {
+			to := lasso.Nowhere
+			if rec.seen {
+				to = rec.number
+			}
+			if rec.verb.must() {
+				idle, still = false, still && to == s
+			}
+			if expanded {
+				g.edges = append(g.edges, to)
 			}
 		}
-		w.still = append(w.still, still)
-		w.until = append(w.until, len(w.ends))
-		w.idle = append(w.idle, !slices.ContainsFunc(x.acts, func(a action) bool { return a.verb.must() }))
-	}
-}
-
-// target is the state to which an action leads, if the search went there: it did not
-// beyond a bound.
-func (r *searcher) target(x *worker, a action) uint32 {
-	o, _ := x.apply(a) // known since the state was expanded
-	if !o.built {
-		x.build(a, o.move)
-	}
-	if n, found := r.store.find(x.next, o.print); found {
-		return n
-	}
-	return lasso.Nowhere
-}
-
-// take adds rows, the first of which is that of a state.
-func (g *graph) take(w *row, first uint32) {
-	from := 0
-	for k, until := range w.until {
-		g.places.add(g.rows.add(w.ends[from:until]))
-		if w.idle[k] {
-			g.idle.set(uint64(first) + uint64(k))
+		i = end
+		g.places.add(g.rows.add(g.edges))
+		if idle {
+			g.idle.set(uint64(s))
 		}
-		if w.still[k] {
-			g.still.set(uint64(first) + uint64(k))
+		if still {
+			g.still.set(uint64(s))
 		}
-		from = until
 	}
 }
 

@@ -33,6 +33,8 @@ type record struct {
 	isNew bool // it was not, and was added
 	doubt bool // the claim that makes it an ample set is to be verified
 	next  span // of job.vectors
+	// number is that of the next state, where it was seen. Only of an exact store.
+	number uint32
 }
 
 // jobStates is how many states a job has at most: their records and vectors fit the
@@ -41,6 +43,18 @@ const (
 	jobStates     = 64
 	jobsPerWorker = 8 // in one batch: so that none waits long for the others
 )
+
+// load fills jobs with the states from one number up to another, the first of which stands at p. It
+// returns those that it filled, as far as there are enough, and the place behind their states.
+func (s *store) load(jobs []job, p place, from, end int) ([]job, place) {
+	n := 0
+	for ; n < len(jobs) && from < end; n++ {
+		size := min(jobStates, end-from)
+		p = jobs[n].take(&s.vectors, p, uint32(from), size)
+		from += size
+	}
+	return jobs[:n], p
+}
 
 // take fills j with states of the slab from p on, and returns the place behind them.
 func (j *job) take(s *slab, p place, first uint32, n int) place {
@@ -77,7 +91,7 @@ func (j *job) expand(x *worker, s *store) {
 		j.vector(x)
 		for i := range j.records {
 			if r := &j.records[i]; r.known {
-				_, r.seen = s.find(j.next(r), r.print)
+				r.number, r.seen = s.find(j.next(r), r.print)
 			}
 		}
 		return

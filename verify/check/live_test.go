@@ -71,7 +71,7 @@ func TestMutants(t *testing.T) {
 	inside := []string{"worker.serves"}
 	full := lane.Long.Runs()
 	if full {
-		inside = append(inside, "graph", "live", "row", "searcher.target", "searcher.answer", "searcher.answers", "worker.class", "choose")
+		inside = append(inside, "graph", "live", "searcher.answer", "searcher.answers", "worker.class", "choose")
 	} else {
 		t.Log("only what serves a class is broken: TEST_LANE=long breaks all that decides infinite runs")
 	}
@@ -85,7 +85,7 @@ func TestMutants(t *testing.T) {
 			"searcher.answer: !l.solver.Stopped() dropped": interrupted,
 			"live.overtaken: w.cycle != nil -> false":      "what comes after the first loop is not asked for",
 			"live.enters: a[1+u] != b[1+u] dropped":        "saves time: who does not change does not enter",
-			"row.fill: i < r.expanded -> true":             "saves memory: edges of states that were not expanded are true, too",
+			"graph.take: expanded -> true":                 "saves memory: edges of states that were not expanded are true, too",
 		})
 	}
 	mutant.Test(t, mutant.Config{

@@ -137,15 +137,9 @@ func (r *searcher) levels() bool {
 // batch expands the next states, up to the one with the number end, and returns the
 // place behind them.
 func (r *searcher) batch(from place, end int) place {
-	first, n := r.expanded, 0
-	for n < len(r.jobs) && first < end {
-		size := min(jobStates, end-first)
-		from = r.jobs[n].take(&r.store.vectors, from, uint32(first), size)
-		first += size
-		n++
-	}
-	jobs, known, behind, transitions := r.jobs[:n], r.store.len(), r.store.vectors.end(), r.transitions
-	r.crew.share(n, r.expandJob)
+	jobs, from := r.store.load(r.jobs, from, r.expanded, end)
+	known, behind, transitions := r.store.len(), r.store.vectors.end(), r.transitions
+	r.crew.share(len(jobs), r.expandJob)
 	for i := range jobs {
 		if r.merge(&jobs[i]); r.found != nil || r.claim != nil {
 			break
@@ -227,18 +221,14 @@ func (r *searcher) spotCheck(st []uint32, n int) {
 // judge evaluates the properties of the states from a number on, the first of which
 // stands at p. It returns the number of the first one that violates some, or -1.
 func (r *searcher) judge(from int, p place) int {
-	n := 0
-	for end := r.store.len(); from < end; n++ {
-		if n == len(r.fresh) {
-			r.fresh = append(r.fresh, job{})
-		}
-		size := min(jobStates, end-from)
-		p = r.fresh[n].take(&r.store.vectors, p, uint32(from), size)
-		from += size
+	end := r.store.len()
+	if more := (end-from+jobStates-1)/jobStates - len(r.fresh); more > 0 {
+		r.fresh = append(r.fresh, make([]job, more)...)
 	}
-	r.crew.share(n, r.judgeJob)
-	for i := range n {
-		if j := &r.fresh[i]; j.bad >= 0 {
+	jobs, _ := r.store.load(r.fresh, p, from, end)
+	r.crew.share(len(jobs), r.judgeJob)
+	for i := range jobs {
+		if j := &jobs[i]; j.bad >= 0 {
 			number := int(j.first) + j.bad
 			r.violated(j.fault, r.trace(uint32(number)))
 			if r.sym != nil || r.shifts {

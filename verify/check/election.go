@@ -73,9 +73,6 @@ func (r *searcher) misled(x *worker, st []uint32) history.Fault {
 // termination: every fair run comes to a state that nothing which must happen changes.
 func (l *live) termination(*Property) *finding {
 	run := l.solver.Fair(func(s uint32) bool { return !l.quiet(s) })
-	if run == nil {
-		return nil
-	}
 	return l.finding(run, "termination: the election goes on for ever")
 }
 

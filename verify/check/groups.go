@@ -102,9 +102,6 @@ func (l *live) concurrentEntry(*Property) *finding {
 			best, of = run, u
 		}
 	}
-	if best == nil {
-		return nil
-	}
 	return l.finding(best, fmt.Sprintf("concurrent-entry: %s tries for ever, and shares with all who are inside or try",
 		l.rules.Names.Of(protocol.ID(of))))
 }

@@ -103,10 +103,9 @@ func (r *searcher) answerBytes() int64 {
 func (l *live) starvation(*Property) *finding {
 	for u := range l.rules.Total {
 		run := l.solver.Fair(func(s uint32) bool { return waits(l.section(s, u)) && l.enough(l.store.state(s)) })
-		if run == nil {
-			continue
+		if run != nil {
+			return l.finding(run, "starvation: "+strings.Join(l.starving(run), ", "))
 		}
-		return l.finding(run, "starvation: "+strings.Join(l.starving(run), ", "))
 	}
 	return nil
 }
@@ -136,14 +135,14 @@ func (l *live) progress(*Property) *finding {
 		st := l.store.state(s)
 		return l.halted(st) && l.enough(st)
 	})
-	if run == nil {
-		return nil
-	}
 	return l.finding(run, "progress: from here on somebody waits all the time, and "+l.noProgress())
 }
 
-// finding describes an infinite run.
+// finding describes an infinite run; nil: there is none.
 func (l *live) finding(run *lasso.Lasso, what string) *finding {
+	if run == nil {
+		return nil
+	}
 	places := make([]uint16, len(run.Loop))
 	for i, a := range run.Loop {
 		places[i] = uint16(a.Place)

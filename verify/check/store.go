@@ -1,5 +1,7 @@
 package check
 
+import "slices"
+
 // A store maps the states that were found to their numbers, in the order in which
 // they were found, and knows for each how it was reached first.
 //
@@ -45,7 +47,7 @@ func (s *store) find(st []uint32, print uint64) (uint32, bool) {
 // place returns the place of a state in its shard, or a free one.
 func (s *store) place(h *shard, st []uint32, print uint64) int {
 	i := h.place(print, h.home(print))
-	for s.exact && h.keys[i] != 0 && !equal(s.state(h.numbers[i]), st) {
+	for s.exact && h.keys[i] != 0 && !slices.Equal(s.state(h.numbers[i]), st) {
 		if i++; i == len(h.keys) {
 			i = 0
 		}
@@ -63,18 +65,6 @@ func (s *store) len() int { return s.used }
 // memory estimates the bytes in use.
 func (s *store) memory() int64 {
 	return s.table.bytes + s.vectors.bytes + s.links.bytes() + int64(len(s.places.list))*blockLen*8
-}
-
-func equal(a, b []uint32) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i, w := range a {
-		if w != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // links is the tree of shortest paths: for each state, in the order in which

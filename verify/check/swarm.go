@@ -260,8 +260,11 @@ func (d *diver) push(root root, st []uint32) {
 	for _, a := range d.list {
 		o, _ := d.apply(a)
 		d.steps++
-		if d.serious(d.wrong(o)) != (history.Fault{}) {
-			d.fail(root, st, a)
+		if f := d.serious(d.wrong(o)); f != (history.Fault{}) {
+			if !o.built {
+				d.build(a, o.move)
+			}
+			d.violated(f, d.along(root, append(d.path(), slices.Clone(d.next)), f))
 			return
 		}
 		if o.moved {
@@ -283,18 +286,6 @@ func (d *diver) push(root root, st []uint32) {
 	}
 	left := d.todo[from:]
 	d.rng.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
-}
-
-// fail reports the problem of an action of the state on top of the stack.
-func (d *diver) fail(root root, st []uint32, a action) {
-	var next []uint32
-	var wrong history.Fault
-	d.expand(st, func(v visit) {
-		if v.action == a {
-			next, wrong = slices.Clone(v.next), v.problem
-		}
-	})
-	d.violated(wrong, d.along(root, append(d.path(), next), wrong))
 }
 
 // path is the states on the stack, but for the root.

@@ -127,7 +127,7 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32) {
 	// Every 16th distinct step is enough to catch a false claim: a wrong MapState
 	// or MapMsg shows in most steps that touch a clock.
 	if x.fresh++; v != amnesia && v != recovery && v != resume && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
-		!x.reduction.believes && !x.m.commutes(l.proc, state, ins[0], msg) {
+		!x.reduction.believes && !x.m.moves(l.proc, state, ins[0], msg) {
 		x.deny("step %v of process %d does not commute with moving the values of a counter", ins[0], l.proc)
 	}
 	if x.sym != nil && v != recovery && v != resume && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&

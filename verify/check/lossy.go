@@ -78,8 +78,6 @@ func (x *worker) isMoot(local, msg uint32) bool {
 	})
 }
 
-func (d *machine) drops() bool { return d.a.Moot != nil }
-
 // moot is Model.Moot for a receiver in an encoded state. An error says that the message, if it
 // arrived now, would do something all the same.
 func (d *machine) moot(to []byte, msg uint32) (moot bool, err error) {
@@ -89,8 +87,6 @@ func (d *machine) moot(to []byte, msg uint32) (moot bool, err error) {
 	}
 	return moot, err
 }
-
-func (d *machine) forgets() bool { return d.a.Stale != nil }
 
 // stale is Model.Stale for processes in encoded states, nil where absent. An error says
 // that the message, if it arrived now, would do something all the same.

@@ -136,8 +136,6 @@ func newMachineOver(a protocol.Algorithm[any], c protocol.Config, total int, sha
 // another returns a machine with processes of its own and the same messages.
 func (d *machine) another() *machine { return newMachineOver(d.a, d.c, len(d.procs), d.messages) }
 
-func (d *machine) shifts() bool { return d.a.MapState != nil && d.a.MapMsg != nil }
-
 func (d *machine) bound(k int) string {
 	return fmt.Sprintf("%s <= %d", d.a.Bounds[k].Name, d.a.Bounds[k].Max)
 }
@@ -236,7 +234,7 @@ func (d *machine) intern(from, to int, m any) uint32 {
 	n := uint32(len(d.msgs))
 	b.number[string(d.key)] = n
 	d.low = d.low[:0]
-	if d.shifts() && from != noProcess {
+	if d.a.MapMsg != nil && from != noProcess {
 		d.a.MapMsg(protocol.Channel{From: protocol.ID(from), To: protocol.ID(to)}, &m, d.note)
 	}
 	lasts := d.lasts != nil && d.lasts(m)
@@ -295,59 +293,6 @@ func (d *machine) shiftMessage(msg uint32, by []uint64) uint32 {
 	m := d.msgs[msg]
 	d.a.MapMsg(d.channel(msg), &m, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
 	return d.intern(d.messages.from(msg), d.messages.to(msg), m)
-}
-
-// commutes reports whether the same step with the values of one counter moved
-// does the same, for each counter. It tries a small and a large distance.
-func (d *machine) commutes(i int, state []byte, in protocol.Input, msg uint32) bool {
-	counters := d.lows(i, state)
-	for _, l := range d.messages.lows[msg] {
-		counters = append(counters, low{counter: l.counter})
-	}
-	for _, l := range counters {
-		for _, by := range []uint64{1, 100} {
-			add := func(c protocol.Counter, v uint64) uint64 {
-				if d.counters[c] == l.counter {
-					v += by
-				}
-				return v
-			}
-			if d.moved(i, state, in, msg, add, true) != d.moved(i, state, in, msg, add, false) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// moved takes a step with values mapped by add before it, or else after it.
-func (d *machine) moved(
-	i int, state []byte, in protocol.Input, msg uint32, add func(protocol.Counter, uint64) uint64, before bool,
-) string {
-	p, m := d.load(i, state), d.msgs[msg]
-	if before {
-		d.a.MapState(p, add)
-		if msg != 0 {
-			d.a.MapMsg(d.channel(msg), &m, add)
-		}
-	}
-	var out protocol.Out[any]
-	p.Step(protocol.Event[any]{Input: in, Msg: m}, &out)
-	if !before {
-		d.a.MapState(p, add)
-	}
-	b := protocol.AppendState(nil, p)
-	for _, e := range out.Effects {
-		if e.Do == protocol.Send || e.Do == protocol.Broadcast {
-			if !before {
-				// The counters of a broadcast are those of each of its copies.
-				d.a.MapMsg(protocol.Channel{From: protocol.ID(i), To: e.To}, &e.Msg, add)
-			}
-			b = d.a.Append(b, e.Msg)
-		}
-		b = fmt.Appendf(b, "%d %d %d %s;", e.Do, e.To, e.Timer, e.Data)
-	}
-	return string(b)
 }
 
 // see puts process i into the view: its local state has number n, and it is nil where absent.

@@ -234,9 +234,9 @@ func newSpace(i protocol.Info, c Config, m *machine) *space {
 		locals: make([]local, 1), summaries: []summary{{gone: true}}, number: map[string]uint32{}, wide: map[uint64]uint32{},
 		shifted:   shifted{by: map[string]uint32{}},
 		registers: newRegisters(rules),
-		shifts:    m.shifts() && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
+		shifts:    m.a.MapState != nil && m.a.MapMsg != nil && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
 		stay:      c.Stay, spaced: c.Spaced, early: uint64(c.Decisions), anyTime: c.apart,
-		forgets: m.forgets(), drops: m.drops(), stale: map[pairing]bool{},
+		forgets: m.a.Stale != nil, drops: m.a.Moot != nil, stale: map[pairing]bool{},
 	}
 	s.shared, s.flight = newShared(i, total)
 	for k, e := range c.Entries {

@@ -26,7 +26,7 @@ func TestAllocations(t *testing.T) {
 		all := crew{newWorker(newSpace(a.Info, c, m), m)}
 		var v Verdict
 		n := testing.AllocsPerRun(1, func() {
-			if v, err = search(all, c, names, AnyMoment); err != nil || v.Verdict != Holds {
+			if v, err = search(all, names, AnyMoment); err != nil || v.Verdict != Holds {
 				t.Fatalf("%s: %+v, %v", name, v, err)
 			}
 		})

@@ -320,7 +320,7 @@ func run(a protocol.Algorithm[any], c Config, names []string, t Timers) (Verdict
 	for len(all) < c.Workers {
 		all = append(all, newWorker(x.space, x.m.another()))
 	}
-	return search(all, c, names, t)
+	return search(all, names, t)
 }
 
 // newWorkerOf makes a worker with a space of its own.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/verify/history"
 )
 
 // normal gives the vector being built its normal form.
@@ -159,33 +158,6 @@ func (x *worker) unrelated(m *move, p int, st []uint32) bool {
 	return true
 }
 
-// steady verifies on a state that was judged that what judges states depends on
-// distances of counters only.
-func (r *searcher) steady(st []uint32) {
-	if !r.judges() {
-		return
-	}
-	unsettled := r.unsettled(st)
-	r.m.lift(true)
-	defer r.m.lift(false)
-	if r.unsettled(st) != unsettled {
-		r.unsteady("other losses are unsettled", nil)
-	}
-	r.look(st)
-	for _, name := range r.invariants {
-		if f := r.m.invariant(name); f != (history.Fault{}) {
-			r.unsteady(name+" is violated", f.Text)
-		}
-	}
-}
-
-func (r *searcher) unsteady(what string, how any) {
-	r.deny("with counters moved only, %s: %v", what, how)
-}
-
-// judges reports whether the algorithm says something of states that was asked for.
-func (r *searcher) judges() bool { return len(r.invariants) > 0 || r.kept || r.spaced > 0 }
-
 // realFinding says with the real names and counters what the state at the end of a trace
 // violates.
 func (r *searcher) realFinding() {
@@ -193,14 +165,15 @@ func (r *searcher) realFinding() {
 		return // there is no such run
 	}
 	f := r.violates(r.worker, r.last)
-	switch {
-	case f.Property == r.found.Property:
+	if f.Property == r.found.Property {
 		r.found.Fault = f
-	case r.sym != nil:
-		r.asymmetric("%s is violated with some of them exchanged only: %v", r.found.Property, r.found.Text)
-	default:
-		r.unsteady(r.found.Property+" is violated", r.found.Text)
+		return
 	}
+	claim := onlyMoved
+	if r.sym != nil {
+		claim = onlyRenamed
+	}
+	r.deny(claim+"%s is violated: %s", r.found.Property, r.found.Text)
 }
 
 // lift lets invariants and unsettled see the values of all counters moved up, by distances of

@@ -130,10 +130,7 @@ func (j *job) next(r *record) []uint32 { return j.vectors[r.next.from:r.next.to]
 
 // resolve completes a record of the state that x, which is not frozen, has entered.
 func (j *job) resolve(x *worker, r *record) {
-	r.outcome, _ = x.apply(r.action)
-	if r.known = true; !r.built {
-		x.build(r.action, r.move)
-	}
+	r.outcome, r.known = x.reach(r.action), true
 	j.keep(r, x.next)
 }
 

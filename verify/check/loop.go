@@ -116,10 +116,7 @@ func (w *Walk) neglected(g *ring, stays bool) string {
 			always = enabled
 		}
 		for _, a := range acts {
-			o, _ := r.apply(a)
-			if o.moved && !o.built {
-				r.build(a, o.move)
-			}
+			o := r.reach(a)
 			if i == len(g.steps) || !slices.Equal(r.next, g.states[i+1]) || !alike(r.step(a, r.m), g.steps[i]) {
 				continue
 			}

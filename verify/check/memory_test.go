@@ -27,7 +27,7 @@ func holds[M any](t *testing.T, name string, a protocol.Algorithm[M], change fun
 		t.Fatal(err)
 	}
 	before := heap()
-	r := newSearcher(crew{newWorkerOf(protocol.Erase(a), c)}, c, names)
+	r := newSearcher(crew{newWorkerOf(protocol.Erase(a), c)}, names)
 	if err := r.start(NeverFire); err != nil || !r.levels() {
 		t.Fatalf("%s: %v", name, err)
 	}

@@ -306,7 +306,7 @@ func (x *worker) agreed(word uint32, d *update) effected {
 func (x *worker) choosing(list []action) []action {
 	a := x.consensus(x.st)
 	for _, b := range a.Proposals {
-		if a.Awaited(b.Instance) && (x.raw || b.Instance < x.early || x.rules.Accurate(x.endsOf(x.st, x.ends))) {
+		if a.Awaited(b.Instance) && (x.raw || b.Instance < uint64(x.c.Decisions) || x.rules.Accurate(x.endsOf(x.st, x.ends))) {
 			list = append(list, action{verb: agree, arg: b.Msg, at: uint32(b.Instance)})
 		}
 	}
@@ -329,7 +329,7 @@ func (x *worker) hearings(list []action, a *world.Consensus, b world.Ballot) []a
 // heardFirst appends who may hear of a decision that was made in the last step, if one was: where
 // there is one, that is what happens next.
 func (x *worker) heardFirst(list []action) []action {
-	if x.raw || x.anyTime || x.shared.at[consensusWord] == 0 {
+	if x.raw || x.c.apart || x.shared.at[consensusWord] == 0 {
 		return list
 	}
 	a := x.consensus(x.st)

@@ -162,7 +162,7 @@ func (x *worker) ample(list []action) int {
 
 // reducible reports whether there may be ample sets in the state entered.
 func (x *worker) reducible() bool {
-	spaced := x.spaced > 0 && left(x.st, amnesiaBudget) > 0
+	spaced := x.c.Spaced > 0 && left(x.st, amnesiaBudget) > 0
 	return !spaced && left(x.st, suspectBudget) == 0 && left(x.st, lossBudget) == 0 && left(x.st, dupBudget) == 0
 }
 

@@ -18,7 +18,6 @@ import (
 type searcher struct {
 	*worker    // the one that interns, judges in order, and rebuilds traces
 	crew       crew
-	c          Config
 	asked      []string // names of properties
 	exclusion  bool
 	kept       bool
@@ -58,10 +57,10 @@ func fault(property, format string, args ...any) history.Fault {
 	return history.Fault{Property: property, Text: property + ": " + fmt.Sprintf(format, args...)}
 }
 
-func newSearcher(workers crew, c Config, names []string) *searcher {
-	r := &searcher{worker: workers[0], crew: workers, c: c, asked: names, begin: time.Now(), cuts: map[int]int64{}, answered: map[string]Property{}}
+func newSearcher(workers crew, names []string) *searcher {
+	r := &searcher{worker: workers[0], crew: workers, asked: names, begin: time.Now(), cuts: map[int]int64{}, answered: map[string]Property{}}
 	r.lasting = slices.ContainsFunc(names, endless)
-	r.store.exact = c.Exact || r.lasting
+	r.store.exact = r.c.Exact || r.lasting
 	r.expandJob = func(x *worker, i int) { r.jobs[i].expand(x, &r.store) }
 	r.judgeJob = func(x *worker, i int) {
 		j := &r.fresh[i]
@@ -86,8 +85,8 @@ func newSearcher(workers crew, c Config, names []string) *searcher {
 	return r
 }
 
-func search(all crew, c Config, names []string, t Timers) (Verdict, error) {
-	r := newSearcher(all, c, names)
+func search(all crew, names []string, t Timers) (Verdict, error) {
+	r := newSearcher(all, names)
 	if err := r.start(t); err != nil {
 		return Verdict{}, err
 	}
@@ -208,13 +207,38 @@ func (r *searcher) merge(j *job) {
 	}
 }
 
-// spotCheck verifies on a state what the algorithm claims of its invariants.
+// What was found when a claim of an algorithm is false.
+const (
+	onlyMoved   = "with counters moved only, "
+	onlyRenamed = "its members are not interchangeable: with some of them exchanged only, "
+)
+
+// spotCheck verifies on a state what the algorithm claims of its invariants and of its losses: that they
+// do not tell members apart, and depend on distances of counters only.
 func (r *searcher) spotCheck(st []uint32, n int) {
+	if len(r.invariants) == 0 && !r.kept && r.c.Spaced == 0 {
+		return
+	}
+	unsettled := r.unsettled(st)
+	judge := func(changed []uint32, claim string) {
+		if r.unsettled(changed) != unsettled {
+			r.deny(claim+"%s", "other losses are unsettled")
+		}
+		r.look(changed)
+		for _, name := range r.invariants {
+			if f := r.m.invariant(name); f != (history.Fault{}) {
+				r.deny(claim+"%s is violated: %s", name, f.Text)
+			}
+		}
+	}
 	if r.sym != nil {
-		r.fair(st, n)
+		r.rename(st, r.swap(n))
+		judge(r.sym.trial, onlyRenamed)
 	}
 	if r.shifts {
-		r.steady(st)
+		r.m.lift(true)
+		judge(st, onlyMoved)
+		r.m.lift(false)
 	}
 }
 
@@ -293,7 +317,7 @@ func (r *searcher) dead(st []uint32) (f history.Fault) {
 	if r.asks(history.Lagging) && r.enough(st) {
 		f = r.lagging(st)
 	}
-	if f == (history.Fault{}) && r.asks(Deadlock) && !(r.stay && r.some(st, protocol.InCrit)) && r.enough(st) && r.trying(st) >= 0 {
+	if f == (history.Fault{}) && r.asks(Deadlock) && !(r.c.Stay && r.some(st, protocol.InCrit)) && r.enough(st) && r.trying(st) >= 0 {
 		f = history.Fault{Property: Deadlock, Text: r.waiting(st)}
 	}
 	return f

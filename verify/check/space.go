@@ -23,6 +23,7 @@ import (
 // What was interned, and the moves that were computed, are shared by the workers
 // of a search: see worker.frozen.
 type space struct {
+	c         Config
 	rules     *world.Rules
 	messages  *messages
 	flight    int // where messages begin in a state
@@ -35,10 +36,6 @@ type space struct {
 	shifts    bool
 	timers    bool       // whether armed timers fire
 	bounded   bool       // only where no message is on its way: see Synchronous
-	stay      bool       // who is inside never exits
-	spaced    int        // Config.Spaced
-	early     uint64     // Config.Decisions
-	anyTime   bool       // Config.apart
 	tasks     []uint32   // operations that a user issues in each section, by process
 	registers *registers // nil: there is none
 
@@ -219,14 +216,13 @@ type visit struct {
 	next    []uint32      // valid during the call
 	bound   int           // that next exceeds, so that it is not to be explored, or -1
 	problem history.Fault // the step violates a property; next may be the state before it
-	sends   []uint32      // messages sent
 }
 
 func newSpace(i protocol.Info, c Config, m *machine) *space {
 	rules := world.New(i, c.Config, c.Clients, c.Registers)
 	total := rules.Total
 	s := &space{
-		rules: rules, messages: m.messages, fifo: c.FIFO,
+		c: c, rules: rules, messages: m.messages, fifo: c.FIFO,
 		tracks: i.Users != protocol.Clients && (c.Recover > 0 || c.Suspect > 0 || c.Pause > 0 || c.Timers == Synchronous || i.Consensus && c.Crash > 0) &&
 			i.Detector != protocol.LeaseDetector,
 		bounded: c.Timers == Synchronous,
@@ -235,8 +231,7 @@ func newSpace(i protocol.Info, c Config, m *machine) *space {
 		shifted:   shifted{by: map[string]uint32{}},
 		registers: newRegisters(rules),
 		shifts:    m.a.MapState != nil && m.a.MapMsg != nil && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
-		stay:      c.Stay, spaced: c.Spaced, early: uint64(c.Decisions), anyTime: c.apart,
-		forgets: m.a.Stale != nil, drops: m.a.Moot != nil, stale: map[pairing]bool{},
+		forgets:   m.a.Stale != nil, drops: m.a.Moot != nil, stale: map[pairing]bool{},
 	}
 	s.shared, s.flight = newShared(i, total)
 	for k, e := range c.Entries {

@@ -110,7 +110,7 @@ func (f *fleet) search(k int, x *worker) {
 	s := f.c.Swarm
 	at := time.Now()
 	d := &diver{
-		searcher: newSearcher(crew{x}, f.c, f.names), fleet: f,
+		searcher: newSearcher(crew{x}, f.names), fleet: f,
 		table: make(bitset, 1<<(s.Bits-6)), shift: 64 - s.Bits,
 		salt:  scramble(s.Seed<<20 + uint64(k) + 1),
 		depth: max(1, s.Depth>>(k%8)),
@@ -261,9 +261,7 @@ func (d *diver) push(root root, st []uint32) {
 		o, _ := d.apply(a)
 		d.steps++
 		if f := d.serious(d.wrong(o)); f != (history.Fault{}) {
-			if !o.built {
-				d.build(a, o.move)
-			}
+			d.reach(a)
 			d.violated(f, d.along(root, append(d.path(), slices.Clone(d.next)), f))
 			return
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/verify/history"
 )
 
 // # Symmetry
@@ -298,23 +297,4 @@ func (x *worker) swap(n int) []uint8 {
 // asymmetric notes that the claim of interchangeable members is false.
 func (x *worker) asymmetric(format string, args ...any) {
 	x.deny("its members are not interchangeable: %s", fmt.Sprintf(format, args...))
-}
-
-// fair verifies on a state that was judged that what judges states does not tell members
-// apart.
-func (r *searcher) fair(st []uint32, n int) {
-	if !r.judges() {
-		return
-	}
-	unsettled := r.unsettled(st)
-	r.rename(st, r.swap(n))
-	if r.unsettled(r.sym.trial) != unsettled {
-		r.asymmetric("with some of them exchanged other losses are unsettled")
-	}
-	r.look(r.sym.trial)
-	for _, name := range r.invariants {
-		if f := r.m.invariant(name); f != (history.Fault{}) {
-			r.asymmetric("%s is violated with some of them exchanged only: %v", name, f.Text)
-		}
-	}
 }

@@ -47,8 +47,7 @@ func newWalk(a protocol.Algorithm[any], c Config) (*Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newMachine(a, c)
-	w := &Walk{r: newSearcher(crew{newWorker(newSpace(a.Info, c, m), m)}, c, names)}
+	w := &Walk{r: newSearcher(crew{newWorkerOf(a, c)}, names)}
 	w.r.timers, w.r.raw = true, true
 	w.first, w.over = w.r.initial(c.Entries)
 	w.Reset()
@@ -215,13 +214,10 @@ func (w *Walk) violates(st []uint32) history.Fault { return w.r.violates(w.r.wor
 
 // dead judges the normal form of a state: one whose clocks alone go on is stuck.
 func (w *Walk) dead(raw []uint32) history.Fault {
-	st, rests := w.rests(raw)
-	if !rests {
-		return history.Fault{}
+	if st, rests := w.rests(raw); rests {
+		return w.r.dead(st)
 	}
-	w.r.raw = false
-	defer func() { w.r.raw = true }()
-	return w.r.dead(st)
+	return history.Fault{}
 }
 
 // rests returns the normal form of a state, and whether nothing that must happen changes it.

@@ -88,7 +88,7 @@ func (x *worker) enter(st []uint32) {
 	if x.fifo {
 		x.own = x.print(st)
 	}
-	x.lossAllowed = x.spaced == 0 || x.unsettled(st) < x.spaced
+	x.lossAllowed = x.c.Spaced == 0 || x.unsettled(st) < x.c.Spaced
 }
 
 // unborn is the end of a process that has not begun yet.
@@ -180,7 +180,7 @@ func (x *worker) possible(list []action) []action {
 				list = x.try(list, i)
 			case f.section == protocol.InCrit && f.tasks:
 				list = append(list, action{verb: issue, a: uint8(i), arg: x.locals[n].Issued + 1})
-			case f.section == protocol.InCrit && !x.stay || f.section == protocol.InLost:
+			case f.section == protocol.InCrit && !x.c.Stay || f.section == protocol.InLost:
 				list = append(list, action{verb: exit, a: uint8(i)})
 			case f.section == protocol.InTry && x.affords(cancel):
 				list = append(list, action{verb: cancel, a: uint8(i)})
@@ -417,19 +417,22 @@ func (x *worker) expandSome(st []uint32, some func(action) bool, f func(visit)) 
 		if !some(a) {
 			continue
 		}
-		o, _ := x.apply(a)
-		v := visit{action: a, bound: -1}
+		o := x.reach(a)
+		v := visit{action: a, next: x.next, bound: -1, problem: x.wrong(o)}
 		if o.moved {
-			m := &x.moves[o.move]
-			v.bound, v.sends = int(m.bound), x.sends(m)
-			if !o.built {
-				x.build(a, o.move)
-			}
+			v.bound = int(x.moves[o.move].bound)
 		}
-		v.problem = x.wrong(o)
-		v.next = x.next
 		f(v)
 	}
+}
+
+// reach takes an action of the state entered and builds the vector behind it, for a worker that is not frozen.
+func (x *worker) reach(a action) outcome {
+	o, _ := x.apply(a)
+	if !o.built {
+		x.build(a, o.move)
+	}
+	return o
 }
 
 // wrong is what is wrong with a step.

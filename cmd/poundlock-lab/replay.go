@@ -144,9 +144,7 @@ type replay struct {
 	Loop     *loop        `json:"loop,omitempty"`
 	Run      scenario.Run `json:"run"`
 
-	states [][]scenario.State // after each step, and before the first one
-	flying [][]scenario.Flight
-	cells  [][]scenario.Cell
+	stands []scenario.Run // after each step, and before the first one
 }
 
 // A violation says where a run goes wrong.
@@ -165,23 +163,18 @@ type loop struct {
 
 // take takes the steps, and notes the first violation.
 func (p *replay) take(w *check.Walk, steps []scenario.Step) error {
-	p.Run = scenario.Run{Processes: w.Processes(), Steps: []scenario.Event{}, Loop: scenario.NoLoop}
 	p.note(w)
 	for _, s := range steps {
 		if s.Verb == scenario.Loop {
-			p.Run.Loop = len(p.Run.Steps)
 			w.Loop()
 			continue
 		}
-		event, err := w.Take(s)
-		if err != nil {
+		if _, err := w.Take(s); err != nil {
 			return err
 		}
-		p.Run.Steps = append(p.Run.Steps, event)
 		p.note(w)
 	}
-	k := len(p.states) - 1
-	p.Run.End, p.Run.InFlight, p.Run.Registers = p.states[k], p.flying[k], p.cells[k]
+	p.Run = w.Run()
 	if p.Run.Loop == scenario.NoLoop {
 		return nil
 	}
@@ -198,14 +191,12 @@ func (p *replay) take(w *check.Walk, steps []scenario.Step) error {
 
 // note keeps how things stand after a step.
 func (p *replay) note(w *check.Walk) {
-	states, flying := w.End()
-	p.states, p.flying = append(p.states, states), append(p.flying, flying)
-	p.cells = append(p.cells, w.Registers())
+	p.stands = append(p.stands, w.Run())
 	if p.Violated != nil {
 		return
 	}
 	if property, err := w.Violation(); err != nil {
-		p.Violated = &violation{len(p.Run.Steps), property, strings.TrimPrefix(err.Error(), property+": ")}
+		p.Violated = &violation{len(p.stands) - 1, property, strings.TrimPrefix(err.Error(), property+": ")}
 	}
 }
 

@@ -68,8 +68,8 @@ func (p *replay) steps(keys *bufio.Reader, out io.Writer, size func() (columns, 
 // things stand.
 func (p *replay) page(at, columns, rows int) string {
 	var states bytes.Buffer
-	diagram.States(&states, p.states[at], p.flying[at], columns)
-	diagram.Registers(&states, p.cells[at], columns)
+	diagram.States(&states, p.stands[at].End, p.stands[at].InFlight, columns)
+	diagram.Registers(&states, p.stands[at].Registers, columns)
 	var steps bytes.Buffer
 	diagram.Steps(&steps, p.Run, columns-1) // and the mark
 	lines := strings.Split(strings.TrimRight(steps.String(), "\n"), "\n")

@@ -168,11 +168,11 @@ func again[M any](t testing.TB, a protocol.Algorithm[M], c check.Config, p check
 
 func standing(w *check.Walk) string {
 	var b strings.Builder
-	states, flights := w.End()
-	for _, s := range states {
+	end := w.Run()
+	for _, s := range end.End {
 		b.WriteString(s.Process + " " + s.Section + " " + s.Text + "\n")
 	}
-	for _, f := range flights {
+	for _, f := range end.InFlight {
 		b.WriteString(f.From + " to " + f.To + " " + f.Message + "\n")
 	}
 	return b.String()

@@ -30,6 +30,7 @@ func (g *ring) and(s scenario.Step, st []uint32) *ring {
 
 // Loop says that the steps from here on repeat for ever: see Repeat.
 func (w *Walk) Loop() {
+	w.loop = len(w.steps)
 	for i := range w.now {
 		w.now[i].ring = &ring{states: [][]uint32{w.r.canonical(w.now[i].st)}}
 	}

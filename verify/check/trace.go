@@ -40,11 +40,10 @@ func (r *searcher) prefix(first []uint32) error {
 		if r.c.Prefix[i].Verb == scenario.Loop {
 			continue
 		}
-		event, err := w.Take(r.c.Prefix[i])
-		if err != nil {
+		if _, err := w.Take(r.c.Prefix[i]); err != nil {
 			return err
 		}
-		r.begun = append(r.begun, event)
+		r.begun = w.steps
 	}
 	for _, e := range w.now {
 		st := r.canonical(e.st)
@@ -149,21 +148,15 @@ func (r *searcher) follow(from, next []uint32, wrong history.Fault, a *action) (
 
 // run completes a run that ends in a state, nil where there is none.
 func (r *searcher) run(events []scenario.Event, raw []uint32) scenario.Run {
-	run := scenario.Run{Processes: r.processes(), Steps: slices.Clone(events), Loop: scenario.NoLoop}
+	run := scenario.Run{Steps: slices.Clip(events), Loop: scenario.NoLoop, Registers: r.cells(raw)}
 	if run.Steps == nil {
 		run.Steps = []scenario.Event{}
 	}
-	run.End, run.InFlight = r.end(raw)
-	run.Registers = r.cells(raw)
-	return run
-}
-
-func (s *space) processes() []string {
-	names := make([]string, s.rules.Total)
-	for i := range names {
-		names[i] = s.rules.Names.Of(protocol.ID(i))
+	for i := range r.rules.Total {
+		run.Processes = append(run.Processes, r.rules.Names.Of(protocol.ID(i)))
 	}
-	return names
+	run.End, run.InFlight = r.end(raw)
+	return run
 }
 
 // describe writes down an action and what it did.

@@ -24,7 +24,8 @@ type Walk struct {
 	now    []end
 	over   history.Fault // the last step violates a property, or the very first state does
 	atRest int           // for OperationProgress: the step after which it was at rest, without a fault since; -1: none
-	taken  int           // steps
+	steps  []scenario.Event
+	loop   int // the step with which a loop begins, or scenario.NoLoop
 }
 
 // An end is a state that a Walk may be in.
@@ -57,17 +58,15 @@ func newWalk(a protocol.Algorithm[any], c Config) (*Walk, error) {
 // Reset goes back to the beginning. What was computed is kept, so that many runs of
 // one Walk cost less than as many Walks.
 func (w *Walk) Reset() {
+	w.steps, w.loop = nil, scenario.NoLoop
 	if w.first == nil {
 		return // there is not even a first state
 	}
-	w.now, w.over, w.atRest, w.taken = []end{{st: w.first}}, history.Fault{}, -1, 0
+	w.now, w.over, w.atRest = []end{{st: w.first}}, history.Fault{}, -1
 }
 
 // Names are those of the processes.
 func (w *Walk) Names() scenario.Names { return w.r.rules.Names }
-
-// Processes are the names of all processes, in the order of their ids.
-func (w *Walk) Processes() []string { return w.r.processes() }
 
 // Possible returns the steps that may come next, faults within their budgets
 // included.
@@ -124,7 +123,7 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 		err := fmt.Errorf("too many messages that may arrive again: more than %d states", mostEnds)
 		return scenario.Event{}, w.impossible(want, err)
 	}
-	if w.taken++; !faultless(w.now[0].st, ends[0].st) {
+	if w.steps = append(w.steps, *event); !faultless(w.now[0].st, ends[0].st) {
 		atRest = -1
 	}
 	w.now, w.atRest = ends, atRest
@@ -137,7 +136,7 @@ func (w *Walk) rested() int {
 		return w.atRest
 	}
 	if _, rests := w.rests(w.now[0].st); rests {
-		return w.taken
+		return len(w.steps)
 	}
 	return -1
 }
@@ -228,18 +227,13 @@ func (w *Walk) rests(raw []uint32) (st []uint32, rests bool) {
 	return st, w.r.stuck(st)
 }
 
-// Registers returns what the shared memory holds; nil: there is none.
-func (w *Walk) Registers() []scenario.Cell {
-	if len(w.now) == 0 {
-		return nil
+// Run is what happened so far, and how things stand. It is valid until Reset.
+func (w *Walk) Run() scenario.Run {
+	var st []uint32
+	if len(w.now) > 0 {
+		st = w.now[0].st
 	}
-	return w.r.cells(w.now[0].st)
-}
-
-// End returns the state of each process, and the messages that are on their way.
-func (w *Walk) End() ([]scenario.State, []scenario.Flight) {
-	if len(w.now) == 0 {
-		return nil, nil
-	}
-	return w.r.end(w.now[0].st)
+	run := w.r.run(w.steps, st)
+	run.Loop = w.loop
+	return run
 }

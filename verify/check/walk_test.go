@@ -3,6 +3,7 @@ package check_test
 import (
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -75,9 +76,9 @@ func TestTraceIsARun(t *testing.T) {
 		if property, err := w.Violation(); property != v.Property || err == nil || err.Error() != v.Reason {
 			t.Errorf("%s: %s, %v at the end; the search found %s: %s", name, property, err, v.Property, v.Reason)
 		}
-		states, flights := w.End()
-		if !slices.Equal(states, v.Run.End) || !slices.Equal(flights, v.Run.InFlight) {
-			t.Errorf("%s: ends with %v %v, the search with %v %v", name, states, flights, v.Run.End, v.Run.InFlight)
+		end := w.Run()
+		if !slices.Equal(end.End, v.Run.End) || !slices.Equal(end.InFlight, v.Run.InFlight) {
+			t.Errorf("%s: ends with %v %v, the search with %v %v", name, end.End, end.InFlight, v.Run.End, v.Run.InFlight)
 		}
 	}
 }
@@ -126,30 +127,30 @@ func TestWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(w.Processes(), " "), "s1 s2 s3 c1 c2"; got != want {
+	first := w.Run()
+	if got, want := strings.Join(first.Processes, " "), "s1 s2 s3 c1 c2"; got != want {
 		t.Errorf("processes %s, want %s", got, want)
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	first, _ := w.End()
 	verbs := map[scenario.Verb]int{}
 	for range 40 {
 		w.Reset()
-		if states, _ := w.End(); !slices.Equal(states, first) {
-			t.Fatalf("reset to %v, want %v", states, first)
+		if states := w.Run().End; !slices.Equal(states, first.End) {
+			t.Fatalf("reset to %v, want %v", states, first.End)
 		}
 		for range 80 {
 			steps := w.Possible()
 			if len(steps) == 0 {
 				break
 			}
-			before, flying := w.End()
+			before := w.Run()
 			impossible := scenario.Step{Verb: scenario.Deliver, Procs: []protocol.ID{3, 0}, Text: "NOTHING(1)", Line: 7}
 			var e *check.ImpossibleError
 			if _, err := w.Take(impossible); !errors.As(err, &e) || e.Step.Line != 7 ||
 				!strings.Contains(err.Error(), `line 7: "deliver c1 s1 NOTHING(1)"`) {
 				t.Fatalf("took what is impossible: %v", err)
 			}
-			if after, f := w.End(); !slices.Equal(before, after) || !slices.Equal(flying, f) {
+			if after := w.Run(); !reflect.DeepEqual(before, after) {
 				t.Fatal("an impossible step changed the state")
 			}
 			s := steps[random.IntN(len(steps))]
@@ -209,7 +210,7 @@ func TestEffects(t *testing.T) {
 			t.Errorf("%s did %q, %v; want %q", x.line, got, err, x.did)
 		}
 	}
-	states, _ := w.End()
+	states := w.Run().End
 	if states[1].Section != "crashed" {
 		t.Errorf("at the end %v", states)
 	}

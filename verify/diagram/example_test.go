@@ -8,7 +8,6 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/diagram"
-	"github.com/poundlock/poundlock/verify/scenario"
 )
 
 // A run in which two processes want to enter, taken step by step.
@@ -18,18 +17,15 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	run := scenario.Run{Processes: w.Processes(), Loop: scenario.NoLoop}
 	for range 5 {
 		steps := w.Possible()
-		event, err := w.Take(steps[len(steps)-1]) // deliver rather than try
-		if err != nil {
+		if _, err := w.Take(steps[len(steps)-1]); err != nil { // deliver rather than try
 			fmt.Println(err)
 			return
 		}
-		run.Steps = append(run.Steps, event)
 	}
+	run := w.Run()
 	fmt.Println(len(run.Steps), "steps")
-	run.End, run.InFlight = w.End()
 	if err := diagram.Text(os.Stdout, run, diagram.Width); err != nil {
 		fmt.Println(err)
 	}

@@ -201,17 +201,14 @@ func (h *hunter) replay(v *Violation, steps []scenario.Step) {
 		v.Reason = err.Error()
 		return
 	}
-	v.History = &scenario.Run{Processes: w.Processes(), Loop: scenario.NoLoop}
 	for _, s := range steps {
-		event, err := w.Take(s)
-		if err != nil {
-			v.Reason, v.History = strings.TrimPrefix(v.Reason+"; "+err.Error(), "; "), nil
+		if _, err := w.Take(s); err != nil {
+			v.Reason = strings.TrimPrefix(v.Reason+"; "+err.Error(), "; ")
 			return
 		}
-		v.History.Steps = append(v.History.Steps, event)
 	}
-	v.History.End, v.History.InFlight = w.End()
-	v.History.Registers = w.Registers()
+	run := w.Run()
+	v.History = &run
 	if property, err := w.Violation(); property == v.Property {
 		v.Replayed, v.Reason = true, err.Error()
 	}

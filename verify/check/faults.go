@@ -115,7 +115,7 @@ func (x *worker) spread(a action) (fault uint32) {
 	case agree:
 		fault = x.update(x.decision(a))
 	case begin:
-		c := x.registers.contents[x.st[a.at]]
+		c := x.shared.contents[x.st[a.at]]
 		c.Begin(&l.End, q)
 		x.next[1+p], x.next[a.at] = x.intern(l), x.content(c)
 	case pause:

@@ -168,7 +168,7 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, ins []protocol
 		msg = uint32(arg)
 		in.Kind, in.From = protocol.Receive, protocol.ID(x.messages.from(msg))
 	case read, awaitOverlap:
-		c := &x.registers.contents[arg]
+		c := &x.shared.contents[arg]
 		in = l.Value(c.register, c.Value)
 	case write:
 		in = l.End.Value(int(arg), 0)

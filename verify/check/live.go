@@ -92,7 +92,7 @@ func (r *searcher) answerBytes() int64 {
 		each += progressBytes
 	}
 	if slices.Contains(r.asked, Bypass) {
-		each += 4 * int64(1+r.flight)
+		each += 4 * int64(1+r.rules.Total)
 	}
 	return states*each + 4*r.transitions
 }

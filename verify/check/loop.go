@@ -83,6 +83,9 @@ func (w *Walk) open(g *ring) error {
 			differ = append(differ, w.r.rules.Names.Of(protocol.ID(i)))
 		}
 	}
+	if !slices.Equal(first[1+w.r.rules.Total:w.r.flight], last[1+w.r.rules.Total:w.r.flight]) {
+		differ = append(differ, "what all processes share")
+	}
 	if !slices.Equal(first[w.r.flight:], last[w.r.flight:]) {
 		differ = append(differ, "the messages on their way")
 	}

@@ -42,6 +42,7 @@ const withObjects = "with an object or consensus, which all processes share, eac
 const (
 	judgeWord = iota
 	consensusWord
+	registerWord // one for each register, from space.cells on
 	sharedWords
 )
 
@@ -66,6 +67,7 @@ type shared struct {
 		hashes []uint64
 	}
 	agreements []*world.Consensus // decoded
+	contents   []content          // decoded
 	updates    []update           // from 1
 	updateOf   map[string]uint32
 	decide     memo[uint32]   // the updates that are decisions, by instance and message
@@ -97,19 +99,20 @@ func (c *Config) completeDecisions(i protocol.Info) error {
 	return nil
 }
 
-// newShared returns the words that a space has.
-func newShared(i protocol.Info, total int) (w shared, flight int) {
-	flight = 1 + total
-	for kind, has := range [sharedWords]bool{i.Weak, i.Consensus} {
+// newShared returns the words that a space has, and where the next ones begin.
+func newShared(i protocol.Info, total int) (w shared, next int) {
+	next = 1 + total
+	for kind, has := range [sharedWords]bool{judgeWord: i.Weak, consensusWord: i.Consensus} {
 		w.words[kind].number = map[string]uint32{}
 		w.words[kind].list, w.words[kind].hashes = make([][]byte, 1), make([]uint64, 1)
 		if has {
-			w.at[kind] = flight
-			flight++
+			w.at[kind] = next
+			next++
 		}
 	}
+	w.contents = make([]content, 1)
 	w.agreements, w.updates, w.updateOf = make([]*world.Consensus, 1), make([]update, 1), map[string]uint32{}
-	return w, flight
+	return w, next
 }
 
 // share puts the first words into the state being built.
@@ -129,10 +132,10 @@ func (x *worker) share() {
 	}
 }
 
-// word returns the number of a word, for a worker that is not frozen.
+// word returns the number of a word.
 func (x *worker) word(kind int, encoded []byte) uint32 {
 	w := &x.shared.words[kind]
-	if n, ok := w.number[string(encoded)]; ok {
+	if n, ok := w.number[string(encoded)]; ok || !x.adds() {
 		return n
 	}
 	n := uint32(len(w.list))

@@ -49,7 +49,7 @@ func (x *worker) remains(p int) uint32 {
 // waiting reports whether a timer of process i does not fire yet because time-outs are
 // bounded: see Synchronous.
 func (x *worker) waiting(i int) bool {
-	if !x.bounded || x.registers != nil {
+	if !x.bounded {
 		return false
 	}
 	st := x.st

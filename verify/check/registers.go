@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -27,13 +28,6 @@ import (
 type content struct {
 	register int
 	world.Cell
-}
-
-// These are the registers of a space.
-type registers struct {
-	*world.Rules
-	contents []content // by number
-	number   map[content]uint32
 }
 
 // Bounds of registers: their numbers fit an action, and what a read may find can be listed.
@@ -73,21 +67,10 @@ func (c *Config) checkRegisters(i protocol.Info) error {
 	return nil
 }
 
-// newRegisters returns the registers of a system, nil without any.
-func newRegisters(r *world.Rules) *registers {
-	if r.Memory == nil {
-		return nil
-	}
-	return &registers{Rules: r, contents: make([]content, 1), number: map[content]uint32{}}
-}
-
 // remember puts the registers into the state being built, with their first values.
 func (x *worker) remember() {
-	if x.registers == nil {
-		return
-	}
 	for k, r := range x.rules.Memory {
-		x.next = append(x.next, x.content(content{k, world.Cell{Value: r.Initial}}))
+		x.next[x.cells+k] = x.content(content{k, world.Cell{Value: r.Initial}})
 		for v := uint64(0); x.rules.Safe && v <= r.Most; v++ {
 			x.content(found(k, v))
 		}
@@ -101,16 +84,12 @@ func found(register int, value uint64) content {
 
 // content returns the number of c.
 func (x *worker) content(c content) uint32 {
-	m := x.registers
-	if n, ok := m.number[c]; ok || !x.adds() {
-		return n
+	x.key = binary.AppendUvarint(append(x.key[:0], byte(c.register)), uint64(c.Writers))
+	x.key = binary.AppendUvarint(x.key, c.Value)
+	n := x.word(registerWord, x.key)
+	if int(n) == len(x.shared.contents) {
+		x.shared.contents = append(x.shared.contents, c)
 	}
-	n := uint32(len(m.contents))
-	m.number[c] = n
-	m.contents = append(m.contents, c)
-	x.messages.all = append(x.messages.all, message{digest: x.messages.digest(2*uint64(n)+1, nil), from: noProcess, to: noProcess})
-	x.messages.lows = append(x.messages.lows, nil)
-	x.bytes += 200
 	return n
 }
 
@@ -121,9 +100,9 @@ func (x *worker) accesses(list []action) []action {
 			continue
 		}
 		for _, o := range x.locals[x.st[1+i]].Open {
-			at := x.flight + o.Register
+			at := x.cells + o.Register
 			a := action{a: uint8(i), b: uint8(o.Register), at: uint32(at), arg: x.st[at]}
-			c := &x.registers.contents[a.arg]
+			c := &x.shared.contents[a.arg]
 			switch c.Next(o, x.rules.Safe) {
 			case scenario.Begin:
 				a.verb, a.arg = begin, uint32(o.Register)
@@ -151,7 +130,7 @@ func (x *worker) finds(list []action, a action, o protocol.Access) []action {
 	}
 	for v := range x.rules.Memory[o.Register].Most + 1 {
 		if o.Ends(v) {
-			a.arg = x.registers.number[found(o.Register, v)]
+			a.arg = x.content(found(o.Register, v))
 			list = append(list, a)
 		}
 	}
@@ -160,7 +139,7 @@ func (x *worker) finds(list []action, a action, o protocol.Access) []action {
 
 // written returns the number of what a register holds when a write has ended.
 func (x *worker) written(a action) uint32 {
-	c := x.registers.contents[x.st[a.at]]
+	c := x.shared.contents[x.st[a.at]]
 	c.Write(*x.locals[x.st[1+a.a]].Open.Of(int(a.b)))
 	return x.content(c)
 }
@@ -169,52 +148,20 @@ func (x *worker) written(a action) uint32 {
 func (s *space) accessText(a action) string {
 	name := s.rules.Memory[a.b].Name
 	if a.verb == read || a.verb == awaitOverlap {
-		if c := s.registers.contents[a.arg]; c.Writers > 0 {
+		if c := s.shared.contents[a.arg]; c.Writers > 0 {
 			return scenario.Found(name, c.Value)
 		}
 	}
 	return name
 }
 
-// access completes the event of an action on a register.
-func (x *worker) access(st []uint32, a action, e *scenario.Event) {
-	switch a.verb {
-	case read, awaitOverlap:
-		e.Value = x.registers.contents[a.arg].Value
-	case begin, write:
-		e.Value = x.locals[st[1+a.a]].Open.Of(int(a.b)).Arg
-	}
-}
-
-// asks is what an effect that asks for an access shows.
-func (x *worker) asks(f protocol.Act) scenario.Effect {
-	e := scenario.Effect{Do: scenario.Reads, Register: x.rules.Memory[f.To].Name, Value: f.Arg}
-	switch f.Do {
-	case protocol.Write:
-		e.Do = scenario.Writes
-	case protocol.Await:
-		e.Do = scenario.Awaits
-	}
-	return e
-}
-
-// cells tells what the registers hold in a state.
-func (x *worker) cells(st []uint32) []scenario.Cell {
-	if x.registers == nil || st == nil {
-		return nil
-	}
-	var cells []scenario.Cell
-	for k, n := range st[x.flight:] {
-		c := x.registers.contents[n]
-		cells = append(cells, scenario.Cell{Register: x.rules.Memory[k].Name, Value: c.Value, Writers: c.Writers})
+// cellsOf tells what the registers hold in a state.
+func (x *worker) cellsOf(st []uint32) (cells []scenario.Cell) {
+	for k, r := range x.rules.Memory {
+		if st != nil {
+			c := x.shared.contents[st[x.cells+k]]
+			cells = append(cells, scenario.Cell{Register: r.Name, Value: c.Value, Writers: c.Writers})
+		}
 	}
 	return cells
-}
-
-// values appends what registers hold, for invariants.
-func (m *registers) values(list []uint64, words []uint32) []uint64 {
-	for _, n := range words {
-		list = append(list, m.contents[n].Value)
-	}
-	return list
 }

@@ -571,7 +571,7 @@ func (r *searcher) model() []string {
 		parts = append(parts, r.wishes())
 	}
 	switch {
-	case r.registers != nil:
+	case r.rules.Memory != nil:
 		parts = append(parts, string(c.Registers)+" registers")
 	case c.FIFO:
 		parts = append(parts, "FIFO channels")

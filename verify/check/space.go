@@ -23,21 +23,21 @@ import (
 // What was interned, and the moves that were computed, are shared by the workers
 // of a search: see worker.frozen.
 type space struct {
-	c         Config
-	rules     *world.Rules
-	messages  *messages
-	flight    int // where messages begin in a state
-	fifo      bool
-	tracks    bool // whom a member suspects is part of the state
-	user      []bool
-	endless   []bool // unlimited entries, by process
-	down      []bool
-	budget    uint32 // initial
-	shifts    bool
-	timers    bool       // whether armed timers fire
-	bounded   bool       // only where no message is on its way: see Synchronous
-	tasks     []uint32   // operations that a user issues in each section, by process
-	registers *registers // nil: there is none
+	c        Config
+	rules    *world.Rules
+	messages *messages
+	cells    int // where registers begin in a state
+	flight   int // where messages begin
+	fifo     bool
+	tracks   bool // whom a member suspects is part of the state
+	user     []bool
+	endless  []bool // unlimited entries, by process
+	down     []bool
+	budget   uint32 // initial
+	shifts   bool
+	timers   bool     // whether armed timers fire
+	bounded  bool     // only where no message is on its way: see Synchronous
+	tasks    []uint32 // operations that a user issues in each section, by process
 
 	wants     [][]protocol.Groups // by process: what a try of its user chooses from; nil: no groups
 	shared    shared
@@ -228,12 +228,12 @@ func newSpace(i protocol.Info, c Config, m *machine) *space {
 		bounded: c.Timers == Synchronous,
 		user:    make([]bool, total), endless: make([]bool, total), down: make([]bool, total), tasks: make([]uint32, total),
 		locals: make([]local, 1), summaries: []summary{{gone: true}}, number: map[string]uint32{}, wide: map[uint64]uint32{},
-		shifted:   shifted{by: map[string]uint32{}},
-		registers: newRegisters(rules),
-		shifts:    m.a.MapState != nil && m.a.MapMsg != nil && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
-		forgets:   m.a.Stale != nil, drops: m.a.Moot != nil, stale: map[pairing]bool{},
+		shifted: shifted{by: map[string]uint32{}},
+		shifts:  m.a.MapState != nil && m.a.MapMsg != nil && !c.NoShift && i.Registers == nil && i.Users != protocol.Nobody && !i.Weak && !i.Consensus,
+		forgets: m.a.Stale != nil, drops: m.a.Moot != nil, stale: map[pairing]bool{},
 	}
-	s.shared, s.flight = newShared(i, total)
+	s.shared, s.cells = newShared(i, total)
+	s.flight = s.cells + len(rules.Memory)
 	for k, e := range c.Entries {
 		u := total - len(c.Entries) + k
 		s.user[u], s.endless[u] = true, e == Unlimited

@@ -148,7 +148,7 @@ func (r *searcher) follow(from, next []uint32, wrong history.Fault, a *action) (
 
 // run completes a run that ends in a state, nil where there is none.
 func (r *searcher) run(events []scenario.Event, raw []uint32) scenario.Run {
-	run := scenario.Run{Steps: slices.Clip(events), Loop: scenario.NoLoop, Registers: r.cells(raw)}
+	run := scenario.Run{Steps: slices.Clip(events), Loop: scenario.NoLoop, Registers: r.cellsOf(raw)}
 	if run.Steps == nil {
 		run.Steps = []scenario.Event{}
 	}
@@ -159,45 +159,50 @@ func (r *searcher) run(events []scenario.Event, raw []uint32) scenario.Run {
 	return run
 }
 
+// shown are the effects that a run shows.
+var shown = map[protocol.Do]string{
+	protocol.Send: scenario.Sends, protocol.Propose: scenario.Proposes, protocol.Crit: scenario.Enters,
+	protocol.Rem: scenario.Leaves, protocol.Ejected: scenario.Ejected, protocol.Invoke: scenario.Executes,
+	protocol.Outcome: scenario.Succeeds, protocol.Install: scenario.Installs, protocol.Leader: scenario.Leads,
+	protocol.Revoke: scenario.Revokes,
+	protocol.Read:   scenario.Reads, protocol.Write: scenario.Writes, protocol.Await: scenario.Awaits,
+}
+
 // describe writes down an action and what it did.
 func (x *worker) describe(st []uint32, v visit) scenario.Event {
 	e := x.rules.Names.Event(x.step(v.action, x.m))
-	x.access(st, v.action, &e)
+	switch v.verb {
+	case read, awaitOverlap:
+		e.Value = x.shared.contents[v.arg].Value
+	case begin, write:
+		e.Value = x.locals[st[1+v.a]].Open.Of(int(v.b)).Arg
+	}
 	if v.problem != (history.Fault{}) {
 		e.Effects = append(e.Effects, scenario.Effect{Do: scenario.Wrong, Reason: v.problem.Text})
 		return e
 	}
 	for _, f := range x.again(st, v.action) {
-		effect := scenario.Effect{Token: f.Arg, Reason: f.Data}
+		effect := scenario.Effect{Do: shown[f.Do]}
 		switch f.Do {
 		case protocol.Send:
-			effect = scenario.Effect{
-				Do: scenario.Sends, Message: x.m.text(f.msg), To: x.rules.Names.Of(protocol.ID(x.messages.to(f.msg))), Lost: x.lost(st, v, f.msg),
-			}
-		case protocol.Crit:
-			effect.Do, effect.Reason, effect.Group = scenario.Enters, "", f.Data
-		case protocol.Rem:
-			effect = scenario.Effect{Do: scenario.Leaves, Reason: f.Reason().Error()}
-		case protocol.Invoke:
-			effect = scenario.Effect{Do: scenario.Executes, Operation: f.Data}
-		case protocol.Outcome:
-			effect = scenario.Effect{Do: scenario.Succeeds}
-		case protocol.Install:
-			effect.Do = scenario.Installs
+			effect.To, effect.Lost = x.rules.Names.Of(protocol.ID(x.messages.to(f.msg))), x.lost(st, v, f.msg)
+			effect.Message = x.m.text(f.msg)
 		case protocol.Propose:
-			effect = scenario.Effect{Do: scenario.Proposes, Message: x.m.text(f.msg)}
-		case protocol.Ejected:
-			effect.Do = scenario.Ejected
+			effect.Message = x.m.text(f.msg)
+		case protocol.Crit:
+			effect.Token, effect.Group = f.Arg, f.Data
+		case protocol.Rem:
+			effect.Reason = f.Reason().Error()
+		case protocol.Invoke:
+			effect.Operation = f.Data
 		case protocol.Read, protocol.Write, protocol.Await:
-			effect = x.asks(f.Act)
-		case protocol.Leader:
-			effect = scenario.Effect{Do: scenario.Leads, To: x.rules.Names.Of(f.To), Epoch: f.Arg}
-		case protocol.Revoke:
-			effect = scenario.Effect{Do: scenario.Revokes, To: x.rules.Names.Of(f.To)}
-		default:
-			continue
+			effect.Register, effect.Value = x.rules.Memory[f.To].Name, f.Arg
+		case protocol.Leader, protocol.Revoke:
+			effect.To, effect.Epoch = x.rules.Names.Of(f.To), f.Arg
 		}
-		e.Effects = append(e.Effects, effect)
+		if effect.Do != "" {
+			e.Effects = append(e.Effects, effect)
+		}
 	}
 	return e
 }
@@ -259,9 +264,6 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 			}
 		}
 		states = append(states, state)
-	}
-	if x.registers != nil {
-		return states, flights
 	}
 	for _, msg := range st[x.flight:] {
 		from, to := protocol.ID(x.messages.from(msg)), protocol.ID(x.messages.to(msg))

@@ -145,6 +145,9 @@ func (x *worker) common(st []uint32) (h uint64) {
 			h += x.shared.words[kind].hashes[st[at]]
 		}
 	}
+	for _, n := range st[x.cells:x.flight] {
+		h += x.shared.words[registerWord].hashes[n]
+	}
 	return h
 }
 
@@ -192,10 +195,10 @@ func (x *worker) possible(list []action) []action {
 			}
 		}
 	}
-	if x.registers != nil {
+	if x.rules.Memory != nil {
 		list = x.accesses(list)
 	}
-	for at := x.flight; at < len(st) && x.registers == nil; at++ {
+	for at := x.flight; at < len(st); at++ {
 		msg := st[at]
 		if at > x.flight && (msg == st[at-1] || x.fifo && x.channel(msg) == x.channel(st[at-1])) {
 			continue
@@ -316,7 +319,8 @@ func (x *worker) change(a action, p int, m *move, o *outcome) bool {
 		hash -= l.hash
 		one, two = one|l.floor, one&l.floor
 	case a.verb == write:
-		hash += x.messages.all[x.written(a)].hash - x.messages.all[x.st[a.at]].hash
+		to, of := x.written(a), &x.shared.words[registerWord]
+		hash += of.hashes[to] - of.hashes[x.st[a.at]]
 	case a.cost() != 0:
 		hash += budgetHash(x.st[0]-a.cost()) - budgetHash(x.st[0])
 	}
@@ -446,9 +450,9 @@ func (x *worker) wrong(o outcome) history.Fault {
 // look puts a state into the view of invariants. It is valid until the next call.
 func (x *worker) look(st []uint32) *protocol.View {
 	v := &x.m.view
-	if x.m.flight = st[x.flight:]; x.registers != nil {
-		v.Registers = x.registers.values(v.Registers[:0], x.m.flight)
-		x.m.flight = nil
+	x.m.flight, v.Registers = st[x.flight:], v.Registers[:0]
+	for _, n := range st[x.cells:x.flight] {
+		v.Registers = append(v.Registers, x.shared.contents[n].Value)
 	}
 	for i, n := range st[1 : 1+x.rules.Total] {
 		l := &x.locals[n]

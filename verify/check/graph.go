@@ -151,9 +151,7 @@ func (x *worker) serves(a action, o outcome, c lasso.Class) bool {
 
 // Strong implements lasso.Graph. A step that must happen stays possible until it is taken,
 // or its class is served; but a bounded time-out waits for messages, again and again.
-func (g *graph) Strong(c lasso.Class) bool { return g.strong(c) }
-
-func (s *space) strong(c lasso.Class) bool { return s.bounded && verb(c>>48) == timeout }
+func (s *space) Strong(c lasso.Class) bool { return s.bounded && verb(c>>48) == timeout }
 
 // section is the section of user u in a state.
 func (g *graph) section(s uint32, u int) protocol.Section {

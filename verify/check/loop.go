@@ -112,7 +112,7 @@ func (w *Walk) neglected(g *ring, stays bool) string {
 				continue
 			}
 			enabled = append(enabled, r.class(a))
-			if r.strong(r.class(a)) {
+			if r.Strong(r.class(a)) {
 				sometimes = append(sometimes, r.class(a))
 			}
 		}

@@ -136,16 +136,7 @@ func newMachineOver(a protocol.Algorithm[any], c protocol.Config, total int, sha
 // another returns a machine with processes of its own and the same messages.
 func (d *machine) another() *machine { return newMachineOver(d.a, d.c, len(d.procs), d.messages) }
 
-func (d *machine) bound(k int) string {
-	return fmt.Sprintf("%s <= %d", d.a.Bounds[k].Name, d.a.Bounds[k].Max)
-}
-
 func (d *machine) text(msg uint32) string { return d.names.Text(d.a.Text(d.msgs[msg])) }
-
-// show tells a person about a state of process i.
-func (d *machine) show(i int, state []byte) string {
-	return d.names.Text(protocol.Show(d.load(i, state)))
-}
 
 // first returns the state of New for process i.
 func (d *machine) first(i int) []byte {

@@ -192,7 +192,8 @@ func (x *worker) confluent(local, msg uint32) bool {
 	n, known := x.claims.find(key)
 	if !known {
 		l := &x.locals[local]
-		n = x.claims.keep(key, x.m.confluent(l.proc, l.state, msg, x.summaries[local].tries))
+		from, p := protocol.ID(x.messages.from(msg)), x.m.load(l.proc, l.state)
+		n = x.claims.keep(key, x.m.a.Confluent(p, from, x.m.msgs[msg], x.summaries[local].tries))
 	}
 	return x.claims.values[n]
 }
@@ -302,11 +303,6 @@ func (x *worker) sameMessages(a, b []uint32) bool {
 		order = func(a, b uint32) int { return x.channel(a) - x.channel(b) }
 	}
 	return slices.Equal(slices.SortedStableFunc(slices.Values(a), order), slices.SortedStableFunc(slices.Values(b), order))
-}
-
-// confluent is Model.Confluent of a message on its way to process i in a state.
-func (d *machine) confluent(i int, state []byte, msg uint32, again bool) bool {
-	return d.a.Confluent(d.load(i, state), protocol.ID(d.messages.from(msg)), d.msgs[msg], again)
 }
 
 // memory estimates what a worker keeps for itself, in bytes.

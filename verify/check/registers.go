@@ -144,17 +144,6 @@ func (x *worker) written(a action) uint32 {
 	return x.content(c)
 }
 
-// accessText is Step.Text of an action on a register.
-func (s *space) accessText(a action) string {
-	name := s.rules.Memory[a.b].Name
-	if a.verb == read || a.verb == awaitOverlap {
-		if c := s.shared.contents[a.arg]; c.Writers > 0 {
-			return scenario.Found(name, c.Value)
-		}
-	}
-	return name
-}
-
 // cellsOf tells what the registers hold in a state.
 func (x *worker) cellsOf(st []uint32) (cells []scenario.Cell) {
 	for k, r := range x.rules.Memory {

@@ -18,20 +18,12 @@ func renaming(to []uint8) func(protocol.ID) protocol.ID {
 	}
 }
 
-// permute returns the state of process i with members renamed, valid until the
-// next call; permuteMessage does so with a message and its channel.
+// permute returns the state of process i with members renamed, valid until the next call.
 func (d *machine) permute(i int, state []byte, to []uint8) []byte {
 	p := d.load(i, state)
 	d.a.Permute(p, renaming(to))
 	return d.encode(p)
 }
-
-func (d *machine) permuteMessage(msg uint32, to []uint8) uint32 {
-	return d.intern(int(to[d.messages.from(msg)]), int(to[d.messages.to(msg)]), d.msgs[msg])
-}
-
-// appendMessage appends what a message holds: no ids of members.
-func (d *machine) appendMessage(b []byte, msg uint32) []byte { return d.a.Append(b, d.msgs[msg]) }
 
 // begins reports whether New makes the same of a process with members renamed.
 func (d *machine) begins(i int, to []uint8) bool {

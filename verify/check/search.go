@@ -317,7 +317,7 @@ func (r *searcher) dead(st []uint32) (f history.Fault) {
 	if r.asks(history.Lagging) && r.enough(st) {
 		f = r.lagging(st)
 	}
-	if f == (history.Fault{}) && r.asks(Deadlock) && !(r.c.Stay && r.some(st, protocol.InCrit)) && r.enough(st) && r.trying(st) >= 0 {
+	if f == (history.Fault{}) && r.asks(Deadlock) && !(r.c.Stay && r.some(st, protocol.InCrit)) && r.enough(st) && r.trying(st) {
 		f = history.Fault{Property: Deadlock, Text: r.waiting(st)}
 	}
 	return f
@@ -384,19 +384,14 @@ func (r *searcher) some(st []uint32, section protocol.Section) bool {
 	return slices.ContainsFunc(st[1:1+r.rules.Total], func(n uint32) bool { return r.summaries[n].section == section })
 }
 
-// trying returns a user that waits, or -1.
-func (r *searcher) trying(st []uint32) int {
-	for i, n := range st[1 : 1+r.rules.Total] {
-		if waits(r.summaries[n].section) {
-			return i
-		}
-	}
-	return -1
+// trying reports whether some user waits.
+func (r *searcher) trying(st []uint32) bool {
+	return slices.ContainsFunc(st[1:1+r.rules.Total], func(n uint32) bool { return waits(r.summaries[n].section) })
 }
 
 // halted reports whether somebody waits, and nobody is inside.
 func (r *searcher) halted(st []uint32) bool {
-	return r.trying(st) >= 0 && !r.some(st, protocol.InCrit) && !r.some(st, protocol.InLost)
+	return r.trying(st) && !r.some(st, protocol.InCrit) && !r.some(st, protocol.InLost)
 }
 
 // waiting says who waits in a deadlock.
@@ -492,10 +487,7 @@ func (r *searcher) sum(complete bool, states int64) Verdict {
 	}
 	if f := r.found; f != nil {
 		v.Verdict, v.Property, v.Reason, v.Loop = Violated, f.Property, f.Text, Mark(f.run.Loop)
-		v.Run = &f.run
-		for _, e := range f.run.Steps {
-			v.Trace = append(v.Trace, e.Line)
-		}
+		v.Run, v.Trace = &f.run, f.lines()
 		for i := range v.Properties {
 			if p := &v.Properties[i]; p.Property == f.Property {
 				p.violatedBy(f)
@@ -519,10 +511,16 @@ func (r *searcher) property(name string, verdict Result) Property {
 }
 
 func (p *Property) violatedBy(f *finding) {
-	p.Verdict, p.Depth, p.Trace, p.Loop = Violated, len(f.run.Steps), []string{}, Mark(f.run.Loop)
-	for _, e := range f.run.Steps {
-		p.Trace = append(p.Trace, e.Line)
+	p.Verdict, p.Depth, p.Trace, p.Loop = Violated, len(f.run.Steps), f.lines(), Mark(f.run.Loop)
+}
+
+// lines are those of the run, as a scenario.
+func (f *finding) lines() []string {
+	lines := make([]string, len(f.run.Steps))
+	for i, e := range f.run.Steps {
+		lines[i] = e.Line
 	}
+	return lines
 }
 
 // bounds says within which limits the verdict was found.
@@ -610,8 +608,8 @@ func (r *searcher) model() []string {
 		parts = append(parts, "counters shifted")
 	}
 	parts = append(parts, r.reduction.notes...)
-	for k := range r.m.a.Bounds {
-		b := r.m.bound(k)
+	for k, limit := range r.m.a.Bounds {
+		b := fmt.Sprintf("%s <= %d", limit.Name, limit.Max)
 		if n := r.cuts[k]; n > 0 {
 			b += fmt.Sprintf(" (%s cut)", Plural(n, "step"))
 		}

@@ -288,7 +288,10 @@ func (s *space) step(a action, m *machine) scenario.Step {
 	case deliver, lose, duplicate:
 		st.Text = m.text(a.arg)
 	case read, awaitOverlap, begin, write:
-		st.Text = s.accessText(a)
+		st.Text = s.rules.Memory[a.b].Name
+		if c := s.shared.contents; a.verb != begin && a.verb != write && c[a.arg].Writers > 0 {
+			st.Text = scenario.Found(st.Text, c[a.arg].Value)
+		}
 	}
 	return st
 }

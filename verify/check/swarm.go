@@ -68,12 +68,12 @@ type fleet struct {
 	names []string
 	begin time.Time
 
-	next    atomic.Int64 // search
-	stop    atomic.Bool
-	visited atomic.Int64
-	steps   atomic.Int64
+	next atomic.Int64 // search
+	stop atomic.Bool
 
 	mu       sync.Mutex
+	visited  int64
+	steps    int64
 	err      error
 	ended    int // searches
 	complete int // of these, that had nothing left to try
@@ -141,8 +141,8 @@ func (f *fleet) search(k int, x *worker) {
 }
 
 func (f *fleet) verdict() Verdict {
-	r := &searcher{asked: f.names, begin: f.begin, transitions: f.steps.Load(), found: f.found}
-	v := r.sum(false, f.visited.Load())
+	r := &searcher{asked: f.names, begin: f.begin, transitions: f.steps, found: f.found}
+	v := r.sum(false, f.visited)
 	v.Searches = f.ended
 	ending := fmt.Sprintf("%d of %d searches with nothing left to try", f.complete, f.ended)
 	if f.found != nil {
@@ -301,9 +301,6 @@ func (d *diver) path() (path [][]uint32) {
 // report adds what was done since the last time, and sees whether to go on.
 func (d *diver) report() {
 	f := d.fleet
-	f.visited.Add(d.visited)
-	f.steps.Add(d.steps)
-	d.visited, d.steps = 0, 0
 	all := "" // a reason for all searches to end
 	select {
 	case <-f.c.Done:
@@ -315,6 +312,9 @@ func (d *diver) report() {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.visited += d.visited
+	f.steps += d.steps
+	d.visited, d.steps = 0, 0
 	before := d.needs
 	d.needs = int64(8*len(d.table)+4*cap(d.vectors)+12*cap(d.todo)+16*cap(d.stack)) + d.store.memory() + d.space.memory()
 	if f.memory += d.needs - before; f.memory > f.c.MaxMemory/5*4 {
@@ -330,7 +330,7 @@ func (d *diver) report() {
 	if f.c.Progress != nil && time.Since(f.reported) > 250*time.Millisecond {
 		f.reported = time.Now()
 		f.c.Progress(Progress{
-			States: f.visited.Load(), Transitions: f.steps.Load(), Depth: len(d.stack), Frontier: int64(len(d.todo)),
+			States: f.visited, Transitions: f.steps, Depth: len(d.stack), Frontier: int64(len(d.todo)),
 			Memory: f.memory, Elapsed: time.Since(f.begin),
 		})
 	}

@@ -198,7 +198,7 @@ func (x *worker) rename(st []uint32, to []uint8) {
 func (x *worker) another(kind uint64, w uint32, code uint64, to []uint8) uint32 {
 	return once(x, &x.renamed, scramble(code<<33|kind<<32|uint64(w)), func() uint32 {
 		if kind == 1 {
-			return x.m.permuteMessage(w, to)
+			return x.m.intern(int(to[x.messages.from(w)]), int(to[x.messages.to(w)]), x.m.msgs[w])
 		}
 		return x.intern(x.permuted(&x.locals[w], to))
 	})
@@ -263,7 +263,7 @@ func (x *worker) pin(kind uint64, w uint32, j int) uint64 {
 		}
 		if kind == 1 {
 			x.key = append(x.key[:0], to[x.messages.from(w)], to[x.messages.to(w)])
-			x.key = x.m.appendMessage(x.key, w)
+			x.key = x.m.a.Append(x.key, x.m.msgs[w]) // which holds no ids of members
 		} else {
 			x.key = appendLocal(x.key[:0], x.permuted(&x.locals[w], to))
 		}

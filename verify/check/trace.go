@@ -77,16 +77,13 @@ func (r *searcher) trace(i uint32, further ...uint16) scenario.Run {
 	st, path := r.roots[top].state, [][]uint32(nil)
 	var wrong history.Fault
 	var by []action
-	for _, want := range append(ordinals, further...) {
-		k := uint16(0)
-		var next []uint32
-		r.expand(st, func(v visit) {
-			if k == want {
-				next, wrong, by = slices.Clone(v.next), r.serious(v.problem), append(by, v.action)
-			}
-			k++
-		})
-		path, st = append(path, next), next
+	for _, k := range append(ordinals, further...) {
+		r.enter(st)
+		list, _ := r.choices()
+		by = append(by, list[k])
+		wrong = r.serious(r.wrong(r.reach(list[k])))
+		st = slices.Clone(r.next)
+		path = append(path, st)
 	}
 	if r.sym != nil {
 		by = nil // these name other members
@@ -253,7 +250,7 @@ func (x *worker) end(st []uint32) ([]scenario.State, []scenario.Flight) {
 			if x.user[i] {
 				state.Section = sections[l.Section]
 			}
-			state.Text = x.m.show(i, l.state)
+			state.Text = x.rules.Names.Text(protocol.Show(x.m.load(i, l.state)))
 			if l.Leading.Named {
 				state.Section = fmt.Sprintf("up: %s leads epoch %d", x.rules.Names.Of(l.Leading.Leader), l.Leading.Epoch)
 			}

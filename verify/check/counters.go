@@ -109,13 +109,20 @@ func (x *worker) shift(i int, w uint32) uint32 {
 	}
 	return once(x, &x.shifted.to[kind], scramble(uint64(w)<<32|by), func() uint32 {
 		if kind == 1 {
-			return x.m.shiftMessage(w, x.by)
+			ch, m := x.m.channel(w), x.m.msgs[w]
+			x.m.a.MapMsg(ch, &m, x.lowered)
+			return x.m.intern(int(ch.From), int(ch.To), m)
 		}
 		l := x.locals[w]
-		l.state = x.m.shift(l.proc, l.state, x.by)
+		p := x.m.load(l.proc, l.state)
+		x.m.a.MapState(p, x.lowered)
+		l.state = x.m.encode(p)
 		return x.intern(l)
 	})
 }
+
+// lowered is a value of a counter, moved by x.by.
+func (x *worker) lowered(c protocol.Counter, v uint64) uint64 { return v - x.by[x.m.counters[c]] }
 
 // note keeps which counters a move begins: those in its end, or in what it sends, of which
 // neither the local state that it was made from nor the message has a value.

@@ -19,29 +19,10 @@ const ConcurrentEntry = "concurrent-entry"
 // not say: one of two groups.
 var DefaultWants = []protocol.Groups{"1", "2"}
 
-// wanted is what a try of user i with this argument wants.
-func (s *space) wanted(i int, arg uint32) protocol.Groups {
-	if s.wants == nil {
-		return ""
-	}
-	return s.wants[i][arg]
-}
-
-// try appends the tries that user i may make.
-func (x *worker) try(list []action, i int) []action {
-	if x.wants == nil {
-		return append(list, action{verb: try, a: uint8(i)})
-	}
-	for k := range x.wants[i] {
-		list = append(list, action{verb: try, a: uint8(i), arg: uint32(k)})
-	}
-	return list
-}
-
 // held is the group of each user that is inside, nil where there are no groups. It is valid
 // until the next call.
 func (x *worker) held(st []uint32) []protocol.Group {
-	if x.wants == nil {
+	if !x.rules.Grouped {
 		return nil
 	}
 	x.holds = x.holds[:0]
@@ -54,7 +35,7 @@ func (x *worker) held(st []uint32) []protocol.Group {
 // excluded reports whether user u tries in a state and shares with all who try or are inside: see
 // Users.Together.
 func (x *worker) excluded(st []uint32, u int) bool {
-	if x.wants == nil || x.summaries[st[1+u]].section != protocol.InTry {
+	if !x.rules.Grouped || x.summaries[st[1+u]].section != protocol.InTry {
 		return false
 	}
 	for i, n := range st[1 : 1+x.rules.Total] {

@@ -126,13 +126,14 @@ func (x *worker) move(from uint32, v verb, arg uint64) (n uint32) {
 	x.note(&m, before, x.messages.lows[msg])
 	// Every 16th distinct step is enough to catch a false claim: a wrong MapState
 	// or MapMsg shows in most steps that touch a clock.
-	if x.fresh++; v != amnesia && v != recovery && v != resume && x.shifts && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
-		!x.reduction.believes && !x.m.moves(l.proc, state, ins[0], msg) {
-		x.deny("step %v of process %d does not commute with moving the values of a counter", ins[0], l.proc)
-	}
-	if x.sym != nil && v != recovery && v != resume && m.problem == 0 && (x.fresh < 1000 || x.fresh%16 == 0) &&
-		!x.m.permutes(l.proc, state, ins[0], msg, x.swap(x.fresh)) {
-		x.asymmetric("step %v of process %d does not commute with exchanging two of them", ins[0], l.proc)
+	x.fresh++
+	if m.problem == 0 && v != recovery && v != resume && (x.fresh < 1000 || x.fresh%16 == 0) {
+		if x.shifts && v != amnesia && !x.reduction.believes && !x.m.moves(l.proc, state, ins[0], msg) {
+			x.deny("step %v of process %d does not commute with moving the values of a counter", ins[0], l.proc)
+		}
+		if x.sym != nil && !x.m.permutes(l.proc, state, ins[0], msg, x.swap(x.fresh)) {
+			x.asymmetric("step %v of process %d does not commute with exchanging two of them", ins[0], l.proc)
+		}
 	}
 	x.moves = append(x.moves, m)
 	n, _ = x.moveOf.add(key)
@@ -146,7 +147,7 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, ins []protocol
 	var in protocol.Input
 	switch v {
 	case try:
-		in = l.Try(x.wanted(l.proc, uint32(arg)))
+		in = l.Try(x.wants[l.proc][arg])
 		if !x.endless[l.proc] {
 			l.entries--
 		}

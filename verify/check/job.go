@@ -128,12 +128,6 @@ func (j *job) keep(r *record, next []uint32) {
 // next returns the vector of the next state.
 func (j *job) next(r *record) []uint32 { return j.vectors[r.next.from:r.next.to] }
 
-// resolve completes a record of the state that x, which is not frozen, has entered.
-func (j *job) resolve(x *worker, r *record) {
-	r.outcome, r.known = x.reach(r.action), true
-	j.keep(r, x.next)
-}
-
 func (j *job) memory() int64 {
 	return int64(24*cap(j.states) + 8*cap(j.prints) + 8*cap(j.ends) + 48*cap(j.records) + 4*cap(j.vectors))
 }

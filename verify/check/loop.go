@@ -101,45 +101,42 @@ func (w *Walk) neglected(g *ring, stays bool) string {
 	r := w.r
 	r.raw = false
 	defer func() { r.raw = true }()
-	var always, sometimes []lasso.Class // sometimes: of those that need be possible only again and again
-	served := map[lasso.Class]bool{}
-	for i, st := range g.states[:max(1, len(g.steps))] {
+	type debt struct {
+		line   string // of a step of the class
+		in     int    // how many states one is possible in
+		served bool
+	}
+	debts, order := map[lasso.Class]*debt{}, []lasso.Class(nil)
+	states := g.states[:max(1, len(g.steps))]
+	for i, st := range states {
 		r.enter(st)
 		acts := r.actions(nil)
-		var enabled []lasso.Class
+		enabled := map[lasso.Class]bool{}
 		for _, a := range acts {
-			if !a.verb.must() || stays && a.verb == exit && r.summaries[st[1+a.a]].section == protocol.InCrit {
+			c := r.class(a)
+			if !a.verb.must() || enabled[c] || stays && a.verb == exit && r.summaries[st[1+a.a]].section == protocol.InCrit {
 				continue
 			}
-			enabled = append(enabled, r.class(a))
-			if r.Strong(r.class(a)) {
-				sometimes = append(sometimes, r.class(a))
+			if enabled[c] = true; debts[c] == nil {
+				debts[c], order = &debt{line: r.line(a, r.m)}, append(order, c)
 			}
-		}
-		if always = slices.DeleteFunc(always, func(c lasso.Class) bool { return !slices.Contains(enabled, c) }); i == 0 {
-			always = enabled
+			debts[c].in++
 		}
 		for _, a := range acts {
 			o := r.reach(a)
 			if i == len(g.steps) || !slices.Equal(r.next, g.states[i+1]) || !alike(r.step(a, r.m), g.steps[i]) {
 				continue
 			}
-			for _, c := range enabled {
-				served[c] = served[c] || r.serves(a, o, c)
+			for c := range enabled {
+				debts[c].served = debts[c].served || r.serves(a, o, c)
 			}
 		}
 	}
-	for _, c := range append(always, sometimes...) {
-		if served[c] || verb(c>>48) == timeout && r.c.Timers == NeverFire {
-			continue
-		}
-		for _, st := range g.states {
-			r.enter(st)
-			for _, a := range r.actions(nil) {
-				if a.verb.must() && r.class(a) == c {
-					return r.line(a, r.m)
-				}
-			}
+	for _, c := range order {
+		d := debts[c]
+		waits := verb(c>>48) == timeout && r.c.Timers == NeverFire
+		if !d.served && !waits && (d.in == len(states) || r.Strong(c)) {
+			return d.line
 		}
 	}
 	return ""

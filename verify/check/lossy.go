@@ -2,7 +2,6 @@ package check
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -56,79 +55,58 @@ func (x *worker) forget(p int) {
 func (x *worker) isStale(from, to, msg uint32) bool {
 	key := pairing{from, to, msg}
 	stale, known := x.stale[key]
-	if !known && x.adds() {
-		var err error
-		if stale, err = x.m.stale(x.locals[from].state, x.locals[to].state, msg); err != nil {
-			x.deny("%w", err)
-		}
-		x.stale[key] = stale
-		x.bytes += 40
+	if known || !x.adds() {
+		return stale
 	}
+	load := func(id protocol.ID, local uint32) protocol.Process[any] {
+		if x.locals[local].state == nil {
+			return nil // it is absent
+		}
+		return x.m.load(int(id), x.locals[local].state)
+	}
+	ch := x.m.channel(msg)
+	back := protocol.Channel{From: ch.To, To: ch.From}
+	sender, receiver := load(ch.From, from), load(ch.To, to)
+	if stale = receiver == nil; !stale && x.m.a.Stale(sender, receiver, ch, x.m.msgs[msg]) {
+		stale = true
+		x.idle("stale", to, msg, func(e protocol.Effect[any]) bool {
+			return e.Do == protocol.Send && e.To == ch.From && x.m.a.Stale(receiver, sender, back, e.Msg)
+		})
+	}
+	x.stale[key] = stale
+	x.bytes += 40
 	return stale
 }
 
 // isMoot asks for the claim, once for each pair of a local state and a message.
 func (x *worker) isMoot(local, msg uint32) bool {
 	return once(x, &x.moot, pair(local, msg), func() bool {
-		moot, err := x.m.moot(x.locals[local].state, msg)
-		if err != nil {
-			x.deny("%w", err)
+		ch := x.m.channel(msg)
+		moot := x.m.a.Moot(x.m.load(int(ch.To), x.locals[local].state), ch.From, x.m.msgs[msg])
+		if moot {
+			x.idle("moot", local, msg, func(protocol.Effect[any]) bool { return false })
 		}
 		return moot
 	})
 }
 
-// moot is Model.Moot for a receiver in an encoded state. An error says that the message, if it
-// arrived now, would do something all the same.
-func (d *machine) moot(to []byte, msg uint32) (moot bool, err error) {
-	ch := d.channel(msg)
-	if moot = d.a.Moot(d.load(int(ch.To), to), ch.From, d.msgs[msg]); moot {
-		err = d.idle("moot", to, msg, func(protocol.Effect[any]) bool { return false })
-	}
-	return moot, err
-}
-
-// stale is Model.Stale for processes in encoded states, nil where absent. An error says
-// that the message, if it arrived now, would do something all the same.
-func (d *machine) stale(from, to []byte, msg uint32) (stale bool, err error) {
-	ch := d.channel(msg)
-	load := func(id protocol.ID, state []byte) protocol.Process[any] {
-		if state == nil {
-			return nil
-		}
-		return d.load(int(id), state)
-	}
-	sender, receiver := load(ch.From, from), load(ch.To, to)
-	if receiver == nil {
-		return true, nil
-	}
-	if stale = d.a.Stale(sender, receiver, ch, d.msgs[msg]); stale {
-		back := protocol.Channel{From: ch.To, To: ch.From}
-		err = d.idle("stale", to, msg, func(e protocol.Effect[any]) bool {
-			return e.Do == protocol.Send && e.To == ch.From && d.a.Stale(receiver, sender, back, e.Msg)
-		})
-	}
-	return stale, err
-}
-
-// idle returns an error if the receipt of a message, of which a claim says what it is, changes the
-// encoded state of its receiver, which is loaded, or has effects except for those that may be.
-func (d *machine) idle(what string, to []byte, msg uint32, may func(protocol.Effect[any]) bool) (err error) {
+// idle denies what a claim says of a message if its receipt, in a local state which is loaded, changes that
+// state or has effects except for those that may be.
+func (x *worker) idle(what string, local, msg uint32, may func(protocol.Effect[any]) bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%s is %s, and panics: %v", d.text(msg), what, r)
+			x.deny("%s is %s, and panics: %v", x.m.text(msg), what, r)
 		}
 	}()
-	ch := d.channel(msg)
+	d, ch := x.m, x.m.channel(msg)
 	receiver := d.procs[ch.To]
 	d.out.Reset()
 	receiver.Step(protocol.Event[any]{Input: protocol.NewReceive(ch.From), Msg: d.msgs[msg]}, &d.out)
-	nothing := bytes.Equal(d.encode(receiver), to)
+	nothing := bytes.Equal(d.encode(receiver), x.locals[local].state)
 	for _, e := range d.out.Effects {
 		nothing = nothing && may(e)
 	}
 	if !nothing {
-		return fmt.Errorf("%s is %s, and yet it does something", d.text(msg), what)
+		x.deny("%s is %s, and yet it does something", d.text(msg), what)
 	}
-	return nil
 }

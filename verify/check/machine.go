@@ -273,19 +273,6 @@ func (d *machine) lows(i int, state []byte) []low {
 	return slices.Clone(d.low)
 }
 
-// shift subtracts by[k] from all values of counter k.
-func (d *machine) shift(i int, state []byte, by []uint64) []byte {
-	p := d.load(i, state)
-	d.a.MapState(p, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
-	return d.encode(p)
-}
-
-func (d *machine) shiftMessage(msg uint32, by []uint64) uint32 {
-	m := d.msgs[msg]
-	d.a.MapMsg(d.channel(msg), &m, func(c protocol.Counter, v uint64) uint64 { return v - by[d.counters[c]] })
-	return d.intern(d.messages.from(msg), d.messages.to(msg), m)
-}
-
 // see puts process i into the view: its local state has number n, and it is nil where absent.
 func (d *machine) see(i int, n uint32, state []byte) {
 	switch {

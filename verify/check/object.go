@@ -329,32 +329,10 @@ func (x *worker) hearings(list []action, a *world.Consensus, b world.Ballot) []a
 	return list
 }
 
-// heardFirst appends who may hear of a decision that was made in the last step, if one was: where
-// there is one, that is what happens next.
-func (x *worker) heardFirst(list []action) []action {
-	if x.raw || x.c.apart || x.shared.at[consensusWord] == 0 {
-		return list
-	}
-	a := x.consensus(x.st)
-	if i := slices.IndexFunc(a.Decisions, func(b world.Ballot) bool { return b.New }); i >= 0 {
-		list = x.hearings(list, a, a.Decisions[i])
-	}
-	return list
-}
-
 // decision is the update that is a decision of consensus.
 func (x *worker) decision(a action) uint32 {
 	return once(x, &x.shared.decide, scramble(uint64(a.at)<<32|uint64(a.arg)), func() uint32 {
 		in := protocol.NewDecide(uint64(a.at))
 		return x.internUpdate(update{proc: nobody, list: []occurrence{{in: in, act: effect{msg: a.arg}}}})
 	})
-}
-
-// lagging says which copy of the object lacks something in a state, if one does.
-func (x *worker) lagging(st []uint32) (f history.Fault) {
-	if f = x.judge(st[x.shared.at[judgeWord]]).Unfinished(); f != (history.Fault{}) {
-		f.Text += ", and nothing that must happen changes the state"
-		f = x.named(f)
-	}
-	return f
 }

@@ -169,7 +169,8 @@ func (r *searcher) merge(j *job) {
 				r.verify(&rec.action)
 			}
 			if !rec.known {
-				j.resolve(r.worker, rec)
+				rec.outcome, rec.known = r.reach(rec.action), true
+				j.keep(rec, r.next)
 			}
 			ordinal := uint16(i - begin)
 			r.transitions++
@@ -315,7 +316,10 @@ func (r *searcher) dead(st []uint32) (f history.Fault) {
 		}
 	}
 	if r.asks(history.Lagging) && r.enough(st) {
-		f = r.lagging(st)
+		if f = r.worker.judge(st[r.shared.at[judgeWord]]).Unfinished(); f != (history.Fault{}) {
+			f.Text += ", and nothing that must happen changes the state"
+			f = r.named(f)
+		}
 	}
 	if f == (history.Fault{}) && r.asks(Deadlock) && !(r.c.Stay && r.some(st, protocol.InCrit)) && r.enough(st) && r.trying(st) {
 		f = history.Fault{Property: Deadlock, Text: r.waiting(st)}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
@@ -39,7 +40,7 @@ type space struct {
 	bounded  bool     // only where no message is on its way: see Synchronous
 	tasks    []uint32 // operations that a user issues in each section, by process
 
-	wants     [][]protocol.Groups // by process: what a try of its user chooses from; nil: no groups
+	wants     [][]protocol.Groups // by process: what a try of its user chooses from; without groups ""
 	shared    shared
 	reduction reduction
 
@@ -238,9 +239,8 @@ func newSpace(i protocol.Info, c Config, m *machine) *space {
 		u := total - len(c.Entries) + k
 		s.user[u], s.endless[u] = true, e == Unlimited
 	}
-	if len(c.Wants) > 0 {
-		s.wants = append(make([][]protocol.Groups, total-len(c.Wants)), c.Wants...)
-	}
+	s.wants = slices.Repeat([][]protocol.Groups{{""}}, total)
+	copy(s.wants[total-len(c.Wants):], c.Wants)
 	for _, b := range c.Budgets() {
 		s.budget |= uint32(*b.Most) << b.at
 	}
@@ -278,7 +278,7 @@ func (s *space) step(a action, m *machine) scenario.Step {
 	st := scenario.Step{Verb: verbs[a.verb], Procs: procs[:verbs[a.verb].Processes()]}
 	switch a.verb {
 	case try:
-		st.Text = string(s.wanted(int(a.a), a.arg))
+		st.Text = string(s.wants[a.a][a.arg])
 	case timeout:
 		st.Timer = a.arg
 	case issue:

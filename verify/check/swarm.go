@@ -302,10 +302,8 @@ func (d *diver) path() (path [][]uint32) {
 func (d *diver) report() {
 	f := d.fleet
 	all := "" // a reason for all searches to end
-	select {
-	case <-f.c.Done:
+	if d.interrupted() {
 		all = "interrupted"
-	default:
 	}
 	if t := f.c.Swarm.For; t > 0 && all == "" && time.Now().After(d.until) {
 		d.stopped = "at the end of its time"

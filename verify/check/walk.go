@@ -40,15 +40,12 @@ const mostEnds = 1 << 12
 // NewWalk begins a run of a within c, whose Prefix it does not take. An error means
 // that c is not a possible configuration.
 func NewWalk[M any](a protocol.Algorithm[M], c Config) (*Walk, error) {
-	return newWalk(protocol.Erase(a), c)
-}
-
-func newWalk(a protocol.Algorithm[any], c Config) (*Walk, error) {
-	names, err := prepare(a, &c)
+	erased := protocol.Erase(a)
+	names, err := prepare(erased, &c)
 	if err != nil {
 		return nil, err
 	}
-	w := &Walk{r: newSearcher(crew{newWorkerOf(a, c)}, names)}
+	w := &Walk{r: newSearcher(crew{newWorkerOf(erased, c)}, names)}
 	w.r.timers, w.r.raw = true, true
 	w.first, w.over = w.r.initial(c.Entries)
 	w.Reset()

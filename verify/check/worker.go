@@ -156,9 +156,14 @@ func budgetHash(budgets uint32) uint64 { return scramble(uint64(budgets)) }
 // actions appends the actions of the state entered, in an order that depends on
 // the state only.
 func (x *worker) actions(list []action) []action {
-	none := len(list)
-	if list = x.heardFirst(list); len(list) > none {
-		return list
+	if !x.raw && !x.c.apart && x.shared.at[consensusWord] > 0 {
+		a, none := x.consensus(x.st), len(list)
+		if i := slices.IndexFunc(a.Decisions, func(b world.Ballot) bool { return b.New }); i >= 0 {
+			list = x.hearings(list, a, a.Decisions[i])
+		}
+		if len(list) > none {
+			return list // a decision was made in the last step: that somebody hears of it comes first
+		}
 	}
 	return x.possible(list)
 }
@@ -180,7 +185,9 @@ func (x *worker) possible(list []action) []action {
 		if x.user[i] {
 			switch {
 			case f.section == protocol.InRem && f.tries:
-				list = x.try(list, i)
+				for k := range x.wants[i] {
+					list = append(list, action{verb: try, a: uint8(i), arg: uint32(k)})
+				}
 			case f.section == protocol.InCrit && f.tasks:
 				list = append(list, action{verb: issue, a: uint8(i), arg: x.locals[n].Issued + 1})
 			case f.section == protocol.InCrit && !x.c.Stay || f.section == protocol.InLost:

@@ -747,24 +747,6 @@ func (s *State) Unsettled() int {
 // Text is how a scenario writes a message.
 func (s *State) Text(msg any) string { return s.Names.Text(s.Algorithm.Text(msg)) }
 
-// AccessText is how a scenario writes the access that c takes.
-func (s *State) AccessText(c *Action) string {
-	name := s.Memory[c.Kind].Name
-	if c.Verb == scenario.Read && s.Cells[c.Kind].Writers > 0 {
-		return scenario.Found(name, c.Found)
-	}
-	return name
-}
-
-// counted is the section of user i for those who judge: what its process believes does not count
-// before it looks at its leases.
-func (s *State) counted(i int) protocol.Section {
-	if s.ends[i].Unaware() {
-		return protocol.InRem
-	}
-	return s.ends[i].Section
-}
-
 // View is the state as invariants see it, valid until the next step.
 func (s *State) View() *protocol.View {
 	v := &s.view
@@ -788,8 +770,9 @@ func (s *State) View() *protocol.View {
 		v.Registers = append(v.Registers, c.Value)
 	}
 	for i := range s.ends {
-		if v.Users[i], v.Procs[i] = s.counted(i), s.Procs[i]; s.ends[i].Unaware() {
-			v.Procs[i] = nil
+		v.Users[i], v.Procs[i] = s.ends[i].Section, s.Procs[i]
+		if s.ends[i].Unaware() { // what it believes does not count before it looks at its leases
+			v.Users[i], v.Procs[i] = protocol.InRem, nil
 		}
 		for j := range v.Lost[i] {
 			v.Lost[i][j] = s.ends[i].Lost>>j&1 != 0
@@ -808,7 +791,10 @@ func (s *State) Step(c Action) scenario.Step {
 	case scenario.Deliver, scenario.Lose, scenario.Duplicate:
 		st.Text = s.Text(s.Flight[s.Find(&c)].Msg)
 	case scenario.Read, scenario.Begin, scenario.Write:
-		st.Text = s.AccessText(&c)
+		st.Text = s.Memory[c.Kind].Name
+		if c.Verb == scenario.Read && s.Cells[c.Kind].Writers > 0 {
+			st.Text = scenario.Found(st.Text, c.Found)
+		}
 	case scenario.Issue:
 		st.Text = s.Operation(int(c.A), s.ends[c.A].Issued+1)
 	case scenario.Decide:
@@ -824,10 +810,7 @@ func (s *State) Exclusion() string {
 	if s.Grouped {
 		groups = s.Granted()
 	}
-	users := make(history.Users, s.Total)
-	for i := range users {
-		users[i] = s.counted(i)
-	}
+	users := history.Users(s.View().Users)
 	if s.Weak || users.Exclusion(groups) == nil {
 		return ""
 	}

@@ -264,7 +264,7 @@ func decide(a protocol.Algorithm[any], c Config) (Verdict, error) {
 		return Verdict{}, err
 	}
 	if c.Swarm != nil {
-		return swarm(func() *worker { return newWorkerOf(a, c) }, c, names)
+		return swarm(a, c, names)
 	}
 	quiet, err := run(a, c, names, NeverFire)
 	if err != nil || c.Timers == NeverFire || !quiet.clean || !quiet.timers {

@@ -72,20 +72,6 @@ func (r *searcher) misled(x *worker, st []uint32) history.Fault {
 
 // termination: every fair run comes to a state that nothing which must happen changes.
 func (l *live) termination(*Property) *finding {
-	run := l.solver.Fair(func(s uint32) bool { return !l.quiet(s) })
+	run := l.solver.Fair(func(s uint32) bool { return !l.idle.has(uint64(s)) && !l.still.has(uint64(s)) })
 	return l.finding(run, "termination: the election goes on for ever")
-}
-
-// quiet reports whether nothing that must happen changes a state. One of which the steps
-// are not known is none.
-func (l *live) quiet(s uint32) bool {
-	l.enter(l.store.state(s))
-	l.acts = l.actions(l.acts[:0])
-	edges := l.Edges(s)
-	for k, a := range l.acts {
-		if a.verb.must() && (k >= len(edges) || edges[k] != s) {
-			return false
-		}
-	}
-	return true
 }

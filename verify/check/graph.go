@@ -19,6 +19,7 @@ type graph struct {
 	idle   bitset        // of states: nothing is possible that must happen
 	still  bitset        // the same, or it does not change the state
 	edges  []uint32      // scratch
+	stays  bool          // who is inside need not leave
 }
 
 // graphBytes is what a graph needs for each state beside 4 bytes for each edge.
@@ -80,7 +81,8 @@ func (g *graph) Edges(s uint32) []uint32 { return g.rows.at(g.places.at(int(s)))
 // Ends implements lasso.Graph: nothing that must happen is possible, and no timer is
 // set, which where timers never fire would be waited for.
 func (g *graph) Ends(s uint32) bool {
-	return g.idle.has(uint64(s)) && !g.armed(g.store.state(s))
+	idle := g.idle.has(uint64(s)) || g.stays && len(g.Enabled(nil, s)) == 0
+	return idle && !g.armed(g.store.state(s))
 }
 
 // rests reports whether nothing that must happen changes a state, and no timer is set.
@@ -93,7 +95,7 @@ func (g *graph) Enabled(list []lasso.Class, s uint32) []lasso.Class {
 	g.enter(g.store.state(s))
 	g.acts = g.possible(g.acts[:0])
 	for _, a := range g.acts {
-		if a.verb.must() {
+		if g.owed(a, g.stays) {
 			list = append(list, g.class(a))
 		}
 	}
@@ -113,6 +115,11 @@ func (g *graph) Served(s uint32, some []lasso.Class, f func(k int, c lasso.Class
 			}
 		}
 	}
+}
+
+// owed reports whether an action of the state entered must happen. Where who is inside stays, its exit need not.
+func (x *worker) owed(a action, stays bool) bool {
+	return a.verb.must() && !(stays && a.verb == exit && x.summaries[x.st[1+a.a]].section == protocol.InCrit)
 }
 
 // class is the class of a step that must happen: the exit of one user, one timer of

@@ -46,28 +46,12 @@ func (x *worker) excluded(st []uint32, u int) bool {
 	return x.users.Together(x.tries, x.held(st))
 }
 
-// A visitors is a graph of runs in which who is inside need not leave.
-type visitors struct{ *graph }
-
-// leaves reports whether a class is the exit of a user that is inside in a state.
-func (v visitors) leaves(s uint32, c lasso.Class) bool {
-	return verb(c>>48) == exit && v.section(s, int(c>>40&0xff)) == protocol.InCrit
-}
-
-// Enabled implements lasso.Graph.
-func (v visitors) Enabled(list []lasso.Class, s uint32) []lasso.Class {
-	return slices.DeleteFunc(v.graph.Enabled(list, s), func(c lasso.Class) bool { return v.leaves(s, c) })
-}
-
-// Ends implements lasso.Graph.
-func (v visitors) Ends(s uint32) bool {
-	return len(v.Enabled(nil, s)) == 0 && !v.armed(v.store.state(s))
-}
-
 // concurrentEntry: nobody tries for ever who could share with all who are inside or try. A
 // run that comes to rest is preferred, and of these the first one that was found.
 func (l *live) concurrentEntry(*Property) *finding {
-	solver := lasso.New(visitors{l.graph}, l.interrupted)
+	visit := *l.graph
+	visit.stays = true
+	solver := lasso.New(&visit, l.interrupted)
 	var best *lasso.Lasso
 	of := 0
 	for u := range l.rules.Total {

@@ -137,31 +137,32 @@ type crew []*worker
 
 // share calls f for each number below n, in any order, for frozen workers.
 func (c crew) share(n int, f func(x *worker, i int)) {
+	freeze := func(frozen bool) {
+		for _, x := range c {
+			x.frozen, x.missing = frozen, false
+		}
+	}
+	freeze(true)
+	defer freeze(false)
 	if len(c) > 1 && n > 1 {
-		c[:min(len(c), n)].split(n, f)
+		parallel(min(len(c), n), n, func(k, i int) { f(c[k], i) })
 		return
 	}
-	c[0].frozen = true
 	for i := range n {
 		f(c[0], i)
 	}
-	c[0].frozen, c[0].missing = false, false
 }
 
-// split is share for more than one worker, all at the same time.
-func (c crew) split(n int, f func(x *worker, i int)) {
+// parallel calls f for each number i below n, on so many goroutines, the k-th of which says so.
+func parallel(goroutines, n int, f func(k, i int)) {
 	var next atomic.Int64
-	work := func(x *worker) {
-		x.frozen = true
-		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-			f(x, int(i))
-		}
-		x.frozen, x.missing = false, false
+	var all sync.WaitGroup
+	for k := range goroutines {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				f(k, int(i))
+			}
+		})
 	}
-	var others sync.WaitGroup
-	for _, x := range c[1:] {
-		others.Go(func() { work(x) })
-	}
-	work(c[0])
-	others.Wait()
+	all.Wait()
 }

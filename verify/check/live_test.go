@@ -94,7 +94,7 @@ func TestMutants(t *testing.T) {
 		Patience:  5 * time.Second,
 		Survivors: survivors,
 		Replace: []mutant.Replacement{
-			mutant.Edit("exits are no class", "		if a.verb.must() {\n			list = append", "		if a.verb.must() && a.verb != exit {\n			list = append"),
+			mutant.Edit("exits are no class", "		if g.owed(a, g.stays) {\n", "		if g.owed(a, g.stays) && a.verb != exit {\n"),
 		},
 	})
 }

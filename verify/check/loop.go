@@ -114,7 +114,7 @@ func (w *Walk) neglected(g *ring, stays bool) string {
 		enabled := map[lasso.Class]bool{}
 		for _, a := range acts {
 			c := r.class(a)
-			if !a.verb.must() || enabled[c] || stays && a.verb == exit && r.summaries[st[1+a.a]].section == protocol.InCrit {
+			if !r.owed(a, stays) || enabled[c] {
 				continue
 			}
 			if enabled[c] = true; debts[c] == nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 )
 
@@ -68,7 +69,6 @@ type fleet struct {
 	names []string
 	begin time.Time
 
-	next atomic.Int64 // search
 	stop atomic.Bool
 
 	mu       sync.Mutex
@@ -88,17 +88,13 @@ type fleet struct {
 
 // swarm searches with as many searches at the same time as there are workers, each
 // in a space of its own.
-func swarm(fresh func() *worker, c Config, names []string) (Verdict, error) {
+func swarm(a protocol.Algorithm[any], c Config, names []string) (Verdict, error) {
 	f := &fleet{c: c, names: names, begin: time.Now()}
-	var all sync.WaitGroup
-	for range min(c.Workers, c.Swarm.Searches) {
-		all.Go(func() {
-			for k := int(f.next.Add(1)) - 1; k < c.Swarm.Searches && !f.stop.Load(); k = int(f.next.Add(1)) - 1 {
-				f.search(k, fresh())
-			}
-		})
-	}
-	all.Wait()
+	parallel(min(c.Workers, c.Swarm.Searches), c.Swarm.Searches, func(_, k int) {
+		if !f.stop.Load() {
+			f.search(k, newWorkerOf(a, c))
+		}
+	})
 	if f.err != nil {
 		return Verdict{}, f.err
 	}

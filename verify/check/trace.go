@@ -65,7 +65,7 @@ func (x *worker) canonical(raw []uint32) []uint32 {
 // stuck reports whether nothing that must happen changes a normal form.
 func (x *worker) stuck(st []uint32) bool {
 	stuck := true
-	x.expandSome(st, func(a action) bool { return stuck && a.verb.must() }, func(v visit) {
+	x.expand(st, func(a action) bool { return stuck && a.verb.must() }, func(v visit) {
 		stuck = v.bound < 0 && slices.Equal(v.next, st) && !v.verb.accesses()
 	})
 	return stuck
@@ -131,7 +131,7 @@ var errUnfollowed = errors.New("check: no run of the algorithm leads along the s
 func (r *searcher) follow(from, next []uint32, wrong history.Fault, a *action) (event scenario.Event, raw []uint32) {
 	defer func(raw bool) { r.raw = raw }(r.raw)
 	r.raw = true
-	r.expand(from, func(v visit) {
+	r.expand(from, every, func(v visit) {
 		v.problem = r.serious(v.problem)
 		if raw != nil || a != nil && !v.alike(*a) || v.problem.Property != wrong.Property {
 			return

@@ -71,7 +71,7 @@ func (w *Walk) Possible() []scenario.Step {
 	var steps []scenario.Step
 	var lines []string
 	for _, e := range w.now {
-		w.r.expand(e.st, func(v visit) {
+		w.r.expand(e.st, every, func(v visit) {
 			s := w.r.step(v.action, w.r.m)
 			if l := w.r.rules.Names.Format(s); !slices.Contains(lines, l) {
 				lines, steps = append(lines, l), append(steps, s)
@@ -97,7 +97,7 @@ func (w *Walk) Take(want scenario.Step) (scenario.Event, error) {
 	var ends []end
 	atRest := w.rested()
 	for _, from := range w.now {
-		w.r.expandSome(from.st, wanted, func(v visit) {
+		w.r.expand(from.st, wanted, func(v visit) {
 			v.problem = w.r.serious(v.problem)
 			w.over = v.problem
 			next := slices.Clone(v.next)

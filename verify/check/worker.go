@@ -415,13 +415,12 @@ func (x *worker) send(msg uint32) {
 	x.next = st
 }
 
-// expand calls f for each action of st. It is for runs, not for searches.
-func (x *worker) expand(st []uint32, f func(visit)) {
-	x.expandSome(st, func(action) bool { return true }, f)
-}
+// every is true of every action.
+func every(action) bool { return true }
 
-// expandSome calls f for those actions of st for which some holds, and takes no others.
-func (x *worker) expandSome(st []uint32, some func(action) bool, f func(visit)) {
+// expand calls f for those actions of st for which some holds, and takes no others. It is for runs, not for
+// searches.
+func (x *worker) expand(st []uint32, some func(action) bool, f func(visit)) {
 	x.enter(st)
 	list, _ := x.choices()
 	for _, a := range slices.Clone(list) {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -54,13 +55,12 @@ func (c *Config) complete(i protocol.Info) error {
 	}
 	c.Use(s)
 	for _, d := range c.Down {
-		if d >= protocol.ID(c.N) {
+		switch {
+		case d >= protocol.ID(c.N):
 			return bad("process %d cannot be down: only members can", d)
-		}
-		if i.Users == protocol.Nobody {
+		case i.Users == protocol.Nobody:
 			return bad("p%d cannot be down: let it crash in the first steps, with a scenario", d+1)
-		}
-		if i.Users == protocol.Members { // others wait for its answer: a deadlock that says nothing
+		case i.Users == protocol.Members: // others wait for its answer: a deadlock that says nothing
 			return bad("p%d cannot be down: its members are its users, and its model has none that never answers", d+1)
 		}
 	}
@@ -70,25 +70,18 @@ func (c *Config) complete(i protocol.Info) error {
 	if err := errors.Join(c.checkRegisters(i), c.completeDecisions(i)); err != nil {
 		return bad("%w", err)
 	}
-	if c.MaxMemory == 0 {
-		c.MaxMemory = DefaultMaxMemory
-	}
-	if c.MaxMemory < 1<<20 {
+	c.MaxMemory = cmp.Or(c.MaxMemory, DefaultMaxMemory)
+	c.Workers = cmp.Or(c.Workers, runtime.GOMAXPROCS(0))
+	switch {
+	case c.MaxMemory < 1<<20:
 		return bad("a memory cap of %d bytes: want at least 1MiB", c.MaxMemory)
-	}
-	if c.Workers == 0 {
-		c.Workers = runtime.GOMAXPROCS(0)
-	}
-	if c.Workers < 1 || c.Workers > maxWorkers {
+	case c.Workers < 1 || c.Workers > maxWorkers:
 		return bad("%d workers: want 1 to %d", c.Workers, maxWorkers)
-	}
-	if c.Swarm != nil && len(c.Reduce) > 0 {
+	case c.Swarm != nil && len(c.Reduce) > 0:
 		return bad("a swarm leaves out what it does not find: want no reductions")
-	}
-	if c.Swarm != nil && c.Exact {
+	case c.Swarm != nil && c.Exact:
 		return bad("a swarm keeps bits, not whole states: leave out one of the two")
-	}
-	if c.Swarm != nil {
+	case c.Swarm != nil:
 		s := *c.Swarm
 		if err := s.complete(c.MaxMemory, c.Workers); err != nil {
 			return bad("%w", err)
@@ -108,14 +101,13 @@ func (c *Config) complete(i protocol.Info) error {
 		return bad("%w", err)
 	}
 	for _, b := range c.Budgets() {
-		allowed := *b.Most <= 0 || world.Has(i, b.Verb)
-		if *b.Most < 0 || *b.Most > maxBudget {
+		switch {
+		case *b.Most < 0 || *b.Most > maxBudget:
 			return bad("%s=%d: want 0 to %d", b.Name, *b.Most, maxBudget)
-		}
-		if !allowed && (b.Verb == scenario.Lose || b.Verb == scenario.Duplicate) {
+		case *b.Most == 0 || world.Has(i, b.Verb):
+		case b.Verb == scenario.Lose || b.Verb == scenario.Duplicate:
 			return bad("%s=%d: %w", b.Name, *b.Most, protocol.ErrReliable)
-		}
-		if !allowed {
+		default:
 			return bad("%s=%d: its model has no such step", b.Name, *b.Most)
 		}
 	}

@@ -178,13 +178,10 @@ func (r *searcher) merge(j *job) {
 				r.violated(f, r.trace(parent, ordinal))
 				return
 			}
-			if rec.moved {
-				m := &r.moves[rec.move]
-				if m.bound >= 0 {
-					stuck = stuck && !rec.verb.must()
-					r.cuts[int(m.bound)]++
-					continue
-				}
+			if b := r.beyond(rec.outcome); b >= 0 {
+				stuck = stuck && !rec.verb.must()
+				r.cuts[b]++
+				continue
 			}
 			if stuck && rec.verb.must() && !rec.still &&
 				(r.sym != nil || rec.print != j.prints[k] || rec.verb.accesses() || r.store.exact && !slices.Equal(j.next(rec), st)) {
@@ -277,8 +274,8 @@ func (r *searcher) forget(jobs []job, counted int64, k int) {
 			rec := &jobs[i].records[n]
 			if k < 0 {
 				r.transitions--
-				if m := &r.moves[rec.move]; rec.moved && m.bound >= 0 {
-					r.cuts[int(m.bound)]--
+				if b := r.beyond(rec.outcome); b >= 0 {
+					r.cuts[b]--
 				}
 			}
 			if rec.isNew {
@@ -478,11 +475,9 @@ func (r *searcher) sum(complete bool, states int64) Verdict {
 	passed := v.Verdict
 	for _, n := range r.asked {
 		p, answered := r.answered[n]
-		switch {
-		case answered:
-		case endless(n):
+		if !answered && endless(n) {
 			p = r.property(n, Undecided)
-		default:
+		} else if !answered {
 			p = r.property(n, passed)
 		}
 		if v.Properties = append(v.Properties, p); p.Verdict == Undecided && v.Verdict == Holds {
@@ -584,33 +579,24 @@ func (r *searcher) model() []string {
 		parts = append(parts, kind+" sent again for ever")
 	}
 	parts = append(parts, c.Faults()...)
-	if r.rules.Info.Consensus && r.tracks {
-		parts = append(parts, fmt.Sprintf("all decisions but the first %d while the failure detector is accurate", c.Decisions))
+	add := func(when bool, format string, args ...any) {
+		if when {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
 	}
-	if !r.rules.Info.Enough(c.N-c.Crash, c.N) {
-		parts = append(parts, "who tries may wait while no majority of the members is up")
-	}
-	if c.Spaced > 0 {
-		parts = append(parts, fmt.Sprintf("losses only while fewer than %d are unsettled", c.Spaced))
-	}
-	if c.Stay {
-		parts = append(parts, "who is inside stays")
-	}
+	add(r.rules.Info.Consensus && r.tracks, "all decisions but the first %d while the failure detector is accurate", c.Decisions)
+	add(!r.rules.Info.Enough(c.N-c.Crash, c.N), "who tries may wait while no majority of the members is up")
+	add(c.Spaced > 0, "losses only while fewer than %d are unsettled", c.Spaced)
+	add(c.Stay, "who is inside stays")
 	for _, d := range c.Down {
-		parts = append(parts, r.rules.Names.Of(d)+" down")
+		add(true, "%s down", r.rules.Names.Of(d))
 	}
-	if r.timers && r.bounded {
-		parts = append(parts, "an armed timer fires only when no message or news of its process is on its way: time-outs exceed a round trip")
-	} else if r.timers {
-		parts = append(parts, "an armed timer fires at any moment")
-	} else if r.timersSet {
-		parts = append(parts, "timers never fire")
-	} else {
-		parts = append(parts, "no timers")
-	}
-	if r.shifts {
-		parts = append(parts, "counters shifted")
-	}
+	add(r.timers && r.bounded,
+		"an armed timer fires only when no message or news of its process is on its way: time-outs exceed a round trip")
+	add(r.timers && !r.bounded, "an armed timer fires at any moment")
+	add(!r.timers && r.timersSet, "timers never fire")
+	add(!r.timers && !r.timersSet, "no timers")
+	add(r.shifts, "counters shifted")
 	parts = append(parts, r.reduction.notes...)
 	for k, limit := range r.m.a.Bounds {
 		b := fmt.Sprintf("%s <= %d", limit.Name, limit.Max)
@@ -619,9 +605,7 @@ func (r *searcher) model() []string {
 		}
 		parts = append(parts, b)
 	}
-	if len(c.Prefix) > 0 {
-		parts = append(parts, fmt.Sprintf("after a prefix of %s", Plural(int64(len(c.Prefix)), "step")))
-	}
+	add(len(c.Prefix) > 0, "after a prefix of %s", Plural(int64(len(c.Prefix)), "step"))
 	return parts
 }
 

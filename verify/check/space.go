@@ -214,8 +214,8 @@ func (v verb) argued() bool { return v == timeout || v == try || v == agree || v
 // A visit is one action with its outcome.
 type visit struct {
 	action
+	outcome
 	next    []uint32      // valid during the call
-	bound   int           // that next exceeds, so that it is not to be explored, or -1
 	problem history.Fault // the step violates a property; next may be the state before it
 }
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -46,10 +47,7 @@ func (s *Swarm) complete(maxMemory int64, workers int) error {
 		{"bits", &s.Bits, 27, leastBits, mostBits},
 		{"depth", &s.Depth, 10_000, 1, mostDepth},
 	} {
-		if *n.value == 0 {
-			*n.value = n.normal
-		}
-		if *n.value < n.least || *n.value > n.max {
+		if *n.value = cmp.Or(*n.value, n.normal); *n.value < n.least || *n.value > n.max {
 			return fmt.Errorf("a swarm with %s %d: want %d to %d", n.what, *n.value, n.least, n.max)
 		}
 	}
@@ -261,12 +259,9 @@ func (d *diver) push(root root, st []uint32) {
 			d.violated(f, d.along(root, append(d.path(), slices.Clone(d.next)), f))
 			return
 		}
-		if o.moved {
-			m := &d.moves[o.move]
-			if m.bound >= 0 {
-				stuck = stuck && !a.verb.must()
-				continue
-			}
+		if d.beyond(o) >= 0 {
+			stuck = stuck && !a.verb.must()
+			continue
 		}
 		stuck = stuck && !(a.verb.must() && (o.print != d.own || a.verb.accesses()))
 		if !d.visitedBefore(o.print) {

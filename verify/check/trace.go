@@ -66,7 +66,7 @@ func (x *worker) canonical(raw []uint32) []uint32 {
 func (x *worker) stuck(st []uint32) bool {
 	stuck := true
 	x.expand(st, func(a action) bool { return stuck && a.verb.must() }, func(v visit) {
-		stuck = v.bound < 0 && slices.Equal(v.next, st) && !v.verb.accesses()
+		stuck = x.beyond(v.outcome) < 0 && slices.Equal(v.next, st) && !v.verb.accesses()
 	})
 	return stuck
 }

@@ -428,11 +428,7 @@ func (x *worker) expand(st []uint32, some func(action) bool, f func(visit)) {
 			continue
 		}
 		o := x.reach(a)
-		v := visit{action: a, next: x.next, bound: -1, problem: x.wrong(o)}
-		if o.moved {
-			v.bound = int(x.moves[o.move].bound)
-		}
-		f(v)
+		f(visit{a, o, x.next, x.wrong(o)})
 	}
 }
 
@@ -443,6 +439,14 @@ func (x *worker) reach(a action) outcome {
 		x.build(a, o.move)
 	}
 	return o
+}
+
+// beyond is the bound that the next state exceeds, so that it is not to be explored, or -1.
+func (x *worker) beyond(o outcome) int {
+	if !o.moved {
+		return -1
+	}
+	return int(x.moves[o.move].bound)
 }
 
 // wrong is what is wrong with a step.

@@ -286,26 +286,24 @@ func prepare(a protocol.Algorithm[any], c *Config) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case c.Spaced < 0:
-		return nil, fmt.Errorf("check: %s: spaced=%d: want at least 0", a.Name, c.Spaced)
-	case c.Spaced > 0 && a.Unsettled == nil:
-		return nil, fmt.Errorf("check: %s: spaced=%d: want 0, since its users make up for no losses", a.Name, c.Spaced)
-	}
-	// What options turn off that were not given, a claim makes up for.
-	c.lasts = c.lasts && a.Lasts != nil && !c.FIFO &&
-		(slices.Contains(names, MakesProgress) || slices.Contains(names, Starvation))
-	if c.FIFO && a.Stale != nil {
-		return nil, fmt.Errorf("check: %s: FIFO channels: its messages overtake each other", a.Name)
-	}
 	if c.Timers == "" {
 		if c.Timers = AnyMoment; a.Synchronous {
 			c.Timers = Synchronous
 		}
 	}
-	if c.Timers != AnyMoment && c.Timers != NeverFire && c.Timers != Synchronous {
+	switch {
+	case c.Spaced < 0:
+		return nil, fmt.Errorf("check: %s: spaced=%d: want at least 0", a.Name, c.Spaced)
+	case c.Spaced > 0 && a.Unsettled == nil:
+		return nil, fmt.Errorf("check: %s: spaced=%d: want 0, since its users make up for no losses", a.Name, c.Spaced)
+	case c.FIFO && a.Stale != nil:
+		return nil, fmt.Errorf("check: %s: FIFO channels: its messages overtake each other", a.Name)
+	case c.Timers != AnyMoment && c.Timers != NeverFire && c.Timers != Synchronous:
 		return nil, fmt.Errorf("check: timers %q: want %s, %s or %s", c.Timers, AnyMoment, NeverFire, Synchronous)
 	}
+	// What options turn off that were not given, a claim makes up for.
+	c.lasts = c.lasts && a.Lasts != nil && !c.FIFO &&
+		(slices.Contains(names, MakesProgress) || slices.Contains(names, Starvation))
 	return names, nil
 }
 

@@ -89,7 +89,8 @@ func reductions(a protocol.Algorithm[any], c Config, asked []string) (d reductio
 		default:
 			return d, fmt.Errorf("check: unknown reduction %q: want %s or %s", name, ReduceOrder, ReduceSymmetry)
 		case ReduceOrder:
-			d.order, why = ordered(a, asked)
+			why = ordered(a, asked)
+			d.order = why == ""
 		case ReduceSymmetry:
 			d.group, why = interchangeable(a, c, asked)
 		}
@@ -102,33 +103,29 @@ func reductions(a protocol.Algorithm[any], c Config, asked []string) (d reductio
 	return d, nil
 }
 
-// ordered reports whether orders may be left out, and if not, why.
-func ordered(a protocol.Algorithm[any], asked []string) (yes bool, why string) {
-	if a.Registers != nil {
-		return false, withRegisters
-	}
-	if a.Moot != nil {
-		return false, "messages of others may be moot"
-	}
-	if a.Weak || a.Consensus {
-		return false, withObjects
-	}
-	if a.Confluent == nil {
-		return false, "no message is claimed to be confluent"
-	}
-	if a.Detector == protocol.LeaseDetector && a.Users != protocol.Clients {
-		return false, "messages are lost when leases of members end"
-	}
-	if a.Stale != nil {
-		return false, "messages of others may go stale"
+// ordered says why orders are not left out, "" if they are.
+func ordered(a protocol.Algorithm[any], asked []string) (why string) {
+	switch {
+	case a.Registers != nil:
+		return withRegisters
+	case a.Moot != nil:
+		return "messages of others may be moot"
+	case a.Weak, a.Consensus:
+		return withObjects
+	case a.Confluent == nil:
+		return "no message is claimed to be confluent"
+	case a.Detector == protocol.LeaseDetector && a.Users != protocol.Clients:
+		return "messages are lost when leases of members end"
+	case a.Stale != nil:
+		return "messages of others may go stale"
 	}
 	for _, property := range asked {
 		stable := func(i protocol.Invariant) bool { return i.Name == property && i.Stable }
 		if !slices.Contains(ofStates, property) && !slices.ContainsFunc(a.Invariants, stable) {
-			return false, property + " needs every order"
+			return property + " needs every order"
 		}
 	}
-	return true, ""
+	return ""
 }
 
 // ofStates are the properties of every algorithm that reductions keep.

@@ -415,8 +415,10 @@ func (r *searcher) violates(x *worker, st []uint32) history.Fault {
 			within++
 		}
 	}
-	if r.exclusion && within > 1 && x.users.Exclusion(x.held(st)) != nil {
-		return inside(x, st)
+	if r.exclusion && within > 1 {
+		if text := x.users.Exclusion(x.rules.Names.Of, x.held(st)); text != "" {
+			return history.Fault{Property: Exclusion, Text: text}
+		}
 	}
 	if r.kept && slices.Contains(x.users, protocol.InLost) {
 		u := slices.Index(x.users, protocol.InLost)
@@ -437,22 +439,6 @@ func (r *searcher) violates(x *worker, st []uint32) history.Fault {
 		}
 	}
 	return history.Fault{}
-}
-
-// inside says in the names of a scenario what history.Users.Exclusion found.
-func inside(x *worker, st []uint32) history.Fault {
-	var names []string
-	for i, s := range x.users {
-		if s != protocol.InCrit {
-			continue
-		}
-		name := x.rules.Names.Of(protocol.ID(i))
-		if group := x.locals[st[1+i]].Group; group != "" {
-			name += " (" + string(group) + ")"
-		}
-		names = append(names, name)
-	}
-	return fault(Exclusion, "%s are inside", strings.Join(names, " and "))
 }
 
 func (r *searcher) verdict(complete bool) Verdict {

@@ -118,24 +118,29 @@ func Act(s *protocol.Section, id protocol.ID, a protocol.Act) error {
 // Crash records that process id stopped for ever: its user is no longer inside.
 func (u Users) Crash(id protocol.ID) { u[id] = protocol.InRem }
 
-// Exclusion returns an error when two users are in the critical section that do not
-// share it. groups are those that were granted to who is inside, by process id; nil:
-// nobody shares.
-func (u Users) Exclusion(groups []protocol.Group) error {
-	first := -1
+// Exclusion says who is inside when two users are in the critical section that do not share it, "" if no
+// two are. groups are those that were granted to who is inside, by process id; nil: nobody shares.
+func (u Users) Exclusion(name func(protocol.ID) string, groups []protocol.Group) string {
+	first := slices.Index(u, protocol.InCrit)
+	apart := false
+	for id, s := range u { // whoever shares with others shares with the first one
+		apart = apart || s == protocol.InCrit && id != first && (groups == nil || !groups[first].Shares(groups[id]))
+	}
+	if !apart {
+		return ""
+	}
+	var inside []string
 	for id, s := range u {
 		if s != protocol.InCrit {
 			continue
 		}
-		if first >= 0 {
-			if groups != nil && groups[first].Shares(groups[id]) {
-				continue // so does id with whom first shares
-			}
-			return fmt.Errorf("exclusion: users %d and %d are both inside", first, id)
+		who := name(protocol.ID(id))
+		if groups != nil && groups[id] != "" {
+			who += " (" + string(groups[id]) + ")"
 		}
-		first = id
+		inside = append(inside, who)
 	}
-	return nil
+	return "exclusion: " + strings.Join(inside, " and ") + " are inside"
 }
 
 // Together reports whether somebody tries, and there is one group that can be shared, that all

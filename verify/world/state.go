@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
@@ -810,17 +809,10 @@ func (s *State) Exclusion() string {
 	if s.Grouped {
 		groups = s.Granted()
 	}
-	users := history.Users(s.View().Users)
-	if s.Weak || users.Exclusion(groups) == nil {
+	if s.Weak {
 		return ""
 	}
-	var who []string
-	for i := range users {
-		if users[i] == protocol.InCrit {
-			who = append(who, s.Names.Of(protocol.ID(i)))
-		}
-	}
-	return "exclusion: " + strings.Join(who, " and ") + " are inside"
+	return history.Users(s.View().Users).Exclusion(s.Names.Of, groups)
 }
 
 // Granted is the group of each user that is inside, by id.

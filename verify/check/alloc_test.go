@@ -22,8 +22,7 @@ func TestAllocations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newMachine(protocol.Erase(a), c)
-		all := crew{newWorker(newSpace(a.Info, c, m), m)}
+		all := crew{newWorkerOf(protocol.Erase(a), c)}
 		var v Verdict
 		n := testing.AllocsPerRun(1, func() {
 			if v, err = search(all, names, AnyMoment); err != nil || v.Verdict != Holds {

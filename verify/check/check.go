@@ -189,6 +189,10 @@ const (
 	AnyMoment Timers = "any"
 	// NeverFire is for hunting: what holds then need not hold with timeouts.
 	NeverFire Timers = "never"
+	// Synchronous is the model of a time-out that exceeds a round trip: an armed timer fires
+	// only while no message from its process or to it is on its way, nor news of a detector.
+	// What waits for a time-out that is possible again and again gets it.
+	Synchronous Timers = "synchronous"
 )
 
 // Progress is how far a search has come.
@@ -316,13 +320,13 @@ func run(a protocol.Algorithm[any], c Config, names []string, t Timers) (Verdict
 	x.reduce(reduction)
 	all := crew{x}
 	for len(all) < c.Workers {
-		all = append(all, newWorker(x.space, x.m.another()))
+		all = append(all, newWorker(x.space, newMachine(a, c, x.messages)))
 	}
 	return search(all, names, t)
 }
 
 // newWorkerOf makes a worker with a space of its own.
 func newWorkerOf(a protocol.Algorithm[any], c Config) *worker {
-	m := newMachine(a, c)
+	m := newMachine(a, c, nil)
 	return newWorker(newSpace(a.Info, c, m), m)
 }

@@ -94,27 +94,27 @@ type machine struct {
 	lifted bool
 }
 
-func newMachine(a protocol.Algorithm[any], c Config) *machine {
-	all := &messages{
-		number: map[string]uint32{}, all: make([]message, 1), msgs: make([]any, 1), lows: make([][]low, 1),
-		counters: map[protocol.Counter]uint32{},
+// newMachine makes a machine with processes of its own; messages are those of others that it works beside, or nil.
+func newMachine(a protocol.Algorithm[any], c Config, shared *messages) *machine {
+	if shared == nil {
+		shared = &messages{
+			number: map[string]uint32{}, all: make([]message, 1), msgs: make([]any, 1), lows: make([][]low, 1),
+			counters: map[protocol.Counter]uint32{},
+		}
+		if c.lasts {
+			shared.lasts = a.Lasts
+		}
 	}
-	if c.lasts {
-		all.lasts = a.Lasts
-	}
-	return newMachineOver(a, c.Config, c.N+c.Clients, all)
-}
-
-func newMachineOver(a protocol.Algorithm[any], c protocol.Config, total int, shared *messages) *machine {
+	total := c.N + c.Clients
 	d := &machine{
-		messages: shared, a: a, c: c, names: scenario.Names{Members: c.N, Clients: a.Users == protocol.Clients},
+		messages: shared, a: a, c: c.Config, names: scenario.Names{Members: c.N, Clients: a.Users == protocol.Clients},
 		loaded: make([]uint32, total), viewed: make([]protocol.Process[any], total),
 	}
 	for i := range total {
-		d.procs = append(d.procs, a.New(protocol.ID(i), c))
+		d.procs = append(d.procs, a.New(protocol.ID(i), c.Config))
 	}
 	d.view = protocol.View{
-		Config: c, Procs: make([]protocol.Stateful, total), Users: make([]protocol.Section, total), Lost: make([][]bool, total),
+		Config: c.Config, Procs: make([]protocol.Stateful, total), Users: make([]protocol.Section, total), Lost: make([][]bool, total),
 	}
 	for i := range d.view.Lost {
 		d.view.Lost[i] = make([]bool, c.N)
@@ -132,9 +132,6 @@ func newMachineOver(a protocol.Algorithm[any], c protocol.Config, total int, sha
 	}
 	return d
 }
-
-// another returns a machine with processes of its own and the same messages.
-func (d *machine) another() *machine { return newMachineOver(d.a, d.c, len(d.procs), d.messages) }
 
 func (d *machine) text(msg uint32) string { return d.names.Text(d.a.Text(d.msgs[msg])) }
 

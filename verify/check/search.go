@@ -596,16 +596,15 @@ func (r *searcher) model() []string {
 }
 
 func entries(list []int) string {
-	if equals(list) {
-		switch list[0] {
-		case Unlimited:
-			return "unlimited entries"
-		case 1:
-			return "1 entry each"
-		}
-		return fmt.Sprintf("%d entries each", list[0])
+	switch {
+	case !equals(list):
+		return "entries " + world.Numbers(list)
+	case list[0] == Unlimited:
+		return "unlimited entries"
+	case list[0] == 1:
+		return "1 entry each"
 	}
-	return "entries " + world.Numbers(list)
+	return fmt.Sprintf("%d entries each", list[0])
 }
 
 func operations(list []int) string {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -86,19 +87,23 @@ func (c *Config) alike(i, j int) bool {
 
 func newSymmetry(group []int, total int) *symmetry {
 	y := &symmetry{
-		in: make([]bool, total), rank: make([]uint8, total), used: make([]bool, total), signs: make([]uint64, total), to: make([]uint8, total),
+		in: make([]bool, total), rank: make([]uint8, total), used: make([]bool, total), signs: make([]uint64, total), to: everyone(total),
 	}
 	for k, j := range group {
 		y.in[j], y.rank[j] = true, uint8(k)
 	}
-	for i := range y.to {
-		y.to[i] = uint8(i)
-	}
 	y.list(group, 0)
-	for i := range y.to {
-		y.to[i] = uint8(i)
-	}
+	y.to = everyone(total)
 	return y
+}
+
+// everyone is the map that leaves each process its name.
+func everyone(total int) []uint8 {
+	to := make([]uint8, total)
+	for i := range to {
+		to[i] = uint8(i)
+	}
+	return to
 }
 
 // list lists the permutations that give the members of the group from place k on
@@ -267,29 +272,19 @@ func (x *worker) pin(kind uint64, w uint32, j int) uint64 {
 		} else {
 			x.key = appendLocal(x.key[:0], x.permuted(&x.locals[w], to))
 		}
-		least = min(least, hash(x.key))
+		h := fnv.New64a() // which is the same in every run of the checker
+		_, _ = h.Write(x.key)
+		least = min(least, scramble(h.Sum64()))
 	}
 	y.pins.keep(key, least)
 	return least
-}
-
-// hash is the same in every run of the checker.
-func hash(b []byte) uint64 {
-	h := uint64(0xcbf29ce484222325)
-	for _, c := range b {
-		h = (h ^ uint64(c)) * 0x100000001b3
-	}
-	return scramble(h)
 }
 
 // swap returns the n-th permutation of those that exchange two members of the group.
 func (x *worker) swap(n int) []uint8 {
 	group := x.reduction.group
 	a, b := group[n%len(group)], group[(n+1+n/len(group)%(len(group)-1))%len(group)]
-	to := make([]uint8, x.rules.Total)
-	for i := range to {
-		to[i] = uint8(i)
-	}
+	to := everyone(x.rules.Total)
 	to[a], to[b] = uint8(b), uint8(a)
 	return to
 }

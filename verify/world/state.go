@@ -167,11 +167,26 @@ func (s *State) Section(i int) protocol.Section { return s.ends[i].Section }
 
 // Users are the sections of all users.
 func (s *State) Users() history.Users {
-	users := make(history.Users, s.Total)
-	for i := range users {
-		users[i] = s.ends[i].Section
+	return each(s, func(e *End) protocol.Section { return e.Section })
+}
+
+// Granted is the group of each user that is inside, by id.
+func (s *State) Granted() []protocol.Group {
+	return each(s, func(e *End) protocol.Group { return e.Group })
+}
+
+// Wanted is what each user that tries wants, by id.
+func (s *State) Wanted() []protocol.Groups {
+	return each(s, func(e *End) protocol.Groups { return e.Wants })
+}
+
+// each is what is known of each process, by id.
+func each[T any](s *State, of func(*End) T) []T {
+	list := make([]T, s.Total)
+	for i := range list {
+		list[i] = of(&s.ends[i])
 	}
-	return users
+	return list
 }
 
 // Do takes a step, and reports whether it was possible; else nothing has changed. A deliver
@@ -813,22 +828,4 @@ func (s *State) Exclusion() string {
 		return ""
 	}
 	return history.Users(s.View().Users).Exclusion(s.Names.Of, groups)
-}
-
-// Granted is the group of each user that is inside, by id.
-func (s *State) Granted() []protocol.Group {
-	groups := make([]protocol.Group, s.Total)
-	for i := range s.ends {
-		groups[i] = s.ends[i].Group
-	}
-	return groups
-}
-
-// Wanted is what each user that tries wants, by id.
-func (s *State) Wanted() []protocol.Groups {
-	wants := make([]protocol.Groups, s.Total)
-	for i := range s.ends {
-		wants[i] = s.ends[i].Wants
-	}
-	return wants
 }

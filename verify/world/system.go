@@ -118,7 +118,7 @@ func (s *System) completeEntries(i protocol.Info, l Limits) (err error) {
 			return fmt.Errorf("%d entries: want 0 to %d%s", e, l.Entries, or)
 		}
 	}
-	s.Entries, err = each(s.Entries, users, "numbers of entries")
+	s.Entries, err = everybody(s.Entries, users, "numbers of entries")
 	return err
 }
 
@@ -138,7 +138,7 @@ func (s *System) completeOperations(i protocol.Info, l Limits) (err error) {
 		}
 	}
 	if !l.Drawn {
-		s.Operations, err = each(s.Operations, users, "numbers of operations")
+		s.Operations, err = everybody(s.Operations, users, "numbers of operations")
 	}
 	return err
 }
@@ -165,13 +165,13 @@ func (s *System) completeWants(i protocol.Info, l Limits) (err error) {
 		}
 	}
 	if s.Wants = wants; !l.Drawn {
-		s.Wants, err = each(wants, users, "lists of wants")
+		s.Wants, err = everybody(wants, users, "lists of wants")
 	}
 	return err
 }
 
-// each is a list with one element for each user.
-func each[T any](list []T, users int, what string) ([]T, error) {
+// everybody is a list with one element for each user.
+func everybody[T any](list []T, users int, what string) ([]T, error) {
 	if len(list) == 1 {
 		return slices.Repeat(list, users), nil
 	}

@@ -97,7 +97,8 @@ func (d *machine) changed(i int, state []byte, in protocol.Input, msg uint32, c 
 	if p.Step(protocol.Event[any]{Input: in, Msg: m}, &out); !before {
 		c.state(p)
 	}
-	var effects []string
+	b := protocol.AppendState(nil, p)
+	var effects []string // with names: a broadcast reaches members in no order
 	for _, e := range out.Effects {
 		sends := e.Do == protocol.Send || e.Do == protocol.Broadcast
 		switch {
@@ -110,14 +111,18 @@ func (d *machine) changed(i int, state []byte, in protocol.Input, msg uint32, c 
 			// The counters of a broadcast are those of each of its copies.
 			c.msg(protocol.Channel{From: protocol.ID(i), To: e.To}, &e.Msg)
 		}
-		text := fmt.Sprintf("%d %d %d %d %q ", e.Do, e.To, e.Timer, e.Act.Arg, e.Data)
+		from := len(b)
 		if sends {
-			text += string(d.a.Append(nil, e.Msg))
+			b = d.a.Append(b, e.Msg)
 		}
-		effects = append(effects, text)
+		b = fmt.Appendf(b, "%d %d %d %d %s;", e.Do, e.To, e.Timer, e.Act.Arg, e.Data)
+		if c.name != nil {
+			effects, b = append(effects, string(b[from:])), b[:from]
+		}
 	}
-	if c.name != nil { // a broadcast reaches members in no order
-		slices.Sort(effects)
+	slices.Sort(effects)
+	for _, text := range effects {
+		b = append(b, text...)
 	}
-	return fmt.Sprintf("%x %q", protocol.AppendState(nil, p), effects)
+	return string(b)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/transport"
 )
 
 // A visitor is inside for a moment.
@@ -27,7 +26,7 @@ func (v *visitor) Supported(map[protocol.ID]uint64) {}
 
 // Two members, here in one process, exclude each other.
 func ExampleStart() {
-	var network transport.Memory
+	var network memory
 	peers := []node.Peer{{Name: "a", Addr: "a"}, {Name: "b", Addr: "b"}}
 	nodes := make([]*node.Node, len(peers))
 	for i, p := range peers {

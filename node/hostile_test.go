@@ -491,7 +491,7 @@ func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, 10*time.Second, 1, 1)
 		defer b.close()
-		conn, err := b.cable.Memory.Dial(t.Context(), "s1")
+		conn, err := b.cable.memory.Dial(t.Context(), "s1")
 		must(t, err)
 		defer conn.Close()
 		began := time.Now()
@@ -680,7 +680,7 @@ func FuzzFrames(f *testing.F) {
 		f.Add(message(2, 1, "a", from(sigma.Yield, 1)...)(request(nil)))
 		f.Add(message(2, 1, "a", binary.AppendUvarint([]byte{sigma.SetToken, 9, 1}, time)...)(request(nil)))
 	}
-	var network transport.Memory
+	var network memory
 	l, err := network.Listen("s1")
 	must(f, err)
 	start(f, node.Config{

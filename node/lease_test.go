@@ -20,7 +20,7 @@ import (
 // A cable is an in-memory network that can be cut: what is written is then lost,
 // and nobody is told.
 type cable struct {
-	transport.Memory
+	memory
 	delay time.Duration // of what the dialing end receives
 	mu    sync.Mutex
 	cut   bool
@@ -50,7 +50,7 @@ func (c *cable) dial(ctx context.Context, p node.Peer) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	conn, err := c.Memory.Dial(ctx, p.Addr)
+	conn, err := c.memory.Dial(ctx, p.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -385,7 +385,7 @@ func TestResumedClient(t *testing.T) {
 // Heartbeats go out also while messages wait all the time.
 func TestHeartbeatAmongMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var network transport.Memory
+		var network memory
 		l, err := network.Listen("s1")
 		must(t, err)
 		defer l.Close()

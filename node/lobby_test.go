@@ -37,7 +37,7 @@ func (h *hosted) RemoteAddr() net.Addr { return h.addr }
 func TestSilentCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const crowd = 2048 + 200
-		var network transport.Memory
+		var network memory
 		l, err := network.Listen("s1")
 		must(t, err)
 		from := &hosts{Listener: l}

@@ -43,7 +43,7 @@ func (c *cable) members(t *testing.T, n int, host node.Host, change func(*node.C
 // visit has a stranger say hello to the member called s1.
 func (c *cable) visit(t *testing.T, h transport.Hello) *stranger {
 	t.Helper()
-	conn, err := c.Memory.Dial(t.Context(), "s1")
+	conn, err := c.memory.Dial(t.Context(), "s1")
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	s := &stranger{t, conn}
@@ -121,7 +121,7 @@ func TestCutWithFullWindow(t *testing.T) {
 		c := wire.members(t, 4, node.HostOf(sigma.Algorithm), nil)
 		a := start(t, c)
 		c.Secret = node.NewSecret()
-		c.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) { return wire.Memory.Dial(ctx, p.Addr) }
+		c.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) { return wire.memory.Dial(ctx, p.Addr) }
 		b := start(t, c)
 		must(t, a.WaitAlive(t.Context(), 4))
 		must(t, b.WaitAlive(t.Context(), 4))

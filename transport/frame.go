@@ -1,5 +1,5 @@
 // Package transport is the wire: frames on a byte stream, the items in them,
-// and the ways to get a stream (TCP, unix sockets, TLS, memory).
+// and the ways to get a stream (TCP, unix sockets, TLS).
 //
 // A frame is a length of four bytes, the wire version (one byte), the epoch of
 // the slot table (a varint) and items one after another. The version and the

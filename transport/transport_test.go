@@ -2,7 +2,6 @@ package transport
 
 import (
 	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -410,35 +409,5 @@ func TestCheckAddr(t *testing.T) {
 		if err := CheckListen(addr); (err == nil) != ok {
 			t.Errorf("%q: %v", addr, err)
 		}
-	}
-}
-
-func TestMemory(t *testing.T) {
-	var m Memory
-	l, err := m.Listen("s1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Listen("s1"); err == nil {
-		t.Error("two listen at one address")
-	}
-	go echo(l)
-	c, err := m.Dial(t.Context(), "s1")
-	talk(t, c, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if _, err := m.Dial(ctx, "s1"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("nobody accepts: %v", err)
-	}
-	l.Close()
-	l.Close()
-	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Accept after Close: %v", err)
-	}
-	if _, err := m.Dial(t.Context(), "s1"); err == nil {
-		t.Error("dialed a closed listener")
-	}
-	if l.Addr().Network() != "memory" || l.Addr().String() != "s1" {
-		t.Errorf("address %v", l.Addr())
 	}
 }

@@ -42,7 +42,7 @@ var parts = []part{
 	{"fence", "checks of fencing tokens, for resources", "", bare},
 	{"api", "locks over gRPC and HTTP", ". api internal", 0},
 	{"server", "a server of a cluster", "server node algo/sigma internal", 0},
-	{"node", "runs algorithms on a network", "node/lease transport wrap internal/histogram internal/limit internal/shrinkmap", 0},
+	{"node", "runs algorithms on a network", "node/lease transport wrap internal/clock internal/histogram internal/limit internal/shrinkmap", 0},
 	{"node/lease", "leases of sessions, and suspicion", "protocol", pure | bare},
 	{"transport", "connections, frames and addresses", "protocol", 0},
 	{"cmd/poundlock", "the lock", ". api server bench/load internal/cli internal/demo internal/devcluster internal/faultnet", 0},

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A clock is the wall clock, and notices when it is set. What processes are told is the wall
+// A wallClock is the wall clock, and notices when it is set. What processes are told is the wall
 // clock as it is, right or wrong: only what they do with it stays.
 //
 // While nobody sets it, the wall clock goes as the clock of leases does. The time since
 // boot costs a system call, so now compares with Go's monotonic clock, which stands still while the
 // machine is suspended, and asks the other one only where the two differ.
-type clock struct {
+type wallClock struct {
 	wall    func(time.Time) int64 // of a reading
 	boot    func() time.Duration
 	least   time.Duration               // a smaller difference is nothing
@@ -30,7 +30,7 @@ type clock struct {
 // which ones matter.
 const leastStep = 50 * time.Millisecond
 
-func (c *clock) start(boot func() time.Duration, bound time.Duration, set func(by, off time.Duration)) {
+func (c *wallClock) start(boot func() time.Duration, bound time.Duration, set func(by, off time.Duration)) {
 	c.boot, c.set, c.least = boot, set, bound
 	if bound == 0 {
 		c.least = leastStep
@@ -42,7 +42,7 @@ func (c *clock) start(boot func() time.Duration, bound time.Duration, set func(b
 }
 
 // now is the wall clock, in ns since 1970.
-func (c *clock) now() int64 {
+func (c *wallClock) now() int64 {
 	t := time.Now()
 	now := c.wall(t)
 	lead := now - int64(t.Sub(c.began))
@@ -53,7 +53,7 @@ func (c *clock) now() int64 {
 }
 
 // look compares the wall clock with the one of leases.
-func (c *clock) look() {
+func (c *wallClock) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := time.Now()
@@ -73,7 +73,7 @@ func (c *clock) look() {
 }
 
 // state is by how much the wall clock has been set since the start, and how often.
-func (c *clock) state() (off time.Duration, steps uint64) {
+func (c *wallClock) state() (off time.Duration, steps uint64) {
 	c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ func TestClock(t *testing.T) {
 	const bound = 50 * time.Millisecond
 	var offset, asleep time.Duration
 	var said []string
-	c := clock{wall: func(t time.Time) int64 { return t.Add(offset + asleep).UnixNano() }}
+	c := wallClock{wall: func(t time.Time) int64 { return t.Add(offset + asleep).UnixNano() }}
 	began := time.Now()
 	c.start(func() time.Duration { return time.Since(began) + asleep }, bound, func(by, off time.Duration) {
 		said = append(said, fmt.Sprint(by.Round(10*time.Millisecond), off.Round(10*time.Millisecond)))

@@ -34,6 +34,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -178,7 +179,7 @@ type Node struct {
 	table       slotTable
 	incarnation uint64
 	started     time.Time // of timers
-	clock       clock
+	clock       wallClock
 	detector    *detector // nil: members do not suspect each other
 	seed        maphash.Seed
 	shards      []*shard
@@ -237,7 +238,7 @@ func newNode(c Config) (*Node, error) {
 		calls:       make(chan struct{}, maxCalls),
 		book:        newLogbook(c.Log),
 		frames:      room{most: c.MaxFrames},
-		clock:       clock{wall: wall},
+		clock:       wallClock{wall: wall},
 	}
 	n.sessions = newSessions(n)
 	n.parcels.New = func() any { return new(parcel) }
@@ -319,7 +320,7 @@ func (c *Config) complete() error {
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Boot == nil {
-		c.Boot = bootTime
+		c.Boot = clock.Boot
 	}
 	c.MaxSessions = cmp.Or(c.MaxSessions, 1<<14)
 	c.MaxWaiters = cmp.Or(c.MaxWaiters, 1<<22)

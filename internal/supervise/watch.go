@@ -11,7 +11,12 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/clock"
 )
+
+// now is the clock of all that the three processes tell each other.
+var now = clock.Shared
 
 // An Action is what happens to a command whose lock is lost.
 type Action string

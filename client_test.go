@@ -315,14 +315,16 @@ func TestStorm(t *testing.T) {
 		t.Errorf("%d entries and %d that gave up: this tests nothing", entered.Load(), gaveUp.Load())
 	}
 	eventually(t, "nothing is left after everybody has left", func() bool {
-		for _, a := range ask(t, l) {
-			for _, lock := range a.Status.Locks {
-				if lock.Holder != nil || len(lock.Waiters) != 0 {
-					return false
-				}
+		left := false
+		o := observe(t, l)
+		defer o.Close()
+		o.Locks(t.Context(), o.Sessions(t.Context()), server.LockQuery{}, func(same []*server.Lock) bool {
+			for _, lock := range same {
+				left = left || lock != nil && (lock.Holder != nil || len(lock.Waiters) != 0)
 			}
-		}
-		return true
+			return !left
+		})
+		return !left
 	})
 }
 
@@ -336,7 +338,9 @@ func forget(t *testing.T, l *server.Local, i, clients int, rounds []atomic.Int32
 		eventually(t, "a user ends another round", func() bool { return rounds[u].Load() != before })
 	}
 	eventually(t, "every server knows every client", func() bool {
-		for _, a := range ask(t, l) {
+		o := observe(t, l)
+		defer o.Close()
+		for _, a := range o.Sessions(t.Context()) {
 			if a.Err != nil || len(a.Status.Sessions) != clients {
 				return false
 			}
@@ -348,13 +352,13 @@ func forget(t *testing.T, l *server.Local, i, clients int, rounds []atomic.Int32
 	}
 }
 
-func ask(t *testing.T, l *server.Local) []server.Answer {
+func observe(t *testing.T, l *server.Local) *server.Observer {
 	t.Helper()
-	answers, err := server.Ask(t.Context(), server.AskConfig{Servers: l.Servers(), Timeout: patience})
+	o, err := server.Observe(server.AskConfig{Servers: l.Servers(), Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answers
+	return o
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

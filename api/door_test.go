@@ -223,16 +223,15 @@ func TestSessionsAreNamed(t *testing.T) {
 			t.Errorf("the holder of %s by another server: %v, %v; want %s", name, h, err, want)
 		}
 	}
-	answers, err := server.Ask(ctx, server.AskConfig{Servers: local.Servers(), ClockBound: config.ClockBound})
+	o, err := server.Observe(server.AskConfig{Servers: local.Servers(), ClockBound: config.ClockBound})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer o.Close()
 	named := 0
-	for _, a := range answers {
-		for _, l := range a.Status.Locks {
-			if l.Name == "a" && l.Holder != nil && l.Holder.Label == "server s1: nightly backup of ann" {
-				named++
-			}
+	for _, l := range o.OneLock(ctx, o.Sessions(ctx), "a") {
+		if l != nil && l.Holder != nil && l.Holder.Label == "server s1: nightly backup of ann" {
+			named++
 		}
 	}
 	if named < 3 {

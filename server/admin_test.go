@@ -287,7 +287,7 @@ func TestAdminDoor(t *testing.T) {
 			t.Errorf("host %s: %d, want %d", host, answer.StatusCode, want)
 		}
 	}
-	answers, err := Ask(t.Context(), AskConfig{
+	answers, err := ask(t.Context(), AskConfig{
 		Servers: []node.Peer{{Name: "s1", Addr: a.Addr().String()}}, NoAmnesia: true, Timeout: time.Second,
 	})
 	if err != nil || !strings.Contains(fmt.Sprint(answers[0].Err), "this port speaks HTTP") {

@@ -95,29 +95,10 @@ func (o *Observer) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ask asks every server for its Status, all at once, until ctx ends; when a quorum
+// Sessions asks every server for what it knows but for the locks, all at once, until ctx ends; when a quorum
 // has answered it waits only a little longer for those whose connections fail. The answers
 // stand in the order of the shards and names, with the addresses of the newest slot
-// table that was heard of. The error is about the configuration only.
-func Ask(ctx context.Context, c AskConfig) ([]Answer, error) {
-	o, err := Observe(c)
-	if err != nil {
-		return nil, err
-	}
-	defer o.Close()
-	answers := o.Sessions(ctx)
-	o.Locks(ctx, answers, LockQuery{}, func(same []*Lock) bool {
-		for i, l := range same {
-			if l != nil {
-				answers[i].Status.Locks = append(answers[i].Status.Locks, *l)
-			}
-		}
-		return true
-	})
-	return answers, nil
-}
-
-// Sessions asks every server for what it knows but for the locks.
+// table that was heard of.
 func (o *Observer) Sessions(ctx context.Context) []Answer {
 	o.connect(ctx)
 	answers := make([]Answer, len(o.servers))

@@ -28,15 +28,18 @@ func ExampleStartLocal() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	answers, err := server.Ask(ctx, server.AskConfig{Servers: server.LocalServers(dir, 0)})
-	for _, a := range answers {
+	o, err := server.Observe(server.AskConfig{Servers: server.LocalServers(dir, 0)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer o.Close()
+	for _, a := range o.Sessions(ctx) {
 		fmt.Println(a.Server.Name, a.Err == nil)
 	}
-	fmt.Println(err)
 	// Output:
 	// s1 false
 	// s2 true
 	// s3 true
 	// s4 true
-	// <nil>
 }

@@ -240,7 +240,7 @@ func TestAsk(t *testing.T) {
 	var answers []Answer
 	for {
 		var err error
-		if answers, err = Ask(ctx, AskConfig{Servers: l.Servers(), Timeout: atLast}); err != nil {
+		if answers, err = ask(ctx, AskConfig{Servers: l.Servers(), Timeout: atLast}); err != nil {
 			t.Fatal(err)
 		}
 		if s := answers[0].Status; len(s.Locks) == 1 && len(s.Locks[0].Waiters) == 1 {
@@ -285,7 +285,7 @@ func TestAsk(t *testing.T) {
 	if err := l.Stop(1); err != nil {
 		t.Error(err)
 	}
-	answers, err := Ask(ctx, AskConfig{Servers: l.Servers(), Timeout: atLast})
+	answers, err := ask(ctx, AskConfig{Servers: l.Servers(), Timeout: atLast})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestAskWaits(t *testing.T) {
 	t.Parallel()
 	servers := slices.Clone(startLocal(t).Servers())
 	servers[3].Addr = late(t, strings.TrimPrefix(servers[3].Addr, "unix:"), time.Second)
-	answers, err := Ask(t.Context(), AskConfig{Servers: servers, Timeout: atLast})
+	answers, err := ask(t.Context(), AskConfig{Servers: servers, Timeout: atLast})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestPages(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), atLast)
 	defer cancel()
-	answers, err := Ask(ctx, AskConfig{Servers: l.Servers(), Timeout: atLast})
+	answers, err := ask(ctx, AskConfig{Servers: l.Servers(), Timeout: atLast})
 	if err != nil {
 		t.Fatal(err)
 	}

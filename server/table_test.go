@@ -110,7 +110,7 @@ func TestAskGroups(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // for a there is no quorum: it takes two thirds
 		defer cancel()
 		var err error
-		if answers, err = Ask(ctx, AskConfig{Servers: table}); err != nil {
+		if answers, err = ask(ctx, AskConfig{Servers: table}); err != nil {
 			t.Fatal(err)
 		}
 		var got []string

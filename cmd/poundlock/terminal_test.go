@@ -39,16 +39,15 @@ func (s *stage) free(names ...string) {
 // campaigns waits until the servers know somebody who waits for the lock.
 func (s *stage) campaigns(name string) {
 	s.t.Helper()
+	o, err := server.Observe(server.AskConfig{Servers: s.local.Servers(), ClockBound: time.Millisecond})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer o.Close()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		answers, err := server.Ask(s.t.Context(), server.AskConfig{Servers: s.local.Servers(), ClockBound: time.Millisecond})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for _, a := range answers {
-			for _, l := range a.Status.Locks {
-				if l.Name == name && len(l.Waiters) > 0 {
-					return
-				}
+		for _, l := range o.OneLock(s.t.Context(), o.Sessions(s.t.Context()), name) {
+			if l != nil && len(l.Waiters) > 0 {
+				return
 			}
 		}
 		if time.Now().After(end) {

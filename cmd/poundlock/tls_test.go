@@ -257,10 +257,12 @@ func TestMutualTLS(t *testing.T) {
 			ask := func(limit time.Duration) (wrong string) {
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
-				var err error
-				if answers, err = server.Ask(ctx, server.AskConfig{Servers: cluster.table, TLS: x.client}); err != nil {
+				o, err := server.Observe(server.AskConfig{Servers: cluster.table, TLS: x.client})
+				if err != nil {
 					t.Fatal(err)
 				}
+				defer o.Close()
+				answers = o.Sessions(ctx)
 				for _, a := range answers {
 					switch {
 					case x.text == "" && a.Err != nil:
@@ -381,11 +383,12 @@ func TestTLSOnUnixSockets(t *testing.T) {
 			t.Fatal(err)
 		}
 		ask := func(limit time.Duration) (wrong string) {
-			answers, err := server.Ask(t.Context(), server.AskConfig{Servers: table, TLS: config, Timeout: limit})
+			o, err := server.Observe(server.AskConfig{Servers: table, TLS: config, Timeout: limit})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, a := range answers {
+			defer o.Close()
+			for i, a := range o.Sessions(t.Context()) {
 				if (a.Err == nil) != x.ok[i] {
 					return fmt.Sprintf("expecting %q, %s: error %v", x.expect, a.Server.Name, a.Err)
 				} else if a.Err != nil && !strings.Contains(a.Err.Error(), "certificate") {

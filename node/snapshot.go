@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -80,24 +81,21 @@ func (c Config) Title() Title {
 
 // Check says how mine differs from theirs.
 func (t Title) Check(theirs Title) error {
-	differ := func(what string, mine, theirs any) error {
-		return fmt.Errorf("%w: %s differs: %v here, %v there", ErrNoHandover, what, mine, theirs)
-	}
-	switch {
-	case t.Format != theirs.Format:
-		return differ("format of the snapshot", t.Format, theirs.Format)
-	case t.Server != theirs.Server:
-		return differ("name of the server", t.Server, theirs.Server)
-	case t.Epoch != theirs.Epoch:
-		return differ("epoch", t.Epoch, theirs.Epoch)
-	case !slices.Equal(t.Members, theirs.Members):
-		return differ("list of servers", t.Members, theirs.Members)
-	case t.Groups != theirs.Groups:
-		return differ("list of groups", t.Groups, theirs.Groups)
-	case t.Kinds != theirs.Kinds:
-		return differ("list of kinds and algorithms", t.Kinds, theirs.Kinds)
-	case !maps.Equal(t.Options, theirs.Options):
-		return differ("options (clock bound, quorum)", t.Options, theirs.Options)
+	for _, x := range []struct {
+		what         string
+		mine, theirs any
+	}{
+		{"format of the snapshot", t.Format, theirs.Format},
+		{"name of the server", t.Server, theirs.Server},
+		{"epoch", t.Epoch, theirs.Epoch},
+		{"list of servers", t.Members, theirs.Members},
+		{"list of groups", t.Groups, theirs.Groups},
+		{"list of kinds and algorithms", t.Kinds, theirs.Kinds},
+		{"options (clock bound, quorum)", t.Options, theirs.Options},
+	} {
+		if !reflect.DeepEqual(x.mine, x.theirs) {
+			return fmt.Errorf("%w: %s differs: %v here, %v there", ErrNoHandover, x.what, x.mine, x.theirs)
+		}
 	}
 	return nil
 }

@@ -38,10 +38,10 @@ const (
 )
 
 var parts = []part{
-	{".", "the client, for Go programs", "node algo/sigma internal", 0},
+	{".", "the client, for Go programs", "node internal", 0},
 	{"fence", "checks of fencing tokens, for resources", "", bare},
 	{"api", "locks over gRPC and HTTP", ". api internal", 0},
-	{"server", "a server of a cluster", "server node algo/sigma internal", 0},
+	{"server", "a server of a cluster", "server node internal", 0},
 	{"node", "runs algorithms on a network", "node/lease transport wrap internal/clock internal/histogram internal/limit internal/shrinkmap", 0},
 	{"node/lease", "leases of sessions, and suspicion", "protocol", pure | bare},
 	{"transport", "connections, frames and addresses", "protocol", 0},
@@ -76,7 +76,7 @@ var parts = []part{
 	{"bench/sections", "sections beside raft", "bench/load internal internal/faultnet algo wrap/consensus/raft", evidence},
 	{"bench/load", "makes load, for benches and the demo", "transport verify/history internal", 0},
 
-	{"internal", "what several of these need", "node algo/quorum internal/clock internal/freeaddr internal/histogram internal/limit internal/shrinkmap", 0},
+	{"internal", "what several of these need", "node algo/quorum algo/sigma internal/clock internal/freeaddr internal/histogram internal/limit internal/shrinkmap", 0},
 	{"internal/cli", "what the programs have in common", "internal internal/cli", 0},
 	{"internal/clock", "one clock for all processes of a machine", "", 0},
 	{"internal/demo", "servers that are killed while workers count", ". bench/load internal verify/history/recorder", 0},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -40,22 +39,11 @@ func (c *Client) shardOf(lock string) *shard { return c.shards[c.all.Of(lock)] }
 
 // start starts the node of a shard. answer answers the requests of its servers.
 func (g *shard) start(secret uint64, all slots.Shards, c Config, answer func(request []byte) []byte) error {
-	n, err := node.Start(node.Config{
-		Secret: secret,
-		System: slots.System(len(g.Servers), c.ClockBound),
-		Hosts:  map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)},
-		Peers:  g.Servers,
-		Epoch:  c.Epoch,
-		Groups: all.String(),
-		TLS:    c.TLS,
-		Lease:  c.Lease,
-		Label:  c.Label,
-
-		ClockBound: c.ClockBound,
-
-		Log:  c.Log,
-		Call: func(_ protocol.ID, request []byte) []byte { return answer(request) },
-	})
+	config := all.Node(g.Shard, c.Epoch, c.ClockBound)
+	config.Secret, config.TLS, config.Label, config.Log = secret, c.TLS, c.Label, c.Log
+	config.Lease, config.ClockBound = c.Lease, c.ClockBound
+	config.Call = func(_ protocol.ID, request []byte) []byte { return answer(request) }
+	n, err := node.Start(config)
 	if err != nil {
 		return fmt.Errorf("poundlock: %w", err)
 	}

@@ -65,16 +65,9 @@ func Observe(c AskConfig) (*Observer, error) {
 	o := &Observer{timeout: cmp.Or(c.Timeout, 3*time.Second)}
 	shards := slots.Split(table)
 	for _, g := range shards {
-		n, err := node.Start(node.Config{
-			Secret: node.NewSecret(),
-			System: slots.System(len(g.Servers), c.ClockBound),
-			Hosts:  hosts(),
-			Peers:  g.Servers,
-			Epoch:  c.Epoch,
-			Groups: shards.String(),
-			TLS:    c.TLS,
-			Label:  cmp.Or(c.Label, "status"),
-		})
+		config := shards.Node(g, c.Epoch, c.ClockBound)
+		config.Secret, config.TLS, config.Label = node.NewSecret(), c.TLS, cmp.Or(c.Label, "status")
+		n, err := node.Start(config)
 		if err != nil {
 			return nil, errors.Join(err, o.Close())
 		}

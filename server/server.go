@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -338,31 +337,17 @@ func (s *Server) sitOut() (left time.Duration, err error) {
 // nodeConfig is that of the node, which gets its listener later.
 func (s *Server) nodeConfig() node.Config {
 	c := s.config
-	return node.Config{
-		ID:     s.id,
-		System: slots.System(len(s.shard.Servers), c.ClockBound),
-		Hosts:  hosts(),
-		Peers:  s.shard.Servers,
-		Epoch:  c.Epoch,
-		Groups: s.shards.String(),
-		Owns:   s.owns,
-		Lease:  c.Lease,
-
-		ClockBound:   c.ClockBound,
-		MaxInstances: c.MaxLocks,
-
-		MaxSessions:      c.MaxSessions,
-		MaxSessionsOfOne: c.MaxSessionsOfOne,
-		MaxWaiters:       c.MaxWaiters,
-
-		Label: c.Name,
-		Log:   c.Log,
-		Audit: c.Audit.noter(),
-		Call: func(from protocol.ID, request []byte) []byte {
-			<-s.serving
-			return s.answer(from, request)
-		},
+	n := s.shards.Node(s.shard, c.Epoch, c.ClockBound)
+	n.ID, n.Label, n.Log = s.id, c.Name, c.Log
+	n.Owns, n.Audit = s.owns, c.Audit.noter()
+	n.Lease, n.ClockBound = c.Lease, c.ClockBound
+	n.MaxInstances, n.MaxWaiters = c.MaxLocks, c.MaxWaiters
+	n.MaxSessions, n.MaxSessionsOfOne = c.MaxSessions, c.MaxSessionsOfOne
+	n.Call = func(from protocol.ID, request []byte) []byte {
+		<-s.serving
+		return s.answer(from, request)
 	}
+	return n
 }
 
 // running is the node once the server serves, and nil before.
@@ -373,11 +358,6 @@ func (s *Server) running() *node.Node {
 	default:
 		return nil
 	}
-}
-
-// hosts make the processes of each kind of lock.
-func hosts() map[node.Kind]node.Host {
-	return map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)}
 }
 
 // clients is how many clients have a session.

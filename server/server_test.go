@@ -167,7 +167,7 @@ func client(t *testing.T, l *Local, label string) *node.Node {
 	t.Helper()
 	n, err := node.Start(node.Config{
 		Secret: node.NewSecret(), System: slots.System(len(l.Servers()), slots.DefaultClockBound),
-		Hosts: hosts(), Peers: l.Servers(), Label: label,
+		Hosts: slots.Hosts(), Peers: l.Servers(), Label: label,
 	})
 	if err != nil {
 		t.Fatal(err)

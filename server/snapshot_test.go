@@ -13,7 +13,7 @@ import (
 // A successor may be another release, so what the state of a lock looks like may not
 // change under one format of snapshots.
 func TestStateOfSnapshots(t *testing.T) {
-	p := hosts()[node.Mutex].New(0, slots.System(4, slots.DefaultClockBound))
+	p := slots.Hosts()[node.Mutex].New(0, slots.System(4, slots.DefaultClockBound))
 	step := func(in protocol.Input, msg []byte) {
 		t.Helper()
 		if err := p.Step(in, msg, nowhere{}); err != nil {

@@ -142,7 +142,7 @@ func TestLocksOfAnotherGroup(t *testing.T) {
 		runs(t, Config{Name: p.Name, Servers: table})
 	}
 	n, err := node.Start(node.Config{
-		Secret: node.NewSecret(), Hosts: hosts(), System: slots.System(4, slots.DefaultClockBound),
+		Secret: node.NewSecret(), Hosts: slots.Hosts(), System: slots.System(4, slots.DefaultClockBound),
 		Peers: shards[0].Servers, Groups: "a,b",
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/quorum"
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -76,6 +77,16 @@ func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
 
 // Quorum is how many of n servers must support a holder.
 func Quorum(n int) int { return quorum.TwoThirds(n) }
+
+// Node is what the configurations of all nodes of a shard have in common.
+func (all Shards) Node(g Shard, epoch uint64, eps time.Duration) node.Config {
+	return node.Config{System: System(len(g.Servers), eps), Hosts: Hosts(), Peers: g.Servers, Epoch: epoch, Groups: all.String()}
+}
+
+// Hosts make the processes of each kind of lock.
+func Hosts() map[node.Kind]node.Host {
+	return map[node.Kind]node.Host{node.Mutex: node.HostOf(sigma.Algorithm)}
+}
 
 // System is the configuration of the processes of a cluster of n servers whose
 // clocks are within eps of real time. Servers and clients need the same one.

@@ -6,12 +6,10 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	pb "github.com/poundlock/poundlock/api/poundlockv1"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // A session is one client of the API. Guarded by Service.mu, but for what is
@@ -168,13 +166,8 @@ func (x *session) find(id string) *grant {
 
 // checkText checks what a client calls something.
 func checkText(field, text string, limit int) error {
-	switch {
-	case len(text) > limit:
-		return failf(pb.Reason_REASON_INVALID, "%s %.20q... has %d bytes, more than %d", field, text, len(text), limit)
-	case !utf8.ValidString(text):
-		return failf(pb.Reason_REASON_INVALID, "%s %q is not UTF-8", field, text)
-	case strings.ContainsFunc(text, unicode.IsControl):
-		return failf(pb.Reason_REASON_INVALID, "%s %q has a control character", field, text)
+	if err := transport.CheckText(field, text, limit); err != nil {
+		return failf(pb.Reason_REASON_INVALID, "%w", err)
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func (a *Admin) Run(ctx context.Context) error {
 
 func (a *Admin) handler() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collector{a.server}, collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
+	registry.MustRegister(Metrics(a.server.metrics), collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(a.config.Collectors...)
 	scrape := promhttp.HandlerFor(registry, promhttp.HandlerOpts{

@@ -76,7 +76,7 @@ func (d *dynasty) displaced(t *testing.T, i int) *os.File {
 func serving(t *testing.T, s *Server) float64 {
 	t.Helper()
 	r := prometheus.NewRegistry()
-	r.MustRegister(collector{s})
+	r.MustRegister(Metrics(s.metrics))
 	all, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -36,9 +36,12 @@ func TestPublicTypes(t *testing.T) {
 			t.Errorf("server %d knows a request that there is not: %+v", i, a)
 		}
 	}
-	d := prometheus.NewDesc("seconds", "A test.", nil, nil)
-	if server.Histogram(d, server.Durations{Count: 1, Sum: 2}) == nil {
-		t.Error("no metric")
+	r := prometheus.NewRegistry()
+	r.MustRegister(server.Metrics(func(o server.Sink) {
+		o.Histogram("seconds", "A test.", server.Durations{Count: 1, Sum: 2}, "server", "s1")
+	}))
+	if all, err := r.Gather(); err != nil || len(all) != 1 {
+		t.Errorf("%d metrics, %v", len(all), err)
 	}
 }
 

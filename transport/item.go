@@ -72,7 +72,7 @@ func SplitLabelled(body []byte) (label, msg []byte, err error) {
 	if r.Err != nil {
 		return nil, nil, fmt.Errorf("%w: label of a user: want at most %d bytes", ErrFrame, MaxUserLabel)
 	}
-	if err := checkText("label", string(label), MaxUserLabel); err != nil {
+	if err := CheckText("label", string(label), MaxUserLabel); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrFrame, err)
 	}
 	return label, r.Rest, nil

@@ -23,17 +23,18 @@ func CheckName(name string) error {
 	if name == "" {
 		return errors.New("a lock needs a name")
 	}
-	return checkText("lock name", name, MaxName)
+	return CheckText("lock name", name, MaxName)
 }
 
 // CheckLabel says what is wrong with what a client calls itself: servers show it on
 // terminals and write it into logs.
-func CheckLabel(label string) error { return checkText("label", label, MaxLabel) }
+func CheckLabel(label string) error { return CheckText("label", label, MaxLabel) }
 
 // CheckUserLabel is CheckLabel for what one user of a client is called beside it.
-func CheckUserLabel(label string) error { return checkText("label", label, MaxUserLabel) }
+func CheckUserLabel(label string) error { return CheckText("label", label, MaxUserLabel) }
 
-func checkText(what, text string, most int) error {
+// CheckText says what is wrong with a text of at most so many bytes that people are shown.
+func CheckText(what, text string, most int) error {
 	switch {
 	case len(text) > most:
 		return fmt.Errorf("%s %.20q... has %d bytes, more than %d", what, text, len(text), most)

@@ -301,7 +301,7 @@ func TestCertificateMetric(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := prometheus.NewPedanticRegistry()
-		r.MustRegister(certCollector{f.store})
+		r.MustRegister(certMetrics(f.store))
 		for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 			all, err := r.Gather()
 			if err != nil || len(all) != 1 {
@@ -316,7 +316,7 @@ func TestCertificateMetric(t *testing.T) {
 		}
 	}
 	empty := prometheus.NewPedanticRegistry()
-	empty.MustRegister(certCollector{})
+	empty.MustRegister(certMetrics(nil))
 	if all, err := empty.Gather(); err != nil || len(all) != 0 {
 		t.Errorf("without TLS: %d metrics, %v", len(all), err)
 	}

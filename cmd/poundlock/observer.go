@@ -81,9 +81,13 @@ func observe(c poundlock.Config, timeout time.Duration) (*server.Observer, error
 // unreachable is the end of a command that asked a cluster some group of which has no quorum.
 func unreachable(c *status.Cluster) error {
 	if err := c.Unreachable(); err != nil {
-		return &cli.Status{Code: cli.ExitNoQuorum, Err: err, Hint: cmp.Or(tlsHint(c.Failures), serversHint)}
+		return noQuorum(c, err)
 	}
 	return nil
+}
+
+func noQuorum(c *status.Cluster, err error) error {
+	return &cli.Status{Code: cli.ExitNoQuorum, Err: err, Hint: cmp.Or(tlsHint(c.Failures), serversHint)}
 }
 
 // one is the state of one lock, by those servers that serve it.
@@ -95,7 +99,7 @@ func one(ctx context.Context, o *server.Observer, name string) (status.Lock, err
 	for _, why := range status.Reasons(c.Servers) {
 		err = fmt.Errorf("%w; %s", err, why)
 	}
-	return l, &cli.Status{Code: cli.ExitNoQuorum, Err: err, Hint: cmp.Or(tlsHint(c.Failures), serversHint)}
+	return l, noQuorum(c, err)
 }
 
 // operator is who asks, for the logs of others.

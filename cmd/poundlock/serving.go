@@ -96,7 +96,7 @@ func (x *serving) listenAdmin() error {
 	x.port, err = server.NewAdmin(x.server, server.AdminConfig{
 		Listen: x.admin, TLS: config, ClientCerts: x.tlsCA != "", Insecure: x.c.Insecure,
 		Quorum:     x.client.Available,
-		Collectors: []prometheus.Collector{clientCollector{x.client}, certCollector{x.store}},
+		Collectors: []prometheus.Collector{clientMetrics(x.client), certMetrics(x.store)},
 		Log:        x.log,
 	})
 	switch {

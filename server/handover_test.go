@@ -13,10 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/private"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
-	"github.com/poundlock/poundlock/server/internal/handover"
 )
 
 // A dynasty is a cluster whose servers hand their tables over.
@@ -244,11 +246,11 @@ func TestSuccessorDies(t *testing.T) {
 	sessions := d.sessions()
 	ask := func(conn *net.UnixConn) error {
 		c := d.reigns[0].server.nodeConfig()
-		return handover.WriteJSON(conn, handover.Request{Title: c.Title()})
+		return writeJSON(conn, c.Title())
 	}
 	takeOffer := func(conn *net.UnixConn) error {
-		var o handover.Offer
-		return errors.Join(ask(conn), handover.ReadJSON(conn, &o))
+		var o offer
+		return errors.Join(ask(conn), readJSON(conn, &o))
 	}
 	take := func(conn *net.UnixConn) error {
 		err := takeOffer(conn)
@@ -287,10 +289,10 @@ func TestSuccessorDies(t *testing.T) {
 			return errors.Join(take(conn), wait(conn))
 		}, "a quarter of the shortest lease"},
 		{"refuses", func(conn *net.UnixConn) error {
-			return errors.Join(take(conn), handover.WriteJSON(conn, handover.Verdict{Refused: "no thanks"}), wait(conn))
+			return errors.Join(take(conn), writeJSON(conn, "no thanks"), wait(conn))
 		}, "the successor refuses: no thanks"},
 		{"cannot hear that it may serve", func(conn *net.UnixConn) error {
-			return errors.Join(take(conn), conn.CloseRead(), handover.WriteJSON(conn, handover.Verdict{}), wait(conn))
+			return errors.Join(take(conn), conn.CloseRead(), writeJSON(conn, ""), wait(conn))
 		}, "the successor is gone"},
 	} {
 		t.Run(x.what, func(t *testing.T) {
@@ -366,7 +368,7 @@ func TestPredecessorDies(t *testing.T) {
 			if err := d.end(0); err != nil {
 				t.Fatal(err)
 			}
-			guard, err := handover.TryLock(d.socket(0) + ".lock")
+			guard, err := private.Lock(d.socket(0)+".lock", unix.LOCK_EX)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -381,8 +383,8 @@ func TestPredecessorDies(t *testing.T) {
 					if err != nil {
 						return
 					}
-					var r handover.Request
-					if err := errors.Join(handover.ReadJSON(conn, &r), handover.WriteJSON(conn, handover.Offer{})); err != nil {
+					var r node.Title
+					if err := errors.Join(readJSON(conn, &r), writeJSON(conn, offer{})); err != nil {
 						t.Error(err)
 					}
 					conn.Write([]byte{0, 0, 1, 0, 1, '{'})
@@ -469,7 +471,7 @@ func TestHandoverPaths(t *testing.T) {
 		"127.0.0.1:1":                         "want unix:/path",
 		"unix:relative":                       "absolute",
 		"unix:" + open + "/s":                 "has mode 0755",
-		"unix:" + link + "/s":                 "is not a directory",
+		"unix:" + link + "/s":                 "is a symbolic link",
 		"unix:" + file + "/s":                 "is not a directory",
 		"unix:" + dir + "/missing/s":          "no such file",
 		"unix:/" + strings.Repeat("long", 30): "103 bytes",

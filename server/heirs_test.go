@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/poundlock/poundlock/internal/private"
 	"github.com/poundlock/poundlock/node"
-	"github.com/poundlock/poundlock/server/internal/handover"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -35,8 +37,8 @@ func (d *dynasty) taken(t *testing.T, i int) *net.UnixConn {
 	t.Helper()
 	conn := d.connect(t, i)
 	config := d.reigns[i].server.nodeConfig()
-	var o handover.Offer
-	if err := errors.Join(handover.WriteJSON(conn, handover.Request{Title: config.Title()}), handover.ReadJSON(conn, &o)); err != nil {
+	var o offer
+	if err := errors.Join(writeJSON(conn, config.Title()), readJSON(conn, &o)); err != nil {
 		t.Fatal(err)
 	}
 	next, _, err := node.Restore(config, conn)
@@ -63,7 +65,7 @@ func (d *dynasty) displaced(t *testing.T, i int) *os.File {
 	t.Helper()
 	conn := d.taken(t, i)
 	path, _ := transport.Unix(d.table[i].Addr)
-	other, err := handover.TryLock(path + ".lock")
+	other, err := private.Lock(path+".lock", unix.LOCK_EX)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +205,7 @@ func TestNoPlaceForHeirs(t *testing.T) {
 	if err := d.end(0); err != nil {
 		t.Error(err)
 	}
-	if guard, err := handover.TryLock(link + ".lock"); err != nil {
+	if guard, err := private.Lock(link+".lock", unix.LOCK_EX); err != nil {
 		t.Errorf("the lock of the hand-over is not given up: %v", err)
 	} else {
 		guard.Close()

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/poundlock/poundlock/server/internal/handover"
+	"github.com/poundlock/poundlock/internal/private"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -58,7 +58,7 @@ func secure(l net.Listener, config *tls.Config) net.Listener {
 // beside it, which ends with its process, tells that from a server that lives:
 // a slot that two processes own at once would give its support twice.
 func listenUnix(path string, config *tls.Config) (net.Listener, error) {
-	guard, err := handover.TryLock(path + ".lock")
+	guard, err := private.Lock(path+".lock", unix.LOCK_EX)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, fmt.Errorf("unix socket %s: another server listens there: %w", path, err)
 	}
@@ -69,7 +69,7 @@ func listenUnix(path string, config *tls.Config) (net.Listener, error) {
 		guard.Close()
 		return nil, err
 	}
-	l, err := handover.ListenPrivate(path)
+	l, err := private.Listen(path)
 	if err != nil {
 		guard.Close()
 		return nil, err

@@ -17,7 +17,6 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/server/internal/handover"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -204,10 +203,10 @@ func (s *Server) Close() error {
 // gone then.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
-	var in handover.Inheritance
+	var in inheritance
 	if s.config.Handover != "" {
 		var err error
-		if in, err = handover.Inherit(ctx, s.config.Handover, s.nodeConfig(), heritage{s}); err != nil {
+		if in, err = s.inherit(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -218,24 +217,23 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
-	var h *handover.Heirs
-	if in.Guard != nil {
-		log := s.config.Log.With("server", s.config.Name)
-		h, err = handover.Await(ctx, s.config.Handover, in.Guard, n, heritage{s}, log)
+	var h *heirs
+	if in.guard != nil {
+		h, err = s.awaitHeirs(ctx, in.guard)
 		switch {
 		case err == nil:
-			defer h.Close()
-		case in.Node == nil:
-			return errors.Join(fmt.Errorf("server: hand-over: %w", err), n.Close(), in.Guard.Close())
+			defer h.close()
+		case in.node == nil:
+			return errors.Join(fmt.Errorf("server: hand-over: %w", err), n.Close(), in.guard.Close())
 		default: // the table that was taken over is worth more than the next hand-over
-			defer in.Guard.Close()
+			defer in.guard.Close()
 			s.config.Log.Error("the table cannot be handed over later: the next restart has to drain",
 				"server", s.config.Name, "handover", s.config.Handover, "reason", err)
 		}
 	}
 	moved := s.wait(ctx, h)
 	if h != nil {
-		h.Stop()
+		h.stop()
 	}
 	if !s.handedOver {
 		s.config.Log.Info("closing", "server", s.config.Name)
@@ -247,10 +245,10 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // begin starts the node, and serves unless the server is to stay mute.
-func (s *Server) begin(in handover.Inheritance) (n *node.Node, err error) {
+func (s *Server) begin(in inheritance) (n *node.Node, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	if n, s.mute = in.Node, in.Mute; n == nil {
+	if n, s.mute = in.node, in.mute; n == nil {
 		if n, err = node.Start(s.nodeConfig()); err != nil {
 			return nil, err
 		}
@@ -294,10 +292,10 @@ func (s *Server) open() error {
 
 // wait returns when the server is to end, with the reason if it is an error. A server
 // that sits out begins to serve meanwhile.
-func (s *Server) wait(ctx context.Context, h *handover.Heirs) error {
+func (s *Server) wait(ctx context.Context, h *heirs) error {
 	var gone <-chan struct{} // the table is somebody else's, or ctx has ended
 	if h != nil {
-		gone = h.Ended()
+		gone = h.ended
 	}
 	sitting := time.NewTimer(0)
 	defer sitting.Stop()

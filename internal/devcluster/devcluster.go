@@ -30,6 +30,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/internal/private"
 	"github.com/poundlock/poundlock/internal/supervise"
 	"github.com/poundlock/poundlock/server"
 )
@@ -162,26 +163,11 @@ func prepare(dir string) error {
 
 // own refuses a directory that is there and that others could use.
 func own(dir string) error {
-	info, err := os.Lstat(dir)
-	if err != nil {
+	err := private.CheckDir(dir)
+	if err == nil || errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	refuse := func(format string, args ...any) error {
-		return cli.Usagef("development cluster: "+format, args...).
-			WithHint("remove it, or set XDG_RUNTIME_DIR to a directory of yours")
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case info.Mode()&os.ModeSymlink != 0:
-		return refuse("%s is a symbolic link", dir)
-	case !info.IsDir():
-		return refuse("%s is not a directory", dir)
-	case !ok || int(stat.Uid) != os.Geteuid():
-		return refuse("%s belongs to another user", dir)
-	case info.Mode().Perm() != 0o700:
-		return refuse("%s has mode %#o, want 0700", dir, info.Mode().Perm())
-	}
-	return nil
+	return cli.Usagef("development cluster: %w", err).WithHint("remove it, or set XDG_RUNTIME_DIR to a directory of yours")
 }
 
 // join joins the cluster in dir, or starts one that ends after idle without clients. With nothing
@@ -202,7 +188,7 @@ func join(ctx context.Context, dir string, idle time.Duration, say func(string, 
 		return nil, err
 	}
 	d := &Client{using: using, Config: poundlock.Config{Servers: server.LocalServers(dir, 0), ClockBound: clockBound}}
-	alive, err := tryFlock(filepath.Join(dir, Alive), unix.LOCK_EX)
+	alive, err := private.Lock(filepath.Join(dir, Alive), unix.LOCK_EX)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		err = nil
@@ -275,7 +261,7 @@ const listening = "ready\n"
 // flock opens a file and waits until it is locked.
 func flock(ctx context.Context, path string, how int) (*os.File, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		f, err := tryFlock(path, how)
+		f, err := private.Lock(path, how)
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return f, err
 		}
@@ -285,19 +271,6 @@ func flock(ctx context.Context, path string, how int) (*os.File, error) {
 		case <-time.After(pause):
 		}
 	}
-}
-
-// tryFlock returns EWOULDBLOCK if somebody else has the file locked.
-func tryFlock(path string, how int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return f, nil
 }
 
 // Run is the cluster's process. Its arguments are the directory and how long it lives without
@@ -359,7 +332,7 @@ func awaitEnd(
 	tick := time.NewTicker(min(idle/4, time.Second))
 	defer tick.Stop()
 	unused := func() bool {
-		free, err := tryFlock(filepath.Join(dir, clients), unix.LOCK_EX)
+		free, err := private.Lock(filepath.Join(dir, clients), unix.LOCK_EX)
 		if err != nil {
 			return false
 		}
@@ -384,7 +357,7 @@ func awaitEnd(
 		if time.Since(busy) < idle {
 			continue
 		}
-		if gate, err = tryFlock(filepath.Join(dir, start), unix.LOCK_EX); err != nil {
+		if gate, err = private.Lock(filepath.Join(dir, start), unix.LOCK_EX); err != nil {
 			continue // somebody comes
 		}
 		if unused() {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/private"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -55,7 +56,7 @@ func newDir(t *testing.T) string {
 // lives reports whether a cluster has the directory.
 func lives(t *testing.T, dir string) bool {
 	t.Helper()
-	f, err := tryFlock(filepath.Join(dir, Alive), unix.LOCK_EX)
+	f, err := private.Lock(filepath.Join(dir, Alive), unix.LOCK_EX)
 	if err != nil {
 		return true
 	}

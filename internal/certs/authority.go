@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -52,11 +51,14 @@ func Create(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := absent(CertPath(dir, AuthorityName), KeyPath(dir, AuthorityName)); err != nil {
+	a := &Authority{dir: dir}
+	key, err := a.newKey(AuthorityName)
+	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	template := &x509.Certificate{
+	a.key = key
+	a.cert = &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "poundlock authority of " + now.Format(time.DateOnly)},
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              now.Add(authorityDays * day),
@@ -65,12 +67,7 @@ func Create(dir string) (*Authority, error) {
 		BasicConstraintsValid: true,
 		MaxPathLenZero:        true,
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	a := &Authority{dir, template, key}
-	if a.cert, err = a.add(AuthorityName, template, key); err != nil {
+	if a.cert, err = a.sign(AuthorityName, a.cert, key); err != nil {
 		return nil, err
 	}
 	return a, nil
@@ -91,10 +88,7 @@ func Load(dir string) (*Authority, error) {
 // Issue makes a key and a certificate for s, valid for so many days but no longer
 // than the authority. It overwrites nothing: an error wraps os.ErrExist.
 func (a *Authority) Issue(s Subject, days int) (*x509.Certificate, error) {
-	if err := absent(CertPath(a.dir, s.Name), KeyPath(a.dir, s.Name)); err != nil {
-		return nil, err
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := a.newKey(s.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +109,7 @@ func (a *Authority) Issue(s Subject, days int) (*x509.Certificate, error) {
 		}
 	}
 	a.lasting(template, days)
-	return a.add(s.Name, template, key)
+	return a.sign(s.Name, template, key)
 }
 
 // Renew replaces the certificate of s by one for the same names and the same key:
@@ -161,26 +155,28 @@ func (a *Authority) lasting(template *x509.Certificate, days int) {
 	}
 }
 
-// add writes a new key and its certificate: the key first, so that no certificate
-// is without one.
-func (a *Authority) add(name string, template *x509.Certificate, key crypto.Signer) (*x509.Certificate, error) {
+// newKey makes and writes a key, before its certificate, so that no certificate is without one.
+func (a *Authority) newKey(name string) (crypto.Signer, error) {
+	for _, path := range []string{CertPath(a.dir, name), KeyPath(a.dir, name)} {
+		if _, err := os.Lstat(path); err == nil {
+			return nil, fmt.Errorf("%s: %w", path, os.ErrExist)
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return nil, err
 	}
-	if err := write(KeyPath(a.dir, name), "PRIVATE KEY", der); err != nil {
-		return nil, err
-	}
-	return a.sign(name, template, key)
+	return key, write(KeyPath(a.dir, name), "PRIVATE KEY", der)
 }
 
 // sign writes the certificate that template describes, for key.
 func (a *Authority) sign(name string, template *x509.Certificate, key crypto.Signer) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, err
-	}
-	template.SerialNumber = serial.Add(serial, big.NewInt(1)) // never 0
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
 		return nil, err
@@ -203,17 +199,6 @@ func write(path, kind string, der []byte) error {
 		return err
 	}
 	return os.Rename(file.Name(), path)
-}
-
-func absent(paths ...string) error {
-	for _, path := range paths {
-		if _, err := os.Lstat(path); err == nil {
-			return fmt.Errorf("%s: %w", path, os.ErrExist)
-		} else if !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }
 
 // readPair reads a certificate, which may be over, and its key.

@@ -241,25 +241,19 @@ func (f *front) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tr
 		s.mu.Unlock()
 		return w, no
 	}
-	isNew := !s.established
-	s.number, s.incarnation, s.established, s.label = h.Session, h.Incarnation, true, h.Label
-	s.lease.Length = c.lease
-	s.lease.Renew(f.n.c.Boot())
+	s.number = h.Session
+	isNew := s.agree(h.Incarnation, h.Label, c.lease, f.n.c.Boot())
 	w = transport.Welcome{
 		Incarnation: f.n.incarnation, Session: h.Session, Received: s.window.Received(),
 		Lease: c.lease, ClockBound: f.n.c.ClockBound, Label: f.n.c.Label,
 	}
 	s.mu.Unlock()
-	c.s = s
-	if err := s.attach(c, h.Received); err != nil {
-		f.n.sessions.end(s, err, nil)
+	switch err := f.n.sessions.connect(s, c, h.Received, isNew); {
+	case err == ErrClosed:
+		return w, &transport.Refuse{Code: transport.Full, What: "the server is closing"}
+	case err != nil:
 		return w, &transport.Refuse{Code: transport.UnknownSession, What: err.Error()}
 	}
-	if !f.n.sessions.begun(s) {
-		return w, &transport.Refuse{Code: transport.Full, What: "the server is closing"}
-	}
-	f.n.detector.heard(s, isNew)
-	f.n.sessions.cameUp()
 	if isNew {
 		f.n.noteClockBound(s.host, f.n.roles.name(h.From), h.ClockBound)
 		f.n.c.Log.Debug("session began", "peer", f.n.roles.name(h.From), "label", h.Label, "session", h.Session)

@@ -198,27 +198,20 @@ func (d *dialer) begin(
 		return nil, fmt.Errorf("%s: %s here, %s there", no.What, no.Mine, no.Yours)
 	}
 	c := newConn(d.n, nc, in, true, w.Lease)
-	c.s = s
+	held := lease.Terms{Length: w.Lease, Drift: d.n.c.ClockDrift, Margin: lease.Margin(w.Lease)}.Held()
 	s.mu.Lock()
-	isNew := !s.established
-	s.incarnation, s.established, s.label = w.Incarnation, true, w.Label
-	s.lease.Length = lease.Terms{Length: w.Lease, Drift: d.n.c.ClockDrift, Margin: lease.Margin(w.Lease)}.Held()
-	s.lease.Renew(sent)
+	isNew := s.agree(w.Incarnation, w.Label, held, sent)
 	lapsed := d.n.roles.leased(s.id) && s.lease.Lapsed(d.n.c.Boot())
 	s.mu.Unlock()
 	if lapsed {
 		d.n.sessions.end(s, errLapsed, nil)
 		return nil, errLapsed
 	}
-	if err := s.attach(c, w.Received); err != nil {
-		d.n.sessions.end(s, err, nil)
+	d.n.sessions.noteRoundTrip(s, d.n.c.Boot()-sent)
+	if err := d.n.sessions.connect(s, c, w.Received, isNew); err != nil {
 		return nil, err
 	}
-	d.n.sessions.begun(s)
-	d.n.detector.heard(s, isNew)
-	d.n.sessions.noteRoundTrip(s, d.n.c.Boot()-sent)
 	d.n.noteClockBound("", d.n.roles.name(s.id), w.ClockBound)
-	d.n.sessions.cameUp()
 	c.kick()
 	d.n.c.Log.Debug("connected", "peer", d.n.roles.name(s.id), "session", w.Session)
 	return c, nil

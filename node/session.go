@@ -54,6 +54,16 @@ func newSession(n *Node, id protocol.ID, number uint64) *session {
 	return &session{n: n, id: id, number: number, window: reliable.Window{MaxBytes: n.sessions.usualWindow()}}
 }
 
+// agree notes what the two ends of a session have agreed on, at this time for the first time or once more: the life and
+// the label of the peer, and a lease that counts from an instant. It reports whether the session is new. s.mu is held.
+func (s *session) agree(life uint64, label string, lease, from time.Duration) (isNew bool) {
+	isNew = !s.established
+	s.incarnation, s.established, s.label = life, true, label
+	s.lease.Length = lease
+	s.lease.Renew(from)
+	return isNew
+}
+
 // cut takes the connection from a session, for good. last are the last items on it: with none it is closed. s.mu is held.
 func (s *session) cut(why error, last []byte) {
 	if !s.dead.Swap(true) {

@@ -78,15 +78,6 @@ func (ss *sessions) register(s *session) {
 	ss.n.tell(func(sh *shard) { sh.open(s, ss.n.roles.restores(s.id)) })
 }
 
-// cameUp wakes those who wait for sessions, and has the leases looked at.
-func (ss *sessions) cameUp() {
-	ss.mu.Lock()
-	ss.nextLapse.Store(0)
-	ss.change()
-	ss.mu.Unlock()
-	ss.look()
-}
-
 // change wakes those who wait for sessions or connections. ss.mu is held.
 func (ss *sessions) change() {
 	close(ss.changed)
@@ -356,20 +347,33 @@ func (ss *sessions) stand(s *session) {
 	ss.register(s)
 }
 
-// begun has a session be the one with its peer, if none is yet: it has a connection.
-func (ss *sessions) begun(s *session) bool {
+// connect gives a session that was agreed on a connection, has it be the one with its peer if none is yet, and wakes
+// those who wait for that. received is what the peer has received of it. After an error that does not say that the
+// node closes the session has ended.
+func (ss *sessions) connect(s *session, c *conn, received uint64, isNew bool) error {
+	c.s = s
+	if err := s.attach(c, received); err != nil {
+		ss.end(s, err, nil)
+		return err
+	}
+	dials := ss.n.roles.dialsTo(s.id)
 	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if ss.isClosing() && !ss.n.roles.dialsTo(s.id) {
-		return false
+	if ss.isClosing() && !dials {
+		ss.mu.Unlock()
+		return ErrClosed
 	}
 	if ss.byPeer[s.id] == nil && !s.dead.Load() {
 		ss.register(s)
 	}
-	if ss.n.roles.dialsTo(s.id) {
+	if dials {
 		ss.dials[s.id] = nil
 	}
-	return true
+	ss.nextLapse.Store(0)
+	ss.change()
+	ss.mu.Unlock()
+	ss.n.detector.heard(s, isNew)
+	ss.look()
+	return nil
 }
 
 // mayBegin says why no session may begin here from these origins.

@@ -16,8 +16,8 @@ func TestHealthInShards(t *testing.T) {
 		begin := time.Now()
 		err := c.Healthy()
 		wantIs(t, err, ErrNoQuorum)
-		if text := fmt.Sprint(err); !strings.Contains(text, "group b: ") || strings.Contains(text, "group a: ") {
-			t.Errorf("%v: want what group b says", err)
+		if text := fmt.Sprint(err); !strings.Contains(text, "shard b: ") || strings.Contains(text, "shard a: ") {
+			t.Errorf("%v: want what shard b says", err)
 		}
 		if err := c.Available(); err != nil {
 			t.Error(err)
@@ -25,8 +25,8 @@ func TestHealthInShards(t *testing.T) {
 		up.down()
 		for _, err := range []error{c.Healthy(), c.Available()} {
 			wantIs(t, err, ErrNoQuorum)
-			if text := fmt.Sprint(err); !strings.Contains(text, "group b: ") || !strings.Contains(text, "group a: ") {
-				t.Errorf("%v: want what both groups say", err)
+			if text := fmt.Sprint(err); !strings.Contains(text, "shard b: ") || !strings.Contains(text, "shard a: ") {
+				t.Errorf("%v: want what both shards say", err)
 			}
 		}
 		up.up()

@@ -29,7 +29,7 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// A Server is one slot of the slot table: its Name, or GROUP/NAME where each shard serves a part
+// A Server is one slot of the slot table: its Name, or SHARD/NAME where each shard serves a part
 // of the lock names, on its own; and its Addr, host:port or unix:/path.
 type Server = node.Peer
 

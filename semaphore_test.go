@@ -224,7 +224,7 @@ func TestTryAcquireInShards(t *testing.T) {
 			t.Errorf("%v for what is free", d)
 		}
 		_, err := s.TryAcquire(t.Context())
-		if wantIs(t, err, ErrNoQuorum); err == nil || !strings.Contains(err.Error(), "group b: ") {
+		if wantIs(t, err, ErrNoQuorum); err == nil || !strings.Contains(err.Error(), "shard b: ") {
 			t.Errorf("error %v", err)
 		}
 		if d := time.Since(begin); d != s.client.patience() {
@@ -256,8 +256,8 @@ func TestAcquireInShards(t *testing.T) {
 		want   []error
 	}{
 		"a permit becomes free":    {func(up, _ *fakeNode) { up.up() }, 62 * time.Second, nil},
-		"the other group is back":  {func(_, down *fakeNode) { down.up() }, 62 * time.Second, nil},
-		"both groups are down now": {func(up, _ *fakeNode) { up.down() }, 85 * time.Second, []error{ErrNoQuorum}},
+		"the other shard is back":  {func(_, down *fakeNode) { down.up() }, 62 * time.Second, nil},
+		"both shards are down now": {func(up, _ *fakeNode) { up.down() }, 85 * time.Second, []error{ErrNoQuorum}},
 		"the deadline": {
 			func(_, _ *fakeNode) {}, 115 * time.Second,
 			[]error{ErrNoQuorum, context.DeadlineExceeded},

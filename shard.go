@@ -67,7 +67,7 @@ func (g *shard) failing() error {
 
 func (g *shard) explain(err error) error {
 	if err != nil && g.Name != "" {
-		return fmt.Errorf("group %s: %w", g.Name, err)
+		return fmt.Errorf("shard %s: %w", g.Name, err)
 	}
 	return err
 }

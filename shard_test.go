@@ -17,17 +17,17 @@ import (
 	"github.com/poundlock/poundlock/server"
 )
 
-// A grouped cluster is two shards of four servers, a and b.
-type grouped struct {
+// A sharded cluster is two shards of four servers, a and b.
+type sharded struct {
 	config poundlock.Config
 	shards slots.Shards
 	stop   map[string]func() // of the servers of a shard
 }
 
-func startGroups(t *testing.T) *grouped {
+func startShards(t *testing.T) *sharded {
 	t.Helper()
 	dir := proctest.SocketDir(t)
-	c := &grouped{stop: map[string]func(){}}
+	c := &sharded{stop: map[string]func(){}}
 	var table []node.Peer
 	for _, shard := range []string{"a", "b"} {
 		for i := range 4 {
@@ -58,7 +58,7 @@ func startGroups(t *testing.T) *grouped {
 }
 
 // lockOf is the name of a lock that belongs to a shard.
-func (c *grouped) lockOf(shard string, k int) string {
+func (c *sharded) lockOf(shard string, k int) string {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("lock-%d-%d", k, i)
 		if c.shards[c.shards.Of(name)].Name == shard {
@@ -68,9 +68,9 @@ func (c *grouped) lockOf(shard string, k int) string {
 }
 
 // Locks of both shards exclude, each in its own.
-func TestGroups(t *testing.T) {
+func TestShards(t *testing.T) {
 	t.Parallel()
-	c := startGroups(t)
+	c := startShards(t)
 	first, second := dial(t, c.config), dial(t, c.config)
 	for _, shard := range []string{"a", "b"} {
 		name := c.lockOf(shard, 0)
@@ -79,10 +79,10 @@ func TestGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := second.Mutex(name).TryLock(t.Context()); !errors.Is(err, poundlock.ErrNotAcquired) {
-			t.Errorf("group %s: a second holder: %v", shard, err)
+			t.Errorf("shard %s: a second holder: %v", shard, err)
 		}
 		if time.Until(g.LeaseEnd()) <= 0 {
-			t.Errorf("group %s: the lease ends at %v", shard, g.LeaseEnd())
+			t.Errorf("shard %s: the lease ends at %v", shard, g.LeaseEnd())
 		}
 		if err := g.Unlock(); err != nil {
 			t.Error(err)
@@ -99,7 +99,7 @@ func TestGroups(t *testing.T) {
 
 // takePermits takes those of a semaphore that shard a has, one after the other, and
 // nothing more.
-func (c *grouped) takePermits(t *testing.T, client *poundlock.Client, name string) {
+func (c *sharded) takePermits(t *testing.T, client *poundlock.Client, name string) {
 	names, err := slots.Permits(name, 8)
 	if err != nil {
 		t.Error(err)
@@ -122,9 +122,9 @@ func (c *grouped) takePermits(t *testing.T, client *poundlock.Client, name strin
 
 // When one shard is down the names of the other are served, to clients that were there
 // and to new ones; its own fail in time with an error that says which shard it is.
-func TestGroupDown(t *testing.T) {
+func TestShardDown(t *testing.T) {
 	t.Parallel() // it waits, most of the time
-	c := startGroups(t)
+	c := startShards(t)
 	c.config.QuorumWait = 2 * time.Second
 	early := dial(t, c.config)
 	alive, dead := c.lockOf("a", 0), c.lockOf("b", 0)
@@ -145,19 +145,19 @@ func TestGroupDown(t *testing.T) {
 			defer cancel()
 			_, err := client.Mutex(dead).Lock(ctx)
 			if ctx.Err() != nil || !errors.Is(err, poundlock.ErrNoQuorum) {
-				t.Errorf("%s client: a lock of the dead group: %v", what, err)
+				t.Errorf("%s client: a lock of the dead shard: %v", what, err)
 			}
 			for _, err := range []error{err, client.Healthy()} {
-				if err == nil || !strings.Contains(err.Error(), "group b") || !strings.Contains(err.Error(), "b/s4 (unix:") ||
+				if err == nil || !strings.Contains(err.Error(), "shard b") || !strings.Contains(err.Error(), "b/s4 (unix:") ||
 					strings.Contains(err.Error(), "a/s1") {
-					t.Errorf("%s client: %v: want what the servers of group b say", what, err)
+					t.Errorf("%s client: %v: want what the servers of shard b say", what, err)
 				}
 			}
 		})
 	}
 	both.Wait()
 	if err := early.Available(); err != nil {
-		t.Errorf("one group is up: %v", err)
+		t.Errorf("one shard is up: %v", err)
 	}
 	if err := held.Unlock(); err != nil {
 		t.Error(err)
@@ -165,25 +165,25 @@ func TestGroupDown(t *testing.T) {
 
 	c.stop["a"]()
 	_, err = poundlock.Dial(t.Context(), c.config)
-	if !errors.Is(err, poundlock.ErrNoQuorum) || !strings.Contains(err.Error(), "group a: ") ||
-		!strings.Contains(err.Error(), "group b: ") {
-		t.Errorf("both groups are down: %v", err)
+	if !errors.Is(err, poundlock.ErrNoQuorum) || !strings.Contains(err.Error(), "shard a: ") ||
+		!strings.Contains(err.Error(), "shard b: ") {
+		t.Errorf("both shards are down: %v", err)
 	}
 	if err := early.Available(); !errors.Is(err, poundlock.ErrNoQuorum) {
-		t.Errorf("both groups are down: %v", err)
+		t.Errorf("both shards are down: %v", err)
 	}
 }
 
 // A client that knows other shards is refused, with both lists: it would look for some
 // locks elsewhere.
-func TestOtherGroups(t *testing.T) {
+func TestOtherShards(t *testing.T) {
 	t.Parallel()
-	c := startGroups(t)
+	c := startShards(t)
 	c.config.QuorumWait = 2 * time.Second
 	only := c.config
 	only.Servers = only.Servers[:4]
 	_, err := poundlock.Dial(t.Context(), only)
-	if !errors.Is(err, poundlock.ErrNoQuorum) || !strings.Contains(err.Error(), "groups of servers: a,b there, a here") {
+	if !errors.Is(err, poundlock.ErrNoQuorum) || !strings.Contains(err.Error(), "shards: a,b there, a here") {
 		t.Errorf("%v", err)
 	}
 }
@@ -192,13 +192,13 @@ func TestOtherGroups(t *testing.T) {
 // have done.
 func TestTryAfterDial(t *testing.T) {
 	t.Parallel()
-	c := startGroups(t)
+	c := startShards(t)
 	for k := range 20 {
 		client := dial(t, c.config)
 		for _, shard := range []string{"a", "b"} {
 			g, err := client.Mutex(c.lockOf(shard, k)).TryLock(t.Context())
 			if err != nil {
-				t.Fatalf("group %s: %v", shard, err)
+				t.Fatalf("shard %s: %v", shard, err)
 			}
 			if err := g.Unlock(); err != nil {
 				t.Error(err)

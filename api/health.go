@@ -11,7 +11,7 @@ import (
 )
 
 // Check implements grpchealth.Checker: the process and the service are SERVING
-// while a quorum of the cluster's servers is reachable, of any group where there are
+// while a quorum of the cluster's servers is reachable, of any shard where there are
 // several: the locks of the others can be had.
 func (s *Service) Check(_ context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	if r.Service != "" && r.Service != pb.LockServiceName {

@@ -124,7 +124,7 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 	i, header, err := readFirst(in)
 	if err != nil {
 		if errors.Is(err, transport.ErrWantsTLS) {
-			f.n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", err)
+			f.n.book.warn(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", err)
 		}
 		if errors.Is(err, transport.ErrHTTP) {
 			_, _ = nc.Write(transport.HTTPAnswer(wrongDoor)) // whoever does not read it is cut
@@ -132,7 +132,7 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 		if misfit := header.Check(); header.Version != 0 && misfit != nil {
 			// The header of this frame tells the other end the same.
 			writeFrame(nc, f.n.Epoch(), refusal("wire version", fmt.Sprint(transport.Version), fmt.Sprint(header.Version)).Append)
-			f.n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", misfit)
+			f.n.book.warn(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "error", misfit)
 		}
 		return nil, err
 	}
@@ -153,9 +153,9 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 	if no != nil {
 		switch no.Code {
 		case transport.Full:
-			f.n.book.complain(addressOf(nc), "refused a session", "from", nc.RemoteAddr(), "peer", f.n.roles.name(h.From), "reason", no.What)
+			f.n.book.warn(addressOf(nc), "refused a session", "from", nc.RemoteAddr(), "peer", f.n.roles.name(h.From), "reason", no.What)
 		case transport.Misfit:
-			f.n.book.complain(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "peer", f.n.roles.name(h.From),
+			f.n.book.warn(addressOf(nc), "refused a connection", "from", nc.RemoteAddr(), "peer", f.n.roles.name(h.From),
 				"what", no.What, "mine", no.Mine, "theirs", no.Yours)
 		}
 		writeFrame(nc, f.n.Epoch(), no.Append)
@@ -166,7 +166,7 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 		return nil, err
 	}
 	nc.SetDeadline(time.Time{})
-	c.kick()
+	c.signal()
 	return c, nil
 }
 
@@ -181,7 +181,7 @@ func (f *front) noHandshake(t *tls.Conn, err error) error {
 	case transport.BrokenOff(err):
 		return err // a look at the port
 	}
-	f.n.book.complain(addressOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
+	f.n.book.warn(addressOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
 	raw := t.NetConn()
 	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		raw.SetReadDeadline(time.Now().Add(parting))
@@ -207,8 +207,8 @@ func (f *front) misfit(h transport.Hello) *transport.Refuse {
 		return refusal("name of the server", mine, h.ToName)
 	case h.Members != memberNames(f.n.c.Peers):
 		return refusal("names of the servers", memberNames(f.n.c.Peers), h.Members)
-	case h.Groups != f.n.c.Groups:
-		return refusal("groups of servers", cmp.Or(f.n.c.Groups, "none"), cmp.Or(h.Groups, "none"))
+	case h.Shards != f.n.c.Shards:
+		return refusal("shards", cmp.Or(f.n.c.Shards, "none"), cmp.Or(h.Shards, "none"))
 	case f.n.roles.isMember(h.From) && (!f.n.roles.mayTalk(h.From) || h.From <= f.n.c.ID):
 		return refusal("direction of the connection", "from "+mine+" to "+f.n.roles.name(h.From), "the other way")
 	case h.Session == 0 || h.Incarnation == 0:

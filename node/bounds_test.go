@@ -148,7 +148,7 @@ func TestFairTurns(t *testing.T) {
 		loud = append(loud, greet(k))
 	}
 	loud[0].say(message(1, 1, "a", enter))
-	<-began // the shard is busy
+	<-began // the loop is busy
 	for k, s := range loud {
 		first := uint64(1)
 		if k == 0 {

@@ -65,7 +65,7 @@ func (c *conn) call(request []byte, reply chan<- answer) (number uint64, err err
 	c.number++
 	c.calls[c.number] = reply
 	c.out = append(c.out, transport.Item{Type: transport.CallItem, Seq: c.number, Body: request}.Append(nil))
-	c.kick()
+	c.signal()
 	return c.number, nil
 }
 
@@ -161,5 +161,5 @@ func (c *conn) reply(number uint64, kind uint8, body []byte) {
 		c.close(errors.New("too many answers are not read"))
 		return
 	}
-	c.kick()
+	c.signal()
 }

@@ -23,7 +23,7 @@ const (
 	ackDelay     = 40 * time.Millisecond // most go out with something else before
 	ackAtOnce    = 1024                  // messages that are acknowledged without delay
 	writeTimeout = 10 * time.Second
-	lingering    = time.Second
+	closeTime    = time.Second
 	readBuffer   = 8 << 10
 	keepBuffer   = 64 << 10 // a larger one is not kept while nothing is to be written
 )
@@ -65,7 +65,7 @@ func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Dura
 		done:  make(chan struct{}),
 		calls: map[uint64]chan<- answer{},
 	}
-	c.acker = time.AfterFunc(time.Hour, c.kick)
+	c.acker = time.AfterFunc(time.Hour, c.signal)
 	c.acker.Stop()
 	return c
 }
@@ -102,7 +102,7 @@ func (c *conn) ask() {
 	c.mu.Lock()
 	c.asks = c.dials
 	c.mu.Unlock()
-	c.kick()
+	c.signal()
 }
 
 // finishing reports whether only the last items are still to be sent.
@@ -117,10 +117,10 @@ func (c *conn) finish(last []byte, why error) {
 	c.mu.Lock()
 	c.last, c.lastWhy = last, why
 	c.mu.Unlock()
-	c.kick()
+	c.signal()
 }
 
-func (c *conn) kick() {
+func (c *conn) signal() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -164,7 +164,7 @@ func (c *conn) write() {
 			k, err := c.nc.Write(frame)
 			c.n.counters.with(c.s.id).sent.Add(uint64(k))
 			if err == nil && last != nil {
-				c.linger()
+				c.awaitClose()
 				err = last
 			}
 			if err != nil {
@@ -189,17 +189,17 @@ func (c *conn) write() {
 	}
 }
 
-// linger lets the peer read the last items: to close while something of the peer
+// awaitClose lets the peer read the last items: to close while something of the peer
 // is unread would make its system throw them away. An end that dials waits for the
 // peer's answer, which would have nobody to go to after the end of what comes from here.
-func (c *conn) linger() {
+func (c *conn) awaitClose() {
 	if !c.dials {
 		half, ok := c.nc.(interface{ CloseWrite() error })
 		if !ok || half.CloseWrite() != nil {
 			return
 		}
 	}
-	limit := time.NewTimer(lingering)
+	limit := time.NewTimer(closeTime)
 	defer limit.Stop()
 	select {
 	case <-c.done: // the peer has closed, too
@@ -301,7 +301,7 @@ func (c *conn) read() error {
 // discard reads, for a while, what nothing is to be made of: the peer would not hear why its session ends if the connection were
 // closed while there is more to read.
 func (c *conn) discard() {
-	c.nc.SetReadDeadline(time.Now().Add(lingering))
+	c.nc.SetReadDeadline(time.Now().Add(closeTime))
 	_, _ = io.Copy(io.Discard, c.in)
 }
 
@@ -315,7 +315,7 @@ func (c *conn) outdated(epoch uint64) bool {
 	return old != nil
 }
 
-// frame handles the items of one frame. The messages in it go to the shards in their order, a turn at a time.
+// frame handles the items of one frame. The messages in it go to the loops in their order, a turn at a time.
 func (c *conn) frame(items []byte) error {
 	c.s.receive.Lock()
 	defer c.s.receive.Unlock()
@@ -360,7 +360,7 @@ func (c *conn) oweAck(received int) {
 	case c.why != nil:
 	case c.unacked >= ackAtOnce:
 		c.ack = true
-		c.kick()
+		c.signal()
 	case first:
 		c.ack = true
 		c.acker.Reset(ackDelay)
@@ -404,8 +404,8 @@ func (c *conn) message(i transport.Item, p *parcel) error {
 		i.Body, c.s.partial = append(c.s.partial, i.Body...), nil
 	}
 	// The hash needs no secret, but one that nobody outside knows keeps a client
-	// from giving all its locks to one shard.
-	k := maphash.Bytes(c.n.seed, i.Name) % uint64(len(c.n.shards))
+	// from giving all its locks to one loop.
+	k := maphash.Bytes(c.n.seed, i.Name) % uint64(len(c.n.loops))
 	if i.Type == transport.LabelledItem {
 		if _, _, err := transport.SplitLabelled(i.Body); err != nil {
 			return err
@@ -413,7 +413,7 @@ func (c *conn) message(i transport.Item, p *parcel) error {
 	}
 	p.messages = append(p.messages, message{
 		sess: c.s, kind: Kind(i.Kind), refusal: i.Type == transport.RefuseNameItem, labelled: i.Type == transport.LabelledItem,
-		shard: uint16(k), name: i.Name, body: i.Body,
+		loop: uint16(k), name: i.Name, body: i.Body,
 	})
 	if len(p.messages) == turnMessages {
 		p.deliver(c.n)
@@ -432,7 +432,7 @@ func (c *conn) part(i transport.Item) error {
 	if size := uint64(len(c.s.partial)+len(r.Rest)) + min(rest, math.MaxInt64); size > uint64(c.n.maxMessage()) {
 		c.s.partial = nil
 		name := string(i.Name)
-		c.n.shard(name).inbox.post(event{op: opDo, do: func(s *shard) { s.announced(c.s, name, size) }})
+		c.n.loop(name).inbox.post(event{op: opDo, do: func(l *loop) { l.announced(c.s, name, size) }})
 		return errTooLarge
 	}
 	c.s.partial = append(c.s.partial, r.Rest...)
@@ -473,7 +473,7 @@ func (c *conn) control(i transport.Item) error {
 		c.mu.Lock()
 		c.pong, c.pongs = i.Seq, true
 		c.mu.Unlock()
-		c.kick()
+		c.signal()
 	case transport.PongItem:
 		c.mu.Lock()
 		sent, ok := c.ping, c.pinged && i.Seq == uint64(c.ping)

@@ -89,7 +89,7 @@ func (d *dialer) connect(t *table) (greeted bool, err error) {
 	if s == nil {
 		// The peer gives away what was held in the last session when it hears of a new
 		// one: until then all users here must know.
-		d.n.each(func(*shard) {})
+		d.n.each(func(*loop) {})
 		d.number++
 		s = newSession(d.n, d.id, d.number)
 	}
@@ -144,7 +144,7 @@ func (d *dialer) hello(nc net.Conn, s *session) error {
 		From: d.n.c.ID, To: s.id, ToName: d.n.c.Peers[s.id].Name,
 		Incarnation: d.n.incarnation, Session: s.number, Resume: s.established,
 		Received: s.window.Received(),
-		Members:  memberNames(d.n.c.Peers), Groups: d.n.c.Groups, Kinds: d.n.kinds(),
+		Members:  memberNames(d.n.c.Peers), Shards: d.n.c.Shards, Kinds: d.n.kinds(),
 		Lease: d.n.c.Lease, ClockBound: d.n.c.ClockBound, Label: d.n.c.Label,
 	}
 	s.mu.Unlock()
@@ -212,7 +212,7 @@ func (d *dialer) begin(
 		return nil, err
 	}
 	d.n.noteClockBound("", d.n.roles.name(s.id), w.ClockBound)
-	c.kick()
+	c.signal()
 	d.n.c.Log.Debug("connected", "peer", d.n.roles.name(s.id), "session", w.Session)
 	return c, nil
 }

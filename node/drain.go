@@ -16,7 +16,7 @@ func (n *Node) Drain(ctx context.Context) (held int) {
 	n.mu.Lock()
 	n.draining = true
 	n.mu.Unlock()
-	n.each((*shard).drain)
+	n.each((*loop).drain)
 	const least, most = 5 * time.Millisecond, 100 * time.Millisecond
 	for pause := least; n.held(1) > 0; pause = min(2*pause, most) {
 		select {
@@ -38,30 +38,30 @@ func (n *Node) Draining() bool {
 // Held is how many locks have a holder as far as this member knows.
 func (n *Node) Held() int { return n.held(math.MaxInt) }
 
-// held is Held, where each shard counts so many at most.
+// held is Held, where each loop counts so many at most.
 func (n *Node) held(most int) (all int) {
-	for _, k := range ask(n.shards, func(s *shard) int { return s.held(most) }) {
+	for _, k := range ask(n.loops, func(l *loop) int { return l.held(most) }) {
 		all += k
 	}
 	return all
 }
 
 // drain tells every process, those that are made later included.
-func (s *shard) drain() {
-	if s.make.draining {
+func (l *loop) drain() {
+	if l.make.draining {
 		return
 	}
-	s.make.drains()
-	for _, i := range s.instances.All() {
-		if s.n.c.Hosts[i.kind].Info().Drains {
-			s.step(i, protocol.Input{Kind: protocol.Drain}, nil, nil)
+	l.make.drains()
+	for _, i := range l.instances.All() {
+		if l.n.c.Hosts[i.kind].Info().Drains {
+			l.step(i, protocol.Input{Kind: protocol.Drain}, nil, nil)
 		}
 	}
 }
 
 // held counts the locks that have a holder, so many at most. One that cannot be read has failed or is about to.
-func (s *shard) held(most int) (k int) {
-	for _, i := range s.instances.All() {
+func (l *loop) held(most int) (k int) {
+	for _, i := range l.instances.All() {
 		if k == most {
 			break
 		}

@@ -42,14 +42,14 @@ var Damages = map[string]func(n *Node){
 	},
 	"incarnation": func(n *Node) { n.incarnation++ },
 	"processes": func(n *Node) {
-		for _, s := range n.shards {
+		for _, s := range n.loops {
 			for _, i := range s.instances.All() {
 				s.remove(i)
 			}
 		}
 	},
 	"timers": func(n *Node) {
-		for _, s := range n.shards {
+		for _, s := range n.loops {
 			for _, i := range s.instances.All() {
 				for i.timers != nil {
 					s.timers.stop(i.timers)
@@ -57,18 +57,18 @@ var Damages = map[string]func(n *Node){
 			}
 		}
 	},
-	"who has business with a lock": func(n *Node) {
-		for _, s := range n.shards {
+	"who uses a lock": func(n *Node) {
+		for _, s := range n.loops {
 			clear(s.limits.of)
 		}
 	},
-	"sessions of the shards": func(n *Node) {
-		for _, s := range n.shards {
+	"sessions of the loops": func(n *Node) {
+		for _, s := range n.loops {
 			clear(s.sessions)
 		}
 	},
 	"failed locks": func(n *Node) {
-		for _, s := range n.shards {
+		for _, s := range n.loops {
 			clear(s.users.failed)
 		}
 	},
@@ -92,22 +92,22 @@ func RestoreDamaged(c Config, in io.Reader, damage func(n *Node)) (*Frozen, erro
 // Principal is whom a certificate is for.
 var Principal = principal
 
-// InLine is how many sessions wait for their turn at a shard.
+// InLine is how many sessions wait for their turn at a loop.
 func (n *Node) InLine() (k int) {
-	for _, s := range n.shards {
-		s.inbox.mu.Lock()
-		k += len(s.inbox.line)
-		s.inbox.mu.Unlock()
+	for _, l := range n.loops {
+		l.inbox.mu.Lock()
+		k += len(l.inbox.line)
+		l.inbox.mu.Unlock()
 	}
 	return k
 }
 
 // Failed is how many locks have failed.
 func (n *Node) Failed() (k int) {
-	for _, s := range n.shards {
-		s.users.mu.Lock()
-		k += len(s.users.failed)
-		s.users.mu.Unlock()
+	for _, l := range n.loops {
+		l.users.mu.Lock()
+		k += len(l.users.failed)
+		l.users.mu.Unlock()
 	}
 	return k
 }

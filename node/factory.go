@@ -6,7 +6,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A factory makes the processes of a shard, and knows what a new one is told of the members and of this one. So it
+// A factory makes the processes of a loop, and knows what a new one is told of the members and of this one. So it
 // can say which process nothing distinguishes from a new one: that one is idle, and need not be kept.
 type factory struct {
 	n        *Node

@@ -184,7 +184,7 @@ func TestMisfits(t *testing.T) {
 		{"another member", func(c *node.Config) {
 			c.Peers = []node.Peer{peers[0], {Name: "s3", Addr: peers[1].Addr}}
 		}, []string{"names of the servers", "s1,s2 there", "s1,s3 here"}},
-		{"groups", func(c *node.Config) { c.Groups = "a,b" }, []string{"groups of servers", "none there", "a,b here"}},
+		{"shards", func(c *node.Config) { c.Shards = "a,b" }, []string{"shards", "none there", "a,b here"}},
 		{"algorithm", func(c *node.Config) { c.Hosts = mutexes(node.HostOf(other)) }, []string{"algorithm of kind mutex", "keeper there", "seeker here"}},
 		{"name", func(c *node.Config) {
 			c.Peers = []node.Peer{{Name: "t1", Addr: peers[0].Addr}, peers[1]}

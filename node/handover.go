@@ -20,7 +20,7 @@ type Frozen struct {
 	n      *Node
 	at     time.Duration // by Boot
 	ran    time.Duration // after the node's start, at the same moment
-	resume chan struct{} // closed when the shards go on
+	resume chan struct{} // closed when the loops go on
 	once   sync.Once
 }
 
@@ -65,22 +65,22 @@ func (n *Node) runFrozen() *Frozen {
 	f := &Frozen{n: n, resume: make(chan struct{}), at: n.c.Boot(), ran: time.Since(n.started)}
 	n.frozen = f
 	n.sessions.freeze(true)
-	for _, s := range n.shards {
-		s.inbox.post(event{op: opAsk, do: func(*shard) { <-f.resume }})
+	for _, l := range n.loops {
+		l.inbox.post(event{op: opAsk, do: func(*loop) { <-f.resume }})
 	}
 	n.run()
 	return f
 }
 
-// park stops all shards at a moment when none has anything to do. A shard that still
+// park stops all loops at a moment when none has anything to do. A loop that still
 // works may end a session, of which those that stand must hear: they go on then.
 func (n *Node) park(f *Frozen) {
 	for {
 		again := make(chan struct{})
 		var parked sync.WaitGroup
-		for _, s := range n.shards {
+		for _, l := range n.loops {
 			parked.Add(1)
-			if !s.inbox.post(event{op: opAsk, do: func(*shard) {
+			if !l.inbox.post(event{op: opAsk, do: func(*loop) {
 				parked.Done()
 				select {
 				case <-again:
@@ -92,8 +92,8 @@ func (n *Node) park(f *Frozen) {
 		}
 		parked.Wait()
 		quiet := true
-		for _, s := range n.shards {
-			quiet = quiet && s.inbox.settled()
+		for _, l := range n.loops {
+			quiet = quiet && l.inbox.settled()
 		}
 		if quiet {
 			return

@@ -455,7 +455,7 @@ func TestDeadSession(t *testing.T) {
 	other.until(transport.WelcomeItem)
 
 	dying.say(message(1, 1, "a", enter))
-	<-began // the shard is busy with it
+	<-began // the loop is busy with it
 	other.say(message(1, 1, "a", enter), transport.Item{Type: transport.PingItem, Seq: 1}.Append)
 	other.until(transport.PongItem)
 	dying.say(message(2, 1, "a", enter), transport.Item{Type: transport.ByeItem}.Append)
@@ -504,7 +504,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// A client has no business with an algorithm of members, but may call.
+// A client cannot use an algorithm of members, but may call.
 func TestClientOfPeers(t *testing.T) {
 	host := node.HostOf(ricartagrawala.Algorithm)
 	_, peers := clusterAt(t, 3, false, host, func(c *node.Config) {

@@ -10,7 +10,7 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// An op says what an event asks of a shard.
+// An op says what an event asks of a loop.
 type op uint8
 
 const (
@@ -19,21 +19,21 @@ const (
 	opIssue
 	opExit
 	opDo  // do
-	opAsk // do, once all is handled that has come until then; with nil where the shard closes before
+	opAsk // do, once all is handled that has come until then; with nil where the loop closes before
 	opClose
 )
 
-// An event is what a user of a lock wants. Everything else that is for a shard says itself what to do there.
+// An event is what a user of a lock wants. Everything else that is for a loop says itself what to do there.
 type event struct {
 	op   op
 	once bool   // opTry
 	name string // of the lock
 	msg  []byte // opIssue: the operation
-	do   func(*shard)
+	do   func(*loop)
 }
 
-// An inbox is what waits for a shard: events and, in a line, turns of sessions. Anybody puts something in, and the
-// shard takes it out.
+// An inbox is what waits for a loop: events and, in a line, turns of sessions. Anybody puts something in, and the
+// loop takes it out.
 type inbox struct {
 	wake chan struct{} // has an element when there is something
 
@@ -51,7 +51,7 @@ func newInbox() inbox {
 }
 
 // post queues an event and never waits, so that users may call it from their
-// callbacks. It reports false when the shard is closed. What is posted is
+// callbacks. It reports false when the loop is closed. What is posted is
 // bounded by the numbers of users and of sessions.
 func (in *inbox) post(e event) bool {
 	in.mu.Lock()
@@ -64,8 +64,8 @@ func (in *inbox) post(e event) bool {
 	return ok
 }
 
-// hurry queues an event before all others that are not urgent.
-func (in *inbox) hurry(e event) {
+// postUrgent queues an event before all others that are not urgent.
+func (in *inbox) postUrgent(e event) {
 	in.mu.Lock()
 	in.urgent = append(in.urgent, e)
 	in.mu.Unlock()
@@ -96,7 +96,7 @@ func (in *inbox) settled() bool {
 }
 
 // size is how much waits.
-func (in *inbox) size() (s ShardStats) {
+func (in *inbox) size() (s LoopStats) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	s.Queue = len(in.urgent) + len(in.queue)
@@ -123,17 +123,17 @@ func (in *inbox) close(rest []event) {
 	in.urgent, in.queue, in.line, in.spare = nil, nil, nil, nil
 }
 
-// Sessions take turns at a shard. A turn is a few messages, each session has at most one in the line, and the next
+// Sessions take turns at a loop. A turn is a few messages, each session has at most one in the line, and the next
 // one goes to the end of the line: so a message waits for at most one turn of each other session, however
 // much these have to say. A reader that cannot put more into the line waits, and TCP slows its peer down.
 const (
 	turnMessages = 64
 	// turnBytes is how many bytes of frames a turn may keep in memory that Node.frames does not count: see readFrame.
 	turnBytes = smallFrame
-	// What a shard takes from the line before it looks at what its users and its timers want.
+	// What a loop takes from the line before it looks at what its users and its timers want.
 	maxRound      = 1 << 10  // messages
 	maxRoundBytes = 16 << 20 // of the frames that they are in
-	spareTurns    = 64       // whose memory a shard keeps
+	spareTurns    = 64       // whose memory a loop keeps
 )
 
 // A message is one that arrived for a lock.
@@ -142,7 +142,7 @@ type message struct {
 	kind     Kind
 	refusal  bool   // the peer does not serve the lock; body says why
 	labelled bool   // body begins with a label, which is sound
-	shard    uint16 // its place in Node.shards
+	loop     uint16 // its place in Node.loops
 	name     []byte
 	body     []byte
 }
@@ -156,38 +156,38 @@ func (m *message) parts() (label, body []byte) {
 	return label, body
 }
 
-// A turn is what waits in the line of a shard for one session. What it has is its shard's, under mu.
+// A turn is what waits in the line of a loop for one session. What it has is its loop's, under mu.
 type turn struct {
 	sess     *session
 	messages []message
 	size     int           // bytes of frames, which the messages keep in memory
-	taken    chan struct{} // nil: nobody waits until the shard has taken it
+	taken    chan struct{} // nil: nobody waits until the loop has taken it
 }
 
-// A parcel is what the reader of a session has for the shards: at most turnMessages messages of one frame.
+// A parcel is what the reader of a session has for the loops: at most turnMessages messages of one frame.
 type parcel struct {
 	messages []message
 	size     int // bytes of the frame
 }
 
-// deliver puts the messages into the lines of their shards, and waits where that takes a while. Those of a frame that is
+// deliver puts the messages into the lines of their loops, and waits where that takes a while. Those of a frame that is
 // counted in Node.frames have been taken when it returns, so that the frame need not be counted any more.
 func (p *parcel) deliver(n *Node) {
 	if len(p.messages) == 0 {
 		return
 	}
-	for k, s := range n.shards {
-		s.inbox.deliver(p, uint16(k))
+	for k, l := range n.loops {
+		l.inbox.deliver(p, uint16(k))
 	}
 	clear(p.messages)
 	p.messages = p.messages[:0]
 }
 
-// deliver puts those messages of a parcel into the line that are for this shard. It waits where that takes a while.
+// deliver puts those messages of a parcel into the line that are for this loop. It waits where that takes a while.
 func (in *inbox) deliver(p *parcel, place uint16) {
 	count := 0
 	for i := range p.messages {
-		if p.messages[i].shard == place {
+		if p.messages[i].loop == place {
 			count++
 		}
 	}
@@ -210,7 +210,7 @@ func (in *inbox) deliver(p *parcel, place uint16) {
 		t = in.newTurn(sess)
 	}
 	for i := range p.messages {
-		if m := &p.messages[i]; m.shard == place {
+		if m := &p.messages[i]; m.loop == place {
 			t.messages = append(t.messages, *m)
 		}
 	}
@@ -275,15 +275,15 @@ type user struct {
 	kind     Kind
 	label    string                 // "" for none
 	refusal  string                 // of a member that does not serve the lock: the reason of Rem
-	section  protocol.Section       // the shard's
+	section  protocol.Section       // the loop's
 	supports map[protocol.ID]uint64 // what it was told last; shared
 }
 
-// users are the users of the locks of a shard, and the locks that no user can have any more.
+// users are the users of the locks of a loop, and the locks that no user can have any more.
 type users struct {
 	mu     sync.Mutex // taken before that of the inbox
 	byName shrinkmap.Map[string, *user]
-	failed map[string]string // why a lock is dead at this node; written by the shard
+	failed map[string]string // why a lock is dead at this node; written by the loop
 	closed bool
 }
 

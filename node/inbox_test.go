@@ -18,8 +18,8 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.cancel()
-	n.shards = n.shards[:1]
-	s := n.shards[0]
+	n.loops = n.loops[:1]
+	l := n.loops[0]
 	const rest = 100 // in the third frame of the loud ones
 	loud, louder, quiet := newSession(n, 10, 1), newSession(n, 11, 1), newSession(n, 12, 1)
 	names := map[*session]string{loud: "loud", louder: "louder", quiet: "quiet"}
@@ -53,9 +53,9 @@ func TestTurns(t *testing.T) {
 			still := true
 			mu.Lock()
 			for x, k := range saying {
-				s.inbox.mu.Lock()
-				waits := s.inbox.turns[x] != nil && s.inbox.turns[x].taken != nil
-				s.inbox.mu.Unlock()
+				l.inbox.mu.Lock()
+				waits := l.inbox.turns[x] != nil && l.inbox.turns[x].taken != nil
+				l.inbox.mu.Unlock()
 				still = still && (k == 0 || waits)
 			}
 			mu.Unlock()
@@ -68,9 +68,9 @@ func TestTurns(t *testing.T) {
 	var order []string // runs of messages of one session
 	heard := map[*session]int{}
 	round := func() {
-		s.inbox.mu.Lock()
-		batch := s.inbox.takeTurns(nil)
-		s.inbox.mu.Unlock()
+		l.inbox.mu.Lock()
+		batch := l.inbox.takeTurns(nil)
+		l.inbox.mu.Unlock()
 		run := 0
 		for i, m := range batch {
 			if want := fmt.Sprint(heard[m.sess]); string(m.name) != want {
@@ -117,7 +117,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("a round is %v, want %v", got, want)
 		}
 	}
-	if len(s.inbox.line) != 0 || len(s.inbox.turns) != 0 {
-		t.Errorf("%d turns are left", len(s.inbox.line))
+	if len(l.inbox.line) != 0 || len(l.inbox.turns) != 0 {
+		t.Errorf("%d turns are left", len(l.inbox.line))
 	}
 }

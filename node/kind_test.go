@@ -147,7 +147,7 @@ func TestNamesOfOthers(t *testing.T) {
 	_, peers := clusterAt(t, 4, false, host, func(c *node.Config) {
 		c.Owns = func(name string) error {
 			if name == "theirs" {
-				return fmt.Errorf("lock %q belongs to group b, this is group a", name)
+				return fmt.Errorf("lock %q belongs to shard b, this is shard a", name)
 			}
 			return nil
 		}
@@ -155,7 +155,7 @@ func TestNamesOfOthers(t *testing.T) {
 	c := clients(t, 1, peers, host, nil)[0]
 	u := newProbe()
 	must(t, c.Try(node.Mutex, "theirs", u, false))
-	if why := u.leaves(t); !strings.HasSuffix(why, `lock "theirs" belongs to group b, this is group a`) {
+	if why := u.leaves(t); !strings.HasSuffix(why, `lock "theirs" belongs to shard b, this is shard a`) {
 		t.Errorf("the reason is %q", why)
 	}
 	must(t, c.Try(node.Mutex, "ours", u, false))

@@ -33,11 +33,11 @@ func FullLabel(client, user string) string {
 }
 
 // labelled is the user of an instance if it has a label, else nil.
-func (s *shard) labelled(i *instance) *user {
-	if !s.labels.used {
+func (l *loop) labelled(i *instance) *user {
+	if !l.labels.used {
 		return nil
 	}
-	if u := s.users.get(i.name); u != nil && u.label != "" {
+	if u := l.users.get(i.name); u != nil && u.label != "" {
 		return u
 	}
 	return nil
@@ -50,8 +50,8 @@ const maxLabels = 64 << 20
 // labelCost is what a label takes beside its bytes.
 const labelCost = 64
 
-// labels are those of the users of clients that a member knows: of a client that has
-// business with the instance.
+// labels are those of the users of clients that a member knows: of a client that uses
+// the instance.
 type labels struct {
 	used  bool // at clients: there has been a user with one
 	known map[*instance]map[protocol.ID]string

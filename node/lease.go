@@ -87,7 +87,7 @@ func (ss *sessions) expire(now time.Duration) (next time.Duration) {
 
 // lapsed returns the sessions whose leases have lapsed at now, and when the next
 // one ends. Only without any of the former does it set nextLapse, and only while
-// no session can begin, so that a shard never passes a lapse that is not dealt
+// no session can begin, so that a loop never passes a lapse that is not dealt
 // with.
 func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Duration) {
 	ss.mu.RLock()
@@ -117,7 +117,7 @@ func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Durati
 	return over, next
 }
 
-// lapse ends lapsed sessions before a shard of a client goes on: after a pause
+// lapse ends lapsed sessions before a loop of a client goes on: after a pause
 // of the whole process nobody knows whether the watcher has run yet.
 func (ss *sessions) lapse() {
 	if now := ss.n.c.Boot(); int64(now) >= ss.nextLapse.Load() {

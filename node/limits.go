@@ -9,20 +9,20 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// limits know which peer has business with which instances of a shard, and how much of that a client may have.
+// limits know which peer uses which instances of a loop, and how much of that a client may have.
 type limits struct {
 	n      *Node
-	of     map[*session]*business
-	labels *labels // of those that have business
+	of     map[*session]*uses
+	labels *labels // of those that use one
 }
 
-// A business is the instances that a peer has business with.
-type business struct {
+// uses are the instances that a peer uses: whose locks it holds or wants, or has just left.
+type uses struct {
 	shrinkmap.Map[*instance, struct{}]
 	full time.Duration // after the node's start: until then they were too many
 }
 
-// note records that a peer has business with an instance, where the end of its
+// note records that a peer uses an instance, where the end of its
 // session concerns only those. It says why not, where there is too much of that already.
 func (l *limits) note(i *instance, p *session) (why string) {
 	locks := l.of[p]
@@ -40,18 +40,18 @@ func (l *limits) note(i *instance, p *session) (why string) {
 
 func (l *limits) connect(i *instance, p *session) {
 	if l.of[p] == nil {
-		l.of[p] = &business{}
+		l.of[p] = &uses{}
 	}
 	l.of[p].Set(i, struct{}{})
 	l.n.sessions.origins.pair(p, 1)
 	i.peers = append(i.peers, p)
 }
 
-// tooMany says why a client may have no business with one more instance. Those that
+// tooMany says why a client may not use one more instance. Those that
 // do not know it any more do not count; enough of them are forgotten at once to pay
 // for the search.
-func (l *limits) tooMany(p *session, locks *business) string {
-	most := l.n.c.MaxLocks/len(l.n.shards) + 1
+func (l *limits) tooMany(p *session, locks *uses) string {
+	most := l.n.c.MaxLocks/len(l.n.loops) + 1
 	why := l.n.sessions.origins.crowded(p)
 	if locks == nil {
 		return why
@@ -80,12 +80,12 @@ func mentions(all []protocol.Request, id protocol.ID) bool {
 	return slices.ContainsFunc(all, func(r protocol.Request) bool { return r.User == id })
 }
 
-// end takes a session out, and returns the instances that it had business with.
-func (l *limits) end(p *session) *business {
+// end takes a session out, and returns the instances that it used.
+func (l *limits) end(p *session) *uses {
 	concerned := l.of[p]
 	delete(l.of, p)
 	if concerned == nil {
-		concerned = &business{}
+		concerned = &uses{}
 	}
 	l.n.sessions.origins.pair(p, -concerned.Len())
 	return concerned
@@ -99,7 +99,7 @@ func (l *limits) remove(i *instance) {
 	i.peers = nil
 }
 
-// leave notes that a peer has no business with an instance any more.
+// leave notes that a peer does not use an instance any more.
 func (l *limits) leave(i *instance, p *session) {
 	l.labels.set(i, p.id, nil)
 	if locks := l.of[p]; locks != nil && locks.Has(i) {

@@ -32,57 +32,57 @@ func (p Page) wants(name string) bool { return name > p.After && strings.HasPref
 // Locks returns the instances that are not idle, by name.
 func (n *Node) Locks() []Lock { return n.LocksPage(Page{}) }
 
-// LocksPage returns one page of them. Every shard looks at all its names for it;
+// LocksPage returns one page of them. Every loop looks at all its names for it;
 // only the processes of the locks on the page are asked.
 func (n *Node) LocksPage(p Page) []Lock {
-	names := slices.Concat(ask(n.shards, func(s *shard) []string { return s.listed(p) })...)
+	names := slices.Concat(ask(n.loops, func(l *loop) []string { return l.listed(p) })...)
 	slices.Sort(names)
 	if p.Limit > 0 {
 		names = names[:min(len(names), p.Limit)]
 	}
-	chosen := map[*shard][]string{}
+	chosen := map[*loop][]string{}
 	for _, name := range names {
-		s := n.shard(name)
-		chosen[s] = append(chosen[s], name)
+		l := n.loop(name)
+		chosen[l] = append(chosen[l], name)
 	}
 	asked := slices.Collect(maps.Keys(chosen))
-	all := slices.Concat(ask(asked, func(s *shard) []Lock { return s.locks(chosen[s]) })...)
+	all := slices.Concat(ask(asked, func(l *loop) []Lock { return l.locks(chosen[l]) })...)
 	slices.SortFunc(all, func(a, b Lock) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // Lock returns the instance of one name, alone, or nothing if it is idle.
 func (n *Node) Lock(name string) []Lock {
-	return slices.Concat(ask([]*shard{n.shard(name)}, func(s *shard) []Lock { return s.locks([]string{name}) })...)
+	return slices.Concat(ask([]*loop{n.loop(name)}, func(l *loop) []Lock { return l.locks([]string{name}) })...)
 }
 
 // locks is what is known about those of some locks that are not idle.
-func (s *shard) locks(names []string) []Lock {
+func (l *loop) locks(names []string) []Lock {
 	all := make([]Lock, 0, len(names))
 	for _, name := range names {
-		i := s.instances.Get(name)
+		i := l.instances.Get(name)
 		if i == nil {
 			continue
 		}
 		standing, err := i.process.Standing()
 		if err != nil {
-			s.n.c.Log.Error("no standing", "lock", name, "error", err)
+			l.n.c.Log.Error("no standing", "lock", name, "error", err)
 		}
-		l := Lock{Name: name, Kind: i.kind, Standing: standing, Labels: s.labels.of(i, standing), Err: err}
+		lock := Lock{Name: name, Kind: i.kind, Standing: standing, Labels: l.labels.of(i, standing), Err: err}
 		if i.owner.request != 0 {
-			l.Held = time.Since(s.n.started) - i.owner.since
+			lock.Held = time.Since(l.n.started) - i.owner.since
 		}
-		all = append(all, l)
+		all = append(all, lock)
 	}
 	return all
 }
 
 // listed are the names of a page. Twice as many as it holds are kept at a time, so that it costs little more to find a
 // page among very many names than to look at them.
-func (s *shard) listed(p Page) []string {
+func (l *loop) listed(p Page) []string {
 	limit := p.Limit
 	if limit == 0 {
-		limit = s.instances.Len()
+		limit = l.instances.Len()
 	}
 	var names []string
 	last := "" // no name after it is on the page; "": none is known
@@ -90,7 +90,7 @@ func (s *shard) listed(p Page) []string {
 		slices.Sort(names)
 		names = names[:min(len(names), limit)]
 	}
-	for name := range s.instances.All() {
+	for name := range l.instances.All() {
 		if !p.wants(name) || last != "" && name > last {
 			continue
 		}

@@ -11,12 +11,12 @@ import (
 )
 
 // What the strangers of one host can make this node log: so much at once, and then one every so
-// often. More hosts than maxComplainers share what one may.
+// often. More hosts than maxWarned share what one may.
 const (
-	maxComplaints  = 20
-	complaintEvery = time.Second
-	maxComplainers = 256
-	unloggedEvery  = 10 * time.Second // when a host that has become silent is told of
+	maxWarnings   = 20
+	warningEvery  = time.Second
+	maxWarned     = 256
+	unloggedEvery = 10 * time.Second // when a host that has become silent is told of
 )
 
 // maxLate is how many records may wait for a log that hangs.
@@ -43,14 +43,14 @@ type logbook struct {
 func newLogbook(log *slog.Logger) *logbook {
 	return &logbook{
 		log: log, late: make(chan record, maxLate),
-		rate: limit.Rate[string]{Burst: maxComplaints, Every: complaintEvery, Most: maxComplainers},
+		rate: limit.Rate[string]{Burst: maxWarnings, Every: warningEvery, Most: maxWarned},
 	}
 }
 
-// complain warns of what a peer did wrong, whose host is who; "" where that is this process's own.
+// warn warns of what a peer did wrong, whose host is who; "" where that is this process's own.
 // One that goes on neither fills the disk nor hides what others do wrong: the next warning about it that
 // is let through counts those that were not. It reports whether this one was let through.
-func (l *logbook) complain(who, what string, args ...any) bool {
+func (l *logbook) warn(who, what string, args ...any) bool {
 	missing, ok := l.rate.Take(who, time.Now())
 	if !ok {
 		l.missing.Add(1)
@@ -109,6 +109,6 @@ func (l *logbook) write(r record) {
 	if errors.As(r.why, &e) && e.ordinary {
 		l.log.Info(r.what, r.args...)
 	} else {
-		l.complain(r.who, r.what, r.args...)
+		l.warn(r.who, r.what, r.args...)
 	}
 }

@@ -39,12 +39,12 @@ func TestComplaintsByHost(t *testing.T) {
 	}
 	defer n.cancel()
 	for range 1000 {
-		n.book.complain("10.0.0.7", "noise")
+		n.book.warn("10.0.0.7", "noise")
 	}
-	n.book.complain("10.0.0.8", "a warning")
+	n.book.warn("10.0.0.8", "a warning")
 	n.book.tellMissing(time.Now().Add(time.Minute))
 	text := log.String()
-	if strings.Count(text, "msg=noise") > maxComplaints+1 || !strings.Contains(text, "a warning") || n.book.missing.Load() < 900 ||
+	if strings.Count(text, "msg=noise") > maxWarnings+1 || !strings.Contains(text, "a warning") || n.book.missing.Load() < 900 ||
 		!strings.Contains(text, "host=10.0.0.7 unlogged=9") {
 		t.Errorf("the log:\n%s", text)
 	}

@@ -10,10 +10,10 @@
 // the old one is delivered any more. Members that are users themselves have no
 // leases: watch.go says how they suspect each other.
 //
-// The goroutines of a node are one a shard, which alone touches the instances
+// The goroutines of a node are some event loops, each of which alone touches the instances
 // whose names hash to it; a reader and a writer a connection; one dialer for
 // each process that this one dials; one that watches the leases; one that logs
-// their ends; and one for each control request being answered. A shard never waits for a peer: it
+// their ends; and one for each control request being answered. A loop never waits for a peer: it
 // appends to the window of the session, and the writer takes from there.
 package node
 
@@ -53,10 +53,10 @@ type Config struct {
 	Peers []Peer // the slot table: every member. SetTable replaces it
 	Epoch uint64 // of the slot table, in every frame; members refuse older ones
 
-	// Groups names the groups of servers that lock names are spread over, for the two
-	// ends to agree on. Owns says why a lock does not belong to this member's group.
-	// nil: there is one group, which has all names.
-	Groups string
+	// Shards names the shards that lock names are spread over, for the two
+	// ends to agree on. Owns says why a lock does not belong to this member's shard.
+	// nil: there is one shard, which has all names.
+	Shards string
 	Owns   func(name string) error
 
 	Listener net.Listener // where a member accepts; Close closes it. nil: Serve follows, or this is a client
@@ -92,7 +92,7 @@ type Config struct {
 	Patience lease.Patience
 
 	// Audit is told of each support that this member gives or ends, in their order for
-	// one lock, by the goroutines of shards: it must not block. nil: nobody is.
+	// one lock, by the goroutines of loops: it must not block. nil: nobody is.
 	Audit func(Support)
 
 	// Call answers a control request of a connected process, such as status, on
@@ -182,7 +182,7 @@ type Node struct {
 	clock       wallClock
 	detector    *detector // nil: members do not suspect each other
 	seed        maphash.Seed
-	shards      []*shard
+	loops       []*loop
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -203,11 +203,11 @@ type Node struct {
 	calls     chan struct{} // one element for each control request being answered
 	bound     atomic.Int64  // the last clock bound that this node warned of
 	book      *logbook
-	instances atomic.Int64 // of all shards
+	instances atomic.Int64 // of all loops
 	// Constant: every kind of message, and where those of a kind of locks begin.
 	messages     []MessageStats
 	firstMessage [256]int
-	counters     counters // of connections and sessions; what shards count is theirs
+	counters     counters // of connections and sessions; what loops count is theirs
 }
 
 // Start starts a node.
@@ -251,7 +251,7 @@ func newNode(c Config) (*Node, error) {
 	n.table.replace(c.Epoch, c.Peers)
 	n.detector = newDetector(n)
 	for range runtime.GOMAXPROCS(0) {
-		n.shards = append(n.shards, newShard(n))
+		n.loops = append(n.loops, newLoop(n))
 	}
 	return n, nil
 }
@@ -263,8 +263,8 @@ func (n *Node) run() {
 			n.sessions.stand(newSession(n, id, 1))
 		}
 	}
-	for _, s := range n.shards {
-		go s.run()
+	for _, l := range n.loops {
+		go l.run()
 	}
 	if n.roles.watched() {
 		n.wg.Go(func() { n.detector.run(n.ctx) })
@@ -392,19 +392,19 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 	if err := n.c.checkObject(kind, name, u); err != nil {
 		return err
 	}
-	s := n.shard(name)
-	return s.users.enter(name, &user{User: u, kind: kind, label: labelOf(u)}, once, &s.inbox)
+	l := n.loop(name)
+	return l.users.enter(name, &user{User: u, kind: kind, label: labelOf(u)}, once, &l.inbox)
 }
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where
 // the algorithm cannot cancel (Info.Cancels) nothing happens, and Crit follows.
-func (n *Node) Cancel(name string) { n.shard(name).inbox.post(event{op: opCancel, name: name}) }
+func (n *Node) Cancel(name string) { n.loop(name).inbox.post(event{op: opCancel, name: name}) }
 
 // Exit leaves the lock called name, after Crit or Ejected, with no operation open. Rem follows.
-func (n *Node) Exit(name string) { n.shard(name).inbox.post(event{op: opExit, name: name}) }
+func (n *Node) Exit(name string) { n.loop(name).inbox.post(event{op: opExit, name: name}) }
 
-func (n *Node) shard(name string) *shard {
-	return n.shards[maphash.String(n.seed, name)%uint64(len(n.shards))]
+func (n *Node) loop(name string) *loop {
+	return n.loops[maphash.String(n.seed, name)%uint64(len(n.loops))]
 }
 
 // Close ends the node. What its users have left is told to the peers, within a
@@ -422,14 +422,14 @@ func (n *Node) Close() error {
 	if front != nil {
 		front.listener.Close()
 	}
-	for _, s := range n.shards {
-		s.inbox.post(event{op: opClose})
+	for _, l := range n.loops {
+		l.inbox.post(event{op: opClose})
 	}
 	if frozen != nil {
 		frozen.release()
 	}
-	for _, s := range n.shards {
-		<-s.done
+	for _, l := range n.loops {
+		<-l.done
 	}
 	n.sessions.flush()
 	n.cancel()

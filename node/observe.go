@@ -39,7 +39,7 @@ func (o owner) name() string {
 	return RequestID(o.client, o.request)
 }
 
-// An audit is what a shard counts, and tells whoever audits it.
+// An audit is what a loop counts, and tells whoever audits it.
 type audit struct {
 	n      *Node
 	labels *labels

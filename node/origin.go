@@ -51,7 +51,7 @@ type origins struct {
 	c       *Config
 	known   map[string]*origin // by name; under sessions.mu
 	clients int                // that have a session; under sessions.mu
-	pairs   atomic.Int64       // of a client and a lock that it holds or wants, as far as the shards know
+	pairs   atomic.Int64       // of a client and a lock that it holds or wants, as far as the loops know
 }
 
 // mayBegin says why no more sessions may begin here from these origins. sessions.mu is held.
@@ -115,7 +115,7 @@ func (o *origins) pair(s *session, k int) {
 	}
 }
 
-// crowded says why a client of a session may want no more locks. Shards that ask at the same moment may each add one.
+// crowded says why a client of a session may want no more locks. Loops that ask at the same moment may each add one.
 func (o *origins) crowded(s *session) string {
 	most, used := int64(o.c.MaxWaiters), o.pairs.Load()
 	if used >= most {

@@ -70,7 +70,7 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *guest, err error)
 	default:
 		return nil, nil, err
 	}
-	c.n.book.complain(c.s.host, "closed a connection", "peer", c.n.roles.name(c.s.id), "from", c.nc.RemoteAddr(), "reason", err)
+	c.n.book.warn(c.s.host, "closed a connection", "peer", c.n.roles.name(c.s.id), "from", c.nc.RemoteAddr(), "reason", err)
 	return nil, nil, err
 }
 

@@ -12,8 +12,8 @@ import (
 // names is the rule about which names are locks here: a member refuses those that it does not serve, and a client
 // bears with the members that refuse one.
 type names struct {
-	s  *shard
-	by map[*instance]*refusals // at clients: those that members refuse
+	loop *loop
+	by   map[*instance]*refusals // at clients: those that members refuse
 }
 
 // restored takes back all refusals of a member, with which a new session has begun.
@@ -38,7 +38,7 @@ func otherKind(i *instance, asked Kind) string {
 // unserved says why a message is not for a process here: i is the one of its name, of
 // another kind, or nil. The name of an instance that exists was looked at before.
 func (p *names) unserved(i *instance, e *message) string {
-	if p.s.n.c.Hosts[e.kind] == nil {
+	if p.loop.n.c.Hosts[e.kind] == nil {
 		return fmt.Sprintf("lock %.100q was asked for as %s, which is not served here", e.name, e.kind.noun())
 	}
 	if i != nil {
@@ -47,15 +47,15 @@ func (p *names) unserved(i *instance, e *message) string {
 	if e.kind == Replica {
 		return fmt.Sprintf("there is no object %.100q here", e.name)
 	}
-	if most := p.s.n.c.MaxInstances; p.s.n.instances.Load() >= int64(most) && p.s.n.roles.member() {
+	if most := p.loop.n.c.MaxInstances; p.loop.n.instances.Load() >= int64(most) && p.loop.n.roles.member() {
 		return fmt.Sprintf("the server is full: its limit on locks is %d", most)
 	}
 	name := string(e.name)
 	if err := transport.CheckName(name); err != nil {
 		return err.Error()
 	}
-	if p.s.n.c.Owns != nil {
-		if err := p.s.n.c.Owns(name); err != nil {
+	if p.loop.n.c.Owns != nil {
+		if err := p.loop.n.c.Owns(name); err != nil {
 			return err.Error()
 		}
 	}
@@ -67,25 +67,25 @@ func (p *names) unserved(i *instance, e *message) string {
 // refused: the next Try would take that for its own. A client drops what a member should
 // not have sent.
 func (p *names) refuse(e *message, why string) {
-	if !p.s.n.roles.member() || !p.asks(e) {
+	if !p.loop.n.roles.member() || !p.asks(e) {
 		return
 	}
-	p.s.n.book.complain(e.sess.host, "refused a name", "peer", p.s.n.roles.name(e.sess.id), "reason", why)
-	p.s.out.push(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why), false)
+	p.loop.n.book.warn(e.sess.host, "refused a name", "peer", p.loop.n.roles.name(e.sess.id), "reason", why)
+	p.loop.out.push(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why), false)
 }
 
 // asks reports whether a message is more than nothing to a process that knows nothing:
 // it leaves something behind, or is answered.
 func (p *names) asks(e *message) bool {
-	if p.s.n.c.Hosts[e.kind] == nil {
+	if p.loop.n.c.Hosts[e.kind] == nil {
 		return true
 	}
-	process, fresh := p.s.make.trial(e.kind)
+	process, fresh := p.loop.make.trial(e.kind)
 	if process == nil {
 		return true
 	}
 	var answer noticed
-	in := protocol.Input{Kind: protocol.Receive, From: e.sess.id, Now: p.s.n.clock.now()}
+	in := protocol.Input{Kind: protocol.Receive, From: e.sess.id, Now: p.loop.n.clock.now()}
 	if err := process.Step(in, e.body, &answer); err != nil {
 		return true
 	}
@@ -121,29 +121,29 @@ func (r *refusals) remove(id protocol.ID) bool {
 // that is still under way then counts again.
 func (p *names) refused(e *message) {
 	name := string(e.name)
-	u := p.s.users.get(name)
+	u := p.loop.users.get(name)
 	if e.sess.dead.Load() || u == nil || u.kind != e.kind || u.section != protocol.InTry {
 		return
 	}
-	why := p.s.n.roles.name(e.sess.id) + ": " + string(e.body[:min(len(e.body), transport.MaxName)])
+	why := p.loop.n.roles.name(e.sess.id) + ": " + string(e.body[:min(len(e.body), transport.MaxName)])
 	if p.bears(name, u.kind, e.sess) {
 		return
 	}
-	if p.s.cancels(u.kind) {
+	if p.loop.cancels(u.kind) {
 		u.refusal = why
-		p.s.stepUser(name, protocol.Input{Kind: protocol.Cancel})
+		p.loop.stepUser(name, protocol.Input{Kind: protocol.Cancel})
 		return
 	}
-	if i := p.s.instances.Get(name); i != nil { // it can never leave
-		p.s.fail(i, why)
+	if i := p.loop.instances.Get(name); i != nil { // it can never leave
+		p.loop.fail(i, why)
 	}
 }
 
 // bears notes one more member that refuses a name, and reports whether the others may
 // still let the user in.
 func (p *names) bears(name string, k Kind, from *session) bool {
-	i, info := p.s.instances.Get(name), p.s.n.c.Hosts[k].Info()
-	if i == nil || info.Quorum == "" || !p.s.n.roles.restores(from.id) {
+	i, info := p.loop.instances.Get(name), p.loop.n.c.Hosts[k].Info()
+	if i == nil || info.Quorum == "" || !p.loop.n.roles.restores(from.id) {
 		return false
 	}
 	r := p.by[i]
@@ -153,12 +153,12 @@ func (p *names) bears(name string, k Kind, from *session) bool {
 	if slices.Contains(r.by, from.id) {
 		return true
 	}
-	if len(r.by) >= p.s.n.c.System.N-int(info.Option(p.s.make.system(k), info.Quorum)) {
+	if len(r.by) >= p.loop.n.c.System.N-int(info.Option(p.loop.make.system(k), info.Quorum)) {
 		return false
 	}
 	r.by = append(r.by, from.id)
 	p.by[i] = r
-	p.s.step(i, protocol.NewSuspect(from.id), nil, nil)
+	p.loop.step(i, protocol.NewSuspect(from.id), nil, nil)
 	return true
 }
 
@@ -166,28 +166,28 @@ func (p *names) bears(name string, k Kind, from *session) bool {
 // there.
 func (p *names) served(i *instance, by protocol.ID) {
 	if r := p.by[i]; r != nil && r.remove(by) {
-		p.s.trust(i, by)
+		p.loop.trust(i, by)
 	}
 }
 
 // trust takes back that a member was away to an instance.
-func (s *shard) trust(i *instance, id protocol.ID) {
-	if s.make.live[id] != 0 && !i.removed {
-		s.stepKeep(i, protocol.NewRestore(id, s.make.live[id]), nil, nil)
+func (l *loop) trust(i *instance, id protocol.ID) {
+	if l.make.live[id] != 0 && !i.removed {
+		l.stepKeep(i, protocol.NewRestore(id, l.make.live[id]), nil, nil)
 	}
 }
 
-// pardon forgets who refused an instance when its user has left.
-func (p *names) pardon(i *instance) {
+// reset forgets who refused an instance when its user has left.
+func (p *names) reset(i *instance) {
 	r := p.by[i]
 	if r == nil || !r.over {
 		return
 	}
 	delete(p.by, i)
 	for _, id := range r.by {
-		p.s.trust(i, id)
+		p.loop.trust(i, id)
 	}
 }
 
 // cancels reports whether the algorithm of a kind can give up a Try.
-func (s *shard) cancels(k Kind) bool { return s.n.c.Hosts[k].Info().Cancels }
+func (l *loop) cancels(k Kind) bool { return l.n.c.Hosts[k].Info().Cancels }

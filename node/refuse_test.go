@@ -175,7 +175,7 @@ func TestOnlyRequestsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	slices.Sort(refused) // names are of different shards
+	slices.Sort(refused) // names are of different loops
 	if want := []string{"b", "c", "held"}; !slices.Equal(refused, want) {
 		t.Errorf("refused %q, want %q", refused, want)
 	}

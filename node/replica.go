@@ -12,7 +12,7 @@ import (
 // the same operations in the same order. So what Apply does must depend on the copy and on the
 // operation alone. It must not keep op, nor change what it has returned.
 //
-// Calls but Check come from the goroutine of a shard, which does nothing else meanwhile: not for this lock,
+// Calls but Check come from the goroutine of a loop, which does nothing else meanwhile: not for this lock,
 // and not for others. A panic there closes the node, but for one of Restore.
 type Object interface {
 	// Check says why op is no operation of the object; nil: it is one. It depends on op alone and changes
@@ -62,7 +62,7 @@ func (n *Node) Issue(name string, op []byte) error {
 	if err := checkOperation(o, op); err != nil {
 		return err
 	}
-	n.shard(name).inbox.post(event{op: opIssue, name: name, msg: append(binary.AppendUvarint(nil, uint64(n.c.ID)), op...)})
+	n.loop(name).inbox.post(event{op: opIssue, name: name, msg: append(binary.AppendUvarint(nil, uint64(n.c.ID)), op...)})
 	return nil
 }
 
@@ -220,78 +220,78 @@ func readResult(r *protocol.Reader) result {
 	return result{refused: r.Bool(), withheld: r.Uint(), value: []byte(r.Text())}
 }
 
-// beginReplicas makes the processes of the objects whose names belong to this shard.
-func (s *shard) beginReplicas() {
-	for name, object := range s.n.c.Objects {
-		if s.n.shard(name) == s {
-			s.create(Replica, name, &replica{object: object, results: make([]result, s.n.c.System.N)})
+// beginReplicas makes the processes of the objects whose names belong to this loop.
+func (l *loop) beginReplicas() {
+	for name, object := range l.n.c.Objects {
+		if l.n.loop(name) == l {
+			l.create(Replica, name, &replica{object: object, results: make([]result, l.n.c.System.N)})
 		}
 	}
 }
 
-func (s *shard) issue(e *event) {
-	if u := s.users.get(e.name); u != nil && u.kind == Replica && u.section == protocol.InCrit {
+func (l *loop) issue(e *event) {
+	if u := l.users.get(e.name); u != nil && u.kind == Replica && u.section == protocol.InCrit {
 		u.section = protocol.InIssue
-		s.stepUser(e.name, protocol.NewIssue(string(e.msg)))
+		l.stepUser(e.name, protocol.NewIssue(string(e.msg)))
 	}
 }
 
 // guard calls code of an object. A panic is a crash of its process.
-func (s *shard) guard(i *instance, f func() error) {
+func (l *loop) guard(i *instance, f func() error) {
 	var err error
-	if !s.call("object", i.name, func() { err = f() }) {
+	if !l.call("object", i.name, func() { err = f() }) {
 		err = fmt.Errorf("its object panicked")
 	}
 	if err != nil {
-		s.fail(i, err.Error())
+		l.fail(i, err.Error())
 	}
 }
 
 // invoke executes an operation.
-func (s *shard) invoke(i *instance, data string) {
-	s.guard(i, func() error {
+func (l *loop) invoke(i *instance, data string) {
+	l.guard(i, func() error {
 		switch issuer, no := i.replica.invoke(data); no {
 		case nil:
 		case errNoIssuer:
-			s.n.book.complain("", "refused an operation", "lock", i.name, "error", no)
+			l.n.book.warn("", "refused an operation", "lock", i.name, "error", no)
 		default:
-			s.n.book.complain("", "refused an operation", "lock", i.name, "issuer", s.n.roles.name(protocol.ID(issuer)), "error", no)
+			l.n.book.warn("", "refused an operation", "lock", i.name, "issuer", l.n.roles.name(protocol.ID(issuer)), "error", no)
 		}
 		return nil
 	})
 }
 
 // outcome tells the user the result of its operation, which was the last one of this member.
-func (s *shard) outcome(i *instance) {
-	if u := s.users.get(i.name); u != nil && u.section == protocol.InIssue {
+func (l *loop) outcome(i *instance) {
+	if u := l.users.get(i.name); u != nil && u.section == protocol.InIssue {
 		u.section = protocol.InCrit
-		r := i.replica.results[s.n.c.ID]
-		s.tellOrFail(i, func() { u.User.(ObjectUser).Outcome(r.value, r.err()) })
+		r := i.replica.results[l.n.c.ID]
+		l.tellOrFail(i, func() { u.User.(ObjectUser).Outcome(r.value, r.err()) })
 	}
 }
 
 // captured gives the process its copy of the object.
-func (s *shard) captured(i *instance) {
+func (l *loop) captured(i *instance) {
 	i.replica.captures = false
 	var b []byte
 	size := 0
-	s.guard(i, func() error {
-		b, size = i.replica.copy(s.n.c.MaxState)
+	l.guard(i, func() error {
+		b, size = i.replica.copy(l.n.c.MaxState)
 		return nil
 	})
-	if size > s.n.c.MaxState {
-		s.n.book.complain("", "withheld a state from who asked for it, which closes: raise MaxState at all members",
-			"lock", i.name, "bytes", size, "limit", s.n.c.MaxState)
+	if size > l.n.c.MaxState {
+		l.n.book.warn("", "withheld a state from who asked for it, which closes: raise MaxState at all members",
+			"lock", i.name, "bytes", size, "limit", l.n.c.MaxState)
 	}
 	if !i.removed {
 		i.replica.states = true
-		s.stepKeep(i, protocol.NewCaptured(string(b)), nil, nil)
+		l.stepKeep(i, protocol.NewCaptured(string(b)), nil, nil)
 		i.replica.states = false
 	}
 }
 
 // Snapshot implements Sink: the message of this step brings a copy.
-func (s *shard) Snapshot(data string) error { return s.current.replica.read(data, s.n.c.MaxState) }
+func (l *loop) Snapshot(data string) error { return l.current.replica.read(data, l.n.c.MaxState) }
 
 // tooLarge is why a member closes that cannot get the object.
 func tooLarge(what string, size uint64, where string, limit uint64) error {
@@ -306,12 +306,12 @@ const besideState = 32 << 20
 func (n *Node) maxMessage() int { return n.c.MaxState + besideState }
 
 // announced: a message of size bytes was announced that is too large to be received, so that its replica would lack it.
-func (s *shard) announced(from *session, name string, size uint64) {
-	if i := s.instances.Get(name); i != nil && i.replica != nil {
-		s.fail(i, tooLarge("message with the state", size, "here", uint64(s.n.maxMessage())).Error())
+func (l *loop) announced(from *session, name string, size uint64) {
+	if i := l.instances.Get(name); i != nil && i.replica != nil {
+		l.fail(i, tooLarge("message with the state", size, "here", uint64(l.n.maxMessage())).Error())
 		return
 	}
-	s.n.sessions.end(from, errTooLarge, fault(errTooLarge).Append(nil))
+	l.n.sessions.end(from, errTooLarge, fault(errTooLarge).Append(nil))
 }
 
 var errTooLarge = errors.New("node: a message that is larger than any of a replica here")

@@ -21,8 +21,8 @@ func (r roles) member() bool { return r.isMember(r.self) }
 // isMember reports whether id is a member's.
 func (r roles) isMember(id protocol.ID) bool { return id < protocol.ID(len(r.members)) }
 
-// dialsTo reports whether this node dials member id: of two processes that have
-// business with each other the one with the larger id dials.
+// dialsTo reports whether this node dials member id: of two processes that talk
+// to each other the one with the larger id dials.
 func (r roles) dialsTo(id protocol.ID) bool {
 	if r.member() {
 		return r.info.Users == protocol.Members && id < r.self

@@ -84,7 +84,7 @@ func TestRoomOfOneNetwork(t *testing.T) {
 	}
 }
 
-// It is one host in the complaints, too.
+// It is one host in the warnings, too.
 func TestComplaintsByNetwork(t *testing.T) {
 	var log bytes.Buffer
 	n, err := newNode(Config{
@@ -108,8 +108,8 @@ func TestComplaintsByNetwork(t *testing.T) {
 		here.Close()
 		there.Close()
 	}
-	if k := bytes.Count(log.Bytes(), []byte("refused a connection")); k < maxComplaints || k > maxComplaints+5 {
-		t.Errorf("%d complaints about one network, %d at once are the limit", k, maxComplaints)
+	if k := bytes.Count(log.Bytes(), []byte("refused a connection")); k < maxWarnings || k > maxWarnings+5 {
+		t.Errorf("%d warnings about one network, %d at once are the limit", k, maxWarnings)
 	}
 }
 

@@ -23,16 +23,16 @@ import (
 // dropped first, so that nothing passes any more; it ends once, for ever, and then the
 // processes are told.
 type session struct {
-	n       *Node
-	id      protocol.ID // the peer
-	host    string      // where the peer connected from first; "" where this end dials, or it is not known
-	from    []string    // names of its origins; none of a member
-	origins []*origin   // these, once it has begun
-	dead    atomic.Bool // nothing passes any more; set with mu held
-	gone    bool        // the shards have been told; under sessions.mu
-	kicked  atomic.Bool // some shard will wake the writer at the end of its batch
-	receive sync.Mutex  // one reader delivers at a time; taken before mu
-	partial []byte      // the parts of a message that has not ended; under receive
+	n        *Node
+	id       protocol.ID // the peer
+	host     string      // where the peer connected from first; "" where this end dials, or it is not known
+	from     []string    // names of its origins; none of a member
+	origins  []*origin   // these, once it has begun
+	dead     atomic.Bool // nothing passes any more; set with mu held
+	gone     bool        // the loops have been told; under sessions.mu
+	signaled atomic.Bool // some loop will wake the writer at the end of its batch
+	receive  sync.Mutex  // one reader delivers at a time; taken before mu
+	partial  []byte      // the parts of a message that has not ended; under receive
 
 	mu          sync.Mutex // the last to be taken
 	number      uint64     // counts the sessions of the dialing end with the other one
@@ -115,7 +115,7 @@ func (s *session) detach(c *conn) {
 }
 
 // send appends a message, with the state of an object or without, or a refusal of a name, to the window. The writer is woken
-// by kick.
+// by signal.
 func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, state bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,11 +181,11 @@ func (s *session) count() {
 	}
 }
 
-// kick wakes the writer.
-func (s *session) kick() {
-	s.kicked.Store(false)
+// signal wakes the writer.
+func (s *session) signal() {
+	s.signaled.Store(false)
 	if c := s.connection(); c != nil {
-		c.kick()
+		c.signal()
 	}
 }
 

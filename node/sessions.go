@@ -17,7 +17,7 @@ import (
 type sessions struct {
 	n *Node
 
-	mu      sync.RWMutex             // taken before the mutex of a shard's inbox
+	mu      sync.RWMutex             // taken before the mutex of a loop's inbox
 	byPeer  map[protocol.ID]*session // those that have not ended
 	origins origins                  // of those of clients
 	dials   map[protocol.ID]error    // the last failure to reach a member
@@ -70,12 +70,12 @@ func (ss *sessions) list() []*session {
 	return all
 }
 
-// register makes s the session with its peer, and tells the shards. ss.mu is held.
+// register makes s the session with its peer, and tells the loops. ss.mu is held.
 func (ss *sessions) register(s *session) {
 	ss.n.counters.began.Add(1)
 	ss.byPeer[s.id] = s
 	ss.origins.come(s)
-	ss.n.tell(func(sh *shard) { sh.open(s, ss.n.roles.restores(s.id)) })
+	ss.n.post(func(l *loop) { l.open(s, ss.n.roles.restores(s.id)) })
 }
 
 // change wakes those who wait for sessions or connections. ss.mu is held.
@@ -84,7 +84,7 @@ func (ss *sessions) change() {
 	ss.changed = make(chan struct{})
 }
 
-// end ends a session: the shards hear of it before anything else, and no message
+// end ends a session: the loops hear of it before anything else, and no message
 // of it is delivered from now on. last are the last items on the connection, if any.
 func (ss *sessions) end(s *session, why error, last []byte) {
 	ss.mu.Lock()
@@ -107,13 +107,13 @@ func (ss *sessions) end(s *session, why error, last []byte) {
 		ss.origins.goAway(s)
 		var next *session
 		if ss.n.roles.standing(s.id) {
-			// The shards change over in one step: what they send must go into one
+			// The loops change over in one step: what they send must go into one
 			// of the two sessions, so that it arrives or makes its lock fail.
 			next = newSession(ss.n, s.id, number+1)
 			next.lossy = ss.n.roles.watched()
 			ss.byPeer[s.id] = next
 		}
-		ss.n.hurry(func(sh *shard) { sh.dead(s, next, why.Error()) })
+		ss.n.postUrgent(func(l *loop) { l.dead(s, next, why.Error()) })
 	}
 	ss.mu.Unlock()
 	ss.n.book.later(s.host, "session ended", why, "peer", ss.n.roles.name(s.id), "label", label, "session", number, "reason", why)

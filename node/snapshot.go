@@ -49,7 +49,7 @@ type Title struct {
 	Server  string
 	Members []Peer
 	Epoch   uint64
-	Groups  string
+	Shards  string
 	Kinds   string // and what runs their locks
 	Options map[string]int64
 }
@@ -64,7 +64,7 @@ func (n *Node) Title() Title {
 // Title is that of the member that c would start.
 func (c Config) Title() Title {
 	t := Title{
-		Format: snapshotFormat, Members: c.Peers, Epoch: c.Epoch, Groups: c.Groups,
+		Format: snapshotFormat, Members: c.Peers, Epoch: c.Epoch, Shards: c.Shards,
 		Options: c.System.Options,
 	}
 	if c.member() {
@@ -89,7 +89,7 @@ func (t Title) Check(theirs Title) error {
 		{"name of the server", t.Server, theirs.Server},
 		{"epoch", t.Epoch, theirs.Epoch},
 		{"list of servers", t.Members, theirs.Members},
-		{"list of groups", t.Groups, theirs.Groups},
+		{"list of shards", t.Shards, theirs.Shards},
 		{"list of kinds and algorithms", t.Kinds, theirs.Kinds},
 		{"options (clock bound, quorum)", t.Options, theirs.Options},
 	} {
@@ -138,14 +138,14 @@ func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
 		w.session(s)
 	}
 	w.begin(partLocks)
-	for _, s := range n.shards {
-		for _, i := range s.instances.All() {
+	for _, l := range n.loops {
+		for _, i := range l.instances.All() {
 			w.lock(i, numbers, f.at-f.ran)
 		}
 	}
 	w.begin(partFailed)
-	for _, s := range n.shards {
-		for name, why := range s.users.failed {
+	for _, l := range n.loops {
+		for name, why := range l.users.failed {
 			w.b = protocol.AppendText(protocol.AppendText(w.b, name), why)
 			w.size.failed++
 			w.split()
@@ -342,7 +342,7 @@ func (l *loader) record(kind byte, r *protocol.Reader) error {
 	if r.Err != nil || name == "" || why == "" {
 		return fmt.Errorf("%w: a failed lock", ErrSnapshot)
 	}
-	l.n.shard(name).users.failed[name] = why
+	l.n.loop(name).users.failed[name] = why
 	l.size.failed++
 	return nil
 }
@@ -374,8 +374,8 @@ func (l *loader) session(r *protocol.Reader) error {
 	n.sessions.byPeer[s.id] = s
 	n.sessions.origins.come(s)
 	if !dropped {
-		for _, sh := range n.shards {
-			sh.sessions[s.id] = s
+		for _, home := range n.loops {
+			home.sessions[s.id] = s
 		}
 	}
 	l.sessions = append(l.sessions, s)
@@ -391,8 +391,8 @@ func (l *loader) lock(r *protocol.Reader) error {
 	if r.Err != nil || transport.CheckName(name) != nil {
 		return fmt.Errorf("%w: lock %d", ErrSnapshot, l.size.Locks)
 	}
-	s := n.shard(name)
-	if n.c.Hosts[kind] == nil || s.instances.Has(name) {
+	home := n.loop(name)
+	if n.c.Hosts[kind] == nil || home.instances.Has(name) {
 		return fmt.Errorf("%w: lock %q of kind %s", ErrSnapshot, name, kind)
 	}
 	i := &instance{kind: kind, name: name, process: n.c.Hosts[kind].New(n.c.ID, n.c.System)}
@@ -403,21 +403,21 @@ func (l *loader) lock(r *protocol.Reader) error {
 	if l.state, err = i.process.AppendState(l.state[:0]); err != nil || !bytes.Equal(l.state, state) {
 		return fmt.Errorf("%w: lock %q: not a canonical state", ErrSnapshot, name)
 	}
-	s.add(i)
+	home.add(i)
 	for range r.Len() {
 		k := r.Uint()
 		if r.Err != nil || k >= uint64(len(l.sessions)) || slices.Contains(i.peers, l.sessions[k]) {
 			return fmt.Errorf("%w: lock %q: its clients", ErrSnapshot, name)
 		}
-		s.limits.connect(i, l.sessions[k])
+		home.limits.connect(i, l.sessions[k])
 	}
-	l.owner(s, i, r)
+	l.owner(home, i, r)
 	for range r.Len() {
 		id, at := uint32(r.Max(1<<32-1)), time.Duration(r.Max(1<<62))
 		if r.Err != nil || i.timer(id) != nil {
 			return fmt.Errorf("%w: lock %q: its timers", ErrSnapshot, name)
 		}
-		s.timers.set(i, id, at-l.began)
+		home.timers.set(i, id, at-l.began)
 		l.size.Timers++
 	}
 	if r.Err != nil {
@@ -428,13 +428,13 @@ func (l *loader) lock(r *protocol.Reader) error {
 }
 
 // owner reads whom the member supports, for those who watch.
-func (l *loader) owner(s *shard, i *instance, r *protocol.Reader) {
+func (l *loader) owner(home *loop, i *instance, r *protocol.Reader) {
 	client, request, since := protocol.ID(r.Uint()), r.Uint(), time.Duration(r.Max(1<<62))
 	if o := (owner{client, request, since - l.began, l.n.sessions.byPeer[client]}); !o.nobody() {
 		i.owner = o
-		s.audit.tally.supports++
+		home.audit.tally.supports++
 	}
-	s.audit.waits(i, i.process.Waiting())
+	home.audit.waits(i, i.process.Waiting())
 }
 
 // end checks that nothing is missing.

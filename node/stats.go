@@ -27,7 +27,7 @@ type Stats struct {
 	Frames         FrameStats
 	Unlogged       uint64 // warnings left out of the log, because one host caused too many
 
-	Shards    []ShardStats
+	Loops     []LoopStats
 	Instances int // locks that are not idle
 	Pairs     int // of a client and a lock that it holds, wants or has just left
 	Waiting   int // requests in the queues of a member's locks
@@ -63,8 +63,8 @@ type PeerStats struct {
 	LastRoundTrip time.Duration
 }
 
-// ShardStats is what waits for a shard.
-type ShardStats struct {
+// LoopStats is what waits for a loop.
+type LoopStats struct {
 	Queue int // events
 	Bytes int // of frames that they keep in memory
 }
@@ -166,7 +166,7 @@ func (p *peerCounters) answered(after time.Duration) {
 	p.lastRoundTrip.Store(int64(after))
 }
 
-// A tally is what a shard counts. Only the shard touches it.
+// A tally is what a loop counts. Only the loop touches it.
 type tally struct {
 	sent, received       []uint64 // by place in Node.messages
 	instances, waiting   int
@@ -175,16 +175,16 @@ type tally struct {
 	held                 histogram.Snapshot // in copies
 }
 
-// copyTally makes what the shard has counted so far known to others.
-func (s *shard) copyTally() {
-	a := &s.audit
+// copyTally makes what the loop has counted so far known to others.
+func (l *loop) copyTally() {
+	a := &l.audit
 	t := a.tally
 	t.sent, t.received = slices.Clone(t.sent), slices.Clone(t.received)
-	t.instances, t.held = s.instances.Len(), a.held.Snapshot()
+	t.instances, t.held = l.instances.Len(), a.held.Snapshot()
 	a.latest.Store(&t)
 }
 
-// Stats returns what the node has counted. It asks each shard, which answers when
+// Stats returns what the node has counted. It asks each loop, which answers when
 // it has dealt with what was queued before; its cost does not depend on how many
 // locks there are.
 func (n *Node) Stats() Stats {
@@ -200,12 +200,12 @@ func (n *Node) Stats() Stats {
 		},
 	}
 	st.Messages = append(st.Messages, n.messages...)
-	for _, s := range n.shards {
-		st.Shards = append(st.Shards, s.inbox.size())
+	for _, l := range n.loops {
+		st.Loops = append(st.Loops, l.inbox.size())
 	}
-	n.each((*shard).copyTally)
-	for _, s := range n.shards {
-		st.add(s.audit.latest.Load())
+	n.each((*loop).copyTally)
+	for _, l := range n.loops {
+		st.add(l.audit.latest.Load())
 	}
 	n.sessionStats(&st)
 	return st
@@ -257,7 +257,7 @@ func (n *Node) sessionStats(st *Stats) {
 	}
 }
 
-// PeerStats is the part of Stats about the members. It waits for no shard.
+// PeerStats is the part of Stats about the members. It waits for no loop.
 func (n *Node) PeerStats() []PeerStats {
 	var st Stats
 	n.sessionStats(&st)

@@ -69,7 +69,7 @@ func (c *Config) checkTable(epoch uint64, peers []Peer) error {
 			return fmt.Errorf("members %s and %s have the same address %s", other, p.Name, p.Addr)
 		}
 		addrs[p.Addr] = p.Name
-		if protocol.ID(i) == c.ID { // where it listens is its own business
+		if protocol.ID(i) == c.ID { // where it listens concerns nobody else
 			continue
 		}
 		if err := transport.CheckAddr(p.Addr); err != nil {
@@ -166,7 +166,7 @@ func (st *slotTable) noteNewer(epoch uint64, from net.Conn) {
 	if slices.Contains(st.newer[:], epoch) {
 		return
 	}
-	if st.n.book.complain(addressOf(from), "a client has a newer slot table than this server",
+	if st.n.book.warn(addressOf(from), "a client has a newer slot table than this server",
 		"from", from.RemoteAddr(), "epoch", epoch, "mine", mine) {
 		st.newer[st.next] = epoch
 		st.next = (st.next + 1) % len(st.newer)

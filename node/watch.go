@@ -21,7 +21,7 @@ import (
 
 // A watch is what a member knows of another one's being alive.
 type watch struct {
-	mu   sync.Mutex // held until the shards are told, so that all hear of everything in one order
+	mu   sync.Mutex // held until the loops are told, so that all hear of everything in one order
 	life uint64     // the incarnation that was met last; 0: none
 	lease.Watch
 }
@@ -91,7 +91,7 @@ func (d *detector) heard(s *session, began bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Hear(d.n.c.Boot()) || began {
-		d.n.hurry(func(sh *shard) { sh.open(s, true) })
+		d.n.postUrgent(func(l *loop) { l.open(s, true) })
 	}
 }
 
@@ -107,7 +107,7 @@ func (n *Node) Suspect(id protocol.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Force() {
-		d.n.hurry(func(sh *shard) { sh.suspect(id) })
+		d.n.postUrgent(func(l *loop) { l.suspect(id) })
 	}
 }
 
@@ -131,10 +131,10 @@ func (d *detector) run(ctx context.Context) {
 			}
 			w.mu.Lock()
 			if away {
-				w.Pardon(now)
+				w.Restart(now)
 			}
 			if w.Look(now) {
-				d.n.hurry(func(sh *shard) { sh.suspect(protocol.ID(id)) })
+				d.n.postUrgent(func(l *loop) { l.suspect(protocol.ID(id)) })
 			}
 			if !w.Suspects() {
 				wait = min(wait, w.End()-now)

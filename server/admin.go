@@ -29,7 +29,7 @@ const (
 	maxScrapes    = 4 // at once; so many profiles, too
 	adminAnswer   = 15 * time.Second
 	maxProfile    = time.Minute // and adminAnswer, to send it
-	adminLinger   = 2 * time.Second
+	adminClose    = 2 * time.Second
 )
 
 // AdminConfig describes the admin port of a server. Listen and Quorum are required.
@@ -114,7 +114,7 @@ func (a *Admin) Run(ctx context.Context) error {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminLinger)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminClose)
 		defer cancel()
 		if a.http.Shutdown(limit) != nil {
 			a.http.Close()

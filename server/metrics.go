@@ -19,7 +19,7 @@ type Durations struct {
 }
 
 // Metrics are a prometheus.Collector: what the function tells of at each scrape. Labels are bounded: names of servers,
-// kinds of locks and messages, causes and shards. Never names of locks or ids of clients.
+// kinds of locks and messages, causes and event loops. Never names of locks or ids of clients.
 type Metrics func(Sink)
 
 // Describe implements prometheus.Collector: each metric describes itself.
@@ -131,8 +131,8 @@ func (o Sink) node(s node.Stats) {
 		o.Counter("frames_refused_total", "Frames that did not come to their end: the connection was closed.", k, "cause", cause)
 	}
 	o.Counter("log_suppressed_total", "Warnings left out of the log, because one host caused too many.", s.Unlogged)
-	for i, q := range s.Shards {
-		o.Gauge("shard_queue_events", "Events that wait for a shard.", float64(q.Queue), "shard", strconv.Itoa(i))
-		o.Gauge("shard_queue_bytes", "Bytes of frames that events which wait for a shard keep in memory.", float64(q.Bytes), "shard", strconv.Itoa(i))
+	for i, q := range s.Loops {
+		o.Gauge("loop_queue_events", "Events that wait for an event loop.", float64(q.Queue), "loop", strconv.Itoa(i))
+		o.Gauge("loop_queue_bytes", "Bytes of frames that events which wait for an event loop keep in memory.", float64(q.Bytes), "loop", strconv.Itoa(i))
 	}
 }

@@ -85,7 +85,7 @@ func TestMetricsLint(t *testing.T) {
 	for name, f := range families {
 		for _, m := range f.Metric {
 			for _, label := range m.Label {
-				known := []string{"server", "lock_kind", "message", "direction", "cause", "shard"}
+				known := []string{"server", "lock_kind", "message", "direction", "cause", "loop"}
 				if strings.HasPrefix(name, "poundlock_") && !slices.Contains(known, label.GetName()) {
 					t.Errorf("%s has the label %s: is it bounded?", name, label.GetName())
 				}

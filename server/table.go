@@ -70,7 +70,7 @@ func (s *Server) place(table []node.Peer) slots.Shard {
 // the same shards, which the handshake sees to, do not ask for it here.
 func (s *Server) owns(lock string) error {
 	if g := s.shards[s.shards.Of(lock)].Name; g != s.shard.Name {
-		return fmt.Errorf("lock %q belongs to group %s, and %s is in group %s", lock, g, s.config.Name, s.shard.Name)
+		return fmt.Errorf("lock %q belongs to shard %s, and %s is in shard %s", lock, g, s.config.Name, s.shard.Name)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func TestServerSetTable(t *testing.T) {
 }
 
 // Status is asked shard by shard, and shows the newest table.
-func TestAskGroups(t *testing.T) {
+func TestAskShards(t *testing.T) {
 	t.Parallel()
 	dir := proctest.SocketDir(t)
 	var table []node.Peer
@@ -129,7 +129,7 @@ func TestAskGroups(t *testing.T) {
 }
 
 // A server refuses locks of another shard, whoever sends them there.
-func TestLocksOfAnotherGroup(t *testing.T) {
+func TestLocksOfAnotherShard(t *testing.T) {
 	dir := proctest.SocketDir(t)
 	var table []node.Peer
 	for _, g := range []string{"a", "b"} {
@@ -143,7 +143,7 @@ func TestLocksOfAnotherGroup(t *testing.T) {
 	}
 	n, err := node.Start(node.Config{
 		Secret: node.NewSecret(), Hosts: slots.Hosts(), System: slots.System(4, slots.DefaultClockBound),
-		Peers: shards[0].Servers, Groups: "a,b",
+		Peers: shards[0].Servers, Shards: "a,b",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestLocksOfAnotherGroup(t *testing.T) {
 	}
 	select {
 	case got := <-u:
-		if want := fmt.Sprintf(`lock "%d" belongs to group b, and a/s`, name); !strings.Contains(got, want) || !strings.HasPrefix(got, "rem ") {
+		if want := fmt.Sprintf(`lock "%d" belongs to shard b, and a/s`, name); !strings.Contains(got, want) || !strings.HasPrefix(got, "rem ") {
 			t.Errorf("%q, want %q", got, want)
 		}
 	case <-ctx.Done():

@@ -61,11 +61,11 @@ func CheckAddr(addr string) error {
 }
 
 // CertName is what the certificate of a server is for where its address has no host:
-// its name, or NAME.GROUP of the server GROUP/NAME, for names in certificates have no
+// its name, or NAME.SHARD of the server SHARD/NAME, for names in certificates have no
 // slash.
 func CertName(server string) string {
-	if group, name, ok := strings.Cut(server, "/"); ok {
-		return name + "." + group
+	if shard, name, ok := strings.Cut(server, "/"); ok {
+		return name + "." + shard
 	}
 	return server
 }

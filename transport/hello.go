@@ -19,7 +19,7 @@ type Hello struct {
 	Resume      bool          // the session was established before: unknown means lost
 	Received    uint64        // messages of the session that From has received
 	Members     string        // the names of all of them, in the order of their ids
-	Groups      string        // the names of all groups of servers
+	Shards      string        // the names of all shards
 	Kinds       []Kind        // of the locks that From may speak of
 	Lease       time.Duration // asked for; 0: whatever is the custom there
 	ClockBound  time.Duration // of From, for To to compare; 0: it has none
@@ -43,7 +43,7 @@ func (h *Hello) fields(c *protocol.Codec) {
 	c.Bool(&h.Resume)
 	c.Uint(&h.Received)
 	text(c, &h.Members, MaxTable)
-	text(c, &h.Groups, maxText)
+	text(c, &h.Shards, maxText)
 	for i := range list(c, &h.Kinds, maxKinds) {
 		protocol.Upto(c, &h.Kinds[i].Number, math.MaxUint8)
 		text(c, &h.Kinds[i].Algorithm, maxText)

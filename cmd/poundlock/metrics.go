@@ -18,7 +18,7 @@ func clientMetrics(c *poundlock.Client) server.Metrics {
 		o.Counter("client_slow_tokens_total", "Grants whose fencing token took one more round.", s.SlowTokens)
 		o.Gauge("client_locks_held", "Locks held now.", float64(s.Held))
 		o.Gauge("client_locks_wanted", "Calls that wait for a lock now.", float64(s.Wanted))
-		o.Truth("client_quorum_reachable", "1 while a quorum of servers, of every group, can be reached from here.", c.Healthy() == nil)
+		o.Truth("client_quorum_reachable", "1 while a quorum of servers, of every shard, can be reached from here.", c.Healthy() == nil)
 		o.Histogram("client_wait_seconds", "From the call to the grant, of grants.", server.Durations(s.Waits))
 		o.Histogram("client_hold_seconds", "From the grant to the release.", server.Durations(s.Holds))
 		for _, p := range s.Servers {

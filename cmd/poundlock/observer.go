@@ -78,7 +78,7 @@ func observe(c poundlock.Config, timeout time.Duration) (*server.Observer, error
 	})
 }
 
-// unreachable is the end of a command that asked a cluster some group of which has no quorum.
+// unreachable is the end of a command that asked a cluster some shard of which has no quorum.
 func unreachable(c *status.Cluster) error {
 	if err := c.Unreachable(); err != nil {
 		return noQuorum(c, err)

@@ -32,7 +32,7 @@ func (all *Subjects) AddServer(name, addr string) error {
 	return all.AddHosts(name, host)
 }
 
-// AddHosts adds hosts to a server, and the server if it is new: a name, or GROUP/NAME.
+// AddHosts adds hosts to a server, and the server if it is new: a name, or SHARD/NAME.
 func (all *Subjects) AddHosts(name string, hosts ...string) error {
 	for part := range strings.SplitSeq(name, "/") {
 		if checkFileName(part) != nil {

@@ -16,8 +16,7 @@ const maxShards = 1000
 
 // A Shard is a set of servers that serve a part of the lock names, with quorums of
 // their own. It has no name where it is the only one.
-// Flags, messages and the wire call it a group, as in GROUP/NAME. It is not a shard of one node, which is a goroutine
-// with a part of the locks of one process.
+// Its servers are called SHARD/NAME.
 type Shard struct {
 	Name    string
 	Servers []node.Peer // in the order of ids
@@ -96,13 +95,13 @@ func (all Shards) check(noAmnesia bool) error {
 	if len(all) > 1 {
 		for i, g := range all {
 			if other := all[(i+1)%len(all)]; g.Name == "" {
-				return fmt.Errorf("server %s is in no group, and %s is in group %s: give all servers a group, or none",
+				return fmt.Errorf("server %s is in no shard, and %s is in shard %s: give all servers a shard, or none",
 					g.Servers[0].Name, other.Servers[0].Name, other.Name)
 			}
 		}
 	}
 	if names := all.String(); len(names) > maxShards {
-		return fmt.Errorf("the names of the groups have %d bytes together: want at most %d", len(names), maxShards)
+		return fmt.Errorf("the names of the shards have %d bytes together: want at most %d", len(names), maxShards)
 	}
 	for _, g := range all {
 		if len(g.Servers) >= 4 || noAmnesia {
@@ -111,7 +110,7 @@ func (all Shards) check(noAmnesia bool) error {
 		if g.Name == "" {
 			return fmt.Errorf("%d servers: %w", len(g.Servers), ErrTooFew)
 		}
-		return fmt.Errorf("%d servers in group %s: %w", len(g.Servers), g.Name, ErrTooFew)
+		return fmt.Errorf("%d servers in shard %s: %w", len(g.Servers), g.Name, ErrTooFew)
 	}
 	return nil
 }
@@ -121,9 +120,9 @@ func checkName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '=' || r == ',' }) {
 		return errors.New("want a word without spaces, commas and equal signs")
 	}
-	shard, rest, grouped := strings.Cut(name, "/")
-	if grouped && (shard == "" || rest == "" || strings.Contains(rest, "/")) {
-		return errors.New("want NAME, or GROUP/NAME")
+	shard, rest, sharded := strings.Cut(name, "/")
+	if sharded && (shard == "" || rest == "" || strings.Contains(rest, "/")) {
+		return errors.New("want NAME, or SHARD/NAME")
 	}
 	return nil
 }

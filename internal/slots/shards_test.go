@@ -19,7 +19,7 @@ func shards(names ...string) Shards {
 
 // What docs/architecture.md says, so that another implementation finds the same
 // shards: no score and no choice may ever change.
-func TestGroupVectors(t *testing.T) {
+func TestShardVectors(t *testing.T) {
 	for _, x := range []struct {
 		shard, lock string
 		want        uint64
@@ -44,7 +44,7 @@ func TestGroupVectors(t *testing.T) {
 }
 
 // Names spread evenly, whatever they and the shards are called.
-func TestGroupsBalance(t *testing.T) {
+func TestShardsBalance(t *testing.T) {
 	const locks = 30_000
 	for _, form := range []string{"lock-%d", "%08d", "tenant/%d/deploy", "%d"} {
 		for _, all := range []Shards{
@@ -57,7 +57,7 @@ func TestGroupsBalance(t *testing.T) {
 			for i, k := range count {
 				// Six standard deviations of a fair choice are below 0.04 of its mean here.
 				if mean := locks / len(all); k < mean*95/100 || k > mean*105/100 {
-					t.Errorf("%s over %s: group %s has %d, the mean is %d", form, all, all[i].Name, k, mean)
+					t.Errorf("%s over %s: shard %s has %d, the mean is %d", form, all, all[i].Name, k, mean)
 				}
 			}
 		}
@@ -65,7 +65,7 @@ func TestGroupsBalance(t *testing.T) {
 }
 
 // A shard that comes takes its share, and no lock moves between two others.
-func TestGroupsMoveLittle(t *testing.T) {
+func TestShardsMoveLittle(t *testing.T) {
 	const locks = 30_000
 	before, after := shards("a", "b", "c"), shards("a", "b", "bb", "c")
 	moved := 0
@@ -85,7 +85,7 @@ func TestGroupsMoveLittle(t *testing.T) {
 	}
 }
 
-func TestGroupedTables(t *testing.T) {
+func TestShardedTables(t *testing.T) {
 	var text []string
 	for i, name := range []string{"b/s1", "a/s1", "a-b/s1"} {
 		for k := range 4 {
@@ -101,22 +101,22 @@ func TestGroupedTables(t *testing.T) {
 	}
 	all := Split(table)
 	if len(all) != 3 || all.String() != "a,a-b,b" {
-		t.Fatalf("groups %s", all)
+		t.Fatalf("shards %s", all)
 	}
 	for _, g := range all {
 		if len(g.Servers) != 4 || g.Servers[0].Name != g.Name+"/s10" {
-			t.Errorf("group %s has %v", g.Name, g.Servers)
+			t.Errorf("shard %s has %v", g.Name, g.Servers)
 		}
 	}
 	four := "=h:1,s2=h:2,s3=h:3,s4=h:4"
 	for text, want := range map[string]string{
-		"s1" + four + ",a/s1=h:5,a/s2=h:6,a/s3=h:7,a/s4=h:8": "server s1 is in no group, and a/s1 is in group a",
-		"s1" + four + ",z/s1=h:5":                            "server s1 is in no group, and z/s1 is in group z",
-		"/s1" + four:                                         `server name "/s1": want NAME, or GROUP/NAME`,
-		"a/" + four:                                          `server name "a/": want NAME, or GROUP/NAME`,
-		"a/b/c" + four:                                       `server name "a/b/c": want NAME, or GROUP/NAME`,
+		"s1" + four + ",a/s1=h:5,a/s2=h:6,a/s3=h:7,a/s4=h:8": "server s1 is in no shard, and a/s1 is in shard a",
+		"s1" + four + ",z/s1=h:5":                            "server s1 is in no shard, and z/s1 is in shard z",
+		"/s1" + four:                                         `server name "/s1": want NAME, or SHARD/NAME`,
+		"a/" + four:                                          `server name "a/": want NAME, or SHARD/NAME`,
+		"a/b/c" + four:                                       `server name "a/b/c": want NAME, or SHARD/NAME`,
 		strings.Repeat("x", 1001) + "/s=h:1":                 "have 1001 bytes together",
-		"a/s1=h:1,a/s2=h:2,a/s3=h:3,a/s4=h:4,b/s1=h:5":       "1 servers in group b: too few",
+		"a/s1=h:1,a/s2=h:2,a/s3=h:3,a/s4=h:4,b/s1=h:5":       "1 servers in shard b: too few",
 		"a/s1=h:1,a/s2=h:2,a/s3=h:3,a/s4=h:4,b/s1=h:1":       "servers a/s1 and b/s1 have the same address",
 	} {
 		table, err := Parse(text)

@@ -80,7 +80,7 @@ func Quorum(n int) int { return quorum.TwoThirds(n) }
 
 // Node is what the configurations of all nodes of a shard have in common.
 func (all Shards) Node(g Shard, epoch uint64, eps time.Duration) node.Config {
-	return node.Config{System: System(len(g.Servers), eps), Hosts: Hosts(), Peers: g.Servers, Epoch: epoch, Groups: all.String()}
+	return node.Config{System: System(len(g.Servers), eps), Hosts: Hosts(), Peers: g.Servers, Epoch: epoch, Shards: all.String()}
 }
 
 // Hosts make the processes of each kind of lock.

@@ -53,9 +53,9 @@ func (w *Watch) Look(now time.Duration) (suspected bool) {
 	return true
 }
 
-// Pardon waits for a whole time-out once more: the watcher itself was away, and what the process has
+// Restart waits for a whole time-out once more: the watcher itself was away, and what the process has
 // sent meanwhile may not have been looked at yet.
-func (w *Watch) Pardon(now time.Duration) { w.end = max(w.end, now+w.timeout) }
+func (w *Watch) Restart(now time.Duration) { w.end = max(w.end, now+w.timeout) }
 
 // Force makes the process suspected, until it is heard of. The time-out does not grow by that. It
 // reports whether it was trusted.

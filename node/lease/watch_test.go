@@ -116,11 +116,11 @@ func TestWatch(t *testing.T) {
 // time-out stays as it is.
 func TestPardon(t *testing.T) {
 	w := NewWatch(Patience{First: 100, Step: 50, Most: 1000}, 0)
-	w.Pardon(1000)
+	w.Restart(1000)
 	if w.Look(1099) || !w.Look(1100) {
 		t.Errorf("it is suspected at %d", w.End())
 	}
-	w.Pardon(2000)
+	w.Restart(2000)
 	if !w.Suspects() || w.timeout != 100 {
 		t.Errorf("suspected %v, time-out %d", w.Suspects(), w.timeout)
 	}

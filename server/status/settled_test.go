@@ -66,8 +66,8 @@ func TestUnsettled(t *testing.T) {
 		{"none of seven, and a holder lacks one", cluster("", 7, 0, 0, 3), 0, ""},
 		{"two of ten", cluster("", 10, 2, time.Second, 0), 1, ""},
 		{"three of ten", cluster("", 10, 3, time.Second, 0), 1, "s3 is up for 1s"},
-		{"one in each of two groups", append(cluster("a/", 7, 1, time.Second, 0), cluster("b/", 7, 1, time.Second, 0)...), 1, ""},
-		{"two in one of two groups", append(cluster("a/", 7, 0, 0, 0), cluster("b/", 7, 2, time.Second, 0)...), 0, "b/s2 is up for 1s"},
+		{"one in each of two shards", append(cluster("a/", 7, 1, time.Second, 0), cluster("b/", 7, 1, time.Second, 0)...), 1, ""},
+		{"two in one of two shards", append(cluster("a/", 7, 0, 0, 0), cluster("b/", 7, 2, time.Second, 0)...), 0, "b/s2 is up for 1s"},
 	} {
 		s, _ := merge(x.answers...)
 		if s.Servers[0].Awaited != x.awaited || s.RestartSafe != (x.unsafe == "") || !strings.HasPrefix(s.Unsafe, x.unsafe) {

@@ -27,7 +27,7 @@ import (
 
 // A Cluster is what the reachable servers know, together.
 type Cluster struct {
-	Quorum      int    `json:"quorum"` // of all groups together, and so is Reachable
+	Quorum      int    `json:"quorum"` // of all shards together, and so is Reachable
 	Reachable   int    `json:"reachable"`
 	RestartSafe bool   `json:"restart_safe"` // of any one server
 	Unsafe      string `json:"restart_unsafe,omitempty"`
@@ -37,14 +37,14 @@ type Cluster struct {
 	HeldCount   int    `json:"held_count"`
 	// ClockAheadMS is of this machine, if its clock is not the one that most servers have.
 	ClockAheadMS int64    `json:"clock_ahead_ms,omitempty"`
-	Groups       []Group  `json:"groups,omitempty"`
+	Shards       []Shard  `json:"shards,omitempty"`
 	Servers      []Server `json:"servers"`
 	Clients      []Client `json:"clients"`
 	Locks        []Lock   `json:"locks"` // those that the caller of Ask adds
 
 	Failures []error `json:"-"` // of each of Servers, nil where it has answered
 
-	groups map[string]*Group // by name; without groups one, whose name is empty
+	shards map[string]*Shard // by name; without shards one, whose name is empty
 	labels map[string]string // of clients, by id
 	tight  string            // the name of the lock that has the least budget
 	errors int               // locks that some server cannot inspect
@@ -58,7 +58,7 @@ const Settling = time.Second
 // A Server is what one server says of itself.
 type Server struct {
 	Name        string     `json:"name"`
-	Group       string     `json:"group,omitempty"`
+	Shard       string     `json:"shard,omitempty"`
 	Address     string     `json:"address"`
 	Reachable   bool       `json:"reachable"`
 	Epoch       uint64     `json:"epoch"` // of its slot table
@@ -76,8 +76,8 @@ type Server struct {
 	ClockWrong   bool  `json:"clock_wrong,omitempty"`
 }
 
-// A Group is one group of servers, which has quorums of its own.
-type Group struct {
+// A Shard is one shard of servers, which has quorums of its own.
+type Shard struct {
 	Name      string `json:"name"`
 	Servers   int    `json:"servers"`
 	Quorum    int    `json:"quorum"`
@@ -90,7 +90,7 @@ type Group struct {
 }
 
 // needed is how many live supports keep a holder inside.
-func (g *Group) needed() int { return quorum.Silent(g.Servers, g.Quorum) + 1 }
+func (g *Shard) needed() int { return quorum.Silent(g.Servers, g.Quorum) + 1 }
 
 // A Client has a session at Servers servers.
 type Client struct {
@@ -102,7 +102,7 @@ type Client struct {
 // A Lock is one that somebody holds or waits for.
 type Lock struct {
 	Name    string   `json:"name"`
-	Group   string   `json:"group,omitempty"`
+	Shard   string   `json:"shard,omitempty"`
 	Kind    string   `json:"kind"`
 	Holders []Holder `json:"holders"`
 	Waiters []Waiter `json:"waiters"` // the one that asked first comes first; of many the first ones
@@ -120,7 +120,7 @@ type Holder struct {
 	SupportsLive   int    `json:"supports_live"`   // servers that support it and have a session with it
 	SupportsNeeded int    `json:"supports_needed"` // to keep every other client below a quorum
 	LossBudget     int    `json:"loss_budget"`     // how many of these servers may still lose their memory
-	Servers        int    `json:"-"`               // of the group
+	Servers        int    `json:"-"`               // of the shard
 }
 
 // A Waiter is a client that waits for a lock.
@@ -157,29 +157,29 @@ func One(ctx context.Context, o *server.Observer, name string) (Lock, *Cluster, 
 		table = append(table, a.Server)
 	}
 	shards := slots.Split(table)
-	group := shards[shards.Of(name)].Name
-	if g := c.groups[group]; g.Reachable < g.Quorum {
+	shard := shards[shards.Of(name)].Name
+	if g := c.shards[shard]; g.Reachable < g.Quorum {
 		return Lock{}, c, c.Unreachable()
 	}
 	for _, l := range locks {
-		if l.Group == group {
+		if l.Shard == shard {
 			return l, c, nil
 		}
 	}
 	return Lock{}, c, nil
 }
 
-// Unreachable is the error of a cluster some group of which has no quorum, else nil.
+// Unreachable is the error of a cluster some shard of which has no quorum, else nil.
 func (c *Cluster) Unreachable() error {
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(c.groups)) {
-		g := c.groups[name]
+	for _, name := range slices.Sorted(maps.Keys(c.shards)) {
+		g := c.shards[name]
 		if g.Reachable >= g.Quorum {
 			continue
 		}
 		err := fmt.Errorf("%d of %d servers reachable, a quorum is %d", g.Reachable, g.Servers, g.Quorum)
 		if name != "" {
-			err = fmt.Errorf("group %s: %w", name, err)
+			err = fmt.Errorf("shard %s: %w", name, err)
 		}
 		errs = append(errs, err)
 	}
@@ -190,11 +190,11 @@ func (c *Cluster) Unreachable() error {
 func begin(answers []server.Answer) *Cluster {
 	c := &Cluster{
 		Servers: []Server{}, Clients: []Client{}, Locks: []Lock{}, LossBudget: math.MaxInt,
-		groups: map[string]*Group{}, labels: map[string]string{},
+		shards: map[string]*Shard{}, labels: map[string]string{},
 	}
 	sessions := map[string]int{}
 	for _, a := range answers {
-		x := Server{Name: a.Server.Name, Group: slots.ShardOf(a.Server.Name), Address: a.Server.Addr}
+		x := Server{Name: a.Server.Name, Shard: slots.ShardOf(a.Server.Name), Address: a.Server.Addr}
 		if a.Err == nil {
 			x.Reachable, x.Incarnation, x.Started = true, a.Status.Incarnation, &a.Status.Started
 			x.Epoch, x.Draining = a.Status.Epoch, a.Status.Draining
@@ -202,10 +202,10 @@ func begin(answers []server.Answer) *Cluster {
 			x.Sessions = len(a.Status.Sessions)
 		}
 		c.Servers = append(c.Servers, x)
-		g := c.groups[x.Group]
+		g := c.shards[x.Shard]
 		if g == nil {
-			g = &Group{Name: x.Group, clients: map[string]bool{}}
-			c.groups[x.Group] = g
+			g = &Shard{Name: x.Shard, clients: map[string]bool{}}
+			c.shards[x.Shard] = g
 		}
 		g.Servers++
 		g.Quorum = slots.Quorum(g.Servers)
@@ -223,20 +223,20 @@ func begin(answers []server.Answer) *Cluster {
 }
 
 // add counts the locks of one name, and returns them: one, unless servers disagree
-// about its kind or group. same[i] is what server i knows, nil for nothing.
+// about its kind or shard. same[i] is what server i knows, nil for nothing.
 func (c *Cluster) add(same []*server.Lock) (locks []Lock) {
-	type kind struct{ group, kind string }
+	type kind struct{ shard, kind string }
 	var kinds []kind
 	for i, l := range same {
 		if l == nil {
 			continue
 		}
-		of := kind{c.Servers[i].Group, l.Kind}
+		of := kind{c.Servers[i].Shard, l.Kind}
 		if slices.Contains(kinds, of) {
 			continue
 		}
 		kinds = append(kinds, of)
-		x := c.lock(of.group, of.kind, same)
+		x := c.lock(of.shard, of.kind, same)
 		if len(x.Holders)+len(x.Waiters)+len(x.Errors) == 0 {
 			continue
 		}
@@ -246,7 +246,7 @@ func (c *Cluster) add(same []*server.Lock) (locks []Lock) {
 			if h.LossBudget < c.LossBudget {
 				c.LossBudget, c.tight = h.LossBudget, x.Name
 			}
-			g := c.groups[of.group]
+			g := c.shards[of.shard]
 			g.lack = max(g.lack, g.Quorum-h.SupportsLive)
 		}
 		if len(x.Errors) > 0 {
@@ -264,8 +264,8 @@ type claim struct {
 }
 
 // lock calls the client with most live supports the holder, if it could be inside.
-func (c *Cluster) lock(group, kind string, same []*server.Lock) Lock {
-	l := Lock{Group: group, Kind: kind, Holders: []Holder{}, Waiters: []Waiter{}}
+func (c *Cluster) lock(shard, kind string, same []*server.Lock) Lock {
+	l := Lock{Shard: shard, Kind: kind, Holders: []Holder{}, Waiters: []Waiter{}}
 	var claims []*claim
 	owned := 0
 	note := func(r server.Request) *claim {
@@ -284,7 +284,7 @@ func (c *Cluster) lock(group, kind string, same []*server.Lock) Lock {
 		return x
 	}
 	for i, s := range same {
-		if s == nil || c.Servers[i].Group != group || s.Kind != kind {
+		if s == nil || c.Servers[i].Shard != shard || s.Kind != kind {
 			continue
 		}
 		l.Name = s.Name
@@ -307,7 +307,7 @@ func (c *Cluster) lock(group, kind string, same []*server.Lock) Lock {
 	slices.SortStableFunc(claims, func(a, b *claim) int {
 		return cmp.Or(cmp.Compare(b.live, a.live), cmp.Compare(b.AgeMS, a.AgeMS), cmp.Compare(a.ID, b.ID))
 	})
-	g := c.groups[group]
+	g := c.shards[shard]
 	if needed := g.needed(); len(claims) > 0 && claims[0].live >= needed {
 		h := claims[0]
 		// What other clients have been given may stay with them while this one is inside.
@@ -337,11 +337,11 @@ func (c *Cluster) conclude(answers []server.Answer) {
 	var down, draining []string
 	for i, a := range answers {
 		x := &c.Servers[i]
-		g := c.groups[x.Group]
+		g := c.shards[x.Shard]
 		c.Failures = append(c.Failures, a.Err)
 		if a.Err != nil {
 			text := strings.TrimPrefix(strings.TrimPrefix(a.Err.Error(), "node: "), "server: ") // layers that no user knows
-			*x = Server{Name: x.Name, Group: x.Group, Address: x.Address, Error: text}
+			*x = Server{Name: x.Name, Shard: x.Shard, Address: x.Address, Error: text}
 			down = append(down, x.Name)
 			continue
 		}
@@ -356,8 +356,8 @@ func (c *Cluster) conclude(answers []server.Answer) {
 	c.clocks(answers)
 	c.await(answers)
 	small, unsettled := false, ""
-	for _, name := range slices.Sorted(maps.Keys(c.groups)) {
-		g := c.groups[name]
+	for _, name := range slices.Sorted(maps.Keys(c.shards)) {
+		g := c.shards[name]
 		c.Quorum += g.Quorum
 		c.Reachable += g.Reachable
 		small = small || g.Servers-1 < g.Quorum
@@ -365,7 +365,7 @@ func (c *Cluster) conclude(answers []server.Answer) {
 		// A lock granted now would have no more supports than servers give theirs.
 		c.LossBudget = min(c.LossBudget, max(0, g.granting-g.needed()))
 		if name != "" {
-			c.Groups = append(c.Groups, *g)
+			c.Shards = append(c.Shards, *g)
 		}
 	}
 	switch wrong := c.wrongClock(); {
@@ -400,7 +400,7 @@ func (c *Cluster) conclude(answers []server.Answer) {
 func (c *Cluster) await(answers []server.Answer) {
 	for i, a := range answers {
 		x := &c.Servers[i]
-		g := c.groups[x.Group]
+		g := c.shards[x.Shard]
 		if !x.Reachable || x.UptimeMS > g.leaseMS {
 			continue
 		}
@@ -412,13 +412,13 @@ func (c *Cluster) await(answers []server.Answer) {
 	}
 }
 
-// unsettled says why one more restart in a group could let two clients in: the servers
+// unsettled says why one more restart in a shard could let two clients in: the servers
 // whose last one somebody may not have heard of, and the supports that a holder lacks
 // to a quorum, use up the losses that two quorums survive.
-func (c *Cluster) unsettled(g *Group) string {
+func (c *Cluster) unsettled(g *Shard) string {
 	count, which := g.lack, "a holder lacks supports"
 	for _, x := range c.Servers {
-		if x.Group == g.Name && x.Awaited > 0 {
+		if x.Shard == g.Name && x.Awaited > 0 {
 			count++
 			which = fmt.Sprintf("%s is up for %s, and %s not come back to it", x.Name, Age(x.UptimeMS), have(x.Awaited, "client"))
 		}

@@ -109,18 +109,18 @@ func have(k int, noun string) string {
 // Heading is the line above locks like l.
 func (l *Lock) Heading() string {
 	heading := "LOCK\tKIND\tHOLDER\tSUPPORT\tBUDGET\tAGE\tWAITERS"
-	if l.Group != "" {
-		return "GROUP\t" + heading
+	if l.Shard != "" {
+		return "SHARD\t" + heading
 	}
 	return heading
 }
 
-// Columns are those of a lock except for its waiters: its group where there are groups, its
+// Columns are those of a lock except for its waiters: its shard where there are shards, its
 // name and kind, who holds it, with which supports, how many of them may go, and for how long.
 func (l *Lock) Columns() string {
 	begin := fmt.Sprintf("%s\t%s\t", Printable(l.Name), l.Kind)
-	if l.Group != "" {
-		begin = l.Group + "\t" + begin
+	if l.Shard != "" {
+		begin = l.Shard + "\t" + begin
 	}
 	if len(l.Holders) == 0 {
 		return begin + "-\t-\t-\t-"

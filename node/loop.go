@@ -18,12 +18,12 @@ const (
 	keepFor   = time.Second
 )
 
-// A shard owns the instances whose names hash to it. Only its goroutine touches it, except its inbox
+// A loop is an event loop with the instances whose names hash to it. Only its goroutine touches it, except its inbox
 // and its users.
-type shard struct {
+type loop struct {
 	n         *Node
 	instances shrinkmap.Map[string, *instance]
-	sessions  map[protocol.ID]*session // by peer, as far as this shard has heard
+	sessions  map[protocol.ID]*session // by peer, as far as this loop has heard
 	make      factory                  // and idling: who is like a new one is dropped
 	names     names
 	limits    limits
@@ -39,8 +39,8 @@ type shard struct {
 	users     users
 }
 
-func newShard(n *Node) *shard {
-	s := &shard{
+func newLoop(n *Node) *loop {
+	l := &loop{
 		n:        n,
 		make:     newFactory(n),
 		out:      outbox{n: n},
@@ -51,53 +51,53 @@ func newShard(n *Node) *shard {
 		inbox:    newInbox(),
 		users:    users{failed: map[string]string{}},
 	}
-	s.labels.most = maxLabels / runtime.GOMAXPROCS(0)
-	s.names = names{s: s, by: map[*instance]*refusals{}}
-	s.limits = limits{n: n, of: map[*session]*business{}, labels: &s.labels}
-	s.audit = newAudit(n, &s.labels)
-	s.copyTally()
-	return s
+	l.labels.most = maxLabels / runtime.GOMAXPROCS(0)
+	l.names = names{loop: l, by: map[*instance]*refusals{}}
+	l.limits = limits{n: n, of: map[*session]*uses{}, labels: &l.labels}
+	l.audit = newAudit(n, &l.labels)
+	l.copyTally()
+	return l
 }
 
-// run is the goroutine of the shard.
-func (s *shard) run() {
-	defer close(s.done)
+// run is the goroutine of the loop.
+func (l *loop) run() {
+	defer close(l.done)
 	var urgent, queue, asked []event
 	var messages []message
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
-	s.beginReplicas()
+	l.beginReplicas()
 	var needed time.Time // when the queue was long
-	yield := false       // the last pass has not kicked anybody yet
+	yield := false       // the last pass has not signaled anybody yet
 	for {
-		if !s.n.roles.member() {
-			s.n.sessions.lapse()
+		if !l.n.roles.member() {
+			l.n.sessions.lapse()
 		}
-		urgent, queue, messages = s.inbox.take(urgent, queue, messages)
+		urgent, queue, messages = l.inbox.take(urgent, queue, messages)
 		idle := len(urgent)+len(queue)+len(messages) == 0
 		for i := range urgent {
-			s.handle(&urgent[i])
+			l.handle(&urgent[i])
 		}
 		for i := range queue {
 			switch e := &queue[i]; e.op {
 			case opClose:
-				s.close(append(asked, queue[i+1:]...))
+				l.close(append(asked, queue[i+1:]...))
 				return
 			case opAsk: // everything that was received is handled then
 				asked = append(asked, *e)
 			default:
-				s.handle(e)
+				l.handle(e)
 			}
 		}
-		messages = s.hear(messages) // of sessions that were announced in the queue
+		messages = l.hear(messages) // of sessions that were announced in the queue
 		for i := range asked {
-			s.handle(&asked[i])
+			l.handle(&asked[i])
 		}
 		clear(asked)
 		asked = asked[:0]
 		clear(urgent)
 		clear(queue)
-		wait := s.runTimers()
+		wait := l.runTimers()
 		if len(queue) > keepQueue {
 			needed = time.Now()
 		}
@@ -107,74 +107,74 @@ func (s *shard) run() {
 				queue = nil
 			}
 		}
-		if yield = !yield && !idle && len(s.out.dirty) > 0 && !s.n.roles.member(); yield {
+		if yield = !yield && !idle && len(l.out.dirty) > 0 && !l.n.roles.member(); yield {
 			// What users do at once, such as the next Try after an Exit, goes into the same
 			// frames. At a member it would only come between a request and its answer.
 			runtime.Gosched()
 			continue
 		}
-		s.out.flush()
+		l.out.flush()
 		if !idle {
 			continue
 		}
 		alarm.Reset(wait)
 		select {
-		case <-s.inbox.wake:
+		case <-l.inbox.wake:
 		case <-alarm.C:
 		}
 	}
 }
 
-func (s *shard) handle(e *event) {
+func (l *loop) handle(e *event) {
 	switch e.op {
 	case opTry:
-		s.tryEvent(e)
+		l.tryEvent(e)
 	case opCancel:
-		if u := s.users.get(e.name); u != nil && u.section == protocol.InTry && s.cancels(u.kind) {
-			s.stepUser(e.name, protocol.Input{Kind: protocol.Cancel})
+		if u := l.users.get(e.name); u != nil && u.section == protocol.InTry && l.cancels(u.kind) {
+			l.stepUser(e.name, protocol.Input{Kind: protocol.Cancel})
 		}
 	case opExit:
-		if u := s.users.get(e.name); u != nil && u.section >= protocol.InCrit && u.section != protocol.InIssue {
-			s.stepUser(e.name, protocol.Input{Kind: protocol.Exit})
+		if u := l.users.get(e.name); u != nil && u.section >= protocol.InCrit && u.section != protocol.InIssue {
+			l.stepUser(e.name, protocol.Input{Kind: protocol.Exit})
 		}
 	case opIssue:
-		s.issue(e)
+		l.issue(e)
 	default:
-		e.do(s)
+		e.do(l)
 	}
 }
 
-// tell has all shards do something, after what waits for them.
-func (n *Node) tell(do func(*shard)) {
-	for _, s := range n.shards {
-		s.inbox.post(event{op: opDo, do: do})
+// post has all loops do something, after what waits for them.
+func (n *Node) post(do func(*loop)) {
+	for _, l := range n.loops {
+		l.inbox.post(event{op: opDo, do: do})
 	}
 }
 
-// hurry has all shards do something before what waits for them.
-func (n *Node) hurry(do func(*shard)) {
-	for _, s := range n.shards {
-		s.inbox.hurry(event{op: opDo, do: do})
+// postUrgent has all loops do something before what waits for them.
+func (n *Node) postUrgent(do func(*loop)) {
+	for _, l := range n.loops {
+		l.inbox.postUrgent(event{op: opDo, do: do})
 	}
 }
 
-// each has all shards do something, and waits until those have that are not closed.
-func (n *Node) each(do func(*shard)) {
-	ask(n.shards, func(s *shard) struct{} {
-		do(s)
+// each has all loops do something, and waits until those have that are not closed.
+func (n *Node) each(do func(*loop)) {
+	ask(n.loops, func(l *loop) struct{} {
+		do(l)
 		return struct{}{}
 	})
 }
 
-// ask returns the answers of those shards that are not closed. They answer when they have dealt with what was queued before.
-func ask[T any](shards []*shard, f func(*shard) T) (all []T) {
-	answers := make(chan T, len(shards))
+// ask returns the answers of those loops that are not closed. They answer when they have dealt with what was queued before.
+func ask[T any](loops []*loop, f func(*loop) T) (all []T) {
+	answers := make(chan T, len(loops))
 	waiting := 0
-	for _, s := range shards {
-		if s.inbox.post(event{op: opAsk, do: func(s *shard) {
+	for _, l := range loops {
+		if l.inbox.post(event{op: opAsk, do: func(l *loop) {
 			var answer T
-			if s != nil {
-				answer = f(s)
+			if l != nil {
+				answer = f(l)
 			}
 			answers <- answer
 		}}) {
@@ -189,66 +189,66 @@ func ask[T any](shards []*shard, f func(*shard) T) (all []T) {
 
 // open notes the session that messages to a peer go to from now on. Where a lease begins with it, or a member is
 // suspected no more, the processes are told.
-func (s *shard) open(sess *session, told bool) {
+func (l *loop) open(sess *session, told bool) {
 	if sess.dead.Load() {
 		return // dead has been called or will be, and must be the last word
 	}
-	s.sessions[sess.id] = sess
+	l.sessions[sess.id] = sess
 	if !told {
 		return
 	}
 	sess.mu.Lock()
-	life := s.n.roles.life(sess.incarnation)
+	life := l.n.roles.life(sess.incarnation)
 	sess.mu.Unlock()
-	s.make.trusts(sess.id, life)
-	s.names.restored(sess.id)
-	s.stepAll(protocol.NewRestore(sess.id, life))
+	l.make.trusts(sess.id, life)
+	l.names.restored(sess.id)
+	l.stepAll(protocol.NewRestore(sess.id, life))
 }
 
 // suspect tells all processes that a member is suspected, or that its lease is over.
-func (s *shard) suspect(id protocol.ID) {
-	s.make.loses(id)
-	s.stepAll(protocol.NewSuspect(id))
+func (l *loop) suspect(id protocol.ID) {
+	l.make.loses(id)
+	l.stepAll(protocol.NewSuspect(id))
 }
 
 // dead tells the processes concerned that a session has ended: those of a client
 // about the member, those of a member about the client. Where the algorithm does
 // not know such an event, its locks fail closed. next takes over where there is always a session.
-func (s *shard) dead(sess, next *session, why string) {
+func (l *loop) dead(sess, next *session, why string) {
 	switch {
 	case next != nil:
-		s.sessions[sess.id] = next
-	case s.sessions[sess.id] == sess:
-		delete(s.sessions, sess.id)
+		l.sessions[sess.id] = next
+	case l.sessions[sess.id] == sess:
+		delete(l.sessions, sess.id)
 	}
-	concerned := s.limits.end(sess)
+	concerned := l.limits.end(sess)
 	switch {
-	case s.n.roles.watched() && s.n.roles.isMember(sess.id), s.n.roles.restores(sess.id):
-		s.suspect(sess.id)
-	case s.n.roles.member() && !s.n.roles.isMember(sess.id) && s.n.roles.info.Detector != protocol.NoDetector:
+	case l.n.roles.watched() && l.n.roles.isMember(sess.id), l.n.roles.restores(sess.id):
+		l.suspect(sess.id)
+	case l.n.roles.member() && !l.n.roles.isMember(sess.id) && l.n.roles.info.Detector != protocol.NoDetector:
 		for i := range concerned.All() {
 			i.forget(sess)
-			s.step(i, protocol.NewSuspect(sess.id), nil, nil)
-			s.labels.set(i, sess.id, nil)
+			l.step(i, protocol.NewSuspect(sess.id), nil, nil)
+			l.labels.set(i, sess.id, nil)
 		}
 	default:
 		for i := range concerned.All() {
-			s.fail(i, fmt.Sprintf("%s: %s", s.n.roles.name(sess.id), why))
+			l.fail(i, fmt.Sprintf("%s: %s", l.n.roles.name(sess.id), why))
 		}
 	}
 }
 
 // close tells the users that it is over. rest is what will not be handled.
-func (s *shard) close(rest []event) {
-	s.copyTally()
-	users := s.users.close()
-	s.inbox.close(rest)
+func (l *loop) close(rest []event) {
+	l.copyTally()
+	users := l.users.close()
+	l.inbox.close(rest)
 	for name, u := range users.All() {
 		if u.section == protocol.InCrit && u.kind != Replica {
-			s.tell(name, u.Ejected)
+			l.tell(name, u.Ejected)
 		} else {
-			s.tell(name, func() { u.Rem(ErrClosed) })
+			l.tell(name, func() { u.Rem(ErrClosed) })
 		}
 	}
-	s.out.flush()
+	l.out.flush()
 }

@@ -40,7 +40,7 @@ func TestErrorTexts(t *testing.T) {
 		{failed("b", &failure{ErrLost, `lock "a"`, revoked}), `poundlock: lock "b" not acquired: lock "a" lost: released by root@vm/17465: maintenance`},
 		{
 			failed("a", &failure{kind: ErrNoQuorum, why: four}),
-			`poundlock: lock "a": no quorum of servers: 0 of 4 servers reached, 3 wanted: s1 (10.0.0.1:7000), s2 (10.0.0.2:7000), ` +
+			`poundlock: lock "a": no quorum of servers: 0 of 4 servers reachable, 3 wanted: s1 (10.0.0.1:7000), s2 (10.0.0.2:7000), ` +
 				`s3 (10.0.0.3:7000), s4 (10.0.0.4:7000): x509: unknown authority`,
 		},
 	} {

@@ -251,7 +251,7 @@ func (e *UnreachableError) Error() string {
 	for i, why := range reasons {
 		reasons[i] = strings.Join(members[why], ", ") + ": " + why
 	}
-	text := fmt.Sprintf("%d of %d servers reached, %d wanted", e.Alive, e.Alive+len(e.Members), e.Want)
+	text := fmt.Sprintf("%d of %d servers reachable, %d wanted", e.Alive, e.Alive+len(e.Members), e.Want)
 	if len(reasons) == 0 {
 		return text
 	}

@@ -61,7 +61,7 @@ func TestServerSetTable(t *testing.T) {
 		{1, table, ""},
 		{1, change(1, node.Peer{Name: "s2", Addr: elsewhere}), "two slot tables have epoch 1"},
 		{2, change(1, node.Peer{Name: "s9", Addr: elsewhere}), "cannot change from s1, s2, s3, s4 to s1, s3, s4, s9"},
-		{2, table[:3], "too few servers"},
+		{2, table[:3], "fewer than four"},
 		{2, change(1, node.Peer{Name: "s2", Addr: "nonsense"}), `server s2: address "nonsense"`},
 		{2, change(1, node.Peer{Name: "s2", Addr: elsewhere}), ""},
 		{3, table, ""},

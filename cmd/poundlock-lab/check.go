@@ -118,6 +118,9 @@ func (f *checkFlags) run(c *cobra.Command, name string) error {
 	return ended(err, v.Verdict == check.Violated)
 }
 
+// reductionNames are the values of --reduce.
+var reductionNames = []string{check.ReduceOrder, check.ReduceSymmetry, "none"}
+
 func (f *checkFlags) fill(e catalog.Entry) (err error) {
 	if err := f.model(e); err != nil {
 		return err
@@ -125,6 +128,11 @@ func (f *checkFlags) fill(e catalog.Entry) (err error) {
 	k := &f.config
 	if f.given("workers") && k.Workers < 1 {
 		return cli.AtLeast("--workers", k.Workers, 1)
+	}
+	for _, name := range k.Reduce {
+		if !slices.Contains(reductionNames, name) {
+			return cli.Unknown(fmt.Errorf("--reduce %q: want order, symmetry, both, or none", name), name, reductionNames, "")
+		}
 	}
 	if slices.Contains(k.Reduce, "none") {
 		if len(k.Reduce) > 1 {

@@ -29,11 +29,11 @@ func flagValues(_ *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "fence":
 		return cli.OneOf("off", "on", "no-floor", "piggyback")
 	case "timers":
-		return cli.OneOf("any", "synchronous", "never")
+		return cli.OneOf(timerNames...)
 	case "quorum":
 		return cli.OneOf("two-thirds", "majority")
 	case "reduce":
-		return listed(cli.OneOf("order", "symmetry", "none"))
+		return listed(cli.OneOf(reductionNames...))
 	case "faults":
 		return listed(begun(faultNames()))
 	case "option":

@@ -45,6 +45,9 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	s.StringVar((*string)(&f.config.Timers), "timers", "", "`when` armed timers fire: any for at any moment, synchronous for when nothing of their process is on its way, or never (default the algorithm's)")
 }
 
+// timerNames are the values of --timers.
+var timerNames = []string{string(check.AnyMoment), string(check.Synchronous), string(check.NeverFire)}
+
 func (f *modelFlags) model(e catalog.Entry) error {
 	i := e.Info()
 	if i.Weak && !i.Consensus && !f.given("n") {
@@ -55,6 +58,9 @@ func (f *modelFlags) model(e catalog.Entry) error {
 		return err
 	}
 	f.config.Use(s)
+	if when := string(f.config.Timers); when != "" && !slices.Contains(timerNames, when) {
+		return cli.Unknown(fmt.Errorf("--timers %q: want any, synchronous or never", when), when, timerNames, "")
+	}
 	if f.given("decisions") {
 		if !i.Consensus {
 			return cli.Usagef("--decisions %d: %s asks no service for consensus", f.config.Decisions, form(i))

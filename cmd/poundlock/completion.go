@@ -84,22 +84,50 @@ func (f *observerFlags) lockNames(c *cobra.Command, args []string, begin string)
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	f.soon(c, func(ctx context.Context, o *observer) {
+		status.Ask(ctx, o.Observer, server.LockQuery{Prefix: begin, Few: mostNames}, func(l status.Lock) bool {
+			holder := "nobody holds it"
+			for _, h := range l.Holders {
+				holder = "held by " + status.Who(h.Label, h.ID)
+			}
+			names = append(names, cobra.CompletionWithDesc(l.Name, holder))
+			return len(names) < mostNames
+		})
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// clientNames completes the label of a client that holds the lock that was named or waits for it, or the id of one
+// without.
+func (f *observerFlags) clientNames(c *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	f.soon(c, func(ctx context.Context, o *observer) {
+		l, err := one(ctx, o.Observer, args[0])
+		if err != nil {
+			cobra.CompDebugln(err.Error(), false)
+		}
+		for _, h := range l.Holders {
+			names = append(names, cobra.CompletionWithDesc(cmp.Or(h.Label, h.ID), "holds it"))
+		}
+		for _, w := range l.Waiters {
+			names = append(names, cobra.CompletionWithDesc(cmp.Or(w.Label, w.ID), "waits for it"))
+		}
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// soon asks the servers, as long as somebody waits who has pressed the tab key.
+func (f *observerFlags) soon(c *cobra.Command, ask func(context.Context, *observer)) {
 	f.timeout = completionPatience
 	o, err := f.observe(c)
 	if err != nil {
 		cobra.CompDebugln(err.Error(), false) // to $BASH_COMP_DEBUG_FILE
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return
 	}
 	defer o.close()
 	ctx, cancel := context.WithTimeout(cmp.Or(c.Context(), context.Background()), completionPatience)
 	defer cancel()
-	status.Ask(ctx, o.Observer, server.LockQuery{Prefix: begin, Few: mostNames}, func(l status.Lock) bool {
-		holder := "nobody holds it"
-		for _, h := range l.Holders {
-			holder = "held by " + status.Who(h.Label, h.ID)
-		}
-		names = append(names, cobra.CompletionWithDesc(l.Name, holder))
-		return len(names) < mostNames
-	})
-	return names, cobra.ShellCompDirectiveNoFileComp
+	ask(ctx, o)
 }

@@ -56,6 +56,7 @@ func releaseCommand() *cobra.Command {
 	f.register(s, "a lock of this user's development cluster, if there is one")
 	s.StringVar(&f.reason, "reason", "", "why: `TEXT` for the holder and the logs, at most 200 bytes")
 	s.StringVar(&f.holder, "holder", "", "`ID` or label of a client that holds the lock or waits for it (default the holder)")
+	_ = cmd.RegisterFlagCompletionFunc("holder", f.clientNames) // only an unknown flag fails
 	s.DurationVar(&f.grace, "grace", 0, "`DURATION` until the holder leaves the lock whatever its user does, at most 1h, and not shorter than it allows (default its own)")
 	return cmd
 }
@@ -170,8 +171,11 @@ func (f *releaseFlags) release(
 		grace = max(grace, time.Duration(a.GraceMS)*time.Millisecond)
 	}
 	within := ""
-	if grace > 0 {
+	switch {
+	case grace > time.Millisecond:
 		within = fmt.Sprintf(", within %v", grace)
+	case grace > 0: // no grace is rounded up on its way
+		within = " at once"
 	}
 	if err := f.say(cmd, "%s was told to leave lock %q%s", whom, name, within); err != nil {
 		return err

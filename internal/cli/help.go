@@ -30,6 +30,9 @@ func tidy(root *cobra.Command) {
 			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error { return helpOn(root, args) }
 		case "completion":
 			c.Args, c.RunE = nil, func(c *cobra.Command, args []string) error { return noShell(c, args) }
+			for _, shell := range c.Commands() {
+				shell.Long = Fill(shell.Long, usualColumns)
+			}
 		}
 	}
 }
@@ -85,7 +88,7 @@ func EachCommand(c *cobra.Command, f func(*cobra.Command)) {
 func Fill(text string, columns int) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {
-		if strings.HasPrefix(p, " ") || strings.Contains(p, "\n ") {
+		if strings.HasPrefix(p, " ") || strings.HasPrefix(p, "\t") || strings.Contains(p, "\n ") {
 			continue
 		}
 		var b strings.Builder
@@ -133,13 +136,16 @@ func broken(list string, columns int) []string {
 	return strings.Split(strings.ReplaceAll(Fill(items, columns), within, " "), "\n")
 }
 
+// usualColumns is how wide texts are that do not know where they are read.
+const usualColumns = 80
+
 // helpColumns is how wide help is: as the terminal, but no wider than one reads well.
 func helpColumns(root *cobra.Command) int {
-	const usual, most = 80, 120
+	const most = 120
 	if columns, _, terminal := TerminalSize(root.OutOrStdout()); terminal && columns > 0 {
 		return min(columns, most)
 	}
-	return usual
+	return usualColumns
 }
 
 func helpOn(root *cobra.Command, args []string) error {

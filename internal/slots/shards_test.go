@@ -116,7 +116,7 @@ func TestShardedTables(t *testing.T) {
 		"a/" + four:                                          `server name "a/": want NAME, or SHARD/NAME`,
 		"a/b/c" + four:                                       `server name "a/b/c": want NAME, or SHARD/NAME`,
 		strings.Repeat("x", 1001) + "/s=h:1":                 "have 1001 bytes together",
-		"a/s1=h:1,a/s2=h:2,a/s3=h:3,a/s4=h:4,b/s1=h:5":       "1 servers in shard b: too few",
+		"a/s1=h:1,a/s2=h:2,a/s3=h:3,a/s4=h:4,b/s1=h:5":       "1 servers in shard b: fewer than four",
 		"a/s1=h:1,a/s2=h:2,a/s3=h:3,a/s4=h:4,b/s1=h:1":       "servers a/s1 and b/s1 have the same address",
 	} {
 		table, err := Parse(text)

@@ -27,8 +27,7 @@ const (
 const MaxClockBound = time.Second
 
 // ErrTooFew says that a table has too few servers to lose a memory.
-var ErrTooFew = errors.New("too few servers: fewer than four memory-only servers " +
-	"cannot survive that one of them loses its memory; use 4, 7 or 10")
+var ErrTooFew = errors.New("fewer than four memory-only servers cannot survive that one of them loses its memory; use 4, 7 or 10")
 
 // Parse reads a table as people write it: s1=HOST:PORT,s2=unix:/path.
 func Parse(text string) ([]node.Peer, error) {

@@ -47,7 +47,7 @@ func TestBadTables(t *testing.T) {
 		"a=h:x,b=h:2,c=h:3,d=h:4":   `port "x": want a number`,
 		"a=h:65536,b=h:2":           `port "65536": want a number`,
 		"a=unix:,b=h:2,c=h:3,d=h:4": `unix socket path ""`,
-		"a=h:1,b=h:2,c=h:3":         "3 servers: too few",
+		"a=h:1,b=h:2,c=h:3":         "3 servers: fewer than four",
 		"a=unix:" + strings.Repeat("x", 104) + ",b=h:2": "want 1 to 103 bytes",
 	} {
 		table, err := Parse(text)

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"log/slog"
 	"time"
 
@@ -49,17 +48,6 @@ const (
 	// knows, so that a Release can be repeated.
 	maxReleased = 128
 )
-
-func (c Config) withDefaults() (Config, error) {
-	if c.Client == nil {
-		return c, errors.New("api: no client")
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	c.Limits = c.Limits.withDefaults()
-	return c, nil
-}
 
 func (l Limits) withDefaults() Limits {
 	for _, x := range []struct {

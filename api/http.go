@@ -226,25 +226,9 @@ func (s *Service) Serve(ctx context.Context, l net.Listener, config *tls.Config,
 	h.Protocols.SetHTTP1(true)
 	h.Protocols.SetHTTP2(true)
 	h.Protocols.SetUnencryptedHTTP2(true)
-	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(l) }()
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-ended:
-	}
-	return errors.Join(err, s.stop(h, grace))
-}
-
-// stop lets clients release what they hold, and then ends all connections.
-func (s *Service) stop(h *http.Server, grace time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	err := s.Shutdown(ctx)
-	last, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if h.Shutdown(last) != nil {
-		_ = h.Close() // whoever has not read its answer by now
-	}
-	return err
+	return door.Serve(ctx, h, l, time.Second, func() error {
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		return s.Shutdown(leaving) // clients release what they hold
+	})
 }

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -29,11 +31,10 @@ type Service struct {
 
 // New returns a Service that holds locks with c.Client. It must be shut down.
 func New(c Config) (*Service, error) {
-	c, err := c.withDefaults()
-	if err != nil {
-		return nil, err
+	if c.Client == nil {
+		return nil, errors.New("api: no client")
 	}
-	s := newService(client{c.Client}, c.Limits, c.Log)
+	s := newService(client{c.Client}, c.Limits.withDefaults(), cmp.Or(c.Log, slog.New(slog.DiscardHandler)))
 	s.addr = c.Addr
 	return s, nil
 }

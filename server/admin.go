@@ -111,21 +111,10 @@ func (a *Admin) Addr() net.Addr { return a.listener.Addr() }
 
 // Run answers until ctx ends, and then for two seconds those who have asked.
 func (a *Admin) Run(ctx context.Context) error {
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(closed)
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminClose)
-		defer cancel()
-		if a.http.Shutdown(limit) != nil {
-			a.http.Close()
-		}
-	})
-	err := a.http.Serve(a.listener)
-	if !stop() {
-		<-closed
-		return nil
+	if err := door.Serve(ctx, a.http, a.listener, adminClose, nil); err != nil {
+		return fmt.Errorf("server: admin: %w", err)
 	}
-	return fmt.Errorf("server: admin: %w", err)
+	return nil
 }
 
 func (a *Admin) handler() http.Handler {

@@ -3,6 +3,8 @@
 package door
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -59,6 +61,27 @@ func Names(l net.Listener, addr string, secure bool) (names []string, ok bool) {
 		return nil, true
 	}
 	return []string{strings.ToLower(strings.TrimSuffix(host, "."))}, true
+}
+
+// Serve serves at l until ctx ends, and then waits for end, which may be nil. Who has not read its answer a while
+// after that is cut.
+func Serve(ctx context.Context, h *http.Server, l net.Listener, while time.Duration, end func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- h.Serve(l) }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+	}
+	if end != nil {
+		err = errors.Join(err, end())
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), while)
+	defer cancel()
+	if h.Shutdown(last) != nil {
+		_ = h.Close()
+	}
+	return err
 }
 
 // About answers GET / with a text, and every other path that nothing answers with where

@@ -85,7 +85,7 @@ var parts = []part{
 	{"internal/freeaddr", "finds free addresses of loopback", "", bare},
 	{"internal/histogram", "histograms of durations", "", 0},
 	{"internal/lane", "says which tests run", "", bare},
-	{"internal/limit", "lines of logs and audits, by who causes them", "", 0},
+	{"internal/limit", "what one host may take, and have logged", "", 0},
 	{"internal/shrinkmap", "maps that give memory back", "", 0},
 }
 

@@ -99,7 +99,7 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.refuse(w, r, err)
 		return
 	}
-	defer call.leave()
+	defer call.Leave()
 	r = r.WithContext(ctx)
 	body, err := b.read(c, r)
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *bounded) read(c *http.ResponseController, r *http.Request) ([]byte, err
 		return nil, err
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1024))
-	place.leave()
+	place.Leave()
 	if why := given.Load(); why != nil {
 		return nil, *why
 	}

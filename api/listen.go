@@ -56,7 +56,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		k := &counted{Conn: &door.Conn{Conn: c}}
 		k.place, k.refusal = l.open.enter(limit.Host(c.RemoteAddr().String()), true, func(error) { c.Close() })
 		if k.refusal == nil {
-			k.done = k.place.leave
+			k.done = func() { k.place.Leave() }
 			return k, nil
 		}
 		select {
@@ -76,8 +76,8 @@ func (l *limited) Accept() (net.Conn, error) {
 // A counted connection has a place, or is there to be refused.
 type counted struct {
 	net.Conn
-	place   *place // nil: none
-	refusal error  // nil: it has a place
+	place   *limit.Guest // nil: none
+	refusal error        // nil: it has a place
 	once    sync.Once
 	done    func()
 }
@@ -93,9 +93,9 @@ func noteState(c net.Conn, state http.ConnState) {
 	if k := countedOf(c); k != nil && k.place != nil {
 		switch state {
 		case http.StateActive:
-			k.place.setSpare(false)
+			k.place.SetSpare(false)
 		case http.StateIdle:
-			k.place.setSpare(true)
+			k.place.SetSpare(true)
 		}
 	}
 }

@@ -12,8 +12,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/limit"
 	"github.com/poundlock/poundlock/transport"
 )
+
+// maxGreeting is how many connections may be in their handshake at once.
+const maxGreeting = 2048
+
+// errCrowded is why a connection is closed that is in its handshake.
+var errCrowded = &end{"too many connections are in their handshake", CauseFull, false}
 
 // parting is how long a client gets to read why its handshake failed.
 const parting = 500 * time.Millisecond
@@ -74,7 +81,7 @@ func (n *Node) Serve(l net.Listener) error {
 
 // accept serves the listener until the node closes, or hands its table over.
 func (f *front) accept() {
-	handshakes := room{most: maxGreeting}
+	handshakes := limit.Room{Most: maxGreeting, Yields: true}
 	backoff := minBackoff
 	for {
 		nc, err := f.listener.Accept()
@@ -92,14 +99,14 @@ func (f *front) accept() {
 			continue
 		}
 		backoff = minBackoff
-		g := handshakes.enter(nc)
-		handshakes.take(g, 1)
+		g := handshakes.Guest(addressOf(nc), true, func(int) { closeNow(nc) })
+		g.Take(1)
 		f.wg.Go(func() {
 			defer closeNow(nc)
 			stop := context.AfterFunc(f.ctx, func() { closeNow(nc) })
 			defer stop()
 			c, err := f.greet(nc)
-			if handshakes.leave(g) && err != nil {
+			if g.Leave() && err != nil {
 				err = errCrowded
 			}
 			if err != nil {

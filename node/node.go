@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/internal/limit"
 	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -198,7 +199,7 @@ type Node struct {
 	frozen   *Frozen // nil: the node runs
 	front    *front  // nil: nothing is accepted
 
-	frames    room          // of memory for frames that others send
+	frames    limit.Room    // of memory for frames that others send
 	done      chan struct{} // closed when Close is done
 	calls     chan struct{} // one element for each control request being answered
 	bound     atomic.Int64  // the last clock bound that this node warned of
@@ -237,7 +238,7 @@ func newNode(c Config) (*Node, error) {
 		done:        make(chan struct{}),
 		calls:       make(chan struct{}, maxCalls),
 		book:        newLogbook(c.Log),
-		frames:      room{most: c.MaxFrames},
+		frames:      limit.Room{Most: c.MaxFrames, Yields: true},
 		clock:       wallClock{wall: wall},
 	}
 	n.sessions = newSessions(n)

@@ -6,11 +6,17 @@ import (
 	"os"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/limit"
 	"github.com/poundlock/poundlock/transport"
 )
 
 // restOfFrame is how long the rest of a frame may take that has begun, at the end that accepted the connection.
 const restOfFrame = 5 * time.Second
+
+// smallFrame is what a frame may take without a place in the room for frames.
+const smallFrame = 8 << 10
+
+var errNoRoom = errors.New("there is no room for more frames")
 
 var errSlow = fmt.Errorf("a frame that began did not end within %v", restOfFrame)
 
@@ -25,7 +31,7 @@ type FrameStats struct {
 // readFrame reads the next frame, for which a connection that is idle gets so long. At the end that accepted the
 // connection the frame has a place in Node.frames, unless it is small, until g leaves: memory follows what came, is
 // counted before it is there, and is kept by those that a peer sends to its end, unless its host keeps too much.
-func (c *conn) readFrame(idle time.Duration) (frame []byte, g *guest, err error) {
+func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err error) {
 	c.nc.SetReadDeadline(time.Now().Add(idle))
 	if c.dials {
 		frame, err = transport.ReadFrame(c.in, transport.MaxFrame)
@@ -41,20 +47,20 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *guest, err error)
 			return nil
 		}
 		if g == nil {
-			g = c.n.frames.enter(c.nc)
+			g = c.n.frames.Guest(addressOf(c.nc), true, func(int) { closeNow(c.nc) })
 		}
-		if !c.n.frames.take(g, memory) {
+		if _, ok := g.Take(memory); !ok {
 			return errNoRoom
 		}
 		return nil
 	})
-	if g != nil && err == nil && !c.n.frames.keep(g) {
+	if g != nil && err == nil && !g.Keep() {
 		err = errNoRoom
 	}
 	if err == nil {
 		return frame, g, nil
 	}
-	if g != nil && c.n.frames.leave(g) {
+	if g != nil && g.Leave() {
 		err = errNoRoom
 	}
 	counted := &c.n.counters.frames
@@ -83,8 +89,8 @@ func (c *conn) maxFrame() int {
 }
 
 // handled ends what readFrame began.
-func (c *conn) handled(g *guest) {
+func (c *conn) handled(g *limit.Guest) {
 	if g != nil {
-		c.n.frames.leave(g)
+		g.Leave()
 	}
 }

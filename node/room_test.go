@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/internal/limit"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -33,58 +34,7 @@ type named string
 func (named) Network() string  { return "tcp" }
 func (n named) String() string { return string(n) }
 
-// What one host has kept, and nobody can turn out, leaves as much room for others, and comes back when it leaves.
-func TestRoomIsNotKeptByOneHost(t *testing.T) {
-	r := room{most: 100}
-	var kept []*guest
-	for k := range 20 {
-		g := r.enter(remote{addr: "10.0.0.1:1"})
-		if r.take(g, 10) && r.keep(g) {
-			kept = append(kept, g)
-			continue
-		}
-		if r.leave(g) {
-			t.Errorf("guest %d was turned out, although there is room", k)
-		}
-	}
-	if len(kept) != 5 || r.size() != 50 {
-		t.Errorf("one host keeps %d, %d bytes of 100", len(kept), r.size())
-	}
-	for range 10 { // what is unfinished of it makes room
-		r.take(r.enter(remote{addr: "10.0.0.1:1"}), 10)
-	}
-	honest := r.enter(remote{addr: "10.0.0.2:1"})
-	if !r.take(honest, 20) || !r.keep(honest) {
-		t.Error("one host keeps another out")
-	}
-	// The host that takes most has nothing that can be turned out: one that has makes room.
-	r = room{most: 100}
-	most, other, next := r.enter(remote{addr: "10.0.0.1:1"}), r.enter(remote{addr: "10.0.0.2:1"}), r.enter(remote{addr: "10.0.0.3:1"})
-	if !r.take(most, 50) || !r.keep(most) || !r.take(other, 45) || !r.take(next, 10) || !other.turned || r.keep(other) {
-		t.Error("there is no room, although another host has something unfinished")
-	}
-	for _, g := range []*guest{most, other, next} {
-		r.leave(g)
-	}
-	if r.taken != 0 || r.kept != 0 || len(r.hosts) != 0 {
-		t.Errorf("%d bytes are taken and %d kept when all have left", r.taken, r.kept)
-	}
-}
-
-// A host with a whole IPv6 network, such as 2001:db8::/64, is one host in a room: it makes room for itself.
-func TestRoomOfOneNetwork(t *testing.T) {
-	r := room{most: 100}
-	honest := r.enter(remote{addr: "[2001:db8:9::1]:1"})
-	r.take(honest, 20)
-	for k := range 20 {
-		r.take(r.enter(remote{addr: fmt.Sprintf("[2001:db8::%x:1]:1", k)}), 10)
-	}
-	if honest.turned || len(r.hosts) != 2 {
-		t.Errorf("%d hosts, the honest one is out: %v", len(r.hosts), honest.turned)
-	}
-}
-
-// It is one host in the warnings, too.
+// A host with a whole IPv6 network, such as 2001:db8::/64, is one host in the warnings, too.
 func TestComplaintsByNetwork(t *testing.T) {
 	var log bytes.Buffer
 	n, err := newNode(Config{
@@ -126,7 +76,7 @@ func TestFramesToBeHandledLeaveRoom(t *testing.T) {
 	defer n.cancel()
 	b := append(transport.AppendHeader(nil, 0), make([]byte, length)...)
 	transport.EndFrame(b)
-	send := func(from string) (*guest, error) {
+	send := func(from string) (*limit.Guest, error) {
 		here, there := net.Pipe()
 		defer here.Close()
 		go func() {
@@ -146,7 +96,7 @@ func TestFramesToBeHandledLeaveRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if used := n.frames.size(); refused == 0 || used > most/2 || used < most/4 {
+	if used := n.frames.Size(); refused == 0 || used > most/2 || used < most/4 {
 		t.Errorf("%d frames of one host are refused, and %d bytes kept of %d", refused, used, most)
 	}
 	if k := n.counters.frames.noRoom.Load(); k != uint64(refused) {
@@ -156,5 +106,5 @@ func TestFramesToBeHandledLeaveRoom(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a frame of another host: %v", err)
 	}
-	n.frames.leave(g)
+	g.Leave()
 }

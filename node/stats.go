@@ -195,7 +195,7 @@ func (n *Node) Stats() Stats {
 		Pairs:         int(n.sessions.origins.pairs.Load()),
 		Unlogged:      n.book.missing.Load(),
 		Frames: FrameStats{
-			Unfinished: n.frames.size(), Slow: n.counters.frames.slow.Load(),
+			Unfinished: n.frames.Size(), Slow: n.counters.frames.slow.Load(),
 			NoRoom: n.counters.frames.noRoom.Load(), TooLarge: n.counters.frames.tooLarge.Load(),
 		},
 	}

@@ -1,5 +1,5 @@
-// Package limit has what several bounds share: who counts as one host, and a Rate, which
-// bounds how many lines of a log or of an audit each of many may cause, so that the noise of
+// Package limit has what several bounds share: who counts as one host; a Room, of which no host keeps others out; and
+// a Rate, which bounds how many lines of a log or of an audit each of many may cause, so that the noise of
 // one hides nothing of the others: so many at once, and then one every so often. What was
 // left out is counted for each, and said.
 package limit

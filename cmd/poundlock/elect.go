@@ -126,29 +126,17 @@ func (f *electFlags) elect(
 func (f *electFlags) term(
 	waiting *interruption, h *holder, name string, command []string, signals chan os.Signal,
 ) (result supervise.Result, lost, err error) {
-	dog, err := f.watchdog([]string{name})
-	if err != nil {
-		waiting.stop()
-		return result, nil, err
-	}
-	stop := f.sayWhy(waiting, fmt.Sprintf("to lead %q", name), func(ctx context.Context) string {
-		return inside(ctx, h.config, []string{name}, 0, "leads")
-	})
-	g, err := f.campaign(waiting, h.Mutex(name))
-	stop()
-	if s := waiting.stop(); s != 0 { // perhaps as the campaign succeeded
-		if err == nil {
-			g.Unlock()
+	return f.runUnder(waiting, []string{name}, command, signals, func() (*poundlock.Grant, error) {
+		stop := f.sayWhy(waiting, fmt.Sprintf("to lead %q", name), func(ctx context.Context) string {
+			return inside(ctx, h.config, []string{name}, 0, "leads")
+		})
+		g, err := f.campaign(waiting, h.Mutex(name))
+		stop()
+		if err != nil {
+			return nil, f.explain(err)
 		}
-		err = &cli.Status{Code: 128 + int(s)}
-	} else if err != nil {
-		err = f.explain(err)
-	}
-	if err != nil {
-		dog.Close()
-		return result, nil, err
-	}
-	return f.runUnder(g, command, dog, signals)
+		return g, nil
+	})
 }
 
 // campaign goes on for as long as that may help: who stands by is to be there when

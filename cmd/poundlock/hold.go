@@ -225,11 +225,28 @@ func (f *holdFlags) watchdog(names []string) (*supervise.Watchdog, error) {
 // title is what messages call the locks.
 func title(names []string) string { return strings.Join(names, ", ") }
 
-// runUnder runs a command under a grant and gives that up. lost says how it ended if that was
-// before the command; the other error that the command could not be started.
+// runUnder waits for a grant of some locks, runs a command under it and gives it up. lost says how the grant ended if
+// that was before the command; the other error that there was no grant, perhaps because a signal ended the wait, or that
+// the command could not be started.
 func (f *holdFlags) runUnder(
-	g *poundlock.Grant, command []string, dog *supervise.Watchdog, signals chan os.Signal,
+	waiting *interruption, names, command []string, signals chan os.Signal, acquire func() (*poundlock.Grant, error),
 ) (result supervise.Result, lost, err error) {
+	dog, err := f.watchdog(names)
+	if err != nil {
+		waiting.stop()
+		return result, nil, err
+	}
+	g, err := acquire()
+	if s := waiting.stop(); s != 0 {
+		if err == nil { // it came as the wait succeeded
+			g.Unlock()
+		}
+		err = &cli.Status{Code: 128 + int(s)}
+	}
+	if err != nil {
+		dog.Close()
+		return result, nil, err
+	}
 	var tokens []string
 	for _, token := range g.Tokens() {
 		tokens = append(tokens, strconv.FormatUint(token, 10))

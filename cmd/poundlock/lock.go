@@ -151,25 +151,18 @@ func (f *lockFlags) lock(
 	if err := f.dial(cmd, ctx, h); err != nil {
 		return result, err
 	}
-	dog, err := f.watchdog(names)
-	if err != nil {
-		return result, err
-	}
-	stop := func() {}
-	if !f.try {
-		stop = f.sayWhy(ctx, "for "+f.wanted(names), func(ctx context.Context) string { return f.inside(ctx, h.config, names) })
-	}
-	grant, err := f.acquire(h.Client, names)(ctx)
-	stop()
-	if err != nil {
-		dog.Close()
-		return result, f.notAcquired(waiting, h.config, names, err)
-	}
-	if waiting.stop() != 0 { // a signal ended the wait as it succeeded
-		dog.Close()
-		return result, grant.Unlock()
-	}
-	result, lost, err := f.runUnder(grant, command, dog, signals)
+	result, lost, err := f.runUnder(waiting, names, command, signals, func() (*poundlock.Grant, error) {
+		stop := func() {}
+		if !f.try {
+			stop = f.sayWhy(ctx, "for "+f.wanted(names), func(ctx context.Context) string { return f.inside(ctx, h.config, names) })
+		}
+		grant, err := f.acquire(h.Client, names)(ctx)
+		stop()
+		if err != nil {
+			return nil, f.notAcquired(waiting, h.config, names, err)
+		}
+		return grant, nil
+	})
 	return result, cmp.Or(lost, err, error(&cli.Status{Code: result.Status}))
 }
 

@@ -19,9 +19,14 @@ import (
 	"github.com/poundlock/poundlock/wrap/reliable"
 )
 
-// A session is what one life of this node shares with one life of a peer. It may be
-// dropped first, so that nothing passes any more; it ends once, for ever, and then the
-// processes are told.
+// A session is what one life of this node shares with one life of a peer. Its states are
+//
+//	new      until agree: one that stands waits so for its first connection
+//	agreed   established: connections come (connect) and go (detach), messages wait in between
+//	dropped  dead, by drop: nothing passes any more, but a client may still count on its lease
+//	ended    dead and gone, by end: the loops have been told, and nothing knows it any more
+//
+// Each may be skipped, and none comes back.
 type session struct {
 	n        *Node
 	id       protocol.ID // the peer

@@ -644,7 +644,7 @@ func TestConfig(t *testing.T) {
 		"no members":        {Hosts: mutexes(host)},
 		"needs a secret":    {Hosts: mutexes(host), ID: 9, Peers: peers},
 		"slot table":        {Hosts: mutexes(host), Peers: peers, System: protocol.Config{N: 3}},
-		`two members`:       {Hosts: mutexes(host), Secret: 9, Peers: []node.Peer{peers[0], peers[0]}},
+		`"a" appears twice`: {Hosts: mutexes(host), Secret: 9, Peers: []node.Peer{peers[0], peers[0]}},
 		"address \"nowhere": {Hosts: mutexes(host), Secret: 9, Peers: []node.Peer{{Name: "a", Addr: "nowhere"}}},
 		"the lease 1ns":     {Hosts: mutexes(host), Secret: 9, Peers: peers, Lease: 1},
 		"drift 2":           {Hosts: mutexes(host), Secret: 9, Peers: peers, ClockDrift: 2},

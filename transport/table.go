@@ -24,8 +24,21 @@ type Slot struct {
 	Addr string // host:port, or unix:/path
 }
 
-// Check says whether the table can be sent.
+// Check says what is wrong with the names and the addresses, which may be missing, or why the table cannot be sent.
 func (t Table) Check() error {
+	names, addrs := map[string]bool{}, map[string]string{}
+	for _, s := range t.Slots {
+		other, twice := addrs[s.Addr]
+		switch {
+		case s.Name == "" || len(s.Name) > 255:
+			return fmt.Errorf("server name %.20q: want 1 to 255 bytes", s.Name)
+		case names[s.Name]:
+			return fmt.Errorf("server name %q appears twice", s.Name)
+		case twice && s.Addr != "":
+			return fmt.Errorf("servers %s and %s have the same address %s: one host that fails would count twice", other, s.Name, s.Addr)
+		}
+		names[s.Name], addrs[s.Addr] = true, s.Name
+	}
 	var c protocol.Codec
 	t.fields(c.Appending(nil))
 	if size := len(c.Bytes()); size > MaxTable || len(t.Slots) > maxSlots {

@@ -51,22 +51,16 @@ func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
 	}
 	table = slices.Clone(table)
 	slices.SortFunc(table, func(a, b node.Peer) int { return strings.Compare(a.Name, b.Name) })
-	addrs := map[string]string{}
-	for i, p := range table {
+	for _, p := range table {
 		if err := checkName(p.Name); err != nil {
 			return nil, fmt.Errorf("server name %q: %w", p.Name, err)
 		}
-		if i > 0 && table[i-1].Name == p.Name {
-			return nil, fmt.Errorf("server name %q appears twice", p.Name)
-		}
-		if other, ok := addrs[p.Addr]; ok {
-			return nil, fmt.Errorf("servers %s and %s have the same address %s: one host that fails would count twice",
-				other, p.Name, p.Addr)
-		}
-		addrs[p.Addr] = p.Name
 		if err := transport.CheckAddr(p.Addr); err != nil {
 			return nil, fmt.Errorf("server %s: %w", p.Name, err)
 		}
+	}
+	if err := (transport.Table{Slots: table}).Check(); err != nil {
+		return nil, err
 	}
 	if err := Split(table).check(noAmnesia); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package hunt
 
 import (
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/poundlock/poundlock/verify/check"
@@ -88,21 +87,21 @@ func (h *hunter) steps(p *plan, o *outcome) (run []world.Action, s system, prope
 // shorten reduces a run of a model to a trace that package check replays.
 func (h *hunter) shorten(v *Violation, s system, run []world.Action) {
 	x := &reducer{
-		model: newModel(h.alg, s), property: v.Property, usual: h.usual(v.Property), stopped: h.interrupted, anySize: h.cfg.N == 0,
+		model: newModel(h.alg, s), run: run, property: v.Property, usual: h.usual(v.Property), stopped: h.interrupted, anySize: h.cfg.N == 0,
 		excess: h.result.Beyond,
 	}
-	if left, good := x.replay(run); good {
-		run = x.reduce(slices.Clone(left))
+	if x.accept(run, 0, len(run)) {
+		x.reduce()
 	}
 	// Else somebody is stuck only for as long as the calm of this run took.
-	if _, good := x.replay(run); good && waits(v.Property) {
+	if _, good := x.replay(x.run); good && waits(v.Property) {
 		// What seemed to be without end may end soon, now that it is short.
 		v.Property, v.Reason = x.model.Found.Property, x.model.Found.Text
 		if v.Property == check.Deadlock || v.Property == check.Agreement || v.Property == history.Lagging {
-			run = append(run, x.calm...)
+			x.run = append(x.run, x.calm...)
 		}
 	}
-	h.render(v, x, run)
+	h.render(v, x)
 }
 
 // usual are the options that a finding has if it needs no other ones: those that
@@ -123,8 +122,8 @@ func (h *hunter) usual(property string) map[string]int64 {
 }
 
 // render writes a run as a scenario, and lets package check replay it.
-func (h *hunter) render(v *Violation, x *reducer, run []world.Action) {
-	m := x.model
+func (h *hunter) render(v *Violation, x *reducer) {
+	m, run := x.model, x.run
 	v.N, v.Clients = m.sys.N, m.sys.Clients
 	c := check.Config{Properties: []string{v.Property}}
 	c.Use(m.sys.System)

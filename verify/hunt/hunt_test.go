@@ -168,10 +168,10 @@ func retaken[M any](t *testing.T, bare protocol.Algorithm[M], n int) {
 		if sys.Clients > 64 {
 			continue // crashed and replaced so often: more than a check has
 		}
-		x := &reducer{model: newModel(a, sys), property: check.Exclusion}
+		x := &reducer{model: newModel(a, sys), run: beginning(steps), property: check.Exclusion}
 		v := Violation{Property: check.Exclusion}
 		h := &hunter{alg: a}
-		h.render(&v, x, beginning(steps))
+		h.render(&v, x)
 		// That nothing is violated is as it should be; an error says which step is not
 		// possible.
 		if v.History == nil || v.Reason != "" || len(v.History.Steps) != len(v.Trace) || len(v.Trace) == 0 {

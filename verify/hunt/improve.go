@@ -7,39 +7,33 @@ import (
 	"github.com/poundlock/poundlock/verify/world"
 )
 
-// pairs takes away any two choices, and of short runs any three.
-func (x *reducer) pairs(run []world.Action) []world.Action {
+// pair takes away any two choices, and of short runs any three.
+func (x *reducer) pair() (good bool) {
 	const short, shortest = 200, 45
-again:
-	for i := range run {
-		for j := i + 1; j < len(run) && len(run) <= short && !x.over(); j++ {
-			if shorter, good := x.try(leave(run, i, j), run); good {
-				run = shorter
-				goto again
+	n := len(x.run)
+	for i := range n {
+		for j := i + 1; j < n && n <= short && !x.over(); j++ {
+			if x.try(leave(x.run, i, j)) {
+				return true
 			}
-			for k := j + 1; k < len(run) && len(run) <= shortest; k++ {
-				if shorter, good := x.try(leave(run, i, j, k), run); good {
-					run = shorter
-					goto again
+			for k := j + 1; k < n && n <= shortest; k++ {
+				if x.try(leave(x.run, i, j, k)) {
+					return true
 				}
 			}
 		}
 	}
-	return run
+	return false
 }
 
-func leave(run []world.Action, out ...int) []world.Action {
-	return without(run, func(i int, _ world.Action) bool { return slices.Contains(out, i) })
-}
-
-// again makes untimed runs of what is left of the system, with the faults of run:
-// a short one may be there that no subset of run is.
-func (x *reducer) again(run []world.Action) []world.Action {
+// again makes untimed runs of what is left of the system, with the faults of the run:
+// a short one may be there that no subset of the run is.
+func (x *reducer) again() {
 	const runs = 20_000
 	if waits(x.property) {
-		return run
+		return
 	}
-	m := x.model
+	m, run := x.model, x.run
 	chance := rand.New(rand.NewPCG(uint64(m.sys.N), uint64(len(run))))
 	for k := 0; k < runs && !x.over(); k++ {
 		p := plan{chance: chance, system: m.sys, kinds: kindsOf(run)}
@@ -63,14 +57,11 @@ func (x *reducer) again(run []world.Action) []world.Action {
 				m.judge(x.property)
 			}
 		}
-		if x.taken += len(w.run); m.Found != nil && m.Found.Property == x.property {
-			// Losses that aim at somebody come together, so that a storm may be longer.
-			if shorter, good := x.try(w.run, run); good {
-				return shorter
-			}
+		// Losses that aim at somebody come together, so that a storm may be longer.
+		if x.taken += len(w.run); m.Found != nil && m.Found.Property == x.property && x.try(w.run) {
+			return
 		}
 	}
-	return run
 }
 
 // kindsOf are the kinds of faults in a run, with what only makes schedules unfair.
@@ -84,67 +75,57 @@ func kindsOf(run []world.Action) kinds {
 	return all
 }
 
-// moves puts any world.Action anywhere else, which may make others needless.
-func (x *reducer) moves(run []world.Action) []world.Action {
+// move puts any world.Action anywhere else, which may make others needless.
+func (x *reducer) move() (good bool) {
 	const short = 80
-again:
-	for i := range run {
-		for j := 0; j < len(run) && len(run) <= short && !x.over(); j++ {
-			if i == j {
-				continue
-			}
-			moved := slices.Insert(leave(run, i), j, run[i])
-			if shorter, good := x.try(moved, run); good {
-				run = shorter
-				goto again
-			}
-			if shorter, good := x.further(moved, run); good {
-				run = shorter
-				goto again
+	n := len(x.run)
+	for i := range n {
+		for j := 0; j < n && n <= short && !x.over(); j++ {
+			moved := slices.Insert(leave(x.run, i), j, x.run[i])
+			if i != j && (x.try(moved) || x.further(moved)) {
+				return true
 			}
 		}
 	}
-	return run
+	return false
 }
 
-// substitutes lets one member stand in for another one from some world.Action on, which
+// substitute lets one member stand in for another one from some world.Action on, which
 // may make a fault needless.
-func (x *reducer) substitutes(run []world.Action) []world.Action {
+func (x *reducer) substitute() (good bool) {
 	const short = 80
-again:
 	for i := range int32(x.model.sys.N) {
 		for j := range int32(x.model.sys.N) {
-			for k := 0; k < len(run) && len(run) <= short && !x.over(); k++ {
-				if i == j || !run[k].Of(i) {
+			for k := 0; k < len(x.run) && len(x.run) <= short && !x.over(); k++ {
+				if i == j || !x.run[k].Of(i) {
 					continue
 				}
-				other := slices.Clone(run)
+				other := slices.Clone(x.run)
 				for at := k; at < len(other); at++ {
 					other[at] = other[at].With(i, j)
 				}
-				if shorter, good := x.further(other, run); good {
-					run = shorter
-					goto again
+				if x.further(other) {
+					return true
 				}
 			}
 		}
 	}
-	return run
+	return false
 }
 
 // further takes one world.Action away from a candidate that is good, but not shorter
-// than run.
-func (x *reducer) further(candidate, run []world.Action) ([]world.Action, bool) {
+// than the run.
+func (x *reducer) further(candidate []world.Action) (good bool) {
 	if x.over() {
-		return nil, false
+		return false
 	}
-	if left, good := x.replay(candidate); !good || len(left) > len(run) {
-		return nil, false
+	if left, good := x.replay(candidate); !good || len(left) > len(x.run) {
+		return false
 	}
 	for k := range candidate {
-		if shorter, good := x.try(leave(candidate, k), run); good {
-			return shorter, true
+		if x.try(leave(candidate, k)) {
+			return true
 		}
 	}
-	return nil, false
+	return false
 }

@@ -46,13 +46,13 @@ func shortened(t *testing.T, bare protocol.Algorithm[votes.Ballot], minorities b
 		}
 		a.Majority = !minorities
 		x := &reducer{
-			model: newModel(a, p.system), property: w.Found.Property, anySize: true, stopped: func() bool { return false },
+			model: newModel(a, p.system), run: w.run, property: w.Found.Property, anySize: true, stopped: func() bool { return false },
 		}
-		left := x.reduce(w.run)
-		if _, good := x.replay(left); !good {
+		x.reduce()
+		if _, good := x.replay(x.run); !good {
 			t.Fatalf("run %d: nobody waits in what is left", run)
 		}
-		return x.model.sys, left
+		return x.model.sys, x.run
 	}
 	t.Fatal("nobody waits in vain")
 	panic("unreachable")

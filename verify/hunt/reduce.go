@@ -20,11 +20,11 @@ const most = 60_000_000
 const calmBase = 1 << 30
 
 // A reducer makes a run that violates a property as short as it can. A candidate
-// is what is left of the run when some choices are taken away. It is replayed,
-// without those that are then no longer possible, and it is good when it violates
-// the same property.
+// is the run with some edit. It is replayed, without those choices that are then no
+// longer possible, and it is good when it violates the same property.
 type reducer struct {
 	model    *model
+	run      []world.Action // the shortest so far
 	property string
 	usual    map[string]int64 // the options where none are drawn
 	taken    int              // steps
@@ -82,15 +82,18 @@ func (x *reducer) invariant() bool {
 	return slices.ContainsFunc(x.model.Algorithm.Invariants, func(i protocol.Invariant) bool { return i.Name == x.property })
 }
 
-// try returns the candidate's run if it is good and shorter than run.
-func (x *reducer) try(candidate []world.Action, run []world.Action) ([]world.Action, bool) {
-	if x.over() {
-		return nil, false
+// try takes a candidate for the run if it is good and shorter.
+func (x *reducer) try(candidate []world.Action) (good bool) {
+	return !x.over() && x.accept(candidate, 0, len(x.run)-1)
+}
+
+// accept takes a candidate for the run if it is good, and so many steps of it are possible.
+func (x *reducer) accept(candidate []world.Action, least, most int) (good bool) {
+	left, good := x.replay(candidate)
+	if good = good && least <= len(left) && len(left) <= most; good {
+		x.run = slices.Clone(left)
 	}
-	if left, good := x.replay(candidate); good && len(left) < len(run) {
-		return slices.Clone(left), true
-	}
-	return nil, false
+	return good
 }
 
 // limit is how many steps it may take.
@@ -104,29 +107,27 @@ func (x *reducer) limit() int {
 // over reports whether the reduction is to end.
 func (x *reducer) over() bool { return x.taken >= x.limit() || x.stopped() }
 
-// reduce returns the shortest run that it finds.
-func (x *reducer) reduce(run []world.Action) []world.Action {
+// reduce makes the run as short as it can.
+func (x *reducer) reduce() {
 	// Whoever waits without end has made a long run by then.
-	for k := 16; waits(x.property) && k < len(run); k *= 2 {
-		if shorter, good := x.try(run[:k], run); good {
-			run = shorter
-		}
+	for k := 16; waits(x.property) && k < len(x.run); k *= 2 {
+		x.try(x.run[:k])
 	}
-	for {
-		before := len(run)
-		run = x.ddmin(run, world.Action.Fault)
-		run = x.groups(run)
-		run = x.compact(run)
-		run = x.smaller(run)
-		run = x.options(run)
-		run = x.atomic(run)
-		run = x.ddmin(run, func(world.Action) bool { return true })
-		run = x.again(run)
-		run = x.pairs(run)
-		run = x.moves(run)
-		run = x.substitutes(run)
-		if len(run) == before {
-			return run
+	for before := -1; before != len(x.run); {
+		before = len(x.run)
+		x.ddmin(world.Action.Fault)
+		x.groups()
+		x.compact()
+		x.smaller()
+		x.options()
+		x.atomic()
+		x.ddmin(func(world.Action) bool { return true })
+		x.again()
+		for x.pair() {
+		}
+		for x.move() {
+		}
+		for x.substitute() {
 		}
 	}
 }
@@ -142,10 +143,18 @@ func without(run []world.Action, drop func(i int, c world.Action) bool) []world.
 	return left
 }
 
+// leave returns run without the choices at some places, which are in order.
+func leave(run []world.Action, out ...int) []world.Action {
+	return without(run, func(i int, _ world.Action) bool {
+		_, found := slices.BinarySearch(out, i)
+		return found
+	})
+}
+
 // ddmin takes away chunks of the choices for which of holds: large ones first.
-func (x *reducer) ddmin(run []world.Action, of func(world.Action) bool) []world.Action {
+func (x *reducer) ddmin(of func(world.Action) bool) {
 	places := func() (all []int) {
-		for i, c := range run {
+		for i, c := range x.run {
 			if of(c) {
 				all = append(all, i)
 			}
@@ -153,105 +162,88 @@ func (x *reducer) ddmin(run []world.Action, of func(world.Action) bool) []world.
 		return all
 	}
 	at := places()
-	out := make([]bool, len(run))
 	for size := (len(at) + 1) / 2; size > 0; size /= 2 {
 		for from := len(at); from > 0 && !x.over(); {
 			// From the end: what comes late depends on what came before.
 			to := min(from, len(at))
 			from = max(0, to-size)
-			clear(out)
-			for _, i := range at[from:to] {
-				out[i] = true
-			}
-			candidate := without(run, func(i int, _ world.Action) bool { return out[i] })
-			if shorter, good := x.try(candidate, run); good {
-				run = shorter
+			if x.try(leave(x.run, at[from:to]...)) {
 				at = places()
 			}
 		}
 	}
-	return run
 }
 
 // groups takes away all that one process does or that happens to it, and all that
 // one user does from one try to the next.
-func (x *reducer) groups(run []world.Action) []world.Action {
+func (x *reducer) groups() {
 	for i := range int32(x.model.Total) {
-		candidate := without(run, func(_ int, c world.Action) bool { return c.Actor() == int(i) || c.Of(i) })
-		if shorter, good := x.try(candidate, run); good {
-			run = shorter
-		}
+		x.try(without(x.run, func(_ int, c world.Action) bool { return c.Actor() == int(i) || c.Of(i) }))
 	}
-	for at := len(run) - 1; at >= 0; at-- {
-		if at >= len(run) || run[at].Verb != scenario.Try {
+	for at := len(x.run) - 1; at >= 0; at-- {
+		if at >= len(x.run) || x.run[at].Verb != scenario.Try {
 			continue
 		}
-		u, inside := run[at].A, true
-		candidate := without(run, func(i int, c world.Action) bool {
+		u, inside := x.run[at].A, true
+		x.try(without(x.run, func(i int, c world.Action) bool {
 			if i > at && c.Verb == scenario.Try && c.A == u {
 				inside = false
 			}
 			return i >= at && inside && c.Of(u)
-		})
-		if shorter, good := x.try(candidate, run); good {
-			run = shorter
-		}
+		}))
 	}
-	return run
 }
 
 // compact leaves out the clients that no world.Action names, and numbers the others anew
 // in their order, because ids break ties.
-func (x *reducer) compact(run []world.Action) []world.Action {
+func (x *reducer) compact() {
 	s := x.model.sys
 	number, used := make([]int32, x.model.Total), int32(s.N)
 	for i := range int32(x.model.Total) {
 		switch {
 		case i < int32(s.N):
 			number[i] = i
-		case slices.ContainsFunc(run, func(c world.Action) bool { return c.Of(i) }):
+		case slices.ContainsFunc(x.run, func(c world.Action) bool { return c.Of(i) }):
 			number[i] = used
 			used++
 		}
 	}
 	if int(used) == x.model.Total {
-		return run
+		return
 	}
-	fewer := slices.Clone(run)
+	fewer := slices.Clone(x.run)
 	for k := range fewer {
 		c := &fewer[k]
 		c.A, c.B = number[c.A], number[c.B]
 	}
 	s.Clients = int(used) - s.N
-	run, _ = x.in(s, fewer, run, len(run))
-	return run
+	x.in(s, fewer, len(x.run))
 }
 
 // in lets a candidate be the run in another system, if it is good there and of no less than some and
-// no more steps than run.
-func (x *reducer) in(s system, candidate, run []world.Action, least int) (shorter []world.Action, good bool) {
+// no more steps than the run.
+func (x *reducer) in(s system, candidate []world.Action, least int) (good bool) {
 	old := x.model
 	x.model = newModel(old.Algorithm, s)
-	if left, good := x.replay(candidate); good && least <= len(left) && len(left) <= len(run) {
-		return slices.Clone(left), true
+	if good = x.accept(candidate, least, len(x.run)); !good {
+		x.model = old
 	}
-	x.model = old
-	return run, false
+	return good
 }
 
 // smaller takes members away, with all that they do.
-func (x *reducer) smaller(run []world.Action) []world.Action {
+func (x *reducer) smaller() {
 	for i := int32(x.model.sys.N) - 1; i >= 0 && x.anySize && x.model.sys.N > 1 && !x.over(); i-- {
 		s := x.model.sys
 		s.N--
 		s.Down = slices.DeleteFunc(slices.Clone(s.Down), func(d protocol.ID) bool { return int(d) >= s.N })
 		budget, silent := allowance(x.model.Info, x.model.Algorithm.Unsettled != nil, s, x.excess)
-		if s.budget = budget; silent < count(run, scenario.Drain) {
+		if s.budget = budget; silent < count(x.run, scenario.Drain) {
 			break
 		}
 		memory := world.New(x.model.Info, s.Config, s.Clients, s.Registers).Memory
 		number := renumbered(x.model.Memory, memory, protocol.ID(i))
-		fewer := without(run, func(_ int, c world.Action) bool { return c.Of(i) || c.Accesses() && number[c.Kind] < 0 })
+		fewer := without(x.run, func(_ int, c world.Action) bool { return c.Of(i) || c.Accesses() && number[c.Kind] < 0 })
 		for k := range fewer {
 			c := &fewer[k]
 			if c.Accesses() {
@@ -264,9 +256,8 @@ func (x *reducer) smaller(run []world.Action) []world.Action {
 				c.B--
 			}
 		}
-		run, _ = x.in(s, fewer, run, 0)
+		x.in(s, fewer, 0)
 	}
-	return run
 }
 
 // count is how many choices of run have a verb.
@@ -280,23 +271,21 @@ func count(run []world.Action, verb scenario.Verb) (k int) {
 }
 
 // atomic lets registers be atomic, and a write that has a beginning and an end be one of the two.
-func (x *reducer) atomic(run []world.Action) []world.Action {
+func (x *reducer) atomic() {
 	if x.model.sys.Registers != protocol.Safe {
-		return run
+		return
 	}
 	s := x.model.sys
 	s.Registers = protocol.Atomic
 	for _, verb := range []scenario.Verb{scenario.Write, scenario.Begin} {
-		candidate := without(run, func(_ int, c world.Action) bool { return c.Verb == verb })
-		if shorter, good := x.in(s, candidate, run, 0); good {
-			return shorter
+		if x.in(s, without(x.run, func(_ int, c world.Action) bool { return c.Verb == verb }), 0) {
+			return
 		}
 	}
-	return run
 }
 
 // options resets what was drawn, one option after the other.
-func (x *reducer) options(run []world.Action) []world.Action {
+func (x *reducer) options() {
 	for _, name := range slices.Sorted(maps.Keys(x.model.sys.Options)) {
 		value, usual := x.usual[name]
 		if usual && value == x.model.sys.Options[name] {
@@ -307,7 +296,6 @@ func (x *reducer) options(run []world.Action) []world.Action {
 		if delete(s.Options, name); usual {
 			s.Options[name] = value
 		}
-		run, _ = x.in(s, run, run, 0)
+		x.in(s, x.run, 0)
 	}
-	return run
 }

@@ -440,9 +440,9 @@ func measured(m protocol.Measure, r sim.Result) (name string, v float64) {
 	case protocol.ToEnter:
 		return "messages to enter", r.MessagesToEnter
 	case protocol.Waiting:
-		return "waiting in hops", r.WaitingMS.Mean
+		return "waiting in hops", r.Waiting.Mean
 	case protocol.SyncDelay:
-		return "synchronization delay in hops", r.SyncDelayMS.Mean
+		return "synchronization delay in hops", r.SyncDelay.Mean
 	case protocol.Accesses:
 		return "accesses an entry", r.AccessesPerEntry
 	}

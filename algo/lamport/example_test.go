@@ -16,6 +16,6 @@ func Example() {
 		Delay:  sim.Constant(time.Millisecond),
 		Think:  sim.Constant(time.Second),
 	})
-	fmt.Println(r.MessagesPerEntry, "messages an entry,", r.WaitingMS.Mean, "ms from try to crit,", err)
+	fmt.Println(r.MessagesPerEntry, "messages an entry,", r.Waiting.Mean, "ms from try to crit,", err)
 	// Output: 27 messages an entry, 2 ms from try to crit, <nil>
 }

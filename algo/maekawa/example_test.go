@@ -19,7 +19,7 @@ func Example() {
 			Delay:  sim.Constant(time.Millisecond),
 			Think:  sim.Constant(time.Second),
 		})
-		fmt.Printf("%.1f messages an entry, %g ms from try to crit, %v\n", r.MessagesPerEntry, r.WaitingMS.Mean, err)
+		fmt.Printf("%.1f messages an entry, %g ms from try to crit, %v\n", r.MessagesPerEntry, r.Waiting.Mean, err)
 	}
 	// Output:
 	// 6.0 messages an entry, 2 ms from try to crit, <nil>

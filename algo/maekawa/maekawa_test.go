@@ -266,7 +266,7 @@ func TestMessages(t *testing.T) {
 			}{
 				{"messages to enter", r.MessagesToEnter, 2 * (k - 1)},
 				{"messages", r.MessagesPerEntry, 3 * (k - 1)},
-				{"hops from try to crit", r.WaitingMS.Mean, 2},
+				{"hops from try to crit", r.Waiting.Mean, 2},
 			} {
 				if m.got < m.want-rounding || m.got > m.want+rounding {
 					t.Errorf("%s %q, form %d, n=%d: %g %s, want %g", a.Name, a.Variant, f, n, m.got, m.what, m.want)
@@ -291,7 +291,7 @@ func TestContention(t *testing.T) {
 					t.Errorf("form %d, n=%d, seed %d: %.2f(K-1) messages an entry, want 3 to 6", f, n, seed, times)
 				}
 				least, most = min(least, times), max(most, times)
-				if hops := r.SyncDelayMS.Mean; delay == sim.Constant(time.Millisecond) && (hops < 1 || hops > 2.5) {
+				if hops := r.SyncDelay.Mean; delay == sim.Constant(time.Millisecond) && (hops < 1 || hops > 2.5) {
 					t.Errorf("form %d, n=%d, seed %d: %.2f hops from an exit to the next entry, want 1 to 2.5", f, n, seed, hops)
 				}
 			}

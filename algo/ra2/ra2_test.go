@@ -139,8 +139,8 @@ func TestLightLoad(t *testing.T) {
 		Config: protocol.Config{N: n}, Entries: []int{20}, Groups: 3,
 		Think: sim.Constant(time.Second), Delay: sim.Constant(time.Millisecond),
 	})
-	if r.MessagesPerEntry != 2*(n-1) || r.MessagesByKind["START"] != 0 || r.WaitingMS.Mean != 2 {
-		t.Errorf("%v messages an entry, %d STARTs, waiting %v ms", r.MessagesPerEntry, r.MessagesByKind["START"], r.WaitingMS.Mean)
+	if r.MessagesPerEntry != 2*(n-1) || r.MessagesByKind["START"] != 0 || r.Waiting.Mean != 2 {
+		t.Errorf("%v messages an entry, %d STARTs, waiting %v ms", r.MessagesPerEntry, r.MessagesByKind["START"], r.Waiting.Mean)
 	}
 }
 

@@ -62,8 +62,8 @@ func TestClaims(t *testing.T) {
 				Think: sim.Constant(time.Minute), Hold: sim.Constant(time.Millisecond),
 			}
 			r, err := sim.Run(Algorithm, c)
-			if want := there(c.Config); err != nil || math.Abs(r.MessagesPerEntry-want) > 1e-9 || math.Abs(r.WaitingMS.Mean-want) > 1e-9 {
-				t.Errorf("n=%d, k=%d: %g messages, %g delays, want %g, %v", n, k, r.MessagesPerEntry, r.WaitingMS.Mean, want, err)
+			if want := there(c.Config); err != nil || math.Abs(r.MessagesPerEntry-want) > 1e-9 || math.Abs(r.Waiting.Mean-want) > 1e-9 {
+				t.Errorf("n=%d, k=%d: %g messages, %g delays, want %g, %v", n, k, r.MessagesPerEntry, r.Waiting.Mean, want, err)
 			}
 			c.Think = sim.Constant(0)
 			r, err = sim.Run(Algorithm, c)

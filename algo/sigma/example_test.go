@@ -19,6 +19,6 @@ func Example() {
 		AmnesiaEvery: 2 * time.Second,
 	})
 	fmt.Printf("%.0f messages an entry, %v ms from exit to crit, violations %v, %v\n",
-		r.MessagesPerEntry, r.SyncDelayMS.P50, r.Violations, err)
+		r.MessagesPerEntry, r.SyncDelay.P50, r.Violations, err)
 	// Output: 16 messages an entry, 2 ms from exit to crit, violations [], <nil>
 }

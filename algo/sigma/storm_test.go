@@ -79,10 +79,10 @@ func TestStorm(t *testing.T) {
 }
 
 func syncDelay(r sim.Result) string {
-	if r.SyncDelayMS.Count == 0 {
+	if r.SyncDelay.Count == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.0f T", r.SyncDelayMS.Mean)
+	return fmt.Sprintf("%.0f T", r.SyncDelay.Mean)
 }
 
 // The formula of the storm is exact for other sizes and holds as well. An entry
@@ -92,7 +92,7 @@ func TestStormFormula(t *testing.T) {
 	marginal := func(n, k int, hold time.Duration) (messages, sync float64) {
 		few := contend(t, Literal, n, k, 10, hold, sim.Constant(delay))
 		many := contend(t, Literal, n, k, 20, hold, sim.Constant(delay))
-		return float64(many.Messages-few.Messages) / float64(many.Entries-few.Entries), many.SyncDelayMS.Mean
+		return float64(many.Messages-few.Messages) / float64(many.Entries-few.Entries), many.SyncDelay.Mean
 	}
 	for _, n := range []int{3, 4, 5, 7, 9, 10} {
 		// The new owner has n-m answers that name the old one, so that its first 2m-n
@@ -125,12 +125,12 @@ func TestStormWithRandomDelays(t *testing.T) {
 	for _, d := range []sim.Dist{sim.Exponential(delay), sim.Uniform(0, 2*delay)} {
 		for _, k := range []int{2, 5, 20} {
 			r := contend(t, Literal, 4, k, 100, delay, d)
-			turns := float64(k-1) * (1 + r.SyncDelayMS.Mean)
+			turns := float64(k-1) * (1 + r.SyncDelay.Mean)
 			want := 12 + 6*(1+turns/2)
 			if got := r.MessagesPerEntry; math.Abs(got-want) > 0.05*want {
 				t.Errorf("delay %v, %d clients: %.1f messages an entry, want %.1f or 5 %% from it", d, k, got, want)
 			}
-			if sync := r.SyncDelayMS.Mean; sync < 2.4 || sync > 2.9 {
+			if sync := r.SyncDelay.Mean; sync < 2.4 || sync > 2.9 {
 				t.Errorf("delay %v, %d clients: S=%.2fT, want 2.4T to 2.9T", d, k, sync)
 			}
 		}

@@ -17,6 +17,6 @@ func Example() {
 		Delay:  sim.Constant(time.Millisecond),
 		Think:  sim.Constant(0),
 	})
-	fmt.Println(r.MessagesPerEntry, "messages an entry,", r.SyncDelayMS.Mean, "ms from exit to crit,", err)
+	fmt.Println(r.MessagesPerEntry, "messages an entry,", r.SyncDelay.Mean, "ms from exit to crit,", err)
 	// Output: 9.99 messages an entry, 1 ms from exit to crit, <nil>
 }

@@ -67,12 +67,12 @@ func TestDelays(t *testing.T) {
 	}
 	// The first entry is that of the holder of the primary token: no TOKEN, no wait.
 	r := simulated(t, Algorithm, c)
-	if want := n*n*50 - 1; r.Messages != want || r.WaitingMS.Max != 2 || r.MessagesByKind["RELEASE"] != 0 {
-		t.Errorf("%d messages, want %d, at most %g hops to enter, want 2; %v", r.Messages, want, r.WaitingMS.Max, r.MessagesByKind)
+	if want := n*n*50 - 1; r.Messages != want || r.Waiting.Max != 2 || r.MessagesByKind["RELEASE"] != 0 {
+		t.Errorf("%d messages, want %d, at most %g hops to enter, want 2; %v", r.Messages, want, r.Waiting.Max, r.MessagesByKind)
 	}
 	c.Think = sim.Constant(0)
-	if r := simulated(t, Algorithm, c); r.SyncDelayMS.Max != 1 || r.Messages > n*n*50 {
-		t.Errorf("%g hops from one session to the next, want 1; %d messages", r.SyncDelayMS.Max, r.Messages)
+	if r := simulated(t, Algorithm, c); r.SyncDelay.Max != 1 || r.Messages > n*n*50 {
+		t.Errorf("%g hops from one session to the next, want 1; %d messages", r.SyncDelay.Max, r.Messages)
 	}
 	c.Wants, c.Hold = []protocol.Groups{"1"}, sim.Constant(time.Second)
 	if r := simulated(t, Algorithm, c); r.Concurrency.Max != n || r.Sessions != 1 || r.Messages > n*n {

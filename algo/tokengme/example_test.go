@@ -18,6 +18,6 @@ func Example() {
 		Delay: sim.Constant(time.Millisecond),
 	})
 	fmt.Printf("%v ms from session to session, up to %v inside, violations %v, %v\n",
-		r.SyncDelayMS.P50, r.Concurrency.Max, r.Violations, err)
+		r.SyncDelay.P50, r.Concurrency.Max, r.Violations, err)
 	// Output: 1 ms from session to session, up to 18 inside, violations [], <nil>
 }

@@ -145,7 +145,7 @@ func TestOverlappingReaders(t *testing.T) {
 					n, selection, s.oldest, Longest(selection, n), s.wrong, r.VirtualSeconds, r.Concurrency.Max)
 			}
 			t.Logf("n=%d, selection %d: at most %d sessions of %d, %d requests of a member, %.0f s, %d entries, waiting at most %.0f ms",
-				n, selection, s.oldest, Longest(selection, n), s.requests, r.VirtualSeconds, r.Entries, r.WaitingMS.Max)
+				n, selection, s.oldest, Longest(selection, n), s.requests, r.VirtualSeconds, r.Entries, r.Waiting.Max)
 		}
 	}
 }

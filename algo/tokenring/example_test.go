@@ -17,7 +17,7 @@ func Example() {
 			Delay:  sim.Constant(time.Millisecond),
 			Think:  sim.Constant(10 * time.Second),
 		})
-		fmt.Printf("%.0f messages an entry, %.1f ms from try to crit, %v\n", r.MessagesPerEntry, r.WaitingMS.Mean, err)
+		fmt.Printf("%.0f messages an entry, %.1f ms from try to crit, %v\n", r.MessagesPerEntry, r.Waiting.Mean, err)
 	}
 	// Output:
 	// 999 messages an entry, 9.0 ms from try to crit, <nil>

@@ -272,13 +272,13 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 		l.rowIf(s.Count == 0, name, "none")
 		l.rowIf(s.Count > 0, name, "mean %.4g  p50 %.4g  p99 %.4g  max %.4g ms", s.Mean, s.P50, s.P99, s.Max)
 	}
-	summary("waiting", r.WaitingMS)
-	summary("response", r.ResponseMS)
-	summary("sync delay", r.SyncDelayMS)
+	summary("waiting", r.Waiting)
+	summary("response", r.Response)
+	summary("sync delay", r.SyncDelay)
 	if r.OutcomeMS.Count > 0 {
 		summary("outcome", r.OutcomeMS)
 	}
-	l.row("throughput", "%.4g entries/s", r.ThroughputPerS)
+	l.row("throughput", "%.4g entries/s", r.Throughput)
 	if r.Sessions > 0 {
 		l.rowIf(r.Throughput90 > 0, "", "%.4g entries/s until 90%% were made", r.Throughput90)
 		l.row("sessions", "%d, %.4g entries each", r.Sessions, float64(r.Entries)/float64(r.Sessions))

@@ -203,7 +203,7 @@ func simulate(e catalog.Entry, c sim.Config) (lab.Sample, error) {
 		return lab.Sample{}, err
 	}
 	values := map[string]float64{
-		"waiting": r.WaitingMS.Mean, "jain": r.Jain, "bypass": float64(r.MaxBypass),
+		"waiting": r.Waiting.Mean, "jain": r.Jain, "bypass": float64(r.MaxBypass),
 	}
 	shared := e.Info().Registers != nil
 	if shared {
@@ -211,8 +211,8 @@ func simulate(e catalog.Entry, c sim.Config) (lab.Sample, error) {
 	} else {
 		values["messages"], values["integers"] = r.MessagesPerEntry, r.IntegersPerMessage
 	}
-	if r.SyncDelayMS.Count > 0 {
-		values["sync_delay"] = r.SyncDelayMS.Mean
+	if r.SyncDelay.Count > 0 {
+		values["sync_delay"] = r.SyncDelay.Mean
 	}
 	if c.Think.Mean() > 0 && !shared { // else messages of several tries cross
 		values["to_enter"] = r.MessagesToEnter

@@ -108,8 +108,8 @@ func (f form) simulate(p parameters, seed uint64) (lab.Sample, error) {
 		return lab.Sample{}, err
 	}
 	values := map[string]float64{
-		messages: r.MessagesPerEntry, size: r.IntegersPerMessage, waiting: r.WaitingMS.Mean,
-		throughput: r.ThroughputPerS, throughput90: r.Throughput90,
+		messages: r.MessagesPerEntry, size: r.IntegersPerMessage, waiting: r.Waiting.Mean,
+		throughput: r.Throughput, throughput90: r.Throughput90,
 		concurrency: r.Concurrency.Mean, sessions: float64(r.Sessions),
 	}
 	for m, v := range values {

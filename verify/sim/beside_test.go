@@ -76,8 +76,8 @@ func besideTextbook(
 				n, book.entries, book.requests, book.replies, book.handled, r)
 		}
 		waited := float64(book.waited) / float64(book.entries) / 1e6
-		if delay.Shape == sim.ConstantShape && math.Abs(waited-r.WaitingMS.Mean) > 1e-6 {
-			t.Fatalf("n=%d: not the same run: waited %v ms, and %v", n, waited, r.WaitingMS.Mean)
+		if delay.Shape == sim.ConstantShape && math.Abs(waited-r.Waiting.Mean) > 1e-6 {
+			t.Fatalf("n=%d: not the same run: waited %v ms, and %v", n, waited, r.Waiting.Mean)
 		}
 	}
 	return ours, theirs, handled

@@ -54,7 +54,7 @@ func (s *simulator[M]) send(from uint32, to protocol.ID, m *M, again bool) {
 		return
 	}
 	if again {
-		s.resent++
+		s.Retransmitted++
 	} else {
 		s.count(from, m, 1)
 	}
@@ -86,11 +86,11 @@ func (s *simulator[M]) copies(slot uint32) int {
 	case !s.isLossy():
 		return 1
 	case s.losses.Float64() < s.cfg.Loss:
-		s.dropped++
+		s.Lost++
 		s.land(slot)
 		return 0
 	case s.losses.Float64() < s.cfg.Dup:
-		s.duplicated++
+		s.Duplicated++
 		s.flights[slot].copies++
 		return 2
 	}

@@ -20,6 +20,6 @@ func ExampleRun() {
 		return
 	}
 	fmt.Printf("%v messages an entry, %v hops to wait, violations %v\n",
-		r.MessagesPerEntry, r.WaitingMS.Mean, r.Violations)
+		r.MessagesPerEntry, r.Waiting.Mean, r.Violations)
 	// Output: 18 messages an entry, 2 hops to wait, violations []
 }

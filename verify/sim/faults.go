@@ -210,7 +210,7 @@ func (s *simulator[M]) live() []uint32 {
 // forget lets a member lose its memory and start afresh at once.
 func (s *simulator[M]) forget(id uint32) {
 	s.logVerb(scenario.Amnesia, id, 0, "")
-	s.forgotten++
+	s.totals.Amnesias++
 	s.begin(id)
 	for _, c := range s.faults.suspected {
 		if by := s.procs[c].suspectedBy; by != nil && by[id] {
@@ -228,7 +228,7 @@ func (s *simulator[M]) forget(id uint32) {
 // new client takes over its entries.
 func (s *simulator[M]) crash(id uint32) {
 	s.logVerb(scenario.Crash, id, 0, "")
-	s.crashed++
+	s.totals.Crashes++
 	p, f := &s.procs[id], &s.faults
 	k := int(p.user)
 	*p = process[M]{

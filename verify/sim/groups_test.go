@@ -57,7 +57,7 @@ func TestTogether(t *testing.T) {
 	c := grouped()
 	c.Groups, c.Delay, c.Think, c.Hold = 1, sim.Constant(time.Millisecond), sim.Constant(10*time.Millisecond), sim.Constant(time.Second)
 	r := mustRun(t, chamber.Algorithm(chamber.Sound), c)
-	if r.Concurrency.Max != 6 || r.Sessions != 1 || r.WaitingMS.Max != 2 || r.SyncDelayMS.Count != 0 {
+	if r.Concurrency.Max != 6 || r.Sessions != 1 || r.Waiting.Max != 2 || r.SyncDelay.Count != 0 {
 		t.Errorf("%+v", r)
 	}
 	if r := mustRun(t, chamber.Algorithm(chamber.OneByOne), c); r.Concurrency != (history.Concurrency{Mean: 1, Max: 1}) {
@@ -119,7 +119,7 @@ func TestHistoryOfGroups(t *testing.T) {
 			}
 		}
 		m := h.Measures
-		if !maps.Equal(counts, r.ViolationsOf) || m.Sessions != r.Sessions || m.Concurrency != r.Concurrency || m.SyncDelay != r.SyncDelayMS {
+		if !maps.Equal(counts, r.ViolationsOf) || m.Sessions != r.Sessions || m.Concurrency != r.Concurrency || m.SyncDelay != r.SyncDelay {
 			t.Errorf("%q: %v %+v\nwant %v %+v", form, counts, m, r.ViolationsOf, r)
 		}
 	}

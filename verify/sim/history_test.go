@@ -45,8 +45,8 @@ func TestHistory(t *testing.T) {
 		for _, fence := range []int64{sigma.FenceOn, sigma.FencePiggyback} {
 			r, h := recorded(t, fence, seed)
 			m := h.Measures
-			if m.Entries != 900 || m.Entries != r.Entries || m.Waiting != r.WaitingMS || m.Response != r.ResponseMS ||
-				m.SyncDelay != r.SyncDelayMS || m.MaxBypass != r.MaxBypass {
+			if m.Entries != 900 || m.Entries != r.Entries || m.Waiting != r.Waiting || m.Response != r.Response ||
+				m.SyncDelay != r.SyncDelay || m.MaxBypass != r.MaxBypass {
 				t.Errorf("%+v\nwant %+v", m, r)
 			}
 			counts := map[string]uint64{}

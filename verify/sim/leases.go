@@ -71,7 +71,7 @@ func (s *simulator[M]) lapseNow(p, q uint32) {
 	e := s.endOf(p, q)
 	e.Side, e.left = world.Side{Lapsed: true}, s.seq
 	s.release(s.endOf(q, p))
-	s.leasesLapsed++
+	s.totals.LeasesLapsed++
 	s.tellLapsed(p, q)
 	s.proceed(p, q)
 }

@@ -24,16 +24,12 @@ type measured struct {
 
 // counts are those since the begin of what is measured.
 type counts struct {
-	reasons  map[string]uint64 // of tries that gave up
-	byKind   []int             // messages
+	Counts
+	byKind   []int // messages
 	integers int
 	toEnter  int // messages that are no overhead, sent between a try and its crit, whoever sent them
-	fenced   int // grants with a token
-	slow     int // those of them that took one more round
-
-	dropped, duplicated, resent int // messages: resent are sent again
-	accesses                    int // to registers
-	outcomes                    history.Histogram
+	slow     int // FencedEntries that took one more round
+	outcomes history.Histogram
 }
 
 // passed is called at entry k.
@@ -55,8 +51,8 @@ func (s *simulator[M]) discard() {
 	s.counts = counts{byKind: s.byKind}
 }
 
-// whole ends a run, and returns its measures. A run that ends within its warm-up has none.
-func (s *simulator[M]) whole() Result {
+// measures ends what is measured. A run that ends within its warm-up has none.
+func (s *simulator[M]) measures() Result {
 	if s.measured.warm < uint64(s.cfg.Warmup) {
 		s.discard()
 	}
@@ -82,28 +78,14 @@ func (s *simulator[M]) whole() Result {
 // measure is what counts from the end of the warm-up until now.
 func (s *simulator[M]) measure(m history.Measures) Result {
 	r := Result{
-		Entries:        m.Entries,
-		GaveUp:         m.GaveUp,
-		GaveUpReasons:  maps.Clone(s.reasons),
-		Ejected:        m.Ejected,
-		Lost:           s.dropped,
-		Duplicated:     s.duplicated,
-		Retransmitted:  s.resent,
+		Measures:       m,
+		Counts:         s.Counts,
 		MessagesByKind: map[string]int{},
-		Accesses:       s.accesses,
-		WaitingMS:      m.Waiting,
-		ResponseMS:     m.Response,
 		OutcomeMS:      s.outcomes.Summary(),
-		SyncDelayMS:    m.SyncDelay,
-		ThroughputPerS: m.Throughput,
-		Jain:           m.Jain,
-		MaxBypass:      m.MaxBypass,
-		Sessions:       m.Sessions,
-		Concurrency:    m.Concurrency,
-		FencedEntries:  s.fenced,
-		SlowPathShare:  ratio(s.slow, s.fenced),
+		SlowPathShare:  ratio(s.slow, s.FencedEntries),
 		VirtualSeconds: time.Duration(s.now).Seconds(),
 	}
+	r.GaveUpReasons = maps.Clone(s.GaveUpReasons)
 	if s.alg.Grouped && s.ninety > 0 {
 		r.Throughput90 = float64(s.total-s.total/10) / time.Duration(s.ninety).Seconds()
 	}

@@ -58,10 +58,10 @@ func TestDiscarded(t *testing.T) {
 		}
 		r := mustRun(t, ends(), c)
 		left := uint64(20 - test.warmup - test.cooldown)
-		if r.Entries != left || r.WaitingMS.Count != left || !near(r.WaitingMS.Mean, test.waiting) ||
-			r.IntegersPerMessage != 1 || !near(r.MessagesPerEntry, test.messages) || !near(r.MessagesToEnter, test.messages) || !near(r.ThroughputPerS, test.throughput) {
+		if r.Entries != left || r.Waiting.Count != left || !near(r.Waiting.Mean, test.waiting) ||
+			r.IntegersPerMessage != 1 || !near(r.MessagesPerEntry, test.messages) || !near(r.MessagesToEnter, test.messages) || !near(r.Throughput, test.throughput) {
 			t.Errorf("without %d and %d: %d entries, waited %v, %v messages an entry, %v to enter, %v entries a s; want %+v",
-				test.warmup, test.cooldown, r.Entries, r.WaitingMS, r.MessagesPerEntry, r.MessagesToEnter, r.ThroughputPerS, test)
+				test.warmup, test.cooldown, r.Entries, r.Waiting, r.MessagesPerEntry, r.MessagesToEnter, r.Throughput, test)
 		}
 		d := r.Discarded
 		if d.Warmup != uint64(test.warmup) || d.Cooldown != uint64(test.cooldown) || test.warmup+test.cooldown == 0 && d != (sim.Discarded{}) {
@@ -80,13 +80,13 @@ func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 // end: all are equal between.
 func TestSteady(t *testing.T) {
 	c := sim.Config{Config: protocol.Config{N: 10}, Think: sim.Constant(0)}
-	if r := mustRun(t, centralised.Algorithm, c); r.WaitingMS.Mean == r.WaitingMS.Max {
+	if r := mustRun(t, centralised.Algorithm, c); r.Waiting.Mean == r.Waiting.Max {
 		t.Fatal("the ends are like the middle: this test shows nothing")
 	}
 	c.Warmup, c.Cooldown = 20, 20
 	r := mustRun(t, centralised.Algorithm, c)
-	if r.WaitingMS.Mean != 27 || r.WaitingMS.Max != 27 || r.Jain < 0.9999 {
-		t.Errorf("waited %+v, Jain's index %v", r.WaitingMS, r.Jain)
+	if r.Waiting.Mean != 27 || r.Waiting.Max != 27 || r.Jain < 0.9999 {
+		t.Errorf("waited %+v, Jain's index %v", r.Waiting, r.Jain)
 	}
 }
 
@@ -98,8 +98,8 @@ func TestWithinWarmup(t *testing.T) {
 		}
 	})
 	r := mustRun(t, stops, sim.Config{Config: protocol.Config{N: 1}, Warmup: 50})
-	if r.Entries != 0 || r.WaitingMS.Count != 0 || r.Discarded.Warmup != 1 || r.ViolationsOf["stuck"] == 0 {
-		t.Errorf("%d entries, waited %+v, %+v, %v", r.Entries, r.WaitingMS, r.Discarded, r.Violations)
+	if r.Entries != 0 || r.Waiting.Count != 0 || r.Discarded.Warmup != 1 || r.ViolationsOf["stuck"] == 0 {
+		t.Errorf("%d entries, waited %+v, %+v, %v", r.Entries, r.Waiting, r.Discarded, r.Violations)
 	}
 }
 

@@ -28,14 +28,6 @@ type Leadership struct {
 	Epoch   uint64 `json:"epoch"`
 }
 
-// election is what a run knows of who leads. Its memory grows with the number of epochs.
-type election struct {
-	says  history.Leaders // by member
-	terms history.Terms
-	list  []Leadership // the first ones
-	count int
-}
-
 // lead records that process id names a leader.
 func (s *simulator[M]) lead(id uint32, a protocol.Act) {
 	if s.log != nil {
@@ -45,11 +37,11 @@ func (s *simulator[M]) lead(id uint32, a protocol.Act) {
 		return // it is for those who watch
 	}
 	s.idle = 0
-	e, t := &s.election, history.Term{Epoch: a.Arg, Leader: a.To}
-	if e.count++; e.count <= mostLeaders {
-		e.list = append(e.list, Leadership{s.now, s.Names.Of(protocol.ID(id)), s.Names.Of(a.To), a.Arg})
+	t, all := history.Term{Epoch: a.Arg, Leader: a.To}, &s.totals
+	if all.LeadersNamed++; all.LeadersNamed <= mostLeaders {
+		all.Leaders = append(all.Leaders, Leadership{s.now, s.Names.Of(protocol.ID(id)), s.Names.Of(a.To), a.Arg})
 	}
-	for _, err := range []error{e.says[id].Name(t), e.terms.Add(t, s.Names.Of)} {
+	for _, err := range []error{s.says[id].Name(t), s.terms.Add(t, s.Names.Of)} {
 		if err != nil {
 			s.judged(history.Fault{Property: history.Epochs, Text: err.Error()})
 		}
@@ -64,7 +56,7 @@ func (s *simulator[M]) agree(together func(a, b uint32) bool) {
 		if seen[first] {
 			continue
 		}
-		side := slices.Clone(s.election.says)
+		side := slices.Clone(s.says)
 		for id := range side {
 			side[id].Up = s.procs[id].process != nil && together(first, uint32(id))
 			seen[id] = seen[id] || side[id].Up
@@ -122,7 +114,7 @@ func (s *simulator[M]) notice(observer, subject uint32) {
 func (s *simulator[M]) recover(id uint32) {
 	f := &s.faults
 	s.logVerb(scenario.Recover, id, 0, "")
-	s.recovered++
+	s.totals.Recoveries++
 	f.crashed = slices.DeleteFunc(f.crashed, func(j uint32) bool { return j == id })
 	i, _ := slices.BinarySearch(f.up, id)
 	f.up = slices.Insert(f.up, i, id)
@@ -130,7 +122,7 @@ func (s *simulator[M]) recover(id uint32) {
 		s.procs[q].suspectedBy[id] = false
 	}
 	if s.Elects() {
-		s.election.says[id].Named = false
+		s.says[id].Named = false
 	}
 	if s.Consensus {
 		s.weak.votes.Leave(int(id))

@@ -39,7 +39,7 @@ func (s *simulator[M]) access(id uint32, a protocol.Act) {
 		return
 	}
 	p.open = open
-	s.accesses++
+	s.Accesses++
 	if a.Do == protocol.Write && s.Safe {
 		p.open.Of(int(a.To)).Begun = true
 		s.memory.cells[a.To].Writers++

@@ -19,65 +19,30 @@ type Result struct {
 	// Options are those that have names for their values, and not the default one.
 	Options map[string]string `json:"options,omitempty"`
 
-	// Discarded is what Config.Warmup and Cooldown left out. Everything from Entries to OutcomeMS, and
-	// FencedEntries and SlowPathShare, is of the time between, except for faults, lapsed leases and
-	// leaders.
+	// Discarded is what Config.Warmup and Cooldown left out. Measures, Counts, and what follows until
+	// SlowPathShare, are of the time between.
 	Discarded Discarded `json:"discarded,omitzero"`
 
-	Entries uint64 `json:"entries"`
-	GaveUp  uint64 `json:"gave_up"`
-	// GaveUpReasons are what the algorithm told users who gave up, and how often.
-	GaveUpReasons map[string]uint64 `json:"gave_up_reasons,omitempty"`
-
-	Ejected  uint64 `json:"ejected"`
-	Amnesias int    `json:"amnesias"`
-	Crashes  int    `json:"crashes"`
-	// Recoveries of members that crashed.
-	Recoveries int `json:"recoveries,omitempty"`
-
-	// LeasesLapsed counts the leases of members at others that they knew to have lapsed.
-	LeasesLapsed int `json:"leases_lapsed,omitempty"`
-
-	// Leaders are the effects Leader of an election, the first 1000 of LeadersNamed;
-	// Epochs is how many different epochs they name.
-	Leaders      []Leadership `json:"leaders,omitempty"`
-	LeadersNamed int          `json:"leaders_named,omitempty"`
-	Epochs       int          `json:"epochs,omitempty"`
+	Totals
+	history.Measures
+	Counts
 
 	Messages           int            `json:"messages"`          // the algorithm's own
 	OverheadMessages   int            `json:"overhead_messages"` // the others
 	MessagesByKind     map[string]int `json:"messages_by_kind"`
-	Lost               int            `json:"lost"`          // of all messages
-	Duplicated         int            `json:"duplicated"`    // the same: twice on their way
-	Retransmitted      int            `json:"retransmitted"` // sent again, and not counted above
 	MessagesPerEntry   float64        `json:"messages_per_entry"`
 	MessagesToEnter    float64        `json:"messages_to_enter"`    // sent between a try and its crit, by whomever: a cost where one user tries at a time
 	IntegersPerMessage float64        `json:"integers_per_message"` // of the algorithm's own
+	AccessesPerEntry   float64        `json:"accesses_per_entry,omitempty"`
 
-	// Of a shared memory: reads, writes, and awaits, however long one of these waits.
-	Accesses         int     `json:"accesses,omitempty"`
-	AccessesPerEntry float64 `json:"accesses_per_entry,omitempty"`
-
-	WaitingMS      history.Summary `json:"waiting_ms"`    // crit - try
-	ResponseMS     history.Summary `json:"response_ms"`   // rem - try
-	SyncDelayMS    history.Summary `json:"sync_delay_ms"` // last exit of a session to first crit of the next, while somebody waits
-	ThroughputPerS float64         `json:"throughput_per_s"`
-	Jain           float64         `json:"jain"`
-	MaxBypass      uint64          `json:"max_bypass"`
-
-	// Of groups: see history.Measures. Throughput90 is entries a second from the start until nine
-	// tenths of all were made, when users begin to be done; 0 if so many never were.
-	Sessions     uint64              `json:"sessions,omitempty"`
-	Concurrency  history.Concurrency `json:"concurrency,omitzero"`
-	Throughput90 float64             `json:"throughput_90_per_s,omitempty"`
+	// Throughput90 is, of groups, entries a second from the start until nine tenths of all were made, when
+	// users begin to be done; 0 if so many never were.
+	Throughput90 float64 `json:"throughput_90_per_s,omitempty"`
 
 	// Of a replicated object: outcome - issue.
 	OutcomeMS history.Summary `json:"outcome_ms,omitzero"`
 
-	// FencedEntries are the grants with a fencing token after the first six
-	// clock bounds; SlowPathShare is the part of them that needed one more round
-	// to get it.
-	FencedEntries int     `json:"fenced_entries,omitempty"`
+	// SlowPathShare is the part of FencedEntries that needed one more round to get the token.
 	SlowPathShare float64 `json:"slow_path_share"`
 
 	Violations     []string          `json:"violations"` // the first ones
@@ -99,12 +64,38 @@ func (r *Result) Err() error {
 	return fmt.Errorf("the run violates a property: %s", r.Violations[0])
 }
 
+// Totals are of a whole run, whatever part of it is measured.
+type Totals struct {
+	Amnesias     int `json:"amnesias"`
+	Crashes      int `json:"crashes"`
+	Recoveries   int `json:"recoveries,omitempty"`    // of members that crashed
+	LeasesLapsed int `json:"leases_lapsed,omitempty"` // of members at others, that they knew to have lapsed
+
+	// Leaders are the effects Leader of an election, the first 1000 of LeadersNamed;
+	// Epochs is how many different epochs they name.
+	Leaders      []Leadership `json:"leaders,omitempty"`
+	LeadersNamed int          `json:"leaders_named,omitempty"`
+	Epochs       int          `json:"epochs,omitempty"`
+}
+
+// Counts are of the part of a run that is measured.
+type Counts struct {
+	// GaveUpReasons are what the algorithm told users who gave up, and how often.
+	GaveUpReasons map[string]uint64 `json:"gave_up_reasons,omitempty"`
+
+	Lost          int `json:"lost"`                     // of all messages
+	Duplicated    int `json:"duplicated"`               // the same: twice on their way
+	Retransmitted int `json:"retransmitted"`            // sent again, and no message of their own
+	Accesses      int `json:"accesses,omitempty"`       // to a shared memory: reads, writes, and awaits, however long one waits
+	FencedEntries int `json:"fenced_entries,omitempty"` // grants with a fencing token after the first six clock bounds
+}
+
 func (s *simulator[M]) result(took time.Duration) (Result, error) {
-	r := s.whole()
+	r := s.measures()
 	r.Algorithm, r.Variant = s.alg.Name, s.alg.Variant
 	r.N, r.Clients, r.Seed = s.cfg.N, s.cfg.Clients, s.cfg.Seed
-	r.Amnesias, r.Crashes, r.Recoveries, r.LeasesLapsed = s.forgotten, s.crashed, s.recovered, s.leasesLapsed
-	r.Leaders, r.LeadersNamed, r.Epochs = s.election.list, s.election.count, len(s.election.terms)
+	r.Totals = s.totals
+	r.Epochs = len(s.terms)
 	r.Violations, r.ViolationCount, r.ViolationsOf = []string{}, s.monitor.Total(), s.monitor.Counts()
 	r.Events, r.Seconds = s.events, took.Seconds()
 	r.EventsPerS = float64(s.events) / max(r.Seconds, 1e-9)

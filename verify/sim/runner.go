@@ -86,7 +86,7 @@ func (s *simulator[M]) reset(c Config, rules *world.Rules) {
 	s.wishes.reset(&c)
 	s.monitor.Reset(k)
 	if s.Elects() {
-		s.election.says = make(history.Leaders, c.N)
+		s.says = make(history.Leaders, c.N)
 	}
 	s.monitor.Name = func(u int) string { return s.Names.Of(protocol.ID(s.users[u].proc)) }
 	if c.History != nil {

@@ -32,7 +32,8 @@ type simulator[M any] struct {
 	losses   stream // of messages: its own, so that users meet the same workload whatever is lost
 	wishes   wishes
 	memory   memory
-	election election
+	says     history.Leaders // of an election, by member
+	terms    history.Terms   // of it: they grow with the number of epochs
 	weak     weak[M]
 	log      *log // nil: none
 	measured measured
@@ -47,6 +48,7 @@ type simulator[M any] struct {
 	ordered bool
 	bit32   float64 // ns that 32 bits take by Config.Bandwidth
 
+	totals Totals
 	counts
 	overhead []bool // by kind of message
 	own      int    // messages that are no overhead, from the start
@@ -57,18 +59,14 @@ type simulator[M any] struct {
 	setToken int // kind, -1: the algorithm has none
 	settled  int64
 
-	events    int64
-	idle      int64 // items of the queue since the last entry
-	reported  int64 // events at the last call of report
-	stepping  bool  // inside the algorithm: a panic is its
-	dead      bool  // the run cannot go on
-	refused   error // why it takes more than a machine has
-	crashed   int
-	recovered int
-	forgotten int // memory losses
+	events   int64
+	idle     int64 // items of the queue since the last entry
+	reported int64 // events at the last call of report
+	stepping bool  // inside the algorithm: a panic is its
+	dead     bool  // the run cannot go on
+	refused  error // why it takes more than a machine has
 
-	asleep       []uint32 // where a pause is more than slowness: processes that pause
-	leasesLapsed int
+	asleep []uint32 // where a pause is more than slowness: processes that pause
 }
 
 // A process is one id. Ids are never reused, so there are more of them when clients

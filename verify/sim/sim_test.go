@@ -35,21 +35,21 @@ func TestCostsOfRicartAgrawala(t *testing.T) {
 	low := mustRun(t, ricartagrawala.Algorithm, sim.Config{
 		Config: protocol.Config{N: 10}, Think: sim.Constant(time.Second),
 	})
-	if low.MessagesPerEntry != 18 || low.WaitingMS.Mean != 2 || low.WaitingMS.Max != 2 || low.ViolationCount != 0 {
+	if low.MessagesPerEntry != 18 || low.Waiting.Mean != 2 || low.Waiting.Max != 2 || low.ViolationCount != 0 {
 		t.Errorf("low load: %+v", low)
 	}
 	if low.Entries != 1000 || low.MessagesByKind["REQUEST"] != 9000 || low.MessagesByKind["REPLY"] != 9000 ||
-		low.OverheadMessages != 0 || low.IntegersPerMessage != 1 || low.ResponseMS.Mean != 3 || low.MaxBypass != 0 {
+		low.OverheadMessages != 0 || low.IntegersPerMessage != 1 || low.Response.Mean != 3 || low.MaxBypass != 0 {
 		t.Errorf("low load: %+v", low)
 	}
 	high := mustRun(t, ricartagrawala.Algorithm, sim.Config{
 		Config: protocol.Config{N: 10}, Think: sim.Constant(0), Hold: sim.Constant(time.Millisecond),
 	})
-	if high.MessagesPerEntry != 18 || high.SyncDelayMS.Mean != 1 || high.SyncDelayMS.Max != 1 || high.ViolationCount != 0 {
+	if high.MessagesPerEntry != 18 || high.SyncDelay.Mean != 1 || high.SyncDelay.Max != 1 || high.ViolationCount != 0 {
 		t.Errorf("high load: %+v", high)
 	}
 	// The saturated lock changes hands every 2 ms, each time after the others.
-	if high.Jain < 0.999 || high.MaxBypass != 9 || high.ThroughputPerS < 499 || high.ThroughputPerS > 501 {
+	if high.Jain < 0.999 || high.MaxBypass != 9 || high.Throughput < 499 || high.Throughput > 501 {
 		t.Errorf("high load: %+v", high)
 	}
 }
@@ -87,7 +87,7 @@ func TestDeterminism(t *testing.T) {
 	digests := map[string]uint64{}
 	for seed := range uint64(3) {
 		a, b := mustRun(t, sigma.Algorithm, stormy(seed)), mustRun(t, sigma.Algorithm, stormy(seed))
-		if a.LogSHA256 != b.LogSHA256 || a.Events != b.Events || a.WaitingMS != b.WaitingMS || a.Messages != b.Messages {
+		if a.LogSHA256 != b.LogSHA256 || a.Events != b.Events || a.Waiting != b.Waiting || a.Messages != b.Messages {
 			t.Errorf("seed %d: %+v\nand %+v", seed, a, b)
 		}
 		if before, is := digests[a.LogSHA256]; is || len(a.LogSHA256) != 64 {
@@ -109,7 +109,7 @@ func TestTrace(t *testing.T) {
 	}
 	c.Trace, c.Digest = nil, false
 	quiet := mustRun(t, sigma.Algorithm, c)
-	if quiet.Events != traced.Events || quiet.WaitingMS != traced.WaitingMS || quiet.LogSHA256 != "" {
+	if quiet.Events != traced.Events || quiet.Waiting != traced.Waiting || quiet.LogSHA256 != "" {
 		t.Errorf("with trace %+v\nwithout %+v", traced, quiet)
 	}
 	steps, err := scenario.Names{Members: 4, Clients: true}.Parse(&b)

@@ -89,7 +89,7 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 		s.idle = 0
 		s.toEnter += s.own - u.before
 		if s.setToken >= 0 && a.Arg != 0 && s.now >= s.settled {
-			s.fenced++
+			s.FencedEntries++
 			if u.slow {
 				s.slow++
 			}
@@ -102,10 +102,10 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 		s.schedule(k, userExit, 0)
 	case a.Do == protocol.Rem && (was == protocol.InTry || was == protocol.InExit):
 		if was == protocol.InTry && a.Reason() != 0 {
-			if s.reasons == nil {
-				s.reasons = map[string]uint64{}
+			if s.GaveUpReasons == nil {
+				s.GaveUpReasons = map[string]uint64{}
 			}
-			s.reasons[a.Reason().Error()]++
+			s.GaveUpReasons[a.Reason().Error()]++
 		}
 		if u.left == 0 {
 			s.active--

@@ -74,7 +74,7 @@ func TestMessages(t *testing.T) {
 		if exact := int(r.Messages) == want; exact != (name == "deferred") || int(r.Messages) < want {
 			t.Errorf("%s: %d messages, %d are those without a repeated read", name, r.Messages, want)
 		}
-		t.Log(name, r.MessagesPerEntry, r.WaitingMS, r.SyncDelayMS)
+		t.Log(name, r.MessagesPerEntry, r.Waiting, r.SyncDelay)
 	}
 }
 

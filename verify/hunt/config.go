@@ -108,35 +108,32 @@ func (c *Config) Use(s world.System) error {
 
 // complete checks c against the algorithm.
 func (c *Config) complete(i protocol.Info) error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: "+format, append([]any{ErrConfig, i.Name}, args...)...)
-	}
 	s := c.System()
 	err := s.Complete(i, limits)
 	if err == nil {
 		err = c.Use(s)
 	}
 	if err != nil {
-		return bad("%w", err)
+		return err
 	}
 	switch {
 	case c.Runs < 0 || c.First < 0:
-		return bad("runs %d from %d: want no negative number", c.Runs, c.First)
+		return fmt.Errorf("runs %d from %d: want no negative number", c.Runs, c.First)
 	case c.For < 0:
-		return bad("for %v: want a positive duration", c.For)
+		return fmt.Errorf("for %v: want a positive duration", c.For)
 	case c.Runs == 0 && c.For == 0 && c.Done == nil:
-		return bad("a hunt without end: want a number of runs, or a time")
+		return errors.New("a hunt without end: want a number of runs, or a time")
 	case c.Workers < 0 || c.Workers > maxWorkers:
-		return bad("%d workers: want 1 to %d", c.Workers, maxWorkers)
+		return fmt.Errorf("%d workers: want 1 to %d", c.Workers, maxWorkers)
 	case c.Beyond < 0:
-		return bad("%d members beyond the budget: want at least 0", c.Beyond)
+		return fmt.Errorf("%d members beyond the budget: want at least 0", c.Beyond)
 	}
 	if c.Beyond > 0 || c.Break {
 		if i.Tolerates&protocol.Amnesia == 0 || i.Quorum == "" {
-			return bad("its model has no budget of memory losses to go beyond")
+			return errors.New("its model has no budget of memory losses to go beyond")
 		}
 		if c.N > 0 && c.Beyond > c.N-Budget(i, c.Config) {
-			return bad("%d members beyond a budget of %d: there are only %d", c.Beyond, Budget(i, c.Config), c.N)
+			return fmt.Errorf("%d members beyond a budget of %d: there are only %d", c.Beyond, Budget(i, c.Config), c.N)
 		}
 	}
 	if c.Break && c.Beyond == 0 {
@@ -145,13 +142,9 @@ func (c *Config) complete(i protocol.Info) error {
 			c.Beyond = 3
 		}
 	}
-	system := c.Config
-	system.N = max(1, c.N)
-	if c.N > 0 || len(c.Options) > 0 {
-		if err := i.CheckOptions(system); err != nil && c.N > 0 {
-			return bad("%w", err)
-		}
-	}
 	c.Workers = max(1, c.Workers)
+	if c.N > 0 {
+		return i.CheckOptions(c.Config)
+	}
 	return nil
 }

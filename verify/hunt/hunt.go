@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -31,17 +32,18 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
 }
 
 func run(a protocol.Algorithm[any], c Config) (Result, error) {
-	if err := c.complete(a.Info); err != nil {
-		return Result{}, err
+	err := c.complete(a.Info)
+	if err == nil && c.FIFO && a.Stale != nil {
+		err = errors.New("FIFO channels: its messages overtake each other")
 	}
-	if c.FIFO && a.Stale != nil {
-		return Result{}, fmt.Errorf("%w: %s: FIFO channels: its messages overtake each other", ErrConfig, a.Name)
+	if err != nil {
+		return Result{}, fmt.Errorf("%w: %s: %w", ErrConfig, a.Name, err)
 	}
 	h := &hunter{alg: a, cfg: c, began: time.Now()}
 	h.result = Result{
 		Algorithm: a.Name, Variant: a.Variant, Seed: c.Seed, First: c.First, Violations: []Violation{}, Beyond: c.Beyond,
 	}
-	err := h.levels()
+	err = h.levels()
 	r := &h.result
 	r.Seconds = time.Since(h.began).Seconds()
 	r.RunsPerS = float64(r.Runs) / max(r.Seconds, 1e-9)

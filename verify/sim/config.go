@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -184,24 +185,21 @@ func (c *Config) checkDiscarded(r *world.Rules) error {
 
 // complete checks c against the algorithm's model and fills in the defaults.
 func (c *Config) complete(i protocol.Info) (*world.Rules, error) {
-	bad := func(format string, args ...any) (*world.Rules, error) {
-		return nil, fmt.Errorf("%w: %s: "+format, append([]any{ErrConfig, i.Name}, args...)...)
-	}
 	s := c.System()
 	err := s.Complete(i, limits)
 	if err == nil {
 		err = c.Use(s)
 	}
 	if err != nil {
-		return bad("%w", err)
+		return nil, err
 	}
 	if !slices.ContainsFunc(c.Entries, func(k int) bool { return k > 0 }) && i.Users != protocol.Nobody {
-		return bad("nobody enters: want 1 to %d entries of some user", maxEntries)
+		return nil, fmt.Errorf("nobody enters: want 1 to %d entries of some user", maxEntries)
 	}
 	r := world.New(i, c.Config, c.Clients, c.Registers)
 	for _, check := range []func(*world.Rules) error{c.checkDetector, c.checkDiscarded, c.checkGroups} {
 		if err := check(r); err != nil {
-			return bad("%w", err)
+			return nil, err
 		}
 	}
 	for _, d := range []struct {
@@ -209,22 +207,15 @@ func (c *Config) complete(i protocol.Info) (*world.Rules, error) {
 		dist *Dist
 		or   Dist
 	}{{"delay", &c.Delay, DefaultDelay}, {"think", &c.Think, DefaultThink}, {"hold", &c.Hold, DefaultHold}} {
-		if d.dist.Shape == Default {
-			*d.dist = d.or
-		}
+		*d.dist = cmp.Or(*d.dist, d.or)
 		if err := d.dist.check(); err != nil {
-			return bad("%s: %v", d.name, err)
+			return nil, fmt.Errorf("%s: %w", d.name, err)
 		}
 	}
 	if err := i.CheckOptions(c.Config); err != nil {
-		return bad("%w", err)
+		return nil, err
 	}
-	if c.Lease == 0 {
-		c.Lease = DefaultLease
-	}
-	if c.Patience == 0 {
-		c.Patience = DefaultPatience
-	}
+	c.Lease, c.Patience = cmp.Or(c.Lease, DefaultLease), cmp.Or(c.Patience, DefaultPatience)
 	for _, d := range []struct {
 		name string
 		d    time.Duration
@@ -240,25 +231,21 @@ func (c *Config) complete(i protocol.Info) (*world.Rules, error) {
 		{"clock-offset", c.ClockOffset},
 	} {
 		if d.d < 0 || d.d > longest {
-			return bad("%s %v: want 0 to %v", d.name, d.d, longest)
+			return nil, fmt.Errorf("%s %v: want 0 to %v", d.name, d.d, longest)
 		}
 	}
 	if c.ClockOffset > time.Duration(clockBase) {
-		return bad("clock-offset %v: want at most %v", c.ClockOffset, time.Duration(clockBase))
+		return nil, fmt.Errorf("clock-offset %v: want at most %v", c.ClockOffset, time.Duration(clockBase))
 	}
 	switch {
 	case c.Spaced < 0:
-		return bad("spaced=%d: want at least 0", c.Spaced)
+		return nil, fmt.Errorf("spaced=%d: want at least 0", c.Spaced)
 	case c.Spaced > 0 && c.AmnesiaEvery == 0:
-		return bad("spaced=%d: there are no memory losses to be spaced", c.Spaced)
+		return nil, fmt.Errorf("spaced=%d: there are no memory losses to be spaced", c.Spaced)
+	case c.Patience < 0:
+		return nil, fmt.Errorf("patience of %d events: want at least 1", c.Patience)
 	}
-	if c.Patience < 0 {
-		return bad("patience of %d events: want at least 1", c.Patience)
-	}
-	if err := c.checkFaults(r); err != nil {
-		return bad("%w", err)
-	}
-	return r, nil
+	return r, c.checkFaults(r)
 }
 
 // checkDetector completes c for the failure detector, and refuses what it does not do.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,17 +21,22 @@ const (
 	SkewedShape
 )
 
+var shapes = [...]string{"default", "constant", "exponential", "uniform", "skewed"}
+
+// isRange reports whether a distribution of shape s has two bounds.
+func (s Shape) isRange() bool { return s == UniformShape || s == SkewedShape }
+
 // A Dist is a distribution of durations. The zero value stands for the default.
 type Dist struct {
 	Shape Shape
-	A, B  time.Duration // constant A; exponential of mean A; uniform in [A, B]; skewed in [A, B]
+	A, B  time.Duration // constant A; exponential of mean A; uniform in [A, B]; skewed in [A, B]. B is A where it says nothing
 }
 
 // Constant is always d.
 func Constant(d time.Duration) Dist { return Dist{ConstantShape, d, d} }
 
 // Exponential has the given mean.
-func Exponential(mean time.Duration) Dist { return Dist{ExponentialShape, mean, 0} }
+func Exponential(mean time.Duration) Dist { return Dist{ExponentialShape, mean, mean} }
 
 // Uniform lies in [lo, hi].
 func Uniform(lo, hi time.Duration) Dist { return Dist{UniformShape, lo, hi} }
@@ -48,29 +54,20 @@ func ParseDist(text string) (Dist, error) {
 		return Dist{}, fmt.Errorf("sim: %q is not a distribution: %s; "+
 			"want constant:D, exponential:MEAN, uniform:LO,HI or skewed:LO,HI, such as constant:1ms", text, why)
 	}
-	shape, rest, _ := strings.Cut(text, ":")
-	args := strings.Split(rest, ",")
+	name, rest, _ := strings.Cut(text, ":")
 	var ds []time.Duration
-	for _, a := range args {
+	for a := range strings.SplitSeq(rest, ",") {
 		d, err := time.ParseDuration(a)
 		if err != nil {
 			return bad(fmt.Sprintf("%q is not a duration", a))
 		}
 		ds = append(ds, d)
 	}
-	var d Dist
-	switch {
-	case shape == "constant" && len(ds) == 1:
-		d = Constant(ds[0])
-	case shape == "exponential" && len(ds) == 1:
-		d = Exponential(ds[0])
-	case shape == "uniform" && len(ds) == 2:
-		d = Uniform(ds[0], ds[1])
-	case shape == "skewed" && len(ds) == 2:
-		d = Skewed(ds[0], ds[1])
-	default:
+	shape := Shape(max(0, slices.Index(shapes[:], name)))
+	if shape == Default || len(ds) > 2 || shape.isRange() != (len(ds) == 2) {
 		return bad("unknown name or number of durations")
 	}
+	d := Dist{shape, ds[0], ds[len(ds)-1]}
 	if err := d.check(); err != nil {
 		return bad(err.Error())
 	}
@@ -85,7 +82,7 @@ func (d Dist) check() error {
 		return fmt.Errorf("%v is negative", min(d.A, d.B))
 	case d.A > longest || d.B > longest:
 		return fmt.Errorf("%v is longer than %v", max(d.A, d.B), longest)
-	case (d.Shape == UniformShape || d.Shape == SkewedShape) && d.A > d.B:
+	case d.Shape.isRange() && d.A > d.B:
 		return fmt.Errorf("%v is after %v", d.A, d.B)
 	case d.Shape == SkewedShape && d.A == 0:
 		return fmt.Errorf("%v has no order of magnitude", d.A)
@@ -106,17 +103,14 @@ func (d Dist) Mean() time.Duration {
 
 // String returns the form that ParseDist reads.
 func (d Dist) String() string {
-	switch d.Shape {
-	case ConstantShape:
-		return fmt.Sprintf("constant:%v", d.A)
-	case ExponentialShape:
-		return fmt.Sprintf("exponential:%v", d.A)
-	case UniformShape:
-		return fmt.Sprintf("uniform:%v,%v", d.A, d.B)
-	case SkewedShape:
-		return fmt.Sprintf("skewed:%v,%v", d.A, d.B)
+	text := shapes[d.Shape]
+	if d.Shape != Default {
+		text += ":" + d.A.String()
 	}
-	return "default"
+	if d.Shape.isRange() {
+		text += "," + d.B.String()
+	}
+	return text
 }
 
 // draw takes the next value from a stream. A constant takes no random number.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -45,16 +46,8 @@ func (c *Config) checkGroups(r *world.Rules) error {
 	case c.Wants != nil:
 		return nil
 	}
-	if c.Groups == 0 {
-		c.Groups = DefaultGroups
-	}
-	if c.PerRequest == 0 {
-		c.PerRequest = 1
-	}
-	p := &c.Popularity
-	if *p == (Popularity{}) {
-		*p = Popularity{100, 100}
-	}
+	p := cmp.Or(c.Popularity, Popularity{100, 100})
+	c.Groups, c.PerRequest, c.Popularity = cmp.Or(c.Groups, DefaultGroups), cmp.Or(c.PerRequest, 1), p
 	switch {
 	case c.Groups < 1 || c.Groups > maxGroups:
 		return fmt.Errorf("%d groups: want 1 to %d", c.Groups, maxGroups)

@@ -30,13 +30,13 @@ func NewRunner[M any](a protocol.Algorithm[M]) *Runner[M] {
 func (r *Runner[M]) Run(c Config) (Result, error) {
 	a := &r.s.alg
 	rules, err := c.complete(a.Info)
+	if err == nil && c.Spaced > 0 && a.Unsettled == nil {
+		err = fmt.Errorf("spaced=%d: its users make up for no losses", c.Spaced)
+	}
+	if err == nil {
+		err = r.s.checkState(&c)
+	}
 	if err != nil {
-		return Result{}, err
-	}
-	if c.Spaced > 0 && a.Unsettled == nil {
-		return Result{}, fmt.Errorf("%w: %s: spaced=%d: its users make up for no losses", ErrConfig, a.Name, c.Spaced)
-	}
-	if err := r.s.checkState(&c); err != nil {
 		return Result{}, fmt.Errorf("%w: %s: %w", ErrConfig, a.Name, err)
 	}
 	began := time.Now()

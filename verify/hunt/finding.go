@@ -151,7 +151,7 @@ func (h *hunter) render(v *Violation, x *reducer) {
 	for _, b := range c.Budgets() {
 		*b.Most = count(run, b.Verb)
 	}
-	c.Suspect = m.mistaken(run) + m.broke(run)
+	c.Suspect = m.mistakes(run)
 	c.Crash = max(c.Crash, min(c.Recover, 1))
 	if m.Weak {
 		c.Operations = []int{max(1, m.operations(run))}

@@ -119,26 +119,14 @@ func (m *model) script(run []world.Action) (steps []scenario.Step) {
 
 // # What a run had
 
-// mistaken is how many suspicions of a run are mistakes.
-func (m *model) mistaken(run []world.Action) (k int) {
-	return m.count(run, func(c world.Action) bool {
-		a, b := int(c.A), int(c.B)
-		return m.Peers && !m.Mutual && c.Verb == scenario.Suspect && m.Notices(a, b) == world.MaySuspect
-	})
-}
-
-// broke is how many leases of a run lapsed by themselves.
-func (m *model) broke(run []world.Action) (k int) {
-	return m.count(run, func(c world.Action) bool {
-		return c.Verb == scenario.Lapse && m.Notices(int(c.A), int(c.B))&(world.MayLapse|world.Paused) == world.MayLapse
-	})
-}
-
-// count is how many steps of a run are of some kind, in the state before each.
-func (m *model) count(run []world.Action, some func(world.Action) bool) (k int) {
+// mistakes is how many suspicions of a run are mistakes, and how many leases lapse by themselves.
+func (m *model) mistakes(run []world.Action) (k int) {
 	m.Reset()
 	for _, c := range run {
-		if some(c) {
+		n := m.Notices(int(c.A), int(c.B))
+		switch {
+		case c.Verb == scenario.Suspect && m.Peers && !m.Mutual && n == world.MaySuspect,
+			c.Verb == scenario.Lapse && n&(world.MayLapse|world.Paused) == world.MayLapse:
 			k++
 		}
 		m.do(&c)

@@ -12,8 +12,8 @@ import (
 // A hunt without one of its monitors misses what this one sees.
 func TestWithoutMonitor(t *testing.T) {
 	timed := func(property string) mutant.Replacement {
-		const judged = "if r.ViolationsOf[w.found] == 0 {"
-		return mutant.Edit(property+", in time", judged, strings.Replace(judged, " {", " || w.found == "+property+" {", 1))
+		const judged = "if r.ViolationsOf[w] == 0 {"
+		return mutant.Edit(property+", in time", judged, strings.Replace(judged, " {", " || w == "+property+" {", 1))
 	}
 	mutant.Test(t, mutant.Config{
 		Lane: lane.Long,

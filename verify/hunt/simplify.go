@@ -2,7 +2,6 @@ package hunt
 
 import (
 	"reflect"
-	"strings"
 
 	"github.com/poundlock/poundlock/verify/sim"
 )
@@ -12,17 +11,21 @@ import (
 // falls.
 func (h *hunter) simplify(v *Violation, p *plan) error {
 	timed, clocks := newSimulators(h.alg), true
-	violates := func(c sim.Config) (sim.Result, bool, error) {
+	violates := func(c sim.Config) (bool, error) {
 		q := *p
 		q.config, q.clocks = c, clocks
 		r, found, err := timed.simulate(&q)
-		return r, found != nil && found.Property == v.Property, err
+		good := found != nil && found.Property == v.Property
+		if good {
+			v.Found, v.Reason = int(r.Events), found.Text
+		}
+		return good, err
 	}
 	best := p.config
-	last, good, err := violates(best)
+	good, err := violates(best)
 	if !good && err == nil { // clocks that show 0 are for hunts only
 		clocks = false
-		last, _, err = violates(best)
+		_, err = violates(best)
 	}
 	if err != nil {
 		return err
@@ -35,24 +38,14 @@ func (h *hunter) simplify(v *Violation, p *plan) error {
 			if reflect.DeepEqual(c, best) || c.Clients < 0 || c.Entries[0] < min(1, best.Entries[0]) || p.Clients > 0 && c.Clients < 1 {
 				continue
 			}
-			r, good, err := violates(c)
-			if err != nil {
-				continue // a simplification that makes no sense
-			}
-			if good {
-				best, last, changed = c, r, true
+			// An error says that the simplification makes no sense.
+			if good, _ := violates(c); good {
+				best, changed = c, true
 			}
 		}
 	}
 	v.Timed, v.Simulation, v.N, v.Clients = true, best, best.N, best.Clients
-	v.Found = int(last.Events)
 	v.Replayed = clocks
-	for _, text := range last.Violations {
-		if strings.Contains(text, " "+v.Property+": ") {
-			v.Reason = text
-			break
-		}
-	}
 	return nil
 }
 

@@ -231,20 +231,14 @@ func (w *walker) fire() bool {
 	}
 	for k := range w.Total {
 		i := (first + k) % w.Total
-		if t := w.timers(i); len(t) > 0 && !w.still(i) && !w.Waiting(i) {
-			w.timer = i + 1
-			return w.take(world.Action{Verb: scenario.Timeout, A: int32(i), Timer: t[w.r.IntN(len(t))]})
+		if !w.Is(i) || len(w.Ends[i].Timers) == 0 || w.still(i) || w.Waiting(i) {
+			continue
 		}
+		w.timer = i + 1
+		t := w.Ends[i].Timers
+		return w.take(world.Action{Verb: scenario.Timeout, A: int32(i), Timer: t[w.r.IntN(len(t))]})
 	}
 	return false
-}
-
-// timers are those of process i that are set.
-func (w *walker) timers(i int) []uint32 {
-	if !w.Is(i) {
-		return nil
-	}
-	return w.Ends[i].Timers
 }
 
 // tell lets the failure detector tell somebody what it must.

@@ -400,7 +400,7 @@ func (s *suite[M]) measure(distinct bool) error {
 			}
 			c := s.faultless(n)
 			if s.alg.Weak {
-				c.Operations = sim.NoOperations // an entry is claimed, not what users do inside
+				c.Operations = []int{0} // an entry is claimed, not what users do inside
 			}
 			name := "high"
 			if load == protocol.LowLoad {

@@ -179,7 +179,7 @@ func TestSimulated(t *testing.T) {
 		crashed := 0
 		for seed := range uint64(20) {
 			r, err := sim.Run(a, sim.Config{
-				Config: protocol.Config{N: 5}, Entries: []int{20}, Operations: 2, Seed: seed,
+				Config: protocol.Config{N: 5}, Entries: []int{20}, Operations: []int{2}, Seed: seed,
 				Delay: sim.Exponential(time.Millisecond), Think: sim.Exponential(20 * time.Millisecond),
 				Faults: []scenario.Step{
 					{At: 50 * time.Millisecond, Verb: scenario.Crash, Procs: []protocol.ID{0}},

@@ -148,9 +148,9 @@ func TestTimedFindingsFaults(t *testing.T) {
 
 // It also says how many operations there are, where those are not the default.
 func TestTimedFindingsOperations(t *testing.T) {
-	for operations, want := range map[int]string{sim.NoOperations: " --operations 0", 1: "", 3: " --operations 3"} {
+	for operations, want := range map[int]string{0: " --operations 0", 1: "", 3: " --operations 3"} {
 		v := hunt.Violation{Timed: true, Simulation: sim.Config{
-			Config: protocol.Config{N: 2}, Entries: []int{1}, Operations: operations,
+			Config: protocol.Config{N: 2}, Entries: []int{1}, Operations: []int{operations},
 			Delay: sim.Constant(1), Think: sim.Constant(1), Hold: sim.Constant(1),
 		}}
 		command, err := commandOf(protocol.Info{Name: "toy", Weak: true}, false, v)

@@ -85,7 +85,7 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	s.IntVar(&f.config.PerRequest, "per-request", 0, "`number` of groups that a request names, any of which will do (default 1)")
 	s.StringArrayVar(&f.sets, "wants", nil,
 		"`[USER=]SET` of groups that all users want all the time, or that one does, such as p1=a,b; ! before a group that is exclusive")
-	f.registerOperations(s, "(default 1 there); --hold begins behind the last one")
+	f.registerOperations(s, "for all, or one for each: N1,N2,.. (default 1 there); --hold begins behind the last one")
 	s.Float64Var(&f.config.Bandwidth, "bandwidth", 0,
 		"`KBIT_PER_MS`: a message takes as much longer as its integers, of 32 bits each, need; 0: no longer")
 	s.Float64Var(&f.config.Loss, "loss", 0, "`probability` that a message is lost; needs --link")

@@ -116,7 +116,7 @@ func watch[M any](a protocol.Algorithm[M], n int, s story) ([]deed, error) {
 	made := a.New
 	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[M] { return watched[M]{made(id, c), id, w} }
 	c := sim.Config{
-		Config: protocol.Config{N: n}, Entries: make([]int, n), Operations: s.operations,
+		Config: protocol.Config{N: n}, Entries: make([]int, n), Operations: []int{s.operations},
 		Delay: sim.Constant(hop), Think: sim.Constant(think), Hold: sim.Constant(hold), Detect: sim.Silent,
 	}
 	for u := n - s.users; u < n; u++ {

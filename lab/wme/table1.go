@@ -9,7 +9,6 @@ import (
 	weak "github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/verify/sim"
 )
 
 // Table1 counts steps and messages of each thing that a user does, beside their formulas.
@@ -33,9 +32,9 @@ type action struct {
 }
 
 var (
-	alone   = story{users: 1, entries: 2, operations: sim.NoOperations}
+	alone   = story{users: 1, entries: 2}
 	working = story{users: 1, entries: 1, operations: 1}
-	queue   = story{users: 2, entries: 2, operations: sim.NoOperations}
+	queue   = story{users: 2, entries: 2}
 )
 
 func answered(d deed) int { return d.answered }

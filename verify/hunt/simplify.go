@@ -65,19 +65,12 @@ var simpler = []func(*sim.Config){
 	func(c *sim.Config) { c.Clients-- },
 	func(c *sim.Config) { c.Entries = []int{c.Entries[0] / 2} },
 	func(c *sim.Config) { c.Entries = []int{c.Entries[0] - 1} },
-	func(c *sim.Config) { c.Operations = fewer(c.Operations) },
+	func(c *sim.Config) {
+		if len(c.Operations) > 0 {
+			c.Operations = []int{max(0, c.Operations[0]-1)}
+		}
+	},
 	func(c *sim.Config) { c.Delay = sim.DefaultDelay },
 	func(c *sim.Config) { c.Hold = sim.DefaultHold },
 	func(c *sim.Config) { c.Think = sim.Constant(0) },
-}
-
-// fewer is one operation less in each section, if there are any.
-func fewer(operations int) int {
-	switch {
-	case operations > 1:
-		return operations - 1
-	case operations == 1:
-		return sim.NoOperations
-	}
-	return operations
 }

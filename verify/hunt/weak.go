@@ -35,7 +35,7 @@ func (p *plan) object(c *Config, i protocol.Info) {
 	}
 	p.kinds &^= c.without
 	p.agrees = p.between(1, 20)
-	if p.config.Operations = p.operations; !p.timed {
+	if p.config.Operations = []int{p.operations}; !p.timed {
 		p.faulty, p.tries = p.between(1, 8)*p.faulty, 3*p.tries // what is wrong takes several faults in a row
 	}
 }

@@ -50,9 +50,9 @@ type Config struct {
 	Delay Dist // of a message, or of an access to a register. Default constant:1ms
 	Think Dist // between leaving and the next try; 0 is a mean delay for who gave up. Default exponential:1s
 	Hold  Dist // of the critical section. Default constant:1ms
-	// Operations is how many a user issues in each section, where there is a replicated object, a
-	// million at most, or NoOperations; Hold begins behind the last one. Default 1 there.
-	Operations int
+	// Operations is how many a user issues in each section, where there is a replicated object: one number
+	// for each user, or one for all, a million at most. Hold begins behind the last one. Default 1 there.
+	Operations []int
 	// Bandwidth is how many kbit of a message leave or arrive in a ms: one of k integers, of 32
 	// bit each, takes 32k/(1000 Bandwidth) ms longer than Delay. 0: no time.
 	Bandwidth float64
@@ -132,13 +132,8 @@ var limits = world.Limits{
 // System is what c has in common with other drivers.
 func (c *Config) System() world.System {
 	s := world.System{
-		Config: c.Config, Clients: c.Clients, Entries: c.Entries, Down: c.Down, FIFO: c.FIFO, Registers: c.Registers,
-	}
-	if c.Operations != 0 {
-		s.Operations = []int{c.Operations}
-	}
-	if c.Operations == NoOperations {
-		s.Operations[0] = 0
+		Config: c.Config, Clients: c.Clients, Entries: c.Entries, Operations: c.Operations,
+		Down: c.Down, FIFO: c.FIFO, Registers: c.Registers,
 	}
 	for _, set := range c.Wants {
 		s.Wants = append(s.Wants, []protocol.Groups{set})
@@ -146,15 +141,10 @@ func (c *Config) System() world.System {
 	return s
 }
 
-// Use takes over what c has in common with other drivers. All users issue as many operations, and each of
-// them always wants the same.
+// Use takes over what c has in common with other drivers. Each user always wants the same.
 func (c *Config) Use(s world.System) error {
-	c.Config, c.Clients, c.Entries, c.Down, c.FIFO, c.Registers = s.Config, s.Clients, s.Entries, s.Down, s.FIFO, s.Registers
-	if c.Operations = 0; len(s.Operations) > 0 {
-		if c.Operations = s.Operations[0]; c.Operations == 0 {
-			c.Operations = NoOperations
-		}
-	}
+	c.Config, c.Clients, c.Entries, c.Operations = s.Config, s.Clients, s.Entries, s.Operations
+	c.Down, c.FIFO, c.Registers = s.Down, s.FIFO, s.Registers
 	c.Wants = nil
 	for _, list := range s.Wants {
 		if len(list) > 1 {

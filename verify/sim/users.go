@@ -94,7 +94,9 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 				s.slow++
 			}
 		}
-		u.operations = max(0, s.cfg.Operations)
+		if s.alg.Weak {
+			u.operations = s.cfg.Operations[k]
+		}
 		s.stays(k)
 		s.passed(int(s.monitor.Entries()))
 	case a.Do == protocol.Ejected && was == protocol.InCrit:

@@ -33,9 +33,6 @@ type weak[M any] struct {
 // forgets none, a million take 1 GiB with four processes.
 const maxOperations = 1_000_000
 
-// NoOperations is a Config.Operations with which users enter and leave, and issue none.
-const NoOperations = -1
-
 func (w *weak[M]) reset(i protocol.Info, c Config) {
 	*w = weak[M]{}
 	if i.Weak {

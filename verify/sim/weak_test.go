@@ -21,7 +21,7 @@ import (
 func weakRun[M any](t *testing.T, a protocol.Algorithm[M], n int, storms bool, seed uint64) sim.Result {
 	t.Helper()
 	c := sim.Config{
-		Config: protocol.Config{N: n}, Entries: []int{30}, Operations: 3, Seed: seed,
+		Config: protocol.Config{N: n}, Entries: []int{30}, Operations: []int{3}, Seed: seed,
 		Think: sim.Constant(10 * time.Millisecond), Hold: sim.Constant(time.Millisecond),
 	}
 	if storms {
@@ -97,7 +97,7 @@ func TestReturns(t *testing.T) {
 				a.Unsettled = nil
 			}
 			r := mustRun(t, a, sim.Config{
-				Config: protocol.Config{N: members}, Entries: []int{30}, Operations: 3, Seed: seed,
+				Config: protocol.Config{N: members}, Entries: []int{30}, Operations: []int{3}, Seed: seed,
 				Think: sim.Exponential(20 * time.Millisecond), Delay: sim.Exponential(time.Millisecond),
 				CrashEvery: 3 * time.Millisecond, RecoverEvery: 2 * time.Millisecond, Detect: 4 * time.Millisecond,
 				FaultsUntil: 300 * time.Millisecond,
@@ -120,7 +120,7 @@ func storms[M any](t *testing.T, a protocol.Algorithm[M]) (amiss int) {
 	const members = 5
 	for seed := range uint64(50) {
 		r := mustRun(t, a, sim.Config{
-			Config: protocol.Config{N: members}, Entries: []int{20}, Operations: 3, Seed: seed,
+			Config: protocol.Config{N: members}, Entries: []int{20}, Operations: []int{3}, Seed: seed,
 			Think: sim.Exponential(20 * time.Millisecond), Delay: sim.Exponential(time.Millisecond),
 			CrashEvery: 7 * time.Millisecond, RecoverEvery: 4 * time.Millisecond, PauseEvery: 20 * time.Millisecond,
 			Detect: 4 * time.Millisecond, FaultsUntil: 300 * time.Millisecond,
@@ -224,7 +224,7 @@ func TestEjectedForNothing(t *testing.T) {
 			}
 			a.Unsettled = nil
 			r := mustRun(t, a, sim.Config{
-				Config: protocol.Config{N: 3}, Entries: []int{30}, Operations: 1, Seed: 1, Delay: delay,
+				Config: protocol.Config{N: 3}, Entries: []int{30}, Operations: []int{1}, Seed: 1, Delay: delay,
 				Think: sim.Exponential(20 * time.Millisecond), PauseEvery: 50 * time.Millisecond, Detect: 4 * time.Millisecond,
 				FaultsUntil: 300 * time.Millisecond,
 			})
@@ -262,7 +262,7 @@ func TestWeakEffects(t *testing.T) {
 		a.Weak, a.Consensus = c.why == consensus, c.why == object
 		run := sim.Config{Config: protocol.Config{N: 1}, Entries: []int{1}}
 		if a.Weak {
-			run.Operations = sim.NoOperations
+			run.Operations = []int{0}
 		}
 		r := mustRun(t, a, run)
 		if r.ViolationCount != 1 || r.ViolationsOf[world.Model] != 1 || !strings.Contains(r.Violations[0], "p1 "+c.why) {
@@ -271,12 +271,15 @@ func TestWeakEffects(t *testing.T) {
 	}
 }
 
-// One operation in each section is the default, and there may be none.
+// One operation in each section is the default, and there may be none, and for each user another number.
 func TestOperationsDefault(t *testing.T) {
-	for asked, each := range map[int]uint64{0: 1, 1: 1, 2: 2, sim.NoOperations: 0} {
-		r := mustRun(t, wme.First, sim.Config{Config: protocol.Config{N: 3}, Entries: []int{5}, Operations: asked})
-		if r.ViolationCount != 0 || r.Entries != 15 || r.OutcomeMS.Count != 15*each {
-			t.Errorf("operations %d: %d outcomes in %d sections, want %d; %v", asked, r.OutcomeMS.Count, r.Entries, 15*each, r.Violations)
+	for _, c := range []struct {
+		asked []int
+		want  uint64
+	}{{nil, 15}, {[]int{1}, 15}, {[]int{2}, 30}, {[]int{0}, 0}, {[]int{2, 0, 1}, 15}, {[]int{0, 0, 3}, 15}} {
+		r := mustRun(t, wme.First, sim.Config{Config: protocol.Config{N: 3}, Entries: []int{5}, Operations: c.asked})
+		if r.ViolationCount != 0 || r.Entries != 15 || r.OutcomeMS.Count != c.want {
+			t.Errorf("operations %v: %d outcomes in %d sections, want %d; %v", c.asked, r.OutcomeMS.Count, r.Entries, c.want, r.Violations)
 		}
 	}
 }
@@ -284,12 +287,12 @@ func TestOperationsDefault(t *testing.T) {
 // Operations belong to a replicated object.
 func TestOperationsRefused(t *testing.T) {
 	for _, k := range []int{-1, 1} {
-		if _, err := sim.Run(toys(protocol.Members, nil), sim.Config{Config: protocol.Config{N: 2}, Operations: k}); err == nil {
+		if _, err := sim.Run(toys(protocol.Members, nil), sim.Config{Config: protocol.Config{N: 2}, Operations: []int{k}}); err == nil {
 			t.Errorf("%d operations without an object are taken", k)
 		}
 	}
-	for _, k := range []int{-2, 1_000_001} {
-		_, err := sim.Run(wme.First, sim.Config{Config: protocol.Config{N: 2}, Operations: k})
+	for _, k := range []int{-1, 1_000_001} {
+		_, err := sim.Run(wme.First, sim.Config{Config: protocol.Config{N: 2}, Operations: []int{k}})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprint(k)) {
 			t.Errorf("%d operations: %v", k, err)
 		}
@@ -299,7 +302,7 @@ func TestOperationsRefused(t *testing.T) {
 // A section with many operations is not stuck, however long others wait for its end; one without an outcome is.
 func TestOutcomesAreProgress(t *testing.T) {
 	c := sim.Config{
-		Config: protocol.Config{N: 3}, Entries: []int{1, 1, 0}, Operations: 200, Think: sim.Constant(time.Millisecond), Patience: 300,
+		Config: protocol.Config{N: 3}, Entries: []int{1, 1, 0}, Operations: []int{200}, Think: sim.Constant(time.Millisecond), Patience: 300,
 	}
 	if r := mustRun(t, wme.Second, c); r.ViolationCount != 0 || r.OutcomeMS.Count != 400 {
 		t.Errorf("%d outcomes, %v", r.OutcomeMS.Count, r.Violations)
@@ -319,7 +322,7 @@ func TestNoOutcome(t *testing.T) {
 		}
 	})
 	a.Weak = true
-	r := mustRun(t, a, sim.Config{Config: protocol.Config{N: 1}, Entries: []int{1}, Operations: 1})
+	r := mustRun(t, a, sim.Config{Config: protocol.Config{N: 1}, Entries: []int{1}, Operations: []int{1}})
 	if len(r.Violations) == 0 || !strings.HasSuffix(r.Violations[0], "stuck: nothing more will happen, and p1 waits") {
 		t.Error(r.Violations)
 	}

@@ -90,7 +90,11 @@ func (p *Process[M]) Step(ev protocol.Event[Frame[M]], out *protocol.Out[Frame[M
 		return
 	case protocol.Timeout:
 		if ev.Timer >= firstTimer {
-			p.again(protocol.ID(ev.Timer-firstTimer), out)
+			q := p.look(protocol.ID(ev.Timer - firstTimer))
+			if q.window.Unacked() == 0 {
+				panic("link: unexpected timer")
+			}
+			p.repeat(q, out)
 			return
 		}
 	case protocol.Start:
@@ -165,15 +169,7 @@ func (p *Process[M]) decode(b []byte) (m M, rest []byte) {
 
 func (q *peer) timer() uint32 { return firstTimer + uint32(q.id) }
 
-// again sends what is not acknowledged once more.
-func (p *Process[M]) again(id protocol.ID, out *protocol.Out[Frame[M]]) {
-	q := p.look(id)
-	if q.window.Unacked() == 0 {
-		panic("link: unexpected timer")
-	}
-	p.repeat(q, out)
-}
-
+// repeat sends what is not acknowledged once more.
 func (p *Process[M]) repeat(q *peer, out *protocol.Out[Frame[M]]) {
 	if q.window.Unacked() == 0 {
 		return
@@ -224,11 +220,6 @@ func (p *Process[M]) receive(ev protocol.Event[Frame[M]], out *protocol.Out[Fram
 	case f.Number <= q.window.Received():
 		p.ack(q, f.Number, out) // its ACK may have been lost
 	}
-}
-
-// leased reports whether Restore tells this process of new leases.
-func (p *Process[M]) leased() bool {
-	return !p.isMember(p.id) && p.wrapped.inner.Detector == protocol.LeaseDetector
 }
 
 // takes reports whether a number is received for the first time, and in order where

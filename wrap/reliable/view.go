@@ -87,9 +87,11 @@ func (q *peer) has(number uint64) bool {
 	return number <= q.window.seen || slices.Contains(q.later, number)
 }
 
-// ignores reports whether nothing is taken from an end of that name.
+// ignores reports whether nothing is taken from an end of that name. A client with leases hears of
+// a new one from Restore.
 func (p *Process[M]) ignores(q *peer, theirs uint64) bool {
-	return theirs < q.theirs || q.closed && (theirs == q.theirs || p.leased())
+	leased := !p.isMember(p.id) && p.wrapped.inner.Detector == protocol.LeaseDetector
+	return theirs < q.theirs || q.closed && (theirs == q.theirs || leased)
 }
 
 // stale is protocol.Algorithm.Stale. What a frame still tells is one of these: a

@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,14 +62,7 @@ func (w *Window) Push(b []byte) error {
 }
 
 func (w *Window) bounds() (items, bytes int) {
-	items, bytes = w.MaxItems, w.MaxBytes
-	if items == 0 {
-		items = MaxItems
-	}
-	if bytes == 0 {
-		bytes = MaxBytes
-	}
-	return items, bytes
+	return cmp.Or(w.MaxItems, MaxItems), cmp.Or(w.MaxBytes, MaxBytes)
 }
 
 // Take appends items that the current connection has not carried yet to b:

@@ -295,16 +295,12 @@ func (c *Config) checkFaults(r *world.Rules) error {
 	if c.RecoverEvery > 0 && c.CrashEvery == 0 && !slices.ContainsFunc(c.Faults, is(scenario.Crash)) {
 		return errors.New("recover-every: nobody crashes who could come back")
 	}
-	left := c.N
-	for k, id := range c.Down {
+	for _, id := range c.Down {
 		if id >= protocol.ID(c.N) {
 			return fmt.Errorf("down: there is no member %d", id+1)
 		}
-		if !slices.Contains(c.Down[:k], id) {
-			left--
-		}
 	}
-	if left == 0 {
+	if down := slices.Compact(slices.Sorted(slices.Values(c.Down))); len(down) == c.N {
 		return errors.New("down: no member is left")
 	}
 	for _, f := range c.Faults {
@@ -342,7 +338,7 @@ func (c *Config) checkFault(r *world.Rules, f scenario.Step) error {
 	case f.Verb == scenario.Amnesia && !member:
 		return errors.New("only a member can lose its memory and stay")
 	case f.Verb == scenario.Drain && !member:
-		return errors.New("want one member, of an algorithm whose members drain")
+		return reasons[scenario.Drain]
 	case f.Verb == scenario.Crash && member && !r.Peers:
 		return errors.New("only a user's process can crash for ever; a member loses its memory (amnesia)")
 	case f.Verb == scenario.Suspect && r.Detector == protocol.PerfectDetector && !slices.ContainsFunc(c.Faults, crashed):
@@ -364,24 +360,23 @@ func faultsOf(r *world.Rules) []string {
 }
 
 // reasons say why the model of an algorithm has no steps of some kind.
-var reasons = map[scenario.Verb]string{
-	scenario.Amnesia: "its model has no memory loss",
-	scenario.Crash:   "its model has no crashes",
-	scenario.Recover: "its model has no member that comes back",
-	scenario.Drain:   "want one member, of an algorithm whose members drain",
+var reasons = map[scenario.Verb]error{
+	scenario.Amnesia:   errors.New("its model has no memory loss"),
+	scenario.Crash:     errors.New("its model has no crashes"),
+	scenario.Recover:   errors.New("its model has no member that comes back"),
+	scenario.Drain:     errors.New("want one member, of an algorithm whose members drain"),
+	scenario.Lose:      protocol.ErrReliable,
+	scenario.Duplicate: protocol.ErrReliable,
 }
 
 // lacks says why the model of an algorithm has no steps of some kind; nil: it has them.
 func lacks(r *world.Rules, v scenario.Verb) error {
-	has := world.Has(r.Info, v)
 	of := func(list ...scenario.Verb) bool { return slices.Contains(list, v) }
 	switch {
 	case r.Registers != nil && of(scenario.Deliver, scenario.Lose, scenario.Duplicate, scenario.Partition):
 		return protocol.ErrRegisters
-	case !has && of(scenario.Lose, scenario.Duplicate):
-		return protocol.ErrReliable
-	case !has && reasons[v] != "":
-		return errors.New(reasons[v])
+	case !world.Has(r.Info, v) && reasons[v] != nil:
+		return reasons[v]
 	case r.Peers && v == scenario.Amnesia:
 		return errors.New("not simulated where the members are the users")
 	case r.Detector == protocol.NoDetector && of(scenario.Suspect, scenario.Restore):

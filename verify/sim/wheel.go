@@ -110,15 +110,10 @@ func (w *wheel) take() { w.front = w.front[:len(w.front)-1] }
 
 // next is the number of the first slot whose list is not empty.
 func (w *wheel) next() int64 {
-	from := uint64(w.turned+1) & (slots - 1)
-	set := w.full[from/64] >> (from % 64)
-	if set != 0 {
-		return w.turned + 1 + int64(bits.TrailingZeros64(set))
-	}
-	for skipped := 64 - from%64; ; skipped += 64 {
-		k := (from + skipped) & (slots - 1)
-		if set := w.full[k/64]; set != 0 {
-			return w.turned + 1 + int64(skipped) + int64(bits.TrailingZeros64(set))
+	for slot := w.turned + 1; ; slot = slot&^63 + 64 {
+		k := uint64(slot) & (slots - 1)
+		if set := w.full[k/64] >> (k % 64); set != 0 {
+			return slot + int64(bits.TrailingZeros64(set))
 		}
 	}
 }

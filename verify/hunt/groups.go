@@ -38,10 +38,7 @@ func (p *plan) timeWants(i protocol.Info) {
 	if !i.Grouped {
 		return
 	}
-	users := p.N
-	if i.Users == protocol.Clients {
-		users = p.Clients
-	}
+	_, users := p.System.Users(i)
 	for range users {
 		p.config.Wants = append(p.config.Wants, p.Wants[0][p.chance.IntN(len(p.Wants[0]))])
 	}

@@ -96,16 +96,14 @@ func (x *reducer) accept(candidate []world.Action, least, most int) (good bool) 
 	return good
 }
 
-// limit is how many steps it may take.
-func (x *reducer) limit() int {
-	if waits(x.property) {
-		return most / 4 // a calm checks more at each step
-	}
-	return most
-}
-
 // over reports whether the reduction is to end.
-func (x *reducer) over() bool { return x.taken >= x.limit() || x.stopped() }
+func (x *reducer) over() bool {
+	limit := most
+	if waits(x.property) {
+		limit /= 4 // a calm checks more at each step
+	}
+	return x.taken >= limit || x.stopped()
+}
 
 // reduce makes the run as short as it can.
 func (x *reducer) reduce() {

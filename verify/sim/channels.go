@@ -17,9 +17,6 @@ type flight[M any] struct {
 
 const none = ^uint32(0)
 
-// leaves is when what process id sends now leaves it.
-func (s *simulator[M]) leaves(id uint32) int64 { return max(s.now, s.procs[id].pausedUntil) }
-
 // transmission is how long a message takes by its size.
 func (s *simulator[M]) transmission(m *M) int64 {
 	if s.bit32 == 0 {
@@ -65,7 +62,7 @@ func (s *simulator[M]) send(from uint32, to protocol.ID, m *M, again bool) {
 }
 
 // carry puts a message on its way, to one process or, where one item stands for
-// all copies, to all. Where all take equally long and nothing pauses it follows those
+// all copies, to all; or an access to a register. Where all take equally long and nothing pauses it follows those
 // that are on their way.
 func (s *simulator[M]) carry(from uint32, kind uint64, to, slot uint32, transmission int64) {
 	for range s.copies(slot) {
@@ -122,7 +119,7 @@ func (s *simulator[M]) broadcast(from uint32, m *M) {
 // arrival draws when a message that process from sends now reaches to.
 func (s *simulator[M]) arrival(from, to uint32, transmission int64) int64 {
 	p := &s.procs[from]
-	at := s.leaves(from) + s.cfg.Delay.draw(&p.random.delay) + transmission
+	at := max(s.now, p.pausedUntil) + s.cfg.Delay.draw(&p.random.delay) + transmission
 	if s.ordered {
 		for int(to) >= len(p.last) {
 			p.last = append(p.last, 0)

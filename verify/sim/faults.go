@@ -70,14 +70,6 @@ func (s *simulator[M]) startFaults() {
 	s.every(s.cfg.PartitionEvery, partitions)
 }
 
-// lossAllowed reports whether losses are spaced enough for another one.
-func (s *simulator[M]) lossAllowed() bool {
-	if s.cfg.Spaced == 0 {
-		return true
-	}
-	return s.alg.Unsettled(s.processes()) < s.cfg.Spaced
-}
-
 // processes are those that are up, by id.
 func (s *simulator[M]) processes() []protocol.Stateful {
 	procs := make([]protocol.Stateful, len(s.procs))
@@ -100,7 +92,7 @@ func (s *simulator[M]) fault(it item) {
 	case fault:
 		s.scheduled(s.cfg.Faults[it.slot])
 	case amnesias:
-		if !s.lossAllowed() {
+		if s.cfg.Spaced > 0 && s.alg.Unsettled(s.processes()) >= s.cfg.Spaced {
 			s.every(max(time.Microsecond, s.cfg.Delay.Mean()), amnesias) // look again soon
 			return
 		}

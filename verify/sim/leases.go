@@ -175,15 +175,6 @@ func (s *simulator[M]) bury(p uint32) {
 	}
 }
 
-// reborn lets a new life of member p wait for the ends of the sessions of the one before.
-func (s *simulator[M]) reborn(p uint32) {
-	for q := range uint32(s.cfg.N) {
-		if q != p {
-			s.proceed(p, q)
-		}
-	}
-}
-
 // revoke breaks the session of p with q as if they heard nothing of each other.
 func (s *simulator[M]) revoke(p, q uint32) {
 	if s.log != nil {

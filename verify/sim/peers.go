@@ -132,8 +132,12 @@ func (s *simulator[M]) recover(id uint32) {
 		s.active++
 		s.schedule(k, userTry, s.cfg.Think.draw(&s.users[k].think))
 	}
-	if s.Mutual {
-		s.reborn(id)
+	if s.Mutual { // the ends of its sessions before come first
+		for q := range uint32(s.cfg.N) {
+			if q != id {
+				s.proceed(id, q)
+			}
+		}
 		return
 	}
 	for _, q := range f.crashed {

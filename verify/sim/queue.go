@@ -110,12 +110,9 @@ func (q *queue) widen() {
 
 // push puts in an item that is not due before the last one taken.
 func (q *queue) push(x item) {
-	if q.even || !q.wheel.put(x, q.last) {
-		q.pushHeap(x)
+	if !q.even && q.wheel.put(x, q.last) {
+		return
 	}
-}
-
-func (q *queue) pushHeap(x item) {
 	q.heap = append(q.heap, x)
 	h := q.heap
 	i := len(h) - 1

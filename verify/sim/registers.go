@@ -45,16 +45,7 @@ func (s *simulator[M]) access(id uint32, a protocol.Act) {
 		s.memory.cells[a.To].Writers++
 		s.logVerb(scenario.Begin, id, 0, s.Memory[a.To].Name)
 	}
-	s.work(id, uint32(a.To))
-}
-
-// work lets process id be busy with a register for one delay.
-func (s *simulator[M]) work(id, register uint32) {
-	if s.even && s.procs[id].pausedUntil <= s.now {
-		s.queue.follow(s.item(s.now+int64(s.cfg.Delay.A), access, id, register))
-		return
-	}
-	s.push(s.leaves(id)+s.cfg.Delay.draw(&s.procs[id].random.delay), access, id, register)
+	s.carry(id, access, id, uint32(a.To), 0)
 }
 
 // accessed ends an access, or lets it wait.
@@ -98,7 +89,7 @@ func (s *simulator[M]) written(id, register uint32, o protocol.Access) {
 	c.waiters = slices.DeleteFunc(c.waiters, func(j uint32) bool {
 		ends := s.procs[j].open.Of(int(register)).Ends(c.Value)
 		if ends {
-			s.work(j, register)
+			s.carry(j, access, j, register, 0)
 		}
 		return ends
 	})

@@ -74,18 +74,6 @@ func (s *simulator[M]) together(a, b uint32) bool {
 	})
 }
 
-// rests reports whether an election can go on only when a partition ends: whatever is in
-// the queue, the first item of which is it, waits for that.
-func (s *simulator[M]) rests(it item) bool {
-	heals := int64(-1)
-	for _, p := range s.faults.partitions {
-		if p.until > s.now && (heals < 0 || p.until < heals) {
-			heals = p.until
-		}
-	}
-	return heals >= 0 && it.at >= heals
-}
-
 // rest ends a run in which nothing more will happen.
 func (s *simulator[M]) rest() {
 	if s.Elects() {
@@ -95,10 +83,12 @@ func (s *simulator[M]) rest() {
 	s.stuck("nothing more will happen")
 }
 
-// end ends a run at the time Config.Until, before the item it.
+// end ends a run at the time Config.Until, before the item it. An election rests until a partition ends if all
+// that is in the queue waits for that.
 func (s *simulator[M]) end(it item, at int64) {
 	s.now = at
-	if s.Elects() && s.alg.Detector == protocol.UnreliableDetector && s.rests(it) {
+	rests := slices.ContainsFunc(s.faults.partitions, func(p partition) bool { return at < p.until && p.until <= it.at })
+	if s.Elects() && s.alg.Detector == protocol.UnreliableDetector && rests {
 		s.agree(s.together)
 	}
 }

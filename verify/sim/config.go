@@ -114,18 +114,12 @@ type Progress struct {
 // no clock within its offset is negative.
 const clockBase = int64(time.Hour)
 
-// What a run can be asked for. Each member may know each other one.
-const (
-	maxMembers = 1 << 16
-	maxClients = 1 << 20
-	maxEntries = 1 << 40
+const maxBandwidth = 1e6 // kbit/ms
 
-	maxBandwidth = 1e6 // kbit/ms
-)
-
-// limits are those of what all drivers have in common.
+// limits are what a run can be asked for. Each member may know each other one. With more operations in a
+// section a run says nothing more, and of state-machine, which forgets none, so many take 1 GiB with four processes.
 var limits = world.Limits{
-	Members: maxMembers, Clients: maxClients, Entries: maxEntries, Operations: maxOperations,
+	Members: 1 << 16, Clients: 1 << 20, Entries: 1 << 40, Operations: 1_000_000,
 	DefaultClients: DefaultClients, DefaultEntries: DefaultEntries,
 }
 
@@ -184,7 +178,7 @@ func (c *Config) complete(i protocol.Info) (*world.Rules, error) {
 		return nil, err
 	}
 	if !slices.ContainsFunc(c.Entries, func(k int) bool { return k > 0 }) && i.Users != protocol.Nobody {
-		return nil, fmt.Errorf("nobody enters: want 1 to %d entries of some user", maxEntries)
+		return nil, fmt.Errorf("nobody enters: want 1 to %d entries of some user", limits.Entries)
 	}
 	r := world.New(i, c.Config, c.Clients, c.Registers)
 	for _, check := range []func(*world.Rules) error{c.checkDetector, c.checkDiscarded, c.checkGroups} {

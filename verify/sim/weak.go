@@ -29,10 +29,6 @@ type weak[M any] struct {
 	random   stream
 }
 
-// maxOperations is how many a user may issue in a section: it says nothing more with others, and of state-machine, which
-// forgets none, a million take 1 GiB with four processes.
-const maxOperations = 1_000_000
-
 func (w *weak[M]) reset(i protocol.Info, c Config) {
 	*w = weak[M]{}
 	if i.Weak {

@@ -28,13 +28,13 @@ type Config struct {
 	Clients int  // of a client-server algorithm; 0: each run draws it
 	FIFO    bool // channels keep their order; always so where Info.FIFO
 
-	// Wants are the alternatives of each user of a group algorithm, among which each try
+	// Wants are the alternatives of the users of a group algorithm, one list for all, of which each try
 	// chooses one; nil: each run draws them.
-	Wants []protocol.Groups
+	Wants [][]protocol.Groups
 
-	// Operations is how many a user issues in each section at most, where there is a replicated object;
-	// 0: each run draws it.
-	Operations int
+	// Operations is how many a user issues in each section at most, where there is a replicated object: one
+	// number for all. nil: each run draws it.
+	Operations []int
 
 	// Registers are those of a shared memory; "": each run draws them, where the algorithm does
 	// not need atomic ones.
@@ -81,14 +81,9 @@ func (t *Totals) add(u Totals) {
 
 // System is what c has in common with other drivers.
 func (c *Config) System() world.System {
-	s := world.System{Config: c.Config, Clients: c.Clients, FIFO: c.FIFO, Registers: c.Registers}
-	if c.Operations != 0 {
-		s.Operations = []int{c.Operations}
+	return world.System{
+		Config: c.Config, Clients: c.Clients, Operations: c.Operations, Wants: c.Wants, FIFO: c.FIFO, Registers: c.Registers,
 	}
-	if len(c.Wants) > 0 {
-		s.Wants = [][]protocol.Groups{c.Wants}
-	}
-	return s
 }
 
 // Use takes over what c has in common with other drivers: users are drawn, and all alike.
@@ -96,13 +91,8 @@ func (c *Config) Use(s world.System) error {
 	if len(s.Operations) > 1 || len(s.Down) > 0 || len(s.Wants) > 1 {
 		return errors.New("users and members that are down are drawn: want what all have in common")
 	}
-	c.Config, c.Clients, c.FIFO, c.Registers = s.Config, s.Clients, s.FIFO, s.Registers
-	if c.Operations, c.Wants = 0, nil; len(s.Operations) > 0 {
-		c.Operations = s.Operations[0]
-	}
-	if len(s.Wants) > 0 {
-		c.Wants = s.Wants[0]
-	}
+	c.Config, c.Clients, c.Operations, c.Wants = s.Config, s.Clients, s.Operations, s.Wants
+	c.FIFO, c.Registers = s.FIFO, s.Registers
 	return nil
 }
 

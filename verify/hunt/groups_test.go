@@ -70,7 +70,7 @@ func TestGroupRunsAreTheCheckers(t *testing.T) { retaken(t, chamber.Algorithm(ch
 
 // With no group that can be shared nobody has to be let in beside others.
 func TestExclusiveGroups(t *testing.T) {
-	r := mustRun(t, chamber.Algorithm(chamber.OneByOne), Config{Seed: 1, Runs: 50, Workers: 2, Wants: []protocol.Groups{"!w"}})
+	r := mustRun(t, chamber.Algorithm(chamber.OneByOne), Config{Seed: 1, Runs: 50, Workers: 2, Wants: [][]protocol.Groups{{"!w"}}})
 	for _, v := range r.Violations {
 		t.Errorf("%s: %s %q", v.Property, v.Reason, v.Trace)
 	}

@@ -24,9 +24,10 @@ func (p *plan) object(c *Config, i protocol.Info) {
 	if !i.Weak {
 		return
 	}
-	if p.operations = c.Operations; p.operations == 0 {
-		p.operations = p.between(1, mostOperations)
+	if len(p.Operations) == 0 {
+		p.Operations = []int{p.between(1, mostOperations)}
 	}
+	p.operations = p.Operations[0]
 	if i.Detector == protocol.UnreliableDetector && p.chance.IntN(2) == 0 {
 		p.kinds |= storms
 	}
@@ -35,7 +36,7 @@ func (p *plan) object(c *Config, i protocol.Info) {
 	}
 	p.kinds &^= c.without
 	p.agrees = p.between(1, 20)
-	if p.config.Operations = []int{p.operations}; !p.timed {
+	if p.config.Operations = p.Operations; !p.timed {
 		p.faulty, p.tries = p.between(1, 8)*p.faulty, 3*p.tries // what is wrong takes several faults in a row
 	}
 }

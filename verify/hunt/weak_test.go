@@ -34,7 +34,7 @@ func stormy[M any](t *testing.T, a protocol.Algorithm[M]) {
 
 // Of everything that such a run may have there are many, in runs without time.
 func TestWeakRuns(t *testing.T) {
-	c := Config{Config: protocol.Config{N: 5}, Seed: 2, Operations: 2}
+	c := Config{Config: protocol.Config{N: 5}, Seed: 2, Operations: []int{2}}
 	count := map[scenario.Verb]int{}
 	for run := range int64(30) {
 		p := c.draw(wme.First.Info, true, run, 0)
@@ -46,7 +46,7 @@ func TestWeakRuns(t *testing.T) {
 		for _, k := range w.run {
 			count[k.Verb]++
 		}
-		if most := w.operations(w.run); most > c.Operations {
+		if most := w.operations(w.run); most > c.Operations[0] {
 			t.Errorf("run %d: %d operations in a section", run, most)
 		}
 	}
@@ -300,13 +300,13 @@ func TestWeakLags(t *testing.T) {
 }
 
 func TestOperationsRefused(t *testing.T) {
-	for _, c := range []Config{{Runs: 1, Operations: -1}, {Runs: 1, Operations: 1}} {
+	for _, c := range []Config{{Runs: 1, Operations: []int{-1}}, {Runs: 1, Operations: []int{1}}} {
 		if _, err := Run(generous, c); err == nil {
-			t.Errorf("%d operations without an object are taken", c.Operations)
+			t.Errorf("%v operations without an object are taken", c.Operations)
 		}
 	}
 	for _, k := range []int{-1, limits.Operations + 1} {
-		if _, err := Run(wme.First, Config{Runs: 1, Operations: k}); err == nil {
+		if _, err := Run(wme.First, Config{Runs: 1, Operations: []int{k}}); err == nil {
 			t.Errorf("%d operations are taken", k)
 		}
 	}

@@ -111,6 +111,12 @@ type head struct {
 type SnapshotSize struct {
 	Bytes                   int64
 	Sessions, Locks, Timers int
+	failed                  int // locks
+}
+
+// counts are what the last part says.
+func (s SnapshotSize) counts() []uint64 {
+	return []uint64{uint64(s.Sessions), uint64(s.Locks), uint64(s.Timers), uint64(s.failed)}
 }
 
 // Write writes the table: sessions with what is unacknowledged, the processes of all
@@ -141,10 +147,14 @@ func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
 	for _, l := range n.loops {
 		for name, why := range l.users.failed {
 			w.b = protocol.AppendText(protocol.AppendText(w.b, name), why)
+			w.size.failed++
 			w.split()
 		}
 	}
 	w.begin(partEnd)
+	for _, k := range w.size.counts() {
+		w.b = binary.AppendUvarint(w.b, k)
+	}
 	w.flush()
 	if w.err != nil {
 		return w.size, fmt.Errorf("node: snapshot: %w", w.err)
@@ -289,10 +299,7 @@ func (l *loader) load() error {
 			want++
 			err = l.readHead(part[1:])
 		case partEnd:
-			if len(r.Rest) > 0 {
-				err = fmt.Errorf("%w: something follows its end", ErrSnapshot)
-			}
-			return err
+			return l.end(r)
 		default:
 			for len(r.Rest) > 0 && err == nil {
 				err = l.record(want, r)
@@ -336,6 +343,7 @@ func (l *loader) record(kind byte, r *protocol.Reader) error {
 		return fmt.Errorf("%w: a failed lock", ErrSnapshot)
 	}
 	l.n.loop(name).users.failed[name] = why
+	l.size.failed++
 	return nil
 }
 
@@ -427,4 +435,14 @@ func (l *loader) owner(home *loop, i *instance, r *protocol.Reader) {
 		home.audit.tally.supports++
 	}
 	home.audit.waits(i, i.process.Waiting())
+}
+
+// end checks that nothing is missing.
+func (l *loader) end(r *protocol.Reader) error {
+	have := l.size.counts()
+	want := []uint64{r.Uint(), r.Uint(), r.Uint(), r.Uint()}
+	if r.Err != nil || len(r.Rest) > 0 || !slices.Equal(have, want) {
+		return fmt.Errorf("%w: it has %v sessions, locks, timers and failed locks, and says %v", ErrSnapshot, have, want)
+	}
+	return nil
 }

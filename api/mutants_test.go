@@ -14,6 +14,7 @@ import (
 // TestLeaseMutants: the stories of TestLeases notice when what they are about is
 // broken. Without TEST_LANE=long only some are built.
 func TestLeaseMutants(t *testing.T) {
+	lane.CI.Need(t, "each of these is a build")
 	t.Parallel()
 	mutants := []struct{ name, file, from, to string }{
 		{"the lease does not run", "session.go", "x.timer.Reset(x.lease)", ""},

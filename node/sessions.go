@@ -369,9 +369,11 @@ func (ss *sessions) connect(s *session, c *conn, received uint64, isNew bool) er
 		ss.dials[s.id] = nil
 	}
 	ss.nextLapse.Store(0)
-	ss.change()
 	ss.mu.Unlock()
 	ss.n.detector.heard(s, isNew)
+	ss.mu.Lock()
+	ss.change() // for those that wait until it is alive: nobody suspects it any more
+	ss.mu.Unlock()
 	ss.look()
 	return nil
 }

@@ -81,7 +81,6 @@ func TestBench(t *testing.T) {
 // With a delay that dominates, the multiples are those of the algorithm. What a busy
 // machine adds weighs half when the delay is twice as long, and what is wrong as much.
 func TestBenchDelay(t *testing.T) {
-	t.Parallel()
 	for delay := 25; ; delay *= 2 {
 		r := runBench(t, "--clients", "3", "--count", "10", "--delay", fmt.Sprint(delay, "ms"))
 		if r.DelayMS != float64(delay) || r.AcquireT == nil || r.HandoverT == nil || r.ReleaseT == nil {

@@ -57,7 +57,6 @@ func holdMany(t *testing.T, l *server.Local, k, each int) {
 // TestManyLocks: status knows the budget of all locks and shows few, locks finds
 // those with a prefix, and both say how long it took.
 func TestManyLocks(t *testing.T) {
-	t.Parallel()
 	const each = 2_000
 	l, err := server.StartLocal(server.LocalConfig{Dir: proctest.SocketDir(t), Lease: time.Minute})
 	if err != nil {

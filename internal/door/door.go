@@ -71,6 +71,7 @@ func Serve(ctx context.Context, h *http.Server, l net.Listener, while time.Durat
 	var err error
 	select {
 	case <-ctx.Done():
+		defer func() { <-ended }() // the listener is closed then
 	case err = <-ended:
 	}
 	if end != nil {

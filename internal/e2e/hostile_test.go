@@ -75,6 +75,7 @@ type front struct {
 // TestHostile: whatever a hostile client does, others get their locks, at half of the
 // time not much later, and a server keeps its memory and its descriptors bounded.
 func TestHostile(t *testing.T) { // alone: it compares times
+	lane.CI.Need(t, "seven kinds of enemies beside one that works take half a minute")
 	f := &front{length: time.Second}
 	count := map[string]int{"silent": 1000, "waiters": 10_000}
 	if !lane.Long.Runs() {

@@ -22,7 +22,6 @@ import (
 // that asks all the time gets no answer. BenchmarkHandover of package node is about
 // more locks: clients and servers share this machine, which they would keep busy.
 func TestHandoverOfManyLocks(t *testing.T) {
-	t.Parallel()
 	many := lane.Of(t, "locks", 2_000, 5_000, 20_000)
 	flags := handsOver(t)
 	c := startClusterWith(t, 4, func(i int) []string { // a lease that bears whatever else this machine does

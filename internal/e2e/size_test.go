@@ -196,6 +196,7 @@ func (s *scale) weigh() (servers, clients []memory) {
 // TestSize is the memory of many held locks, and of many names that are used once:
 // the first is printed and bounded, the second must be given back.
 func TestSize(t *testing.T) {
+	lane.CI.Need(t, "ten thousand locks held, and what idles beside them, take half a minute")
 	t.Parallel()
 	held, names := 10_000, 50_000
 	if lane.Long.Runs() {

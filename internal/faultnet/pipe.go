@@ -12,7 +12,7 @@ import (
 
 // Limits of one direction of one connection.
 const (
-	maxItems = 1024 // reads that are on their way; with more the sender is not read
+	maxItems = 64 // reads that are on their way; with more the sender is not read
 	maxRead  = 16 << 10
 )
 

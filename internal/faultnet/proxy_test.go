@@ -156,7 +156,7 @@ func TestBackPressure(t *testing.T) {
 		if sent += n; err != nil {
 			break
 		}
-		if sent > maxItems*maxRead+1<<26 { // and what the kernel holds
+		if sent > maxItems*maxRead+1<<24 { // and what the kernel holds
 			t.Fatalf("%d bytes were taken during a cut", sent)
 		}
 	}

@@ -99,8 +99,14 @@ func TestRoomAtRandom(t *testing.T) {
 		} else if most > mine+1 {
 			t.Fatalf("a host with %d is refused where another one has %d", mine, most)
 		}
-		if len(p.hosts) > 8 || p.taken > 20 || p.taken != len(inside) {
+		if p.taken > 20 || p.taken != len(inside) {
 			t.Fatalf("%d are taken, and %d inside", p.taken, len(inside))
 		}
+	}
+	for x := range inside {
+		x.Leave()
+	}
+	if p.taken != 0 || p.kept != 0 || len(p.hosts) != 0 {
+		t.Errorf("when all have left %d are taken, %d kept, and %d hosts known", p.taken, p.kept, len(p.hosts))
 	}
 }

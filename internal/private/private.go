@@ -29,6 +29,8 @@ func CheckDir(dir string) error {
 		return fmt.Errorf("directory %s belongs to another user", dir)
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("directory %s has mode %#o, and others can open it: want 0700", dir, info.Mode().Perm())
+	case info.Mode().Perm()&0o700 != 0o700:
+		return fmt.Errorf("directory %s has mode %#o, and its owner cannot use it: want 0700", dir, info.Mode().Perm())
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ func faulty(n, crash, recover, suspect int) check.Config {
 
 // All faults at once take a minute.
 func TestVotesUnderAllFaults(t *testing.T) {
+	lane.CI.Need(t, "four seconds")
 	c := faulty(3, 1, 1, 1)
 	if !lane.Long.Runs() {
 		t.Log("SHORTENED to one entry: TEST_LANE=long lets two members enter")

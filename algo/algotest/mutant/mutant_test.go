@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/internal/lane"
 )
 
 // gate is the configuration of TestGate but for its checks, which are those of
@@ -36,6 +38,7 @@ func mutants(t *testing.T, c Config, test string) ([]result, error) {
 }
 
 func TestGate(t *testing.T) {
+	lane.CI.Need(t, "this breaks a package in all ways")
 	results, err := mutants(t, gate, t.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -79,6 +82,7 @@ func TestGate(t *testing.T) {
 
 // A share of the mutants is always the same one, and a table has the order of the checks.
 func TestShare(t *testing.T) {
+	lane.CI.Need(t, "this breaks a package in all ways")
 	c := gate
 	c.Replace = c.Replace[:3] // except those without end
 	c.Outside = map[string]string{"Gate.Same": "", "Sign": "", "Gate.Depth": "one has no end"}
@@ -213,6 +217,7 @@ func TestRecorded(t *testing.T) {
 
 // A run of mutants that cannot mean anything is an error.
 func TestErrors(t *testing.T) {
+	lane.CI.Need(t, "this builds packages that are broken")
 	with := func(change func(c *Config)) Config {
 		c := gate
 		c.Replace = slices.Clone(c.Replace[:1])

@@ -77,7 +77,7 @@ func TestLargeState(t *testing.T) {
 	c.equal(1)
 	c.nodes[2].Close()
 	c.again(2)
-	for begin := time.Now(); c.stores[2].Applied() == 0; {
+	for begin := time.Now(); c.stores[2].Applied() == 0; time.Sleep(5 * time.Millisecond) { // fewer than may wait behind it
 		do(t, s, "k")
 		if time.Since(begin) > patience {
 			t.Fatalf("no state in %v", patience)

@@ -269,7 +269,6 @@ func TestHandover(t *testing.T) {
 
 // The tables of all members go from hand to hand, several at once, while clients count.
 func TestHandoverUnderLoad(t *testing.T) {
-	t.Parallel()
 	host := node.HostOf(sigma.Algorithm)
 	f := newFleet(t, host, nil)
 	users := clients(t, 3, f.peers, host, nil)

@@ -52,31 +52,34 @@ const smallMemory = 256 << 20
 // errNothing says that a part has nothing to examine.
 var errNothing = errors.New("nothing to examine")
 
-// A suite is one algorithm with its completed options.
-type suite[M any] struct {
-	alg protocol.Algorithm[M]
+// A suite is one algorithm with its completed options. The types of messages are erased, so that the
+// suite is compiled once.
+type suite struct {
+	alg    protocol.Algorithm[any]
+	absent []string // functions that the algorithm has not
+	replay replay   // by its own processes
 	Options
 }
 
 // A part is one subtest. It returns what is wrong, with the way to see it again.
-type part[M any] struct {
+type part struct {
 	name string
-	run  func(*suite[M]) error
+	run  func(*suite) error
 }
 
-func parts[M any]() []part[M] {
-	return []part[M]{
-		{"Info", (*suite[M]).info},
-		{"Codec", (*suite[M]).codec},
-		{"State", (*suite[M]).state},
-		{"Shift", (*suite[M]).shift},
-		{"Determinism", (*suite[M]).determinism},
-		{"Allocations", (*suite[M]).allocations},
-		{"Events", (*suite[M]).events},
-		{"Claims", (*suite[M]).claims},
-		{"Exhaustive", (*suite[M]).exhaustive},
-		{"Lacking", (*suite[M]).lacking},
-		{"Order", (*suite[M]).order},
+func parts() []part {
+	return []part{
+		{"Info", (*suite).info},
+		{"Codec", (*suite).codec},
+		{"State", (*suite).state},
+		{"Shift", (*suite).shift},
+		{"Determinism", (*suite).determinism},
+		{"Allocations", (*suite).allocations},
+		{"Events", (*suite).events},
+		{"Claims", (*suite).claims},
+		{"Exhaustive", (*suite).exhaustive},
+		{"Lacking", (*suite).lacking},
+		{"Order", (*suite).order},
 	}
 }
 
@@ -87,7 +90,7 @@ func Run[M any](t *testing.T, a protocol.Algorithm[M], o ...Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range parts[M]() {
+	for _, p := range parts() {
 		t.Run(p.name, func(t *testing.T) {
 			if why := s.Skip[p.name]; why != "" {
 				t.Skip("does not apply: " + why)
@@ -101,14 +104,28 @@ func Run[M any](t *testing.T, a protocol.Algorithm[M], o ...Options) {
 	}
 }
 
-func newSuite[M any](a protocol.Algorithm[M], options ...Options) (*suite[M], error) {
+func newSuite[M any](a protocol.Algorithm[M], options ...Options) (*suite, error) {
+	s := &suite{alg: protocol.Erase(a), replay: replays(a)}
+	for name, absent := range map[string]bool{
+		"New": a.New == nil, "Fields": a.Fields == nil, "KindOf": a.KindOf == nil, "Ints": a.Ints == nil, "Text": a.Text == nil,
+	} {
+		if absent {
+			s.absent = append(s.absent, name)
+		}
+	}
+	return s, s.complete(options)
+}
+
+// complete has options, or the defaults.
+func (s *suite) complete(options []Options) error {
+	a := s.alg
 	var o Options
 	switch len(options) {
 	case 0:
 	case 1:
 		o = options[0]
 	default:
-		return nil, errors.New("algotest: more than one Options")
+		return errors.New("algotest: more than one Options")
 	}
 	if len(o.Sizes) == 0 {
 		for _, n := range []int{2, 3, 5} {
@@ -142,14 +159,15 @@ func newSuite[M any](a protocol.Algorithm[M], options ...Options) (*suite[M], er
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Skip)) {
-		if !slices.ContainsFunc(parts[M](), func(p part[M]) bool { return p.name == name }) {
-			return nil, fmt.Errorf("algotest: Skip names no part of the suite: %q", name)
+		if !slices.ContainsFunc(parts(), func(p part) bool { return p.name == name }) {
+			return fmt.Errorf("algotest: Skip names no part of the suite: %q", name)
 		}
 		if strings.TrimSpace(o.Skip[name]) == "" {
-			return nil, fmt.Errorf("algotest: Skip gives no reason for %q", name)
+			return fmt.Errorf("algotest: Skip gives no reason for %q", name)
 		}
 	}
-	return &suite[M]{a, o}, nil
+	s.Options = o
+	return nil
 }
 
 // one is how many faults of a kind a small model has, where there are any.
@@ -168,7 +186,7 @@ func Examine[M any](a protocol.Algorithm[M], o Options) func() (fault string, er
 		if err != nil {
 			return "", err
 		}
-		for _, p := range parts[M]() {
+		for _, p := range parts() {
 			if s.Skip[p.name] != "" {
 				continue
 			}
@@ -181,16 +199,15 @@ func Examine[M any](a protocol.Algorithm[M], o Options) func() (fault string, er
 }
 
 // info: what tables and drivers read is there.
-func (s *suite[M]) info() error {
+func (s *suite) info() error {
 	i := s.alg.Info
 	if i.Name == "" || strings.ContainsFunc(i.Name, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
 		return fmt.Errorf("name %q: want lower case, digits and hyphens", i.Name)
 	}
-	var missing []string
+	missing := slices.Clone(s.absent)
 	for what, absent := range map[string]bool{
 		"Title": i.Title == "", "Source": i.Source == "", "Messages": len(i.Messages) == 0 && i.Registers == nil,
-		"Claims": len(i.Claims) == 0 && !s.elects(), "New": s.alg.New == nil, "Fields": s.alg.Fields == nil,
-		"KindOf": s.alg.KindOf == nil, "Ints": s.alg.Ints == nil, "Text": s.alg.Text == nil,
+		"Claims": len(i.Claims) == 0 && !s.elects(),
 	} {
 		if absent {
 			missing = append(missing, what)

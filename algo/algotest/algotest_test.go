@@ -53,8 +53,8 @@ func TestDefects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := parts[message]()
-			i := slices.IndexFunc(all, func(p part[message]) bool { return p.name == test.part })
+			all := parts()
+			i := slices.IndexFunc(all, func(p part) bool { return p.name == test.part })
 			if err := all[i].run(s); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an error with %q", err, test.want)
 			}
@@ -66,7 +66,7 @@ func TestDefects(t *testing.T) {
 func TestEveryPartHasADefect(t *testing.T) {
 	covered := "Info Codec State Shift Determinism Allocations Events Claims Exhaustive Lacking Order"
 	var names []string
-	for _, p := range parts[message]() {
+	for _, p := range parts() {
 		names = append(names, p.name)
 	}
 	if got := strings.Join(names, " "); got != covered {
@@ -110,7 +110,7 @@ func FuzzToyRead(f *testing.F)  { FuzzRead(f, toy(""), toyOptions) }
 func FuzzToyState(f *testing.F) { FuzzLoadState(f, toy(""), toyOptions) }
 
 func TestFuzzDefects(t *testing.T) {
-	of := func(d defect) *suite[message] {
+	of := func(d defect) *suite {
 		s, err := newSuite(toy(d), toyOptions)
 		if err != nil {
 			t.Fatal(err)

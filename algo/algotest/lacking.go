@@ -11,11 +11,11 @@ import (
 )
 
 // lacks are the properties that the algorithm has not, as Info says.
-func (s *suite[M]) lacks() []string { return append(slices.Clip(s.alg.Lacks), s.alg.Refuted...) }
+func (s *suite) lacks() []string { return append(slices.Clip(s.alg.Lacks), s.alg.Refuted...) }
 
 // promised returns what a small model must have: of what it asks for, or else of what every
 // algorithm has, all that the algorithm does not lack.
-func (s *suite[M]) promised(asked []string) []string {
+func (s *suite) promised(asked []string) []string {
 	if len(s.lacks()) == 0 {
 		return asked
 	}
@@ -29,7 +29,7 @@ func (s *suite[M]) promised(asked []string) []string {
 }
 
 // lacking: what Info says that the algorithm lacks is violated in one of Options.Lacking.
-func (s *suite[M]) lacking() error {
+func (s *suite) lacking() error {
 	if len(s.lacks()) == 0 {
 		return errNothing
 	}
@@ -60,7 +60,7 @@ func (s *suite[M]) lacking() error {
 	return nil
 }
 
-func (s *suite[M]) decide(c check.Config, name string) (check.Verdict, error) {
+func (s *suite) decide(c check.Config, name string) (check.Verdict, error) {
 	if c.MaxMemory == 0 {
 		c.MaxMemory = smallMemory
 	}
@@ -71,10 +71,10 @@ func (s *suite[M]) decide(c check.Config, name string) (check.Verdict, error) {
 }
 
 // elects reports whether the algorithm is an election, which has no users.
-func (s *suite[M]) elects() bool { return s.alg.Users == protocol.Nobody }
+func (s *suite) elects() bool { return s.alg.Users == protocol.Nobody }
 
 // holds returns an error unless a model has all that it asks for.
-func holds[M any](a protocol.Algorithm[M], c check.Config) error {
+func holds(a protocol.Algorithm[any], c check.Config) error {
 	v, err := check.Run(a, c)
 	if err != nil || v.Verdict == check.Holds {
 		return err

@@ -13,12 +13,12 @@ import (
 )
 
 // A step is what a probe saw one process do.
-type step[M any] struct {
+type step struct {
 	id      protocol.ID
 	config  protocol.Config
-	event   protocol.Event[M]
+	event   protocol.Event[any]
 	before  []byte // its state
-	effects []protocol.Effect[M]
+	effects []protocol.Effect[any]
 	after   []byte
 }
 
@@ -28,22 +28,22 @@ type step[M any] struct {
 //
 // The simulator's users neither cancel nor try only once, so the probe does both
 // for them, now and then.
-func (s *suite[M]) probed(seed uint64, look func(step[M]) error, found *error) protocol.Algorithm[M] {
+func (s *suite) probed(seed uint64, look func(step) error, found *error) protocol.Algorithm[any] {
 	random := rand.New(rand.NewPCG(seed, 0))
 	a := s.alg
-	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[M] {
-		return &probe[M]{Process: s.alg.New(id, c), suite: s, id: id, config: c, random: random, look: look, found: found}
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[any] {
+		return &probe{Process: s.alg.New(id, c), suite: s, id: id, config: c, random: random, look: look, found: found}
 	}
 	return a
 }
 
-type probe[M any] struct {
-	protocol.Process[M]
-	suite  *suite[M]
+type probe struct {
+	protocol.Process[any]
+	suite  *suite
 	id     protocol.ID
 	config protocol.Config
 	random *rand.Rand
-	look   func(step[M]) error
+	look   func(step) error
 	found  *error
 	trying bool
 	before []byte
@@ -51,7 +51,7 @@ type probe[M any] struct {
 }
 
 // Step implements protocol.Process.
-func (p *probe[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
+func (p *probe) Step(ev protocol.Event[any], out *protocol.Out[any]) {
 	if ev.Kind == protocol.Try {
 		p.trying = true
 		if p.random.IntN(4) == 0 {
@@ -60,11 +60,11 @@ func (p *probe[M]) Step(ev protocol.Event[M], out *protocol.Out[M]) {
 	}
 	p.step(ev, out)
 	if p.trying && ev.Kind != protocol.Try && p.suite.alg.Cancels && p.random.IntN(16) == 0 {
-		p.step(protocol.Event[M]{Input: protocol.Input{Kind: protocol.Cancel, Now: ev.Now}}, out)
+		p.step(protocol.Event[any]{Input: protocol.Input{Kind: protocol.Cancel, Now: ev.Now}}, out)
 	}
 }
 
-func (p *probe[M]) step(ev protocol.Event[M], out *protocol.Out[M]) {
+func (p *probe) step(ev protocol.Event[any], out *protocol.Out[any]) {
 	p.before = protocol.AppendState(p.before[:0], p)
 	from := len(out.Effects)
 	p.Process.Step(ev, out)
@@ -75,13 +75,13 @@ func (p *probe[M]) step(ev protocol.Event[M], out *protocol.Out[M]) {
 			p.trying = false
 		}
 	}
-	if *p.found = p.look(step[M]{p.id, p.config, ev, p.before, effects, p.after}); *p.found != nil {
+	if *p.found = p.look(step{p.id, p.config, ev, p.before, effects, p.after}); *p.found != nil {
 		panic("algotest: stop here") // the simulator ends the run
 	}
 }
 
 // faultless is a run with users at high load.
-func (s *suite[M]) faultless(n int) sim.Config {
+func (s *suite) faultless(n int) sim.Config {
 	c := sim.Config{
 		Config:  protocol.Config{N: n, Options: s.Options.Options},
 		Entries: []int{20},
@@ -97,7 +97,7 @@ func (s *suite[M]) faultless(n int) sim.Config {
 }
 
 // calm is a run without faults in which every time is random.
-func (s *suite[M]) calm(n int) sim.Config {
+func (s *suite) calm(n int) sim.Config {
 	c := s.faultless(n)
 	c.Entries, c.Seed = []int{30}, uint64(n)
 	if c.Delay = sim.Exponential(time.Millisecond); s.alg.Synchronous {
@@ -112,7 +112,7 @@ func (s *suite[M]) calm(n int) sim.Config {
 }
 
 // faulty is a calm run with all faults that the algorithm's model allows.
-func (s *suite[M]) faulty(n int) sim.Config {
+func (s *suite) faulty(n int) sim.Config {
 	c := s.calm(n)
 	c.Seed += 1000
 	if s.alg.Tolerates&protocol.Amnesia != 0 {
@@ -150,7 +150,7 @@ var errEnough = errors.New("algotest: enough steps")
 // walk makes a calm run and a faulty run at each size, and shows each step to
 // look. A violation is not its business: too many faults at once may well lead to
 // one.
-func (s *suite[M]) walk(look func(step[M]) error) error {
+func (s *suite) walk(look func(step) error) error {
 	for _, n := range s.Sizes {
 		for _, c := range []sim.Config{s.calm(n), s.faulty(n)} {
 			if _, err := s.watch(c, look); err != nil {
@@ -162,10 +162,10 @@ func (s *suite[M]) walk(look func(step[M]) error) error {
 }
 
 // watch makes one run, and shows the first of its steps to look.
-func (s *suite[M]) watch(c sim.Config, look func(step[M]) error) (sim.Result, error) {
+func (s *suite) watch(c sim.Config, look func(step) error) (sim.Result, error) {
 	var found error
 	steps := 0
-	r, err := sim.Run(s.probed(c.Seed, func(st step[M]) error {
+	r, err := sim.Run(s.probed(c.Seed, func(st step) error {
 		if steps++; steps > enough {
 			return errEnough
 		}
@@ -183,7 +183,7 @@ func (s *suite[M]) watch(c sim.Config, look func(step[M]) error) (sim.Result, er
 }
 
 // where says which step it is, for an error.
-func (s *suite[M]) where(st step[M]) string {
+func (s *suite) where(st step) string {
 	text := fmt.Sprintf("process %d, event %d", st.id, st.event.Kind)
 	if st.event.Kind == protocol.Receive {
 		text += fmt.Sprintf(" %s from %d", s.alg.Text(st.event.Msg), st.event.From)
@@ -193,11 +193,11 @@ func (s *suite[M]) where(st step[M]) string {
 
 // again makes the step on a process loaded from its bytes, p, and compares. A
 // fencing token may be a clock, and then it may be later by the given constant.
-func (s *suite[M]) again(p protocol.Process[M], st step[M], later uint64) error {
+func (s *suite) again(p protocol.Process[any], st step, later uint64) error {
 	if err := load(p, st.before); err != nil {
 		return err
 	}
-	var out protocol.Out[M]
+	var out protocol.Out[any]
 	p.Step(st.event, &out)
 	for i := range min(len(out.Effects), len(st.effects)) {
 		if e := &out.Effects[i]; e.Do == protocol.Crit && e.Arg == st.effects[i].Arg+later {
@@ -213,7 +213,7 @@ func (s *suite[M]) again(p protocol.Process[M], st step[M], later uint64) error 
 	return nil
 }
 
-func load[M any](p protocol.Process[M], b []byte) error {
+func load(p protocol.Process[any], b []byte) error {
 	rest, err := protocol.LoadState(b, p)
 	if err != nil {
 		return fmt.Errorf("its own encoding %x is refused: %w", b, err)
@@ -226,7 +226,7 @@ func load[M any](p protocol.Process[M], b []byte) error {
 
 // sameEffects compares effects, but for the durations of timers: those may
 // depend on what is not part of the state, because the checker drops them.
-func (s *suite[M]) sameEffects(got, want []protocol.Effect[M]) error {
+func (s *suite) sameEffects(got, want []protocol.Effect[any]) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%d effects, want %d", len(got), len(want))
 	}

@@ -17,7 +17,7 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			r, err := sim.Run(Algorithm, sim.Config{
+			r, err := sim.NewRunner(Algorithm).Run(sim.Config{
 				Config: protocol.Config{N: n}, Entries: []int{max(1, b.N/(2*n*n))},
 				Groups: 50, Popularity: sim.Popularity{Alpha: 20, Beta: 80}, Delay: sim.Exponential(10 * time.Millisecond),
 				Think: sim.Exponential(50 * time.Millisecond), Hold: sim.Uniform(0, 40*time.Millisecond),

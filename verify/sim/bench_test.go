@@ -26,10 +26,11 @@ func bench[M any](b *testing.B, name string, a protocol.Algorithm[M], c sim.Conf
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		var r sim.Result
-		took := processorTime(b, func() { r = mustRun(b, a, c) })
+		var err error
+		took := processorTime(b, func() { r, err = sim.NewRunner(a).Run(c) })
 		runtime.ReadMemStats(&after)
-		if r.ViolationCount > 0 {
-			b.Fatal(r.Violations)
+		if err != nil || r.ViolationCount > 0 {
+			b.Fatal(err, r.Violations)
 		}
 		b.ReportMetric(float64(took)/float64(r.Events), "cpu-ns/event")
 		b.ReportMetric(float64(r.Events)/took.Seconds(), "events/cpu-s")
@@ -86,7 +87,7 @@ func BenchmarkShortRuns(b *testing.B) {
 			b.ReportMetric(float64(events)/float64(b.N), "events/run")
 		})
 	}
-	short("new", func(c sim.Config) (sim.Result, error) { return sim.Run(sigma.Algorithm, c) })
+	short("new", func(c sim.Config) (sim.Result, error) { return sim.NewRunner(sigma.Algorithm).Run(c) })
 	short("reused", sim.NewRunner(sigma.Algorithm).Run)
 }
 

@@ -61,7 +61,11 @@ func besideTextbook(
 	ours, theirs = math.Inf(1), math.Inf(1)
 	for k := 0; k < rounds || theirs/ours < least && k < 5*rounds; k++ {
 		var r sim.Result
-		took := processorTime(t, func() { r = mustRun(t, ricartagrawala.Algorithm, c) })
+		var err error
+		took := processorTime(t, func() { r, err = sim.NewRunner(ricartagrawala.Algorithm).Run(c) })
+		if err != nil {
+			t.Fatal(err)
+		}
 		handled = r.Events - int64(n) // without the starts
 		ours = min(ours, float64(took)/float64(handled))
 

@@ -12,12 +12,14 @@ import (
 
 // Run simulates one run of a. Errors wrap ErrConfig, except for those of
 // Config.Trace and Config.History; whatever goes wrong in the run is in Result.Violations.
+// It boxes messages, so that the simulator is compiled once: a Runner of a does not.
 func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
-	return NewRunner(a).Run(c)
+	return NewRunner(protocol.Erase(a)).Run(c)
 }
 
 // A Runner simulates one run of an algorithm after another, each in the memory of
-// the one before: for many short runs. It is for one goroutine at a time.
+// the one before, and is compiled for the type of its messages: for many runs, or long ones. It is
+// for one goroutine at a time.
 type Runner[M any] struct{ s simulator[M] }
 
 // NewRunner returns a Runner of a.

@@ -127,7 +127,7 @@ func TestNoAllocationAnEvent(t *testing.T) {
 				t.Errorf("n=%d, delay %v: %d allocations in %d events, %d in %d", n, delay, few, short, many, long)
 			}
 		}
-		compare(constant, func(c sim.Config) (sim.Result, error) { return sim.Run(ricartagrawala.Algorithm, c) })
+		compare(constant, func(c sim.Config) (sim.Result, error) { return sim.NewRunner(ricartagrawala.Algorithm).Run(c) })
 		runner := sim.NewRunner(ricartagrawala.Algorithm)
 		if _, err := runner.Run(saturated(n, 2*entries, exponential)); err != nil {
 			t.Fatal(err)
@@ -153,18 +153,17 @@ func TestFewAllocationsOfGroups(t *testing.T) {
 		Delay: sim.Exponential(10 * time.Millisecond), Think: sim.Exponential(50 * time.Millisecond), Hold: sim.Uniform(0, 40*time.Millisecond),
 	}
 	const most = 1. / 200
-	if a := more(c, func(c sim.Config) (sim.Result, error) { return sim.Run(tokengme.Algorithm, c) }); a > most {
+	if a := more(c, sim.NewRunner(tokengme.Algorithm).Run); a > most {
 		t.Errorf("tokengme: %.5f allocations an event, want %g at most", a, most)
 	}
-	vectors := func(c sim.Config) (sim.Result, error) { return sim.Run(ra2.Algorithm, c) }
-	if a := more(c, vectors); a > most {
+	if a := more(c, sim.NewRunner(ra2.Algorithm).Run); a > most {
 		t.Errorf("ra2: %.5f allocations an event, want %g at most", a, most)
 	}
 	wasteful := ra2.Algorithm
 	wasteful.New = func(id protocol.ID, c protocol.Config) protocol.Process[ra2.Message] {
 		return &copying[ra2.Message]{Process: ra2.Algorithm.New(id, c), vector: make([]uint64, c.N)}
 	}
-	if a := more(c, func(c sim.Config) (sim.Result, error) { return sim.Run(wasteful, c) }); a < 100*most {
+	if a := more(c, sim.NewRunner(wasteful).Run); a < 100*most {
 		t.Errorf("a copy of a vector at each step: %.5f allocations an event, want %g at least", a, 100*most)
 	}
 }

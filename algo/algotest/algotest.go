@@ -116,7 +116,7 @@ func newSuite[M any](a protocol.Algorithm[M], options ...Options) (*suite, error
 	return s, s.complete(options)
 }
 
-// complete has options, or the defaults.
+// complete sets the options, and the defaults of those that are missing.
 func (s *suite) complete(options []Options) error {
 	a := s.alg
 	var o Options

@@ -20,7 +20,7 @@ func Golden[M any](t *testing.T, a protocol.Algorithm[M], name string, c sim.Con
 	t.Helper()
 	var log bytes.Buffer
 	c.Trace = &log
-	r, err := sim.Run(protocol.Erase(a), c)
+	r, err := sim.Run(a, c)
 	if err != nil {
 		t.Fatal(err)
 	}

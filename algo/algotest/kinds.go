@@ -14,7 +14,7 @@ func OfEachKind[M any](t *testing.T, a protocol.Algorithm[M], c sim.Config) {
 	t.Helper()
 	const n, entries = 10, 20
 	c.N, c.Entries, c.Delay = n, []int{entries}, sim.Exponential(time.Millisecond)
-	r, err := sim.Run(protocol.Erase(a), c)
+	r, err := sim.Run(a, c)
 	if err != nil || r.ViolationCount != 0 {
 		t.Fatal(err, r.Violations)
 	}

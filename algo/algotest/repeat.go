@@ -12,7 +12,7 @@ import (
 // what that violates.
 func Repeat[M any](t testing.TB, a protocol.Algorithm[M], c check.Config, v check.Verdict) check.Repeated {
 	t.Helper()
-	w, err := check.NewWalk(protocol.Erase(a), c)
+	w, err := check.NewWalk(a, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,8 +63,8 @@ func Names(l net.Listener, addr string, secure bool) (names []string, ok bool) {
 	return []string{strings.ToLower(strings.TrimSuffix(host, "."))}, true
 }
 
-// Serve serves at l until ctx ends, and then waits for end, which may be nil. Who has not read its answer a while
-// after that is cut.
+// Serve serves at l until ctx ends, and then waits for end, which may be nil. A client that has not read its answer
+// a while later is cut off.
 func Serve(ctx context.Context, h *http.Server, l net.Listener, while time.Duration, end func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- h.Serve(l) }()

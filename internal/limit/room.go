@@ -13,8 +13,8 @@ import (
 // until each has 500; the next one for a is refused.
 type Room struct {
 	Most int // what all guests may take
-	// Yields says that whoever comes gets in as long as anybody can be turned out, although his host has no less than others:
-	// for what nobody keeps for long.
+	// Yields says that a guest gets in as long as another one can be turned out, even where its own host has as much as
+	// the others: for what no guest keeps for long.
 	Yields bool
 
 	mu    sync.Mutex
@@ -37,7 +37,7 @@ func (h *party) first() *list.Element {
 	return h.used.Front()
 }
 
-// A Guest is one connection, call or what else there is one of, and what it takes.
+// A Guest is one user of a room, such as a connection or a call, and what it takes.
 type Guest struct {
 	room   *Room
 	host   string

@@ -15,8 +15,12 @@ type Histogram struct {
 	count    uint64
 	high, lo uint64 // the sum, in 128 bits
 	max      int64
-	buckets  []bucket // up to the last one that has a value
+	octaves  [58]*octave // of all positive int64; nil: no value fell into it
 }
+
+// An octave has the values from one power of two to the next; the first one has those
+// below perOctave.
+type octave [perOctave]bucket
 
 type bucket struct {
 	count uint64
@@ -34,16 +38,25 @@ func (h *Histogram) Add(v int64) {
 	h.high += carry
 	h.max = max(h.max, v)
 	i := index(v)
-	if missing := i + 1 - len(h.buckets); missing > 0 {
-		h.buckets = append(h.buckets, make([]bucket, missing)...)
+	o := h.octaves[i/perOctave]
+	if o == nil {
+		o = new(octave)
+		h.octaves[i/perOctave] = o
 	}
-	b := &h.buckets[i]
+	b := &o[i%perOctave]
 	b.count++
 	b.max = max(b.max, v)
 }
 
 // reset is an empty histogram in the memory of h.
-func (h *Histogram) reset() Histogram { return Histogram{buckets: h.buckets[:0]} }
+func (h *Histogram) reset() Histogram {
+	for _, o := range h.octaves {
+		if o != nil {
+			*o = octave{}
+		}
+	}
+	return Histogram{octaves: h.octaves}
+}
 
 // index is v itself below 64; above, the power of two and the six bits that
 // follow the leading one.
@@ -70,11 +83,16 @@ func (h *Histogram) Mean() float64 {
 // values do not exceed, 0 without values.
 func (h *Histogram) Percentile(p float64) int64 {
 	rank := max(1, uint64(math.Ceil(p/100*float64(h.count))))
-	for _, b := range h.buckets {
-		if b.count >= rank {
-			return b.max
+	for _, o := range h.octaves {
+		if o == nil {
+			continue
 		}
-		rank -= b.count
+		for _, b := range o {
+			if b.count >= rank {
+				return b.max
+			}
+			rank -= b.count
+		}
 	}
 	return h.max
 }

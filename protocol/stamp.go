@@ -15,7 +15,10 @@ type Stamp struct {
 
 // Compare is negative where s comes before o: by time, and by id where times are equal.
 func (s Stamp) Compare(o Stamp) int {
-	return cmp.Or(cmp.Compare(s.Time, o.Time), cmp.Compare(s.ID, o.ID))
+	if s.Time != o.Time {
+		return cmp.Compare(s.Time, o.Time)
+	}
+	return cmp.Compare(s.ID, o.ID)
 }
 
 // Before reports whether s comes before o.

@@ -121,7 +121,7 @@ func (p *Process) try(wanted protocol.Groups, out *protocol.Out[Message]) {
 // from inside; without groups no request is.
 func (p *Process) onRequest(from protocol.ID, m Message, out *protocol.Out[Message]) {
 	first := protocol.Stamp{Time: p.request, ID: p.id}.Before(protocol.Stamp{Time: m.Time, ID: from})
-	if !p.group.Shares(m.Group) && (p.section == protocol.InCrit || p.section == protocol.InTry && first) {
+	if (p.section == protocol.InCrit || p.section == protocol.InTry && first) && !p.group.Shares(m.Group) {
 		p.deferred.Add(from)
 		return
 	}

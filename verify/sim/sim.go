@@ -355,8 +355,8 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 // effect does what a process asks for beside messages, timers and registers. It reports whether the process
 // is to be told what its copy of the object is, behind all that it asks for in this step.
 func (s *simulator[M]) effect(id uint32, e *protocol.Effect[M]) (captures bool) {
-	if wrong := s.Meaning(int(id), e.Act); wrong != (history.Fault{}) {
-		s.judged(wrong)
+	if wrong := s.Meaning(int(id), e.Act); wrong != nil {
+		s.judged(*wrong)
 		return false
 	}
 	if s.weak.judge != nil && e.Do != protocol.Capture {

@@ -54,9 +54,9 @@ func (r *Rules) wrong(format string, args ...any) history.Fault {
 	return history.Fault{Property: Model, Text: "model: " + fmt.Sprintf(format, args...)}
 }
 
-// Meaning says why an effect of process i other than a message means nothing; no fault: it means
+// Meaning says why an effect of process i other than a message means nothing; nil: it means
 // something.
-func (r *Rules) Meaning(i int, a protocol.Act) history.Fault {
+func (r *Rules) Meaning(i int, a protocol.Act) *history.Fault {
 	why := ""
 	switch a.Do {
 	case protocol.Crit, protocol.Rem, protocol.Ejected:
@@ -81,16 +81,17 @@ func (r *Rules) Meaning(i int, a protocol.Act) history.Fault {
 		why = fmt.Sprintf("asks for effect %d, which is none", a.Do)
 	}
 	if why == "" {
-		return history.Fault{}
+		return nil
 	}
-	return r.wrong("%s %s", r.Names.Of(protocol.ID(i)), why)
+	wrong := r.wrong("%s %s", r.Names.Of(protocol.ID(i)), why)
+	return &wrong
 }
 
 // Effect records an effect of process i other than a message. A fault of Model says that the
 // effect means nothing, and the rest of the step with it.
 func (r *Rules) Effect(e *End, i int, a protocol.Act) history.Fault {
-	if f := r.Meaning(i, a); f != (history.Fault{}) {
-		return f
+	if wrong := r.Meaning(i, a); wrong != nil {
+		return *wrong
 	}
 	switch a.Do {
 	case protocol.Crit, protocol.Rem, protocol.Ejected, protocol.Outcome:

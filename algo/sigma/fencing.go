@@ -40,7 +40,7 @@ func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
 			// A clock that is far behind must not keep everybody waiting for it: the
 			// servers compare the token with theirs. One within the bound is at most
 			// 2 eps behind a server's, whose floor is 4 eps ahead of that.
-			out.SetTimer(tokenTimer, min(wait, max(safetyDelay*c.delay, 6*c.eps)), 0)
+			out.SetTimer(tokenTimer, min(wait, 6*c.eps), 0)
 		} else {
 			c.record(out)
 		}

@@ -136,7 +136,7 @@ var fencing = []story{
 			c := w.client(1)
 			w.skew[c] = -int64(30 * time.Minute)
 			w.try(c)
-			w.run(max(safetyDelay*time.Duration(hop), 6*eps) + 5*time.Duration(hop))
+			w.run(6*eps + 5*time.Duration(hop))
 			want(w.users[c] == protocol.InCrit, "eps %v: %v, %q", eps, w.users[c], w.reason[c])
 		}
 	}},

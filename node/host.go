@@ -79,6 +79,7 @@ func (h *host[M]) Info() protocol.Info { return h.algorithm.Info }
 func (h *host[M]) New(id protocol.ID, c protocol.Config) Instance {
 	i := &instanceOf[M]{host: h, client: id >= protocol.ID(c.N), members: c.N}
 	i.broken = h.guard(func() { i.process = h.algorithm.New(id, c) })
+	_, i.queues = protocol.As[protocol.Queuer](i.process)
 	return i
 }
 
@@ -98,6 +99,7 @@ type instanceOf[M any] struct {
 	host    *host[M]
 	process protocol.Process[M]
 	client  bool
+	queues  bool // it is a protocol.Queuer: to look each time takes longer than to ask it
 	members int
 	broken  error // it could not be made
 }
@@ -205,7 +207,8 @@ func (i *instanceOf[M]) AppendState(b []byte) ([]byte, error) {
 }
 
 func (i *instanceOf[M]) Waiting() (k int) {
-	if p, ok := protocol.As[protocol.Queuer](i.process); ok {
+	if i.queues {
+		p, _ := protocol.As[protocol.Queuer](i.process)
 		// A panic there is one in the next step, too, or harms nobody.
 		_ = i.host.guard(func() { k = p.Waiting() })
 	}

@@ -61,7 +61,7 @@ func (c *Config) checkHosts() error {
 		case info.Registers != nil:
 			return fmt.Errorf("%s: a network has no registers (%w): package registers makes an algorithm of it that reads and writes by messages",
 				info.Name, protocol.ErrRegisters)
-		case info.Users != first.Users || info.Detector != first.Detector || watched(info) != watched(first):
+		case info.Users != first.Users || info.Detector != first.Detector || watched(&info) != watched(&first):
 			return fmt.Errorf("%s and %s cannot share sessions: they differ in their users or detector", first.Name, info.Name)
 		}
 	}

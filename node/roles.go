@@ -16,14 +16,14 @@ type roles struct {
 }
 
 // member reports whether this process is a member.
-func (r roles) member() bool { return r.isMember(r.self) }
+func (r *roles) member() bool { return r.isMember(r.self) }
 
 // isMember reports whether id is a member's.
-func (r roles) isMember(id protocol.ID) bool { return id < protocol.ID(len(r.members)) }
+func (r *roles) isMember(id protocol.ID) bool { return id < protocol.ID(len(r.members)) }
 
 // dialsTo reports whether this node dials member id: of two processes that talk
 // to each other the one with the larger id dials.
-func (r roles) dialsTo(id protocol.ID) bool {
+func (r *roles) dialsTo(id protocol.ID) bool {
 	if r.member() {
 		return r.info.Users == protocol.Members && id < r.self
 	}
@@ -32,7 +32,7 @@ func (r roles) dialsTo(id protocol.ID) bool {
 
 // leased reports whether the session with id hangs on a lease. Between members
 // there is none: nobody suspects a member.
-func (r roles) leased(id protocol.ID) bool {
+func (r *roles) leased(id protocol.ID) bool {
 	return r.info.Detector != protocol.NoDetector && r.isMember(id) != r.member() ||
 		r.member() && !r.isMember(id)
 }
@@ -40,12 +40,12 @@ func (r roles) leased(id protocol.ID) bool {
 // standing reports whether there is always a session with id, so that messages
 // wait in it even before the first connection: where the algorithm is not told
 // who can be reached.
-func (r roles) standing(id protocol.ID) bool {
+func (r *roles) standing(id protocol.ID) bool {
 	return r.mayTalk(id) && r.isMember(id) && r.info.Detector != protocol.LeaseDetector
 }
 
 // mayTalk reports whether lock messages pass between this node and id.
-func (r roles) mayTalk(id protocol.ID) bool {
+func (r *roles) mayTalk(id protocol.ID) bool {
 	if r.info.Users == protocol.Members {
 		return r.isMember(id) && r.member()
 	}
@@ -53,7 +53,7 @@ func (r roles) mayTalk(id protocol.ID) bool {
 }
 
 // name is what people call process id.
-func (r roles) name(id protocol.ID) string {
+func (r *roles) name(id protocol.ID) string {
 	if r.isMember(id) {
 		return r.members[id]
 	}
@@ -61,11 +61,11 @@ func (r roles) name(id protocol.ID) string {
 }
 
 // watched reports whether members suspect each other.
-func (r roles) watched() bool { return watched(r.info) }
+func (r *roles) watched() bool { return watched(&r.info) }
 
 // life is what processes are told of an incarnation: the first life of a member that comes back
 // is 1.
-func (r roles) life(incarnation uint64) uint64 {
+func (r *roles) life(incarnation uint64) uint64 {
 	if r.watched() && !joins(incarnation) {
 		return 1
 	}
@@ -73,6 +73,6 @@ func (r roles) life(incarnation uint64) uint64 {
 }
 
 // restores reports whether processes are told about sessions with this peer.
-func (r roles) restores(id protocol.ID) bool {
+func (r *roles) restores(id protocol.ID) bool {
 	return r.info.Detector == protocol.LeaseDetector && !r.member() && r.isMember(id)
 }

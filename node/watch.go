@@ -44,7 +44,7 @@ func newDetector(n *Node) *detector {
 	return d
 }
 
-func watched(i protocol.Info) bool {
+func watched(i *protocol.Info) bool {
 	return i.Users == protocol.Members && i.Detector == protocol.UnreliableDetector && i.Tolerates&protocol.Recovery != 0
 }
 

@@ -19,15 +19,13 @@ type timers []*timer
 
 // set arms a timer of an instance, again if it is armed.
 func (h *timers) set(i *instance, id uint32, at time.Duration) {
-	t := i.timer(id)
-	if t == nil {
-		t = &timer{inst: i, id: id, next: i.timers}
-		i.timers = t
-	} else {
-		h.remove(t)
+	if t := i.timer(id); t != nil {
+		t.at = at
+		heap.Fix(h, int(t.index))
+		return
 	}
-	t.at = at
-	h.add(t)
+	i.timers = &timer{inst: i, id: id, next: i.timers, at: at}
+	heap.Push(h, i.timers)
 }
 
 // stop takes a timer out, which is armed.
@@ -40,8 +38,6 @@ func (h *timers) stop(t *timer) {
 	*place = t.next
 }
 
-func (h *timers) add(t *timer) { heap.Push(h, t) }
-
 func (h *timers) remove(t *timer) {
 	heap.Remove(h, int(t.index))
 	if last := len(*h); cap(*h) > 1024 && last < cap(*h)/4 {
@@ -50,12 +46,13 @@ func (h *timers) remove(t *timer) {
 }
 
 // Len, Less, Swap, Push and Pop implement heap.Interface.
-func (h timers) Len() int           { return len(h) }
-func (h timers) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h *timers) Len() int           { return len(*h) }
+func (h *timers) Less(i, j int) bool { return (*h)[i].at < (*h)[j].at }
 
-func (h timers) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = int32(i), int32(j)
+func (h *timers) Swap(i, j int) {
+	t, u := (*h)[i], (*h)[j]
+	(*h)[i], (*h)[j] = u, t
+	t.index, u.index = int32(j), int32(i)
 }
 
 func (h *timers) Push(t any) {

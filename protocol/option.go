@@ -57,8 +57,8 @@ type Config struct {
 // Option returns the value of the option called name: the one set in c, else
 // its default. It panics when the algorithm has no such option.
 func (i Info) Option(c Config, name string) int64 {
-	for _, o := range i.Options {
-		if o.Name == name {
+	for k := range i.Options {
+		if o := &i.Options[k]; o.Name == name {
 			if v, ok := c.Options[name]; ok {
 				return v
 			}

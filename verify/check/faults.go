@@ -83,7 +83,7 @@ func (x *worker) strikes(v verb, i int) bool {
 }
 
 // unnoticed reports whether no process takes a step with an action of the state entered.
-func (x *worker) unnoticed(a action) bool {
+func (x *worker) unnoticed(a *action) bool {
 	switch a.verb {
 	case crash, pause, lose, duplicate, begin, agree:
 		return true
@@ -95,7 +95,7 @@ func (x *worker) unnoticed(a action) bool {
 
 // spreads reports whether an action of the state entered changes more than one process that takes
 // a step, with the messages to it and from it.
-func (x *worker) spreads(a action) bool {
+func (x *worker) spreads(a *action) bool {
 	switch a.verb {
 	case lapse, lapseBroken, lapsePaused, amnesia, suspectPaused:
 		return true
@@ -107,14 +107,14 @@ func (x *worker) spreads(a action) bool {
 
 // spread puts what an action that spreads changes into the vector being built, except for the step
 // of its process. It returns what the judge of an object finds.
-func (x *worker) spread(a action) (fault uint32) {
+func (x *worker) spread(a *action) (fault uint32) {
 	p, q := int(a.a), int(a.b)
 	l := x.locals[x.st[1+p]]
 	switch a.verb {
 	case duplicate:
 		x.next = slices.Insert(x.next, int(a.at), a.arg)
 	case agree:
-		fault = x.update(x.decision(a))
+		fault = x.update(x.decision(*a))
 	case begin:
 		c := x.shared.contents[x.st[a.at]]
 		c.Begin(&l.End, q)

@@ -108,7 +108,7 @@ func (g *graph) Served(s uint32, some []lasso.Class, f func(k int, c lasso.Class
 	g.enter(g.store.state(s))
 	g.acts = g.actions(g.acts[:0])
 	for k, a := range g.acts {
-		o, _ := g.apply(a)
+		o, _ := g.apply(&a)
 		for _, c := range some {
 			if g.serves(a, o, c) {
 				f(k, c)
@@ -148,7 +148,7 @@ func (x *worker) serves(a action, o outcome, c lasso.Class) bool {
 	}
 	switch verb(c >> 48) {
 	case timeout:
-		p, _ := x.subject(x.st, a)
+		p, _ := x.subject(x.st, &a)
 		return o.moved && p == int(c>>40&0xff) && slices.Contains(x.sets(&x.moves[o.move]), uint32(c))
 	case deliver:
 		return x.shifting && slices.ContainsFunc(x.messages.lows[uint32(c)], func(l low) bool { return x.by[l.counter] > 0 })

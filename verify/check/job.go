@@ -74,10 +74,11 @@ func (j *job) expand(x *worker, s *store) {
 		x.enter(st)
 		j.prints = append(j.prints, x.own)
 		acts, ample := x.choices()
-		for _, a := range acts {
-			r := record{action: a}
+		for k := range acts {
+			a := &acts[k]
+			r := record{action: *a}
 			if ample || x.reduction.verify {
-				r.doubt = x.doubtful(&a, ample)
+				r.doubt = x.doubtful(a, ample)
 			}
 			r.outcome, r.known = x.apply(a)
 			if r.known && r.built {
@@ -112,7 +113,7 @@ func (j *job) vector(x *worker) {
 		x.st = st
 		for ; i < j.ends[k]; i++ {
 			if r := &j.records[i]; r.known && !r.seen && !r.built {
-				x.build(r.action, r.move)
+				x.build(&r.action, r.move)
 				j.keep(r, x.next)
 			}
 		}

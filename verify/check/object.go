@@ -221,8 +221,11 @@ func (x *worker) becomes(kind int, word, n uint32) effected {
 
 // update changes the words in the vector being built by an update. It returns a problem.
 func (x *worker) update(n uint32) (problem uint32) {
+	if n == 0 {
+		return 0
+	}
 	for kind, at := range x.shared.at {
-		if n != 0 && at != 0 {
+		if at != 0 {
 			e := x.becomes(kind, x.next[at], n)
 			x.next[at] = e.to
 			problem = max(problem, e.problem)
@@ -233,8 +236,11 @@ func (x *worker) update(n uint32) (problem uint32) {
 
 // exchange returns what an update adds to the fingerprint of the state entered.
 func (x *worker) exchange(n uint32) (hash uint64, problem uint32) {
+	if n == 0 {
+		return 0, 0
+	}
 	for kind, at := range x.shared.at {
-		if n != 0 && at != 0 {
+		if at != 0 {
 			e := x.becomes(kind, x.st[at], n)
 			hash += x.shared.words[kind].hashes[e.to] - x.shared.words[kind].hashes[x.st[at]]
 			problem = max(problem, e.problem)

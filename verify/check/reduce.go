@@ -206,7 +206,7 @@ func (x *worker) rivals(t *action, list []action, f func(e *action, arg, key uin
 		case amnesia, crash, recovery, lapse, lapseBroken, lapsePaused, pause, resume, lose, duplicate:
 			continue // no claim is about these
 		}
-		p, arg := x.subject(x.st, *e)
+		p, arg := x.subject(x.st, e)
 		if p == int(t.b) && !(e.verb == deliver && e.arg == t.arg) {
 			f(e, arg, scramble(three+scramble(arg<<8|uint64(e.verb)+1)))
 		}

@@ -174,9 +174,11 @@ func (r *searcher) merge(j *job) {
 			}
 			ordinal := uint16(i - begin)
 			r.transitions++
-			if f := r.serious(r.wrong(rec.outcome)); f != (history.Fault{}) {
-				r.violated(f, r.trace(parent, ordinal))
-				return
+			if n := r.wrong(rec.outcome); n != 0 {
+				if f := r.serious(r.problem(n)); f != (history.Fault{}) {
+					r.violated(f, r.trace(parent, ordinal))
+					return
+				}
 			}
 			if b := r.beyond(rec.outcome); b >= 0 {
 				stuck = stuck && !rec.verb.must()

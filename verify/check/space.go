@@ -159,6 +159,10 @@ var verbs = [...]scenario.Verb{
 	lose: scenario.Lose, duplicate: scenario.Duplicate,
 }
 
+// plain reports whether an action of this kind is a step of one process that changes nothing else except
+// messages: most actions are such ones.
+func (v verb) plain() bool { return v <= deliver }
+
 // must says whether a run in which an action of this kind stays possible for
 // ever without being taken is not a fair one.
 func (v verb) must() bool { return v > cancel && v < awaitOverlap }

@@ -222,14 +222,14 @@ func (d *diver) step(root root) {
 	a := d.todo[len(d.todo)-1]
 	d.todo = d.todo[:len(d.todo)-1]
 	d.enter(st)
-	o, _ := d.apply(a)
+	o, _ := d.apply(&a)
 	if d.visitedBefore(o.print) {
 		return
 	}
 	d.visit(o.print)
 	d.visited++
 	if !o.built {
-		d.build(a, o.move)
+		d.build(&a, o.move)
 	}
 	if f := d.violates(d.worker, d.next); f != (history.Fault{}) {
 		d.violated(f, d.along(root, append(d.path(), slices.Clone(d.next)), history.Fault{}))
@@ -252,9 +252,9 @@ func (d *diver) push(root root, st []uint32) {
 	d.list = d.actions(d.list[:0])
 	from, stuck := len(d.todo), true
 	for _, a := range d.list {
-		o, _ := d.apply(a)
+		o, _ := d.apply(&a)
 		d.steps++
-		if f := d.serious(d.wrong(o)); f != (history.Fault{}) {
+		if f := d.serious(d.problem(d.wrong(o))); f != (history.Fault{}) {
 			d.reach(a)
 			d.violated(f, d.along(root, append(d.path(), slices.Clone(d.next)), f))
 			return

@@ -81,7 +81,7 @@ func (r *searcher) trace(i uint32, further ...uint16) scenario.Run {
 		r.enter(st)
 		list, _ := r.choices()
 		by = append(by, list[k])
-		wrong = r.serious(r.wrong(r.reach(list[k])))
+		wrong = r.serious(r.problem(r.wrong(r.reach(list[k]))))
 		st = slices.Clone(r.next)
 		path = append(path, st)
 	}
@@ -222,7 +222,7 @@ func (x *worker) again(st []uint32, a action) []effect {
 	case crash, lose, duplicate, begin, agree, pause:
 		return nil
 	}
-	i, arg := x.subject(st, a)
+	i, arg := x.subject(st, &a)
 	l, ins, msg := x.input(st[1+i], a.verb, arg)
 	if x.summaries[st[1+i]].paused && a.verb != resume {
 		return nil // it does not know

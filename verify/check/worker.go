@@ -211,7 +211,7 @@ func (x *worker) possible(list []action) []action {
 			continue
 		}
 		l := &x.messages.all[msg]
-		if x.summaries[st[1+l.to]].paused || x.rules.Mutual && x.rules.Withheld(x.ends, int(l.from), int(l.to)) {
+		if x.c.Pause > 0 && x.summaries[st[1+l.to]].paused || x.rules.Mutual && x.rules.Withheld(x.ends, int(l.from), int(l.to)) {
 			continue
 		}
 		a := action{verb: deliver, a: l.from, b: l.to, arg: msg, at: uint32(at)}
@@ -246,7 +246,7 @@ type outcome struct {
 }
 
 // subject is the process that an action of a state is a move of, and the argument of that move.
-func (x *worker) subject(st []uint32, a action) (p int, arg uint64) {
+func (x *worker) subject(st []uint32, a *action) (p int, arg uint64) {
 	switch a.verb {
 	case deliver:
 		return int(a.b), uint64(a.arg)
@@ -280,11 +280,13 @@ func once[V any](x *worker, m *memo[V], key uint64, create func() V) (v V) {
 }
 
 // apply takes an action of the state entered. known says whether x found out where that leads: a
-// frozen worker may miss something.
-func (x *worker) apply(a action) (o outcome, known bool) {
+// frozen worker may miss something. Actions go by pointers here: a copy of one that was just put
+// together waits until all its parts are stored, which takes as long as the rest.
+func (x *worker) apply(a *action) (o outcome, known bool) {
 	x.missing, x.shifting = false, false
 	p, arg := x.subject(x.st, a)
-	if x.unnoticed(a) {
+	plain := a.verb.plain()
+	if !plain && x.unnoticed(a) {
 		o.fault = x.prepare(a)
 		return x.settle(o, p), !x.missing
 	}
@@ -296,13 +298,13 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 		o.print = x.own
 		return o, true
 	}
-	st, spreads := x.st, x.spreads(a)
+	st, spreads := x.st, !plain && x.spreads(a)
 	if spreads {
 		x.prepare(a)
 		st = x.next
 	}
 	if !x.unrelated(m, p, st) && x.adds() {
-		x.deny("after %q a counter begins of which others have values: its distance to them is none", x.line(a, x.m))
+		x.deny("after %q a counter begins of which others have values: its distance to them is none", x.line(*a, x.m))
 	}
 	if !spreads {
 		if x.whole && m.plain && x.change(a, p, m, &o) {
@@ -316,7 +318,7 @@ func (x *worker) apply(a action) (o outcome, known bool) {
 
 // change computes the fingerprint of the next state from what changes. It returns
 // false when counters may have to be moved.
-func (x *worker) change(a action, p int, m *move, o *outcome) bool {
+func (x *worker) change(a *action, p int, m *move, o *outcome) bool {
 	old := &x.summaries[x.st[1+p]]
 	hash := x.sum.hash + m.hash - old.hash
 	one, two := old.floor, uint64(0) // at their least in one, and in both of the words that vanish
@@ -326,7 +328,7 @@ func (x *worker) change(a action, p int, m *move, o *outcome) bool {
 		hash -= l.hash
 		one, two = one|l.floor, one&l.floor
 	case a.verb == write:
-		to, of := x.written(a), &x.shared.words[registerWord]
+		to, of := x.written(*a), &x.shared.words[registerWord]
 		hash += of.hashes[to] - of.hashes[x.st[a.at]]
 	case a.cost() != 0:
 		hash += budgetHash(x.st[0]-a.cost()) - budgetHash(x.st[0])
@@ -338,11 +340,11 @@ func (x *worker) change(a action, p int, m *move, o *outcome) bool {
 }
 
 // cost is what a takes from the budgets.
-func (a action) cost() uint32 { return costs[a.verb] }
+func (a *action) cost() uint32 { return costs[a.verb] }
 
 // build builds the vector behind a, one of the actions that are a move of one process, before
 // counters are moved.
-func (x *worker) build(a action, move uint32) {
+func (x *worker) build(a *action, move uint32) {
 	x.prepare(a)
 	if m := &x.moves[move]; m.to != 0 {
 		p, _ := x.subject(x.st, a)
@@ -352,15 +354,15 @@ func (x *worker) build(a action, move uint32) {
 
 // prepare begins to build the vector behind a: all except the step of its process. It returns
 // what the judge of an object finds.
-func (x *worker) prepare(a action) (fault uint32) {
+func (x *worker) prepare(a *action) (fault uint32) {
 	if (a.verb == deliver || a.verb == lose) && !a.keep {
 		x.next = append(append(x.next[:0], x.st[:a.at]...), x.st[a.at+1:]...)
 	} else {
 		x.next = append(x.next[:0], x.st...)
 	}
 	if x.next[0] -= a.cost(); a.verb == write {
-		x.next[a.at] = x.written(a)
-	} else if x.spreads(a) {
+		x.next[a.at] = x.written(*a)
+	} else if !a.verb.plain() && x.spreads(a) {
 		fault = x.spread(a)
 	}
 	return fault
@@ -428,15 +430,15 @@ func (x *worker) expand(st []uint32, some func(action) bool, f func(visit)) {
 			continue
 		}
 		o := x.reach(a)
-		f(visit{a, o, x.next, x.wrong(o)})
+		f(visit{a, o, x.next, x.problem(x.wrong(o))})
 	}
 }
 
 // reach takes an action of the state entered and builds the vector behind it, for a worker that is not frozen.
 func (x *worker) reach(a action) outcome {
-	o, _ := x.apply(a)
+	o, _ := x.apply(&a)
 	if !o.built {
-		x.build(a, o.move)
+		x.build(&a, o.move)
 	}
 	return o
 }
@@ -449,12 +451,12 @@ func (x *worker) beyond(o outcome) int {
 	return int(x.moves[o.move].bound)
 }
 
-// wrong is what is wrong with a step.
-func (x *worker) wrong(o outcome) history.Fault {
+// wrong is what is wrong with a step: 0, or 1 + an index in problems.
+func (x *worker) wrong(o outcome) uint32 {
 	if o.moved && x.moves[o.move].problem != 0 {
-		return x.problem(x.moves[o.move].problem)
+		return x.moves[o.move].problem
 	}
-	return x.problem(o.fault)
+	return o.fault
 }
 
 // look puts a state into the view of invariants. It is valid until the next call.

@@ -56,20 +56,30 @@ func Show(p any) string {
 // says so by a method Unwrap() any, or Unwrap() []any where these are several, of which the first
 // one counts that is a T: so a wrapper forwards nothing that it does not change.
 func As[T any](p any) (t T, ok bool) {
-	if t, ok = p.(T); ok {
-		return t, true
-	}
-	switch w := p.(type) {
-	case interface{ Unwrap() any }:
-		return As[T](w.Unwrap())
-	case interface{ Unwrap() []any }:
-		for _, inner := range w.Unwrap() {
-			if t, ok = As[T](inner); ok {
+	for p != nil {
+		if t, ok = p.(T); ok {
+			return t, true
+		}
+		one, several := inner(p)
+		for _, q := range several {
+			if t, ok = As[T](q); ok {
 				return t, true
 			}
 		}
+		p = one
 	}
 	return t, false
+}
+
+// inner is what p wraps. It is no part of As because a type switch in a function that has type parameters is slow.
+func inner(p any) (one any, several []any) {
+	switch w := p.(type) {
+	case interface{ Unwrap() any }:
+		return w.Unwrap(), nil
+	case interface{ Unwrap() []any }:
+		return nil, w.Unwrap()
+	}
+	return nil, nil
 }
 
 // Owner is the effect that tells whom a member supports from now on: To, whose request has the

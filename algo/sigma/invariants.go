@@ -9,10 +9,10 @@ import (
 // invariants are the algorithm's own properties. P1 and P2 are the paper's;
 // token says that a support is one token that travels between a server and the
 // client that it supports, and falls long before mutual exclusion does.
-func invariants(token func(*protocol.View) error) []protocol.Invariant {
+func invariants[S server](token func(*protocol.View) error) []protocol.Invariant {
 	return []protocol.Invariant{
-		{Name: "sigma/p1", Err: p1, Stable: true},
-		{Name: "sigma/p2", Err: p2, Stable: true},
+		{Name: "sigma/p1", Err: p1[S], Stable: true},
+		{Name: "sigma/p2", Err: p2[S], Stable: true},
 		{Name: "sigma/token", Err: token, Stable: true},
 	}
 }
@@ -33,8 +33,8 @@ func (s *Server) table() (owner request, queue []request) {
 }
 
 // p1: a server without an owner has an empty queue.
-func p1(v *protocol.View) error {
-	for j, s := range protocol.Procs[server](v) {
+func p1[S server](v *protocol.View) error {
+	for j, s := range protocol.Procs[S](v) {
 		if owner, queue := s.table(); owner == (request{}) && len(queue) > 0 {
 			return fmt.Errorf("#%d supports nobody while %v waits", j, queue)
 		}
@@ -43,8 +43,8 @@ func p1(v *protocol.View) error {
 }
 
 // p2: a client is at most once in the queue, and the owner is not.
-func p2(v *protocol.View) error {
-	for j, s := range protocol.Procs[server](v) {
+func p2[S server](v *protocol.View) error {
+	for j, s := range protocol.Procs[S](v) {
 		owner, queue := s.table()
 		seen := map[protocol.ID]bool{owner.client: true}
 		for _, r := range queue {

@@ -170,10 +170,10 @@ var literalInfo = protocol.Info{
 
 // Algorithm is Sigma as one would run it: Figure 1 with numbered supports,
 // deferral, re-requests from recovered servers, leases and fencing tokens.
-var Algorithm = numbered(algorithm(info, newDefault, invariants(token)))
+var Algorithm = numbered(algorithm(info, newDefault, invariants[*Server](token)))
 
 // Literal is Figure 1 line by line, without any extension.
-var Literal = algorithm(literalInfo, newLiteral, invariants(literalToken))
+var Literal = algorithm(literalInfo, newLiteral, invariants[*LiteralServer](literalToken))
 
 type newProcess = func(id protocol.ID, c protocol.Config) protocol.Process[Message]
 

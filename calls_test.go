@@ -147,6 +147,7 @@ const hang = 30 * time.Second
 // TestCallsReturn: whatever the trouble, every call returns, with an error that says
 // what it is, and no goroutine is left (TestMain looks).
 func TestCallsReturn(t *testing.T) {
+	t.Parallel()
 	for name, x := range map[string]struct {
 		start func(x *trouble, l *server.Local, net *faultnet.Net, cancel func()) error
 		// What each call that fails returns one of. All of mustFail fail.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/lane"
 )
 
 // crowd lets eight users of four clients, each with its number of permits, in and
@@ -85,7 +86,9 @@ func TestSemaphoreOfThree(t *testing.T) {
 		}
 	}
 	t.Logf("entries %v", entries)
-	// The test sees it when one too many is let in.
+	if !lane.CI.Adds(t, "the test sees it when one too many is let in") {
+		return
+	}
 	if most, _ = crowd(t, [8]int{3, 3, 3, 3, 4, 4, 4, 4}); most != 4 {
 		t.Errorf("with a permit more for some, %d were inside at once", most)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
@@ -124,6 +125,7 @@ func (c *sharded) takePermits(t *testing.T, client *poundlock.Client, name strin
 // and to new ones; its own fail in time with an error that says which shard it is.
 func TestShardDown(t *testing.T) {
 	t.Parallel() // it waits, most of the time
+	lane.CI.Need(t, "six seconds of a shard that is down")
 	c := startShards(t)
 	c.config.QuorumWait = 2 * time.Second
 	early := dial(t, c.config)

@@ -15,6 +15,7 @@ import (
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/api"
 	pb "github.com/poundlock/poundlock/api/poundlockv1"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/server"
 )
 
@@ -179,6 +180,7 @@ func TestWrongDoor(t *testing.T) {
 // cluster.
 func TestSessionsAreNamed(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "ten seconds until names reach all servers")
 	local, config := startCluster(t)
 	config.Label = "server s1"
 	d := startDaemon(t, config, api.Limits{})

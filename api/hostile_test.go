@@ -227,6 +227,7 @@ func isTimeout(err error) bool {
 // TestUnreadStream: a stream that nobody reads is cut when nothing more of it can be
 // written for a while, and then the lease runs.
 func TestUnreadStream(t *testing.T) {
+	t.Parallel()
 	const lease = 2 * time.Second
 	_, config := startCluster(t)
 	for name, watch := range map[string]func(d *daemon) func(t *testing.T, id string){"HTTP/1.1": unreadHTTP1, "gRPC": unreadGRPC} {

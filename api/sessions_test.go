@@ -79,6 +79,7 @@ func deadClient(t *testing.T, d, other *daemon, lease time.Duration) (late bool)
 // TestCutStream: a client whose stream is cut for half a lease, and comes back,
 // keeps its lock; when it does not come back the lock is freed.
 func TestCutStream(t *testing.T) {
+	t.Parallel()
 	_, config := startCluster(t)
 	d := startDaemon(t, config, api.Limits{})
 	for _, p := range protocols {

@@ -32,6 +32,7 @@ func (h *told) New(id protocol.ID, c protocol.Config) node.Instance {
 // The processes of a client are told of the delay that its heartbeats met, if it is
 // longer than what they expect, and unless the configuration says what it is.
 func TestDelayMeasured(t *testing.T) {
+	t.Parallel()
 	const lease, delay, given = time.Second, 20 * time.Millisecond, 7 * time.Millisecond
 	host := node.HostOf(sigma.Algorithm)
 	_, peers := clusterAt(t, 4, false, host, func(c *node.Config) { c.Lease = lease })

@@ -79,6 +79,7 @@ func (c *cutter) run(stop <-chan struct{}) {
 // Connections that break all the time lose nothing and repeat nothing: Ricart
 // and Agrawala's algorithm would hang or panic.
 func TestBrokenConnections(t *testing.T) {
+	t.Parallel()
 	var c cutter
 	stop := make(chan struct{})
 	var cutting sync.WaitGroup
@@ -218,6 +219,7 @@ func TestMisfits(t *testing.T) {
 
 // An instance that nothing distinguishes from a new one goes.
 func TestIdleInstancesGo(t *testing.T) {
+	t.Parallel()
 	host := node.HostOf(keeper(nil))
 	servers, peers := clusterAt(t, 2, false, host, nil)
 	c := clients(t, 1, peers, host, nil)[0]
@@ -329,6 +331,7 @@ func TestClosed(t *testing.T) {
 // Four servers bear one loss of memory in an epoch, so each comes after all waits
 // of the last one have ended.
 func TestServersLoseMemory(t *testing.T) {
+	t.Parallel()
 	host := node.HostOf(sigma.Algorithm)
 	servers, peers := clusterAt(t, 4, true, host, nil)
 	users := clients(t, 3, peers, host, nil)

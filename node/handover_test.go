@@ -245,6 +245,7 @@ func upheld(t *testing.T, damage func(*node.Node)) (complaints []string) {
 // Nobody notices that the tables of all members are handed over, and the test would
 // notice what was not.
 func TestHandover(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if found := upheld(t, nil); len(found) > 0 {
 			t.Error(strings.Join(found, "\n"))
@@ -269,6 +270,7 @@ func TestHandover(t *testing.T) {
 
 // The tables of all members go from hand to hand, several at once, while clients count.
 func TestHandoverUnderLoad(t *testing.T) {
+	t.Parallel()
 	host := node.HostOf(sigma.Algorithm)
 	f := newFleet(t, host, nil)
 	users := clients(t, 3, f.peers, host, nil)

@@ -259,6 +259,7 @@ func impostor(t *testing.T, name string) (addr string, met <-chan *stranger) {
 // A refusal counts for a user that tries, of that kind and name; all others are nothing
 // to a client: of names that it does not know, of a user that is inside, and of nonsense.
 func TestRefusalsOfNames(t *testing.T) {
+	t.Parallel()
 	addr, met := impostor(t, "s1")
 	c := start(t, node.Config{
 		Secret: node.NewSecret(), Hosts: mutexes(node.HostOf(keeper(nil))), Peers: []node.Peer{{Name: "s1", Addr: addr}},

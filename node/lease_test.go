@@ -143,6 +143,7 @@ func (b *bubble) close() {
 // whatever the moment at which they are cut off, the delay of answers, and the
 // rates of their clocks within the bound (0.001 between the two).
 func TestClientLapsesFirst(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
@@ -178,6 +179,7 @@ func TestClientLapsesFirst(t *testing.T) {
 
 // A lease is kept alive for as long as both ends live and are connected.
 func TestLeaseHolds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, time.Second, 1, 1)
 		defer b.close()

@@ -120,6 +120,7 @@ func TestRefusedServerComesBack(t *testing.T) {
 
 // A refusal may be of the try before: a server that answers supports after all.
 func TestRefusedServerAnswers(t *testing.T) {
+	t.Parallel()
 	var peers []node.Peer
 	var met [2]<-chan *stranger
 	for k := range met {

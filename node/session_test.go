@@ -115,6 +115,7 @@ func TestGivenUpClientKeepsItsLease(t *testing.T) {
 // A client that is cut off while the servers have much to tell it is alone inside
 // for as long as it may believe so.
 func TestCutWithFullWindow(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var wire cable
 		c := wire.members(t, 4, node.HostOf(sigma.Algorithm), nil)

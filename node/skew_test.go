@@ -34,6 +34,7 @@ func (i skewedInstance) Step(in protocol.Input, msg []byte, sink node.Sink) erro
 
 // Of one clock that is hours off, of a client or a server, nobody notices.
 func TestClocksFarOff(t *testing.T) {
+	t.Parallel()
 	const hour = time.Hour
 	for _, test := range []struct {
 		name           string
@@ -86,6 +87,7 @@ func TestClocksFarOff(t *testing.T) {
 // The first lock of servers that have just started waits until their floor is reached,
 // four clock bounds. That is more than anything else takes, when the bound is wide.
 func TestFirstLockWithWideClockBound(t *testing.T) {
+	t.Parallel()
 	host := node.HostOf(sigma.Algorithm)
 	wide := func(c *node.Config) {
 		eps := int64(250 * time.Millisecond)

@@ -452,6 +452,7 @@ func TestAbsurdTables(t *testing.T) {
 
 // Tables that change all the time cost nobody a lock.
 func TestTablesUnderLoad(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		host := node.HostOf(sigma.Algorithm)
 		f := newVirtualFleet(t, 4, host, nil)

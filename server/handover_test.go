@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/private"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
@@ -236,6 +237,7 @@ func TestServerHandover(t *testing.T) {
 
 // Whatever a successor does before it may serve, its predecessor goes on.
 func TestSuccessorDies(t *testing.T) {
+	lane.CI.Need(t, "five seconds of successors that die in many moments")
 	// A quarter of the lease is how long a successor that says nothing is waited for.
 	d := newDynasty(t, func(c *Config) { c.Lease = 6 * time.Second })
 	cl := d.dial(t)

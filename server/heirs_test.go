@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/private"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/transport"
@@ -96,6 +97,7 @@ func serving(t *testing.T, s *Server) float64 {
 // attempt may take a quarter of the lease, and clients come back between two of them.
 func TestSlowSuccessor(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "six seconds of a successor that is slow")
 	d := newDynasty(t, func(c *Config) { c.Lease = 4 * time.Second })
 	cl := d.dial(t)
 	g, err := cl.Mutex("held").Lock(t.Context())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/cli/clitest"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -81,6 +82,7 @@ func TestBench(t *testing.T) {
 // With a delay that dominates, the multiples are those of the algorithm. What a busy
 // machine adds weighs half when the delay is twice as long, and what is wrong as much.
 func TestBenchDelay(t *testing.T) {
+	lane.CI.Need(t, "three seconds of delayed messages")
 	for delay := 25; ; delay *= 2 {
 		r := runBench(t, "--clients", "3", "--count", "10", "--delay", fmt.Sprint(delay, "ms"))
 		if r.DelayMS != float64(delay) || r.AcquireT == nil || r.HandoverT == nil || r.ReleaseT == nil {
@@ -120,6 +122,7 @@ func TestBenchServers(t *testing.T) {
 // A bench that is killed leaves no process behind, nor does one that is interrupted.
 func TestBenchEnds(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "ten seconds of servers that end in the middle of a measurement")
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM} {
 		c := clitest.Command("bench", "--clients", "2", "--duration", "1m")
 		var said proctest.Log
@@ -153,6 +156,7 @@ func TestBenchEnds(t *testing.T) {
 
 func TestBenchServerGone(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "three seconds of a measurement with a server less")
 	_, errs, err := output(t, "bench", "--servers", "s1=127.0.0.1:1,s2=127.0.0.1:2,s3=127.0.0.1:3,s4=127.0.0.1:4")
 	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != cli.ExitNoQuorum || !strings.HasPrefix(errs, "poundlock: no quorum") || !strings.Contains(errs, "hint: are the servers up") {
 		t.Errorf("%v: %s", err, errs)

@@ -11,12 +11,14 @@ import (
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/cli/clitest"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
 // TestReleaseAlone: an operator's grace, be it none at all, lets nobody in while the
 // command of the holder runs, whether the holder allows a shorter one than its own or not.
 func TestReleaseAlone(t *testing.T) {
+	t.Parallel()
 	for name, x := range map[string]struct {
 		flags []string
 		told  string
@@ -57,6 +59,8 @@ func TestReleaseAlone(t *testing.T) {
 // nobody is told anything else; as long as it can hold the lock, it does, though --max-hold
 // is over or an operator asks for it.
 func TestCommandOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	lane.CI.Need(t, "commands of another user, which take five seconds to end")
 	const nobody = 65534
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: a set-uid program and another user need root")

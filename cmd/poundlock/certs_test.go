@@ -21,6 +21,7 @@ import (
 	"github.com/poundlock/poundlock/internal/certs"
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/cli/clitest"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
@@ -75,6 +76,7 @@ func concatenate(t *testing.T, to string, from ...string) {
 // each step, so that handshakes use the new files; no session ends.
 func TestNewAuthorityUnderALock(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "five seconds of certificates that change under a lock")
 	dir := t.TempDir()
 	older, newer, used := dir+"/older", dir+"/newer", dir+"/used"
 	for _, d := range []string{older, newer} {

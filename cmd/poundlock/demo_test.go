@@ -18,6 +18,7 @@ import (
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/demo"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/history/recorder"
@@ -92,6 +93,7 @@ func TestDemoWithoutLock(t *testing.T) {
 // ^C ends it with the verdict so far; SIGKILL ends all that it has started.
 func TestDemoEnds(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "two seconds of a demonstration that is ended in many ways")
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		c := clitest.Command("demo", "--workers", "2", "--duration", "1h")
 		tmp := proctest.SocketDir(t)

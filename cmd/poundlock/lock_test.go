@@ -206,6 +206,7 @@ wait`
 // poundlock lock is killed, alone or with all that has its name, as killall does: its
 // child and grandchild are gone before the lock is given to anybody else.
 func TestLockKilled(t *testing.T) {
+	t.Parallel()
 	t.Run("alone", func(t *testing.T) {
 		t.Parallel()
 		lockKilled(t, func(pid int) { syscall.Kill(pid, syscall.SIGKILL) })

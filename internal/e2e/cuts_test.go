@@ -9,6 +9,7 @@ import (
 
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/faultnet"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/verify/history"
 )
@@ -274,6 +275,7 @@ func (x trouble) judge(h records, r *history.Report, v *verdict) {
 // when the trouble is over everybody is served again.
 func TestCuts(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "twelve seconds of networks that are cut")
 	testCuts(t, func(*testing.T) network { return loopback() })
 }
 
@@ -309,6 +311,7 @@ func (x trouble) again(t *testing.T, n func(*testing.T) network, term time.Durat
 // increments.
 func TestCutsNoticed(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "five seconds")
 	x := troubles[2]
 	has := func(v verdict, text string) bool { return strings.Contains(strings.Join(v.problems, "\n"), text) }
 	v := x.run(t, loopback(), time.Second, true, false)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/faultnet"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/history/recorder"
 )
@@ -172,6 +173,7 @@ func (j *journal) killed(label string) {
 // same files with a double grant in them are rejected by both.
 func TestJudged(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "five seconds of faults of each kind")
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	x := startJudged(t, seed)

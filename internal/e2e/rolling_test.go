@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/internal/lane"
 )
 
 // A rolling is a lock that is held while servers restart, one after the other.
@@ -133,6 +134,7 @@ func TestRollingRestarts(t *testing.T) {
 // rebuild its supports has too few after three restarts.
 func TestRollingWithoutRefresh(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "five seconds")
 	x := startRolling(t, work{NoRefresh: true})
 	x.patience = 2 * time.Second
 	x.round(0)

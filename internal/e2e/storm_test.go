@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/clock"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/verify/history"
 )
 
@@ -118,6 +119,7 @@ func (j *journal) stopHolders(duration, pause time.Duration, r *resource, stoppe
 // compares tokens loses nothing. Two clients may be inside at once then.
 func TestStorm(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "six seconds of a storm")
 	duration, clients := 3*time.Second, 6
 	if full(t, "6 clients for 3s, then 1s and 1s", "16 for 60s, then 20s and 20s") {
 		duration, clients = time.Minute, 16

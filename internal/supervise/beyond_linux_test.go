@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -73,6 +74,7 @@ const noRight = "has a process of another user, which poundlock has no right to 
 // A process that the supervisor may not end: it says so as soon as there is one, and when
 // it should end it, and returns only when that process has ended.
 func TestBeyond(t *testing.T) {
+	t.Parallel()
 	for name, story := range map[string]struct {
 		action Action
 		lose   time.Duration // 0: a signal ends the command
@@ -83,6 +85,9 @@ func TestBeyond(t *testing.T) {
 		"signal": {Term, 0, 137},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "term" {
+				lane.CI.Need(t, "five seconds")
+			}
 			o := asNobody(t)
 			t.Parallel()
 			o.action, o.lose, o.grace = story.action, story.lose, 300*time.Millisecond

@@ -131,6 +131,7 @@ func (l *lock) wantNoGroup(c cgroup) {
 // A control group is ended as a whole: what has left the process group, and what is
 // another user's, when the lock is lost and when the supervisor is killed.
 func TestCgroupEnds(t *testing.T) {
+	t.Parallel()
 	for name, killed := range map[string]bool{"lost": false, "killed": true} {
 		for _, rooted := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: " set-uid"}[rooted], func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -227,6 +228,7 @@ func (l *lock) watchdog() int {
 }
 
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		command []string
 		status  int
@@ -304,6 +306,7 @@ func TestInheritedDescriptor(t *testing.T) {
 }
 
 func TestSignalsReachTheGroup(t *testing.T) {
+	t.Parallel()
 	for _, s := range []struct {
 		name   string
 		signal syscall.Signal
@@ -360,6 +363,7 @@ func TestRestOfTheGroup(t *testing.T) {
 }
 
 func TestLoss(t *testing.T) {
+	t.Parallel()
 	t.Run("term", func(t *testing.T) {
 		t.Parallel()
 		l := script(t, options{lose: 300 * time.Millisecond},
@@ -427,6 +431,7 @@ func TestEndIsPast(t *testing.T) {
 
 // The supervisor is killed: the command and what it started end before the lease.
 func TestSupervisorKilled(t *testing.T) {
+	t.Parallel()
 	t.Run("stubborn", func(t *testing.T) {
 		t.Parallel()
 		var dog int
@@ -552,6 +557,7 @@ func TestSupervisorStopped(t *testing.T) {
 // Everything is stopped for three leases and continued.
 func TestAllStopped(t *testing.T) {
 	t.Parallel()
+	lane.CI.Need(t, "three seconds of stopped processes")
 	const lease = time.Second // so that the script is there before it ends
 	l := script(t, options{lease: lease}, "echo $$ >pid; while :; do sleep 0.02; done")
 	pid, dog, lock := l.pid("pid"), l.watchdog(), l.cmd.Process.Pid
@@ -570,6 +576,7 @@ func TestAllStopped(t *testing.T) {
 
 // The lease is not renewed: the group ends before it, though the supervisor runs.
 func TestLeaseEnds(t *testing.T) {
+	t.Parallel()
 	for _, action := range []Action{Term, Kill} {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()

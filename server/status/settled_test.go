@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
@@ -79,6 +80,7 @@ func TestUnsettled(t *testing.T) {
 // TestClientDoesNotHear: a client whose connection to a server that restarted does not
 // come back keeps others from being restarted for a lease, and no longer.
 func TestClientDoesNotHear(t *testing.T) {
+	lane.CI.Need(t, "a lease of six seconds")
 	l, err := server.StartLocal(server.LocalConfig{Dir: proctest.SocketDir(t), Lease: 6 * time.Second})
 	if err != nil {
 		t.Fatal(err)

@@ -96,6 +96,7 @@ func fewer(i protocol.Info, all map[string]check.Config) {
 // A search takes the same way whatever the number of workers, and finds the same
 // states whether it compares them whole or by fingerprint.
 func TestWorkers(t *testing.T) {
+	lane.CI.Need(t, "all algorithms with one worker and with several")
 	full := lane.Long.Runs()
 	if !full {
 		t.Log("SHORTENED: TEST_LANE=long compares models with up to a million states, too")
@@ -103,9 +104,8 @@ func TestWorkers(t *testing.T) {
 	workers := []func(*check.Config){
 		func(c *check.Config) { c.Workers = 1 },
 		func(c *check.Config) { c.Workers, c.Exact = 3, true },
-	}
-	if lane.CI.Adds(t, "two and four workers") {
-		workers = append(workers, func(c *check.Config) { c.Workers = 2 }, func(c *check.Config) { c.Workers = 4 })
+		func(c *check.Config) { c.Workers = 2 },
+		func(c *check.Config) { c.Workers = 4 },
 	}
 	results := map[check.Result]bool{}
 	for _, e := range catalog.All {

@@ -18,6 +18,7 @@ func without(c check.Config) check.Config {
 // TestRandomGroups compares reduced searches of random machines with groups, some of them with
 // clocks, with searches that leave nothing out.
 func TestRandomGroups(t *testing.T) {
+	lane.CI.Need(t, "two seconds of random machines")
 	machines := lane.Of[uint64](t, "machines", 20, 20, 400)
 	order := []string{check.ReduceOrder}
 	reduced, violated, undecided := map[string]int{}, map[string]int{}, 0
@@ -68,6 +69,7 @@ func TestRandomGroups(t *testing.T) {
 // A machine that makes false claims is refuted, or decided all the same; were its claims
 // believed, the comparison would show it.
 func TestLyingMachines(t *testing.T) {
+	lane.CI.Need(t, "a second of random machines")
 	for _, test := range []struct {
 		name   string
 		lie    lie

@@ -46,6 +46,7 @@ func finding[M any](t *testing.T, a protocol.Algorithm[M], c Config) Violation {
 
 // Every form that promises to hold does, whatever is drawn.
 func TestNothingIsFound(t *testing.T) {
+	lane.CI.Need(t, "hunts that find nothing")
 	t.Run("ricart-agrawala", func(t *testing.T) { clean(t, ricartagrawala.Algorithm) })
 	t.Run("printed", func(t *testing.T) { clean(t, ricartagrawala.Printed) })
 	t.Run("suzuki-kasami", func(t *testing.T) { clean(t, suzukikasami.Algorithm) })
@@ -74,7 +75,7 @@ func TestBreak(t *testing.T) {
 	for _, c := range []struct {
 		n, clients, m int
 		seed          uint64
-	}{{3, 4, 2, 1}, {4, 6, 3, 1}, {5, 5, 4, 1}, {7, 20, 5, 1}, {10, 5, 7, 1}}[:lane.Of(t, "sizes", 3, 5, 5)] {
+	}{{3, 4, 2, 1}, {4, 6, 3, 1}, {5, 5, 4, 1}, {7, 20, 5, 1}, {10, 5, 7, 1}}[:lane.Of(t, "sizes", 2, 5, 5)] {
 		v := finding(t, sigma.Algorithm, Config{
 			Config: protocol.Config{N: c.n}, Clients: c.clients, Seed: c.seed, Runs: 4000, Break: true, Workers: 2,
 		})
@@ -212,7 +213,7 @@ func TestEnd(t *testing.T) {
 	if r := mustRun(t, ricartagrawala.Algorithm, c); r.Runs <= 10 || len(r.Violations) > 0 {
 		t.Errorf("%+v", r)
 	}
-	if r := mustRun(t, ricartagrawala.Algorithm, Config{For: time.Second}); r.Runs == 0 {
+	if r := mustRun(t, ricartagrawala.Algorithm, Config{For: 100 * time.Millisecond}); r.Runs == 0 {
 		t.Errorf("%+v", r)
 	}
 }

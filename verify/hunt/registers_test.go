@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest/toys/cells"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/hunt"
@@ -70,7 +71,7 @@ func TestRegisterConfig(t *testing.T) {
 // What is found with many processes is shown with as few as it takes.
 func TestFewerShare(t *testing.T) {
 	for _, registers := range []protocol.Semantics{protocol.Atomic, protocol.Safe} {
-		for seed := range uint64(5) {
+		for seed := range lane.Of[uint64](t, "seeds", 2, 5, 5) {
 			r, err := hunt.Run(blindLock, hunt.Config{Registers: registers, Seed: seed + 1, Runs: 50})
 			if err != nil {
 				t.Fatal(err)

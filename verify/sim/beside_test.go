@@ -20,6 +20,7 @@ import (
 // While that is not enough there are more of them, up to five times as many. The race
 // detector would be what is measured: hence the build constraint.
 func TestBesideTextbook(t *testing.T) {
+	lane.CI.Need(t, "long runs beside a second simulator")
 	// Short runs among other tests say less: they are to notice what costs half.
 	sizes, events, rounds, enough := []int{10, 50, 200}, 150_000, 5, 0.5
 	if lane.Long.Runs() {

@@ -14,6 +14,7 @@ import (
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/algo/tokengme"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/sim"
 )
@@ -140,6 +141,7 @@ func TestNoAllocationAnEvent(t *testing.T) {
 // may write again: an array in hundreds of events. A process that copies a vector at each step
 // is what that catches.
 func TestFewAllocationsOfGroups(t *testing.T) {
+	lane.CI.Need(t, "long runs that count allocations")
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	more := func(c sim.Config, run func(sim.Config) (sim.Result, error)) float64 {
 		t.Helper()

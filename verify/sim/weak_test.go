@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/wme"
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/sim"
@@ -68,7 +69,7 @@ func TestWeakStorms(t *testing.T) {
 		}
 	}
 	var ejected, returned uint64
-	for seed := range uint64(20) {
+	for seed := range lane.Of[uint64](t, "seeds", 6, 20, 20) {
 		all := runs(seed)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			r := all[name]

@@ -3,6 +3,7 @@ package consensus
 import (
 	"testing"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/wrap/consensus/consensustest"
 )
@@ -42,6 +43,7 @@ func TestConformanceRoom(t *testing.T) {
 
 // Decisions that are kept, and envelopes that wait, have so many bytes at most, but for the last decision.
 func TestRoomBytes(t *testing.T) {
+	lane.CI.Need(t, "two seconds of large messages")
 	const size, most = 1 << 20, 16
 	a := values
 	a.New = func(protocol.ID, protocol.Config) protocol.Process[uint64] {

@@ -3,6 +3,7 @@
 package clitest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -45,7 +47,8 @@ func Command(args ...string) *exec.Cmd {
 	return c
 }
 
-// Scripts runs testdata/*.txt, one file for each behaviour.
+// Scripts runs testdata/*.txt, one file for each behaviour. What a script does behind [!ci] stop, and all of one
+// that begins with [!ci] skip, is for lane ci.
 func Scripts(t *testing.T, setup func(*testscript.Env) error) {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/*.txt")
@@ -64,6 +67,12 @@ func Scripts(t *testing.T, setup func(*testscript.Env) error) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
+		Condition: func(name string) (bool, error) {
+			if name != lane.CI.String() {
+				return false, fmt.Errorf("no condition is called %q", name)
+			}
+			return lane.CI.Runs(), nil
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return setup(env)

@@ -28,7 +28,7 @@ func TestDefects(t *testing.T) {
 		{sharedMemory, "Codec", "a message sent before changed"},
 		{missingField, "State", "behaves differently"},
 		{forgottenField, "State", "behaves differently"},
-		{unstableEncoding, "State", "loaded and encoded again"},
+		{unstableEncoding, "State", "in state"},
 		{remains, "State", "the state became"},
 		{endlessState, "State", "accepts the first"},
 		{busyShow, "State", "Show changed it"},

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"runtime"
 	"slices"
@@ -281,13 +282,16 @@ func (s *suite) allocations() error {
 	if n < 2*warmUp {
 		return fmt.Errorf("only %d steps: too few to speak of a steady state", n)
 	}
-	allocations, same := s.replay(run, warmUp)
-	if !same {
-		return errors.New("steps taken again have other effects: a message was changed after it was sent")
+	// The runtime itself allocates once in a while: that a step does shows each time.
+	const noise, tries = 0.002, 3
+	got := math.Inf(1)
+	for try := 0; try < tries && got > s.Allocations+noise; try++ {
+		allocations, same := s.replay(run, warmUp)
+		if !same {
+			return errors.New("steps taken again have other effects: a message was changed after it was sent")
+		}
+		got = min(got, float64(allocations)/float64(n-warmUp))
 	}
-	// The runtime itself allocates once in a while.
-	const noise = 0.002
-	got := float64(allocations) / float64(n-warmUp)
 	if got > s.Allocations+noise {
 		return fmt.Errorf("%.4f allocations a step in steady state (n=%d, %d steps), want at most %g",
 			got, c.N, n-warmUp, s.Allocations)

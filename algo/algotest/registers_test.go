@@ -18,7 +18,7 @@ func peterson(accesses float64) protocol.Algorithm[struct{}] {
 	return a
 }
 
-var petersonOptions = Options{Sizes: []int{2}, Allocations: 0.05} // there are few steps, and the runtime allocates, too
+var petersonOptions = Options{Sizes: []int{2}}
 
 // The suite accepts an algorithm that shares memory and sends nothing, and measures its
 // accesses.

@@ -270,6 +270,7 @@ func TestMutants(t *testing.T) {
 		return mutant.Simulate(Algorithm, contended(changes...))
 	}
 	mutant.Test(t, mutant.Config{
+		Share: 4,
 		Checks: []mutant.Check{
 			explore(Algorithm, 1),
 			explore(Algorithm, 1, tokens),

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
-	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -14,10 +13,6 @@ func storyOf(tell func()) mutant.Check { return func() (string, error) { return 
 
 // Each guard removed once, and each mistake that one makes, reading the paper.
 func TestMutants(t *testing.T) {
-	share := 1
-	if !lane.Long.Runs() {
-		share = 20
-	}
 	of := func(a protocol.Algorithm[Message], c check.Config) mutant.Check {
 		c.NoShift = true // so that a property is violated, and not the claim about counters
 		c.MaxMemory, a.Bounds = 64<<20, nil
@@ -71,7 +66,7 @@ func TestMutants(t *testing.T) {
 		storyOf(givesUpByStory),
 	)
 	mutant.Test(t, mutant.Config{
-		Share:    share,
+		Share:    20,
 		Checks:   checks,
 		Patience: 20 * time.Second,
 		Needed: []string{

@@ -22,10 +22,6 @@ var stories = []func(protocol.Algorithm[Message]) string{
 
 // Each guard removed once. The defects of the algorithm as printed are in TestErrata.
 func TestMutants(t *testing.T) {
-	share := 1
-	if !lane.Long.Runs() {
-		share = 20
-	}
 	var checks []mutant.Check
 	for _, story := range slices.Concat(stories, guards, healings, steps) {
 		checks = append(checks, func() (string, error) { return told(story), nil })
@@ -54,7 +50,7 @@ func TestMutants(t *testing.T) {
 		checks = append(checks, stormy(consensus.With(a), agreeing, 300, true))
 	}
 	mutant.Test(t, mutant.Config{
-		Share:    share,
+		Share:    20,
 		Checks:   checks,
 		Patience: 8 * time.Second,
 		Needed: []string{

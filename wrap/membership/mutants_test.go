@@ -11,7 +11,6 @@ import (
 	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/algo/tokengme"
-	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -54,10 +53,6 @@ func models[M any](a protocol.Algorithm[M], m model) mutant.Check {
 
 // Each guard removed once, and each step forgotten that the argument of the package needs.
 func TestMutants(t *testing.T) {
-	share := 1
-	if !lane.Long.Runs() {
-		share = 20
-	}
 	stories := func(tell ...func() string) mutant.Check {
 		return func() (string, error) {
 			for _, story := range tell {
@@ -101,7 +96,7 @@ func TestMutants(t *testing.T) {
 	)
 	codec, catalogue, property := "the round trips of worlds and of the conformance suite", "the catalogue", "a property"
 	mutant.Test(t, mutant.Config{
-		Share: share, Patience: 15 * time.Second, Checks: checks,
+		Share: 20, Patience: 15 * time.Second, Checks: checks,
 		Outside: map[string]string{
 			"Process.State": codec, "peer": codec, "lead": codec, "Note": codec, "words": codec,
 			"wrapped": catalogue, "Wrap": catalogue, "wrappable": catalogue, "tags": property, "Process.Show": "shown to people",

@@ -88,7 +88,7 @@ type Config struct {
 	// such as the names of properties: one that nothing violates shows nothing.
 	Needed []string
 	// Share makes Test try only each Share-th of the mutants, always the same ones, and none that
-	// survives: for lane ci where all are many. 0 and 1: all.
+	// survives, except in lane long: where all are many. 0 and 1: all.
 	Share int
 	// Lane is the shortest one that tries the mutants, others only count them. Default: lane.CI.
 	Lane lane.Lane
@@ -149,6 +149,9 @@ func Test(t *testing.T, c Config) {
 		}
 		report(os.Stdout, c.Checks, own.Checks)
 		return
+	}
+	if lane.Long.Runs() {
+		c.Share = 1
 	}
 	s, err := mutate(c)
 	if err != nil {

@@ -18,6 +18,17 @@
 // and no row changed means stale. In an object store: read the object with its
 // version, compare the token in its metadata, and write with If-Match on that
 // version.
+//
+// # Holders that share
+//
+// Holders of one group are inside together, in any order of their tokens: tokens are ordered
+// between groups, not within one. [Checker.CheckGroup] keeps, beside the largest token, the group that
+// was let in last and its least token. In SQL, with "" for a holder that shares with nobody:
+//
+//	UPDATE account SET balance = $1, token = GREATEST(token, $2), grp = $3,
+//	  least = CASE WHEN grp = $3 AND $3 <> '' THEN least WHEN grp = '' THEN token ELSE token + 1 END
+//	WHERE id = $4
+//	  AND $2 >= CASE WHEN grp = $3 AND $3 <> '' THEN least WHEN grp = '' THEN token ELSE token + 1 END
 package fence
 
 import (
@@ -47,29 +58,49 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 // A Checker remembers the largest token of each lock name. Its zero value is
 // ready, and its methods may be called at once from several goroutines.
 //
-// Check and the write that it admits must not be separated by another Check of
+// A check and the write that it admits must not be separated by another check of
 // the same name: hold the resource's own mutex around both.
 //
-// It keeps one number for each name. A resource that many locks come and go for,
+// It keeps a few numbers for each name. A resource that many locks come and go for,
 // such as one lock a job, calls Forget once nobody will use a name again.
 type Checker struct {
-	mu      sync.Mutex
-	largest map[string]uint64
+	mu   sync.Mutex
+	seen map[string]seen
+}
+
+// seen is what was accepted of a name.
+type seen struct {
+	largest uint64
+	group   string // of the last one, "": it shared with nobody
+	least   uint64 // that others of that group may have
 }
 
 // Check accepts a token that is at least as large as every token accepted for
 // name before: an equal one is the same holder's again. Otherwise it returns a
 // *StaleError and changes nothing.
-func (c *Checker) Check(name string, token uint64) error {
+func (c *Checker) Check(name string, token uint64) error { return c.CheckGroup(name, "", token) }
+
+// CheckGroup accepts the token of a holder in a group where it is larger than every token accepted
+// for name before in another group, whatever came in its own; "" is a group of one, as with Check. A holder
+// without a group may have come down to one since, with the same token.
+//
+// Example: the readers 7 and 5 are accepted one after the other, then the writer 9, and then reader 7 no more.
+func (c *Checker) CheckGroup(name, group string, token uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if largest := c.largest[name]; token < largest {
-		return &StaleError{Name: name, Token: token, Largest: largest}
+	s := c.seen[name]
+	if group == "" || group != s.group {
+		if s.least = s.largest; s.group != "" {
+			s.least++
+		}
 	}
-	if c.largest == nil {
-		c.largest = map[string]uint64{}
+	if token < s.least {
+		return &StaleError{Name: name, Token: token, Largest: s.largest}
 	}
-	c.largest[name] = token
+	if c.seen == nil {
+		c.seen = map[string]seen{}
+	}
+	c.seen[name] = seen{max(s.largest, token), group, s.least}
 	return nil
 }
 
@@ -78,7 +109,7 @@ func (c *Checker) Check(name string, token uint64) error {
 func (c *Checker) Largest(name string) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.largest[name]
+	return c.seen[name].largest
 }
 
 // Forget drops name. A stale holder of it would be accepted afterwards: wait
@@ -87,5 +118,5 @@ func (c *Checker) Largest(name string) uint64 {
 func (c *Checker) Forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.largest, name)
+	delete(c.seen, name)
 }

@@ -2,6 +2,8 @@ package fence
 
 import (
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,6 +48,59 @@ func TestCheck(t *testing.T) {
 	c.Forget("a")
 	if err := c.Check("a", 1); err != nil {
 		t.Errorf("after Forget: %v", err)
+	}
+}
+
+// A use is what a holder did: a token in a group.
+type use struct {
+	group string
+	token uint64
+}
+
+// stale says it from all that was accepted before: another group had a larger token, or the same one,
+// except that the same holder was there without a group.
+func (u use) stale(accepted []use) bool {
+	return slices.ContainsFunc(accepted, func(v use) bool {
+		switch {
+		case v.group == u.group && u.group != "":
+			return false
+		case v.group == "":
+			return v.token > u.token
+		}
+		return v.token >= u.token
+	})
+}
+
+// Holders of one group come in any order, and none behind a larger token of another group.
+func TestCheckGroup(t *testing.T) {
+	refused, shared, down := 0, 0, 0
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var c Checker
+		var accepted []use
+		for range 12 {
+			u := use{[]string{"", "a", "b"}[r.IntN(3)], 1 + r.Uint64N(8)}
+			err := c.CheckGroup("x", u.group, u.token)
+			if stale := u.stale(accepted); stale != errors.Is(err, ErrStale) {
+				t.Fatalf("seed %d: %v after %v: %v, want stale: %v", seed, u, accepted, err, stale)
+			}
+			if err != nil {
+				refused++
+				continue
+			}
+			for _, v := range accepted {
+				if v.group == u.group && u.group != "" && v.token > u.token {
+					shared++
+				}
+				if v.group == "" && u.group != "" && v.token == u.token {
+					down++
+				}
+			}
+			accepted = append(accepted, u)
+		}
+	}
+	if refused < 500 || shared < 500 || down < 500 {
+		t.Errorf("%d refused, %d accepted behind a larger one of their group, %d that came down to a group: that shows little", refused, shared, down)
 	}
 }
 

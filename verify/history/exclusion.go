@@ -51,10 +51,10 @@ func (w *window) of(user int) int {
 	return i
 }
 
-// own is the largest token of the user's sections in the window.
-func (w *window) own(user int) (largest uint64) {
+// own is the largest token of the sections of a user in the window that do not share with a group.
+func (w *window) own(user int, group protocol.Group) (largest uint64) {
 	for i := range w.sections {
-		if s := &w.sections[i]; s.user == user {
+		if s := &w.sections[i]; s.user == user && !s.group.Shares(group) {
 			largest = max(largest, s.token)
 		}
 	}
@@ -140,7 +140,7 @@ func (m *Monitor) advance(at int64) {
 // those that are left: one of them that lasts does so beyond every doubt.
 func (m *Monitor) retire(i int) {
 	s := m.window.sections[i]
-	m.maxEnded = max(m.maxEnded, s.token)
+	m.past.add(s.group, s.token)
 	m.window.sections = slices.Delete(m.window.sections, i, i+1)
 	slack := m.bounds.Slack
 	if slack == 0 {

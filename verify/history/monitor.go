@@ -72,7 +72,7 @@ type Monitor struct {
 	now      int64
 	window   window
 	queue    []int  // users that try, the earliest try first, where a bound needs it
-	maxEnded uint64 // largest token of a grant that ended for certain
+	past     tokens // of grants that ended for certain
 	fenced   bool   // some grant had a token
 	measures *measures
 
@@ -326,13 +326,14 @@ func (m *Monitor) stopWaiting(user int) {
 }
 
 // judgeToken compares the token of an entry with those of grants that have ended for
-// certain, as the user's own ones have.
+// certain, as the user's own ones have, and that it does not share with: tokens are ordered between groups.
 func (m *Monitor) judgeToken(user int, at int64, token uint64) {
 	if token == 0 {
 		return
 	}
 	m.fenced = true
-	ended := max(m.maxEnded, m.window.own(user))
+	group := m.tries[user].group
+	ended := max(m.past.before(group), m.window.own(user, group))
 	switch {
 	case token < ended:
 		m.Found(at, Inversion,
@@ -340,6 +341,32 @@ func (m *Monitor) judgeToken(user int, at int64, token uint64) {
 	case token == ended:
 		m.Found(at, Reuse, fmt.Sprintf("%s got token %d, which a grant that had ended had", m.Name(user), token))
 	}
+}
+
+// tokens are the largest of many, for any group that asks for those with which it does not share.
+type tokens struct {
+	group          protocol.Group // of the largest
+	largest, other uint64         // other: of those that do not share with group
+}
+
+func (t *tokens) add(group protocol.Group, token uint64) {
+	switch {
+	case token <= t.largest && group.Shares(t.group):
+	case token <= t.largest:
+		t.other = max(t.other, token)
+	case group.Shares(t.group):
+		t.largest = token
+	default:
+		*t = tokens{group, token, t.largest}
+	}
+}
+
+// before is the largest token of those that do not share with a group.
+func (t *tokens) before(group protocol.Group) uint64 {
+	if group.Shares(t.group) {
+		return t.other
+	}
+	return t.largest
 }
 
 // Found adds a violation that a driver found itself.

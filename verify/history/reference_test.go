@@ -146,7 +146,7 @@ func (r *reference) tokens() {
 		}
 		largest := uint64(0)
 		for _, o := range r.sections[:i] {
-			if o.to != 0 && (o.user == s.user || o.to+r.b.Slack < s.from) {
+			if o.to != 0 && r.conflict(s.group, o.group) && (o.user == s.user || o.to+r.b.Slack < s.from) {
 				largest = max(largest, o.token)
 			}
 		}

@@ -64,12 +64,12 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 // It keeps a few numbers for each name. A resource that many locks come and go for,
 // such as one lock a job, calls Forget once nobody will use a name again.
 type Checker struct {
-	mu   sync.Mutex
-	seen map[string]seen
+	mu    sync.Mutex
+	names map[string]accepted
 }
 
-// seen is what was accepted of a name.
-type seen struct {
+// accepted is what a checker keeps of the tokens of one name.
+type accepted struct {
 	largest uint64
 	group   string // of the last one, "": it shared with nobody
 	least   uint64 // that others of that group may have
@@ -80,15 +80,15 @@ type seen struct {
 // *StaleError and changes nothing.
 func (c *Checker) Check(name string, token uint64) error { return c.CheckGroup(name, "", token) }
 
-// CheckGroup accepts the token of a holder in a group where it is larger than every token accepted
-// for name before in another group, whatever came in its own; "" is a group of one, as with Check. A holder
-// without a group may have come down to one since, with the same token.
+// CheckGroup accepts a token that is larger than every token accepted for name before in another
+// group. The order within a group does not matter. "" is no group: its holder is alone, as with Check. Such
+// a holder may go on in a group later, with the same token.
 //
 // Example: the readers 7 and 5 are accepted one after the other, then the writer 9, and then reader 7 no more.
 func (c *Checker) CheckGroup(name, group string, token uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.seen[name]
+	s := c.names[name]
 	if group == "" || group != s.group {
 		if s.least = s.largest; s.group != "" {
 			s.least++
@@ -97,19 +97,20 @@ func (c *Checker) CheckGroup(name, group string, token uint64) error {
 	if token < s.least {
 		return &StaleError{Name: name, Token: token, Largest: s.largest}
 	}
-	if c.seen == nil {
-		c.seen = map[string]seen{}
+	if c.names == nil {
+		c.names = map[string]accepted{}
 	}
-	c.seen[name] = seen{max(s.largest, token), group, s.least}
+	c.names[name] = accepted{max(s.largest, token), group, s.least}
 	return nil
 }
 
 // Largest is the largest token accepted for name, 0 before the first. Store it
-// beside the data to give it to Check after a restart.
+// beside the data to give it to Check after a restart. Holders that share and have a
+// smaller token are refused from then on.
 func (c *Checker) Largest(name string) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.seen[name].largest
+	return c.names[name].largest
 }
 
 // Forget drops name. A stale holder of it would be accepted afterwards: wait
@@ -118,5 +119,5 @@ func (c *Checker) Largest(name string) uint64 {
 func (c *Checker) Forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.seen, name)
+	delete(c.names, name)
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,13 +12,14 @@ import (
 type limits struct {
 	n      *Node
 	of     map[*session]*uses
-	labels *labels // of those that use one
+	labels *labels       // of those that use one
+	rests  time.Duration // after the node's start: until then no search, see tooMany
 }
 
 // uses are the instances that a peer uses: whose locks it holds or wants, or has just left.
 type uses struct {
 	shrinkmap.Map[*instance, struct{}]
-	full time.Duration // after the node's start: until then they were too many
+	full time.Duration // after the node's start: until then no search for those that it has left
 }
 
 // note records that a peer uses an instance, where the end of its
@@ -48,19 +48,16 @@ func (l *limits) connect(i *instance, p *session) {
 }
 
 // tooMany says why a client may not use one more instance. Those that
-// do not know it any more do not count; enough of them are forgotten at once to pay
-// for the search.
+// do not know it any more do not count; where a search for them finds few, the next one is a second later. A loop
+// spends no more than a tenth of its time on searches, however many clients are at their limits.
 func (l *limits) tooMany(p *session, locks *uses) string {
-	most := l.n.c.MaxLocks/len(l.n.loops) + 1
-	why := l.n.sessions.origins.crowded(p)
-	if locks == nil {
+	origins := &l.n.sessions.origins
+	why := origins.crowded(p)
+	if why == "" || locks == nil {
 		return why
 	}
-	if locks.Len() >= most {
-		why = fmt.Sprintf("a client may hold or want %d locks at once, and this one does", l.n.c.MaxLocks)
-	}
-	now := time.Since(l.n.started)
-	if why == "" || now < locks.full {
+	now, before := time.Since(l.n.started), locks.Len()
+	if now < locks.full || now < l.rests {
 		return why
 	}
 	for i := range locks.All() {
@@ -69,11 +66,12 @@ func (l *limits) tooMany(p *session, locks *uses) string {
 			l.leave(i, p)
 		}
 	}
-	if locks.Len() < most-most/4 && l.n.sessions.origins.crowded(p) == "" {
-		return ""
+	end := time.Since(l.n.started)
+	l.rests = end + 9*(end-now)
+	if locks.Len() >= before-before/4 {
+		locks.full = now + time.Second
 	}
-	locks.full = now + time.Second // the next search is then
-	return why
+	return origins.crowded(p)
 }
 
 func mentions(all []protocol.Request, id protocol.ID) bool {

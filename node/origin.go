@@ -109,6 +109,7 @@ func (o *origins) pair(s *session, k int) {
 	if s.n.roles.isMember(s.id) {
 		return
 	}
+	s.pairs.Add(int64(k))
 	o.pairs.Add(int64(k))
 	for _, from := range s.origins {
 		from.pairs.Add(int64(k))
@@ -117,6 +118,9 @@ func (o *origins) pair(s *session, k int) {
 
 // crowded says why a client of a session may want no more locks. Loops that ask at the same moment may each add one.
 func (o *origins) crowded(s *session) string {
+	if s.pairs.Load() >= int64(o.c.MaxLocks) {
+		return fmt.Sprintf("a client may hold or want %d locks at once, and this one does", o.c.MaxLocks)
+	}
 	most, used := int64(o.c.MaxWaiters), o.pairs.Load()
 	if used >= most {
 		return fmt.Sprintf("the server is full: its limit on clients that hold or wait for a lock is %d", most)

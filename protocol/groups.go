@@ -34,6 +34,12 @@ func (o *Out[M]) CritIn(g Group, token uint64) {
 	e.Arg, e.Data = token, string(g)
 }
 
+// Wanted is the effect that tells a user who shares, or is about to, that somebody waits who does not share with it.
+const Wanted Do = 20
+
+// Wanted tells the user that somebody waits who does not share with it. It may come before Crit, and more than once.
+func (o *Out[M]) Wanted() { o.effect(Wanted) }
+
 // ErrGroups is wrapped by errors that say that a text is no set of groups.
 var ErrGroups = errors.New("bad groups")
 
@@ -48,6 +54,13 @@ func ParseGroups(text string) (Groups, error) {
 	}
 	slices.Sort(list)
 	return Groups(strings.Join(slices.Compact(list), between)), nil
+}
+
+// Share says whether users of a run want groups, where they may choose: see Info.Shares.
+func (i *Info) Share(wanted bool) {
+	if i.Shares {
+		i.Grouped = wanted
+	}
 }
 
 // Wanted is ParseGroups of what users of the algorithm want at a time.

@@ -263,6 +263,7 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Verdict, error) {
 }
 
 func decide(a protocol.Algorithm[any], c Config) (Verdict, error) {
+	a.Share(len(c.Wants) > 0)
 	names, err := prepare(a, &c)
 	if err != nil {
 		return Verdict{}, err

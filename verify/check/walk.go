@@ -41,6 +41,7 @@ const mostEnds = 1 << 12
 // that c is not a possible configuration.
 func NewWalk[M any](a protocol.Algorithm[M], c Config) (*Walk, error) {
 	erased := protocol.Erase(a)
+	erased.Share(len(c.Wants) > 0)
 	names, err := prepare(erased, &c)
 	if err != nil {
 		return nil, err

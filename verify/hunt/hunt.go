@@ -32,6 +32,7 @@ func Run[M any](a protocol.Algorithm[M], c Config) (Result, error) {
 }
 
 func run(a protocol.Algorithm[any], c Config) (Result, error) {
+	a.Share(len(c.Wants) > 0)
 	err := c.complete(a.Info)
 	if err == nil && c.FIFO && a.Stale != nil {
 		err = errors.New("FIFO channels: its messages overtake each other")

@@ -31,6 +31,7 @@ func NewRunner[M any](a protocol.Algorithm[M]) *Runner[M] {
 // and shares no memory with later ones.
 func (r *Runner[M]) Run(c Config) (Result, error) {
 	a := &r.s.alg
+	a.Share(c.Wants != nil || c.Groups != 0)
 	rules, err := c.complete(a.Info)
 	if err == nil && c.Spaced > 0 && a.Unsettled == nil {
 		err = fmt.Errorf("spaced=%d: its users make up for no losses", c.Spaced)

@@ -59,7 +59,7 @@ func (r *Rules) wrong(format string, args ...any) history.Fault {
 func (r *Rules) Meaning(i int, a protocol.Act) *history.Fault {
 	why := ""
 	switch a.Do {
-	case protocol.Crit, protocol.Rem, protocol.Ejected:
+	case protocol.Crit, protocol.Rem, protocol.Ejected, protocol.Wanted:
 		if !r.IsUser(i) {
 			why = "has no user to tell something"
 		}

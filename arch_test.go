@@ -115,7 +115,7 @@ var linked = []string{
 // uses no channel.
 var (
 	pureStandard = []string{
-		"bytes", "cmp", "container/heap", "encoding/binary", "encoding/hex", "errors", "fmt", "iter",
+		"bytes", "cmp", "container/heap", "encoding/binary", "encoding/hex", "errors", "fmt", "hash/fnv", "iter",
 		"maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unique",
 	}
 	// pureMore is what one of them imports beyond pureStandard: event files are read

@@ -1,8 +1,6 @@
 package sigma
 
 import (
-	"slices"
-
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -71,14 +69,15 @@ type Client struct {
 	refresh int64 // 0: not
 
 	section protocol.Section
-	time    uint64 // the timestamp of the current request; 0 in the remainder, and in the pause between two epochs of a try
-	last    uint64 // no timestamp was larger, except one that was refused, and no token of a grant; 0 once the clock is past it
-	clock   uint64 // of a server that refused our own in this try; 0: none
+	once    bool           // a TryOnce
+	resting bool           // what the answers call for waits for retryTimer
+	group   protocol.Group // that it wants, or is in; "": to be alone
+	time    uint64         // the timestamp of the current request; 0 in the remainder, and in the pause between two epochs of a try
+	last    uint64         // no timestamp was larger, except one that was refused, and no token of a grant; 0 once the clock is past it
+	clock   uint64         // of a server that refused our own in this try; 0: none
 
 	servers []view
-	once    bool   // a TryOnce
 	rounds  uint64 // of a TryOnce: splits resolved, and epochs begun again
-	resting bool   // what the answers call for waits for retryTimer
 	token   uint64 // the token being recorded, 0: none
 
 	backOff  int64 // ns; scales retryTimer only, so not part of the state
@@ -123,6 +122,9 @@ func (c *Client) onMessage(ev protocol.Event[Message], out *protocol.Out[Message
 	j, m := int(ev.From), ev.Msg
 	switch m.Kind {
 	case Response:
+		if m.Stage == Wanted && m.Time == c.time {
+			out.Wanted()
+		}
 		c.onResponse(j, m, ev.Now, out)
 	case Check: // lines 24-25
 		if c.time != m.Time {
@@ -162,6 +164,7 @@ func (c *Client) onTimeout(ev protocol.Event[Message], out *protocol.Out[Message
 // try is lines 1-5.
 func (c *Client) try(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	c.section, c.once = protocol.InTry, ev.Arg == protocol.TryOnce
+	c.group = protocol.Group(ev.Data)
 	c.backOff, c.patience = c.delay, safetyDelay*c.delay
 	c.request(ev.Now, out)
 }
@@ -173,7 +176,7 @@ func (c *Client) request(now int64, out *protocol.Out[Message]) {
 	}
 	c.time = fresh(c.last, now)
 	c.last = c.time
-	out.Broadcast(Message{Kind: Request, Time: c.time})
+	out.Broadcast(Message{Kind: Request, Time: c.time, Token: c.wants()})
 }
 
 // onResponse is lines 7-18.
@@ -290,19 +293,28 @@ func (c *Client) countRound() {
 	}
 }
 
-// split reports whether the answers prove that nobody has a quorum.
+// split reports whether the answers prove that nobody has a quorum. One that shares has to have its own: where only
+// its group can have one, somebody who does not share came first at other servers, and closed the session to it.
 func (c *Client) split() bool {
-	if c.answers() < c.m {
+	switch {
+	case c.answers() < c.m:
 		return false // line 10
+	case c.wants() != 0:
+		return !c.possible(c.me())
 	}
-	return !slices.ContainsFunc(c.servers, func(s view) bool { return c.possible(s.request) })
+	for j := range c.servers {
+		if c.possible(c.servers[j].side()) {
+			return false
+		}
+	}
+	return true
 }
 
-// possible reports whether a quorum may support r: the servers that say so and
+// possible reports whether a quorum may support a side: the servers that say so and
 // those that have yet to answer.
-func (c *Client) possible(r request) bool {
+func (c *Client) possible(p request) bool {
 	return c.count(func(s *view) bool {
-		return s.request == r || s.awaited() && !(s.refused && r == c.me())
+		return s.side() == p || s.awaited() && !(s.refused && p == c.me())
 	}) >= c.m
 }
 
@@ -326,7 +338,7 @@ func (c *Client) resolve(out *protocol.Out[Message]) {
 // rerequest asks server j again. It says which support we gave back last, so
 // that the server numbers the next one above it.
 func (c *Client) rerequest(j int, s Stage, out *protocol.Out[Message]) {
-	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.servers[j].given, Stage: s})
+	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.servers[j].given, Stage: s, Token: c.wants()})
 }
 
 // yield gives back a support of server j.
@@ -378,6 +390,7 @@ func (c *Client) short() protocol.Reason {
 func (c *Client) leave(why protocol.Reason, now int64, out *protocol.Out[Message]) {
 	c.release(out)
 	c.section, c.once, c.rounds, c.clock = protocol.InRem, false, 0, 0
+	c.group = ""
 	out.StopTimer(retryTimer)
 	out.StopTimer(tokenTimer)
 	out.GiveUp(why)
@@ -420,7 +433,7 @@ func (c *Client) enter(token uint64, out *protocol.Out[Message]) {
 	}
 	out.StopTimer(retryTimer)
 	out.StopTimer(tokenTimer)
-	out.Crit(token)
+	out.CritIn(c.group, token)
 }
 
 func (c *Client) me() request { return request{c.id, c.time} }

@@ -12,13 +12,27 @@ import (
 const most = 1 << 62
 
 func (m Message) fields(c *protocol.Codec) Message {
-	if protocol.Upto(c, &m.Kind, Draining); m.Kind != Draining {
+	const wanted = Draining + 1 // a RESPONSE that says so
+	if m.Kind == Response && m.Stage == Wanted {
+		m.Kind = wanted
+	}
+	if protocol.Upto(c, &m.Kind, wanted); m.Kind == wanted {
+		m.Kind, m.Stage = Response, Wanted
+	}
+	if m.Kind != Draining {
 		protocol.Upto(c, &m.Time, most)
 	}
 	switch m.Kind {
-	case Request:
+	case Request: // the stage of one that wants a group is three more
 		m.serial(c, c.To, c.From)
-		protocol.Upto(c, &m.Stage, Inside)
+		if m.Token != 0 {
+			m.Stage += Inside + 1
+		}
+		if protocol.Upto(c, &m.Stage, 2*Inside+1); m.Stage > Inside {
+			m.Stage -= Inside + 1
+			protocol.Upto(c, &m.Token, most)
+			c.Want(m.Token != 0)
+		}
 	case Yield:
 		m.serial(c, c.To, c.From)
 	case Response:
@@ -91,14 +105,20 @@ func text(m Message) string {
 		name  string
 		value uint64
 	}{{"inc", m.Inc}, {"serial", m.Serial}, {"token", m.Token}} {
+		if f.name == "token" && f.value != 0 && (m.Kind == Request || m.Kind == Response && m.Serial == 0) {
+			fmt.Fprintf(&b, " group=%s", named(f.value))
+			continue
+		}
 		if f.value != 0 {
 			fmt.Fprintf(&b, " %s=%d", f.name, f.value)
 		}
 	}
-	switch m.Stage {
-	case Again:
+	switch {
+	case m.Kind == Response && m.Stage == Wanted:
+		b.WriteString(" wanted")
+	case m.Stage == Again:
 		b.WriteString(" again")
-	case Inside:
+	case m.Stage == Inside:
 		b.WriteString(" inside")
 	}
 	return b.String() + ")"
@@ -143,11 +163,14 @@ func showClient(s protocol.Section, time uint64, known []request) string {
 }
 
 func showServer(s server) string {
-	owner, queue := s.table()
-	if owner == (request{}) {
+	owners, queue := s.table()
+	if len(owners) == 0 {
 		return "supports nobody"
 	}
-	text := "supports " + owner.String()
+	text := ""
+	for i, r := range owners {
+		text += [...]string{"supports ", ", "}[min(i, 1)] + r.String()
+	}
 	for i, r := range queue {
 		text += [...]string{"; waiting ", ", "}[min(i, 1)] + r.String()
 	}
@@ -181,21 +204,24 @@ func (c *Client) Inspect() (st protocol.Standing) {
 
 // Inspect implements protocol.Inspector. A client of this form forgets its answers when it
 // enters.
-func (s *LiteralServer) Inspect() protocol.Standing { return inspect(s, 0) }
+func (s *LiteralServer) Inspect() protocol.Standing { return inspect(s) }
 
 // Inspect implements protocol.Inspector.
 func (s *Server) Inspect() protocol.Standing {
-	if s.largest == s.owner.client {
-		return inspect(s, s.tokens[0])
+	st := inspect(s)
+	for i := range st.Holders {
+		if h := &st.Holders[i]; h.User == s.largest {
+			h.Token = s.tokens[0]
+		}
 	}
-	return inspect(s, 0)
+	return st
 }
 
-// inspect is what a server knows, for whose owner it recorded a token.
-func inspect(s server, token uint64) (st protocol.Standing) {
-	owner, queue := s.table()
-	if owner != (request{}) {
-		st.Holders = []protocol.Request{{User: owner.client, Since: int64(owner.time), Token: token}}
+// inspect is what a server of either form knows.
+func inspect(s server) (st protocol.Standing) {
+	owners, queue := s.table()
+	for _, r := range owners {
+		st.Holders = append(st.Holders, protocol.Request{User: r.client, Since: int64(r.time)})
 	}
 	for _, r := range queue {
 		st.Waiters = append(st.Waiters, protocol.Request{User: r.client, Since: int64(r.time)})
@@ -230,6 +256,7 @@ func (c *Client) State(v *protocol.Codec) {
 	protocol.Upto(v, &c.section, protocol.InLost)
 	v.Uints(&c.time, &c.last, &c.clock, &c.token, &c.rounds)
 	v.Bools(&c.once, &c.resting)
+	protocol.Text(v, &c.group)
 	if v.Reading() {
 		c.backOff, c.patience = c.delay, safetyDelay*c.delay
 	}
@@ -256,17 +283,36 @@ func (s *Server) State(c *protocol.Codec) {
 	s.visit(c, &s.owner)
 	c.AnyID(&s.largest)
 	c.Uints(&s.tokens[0], &s.tokens[1])
-	waiters := s.queue.all()
+	waiters, sharers, group := s.queue.all(), s.sharers(), s.group()
 	for i := range protocol.List(c, &waiters) {
 		w := &waiters[i]
 		s.visit(c, &w.entry)
-		c.Bool(&w.inside)
+		g, in := w.group(), w.inside()
+		protocol.Upto(c, &g, most)
+		if c.Bool(&in); c.Reading() {
+			w.mode = mode(g, in)
+		}
 		c.Want(i == 0 || waiters[i-1].compare(*w) < 0) // in order, and none twice
 	}
+	protocol.Upto(c, &group, most)
+	for i := range protocol.List(c, &sharers) {
+		s.visit(c, &sharers[i].entry)
+		c.Want(s.owner.before(sharers[i].request) && (i == 0 || sharers[i-1].before(sharers[i].request)))
+	}
+	c.Want(group != 0 || len(sharers) == 0)
 	if c.Reading() {
 		s.queue.clear()
 		for _, w := range waiters {
 			s.insert(w)
+		}
+		if group != 0 {
+			if s.queue == nil {
+				s.queue = new(queue)
+			}
+			s.queue.shared = &shared{group: group}
+			for _, e := range sharers {
+				s.queue.shared.owners.insert(e)
+			}
 		}
 	}
 }

@@ -86,26 +86,36 @@ func (c *Client) enterIfRecorded(out *protocol.Out[Message]) {
 
 // onSetToken records a token for the support that it names.
 func (s *Server) onSetToken(from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
-	current := s.owner.request == request{from, m.Time} && s.owner.serial == m.Serial
-	if !current || s.ahead(m.Token, now) || m.Token <= s.others(from, now) {
+	e := s.owned(from)
+	current := e != nil && e.serial == m.Serial
+	if !current || s.ahead(m.Token, now) || m.Token <= s.others(s.fenced(from), now) {
 		out.Send(from, Message{Kind: Refused, Time: m.Time, Token: uint64(now)})
 		return
 	}
-	s.raise(from, m.Token, now, out)
+	s.raise(s.fenced(from), m.Token, now, out)
 	out.Send(from, Message{Kind: Recorded, Time: m.Time, Token: m.Token})
 }
 
-// report returns the largest token that a request must exceed. One that its own client had
+// fenced is for whom tokens of an owner count together: of those that share for their group, since tokens are ordered
+// between groups and not within one.
+func (s *Server) fenced(c protocol.ID) protocol.ID {
+	if g := s.group(); g != 0 {
+		return sideOf(g).client
+	}
+	return c
+}
+
+// report returns the largest token that a request of an owner must exceed. One that its own client had
 // is among them: a client whose clock was set back may have forgotten it. Only the
 // timestamp of the request itself is not.
 func (s *Server) report(r request, now int64) uint64 {
-	if x := s.tokens[0]; x != 0 && x != r.time && !s.absurd(x, now) {
+	if x := s.tokens[0]; s.group() == 0 && x != 0 && x != r.time && !s.absurd(x, now) {
 		return x
 	}
-	return s.others(r.client, now)
+	return s.others(s.fenced(r.client), now)
 }
 
-// others returns the largest token that clients other than c may have had.
+// others returns the largest token that others than c may have had.
 func (s *Server) others(c protocol.ID, now int64) uint64 {
 	switch {
 	case s.terms.Value().fence == FenceOff:
@@ -151,7 +161,7 @@ func (s *Server) floor(now int64) uint64 {
 	return uint64(max(min(int64(s.inc), now), now-t.memory) + 4*t.eps)
 }
 
-// raise records token x for client c.
+// raise records token x for c.
 func (s *Server) raise(c protocol.ID, x uint64, now int64, out *protocol.Out[Message]) {
 	if s.tokens[0] == 0 {
 		s.largest, s.tokens[0] = nobody, s.floor(now)

@@ -19,37 +19,48 @@ func invariants[S server](token func(*protocol.View) error) []protocol.Invariant
 
 // A server is one of either form.
 type server interface {
-	// table returns owner and queue.
-	table() (owner request, queue []request)
+	// table returns owners and queue.
+	table() (owners, queue []request)
 }
 
-func (s *LiteralServer) table() (owner request, queue []request) { return s.owner, s.queue }
+func (s *LiteralServer) table() (owners, queue []request) {
+	if s.owner != (request{}) {
+		owners = append(owners, s.owner)
+	}
+	return owners, s.queue
+}
 
-func (s *Server) table() (owner request, queue []request) {
+func (s *Server) table() (owners, queue []request) {
+	if s.owner != (entry{}) {
+		owners = append(owners, s.owner.request)
+	}
+	for _, e := range s.sharers() {
+		owners = append(owners, e.request)
+	}
 	for _, w := range s.queue.all() {
 		queue = append(queue, w.request)
 	}
-	return s.owner.request, queue
+	return owners, queue
 }
 
 // p1: a server without an owner has an empty queue.
 func p1[S server](v *protocol.View) error {
 	for j, s := range protocol.Procs[S](v) {
-		if owner, queue := s.table(); owner == (request{}) && len(queue) > 0 {
+		if owners, queue := s.table(); len(owners) == 0 && len(queue) > 0 {
 			return fmt.Errorf("#%d supports nobody while %v waits", j, queue)
 		}
 	}
 	return nil
 }
 
-// p2: a client is at most once in the queue, and the owner is not.
+// p2: a client is at most once in the queue, and no owner is.
 func p2[S server](v *protocol.View) error {
 	for j, s := range protocol.Procs[S](v) {
-		owner, queue := s.table()
-		seen := map[protocol.ID]bool{owner.client: true}
-		for _, r := range queue {
+		owners, queue := s.table()
+		seen := map[protocol.ID]bool{}
+		for _, r := range append(owners, queue...) {
 			if seen[r.client] {
-				return fmt.Errorf("#%d knows #%d twice: %v, %v", j, r.client, owner, queue)
+				return fmt.Errorf("#%d knows #%d twice: %v, %v", j, r.client, owners, queue)
 			}
 			seen[r.client] = true
 		}
@@ -151,15 +162,23 @@ func token(v *protocol.View) error {
 			s, up := protocol.As[*Server](v.Procs[ch.To])
 			t := flight[pair{ch.From, ch.To}]
 			t.requests = t.requests || m.Kind == Request
-			t.back = t.back || up && m.Serial >= s.owner.serial
+			own := entry{}
+			if up {
+				if e := s.owned(ch.From); e != nil {
+					own = *e
+				} else {
+					own = s.owner
+				}
+			}
+			t.back = t.back || up && m.Serial >= own.serial
 			flight[pair{ch.From, ch.To}] = t
 		}
 	}
 	return pairs(v, func(p pair, c *Client, s *Server) error {
 		t, known := flight[p], &c.servers[p.server]
 		var current uint64 // the number of the server's support of our request, 0: none
-		if s.owner.request == c.me() {
-			current = s.owner.serial
+		if e := s.owned(c.id); e != nil && e.request == c.me() {
+			current = e.serial
 		}
 		counted, given := known.serial, known.given
 		switch {
@@ -202,6 +221,9 @@ func unsettled(procs []protocol.Stateful) int {
 // serial is the largest number of a support that a server knows.
 func (s *Server) serial() uint64 {
 	most := s.owner.serial
+	for _, e := range s.sharers() {
+		most = max(most, e.serial)
+	}
 	for _, w := range s.queue.all() {
 		most = max(most, w.serial)
 	}

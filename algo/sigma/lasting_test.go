@@ -118,8 +118,12 @@ func repeated(a protocol.Algorithm[Message]) protocol.Invariant {
 			return before, protocol.AppendState(nil, p), sent
 		}
 		for j, s := range protocol.Procs[server](v) {
-			owner, _ := s.table()
-			if owner == (request{}) || v.Procs[owner.client] == nil || currentTime(v, owner.client) == owner.time {
+			owners, _ := s.table()
+			if len(owners) == 0 {
+				continue
+			}
+			owner := owners[0]
+			if v.Procs[owner.client] == nil || currentTime(v, owner.client) == owner.time {
 				continue
 			}
 			_, _, asks := step(j, protocol.Input{Kind: protocol.Timeout, Timer: checkTimer}, Message{})

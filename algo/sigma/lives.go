@@ -89,7 +89,9 @@ func (s *Server) drain(out *protocol.Out[Message]) {
 	for _, w := range s.queue.all() {
 		s.turnAway(w.client, out)
 	}
-	s.queue = nil
+	if s.queue != nil {
+		*s.queue = queue{shared: s.queue.shared}
+	}
 }
 
 // turnAway tells a client that this life supports it never again.

@@ -55,6 +55,17 @@ func explore(a protocol.Algorithm[Message], n int, changes ...func(*check.Config
 	return mutant.Decided(a, c)
 }
 
+// begun takes a beginning that does not come about for a fault.
+func begun(c mutant.Check) mutant.Check {
+	return func() (string, error) {
+		fault, err := c()
+		if err != nil {
+			return "beginning by replay, " + err.Error(), nil
+		}
+		return fault, nil
+	}
+}
+
 func large(c *check.Config)     { c.MaxMemory = 256 << 20 }
 func checks(c *check.Config)    { c.Options = map[string]int64{"check": 1} }
 func tokens(c *check.Config)    { c.Options = map[string]int64{"fence": FenceOn} }
@@ -295,6 +306,15 @@ func TestMutants(t *testing.T) {
 			algotest.Examine(Algorithm, algotest.Options{Sizes: []int{4}, Skip: map[string]string{
 				"Exhaustive": "done above", "Allocations": "no property", "Events": "done above",
 			}}),
+			tell(sharings),
+			paced,
+			explore(Algorithm, 2, rooms, shifts, large),
+			explore(Algorithm, 3, readers, shifts, large),
+			begun(explore(Algorithm, 3, sharing, oneLoss, shifts, large)),
+			mutant.Simulate(Algorithm, contended(drawn)),
+			mutant.Simulate(Algorithm, contended(drawn, crashing)),
+			mutant.Simulate(Algorithm, contended(drawn, restarting)),
+			explore(periodic(Algorithm), 2, rooms, checks, shifts, large),
 			explore(Algorithm, 2, crashes, shifts, large),
 			explore(Algorithm, 2, tokens, fifo, large),
 			explore(Algorithm, 2, lapses, shifts, large),
@@ -316,22 +336,22 @@ func TestMutants(t *testing.T) {
 				"if m.Time < stored.time { // line 28\n\t\t\treturn\n\t\t}\n\t\tif m.Time > stored.time {",
 				"if m.Time != stored.time {"),
 			mutant.Edit("lines 46-47: suspicion is an edge, of the owner only",
-				"s.delete(s.stored(ev.From), ev.Now, out)",
-				"if s.owner.client == ev.From {\n\t\t\ts.delete(s.owner, ev.Now, out)\n\t\t}"),
+				"s.delete(e, ev.Now, out)\n\tcase protocol.Drain",
+				"if s.owner.client == ev.From {\n\t\t\ts.delete(e, ev.Now, out)\n\t\t}\n\tcase protocol.Drain"),
 
 			mutant.Edit("numbers: what was given back is not noted", "c.servers[j].given = serial", ""),
 			mutant.Edit("numbers: those of the last epoch count",
 				"view{inc: c.servers[j].inc}", "view{inc: c.servers[j].inc, given: c.servers[j].given}"),
-			mutant.Edit("numbers: a REQUEST tells none", ", Serial: c.servers[j].given, Stage: s}", ", Stage: s}"),
-			mutant.Edit("numbers: one for all supports of a request", "s.owner.serial++", "s.owner.serial = 1"),
+			mutant.Edit("numbers: a REQUEST tells none", ", Serial: c.servers[j].given, Stage: s,", ", Stage: s,"),
+			mutant.Edit("numbers: one for all supports of a request", "e.serial++", "e.serial = 1"),
 			mutant.Edit("numbers: who waits cannot tell its own",
 				"w.serial = max(w.serial, known.serial)", "w.serial = known.serial"),
 			mutant.Edit("numbers: who waits lowers its own",
 				"w.serial = max(w.serial, known.serial)", ""),
 			mutant.Edit("numbers: an owner that gave back more is numbered from its own",
-				"s.owner.serial = m.Serial\n\t\ts.yield", "s.yield"),
+				"own.serial = m.Serial\n\t\ts.yield", "s.yield"),
 
-			mutant.Edit("incarnations: a server does not tell its own", "Time: s.owner.time, Inc: s.inc}", "Time: s.owner.time}"),
+			mutant.Edit("incarnations: a server does not tell its own", "Time: s.owner.time, Inc: s.inc, Token", "Time: s.owner.time, Token"),
 			mutant.Edit("incarnations: a server does not know its own", "s.inc = ev.Arg", ""),
 			mutant.Edit("incarnations: what the dead one said counts",
 				"= inc, false\n\tc.lose(j, now, out)", "= inc, false"),
@@ -339,9 +359,9 @@ func TestMutants(t *testing.T) {
 				"c.rerequest(j, Again, out)\n\tcase c.section == protocol.InCrit", "case c.section == protocol.InCrit"),
 
 			mutant.Edit("refresh: who is inside waits its turn",
-				"w.inside = w.inside || known.inside", "w.inside = false"),
+				"w.mode |= known.mode & inside", "w.mode &^= inside"),
 			mutant.Edit("refresh: a late REQUEST takes a holder back into line",
-				"w.inside = w.inside || known.inside", ""),
+				"w.mode |= known.mode & inside", ""),
 			mutant.Edit("drain: a client never trusts that life again", "view{inc: c.servers[j].inc}", "view{inc: c.servers[j].inc, draining: c.servers[j].draining}"),
 			mutant.Edit("drain: a client does not trust the next life either",
 				"s.inc, s.draining = inc, false", "s.inc = inc"),
@@ -353,7 +373,7 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("drain: whoever gives up says that too few servers give", " && c.count((*view).gives) < c.m {", " {"),
 			mutant.Edit("drain: who waits is not told", "s.turnAway(w.client, out)", "_ = w"),
 			mutant.Edit("drain: who waits is not forgotten",
-				"s.turnAway(w.client, out)\n\t}\n\ts.queue = nil", "s.turnAway(w.client, out)\n\t}"),
+				"*s.queue = queue{shared: s.queue.shared}", ""),
 
 			mutant.Edit("leases: a lapsed one still delivers", "c.servers[j].inc = 0", ""),
 			mutant.Edit("leases: a lapsed one still supports",
@@ -411,6 +431,24 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("timestamps: refusals of the last epoch count",
 				"view{inc: c.servers[j].inc}", "view{inc: c.servers[j].inc, refused: c.servers[j].refused}"),
 
+			mutant.Edit("groups: owners conflict", "if s.queue.waiters[i].group() == g {", "if true {"),
+			mutant.Edit("groups: any group shares with any other", "if s.queue.waiters[i].group() == g {", "if s.queue.waiters[i].group() != 0 {"),
+			mutant.Edit("groups: who is stuck gives nothing back", "case c.wants() != 0:\n\t\treturn !c.possible(c.me())", "case false:"),
+			mutant.Edit("groups: nobody closes a session", "&& (begins || s.queue.waiters[i].group() == g); {", "; {"),
+			mutant.Edit("groups: a new session takes in the first ones only", "(begins || s.queue.waiters[i].group() == g)", "s.queue.waiters[i].group() == g"),
+			mutant.Edit("groups: answers for all groups are answers for one", "return sideOf(s.token)", "return sideOf(1)"),
+			mutant.Edit("groups: one owner hears that somebody waits", "for _, e := range s.sharers() {\n\t\t\ts.tell(e.entry, out)\n\t\t}", ""),
+			mutant.Edit("groups: owners hear of each that waits", "s.group() != 0 && s.queue.len() == 1", "s.group() != 0"),
+			mutant.Edit("groups: a support does not say that somebody waits", "m.Stage = Wanted", ""),
+			mutant.Edit("groups: RECALL goes to one owner", "for _, e := range s.sharers() {\n\t\t\ts.recall(e.entry, out)\n\t\t}", ""),
+			mutant.Edit("groups: CHECK goes to one owner",
+				"for _, e := range s.sharers() {\n\t\t\t\tout.Send(e.client, Message{Kind: Check, Time: e.time})\n\t\t\t}", ""),
+			mutant.Edit("groups: a yielded support wants to be alone", "waiter{e, group}", "waiter{e, 0 * group}"),
+			mutant.Edit("groups: tokens are ordered within one", "return sideOf(g).client", "return c"),
+			mutant.Edit("groups: a session has no end", "s.owner, s.queue.shared = entry{}, nil", "s.owner = entry{}"),
+			mutant.Edit("groups: who asks again is alone", "Stage: s, Token: c.wants()}", "Stage: s}"),
+			mutant.Edit("groups: the next try wants the same", "c.group = \"\"\n\tout.StopTimer", "out.StopTimer"),
+
 			mutant.Edit("fencing: the token is one that somebody had", "c.token = 1 + most", "c.token = most"),
 			mutant.Edit("fencing: the largest reports are chosen",
 				"cmp.Compare(c.servers[i].token, c.servers[j].token)", "cmp.Compare(c.servers[j].token, c.servers[i].token)"),
@@ -428,8 +466,8 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("fencing: a token's timer outlives the try",
 				"out.StopTimer(tokenTimer)\n\tout.GiveUp", "out.GiveUp"),
 			mutant.Edit("fencing: a support records nothing",
-				"case FenceOn, FenceNoFloor:\n\t\ts.raise(e.client, e.time, now, out)", "case FenceOn, FenceNoFloor:"),
-			mutant.Edit("fencing: RECORDED is a lie", "s.raise(from, m.Token, now, out)", ""),
+				"case FenceOn, FenceNoFloor:\n\t\ts.raise(s.fenced(e.client), e.time, now, out)", "case FenceOn, FenceNoFloor:"),
+			mutant.Edit("fencing: RECORDED is a lie", "s.raise(s.fenced(from), m.Token, now, out)", ""),
 			mutant.Edit("fencing: tokens are remembered for ever",
 				"out.SetTimer(forgetTimer, s.terms.Value().memory, 0)", ""),
 			mutant.Edit("fencing: the second largest token is lost",
@@ -449,6 +487,9 @@ func TestMutants(t *testing.T) {
 				"s.largest = nobody"),
 		}, refreshEdits...),
 		Survivors: map[string]string{
+			"Server.wait: w.group() != 0 -> true":                             "a server that has an owner admits nobody who is to be alone; to ask takes time",
+			"Client.wants: c.group == \"\" -> false":                          "the code of no group is 0; to compute it takes time",
+			"Server.onRequest: s.owner == (entry{}) && m.Token == 0 -> false": "it is queued, and the first one there: that takes memory",
 			"Client.lose: c.section == protocol.InTry -> true": "elsewhere the client knows no answer, and finds " +
 				"neither m supports nor a split",
 			"Server.onMessage: stored != (entry{}) -> true": "nil has timestamp 0, so that line 29 deletes it, " +

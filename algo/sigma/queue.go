@@ -9,15 +9,29 @@ import (
 // A waiter is a request in the queue of a server.
 type waiter struct {
 	entry
-	inside bool // its client is inside, and comes before all who wait
+	mode uint64 // the group that it wants, 0: to be alone; and inside
 }
+
+// inside marks a waiter whose client is inside, and comes before all who wait.
+const inside = 1 << 63
+
+func mode(group uint64, in bool) uint64 {
+	if in {
+		return group | inside
+	}
+	return group
+}
+
+func (w waiter) inside() bool { return w.mode&inside != 0 }
+
+func (w waiter) group() uint64 { return w.mode &^ inside }
 
 // compare is the order of service.
 func (w waiter) compare(v waiter) int {
 	switch {
-	case w.inside == v.inside:
+	case (w.mode^v.mode)&inside == 0:
 		return w.stamp().Compare(v.stamp())
-	case w.inside:
+	case w.inside():
 		return -1
 	}
 	return 1
@@ -29,7 +43,8 @@ type queue struct {
 	waiters []waiter
 	// index finds the waiters of a long queue, by client; their numbers in it may
 	// be old ones. It is nil in a short one, which is searched: most queues are.
-	index map[protocol.ID]waiter
+	index  map[protocol.ID]waiter
+	shared *shared // nil: the owner shares with nobody
 }
 
 // A queue with more than long waiters has an index, until half of them are gone.
@@ -46,7 +61,7 @@ func (q *queue) len() int { return len(q.all()) }
 
 func (q *queue) clear() {
 	if q != nil {
-		q.waiters, q.index = q.waiters[:0], nil
+		*q = queue{waiters: q.waiters[:0]}
 	}
 }
 

@@ -206,7 +206,7 @@ var refreshes = []story{
 				w.receive(c1, s1, Message{Kind: Request, Time: 1, Stage: stage})
 			}
 			waiters := w.server(s1).queue.all()
-			want(len(waiters) == 1 && waiters[0].inside, "%v: s1 has %+v", order, waiters)
+			want(len(waiters) == 1 && waiters[0].inside(), "%v: s1 has %+v", order, waiters)
 			want(w.find(s1, c2, Recall) >= 0, "%v: the waiter is told nothing", order)
 		}
 	}},
@@ -218,7 +218,7 @@ var refreshes = []story{
 			w.receive(c2, s1, Message{Kind: Request, Time: 1, Stage: stage})
 		}
 		waiters := w.server(s1).queue.all()
-		want(len(waiters) == 1 && !waiters[0].inside, "s1 has %+v", waiters)
+		want(len(waiters) == 1 && !waiters[0].inside(), "s1 has %+v", waiters)
 		want(w.find(s1, c1, Recall) < 0, "s1 recalls a support for a waiter")
 	}},
 	{"of two that say that they are inside the owner keeps what it has", func() {
@@ -366,12 +366,12 @@ var servers = []story{
 		for step, most := range []int{10, 0, long, long + 1, long / 2, 3 * long, long/2 + 1, long/2 + 9, long / 2, 2 * long, 0} {
 			for len(known) != most {
 				if len(known) < most {
-					w := waiter{entry{request{protocol.ID(random.Uint64()), random.Uint64N(50)}, 1}, random.IntN(10) == 0}
+					w := waiter{entry{request{protocol.ID(random.Uint64()), random.Uint64N(50)}, 1}, mode(0, random.IntN(10) == 0)}
 					q.insert(w)
 					known = append(known, w)
 					slices.SortFunc(known, func(v, w waiter) int {
 						switch {
-						case v.inside != w.inside && v.inside, v.inside == w.inside && v.before(w.request):
+						case v.inside() != w.inside() && v.inside(), v.inside() == w.inside() && v.before(w.request):
 							return -1
 						}
 						return 1

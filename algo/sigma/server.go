@@ -25,7 +25,7 @@ type Server struct {
 	owner entry  // the zero entry is nil
 	queue *queue // nil until somebody waits
 
-	// The two largest tokens recorded for different clients, so that the one of a
+	// The two largest tokens recorded for different clients, or groups, so that the one of a
 	// request can be told from those of all others. Zero when forgotten.
 	largest protocol.ID
 	tokens  [2]uint64
@@ -60,13 +60,17 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	case protocol.Receive:
 		s.onMessage(ev.From, ev.Msg, ev.Now, out)
 	case protocol.Suspect: // lines 46-47
-		s.delete(s.stored(ev.From), ev.Now, out)
+		_, e := s.stored(ev.From)
+		s.delete(e, ev.Now, out)
 	case protocol.Drain:
 		s.drain(out)
 	case protocol.Timeout:
 		switch ev.Timer {
 		case checkTimer: // lines 48-49
 			out.Send(s.owner.client, Message{Kind: Check, Time: s.owner.time})
+			for _, e := range s.sharers() {
+				out.Send(e.client, Message{Kind: Check, Time: e.time})
+			}
 			checked = false
 		case forgetTimer:
 			s.largest, s.tokens = 0, [2]uint64{}
@@ -84,8 +88,7 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 
 // onMessage is lines 26-45.
 func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
-	me := request{from, m.Time}
-	stored := s.stored(from)
+	own, stored := s.stored(from)
 	if stored != (entry{}) { // line 27
 		if m.Time < stored.time { // line 28
 			return
@@ -96,21 +99,21 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 				return
 			}
 			s.delete(stored, now, out)
-			stored = entry{}
+			own, stored = nil, entry{}
 		}
 	}
 	switch m.Kind {
 	case Request: // lines 30-35
-		s.onRequest(stored, from, m, now, out)
+		s.onRequest(own, stored, from, m, now, out)
 	case Yield: // lines 36-41
-		if s.owner.request == me && s.owner.serial == m.Serial {
-			s.yield(now, out)
+		if own != nil && own.serial == m.Serial {
+			s.yield(*own, now, out)
 		}
 	case Release: // lines 42-43
 		s.delete(stored, now, out)
 	case Inquiry: // lines 44-45
 		switch {
-		case s.owner.client == from:
+		case own != nil:
 		case s.draining:
 			s.turnAway(from, out)
 		case s.owner != entry{}:
@@ -123,25 +126,25 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 	}
 }
 
-// onRequest is lines 30-35. A REQUEST of the owner itself is answered by the same
+// onRequest is lines 30-35. A REQUEST of an owner itself is answered by the same
 // support once more, which its number makes harmless; if it says that it gave
 // that support back, it counts as the YIELD that was lost.
-func (s *Server) onRequest(stored entry, from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
+func (s *Server) onRequest(own *entry, stored entry, from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
 	e := entry{request{from, m.Time}, m.Serial}
 	switch {
 	case stored == (entry{}) && s.refuses(m, now):
 		out.Send(from, Message{Kind: Refused, Time: m.Time, Token: uint64(now)})
-	case s.owner.client == from && m.Serial >= s.owner.serial:
-		s.owner.serial = m.Serial
-		s.yield(now, out)
-	case s.owner.client == from:
-		s.respond(from, s.report(s.owner.request, now), out)
+	case own != nil && m.Serial >= own.serial:
+		own.serial = m.Serial
+		s.yield(*own, now, out)
+	case own != nil:
+		s.respond(from, s.report(own.request, now), out)
 	case s.draining:
 		s.turnAway(from, out)
-	case s.owner == (entry{}):
+	case s.owner == (entry{}) && m.Token == 0:
 		s.grant(e, now, out)
 	default:
-		s.wait(waiter{e, m.Stage == Inside}, out)
+		s.wait(waiter{e, mode(m.Token, m.Stage == Inside)}, now, out)
 	}
 }
 
@@ -159,34 +162,58 @@ func (s *Server) ahead(time uint64, now int64) bool {
 	return now > 0 && time > uint64(now+2*s.terms.Value().eps)
 }
 
-// wait queues a request, once. A client that is inside comes first, since the support is
-// one that it lost here, and the owner is asked to give it back; the queue order
-// does the rest.
-func (s *Server) wait(w waiter, out *protocol.Out[Message]) {
+// wait queues a request, once, and supports it at once if it shares with the owners and nobody is before it. A client
+// that is inside comes first, since the support is one that it lost here, and the owners are asked to give theirs back;
+// the queue order does the rest.
+func (s *Server) wait(w waiter, now int64, out *protocol.Out[Message]) {
 	if i := s.queue.find(w.client); i >= 0 {
 		known := s.queue.remove(i)
 		w.serial = max(w.serial, known.serial)
-		w.inside = w.inside || known.inside
+		w.mode |= known.mode & inside
 	}
 	s.insert(w)
+	if w.group() != 0 {
+		if s.admit(now, out); s.owned(w.client) != nil {
+			return
+		}
+	}
 	s.respond(w.client, 0, out)
-	if w.inside {
-		out.Send(s.owner.client, Message{Kind: Recall, Time: s.owner.time, Inc: s.inc, Serial: s.owner.serial})
+	if s.group() != 0 && s.queue.len() == 1 { // the first one for whom they have to leave
+		s.tell(s.owner, out)
+		for _, e := range s.sharers() {
+			s.tell(e.entry, out)
+		}
+	}
+	if w.inside() {
+		s.recall(s.owner, out)
+		for _, e := range s.sharers() {
+			s.recall(e.entry, out)
+		}
 	}
 }
 
-// yield takes the owner's support back and supports the earliest request.
-func (s *Server) yield(now int64, out *protocol.Out[Message]) {
-	from := s.owner.client
+// tell says to an owner that somebody waits who does not share.
+func (s *Server) tell(e entry, out *protocol.Out[Message]) {
+	out.Send(e.client, Message{Kind: Response, Stage: Wanted, Owner: e.client, Time: e.time, Inc: s.inc})
+}
+
+// recall asks the client of a support to give it back.
+func (s *Server) recall(e entry, out *protocol.Out[Message]) {
+	out.Send(e.client, Message{Kind: Recall, Time: e.time, Inc: s.inc, Serial: e.serial})
+}
+
+// yield takes the support of an owner back and supports whoever comes next.
+func (s *Server) yield(e entry, now int64, out *protocol.Out[Message]) {
+	group := s.group()
+	s.part(e.client)
 	if s.draining {
-		s.owner = entry{}
-		s.turnAway(from, out)
+		s.turnAway(e.client, out)
 		return
 	}
-	s.insert(waiter{entry: s.owner})
-	s.dequeue(now, out)
-	if s.owner.client != from {
-		s.respond(from, 0, out)
+	s.insert(waiter{e, group})
+	s.admit(now, out)
+	if s.owned(e.client) == nil {
+		s.respond(e.client, 0, out)
 	}
 }
 
@@ -194,53 +221,55 @@ func (s *Server) yield(now int64, out *protocol.Out[Message]) {
 func (s *Server) delete(e entry, now int64, out *protocol.Out[Message]) {
 	switch {
 	case e == entry{}:
-	case e == s.owner:
-		s.owner = entry{}
-		if s.queue.len() > 0 {
-			s.dequeue(now, out)
-		}
+		return
+	case s.owned(e.client) != nil:
+		s.part(e.client)
 	default:
 		s.queue.remove(s.queue.find(e.client))
 	}
-}
-
-func (s *Server) dequeue(now int64, out *protocol.Out[Message]) {
-	s.grant(s.queue.remove(0).entry, now, out)
+	if s.queue.len() > 0 {
+		s.admit(now, out)
+	}
 }
 
 // grant supports e, with the next number. The largest token so far is reported, and
 // the timestamp recorded as the token that e will use if it can.
 func (s *Server) grant(e entry, now int64, out *protocol.Out[Message]) {
-	s.owner = e
-	s.owner.serial++
+	e.serial++
+	s.join(e)
 	known := s.report(e.request, now)
 	switch s.terms.Value().fence {
 	case FencePiggyback:
 		s.tokens[0]++
 	case FenceOn, FenceNoFloor:
-		s.raise(e.client, e.time, now, out)
+		s.raise(s.fenced(e.client), e.time, now, out)
 	}
 	s.respond(e.client, known, out)
 }
 
 // respond tells a client whom we support; token goes with a support only.
 func (s *Server) respond(to protocol.ID, token uint64, out *protocol.Out[Message]) {
-	m := Message{Kind: Response, Owner: s.owner.client, Time: s.owner.time, Inc: s.inc}
-	if to == s.owner.client {
-		m.Serial, m.Token = s.owner.serial, token
+	e := s.owned(to)
+	if e == nil {
+		out.Send(to, Message{Kind: Response, Owner: s.owner.client, Time: s.owner.time, Inc: s.inc, Token: s.group()})
+		return
+	}
+	m := Message{Kind: Response, Owner: e.client, Time: e.time, Inc: s.inc, Serial: e.serial, Token: token}
+	if s.group() != 0 && s.queue.len() > 0 {
+		m.Stage = Wanted
 	}
 	out.Send(to, m)
 }
 
-// stored returns the entry of client c, owner or queued, or the zero entry.
-func (s *Server) stored(c protocol.ID) entry {
-	if s.owner.client == c {
-		return s.owner
+// stored returns the entry of client c, queued or that of an owner, which is also in own; or the zero entry.
+func (s *Server) stored(c protocol.ID) (own *entry, e entry) {
+	if own = s.owned(c); own != nil {
+		return own, *own
 	}
 	if i := s.queue.find(c); i >= 0 {
-		return s.queue.all()[i].entry
+		return nil, s.queue.waiters[i].entry
 	}
-	return entry{}
+	return nil, entry{}
 }
 
 func (s *Server) insert(w waiter) {

@@ -10,8 +10,8 @@ import (
 
 // The kinds of Message, with the fields that each carries.
 const (
-	Request  uint8 = iota // client: Time, Serial (the last support given back), Stage
-	Response              // server: Owner, Time of the owner; of the reader's own support Serial and Token too; Inc
+	Request  uint8 = iota // client: Time, Serial (the last support given back), Stage, Token (its group)
+	Response              // server: Owner, Time of the owner, Inc; of the reader's own support Serial and Token, and Stage; else Token is the group of the owners
 	Yield                 // client: Time, Serial
 	Release               // client: Time
 	Inquiry               // client: Time
@@ -31,6 +31,8 @@ const (
 	First  Stage = iota // the first REQUEST of an epoch
 	Again               // it asked before, and waits since
 	Inside              // it is inside, and has lost a support here
+
+	Wanted = Again // of a RESPONSE to an owner that shares: somebody waits who does not
 )
 
 var messages = []protocol.Message{
@@ -51,12 +53,12 @@ var messages = []protocol.Message{
 // not carry are 0. In literal runs Inc, Serial and Token are always 0.
 type Message struct {
 	Kind   uint8
-	Stage  Stage       // of the sender
+	Stage  Stage       // of the sender of a REQUEST; or Wanted
 	Time   uint64      // the timestamp of a request
 	Owner  protocol.ID // whom the server supports
 	Inc    uint64      // the server's incarnation
 	Serial uint64      // the number of a support
-	Token  uint64      // a fencing token or a clock, ns
+	Token  uint64      // a fencing token or a clock, ns; or a group, see share
 }
 
 const source = "Chen, Lin, Lian, Zhang: Sigma: A Fault-Tolerant Mutual Exclusion Algorithm in Dynamic " +
@@ -143,6 +145,7 @@ var info = protocol.Info{
 	Users:     protocol.Clients,
 	Cancels:   true,
 	Drains:    true,
+	Shares:    true,
 	Detector:  protocol.LeaseDetector,
 	Tolerates: protocol.Crash | protocol.Amnesia,
 	Messages:  messages,

@@ -3,6 +3,7 @@ package sigma
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest"
@@ -32,10 +33,11 @@ func TestConformance(t *testing.T) {
 			o := algotest.Options{Sizes: []int{4, 7}, Options: options, Exhaustive: []check.Config{
 				model(1, options),
 				model(2, options),
+				with(model(2, options), rooms),
 				with(model(2, options), func(c *check.Config) { c.Crash, c.Suspect = 1, 1 }),
 			}}
 			if options != nil {
-				o.Exhaustive = o.Exhaustive[:2]
+				o.Exhaustive = o.Exhaustive[:3]
 				o.Skip = map[string]string{"Claims": "the first grants after a start pay for recording a token"}
 			}
 			algotest.Run(t, Algorithm, o)
@@ -92,24 +94,32 @@ func TestWireForm(t *testing.T) {
 			t.Errorf("% x is read as %+v", bad, m)
 		}
 	}
+	for _, text := range []protocol.Group{"", "!w", "readers"} {
+		m := Message{Kind: Request, Time: 5, Token: share(text)}
+		got, rest, err := Algorithm.Read(Algorithm.Append(nil, m))
+		if got != m || len(rest) > 0 || err != nil {
+			t.Errorf("a request for %q is read as %+v, %v", text, got, err)
+		}
+	}
 	// A queue out of order is no state.
 	s := newServer(0, protocol.Config{N: 4})
 	s.owner = entry{request{9, 1}, 1}
-	for _, w := range []waiter{{entry{request{7, 5}, 0}, false}, {entry{request{8, 4}, 0}, true}} {
+	for _, w := range []waiter{{entry{request{7, 5}, 0}, 0}, {entry{request{8, 4}, 0}, inside}} {
 		s.insert(w)
 	}
 	b := protocol.AppendState(nil, s)
 	if _, err := protocol.LoadState(b, s); err != nil {
 		t.Errorf("its own state is refused: %v", err)
 	}
-	w := len(b) - 4 // of the last waiter: client, time, serial, whether it is inside
-	b[w+3], b[w-1] = b[w-1], b[w+3]
+	const waits, rest = 5, 2 // client, time, serial, group, whether it is inside; group and number of those that share
+	w := len(b) - rest - waits
+	b[w+4], b[w-1] = b[w-1], b[w+4]
 	if _, err := protocol.LoadState(b, s); err == nil {
 		t.Error("a queue out of order is accepted")
 	}
-	b[w+3], b[w-1] = b[w-1], b[w+3]
-	b = append(b, b[w:]...)
-	b[w-5]++ // the number of waiters
+	b[w+4], b[w-1] = b[w-1], b[w+4]
+	b = slices.Insert(b, w, b[w:w+waits]...)
+	b[w-waits-1]++ // the number of waiters
 	if _, err := protocol.LoadState(b, s); err == nil {
 		t.Error("a request that waits twice is accepted")
 	}

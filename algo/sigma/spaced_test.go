@@ -123,9 +123,9 @@ var refreshEdits = []mutant.Replacement{
 	}
 	c.onIncarnation(j, m.Inc, now, out)`, "if s.inc == 0 {\n\t\treturn\n\t}"),
 	mutant.Edit("refresh: a holder does not ask again", "c.rerequest(j, Inside, out)", ""),
-	mutant.Edit("refresh: the stage is forgotten", ", Serial: c.servers[j].given, Stage: s}", ", Serial: c.servers[j].given}"),
+	mutant.Edit("refresh: the stage is forgotten", ", Serial: c.servers[j].given, Stage: s,", ", Serial: c.servers[j].given,"),
 	mutant.Edit("refresh: a waiter is not asked to give back",
-		"out.Send(s.owner.client, Message{Kind: Recall, Time: s.owner.time, Inc: s.inc, Serial: s.owner.serial})", ""),
+		"out.Send(e.client, Message{Kind: Recall, Time: e.time, Inc: s.inc, Serial: e.serial})", ""),
 	mutant.Edit("refresh: a waiter gives nothing back",
 		"c.yield(j, m.Serial, out)\n\t\ts.response = response{}", ""),
 	mutant.Edit("refresh: a waiter goes on counting what it gave back",

@@ -85,6 +85,7 @@ type world struct {
 	reason  []protocol.Reason // of the last Rem
 	owner   map[protocol.ID]protocol.Act
 	grants  []protocol.ID // in order
+	told    []protocol.ID // who heard that somebody waits who does not share, in order
 	left    []int         // entries that run makes
 	unsound bool          // two holders are what the story is about
 	out     protocol.Out[Message]
@@ -407,8 +408,12 @@ func (w *world) send(from, to protocol.ID, m Message) {
 }
 
 func (w *world) act(id protocol.ID, a protocol.Act) {
-	if a.Do == protocol.Owner {
+	switch a.Do {
+	case protocol.Owner:
 		w.owner[id] = a
+		return
+	case protocol.Wanted:
+		w.told = append(w.told, id)
 		return
 	}
 	err := history.Act(&w.users[id], id, a)

@@ -1,0 +1,154 @@
+package sigma
+
+import (
+	"hash/fnv"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// Groups: holders of one group share the lock. A server supports a set of owners that share one group, and
+// a session of theirs lasts until none is left. Whoever does not share closes it to those behind him. A mutex is the
+// case in which nobody shares.
+
+// share is a group as servers compare it: a name of up to seven bytes is itself, of a longer one it is a hash.
+// 0 is no group: its holder is alone.
+func share(g protocol.Group) (code uint64) {
+	const hashed = 1 << 61
+	if g.Exclusive() {
+		return 0
+	}
+	if len(g) <= 7 {
+		for _, b := range []byte(g) {
+			code = code<<8 | uint64(b)
+		}
+		return code
+	}
+	h := fnv.New64a()
+	h.Write([]byte(g))
+	return hashed | h.Sum64()>>3
+}
+
+// named is the name of a group that is its own code, for people.
+func named(code uint64) (name string) {
+	for ; code != 0; code >>= 8 {
+		name = string([]byte{byte(code)}) + name
+	}
+	return name
+}
+
+// shared are the owners that share, beside Server.owner, who is the earliest of them, and their group.
+type shared struct {
+	group  uint64
+	owners queue
+}
+
+// group is that of the owners, 0: the owner is alone.
+func (s *Server) group() uint64 {
+	if s.queue == nil || s.queue.shared == nil {
+		return 0
+	}
+	return s.queue.shared.group
+}
+
+// sharers are the owners beside the earliest one.
+func (s *Server) sharers() []waiter {
+	if s.queue == nil || s.queue.shared == nil {
+		return nil
+	}
+	return s.queue.shared.owners.waiters
+}
+
+// owned is what the server keeps of its support for client c; nil: it supports somebody else.
+func (s *Server) owned(c protocol.ID) *entry {
+	if s.owner.client == c {
+		return &s.owner
+	}
+	return s.sharer(c)
+}
+
+func (s *Server) sharer(c protocol.ID) *entry {
+	if s.queue == nil || s.queue.shared == nil {
+		return nil
+	}
+	owners := &s.queue.shared.owners
+	if i := owners.find(c); i >= 0 {
+		return &owners.waiters[i].entry
+	}
+	return nil
+}
+
+// join makes e one of the owners, who share.
+func (s *Server) join(e entry) {
+	if s.owner == (entry{}) {
+		s.owner = e
+		return
+	}
+	if e.before(s.owner.request) {
+		s.owner, e = e, s.owner
+	}
+	s.queue.shared.owners.insert(waiter{entry: e})
+}
+
+// part takes the support of a client back.
+func (s *Server) part(c protocol.ID) {
+	switch {
+	case s.group() == 0:
+		s.owner = entry{}
+	case s.owner.client != c:
+		owners := &s.queue.shared.owners
+		owners.remove(owners.find(c))
+	case len(s.sharers()) > 0:
+		s.owner = s.queue.shared.owners.remove(0).entry
+	default:
+		s.owner, s.queue.shared = entry{}, nil
+	}
+}
+
+// admit supports whoever comes next of those who wait: where there is no owner the first one, and then a session
+// begins for all who wait for its group; where there are owners, those who share with them, up to the first
+// that does not.
+func (s *Server) admit(now int64, out *protocol.Out[Message]) {
+	begins := s.owner == (entry{})
+	if begins {
+		g := s.queue.waiters[0].group()
+		if g == 0 {
+			s.grant(s.queue.remove(0).entry, now, out)
+			return
+		}
+		s.queue.shared = &shared{group: g}
+	}
+	g := s.group()
+	if g == 0 {
+		return
+	}
+	var all []entry
+	for i := 0; i < s.queue.len() && (begins || s.queue.waiters[i].group() == g); {
+		if s.queue.waiters[i].group() == g {
+			all = append(all, s.queue.remove(i).entry)
+		} else {
+			i++
+		}
+	}
+	for _, e := range all {
+		s.grant(e, now, out)
+	}
+}
+
+// wants is the group that the client wants, or is in; 0: it is alone.
+func (c *Client) wants() uint64 {
+	if c.group == "" {
+		return 0
+	}
+	return share(c.group)
+}
+
+// sideOf is what stands for a group where a request stands for a client that is alone.
+func sideOf(group uint64) request { return request{client: protocol.ID(1<<63 | group)} }
+
+// side is whom a server said it supports: one request, or those of a group.
+func (s *view) side() request {
+	if s.token != 0 && !s.supports() {
+		return sideOf(s.token)
+	}
+	return s.request
+}

@@ -1,0 +1,275 @@
+package sigma
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/poundlock/poundlock/algo/algotest/mutant"
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/sim"
+)
+
+// rooms lets two users want a group or to be alone, at two servers.
+func rooms(c *check.Config) {
+	c.N, c.Entries, c.Down = 2, nil, nil
+	c.Wants = [][]protocol.Groups{{"r", "!w"}}
+	c.Properties = []string{"all"}
+}
+
+// readers are two that share, and one that does not.
+func readers(c *check.Config) {
+	c.N, c.Clients, c.Entries, c.Down = 2, 3, nil, nil
+	c.Wants = [][]protocol.Groups{{"r"}, {"r"}, {"!w"}}
+	c.Timers = check.NeverFire
+}
+
+// sharing begins with two inside who share, and one that waits for them: servers forget one after the other.
+func sharing(c *check.Config) {
+	after("shared.txt")(c)
+	c.Clients, c.Entries, c.Down = 3, nil, nil
+	c.Wants = [][]protocol.Groups{{"r"}, {"r"}, {"!w"}}
+	c.Spaced = 1
+}
+
+// drawn lets users want one of three groups.
+func drawn(c *sim.Config) { c.Groups = 3 }
+
+// sharings are stories of those who share.
+var sharings = []story{
+	{"groups have codes of their own", func() {
+		for _, g := range []protocol.Group{"r", "rr", "readers", "readers-1", "readers-2", "1-readers", "2-readers"} {
+			for _, h := range []protocol.Group{"", "!w", "r", "rr", "readers", "readers-1", "readers-2", "1-readers", "2-readers"} {
+				want((share(g) == share(h)) == (g == h), "%q and %q: %x and %x", g, h, share(g), share(h))
+			}
+			want(share(g) <= most, "%q: %x", g, share(g))
+		}
+		want(named(share("readers")) == "readers" && share("!w") == 0 && share("") == 0, "%q, %x, %x", named(share("readers")), share("!w"), share(""))
+	}},
+	{"each owner is asked by CHECK, and by RECALL to give way to a holder that comes back", func() {
+		w := newWorld(Algorithm, 4, 4, option("check", 1e9))
+		c := []protocol.ID{w.client(1), w.client(2), w.client(3), w.client(4)}
+		w.unsound = true
+		w.tryIn(c[0], "!w")
+		for j := s1; j <= s3; j++ {
+			w.ask(c[0], j)
+		}
+		w.inside(c[0])
+		w.amnesia(1)
+		for _, r := range c[1:] {
+			w.tryIn(r, "r")
+			w.ask(r, s1)
+		}
+		w.timeout(s1, checkTimer)
+		for _, r := range c[1:] {
+			want(w.find(s1, r, Check) >= 0, "no CHECK to %d", r)
+		}
+		w.restore(c[0], 0)
+		w.deliver(c[0], s1, Request)
+		for _, r := range c[1:] {
+			want(w.find(s1, r, Recall) >= 0, "no RECALL to %d", r)
+			w.deliver(s1, r, Recall)
+			w.deliver(r, s1, Yield)
+		}
+		want(w.server(s1).owner.client == c[0], "s1 supports %d", w.server(s1).owner.client)
+	}},
+	{"whoever is alone waits for a group that can have a quorum, whomever of it servers name", func() {
+		w := newWorld(Algorithm, 4, 3)
+		c1, c2, alone := w.client(1), w.client(2), w.client(3)
+		w.tryIn(c1, "r")
+		w.tryIn(c2, "r")
+		w.tryIn(alone, "!w")
+		w.ask(alone, s4)
+		w.ask(c1, s1)
+		w.ask(c2, s2)
+		w.ask(c1, s3)
+		for j := s1; j <= s3; j++ {
+			w.ask(alone, j)
+		}
+		p := w.procs[alone].(*Client)
+		want(p.answers() == 4 && p.supporters() == 1 && !p.resting, "it has %d answers, and takes them for a split: %v", p.answers(), p.resting)
+	}},
+	{"whoever is alone does not wait for two groups that have a quorum together", func() {
+		w := newWorld(Algorithm, 4, 4)
+		alone := w.client(4)
+		for k, g := range []protocol.Groups{"r", "s", "s"} {
+			w.tryIn(w.client(k+1), g)
+			w.ask(w.client(k+1), protocol.ID(k))
+		}
+		w.tryIn(alone, "!w")
+		for j := range protocol.ID(4) {
+			w.ask(alone, j)
+		}
+		p := w.procs[alone].(*Client)
+		want(p.answers() == 4 && p.supporters() == 1 && p.resting, "it has %d answers, and takes them for a split: %v", p.answers(), p.resting)
+	}},
+	{"a token that comes with a support is no group", func() {
+		w := newWorld(Algorithm, 4, 1, option("fence", FenceOn))
+		c := w.client(1)
+		w.try(c)
+		p := w.procs[c].(*Client)
+		for j, token := range []uint64{7, 8} {
+			w.receive(protocol.ID(j), c, Message{Kind: Response, Owner: c, Time: p.time, Inc: w.lives[j], Serial: 1, Token: token})
+		}
+		w.receive(s3, c, Message{Kind: Response, Owner: 77, Time: 1, Inc: w.lives[s3]})
+		want(p.answers() == 3 && p.supporters() == 2 && !p.resting, "it has %d answers, %d of them supports, and takes them for a split: %v", p.answers(), p.supporters(), p.resting)
+	}},
+	{"who shares hears of the first one that waits and does not, and who comes in later hears of it with its support", func() {
+		w := newWorld(Algorithm, 1, 6)
+		w.unsound = true
+		c := func(k int) protocol.ID { return w.client(k) }
+		for k, g := range []protocol.Groups{"r", "r", "!w", "r", "!w", "r"} {
+			w.tryIn(c(k+1), g)
+		}
+		ask := func(k int, told ...protocol.ID) {
+			w.deliver(c(k), s1, Request)
+			for w.find(s1, c(1), Response) >= 0 {
+				w.deliver(s1, c(1), Response)
+			}
+			for w.find(s1, c(2), Response) >= 0 {
+				w.deliver(s1, c(2), Response)
+			}
+			want(slices.Equal(w.told, told), "after the request of c%d: %v were told, want %v", k, w.told, told)
+		}
+		ask(1)
+		ask(2)
+		ask(3, c(1), c(2))
+		ask(4, c(1), c(2))
+		ask(5, c(1), c(2))
+		w.exit(c(1))
+		w.exit(c(2))
+		w.settle()
+		want(len(w.told) == 2, "told are %v: a holder that is alone needs not hear of it", w.told)
+		w.exit(c(3)) // a session begins for c4 and c6, and c5 waits
+		w.settle()
+		w.inside(c(4), c(6))
+		want(slices.Equal(w.told[2:], []protocol.ID{c(4), c(6)}), "told are %v", w.told)
+		w.exit(c(4))
+		w.exit(c(6))
+		w.settle()
+		w.inside(c(5))
+		w.told = nil
+		w.tryIn(c(1), "r")
+		w.tryIn(c(2), "r")
+		w.settle()
+		w.exit(c(5))
+		w.settle()
+		w.inside(c(1), c(2))
+		want(len(w.told) == 0, "told are %v, and nobody waits", w.told)
+	}},
+	{"who waits in place of a request before is told of once, and an old word counts for nobody", func() {
+		w := newWorld(Algorithm, 1, 2)
+		a, b := w.client(1), w.client(2)
+		w.tryIn(a, "r")
+		w.settle()
+		w.tryIn(b, "!w")
+		w.deliver(b, s1, Request)
+		i := w.find(s1, a, Response)
+		old := w.flights[i].msg
+		w.settle()
+		want(len(w.told) == 1, "told are %v", w.told)
+		w.exit(a)
+		w.settle()
+		w.receive(s1, a, old)
+		want(len(w.told) == 1, "told are %v, one of them after it has left", w.told)
+		w.settle()
+		w.exit(b)
+		w.tryIn(a, "r")
+		w.same(a, func() {
+			w.receive(s1, a, Message{Kind: Response, Stage: Wanted, Owner: a, Time: w.procs[a].(*Client).time, Inc: 1})
+		})
+		want(len(w.told) == 2, "told are %v", w.told)
+	}},
+	{"the next try wants what it says", func() {
+		w := newWorld(Algorithm, 4, 1)
+		c := w.client(1)
+		w.tryIn(c, "r")
+		w.settle()
+		w.exit(c)
+		w.settle()
+		want(w.procs[c].(*Client).group == "", "it remembers a group")
+		w.try(c)
+		want(w.flights[w.find(c, s1, Request)].msg.Token == 0, "it wants a group")
+	}},
+}
+
+func TestSharings(t *testing.T) { test(t, sharings) }
+
+// tryIn is try for a group.
+func (w *world) tryIn(c protocol.ID, g protocol.Groups) { w.input(c, protocol.NewTry(g)) }
+
+// paced says how long twenty users take, how many messages they send, and how many grants take one more round for their
+// token, and is right to 2 %.
+func paced() (string, error) {
+	for _, p := range []struct {
+		groups                  int // 0: eighteen readers and two writers
+		fence                   int64
+		delay                   sim.Dist
+		seconds, messages, slow float64
+	}{
+		{4, FenceOff, sim.Constant(time.Millisecond), 1.281, 16.01, 0},
+		{4, FenceOff, sim.Exponential(time.Millisecond), 1.824, 23.54, 0},
+		{0, FenceOff, sim.Constant(time.Millisecond), 1.057, 15.97, 0},
+		{0, FenceOn, sim.Constant(time.Millisecond), 1.263, 16.08, 0},
+		{0, FenceOn, sim.Exponential(time.Millisecond), 1.361, 17.21, 0},
+	} {
+		c := sim.Config{
+			Config: protocol.Config{N: 4, Options: map[string]int64{"fence": p.fence}}, Clients: 20, Entries: []int{50}, Seed: 1,
+			Think: sim.Constant(0), Hold: sim.Constant(5 * time.Millisecond), Delay: p.delay, Patience: 50_000, Groups: p.groups,
+		}
+		if p.groups == 0 {
+			c.Wants = slices.Concat(slices.Repeat([]protocol.Groups{"readers"}, 18), slices.Repeat([]protocol.Groups{"!w"}, 2))
+		}
+		r, err := sim.Run(Algorithm, c)
+		if err != nil {
+			return "", err
+		}
+		if r.ViolationCount > 0 {
+			return mutant.Simulated(r.Violations[0]), nil
+		}
+		off := func(got, want float64) bool { return math.Abs(got-want) > 0.02*want }
+		if off(r.VirtualSeconds, p.seconds) || off(r.MessagesPerEntry, p.messages) || off(r.SlowPathShare, p.slow) {
+			return fmt.Sprintf("pace by simulation, %+v: %.3f s, %.2f messages an entry, %.4f slow", p, r.VirtualSeconds, r.MessagesPerEntry, r.SlowPathShare), nil
+		}
+	}
+	return "", nil
+}
+
+func TestPaceOfGroups(t *testing.T) {
+	if fault, err := paced(); fault != "" || err != nil {
+		t.Error(fault, err)
+	}
+}
+
+// Two inside who share outlive as many losses as one alone does, and not more.
+func TestSharedLosses(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		changes  []func(*check.Config)
+		violated string
+	}{
+		{"one", []func(*check.Config){sharing, oneLoss}, ""},
+		{"two at once eject", []func(*check.Config){sharing, unspaced}, check.Kept},
+		{"two at once let two in that do not share", []func(*check.Config){sharing, unspaced, exclusive}, check.Exclusion},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			k := model(3, nil)
+			for _, change := range test.changes {
+				change(&k)
+			}
+			v, err := check.Run(Algorithm, k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s: %d states, %s", v.Verdict, v.States, v.Bounds)
+			if test.violated == "" && v.Verdict != check.Holds || test.violated != "" && v.Property != test.violated {
+				t.Errorf("%s: %s is %s, want violated: %q\n%v", v.Bounds, v.Property, v.Verdict, test.violated, v.Trace)
+			}
+		})
+	}
+}
+
+func unspaced(c *check.Config) { c.Spaced = 0 }

@@ -57,7 +57,7 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 	case protocol.Crit:
 		if u := l.users.get(i.name); u != nil {
 			u.section, i.inside = protocol.InCrit, true
-			e := Entry{Token: a.Arg}
+			e := Entry{Token: a.Arg, Group: protocol.Group(a.Data)}
 			e.Sessions, e.Request = l.supports(i)
 			u.supports = e.Sessions
 			l.tellOrFail(i, func() { u.Crit(e) })
@@ -84,6 +84,12 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 	case protocol.StopTimer:
 		if t := i.timer(a.Timer); t != nil {
 			l.timers.stop(t)
+		}
+	case protocol.Wanted:
+		if u := l.users.get(i.name); u != nil {
+			if s, ok := u.User.(Sharer); ok {
+				l.tellOrFail(i, s.Wanted)
+			}
 		}
 	case protocol.Owner:
 		l.audit.owned(i, a.To, a.Arg, l.sessions[a.To])

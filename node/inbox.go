@@ -273,7 +273,8 @@ func (in *inbox) taken(t *turn) {
 type user struct {
 	User
 	kind     Kind
-	label    string                 // "" for none
+	label    string // "" for none
+	wants    protocol.Groups
 	refusal  string                 // of a member that does not serve the lock: the reason of Rem
 	section  protocol.Section       // the loop's
 	supports map[protocol.ID]uint64 // what it was told last; shared

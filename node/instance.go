@@ -214,7 +214,7 @@ func (l *loop) tryEvent(e *event) {
 		l.tell(e.name, func() { u.Rem(errors.New(why)) })
 		return
 	}
-	in := protocol.Input{Kind: protocol.Try, Arg: protocol.TryWait}
+	in := protocol.NewTry(u.wants)
 	if e.once {
 		in.Arg = protocol.TryOnce
 	}

@@ -155,9 +155,20 @@ type User interface {
 	Ejected()
 }
 
+// A Sharer is a User that shares the lock with those of a group.
+type Sharer interface {
+	User
+	// Wants is asked once, by Try: one group, as protocol.ParseGroups has it; "" to be alone.
+	Wants() protocol.Groups
+	// Wanted says that somebody waits who does not share: before the user is inside, or while it is, and
+	// perhaps more than once.
+	Wanted()
+}
+
 // An Entry is what a user is told as it gets in.
 type Entry struct {
-	Token uint64 // the fencing token, 0 where the algorithm has none
+	Token uint64         // the fencing token, 0 where the algorithm has none
+	Group protocol.Group // that the user shares the lock with, "": it is alone
 	// Request is the time of the request that was granted, by which the members know
 	// it: see RequestID. 0 where the algorithm does not say.
 	Request uint64
@@ -394,7 +405,11 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 		return err
 	}
 	l := n.loop(name)
-	return l.users.enter(name, &user{User: u, kind: kind, label: labelOf(u)}, once, &l.inbox)
+	var wants protocol.Groups
+	if s, ok := u.(Sharer); ok {
+		wants = s.Wants()
+	}
+	return l.users.enter(name, &user{User: u, kind: kind, label: labelOf(u), wants: wants}, once, &l.inbox)
 }
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where

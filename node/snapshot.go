@@ -24,7 +24,7 @@ import (
 // snapshotFormat is to be raised with every change of this form, and with every change
 // of the canonical state of a process that is handed over.
 const (
-	snapshotFormat = 1
+	snapshotFormat = 2
 	maxPart        = 16 << 20         // bytes
 	fullPart       = 64 << 10         // bytes after which the next part begins
 	maxTransit     = 10 * time.Minute // from one boot clock to another: they are not the same

@@ -17,7 +17,7 @@ import (
 )
 
 // Version is the wire version that this code speaks.
-const Version = 1
+const Version = 2
 
 // Limits of what is accepted from the other end.
 const (

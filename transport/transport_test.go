@@ -128,7 +128,7 @@ func TestBodies(t *testing.T) {
 }
 
 func TestChecks(t *testing.T) {
-	want := "wire version 9, this process speaks 1"
+	want := "wire version 9, this process speaks 2"
 	if err := (Header{Version: 9}).Check(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}

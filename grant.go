@@ -32,6 +32,9 @@ func (g *Grant) Tokens() []uint64 {
 	return tokens
 }
 
+// Group is the group that the grant shares its locks with, "" where it is alone. That of RWMutex.RLock is Shared.
+func (g *Grant) Group() string { return string(g.s.wants) }
+
 // Token is the first of Tokens, which is all of them unless Client.Locks was given
 // several names.
 func (g *Grant) Token() uint64 { return g.s.holds[0].token }
@@ -104,6 +107,12 @@ func newHold(s *section, l *line) *hold {
 	c.mu.Unlock()
 	return h
 }
+
+// Wants implements node.Sharer.
+func (h *hold) Wants() protocol.Groups { return h.section.wants }
+
+// Wanted implements node.Sharer.
+func (h *hold) Wanted() {}
 
 // Label implements node.Labelled.
 func (h *hold) Label() string { return h.section.label }

@@ -21,6 +21,7 @@ type Mutex struct {
 	client *Client
 	names  []string // in canonical order
 	label  string   // of the user, "" for none
+	group  string   // that its holder shares the lock with, "" where it is alone
 }
 
 // Mutex returns the lock called name: 1 to 1024 bytes of UTF-8 without control
@@ -45,7 +46,12 @@ func (c *Client) Locks(names ...string) *Mutex {
 // "LABEL: USER" as who holds the lock or waits for it. user is at most 256 bytes of UTF-8
 // without control characters, which Lock checks; with "" there is none. It is no other
 // lock: the users of one client exclude each other, as all do.
-func (m *Mutex) As(user string) *Mutex { return &Mutex{m.client, m.names, user} }
+func (m *Mutex) As(user string) *Mutex { return &Mutex{m.client, m.names, user, m.group} }
+
+// In returns m for a holder that shares the locks: those of one group hold a lock together, and exclude all others. A
+// group is 1 to 1024 bytes of letters, digits and signs, without commas, spaces, and any of !|=#, which Lock checks;
+// with "" its holder is alone. Client.RWMutex and Client.Groups are made of it.
+func (m *Mutex) In(group string) *Mutex { return &Mutex{m.client, m.names, m.label, group} }
 
 // Name is the name of the lock; of several, the names in canonical order with
 // line feeds between them.
@@ -108,7 +114,12 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	if err := transport.CheckUserLabel(m.label); err != nil {
 		return nil, fmt.Errorf("poundlock: user: %w", err)
 	}
+	wants, err := wanted(m.group)
+	if err != nil {
+		return nil, fmt.Errorf("poundlock: %w", err)
+	}
 	s := newSection(parent, m.client, m.label)
+	s.wants = wants
 	for _, name := range m.names {
 		if err := s.acquire(ctx, name, once); err != nil {
 			s.abandon()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
 )
 
 // A section is the critical section of one call: one hold a name. Its user is
@@ -13,6 +14,7 @@ import (
 type section struct {
 	client *Client
 	label  string          // of the user, "" for none
+	wants  protocol.Groups // one group, or "": to be alone
 	ctx    context.Context // of the grant; ends with the first loss
 	cancel context.CancelCauseFunc
 	holds  []*hold // in canonical order; constant once the call has returned

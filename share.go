@@ -1,0 +1,96 @@
+package poundlock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
+)
+
+// Shared is the group of RWMutex.RLock, and of poundlock lock --shared.
+const Shared = "shared"
+
+// wanted is a group as the algorithm has it.
+func wanted(group string) (protocol.Groups, error) {
+	if group == "" {
+		return "", nil
+	}
+	g, err := protocol.ParseGroups(group)
+	switch {
+	case err != nil || strings.ContainsAny(group, ","+protocol.Alone) || len(group) > transport.MaxName:
+		return "", fmt.Errorf("group %q: want 1 to %d letters, digits or signs, and none of , ! | = #", group, transport.MaxName)
+	}
+	return g, nil
+}
+
+// An RWMutex is a lock for one writer or any number of readers, of any processes. It is the lock of Client.Mutex with
+// the same name: a Mutex there excludes readers here. Whoever waits is served in the order of the requests, except
+// that readers that wait come in together: nobody waits for ever.
+//
+// There is no upgrade: two readers that wait for each other to leave would do so for ever. Unlock, Lock, and look
+// again whether what was read still holds.
+type RWMutex struct{ m *Mutex }
+
+// RWMutex returns the lock called name for readers and writers: see Mutex.
+func (c *Client) RWMutex(name string) *RWMutex { return &RWMutex{c.Mutex(name)} }
+
+// Name is the name of the lock.
+func (m *RWMutex) Name() string { return m.m.Name() }
+
+// Lock waits for the lock, alone: see Mutex.Lock.
+func (m *RWMutex) Lock(ctx context.Context) (*Grant, error) { return m.m.Lock(ctx) }
+
+// TryLock makes one attempt to be alone: see Mutex.TryLock.
+func (m *RWMutex) TryLock(ctx context.Context) (*Grant, error) { return m.m.TryLock(ctx) }
+
+// Do calls f alone under the lock: see Mutex.Do.
+func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context, g *Grant) error) error {
+	return m.m.Do(ctx, f)
+}
+
+// RLock waits for the lock, and shares it with other readers.
+func (m *RWMutex) RLock(ctx context.Context) (*Grant, error) { return m.readers().Lock(ctx) }
+
+// TryRLock makes one attempt to share the lock with other readers.
+func (m *RWMutex) TryRLock(ctx context.Context) (*Grant, error) { return m.readers().TryLock(ctx) }
+
+// RDo calls f under the lock, which it shares with other readers.
+func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, g *Grant) error) error {
+	return m.readers().Do(ctx, f)
+}
+
+// Locker is that of Mutex: alone.
+func (m *RWMutex) Locker(ctx context.Context) sync.Locker { return m.m.Locker(ctx) }
+
+// RLocker is a Locker that shares the lock with other readers.
+func (m *RWMutex) RLocker(ctx context.Context) sync.Locker { return m.readers().Locker(ctx) }
+
+func (m *RWMutex) readers() *Mutex { return m.m.In(Shared) }
+
+// A GroupMutex is a lock that holders of one group share: any number of one group are inside, or one that is alone.
+// Rooms that only one team uses at a time are an example. It is the lock of Client.Mutex with the same name.
+type GroupMutex struct{ m *Mutex }
+
+// Groups returns the lock called name for groups: see Mutex.
+func (c *Client) Groups(name string) *GroupMutex { return &GroupMutex{c.Mutex(name)} }
+
+// Name is the name of the lock.
+func (m *GroupMutex) Name() string { return m.m.Name() }
+
+// Lock waits for the lock, and shares it with those of group.
+func (m *GroupMutex) Lock(ctx context.Context, group string) (*Grant, error) {
+	return m.m.In(group).Lock(ctx)
+}
+
+// TryLock makes one attempt to share the lock with those of group.
+func (m *GroupMutex) TryLock(ctx context.Context, group string) (*Grant, error) {
+	return m.m.In(group).TryLock(ctx)
+}
+
+// Do calls f under the lock, which it shares with those of group.
+func (m *GroupMutex) Do(ctx context.Context, group string, f func(ctx context.Context, g *Grant) error) error {
+	return m.m.In(group).Do(ctx, f)
+}

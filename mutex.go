@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -114,12 +115,13 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	if err := transport.CheckUserLabel(m.label); err != nil {
 		return nil, fmt.Errorf("poundlock: user: %w", err)
 	}
-	wants, err := wanted(m.group)
-	if err != nil {
-		return nil, fmt.Errorf("poundlock: %w", err)
+	if m.group != "" {
+		if err := slots.CheckGroup(m.group); err != nil {
+			return nil, fmt.Errorf("poundlock: %w", err)
+		}
 	}
 	s := newSection(parent, m.client, m.label)
-	s.wants = wants
+	s.wants = protocol.Groups(m.group)
 	for _, name := range m.names {
 		if err := s.acquire(ctx, name, once); err != nil {
 			s.abandon()

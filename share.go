@@ -2,29 +2,11 @@ package poundlock
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync"
-
-	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/transport"
 )
 
 // Shared is the group of RWMutex.RLock, and of poundlock lock --shared.
 const Shared = "shared"
-
-// wanted is a group as the algorithm has it.
-func wanted(group string) (protocol.Groups, error) {
-	if group == "" {
-		return "", nil
-	}
-	g, err := protocol.ParseGroups(group)
-	switch {
-	case err != nil || strings.ContainsAny(group, ","+protocol.Alone) || len(group) > transport.MaxName:
-		return "", fmt.Errorf("group %q: want 1 to %d letters, digits or signs, and none of , ! | = #", group, transport.MaxName)
-	}
-	return g, nil
-}
 
 // An RWMutex is a lock for one writer or any number of readers, of any processes. It is the lock of Client.Mutex with
 // the same name: a Mutex there excludes readers here. Whoever waits is served in the order of the requests, except

@@ -143,9 +143,9 @@ func environment() map[string]string {
 		values[strings.ReplaceAll(strings.ToLower(k), "_", "-")] = v
 	}
 	if _, inside := values["holder"]; inside {
-		delete(values, "name")
-		delete(values, "token")
-		delete(values, "holder")
+		for _, name := range []string{"name", "token", "holder", "group"} {
+			delete(values, name)
+		}
 	}
 	return values
 }
@@ -193,12 +193,53 @@ func settings(root *cobra.Command) map[string]bool {
 	return known
 }
 
-// fillFrom sets the flags of cmd that values names and nobody has set before. A
+// rivals are flags that exclude each other. One source beats another for all of them, as for one flag: with --shared
+// a --group of the environment does not count.
+var rivals = [][]string{{"try", "wait"}, {"shared", "exclusive", "group", "semaphore"}}
+
+// given are those of some flags of cmd that were set, and not to false.
+func given(cmd *cobra.Command, names []string) (set []*pflag.Flag) {
+	for _, name := range names {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() != "false" {
+			set = append(set, f)
+		}
+	}
+	return set
+}
+
+// checkRivals refuses flags that exclude each other.
+func checkRivals(cmd *cobra.Command) error {
+	for _, names := range rivals {
+		if set := given(cmd, names); len(set) > 1 {
+			return cli.Usagef("%s and %s exclude each other", asGiven(set[0]), asGiven(set[1]))
+		}
+	}
+	return nil
+}
+
+// asGiven is a flag with its value.
+func asGiven(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "--" + f.Name
+	case "string":
+		return fmt.Sprintf("--%s %q", f.Name, f.Value)
+	}
+	return fmt.Sprintf("--%s %v", f.Name, f.Value)
+}
+
+// fillFrom sets the flags of cmd that values names, unless they or rivals of them were set before. A
 // name that is no setting is an error: a misspelt one must not be ignored.
 func fillFrom(cmd *cobra.Command, known map[string]bool, values map[string]string, source string) error {
 	show := func(key string) string { return key }
 	if strings.HasPrefix(source, "environment") {
 		show = func(key string) string { return envPrefix + strings.ToUpper(strings.ReplaceAll(key, "-", "_")) }
+	}
+	beaten := map[string]bool{}
+	for _, names := range rivals {
+		for _, name := range names {
+			beaten[name] = len(given(cmd, names)) > 0
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		shown := show(key)
@@ -206,7 +247,7 @@ func fillFrom(cmd *cobra.Command, known map[string]bool, values map[string]strin
 			return cli.Usagef("%s%s: no flag has this name", source, shown).WithHint(meantSetting(cmd, known, key, show))
 		}
 		flag := cmd.Flags().Lookup(key)
-		if flag == nil || flag.Changed {
+		if flag == nil || flag.Changed || beaten[key] {
 			continue
 		}
 		if err := cmd.Flags().Set(key, values[key]); err != nil {

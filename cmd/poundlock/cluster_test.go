@@ -123,10 +123,11 @@ func TestInsideALock(t *testing.T) {
 	t.Setenv("POUNDLOCK_NAME", "deploy")
 	t.Setenv("POUNDLOCK_TOKEN", "17")
 	t.Setenv("POUNDLOCK_HOLDER", "me")
+	t.Setenv("POUNDLOCK_GROUP", "blue")
 	if _, err := configure(t, new(clusterFlags), "--servers", fourServers); err != nil {
 		t.Error(err)
 	}
-	if env := environment(); env["name"] != "" || env["token"] != "" || env["holder"] != "" {
+	if env := environment(); env["name"] != "" || env["token"] != "" || env["holder"] != "" || env["group"] != "" {
 		t.Errorf("settings %v", env)
 	}
 }

@@ -254,6 +254,7 @@ func (f *holdFlags) runUnder(
 	os.Setenv("POUNDLOCK_NAME", strings.Join(g.Names(), "\n"))
 	os.Setenv("POUNDLOCK_TOKEN", strings.Join(tokens, "\n"))
 	os.Setenv("POUNDLOCK_HOLDER", label())
+	os.Setenv("POUNDLOCK_GROUP", g.Group())
 	result, err = supervise.Command{
 		Args:     command,
 		Env:      os.Environ(),

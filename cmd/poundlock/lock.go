@@ -22,7 +22,11 @@ ends. Standard input, output and error are COMMAND's, and so is the exit status.
 
 With several names it holds all of them or none. It acquires them in bytewise order
 whatever the order here, so that two that name the same locks never wait for each
-other. With --semaphore N up to N holders of NAME are inside at a time.
+other.
+
+With --shared any number of holders have the lock together, and exclude those without
+it. With --group G those of one group share it, and exclude all others. With
+--semaphore N up to N holders of NAME are inside at a time.
 
 COMMAND leads a process group of its own, in the foreground of the terminal if
 there is one. Signals that are sent to poundlock go to the whole group. An interrupt
@@ -43,8 +47,9 @@ No lease excludes that the machine pauses between a check and a write. A resourc
 that compares POUNDLOCK_TOKEN with the largest one it has seen is safe from that.
 
 COMMAND finds in its environment POUNDLOCK_NAME, POUNDLOCK_TOKEN (the fencing
-token, a decimal number that grows from grant to grant) and POUNDLOCK_HOLDER (as
-poundlock status shows it). Of several locks there is one name and one token a line.
+token, a decimal number that grows from grant to grant, except among holders that
+share the lock), POUNDLOCK_HOLDER (as poundlock status shows it) and POUNDLOCK_GROUP
+("shared", G, or empty). Of several locks there is one name and one token a line.
 
 --dev needs no cluster: it starts, or joins, a development cluster of this user,
 four servers in one background process on unix sockets in $XDG_RUNTIME_DIR/poundlock,
@@ -65,7 +70,10 @@ type lockFlags struct {
 	try       bool
 	wait      seconds
 	status    int
-	semaphore int // permits; 0: exclusive locks
+	shared    bool
+	exclusive bool   // or none of the others
+	group     string // that shares the locks; of shared ones poundlock.Shared
+	semaphore int    // permits; 0: locks
 }
 
 func lockCommand() *cobra.Command {
@@ -77,6 +85,7 @@ func lockCommand() *cobra.Command {
 		Example: "  poundlock lock --dev hello -- echo inside\n" +
 			"  poundlock lock --try nightly -E 0 -- ./backup.sh\n" +
 			"  poundlock lock from to -- ./transfer.sh\n" +
+			"  poundlock lock --shared book -- ./read.sh\n" +
 			"  poundlock lock --semaphore 3 build -- make",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
@@ -92,22 +101,20 @@ func lockCommand() *cobra.Command {
 	s.BoolVarP(&f.try, "try", "n", false, "give up at once when somebody else has or wants the lock")
 	s.VarP(&f.wait, "wait", "w", "give up after `DURATION`, such as 5s or a number of seconds; 0 is --try (default never)")
 	s.IntVarP(&f.status, "conflict-exit-code", "E", cli.ExitNotAcquired, "exit `STATUS` when the lock was not acquired, 0 to 255")
+	s.BoolVarP(&f.shared, "shared", "s", false, "share the lock with all others who do")
+	s.BoolVarP(&f.exclusive, "exclusive", "x", false, "share it with nobody, which is the default")
+	s.StringVar(&f.group, "group", "", "share the lock with the holders of this `GROUP`")
 	s.IntVar(&f.semaphore, "semaphore", 0, "let up to `N` holders in, 1 to 100: NAME is a semaphore")
 	return cmd
 }
 
-// check fills the flags in and refuses those that make no sense. Flags of the
-// command line beat contradicting ones of the environment and the file.
+// check fills the flags in and refuses those that make no sense.
 func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 	given := cmd.Flags().Changed
-	try, wait := given("try"), given("wait")
-	if try && wait {
-		return cli.Usagef("--try and --wait exclude each other")
-	}
-	if err := f.fillDev(cmd); err != nil {
+	if err := cmp.Or(f.fillDev(cmd), checkRivals(cmd)); err != nil {
 		return err
 	}
-	f.try = f.try && !wait || given("wait") && f.wait == 0
+	f.try = f.try || given("wait") && f.wait == 0
 	switch {
 	case f.wait < 0:
 		return cli.Usagef("--wait %v: want 0 or more", f.wait)
@@ -116,6 +123,12 @@ func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 	case given("semaphore"):
 		if _, err := slots.Permits(names[0], f.semaphore); err != nil {
 			return cli.Usagef("--semaphore: %w", err)
+		}
+	case f.shared:
+		f.group = poundlock.Shared
+	case given("group"):
+		if err := slots.CheckGroup(f.group); err != nil {
+			return cli.Usagef("--%w", err)
 		}
 	}
 	return cmp.Or(cli.Within("-E", f.status, 0, 255), f.holdFlags.check(cmd))
@@ -174,9 +187,9 @@ func (f *lockFlags) acquire(c *poundlock.Client, names []string) func(context.Co
 	case f.semaphore > 0:
 		return c.Semaphore(names[0], f.semaphore).Acquire
 	case f.try:
-		return c.Locks(names...).TryLock
+		return c.Locks(names...).In(f.group).TryLock
 	}
-	return c.Locks(names...).Lock
+	return c.Locks(names...).In(f.group).Lock
 }
 
 // notAcquired gives an error of acquire its status, and says who is inside.

@@ -46,10 +46,16 @@ func (f *holdFlags) sayWhy(ctx context.Context, waiting string, why func(context
 
 // wanted is what messages call what is waited for.
 func (f *lockFlags) wanted(names []string) string {
-	if f.semaphore > 0 {
+	what := fmt.Sprintf("lock %q", title(names))
+	switch {
+	case f.semaphore > 0:
 		return fmt.Sprintf("semaphore %q", names[0])
+	case f.shared:
+		return "shared " + what
+	case f.group != "":
+		return fmt.Sprintf("%s for group %q", what, f.group)
 	}
-	return fmt.Sprintf("lock %q", title(names))
+	return what
 }
 
 // inside says who has what is waited for, as the servers know it: "" if they do not answer

@@ -3,7 +3,9 @@ package slots
 import (
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -26,6 +28,17 @@ func CheckNames(names []string) error {
 		if i > 0 && name == names[i-1] {
 			return fmt.Errorf("lock %q is named twice", name)
 		}
+	}
+	return nil
+}
+
+// CheckGroup says what is wrong with a group of holders that share their locks.
+func CheckGroup(group string) error {
+	if err := transport.CheckText("group", group, transport.MaxName); err != nil {
+		return err
+	}
+	if _, err := protocol.ParseGroups(group); err != nil || strings.ContainsAny(group, ","+protocol.Alone) {
+		return fmt.Errorf("group %q: want 1 to %d letters, digits or signs without spaces, and none of , ! | = #", group, transport.MaxName)
 	}
 	return nil
 }

@@ -64,20 +64,20 @@ func (f *fakeLocks) holder(_ context.Context, name string) (poundlock.Holder, er
 	return poundlock.Holder{}, f.failed
 }
 
-func (f *fakeLocks) acquire(ctx context.Context, _ string, names []string, try bool) (section, error) {
+func (f *fakeLocks) acquire(ctx context.Context, _ string, want request) (section, error) {
 	for {
 		f.mu.Lock()
 		free, failed := f.free, f.failed
 		taken := ""
-		for _, name := range names {
+		for _, name := range want.names {
 			if f.held[name] != nil {
 				taken = name
 			}
 		}
 		if taken == "" && failed == nil {
-			c := &fakeSection{f: f, names: names}
+			c := &fakeSection{f: f, names: want.names, group: want.group}
 			c.ctx, c.cancel = context.WithCancelCause(context.Background())
-			for _, name := range names {
+			for _, name := range want.names {
 				f.token++
 				f.held[name] = c
 				c.tokens = append(c.tokens, f.token)
@@ -89,7 +89,7 @@ func (f *fakeLocks) acquire(ctx context.Context, _ string, names []string, try b
 		switch {
 		case failed != nil:
 			return nil, failed
-		case try:
+		case want.try:
 			return nil, fmt.Errorf("%w: lock %q: somebody else has it", poundlock.ErrNotAcquired, taken)
 		}
 		select {
@@ -103,6 +103,7 @@ func (f *fakeLocks) acquire(ctx context.Context, _ string, names []string, try b
 type fakeSection struct {
 	f      *fakeLocks
 	names  []string
+	group  string
 	tokens []uint64
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -110,6 +111,7 @@ type fakeSection struct {
 }
 
 func (c *fakeSection) Tokens() []uint64         { return c.tokens }
+func (c *fakeSection) Group() string            { return c.group }
 func (c *fakeSection) Context() context.Context { return c.ctx }
 func (c *fakeSection) LeaseEnd() time.Time      { return time.Now().Add(c.f.lease) }
 

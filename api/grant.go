@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/poundlock/poundlock"
 	pb "github.com/poundlock/poundlock/api/poundlockv1"
 	"github.com/poundlock/poundlock/internal/slots"
 )
@@ -14,6 +15,7 @@ import (
 type grant struct {
 	id      string
 	names   []string // ascending
+	wants   string   // the group to share with, "" for none
 	session *session
 
 	state   pb.State
@@ -25,6 +27,7 @@ type grant struct {
 	err     error              // why it was not acquired, once decided
 
 	tokens   []uint64
+	group    string
 	section  section       // nil while waiting and when it has been left
 	told     bool          // its client was told, or is about to be, that it is held
 	promised time.Time     // until when the client was told that it is held
@@ -35,6 +38,7 @@ type grant struct {
 type request struct {
 	id    string // "" to draw one
 	names []string
+	group string // "" for none
 	wait  time.Duration
 	try   bool
 }
@@ -55,7 +59,31 @@ func (s *Service) check(r *pb.LockRequest) (request, error) {
 			return want, failf(pb.Reason_REASON_INVALID, "try and wait_ms %d exclude each other", *r.WaitMs)
 		}
 	}
+	var err error
+	if want.group, err = groupOf(r); err != nil {
+		return want, err
+	}
 	return want, checkText("grant_id", r.GrantId, maxGrantID)
+}
+
+// groupOf is the group that a request shares its locks with, "" for none.
+func groupOf(r *pb.LockRequest) (string, error) {
+	switch {
+	case r.Mode == pb.Mode_MODE_GROUP && len(r.Groups) == 1:
+		if err := slots.CheckGroup(r.Groups[0]); err != nil {
+			return "", failf(pb.Reason_REASON_INVALID, "groups: %w", err)
+		}
+		return r.Groups[0], nil
+	case r.Mode == pb.Mode_MODE_GROUP:
+		return "", failf(pb.Reason_REASON_INVALID, "mode MODE_GROUP with %d groups: want 1", len(r.Groups))
+	case len(r.Groups) > 0:
+		return "", failf(pb.Reason_REASON_INVALID, "groups: %.20q with mode %v: want mode MODE_GROUP", r.Groups[0], r.Mode)
+	case r.Mode == pb.Mode_MODE_SHARED:
+		return poundlock.Shared, nil
+	case r.Mode != pb.Mode_MODE_EXCLUSIVE:
+		return "", failf(pb.Reason_REASON_INVALID, "mode %v: want MODE_EXCLUSIVE, MODE_SHARED or MODE_GROUP", r.Mode)
+	}
+	return "", nil
 }
 
 // join returns the grant that want names, waiting or held, and begins the attempt
@@ -84,7 +112,7 @@ func (s *Service) join(ctx context.Context, x *session, want request) (*grant, e
 		return nil, failf(pb.Reason_REASON_LIMIT, "this service has %d locks already", s.locks)
 	}
 	g := &grant{
-		id: want.id, names: want.names, session: x,
+		id: want.id, names: want.names, wants: want.group, session: x,
 		state: pb.State_STATE_WAITING, callers: 1,
 		decided: make(chan struct{}), left: make(chan struct{}),
 	}
@@ -100,7 +128,7 @@ func (s *Service) join(ctx context.Context, x *session, want request) (*grant, e
 	attempt, cancel := context.WithDeadlineCause(context.Background(), end, tooLate(want.wait))
 	g.cancel = cancel
 	s.running.Go(func() {
-		c, err := s.cluster.acquire(attempt, x.user(), want.names, want.try)
+		c, err := s.cluster.acquire(attempt, x.user(), want)
 		s.decide(g, c, err)
 	})
 	return g, nil
@@ -113,6 +141,8 @@ func (g *grant) rejoin(want request) error {
 		return failf(pb.Reason_REASON_RELEASED, "grant %q has been released: take another grant_id", g.id)
 	case !slices.Equal(g.names, want.names):
 		return failf(pb.Reason_REASON_OTHER_NAMES, "grant %q is of %q, not of %q", g.id, g.names, want.names)
+	case g.wants != want.group:
+		return failf(pb.Reason_REASON_OTHER_NAMES, "grant %q is for group %q, not for group %q", g.id, g.wants, want.group)
 	case g.state == pb.State_STATE_LOST:
 		return lostError(g.proto())
 	}
@@ -132,7 +162,7 @@ func (s *Service) decide(g *grant, c section, err error) {
 		g.err, g.reason = clusterError(err), plain(err)
 		s.forget(g)
 	default:
-		g.state, g.section, g.tokens = pb.State_STATE_HELD, c, c.Tokens()
+		g.state, g.section, g.tokens, g.group = pb.State_STATE_HELD, c, c.Tokens(), c.Group()
 		g.session.tell(g)
 	}
 	close(g.decided)

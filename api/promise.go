@@ -57,5 +57,5 @@ func (s *Service) describe(g *grant) *pb.Grant {
 
 // proto is a grant without a promise. Service.mu is held.
 func (g *grant) proto() *pb.Grant {
-	return &pb.Grant{GrantId: g.id, Names: g.names, State: g.state, Tokens: g.tokens, Reason: g.reason}
+	return &pb.Grant{GrantId: g.id, Names: g.names, State: g.state, Tokens: g.tokens, Group: g.group, Reason: g.reason}
 }

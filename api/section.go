@@ -11,6 +11,7 @@ import (
 // of its locks.
 type section interface {
 	Tokens() []uint64
+	Group() string
 	Context() context.Context // ends when one of the locks is lost
 	LeaseEnd() time.Time
 	Unlock() error
@@ -19,17 +20,17 @@ type section interface {
 // A cluster is what a Service needs of a poundlock.Client.
 type cluster interface {
 	// acquire takes locks for who, whom all the cluster may read of.
-	acquire(ctx context.Context, who string, names []string, try bool) (section, error)
+	acquire(ctx context.Context, who string, want request) (section, error)
 	holder(ctx context.Context, name string) (poundlock.Holder, error)
 	healthy() error
 }
 
 type client struct{ *poundlock.Client }
 
-func (c client) acquire(ctx context.Context, who string, names []string, try bool) (section, error) {
-	m := c.Locks(names...).As(who)
+func (c client) acquire(ctx context.Context, who string, want request) (section, error) {
+	m := c.Locks(want.names...).As(who).In(want.group)
 	lock := m.Lock
-	if try {
+	if want.try {
 		lock = m.TryLock
 	}
 	g, err := lock(ctx)

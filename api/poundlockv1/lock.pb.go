@@ -21,6 +21,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A Mode says with whom a grant shares its locks. It excludes all others.
+type Mode int32
+
+const (
+	// It is alone.
+	// buf:lint:ignore ENUM_ZERO_VALUE_SUFFIX
+	Mode_MODE_EXCLUSIVE Mode = 0
+	// It shares with all others in this mode: MODE_GROUP with the group "shared".
+	Mode_MODE_SHARED Mode = 1
+	// It shares with all others of its group.
+	Mode_MODE_GROUP Mode = 2
+)
+
+// Enum value maps for Mode.
+var (
+	Mode_name = map[int32]string{
+		0: "MODE_EXCLUSIVE",
+		1: "MODE_SHARED",
+		2: "MODE_GROUP",
+	}
+	Mode_value = map[string]int32{
+		"MODE_EXCLUSIVE": 0,
+		"MODE_SHARED":    1,
+		"MODE_GROUP":     2,
+	}
+)
+
+func (x Mode) Enum() *Mode {
+	p := new(Mode)
+	*p = x
+	return p
+}
+
+func (x Mode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Mode) Descriptor() protoreflect.EnumDescriptor {
+	return file_poundlock_v1_lock_proto_enumTypes[0].Descriptor()
+}
+
+func (Mode) Type() protoreflect.EnumType {
+	return &file_poundlock_v1_lock_proto_enumTypes[0]
+}
+
+func (x Mode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Mode.Descriptor instead.
+func (Mode) EnumDescriptor() ([]byte, []int) {
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{0}
+}
+
 // A State says where a grant is in its life.
 type State int32
 
@@ -66,11 +120,11 @@ func (x State) String() string {
 }
 
 func (State) Descriptor() protoreflect.EnumDescriptor {
-	return file_poundlock_v1_lock_proto_enumTypes[0].Descriptor()
+	return file_poundlock_v1_lock_proto_enumTypes[1].Descriptor()
 }
 
 func (State) Type() protoreflect.EnumType {
-	return &file_poundlock_v1_lock_proto_enumTypes[0]
+	return &file_poundlock_v1_lock_proto_enumTypes[1]
 }
 
 func (x State) Number() protoreflect.EnumNumber {
@@ -79,7 +133,7 @@ func (x State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use State.Descriptor instead.
 func (State) EnumDescriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{0}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{1}
 }
 
 // A Reason is why a call failed.
@@ -103,7 +157,7 @@ const (
 	Reason_REASON_LOST Reason = 6
 	// The grant has been released: its id cannot be used again.
 	Reason_REASON_RELEASED Reason = 7
-	// The grant has this id and other names.
+	// The grant has this id and other names, or another group.
 	Reason_REASON_OTHER_NAMES Reason = 8
 	// There are too many sessions, grants, calls or streams; the message says which.
 	Reason_REASON_LIMIT Reason = 9
@@ -152,11 +206,11 @@ func (x Reason) String() string {
 }
 
 func (Reason) Descriptor() protoreflect.EnumDescriptor {
-	return file_poundlock_v1_lock_proto_enumTypes[1].Descriptor()
+	return file_poundlock_v1_lock_proto_enumTypes[2].Descriptor()
 }
 
 func (Reason) Type() protoreflect.EnumType {
-	return &file_poundlock_v1_lock_proto_enumTypes[1]
+	return &file_poundlock_v1_lock_proto_enumTypes[2]
 }
 
 func (x Reason) Number() protoreflect.EnumNumber {
@@ -165,7 +219,7 @@ func (x Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reason.Descriptor instead.
 func (Reason) EnumDescriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{1}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{2}
 }
 
 // OpenSessionRequest asks for a session.
@@ -483,7 +537,13 @@ type LockRequest struct {
 	// What the client calls the grant, up to 64 bytes; empty: the service draws an
 	// id. A repeated Lock with the same id returns the same grant, or waits for it
 	// together with the first, so that a network error can be met by trying again.
-	GrantId       string `protobuf:"bytes,5,opt,name=grant_id,json=grantId,proto3" json:"grant_id,omitempty"`
+	GrantId string `protobuf:"bytes,5,opt,name=grant_id,json=grantId,proto3" json:"grant_id,omitempty"`
+	// With whom the grant shares its locks.
+	Mode Mode `protobuf:"varint,6,opt,name=mode,proto3,enum=poundlock.v1.Mode" json:"mode,omitempty"`
+	// With MODE_GROUP the group, 1 to 1024 bytes of letters, digits and signs, without
+	// spaces and any of , ! | = #. There is one; a list has room for several of which
+	// any would do.
+	Groups        []string `protobuf:"bytes,7,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -551,6 +611,20 @@ func (x *LockRequest) GetGrantId() string {
 		return x.GrantId
 	}
 	return ""
+}
+
+func (x *LockRequest) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_EXCLUSIVE
+}
+
+func (x *LockRequest) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
 }
 
 // LockResponse is a grant that is held.
@@ -1020,6 +1094,7 @@ type Grant struct {
 	Names []string `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`
 	State State    `protobuf:"varint,3,opt,name=state,proto3,enum=poundlock.v1.State" json:"state,omitempty"`
 	// Fencing tokens, in the order of the names; of a grant that is or was held.
+	// They grow from group to group, not within one.
 	// In JSON they are strings, as all numbers of 64 bits.
 	Tokens []uint64 `protobuf:"varint,4,rep,packed,name=tokens,proto3" json:"tokens,omitempty"`
 	// Counted from before the client sent the request: for so long the locks are
@@ -1027,7 +1102,10 @@ type Grant struct {
 	// but the grant need not be lost.
 	CertainMs uint32 `protobuf:"varint,5,opt,name=certain_ms,json=certainMs,proto3" json:"certain_ms,omitempty"`
 	// Why it was lost or not acquired.
-	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// With whom it shares the locks, of a grant that is or was held: "shared" in
+	// MODE_SHARED. Empty: it is alone.
+	Group         string `protobuf:"bytes,7,opt,name=group,proto3" json:"group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1104,6 +1182,13 @@ func (x *Grant) GetReason() string {
 	return ""
 }
 
+func (x *Grant) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
 // A Failure says in a word what went wrong. It is a detail of every error.
 type Failure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1172,14 +1257,16 @@ const file_poundlock_v1_lock_proto_rawDesc = "" +
 	"\x13CloseSessionRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\"\x16\n" +
-	"\x14CloseSessionResponse\"\x99\x01\n" +
+	"\x14CloseSessionResponse\"\xd9\x01\n" +
 	"\vLockRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12\x1c\n" +
 	"\await_ms\x18\x03 \x01(\rH\x00R\x06waitMs\x88\x01\x01\x12\x10\n" +
 	"\x03try\x18\x04 \x01(\bR\x03try\x12\x19\n" +
-	"\bgrant_id\x18\x05 \x01(\tR\agrantIdB\n" +
+	"\bgrant_id\x18\x05 \x01(\tR\agrantId\x12&\n" +
+	"\x04mode\x18\x06 \x01(\x0e2\x12.poundlock.v1.ModeR\x04mode\x12\x16\n" +
+	"\x06groups\x18\a \x03(\tR\x06groupsB\n" +
 	"\n" +
 	"\b_wait_ms\"9\n" +
 	"\fLockResponse\x12)\n" +
@@ -1208,7 +1295,7 @@ const file_poundlock_v1_lock_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\":\n" +
 	"\rWatchResponse\x12)\n" +
-	"\x05grant\x18\x01 \x01(\v2\x13.poundlock.v1.GrantR\x05grant\"\xb2\x01\n" +
+	"\x05grant\x18\x01 \x01(\v2\x13.poundlock.v1.GrantR\x05grant\"\xc8\x01\n" +
 	"\x05Grant\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12)\n" +
@@ -1216,9 +1303,15 @@ const file_poundlock_v1_lock_proto_rawDesc = "" +
 	"\x06tokens\x18\x04 \x03(\x04R\x06tokens\x12\x1d\n" +
 	"\n" +
 	"certain_ms\x18\x05 \x01(\rR\tcertainMs\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason\"7\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05group\x18\a \x01(\tR\x05group\"7\n" +
 	"\aFailure\x12,\n" +
-	"\x06reason\x18\x01 \x01(\x0e2\x14.poundlock.v1.ReasonR\x06reason*e\n" +
+	"\x06reason\x18\x01 \x01(\x0e2\x14.poundlock.v1.ReasonR\x06reason*;\n" +
+	"\x04Mode\x12\x12\n" +
+	"\x0eMODE_EXCLUSIVE\x10\x00\x12\x0f\n" +
+	"\vMODE_SHARED\x10\x01\x12\x0e\n" +
+	"\n" +
+	"MODE_GROUP\x10\x02*e\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x01\x12\x0e\n" +
@@ -1262,57 +1355,59 @@ func file_poundlock_v1_lock_proto_rawDescGZIP() []byte {
 	return file_poundlock_v1_lock_proto_rawDescData
 }
 
-var file_poundlock_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_poundlock_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_poundlock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_poundlock_v1_lock_proto_goTypes = []any{
-	(State)(0),                   // 0: poundlock.v1.State
-	(Reason)(0),                  // 1: poundlock.v1.Reason
-	(*OpenSessionRequest)(nil),   // 2: poundlock.v1.OpenSessionRequest
-	(*OpenSessionResponse)(nil),  // 3: poundlock.v1.OpenSessionResponse
-	(*RenewSessionRequest)(nil),  // 4: poundlock.v1.RenewSessionRequest
-	(*RenewSessionResponse)(nil), // 5: poundlock.v1.RenewSessionResponse
-	(*CloseSessionRequest)(nil),  // 6: poundlock.v1.CloseSessionRequest
-	(*CloseSessionResponse)(nil), // 7: poundlock.v1.CloseSessionResponse
-	(*LockRequest)(nil),          // 8: poundlock.v1.LockRequest
-	(*LockResponse)(nil),         // 9: poundlock.v1.LockResponse
-	(*ReleaseRequest)(nil),       // 10: poundlock.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),      // 11: poundlock.v1.ReleaseResponse
-	(*StatusRequest)(nil),        // 12: poundlock.v1.StatusRequest
-	(*StatusResponse)(nil),       // 13: poundlock.v1.StatusResponse
-	(*HolderRequest)(nil),        // 14: poundlock.v1.HolderRequest
-	(*HolderResponse)(nil),       // 15: poundlock.v1.HolderResponse
-	(*WatchRequest)(nil),         // 16: poundlock.v1.WatchRequest
-	(*WatchResponse)(nil),        // 17: poundlock.v1.WatchResponse
-	(*Grant)(nil),                // 18: poundlock.v1.Grant
-	(*Failure)(nil),              // 19: poundlock.v1.Failure
+	(Mode)(0),                    // 0: poundlock.v1.Mode
+	(State)(0),                   // 1: poundlock.v1.State
+	(Reason)(0),                  // 2: poundlock.v1.Reason
+	(*OpenSessionRequest)(nil),   // 3: poundlock.v1.OpenSessionRequest
+	(*OpenSessionResponse)(nil),  // 4: poundlock.v1.OpenSessionResponse
+	(*RenewSessionRequest)(nil),  // 5: poundlock.v1.RenewSessionRequest
+	(*RenewSessionResponse)(nil), // 6: poundlock.v1.RenewSessionResponse
+	(*CloseSessionRequest)(nil),  // 7: poundlock.v1.CloseSessionRequest
+	(*CloseSessionResponse)(nil), // 8: poundlock.v1.CloseSessionResponse
+	(*LockRequest)(nil),          // 9: poundlock.v1.LockRequest
+	(*LockResponse)(nil),         // 10: poundlock.v1.LockResponse
+	(*ReleaseRequest)(nil),       // 11: poundlock.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),      // 12: poundlock.v1.ReleaseResponse
+	(*StatusRequest)(nil),        // 13: poundlock.v1.StatusRequest
+	(*StatusResponse)(nil),       // 14: poundlock.v1.StatusResponse
+	(*HolderRequest)(nil),        // 15: poundlock.v1.HolderRequest
+	(*HolderResponse)(nil),       // 16: poundlock.v1.HolderResponse
+	(*WatchRequest)(nil),         // 17: poundlock.v1.WatchRequest
+	(*WatchResponse)(nil),        // 18: poundlock.v1.WatchResponse
+	(*Grant)(nil),                // 19: poundlock.v1.Grant
+	(*Failure)(nil),              // 20: poundlock.v1.Failure
 }
 var file_poundlock_v1_lock_proto_depIdxs = []int32{
-	18, // 0: poundlock.v1.LockResponse.grant:type_name -> poundlock.v1.Grant
-	18, // 1: poundlock.v1.StatusResponse.grants:type_name -> poundlock.v1.Grant
-	18, // 2: poundlock.v1.WatchResponse.grant:type_name -> poundlock.v1.Grant
-	0,  // 3: poundlock.v1.Grant.state:type_name -> poundlock.v1.State
-	1,  // 4: poundlock.v1.Failure.reason:type_name -> poundlock.v1.Reason
-	2,  // 5: poundlock.v1.LockService.OpenSession:input_type -> poundlock.v1.OpenSessionRequest
-	4,  // 6: poundlock.v1.LockService.RenewSession:input_type -> poundlock.v1.RenewSessionRequest
-	6,  // 7: poundlock.v1.LockService.CloseSession:input_type -> poundlock.v1.CloseSessionRequest
-	8,  // 8: poundlock.v1.LockService.Lock:input_type -> poundlock.v1.LockRequest
-	10, // 9: poundlock.v1.LockService.Release:input_type -> poundlock.v1.ReleaseRequest
-	12, // 10: poundlock.v1.LockService.Status:input_type -> poundlock.v1.StatusRequest
-	14, // 11: poundlock.v1.LockService.Holder:input_type -> poundlock.v1.HolderRequest
-	16, // 12: poundlock.v1.LockService.Watch:input_type -> poundlock.v1.WatchRequest
-	3,  // 13: poundlock.v1.LockService.OpenSession:output_type -> poundlock.v1.OpenSessionResponse
-	5,  // 14: poundlock.v1.LockService.RenewSession:output_type -> poundlock.v1.RenewSessionResponse
-	7,  // 15: poundlock.v1.LockService.CloseSession:output_type -> poundlock.v1.CloseSessionResponse
-	9,  // 16: poundlock.v1.LockService.Lock:output_type -> poundlock.v1.LockResponse
-	11, // 17: poundlock.v1.LockService.Release:output_type -> poundlock.v1.ReleaseResponse
-	13, // 18: poundlock.v1.LockService.Status:output_type -> poundlock.v1.StatusResponse
-	15, // 19: poundlock.v1.LockService.Holder:output_type -> poundlock.v1.HolderResponse
-	17, // 20: poundlock.v1.LockService.Watch:output_type -> poundlock.v1.WatchResponse
-	13, // [13:21] is the sub-list for method output_type
-	5,  // [5:13] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	0,  // 0: poundlock.v1.LockRequest.mode:type_name -> poundlock.v1.Mode
+	19, // 1: poundlock.v1.LockResponse.grant:type_name -> poundlock.v1.Grant
+	19, // 2: poundlock.v1.StatusResponse.grants:type_name -> poundlock.v1.Grant
+	19, // 3: poundlock.v1.WatchResponse.grant:type_name -> poundlock.v1.Grant
+	1,  // 4: poundlock.v1.Grant.state:type_name -> poundlock.v1.State
+	2,  // 5: poundlock.v1.Failure.reason:type_name -> poundlock.v1.Reason
+	3,  // 6: poundlock.v1.LockService.OpenSession:input_type -> poundlock.v1.OpenSessionRequest
+	5,  // 7: poundlock.v1.LockService.RenewSession:input_type -> poundlock.v1.RenewSessionRequest
+	7,  // 8: poundlock.v1.LockService.CloseSession:input_type -> poundlock.v1.CloseSessionRequest
+	9,  // 9: poundlock.v1.LockService.Lock:input_type -> poundlock.v1.LockRequest
+	11, // 10: poundlock.v1.LockService.Release:input_type -> poundlock.v1.ReleaseRequest
+	13, // 11: poundlock.v1.LockService.Status:input_type -> poundlock.v1.StatusRequest
+	15, // 12: poundlock.v1.LockService.Holder:input_type -> poundlock.v1.HolderRequest
+	17, // 13: poundlock.v1.LockService.Watch:input_type -> poundlock.v1.WatchRequest
+	4,  // 14: poundlock.v1.LockService.OpenSession:output_type -> poundlock.v1.OpenSessionResponse
+	6,  // 15: poundlock.v1.LockService.RenewSession:output_type -> poundlock.v1.RenewSessionResponse
+	8,  // 16: poundlock.v1.LockService.CloseSession:output_type -> poundlock.v1.CloseSessionResponse
+	10, // 17: poundlock.v1.LockService.Lock:output_type -> poundlock.v1.LockResponse
+	12, // 18: poundlock.v1.LockService.Release:output_type -> poundlock.v1.ReleaseResponse
+	14, // 19: poundlock.v1.LockService.Status:output_type -> poundlock.v1.StatusResponse
+	16, // 20: poundlock.v1.LockService.Holder:output_type -> poundlock.v1.HolderResponse
+	18, // 21: poundlock.v1.LockService.Watch:output_type -> poundlock.v1.WatchResponse
+	14, // [14:22] is the sub-list for method output_type
+	6,  // [6:14] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_poundlock_v1_lock_proto_init() }
@@ -1326,7 +1421,7 @@ func file_poundlock_v1_lock_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_poundlock_v1_lock_proto_rawDesc), len(file_poundlock_v1_lock_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,9 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/internal/slots"
 )
 
 // An apiCluster is four servers, processes of their own, the first with an API.
@@ -188,6 +192,130 @@ func TestAPIAndCommandLine(t *testing.T) {
 	if err := post(t, http.DefaultClient, c.url("CloseSession"), fmt.Sprintf(`{"session_id": %q}`, s.SessionID), &struct{}{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestSharedEverywhere: an RWMutex in Go, the API and poundlock lock share one lock, and exclude each other, by its name.
+func TestSharedEverywhere(t *testing.T) {
+	t.Parallel()
+	c := startAPI(t)
+	waitHealthy(t, http.DefaultClient, "http", c.addr)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	servers, err := slots.Parse(c.servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := poundlock.Dial(ctx, poundlock.Config{Servers: servers, ClockBound: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	book := client.RWMutex("book")
+	var s apiSession
+	if err := post(t, http.DefaultClient, c.url("OpenSession"), `{"lease_ms": 600000}`, &s); err != nil {
+		t.Fatal(err)
+	}
+	// take asks the API for the lock, and says what it was refused for.
+	take := func(mode string, try bool) (id string, err error) {
+		var g apiGrant
+		err = post(t, http.DefaultClient, c.url("Lock"),
+			fmt.Sprintf(`{"session_id": %q, "names": ["book"], "mode": %q, "try": %v}`, s.SessionID, mode, try), &g)
+		return g.Grant.ID, err
+	}
+	release := func(id string) {
+		t.Helper()
+		text := fmt.Sprintf(`{"session_id": %q, "grant_id": %q}`, s.SessionID, id)
+		if err := post(t, http.DefaultClient, c.url("Release"), text, &struct{}{}); err != nil {
+			t.Error(err)
+		}
+	}
+	command := func(flags ...string) *exec.Cmd {
+		return asProgram(append(append([]string{"lock", "--servers", c.servers, "--clock-bound", "1ms", "book"}, flags...), "--", "cat")...)
+	}
+	run := func(want int, flags ...string) {
+		t.Helper()
+		l := command(flags...)
+		if out, _ := l.CombinedOutput(); l.ProcessState.ExitCode() != want {
+			t.Errorf("poundlock lock %q: %v, want %d\n%s", flags, l.ProcessState, want, out)
+		}
+	}
+	// under runs f while poundlock lock has the lock.
+	under := func(f func(), flags ...string) {
+		t.Helper()
+		l := command(flags...)
+		in, err := l.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := l.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Start(); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(in, "inside")
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Errorf("%q, %v", line, err)
+		}
+		f()
+		in.Close()
+		if err := l.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	// Three readers are inside together, and no writer is.
+	id, err := take("MODE_SHARED", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := book.RLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	under(func() {
+		run(cli.ExitNotAcquired, "--try")
+		run(cli.ExitNotAcquired, "--try", "--group", "red")
+	}, "--shared")
+	release(id)
+	if id, err := take("MODE_EXCLUSIVE", true); err == nil {
+		t.Errorf("the API takes %s beside a reader in Go", id)
+	}
+	under(func() {
+		if err := g.Unlock(); err != nil {
+			t.Error(err)
+		}
+		if g, err := book.TryLock(ctx); !errors.Is(err, poundlock.ErrNotAcquired) {
+			t.Errorf("a writer in Go beside poundlock lock --shared: %v, %v", g, err)
+		}
+	}, "--group", "shared")
+
+	// A writer is inside alone, whichever it is.
+	under(func() {
+		if g, err := book.TryRLock(ctx); !errors.Is(err, poundlock.ErrNotAcquired) {
+			t.Errorf("a reader in Go beside poundlock lock: %v, %v", g, err)
+		}
+		if id, err := take("MODE_SHARED", true); err == nil {
+			t.Errorf("the API takes %s beside poundlock lock", id)
+		}
+	}, "--exclusive")
+	if g, err = book.Lock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	run(cli.ExitNotAcquired, "--try", "--shared")
+	if id, err := take("MODE_SHARED", true); err == nil {
+		t.Errorf("the API takes %s beside a writer in Go", id)
+	}
+	if err := g.Unlock(); err != nil {
+		t.Error(err)
+	}
+	if id, err = take("MODE_EXCLUSIVE", false); err != nil {
+		t.Fatal(err)
+	}
+	run(cli.ExitNotAcquired, "--try", "--shared")
+	release(id)
+	run(0, "--shared")
 }
 
 // TestAPIKilled: when the process of the API is killed, its locks go to others, but

@@ -1,6 +1,9 @@
 package load
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A Client is one client of a lock service. Several users call it at once, each
 // with a name that no other user of this client has.
@@ -12,9 +15,16 @@ type Client interface {
 	Close() error
 }
 
+// A Sharer is a Client of locks that can be shared. Users that share need one.
+type Sharer interface {
+	// RLock waits for the lock called name, and shares it with others that do.
+	RLock(ctx context.Context, name string) (Held, error)
+}
+
 // Held is a lock that a user has.
 type Held struct {
 	Token  uint64 // for fencing; 0 if the service has none
+	Group  string // that the lock is shared with, "" for none
 	Unlock func() error
 }
 
@@ -23,6 +33,8 @@ type User struct {
 	Process int
 	Client  int // of the process
 	Name    string
+	Shared  int           // percent of its locks that it shares with others, drawn each time
+	Hold    time.Duration // that it stays inside; 0: it leaves at once
 }
 
 // A Record is one critical section, in Now's instants.
@@ -32,4 +44,5 @@ type Record struct {
 	Left    int64 // Unlock was called
 	Back    int64 // Unlock returned
 	Token   uint64
+	Group   string // that the user shared the lock with, "" for none
 }

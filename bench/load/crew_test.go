@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,12 +56,20 @@ func openFiles(context.Context) (Client, error) {
 }
 
 func (f files) Lock(ctx context.Context, name string) (Held, error) {
+	return f.lock(ctx, name, unix.LOCK_EX, "")
+}
+
+func (f files) RLock(ctx context.Context, name string) (Held, error) {
+	return f.lock(ctx, name, unix.LOCK_SH, "shared")
+}
+
+func (f files) lock(ctx context.Context, name string, how int, group string) (Held, error) {
 	file, err := os.Create(filepath.Join(f.dir, name))
 	if err != nil {
 		return Held{}, err
 	}
 	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
 		if err == nil {
 			time.Sleep(500 * time.Microsecond) // so that others come and wait
 			break
@@ -76,7 +85,7 @@ func (f files) Lock(ctx context.Context, name string) (Held, error) {
 		time.Sleep(300 * time.Microsecond) // for the others, who only poll
 		return err
 	}
-	return Held{Unlock: unlock}, nil
+	return Held{Group: group, Unlock: unlock}, nil
 }
 
 func (files) Traffic() int64 { return 0 }
@@ -126,6 +135,26 @@ func TestCrew(t *testing.T) {
 	w, err := c.Run(t.Context(), Load{Users: []User{{Process: 1, Name: "b"}}, Grants: 5})
 	if err != nil || len(w.Records) != 1 || len(w.Records[0]) < 5 {
 		t.Errorf("the second load: %v, %v", w, err)
+	}
+	// Some of many locks are shared, and each is held for so long.
+	reader := User{Name: "c", Shared: 75, Hold: time.Microsecond}
+	w, err = c.Run(t.Context(), Load{Users: []User{reader}, Grants: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := w.Shared(); 2*k <= w.Grants() || k == w.Grants() {
+		t.Errorf("%d of %d are shared, want three of four", k, w.Grants())
+	}
+	if r := w.Records[0][0]; r.Left-r.Entered < int64(reader.Hold) {
+		t.Errorf("%+v left too early", r)
+	}
+}
+
+// Who shares needs a service that can.
+func TestNoSharer(t *testing.T) {
+	u := &userLoop{User: User{Name: "a", Shared: 100}, client: struct{ Client }{files{t.TempDir()}}, draw: rand.New(rand.NewPCG(1, 1))}
+	if held, err := u.lock(t.Context()); err == nil || !strings.Contains(err.Error(), "no locks that can be shared") {
+		t.Errorf("%+v, %v", held, err)
 	}
 }
 

@@ -12,7 +12,8 @@
 //   - a release is from the call of Unlock to its return: how long it keeps its
 //     caller;
 //   - a hand-over is from the call of Unlock in one process to the return of Lock
-//     in another one that had called it before.
+//     in another one that had called it before. Of users that share the lock it is
+//     from the last of them to leave, to the first that does not share with them.
 //
 // A Window judges itself with package history, and writes event files for it.
 //

@@ -56,8 +56,21 @@ func (w *Window) times(of func(Record) int64) (all []time.Duration) {
 	return all
 }
 
+// Shared is how many of the Grants were shared.
+func (w *Window) Shared() (k int) {
+	for _, records := range w.Records {
+		for _, r := range records {
+			if r.Group != "" {
+				k++
+			}
+		}
+	}
+	return k
+}
+
 // Handovers are the times from the call of Unlock by one user to the return of Lock
-// at the next one, where that one had called it before.
+// at the next one, where that one had called it before. Users that follow each other in one
+// group hand nothing over: the last of them to leave does.
 func (w *Window) Handovers() (times []time.Duration) {
 	type section struct {
 		Record
@@ -72,11 +85,18 @@ func (w *Window) Handovers() (times []time.Duration) {
 	}
 	for _, all := range byName {
 		slices.SortFunc(all, func(a, b section) int { return cmp.Compare(a.Entered, b.Entered) })
-		for k := 1; k < len(all); k++ {
-			from, to := all[k-1], all[k]
+		from := all[0]
+		for _, to := range all[1:] {
+			if to.Group != "" && to.Group == from.Group {
+				if to.Left > from.Left {
+					from = to
+				}
+				continue
+			}
 			if to.user != from.user && to.Called <= from.Left {
 				times = append(times, time.Duration(to.Entered-from.Left))
 			}
+			from = to
 		}
 	}
 	return times

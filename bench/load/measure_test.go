@@ -28,9 +28,9 @@ func TestHandovers(t *testing.T) {
 	w := &Window{
 		Users: []User{{Name: "a"}, {Name: "a"}, {Name: "b"}},
 		Records: [][]Record{
-			{{0, 1, 10, 11, 7}, {11, 30, 40, 41, 9}, {41, 42, 50, 51, 10}},
-			{{2, 15, 20, 21, 8}, {60, 61, 70, 71, 11}},
-			{{3, 12, 13, 14, 1}}, // another lock
+			{{0, 1, 10, 11, 7, ""}, {11, 30, 40, 41, 9, ""}, {41, 42, 50, 51, 10, ""}},
+			{{2, 15, 20, 21, 8, ""}, {60, 61, 70, 71, 11, ""}},
+			{{3, 12, 13, 14, 1, ""}}, // another lock
 		},
 	}
 	// From 10 to 15 and from 20 to 30; 42 follows its own user, and 61 had not called.
@@ -57,5 +57,42 @@ func TestHandovers(t *testing.T) {
 	}
 	if j := (&Window{Records: make([][]Record, 2)}).Jain(); j != 0 {
 		t.Errorf("Jain's index of nothing: %v", j)
+	}
+}
+
+// Users that share are inside together, with tokens in any order, and hand the lock over when the last of them leaves.
+func TestShared(t *testing.T) {
+	w := &Window{
+		Users: []User{{Name: "a"}, {Name: "a"}, {Name: "a"}},
+		Records: [][]Record{
+			{{0, 1, 30, 31, 7, "shared"}, {31, 60, 70, 71, 11, "shared"}},
+			{{2, 5, 20, 21, 6, "shared"}},
+			{{3, 34, 40, 41, 9, ""}},
+		},
+	}
+	// From 30 to 34, and from 40 to 60.
+	if times := w.Handovers(); len(times) != 2 || times[0] != 4 || times[1] != 20 {
+		t.Errorf("hand-overs %v", times)
+	}
+	if w.Shared() != 3 || w.Grants() != 4 {
+		t.Errorf("%d of %d grants are shared", w.Shared(), w.Grants())
+	}
+	if r := w.Judge(); !r.Accepted || r.Measures.Concurrency.Max != 2 || r.Measures.Sessions != 3 {
+		t.Errorf("%+v", r)
+	}
+	for what, plant := range map[string]func(){
+		"a writer beside a reader":     func() { w.Records[2][0].Entered = 29 },
+		"another group beside readers": func() { w.Records[1][0].Group = "others" },
+	} {
+		kept := []Record{w.Records[1][0], w.Records[2][0]}
+		plant()
+		if r := w.Judge(); r.Accepted || r.Violations[0].Property != history.Exclusion {
+			t.Errorf("%s: %+v", what, r)
+		}
+		w.Records[1][0], w.Records[2][0] = kept[0], kept[1]
+	}
+	w.Records[2][0].Token = 7
+	if r := w.Judge(); r.Accepted || r.Violations[0].Property != history.Reuse {
+		t.Errorf("a writer with the token of a reader: %+v", r)
 	}
 }

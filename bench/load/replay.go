@@ -51,7 +51,10 @@ func (c *cursor) Next() (history.Event, error) {
 	c.done++
 	r := &c.records[k]
 	e := history.Event{User: c.user, Lock: c.lock, Do: steps[step], At: [...]int64{r.Called, r.Entered, r.Left, r.Back}[step]}
-	if e.Do == history.Crit {
+	switch e.Do {
+	case history.Try:
+		e.Group = r.Group
+	case history.Crit:
 		e.Token = history.Token(r.Token)
 	}
 	return e, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -127,8 +128,9 @@ type load struct {
 }
 
 type userLoop struct {
+	User
 	client  Client
-	name    string
+	draw    *rand.Rand
 	grants  atomic.Int64
 	records []Record
 }
@@ -136,12 +138,12 @@ type userLoop struct {
 func (w *worker) begin(ctx context.Context, users []User) *load {
 	l := &load{}
 	ctx, l.cancel = context.WithCancel(ctx)
-	for _, u := range users {
-		loop := &userLoop{client: w.clients[u.Client], name: u.Name}
+	for i, u := range users {
+		loop := &userLoop{User: u, client: w.clients[u.Client], draw: rand.New(rand.NewPCG(uint64(u.Process), uint64(i)))}
 		l.users = append(l.users, loop)
 		l.wg.Go(func() {
 			if err := loop.run(ctx, &l.stopping); err != nil && !l.stopping.Load() {
-				w.say(report{Err: fmt.Sprintf("lock %q: %v", loop.name, err)})
+				w.say(report{Err: fmt.Sprintf("lock %q: %v", loop.Name, err)})
 			}
 		})
 	}
@@ -179,13 +181,16 @@ func (u *userLoop) run(ctx context.Context, stopping *atomic.Bool) error {
 	for !stopping.Load() {
 		var r Record
 		r.Called = clock.Now()
-		held, err := u.client.Lock(ctx, u.name)
+		held, err := u.lock(ctx)
 		r.Entered = clock.Now()
 		if err != nil {
 			return err
 		}
-		r.Token = held.Token
-		r.Left = clock.Now() // nobody does anything under the lock
+		r.Token, r.Group = held.Token, held.Group
+		if u.Hold > 0 {
+			time.Sleep(u.Hold) // nobody does anything under the lock
+		}
+		r.Left = clock.Now()
 		if err := held.Unlock(); err != nil {
 			return err
 		}
@@ -194,6 +199,17 @@ func (u *userLoop) run(ctx context.Context, stopping *atomic.Bool) error {
 		u.grants.Add(1)
 	}
 	return nil
+}
+
+func (u *userLoop) lock(ctx context.Context) (Held, error) {
+	if u.draw.IntN(100) >= u.Shared {
+		return u.client.Lock(ctx, u.Name)
+	}
+	c, ok := u.client.(Sharer)
+	if !ok {
+		return Held{}, errors.New("this service has no locks that can be shared")
+	}
+	return c.RLock(ctx, u.Name)
 }
 
 // stop lets the users end what they have begun, if that does not take too long: to

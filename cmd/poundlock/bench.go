@@ -30,6 +30,9 @@ of server processes on loopback, which ends with it.
 With --delay every byte takes that much longer, T, one way, and the times are
 printed as multiples of T, too: two are a request and its answer.
 
+With --readers 95 that many percent of the acquires share their lock, as lock --shared
+does, and one hands it over to who does not share when the last of them leaves.
+
 It takes the clock of this machine alone, and locks named bench-1, bench-2, ..
 
 Each measurement is judged like any history: poundlock-lab judge says how.
@@ -51,6 +54,8 @@ type benchFlags struct {
 	duration time.Duration
 	delay    time.Duration
 	jitter   time.Duration
+	readers  int // percent of acquires
+	hold     time.Duration
 	history  string
 	json     bool
 	given    bool // --servers, on the command line
@@ -63,6 +68,8 @@ type benchResult struct {
 	Names      int     `json:"names"`
 	DelayMS    float64 `json:"delay_ms"`
 	JitterMS   float64 `json:"jitter_ms"`
+	Readers    int     `json:"readers_percent"`
+	HoldMS     float64 `json:"hold_ms"`
 	DurationMS float64 `json:"duration_ms"`
 
 	Acquires  int             `json:"acquires"`
@@ -81,6 +88,16 @@ type benchResult struct {
 	HandoverT     *load.Quantiles `json:"handover_T,omitempty"`
 	HandoversPerS float64         `json:"handovers_per_s"`
 	Jain          float64         `json:"jain"`
+
+	Contended *contended `json:"contended,omitempty"`
+}
+
+// contended is what the clients did that all wanted one lock, some of them to share it.
+type contended struct {
+	PerS      float64 `json:"acquires_per_s"`
+	Shared    int     `json:"shared"`
+	Exclusive int     `json:"exclusive"`
+	Together  int     `json:"together"` // inside, at most
 }
 
 func benchCommand() *cobra.Command { return new(benchFlags).command() }
@@ -105,6 +122,8 @@ func (f *benchFlags) command() *cobra.Command {
 	s.DurationVar(&f.duration, "duration", 2*time.Second, "how long acquires and hand-overs are counted, at least; 100ms to 1m")
 	s.DurationVar(&f.delay, "delay", 0, "one-way delay T between clients and servers, up to 1s")
 	s.DurationVar(&f.jitter, "jitter", 0, "at most this much more delay, drawn anew for each read of a connection, up to 1s")
+	s.IntVar(&f.readers, "readers", 0, "`percent` of the acquires that share their lock, drawn each time, 0 to 100")
+	s.DurationVar(&f.hold, "hold", 0, "how long a client stays inside, up to 1s")
 	s.StringVar(&f.history, "history", "", "`file` to write the events of the users to, for poundlock-lab judge")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
@@ -120,6 +139,8 @@ func (f *benchFlags) check(c *cobra.Command) error {
 		cli.Within("--duration", f.duration, 100*time.Millisecond, time.Minute),
 		cli.Within("--delay", f.delay, 0, time.Second),
 		cli.Within("--jitter", f.jitter, 0, time.Second),
+		cli.Within("--readers", f.readers, 0, 100),
+		cli.Within("--hold", f.hold, 0, time.Second),
 	); err != nil {
 		return err
 	}
@@ -222,13 +243,16 @@ func (f *benchFlags) measure(
 	defer crew.Close()
 	r := &benchResult{
 		Servers: n, Clients: f.clients, Names: f.names,
-		DelayMS: ms(f.delay), JitterMS: ms(f.jitter), DurationMS: ms(f.duration),
+		DelayMS: ms(f.delay), JitterMS: ms(f.jitter), Readers: f.readers, HoldMS: ms(f.hold), DurationMS: ms(f.duration),
 	}
 	bar := cli.NewProgress()
 	defer bar.Finish()
 	finished := 0.0
-	run := func(what string, l load.Load) (*load.Window, error) {
+	run := func(what string, l load.Load) (*load.Window, *history.Report, error) {
 		const phases = 3
+		for i := range l.Users {
+			l.Users[i].Shared, l.Users[i].Hold = f.readers, f.hold
+		}
 		l.Show = func(grants int64, elapsed time.Duration) {
 			part := 1.0
 			if l.Length > 0 {
@@ -244,18 +268,20 @@ func (f *benchFlags) measure(
 		if err == nil && out != nil {
 			err = w.Record(out)
 		}
+		var judged *history.Report
 		if err == nil {
-			err = w.Judge().Err()
+			judged = w.Judge()
+			err = judged.Err()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
+			return nil, nil, fmt.Errorf("%s: %w", what, err)
 		}
-		return w, nil
+		return w, judged, nil
 	}
 	warmUp := max(500*time.Millisecond, 5*(f.delay+f.jitter))
 
 	alone := load.Load{Users: load.Apart(1, 1), WarmUp: warmUp, Grants: int64(f.count)}
-	w, err := run("acquire", alone)
+	w, _, err := run("acquire", alone)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +290,7 @@ func (f *benchFlags) measure(
 	r.AcquireT, r.ReleaseT = load.Of(w.Acquires(), f.delay), load.Of(w.Releases(), f.delay)
 	r.BytesPerAcquire = w.Traffic
 
-	w, err = run("acquires on all names", load.Load{Users: load.Apart(f.names, f.clients), WarmUp: warmUp, Length: f.duration})
+	w, _, err = run("acquires on all names", load.Load{Users: load.Apart(f.names, f.clients), WarmUp: warmUp, Length: f.duration})
 	if err != nil {
 		return nil, err
 	}
@@ -278,13 +304,18 @@ func (f *benchFlags) measure(
 
 	if f.clients > 1 {
 		l := load.Load{Users: load.Rivals(f.clients, 1), WarmUp: warmUp, Length: f.duration, Grants: int64(f.count) + int64(f.clients)}
-		if w, err = run("hand-over", l); err != nil {
+		w, judged, err := run("hand-over", l)
+		if err != nil {
 			return nil, err
 		}
 		times := w.Handovers()
 		r.Handovers, r.HandoversPerS = len(times), float64(len(times))/w.Length.Seconds()
 		r.HandoverMS, r.HandoverT = load.Of(times, time.Millisecond), load.Of(times, f.delay)
 		r.Jain = w.Jain()
+		if f.readers > 0 {
+			shared := w.Shared()
+			r.Contended = &contended{w.Rate(), shared, w.Grants() - shared, judged.Measures.Concurrency.Max}
+		}
 	}
 	return r, nil
 }
@@ -315,6 +346,10 @@ func (f *benchFlags) print(w io.Writer, r *benchResult) error {
 	row("acquires", "%.4g a second on %d %s", r.AcquiresPerS, r.Names, cli.Plural(r.Names, "name"))
 	if r.HandoverMS != nil {
 		row("hand-overs", "%.4g a second, Jain's index of the grants %.4f", r.HandoversPerS, r.Jain)
+	}
+	if c := r.Contended; c != nil {
+		row("readers", "%.4g acquires a second of one name: %d shared, %d exclusive, %d inside together at most",
+			c.PerS, c.Shared, c.Exclusive, c.Together)
 	}
 	row("bytes", "%.4g an acquire and release, both ways", r.BytesPerAcquire)
 	if r.CPUOf != "" {

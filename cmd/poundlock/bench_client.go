@@ -93,11 +93,19 @@ func openBenchClient(ctx context.Context, c poundlock.Config, delay, jitter time
 
 // Lock implements load.Client.
 func (b *benchClient) Lock(ctx context.Context, name string) (load.Held, error) {
-	g, err := b.Mutex(name).Lock(ctx)
+	return held(b.Mutex(name).Lock(ctx))
+}
+
+// RLock implements load.Sharer.
+func (b *benchClient) RLock(ctx context.Context, name string) (load.Held, error) {
+	return held(b.RWMutex(name).RLock(ctx))
+}
+
+func held(g *poundlock.Grant, err error) (load.Held, error) {
 	if err != nil {
 		return load.Held{}, err
 	}
-	return load.Held{Token: g.Token(), Unlock: g.Unlock}, nil
+	return load.Held{Token: g.Token(), Group: g.Group(), Unlock: g.Unlock}, nil
 }
 
 // Traffic implements load.Client.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/poundlock/poundlock/internal/cli/clitest"
 	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
+	"github.com/poundlock/poundlock/verify/history"
 )
 
 // output runs poundlock with arguments, and returns
@@ -66,6 +68,9 @@ func TestBench(t *testing.T) {
 	if r.AcquireT != nil || r.HandoverT != nil || r.ReleaseT != nil {
 		t.Error("multiples of no delay")
 	}
+	if r.Contended != nil {
+		t.Errorf("readers where there are none: %+v", r.Contended)
+	}
 	if r.AcquireMS.P50 > r.AcquireMS.P99 || r.HandoverMS.P50 <= 0 || r.ReleaseMS.P50 <= 0 {
 		t.Errorf("times: %+v", r)
 	}
@@ -76,6 +81,44 @@ func TestBench(t *testing.T) {
 	}
 	if _, err := os.Stat("/proc/self/stat"); err == nil && (r.CPUPerAcquire <= 0 || r.CPUOf != "clients and servers") {
 		t.Errorf("processor time %v of %q", r.CPUPerAcquire, r.CPUOf)
+	}
+}
+
+// TestBenchReaders: readers are inside together, and what is recorded is accepted by the rule for groups. If those who were
+// together did not share, it would be rejected.
+func TestBenchReaders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "events")
+	var r benchResult
+	for hold := 5 * time.Millisecond; r.Contended == nil || r.Contended.Together < 2; hold *= 2 {
+		if hold > time.Second {
+			t.Fatalf("never two inside together: %+v", r.Contended)
+		}
+		r = runBench(t, "--clients", "4", "--count", "20", "--readers", "80", "--hold", hold.String(), "--history", file)
+	}
+	if c := r.Contended; r.Handovers == 0 || r.Readers != 80 || r.HoldMS < 5 || c.Shared == 0 || c.Exclusive == 0 || c.PerS <= 0 || c.Together > 4 {
+		t.Errorf("%+v, contended %+v", r, c)
+	}
+	h := judgeDirectory(t, dir)
+	if !h.Accepted || h.Measures.Concurrency.Max < 2 || h.Measures.Sessions == 0 {
+		t.Errorf("the history: %+v", h)
+	}
+	events, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := bytes.ReplaceAll(events, []byte(`,"group":"shared"`), nil)
+	if err := os.WriteFile(file, alone, 0o600); err != nil || len(alone) == len(events) {
+		t.Fatalf("%v; %d bytes without groups, %d with them", err, len(alone), len(events))
+	}
+	if h := judgeDirectory(t, dir); h.Accepted || h.Violations[0].Property != history.Exclusion {
+		t.Errorf("two inside together that do not share: %+v", h)
+	}
+	out, _, err := output(t, "bench", "--clients", "2", "--count", "1", "--duration", "100ms", "--readers", "100")
+	if err != nil || !regexp.MustCompile(`(?m)^readers .* a second of one name: \d+ shared, 0 exclusive, [12] inside together at most$`).MatchString(out) ||
+		strings.Contains(out, "hand-over") {
+		t.Errorf("readers alone: %v\n%s", err, out)
 	}
 }
 

@@ -607,6 +607,14 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
+	for group, want := range map[string]string{
+		"a,b": `group "a,b": want 1 to 1024`, "!a": `group "!a": want`, "a b": "without spaces", "\n": "control character",
+		"a|b": "none of", "#": "none of", strings.Repeat("x", 1025): "1025 bytes, more than 1024",
+	} {
+		if _, err := c.Mutex("a").In(group).Lock(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.10q: error %v, want one with %q", group, err, want)
+		}
+	}
 	if got := f.logged(); len(got) != 0 {
 		t.Errorf("the node saw %v", got)
 	}

@@ -55,10 +55,12 @@ func startAPI(t *testing.T, flags ...string) *apiCluster {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(log)
-		for i == 0 && cluster.addr == "" && lines.Scan() {
+		serving := false // then it ends well on SIGTERM
+		for (!serving || cluster.addr == "") && lines.Scan() {
 			if _, rest, ok := strings.Cut(lines.Text(), `msg="serving the API" addr=`); ok {
 				cluster.addr = rest
 			}
+			serving = serving || strings.Contains(lines.Text(), " msg=serving ")
 		}
 		drained := make(chan struct{})
 		go func() {

@@ -19,15 +19,16 @@ import (
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/lab/classics"
+	"github.com/poundlock/poundlock/lab/groups"
 	"github.com/poundlock/poundlock/lab/statistics"
 	"github.com/poundlock/poundlock/lab/tokengme"
 	"github.com/poundlock/poundlock/lab/wme"
 )
 
-var experiments = slices.Concat(classics.Experiments, statistics.Experiments, tokengme.Experiments, wme.Experiments)
+var experiments = slices.Concat(classics.Experiments, groups.Experiments, statistics.Experiments, tokengme.Experiments, wme.Experiments)
 
 // recomputable are those whose reports have the table of what each trial gave.
-var recomputable = tokengme.Experiments
+var recomputable = slices.Concat(tokengme.Experiments, groups.Experiments)
 
 // labMemory is where garbage is collected however little of it there is.
 const labMemory = 1 << 30

@@ -1,0 +1,138 @@
+package poundlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/poundlock/poundlock"
+)
+
+func ExampleClient_RWMutex() {
+	config, stop := cluster()
+	defer stop()
+	ctx := context.Background()
+	client, err := poundlock.Dial(ctx, config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	version := 7
+	errChanged := errors.New("somebody else wrote meanwhile")
+
+	book := client.RWMutex("book")
+	seen := 0
+	err = book.RDo(ctx, func(ctx context.Context, g *poundlock.Grant) error {
+		seen = version // beside other readers
+		return ctx.Err()
+	})
+	if err == nil {
+		err = book.Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
+			if version != seen { // a writer was here between the two locks
+				return errChanged
+			}
+			version++ // alone
+			return ctx.Err()
+		})
+	}
+	fmt.Println(version, err)
+	// Output:
+	// 8 <nil>
+}
+
+func ExampleClient_Groups() {
+	config, stop := cluster()
+	defer stop()
+	ctx := context.Background()
+	client, err := poundlock.Dial(ctx, config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	room := client.Groups("room")
+	grant, err := room.Lock(ctx, "red") // beside all others of red
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = room.TryLock(ctx, "blue")
+	fmt.Println(grant.Group(), errors.Is(err, poundlock.ErrNotAcquired))
+	fmt.Println(grant.Unlock())
+	// Output:
+	// red true
+	// <nil>
+}
+
+// The other programs of docs/which-lock.md. They need work to do.
+var _ = []func(context.Context, *poundlock.Client, func(context.Context, uint64) error) error{
+	func(ctx context.Context, client *poundlock.Client, deploy func(context.Context, uint64) error) error {
+		return client.Mutex("deploy").Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
+			return deploy(ctx, g.Token()) // ctx ends when the lock is lost
+		})
+	},
+	func(ctx context.Context, client *poundlock.Client, work func(context.Context, uint64) error) error {
+		read := func(ctx context.Context, g *poundlock.Grant) error { return work(ctx, g.Token()) }
+		write := read
+		book := client.RWMutex("book")
+		err := book.RDo(ctx, read) // beside other readers
+		if err == nil {
+			err = book.Do(ctx, write) // alone
+		}
+		return err
+	},
+	func(ctx context.Context, client *poundlock.Client, build func(context.Context, uint64) error) error {
+		grant, err := client.Semaphore("build", 3).Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer grant.Unlock()
+		return build(grant.Context(), grant.Token())
+	},
+	func(ctx context.Context, client *poundlock.Client, schedule func(context.Context, uint64) error) error {
+		term, err := client.Election("scheduler").Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		defer term.Resign()
+		return schedule(term.Context(), term.Token()) // until that context ends
+	},
+	func(ctx context.Context, client *poundlock.Client, transfer func(context.Context, uint64) error) error {
+		return client.Locks("savings", "current").Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
+			return transfer(ctx, g.Token())
+		})
+	},
+}
+
+// What a reader copies from docs/which-lock.md compiles.
+func TestWhichLock(t *testing.T) {
+	page, err := os.ReadFile("docs/which-lock.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("which_lock_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "```go\n")[1:]
+	if len(blocks) < 7 {
+		t.Errorf("docs/which-lock.md has %d programs in Go", len(blocks))
+	}
+	for _, block := range blocks {
+		code, _, _ := strings.Cut(block, "```\n")
+		found := false
+		for _, tabs := range []string{"\t", "\t\t"} {
+			var indented strings.Builder
+			for line := range strings.Lines(code) {
+				indented.WriteString(tabs + line)
+			}
+			found = found || strings.Contains(string(source), "\n"+indented.String())
+		}
+		if !found {
+			t.Errorf("which_lock_test.go does not contain this code of docs/which-lock.md:\n%s", code)
+		}
+	}
+}

@@ -53,6 +53,7 @@ func TestHelp(t *testing.T)          { clitest.Help(t, program(), 9) }
 func TestHelpStatuses(t *testing.T)  { clitest.Statuses(t, program(), "../../docs/cli.md", 5) }
 func TestDocCommands(t *testing.T)   { clitest.Calls(t, program, 30) }
 func TestReadmeConsole(t *testing.T) { clitest.Consoles(t, "../../README.md", "poundlock", 1) }
+func TestWhichConsole(t *testing.T)  { clitest.Consoles(t, "../../docs/which-lock.md", "poundlock", 1) }
 
 func TestDocs(t *testing.T) {
 	const cluster = "Naming a cluster"

@@ -1,6 +1,7 @@
 package sigma_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/hunt"
+	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/sim"
 )
 
@@ -67,4 +69,40 @@ func TestPause(t *testing.T) {
 			t.Errorf("%s: hunt: %+v, %v", name, r.Violations, err)
 		}
 	}
+}
+
+// Leases that lapse while a client pauses are losses: beside them no server may forget within the budget, though the
+// client has not heard of them yet.
+func TestPauseIsALoss(t *testing.T) {
+	w, err := check.NewWalk(sigma.Algorithm, check.Config{
+		Config: protocol.Config{N: 4}, Clients: 1, Amnesia: 1, Pause: 1, Spaced: 1, Timers: check.NeverFire,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgets := func() bool {
+		return slices.ContainsFunc(w.Possible(), func(s scenario.Step) bool { return s.Verb == scenario.Amnesia })
+	}
+	for _, verb := range []scenario.Verb{scenario.Try, scenario.Deliver, scenario.Deliver, scenario.Pause} {
+		if !take(t, w, verb) || !forgets() {
+			t.Fatalf("after %s no server may forget", verb)
+		}
+	}
+	if !take(t, w, scenario.Lapse) || forgets() {
+		t.Error("a server may forget beside a lease that lapsed while the client pauses")
+	}
+}
+
+// take takes the first possible step with a verb, and reports whether there is one.
+func take(t *testing.T, w *check.Walk, verb scenario.Verb) bool {
+	t.Helper()
+	for _, s := range w.Possible() {
+		if s.Verb == verb && (verb != scenario.Pause || s.Procs[0] == 4) {
+			if _, err := w.Take(s); err != nil {
+				t.Fatal(err)
+			}
+			return true
+		}
+	}
+	return false
 }

@@ -44,7 +44,7 @@ func (x *worker) notices(list []action, p, q int, n world.Notices) []action {
 	add(suspect, n&world.ToSuspect != 0)
 	add(restore, n&world.ToRestore != 0)
 	add(lapseBroken, n&world.ToLapse != 0)
-	add(lapsePaused, n&world.MayLapse != 0 && paused)
+	add(lapsePaused, n&world.MayLapse != 0 && paused && x.lapseAllowed)
 	add(lapse, n&world.MayLapse != 0 && !paused && mistakes && x.lossAllowed)
 	add(suspectPaused, n&world.MaySuspect != 0 && paused)
 	add(mistake, n&world.MaySuspect != 0 && !paused && mistakes)

@@ -26,13 +26,14 @@ type worker struct {
 	// follows a run of the algorithm itself.
 	raw bool
 
-	st          []uint32   // the state it is in
-	ends        world.Ends // its processes, for who asks about detectors
-	later       world.Ends // those of next
-	own         uint64     // its fingerprint
-	lossAllowed bool       // it allows a loss
-	whole       bool       // every message that is sent arrives in flight
-	sum         digest     // of the words
+	st           []uint32   // the state it is in
+	ends         world.Ends // its processes, for who asks about detectors
+	later        world.Ends // those of next
+	own          uint64     // its fingerprint
+	lossAllowed  bool       // it allows a loss
+	lapseAllowed bool       // and that a lease of a process that pauses lapses
+	whole        bool       // every message that is sent arrives in flight
+	sum          digest     // of the words
 	// Counters at their least in two words or more, in three or more: of these one is
 	// left when a step replaces two words.
 	twice, thrice uint64
@@ -88,7 +89,11 @@ func (x *worker) enter(st []uint32) {
 	if x.fifo {
 		x.own = x.print(st)
 	}
-	x.lossAllowed = x.c.Spaced == 0 || x.unsettled(st) < x.c.Spaced
+	if x.lossAllowed, x.lapseAllowed = true, true; x.c.Spaced > 0 {
+		unsettled := x.unsettled(st)
+		x.lossAllowed = unsettled+x.rules.Missing(x.ends) < x.c.Spaced
+		x.lapseAllowed = x.lossAllowed || unsettled == 0
+	}
 }
 
 // unborn is the end of a process that has not begun yet.

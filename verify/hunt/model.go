@@ -33,7 +33,7 @@ func (m *model) do(c *world.Action) (possible bool) {
 	switch {
 	case c.Verb == scenario.Amnesia && (int(c.A) >= m.sys.N || !m.room(int(c.A))):
 		return false
-	case c.Verb == scenario.Lapse && m.Leases && m.sys.spaced && !m.room(-1):
+	case c.Verb == scenario.Lapse && m.Leases && m.sys.spaced && !m.room(-1) && (!m.Ends[c.A].Paused || m.Unsettled() > 0):
 		return false
 	}
 	entries := m.Entries
@@ -74,7 +74,7 @@ func (m *model) judge(name string) {
 // a lease lapses.
 func (m *model) room(j int) bool {
 	if m.Algorithm.Unsettled != nil {
-		return m.Unsettled() < m.sys.budget
+		return m.Losses() < m.sys.budget
 	}
 	if m.Lives && !m.Leases && j >= 0 {
 		// Nobody is told of a new life: what is sent to the one before is lost until the

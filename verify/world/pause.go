@@ -1,6 +1,10 @@
 package world
 
-import "github.com/poundlock/poundlock/protocol"
+import (
+	"math/bits"
+
+	"github.com/poundlock/poundlock/protocol"
+)
 
 // # Pauses
 //
@@ -21,6 +25,18 @@ func (e *End) Noticed(p int) { e.Missed |= 1 << p }
 func (r *Rules) Miss(e *End, q int) {
 	r.Suspect(e, q, true)
 	e.Missed |= 1 << q
+}
+
+// Missing is how many leases have lapsed of the client that pauses and has missed the most. It makes up for
+// them when it goes on, and until then they are losses like others: beside one that it has not heard of either they may let
+// somebody else in, while it believes that it has enough of them. Alone they do not.
+func (r *Rules) Missing(ends Ends) (most int) {
+	for _, e := range ends {
+		if r.Leases && e != nil && e.Paused {
+			most = max(most, bits.OnesCount64(e.Missed))
+		}
+	}
+	return most
 }
 
 // Resume lets a process go on, and returns the events that it missed.

@@ -758,6 +758,9 @@ func (s *State) Unsettled() int {
 	return s.Algorithm.Unsettled(protocol.States(s.Procs))
 }
 
+// Losses is Unsettled, and what those that pause have missed.
+func (s *State) Losses() int { return s.Unsettled() + s.Missing(s.Ends) }
+
 // Text is how a scenario writes a message.
 func (s *State) Text(msg any) string { return s.Names.Text(s.Algorithm.Text(msg)) }
 

@@ -44,15 +44,18 @@ var calls = map[string]func(x *trouble) error{
 	"Client.Available": func(x *trouble) error { return x.client.Available() },
 	"Client.Close":     func(*trouble) error { return nil }, // the last one of each trouble
 	"Client.Election":  func(x *trouble) error { x.client.Election("e"); return nil },
+	"Client.Groups":    func(x *trouble) error { x.client.Groups("a"); return nil },
 	"Client.Healthy":   func(x *trouble) error { return x.client.Healthy() },
 	"Client.Holder":    func(x *trouble) error { _, err := x.client.Holder(x.ctx, "led"); return err },
 	"Client.ID":        func(x *trouble) error { x.client.ID(); return nil },
 	"Client.Locks":     func(x *trouble) error { x.client.Locks("a", "b"); return nil },
 	"Client.Mutex":     func(x *trouble) error { x.client.Mutex("a"); return nil },
+	"Client.RWMutex":   func(x *trouble) error { x.client.RWMutex("a"); return nil },
 	"Client.Semaphore": func(x *trouble) error { x.client.Semaphore("a", 3); return nil },
 	"Client.Stats":     func(x *trouble) error { x.client.Stats(); return nil },
 
 	"Mutex.As":   func(x *trouble) error { x.client.Mutex("a").As("user"); return nil },
+	"Mutex.In":   func(x *trouble) error { return unlock(x.client.Mutex("in").In("group").Lock(x.ctx)) },
 	"Mutex.Name": func(x *trouble) error { x.client.Mutex("a").Name(); return nil },
 	"Mutex.Lock": func(x *trouble) error { return unlock(x.client.Mutex("lock").Lock(x.ctx)) },
 	"Mutex.Lock of several": func(x *trouble) error {
@@ -67,21 +70,37 @@ var calls = map[string]func(x *trouble) error{
 	"Mutex.Do": func(x *trouble) error {
 		return x.client.Mutex("do").Do(x.ctx, func(context.Context, *poundlock.Grant) error { return nil })
 	},
-	"Mutex.Locker": func(x *trouble) (err error) {
-		ctx, cancel := context.WithTimeout(x.ctx, time.Second)
-		defer cancel()
-		defer func() {
-			if p := recover(); p != nil {
-				err = p.(error)
-			}
-		}()
-		l := x.client.Mutex("locker").Locker(ctx)
-		l.Lock()
-		defer l.Unlock()
-		return nil
+	"Mutex.Locker": func(x *trouble) error { return locked(x, x.client.Mutex("locker").Locker) },
+
+	"RWMutex.Name":     func(x *trouble) error { x.client.RWMutex("a").Name(); return nil },
+	"RWMutex.Lock":     func(x *trouble) error { return unlock(x.client.RWMutex("write").Lock(x.ctx)) },
+	"RWMutex.TryLock":  func(x *trouble) error { return unlock(x.client.RWMutex("try write").TryLock(x.ctx)) },
+	"RWMutex.RLock":    func(x *trouble) error { return unlock(x.client.RWMutex("read").RLock(x.ctx)) },
+	"RWMutex.TryRLock": func(x *trouble) error { return unlock(x.client.RWMutex("try read").TryRLock(x.ctx)) },
+	"RWMutex.RLock of one that readers hold": func(x *trouble) error {
+		return unlock(x.client.RWMutex("shared").RLock(x.ctx))
+	},
+	"RWMutex.TryRLock of one that readers hold": func(x *trouble) error {
+		return unlock(x.client.RWMutex("shared").TryRLock(x.ctx))
+	},
+	"RWMutex.Do": func(x *trouble) error {
+		return x.client.RWMutex("do write").Do(x.ctx, func(context.Context, *poundlock.Grant) error { return nil })
+	},
+	"RWMutex.RDo": func(x *trouble) error {
+		return x.client.RWMutex("do read").RDo(x.ctx, func(context.Context, *poundlock.Grant) error { return nil })
+	},
+	"RWMutex.Locker":  func(x *trouble) error { return locked(x, x.client.RWMutex("writer").Locker) },
+	"RWMutex.RLocker": func(x *trouble) error { return locked(x, x.client.RWMutex("reader").RLocker) },
+
+	"GroupMutex.Name":    func(x *trouble) error { x.client.Groups("a").Name(); return nil },
+	"GroupMutex.Lock":    func(x *trouble) error { return unlock(x.client.Groups("group").Lock(x.ctx, "a")) },
+	"GroupMutex.TryLock": func(x *trouble) error { return unlock(x.client.Groups("try group").TryLock(x.ctx, "a")) },
+	"GroupMutex.Do": func(x *trouble) error {
+		return x.client.Groups("do group").Do(x.ctx, "a", func(context.Context, *poundlock.Grant) error { return nil })
 	},
 
 	"Grant.Context":  func(x *trouble) error { x.grants["held"].Context(); return nil },
+	"Grant.Group":    func(x *trouble) error { x.grants["held"].Group(); return nil },
 	"Grant.LeaseEnd": func(x *trouble) error { x.grants["held"].LeaseEnd(); return nil },
 	"Grant.LeaveBy":  func(x *trouble) error { x.grants["held"].LeaveBy(); return nil },
 	"Grant.Names":    func(x *trouble) error { x.grants["held"].Names(); return nil },
@@ -125,11 +144,25 @@ func unlock(g *poundlock.Grant, err error) error {
 	return err
 }
 
+func locked(x *trouble, locker func(context.Context) sync.Locker) (err error) {
+	ctx, cancel := context.WithTimeout(x.ctx, time.Second)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = p.(error)
+		}
+	}()
+	l := locker(ctx)
+	l.Lock()
+	defer l.Unlock()
+	return nil
+}
+
 // TestCallsAreAll: a method that nobody thought of here may wait for ever.
 func TestCallsAreAll(t *testing.T) {
 	for _, x := range []any{
-		&poundlock.Client{}, &poundlock.Mutex{}, &poundlock.Grant{}, &poundlock.Semaphore{},
-		&poundlock.Election{}, &poundlock.Leadership{},
+		&poundlock.Client{}, &poundlock.Mutex{}, &poundlock.RWMutex{}, &poundlock.GroupMutex{}, &poundlock.Grant{},
+		&poundlock.Semaphore{}, &poundlock.Election{}, &poundlock.Leadership{},
 	} {
 		for m := range reflect.TypeOf(x).Methods() {
 			name := reflect.TypeOf(x).Elem().Name() + "." + m.Name
@@ -183,7 +216,7 @@ func TestCallsReturn(t *testing.T) {
 		"the client closes": {
 			start:    func(x *trouble, _ *server.Local, _ *faultnet.Net, _ func()) error { return x.client.Close() },
 			errs:     []error{poundlock.ErrClosed, poundlock.ErrNoQuorum},
-			mustFail: []string{"Mutex.Lock", "Mutex.TryLock", "Mutex.Do", "Mutex.Locker", "Grant.Unlock", "Semaphore.Acquire", "Semaphore.TryAcquire", "Election.Campaign", "Election.Leader", "Election.Observe", "Leadership.Resign"},
+			mustFail: []string{"Mutex.Lock", "Mutex.TryLock", "Mutex.Do", "Mutex.Locker", "RWMutex.RLock of one that readers hold", "Grant.Unlock", "Semaphore.Acquire", "Semaphore.TryAcquire", "Election.Campaign", "Election.Leader", "Election.Observe", "Leadership.Resign"},
 		},
 		"the context has ended": {
 			start: func(_ *trouble, _ *server.Local, _ *faultnet.Net, cancel func()) error {
@@ -191,7 +224,7 @@ func TestCallsReturn(t *testing.T) {
 				return nil
 			},
 			errs:     []error{poundlock.ErrNotAcquired, poundlock.ErrNoQuorum},
-			mustFail: []string{"Dial", "Mutex.Lock", "Mutex.TryLock", "Mutex.Do", "Mutex.Locker", "Semaphore.Acquire", "Semaphore.TryAcquire", "Election.Campaign", "Election.Leader"},
+			mustFail: []string{"Dial", "Mutex.Lock", "Mutex.TryLock", "Mutex.Do", "Mutex.Locker", "RWMutex.RLock of one that readers hold", "Semaphore.Acquire", "Semaphore.TryAcquire", "Election.Campaign", "Election.Leader"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,6 +262,9 @@ func TestCallsReturn(t *testing.T) {
 				if m.grants[name], err = m.client.Mutex(name).Lock(m.ctx); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if m.grants["shared"], err = m.client.RWMutex("shared").RLock(m.ctx); err != nil {
+				t.Fatal(err)
 			}
 			if m.led, err = m.client.Election("led").Campaign(m.ctx); err != nil {
 				t.Fatal(err)

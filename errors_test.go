@@ -155,4 +155,4 @@ func TestHistogramOutside(t *testing.T) {
 	}
 }
 
-var _ node.Labelled = (*hold)(nil)
+var _ node.Labelled = (*stay)(nil)

@@ -2,14 +2,11 @@ package poundlock
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"errors"
-	"maps"
-	"slices"
+	"fmt"
 	"time"
-
-	"github.com/poundlock/poundlock/node"
-	"github.com/poundlock/poundlock/protocol"
 )
 
 // A Grant is one critical section, under one lock or several. Copies are the same
@@ -27,7 +24,7 @@ func (g *Grant) Names() []string { return g.s.names() }
 func (g *Grant) Tokens() []uint64 {
 	tokens := make([]uint64, len(g.s.holds))
 	for i, h := range g.s.holds {
-		tokens[i] = h.token
+		tokens[i] = h.stay.token
 	}
 	return tokens
 }
@@ -37,7 +34,7 @@ func (g *Grant) Group() string { return string(g.s.wants) }
 
 // Token is the first of Tokens, which is all of them unless Client.Locks was given
 // several names.
-func (g *Grant) Token() uint64 { return g.s.holds[0].token }
+func (g *Grant) Token() uint64 { return g.s.holds[0].stay.token }
 
 // Context is cancelled with a cause that is ErrLost and names the lock, before any
 // server can give that lock away; with cause context.Canceled by Unlock. What is
@@ -62,174 +59,62 @@ func (g *Grant) LeaveBy() time.Time { return g.s.leaveBy() }
 // be durable before. A second Unlock returns ErrUnlocked.
 func (g *Grant) Unlock() error { return g.s.unlock() }
 
-// A state is where the user of a hold is.
-type state uint8
-
-const (
-	trying  state = iota
-	inside        // told Crit, has not left; lost or not
-	leaving       // has left, Rem follows
-	out
-)
-
-// A hold is one try and what follows. It is the user of its lock at the node,
-// whose calls come one at a time and must not block.
+// A hold is what one section has of one lock: a place in its line, and then a share of a stay.
 type hold struct {
 	client  *Client
 	section *section
 	line    *line
-	began   time.Time
-	decided chan struct{} // closed by the first of Crit and Rem
-
-	// Constant once decided.
-	entered time.Time
-	token   uint64
-	request uint64 // the time of the request that was granted, 0 unknown
+	turn    chan struct{} // closed once it rests on a stay; nil: it did so at once
+	entered time.Time     // constant once Lock has returned
 
 	// Guarded by Client.mu.
-	// sessions are the numbers of those with the servers that support this hold. One
-	// that has another session with this client since has forgotten it.
-	sessions map[protocol.ID]uint64
-	// past are the last ones of these with servers that supported this hold, and do no more; nil: all do.
-	past    map[protocol.ID]uint64
-	state   state
-	granted bool     // the user was told, or is about to be
-	left    bool     // the user has ended, or overstayed
-	gaveUp  error    // why the process did, nil where it was told to
-	lost    *failure // why the lock was lost, nil if not
+	stay    *stay         // nil: it waits in the line. Constant once turn is closed
+	place   *list.Element // in the line, or of the stay
+	granted bool          // the user was told, or is about to be
+	left    bool          // the user has ended, or overstayed
+	lost    *failure      // why the lock was lost, nil if not
 }
 
-func newHold(s *section, l *line) *hold {
-	c := s.client
-	h := &hold{client: c, section: s, line: l, began: time.Now(), decided: make(chan struct{})}
-	c.mu.Lock()
-	l.hold = h
-	c.mu.Unlock()
-	return h
-}
-
-// Wants implements node.Sharer.
-func (h *hold) Wants() protocol.Groups { return h.section.wants }
-
-// Wanted implements node.Sharer.
-func (h *hold) Wanted() {}
-
-// Label implements node.Labelled.
-func (h *hold) Label() string { return h.section.label }
-
-// Crit implements node.User.
-func (h *hold) Crit(e node.Entry) {
-	h.client.mu.Lock()
-	defer h.client.mu.Unlock()
-	h.state, h.token, h.request, h.entered = inside, e.Token, e.Request, time.Now()
-	h.supported(e.Sessions)
+// enters: the user is inside. Client.mu is held.
+func (h *hold) enters() {
+	h.entered = time.Now()
 	h.client.counters.held.Add(1)
-	close(h.decided)
 }
 
-// Supported implements node.User.
-func (h *hold) Supported(sessions map[protocol.ID]uint64) {
-	h.client.mu.Lock()
-	defer h.client.mu.Unlock()
-	h.supported(sessions)
-}
-
-// supported notes who supports h now. Client.mu is held.
-func (h *hold) supported(sessions map[protocol.ID]uint64) {
-	for id, number := range h.sessions {
-		if _, still := sessions[id]; !still {
-			if h.past == nil {
-				h.past = map[protocol.ID]uint64{}
-			}
-			h.past[id] = number
-		}
-	}
-	h.sessions = sessions
-}
-
-// Ejected implements node.User. The turn is kept until Unlock: whoever is still
-// inside must not meet the next local user there.
-func (h *hold) Ejected() {
-	why := h.departed()
-	h.client.mu.Lock()
-	defer h.client.mu.Unlock()
-	h.lose(why)
-	h.section.revoked = false // should it have been: now it is lost in truth
-}
+// isInside reports whether the user is inside, lost or not. Client.mu is held.
+func (h *hold) isInside() bool { return h.stay != nil && h.stay.state == inside && !h.left }
 
 // lose ends the context of a user that is inside. why is nil where no more is known.
 // Client.mu is held.
 func (h *hold) lose(why error) {
-	if h.state == inside && h.lost == nil {
+	if h.isInside() && h.lost == nil {
 		h.lost = &failure{ErrLost, describe([]string{h.line.name}), cmp.Or(why, errUnsupported)}
 		h.noteLoss()
 		h.section.lose(h.lost)
 	}
 }
 
-// Rem implements node.User. A node that closes or fails says it unasked.
-func (h *hold) Rem(why error) {
-	h.client.mu.Lock()
-	defer h.client.mu.Unlock()
-	switch h.state {
-	case trying:
-		h.gaveUp = why
-		close(h.decided)
-	case inside:
-		h.lose(why)
-	}
-	h.state = out
-	h.end()
-}
-
-// end passes the turn once both the process and the user are out. A user that
-// gives up is out only when it has called Cancel, which must not meet the next
-// user's Try. Client.mu is held.
-func (h *hold) end() {
-	if h.state == out && h.left {
-		h.client.passTurn(h.line)
-	}
-}
-
-// enter returns nil when the decision was Crit, and else why it was not.
-func (h *hold) enter() error {
-	expired := h.expired()
-	var why error
-	if expired {
-		why = h.departed()
-	}
-	h.client.mu.Lock()
-	defer h.client.mu.Unlock()
+// giveUp ends a wait for h that err has ended. Others who wait for the same go on with the Try; without any it is
+// cancelled, and the process answers with Rem, or was in the critical section before it heard of this.
+func (h *hold) giveUp(err error) error {
+	c, l := h.client, h.line
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := h.stay
 	switch {
-	case h.client.closed():
-		return ErrClosed
-	case h.state == inside && h.lost == nil && expired:
-		h.lose(why)
-		return h.lost
-	case h.state == inside && h.lost != nil:
-		return h.lost
-	case h.state != out:
-		return nil
-	case h.lost != nil:
-		return h.lost
-	case h.gaveUp == protocol.TooFew:
-		return &failure{kind: ErrNoQuorum, why: h.gaveUp}
-	case h.gaveUp != nil:
-		return h.gaveUp
-	}
-	return errors.New("somebody else holds or wants it")
-}
-
-// tooFew is err, with which the wait for h ended, or ErrNoQuorum where more time would
-// have been of no use: servers that drain can be reached, and give nothing.
-func (h *hold) tooFew(err error) error {
-	h.client.mu.Lock()
-	defer h.client.mu.Unlock()
-	over := err == errPatience || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if !over || h.gaveUp != protocol.TooFew {
+	case s == nil:
+		if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrNoQuorum) {
+			err = fmt.Errorf("%w: %w", err, l.taken(h.section))
+		}
+		h.leave()
 		return err
+	case s.state == trying && !l.handOver(h):
+		c.mu.Unlock()
+		l.shard.node.Cancel(l.name)
+		<-s.decided
+		c.mu.Lock()
 	}
-	return &failure{kind: ErrNoQuorum, why: after(err, h.gaveUp)}
+	return s.tooFew(err)
 }
 
 // leave ends what the user does with h, whatever its state, and reports whether the
@@ -238,77 +123,37 @@ func (h *hold) leave() (inCrit bool) {
 	if h.left {
 		return false
 	}
-	h.left = true
 	h.noteLeave()
-	if inCrit = h.state == inside; inCrit {
-		h.state = leaving
+	h.left = true
+	s := h.stay
+	if s == nil {
+		h.line.waiters.Remove(h.place)
+		h.line.admit(false)
+		return false
 	}
-	h.end()
+	if s.holds.Remove(h.place); s.holds.Len() > 0 {
+		return false
+	}
+	switch s.state {
+	case idle:
+		s.state = out
+	case inside:
+		s.state, inCrit = leaving, true
+	}
+	s.end()
 	return inCrit
 }
 
-// expired reports whether the user cannot be inside any more: fewer servers may
-// support it than keep the others from being a quorum. Its process need not have
-// been told yet, for this machine may have been stopped until a moment ago.
-func (h *hold) expired() bool {
-	return len(h.leases(time.Now())) < h.line.shard.spare()+1
-}
-
-// departed says which of the servers that ever supported the user have ended their sessions
-// since, and how: nil if none has.
-func (h *hold) departed() error {
-	g := h.line.shard
-	live := map[protocol.ID]uint64{}
-	for _, s := range g.node.Sessions() {
-		live[s.Peer] = s.Number
-	}
-	past := map[protocol.ID]uint64{}
-	h.client.mu.Lock()
-	maps.Copy(past, h.past)
-	maps.Copy(past, h.sessions)
-	h.client.mu.Unlock()
-	gone := map[node.Cause][]string{}
-	for id, number := range past {
-		if live[id] == number {
-			continue
-		}
-		cause := g.node.Ended(id, number)
-		gone[cause] = append(gone[cause], g.Servers[id].Name)
-	}
-	return departed(gone)
-}
-
-// leaseEnd: the user stays inside while n-m+1 servers support it, so that the
-// lease that counts is the latest but n-m.
+// leaseEnd is the end of the lease while h is held, and else zero.
 func (h *hold) leaseEnd() time.Time {
-	c := h.client
-	c.mu.Lock()
-	held := h.state == inside && (h.lost == nil || h.section.revoked)
-	c.mu.Unlock()
+	h.client.mu.Lock()
+	held := h.isInside() && (h.lost == nil || h.section.revoked)
+	h.client.mu.Unlock()
 	if !held {
 		return time.Time{}
 	}
-	leases := h.leases(time.Time{})
-	last := h.line.shard.spare()
-	if last >= len(leases) {
-		return h.entered
+	if end := h.stay.leaseEnd(); !end.IsZero() {
+		return end
 	}
-	return leases[last]
-}
-
-// leases are the ends after now of the leases at the servers that support the
-// user, latest first.
-func (h *hold) leases(now time.Time) []time.Time {
-	var ends []time.Time
-	sessions := h.line.shard.node.Sessions()
-	h.client.mu.Lock()
-	supports := h.sessions
-	h.client.mu.Unlock()
-	for _, s := range sessions {
-		if k, ok := supports[s.Peer]; ok && k == s.Number && s.LeaseEnd.After(now) {
-			ends = append(ends, s.LeaseEnd)
-		}
-	}
-	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
-	return ends
+	return h.entered
 }

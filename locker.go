@@ -3,6 +3,7 @@ package poundlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,36 +17,49 @@ import (
 // Unlock panics with the error if the lock was lost before, because what was done
 // under it may have met what somebody else did, or if it is not locked. Each
 // Locker is a lock of its own for the goroutines that use it, too: they wait for
-// each other even after a loss.
+// each other even after a loss. Those of a group share it, as they share the lock, and an
+// Unlock gives back the oldest of their grants.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
-	return &locker{ctx: ctx, mutex: m, turn: make(chan struct{}, 1)}
+	l := &locker{ctx: ctx, mutex: m}
+	if m.group == "" {
+		l.turn = make(chan struct{}, 1)
+	}
+	return l
 }
 
 type locker struct {
 	ctx   context.Context
 	mutex *Mutex
-	turn  chan struct{} // holds an element while a goroutine has the turn
+	turn  chan struct{} // holds an element while a goroutine has the turn; nil: they share
 
-	mu    sync.Mutex
-	grant *Grant // nil unless locked
+	mu     sync.Mutex
+	grants []*Grant
 }
 
 func (l *locker) Lock() {
-	select {
-	case l.turn <- struct{}{}:
-	case <-l.ctx.Done():
-		panic(failed(l.mutex.Name(), l.ctx.Err()))
-	case <-l.mutex.client.closing:
-		panic(failed(l.mutex.Name(), ErrClosed))
+	if l.turn != nil {
+		select {
+		case l.turn <- struct{}{}:
+		case <-l.ctx.Done():
+			panic(failed(l.mutex.Name(), l.ctx.Err()))
+		case <-l.mutex.client.closing:
+			panic(failed(l.mutex.Name(), ErrClosed))
+		}
 	}
 	g, err := l.persist()
 	if err != nil {
-		<-l.turn
+		l.passTurn()
 		panic(err)
 	}
 	l.mu.Lock()
-	l.grant = g
+	l.grants = append(l.grants, g)
 	l.mu.Unlock()
+}
+
+func (l *locker) passTurn() {
+	if l.turn != nil {
+		<-l.turn
+	}
 }
 
 // persist tries again while that may help, with pauses that grow to a second.
@@ -68,14 +82,15 @@ func (l *locker) persist() (*Grant, error) {
 
 func (l *locker) Unlock() {
 	l.mu.Lock()
-	g := l.grant
-	l.grant = nil
-	l.mu.Unlock()
-	if g == nil {
+	if len(l.grants) == 0 {
+		l.mu.Unlock()
 		panic(errors.New("poundlock: unlock of a Locker that is not locked"))
 	}
+	g := l.grants[0]
+	l.grants = slices.Delete(l.grants, 0, 1)
+	l.mu.Unlock()
 	err := g.Unlock()
-	<-l.turn
+	l.passTurn()
 	if err != nil {
 		panic(err)
 	}

@@ -202,17 +202,17 @@ func (c *Client) Close() error {
 		return nil
 	}
 	close(c.closing)
-	var held []*hold
+	var held []*line
 	for _, l := range c.lines.All() {
-		if h := l.hold; h != nil && h.state == inside {
-			h.lose(ErrClosed)
-			h.state = leaving
-			held = append(held, h)
+		if l.stay.state == inside {
+			l.stay.lose(ErrClosed)
+			l.stay.state = leaving
+			held = append(held, l)
 		}
 	}
 	c.mu.Unlock()
-	for _, h := range held {
-		h.line.shard.node.Exit(h.line.name)
+	for _, l := range held {
+		l.shard.node.Exit(l.name)
 	}
 	return c.closeNodes()
 }

@@ -40,8 +40,8 @@ func (c *Client) answer(request []byte) []byte {
 	return b
 }
 
-// revoke ends what the user of one lock does in the request of a certain time: its
-// wait, or its grant as Config.MaxHold would, with a grace of at least
+// revoke ends what the users of one lock do in the request of a certain time: their
+// waits, or their grants as Config.MaxHold would, with a grace of at least
 // Config.ReleaseGrace.
 func (c *Client) revoke(r control.Release, since uint64) control.Released {
 	grace := c.config.Grace
@@ -52,27 +52,45 @@ func (c *Client) revoke(r control.Release, since uint64) control.Released {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.lines.Get(string(r.Name))
-	if l == nil || l.hold == nil || !l.hold.isIn(since) {
+	if l == nil || !l.stay.isIn(since) {
 		return control.Released{Outcome: control.Gone}
 	}
-	if s := l.hold.section; !s.begun {
-		s.lose(why)
-		grace = 0
-	} else {
-		grace = s.revokeLocked(why, grace)
+	l.stay.closed, l.stay.mortal = true, true
+	var left time.Duration
+	for _, s := range l.stay.sections() {
+		if !s.begun {
+			s.lose(why)
+		} else {
+			left = max(left, s.revokeLocked(why, grace))
+		}
 	}
-	grace += time.Millisecond - 1 // it says when at the latest
-	return control.Released{Outcome: control.Told, GraceMS: grace.Milliseconds()}
+	left += time.Millisecond - 1 // it says when at the latest
+	return control.Released{Outcome: control.Told, GraceMS: left.Milliseconds()}
 }
 
-// isIn reports whether the request of a certain time is the one that got h inside,
+// isIn reports whether the request of a certain time is the one that got s inside,
 // or one that it waits with. Client.mu is held.
-func (h *hold) isIn(since uint64) bool {
-	switch {
-	case h.left:
-		return false
-	case h.state == trying:
-		return since >= uint64(h.began.UnixNano())
+func (s *stay) isIn(since uint64) bool {
+	switch s.state {
+	case trying:
+		return since >= uint64(s.began.UnixNano())
+	case inside:
+		return s.request == since
 	}
-	return h.state == inside && h.request == since
+	return false
+}
+
+// sections are those that rest on s, and as long as it tries those that wait for it. Client.mu is held.
+func (s *stay) sections() (all []*section) {
+	for h := range each(&s.holds) {
+		all = append(all, h.section)
+	}
+	if s.state == trying {
+		for h := range each(&s.line.waiters) {
+			if s.shares(h.section) {
+				all = append(all, h.section)
+			}
+		}
+	}
+	return all
 }

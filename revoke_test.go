@@ -56,7 +56,7 @@ func TestForcedRelease(t *testing.T) {
 				c, f := newFake(t)
 				c.config.ReleaseGrace = 0
 				g := lock(t, c.Locks("a", "b"))
-				since := g.s.holds[0].request
+				since := g.s.holds[0].stay.request
 				if got := c.release(t, "a", since, 3*time.Second); got.Outcome != control.Told || got.GraceMS != 3000 {
 					t.Errorf("answer %+v", got)
 				}
@@ -125,7 +125,7 @@ func TestForcedReleasesOfOneGrant(t *testing.T) {
 				c, f := newFake(t)
 				c.config.MaxHold, c.config.Grace, c.config.ReleaseGrace = x.maxHold, own, x.least
 				g := lock(t, c.Mutex("a"))
-				since, begin := g.s.holds[0].request, time.Now()
+				since, begin := g.s.holds[0].stay.request, time.Now()
 				for _, a := range x.asks {
 					time.Sleep(time.Until(begin.Add(a.at)))
 					synctest.Wait()
@@ -180,7 +180,7 @@ func TestAwaitUnlock(t *testing.T) {
 				t.Errorf("to leave by %v", g.LeaveBy())
 			}
 			if ask {
-				if got := c.release(t, "a", g.s.holds[0].request, time.Second); got.Outcome != control.Told || got.GraceMS != 1000 {
+				if got := c.release(t, "a", g.s.holds[0].stay.request, time.Second); got.Outcome != control.Told || got.GraceMS != 1000 {
 					t.Errorf("answer %+v", got)
 				}
 				leave = time.Now().Add(time.Second)
@@ -195,7 +195,7 @@ func TestAwaitUnlock(t *testing.T) {
 			if k := f.exits(); k != 0 || time.Until(g.LeaseEnd()) <= 0 {
 				t.Errorf("%d locks are given up, held until %v", k, g.LeaseEnd())
 			}
-			if got := c.release(t, "a", g.s.holds[0].request, 0); got.Outcome != control.Told || got.GraceMS != 0 {
+			if got := c.release(t, "a", g.s.holds[0].stay.request, 0); got.Outcome != control.Told || got.GraceMS != 0 {
 				t.Errorf("answer when the grace is over: %+v", got)
 			}
 			wantIs(t, g.Unlock(), ErrLost)
@@ -212,7 +212,7 @@ func TestForcedReleaseOfAnOldGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newFake(t)
 		old := lock(t, c.Mutex("a"))
-		since := old.s.holds[0].request
+		since := old.s.holds[0].stay.request
 		old.Unlock()
 		g := lock(t, c.Mutex("a"))
 		defer g.Unlock()
@@ -280,7 +280,7 @@ func FuzzControlRequests(f *testing.F) {
 		}
 		var r control.Release
 		meant := json.Unmarshal(request, &r) == nil && r.Ask == control.ForcedRelease && string(r.Name) == "a" &&
-			control.CheckReason(r.Reason) == nil && strings.HasSuffix(r.Request, fmt.Sprintf("-%x", g.s.holds[0].request))
+			control.CheckReason(r.Reason) == nil && strings.HasSuffix(r.Request, fmt.Sprintf("-%x", g.s.holds[0].stay.request))
 		if (g.Context().Err() != nil) && !meant {
 			t.Errorf("%q ends a grant", request)
 		}

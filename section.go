@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -56,27 +55,19 @@ func (s *section) try(ctx context.Context, name string, once bool) (*hold, error
 		patience := time.NewTimer(c.patience())
 		defer patience.Stop()
 		w.patience = patience.C
-		if err := w.connected(); err != nil {
+		if err := w.connected(name); err != nil {
 			return nil, err
 		}
 	}
-	l, err := c.takeTurn(&w, name, once)
+	h, err := c.takeTurn(&w, name, once)
 	if err != nil {
 		return nil, err
 	}
-	h := newHold(s, l)
-	s.holds = append(s.holds, h)
-	if err := g.node.Try(node.Mutex, name, h, once); err != nil {
-		h.Rem(err)
+	h.stay.try(once)
+	if err := w.until(h.stay.decided); err != nil {
+		return nil, h.giveUp(err)
 	}
-	if err := w.until(h.decided); err != nil {
-		// The process answers with Rem, or was in the critical section before it
-		// heard of this.
-		g.node.Cancel(name)
-		<-h.decided
-		return nil, h.tooFew(err)
-	}
-	return h, h.enter()
+	return h, h.stay.enter(h)
 }
 
 // patience is how long one attempt waits for the servers.
@@ -86,7 +77,7 @@ func (c *Client) patience() time.Duration { return time.Second + 6*c.config.Cloc
 // awaited.
 func (s *section) begin() error {
 	for _, h := range s.holds {
-		if err := h.enter(); err != nil {
+		if err := h.stay.enter(h); err != nil {
 			return err
 		}
 	}
@@ -177,10 +168,10 @@ func (s *section) abandon() {
 
 func (s *section) unlock() error {
 	c := s.client
-	expired := map[*hold]error{}
+	expired := map[*stay]error{}
 	for _, h := range s.holds {
-		if h.expired() {
-			expired[h] = h.departed()
+		if h.stay.expired() {
+			expired[h.stay] = h.stay.departed()
 		}
 	}
 	c.mu.Lock()
@@ -189,10 +180,8 @@ func (s *section) unlock() error {
 		return &failure{ErrUnlocked, describe(s.names()), nil}
 	}
 	s.unlocked = true
-	for _, h := range s.holds {
-		if why, ok := expired[h]; ok {
-			h.lose(why)
-		}
+	for stay, why := range expired {
+		stay.lose(why)
 	}
 	lost := s.lost
 	s.stop()

@@ -121,16 +121,11 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Grant, error) {
 func (s *Semaphore) wait(ctx context.Context, names []string) (*Grant, error) {
 	// No lock has the name of this line: names have no control characters.
 	queue := wait{client: s.client, shards: s.shards(names), ctx: ctx, section: newSection(ctx, s.client, "")}
-	defer queue.section.cancel(nil)
-	turn, err := s.client.takeTurn(&queue, "\x00"+s.name, false)
+	defer queue.section.abandon() // it has its turn, and does not try
+	_, err := s.client.takeTurn(&queue, "\x00"+s.name, false)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		s.client.mu.Lock()
-		defer s.client.mu.Unlock()
-		s.client.passTurn(turn)
-	}()
 
 	type result struct {
 		grant *Grant

@@ -99,7 +99,7 @@ func (c *Client) Stats() Stats {
 func (c *Client) granted(h *hold, wait time.Duration) {
 	c.counters.grants.Add(1)
 	c.counters.waits.Add(wait)
-	if h.request != 0 && h.token > h.request { // else the token is the time of the request
+	if s := h.stay; s.request != 0 && s.token > s.request { // else the token is the time of the request
 		c.counters.slowTokens.Add(1)
 	}
 	c.mu.Lock()
@@ -132,7 +132,7 @@ func (h *hold) noteLoss() {
 
 // noteLeave: the user of h leaves, for the first time. Client.mu is held.
 func (h *hold) noteLeave() {
-	if h.state == inside && h.lost == nil {
+	if h.isInside() && h.lost == nil {
 		h.client.counters.held.Add(-1)
 	}
 	if h.granted {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -64,10 +66,10 @@ func (w *wait) until(done <-chan struct{}) error {
 // anyUp reports whether one of the shards has a quorum that can be reached.
 func (w *wait) anyUp() bool { return slices.ContainsFunc(w.shards, (*shard).up) }
 
-// connected waits for a quorum of the one shard: one attempt must not fail because this
-// client has only just begun to dial these servers.
-func (w *wait) connected() error {
-	if w.anyUp() {
+// connected waits for a quorum of the one shard, unless the section may join without: one attempt must not
+// fail because this client has only just begun to dial these servers.
+func (w *wait) connected(name string) error {
+	if w.anyUp() || w.client.joins(w.section, name) {
 		return nil
 	}
 	g := w.shards[0]
@@ -106,18 +108,19 @@ func (w *wait) noQuorum(err error) error {
 }
 
 // A line is the queue of one lock name in this client: the node has one user a
-// lock, so local users take turns. It is in Client.lines while somebody has the
-// turn. Guarded by Client.mu.
+// lock, the stay, and local users take turns or share one. It is in Client.lines while there is a
+// stay. Guarded by Client.mu.
 type line struct {
+	client  *Client
 	name    string
 	shard   *shard
-	hold    *hold     // of the one who has the turn; nil before its Try
-	waiters list.List // of chan struct{}, closed when the turn comes
+	stay    *stay     // of those whose turn it is
+	waiters list.List // of *hold, whose turn is still to come
 }
 
-// takeTurn waits for the turn, first come first served. With once it waits only
-// for a turn that is about to end, because its user has unlocked.
-func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
+// takeTurn adds a hold to the section and waits until it rests on a stay, first come first served: an idle one of
+// its own, or one that it shares. With once it waits only for a turn that is about to end, because its user has unlocked.
+func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 	if w.ctx.Err() != nil {
 		return nil, w.over(ended(w.ctx))
 	}
@@ -128,62 +131,125 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*line, error) {
 	}
 	l := c.lines.Get(name)
 	if l == nil {
-		l = &line{name: name, shard: w.shards[0]}
+		l = &line{client: c, name: name, shard: w.shards[0]}
 		c.lines.Set(name, l)
-		c.mu.Unlock()
-		return l, nil
 	}
-	if once && !l.ending() {
-		err := l.taken()
-		c.mu.Unlock()
-		return nil, err
+	if once && l.stay != nil && !l.ending() && !l.joins(w.section) {
+		defer c.mu.Unlock()
+		return nil, l.taken(w.section)
 	}
-	turn := make(chan struct{})
-	place := l.waiters.PushBack(turn)
+	h := &hold{client: c, section: w.section, line: l}
+	h.section.holds = append(h.section.holds, h)
+	h.place = l.waiters.PushBack(h)
+	if l.admit(false); h.stay != nil {
+		c.mu.Unlock()
+		return h, nil
+	}
+	h.turn = make(chan struct{})
 	c.mu.Unlock()
-
-	err := w.until(turn)
-	if err == nil {
-		return l, nil
+	if err := w.until(h.turn); err != nil {
+		return nil, h.giveUp(err)
 	}
-	c.mu.Lock()
-	select {
-	case <-turn: // it came in the meantime
-		c.passTurn(l)
-	default:
-		l.waiters.Remove(place)
-		if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrNoQuorum) {
-			err = fmt.Errorf("%w: %w", err, l.taken())
+	return h, nil
+}
+
+// each yields the holds in a list; its caller may remove the one that it has.
+func each(l *list.List) iter.Seq[*hold] {
+	return func(yield func(*hold) bool) {
+		for e, next := l.Front(), (*list.Element)(nil); e != nil; e = next {
+			if next = e.Next(); !yield(e.Value.(*hold)) {
+				return
+			}
 		}
 	}
-	c.mu.Unlock()
-	return nil, err
+}
+
+// admit lets in who may come: where there is no stay the first one, and into one that is open those who share it,
+// up to the first who does not; as it begins, all of them. Client.mu is held.
+func (l *line) admit(begins bool) {
+	for h := range each(&l.waiters) {
+		switch s := l.stay; {
+		case s == nil:
+			l.stay = &stay{client: l.client, line: l, wants: h.section.wants, label: h.section.label, decided: make(chan struct{})}
+			h.rest(l.stay)
+		case s.shares(h.section) && (begins || s.open()):
+			h.rest(s)
+		case !begins || s.wants == "":
+			return
+		}
+	}
+	if l.stay == nil {
+		l.client.lines.Delete(l.name)
+	}
+}
+
+// rest lets a hold that waits rest on s. Client.mu is held.
+func (h *hold) rest(s *stay) {
+	h.line.waiters.Remove(h.place)
+	h.stay, h.place = s, s.holds.PushBack(h)
+	if s.state == inside {
+		h.enters()
+	}
+	if h.turn != nil {
+		close(h.turn)
+	}
+}
+
+// handOver has somebody else who waits answer for the Try, in place of h, and reports whether there is one. Nobody
+// does for a Try that would not wait, or that an operator wants to end. Client.mu is held.
+func (l *line) handOver(h *hold) bool {
+	s := l.stay
+	for next := range each(&l.waiters) {
+		if s.shares(next.section) && !s.mortal {
+			next.rest(s)
+			h.leave()
+			return true
+		}
+	}
+	return false
+}
+
+// shares reports whether a section may be inside with those of s.
+func (s *stay) shares(x *section) bool { return s.wants != "" && s.wants == x.wants }
+
+// open reports whether one who shares may join at once. Client.mu is held.
+func (s *stay) open() bool { return s.state == inside && !s.closed }
+
+// joins reports whether a section that comes now may join the stay. Client.mu is held.
+func (l *line) joins(x *section) bool {
+	return l.waiters.Len() == 0 && l.stay.open() && l.stay.shares(x)
+}
+
+func (c *Client) joins(x *section, name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines.Get(name)
+	return l != nil && l.joins(x)
 }
 
 // ending: the turn ends without anybody else's doing, and nobody waits for it.
 func (l *line) ending() bool {
-	return l.waiters.Len() == 0 && l.hold != nil && l.hold.state == leaving && l.hold.left
+	return l.waiters.Len() == 0 && l.stay.state == leaving && l.stay.holds.Len() == 0
 }
 
-// taken says who of this client has the turn: whom users tell from each other, if they
-// are told apart. c.mu is held.
-func (l *line) taken() error {
-	if l.hold == nil || l.hold.section.label == "" {
+// taken says who of this client has the turn, beside whom x may not come: whom users tell from each other, if they
+// are told apart, and the group. c.mu is held.
+func (l *line) taken(x *section) error {
+	s := l.stay
+	who, verb := "this client", "holds"
+	if first := s.holds.Front(); first != nil && first.Value.(*hold).section.label != "" {
+		who = strconv.Quote(first.Value.(*hold).section.label)
+	} else if s.wants == "" {
 		return errors.New("this client holds or wants it already")
 	}
-	verb := "wants"
-	if l.hold.state != trying {
-		verb = "holds"
+	if s.state < inside {
+		verb = "wants"
 	}
-	return fmt.Errorf("%q %s it", l.hold.section.label, verb)
-}
-
-// passTurn gives the turn to the next user. c.mu is held.
-func (c *Client) passTurn(l *line) {
-	l.hold = nil
-	if next := l.waiters.Front(); next != nil {
-		close(l.waiters.Remove(next).(chan struct{}))
-		return
+	switch {
+	case s.wants == "":
+		return fmt.Errorf("%s %s it", who, verb)
+	case s.shares(x) && s.state == inside:
+		return fmt.Errorf("%s holds it in group %q, which nobody may join now", who, s.wants)
 	}
-	c.lines.Delete(l.name)
+	return fmt.Errorf("%s %s it in group %q", who, verb, s.wants)
 }

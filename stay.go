@@ -1,0 +1,254 @@
+package poundlock
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// A state is where a stay is.
+type state uint8
+
+const (
+	idle    state = iota // Try is still to be called, by the one that it begins for
+	trying               // for one who waits, and whoever shares with it
+	inside               // told Crit, and somebody has not left; lost or not
+	leaving              // all have left, Rem follows
+	out
+)
+
+// A stay is one Try at the node and what follows, until Rem. The holds of one group rest on it together, or
+// the one that is alone: the node has one user a lock, whose calls come one at a time and must not block.
+type stay struct {
+	client  *Client
+	line    *line
+	wants   protocol.Groups
+	label   string
+	decided chan struct{} // closed by the first of Crit and Rem
+
+	// Constant once decided.
+	token   uint64
+	request uint64 // the time of the request that was granted, 0 unknown
+
+	// Guarded by Client.mu.
+	state  state
+	holds  list.List // of *hold: those who have not left. Until it is decided there is one, who answers for the Try
+	mortal bool      // nobody goes on with the Try in place of the one it began for: see handOver
+	closed bool      // nobody joins any more: somebody waits who does not share, or it is lost, or to be released
+	began  time.Time // Try
+	gaveUp error     // why the process did, nil where it was told to
+	// sessions are the numbers of those with the servers that support this stay. One
+	// that has another session with this client since has forgotten it.
+	sessions map[protocol.ID]uint64
+	// past are the last ones of these with servers that supported this stay, and do no more; nil: all do.
+	past map[protocol.ID]uint64
+}
+
+// try calls Try, unless somebody has.
+func (s *stay) try(once bool) {
+	s.client.mu.Lock()
+	first := s.state == idle
+	if first {
+		s.state, s.mortal, s.began = trying, once, time.Now()
+	}
+	s.client.mu.Unlock()
+	if !first {
+		return
+	}
+	if err := s.line.shard.node.Try(node.Mutex, s.line.name, s, once); err != nil {
+		s.Rem(err)
+	}
+}
+
+// Wants implements node.Sharer.
+func (s *stay) Wants() protocol.Groups { return s.wants }
+
+// Wanted implements node.Sharer: who comes from now on waits behind whoever that is.
+func (s *stay) Wanted() {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	s.closed = true
+}
+
+// Label implements node.Labelled: that of the one whom the Try began for.
+func (s *stay) Label() string { return s.label }
+
+// Crit implements node.User. All who wait for the group come in, as at a server at which a session begins.
+func (s *stay) Crit(e node.Entry) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	s.state, s.token, s.request = inside, e.Token, e.Request
+	s.supported(e.Sessions)
+	for h := range each(&s.holds) {
+		h.enters()
+	}
+	s.line.admit(true)
+	close(s.decided)
+}
+
+// Supported implements node.User.
+func (s *stay) Supported(sessions map[protocol.ID]uint64) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	s.supported(sessions)
+}
+
+// supported notes who supports s now. Client.mu is held.
+func (s *stay) supported(sessions map[protocol.ID]uint64) {
+	for id, number := range s.sessions {
+		if _, still := sessions[id]; !still {
+			if s.past == nil {
+				s.past = map[protocol.ID]uint64{}
+			}
+			s.past[id] = number
+		}
+	}
+	s.sessions = sessions
+}
+
+// Ejected implements node.User. The stay lasts until the last Unlock: whoever is still
+// inside must not meet the next local user there.
+func (s *stay) Ejected() {
+	why := s.departed()
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	s.lose(why)
+	for h := range each(&s.holds) {
+		h.section.revoked = false // should it have been: now it is lost in truth
+	}
+}
+
+// Rem implements node.User. A node that closes or fails says it unasked.
+func (s *stay) Rem(why error) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	switch s.state {
+	case trying:
+		s.gaveUp = why
+		close(s.decided)
+	case inside:
+		s.lose(why)
+	}
+	s.state = out
+	s.end()
+}
+
+// end lets the next ones come once both the process and all users are out. A user that
+// gives up is out only when it has called Cancel, which must not meet the next
+// stay's Try. Client.mu is held.
+func (s *stay) end() {
+	if s.state == out && s.holds.Len() == 0 {
+		s.line.stay = nil
+		s.line.admit(false)
+	}
+}
+
+// lose ends the contexts of all users that are inside. why is nil where no more is known.
+// Client.mu is held.
+func (s *stay) lose(why error) {
+	s.closed = true
+	for h := range each(&s.holds) {
+		h.lose(why)
+	}
+}
+
+// enter returns nil when the decision was Crit and h is inside, and else why it is not.
+func (s *stay) enter(h *hold) error {
+	expired := s.expired()
+	var why error
+	if expired {
+		why = s.departed()
+	}
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if s.state == inside && expired {
+		s.lose(why)
+	}
+	switch {
+	case s.client.closed():
+		return ErrClosed
+	case h.lost != nil:
+		return h.lost
+	case s.state != out:
+		return nil
+	case s.gaveUp == protocol.TooFew:
+		return &failure{kind: ErrNoQuorum, why: s.gaveUp}
+	case s.gaveUp != nil:
+		return s.gaveUp
+	}
+	return errors.New("somebody else holds or wants it")
+}
+
+// tooFew is err, with which the wait for s ended, or ErrNoQuorum where more time would
+// have been of no use: servers that drain can be reached, and give nothing. Client.mu is held.
+func (s *stay) tooFew(err error) error {
+	over := err == errPatience || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if !over || s.gaveUp != protocol.TooFew {
+		return err
+	}
+	return &failure{kind: ErrNoQuorum, why: after(err, s.gaveUp)}
+}
+
+// expired reports whether nobody can be inside any more: fewer servers may
+// support it than keep the others from being a quorum. Its process need not have
+// been told yet, for this machine may have been stopped until a moment ago.
+func (s *stay) expired() bool {
+	return len(s.leases(time.Now())) < s.line.shard.spare()+1
+}
+
+// departed says which of the servers that ever supported the stay have ended their sessions
+// since, and how: nil if none has.
+func (s *stay) departed() error {
+	g := s.line.shard
+	live := map[protocol.ID]uint64{}
+	for _, sess := range g.node.Sessions() {
+		live[sess.Peer] = sess.Number
+	}
+	past := map[protocol.ID]uint64{}
+	s.client.mu.Lock()
+	maps.Copy(past, s.past)
+	maps.Copy(past, s.sessions)
+	s.client.mu.Unlock()
+	gone := map[node.Cause][]string{}
+	for id, number := range past {
+		if live[id] == number {
+			continue
+		}
+		cause := g.node.Ended(id, number)
+		gone[cause] = append(gone[cause], g.Servers[id].Name)
+	}
+	return departed(gone)
+}
+
+// leaseEnd is when too few leases are left, unless servers are heard from; zero: it is so already. Users stay inside
+// while n-m+1 servers support them, so that the lease that counts is the latest but n-m.
+func (s *stay) leaseEnd() time.Time {
+	leases := s.leases(time.Time{})
+	if last := s.line.shard.spare(); last < len(leases) {
+		return leases[last]
+	}
+	return time.Time{}
+}
+
+// leases are the ends after now of the leases at the servers that support the
+// stay, latest first.
+func (s *stay) leases(now time.Time) []time.Time {
+	var ends []time.Time
+	sessions := s.line.shard.node.Sessions()
+	s.client.mu.Lock()
+	supports := s.sessions
+	s.client.mu.Unlock()
+	for _, sess := range sessions {
+		if k, ok := supports[sess.Peer]; ok && k == sess.Number && sess.LeaseEnd.After(now) {
+			ends = append(ends, sess.LeaseEnd)
+		}
+	}
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	return ends
+}

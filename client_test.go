@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/fence"
 	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/server"
@@ -244,15 +245,46 @@ func TestTryLocks(t *testing.T) {
 	}
 }
 
-// TestStorm: users that wait for a random and mostly too short time, so that
+// A room is what a lock guards: those of one group may be inside together, or one of none, with tokens that grow.
+type room struct {
+	mu     sync.Mutex
+	fence  fence.Checker
+	group  string
+	inside int
+	token  uint64
+}
+
+func (r *room) enter(t *testing.T, g *poundlock.Grant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	alone := g.Group() == ""
+	if r.inside > 0 && (alone || g.Group() != r.group) {
+		t.Errorf("%q meets %d of %q inside", g.Group(), r.inside, r.group)
+	}
+	if err := r.fence.CheckGroup("a", g.Group(), g.Token()); err != nil || alone && g.Token() == r.token {
+		t.Errorf("token %d of %q after %d of %q: %v", g.Token(), g.Group(), r.token, r.group, err)
+	}
+	r.group, r.token = g.Group(), g.Token()
+	r.inside++
+}
+
+func (r *room) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inside--
+}
+
+func TestStorm(t *testing.T)         { storm(t, "") }
+func TestStormOfGroups(t *testing.T) { storm(t, "r", "r", "q", "") }
+
+// storm: users that wait for a random and mostly too short time, so that
 // cancellations meet grants, while one server after the other forgets. Nobody
-// meets anybody inside, tokens grow, and nothing is left behind.
-func TestStorm(t *testing.T) {
+// meets inside whom it does not share with, tokens grow, and nothing is left behind.
+func storm(t *testing.T, groups ...string) {
 	t.Parallel()
 	l, config := startLocal(t)
 	const clients, users, names = 3, 4, 2
-	var inside [names]atomic.Int32
-	var token [names]atomic.Uint64
+	var rooms [names]room
 	var rounds [clients * users]atomic.Int32
 	var entered, gaveUp atomic.Int32
 	var over atomic.Bool
@@ -263,7 +295,7 @@ func TestStorm(t *testing.T) {
 			all.Go(func() {
 				for ; !over.Load(); rounds[k*users+u].Add(1) {
 					name := rand.IntN(names)
-					m := c.Mutex(string(rune('a' + name)))
+					m := c.Mutex(string(rune('a' + name))).In(groups[rand.IntN(len(groups))])
 					most := 10 * time.Millisecond
 					if rand.IntN(8) == 0 {
 						most = 500 * time.Millisecond // in which a slow machine gives a lock, too
@@ -288,14 +320,9 @@ func TestStorm(t *testing.T) {
 						continue
 					}
 					entered.Add(1)
-					if k := inside[name].Add(1); k != 1 {
-						t.Errorf("%d are inside", k)
-					}
-					if last := token[name].Swap(g.Token()); last >= g.Token() {
-						t.Errorf("token %d after %d", g.Token(), last)
-					}
+					rooms[name].enter(t, g)
 					time.Sleep(time.Duration(rand.Int64N(int64(200 * time.Microsecond))))
-					inside[name].Add(-1)
+					rooms[name].leave()
 					if err := g.Unlock(); err != nil {
 						t.Error(err)
 					}

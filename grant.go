@@ -94,8 +94,8 @@ func (h *hold) lose(why error) {
 	}
 }
 
-// giveUp ends a wait for h that err has ended. Others who wait for the same go on with the Try; without any it is
-// cancelled, and the process answers with Rem, or was in the critical section before it heard of this.
+// giveUp is for a wait that err has ended, and says why. Others who wait for the same go on with its Try; without any
+// it is cancelled, and the process answers with Rem, or was in the critical section before it heard of this. leave follows.
 func (h *hold) giveUp(err error) error {
 	c, l := h.client, h.line
 	c.mu.Lock()
@@ -106,7 +106,6 @@ func (h *hold) giveUp(err error) error {
 		if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrNoQuorum) {
 			err = fmt.Errorf("%w: %w", err, l.taken(h.section))
 		}
-		h.leave()
 		return err
 	case s.state == trying && !l.handOver(h):
 		c.mu.Unlock()

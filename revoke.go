@@ -55,7 +55,7 @@ func (c *Client) revoke(r control.Release, since uint64) control.Released {
 	if l == nil || !l.stay.isIn(since) {
 		return control.Released{Outcome: control.Gone}
 	}
-	l.stay.closed, l.stay.mortal = true, true
+	l.stay.closed = true
 	var left time.Duration
 	for _, s := range l.stay.sections() {
 		if !s.begun {

@@ -3,7 +3,11 @@ package poundlock_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/poundlock/poundlock"
 )
@@ -59,5 +63,86 @@ func TestReadersAndWriters(t *testing.T) {
 	}
 	if g, err := a.RWMutex("book").RLock(ctx); err != nil || g.Unlock() != nil {
 		t.Error(err)
+	}
+}
+
+// TestWritersAmongReaders: 64 goroutines of one client overlap for ever, a writer of the same client and one of another
+// client come again and again, and each gets in before the readers begin a fourth session after it came.
+func TestWritersAmongReaders(t *testing.T) {
+	t.Parallel()
+	_, config := startLocal(t)
+	here, there := dial(t, config), dial(t, config)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var mu sync.Mutex
+	sessions := map[uint64]bool{} // of readers, by token
+	inside, most := 0, 0
+	begun := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(sessions)
+	}
+	var over atomic.Bool
+	var readers sync.WaitGroup
+	ready := make(chan struct{}, 64)
+	for range cap(ready) {
+		readers.Go(func() {
+			for first := true; !over.Load(); first = false {
+				g, err := here.RWMutex("book").RLock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				sessions[g.Token()] = true
+				inside++
+				most = max(most, inside)
+				mu.Unlock()
+				if first {
+					ready <- struct{}{}
+				}
+				time.Sleep(rand.N(4 * time.Millisecond))
+				mu.Lock()
+				inside--
+				mu.Unlock()
+				if err := g.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range cap(ready) {
+		<-ready
+	}
+	for round := range 10 {
+		before := begun()
+		var writers sync.WaitGroup
+		for where, c := range map[string]*poundlock.Client{"here": here, "there": there} {
+			writers.Go(func() {
+				g, err := c.RWMutex("book").Lock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if k := begun() - before; k > 3 {
+					t.Errorf("round %d: readers began %d sessions before the writer %s", round, k, where)
+				}
+				mu.Lock()
+				if inside != 0 {
+					t.Errorf("%d readers are inside beside the writer %s", inside, where)
+				}
+				mu.Unlock()
+				if err := g.Unlock(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		writers.Wait()
+	}
+	over.Store(true)
+	readers.Wait()
+	t.Logf("%d sessions, up to %d readers inside", begun(), most)
+	if most < 2 {
+		t.Error("no two readers were inside together")
 	}
 }

@@ -39,7 +39,7 @@ type stay struct {
 	// Guarded by Client.mu.
 	state  state
 	holds  list.List // of *hold: those who have not left. Until it is decided there is one, who answers for the Try
-	mortal bool      // nobody goes on with the Try in place of the one it began for: see handOver
+	once   bool      // the Try does not wait
 	closed bool      // nobody joins any more: somebody waits who does not share, or it is lost, or to be released
 	began  time.Time // Try
 	gaveUp error     // why the process did, nil where it was told to
@@ -55,7 +55,7 @@ func (s *stay) try(once bool) {
 	s.client.mu.Lock()
 	first := s.state == idle
 	if first {
-		s.state, s.mortal, s.began = trying, once, time.Now()
+		s.state, s.once, s.began = trying, once, time.Now()
 	}
 	s.client.mu.Unlock()
 	if !first {

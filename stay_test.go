@@ -36,19 +36,43 @@ func (f *fakeNode) letIn(name string) {
 // A call is one that waits, on a goroutine of its own.
 type call struct {
 	cancel context.CancelFunc
-	grant  *Grant // once it has returned
-	err    error
-	over   bool
+	done   chan struct{} // closed once it has returned
+	g      *Grant
+	failed error
+}
+
+func (x *call) over() bool {
+	select {
+	case <-x.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// grant and err are what it has returned.
+func (x *call) grant() *Grant {
+	if x.over() {
+		return x.g
+	}
+	return nil
+}
+
+func (x *call) err() error {
+	if x.over() {
+		return x.failed
+	}
+	return nil
 }
 
 // begin calls lock, and returns when it has come as far as it can.
 func begin(t *testing.T, lock func(context.Context) (*Grant, error)) *call {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	x := &call{cancel: cancel}
+	x := &call{cancel: cancel, done: make(chan struct{})}
 	go func() {
-		g, err := lock(ctx)
-		x.grant, x.err, x.over = g, err, true
+		defer close(x.done)
+		x.g, x.failed = lock(ctx)
 	}()
 	synctest.Wait()
 	return x
@@ -60,10 +84,10 @@ func wantInside(t *testing.T, all map[string]*call, names string) {
 	synctest.Wait()
 	var got []string
 	for name, x := range all {
-		if x.err != nil {
-			t.Errorf("%s: %v", name, x.err)
+		if x.err() != nil {
+			t.Errorf("%s: %v", name, x.err())
 		}
-		if x.grant != nil && x.grant.Context().Err() == nil {
+		if x.grant() != nil && x.grant().Context().Err() == nil {
 			got = append(got, name)
 		}
 	}
@@ -75,7 +99,11 @@ func wantInside(t *testing.T, all map[string]*call, names string) {
 
 func (x *call) unlock(t *testing.T) {
 	t.Helper()
-	if err := x.grant.Unlock(); err != nil {
+	g := x.grant()
+	if g == nil {
+		t.Fatalf("not inside: %v", x.err())
+	}
+	if err := g.Unlock(); err != nil {
 		t.Error(err)
 	}
 	synctest.Wait()
@@ -151,7 +179,7 @@ func TestNoJoin(t *testing.T) {
 			_, err := c.Mutex("a").In(x.wants).TryLock(t.Context())
 			wantIs(t, err, ErrNotAcquired)
 			next := begin(t, c.Mutex("a").In(x.wants).Lock)
-			if next.over {
+			if next.over() {
 				t.Fatalf("%q is inside beside %q", x.wants, x.holds)
 			}
 			g.Unlock()
@@ -203,7 +231,7 @@ func TestOrder(t *testing.T) {
 						f.mu.Unlock()
 						synctest.Wait()
 						for name, x := range all {
-							if x.err != nil {
+							if x.err() != nil {
 								delete(all, name)
 							}
 						}
@@ -218,14 +246,14 @@ func TestOrder(t *testing.T) {
 						all[who] = begin(t, c.Mutex("a").Lock)
 					case word[0] == '+':
 						all[who] = begin(t, c.Mutex("a").In(who[:1]).Lock)
-					case all[who] == nil || word[0] == '-' && all[who].grant == nil:
+					case all[who] == nil || word[0] == '-' && all[who].grant() == nil:
 						t.Fatalf("%s: it is not inside", word)
 					case word[0] == '-':
 						all[who].unlock(t)
 					default:
 						all[who].cancel()
 						synctest.Wait()
-						wantIs(t, all[who].err, ErrNotAcquired, context.Canceled)
+						wantIs(t, all[who].err(), ErrNotAcquired, context.Canceled)
 						delete(all, who)
 					}
 				}
@@ -235,8 +263,8 @@ func TestOrder(t *testing.T) {
 				for len(all) > 0 { // everybody comes in at last
 					before := len(all)
 					for name, x := range all {
-						if x.grant != nil {
-							x.grant.Unlock()
+						if x.grant() != nil {
+							x.grant().Unlock()
 							delete(all, name)
 						}
 					}
@@ -308,7 +336,7 @@ func TestStatsOfMany(t *testing.T) {
 			t.Errorf("%+v after a loss", s)
 		}
 		for _, x := range calls[1:] {
-			wantIs(t, x.grant.Unlock(), ErrLost)
+			wantIs(t, x.grant().Unlock(), ErrLost)
 		}
 		if s := c.Stats(); s.Held != 0 || s.Holds.Count != 4 || s.Holds.Sum != 2+2+2+1 {
 			t.Errorf("%+v after all", s)
@@ -320,6 +348,10 @@ func TestStatsOfMany(t *testing.T) {
 func TestLossOfAll(t *testing.T) {
 	for name, lose := range map[string]func(c *Client, f *fakeNode, g *Grant){
 		"ejected": func(_ *Client, f *fakeNode, _ *Grant) { f.eject("a") },
+		"ejected, while they are asked to leave": func(c *Client, f *fakeNode, g *Grant) {
+			c.release(f.t, "a", g.s.holds[0].stay.request, -1)
+			f.eject("a")
+		},
 		"out": func(_ *Client, f *fakeNode, _ *Grant) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -355,7 +387,7 @@ func TestLossOfAll(t *testing.T) {
 				f.mu.Unlock()
 				next := begin(t, m.RLock) // does not join what is lost
 				for _, g := range grants {
-					if next.over {
+					if next.over() {
 						t.Error("the next one is inside beside those who lost it")
 					}
 					if err := g.Unlock(); !errors.Is(err, ErrUnlocked) {
@@ -382,8 +414,8 @@ func TestCloseWithMany(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		wantIs(t, writer.err, ErrClosed)
-		wantIs(t, reader.err, ErrClosed)
+		wantIs(t, writer.err(), ErrClosed)
+		wantIs(t, reader.err(), ErrClosed)
 		for _, g := range grants {
 			wantIs(t, context.Cause(g.Context()), ErrLost, ErrClosed)
 			wantIs(t, g.Unlock(), ErrLost, ErrClosed)
@@ -442,34 +474,38 @@ func TestForcedReleaseOfMany(t *testing.T) {
 		c, f := newFake(t)
 		c.config.MaxHold, c.config.Grace, c.config.ReleaseGrace = time.Minute, 10*time.Second, 0
 		m := c.RWMutex("a")
+		f.holdNames = map[string]bool{"b": true, "c": true}
 		grants := []*Grant{lock(t, m.readers())}
-		time.Sleep(50 * time.Second)
+		both := begin(t, c.Locks("a", "b").In(Shared).Lock)
 		grants = append(grants, lock(t, m.readers()))
-		f.holdNames = map[string]bool{"b": true}
-		several := begin(t, c.Locks("a", "b").In(Shared).Lock) // inside of a, and waits for b
+		time.Sleep(50 * time.Second)
+		f.letIn("b")
+		grants = append(grants, both.grant())                // which begins only now
+		waits := begin(t, c.Locks("a", "c").In(Shared).Lock) // inside of a
 		since := grants[0].s.holds[0].stay.request
 		if got := c.release(t, "a", since, 30*time.Second); got.Outcome != control.Told || got.GraceMS != 30_000 {
 			t.Errorf("answer %+v", got)
 		}
-		for i, left := range []time.Duration{20 * time.Second, 30 * time.Second} { // MaxHold and its grace are not prolonged
+		for i, left := range []time.Duration{20 * time.Second, 20 * time.Second, 30 * time.Second} { // MaxHold and its grace are not prolonged
 			var revoked *RevokedError
 			if cause := context.Cause(grants[i].Context()); !errors.As(cause, &revoked) || time.Until(grants[i].LeaveBy()) != left {
 				t.Errorf("%d: %v, to leave within %v", i, cause, time.Until(grants[i].LeaveBy()))
 			}
 		}
 		synctest.Wait()
-		wantIs(t, several.err, ErrNotAcquired)
+		wantIs(t, waits.err(), ErrNotAcquired)
 		next := begin(t, m.RLock)
 		wantIs(t, grants[0].Unlock(), ErrLost)
+		wantIs(t, grants[1].Unlock(), ErrLost)
 		time.Sleep(29 * time.Second)
-		if synctest.Wait(); next.over {
+		if synctest.Wait(); next.over() {
 			t.Error("the next one joins what is to be released")
 		}
 		time.Sleep(time.Second)
 		wantInside(t, map[string]*call{"next": next}, "next")
-		wantIs(t, grants[1].Unlock(), ErrLost)
+		wantIs(t, grants[2].Unlock(), ErrLost)
 		next.unlock(t)
-		wantLog(t, f, "try a", "try b", "cancel b", "exit a", "try a", "exit a")
+		wantLog(t, f, "try a", "try b", "try c", "cancel c", "exit b", "exit a", "try a", "exit a")
 		wantNoLines(t, c)
 	})
 }
@@ -493,8 +529,8 @@ func TestForcedReleaseOfWaiters(t *testing.T) {
 		synctest.Wait()
 		for _, x := range asked {
 			var revoked *RevokedError
-			if wantIs(t, x.err, ErrNotAcquired); !errors.As(x.err, &revoked) {
-				t.Errorf("error %v", x.err)
+			if wantIs(t, x.err(), ErrNotAcquired); !errors.As(x.err(), &revoked) {
+				t.Errorf("error %v", x.err())
 			}
 		}
 		wantInside(t, others, "")
@@ -519,10 +555,11 @@ func TestCancelMeetsCritOfMany(t *testing.T) {
 		f.atCancel = func(node.User) { f.grant("a") }
 		first := begin(t, c.RWMutex("a").RLock)
 		first.cancel()
+		synctest.Wait()
 		other := begin(t, c.RWMutex("a").RLock)
 		close(gate)
 		synctest.Wait()
-		wantIs(t, first.err, ErrNotAcquired, context.Canceled)
+		wantIs(t, first.err(), ErrNotAcquired, context.Canceled)
 		wantInside(t, map[string]*call{"other": other}, "other")
 		wantLog(t, f, "try a", "cancel a")
 		if k := c.Stats().Held; k != 1 {
@@ -575,8 +612,11 @@ func TestTryRLock(t *testing.T) {
 		x = begin(t, m.TryRLock) // nobody goes on with a Try that does not wait
 		y := begin(t, m.RLock)
 		time.Sleep(2 * time.Second)
-		wantIs(t, x.err, ErrNotAcquired, errPatience)
+		wantIs(t, x.err(), ErrNotAcquired, errPatience)
 		wantInside(t, map[string]*call{"y": y}, "")
+		if got := f.logged(); !slices.Equal(got[len(got)-3:], []string{"try a", "cancel a", "try a"}) {
+			t.Errorf("the node saw %v", got)
+		}
 		f.letIn("a")
 		y.unlock(t)
 
@@ -594,6 +634,14 @@ func TestTryRLock(t *testing.T) {
 		if g, err := m.TryRLock(t.Context()); err != nil || g.Unlock() != nil {
 			t.Error(err)
 		}
+		time.Sleep(time.Second)
+
+		g = lock(t, m.readers()) // and not if somebody waits for that
+		writer = begin(t, m.Lock)
+		g.Unlock()
+		refuses(m.TryRLock, `this client holds it in group "shared"`)
+		time.Sleep(time.Second)
+		writer.unlock(t)
 		time.Sleep(time.Second)
 		wantNoLines(t, c)
 	})

@@ -196,11 +196,11 @@ func (h *hold) rest(s *stay) {
 }
 
 // handOver has somebody else who waits answer for the Try, in place of h, and reports whether there is one. Nobody
-// does for a Try that would not wait, or that an operator wants to end. Client.mu is held.
+// does for a Try that does not wait. Client.mu is held.
 func (l *line) handOver(h *hold) bool {
 	s := l.stay
 	for next := range each(&l.waiters) {
-		if s.shares(next.section) && !s.mortal {
+		if s.shares(next.section) && !s.once {
 			next.rest(s)
 			h.leave()
 			return true
@@ -229,7 +229,7 @@ func (c *Client) joins(x *section, name string) bool {
 
 // ending: the turn ends without anybody else's doing, and nobody waits for it.
 func (l *line) ending() bool {
-	return l.waiters.Len() == 0 && l.stay.state == leaving && l.stay.holds.Len() == 0
+	return l.waiters.Len() == 0 && l.stay.state == leaving
 }
 
 // taken says who of this client has the turn, beside whom x may not come: whom users tell from each other, if they

@@ -21,6 +21,10 @@ func (g *Grant) Names() []string { return g.s.names() }
 // server's clock is within Config.ClockBound of real time. Tokens of different
 // names say nothing about each other: a resource compares those of the one name
 // that guards it.
+//
+// That is so between groups, and between grants that are alone. Within a group tokens are not ordered: grants of
+// one client that share a hold have the same token, and a reader may have a smaller one than a reader before it.
+// fence.Checker.CheckGroup knows that.
 func (g *Grant) Tokens() []uint64 {
 	tokens := make([]uint64, len(g.s.holds))
 	for i, h := range g.s.holds {

@@ -13,7 +13,8 @@ import (
 )
 
 // A Mutex is an exclusive lock, or several that are held together. Several
-// goroutines may use it: they queue here, in the order of their calls.
+// goroutines may use it: they queue here, in the order of their calls, whichever Mutex of a
+// name they use. In is for a lock that holders share; RWMutex says how goroutines do.
 //
 // A Mutex is not reentrant. A Lock of a name that this client holds already, by
 // whichever Mutex, waits until that grant is unlocked: a goroutine that holds the lock
@@ -46,7 +47,8 @@ func (c *Client) Locks(names ...string) *Mutex {
 // that holds locks for many: the status, the logs and the audit of the servers show
 // "LABEL: USER" as who holds the lock or waits for it. user is at most 256 bytes of UTF-8
 // without control characters, which Lock checks; with "" there is none. It is no other
-// lock: the users of one client exclude each other, as all do.
+// lock: the users of one client exclude each other, as all do. Of users that share a hold of
+// this client servers know the one whose call began it; the audit of the client knows each.
 func (m *Mutex) As(user string) *Mutex { return &Mutex{m.client, m.names, user, m.group} }
 
 // In returns m for a holder that shares the locks: those of one group hold a lock together, and exclude all others. A

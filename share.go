@@ -12,6 +12,14 @@ const Shared = "shared"
 // the same name: a Mutex there excludes readers here. Whoever waits is served in the order of the requests, except
 // that readers that wait come in together: nobody waits for ever.
 //
+// Goroutines of one client share what it holds: while one of them reads, another one joins it without a message to a
+// server, and the last one that unlocks gives the lock up. Once a writer waits, here or elsewhere, nobody joins
+// any more: readers that come later come in after it. So each writer gets in, also among readers that overlap for ever.
+// A reader that calls RLock again may therefore wait for a writer that waits for it: a goroutine needs one RLock.
+//
+// Each RLock has a grant of its own: with its context, Config.MaxHold and Unlock. Those that share have one token
+// and one lease, and a loss of the lock tells them all.
+//
 // There is no upgrade: two readers that wait for each other to leave would do so for ever. Unlock, Lock, and look
 // again whether what was read still holds.
 type RWMutex struct{ m *Mutex }
@@ -33,13 +41,15 @@ func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context, g *Grant) 
 	return m.m.Do(ctx, f)
 }
 
-// RLock waits for the lock, and shares it with other readers.
+// RLock waits for the lock, and shares it with other readers: see Mutex.Lock. While this client reads and no writer
+// waits it returns at once.
 func (m *RWMutex) RLock(ctx context.Context) (*Grant, error) { return m.readers().Lock(ctx) }
 
-// TryRLock makes one attempt to share the lock with other readers.
+// TryRLock makes one attempt to share the lock with other readers: see Mutex.TryLock. It joins those of this client,
+// and fails where a writer waits for them.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Grant, error) { return m.readers().TryLock(ctx) }
 
-// RDo calls f under the lock, which it shares with other readers.
+// RDo calls f under the lock, which it shares with other readers: see Mutex.Do.
 func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, g *Grant) error) error {
 	return m.readers().Do(ctx, f)
 }
@@ -47,13 +57,15 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, g *Grant)
 // Locker is that of Mutex: alone.
 func (m *RWMutex) Locker(ctx context.Context) sync.Locker { return m.m.Locker(ctx) }
 
-// RLocker is a Locker that shares the lock with other readers.
+// RLocker is a Locker that shares the lock with other readers, also with those that use the same one.
 func (m *RWMutex) RLocker(ctx context.Context) sync.Locker { return m.readers().Locker(ctx) }
 
 func (m *RWMutex) readers() *Mutex { return m.m.In(Shared) }
 
 // A GroupMutex is a lock that holders of one group share: any number of one group are inside, or one that is alone.
-// Rooms that only one team uses at a time are an example. It is the lock of Client.Mutex with the same name.
+// Rooms that only one team uses at a time are an example. It is the lock of Client.Mutex with the same name. Goroutines of
+// one client that want one group share what it holds, as readers do: see RWMutex, where a group that waits is
+// like a writer.
 type GroupMutex struct{ m *Mutex }
 
 // Groups returns the lock called name for groups: see Mutex.

@@ -67,7 +67,7 @@ func TestReadersAndWriters(t *testing.T) {
 }
 
 // TestWritersAmongReaders: 64 goroutines of one client overlap for ever, a writer of the same client and one of another
-// client come again and again, and each gets in before the readers begin a fourth session after it came.
+// client come again and again, alone and at once, and each gets in before the readers begin a fourth session after it came.
 func TestWritersAmongReaders(t *testing.T) {
 	t.Parallel()
 	_, config := startLocal(t)
@@ -114,12 +114,13 @@ func TestWritersAmongReaders(t *testing.T) {
 	for range cap(ready) {
 		<-ready
 	}
-	for round := range 10 {
+	clients := map[string]*poundlock.Client{"here": here, "there": there}
+	for round := range 12 {
 		before := begun()
 		var writers sync.WaitGroup
-		for where, c := range map[string]*poundlock.Client{"here": here, "there": there} {
+		for _, where := range [][]string{{"here"}, {"there"}, {"here", "there"}}[round%3] {
 			writers.Go(func() {
-				g, err := c.RWMutex("book").Lock(ctx)
+				g, err := clients[where].RWMutex("book").Lock(ctx)
 				if err != nil {
 					t.Error(err)
 					return

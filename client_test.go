@@ -146,7 +146,7 @@ func TestOneServerForgets(t *testing.T) {
 	}
 }
 
-// TestQuorumLost: a holder whose servers all fail hears of it.
+// TestQuorumLost: a holder whose servers all fail hears of it, and so does each of those who share a hold.
 func TestQuorumLost(t *testing.T) {
 	t.Parallel()
 	l, config := startLocal(t)
@@ -156,6 +156,14 @@ func TestQuorumLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	grants := []*poundlock.Grant{g}
+	for range 3 {
+		r, err := c.RWMutex("read").RLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		grants = append(grants, r)
+	}
 	if end := time.Until(g.LeaseEnd()); end <= 0 && g.Context().Err() == nil || end > config.Lease {
 		t.Errorf("certain for %v", end)
 	}
@@ -164,16 +172,18 @@ func TestQuorumLost(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	select {
-	case <-g.Context().Done():
-	case <-time.After(patience):
-		t.Fatal("the holder of a dead cluster's lock was not told")
-	}
-	if err := context.Cause(g.Context()); !errors.Is(err, poundlock.ErrLost) {
-		t.Errorf("cause %v", err)
-	}
-	if err := g.Unlock(); !errors.Is(err, poundlock.ErrLost) {
-		t.Errorf("Unlock: %v", err)
+	for _, g := range grants {
+		select {
+		case <-g.Context().Done():
+		case <-time.After(patience):
+			t.Fatal("the holder of a dead cluster's lock was not told")
+		}
+		if err := context.Cause(g.Context()); !errors.Is(err, poundlock.ErrLost) {
+			t.Errorf("cause %v", err)
+		}
+		if err := g.Unlock(); !errors.Is(err, poundlock.ErrLost) {
+			t.Errorf("Unlock: %v", err)
+		}
 	}
 	soon := func() context.Context {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

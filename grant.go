@@ -99,7 +99,8 @@ func (h *hold) lose(why error) {
 }
 
 // giveUp is for a wait that err has ended, and says why. Others who wait for the same go on with its Try; without any
-// it is cancelled, and the process answers with Rem, or was in the critical section before it heard of this. leave follows.
+// it is cancelled, and the process answers with Rem, or was in the critical section before it heard of this.
+// leave follows.
 func (h *hold) giveUp(err error) error {
 	c, l := h.client, h.line
 	c.mu.Lock()
@@ -110,6 +111,7 @@ func (h *hold) giveUp(err error) error {
 		if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrNoQuorum) {
 			err = fmt.Errorf("%w: %w", err, l.taken(h.section))
 		}
+		h.leave() // now: nobody must hand a Try over to it
 		return err
 	case s.state == trying && !l.handOver(h):
 		c.mu.Unlock()

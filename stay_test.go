@@ -279,6 +279,25 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestGiveUpLeavesTheLine: at once, or else a Try would be handed over to nobody.
+func TestGiveUpLeavesTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newFake(t)
+		g := lock(t, c.Mutex("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		s := newSection(ctx, c, "")
+		defer s.abandon()
+		s.wants = Shared
+		_, err := c.takeTurn(&wait{client: c, shards: c.shards, ctx: ctx, section: s}, "a", false)
+		wantIs(t, err, context.DeadlineExceeded)
+		if k := c.lines.Get("a").waiters.Len(); k != 0 {
+			t.Errorf("%d wait", k)
+		}
+		g.Unlock()
+	})
+}
+
 // TestTriesOfMany: a hundred readers that come and go are one Try, however many names they hold.
 func TestTriesOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

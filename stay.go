@@ -19,7 +19,7 @@ const (
 	idle    state = iota // Try is still to be called, by the one that it begins for
 	trying               // for one who waits, and whoever shares with it
 	inside               // told Crit, and somebody has not left; lost or not
-	leaving              // all have left, Rem follows
+	leaving              // Exit is called, Rem follows
 	out
 )
 

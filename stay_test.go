@@ -208,6 +208,7 @@ func TestOrder(t *testing.T) {
 		"a waiter that gives up opens nothing that is wanted": "+r1 in wanted +w1 +r2 xw1 | r1",
 		"the Try goes on for others":                          "+r1 +r2 +r3 xr1 xr2 in | r3",
 		"for those behind one who does not share, too":        "+r1 +w1 +r2 xr1 in | r2 -r2 in | w1",
+		"until the last of them gives up":                     "+r1 +r2 +w1 xr1 xr2 in | w1",
 		"without others it ends":                              "+r1 +w1 +q1 xr1 in | w1 -w1 in | q1",
 		"and one who waits may give up":                       "+r1 +r2 +r3 xr2 in | r1 r3",
 		"a process that gives up does so for one":             "+r1 +r2 +r3 give in | r2 r3",

@@ -264,17 +264,17 @@ type room struct {
 	token  uint64
 }
 
-func (r *room) enter(t *testing.T, g *poundlock.Grant) {
+func (r *room) enter(t *testing.T, group string, token uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	alone := g.Group() == ""
-	if r.inside > 0 && (alone || g.Group() != r.group) {
-		t.Errorf("%q meets %d of %q inside", g.Group(), r.inside, r.group)
+	alone := group == ""
+	if r.inside > 0 && (alone || group != r.group) {
+		t.Errorf("%q meets %d of %q inside", group, r.inside, r.group)
 	}
-	if err := r.fence.CheckGroup("a", g.Group(), g.Token()); err != nil || alone && g.Token() == r.token {
-		t.Errorf("token %d of %q after %d of %q: %v", g.Token(), g.Group(), r.token, r.group, err)
+	if err := r.fence.CheckGroup("a", group, token); err != nil || alone && token == r.token {
+		t.Errorf("token %d of %q after %d of %q: %v", token, group, r.token, r.group, err)
 	}
-	r.group, r.token = g.Group(), g.Token()
+	r.group, r.token = group, token
 	r.inside++
 }
 
@@ -330,7 +330,7 @@ func storm(t *testing.T, groups ...string) {
 						continue
 					}
 					entered.Add(1)
-					rooms[name].enter(t, g)
+					rooms[name].enter(t, g.Group(), g.Token())
 					time.Sleep(time.Duration(rand.Int64N(int64(200 * time.Microsecond))))
 					rooms[name].leave()
 					if err := g.Unlock(); err != nil {

@@ -243,31 +243,28 @@ func TestElection(t *testing.T) {
 	}
 }
 
-// TestStormOfSeveral: users of several names at once that mostly wait for too short a
+func TestStormOfSeveral(t *testing.T)         { stormOfSeveral(t, "") }
+func TestStormOfSeveralInGroups(t *testing.T) { stormOfSeveral(t, "r", "r", "q", "") }
+
+// stormOfSeveral: users of several names at once that mostly wait for too short a
 // time, some of whom hold until their time is over, while one server after the other
-// forgets. Nobody meets anybody inside, tokens grow name by name, and all is free in
+// forgets. Nobody meets inside whom it does not share with, tokens grow name by name, and all is free in
 // the end.
-func TestStormOfSeveral(t *testing.T) {
+func stormOfSeveral(t *testing.T, groups ...string) {
 	t.Parallel()
 	l, config := startLocal(t)
 	config.MaxHold, config.Grace = 3*time.Millisecond, 10*time.Second
 	names := []string{"a", "b", "c"}
 	var over atomic.Bool
-	var inside [3]atomic.Int32
-	var token [3]atomic.Uint64
+	var rooms [3]room
 	var entered, gaveUp, overdue atomic.Int32
 	var all sync.WaitGroup
 	visit := func(g *poundlock.Grant) {
 		entered.Add(1)
 		for i, name := range g.Names() {
-			k := int(name[0] - 'a')
-			if inside[k].Add(1) != 1 {
-				t.Errorf("two are inside of %s", name)
-			}
-			defer inside[k].Add(-1)
-			if now := g.Tokens()[i]; token[k].Swap(now) >= now {
-				t.Errorf("%s: token %d does not grow", name, now)
-			}
+			r := &rooms[name[0]-'a']
+			r.enter(t, g.Group(), g.Tokens()[i])
+			defer r.leave()
 		}
 		if rand.IntN(4) == 0 {
 			<-g.Context().Done() // and it leaves within the grace
@@ -284,7 +281,7 @@ func TestStormOfSeveral(t *testing.T) {
 					for _, i := range rand.Perm(3)[:1+rand.IntN(3)] {
 						some = append(some, names[i])
 					}
-					m := c.Locks(some...)
+					m := c.Locks(some...).In(groups[rand.IntN(len(groups))])
 					lock := m.Lock
 					if rand.IntN(4) == 0 {
 						lock = m.TryLock

@@ -610,6 +610,11 @@ func TestTryRLock(t *testing.T) {
 		g.Unlock()
 
 		g = lock(t, m.readers().As("alice"))
+		f.mu.Lock()
+		if label := f.users["a"].(node.Labelled).Label(); label != "alice" {
+			t.Errorf("the servers see %q", label)
+		}
+		f.mu.Unlock()
 		refuses(m.TryLock, `"alice" holds it in group "shared"`)
 		writer := begin(t, m.Lock)
 		refuses(m.TryRLock, `"alice" holds it in group "shared", which nobody may join now`)
@@ -692,6 +697,14 @@ func TestRLocker(t *testing.T) {
 			t.Error("the writer is not inside")
 		}
 		wantLog(t, f, "try a", "exit a", "try a", "exit a")
+
+		c.config.MaxHold = time.Minute // the oldest grant goes first
+		one.Lock()
+		time.Sleep(40 * time.Second)
+		one.Lock()
+		one.Unlock()
+		time.Sleep(40 * time.Second)
+		one.Unlock()
 		defer func() {
 			if recover() == nil {
 				t.Error("Unlock of what is not locked returned")

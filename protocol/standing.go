@@ -18,7 +18,7 @@ const (
 // Standing is what a process knows about one lock: a member about its users, a
 // user that is inside about the members.
 type Standing struct {
-	Holders  []Request // whom the member supports or knows inside
+	Holders  []Request // whom the member supports or knows inside: several share
 	Waiters  []Request // in the order of service
 	Supports []ID      // the members that the user's critical section counts on
 	Since    int64     // the time of the request that got it, 0 where unknown
@@ -29,6 +29,7 @@ type Request struct {
 	User  ID
 	Since int64  // ns of the user's clock, 0 where unknown
 	Token uint64 // the fencing token recorded for it here, 0 where unknown
+	Group string // for people: the group that it shares with others or wants to, or a mark that equal groups share; "" is alone
 }
 
 // What a process may tell besides: drivers ask for these by As.
@@ -82,13 +83,31 @@ func inner(p any) (one any, several []any) {
 	return nil, nil
 }
 
-// Owner is the effect that tells whom a member supports from now on: To, whose request has the
-// time Arg; To 0 and Arg 0: nobody. It is for those who watch, and changes nothing.
-const Owner Do = 8
+// Owner is the effect that tells whom alone a member supports from now on: To, whose request has the
+// time Arg; To 0 and Arg 0: nobody. Joined tells that it supports To, too, from now on, in the group that Data is for
+// people, and Parted that it does not any more. What a step gives back and takes again has not changed. They are for
+// those who watch, and change nothing.
+const (
+	Owner  Do = 8
+	Joined Do = 21
+	Parted Do = 22
+)
 
-// Owner tells that this member supports the request that user c made at time; 0
+// Owner tells that this member supports the request that user c made at time, and no other; 0
 // and 0: nobody.
 func (o *Out[M]) Owner(c ID, time uint64) {
 	e := o.effect(Owner)
+	e.To, e.Arg = c, time
+}
+
+// Joined tells that this member supports the request that user c made at time, too.
+func (o *Out[M]) Joined(c ID, time uint64, group string) {
+	e := o.effect(Joined)
+	e.To, e.Arg, e.Data = c, time, group
+}
+
+// Parted tells that this member does not support that request any more.
+func (o *Out[M]) Parted(c ID, time uint64) {
+	e := o.effect(Parted)
 	e.To, e.Arg = c, time
 }

@@ -221,7 +221,7 @@ func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
 			}
 		case protocol.SetTimer, protocol.StopTimer: // the story fires timers, by Step
 		case protocol.Read, protocol.Write, protocol.Await: // the story ends accesses, by Step
-		case protocol.Owner, protocol.Wanted:
+		case protocol.Owner, protocol.Joined, protocol.Parted, protocol.Wanted:
 		case protocol.Leader:
 			s.Leaders[id] = e.Act
 		case protocol.Invoke:

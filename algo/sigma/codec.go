@@ -209,10 +209,19 @@ func (s *LiteralServer) Inspect() protocol.Standing { return inspect(s) }
 // Inspect implements protocol.Inspector.
 func (s *Server) Inspect() protocol.Standing {
 	st := inspect(s)
+	group := named(s.group())
 	for i := range st.Holders {
-		if h := &st.Holders[i]; h.User == s.largest {
+		h := &st.Holders[i]
+		switch h.Group = group; s.largest {
+		case 0:
+		case h.User:
 			h.Token = s.tokens[0]
+		case s.fenced(h.User): // the largest of all that share: each has at least the time of its request
+			h.Token = uint64(h.Since)
 		}
+	}
+	for i, w := range s.queue.all() {
+		st.Waiters[i].Group = named(w.group())
 	}
 	return st
 }

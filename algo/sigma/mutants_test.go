@@ -33,6 +33,7 @@ func outside(more ...string) map[string]string {
 		"unfenced":      "a claim: see TestMutantsOfClaims",
 		"rename":        "a claim: see TestMutantsOfClaims",
 		"renamed":       "a claim: see TestMutantsOfClaims",
+		"named":         "for people: see TestStandingOfGroups",
 	}
 	for _, name := range more {
 		all[name] = "mutated by another test"

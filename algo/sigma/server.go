@@ -52,7 +52,7 @@ func newServer(id protocol.ID, c protocol.Config) *Server {
 
 // Step implements protocol.Process.
 func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
-	before := s.owner.request
+	before, shared := s.owner.request, s.group() != 0
 	checked := before != request{}
 	switch ev.Kind {
 	case protocol.Start:
@@ -82,7 +82,12 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	}
 	setCheckTimer(s.terms.Value().period, checked, s.owner != entry{}, out)
 	if s.owner.request != before {
-		out.Owner(s.owner.client, s.owner.time)
+		switch {
+		case s.group() == 0:
+			out.Owner(s.owner.client, s.owner.time)
+		case !shared && before != request{}: // it was alone, and those who share have been told
+			out.Parted(before.client, before.time)
+		}
 	}
 }
 
@@ -205,7 +210,7 @@ func (s *Server) recall(e entry, out *protocol.Out[Message]) {
 // yield takes the support of an owner back and supports whoever comes next.
 func (s *Server) yield(e entry, now int64, out *protocol.Out[Message]) {
 	group := s.group()
-	s.part(e.client)
+	s.part(e, out)
 	if s.draining {
 		s.turnAway(e.client, out)
 		return
@@ -223,7 +228,7 @@ func (s *Server) delete(e entry, now int64, out *protocol.Out[Message]) {
 	case e == entry{}:
 		return
 	case s.owned(e.client) != nil:
-		s.part(e.client)
+		s.part(e, out)
 	default:
 		s.queue.remove(s.queue.find(e.client))
 	}
@@ -236,7 +241,9 @@ func (s *Server) delete(e entry, now int64, out *protocol.Out[Message]) {
 // the timestamp recorded as the token that e will use if it can.
 func (s *Server) grant(e entry, now int64, out *protocol.Out[Message]) {
 	e.serial++
-	s.join(e)
+	if s.join(e); s.group() != 0 {
+		out.Joined(e.client, e.time, named(s.group()))
+	}
 	known := s.report(e.request, now)
 	switch s.terms.Value().fence {
 	case FencePiggyback:

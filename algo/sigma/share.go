@@ -1,10 +1,16 @@
 package sigma
 
 import (
+	"encoding/binary"
+	"fmt"
 	"hash/fnv"
+	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
 )
+
+// hashed marks the code of a group whose name is longer than a code.
+const hashed = 1 << 61
 
 // Groups: holders of one group share the lock. A server supports a set of owners that share one group, and
 // a session of theirs lasts until none is left. Whoever does not share closes it to those behind him. A mutex is the
@@ -13,7 +19,6 @@ import (
 // share is a group as servers compare it: a name of up to seven bytes is itself, of a longer one it is a hash.
 // 0 is no group: its holder is alone.
 func share(g protocol.Group) (code uint64) {
-	const hashed = 1 << 61
 	if g.Exclusive() {
 		return 0
 	}
@@ -28,10 +33,15 @@ func share(g protocol.Group) (code uint64) {
 	return hashed | h.Sum64()>>3
 }
 
-// named is the name of a group that is its own code, for people.
-func named(code uint64) (name string) {
-	for ; code != 0; code >>= 8 {
-		name = string([]byte{byte(code)}) + name
+// named is what people are shown of a group: its name where that is the code, else ~ and the end of the hash. No name
+// of a group that is shown as it is looks like that: it would be too long.
+func named(code uint64) string {
+	if code == 0 {
+		return ""
+	}
+	name := strings.TrimLeft(string(binary.BigEndian.AppendUint64(make([]byte, 0, 8), code)), "\x00")
+	if _, err := protocol.ParseGroups(name); err != nil || code&hashed != 0 { // a client may have made up any code
+		return fmt.Sprintf("~%08x", uint32(code))
 	}
 	return name
 }
@@ -89,14 +99,17 @@ func (s *Server) join(e entry) {
 	s.queue.shared.owners.insert(waiter{entry: e})
 }
 
-// part takes the support of a client back.
-func (s *Server) part(c protocol.ID) {
-	switch {
-	case s.group() == 0:
+// part takes the support of an owner back.
+func (s *Server) part(e entry, out *protocol.Out[Message]) {
+	if s.group() == 0 {
 		s.owner = entry{}
-	case s.owner.client != c:
+		return
+	}
+	out.Parted(e.client, e.time)
+	switch {
+	case s.owner.client != e.client:
 		owners := &s.queue.shared.owners
-		owners.remove(owners.find(c))
+		owners.remove(owners.find(e.client))
 	case len(s.sharers()) > 0:
 		s.owner = s.queue.shared.owners.remove(0).entry
 	default:

@@ -3,6 +3,7 @@ package sigma
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -132,7 +133,7 @@ var sharings = []story{
 			for w.find(s1, c(2), Response) >= 0 {
 				w.deliver(s1, c(2), Response)
 			}
-			want(slices.Equal(w.told, told), "after the request of c%d: %v were told, want %v", k, w.told, told)
+			want(slices.Equal(w.heard, told), "after the request of c%d: %v were told, want %v", k, w.heard, told)
 		}
 		ask(1)
 		ask(2)
@@ -142,23 +143,23 @@ var sharings = []story{
 		w.exit(c(1))
 		w.exit(c(2))
 		w.settle()
-		want(len(w.told) == 2, "told are %v: a holder that is alone needs not hear of it", w.told)
+		want(len(w.heard) == 2, "told are %v: a holder that is alone needs not hear of it", w.heard)
 		w.exit(c(3)) // a session begins for c4 and c6, and c5 waits
 		w.settle()
 		w.inside(c(4), c(6))
-		want(slices.Equal(w.told[2:], []protocol.ID{c(4), c(6)}), "told are %v", w.told)
+		want(slices.Equal(w.heard[2:], []protocol.ID{c(4), c(6)}), "told are %v", w.heard)
 		w.exit(c(4))
 		w.exit(c(6))
 		w.settle()
 		w.inside(c(5))
-		w.told = nil
+		w.heard = nil
 		w.tryIn(c(1), "r")
 		w.tryIn(c(2), "r")
 		w.settle()
 		w.exit(c(5))
 		w.settle()
 		w.inside(c(1), c(2))
-		want(len(w.told) == 0, "told are %v, and nobody waits", w.told)
+		want(len(w.heard) == 0, "told are %v, and nobody waits", w.heard)
 	}},
 	{"who waits in place of a request before is told of once, and an old word counts for nobody", func() {
 		w := newWorld(Algorithm, 1, 2)
@@ -170,18 +171,56 @@ var sharings = []story{
 		i := w.find(s1, a, Response)
 		old := w.flights[i].msg
 		w.settle()
-		want(len(w.told) == 1, "told are %v", w.told)
+		want(len(w.heard) == 1, "told are %v", w.heard)
 		w.exit(a)
 		w.settle()
 		w.receive(s1, a, old)
-		want(len(w.told) == 1, "told are %v, one of them after it has left", w.told)
+		want(len(w.heard) == 1, "told are %v, one of them after it has left", w.heard)
 		w.settle()
 		w.exit(b)
 		w.tryIn(a, "r")
 		w.same(a, func() {
 			w.receive(s1, a, Message{Kind: Response, Stage: Wanted, Owner: a, Time: w.procs[a].(*Client).time, Inc: 1})
 		})
-		want(len(w.told) == 2, "told are %v", w.told)
+		want(len(w.heard) == 2, "told are %v", w.heard)
+	}},
+	{"a server tells who shares its support, and who is alone", func() {
+		w := newWorld(Algorithm, 4, 4)
+		a, b, c, d := w.client(1), w.client(2), w.client(3), w.client(4)
+		owners := func(all ...protocol.ID) {
+			var told []protocol.ID // in the order of the requests, which step compares
+			for _, r := range w.told[s1] {
+				told = append(told, r.client)
+			}
+			slices.Sort(told)
+			want(slices.Equal(told, all), "s1 tells of %v, want %v", told, all)
+		}
+		w.tryIn(a, "!w")
+		w.deliver(a, s1, Request)
+		owners(a)
+		for _, r := range []protocol.ID{b, c} {
+			w.tryIn(r, "r")
+			w.deliver(r, s1, Request)
+		}
+		owners(a)
+		w.receive(a, s1, Message{Kind: Release, Time: 1})
+		owners(b, c)
+		w.tryIn(d, "r")
+		w.deliver(d, s1, Request)
+		owners(b, c, d)
+		w.receive(c, s1, Message{Kind: Yield, Time: 1, Serial: 1}) // it gets it again
+		owners(b, c, d)
+		w.receive(b, s1, Message{Kind: Release, Time: 1})
+		owners(c, d)
+		w.receive(c, s1, Message{Kind: Request, Time: 2}) // alone
+		owners(d)
+		w.receive(d, s1, Message{Kind: Release, Time: 1})
+		owners(c)
+		w.receive(b, s1, Message{Kind: Request, Time: 3, Token: share("r")})
+		w.receive(c, s1, Message{Kind: Release, Time: 2})
+		owners(b)
+		w.receive(b, s1, Message{Kind: Release, Time: 3})
+		owners()
 	}},
 	{"the next try wants what it says", func() {
 		w := newWorld(Algorithm, 4, 1)
@@ -194,6 +233,34 @@ var sharings = []story{
 		w.try(c)
 		want(w.flights[w.find(c, s1, Request)].msg.Token == 0, "it wants a group")
 	}},
+}
+
+// Holders and waiters are shown with their groups, and holders that share with a token that is no larger than theirs.
+func TestStandingOfGroups(t *testing.T) {
+	for _, x := range []struct{ group, shown string }{
+		{"r", "r"}, {"readers", "readers"}, {"a,b", "a,b"}, {"!w", ""}, {"", ""},
+		{"readers-1", "~5f6f691c"}, {"readers-2", "~5f6f6879"},
+	} {
+		if got := named(share(protocol.Group(x.group))); got != x.shown {
+			t.Errorf("%q is shown as %q, want %q", x.group, got, x.shown)
+		}
+	}
+	if got := named(0x07206e); got != "~0007206e" {
+		t.Errorf("a name that cannot be printed is shown as %q", got)
+	}
+	w := newWorld(Algorithm, 4, 4, option("fence", FenceNoFloor))
+	for k, g := range []protocol.Groups{"r", "r", "!w", "rooms-of-many"} {
+		w.tryIn(w.client(k+1), g)
+		w.deliver(w.client(k+1), s1, Request)
+	}
+	got := w.procs[s1].(protocol.Inspector).Inspect()
+	want := protocol.Standing{
+		Holders: []protocol.Request{{User: w.client(1), Since: 1, Token: 1, Group: "r"}, {User: w.client(2), Since: 1, Token: 1, Group: "r"}},
+		Waiters: []protocol.Request{{User: w.client(3), Since: 1}, {User: w.client(4), Since: 1, Group: "~01911b3b"}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("it knows %+v, want %+v", got, want)
+	}
 }
 
 func TestSharings(t *testing.T) { test(t, sharings) }

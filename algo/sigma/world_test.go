@@ -84,10 +84,11 @@ type world struct {
 	token   []uint64          // of the last grant, by id
 	reason  []protocol.Reason // of the last Rem
 	owner   map[protocol.ID]protocol.Act
-	grants  []protocol.ID // in order
-	told    []protocol.ID // who heard that somebody waits who does not share, in order
-	left    []int         // entries that run makes
-	unsound bool          // two holders are what the story is about
+	told    map[protocol.ID][]request // whom a server supports, as it tells those who watch
+	heard   []protocol.ID             // who heard that somebody waits who does not share, in order
+	grants  []protocol.ID             // in order
+	left    []int                     // entries that run makes
+	unsound bool                      // two holders are what the story is about
 	out     protocol.Out[Message]
 }
 
@@ -109,7 +110,7 @@ func newWorld(a protocol.Algorithm[Message], n, clients int, change ...func(w *w
 	total := n + clients
 	w.users, w.skew, w.lives = make(history.Users, total), make([]int64, total), make([]uint64, total)
 	w.token, w.reason, w.left = make([]uint64, total), make([]protocol.Reason, total), make([]int, total)
-	w.owner = map[protocol.ID]protocol.Act{}
+	w.owner, w.told = map[protocol.ID]protocol.Act{}, map[protocol.ID][]request{}
 	w.timers = make([]map[uint32]int64, total)
 	w.procs = make([]protocol.Process[Message], total)
 	w.latency = func(_, _ protocol.ID) int64 { return hop }
@@ -144,6 +145,7 @@ func (w *world) leases() bool { return w.alg.Detector == protocol.LeaseDetector 
 func (w *world) start(id protocol.ID) {
 	w.procs[id] = w.alg.New(id, w.config)
 	w.timers[id] = map[uint32]int64{}
+	delete(w.told, id)
 	w.lives[id]++
 	if w.clock {
 		w.lives[id] = max(w.lives[id], uint64(w.now+w.skew[id]))
@@ -391,6 +393,11 @@ func (w *world) step(id protocol.ID, ev protocol.Event[Message]) {
 			w.act(id, e.Act)
 		}
 	}
+	if s, ok := w.procs[id].(*Server); ok {
+		owners, _ := s.table()
+		told := slices.SortedFunc(slices.Values(w.told[id]), func(r, q request) int { return r.stamp().Compare(q.stamp()) })
+		want(slices.Equal(told, owners), "server %d tells that it supports %v, and supports %v", id, told, owners)
+	}
 	if w.users[id] == protocol.InCrit && w.left[id] > 0 {
 		w.left[id]--
 		w.exit(id)
@@ -408,12 +415,23 @@ func (w *world) send(from, to protocol.ID, m Message) {
 }
 
 func (w *world) act(id protocol.ID, a protocol.Act) {
-	switch a.Do {
+	switch r := (request{a.To, a.Arg}); a.Do {
 	case protocol.Owner:
-		w.owner[id] = a
+		if w.owner[id], w.told[id] = a, nil; a.To != 0 {
+			w.told[id] = []request{r}
+		}
+		return
+	case protocol.Joined:
+		want(!slices.Contains(w.told[id], r), "server %d supports %v twice", id, r)
+		w.told[id] = append(w.told[id], r)
+		return
+	case protocol.Parted:
+		k := slices.Index(w.told[id], r)
+		want(k >= 0, "server %d supports %v no more, and never did", id, r)
+		w.told[id] = slices.Delete(w.told[id], k, k+1)
 		return
 	case protocol.Wanted:
-		w.told = append(w.told, id)
+		w.heard = append(w.heard, id)
 		return
 	}
 	err := history.Act(&w.users[id], id, a)

@@ -76,7 +76,7 @@ func (r *Rules) Meaning(i int, a protocol.Act) *history.Fault {
 			why = "has no consensus"
 		}
 	case protocol.SetTimer, protocol.StopTimer, protocol.Leader, protocol.Read, protocol.Write, protocol.Await,
-		protocol.Owner: // it is for those who watch
+		protocol.Owner, protocol.Joined, protocol.Parted: // they are for those who watch
 	default:
 		why = fmt.Sprintf("asks for effect %d, which is none", a.Do)
 	}

@@ -93,6 +93,10 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 		}
 	case protocol.Owner:
 		l.audit.owned(i, a.To, a.Arg, l.sessions[a.To])
+	case protocol.Joined:
+		l.audit.joined(a.To, a.Arg, a.Data, l.sessions[a.To])
+	case protocol.Parted:
+		l.audit.parted(a.To, a.Arg)
 	case protocol.Invoke:
 		l.invoke(i, a.Data)
 	case protocol.Outcome:

@@ -67,6 +67,11 @@ var Damages = map[string]func(n *Node){
 			clear(s.sessions)
 		}
 	},
+	"who shares a lock": func(n *Node) {
+		for _, s := range n.loops {
+			clear(s.audit.companies)
+		}
+	},
 	"failed locks": func(n *Node) {
 		for _, s := range n.loops {
 			clear(s.users.failed)

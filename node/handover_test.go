@@ -180,6 +180,13 @@ func upheld(t *testing.T, damage func(*node.Node)) (complaints []string) {
 		eventually(t, "every member knows the lock without waiters", func() bool { return len(n.Locks()) == locks+1 })
 	}
 
+	var together []sharing
+	for _, n := range users {
+		u := sharing{newInside(), "readers"}
+		must(t, n.Try(node.Mutex, "book", u, false))
+		<-u.entries
+		together = append(together, u)
+	}
 	synctest.Wait() // nothing is on its way
 	shared := []string{sessions(users[0]), sessions(users[1])}
 	f.damage = damage
@@ -191,6 +198,10 @@ func upheld(t *testing.T, damage func(*node.Node)) (complaints []string) {
 		}
 	}
 	users[1].Exit("alone")
+	for i, n := range users {
+		n.Exit("book")
+		<-together[i].rem
+	}
 	// Half of the locks are released now, and the others by their client's death.
 	entered := func(k int) {
 		select {
@@ -237,6 +248,11 @@ func upheld(t *testing.T, damage func(*node.Node)) (complaints []string) {
 		if len(complaints) > 0 || time.Now().After(end) {
 			complain("idle locks are kept")
 			break
+		}
+	}
+	for k, n := range f.nodes {
+		if left := n.Stats().Supports; left != 0 && len(complaints) == 0 {
+			complain("s%d counts %d supports at the end", k+1, left)
 		}
 	}
 	return complaints

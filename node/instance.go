@@ -32,7 +32,8 @@ type instance struct {
 //	names            unserved, served            reset                          by
 //	limits           note                                                        remove
 //	labels           set                                                         with limits
-//	audit                                        waits; owned, as an effect      owned, waits
+//	audit                                        settle, waits; owned, joined    remove, waits
+//	                                             and parted, as effects
 //	factory: idling  first, for a new one        idle                            -
 //
 // Example: a request for a lock that this server does not own is refused by names.unserved, and no process is made.
@@ -121,6 +122,7 @@ func (l *loop) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessio
 	case err == nil && i.replica != nil && i.replica.captures:
 		l.captured(i)
 	case err == nil:
+		l.audit.settle(i)
 		l.audit.waits(i, i.process.Waiting())
 		if i.inside {
 			l.tellSupports(i, in.Kind)
@@ -172,7 +174,7 @@ func (l *loop) remove(i *instance) {
 	l.instances.Delete(i.name)
 	delete(l.names.by, i)
 	l.n.instances.Add(-1)
-	l.audit.owned(i, 0, 0, nil)
+	l.audit.remove(i)
 	l.audit.waits(i, 0)
 	i.removed = true
 	for t := i.timers; t != nil; t = t.next {

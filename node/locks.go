@@ -16,8 +16,8 @@ type Lock struct {
 	Standing protocol.Standing
 	// Labels are those of the users of clients that have one, as FullLabel takes it.
 	Labels map[protocol.ID]string
-	Held   time.Duration // how long this member has supported its holder; 0 without one
-	Err    error         // why Standing is unknown: the algorithm panicked
+	Held   []time.Duration // how long this member has supported each of Standing.Holders, 0 where unknown
+	Err    error           // why Standing is unknown: the algorithm panicked
 }
 
 // A Page says which locks are asked for: those whose names begin with Prefix and
@@ -69,8 +69,12 @@ func (l *loop) locks(names []string) []Lock {
 			l.n.c.Log.Error("no standing", "lock", name, "error", err)
 		}
 		lock := Lock{Name: name, Kind: i.kind, Standing: standing, Labels: l.labels.of(i, standing), Err: err}
-		if i.owner.request != 0 {
-			lock.Held = time.Since(l.n.started) - i.owner.since
+		for _, h := range standing.Holders {
+			held := time.Duration(0)
+			if o, ok := l.audit.owner(i, h.User); ok {
+				held = time.Since(l.n.started) - o.since
+			}
+			lock.Held = append(lock.Held, held)
 		}
 		all = append(all, lock)
 	}

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,11 +17,12 @@ type Support struct {
 	Client  protocol.ID
 	Label   string // of the client, and of its user of this lock: FullLabel
 	Request uint64 // the time of the client's request: see RequestID
+	Group   string // that it shares the support in, as protocol.Request has it; "" is alone
 	Ended   bool
 	Held    time.Duration // how long it lasted; Ended
 }
 
-// An owner is whom a member supports in one lock; the zero owner is nobody.
+// An owner is whom a member supports in one lock, or one of those; the zero owner is nobody.
 type owner struct {
 	client  protocol.ID
 	request uint64        // whatever the client says, 0 too
@@ -39,22 +42,42 @@ func (o owner) name() string {
 	return RequestID(o.client, o.request)
 }
 
+// A company are the owners of one lock that share, beside the one that its instance has.
+type company struct {
+	group  string // for people
+	others map[protocol.ID]owner
+}
+
+// A change is that a member supports a request, or does not any more.
+type change struct {
+	owner         // since is not set
+	group  string // that it shares in
+	parted bool   // it does not any more
+	alone  bool   // and no other one: see protocol.Owner
+}
+
 // An audit is what a loop counts, and tells whoever audits it.
 type audit struct {
-	n      *Node
-	labels *labels
-	tally  tally
-	held   histogram.Histogram   // how long supports lasted
-	latest atomic.Pointer[tally] // a copy for others
+	n         *Node
+	labels    *labels
+	companies map[*instance]*company // where owners share
+	changes   []change               // of the current step, where owners share
+	tally     tally
+	held      histogram.Histogram   // how long supports lasted
+	latest    atomic.Pointer[tally] // a copy for others
 }
 
 func newAudit(n *Node, l *labels) audit {
 	k := len(n.messages)
-	return audit{n: n, labels: l, tally: tally{sent: make([]uint64, k), received: make([]uint64, k)}}
+	return audit{n: n, labels: l, companies: map[*instance]*company{}, tally: tally{sent: make([]uint64, k), received: make([]uint64, k)}}
 }
 
-// owned notes whom the member supports in a lock from now on, and in which session: see protocol.Owner.
+// owned notes whom alone the member supports in a lock from now on, and in which session: see protocol.Owner.
 func (a *audit) owned(i *instance, client protocol.ID, request uint64, with *session) {
+	if len(a.changes) > 0 || len(a.companies) > 0 && a.companies[i] != nil {
+		a.changes = append(a.changes, change{owner: owner{client: client, request: request, session: with}, alone: true})
+		return
+	}
 	old := i.owner
 	if old.client == client && old.request == request {
 		return
@@ -80,11 +103,163 @@ func (a *audit) owned(i *instance, client protocol.ID, request uint64, with *ses
 	}
 }
 
+// joined notes whom the member supports in a lock, too, until the step is over: see protocol.Joined.
+func (a *audit) joined(client protocol.ID, request uint64, group string, with *session) {
+	a.changes = append(a.changes, change{owner: owner{client: client, request: request, session: with}, group: group})
+}
+
+// parted notes whom the member does not support any more: see protocol.Parted.
+func (a *audit) parted(client protocol.ID, request uint64) {
+	a.changes = append(a.changes, change{owner: owner{client: client, request: request}, parted: true})
+}
+
+// settle tells what a step has changed among owners that share: first what has ended, then what was given.
+func (a *audit) settle(i *instance) {
+	if len(a.changes) == 0 {
+		return
+	}
+	now := time.Since(a.n.started)
+	last, alone := make(map[protocol.ID]change, len(a.changes)), false
+	for _, c := range a.changes {
+		if c.alone {
+			alone = true
+			clear(last)
+		}
+		last[c.client] = c
+	}
+	ended, passed := protocol.ID(0), false // ended is the client of the first one that has
+	end := func(known owner) {
+		c, named := last[known.client]
+		if named && !c.parted && c.request == known.request || !named && !alone {
+			return
+		}
+		a.end(i, known, now)
+		if ended == 0 {
+			ended = known.client
+		}
+	}
+	for _, c := range a.changes { // in their order
+		if known, ok := a.owner(i, c.client); ok {
+			end(known)
+		}
+	}
+	if alone {
+		for _, known := range a.owners(i) {
+			end(known)
+		}
+		delete(a.companies, i)
+	}
+	for _, c := range a.changes {
+		if c = last[c.client]; c.parted || c.nobody() {
+			continue
+		}
+		if c.group != "" {
+			a.company(i).group = c.group
+		}
+		if _, ok := a.owner(i, c.client); !ok {
+			c.since = now
+			a.give(i, c.owner, now)
+			passed = passed || ended != 0 && c.client != ended
+		}
+	}
+	if passed {
+		a.tally.passed++
+	}
+	a.changes = a.changes[:0]
+	if cap(a.changes) > keepQueue {
+		a.changes = nil
+	}
+}
+
+// owner is what the member gives to a client.
+func (a *audit) owner(i *instance, client protocol.ID) (o owner, ok bool) {
+	if i.owner.client == client && !i.owner.nobody() {
+		return i.owner, true
+	}
+	if c := a.companies[i]; c != nil {
+		o, ok = c.others[client]
+	}
+	return o, ok
+}
+
+// group is the one that owners of a lock share, "" where one is alone.
+func (a *audit) group(i *instance) string {
+	if c := a.companies[i]; c != nil {
+		return c.group
+	}
+	return ""
+}
+
+// owners are all to whom the member gives a lock.
+func (a *audit) owners(i *instance) (all []owner) {
+	if !i.owner.nobody() {
+		all = append(all, i.owner)
+	}
+	if c := a.companies[i]; c != nil {
+		all = slices.AppendSeq(all, maps.Values(c.others))
+	}
+	return all
+}
+
+func (a *audit) company(i *instance) *company {
+	if a.companies[i] == nil {
+		a.companies[i] = &company{}
+	}
+	return a.companies[i]
+}
+
+// add makes o one of the owners.
+func (a *audit) add(i *instance, o owner) {
+	if a.tally.supports++; i.owner.nobody() {
+		i.owner = o
+		return
+	}
+	c := a.company(i)
+	if c.others == nil {
+		c.others = map[protocol.ID]owner{}
+	}
+	c.others[o.client] = o
+}
+
+func (a *audit) give(i *instance, o owner, now time.Duration) {
+	a.add(i, o)
+	a.tally.given++
+	a.tell(i, o, false, now)
+}
+
+func (a *audit) end(i *instance, o owner, now time.Duration) {
+	a.tally.ended++
+	a.tally.supports--
+	a.held.Add(now - o.since)
+	a.tell(i, o, true, now)
+	c := a.companies[i]
+	switch {
+	case i.owner.client != o.client:
+		delete(c.others, o.client)
+	case c == nil || len(c.others) == 0:
+		i.owner = owner{}
+		delete(a.companies, i)
+	default: // any other one
+		for client, next := range c.others {
+			i.owner = next
+			delete(c.others, client)
+			break
+		}
+	}
+}
+
+// remove notes that an instance goes.
+func (a *audit) remove(i *instance) {
+	a.changes = a.changes[:0]
+	a.owned(i, 0, 0, nil)
+	a.settle(i)
+}
+
 func (a *audit) tell(i *instance, o owner, ended bool, now time.Duration) {
 	if a.n.c.Audit == nil {
 		return
 	}
-	r := Support{Lock: i.name, Kind: i.kind, Client: o.client, Request: o.request, Ended: ended}
+	r := Support{Lock: i.name, Kind: i.kind, Client: o.client, Request: o.request, Group: a.group(i), Ended: ended}
 	if o.session != nil {
 		o.session.mu.Lock()
 		r.Label = FullLabel(o.session.label, a.labels.get(i, o.client))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -142,6 +143,171 @@ func supportsCounted(t *testing.T, request uint64) {
 	if !reflect.DeepEqual(told, want) || len(audit) > 0 {
 		t.Errorf("told %v, want %v", told, want)
 	}
+}
+
+// A sharing user wants a group.
+type sharing struct {
+	inside
+	group protocol.Groups
+}
+
+func (s sharing) Wants() protocol.Groups { return s.group }
+func (s sharing) Wanted()                {}
+
+// Whoever shares a lock is supported for itself: each support is counted and told with its group, what has ended before
+// what is given for it, and a support that a step takes and gives again is the same one.
+func TestSharedSupportsCounted(t *testing.T) {
+	host := node.HostOf(sigma.Algorithm)
+	audit := make(chan node.Support, 100)
+	servers, peers := clusterAt(t, 4, false, host, func(c *node.Config) {
+		if c.ID == 0 {
+			c.Audit = func(s node.Support) { audit <- s }
+		}
+	})
+	const readers = 3
+	users := clients(t, readers+2, peers, host, func(c *node.Config) { c.Label = "a user" })
+	numbers := map[protocol.ID]int{}
+	for k, n := range users {
+		numbers[n.ID()] = k
+	}
+	told := func(want ...string) {
+		t.Helper()
+		var got []string
+		for range want {
+			a := <-audit
+			event := "+"
+			if a.Ended {
+				event = "-"
+			}
+			got = append(got, fmt.Sprintf("%s%d%s", event, numbers[a.Client], a.Group))
+			if a.Lock != "a" || a.Label != "a user" || a.Request == 0 || a.Ended != (a.Held > 0) {
+				t.Errorf("told %+v", a)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("told %v, want %v", got, want)
+		}
+	}
+	count := func(supports, given, ended, passed uint64) {
+		t.Helper()
+		s := servers[0].Stats()
+		if uint64(s.Supports) != supports || s.SupportsGiven != given || s.SupportsEnded != ended || s.SupportsPassed != passed || s.SupportsHeld.Count != ended {
+			t.Errorf("%d supports, %d given, %d ended, %d passed, %d measured; want %d, %d, %d, %d, %d",
+				s.Supports, s.SupportsGiven, s.SupportsEnded, s.SupportsPassed, s.SupportsHeld.Count, supports, given, ended, passed, ended)
+		}
+	}
+	exit := func(k int, u *probe) {
+		users[k].Exit("a")
+		<-u.rem
+	}
+	wait := func(k int, u inside, wants protocol.Groups) {
+		t.Helper()
+		must(t, users[k].Try(node.Mutex, "a", sharing{u, wants}, false))
+	}
+	waiting := func(k int) {
+		t.Helper()
+		for _, s := range servers {
+			eventually(t, "the requests wait everywhere", func() bool { return s.Stats().Waiting == k })
+		}
+	}
+	all := make([]inside, len(users))
+	for k := range all {
+		all[k] = newInside()
+	}
+	first, last := readers, readers+1
+	wait(first, all[first], "")
+	<-all[first].entries
+	for k := range readers {
+		wait(k, all[k], "readers")
+		waiting(k + 1)
+	}
+	told("+3")
+	count(1, 1, 0, 0)
+	exit(first, all[first].probe)
+	for k := range readers {
+		if e := <-all[k].entries; e.Group != "readers" {
+			t.Errorf("%d is in group %q", k, e.Group)
+		}
+	}
+	waiting(0)
+	told("-3", "+0readers", "+1readers", "+2readers")
+	count(3, 4, 1, 1)
+	locks := servers[0].Locks()
+	if len(locks) != 1 || len(locks[0].Held) != readers || slices.Contains(locks[0].Held, 0) {
+		t.Errorf("it knows %+v", locks)
+	}
+	for _, h := range locks[0].Standing.Holders {
+		if h.Group != "readers" {
+			t.Errorf("holder %+v", h)
+		}
+	}
+
+	wait(last, all[last], "")
+	waiting(1)
+	exit(1, all[1].probe)
+	told("-1readers")
+	users[0].Close() // its session ends
+	told("-0readers")
+	count(1, 4, 3, 1)
+	exit(2, all[2].probe)
+	<-all[last].entries
+	told("-2readers", "+4")
+	count(1, 5, 4, 2)
+	exit(last, all[last].probe)
+	told("-4")
+	count(0, 5, 5, 2)
+	if len(audit) > 0 {
+		t.Errorf("told %+v, too", <-audit)
+	}
+}
+
+// companies is the keeper whose members support all who came, and take and give each support anew in each step.
+func companies() protocol.Algorithm[uint8] {
+	a := keeper(nil)
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[uint8] {
+		return &companion{keeperProcess: keeperProcess{id: id, c: c}}
+	}
+	return a
+}
+
+type companion struct {
+	keeperProcess
+	told []protocol.ID
+}
+
+func (p *companion) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+	p.keeperProcess.Step(ev, out)
+	for _, c := range p.told {
+		out.Parted(c, 7)
+	}
+	for _, c := range p.clients {
+		out.Joined(c, 7, "all")
+	}
+	if p.told = slices.Clone(p.clients); len(p.told) == 1 {
+		out.Owner(p.told[0], 7)
+	}
+}
+
+// A support that a step takes back and gives again is the same one.
+func TestSupportGivenAgain(t *testing.T) {
+	host := node.HostOf(companies())
+	servers, peers := clusterAt(t, 1, false, host, nil)
+	users := clients(t, 3, peers, host, nil)
+	first := newInside()
+	enterLock(t, users[0], first)
+	for k, n := range users[1:] {
+		must(t, n.Try(node.Mutex, "a", newInside(), false))
+		eventually(t, "each is supported", func() bool { return servers[0].Stats().Supports == k+2 })
+	}
+	users[2].Close()
+	users[1].Close()
+	eventually(t, "one is left", func() bool { return servers[0].Stats().Supports == 1 })
+	if s := servers[0].Stats(); s.SupportsGiven != 3 || s.SupportsEnded != 2 || s.SupportsPassed != 0 {
+		t.Errorf("%d given, %d ended, %d passed", s.SupportsGiven, s.SupportsEnded, s.SupportsPassed)
+	}
+	users[0].Exit("a")
+	<-first.rem
+	eventually(t, "none is left", func() bool { s := servers[0].Stats(); return s.Supports == 0 && s.SupportsEnded == 3 })
 }
 
 func enterLock(t *testing.T, n *node.Node, u inside) {

@@ -140,7 +140,7 @@ func (f *Frozen) Write(out io.Writer) (SnapshotSize, error) {
 	w.begin(partLocks)
 	for _, l := range n.loops {
 		for _, i := range l.instances.All() {
-			w.lock(i, numbers, f.at-f.ran)
+			w.lock(i, &l.audit, numbers, f.at-f.ran)
 		}
 	}
 	w.begin(partFailed)
@@ -217,7 +217,7 @@ func (w *partWriter) session(s *session) {
 }
 
 // lock writes an instance. began is the boot clock at the start of the node.
-func (w *partWriter) lock(i *instance, numbers map[*session]uint64, began time.Duration) {
+func (w *partWriter) lock(i *instance, audit *audit, numbers map[*session]uint64, began time.Duration) {
 	var err error
 	if w.state, err = i.process.AppendState(w.state[:0]); err != nil && w.err == nil {
 		w.err = fmt.Errorf("lock %q: %w", i.name, err)
@@ -231,9 +231,14 @@ func (w *partWriter) lock(i *instance, numbers map[*session]uint64, began time.D
 	for _, p := range i.peers {
 		w.b = binary.AppendUvarint(w.b, numbers[p])
 	}
-	w.b = binary.AppendUvarint(w.b, uint64(i.owner.client))
-	w.b = binary.AppendUvarint(w.b, i.owner.request)
-	w.b = binary.AppendUvarint(w.b, uint64(max(0, began+i.owner.since)))
+	owners := audit.owners(i)
+	w.b = protocol.AppendText(w.b, audit.group(i))
+	w.b = binary.AppendUvarint(w.b, uint64(len(owners)))
+	for _, o := range owners {
+		w.b = binary.AppendUvarint(w.b, uint64(o.client))
+		w.b = binary.AppendUvarint(w.b, o.request)
+		w.b = binary.AppendUvarint(w.b, uint64(max(0, began+o.since)))
+	}
 	armed := 0
 	for t := i.timers; t != nil; t = t.next {
 		armed++
@@ -411,7 +416,9 @@ func (l *loader) lock(r *protocol.Reader) error {
 		}
 		home.limits.connect(i, l.sessions[k])
 	}
-	l.owner(home, i, r)
+	if !l.owners(home, i, r) {
+		return fmt.Errorf("%w: lock %q: whom it supports", ErrSnapshot, name)
+	}
 	for range r.Len() {
 		id, at := uint32(r.Max(1<<32-1)), time.Duration(r.Max(1<<62))
 		if r.Err != nil || i.timer(id) != nil {
@@ -427,14 +434,23 @@ func (l *loader) lock(r *protocol.Reader) error {
 	return nil
 }
 
-// owner reads whom the member supports, for those who watch.
-func (l *loader) owner(home *loop, i *instance, r *protocol.Reader) {
-	client, request, since := protocol.ID(r.Uint()), r.Uint(), time.Duration(r.Max(1<<62))
-	if o := (owner{client, request, since - l.began, l.n.sessions.byPeer[client]}); !o.nobody() {
-		i.owner = o
-		home.audit.tally.supports++
+// owners reads whom the member supports, for those who watch.
+func (l *loader) owners(home *loop, i *instance, r *protocol.Reader) (ok bool) {
+	a := &home.audit
+	group, count := r.Text(), r.Len()
+	if group != "" {
+		a.company(i).group = group
 	}
-	home.audit.waits(i, i.process.Waiting())
+	for range count {
+		client, request, since := protocol.ID(r.Uint()), r.Uint(), time.Duration(r.Max(1<<62))
+		o := owner{client, request, since - l.began, l.n.sessions.byPeer[client]}
+		if _, twice := a.owner(i, client); twice || o.nobody() || r.Err != nil {
+			return false
+		}
+		a.add(i, o)
+	}
+	a.waits(i, i.process.Waiting())
+	return r.Err == nil && (group != "" || count <= 1) && (group == "" || count > 0)
 }
 
 // end checks that nothing is missing.

@@ -29,13 +29,15 @@ const (
 )
 
 // AuditRecord is one line of the audit file. Those of all servers tell who held a
-// lock: whose one request a quorum of them supported at the same time.
+// lock: whose one request a quorum of them supported at the same time. A server supports
+// several requests of one lock at a time where these share a group.
 type AuditRecord struct {
 	Time    time.Time `json:"time"`
 	Server  string    `json:"server"`
 	Event   string    `json:"event"` // support, end or dropped
 	Lock    string    `json:"lock,omitempty"`
 	Kind    string    `json:"kind,omitempty"`
+	Group   string    `json:"group,omitempty"` // that shares the lock, as in the status; absent: alone
 	Client  string    `json:"client,omitempty"`
 	Label   string    `json:"label,omitempty"`
 	Request string    `json:"request,omitempty"`
@@ -238,7 +240,8 @@ func (a *Audit) encode(e *json.Encoder, r auditRecord) (count uint64) {
 	if r.Lock == "" {
 		return 0
 	}
-	line.Event, line.Lock, line.Kind, line.Request = "support", r.Lock, r.Kind.String(), node.RequestID(r.Client, r.Request)
+	line.Event, line.Lock, line.Kind, line.Group = "support", r.Lock, r.Kind.String(), r.Group
+	line.Request = node.RequestID(r.Client, r.Request)
 	if r.Ended {
 		held := r.Held.Milliseconds()
 		line.Event, line.HeldMS = "end", &held

@@ -53,7 +53,9 @@ func TestAuditLines(t *testing.T) {
 	a.Reopen()
 	eventually(t, "the file is there again", func() bool { _, err := os.Stat(path); return err == nil })
 	eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), "opened the audit file again") })
-	a.note(support("later", false))
+	later := support("later", false)
+	later.Group = "readers"
+	a.note(later)
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func TestAuditLines(t *testing.T) {
 	if len(lines) != 2 || !strings.HasSuffix(lines[0], first) || !strings.HasSuffix(lines[1], `"held_ms":1500}`) {
 		t.Errorf("before: %s", old)
 	}
-	if all := readAudit(t, text); len(all) != 1 || all[0].Lock != "later" {
+	if all := readAudit(t, text); len(all) != 1 || all[0].Lock != "later" || all[0].Group != "readers" {
 		t.Errorf("after: %s", text)
 	}
 	if _, err := OpenAudit("s1", filepath.Join(path, "x"), slog.New(slog.DiscardHandler)); err == nil {

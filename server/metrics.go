@@ -108,10 +108,10 @@ func (o Sink) node(s node.Stats) {
 	o.Gauge("locks", "Locks that are not idle at this server.", float64(s.Instances))
 	o.Gauge("lock_clients", "Pairs of a client and a lock that it holds or wants, or has just left: --max-waiters bounds them.", float64(s.Pairs))
 	o.Gauge("waiters", "Requests that wait in the queues of all locks of this server.", float64(s.Waiting))
-	o.Gauge("supports", "Supports that this server gives now: one a lock.", float64(s.Supports))
+	o.Gauge("supports", "Supports that this server gives now: one a lock, or one for each holder that shares it.", float64(s.Supports))
 	o.Counter("supports_given_total", "Supports given to a request, those that were passed on among them.", s.SupportsGiven)
 	o.Counter("supports_ended_total", "Supports that ended, those that were passed on among them.", s.SupportsEnded)
-	o.Counter("supports_passed_total", "Supports that went from one client to the next in one step: hand-overs.", s.SupportsPassed)
+	o.Counter("supports_passed_total", "Supports that went from one client to the next, or to several that share, in one step: hand-overs.", s.SupportsPassed)
 	o.Histogram("support_duration_seconds", "How long the supports lasted that have ended.", Durations(s.SupportsHeld))
 	for _, m := range s.Messages {
 		o.Traffic("messages_total", "Messages of locks.", m.Sent, m.Received, "lock_kind", m.Kind.String(), "message", m.Name)

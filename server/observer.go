@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -158,27 +157,7 @@ func waitAll(ctx context.Context, n *node.Node, servers int) {
 	}
 }
 
-// pages gives the pages of one server to f until it returns false. Locks that come
-// or go between two pages may be missing, as in any list of what changes.
+// pages gives the pages of one server to f until it returns false.
 func (o *Observer) pages(ctx context.Context, i int, q control.Query, f func(control.Page) bool) error {
-	incarnation := ""
-	for {
-		bounded, cancel := context.WithTimeout(ctx, o.timeout)
-		p, err := control.Ask(bounded, o.servers[i].node, o.servers[i].id, q)
-		cancel()
-		if err != nil {
-			return err
-		}
-		if incarnation != "" && incarnation != p.Incarnation {
-			return errors.New("it restarted while it was asked")
-		}
-		incarnation = p.Incarnation
-		if !f(p) || !p.More {
-			return nil
-		}
-		if bytes.Compare(p.Last, q.After) <= 0 {
-			return errors.New("its pages are out of order")
-		}
-		q.After = p.Last
-	}
+	return control.Pages(ctx, o.servers[i].node, o.servers[i].id, o.timeout, q, f)
 }

@@ -70,13 +70,18 @@ func (r *Release) Check() (client protocol.ID, since uint64, err error) {
 	if r.GraceMS != nil && (*r.GraceMS < 0 || *r.GraceMS > int64(time.Hour/time.Millisecond)) {
 		return 0, 0, fmt.Errorf("a grace of %d ms: want 0 to an hour", *r.GraceMS)
 	}
-	first, second, _ := strings.Cut(r.Request, "-")
+	return ParseRequest(r.Request)
+}
+
+// ParseRequest returns whose request a node.RequestID is, and the time of it.
+func ParseRequest(text string) (client protocol.ID, since uint64, err error) {
+	first, second, _ := strings.Cut(text, "-")
 	id, err := strconv.ParseUint(first, 16, 64)
 	if err == nil {
 		since, err = strconv.ParseUint(second, 16, 64)
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("%.50q names no request", r.Request)
+		return 0, 0, fmt.Errorf("%.50q names no request", text)
 	}
 	return protocol.ID(id), since, nil
 }

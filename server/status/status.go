@@ -104,14 +104,15 @@ type Lock struct {
 	Name    string   `json:"name"`
 	Shard   string   `json:"shard,omitempty"`
 	Kind    string   `json:"kind"`
-	Holders []Holder `json:"holders"`
-	Waiters []Waiter `json:"waiters"` // the one that asked first comes first; of many the first ones
-	Waiting int      `json:"waiting"` // how many there are
+	Group   string   `json:"group,omitempty"` // that the holders share; absent: there is none, or it is alone
+	Holders []Holder `json:"holders"`         // the one that asked first comes first
+	Waiters []Waiter `json:"waiters"`         // the one that asked first comes first; of many the first ones
+	Waiting int      `json:"waiting"`         // how many there are
 	Errors  []string `json:"errors,omitempty"`
 }
 
 // A Holder is a client that may be inside: with one live support less than are needed it
-// would not be.
+// would not be. Each of those that share a lock has supports and a budget of its own.
 type Holder struct {
 	ID             string `json:"id"`
 	Label          string `json:"label,omitempty"`
@@ -128,6 +129,7 @@ type Waiter struct {
 	ID       string `json:"id"`
 	Label    string `json:"label,omitempty"`
 	Request  string `json:"request,omitempty"`
+	Group    string `json:"group,omitempty"` // that it wants to share; absent: it wants to be alone
 	AgeMS    int64  `json:"age_ms"`
 	Supports int    `json:"supports"`
 }
@@ -241,8 +243,10 @@ func (c *Cluster) add(same []*server.Lock) (locks []Lock) {
 			continue
 		}
 		c.LockCount++
-		for _, h := range x.Holders {
+		if len(x.Holders) > 0 {
 			c.HeldCount++
+		}
+		for _, h := range x.Holders {
 			if h.LossBudget < c.LossBudget {
 				c.LossBudget, c.tight = h.LossBudget, x.Name
 			}
@@ -263,26 +267,33 @@ type claim struct {
 	supports, live int
 }
 
-// lock calls the client with most live supports the holder, if it could be inside.
+// shares reports whether two claims may both be of clients that are inside.
+func (x *claim) shares(y *claim) bool { return x.ID == y.ID || x.Group != "" && x.Group == y.Group }
+
+// lock calls the client with most live supports the holder, if it could be inside, and those that share with it and
+// could be inside, too.
 func (c *Cluster) lock(shard, kind string, same []*server.Lock) Lock {
 	l := Lock{Shard: shard, Kind: kind, Holders: []Holder{}, Waiters: []Waiter{}}
 	var claims []*claim
-	owned := 0
+	byID := map[string]*claim{}
 	note := func(r server.Request) *claim {
-		i := slices.IndexFunc(claims, func(x *claim) bool { return x.ID == r.ID })
-		if i < 0 {
-			i = len(claims)
-			claims = append(claims, &claim{Request: server.Request{ID: r.ID, Label: c.labels[r.ID]}})
+		x := byID[r.ID]
+		if x == nil {
+			x = &claim{Request: server.Request{ID: r.ID, Label: c.labels[r.ID]}}
+			byID[r.ID] = x
+			claims = append(claims, x)
 		}
-		x := claims[i]
 		// The longest one names the user beside its client. A server without a session does not know the client.
 		if x.Label == "" || r.Live && len(r.Label) > len(x.Label) {
 			x.Label = r.Label
 		}
 		x.AgeMS = max(x.AgeMS, r.AgeMS)
-		x.Request.Request = max(x.Request.Request, r.Request) // the latest, where a server knows an older one
+		if r.Request >= x.Request.Request { // the latest, where a server knows an older one
+			x.Request.Request, x.Group = r.Request, r.Group
+		}
 		return x
 	}
+	var supported []*claim // one for each server that supports somebody
 	for i, s := range same {
 		if s == nil || c.Servers[i].Shard != shard || s.Kind != kind {
 			continue
@@ -292,12 +303,14 @@ func (c *Cluster) lock(shard, kind string, same []*server.Lock) Lock {
 		if s.Error != "" {
 			l.Errors = append(l.Errors, c.Servers[i].Name+": "+s.Error)
 		}
-		if s.Holder != nil {
-			owned++
-			x := note(*s.Holder)
+		for k, h := range s.Holders() {
+			x := note(h)
 			x.supports++
-			if s.Holder.Live {
+			if h.Live {
 				x.live++
+			}
+			if k == 0 {
+				supported = append(supported, x)
 			}
 		}
 		for _, w := range s.Waiters {
@@ -308,26 +321,39 @@ func (c *Cluster) lock(shard, kind string, same []*server.Lock) Lock {
 		return cmp.Or(cmp.Compare(b.live, a.live), cmp.Compare(b.AgeMS, a.AgeMS), cmp.Compare(a.ID, b.ID))
 	})
 	g := c.shards[shard]
-	if needed := g.needed(); len(claims) > 0 && claims[0].live >= needed {
-		h := claims[0]
-		// What other clients have been given may stay with them while this one is inside.
-		others := owned - h.supports
+	needed := g.needed()
+	var inside, outside []*claim
+	for _, x := range claims {
+		if x.live >= needed && claims[0].shares(x) {
+			inside = append(inside, x)
+		} else {
+			outside = append(outside, x)
+		}
+	}
+	// What clients that do not share have been given may stay with them while these are inside.
+	others := 0
+	for _, x := range supported {
+		if len(inside) > 0 && !inside[0].shares(x) {
+			others++
+		}
+	}
+	byAge := func(a, b *claim) int { return cmp.Or(cmp.Compare(b.AgeMS, a.AgeMS), cmp.Compare(a.ID, b.ID)) }
+	slices.SortStableFunc(inside, byAge)
+	for _, h := range inside {
 		if h.AgeMS > Settling.Milliseconds() && (h.live < g.Quorum || h.live+others < g.Servers) {
 			c.short++
 		}
-		claims = claims[1:]
+		l.Group = h.Group
 		l.Holders = append(l.Holders, Holder{
 			ID: h.ID, Label: h.Label, Request: h.Request.Request, AgeMS: h.AgeMS,
 			SupportsLive: h.live, SupportsNeeded: needed, LossBudget: h.live - needed, Servers: g.Servers,
 		})
 	}
-	slices.SortStableFunc(claims, func(a, b *claim) int {
-		return cmp.Or(cmp.Compare(b.AgeMS, a.AgeMS), cmp.Compare(a.ID, b.ID))
-	})
-	for _, x := range claims {
-		l.Waiters = append(l.Waiters, Waiter{x.ID, x.Label, x.Request.Request, x.AgeMS, x.supports})
+	slices.SortStableFunc(outside, byAge)
+	for _, x := range outside {
+		l.Waiters = append(l.Waiters, Waiter{x.ID, x.Label, x.Request.Request, x.Group, x.AgeMS, x.supports})
 	}
-	l.Waiting = max(l.Waiting, len(claims))
+	l.Waiting = max(l.Waiting, len(outside))
 	return l
 }
 

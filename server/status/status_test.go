@@ -191,6 +191,73 @@ func TestRestartSafe(t *testing.T) {
 	}
 }
 
+// TestShared: holders that share are as many holds, each with supports and a budget of its own: a server may be restarted
+// if none of them would lose the lock, and a lock counts once as held.
+func TestShared(t *testing.T) {
+	shared := func(name string, ids ...string) server.Answer { // a server that supports these, and w waits alone
+		a := answer(name, "")
+		l := &a.Status.Locks[0]
+		for k, id := range ids {
+			r := server.Request{ID: id, Label: "label " + id, Live: true, AgeMS: 9000 - int64(k), Group: "readers"}
+			if a.Status.Sessions = append(a.Status.Sessions, server.Session{ID: id, Label: r.Label}); k == 0 {
+				l.Holder = &r
+			} else {
+				l.Sharers = append(l.Sharers, r)
+			}
+		}
+		l.Waiters = []server.Request{{ID: "w", Live: true, AgeMS: 100}, {ID: "z", Live: true, AgeMS: 50, Group: "tea"}}
+		return a
+	}
+	for _, x := range []struct {
+		name    string
+		s4      server.Answer
+		s3      server.Answer
+		safe    bool
+		settled bool
+		budget  int
+		holders []string
+		columns string
+	}{
+		{"all support both", shared("s4", "a", "b"), shared("s3", "a", "b"), true, true, 2, []string{"a", "b"},
+			"label a, label b in readers\t4 of 4\t2\t9s"},
+		{"one has forgotten one of them", shared("s4", "a"), shared("s3", "a", "b"), true, false, 1, []string{"a", "b"},
+			"label a, label b in readers\t3 of 4\t1\t9s"},
+		{"one supports who waits alone", answer("s4", "w:100ms"), shared("s3", "a", "b"), true, true, 1, []string{"a", "b"},
+			"label a, label b in readers\t3 of 4\t1\t9s"},
+		{"one of them has two left", shared("s4", "a"), shared("s3", "a"), false, false, 0, []string{"a", "b"},
+			"label a, label b in readers\t2 of 4\t0\t9s"},
+		{"one comes in", shared("s4", "a"), shared("s3", "a", "b", "c"), true, false, 1, []string{"a", "b"},
+			"label a, label b in readers\t3 of 4\t1\t9s"},
+	} {
+		s, l := merge(shared("s1", "a", "b"), shared("s2", "a", "b"), x.s3, x.s4)
+		var holders []string
+		for _, h := range l.Holders {
+			holders = append(holders, h.ID)
+		}
+		if s.RestartSafe != x.safe || s.Settled != x.settled || s.LossBudget != x.budget || s.LockCount != 1 || s.HeldCount != 1 {
+			t.Errorf("%s: %+v", x.name, s)
+		}
+		if !slices.Equal(holders, x.holders) || l.Group != "readers" {
+			t.Errorf("%s: holders %v in group %q", x.name, holders, l.Group)
+		}
+		if columns := l.Columns(); !strings.HasSuffix(columns, x.columns) {
+			t.Errorf("%s: shown as %q, want %q", x.name, columns, x.columns)
+		}
+	}
+	_, l := merge(shared("s1", "a", "b", "c", "d", "e"), shared("s2", "a", "b", "c", "d", "e"))
+	if who := l.Who(); who != "label a, label b, label c, 2 more in readers" {
+		t.Errorf("many are %q", who)
+	}
+	if text := waiters(l.Waiters, l.Waiting); text != "w (100ms), z in tea (100ms)" {
+		t.Errorf("waiters %q", text)
+	}
+	// Whoever does not share with the first one is none of them.
+	_, l = merge(shared("s1", "a", "b"), shared("s2", "a", "b"), answer("s3", "w:20s"), answer("s4", "w:20s"))
+	if l.Group != "" || len(l.Holders) != 1 || l.Holders[0].ID != "w" {
+		t.Errorf("holders %+v in group %q", l.Holders, l.Group)
+	}
+}
+
 // TestDraining: while a server drains no other one may be restarted, and it is none for
 // a lock that is granted now.
 func TestDraining(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -116,7 +117,8 @@ func (l *Lock) Heading() string {
 }
 
 // Columns are those of a lock except for its waiters: its shard where there are shards, its
-// name and kind, who holds it, with which supports, how many of them may go, and for how long.
+// name and kind, who holds it, with which supports, how many of them may go, and for how long. Of
+// several holders these are the supports of the one that has the fewest, and the age of the first.
 func (l *Lock) Columns() string {
 	begin := fmt.Sprintf("%s\t%s\t", Printable(l.Name), l.Kind)
 	if l.Shard != "" {
@@ -125,8 +127,31 @@ func (l *Lock) Columns() string {
 	if len(l.Holders) == 0 {
 		return begin + "-\t-\t-\t-"
 	}
-	h := l.Holders[0]
-	return begin + fmt.Sprintf("%s\t%d of %d\t%d\t%s", Who(h.Label, h.ID), h.SupportsLive, h.Servers, h.LossBudget, Age(h.AgeMS))
+	least := slices.MinFunc(l.Holders, func(a, b Holder) int { return cmp.Compare(a.SupportsLive, b.SupportsLive) })
+	return begin + fmt.Sprintf("%s\t%d of %d\t%d\t%s",
+		l.Who(), least.SupportsLive, least.Servers, least.LossBudget, Age(l.Holders[0].AgeMS))
+}
+
+// Who names the holders, the first three of many, and their group, "" where nobody holds it.
+func (l *Lock) Who() string {
+	const most = 3
+	var names []string
+	for i, h := range l.Holders {
+		if i == most {
+			names = append(names, fmt.Sprintf("%d more", len(l.Holders)-most))
+			break
+		}
+		names = append(names, Who(h.Label, h.ID))
+	}
+	return strings.Join(names, ", ") + In(l.Group)
+}
+
+// In is what people are told of a group, behind the name of a client: "" for none.
+func In(group string) string {
+	if group == "" {
+		return ""
+	}
+	return " in " + Printable(group)
 }
 
 // waiters names the first three.
@@ -139,7 +164,7 @@ func waiters(known []Waiter, all int) string {
 		if i == 3 {
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s (%s)", Who(r.Label, r.ID), Age(r.AgeMS)))
+		parts = append(parts, fmt.Sprintf("%s%s (%s)", Who(r.Label, r.ID), In(r.Group), Age(r.AgeMS)))
 	}
 	if more := all - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))

@@ -66,6 +66,9 @@ func (a *auditor) note(h *hold, event string) {
 		slog.String("client", idText(a.id)),
 		slog.String("label", node.FullLabel(a.label, h.section.label)),
 	)
+	if group := h.section.wants; group != "" {
+		r.AddAttrs(slog.String("group", string(group)))
+	}
 	if event != "grant" {
 		r.AddAttrs(slog.Int64("held_ms", r.Time.Sub(h.entered).Milliseconds()))
 	}

@@ -88,16 +88,32 @@ type Holder struct {
 	// Held is for how long some server has supported it, at least a moment longer than
 	// the holder has known of it. Servers that restarted since have forgotten.
 	Held time.Duration
+	// Group is the one that it shares the lock in, as Grant.Group, "" if it is alone. Servers keep names of up to 7
+	// bytes; a longer one is a ~ and 8 digits, the same for all of that group.
+	Group string
 }
 
 // Holder asks the servers who holds a lock, whatever client it is, which may be over when
-// it returns. It has the results and the errors of Election.Leader. Whoever waits for
+// it returns. It has the results and the errors of Election.Leader. Of several that share
+// the lock it is the one that asked first: Holders has all. Whoever waits for
 // that lock can say for whom:
 //
 //	waiting for lock "deploy": vm/27709 has held it for 3s
 func (c *Client) Holder(ctx context.Context, lock string) (Holder, error) {
 	h, err := c.ask(ctx, describe([]string{lock}), lock, candidate{})
 	return h.Holder, err
+}
+
+// Holders is Holder for all who share the lock, in the order in which they asked for it. All are of one Group; one that is
+// alone has none. It returns none when nobody holds the lock. Of a group that clients
+// enter and leave all the time it returns those that are certain.
+func (c *Client) Holders(ctx context.Context, lock string) ([]Holder, error) {
+	found, err := c.askAll(ctx, describe([]string{lock}), lock, nil)
+	var all []Holder
+	for _, x := range found {
+		all = append(all, x.Holder)
+	}
+	return all, err
 }
 
 // Observe yields who leads: at once, and after each election, which may give the same
@@ -150,31 +166,44 @@ func (e *Election) ask(ctx context.Context, last candidate) (candidate, error) {
 	return e.client.ask(ctx, fmt.Sprintf("election %q", e.name), e.name, last)
 }
 
-// ask polls the servers until a quorum of them has answered, and has said the same
-// again where that is not sure. what is what the lock is to the caller.
+// ask is the first one of askAll, the zero candidate if there is none.
 func (c *Client) ask(ctx context.Context, what, lock string, last candidate) (candidate, error) {
+	var before []candidate
+	if last != (candidate{}) {
+		before = []candidate{last}
+	}
+	found, err := c.askAll(ctx, what, lock, before)
+	if len(found) == 0 {
+		return candidate{}, err
+	}
+	return found[0], nil
+}
+
+// askAll polls the servers until a quorum of them has answered, and has said the same
+// again where that is not sure. what is what the lock is to the caller.
+func (c *Client) askAll(ctx context.Context, what, lock string, last []candidate) ([]candidate, error) {
 	if err := transport.CheckName(lock); err != nil {
-		return candidate{}, fmt.Errorf("poundlock: %w", err)
+		return nil, fmt.Errorf("poundlock: %w", err)
 	}
 	g := c.shardOf(lock)
 	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
 	defer cancel()
-	shared := false // by two, at the last look
+	contested := false // by two, at the last look
 	for {
 		begin := time.Now()
 		holders, err := g.poll(bounded, lock, c.config.QuorumWait/4)
 		pause := min(c.config.Lease, time.Second) / 10
 		if c.closed() {
-			return candidate{}, &failure{ErrClosed, what, nil}
+			return nil, &failure{ErrClosed, what, nil}
 		}
 		if err == nil {
-			l, sure := g.leader(holders, last)
-			nobody := l == candidate{}
-			if sure || nobody && shared {
-				return l, nil
+			found, sure := g.inside(holders, last)
+			nobody := len(found) == 0
+			if sure || nobody && contested {
+				return found, nil
 			}
 			// Who is about to yield has done so in a few round trips.
-			last, shared = l, nobody
+			last, contested = found, nobody
 			pause, err = 10*time.Millisecond+2*time.Since(begin), errPatience
 		}
 		select {
@@ -184,7 +213,7 @@ func (c *Client) ask(ctx context.Context, what, lock string, last candidate) (ca
 			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 				err = after(ctx.Err(), err)
 			}
-			return candidate{}, &failure{ErrNoQuorum, what, err}
+			return nil, &failure{ErrNoQuorum, what, err}
 		}
 	}
 }

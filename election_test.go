@@ -3,6 +3,7 @@ package poundlock
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -44,12 +45,12 @@ func (f *fakeNode) support(text string) {
 }
 
 // holders are whom the servers support that answer.
-func (f *fakeNode) holders() (all []*control.Request) {
+func (f *fakeNode) holders() (all [][]control.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id := range protocol.ID(4) {
 		if p := f.answer(id); p != nil && len(p.Locks) > 0 {
-			all = append(all, p.Locks[0].Holder)
+			all = append(all, p.Locks[0].Holders())
 		}
 	}
 	return all
@@ -147,8 +148,8 @@ func TestLeader(t *testing.T) {
 
 		// It led, but that was in another request.
 		f.support("aabc")
-		l, sure := c.shards[0].leader(f.holders(), candidate{Holder{Leader: led('a')}, node.RequestID('a', 1)})
-		if l.Leader != led('a') || sure {
+		l, sure := c.shards[0].inside(f.holders(), []candidate{{Holder{Leader: led('a')}, node.RequestID('a', 1)}})
+		if len(l) != 1 || l[0].Leader != led('a') || sure {
 			t.Errorf("leader %+v, sure %v, for what it has led before", l, sure)
 		}
 
@@ -192,6 +193,83 @@ func TestLeader(t *testing.T) {
 		f.support("!!!!")
 		_, err = e.Leader(t.Context())
 		wantIs(t, err, ErrClosed)
+	})
+}
+
+// shared makes the servers answer that they support those of a group, one word of letters each: - is nobody. Upper
+// case is another group.
+func (f *fakeNode) shared(text string) {
+	words := strings.Fields(text)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer = func(server protocol.ID) *control.Page {
+		var l control.Lock
+		for k, letter := range []byte(strings.Trim(words[server], "-")) {
+			group, id := "readers", protocol.ID(letter)
+			if letter < 'a' {
+				group = "tea"
+			}
+			r := control.Request{ID: idText(id), Request: node.RequestID(id, asked(letter)), Group: group, HeldMS: int64(1 + server)}
+			if k == 0 {
+				l.Holder = &r
+			} else {
+				l.Sharers = append(l.Sharers, r)
+			}
+		}
+		return &control.Page{Status: control.Status{Locks: []control.Lock{l}}}
+	}
+}
+
+// TestHolders: all who share a lock, of whom a quorum of servers supports each, or enough to keep others out again and again.
+func TestHolders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(t)
+		for _, x := range []struct{ servers, then, want string }{
+			{"abc abc abc abc", "", "abc"},
+			{"- - - -", "", ""},
+			{"cab ab ab b", "", "ab"},                   // c has too few for any meaning
+			{"abc abc ab ab", "abc abc ab ab", "abc"},   // c lost some, and still has them at the second look
+			{"abc abc ab ab", "ab ab ab ab", "ab"},      // c was about to leave
+			{"abc abc ab ab", "abd abd abc abc", "abc"}, // d comes in meanwhile, and c has been seen before
+			{"abc abc ab ab", "abd abd abe abe", "ab"},  // those who come and go are left out
+			{"ab ab - -", "ab ab - -", "ab"},            // servers have restarted
+			{"ab ab AB AB", "ab ab AB AB", ""},          // who of them?
+			{"ab ab AB AB", "ab ab ab AB", "ab"},        // one of the groups has given way
+			{"ab b b b", "", "b"},
+			{"a a b b", "a a b b", "ab"},
+		} {
+			f.shared(x.servers)
+			if x.then != "" {
+				time.AfterFunc(5*time.Millisecond, func() { f.shared(x.then) })
+			}
+			all, err := c.Holders(t.Context(), "book")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, h := range all {
+				id, err := strconv.ParseUint(h.ID, 16, 64)
+				if err != nil || h.Held == 0 || h.Group != "readers" {
+					t.Errorf("%+v, %v", h, err)
+				}
+				got += string(rune(id))
+			}
+			if got != x.want {
+				t.Errorf("servers %s, then %q: %q, want %q", x.servers, x.then, got, x.want)
+			}
+			h, err := c.Holder(t.Context(), "book")
+			if err != nil || len(all) > 0 && h != all[0] || len(all) == 0 && h != (Holder{}) {
+				t.Errorf("servers %s, then %q: one is %+v, %v", x.servers, x.then, h, err)
+			}
+			time.Sleep(time.Second)
+		}
+		f.support("aaaa")
+		if all, err := c.Holders(t.Context(), "book"); err != nil || len(all) != 1 || all[0].Leader != led('a') || all[0].Group != "" {
+			t.Errorf("alone: %+v, %v", all, err)
+		}
+		f.support("!!!!")
+		_, err := c.Holders(t.Context(), "book")
+		wantIs(t, err, ErrNoQuorum)
 	})
 }
 

@@ -4,35 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// poll asks every server whom it supports in one lock; nil stands for nobody. It
+// poll asks every server whom it supports in one lock: nobody, one, or several that share. It
 // returns when all have answered, or a quorum has and the rest does not follow
 // soon. The error says why a quorum did not answer within limit.
-func (g *shard) poll(ctx context.Context, name string, limit time.Duration) ([]*control.Request, error) {
+func (g *shard) poll(ctx context.Context, name string, limit time.Duration) ([][]control.Request, error) {
 	ctx, enough := context.WithTimeout(ctx, limit)
 	defer enough()
 	if err := g.node.WaitAlive(ctx, g.quorum); err != nil {
 		return nil, g.explain(err)
 	}
 	type answer struct {
-		holder *control.Request
-		err    error
+		holders []control.Request
+		err     error
 	}
 	n := len(g.Servers)
 	answers := make(chan answer, n)
 	begin := time.Now()
 	for id := range n {
 		go func() {
-			h, err := g.holderAt(ctx, protocol.ID(id), name)
+			h, err := g.holdersAt(ctx, protocol.ID(id), name, limit)
 			answers <- answer{h, err}
 		}()
 	}
-	var holders []*control.Request
+	var holders [][]control.Request
 	var failures []error
 	for range n {
 		a := <-answers
@@ -40,7 +41,7 @@ func (g *shard) poll(ctx context.Context, name string, limit time.Duration) ([]*
 			failures = append(failures, a.err)
 			continue
 		}
-		if holders = append(holders, a.holder); len(holders) == g.quorum {
+		if holders = append(holders, a.holders); len(holders) == g.quorum {
 			// The others get as long again and a little more; then their calls fail.
 			rest := time.AfterFunc(time.Since(begin)+10*time.Millisecond, enough)
 			defer rest.Stop()
@@ -52,16 +53,19 @@ func (g *shard) poll(ctx context.Context, name string, limit time.Duration) ([]*
 	return holders, nil
 }
 
-// holderAt asks one server whom it supports in one lock.
-func (g *shard) holderAt(ctx context.Context, server protocol.ID, name string) (*control.Request, error) {
-	p, err := control.Ask(ctx, g.node, server, control.Query{Ask: control.OneLock, Name: []byte(name)})
+// holdersAt asks one server whom it supports in one lock.
+func (g *shard) holdersAt(ctx context.Context, server protocol.ID, name string, limit time.Duration) (all []control.Request, err error) {
+	q := control.Query{Ask: control.OneLock, Name: []byte(name)}
+	err = control.Pages(ctx, g.node, server, limit, q, func(p control.Page) bool {
+		for i := range p.Locks {
+			all = append(all, p.Locks[i].Holders()...)
+		}
+		return true
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Servers[server].Name, err)
 	}
-	if len(p.Locks) == 0 {
-		return nil, nil
-	}
-	return p.Locks[0].Holder, nil
+	return all, nil
 }
 
 // A candidate is a client with a request for a lock.
@@ -69,6 +73,15 @@ type candidate struct {
 	Holder
 	request string // node.RequestID
 }
+
+// same reports whether two candidates are one: the request says whose it is, too.
+func (c candidate) same(o candidate) bool { return c.request == o.request }
+
+// shares reports whether both may be inside.
+func (c candidate) shares(o candidate) bool { return c.same(o) || c.Group != "" && c.Group == o.Group }
+
+// compare is the order of requests.
+func (c candidate) compare(o candidate) int { return control.CompareRequests(c.request, o.request) }
 
 // longer is the label of a server that knows more: some have no session with a client, or
 // have forgotten the label of its user.
@@ -79,40 +92,54 @@ func longer(a, b string) string {
 	return a
 }
 
-// leader is whom the answers of a quorum of servers show to lead, and whether that is
-// sure: a quorum supports one request of a candidate, which is inside or will be as
-// soon as it hears of it. Servers that forget may leave a leader with fewer supports,
-// but with too many for anybody else to get in: then it still leads if it was last
-// seen to. Otherwise it may as well wait, and be about to yield; its token does not
-// tell, which a server records with each support. The zero candidate is nobody, or,
-// unless that is sure, one of two.
-func (g *shard) leader(holders []*control.Request, last candidate) (c candidate, sure bool) {
-	supports := map[[2]string]int{}
-	found := map[[2]string]candidate{}
-	for _, h := range holders {
-		if h == nil {
-			continue
+// inside is whom the answers of a quorum of servers show to be inside, the one that asked first first, and whether that
+// is sure: a quorum supports one request of a candidate, which is inside or will be as
+// soon as it hears of it. Servers that forget may leave a holder with fewer supports,
+// but with too many for anybody else to get in: then it is still inside if it was last
+// seen to be. Otherwise it may as well wait, and be about to yield; its token does not
+// tell, which a server records with each support. Without last, candidates that share with one that is sure, and are
+// not, make the answer unsure; with it they are left out. Nobody is inside, or,
+// unless that is sure, one of two that do not share.
+func (g *shard) inside(answers [][]control.Request, last []candidate) (found []candidate, sure bool) {
+	supports := map[string]int{}
+	known := map[string]candidate{}
+	for _, holders := range answers {
+		for _, h := range holders {
+			supports[h.Request]++
+			c := known[h.Request]
+			known[h.Request] = candidate{Holder{
+				Leader: Leader{ID: h.ID, Label: longer(c.Label, h.Label), Token: max(c.Token, h.Token)},
+				Held:   max(c.Held, time.Duration(h.HeldMS)*time.Millisecond),
+				Group:  h.Group,
+			}, h.Request}
 		}
-		key := [2]string{h.ID, h.Request}
-		supports[key]++
-		c := found[key]
-		found[key] = candidate{Holder{
-			Leader: Leader{ID: h.ID, Label: longer(c.Label, h.Label), Token: max(c.Token, h.Token)},
-			Held:   max(c.Held, time.Duration(h.HeldMS)*time.Millisecond),
-		}, h.Request}
 	}
-	var strong []candidate
-	for key, c := range found {
-		k := supports[key]
-		if k >= g.quorum || k > g.spare() && c.ID == last.ID && c.request == last.request {
-			return c, true
-		}
-		if k > g.spare() {
+	before := map[string]bool{}
+	for _, c := range last {
+		before[c.request] = true
+	}
+	var strong, certain []candidate
+	for request, c := range known {
+		switch k := supports[request]; {
+		case k >= g.quorum || k > g.spare() && before[request]:
+			certain = append(certain, c)
+			strong = append(strong, c)
+		case k > g.spare():
 			strong = append(strong, c)
 		}
 	}
-	if len(strong) == 1 {
-		return strong[0], false
+	if len(certain) == 0 {
+		slices.SortFunc(strong, candidate.compare)
+		if slices.ContainsFunc(strong, func(c candidate) bool { return !c.shares(strong[0]) }) {
+			return nil, false
+		}
+		return strong, len(strong) == 0
 	}
-	return candidate{}, len(strong) == 0
+	apart := func(c candidate) bool { return !c.shares(certain[0]) }
+	found = slices.DeleteFunc(strong, apart)
+	if sure = len(found) == len(certain) || len(last) > 0; sure {
+		found = certain
+	}
+	slices.SortFunc(found, candidate.compare)
+	return found, sure
 }

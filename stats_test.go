@@ -124,10 +124,10 @@ func TestSlowTokens(t *testing.T) {
 }
 
 type auditLine struct {
-	Level, Msg, Lock, Request, Client, Label, Reason string
-	Token                                            uint64 `json:",string"` // JSON readers round numbers beyond 2^53
-	HeldMS                                           *int64 `json:"held_ms"`
-	Dropped                                          int
+	Level, Msg, Lock, Request, Client, Label, Group, Reason string
+	Token                                                   uint64 `json:",string"` // JSON readers round numbers beyond 2^53
+	HeldMS                                                  *int64 `json:"held_ms"`
+	Dropped                                                 int
 }
 
 func auditLines(t *testing.T, text string) (all []auditLine) {
@@ -169,7 +169,11 @@ func TestAudit(t *testing.T) {
 	c, f := newAuditedFake(t, slog.New(slog.NewJSONHandler(&audit, nil)),
 		slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	for _, lost := range []bool{false, true} {
-		g, err := c.Mutex("a").Lock(t.Context())
+		m := c.Mutex("a")
+		if lost {
+			m = m.In("readers-of-it")
+		}
+		g, err := m.Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,14 +191,14 @@ func TestAudit(t *testing.T) {
 	lines := auditLines(t, audit.String())
 	var events []string
 	for _, l := range lines {
-		events = append(events, l.Msg)
+		events = append(events, l.Msg+l.Group)
 		request := fmt.Sprintf("%s-%016x", c.ID(), l.Token) // the fake's requests are as old as their tokens
 		if l.Lock != "a" || l.Client != c.ID() || l.Label != "test" || l.Request != request || l.Level != "INFO" ||
 			(l.HeldMS == nil) != (l.Msg == "grant") || (l.Reason == "") != (l.Msg != "loss") || strings.Contains(l.Reason, "lost") {
 			t.Errorf("a record: %+v", l)
 		}
 	}
-	if want := []string{"grant", "release", "grant", "loss", "release"}; !reflect.DeepEqual(events, want) {
+	if want := []string{"grant", "release", "grantreaders-of-it", "lossreaders-of-it", "releasereaders-of-it"}; !reflect.DeepEqual(events, want) {
 		t.Errorf("events %v, want %v", events, want)
 	}
 	if same := auditLines(t, log.String()); len(same) != len(lines) || same[0].Level != "DEBUG" {

@@ -85,3 +85,12 @@ func ParseRequest(text string) (client protocol.ID, since uint64, err error) {
 	}
 	return protocol.ID(id), since, nil
 }
+
+// CompareRequests is the order in which two requests were made. One that is none comes first.
+func CompareRequests(a, b string) int {
+	stamp := func(text string) (s protocol.Stamp) {
+		s.ID, s.Time, _ = ParseRequest(text)
+		return s
+	}
+	return stamp(a).Compare(stamp(b))
+}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/quorum"
+	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
@@ -337,8 +338,10 @@ func (c *Cluster) lock(shard, kind string, same []*server.Lock) Lock {
 			others++
 		}
 	}
-	byAge := func(a, b *claim) int { return cmp.Or(cmp.Compare(b.AgeMS, a.AgeMS), cmp.Compare(a.ID, b.ID)) }
-	slices.SortStableFunc(inside, byAge)
+	first := func(a, b *claim) int {
+		return cmp.Or(control.CompareRequests(a.Request.Request, b.Request.Request), cmp.Compare(b.AgeMS, a.AgeMS), cmp.Compare(a.ID, b.ID))
+	}
+	slices.SortStableFunc(inside, first)
 	for _, h := range inside {
 		if h.AgeMS > Settling.Milliseconds() && (h.live < g.Quorum || h.live+others < g.Servers) {
 			c.short++
@@ -349,7 +352,7 @@ func (c *Cluster) lock(shard, kind string, same []*server.Lock) Lock {
 			SupportsLive: h.live, SupportsNeeded: needed, LossBudget: h.live - needed, Servers: g.Servers,
 		})
 	}
-	slices.SortStableFunc(outside, byAge)
+	slices.SortStableFunc(outside, first)
 	for _, x := range outside {
 		l.Waiters = append(l.Waiters, Waiter{x.ID, x.Label, x.Request.Request, x.Group, x.AgeMS, x.supports})
 	}

@@ -87,8 +87,8 @@ func (f *observerFlags) lockNames(c *cobra.Command, args []string, begin string)
 	f.soon(c, func(ctx context.Context, o *observer) {
 		status.Ask(ctx, o.Observer, server.LockQuery{Prefix: begin, Few: mostNames}, func(l status.Lock) bool {
 			holder := "nobody holds it"
-			for _, h := range l.Holders {
-				holder = "held by " + status.Who(h.Label, h.ID)
+			if len(l.Holders) > 0 {
+				holder = "held by " + l.Who()
 			}
 			names = append(names, cobra.CompletionWithDesc(l.Name, holder))
 			return len(names) < mostNames

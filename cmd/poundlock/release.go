@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,13 +25,14 @@ and leaves the lock when its user has let go, or after the grace, which is not s
 than the holder allows: poundlock lock --release-grace. Nothing is taken away
 behind the holder's back: one that does not answer keeps the lock until its lease ends.
 
---holder names another client instead, by its id or label in poundlock status: a
-waiting one gives up. A request of this command is for one grant: a later one of the
-same client is left alone.
+Where several share the lock all are asked, at once; whoever comes in later is left alone.
+--holder names one client instead, by its id, its label or its request in poundlock status:
+one that holds the lock, or one that waits, which gives up. A request of this command is
+for one grant: a later one of the same client is left alone.
 
-Exit status: 0 once the holder has left, 1 when there is none, or it does not answer or
-does not leave, 64 when called wrongly, 69 when no quorum can be reached or no development
-cluster runs, 70 when the result cannot be written.`
+Exit status: 0 once every holder that was asked has left, 1 when there is none, or one does
+not answer or does not leave, 64 when called wrongly, 69 when no quorum can be reached or no
+development cluster runs, 70 when the result cannot be written.`
 
 // releaseFlags are the flags of release.
 type releaseFlags struct {
@@ -41,7 +46,7 @@ func releaseCommand() *cobra.Command {
 	var f releaseFlags
 	cmd := &cobra.Command{
 		Use:     "release NAME --reason TEXT",
-		Short:   "Ask the holder of a lock to give it up",
+		Short:   "Ask the holders of a lock to give it up",
 		Long:    releaseLong,
 		Example: "  poundlock release nightly --reason 'hangs since Monday, see the ticket'",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,7 +60,7 @@ func releaseCommand() *cobra.Command {
 	cmd.ValidArgsFunction = f.lockNames
 	f.register(s, "a lock of this user's development cluster, if there is one")
 	s.StringVar(&f.reason, "reason", "", "why: `TEXT` for the holder and the logs, at most 200 bytes")
-	s.StringVar(&f.holder, "holder", "", "`ID` or label of a client that holds the lock or waits for it (default the holder)")
+	s.StringVar(&f.holder, "holder", "", "`ID`, label or request of a client that holds the lock or waits for it (default all holders)")
 	_ = cmd.RegisterFlagCompletionFunc("holder", f.clientNames) // only an unknown flag fails
 	s.DurationVar(&f.grace, "grace", 0, "`DURATION` until the holder leaves the lock whatever its user does, at most 1h, and not shorter than it allows (default its own)")
 	return cmd
@@ -81,33 +86,93 @@ func (f *releaseFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer o.close()
-	victim, err := f.find(cmd.Context(), o, name)
+	victims, err := f.find(cmd.Context(), o, name)
 	if err != nil {
 		return err
 	}
-	r.Request = victim.Request
-	return f.release(cmd, o, name, victim, r)
+	room := make(chan struct{}, mostReleased)
+	var all sync.WaitGroup
+	for _, v := range victims {
+		room <- struct{}{}
+		all.Go(func() {
+			f.ask(cmd.Context(), o, name, v, r)
+			<-room
+		})
+	}
+	all.Wait()
+	for _, v := range victims {
+		if v.told != "" {
+			if err := f.say(cmd, "%s", v.told); err != nil {
+				return err
+			}
+		}
+	}
+	if slices.ContainsFunc(victims, func(v *victim) bool { return !v.end.IsZero() }) {
+		if err := f.await(cmd, o, name, victims); err != nil {
+			return err
+		}
+	}
+	return together(victims)
 }
 
-// find returns the client that is meant, whether it holds the lock or waits for it.
-func (f *releaseFlags) find(ctx context.Context, o *observer, name string) (status.Waiter, error) {
+// mostReleased is how many holders are asked at once.
+const mostReleased = 16
+
+// A victim is a client that is asked to leave a lock.
+type victim struct {
+	status.Waiter
+	told string      // what became of that, "" where err tells
+	end  time.Time   // by when it must have left; zero: it is not waited for
+	err  *cli.Status // why it does not leave, nil if it does
+}
+
+func (v *victim) who() string { return status.Who(v.Label, v.ID) }
+
+// together is the error of all victims, nil if there is none.
+func together(victims []*victim) error {
+	const most = 3
+	var texts []string
+	all, failed := cli.Status{Code: cli.ExitError}, 0
+	for _, v := range victims {
+		if v.err == nil {
+			continue
+		}
+		all.Hint = cmp.Or(all.Hint, v.err.Hint)
+		if failed++; failed <= most {
+			texts = append(texts, v.err.Error())
+		}
+	}
+	switch {
+	case failed == 0:
+		return nil
+	case failed > most:
+		texts = append(texts, fmt.Sprintf("and %d more", failed-most))
+	}
+	all.Err = errors.New(strings.Join(texts, "; "))
+	return &all
+}
+
+// find returns the clients that are meant: all that hold the lock, or the one that --holder names, whether it
+// holds the lock or waits for it.
+func (f *releaseFlags) find(ctx context.Context, o *observer, name string) ([]*victim, error) {
 	l, err := one(ctx, o.Observer, name)
 	if err != nil {
-		return status.Waiter{}, err
+		return nil, err
 	}
-	all := l.Waiters
+	var found []*victim
+	meant := func(x status.Waiter) bool { return f.holder == x.ID || f.holder == x.Label || f.holder == x.Request }
 	for _, h := range l.Holders {
-		x := status.Waiter{ID: h.ID, Label: h.Label, Request: h.Request}
-		if f.holder == "" {
-			return x, nil
+		if x := (status.Waiter{ID: h.ID, Label: h.Label, Request: h.Request}); f.holder == "" || meant(x) {
+			found = append(found, &victim{Waiter: x})
 		}
-		all = append(all, x)
 	}
-	var found []status.Waiter
-	for _, x := range all {
-		if f.holder == x.ID || f.holder == x.Label {
-			found = append(found, x)
+	for _, x := range l.Waiters {
+		if f.holder != "" && meant(x) {
+			found = append(found, &victim{Waiter: x})
 		}
+	}
+	if f.holder == "" && len(found) > 0 {
+		return found, nil
 	}
 	s := &cli.Status{Code: cli.ExitError}
 	switch {
@@ -125,9 +190,9 @@ func (f *releaseFlags) find(ctx context.Context, o *observer, name string) (stat
 		s.Err = fmt.Errorf("%d clients of lock %q are called %q", len(found), name, f.holder)
 		s.Hint = "name one by its id, which poundlock status --json shows"
 	default:
-		return found[0], nil
+		return found, nil
 	}
-	return status.Waiter{}, s
+	return nil, s
 }
 
 // permits reports whether there are locks that may be the permits of a semaphore.
@@ -139,32 +204,32 @@ func permits(ctx context.Context, o *observer, name string) (found bool) {
 	return found
 }
 
-// release asks, and waits until the client has left.
-func (f *releaseFlags) release(
-	cmd *cobra.Command, o *observer, name string, victim status.Waiter, r control.Release,
-) error {
-	answers := o.Release(cmd.Context(), r)
+// ask asks a client to leave.
+func (f *releaseFlags) ask(ctx context.Context, o *observer, name string, v *victim, r control.Release) {
+	r.Request = v.Request
+	answers := o.Release(ctx, r)
 	by := func(outcome string) int {
 		return slices.IndexFunc(answers, func(a control.Released) bool { return a.Outcome == outcome })
 	}
-	whom := status.Who(victim.Label, victim.ID)
 	silent := by(control.Silent)
 	switch {
 	case by(control.Told) >= 0:
 	case by(control.Gone) >= 0:
-		return f.say(cmd, "%s has left lock %q already", whom, name)
+		v.told = fmt.Sprintf("%s has left lock %q already", v.who(), name)
+		return
 	case silent >= 0:
 		lease := time.Duration(0)
 		for _, a := range answers {
 			lease = max(lease, time.Duration(a.LeaseMS)*time.Millisecond)
 		}
-		return &cli.Status{
-			Code: cli.ExitError,
-			Err:  fmt.Errorf("%s does not answer: %s", whom, status.Printable(answers[silent].Err)),
+		v.err = &cli.Status{
+			Err:  fmt.Errorf("%s does not answer: %s", v.who(), status.Printable(answers[silent].Err)),
 			Hint: fmt.Sprintf("if it stays silent, its lease ends in %v at the latest, and the lock is free", lease.Round(time.Second)),
 		}
+		return
 	default:
-		return &cli.Status{Code: cli.ExitError, Err: fmt.Errorf("%s is no more in that request for lock %q", whom, name)}
+		v.err = &cli.Status{Err: fmt.Errorf("%s is no more in that request for lock %q", v.who(), name)}
+		return
 	}
 	var grace time.Duration // as the first to pass it on has heard: the others hear what is left
 	for _, a := range answers {
@@ -177,30 +242,45 @@ func (f *releaseFlags) release(
 	case grace > 0: // no grace is rounded up on its way
 		within = " at once"
 	}
-	if err := f.say(cmd, "%s was told to leave lock %q%s", whom, name, within); err != nil {
-		return err
-	}
-	return f.await(cmd, o, name, victim, grace)
+	v.told = fmt.Sprintf("%s was told to leave lock %q%s", v.who(), name, within)
+	v.end = time.Now().Add(grace + f.timeout)
 }
 
-// await waits until a request is over.
-func (f *releaseFlags) await(cmd *cobra.Command, o *observer, name string, victim status.Waiter, grace time.Duration) error {
-	for end := time.Now().Add(grace + f.timeout); ; {
+// await waits until the requests of those that were told are over.
+func (f *releaseFlags) await(cmd *cobra.Command, o *observer, name string, victims []*victim) error {
+	for {
 		l, err := one(cmd.Context(), o.Observer, name)
 		if err != nil {
 			return err
 		}
-		left := !slices.ContainsFunc(l.Holders, func(h status.Holder) bool { return h.Request == victim.Request }) &&
-			!slices.ContainsFunc(l.Waiters, func(w status.Waiter) bool { return w.Request == victim.Request })
-		switch {
-		case left:
-			return f.say(cmd, "%s has left lock %q", status.Who(victim.Label, victim.ID), name)
-		case time.Now().After(end):
-			return &cli.Status{
-				Code: cli.ExitError,
-				Err:  fmt.Errorf("%s has not left lock %q", status.Who(victim.Label, victim.ID), name),
-				Hint: "it was told: a command that has not ended keeps the lock; see poundlock status",
+		there := map[string]bool{}
+		for _, h := range l.Holders {
+			there[h.Request] = true
+		}
+		for _, w := range l.Waiters {
+			there[w.Request] = true
+		}
+		pending := 0
+		for _, v := range victims {
+			switch {
+			case v.end.IsZero():
+			case !there[v.Request]:
+				v.end = time.Time{}
+				if err := f.say(cmd, "%s has left lock %q", v.who(), name); err != nil {
+					return err
+				}
+			case time.Now().After(v.end):
+				v.end = time.Time{}
+				v.err = &cli.Status{
+					Err:  fmt.Errorf("%s has not left lock %q", v.who(), name),
+					Hint: "it was told: a command that has not ended keeps the lock; see poundlock status",
+				}
+			default:
+				pending++
 			}
+		}
+		if pending == 0 {
+			return nil
 		}
 		select {
 		case <-cmd.Context().Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -81,17 +82,44 @@ func inside(ctx context.Context, config poundlock.Config, names []string, permit
 		if err != nil {
 			return ""
 		}
-		for _, h := range l.Holders {
-			if h.Label == config.Label {
-				continue // it has this one already
-			}
-			if len(names) > 1 {
-				has = fmt.Sprintf("has %q", name)
-			}
-			return fmt.Sprintf("%s %s, and asked for it %s ago", status.Who(h.Label, h.ID), has, status.Age(h.AgeMS))
+		if slices.ContainsFunc(l.Holders, func(h status.Holder) bool { return h.Label == config.Label }) {
+			continue // it has this one already
+		}
+		if len(names) > 1 {
+			has = fmt.Sprintf("has %q", name)
+		}
+		if why := before(&l, config.Label, has); why != "" {
+			return why
 		}
 	}
 	return ""
+}
+
+// before says who keeps the user with a label waiting for a lock. has is what somebody does who has it.
+func before(l *status.Lock, label, has string) string {
+	k := slices.IndexFunc(l.Waiters, func(w status.Waiter) bool { return w.Label == label })
+	if k > 0 && l.Group != "" && l.Waiters[k].Group == l.Group { // it would share, but for somebody who came before
+		for _, w := range l.Waiters[:k] {
+			if w.Group != l.Group {
+				return fmt.Sprintf("%s asked for it %s ago, and is next", status.Who(w.Label, w.ID), status.Age(w.AgeMS))
+			}
+		}
+	}
+	switch len(l.Holders) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("%s %s, and asked for it %s ago", l.Who(), has, status.Age(l.Holders[0].AgeMS))
+	}
+	return fmt.Sprintf("%s %s, and the first asked for it %s ago", l.Who(), several(has), status.Age(l.Holders[0].AgeMS))
+}
+
+// several is what several do who each do what has says.
+func several(has string) string {
+	if rest, ok := strings.CutPrefix(has, "has "); ok {
+		return "have " + rest
+	}
+	return strings.TrimSuffix(has, "s")
 }
 
 // permitsOf says who has the permits of a semaphore.

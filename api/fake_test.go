@@ -55,13 +55,13 @@ func (f *fakeLocks) healthy() error {
 	return f.failed
 }
 
-func (f *fakeLocks) holder(_ context.Context, name string) (poundlock.Holder, error) {
+func (f *fakeLocks) holders(_ context.Context, name string) (all []poundlock.Holder, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c := f.held[name]; c != nil {
-		return poundlock.Holder{Leader: poundlock.Leader{ID: "fake", Token: c.tokens[0]}}, f.failed
+		all = append(all, poundlock.Holder{Leader: poundlock.Leader{ID: "fake", Token: c.tokens[0]}})
 	}
-	return poundlock.Holder{}, f.failed
+	return all, f.failed
 }
 
 func (f *fakeLocks) acquire(ctx context.Context, _ string, want request) (section, error) {

@@ -53,7 +53,7 @@ func TestProtocols(t *testing.T) {
 			wantFailure(t, "other names", err, connect.CodeInvalidArgument, pb.Reason_REASON_OTHER_NAMES)
 
 			holder, err := c.Holder(ctx, &pb.HolderRequest{Name: "b"})
-			if err != nil || !holder.Held || holder.Token != 0 && holder.Token != g.Tokens[1] {
+			if err != nil || !holder.Held || holder.Group != "" || len(holder.Holders) != 1 || holder.Token != 0 && holder.Token != g.Tokens[1] {
 				t.Errorf("holder: %v, %v, want token %d or 0", holder, err, g.Tokens[1])
 			}
 			other := open(t, c, 10*time.Second)
@@ -72,7 +72,7 @@ func TestProtocols(t *testing.T) {
 				t.Errorf("status: %v, %v", status, err)
 			}
 			holder, err = c.Holder(ctx, &pb.HolderRequest{Name: "nobody's"})
-			if err != nil || holder.Held {
+			if err != nil || holder.Held || len(holder.Holders) > 0 {
 				t.Errorf("holder of nothing: %v, %v", holder, err)
 			}
 			for range 2 { // again, as after a network error

@@ -21,7 +21,7 @@ type section interface {
 type cluster interface {
 	// acquire takes locks for who, whom all the cluster may read of.
 	acquire(ctx context.Context, who string, want request) (section, error)
-	holder(ctx context.Context, name string) (poundlock.Holder, error)
+	holders(ctx context.Context, name string) ([]poundlock.Holder, error)
 	healthy() error
 }
 
@@ -40,8 +40,8 @@ func (c client) acquire(ctx context.Context, who string, want request) (section,
 	return g, nil
 }
 
-func (c client) holder(ctx context.Context, name string) (poundlock.Holder, error) {
-	return c.Holder(ctx, name)
+func (c client) holders(ctx context.Context, name string) ([]poundlock.Holder, error) {
+	return c.Holders(ctx, name)
 }
 
 func (c client) healthy() error { return c.Available() }

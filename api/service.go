@@ -153,7 +153,7 @@ func (s *Service) Status(_ context.Context, r *pb.StatusRequest) (*pb.StatusResp
 	return answer, nil
 }
 
-// Holder tells who holds a lock, in this process or elsewhere.
+// Holder tells who holds a lock, one or several that share, in this process or elsewhere.
 func (s *Service) Holder(ctx context.Context, r *pb.HolderRequest) (*pb.HolderResponse, error) {
 	if err := transport.CheckName(r.Name); err != nil {
 		return nil, failf(pb.Reason_REASON_INVALID, "name: %w", err)
@@ -164,11 +164,19 @@ func (s *Service) Holder(ctx context.Context, r *pb.HolderRequest) (*pb.HolderRe
 	case <-ctx.Done():
 		return nil, leaving(ctx)
 	}
-	l, err := s.cluster.holder(ctx, r.Name)
+	all, err := s.cluster.holders(ctx, r.Name)
 	if err != nil {
 		return nil, clusterError(err)
 	}
-	return &pb.HolderResponse{Held: l.ID != "", ClientId: l.ID, Label: l.Label, Token: l.Token}, nil
+	answer := &pb.HolderResponse{Held: len(all) > 0}
+	for _, h := range all {
+		answer.Holders = append(answer.Holders, &pb.Holder{ClientId: h.ID, Label: h.Label, Token: h.Token})
+	}
+	if answer.Held {
+		first := all[0]
+		answer.ClientId, answer.Label, answer.Token, answer.Group = first.ID, first.Label, first.Token, first.Group
+	}
+	return answer, nil
 }
 
 // Watch sends events until the client goes or the session ends.

@@ -68,7 +68,7 @@ type LockServiceClient interface {
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Status tells what the session holds and waits for.
 	Status(context.Context, *StatusRequest) (*StatusResponse, error)
-	// Holder tells who holds a lock, whether a session of this process or not. It
+	// Holder tells who holds a lock, whether sessions of this process or not. It
 	// needs no session, and HTTP may use GET.
 	Holder(context.Context, *HolderRequest) (*HolderResponse, error)
 	// Watch tells what becomes of the session's grants, beginning with those that
@@ -236,7 +236,7 @@ type LockServiceHandler interface {
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Status tells what the session holds and waits for.
 	Status(context.Context, *StatusRequest) (*StatusResponse, error)
-	// Holder tells who holds a lock, whether a session of this process or not. It
+	// Holder tells who holds a lock, whether sessions of this process or not. It
 	// needs no session, and HTTP may use GET.
 	Holder(context.Context, *HolderRequest) (*HolderResponse, error)
 	// Watch tells what becomes of the session's grants, beginning with those that

@@ -923,7 +923,8 @@ func (x *HolderRequest) GetName() string {
 }
 
 // HolderResponse is what the servers of the cluster know. It may be over when the
-// answer arrives.
+// answer arrives. Of several holders that share, client_id, label and token are of
+// the one that asked first.
 type HolderResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Held  bool                   `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"`
@@ -932,7 +933,12 @@ type HolderResponse struct {
 	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	Label    string `protobuf:"bytes,3,opt,name=label,proto3" json:"label,omitempty"`
 	// 0 where the servers do not know it, and at most that of the holder's grant.
-	Token         uint64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
+	Token uint64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
+	// What the holders share the lock in; empty: one is alone. Of a name of more than 7
+	// bytes it is ~ and 8 digits, the same for all of that group.
+	Group string `protobuf:"bytes,5,opt,name=group,proto3" json:"group,omitempty"`
+	// All of them, in the order in which they asked.
+	Holders       []*Holder `protobuf:"bytes,6,rep,name=holders,proto3" json:"holders,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -995,6 +1001,81 @@ func (x *HolderResponse) GetToken() uint64 {
 	return 0
 }
 
+func (x *HolderResponse) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *HolderResponse) GetHolders() []*Holder {
+	if x != nil {
+		return x.Holders
+	}
+	return nil
+}
+
+// A Holder is one of those that hold a lock, as in HolderResponse.
+type Holder struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClientId      string                 `protobuf:"bytes,1,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	Label         string                 `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
+	Token         uint64                 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Holder) Reset() {
+	*x = Holder{}
+	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Holder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Holder) ProtoMessage() {}
+
+func (x *Holder) ProtoReflect() protoreflect.Message {
+	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Holder.ProtoReflect.Descriptor instead.
+func (*Holder) Descriptor() ([]byte, []int) {
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Holder) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *Holder) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Holder) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
 // WatchRequest names a session.
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1005,7 +1086,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1017,7 +1098,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1030,7 +1111,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{14}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchRequest) GetSessionId() string {
@@ -1051,7 +1132,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +1144,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +1157,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{15}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchResponse) GetGrant() *Grant {
@@ -1112,7 +1193,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[16]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1205,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[16]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1218,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{16}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Grant) GetGrantId() string {
@@ -1199,7 +1280,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[17]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1292,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[17]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1305,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{17}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Failure) GetReason() Reason {
@@ -1285,12 +1366,18 @@ const file_poundlock_v1_lock_proto_rawDesc = "" +
 	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\x12+\n" +
 	"\x06grants\x18\x03 \x03(\v2\x13.poundlock.v1.GrantR\x06grants\"#\n" +
 	"\rHolderRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"m\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xb3\x01\n" +
 	"\x0eHolderResponse\x12\x12\n" +
 	"\x04held\x18\x01 \x01(\bR\x04held\x12\x1b\n" +
 	"\tclient_id\x18\x02 \x01(\tR\bclientId\x12\x14\n" +
 	"\x05label\x18\x03 \x01(\tR\x05label\x12\x14\n" +
-	"\x05token\x18\x04 \x01(\x04R\x05token\"-\n" +
+	"\x05token\x18\x04 \x01(\x04R\x05token\x12\x14\n" +
+	"\x05group\x18\x05 \x01(\tR\x05group\x12.\n" +
+	"\aholders\x18\x06 \x03(\v2\x14.poundlock.v1.HolderR\aholders\"Q\n" +
+	"\x06Holder\x12\x1b\n" +
+	"\tclient_id\x18\x01 \x01(\tR\bclientId\x12\x14\n" +
+	"\x05label\x18\x02 \x01(\tR\x05label\x12\x14\n" +
+	"\x05token\x18\x03 \x01(\x04R\x05token\"-\n" +
 	"\fWatchRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\":\n" +
@@ -1356,7 +1443,7 @@ func file_poundlock_v1_lock_proto_rawDescGZIP() []byte {
 }
 
 var file_poundlock_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_poundlock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_poundlock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_poundlock_v1_lock_proto_goTypes = []any{
 	(Mode)(0),                    // 0: poundlock.v1.Mode
 	(State)(0),                   // 1: poundlock.v1.State
@@ -1375,39 +1462,41 @@ var file_poundlock_v1_lock_proto_goTypes = []any{
 	(*StatusResponse)(nil),       // 14: poundlock.v1.StatusResponse
 	(*HolderRequest)(nil),        // 15: poundlock.v1.HolderRequest
 	(*HolderResponse)(nil),       // 16: poundlock.v1.HolderResponse
-	(*WatchRequest)(nil),         // 17: poundlock.v1.WatchRequest
-	(*WatchResponse)(nil),        // 18: poundlock.v1.WatchResponse
-	(*Grant)(nil),                // 19: poundlock.v1.Grant
-	(*Failure)(nil),              // 20: poundlock.v1.Failure
+	(*Holder)(nil),               // 17: poundlock.v1.Holder
+	(*WatchRequest)(nil),         // 18: poundlock.v1.WatchRequest
+	(*WatchResponse)(nil),        // 19: poundlock.v1.WatchResponse
+	(*Grant)(nil),                // 20: poundlock.v1.Grant
+	(*Failure)(nil),              // 21: poundlock.v1.Failure
 }
 var file_poundlock_v1_lock_proto_depIdxs = []int32{
 	0,  // 0: poundlock.v1.LockRequest.mode:type_name -> poundlock.v1.Mode
-	19, // 1: poundlock.v1.LockResponse.grant:type_name -> poundlock.v1.Grant
-	19, // 2: poundlock.v1.StatusResponse.grants:type_name -> poundlock.v1.Grant
-	19, // 3: poundlock.v1.WatchResponse.grant:type_name -> poundlock.v1.Grant
-	1,  // 4: poundlock.v1.Grant.state:type_name -> poundlock.v1.State
-	2,  // 5: poundlock.v1.Failure.reason:type_name -> poundlock.v1.Reason
-	3,  // 6: poundlock.v1.LockService.OpenSession:input_type -> poundlock.v1.OpenSessionRequest
-	5,  // 7: poundlock.v1.LockService.RenewSession:input_type -> poundlock.v1.RenewSessionRequest
-	7,  // 8: poundlock.v1.LockService.CloseSession:input_type -> poundlock.v1.CloseSessionRequest
-	9,  // 9: poundlock.v1.LockService.Lock:input_type -> poundlock.v1.LockRequest
-	11, // 10: poundlock.v1.LockService.Release:input_type -> poundlock.v1.ReleaseRequest
-	13, // 11: poundlock.v1.LockService.Status:input_type -> poundlock.v1.StatusRequest
-	15, // 12: poundlock.v1.LockService.Holder:input_type -> poundlock.v1.HolderRequest
-	17, // 13: poundlock.v1.LockService.Watch:input_type -> poundlock.v1.WatchRequest
-	4,  // 14: poundlock.v1.LockService.OpenSession:output_type -> poundlock.v1.OpenSessionResponse
-	6,  // 15: poundlock.v1.LockService.RenewSession:output_type -> poundlock.v1.RenewSessionResponse
-	8,  // 16: poundlock.v1.LockService.CloseSession:output_type -> poundlock.v1.CloseSessionResponse
-	10, // 17: poundlock.v1.LockService.Lock:output_type -> poundlock.v1.LockResponse
-	12, // 18: poundlock.v1.LockService.Release:output_type -> poundlock.v1.ReleaseResponse
-	14, // 19: poundlock.v1.LockService.Status:output_type -> poundlock.v1.StatusResponse
-	16, // 20: poundlock.v1.LockService.Holder:output_type -> poundlock.v1.HolderResponse
-	18, // 21: poundlock.v1.LockService.Watch:output_type -> poundlock.v1.WatchResponse
-	14, // [14:22] is the sub-list for method output_type
-	6,  // [6:14] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	20, // 1: poundlock.v1.LockResponse.grant:type_name -> poundlock.v1.Grant
+	20, // 2: poundlock.v1.StatusResponse.grants:type_name -> poundlock.v1.Grant
+	17, // 3: poundlock.v1.HolderResponse.holders:type_name -> poundlock.v1.Holder
+	20, // 4: poundlock.v1.WatchResponse.grant:type_name -> poundlock.v1.Grant
+	1,  // 5: poundlock.v1.Grant.state:type_name -> poundlock.v1.State
+	2,  // 6: poundlock.v1.Failure.reason:type_name -> poundlock.v1.Reason
+	3,  // 7: poundlock.v1.LockService.OpenSession:input_type -> poundlock.v1.OpenSessionRequest
+	5,  // 8: poundlock.v1.LockService.RenewSession:input_type -> poundlock.v1.RenewSessionRequest
+	7,  // 9: poundlock.v1.LockService.CloseSession:input_type -> poundlock.v1.CloseSessionRequest
+	9,  // 10: poundlock.v1.LockService.Lock:input_type -> poundlock.v1.LockRequest
+	11, // 11: poundlock.v1.LockService.Release:input_type -> poundlock.v1.ReleaseRequest
+	13, // 12: poundlock.v1.LockService.Status:input_type -> poundlock.v1.StatusRequest
+	15, // 13: poundlock.v1.LockService.Holder:input_type -> poundlock.v1.HolderRequest
+	18, // 14: poundlock.v1.LockService.Watch:input_type -> poundlock.v1.WatchRequest
+	4,  // 15: poundlock.v1.LockService.OpenSession:output_type -> poundlock.v1.OpenSessionResponse
+	6,  // 16: poundlock.v1.LockService.RenewSession:output_type -> poundlock.v1.RenewSessionResponse
+	8,  // 17: poundlock.v1.LockService.CloseSession:output_type -> poundlock.v1.CloseSessionResponse
+	10, // 18: poundlock.v1.LockService.Lock:output_type -> poundlock.v1.LockResponse
+	12, // 19: poundlock.v1.LockService.Release:output_type -> poundlock.v1.ReleaseResponse
+	14, // 20: poundlock.v1.LockService.Status:output_type -> poundlock.v1.StatusResponse
+	16, // 21: poundlock.v1.LockService.Holder:output_type -> poundlock.v1.HolderResponse
+	19, // 22: poundlock.v1.LockService.Watch:output_type -> poundlock.v1.WatchResponse
+	15, // [15:23] is the sub-list for method output_type
+	7,  // [7:15] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_poundlock_v1_lock_proto_init() }
@@ -1422,7 +1511,7 @@ func file_poundlock_v1_lock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_poundlock_v1_lock_proto_rawDesc), len(file_poundlock_v1_lock_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

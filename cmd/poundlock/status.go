@@ -24,8 +24,9 @@ the locks that somebody holds or waits for.
 
 SUPPORT is how many servers support a holder and have a session with it. A client
 needs a quorum of them to get in and then stays in while a few are left; BUDGET is how
-many more of them may lose their memory before it must stop. Ages count from the
-request, and are as exact as clocks agree. Below the servers a line says whether one of
+many more of them may lose their memory before it must stop. Of several that share a lock these
+are of the one that has the least. Ages count from the request, of the one that asked
+first, and are as exact as clocks agree. Below the servers a line says whether one of
 them may be restarted now without harm to any holder, and without two clients getting
 in because one of them has not heard of an earlier restart.
 

@@ -54,7 +54,9 @@ func (g *shard) poll(ctx context.Context, name string, limit time.Duration) ([][
 }
 
 // holdersAt asks one server whom it supports in one lock.
-func (g *shard) holdersAt(ctx context.Context, server protocol.ID, name string, limit time.Duration) (all []control.Request, err error) {
+func (g *shard) holdersAt(
+	ctx context.Context, server protocol.ID, name string, limit time.Duration,
+) (all []control.Request, err error) {
 	q := control.Query{Ask: control.OneLock, Name: []byte(name)}
 	err = control.Pages(ctx, g.node, server, limit, q, func(p control.Page) bool {
 		for i := range p.Locks {

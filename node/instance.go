@@ -122,7 +122,9 @@ func (l *loop) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessio
 	case err == nil && i.replica != nil && i.replica.captures:
 		l.captured(i)
 	case err == nil:
-		l.audit.settle(i)
+		if len(l.audit.changes) > 0 {
+			l.audit.settle(i)
+		}
 		l.audit.waits(i, i.process.Waiting())
 		if i.inside {
 			l.tellSupports(i, in.Kind)

@@ -115,9 +115,6 @@ func (a *audit) parted(client protocol.ID, request uint64) {
 
 // settle tells what a step has changed among owners that share: first what has ended, then what was given.
 func (a *audit) settle(i *instance) {
-	if len(a.changes) == 0 {
-		return
-	}
 	now := time.Since(a.n.started)
 	last, alone := make(map[protocol.ID]change, len(a.changes)), false
 	for _, c := range a.changes {
@@ -252,7 +249,9 @@ func (a *audit) end(i *instance, o owner, now time.Duration) {
 func (a *audit) remove(i *instance) {
 	a.changes = a.changes[:0]
 	a.owned(i, 0, 0, nil)
-	a.settle(i)
+	if len(a.changes) > 0 {
+		a.settle(i)
+	}
 }
 
 func (a *audit) tell(i *instance, o owner, ended bool, now time.Duration) {

@@ -238,8 +238,13 @@ var sharings = []story{
 // Holders and waiters are shown with their groups, and holders that share with a token that is no larger than theirs.
 func TestStandingOfGroups(t *testing.T) {
 	for _, x := range []struct{ group, shown string }{
-		{"r", "r"}, {"readers", "readers"}, {"a,b", "a,b"}, {"!w", ""}, {"", ""},
-		{"readers-1", "~5f6f691c"}, {"readers-2", "~5f6f6879"},
+		{"r", "r"},
+		{"readers", "readers"},
+		{"a,b", "a,b"},
+		{"!w", ""},
+		{"", ""},
+		{"readers-1", "~5f6f691c"},
+		{"readers-2", "~5f6f6879"},
 	} {
 		if got := named(share(protocol.Group(x.group))); got != x.shown {
 			t.Errorf("%q is shown as %q, want %q", x.group, got, x.shown)

@@ -83,6 +83,11 @@ func alike(got, want string) bool {
 
 // shape replaces values that vary by their type.
 func shape(v any) any {
+	if list, ok := v.([]any); ok {
+		for i, x := range list {
+			list[i] = shape(x)
+		}
+	}
 	m, ok := v.(map[string]any)
 	if !ok {
 		return v

@@ -167,8 +167,10 @@ func TestBefore(t *testing.T) {
 		Group:   "shared",
 		Holders: []status.Holder{{Label: "a", AgeMS: 3000}, {Label: "b", AgeMS: 2000}},
 		Waiters: []status.Waiter{
-			{Label: "mate", Group: "shared", AgeMS: 1500}, {Label: "w", AgeMS: 1000},
-			{Label: "me", Group: "shared", AgeMS: 500}, {Label: "tea", Group: "tea", AgeMS: 400},
+			{Label: "mate", Group: "shared", AgeMS: 1500},
+			{Label: "w", AgeMS: 1000},
+			{Label: "me", Group: "shared", AgeMS: 500},
+			{Label: "tea", Group: "tea", AgeMS: 400},
 		},
 	}
 	for label, want := range map[string]string{

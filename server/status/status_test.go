@@ -218,16 +218,31 @@ func TestShared(t *testing.T) {
 		holders []string
 		columns string
 	}{
-		{"all support both", shared("s4", "a", "b"), shared("s3", "a", "b"), true, true, 2, []string{"a", "b"},
-			"label a, label b in readers\t4 of 4\t2\t9s"},
-		{"one has forgotten one of them", shared("s4", "a"), shared("s3", "a", "b"), true, false, 1, []string{"a", "b"},
-			"label a, label b in readers\t3 of 4\t1\t9s"},
-		{"one supports who waits alone", answer("s4", "w:100ms"), shared("s3", "a", "b"), true, true, 1, []string{"a", "b"},
-			"label a, label b in readers\t3 of 4\t1\t9s"},
-		{"one of them has two left", shared("s4", "a"), shared("s3", "a"), false, false, 0, []string{"a", "b"},
-			"label a, label b in readers\t2 of 4\t0\t9s"},
-		{"one comes in", shared("s4", "a"), shared("s3", "a", "b", "c"), true, false, 1, []string{"a", "b"},
-			"label a, label b in readers\t3 of 4\t1\t9s"},
+		{
+			"all support both", shared("s4", "a", "b"), shared("s3", "a", "b"), true, true, 2,
+			[]string{"a", "b"},
+			"label a, label b in readers\t4 of 4\t2\t9s",
+		},
+		{
+			"one has forgotten one of them", shared("s4", "a"), shared("s3", "a", "b"), true, false, 1,
+			[]string{"a", "b"},
+			"label a, label b in readers\t3 of 4\t1\t9s",
+		},
+		{
+			"one supports who waits alone", answer("s4", "w:100ms"), shared("s3", "a", "b"), true, true, 1,
+			[]string{"a", "b"},
+			"label a, label b in readers\t3 of 4\t1\t9s",
+		},
+		{
+			"one of them has two left", shared("s4", "a"), shared("s3", "a"), false, false, 0,
+			[]string{"a", "b"},
+			"label a, label b in readers\t2 of 4\t0\t9s",
+		},
+		{
+			"one comes in", shared("s4", "a"), shared("s3", "a", "b", "c"), true, false, 1,
+			[]string{"a", "b"},
+			"label a, label b in readers\t3 of 4\t1\t9s",
+		},
 	} {
 		s, l := merge(shared("s1", "a", "b"), shared("s2", "a", "b"), x.s3, x.s4)
 		var holders []string

@@ -126,8 +126,7 @@ func (a *audit) settle(i *instance) {
 	}
 	ended, passed := protocol.ID(0), false // ended is the client of the first one that has
 	end := func(known owner) {
-		c, named := last[known.client]
-		if named && !c.parted && c.request == known.request || !named && !alone {
+		if c, named := last[known.client]; named && !c.parted && c.request == known.request {
 			return
 		}
 		a.end(i, known, now)

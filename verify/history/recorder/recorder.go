@@ -15,6 +15,8 @@
 //	err = grant.Unlock()
 //	visit.Back()
 //
+// A user that shares the lock begins with TryGroup.
+//
 // What it records lies within the truth: the clock is read before the call that wants
 // the lock, after the one that got it, and before the one that gives it up.
 package recorder
@@ -97,12 +99,15 @@ type Visit struct {
 }
 
 // Try records that a user wants a lock. It comes before the call.
-func (r *Recorder) Try(user, lock string) *Visit {
+func (r *Recorder) Try(user, lock string) *Visit { return r.TryGroup(user, lock, "") }
+
+// TryGroup records that a user wants to share a lock with those of group, "" for nobody.
+func (r *Recorder) TryGroup(user, lock, group string) *Visit {
 	if r == nil {
 		return nil
 	}
 	v := &Visit{r: r, user: user, lock: lock}
-	v.does(history.Event{Do: history.Try})
+	v.does(history.Event{Do: history.Try, Group: group})
 	return v
 }
 

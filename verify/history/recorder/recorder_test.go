@@ -116,6 +116,28 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
+// Users of one group are inside together, and one that is alone must not be.
+func TestRecorderOfGroups(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	r, err := Create(path, Config{By: "a test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := r.TryGroup("a", "x", "g"), r.TryGroup("b", "x", "g")
+	a.Entered(t.Context(), 8, nil)
+	b.Entered(t.Context(), 7, nil)
+	if _, report := recorded(t, path); !report.Accepted || report.Measures.Concurrency.Max != 2 {
+		t.Errorf("two of one group: %v, %+v", report.Violations, report.Measures.Concurrency)
+	}
+	r.Try("c", "x").Entered(t.Context(), 9, nil)
+	if _, report := recorded(t, path); report.Accepted {
+		t.Error("one that is alone beside them is accepted")
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // await waits until the file has so many of an event, although nobody closed it.
 func await(t *testing.T, path, do string, count int) {
 	t.Helper()

@@ -3,14 +3,11 @@
 package e2e
 
 import (
-	le "encoding/binary"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,33 +21,6 @@ import (
 
 // tags are those that the server is built with.
 const tags = "offsetclock"
-
-// An offset is a file by which the wall clock of a process is off.
-type offset struct {
-	t    *testing.T
-	path string
-}
-
-func newOffset(t *testing.T, name string) offset {
-	t.Helper()
-	o := offset{t, filepath.Join(t.TempDir(), name)}
-	if err := os.WriteFile(o.path, make([]byte, 8), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-func (o offset) set(d time.Duration) {
-	o.t.Helper()
-	f, err := os.OpenFile(o.path, os.O_WRONLY, 0)
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt(le.LittleEndian.AppendUint64(nil, uint64(d)), 0); err != nil {
-		o.t.Fatal(err)
-	}
-}
 
 // A clocks is a cluster under load whose wall clocks are set, with one journal for all
 // of it.
@@ -86,10 +56,7 @@ func startClocks(t *testing.T) *clocks {
 		flags: func(i int) []string { return []string{"--lease", clocksLease.String(), "--admin", x.admin[i]} },
 		env:   func(i int) []string { return []string{offsetVariable + "=" + x.servers[i].path} },
 	}
-	for i := range 4 {
-		x.c.table = append(x.c.table, fmt.Sprintf("s%d=%s", i+1, proctest.FreeAddr(t)))
-	}
-	x.c.startAll()
+	x.c.startSome(4)
 	for range clocksLocks {
 		x.r = append(x.r, newResource(t, false))
 	}

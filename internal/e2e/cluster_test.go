@@ -21,9 +21,6 @@ import (
 // roleVariable makes the test binary a client process.
 const roleVariable = "POUNDLOCK_TEST_CLIENT"
 
-// offsetVariable names the file by which the wall clock is off, in builds with the tag offsetclock.
-const offsetVariable = "OFFSETCLOCK_FILE"
-
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(runClient(role))
@@ -76,11 +73,17 @@ func startCluster(t *testing.T, n int) *cluster {
 func startClusterWith(t *testing.T, n int, flags func(i int) []string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, flags: flags}
+	c.startSome(n)
+	return c
+}
+
+// startSome starts n servers and waits until they answer.
+func (c *cluster) startSome(n int) {
+	c.t.Helper()
 	for i := range n {
-		c.table = append(c.table, fmt.Sprintf("s%d=%s", i+1, proctest.FreeAddr(t)))
+		c.table = append(c.table, fmt.Sprintf("s%d=%s", i+1, proctest.FreeAddr(c.t)))
 	}
 	c.startAll()
-	return c
 }
 
 // startAll starts the servers of the table and waits until they answer.

@@ -23,6 +23,7 @@ type trouble struct {
 	stays   bool                // c1 keeps its lock, since n-m+1 = 2 of its servers are left; else it hears that it is lost
 	enters  []string            // then some of these get in
 	without map[string][]string // who is told that it has no quorum, and which servers are named
+	groups  map[string]string   // of clients; who has none is alone
 }
 
 // A split lets nothing pass between some clients and some servers.
@@ -109,6 +110,7 @@ type network interface {
 type proxies struct {
 	clients []string
 	flags   func(i int) []string // of servers
+	env     func(i int) []string // of servers
 	net     *faultnet.Net
 }
 
@@ -116,7 +118,8 @@ type proxies struct {
 func loopback() *proxies { return &proxies{clients: names("c1 c2 c3 c4")} }
 
 func (x *proxies) start(t *testing.T) *cluster {
-	c := startClusterWith(t, 4, x.flags)
+	c := &cluster{t: t, flags: x.flags, env: x.env}
+	c.startSome(4)
 	var servers []faultnet.Server
 	for _, entry := range c.table {
 		name, addr, _ := strings.Cut(entry, "=")
@@ -172,7 +175,7 @@ func (x trouble) run(t *testing.T, n network, lease time.Duration, deaf, open bo
 		j.start(n.client(name, clientArgs{
 			Lease: lease, Name: "cut", Label: name, Hold: 5 * time.Millisecond,
 			work: work{
-				Deadline: lease / 2, Pause: 5 * time.Millisecond, Resource: v.resource.socket,
+				Deadline: lease / 2, Pause: 5 * time.Millisecond, Resource: v.resource.socket, Group: x.groups[name],
 				Long: holder, Deaf: holder && deaf,
 			},
 		}))
@@ -311,8 +314,15 @@ func (x trouble) again(t *testing.T, n func(*testing.T) network, term time.Durat
 // increments.
 func TestCutsNoticed(t *testing.T) {
 	t.Parallel()
-	lane.CI.Need(t, "five seconds")
+	lane.CI.Need(t, "ten seconds")
 	x := troubles[2]
+	testDeaf(t, x)
+	x.groups = map[string]string{"c1": "red", "c3": "green", "c4": "green"}
+	testDeaf(t, x)
+}
+
+func testDeaf(t *testing.T, x trouble) {
+	t.Helper()
 	has := func(v verdict, text string) bool { return strings.Contains(strings.Join(v.problems, "\n"), text) }
 	v := x.run(t, loopback(), time.Second, true, false)
 	if !has(v, "while c1 of ") || !has(v, "porcupine rejects lock") || has(v, "porcupine rejects counter") || !v.resource.hasRefused() || len(v.resource.problems()) != 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,8 +30,14 @@ type journal struct {
 	reading sync.WaitGroup
 }
 
+// newJournal returns a journal whose files go test -artifacts keeps.
 func newJournal(t *testing.T) *journal {
-	return &journal{t: t, workers: map[string]*process{}, dir: t.TempDir()}
+	t.Helper()
+	dir, err := os.MkdirTemp(t.ArtifactDir(), "journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &journal{t: t, workers: map[string]*process{}, dir: dir}
 }
 
 // start starts a worker, and waits until it has reached a quorum.
@@ -127,6 +134,16 @@ func (h records) stalled() (longest time.Duration) {
 		}
 	}
 	return longest
+}
+
+// count is how many errors of a kind there were.
+func (h records) count(kind string) (k int) {
+	for _, r := range h {
+		if r.What == "failed" && r.Kind == kind {
+			k++
+		}
+	}
+	return k
 }
 
 // summary counts grants and errors.

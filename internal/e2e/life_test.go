@@ -60,6 +60,26 @@ func (c *cluster) ends(p *exec.Cmd) {
 	}
 }
 
+// drain restarts server i after it has drained.
+func (c *cluster) drain(i int) {
+	c.t.Helper()
+	p := c.procs[i]
+	c.procs[i] = nil
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		c.t.Fatal(err)
+	}
+	c.ends(p)
+	c.start(i)
+}
+
+// handOver starts a successor of server i, which has a place for it.
+func (c *cluster) handOver(i int) {
+	c.t.Helper()
+	old := c.procs[i]
+	c.start(i)
+	c.ends(old)
+}
+
 // Every server is restarted after it has drained, one after the other and without
 // waiting for anything but its sessions: nobody loses a lock.
 func TestDrainedServers(t *testing.T) {
@@ -68,15 +88,8 @@ func TestDrainedServers(t *testing.T) {
 	c := startCluster(t, 4)
 	x := startCounting(t, c, clients, clientArgs{Hold: 20 * time.Millisecond})
 	for k := range 8 {
-		i := k % 4
 		c.await("all have sessions", complete(clients))
-		p := c.procs[i]
-		c.procs[i] = nil
-		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		c.ends(p)
-		c.start(i)
+		c.drain(k % 4)
 	}
 	c.await("all have sessions", complete(clients))
 	all, counter := x.end()
@@ -217,10 +230,7 @@ func TestHandovers(t *testing.T) {
 	full := func(s status) bool { return supported("held")(s) && complete(counters+1)(s) }
 	before := c.await("all support the holder", full)
 	for k := range 10 {
-		i := k % 4
-		old := c.procs[i]
-		c.start(i)
-		c.ends(old)
+		c.handOver(k % 4)
 		c.await("all support the holder", full)
 	}
 	if complaints := lost(before, c.await("all support the holder", full)); len(complaints) > 0 {

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/anishathalye/porcupine"
 
@@ -9,12 +11,14 @@ import (
 )
 
 // Porcupine, a checker of linearizability, gives a second opinion about histories of locks: it is told what the users
-// saw as operations of an object that one user has at a time. It looks for an order of all operations that respects
-// their intervals and that such an object can live through. It shares with package history nothing but the events.
+// saw as operations of an object that one user has at a time, or several of one group. It looks for an order of all
+// operations that respects their intervals and that such an object can live through. It shares with package history
+// nothing but the events.
 
 // An acquisition is an operation of a lock, from the try to the crit.
 type acquisition struct {
 	user  int
+	group string // "": the user is alone
 	token history.Token
 }
 
@@ -24,28 +28,41 @@ type release struct{ user int }
 
 // held is the state of a lock.
 type held struct {
-	by   int
-	last history.Token // the largest
+	by           string        // the users, as runes in their order: states can be compared
+	group        string        // of the last one
+	before, last history.Token // the largest before that group came, and of all
 }
 
 const nobody = -1
 
-// lockModel is a lock that one user has at a time, and whose tokens grow.
+// lockModel is a lock that one user has at a time, or several of one group, and whose tokens grow from group to group.
 var lockModel = porcupine.Model{
-	Init: func() any { return held{by: nobody} },
+	Init: func() any { return held{} },
 	Step: func(state, input, _ any) (bool, any) {
 		s := state.(held)
 		switch op := input.(type) {
 		case acquisition:
-			return s.by == nobody && op.token > s.last, held{op.user, op.token}
+			if op.group == "" || op.group != s.group {
+				if s.by != "" {
+					return false, s
+				}
+				s.group, s.before = op.group, s.last
+			}
+			by := append([]rune(s.by), rune(op.user))
+			slices.Sort(by)
+			s.by, s.last = string(by), max(s.last, op.token)
+			return op.token > s.before, s
 		case release:
-			return s.by == op.user, held{nobody, s.last}
+			user := string(rune(op.user))
+			inside := strings.Contains(s.by, user)
+			s.by = strings.ReplaceAll(s.by, user, "")
+			return inside, s
 		}
 		return false, s
 	},
 	Hash: func(state any) uint64 {
 		s := state.(held)
-		return uint64(s.by)*0x9e3779b97f4a7c15 ^ uint64(s.last)
+		return uint64(len(s.by))*0x9e3779b97f4a7c15 ^ uint64(s.last)
 	},
 }
 
@@ -89,6 +106,7 @@ type visit struct {
 	user   int
 	lock   string
 	tried  int64
+	group  string
 	until  int64
 	inside bool
 	left   int64 // when the section ended, nobody if there is none
@@ -97,9 +115,9 @@ type visit struct {
 func (v *visit) event(e history.Event) {
 	switch e.Do {
 	case history.Try:
-		v.tried = e.At
+		v.tried, v.group = e.At, e.Group
 	case history.Crit:
-		v.add(acquisition{v.user, e.Token}, v.tried, e.At)
+		v.add(acquisition{v.user, v.group, e.Token}, v.tried, e.At)
 		v.inside = true
 		v.lease(e)
 	case history.Renew:

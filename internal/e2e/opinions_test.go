@@ -11,10 +11,11 @@ import (
 )
 
 // randomHistory is what users do at a lock that mostly locks, and whose tokens mostly
-// grow. Times differ.
-func randomHistory(rng *rand.Rand, length int) (events []history.Event) {
+// grow. Times differ. Some of the users may share it, in two groups.
+func randomHistory(rng *rand.Rand, length int, groups bool) (events []history.Event) {
 	const users = 5
-	var do [users]string
+	var do, in [users]string
+	group := ""
 	var at int64
 	var token uint64
 	inside := 0
@@ -25,15 +26,23 @@ func randomHistory(rng *rand.Rand, length int) (events []history.Event) {
 		switch {
 		case do[u] == "" || do[u] == history.Rem || do[u] == history.Crash:
 			e.Do = history.Try
+			if groups {
+				in[u] = []string{"", "g", "g", "h"}[rng.IntN(4)]
+				e.Group = in[u]
+			}
 		case do[u] == history.Try && rng.IntN(10) == 0:
 			e.Do = history.Rem
-		case do[u] == history.Try && (inside == 0 || rng.IntN(60) == 0):
+		case do[u] == history.Try && (inside == 0 || in[u] != "" && in[u] == group || rng.IntN(60) == 0):
 			e.Do = history.Crit
 			inside++
 			if token += 1 + rng.Uint64N(3); rng.IntN(60) == 0 {
 				token -= min(token-1, 4)
 			}
 			e.Token = history.Token(token)
+			if shares := in[u] != "" && in[u] == group; shares && rng.IntN(3) == 0 {
+				e.Token = history.Token(token - min(token-1, 3)) // smaller, of this group or of one before
+			}
+			group = in[u]
 			if rng.IntN(3) == 0 {
 				e.Until = at + 1 + 2*rng.Int64N(60)
 			}
@@ -78,7 +87,7 @@ func TestOpinions(t *testing.T) {
 	verdicts := map[bool]int{}
 	for seed := range uint64(1000) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		events := randomHistory(rng, 10+rng.IntN(100))
+		events := randomHistory(rng, 10+rng.IntN(100), seed%2 == 1)
 		judge, second := accepts(t, events)
 		if judge != second {
 			t.Fatalf("seed %d: the judge says %v, porcupine %v\n%+v", seed, judge, second, events)
@@ -101,7 +110,7 @@ func TestOpinionsDiffer(t *testing.T) {
 		differ := 0
 		for seed := range uint64(300) {
 			rng := rand.New(rand.NewPCG(seed, 0))
-			events := randomHistory(rng, 100)
+			events := randomHistory(rng, 100, false)
 			_, second := accepts(t, events)
 			for i := range events {
 				change(&events[i])
@@ -130,9 +139,9 @@ func TestOperations(t *testing.T) {
 	})
 	h.Add([]history.Event{{At: 3, Do: history.Try, User: "a"}, {At: 16, Do: history.Crit, User: "a", Token: 2}})
 	want := []porcupine.Operation{
-		{ClientId: 0, Input: acquisition{0, 1}, Call: 1, Return: 2},
+		{ClientId: 0, Input: acquisition{0, "", 1}, Call: 1, Return: 2},
 		{ClientId: 1, Input: release{0}, Call: 15, Return: 30},
-		{ClientId: 2, Input: acquisition{1, 2}, Call: 3, Return: 16},
+		{ClientId: 2, Input: acquisition{1, "", 2}, Call: 3, Return: 16},
 		{ClientId: 3, Input: release{1}, Call: 16, Return: 16},
 	}
 	got := h.Locks[""]

@@ -19,7 +19,8 @@ import (
 
 // A resource is a counter that many processes read and write over a socket, with
 // their tokens: a stale one is refused. A read counts as a use, or a stale holder
-// could write after the next one has read.
+// could write after the next one has read. What those of one group add at the same time
+// is added up; what anybody else has written between a read and a write is lost.
 type resource struct {
 	socket string
 	open   bool // broken variant: every token is good
@@ -27,20 +28,21 @@ type resource struct {
 	mu      sync.Mutex
 	fence   fence.Checker
 	value   int
-	written int             // increments that were accepted
-	refused int             // uses that were not
-	reads   map[uint64]seen // the last accepted one with each token
+	written int            // increments that were accepted
+	refused int            // uses that were not
+	added   map[string]int // by each group
 	writes  []porcupine.Operation
 }
 
-// A seen value was read at an instant.
+// A seen value is what a client has read last: at an instant, after so much was added by its group.
 type seen struct {
 	at    int64
-	value int
+	added int
 }
 
 // A use is one request to a resource.
 type use struct {
+	Group string
 	Token uint64
 	Write bool
 	Value int
@@ -55,7 +57,7 @@ func newResource(t *testing.T, open bool) *resource {
 	t.Helper()
 	r := &resource{
 		socket: filepath.Join(proctest.SocketDir(t), "resource"), open: open,
-		reads: map[uint64]seen{},
+		added: map[string]int{},
 	}
 	l, err := net.Listen("unix", r.socket)
 	if err != nil {
@@ -78,30 +80,33 @@ func newResource(t *testing.T, open bool) *resource {
 func (r *resource) serve(nc net.Conn) {
 	defer nc.Close()
 	in, out := json.NewDecoder(nc), json.NewEncoder(nc)
+	var last seen
 	for {
 		var u use
-		if in.Decode(&u) != nil || out.Encode(r.use(u)) != nil {
+		if in.Decode(&u) != nil || out.Encode(r.use(u, &last)) != nil {
 			return
 		}
 	}
 }
 
-func (r *resource) use(u use) answer {
+func (r *resource) use(u use, last *seen) answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.fence.Check("counter", u.Token); err != nil && !r.open {
+	if err := r.fence.CheckGroup("counter", u.Group, u.Token); err != nil && !r.open {
 		r.refused++
 		return answer{Refused: err.Error()}
 	}
 	if u.Write {
-		r.value = u.Value
+		r.value = u.Value + r.added[u.Group] - last.added
 		r.written++
-		from := r.reads[u.Token]
+		if u.Group != "" {
+			r.added[u.Group]++
+		}
 		r.writes = append(r.writes, porcupine.Operation{
-			ClientId: len(r.writes), Call: from.at, Return: clock.Now(), Output: incremented{Read: from.value, Wrote: u.Value},
+			ClientId: len(r.writes), Call: last.at, Return: clock.Now(), Output: incremented{Read: r.value - 1, Wrote: r.value},
 		})
 	} else {
-		r.reads[u.Token] = seen{clock.Now(), r.value}
+		*last = seen{clock.Now(), r.added[u.Group]}
 	}
 	return answer{Value: r.value}
 }
@@ -137,18 +142,19 @@ func (r *resource) String() string {
 
 // A remote is a resource as its clients see it. nil is none, which accepts all.
 type remote struct {
-	in  *json.Decoder
-	out *json.Encoder
+	group string
+	in    *json.Decoder
+	out   *json.Encoder
 }
 
 var errRefused = errors.New("refused")
 
-func dialResource(socket string) (*remote, error) {
+func dialResource(socket, group string) (*remote, error) {
 	nc, err := net.Dial("unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	return &remote{json.NewDecoder(nc), json.NewEncoder(nc)}, nil
+	return &remote{group, json.NewDecoder(nc), json.NewEncoder(nc)}, nil
 }
 
 func (r *remote) read(token uint64) (int, error) { return r.ask(use{Token: token}) }
@@ -162,6 +168,7 @@ func (r *remote) ask(u use) (int, error) {
 	if r == nil {
 		return 0, nil
 	}
+	u.Group = r.group
 	var a answer
 	if err := errors.Join(r.out.Encode(u), r.in.Decode(&a)); err != nil {
 		return 0, fmt.Errorf("resource: %w", err)

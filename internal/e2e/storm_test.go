@@ -1,12 +1,16 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/verify/history"
@@ -20,10 +24,16 @@ type storm struct {
 	duration time.Duration
 	clients  int
 	stops    bool                   // who is inside is stopped for longer than its lease, now and then
-	apart    bool                   // broken variant: each client has a lock of its own
+	rooms    bool                   // clients share the counter, those of a room
+	broken   func(i int, w *work)   // makes client i a broken variant; nil: none
 	open     bool                   // broken variant: the resource takes every token
 	goesOn   func(r *resource) bool // beyond the duration; nil: no
 }
+
+// rooms are the groups that clients want in turn. A fourth of them want to be alone.
+var rooms = []string{"red", "green", poundlock.Shared, ""}
+
+func room(i int) string { return rooms[i%len(rooms)] }
 
 // run returns what the resource and the clients saw, and what their event files tell.
 //
@@ -40,11 +50,18 @@ func (s storm) run(t *testing.T) (r *resource, h records, verdict *history.Repor
 	j := newJournal(t)
 	r = newResource(t, s.open)
 	for i := range s.clients {
-		j.start(clientArgs{
+		a := clientArgs{
 			Servers: c.servers, Lease: lease, Name: "counter", Label: fmt.Sprintf("client %d", i),
 			Hold: s.hold(),
-			work: work{ClockBound: clockBound, Deadline: time.Second, Resource: r.socket, Apart: s.apart},
-		})
+			work: work{ClockBound: clockBound, Deadline: time.Second, Resource: r.socket},
+		}
+		if s.rooms {
+			a.Group = room(i)
+		}
+		if s.broken != nil {
+			s.broken(i, &a.work)
+		}
+		j.start(a)
 	}
 	stopped := make(chan struct{})
 	if s.stops {
@@ -78,7 +95,8 @@ func (s storm) run(t *testing.T) (r *resource, h records, verdict *history.Repor
 	}
 	h = j.end()
 	verdict = j.judge()
-	t.Logf("%d kills in %v: %s; %v; overlaps seen: %d", kills, s.duration, h.summary(), r, overlaps(verdict))
+	t.Logf("%d kills in %v: %s; %v; overlaps seen: %d; inside together: %+v",
+		kills, s.duration, h.summary(), r, overlaps(verdict), verdict.Measures.Concurrency)
 	for _, v := range verdict.Violations[:min(5, len(verdict.Violations))] {
 		t.Logf("%v", v)
 	}
@@ -119,7 +137,7 @@ func (j *journal) stopHolders(duration, pause time.Duration, r *resource, stoppe
 // compares tokens loses nothing. Two clients may be inside at once then.
 func TestStorm(t *testing.T) {
 	t.Parallel()
-	lane.CI.Need(t, "six seconds of a storm")
+	lane.CI.Need(t, "ten seconds of storms")
 	duration, clients := 3*time.Second, 6
 	if full(t, "6 clients for 3s, then 1s and 1s", "16 for 60s, then 20s and 20s") {
 		duration, clients = time.Minute, 16
@@ -128,9 +146,10 @@ func TestStorm(t *testing.T) {
 		"one at once":           {atOnce: 1, duration: duration},
 		"three at once":         {atOnce: 3, duration: duration / 3, pause: 500 * time.Millisecond},
 		"and holders that stop": {atOnce: 1, duration: duration / 3, pause: time.Second, stops: true},
+		"of groups":             {atOnce: 1, duration: duration / 3, pause: time.Second, stops: true, rooms: true, clients: 12},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.clients = clients
+			s.clients = cmp.Or(s.clients, clients)
 			r, h, verdict := s.run(t)
 			report(t, "the resource", r.problems())
 			report(t, "the history", problems(verdict, history.Exclusion))
@@ -141,6 +160,9 @@ func TestStorm(t *testing.T) {
 			if s.stops && !r.hasRefused() {
 				t.Error("no stale token was refused: the tokens had nothing to do")
 			}
+			if s.rooms && verdict.Measures.Concurrency.Max < 2 {
+				t.Error("no two of one group were inside together")
+			}
 		})
 	}
 }
@@ -149,16 +171,42 @@ func TestStorm(t *testing.T) {
 // without both the counter is wrong. So the harness sees overlaps and lost increments.
 func TestStormNoticed(t *testing.T) {
 	t.Parallel()
-	s := storm{atOnce: 1, pause: 200 * time.Millisecond, duration: time.Second, clients: 4, apart: true}
+	testNoticed(t, history.Exclusion, storm{clients: 4, broken: func(_ int, w *work) { w.Apart = true }})
+}
+
+// TestStormOfGroupsNoticed: among clients that share there is one that is inside without the lock, or
+// that shows a stale token.
+func TestStormOfGroupsNoticed(t *testing.T) {
+	t.Parallel()
+	lane.CI.Need(t, "ten seconds of storms with a broken client")
+	t.Run("without the lock", func(t *testing.T) {
+		testNoticed(t, history.Exclusion, storm{clients: 12, rooms: true, broken: func(i int, w *work) { w.Apart = i == 0 }})
+	})
+	t.Run("stale token", func(t *testing.T) {
+		testNoticed(t, history.Inversion, storm{clients: 12, rooms: true, broken: func(i int, w *work) { w.Stale = i == 0 }})
+	})
+}
+
+// testNoticed: the judge finds what client 0 does to a property, and the resource refuses uses. One that is
+// open loses increments where exclusion is violated.
+func testNoticed(t *testing.T, property string, s storm) {
+	t.Helper()
+	s.atOnce, s.pause, s.duration = 1, 200*time.Millisecond, time.Second
 	s.goesOn = func(r *resource) bool { return !r.hasRefused() }
 	r, _, verdict := s.run(t)
-	if overlaps(verdict) == 0 || !r.hasRefused() {
-		t.Errorf("clients with different locks: %d overlaps, %v", overlaps(verdict), r)
+	found := slices.ContainsFunc(verdict.Violations, func(v history.Finding) bool {
+		return v.Property == property && strings.Contains(v.Text, "client 0 of")
+	})
+	if !found || !r.hasRefused() {
+		t.Errorf("a broken client: %q, %v", problems(verdict), r)
 	}
 	report(t, "the resource", r.problems())
+	if property != history.Exclusion {
+		return
+	}
 	s.open = true
 	s.goesOn = func(r *resource) bool { return len(r.problems()) == 0 }
 	if r, _, _ = s.run(t); len(r.problems()) == 0 {
-		t.Errorf("with different locks and without tokens: %v", r)
+		t.Errorf("a broken client, and a resource that takes every token: %v", r)
 	}
 }

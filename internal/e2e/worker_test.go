@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,11 +27,13 @@ type work struct {
 	Deadline   time.Duration // of each Lock
 	Pause      time.Duration // at most, after each
 	Try        bool          // every other time it makes one attempt only
+	Group      string        // that it shares the lock with; "": it is alone
 	Resource   string        // socket; "" is none
 	History    string        // the event file that it writes
 	Long       bool          // the first grant lasts until a line comes, or it is lost
 	Deaf       bool          // broken variant: a long grant lasts, lost or not
 	Apart      bool          // broken variant: the lock is its own, and its tokens what the clock shows
+	Stale      bool          // broken variant: all its tokens are the first one
 	NoRefresh  bool          // broken variant: a holder does not rebuild its supports
 }
 
@@ -87,6 +90,7 @@ type worker struct {
 	a        clientArgs
 	events   *recorder.Recorder
 	resource *remote
+	first    uint64        // token
 	told     chan struct{} // closed by a line on stdin
 	ended    chan struct{} // closed by the end of stdin
 
@@ -100,7 +104,7 @@ func newWorker(a clientArgs) *worker {
 
 func (w *worker) run(cl *poundlock.Client) (err error) {
 	if w.a.Resource != "" {
-		if w.resource, err = dialResource(w.a.Resource); err != nil {
+		if w.resource, err = dialResource(w.a.Resource, w.a.Group); err != nil {
 			return err
 		}
 	}
@@ -115,7 +119,7 @@ func (w *worker) run(cl *poundlock.Client) (err error) {
 	if w.a.Apart {
 		name += " of " + w.a.Label
 	}
-	m := cl.Mutex(name)
+	m := cl.Mutex(name).In(w.a.Group)
 	for k := 0; ; k++ {
 		select {
 		case <-w.ended:
@@ -208,7 +212,7 @@ func (w *worker) once(m *poundlock.Mutex, try, long bool) {
 	if try {
 		lock = m.TryLock
 	}
-	visit := w.events.Try(w.a.Label, w.a.Name)
+	visit := w.events.TryGroup(w.a.Label, w.a.Name, w.a.Group)
 	defer visit.Back()
 	g, err := lock(ctx)
 	if err != nil {
@@ -219,6 +223,10 @@ func (w *worker) once(m *poundlock.Mutex, try, long bool) {
 	token := g.Token()
 	if w.a.Apart {
 		token = uint64(time.Now().UnixNano())
+	}
+	w.first = cmp.Or(w.first, token)
+	if w.a.Stale {
+		token = w.first
 	}
 	if long && w.a.Deaf {
 		visit.Entered(context.Background(), token, nil)

@@ -78,7 +78,11 @@ func accepts(t *testing.T, events []history.Event) (judge, second bool) {
 	if result == porcupine.Unknown {
 		t.Fatal("not decided")
 	}
-	return j.Report().Accepted, result == porcupine.Ok
+	second = result == porcupine.Ok
+	if half := first(h.Locks["x"], len(h.Locks["x"])/2+1); second && !porcupine.CheckOperations(lockModel, half) {
+		t.Fatal("a history is accepted, and its beginning is not")
+	}
+	return j.Report().Accepted, second
 }
 
 // Two users are inside at once, or tokens do not grow, exactly if there is no order in

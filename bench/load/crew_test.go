@@ -142,7 +142,7 @@ func TestCrew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k := w.Shared(); 2*k <= w.Grants() || k == w.Grants() {
+	if k := w.Part(true).Grants(); 2*k <= w.Grants() || k == w.Grants() {
 		t.Errorf("%d of %d are shared, want three of four", k, w.Grants())
 	}
 	if r := w.Records[0][0]; r.Left-r.Entered < int64(reader.Hold) {

@@ -56,16 +56,20 @@ func (w *Window) times(of func(Record) int64) (all []time.Duration) {
 	return all
 }
 
-// Shared is how many of the Grants were shared.
-func (w *Window) Shared() (k int) {
+// Part is the part of the window that users shared, or the part that they did not. Its traffic
+// and processor time are unknown.
+func (w *Window) Part(shared bool) *Window {
+	part := &Window{Length: w.Length, Users: w.Users}
 	for _, records := range w.Records {
+		var some []Record
 		for _, r := range records {
-			if r.Group != "" {
-				k++
+			if (r.Group != "") == shared {
+				some = append(some, r)
 			}
 		}
+		part.Records = append(part.Records, some)
 	}
-	return k
+	return part
 }
 
 // Handovers are the times from the call of Unlock by one user to the return of Lock

@@ -74,8 +74,8 @@ func TestShared(t *testing.T) {
 	if times := w.Handovers(); len(times) != 2 || times[0] != 4 || times[1] != 20 {
 		t.Errorf("hand-overs %v", times)
 	}
-	if w.Shared() != 3 || w.Grants() != 4 {
-		t.Errorf("%d of %d grants are shared", w.Shared(), w.Grants())
+	if w.Part(true).Grants() != 3 || w.Grants() != 4 {
+		t.Errorf("%d of %d grants are shared", w.Part(true).Grants(), w.Grants())
 	}
 	if r := w.Judge(); !r.Accepted || r.Measures.Concurrency.Max != 2 || r.Measures.Sessions != 3 {
 		t.Errorf("%+v", r)

@@ -313,7 +313,7 @@ func (f *benchFlags) measure(
 		r.HandoverMS, r.HandoverT = load.Of(times, time.Millisecond), load.Of(times, f.delay)
 		r.Jain = w.Jain()
 		if f.readers > 0 {
-			shared := w.Shared()
+			shared := w.Part(true).Grants()
 			r.Contended = &contended{w.Rate(), shared, w.Grants() - shared, judged.Measures.Concurrency.Max}
 		}
 	}

@@ -63,11 +63,24 @@ func openPoundlock(ctx context.Context, table string) (load.Client, error) {
 }
 
 func (c client) Lock(ctx context.Context, name string) (load.Held, error) {
-	g, err := c.Mutex(name).Lock(ctx)
+	return held(c.Mutex(name).Lock(ctx))
+}
+
+// RLock implements load.Sharer.
+func (c client) RLock(ctx context.Context, name string) (load.Held, error) {
+	return held(c.RWMutex(name).RLock(ctx))
+}
+
+func held(g *poundlock.Grant, err error) (load.Held, error) {
 	if err != nil {
 		return load.Held{}, err
 	}
-	return load.Held{Token: g.Token(), Unlock: g.Unlock}, nil
+	return load.Held{Token: g.Token(), Group: g.Group(), Unlock: g.Unlock}, nil
 }
 
-func (client) Traffic() int64 { return 0 }
+func (c client) Traffic() (bytes int64) {
+	for _, s := range c.Stats().Servers {
+		bytes += int64(s.BytesSent + s.BytesReceived)
+	}
+	return bytes
+}

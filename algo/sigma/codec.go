@@ -292,7 +292,10 @@ func (s *Server) State(c *protocol.Codec) {
 	s.visit(c, &s.owner)
 	c.AnyID(&s.largest)
 	c.Uints(&s.tokens[0], &s.tokens[1])
-	waiters, sharers, group := s.queue.all(), s.sharers(), s.group()
+	waiters, sharers, group, rest := s.queue.all(), s.sharers(), s.group(), uint64(0)
+	if group != 0 {
+		rest = s.queue.shared.rest
+	}
 	for i := range protocol.List(c, &waiters) {
 		w := &waiters[i]
 		s.visit(c, &w.entry)
@@ -304,6 +307,9 @@ func (s *Server) State(c *protocol.Codec) {
 		c.Want(i == 0 || waiters[i-1].compare(*w) < 0) // in order, and none twice
 	}
 	protocol.Upto(c, &group, most)
+	if group != 0 {
+		c.Uint(&rest)
+	}
 	for i := range protocol.List(c, &sharers) {
 		s.visit(c, &sharers[i].entry)
 		c.Want(s.owner.before(sharers[i].request) && (i == 0 || sharers[i-1].before(sharers[i].request)))
@@ -318,7 +324,7 @@ func (s *Server) State(c *protocol.Codec) {
 			if s.queue == nil {
 				s.queue = new(queue)
 			}
-			s.queue.shared = &shared{group: group}
+			s.queue.shared = &shared{group: group, rest: rest}
 			for _, e := range sharers {
 				s.queue.shared.owners.insert(e)
 			}

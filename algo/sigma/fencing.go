@@ -88,7 +88,7 @@ func (c *Client) enterIfRecorded(out *protocol.Out[Message]) {
 func (s *Server) onSetToken(from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
 	e := s.owned(from)
 	current := e != nil && e.serial == m.Serial
-	if !current || s.ahead(m.Token, now) || m.Token <= s.others(s.fenced(from), now) {
+	if !current || s.ahead(m.Token, now) || m.Token <= s.rest(from, now) {
 		out.Send(from, Message{Kind: Refused, Time: m.Time, Token: uint64(now)})
 		return
 	}
@@ -112,7 +112,22 @@ func (s *Server) report(r request, now int64) uint64 {
 	if x := s.tokens[0]; s.group() == 0 && x != 0 && x != r.time && !s.absurd(x, now) {
 		return x
 	}
-	return s.others(s.fenced(r.client), now)
+	return s.rest(r.client, now)
+}
+
+// rest returns the largest token that those may have had who do not share with an owner. A session does not look at what
+// its own owners have recorded, and need not know of each token whose it is: where one is from a clock that was
+// ahead, what comes after it is nobody's.
+func (s *Server) rest(owner protocol.ID, now int64) uint64 {
+	side := s.fenced(owner)
+	if side == owner || s.terms.Value().fence == FencePiggyback {
+		return s.others(owner, now)
+	}
+	rest := s.queue.shared.rest
+	if s.largest != side && !s.absurd(s.tokens[0], now) { // it may have been absurd when the session began
+		rest = max(rest, s.tokens[0])
+	}
+	return rest
 }
 
 // others returns the largest token that others than c may have had.

@@ -50,6 +50,9 @@ func named(code uint64) string {
 type shared struct {
 	group  uint64
 	owners queue
+	// rest is the largest token that others than they may have had when the session began: those that they have
+	// recorded since are their own.
+	rest uint64
 }
 
 // group is that of the owners, 0: the owner is alone.
@@ -128,7 +131,7 @@ func (s *Server) admit(now int64, out *protocol.Out[Message]) {
 			s.grant(s.queue.remove(0).entry, now, out)
 			return
 		}
-		s.queue.shared = &shared{group: g}
+		s.queue.shared = &shared{group: g, rest: s.others(sideOf(g).client, now)}
 	}
 	g := s.group()
 	if g == 0 {

@@ -222,6 +222,33 @@ var sharings = []story{
 		w.receive(b, s1, Message{Kind: Release, Time: 3})
 		owners()
 	}},
+	{"a token from clocks that were ahead is none of those who share", func() {
+		w := newWorld(Algorithm, 4, 3, withClock, option("delay", hop), option("fence", FenceOn), option("eps", fenceEps))
+		w.unsound = true
+		w.run(20 * time.Second)
+		ahead := w.client(1)
+		w.skew[ahead], w.skew[s1], w.skew[s2] = int64(2*time.Hour), int64(2*time.Hour), int64(2*time.Hour)
+		w.tryIn(ahead, "r")
+		w.run(time.Second)
+		w.cancel(ahead)
+		w.run(time.Second)
+		w.skew[ahead], w.skew[s1], w.skew[s2] = 0, 0, 0
+		late, early := w.client(2), w.client(3)
+		w.latency = func(from, _ protocol.ID) int64 { // the request that was made first arrives last
+			if from == early {
+				return 3 * hop
+			}
+			return hop
+		}
+		w.tryIn(early, "r")
+		w.run(time.Millisecond)
+		w.tryIn(late, "r")
+		w.run(10 * time.Millisecond)
+		w.inside(late, early)
+		for _, c := range []protocol.ID{early, late} {
+			want(w.token[c] == w.procs[c].(*Client).time || w.procs[c].(*Client).time == 0, "%d has token %d", c, w.token[c])
+		}
+	}},
 	{"the next try wants what it says", func() {
 		w := newWorld(Algorithm, 4, 1)
 		c := w.client(1)

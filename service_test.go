@@ -243,19 +243,17 @@ func TestElection(t *testing.T) {
 	}
 }
 
-func TestStormOfSeveral(t *testing.T)         { stormOfSeveral(t, "") }
-func TestStormOfSeveralInGroups(t *testing.T) { stormOfSeveral(t, "r", "r", "q", "") }
-
-// stormOfSeveral: users of several names at once that mostly wait for too short a
+// TestStormOfSeveral: users of several names at once that mostly wait for too short a
 // time, some of whom hold until their time is over, while one server after the other
 // forgets. Nobody meets inside whom it does not share with, tokens grow name by name, and all is free in
 // the end.
-func stormOfSeveral(t *testing.T, groups ...string) {
+func TestStormOfSeveral(t *testing.T) {
 	t.Parallel()
 	l, config := startLocal(t)
 	config.MaxHold, config.Grace = 3*time.Millisecond, 10*time.Second
 	names := []string{"a", "b", "c"}
 	var over atomic.Bool
+	groups := []string{"", "", "r", "r", "q"}
 	var rooms [3]room
 	var entered, gaveUp, overdue atomic.Int32
 	var all sync.WaitGroup

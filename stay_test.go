@@ -191,9 +191,9 @@ func TestNoJoin(t *testing.T) {
 	}
 }
 
-// TestOrder runs scripts of one line. A word is a call: +NAME begins one of the group that is the first letter of its name,
-// w: alone; -NAME unlocks, xNAME cancels it while it waits. in lets the process in, wanted says that somebody else waits, give
-// makes the process give up. After | stands who is inside then.
+// TestOrder runs scripts of one line. A word is a call: +NAME begins one of the group that is the first letter of its
+// name, w: alone; -NAME unlocks, xNAME cancels it while it waits. in lets the process in, wanted says that somebody else
+// waits, give makes the process give up. After | stands who is inside then.
 func TestOrder(t *testing.T) {
 	for name, script := range map[string]string{
 		"those who wait come in together":                     "+r1 +r2 +r3 | in | r1 r2 r3 -r1 -r2 | r3 +r4 | r3 r4",
@@ -700,10 +700,11 @@ func TestRLocker(t *testing.T) {
 
 		c.config.MaxHold = time.Minute // the oldest grant goes first
 		one.Lock()
-		time.Sleep(40 * time.Second)
+		time.Sleep(30 * time.Second)
 		one.Lock()
+		time.Sleep(20 * time.Second)
 		one.Unlock()
-		time.Sleep(40 * time.Second)
+		time.Sleep(20 * time.Second)
 		one.Unlock()
 		defer func() {
 			if recover() == nil {

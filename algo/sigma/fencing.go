@@ -120,7 +120,7 @@ func (s *Server) report(r request, now int64) uint64 {
 // ahead, what comes after it is nobody's.
 func (s *Server) rest(owner protocol.ID, now int64) uint64 {
 	side := s.fenced(owner)
-	if side == owner || s.terms.Value().fence == FencePiggyback {
+	if side == owner {
 		return s.others(owner, now)
 	}
 	rest := s.queue.shared.rest

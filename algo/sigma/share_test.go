@@ -223,31 +223,52 @@ var sharings = []story{
 		owners()
 	}},
 	{"a token from clocks that were ahead is none of those who share", func() {
+		for _, g := range []protocol.Groups{"r", "s", ""} {
+			w := newWorld(Algorithm, 4, 3, withClock, option("delay", hop), option("fence", FenceOn), option("eps", fenceEps))
+			w.unsound = true
+			w.run(20 * time.Second)
+			ahead := w.client(1)
+			w.skew[ahead], w.skew[s1], w.skew[s2] = int64(2*time.Hour), int64(2*time.Hour), int64(2*time.Hour)
+			w.tryIn(ahead, g)
+			w.run(time.Second)
+			w.cancel(ahead)
+			w.run(time.Second)
+			w.skew[ahead], w.skew[s1], w.skew[s2] = 0, 0, 0
+			late, early := w.client(2), w.client(3)
+			w.latency = func(from, _ protocol.ID) int64 { // the request that was made first arrives last
+				if from == early {
+					return 3 * hop
+				}
+				return hop
+			}
+			w.tryIn(early, "r")
+			w.run(time.Millisecond)
+			w.tryIn(late, "r")
+			w.run(10 * time.Millisecond)
+			w.inside(late, early)
+			for _, c := range []protocol.ID{early, late} {
+				want(w.token[c] == w.procs[c].(*Client).time || w.procs[c].(*Client).time == 0, "%d has token %d", c, w.token[c])
+			}
+		}
+	}},
+	{"a token that was too large for a clock that was behind counts again when it is right", func() {
 		w := newWorld(Algorithm, 4, 3, withClock, option("delay", hop), option("fence", FenceOn), option("eps", fenceEps))
 		w.unsound = true
 		w.run(20 * time.Second)
-		ahead := w.client(1)
-		w.skew[ahead], w.skew[s1], w.skew[s2] = int64(2*time.Hour), int64(2*time.Hour), int64(2*time.Hour)
-		w.tryIn(ahead, "r")
+		writer, behind, right := w.client(1), w.client(2), w.client(3)
+		w.try(writer)
 		w.run(time.Second)
-		w.cancel(ahead)
-		w.run(time.Second)
-		w.skew[ahead], w.skew[s1], w.skew[s2] = 0, 0, 0
-		late, early := w.client(2), w.client(3)
-		w.latency = func(from, _ protocol.ID) int64 { // the request that was made first arrives last
-			if from == early {
-				return 3 * hop
-			}
-			return hop
-		}
-		w.tryIn(early, "r")
-		w.run(time.Millisecond)
-		w.tryIn(late, "r")
-		w.run(10 * time.Millisecond)
-		w.inside(late, early)
-		for _, c := range []protocol.ID{early, late} {
-			want(w.token[c] == w.procs[c].(*Client).time || w.procs[c].(*Client).time == 0, "%d has token %d", c, w.token[c])
-		}
+		token := w.token[writer]
+		w.exit(writer)
+		w.run(100 * time.Millisecond)
+		w.skew[behind], w.skew[s1] = -int64(time.Minute), -int64(time.Minute)
+		w.tryIn(behind, "r")
+		w.deliver(behind, s1, Request)
+		w.skew[behind], w.skew[s1] = 0, 0
+		w.tryIn(right, "r")
+		w.deliver(right, s1, Request)
+		m := w.flights[w.find(s1, right, Response)].msg
+		want(m.Serial == 1 && m.Token >= token, "the reader is told %d, and the writer had %d", m.Token, token)
 	}},
 	{"the next try wants what it says", func() {
 		w := newWorld(Algorithm, 4, 1)

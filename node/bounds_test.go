@@ -162,8 +162,8 @@ func TestFairTurns(t *testing.T) {
 		})
 	}
 	eventually(t, "they all wait for their turn", func() bool { return servers[0].InLine() == crowd })
-	honest.say(message(1, 1, "a", leave), transport.Item{Type: transport.PingItem, Seq: 1}.Append)
-	honest.until(transport.PongItem)
+	honest.say(message(1, 1, "a", leave))
+	eventually(t, "the honest one waits for its turn", func() bool { return servers[0].InLine() == crowd+1 })
 	close(goOn)
 	var at int
 	eventually(t, "the honest one is heard", func() bool {

@@ -69,7 +69,7 @@ var Damages = map[string]func(n *Node){
 	},
 	"who shares a lock": func(n *Node) {
 		for _, s := range n.loops {
-			clear(s.audit.companies)
+			clear(s.audit.shared)
 		}
 	},
 	"failed locks": func(n *Node) {

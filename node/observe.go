@@ -42,8 +42,8 @@ func (o owner) name() string {
 	return RequestID(o.client, o.request)
 }
 
-// A company are the owners of one lock that share, beside the one that its instance has.
-type company struct {
+// Sharers are the owners of one lock that share it, beside the one that its instance has.
+type sharers struct {
 	group  string // for people
 	others map[protocol.ID]owner
 }
@@ -58,23 +58,23 @@ type change struct {
 
 // An audit is what a loop counts, and tells whoever audits it.
 type audit struct {
-	n         *Node
-	labels    *labels
-	companies map[*instance]*company // where owners share
-	changes   []change               // of the current step, where owners share
-	tally     tally
-	held      histogram.Histogram   // how long supports lasted
-	latest    atomic.Pointer[tally] // a copy for others
+	n       *Node
+	labels  *labels
+	shared  map[*instance]*sharers // where owners share
+	changes []change               // of the current step, where owners share
+	tally   tally
+	held    histogram.Histogram   // how long supports lasted
+	latest  atomic.Pointer[tally] // a copy for others
 }
 
 func newAudit(n *Node, l *labels) audit {
 	k := len(n.messages)
-	return audit{n: n, labels: l, companies: map[*instance]*company{}, tally: tally{sent: make([]uint64, k), received: make([]uint64, k)}}
+	return audit{n: n, labels: l, shared: map[*instance]*sharers{}, tally: tally{sent: make([]uint64, k), received: make([]uint64, k)}}
 }
 
 // owned notes whom alone the member supports in a lock from now on, and in which session: see protocol.Owner.
 func (a *audit) owned(i *instance, client protocol.ID, request uint64, with *session) {
-	if len(a.changes) > 0 || len(a.companies) > 0 && a.companies[i] != nil {
+	if len(a.changes) > 0 || len(a.shared) > 0 && a.shared[i] != nil {
 		a.changes = append(a.changes, change{owner: owner{client: client, request: request, session: with}, alone: true})
 		return
 	}
@@ -143,14 +143,14 @@ func (a *audit) settle(i *instance) {
 		for _, known := range a.owners(i) {
 			end(known)
 		}
-		delete(a.companies, i)
+		delete(a.shared, i)
 	}
 	for _, c := range a.changes {
 		if c = last[c.client]; c.parted || c.nobody() {
 			continue
 		}
 		if c.group != "" {
-			a.company(i).group = c.group
+			a.sharersOf(i).group = c.group
 		}
 		if _, ok := a.owner(i, c.client); !ok {
 			c.since = now
@@ -172,7 +172,7 @@ func (a *audit) owner(i *instance, client protocol.ID) (o owner, ok bool) {
 	if i.owner.client == client && !i.owner.nobody() {
 		return i.owner, true
 	}
-	if c := a.companies[i]; c != nil {
+	if c := a.shared[i]; c != nil {
 		o, ok = c.others[client]
 	}
 	return o, ok
@@ -180,7 +180,7 @@ func (a *audit) owner(i *instance, client protocol.ID) (o owner, ok bool) {
 
 // group is the one that owners of a lock share, "" where one is alone.
 func (a *audit) group(i *instance) string {
-	if c := a.companies[i]; c != nil {
+	if c := a.shared[i]; c != nil {
 		return c.group
 	}
 	return ""
@@ -191,17 +191,17 @@ func (a *audit) owners(i *instance) (all []owner) {
 	if !i.owner.nobody() {
 		all = append(all, i.owner)
 	}
-	if c := a.companies[i]; c != nil {
+	if c := a.shared[i]; c != nil {
 		all = slices.AppendSeq(all, maps.Values(c.others))
 	}
 	return all
 }
 
-func (a *audit) company(i *instance) *company {
-	if a.companies[i] == nil {
-		a.companies[i] = &company{}
+func (a *audit) sharersOf(i *instance) *sharers {
+	if a.shared[i] == nil {
+		a.shared[i] = &sharers{}
 	}
-	return a.companies[i]
+	return a.shared[i]
 }
 
 // add makes o one of the owners.
@@ -210,7 +210,7 @@ func (a *audit) add(i *instance, o owner) {
 		i.owner = o
 		return
 	}
-	c := a.company(i)
+	c := a.sharersOf(i)
 	if c.others == nil {
 		c.others = map[protocol.ID]owner{}
 	}
@@ -228,13 +228,13 @@ func (a *audit) end(i *instance, o owner, now time.Duration) {
 	a.tally.supports--
 	a.held.Add(now - o.since)
 	a.tell(i, o, true, now)
-	c := a.companies[i]
+	c := a.shared[i]
 	switch {
 	case i.owner.client != o.client:
 		delete(c.others, o.client)
 	case c == nil || len(c.others) == 0:
 		i.owner = owner{}
-		delete(a.companies, i)
+		delete(a.shared, i)
 	default: // any other one
 		for client, next := range c.others {
 			i.owner = next

@@ -439,7 +439,7 @@ func (l *loader) owners(home *loop, i *instance, r *protocol.Reader) (ok bool) {
 	a := &home.audit
 	group, count := r.Text(), r.Len()
 	if group != "" {
-		a.company(i).group = group
+		a.sharersOf(i).group = group
 	}
 	for range count {
 		client, request, since := protocol.ID(r.Uint()), r.Uint(), time.Duration(r.Max(1<<62))

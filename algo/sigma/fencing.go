@@ -115,9 +115,9 @@ func (s *Server) report(r request, now int64) uint64 {
 	return s.rest(r.client, now)
 }
 
-// rest returns the largest token that those may have had who do not share with an owner. A session does not look at what
-// its own owners have recorded, and need not know of each token whose it is: where one is from a clock that was
-// ahead, what comes after it is nobody's.
+// rest returns the largest token that clients may have had that do not share with an owner. In a session of a group that
+// is what the server noted when the session began. The two recorded tokens would not tell it: beside one from a
+// clock that was ahead, the second is of the group itself, perhaps.
 func (s *Server) rest(owner protocol.ID, now int64) uint64 {
 	side := s.fenced(owner)
 	if side == owner {

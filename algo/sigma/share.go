@@ -9,12 +9,14 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
+// # Groups
+//
+// Holders of one group share the lock. A server supports a set of owners that share one group, and their session
+// lasts until all of them have left. A request that does not share closes the session to those behind it. A mutex is
+// the case in which nobody shares.
+
 // hashed marks the code of a group whose name is longer than a code.
 const hashed = 1 << 61
-
-// Groups: holders of one group share the lock. A server supports a set of owners that share one group, and
-// a session of theirs lasts until none is left. Whoever does not share closes it to those behind him. A mutex is the
-// case in which nobody shares.
 
 // share is a group as servers compare it: a name of up to seven bytes is itself, of a longer one it is a hash.
 // 0 is no group: its holder is alone.
@@ -50,8 +52,8 @@ func named(code uint64) string {
 type shared struct {
 	group  uint64
 	owners queue
-	// rest is the largest token that others than they may have had when the session began: those that they have
-	// recorded since are their own.
+	// rest is the largest token that clients outside the group may have had when the session began. Tokens that
+	// are recorded later are those of the group.
 	rest uint64
 }
 
@@ -158,7 +160,7 @@ func (c *Client) wants() uint64 {
 	return share(c.group)
 }
 
-// sideOf is what stands for a group where a request stands for a client that is alone.
+// sideOf stands for a group in places where a request stands for a client that is alone.
 func sideOf(group uint64) request { return request{client: protocol.ID(1<<63 | group)} }
 
 // side is whom a server said it supports: one request, or those of a group.

@@ -13,7 +13,7 @@ type limits struct {
 	n      *Node
 	of     map[*session]*uses
 	labels *labels       // of those that use one
-	rests  time.Duration // after the node's start: until then no search, see tooMany
+	rests  time.Duration // after the node's start: until then no search, see admit
 }
 
 // uses are the instances that a peer uses: whose locks it holds or wants, or has just left.
@@ -29,13 +29,17 @@ func (l *limits) note(i *instance, p *session) (why string) {
 	if locks != nil && locks.Has(i) || l.n.detector != nil || l.n.roles.restores(p.id) {
 		return ""
 	}
-	if !l.n.roles.isMember(p.id) {
-		if why := l.tooMany(p, locks); why != "" {
-			return why
-		}
+	if why := l.admit(p, locks); why != "" {
+		return why
 	}
 	l.connect(i, p)
 	return ""
+}
+
+// restore notes what a peer uses as a table that was handed over says.
+func (l *limits) restore(i *instance, p *session) {
+	l.n.sessions.origins.pair(p, 1)
+	l.connect(i, p)
 }
 
 func (l *limits) connect(i *instance, p *session) {
@@ -43,16 +47,15 @@ func (l *limits) connect(i *instance, p *session) {
 		l.of[p] = &uses{}
 	}
 	l.of[p].Set(i, struct{}{})
-	l.n.sessions.origins.pair(p, 1)
 	i.peers = append(i.peers, p)
 }
 
-// tooMany says why a client may not use one more instance. Those that
+// admit counts one more instance for a peer, or says why a client may not use it. Those that
 // do not know it any more do not count; where a search for them finds few, the next one is a second later. A loop
 // spends no more than a tenth of its time on searches, however many clients are at their limits.
-func (l *limits) tooMany(p *session, locks *uses) string {
+func (l *limits) admit(p *session, locks *uses) string {
 	origins := &l.n.sessions.origins
-	why := origins.crowded(p)
+	why := origins.admit(p)
 	if why == "" || locks == nil {
 		return why
 	}
@@ -71,7 +74,7 @@ func (l *limits) tooMany(p *session, locks *uses) string {
 	if locks.Len() >= before-before/4 {
 		locks.full = now + time.Second
 	}
-	return origins.crowded(p)
+	return origins.admit(p)
 }
 
 func mentions(all []protocol.Request, id protocol.ID) bool {

@@ -6,7 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"sync/atomic"
+	"sync"
 
 	"github.com/poundlock/poundlock/internal/limit"
 	"github.com/poundlock/poundlock/transport"
@@ -16,9 +16,9 @@ import (
 // there is for all than is left for the others, so that one that takes what it can keeps nobody else out: alone
 // it gets half, and of k such each gets a part of k+1.
 type origin struct {
-	name     string       // for people: "10.0.0.7", "certificate CN=deploy"
-	sessions int          // under sessions.mu
-	pairs    atomic.Int64 // of a session and a lock, see origins.pairs
+	name     string // for people: "10.0.0.7", "certificate CN=deploy"
+	sessions int    // under sessions.mu
+	pairs    int    // of a session and a lock, see origins.pairs
 }
 
 // originsOf names the origins of a connection.
@@ -51,7 +51,9 @@ type origins struct {
 	c       *Config
 	known   map[string]*origin // by name; under sessions.mu
 	clients int                // that have a session; under sessions.mu
-	pairs   atomic.Int64       // of a client and a lock that it holds or wants, as far as the loops know
+
+	mu    sync.Mutex // for pairs, also those of each origin and session; the last to be taken
+	pairs int        // of a client and a lock that it holds or wants, as far as the loops know
 }
 
 // mayBegin says why no more sessions may begin here from these origins. sessions.mu is held.
@@ -104,31 +106,58 @@ func (o *origins) goAway(s *session) {
 	}
 }
 
-// pair counts that a client of a session has so many locks more, or less, to do with.
+// count returns how many pairs of a client and a lock there are.
+func (o *origins) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pairs
+}
+
+// pair counts that the peer of a session has so many locks more, or less, to do with. What members have is not limited.
 func (o *origins) pair(s *session, k int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.add(s, k)
+}
+
+// admit counts that a client of a session has one lock more to do with, or says why it may not.
+func (o *origins) admit(s *session) (why string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if why = o.crowded(s); why == "" {
+		o.add(s, 1)
+	}
+	return why
+}
+
+// add counts; mu is held.
+func (o *origins) add(s *session, k int) {
 	if s.n.roles.isMember(s.id) {
 		return
 	}
-	s.pairs.Add(int64(k))
-	o.pairs.Add(int64(k))
+	s.pairs += k
+	o.pairs += k
 	for _, from := range s.origins {
-		from.pairs.Add(int64(k))
+		from.pairs += k
 	}
 }
 
-// crowded says why a client of a session may want no more locks. Loops that ask at the same moment may each add one.
+// crowded says why a client of a session may want no more locks. mu is held.
 func (o *origins) crowded(s *session) string {
-	if s.pairs.Load() >= int64(o.c.MaxLocks) {
+	if s.n.roles.isMember(s.id) {
+		return ""
+	}
+	if s.pairs >= o.c.MaxLocks {
 		return fmt.Sprintf("a client may hold or want %d locks at once, and this one does", o.c.MaxLocks)
 	}
-	most, used := int64(o.c.MaxWaiters), o.pairs.Load()
-	if used >= most {
+	most := o.c.MaxWaiters
+	if o.pairs >= most {
 		return fmt.Sprintf("the server is full: its limit on clients that hold or wait for a lock is %d", most)
 	}
 	for _, from := range s.origins {
-		if have := from.pairs.Load(); have > 0 && have >= most-used {
+		if from.pairs > 0 && from.pairs >= most-o.pairs {
 			return fmt.Sprintf("the server is full for %s: its limit on clients that hold or wait for a lock is %d, "+
-				"these have %d of that, and no more are left for others", from.name, most, have)
+				"these have %d of that, and no more are left for others", from.name, most, from.pairs)
 		}
 	}
 	return ""

@@ -29,16 +29,16 @@ import (
 // Each may be skipped, and none comes back.
 type session struct {
 	n        *Node
-	id       protocol.ID  // the peer
-	host     string       // where the peer connected from first; "" where this end dials, or it is not known
-	from     []string     // names of its origins; none of a member
-	origins  []*origin    // these, once it has begun
-	pairs    atomic.Int64 // locks that the client holds or wants, see origins.pairs
-	dead     atomic.Bool  // nothing passes any more; set with mu held
-	gone     bool         // the loops have been told; under sessions.mu
-	signaled atomic.Bool  // some loop will wake the writer at the end of its batch
-	receive  sync.Mutex   // one reader delivers at a time; taken before mu
-	partial  []byte       // the parts of a message that has not ended; under receive
+	id       protocol.ID // the peer
+	host     string      // where the peer connected from first; "" where this end dials, or it is not known
+	from     []string    // names of its origins; none of a member
+	origins  []*origin   // these, once it has begun
+	pairs    int         // locks that the client holds or wants; under origins.mu
+	dead     atomic.Bool // nothing passes any more; set with mu held
+	gone     bool        // the loops have been told; under sessions.mu
+	signaled atomic.Bool // some loop will wake the writer at the end of its batch
+	receive  sync.Mutex  // one reader delivers at a time; taken before mu
+	partial  []byte      // the parts of a message that has not ended; under receive
 
 	mu          sync.Mutex // the last to be taken
 	number      uint64     // counts the sessions of the dialing end with the other one

@@ -414,7 +414,7 @@ func (l *loader) lock(r *protocol.Reader) error {
 		if r.Err != nil || k >= uint64(len(l.sessions)) || slices.Contains(i.peers, l.sessions[k]) {
 			return fmt.Errorf("%w: lock %q: its clients", ErrSnapshot, name)
 		}
-		home.limits.connect(i, l.sessions[k])
+		home.limits.restore(i, l.sessions[k])
 	}
 	if !l.owners(home, i, r) {
 		return fmt.Errorf("%w: lock %q: whom it supports", ErrSnapshot, name)

@@ -192,7 +192,7 @@ func (n *Node) Stats() Stats {
 		SessionsBegan: n.counters.began.Load(),
 		SessionsEnded: byCause(&n.counters.ended),
 		Refused:       byCause(&n.counters.refused),
-		Pairs:         int(n.sessions.origins.pairs.Load()),
+		Pairs:         n.sessions.origins.count(),
 		Unlogged:      n.book.missing.Load(),
 		Frames: FrameStats{
 			Unfinished: n.frames.Size(), Slow: n.counters.frames.slow.Load(),

@@ -292,9 +292,9 @@ func (s *Server) State(c *protocol.Codec) {
 	s.visit(c, &s.owner)
 	c.AnyID(&s.largest)
 	c.Uints(&s.tokens[0], &s.tokens[1])
-	waiters, sharers, group, rest := s.queue.all(), s.sharers(), s.group(), uint64(0)
-	if group != 0 {
-		rest = s.queue.shared.rest
+	waiters, sharers, session := s.queue.all(), s.sharers(), shared{}
+	if s.group() != 0 {
+		session = *s.queue.shared
 	}
 	for i := range protocol.List(c, &waiters) {
 		w := &waiters[i]
@@ -306,25 +306,24 @@ func (s *Server) State(c *protocol.Codec) {
 		}
 		c.Want(i == 0 || waiters[i-1].compare(*w) < 0) // in order, and none twice
 	}
-	protocol.Upto(c, &group, most)
-	if group != 0 {
-		c.Uint(&rest)
+	if protocol.Upto(c, &session.group, most); session.group != 0 {
+		c.Uints(&session.rest, &session.began)
 	}
 	for i := range protocol.List(c, &sharers) {
 		s.visit(c, &sharers[i].entry)
 		c.Want(s.owner.before(sharers[i].request) && (i == 0 || sharers[i-1].before(sharers[i].request)))
 	}
-	c.Want(group != 0 || len(sharers) == 0)
+	c.Want(session.group != 0 || len(sharers) == 0)
 	if c.Reading() {
 		s.queue.clear()
 		for _, w := range waiters {
 			s.insert(w)
 		}
-		if group != 0 {
+		if session.group != 0 {
 			if s.queue == nil {
 				s.queue = new(queue)
 			}
-			s.queue.shared = &shared{group: group, rest: rest}
+			s.queue.shared = &shared{group: session.group, rest: session.rest, began: session.began}
 			for _, e := range sharers {
 				s.queue.shared.owners.insert(e)
 			}

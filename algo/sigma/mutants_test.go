@@ -438,6 +438,8 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("groups: who is stuck gives nothing back", "case c.wants() != 0:\n\t\treturn !c.possible(c.me())", "case false:"),
 			mutant.Edit("groups: nobody closes a session", "&& (begins || s.queue.waiters[i].group() == g); {", "; {"),
 			mutant.Edit("groups: a new session takes in the first ones only", "(begins || s.queue.waiters[i].group() == g)", "s.queue.waiters[i].group() == g"),
+			mutant.Edit("groups: a session takes in later requests by a clock that is ahead", "began: min(uint64(now), newest+uint64(2*s.terms.Value().eps))", "began: uint64(now) + 0*newest"),
+			mutant.Edit("groups: a session takes in later requests", "began: min(uint64(now), newest+uint64(2*s.terms.Value().eps))", "began: newest+uint64(2*s.terms.Value().eps)"),
 			mutant.Edit("groups: answers for all groups are answers for one", "return sideOf(s.token)", "return sideOf(1)"),
 			mutant.Edit("groups: one owner hears that somebody waits", "for _, e := range s.sharers() {\n\t\t\ts.tell(e.entry, out)\n\t\t}", ""),
 			mutant.Edit("groups: owners hear of each that waits", "s.group() != 0 && s.queue.len() == 1", "s.group() != 0"),

@@ -55,6 +55,9 @@ type shared struct {
 	// rest is the largest token that clients outside the group may have had when the session began. Tokens that
 	// are recorded later are those of the group.
 	rest uint64
+	// began is when the session did, as clients count time: a request that was made before it shares it even where
+	// it arrives later.
+	began uint64
 }
 
 // group is that of the owners, 0: the owner is alone.
@@ -122,6 +125,12 @@ func (s *Server) part(e entry, out *protocol.Out[Message]) {
 	}
 }
 
+// shares reports whether a request comes with the session, whoever waits: it was made before that began.
+func (s *Server) shares(w waiter) bool {
+	g := s.group()
+	return g != 0 && w.group() == g && w.time <= s.queue.shared.began
+}
+
 // admit supports whoever comes next of those who wait: where there is no owner the first one, and then a session
 // begins for all who wait for its group; where there are owners, those who share with them, up to the first
 // that does not.
@@ -133,7 +142,12 @@ func (s *Server) admit(now int64, out *protocol.Out[Message]) {
 			s.grant(s.queue.remove(0).entry, now, out)
 			return
 		}
-		s.queue.shared = &shared{group: g, rest: s.others(sideOf(g).client, now)}
+		// A clock that is ahead of those who wait must not keep the session open until theirs have come so far.
+		newest := s.queue.waiters[s.queue.len()-1].time
+		s.queue.shared = &shared{
+			group: g, rest: s.others(sideOf(g).client, now),
+			began: min(uint64(now), newest+uint64(2*s.terms.Value().eps)),
+		}
 	}
 	g := s.group()
 	if g == 0 {

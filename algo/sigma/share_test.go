@@ -184,6 +184,40 @@ var sharings = []story{
 		})
 		want(len(w.heard) == 2, "told are %v", w.heard)
 	}},
+	{"a request made before a session began shares it, wherever others wait, and a later one does not", func() {
+		const eps = int64(50 * time.Millisecond)
+		for _, ahead := range []int64{0, int64(10 * time.Second)} { // of the clock of the server, before that of clients
+			w := newWorld(Algorithm, 1, 5, withClock, func(w *world) { w.skew[0], w.unsound = ahead, true })
+			writer, reader, next, early, late := w.client(1), w.client(2), w.client(3), w.client(4), w.client(5)
+			asks := func(c protocol.ID, g protocol.Groups) {
+				w.now += hop
+				w.tryIn(c, g)
+			}
+			asks(writer, "!w")
+			w.settle()
+			asks(reader, "r")
+			asks(next, "!w")
+			w.settle()
+			newest := w.now
+			w.exit(writer)
+			if w.now += hop; ahead > 0 {
+				w.now = newest + 2*eps
+			}
+			w.tryIn(early, "r")
+			w.deliver(writer, s1, Release)
+			w.now++
+			w.tryIn(late, "r")
+			w.settle()
+			w.inside(reader, early)
+			w.exit(reader)
+			w.exit(early)
+			w.settle()
+			w.inside(next)
+			w.exit(next)
+			w.settle()
+			w.inside(late)
+		}
+	}},
 	{"a server tells who shares its support, and who is alone", func() {
 		w := newWorld(Algorithm, 4, 4)
 		a, b, c, d := w.client(1), w.client(2), w.client(3), w.client(4)
@@ -330,8 +364,8 @@ func paced() (string, error) {
 		delay                   sim.Dist
 		seconds, messages, slow float64
 	}{
-		{4, FenceOff, sim.Constant(time.Millisecond), 1.281, 16.01, 0},
-		{4, FenceOff, sim.Exponential(time.Millisecond), 1.824, 23.54, 0},
+		{4, FenceOff, sim.Constant(time.Millisecond), 0.959, 15.19, 0},
+		{4, FenceOff, sim.Exponential(time.Millisecond), 1.563, 20.82, 0},
 		{0, FenceOff, sim.Constant(time.Millisecond), 1.057, 15.97, 0},
 		{0, FenceOn, sim.Constant(time.Millisecond), 1.263, 16.08, 0},
 		{0, FenceOn, sim.Exponential(time.Millisecond), 1.361, 17.21, 0},

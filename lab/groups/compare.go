@@ -196,10 +196,9 @@ func (y system) simulate(x, entries int, seed uint64) (lab.Sample, error) {
 	return lab.Sample{Values: values}, nil
 }
 
-// claimed are the loads of which a number is stated beforehand, with up to seven servers: everybody writes, a tenth
-// does, four rooms.
+// claimed are the loads of which a number is stated beforehand: everybody writes, a tenth does, four rooms.
 func (y system) claimed(x int) bool {
-	return y.servers <= 7 && (y.workload == writers && (x == 10 || x == 100) || y.workload == rooms && x == 4)
+	return y.workload == writers && (x == 10 || x == 100) || y.workload == rooms && x == 4
 }
 
 // expect is what is expected of Sigma. Elsewhere an entry costs n messages of five kinds at most, if delays are equal:
@@ -228,18 +227,18 @@ func (y system) expect(x int) (list []lab.Expectation) {
 				others = 0
 			}
 		}
-		most(bypass, float64(mostBypass(users, others)), "(k-1) + (k-3) + (k-4) + ..")
+		most(bypass, float64(mostBypass(users, others)), "(k-1) + (k-2) + (k-3) + ..")
 	}
 	return list
 }
 
 // mostBypass is how often others enter, at most, while one of k users of Sigma waits, where servers get requests in the
-// order of their timestamps and nothing fails: (k-1) + (k-3) + (k-4) + .., with a term more for each of the other
+// order of their timestamps and nothing fails: (k-1) + (k-2) + (k-3) + .., with a term more for each of the other
 // groups that share. docs/sigma.md derives it.
 func mostBypass(k, others int) int {
 	most := k - 1
-	for i := 1; i <= others && k-2-i > 0; i++ {
-		most += k - 2 - i
+	for i := 1; i <= others && k-1-i > 0; i++ {
+		most += k - 1 - i
 	}
 	return most
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/lab/labtest"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/catalog"
 	"github.com/poundlock/poundlock/verify/sim"
@@ -58,7 +59,7 @@ func TestCosts(t *testing.T) {
 	if r.Verdicts[lab.Equal] < 2*exact {
 		t.Errorf("%d measures are equal to their formulas, want %d at low load alone", r.Verdicts[lab.Equal], 2*exact)
 	}
-	documented(t, Costs.Name, r.Tables[0])
+	labtest.Documented(t, Costs, r.Tables[0])
 	for _, table := range r.Tables {
 		if table.Name == "contention" {
 			ascend(t, table)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/lab/labtest"
 )
 
 // Each kind of message is met exactly.
@@ -13,7 +14,7 @@ func TestElections(t *testing.T) {
 	if r.Verdicts[lab.Equal] != want || len(r.Verdicts) != 1 {
 		t.Errorf("verdicts: %s, want %d equal", r.Summary(), want)
 	}
-	documented(t, Elections.Name, r.Tables[0])
+	labtest.Documented(t, Elections, r.Tables[0])
 }
 
 // A formula that is wrong by one differs, and so does the sum.

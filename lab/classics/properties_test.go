@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/lab/labtest"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/catalog"
 	"github.com/poundlock/poundlock/verify/check"
@@ -45,7 +46,7 @@ func TestProperties(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	documented(t, Properties.Name, r.Tables[0])
+	labtest.Documented(t, Properties, r.Tables[0])
 	var got []string
 	for _, row := range rowsOf(r) {
 		line := strings.Join([]string{

@@ -1,7 +1,6 @@
 package groups
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"os"
@@ -13,13 +12,11 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/lab/labtest"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/catalog"
 	"github.com/poundlock/poundlock/verify/sim"
 )
-
-// figuresDir has the results that are committed.
-const figuresDir = "../../docs/figures"
 
 func run(t *testing.T, e lab.Experiment) lab.Report {
 	t.Helper()
@@ -46,19 +43,7 @@ func TestCompare(t *testing.T) {
 	if want := 5 + 3 + 2; r.Verdicts[lab.Within] != want || len(r.Verdicts) != 1 {
 		t.Errorf("verdicts: %s, want %d within their bounds\n%s", r.Summary(), want, text(t, r))
 	}
-	page, err := os.ReadFile("../../docs/experiments.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## "+Compare.Name+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for _, table := range r.Tables {
-		for _, c := range table.Columns {
-			if !strings.Contains(section, "`"+c.Name+"`") {
-				t.Errorf("docs/experiments.md does not describe the column %q of %s", c.Name, table.Name)
-			}
-		}
-	}
+	labtest.Documented(t, Compare, r.Tables...)
 }
 
 // What is beyond its bound differs, and so does one trial among others whose mean is within.
@@ -148,24 +133,11 @@ func TestBypass(t *testing.T) {
 // Every committed table and figure follows from the committed replications, byte for byte, and these are what
 // simulations give: one in eleven is repeated.
 func TestCommitted(t *testing.T) {
-	r, err := lab.Recompute(t.Context(), Compare, figuresDir)
-	if err != nil {
-		t.Fatal(err)
+	r := labtest.Recomputed(t, Compare, labtest.Figures)
+	for _, name := range labtest.Stale(t, r) {
+		t.Errorf("%s is not what comes out: poundlock-lab lab run %s --out docs/figures", name, Compare.Name)
 	}
-	out := t.TempDir()
-	if err := r.Write(out); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range r.Files {
-		want, err := os.ReadFile(filepath.Join(out, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if have, err := os.ReadFile(filepath.Join(figuresDir, name)); err != nil || !bytes.Equal(have, want) {
-			t.Errorf("%s is not what comes out: poundlock-lab lab run %s --out docs/figures", name, Compare.Name)
-		}
-	}
-	file, err := os.Open(filepath.Join(figuresDir, "groups-compare-replications.csv"))
+	file, err := os.Open(filepath.Join(labtest.Figures, "groups-compare-replications.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,12 @@ package statistics
 import (
 	"context"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/lab/labtest"
 )
 
 // Intervals cover the truth as often as they say, and two mistakes are found.
@@ -69,16 +69,5 @@ func TestSequential(t *testing.T) {
 
 // docs/experiments.md describes each column.
 func TestDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/experiments.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## "+Coverage.Name+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	r := reportCoverage(&lab.Results{})
-	for _, c := range r.Tables[0].Columns {
-		if !strings.Contains(section, "`"+c.Name+"`") {
-			t.Errorf("docs/experiments.md does not describe the column %q", c.Name)
-		}
-	}
+	labtest.Documented(t, Coverage, reportCoverage(&lab.Results{}).Tables[0])
 }

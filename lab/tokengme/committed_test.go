@@ -13,63 +13,29 @@ import (
 
 	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/lab/labtest"
 )
-
-// figuresDir has the results that are committed.
-const figuresDir = "../../docs/figures"
 
 // replicationsOf is the file of an experiment's replications, relative to its directory.
 func replicationsOf(e lab.Experiment) string {
 	return strings.ReplaceAll(e.Name, "/", "-") + "-replications.csv"
 }
 
-// stale lists the files of a committed report that do not follow from its replications.
-func stale(t *testing.T, e lab.Experiment, dir string) (names []string) {
-	t.Helper()
-	r, err := lab.Recompute(t.Context(), e, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := t.TempDir()
-	if err := r.Write(out); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range r.Files {
-		want, err := os.ReadFile(filepath.Join(out, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if have, err := os.ReadFile(filepath.Join(figuresDir, name)); err != nil || !bytes.Equal(have, want) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // Every committed table and figure follows from the committed replications, byte for byte, and
 // docs/experiments.md says what they count.
 func TestCommitted(t *testing.T) {
 	for _, e := range []lab.Experiment{All, Selection} {
-		if names := stale(t, e, figuresDir); names != nil {
+		if names := labtest.Stale(t, labtest.Recomputed(t, e, labtest.Figures)); names != nil {
 			t.Errorf("%v do not follow from the replications: poundlock-lab lab report %s --from docs/figures --out docs/figures",
 				names, e.Name)
 		}
 	}
-	page := section(t, All)
-	r, err := lab.Recompute(t.Context(), All, figuresDir)
-	if err != nil {
-		t.Fatal(err)
+	all := labtest.Recomputed(t, All, labtest.Figures)
+	if !strings.Contains(labtest.Section(t, All), all.Summary()) {
+		t.Errorf("docs/experiments.md does not say %q", all.Summary())
 	}
-	if !strings.Contains(page, r.Summary()) {
-		t.Errorf("docs/experiments.md does not say %q", r.Summary())
-	}
-	r, err = lab.Recompute(t.Context(), Selection, figuresDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page = section(t, Selection)
-	for _, note := range r.Notes {
-		if !strings.Contains(page, note) {
+	for _, note := range labtest.Recomputed(t, Selection, labtest.Figures).Notes {
+		if !strings.Contains(labtest.Section(t, Selection), note) {
 			t.Errorf("docs/experiments.md does not say %q", note)
 		}
 	}
@@ -77,7 +43,7 @@ func TestCommitted(t *testing.T) {
 	// One replication that gave something else shows.
 	dir := t.TempDir()
 	for _, name := range []string{"tokengme-all.json", replicationsOf(All)} {
-		text, err := os.ReadFile(filepath.Join(figuresDir, name))
+		text, err := os.ReadFile(filepath.Join(labtest.Figures, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +52,7 @@ func TestCommitted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	names := stale(t, All, dir)
+	names := labtest.Stale(t, labtest.Recomputed(t, All, dir))
 	if !slices.Contains(names, "tokengme-all.csv") || !slices.Contains(names, "tokengme-all-fig7b.svg") {
 		t.Errorf("a replication with other messages changes only %v", names)
 	}
@@ -102,7 +68,7 @@ func TestCommittedTrials(t *testing.T) {
 		t.Log("SHORTENED: TEST_LANE=long repeats larger simulations")
 	}
 	for e, s := range map[*lab.Experiment]lab.Scale{&All: lab.Full, &Selection: lab.Default} {
-		file, err := os.Open(filepath.Join(figuresDir, replicationsOf(*e)))
+		file, err := os.Open(filepath.Join(labtest.Figures, replicationsOf(*e)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,16 +123,4 @@ func written(s lab.Sample) (cells []string) {
 		cells = append(cells, strconv.FormatFloat(s.Values[m.Name], 'g', -1, 64))
 	}
 	return cells
-}
-
-// section is that of an experiment in docs/experiments.md.
-func section(t *testing.T, e lab.Experiment) string {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/experiments.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(page), "\n## "+e.Name+"\n")
-	text, _, _ = strings.Cut(text, "\n## ")
-	return text
 }

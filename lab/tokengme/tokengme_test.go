@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/lab/labtest"
 )
 
 // The full scale has the parameters and the ranges of section 4.
@@ -122,13 +123,6 @@ func TestSimulated(t *testing.T) {
 // docs/experiments.md describes each column of each table.
 func TestDocs(t *testing.T) {
 	for _, e := range []lab.Experiment{All, Selection} {
-		section := section(t, e)
-		for _, table := range inWorld(t, e, printedWorld).Tables {
-			for _, c := range table.Columns {
-				if !strings.Contains(section, "`"+c.Name+"`") {
-					t.Errorf("%s: the column %q of %s is not described", e.Name, c.Name, table.Name)
-				}
-			}
-		}
+		labtest.Documented(t, e, inWorld(t, e, printedWorld).Tables...)
 	}
 }

@@ -1,9 +1,6 @@
 package wme
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,11 +8,9 @@ import (
 	"github.com/poundlock/poundlock/algo/statemachine"
 	weak "github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/lab"
+	"github.com/poundlock/poundlock/lab/labtest"
 	"github.com/poundlock/poundlock/protocol"
 )
-
-// figuresDir has the results that are committed.
-const figuresDir = "../../docs/figures"
 
 func run(t *testing.T, e lab.Experiment, o lab.Options) lab.Report {
 	t.Helper()
@@ -33,32 +28,10 @@ func TestTable1(t *testing.T) {
 	if want := 4 * 7 * len(sizes) * 2; r.Verdicts[lab.Equal] != want || len(r.Verdicts) != 1 {
 		t.Errorf("verdicts: %s, want %d equal", r.Summary(), want)
 	}
-	out := t.TempDir()
-	if err := r.Write(out); err != nil {
-		t.Fatal(err)
+	for _, name := range labtest.Stale(t, r) {
+		t.Errorf("%s is not what comes out: poundlock-lab lab run %s --out docs/figures", name, Table1.Name)
 	}
-	for _, name := range r.Files {
-		want, err := os.ReadFile(filepath.Join(out, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if have, err := os.ReadFile(filepath.Join(figuresDir, name)); err != nil || !bytes.Equal(have, want) {
-			t.Errorf("%s is not what comes out: poundlock-lab lab run %s --out docs/figures", name, Table1.Name)
-		}
-	}
-	page, err := os.ReadFile("../../docs/experiments.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## "+Table1.Name+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for _, table := range r.Tables {
-		for _, c := range table.Columns {
-			if !strings.Contains(section, "`"+c.Name+"`") {
-				t.Errorf("docs/experiments.md does not describe the column %q", c.Name)
-			}
-		}
-	}
+	labtest.Documented(t, Table1, r.Tables...)
 }
 
 // One size alone has the same rows, also one that is not in the plan.

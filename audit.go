@@ -61,13 +61,13 @@ func (a *auditor) note(h *hold, event string) {
 	r := slog.NewRecord(time.Now(), slog.LevelInfo, event, 0)
 	r.AddAttrs(
 		slog.String("lock", h.line.name),
-		slog.String("token", strconv.FormatUint(h.stay.token, 10)), // JSON readers round numbers beyond 2^53
+		slog.String("token", strconv.FormatUint(h.token, 10)), // JSON readers round numbers beyond 2^53
 		slog.String("request", node.RequestID(a.id, h.stay.request)),
 		slog.String("client", idText(a.id)),
 		slog.String("label", node.FullLabel(a.label, h.section.label)),
 	)
-	if group := h.section.wants; group != "" {
-		r.AddAttrs(slog.String("group", string(group)))
+	if group := shared(h.section.wants); group != "" {
+		r.AddAttrs(slog.String("group", group))
 	}
 	if event != "grant" {
 		r.AddAttrs(slog.Int64("held_ms", r.Time.Sub(h.entered).Milliseconds()))

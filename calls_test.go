@@ -57,6 +57,7 @@ var calls = map[string]func(x *trouble) error{
 
 	"Mutex.As":   func(x *trouble) error { x.client.Mutex("a").As("user"); return nil },
 	"Mutex.In":   func(x *trouble) error { return unlock(x.client.Mutex("in").In("group").Lock(x.ctx)) },
+	"Mutex.Keep": func(x *trouble) error { return unlock(x.client.Mutex("keep").Keep(time.Second).Lock(x.ctx)) },
 	"Mutex.Name": func(x *trouble) error { x.client.Mutex("a").Name(); return nil },
 	"Mutex.Lock": func(x *trouble) error { return unlock(x.client.Mutex("lock").Lock(x.ctx)) },
 	"Mutex.Lock of several": func(x *trouble) error {
@@ -74,6 +75,7 @@ var calls = map[string]func(x *trouble) error{
 	"Mutex.Locker": func(x *trouble) error { return locked(x, x.client.Mutex("locker").Locker) },
 
 	"RWMutex.Name":     func(x *trouble) error { x.client.RWMutex("a").Name(); return nil },
+	"RWMutex.Keep":     func(x *trouble) error { return unlock(x.client.RWMutex("kept").Keep(time.Second).RLock(x.ctx)) },
 	"RWMutex.Lock":     func(x *trouble) error { return unlock(x.client.RWMutex("write").Lock(x.ctx)) },
 	"RWMutex.TryLock":  func(x *trouble) error { return unlock(x.client.RWMutex("try write").TryLock(x.ctx)) },
 	"RWMutex.RLock":    func(x *trouble) error { return unlock(x.client.RWMutex("read").RLock(x.ctx)) },
@@ -93,7 +95,10 @@ var calls = map[string]func(x *trouble) error{
 	"RWMutex.Locker":  func(x *trouble) error { return locked(x, x.client.RWMutex("writer").Locker) },
 	"RWMutex.RLocker": func(x *trouble) error { return locked(x, x.client.RWMutex("reader").RLocker) },
 
-	"GroupMutex.Name":    func(x *trouble) error { x.client.Groups("a").Name(); return nil },
+	"GroupMutex.Name": func(x *trouble) error { x.client.Groups("a").Name(); return nil },
+	"GroupMutex.Keep": func(x *trouble) error {
+		return unlock(x.client.Groups("kept group").Keep(time.Second).Lock(x.ctx, "a"))
+	},
 	"GroupMutex.Lock":    func(x *trouble) error { return unlock(x.client.Groups("group").Lock(x.ctx, "a")) },
 	"GroupMutex.TryLock": func(x *trouble) error { return unlock(x.client.Groups("try group").TryLock(x.ctx, "a")) },
 	"GroupMutex.Do": func(x *trouble) error {

@@ -177,7 +177,7 @@ func (f *fakeNode) Exit(name string) {
 		f.t.Errorf("Exit(%s) outside the critical section", name)
 	}
 	if f.atExit != nil {
-		f.atExit(u)
+		go f.atExit(u)
 		return
 	}
 	f.rem(name, nil)

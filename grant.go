@@ -28,17 +28,17 @@ func (g *Grant) Names() []string { return g.s.names() }
 func (g *Grant) Tokens() []uint64 {
 	tokens := make([]uint64, len(g.s.holds))
 	for i, h := range g.s.holds {
-		tokens[i] = h.stay.token
+		tokens[i] = h.token
 	}
 	return tokens
 }
 
 // Group is the group that the grant shares its locks with, "" where it is alone. That of RWMutex.RLock is Shared.
-func (g *Grant) Group() string { return string(g.s.wants) }
+func (g *Grant) Group() string { return shared(g.s.wants) }
 
 // Token is the first of Tokens, which is all of them unless Client.Locks was given
 // several names.
-func (g *Grant) Token() uint64 { return g.s.holds[0].stay.token }
+func (g *Grant) Token() uint64 { return g.s.holds[0].token }
 
 // Context is cancelled with a cause that is ErrLost and names the lock, before any
 // server can give that lock away; with cause context.Canceled by Unlock. What is
@@ -69,7 +69,8 @@ type hold struct {
 	section *section
 	line    *line
 	turn    chan struct{} // closed once it rests on a stay; nil: it did so at once
-	entered time.Time     // constant once Lock has returned
+	entered time.Time     // constant once Lock has returned, as token
+	token   uint64
 
 	// Guarded by Client.mu.
 	stay    *stay         // nil: it waits in the line. Constant once turn is closed
@@ -81,7 +82,7 @@ type hold struct {
 
 // enters: the user is inside. Client.mu is held.
 func (h *hold) enters() {
-	h.entered = time.Now()
+	h.entered, h.token = time.Now(), h.stay.nextToken()
 	h.client.counters.held.Add(1)
 }
 
@@ -122,11 +123,10 @@ func (h *hold) giveUp(err error) error {
 	return s.tooFew(err)
 }
 
-// leave ends what the user does with h, whatever its state, and reports whether the
-// process is still to be told. Client.mu is held.
-func (h *hold) leave() (inCrit bool) {
+// leave ends what the user does with h, whatever its state. Client.mu is held.
+func (h *hold) leave() {
 	if h.left {
-		return false
+		return
 	}
 	h.noteLeave()
 	h.left = true
@@ -134,19 +134,21 @@ func (h *hold) leave() (inCrit bool) {
 	if s == nil {
 		h.line.waiters.Remove(h.place)
 		h.line.admit(false)
-		return false
+		return
 	}
 	if s.holds.Remove(h.place); s.holds.Len() > 0 {
-		return false
+		return
 	}
-	switch s.state {
-	case idle:
+	switch {
+	case s.state == idle:
 		s.state = out
-	case inside:
-		s.state, inCrit = leaving, true
+	case s.keeps(h):
+		s.kept = time.AfterFunc(h.section.keep, s.expire)
+		s.line.admit(false)
+	default:
+		s.exit()
 	}
 	s.end()
-	return inCrit
 }
 
 // leaseEnd is the end of the lease while h is held, and else zero.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/protocol"
@@ -24,6 +25,7 @@ type Mutex struct {
 	names  []string // in canonical order
 	label  string   // of the user, "" for none
 	group  string   // that its holder shares the lock with, "" where it is alone
+	keep   time.Duration
 }
 
 // Mutex returns the lock called name: 1 to 1024 bytes of UTF-8 without control
@@ -49,12 +51,28 @@ func (c *Client) Locks(names ...string) *Mutex {
 // without control characters, which Lock checks; with "" there is none. It is no other
 // lock: the users of one client exclude each other, as all do. Of users that share a hold of
 // this client servers know the one whose call began it; the audit of the client knows each.
-func (m *Mutex) As(user string) *Mutex { return &Mutex{m.client, m.names, user, m.group} }
+func (m *Mutex) As(user string) *Mutex { return m.with(func(m *Mutex) { m.label = user }) }
 
 // In returns m for a holder that shares the locks: those of one group hold a lock together, and exclude all others. A
 // group is 1 to 1024 bytes of letters, digits and signs, without commas, spaces, and any of !|=#, which Lock checks;
 // with "" its holder is alone. Client.RWMutex and Client.Groups are made of it.
-func (m *Mutex) In(group string) *Mutex { return &Mutex{m.client, m.names, m.label, group} }
+func (m *Mutex) In(group string) *Mutex { return m.with(func(m *Mutex) { m.group = group }) }
+
+// Keep returns m for a client that keeps the locks for d after an Unlock, at most a minute, which Lock checks; 0 is not at all. A
+// Lock of the same kind and group in that time, of any goroutine of this client, is in at once and sends no message. Each grant that
+// is alone has a larger token than the one before. As soon as a server says that somebody else waits, the client gives the lock
+// up: that one waits a message longer than for a lock that is free.
+//
+// A lock that is kept counts as held for everybody else: the status shows it, it counts towards the servers' budget of restarts,
+// and where this process ends without Close, others wait for its lease.
+func (m *Mutex) Keep(d time.Duration) *Mutex { return m.with(func(m *Mutex) { m.keep = d }) }
+
+// with is a copy of m that differs.
+func (m *Mutex) with(change func(*Mutex)) *Mutex {
+	other := *m
+	change(&other)
+	return &other
+}
 
 // Name is the name of the lock; of several, the names in canonical order with
 // line feeds between them.
@@ -122,8 +140,13 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 			return nil, fmt.Errorf("poundlock: %w", err)
 		}
 	}
+	if m.keep < 0 || m.keep > time.Minute {
+		return nil, fmt.Errorf("poundlock: to keep a lock for %v: want 0 to %v", m.keep, time.Minute)
+	}
 	s := newSection(parent, m.client, m.label)
-	s.wants = protocol.Groups(m.group)
+	if s.wants, s.keep = protocol.Groups(m.group), m.keep; m.group == "" && m.keep > 0 {
+		s.wants = keeper
+	}
 	for _, name := range m.names {
 		if err := s.acquire(ctx, name, once); err != nil {
 			s.abandon()

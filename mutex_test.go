@@ -181,9 +181,11 @@ func TestCancelMissesTheNext(t *testing.T) {
 func TestTurnMeetsCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(t)
-		f.atExit = func(u node.User) { // before Exit returns
+		f.atExit = func(u node.User) { // as soon as it may
+			f.mu.Lock()
 			delete(f.users, "a")
 			delete(f.inside, "a")
+			f.mu.Unlock()
 			u.Rem(nil)
 		}
 		met := 0

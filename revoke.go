@@ -64,6 +64,7 @@ func (c *Client) revoke(r control.Release, since uint64) control.Released {
 			left = max(left, s.revokeLocked(why, grace))
 		}
 	}
+	l.stay.exit()
 	left += time.Millisecond - 1 // it says when at the latest
 	return control.Released{Outcome: control.Told, GraceMS: left.Milliseconds()}
 }

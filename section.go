@@ -13,7 +13,8 @@ import (
 type section struct {
 	client *Client
 	label  string          // of the user, "" for none
-	wants  protocol.Groups // one group, or "": to be alone
+	wants  protocol.Groups // one group, or to be alone: "" or keeper
+	keep   time.Duration   // how long the client keeps the locks when it has left
 	ctx    context.Context // of the grant; ends with the first loss
 	cancel context.CancelCauseFunc
 	holds  []*hold // in canonical order; constant once the call has returned
@@ -146,17 +147,10 @@ func (s *section) stop() {
 
 // leave gives every lock up that is still held, the last one first.
 func (s *section) leave() {
-	c := s.client
-	var inside []*hold
-	c.mu.Lock()
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
 	for _, h := range slices.Backward(s.holds) {
-		if h.leave() {
-			inside = append(inside, h)
-		}
-	}
-	c.mu.Unlock()
-	for _, h := range inside {
-		h.line.shard.node.Exit(h.line.name)
+		h.leave()
 	}
 }
 

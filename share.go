@@ -3,6 +3,7 @@ package poundlock
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Shared is the group of RWMutex.RLock, and of poundlock lock --shared.
@@ -60,6 +61,9 @@ func (m *RWMutex) Locker(ctx context.Context) sync.Locker { return m.m.Locker(ct
 // RLocker is a Locker that shares the lock with other readers, also with those that use the same one.
 func (m *RWMutex) RLocker(ctx context.Context) sync.Locker { return m.readers().Locker(ctx) }
 
+// Keep returns m for a client that keeps the lock for d after the last Unlock, of writers and of readers: see Mutex.Keep.
+func (m *RWMutex) Keep(d time.Duration) *RWMutex { return &RWMutex{m.m.Keep(d)} }
+
 func (m *RWMutex) readers() *Mutex { return m.m.In(Shared) }
 
 // A GroupMutex is a lock that holders of one group share: any number of one group are inside, or one that is alone.
@@ -73,6 +77,9 @@ func (c *Client) Groups(name string) *GroupMutex { return &GroupMutex{c.Mutex(na
 
 // Name is the name of the lock.
 func (m *GroupMutex) Name() string { return m.m.Name() }
+
+// Keep returns m for a client that keeps the lock, and its group, for d after the last Unlock: see Mutex.Keep.
+func (m *GroupMutex) Keep(d time.Duration) *GroupMutex { return &GroupMutex{m.m.Keep(d)} }
 
 // Lock waits for the lock, and shares it with those of group.
 func (m *GroupMutex) Lock(ctx context.Context, group string) (*Grant, error) {

@@ -147,3 +147,55 @@ func TestWritersAmongReaders(t *testing.T) {
 		t.Error("no two readers were inside together")
 	}
 }
+
+// TestKeptLock: a client that keeps a lock enters it again without a message, whether it is alone or shares it, and gives it up
+// as soon as another client waits. Tokens rise over both.
+func TestKeptLock(t *testing.T) {
+	t.Parallel()
+	_, config := startLocal(t)
+	a, b := dial(t, config), dial(t, config)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	enter := func(lock func(context.Context) (*poundlock.Grant, error)) uint64 {
+		g, err := lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Unlock()
+		return g.Token()
+	}
+	sent := func() (bytes uint64) {
+		for _, s := range a.Stats().Servers {
+			bytes += s.BytesSent
+		}
+		return bytes
+	}
+	for name, lock := range map[string]func(context.Context) (*poundlock.Grant, error){
+		"alone":  a.Mutex("alone").Keep(time.Minute).Lock,
+		"shared": a.RWMutex("shared").Keep(time.Minute).RLock,
+	} {
+		last := enter(lock)
+		before := sent()
+		const entries = 1000
+		for range entries {
+			token := enter(lock)
+			if token < last || name == "alone" && token == last {
+				t.Fatalf("%s: token %d after %d", name, token, last)
+			}
+			last = token
+		}
+		if bytes := sent() - before; bytes > entries {
+			t.Errorf("%s: %d bytes were sent for %d entries: a message each?", name, bytes, entries)
+		}
+		for _, other := range []func(context.Context) (*poundlock.Grant, error){b.Mutex(name).Lock, lock, b.Mutex(name).Lock} {
+			token := enter(other)
+			if token <= last {
+				t.Errorf("%s: another client has token %d after %d", name, token, last)
+			}
+			last = token
+		}
+	}
+	if s := a.Stats(); s.SlowTokens > 6 || s.Losses > 0 { // of servers that have just started the first ones are slow
+		t.Errorf("%d slow tokens, %d losses", s.SlowTokens, s.Losses)
+	}
+}

@@ -99,9 +99,6 @@ func (c *Client) Stats() Stats {
 func (c *Client) granted(h *hold, wait time.Duration) {
 	c.counters.grants.Add(1)
 	c.counters.waits.Add(wait)
-	if s := h.stay; s.request != 0 && s.token > s.request { // else the token is the time of the request
-		c.counters.slowTokens.Add(1)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h.granted = true

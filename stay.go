@@ -23,6 +23,9 @@ const (
 	out
 )
 
+// keeper is what those want who are alone, and keep the lock.
+const keeper = protocol.Groups(protocol.Keep + "keeper")
+
 // A stay is one Try at the node and what follows, until Rem. The holds of one group rest on it together, or
 // the one that is alone: the node has one user a lock, whose calls come one at a time and must not block.
 type stay struct {
@@ -38,11 +41,13 @@ type stay struct {
 
 	// Guarded by Client.mu.
 	state  state
-	holds  list.List // of *hold: those who have not left. Until it is decided there is one, who answers for the Try
-	once   bool      // the Try does not wait
-	closed bool      // nobody joins any more: somebody waits who does not share, or it is lost, or to be released
-	began  time.Time // Try
-	gaveUp error     // why the process did, nil where it was told to
+	holds  list.List   // of *hold: those who have not left. Until it is decided there is one, who answers for the Try
+	once   bool        // the Try does not wait
+	closed bool        // nobody joins any more: somebody waits who does not share, or it is lost, or to be released
+	began  time.Time   // Try
+	gaveUp error       // why the process did, nil where it was told to
+	kept   *time.Timer // the end of Mutex.Keep, where nobody is inside; nil: somebody was all the time
+	used   uint64      // tokens, of those who were alone
 	// sessions are the numbers of those with the servers that support this stay. One
 	// that has another session with this client since has forgotten it.
 	sessions map[protocol.ID]uint64
@@ -74,6 +79,55 @@ func (s *stay) Wanted() {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
 	s.closed = true
+	s.exit()
+}
+
+// isKept reports whether the client has the lock, and nobody is inside. Client.mu is held, as for all that follow.
+func (s *stay) isKept() bool { return s.state == inside && s.holds.Len() == 0 }
+
+// keeps reports whether the client keeps the lock now that h has left.
+func (s *stay) keeps(h *hold) bool {
+	return s.state == inside && h.section.keep > 0 && !s.closed && h.lost == nil && s.used < s.tokens()
+}
+
+// expire gives the lock up if it is kept.
+func (s *stay) expire() {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	s.exit()
+}
+
+// exit tells the process to leave, unless somebody is inside.
+func (s *stay) exit() {
+	if s.isKept() {
+		s.stop()
+		s.state = leaving
+		s.line.shard.node.Exit(s.line.name)
+	}
+}
+
+// stop ends the timer of a lock that was kept.
+func (s *stay) stop() {
+	if s.kept != nil {
+		s.kept.Stop()
+	}
+}
+
+// tokens is how many the stay has, from token on. Those who share have the same one.
+func (s *stay) tokens() uint64 {
+	if s.wants == keeper {
+		return protocol.KeptTokens
+	}
+	return 1
+}
+
+// nextToken is that of the next grant.
+func (s *stay) nextToken() uint64 {
+	if s.wants != keeper {
+		return s.token
+	}
+	s.used++
+	return s.token + s.used - 1
 }
 
 // Label implements node.Labelled: that of the one whom the Try began for.
@@ -85,6 +139,9 @@ func (s *stay) Crit(e node.Entry) {
 	defer s.client.mu.Unlock()
 	s.state, s.token, s.request = inside, e.Token, e.Request
 	s.supported(e.Sessions)
+	if e.Request != 0 && s.token+s.tokens()-1 > e.Request { // else the last token is the time of the request
+		s.client.counters.slowTokens.Add(1)
+	}
 	for h := range each(&s.holds) {
 		h.enters()
 	}
@@ -122,6 +179,7 @@ func (s *stay) Ejected() {
 	for h := range each(&s.holds) {
 		h.section.revoked = false // should it have been: now it is lost in truth
 	}
+	s.exit()
 }
 
 // Rem implements node.User. A node that closes or fails says it unasked.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/poundlock/poundlock/protocol"
 )
 
 // A wait is one call's patience: it ends with ctx, with the client, with the
@@ -125,11 +127,21 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 		return nil, w.over(ended(w.ctx))
 	}
 	c.mu.Lock()
+	l := c.lines.Get(name)
+	if l != nil && l.stay.isKept() { // where this machine has slept there may be nothing left to join
+		s := l.stay
+		c.mu.Unlock()
+		expired := s.expired()
+		c.mu.Lock()
+		if s.closed = s.closed || expired; expired {
+			s.exit()
+		}
+		l = c.lines.Get(name)
+	}
 	if c.closed() {
 		c.mu.Unlock()
 		return nil, ErrClosed
 	}
-	l := c.lines.Get(name)
 	if l == nil {
 		l = &line{client: c, name: name, shard: w.shards[0]}
 		c.lines.Set(name, l)
@@ -174,7 +186,8 @@ func (l *line) admit(begins bool) {
 			h.rest(l.stay)
 		case s.shares(h.section) && (begins || s.open()):
 			h.rest(s)
-		case !begins || s.wants == "":
+		case !begins || shared(s.wants) == "":
+			s.exit()
 			return
 		}
 	}
@@ -189,6 +202,7 @@ func (h *hold) rest(s *stay) {
 	h.stay, h.place = s, s.holds.PushBack(h)
 	if s.state == inside {
 		h.enters()
+		s.stop()
 	}
 	if h.turn != nil {
 		close(h.turn)
@@ -209,8 +223,18 @@ func (l *line) handOver(h *hold) bool {
 	return false
 }
 
-// shares reports whether a section may be inside with those of s.
-func (s *stay) shares(x *section) bool { return s.wants != "" && s.wants == x.wants }
+// shares reports whether a section may be inside with those of s: the one that is to be alone, where nobody is.
+func (s *stay) shares(x *section) bool {
+	return s.wants == x.wants && (shared(s.wants) != "" || s.isKept())
+}
+
+// shared is the group that those who want a set share, "" where they are alone.
+func shared(wants protocol.Groups) string {
+	if protocol.Group(wants).Exclusive() {
+		return ""
+	}
+	return string(wants)
+}
 
 // open reports whether one who shares may join at once. Client.mu is held.
 func (s *stay) open() bool { return s.state == inside && !s.closed }
@@ -239,14 +263,14 @@ func (l *line) taken(x *section) error {
 	who, verb := "this client", "holds"
 	if first := s.holds.Front(); first != nil && first.Value.(*hold).section.label != "" {
 		who = strconv.Quote(first.Value.(*hold).section.label)
-	} else if s.wants == "" {
+	} else if shared(s.wants) == "" {
 		return errors.New("this client holds or wants it already")
 	}
 	if s.state < inside {
 		verb = "wants"
 	}
 	switch {
-	case s.wants == "":
+	case shared(s.wants) == "":
 		return fmt.Errorf("%s %s it", who, verb)
 	case s.shares(x) && s.state == inside:
 		return fmt.Errorf("%s holds it in group %q, which nobody may join now", who, s.wants)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/poundlock/poundlock"
 )
@@ -42,6 +43,41 @@ func ExampleClient_RWMutex() {
 	fmt.Println(version, err)
 	// Output:
 	// 8 <nil>
+}
+
+func ExampleMutex_Keep() {
+	config, stop := cluster()
+	defer stop()
+	ctx := context.Background()
+	client, err := poundlock.Dial(ctx, config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	total, last := 0, uint64(0)
+	add := func(_ context.Context, token uint64) error {
+		if token <= last {
+			return fmt.Errorf("token %d after %d", token, last)
+		}
+		total, last = total+1, token
+		return nil
+	}
+
+	err = func() error {
+		counter := client.Mutex("counter").Keep(time.Second)
+		for range 3 {
+			err := counter.Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
+				return add(ctx, g.Token()) // a larger token each time
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}()
+	fmt.Println(total, err)
+	// Output:
+	// 3 <nil>
 }
 
 func ExampleClient_Groups() {

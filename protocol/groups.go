@@ -18,8 +18,16 @@ import (
 // not.
 type Group string
 
-// Alone marks exclusive groups.
-const Alone = "!"
+const (
+	// Alone marks exclusive groups.
+	Alone = "!"
+	// Keep marks exclusive groups whose holder wants to hear that somebody waits: see Out.Wanted. Its token is the first one of
+	// KeptTokens that nobody else has, so that it may pass the lock on without asking anybody, with the next token each time.
+	Keep = Alone + Alone
+)
+
+// KeptTokens is how many fencing tokens, one after the other, the holder of a group marked with Keep has.
+const KeptTokens = 1e6
 
 // Groups is a set of groups of which a user wants any one: their names, each once, in
 // order, with commas between them. Equal sets are equal strings. The empty set is the
@@ -34,7 +42,7 @@ func (o *Out[M]) CritIn(g Group, token uint64) {
 	e.Arg, e.Data = token, string(g)
 }
 
-// Wanted is the effect that tells a user who shares, or is about to, that somebody waits who does not share with it.
+// Wanted is the effect that tells a user who shares or keeps, or is about to, that somebody waits who does not share with it.
 const Wanted Do = 20
 
 // Wanted tells the user that somebody waits who does not share with it. It may come before Crit, and more than once.
@@ -47,7 +55,10 @@ var ErrGroups = errors.New("bad groups")
 func ParseGroups(text string) (Groups, error) {
 	list := strings.Split(text, between)
 	for _, name := range list {
-		bare := strings.TrimPrefix(name, Alone)
+		bare, keeps := strings.CutPrefix(name, Keep)
+		if !keeps {
+			bare = strings.TrimPrefix(name, Alone)
+		}
 		if bare == "" || strings.HasPrefix(bare, Alone) || strings.ContainsFunc(bare, unprintable) {
 			return "", fmt.Errorf("%w %q: want names of letters, digits or signs with commas between them, such as a,b; %s before an exclusive one", ErrGroups, text, Alone)
 		}
@@ -79,6 +90,9 @@ func unprintable(r rune) bool {
 
 // Exclusive reports whether a holder of g shares with nobody.
 func (g Group) Exclusive() bool { return g == "" || strings.HasPrefix(string(g), Alone) }
+
+// Keeps reports whether a holder of g is marked with Keep.
+func (g Group) Keeps() bool { return strings.HasPrefix(string(g), Keep) }
 
 // Shares reports whether a holder of g may be inside together with one of h.
 func (g Group) Shares(h Group) bool { return g == h && !g.Exclusive() }

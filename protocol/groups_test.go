@@ -26,7 +26,7 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%q has what it has not", s)
 		}
 	}
-	for _, text := range []string{"", ",", "a,", "a b", "!", "!!a", "a|b", "a\n", "a,,b", "#1", "p1=a"} {
+	for _, text := range []string{"", ",", "a,", "a b", "!", "!!", "!!!a", "a|b", "a\n", "a,,b", "#1", "p1=a"} {
 		if s, err := ParseGroups(text); !errors.Is(err, ErrGroups) {
 			t.Errorf("%q: %q, %v", text, s, err)
 		}

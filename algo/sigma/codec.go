@@ -217,7 +217,9 @@ func (s *Server) Inspect() protocol.Standing {
 		case h.User:
 			h.Token = s.tokens[0]
 		case s.fenced(h.User): // the largest of all that share: each has at least the time of its request
-			h.Token = uint64(h.Since)
+			if h.Token = uint64(h.Since); keeps(s.group()) {
+				h.Token -= min(h.Token, protocol.KeptTokens-1)
+			}
 		}
 	}
 	for i, w := range s.queue.all() {

@@ -22,8 +22,8 @@ func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
 		c.enter(0, out)
 	case c.fence == FencePiggyback:
 		c.enter(1+most, out)
-	case most < c.time: // each supporter recorded our timestamp with its support
-		c.enter(c.time, out)
+	case most+c.spare() < c.time: // each supporter recorded our timestamp with its support
+		c.enter(c.time-c.spare(), out)
 	case c.token != 0:
 	case !sure && c.expects():
 		if !c.resting {
@@ -31,7 +31,7 @@ func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
 			out.SetTimer(retryTimer, c.delay, 0)
 		}
 	default:
-		c.token = 1 + most
+		c.token = 1 + most + c.spare()
 		c.resting = false
 		for _, j := range c.chosen {
 			c.servers[j].asked = true
@@ -80,7 +80,7 @@ func (c *Client) record(out *protocol.Out[Message]) {
 func (c *Client) enterIfRecorded(out *protocol.Out[Message]) {
 	if c.count(func(s *view) bool { return s.recorded }) >= c.m {
 		c.last = max(c.last, c.token)
-		c.enter(c.token, out)
+		c.enter(c.token-c.spare(), out)
 	}
 }
 
@@ -109,7 +109,7 @@ func (s *Server) fenced(c protocol.ID) protocol.ID {
 // is among them: a client whose clock was set back may have forgotten it. Only the
 // timestamp of the request itself is not.
 func (s *Server) report(r request, now int64) uint64 {
-	if x := s.tokens[0]; s.group() == 0 && x != 0 && x != r.time && !s.absurd(x, now) {
+	if x := s.tokens[0]; (s.group() == 0 || keeps(s.group())) && x != 0 && x != r.time && !s.absurd(x, now) {
 		return x
 	}
 	return s.rest(r.client, now)

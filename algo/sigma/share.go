@@ -18,6 +18,9 @@ import (
 // hashed marks the code of a group whose name is longer than a code.
 const hashed = 1 << 61
 
+// kept marks the code of a client that is alone, and wants to hear who waits: a group of its own.
+const kept = 1 << 60
+
 // share is a group as servers compare it: a name of up to seven bytes is itself, of a longer one it is a hash.
 // 0 is no group: its holder is alone.
 func share(g protocol.Group) (code uint64) {
@@ -38,7 +41,7 @@ func share(g protocol.Group) (code uint64) {
 // named is what people are shown of a group: its name where that is the code, else ~ and the end of the hash. No name
 // of a group that is shown as it is looks like that: it would be too long.
 func named(code uint64) string {
-	if code == 0 {
+	if code == 0 || keeps(code) {
 		return ""
 	}
 	name := strings.TrimLeft(string(binary.BigEndian.AppendUint64(make([]byte, 0, 8), code)), "\x00")
@@ -47,6 +50,9 @@ func named(code uint64) string {
 	}
 	return name
 }
+
+// keeps reports whether code is that of one client.
+func keeps(code uint64) bool { return code&(hashed|kept) == kept }
 
 // shared are the owners that share, beside Server.owner, who is the earliest of them, and their group.
 type shared struct {
@@ -168,10 +174,21 @@ func (s *Server) admit(now int64, out *protocol.Out[Message]) {
 
 // wants is the group that the client wants, or is in; 0: it is alone.
 func (c *Client) wants() uint64 {
-	if c.group == "" {
+	switch {
+	case c.group == "":
 		return 0
+	case c.group.Keeps():
+		return kept | uint64(c.id)%kept
 	}
 	return share(c.group)
+}
+
+// spare is how many tokens the client wants beside the one that it enters with.
+func (c *Client) spare() uint64 {
+	if c.group.Keeps() {
+		return protocol.KeptTokens - 1
+	}
+	return 0
 }
 
 // sideOf stands for a group in places where a request stands for a client that is alone.

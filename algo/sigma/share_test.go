@@ -218,6 +218,54 @@ var sharings = []story{
 			w.inside(late)
 		}
 	}},
+	{"who keeps is alone, hears who waits, and nobody has one of its tokens", func() {
+		const tokens = protocol.KeptTokens
+		w := newWorld(Algorithm, 4, 3, withClock, option("fence", FenceOn), option("delay", hop))
+		w.latency = func(_, _ protocol.ID) int64 { return hop / 10 }
+		w.now += int64(time.Second) // past the floor of servers that have just started
+		a, b, c := w.client(1), w.client(2), w.client(3)
+		in := func(x protocol.ID, g protocol.Groups) uint64 {
+			w.tryIn(x, g)
+			for range 10_000 {
+				if w.run(time.Duration(hop / 10)); w.users[x] == protocol.InCrit {
+					break
+				}
+			}
+			w.inside(x)
+			return w.token[x]
+		}
+		began := uint64(w.now)
+		first := in(a, "!!w")
+		want(first == began-tokens+1, "its first token is %d, of a request at %d", first, began)
+		holders := w.procs[0].(*Server).Inspect().Holders
+		want(len(holders) == 1 && holders[0].Group == "" && holders[0].Token == first, "s1 tells of %+v", holders)
+		w.tryIn(b, "!!w")
+		w.tryIn(c, "r")
+		w.run(2 * time.Millisecond)
+		w.inside(a)
+		want(slices.Contains(w.heard, a), "told are %v", w.heard)
+		w.exit(a)
+		w.run(20 * time.Millisecond)
+		w.inside(b)
+		want(w.token[b] > first+tokens-1, "b has token %d beside those from %d on", w.token[b], first)
+		w.exit(b)
+		w.run(20 * time.Millisecond)
+		w.inside(c)
+		want(w.token[c] > w.token[b]+tokens-1, "c has token %d beside those from %d on", w.token[c], w.token[b])
+		w.exit(c)
+		w.run(20 * time.Millisecond)
+		again := in(a, "!!w")
+		w.exit(a)
+		w.settle()
+		// Sooner than its tokens are over, and by a clock that was set back, which has forgotten them.
+		once := in(a, "!!w")
+		want(once > again+tokens-1, "its token is %d, after those from %d on", once, again)
+		w.exit(a)
+		w.run(2 * time.Millisecond)
+		w.skew[a] = -int64(time.Second)
+		twice := in(a, "!!w")
+		want(twice > once+tokens-1, "its token is %d, after those from %d on", twice, once)
+	}},
 	{"a server tells who shares its support, and who is alone", func() {
 		w := newWorld(Algorithm, 4, 4)
 		a, b, c, d := w.client(1), w.client(2), w.client(3), w.client(4)

@@ -42,6 +42,21 @@ func (o *Out[M]) CritIn(g Group, token uint64) {
 	e.Arg, e.Data = token, string(g)
 }
 
+// Downgrade is the event that a user who is inside alone shares from now on with those of a group, Data. Nobody gets in
+// between, and its token stays. Only where Info.Shares.
+const Downgrade Kind = 15
+
+// NewDowngrade is the event that a user comes down to group g.
+func NewDowngrade(g Group) Input { return Input{Kind: Downgrade, Data: string(g)} }
+
+// Below is the group that holders of an exclusive one come down to in checks: r for !r and for !!r, "" for others.
+func (g Group) Below() Group {
+	if !g.Exclusive() {
+		return ""
+	}
+	return Group(strings.TrimLeft(string(g), Alone))
+}
+
 // Wanted is the effect that tells a user who shares or keeps, or is about to, that somebody waits who does not share with it.
 const Wanted Do = 20
 

@@ -136,6 +136,9 @@ type Config struct {
 	Dup     int // there is one more copy of a message
 	Pause   int // a process stands still for a while: see world.Rules.Pauses
 
+	// Downgrade: who is inside alone, in a group such as !r, may come down to r at any moment: see protocol.Downgrade.
+	Downgrade bool
+
 	// Spaced, if not 0, lets a member restart, or a lease lapse, only while users
 	// have fewer than that many losses to make up for: see Algorithm.Unsettled.
 	Spaced int
@@ -301,6 +304,8 @@ func prepare(a protocol.Algorithm[any], c *Config) ([]string, error) {
 		return nil, fmt.Errorf("check: %s: spaced=%d: want at least 0", a.Name, c.Spaced)
 	case c.Spaced > 0 && a.Unsettled == nil:
 		return nil, fmt.Errorf("check: %s: spaced=%d: want 0, since its users make up for no losses", a.Name, c.Spaced)
+	case c.Downgrade && !a.Shares:
+		return nil, fmt.Errorf("check: %s: downgrade: its users cannot share what they hold alone", a.Name)
 	case c.FIFO && a.Stale != nil:
 		return nil, fmt.Errorf("check: %s: FIFO channels: its messages overtake each other", a.Name)
 	case c.Timers != AnyMoment && c.Timers != NeverFire && c.Timers != Synchronous:

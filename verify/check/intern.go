@@ -151,6 +151,8 @@ func (x *worker) input(from uint32, v verb, arg uint64) (l local, ins []protocol
 		if !x.endless[l.proc] {
 			l.entries--
 		}
+	case downgrade:
+		in = protocol.NewDowngrade(l.Group.Below())
 	case cancel:
 		in.Kind = protocol.Cancel
 	case exit:

@@ -175,7 +175,7 @@ func (x *worker) alone(t *action) bool {
 		return false
 	case to < x.rules.Config.N && left(x.st, amnesiaBudget)+left(x.st, recoverBudget) > 0:
 		return false
-	case x.user[to] && left(x.st, cancelBudget) > 0:
+	case x.user[to] && (x.c.Downgrade || left(x.st, cancelBudget) > 0):
 		return false
 	case x.rules.Leases && x.rules.Severed(x.ends, from, to):
 		return false

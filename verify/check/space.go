@@ -119,6 +119,7 @@ type verb uint8
 
 const (
 	try verb = iota
+	downgrade
 	cancel
 	exit
 	timeout
@@ -150,7 +151,7 @@ const (
 )
 
 var verbs = [...]scenario.Verb{
-	try: scenario.Try, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
+	try: scenario.Try, downgrade: scenario.Downgrade, cancel: scenario.Cancel, exit: scenario.Exit, timeout: scenario.Timeout,
 	read: scenario.Read, begin: scenario.Begin, write: scenario.Write, awaitOverlap: scenario.Read,
 	issue: scenario.Issue, agree: scenario.Decide, hear: scenario.Hear,
 	deliver: scenario.Deliver, suspect: scenario.Suspect, restore: scenario.Restore, lapse: scenario.Lapse, lapseBroken: scenario.Lapse, lapsePaused: scenario.Lapse, suspectPaused: scenario.Suspect,

@@ -188,6 +188,9 @@ func (x *worker) possible(list []action) []action {
 			continue
 		}
 		if x.user[i] {
+			if x.c.Downgrade && x.rules.Downgrades(&x.locals[n].End) {
+				list = append(list, action{verb: downgrade, a: uint8(i)})
+			}
 			switch {
 			case f.section == protocol.InRem && f.tries:
 				for k := range x.wants[i] {

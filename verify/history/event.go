@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/poundlock/poundlock/protocol"
 )
 
 // Version is that of the form of event files.
@@ -39,14 +41,15 @@ const (
 
 // What happens to a user, as Event.Do.
 const (
-	Try     = "try"     // it wants to enter
-	Crit    = "crit"    // it is inside
-	Exit    = "exit"    // it leaves
-	Rem     = "rem"     // it is told that it is out, after exit, or after a try without success
-	Ejected = "ejected" // it is told that its section is lost
-	Renew   = "renew"   // it is still inside, with a new Until
-	Crash   = "crash"   // it stopped for ever
-	End     = "end"     // all users of this file stopped
+	Try       = "try"       // it wants to enter
+	Crit      = "crit"      // it is inside
+	Downgrade = "downgrade" // it is inside alone, and shares from now on with those of Group
+	Exit      = "exit"      // it leaves
+	Rem       = "rem"       // it is told that it is out, after exit, or after a try without success
+	Ejected   = "ejected"   // it is told that its section is lost
+	Renew     = "renew"     // it is still inside, with a new Until
+	Crash     = "crash"     // it stopped for ever
+	End       = "end"       // all users of this file stopped
 )
 
 // An Event is one line of an event file.
@@ -72,7 +75,7 @@ const maxTime = 1 << 62
 // check returns what is wrong with an event.
 func (e *Event) check() error {
 	switch e.Do {
-	case Try, Crit, Exit, Rem, Ejected, Renew, Crash, End:
+	case Try, Crit, Downgrade, Exit, Rem, Ejected, Renew, Crash, End:
 	case "":
 		return errors.New(`no "do"`)
 	default:
@@ -91,8 +94,10 @@ func (e *Event) check() error {
 		return fmt.Errorf("%s with a token: want it with crit", e.Do)
 	case e.Do != Crit && e.Do != Renew && e.Until != 0:
 		return fmt.Errorf("%s with a lease: want it with crit or renew", e.Do)
-	case e.Do != Try && e.Do != Crit && e.Group != "":
-		return fmt.Errorf("%s with a group: want it with try or crit", e.Do)
+	case e.Do != Try && e.Do != Crit && e.Do != Downgrade && e.Group != "":
+		return fmt.Errorf("%s with a group: want it with try, crit or downgrade", e.Do)
+	case e.Do == Downgrade && protocol.Group(e.Group).Exclusive():
+		return fmt.Errorf("downgrade to group %.40q: want one that others may share", e.Group)
 	case e.Do == Renew && e.Until == 0:
 		return errors.New("renew without the end of the lease")
 	case e.Do == Renew && e.Until <= e.At:

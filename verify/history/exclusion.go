@@ -102,6 +102,19 @@ func (m *Monitor) close(user int, at int64) {
 	m.window.due = min(m.window.due, at+m.bounds.Slack)
 }
 
+// downgrade ends the section that the user is in alone, and begins one of a group. They are one entry.
+func (m *Monitor) downgrade(user int, at int64, group protocol.Group) {
+	t := &m.tries[user]
+	if t.lapsed {
+		t.group = group
+		return
+	}
+	until := m.window.sections[m.window.of(user)].until
+	m.close(user, at)
+	t.group, m.session, m.handover = group, group, false
+	m.open(user, at, until)
+}
+
 // advance lets time pass: leases end, and sections of long ago are forgotten.
 func (m *Monitor) advance(at int64) {
 	m.now = at

@@ -11,7 +11,7 @@ import (
 type visit struct {
 	at   int64 // ms
 	user int
-	what string // try, crit or exit
+	what string // try, crit, downgrade or exit
 	data string
 }
 
@@ -24,6 +24,8 @@ func visits(users int, list ...visit) *Monitor {
 			m.Input(v.user, at, protocol.Input{Kind: protocol.Try, Data: v.data})
 		case "crit":
 			m.Act(v.user, at, protocol.Act{Do: protocol.Crit, Data: v.data})
+		case "downgrade":
+			m.Input(v.user, at, protocol.NewDowngrade(protocol.Group(v.data)))
 		case "exit":
 			m.Input(v.user, at, protocol.Input{Kind: protocol.Exit})
 			m.Act(v.user, at, protocol.Act{Do: protocol.Rem})
@@ -85,11 +87,39 @@ func TestGroupViolations(t *testing.T) {
 		"a set":        {[]visit{{0, 0, "try", "a,b"}, {1, 0, "crit", "a,b"}}, WellFormed},
 		"none":         {[]visit{{0, 0, "try", "a"}, {1, 0, "crit", ""}}, WellFormed},
 		"unasked":      {[]visit{{0, 0, "try", ""}, {1, 0, "crit", "a"}}, WellFormed},
+		"too early": {
+			[]visit{{0, 0, "try", "!w"}, {0, 1, "try", "a"}, {1, 0, "crit", "!w"}, {2, 1, "crit", "a"}, {3, 0, "downgrade", "a"}}, Exclusion,
+		},
+		"beside one who came down": {
+			[]visit{{0, 0, "try", ""}, {0, 1, "try", "!w"}, {1, 0, "crit", ""}, {2, 0, "downgrade", "a"}, {3, 1, "crit", "!w"}}, Exclusion,
+		},
+		"from outside": {[]visit{{0, 0, "try", "!w"}, {1, 0, "downgrade", "a"}}, WellFormed},
 	} {
 		m := visits(2, c.list...)
 		if m.Total() != 1 || m.counts[c.want] != 1 {
 			t.Errorf("%s: %v, want one of %s", name, m.Violations(), c.want)
 		}
+	}
+}
+
+// Whoever was alone and shares is inside once, and others of the group are in its session: before, between and after it
+// the lock is not free.
+func TestDowngrade(t *testing.T) {
+	m := visits(3, []visit{
+		{0, 0, "try", ""},
+		{0, 1, "try", "a"},
+		{0, 2, "try", "!w"},
+		{1, 0, "crit", ""},
+		{5, 0, "downgrade", "a"},
+		{6, 1, "crit", "a"},
+		{8, 0, "exit", ""},
+		{9, 1, "exit", ""},
+		{10, 2, "crit", "!w"},
+		{11, 2, "exit", ""},
+	}...)
+	r := m.Measures()
+	if len(m.Violations()) != 0 || r.Entries != 3 || r.Sessions != 2 || r.Concurrency.Max != 2 || r.SyncDelay.Count != 1 {
+		t.Errorf("%d entries, %d sessions, %+v, synchronization delays %+v, %v", r.Entries, r.Sessions, r.Concurrency, r.SyncDelay, m.Violations())
 	}
 }
 

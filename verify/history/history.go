@@ -21,7 +21,7 @@ type Users []protocol.Section
 
 var (
 	inputs = map[protocol.Kind]string{
-		protocol.Try: "try", protocol.Exit: "exit", protocol.Cancel: "cancel", protocol.Issue: "issue",
+		protocol.Try: "try", protocol.Exit: "exit", protocol.Cancel: "cancel", protocol.Issue: "issue", protocol.Downgrade: "downgrade",
 	}
 	acts = map[protocol.Do]string{
 		protocol.Crit: "crit", protocol.Rem: "rem", protocol.Ejected: "ejected", protocol.Outcome: "outcome",
@@ -90,8 +90,9 @@ func Input(s *protocol.Section, id protocol.ID, in protocol.Input) error {
 		*s = protocol.InExit
 	case in.Kind == protocol.Issue && *s == protocol.InCrit:
 		*s = protocol.InIssue
-	case in.Kind == protocol.Cancel && *s == protocol.InTry:
-	case in.Kind == protocol.Try, in.Kind == protocol.Exit, in.Kind == protocol.Cancel, in.Kind == protocol.Issue:
+	case in.Kind == protocol.Cancel && *s == protocol.InTry, in.Kind == protocol.Downgrade && *s == protocol.InCrit:
+	case in.Kind == protocol.Try, in.Kind == protocol.Exit, in.Kind == protocol.Cancel, in.Kind == protocol.Issue,
+		in.Kind == protocol.Downgrade:
 		return fmt.Errorf("history: user %d: %s in its %s section", id, inputs[in.Kind], sections[*s])
 	}
 	return nil

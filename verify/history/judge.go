@@ -81,6 +81,8 @@ func (j *Judge) Event(source int, e Event) {
 		l.act(user, e.At, protocol.Act{Do: protocol.Crit, Arg: uint64(e.Token), Data: group}, until)
 	case Renew:
 		l.Lease(user, e.At, e.Until)
+	case Downgrade:
+		l.Input(user, e.At, protocol.NewDowngrade(protocol.Group(e.Group)))
 	case Exit:
 		l.Input(user, e.At, protocol.Input{Kind: protocol.Exit})
 	case Rem:

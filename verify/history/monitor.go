@@ -170,6 +170,8 @@ func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 		if was == protocol.InCrit {
 			m.leave(user, at)
 		}
+	case protocol.Downgrade:
+		m.downgrade(user, at, protocol.Group(in.Data))
 	}
 }
 

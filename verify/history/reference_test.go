@@ -17,7 +17,7 @@ type reference struct {
 	last     int64
 }
 
-// A part is a section between two leases, or a whole one.
+// A part is a section between two leases, or up to a downgrade or from there, or a whole one.
 type part struct {
 	user     string
 	group    string
@@ -43,7 +43,7 @@ func refer(events []Event, b Bounds) (map[string]uint64, uint64) {
 	next := map[string]map[string]string{                // where an event leads to
 		"":        {Try: Try},
 		Try:       {Crit: Crit, Rem: "", Crash: ""},
-		Crit:      {Exit: Exit, Ejected: Ejected, Renew: Crit, Crash: ""},
+		Crit:      {Exit: Exit, Ejected: Ejected, Renew: Crit, Downgrade: Crit, Crash: ""},
 		Ejected:   {Exit: Exit, Crash: ""},
 		Exit:      {Rem: "", Crash: ""},
 		"nowhere": nil,
@@ -84,8 +84,20 @@ func refer(events []Event, b Bounds) (map[string]uint64, uint64) {
 			s.to = s.until
 			again := *s
 			again.from, again.to, again.until, again.renewed, again.over = e.At, 0, e.Until, true, false
+			again.group = group[e.User]
 			inside[e.User] = len(r.sections)
 			r.sections = append(r.sections, again)
+		case e.Do == Downgrade:
+			group[e.User] = e.Group
+			s := &r.sections[inside[e.User]]
+			if s.until != 0 && s.until < e.At {
+				break
+			}
+			s.to = e.At
+			rest := *s
+			rest.from, rest.to, rest.renewed, rest.group = e.At, 0, true, e.Group
+			inside[e.User] = len(r.sections)
+			r.sections = append(r.sections, rest)
 		case was == Crit:
 			s := &r.sections[inside[e.User]]
 			s.to = e.At
@@ -224,6 +236,8 @@ func randomHistory(rng *rand.Rand, length int) (events []Event) {
 			e.Do = Renew
 		case state[u] == Crit && what < 35:
 			e.Do = Ejected
+		case state[u] == Crit && what < 45:
+			e.Do = Downgrade
 		case state[u] == Crit || state[u] == Ejected:
 			e.Do = Exit
 		default:
@@ -232,6 +246,8 @@ func randomHistory(rng *rand.Rand, length int) (events []Event) {
 		switch e.Do {
 		case Try:
 			e.Group = []string{"", "", "g", "g", "h"}[rng.IntN(5)]
+		case Downgrade:
+			e.Group = []string{"g", "h"}[rng.IntN(2)]
 		case Crit:
 			token = uint64(max(1, int64(token)+rng.Int64N(8)-1))
 			e.Token = Token(token)
@@ -327,6 +343,7 @@ func TestReferenceNoticesBrokenJudges(t *testing.T) {
 		"leases are forgotten":          {event: func(e *Event) bool { e.Until = 0; return e.Do != Renew }},
 		"groups are forgotten":          {event: func(e *Event) bool { e.Group = ""; return true }},
 		"crashes are forgotten":         {event: func(e *Event) bool { return e.Do != Crash }},
+		"downgrades are forgotten":      {event: func(e *Event) bool { return e.Do != Downgrade }},
 		"losses are forgotten":          {event: func(e *Event) bool { return e.Do != Ejected }},
 		"tokens lose a bit":             {event: func(e *Event) bool { e.Token &^= 1; return true }},
 	} {

@@ -33,6 +33,7 @@ type Verb string
 const (
 	Try       Verb = "try"       // USER [GROUP,GROUP,..]: the groups that it wants, of a group algorithm
 	Cancel    Verb = "cancel"    // USER
+	Downgrade Verb = "downgrade" // USER: who is inside alone in !GROUP shares from now on with those of GROUP
 	Exit      Verb = "exit"      // USER
 	Deliver   Verb = "deliver"   // FROM TO MESSAGE
 	Lose      Verb = "lose"      // FROM TO MESSAGE: it never arrives
@@ -176,7 +177,7 @@ var forms = map[Verb]struct {
 	processes int
 	rest      string
 }{
-	Try: {1, groups}, Cancel: {1, ""}, Exit: {1, ""}, Deliver: {2, message}, Lose: {2, message}, Duplicate: {2, message},
+	Try: {1, groups}, Cancel: {1, ""}, Downgrade: {1, ""}, Exit: {1, ""}, Deliver: {2, message}, Lose: {2, message}, Duplicate: {2, message},
 	Timeout: {1, number}, Suspect: {2, ""}, Lapse: {2, ""}, Restore: {2, ""}, Amnesia: {1, ""}, Drain: {1, ""},
 	Crash: {1, ""}, Recover: {1, ""}, Read: {1, register}, Begin: {1, register}, Write: {1, register}, Pause: {1, ""},
 	Resume: {1, ""}, Partition: {1, ""}, Cut: {2, ""}, Issue: {1, text}, Decide: {0, text}, Hear: {1, ""}, Loop: {0, ""},

@@ -31,7 +31,7 @@ func (a Action) Actor() int {
 // Fault reports whether a system may do without such a step.
 func (a Action) Fault() bool {
 	switch a.Verb {
-	case scenario.Amnesia, scenario.Crash, scenario.Lapse, scenario.Cancel, scenario.Drain, scenario.Suspect,
+	case scenario.Amnesia, scenario.Crash, scenario.Lapse, scenario.Cancel, scenario.Downgrade, scenario.Drain, scenario.Suspect,
 		scenario.Restore, scenario.Lose, scenario.Duplicate, scenario.Recover, scenario.Pause, scenario.Resume:
 		return true
 	}

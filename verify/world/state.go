@@ -247,6 +247,10 @@ func (s *State) Do(c *Action) (possible bool) {
 		if possible = e.Cancels(); possible {
 			s.input(p, protocol.Input{Kind: protocol.Cancel})
 		}
+	case scenario.Downgrade:
+		if possible = s.Downgrades(e); possible {
+			s.input(p, protocol.NewDowngrade(e.Group.Below()))
+		}
 	case scenario.Exit:
 		if possible = e.Exits(); possible {
 			s.input(p, protocol.Input{Kind: protocol.Exit})

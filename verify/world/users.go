@@ -25,6 +25,11 @@ func (e *End) Cancels() bool { return e.Section == protocol.InTry }
 // Exits reports whether the user may leave.
 func (e *End) Exits() bool { return e.Section == protocol.InCrit || e.Section == protocol.InLost }
 
+// Downgrades reports whether the user, who is inside alone, may come down to a group.
+func (r *Rules) Downgrades(e *End) bool {
+	return r.Shares && e.Section == protocol.InCrit && e.Group.Below() != ""
+}
+
 // Issue lets the user of process i, which is inside, issue its next operation.
 func (r *Rules) Issue(e *End, i int) protocol.Input {
 	e.Issued++
@@ -39,6 +44,9 @@ func (r *Rules) Operation(i int, number uint32) string {
 // Input records an event of process i, before its effects. A fault says that no user may do
 // that now.
 func (r *Rules) Input(e *End, i int, in protocol.Input) history.Fault {
+	if in.Kind == protocol.Downgrade {
+		e.Group = protocol.Group(in.Data)
+	}
 	return r.named(i, Model, history.Input(&e.Section, protocol.ID(i), in))
 }
 

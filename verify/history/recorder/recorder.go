@@ -15,10 +15,10 @@
 //	err = grant.Unlock()
 //	visit.Back()
 //
-// A user that shares the lock begins with TryGroup.
+// A user that shares the lock begins with TryGroup, and one that shares it later calls Downgraded before Grant.Downgrade.
 //
 // What it records lies within the truth: the clock is read before the call that wants
-// the lock, after the one that got it, and before the one that gives it up.
+// the lock, after the one that got it, and before the one that gives it up or shares it.
 package recorder
 
 import (
@@ -139,6 +139,18 @@ func (v *Visit) Entered(ctx context.Context, token uint64, lease func() time.Tim
 	v.heard = context.AfterFunc(ctx, v.lost)
 	if until != 0 {
 		v.renew = time.AfterFunc(v.soon(), v.renewed)
+	}
+}
+
+// Downgraded records that the user, who is inside alone, shares from now on with those of group: it comes before the call.
+func (v *Visit) Downgraded(group string) {
+	if v == nil {
+		return
+	}
+	v.r.mu.Lock()
+	defer v.r.mu.Unlock()
+	if v.inside {
+		v.note(history.Event{Do: history.Downgrade, Group: group})
 	}
 }
 

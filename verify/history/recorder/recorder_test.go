@@ -129,6 +129,15 @@ func TestRecorderOfGroups(t *testing.T) {
 	if _, report := recorded(t, path); !report.Accepted || report.Measures.Concurrency.Max != 2 {
 		t.Errorf("two of one group: %v, %+v", report.Violations, report.Measures.Concurrency)
 	}
+	c := r.Try("c", "y")
+	c.Downgraded("g") // it is not inside
+	c.Entered(t.Context(), 10, nil)
+	c.Downgraded("g")
+	r.TryGroup("a", "y", "g").Entered(t.Context(), 11, nil)
+	if _, report := recorded(t, path); !report.Accepted || report.Measures.Entries != 4 {
+		t.Errorf("one that was alone shares: %v, %d entries", report.Violations, report.Measures.Entries)
+	}
+	(*Visit)(nil).Downgraded("g")
 	r.Try("c", "x").Entered(t.Context(), 9, nil)
 	if _, report := recorded(t, path); report.Accepted {
 		t.Error("one that is alone beside them is accepted")

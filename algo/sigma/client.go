@@ -71,6 +71,7 @@ type Client struct {
 	section protocol.Section
 	once    bool           // a TryOnce
 	resting bool           // what the answers call for waits for retryTimer
+	relaxed bool           // it came down to its group: see protocol.Downgrade
 	group   protocol.Group // that it wants, or is in; "": to be alone
 	time    uint64         // the timestamp of the current request; 0 in the remainder, and in the pause between two epochs of a try
 	last    uint64         // no timestamp was larger, except one that was refused, and no token of a grant; 0 once the clock is past it
@@ -103,6 +104,8 @@ func (c *Client) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	case protocol.Start:
 	case protocol.Try:
 		c.try(ev, out)
+	case protocol.Downgrade:
+		c.downgrade(protocol.Group(ev.Data), out)
 	case protocol.Exit, protocol.Cancel:
 		c.leave(c.short(), ev.Now, out)
 	case protocol.Suspect:
@@ -195,6 +198,9 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 		return
 	}
 	r := response{request{m.Owner, m.Time}, m.Serial, m.Token}
+	if c.relaxed && !s.supports() { // perhaps to a REQUEST that says that it is alone
+		out.Send(protocol.ID(j), c.lower())
+	}
 	if c.section == protocol.InCrit && r.request != c.me() {
 		return
 	}
@@ -390,6 +396,7 @@ func (c *Client) short() protocol.Reason {
 func (c *Client) leave(why protocol.Reason, now int64, out *protocol.Out[Message]) {
 	c.release(out)
 	c.section, c.once, c.rounds, c.clock = protocol.InRem, false, 0, 0
+	c.relaxed = false
 	c.group = ""
 	out.StopTimer(retryTimer)
 	out.StopTimer(tokenTimer)

@@ -12,7 +12,7 @@ import (
 const most = 1 << 62
 
 func (m Message) fields(c *protocol.Codec) Message {
-	const wanted = Draining + 1 // a RESPONSE that says so
+	const wanted = Downgrade + 1 // a RESPONSE that says so
 	if m.Kind == Response && m.Stage == Wanted {
 		m.Kind = wanted
 	}
@@ -45,6 +45,9 @@ func (m Message) fields(c *protocol.Codec) Message {
 	case SetToken:
 		m.serial(c, c.To, c.From)
 		protocol.Upto(c, &m.Token, most)
+	case Downgrade:
+		protocol.Upto(c, &m.Token, most)
+		c.Want(m.Token != 0)
 	case Recorded, Refused:
 		protocol.Upto(c, &m.Token, most)
 	case Recall:
@@ -105,7 +108,7 @@ func text(m Message) string {
 		name  string
 		value uint64
 	}{{"inc", m.Inc}, {"serial", m.Serial}, {"token", m.Token}} {
-		if f.name == "token" && f.value != 0 && (m.Kind == Request || m.Kind == Response && m.Serial == 0) {
+		if f.name == "token" && f.value != 0 && (m.Kind == Request || m.Kind == Downgrade || m.Kind == Response && m.Serial == 0) {
 			fmt.Fprintf(&b, " group=%s", named(f.value))
 			continue
 		}
@@ -266,7 +269,7 @@ func (s *LiteralServer) State(c *protocol.Codec) {
 func (c *Client) State(v *protocol.Codec) {
 	protocol.Upto(v, &c.section, protocol.InLost)
 	v.Uints(&c.time, &c.last, &c.clock, &c.token, &c.rounds)
-	v.Bools(&c.once, &c.resting)
+	v.Bools(&c.once, &c.resting, &c.relaxed)
 	protocol.Text(v, &c.group)
 	if v.Reading() {
 		c.backOff, c.patience = c.delay, safetyDelay*c.delay

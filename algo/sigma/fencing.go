@@ -109,7 +109,7 @@ func (s *Server) fenced(c protocol.ID) protocol.ID {
 // is among them: a client whose clock was set back may have forgotten it. Only the
 // timestamp of the request itself is not.
 func (s *Server) report(r request, now int64) uint64 {
-	if x := s.tokens[0]; (s.group() == 0 || keeps(s.group())) && x != 0 && x != r.time && !s.absurd(x, now) {
+	if x := s.tokens[0]; alone(s.group()) && x != 0 && x != r.time && !s.absurd(x, now) {
 		return x
 	}
 	return s.rest(r.client, now)

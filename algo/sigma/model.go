@@ -12,7 +12,8 @@ func asked(m Message) bool { return m.Kind == Release }
 // late claims that a RESPONSE comes too late to matter: the client that it goes to is
 // inside or out already and tries no more, and the support, if it is one, is not its own
 // at present. From then on the client learns no more from it than a time. A RESPONSE of
-// a life that the client does not know tells of that life, so it is none of these.
+// a life that the client does not know tells of that life, so it is none of these. Where users come down to a group,
+// and answer, the checker does not ask.
 func late(p protocol.Process[Message], from protocol.ID, m Message, again bool) bool {
 	if again || m.Kind != Response {
 		return false

@@ -85,7 +85,7 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		switch {
 		case s.group() == 0:
 			out.Owner(s.owner.client, s.owner.time)
-		case !shared && before != request{}: // it was alone, and those who share have been told
+		case !shared && before != request{} && !s.supports(before): // it was alone, and those who share have been told
 			out.Parted(before.client, before.time)
 		}
 	}
@@ -126,6 +126,8 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 		}
 	case SetToken:
 		s.onSetToken(from, m, now, out)
+	case Downgrade:
+		s.onDowngrade(own, stored, m.Token, now, out)
 	default:
 		panic("sigma: a server received " + messages[m.Kind].Name)
 	}

@@ -41,7 +41,7 @@ func share(g protocol.Group) (code uint64) {
 // named is what people are shown of a group: its name where that is the code, else ~ and the end of the hash. No name
 // of a group that is shown as it is looks like that: it would be too long.
 func named(code uint64) string {
-	if code == 0 || keeps(code) {
+	if alone(code) {
 		return ""
 	}
 	name := strings.TrimLeft(string(binary.BigEndian.AppendUint64(make([]byte, 0, 8), code)), "\x00")
@@ -53,6 +53,9 @@ func named(code uint64) string {
 
 // keeps reports whether code is that of one client.
 func keeps(code uint64) bool { return code&(hashed|kept) == kept }
+
+// alone reports whether a code is that of nobody who shares.
+func alone(code uint64) bool { return code == 0 || keeps(code) }
 
 // shared are the owners that share, beside Server.owner, who is the earliest of them, and their group.
 type shared struct {
@@ -101,6 +104,12 @@ func (s *Server) sharer(c protocol.ID) *entry {
 	return nil
 }
 
+// supports reports whether r is the request of an owner.
+func (s *Server) supports(r request) bool {
+	e := s.owned(r.client)
+	return e != nil && e.request == r
+}
+
 // join makes e one of the owners, who share.
 func (s *Server) join(e entry) {
 	if s.owner == (entry{}) {
@@ -141,20 +150,33 @@ func (s *Server) shares(w waiter) bool {
 // begins for all who wait for its group; where there are owners, those who share with them, up to the first
 // that does not.
 func (s *Server) admit(now int64, out *protocol.Out[Message]) {
-	begins := s.owner == (entry{})
-	if begins {
-		g := s.queue.waiters[0].group()
-		if g == 0 {
-			s.grant(s.queue.remove(0).entry, now, out)
-			return
-		}
-		// A clock that is ahead of those who wait must not keep the session open until theirs have come so far.
-		newest := s.queue.waiters[s.queue.len()-1].time
-		s.queue.shared = &shared{
-			group: g, rest: s.others(sideOf(g).client, now),
-			began: min(uint64(now), newest+uint64(2*s.terms.Value().eps)),
-		}
+	switch {
+	case s.owner != (entry{}):
+		s.letIn(false, now, out)
+	case s.queue.waiters[0].group() == 0:
+		s.grant(s.queue.remove(0).entry, now, out)
+	default:
+		s.begin(s.queue.waiters[0].group(), now, out)
 	}
+}
+
+// begin begins a session of a group.
+func (s *Server) begin(group uint64, now int64, out *protocol.Out[Message]) {
+	// A clock that is ahead of theirs must not keep the session open until theirs have come so far.
+	newest := s.owner.time
+	for _, w := range s.queue.waiters {
+		newest = max(newest, w.time)
+	}
+	s.queue.shared = &shared{
+		group: group, rest: s.others(sideOf(group).client, now),
+		began: min(uint64(now), newest+uint64(2*s.terms.Value().eps)),
+	}
+	s.letIn(true, now, out)
+}
+
+// letIn supports those who wait for the group of the owners: all as their session begins, later those before whom
+// nobody waits who does not share.
+func (s *Server) letIn(begins bool, now int64, out *protocol.Out[Message]) {
 	g := s.group()
 	if g == 0 {
 		return
@@ -169,6 +191,39 @@ func (s *Server) admit(now int64, out *protocol.Out[Message]) {
 	}
 	for _, e := range all {
 		s.grant(e, now, out)
+	}
+}
+
+// downgrade lets those of group g in beside the client, who is inside alone.
+func (c *Client) downgrade(g protocol.Group, out *protocol.Out[Message]) {
+	if !c.group.Exclusive() || g.Exclusive() {
+		return
+	}
+	c.group, c.relaxed = g, true
+	out.Broadcast(c.lower())
+}
+
+// lower tells a server in which group the client is.
+func (c *Client) lower() Message { return Message{Kind: Downgrade, Time: c.time, Token: c.wants()} }
+
+// onDowngrade: a client that is inside, and was alone, shares with those of a group. If it is the owner a session begins
+// for it and for all who wait for that group. If its request waits here it does not wait for its own group.
+func (s *Server) onDowngrade(own *entry, stored entry, group uint64, now int64, out *protocol.Out[Message]) {
+	switch {
+	case stored == (entry{}):
+	case own == nil:
+		if alone(s.queue.waiters[s.queue.find(stored.client)].group()) {
+			s.wait(waiter{stored, group}, now, out)
+		}
+	case alone(s.group()):
+		if s.queue == nil {
+			s.queue = new(queue)
+		}
+		out.Joined(stored.client, stored.time, named(group))
+		s.begin(group, now, out)
+		if s.queue.len() > 0 {
+			s.tell(stored, out)
+		}
 	}
 }
 

@@ -10,17 +10,18 @@ import (
 
 // The kinds of Message, with the fields that each carries.
 const (
-	Request  uint8 = iota // client: Time, Serial (the last support given back), Stage, Token (its group)
-	Response              // server: Owner, Time of the owner, Inc; of the reader's own support Serial and Token, and Stage; else Token is the group of the owners
-	Yield                 // client: Time, Serial
-	Release               // client: Time
-	Inquiry               // client: Time
-	Check                 // server: Time
-	SetToken              // client: Time, Serial, Token
-	Recorded              // server: Time, Token
-	Refused               // server: Time, Token (its clock)
-	Recall                // server: Time, Serial, Inc
-	Draining              // server: Inc
+	Request   uint8 = iota // client: Time, Serial (the last support given back), Stage, Token (its group)
+	Response               // server: Owner, Time of the owner, Inc; of the reader's own support Serial and Token, and Stage; else Token is the group of the owners
+	Yield                  // client: Time, Serial
+	Release                // client: Time
+	Inquiry                // client: Time
+	Check                  // server: Time
+	SetToken               // client: Time, Serial, Token
+	Recorded               // server: Time, Token
+	Refused                // server: Time, Token (its clock)
+	Recall                 // server: Time, Serial, Inc
+	Draining               // server: Inc
+	Downgrade              // client: Time, Token (its group from now on)
 )
 
 // A Stage says what the sender of a REQUEST waits for.
@@ -36,17 +37,18 @@ const (
 )
 
 var messages = []protocol.Message{
-	Request:  {Name: "REQUEST", From: protocol.OnlyClients},
-	Response: {Name: "RESPONSE", From: protocol.OnlyMembers},
-	Yield:    {Name: "YIELD", From: protocol.OnlyClients},
-	Release:  {Name: "RELEASE", From: protocol.OnlyClients},
-	Inquiry:  {Name: "INQUIRY", From: protocol.OnlyClients},
-	Check:    {Name: "CHECK", Overhead: true, From: protocol.OnlyMembers},
-	SetToken: {Name: "SETTOKEN", From: protocol.OnlyClients},
-	Recorded: {Name: "RECORDED", From: protocol.OnlyMembers},
-	Refused:  {Name: "REFUSED", From: protocol.OnlyMembers},
-	Recall:   {Name: "RECALL", From: protocol.OnlyMembers},
-	Draining: {Name: "DRAINING", From: protocol.OnlyMembers},
+	Request:   {Name: "REQUEST", From: protocol.OnlyClients},
+	Response:  {Name: "RESPONSE", From: protocol.OnlyMembers},
+	Yield:     {Name: "YIELD", From: protocol.OnlyClients},
+	Release:   {Name: "RELEASE", From: protocol.OnlyClients},
+	Inquiry:   {Name: "INQUIRY", From: protocol.OnlyClients},
+	Check:     {Name: "CHECK", Overhead: true, From: protocol.OnlyMembers},
+	SetToken:  {Name: "SETTOKEN", From: protocol.OnlyClients},
+	Recorded:  {Name: "RECORDED", From: protocol.OnlyMembers},
+	Refused:   {Name: "REFUSED", From: protocol.OnlyMembers},
+	Recall:    {Name: "RECALL", From: protocol.OnlyMembers},
+	Draining:  {Name: "DRAINING", From: protocol.OnlyMembers},
+	Downgrade: {Name: "DOWNGRADE", From: protocol.OnlyClients},
 }
 
 // A Message is what clients and servers send each other. Fields that a kind does

@@ -139,7 +139,7 @@ func TestRefreshMutants(t *testing.T) {
 			explore(Algorithm, 4, after("waiting.txt"), spaced),
 			explore(Algorithm, 4, after("waiting.txt"), spaced, func(c *check.Config) { c.Amnesia, c.Suspect = 1, 1 }),
 		},
-		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "queue", "waiter", "view", "share", "keeps", "mode", "newLiteral", "newDefault",
+		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "queue", "waiter", "view", "share", "keeps", "alone", "mode", "newLiteral", "newDefault",
 			"algorithm", "request", "count", "fresh", "setCheckTimer"),
 		Replace: refreshEdits,
 	})

@@ -187,6 +187,10 @@ func upheld(t *testing.T, damage func(*node.Node)) (complaints []string) {
 		<-u.entries
 		together = append(together, u)
 	}
+	lone := newInside()
+	must(t, users[0].Try(node.Mutex, "shelf", lone, false))
+	<-lone.entries
+	users[0].Downgrade("shelf", "readers")
 	synctest.Wait() // nothing is on its way
 	shared := []string{sessions(users[0]), sessions(users[1])}
 	f.damage = damage
@@ -202,6 +206,15 @@ func upheld(t *testing.T, damage func(*node.Node)) (complaints []string) {
 		n.Exit("book")
 		<-together[i].rem
 	}
+	joins := sharing{newInside(), "readers"}
+	must(t, users[1].Try(node.Mutex, "shelf", joins, false))
+	select {
+	case <-joins.entries:
+		users[1].Exit("shelf")
+	case <-time.After(patience):
+		complain("nobody may join whoever came down to a group")
+	}
+	users[0].Exit("shelf")
 	// Half of the locks are released now, and the others by their client's death.
 	entered := func(k int) {
 		select {

@@ -17,6 +17,7 @@ const (
 	opTry op = iota
 	opCancel
 	opIssue
+	opDowngrade
 	opExit
 	opDo  // do
 	opAsk // do, once all is handled that has come until then; with nil where the loop closes before
@@ -28,7 +29,7 @@ type event struct {
 	op   op
 	once bool   // opTry
 	name string // of the lock
-	msg  []byte // opIssue: the operation
+	msg  []byte // opIssue: the operation; opDowngrade: the group
 	do   func(*loop)
 }
 

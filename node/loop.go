@@ -133,6 +133,10 @@ func (l *loop) handle(e *event) {
 		if u := l.users.get(e.name); u != nil && u.section == protocol.InTry && l.cancels(u.kind) {
 			l.stepUser(e.name, protocol.Input{Kind: protocol.Cancel})
 		}
+	case opDowngrade:
+		if u := l.users.get(e.name); u != nil && u.section == protocol.InCrit && l.n.c.Hosts[u.kind].Info().Shares {
+			l.stepUser(e.name, protocol.NewDowngrade(protocol.Group(e.msg)))
+		}
 	case opExit:
 		if u := l.users.get(e.name); u != nil && u.section >= protocol.InCrit && u.section != protocol.InIssue {
 			l.stepUser(e.name, protocol.Input{Kind: protocol.Exit})

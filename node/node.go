@@ -416,6 +416,12 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 // the algorithm cannot cancel (Info.Cancels) nothing happens, and Crit follows.
 func (n *Node) Cancel(name string) { n.loop(name).inbox.post(event{op: opCancel, name: name}) }
 
+// Downgrade lets those of a group in beside the user of the lock called name, who is inside alone: see
+// protocol.Downgrade. A user that is not inside, or shares already, stays as it is.
+func (n *Node) Downgrade(name string, to protocol.Group) {
+	n.loop(name).inbox.post(event{op: opDowngrade, name: name, msg: []byte(to)})
+}
+
 // Exit leaves the lock called name, after Crit or Ejected, with no operation open. Rem follows.
 func (n *Node) Exit(name string) { n.loop(name).inbox.post(event{op: opExit, name: name}) }
 

@@ -10,16 +10,18 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// A Support is one that this member has just given to a client, or has just ended.
+// A Support is one that this member has just given to a client, has just ended, or shares in a group from now on.
 type Support struct {
 	Lock    string
 	Kind    Kind
 	Client  protocol.ID
-	Label   string // of the client, and of its user of this lock: FullLabel
-	Request uint64 // the time of the client's request: see RequestID
-	Group   string // that it shares the support in, as protocol.Request has it; "" is alone
+	Label   string        // of the client, and of its user of this lock: FullLabel
+	Request uint64        // the time of the client's request: see RequestID
+	Group   string        // that it shares the support in, as protocol.Request has it; "" is alone
+	Held    time.Duration // how long it lasted so far; 0 if it was just given
 	Ended   bool
-	Held    time.Duration // how long it lasted; Ended
+	// Downgraded: the client is alone no more, and goes on in Group.
+	Downgraded bool
 }
 
 // An owner is whom a member supports in one lock, or one of those; the zero owner is nobody.
@@ -91,12 +93,12 @@ func (a *audit) owned(i *instance, client protocol.ID, request uint64, with *ses
 		a.tally.ended++
 		a.tally.supports--
 		a.held.Add(now - old.since)
-		a.tell(i, old, true, now)
+		a.tell(i, old, Support{Ended: true}, now)
 	}
 	if !i.owner.nobody() {
 		a.tally.given++
 		a.tally.supports++
-		a.tell(i, i.owner, false, now)
+		a.tell(i, i.owner, Support{}, now)
 	}
 	if !old.nobody() && !i.owner.nobody() && old.client != client {
 		a.tally.passed++
@@ -149,10 +151,15 @@ func (a *audit) settle(i *instance) {
 		if c = last[c.client]; c.parted || c.nobody() {
 			continue
 		}
+		known, ok := a.owner(i, c.client)
+		downgraded := ok && a.group(i) == "" && c.group != ""
 		if c.group != "" {
 			a.sharersOf(i).group = c.group
 		}
-		if _, ok := a.owner(i, c.client); !ok {
+		if downgraded {
+			a.tell(i, known, Support{Downgraded: true}, now)
+		}
+		if !ok {
 			c.since = now
 			a.give(i, c.owner, now)
 			passed = passed || ended != 0 && c.client != ended
@@ -220,14 +227,14 @@ func (a *audit) add(i *instance, o owner) {
 func (a *audit) give(i *instance, o owner, now time.Duration) {
 	a.add(i, o)
 	a.tally.given++
-	a.tell(i, o, false, now)
+	a.tell(i, o, Support{}, now)
 }
 
 func (a *audit) end(i *instance, o owner, now time.Duration) {
 	a.tally.ended++
 	a.tally.supports--
 	a.held.Add(now - o.since)
-	a.tell(i, o, true, now)
+	a.tell(i, o, Support{Ended: true}, now)
 	c := a.shared[i]
 	switch {
 	case i.owner.client != o.client:
@@ -253,19 +260,18 @@ func (a *audit) remove(i *instance) {
 	}
 }
 
-func (a *audit) tell(i *instance, o owner, ended bool, now time.Duration) {
+// tell tells the audit what became of the support of o.
+func (a *audit) tell(i *instance, o owner, r Support, now time.Duration) {
 	if a.n.c.Audit == nil {
 		return
 	}
-	r := Support{Lock: i.name, Kind: i.kind, Client: o.client, Request: o.request, Group: a.group(i), Ended: ended}
+	r.Lock, r.Kind, r.Client, r.Request, r.Group = i.name, i.kind, o.client, o.request, a.group(i)
 	if o.session != nil {
 		o.session.mu.Lock()
 		r.Label = FullLabel(o.session.label, a.labels.get(i, o.client))
 		o.session.mu.Unlock()
 	}
-	if ended {
-		r.Held = now - o.since
-	}
+	r.Held = now - o.since
 	a.n.c.Audit(r)
 }
 

@@ -181,11 +181,14 @@ func TestSharedSupportsCounted(t *testing.T) {
 				t.Fatalf("told %v, want %v", got, want)
 			}
 			event := "+"
-			if a.Ended {
+			switch {
+			case a.Ended:
 				event = "-"
+			case a.Downgraded:
+				event = "="
 			}
 			got = append(got, fmt.Sprintf("%s%d%s", event, numbers[a.Client], a.Group))
-			if a.Lock != "a" || a.Label != "a user" || a.Request == 0 || a.Ended != (a.Held > 0) {
+			if a.Lock != "a" || a.Label != "a user" || a.Request == 0 || (a.Ended || a.Downgraded) != (a.Held > 0) {
 				t.Errorf("told %+v", a)
 			}
 		}
@@ -261,6 +264,27 @@ func TestSharedSupportsCounted(t *testing.T) {
 	exit(last, all[last].probe)
 	told("-4")
 	count(0, 5, 5, 2)
+
+	// The last one comes down to the group of another one: its support goes on.
+	users[last].Downgrade("none", "readers")
+	wait(last, all[last], "")
+	<-all[last].entries
+	wait(1, all[1], "readers")
+	users[1].Downgrade("a", "readers") // it waits
+	waiting(1)
+	users[last].Downgrade("a", "readers")
+	<-all[1].entries
+	users[last].Downgrade("a", "writers") // it shares
+	waiting(0)
+	eventually(t, "servers know the group", func() bool {
+		l := servers[0].Lock("a")
+		return len(l) == 1 && len(l[0].Standing.Holders) == 2 && l[0].Standing.Holders[0].Group == "readers"
+	})
+	exit(last, all[last].probe)
+	told("+4", "=4readers", "+1readers", "-4readers")
+	exit(1, all[1].probe)
+	told("-1readers")
+	count(0, 7, 7, 2)
 	if len(audit) > 0 {
 		t.Errorf("told %+v, too", <-audit)
 	}

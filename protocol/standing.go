@@ -85,8 +85,8 @@ func inner(p any) (one any, several []any) {
 
 // Owner is the effect that tells whom alone a member supports from now on: To, whose request has the
 // time Arg; To 0 and Arg 0: nobody. Joined tells that it supports To, too, from now on, in the group that Data is for
-// people, and Parted that it does not any more. What a step gives back and takes again has not changed. They are for
-// those who watch, and change nothing.
+// people, and Parted that it does not any more. Joined of one that it supports alone tells that it shares. What a step
+// gives back and takes again has not changed. They are for those who watch, and change nothing.
 const (
 	Owner  Do = 8
 	Joined Do = 21

@@ -34,14 +34,14 @@ const (
 type AuditRecord struct {
 	Time    time.Time `json:"time"`
 	Server  string    `json:"server"`
-	Event   string    `json:"event"` // support, end or dropped
+	Event   string    `json:"event"` // support, downgrade (it shares from now on), end or dropped
 	Lock    string    `json:"lock,omitempty"`
 	Kind    string    `json:"kind,omitempty"`
 	Group   string    `json:"group,omitempty"` // that shares the lock, as in the status; absent: alone
 	Client  string    `json:"client,omitempty"`
 	Label   string    `json:"label,omitempty"`
 	Request string    `json:"request,omitempty"`
-	HeldMS  *int64    `json:"held_ms,omitempty"` // end
+	HeldMS  *int64    `json:"held_ms,omitempty"` // downgrade and end
 	Dropped uint64    `json:"dropped,omitempty"` // dropped: how many records are missing here
 }
 
@@ -242,9 +242,12 @@ func (a *Audit) encode(e *json.Encoder, r auditRecord) (count uint64) {
 	}
 	line.Event, line.Lock, line.Kind, line.Group = "support", r.Lock, r.Kind.String(), r.Group
 	line.Request = node.RequestID(r.Client, r.Request)
-	if r.Ended {
-		held := r.Held.Milliseconds()
+	held := r.Held.Milliseconds()
+	switch {
+	case r.Ended:
 		line.Event, line.HeldMS = "end", &held
+	case r.Downgraded:
+		line.Event, line.HeldMS = "downgrade", &held
 	}
 	e.Encode(line)
 	return 1

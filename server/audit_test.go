@@ -56,6 +56,8 @@ func TestAuditLines(t *testing.T) {
 	later := support("later", false)
 	later.Group = "readers"
 	a.note(later)
+	later.Downgraded = true
+	a.note(later)
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,8 @@ func TestAuditLines(t *testing.T) {
 	if len(lines) != 2 || !strings.HasSuffix(lines[0], first) || !strings.HasSuffix(lines[1], `"held_ms":1500}`) {
 		t.Errorf("before: %s", old)
 	}
-	if all := readAudit(t, text); len(all) != 1 || all[0].Lock != "later" || all[0].Group != "readers" {
+	if all := readAudit(t, text); len(all) != 2 || all[0].Lock != "later" || all[0].Group != "readers" ||
+		all[0].Event != "support" || all[1].Event != "downgrade" || all[1].Group != "readers" || *all[1].HeldMS != 1500 {
 		t.Errorf("after: %s", text)
 	}
 	if _, err := OpenAudit("s1", filepath.Join(path, "x"), slog.New(slog.DiscardHandler)); err == nil {

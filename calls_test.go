@@ -105,14 +105,15 @@ var calls = map[string]func(x *trouble) error{
 		return x.client.Groups("do group").Do(x.ctx, "a", func(context.Context, *poundlock.Grant) error { return nil })
 	},
 
-	"Grant.Context":  func(x *trouble) error { x.grants["held"].Context(); return nil },
-	"Grant.Group":    func(x *trouble) error { x.grants["held"].Group(); return nil },
-	"Grant.LeaseEnd": func(x *trouble) error { x.grants["held"].LeaseEnd(); return nil },
-	"Grant.LeaveBy":  func(x *trouble) error { x.grants["held"].LeaveBy(); return nil },
-	"Grant.Names":    func(x *trouble) error { x.grants["held"].Names(); return nil },
-	"Grant.Token":    func(x *trouble) error { x.grants["held"].Token(); return nil },
-	"Grant.Tokens":   func(x *trouble) error { x.grants["held"].Tokens(); return nil },
-	"Grant.Unlock":   func(x *trouble) error { return x.grants["unlock"].Unlock() },
+	"Grant.Context":   func(x *trouble) error { x.grants["held"].Context(); return nil },
+	"Grant.Group":     func(x *trouble) error { x.grants["held"].Group(); return nil },
+	"Grant.LeaseEnd":  func(x *trouble) error { x.grants["held"].LeaseEnd(); return nil },
+	"Grant.LeaveBy":   func(x *trouble) error { x.grants["held"].LeaveBy(); return nil },
+	"Grant.Names":     func(x *trouble) error { x.grants["held"].Names(); return nil },
+	"Grant.Token":     func(x *trouble) error { x.grants["held"].Token(); return nil },
+	"Grant.Tokens":    func(x *trouble) error { x.grants["held"].Tokens(); return nil },
+	"Grant.Downgrade": func(x *trouble) error { return x.grants["downgrade"].Downgrade("group") },
+	"Grant.Unlock":    func(x *trouble) error { return x.grants["unlock"].Unlock() },
 
 	"Semaphore.Acquire":    func(x *trouble) error { return unlock(x.client.Semaphore("acquire", 3).Acquire(x.ctx)) },
 	"Semaphore.TryAcquire": func(x *trouble) error { return unlock(x.client.Semaphore("try acquire", 3).TryAcquire(x.ctx)) },
@@ -222,7 +223,7 @@ func TestCallsReturn(t *testing.T) {
 		"the client closes": {
 			start:    func(x *trouble, _ *server.Local, _ *faultnet.Net, _ func()) error { return x.client.Close() },
 			errs:     []error{poundlock.ErrClosed, poundlock.ErrNoQuorum},
-			mustFail: []string{"Mutex.Lock", "Mutex.TryLock", "Mutex.Do", "Mutex.Locker", "RWMutex.RLock of one that readers hold", "Grant.Unlock", "Semaphore.Acquire", "Semaphore.TryAcquire", "Election.Campaign", "Election.Leader", "Election.Observe", "Leadership.Resign"},
+			mustFail: []string{"Mutex.Lock", "Mutex.TryLock", "Mutex.Do", "Mutex.Locker", "RWMutex.RLock of one that readers hold", "Grant.Downgrade", "Grant.Unlock", "Semaphore.Acquire", "Semaphore.TryAcquire", "Election.Campaign", "Election.Leader", "Election.Observe", "Leadership.Resign"},
 		},
 		"the context has ended": {
 			start: func(_ *trouble, _ *server.Local, _ *faultnet.Net, cancel func()) error {
@@ -264,7 +265,7 @@ func TestCallsReturn(t *testing.T) {
 			var cancel func()
 			m.ctx, cancel = context.WithCancel(t.Context())
 			defer cancel()
-			for _, name := range []string{"held", "unlock"} {
+			for _, name := range []string{"held", "unlock", "downgrade"} {
 				if m.grants[name], err = m.client.Mutex(name).Lock(m.ctx); err != nil {
 					t.Fatal(err)
 				}

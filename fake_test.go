@@ -19,23 +19,24 @@ import (
 type fakeNode struct {
 	t *testing.T
 
-	mu           sync.Mutex
-	hold         bool            // Try waits for an explicit grant
-	holdNames    map[string]bool // the same for some names
-	busy         bool            // somebody else has every lock: Try gives up if it is to try once
-	beforeCancel func()          // without f.mu
-	atCancel     func(u node.User)
-	atExit       func(u node.User)
-	users        map[string]node.User
-	inside       map[string]bool
-	token        uint64
-	alive        int
-	sessions     []node.Session
-	known        []node.Session // at entry; nil: sessions
-	answer       func(server protocol.ID) *control.Page
-	log          []string
-	calls        chan func() // run one after another, as a node's goroutine does
-	closeOnce    sync.Once
+	mu              sync.Mutex
+	hold            bool            // Try waits for an explicit grant
+	holdNames       map[string]bool // the same for some names
+	busy            bool            // somebody else has every lock: Try gives up if it is to try once
+	beforeCancel    func()          // without f.mu
+	beforeDowngrade func()          // the same
+	atCancel        func(u node.User)
+	atExit          func(u node.User)
+	users           map[string]node.User
+	inside          map[string]bool
+	token           uint64
+	alive           int
+	sessions        []node.Session
+	known           []node.Session // at entry; nil: sessions
+	answer          func(server protocol.ID) *control.Page
+	log             []string
+	calls           chan func() // run one after another, as a node's goroutine does
+	closeOnce       sync.Once
 }
 
 func newFake(t *testing.T) (*Client, *fakeNode) {
@@ -163,6 +164,18 @@ func (f *fakeNode) Cancel(name string) {
 		return
 	}
 	f.rem(name, nil)
+}
+
+func (f *fakeNode) Downgrade(name string, to protocol.Group) {
+	if f.beforeDowngrade != nil {
+		f.beforeDowngrade()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, fmt.Sprintf("downgrade %s to %s", name, to))
+	if !f.inside[name] {
+		f.t.Errorf("Downgrade(%s) outside the critical section", name)
+	}
 }
 
 func (f *fakeNode) Exit(name string) {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/poundlock/poundlock/protocol"
 )
 
 // A Grant is one critical section, under one lock or several. Copies are the same
@@ -34,7 +36,18 @@ func (g *Grant) Tokens() []uint64 {
 }
 
 // Group is the group that the grant shares its locks with, "" where it is alone. That of RWMutex.RLock is Shared.
-func (g *Grant) Group() string { return shared(g.s.wants) }
+func (g *Grant) Group() string { return g.s.group() }
+
+// Downgrade makes a grant that is alone one of a group, such as Shared: others of the group come in beside it, and
+// nobody else does in between. Tokens, lease and context stay what they are. Those of the group who wait already come
+// in now; who comes later waits behind others that wait, as with RWMutex. It does not wait for the servers.
+//
+// What was written before may be read by others from now on. A resource that compares tokens is told
+// the group from now on: see fence.Checker.CheckGroup.
+//
+// A grant of the group already stays as it is. One of another group cannot change it, nor be alone again: the error
+// says what to do instead. It is ErrLost if a lock was lost before, and ErrUnlocked after Unlock.
+func (g *Grant) Downgrade(group string) error { return g.s.downgrade(protocol.Group(group)) }
 
 // Token is the first of Tokens, which is all of them unless Client.Locks was given
 // several names.

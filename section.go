@@ -2,9 +2,11 @@ package poundlock
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -13,16 +15,16 @@ import (
 type section struct {
 	client *Client
 	label  string          // of the user, "" for none
-	wants  protocol.Groups // one group, or to be alone: "" or keeper
 	keep   time.Duration   // how long the client keeps the locks when it has left
 	ctx    context.Context // of the grant; ends with the first loss
 	cancel context.CancelCauseFunc
 	holds  []*hold // in canonical order; constant once the call has returned
 
 	// Guarded by Client.mu.
-	lost     error // the first loss, nil if there was none
-	begun    bool  // the call has returned a grant
-	revoked  bool  // what was lost is the right to the locks; they are held until end
+	wants    protocol.Groups // one group, or to be alone: "" or keeper
+	lost     error           // the first loss, nil if there was none
+	begun    bool            // the call has returned a grant
+	revoked  bool            // what was lost is the right to the locks; they are held until end
 	unlocked bool
 	end      time.Time   // of the grace, begun or to come: then the locks are given up, unless AwaitUnlock; zero: never
 	timer    *time.Timer // the end of MaxHold, then of the grace; nil if none runs
@@ -160,23 +162,72 @@ func (s *section) abandon() {
 	s.leave()
 }
 
-func (s *section) unlock() error {
-	c := s.client
+// lockHeld locks Client.mu, after it has lost what nobody can hold any more, should nobody have been told yet. It does
+// not once the user has unlocked, and says so.
+func (s *section) lockHeld() error {
 	expired := map[*stay]error{}
 	for _, h := range s.holds {
 		if h.stay.expired() {
 			expired[h.stay] = h.stay.departed()
 		}
 	}
-	c.mu.Lock()
+	s.client.mu.Lock()
 	if s.unlocked {
-		c.mu.Unlock()
+		s.client.mu.Unlock()
 		return &failure{ErrUnlocked, describe(s.names()), nil}
 	}
-	s.unlocked = true
 	for stay, why := range expired {
 		stay.lose(why)
 	}
+	return nil
+}
+
+func (s *section) group() string {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	return shared(s.wants)
+}
+
+// downgrade makes the section one of a group: those who wait for it in this client come in.
+func (s *section) downgrade(group protocol.Group) error {
+	if group != "" {
+		if err := slots.CheckGroup(string(group)); err != nil {
+			return fmt.Errorf("poundlock: %w", err)
+		}
+	}
+	if err := s.lockHeld(); err != nil {
+		return err
+	}
+	defer s.client.mu.Unlock()
+	switch {
+	case s.lost != nil:
+		return s.lost
+	case shared(s.wants) == string(group):
+		return nil
+	case shared(s.wants) != "":
+		next := "exclusive"
+		if group != "" {
+			next = fmt.Sprintf("one of group %q", group)
+		}
+		return fmt.Errorf("poundlock: %s: a grant of group %q cannot become %s: unlock, lock again, and look whether what was read still holds",
+			describe(s.names()), s.wants, next)
+	}
+	s.wants = protocol.Groups(group)
+	for _, h := range s.holds {
+		h.stay.wants, h.stay.token, h.stay.used = s.wants, h.token, 0
+		s.client.audit.note(h, "downgrade")
+		h.line.shard.node.Downgrade(h.line.name, group)
+		h.line.admit(true)
+	}
+	return nil
+}
+
+func (s *section) unlock() error {
+	c := s.client
+	if err := s.lockHeld(); err != nil {
+		return err
+	}
+	s.unlocked = true
 	lost := s.lost
 	s.stop()
 	s.cancel(nil)

@@ -23,6 +23,7 @@ type shard struct {
 type runtime interface {
 	Try(kind node.Kind, name string, u node.User, once bool) error
 	Cancel(name string)
+	Downgrade(name string, to protocol.Group)
 	Exit(name string)
 	Alive() int
 	Sessions() []node.Session

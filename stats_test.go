@@ -168,7 +168,7 @@ func TestAudit(t *testing.T) {
 	var audit, log proctest.Log
 	c, f := newAuditedFake(t, slog.New(slog.NewJSONHandler(&audit, nil)),
 		slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	for _, lost := range []bool{false, true} {
+	for k, lost := range []bool{false, true, false} {
 		m := c.Mutex("a")
 		if lost {
 			m = m.In("readers-of-it")
@@ -177,14 +177,21 @@ func TestAudit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if k == 2 {
+			for range 2 { // once
+				if err := g.Downgrade("readers-of-it"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
 		if lost {
 			f.eject("a")
 			<-g.Context().Done()
 		}
 		g.Unlock()
 	}
-	written(t, &audit, 5)
-	written(t, &log, 5)
+	written(t, &audit, 8)
+	written(t, &log, 8)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +205,11 @@ func TestAudit(t *testing.T) {
 			t.Errorf("a record: %+v", l)
 		}
 	}
-	if want := []string{"grant", "release", "grantreaders-of-it", "lossreaders-of-it", "releasereaders-of-it"}; !reflect.DeepEqual(events, want) {
+	want := []string{
+		"grant", "release", "grantreaders-of-it", "lossreaders-of-it", "releasereaders-of-it",
+		"grant", "downgradereaders-of-it", "releasereaders-of-it",
+	}
+	if !reflect.DeepEqual(events, want) {
 		t.Errorf("events %v, want %v", events, want)
 	}
 	if same := auditLines(t, log.String()); len(same) != len(lines) || same[0].Level != "DEBUG" {

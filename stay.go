@@ -31,7 +31,6 @@ const keeper = protocol.Groups(protocol.Keep + "keeper")
 type stay struct {
 	client  *Client
 	line    *line
-	wants   protocol.Groups
 	label   string
 	decided chan struct{} // closed by the first of Crit and Rem
 
@@ -41,13 +40,14 @@ type stay struct {
 
 	// Guarded by Client.mu.
 	state  state
-	holds  list.List   // of *hold: those who have not left. Until it is decided there is one, who answers for the Try
-	once   bool        // the Try does not wait
-	closed bool        // nobody joins any more: somebody waits who does not share, or it is lost, or to be released
-	began  time.Time   // Try
-	gaveUp error       // why the process did, nil where it was told to
-	kept   *time.Timer // the end of Mutex.Keep, where nobody is inside; nil: somebody was all the time
-	used   uint64      // tokens, of those who were alone
+	wants  protocol.Groups // of its holds, which a downgrade of the only one changes
+	holds  list.List       // of *hold: those who have not left. Until it is decided there is one, who answers for the Try
+	once   bool            // the Try does not wait
+	closed bool            // nobody joins any more: somebody waits who does not share, or it is lost, or to be released
+	began  time.Time       // Try
+	gaveUp error           // why the process did, nil where it was told to
+	kept   *time.Timer     // the end of Mutex.Keep, where nobody is inside; nil: somebody was all the time
+	used   uint64          // tokens, of those who were alone
 	// sessions are the numbers of those with the servers that support this stay. One
 	// that has another session with this client since has forgotten it.
 	sessions map[protocol.ID]uint64
@@ -72,7 +72,11 @@ func (s *stay) try(once bool) {
 }
 
 // Wants implements node.Sharer.
-func (s *stay) Wants() protocol.Groups { return s.wants }
+func (s *stay) Wants() protocol.Groups {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	return s.wants
+}
 
 // Wanted implements node.Sharer: who comes from now on waits behind whoever that is.
 func (s *stay) Wanted() {

@@ -192,7 +192,7 @@ func TestNoJoin(t *testing.T) {
 }
 
 // TestOrder runs scripts of one line. A word is a call: +NAME begins one of the group that is the first letter of its
-// name, w: alone; -NAME unlocks, xNAME cancels it while it waits. in lets the process in, wanted says that somebody else
+// name, w: alone; -NAME unlocks, xNAME cancels it while it waits, rNAME downgrades it to r. in lets the process in, wanted says that somebody else
 // waits, give makes the process give up. After | stands who is inside then.
 func TestOrder(t *testing.T) {
 	for name, script := range map[string]string{
@@ -211,6 +211,9 @@ func TestOrder(t *testing.T) {
 		"until the last of them gives up":                     "+r1 +r2 +w1 xr1 xr2 in | w1",
 		"without others it ends":                              "+r1 +w1 +q1 xr1 in | w1 -w1 in | q1",
 		"and one who waits may give up":                       "+r1 +r2 +r3 xr2 in | r1 r3",
+		"who comes down lets all of its group in, once":       "+w1 in +r1 +w2 +r2 +q1 rw1 | r1 r2 w1 +r3 | r1 r2 w1 -w1 -r1 -r2 in | w2 -w2 in | q1 -q1 in | r3",
+		"and who comes later, until somebody else waits":      "+w1 in rw1 +r1 | r1 w1 wanted +r2 | r1 w1 -w1 | r1 -r1 in | r2",
+		"also one that waits here":                            "+w1 in +w2 rw1 +r1 | w1 -w1 in | w2 -w2 in | r1",
 		"a process that gives up does so for one":             "+r1 +r2 +r3 give in | r2 r3",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,6 +246,10 @@ func TestOrder(t *testing.T) {
 						}
 						t.Log(strings.Join(words[:i+1], " "))
 						wantInside(t, all, strings.Join(inside, " "))
+					case word[0] == 'r' && all[who] != nil:
+						if err := all[who].grant().Downgrade("r"); err != nil {
+							t.Error(err)
+						}
 					case word[0] == '+' && who[0] == 'w':
 						all[who] = begin(t, c.Mutex("a").Lock)
 					case word[0] == '+':

@@ -115,6 +115,21 @@ func (c *fakeSection) Group() string            { return c.group }
 func (c *fakeSection) Context() context.Context { return c.ctx }
 func (c *fakeSection) LeaseEnd() time.Time      { return time.Now().Add(c.f.lease) }
 
+func (c *fakeSection) Downgrade(group string) error {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	switch {
+	case c.left:
+		return poundlock.ErrUnlocked
+	case c.ctx.Err() != nil:
+		return context.Cause(c.ctx)
+	case c.group != "" && c.group != group:
+		return fmt.Errorf("poundlock: a grant of group %q cannot become one of group %q", c.group, group)
+	}
+	c.group = group
+	return nil
+}
+
 func (c *fakeSection) Unlock() error {
 	time.Sleep(c.f.unlock)
 	c.f.mu.Lock()

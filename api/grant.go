@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -66,22 +67,26 @@ func (s *Service) check(r *pb.LockRequest) (request, error) {
 	return want, checkText("grant_id", r.GrantId, maxGrantID)
 }
 
-// groupOf is the group that a request shares its locks with, "" for none.
-func groupOf(r *pb.LockRequest) (string, error) {
-	switch {
-	case r.Mode == pb.Mode_MODE_GROUP && len(r.Groups) == 1:
-		if err := slots.CheckGroup(r.Groups[0]); err != nil {
+// groupOf is the group that a request, to lock or to come down, shares its locks with, "" for none.
+func groupOf(r interface {
+	GetMode() pb.Mode
+	GetGroups() []string
+},
+) (string, error) {
+	switch mode, groups := r.GetMode(), r.GetGroups(); {
+	case mode == pb.Mode_MODE_GROUP && len(groups) == 1:
+		if err := slots.CheckGroup(groups[0]); err != nil {
 			return "", failf(pb.Reason_REASON_INVALID, "groups: %w", err)
 		}
-		return r.Groups[0], nil
-	case r.Mode == pb.Mode_MODE_GROUP:
-		return "", failf(pb.Reason_REASON_INVALID, "mode MODE_GROUP with %d groups: want 1", len(r.Groups))
-	case len(r.Groups) > 0:
-		return "", failf(pb.Reason_REASON_INVALID, "groups: %.20q with mode %v: want mode MODE_GROUP", r.Groups[0], r.Mode)
-	case r.Mode == pb.Mode_MODE_SHARED:
+		return groups[0], nil
+	case mode == pb.Mode_MODE_GROUP:
+		return "", failf(pb.Reason_REASON_INVALID, "mode MODE_GROUP with %d groups: want 1", len(groups))
+	case len(groups) > 0:
+		return "", failf(pb.Reason_REASON_INVALID, "groups: %.20q with mode %v: want mode MODE_GROUP", groups[0], mode)
+	case mode == pb.Mode_MODE_SHARED:
 		return poundlock.Shared, nil
-	case r.Mode != pb.Mode_MODE_EXCLUSIVE:
-		return "", failf(pb.Reason_REASON_INVALID, "mode %v: want MODE_EXCLUSIVE, MODE_SHARED or MODE_GROUP", r.Mode)
+	case mode != pb.Mode_MODE_EXCLUSIVE:
+		return "", failf(pb.Reason_REASON_INVALID, "mode %v: want MODE_EXCLUSIVE, MODE_SHARED or MODE_GROUP", mode)
 	}
 	return "", nil
 }
@@ -218,4 +223,48 @@ func (s *Service) held(g *grant) (*pb.LockResponse, error) {
 		return nil, lostError(d)
 	}
 	return nil, failf(pb.Reason_REASON_RELEASED, "grant %q was released while it was waited for", g.id)
+}
+
+// downgrade lets those of a group in beside a grant that is held.
+func (s *Service) downgrade(x *session, id, group string) (*grant, error) {
+	s.mu.Lock()
+	g := x.find(id)
+	if g == nil {
+		s.mu.Unlock()
+		return nil, unknownGrant(id)
+	}
+	c := g.section
+	if err := g.atHand(); err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	s.mu.Unlock()
+	err := c.Downgrade(group) // not under mu
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := g.atHand(); err != nil {
+		return nil, err
+	}
+	switch {
+	case errors.Is(err, poundlock.ErrLost): // lose follows
+		return nil, failf(pb.Reason_REASON_LOST, "grant %q: %s", id, plain(err))
+	case err != nil:
+		return nil, failf(pb.Reason_REASON_OTHER_NAMES, "grant %q: %s", id, plain(err))
+	}
+	g.group = group
+	x.tell(g)
+	return g, nil
+}
+
+// atHand says why a grant is not held. Service.mu is held.
+func (g *grant) atHand() error {
+	switch g.state {
+	case pb.State_STATE_HELD:
+		return nil
+	case pb.State_STATE_LOST:
+		return lostError(g.proto())
+	case pb.State_STATE_WAITING:
+		return failf(pb.Reason_REASON_NOT_ACQUIRED, "grant %q still waits for its locks", g.id)
+	}
+	return failf(pb.Reason_REASON_RELEASED, "grant %q has been released", g.id)
 }

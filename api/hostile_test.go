@@ -373,12 +373,12 @@ func TestLeavingWaiters(t *testing.T) {
 // FuzzJSON: no body of any call makes the handler panic or answer what is not JSON.
 // A session and a grant are there to be hit.
 func FuzzJSON(f *testing.F) {
-	methods := []string{"OpenSession", "RenewSession", "CloseSession", "Lock", "Release", "Status", "Holder", "Watch"}
+	methods := []string{"OpenSession", "RenewSession", "CloseSession", "Lock", "Release", "Status", "Holder", "Watch", "Downgrade"}
 	for i := range methods {
 		for _, body := range []string{
 			`{}`, `{"session_id": "SESSION"}`, `{"session_id": "SESSION", "names": ["b", "a"], "try": true}`,
 			`{"session_id": "SESSION", "names": ["a"], "wait_ms": 1, "grant_id": "g"}`,
-			`{"session_id": "SESSION", "grant_id": "g"}`, `{"label": "x", "lease_ms": 200}`, `{"name": "a"}`,
+			`{"session_id": "SESSION", "grant_id": "g"}`, `{"session_id": "SESSION", "grant_id": "g", "mode": "MODE_SHARED"}`, `{"label": "x", "lease_ms": 200}`, `{"name": "a"}`,
 			`{"names": ["\u0000", "\ud800"], "wait_ms": 1e99}`, `[`, "\xff", `{"session_id": null}`,
 		} {
 			f.Add(i, []byte(body))

@@ -14,6 +14,7 @@ type section interface {
 	Group() string
 	Context() context.Context // ends when one of the locks is lost
 	LeaseEnd() time.Time
+	Downgrade(group string) error
 	Unlock() error
 }
 

@@ -122,6 +122,27 @@ func (s *Service) Lock(ctx context.Context, r *pb.LockRequest) (*pb.LockResponse
 	return s.held(g)
 }
 
+// Downgrade lets others share what a grant has alone.
+func (s *Service) Downgrade(_ context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
+	group, err := groupOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if group == "" {
+		return nil, failf(pb.Reason_REASON_INVALID, "mode MODE_EXCLUSIVE: want MODE_SHARED or MODE_GROUP")
+	}
+	x, err := s.begin(r.SessionId)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end(x)
+	g, err := s.downgrade(x, r.GrantId, group)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.DowngradeResponse{Grant: s.describe(g)}, nil
+}
+
 // Release ends a grant. The locks are free when it returns, or soon after.
 func (s *Service) Release(_ context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
 	x, err := s.begin(r.SessionId)

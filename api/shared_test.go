@@ -104,6 +104,24 @@ func TestShared(t *testing.T) {
 			if r, err := library.RWMutex("book").TryRLock(ctx); !errors.Is(err, poundlock.ErrNotAcquired) {
 				t.Errorf("a reader beside a writer: %v, %v", r, err)
 			}
+			// It reads on, and others beside it.
+			down, err := c.Downgrade(ctx, &pb.DowngradeRequest{SessionId: elsewhere, GrantId: "written", Mode: pb.Mode_MODE_SHARED})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w := down.Grant; w.Group != "shared" || w.State != pb.State_STATE_HELD || w.Tokens[0] != written.Grant.Tokens[0] || w.CertainMs == 0 {
+				t.Errorf("it came down to %v", w)
+			}
+			beside, err := library.RWMutex("book").RLock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if beside.Token() <= written.Grant.Tokens[0] {
+				t.Errorf("token %d beside %v", beside.Token(), down.Grant)
+			}
+			if err := beside.Unlock(); err != nil {
+				t.Error(err)
+			}
 			if _, err := a.CloseSession(ctx, &pb.CloseSessionRequest{SessionId: here}); err != nil {
 				t.Error(err)
 			}

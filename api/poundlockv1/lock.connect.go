@@ -42,6 +42,8 @@ const (
 	LockServiceCloseSessionProcedure = "/poundlock.v1.LockService/CloseSession"
 	// LockServiceLockProcedure is the fully-qualified name of the LockService's Lock RPC.
 	LockServiceLockProcedure = "/poundlock.v1.LockService/Lock"
+	// LockServiceDowngradeProcedure is the fully-qualified name of the LockService's Downgrade RPC.
+	LockServiceDowngradeProcedure = "/poundlock.v1.LockService/Downgrade"
 	// LockServiceReleaseProcedure is the fully-qualified name of the LockService's Release RPC.
 	LockServiceReleaseProcedure = "/poundlock.v1.LockService/Release"
 	// LockServiceStatusProcedure is the fully-qualified name of the LockService's Status RPC.
@@ -64,6 +66,9 @@ type LockServiceClient interface {
 	CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error)
 	// Lock waits for one lock, or for several, and holds them together.
 	Lock(context.Context, *LockRequest) (*LockResponse, error)
+	// Downgrade makes a grant that is alone share its locks from now on: nobody who does not share with it gets in
+	// between. It may be repeated.
+	Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error)
 	// Release ends a grant, or the wait for one. It may be repeated.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Status tells what the session holds and waits for.
@@ -112,6 +117,12 @@ func NewLockServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(lockServiceMethods.ByName("Lock")),
 			connect.WithClientOptions(opts...),
 		),
+		downgrade: connect.NewClient[DowngradeRequest, DowngradeResponse](
+			httpClient,
+			baseURL+LockServiceDowngradeProcedure,
+			connect.WithSchema(lockServiceMethods.ByName("Downgrade")),
+			connect.WithClientOptions(opts...),
+		),
 		release: connect.NewClient[ReleaseRequest, ReleaseResponse](
 			httpClient,
 			baseURL+LockServiceReleaseProcedure,
@@ -146,6 +157,7 @@ type lockServiceClient struct {
 	renewSession *connect.Client[RenewSessionRequest, RenewSessionResponse]
 	closeSession *connect.Client[CloseSessionRequest, CloseSessionResponse]
 	lock         *connect.Client[LockRequest, LockResponse]
+	downgrade    *connect.Client[DowngradeRequest, DowngradeResponse]
 	release      *connect.Client[ReleaseRequest, ReleaseResponse]
 	status       *connect.Client[StatusRequest, StatusResponse]
 	holder       *connect.Client[HolderRequest, HolderResponse]
@@ -182,6 +194,15 @@ func (c *lockServiceClient) CloseSession(ctx context.Context, req *CloseSessionR
 // Lock calls poundlock.v1.LockService.Lock.
 func (c *lockServiceClient) Lock(ctx context.Context, req *LockRequest) (*LockResponse, error) {
 	response, err := c.lock.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Downgrade calls poundlock.v1.LockService.Downgrade.
+func (c *lockServiceClient) Downgrade(ctx context.Context, req *DowngradeRequest) (*DowngradeResponse, error) {
+	response, err := c.downgrade.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -232,6 +253,9 @@ type LockServiceHandler interface {
 	CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error)
 	// Lock waits for one lock, or for several, and holds them together.
 	Lock(context.Context, *LockRequest) (*LockResponse, error)
+	// Downgrade makes a grant that is alone share its locks from now on: nobody who does not share with it gets in
+	// between. It may be repeated.
+	Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error)
 	// Release ends a grant, or the wait for one. It may be repeated.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Status tells what the session holds and waits for.
@@ -276,6 +300,12 @@ func NewLockServiceHandler(svc LockServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(lockServiceMethods.ByName("Lock")),
 		connect.WithHandlerOptions(opts...),
 	)
+	lockServiceDowngradeHandler := connect.NewUnaryHandlerSimple(
+		LockServiceDowngradeProcedure,
+		svc.Downgrade,
+		connect.WithSchema(lockServiceMethods.ByName("Downgrade")),
+		connect.WithHandlerOptions(opts...),
+	)
 	lockServiceReleaseHandler := connect.NewUnaryHandlerSimple(
 		LockServiceReleaseProcedure,
 		svc.Release,
@@ -311,6 +341,8 @@ func NewLockServiceHandler(svc LockServiceHandler, opts ...connect.HandlerOption
 			lockServiceCloseSessionHandler.ServeHTTP(w, r)
 		case LockServiceLockProcedure:
 			lockServiceLockHandler.ServeHTTP(w, r)
+		case LockServiceDowngradeProcedure:
+			lockServiceDowngradeHandler.ServeHTTP(w, r)
 		case LockServiceReleaseProcedure:
 			lockServiceReleaseHandler.ServeHTTP(w, r)
 		case LockServiceStatusProcedure:
@@ -342,6 +374,10 @@ func (UnimplementedLockServiceHandler) CloseSession(context.Context, *CloseSessi
 
 func (UnimplementedLockServiceHandler) Lock(context.Context, *LockRequest) (*LockResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("poundlock.v1.LockService.Lock is not implemented"))
+}
+
+func (UnimplementedLockServiceHandler) Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("poundlock.v1.LockService.Downgrade is not implemented"))
 }
 
 func (UnimplementedLockServiceHandler) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {

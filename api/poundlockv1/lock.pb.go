@@ -672,6 +672,122 @@ func (x *LockResponse) GetGrant() *Grant {
 	return nil
 }
 
+// DowngradeRequest names a grant that is held, and with whom it shares its locks from now on.
+type DowngradeRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	SessionId string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	GrantId   string                 `protobuf:"bytes,2,opt,name=grant_id,json=grantId,proto3" json:"grant_id,omitempty"`
+	// MODE_SHARED or MODE_GROUP.
+	Mode Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=poundlock.v1.Mode" json:"mode,omitempty"`
+	// As in LockRequest.
+	Groups        []string `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DowngradeRequest) Reset() {
+	*x = DowngradeRequest{}
+	mi := &file_poundlock_v1_lock_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DowngradeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DowngradeRequest) ProtoMessage() {}
+
+func (x *DowngradeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_poundlock_v1_lock_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DowngradeRequest.ProtoReflect.Descriptor instead.
+func (*DowngradeRequest) Descriptor() ([]byte, []int) {
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DowngradeRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *DowngradeRequest) GetGrantId() string {
+	if x != nil {
+		return x.GrantId
+	}
+	return ""
+}
+
+func (x *DowngradeRequest) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_EXCLUSIVE
+}
+
+func (x *DowngradeRequest) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// DowngradeResponse is the grant, with its tokens, in its group.
+type DowngradeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Grant         *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DowngradeResponse) Reset() {
+	*x = DowngradeResponse{}
+	mi := &file_poundlock_v1_lock_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DowngradeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DowngradeResponse) ProtoMessage() {}
+
+func (x *DowngradeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_poundlock_v1_lock_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DowngradeResponse.ProtoReflect.Descriptor instead.
+func (*DowngradeResponse) Descriptor() ([]byte, []int) {
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *DowngradeResponse) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
 // ReleaseRequest names a grant.
 type ReleaseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -683,7 +799,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[8]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +811,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[8]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +824,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{8}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReleaseRequest) GetSessionId() string {
@@ -735,7 +851,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[9]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +863,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[9]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +876,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{9}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{11}
 }
 
 // StatusRequest names a session, and the grant to tell of; empty: all.
@@ -774,7 +890,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[10]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +902,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[10]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +915,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{10}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StatusRequest) GetSessionId() string {
@@ -828,7 +944,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[11]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -840,7 +956,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[11]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -853,7 +969,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{11}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StatusResponse) GetLabel() string {
@@ -887,7 +1003,7 @@ type HolderRequest struct {
 
 func (x *HolderRequest) Reset() {
 	*x = HolderRequest{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[12]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -899,7 +1015,7 @@ func (x *HolderRequest) String() string {
 func (*HolderRequest) ProtoMessage() {}
 
 func (x *HolderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[12]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -912,7 +1028,7 @@ func (x *HolderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HolderRequest.ProtoReflect.Descriptor instead.
 func (*HolderRequest) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{12}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HolderRequest) GetName() string {
@@ -945,7 +1061,7 @@ type HolderResponse struct {
 
 func (x *HolderResponse) Reset() {
 	*x = HolderResponse{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[13]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1073,7 @@ func (x *HolderResponse) String() string {
 func (*HolderResponse) ProtoMessage() {}
 
 func (x *HolderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[13]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1086,7 @@ func (x *HolderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HolderResponse.ProtoReflect.Descriptor instead.
 func (*HolderResponse) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{13}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HolderResponse) GetHeld() bool {
@@ -1027,7 +1143,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1039,7 +1155,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[14]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1052,7 +1168,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{14}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Holder) GetClientId() string {
@@ -1086,7 +1202,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1214,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[15]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1227,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{15}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchRequest) GetSessionId() string {
@@ -1132,7 +1248,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[16]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1260,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[16]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1273,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{16}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchResponse) GetGrant() *Grant {
@@ -1193,7 +1309,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[17]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1321,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[17]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1334,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{17}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Grant) GetGrantId() string {
@@ -1280,7 +1396,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_poundlock_v1_lock_proto_msgTypes[18]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1408,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_poundlock_v1_lock_proto_msgTypes[18]
+	mi := &file_poundlock_v1_lock_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1421,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{18}
+	return file_poundlock_v1_lock_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Failure) GetReason() Reason {
@@ -1351,6 +1467,14 @@ const file_poundlock_v1_lock_proto_rawDesc = "" +
 	"\n" +
 	"\b_wait_ms\"9\n" +
 	"\fLockResponse\x12)\n" +
+	"\x05grant\x18\x01 \x01(\v2\x13.poundlock.v1.GrantR\x05grant\"\x8c\x01\n" +
+	"\x10DowngradeRequest\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x19\n" +
+	"\bgrant_id\x18\x02 \x01(\tR\agrantId\x12&\n" +
+	"\x04mode\x18\x03 \x01(\x0e2\x12.poundlock.v1.ModeR\x04mode\x12\x16\n" +
+	"\x06groups\x18\x04 \x03(\tR\x06groups\">\n" +
+	"\x11DowngradeResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.poundlock.v1.GrantR\x05grant\"J\n" +
 	"\x0eReleaseRequest\x12\x1d\n" +
 	"\n" +
@@ -1419,12 +1543,13 @@ const file_poundlock_v1_lock_proto_rawDesc = "" +
 	"\x12REASON_OTHER_NAMES\x10\b\x12\x10\n" +
 	"\fREASON_LIMIT\x10\t\x12\x18\n" +
 	"\x14REASON_SHUTTING_DOWN\x10\n" +
-	"2\xe9\x04\n" +
+	"2\xb7\x05\n" +
 	"\vLockService\x12R\n" +
 	"\vOpenSession\x12 .poundlock.v1.OpenSessionRequest\x1a!.poundlock.v1.OpenSessionResponse\x12U\n" +
 	"\fRenewSession\x12!.poundlock.v1.RenewSessionRequest\x1a\".poundlock.v1.RenewSessionResponse\x12U\n" +
 	"\fCloseSession\x12!.poundlock.v1.CloseSessionRequest\x1a\".poundlock.v1.CloseSessionResponse\x12=\n" +
-	"\x04Lock\x12\x19.poundlock.v1.LockRequest\x1a\x1a.poundlock.v1.LockResponse\x12F\n" +
+	"\x04Lock\x12\x19.poundlock.v1.LockRequest\x1a\x1a.poundlock.v1.LockResponse\x12L\n" +
+	"\tDowngrade\x12\x1e.poundlock.v1.DowngradeRequest\x1a\x1f.poundlock.v1.DowngradeResponse\x12F\n" +
 	"\aRelease\x12\x1c.poundlock.v1.ReleaseRequest\x1a\x1d.poundlock.v1.ReleaseResponse\x12C\n" +
 	"\x06Status\x12\x1b.poundlock.v1.StatusRequest\x1a\x1c.poundlock.v1.StatusResponse\x12H\n" +
 	"\x06Holder\x12\x1b.poundlock.v1.HolderRequest\x1a\x1c.poundlock.v1.HolderResponse\"\x03\x90\x02\x01\x12B\n" +
@@ -1443,7 +1568,7 @@ func file_poundlock_v1_lock_proto_rawDescGZIP() []byte {
 }
 
 var file_poundlock_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_poundlock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_poundlock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_poundlock_v1_lock_proto_goTypes = []any{
 	(Mode)(0),                    // 0: poundlock.v1.Mode
 	(State)(0),                   // 1: poundlock.v1.State
@@ -1456,47 +1581,53 @@ var file_poundlock_v1_lock_proto_goTypes = []any{
 	(*CloseSessionResponse)(nil), // 8: poundlock.v1.CloseSessionResponse
 	(*LockRequest)(nil),          // 9: poundlock.v1.LockRequest
 	(*LockResponse)(nil),         // 10: poundlock.v1.LockResponse
-	(*ReleaseRequest)(nil),       // 11: poundlock.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),      // 12: poundlock.v1.ReleaseResponse
-	(*StatusRequest)(nil),        // 13: poundlock.v1.StatusRequest
-	(*StatusResponse)(nil),       // 14: poundlock.v1.StatusResponse
-	(*HolderRequest)(nil),        // 15: poundlock.v1.HolderRequest
-	(*HolderResponse)(nil),       // 16: poundlock.v1.HolderResponse
-	(*Holder)(nil),               // 17: poundlock.v1.Holder
-	(*WatchRequest)(nil),         // 18: poundlock.v1.WatchRequest
-	(*WatchResponse)(nil),        // 19: poundlock.v1.WatchResponse
-	(*Grant)(nil),                // 20: poundlock.v1.Grant
-	(*Failure)(nil),              // 21: poundlock.v1.Failure
+	(*DowngradeRequest)(nil),     // 11: poundlock.v1.DowngradeRequest
+	(*DowngradeResponse)(nil),    // 12: poundlock.v1.DowngradeResponse
+	(*ReleaseRequest)(nil),       // 13: poundlock.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),      // 14: poundlock.v1.ReleaseResponse
+	(*StatusRequest)(nil),        // 15: poundlock.v1.StatusRequest
+	(*StatusResponse)(nil),       // 16: poundlock.v1.StatusResponse
+	(*HolderRequest)(nil),        // 17: poundlock.v1.HolderRequest
+	(*HolderResponse)(nil),       // 18: poundlock.v1.HolderResponse
+	(*Holder)(nil),               // 19: poundlock.v1.Holder
+	(*WatchRequest)(nil),         // 20: poundlock.v1.WatchRequest
+	(*WatchResponse)(nil),        // 21: poundlock.v1.WatchResponse
+	(*Grant)(nil),                // 22: poundlock.v1.Grant
+	(*Failure)(nil),              // 23: poundlock.v1.Failure
 }
 var file_poundlock_v1_lock_proto_depIdxs = []int32{
 	0,  // 0: poundlock.v1.LockRequest.mode:type_name -> poundlock.v1.Mode
-	20, // 1: poundlock.v1.LockResponse.grant:type_name -> poundlock.v1.Grant
-	20, // 2: poundlock.v1.StatusResponse.grants:type_name -> poundlock.v1.Grant
-	17, // 3: poundlock.v1.HolderResponse.holders:type_name -> poundlock.v1.Holder
-	20, // 4: poundlock.v1.WatchResponse.grant:type_name -> poundlock.v1.Grant
-	1,  // 5: poundlock.v1.Grant.state:type_name -> poundlock.v1.State
-	2,  // 6: poundlock.v1.Failure.reason:type_name -> poundlock.v1.Reason
-	3,  // 7: poundlock.v1.LockService.OpenSession:input_type -> poundlock.v1.OpenSessionRequest
-	5,  // 8: poundlock.v1.LockService.RenewSession:input_type -> poundlock.v1.RenewSessionRequest
-	7,  // 9: poundlock.v1.LockService.CloseSession:input_type -> poundlock.v1.CloseSessionRequest
-	9,  // 10: poundlock.v1.LockService.Lock:input_type -> poundlock.v1.LockRequest
-	11, // 11: poundlock.v1.LockService.Release:input_type -> poundlock.v1.ReleaseRequest
-	13, // 12: poundlock.v1.LockService.Status:input_type -> poundlock.v1.StatusRequest
-	15, // 13: poundlock.v1.LockService.Holder:input_type -> poundlock.v1.HolderRequest
-	18, // 14: poundlock.v1.LockService.Watch:input_type -> poundlock.v1.WatchRequest
-	4,  // 15: poundlock.v1.LockService.OpenSession:output_type -> poundlock.v1.OpenSessionResponse
-	6,  // 16: poundlock.v1.LockService.RenewSession:output_type -> poundlock.v1.RenewSessionResponse
-	8,  // 17: poundlock.v1.LockService.CloseSession:output_type -> poundlock.v1.CloseSessionResponse
-	10, // 18: poundlock.v1.LockService.Lock:output_type -> poundlock.v1.LockResponse
-	12, // 19: poundlock.v1.LockService.Release:output_type -> poundlock.v1.ReleaseResponse
-	14, // 20: poundlock.v1.LockService.Status:output_type -> poundlock.v1.StatusResponse
-	16, // 21: poundlock.v1.LockService.Holder:output_type -> poundlock.v1.HolderResponse
-	19, // 22: poundlock.v1.LockService.Watch:output_type -> poundlock.v1.WatchResponse
-	15, // [15:23] is the sub-list for method output_type
-	7,  // [7:15] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	22, // 1: poundlock.v1.LockResponse.grant:type_name -> poundlock.v1.Grant
+	0,  // 2: poundlock.v1.DowngradeRequest.mode:type_name -> poundlock.v1.Mode
+	22, // 3: poundlock.v1.DowngradeResponse.grant:type_name -> poundlock.v1.Grant
+	22, // 4: poundlock.v1.StatusResponse.grants:type_name -> poundlock.v1.Grant
+	19, // 5: poundlock.v1.HolderResponse.holders:type_name -> poundlock.v1.Holder
+	22, // 6: poundlock.v1.WatchResponse.grant:type_name -> poundlock.v1.Grant
+	1,  // 7: poundlock.v1.Grant.state:type_name -> poundlock.v1.State
+	2,  // 8: poundlock.v1.Failure.reason:type_name -> poundlock.v1.Reason
+	3,  // 9: poundlock.v1.LockService.OpenSession:input_type -> poundlock.v1.OpenSessionRequest
+	5,  // 10: poundlock.v1.LockService.RenewSession:input_type -> poundlock.v1.RenewSessionRequest
+	7,  // 11: poundlock.v1.LockService.CloseSession:input_type -> poundlock.v1.CloseSessionRequest
+	9,  // 12: poundlock.v1.LockService.Lock:input_type -> poundlock.v1.LockRequest
+	11, // 13: poundlock.v1.LockService.Downgrade:input_type -> poundlock.v1.DowngradeRequest
+	13, // 14: poundlock.v1.LockService.Release:input_type -> poundlock.v1.ReleaseRequest
+	15, // 15: poundlock.v1.LockService.Status:input_type -> poundlock.v1.StatusRequest
+	17, // 16: poundlock.v1.LockService.Holder:input_type -> poundlock.v1.HolderRequest
+	20, // 17: poundlock.v1.LockService.Watch:input_type -> poundlock.v1.WatchRequest
+	4,  // 18: poundlock.v1.LockService.OpenSession:output_type -> poundlock.v1.OpenSessionResponse
+	6,  // 19: poundlock.v1.LockService.RenewSession:output_type -> poundlock.v1.RenewSessionResponse
+	8,  // 20: poundlock.v1.LockService.CloseSession:output_type -> poundlock.v1.CloseSessionResponse
+	10, // 21: poundlock.v1.LockService.Lock:output_type -> poundlock.v1.LockResponse
+	12, // 22: poundlock.v1.LockService.Downgrade:output_type -> poundlock.v1.DowngradeResponse
+	14, // 23: poundlock.v1.LockService.Release:output_type -> poundlock.v1.ReleaseResponse
+	16, // 24: poundlock.v1.LockService.Status:output_type -> poundlock.v1.StatusResponse
+	18, // 25: poundlock.v1.LockService.Holder:output_type -> poundlock.v1.HolderResponse
+	21, // 26: poundlock.v1.LockService.Watch:output_type -> poundlock.v1.WatchResponse
+	18, // [18:27] is the sub-list for method output_type
+	9,  // [9:18] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_poundlock_v1_lock_proto_init() }
@@ -1511,7 +1642,7 @@ func file_poundlock_v1_lock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_poundlock_v1_lock_proto_rawDesc), len(file_poundlock_v1_lock_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -16,7 +16,7 @@ const (
 	auditTime = time.Second
 )
 
-// An auditor writes a record for each grant, release and loss, on a goroutine of its
+// An auditor writes a record for each grant, downgrade, release and loss, on a goroutine of its
 // own: a logger that hangs must not keep a lock from being lost in time. What does
 // not fit into its queue is left out and counted, and the next record that is
 // written says how many there were.

@@ -73,8 +73,8 @@ type Config struct {
 	Epoch     uint64       // of the slot table, grows with each change. Default 0
 	NoAmnesia bool         // allow fewer than 4 servers: no server may ever lose its memory
 	Log       *slog.Logger // nil: discarded
-	// Audit gets a record for each grant, release and loss of a lock: "grant",
-	// "release" or "loss", with lock, token (decimal, as text), request (as in the servers' audit), client,
+	// Audit gets a record for each grant, downgrade, release and loss of a lock: "grant",
+	// "downgrade", "release" or "loss", with lock, token (decimal, as text), request (as in the servers' audit), client,
 	// label, and held_ms and reason where they apply. If it is so slow that 4096 wait,
 	// others are left out, and a record "dropped" says how many. nil: off.
 	Audit *slog.Logger

@@ -21,7 +21,8 @@ const Shared = "shared"
 // Each RLock has a grant of its own: with its context, Config.MaxHold and Unlock. Those that share have one token
 // and one lease, and a loss of the lock tells them all.
 //
-// There is no upgrade: two readers that wait for each other to leave would do so for ever. Unlock, Lock, and look
+// A writer may go on as a reader: Grant.Downgrade lets readers in beside it, and no writer in between. There is no
+// upgrade: two readers that wait for each other to leave would do so for ever. Unlock, Lock, and look
 // again whether what was read still holds.
 type RWMutex struct{ m *Mutex }
 

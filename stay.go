@@ -34,11 +34,10 @@ type stay struct {
 	label   string
 	decided chan struct{} // closed by the first of Crit and Rem
 
-	// Constant once decided.
-	token   uint64
-	request uint64 // the time of the request that was granted, 0 unknown
+	request uint64 // the time of the request that was granted, 0 unknown; constant once decided
 
 	// Guarded by Client.mu.
+	token  uint64 // of the entry, or of the grant that came down to a group
 	state  state
 	wants  protocol.Groups // of its holds, which a downgrade of the only one changes
 	holds  list.List       // of *hold: those who have not left. Until it is decided there is one, who answers for the Try
@@ -47,7 +46,7 @@ type stay struct {
 	began  time.Time       // Try
 	gaveUp error           // why the process did, nil where it was told to
 	kept   *time.Timer     // the end of Mutex.Keep, where nobody is inside; nil: somebody was all the time
-	used   uint64          // tokens, of those who were alone
+	used   uint64          // tokens, from that one on, by those who were alone
 	// sessions are the numbers of those with the servers that support this stay. One
 	// that has another session with this client since has forgotten it.
 	sessions map[protocol.ID]uint64

@@ -80,6 +80,40 @@ func ExampleMutex_Keep() {
 	// 3 <nil>
 }
 
+func ExampleGrant_Downgrade() {
+	config, stop := cluster()
+	defer stop()
+	ctx := context.Background()
+	client, err := poundlock.Dial(ctx, config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	version := 7
+	book := client.RWMutex("book")
+	publish := func(_ context.Context, version int) error {
+		reader, err := book.TryRLock(ctx) // comes in beside it
+		if err != nil {
+			return err
+		}
+		_, err = book.TryLock(ctx)
+		fmt.Println(version, reader.Group(), errors.Is(err, poundlock.ErrNotAcquired))
+		return reader.Unlock()
+	}
+
+	err = book.Do(ctx, func(ctx context.Context, g *poundlock.Grant) error {
+		version++ // alone
+		if err := g.Downgrade(poundlock.Shared); err != nil {
+			return err
+		}
+		return publish(ctx, version) // beside other readers: no writer was in between
+	})
+	fmt.Println(err)
+	// Output:
+	// 8 shared true
+	// <nil>
+}
+
 func ExampleClient_Groups() {
 	config, stop := cluster()
 	defer stop()

@@ -67,7 +67,8 @@
 //     it before all who wait and recalls the support, which a waiter gives back.
 //     Servers refuse old timestamps in the first REQUEST of an epoch only.
 //   - Groups. A server supports several owners at a time that share one group, and whoever does not
-//     share closes the session to those behind it. A mutex is the case in which nobody shares.
+//     share closes the session to those behind it. A mutex is the case in which nobody shares. A client that
+//     is inside alone comes down to a group by DOWNGRADE, and nobody else gets in between.
 //   - Drain. A server that is about to stop keeps its owner until that one leaves,
 //     and tells the others that it will support nobody. A client believes it for the
 //     rest of its epoch.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/fence"
 )
 
 // TestReadersAndWriters: readers of two clients hold the lock together, a writer does not get in beside them, nor a
@@ -195,6 +196,43 @@ func TestKeptLock(t *testing.T) {
 			last = token
 		}
 	}
+	// A grant of a lock that was kept comes down to a group with its token: those beside it do not have a smaller one, and the client
+	// keeps the group.
+	kept := a.RWMutex("kept").Keep(time.Minute)
+	enter(kept.Lock)
+	g, err := kept.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Downgrade(poundlock.Shared); err != nil || g.Group() != poundlock.Shared {
+		t.Errorf("group %q, %v", g.Group(), err)
+	}
+	var c fence.Checker
+	for name, token := range map[string]uint64{
+		"the grant": g.Token(), "a goroutine": enter(kept.RLock), "another client": enter(b.RWMutex("kept").RLock),
+	} {
+		if err := c.Check("kept", g.Token()); err == nil {
+			err = c.CheckGroup("kept", poundlock.Shared, token)
+		}
+		if err != nil {
+			t.Errorf("%s has token %d beside %d: %v", name, token, g.Token(), err)
+		}
+		c = fence.Checker{}
+	}
+	if _, err := b.Mutex("kept").TryLock(ctx); !errors.Is(err, poundlock.ErrNotAcquired) {
+		t.Errorf("alone beside readers: %v", err)
+	}
+	if err := g.Unlock(); err != nil {
+		t.Error(err)
+	}
+	before := sent()
+	for range 1000 {
+		enter(kept.RLock)
+	}
+	if bytes := sent() - before; bytes > 1000 {
+		t.Errorf("the group is not kept: %d bytes were sent", bytes)
+	}
+	enter(b.Mutex("kept").Lock)
 	if s := a.Stats(); s.SlowTokens > 6 || s.Losses > 0 { // of servers that have just started the first ones are slow
 		t.Errorf("%d slow tokens, %d losses", s.SlowTokens, s.Losses)
 	}

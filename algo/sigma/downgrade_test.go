@@ -73,6 +73,34 @@ var downgrades = []story{
 			want(w.server(j).owner == (entry{}), "s%d supports somebody", j+1)
 		}
 	}},
+	{"a client that keeps comes down, also where its request waits, and then does no more", func() {
+		w := newWorld(Algorithm, 4, 3)
+		keeper, reader, writer := w.client(1), w.client(2), w.client(3)
+		w.unsound = true
+		w.tryIn(keeper, "!!w")
+		for j := range protocol.ID(3) {
+			w.ask(keeper, j)
+		}
+		w.tryIn(writer, "!w")
+		w.deliver(writer, s4, Request)
+		w.deliver(keeper, s4, Request) // it waits there, earlier or not
+		w.tryIn(reader, "r")
+		w.settle()
+		w.inside(keeper)
+		w.downgrade(keeper, "r")
+		w.settle()
+		w.inside(keeper, reader)
+		for j := range protocol.ID(4) {
+			w.server(j).group() // whoever it supports
+			for _, x := range w.server(j).queue.all() {
+				want(!keeps(x.group()), "at s%d a request waits alone", j+1)
+			}
+		}
+		w.exit(keeper)
+		w.exit(reader)
+		w.settle()
+		w.inside(writer)
+	}},
 	{"nobody waits: nobody is told, and whoever comes for the group is let in at once", func() {
 		w, c := lone(3)
 		w.settle()

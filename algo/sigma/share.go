@@ -219,6 +219,9 @@ func (s *Server) onDowngrade(own *entry, stored entry, group uint64, now int64, 
 		if s.queue == nil {
 			s.queue = new(queue)
 		}
+		if s.group() != 0 { // its own
+			out.Parted(stored.client, stored.time)
+		}
 		out.Joined(stored.client, stored.time, named(group))
 		s.begin(group, now, out)
 		if s.queue.len() > 0 {

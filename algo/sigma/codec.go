@@ -1,7 +1,9 @@
 package sigma
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -225,6 +227,9 @@ func (s *Server) Inspect() protocol.Standing {
 			}
 		}
 	}
+	slices.SortFunc(st.Holders, func(r, q protocol.Request) int {
+		return cmp.Or(cmp.Compare(r.Since, q.Since), cmp.Compare(r.User, q.User))
+	})
 	for i, w := range s.queue.all() {
 		st.Waiters[i].Group = named(w.group())
 	}
@@ -315,8 +320,8 @@ func (s *Server) State(c *protocol.Codec) {
 		c.Uints(&session.rest, &session.began)
 	}
 	for i := range protocol.List(c, &sharers) {
-		s.visit(c, &sharers[i].entry)
-		c.Want(s.owner.before(sharers[i].request) && (i == 0 || sharers[i-1].before(sharers[i].request)))
+		s.visit(c, &sharers[i])
+		c.Want(s.owner.before(sharers[i].request) && (i == 0 || sharers[i-1].client < sharers[i].client))
 	}
 	c.Want(session.group != 0 || len(sharers) == 0)
 	if c.Reading() {
@@ -328,10 +333,7 @@ func (s *Server) State(c *protocol.Codec) {
 			if s.queue == nil {
 				s.queue = new(queue)
 			}
-			s.queue.shared = &shared{group: session.group, rest: session.rest, began: session.began}
-			for _, e := range sharers {
-				s.queue.shared.owners.insert(e)
-			}
+			s.queue.shared = &shared{group: session.group, others: slices.Clone(sharers), rest: session.rest, began: session.began}
 		}
 	}
 }

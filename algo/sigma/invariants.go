@@ -31,10 +31,7 @@ func (s *LiteralServer) table() (owners, queue []request) {
 }
 
 func (s *Server) table() (owners, queue []request) {
-	if s.owner != (entry{}) {
-		owners = append(owners, s.owner.request)
-	}
-	for _, e := range s.sharers() {
+	for e := range s.owners() {
 		owners = append(owners, e.request)
 	}
 	for _, w := range s.queue.all() {
@@ -220,8 +217,8 @@ func unsettled(procs []protocol.Stateful) int {
 
 // serial is the largest number of a support that a server knows.
 func (s *Server) serial() uint64 {
-	most := s.owner.serial
-	for _, e := range s.sharers() {
+	most := uint64(0)
+	for e := range s.owners() {
 		most = max(most, e.serial)
 	}
 	for _, w := range s.queue.all() {

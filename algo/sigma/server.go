@@ -67,8 +67,7 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	case protocol.Timeout:
 		switch ev.Timer {
 		case checkTimer: // lines 48-49
-			out.Send(s.owner.client, Message{Kind: Check, Time: s.owner.time})
-			for _, e := range s.sharers() {
+			for e := range s.owners() {
 				out.Send(e.client, Message{Kind: Check, Time: e.time})
 			}
 			checked = false
@@ -191,15 +190,13 @@ func (s *Server) wait(w waiter, now int64, out *protocol.Out[Message]) {
 	}
 	s.respond(w.client, 0, out)
 	if s.group() != 0 && s.queue.len() == 1 { // the first one for whom they have to leave
-		s.tell(s.owner, out)
-		for _, e := range s.sharers() {
-			s.tell(e.entry, out)
+		for e := range s.owners() {
+			s.tell(e, out)
 		}
 	}
 	if w.inside() {
-		s.recall(s.owner, out)
-		for _, e := range s.sharers() {
-			s.recall(e.entry, out)
+		for e := range s.owners() {
+			s.recall(e, out)
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package sigma
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -57,10 +60,10 @@ func keeps(code uint64) bool { return code&(hashed|kept) == kept }
 // alone reports whether a code is that of nobody who shares.
 func alone(code uint64) bool { return code == 0 || keeps(code) }
 
-// shared are the owners that share, beside Server.owner, who is the earliest of them, and their group.
+// shared are the owners that share, of whom Server.owner is the earliest, and their group.
 type shared struct {
 	group  uint64
-	owners queue
+	others []entry // by client, beside Server.owner
 	// rest is the largest token that clients outside the group may have had when the session began. Tokens that
 	// are recorded later are those of the group.
 	rest uint64
@@ -77,12 +80,26 @@ func (s *Server) group() uint64 {
 	return s.queue.shared.group
 }
 
-// sharers are the owners beside the earliest one.
-func (s *Server) sharers() []waiter {
+// sharers are the owners beside the earliest one, by client.
+func (s *Server) sharers() []entry {
 	if s.queue == nil || s.queue.shared == nil {
 		return nil
 	}
-	return s.queue.shared.owners.waiters
+	return s.queue.shared.others
+}
+
+// owners yields all owners, the earliest one first.
+func (s *Server) owners() iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		if s.owner == (entry{}) || !yield(s.owner) {
+			return
+		}
+		for _, e := range s.sharers() {
+			if !yield(e) {
+				return
+			}
+		}
+	}
 }
 
 // owned is what the server keeps of its support for client c; nil: it supports somebody else.
@@ -94,15 +111,14 @@ func (s *Server) owned(c protocol.ID) *entry {
 }
 
 func (s *Server) sharer(c protocol.ID) *entry {
-	if s.queue == nil || s.queue.shared == nil {
-		return nil
-	}
-	owners := &s.queue.shared.owners
-	if i := owners.find(c); i >= 0 {
-		return &owners.waiters[i].entry
+	if i, found := slices.BinarySearchFunc(s.sharers(), c, entry.compare); found {
+		return &s.sharers()[i]
 	}
 	return nil
 }
+
+// compare orders entries by client.
+func (e entry) compare(c protocol.ID) int { return cmp.Compare(e.client, c) }
 
 // supports reports whether r is the request of an owner.
 func (s *Server) supports(r request) bool {
@@ -119,7 +135,8 @@ func (s *Server) join(e entry) {
 	if e.before(s.owner.request) {
 		s.owner, e = e, s.owner
 	}
-	s.queue.shared.owners.insert(waiter{entry: e})
+	i, _ := slices.BinarySearchFunc(s.sharers(), e.client, entry.compare)
+	s.queue.shared.others = slices.Insert(s.sharers(), i, e)
 }
 
 // part takes the support of an owner back.
@@ -129,15 +146,16 @@ func (s *Server) part(e entry, out *protocol.Out[Message]) {
 		return
 	}
 	out.Parted(e.client, e.time)
-	switch {
-	case s.owner.client != e.client:
-		owners := &s.queue.shared.owners
-		owners.remove(owners.find(e.client))
-	case len(s.sharers()) > 0:
-		s.owner = s.queue.shared.owners.remove(0).entry
-	default:
-		s.owner, s.queue.shared = entry{}, nil
+	if s.owner.client == e.client {
+		if len(s.sharers()) == 0 {
+			s.owner, s.queue.shared = entry{}, nil
+			return
+		}
+		e = slices.MinFunc(s.sharers(), func(e, f entry) int { return e.stamp().Compare(f.stamp()) })
+		s.owner = e
 	}
+	i, _ := slices.BinarySearchFunc(s.sharers(), e.client, entry.compare)
+	s.queue.shared.others = slices.Delete(s.sharers(), i, i+1)
 }
 
 // shares reports whether a request comes with the session, whoever waits: it was made before that began.

@@ -1,7 +1,7 @@
 package node
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -46,8 +46,13 @@ func (o owner) name() string {
 
 // Sharers are the owners of one lock that share it, beside the one that its instance has.
 type sharers struct {
-	group  string // for people
-	others map[protocol.ID]owner
+	group  string  // for people
+	others []owner // by client
+}
+
+// find returns the place of a client, or the one where it belongs.
+func (s *sharers) find(client protocol.ID) (at int, found bool) {
+	return slices.BinarySearchFunc(s.others, client, func(o owner, c protocol.ID) int { return cmp.Compare(o.client, c) })
 }
 
 // A change is that a member supports a request, or does not any more.
@@ -180,7 +185,9 @@ func (a *audit) owner(i *instance, client protocol.ID) (o owner, ok bool) {
 		return i.owner, true
 	}
 	if c := a.shared[i]; c != nil {
-		o, ok = c.others[client]
+		if at, found := c.find(client); found {
+			return c.others[at], true
+		}
 	}
 	return o, ok
 }
@@ -199,7 +206,7 @@ func (a *audit) owners(i *instance) (all []owner) {
 		all = append(all, i.owner)
 	}
 	if c := a.shared[i]; c != nil {
-		all = slices.AppendSeq(all, maps.Values(c.others))
+		all = append(all, c.others...)
 	}
 	return all
 }
@@ -218,10 +225,8 @@ func (a *audit) add(i *instance, o owner) {
 		return
 	}
 	c := a.sharersOf(i)
-	if c.others == nil {
-		c.others = map[protocol.ID]owner{}
-	}
-	c.others[o.client] = o
+	at, _ := c.find(o.client)
+	c.others = slices.Insert(c.others, at, o)
 }
 
 func (a *audit) give(i *instance, o owner, now time.Duration) {
@@ -238,16 +243,14 @@ func (a *audit) end(i *instance, o owner, now time.Duration) {
 	c := a.shared[i]
 	switch {
 	case i.owner.client != o.client:
-		delete(c.others, o.client)
+		at, _ := c.find(o.client)
+		c.others = slices.Delete(c.others, at, at+1)
 	case c == nil || len(c.others) == 0:
 		i.owner = owner{}
 		delete(a.shared, i)
 	default: // any other one
-		for client, next := range c.others {
-			i.owner = next
-			delete(c.others, client)
-			break
-		}
+		last := len(c.others) - 1
+		i.owner, c.others = c.others[last], c.others[:last]
 	}
 }
 

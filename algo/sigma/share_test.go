@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
@@ -106,6 +107,20 @@ var sharings = []story{
 		}
 		p := w.procs[alone].(*Client)
 		want(p.answers() == 4 && p.supporters() == 1 && p.resting, "it has %d answers, and takes them for a split: %v", p.answers(), p.resting)
+	}},
+	{"whoever shares waits for the server that may support it", func() {
+		w := newWorld(Algorithm, 4, 2)
+		w.tryIn(w.client(1), "!w")
+		w.deliver(w.client(1), s1, Request)
+		c := w.client(2)
+		w.tryIn(c, "r")
+		for j := s1; j <= s3; j++ {
+			w.ask(c, j)
+		}
+		p := w.procs[c].(*Client)
+		want(p.answers() == 3 && p.supporters() == 2 && !p.resting, "it has %d answers, and takes them for a split: %v", p.answers(), p.resting)
+		w.ask(c, s4)
+		w.inside(c)
 	}},
 	{"a token that comes with a support is no group", func() {
 		w := newWorld(Algorithm, 4, 1, option("fence", FenceOn))
@@ -475,3 +490,19 @@ func TestSharedLosses(t *testing.T) {
 }
 
 func unspaced(c *check.Config) { c.Spaced = 0 }
+
+// Ten thousand who share one lock take a server little memory.
+func TestManyOwners(t *testing.T) {
+	const n = 10_000
+	s, out := newServer(0, protocol.Config{N: 4}), protocol.Out[Message]{}
+	for k := range protocol.ID(n) {
+		c := 4 + k*7919%n // in no order
+		s.Step(protocol.Event[Message]{Input: protocol.Input{Kind: protocol.Receive, From: c}, Msg: Message{Kind: Request, Time: uint64(c), Token: share("r")}}, &out)
+		out.Reset()
+	}
+	owners := slices.Collect(s.owners())
+	bytes := cap(s.sharers()) * int(unsafe.Sizeof(entry{}))
+	if len(owners) != n || owners[0].time != 4 || s.queue.len() > 0 || bytes > 40*n {
+		t.Errorf("%d owners in %d bytes, the first one is %v; %d wait", len(owners), bytes, owners[0], s.queue.len())
+	}
+}

@@ -17,7 +17,8 @@
 // members on which its critical section rests lose their memory. Nothing in this
 // knows an algorithm; but it knows what kind of schedule breaks one.
 //
-// Where memory is shared a step is one access, and a run draws atomic or safe registers.
+// Where memory is shared a step is one access, and a run draws atomic or safe registers. In runs without time users that
+// are alone in a group such as !r come down to r now and then, where Info.Shares.
 //
 // # Faults
 //

@@ -29,25 +29,28 @@ const onceRounds = 1
 // A response is what a server said last: whom it supports.
 type response struct {
 	request
-	serial uint64 // of a support of ours, else 0
-	token  uint64 // with a support: the largest token that others had recorded
+	serial   uint64 // of a support of ours, else 0
+	token    uint64 // with a support: the largest token that others had recorded
+	promised bool   // serial and token are of the support that we will have when the request ends
+	early    bool   // it was promised, the request has ended, and the server has not said so yet
 }
 
 // A view is what a client knows about one server.
 type view struct {
-	inc      uint64 // the incarnation that we trust, 0 while we have no lease there
-	draining bool   // this life of it said that it supports nobody; for an epoch
+	inc uint64 // the incarnation that we trust, 0 while we have no lease there
 	// given is the last support of this epoch that we gave back; it never decreases
 	// within an epoch, which makes late YIELDs and RESPONSEs harmless.
 	given    uint64
 	response      // zero: no answer; a support stays known inside
+	draining bool // this life of it said that it supports nobody; for an epoch
+	gave     bool // we gave back a support of it in this epoch
 	refused  bool // it finds our timestamp too far from its clock
 	asked    bool // it was sent SETTOKEN
 	recorded bool // it recorded our token
 }
 
 // supports reports whether we count the server.
-func (s *view) supports() bool { return s.serial != 0 }
+func (s *view) supports() bool { return s.serial != 0 && !s.promised }
 
 func (s *view) answered() bool { return s.request != request{} }
 
@@ -69,6 +72,7 @@ type Client struct {
 	refresh int64 // 0: not
 
 	section protocol.Section
+	promise uint8          // not 0: our RELEASEs say which servers supported us
 	once    bool           // a TryOnce
 	resting bool           // what the answers call for waits for retryTimer
 	relaxed bool           // it came down to its group: see protocol.Downgrade
@@ -79,7 +83,7 @@ type Client struct {
 
 	servers []view
 	rounds  uint64 // of a TryOnce: splits resolved, and epochs begun again
-	token   uint64 // the token being recorded, 0: none
+	token   uint64 // the token being recorded, 0: none; inside, where promises are made, that of the grant
 
 	backOff  int64 // ns; scales retryTimer only, so not part of the state
 	patience int64 // the same
@@ -94,6 +98,7 @@ func newClient(id protocol.ID, c protocol.Config) *Client {
 		fence:   info.Option(c, "fence"),
 		eps:     info.Option(c, "eps"),
 		refresh: info.Option(c, "refresh"),
+		promise: uint8(info.Option(c, "promise")),
 		servers: make([]view, c.N),
 	}
 }
@@ -134,7 +139,7 @@ func (c *Client) onMessage(ev protocol.Event[Message], out *protocol.Out[Message
 			out.Send(ev.From, Message{Kind: Release, Time: m.Time})
 		}
 	case Recorded:
-		if c.time == m.Time && c.token == m.Token {
+		if c.section == protocol.InTry && c.time == m.Time && c.token == m.Token {
 			c.servers[j].recorded = true
 			c.enterIfRecorded(out)
 		}
@@ -144,6 +149,8 @@ func (c *Client) onMessage(ev protocol.Event[Message], out *protocol.Out[Message
 		}
 	case Recall:
 		c.onRecall(j, m, ev.Now, out)
+	case Promise:
+		c.onPromise(j, m, ev.Now, out)
 	case Draining:
 		c.onDraining(j, m.Inc, ev.Now, out)
 	default:
@@ -197,11 +204,16 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 	if c.time == 0 || c.section == protocol.InLost || s.draining {
 		return
 	}
-	r := response{request{m.Owner, m.Time}, m.Serial, m.Token}
+	r := response{request: request{m.Owner, m.Time}, serial: m.Serial, token: m.Token}
 	if c.relaxed && !s.supports() { // perhaps to a REQUEST that says that it is alone
 		out.Send(protocol.ID(j), c.lower())
 	}
 	if c.section == protocol.InCrit && r.request != c.me() {
+		return
+	}
+	if s.early && r.request == s.request && r.serial == s.serial {
+		s.response = r
+		c.supported(s, now, out)
 		return
 	}
 	if s.supports() { // line 8
@@ -213,11 +225,23 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 	if r.request == c.me() && m.Serial <= s.given {
 		return // a support that we gave back already
 	}
+	if r.request == s.request {
+		return // nothing new, and less than a PROMISE
+	}
+	before := s.response
 	s.response = r // line 9
 	if c.section != protocol.InTry {
 		s.token = 0
 		return
 	}
+	if before.serial == m.Serial { // of a promise
+		c.follow(before.request, m)
+	}
+	c.supported(s, now, out)
+}
+
+// supported goes on after an answer, which may be a support.
+func (c *Client) supported(s *view, now int64, out *protocol.Out[Message]) {
 	if s.supports() && !c.resting {
 		if s.given == 0 {
 			c.patience = safetyDelay * c.delay
@@ -351,6 +375,7 @@ func (c *Client) rerequest(j int, s Stage, out *protocol.Out[Message]) {
 func (c *Client) yield(j int, serial uint64, out *protocol.Out[Message]) {
 	out.Send(protocol.ID(j), Message{Kind: Yield, Time: c.time, Serial: serial})
 	c.servers[j].given = serial
+	c.servers[j].gave = true
 }
 
 // onRefused: server j does not record our token, or finds our timestamp too far
@@ -407,7 +432,7 @@ func (c *Client) leave(why protocol.Reason, now int64, out *protocol.Out[Message
 // release ends the epoch.
 func (c *Client) release(out *protocol.Out[Message]) {
 	if c.time != 0 {
-		out.Broadcast(Message{Kind: Release, Time: c.time})
+		out.Broadcast(c.farewell())
 	}
 	c.time, c.token, c.resting = 0, 0, false
 	for j := range c.servers {
@@ -431,9 +456,12 @@ func (c *Client) forget(now int64, out *protocol.Out[Message]) {
 func (c *Client) enter(token uint64, out *protocol.Out[Message]) {
 	c.section, c.once, c.rounds = protocol.InCrit, false, 0
 	c.token, c.resting = 0, false
+	if c.promise != 0 {
+		c.token = token
+	}
 	for j := range c.servers {
 		s := &c.servers[j]
-		s.refused, s.asked, s.recorded, s.token = false, false, false, 0
+		s.refused, s.asked, s.recorded, s.early, s.token = false, false, false, false, 0
 		if !s.supports() {
 			s.response = response{}
 		}

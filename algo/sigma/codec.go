@@ -14,13 +14,7 @@ import (
 const most = 1 << 62
 
 func (m Message) fields(c *protocol.Codec) Message {
-	const wanted = Downgrade + 1 // a RESPONSE that says so
-	if m.Kind == Response && m.Stage == Wanted {
-		m.Kind = wanted
-	}
-	if protocol.Upto(c, &m.Kind, wanted); m.Kind == wanted {
-		m.Kind, m.Stage = Response, Wanted
-	}
+	m.kind(c)
 	if m.Kind != Draining {
 		protocol.Upto(c, &m.Time, most)
 	}
@@ -32,7 +26,7 @@ func (m Message) fields(c *protocol.Codec) Message {
 		}
 		if protocol.Upto(c, &m.Stage, 2*Inside+1); m.Stage > Inside {
 			m.Stage -= Inside + 1
-			protocol.Upto(c, &m.Token, most)
+			protocol.Upto(c, &m.Token, most-1)
 			c.Want(m.Token != 0)
 		}
 	case Yield:
@@ -43,6 +37,17 @@ func (m Message) fields(c *protocol.Codec) Message {
 		if !c.Moving() || m.Owner == c.To && m.Serial != 0 { // a support of the reader's
 			m.serial(c, c.From, c.To)
 		}
+		protocol.Upto(c, &m.Token, most)
+		m.held(c)
+	case Release:
+		if m.held(c); m.After != 0 {
+			protocol.Upto(c, &m.Token, most)
+		}
+	case Promise:
+		c.AnyID(&m.Owner)
+		protocol.Upto(c, &m.After, most)
+		protocol.Upto(c, &m.Inc, most)
+		m.serial(c, c.From, c.To)
 		protocol.Upto(c, &m.Token, most)
 	case SetToken:
 		m.serial(c, c.To, c.From)
@@ -61,6 +66,45 @@ func (m Message) fields(c *protocol.Codec) Message {
 	return m
 }
 
+// kind visits the kind, which in the encoding tells more: what a RESPONSE says beside, and whether a RELEASE says
+// anything.
+func (m *Message) kind(c *protocol.Codec) {
+	const (
+		wanted   = Promise + 1 + iota // RESPONSE
+		ended                         // RELEASE
+		followed                      // RESPONSE
+	)
+	k := m.Kind
+	switch {
+	case k == Response && m.Stage == Wanted:
+		k = wanted
+	case k == Release && m.After != 0:
+		k = ended
+	case k == Response && m.After != 0:
+		k = followed
+	}
+	protocol.Upto(c, &k, followed)
+	if !c.Reading() {
+		return
+	}
+	switch m.Kind = k; k {
+	case wanted:
+		m.Kind, m.Stage = Response, Wanted
+	case ended:
+		m.Kind, m.After = Release, 1
+	case followed:
+		m.Kind, m.After = Response, 1
+	}
+}
+
+// held visits the servers that supported a holder, where there are any.
+func (m *Message) held(c *protocol.Codec) {
+	if m.After != 0 {
+		c.Uint(&m.After)
+		c.Want(m.After != 0)
+	}
+}
+
 func (m *Message) serial(c *protocol.Codec, server, client protocol.ID) {
 	c.Count(&m.Serial, serials(server, client, m.Time))
 	c.Want(m.Serial <= most)
@@ -77,7 +121,9 @@ func fits(m Message, n int, _ bool) bool {
 	switch {
 	case m.Kind == Draining:
 		return true
-	case m.Kind == Response && m.Owner < protocol.ID(n):
+	case (m.Kind == Response || m.Kind == Promise) && m.Owner < protocol.ID(n):
+		return false
+	case m.Kind == Promise && m.After == 0:
 		return false
 	}
 	return m.Time > 0
@@ -86,7 +132,7 @@ func fits(m Message, n int, _ bool) bool {
 // ints counts the timestamp and the fields that are set.
 func ints(m Message) int {
 	k := 1
-	for _, v := range [...]uint64{uint64(m.Owner), m.Inc, m.Serial, m.Token} {
+	for _, v := range [...]uint64{uint64(m.Owner), m.Inc, m.Serial, m.Token, m.After} {
 		if v != 0 {
 			k++
 		}
@@ -105,6 +151,18 @@ func text(m Message) string {
 		return fmt.Sprintf("DRAINING(inc=%d)", m.Inc)
 	default:
 		fmt.Fprintf(&b, "%s(%d", messages[m.Kind].Name, m.Time)
+	}
+	switch {
+	case m.Kind == Promise:
+		fmt.Fprintf(&b, " after #%d@%d", m.Owner, m.After)
+	case m.After != 0:
+		sep := " held "
+		for j := range 64 {
+			if m.After>>j&1 != 0 {
+				fmt.Fprintf(&b, "%s#%d", sep, j)
+				sep = ","
+			}
+		}
 	}
 	for _, f := range [...]struct {
 		name  string
@@ -287,11 +345,14 @@ func (c *Client) State(v *protocol.Codec) {
 			v.Count(&s.given, k)
 		}
 		s.fields(v)
-		if counts && (!v.Moving() || s.supports()) {
+		if counts && (!v.Moving() || s.serial != 0) {
 			v.Count(&s.serial, k)
 		}
 		v.Uint(&s.token)
 		v.Bools(&s.draining, &s.refused, &s.asked, &s.recorded)
+		if c.promise != 0 {
+			v.Bools(&s.gave, &s.promised, &s.early)
+		}
 	}
 }
 
@@ -310,9 +371,17 @@ func (s *Server) State(c *protocol.Codec) {
 		w := &waiters[i]
 		s.visit(c, &w.entry)
 		g, in := w.group(), w.inside()
-		protocol.Upto(c, &g, most)
-		if c.Bool(&in); c.Reading() {
+		protocol.Upto(c, &g, most-1)
+		c.Bool(&in)
+		next := w.promised()
+		if i == 0 && s.terms.Value().promise != 0 {
+			c.Bool(&next)
+		}
+		if c.Reading() {
 			w.mode = mode(g, in)
+			if next {
+				w.mode |= promised
+			}
 		}
 		c.Want(i == 0 || waiters[i-1].compare(*w) < 0) // in order, and none twice
 	}

@@ -29,7 +29,7 @@
 //
 // Without contention 3n messages an entry and two message delays to enter. With
 // contention at most 4.5n messages, however long holders stay, and a synchronization
-// delay of two; Literal floods, see Deviations. O(1) integers a message; a server holds one request a
+// delay of two (with promises 5n, and below two where delays vary); Literal floods, see Deviations. O(1) integers a message; a server holds one request a
 // waiting client, and nothing for an idle lock.
 //
 // # Source
@@ -72,6 +72,11 @@
 //   - Drain. A server that is about to stop keeps its owner until that one leaves,
 //     and tells the others that it will support nobody. A client believes it for the
 //     rest of its epoch.
+//   - Promises, as an option, which is on in the product. A server tells the first one that waits that it is next, and binds
+//     itself. The RELEASE of a holder says which servers supported it without a break, and the first server that hears of it
+//     tells the next one, which counts what these promised it after that request. So one promise for a server, and one client
+//     that may count it: a promise is void once the owner yields, and an owner that yielded does not name the server; or the
+//     client gives it back, for one that comes first.
 //   - Leases. A client drops a server at which its lease may have lapsed. A
 //     holder stays inside while n-m+1 of its supports are live, for then at most
 //     m-1 servers can support somebody else, and is ejected below that.
@@ -115,11 +120,14 @@
 // CHECKs are there for (TestAsked). TestWithoutChecks shows the loop in which somebody
 // does without them.
 //
+// TestPromisesExplored decides models of promises, with losses, drains, lapsed leases and tokens, and progress and starvation
+// where channels are in order; TestPromiseMutants breaks them, and TestHandOver and TestHandOverOfForgetful measure them.
+//
 // TestStories tells the claims of the paper and of each extension above, message by
 // message, with the lines of Figure 1 in their names; where Figure 1 fails and
 // Algorithm does not, it shows both.
 //
-// TestMutantsLiteral and TestMutants break the two forms in 95 and 437 places, each
+// TestMutantsLiteral and TestMutants break the two forms, each
 // guard and what was worth a name, against small models with CHECKs, crashes,
 // cancelled tries, lapsed leases and tokens, the stories, and simulations. Four of
 // each survive, with their arguments; TestReleaseToSupporters has one more. How

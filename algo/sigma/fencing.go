@@ -16,7 +16,7 @@ import (
 // need be: so before the client has one recorded, it gives others time to answer, if it is
 // not sure that it has heard of all.
 func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
-	most := c.choose()
+	most := c.choose(true)
 	switch {
 	case c.fence == FenceOff:
 		c.enter(0, out)
@@ -25,12 +25,14 @@ func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
 	case most+c.spare() < c.time: // each supporter recorded our timestamp with its support
 		c.enter(c.time-c.spare(), out)
 	case c.token != 0:
+	case c.confirmed() < c.m: // a server that has only promised its support records no token for us yet
 	case !sure && c.expects():
 		if !c.resting {
 			c.resting = true
 			out.SetTimer(retryTimer, c.delay, 0)
 		}
 	default:
+		most = c.choose(false)
 		c.token = 1 + most + c.spare()
 		c.resting = false
 		for _, j := range c.chosen {
@@ -53,11 +55,11 @@ func (c *Client) expects() bool {
 }
 
 // choose sets chosen to the m supporters that know the smallest tokens, and
-// returns the largest of these.
-func (c *Client) choose() uint64 {
+// returns the largest of these. Early ones may be among them, or not.
+func (c *Client) choose(early bool) uint64 {
 	c.chosen = c.chosen[:0]
 	for j := range c.servers {
-		if c.servers[j].supports() {
+		if s := &c.servers[j]; s.supports() && (early || !s.early) {
 			c.chosen = append(c.chosen, j)
 		}
 	}

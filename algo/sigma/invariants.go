@@ -177,9 +177,15 @@ func token(v *protocol.View) error {
 		if e := s.owned(c.id); e != nil && e.request == c.me() {
 			current = e.serial
 		}
-		counted, given := known.serial, known.given
+		counted, given := uint64(0), known.given
+		if known.supports() {
+			counted = known.serial
+		}
 		switch {
 		case counted != 0 && counted != current:
+			if ok, err := heir(v, p, c, s); ok || err != nil {
+				return err
+			}
 			return fmt.Errorf("#%d counts support %d of #%d, which is at %d", c.id, counted, p.server, current)
 		case t.newest > max(given, counted) && t.newest != current:
 			return fmt.Errorf("#%d will count support %d of #%d, which is at %d", c.id, t.newest, p.server, current)
@@ -190,6 +196,19 @@ func token(v *protocol.View) error {
 		}
 		return fmt.Errorf("support %d of #%d for #%d is lost", current, p.server, c.id)
 	})
+}
+
+// heir reports that a client counts what a server has promised it, after a request that has ended. A client that still
+// makes that request counts the support itself.
+func heir(v *protocol.View, p pair, c *Client, s *Server) (ok bool, err error) {
+	w, ok := s.heir()
+	if !ok || w.request != c.me() || w.serial+1 != c.servers[p.server].serial {
+		return false, nil
+	}
+	if owner, up := protocol.As[*Client](v.Procs[s.owner.client]); up && owner.time == s.owner.time {
+		return false, fmt.Errorf("#%d counts what #%d promised after %v, which has not ended", c.id, p.server, s.owner.request)
+	}
+	return true, nil
 }
 
 // unsettled is how many more servers than none may be counted by two clients: each

@@ -13,7 +13,7 @@ func (c *Client) onRecall(j int, m Message, now int64, out *protocol.Out[Message
 		return
 	}
 	c.onIncarnation(j, m.Inc, now, out)
-	if c.section == protocol.InTry && m.Time == c.time && m.Serial > s.given && !s.asked {
+	if c.section == protocol.InTry && m.Time == c.time && m.Serial > s.given && m.Serial >= s.serial && !s.asked {
 		// Its RESPONSE may still be on its way, and then comes too late.
 		c.yield(j, m.Serial, out)
 		s.response = response{}
@@ -86,11 +86,17 @@ func (c *Client) ejectIfWeak(out *protocol.Out[Message]) {
 // not hope for us.
 func (s *Server) drain(out *protocol.Out[Message]) {
 	s.draining = true
+	w, heir := s.heir()
 	for _, w := range s.queue.all() {
-		s.turnAway(w.client, out)
+		if !w.promised() {
+			s.turnAway(w.client, out)
+		}
 	}
 	if s.queue != nil {
 		*s.queue = queue{shared: s.queue.shared}
+	}
+	if heir {
+		s.insert(w)
 	}
 }
 

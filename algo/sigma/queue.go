@@ -9,11 +9,14 @@ import (
 // A waiter is a request in the queue of a server.
 type waiter struct {
 	entry
-	mode uint64 // the group that it wants, 0: to be alone; and inside
+	mode uint64 // the group that it wants, 0: to be alone; and inside, promised
 }
 
 // inside marks a waiter whose client is inside, and comes before all who wait.
 const inside = 1 << 63
+
+// promised marks the waiter to whom the server has promised its next support: it comes before all others.
+const promised = 1 << 62
 
 func mode(group uint64, in bool) uint64 {
 	if in {
@@ -24,14 +27,16 @@ func mode(group uint64, in bool) uint64 {
 
 func (w waiter) inside() bool { return w.mode&inside != 0 }
 
-func (w waiter) group() uint64 { return w.mode &^ inside }
+func (w waiter) promised() bool { return w.mode&promised != 0 }
+
+func (w waiter) group() uint64 { return w.mode &^ (inside | promised) }
 
 // compare is the order of service.
 func (w waiter) compare(v waiter) int {
 	switch {
-	case (w.mode^v.mode)&inside == 0:
+	case (w.mode^v.mode)&(inside|promised) == 0:
 		return w.stamp().Compare(v.stamp())
-	case w.inside():
+	case w.promised(), !v.promised() && w.inside():
 		return -1
 	}
 	return 1
@@ -90,6 +95,15 @@ func (q *queue) insert(w waiter) {
 		for _, w := range q.waiters {
 			q.index[w.client] = w
 		}
+	}
+}
+
+// promise marks the first waiter.
+func (q *queue) promise() {
+	w := &q.waiters[0]
+	w.mode |= promised
+	if q.index != nil {
+		q.index[w.client] = *w
 	}
 }
 

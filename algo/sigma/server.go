@@ -38,6 +38,8 @@ type terms struct {
 	eps    int64
 	memory int64 // how long an idle lock's token is remembered, ns
 	oldest int64
+
+	promise int64 // 0: none
 }
 
 func newServer(id protocol.ID, c protocol.Config) *Server {
@@ -47,6 +49,8 @@ func newServer(id protocol.ID, c protocol.Config) *Server {
 		eps:    info.Option(c, "eps"),
 		memory: info.Option(c, "forget"),
 		oldest: info.Option(c, "oldest"),
+
+		promise: info.Option(c, "promise"),
 	})}
 }
 
@@ -61,7 +65,7 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		s.onMessage(ev.From, ev.Msg, ev.Now, out)
 	case protocol.Suspect: // lines 46-47
 		_, e := s.stored(ev.From)
-		s.delete(e, ev.Now, out)
+		s.delete(e, farewell{}, ev.Now, out)
 	case protocol.Drain:
 		s.drain(out)
 	case protocol.Timeout:
@@ -78,6 +82,9 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		}
 	default:
 		panic("sigma: unexpected event at a server")
+	}
+	if s.queue.len() > 0 {
+		s.promise(ev.Now, out)
 	}
 	setCheckTimer(s.terms.Value().period, checked, s.owner != entry{}, out)
 	if s.owner.request != before {
@@ -102,7 +109,7 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 				// It answers a CHECK of an epoch before: the client's clock has been set back.
 				return
 			}
-			s.delete(stored, now, out)
+			s.delete(stored, farewell{}, now, out)
 			own, stored = nil, entry{}
 		}
 	}
@@ -110,18 +117,21 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 	case Request: // lines 30-35
 		s.onRequest(own, stored, from, m, now, out)
 	case Yield: // lines 36-41
-		if own != nil && own.serial == m.Serial {
+		switch {
+		case own != nil && own.serial == m.Serial:
 			s.yield(*own, now, out)
+		case own == nil && stored != (entry{}):
+			s.decline(stored, m.Serial, now, out)
 		}
 	case Release: // lines 42-43
-		s.delete(stored, now, out)
+		s.delete(stored, farewell{m.After, m.Token}, now, out)
 	case Inquiry: // lines 44-45
 		switch {
 		case own != nil:
-		case s.draining:
+		case s.gone(from):
 			s.turnAway(from, out)
 		case s.owner != entry{}:
-			s.respond(from, 0, out)
+			s.inform(from, now, out)
 		}
 	case SetToken:
 		s.onSetToken(from, m, now, out)
@@ -144,11 +154,11 @@ func (s *Server) onRequest(own *entry, stored entry, from protocol.ID, m Message
 		own.serial = m.Serial
 		s.yield(*own, now, out)
 	case own != nil:
-		s.respond(from, s.report(own.request, now), out)
-	case s.draining:
+		s.respond(from, s.report(own.request, now), 0, out)
+	case s.gone(from):
 		s.turnAway(from, out)
 	case s.owner == (entry{}) && m.Token == 0:
-		s.grant(e, now, out)
+		s.grant(e, farewell{}, now, out)
 	default:
 		s.wait(waiter{e, mode(m.Token, m.Stage == Inside)}, now, out)
 	}
@@ -177,18 +187,20 @@ func (s *Server) wait(w waiter, now int64, out *protocol.Out[Message]) {
 		known := s.queue.remove(i)
 		w.serial = max(w.serial, known.serial)
 		w.mode |= known.mode & inside
+		w.mode |= known.mode & promised
 	}
 	if s.shares(w) {
-		s.grant(w.entry, now, out)
+		s.grant(w.entry, farewell{}, now, out)
 		return
 	}
 	s.insert(w)
+	s.recallHeir(w, out)
 	if w.group() != 0 {
-		if s.admit(now, out); s.owned(w.client) != nil {
+		if s.admit(farewell{}, now, out); s.owned(w.client) != nil {
 			return
 		}
 	}
-	s.respond(w.client, 0, out)
+	s.inform(w.client, now, out)
 	if s.group() != 0 && s.queue.len() == 1 { // the first one for whom they have to leave
 		for e := range s.owners() {
 			s.tell(e, out)
@@ -215,35 +227,37 @@ func (s *Server) recall(e entry, out *protocol.Out[Message]) {
 func (s *Server) yield(e entry, now int64, out *protocol.Out[Message]) {
 	group := s.group()
 	s.part(e, out)
+	heir := s.void(out)
 	if s.draining {
 		s.turnAway(e.client, out)
 		return
 	}
 	s.insert(waiter{e, group})
-	s.admit(now, out)
+	s.admit(farewell{}, now, out)
+	s.renew(heir, e.request)
 	if s.owned(e.client) == nil {
-		s.respond(e.client, 0, out)
+		s.inform(e.client, now, out)
 	}
 }
 
 // delete is lines 50-56. The zero entry is nobody.
-func (s *Server) delete(e entry, now int64, out *protocol.Out[Message]) {
+func (s *Server) delete(e entry, last farewell, now int64, out *protocol.Out[Message]) {
 	switch {
 	case e == entry{}:
 		return
 	case s.owned(e.client) != nil:
 		s.part(e, out)
 	default:
-		s.queue.remove(s.queue.find(e.client))
+		s.remember(s.queue.remove(s.queue.find(e.client)), now, out)
 	}
 	if s.queue.len() > 0 {
-		s.admit(now, out)
+		s.admit(last, now, out)
 	}
 }
 
 // grant supports e, with the next number. The largest token so far is reported, and
 // the timestamp recorded as the token that e will use if it can.
-func (s *Server) grant(e entry, now int64, out *protocol.Out[Message]) {
+func (s *Server) grant(e entry, last farewell, now int64, out *protocol.Out[Message]) {
 	e.serial++
 	if s.join(e); s.group() != 0 {
 		out.Joined(e.client, e.time, named(s.group()))
@@ -255,17 +269,17 @@ func (s *Server) grant(e entry, now int64, out *protocol.Out[Message]) {
 	case FenceOn, FenceNoFloor:
 		s.raise(s.fenced(e.client), e.time, now, out)
 	}
-	s.respond(e.client, known, out)
+	s.respond(e.client, max(known, last.token), last.held, out)
 }
 
-// respond tells a client whom we support; token goes with a support only.
-func (s *Server) respond(to protocol.ID, token uint64, out *protocol.Out[Message]) {
+// respond tells a client whom we support; token and held go with a support only.
+func (s *Server) respond(to protocol.ID, token, held uint64, out *protocol.Out[Message]) {
 	e := s.owned(to)
 	if e == nil {
 		out.Send(to, Message{Kind: Response, Owner: s.owner.client, Time: s.owner.time, Inc: s.inc, Token: s.group()})
 		return
 	}
-	m := Message{Kind: Response, Owner: e.client, Time: e.time, Inc: s.inc, Serial: e.serial, Token: token}
+	m := Message{Kind: Response, Owner: e.client, Time: e.time, Inc: s.inc, Serial: e.serial, Token: token, After: held}
 	if s.group() != 0 && s.queue.len() > 0 {
 		m.Stage = Wanted
 	}

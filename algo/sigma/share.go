@@ -167,12 +167,14 @@ func (s *Server) shares(w waiter) bool {
 // admit supports whoever comes next of those who wait: where there is no owner the first one, and then a session
 // begins for all who wait for its group; where there are owners, those who share with them, up to the first
 // that does not.
-func (s *Server) admit(now int64, out *protocol.Out[Message]) {
+//
+// last is how the owner before left.
+func (s *Server) admit(last farewell, now int64, out *protocol.Out[Message]) {
 	switch {
 	case s.owner != (entry{}):
 		s.letIn(false, now, out)
 	case s.queue.waiters[0].group() == 0:
-		s.grant(s.queue.remove(0).entry, now, out)
+		s.grant(s.queue.remove(0).entry, last, now, out)
 	default:
 		s.begin(s.queue.waiters[0].group(), now, out)
 	}
@@ -208,7 +210,7 @@ func (s *Server) letIn(begins bool, now int64, out *protocol.Out[Message]) {
 		}
 	}
 	for _, e := range all {
-		s.grant(e, now, out)
+		s.grant(e, farewell{}, now, out)
 	}
 }
 
@@ -272,7 +274,7 @@ func sideOf(group uint64) request { return request{client: protocol.ID(1<<63 | g
 
 // side is whom a server said it supports: one request, or those of a group.
 func (s *view) side() request {
-	if s.token != 0 && !s.supports() {
+	if s.token != 0 && s.serial == 0 {
 		return sideOf(s.token)
 	}
 	return s.request

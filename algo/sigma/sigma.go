@@ -13,7 +13,7 @@ const (
 	Request   uint8 = iota // client: Time, Serial (the last support given back), Stage, Token (its group)
 	Response               // server: Owner, Time of the owner, Inc; of the reader's own support Serial and Token, and Stage; else Token is the group of the owners
 	Yield                  // client: Time, Serial
-	Release                // client: Time
+	Release                // client: Time; After (the servers that supported a holder) and Token (its own, if it is not Time), where promises are made
 	Inquiry                // client: Time
 	Check                  // server: Time
 	SetToken               // client: Time, Serial, Token
@@ -22,6 +22,7 @@ const (
 	Recall                 // server: Time, Serial, Inc
 	Draining               // server: Inc
 	Downgrade              // client: Time, Token (its group from now on)
+	Promise                // server: Time of the reader's request, Serial and Token of the support that it will have, Owner and After (whom the server supports, and the time of its request), Inc
 )
 
 // A Stage says what the sender of a REQUEST waits for.
@@ -49,6 +50,7 @@ var messages = []protocol.Message{
 	Recall:    {Name: "RECALL", From: protocol.OnlyMembers},
 	Draining:  {Name: "DRAINING", From: protocol.OnlyMembers},
 	Downgrade: {Name: "DOWNGRADE", From: protocol.OnlyClients},
+	Promise:   {Name: "PROMISE", From: protocol.OnlyMembers},
 }
 
 // A Message is what clients and servers send each other. Fields that a kind does
@@ -61,6 +63,7 @@ type Message struct {
 	Inc    uint64      // the server's incarnation
 	Serial uint64      // the number of a support
 	Token  uint64      // a fencing token or a clock, ns; or a group, see share
+	After  uint64      // of a PROMISE the time of Owner's request; of a RELEASE, and the RESPONSE on it, see Client.held
 }
 
 const source = "Chen, Lin, Lian, Zhang: Sigma: A Fault-Tolerant Mutual Exclusion Algorithm in Dynamic " +
@@ -127,6 +130,12 @@ var (
 			Default: func(protocol.Config) int64 { return 1 },
 			Range:   between(0, 1),
 			Doc:     "1: a holder rebuilds the supports that restarts cost it; 0: it does not, for the evidence (default 1)",
+		},
+		{
+			Name:    "promise",
+			Default: func(protocol.Config) int64 { return 0 },
+			Range:   between(0, 1),
+			Doc:     "1: servers tell the next in line that it is next, and a hand-over needs only the first of them, for n messages more; 0: they do not (default 0; poundlock serve has 1)",
 		},
 	}
 )
@@ -205,7 +214,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant) protocol
 // numbered adds what the numbers of supports need in the checker.
 func numbered(a protocol.Algorithm[Message]) protocol.Algorithm[Message] {
 	a.MapState, a.MapMsg, a.Unsettled = protocol.MapState[Message], protocol.MapMsg(Message.fields), unsettled
-	a.Interchangeable = unfenced
+	a.Interchangeable = alike
 	a.Bounds = []protocol.Bound{protocol.NewBound("serials", 5, func(p interface{ serial() uint64 }) uint64 { return p.serial() })}
 	return a
 }

@@ -76,6 +76,17 @@ func TestWireForm(t *testing.T) {
 		{Message{Kind: Refused, Time: 5, Token: 7}, "08 05 07", "REFUSED(5 token=7)"},
 		{Message{Kind: Recall, Time: 5, Inc: 3, Serial: 1}, "09 05 03 01", "RECALL(5 inc=3 serial=1)"},
 		{Message{Kind: Draining, Inc: 3}, "0a 03", "DRAINING(inc=3)"},
+		{
+			Message{Kind: Promise, Owner: 9, After: 4, Time: 5, Inc: 3, Serial: 1, Token: 7},
+			"0c 05 09 04 03 01 07",
+			"PROMISE(5 after #9@4 inc=3 serial=1 token=7)",
+		},
+		{Message{Kind: Release, Time: 5, After: 5, Token: 7}, "0e 05 05 07", "RELEASE(5 held #0,#2 token=7)"},
+		{
+			Message{Kind: Response, Owner: 9, Time: 5, Inc: 3, Serial: 1, Token: 4, After: 1},
+			"0f 05 09 03 01 04 01",
+			"RESPONSE(#9@5 held #0 inc=3 serial=1 token=4)",
+		},
 	} {
 		b := Algorithm.Append(nil, c.m)
 		if got := fmt.Sprintf("% x", b); got != c.wire {
@@ -89,7 +100,7 @@ func TestWireForm(t *testing.T) {
 			t.Errorf("%s is read as %+v, %d bytes left, %v", c.text, m, len(rest), err)
 		}
 	}
-	for _, bad := range [][]byte{{0, 5, 0, 3}, {0, 5, 0}, {9, 5, 3}, {10}, {11, 5}} {
+	for _, bad := range [][]byte{{0, 5, 0, 3}, {0, 5, 0}, {9, 5, 3}, {10}, {11, 5}, {13, 5, 0, 7}, {15, 5}} {
 		if m, _, err := Algorithm.Read(bad); err == nil {
 			t.Errorf("% x is read as %+v", bad, m)
 		}

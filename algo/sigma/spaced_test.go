@@ -18,17 +18,23 @@ import (
 // testdata, after which nobody exits, and up to two servers forget.
 func after(file string) func(*check.Config) {
 	return func(c *check.Config) {
-		f, err := os.Open("testdata/" + file)
-		if err != nil {
-			panic(err)
-		}
-		defer f.Close()
-		if c.Prefix, err = (scenario.Names{Members: 4, Clients: true}).Parse(f); err != nil {
-			panic(err)
-		}
-		c.N, c.Stay, c.Amnesia, c.Timers = 4, true, 2, check.NeverFire
+		begin(c, file, 4)
+		c.Stay, c.Amnesia, c.Timers = true, 2, check.NeverFire
 		c.Properties = []string{"all", check.Kept}
 	}
+}
+
+// begin lets a model of n servers begin with a run in testdata.
+func begin(c *check.Config, file string, n int) {
+	f, err := os.Open("testdata/" + file)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	if c.Prefix, err = (scenario.Names{Members: n, Clients: true}).Parse(f); err != nil {
+		panic(err)
+	}
+	c.N = n
 }
 
 func spaced(c *check.Config)    { c.Spaced = 1 }

@@ -88,6 +88,8 @@ func System(n int, eps time.Duration) protocol.Config {
 		"quorum": int64(Quorum(n)),
 		"fence":  1,
 		"eps":    int64(eps),
+		// A hand-over needs one server then instead of m, for n messages more.
+		"promise": 1,
 		// Sessions lose nothing that a CHECK would have to mend, and a server has one a
 		// period for each lock that is held.
 		"check": int64(10 * time.Second),

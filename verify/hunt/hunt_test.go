@@ -51,6 +51,8 @@ func TestNothingIsFound(t *testing.T) {
 	t.Run("printed", func(t *testing.T) { clean(t, ricartagrawala.Printed) })
 	t.Run("suzuki-kasami", func(t *testing.T) { clean(t, suzukikasami.Algorithm) })
 	t.Run("sigma", func(t *testing.T) { clean(t, sigma.Algorithm) })
+	t.Run("sigma, promises", func(t *testing.T) { clean(t, sigma.Algorithm, "promise") })
+	t.Run("sigma, promises, linked", func(t *testing.T) { clean(t, reliable.Wrap(sigma.Algorithm), "promise") })
 	t.Run("literal", func(t *testing.T) { clean(t, sigma.Literal) })
 	t.Run("ricart-agrawala, linked", func(t *testing.T) { clean(t, reliable.Wrap(causal.Of(ricartagrawala.Algorithm))) })
 	t.Run("suzuki-kasami, linked", func(t *testing.T) { clean(t, reliable.Wrap(suzukikasami.Algorithm)) })
@@ -58,9 +60,14 @@ func TestNothingIsFound(t *testing.T) {
 	t.Run("literal, linked", func(t *testing.T) { clean(t, reliable.Wrap(sigma.Literal)) })
 }
 
-func clean[M any](t *testing.T, a protocol.Algorithm[M]) {
+// clean hunts with some options on.
+func clean[M any](t *testing.T, a protocol.Algorithm[M], on ...string) {
 	const runs = 100
-	r := mustRun(t, a, Config{Seed: 1, Runs: runs, Workers: 2})
+	c := Config{Seed: 1, Runs: runs, Workers: 2}
+	for _, o := range on {
+		c.Options = map[string]int64{o: 1}
+	}
+	r := mustRun(t, a, c)
 	for _, v := range r.Violations {
 		t.Errorf("run %d: %s: %s\n%s", v.Run, v.Property, v.Reason, strings.Join(v.Trace, "\n"))
 	}

@@ -16,6 +16,9 @@ const (
 	maxRead  = 16 << 10
 )
 
+// exact is the last part of a delay, which is waited for without rounding.
+const exact = 2 * time.Millisecond
+
 // An end says what an item has instead of bytes.
 type end uint8
 
@@ -98,12 +101,15 @@ func (p *pipe) next() (i item, ok bool) {
 	case <-done:
 		return i, false
 	}
-	if wait := time.Until(i.due); wait > 0 {
+	if wait := time.Until(i.due) - exact; wait > 0 {
 		select {
 		case <-time.After(wait):
 		case <-done:
 			return i, false
 		}
+	}
+	if wait := time.Until(i.due); wait > 0 {
+		sleep(wait)
 	}
 	return i, p.c.p.passes(p.dir, done)
 }

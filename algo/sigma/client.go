@@ -43,7 +43,6 @@ type view struct {
 	given    uint64
 	response      // zero: no answer; a support stays known inside
 	draining bool // this life of it said that it supports nobody; for an epoch
-	gave     bool // we gave back a support of it in this epoch
 	refused  bool // it finds our timestamp too far from its clock
 	asked    bool // it was sent SETTOKEN
 	recorded bool // it recorded our token
@@ -375,7 +374,6 @@ func (c *Client) rerequest(j int, s Stage, out *protocol.Out[Message]) {
 func (c *Client) yield(j int, serial uint64, out *protocol.Out[Message]) {
 	out.Send(protocol.ID(j), Message{Kind: Yield, Time: c.time, Serial: serial})
 	c.servers[j].given = serial
-	c.servers[j].gave = true
 }
 
 // onRefused: server j does not record our token, or finds our timestamp too far

@@ -38,9 +38,8 @@ func (m Message) fields(c *protocol.Codec) Message {
 			m.serial(c, c.From, c.To)
 		}
 		protocol.Upto(c, &m.Token, most)
-		m.held(c)
 	case Release:
-		if m.held(c); m.After != 0 {
+		if m.After != 0 {
 			protocol.Upto(c, &m.Token, most)
 		}
 	case Promise:
@@ -66,8 +65,8 @@ func (m Message) fields(c *protocol.Codec) Message {
 	return m
 }
 
-// kind visits the kind, which in the encoding tells more: what a RESPONSE says beside, and whether a RELEASE says
-// anything.
+// kind visits the kind, which in the encoding tells more: what a RESPONSE says beside, and whether a RELEASE is that of a
+// holder.
 func (m *Message) kind(c *protocol.Codec) {
 	const (
 		wanted   = Promise + 1 + iota // RESPONSE
@@ -94,14 +93,6 @@ func (m *Message) kind(c *protocol.Codec) {
 		m.Kind, m.After = Release, 1
 	case followed:
 		m.Kind, m.After = Response, 1
-	}
-}
-
-// held visits the servers that supported a holder, where there are any.
-func (m *Message) held(c *protocol.Codec) {
-	if m.After != 0 {
-		c.Uint(&m.After)
-		c.Want(m.After != 0)
 	}
 }
 
@@ -156,13 +147,7 @@ func text(m Message) string {
 	case m.Kind == Promise:
 		fmt.Fprintf(&b, " after #%d@%d", m.Owner, m.After)
 	case m.After != 0:
-		sep := " held "
-		for j := range 64 {
-			if m.After>>j&1 != 0 {
-				fmt.Fprintf(&b, "%s#%d", sep, j)
-				sep = ","
-			}
-		}
+		b.WriteString(" ended")
 	}
 	for _, f := range [...]struct {
 		name  string
@@ -351,7 +336,7 @@ func (c *Client) State(v *protocol.Codec) {
 		v.Uint(&s.token)
 		v.Bools(&s.draining, &s.refused, &s.asked, &s.recorded)
 		if c.promise != 0 {
-			v.Bools(&s.gave, &s.promised, &s.early)
+			v.Bools(&s.promised, &s.early)
 		}
 	}
 }

@@ -73,10 +73,9 @@
 //     and tells the others that it will support nobody. A client believes it for the
 //     rest of its epoch.
 //   - Promises, as an option, which is on in the product. A server tells the first one that waits that it is next, and binds
-//     itself. The RELEASE of a holder says which servers supported it without a break, and the first server that hears of it
-//     tells the next one, which counts what these promised it after that request. So one promise for a server, and one client
-//     that may count it: a promise is void once the owner yields, and an owner that yielded does not name the server; or the
-//     client gives it back, for one that comes first.
+//     itself, whatever the owner does. The first server that hears of the RELEASE of a holder tells the next one that this
+//     request has ended, which then counts what other servers promised it after that request: until it gives that back,
+//     for one that comes first, nobody else gets it.
 //   - Leases. A client drops a server at which its lease may have lapsed. A
 //     holder stays inside while n-m+1 of its supports are live, for then at most
 //     m-1 servers can support somebody else, and is ejected below that.

@@ -30,11 +30,9 @@ func late(p protocol.Process[Message], from protocol.ID, m Message, again bool) 
 // anyway claims that servers are interchangeable.
 func anyway(protocol.Config) bool { return true }
 
-// alike claims it where no tokens are recorded and no promises made: a client that has more supporters
-// than it needs asks those with small ids to record its token, and a RELEASE names servers.
-func alike(c protocol.Config) bool {
-	return info.Option(c, "fence") == FenceOff && info.Option(c, "promise") == 0
-}
+// unfenced claims it where no tokens are recorded: a client that has more supporters
+// than it needs asks those with small ids to record its token.
+func unfenced(c protocol.Config) bool { return info.Option(c, "fence") == FenceOff }
 
 // rename gives servers other ids. What a server knows is about clients.
 func rename(p protocol.Process[Message], f func(protocol.ID) protocol.ID) {

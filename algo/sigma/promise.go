@@ -3,34 +3,30 @@ package sigma
 import "github.com/poundlock/poundlock/protocol"
 
 // Promises: a server tells the first one that waits that it is next (PROMISE), with the number of the support that it
-// will have when the request of the owner ends. The owner's RELEASE says which servers supported it, and the RESPONSE of
-// the first server that gets it passes this on: so the next one learns at once that the request has ended, and counts
-// all that was promised after it.
+// will have after the owner's. That binds the server, whatever the owner does. The RESPONSE of the first server that gets the
+// RELEASE of a holder says so to the next one: it learns that the request has ended, and counts all that was promised after it.
 
-// A farewell is what a RELEASE of a holder says beside its end: which servers supported it, see Client.held,
-// and its token, if that is not its timestamp, which each of these has recorded.
-type farewell struct{ held, token uint64 }
+// A farewell is what a RELEASE of a holder says: that its request has ended, 1, and its token, if that is not its timestamp,
+// which the servers that supported it have recorded. It is zero where a server does not know whether somebody is inside.
+type farewell struct{ ended, token uint64 }
 
 // farewell is our RELEASE.
 func (c *Client) farewell() Message {
 	m := Message{Kind: Release, Time: c.time}
 	if c.promise != 0 && c.section == protocol.InCrit && c.wants() == 0 {
-		if m.After = c.held(); m.After != 0 && c.token != c.time {
+		if m.After = 1; c.token != c.time {
 			m.Token = c.token
 		}
 	}
 	return m
 }
 
-// held has bit j set where server j supports us, and never got a support of this epoch back: so whatever it promised
-// after our request holds. Servers beyond the 64th are not among them.
-func (c *Client) held() (bits uint64) {
-	for j := range c.servers {
-		if s := &c.servers[j]; s.supports() && !s.gave {
-			bits |= 1 << j
-		}
+// farewell is what a RELEASE says. A token that nobody can have had is none.
+func (s *Server) farewell(m Message, now int64) farewell {
+	if s.ahead(m.Token, now) {
+		return farewell{}
 	}
-	return bits
+	return farewell{m.After, m.Token}
 }
 
 // onPromise notes that we are next at server j.
@@ -55,7 +51,7 @@ func (c *Client) onPromise(j int, m Message, now int64, out *protocol.Out[Messag
 func (c *Client) follow(ended request, m Message) {
 	for j := range c.servers {
 		s := &c.servers[j]
-		if s.promised && s.request == ended && m.After>>j&1 != 0 {
+		if s.promised && s.request == ended && m.After != 0 {
 			s.response = response{request: c.me(), serial: s.serial, token: max(s.token, m.Token), early: true}
 		}
 	}
@@ -116,43 +112,13 @@ func (s *Server) gone(c protocol.ID) bool {
 	return s.draining && w.client != c
 }
 
-// void takes the promise back: the owner has given back the support that it was made after, so that no RELEASE will count
-// it, or the heir has given it back. It returns to whom it was made, if that one still waits, else 0, which is no client.
-func (s *Server) void(out *protocol.Out[Message]) (client protocol.ID) {
-	next, ok := s.heir()
-	if !ok {
-		return 0
-	}
-	s.queue.remove(0)
-	if s.draining {
-		s.turnAway(next.client, out)
-		return 0
-	}
-	next.mode &^= promised
-	s.insert(next)
-	return next.client
-}
-
-// renew makes the promise to a client that is void again, if request r got the support that it gave back and the client is
-// next after it as before: nobody needs to hear of that. Otherwise its number is used no more, for the client may be
-// promised the support after another request.
-func (s *Server) renew(client protocol.ID, r request) {
-	switch i := s.queue.find(client); {
-	case i < 0:
-	case i == 0 && s.owner.request == r:
-		s.queue.promise()
-	default:
-		s.queue.waiters[i].serial++
-	}
-}
-
 // recallHeir asks the heir to give its promise back, if w is the first one behind it, and should come before it.
 func (s *Server) recallHeir(w waiter, out *protocol.Out[Message]) {
 	h, ok := s.heir()
 	if !ok || h.client == w.client || s.queue.waiters[1].client != w.client {
 		return
 	}
-	if h.mode &^= promised; w.compare(h) < 0 {
+	if w.precedes(h) {
 		h.serial++
 		s.recall(h.entry, out)
 	}
@@ -162,10 +128,14 @@ func (s *Server) recallHeir(w waiter, out *protocol.Out[Message]) {
 // more. The client is answered in any case, for it has dropped what it knew of us.
 func (s *Server) decline(e entry, serial uint64, now int64, out *protocol.Out[Message]) {
 	if w, _ := s.heir(); w.entry == e && w.serial+1 == serial {
-		if s.void(out) == 0 {
+		s.queue.remove(0)
+		if s.draining {
+			s.turnAway(e.client, out)
 			return
 		}
-		s.queue.waiters[s.queue.find(e.client)].serial++
+		w.mode &^= promised
+		w.serial++
+		s.insert(w)
 	}
 	if s.terms.Value().promise != 0 {
 		s.inform(e.client, now, out)

@@ -15,6 +15,11 @@ import (
 // promised theirs. c2 has a larger timestamp than c1.
 func next(change ...func(*world)) (w *world, c1, c2 protocol.ID) {
 	w, c1 = holder(append(change, option("promise", 1))...)
+	return w, c1, w.next()
+}
+
+// next lets c2 ask, too.
+func (w *world) next() (c2 protocol.ID) {
 	c2 = w.client(2)
 	w.procs[c2].(*Client).last = 1
 	w.try(c2)
@@ -22,7 +27,7 @@ func next(change ...func(*world)) (w *world, c1, c2 protocol.ID) {
 		w.deliver(c2, j, Request)
 		w.deliver(j, c2, Promise)
 	}
-	return w, c1, c2
+	return c2
 }
 
 // line is one server with an owner and waiters, by the numbers of the clients in the order of their REQUESTs.
@@ -53,37 +58,40 @@ var promises = []story{
 		w.settle()
 		w.initial(s1)
 	}},
-	{"only what supported the holder is counted", func() {
+	{"all that was promised after a request counts when it has ended, whoever supported it", func() {
 		w, c1, c2 := next()
 		w.suspect(c1, s3)
 		w.inside(c1)
 		w.exit(c1)
-		want(w.flying(c1, s1) == "RELEASE(1 held #0,#1)", "%s", w.flying(c1, s1))
+		want(w.flying(c1, s1) == "RELEASE(1 ended)", "%s", w.flying(c1, s1))
 		w.deliver(c1, s1, Release)
 		w.deliver(s1, c2, Response)
 		p := w.procs[c2].(*Client)
-		want(p.supporters() == 2 && p.confirmed() == 1, "it counts %d supports, %d of them confirmed", p.supporters(), p.confirmed())
-		w.inside()
+		want(p.supporters() == 3, "it counts %d supports", p.supporters())
+		w.inside(c2)
 	}},
-	{"a support that was given back once is not held, for what was promised after it is void", func() {
-		w, c1, _ := next()
-		w.exit(c1)
-		w.cancel(w.client(2))
-		w.settle()
+	{"whatever an owner says, a server supports next whom it promised it to", func() {
+		w := newWorld(Algorithm, 4, 3, option("promise", 1))
+		c1, earlier := w.client(1), w.client(3)
 		w.try(c1)
-		w.ask(c1, s1)
-		p := w.procs[c1].(*Client)
-		w.receive(s1, c1, Message{Kind: Recall, Time: p.time, Inc: 1, Serial: 1})
-		want(w.find(c1, s1, Yield) >= 0, "it gives nothing back")
-		w.settle()
-		w.inside(c1)
-		want(p.held() == 0b1110, "held is %b", p.held())
-		for j := range p.servers {
-			p.servers[j].gave = true
+		for j := s1; j <= s3; j++ {
+			w.ask(c1, j)
 		}
-		p.token = 7
-		w.exit(c1)
-		want(w.flying(c1, s1) == "RELEASE(2)", "%s", w.flying(c1, s1))
+		c2 := w.next()
+		w.receive(c1, s1, Message{Kind: Release, Time: 1, After: 1}) // to one server, and it goes on
+		w.unsound = true                                             // c1 is still inside, as far as it knows
+		w.deliver(s1, c2, Response)
+		want(w.users[c2] == protocol.InCrit, "it is not inside")
+		for j := s2; j <= s3; j++ {
+			w.receive(earlier, j, Message{Kind: Request, Time: 1, Stage: Inside}) // before all who wait
+			for _, m := range []Message{
+				{Kind: Yield, Time: 1, Serial: 1}, {Kind: Yield, Time: 1, Serial: 2}, {Kind: Request, Time: 1, Serial: 3, Stage: Inside},
+				{Kind: Inquiry, Time: 1}, {Kind: Release, Time: 1},
+			} {
+				w.receive(c1, j, m)
+			}
+			want(w.server(j).owner.request == request{c2, 2}, "s%d supports %v", j+1, w.server(j).owner)
+		}
 	}},
 	{"without the option nobody hears what was held, nor is promised anything", func() {
 		w, c := holder()
@@ -110,25 +118,19 @@ var promises = []story{
 		w.exit(w.client(1))
 		want(w.flying(w.client(1), s1) == "RELEASE(1)", "%s", w.flying(w.client(1), s1))
 	}},
-	{"a promise holds against whoever asked earlier, until it is given back, or the owner gives the support back", func() {
-		for _, yields := range []string{"nobody", "owner"} {
+	{"a promise holds against whoever asked earlier, until it is given back", func() {
+		for _, m := range []Message{{Kind: Release, Time: 1}, {Kind: Yield, Time: 1, Serial: 1}, {Kind: Request, Time: 2}} {
 			w := line(3, 2, 1)
 			c1, c2, c3 := w.client(1), w.client(2), w.client(3)
 			want(w.flying(s1, c2) == "PROMISE(1 after #3@1 inc=1 serial=1) RECALL(1 inc=1 serial=1)" && w.flying(s1, c1) == "RESPONSE(#3@1 inc=1)",
 				"%s, %s", w.flying(s1, c2), w.flying(s1, c1))
 			w.drop(s1, c2, Recall)
-			if yields == "nobody" {
-				w.drop(s1, c2, Promise)
-				w.receive(c2, s1, Message{Kind: Request, Time: 1, Stage: Again})
-				want(w.flying(s1, c2) == "PROMISE(1 after #3@1 inc=1 serial=1)", "%s", w.flying(s1, c2))
-				w.receive(c3, s1, Message{Kind: Release, Time: 1})
-				want(w.server(s1).owner.request == request{c2, 1}, "s1 supports %v", w.server(s1).owner)
-				want(w.flying(s1, c1) == "RESPONSE(#3@1 inc=1) PROMISE(1 after #2@1 inc=1 serial=1)", "%s", w.flying(s1, c1))
-				continue
-			}
-			w.receive(c3, s1, Message{Kind: Yield, Time: 1, Serial: 1})
-			want(w.server(s1).owner.request == request{c1, 1}, "s1 supports %v", w.server(s1).owner)
-			want(w.flying(s1, c2) == "PROMISE(1 after #3@1 inc=1 serial=1) PROMISE(1 after #1@1 inc=1 serial=2)", "%s", w.flying(s1, c2))
+			w.drop(s1, c2, Promise)
+			w.receive(c2, s1, Message{Kind: Request, Time: 1, Stage: Again})
+			want(w.flying(s1, c2) == "PROMISE(1 after #3@1 inc=1 serial=1)", "%s", w.flying(s1, c2))
+			w.receive(c3, s1, m)
+			want(w.server(s1).owner.request == request{c2, 1}, "after %s s1 supports %v", text(m), w.server(s1).owner)
+			want(w.flying(s1, c1) == "RESPONSE(#3@1 inc=1) PROMISE(1 after #2@1 inc=1 serial=1)", "%s", w.flying(s1, c1))
 		}
 	}},
 	{"whoever is next gives the promise back to one that asked earlier", func() {
@@ -196,12 +198,13 @@ var promises = []story{
 		want(w.flying(s1, c2) == "PROMISE(1 after #1@1 inc=1 serial=1)", "%s", w.flying(s1, c2))
 		_, ok := w.server(s1).heir()
 		want(ok, "nobody is next")
-		w = line(1, 3, 2)
+		// Whoever else asked earlier need not wait for ever for a client that does not give its promise back.
+		w = line(2, 3, 1)
 		c3 := w.client(3)
-		w.receive(c1, s1, Message{Kind: Yield, Time: 1, Serial: 1})
-		want(w.find(s1, w.client(2), Promise) >= 0, "to c2 goes %s", w.flying(s1, w.client(2)))
-		_, e := w.server(s1).stored(c3)
-		want(e.serial == 1, "the number of the void promise to c3 is used again: %v", e)
+		w.receive(c2, s1, Message{Kind: Yield, Time: 1, Serial: 1})
+		want(w.server(s1).owner.client == c3, "s1 supports %v", w.server(s1).owner)
+		w.receive(c3, s1, Message{Kind: Yield, Time: 1, Serial: 1})
+		want(w.server(s1).owner.client == c1, "s1 supports %v", w.server(s1).owner)
 	}},
 	{"a suspicion is no end, and voids nothing", func() {
 		w := line(3, 2, 1)
@@ -211,7 +214,7 @@ var promises = []story{
 		w.drop(s1, w.client(2), Recall)
 		want(w.flying(s1, w.client(2)) == "RESPONSE(#2@1 inc=1 serial=1)", "%s", w.flying(s1, w.client(2)))
 	}},
-	{"a promise survives a drain, and a support that is given back then does not", func() {
+	{"a promise survives a drain, until it is given back", func() {
 		for _, yields := range []string{"nobody", "the owner", "whoever is next"} {
 			w := line(3, 2, 1)
 			c1, c2, c3 := w.client(1), w.client(2), w.client(3)
@@ -224,13 +227,13 @@ var promises = []story{
 				want(w.flying(s1, c2) == "PROMISE(1 after #3@1 inc=1 serial=1)", "after %s: %s", text(m), w.flying(s1, c2))
 				w.drop(s1, c2, Promise)
 			}
-			if yields != "nobody" {
-				w.receive(map[string]protocol.ID{"the owner": c3, "whoever is next": c2}[yields], s1, Message{Kind: Yield, Time: 1, Serial: 1})
+			if yields == "whoever is next" {
+				w.receive(c2, s1, Message{Kind: Yield, Time: 1, Serial: 1})
 				want(w.flying(s1, c2) == "DRAINING(inc=1)" && w.server(s1).queue.len() == 0, "%s", w.flying(s1, c2))
 				continue
 			}
-			w.receive(c3, s1, Message{Kind: Release, Time: 1})
-			want(w.server(s1).owner.client == c2, "s1 supports %v", w.server(s1).owner)
+			w.receive(c3, s1, map[string]Message{"nobody": {Kind: Release, Time: 1}, "the owner": {Kind: Yield, Time: 1, Serial: 1}}[yields])
+			want(w.server(s1).owner.client == c2 && w.server(s1).queue.len() == 0, "s1 supports %v", w.server(s1).owner)
 			w.receive(c2, s1, Message{Kind: Release, Time: 1})
 			want(w.server(s1).owner == entry{}, "s1 supports %v", w.server(s1).owner)
 		}
@@ -238,7 +241,8 @@ var promises = []story{
 	{"what is counted early can be given back before its server knows that the owner has left, or after it", func() {
 		for _, knows := range []bool{false, true} {
 			w, c1, c2 := next()
-			w.suspect(c1, s3)
+			w.suspect(c2, s3)
+			w.receive(s4, c2, Message{Kind: Response, Owner: 77, Time: 1, Inc: 1})
 			w.exit(c1)
 			w.deliver(c1, s1, Release)
 			w.deliver(s1, c2, Response)
@@ -250,7 +254,7 @@ var promises = []story{
 				w.deliver(c1, s2, Release)
 			}
 			w.deliver(c2, s2, Yield)
-			what := map[bool]string{false: "PROMISE(2 after #4@1 inc=1 serial=2)", true: "RESPONSE(#5@2 held #0,#1 inc=1 serial=1) RESPONSE(#5@2 inc=1 serial=2)"}
+			what := map[bool]string{false: "PROMISE(2 after #4@1 inc=1 serial=2)", true: "RESPONSE(#5@2 ended inc=1 serial=1) RESPONSE(#5@2 inc=1 serial=2)"}
 			want(w.flying(s2, c2) == what[knows], "to c2 goes %s", w.flying(s2, c2))
 			w.settle()
 			w.inside(c2)
@@ -258,7 +262,7 @@ var promises = []story{
 	}},
 	{"the RESPONSE of an epoch before, or with another number, confirms nothing", func() {
 		w, c1, c2 := next()
-		w.suspect(c1, s3)
+		w.suspect(c2, s3)
 		w.exit(c1)
 		w.deliver(c1, s1, Release)
 		w.deliver(s1, c2, Response)
@@ -338,10 +342,11 @@ var promises = []story{
 			p := w.procs[c].(*Client)
 			p.last = 9
 			w.try(c)
-			for j := s1; j <= s4; j++ {
+			for j := s1; j <= s3; j++ {
 				w.receive(j, c, Message{Kind: Promise, Time: 10, Owner: 77, After: 5, Inc: 1, Serial: 1, Token: 5})
 			}
-			w.receive(s1, c, Message{Kind: Response, Owner: c, Time: 10, Inc: 1, Serial: 1, Token: token, After: 0b1111})
+			w.receive(s4, c, Message{Kind: Response, Owner: 77, Time: 5, Inc: 1})
+			w.receive(s1, c, Message{Kind: Response, Owner: c, Time: 10, Inc: 1, Serial: 1, Token: token, After: 1})
 			if token < 10 {
 				w.inside(c)
 				want(w.token[c] == 10, "its token is %d", w.token[c])
@@ -352,10 +357,10 @@ var promises = []story{
 				want(w.flying(c, s4) == "REQUEST(10) RELEASE(10)", "after it was ejected it sends %s", w.flying(c, s4))
 				continue
 			}
-			w.receive(s2, c, Message{Kind: Response, Owner: c, Time: 10, Inc: 1, Serial: 1, Token: 12, After: 0b1111})
-			want(p.supporters() == 4 && w.find(c, s1, SetToken) < 0, "it counts %d supports, and sends %s", p.supporters(), w.flying(c, s1))
+			w.receive(s2, c, Message{Kind: Response, Owner: c, Time: 10, Inc: 1, Serial: 1, Token: 12, After: 1})
+			want(p.supporters() == 3 && w.find(c, s1, SetToken) < 0, "it counts %d supports, and sends %s", p.supporters(), w.flying(c, s1))
 			w.inside()
-			w.receive(s3, c, Message{Kind: Response, Owner: c, Time: 10, Inc: 1, Serial: 1, Token: 12, After: 0b1111})
+			w.receive(s3, c, Message{Kind: Response, Owner: c, Time: 10, Inc: 1, Serial: 1, Token: 12, After: 1})
 			w.same(c, func() { w.receive(s1, c, Message{Kind: Recorded, Time: 10, Token: 11}) })
 			for j := s1; j <= s3; j++ {
 				want(w.find(c, j, SetToken) >= 0, "it records no token at %d", j)
@@ -368,7 +373,7 @@ var promises = []story{
 		}
 	}},
 	{"tokens: a RELEASE does not tell one that is the timestamp, and without promises a holder does not keep it", func() {
-		for promise, release := range []string{"RELEASE(10)", "RELEASE(10 held #0,#1,#2)"} {
+		for promise, release := range []string{"RELEASE(10)", "RELEASE(10 ended)"} {
 			w := newWorld(Algorithm, 4, 1, option("promise", int64(promise)), option("fence", FenceOn))
 			c := w.client(1)
 			p := w.procs[c].(*Client)
@@ -382,6 +387,18 @@ var promises = []story{
 			w.exit(c)
 			want(w.flying(c, s1) == "REQUEST(10) "+release, "%s", w.flying(c, s1))
 		}
+	}},
+	{"tokens: one that nobody can have had keeps whoever is next from nothing", func() {
+		w := newWorld(Algorithm, 1, 2, withClock, option("promise", 1), option("fence", FenceOn))
+		w.now += int64(time.Second)
+		w.try(w.client(1))
+		w.deliver(w.client(1), s1, Request)
+		w.now++
+		w.try(w.client(2))
+		w.deliver(w.client(2), s1, Request)
+		w.receive(w.client(1), s1, Message{Kind: Release, Time: w.server(s1).owner.time, After: 1, Token: most})
+		answer := w.flights[w.find(s1, w.client(2), Response)].msg
+		want(answer.Token < uint64(w.now) && answer.After == 0, "s1 answers %s", text(answer))
 	}},
 	{"tokens: an heir that leaves the queue is remembered by its timestamp", func() {
 		w := newWorld(Algorithm, 1, 3, option("promise", 1), option("fence", FenceOn))
@@ -408,7 +425,7 @@ var promises = []story{
 		want(w.flying(s1, c2) == "PROMISE(7 after #1@5 inc=1 serial=1 token=5)", "%s", w.flying(s1, c2))
 		w.receive(c1, s1, Message{Kind: Release, Time: 5, After: 1, Token: 9})
 		w.drop(s1, c2, Promise)
-		want(w.flying(s1, c2) == "RESPONSE(#2@7 held #0 inc=1 serial=1 token=9)", "%s", w.flying(s1, c2))
+		want(w.flying(s1, c2) == "RESPONSE(#2@7 ended inc=1 serial=1 token=9)", "%s", w.flying(s1, c2))
 	}},
 	{"a long queue finds whom it promised the support", func() {
 		w := newWorld(Algorithm, 1, 2*long, option("promise", 1))
@@ -513,17 +530,18 @@ func TestPromiseMutants(t *testing.T) {
 		},
 		Inside: promiseFunctions,
 		Replace: []mutant.Replacement{
-			mutant.Edit("promises: what the holder had is not looked at", "&& m.After>>j&1 != 0", ""),
+			mutant.Edit("promises: an answer counts as the end", "&& m.After != 0 {", "{"),
 			mutant.Edit("promises: one counts at once", "response{request: request{m.Owner, m.After}, serial: m.Serial, token: m.Token, promised: true}",
 				"response{request: c.me(), serial: m.Serial, token: m.Token, early: true}"),
-			mutant.Edit("promises: one survives a YIELD", "heir := s.void(out)", "heir := protocol.ID(0)"),
-			mutant.Edit("promises: a suspicion counts as the end", "s.delete(e, farewell{}, ev.Now, out)", "s.delete(e, farewell{held: ^uint64(0)}, ev.Now, out)"),
+			mutant.Edit("promises: one is void after a YIELD", "s.insert(w)\n\t\ts.admit(farewell{}, now, out)",
+				"if ok {\n\t\t\ts.queue.remove(0)\n\t\t\th.mode &^= promised\n\t\t\ts.insert(h)\n\t\t}\n\t\ts.insert(w)\n\t\ts.admit(farewell{}, now, out)"),
+			mutant.Edit("promises: who gives a support back has it no more", "case w.precedes(h)", "case false && w.precedes(h)"),
+			mutant.Edit("promises: a token that is ahead keeps whoever is next out", "if s.ahead(m.Token, now) {\n\t\treturn farewell{}", "if false {\n\t\treturn farewell{}"),
+			mutant.Edit("promises: a suspicion counts as the end", "s.delete(e, farewell{}, ev.Now, out)", "s.delete(e, farewell{ended: 1}, ev.Now, out)"),
 			mutant.Edit("promises: none is asked back", "s.recallHeir(w, out)", ""),
-			mutant.Edit("promises: one that was given back is promised again with its number",
-				"s.queue.waiters[s.queue.find(e.client)].serial++", ""),
+			mutant.Edit("promises: one that was given back is promised again with its number", "w.serial++\n", ""),
 			mutant.Edit("promises: a YIELD that takes nothing back is not answered", "promise != 0 {\n\t\ts.inform", "promise < 0 {\n\t\ts.inform"),
 			mutant.Edit("promises: a drain voids them", "if heir {\n\t\ts.insert(w)\n\t}", "_, _ = w, heir"),
-			mutant.Edit("promises: a number is used for two", "s.queue.waiters[i].serial++", ""),
 			mutant.Edit("promises: an earlier request comes before", "w.mode |= promised", ""),
 			mutant.Edit("promises: who asks again is next no more", "w.mode |= known.mode & promised", ""),
 			mutant.Edit("promises: a RESPONSE of an epoch before confirms", "s.early && r.request == s.request &&", "s.early &&"),
@@ -533,9 +551,9 @@ func TestPromiseMutants(t *testing.T) {
 
 // promiseFunctions are what promises add. TestPromiseMutants mutates them, and TestMutants does not.
 var promiseFunctions = []string{
-	"Client.farewell", "Client.held", "Client.onPromise", "Client.follow", "Client.confirmed", "Server.heir", "Server.promise",
-	"Server.promises", "Server.tellHeir", "Server.inform", "Server.gone", "Server.void", "Server.renew", "Server.recallHeir", "Server.decline",
-	"Server.remember", "queue.promise", "waiter.promised",
+	"Client.farewell", "Server.farewell", "Client.onPromise", "Client.follow", "Client.confirmed", "Server.heir", "Server.promise",
+	"Server.promises", "Server.tellHeir", "Server.inform", "Server.gone", "Server.recallHeir", "Server.decline",
+	"Server.remember", "queue.promise", "waiter.promised", "waiter.precedes",
 }
 
 // handOvers is a run of ten clients that hold for 20 T, and want the lock again at once: docs/sigma.md has its command.

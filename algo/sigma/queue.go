@@ -31,6 +31,12 @@ func (w waiter) promised() bool { return w.mode&promised != 0 }
 
 func (w waiter) group() uint64 { return w.mode &^ (inside | promised) }
 
+// precedes reports whether w would come before an heir without the promise.
+func (w waiter) precedes(heir waiter) bool {
+	heir.mode &^= promised
+	return w.compare(heir) < 0
+}
+
 // compare is the order of service.
 func (w waiter) compare(v waiter) int {
 	switch {

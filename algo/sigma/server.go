@@ -124,7 +124,7 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 			s.decline(stored, m.Serial, now, out)
 		}
 	case Release: // lines 42-43
-		s.delete(stored, farewell{m.After, m.Token}, now, out)
+		s.delete(stored, s.farewell(m, now), now, out)
 	case Inquiry: // lines 44-45
 		switch {
 		case own != nil:
@@ -195,10 +195,8 @@ func (s *Server) wait(w waiter, now int64, out *protocol.Out[Message]) {
 	}
 	s.insert(w)
 	s.recallHeir(w, out)
-	if w.group() != 0 {
-		if s.admit(farewell{}, now, out); s.owned(w.client) != nil {
-			return
-		}
+	if s.admit(farewell{}, now, out); s.owned(w.client) != nil {
+		return
 	}
 	s.inform(w.client, now, out)
 	if s.group() != 0 && s.queue.len() == 1 { // the first one for whom they have to leave
@@ -223,19 +221,24 @@ func (s *Server) recall(e entry, out *protocol.Out[Message]) {
 	out.Send(e.client, Message{Kind: Recall, Time: e.time, Inc: s.inc, Serial: e.serial})
 }
 
-// yield takes the support of an owner back and supports whoever comes next.
+// yield takes the support of an owner back and supports whoever comes next. That is the owner itself where nobody asked
+// earlier, and else the heir, if there is one.
 func (s *Server) yield(e entry, now int64, out *protocol.Out[Message]) {
-	group := s.group()
+	w := waiter{e, s.group()}
 	s.part(e, out)
-	heir := s.void(out)
-	if s.draining {
+	switch h, ok := s.heir(); {
+	case s.draining:
 		s.turnAway(e.client, out)
-		return
+		if ok {
+			s.admit(farewell{}, now, out)
+		}
+	case w.precedes(h) && (s.queue.len() == 1 || w.compare(s.queue.waiters[1]) < 0):
+		s.grant(e, farewell{}, now, out)
+	default:
+		s.insert(w)
+		s.admit(farewell{}, now, out)
 	}
-	s.insert(waiter{e, group})
-	s.admit(farewell{}, now, out)
-	s.renew(heir, e.request)
-	if s.owned(e.client) == nil {
+	if !s.draining && s.owned(e.client) == nil {
 		s.inform(e.client, now, out)
 	}
 }
@@ -269,17 +272,17 @@ func (s *Server) grant(e entry, last farewell, now int64, out *protocol.Out[Mess
 	case FenceOn, FenceNoFloor:
 		s.raise(s.fenced(e.client), e.time, now, out)
 	}
-	s.respond(e.client, max(known, last.token), last.held, out)
+	s.respond(e.client, max(known, last.token), last.ended, out)
 }
 
-// respond tells a client whom we support; token and held go with a support only.
-func (s *Server) respond(to protocol.ID, token, held uint64, out *protocol.Out[Message]) {
+// respond tells a client whom we support; token and ended go with a support only.
+func (s *Server) respond(to protocol.ID, token, ended uint64, out *protocol.Out[Message]) {
 	e := s.owned(to)
 	if e == nil {
 		out.Send(to, Message{Kind: Response, Owner: s.owner.client, Time: s.owner.time, Inc: s.inc, Token: s.group()})
 		return
 	}
-	m := Message{Kind: Response, Owner: e.client, Time: e.time, Inc: s.inc, Serial: e.serial, Token: token, After: held}
+	m := Message{Kind: Response, Owner: e.client, Time: e.time, Inc: s.inc, Serial: e.serial, Token: token, After: ended}
 	if s.group() != 0 && s.queue.len() > 0 {
 		m.Stage = Wanted
 	}

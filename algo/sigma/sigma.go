@@ -13,7 +13,7 @@ const (
 	Request   uint8 = iota // client: Time, Serial (the last support given back), Stage, Token (its group)
 	Response               // server: Owner, Time of the owner, Inc; of the reader's own support Serial and Token, and Stage; else Token is the group of the owners
 	Yield                  // client: Time, Serial
-	Release                // client: Time; After (the servers that supported a holder) and Token (its own, if it is not Time), where promises are made
+	Release                // client: Time; After (1: of a holder) and Token (its own, if it is not Time), where promises are made
 	Inquiry                // client: Time
 	Check                  // server: Time
 	SetToken               // client: Time, Serial, Token
@@ -63,7 +63,7 @@ type Message struct {
 	Inc    uint64      // the server's incarnation
 	Serial uint64      // the number of a support
 	Token  uint64      // a fencing token or a clock, ns; or a group, see share
-	After  uint64      // of a PROMISE the time of Owner's request; of a RELEASE, and the RESPONSE on it, see Client.held
+	After  uint64      // of a PROMISE the time of Owner's request; of a RELEASE, and the RESPONSE on it, 1: that request has ended
 }
 
 const source = "Chen, Lin, Lian, Zhang: Sigma: A Fault-Tolerant Mutual Exclusion Algorithm in Dynamic " +
@@ -214,7 +214,7 @@ func algorithm(i protocol.Info, p newProcess, inv []protocol.Invariant) protocol
 // numbered adds what the numbers of supports need in the checker.
 func numbered(a protocol.Algorithm[Message]) protocol.Algorithm[Message] {
 	a.MapState, a.MapMsg, a.Unsettled = protocol.MapState[Message], protocol.MapMsg(Message.fields), unsettled
-	a.Interchangeable = alike
+	a.Interchangeable = unfenced
 	a.Bounds = []protocol.Bound{protocol.NewBound("serials", 5, func(p interface{ serial() uint64 }) uint64 { return p.serial() })}
 	return a
 }

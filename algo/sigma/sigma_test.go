@@ -81,11 +81,11 @@ func TestWireForm(t *testing.T) {
 			"0c 05 09 04 03 01 07",
 			"PROMISE(5 after #9@4 inc=3 serial=1 token=7)",
 		},
-		{Message{Kind: Release, Time: 5, After: 5, Token: 7}, "0e 05 05 07", "RELEASE(5 held #0,#2 token=7)"},
+		{Message{Kind: Release, Time: 5, After: 1, Token: 7}, "0e 05 07", "RELEASE(5 ended token=7)"},
 		{
 			Message{Kind: Response, Owner: 9, Time: 5, Inc: 3, Serial: 1, Token: 4, After: 1},
-			"0f 05 09 03 01 04 01",
-			"RESPONSE(#9@5 held #0 inc=3 serial=1 token=4)",
+			"0f 05 09 03 01 04",
+			"RESPONSE(#9@5 ended inc=3 serial=1 token=4)",
 		},
 	} {
 		b := Algorithm.Append(nil, c.m)

@@ -198,6 +198,9 @@ var promises = []story{
 		want(w.flying(s1, c2) == "PROMISE(1 after #1@1 inc=1 serial=1)", "%s", w.flying(s1, c2))
 		_, ok := w.server(s1).heir()
 		want(ok, "nobody is next")
+		w = line(1, 2, 3)
+		w.receive(c1, s1, Message{Kind: Yield, Time: 1, Serial: 1})
+		want(w.server(s1).owner == entry{request{c1, 1}, 2}, "s1 supports %v", w.server(s1).owner)
 		// Whoever else asked earlier need not wait for ever for a client that does not give its promise back.
 		w = line(2, 3, 1)
 		c3 := w.client(3)

@@ -85,8 +85,11 @@ var promises = []story{
 		for j := s2; j <= s3; j++ {
 			w.receive(earlier, j, Message{Kind: Request, Time: 1, Stage: Inside}) // before all who wait
 			for _, m := range []Message{
-				{Kind: Yield, Time: 1, Serial: 1}, {Kind: Yield, Time: 1, Serial: 2}, {Kind: Request, Time: 1, Serial: 3, Stage: Inside},
-				{Kind: Inquiry, Time: 1}, {Kind: Release, Time: 1},
+				{Kind: Yield, Time: 1, Serial: 1},
+				{Kind: Yield, Time: 1, Serial: 2},
+				{Kind: Request, Time: 1, Serial: 3, Stage: Inside},
+				{Kind: Inquiry, Time: 1},
+				{Kind: Release, Time: 1},
 			} {
 				w.receive(c1, j, m)
 			}

@@ -72,6 +72,16 @@ func TestKeep(t *testing.T) {
 				}
 			},
 		},
+		"alone until one attempt of another kind": {
+			func(c *Client) *Mutex { return c.Mutex("a").Keep(keep) },
+			func(t *testing.T, c *Client, _ *fakeNode, _ *Grant) {
+				g, err := c.Mutex("a").TryLock(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				g.Unlock()
+			},
+		},
 		"alone until a reader comes": {
 			func(c *Client) *Mutex { return c.Mutex("a").Keep(keep) },
 			func(t *testing.T, c *Client, _ *fakeNode, _ *Grant) { lock(t, c.RWMutex("a").readers()).Unlock() },

@@ -146,6 +146,9 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 		l = &line{client: c, name: name, shard: w.shards[0]}
 		c.lines.Set(name, l)
 	}
+	if l.stay != nil && !l.joins(w.section) {
+		l.stay.exit() // if it is only kept
+	}
 	if once && l.stay != nil && !l.ending() && !l.joins(w.section) {
 		defer c.mu.Unlock()
 		return nil, l.taken(w.section)

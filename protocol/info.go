@@ -138,8 +138,10 @@ type Info struct {
 	Consensus bool // its processes Propose, and hear what they Decide
 	Grouped   bool // its users want Groups, and those of one group are inside together
 	// Shares: its users may want Groups; those that do not are alone. Grouped is set for a run in which some do.
-	Shares    bool
-	Several   bool // a user may want more than one group at a time
+	Shares  bool
+	Several bool // a user may want more than one group at a time
+	// Early: a try may have a head start, which is in its Arg: see WithHeadStart.
+	Early     bool
 	Tolerates Faults
 	// Synchronous: it is right only if each of its time-outs exceeds a round trip, with
 	// what the other ends do in between.

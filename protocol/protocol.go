@@ -29,8 +29,8 @@ const (
 	// Start is the first event after New. Arg is the incarnation: a later life of
 	// one member has a larger one, and 0 means that nobody knows it.
 	Start Kind = iota + 1
-	// Try: the user wants to enter. Arg is TryWait or TryOnce, Data the Groups that it
-	// wants, "" where Info.Grouped is not set.
+	// Try: the user wants to enter. Arg is TryWait or TryOnce, and may have a head start: see WithHeadStart.
+	// Data is the Groups that it wants, "" where Info.Grouped is not set.
 	Try
 	// Cancel: the user gives up while trying. Only where Info.Cancels; answered
 	// by Rem. A driver never sends it after Crit.
@@ -57,6 +57,15 @@ const (
 	TryWait = 0 // wait for the critical section
 	TryOnce = 1 // give up with Rem as soon as somebody else seems to be first
 )
+
+// MaxHeadStart is the largest head start, ns: a minute.
+const MaxHeadStart = 60e9
+
+// WithHeadStart is the Arg of a Try whose request counts as made so many ns earlier, where Info.Early.
+func WithHeadStart(arg, ns uint64) uint64 { return arg | ns<<1 }
+
+// HeadStart is what the Arg of a Try says: TryOnce or not, and the head start, ns.
+func HeadStart(arg uint64) (once bool, ns uint64) { return arg&1 == TryOnce, arg >> 1 }
 
 // Input is all of an event but the message.
 type Input struct {

@@ -68,7 +68,8 @@ type Client struct {
 	delay   int64
 	fence   int64
 	eps     int64
-	refresh int64 // 0: not
+	refresh int64  // 0: not
+	ahead   uint64 // the least head start of all its tries
 
 	section protocol.Section
 	promise uint8          // not 0: our RELEASEs say which servers supported us
@@ -76,6 +77,7 @@ type Client struct {
 	resting bool           // what the answers call for waits for retryTimer
 	relaxed bool           // it came down to its group: see protocol.Downgrade
 	group   protocol.Group // that it wants, or is in; "": to be alone
+	head    uint64         // its head start, ns
 	time    uint64         // the timestamp of the current request; 0 in the remainder, and in the pause between two epochs of a try
 	last    uint64         // no timestamp was larger, except one that was refused, and no token of a grant; 0 once the clock is past it
 	clock   uint64         // of a server that refused our own in this try; 0: none
@@ -97,6 +99,7 @@ func newClient(id protocol.ID, c protocol.Config) *Client {
 		fence:   info.Option(c, "fence"),
 		eps:     info.Option(c, "eps"),
 		refresh: info.Option(c, "refresh"),
+		ahead:   uint64(info.Option(c, "head")) * uint64((id-protocol.ID(c.N))%2),
 		promise: uint8(info.Option(c, "promise")),
 		servers: make([]view, c.N),
 	}
@@ -172,7 +175,8 @@ func (c *Client) onTimeout(ev protocol.Event[Message], out *protocol.Out[Message
 
 // try is lines 1-5.
 func (c *Client) try(ev protocol.Event[Message], out *protocol.Out[Message]) {
-	c.section, c.once = protocol.InTry, ev.Arg == protocol.TryOnce
+	once, head := protocol.HeadStart(ev.Arg)
+	c.section, c.once, c.head = protocol.InTry, once, max(head, c.ahead)
 	c.group = protocol.Group(ev.Data)
 	c.backOff, c.patience = c.delay, safetyDelay*c.delay
 	c.request(ev.Now, out)
@@ -185,7 +189,7 @@ func (c *Client) request(now int64, out *protocol.Out[Message]) {
 	}
 	c.time = fresh(c.last, now)
 	c.last = c.time
-	out.Broadcast(Message{Kind: Request, Time: c.time, Token: c.wants()})
+	out.Broadcast(Message{Kind: Request, Time: c.time, Token: c.wants(), After: c.head})
 }
 
 // onResponse is lines 7-18.
@@ -367,12 +371,12 @@ func (c *Client) resolve(out *protocol.Out[Message]) {
 // rerequest asks server j again. It says which support we gave back last, so
 // that the server numbers the next one above it.
 func (c *Client) rerequest(j int, s Stage, out *protocol.Out[Message]) {
-	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.servers[j].given, Stage: s, Token: c.wants()})
+	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.servers[j].given, Stage: s, Token: c.wants(), After: c.head})
 }
 
 // yield gives back a support of server j.
 func (c *Client) yield(j int, serial uint64, out *protocol.Out[Message]) {
-	out.Send(protocol.ID(j), Message{Kind: Yield, Time: c.time, Serial: serial})
+	out.Send(protocol.ID(j), Message{Kind: Yield, Time: c.time, Serial: serial, After: c.head})
 	c.servers[j].given = serial
 }
 
@@ -420,7 +424,7 @@ func (c *Client) leave(why protocol.Reason, now int64, out *protocol.Out[Message
 	c.release(out)
 	c.section, c.once, c.rounds, c.clock = protocol.InRem, false, 0, 0
 	c.relaxed = false
-	c.group = ""
+	c.group, c.head = "", 0
 	out.StopTimer(retryTimer)
 	out.StopTimer(tokenTimer)
 	out.GiveUp(why)

@@ -29,8 +29,10 @@ func (m Message) fields(c *protocol.Codec) Message {
 			protocol.Upto(c, &m.Token, most-1)
 			c.Want(m.Token != 0)
 		}
+		m.head(c)
 	case Yield:
 		m.serial(c, c.To, c.From)
+		m.head(c)
 	case Response:
 		c.AnyID(&m.Owner)
 		protocol.Upto(c, &m.Inc, most)
@@ -65,13 +67,15 @@ func (m Message) fields(c *protocol.Codec) Message {
 	return m
 }
 
-// kind visits the kind, which in the encoding tells more: what a RESPONSE says beside, and whether a RELEASE is that of a
-// holder.
+// kind visits the kind, which in the encoding tells more: what a RESPONSE says beside, whether a RELEASE is that of a
+// holder, and whether there is a head start.
 func (m *Message) kind(c *protocol.Codec) {
 	const (
-		wanted   = Promise + 1 + iota // RESPONSE
-		ended                         // RELEASE
-		followed                      // RESPONSE
+		wanted     = Promise + 1 + iota // RESPONSE
+		ended                           // RELEASE
+		followed                        // RESPONSE
+		early                           // REQUEST
+		earlyYield                      // YIELD
 	)
 	k := m.Kind
 	switch {
@@ -81,8 +85,12 @@ func (m *Message) kind(c *protocol.Codec) {
 		k = ended
 	case k == Response && m.After != 0:
 		k = followed
+	case k == Request && m.After != 0:
+		k = early
+	case k == Yield && m.After != 0:
+		k = earlyYield
 	}
-	protocol.Upto(c, &k, followed)
+	protocol.Upto(c, &k, earlyYield)
 	if !c.Reading() {
 		return
 	}
@@ -93,6 +101,18 @@ func (m *Message) kind(c *protocol.Codec) {
 		m.Kind, m.After = Release, 1
 	case followed:
 		m.Kind, m.After = Response, 1
+	case early:
+		m.Kind, m.After = Request, 1
+	case earlyYield:
+		m.Kind, m.After = Yield, 1
+	}
+}
+
+// head visits a head start, where there is one. No server reads more than a minute.
+func (m *Message) head(c *protocol.Codec) {
+	if m.After != 0 {
+		protocol.Upto(c, &m.After, protocol.MaxHeadStart)
+		c.Want(m.After != 0)
 	}
 }
 
@@ -146,6 +166,8 @@ func text(m Message) string {
 	switch {
 	case m.Kind == Promise:
 		fmt.Fprintf(&b, " after #%d@%d", m.Owner, m.After)
+	case m.After != 0 && (m.Kind == Request || m.Kind == Yield):
+		fmt.Fprintf(&b, " head=%d", m.After)
 	case m.After != 0:
 		b.WriteString(" ended")
 	}
@@ -316,7 +338,7 @@ func (s *LiteralServer) State(c *protocol.Codec) {
 // State implements protocol.Process.
 func (c *Client) State(v *protocol.Codec) {
 	protocol.Upto(v, &c.section, protocol.InLost)
-	v.Uints(&c.time, &c.last, &c.clock, &c.token, &c.rounds)
+	v.Uints(&c.head, &c.time, &c.last, &c.clock, &c.token, &c.rounds)
 	v.Bools(&c.once, &c.resting, &c.relaxed)
 	protocol.Text(v, &c.group)
 	if v.Reading() {
@@ -357,6 +379,7 @@ func (s *Server) State(c *protocol.Codec) {
 		s.visit(c, &w.entry)
 		g, in := w.group(), w.inside()
 		protocol.Upto(c, &g, most-1)
+		protocol.Upto(c, &w.head, protocol.MaxHeadStart)
 		c.Bool(&in)
 		next := w.promised()
 		if i == 0 && s.terms.Value().promise != 0 {

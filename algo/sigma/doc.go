@@ -69,6 +69,8 @@
 //   - Groups. A server supports several owners at a time that share one group, and whoever does not
 //     share closes the session to those behind it. A mutex is the case in which nobody shares. A client that
 //     is inside alone comes down to a group by DOWNGRADE, and nobody else gets in between.
+//   - Head starts. A request may count as made up to a minute earlier, which its REQUESTs and YIELDs say. All servers order
+//     requests by that; their timestamps stay what names them, and their tokens.
 //   - Drain. A server that is about to stop keeps its owner until that one leaves,
 //     and tells the others that it will support nobody. A client believes it for the
 //     rest of its epoch.
@@ -121,6 +123,8 @@
 //
 // TestPromisesExplored decides models of promises, with losses, drains, lapsed leases and tokens, and progress and starvation
 // where channels are in order; TestPromiseMutants breaks them, and TestHandOver and TestHandOverOfForgetful measure them.
+//
+// TestHeadStartsExplored decides models in which one client has a head start, and TestPassedByHeadStart simulates how far it reaches.
 //
 // TestStories tells the claims of the paper and of each extension above, message by
 // message, with the lines of Figure 1 in their names; where Figure 1 fails and

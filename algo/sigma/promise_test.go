@@ -541,7 +541,7 @@ func TestPromiseMutants(t *testing.T) {
 				"response{request: c.me(), serial: m.Serial, token: m.Token, early: true}"),
 			mutant.Edit("promises: one is void after a YIELD", "s.insert(w)\n\t\ts.admit(farewell{}, now, out)",
 				"if ok {\n\t\t\ts.queue.remove(0)\n\t\t\th.mode &^= promised\n\t\t\ts.insert(h)\n\t\t}\n\t\ts.insert(w)\n\t\ts.admit(farewell{}, now, out)"),
-			mutant.Edit("promises: who gives a support back has it no more", "case w.precedes(h)", "case false && w.precedes(h)"),
+			mutant.Edit("promises: who gives a support back has it no more", "case ok && w.precedes(h)", "case false && w.precedes(h)"),
 			mutant.Edit("promises: a token that is ahead keeps whoever is next out", "if s.ahead(m.Token, now) {\n\t\treturn farewell{}", "if false {\n\t\treturn farewell{}"),
 			mutant.Edit("promises: a suspicion counts as the end", "s.delete(e, farewell{}, ev.Now, out)", "s.delete(e, farewell{ended: 1}, ev.Now, out)"),
 			mutant.Edit("promises: none is asked back", "s.recallHeir(w, out)", ""),

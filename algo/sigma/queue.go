@@ -10,6 +10,7 @@ import (
 type waiter struct {
 	entry
 	mode uint64 // the group that it wants, 0: to be alone; and inside, promised
+	head uint64 // its head start, ns
 }
 
 // inside marks a waiter whose client is inside, and comes before all who wait.
@@ -37,11 +38,17 @@ func (w waiter) precedes(heir waiter) bool {
 	return w.compare(heir) < 0
 }
 
+// rank is the request's place in the order of service: it counts as made its head start earlier. The timestamp itself stays
+// what names the request, and its token.
+func (w waiter) rank() protocol.Stamp {
+	return protocol.Stamp{Time: w.time + protocol.MaxHeadStart - w.head, ID: w.client}
+}
+
 // compare is the order of service.
 func (w waiter) compare(v waiter) int {
 	switch {
 	case (w.mode^v.mode)&(inside|promised) == 0:
-		return w.stamp().Compare(v.stamp())
+		return w.rank().Compare(v.rank())
 	case w.promised(), !v.promised() && w.inside():
 		return -1
 	}

@@ -1,6 +1,7 @@
 package sigma
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -366,15 +367,14 @@ var servers = []story{
 		for step, most := range []int{10, 0, long, long + 1, long / 2, 3 * long, long/2 + 1, long/2 + 9, long / 2, 2 * long, 0} {
 			for len(known) != most {
 				if len(known) < most {
-					w := waiter{entry{request{protocol.ID(random.Uint64()), random.Uint64N(50)}, 1}, mode(0, random.IntN(10) == 0)}
+					w := waiter{entry{request{protocol.ID(random.Uint64()), random.Uint64N(50)}, 1}, mode(0, random.IntN(10) == 0), random.Uint64N(20)}
 					q.insert(w)
 					known = append(known, w)
 					slices.SortFunc(known, func(v, w waiter) int {
-						switch {
-						case v.inside() != w.inside() && v.inside(), v.inside() == w.inside() && v.before(w.request):
-							return -1
+						if v.inside() != w.inside() {
+							return map[bool]int{true: -1, false: 1}[v.inside()]
 						}
-						return 1
+						return cmp.Or(cmp.Compare(int64(v.time-v.head), int64(w.time-w.head)), cmp.Compare(v.client, w.client))
 					})
 				} else {
 					i := random.IntN(len(known)) * random.IntN(2)

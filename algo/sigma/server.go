@@ -119,7 +119,7 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 	case Yield: // lines 36-41
 		switch {
 		case own != nil && own.serial == m.Serial:
-			s.yield(*own, now, out)
+			s.yield(*own, m.After, now, out)
 		case own == nil && stored != (entry{}):
 			s.decline(stored, m.Serial, now, out)
 		}
@@ -152,7 +152,7 @@ func (s *Server) onRequest(own *entry, stored entry, from protocol.ID, m Message
 		out.Send(from, Message{Kind: Refused, Time: m.Time, Token: uint64(now)})
 	case own != nil && m.Serial >= own.serial:
 		own.serial = m.Serial
-		s.yield(*own, now, out)
+		s.yield(*own, m.After, now, out)
 	case own != nil:
 		s.respond(from, s.report(own.request, now), 0, out)
 	case s.gone(from):
@@ -160,7 +160,7 @@ func (s *Server) onRequest(own *entry, stored entry, from protocol.ID, m Message
 	case s.owner == (entry{}) && m.Token == 0:
 		s.grant(e, farewell{}, now, out)
 	default:
-		s.wait(waiter{e, mode(m.Token, m.Stage == Inside)}, now, out)
+		s.wait(waiter{e, mode(m.Token, m.Stage == Inside), m.After}, now, out)
 	}
 }
 
@@ -188,6 +188,7 @@ func (s *Server) wait(w waiter, now int64, out *protocol.Out[Message]) {
 		w.serial = max(w.serial, known.serial)
 		w.mode |= known.mode & inside
 		w.mode |= known.mode & promised
+		w.head = known.head
 	}
 	if s.shares(w) {
 		s.grant(w.entry, farewell{}, now, out)
@@ -221,10 +222,11 @@ func (s *Server) recall(e entry, out *protocol.Out[Message]) {
 	out.Send(e.client, Message{Kind: Recall, Time: e.time, Inc: s.inc, Serial: e.serial})
 }
 
-// yield takes the support of an owner back and supports whoever comes next. That is the owner itself where nobody asked
-// earlier, and else the heir, if there is one.
-func (s *Server) yield(e entry, now int64, out *protocol.Out[Message]) {
-	w := waiter{e, s.group()}
+// yield takes the support of an owner back and supports whoever comes next. That is the owner itself where nobody comes
+// before it, and else the heir, if there is one. The owner says its head start again: of one that has the support nothing
+// more is kept.
+func (s *Server) yield(e entry, head uint64, now int64, out *protocol.Out[Message]) {
+	w := waiter{e, s.group(), head}
 	s.part(e, out)
 	switch h, ok := s.heir(); {
 	case s.draining:
@@ -232,7 +234,7 @@ func (s *Server) yield(e entry, now int64, out *protocol.Out[Message]) {
 		if ok {
 			s.admit(farewell{}, now, out)
 		}
-	case w.precedes(h) && (s.queue.len() == 1 || w.compare(s.queue.waiters[1]) < 0):
+	case ok && w.precedes(h) && (s.queue.len() == 1 || w.compare(s.queue.waiters[1]) < 0):
 		s.grant(e, farewell{}, now, out)
 	default:
 		s.insert(w)

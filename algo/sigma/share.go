@@ -233,7 +233,7 @@ func (s *Server) onDowngrade(own *entry, stored entry, group uint64, now int64, 
 	case stored == (entry{}):
 	case own == nil:
 		if alone(s.queue.waiters[s.queue.find(stored.client)].group()) {
-			s.wait(waiter{stored, group}, now, out)
+			s.wait(waiter{entry: stored, mode: group}, now, out)
 		}
 	case alone(s.group()):
 		if s.queue == nil {

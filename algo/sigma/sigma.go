@@ -10,9 +10,9 @@ import (
 
 // The kinds of Message, with the fields that each carries.
 const (
-	Request   uint8 = iota // client: Time, Serial (the last support given back), Stage, Token (its group)
+	Request   uint8 = iota // client: Time, Serial (the last support given back), Stage, Token (its group), After (its head start)
 	Response               // server: Owner, Time of the owner, Inc; of the reader's own support Serial and Token, and Stage; else Token is the group of the owners
-	Yield                  // client: Time, Serial
+	Yield                  // client: Time, Serial, After (its head start)
 	Release                // client: Time; After (1: of a holder) and Token (its own, if it is not Time), where promises are made
 	Inquiry                // client: Time
 	Check                  // server: Time
@@ -63,7 +63,7 @@ type Message struct {
 	Inc    uint64      // the server's incarnation
 	Serial uint64      // the number of a support
 	Token  uint64      // a fencing token or a clock, ns; or a group, see share
-	After  uint64      // of a PROMISE the time of Owner's request; of a RELEASE, and the RESPONSE on it, 1: that request has ended
+	After  uint64      // of a PROMISE the time of Owner's request; of a RELEASE, and the RESPONSE on it, 1: that request has ended; of a REQUEST and a YIELD a head start, ns
 }
 
 const source = "Chen, Lin, Lian, Zhang: Sigma: A Fault-Tolerant Mutual Exclusion Algorithm in Dynamic " +
@@ -137,6 +137,12 @@ var (
 			Range:   between(0, 1),
 			Doc:     "1: servers tell the next in line that it is next, and a hand-over needs only the first of them, for n messages more; 0: they do not (default 0; poundlock serve has 1)",
 		},
+		{
+			Name:    "head",
+			Default: func(protocol.Config) int64 { return 0 },
+			Range:   between(0, protocol.MaxHeadStart),
+			Doc:     "ns, in check timestamps: the head start of c2, c4, c6 and so on, for the evidence (default 0)",
+		},
 	}
 )
 
@@ -157,6 +163,7 @@ var info = protocol.Info{
 	Cancels:   true,
 	Drains:    true,
 	Shares:    true,
+	Early:     true,
 	Detector:  protocol.LeaseDetector,
 	Tolerates: protocol.Crash | protocol.Amnesia,
 	Messages:  messages,

@@ -67,7 +67,10 @@ func TestWireForm(t *testing.T) {
 			"01 05 09 03 01 04",
 			"RESPONSE(#9@5 inc=3 serial=1 token=4)",
 		},
+		{Message{Kind: Request, Time: 5, After: 7}, "10 05 00 00 07", "REQUEST(5 head=7)"},
+		{Message{Kind: Request, Time: 5, Stage: Again, Token: 'r', After: 7}, "10 05 00 04 72 07", "REQUEST(5 head=7 group=r again)"},
 		{Message{Kind: Yield, Time: 5, Serial: 1}, "02 05 01", "YIELD(5 serial=1)"},
+		{Message{Kind: Yield, Time: 5, Serial: 1, After: 300}, "11 05 01 ac 02", "YIELD(5 head=300 serial=1)"},
 		{Message{Kind: Release, Time: 5}, "03 05", "RELEASE(5)"},
 		{Message{Kind: Inquiry, Time: 5}, "04 05", "INQUIRY(5)"},
 		{Message{Kind: Check, Time: 5}, "05 05", "CHECK(5)"},
@@ -100,7 +103,7 @@ func TestWireForm(t *testing.T) {
 			t.Errorf("%s is read as %+v, %d bytes left, %v", c.text, m, len(rest), err)
 		}
 	}
-	for _, bad := range [][]byte{{0, 5, 0, 3}, {0, 5, 0}, {9, 5, 3}, {10}, {11, 5}, {13, 5, 0, 7}, {15, 5}} {
+	for _, bad := range [][]byte{{0, 5, 0, 3}, {0, 5, 0}, {9, 5, 3}, {10}, {11, 5}, {13, 5, 0, 7}, {15, 5}, {18, 5, 1, 7}} {
 		if m, _, err := Algorithm.Read(bad); err == nil {
 			t.Errorf("% x is read as %+v", bad, m)
 		}
@@ -115,20 +118,20 @@ func TestWireForm(t *testing.T) {
 	// A queue out of order is no state.
 	s := newServer(0, protocol.Config{N: 4})
 	s.owner = entry{request{9, 1}, 1}
-	for _, w := range []waiter{{entry{request{7, 5}, 0}, 0}, {entry{request{8, 4}, 0}, inside}} {
+	for _, w := range []waiter{{entry{request{7, 5}, 0}, 0, 0}, {entry{request{8, 4}, 0}, inside, 0}} {
 		s.insert(w)
 	}
 	b := protocol.AppendState(nil, s)
 	if _, err := protocol.LoadState(b, s); err != nil {
 		t.Errorf("its own state is refused: %v", err)
 	}
-	const waits, rest = 5, 2 // client, time, serial, group, whether it is inside; group and number of those that share
+	const waits, rest = 6, 2 // client, time, serial, group, head start, whether it is inside; group and number of those that share
 	w := len(b) - rest - waits
-	b[w+4], b[w-1] = b[w-1], b[w+4]
+	b[w+5], b[w-1] = b[w-1], b[w+5]
 	if _, err := protocol.LoadState(b, s); err == nil {
 		t.Error("a queue out of order is accepted")
 	}
-	b[w+4], b[w-1] = b[w-1], b[w+4]
+	b[w+5], b[w-1] = b[w-1], b[w+5]
 	b = slices.Insert(b, w, b[w:w+waits]...)
 	b[w-waits-1]++ // the number of waiters
 	if _, err := protocol.LoadState(b, s); err == nil {

@@ -58,6 +58,9 @@ var calls = map[string]func(x *trouble) error{
 	"Mutex.As":   func(x *trouble) error { x.client.Mutex("a").As("user"); return nil },
 	"Mutex.In":   func(x *trouble) error { return unlock(x.client.Mutex("in").In("group").Lock(x.ctx)) },
 	"Mutex.Keep": func(x *trouble) error { return unlock(x.client.Mutex("keep").Keep(time.Second).Lock(x.ctx)) },
+	"Mutex.HeadStart": func(x *trouble) error {
+		return unlock(x.client.Mutex("ahead").HeadStart(time.Second).Lock(x.ctx))
+	},
 	"Mutex.Name": func(x *trouble) error { x.client.Mutex("a").Name(); return nil },
 	"Mutex.Lock": func(x *trouble) error { return unlock(x.client.Mutex("lock").Lock(x.ctx)) },
 	"Mutex.Lock of several": func(x *trouble) error {
@@ -74,8 +77,11 @@ var calls = map[string]func(x *trouble) error{
 	},
 	"Mutex.Locker": func(x *trouble) error { return locked(x, x.client.Mutex("locker").Locker) },
 
-	"RWMutex.Name":     func(x *trouble) error { x.client.RWMutex("a").Name(); return nil },
-	"RWMutex.Keep":     func(x *trouble) error { return unlock(x.client.RWMutex("kept").Keep(time.Second).RLock(x.ctx)) },
+	"RWMutex.Name": func(x *trouble) error { x.client.RWMutex("a").Name(); return nil },
+	"RWMutex.Keep": func(x *trouble) error { return unlock(x.client.RWMutex("kept").Keep(time.Second).RLock(x.ctx)) },
+	"RWMutex.HeadStart": func(x *trouble) error {
+		return unlock(x.client.RWMutex("ahead").HeadStart(time.Second).RLock(x.ctx))
+	},
 	"RWMutex.Lock":     func(x *trouble) error { return unlock(x.client.RWMutex("write").Lock(x.ctx)) },
 	"RWMutex.TryLock":  func(x *trouble) error { return unlock(x.client.RWMutex("try write").TryLock(x.ctx)) },
 	"RWMutex.RLock":    func(x *trouble) error { return unlock(x.client.RWMutex("read").RLock(x.ctx)) },
@@ -98,6 +104,9 @@ var calls = map[string]func(x *trouble) error{
 	"GroupMutex.Name": func(x *trouble) error { x.client.Groups("a").Name(); return nil },
 	"GroupMutex.Keep": func(x *trouble) error {
 		return unlock(x.client.Groups("kept group").Keep(time.Second).Lock(x.ctx, "a"))
+	},
+	"GroupMutex.HeadStart": func(x *trouble) error {
+		return unlock(x.client.Groups("ahead group").HeadStart(time.Second).Lock(x.ctx, "a"))
 	},
 	"GroupMutex.Lock":    func(x *trouble) error { return unlock(x.client.Groups("group").Lock(x.ctx, "a")) },
 	"GroupMutex.TryLock": func(x *trouble) error { return unlock(x.client.Groups("try group").TryLock(x.ctx, "a")) },

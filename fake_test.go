@@ -35,7 +35,8 @@ type fakeNode struct {
 	known           []node.Session // at entry; nil: sessions
 	answer          func(server protocol.ID) *control.Page
 	log             []string
-	calls           chan func() // run one after another, as a node's goroutine does
+	heads           []time.Duration // head starts of those who tried
+	calls           chan func()     // run one after another, as a node's goroutine does
 	closeOnce       sync.Once
 }
 
@@ -98,6 +99,7 @@ func (f *fakeNode) Try(_ node.Kind, name string, u node.User, once bool) error {
 	}
 	f.users[name] = u
 	f.log = append(f.log, "try "+name)
+	f.heads = append(f.heads, u.(node.Early).HeadStart())
 	switch {
 	case f.busy && once:
 		f.rem(name, nil)

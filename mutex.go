@@ -26,6 +26,7 @@ type Mutex struct {
 	label  string   // of the user, "" for none
 	group  string   // that its holder shares the lock with, "" where it is alone
 	keep   time.Duration
+	ahead  time.Duration // its head start
 }
 
 // Mutex returns the lock called name: 1 to 1024 bytes of UTF-8 without control
@@ -66,6 +67,12 @@ func (m *Mutex) In(group string) *Mutex { return m.with(func(m *Mutex) { m.group
 // A lock that is kept counts as held for everybody else: the status shows it, it counts towards the servers' budget of restarts,
 // and where this process ends without Close, others wait for its lease.
 func (m *Mutex) Keep(d time.Duration) *Mutex { return m.with(func(m *Mutex) { m.keep = d }) }
+
+// HeadStart returns m for requests that count as made d earlier, at most a minute, which Lock checks. At all servers such a
+// request comes before those that were made up to d earlier, and after those from before that, so nobody waits for ever. It
+// takes the lock from no holder. Goroutines of this client that wait for one lock are served in the order of their calls:
+// the first of them asks the servers, with its own head start.
+func (m *Mutex) HeadStart(d time.Duration) *Mutex { return m.with(func(m *Mutex) { m.ahead = d }) }
 
 // with is a copy of m that differs.
 func (m *Mutex) with(change func(*Mutex)) *Mutex {
@@ -143,7 +150,11 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	if m.keep < 0 || m.keep > time.Minute {
 		return nil, fmt.Errorf("poundlock: to keep a lock for %v: want 0 to %v", m.keep, time.Minute)
 	}
+	if m.ahead < 0 || m.ahead > protocol.MaxHeadStart {
+		return nil, fmt.Errorf("poundlock: a head start of %v: want 0 to %v", m.ahead, time.Duration(protocol.MaxHeadStart))
+	}
 	s := newSection(parent, m.client, m.label)
+	s.ahead = m.ahead
 	if s.wants, s.keep = protocol.Groups(m.group), m.keep; m.group == "" && m.keep > 0 {
 		s.wants = keeper
 	}

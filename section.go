@@ -16,6 +16,7 @@ type section struct {
 	client *Client
 	label  string          // of the user, "" for none
 	keep   time.Duration   // how long the client keeps the locks when it has left
+	ahead  time.Duration   // its head start
 	ctx    context.Context // of the grant; ends with the first loss
 	cancel context.CancelCauseFunc
 	holds  []*hold // in canonical order; constant once the call has returned

@@ -65,6 +65,9 @@ func (m *RWMutex) RLocker(ctx context.Context) sync.Locker { return m.readers().
 // Keep returns m for a client that keeps the lock for d after the last Unlock, of writers and of readers: see Mutex.Keep.
 func (m *RWMutex) Keep(d time.Duration) *RWMutex { return &RWMutex{m.m.Keep(d)} }
 
+// HeadStart returns m for requests that count as made d earlier, of writers and of readers: see Mutex.HeadStart.
+func (m *RWMutex) HeadStart(d time.Duration) *RWMutex { return &RWMutex{m.m.HeadStart(d)} }
+
 func (m *RWMutex) readers() *Mutex { return m.m.In(Shared) }
 
 // A GroupMutex is a lock that holders of one group share: any number of one group are inside, or one that is alone.
@@ -81,6 +84,9 @@ func (m *GroupMutex) Name() string { return m.m.Name() }
 
 // Keep returns m for a client that keeps the lock, and its group, for d after the last Unlock: see Mutex.Keep.
 func (m *GroupMutex) Keep(d time.Duration) *GroupMutex { return &GroupMutex{m.m.Keep(d)} }
+
+// HeadStart returns m for requests that count as made d earlier: see Mutex.HeadStart.
+func (m *GroupMutex) HeadStart(d time.Duration) *GroupMutex { return &GroupMutex{m.m.HeadStart(d)} }
 
 // Lock waits for the lock, and shares it with those of group.
 func (m *GroupMutex) Lock(ctx context.Context, group string) (*Grant, error) {

@@ -32,6 +32,7 @@ type stay struct {
 	client  *Client
 	line    *line
 	label   string
+	ahead   time.Duration // its head start, that of the one whom the Try began for
 	decided chan struct{} // closed by the first of Crit and Rem
 
 	request uint64 // the time of the request that was granted, 0 unknown; constant once decided
@@ -76,6 +77,9 @@ func (s *stay) Wants() protocol.Groups {
 	defer s.client.mu.Unlock()
 	return s.wants
 }
+
+// HeadStart implements node.Early.
+func (s *stay) HeadStart() time.Duration { return s.ahead }
 
 // Wanted implements node.Sharer: who comes from now on waits behind whoever that is.
 func (s *stay) Wanted() {

@@ -185,7 +185,7 @@ func (l *line) admit(begins bool) {
 	for h := range each(&l.waiters) {
 		switch s := l.stay; {
 		case s == nil:
-			l.stay = &stay{client: l.client, line: l, wants: h.section.wants, label: h.section.label, decided: make(chan struct{})}
+			l.stay = &stay{client: l.client, line: l, wants: h.section.wants, label: h.section.label, ahead: h.section.ahead, decided: make(chan struct{})}
 			h.rest(l.stay)
 		case s.shares(h.section) && (begins || s.open()):
 			h.rest(s)

@@ -39,7 +39,8 @@ const (
 	maxLease     = 10 * time.Minute
 	defaultWait  = 30 * time.Second
 	maxWait      = 10 * time.Minute
-	maxNames     = 16 // of one grant
+	maxAhead     = time.Minute // that of package poundlock
+	maxNames     = 16          // of one grant
 	maxGrantID   = 64
 	maxLabel     = 256
 	maxBody      = 64 << 10

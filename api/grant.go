@@ -42,6 +42,7 @@ type request struct {
 	group string // "" for none
 	wait  time.Duration
 	try   bool
+	ahead time.Duration // its head start
 }
 
 func (s *Service) check(r *pb.LockRequest) (request, error) {
@@ -59,6 +60,9 @@ func (s *Service) check(r *pb.LockRequest) (request, error) {
 		if r.Try {
 			return want, failf(pb.Reason_REASON_INVALID, "try and wait_ms %d exclude each other", *r.WaitMs)
 		}
+	}
+	if want.ahead = time.Duration(r.HeadStartMs) * time.Millisecond; want.ahead > maxAhead {
+		return want, failf(pb.Reason_REASON_INVALID, "head_start_ms %d: want 0 to %d", r.HeadStartMs, maxAhead.Milliseconds())
 	}
 	var err error
 	if want.group, err = groupOf(r); err != nil {

@@ -49,6 +49,7 @@ func TestBadRequests(t *testing.T) {
 		{&pb.LockRequest{Names: []string{"a"}, Mode: pb.Mode_MODE_GROUP, Groups: []string{"!b"}}, `group "!b": want`},
 		{&pb.LockRequest{Names: []string{"a"}, Mode: pb.Mode_MODE_GROUP, Groups: []string{strings.Repeat("g", 1025)}}, "1025 bytes"},
 		{&pb.LockRequest{Names: []string{"a"}, Mode: 3}, "mode 3: want MODE_EXCLUSIVE, MODE_SHARED or MODE_GROUP"},
+		{&pb.LockRequest{Names: []string{"a"}, HeadStartMs: 60_001}, "head_start_ms 60001: want 0 to 60000"},
 		{&pb.LockRequest{Names: []string{"a"}, GrantId: strings.Repeat("g", 65)}, "65 bytes"},
 		{&pb.LockRequest{Names: []string{"a"}, GrantId: "\x7f"}, `"\x7f"`},
 	} {

@@ -29,7 +29,7 @@ type cluster interface {
 type client struct{ *poundlock.Client }
 
 func (c client) acquire(ctx context.Context, who string, want request) (section, error) {
-	m := c.Locks(want.names...).As(who).In(want.group)
+	m := c.Locks(want.names...).As(who).In(want.group).HeadStart(want.ahead)
 	lock := m.Lock
 	if want.try {
 		lock = m.TryLock

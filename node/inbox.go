@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/poundlock/poundlock/internal/shrinkmap"
 	"github.com/poundlock/poundlock/protocol"
@@ -276,6 +277,7 @@ type user struct {
 	kind     Kind
 	label    string // "" for none
 	wants    protocol.Groups
+	ahead    time.Duration          // its head start
 	refusal  string                 // of a member that does not serve the lock: the reason of Rem
 	section  protocol.Section       // the loop's
 	supports map[protocol.ID]uint64 // what it was told last; shared

@@ -222,6 +222,7 @@ func (l *loop) tryEvent(e *event) {
 	if e.once {
 		in.Arg = protocol.TryOnce
 	}
+	in.Arg = protocol.WithHeadStart(in.Arg, uint64(u.ahead))
 	l.stepUser(e.name, in)
 }
 

@@ -165,6 +165,14 @@ type Sharer interface {
 	Wanted()
 }
 
+// An Early user has a head start: its request counts as made so much earlier, up to protocol.MaxHeadStart, where
+// the algorithm knows that (Info.Early).
+type Early interface {
+	User
+	// HeadStart is asked once, by Try.
+	HeadStart() time.Duration
+}
+
 // An Entry is what a user is told as it gets in.
 type Entry struct {
 	Token uint64         // the fencing token, 0 where the algorithm has none
@@ -404,12 +412,22 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 	if err := n.c.checkObject(kind, name, u); err != nil {
 		return err
 	}
-	l := n.loop(name)
 	var wants protocol.Groups
 	if s, ok := u.(Sharer); ok {
 		wants = s.Wants()
 	}
-	return l.users.enter(name, &user{User: u, kind: kind, label: labelOf(u), wants: wants}, once, &l.inbox)
+	var ahead time.Duration
+	if e, ok := u.(Early); ok {
+		ahead = e.HeadStart()
+	}
+	switch info := n.c.Hosts[kind].Info(); {
+	case ahead < 0 || ahead > protocol.MaxHeadStart:
+		return fmt.Errorf("node: a head start of %v: want 0 to %v", ahead, time.Duration(protocol.MaxHeadStart))
+	case ahead > 0 && !info.Early:
+		return fmt.Errorf("node: a head start of %v: %s knows none", ahead, info.Name)
+	}
+	l := n.loop(name)
+	return l.users.enter(name, &user{User: u, kind: kind, label: labelOf(u), wants: wants, ahead: ahead}, once, &l.inbox)
 }
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where

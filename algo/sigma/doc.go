@@ -20,7 +20,7 @@
 // # Properties
 //
 // Mutual exclusion and progress within that budget; lockout freedom when new
-// timestamps eventually exceed every given one, which clocks ensure. With
+// timestamps eventually exceed every given one, and by a minute where there are head starts, which clocks ensure. With
 // fencing on, the token of a grant exceeds that of every grant that ended before
 // it began, also beyond the budget, as long as no clock is further than eps from
 // real time.

@@ -543,7 +543,10 @@ type LockRequest struct {
 	// With MODE_GROUP the group, 1 to 1024 bytes of letters, digits and signs, without
 	// spaces and any of , ! | = #. There is one; a list has room for several of which
 	// any would do.
-	Groups        []string `protobuf:"bytes,7,rep,name=groups,proto3" json:"groups,omitempty"`
+	Groups []string `protobuf:"bytes,7,rep,name=groups,proto3" json:"groups,omitempty"`
+	// The request counts as made so much earlier, at most a minute: it comes before others that were made up to so much
+	// earlier, and after all that were made before that. A repeated Lock changes nothing about it.
+	HeadStartMs   uint32 `protobuf:"varint,8,opt,name=head_start_ms,json=headStartMs,proto3" json:"head_start_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -625,6 +628,13 @@ func (x *LockRequest) GetGroups() []string {
 		return x.Groups
 	}
 	return nil
+}
+
+func (x *LockRequest) GetHeadStartMs() uint32 {
+	if x != nil {
+		return x.HeadStartMs
+	}
+	return 0
 }
 
 // LockResponse is a grant that is held.
@@ -1454,7 +1464,7 @@ const file_poundlock_v1_lock_proto_rawDesc = "" +
 	"\x13CloseSessionRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\"\x16\n" +
-	"\x14CloseSessionResponse\"\xd9\x01\n" +
+	"\x14CloseSessionResponse\"\xfd\x01\n" +
 	"\vLockRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x14\n" +
@@ -1463,7 +1473,8 @@ const file_poundlock_v1_lock_proto_rawDesc = "" +
 	"\x03try\x18\x04 \x01(\bR\x03try\x12\x19\n" +
 	"\bgrant_id\x18\x05 \x01(\tR\agrantId\x12&\n" +
 	"\x04mode\x18\x06 \x01(\x0e2\x12.poundlock.v1.ModeR\x04mode\x12\x16\n" +
-	"\x06groups\x18\a \x03(\tR\x06groupsB\n" +
+	"\x06groups\x18\a \x03(\tR\x06groups\x12\"\n" +
+	"\rhead_start_ms\x18\b \x01(\rR\vheadStartMsB\n" +
 	"\n" +
 	"\b_wait_ms\"9\n" +
 	"\fLockResponse\x12)\n" +

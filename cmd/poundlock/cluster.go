@@ -195,7 +195,7 @@ func settings(root *cobra.Command) map[string]bool {
 
 // rivals are flags that exclude each other. One source beats another for all of them, as for one flag: with --shared
 // a --group of the environment does not count.
-var rivals = [][]string{{"try", "wait"}, {"shared", "exclusive", "group", "semaphore"}}
+var rivals = [][]string{{"try", "wait"}, {"shared", "exclusive", "group", "semaphore"}, {"semaphore", "head-start"}}
 
 // given are those of some flags of cmd that were set, and not to false.
 func given(cmd *cobra.Command, names []string) (set []*pflag.Flag) {

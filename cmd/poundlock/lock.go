@@ -28,6 +28,9 @@ With --shared any number of holders have the lock together, and exclude those wi
 it. With --group G those of one group share it, and exclude all others. With
 --semaphore N up to N holders of NAME are inside at a time.
 
+Those who wait are served in the order of their requests. With --head-start D this one
+counts as made D earlier.
+
 COMMAND leads a process group of its own, in the foreground of the terminal if
 there is one. Signals that are sent to poundlock go to the whole group. An interrupt
 from the terminal that ends COMMAND also ends the script that it stands in. What
@@ -69,6 +72,7 @@ type lockFlags struct {
 	holdFlags
 	try       bool
 	wait      seconds
+	headStart seconds
 	status    int
 	shared    bool
 	exclusive bool   // or none of the others
@@ -100,6 +104,7 @@ func lockCommand() *cobra.Command {
 	f.register(s, supervise.Term, supervise.Kill, supervise.Warn)
 	s.BoolVarP(&f.try, "try", "n", false, "give up at once when somebody else has or wants the lock")
 	s.VarP(&f.wait, "wait", "w", "give up after `DURATION`, such as 5s or a number of seconds; 0 is --try (default never)")
+	s.Var(&f.headStart, "head-start", "count as having asked `DURATION` earlier, up to 1m: before those that asked later than that")
 	s.IntVarP(&f.status, "conflict-exit-code", "E", cli.ExitNotAcquired, "exit `STATUS` when the lock was not acquired, 0 to 255")
 	s.BoolVarP(&f.shared, "shared", "s", false, "share the lock with all others who do")
 	s.BoolVarP(&f.exclusive, "exclusive", "x", false, "share it with nobody, which is the default")
@@ -118,6 +123,8 @@ func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 	switch {
 	case f.wait < 0:
 		return cli.Usagef("--wait %v: want 0 or more", f.wait)
+	case f.headStart < 0 || f.headStart > seconds(time.Minute):
+		return cli.Usagef("--head-start %v: want 0 to 1m", f.headStart)
 	case given("semaphore") && len(names) > 1:
 		return cli.Usagef("--semaphore wants one name, not %d", len(names))
 	case given("semaphore"):
@@ -186,10 +193,12 @@ func (f *lockFlags) acquire(c *poundlock.Client, names []string) func(context.Co
 		return c.Semaphore(names[0], f.semaphore).TryAcquire
 	case f.semaphore > 0:
 		return c.Semaphore(names[0], f.semaphore).Acquire
-	case f.try:
-		return c.Locks(names...).In(f.group).TryLock
 	}
-	return c.Locks(names...).In(f.group).Lock
+	m := c.Locks(names...).In(f.group).HeadStart(time.Duration(f.headStart))
+	if f.try {
+		return m.TryLock
+	}
+	return m.Lock
 }
 
 // notAcquired gives an error of acquire its status, and says who is inside.

@@ -528,6 +528,7 @@ func TestMutants(t *testing.T) {
 				"s.largest = nobody"),
 		}, refreshEdits...),
 		Survivors: map[string]string{
+			"Server.wait: w.group() != 0 -> true":    "a server that has an owner admits nobody who is to be alone; to ask takes time",
 			"Client.wants: c.group == \"\" -> false": "the code of no group is 0; to compute it takes time",
 			"Client.lose: c.section == protocol.InTry -> true": "elsewhere the client knows no answer, and finds " +
 				"neither m supports nor a split",

@@ -342,7 +342,7 @@ var promises = []story{
 		}
 	}},
 	{"tokens: whoever is next enters at once above the holder's token, and waits for servers otherwise", func() {
-		for token := uint64(9); token <= 10; token++ {
+		for _, token := range []uint64{9, 10, 11} {
 			w := newWorld(Algorithm, 4, 1, option("promise", 1), option("fence", FenceOn))
 			c := w.client(1)
 			p := w.procs[c].(*Client)
@@ -351,7 +351,11 @@ var promises = []story{
 			for j := s1; j <= s3; j++ {
 				w.receive(j, c, Message{Kind: Promise, Time: 10, Owner: 77, After: 5, Inc: 1, Serial: 1, Token: 5})
 			}
-			w.receive(s4, c, Message{Kind: Response, Owner: 77, Time: 5, Inc: 1})
+			if token == 11 { // one more support that is early, of a server that knows of smaller tokens
+				w.receive(s4, c, Message{Kind: Promise, Time: 10, Owner: 77, After: 5, Inc: 1, Serial: 1, Token: 5})
+			} else {
+				w.receive(s4, c, Message{Kind: Response, Owner: 77, Time: 5, Inc: 1})
+			}
 			w.receive(s1, c, Message{Kind: Response, Owner: c, Time: 10, Inc: 1, Serial: 1, Token: token, After: 1})
 			if token < 10 {
 				w.inside(c)
@@ -364,7 +368,7 @@ var promises = []story{
 				continue
 			}
 			w.receive(s2, c, Message{Kind: Response, Owner: c, Time: 10, Inc: 1, Serial: 1, Token: 12, After: 1})
-			want(p.supporters() == 3 && w.find(c, s1, SetToken) < 0, "it counts %d supports, and sends %s", p.supporters(), w.flying(c, s1))
+			want(p.supporters() >= 3 && w.find(c, s1, SetToken) < 0, "it counts %d supports, and sends %s", p.supporters(), w.flying(c, s1))
 			w.inside()
 			w.receive(s3, c, Message{Kind: Response, Owner: c, Time: 10, Inc: 1, Serial: 1, Token: 12, After: 1})
 			w.same(c, func() { w.receive(s1, c, Message{Kind: Recorded, Time: 10, Token: 11}) })

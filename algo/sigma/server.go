@@ -196,8 +196,10 @@ func (s *Server) wait(w waiter, now int64, out *protocol.Out[Message]) {
 	}
 	s.insert(w)
 	s.recallHeir(w, out)
-	if s.admit(farewell{}, now, out); s.owned(w.client) != nil {
-		return
+	if w.group() != 0 {
+		if s.admit(farewell{}, now, out); s.owned(w.client) != nil {
+			return
+		}
 	}
 	s.inform(w.client, now, out)
 	if s.group() != 0 && s.queue.len() == 1 { // the first one for whom they have to leave

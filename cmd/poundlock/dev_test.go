@@ -129,16 +129,11 @@ func exitCode(err error) int {
 	return 0
 }
 
+// copyFile copies a program. Another process does: a child that is started meanwhile has what this one has open for writing, and a
+// program that somebody may write does not start.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	b, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, b, 0o755)
-	}
-	if err == nil {
-		err = os.Chmod(to, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("install", "-m", "755", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 }

@@ -178,10 +178,9 @@ func (s *Server) ahead(time uint64, now int64) bool {
 	return now > 0 && time > uint64(now+2*s.terms.Value().eps)
 }
 
-// wait queues a request, once, and supports it at once if it shares with the owners and nobody is before it, or was
-// made before their session began. A client
-// that is inside comes first, since the support is one that it lost here, and the owners are asked to give theirs back;
-// the queue order does the rest.
+// wait queues a request, once, and supports it at once if it shares with the owners and nobody is before it, or it was
+// made before their session began. A client that is inside comes first, since the support is one that it lost here, and
+// the owners are asked to give theirs back; the queue order does the rest.
 func (s *Server) wait(w waiter, now int64, out *protocol.Out[Message]) {
 	if i := s.queue.find(w.client); i >= 0 {
 		known := s.queue.remove(i)
